@@ -37,7 +37,7 @@ static enum status txn(struct fixture *f, const struct pb_txn_request *request,
 
 /* -- Put -- */
 
-static void put_answers_the_version_before_it(void **state)
+static void put_returns_the_previous_version(void **state)
 {
     struct fixture *f = *state;
     struct pb_put_request request = {
@@ -68,7 +68,7 @@ static void lease_must_exist_and_is_checked_first(void **state)
     assert_string_equal(everything(f, 0), "k=@2.2.1+77");
 }
 
-static void ignored_value_and_lease_stay(void **state)
+static void ignored_value_and_lease_are_kept(void **state)
 {
     struct fixture *f = *state;
     struct kv_answer answer;
@@ -95,7 +95,7 @@ static void ignored_value_and_lease_stay(void **state)
 
 /* -- DeleteRange -- */
 
-static void delete_answers_what_it_deleted(void **state)
+static void delete_returns_what_it_deleted(void **state)
 {
     struct fixture *f = *state;
     fixture_put(f, "a", "1");
@@ -225,7 +225,7 @@ static void values_compare_as_bytes_and_never_for_a_missing_key(void **state)
     assert_int_equal(results(f, compare), NEVER);
 }
 
-static void range_compares_hold_for_every_key_of_it(void **state)
+static void range_compare_must_hold_for_every_key(void **state)
 {
     struct fixture *f = *state;
     fixture_put(f, "a", "");
@@ -306,7 +306,7 @@ static void nested_transactions_choose_before_anything_is_done(void **state)
 }
 
 /* Only the branch taken is checked; nothing of a refused one is done. */
-static void refused_transaction_leaves_no_trace(void **state)
+static void refused_transaction_changes_nothing(void **state)
 {
     struct fixture *f = *state;
     struct pb_put_request good = {.key = SLICE_LITERAL("good")};
@@ -373,7 +373,7 @@ static void put_and_delete_of_a_key_share_a_revision(void **state)
 }
 
 /* An answer too large for its arena: the writes are done all the same, and wholly. */
-static void lack_of_memory_for_an_answer_does_not_halve_a_transaction(void **state)
+static void transaction_is_completed_when_memory_for_its_answer_is_lacking(void **state)
 {
     struct fixture *f = *state;
     for (int i = 0; i < 200; i++) {
@@ -402,7 +402,7 @@ static void lack_of_memory_for_an_answer_does_not_halve_a_transaction(void **sta
 
 /* -- Replay -- */
 
-static void replay_finds_what_was_applied(void **state)
+static void replay_restores_what_was_applied(void **state)
 {
     struct fixture *f = *state;
     nested_transactions_choose_before_anything_is_done(state);
@@ -429,7 +429,7 @@ static void replay_finds_what_was_applied(void **state)
 }
 
 /* What each record replaces in the index goes while the log is read, not after it. */
-static void replay_holds_no_more_than_the_store(void **state)
+static void replay_needs_no_more_memory_than_the_store(void **state)
 {
     struct fixture *f = *state;
     for (int i = 0; i < 10000; i++)
@@ -451,7 +451,7 @@ static void put_damaged(struct fixture *f, const char *key)
     assert_false(log_is_damaged(store_log(f->store)));
 }
 
-static void writes_that_need_what_is_damaged_are_refused_and_others_are_not(void **state)
+static void only_writes_that_need_damaged_versions_are_refused(void **state)
 {
     struct fixture *f = *state;
     put_damaged(f, "hit");
@@ -502,7 +502,7 @@ static void a_transaction_that_cannot_be_answered_writes_nothing(void **state)
 
 /* However little is done at a time, a transaction that reads answers the same; given up in the
  * middle it leaves nothing. */
-static void reading_in_steps_answers_as_at_once(void **state)
+static void reading_in_steps_gives_the_same_answer(void **state)
 {
     struct fixture *f = *state;
     for (int i = 0; i < 100; i++) {
@@ -571,23 +571,23 @@ static void reading_in_steps_answers_as_at_once(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(put_answers_the_version_before_it),
+        TEST(put_returns_the_previous_version),
         TEST(lease_must_exist_and_is_checked_first),
-        TEST(ignored_value_and_lease_stay),
-        TEST(delete_answers_what_it_deleted),
+        TEST(ignored_value_and_lease_are_kept),
+        TEST(delete_returns_what_it_deleted),
         TEST(every_target_compares_with_every_result),
         TEST(values_compare_as_bytes_and_never_for_a_missing_key),
-        TEST(range_compares_hold_for_every_key_of_it),
+        TEST(range_compare_must_hold_for_every_key),
         TEST(ranges_see_earlier_writes_of_their_transaction),
         TEST(nested_transactions_choose_before_anything_is_done),
-        TEST(refused_transaction_leaves_no_trace),
+        TEST(refused_transaction_changes_nothing),
         TEST(put_and_delete_of_a_key_share_a_revision),
-        TEST(lack_of_memory_for_an_answer_does_not_halve_a_transaction),
-        TEST(replay_finds_what_was_applied),
-        TEST(replay_holds_no_more_than_the_store),
-        TEST(writes_that_need_what_is_damaged_are_refused_and_others_are_not),
+        TEST(transaction_is_completed_when_memory_for_its_answer_is_lacking),
+        TEST(replay_restores_what_was_applied),
+        TEST(replay_needs_no_more_memory_than_the_store),
+        TEST(only_writes_that_need_damaged_versions_are_refused),
         TEST(a_transaction_that_cannot_be_answered_writes_nothing),
-        TEST(reading_in_steps_answers_as_at_once),
+        TEST(reading_in_steps_gives_the_same_answer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -124,7 +124,7 @@ static void revisions_keep_their_numbers_over_gaps(void **state)
     store_close(store);
 }
 
-static void disorder_is_refused_and_changes_nothing(void **state)
+static void revisions_out_of_order_are_refused(void **state)
 {
     struct bed *bed = *state;
     add(bed, 5, put("a", 0, 5, 1));
@@ -140,7 +140,7 @@ static void disorder_is_refused_and_changes_nothing(void **state)
     store_close(store);
 }
 
-static void revision_of_which_nothing_is_left_stays(void **state)
+static void revision_without_remaining_versions_is_kept(void **state)
 {
     struct bed *bed = *state;
     add(bed, 5, put("a", 0, 5, 1));
@@ -155,7 +155,7 @@ static void revision_of_which_nothing_is_left_stays(void **state)
     store_close(store);
 }
 
-static void identity_is_kept_or_left_to_the_first_start(void **state)
+static void identity_is_kept_or_chosen_at_the_first_start(void **state)
 {
     struct bed *bed = *state;
     struct store *store = open_again(bed, NULL);
@@ -189,7 +189,7 @@ static void rows_are_in_the_checkpoint(void **state)
     store_close(store);
 }
 
-static void failures_say_where_and_why(void **state)
+static void failures_are_reported_with_place_and_reason(void **state)
 {
     struct bed *bed = *state;
     struct error error;
@@ -209,12 +209,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(revisions_keep_their_numbers_over_gaps, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(disorder_is_refused_and_changes_nothing, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(revision_of_which_nothing_is_left_stays, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(identity_is_kept_or_left_to_the_first_start, set_up,
+        cmocka_unit_test_setup_teardown(revisions_out_of_order_are_refused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(revision_without_remaining_versions_is_kept, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(identity_is_kept_or_chosen_at_the_first_start, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(rows_are_in_the_checkpoint, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(failures_say_where_and_why, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(failures_are_reported_with_place_and_reason, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -56,7 +56,7 @@ static void what_was_written_reads_back(void **state)
     assert_int_equal(kv.lease, sample.lease);
 }
 
-static void bound_holds_for_the_largest_numbers(void **state)
+static void upper_bound_holds_for_the_largest_numbers(void **state)
 {
     (void)state;
     struct change_kv kv = {
@@ -71,7 +71,7 @@ static void bound_holds_for_the_largest_numbers(void **state)
     assert_true(change_write(bytes, &head, &kv) <= change_bytes_max(1, 0));
 }
 
-static void cut_or_lying_bodies_are_damage(void **state)
+static void truncated_or_inconsistent_bodies_are_damage(void **state)
 {
     (void)state;
     _Alignas(8) uint8_t body[512] = {1};
@@ -100,8 +100,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(field_is_a_key_value_of_a_range_response),
         cmocka_unit_test(what_was_written_reads_back),
-        cmocka_unit_test(bound_holds_for_the_largest_numbers),
-        cmocka_unit_test(cut_or_lying_bodies_are_damage),
+        cmocka_unit_test(upper_bound_holds_for_the_largest_numbers),
+        cmocka_unit_test(truncated_or_inconsistent_bodies_are_damage),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

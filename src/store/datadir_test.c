@@ -62,7 +62,7 @@ static bool holds(struct fs *fs, const char *dir, const char *name)
     return found;
 }
 
-static void new_directory_is_made_and_found_again(void **state)
+static void new_directory_is_created_and_reopened(void **state)
 {
     struct error error;
     struct fs *fs = fs_of(state);
@@ -74,7 +74,7 @@ static void new_directory_is_made_and_found_again(void **state)
     assert_false(holds(fs, "/data", "FORMAT.new"));
 }
 
-static void directory_in_use_is_refused_until_it_is_let_go(void **state)
+static void directory_in_use_is_refused_until_it_is_released(void **state)
 {
     struct fs *fs = fs_of(state);
     struct datadir dir;
@@ -98,7 +98,7 @@ static void data_of_a_real_etcd_is_left_alone(void **state)
     assert_false(holds(fs, "/data", "FORMAT"));
 }
 
-static void directory_with_other_things_is_left_alone(void **state)
+static void directory_with_other_files_is_left_alone(void **state)
 {
     struct fs *fs = fs_of(state);
     struct error error;
@@ -108,7 +108,7 @@ static void directory_with_other_things_is_left_alone(void **state)
     assert_false(holds(fs, "/data", "LOCK"));
 }
 
-static void what_a_mount_or_a_cut_start_leaves_is_no_hindrance(void **state)
+static void remains_of_a_mount_or_an_interrupted_start_are_accepted(void **state)
 {
     struct fs *fs = fs_of(state);
     struct error error;
@@ -141,7 +141,7 @@ static void other_formats_are_refused(void **state)
 }
 
 /* And is not opened by a program that knows the earlier one only. */
-static void earlier_formats_are_opened_and_become_this_one(void **state)
+static void earlier_formats_are_opened_and_converted(void **state)
 {
     static const struct slice before[] = {
         SLICE_LITERAL("vigil data directory, format 1, little endian\n"),
@@ -203,13 +203,13 @@ static void every_call_may_fail(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(new_directory_is_made_and_found_again),
-        TEST(directory_in_use_is_refused_until_it_is_let_go),
+        TEST(new_directory_is_created_and_reopened),
+        TEST(directory_in_use_is_refused_until_it_is_released),
         TEST(data_of_a_real_etcd_is_left_alone),
-        TEST(directory_with_other_things_is_left_alone),
-        TEST(what_a_mount_or_a_cut_start_leaves_is_no_hindrance),
+        TEST(directory_with_other_files_is_left_alone),
+        TEST(remains_of_a_mount_or_an_interrupted_start_are_accepted),
         TEST(other_formats_are_refused),
-        TEST(earlier_formats_are_opened_and_become_this_one),
+        TEST(earlier_formats_are_opened_and_converted),
         TEST(path_too_long_is_told),
         TEST(every_call_may_fail),
     };

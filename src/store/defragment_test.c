@@ -56,7 +56,7 @@ static size_t defragment(struct fixture *f)
 }
 
 /* As a file: what was freed is filled again before it grows. */
-static void size_is_the_most_that_was_in_use(void **state)
+static void size_is_the_maximum_that_was_in_use(void **state)
 {
     struct fixture *f = *state;
     int64_t revision = fill(f);
@@ -77,7 +77,7 @@ static void size_is_the_most_that_was_in_use(void **state)
     assert_true(view_of(f).db_bytes > full.db_bytes);
 }
 
-static void size_lasts_over_restarts(void **state)
+static void size_survives_restarts(void **state)
 {
     struct fixture *f = *state;
     int64_t revision = fill(f);
@@ -100,7 +100,7 @@ static void size_lasts_over_restarts(void **state)
 }
 
 /* What a watch from the compact revision is still told of is not counted, as it is not in etcd. */
-static void what_was_deleted_last_is_not_in_use(void **state)
+static void versions_deleted_last_are_not_in_use(void **state)
 {
     struct fixture *f = *state;
     int64_t empty = view_of(f).db_bytes_in_use;
@@ -150,7 +150,7 @@ static void defragmenting_copies_each_segment_once_and_loses_nothing(void **stat
 }
 
 /* What is made while it goes on is left for the next time, so it ends. */
-static void segments_of_later_are_left_alone(void **state)
+static void later_segments_are_left_alone(void **state)
 {
     struct fixture *f = *state;
     fill(f);
@@ -175,14 +175,14 @@ static void segments_of_later_are_left_alone(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(size_is_the_most_that_was_in_use, fixture_setup,
+        cmocka_unit_test_setup_teardown(size_is_the_maximum_that_was_in_use, fixture_setup,
                                         fixture_teardown),
-        cmocka_unit_test_setup_teardown(what_was_deleted_last_is_not_in_use, fixture_setup,
+        cmocka_unit_test_setup_teardown(versions_deleted_last_are_not_in_use, fixture_setup,
                                         fixture_teardown),
-        cmocka_unit_test_setup_teardown(size_lasts_over_restarts, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(size_survives_restarts, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(defragmenting_copies_each_segment_once_and_loses_nothing,
                                         fixture_setup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(segments_of_later_are_left_alone, fixture_setup,
+        cmocka_unit_test_setup_teardown(later_segments_are_left_alone, fixture_setup,
                                         fixture_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -88,7 +88,7 @@ static const struct index_item *find(struct fixture *f, struct slice key)
     return item;
 }
 
-static void nothing_makes_an_empty_index(void **state)
+static void empty_checkpoint_makes_an_empty_index(void **state)
 {
     struct fixture *f = *state;
     load(f);
@@ -96,7 +96,7 @@ static void nothing_makes_an_empty_index(void **state)
     assert_null(index_find(f->index, SLICE_LITERAL("k")));
 }
 
-static void versions_of_a_key_come_together_in_order(void **state)
+static void versions_of_a_key_are_collected_in_order(void **state)
 {
     struct fixture *f = *state;
     add(f, SLICE_LITERAL("k"), 2, 0, false);
@@ -118,7 +118,7 @@ static void versions_of_a_key_come_together_in_order(void **state)
     assert_int_equal(index_working_root(f->index).live_keys, 2);
 }
 
-static void tombstone_counts_as_no_key(void **state)
+static void tombstone_is_not_counted_as_a_key(void **state)
 {
     struct fixture *f = *state;
     add(f, SLICE_LITERAL("k"), 2, 0, false);
@@ -132,7 +132,7 @@ static void tombstone_counts_as_no_key(void **state)
 }
 
 /* Zeros in keys, keys that begin others, and a common beginning as long as a whole key. */
-static void keys_that_differ_by_little_are_told_apart(void **state)
+static void keys_with_small_differences_are_distinguished(void **state)
 {
     static const struct slice keys[] = {
         SLICE_LITERAL("prefix/a"),
@@ -238,7 +238,7 @@ static enum status scan_one_segment(struct backend *backend, backend_segment_fn 
 }
 
 /* The checkpoint has no checksums: what cannot be is refused, and nothing is read by it later. */
-static void places_that_are_none_are_damage(void **state)
+static void invalid_locations_are_damage(void **state)
 {
     struct fixture *f = *state;
     const uint64_t used = 4096;
@@ -277,7 +277,7 @@ static void places_that_are_none_are_damage(void **state)
 }
 
 /* A machine that held a long history must hold it after the next start too. */
-static void a_long_history_takes_no_more_to_load_than_to_keep(void **state)
+static void loading_a_long_history_needs_no_extra_memory(void **state)
 {
     struct fixture *f = *state;
     static const struct backend_ops ops = {.versions_scan = scan_endless,
@@ -304,13 +304,13 @@ static void a_long_history_takes_no_more_to_load_than_to_keep(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(nothing_makes_an_empty_index),
-        TEST(places_that_are_none_are_damage),
-        TEST(versions_of_a_key_come_together_in_order),
-        TEST(tombstone_counts_as_no_key),
-        TEST(keys_that_differ_by_little_are_told_apart),
+        TEST(empty_checkpoint_makes_an_empty_index),
+        TEST(invalid_locations_are_damage),
+        TEST(versions_of_a_key_are_collected_in_order),
+        TEST(tombstone_is_not_counted_as_a_key),
+        TEST(keys_with_small_differences_are_distinguished),
         TEST(many_keys_in_random_order_are_all_found),
-        TEST(a_long_history_takes_no_more_to_load_than_to_keep),
+        TEST(loading_a_long_history_needs_no_extra_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

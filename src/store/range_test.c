@@ -95,7 +95,7 @@ static int setup(void **state)
 #define C "c=1@4.8.3"
 #define D "d=9@6.6.1+77"
 
-static void bounds_are_one_key_a_stretch_or_all_that_follows(void **state)
+static void bounds_are_one_key_a_range_or_everything_after(void **state)
 {
     struct fixture *f = *state;
     expect(f, all(), A " " B " " C " " D, 4, false);
@@ -138,7 +138,7 @@ static void sorts_by_every_target_in_both_orders(void **state)
     }
 }
 
-static void limit_comes_after_an_order_and_before_none(void **state)
+static void limit_is_applied_after_sorting(void **state)
 {
     struct pb_range_request request = all();
     request.limit = 2;
@@ -158,7 +158,7 @@ static void limit_comes_after_an_order_and_before_none(void **state)
     expect(*state, request, C, 4, true);
 }
 
-static void limits_at_and_past_the_end_cut_nothing(void **state)
+static void limits_at_and_past_the_end_return_everything(void **state)
 {
     struct pb_range_request request = all();
     const int64_t limits[] = {4, 5, INT64_MAX, -1, INT64_MIN};
@@ -171,7 +171,7 @@ static void limits_at_and_past_the_end_cut_nothing(void **state)
     }
 }
 
-static void filters_leave_the_count_and_come_before_the_limit(void **state)
+static void filters_do_not_change_the_count_and_precede_the_limit(void **state)
 {
     struct pb_range_request request = all();
     request.min_mod_revision = 5;
@@ -221,7 +221,7 @@ static void count_only_ignores_limit_filters_and_order(void **state)
     expect(*state, request, "", 1, false);
 }
 
-static void old_revisions_show_what_was(void **state)
+static void old_revisions_return_old_values(void **state)
 {
     struct fixture *f = *state;
     fixture_delete(f, "b", "");
@@ -245,7 +245,7 @@ static void old_revisions_show_what_was(void **state)
 }
 
 /* Counting does without the log where it can: it must come to the same as looking. */
-static void counts_at_old_revisions_are_those_of_the_keys(void **state)
+static void counts_at_old_revisions_match_the_keys(void **state)
 {
     struct fixture *f = *state;
     fixture_delete(f, "a", ""); /* 9: deleted */
@@ -330,7 +330,7 @@ static void windows_and_pieces_do_not_change_the_bytes(void **state)
 }
 
 /* Only as many as the limit asks for are held: they must be the same as of all, sorted and cut. */
-static void limited_orders_begin_like_the_whole(void **state)
+static void limited_sorted_list_is_a_prefix_of_the_whole(void **state)
 {
     struct fixture *f = *state;
     for (int i = 0; i < 300; i++) {
@@ -359,7 +359,7 @@ static void limited_orders_begin_like_the_whole(void **state)
 }
 
 /* Sums of the index and a walk must say the same. */
-static void sizes_are_right_for_many_keys(void **state)
+static void announced_sizes_are_right_for_many_keys(void **state)
 {
     struct fixture *f = *state;
     for (int i = 0; i < 500; i++) {
@@ -495,19 +495,19 @@ static void a_compacted_revision_has_no_newer_state(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(bounds_are_one_key_a_stretch_or_all_that_follows),
+        TEST(bounds_are_one_key_a_range_or_everything_after),
         TEST(sorts_by_every_target_in_both_orders),
-        TEST(limit_comes_after_an_order_and_before_none),
-        TEST(limits_at_and_past_the_end_cut_nothing),
-        TEST(filters_leave_the_count_and_come_before_the_limit),
+        TEST(limit_is_applied_after_sorting),
+        TEST(limits_at_and_past_the_end_return_everything),
+        TEST(filters_do_not_change_the_count_and_precede_the_limit),
         TEST(keys_only_drops_the_lease_unless_values_are_sorted),
         TEST(count_only_ignores_limit_filters_and_order),
-        TEST(old_revisions_show_what_was),
-        TEST(counts_at_old_revisions_are_those_of_the_keys),
+        TEST(old_revisions_return_old_values),
+        TEST(counts_at_old_revisions_match_the_keys),
         TEST(compacted_and_future_revisions_are_refused),
         TEST(windows_and_pieces_do_not_change_the_bytes),
-        TEST(limited_orders_begin_like_the_whole),
-        TEST(sizes_are_right_for_many_keys),
+        TEST(limited_sorted_list_is_a_prefix_of_the_whole),
+        TEST(announced_sizes_are_right_for_many_keys),
         TEST(a_list_is_the_same_over_newer_states),
         TEST(a_limited_list_of_keys_is_the_same_over_newer_states),
         TEST(a_sorted_list_is_the_same_over_newer_states),

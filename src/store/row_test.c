@@ -45,7 +45,7 @@ static int64_t write_row(struct fixture *f, enum row_table table, const char *ke
     return revision;
 }
 
-static void a_row_alone_takes_no_revision_and_outlives_the_process(void **state)
+static void a_row_alone_takes_no_revision_and_survives_a_restart(void **state)
 {
     struct fixture *f = *state;
     struct seen_rows told;
@@ -57,7 +57,7 @@ static void a_row_alone_takes_no_revision_and_outlives_the_process(void **state)
     assert_int_equal(store_view(f->store)->revision, 3);
 }
 
-static void the_checkpoint_tells_rows_by_table_and_key_and_the_log_what_came_after(void **state)
+static void rows_are_loaded_from_the_checkpoint_then_from_the_log(void **state)
 {
     struct fixture *f = *state;
     struct seen_rows told;
@@ -76,7 +76,7 @@ static void the_checkpoint_tells_rows_by_table_and_key_and_the_log_what_came_aft
     assert_string_equal(told.text, "1:b=22 2:nospace= ");
 }
 
-static void keys_and_rows_of_one_record_go_together(void **state)
+static void keys_and_rows_of_one_record_are_applied_together(void **state)
 {
     struct fixture *f = *state;
     struct seen_rows told;
@@ -139,7 +139,7 @@ static void a_row_whose_key_the_checkpoint_cannot_hold_is_refused(void **state)
 }
 
 /* Until there were rows, the word that counts them was zero. */
-static void a_body_from_before_there_were_rows_has_none(void **state)
+static void a_body_in_the_format_without_rows_has_no_rows(void **state)
 {
     (void)state;
     uint8_t body[CHANGE_BODY_HEAD_BYTES] = {0};
@@ -151,7 +151,7 @@ static void a_body_from_before_there_were_rows_has_none(void **state)
 }
 
 /* Every cut, and every byte of the head made wrong: damage or rows within bounds, never more. */
-static void a_damaged_row_is_told_from_a_good_one(void **state)
+static void a_damaged_row_is_detected(void **state)
 {
     (void)state;
     uint8_t body[64] = {[4] = 1};
@@ -178,19 +178,19 @@ static void a_damaged_row_is_told_from_a_good_one(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_row_alone_takes_no_revision_and_outlives_the_process,
+        cmocka_unit_test_setup_teardown(a_row_alone_takes_no_revision_and_survives_a_restart,
                                         fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(
-            the_checkpoint_tells_rows_by_table_and_key_and_the_log_what_came_after, fixture_setup,
+            rows_are_loaded_from_the_checkpoint_then_from_the_log, fixture_setup,
             fixture_teardown),
-        cmocka_unit_test_setup_teardown(keys_and_rows_of_one_record_go_together, fixture_setup,
+        cmocka_unit_test_setup_teardown(keys_and_rows_of_one_record_are_applied_together, fixture_setup,
                                         fixture_teardown),
         cmocka_unit_test_setup_teardown(segments_of_old_rows_are_cleaned_and_the_rows_stay,
                                         fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(a_row_whose_key_the_checkpoint_cannot_hold_is_refused,
                                         fixture_setup, fixture_teardown),
-        cmocka_unit_test(a_body_from_before_there_were_rows_has_none),
-        cmocka_unit_test(a_damaged_row_is_told_from_a_good_one),
+        cmocka_unit_test(a_body_in_the_format_without_rows_has_no_rows),
+        cmocka_unit_test(a_damaged_row_is_detected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

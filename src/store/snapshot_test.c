@@ -168,7 +168,7 @@ static void empty_store_has_all_buckets(void **state)
     buf_fini(&file);
 }
 
-static void all_versions_stand_in_their_order(void **state)
+static void all_versions_are_in_order(void **state)
 {
     struct fixture *f = *state;
     write_history(f);
@@ -176,7 +176,7 @@ static void all_versions_stand_in_their_order(void **state)
 }
 
 /* The same whether the store has let go of them or not. */
-static void compaction_leaves_what_it_leaves_in_etcd(void **state)
+static void compaction_leaves_the_same_versions_as_in_etcd(void **state)
 {
     struct fixture *f = *state;
     static const struct {
@@ -200,7 +200,7 @@ static void compaction_leaves_what_it_leaves_in_etcd(void **state)
     expect_keys(f, "8.0 a=3");
 }
 
-static void file_is_the_same_in_any_steps(void **state)
+static void file_does_not_depend_on_the_size_of_steps(void **state)
 {
     struct fixture *f = *state;
     write_history(f);
@@ -218,7 +218,7 @@ static void file_is_the_same_in_any_steps(void **state)
     buf_fini(&expected);
 }
 
-static void later_writes_are_not_in_it(void **state)
+static void later_writes_are_not_included(void **state)
 {
     struct fixture *f = *state;
     write_history(f);
@@ -236,7 +236,7 @@ static void later_writes_are_not_in_it(void **state)
     buf_fini(&file);
 }
 
-static void compaction_while_it_is_measured_begins_it_anew(void **state)
+static void compaction_during_the_measuring_pass_restarts_it(void **state)
 {
     struct fixture *f = *state;
     write_history(f);
@@ -251,7 +251,7 @@ static void compaction_while_it_is_measured_begins_it_anew(void **state)
     buf_fini(&file);
 }
 
-static void compaction_beyond_it_ends_it(void **state)
+static void compaction_beyond_the_revision_ends_the_snapshot(void **state)
 {
     struct fixture *f = *state;
     write_history(f);
@@ -313,7 +313,7 @@ static void clean_all(struct fixture *f)
     assert_int_equal(keeper_prepare(f->keeper), ST_OK);
 }
 
-static void cleaned_segments_stay_as_long_as_it_is_read(void **state)
+static void cleaned_segments_are_kept_until_the_snapshot_ends(void **state)
 {
     struct fixture *f = *state;
     fill_segments(f, 'x');
@@ -341,7 +341,7 @@ static void cleaned_segments_stay_as_long_as_it_is_read(void **state)
     buf_fini(&expected);
 }
 
-static void rewritten_segments_have_the_same_in_them(void **state)
+static void rewritten_segments_give_the_same_snapshot(void **state)
 {
     struct fixture *f = *state;
     int64_t revision = fill_segments(f, 'x');
@@ -393,7 +393,7 @@ static void damaged_value_ends_it(void **state)
 }
 
 /* Measuring looks at keys before their checksums are verified: whatever it meets is an error. */
-static void damage_anywhere_is_an_error_and_nothing_else(void **state)
+static void damage_anywhere_is_an_error(void **state)
 {
     struct fixture *f = *state;
     fixture_compact(f, fill_segments(f, 'x') - 20);
@@ -427,16 +427,16 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(empty_store_has_all_buckets),
-        TEST(all_versions_stand_in_their_order),
-        TEST(compaction_leaves_what_it_leaves_in_etcd),
-        TEST(file_is_the_same_in_any_steps),
-        TEST(later_writes_are_not_in_it),
-        TEST(compaction_while_it_is_measured_begins_it_anew),
-        TEST(compaction_beyond_it_ends_it),
-        TEST(cleaned_segments_stay_as_long_as_it_is_read),
-        TEST(rewritten_segments_have_the_same_in_them),
+        TEST(all_versions_are_in_order),
+        TEST(compaction_leaves_the_same_versions_as_in_etcd),
+        TEST(file_does_not_depend_on_the_size_of_steps),
+        TEST(later_writes_are_not_included),
+        TEST(compaction_during_the_measuring_pass_restarts_it),
+        TEST(compaction_beyond_the_revision_ends_the_snapshot),
+        TEST(cleaned_segments_are_kept_until_the_snapshot_ends),
+        TEST(rewritten_segments_give_the_same_snapshot),
         TEST(damaged_value_ends_it),
-        TEST(damage_anywhere_is_an_error_and_nothing_else),
+        TEST(damage_anywhere_is_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -82,7 +82,7 @@ static void check_steps(size_t changes)
     assert_true(counting.commits >= changes / most);
 }
 
-static void one_request_of_many_changes_is_taken_over_in_steps(void **state)
+static void a_request_with_many_changes_is_checkpointed_in_steps(void **state)
 {
     struct fixture *f = *state;
     put_all(f, "value");
@@ -238,7 +238,7 @@ static void a_stop_within_a_cleaning_loses_nothing(void **state)
 }
 
 /* Versions that are said to lie in the old segment die while the new places are recorded. */
-static void what_dies_within_a_cleaning_is_counted_for_the_copy(void **state)
+static void versions_dropped_during_a_cleaning_are_subtracted_from_the_copy(void **state)
 {
     struct fixture *f = *state;
     make_something_to_clean(f);
@@ -268,7 +268,7 @@ static void count_breath(void *ctx)
 }
 
 /* So that the writer renews leases meanwhile: making its segment, writing and syncing take long. */
-static void others_are_served_while_a_long_record_is_written(void **state)
+static void other_requests_are_served_while_a_long_record_is_written(void **state)
 {
     struct fixture *f = *state;
     enum { VALUE_BYTES = 9 << 20, PIECES = VALUE_BYTES / SEGMENT_PIECE_BYTES };
@@ -290,7 +290,7 @@ static void others_are_served_while_a_long_record_is_written(void **state)
 }
 
 /* What a request has replaced is freed after it, in parts. */
-static void others_are_served_while_much_is_freed(void **state)
+static void other_requests_are_served_while_memory_is_freed(void **state)
 {
     struct fixture *f = *state;
     enum { MANY = 5 * BREATH_WORK };
@@ -315,13 +315,13 @@ static void others_are_served_while_much_is_freed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(one_request_of_many_changes_is_taken_over_in_steps),
+        TEST(a_request_with_many_changes_is_checkpointed_in_steps),
         TEST(a_stop_within_a_record_loses_nothing),
         TEST(a_segment_of_many_versions_is_cleaned_in_steps),
         TEST(a_stop_within_a_cleaning_loses_nothing),
-        TEST(what_dies_within_a_cleaning_is_counted_for_the_copy),
-        TEST(others_are_served_while_a_long_record_is_written),
-        TEST(others_are_served_while_much_is_freed),
+        TEST(versions_dropped_during_a_cleaning_are_subtracted_from_the_copy),
+        TEST(other_requests_are_served_while_a_long_record_is_written),
+        TEST(other_requests_are_served_while_memory_is_freed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

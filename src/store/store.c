@@ -426,7 +426,7 @@ static void forget_segment(void *ctx, void *object)
 {
     (void)ctx;
     struct forgotten *forgotten = object;
-    compaction_let_go(&forgotten->store->compaction);
+    compaction_release_log(&forgotten->store->compaction);
     /* A file that cannot be removed is found and removed at the next start. */
     enum status ignored = log_forget(forgotten->store->log, forgotten->segment_id);
     (void)ignored;

@@ -122,7 +122,7 @@ static void assert_has_not(struct bed *bed, int64_t revision)
         ST_NOT_FOUND);
 }
 
-static void what_is_committed_is_there_after_reopening(void **state)
+static void committed_data_is_present_after_reopening(void **state)
 {
     struct bed *bed = *state;
     assert_int_equal(backend_meta_get(bed->backend, BACKEND_COMPACT_REVISION, -1), -1);
@@ -219,7 +219,7 @@ static void put_row(struct bed *bed, enum row_table table, const char *key, cons
     assert_int_equal(backend_row_put(bed->backend, &row), ST_OK);
 }
 
-static void rows_are_put_replaced_deleted_and_told_by_table_and_key(void **state)
+static void rows_are_put_replaced_deleted_and_listed_by_table_and_key(void **state)
 {
     struct bed *bed = *state;
     assert_rows(bed, "");
@@ -245,7 +245,7 @@ static void rows_are_put_replaced_deleted_and_told_by_table_and_key(void **state
     assert_rows(bed, "1:=empty key 2:a=2 2:b=longer than before ");
 }
 
-static void a_version_read_can_be_put_back_changed(void **state)
+static void a_version_can_be_read_changed_and_put_back(void **state)
 {
     struct bed *bed = *state;
     assert_int_equal(backend_begin(bed->backend), ST_OK);
@@ -289,7 +289,7 @@ static enum status refuse_version(void *ctx, const struct backend_version *versi
     return ST_LIMIT;
 }
 
-static void a_scan_goes_from_an_id_in_order_until_told_to_end(void **state)
+static void a_scan_visits_ids_in_order_until_the_callback_ends_it(void **state)
 {
     struct bed *bed = *state;
     assert_int_equal(backend_begin(bed->backend), ST_OK);
@@ -349,7 +349,7 @@ static void segments_come_in_order_of_id(void **state)
     assert_int_equal(last, 65536);
 }
 
-static void a_failed_commit_is_wholly_there_or_not_at_all(void **state)
+static void a_failed_commit_has_happened_completely_or_not_at_all(void **state)
 {
     struct bed *bed = *state;
     for (int happened = 0; happened < 2; happened++) {
@@ -375,7 +375,7 @@ static void a_failed_commit_is_wholly_there_or_not_at_all(void **state)
     }
 }
 
-static void a_stored_version_comes_back_and_a_broken_one_is_told(void **state)
+static void a_stored_version_is_decoded_and_a_damaged_one_is_detected(void **state)
 {
     (void)state;
     struct random random;
@@ -417,7 +417,7 @@ static void a_stored_version_comes_back_and_a_broken_one_is_told(void **state)
 
 /* -- LMDB's own -- */
 
-static void a_full_map_is_told_and_the_last_commit_stays(void **state)
+static void a_full_map_is_reported_and_the_last_commit_stays(void **state)
 {
     struct bed *bed = *state;
     backend_close(TAKE(bed->backend));
@@ -470,7 +470,7 @@ static void a_commit_that_the_disk_refuses_leaves_the_last_one(void **state)
     assert_has_not(bed, 2);
 }
 
-static void keys_longer_than_lmdbs_are_kept(void **state)
+static void keys_longer_than_lmdbs_limit_are_stored(void **state)
 {
     struct bed *bed = *state;
     static uint8_t key[1 << 20];
@@ -485,7 +485,7 @@ static void keys_longer_than_lmdbs_are_kept(void **state)
     assert_version(&got, &version);
 }
 
-static void a_file_that_is_none_is_refused_by_name(void **state)
+static void an_invalid_file_is_refused_with_its_name(void **state)
 {
     struct bed *bed = *state;
     backend_close(TAKE(bed->backend));
@@ -504,7 +504,7 @@ static void a_file_that_is_none_is_refused_by_name(void **state)
                      ST_NOT_FOUND);
 }
 
-static void overwriting_does_not_grow_the_file_for_ever(void **state)
+static void overwriting_does_not_grow_the_file_forever(void **state)
 {
     struct bed *bed = *state;
     long size = 0;
@@ -534,20 +534,20 @@ int main(void)
 #define LMDB(name) cmocka_unit_test_setup_teardown(name, set_up_lmdb, tear_down)
 #define MEMORY(name) cmocka_unit_test_setup_teardown(name, set_up_memory, tear_down)
     const struct CMUnitTest tests[] = {
-        BOTH(what_is_committed_is_there_after_reopening),
+        BOTH(committed_data_is_present_after_reopening),
         BOTH(an_aborted_transaction_leaves_nothing),
         BOTH(versions_are_put_in_any_order_replaced_and_deleted),
-        BOTH(rows_are_put_replaced_deleted_and_told_by_table_and_key),
-        BOTH(a_version_read_can_be_put_back_changed),
-        BOTH(a_scan_goes_from_an_id_in_order_until_told_to_end),
+        BOTH(rows_are_put_replaced_deleted_and_listed_by_table_and_key),
+        BOTH(a_version_can_be_read_changed_and_put_back),
+        BOTH(a_scan_visits_ids_in_order_until_the_callback_ends_it),
         BOTH(segments_come_in_order_of_id),
-        MEMORY(a_failed_commit_is_wholly_there_or_not_at_all),
-        cmocka_unit_test(a_stored_version_comes_back_and_a_broken_one_is_told),
-        LMDB(a_full_map_is_told_and_the_last_commit_stays),
+        MEMORY(a_failed_commit_has_happened_completely_or_not_at_all),
+        cmocka_unit_test(a_stored_version_is_decoded_and_a_damaged_one_is_detected),
+        LMDB(a_full_map_is_reported_and_the_last_commit_stays),
         LMDB(a_commit_that_the_disk_refuses_leaves_the_last_one),
-        LMDB(keys_longer_than_lmdbs_are_kept),
-        LMDB(a_file_that_is_none_is_refused_by_name),
-        LMDB(overwriting_does_not_grow_the_file_for_ever),
+        LMDB(keys_longer_than_lmdbs_limit_are_stored),
+        LMDB(an_invalid_file_is_refused_with_its_name),
+        LMDB(overwriting_does_not_grow_the_file_forever),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

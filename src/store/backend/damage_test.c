@@ -245,7 +245,7 @@ static void hit(struct bed *bed, size_t at, size_t bytes, uint8_t flip)
     memcpy(bed->file.ptr + at, kept, bytes);
 }
 
-static void flipped_bits_are_refused_or_do_no_harm(void **state)
+static void flipped_bits_are_refused_or_harmless(void **state)
 {
     struct bed *bed = *state;
     for (size_t at = 0; at < bed->file.len; at += FLIP_EVERY)
@@ -255,7 +255,7 @@ static void flipped_bits_are_refused_or_do_no_harm(void **state)
 }
 
 /* The numbers that lead from page to page, all of them. */
-static void flipped_bits_in_heads_of_pages_are_refused_or_do_no_harm(void **state)
+static void flipped_bits_in_page_headers_are_refused_or_harmless(void **state)
 {
     struct bed *bed = *state;
     for (size_t page = 0; page < bed->file.len; page += 4096) {
@@ -267,7 +267,7 @@ static void flipped_bits_in_heads_of_pages_are_refused_or_do_no_harm(void **stat
     assert_true(bed->refused > 0);
 }
 
-static void zeroed_blocks_are_refused_or_do_no_harm(void **state)
+static void zeroed_blocks_are_refused_or_harmless(void **state)
 {
     struct bed *bed = *state;
     for (size_t at = 0; at < bed->file.len; at += 512)
@@ -300,9 +300,9 @@ static void a_checkpoint_without_sums_gets_them(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(flipped_bits_are_refused_or_do_no_harm),
-        TEST(flipped_bits_in_heads_of_pages_are_refused_or_do_no_harm),
-        TEST(zeroed_blocks_are_refused_or_do_no_harm),
+        TEST(flipped_bits_are_refused_or_harmless),
+        TEST(flipped_bits_in_page_headers_are_refused_or_harmless),
+        TEST(zeroed_blocks_are_refused_or_harmless),
         TEST(a_checkpoint_without_sums_gets_them),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

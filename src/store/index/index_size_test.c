@@ -98,7 +98,7 @@ static double seconds(void)
 }
 
 /* There are no readers during loading, so a replaced version is freed at once. */
-static void a_load_holds_nothing_that_was_replaced(void **state)
+static void a_load_frees_replaced_items_at_once(void **state)
 {
     (void)state;
     enum { OFTEN = 20 };
@@ -275,7 +275,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(keys_in_order_fill_their_leaves),
         cmocka_unit_test(keys_in_random_order_stay_within_the_budget),
-        cmocka_unit_test(a_load_holds_nothing_that_was_replaced),
+        cmocka_unit_test(a_load_frees_replaced_items_at_once),
         cmocka_unit_test(an_empty_load_leaves_an_empty_index),
         cmocka_unit_test(a_million_versions_are_trimmed_one_by_one),
         cmocka_unit_test(a_million_versions_are_trimmed_at_once),

@@ -1,7 +1,7 @@
 /*
- * The log on a simulated disk, against a model: random work, a power cut or a failing call at
- * any point, and a new start. What was synced is there, byte for byte and in order; of the
- * rest each record is wholly there or not at all, and none without those before it.
+ * The log on a simulated disk, compared with a model: random work, a power cut or a failing call at
+ * any point, and a new start. What was synced is present, byte for byte and in order. Of the rest,
+ * each record is either complete or absent, and none is present without those before it.
  */
 #include "base/random.h"
 #include "io/file_sim.h"
@@ -23,7 +23,7 @@ struct checkpoint {
     uint64_t index;
     uint64_t listed[SEGMENTS_MAX];
     size_t listed_count;
-    bool dropped[INDEX_MAX]; /* rewritten away */
+    bool dropped[INDEX_MAX]; /* dropped by a rewrite */
 };
 
 struct model {
@@ -32,17 +32,17 @@ struct model {
     struct fs_sim *sim;
     struct log *log;
     uint64_t appended;         /* indexes up to this have a nonce */
-    uint64_t acked;            /* and these must never be lost */
-    uint64_t nonce[INDEX_MAX]; /* what the record with that index was made from */
+    uint64_t acked;            /* records up to this must never be lost */
+    uint64_t nonce[INDEX_MAX]; /* from which the record with that index was made */
     struct checkpoint checkpoint;
-    bool dropped[INDEX_MAX]; /* as the log under way has it */
+    bool dropped[INDEX_MAX]; /* as in the current log */
     uint64_t seen;           /* the last index replayed */
 };
 
-/* In every third run all are of one length, so that what is left of a torn tail lines up. */
+/* In every third run all records have the same length, so that the remains of a torn tail align. */
 static bool same_length;
 
-/* VIGIL_TEST_DEPTH=100 goes that many times deeper than the everyday run. */
+/* VIGIL_TEST_DEPTH=100 runs that many times more than the default. */
 static uint64_t deep(uint64_t seeds)
 {
     const char *depth = getenv("VIGIL_TEST_DEPTH");
@@ -106,11 +106,12 @@ static enum status see_record(void *ctx, const struct log_record *record)
     return ST_OK;
 }
 
-/* Everything from the first record on, past the checkpoint too. */
+/* Replays everything from the first record on, including what the checkpoint has. */
 static void check_all(struct model *model)
 {
     struct log_reader reader;
     struct log_record record;
+    log_check(model->log);
     log_reader_init(&reader, model->log, 1);
     for (uint64_t index = 1; index <= model->appended; index++) {
         if (model->dropped[index])
@@ -143,7 +144,7 @@ static void model_start(struct model *model)
     if (model_open(model, &error) != ST_OK)
         fail_msg("seed %llu: %s", (unsigned long long)model->seed, error.text);
     if (model->seen < model->acked)
-        fail_msg("seed %llu: %llu was acked, and only %llu is there",
+        fail_msg("seed %llu: %llu records were acknowledged, and only %llu are present",
                  (unsigned long long)model->seed, (unsigned long long)model->acked,
                  (unsigned long long)model->seen);
     assert_int_equal(log_last_index(model->log), model->seen);
@@ -175,7 +176,7 @@ static enum status do_append(struct model *model)
     return ST_OK;
 }
 
-/* A group that may fill and leave several segments, none of them synced. */
+/* A group that may fill several segments, none of them synced. */
 static enum status do_burst(struct model *model)
 {
     uint64_t count = random_below(&model->random, 60);
@@ -194,7 +195,7 @@ static enum status do_sync(struct model *model)
     return ST_OK;
 }
 
-/* As the keeper does it: what is durable becomes the checkpoint, at once or not at all. */
+/* As the keeper does it: what is durable becomes the checkpoint, completely or not at all. */
 static void do_checkpoint(struct model *model)
 {
     struct checkpoint *checkpoint = &model->checkpoint;
@@ -253,7 +254,7 @@ static enum status do_rewrite(struct model *model)
     TRY(log_rewrite_commit(TAKE(rewrite), &new_id));
     memcpy(model->dropped, dropped, sizeof(dropped));
     if (random_chance(&model->random, 1, 5))
-        return ST_CLOSED; /* stop here: the checkpoint does not know of it */
+        return ST_CLOSED; /* stop here, before the checkpoint knows of it */
     do_checkpoint(model);
     if (random_chance(&model->random, 1, 5))
         return ST_CLOSED;
@@ -274,7 +275,7 @@ static enum status do_something(struct model *model)
     if (what < 90)
         return log_prepare(model->log);
     if (what < 93)
-        return log_mark(model->log); /* as if it had fallen idle */
+        return log_mark(model->log); /* as if the log had become idle */
     if (what < 96) {
         do_checkpoint(model);
         return ST_OK;
@@ -307,7 +308,7 @@ static void power_cuts_lose_nothing_that_was_synced(void **state)
     }
 }
 
-/* Any call of a start may be the last before the power goes: the next start makes good. */
+/* The power may fail at any call of a start: the next start recovers. */
 static void a_power_cut_during_recovery_loses_nothing(void **state)
 {
     (void)state;
@@ -347,7 +348,9 @@ static enum status work(struct model *model, int steps)
     return ST_OK;
 }
 
-/* The nth call fails, for every n: an error is reported, and a new start finds all that was acked.
+/*
+ * The nth call fails, for every n: an error is reported, and a new start finds all that was
+ * acknowledged.
  */
 static void fail_each_call(enum status failure, bool sticky)
 {
@@ -407,7 +410,7 @@ static void append_up_to(struct model *model, uint64_t index)
     assert_int_equal(log_write(model->log), ST_OK);
 }
 
-/* The process dies after the first record of a new segment was written; the power goes later. */
+/* The process dies after the first record of a new segment was written; the power fails later. */
 static void a_seal_is_made_durable_with_the_record_after_it(void **state)
 {
     (void)state;
@@ -423,7 +426,7 @@ static void a_seal_is_made_durable_with_the_record_after_it(void **state)
         assert_int_equal(log_segments(model.log, infos, 2), 2);
         assert_int_equal(infos[1].first_index, RECORDS_PER_SEGMENT + 1);
         log_close(TAKE(model.log));
-        model_start(&model); /* finds it, shows it, so it must stay */
+        model_start(&model); /* finds and shows it, so it must stay */
         assert_int_equal(model.acked, RECORDS_PER_SEGMENT + 1);
         fs_sim_crash(model.sim);
         log_close(TAKE(model.log));
@@ -432,7 +435,10 @@ static void a_seal_is_made_durable_with_the_record_after_it(void **state)
     }
 }
 
-/* The power goes at any call of writing a mark: what it finds is the mark before, or this one. */
+/*
+ * The power fails at any call of writing a mark: the next start finds the previous mark or this
+ * one.
+ */
 static void a_power_cut_while_the_mark_is_written_changes_nothing(void **state)
 {
     (void)state;
@@ -446,7 +452,7 @@ static void a_power_cut_while_the_mark_is_written_changes_nothing(void **state)
             if (seed % 2)
                 assert_int_equal(log_mark(model.log), ST_OK);
             append_sync(&model, 5);
-            append_up_to(&model, 14); /* and some that nobody has synced */
+            append_up_to(&model, 14); /* and some that were not synced */
             fs_sim_fail(model.sim, FS_SIM_ANY, call, ST_IO, true);
             status = log_mark(model.log);
             fs_sim_fail(model.sim, FS_SIM_ANY, 0, ST_OK, false);
@@ -462,7 +468,7 @@ static void a_power_cut_while_the_mark_is_written_changes_nothing(void **state)
     }
 }
 
-/* A mark is a help, and nothing is lost without it: the log goes on. */
+/* The mark is an additional safeguard: without it nothing is lost, and the log continues. */
 static void a_failed_mark_leaves_the_log_as_it_is(void **state)
 {
     (void)state;
@@ -480,7 +486,7 @@ static void a_failed_mark_leaves_the_log_as_it_is(void **state)
     model_fini(&model);
 }
 
-/* One mark for each time the log falls idle. */
+/* One mark each time the log becomes idle. */
 static void a_mark_is_written_once(void **state)
 {
     (void)state;
@@ -489,7 +495,7 @@ static void a_mark_is_written_once(void **state)
     model_start(&model);
     uint64_t before = fs_sim_calls(model.sim, FS_SIM_ANY);
     assert_int_equal(log_mark(model.log), ST_OK);
-    assert_int_equal(fs_sim_calls(model.sim, FS_SIM_ANY), before); /* nothing to speak of */
+    assert_int_equal(fs_sim_calls(model.sim, FS_SIM_ANY), before); /* nothing to mark */
     append_sync(&model, 3);
     assert_int_equal(log_mark(model.log), ST_OK);
     before = fs_sim_calls(model.sim, FS_SIM_ANY);
@@ -535,7 +541,7 @@ static void a_failed_write_or_sync_is_final(void **state)
     }
 }
 
-static void no_space_for_a_segment_is_told_before_anything_changes(void **state)
+static void a_full_disk_is_reported_before_anything_changes(void **state)
 {
     (void)state;
     static struct model model;
@@ -547,7 +553,7 @@ static void no_space_for_a_segment_is_told_before_anything_changes(void **state)
     assert_int_equal(log_reserve(model.log, 4000), ST_DISK_FULL);
     assert_int_equal(log_prepare(model.log), ST_DISK_FULL);
     assert_int_equal(log_last_index(model.log), last);
-    append_sync(&model, 2); /* what fits goes on */
+    append_sync(&model, 2); /* what fits is still accepted */
     fs_sim_set_space(model.sim, 1 << 20);
     assert_int_equal(log_reserve(model.log, 4000), ST_OK);
     append_sync(&model, 20);
@@ -568,7 +574,7 @@ int main(void)
         cmocka_unit_test(a_failed_mark_leaves_the_log_as_it_is),
         cmocka_unit_test(a_mark_is_written_once),
         cmocka_unit_test(a_failed_write_or_sync_is_final),
-        cmocka_unit_test(no_space_for_a_segment_is_told_before_anything_changes),
+        cmocka_unit_test(a_full_disk_is_reported_before_anything_changes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /*
- * What was read is not what was written: a disk that rots, or somebody who writes into the files.
- * Whoever finds it says so here, on any thread; it is known from then on until the log is closed.
+ * Damage: bytes that were read are not those that were written, because of a failing disk or
+ * because another program wrote into the files. The code that finds damage reports it here, on any
+ * thread. It stays known until the log is closed.
  */
 #ifndef VIGIL_STORE_LOG_DAMAGE_H
 #define VIGIL_STORE_LOG_DAMAGE_H
@@ -9,12 +10,12 @@
 
 void log_note_damage(const struct log *log, log_loc loc);
 bool log_is_damaged(const struct log *log);
-/* How often it was noted; and the last place. */
+/* How often damage was noted, and its last location. */
 uint64_t log_damage_met(const struct log *log, uint64_t *ret_segment_id, uint64_t *ret_offset);
 
 /*
- * Which segment is mapped at an address, and where in it: for whoever is told of a page that could
- * not be read. Safe in a signal handler. False when it is none of ours.
+ * Which segment is mapped at an address, and the offset in it: for the handler of a page that could
+ * not be read. Safe in a signal handler. False if the address is not in the log.
  */
 bool log_find_address(const struct log *log, const void *address, uint64_t *ret_segment_id,
                       uint64_t *ret_offset);

@@ -1,5 +1,7 @@
-/* Damage planted in the files of a log: in the middle it is refused by name and place; a torn tail
- * is cut. */
+/*
+ * Damage planted in the files of a log: in the middle the start refuses it with segment and offset;
+ * a torn tail is cut off.
+ */
 #include "base/crc32c.h"
 #include "io/file_sim.h"
 #include "store/log/damage.h"
@@ -155,7 +157,7 @@ static void any_byte_of_a_middle_record_is_refused_at_its_place(void **state)
             plant(bed, places[i].id, offset + at, &was, 1);
         }
     }
-    /* Refusing changed nothing: once repaired, all is there. */
+    /* The refused start changed nothing: once the damage is undone, all records are present. */
     assert_int_equal(bed_open(bed), ST_OK);
     assert_int_equal(bed->replayed, RECORDS);
 }
@@ -177,7 +179,7 @@ static void any_byte_of_the_last_record_is_a_torn_tail(void **state)
         flip(bed, 3, offset_of(7) + at, (uint8_t)(1 << at % 8));
         assert_int_equal(bed_open(bed), ST_OK);
         assert_int_equal(bed->replayed, RECORDS - 1);
-        /* The place is used again, and nothing of the torn record is left behind it. */
+        /* The space is used again, and nothing of the torn record is left after it. */
         append_synced(bed);
         assert_int_equal(bed_open(bed), ST_OK);
         assert_int_equal(bed->replayed, RECORDS);
@@ -197,7 +199,8 @@ static void append_unsynced(struct bed *bed, int count)
     assert_int_equal(log_write(bed->log), ST_OK);
 }
 
-/* The third segment is filled and left in one group that tears; then it is filled again, exactly.
+/*
+ * The third segment is filled and left in one group that is torn; then it is filled again, exactly.
  */
 static void a_cut_segment_loses_its_seal(void **state)
 {
@@ -251,7 +254,7 @@ static void old_segments_are_not_read_at_start_but_verified_on_demand(void **sta
     assert_int_equal(log_verify(bed->log, 1, &error), ST_DAMAGED);
     assert_non_null(strstr(error.text, "/log/0000000000000001.seg, offset 920"));
 
-    /* A reader that meets a broken length stops within the bounds. */
+    /* A reader that meets a damaged length stops within the bounds. */
     struct log_reader reader;
     struct log_record record;
     flip(bed, 1, offset_of(5) + offsetof(struct record_head, len) + 2, 0xff);
@@ -280,7 +283,7 @@ static void broken_heads_and_seals_are_refused(void **state)
     assert_int_equal(bed_open(bed), ST_OK);
 }
 
-static void another_versions_segment_is_called_that(void **state)
+static void a_segment_of_another_version_is_reported_as_such(void **state)
 {
     struct bed *bed = *state;
     struct file *file = open_segment(bed, 1);
@@ -317,8 +320,8 @@ static void a_missing_segment_is_named(void **state)
     assert_int_equal(bed_open(bed), ST_OK);
 }
 
-/* The first one gone and only the prepared one left must not look like a new store. */
-static void a_prepared_segment_alone_is_no_new_log(void **state)
+/* The first segment removed and only the prepared one left must not look like a new store. */
+static void a_prepared_segment_alone_is_not_a_new_log(void **state)
 {
     struct bed *bed = *state;
     struct fs *fs = bed->options.fs;
@@ -360,7 +363,7 @@ static void count_names(void *ctx, const char *name)
     ++*names;
 }
 
-static void temporary_files_are_removed_and_strangers_left_alone(void **state)
+static void temporary_files_are_removed_and_unknown_files_kept(void **state)
 {
     struct bed *bed = *state;
     const char *const paths[] = {"/log/00000000000000ff.tmp", "/log/notes.txt",
@@ -376,11 +379,15 @@ static void temporary_files_are_removed_and_strangers_left_alone(void **state)
     assert_int_equal(names, 3 + 3);
 }
 
-/* A client can store any bytes. Stored where a write was torn, they must not speak for the log. */
-static void a_value_can_not_pass_for_a_record(void **state)
+/*
+ * A client can store any bytes. Stored where a write was torn, they must not be taken for a record.
+ */
+static void a_value_is_never_taken_for_a_record(void **state)
 {
     struct bed *bed = *state;
-    /* The bytes of a true record that claims everything, as they lie in another segment. */
+    /*
+     * The bytes of a real record that claims everything is durable, as stored in another segment.
+     */
     assert_int_equal(bed_open(bed), ST_OK);
     log_loc loc;
     struct log_reader reader;
@@ -418,12 +425,12 @@ int main(void)
         TEST(what_the_checkpoint_covers_is_never_a_torn_tail),
         TEST(old_segments_are_not_read_at_start_but_verified_on_demand),
         TEST(broken_heads_and_seals_are_refused),
-        TEST(another_versions_segment_is_called_that),
+        TEST(a_segment_of_another_version_is_reported_as_such),
         TEST(a_missing_segment_is_named),
-        TEST(a_prepared_segment_alone_is_no_new_log),
+        TEST(a_prepared_segment_alone_is_not_a_new_log),
         TEST(a_segment_cut_short_is_refused),
-        TEST(temporary_files_are_removed_and_strangers_left_alone),
-        TEST(a_value_can_not_pass_for_a_record),
+        TEST(temporary_files_are_removed_and_unknown_files_kept),
+        TEST(a_value_is_never_taken_for_a_record),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

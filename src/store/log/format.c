@@ -6,7 +6,7 @@
 #error "segments are written in little-endian order"
 #endif
 
-/* "vigilseg" when read as text. */
+/* "vigilseg" when read as text */
 static const uint64_t segment_magic = 0x6765736c69676976;
 
 static uint32_t head_crc(const struct segment_head *head)
@@ -56,8 +56,8 @@ enum status segment_seal_check(const struct segment_seal *seal, const struct seg
 }
 
 /*
- * One checksum runs over the record: what it is after the head's fields becomes the head's check,
- * what it is at the end becomes crc.
+ * One checksum runs over the record: its value after the fields of the head becomes the head's
+ * check, its value at the end becomes crc.
  */
 enum {
     CRC_FROM = sizeof(uint32_t),
@@ -134,7 +134,7 @@ size_t bytes_first_nonzero(struct slice bytes)
 {
     const uint8_t *at = bytes.ptr;
     size_t i = 0;
-    /* Whole cache lines first: the zeros behind the last record are most of a young segment. */
+    /* Whole cache lines first: most of a new segment is zeros. */
     for (; i + 64 <= bytes.len; i += 64) {
         uint64_t words[8];
         memcpy(words, at + i, sizeof(words));

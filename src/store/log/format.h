@@ -1,13 +1,13 @@
 /*
- * What the bytes of a segment file mean. Everything here is plain computation on bytes, trusts
- * none of them, and holds no state.
+ * The format of a segment file. Everything here is plain computation on bytes, trusts none of them,
+ * and holds no state.
  *
  *   0     head      written once, before the file gets its name
  *   256   seal      written once, when the writer leaves the segment; zeros until then
  *   512   records   each at a multiple of 8, without gaps; then zeros to the end of the file
  *
- * The head's salt goes into the checksum of every record of the segment: bytes that a client
- * stored as a value can not pass for a record when the log is searched after a torn write.
+ * The head's salt is part of the checksum of every record of the segment, so bytes that a client
+ * stored as a value cannot be taken for a record when the log is searched after a torn write.
  * Numbers are in the machine's byte order.
  */
 #ifndef VIGIL_STORE_LOG_FORMAT_H
@@ -19,8 +19,8 @@
 enum {
     LOG_FORMAT_VERSION = 1,
     SEGMENT_SEAL_OFFSET = 256,
-    SEGMENT_RECORDS_OFFSET = 512, /* a sector of its own: sealing rewrites no record's sector */
-    SEGMENT_REWRITTEN = 1,        /* flag: made by the cleaner; indexes in it may skip */
+    SEGMENT_RECORDS_OFFSET = 512, /* a separate sector: sealing rewrites no record's sector */
+    SEGMENT_REWRITTEN = 1,        /* flag: made by the cleaner; indexes may be missing */
     RECORD_ALIGN = 8,
 };
 
@@ -29,21 +29,21 @@ struct segment_head {
     uint32_t version;
     uint32_t flags;
     uint64_t id;
-    uint64_t first_index; /* 0 unless rewritten: the first record tells */
-    uint64_t capacity;    /* bytes of the whole file */
+    uint64_t first_index; /* 0 unless rewritten: the first record has it */
+    uint64_t capacity;    /* length of the file in bytes */
     uint64_t spare[2];
     uint32_t salt;
-    uint32_t crc; /* of all before it */
+    uint32_t crc; /* of everything before it */
 };
 _Static_assert(sizeof(struct segment_head) == 64, "written to disk as it is");
 
-/* The contents of a full segment in short: it need not be read again at start. */
+/* A summary of a full segment, so that a start need not read the segment. */
 struct segment_seal {
     uint64_t id;
     uint64_t first_index, last_index;
-    int64_t first_revision, last_revision; /* 0 when it has none */
+    int64_t first_revision, last_revision; /* 0 if it has none */
     uint64_t used_bytes;                   /* where the records end */
-    uint64_t next_id;                      /* the segment the writer went to */
+    uint64_t next_id;                      /* the segment in which the writer continued */
     uint32_t spare;
     uint32_t crc;
 };
@@ -51,12 +51,13 @@ _Static_assert(sizeof(struct segment_seal) == 64, "written to disk as it is");
 
 struct record_head {
     uint32_t crc; /* of salt, the rest of the head, and the body */
-    uint32_t len; /* head and body; the next record begins at the next multiple of 8 */
+    uint32_t len; /* of head and body; the next record begins at the next multiple of 8 */
     uint64_t index;
     int64_t revision;
-    uint32_t behind; /* index less the index known durable at the time; more than fits: all ones */
+    /* index minus the index known to be durable then; all ones if it does not fit */
+    uint32_t behind;
     uint8_t type;
-    uint8_t check[3]; /* of salt and the head before it: a false head is told without its body */
+    uint8_t check[3]; /* of the salt and the head before it: detects a bad head without its body */
 };
 enum { RECORD_HEAD_BYTES = sizeof(struct record_head) };
 _Static_assert(RECORD_HEAD_BYTES == 32, "written to disk as it is");
@@ -71,37 +72,40 @@ static inline size_t record_bytes(size_t body_bytes)
 
 /* Fills magic, version and crc. */
 void segment_head_finish(struct segment_head *head);
-/* ST_WRONG_FORMAT for another version's; ST_DAMAGED for anything else that is no head. */
+/* ST_WRONG_FORMAT if it has another version; ST_DAMAGED for anything else that is not a head. */
 MUST_CHECK
 enum status segment_head_check(const struct segment_head *head);
 
 void segment_seal_finish(struct segment_seal *seal);
-/* ST_NOT_FOUND when there is none (zeros), ST_DAMAGED when it is not a seal of this segment. */
+/* ST_NOT_FOUND when it is absent (zeros), ST_DAMAGED when it is not a seal of this segment. */
 MUST_CHECK
 enum status segment_seal_check(const struct segment_seal *seal, const struct segment_head *head);
 
-/* Completes a record built in place: at points to head, body and padding, all but crc set. */
+/*
+ * Completes a record built in place: `at` points to head, body and padding, in which all but crc is
+ * set.
+ */
 void record_finish(uint8_t *at, uint32_t salt);
 /*
- * The same for a record that is written in pieces: sets the check in the head and returns its part
- * of the crc, which goes on over the body with crc32c().
+ * The same for a record that is written in pieces: sets the check in the head and returns the crc
+ * so far, which crc32c() continues over the body.
  */
 uint32_t record_start(uint8_t *head, uint32_t salt);
 
 enum record_found {
     RECORD_GOOD,
-    RECORD_NONE, /* zeros, or no room for a head: records may end here */
+    RECORD_NONE, /* zeros, or too few bytes for a head: records may end here */
     RECORD_BAD,
 };
-/* The head alone: true when its check is right and the record would fit in bytes. */
+/* Checks the head alone: true when its check is right and the record would fit in bytes. */
 bool record_head_check(struct slice bytes, uint32_t salt, struct record_head *ret_head);
-/* Looks at the bytes at the start of `bytes`, which reach to the end of the segment. */
+/* Checks the record at the start of `bytes`, which extend to the end of the segment. */
 enum record_found record_check(struct slice bytes, uint32_t salt, struct record_head *ret_head);
 
-/* The checksum of a record's head, which goes on with its body, and what both should come to. */
+/* The checksum of a record's head, to be continued over its body, and the expected result. */
 void record_sum_head(const uint8_t *at, uint32_t salt, uint32_t *ret_sum, uint32_t *ret_wanted);
 
-/* The index up to which the record says the log was durable when it was written. */
+/* The index that was durable when the record was written, as the record says. */
 static inline uint64_t record_durable_index(const struct record_head *head)
 {
     return head->behind < head->index ? head->index - head->behind : 0;
@@ -113,7 +117,7 @@ static inline uint32_t record_behind(uint64_t index, uint64_t durable_index)
     return behind < UINT32_MAX ? (uint32_t)behind : UINT32_MAX;
 }
 
-/* Offset of the first byte that is not zero; bytes.len when all are. */
+/* Offset of the first byte that is not zero; bytes.len if there is none. */
 size_t bytes_first_nonzero(struct slice bytes);
 
 #endif

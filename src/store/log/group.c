@@ -54,7 +54,7 @@ struct slice group_rest_at(const struct group *group, const struct segment *segm
                            uint64_t offset)
 {
     for (const struct group_block *block = group->first; block; block = block->next) {
-        /* Up to the capacity: the record being built is not counted in len yet. */
+        /* Up to the capacity: the record being built is not included in len yet. */
         if (block->segment == segment && offset >= block->offset &&
             offset - block->offset < block->capacity &&
             (!block->next || offset - block->offset < block->len))

@@ -1,22 +1,22 @@
 /*
- * Records appended and not yet written: blocks of memory, each one stretch of one segment, so that
- * a block is one pwrite. A record lies in one block and does not move until it is written.
- * Belongs to the writer.
+ * Records that are appended and not yet written: blocks of memory, each for a contiguous part of
+ * one segment, so that a block takes one pwrite. A record is in one block and does not move until
+ * it is written. Belongs to the writer.
  */
 #ifndef VIGIL_STORE_LOG_GROUP_H
 #define VIGIL_STORE_LOG_GROUP_H
 
 #include "store/log/segment.h"
 
-/* One block is kept between groups; longer ones serve single large records and are given back. */
+/* One block is kept between groups. Longer blocks, for single large records, are freed. */
 enum { GROUP_BLOCK_BYTES = 256 * 1024 };
 
 struct group_block {
-    struct group_block *next; /* the one begun after this */
-    struct segment *segment;  /* the log's */
+    struct group_block *next; /* in order of creation */
+    struct segment *segment;  /* borrowed from the log */
     uint64_t offset;          /* in the segment, of the block's first byte */
     uint64_t last_index;
-    int64_t first_revision, last_revision; /* of the records in it that have one; else 0 */
+    int64_t first_revision, last_revision; /* of its records; 0 if they have none */
     size_t len, capacity;
     _Alignas(16) uint8_t bytes[];
 };
@@ -29,18 +29,18 @@ struct group {
 
 void group_fini(struct group *group);
 
-/* Makes sure that the last block has room for bytes at that place of the segment. */
+/* Makes sure that the last block can take that many bytes at that offset of the segment. */
 MUST_CHECK
 enum status group_reserve(struct group *group, struct segment *segment, uint64_t offset,
                           size_t bytes);
 
-/* The bytes at a place not yet written; NULL when the group does not hold it. */
+/* The bytes at an offset that are not yet written; NULL when the group does not have them. */
 const uint8_t *group_at(const struct group *group, const struct segment *segment, uint64_t offset);
-/* With what may be behind it in its block; empty. */
+/* The same with the rest of the block; empty when the group does not have them. */
 struct slice group_rest_at(const struct group *group, const struct segment *segment,
                            uint64_t offset);
 
-/* Drops the first block: it was written. */
+/* Drops the first block, which was written. */
 void group_pop(struct group *group);
 
 #endif

@@ -6,7 +6,7 @@
 struct log_hold {
     uint64_t last_index;
     size_t count;
-    struct segment *segments[]; /* in order; each counts us in its holds */
+    struct segment *segments[]; /* in order; each has its `holds` increased */
 };
 
 struct log_hold *log_hold_new(struct log *log, uint64_t last_index)

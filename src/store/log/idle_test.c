@@ -1,9 +1,9 @@
 /*
- * A small log that has fallen idle, and damage in every place of its files: a bit flipped in each
- * byte, each 512 bytes and each 4096 bytes turned to zeros. A start gives back everything that was
- * acknowledged, or it refuses, or it says of a record that it is damaged: it never loses one
- * silently. And what was never acknowledged is cut off and reported. What is refused can be
- * repaired, unless it is the head of a segment: then it starts without what the repair has named.
+ * A small log that has become idle, and damage in every part of its files: a bit flipped in each
+ * byte, each 512 bytes and each 4096 bytes set to zero. A start returns everything that was
+ * acknowledged, or refuses, or reports a record as damaged: it never loses one silently. What was
+ * never acknowledged is cut off and reported. A refused log can be repaired, unless the head of a
+ * segment is damaged; then it starts without the records that the repair has named.
  */
 #include "io/file_sim.h"
 #include "store/log/format.h"
@@ -30,7 +30,7 @@ enum { BYTE_STEP = 1 };
 /* A file as it was when the log was idle. */
 struct kept_file {
     char path[64];
-    uint8_t *bytes; /* ours */
+    uint8_t *bytes; /* owned */
     uint64_t len;
 };
 
@@ -41,9 +41,9 @@ struct bed {
     uint64_t records;
     uint64_t after_index; /* of the checkpoint */
     uint64_t listed[FILES_MAX];
-    struct log_listed known[FILES_MAX]; /* the same, as a repair wants it */
+    struct log_listed known[FILES_MAX]; /* the same, as a repair needs it */
     size_t listed_count;
-    uint64_t told_lost; /* records that a repair has named */
+    uint64_t told_lost; /* the number of records that a repair has reported as lost */
     uint64_t replayed;
     struct error error;
     struct kept_file files[FILES_MAX];
@@ -154,7 +154,7 @@ static void keep_files(struct bed *bed)
     assert_int_equal(fs_list(bed->options.fs, "/log", keep_file, bed), ST_OK);
 }
 
-/* As they were, but for len bytes of one of them. */
+/* Restores the files, except for len bytes of one of them. */
 static void lay_out(struct bed *bed, size_t damaged, uint64_t offset, const uint8_t *bytes,
                     uint64_t len)
 {
@@ -170,16 +170,16 @@ static void lay_out(struct bed *bed, size_t damaged, uint64_t offset, const uint
     }
 }
 
-/* -- What a start makes of it -- */
+/* -- The result of a start -- */
 
 struct outcomes {
     unsigned intact, refused, read_as_damaged;
 };
 
-/* Records up to that are there and right, or reading them says that they are damaged. */
+/* Records up to this are present and correct, or reading them reports that they are damaged. */
 static void check_up_to(struct bed *bed, uint64_t records, struct outcomes *outcomes)
 {
-    /* More than that is what was written and nobody had waited for. */
+    /* Further records were written and never acknowledged. */
     assert_true(log_last_index(bed->log) >= records);
     assert_true(bed->after_index + bed->replayed >= records);
     struct log_reader reader;
@@ -231,7 +231,7 @@ static enum status repair(struct bed *bed, bool accept, struct log_repair *ret_r
         ret_repair, &bed->error);
 }
 
-/* The log goes on where the repair has left it, and what is written then stays. */
+/* The log continues after the repair, and what is written then is durable. */
 static void check_goes_on(struct bed *bed, uint64_t last)
 {
     append(bed);
@@ -248,7 +248,7 @@ static void check_repair(struct bed *bed, size_t damaged, uint64_t offset)
     struct log_repair looked, done;
     enum status status = repair(bed, false, &looked);
     if (status != ST_OK) {
-        /* What the head is for can not be known from anything else. */
+        /* The contents of the head cannot be derived from anything else. */
         assert_int_equal(status, ST_DAMAGED);
         assert_true(strstr(bed->files[damaged].path, ".seg") != NULL);
         assert_true(offset < sizeof(struct segment_head));
@@ -256,7 +256,7 @@ static void check_repair(struct bed *bed, size_t damaged, uint64_t offset)
     }
     assert_true(looked.damaged);
     uint64_t named = bed->told_lost;
-    assert_int_equal(bed_open(bed), ST_DAMAGED); /* looking has changed nothing */
+    assert_int_equal(bed_open(bed), ST_DAMAGED); /* the dry run has changed nothing */
     assert_int_equal(repair(bed, true, &done), ST_OK);
     assert_int_equal(bed->told_lost, named);
     assert_int_equal(done.cut.index, looked.cut.index);
@@ -323,7 +323,7 @@ static void damage_everywhere(struct bed *bed)
     zero_every_block(bed, 512, &outcomes);
     zero_every_block(bed, 4096, &outcomes);
     zero_every_block(bed, 2 * 4096, &outcomes);
-    /* The test is one of both answers. */
+    /* The test must see both results. */
     assert_true(outcomes.intact > 0);
     assert_true(outcomes.refused > 0);
     lay_out(bed, 0, 0, NULL, 0);
@@ -358,7 +358,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* From a single record, of which nothing but the mark speaks, to some in a third segment. */
+/* From a single record, which only the mark proves to be durable, to some in a third segment. */
 static void fall_idle(struct bed *bed, uint64_t records)
 {
     append_acked(bed, records);
@@ -381,8 +381,8 @@ static void several_segments_are_never_lost_silently(void **state)
     damage_everywhere(bed);
 }
 
-/* A power cut came after the mark and tore what followed it. */
-static void a_torn_tail_behind_the_mark_hides_nothing(void **state)
+/* A power cut after the mark tore what followed it. */
+static void a_torn_tail_after_the_mark_hides_nothing(void **state)
 {
     struct bed *bed = *state;
     append_acked(bed, 4);
@@ -414,7 +414,7 @@ static void check_point(struct bed *bed, uint64_t index)
     bed->after_index = index;
 }
 
-/* What the checkpoint covers is not replayed; its values are still in the log. */
+/* Records that the checkpoint covers are not replayed; their values are still in the log. */
 static void what_a_checkpoint_covers_is_never_lost_silently(void **state)
 {
     struct bed *bed = *state;
@@ -433,8 +433,8 @@ static void what_follows_a_checkpoint_is_never_lost_silently(void **state)
     damage_everywhere(bed);
 }
 
-/* Without the mark it is a write that was not finished: cut, and the cut is told. */
-static void a_cut_says_where_and_what_it_took(void **state)
+/* Without the mark it is an unfinished write, which is cut off and reported. */
+static void a_cut_is_reported_with_its_place_and_length(void **state)
 {
     struct bed *bed = *state;
     append_acked(bed, 3);
@@ -452,11 +452,11 @@ static void a_cut_says_where_and_what_it_took(void **state)
     assert_int_equal(cut.bytes, RECORD_HEAD_BYTES + BODY_BYTES);
     assert_string_equal(cut.reason, "its checksum is wrong");
     bed_close(bed);
-    assert_int_equal(bed_open(bed), ST_OK); /* once it is gone there is nothing to cut */
+    assert_int_equal(bed_open(bed), ST_OK); /* afterwards there is nothing left to cut off */
     assert_int_equal(log_cut(bed->log).bytes, 0);
 }
 
-static void both_copies_of_the_mark_gone_is_refused(void **state)
+static void a_mark_without_a_good_copy_is_refused(void **state)
 {
     struct bed *bed = *state;
     fall_idle(bed, 2);
@@ -491,8 +491,11 @@ static bool file_exists(struct bed *bed, const char *path, struct slice contents
     return true;
 }
 
-/* The damaged record and the one after it go; their bytes are kept, also by a second repair. */
-static void a_repair_keeps_what_it_cuts_off(void **state)
+/*
+ * The damaged record and the one after it are removed; their bytes are saved, also by a second
+ * repair.
+ */
+static void a_repair_saves_what_it_cuts_off(void **state)
 {
     struct bed *bed = *state;
     fall_idle(bed, 3);
@@ -526,8 +529,11 @@ static void a_repair_keeps_what_it_cuts_off(void **state)
     assert_int_equal(bed->replayed, 1);
 }
 
-/* Not set aside with records that can be read: the length is named, and with it they are there. */
-static void a_shortened_segment_is_repaired_once_its_length_is_back(void **state)
+/*
+ * It is not set aside with records that can be read: the error names the length, with which they
+ * are readable.
+ */
+static void a_shortened_segment_is_repaired_once_its_length_is_restored(void **state)
 {
     struct bed *bed = *state;
     fall_idle(bed, 3);
@@ -554,7 +560,7 @@ static void a_shortened_segment_is_repaired_once_its_length_is_back(void **state
     assert_int_equal(bed->replayed, 2);
 }
 
-/* Without its only segment there is nothing to go on from. */
+/* Without its only segment the log cannot continue. */
 static void a_repair_that_fails_does_not_recommend_itself(void **state)
 {
     struct bed *bed = *state;
@@ -584,7 +590,7 @@ static void make_durable(struct bed *bed)
     assert_int_equal(fs_sync_dir(bed->options.fs, "/log"), ST_OK);
 }
 
-/* A power cut at any call: the next repair, or the next start, comes to the same end. */
+/* A power cut at any call: the next repair, or the next start, has the same result. */
 static void a_repair_that_was_interrupted_can_be_repeated(void **state)
 {
     struct bed *bed = *state;
@@ -616,8 +622,8 @@ static void a_repair_that_was_interrupted_can_be_repeated(void **state)
     assert_true(started > 0 && refused > 0);
 }
 
-/* Every segment removed, and the mark left: that is no new log. */
-static void a_mark_alone_is_no_new_log(void **state)
+/* If every segment is removed and the mark is left, it is not a new log. */
+static void a_mark_alone_is_not_a_new_log(void **state)
 {
     struct bed *bed = *state;
     fall_idle(bed, 2);
@@ -632,16 +638,16 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(one_record_is_never_lost_silently),
         TEST(several_segments_are_never_lost_silently),
-        TEST(a_torn_tail_behind_the_mark_hides_nothing),
+        TEST(a_torn_tail_after_the_mark_hides_nothing),
         TEST(what_a_checkpoint_covers_is_never_lost_silently),
         TEST(what_follows_a_checkpoint_is_never_lost_silently),
-        TEST(a_cut_says_where_and_what_it_took),
-        TEST(both_copies_of_the_mark_gone_is_refused),
-        TEST(a_repair_keeps_what_it_cuts_off),
-        TEST(a_shortened_segment_is_repaired_once_its_length_is_back),
+        TEST(a_cut_is_reported_with_its_place_and_length),
+        TEST(a_mark_without_a_good_copy_is_refused),
+        TEST(a_repair_saves_what_it_cuts_off),
+        TEST(a_shortened_segment_is_repaired_once_its_length_is_restored),
         TEST(a_repair_that_fails_does_not_recommend_itself),
         TEST(a_repair_that_was_interrupted_can_be_repeated),
-        TEST(a_mark_alone_is_no_new_log),
+        TEST(a_mark_alone_is_not_a_new_log),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

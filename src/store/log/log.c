@@ -10,7 +10,7 @@ static enum status log_failed(const struct log *log)
     return (enum status)atomic_load_explicit(&log->failed, memory_order_relaxed);
 }
 
-/* The first failure stays. */
+/* Keeps the first failure. */
 static enum status log_fail(struct log *log, enum status status)
 {
     int none = ST_OK;
@@ -35,13 +35,16 @@ void log_note_capacity(struct log *log, uint64_t capacity)
         atomic_store(&log->next_capacity, next);
 }
 
-/* Left on the disk beside a new segment, for the checkpoint and for what the cleaner copies. */
+/*
+ * Bytes to leave free on the disk beside a new segment, for the checkpoint and the cleaner's
+ * copies.
+ */
 static uint64_t spared_bytes(uint64_t capacity)
 {
     return capacity / 4;
 }
 
-/* The file system is asked: a segment is filled with zeros, which takes long to fail. */
+/* Asks the file system, because filling a segment with zeros would take long to fail. */
 static bool has_space(const struct log *log, uint64_t capacity)
 {
     uint64_t bytes;
@@ -94,7 +97,7 @@ enum status log_remove_segment(struct log *log, struct segment *segment)
     return fs_unlink(log->fs, path.text);
 }
 
-/* Gives a segment nobody has used to whoever needs one next; one is enough. */
+/* Offers an unused segment for the next use; one is enough, so a second one is removed. */
 static enum status log_offer(struct log *log, struct segment *segment)
 {
     struct segment *none = NULL;
@@ -205,7 +208,7 @@ void log_close(struct log *log)
         return;
     group_fini(&log->group);
     log_sweep(log);
-    assert(!atomic_load(&log->doomed)); /* nobody holds on to anything */
+    assert(!atomic_load(&log->doomed)); /* no hold is left */
     segment_free(log->upcoming);
     while (log->replaced) {
         struct segment *next = log->replaced->next_left;
@@ -223,6 +226,21 @@ void log_close(struct log *log)
 
 /* -- Appending -- */
 
+#define TO(state) (1u << LOG_##state)
+
+/* Drawn in log_private.h. */
+static const unsigned append_moves[] = {
+    [LOG_IDLE] = TO(RESERVED) | TO(IDLE),
+    [LOG_RESERVED] = TO(RESERVED) | TO(BUILDING) | TO(IDLE),
+    [LOG_BUILDING] = TO(IDLE),
+};
+
+static void append_move(struct log *log, enum log_append next)
+{
+    assert(append_moves[log->append] & (1u << next));
+    log->append = next;
+}
+
 static bool segment_has_room(const struct segment *segment, uint64_t offset, size_t bytes)
 {
     return bytes <= segment->head.capacity - offset;
@@ -234,13 +252,13 @@ static uint64_t segment_bytes_for(size_t record_bytes)
     return align_up(SEGMENT_RECORDS_OFFSET + record_bytes, GRAIN);
 }
 
-/* Finds the segment after the current one: what the keeper has prepared, or one made here. */
+/* Finds the segment after the current one: the one that the keeper has prepared, or a new one. */
 static enum status find_upcoming(struct log *log, size_t bytes)
 {
     if (log->upcoming && segment_has_room(log->upcoming, SEGMENT_RECORDS_OFFSET, bytes))
         return ST_OK;
     {
-        /* Entering the order later must not fail. */
+        /* Adding it to the order later must not fail. */
         LOCK_SCOPE(&log->lock);
         TRY(segment_order_reserve(&log->order));
     }
@@ -260,8 +278,9 @@ static enum status find_upcoming(struct log *log, size_t bytes)
 }
 
 /*
- * The current segment has no record yet and is too small for the first: a larger one takes its id
- * and name. A sealed segment always has a record, and the one before may name this one already.
+ * The current segment has no record yet and is too small for the first one: a larger segment takes
+ * its id and name. A sealed segment always has a record, and the previous one may already name this
+ * one.
  */
 static enum status enlarge_current(struct log *log, size_t bytes)
 {
@@ -272,7 +291,7 @@ static enum status enlarge_current(struct log *log, size_t bytes)
         return ST_DISK_FULL;
     AUTO(segment_freep) struct segment *segment = NULL;
     TRY(segment_create(log->fs, log->dir, &head, &segment));
-    /* From here on it is not known which of the two files has the name. */
+    /* After a failure it is unknown which of the two files has the name. */
     enum status status = segment_publish(log->fs, log->dir, head.id);
     if (status != ST_OK)
         return log_fail(log, status);
@@ -298,7 +317,7 @@ bool log_is_short(const struct log *log)
 
 enum status log_reserve(struct log *log, size_t body_bytes)
 {
-    assert(log->building != LOG_BUILDING);
+    assert(log->append != LOG_BUILDING);
     TRY(log_failed(log));
     if (body_bytes > RECORD_BODY_BYTES_MAX)
         return ST_LIMIT;
@@ -315,21 +334,20 @@ enum status log_reserve(struct log *log, size_t body_bytes)
     }
     TRY(group_reserve(&log->group, segment, offset, bytes));
     log->reserved_bytes = body_bytes;
-    log->building = LOG_RESERVED;
+    append_move(log, LOG_RESERVED);
     return ST_OK;
 }
 
 uint8_t *log_append_begin(struct log *log, log_loc *ret_body_loc)
 {
-    assert(log->building == LOG_RESERVED);
-    log->building = LOG_BUILDING;
+    append_move(log, LOG_BUILDING);
     struct group_block *block = log->group.last;
     *ret_body_loc =
         log_loc_of(block->segment->head.id, block->offset + block->len + RECORD_HEAD_BYTES);
     return block->bytes + block->len + RECORD_HEAD_BYTES;
 }
 
-/* The record goes to the upcoming segment: from now on that is the current one. */
+/* The record is in the upcoming segment, which becomes the current one. */
 static void enter_upcoming(struct log *log)
 {
     struct segment *old = log->current, *next = TAKE(log->upcoming);
@@ -354,7 +372,7 @@ static void note_revision(int64_t *first, int64_t *last, int64_t revision)
 
 uint64_t log_append_end(struct log *log, uint8_t type, int64_t revision, size_t body_bytes)
 {
-    assert(log->building == LOG_BUILDING);
+    assert(log->append == LOG_BUILDING);
     assert(body_bytes <= log->reserved_bytes);
     struct group_block *block = log->group.last;
     if (block->segment != log->current) {
@@ -382,14 +400,14 @@ uint64_t log_append_end(struct log *log, uint8_t type, int64_t revision, size_t 
     note_revision(&block->first_revision, &block->last_revision, revision);
     log->group.pending_bytes += bytes;
     log->append_offset = block->offset + block->len;
-    log->building = LOG_IDLE;
+    append_move(log, LOG_IDLE);
     return index;
 }
 
 void log_append_abort(struct log *log)
 {
-    assert(log->building != LOG_IDLE);
-    log->building = LOG_IDLE;
+    assert(log->append != LOG_IDLE);
+    append_move(log, LOG_IDLE);
 }
 
 size_t log_pending_bytes(const struct log *log)
@@ -415,8 +433,9 @@ static void mark_dirty(struct log *log, struct segment *segment)
 }
 
 /*
- * A block of much more than usual, such as a delete of a million keys, goes in pieces, each of
- * which is synced: otherwise the sync of all of it takes long, and the writer serves nobody.
+ * A block that is much longer than usual, such as a delete of a million keys, is written in pieces
+ * that are synced one by one. One sync of the whole would take long, and the writer would serve no
+ * requests meanwhile.
  */
 static enum status write_pieces(struct segment *segment, const struct group_block *block)
 {
@@ -474,9 +493,9 @@ static enum status write_all(struct log *log)
 
 enum status log_write(struct log *log)
 {
-    assert(log->building != LOG_BUILDING);
+    assert(log->append != LOG_BUILDING);
     TRY(log_failed(log));
-    log->building = LOG_IDLE;
+    append_move(log, LOG_IDLE);
     enum status status = write_all(log);
     if (status != ST_OK)
         return log_fail(log, status);
@@ -487,7 +506,9 @@ enum status log_write(struct log *log)
 enum status log_sync(struct log *log)
 {
     TRY(log_failed(log));
-    /* In this order: what is in the files up to this index is in the list, or synced already. */
+    /*
+     * The order matters: a segment written up to this index is in the list, or is synced already.
+     */
     uint64_t index = atomic_load_explicit(&log->written_index, memory_order_acquire);
     struct segment *segment = atomic_exchange(&log->dirty, NULL);
     while (segment) {
@@ -514,7 +535,7 @@ const uint8_t *log_at(const struct log *log, log_loc loc)
     const struct segment *segment = segment_table_get(&log->table, log_loc_segment(loc));
     uint64_t offset = log_loc_offset(loc);
     assert(segment);
-    /* A published location is below written for whoever it was published to. */
+    /* A published location is below `written` for any thread that received it. */
     if (LIKELY(offset < atomic_load_explicit(&segment->written, memory_order_relaxed)))
         return segment->base + offset;
     const uint8_t *pending = group_at(&log->group, segment, offset);
@@ -561,4 +582,32 @@ size_t log_segments(const struct log *log, struct log_segment_info *ret_infos, s
     for (size_t i = 0; i < log->order.count && i < max; i++)
         ret_infos[i] = info_of(log->order.items[i]);
     return log->order.count;
+}
+
+/* -- Checking -- */
+
+static void check_segment(const struct log *log, const struct segment *segment)
+{
+    assert(segment_table_get(&log->table, segment->head.id) == segment);
+    assert(atomic_load(&segment->last_index) + 1 >= segment->first_index);
+    assert(atomic_load(&segment->written) <= segment->head.capacity);
+}
+
+void log_check(const struct log *log)
+{
+    LOCK_SCOPE((struct lock *)&log->lock);
+    const struct segment_order *order = &log->order;
+    assert(order->count > 0);
+    assert(order->items[order->count - 1] == log->current);
+    for (size_t i = 0; i < order->count; i++) {
+        check_segment(log, order->items[i]);
+        assert(i == 0 || order->items[i - 1]->first_index <= order->items[i]->first_index);
+    }
+    for (size_t i = 0; i < log->retired.count; i++)
+        check_segment(log, log->retired.items[i]);
+    assert(log->append_offset >= SEGMENT_RECORDS_OFFSET);
+    assert(log->append_offset <= log->current->head.capacity);
+    assert(atomic_load(&log->durable_index) <= atomic_load(&log->written_index));
+    assert(atomic_load(&log->written_index) <= log->last_index);
+    assert(log->mark.index <= log->last_index);
 }

@@ -26,7 +26,7 @@
 
 struct log;
 
-/* The segment id in the upper bits, the offset in the lower 34 (16 GiB). 0 is no location. */
+/* The segment id in the upper bits, the offset in the lower 34 (16 GiB). 0 means "none". */
 typedef uint64_t log_loc;
 enum { LOG_OFFSET_BITS = 34 };
 
@@ -143,5 +143,7 @@ struct log_segment_info {
 };
 /* Segments in order of index. Returns how many there are; fills at most max. Any thread. */
 size_t log_segments(const struct log *log, struct log_segment_info *ret_infos, size_t max);
+
+void log_check(const struct log *log); /* for tests, on the writer's thread */
 
 #endif

@@ -1,4 +1,4 @@
-/* The inside of the log, for the files of this directory. */
+/* The struct of the log and the functions that its files share. For this directory only. */
 #ifndef VIGIL_STORE_LOG_LOG_PRIVATE_H
 #define VIGIL_STORE_LOG_LOG_PRIVATE_H
 
@@ -9,42 +9,57 @@
 #include "store/log/order.h"
 #include "store/log/segment.h"
 
+/*
+ * The writer's next record.
+ *
+ *            log_reserve           log_append_begin
+ *   IDLE ───────────────► RESERVED ────────────────► BUILDING
+ *    ▲                     │  │ ▲                        │
+ *    │                     │  └─┘ log_reserve            │
+ *    └─────────────────────┴─────────────────────────────┘
+ *      log_append_abort, log_write    log_append_end, log_append_abort
+ */
+enum log_append { LOG_IDLE, LOG_RESERVED, LOG_BUILDING };
+
 struct log {
     struct fs *fs;
-    char *dir; /* ours */
+    char *dir; /* owned */
     size_t segment_bytes_first;
     size_t segment_bytes_max;
     uint64_t salt;
 
     struct segment_table table;   /* read by any thread; written under lock */
-    struct lock lock;             /* order, retired, and writing the table */
-    struct segment_order order;   /* owns what is in it; the last one is the writer's */
+    struct lock lock;             /* guards order, retired, and writing to the table */
+    struct segment_order order;   /* owns its segments; the writer appends to the last */
     struct segment_order retired; /* swapped out, still readable; owned */
 
-    _Atomic(struct segment *) waiting; /* prepared by the keeper; who exchanges it owns it */
-    _Atomic(struct segment *) doomed; /* linked by next_left: forgotten, for the keeper to remove */
+    /* prepared by the keeper; owned by the thread that exchanges it */
+    _Atomic(struct segment *) waiting;
+    /* linked by next_left: forgotten, to be removed by the keeper */
+    _Atomic(struct segment *) doomed;
     _Atomic uint64_t next_id;
     _Atomic uint64_t next_capacity;
-    struct log_cut cut;          /* by the start */
-    struct mark mark;            /* as it was read or last written: the keeper's */
-    _Atomic uint64_t damage_met; /* see log_note_damage */
+    struct log_cut cut;          /* what the start cut off */
+    struct mark mark;            /* as last read or written; the keeper's */
+    _Atomic uint64_t damage_met; /* log_damage_met */
     _Atomic log_loc damage_loc;
-    _Atomic int failed; /* enum status: ST_OK, or what every later call of the writer returns */
+    _Atomic int failed; /* enum status: ST_OK, or the result of every later call of the writer */
 
-    /* The writer's own */
+    /* Used by the writer only */
     struct segment *current;  /* in order */
-    struct segment *upcoming; /* ours until the record reserved in it is appended; or NULL */
-    struct segment *replaced; /* linked by next_left: empty ones that were too small, until close */
-    struct segment *left;     /* in order, linked by next_left: sealed by the next write */
-    uint64_t append_offset;   /* in current, of the next record */
-    uint64_t last_index;      /* appended */
-    size_t reserved_bytes;    /* of body */
-    enum { LOG_IDLE, LOG_RESERVED, LOG_BUILDING } building;
+    struct segment *upcoming; /* owned until the reserved record is appended to it; or NULL */
+    /* linked by next_left: empty ones that were too small, freed at close */
+    struct segment *replaced;
+    struct segment *left;   /* in order, linked by next_left: to be sealed by the next write */
+    uint64_t append_offset; /* in current, where the next record begins */
+    uint64_t last_index;    /* of the last appended record */
+    size_t reserved_bytes;  /* of the record's body */
+    enum log_append append;
     struct group group;
 
     _Atomic uint64_t written_index;
     _Atomic uint64_t durable_index;
-    _Atomic(struct segment *) dirty; /* linked by next_dirty: written to and not synced since */
+    _Atomic(struct segment *) dirty; /* linked by next_dirty: written to since their last sync */
 };
 
 static inline log_loc log_loc_of(uint64_t id, uint64_t offset)
@@ -62,28 +77,28 @@ static inline uint64_t log_loc_offset(log_loc loc)
     return loc & (((uint64_t)1 << LOG_OFFSET_BITS) - 1);
 }
 
-/* A log with nothing in it yet, to be recovered. */
+/* An empty log, to be filled by log_recover. */
 MUST_CHECK
 enum status log_new(const struct log_options *options, struct log **ret_log,
                     struct error *ret_error);
 /*
- * Makes an empty segment with a new id, in the table and in no order: of that capacity or, on a
- * disk that has not so much room left, down to capacity_min. ST_DISK_FULL before anything is
- * written when that does not fit either.
+ * Makes an empty segment with a new id, in the table but in no order. If the disk has less space
+ * than the capacity, tries smaller ones down to capacity_min; ST_DISK_FULL, before anything is
+ * written, if that does not fit either.
  */
 MUST_CHECK
 enum status log_new_segment(struct log *log, uint64_t capacity, uint64_t capacity_min,
                             struct segment **ret_segment);
-/* Takes a segment out of the table, frees it and removes its file. */
+/* Removes a segment from the table, frees it and removes its file. */
 MUST_CHECK
 enum status log_remove_segment(struct log *log, struct segment *segment);
-/* Unmaps and removes what was forgotten. */
+/* Unmaps and removes forgotten segments that are not held. */
 void log_sweep(struct log *log);
-/* The next segment to be made is twice as large as one like this, up to the limit. */
+/* Doubles the capacity for the next segment from this one, up to the limit. */
 void log_note_capacity(struct log *log, uint64_t capacity);
 uint32_t log_salt_for(const struct log *log, uint64_t id);
 
-/* Fills record from the mapping; the head was checked. */
+/* Fills the record from the mapping; the head was checked. */
 static inline void log_record_from(const struct segment *segment, uint64_t offset,
                                    const struct record_head *head, struct log_record *ret_record)
 {
@@ -96,7 +111,7 @@ static inline void log_record_from(const struct segment *segment, uint64_t offse
     };
 }
 
-/* Finds, checks, cuts and replays; fills order, table, current and the indexes of a new log. */
+/* Finds, checks, cuts and replays; sets order, table, current and the indexes of a new log. */
 MUST_CHECK
 enum status log_recover(struct log *log, uint64_t after_index, const uint64_t *listed,
                         size_t listed_count, log_replay_fn replay, void *ctx,

@@ -1,4 +1,4 @@
-/* The log on the machine's own files: what every start after a clean or unclean end must show. */
+/* The log on real files: what every start after a clean or unclean stop must return. */
 #include "store/log/damage.h"
 #include "store/log/log.h"
 #include "store/log/reader.h"
@@ -47,7 +47,7 @@ static int bed_tear_down(void **state)
     return result;
 }
 
-/* The body of the record with that index: its length and bytes follow from the index. */
+/* The body of the record with that index; its length and bytes are derived from the index. */
 static size_t body_bytes(uint64_t index)
 {
     return (size_t)(index * 7919 % 700);
@@ -118,9 +118,10 @@ static void append_synced(struct bed *bed, int count)
         append(bed);
     assert_int_equal(log_write(bed->log), ST_OK);
     assert_int_equal(log_sync(bed->log), ST_OK);
+    log_check(bed->log);
 }
 
-static void everything_is_there_after_reopening(void **state)
+static void everything_is_present_after_reopening(void **state)
 {
     struct bed *bed = *state;
     bed_reopen(bed);
@@ -188,7 +189,7 @@ static void an_aborted_record_leaves_nothing(void **state)
     assert_int_equal(log_reserve(bed->log, 100), ST_OK);
     memset(log_append_begin(bed->log, &loc), 0xee, 100);
     log_append_abort(bed->log);
-    /* Neither does one that would have gone to a segment of its own. */
+    /* The same for one that would have been in a new segment. */
     for (size_t bytes = 100000; bytes < 400000; bytes += 100000) {
         assert_int_equal(log_reserve(bed->log, bytes), ST_OK);
         log_append_begin(bed->log, &again);
@@ -256,7 +257,7 @@ static void the_reader_walks_from_any_index_and_revision(void **state)
             assert_record(&record, from);
         }
     }
-    /* A reader at the end goes on when more is written. */
+    /* A reader at the end continues when more is written. */
     struct log_reader reader;
     struct log_record record;
     log_reader_init(&reader, bed->log, 301);
@@ -269,7 +270,7 @@ static void the_reader_walks_from_any_index_and_revision(void **state)
     assert_int_equal(log_reader_next(&reader, UINT64_MAX, &record), ST_END);
 }
 
-/* Long stretches without a revision, long records, and values that look like records. */
+/* Many records without a revision, long records, and values that look like records. */
 static void append_odd(struct bed *bed, uint64_t index, const uint8_t *bait, size_t bait_bytes)
 {
     size_t bytes = index % 500 == 77 ? 90000 : 100 + bait_bytes;
@@ -296,7 +297,7 @@ static void seeking_lands_on_the_right_record_in_large_segments(void **state)
         struct log_record record;
         log_reader_init(&reader, bed->log, index);
         assert_int_equal(log_reader_next(&reader, index, &record), ST_OK);
-        /* A record of this very segment, head and all, becomes a later one's value. */
+        /* A complete record of this very segment becomes the value of a later one. */
         if (record.body.len < 200)
             memcpy(bait, record.body.ptr - 32, 32 + record.body.len);
     }
@@ -361,7 +362,7 @@ static void replay_starts_after_the_checkpoint(void **state)
     }
 }
 
-/* Rewrites the segment, keeping the records whose index is a multiple of every. */
+/* Rewrites the segment, keeping the records whose index is a multiple of `every`. */
 static uint64_t rewrite(struct bed *bed, const struct log_segment_info *info, uint64_t every)
 {
     struct log_rewrite *rewrite = NULL;
@@ -430,7 +431,7 @@ static void a_rewritten_segment_takes_the_place_of_the_old(void **state)
     size_t after_count = list_ids(bed, 500, after, 64);
     assert_int_equal(after_count, before_count - 1);
 
-    /* Down before the checkpoint knew of it: the old ones count. */
+    /* Stopped before the checkpoint has the new one: the old ones are used. */
     assert_int_equal(bed_open(bed, 500, before, before_count, &error), ST_OK);
     assert_int_equal(log_segments(bed->log, infos, 64), count);
     struct log_reader reader;
@@ -441,7 +442,7 @@ static void a_rewritten_segment_takes_the_place_of_the_old(void **state)
         assert_record(&record, index);
     }
 
-    /* Down after it, before the old ones were forgotten: the new one counts. */
+    /* Stopped after the checkpoint, before the old ones were forgotten: the new one is used. */
     assert_int_not_equal(rewrite(bed, &infos[1], 10), 0);
     assert_int_equal(rewrite(bed, &infos[2], 0), 0);
     after_count = list_ids(bed, 500, after, 64);
@@ -450,7 +451,7 @@ static void a_rewritten_segment_takes_the_place_of_the_old(void **state)
     append_synced(bed, 100);
     assert_kept(bed, &infos[1], &infos[2], 600);
 
-    /* And what is rewritten can be rewritten. */
+    /* A rewritten segment can be rewritten again. */
     uint64_t gone = rewrite(bed, &infos[0], 3);
     assert_int_equal(log_forget(bed->log, infos[0].id), ST_OK);
     assert_int_equal(log_forget(bed->log, infos[0].id), ST_NOT_FOUND);
@@ -482,7 +483,7 @@ static void nothing_but_the_writers_segment_may_be_left(void **state)
     assert_int_equal(log_prepare(bed->log), ST_OK);
     assert_false(log_wants_prepare(bed->log));
     assert_int_equal(fs_list(bed->options.fs, bed->dir, count_file, &files), ST_OK);
-    assert_int_equal(files, 2); /* the writer's, and the one that waits */
+    assert_int_equal(files, 2); /* the current one and the prepared one */
     uint64_t ids[64];
     size_t listed = list_ids(bed, 500, ids, 64);
     assert_int_equal(listed, 1);
@@ -497,7 +498,7 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, bed_set_up, bed_tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(everything_is_there_after_reopening),
+        TEST(everything_is_present_after_reopening),
         TEST(a_pending_record_is_read_where_it_will_be),
         TEST(an_address_is_traced_to_its_segment),
         TEST(an_aborted_record_leaves_nothing),

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-/* "vigilmrk" when read as text. */
+/* "vigilmrk" when read as text */
 static const uint64_t mark_magic = 0x6b726d6c69676976;
 
 struct mark_copy {
@@ -13,7 +13,7 @@ struct mark_copy {
     uint32_t spare;
     struct mark mark;
     uint32_t spare_too;
-    uint32_t crc; /* of all before it */
+    uint32_t crc; /* of everything before it */
 };
 _Static_assert(sizeof(struct mark_copy) == 72, "written to disk as it is");
 
@@ -50,7 +50,7 @@ static enum status copy_check(const struct mark_copy *copy)
     return copy->version == MARK_FORMAT_VERSION ? ST_OK : ST_WRONG_FORMAT;
 }
 
-/* A place that the disk cannot read is as good as damaged: the other copy is for that. */
+/* A copy that the disk cannot read counts as damaged; there is another one. */
 static enum status copy_read(struct file *file, unsigned number, struct mark *ret_mark)
 {
     struct mark_copy copy;

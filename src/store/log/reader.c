@@ -1,10 +1,12 @@
-/* Sequential reading. The mapping is not trusted: a disk may give other bytes than it was given. */
+/*
+ * Sequential reading. The mapping is not trusted: a disk may return other bytes than were written.
+ */
 #include "store/log/reader.h"
 
 #include "store/log/damage.h"
 #include "store/log/log_private.h"
 
-/* The head at offset, if a record that was written begins there: ST_END where they end. */
+/* Reads the head of the written record at offset. ST_END after the last record. */
 static enum status head_at(const struct segment *segment, uint64_t offset,
                            struct record_head *ret_head)
 {
@@ -20,7 +22,7 @@ static uint64_t after(uint64_t offset, const struct record_head *head)
     return offset + align_up(head->len, RECORD_ALIGN);
 }
 
-/* The segment that holds index, or else the first one after it; NULL past the end. */
+/* The segment that contains index, or else the first one after it; NULL past the end. */
 static struct segment *segment_for_index(const struct log *log, uint64_t index)
 {
     LOCK_SCOPE((struct lock *)&log->lock);
@@ -28,22 +30,22 @@ static struct segment *segment_for_index(const struct log *log, uint64_t index)
     size_t at = segment_order_at_index(order, index);
     if (at == order->count)
         return order->count ? order->items[0] : NULL;
-    /* A hole: the cleaner found nothing to keep there. */
+    /* A gap: the cleaner found nothing to keep there. */
     if (atomic_load(&order->items[at]->last_index) < index && at + 1 < order->count)
         at++;
     return order->items[at];
 }
 
-/* -- Finding a place within a segment -- */
+/* -- Finding a record within a segment -- */
 
 enum seek_by { BY_INDEX, BY_REVISION };
 
-/* Beyond this a stretch is halved, below it is walked. */
+/* Longer ranges are bisected, shorter ones are walked. */
 enum { WALK_BYTES = 64 * 1024 };
 
 /*
- * True if a record begins here: its own checksums, salted so that no stored value can forge them,
- * and the head of the one that follows.
+ * True if a record begins here: its checksums are right, which are salted so that no stored value
+ * can forge them, and so is the head of the next record.
  */
 static bool begins_here(const struct segment *segment, uint64_t offset, uint64_t written,
                         struct record_head *ret_head)
@@ -62,7 +64,7 @@ static bool begins_here(const struct segment *segment, uint64_t offset, uint64_t
     return end == written || head_at(segment, end, &next) == ST_OK;
 }
 
-/* The first record from offset on that can be read whole. False: there is none. */
+/* The first complete record from offset on. False if there is none. */
 static bool next_good(const struct segment *segment, uint64_t offset, uint64_t *ret_offset,
                       struct record_head *ret_head)
 {
@@ -81,8 +83,7 @@ static bool next_good(const struct segment *segment, uint64_t offset, uint64_t *
     return false;
 }
 
-/* True if some record begins in [from, to) and what it and those before it hold is before `want`.
- */
+/* True if a record begins in [from, to) and it and those before it precede `want`. */
 static bool is_before(const struct segment *segment, uint64_t from, uint64_t to, enum seek_by by,
                       uint64_t want, uint64_t *ret_offset)
 {
@@ -92,13 +93,13 @@ static bool is_before(const struct segment *segment, uint64_t from, uint64_t to,
         if (!begins_here(segment, offset, written, &head))
             continue;
         *ret_offset = offset;
-        /* A record without revision tells nothing: staying left of it is always right. */
+        /* A record without a revision says nothing; staying before it is always correct. */
         return by == BY_INDEX ? head.index < want : head.revision && (uint64_t)head.revision < want;
     }
     return false;
 }
 
-/* A record's offset, not after the first one wanted and not far before it. */
+/* The offset of a record that is at or shortly before the wanted one. */
 static uint64_t approach(const struct segment *segment, enum seek_by by, uint64_t want)
 {
     uint64_t low = SEGMENT_RECORDS_OFFSET;
@@ -141,7 +142,7 @@ static const struct segment *segment_for_revision(const struct log *log, int64_t
 {
     LOCK_SCOPE((struct lock *)&log->lock);
     const struct segment_order *order = &log->order;
-    /* The last one may be taking records right now, so it is never passed over. */
+    /* The last segment may be receiving records right now, so it is never skipped. */
     for (size_t i = 0; i < order->count; i++) {
         if (i + 1 == order->count || atomic_load(&order->items[i]->last_revision) >= revision)
             return order->items[i];
@@ -150,9 +151,9 @@ static const struct segment *segment_for_revision(const struct log *log, int64_t
 }
 
 /*
- * What begins at offset cannot be read: the first record behind it, if that shows that nothing of
- * the revision or of later ones is in between. One that makes its revision does when that is not
- * later; another, which carries the revision before it, when that is earlier; or it carries none.
+ * The record at offset cannot be read. Finds the first readable record after it, if that proves
+ * that nothing of the revision or later is in between: its own revision is not later (if it created
+ * that revision), earlier (if it only carries the revision before it), or it has none.
  */
 static bool pass_earlier(const struct segment *segment, uint64_t offset, int64_t revision,
                          uint64_t *ret_offset, struct record_head *ret_head)
@@ -179,7 +180,7 @@ void log_reader_seek_revision(struct log_reader *reader, const struct log *log, 
     struct record_head head;
     for (;;) {
         enum status status = segment ? head_at(segment, reader->offset, &head) : ST_END;
-        /* Damage is stood before if it may be what is wanted, and passed if it is not. */
+        /* Stops before damage that may be the wanted record, and skips other damage. */
         if (status == ST_DAMAGED &&
             pass_earlier(segment, reader->offset, revision, &reader->offset, &head))
             status = ST_OK;
@@ -202,13 +203,13 @@ bool log_reader_stands(const struct log_reader *reader)
 
 /* -- Walking -- */
 
-/* On to the next segment, if the writer or the cleaner has put one after this. */
+/* Moves to the next segment, if the writer or the cleaner has added one. */
 static bool next_segment(struct log_reader *reader, const struct segment *segment)
 {
     if (!atomic_load_explicit(&segment->full, memory_order_acquire))
         return false;
     if (reader->offset < atomic_load(&segment->written))
-        return true; /* more came before the writer left */
+        return true; /* more was written before the writer left */
     uint64_t index = atomic_load(&segment->last_index) + 1;
     if (reader->next_index < index)
         reader->next_index = index;
@@ -220,7 +221,7 @@ static bool next_segment(struct log_reader *reader, const struct segment *segmen
     return true;
 }
 
-/* Damage before the index that is wanted next concerns nobody. */
+/* Skips damage before the next wanted index. */
 static bool pass_before(struct log_reader *reader, const struct segment *segment)
 {
     struct record_head head;

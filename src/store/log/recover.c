@@ -1,13 +1,23 @@
 /*
- * Bringing a log back from its files.
+ * Recovering a log from its files.
  *
- *   old segments   wholly below the checkpoint: known from their seals, not read
- *   chain          from the one that holds the checkpoint's index on, each naming the next in
- *                  its seal: every record is checked and replayed
- *   stop           the first place in the chain where no good record with the next index stands
- *   beyond         everything after the stop, in the same file and in other ones
+ *   old segments   entirely before the checkpoint's index: known from their seals, not read
+ *   chain          from the segment with the checkpoint's index on, each naming the next in its
+ *                  seal: every record is checked and replayed
+ *   stop           the first place in the chain without a good record that has the next index
+ *   beyond         everything after the stop, in the same file and in others
  *
- * recover_stop.c decides what the stop means.
+ *   read_mark ─► find_files ─► open_files ─► place_old ─► read_chain ─► recovery_judge
+ *                    │                                                    │         │
+ *                    │ no files: a new log                     unfinished │         │ damage
+ *                    ▼                                              write ▼         ▼
+ *               begin_first                                 recovery_settle       refused
+ *                    │                                              │        (or vigil repair)
+ *                    └────────────────► ready ◄─────────────────────┘
+ *
+ * recover_stop.c has recovery_judge, which decides what the stop means, and recovery_settle, which
+ * cuts off the tail. Until recovery_settle nothing but temporary files and files that the cleaner
+ * has left over is changed.
  */
 #include "store/log/recover_private.h"
 
@@ -23,7 +33,7 @@ void recovery_fini(struct recovery *r)
     free(r->unreadable_ids);
 }
 
-/* -- Saying what is wrong -- */
+/* -- Reporting what is wrong -- */
 
 enum status recovery_fail_file(struct recovery *r, enum status status, uint64_t id,
                                const char *what)
@@ -36,7 +46,7 @@ enum status recovery_fail_damaged(struct recovery *r, uint64_t id, uint64_t offs
 {
     return error_set(r->error, ST_DAMAGED,
                      SEGMENT_NAME ", offset %" PRIu64
-                                  ": %s; nothing was changed: look at the disk, then %s",
+                                  ": %s; nothing was changed: check the disk, then %s",
                      r->log->dir, id, offset, what, recovery_advice(r));
 }
 
@@ -46,15 +56,15 @@ static enum status fail_whole(struct recovery *r, uint64_t id, const char *what)
                      recovery_advice(r));
 }
 
-/* What is left of its records can be read once it is as long as before. */
+/* The rest of its records can be read once the file has its old length. */
 static enum status fail_length(struct recovery *r, uint64_t id, uint64_t bytes)
 {
     return error_set(r->error, ST_DAMAGED,
                      SEGMENT_NAME
-                     ", offset 0: its length is wrong; nothing was changed: look at the disk, then "
-                     "restore the data directory from a backup or a snapshot, or bring the length "
-                     "back (truncate -s %" PRIu64
-                     ") and see and accept with vigil repair what would be lost",
+                     ", offset 0: its length is wrong; nothing was changed: check the disk, then "
+                     "restore the data directory from a backup or a snapshot, or set the length "
+                     "(truncate -s %" PRIu64
+                     ") and use vigil repair to see and accept what would be lost",
                      r->log->dir, id, bytes);
 }
 
@@ -65,7 +75,7 @@ static enum status read_mark(struct recovery *r)
     struct log *log = r->log;
     enum status status = mark_read(log->fs, log->dir, &r->mark);
     if (status == ST_NOT_FOUND)
-        return ST_OK; /* a new log, or one that an older version has written */
+        return ST_OK; /* a new log, or one written by an older version */
     if (status == ST_WRONG_FORMAT)
         return error_set(r->error, status,
                          "%s/" MARK_FILE_NAME ": was written by another version of this program",
@@ -77,7 +87,7 @@ static enum status read_mark(struct recovery *r)
     if (status != ST_OK)
         return error_set(r->error, status,
                          "%s/" MARK_FILE_NAME ": %s, so it is not known how far the log was "
-                         "durable; nothing was changed: look at the disk, then %s",
+                         "durable; nothing was changed: check the disk, then %s",
                          log->dir, status_reason(status), recovery_advice(r));
     r->claimed = r->mark.index;
     return ST_OK;
@@ -118,13 +128,13 @@ static enum status find_files(struct recovery *r)
     if (status == ST_OK && r->nomem)
         status = ST_NOMEM;
     if (status != ST_OK)
-        return error_set(r->error, status, "%s: the directory can not be read: %s", log->dir,
+        return error_set(r->error, status, "%s: the directory cannot be read: %s", log->dir,
                          status_reason(status));
-    for (size_t i = 0; i < r->temporary_count && !recovery_only_looks(r); i++) {
+    for (size_t i = 0; i < r->temporary_count && !recovery_is_dry_run(r); i++) {
         struct segment_path path = segment_path(log->dir, r->temporary_ids[i], ".tmp");
         status = fs_unlink(log->fs, path.text);
         if (status != ST_OK)
-            return error_set(r->error, status, "%s: can not be removed: %s", path.text,
+            return error_set(r->error, status, "%s: cannot be removed: %s", path.text,
                              status_reason(status));
     }
     return ST_OK;
@@ -141,8 +151,7 @@ static bool is_listed(const struct recovery *r, uint64_t id)
     return false;
 }
 
-/* What the seal, or the first record, tells of the contents. first_index stays 0 if neither does.
- */
+/* Sets the fields from the seal or the first record. first_index stays 0 if there is neither. */
 static enum status learn_contents(struct recovery *r, struct segment *segment)
 {
     struct segment_seal seal = segment_seal_read(segment);
@@ -205,13 +214,13 @@ enum status recovery_remove_found(struct recovery *r, size_t at)
 {
     struct segment *segment = segment_order_remove(&r->found, at);
     uint64_t id = segment->head.id;
-    if (recovery_only_looks(r)) {
+    if (recovery_is_dry_run(r)) {
         segment_free(segment);
         return ST_OK;
     }
     enum status status = log_remove_segment(r->log, segment);
     if (status != ST_OK)
-        return recovery_fail_file(r, status, id, "can not be removed");
+        return recovery_fail_file(r, status, id, "cannot be removed");
     return ST_OK;
 }
 
@@ -237,7 +246,7 @@ static enum status open_files(struct recovery *r)
         const struct segment *segment = r->found.items[i];
         if (!r->after_index && (segment->head.flags & SEGMENT_REWRITTEN))
             return fail_whole(r, segment->head.id,
-                              "was cleaned, so there was a checkpoint, and now there is none");
+                              "was cleaned, so there was a checkpoint, which is missing now");
         if (is_left_over(r, segment))
             TRY(recovery_remove_found(r, i));
     }
@@ -264,9 +273,9 @@ static enum status place(struct recovery *r, size_t at)
     return ST_OK;
 }
 
-/* What scanning a segment has found out. */
+/* The result of scanning a segment. */
 struct scanned {
-    uint64_t offset; /* where it ended */
+    uint64_t offset; /* where the scan ended */
     int64_t first_revision, last_revision;
 };
 
@@ -280,12 +289,12 @@ static enum status replay_one(struct recovery *r, const struct segment *segment,
     enum status status = r->replay(r->ctx, &record);
     if (status != ST_OK)
         return error_set(r->error, status,
-                         SEGMENT_NAME ", offset %" PRIu64 ": the record can not be applied: %s",
+                         SEGMENT_NAME ", offset %" PRIu64 ": the record cannot be applied: %s",
                          r->log->dir, segment->head.id, offset, status_reason(status));
     return ST_OK;
 }
 
-/* Records with the next indexes, until there is none. */
+/* Reads records as long as they have the next index. */
 static enum status scan_good(struct recovery *r, const struct segment *segment,
                              struct scanned *scanned)
 {
@@ -308,7 +317,7 @@ static enum status scan_good(struct recovery *r, const struct segment *segment,
     return ST_OK;
 }
 
-/* Checks and replays one segment's records from expected on; *ret_offset is where that ended. */
+/* Checks and replays one segment's records from `expected` on; *ret_offset is where that ended. */
 static enum status scan(struct recovery *r, struct segment *segment, uint64_t *ret_offset)
 {
     struct scanned scanned = {.offset = SEGMENT_RECORDS_OFFSET};
@@ -326,7 +335,7 @@ static enum status scan(struct recovery *r, struct segment *segment, uint64_t *r
     return ST_OK;
 }
 
-/* The segment the chain goes on with; found.count when there is none. */
+/* Position of the next segment of the chain, or found.count. */
 static size_t find_next(const struct recovery *r, const struct segment *before)
 {
     size_t at = r->found.count;
@@ -334,7 +343,7 @@ static size_t find_next(const struct recovery *r, const struct segment *before)
         at = segment_order_find(&r->found, before->next_id);
     if (at < r->found.count || (before && atomic_load(&before->last_index) >= r->after_index))
         return at;
-    /* The cleaner has taken what stood between: the one being written has no record yet. */
+    /* The cleaner has removed what was in between: the segment being written has no record yet. */
     for (size_t i = 0; i < r->found.count; i++) {
         const struct segment *segment = r->found.items[i];
         if (!segment->first_index &&
@@ -352,7 +361,7 @@ static enum status fail_missing(struct recovery *r, const struct segment *before
                      r->log->dir, r->expected, recovery_advice(r));
 }
 
-/* Old segments to their places; the last of them, where the chain begins, to *ret_start. */
+/* Places the old segments; *ret_start is the last of them, where the chain begins. */
 static enum status place_old(struct recovery *r, struct segment **ret_start)
 {
     struct segment *start = NULL;
@@ -365,10 +374,10 @@ static enum status place_old(struct recovery *r, struct segment **ret_start)
         struct segment *segment = r->found.items[at];
         bool after_all = segment->first_index > r->after_index;
         if (start && !atomic_load(&start->full) && after_all)
-            break; /* the writer's next one; its seal before it was not durable */
+            break; /* the writer's next segment; the seal of the previous one was not durable */
         if (start && start->first_index == segment->first_index)
             return recovery_fail_file(r, ST_DAMAGED, segment->head.id,
-                                      "holds what another segment holds");
+                                      "has the same records as another segment");
         if (start && !atomic_load(&start->full))
             return recovery_fail_damaged(r, start->head.id, SEGMENT_SEAL_OFFSET,
                                          "the seal is missing");
@@ -379,7 +388,7 @@ static enum status place_old(struct recovery *r, struct segment **ret_start)
     return ST_OK;
 }
 
-/* True when the segment was read, or need not be, up to the end its seal tells. */
+/* *ret_whole: the segment was read, or need not be, up to the end that its seal states. */
 static enum status read_segment(struct recovery *r, struct segment *segment, bool *ret_whole)
 {
     bool sealed = atomic_load(&segment->full);
@@ -427,7 +436,7 @@ static enum status read_chain(struct recovery *r, struct segment *segment)
     }
 }
 
-/* -- All together -- */
+/* -- The whole recovery -- */
 
 static enum status begin_first(struct recovery *r)
 {
@@ -438,7 +447,7 @@ static enum status begin_first(struct recovery *r)
         status = log_new_segment(log, atomic_load(&log->next_capacity), log->segment_bytes_first,
                                  &first);
     if (status != ST_OK)
-        return error_set(r->error, status, "%s: the first segment can not be made: %s", log->dir,
+        return error_set(r->error, status, "%s: the first segment cannot be created: %s", log->dir,
                          status_reason(status));
     first->first_index = 1;
     segment_order_add(&log->order, first);
@@ -448,7 +457,7 @@ static enum status begin_first(struct recovery *r)
     return ST_OK;
 }
 
-/* Without a checkpoint everything begins with the first segment, which is made before any other. */
+/* Without a checkpoint the log must begin with segment 1, which is created before any other. */
 static enum status check_first(struct recovery *r, const struct segment *start)
 {
     if (r->after_index || start || segment_order_find(&r->found, 1) < r->found.count)

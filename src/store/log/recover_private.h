@@ -1,5 +1,7 @@
-/* The parts of bringing a log back, to each other: recover.c reads, recover_stop.c decides,
- * recover_repair.c does it other than usual. */
+/*
+ * Shared by the parts of recovery: recover.c reads, recover_stop.c decides, recover_repair.c has
+ * what differs in a repair.
+ */
 #ifndef VIGIL_STORE_LOG_RECOVER_PRIVATE_H
 #define VIGIL_STORE_LOG_RECOVER_PRIVATE_H
 
@@ -17,80 +19,85 @@ struct recovery {
     void *ctx;
     struct error *error;
 
-    struct segment_order found; /* opened and not placed yet: ours */
-    uint64_t *ids;              /* of segment files, ours */
+    struct segment_order found; /* opened and not placed yet; owned */
+    uint64_t *ids;              /* of segment files; owned */
     size_t id_count, id_capacity;
-    uint64_t *temporary_ids; /* of temporary files, ours */
+    uint64_t *temporary_ids; /* of temporary files; owned */
     size_t temporary_count, temporary_capacity;
     bool nomem;
 
-    struct mark mark;     /* zeros where there is none */
+    struct mark mark;     /* zeros without a mark */
     uint64_t expected;    /* the next index */
-    uint64_t claimed;     /* the greatest index that anything seen says is durable */
+    uint64_t claimed;     /* the greatest index that anything read claims to be durable */
     struct segment *stop; /* in log.order */
     uint64_t stop_offset;
 
     const struct log_repair_options *repair; /* NULL at a start */
     struct log_repair repaired;
-    uint64_t *unreadable_ids; /* of segments that a repair sets aside, ours */
+    uint64_t *unreadable_ids; /* of segments that a repair sets aside; owned */
     size_t unreadable_count, unreadable_capacity;
 };
 
-/* All that changes nothing: finds the files, reads the chain and judges the stop. */
+/* Everything that changes nothing: finds the files, reads the chain and judges the stop. */
 MUST_CHECK
 enum status recovery_read(struct recovery *r);
 void recovery_fini(struct recovery *r);
 
-/* Nothing may be written: a repair that nobody has agreed to yet. */
-static inline bool recovery_only_looks(const struct recovery *r)
+/* Nothing may be written: a repair that was not accepted yet. */
+static inline bool recovery_is_dry_run(const struct recovery *r)
 {
     return r->repair && !r->repair->accept;
 }
 
-/* What a person does about a log that cannot be read: a repair that fails does not recommend
- * itself. */
+/*
+ * The next step for an operator whose log cannot be read. A repair that fails does not recommend
+ * itself.
+ */
 static inline const char *recovery_advice(const struct recovery *r)
 {
     return r->repair ? "this cannot be repaired: restore the data directory from a backup or a "
                        "snapshot"
-                     : "restore the data directory from a backup or a snapshot, or see and accept "
-                       "with vigil repair what would be lost";
+                     : "restore the data directory from a backup or a snapshot, or use "
+                       "vigil repair to see and accept what would be lost";
 }
 
 #define SEGMENT_NAME "%s/%016" PRIx64 ".seg"
 
-/* -- Saying what is wrong -- */
+/* -- Reporting what is wrong -- */
 
 enum status recovery_fail_file(struct recovery *r, enum status status, uint64_t id,
                                const char *what);
 enum status recovery_fail_damaged(struct recovery *r, uint64_t id, uint64_t offset,
                                   const char *what);
 
-/* Removes a segment that was found and has no place. */
+/* Removes a segment that was found and is not part of the log. */
 MUST_CHECK
 enum status recovery_remove_found(struct recovery *r, size_t at);
 
 /* -- The stop -- */
 
-/* Refuses what is damage, and notes what is to be cut off otherwise. */
+/* Fails if there is damage; otherwise notes what is to be cut off. */
 MUST_CHECK
 enum status recovery_judge(struct recovery *r);
-/* Cuts the tail, makes what was replayed durable, and lets go of files beyond the stop. */
+/* Cuts the tail, makes what was replayed durable, and removes files beyond the stop. */
 MUST_CHECK
 enum status recovery_settle(struct recovery *r);
 
 /* -- Repairs -- */
 
-/* The first index of a segment whose first record is damaged, if that was told by others. */
+/* The first index of a segment whose first record is damaged, if something else tells it. */
 bool recovery_knows_first_index(const struct recovery *r, uint64_t id, uint64_t *ret_index);
-/* Steps over damage that the checkpoint has, if an operator has accepted it; moves expected. */
+/*
+ * Skips damage to records that the checkpoint has, if an operator has accepted it; advances
+ * expected.
+ */
 bool recovery_pass(struct recovery *r, struct segment *segment, uint64_t *offset);
 void recovery_mend_seals(struct recovery *r);
-/* The segment after this one is not there: true if the log may end here. */
+/* The segment after this one is missing: true if the log may end here. */
 bool recovery_ends_before_missing(struct recovery *r, struct segment *before);
 MUST_CHECK
 enum status recovery_set_aside_found(struct recovery *r, size_t at);
-void recovery_tell_lost(struct recovery *r, uint64_t claim, const char *why);
-void recovery_tell_passed(struct recovery *r);
+void recovery_report_lost(struct recovery *r, uint64_t claim, const char *why);
+void recovery_report_passed(struct recovery *r);
 
 #endif

@@ -1,11 +1,11 @@
-/* What recovery does other than usual when a log is repaired: see log/repair.h. */
+/* What recovery does differently when a log is repaired: see log/repair.h. */
 #include "store/log/damage.h"
 #include "store/log/recover_private.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-/* -- Reading past damage that the checkpoint has -- */
+/* -- Skipping damage to records that the checkpoint has -- */
 
 static const struct log_listed *listed_as(const struct recovery *r, uint64_t id)
 {
@@ -29,7 +29,7 @@ bool recovery_knows_first_index(const struct recovery *r, uint64_t id, uint64_t 
     return listed;
 }
 
-/* Where the record after the checkpoint's last begins; where the log ends if there is none. */
+/* Where the first record after the checkpoint begins, or the log ends. */
 static uint64_t find_after_checkpoint(const struct recovery *r, const struct segment *segment,
                                       uint64_t from)
 {
@@ -47,7 +47,7 @@ static uint64_t find_after_checkpoint(const struct recovery *r, const struct seg
             return offset;
         end = offset + RECORD_ALIGN;
     }
-    /* Zeros may stand where versions of the checkpoint lay: they are not to be written over. */
+    /* These zeros may have been versions of the checkpoint and must not be overwritten. */
     const struct log_listed *listed = listed_as(r, segment->head.id);
     if (listed && listed->used_bytes > end)
         end = align_up(listed->used_bytes, RECORD_ALIGN);
@@ -84,7 +84,7 @@ bool recovery_pass(struct recovery *r, struct segment *segment, uint64_t *offset
 
 /* -- Seals -- */
 
-/* What the seal would say, by the records; false if there is none that can be read. */
+/* Makes the seal from the records; false if none can be read. */
 static bool walk_records(struct segment *segment)
 {
     uint64_t offset = SEGMENT_RECORDS_OFFSET, capacity = segment->head.capacity, index = 0;
@@ -105,7 +105,7 @@ static bool walk_records(struct segment *segment)
     return index > 0;
 }
 
-/* Whether another segment goes on where this one ends: then the writer had left it. */
+/* Whether another segment continues where this one ends: then the writer had left it. */
 static void mend_seal(struct recovery *r, struct segment *segment)
 {
     r->repaired.seals++;
@@ -151,7 +151,7 @@ static enum status set_aside(struct recovery *r, uint64_t id)
     struct segment_path to = segment_path(log->dir, id, ".seg.lost");
     enum status status = fs_rename(log->fs, from.text, to.text);
     if (status != ST_OK)
-        return recovery_fail_file(r, status, id, "can not be set aside");
+        return recovery_fail_file(r, status, id, "cannot be set aside");
     return ST_OK;
 }
 
@@ -161,9 +161,9 @@ enum status recovery_set_aside_found(struct recovery *r, size_t at)
     return set_aside(r, segment->head.id);
 }
 
-/* -- Saying what is lost -- */
+/* -- Reporting what is lost -- */
 
-static void tell_lost_of(struct recovery *r, const struct segment *segment, uint64_t from)
+static void report_lost_in(struct recovery *r, const struct segment *segment, uint64_t from)
 {
     uint64_t capacity = segment->head.capacity;
     for (uint64_t offset = from; offset + RECORD_HEAD_BYTES <= capacity;) {
@@ -188,7 +188,7 @@ static void tell_lost_of(struct recovery *r, const struct segment *segment, uint
     }
 }
 
-void recovery_tell_lost(struct recovery *r, uint64_t claim, const char *why)
+void recovery_report_lost(struct recovery *r, uint64_t claim, const char *why)
 {
     struct log_repair *repaired = &r->repaired;
     repaired->damaged = true;
@@ -198,12 +198,12 @@ void recovery_tell_lost(struct recovery *r, uint64_t claim, const char *why)
     repaired->cut.segment_id = r->stop->head.id;
     repaired->cut.offset = r->stop_offset;
     repaired->cut.reason = why;
-    tell_lost_of(r, r->stop, r->stop_offset);
+    report_lost_in(r, r->stop, r->stop_offset);
     for (size_t i = 0; i < r->found.count; i++)
-        tell_lost_of(r, r->found.items[i], SEGMENT_RECORDS_OFFSET);
+        report_lost_in(r, r->found.items[i], SEGMENT_RECORDS_OFFSET);
 }
 
-void recovery_tell_passed(struct recovery *r)
+void recovery_report_passed(struct recovery *r)
 {
     const struct log_repair *repaired = &r->repaired;
     if (!repaired->passed_to_index)
@@ -223,7 +223,7 @@ static enum status save_bytes(struct fs *fs, const char *path, struct slice byte
     return file_sync(file);
 }
 
-/* A repair that was interrupted may have saved them already: its file is left as it is. */
+/* An interrupted repair may have saved them already: its file is left as it is. */
 static enum status save_cut(struct recovery *r)
 {
     enum { NAMES_MAX = 100 };
@@ -261,8 +261,8 @@ static enum status write_mended_seals(struct recovery *r)
 }
 
 /*
- * The bytes are safe first, then the mark no longer speaks for what goes: interrupted anywhere,
- * this leaves a log that is refused as before or that starts without what was to go.
+ * First the bytes are saved, then the mark is lowered. Wherever this is interrupted, the log is
+ * refused as before or starts without the lost records.
  */
 static enum status accept_loss(struct recovery *r)
 {
@@ -274,7 +274,7 @@ static enum status accept_loss(struct recovery *r)
     if (status == ST_OK)
         status = mark_write(log->fs, log->dir, &r->mark);
     if (status != ST_OK)
-        return error_set(r->error, status, "%s: what is lost could not be saved: %s", log->dir,
+        return error_set(r->error, status, "%s: the lost records could not be saved: %s", log->dir,
                          status_reason(status));
     for (size_t i = 0; i < r->unreadable_count; i++)
         TRY(set_aside(r, r->unreadable_ids[i]));

@@ -1,11 +1,13 @@
 /*
- * Where the records of a log end: the stop. If anything beyond it, the mark or the checkpoint says
- * that the record missing there was durable, it is damage and the start is refused. Otherwise a
- * write was not finished: the rest is cut off, and the log goes on from there.
+ * Where the records of a log end: the stop. If anything beyond it, the mark or the checkpoint
+ * claims that the missing record was durable, it is damage, and the start is refused. Otherwise a
+ * write was not finished: the rest is cut off, and the log continues there.
  */
 #include "store/log/recover_private.h"
 
-/* The greatest index that any record in [from, capacity) says was durable; notes if all is blank.
+/*
+ * The greatest index that any record in [from, capacity) claims to be durable. Sets `blank` if all
+ * bytes are zero.
  */
 static uint64_t greatest_claim(struct segment *segment, uint64_t from)
 {
@@ -29,7 +31,7 @@ static uint64_t greatest_claim(struct segment *segment, uint64_t from)
     return claim;
 }
 
-static const char *who_says_durable(const struct recovery *r, uint64_t claim)
+static const char *proof_of_damage(const struct recovery *r, uint64_t claim)
 {
     if (claim >= r->expected)
         return "the record is damaged, and a later one says that it was durable";
@@ -42,7 +44,7 @@ static const char *who_says_durable(const struct recovery *r, uint64_t claim)
     return NULL;
 }
 
-static const char *why_it_stops(const struct recovery *r)
+static const char *stop_reason(const struct recovery *r)
 {
     const struct segment *stop = r->stop;
     struct record_head head;
@@ -50,9 +52,9 @@ static const char *why_it_stops(const struct recovery *r)
         record_check(slice_of(stop->base + r->stop_offset, stop->head.capacity - r->stop_offset),
                      stop->head.salt, &head)) {
     case RECORD_GOOD:
-        return "there is a record with another index";
+        return "the record there has another index";
     case RECORD_NONE:
-        return "zeros stand where a record should begin";
+        return "there are zeros where a record should begin";
     default:
         return "its checksum is wrong";
     }
@@ -81,7 +83,7 @@ static void note_cut(struct recovery *r)
         .bytes = bytes,
         .segment_id = r->stop->head.id,
         .offset = r->stop_offset,
-        .reason = why_it_stops(r),
+        .reason = stop_reason(r),
     };
 }
 
@@ -94,12 +96,12 @@ enum status recovery_judge(struct recovery *r)
     }
     note_cut(r);
     if (r->repair)
-        recovery_tell_passed(r);
-    const char *damage = who_says_durable(r, claim);
+        recovery_report_passed(r);
+    const char *damage = proof_of_damage(r, claim);
     if (damage && !r->repair)
         return recovery_fail_damaged(r, r->stop->head.id, r->stop_offset, damage);
     if (damage)
-        recovery_tell_lost(r, claim > r->mark.index ? claim : r->mark.index, damage);
+        recovery_report_lost(r, claim > r->mark.index ? claim : r->mark.index, damage);
     return ST_OK;
 }
 
@@ -108,7 +110,7 @@ static bool all_zeros(const struct segment *segment, uint64_t from, uint64_t to)
     return bytes_first_nonzero(slice_of(segment->base + from, to - from)) == to - from;
 }
 
-/* Writes zeros where there are none, from the stop to the end, and takes the seal away. */
+/* Writes zeros from the stop to the end, and over the seal. */
 static enum status cut_tail(struct segment *segment, uint64_t from)
 {
     enum { STEP = 64 * 1024 };
@@ -137,19 +139,21 @@ static enum status write_again(struct segment *segment, uint64_t offset, uint64_
 }
 
 /*
- * Writes again what nobody has called durable, and syncs. After a failed sync the system may hold
- * pages that look written and are not on the disk; only a new write brings them there.
+ * Rewrites what nothing claims to be durable, and syncs. After a failed sync the system may have
+ * pages that seem written and are not on the disk; only another write brings them there.
  */
 static enum status make_durable(struct recovery *r, struct segment *segment)
 {
     uint64_t end = atomic_load(&segment->written), offset = SEGMENT_RECORDS_OFFSET;
     struct record_head head;
-    /* What ends at or below the claim may not have been read: its heads are not to be trusted. */
+    /* Records up to the claim may not have been read, so their heads cannot be trusted. */
     if (atomic_load(&segment->last_index) <= r->claimed)
         offset = end;
     for (; offset < end; offset += align_up(head.len, RECORD_ALIGN)) {
         memcpy(&head, segment->base + offset, sizeof(head));
-        /* A length that cannot be is of a head that was never read: all from there is written. */
+        /*
+         * An impossible length is in a head that was not read: everything from there on is written.
+         */
         if (head.index > r->claimed || head.len < sizeof(head) || head.len > end - offset)
             break;
     }
@@ -177,7 +181,7 @@ static enum status settle_chain(struct recovery *r)
     return ST_OK;
 }
 
-/* After the tail is cut on disk: until then it may still name what goes here. */
+/* After the tail is cut on disk: until then its seal may still name the files removed here. */
 static enum status drop_beyond(struct recovery *r)
 {
     struct log *log = r->log;

@@ -1,6 +1,6 @@
 /*
- * The cleaner's hand: a new segment with what is worth keeping of an old one. Belongs to the
- * keeper. Until it is committed the file has a temporary name, so a crash leaves nothing to decide.
+ * Rewriting a segment: a new file with the records worth keeping. Belongs to the keeper. The file
+ * has a temporary name until it is committed, so a crash leaves nothing to decide.
  */
 #include "store/log/rewrite.h"
 
@@ -16,11 +16,11 @@ struct log_rewrite {
     struct log *log;
     struct segment *old; /* in the log's order until the commit */
     struct segment_head head;
-    struct file *file; /* ours; NULL before the first record */
+    struct file *file; /* owned; NULL before the first record */
     struct buf chunk;  /* records not yet written; begins at chunk_offset */
     uint64_t chunk_offset;
     uint64_t last_index; /* of the last record added */
-    /* The record under way: where its head is, and what is still to come of its body. */
+    /* The current record: the offset of its head, and how much of its body is still to come. */
     uint64_t record_offset;
     size_t record_left;
     uint32_t record_crc;
@@ -41,8 +41,10 @@ enum status log_rewrite_begin(struct log *log, uint64_t old_id, struct log_rewri
     struct segment *old = find_full(log, old_id);
     if (!old)
         return ST_NOT_FOUND;
-    /* The seal was written with the record after it: before that is durable, the writer's sync may
-     * still have the old segment in its hands. */
+    /*
+     * The seal is as durable as the next record. Until that is durable, the writer's sync may still
+     * use the old segment.
+     */
     if (atomic_load(&old->last_index) >= log_durable_index(log))
         return ST_AGAIN;
     AUTO(log_rewrite_abortp) struct log_rewrite *rewrite = calloc(1, sizeof(*rewrite));
@@ -119,7 +121,7 @@ enum status log_rewrite_record(struct log_rewrite *rewrite, const struct log_rec
     return ST_OK;
 }
 
-/* The checksum goes to the head, which may be in the file already, and padding to the end. */
+/* Writes the checksum into the head, which may be in the file already, and appends the padding. */
 static enum status finish_record(struct log_rewrite *rewrite)
 {
     static const uint8_t zeros[RECORD_ALIGN];
@@ -148,12 +150,12 @@ enum status log_rewrite_add(struct log_rewrite *rewrite, const struct log_record
 {
     log_loc body_loc;
     TRY(log_rewrite_record(rewrite, like, body.len, &body_loc));
-    TRY(log_rewrite_piece(rewrite, body)); /* an empty one too */
+    TRY(log_rewrite_piece(rewrite, body)); /* also when it is empty */
     *ret_body_loc = body_loc;
     return ST_OK;
 }
 
-/* Head and seal, then the final name: from here on a start finds it whole. */
+/* Writes head and seal, then sets the final name: from then on a start finds it complete. */
 static enum status finish_file(struct log_rewrite *rewrite)
 {
     struct log *log = rewrite->log;
@@ -177,7 +179,7 @@ static enum status finish_file(struct log_rewrite *rewrite)
     return segment_publish(log->fs, log->dir, rewrite->head.id);
 }
 
-/* The new one, if any, takes the old one's place; the old one stays readable. */
+/* The new segment, if any, replaces the old one, which stays readable. */
 static enum status swap(struct log *log, struct segment *old, struct segment *new)
 {
     LOCK_SCOPE(&log->lock);
@@ -261,7 +263,7 @@ static void remove_doomed(struct log *log, struct segment *segment)
 {
     uint64_t id = segment->head.id;
     segment_free(segment);
-    /* A file that can not be removed is found unlisted, and removed, at the next start. */
+    /* If the file cannot be removed, the next start finds it unlisted and removes it. */
     segment_discard(log->fs, log->dir, id);
 }
 
@@ -271,14 +273,15 @@ void log_sweep(struct log *log)
     while (segment) {
         struct segment *next = segment->next_left;
         if (atomic_load(&segment->holds))
-            doom(log, segment); /* again: no more holds come, and those there are end */
+            /* again later: no new holds are possible, and the existing ones end */
+            doom(log, segment);
         else
             remove_doomed(log, segment);
         segment = next;
     }
 }
 
-/* -- Checking what lies on the disk -- */
+/* -- Verifying what is on the disk -- */
 
 enum status log_verify(const struct log *log, uint64_t segment_id, struct error *ret_error)
 {

@@ -36,8 +36,8 @@ bool segment_name_parse(const char *name, const char *suffix, uint64_t *ret_id)
 /* -- Files -- */
 
 /*
- * The writer serves others in between when it makes a segment of its own for a very long record. A
- * sync of all of it at the end would take as long as writing it.
+ * A segment that the writer makes itself, for a very long record, is synced in pieces, and other
+ * requests are served in between. One sync at the end would take as long as writing it.
  */
 static enum status breathe_synced(struct file *file, size_t written)
 {
@@ -128,7 +128,7 @@ void segment_discard(struct fs *fs, const char *dir, uint64_t id)
     }
 }
 
-/* Its head, and how long the file is, which the head may contradict. */
+/* The segment's head and the length of the file, which may contradict each other. */
 static enum status open_file(struct fs *fs, const char *dir, uint64_t id, struct file **ret_file,
                              struct segment_head *ret_head, uint64_t *ret_bytes)
 {

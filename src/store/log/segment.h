@@ -1,9 +1,9 @@
 /*
- * One segment: a file of fixed size, its mapping, and what is known of its contents. And the
+ * One segment: a file of fixed size, its mapping, and what is known about its contents. Also the
  * table that finds a segment by id from any thread without a lock.
  *
- * A segment is made or opened by one thread and handed to the log; afterwards the writer alone
- * advances the atomic fields, and others read them.
+ * A segment is created or opened by one thread and passed to the log. Afterwards only the writer
+ * advances the atomic fields, and other threads read them.
  */
 #ifndef VIGIL_STORE_LOG_SEGMENT_H
 #define VIGIL_STORE_LOG_SEGMENT_H
@@ -13,7 +13,10 @@
 
 #include <stdatomic.h>
 
-/* Long writes on the writer's thread are synced after so much, and others are served then. */
+/*
+ * Long writes on the writer's thread are synced after this many bytes, and other requests are
+ * served.
+ */
 enum { SEGMENT_PIECE_BYTES = 2 << 20 };
 
 struct segment {
@@ -22,20 +25,20 @@ struct segment {
     _Atomic uint64_t written;
 
     struct segment_head head;
-    struct file *file;           /* ours */
-    uint64_t first_index;        /* of the range it stands for; set before it is put in order */
-    uint64_t next_id;            /* where the writer went from here; 0 as long as it did not */
+    struct file *file;           /* owned */
+    uint64_t first_index;        /* of the range it covers; set before it is added to the order */
+    uint64_t next_id;            /* the segment in which the writer continued; 0 before that */
     _Atomic uint64_t last_index; /* first_index - 1 while it has no record */
     _Atomic int64_t first_revision, last_revision;
     _Atomic bool full; /* the writer has left it */
     atomic_bool dirty; /* written to since its last sync: is or will be in log.dirty */
-    bool blank;        /* while recovering: only zeros lie behind its good records */
-    bool seal_lost;    /* while repairing: its seal is damaged, and … */
-    bool seal_mended;  /* … is to be written anew */
+    bool blank;        /* during recovery: only zeros follow its good records */
+    bool seal_lost;    /* during a repair: its seal is damaged, and … */
+    bool seal_mended;  /* … is to be written again */
     struct segment *next_dirty;
-    struct segment *next_left; /* links log.left: its seal is to be written */
-    atomic_bool damaged;       /* something in it could not be read */
-    _Atomic unsigned holds;    /* of log/hold.h: while there are any it stays mapped */
+    struct segment *next_left; /* links log.left, .replaced or .doomed */
+    atomic_bool damaged;       /* part of it could not be read */
+    _Atomic unsigned holds;    /* log/hold.h: it stays mapped while this is not 0 */
 };
 
 enum {
@@ -47,30 +50,31 @@ enum {
 struct segment_path {
     char text[SEGMENT_PATH_MAX];
 };
-/* The directory's name has at most SEGMENT_DIR_MAX bytes: the log has seen to that. */
+/* The directory's name has at most SEGMENT_DIR_MAX bytes; log_new checks this. */
 struct segment_path segment_path(const char *dir, uint64_t id, const char *suffix);
-/* Reads `NNNNNNNNNNNNNNNN.seg`; false for any other name. */
+/* Parses `NNNNNNNNNNNNNNNN.seg`; false for any other name. */
 bool segment_name_parse(const char *name, const char *suffix, uint64_t *ret_id);
 
 /*
- * Makes a new segment, zeroed and durable, under a temporary name. After a failure nothing of it is
- * left but, at worst, a temporary file, which the next start removes.
+ * Creates a segment, zeroed and durable, under a temporary name. After a failure nothing is left
+ * but, at worst, a temporary file, which the next start removes.
  */
 MUST_CHECK
 enum status segment_create(struct fs *fs, const char *dir, const struct segment_head *head,
                            struct segment **ret_segment);
-/* Gives it its name, for good; one that had the name is replaced. */
+/* Gives it its final name, durably; replaces a file with that name. */
 MUST_CHECK
 enum status segment_publish(struct fs *fs, const char *dir, uint64_t id);
-/* Removes what has the id's name, or its temporary name, as far as that can be done. */
+/* Removes the file with the id's final or temporary name, and ignores failures. */
 void segment_discard(struct fs *fs, const char *dir, uint64_t id);
 
-/* Opens, checks the head against file size and name, and maps. Nothing is known of records yet. */
+/* Opens, checks the head against file size and name, and maps. The records are not examined. */
 MUST_CHECK
 enum status segment_open(struct fs *fs, const char *dir, uint64_t id, struct segment **ret_segment);
 
-/* How long the file should be by its head, if that is whole and another length is all that is wrong
- * with it; otherwise 0. */
+/*
+ * The file length according to a valid head, if a different length is its only fault; otherwise 0.
+ */
 uint64_t segment_lost_length(struct fs *fs, const char *dir, uint64_t id);
 
 /* Unmaps and closes; the file stays. Accepts NULL. */
@@ -81,12 +85,12 @@ DEFINE_CLEANUP(struct segment *, segment_free)
 MUST_CHECK
 enum status file_write_zeros(struct file *file, uint64_t from, uint64_t to);
 
-/* The segment's seal as of what is written. */
+/* The seal for what is written now. */
 struct segment_seal segment_seal_of(const struct segment *segment);
-/* Takes over what a checked seal says. */
+/* Sets the fields from a seal that was checked. */
 void segment_apply_seal(struct segment *segment, const struct segment_seal *seal);
 
-/* Seal as it lies in the mapping. */
+/* The seal as stored in the mapping. */
 struct segment_seal segment_seal_read(const struct segment *segment);
 
 /* -- The table: ids of 30 bits, two levels of 2^15 -- */
@@ -97,13 +101,13 @@ typedef _Atomic(struct segment *) segment_slot;
 
 struct segment_table {
     _Atomic(segment_slot *) *chunks;
-    size_t chunks_end; /* after the last one in use: the writers' */
+    size_t chunks_end; /* after the last one in use; for writers */
 };
 
 MUST_CHECK
 enum status segment_table_init(struct segment_table *table);
-void segment_table_fini(struct segment_table *table); /* the segments are not the table's */
-/* Writers take turns (log.lock); readers are any. NULL removes. */
+void segment_table_fini(struct segment_table *table); /* does not free the segments */
+/* Writers hold log.lock; any thread reads. NULL removes. */
 MUST_CHECK
 enum status segment_table_put(struct segment_table *table, uint64_t id, struct segment *segment);
 

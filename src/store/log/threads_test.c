@@ -1,5 +1,7 @@
-/* The log under the threads it will have: a writer, its syncs, a keeper and readers. Made for the
- * thread sanitizer; without it the answers are checked all the same. */
+/*
+ * The log with the threads of a server: a writer, its syncs, a keeper and readers. Meant for the
+ * thread sanitizer; without it the results are checked all the same.
+ */
 #include "store/log/log.h"
 #include "store/log/reader.h"
 #include "store/log/rewrite.h"
@@ -20,7 +22,8 @@ enum { RECORDS = 20000, BODY_BYTES = 64, READERS = 2 };
 struct shared {
     struct log *log;
     log_loc locs[RECORDS + 1];
-    _Atomic uint64_t published; /* stored with release after the write: the tail of the engine */
+    /* stored with release after the write, like the engine's published tail */
+    _Atomic uint64_t published;
     atomic_bool done;
     _Atomic uint64_t rewritten;
 };
@@ -47,7 +50,7 @@ static void *sync_thread(void *arg)
     return NULL;
 }
 
-/* False: the writer has only just left it, and it is not durable yet. */
+/* False: the writer has only just left it, and the seal is not durable yet. */
 static bool rewrite_one(struct shared *shared, const struct log_segment_info *info)
 {
     struct log_rewrite *rewrite;
@@ -63,7 +66,8 @@ static bool rewrite_one(struct shared *shared, const struct log_segment_info *in
         must(log_rewrite_add(rewrite, &record, record.body, &loc));
     uint64_t new_id;
     must(log_rewrite_commit(rewrite, &new_id));
-    atomic_fetch_add(&shared->rewritten, 1); /* not forgotten: the readers have no epoch here */
+    /* not forgotten, because these readers have no epoch */
+    atomic_fetch_add(&shared->rewritten, 1);
     return true;
 }
 
@@ -133,7 +137,7 @@ static enum status no_record(void *ctx, const struct log_record *record)
     return ST_OK;
 }
 
-static void writer_syncs_keeper_and_readers_do_not_disturb_one_another(void **state)
+static void writer_syncs_keeper_and_readers_run_concurrently(void **state)
 {
     (void)state;
     char dir[] = "/tmp/vigil-log-threads-XXXXXX", command[128];
@@ -153,7 +157,7 @@ static void writer_syncs_keeper_and_readers_do_not_disturb_one_another(void **st
     for (int i = 0; i < READERS; i++)
         pthread_create(&threads[2 + i], NULL, reader_thread, &shared);
     write_all(&shared);
-    /* A quick writer on a busy machine is done before the keeper had its first turn. */
+    /* On a busy machine the writer may end before the keeper has run at all. */
     while (!atomic_load(&shared.rewritten))
         sched_yield();
     atomic_store(&shared.done, true);
@@ -171,7 +175,7 @@ static void writer_syncs_keeper_and_readers_do_not_disturb_one_another(void **st
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(writer_syncs_keeper_and_readers_do_not_disturb_one_another),
+        cmocka_unit_test(writer_syncs_keeper_and_readers_run_concurrently),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,7 +7,10 @@
 
 #include <stdlib.h>
 
-/* What looking at one costs besides its bytes, in bytes: so that many small ones end a step too. */
+/*
+ * The cost in bytes of examining one record or version besides its bytes, so that many small ones
+ * end a step too.
+ */
 enum { LOOK_BYTES = 256 };
 
 struct store_check {
@@ -15,8 +18,8 @@ struct store_check {
     void *ctx;
     struct store_check_counts counts;
     bool log_done;
-    struct log_reader reader; /* of the log; its log is NULL before the first step */
-    struct buf from;          /* the key that the index is gone on from */
+    struct log_reader reader; /* its log is NULL before the first step */
+    struct buf from;          /* the key at which the check of the index continues */
 };
 
 struct store_check *store_check_new(store_check_fn fn, void *ctx)
@@ -45,7 +48,7 @@ static void spend(size_t *bytes, size_t spent)
     *bytes -= size_min(*bytes, spent + LOOK_BYTES);
 }
 
-static void tell(struct store_check *check, const char *what, log_loc loc, struct slice key)
+static void report(struct store_check *check, const char *what, log_loc loc, struct slice key)
 {
     struct store_check_damage damage = {.what = what, .key = key};
     log_loc_split(loc, &damage.segment_id, &damage.offset);
@@ -54,7 +57,10 @@ static void tell(struct store_check *check, const char *what, log_loc loc, struc
 
 /* -- The log -- */
 
-/* The cleaner may have taken the segment since the last step: then it is found by its index. */
+/*
+ * The cleaner may have removed the segment since the last step; then the record is found again by
+ * its index.
+ */
 static void stand(struct store_check *check, const struct log *log)
 {
     struct log_reader *reader = &check->reader;
@@ -62,7 +68,7 @@ static void stand(struct store_check *check, const struct log *log)
         log_reader_init(reader, log, reader->next_index);
 }
 
-/* True: it is at the end. */
+/* True at the end. */
 static bool check_log(struct store_check *check, const struct store_view *view,
                       const struct log *log, size_t *bytes)
 {
@@ -78,7 +84,8 @@ static bool check_log(struct store_check *check, const struct store_view *view,
             continue;
         }
         check->counts.bad_records++;
-        tell(check, "a record of the log is damaged", log_reader_loc(&check->reader), SLICE_EMPTY);
+        report(check, "a record of the log is damaged", log_reader_loc(&check->reader),
+               SLICE_EMPTY);
         log_reader_pass_damage(&check->reader);
         spend(bytes, LOOK_BYTES);
     }
@@ -100,10 +107,10 @@ static bool is_newest(const struct index_item *item, const struct change_head *h
            kv->lease == newest->lease;
 }
 
-/* What the versions after one say of it; they are looked at from the newest on. */
+/* What the next newer version says about a version; versions are examined from the newest on. */
 struct later {
-    int64_t revision; /* it is not newer than this */
-    int64_t prev;     /* its own; 0: nobody knows */
+    int64_t revision; /* the version is not newer than this */
+    int64_t prev;     /* revision of the version; 0 if unknown */
 };
 
 static bool check_version(struct store_check *check, const struct log *log,
@@ -114,7 +121,7 @@ static bool check_version(struct store_check *check, const struct log *log,
     struct change_kv kv;
     check->counts.versions++;
     if (change_get(log, loc, &head) != ST_OK) {
-        tell(check, "a version of a key is damaged", loc, index_item_key(item));
+        report(check, "a version of a key is damaged", loc, index_item_key(item));
         *later = (struct later){.revision = later->prev ? later->prev : later->revision};
         return false;
     }
@@ -123,14 +130,15 @@ static bool check_version(struct store_check *check, const struct log *log,
     bool agrees = slice_equal(kv.key, index_item_key(item)) && head->revision <= later->revision &&
                   (loc != item->newest.loc || is_newest(item, head, &kv));
     if (!agrees)
-        tell(check, "the index and the log do not agree on a key", loc, index_item_key(item));
+        report(check, "the index and the log do not agree on a key", loc, index_item_key(item));
     *later = (struct later){head->revision, head->prev_revision};
     return agrees;
 }
 
 /*
- * What was replaced before the compacted revision nobody can ask for. Compaction may have passed by
- * it, and the log have let go of it, where the record that replaced it cannot be read.
+ * No client can read versions that were replaced before the compacted revision. If the record that
+ * replaced them cannot be read, compaction may have skipped them, and the log may have dropped
+ * them.
  */
 static void check_item(struct store_check *check, const struct store_view *view,
                        const struct log *log, const struct index_item *item, size_t *bytes)
@@ -146,7 +154,7 @@ static void check_item(struct store_check *check, const struct store_view *view,
     }
 }
 
-/* True: it is at the end. */
+/* True at the end. */
 static bool check_index(struct store_check *check, const struct store_view *view,
                         const struct log *log, size_t *bytes)
 {

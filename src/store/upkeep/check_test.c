@@ -1,4 +1,5 @@
-/* The check of the store: what it counts when all is well, and that it finds every kind of damage.
+/*
+ * The check of the store: what it counts in a sound store, and that it finds every kind of damage.
  */
 #include "store/upkeep/check.h"
 
@@ -8,7 +9,7 @@
 
 struct found {
     unsigned records, versions;
-    char key[64]; /* of the last version told */
+    char key[64]; /* of the last version reported */
 };
 
 static void note(void *ctx, const struct store_check_damage *damage)
@@ -23,7 +24,7 @@ static void note(void *ctx, const struct store_check_damage *damage)
     snprintf(found->key, sizeof(found->key), "%.*s", SLICE_ARGS(damage->key));
 }
 
-/* In steps of so many bytes; the cleaner may come between them. */
+/* Runs a pass in steps of this many bytes; the cleaner may run between them. */
 static struct store_check_counts check(struct fixture *f, size_t bytes, struct found *found)
 {
     *found = (struct found){0};
@@ -43,7 +44,7 @@ static void fill(struct fixture *f, unsigned keys)
     fixture_settle(f);
 }
 
-static void a_sound_store_has_nothing_to_tell(void **state)
+static void a_sound_store_has_no_damage(void **state)
 {
     struct fixture *f = *state;
     struct found found;
@@ -59,7 +60,7 @@ static void a_sound_store_has_nothing_to_tell(void **state)
     }
 }
 
-/* Where the newest version of a key lies. */
+/* The location of the newest version of a key. */
 static uint64_t loc_of(struct fixture *f, const char *key)
 {
     return index_root_find(&store_view(f->store)->root, slice_from_text(key))->newest.loc;
@@ -81,19 +82,21 @@ static void every_byte_of_a_record_is_checked(void **state)
         assert_int_equal(counts.bad_versions, at >= 0);
         assert_int_equal(found.records, 1);
         assert_true(at < 0 || strcmp(found.key, "key007") == 0);
-        fixture_flip(f, loc, at); /* as it was */
+        fixture_flip(f, loc, at); /* restored */
     }
     assert_int_equal(check(f, 4096, &found).bad_records, 0);
 }
 
-/* Both are intact, and neither is what the index says: as after a checkpoint that rotted. */
-static void an_index_that_leads_to_another_version_is_told(void **state)
+/*
+ * Both versions are intact, and neither is the one in the index, as after damage to a checkpoint.
+ */
+static void an_index_that_points_to_another_version_is_reported(void **state)
 {
     struct fixture *f = *state;
     fill(f, 20);
     struct index *index = store_applier(f->store)->index;
     const char *const keys[] = {"key003", "key004"};
-    /* Of another key, and another version of its own. */
+    /* A version of another key, and another version of the same key. */
     uint64_t wrong[] = {loc_of(f, "key005"),
                         *index_item_older(index_find(index, slice_from_text(keys[1])))};
     for (size_t i = 0; i < COUNT_OF(keys); i++) {
@@ -111,9 +114,8 @@ static void an_index_that_leads_to_another_version_is_told(void **state)
     }
 }
 
-/* A change as it was written before changes had checksums: its flags say whether it is a tombstone.
- */
-static void changes_of_before_there_were_checksums_are_held_to_their_form(void **state)
+/* A change as written before changes had checksums: its flags say whether it is a tombstone. */
+static void changes_without_checksums_are_checked_by_their_form(void **state)
 {
     struct fixture *f = *state;
     fill(f, 20);
@@ -127,10 +129,10 @@ static void changes_of_before_there_were_checksums_are_held_to_their_form(void *
     assert_int_equal(change_get(log, loc, &head), ST_OK);
     struct found found;
     assert_int_equal(check(f, 4096, &found).bad_versions, 0);
-    fixture_flip(f, loc, CHANGE_HEAD_BYTES + 1); /* how long it is */
+    fixture_flip(f, loc, CHANGE_HEAD_BYTES + 1); /* its length */
     assert_int_equal(change_get(log, loc, &head), ST_DAMAGED);
     fixture_flip(f, loc, CHANGE_HEAD_BYTES + 1);
-    /* No flags that were ever written: one with a checksum that lost the bit that says so. */
+    /* Flags that were never written: those of a change with a checksum that lost the bit for it. */
     summed &= ~(uint32_t)CHANGE_SUMMED;
     fixture_write(f, loc, FLAGS, &summed, sizeof(summed));
     assert_int_equal(change_get(log, loc, &head), ST_DAMAGED);
@@ -154,10 +156,10 @@ static void clean_all(struct fixture *f)
 }
 
 /*
- * One record replaces both keys, and rots where one of them is: compaction cannot tell what it has
- * replaced, while the checkpoint lets go of it, and the log does.
+ * One record replaces both keys and is damaged at one of them: compaction cannot determine what it
+ * has replaced, while the checkpoint and the log drop it.
  */
-static void what_compaction_passed_by_is_no_damage_of_other_keys(void **state)
+static void compacted_records_are_not_reported_as_damage_of_other_keys(void **state)
 {
     struct fixture *f = *state;
     fixture_put(f, "hit", "first");
@@ -178,7 +180,7 @@ static void what_compaction_passed_by_is_no_damage_of_other_keys(void **state)
     fixture_settle(f);
     clean_all(f);
     assert_true(log_segments(store_log(f->store), NULL, 0) < segments);
-    assert_int_equal(keeper_prepare(f->keeper), ST_OK); /* unmaps what was forgotten */
+    assert_int_equal(keeper_prepare(f->keeper), ST_OK); /* unmaps forgotten segments */
     struct found found;
     struct store_check_counts counts = check(f, 4096, &found);
     assert_int_equal(counts.bad_records, 1);
@@ -191,11 +193,11 @@ static void what_compaction_passed_by_is_no_damage_of_other_keys(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(a_sound_store_has_nothing_to_tell),
+        TEST(a_sound_store_has_no_damage),
         TEST(every_byte_of_a_record_is_checked),
-        TEST(an_index_that_leads_to_another_version_is_told),
-        TEST(changes_of_before_there_were_checksums_are_held_to_their_form),
-        TEST(what_compaction_passed_by_is_no_damage_of_other_keys),
+        TEST(an_index_that_points_to_another_version_is_reported),
+        TEST(changes_without_checksums_are_checked_by_their_form),
+        TEST(compacted_records_are_not_reported_as_damage_of_other_keys),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

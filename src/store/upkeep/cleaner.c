@@ -10,11 +10,11 @@
 struct copying {
     struct backend *backend;
     struct log_rewrite *rewrite;
-    struct buf alive;    /* one bit for each change of the record under way */
-    uint64_t live_bytes; /* copied */
+    struct buf alive;    /* one bit for each change of the current record */
+    uint64_t live_bytes; /* of the changes copied so far */
 };
 
-/* What lives of a record. */
+/* The live changes of a record. */
 struct survivors {
     uint32_t count;
     size_t body_bytes;
@@ -46,7 +46,7 @@ static void walk_init(struct segment_walk *walk, const struct log *log, uint64_t
     };
 }
 
-/* The next record of the segment that changed keys. ST_END. */
+/* The next record of the segment that changed keys, or ST_END. */
 static enum status walk_record(struct segment_walk *walk)
 {
     struct log_record *record = &walk->record;
@@ -97,7 +97,7 @@ static enum status is_alive(struct backend *backend, const struct change_head *c
     return status;
 }
 
-/* Notes which changes of a record live. */
+/* Finds the live changes of a record. */
 static enum status find_survivors(struct copying *copying, const struct log_record *record,
                                   struct survivors *ret_survivors)
 {
@@ -146,7 +146,7 @@ static enum status copy_survivors(struct copying *copying, const struct log_reco
 static enum status record_copy(struct copying *copying, const struct log_record *record)
 {
     if (record->type != LOG_RECORD_KV)
-        return ST_OK; /* the checkpoint has what it said, rows too */
+        return ST_OK; /* the checkpoint has its contents, including rows */
     struct survivors survivors;
     TRY(find_survivors(copying, record, &survivors));
     if (survivors.count == 0)
@@ -175,7 +175,7 @@ static enum status find_info(const struct log *log, uint64_t id, struct log_segm
     return status;
 }
 
-/* Of records that cannot be read nothing is copied. */
+/* Records that cannot be read are skipped. */
 static enum status records_copy(struct copying *copying, const struct log *log,
                                 const struct log_segment_info *info)
 {
@@ -226,14 +226,14 @@ enum status cleaner_copy(struct log *log, struct backend *backend, uint64_t segm
     return ST_OK;
 }
 
-/* -- From where, to where -- */
+/* -- Finding the moves -- */
 
 static bool is_before(const struct change_head *a, const struct change_head *b)
 {
     return a->revision != b->revision ? a->revision < b->revision : a->sub < b->sub;
 }
 
-/* Goes on in the old segment to the change that was copied to `to`. */
+/* Advances in the old segment to the change that was copied to `to`. */
 static enum status find_move(struct relocation *relocation, const struct change_head *copied,
                              log_loc to)
 {
@@ -244,7 +244,7 @@ static enum status find_move(struct relocation *relocation, const struct change_
         status = walk_next(&relocation->old_walk, &change, &from);
     while (status == ST_OK && is_before(change, copied));
     if (status == ST_END || (status == ST_OK && is_before(copied, change)))
-        return ST_DAMAGED; /* since it was copied */
+        return ST_DAMAGED; /* damaged since it was copied */
     TRY(status);
     relocation->moves[relocation->count++] = (struct relocated){from, to};
     return ST_OK;
@@ -267,9 +267,9 @@ enum status cleaner_find_moves(struct relocation *relocation)
     return failed && relocation->count == 0 ? relocation->found : ST_OK;
 }
 
-/* -- Into the checkpoint -- */
+/* -- Recording the moves in the checkpoint -- */
 
-/* Whether the checkpoint says of the copied change that it lies in the old segment. */
+/* ST_NOT_FOUND unless the checkpoint has the copied change at a location in the old segment. */
 static enum status find_version(struct backend *backend, const struct change_head *copied,
                                 uint64_t old_segment, struct backend_version *ret_version)
 {
@@ -278,7 +278,7 @@ static enum status find_version(struct backend *backend, const struct change_hea
     return ret_version->loc >> LOG_OFFSET_BITS == old_segment ? ST_OK : ST_NOT_FOUND;
 }
 
-/* Those that are not found were compacted away since they were copied, or were recorded before. */
+/* Versions that are not found were compacted since they were copied, or were recorded before. */
 static enum status record_one(struct backend *backend, struct relocation *relocation,
                               const struct change_head *copied, log_loc to, size_t *bytes)
 {
@@ -291,7 +291,7 @@ static enum status record_one(struct backend *backend, struct relocation *reloca
         return ST_DAMAGED;
     change_read_kv(copied, &kv);
     version.loc = to;
-    version.key = kv.key; /* the backend's own copy dies with the change below */
+    version.key = kv.key; /* the backend's own copy is invalid after the change below */
     *bytes += backend_page_bytes(kv.key.len, copied->revision - relocation->recorded_revision);
     relocation->recorded_revision = copied->revision;
     return backend_version_put(backend, &version);

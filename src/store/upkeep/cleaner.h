@@ -1,14 +1,22 @@
 /*
- * Copying what lives of a segment into a new one, so that the old can go. Order and indexes are
- * kept: a reader that goes through the log in order sees the same records, less the dead ones.
+ * Cleaning: copies the live changes of a segment into a new one, so that the old one can be
+ * removed. Order and indexes are kept: a reader of the log sees the same records without the dead
+ * changes. A change is live if the checkpoint has it at that location. Runs on the keeper's thread.
  *
- * What lives is what the checkpoint still has at that place. The keeper's thread.
+ *                          no more moves              all are recorded
+ *   cleaner_copy ──► moving ───────────► recording ──────────────────► done
+ *                     │  ▲                  │  ▲
+ *  cleaner_find_moves │  │ store_relocate   └──┘ cleaner_record
+ *           (keeper)  └──┘ (writer)
  *
- * Nothing here takes memory in proportion to a segment, a record or the number of versions. The
- * checkpoint learns the new places over several transactions. The first of them lists the new
- * segment instead of the old one and notes the two (BACKEND_MOVED_FROM, BACKEND_MOVED_TO): as long
- * as that stands, a version that is said to lie in the old segment lies in the new one, where it is
- * found by its revision and sub.
+ * When it is done, the relocation is freed and the writer forgets the old segment.
+ *
+ * A stop while moving leaves only an unlisted copy, which the next start removes. Recording takes
+ * several transactions of the checkpoint. The first lists the new segment instead of the old one
+ * and notes both (BACKEND_MOVED_FROM, BACKEND_MOVED_TO): while they are set, versions with a
+ * location in the old segment are in the new one, found by revision and sub. After a stop then, the
+ * next start calls cleaner_resume. Memory does not grow with segments, records or the number of
+ * versions.
  */
 #ifndef VIGIL_STORE_UPKEEP_CLEANER_H
 #define VIGIL_STORE_UPKEEP_CLEANER_H
@@ -18,31 +26,31 @@
 #include "store/upkeep/segments.h"
 
 /*
- * Copies, syncs and swaps the new segment in. The old one stays readable. A copy gets checksums of
- * its own, so what is damaged is not copied: ST_DAMAGED if some of the live_bytes in it are not
- * found, because of that or because the checkpoint is damaged.
+ * Copies, syncs and swaps the new segment in. The old one stays readable. A copy has new checksums,
+ * so damaged changes are not copied: ST_DAMAGED if less than live_bytes are found, because of
+ * damage in the segment or in the checkpoint.
  */
 MUST_CHECK
 enum status cleaner_copy(struct log *log, struct backend *backend, uint64_t segment,
                          uint64_t live_bytes, struct relocation **ret_relocation);
-/* One of which the index knows all versions already. */
+/* A relocation of which the index has all moves already. */
 struct relocation *relocation_new(uint64_t old_segment, uint64_t new_segment);
 
-/* The next moves, once the index knows those that are there; none: there are no more. */
+/* Finds the next moves, after the index has the previous ones. A count of 0 means no more. */
 MUST_CHECK
 enum status cleaner_find_moves(struct relocation *relocation);
 
 /*
- * Inside a transaction, after the index knows the new places: the checkpoint gets them too, until
- * about so many bytes of its pages have changed. *ret_all says whether it has them all.
+ * Within a transaction, after the index has the new locations: puts them into the checkpoint, until
+ * about bytes_max bytes of its pages have changed. *ret_all: it has them all.
  */
 MUST_CHECK
 enum status cleaner_record(const struct log *log, struct backend *backend,
                            struct relocation *relocation, size_t bytes_max, bool *ret_all);
 
 /*
- * At a start, when a stop came in the middle of that: points the index, loaded from the checkpoint,
- * to the new places. What cannot be found there, because it is damaged, can not be read.
+ * At a start, after a stop while recording: points the index, loaded from the checkpoint, to the
+ * new locations. Damaged changes are not found, and those versions cannot be read.
  */
 MUST_CHECK
 enum status cleaner_resume(const struct log *log, struct backend *backend, struct index *index,

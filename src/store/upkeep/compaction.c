@@ -3,7 +3,7 @@
 #include "store/change.h"
 #include "store/range_walk.h"
 
-enum { WORK_BYTES = 4096 }; /* read for one unit of work */
+enum { WORK_BYTES = 4096 }; /* read per unit of work */
 
 void compaction_init(struct compaction *compaction, struct applier *applier, int64_t trimmed)
 {
@@ -33,7 +33,9 @@ static bool version_before(const struct change_head *a, const struct change_head
     return a->revision < b->revision || (a->revision == b->revision && a->sub < b->sub);
 }
 
-/* What the change has replaced: how many of the key's versions, or all of it, and their bytes. */
+/*
+ * What a change has replaced: the number of the key's versions, or the whole item, and their bytes.
+ */
 struct replaced {
     struct slice key;
     uint32_t drop;
@@ -42,8 +44,9 @@ struct replaced {
 };
 
 /*
- * How many of the item's versions are older than the change, and their bytes. One that cannot be
- * read is, if one after it is: they are in order. Otherwise it waits for the next compaction.
+ * The number of the item's versions that are older than the change, and their bytes. A version that
+ * cannot be read is older if a later one is, because they are in order; otherwise it waits for the
+ * next compaction.
  */
 static uint32_t count_before(const struct applier *applier, const struct index_item *item,
                              const struct change_head *change, int64_t *ret_bytes)
@@ -63,7 +66,7 @@ static uint32_t count_before(const struct applier *applier, const struct index_i
     return count;
 }
 
-/* Whether the version at that place is the change itself. */
+/* Whether the version at that location is the change itself. */
 static bool is_itself(const struct applier *applier, const struct index_item *item, uint32_t place,
                       const struct change_head *change)
 {
@@ -94,7 +97,10 @@ static struct replaced replaced_by(const struct compaction *compaction,
     return (struct replaced){.key = kv.key, .drop = drop, .whole = whole, .bytes = freed_bytes};
 }
 
-/* How many of the key's older versions nobody needs once it is compacted, or all of the item. */
+/*
+ * The number of the key's oldest versions that are not needed after the compaction, or the whole
+ * item.
+ */
 struct excess {
     uint32_t drop;
     bool whole;
@@ -107,7 +113,7 @@ static struct excess item_excess(const struct compaction *compaction, const stru
         return (struct excess){.drop = item->older_count, .whole = !index_item_live(item)};
     uint32_t place;
     const struct change_head *kept;
-    /* What cannot be read waits for the next compaction of the key. */
+    /* Versions that cannot be read wait for the next compaction of the key. */
     if (item->older_count == 0 || range_older_at(compaction->applier->log, item,
                                                  compaction->target - 1, &place, &kept) != ST_OK)
         return (struct excess){0};
@@ -120,8 +126,10 @@ static void spend(unsigned *work, size_t bytes)
     *work -= cost < *work ? (unsigned)cost : *work;
 }
 
-/* Counts the bytes of the item's oldest versions until the work is done, at least of one: a single
- * long change may take all of a step's work. Returns of how many. */
+/*
+ * Counts the bytes of the item's oldest versions until the work is used up, but at least one: a
+ * single long change may take all the work of a step. Returns how many versions were counted.
+ */
 static uint32_t oldest_bytes(const struct compaction *compaction, const struct index_item *item,
                              uint32_t count, unsigned *work, int64_t *ret_bytes)
 {
@@ -137,7 +145,7 @@ static uint32_t oldest_bytes(const struct compaction *compaction, const struct i
     return at;
 }
 
-/* The index does not know how long a tombstone is. */
+/* The index does not have the length of a tombstone. */
 static int64_t tombstone_bytes(const struct compaction *compaction, const struct index_item *item)
 {
     const struct change_head *version;
@@ -145,7 +153,7 @@ static int64_t tombstone_bytes(const struct compaction *compaction, const struct
     return known ? applier_db_bytes(version->field_bytes) : 0;
 }
 
-/* False: the work is done, and the key has more to lose. */
+/* False: the work is used up, and the key has more to drop. */
 static bool change_trim(struct compaction *compaction, const struct change_head *change,
                         unsigned *work)
 {
@@ -168,7 +176,7 @@ static bool change_trim(struct compaction *compaction, const struct change_head 
     return drop == excess.drop;
 }
 
-/* Only what the change has replaced goes: a watch from here on is still told of the change. */
+/* Drops only what the change has replaced: a watch from here on still receives the change. */
 static void change_release(struct compaction *compaction, const struct change_head *change)
 {
     struct applier *applier = compaction->applier;
@@ -190,13 +198,13 @@ static void change_count(struct compaction *compaction, const struct change_head
     compaction->held_bytes += replaced_by(compaction, change).bytes;
 }
 
-void compaction_let_go(struct compaction *compaction)
+void compaction_release_log(struct compaction *compaction)
 {
     compaction->reading = false;
     compaction->left = 0;
 }
 
-/* False: the next step goes on with the same change. */
+/* False: the next step continues with the same change. */
 static bool change_visit(struct compaction *compaction, const struct change_head *change,
                          unsigned *work)
 {
@@ -208,7 +216,7 @@ static bool change_visit(struct compaction *compaction, const struct change_head
     return true;
 }
 
-/* Passes over the changes before the next one. If that is gone, nothing of it is left to trim. */
+/* Skips the changes before the next one. If that is gone, there is nothing left to trim. */
 static enum status walk_to_next(struct compaction *compaction, struct change_walk *walk)
 {
     for (;;) {
@@ -224,7 +232,7 @@ static enum status walk_to_next(struct compaction *compaction, struct change_wal
     }
 }
 
-/* Begins where the last step stopped in the record, or with its first change. */
+/* Begins where the last step stopped in the record, or at its first change. */
 static enum status walk_begin(struct compaction *compaction, struct change_walk *walk)
 {
     TRY(change_walk_init(walk, compaction->record.body));
@@ -239,7 +247,7 @@ static enum status walk_begin(struct compaction *compaction, struct change_walk 
     return ST_OK;
 }
 
-/* Trims, or counts, what the record has replaced, from where the last step stopped in it. */
+/* Trims or counts what the record has replaced, from where the last step stopped. */
 static enum status record_trim(struct compaction *compaction, unsigned *work)
 {
     int64_t revision = compaction->record.revision;
@@ -252,7 +260,7 @@ static enum status record_trim(struct compaction *compaction, unsigned *work)
         const struct change_head *change;
         size_t offset;
         if (change_walk_next(&walk, &change, &offset) != ST_OK) {
-            /* Damaged since the last step: what is left waits for the next compaction. */
+            /* Damaged since the last step: the rest waits for the next compaction. */
             compaction->left = walk.left = 0;
             break;
         }
@@ -273,8 +281,10 @@ static enum status record_trim(struct compaction *compaction, unsigned *work)
     return ST_OK;
 }
 
-/* The next record that changed keys, or the one with changes left. ST_END when there is none up to
- * revision_max. */
+/*
+ * Finds the next record that changed keys, or the one with changes left. ST_END when there is none
+ * up to revision_max.
+ */
 static enum status record_next(struct compaction *compaction, uint64_t last_index,
                                int64_t revision_max)
 {
@@ -285,7 +295,7 @@ static enum status record_next(struct compaction *compaction, uint64_t last_inde
                                  compaction->trimmed);
     compaction->reading = true;
     enum status status;
-    /* What a record that cannot be read has replaced stays until the key is compacted again. */
+    /* What an unreadable record has replaced stays until the key is compacted again. */
     while ((status = change_record_next(&compaction->reader, last_index, &compaction->record)) ==
            ST_DAMAGED)
         log_reader_pass_damage(&compaction->reader);
@@ -293,7 +303,7 @@ static enum status record_next(struct compaction *compaction, uint64_t last_inde
     return compaction->record.revision <= revision_max ? ST_OK : ST_END;
 }
 
-/* Also for what was read so far: the next step finds its place again. */
+/* Drops the position: the next step finds it again. */
 static void stop_reading(struct compaction *compaction)
 {
     compaction->reading = false;
@@ -329,7 +339,7 @@ static void count_end(struct compaction *compaction)
     stop_reading(compaction);
 }
 
-/* Goes through the one record at the compact revision, if there is one, as trimming will. */
+/* Processes the one record at the compact revision, if there is one. */
 static enum status count_step(struct compaction *compaction, uint64_t last_index, unsigned *work)
 {
     int64_t target = compaction->applier->compact_revision;
@@ -351,7 +361,7 @@ static enum status count_step(struct compaction *compaction, uint64_t last_index
 enum status compaction_step(struct compaction *compaction, uint64_t last_index, unsigned work_max)
 {
     if (compaction->counting && compaction->counting != compaction->applier->compact_revision) {
-        compaction->counting = 0; /* overtaken by the next: what was counted is trimmed now */
+        compaction->counting = 0; /* a newer compaction: what was counted is trimmed now */
         stop_reading(compaction);
     }
     while (work_max && !trimmed_all(compaction))

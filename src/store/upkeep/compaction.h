@@ -1,21 +1,25 @@
 /*
- * Trimming the index after a compaction: the revision up to which history is gone moves at once,
- * the work is done afterwards in small steps between the writer's groups.
+ * Trimming the index after a compaction: the compact revision C moves at once, the work is done
+ * afterwards in small steps between the writer's groups.
  *
- * Compaction to C walks the records from the last C on, up to but without C. For each change it
- * drops all versions of the key that no revision from C on can show: those before the newest one
+ *              all below C             all at C
+ *   trimming ──────────────► counting ──────────► done
+ *      ▲                         │                 │
+ *      └─────────────────────────┴─────────────────┘
+ *                   a newer compaction
+ *
+ * Trimming walks the records from the previous C up to, but without, the new one. For each change
+ * it drops all versions of the key that are not visible at C or later: those before the newest one
  * below C, and that one too if it is a tombstone. So a key is trimmed when it is first met, and its
- * later changes find nothing left to do. The changes at exactly C keep their previous versions
- * until the next compaction: a watch that starts at C still needs them. No other reader does.
+ * later changes have nothing left to drop. The changes at C itself keep their previous versions
+ * until the next compaction, because a watch that starts at C needs them. No other reader does.
+ * Counting sums up their bytes, which are not included in the size that operators see, as in etcd.
  *
- * What is kept so is counted when the trimming is through, and again after a start: for the size
- * that operators see it is gone, as it is in etcd, so that nobody compacts in vain.
+ * On a full disk they are released while they are counted: if every key was deleted at C, no
+ * further delete could create a revision for the next compaction, and no write would ever fit
+ * again.
  *
- * On a full disk it is let go of at once: when every key was deleted at C, nobody could delete
- * anything to make a revision for that next compaction, and nothing would ever fit again.
- *
- * The writer's. Steps may be cut off by a stop: the next start goes on from what the checkpoint
- * has.
+ * Runs on the writer's thread. After a stop, the next start continues from the checkpoint.
  */
 #ifndef VIGIL_STORE_UPKEEP_COMPACTION_H
 #define VIGIL_STORE_UPKEEP_COMPACTION_H
@@ -26,25 +30,33 @@
 struct compaction {
     struct applier *applier;
     int64_t trimmed; /* everything below is done */
-    /* What the pass under way trims to: keys met so far have lost all that only revisions below
-     * show. A compaction that comes meanwhile waits for the next pass. */
+    /*
+     * The revision of the current pass: keys processed so far have lost all versions that are
+     * visible only below it. A compaction that arrives meanwhile waits for the next pass.
+     */
     int64_t target;
-    bool resumes; /* the last step left the change at `offset` before all of it was trimmed */
-    /* Where the last step stopped; without `reading` that is looked up by revision, and in its
-     * record by `next_sub`: a copy that the cleaner made may have fewer changes. */
+    bool resumes; /* the last step trimmed the change at `offset` only partly */
+    /*
+     * Where the last step stopped. Without `reading` it is looked up by revision, and in its record
+     * by `next_sub`: a copy made by the cleaner may have fewer changes.
+     */
     bool reading;
     struct log_reader reader;
-    struct log_record record; /* of revision `trimmed` as long as changes are left in it */
+    struct log_record record; /* of revision `trimmed` while it has changes left */
     size_t offset;            /* in its body, of the next change … */
     uint32_t left;            /* … and how many are left */
-    int64_t next_revision;    /* of the change at `offset`; 0: the next record is begun anew */
+    int64_t next_revision;    /* of the change at `offset`; 0: continue with the next record */
     uint32_t next_sub;
-    /* What the changes at `counting`, the compact revision, hold; so far. Once they all were
-     * counted it is in apply.db_bytes_held, and counted says of which revision. */
+    /*
+     * Bytes that the changes at `counting`, the compact revision, hold so far. When all are
+     * counted, the sum is in applier.db_bytes_held, and `counted` is that revision.
+     */
     int64_t counting, counted;
     int64_t held_bytes;
-    /* Wanted, and under way: the changes at `counting` lose what they replaced as they are
-     * counted. `released` says at which revision they have. */
+    /*
+     * Requested, and in progress: the changes at `counting` lose what they replaced while they are
+     * counted. `released` is the revision for which this is complete.
+     */
     bool wants_release, releasing;
     int64_t released;
 };
@@ -55,16 +67,16 @@ void compaction_init(struct compaction *compaction, struct applier *applier, int
 bool compaction_done(const struct compaction *compaction);
 
 /*
- * Goes on over records up to last_index, which must be written. Each change that is looked at and
- * each version that is dropped counts as one unit of work, and as one more for each 4 KiB read.
+ * Processes records up to last_index, which must be written. Each change examined and each version
+ * dropped is one unit of work, and one more per 4 KiB read.
  */
 MUST_CHECK
 enum status compaction_step(struct compaction *compaction, uint64_t last_index, unsigned work_max);
 
-/* The disk is full: what the changes at the compact revision hold is to go now. */
+/* The disk is full: release what the changes at the compact revision hold. */
 void compaction_want_release(struct compaction *compaction);
 
-/* A segment of the log goes: steps hold on to none of it. */
-void compaction_let_go(struct compaction *compaction);
+/* A segment of the log will be removed: drops the position, which refers to it. */
+void compaction_release_log(struct compaction *compaction);
 
 #endif

@@ -1,4 +1,4 @@
-/* Trimming after a compaction: what goes, what stays and for how long, and in which steps. */
+/* Trimming after a compaction: what is dropped, what stays and for how long, and in which steps. */
 #include "store/upkeep/compaction.h"
 
 #include "store/change.h"
@@ -62,13 +62,13 @@ static int setup(void **state)
     return 0;
 }
 
-static void replaced_versions_go_and_those_before_the_last_change_wait(void **state)
+static void replaced_versions_are_dropped_except_at_the_compacted_revision(void **state)
 {
     struct fixture *f = *state;
     assert_string_equal(versions(f, "a"), "2 4 6");
     fixture_compact(f, 4);
     fixture_settle(f);
-    /* The version before the change at 4 stays: a watch from 4 on may ask for it. */
+    /* The version before the change at 4 stays: a watch from 4 on may need it. */
     assert_string_equal(versions(f, "a"), "2 4 6");
     fixture_compact(f, 5);
     fixture_settle(f);
@@ -77,7 +77,7 @@ static void replaced_versions_go_and_those_before_the_last_change_wait(void **st
     assert_int_equal(checkpointed(f), 7);
     fixture_compact(f, 6);
     fixture_settle(f);
-    assert_string_equal(versions(f, "b"), "8"); /* and then goes */
+    assert_string_equal(versions(f, "b"), "8"); /* and is dropped then */
     assert_string_equal(versions(f, "a"), "4 6");
     fixture_compact(f, 7);
     fixture_settle(f);
@@ -85,7 +85,7 @@ static void replaced_versions_go_and_those_before_the_last_change_wait(void **st
     assert_int_equal(checkpointed(f), 4);
 }
 
-static void deleted_key_goes_altogether_once_its_tombstone_is_passed(void **state)
+static void deleted_key_is_removed_once_its_tombstone_is_compacted(void **state)
 {
     struct fixture *f = *state;
     fixture_compact(f, 9);
@@ -105,13 +105,13 @@ static void fill_disk(struct fixture *f)
 {
     fs_sim_set_space(f->sim, 0);
     for (int i = 0; i < 100 && !log_is_short(store_log(f->store)); i++) {
-        fixture_put(f, "filler", "some bytes that nobody needs, and some more of them");
+        fixture_put(f, "filler", "some bytes that are not needed, and some more of them");
         fixture_commit(f);
     }
     assert_true(log_is_short(store_log(f->store)));
 }
 
-/* With every key deleted, no delete is left that would make the next revision to compact to. */
+/* With every key deleted, no delete is left that could create a revision to compact to. */
 static void full_disk_gets_back_what_was_deleted_at_the_compacted_revision(void **state)
 {
     struct fixture *f = *state;
@@ -121,7 +121,7 @@ static void full_disk_gets_back_what_was_deleted_at_the_compacted_revision(void 
     fixture_settle(f);
     char only[32];
     snprintf(only, sizeof(only), "%lldt", (long long)deleted);
-    assert_string_equal(versions(f, "a"), only); /* for who watches from here on */
+    assert_string_equal(versions(f, "a"), only); /* for a watch from here on */
     assert_string_equal(versions(f, "filler"), only);
     assert_string_equal(versions(f, "c"), "-");
     assert_int_equal(checkpointed(f), 3); /* of a, b and filler */
@@ -156,13 +156,14 @@ static void disk_that_fills_up_later_gets_it_back_too(void **state)
     assert_true(store_compaction_done(f->store));
 }
 
-static void compaction_must_go_forward_and_not_into_the_future(void **state)
+static void compaction_to_older_or_future_revisions_is_refused(void **state)
 {
     struct fixture *f = *state;
     struct applier *applier = store_applier(f->store);
     assert_int_equal(applier_compact(applier, -1), ST_COMPACTED);
     assert_int_equal(applier_compact(applier, 10), ST_FUTURE_REV);
-    assert_int_equal(applier_compact(applier, 0), ST_OK); /* as etcd, whose first revision is -1 */
+    /* as in etcd, whose first compact revision is -1 */
+    assert_int_equal(applier_compact(applier, 0), ST_OK);
     assert_int_equal(applier_compact(applier, 0), ST_COMPACTED);
     assert_int_equal(applier_compact(applier, 9), ST_OK);
     assert_int_equal(applier_compact(applier, 9), ST_COMPACTED);
@@ -171,8 +172,8 @@ static void compaction_must_go_forward_and_not_into_the_future(void **state)
     assert_true(store_compaction_done(f->store));
 }
 
-/* Also when the stop comes in the middle, with a checkpoint of half of it or none. */
-static void trimming_goes_on_after_a_restart(void **state)
+/* Also after a stop in the middle, with or without a checkpoint of half of it. */
+static void trimming_continues_after_a_restart(void **state)
 {
     for (int checkpoint = 0; checkpoint < 2; checkpoint++) {
         struct fixture *f = *state;
@@ -198,12 +199,12 @@ static void trimming_goes_on_after_a_restart(void **state)
         assert_true(store_compaction_done(f->store));
         assert_int_equal(store_view(f->store)->compact_revision, newest);
         struct range_state view = fixture_state(f);
-        /* One version a key, and the one before the last change. */
+        /* One version per key, and the one before the last change. */
         assert_int_equal(checkpointed(f), view.root.live_keys + 1);
     }
 }
 
-/* So many puts of so many keys, one after the other. Returns the newest revision. */
+/* Makes this many puts, over this many keys in turn. Returns the newest revision. */
 static int64_t overwrite(struct fixture *f, int puts, int keys)
 {
     int64_t revision = 0;
@@ -218,7 +219,7 @@ static int64_t overwrite(struct fixture *f, int puts, int keys)
     return revision;
 }
 
-/* What a reader may still see is kept for it, but not without a bound: trimming waits. */
+/* Memory that a reader may still see is kept, but not without bound: trimming waits. */
 static void trimming_waits_for_a_reader_instead_of_taking_memory(void **state)
 {
     enum { RETIRED_BYTES_MAX = 5 << 20 };
@@ -237,7 +238,7 @@ static void trimming_waits_for_a_reader_instead_of_taking_memory(void **state)
         assert_int_equal(store_work(f->store), ST_OK);
     assert_int_equal(store_bytes_retired(f->store), retired);
     assert_true(store_view(f->store)->trimmed < newest);
-    fixture_put(f, "put", "goes on");
+    fixture_put(f, "put", "continues");
     fixture_commit(f);
     epoch_unpin(slot, pinned);
     while (store_has_work(f->store))
@@ -245,8 +246,8 @@ static void trimming_waits_for_a_reader_instead_of_taking_memory(void **state)
     assert_true(store_compaction_done(f->store));
 }
 
-/* However many versions a key has, a step drops a few; and one that was trimmed is passed by. */
-static void step_is_small_whatever_the_history_of_a_key_is(void **state)
+/* A step drops only a few versions of a key that has many; a trimmed key is skipped. */
+static void step_is_small_for_any_history_of_a_key(void **state)
 {
     enum { PUTS = 20000, WORK_PER_STEP = 16, STEPS_PER_PUBLISH = 32 };
     struct fixture *f = *state;
@@ -268,7 +269,7 @@ static void step_is_small_whatever_the_history_of_a_key_is(void **state)
     assert_in_range(steps, PUTS / WORK_PER_STEP, 3 * PUTS / WORK_PER_STEP);
 }
 
-/* A second compaction while the first is being trimmed: one after the other, and all of both. */
+/* A second compaction while the first is being trimmed: they are completed one after the other. */
 static void compaction_during_another_is_trimmed_after_it(void **state)
 {
     struct fixture *f = *state;
@@ -285,7 +286,7 @@ static void compaction_during_another_is_trimmed_after_it(void **state)
     assert_int_equal(store_view(f->store)->compact_revision, newest);
     assert_int_equal(store_view(f->store)->trim_target, newest - 1000);
     uint32_t hash;
-    /* What the first one has left can still be told. */
+    /* What the first one has left can still be read. */
     assert_int_equal(keeper_hash_compaction(f->keeper, -1, newest - 1000, &hash), ST_OK);
     fixture_settle(f);
     assert_int_equal(store_view(f->store)->trim_target, newest);
@@ -293,8 +294,10 @@ static void compaction_during_another_is_trimmed_after_it(void **state)
     assert_int_equal(checkpointed(f), fixture_state(f).root.live_keys + 1);
 }
 
-/* The checkpoint lets go of versions in transactions of bounded size, and a stop after any of them
- * leaves something to go on from. */
+/*
+ * The checkpoint drops versions in transactions of bounded size, and after a stop between any two
+ * of them it can continue.
+ */
 static void checkpoint_drops_versions_in_steps_and_survives_a_stop_after_each(void **state)
 {
     enum { PUTS = 3000, KEYS = 300, TRANSACTION = 16 << 10 };
@@ -326,12 +329,14 @@ static void checkpoint_drops_versions_in_steps_and_survives_a_stop_after_each(vo
     assert_int_equal(found, expected);
 }
 
-/* -- What is let go of on a full disk, when something comes between -- */
+/* -- Interruptions while versions are released on a full disk -- */
 
 enum { RELEASED_KEYS = 100 };
 
-/* All keys are deleted at one revision, up to which is compacted, and then the disk fills up. The
- * checkpoint is to let go of what was deleted, and begins. */
+/*
+ * All keys are deleted at one revision, which is compacted, and then the disk becomes full. The
+ * checkpoint begins to drop what was deleted.
+ */
 static void begin_release(struct fixture *f)
 {
     overwrite(f, RELEASED_KEYS, RELEASED_KEYS);
@@ -347,19 +352,18 @@ static void begin_release(struct fixture *f)
     keeper_limit_steps(f->keeper, 512, 20); /* so that the rest takes many transactions */
 }
 
-static void start_anew(void **state)
+static void restart_empty(void **state)
 {
     fixture_teardown(state);
     setup(state);
 }
 
-/* Whichever of its transactions cannot be written: nothing is passed over when it is tried again.
- */
-static void checkpoint_that_failed_lets_go_of_everything_later(void **state)
+/* If any of its transactions cannot be written, nothing is skipped when it is retried. */
+static void failed_checkpoint_drops_everything_later(void **state)
 {
     unsigned expected = 0;
     bool done = false;
-    for (uint64_t failing = 0; failing < 2 || !done; failing++) { /* first, none */
+    for (uint64_t failing = 0; failing < 2 || !done; failing++) { /* at first none fails */
         struct fixture *f = *state;
         begin_release(f);
         backend_disk_fail_commit(f->disk, failing, ST_DISK_FULL, false);
@@ -371,11 +375,11 @@ static void checkpoint_that_failed_lets_go_of_everything_later(void **state)
         expected = expected ? expected : checkpointed(f);
         assert_int_equal(checkpointed(f), expected);
         assert_true(failing < 1000);
-        start_anew(state);
+        restart_empty(state);
     }
 }
 
-/* There is room again, and a later compaction, before all of it is gone. */
+/* There is space again, and a later compaction, before all of it is dropped. */
 static void compaction_during_a_release_drops_the_tombstones_too(void **state)
 {
     bool over = false;
@@ -389,11 +393,11 @@ static void compaction_during_a_release_drops_the_tombstones_too(void **state)
         fixture_settle(f);
         assert_int_equal(checkpointed(f), 2); /* d and filler */
         assert_true(steps < 1000);
-        start_anew(state);
+        restart_empty(state);
     }
 }
 
-/* A transaction larger than a step is trimmed over several, and a step is never more. */
+/* A transaction larger than a step is trimmed over several, and no step is larger. */
 static void large_record_is_trimmed_in_steps(void **state)
 {
     enum { KEYS = 2000 };
@@ -413,7 +417,7 @@ static void large_record_is_trimmed_in_steps(void **state)
         assert_int_equal(store_work(f->store), ST_OK);
         steps++;
         if (steps ==
-            5) /* in the middle of the deletion: the checkpoint takes no more than it may */
+            5) /* in the middle of the deletion: the checkpoint drops no more than it may */
             assert_int_equal(keeper_checkpoint(f->keeper), ST_OK);
     }
     assert_true(steps >= (int)(before + KEYS) / 512);
@@ -425,8 +429,8 @@ static void large_record_is_trimmed_in_steps(void **state)
     assert_int_equal(fixture_state(f).root.live_keys, 3);
 }
 
-/* The size in use comes to what a new store of the same keys would have. */
-static void size_in_use_follows_and_size_does_not(void **state)
+/* The size in use becomes that of a new store with the same keys. */
+static void size_in_use_shrinks_and_size_does_not(void **state)
 {
     struct fixture *f = *state;
     fixture_commit(f);
@@ -489,11 +493,11 @@ static void clean_all(struct fixture *f)
 }
 
 /*
- * A stop in the middle of a checkpoint leaves changes in the log that the checkpoint has dropped
- * and that trimming has still to pass. The cleaner copies their records without them while a step
- * of trimming stands inside.
+ * After a stop in the middle of a checkpoint, the log has changes that the checkpoint has dropped
+ * and that trimming has not reached. The cleaner copies their records without them while a step of
+ * trimming is inside one.
  */
-static void record_loses_changes_while_a_step_of_trimming_stands_in_it(void **state)
+static void record_loses_changes_while_it_is_being_trimmed(void **state)
 {
     enum { REVISIONS = 60, KEYS = 60 };
     struct fixture *f = *state;
@@ -528,8 +532,10 @@ static uint64_t newest_loc(struct fixture *f, const char *key)
     return index_root_find(&state.root, slice_from_text(key))->newest.loc;
 }
 
-/* A long record is damaged in the middle of being trimmed. With `forgets` a segment goes as well,
- * and the record has to be read again. */
+/*
+ * A long record is damaged while it is being trimmed. With `forgets`, a segment is removed as well,
+ * and the record has to be found again.
+ */
 static void damage_between_steps(struct fixture *f, bool forgets)
 {
     enum { KEYS = 2000 };
@@ -570,11 +576,11 @@ static void damage_between_steps(struct fixture *f, bool forgets)
     assert_int_equal(item->older_count, 0);
 }
 
-/* The trimming goes on with the next record, and from its beginning. */
-static void record_that_is_damaged_between_steps_is_left(void **state)
+/* Trimming continues at the beginning of the next record. */
+static void record_that_is_damaged_between_steps_is_skipped(void **state)
 {
     damage_between_steps(*state, false);
-    start_anew(state);
+    restart_empty(state);
     damage_between_steps(*state, true);
 }
 
@@ -612,8 +618,8 @@ static void lost_checkpoint_of_a_cleaned_log_is_refused_and_nothing_removed(void
     assert_int_equal(fixture_state(f).root.live_keys, 20 + 3); /* and a, b, k */
 }
 
-/* Short records are mostly heads: a segment full of living ones must not look half dead. */
-static void segment_all_alive_is_not_cleaned(void **state)
+/* Short records are mostly heads: a segment of live ones must not look half dead. */
+static void segment_without_dead_versions_is_not_cleaned(void **state)
 {
     struct fixture *f = *state;
     for (int i = 0; i < 300; i++) {
@@ -625,7 +631,7 @@ static void segment_all_alive_is_not_cleaned(void **state)
     struct relocation *relocation;
     assert_int_equal(keeper_clean_begin(f->keeper, &relocation), ST_OK);
     assert_null(relocation);
-    /* And what was cleaned once is left in peace. */
+    /* A segment that was just cleaned is not cleaned again. */
     for (int i = 0; i < 300; i += 3) {
         char key[32];
         snprintf(key, sizeof(key), "%d", i % 60);
@@ -642,7 +648,7 @@ static void segment_all_alive_is_not_cleaned(void **state)
     fail_msg("cleaning does not end");
 }
 
-/* One change of it takes more work than a step has: each step drops something all the same. */
+/* One of its changes takes more work than a step has: each step still drops something. */
 static void long_values_are_trimmed_too(void **state)
 {
     struct fixture *f = *state;
@@ -668,25 +674,25 @@ static void long_values_are_trimmed_too(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(replaced_versions_go_and_those_before_the_last_change_wait),
-        TEST(deleted_key_goes_altogether_once_its_tombstone_is_passed),
+        TEST(replaced_versions_are_dropped_except_at_the_compacted_revision),
+        TEST(deleted_key_is_removed_once_its_tombstone_is_compacted),
         TEST(full_disk_gets_back_what_was_deleted_at_the_compacted_revision),
         TEST(disk_that_fills_up_later_gets_it_back_too),
-        TEST(compaction_must_go_forward_and_not_into_the_future),
-        TEST(trimming_goes_on_after_a_restart),
+        TEST(compaction_to_older_or_future_revisions_is_refused),
+        TEST(trimming_continues_after_a_restart),
         TEST(trimming_waits_for_a_reader_instead_of_taking_memory),
-        TEST(step_is_small_whatever_the_history_of_a_key_is),
+        TEST(step_is_small_for_any_history_of_a_key),
         TEST(compaction_during_another_is_trimmed_after_it),
         TEST(checkpoint_drops_versions_in_steps_and_survives_a_stop_after_each),
-        TEST(checkpoint_that_failed_lets_go_of_everything_later),
+        TEST(failed_checkpoint_drops_everything_later),
         TEST(compaction_during_a_release_drops_the_tombstones_too),
-        TEST(record_that_is_damaged_between_steps_is_left),
+        TEST(record_that_is_damaged_between_steps_is_skipped),
         TEST(large_record_is_trimmed_in_steps),
         TEST(long_values_are_trimmed_too),
-        TEST(size_in_use_follows_and_size_does_not),
-        TEST(record_loses_changes_while_a_step_of_trimming_stands_in_it),
+        TEST(size_in_use_shrinks_and_size_does_not),
+        TEST(record_loses_changes_while_it_is_being_trimmed),
         TEST(lost_checkpoint_of_a_cleaned_log_is_refused_and_nothing_removed),
-        TEST(segment_all_alive_is_not_cleaned),
+        TEST(segment_without_dead_versions_is_not_cleaned),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,7 +5,7 @@
 #include "store/change.h"
 #include "store/range.h"
 
-enum { CHANGE_COST_BYTES = 128 }; /* of a step, for looking one up */
+enum { CHANGE_COST_BYTES = 128 }; /* the cost of looking up one change */
 
 static void be64_write(uint8_t *dst, uint64_t value)
 {
@@ -13,8 +13,10 @@ static void be64_write(uint8_t *dst, uint64_t value)
         dst[i] = (uint8_t)(value >> (56 - 8 * i));
 }
 
-/* The newest version of its key at keep_revision. The log may have it in two places while the
- * cleaner moves it, so it is known by its number. */
+/*
+ * The newest version of its key at keep_revision. The log may have it in two places while the
+ * cleaner moves it, so it is identified by its revision.
+ */
 static bool is_kept(const struct store_hash *hash, const struct store_view *view,
                     const struct change_head *change)
 {
@@ -23,7 +25,7 @@ static bool is_kept(const struct store_hash *hash, const struct store_view *view
     const struct index_item *item = index_root_find(&view->root, kv.key);
     struct range_kv newest;
     const struct change_head *version;
-    /* One that cannot be read is met in the log as well, and ends the hash there. */
+    /* If it cannot be read, the hash fails when it reaches it in the log. */
     return item && range_item_at(hash->log, item, hash->keep_revision, &newest) == ST_OK &&
            newest.mod_revision == change->revision &&
            change_get(hash->log, newest.loc, &version) == ST_OK && version->sub == change->sub;
@@ -92,7 +94,7 @@ static void rewind_to_first(struct store_hash *hash)
     log_reader_init(&hash->reader, hash->log, 0);
 }
 
-/* ST_END: all is read. */
+/* ST_END when everything was read. */
 static enum status hash_next(struct store_hash *hash, const struct store_view *view, size_t *bytes)
 {
     struct log_record record;
@@ -143,7 +145,7 @@ static enum status hash_step(struct store_hash *hash, const struct store_view *v
         else if (hash->any)
             return ST_OK;
         else {
-            /* No key exists there: once more, with what compaction has left. */
+            /* No key exists there: start again with what compaction has left. */
             hash->any = true;
             hash->keep_revision = hash->compact_revision;
             rewind_to_first(hash);

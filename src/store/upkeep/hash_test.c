@@ -1,7 +1,7 @@
 /*
- * Known answers of HashKV. They were taken from etcd 3.7.3: a new server, the requests below
- * through its JSON gateway in the same order (kv/put, kv/deleterange, kv/txn, kv/compaction with
- * physical), and maintenance/hashkv at each place where a hash is expected here.
+ * Known answers of HashKV, taken from etcd 3.7.3: a new server, the requests below through its JSON
+ * gateway in the same order (kv/put, kv/deleterange, kv/txn, kv/compaction with physical), and
+ * maintenance/hashkv where a hash is expected here.
  */
 #include "store/upkeep/hash.h"
 
@@ -34,7 +34,7 @@ static void put_two(struct fixture *f)
     assert_int_equal(applier_txn(store_applier(f->store), &txn, &f->arena, &answer), ST_OK);
 }
 
-/* In transactions beside each other, where etcd lets it pass. */
+/* In separate nested transactions, where etcd accepts it. */
 static void put_and_delete_at_one_revision(struct fixture *f)
 {
     struct pb_put_request put = {.key = SLICE_LITERAL("e"), .value = SLICE_LITERAL("v")};
@@ -92,7 +92,7 @@ static void hashes_after_compactions_are_those_of_etcd(void **state)
     expect_hash(f, 0, 641334494);
 }
 
-/* Then etcd's set of what to keep is empty, and it counts all it has. */
+/* Then etcd's set of revisions to keep is empty, and everything counts. */
 static void hash_of_a_store_without_keys_counts_what_compaction_left(void **state)
 {
     struct fixture *f = *state;
@@ -121,7 +121,7 @@ static void compacted_and_future_revisions_have_no_hash(void **state)
     assert_int_equal(found.compact_revision, 5);
 }
 
-/* A wrong hash would look like a damaged store, so none is better. */
+/* A wrong hash would look like a damaged store, so an error is better. */
 static void compaction_trimmed_further_has_no_hash(void **state)
 {
     struct fixture *f = *state;
@@ -134,7 +134,7 @@ static void compaction_trimmed_further_has_no_hash(void **state)
     assert_int_equal(keeper_hash_compaction(f->keeper, 3, 6, &hash), ST_OK);
 }
 
-static void hash_stays_the_same_while_the_cleaner_moves_what_it_counts(void **state)
+static void hash_does_not_change_while_the_cleaner_moves_versions(void **state)
 {
     struct fixture *f = *state;
     for (int i = 0; i < 400; i++) {
@@ -172,7 +172,7 @@ int main(void)
         TEST(hash_of_a_store_without_keys_counts_what_compaction_left),
         TEST(compacted_and_future_revisions_have_no_hash),
         TEST(compaction_trimmed_further_has_no_hash),
-        TEST(hash_stays_the_same_while_the_cleaner_moves_what_it_counts),
+        TEST(hash_does_not_change_while_the_cleaner_moves_versions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,17 +10,23 @@
 #include <stdlib.h>
 
 enum {
-    /* Pages of the checkpoint that one transaction changes, as far as can be told from outside:
-     * they are in memory until it is committed, and written at once. */
+    /*
+     * The estimated bytes of checkpoint pages that one transaction changes: they are in memory
+     * until it is committed, and then written at once.
+     */
     TRANSACTION_BYTES_MAX = 1 << 20,
     PAGE_BYTES = 4096,
-    /* Versions read to find the ones they have replaced, which are then dropped in their order: so
-     * that each page is written a few times and not once for each version in it. */
+    /*
+     * Versions read to find those that they have replaced, which are then dropped in order, so that
+     * each page is written a few times and not once for each version in it.
+     */
     TRIM_VERSIONS_MAX = 1 << 17,
 };
 
-/* How long the copy of a segment may be, as a part of it, for copying to be worth it: so one that
- * was just copied never is. */
+/*
+ * The largest part of a segment that may be live for copying to be worthwhile; a copy is never
+ * copied again at once.
+ */
 static const double CLEAN_PART_MAX = 0.5, DEFRAGMENT_PART_MAX = 0.95;
 
 struct keeper {
@@ -28,60 +34,66 @@ struct keeper {
     struct log *log;
     struct backend *backend;
     struct epoch_slot *slot;
-    uint64_t held; /* epoch pinned */
-    /* What the checkpoint will say: as of `index`, and committed with it. */
+    uint64_t held; /* the epoch that is pinned */
+    /* The numbers of the checkpoint as of `index`, committed together. */
     uint64_t index;
     int64_t revision;
     int64_t compact_revision;
     int64_t trimmed;
-    int64_t released; /* not in the checkpoint: a start on a full disk releases anew */
+    /* not in the checkpoint: after a restart a full disk causes another release */
+    int64_t released;
     int64_t db_bytes;
     int64_t db_bytes_in_use;
     struct segments segments;
-    /* What reading the checkpoint back came to: unless ST_OK, nothing above can be trusted, and
-     * nothing is written any more. The log has everything. */
+    /*
+     * The result of reading the checkpoint again. Unless it is ST_OK, none of the above can be
+     * trusted, and nothing is written any more. The log has everything.
+     */
     enum status broken;
     /*
-     * The record that is being taken over, which may take many transactions. What it adds counts
-     * when it is whole: a start drops the versions of one that is not, and replays it. `inside`
-     * says that there is one.
+     * The record that is being added, which may take many transactions. Its numbers count when it
+     * is complete: a start drops the versions of an incomplete one and replays it. `inside`: there
+     * is one.
      */
     struct keeper_taking {
         bool inside;
         struct log_record record;
-        struct change_walk walk; /* where the next change is */
+        struct change_walk walk; /* position of the next change */
         int64_t db_bytes;
         uint64_t live_bytes;
     } taking;
-    /* What the checkpoint under way is to come to: some view's numbers. */
+    /* What the current checkpoint is to reach: numbers of a view. */
     struct keeper_goal {
         uint64_t log_index;
         int64_t trimmed, released, db_bytes;
     } goal;
-    /* Versions to drop, in order, and how far that is; `after` is where the search for more goes on
-     * once they all are gone. Those of a release are not those of a trimming: a new goal may call
-     * for the one in the middle of the other. */
+    /*
+     * Versions to drop, in order, and how many are dropped. `after` is where the next search
+     * continues when all are dropped. Victims of a release are not those of a trimming: a new goal
+     * may request one in the middle of the other.
+     */
     struct keeper_victims {
-        struct buf ids; /* struct backend_version_id */
+        struct buf ids; /* array of struct backend_version_id */
         size_t dropped;
         bool found;
         bool of_release;
         struct backend_version_id after;
     } victims;
-    struct backend_version_id trim_from; /* of revision `trimmed` */
+    struct backend_version_id trim_from; /* its revision is `trimmed` */
     size_t transaction_bytes;
     unsigned trim_versions;
-    uint64_t copy; /* the new segment of a cleaning under way: the checkpoint has the old one */
+    /* the new segment of the current cleaning, while the checkpoint lists the old one */
+    uint64_t copy;
 };
 
-/* The next search begins anew. */
+/* The next search starts from the beginning. */
 static void victims_forget(struct keeper_victims *victims)
 {
     victims->found = false;
     victims->after = (struct backend_version_id){0};
 }
 
-/* Takes what was last committed: at the start, and after a transaction was given up. */
+/* Loads the committed numbers: at the start, and after an aborted transaction. */
 static void keeper_reload(struct keeper *keeper)
 {
     struct backend *backend = keeper->backend;
@@ -98,7 +110,7 @@ static void keeper_reload(struct keeper *keeper)
     keeper->broken = segments_init(&keeper->segments, backend);
 }
 
-static void give_up(struct keeper *keeper)
+static void abort_transaction(struct keeper *keeper)
 {
     backend_abort(keeper->backend);
     keeper_reload(keeper);
@@ -135,13 +147,13 @@ void keeper_join(struct keeper *keeper)
     keeper->slot = epoch_slot_add(store_epoch(keeper->store));
 }
 
-static const struct store_view *keeper_hold_view(struct keeper *keeper)
+static const struct store_view *keeper_pin_view(struct keeper *keeper)
 {
     keeper->held = epoch_pin(keeper->slot);
     return store_view(keeper->store);
 }
 
-static void keeper_let_go(struct keeper *keeper)
+static void keeper_unpin_view(struct keeper *keeper)
 {
     epoch_unpin(keeper->slot, keeper->held);
 }
@@ -176,7 +188,7 @@ bool keeper_is_held_back(const struct keeper *keeper)
     return log_is_held_back(keeper->log);
 }
 
-/* -- Taking over from the log -- */
+/* -- Adding records of the log -- */
 
 static enum status version_add(struct keeper *keeper, const struct change_head *change, log_loc loc,
                                size_t *bytes)
@@ -199,7 +211,7 @@ static enum status version_add(struct keeper *keeper, const struct change_head *
                                });
 }
 
-/* From here on the log's own bytes of them are dead. */
+/* From here on the log's own copies of the rows are dead. */
 static enum status rows_add(struct keeper *keeper, const struct log_record *record, size_t *bytes)
 {
     struct row_walk walk;
@@ -213,7 +225,7 @@ static enum status rows_add(struct keeper *keeper, const struct log_record *reco
     return status == ST_END ? ST_OK : status;
 }
 
-/* All its changes are in: now it counts. */
+/* All its changes are added: now its numbers count. */
 static enum status record_finish(struct keeper *keeper, size_t *bytes)
 {
     struct keeper_taking *taking = &keeper->taking;
@@ -229,7 +241,7 @@ static enum status record_finish(struct keeper *keeper, size_t *bytes)
     return ST_OK;
 }
 
-/* Changes of the record under way, until it is whole or the transaction has enough. */
+/* Adds changes of the current record until it is complete or the transaction is large enough. */
 static enum status record_go_on(struct keeper *keeper, size_t *bytes)
 {
     struct keeper_taking *taking = &keeper->taking;
@@ -273,7 +285,7 @@ static enum status checkpoint_commit(struct keeper *keeper)
     return backend_commit(backend);
 }
 
-/* One transaction's worth of records, or of a part of one. */
+/* Adds records for one transaction, or part of one record. */
 static enum status take_over_some(struct keeper *keeper, uint64_t last_index)
 {
     size_t bytes = 0;
@@ -294,15 +306,15 @@ static enum status take_over_some(struct keeper *keeper, uint64_t last_index)
     return checkpoint_commit(keeper);
 }
 
-/* -- Letting go of what compaction has replaced -- */
+/* -- Dropping versions that compaction has replaced -- */
 
-/* Versions met in their order, and what they have replaced. */
+/* Visits versions in order, and collects those that they have replaced. */
 struct trim_scan {
     struct buf *ids;
-    int64_t end; /* revision */
+    int64_t end; /* a revision */
     bool tombstones;
     unsigned versions_left;
-    struct backend_version_id reached; /* revision `end`: all were met */
+    struct backend_version_id reached; /* its revision is `end` if all were visited */
 };
 
 static enum status note_victim(struct buf *ids, struct backend_version_id id)
@@ -333,10 +345,10 @@ static int compare_ids(const void *a, const void *b)
 }
 
 /*
- * Looks for what the versions from `from` on have replaced, up to revision `end`. It is dropped in
- * the order of ids, over as many transactions as it takes. A stop between them does no harm: of a
- * version that is gone, those it had replaced are gone too, so that searching again from the same
- * place finds the rest.
+ * Finds what the versions from `from` on have replaced, up to revision `end`. The result is dropped
+ * in the order of ids, over as many transactions as needed. A stop in between is harmless: when a
+ * version is gone, those it had replaced are gone too, so searching again from the same place finds
+ * the rest.
  */
 static enum status victims_find(struct keeper *keeper, struct backend_version_id from, int64_t end,
                                 bool tombstones)
@@ -361,7 +373,10 @@ static enum status victims_find(struct keeper *keeper, struct backend_version_id
     return ST_OK;
 }
 
-/* Adds to `bytes` what the page of the version comes to, unless the one before lies in it too. */
+/*
+ * Adds the estimated bytes of the version's page to `bytes`, unless the previous version is in it
+ * too.
+ */
 static enum status version_drop(struct keeper *keeper, struct backend_version_id id,
                                 int64_t distance, size_t *bytes)
 {
@@ -376,7 +391,7 @@ static enum status version_drop(struct keeper *keeper, struct backend_version_id
     return backend_version_delete(keeper->backend, id);
 }
 
-/* One transaction's worth. True: all of them are gone. */
+/* Drops versions for one transaction. *ret_all: all of them are dropped. */
 static enum status victims_drop(struct keeper *keeper, bool *ret_all)
 {
     struct keeper_victims *victims = &keeper->victims;
@@ -406,13 +421,13 @@ static enum status trim_some(struct keeper *keeper)
     return checkpoint_commit(keeper);
 }
 
-/* What the changes of that revision have replaced goes, they themselves stay. */
+/* Drops what the changes of that revision have replaced; the changes themselves stay. */
 static enum status release_some(struct keeper *keeper, int64_t revision)
 {
     struct keeper_victims *victims = &keeper->victims;
     struct backend_version_id from = {revision, 0};
     if (!victims->found && victims->of_release && victims->after.revision == revision)
-        from = victims->after; /* a revision of very many changes */
+        from = victims->after; /* a revision with very many changes */
     if (!victims->found || !victims->of_release)
         TRY(victims_find(keeper, from, revision + 1, false));
     bool all;
@@ -431,19 +446,19 @@ uint64_t keeper_checkpoint_lag_bytes(struct keeper *keeper)
 
 void keeper_checkpoint_begin(struct keeper *keeper)
 {
-    const struct store_view *view = keeper_hold_view(keeper);
+    const struct store_view *view = keeper_pin_view(keeper);
     keeper->goal = (struct keeper_goal){
         .log_index = view->log_index,
         .trimmed = view->trimmed,
         .released = view->released,
         .db_bytes = view->db_bytes,
     };
-    keeper_let_go(keeper);
+    keeper_unpin_view(keeper);
 }
 
 /*
- * No view is pinned meanwhile: the segments that are read here are cleaned only later, and by this
- * thread. The index is trimmed first: as long as it knows a version, the log must keep it.
+ * No view is pinned: the segments read here are cleaned only later, by this thread. The index is
+ * trimmed first, because the log must keep a version while the index has it.
  */
 static enum status checkpoint_step(struct keeper *keeper, bool *ret_done)
 {
@@ -469,7 +484,7 @@ enum status keeper_checkpoint_step(struct keeper *keeper, bool *ret_done)
     bool done = false;
     enum status status = checkpoint_step(keeper, &done);
     if (status != ST_OK) {
-        give_up(keeper);
+        abort_transaction(keeper);
         return status;
     }
     if (done)
@@ -500,7 +515,7 @@ static enum status copy_most_dead(struct keeper *keeper, const struct segments_c
     *ret_relocation = NULL;
     TRY(keeper->broken);
     struct segments *segments = &keeper->segments;
-    if (segments->moved_from) { /* a stop came in between: the start has told the index */
+    if (segments->moved_from) { /* interrupted by a stop: the start has updated the index */
         *ret_relocation = relocation_new(segments->moved_from, segments->moved_to);
         return ST_OK;
     }
@@ -518,7 +533,7 @@ static enum status copy_most_dead(struct keeper *keeper, const struct segments_c
     keeper->copy = relocation->new_segment;
     relocation->moves_max = size_min(RELOCATION_MOVES_MAX, keeper->trim_versions);
     enum status found = cleaner_find_moves(relocation);
-    (void)found; /* the next call says the same */
+    (void)found; /* the next call returns the same */
     return ST_OK;
 }
 
@@ -535,7 +550,7 @@ enum status keeper_clean_begin(struct keeper *keeper, struct relocation **ret_re
 
 uint64_t keeper_defragment_end(struct keeper *keeper)
 {
-    segments_forgive(&keeper->segments);
+    segments_clear_damaged(&keeper->segments);
     return segments_id_end(keeper->log);
 }
 
@@ -552,7 +567,7 @@ enum status keeper_defragment_next(struct keeper *keeper, uint64_t id_end,
                           ret_relocation);
 }
 
-/* The first transaction lists the new segment, the last one forgets that there was another. */
+/* The first transaction lists the new segment, the last one clears the note about the old one. */
 static enum status record_some(struct keeper *keeper, struct relocation *relocation, bool *ret_all)
 {
     *ret_all = true;
@@ -574,7 +589,7 @@ static enum status record_step(struct keeper *keeper, struct relocation *relocat
         status = record_some(keeper, relocation, ret_all);
     if (status == ST_OK)
         return ST_OK;
-    give_up(keeper);
+    abort_transaction(keeper);
     relocation->recording = false;
     keeper->copy = keeper->segments.moved_from ? 0 : relocation->new_segment;
     return status;
@@ -620,7 +635,7 @@ enum status keeper_base_take(struct keeper *keeper, row_fn row_seen, void *ctx,
                              struct keeper_base *ret_base)
 {
     TRY(keeper->broken);
-    const struct store_view *view = keeper_hold_view(keeper);
+    const struct store_view *view = keeper_pin_view(keeper);
     enum status status = backend_rows_scan(keeper->backend, row_seen, ctx);
     if (status == ST_OK)
         status = log_rows_scan(keeper, view->log_index, row_seen, ctx);
@@ -630,7 +645,7 @@ enum status keeper_base_take(struct keeper *keeper, row_fn row_seen, void *ctx,
             .revision = view->revision,
             .log_index = view->log_index,
         };
-    keeper_let_go(keeper);
+    keeper_unpin_view(keeper);
     return status;
 }
 
@@ -638,9 +653,9 @@ enum status keeper_base_take(struct keeper *keeper, row_fn row_seen, void *ctx,
 
 enum status keeper_check_step(struct keeper *keeper, struct store_check *check, size_t bytes)
 {
-    const struct store_view *view = keeper_hold_view(keeper);
+    const struct store_view *view = keeper_pin_view(keeper);
     enum status status = store_check_step(check, view, keeper->log, bytes);
-    keeper_let_go(keeper);
+    keeper_unpin_view(keeper);
     return status;
 }
 
@@ -648,15 +663,15 @@ enum status keeper_check_step(struct keeper *keeper, struct store_check *check, 
 
 int64_t keeper_revision(struct keeper *keeper)
 {
-    int64_t revision = keeper_hold_view(keeper)->revision;
-    keeper_let_go(keeper);
+    int64_t revision = keeper_pin_view(keeper)->revision;
+    keeper_unpin_view(keeper);
     return revision;
 }
 
 enum status keeper_hash_begin(struct keeper *keeper, int64_t at, struct store_hash *hash,
                               struct keeper_hash *ret_hash)
 {
-    const struct store_view *view = keeper_hold_view(keeper);
+    const struct store_view *view = keeper_pin_view(keeper);
     *ret_hash = (struct keeper_hash){
         .revision = at ? at : view->revision,
         .compact_revision = view->compact_revision,
@@ -669,23 +684,23 @@ enum status keeper_hash_begin(struct keeper *keeper, int64_t at, struct store_ha
         status = ST_FUTURE_REV;
     else
         store_hash_begin(hash, view, keeper->log, ret_hash->revision);
-    keeper_let_go(keeper);
+    keeper_unpin_view(keeper);
     return status;
 }
 
 void keeper_hash_begin_compaction(struct keeper *keeper, int64_t before, int64_t revision,
                                   struct store_hash *hash)
 {
-    store_hash_begin_compaction(hash, keeper_hold_view(keeper), keeper->log, before, revision);
-    keeper_let_go(keeper);
+    store_hash_begin_compaction(hash, keeper_pin_view(keeper), keeper->log, before, revision);
+    keeper_unpin_view(keeper);
 }
 
 enum status keeper_hash_step(struct keeper *keeper, struct store_hash *hash, size_t bytes,
                              uint32_t *ret_hash)
 {
-    const struct store_view *view = keeper_hold_view(keeper);
+    const struct store_view *view = keeper_pin_view(keeper);
     enum status status = store_hash_step(hash, view, bytes, ret_hash);
-    keeper_let_go(keeper);
+    keeper_unpin_view(keeper);
     return status;
 }
 

@@ -66,11 +66,11 @@ void segments_add_live(struct segments *segments, log_loc loc, uint64_t live_byt
 void segments_drop_live(struct segments *segments, log_loc loc, size_t field_bytes)
 {
     struct backend_segment *row = row_of_loc(segments, loc);
-    /* Less only if the checkpoint is damaged. */
+    /* It is less only if the checkpoint is damaged. */
     row->live_bytes -= size_min(row->live_bytes, segments_live_bytes(field_bytes));
 }
 
-/* All there are; *ret_infos is to be freed. */
+/* All segments of the log; the caller frees *ret_infos. */
 static size_t infos_of(const struct log *log, struct log_segment_info **ret_infos)
 {
     size_t max = log_segments(log, NULL, 0) + 8;
@@ -80,7 +80,7 @@ static size_t infos_of(const struct log *log, struct log_segment_info **ret_info
     return size_min(count, max);
 }
 
-/* What the log says of them. */
+/* Takes the numbers of a segment from the log. */
 static void rows_update(struct segments *segments, const struct log *log, uint64_t index,
                         uint64_t except)
 {
@@ -101,7 +101,7 @@ enum status segments_write(struct segments *segments, const struct log *log, uin
                            uint64_t except)
 {
     rows_update(segments, log, index, except);
-    /* Also that of a segment which is being cleaned, and is no part of the log any more. */
+    /* Also the row of a segment that is being cleaned and not part of the log any more. */
     for (size_t i = 0; i < segments->count; i++)
         TRY(backend_segment_put(segments->backend, &segments->rows[i]));
     return ST_OK;
@@ -140,7 +140,10 @@ static const struct backend_segment *row_find(const struct segments *segments, u
     return NULL;
 }
 
-/* How long a copy would be, as a part of what there is. Where nothing lives there is no copy. */
+/*
+ * The length of a copy as a part of the segment. 0 if nothing is live, because then there is no
+ * copy.
+ */
 static double copied_part(const struct backend_segment *row, const struct log_segment_info *info)
 {
     if (row->live_bytes == 0)
@@ -162,12 +165,12 @@ void segments_set_damaged(struct segments *segments, uint64_t id)
         (struct segments_damaged){id, segments_live(segments, id)};
 }
 
-void segments_forgive(struct segments *segments)
+void segments_clear_damaged(struct segments *segments)
 {
     segments->damaged_count = 0;
 }
 
-/* Once nothing lives there it may go; if that was so before, it is not for what lives. */
+/* A damaged segment may be chosen when nothing in it is live any more. */
 static bool is_damaged(const struct segments *segments, uint64_t id)
 {
     for (size_t i = 0; i < segments->damaged_count; i++) {
