@@ -1,10 +1,10 @@
 /*
- * Any bytes as the segment files of a log. Opening gives a log or a refusal. A log that was opened
- * can be read, appended to and opened again with one record more.
+ * Arbitrary bytes as the segment files of a log. Opening them succeeds or is refused. A log that
+ * was opened can be read, appended to and opened again with one record more.
  *
  *   input   how | after_index | listed | bytes of 1 to 3 segments, of equal length
  *
- * `how` has bits that make checksums right, so that the fuzzer gets behind them.
+ * `how` has bits that make checksums right, so that the fuzzer gets past them.
  */
 #include "cost.h"
 

@@ -35,7 +35,7 @@ static struct range_state state_of(const struct applier *applier)
     };
 }
 
-/* Past the reservation there is no way back: a transaction half done must not be seen. */
+/* After the reservation there is no way back: half a transaction must never be visible. */
 static void must_have_memory(enum status status)
 {
     if (status != ST_OK) {
@@ -44,7 +44,7 @@ static void must_have_memory(enum status status)
     }
 }
 
-/* -- The record under way -- */
+/* -- The current record -- */
 
 static enum status record_begin(struct applier *applier, size_t changes_bytes_max)
 {
@@ -59,10 +59,9 @@ static enum status record_begin(struct applier *applier, size_t changes_bytes_ma
 
 /*
  * Ends the request: with changes it becomes a record and a revision, with rows alone a record,
- * without either it leaves no trace.
- * Takes the status of its answer and returns that of the request: what was done and cannot be
- * answered is told as etcd tells an outcome that is not known, since a client may take any other
- * error for a promise that nothing was done.
+ * without either nothing. Takes the status of the answer and returns that of the request: a write
+ * that was applied and cannot be answered returns etcd's error for an unknown outcome, because a
+ * client may take any other error as proof that nothing was written.
  */
 static enum status record_end(struct applier *applier, enum status answered)
 {
@@ -89,7 +88,7 @@ static void account(struct applier *applier, size_t field_bytes)
     applier_settle_size(applier);
 }
 
-/* Writes one change after those before it, and brings the index up to it. */
+/* Appends one change to the record and updates the index. */
 static void change_append_as(struct applier *applier, uint32_t sub, const struct index_item *before,
                              const struct change_kv *kv, bool tombstone)
 {
@@ -117,7 +116,7 @@ static void change_append_as(struct applier *applier, uint32_t sub, const struct
                   .field_bytes = tombstone ? 0 : head.field_bytes,
                   .sub_revision = head.sub,
               });
-    /* Last: the key may lie with the lease it leaves. */
+    /* Last, because the key may be stored with the lease that it leaves. */
     if (lease_before != kv->lease && applier->lease_moved)
         applier->lease_moved(applier->lease_ctx, kv->key, lease_before, kv->lease);
     breathe(1);
@@ -137,7 +136,8 @@ static struct slice prev_field_of(const struct applier *applier, const struct in
     return slice_of(change + CHANGE_HEAD_BYTES, item->newest.field_bytes);
 }
 
-/* What a request will answer with, or keep, must be what was written: asked before it is applied.
+/*
+ * Versions that a request returns or keeps must be undamaged; this is checked before it is applied.
  */
 static enum status version_check(const struct applier *applier, const struct index_item *item)
 {
@@ -162,7 +162,7 @@ static enum status put_check(const struct applier *applier, const struct pb_put_
     return !must_exist || (item && index_item_live(item)) ? ST_OK : ST_KEY_NOT_FOUND;
 }
 
-/* The most that a put may add to a record. */
+/* An upper bound of what a put adds to a record. */
 static size_t put_bytes_max(const struct applier *applier, const struct pb_put_request *request)
 {
     size_t value_bytes = request->value.len;
@@ -173,7 +173,7 @@ static size_t put_bytes_max(const struct applier *applier, const struct pb_put_r
     return change_bytes_max(request->key.len, value_bytes);
 }
 
-/* Of what put_check has read, or this very request has written. */
+/* The value, which put_check has verified or this request has written. */
 static struct slice value_of(const struct applier *applier, const struct index_item *item)
 {
     const struct change_head *change;
@@ -220,7 +220,7 @@ enum status applier_put(struct applier *applier, const struct pb_put_request *re
 
 /* -- DeleteRange -- */
 
-/* Keys that exist now, and what their tombstones may take. */
+/* An upper bound for the tombstones of the keys that exist now. */
 static size_t delete_bytes_max(const struct applier *applier, struct range_bounds bounds)
 {
     struct range_state state = state_of(applier);
@@ -245,7 +245,10 @@ static enum status delete_check(const struct applier *applier,
     return ST_OK;
 }
 
-/* Collects first, since deleting changes what is walked. Items stay readable meanwhile. */
+/*
+ * Collects the items first, because deleting changes the tree that is walked. They stay readable
+ * meanwhile.
+ */
 static void delete_collect(struct applier *applier, struct range_bounds bounds)
 {
     struct range_state state = state_of(applier);
@@ -273,9 +276,7 @@ static enum status delete_answer_prev(struct applier *applier, struct arena *are
     return ST_OK;
 }
 
-/*
- * Deletes in any case. What can fail is the answer alone, for memory (see record_end).
- */
+/* Always deletes. Only the answer can fail, when memory is exhausted (see record_end). */
 static enum status delete_run(struct applier *applier,
                               const struct pb_delete_range_request *request, struct arena *arena,
                               struct kv_answer *answer)
@@ -320,10 +321,10 @@ bool applier_txn_is_read_only(const struct pb_txn_request *request)
     return true;
 }
 
-/* What the chosen operations may write, summed while they are checked. */
+/* The space that the chosen operations may need, summed while they are checked. */
 struct txn_need {
     size_t bytes;
-    size_t put_keys_bytes; /* tombstones of keys that the transaction itself puts */
+    size_t put_keys_bytes; /* for tombstones of keys that the transaction itself puts */
     size_t deletes;
 };
 
@@ -361,8 +362,8 @@ static enum status txn_check(struct applier *applier, const struct pb_txn_reques
 }
 
 /*
- * That what it reads can be answered, asked before anything is written: afterwards nobody could say
- * more than that the outcome is not known. What it writes before it reads is as it should be.
+ * Checks before anything is written that what the transaction reads can be answered; afterwards the
+ * only possible error would be an unknown outcome. Its own earlier writes need no check.
  */
 static enum status txn_check_reads(const struct range_state *state,
                                    const struct pb_txn_request *request, const bool **choices)
@@ -407,7 +408,10 @@ static enum status op_run(struct applier *applier, const struct pb_request_op *o
     }
 }
 
-/* Runs all operations, also when memory for an answer is lacking: half a transaction is none. */
+/*
+ * Runs all operations even when memory for an answer is exhausted, because a transaction is all or
+ * nothing.
+ */
 static enum status txn_run(struct applier *applier, const struct pb_txn_request *request,
                            const bool **choices, struct arena *arena, struct kv_answer *answer)
 {
@@ -490,7 +494,7 @@ enum status applier_rows(struct applier *applier, const struct row *rows, size_t
     return status;
 }
 
-/* -- What another server has kept -- */
+/* -- Importing what another server has stored -- */
 
 static enum status kept_check(const struct applier *applier, int64_t revision,
                               const struct imported_change *changes, size_t count,
@@ -514,7 +518,7 @@ enum status applier_import(struct applier *applier, int64_t revision,
     size_t bytes;
     TRY(kept_check(applier, revision, changes, count, &bytes));
     TRY(record_begin(applier, bytes));
-    applier->revision = revision - 1; /* what compaction has taken between them is passed over */
+    applier->revision = revision - 1; /* revisions that were compacted in between are skipped */
     for (size_t i = 0; i < count; i++) {
         struct change_kv kv = changes[i].kv;
         kv.mod_revision = revision;

@@ -1,12 +1,14 @@
 /*
- * Requests that change keys, applied one after the other at new revisions by the one writer.
+ * Applies requests that change keys, one after the other at new revisions. Belongs to the writer's
+ * thread. The name is etcd's (applierV3).
  *
- * A request is first checked against the state before it, as etcd does: compares (nested ones too),
+ * A request is first checked against the state before it, as in etcd: compares (nested ones too),
  * leases, ignore_value and ignore_lease, revisions of ranges. Then log space for all it may write
- * is reserved. After that nothing can fail: its changes go into one log record and the index.
+ * is reserved. After that nothing can fail: its changes are written to one log record and to the
+ * index.
  *
- * Answers refer to the log's bytes and are readable by others once the record is written. Ranges
- * inside a transaction see its earlier writes.
+ * Answers refer to the log's bytes, and other threads can read them once the record is written.
+ * Ranges in a transaction see its earlier writes.
  */
 #ifndef VIGIL_STORE_APPLIER_H
 #define VIGIL_STORE_APPLIER_H
@@ -20,8 +22,8 @@
 #include "store/row.h"
 
 /*
- * What one stored version adds to the size that operators see: its bytes, and about what etcd's
- * file takes beside them. Quotas are held against it.
+ * What one stored version adds to the size that operators see and that quotas limit: its bytes, and
+ * about what etcd's file needs in addition.
  */
 static inline int64_t applier_db_bytes(size_t field_bytes)
 {
@@ -30,14 +32,14 @@ static inline int64_t applier_db_bytes(size_t field_bytes)
 }
 
 struct applier;
-/* What the size comes to now: called when in_use has grown, or held was counted. */
+/* Updates the size: called when in_use has grown, or held was counted. */
 void applier_settle_size(struct applier *applier);
 
 struct pb_put_request;
 struct pb_delete_range_request;
 struct pb_txn_request;
 
-/* What the writer works on. Owned by the writer's thread; embedded in its owner. */
+/* The state of the writer. Embedded in its owner, the store. */
 struct applier {
     struct log *log;
     struct index *index;
@@ -45,37 +47,40 @@ struct applier {
     int64_t compact_revision; /* -1 before the first compaction */
     int64_t db_bytes;         /* see store_view */
     int64_t db_bytes_in_use;
-    /* Of that, what is kept only for who watches from the compact revision itself, and what etcd
-     * would have freed: see store/upkeep/compaction.h. -1 until it was counted. */
+    /*
+     * The part of it that is kept only for watches from the compact revision, and that etcd would
+     * have freed: see store/upkeep/compaction.h. -1 until it is counted.
+     */
     int64_t db_bytes_held;
 
-    /* Whether a lease exists. NULL: none does. */
+    /* Whether a lease exists. NULL: no lease does. */
     bool (*lease_exists)(void *ctx, int64_t lease);
-    /* A key's lease changed: 0 stands for none, before or after. May be NULL. */
+    /* Called when a key's lease changes; 0 means no lease. May be NULL. */
     void (*lease_moved)(void *ctx, struct slice key, int64_t from, int64_t to);
     void *lease_ctx;
 
-    /* At replay only: told the rows of each record. May be NULL. */
+    /* During replay only: called for each row of a record. May be NULL. */
     row_fn row_seen;
     void *row_ctx;
 
-    uint64_t puts, deletes, put_bytes; /* since the start, replayed ones not */
+    uint64_t puts, deletes, put_bytes; /* since the start, without replayed ones */
 
-    /* The request under way. */
-    uint8_t *body; /* of its record, while one is begun */
+    /* The current request. */
+    uint8_t *body; /* of its record, between record_begin and record_end */
     log_loc body_loc;
     size_t body_bytes;
     uint32_t changes;
     uint32_t rows;
-    struct buf keys; /* scratch: keys to delete */
+    struct buf keys; /* scratch: items to delete */
 };
 
 void applier_init(struct applier *applier, struct log *log, struct index *index);
 void applier_fini(struct applier *applier);
 
 /*
- * Each fills *ret_answer, whose revision is that of the response header. After ST_TIMEOUT it was
- * done and could not be answered for lack of memory; after any other failure nothing was done.
+ * Each fills *ret_answer, whose revision is that of the response header. After ST_TIMEOUT the
+ * request was applied and could not be answered because memory is exhausted; after any other
+ * failure nothing was done.
  */
 MUST_CHECK
 enum status applier_put(struct applier *applier, const struct pb_put_request *request,
@@ -89,23 +94,23 @@ enum status applier_txn(struct applier *applier, const struct pb_txn_request *re
                         struct arena *arena, struct kv_answer *ret_answer);
 
 /*
- * A change of the server's own: deletes those of the keys that exist, in the order given, and
- * writes the rows, all in one record. Without a key to delete it takes no revision. ST_LIMIT for a
- * row's key that is too long. *ret_revision is the newest one then; may be NULL.
+ * A change by the server itself: deletes those of the keys that exist, in the given order, and
+ * writes the rows, all in one record. Without a key to delete it takes no revision. ST_LIMIT if a
+ * row's key is too long. *ret_revision is the newest revision afterwards; may be NULL.
  */
 MUST_CHECK
 enum status applier_rows(struct applier *applier, const struct row *rows, size_t row_count,
                          const struct slice *keys, size_t key_count, int64_t *ret_revision);
 
-/* A change that another server has made, as it has kept it. */
+/* A change that another server has made, as it is stored there. */
 struct imported_change {
-    struct change_kv kv; /* a tombstone's has the key alone */
+    struct change_kv kv; /* only the key for a tombstone */
     uint32_t sub;
     bool is_tombstone;
 };
 /*
- * Takes in what is left of a revision that another server has made: newer than all before it, its
- * changes in the order of sub. ST_INVALID when they are not; nothing was done then.
+ * Imports what is left of a revision that another server has made: newer than all before, with
+ * changes in the order of sub. Otherwise ST_INVALID, and nothing was done.
  */
 MUST_CHECK
 enum status applier_import(struct applier *applier, int64_t revision,
@@ -115,11 +120,11 @@ enum status applier_import(struct applier *applier, int64_t revision,
 MUST_CHECK
 enum status applier_compact(struct applier *applier, int64_t revision);
 
-/* At start: takes in a record of the log that the checkpoint did not have. */
+/* At start: applies a record of the log that is not in the checkpoint. */
 MUST_CHECK
 enum status applier_replay(struct applier *applier, const struct log_record *record);
 
-/* The transaction has ranges only: any thread can answer it from a published state. */
+/* The transaction has ranges only, so any thread can answer it from a published state. */
 bool applier_txn_is_read_only(const struct pb_txn_request *request);
 
 #endif

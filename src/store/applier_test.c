@@ -1,4 +1,4 @@
-/* Writes: what is checked, what they answer, and that a replay finds the same. */
+/* Writes: their checks, their answers, and that a replay has the same result. */
 #include "store/applier.h"
 
 #include "store/change.h"
@@ -45,7 +45,7 @@ static void put_returns_the_previous_version(void **state)
     struct kv_answer first, second, third;
     assert_int_equal(put(f, request, &first), ST_OK);
     request.value = SLICE_LITERAL("2");
-    assert_int_equal(put(f, request, &second), ST_OK); /* of the same group: not yet written */
+    assert_int_equal(put(f, request, &second), ST_OK); /* in the same group, not yet written */
     fixture_delete(f, "k", "");
     assert_int_equal(put(f, request, &third), ST_OK);
     fixture_commit(f);
@@ -123,7 +123,7 @@ static void delete_returns_what_it_deleted(void **state)
 
 /* -- Compares -- */
 
-/* Looks at so many keys with each step. */
+/* Examines this many keys per step. */
 static enum status read_in_steps(struct fixture *f, const struct range_state *state,
                                  const struct pb_txn_request *request, size_t keys_max,
                                  struct kv_answer *ret_answer)
@@ -189,16 +189,16 @@ static void every_target_compares_with_every_result(void **state)
     };
     for (size_t i = 0; i < COUNT_OF(numbers); i++) {
         struct pb_compare compare = {.key = SLICE_LITERAL("k"), .target = numbers[i].target};
-        /* No value: compared with zero. */
+        /* Without a value, the comparison is with zero. */
         assert_int_equal(results(f, compare), GREATER);
         compare.target_union_case = numbers[i].union_case;
-        compare.version = numbers[i].is; /* the numbers of the union lie in one place */
+        compare.version = numbers[i].is; /* the numbers of the union share their memory */
         assert_int_equal(results(f, compare), EQUAL);
         compare.version = numbers[i].is - 1;
         assert_int_equal(results(f, compare), GREATER);
         compare.version = numbers[i].is + 1;
         assert_int_equal(results(f, compare), LESS);
-        compare.key = SLICE_LITERAL("none"); /* a key of zeros */
+        compare.key = SLICE_LITERAL("none"); /* a missing key counts as zeros */
         compare.version = 0;
         assert_int_equal(results(f, compare), EQUAL);
         compare.version = 1;
@@ -241,7 +241,7 @@ static void range_compare_must_hold_for_every_key(void **state)
     assert_false(compares(f, compare));
     compare.key = SLICE_LITERAL("b");
     assert_true(compares(f, compare));
-    compare.key = SLICE_LITERAL("m"); /* no key there: one of zeros */
+    compare.key = SLICE_LITERAL("m"); /* no key there, which counts as zeros */
     compare.range_end = SLICE_LITERAL("\0");
     assert_false(compares(f, compare));
 }
@@ -275,7 +275,7 @@ static void ranges_see_earlier_writes_of_their_transaction(void **state)
     assert_string_equal(everything(f, 3), "b=2@3.3.1");
 }
 
-/* Nested compares look at the state before the whole transaction. */
+/* Nested compares use the state before the whole transaction. */
 static void nested_transactions_choose_before_anything_is_done(void **state)
 {
     struct fixture *f = *state;
@@ -305,7 +305,7 @@ static void nested_transactions_choose_before_anything_is_done(void **state)
     assert_string_equal(everything(f, 0), "k=@2.3.2 no=@2.2.1 yes=@3.3.1");
 }
 
-/* Only the branch taken is checked; nothing of a refused one is done. */
+/* Only the branch taken is checked; a refused one changes nothing. */
 static void refused_transaction_changes_nothing(void **state)
 {
     struct fixture *f = *state;
@@ -321,7 +321,8 @@ static void refused_transaction_changes_nothing(void **state)
         {fixture_op_put(&leased), ST_LEASE_NOT_FOUND},
         {fixture_op_put(&missing), ST_KEY_NOT_FOUND},
         {fixture_op_range(&future), ST_FUTURE_REV},
-        {fixture_op_range(&negative), ST_COMPACTED}, /* below the first revision, which is -1 */
+        /* below the first compact revision, which is -1 */
+        {fixture_op_range(&negative), ST_COMPACTED},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct pb_request_op ops[] = {fixture_op_put(&good), cases[i].op};
@@ -372,7 +373,7 @@ static void put_and_delete_of_a_key_share_a_revision(void **state)
     assert_string_equal(everything(f, 0), "k=4@4.4.1");
 }
 
-/* An answer too large for its arena: the writes are done all the same, and wholly. */
+/* The answer does not fit into its arena: the writes are still applied completely. */
 static void transaction_is_completed_when_memory_for_its_answer_is_lacking(void **state)
 {
     struct fixture *f = *state;
@@ -393,7 +394,7 @@ static void transaction_is_completed_when_memory_for_its_answer_is_lacking(void 
     struct range_state view = fixture_state(f);
     assert_int_equal(view.revision, 202);
     assert_int_equal(view.root.live_keys, 202);
-    /* Where nothing was done, that is what is told. */
+    /* If nothing was applied, the error says so. */
     request = (struct pb_txn_request){.success = &ops[1], .success_count = 1};
     arena_init(&small, NULL, 0, 1024);
     assert_int_equal(applier_txn(store_applier(f->store), &request, &small, &answer), ST_NOMEM);
@@ -428,7 +429,7 @@ static void replay_restores_what_was_applied(void **state)
     assert_string_equal(everything(f, 3), at_three);
 }
 
-/* What each record replaces in the index goes while the log is read, not after it. */
+/* What each record replaces in the index is freed during the replay, not after it. */
 static void replay_needs_no_more_memory_than_the_store(void **state)
 {
     struct fixture *f = *state;
@@ -441,7 +442,7 @@ static void replay_needs_no_more_memory_than_the_store(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 
-/* A key whose newest version rots before anybody has met damage. */
+/* A key whose newest version is damaged before any damage is known. */
 static void put_damaged(struct fixture *f, const char *key)
 {
     fixture_put(f, key, "a value");
@@ -469,15 +470,17 @@ static void only_writes_that_need_damaged_versions_are_refused(void **state)
                      ST_DAMAGED);
     assert_int_equal(txn(f, &compares, &answer), ST_DAMAGED);
     assert_int_equal(store_applier(f->store)->revision, revision);
-    compare.target = PB_COMPARE_TARGET_VERSION; /* the index has it */
+    compare.target = PB_COMPARE_TARGET_VERSION; /* it is in the index */
     assert_int_equal(txn(f, &compares, &answer), ST_OK);
     puts[0].prev_kv = false;
     assert_int_equal(put(f, puts[0], &answer), ST_OK);
     assert_int_equal(put(f, puts[1], &answer), ST_OK);
 }
 
-/* What has been written could not be taken back: so it is asked first, also when nobody has met
- * damage so far. */
+/*
+ * A write cannot be taken back, so the versions it needs are checked first, also when no damage is
+ * known so far.
+ */
 static void a_transaction_that_cannot_be_answered_writes_nothing(void **state)
 {
     struct fixture *f = *state;
@@ -493,15 +496,17 @@ static void a_transaction_that_cannot_be_answered_writes_nothing(void **state)
     assert_int_equal(txn(f, &request, &answer), ST_DAMAGED);
     assert_int_equal(store_applier(f->store)->revision, revision);
     assert_null(index_find(store_applier(f->store)->index, SLICE_LITERAL("new")));
-    /* Without writing there is nothing to ask first, and the same answer. */
+    /* Without a write nothing is checked in advance, and the answer is the same. */
     request.success = &inner_ops[1];
     assert_int_equal(txn(f, &request, &answer), ST_DAMAGED);
     request.success = &inner_ops[0];
     assert_int_equal(txn(f, &request, &answer), ST_OK);
 }
 
-/* However little is done at a time, a transaction that reads answers the same; given up in the
- * middle it leaves nothing. */
+/*
+ * A read-only transaction gives the same answer for any size of steps; stopped in the middle it
+ * leaves nothing.
+ */
 static void reading_in_steps_gives_the_same_answer(void **state)
 {
     struct fixture *f = *state;

@@ -16,7 +16,7 @@ struct store_builder {
     const char *dir; /* borrowed */
     struct store *store;
     struct keeper *keeper;
-    uint64_t since_checkpoint; /* bytes of log */
+    uint64_t since_checkpoint; /* bytes of log since the last checkpoint */
 };
 
 enum status store_builder_open(const struct store_builder_options *options,
@@ -110,8 +110,10 @@ enum status store_builder_compact(struct store_builder *builder, int64_t revisio
     return store_builder_step(builder);
 }
 
-/* What no record says stands in the checkpoint alone: the newest revision if nothing of it is left,
- * and who the store is. */
+/*
+ * Only the checkpoint has what no record says: the newest revision if nothing of it is left, and
+ * the ids of the store.
+ */
 static enum status write_meta(struct store_builder *builder,
                               const struct store_builder_identity *identity)
 {

@@ -1,4 +1,4 @@
-/* What a builder was given is what a store that opens the directory later shows. */
+/* A store that opens the directory later contains what the builder was given. */
 #include "store/builder.h"
 
 #include "io/file_sim.h"
@@ -65,7 +65,7 @@ static void add(struct bed *bed, int64_t revision, struct imported_change change
     assert_int_equal(store_builder_add(bed->builder, revision, &change, 1), ST_OK);
 }
 
-/* Finishes, and opens what was made as a server does. */
+/* Finishes, and opens the result as a server does. */
 static struct store *open_again(struct bed *bed, const struct store_builder_identity *identity)
 {
     assert_int_equal(store_builder_finish(bed->builder, identity), ST_OK);
@@ -210,11 +210,13 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(revisions_keep_their_numbers_over_gaps, set_up, tear_down),
         cmocka_unit_test_setup_teardown(revisions_out_of_order_are_refused, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(revision_without_remaining_versions_is_kept, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(revision_without_remaining_versions_is_kept, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(identity_is_kept_or_chosen_at_the_first_start, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(rows_are_in_the_checkpoint, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(failures_are_reported_with_place_and_reason, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(failures_are_reported_with_place_and_reason, set_up,
+                                        tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,7 +6,7 @@
 
 /* Field numbers of mvccpb.KeyValue. */
 enum { KV_KEY = 1, KV_CREATE = 2, KV_MOD = 3, KV_VERSION = 4, KV_VALUE = 5, KV_LEASE = 6 };
-/* The number the KeyValue itself has in an event and in a range response. */
+/* The field number of the KeyValue itself in an event and in a range response. */
 enum { FIELD_NUMBER = 2 };
 
 static size_t kv_bytes(const struct change_kv *kv)
@@ -25,12 +25,12 @@ size_t change_bytes(size_t field_bytes)
 
 size_t change_bytes_max(size_t key_bytes, size_t value_bytes)
 {
-    /* Two lengths, three or four numbers of ten bytes, six tags, and the field's own head. */
+    /* Two lengths, three or four numbers of ten bytes, six tags, and the head of the field. */
     enum { NUMBERS_BYTES_MAX = 2 * 5 + 4 * 10 + 6 + 6 };
     return change_bytes(NUMBERS_BYTES_MAX + key_bytes + value_bytes);
 }
 
-/* What stands in the flags of an intact change. */
+/* The flags of an undamaged change. */
 static uint32_t summed_flags(const struct change_head *head, const uint8_t *field)
 {
     struct change_head bare = *head;
@@ -62,7 +62,7 @@ size_t change_write(uint8_t *dst, struct change_head *head, const struct change_
 
 /* -- At a location -- */
 
-/* NULL: no change can be there. */
+/* NULL if no change can be there. */
 static const struct change_head *head_at(const struct log *log, log_loc loc)
 {
     struct slice rest = log_rest_at(log, loc);
@@ -105,7 +105,7 @@ enum status change_get_known(const struct log *log, log_loc loc, int64_t revisio
     return ST_OK;
 }
 
-/* -- What is known to be intact -- */
+/* -- Reading changes that are known to be undamaged -- */
 
 struct slice change_message(const struct change_head *head)
 {
@@ -116,7 +116,10 @@ struct slice change_message(const struct change_head *head)
     return slice_of(p, len);
 }
 
-/* Reads a number field if it stands at p. Like the others NULL if it is cut, and for NULL. */
+/*
+ * Reads a number field if there is one at p. Like the others it returns NULL if the field is
+ * truncated, and for NULL.
+ */
 static const uint8_t *number_read(const uint8_t *p, const uint8_t *end, uint32_t number,
                                   int64_t *ret_value)
 {
@@ -143,7 +146,7 @@ static const uint8_t *bytes_read(const uint8_t *p, const uint8_t *end, uint32_t 
     return p + len;
 }
 
-/* Reads what stands before the value; returns what follows. */
+/* Reads what precedes the value; returns what follows. */
 static const uint8_t *key_and_numbers_read(struct slice message, struct change_kv *kv)
 {
     const uint8_t *end = message.ptr + message.len;
@@ -153,7 +156,7 @@ static const uint8_t *key_and_numbers_read(struct slice message, struct change_k
     return number_read(p, end, KV_VERSION, &kv->version);
 }
 
-/* False: that is not what change_write has written. */
+/* False if it is not what change_write has written. */
 static bool kv_read(struct slice message, struct change_kv *kv)
 {
     const uint8_t *end = message.ptr + message.len;

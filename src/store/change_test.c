@@ -86,7 +86,7 @@ static void truncated_or_inconsistent_bodies_are_damage(void **state)
             status = change_walk_next(&walk, &change, &offset);
         assert_int_equal(status, ST_DAMAGED);
     }
-    body[0] = 2; /* one more than there is */
+    body[0] = 2; /* one more than exist */
     struct change_walk walk;
     const struct change_head *change;
     size_t offset;

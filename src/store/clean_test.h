@@ -1,4 +1,4 @@
-/* Cleaning to its end, for tests. */
+/* Runs a cleaning to its end, for tests. */
 #ifndef VIGIL_STORE_CLEAN_TEST_H
 #define VIGIL_STORE_CLEAN_TEST_H
 
@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-/* As the engine cleans, with so many moves at a time; the old segment is to be forgotten then. */
+/* Cleans like the engine, with this many moves at a time; the caller forgets the old segment. */
 static inline void clean_to_end(struct store *store, struct keeper *keeper,
                                 struct relocation *relocation, size_t max)
 {

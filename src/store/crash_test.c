@@ -1,8 +1,8 @@
 /*
- * The whole store on a simulated disk, against the naive model: random requests, groups, trims,
- * checkpoints and cleanings, each in the small steps in which the engine's threads mix them; then a
- * power cut or a failing call anywhere, and a new start. What was committed is there, and of
- * the rest a beginning: whole requests, none without those before it.
+ * The whole store on a simulated disk, compared with the naive model: random requests, groups,
+ * trims, checkpoints and cleanings, each in the small steps in which the engine's threads
+ * interleave them; then a power cut or a failing call anywhere, and a new start. What was committed
+ * is present, and of the rest a prefix: complete requests, none without those before it.
  */
 #include "store/store.h"
 
@@ -25,10 +25,10 @@
 
 enum { INDEX_MAX = 4000, ROWS = 12 };
 
-/* What the log meant up to an index. */
+/* The contents of the log up to an index. */
 struct moment {
     int64_t revision, compact_revision;
-    uint32_t rows[ROWS]; /* 0: there is none */
+    uint32_t rows[ROWS]; /* 0: does not exist */
 };
 
 enum cleaning { CLEAN_IDLE, CLEAN_RELOCATING, CLEAN_RELOCATED, CLEAN_RECORDED };
@@ -43,17 +43,17 @@ struct world {
     struct keeper *keeper;
     struct epoch_slot *slot;
     struct moment moments[INDEX_MAX];
-    uint64_t committed; /* index: must never be lost */
+    uint64_t committed; /* up to this index nothing may be lost */
     struct relocation *relocation;
     enum cleaning cleaning;
     uint64_t old_segment;
     unsigned cleaned;
     uint32_t rows[ROWS];   /* as the requests have left them */
-    uint32_t loaded[ROWS]; /* as the store told them while it opened */
-    bool faults;           /* the disk may fail: then, and only then, so may anything */
+    uint32_t loaded[ROWS]; /* as reported while the store opened */
+    bool faults;           /* the disk may fail; only then may anything else fail */
 };
 
-/* VIGIL_TEST_DEPTH=100 goes that many times deeper than the everyday run. */
+/* VIGIL_TEST_DEPTH=100 runs that many times more than the default. */
 static uint64_t deep(uint64_t seeds)
 {
     const char *depth = getenv("VIGIL_TEST_DEPTH");
@@ -127,7 +127,7 @@ static enum status world_open(struct world *world, struct error *ret_error)
         },
         &world->store, ret_error));
     world->keeper = keeper_new(world->store);
-    /* Of a few versions each, so that a checkpoint takes many. */
+    /* Steps of a few versions each, so that a checkpoint takes many. */
     keeper_limit_steps(world->keeper, 64 + random_below(&world->random, 2048),
                        1 + (unsigned)random_below(&world->random, 30));
     keeper_join(world->keeper);
@@ -189,7 +189,10 @@ static void check_hash(struct world *world, int64_t revision)
                  (long long)world->model.revision, (long long)world->model.compact_revision);
 }
 
-/* Everything committed and readable, at the ends and somewhere between; and its hashes. */
+/*
+ * Compares everything committed and readable, at both ends and somewhere in between, and its
+ * hashes.
+ */
 static void check_state(struct world *world)
 {
     uint64_t pinned = epoch_pin(world->slot);
@@ -224,7 +227,7 @@ static void world_start(struct world *world)
     check_state(world);
 }
 
-/* -- Requests: to the store, and if it takes them, to the model -- */
+/* -- Requests: to the store, and to the model if it accepts them -- */
 
 static void note_moment(struct world *world)
 {
@@ -252,7 +255,7 @@ static enum status do_put(struct world *world)
     return ST_OK;
 }
 
-/* Puts of several keys and the deletion of a stretch of them, at one revision. */
+/* Puts of several keys and the deletion of a range of them, at one revision. */
 static enum status do_txn(struct world *world)
 {
     enum { PUTS = 3 };
@@ -269,8 +272,10 @@ static enum status do_txn(struct world *world)
         ops[i] = (struct pb_request_op){.request_case = PB_REQUEST_OP_REQUEST_PUT,
                                         .request_put = &puts[i]};
     }
-    /* The last put is deleted again: the store allows it, though the face does so only between
-     * nested transactions. */
+    /*
+     * The last put is deleted again: the store allows it, although the API does so only between
+     * nested transactions.
+     */
     struct pb_delete_range_request remove = {.key = model_key(first + PUTS - 1, names[PUTS]),
                                              .range_end = model_key(first + 6, names[PUTS + 1])};
     ops[PUTS] = (struct pb_request_op){.request_case = PB_REQUEST_OP_REQUEST_DELETE_RANGE,
@@ -311,7 +316,7 @@ static enum status do_delete(struct world *world)
     return ST_OK;
 }
 
-/* A row is written or deleted, and some keys with it, or none. */
+/* A row is written or deleted, with or without some keys. */
 static enum status do_rows(struct world *world)
 {
     enum { KEYS = 3 };
@@ -373,7 +378,7 @@ static enum status do_request(struct world *world)
     return do_compact(world);
 }
 
-/* -- The threads' work. What fails here ends the process, and so the life. -- */
+/* -- The work of the threads. A failure here ends the process. -- */
 
 static enum status do_commit(struct world *world)
 {
@@ -387,7 +392,7 @@ static enum status do_clean(struct world *world)
 {
     switch (world->cleaning) {
     case CLEAN_IDLE: {
-        bool all = random_chance(&world->random, 1, 4); /* as defragmenting does */
+        bool all = random_chance(&world->random, 1, 4); /* like defragmenting */
         check_told(world,
                    all ? keeper_defragment_next(world->keeper, keeper_defragment_end(world->keeper),
                                                 &world->relocation)
@@ -437,7 +442,7 @@ static enum status do_work(struct world *world)
     return store_work(world->store);
 }
 
-/* All of it, or left somewhere: the next one goes on from there. */
+/* Runs it to the end or stops somewhere: the next one continues from there. */
 static enum status do_checkpoint(struct world *world)
 {
     bool done = false;
@@ -448,7 +453,7 @@ static enum status do_checkpoint(struct world *world)
     return ST_OK;
 }
 
-/* Only what must end the process is returned. */
+/* Returns only failures that must end the process. */
 static enum status do_something(struct world *world)
 {
     enum status told = ST_OK;
@@ -544,7 +549,7 @@ static void a_disk_that_fails_anywhere_loses_nothing_committed(void **state)
     }
 }
 
-/* One history, with its nth call failing, for every n. */
+/* One history whose nth call fails, for every n. */
 static void fail_each_call(enum status failure, bool sticky)
 {
     static struct world world;

@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-/* Numbers in the log are in the machine's byte order, so the mark says which that is. */
+/* Numbers in the log are in the machine's byte order, so the format file names it. */
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 #define FORMAT_OF(number) "vigil data directory, format " number ", little endian\n"
 #else
@@ -10,9 +10,9 @@
 #endif
 
 /*
- * Format 2 has rows beside keys (store/row.h). In format 3 the checkpoint may have a record of the
- * log, or the new places of a cleaned segment, in part, and has a sum of all it holds, which an
- * older program would not keep right. Earlier formats become 3 when they are opened.
+ * Format 2 has rows besides keys (store/row.h). In format 3 the checkpoint may have part of a
+ * record, or part of the new locations of a cleaned segment, and it has a sum over its contents,
+ * which an older program would not maintain. Earlier formats become 3 when they are opened.
  */
 #define FORMAT_TEXT FORMAT_OF("3")
 static const char *const formats_before[] = {FORMAT_OF("1"), FORMAT_OF("2")};
@@ -20,7 +20,7 @@ static const char *const formats_before[] = {FORMAT_OF("1"), FORMAT_OF("2")};
 struct datadir_contents {
     bool format;
     bool etcd_member;
-    bool import; /* one that was not finished */
+    bool import; /* an unfinished import */
     bool others;
 };
 
@@ -90,7 +90,7 @@ static enum status check_format(struct fs *fs, const char *path, const char *fil
     enum status status = fs_open(fs, file_path, FILE_READ_WRITE, &file);
     if (status != ST_OK)
         return error_set(ret_error, status, "cannot open %s: %s", file_path, status_reason(status));
-    char text[2 * sizeof(FORMAT_TEXT)] = ""; /* with room for what is too much */
+    char text[2 * sizeof(FORMAT_TEXT)] = ""; /* with room to detect excess text */
     uint64_t bytes = 0;
     status = file_size(file, &bytes);
     if (status == ST_OK)
@@ -132,7 +132,7 @@ static enum status make_dir(struct fs *fs, const char *path)
     return status == ST_EXISTS ? ST_OK : status;
 }
 
-/* The directory itself, and durable in the one above it. */
+/* Creates the directory itself, durably in its parent. */
 static enum status make_data_dir(struct fs *fs, const char *path)
 {
     enum status status = fs_make_dir(fs, path);
@@ -200,10 +200,10 @@ enum status datadir_open(struct datadir *dir, struct fs *fs, const char *path,
         return error_set(ret_error, status, "cannot make the data directory %s: %s", path,
                          status_reason(status));
     struct datadir_contents contents;
-    /* Before the lock, so that nothing is left behind in a directory that is not ours. */
+    /* Checked before the lock, so that nothing is left in a directory that is not ours. */
     TRY(look(fs, path, &contents, ret_error));
     status = take_lock(dir, fs, path, ret_error);
-    if (status == ST_OK) /* an import may have had the lock */
+    if (status == ST_OK) /* again, because an import may have held the lock */
         status = look(fs, path, &contents, ret_error);
     if (status == ST_OK)
         status = prepare(dir, fs, path, contents.format, ret_error);

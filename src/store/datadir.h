@@ -1,9 +1,9 @@
 /*
- * The data directory: made on first use with mode 0700, locked while in use, and marked with a
- * format file so that no other version and no other program is mistaken for ours.
+ * The data directory: created on first use with mode 0700, locked while in use, and marked with a
+ * format file so that data of another version or another program is never mistaken for ours.
  *
- *   FORMAT   one line of text: what this is, and which format
- *   LOCK     held while a process uses the directory
+ *   FORMAT   one line of text: the name and version of the format
+ *   LOCK     locked while a process uses the directory
  *   log/     the segments (store/log/log.h)
  *   meta/    the checkpoint (store/backend/backend.h)
  */
@@ -20,13 +20,13 @@ struct datadir {
 };
 
 /*
- * ST_IN_USE, ST_WRONG_FORMAT (another version, a real etcd's, or something else that is not
- * empty), or what the system says; the error is a sentence that helps.
+ * ST_IN_USE, ST_WRONG_FORMAT (another version, etcd's data, or a directory with other files), or
+ * the error of the system; the error text says what to do.
  */
 MUST_CHECK
 enum status datadir_open(struct datadir *dir, struct fs *fs, const char *path,
                          struct error *ret_error);
-/* Lets go of the lock. A zeroed one may be closed. */
+/* Releases the lock. A zeroed one may be closed. */
 void datadir_close(struct datadir *dir);
 
 #endif

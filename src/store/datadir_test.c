@@ -1,4 +1,4 @@
-/* The data directory: made, marked, locked, and never mistaken for another. */
+/* The data directory: created, marked, locked, and never mistaken for another. */
 #include "store/datadir.h"
 
 #include "base/buf.h"
@@ -33,7 +33,7 @@ static enum status open_and_close(struct fs *fs, struct error *ret_error)
     struct datadir dir;
     *ret_error = (struct error){0};
     enum status status = datadir_open(&dir, fs, "/data", ret_error);
-    if (status == ST_OK) /* otherwise nothing is held */
+    if (status == ST_OK) /* otherwise it is not locked */
         datadir_close(&dir);
     return status;
 }
@@ -140,7 +140,7 @@ static void other_formats_are_refused(void **state)
     }
 }
 
-/* And is not opened by a program that knows the earlier one only. */
+/* A program that knows only the earlier format does not open it. */
 static void earlier_formats_are_opened_and_converted(void **state)
 {
     static const struct slice before[] = {
@@ -165,7 +165,7 @@ static void earlier_formats_are_opened_and_converted(void **state)
     }
 }
 
-static void path_too_long_is_told(void **state)
+static void path_too_long_is_refused(void **state)
 {
     static char path[5000];
     memset(path, 'x', sizeof(path) - 1);
@@ -175,7 +175,7 @@ static void path_too_long_is_told(void **state)
     datadir_close(&dir);
 }
 
-/* Whichever call fails, the lock is not kept and the next start goes well, cut power or not. */
+/* Any call may fail: the lock is released and the next start succeeds, also after a power cut. */
 static void every_call_may_fail(void **state)
 {
     (void)state;
@@ -210,7 +210,7 @@ int main(void)
         TEST(remains_of_a_mount_or_an_interrupted_start_are_accepted),
         TEST(other_formats_are_refused),
         TEST(earlier_formats_are_opened_and_converted),
-        TEST(path_too_long_is_told),
+        TEST(path_too_long_is_refused),
         TEST(every_call_may_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* The size that operators see, and what defragmenting makes of it and of the segments. */
+/* The size that operators see, and the effect of defragmenting on it and on the segments. */
 #include "store/fixture_test.h"
 
 enum { KEYS = 40, ROUNDS = 20 };
@@ -9,7 +9,8 @@ static struct store_view view_of(struct fixture *f)
     return *store_view(f->store);
 }
 
-/* Overwrites all keys again and again, so that there are many segments with little alive in each.
+/*
+ * Overwrites all keys repeatedly, so that there are many segments with few live versions in each.
  */
 static int64_t fill(struct fixture *f)
 {
@@ -33,7 +34,7 @@ static size_t segment_count(struct fixture *f)
     return log_segments(store_log(f->store), NULL, 0);
 }
 
-/* Like the engine does it, but alone. Returns how many segments were copied. */
+/* Like the engine, but alone. Returns how many segments were copied. */
 static size_t defragment(struct fixture *f)
 {
     size_t copied = 0;
@@ -55,7 +56,7 @@ static size_t defragment(struct fixture *f)
     return copied;
 }
 
-/* As a file: what was freed is filled again before it grows. */
+/* Like a file: freed space is used again before it grows. */
 static void size_is_the_maximum_that_was_in_use(void **state)
 {
     struct fixture *f = *state;
@@ -99,7 +100,7 @@ static void size_survives_restarts(void **state)
     assert_int_equal(view_of(f).db_bytes_in_use, in_use);
 }
 
-/* What a watch from the compact revision is still told of is not counted, as it is not in etcd. */
+/* Versions kept for watches from the compact revision are not counted, as in etcd. */
 static void versions_deleted_last_are_not_in_use(void **state)
 {
     struct fixture *f = *state;
@@ -136,7 +137,7 @@ static void defragmenting_copies_each_segment_once_and_loses_nothing(void **stat
 {
     struct fixture *f = *state;
     int64_t revision = fill(f);
-    /* A third of the last keys stay as they are: segments that are more than half alive. */
+    /* A third of the last keys stay unchanged: segments that are more than half live. */
     fixture_compact(f, revision - KEYS / 2);
     fixture_settle(f);
     size_t before = segment_count(f);
@@ -149,7 +150,7 @@ static void defragmenting_copies_each_segment_once_and_loses_nothing(void **stat
     assert_int_equal(fixture_state(f).root.live_keys, KEYS);
 }
 
-/* What is made while it goes on is left for the next time, so it ends. */
+/* Segments made meanwhile are left for the next time, so it ends. */
 static void later_segments_are_left_alone(void **state)
 {
     struct fixture *f = *state;

@@ -1,4 +1,4 @@
-/* A store on a simulated disk, for tests that want to talk to one in a few words. */
+/* A store on a simulated disk, with short functions for tests. */
 #ifndef VIGIL_STORE_FIXTURE_TEST_H
 #define VIGIL_STORE_FIXTURE_TEST_H
 
@@ -24,8 +24,8 @@ struct fixture {
     struct backend_disk *disk;
     struct store *store;
     struct keeper *keeper;
-    struct arena arena; /* of answers */
-    row_fn row_seen;    /* for the next start; NULL unless a test wants the rows */
+    struct arena arena; /* for answers */
+    row_fn row_seen;    /* for the next start; NULL unless a test needs the rows */
     void *row_ctx;
 };
 
@@ -47,7 +47,7 @@ static inline void fixture_start(struct fixture *f)
             .dir = "/data",
             .segment_bytes_first = 4096,
             .segment_bytes_max = 16 << 10,
-            .readers_max = 2, /* the keeper, and one of the test */
+            .readers_max = 2, /* the keeper and one for the test */
             .row_seen = f->row_seen,
             .row_ctx = f->row_ctx,
             .backend = backend_memory_open(f->disk),
@@ -66,7 +66,7 @@ static inline void fixture_stop(struct fixture *f)
     store_close(f->store);
 }
 
-/* Disks with nothing on them, before the first start; freed after the last stop. */
+/* Creates empty disks before the first start; they are freed after the last stop. */
 static inline void fixture_init(struct fixture *f)
 {
     f->sim = fs_sim_new(1);
@@ -105,7 +105,7 @@ static inline void fixture_commit(struct fixture *f)
     assert_int_equal(store_commit(f->store), ST_OK);
 }
 
-/* The process ends and comes back: what the checkpoint does not have is replayed. */
+/* Restarts the process: records that are not in the checkpoint are replayed. */
 static inline void fixture_restart(struct fixture *f)
 {
     fixture_commit(f);
@@ -113,7 +113,7 @@ static inline void fixture_restart(struct fixture *f)
     fixture_start(f);
 }
 
-/* Trims all that compaction left, and brings the checkpoint up to it. */
+/* Trims all that compaction has left, and writes a checkpoint. */
 static inline void fixture_settle(struct fixture *f)
 {
     fixture_commit(f);
@@ -212,7 +212,7 @@ static inline const char *fixture_text(struct fixture *f, struct slice fields)
 
 /* -- Damage -- */
 
-/* Writes into a segment that far from a place of the log, as nobody should. */
+/* Overwrites bytes of a segment at an offset from a location, as damage. */
 static inline void fixture_write(struct fixture *f, uint64_t loc, int64_t distance,
                                  const void *bytes, size_t len)
 {
@@ -225,7 +225,7 @@ static inline void fixture_write(struct fixture *f, uint64_t loc, int64_t distan
     assert_int_equal(file_pwrite(file, slice_of(bytes, len), offset + (uint64_t)distance), ST_OK);
 }
 
-/* Changes one byte; a second time it is as it was. */
+/* Changes one byte; a second call restores it. */
 static inline void fixture_flip(struct fixture *f, uint64_t loc, int64_t distance)
 {
     uint8_t byte = log_at(store_log(f->store), loc)[distance] ^ 0x20;

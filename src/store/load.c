@@ -8,21 +8,21 @@
 
 #include <stdlib.h>
 
-/* Where the checkpoint says that records end, by segment. */
+/* Where the records of each segment end, according to the checkpoint. */
 struct bounds {
     struct backend_segment *segments; /* in order of id; owned; live_bytes are those loaded */
-    uint64_t *live_bytes;             /* as the checkpoint has them; owned */
+    uint64_t *live_bytes;             /* as stored in the checkpoint; owned */
     size_t count, capacity;
-    size_t last; /* the one found last: versions of one are together, mostly */
+    size_t last; /* the one found last: versions of one segment are mostly adjacent */
 };
 
 struct loading {
     struct index *index;
     struct bounds bounds;
-    uint64_t moved_from; /* a segment that is gone: where its versions are is found out later … */
+    uint64_t moved_from; /* a segment that is gone; its versions are located later … */
     uint64_t moved_to;   /* … in this one */
-    struct backend_version_id before; /* the version before this one */
-    int64_t db_bytes;                 /* of those so far, as the checkpoint counts them */
+    struct backend_version_id before; /* the previous version */
+    int64_t db_bytes;                 /* of the versions so far, as the checkpoint counts them */
 };
 
 static enum status take_segment(void *ctx, const struct backend_segment *segment)
@@ -53,7 +53,7 @@ static bool bounds_seek(struct bounds *bounds, uint64_t id)
     return false;
 }
 
-/* The sums of the checkpoint were right; still, a place that is none must not be read as one. */
+/* The sums of the checkpoint were right; still, an invalid location must not be read. */
 static bool is_sound(struct loading *loading, const struct backend_version *version)
 {
     uint64_t id, offset;
@@ -71,8 +71,8 @@ static bool is_sound(struct loading *loading, const struct backend_version *vers
 }
 
 /*
- * Versions come in the order of revisions, keys from all over. Each goes into the index as it was
- * put once: sorting them all by key first took no less time, and many times the memory.
+ * Versions are in the order of revisions, with keys in any order. Each is put into the index in
+ * that order: sorting all of them by key first took no less time, and many times the memory.
  */
 static enum status take_version(void *ctx, const struct backend_version *version)
 {
@@ -99,7 +99,7 @@ static enum status take_version(void *ctx, const struct backend_version *version
 
 /*
  * Older versions of this program could count too much after a stop during a cleaning. The cleaner
- * wants to be sure that it copies all that lives.
+ * relies on this number to be sure that it copies everything that is live.
  */
 static enum status correct_live_bytes(struct backend *backend, const struct bounds *bounds)
 {
@@ -114,9 +114,9 @@ static enum status correct_live_bytes(struct backend *backend, const struct boun
     return backend_commit(backend);
 }
 
-/* -- Versions of a record that was not taken over to its end -- */
+/* -- Versions of a record that was only partly checkpointed -- */
 
-enum { UNFINISHED_MAX = 4096 }; /* in a transaction */
+enum { UNFINISHED_MAX = 4096 }; /* per transaction */
 
 struct unfinished {
     struct backend_version_id ids[UNFINISHED_MAX];
@@ -170,7 +170,7 @@ enum status store_load_index(struct backend *backend, struct index *index)
         status =
             backend_versions_scan(backend, (struct backend_version_id){0}, take_version, &loading);
     index_load_end(index);
-    /* A page that is lost takes versions along, and nobody would miss them. */
+    /* A lost page may lose versions that nothing else would miss. */
     if (status == ST_OK &&
         loading.db_bytes != backend_meta_get(backend, BACKEND_DB_BYTES_IN_USE, 0))
         status = ST_DAMAGED;

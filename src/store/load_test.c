@@ -1,4 +1,4 @@
-/* The index as the checkpoint has it: keys of every shape, in any order of revisions. */
+/* The index as loaded from the checkpoint: keys of every shape, in any order of revisions. */
 #include "store/load.h"
 
 #include "base/random.h"
@@ -102,7 +102,7 @@ static void versions_of_a_key_are_collected_in_order(void **state)
     add(f, SLICE_LITERAL("k"), 2, 0, false);
     add(f, SLICE_LITERAL("other"), 3, 0, false);
     add(f, SLICE_LITERAL("k"), 4, 0, false);
-    add(f, SLICE_LITERAL("k"), 4, 1, true); /* one revision, two changes */
+    add(f, SLICE_LITERAL("k"), 4, 1, true); /* one revision with two changes */
     add(f, SLICE_LITERAL("k"), 9, 7, false);
     load(f);
     const struct index_item *item = find(f, SLICE_LITERAL("k"));
@@ -131,7 +131,7 @@ static void tombstone_is_not_counted_as_a_key(void **state)
     assert_int_equal(index_working_root(f->index).live_bytes, 0);
 }
 
-/* Zeros in keys, keys that begin others, and a common beginning as long as a whole key. */
+/* Zeros in keys, keys that are prefixes of others, and a common prefix as long as a whole key. */
 static void keys_with_small_differences_are_distinguished(void **state)
 {
     static const struct slice keys[] = {
@@ -192,7 +192,7 @@ static void many_keys_in_random_order_are_all_found(void **state)
 
 enum { LONG_HISTORY = 200 * 1000, LONG_KEYS = 1000 };
 
-/* A checkpoint that is made up as it is read, and sees what its reader takes meanwhile. */
+/* A checkpoint that is generated while it is read, and measures the memory of its reader. */
 struct endless {
     struct backend backend;
     struct index *index;
@@ -237,7 +237,7 @@ static enum status scan_one_segment(struct backend *backend, backend_segment_fn 
                    });
 }
 
-/* The checkpoint has no checksums: what cannot be is refused, and nothing is read by it later. */
+/* Impossible values are refused, and nothing is read through them later. */
 static void invalid_locations_are_damage(void **state)
 {
     struct fixture *f = *state;
@@ -276,7 +276,7 @@ static void invalid_locations_are_damage(void **state)
     }
 }
 
-/* A machine that held a long history must hold it after the next start too. */
+/* If the memory was enough for a long history, it must be enough after a restart too. */
 static void loading_a_long_history_needs_no_extra_memory(void **state)
 {
     struct fixture *f = *state;
@@ -294,7 +294,7 @@ static void loading_a_long_history_needs_no_extra_memory(void **state)
     size_t kept = bytes_taken(f->index) - endless.bytes_before;
     size_t most = endless.bytes_max - endless.bytes_before;
     print_message("%zu bytes kept, at most %zu while loading\n", kept, most);
-    /* All keys outgrow their arrays at the same time here, and nowhere is it worse. */
+    /* This is the worst case: all keys outgrow their arrays at the same time. */
     assert_true(most < 25ul * LONG_HISTORY);
     assert_true(most < 2 * kept);
 }

@@ -1,6 +1,6 @@
 /*
- * A naive store to hold the real one against: every version of every key in one array, read by
- * looking at all of it. For tests only; memory is never given back before the end.
+ * A naive store to compare the real one with: every version of every key in one array, which is
+ * searched from end to end. For tests only; memory is freed only at the end.
  */
 #ifndef VIGIL_STORE_MODEL_TEST_H
 #define VIGIL_STORE_MODEL_TEST_H
@@ -19,7 +19,7 @@
 enum { MODEL_KEYS = 40, MODEL_VALUE_MAX = 3000 };
 
 struct model_version {
-    int key; /* number: its name is model_key(key) */
+    int key; /* number; its name is model_key(key) */
     int64_t revision, create_revision, version;
     uint32_t value; /* seed of the value's bytes */
     bool tombstone;
@@ -74,7 +74,7 @@ static inline bool model_exists(const struct model *model, int key, int64_t revi
     return version && !version->tombstone;
 }
 
-/* Adds to the revision after the current one; the caller moves that on when the request ends. */
+/* Adds to the revision after the current one; the caller increments that when the request ends. */
 static inline void model_add(struct model *model, int key, uint32_t value, bool tombstone)
 {
     const struct model_version *before = model_at(model, key, model->revision + 1);
@@ -96,7 +96,7 @@ static inline void model_add(struct model *model, int key, uint32_t value, bool 
     model->versions[model->count++] = next;
 }
 
-/* -- The hash, by the letter of etcd's kvHasher -- */
+/* -- The hash, exactly as in etcd's kvHasher -- */
 
 static inline bool model_is_newest_at(const struct model *model, size_t at, int64_t revision)
 {
@@ -112,7 +112,7 @@ static inline bool model_any_exists(const struct model *model, int64_t revision)
     return false;
 }
 
-/* As its store has it after the compaction is done, and as a hash up to a revision counts it. */
+/* The versions left after the compaction, and those that a hash up to a revision counts. */
 static inline bool model_hash_counts(const struct model *model, size_t at, int64_t compact_revision,
                                      int64_t revision)
 {
@@ -123,7 +123,7 @@ static inline bool model_hash_counts(const struct model *model, size_t at, int64
         return true;
     if (version->tombstone || !model_is_newest_at(model, at, compact_revision))
         return false;
-    /* What replaced it does not matter if there is nothing to keep. */
+    /* What replaced it is irrelevant if there is nothing to keep. */
     return !model_any_exists(model, revision) || model_is_newest_at(model, at, revision);
 }
 
@@ -166,7 +166,7 @@ static inline uint32_t model_hash(const struct model *model, int64_t compact_rev
     return crc;
 }
 
-/* Forgets everything after a revision, as a crash may. */
+/* Drops everything after a revision, as a crash may. */
 static inline void model_cut(struct model *model, int64_t revision)
 {
     while (model->count && model->versions[model->count - 1].revision > revision)

@@ -7,21 +7,23 @@
 
 #include <stdlib.h>
 
-/* Up to here every byte is held to its checksum before anything is sent. Longer lists cost three
- * quarters more with it: of those the index vouches for place and length, unless damage is known
- * (decision 17). */
+/*
+ * Up to this size, every checksum is verified before anything is sent. For longer lists that would
+ * cost three quarters more: the index guarantees location and length, unless damage is known
+ * (decision 17).
+ */
 enum { CHECKED_BYTES_MAX = 16 * 1024 };
 
 /* -- Fields as they are sent -- */
 
-/* Length of a key-value's KeyValue without value and lease. */
+/* Length of the KeyValue without value and lease. */
 static size_t keys_only_message_bytes(const struct range_kv *kv)
 {
     return pb_bytes_size(1, kv->item->key_len) + pb_uint_size(2, (uint64_t)kv->create_revision) +
            pb_uint_size(3, (uint64_t)kv->mod_revision) + pb_uint_size(4, (uint64_t)kv->version);
 }
 
-/* Sorting by value has read it, so that it can be read. */
+/* Sorting by value has read it, so it is readable. */
 static int64_t lease_of(const struct log *log, const struct range_kv *kv)
 {
     if (kv->loc == kv->item->newest.loc)
@@ -44,7 +46,7 @@ static size_t sent_bytes(const struct range *range, const struct range_kv *kv)
     return pb_message_head_size(2, message) + message;
 }
 
-/* All of it is in the index. */
+/* Everything needed is in the index. */
 static void key_field_begin(struct range *range, const struct range_kv *kv)
 {
     range->body = index_item_key(kv->item);
@@ -93,7 +95,7 @@ static size_t part_copy(struct slice part, size_t *skip, uint8_t *dst, size_t ro
     return n;
 }
 
-/* Copies what is left of the field under way, as far as there is room. */
+/* Copies the rest of the current field, up to the free room. */
 static size_t field_copy(struct range *range, uint8_t *dst, size_t room)
 {
     size_t skip = range->field_done;
@@ -108,7 +110,7 @@ static size_t field_copy(struct range *range, uint8_t *dst, size_t room)
 
 struct range_pick {
     struct range_kv kv;
-    struct slice value; /* when sorting by value */
+    struct slice value; /* if sorting by value */
     int64_t place;      /* among the keys: breaks ties, so that sorting is stable */
 };
 
@@ -165,7 +167,7 @@ static int picks_compare(const void *left, const void *right, void *ctx)
     case PB_SORT_TARGET_VALUE:
         order = slice_compare(a->value, b->value);
         break;
-    default: /* by key: places are in that order, and no two are equal */
+    default: /* by key: positions are in that order, and no two are equal */
         order = number_compare(a->place, b->place);
         break;
     }
@@ -180,7 +182,7 @@ static int compare_picks(const struct range *range, const struct range_pick *a,
     return picks_compare(a, b, (void *)(uintptr_t)range->request);
 }
 
-/* Puts a pick where one was taken out of a heap with the last in order on top. */
+/* Replaces the top of a heap, which is the last in the sort order, and restores the heap. */
 static void heap_place(struct range *range, int64_t at, const struct range_pick *pick)
 {
     struct range_pick *picks = range->picks;
@@ -195,8 +197,7 @@ static void heap_place(struct range *range, int64_t at, const struct range_pick 
     picks[at] = *pick;
 }
 
-/* Once as many are held as are wanted, they become a heap, and a later one takes the last's place.
- */
+/* Once as many are held as wanted, they become a heap, and a later one replaces the last. */
 static void picks_exchange(struct range *range, const struct range_pick *pick)
 {
     struct range_pick *picks = range->picks;
@@ -224,7 +225,7 @@ static enum status picks_add(struct range *range, const struct range_pick *pick)
     return ST_OK;
 }
 
-/* ST_AGAIN: it has looked at enough for now. */
+/* ST_AGAIN: enough keys were examined for now. */
 static enum status picks_collect(struct range *range, size_t *keys)
 {
     const struct pb_range_request *request = range->request;
@@ -247,7 +248,7 @@ static enum status picks_collect(struct range *range, size_t *keys)
         else if (picking->sorts)
             picks_exchange(range, &pick);
         else
-            return ST_OK; /* the first in the order of keys are enough */
+            return ST_OK; /* the first in key order are enough */
         picking->passed++;
     }
     if (range->walk.damaged)
@@ -255,7 +256,7 @@ static enum status picks_collect(struct range *range, size_t *keys)
     return range->walk.ended ? ST_OK : ST_AGAIN;
 }
 
-/* In their order. */
+/* In the order of sending. */
 static const struct range_pick *pick_at(const struct range *range, int64_t i)
 {
     return range->sort.items ? range->sort.items[i] : &range->picks[i];
@@ -268,11 +269,30 @@ static void picks_begin(struct range *range)
     bool limit_first = is_default_order(request) && !has_filters(request);
     range->picking = (struct range_picking){
         .sorts = picks_sort(request) && !limit_first,
-        .keep = limit && limit < INT64_MAX ? limit + 1 : 0, /* one more tells that there are more */
+        .keep = limit && limit < INT64_MAX ? limit + 1 : 0, /* one more shows that there are more */
     };
 }
 
 /* -- The phases -- */
+
+#define TO(phase) (1u << RANGE_##phase)
+
+/* Drawn in range.h. */
+static const unsigned range_moves[] = {
+    [RANGE_COUNTING] = TO(MEASURING) | TO(PICKING) | TO(READY),
+    [RANGE_MEASURING] = TO(CHECKING),
+    [RANGE_PICKING] = TO(SORTING) | TO(SUMMING),
+    [RANGE_SORTING] = TO(SUMMING),
+    [RANGE_SUMMING] = TO(CHECKING),
+    [RANGE_CHECKING] = TO(READY),
+    [RANGE_READY] = 0,
+};
+
+static void range_move(struct range *range, enum range_phase next)
+{
+    assert(range_moves[range->phase] & (1u << next));
+    range->phase = next;
+}
 
 static bool walks(const struct pb_range_request *request)
 {
@@ -280,7 +300,7 @@ static bool walks(const struct pb_range_request *request)
            request->sort_target == PB_SORT_TARGET_KEY;
 }
 
-static enum status phase_counts(struct range *range, size_t *keys)
+static enum status range_run_count(struct range *range, size_t *keys)
 {
     const struct pb_range_request *request = range->request;
     struct range_walk *walk = &range->walk;
@@ -294,27 +314,27 @@ static enum status phase_counts(struct range *range, size_t *keys)
     if (request->count_only) {
         walk->ended = true;
         walk->ahead_next = walk->ahead_count = 0;
-        range->phase = RANGE_READY;
+        range_move(range, RANGE_READY);
         return ST_OK;
     }
     range_walk_init(walk, &range->state, bounds, walk->at_revision);
     walk->fetches = request->sort_target == PB_SORT_TARGET_VALUE;
-    range->phase = walks(request) ? RANGE_MEASURES : RANGE_PICKS;
-    if (range->phase == RANGE_PICKS)
+    range_move(range, walks(request) ? RANGE_MEASURING : RANGE_PICKING);
+    if (range->phase == RANGE_PICKING)
         picks_begin(range);
     return ST_OK;
 }
 
-/* From here on it is walked from the start again, and sent. */
+/* From here on the range is walked from the start again, for sending. */
 static void measured(struct range *range)
 {
     struct range_walk *walk = &range->walk;
     range_walk_init(walk, &range->state, walk->bounds, walk->at_revision);
     walk->fetches = true;
-    range->phase = RANGE_CHECKS;
+    range_move(range, RANGE_CHECKING);
 }
 
-static enum status phase_measures(struct range *range, size_t *keys)
+static enum status range_run_measure(struct range *range, size_t *keys)
 {
     struct range_walk *walk = &range->walk;
     int64_t limit = range->request->limit;
@@ -341,29 +361,29 @@ static enum status phase_measures(struct range *range, size_t *keys)
     return ST_OK;
 }
 
-static enum status phase_picks(struct range *range, size_t *keys)
+static enum status range_run_pick(struct range *range, size_t *keys)
 {
     TRY(picks_collect(range, keys));
-    range->phase = RANGE_SUMS;
-    if (picks_sort(range->request) && range->picking.count > 1) {
-        range->phase = RANGE_SORTS;
+    bool sorts = picks_sort(range->request) && range->picking.count > 1;
+    range_move(range, sorts ? RANGE_SORTING : RANGE_SUMMING);
+    if (sorts) {
         return step_sort_init(&range->sort, range->picks, (size_t)range->picking.count,
                               sizeof(*range->picks));
     }
     return ST_OK;
 }
 
-static enum status phase_sorts(struct range *range, size_t *keys)
+static enum status range_run_sort(struct range *range, size_t *keys)
 {
     size_t moves = size_min(*keys, SIZE_MAX / 2);
     *keys -= moves;
     if (!step_sort_step(&range->sort, moves, picks_compare, (void *)(uintptr_t)range->request))
         return ST_AGAIN;
-    range->phase = RANGE_SUMS;
+    range_move(range, RANGE_SUMMING);
     return ST_OK;
 }
 
-static enum status phase_sums(struct range *range, size_t *keys)
+static enum status range_run_sum(struct range *range, size_t *keys)
 {
     int64_t limit = range->request->limit > 0 ? range->request->limit : 0;
     range->more = limit && range->picking.count > limit;
@@ -373,16 +393,16 @@ static enum status phase_sums(struct range *range, size_t *keys)
             return ST_AGAIN;
         range->kvs_bytes += sent_bytes(range, &pick_at(range, range->kvs)->kv);
     }
-    range->phase = RANGE_CHECKS;
+    range_move(range, RANGE_CHECKING);
     return ST_OK;
 }
 
-/* What is short is read twice: who is told of damage instead of an answer has no half of one. */
+/* Short answers are read twice, so that a client gets either an error or the whole answer. */
 /* NOLINTNEXTLINE(readability-non-const-parameter): all phases have one type. */
-static enum status phase_checks(struct range *range, size_t *keys)
+static enum status range_run_check(struct range *range, size_t *keys)
 {
     (void)keys;
-    range->phase = RANGE_READY;
+    range_move(range, RANGE_READY);
     if (range->keys_only || (range->kvs_bytes > CHECKED_BYTES_MAX && !range->walk.bounds.single))
         return ST_OK;
     struct range_walk walk = range->walk;
@@ -400,9 +420,9 @@ static enum status phase_checks(struct range *range, size_t *keys)
 enum status range_step(struct range *range, size_t *keys)
 {
     static enum status (*const phases[])(struct range * range, size_t * keys) = {
-        [RANGE_COUNTS] = phase_counts, [RANGE_MEASURES] = phase_measures,
-        [RANGE_PICKS] = phase_picks,   [RANGE_SORTS] = phase_sorts,
-        [RANGE_SUMS] = phase_sums,     [RANGE_CHECKS] = phase_checks,
+        [RANGE_COUNTING] = range_run_count, [RANGE_MEASURING] = range_run_measure,
+        [RANGE_PICKING] = range_run_pick,   [RANGE_SORTING] = range_run_sort,
+        [RANGE_SUMMING] = range_run_sum,    [RANGE_CHECKING] = range_run_check,
     };
     while (range->phase != RANGE_READY)
         TRY(phases[range->phase](range, keys));
@@ -546,7 +566,7 @@ bool range_take(struct range *range, struct slice *ret_field)
     if (!next_begin(range))
         return false;
     range->field_done = field_bytes(range);
-    /* Who takes fields looks into them. */
+    /* A caller that takes fields reads their contents. */
     if (!change_field_is_sound(range->body, index_item_key(range->item))) {
         log_note_damage(range->log, range->item->newest.loc);
         range->broken = ST_DAMAGED;
@@ -556,16 +576,16 @@ bool range_take(struct range *range, struct slice *ret_field)
     return true;
 }
 
-/* -- Going over to a newer state -- */
+/* -- Switching to a newer state -- */
 
-/* The same version of the same key, as the other state has it. */
+/* The same version of the same key in the other state. */
 static enum status find_again(const struct range *range, const struct range_state *state,
                               const struct index_item *item, struct range_kv *ret_kv)
 {
     const struct index_item *now = index_root_find(&state->root, index_item_key(item));
     enum status status =
         now ? range_item_at(state->log, now, range->revision, ret_kv) : ST_NOT_FOUND;
-    /* A revision that is not compacted shows the same in every later state. */
+    /* A revision that is not compacted is the same in every later state. */
     assert(status != ST_NOT_FOUND);
     return status;
 }
@@ -640,13 +660,13 @@ bool range_rebase_step(struct range *range, size_t *keys)
     return true;
 }
 
-/* -- Inside a transaction -- */
+/* -- Within a transaction -- */
 
 static enum status answer_field(struct range *range, const struct range_kv *kv, struct arena *arena,
                                 struct slice *ret_field)
 {
     if (!range->keys_only) {
-        /* Where readers will find it, which is not where the writer has it before it is written. */
+        /* Where readers will find it; before it is written, the writer has it elsewhere. */
         const struct change_head *checked;
         TRY(change_get(range->log, kv->loc, &checked));
         const uint8_t *change = log_mapped_at(range->log, kv->loc);

@@ -1,9 +1,9 @@
-/* Ranges by the letter of etcd's executeRange: order, limits, filters, keys only, pieces. */
+/* Ranges exactly as in etcd's executeRange: order, limits, filters, keys only, pieces. */
 #include "store/range.h"
 
 #include "store/fixture_test.h"
 
-/* Looking at few keys at a time comes to the same. */
+/* Examining few keys at a time has the same result. */
 static void expect_same_in_steps(const struct range_state *state,
                                  const struct pb_range_request *request, const struct range *whole)
 {
@@ -26,7 +26,7 @@ static void expect_same_in_steps(const struct range_state *state,
     }
 }
 
-/* Answers all of it and says it as fixture_text does; the range's own numbers stay readable. */
+/* Answers all of it as text like fixture_text; the range's own numbers stay readable. */
 static const char *read_all(struct fixture *f, const struct pb_range_request *request,
                             struct range *range)
 {
@@ -38,7 +38,7 @@ static const char *read_all(struct fixture *f, const struct pb_range_request *re
     const char *text = fixture_text(f, slice_of(bytes, range->kvs_bytes));
     range_fini(range);
 
-    /* The same inside a transaction. */
+    /* The same within a transaction. */
     struct kv_range_answer answer;
     assert_int_equal(range_answer(&state, request, &f->arena, &answer), ST_OK);
     struct buf joined = {0};
@@ -132,7 +132,7 @@ static void sorts_by_every_target_in_both_orders(void **state)
         expect(*state, request, cases[i].ascending, 4, false);
         request.sort_order = PB_SORT_ORDER_DESCEND;
         expect(*state, request, cases[i].descending, 4, false);
-        /* Without an order, any target but the key sorts upwards. */
+        /* Without an order, any target but the key sorts in ascending order. */
         request.sort_order = PB_SORT_ORDER_NONE;
         expect(*state, request, cases[i].ascending, 4, false);
     }
@@ -148,7 +148,7 @@ static void limit_is_applied_after_sorting(void **state)
     expect(*state, request, C " " D, 4, true);
     request.sort_order = PB_SORT_ORDER_ASCEND;
     expect(*state, request, B " " A, 4, true);
-    /* One more than the limit is taken in the order of keys, and those are sorted. */
+    /* One more than the limit is taken in key order, and those are sorted. */
     request.sort_order = PB_SORT_ORDER_NONE;
     expect(*state, request, B " " A, 4, true);
     request.limit = 1;
@@ -186,7 +186,7 @@ static void filters_do_not_change_the_count_and_precede_the_limit(void **state)
     expect(*state, request, B " " C, 4, false);
     request.max_create_revision = 1;
     expect(*state, request, "", 4, false);
-    /* One key is filtered too. */
+    /* A single key is filtered too. */
     request = (struct pb_range_request){.key = SLICE_LITERAL("a"), .min_mod_revision = 6};
     expect(*state, request, "", 1, false);
 }
@@ -244,12 +244,12 @@ static void old_revisions_return_old_values(void **state)
     expect(f, request, A " " C " " D, 3, false);
 }
 
-/* Counting does without the log where it can: it must come to the same as looking. */
+/* Counting avoids reading the log where it can; the result must be the same. */
 static void counts_at_old_revisions_match_the_keys(void **state)
 {
     struct fixture *f = *state;
     fixture_delete(f, "a", ""); /* 9: deleted */
-    fixture_delete(f, "b", ""); /* 10: deleted and made again */
+    fixture_delete(f, "b", ""); /* deleted and created again */
     fixture_put(f, "b", "2");   /* 11 */
     fixture_put(f, "c", "2");   /* 12: changed */
     fixture_put(f, "e", "1");   /* 13: new */
@@ -286,7 +286,7 @@ static void compacted_and_future_revisions_are_refused(void **state)
     expect(f, request, A " " B " c=0@4.4.1", 3, false);
 }
 
-/* Reads a range window by window, each in pieces of so many bytes. */
+/* Reads a range window by window, each in pieces of this many bytes. */
 static void expect_pieces(struct fixture *f, const struct pb_range_request *request, int64_t window,
                           size_t piece, const char *whole)
 {
@@ -329,7 +329,7 @@ static void windows_and_pieces_do_not_change_the_bytes(void **state)
     }
 }
 
-/* Only as many as the limit asks for are held: they must be the same as of all, sorted and cut. */
+/* Only as many as the limit are held: they must be the first of all, sorted. */
 static void limited_sorted_list_is_a_prefix_of_the_whole(void **state)
 {
     struct fixture *f = *state;
@@ -358,7 +358,7 @@ static void limited_sorted_list_is_a_prefix_of_the_whole(void **state)
     }
 }
 
-/* Sums of the index and a walk must say the same. */
+/* The sums of the index and a walk must agree. */
 static void announced_sizes_are_right_for_many_keys(void **state)
 {
     struct fixture *f = *state;
@@ -383,7 +383,7 @@ static void announced_sizes_are_right_for_many_keys(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, fixture_teardown)
 
-/* A slow reader: between pieces everything is overwritten, deleted, compacted and cleaned away. */
+/* A slow reader: between pieces everything is overwritten, deleted, compacted and cleaned. */
 static void expect_same_over_newer_states(struct fixture *f, struct pb_range_request request)
 {
     struct range_state state = fixture_state(f);
@@ -413,13 +413,13 @@ static void expect_same_over_newer_states(struct fixture *f, struct pb_range_req
         state = fixture_state(f);
         assert_true(range_rebase_begin(&slow, &state));
         for (size_t keys = 3; !range_rebase_step(&slow, &keys); keys = 3) {
-            /* It goes on being read, from both. */
+            /* It is read on, from both. */
             assert_int_equal(buf_reserve(&got, 1), ST_OK);
             got.len += range_fill(&slow, got.ptr + got.len, 1);
         }
         epoch_unpin(slot, pinned);
         pinned = newer;
-        assert_int_equal(store_work(f->store), ST_OK); /* frees what the old state had */
+        assert_int_equal(store_work(f->store), ST_OK); /* frees what only the old state had */
     }
     assert_int_equal(got.len, expected.len);
     assert_memory_equal(got.ptr, expected.ptr, expected.len);

@@ -21,7 +21,7 @@ static bool bounds_before_end(const struct range_bounds *bounds, struct slice ke
     return bounds->to_end || slice_compare(key, bounds->to) < 0;
 }
 
-/* Some cannot be read: which revision such a one is of, the version after it knows. */
+/* Some versions cannot be read: the revision of such a version is known from the next newer one. */
 static enum status older_among_damaged(const struct log *log, const struct index_item *item,
                                        int64_t at_revision, uint32_t *ret_place,
                                        const struct change_head **ret_head)
@@ -29,7 +29,7 @@ static enum status older_among_damaged(const struct log *log, const struct index
     const uint64_t *older = index_item_older(item);
     const struct change_head *head;
     bool known = change_get(log, item->newest.loc, &head) == ST_OK;
-    int64_t revision = known ? head->prev_revision : 0; /* 0: nobody knows */
+    int64_t revision = known ? head->prev_revision : 0; /* 0: unknown */
     for (uint32_t place = item->older_count; place-- > 0;) {
         enum status status = change_get(log, older[place], &head);
         if (status == ST_OK)
@@ -104,7 +104,7 @@ enum status range_item_at(const struct log *log, const struct index_item *item, 
 
 /* -- Walking -- */
 
-/* Whether the item is there at the walk's revision, as the next one ahead. */
+/* Whether the item exists at the walk's revision; adds it to the read-ahead. */
 static bool walk_takes(struct range_walk *walk, const struct index_item *item)
 {
     struct range_kv *kv = &walk->ahead[walk->ahead_count];
@@ -132,7 +132,7 @@ void range_walk_init(struct range_walk *walk, const struct range_state *state,
         walk->ahead_count = 1;
 }
 
-/* Looks at `*keys` at most, which is reduced. */
+/* Examines at most *keys keys, and subtracts them. */
 static void walk_read_ahead(struct range_walk *walk, size_t *keys)
 {
     breathe(RANGE_AHEAD);
@@ -172,7 +172,7 @@ const struct range_kv *range_walk_next(struct range_walk *walk)
     return range_walk_next_within(walk, &keys);
 }
 
-/* Looks into the log only for a key that was deleted and made again since. */
+/* Reads the log only for a key that was deleted and created again since. */
 static bool item_exists_at(struct range_walk *walk, const struct index_item *item)
 {
     int64_t at_revision = walk->at_revision;

@@ -1,6 +1,5 @@
 /*
- * The keys of a range as they are at one revision, in their order: which version of each, and where
- * it lies.
+ * The keys of a range as of one revision, in key order: which version of each, and its location.
  *
  * The state must stay readable (pinned) as long as it is walked. One thread.
  */
@@ -12,7 +11,7 @@
 
 struct change_head;
 
-/* What is read: the writer's unpublished state or a reader's pinned one. */
+/* The state that is read: the writer's unpublished one or a reader's pinned one. */
 struct range_state {
     struct index_root root;
     const struct log *log;
@@ -28,10 +27,10 @@ struct range_bounds {
     bool to_end;
 };
 
-/* As every request spells it: range_end empty is one key, "\0" is to the end. */
+/* As in every request: an empty range_end means one key, "\0" means to the end. */
 struct range_bounds range_bounds_of(struct slice key, struct slice range_end);
 
-/* One version of one key, chosen. */
+/* The selected version of a key. */
 struct range_kv {
     const struct index_item *item;
     uint64_t loc;
@@ -51,7 +50,7 @@ struct range_walk {
     struct index_cursor cursor;
     bool ended;
     bool damaged; /* it ended at a version that cannot be read */
-    bool fetches; /* off at first: the bytes of what comes will be read, so they are sent for */
+    bool fetches; /* initially off: the values will be read, so they are prefetched */
     uint8_t ahead_next, ahead_count;
     struct range_kv ahead[RANGE_AHEAD];
 };
@@ -59,32 +58,37 @@ void range_walk_init(struct range_walk *walk, const struct range_state *state,
                      struct range_bounds bounds, int64_t at_revision);
 /* NULL at the end, which is early when the walk is damaged. Valid until the next call. */
 const struct range_kv *range_walk_next(struct range_walk *walk);
-/* Looks at `*keys` at most, which is reduced. NULL also when those are used up: then the walk has
- * not ended. */
+/*
+ * Examines at most *keys keys, and subtracts them. NULL also when they are used up: then the walk
+ * has not ended.
+ */
 const struct range_kv *range_walk_next_within(struct range_walk *walk, size_t *keys);
-/* What it has read ahead was taken too. */
+/* All that was read ahead was also returned. */
 static inline bool range_walk_ended(const struct range_walk *walk)
 {
     return walk->ended && walk->ahead_next == walk->ahead_count;
 }
-/* Counts on where a walk over more than one key stands; true at its end, or that of what can be
- * read. */
+/* Continues counting in a walk over more than one key; true at its end, or where it is damaged. */
 bool range_walk_count(struct range_walk *walk, size_t *keys, int64_t *count);
 
-/* The version of an item at a revision (0: the newest). ST_NOT_FOUND if the key does not exist
- * then. ST_DAMAGED, of older versions. */
+/*
+ * The version of an item at a revision (0: the newest). ST_NOT_FOUND if the key does not exist
+ * then. ST_DAMAGED for older versions.
+ */
 MUST_CHECK
 enum status range_item_at(const struct log *log, const struct index_item *item, int64_t at_revision,
                           struct range_kv *ret_kv);
 
-/* The newest one of an item's older versions at a revision, tombstones included: its place among
- * them. ST_NOT_FOUND when all are newer. ST_DAMAGED when it cannot be told. */
+/*
+ * The position of the newest of an item's older versions at a revision, tombstones included.
+ * ST_NOT_FOUND when all are newer. ST_DAMAGED when it cannot be determined.
+ */
 MUST_CHECK
 enum status range_older_at(const struct log *log, const struct index_item *item,
                            int64_t at_revision, uint32_t *ret_place,
                            const struct change_head **ret_head);
 
-/* How many keys of bounds exist at a revision. ST_DAMAGED. */
+/* The number of keys of bounds that exist at a revision. ST_DAMAGED. */
 MUST_CHECK
 enum status range_count(const struct range_state *state, struct range_bounds bounds,
                         int64_t at_revision, int64_t *ret_count);

@@ -69,7 +69,7 @@ enum status row_walk_next(struct row_walk *walk, struct row *ret_row)
         .key = slice_of(key, head.key_bytes),
         .value = slice_of(key + head.key_bytes, head.value_bytes),
     };
-    /* What pads the last row may lie behind the end of the body. */
+    /* The padding of the last row may be beyond the end of the body. */
     walk->offset = size_min(walk->offset + row_bytes(ret_row), walk->body.len);
     walk->left--;
     return ST_OK;

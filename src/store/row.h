@@ -1,11 +1,11 @@
 /*
- * Rows: small things that must last and are no keys of a client: leases, alarms, users, roles. A
- * row is a table's number, a key and a value. Rows of a request stand in its log record behind its
- * changes, so that both are there after a crash or neither is; the checkpoint has a table of them.
+ * Rows: small durable data that are not keys of a client: leases, alarms, users, roles. A row is a
+ * table's number, a key and a value. Rows of a request follow its changes in its log record, so
+ * that after a crash both are present or neither is; the checkpoint has a table of them.
  *
  *   row   head (16 bytes) | key | value | pad to 8
  *
- * A record holds what came of a request and not the request, so replay decides nothing.
+ * A record has the results of a request and not the request, so replay decides nothing.
  */
 #ifndef VIGIL_STORE_ROW_H
 #define VIGIL_STORE_ROW_H
@@ -23,11 +23,11 @@ enum row_table {
     ROW_ROLE = 4,
     ROW_AUTH = 5,
     ROW_MEMBER = 6,
-    ROW_CLUSTER = 7, /* what the cluster has agreed on */
+    ROW_CLUSTER = 7, /* what the members of the cluster have agreed on */
     ROW_TABLES
 };
 
-/* The checkpoint's keys end at 511 bytes. */
+/* The checkpoint's keys have at most 511 bytes. */
 enum { ROW_KEY_BYTES_MAX = 500 };
 
 struct row {
@@ -37,15 +37,18 @@ struct row {
     struct slice value;
 };
 
-/* Told each row of the checkpoint, then each of the log after it, in order. Slices are borrowed. */
+/*
+ * Called for each row of the checkpoint, then for each row of later records, in order. Slices are
+ * borrowed.
+ */
 typedef enum status (*row_fn)(void *ctx, const struct row *row);
 
 /* Bytes it takes in a record. */
 size_t row_bytes(const struct row *row);
-/* Writes it to dst; returns the bytes taken. */
+/* Writes it to dst; returns the bytes written. */
 size_t row_write(uint8_t *dst, const struct row *row);
 
-/* -- Walking those of a record's body: checks bounds, since a body may come from a disk -- */
+/* -- Walking the rows of a record's body: checks bounds, because the disk may be damaged -- */
 
 struct row_walk {
     struct slice body;

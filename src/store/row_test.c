@@ -1,11 +1,11 @@
-/* Rows: in a body, in the checkpoint and across starts, alone and with keys. */
+/* Rows: in a body, in the checkpoint and across restarts, alone and with keys. */
 #include "store/row.h"
 
 #include "store/change.h"
 #include "store/fixture_test.h"
 #include "store/upkeep/cleaner.h"
 
-/* What the store told at its last start, as "table:key=value " in order of arrival. */
+/* The rows reported at the last start, as "table:key=value " in order of arrival. */
 struct seen_rows {
     char text[1024];
 };
@@ -96,7 +96,7 @@ static void keys_and_rows_of_one_record_are_applied_together(void **state)
     assert_int_equal(store_view(f->store)->revision, 4);
 }
 
-/* Segments of rows that were written over and over are dead, whatever the rows say. */
+/* Segments of rows that were overwritten are dead, whatever the rows contain. */
 static void segments_of_old_rows_are_cleaned_and_the_rows_stay(void **state)
 {
     struct fixture *f = *state;
@@ -138,7 +138,7 @@ static void a_row_whose_key_the_checkpoint_cannot_hold_is_refused(void **state)
     fixture_settle(f);
 }
 
-/* Until there were rows, the word that counts them was zero. */
+/* Before there were rows, the word for their number was zero. */
 static void a_body_in_the_format_without_rows_has_no_rows(void **state)
 {
     (void)state;
@@ -150,7 +150,7 @@ static void a_body_in_the_format_without_rows_has_no_rows(void **state)
     assert_int_equal(row_walk_init(&walk, slice_of(body, 7)), ST_DAMAGED);
 }
 
-/* Every cut, and every byte of the head made wrong: damage or rows within bounds, never more. */
+/* Every truncation, and every byte of the head changed: damage, or rows within bounds. */
 static void a_damaged_row_is_detected(void **state)
 {
     (void)state;
@@ -180,11 +180,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_row_alone_takes_no_revision_and_survives_a_restart,
                                         fixture_setup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(
-            rows_are_loaded_from_the_checkpoint_then_from_the_log, fixture_setup,
-            fixture_teardown),
-        cmocka_unit_test_setup_teardown(keys_and_rows_of_one_record_are_applied_together, fixture_setup,
-                                        fixture_teardown),
+        cmocka_unit_test_setup_teardown(rows_are_loaded_from_the_checkpoint_then_from_the_log,
+                                        fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(keys_and_rows_of_one_record_are_applied_together,
+                                        fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(segments_of_old_rows_are_cleaned_and_the_rows_stay,
                                         fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(a_row_whose_key_the_checkpoint_cannot_hold_is_refused,

@@ -1,6 +1,6 @@
 /*
- * What the rows of some tables hold, for all who write or read them: leases and alarms. Users,
- * roles and what says whether access is controlled are as in etcd's own file (auth/store.h).
+ * The values of rows of some tables, for all code that writes or reads them: leases and alarms.
+ * Users, roles and the auth settings are as in etcd's own file (auth/store.h).
  */
 #ifndef VIGIL_STORE_ROW_VALUES_H
 #define VIGIL_STORE_ROW_VALUES_H
@@ -9,16 +9,18 @@
 
 #include <endian.h>
 
-/* ROW_LEASE: id → time to live, what is left of it if that is less, and when it ends if that is
- * fixed; in the machine's byte order. */
+/*
+ * ROW_LEASE: id → time to live, the remaining time if that is less, and the end if that is fixed;
+ * in the machine's byte order.
+ */
 struct lease_row {
     int64_t id;
     int64_t ttl_s;
     int64_t remaining_s; /* at the next start, once; 0: all of it */
-    int64_t until_ns;    /* of the real clock, however often it starts; 0: it has no fixed end */
+    int64_t until_ns;    /* of the real-time clock, independent of restarts; 0: no fixed end */
 };
 
-/* Slices lie in *lease. */
+/* Slices refer to *lease. */
 static inline struct row lease_row_make(const struct lease_row *lease, bool deleted)
 {
     struct row row = {

@@ -6,16 +6,16 @@
 #include "store/change.h"
 #include "store/range_walk.h"
 
-/* Where a pass over everything is. */
+/* The position of a pass over everything. */
 struct snapshot_pass {
     struct bolt_writer *writer;
-    int bucket; /* -1: before the first; BOLT_BUCKETS: all is handed over */
+    int bucket; /* -1: before the first; BOLT_BUCKETS: everything was passed on */
     size_t entry;
     struct log_hold_reader reader;
-    struct change_walk walk; /* of the record under way */
-    int64_t revision;        /* of the last change that was looked at */
+    struct change_walk walk; /* of the current record */
+    int64_t revision;        /* of the last change examined */
     int64_t sub;
-    uint64_t compacted; /* changes up to the compact revision so far */
+    uint64_t compacted; /* the number of changes up to the compact revision so far */
 };
 
 struct store_snapshot {
@@ -26,7 +26,7 @@ struct store_snapshot {
     bool measured;
     unsigned restarts;
     uint64_t pages;
-    struct buf kept; /* a bit for each change up to the compact revision: compaction leaves it */
+    struct buf kept; /* one bit for each change up to the compact revision: compaction keeps it */
     struct snapshot_pass pass;
     /* While measuring: */
     const struct store_view *view;
@@ -35,7 +35,7 @@ struct store_snapshot {
 
 /* -- Which changes -- */
 
-/* The newest version of the key at the compact revision: its revision and place in it. */
+/* The newest version of the key at the compact revision: its revision and position in it. */
 static bool newest_at(const struct store_snapshot *snapshot, const struct index_item *item,
                       int64_t *ret_revision, uint32_t *ret_sub)
 {
@@ -46,7 +46,7 @@ static bool newest_at(const struct store_snapshot *snapshot, const struct index_
     }
     uint32_t place;
     const struct change_head *head;
-    /* One that cannot be read is met in the log as well: the second pass ends there. */
+    /* If it cannot be read, the second pass fails when it reaches it in the log. */
     if (range_older_at(snapshot->log, item, snapshot->compact_revision, &place, &head) != ST_OK)
         return false;
     *ret_revision = head->revision;
@@ -54,7 +54,9 @@ static bool newest_at(const struct store_snapshot *snapshot, const struct index_
     return true;
 }
 
-/* As etcd compacts: the newest of each key stays, but for tombstones before the very revision. */
+/*
+ * As etcd compacts: the newest of each key stays, except for tombstones before that very revision.
+ */
 static bool compaction_keeps(const struct store_snapshot *snapshot,
                              const struct change_head *change)
 {
@@ -103,7 +105,9 @@ static enum status next_change(struct snapshot_pass *pass, const struct change_h
         if (record.type == LOG_RECORD_KV)
             TRY(change_walk_init(&pass->walk, record.body));
     }
-    /* What follows rests on it, and so does whoever reads the file. Measuring verifies no checksum.
+    /*
+     * The following code and the readers of the file rely on it. The first pass verifies no
+     * checksum.
      */
     const struct change_head *change = *ret_change;
     if (!change_is_sound(change) || change->revision < pass->revision ||
@@ -114,9 +118,9 @@ static enum status next_change(struct snapshot_pass *pass, const struct change_h
     return ST_OK;
 }
 
-/* -- Handing over -- */
+/* -- Passing changes to the file -- */
 
-/* As etcd stores it. Of a tombstone that is the key alone, with which our own begins. */
+/* In etcd's form. For a tombstone that is the key alone, with which ours begins. */
 static void add_change(struct store_snapshot *snapshot, const struct change_head *change)
 {
     struct bolt_revision revision = {change->revision, change->sub, change_is_tombstone(change)};
@@ -165,7 +169,7 @@ static void hand_over_entry(struct store_snapshot *snapshot)
         next_bucket(pass);
 }
 
-/* One thing more, at most. ST_END when all was handed over. */
+/* Passes on at most one entry. ST_END when all were passed on. */
 static enum status hand_over(struct store_snapshot *snapshot)
 {
     struct snapshot_pass *pass = &snapshot->pass;
@@ -253,7 +257,7 @@ uint64_t store_snapshot_bytes(const struct store_snapshot *snapshot)
     return snapshot->pages * BOLT_PAGE_BYTES;
 }
 
-/* -- Life -- */
+/* -- Creating and freeing -- */
 
 struct store_snapshot *store_snapshot_new(struct log_hold *hold, int64_t revision,
                                           struct snapshot_source *source)

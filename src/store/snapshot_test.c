@@ -1,4 +1,4 @@
-/* What stands in the file, read back with bolt/reader.h, and what may happen while it is made. */
+/* The contents of the file, read with bolt/reader.h, and events while it is made. */
 #include "store/snapshot.h"
 
 #include "bolt/reader.h"
@@ -86,7 +86,7 @@ static enum status read_bytes(void *ctx, void *to, size_t len, uint64_t offset)
     return ST_OK;
 }
 
-/* "2.0 a=1 | 3.0t a": what the bucket of keys has. */
+/* The bucket of keys as text: "2.0 a=1 | 3.0t a". */
 static const char *keys_text(struct fixture *f, struct buf *file)
 {
     struct bolt_reader reader;
@@ -175,7 +175,7 @@ static void all_versions_are_in_order(void **state)
     expect_keys(f, "2.0 a=1 | 3.0 b=1 | 4.0 a=2 | 5.0t b | 6.0 c=1 | 7.0t a | 7.1t c | 8.0 a=3");
 }
 
-/* The same whether the store has let go of them or not. */
+/* The same whether the store has dropped them or not. */
 static void compaction_leaves_the_same_versions_as_in_etcd(void **state)
 {
     struct fixture *f = *state;
@@ -263,7 +263,7 @@ static void compaction_beyond_the_revision_ends_the_snapshot(void **state)
     assert_int_equal(step(f, snapshot, 5), ST_COMPACTED);
 }
 
-/* -- Beside the cleaner -- */
+/* -- Concurrently with the cleaner -- */
 
 static void count_name(void *ctx, const char *name)
 {
@@ -372,7 +372,7 @@ static void note_first(void *ctx, const char *name)
         memcpy(first->path, path, sizeof(path));
 }
 
-/* A backup is where damage must not pass unseen. */
+/* A backup must not hide damage. */
 static void damaged_value_ends_it(void **state)
 {
     struct fixture *f = *state;
@@ -392,7 +392,7 @@ static void damaged_value_ends_it(void **state)
     assert_int_equal(store_snapshot_fill(snapshot, bytes, sizeof(bytes), &len), ST_DAMAGED);
 }
 
-/* Measuring looks at keys before their checksums are verified: whatever it meets is an error. */
+/* The first pass reads keys before their checksums are verified: any damage must be an error. */
 static void damage_anywhere_is_an_error(void **state)
 {
     struct fixture *f = *state;

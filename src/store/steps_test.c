@@ -1,6 +1,6 @@
 /*
- * Checkpoints and cleanings go in steps, however much one request or one segment holds, and a stop
- * after any of them loses nothing. A commit of the checkpoint's twin in memory is one step.
+ * Checkpoints and cleanings run in steps, however much one request or one segment contains, and a
+ * stop after any of them loses nothing. Each commit of the in-memory checkpoint is one step.
  */
 #include "store/fixture_test.h"
 
@@ -37,7 +37,7 @@ static int64_t count_keys(struct fixture *f)
     return count;
 }
 
-/* What the transactions of the keeper change at most, versions of all kinds counted. */
+/* The most versions that a transaction of the keeper changes, of all kinds. */
 struct counting {
     struct backend_ops ops;
     const struct backend_ops *real;
@@ -97,7 +97,7 @@ static void a_request_with_many_changes_is_checkpointed_in_steps(void **state)
     assert_int_equal(count_keys(f), 0);
 }
 
-/* The process ends after each step in turn: the record is replayed, and taken over anew. */
+/* The process ends after each step in turn: the record is replayed, and checkpointed again. */
 static void a_stop_within_a_record_loses_nothing(void **state)
 {
     struct fixture *f = *state;
@@ -126,7 +126,7 @@ static void a_stop_within_a_record_loses_nothing(void **state)
     assert_int_equal(count_keys(f), KEYS - 240);
 }
 
-/* All keys, and most of them again: what is left of the first lies among much that is dead. */
+/* All keys, and most of them again: few of the first versions are live among many dead ones. */
 static void make_something_to_clean(struct fixture *f)
 {
     put_all(f, "first");
@@ -187,7 +187,7 @@ static void a_segment_of_many_versions_is_cleaned_in_steps(void **state)
     check_values(f);
 }
 
-/* One cleaning, of which only so many steps are made. False: it took fewer. */
+/* One cleaning, of which only this many steps are made. False: it took fewer. */
 static bool clean_partly(struct fixture *f, int steps)
 {
     struct relocation *relocation;
@@ -205,7 +205,7 @@ static bool clean_partly(struct fixture *f, int steps)
     return !done;
 }
 
-/* The process ends after each step in turn: the next one goes on, or begins anew. */
+/* The process ends after each step in turn: the next one continues, or starts again. */
 static void a_stop_within_a_cleaning_loses_nothing(void **state)
 {
     struct fixture *f = *state;
@@ -237,7 +237,7 @@ static void a_stop_within_a_cleaning_loses_nothing(void **state)
     assert_int_equal(count_keys(f), 0);
 }
 
-/* Versions that are said to lie in the old segment die while the new places are recorded. */
+/* Versions with locations in the old segment are dropped while the new locations are recorded. */
 static void versions_dropped_during_a_cleaning_are_subtracted_from_the_copy(void **state)
 {
     struct fixture *f = *state;
@@ -267,7 +267,9 @@ static void count_breath(void *ctx)
     (*breaths)++;
 }
 
-/* So that the writer renews leases meanwhile: making its segment, writing and syncing take long. */
+/*
+ * So that the writer renews leases meanwhile: creating its segment, writing and syncing take long.
+ */
 static void other_requests_are_served_while_a_long_record_is_written(void **state)
 {
     struct fixture *f = *state;

@@ -11,17 +11,23 @@
 #include <stdlib.h>
 
 enum {
-    /* Some 10 µs: a put that arrives meanwhile hardly notices. */
+    /* About 10 µs, which delays a put that arrives meanwhile only slightly. */
     TRIM_WORK_PER_STEP = 16,
     STEPS_PER_PUBLISH = 32, /* each state copies the nodes of the index that it changes */
-    /* What trimming may leave for readers to let go of: with more it waits for them. */
+    /*
+     * The most memory that trimming may leave for readers to release; beyond that it waits for
+     * them.
+     */
     TRIM_RETIRED_BYTES_MAX = 4 << 20,
-    /* Objects freed, and besides these twice as many as were retired since the last time: however
-     * much a group or a step retires, the number that waits levels off. */
+    /*
+     * Objects freed per step, in addition to twice as many as were retired since the last time:
+     * however much a group or a step retires, the number that waits is bounded.
+     */
     RECLAIM_PER_COMMIT = 256,
     RECLAIM_PER_STEP = 256,
-    RECLAIM_PER_IDLE_STEP = 4096, /* with nothing to trim: such steps come every 20 ms */
-    RECLAIM_PER_REPLAY = 4096,    /* records */
+    /* when there is nothing to trim; such steps are made every 20 ms */
+    RECLAIM_PER_IDLE_STEP = 4096,
+    RECLAIM_PER_REPLAY = 4096, /* records */
 };
 
 struct store {
@@ -32,13 +38,13 @@ struct store {
     struct backend *backend;
     struct applier applier;       /* the writer's */
     struct compaction compaction; /* the writer's */
-    bool index_changed;           /* since the last publish, other than by what is in the log */
+    bool index_changed;           /* since the last publish, by something that is not in the log */
     unsigned unpublished_steps;   /* of trimming */
     size_t retired;               /* objects waiting for readers */
     struct clock *clock;
     struct store_commit_times times; /* of the last commit */
     _Atomic(const struct store_view *) view;
-    void *beside; /* owned: goes with the next view; see store_set_beside */
+    void *beside; /* owned; published with the next view: see store_set_beside */
     void (*beside_free)(void *ctx, void *object);
     uint64_t term;
 };
@@ -76,7 +82,7 @@ static void publish(struct store *store)
     store->unpublished_steps = 0;
 }
 
-/* A group of a million deletes leaves so much behind that others are served in between. */
+/* A group of a million deletes leaves so much to free that other requests are served in between. */
 static void reclaim(struct store *store, size_t least)
 {
     size_t waiting = epoch_waiting(store->epoch);
@@ -105,7 +111,7 @@ static enum status replay(void *ctx, const struct log_record *record)
     struct store *store = ctx;
     TRY(applier_replay(&store->applier, record));
     if (record->index % RECLAIM_PER_REPLAY == 0) {
-        /* Nobody reads yet: what each record has replaced in the index goes at once. */
+        /* There are no readers yet: what each record has replaced in the index is freed at once. */
         (void)index_publish(store->index);
         epoch_publish(store->epoch);
         (void)epoch_reclaim(store->epoch, SIZE_MAX);
@@ -163,7 +169,7 @@ static enum status load_checkpoint(struct store *store, const struct store_optio
     return ST_OK;
 }
 
-/* Counts the start, and at the first one keeps who we are. */
+/* Counts the start, and at the first start stores the ids. */
 static enum status sign_in(struct store *store, const struct store_options *options)
 {
     struct backend *backend = store->backend;
@@ -194,7 +200,7 @@ static enum status open_backend(struct store *store, const struct store_options 
         return error_set(ret_error, status, "cannot write the checkpoint in %s: %s",
                          store->dir.meta_path, backend_error_text(store->backend));
     }
-    /* LMDB syncs its file and not the name of it, without which the log could not be read. */
+    /* LMDB syncs its file but not the directory entry, without which the log could not be read. */
     status = fs_sync_dir(options->fs, store->dir.meta_path);
     if (status != ST_OK)
         return error_set(ret_error, status, "cannot sync %s: %s", store->dir.meta_path,
@@ -202,7 +208,7 @@ static enum status open_backend(struct store *store, const struct store_options 
     return ST_OK;
 }
 
-/* A stop came while the checkpoint was told where the versions of a cleaned segment lie now. */
+/* A stop interrupted recording the new locations of a cleaned segment in the checkpoint. */
 static enum status resume_cleaning(struct store *store, struct error *ret_error)
 {
     uint64_t from = (uint64_t)backend_meta_get(store->backend, BACKEND_MOVED_FROM, 0);
@@ -219,7 +225,7 @@ static enum status resume_cleaning(struct store *store, struct error *ret_error)
 static enum status open_parts(struct store *store, const struct store_options *options,
                               struct error *ret_error)
 {
-    store->backend = options->backend; /* ours from here on, also if all fails */
+    store->backend = options->backend; /* owned from here on, also after a failure */
     TRY(datadir_open(&store->dir, options->fs, options->dir, ret_error));
     TRY(open_backend(store, options, ret_error));
     TRY(load_checkpoint(store, options, ret_error));
@@ -374,7 +380,8 @@ bool store_compaction_done(const struct store *store)
 
 enum status store_work(struct store *store)
 {
-    assert(log_pending_bytes(store->log) == 0); /* it publishes, and only what is durable may be */
+    /* it publishes, and only durable data may be published */
+    assert(log_pending_bytes(store->log) == 0);
     look_at_disk(store);
     if (!compaction_done(&store->compaction) && !store_work_waits(store)) {
         TRY(compaction_step(&store->compaction, log_durable_index(store->log), TRIM_WORK_PER_STEP));
@@ -397,12 +404,14 @@ enum status store_relocate(struct store *store, struct relocation *relocation, s
         const struct relocated *move = &relocation->moves[relocation->done];
         const struct change_head *change;
         struct change_kv kv;
-        /* Both were right when they were copied. If neither is now, reading the key says so. */
+        /*
+         * Both were undamaged when they were copied. If neither is now, reading the key reports it.
+         */
         if (change_get(store->log, move->to, &change) != ST_OK &&
             change_get(store->log, move->from, &change) != ST_OK)
             continue;
         change_read_kv(change, &kv);
-        /* Not found: compacted away meanwhile. */
+        /* Not found: compacted meanwhile. */
         (void)index_relocate(store->index, kv.key, move->from, move->to);
         store->index_changed = true;
     }
@@ -427,7 +436,7 @@ static void forget_segment(void *ctx, void *object)
     (void)ctx;
     struct forgotten *forgotten = object;
     compaction_release_log(&forgotten->store->compaction);
-    /* A file that cannot be removed is found and removed at the next start. */
+    /* If the file cannot be removed, the next start finds and removes it. */
     enum status ignored = log_forget(forgotten->store->log, forgotten->segment_id);
     (void)ignored;
     free(forgotten);
@@ -438,7 +447,7 @@ void store_forget_segment(struct store *store, uint64_t segment_id)
     struct forgotten *forgotten = xmalloc(sizeof(*forgotten));
     *forgotten = (struct forgotten){.store = store, .segment_id = segment_id};
     epoch_retire(store->epoch, forgotten, forget_segment, NULL);
-    store->index_changed = true; /* a new state must be published before the old one can end */
+    store->index_changed = true; /* a new state must be published before the old one can be freed */
 }
 
 /* -- For the keeper -- */

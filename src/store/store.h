@@ -1,10 +1,9 @@
 /*
- * The durable, multi-version store: log, index and checkpoint put together.
+ * The durable, multi-version store: log, index and checkpoint together.
  *
- * Three kinds of thread meet here. The writer applies requests through store_applier() and makes
- * each group of them durable, and then visible, with store_commit. Readers pin the epoch and read
- * the newest view. The keeper (store/upkeep/keeper.h) prepares segments, writes checkpoints and
- * cleans.
+ * Three kinds of threads use it. The writer applies requests through store_applier() and makes each
+ * group of them durable, and then visible, with store_commit. Readers pin the epoch and read the
+ * newest view. The keeper (store/upkeep/keeper.h) prepares segments, writes checkpoints and cleans.
  *
  * Nothing is visible before it is durable: the view is published after the sync.
  */
@@ -28,15 +27,15 @@ struct store_options {
     size_t segment_bytes_max;
     size_t checkpoint_map_bytes; /* upper bound of the checkpoint's size */
     unsigned readers_max;        /* threads that will pin */
-    uint64_t salt; /* random: keeps stored values from passing for records of the log */
-    uint64_t cluster_id, member_id; /* kept at the first start; later starts keep what is there */
-    row_fn row_seen; /* told all rows while the store opens (store/row.h); may be NULL */
+    uint64_t salt; /* random: stored values cannot be mistaken for records of the log */
+    uint64_t cluster_id, member_id; /* stored at the first start; ignored at later starts */
+    row_fn row_seen; /* called for all rows while the store opens (store/row.h); may be NULL */
     void *row_ctx;
-    struct clock *clock;     /* for store_commit_times; NULL: the system's */
+    struct clock *clock;     /* for store_commit_times; NULL: the system's clock */
     struct backend *backend; /* instead of the one in dir, for the simulator; owned from then on */
 };
 
-/* Opens or makes it: loads the checkpoint and replays the log after it. */
+/* Opens or creates it: loads the checkpoint and replays the log after it. */
 MUST_CHECK
 enum status store_open(const struct store_options *options, struct store **ret_store,
                        struct error *ret_error);
@@ -52,7 +51,7 @@ const struct log *store_log(const struct store *store);
 
 uint64_t store_cluster_id(const struct store *store);
 uint64_t store_member_id(const struct store *store);
-uint64_t store_term(const struct store *store); /* grows with every start */
+uint64_t store_term(const struct store *store); /* incremented by every start */
 
 /* -- The writer -- */
 
@@ -62,19 +61,20 @@ struct applier *store_applier(struct store *store);
 size_t store_pending_bytes(const struct store *store);
 
 /*
- * Makes everything applied so far durable and then visible. A failure is final: nothing may be
+ * Makes everything applied so far durable and then visible. A failure is final: no request may be
  * answered any more, and the process should stop.
  */
 MUST_CHECK
 enum status store_commit(struct store *store);
 
 /*
- * What the writer wants published with every state from the next commit on: view->beside, to be
- * read while pinned. Owned from then on; freed when no reader can see it any more.
+ * An object of the writer to be published with every state from the next commit on, as
+ * view->beside, to be read while pinned. Owned from then on; freed when no reader can see it any
+ * more.
  */
 void store_set_beside(struct store *store, void *object, void (*free_fn)(void *ctx, void *object));
 
-/* What the last commit with something to write took. */
+/* The size and duration of the last commit that wrote something. */
 struct store_commit_times {
     size_t bytes;
     int64_t write_ns, sync_ns;
@@ -84,31 +84,33 @@ struct store_commit_times store_commit_times(const struct store *store);
 /* Whether store_work has something to do. */
 bool store_has_work(const struct store *store);
 /*
- * One small step of what waits between groups: trimming after a compaction, freeing memory. Only
- * when everything applied is committed.
+ * One small step of the work between groups: trimming after a compaction, freeing memory. Only when
+ * everything applied is committed.
  */
 MUST_CHECK
 enum status store_work(struct store *store);
 /*
- * Trimming has left as much memory behind as it may, and waits until readers have let go of older
- * states: store_work frees what it can, and then goes on.
+ * Trimming has left as much memory as it may, and waits until readers have released older states:
+ * store_work frees what it can, and then continues.
  */
 bool store_work_waits(const struct store *store);
 /* Bytes of the index that were replaced and wait for readers. */
 size_t store_bytes_retired(const struct store *store);
-/* Memory waits for readers to let go of it: call store_work now and then. */
+/* Memory waits for readers: store_work should be called from time to time. */
 bool store_has_retired(const struct store *store);
 /* The index is trimmed up to the compact revision, and that is visible. */
 bool store_compaction_done(const struct store *store);
 
-/* Points the index to where the cleaner has moved versions; at most max of them. True: all done
- * and visible. */
+/*
+ * Points the index to where the cleaner has moved versions; at most max of them. *ret_done: all are
+ * moved, and that is visible.
+ */
 MUST_CHECK
 enum status store_relocate(struct store *store, struct relocation *relocation, size_t max,
                            bool *ret_done);
-/* The store was defragmented: its size is what is in use. store_commit must follow. */
+/* The store was defragmented: its size becomes what is in use. store_commit must follow. */
 void store_shrink(struct store *store);
-/* Drops the segment that was left once no reader can see it. store_commit must follow. */
+/* Drops a segment that was replaced, once no reader can see it. store_commit must follow. */
 void store_forget_segment(struct store *store, uint64_t segment_id);
 
 /* -- For the keeper -- */

@@ -1,7 +1,7 @@
 /*
- * The whole store in one thread, held against a naive model: random requests, commits, trimming,
- * checkpoints, cleaning and reopening in seeded order, on the machine's disk and on a simulated
- * one that crashes.
+ * The whole store in one thread, compared with a naive model: random requests, commits, trimming,
+ * checkpoints, cleaning and reopening in seeded order, on a real disk and on a simulated one that
+ * crashes.
  */
 #include "store/store.h"
 
@@ -152,7 +152,7 @@ static void do_compact(struct world *world)
     assert_int_equal(applier_compact(store_applier(world->store), to), expected);
 }
 
-/* -- What the store's threads do -- */
+/* -- The work of the store's threads -- */
 
 static void do_clean(struct world *world)
 {
@@ -296,7 +296,7 @@ static void store_agrees_with_a_naive_model(void **state)
     (void)state;
     for (uint64_t seed = 1; seed <= 20; seed++) {
         struct world world = {.seed = seed, .fs = fs_posix()};
-        /* In memory where that can be had: what is tested here is not the disk. */
+        /* In memory if possible, because this does not test the disk. */
         snprintf(world.dir, sizeof(world.dir), "%s/vigil-store-test-XXXXXX",
                  access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
         assert_non_null(mkdtemp(world.dir));

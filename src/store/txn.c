@@ -8,7 +8,7 @@ static int number_compare(int64_t a, int64_t b)
     return (a > b) - (a < b);
 }
 
-/* A compare whose union holds another target's value compares with zero, as in etcd. */
+/* A compare whose union has another target's value compares with zero, as in etcd. */
 static int64_t target_number(const struct pb_compare *compare)
 {
     switch (compare->target) {
@@ -42,7 +42,7 @@ static int kv_order(const struct pb_compare *compare, const struct change_kv *kv
         return number_compare(kv->mod_revision, number);
     case PB_COMPARE_TARGET_LEASE:
         return number_compare(kv->lease, number);
-    default: /* a target nobody has named: etcd finds everything equal */
+    default: /* an unknown target: in etcd everything is equal */
         return 0;
     }
 }
@@ -80,8 +80,10 @@ static void compare_begin(struct range_walk *walk, const struct range_state *sta
     walk->fetches = compare->target == PB_COMPARE_TARGET_VALUE;
 }
 
-/* A range without keys is one key of zeros. A missing value cannot be told from an empty one, so it
- * never matches. */
+/*
+ * A range without keys counts as one key of zeros. A missing value cannot be distinguished from an
+ * empty one, so it never matches.
+ */
 static bool missing_matches(const struct pb_compare *compare)
 {
     return compare->target != PB_COMPARE_TARGET_VALUE &&
@@ -95,7 +97,7 @@ static void charge(size_t *keys, size_t bytes)
 }
 
 /*
- * Looks at so many keys at most. ST_END: some key of the range does not match. ST_AGAIN: all did
+ * Examines at most this many keys. ST_END: some key of the range does not match. ST_AGAIN: all did
  * so far; *found says whether there were any, and is false at first.
  */
 static enum status compare_step(const struct range_state *state, struct range_walk *walk,
@@ -157,7 +159,7 @@ struct txn_branch txn_branch_of(const struct pb_txn_request *request, bool succe
     return (struct txn_branch){request->failure, request->failure_count};
 }
 
-/* How many choices at most: one per transaction in the request. Depth is bounded by the codec. */
+/* The maximum number of choices: one per transaction in the request. The codec bounds the depth. */
 static size_t transactions_count(const struct pb_txn_request *request)
 {
     size_t count = 1;

@@ -1,10 +1,10 @@
 /*
  * The parts of a transaction that only read: which branch its compares choose, and whether the
- * operations of that branch may run. Both look at the state before the transaction; nothing here
- * writes, so readers use it too, for transactions made of ranges.
+ * operations of that branch may run. Both use the state before the transaction. Nothing here
+ * writes, so readers use it too, for transactions that only have ranges.
  *
- * The choices form a path: one bool per transaction in the order etcd walks them, the outer one
- * first, then those nested in the branch taken, depth first.
+ * The choices form a path: one bool per transaction in the order in which etcd visits them, the
+ * outer one first, then those nested in the branch taken, depth first.
  */
 #ifndef VIGIL_STORE_TXN_H
 #define VIGIL_STORE_TXN_H
@@ -34,16 +34,16 @@ struct txn_branch {
 };
 struct txn_branch txn_branch_of(const struct pb_txn_request *request, bool succeeded);
 
-/* Whether a range inside a transaction may run: its revision is neither gone nor yet to come. */
+/* Whether a range in a transaction may run: its revision is neither compacted nor in the future. */
 MUST_CHECK
 enum status txn_check_range(const struct range_state *state,
                             const struct pb_range_request *request);
 
 /*
- * A transaction that has ranges only, run a little at a time: its compares one after the other,
- * then the ranges of the branch they choose.
+ * A read-only transaction, run in small steps: its compares one after the other, then the ranges of
+ * the branch they choose.
  *
- *     begin ─► step (ST_AGAIN) … ─► step: ST_OK, and the answer is there, or why not ─► fini
+ *     begin ─► step (ST_AGAIN) … ─► step: ST_OK or an error; the answer is complete ─► fini
  *
  * State and request are borrowed until the end; the state must stay readable. One thread.
  */
@@ -51,11 +51,11 @@ struct txn_reading {
     const struct range_state *state;
     const struct pb_txn_request *request;
     struct arena *arena;
-    struct txn_branch branch; /* of those that are run; once `chosen` */
+    struct txn_branch branch; /* the branch that is run, once `chosen` */
     bool chosen, succeeded;
-    bool open;   /* walk, or range once chosen, is under way */
-    bool found;  /* of the compare under way: its range has keys */
-    size_t next; /* compare, or range once chosen */
+    bool open;   /* walk, or range once chosen, is in progress */
+    bool found;  /* the current compare's range has keys */
+    size_t next; /* index of the compare, or of the range once chosen */
     struct kv_answer *answers;
     union {
         struct range_walk walk;
@@ -65,8 +65,10 @@ struct txn_reading {
 
 void txn_reading_begin(struct txn_reading *reading, const struct range_state *state,
                        const struct pb_txn_request *request, struct arena *arena);
-/* Looks at about so many keys, of which a kilobyte that is compared or verified counts for one;
- * *keys is reduced. ST_AGAIN: there is more to do. */
+/*
+ * Examines about this many keys, where each kilobyte compared or verified counts as one, and
+ * subtracts them from *keys. ST_AGAIN: there is more to do.
+ */
 MUST_CHECK
 enum status txn_reading_step(struct txn_reading *reading, size_t *keys,
                              struct kv_answer *ret_answer);

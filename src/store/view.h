@@ -1,6 +1,6 @@
 /*
- * One published state of the store: what a reader pins and reads. Immutable; freed by the epoch
- * once a newer one is published and nobody pins this one.
+ * One published state of the store, which readers pin and read. Immutable; freed by the epoch once
+ * a newer one is published and no reader pins this one.
  */
 #ifndef VIGIL_STORE_VIEW_H
 #define VIGIL_STORE_VIEW_H
@@ -12,15 +12,18 @@ struct store_view {
     struct index_root root;
     int64_t revision;
     int64_t compact_revision; /* -1 before the first compaction */
-    int64_t trimmed;          /* the index has let go of what was replaced below this revision */
-    int64_t trim_target;      /* and of some of what no revision from this one on can show */
-    int64_t released;         /* and of what was replaced at this one, too; 0: at none */
-    uint64_t log_index;       /* the last one this state includes; it is durable */
-    /* Behaves as the size of etcd's file: the most that was ever in use since the last defragment.
-     * What compaction frees is used again before it grows. */
+    /* the index has dropped versions that were replaced before this revision, */
+    int64_t trimmed;
+    int64_t trim_target; /* some of those that are not visible from this revision on, */
+    int64_t released;    /* and those that were replaced at this one; 0: at none */
+    uint64_t log_index;  /* the last one that this state includes; it is durable */
+    /*
+     * Behaves like the size of etcd's file: the most that was in use since the last
+     * defragmentation. Freed space is used again before it grows.
+     */
     int64_t db_bytes;
     int64_t db_bytes_in_use; /* what compaction has left */
-    void *beside;            /* store_set_beside's; NULL: nothing was set */
+    void *beside;            /* from store_set_beside, or NULL */
 };
 
 #endif
