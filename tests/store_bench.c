@@ -5,6 +5,7 @@
 #include "base/crc32c.h"
 #include "store/backend/backend.h"
 #include "store/log/log.h"
+#include "store/log/reader.h"
 
 #include <stdio.h>
 #include <stdlib.h>
