@@ -25,8 +25,8 @@ static const char *const identity[][2] = {
     {"metadata", "resourceVersion"},
 };
 
-static enum status strip(const struct apply_request *apply, const struct field_set *set,
-                         const struct field_set **ret_set)
+static enum status without_identity(const struct apply_request *apply, const struct field_set *set,
+                                    const struct field_set **ret_set)
 {
     const struct field_set *path, *all = NULL;
     for (size_t i = 0; i < COUNT_OF(identity); i++) {
@@ -36,8 +36,8 @@ static enum status strip(const struct apply_request *apply, const struct field_s
     return combine(apply, FIELD_DIFFERENCE, set, all, ret_set);
 }
 
-static enum status filter(const struct apply_request *apply, const struct field_set *set,
-                          const struct field_set **ret_set)
+static enum status without_reset(const struct apply_request *apply, const struct field_set *set,
+                                 const struct field_set **ret_set)
 {
     return combine(apply, FIELD_RECURSIVE_DIFFERENCE, set, apply->reset, ret_set);
 }
@@ -72,17 +72,9 @@ static enum status find_difference(const struct apply_request *apply, const stru
     const struct field_set *marked;
     struct arena *arena = apply->typed.arena;
     TRY(typed_compare(&apply->typed, apply->type, live, object, &marked));
-    TRY(filter(apply, marked, &marked));
+    TRY(without_reset(apply, marked, &marked));
     TRY(field_set_select(arena, marked, FIELD_ADDED | FIELD_MODIFIED, &ret_difference->set));
     return field_set_select(arena, marked, FIELD_REMOVED, &ret_difference->removed);
-}
-
-static size_t count_members(const struct field_set *set)
-{
-    size_t count = 0;
-    for (size_t i = 0; set && i < set->count; i++)
-        count += (set->entries[i].marks ? 1 : 0) + count_members(set->entries[i].below);
-    return count;
 }
 
 static int conflict_order(const void *a, const void *b)
@@ -110,7 +102,7 @@ static enum status find_conflicts(const struct apply_request *apply, const struc
             continue;
         conflicts->list[conflicts->count++] =
             (struct apply_conflict){.manager = entry->manager, .id = entry->id, .set = set};
-        conflicts->fields += count_members(set);
+        conflicts->fields += field_set_count(set);
     }
     qsort(conflicts->list, conflicts->count, sizeof(*conflicts->list), conflict_order);
     return ST_OK;
@@ -143,7 +135,7 @@ enum status apply_update(const struct apply_request *apply, const struct json_no
     TRY(reconcile_managers(apply, managed));
     TRY(find_difference(apply, live, object, &difference));
     TRY(take_from_others(apply, managed, SLICE_EMPTY, &difference));
-    TRY(strip(apply, difference.set, &set));
+    TRY(without_identity(apply, difference.set, &set));
     if (!set)
         return managed_cap(managed);
     TRY(managed_id(apply->typed.arena, &apply->manager, &id));
@@ -160,11 +152,11 @@ enum status apply_update(const struct apply_request *apply, const struct json_no
 struct pruning {
     const struct apply_request *apply;
     const struct json_node *merged;
-    const struct field_set *merged_fields; /* including named fields that lead to members */
+    const struct field_set *merged_fields; /* including with_named fields that lead to members */
 };
 
-static enum status named(const struct apply_request *apply, const struct field_set *set,
-                         const struct field_set **ret_set)
+static enum status with_named(const struct apply_request *apply, const struct field_set *set,
+                              const struct field_set **ret_set)
 {
     return typed_with_named(&apply->typed, apply->type, set, ret_set);
 }
@@ -175,12 +167,12 @@ static enum status missing(const struct pruning *p, const struct json_node *prun
 {
     const struct field_set *set;
     TRY(typed_fields(&p->apply->typed, p->apply->type, pruned, &set));
-    TRY(named(p->apply, set, &set));
+    TRY(with_named(p->apply, set, &set));
     return combine(p->apply, FIELD_DIFFERENCE, p->merged_fields, set, ret_set);
 }
 
-static enum status without(const struct pruning *p, const struct field_set *set,
-                           struct json_node **ret_object)
+static enum status pruned_of(const struct pruning *p, const struct field_set *set,
+                             struct json_node **ret_object)
 {
     return typed_without(&p->apply->typed, p->apply->type, p->merged, set, ret_object);
 }
@@ -197,19 +189,19 @@ static enum status prune(const struct apply_request *apply, const struct json_no
     struct pruning p = {.apply = apply, .merged = merged};
     const struct field_set *set, *owned = NULL;
     struct json_node *pruned;
-    TRY(named(apply, last, &last));
+    TRY(with_named(apply, last, &last));
     TRY(typed_fields(&apply->typed, apply->type, merged, &set));
-    TRY(named(apply, set, &p.merged_fields));
-    TRY(without(&p, last, &pruned));
+    TRY(with_named(apply, set, &p.merged_fields));
+    TRY(pruned_of(&p, last, &pruned));
     for (size_t i = 0; i < managed->count; i++)
         TRY(combine(apply, FIELD_UNION, owned, managed->entries[i].set, &owned));
-    TRY(named(apply, owned, &owned));
+    TRY(with_named(apply, owned, &owned));
     TRY(missing(&p, pruned, &set));
     TRY(combine(apply, FIELD_DIFFERENCE, set, owned, &set));
-    TRY(without(&p, set, &pruned));
+    TRY(pruned_of(&p, set, &pruned));
     TRY(missing(&p, pruned, &set));
     TRY(combine(apply, FIELD_INTERSECTION, set, last, &set));
-    return without(&p, set, ret_object);
+    return pruned_of(&p, set, ret_object);
 }
 
 /*
@@ -227,8 +219,8 @@ static enum status prunes_nothing(const struct apply_request *apply, const struc
         return ST_OK;
     TRY(typed_fields(&apply->typed, apply->type, merged, &set));
     TRY(combine(apply, FIELD_DIFFERENCE, set, now, &set));
-    TRY(strip(apply, set, &set));
-    TRY(filter(apply, set, &set));
+    TRY(without_identity(apply, set, &set));
+    TRY(without_reset(apply, set, &set));
     for (size_t i = 0; set && i < managed->count; i++)
         TRY(combine(apply, FIELD_DIFFERENCE, set, managed->entries[i].set, &set));
     *ret_nothing = !set;
@@ -244,7 +236,7 @@ static enum status merge(const struct apply_request *apply, const struct json_no
     bool nothing;
     TRY(typed_merge(&apply->typed, apply->type, live, config, ret_object));
     TRY(typed_fields(&apply->typed, apply->type, config, &set));
-    TRY(filter(apply, set, &set));
+    TRY(without_reset(apply, set, &set));
     TRY(managed_set(managed, &apply->manager, set, &entry));
     if (!*ret_object)
         return ST_INVALID;
@@ -273,7 +265,7 @@ enum status apply_config(const struct apply_request *apply, const struct json_no
     TRY(take_from_others(apply, managed, id, &difference));
     entry = managed_find(managed, id);
     if (entry) {
-        TRY(strip(apply, entry->set, &set));
+        TRY(without_identity(apply, entry->set, &set));
         TRY(managed_set(managed, &apply->manager, set, &entry));
     }
     bool same = json_node_equal(live, object);

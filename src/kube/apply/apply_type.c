@@ -9,14 +9,14 @@ static struct apply_type type_of(unsigned kind, const void *of)
 
 static const struct apply_type nothing = {.kind = APPLY_TYPE_NOTHING};
 
-static struct apply_rules scalar(enum apply_type_scalar what)
+static struct apply_rules scalar(enum apply_scalar what)
 {
-    return (struct apply_rules){.forms = APPLY_TYPE_SCALAR, .scalar = what};
+    return (struct apply_rules){.forms = APPLY_FORM_SCALAR, .scalar = what};
 }
 
 static struct apply_rules anything(bool whole)
 {
-    return (struct apply_rules){.forms = APPLY_TYPE_MAP | APPLY_TYPE_SCALAR | APPLY_TYPE_LIST,
+    return (struct apply_rules){.forms = APPLY_FORM_MAP | APPLY_FORM_SCALAR | APPLY_FORM_LIST,
                                 .list_atomic = true,
                                 .map_atomic = whole,
                                 .item = type_of(APPLY_TYPE_UNTYPED, NULL),
@@ -33,34 +33,34 @@ static const struct kube_type *metadata_type(void)
     return field ? kube_field_type(field) : NULL;
 }
 
-static struct apply_rules of_message(const struct kube_type *type, bool atomic)
+static struct apply_rules rules_of_message(const struct kube_type *type, bool atomic)
 {
-    struct apply_rules rules = {.forms = APPLY_TYPE_MAP, .map_atomic = atomic};
+    struct apply_rules rules = {.forms = APPLY_FORM_MAP, .map_atomic = atomic};
     if (!type->field_count)
         rules.rest = type_of(APPLY_TYPE_DEDUCED, NULL);
     return rules;
 }
 
-static struct apply_rules of_value(const struct kube_field *field, enum kube_list_type marked)
+static struct apply_rules rules_of_value(const struct kube_field *field, enum kube_list_type marked)
 {
     const struct kube_type *type = kube_field_type(field);
     switch ((enum kube_value)field->value) {
     case KUBE_VALUE_MESSAGE:
-        return of_message(type, marked == KUBE_LIST_ATOMIC ||
-                                    (type->atomic && marked != KUBE_LIST_GRANULAR));
+        return rules_of_message(type, marked == KUBE_LIST_ATOMIC ||
+                                          (type->atomic && marked != KUBE_LIST_GRANULAR));
     case KUBE_VALUE_STRING:
     case KUBE_VALUE_BYTES:
-        return scalar(APPLY_TYPE_STRING);
+        return scalar(APPLY_SCALAR_STRING);
     case KUBE_VALUE_BOOL:
-        return scalar(APPLY_TYPE_BOOLEAN);
+        return scalar(APPLY_SCALAR_BOOLEAN);
     case KUBE_VALUE_INT32:
     case KUBE_VALUE_INT64:
     case KUBE_VALUE_DOUBLE:
-        return scalar(APPLY_TYPE_NUMERIC);
+        return scalar(APPLY_SCALAR_NUMERIC);
     case KUBE_VALUE_TIME:
     case KUBE_VALUE_MICROTIME:
     case KUBE_VALUE_QUANTITY:
-        return scalar(APPLY_TYPE_ANY);
+        return scalar(APPLY_SCALAR_ANY);
     case KUBE_VALUE_RAW:
         return anything(true);
     default:
@@ -69,45 +69,45 @@ static struct apply_rules of_value(const struct kube_field *field, enum kube_lis
 }
 
 /* A list without a list type is atomic, unless strategic patches merge it. */
-static struct apply_rules of_list(const struct kube_field *field)
+static struct apply_rules rules_of_list(const struct kube_field *field)
 {
     enum kube_list_type list = kube_field_list_type(field);
     bool merged = list == KUBE_LIST_NONE && field->flags & KUBE_FIELD_MERGE;
     return (struct apply_rules){
-        .forms = APPLY_TYPE_LIST,
+        .forms = APPLY_FORM_LIST,
         .list_atomic = !merged && list != KUBE_LIST_SET && list != KUBE_LIST_MAP,
         .list_keyed = list == KUBE_LIST_MAP || (merged && kube_field_merge_key(field).len),
         .item = type_of(APPLY_TYPE_ITEM, field),
     };
 }
 
-static struct apply_rules of_field(const struct kube_field *field)
+static struct apply_rules rules_of_field(const struct kube_field *field)
 {
     enum kube_list_type marked = kube_field_list_type(field);
     switch ((enum kube_field_shape)field->shape) {
     case KUBE_SHAPE_ONE:
-        return of_value(field, marked);
+        return rules_of_value(field, marked);
     case KUBE_SHAPE_LIST:
-        return of_list(field);
+        return rules_of_list(field);
     default:
-        return (struct apply_rules){.forms = APPLY_TYPE_MAP,
+        return (struct apply_rules){.forms = APPLY_FORM_MAP,
                                     .map_atomic = marked == KUBE_LIST_ATOMIC,
                                     .rest = type_of(APPLY_TYPE_ITEM, field)};
     }
 }
 
-static struct apply_rules of_item(const struct kube_field *field)
+static struct apply_rules rules_of_item(const struct kube_field *field)
 {
     if (field->shape == KUBE_SHAPE_MAP_OF_LISTS)
-        return (struct apply_rules){.forms = APPLY_TYPE_LIST,
+        return (struct apply_rules){.forms = APPLY_FORM_LIST,
                                     .list_atomic = true,
                                     .item = type_of(APPLY_TYPE_UNTYPED, NULL)};
-    return of_value(field, KUBE_LIST_NONE);
+    return rules_of_value(field, KUBE_LIST_NONE);
 }
 
 /* -- Schemas of custom resources -- */
 
-static struct apply_type of_below(const struct schema *schema, bool preserve)
+static struct apply_type schema_type(const struct schema *schema, bool preserve)
 {
     struct apply_type type = type_of(APPLY_TYPE_SCHEMA, schema);
     type.preserve = preserve;
@@ -117,39 +117,39 @@ static struct apply_type of_below(const struct schema *schema, bool preserve)
 static struct apply_type schema_rest(const struct schema *schema, bool preserve)
 {
     if (schema->additional)
-        return of_below(schema->additional, preserve);
+        return schema_type(schema->additional, preserve);
     if (schema->additional_given)
         return schema->additional_allowed ? type_of(APPLY_TYPE_DEDUCED, NULL) : nothing;
     return preserve || !schema->property_count ? type_of(APPLY_TYPE_DEDUCED, NULL) : nothing;
 }
 
-static struct apply_rules of_schema(const struct schema *schema, bool preserve, bool resource)
+static struct apply_rules rules_of_schema(const struct schema *schema, bool preserve, bool resource)
 {
     struct apply_rules rules = {0};
     preserve = preserve || schema->preserve_unknown;
     bool any = !schema->types || schema->int_or_string;
     if (any || resource || schema->types & SCHEMA_OBJECT) {
-        rules.forms |= APPLY_TYPE_MAP;
+        rules.forms |= APPLY_FORM_MAP;
         rules.map_atomic = schema->map_atomic;
         rules.rest = schema_rest(schema, preserve);
     }
     if (!resource && (any || schema->types & SCHEMA_ARRAY)) {
-        rules.forms |= APPLY_TYPE_LIST;
+        rules.forms |= APPLY_FORM_LIST;
         rules.list_atomic = schema->list_type == SCHEMA_LIST_ATOMIC;
         rules.list_keyed = schema->list_type == SCHEMA_LIST_MAP;
-        rules.item =
-            schema->items ? of_below(schema->items, preserve) : type_of(APPLY_TYPE_UNTYPED, NULL);
+        rules.item = schema->items ? schema_type(schema->items, preserve)
+                                   : type_of(APPLY_TYPE_UNTYPED, NULL);
     }
     if (resource)
         return rules;
     if (any || schema->types & (SCHEMA_STRING | SCHEMA_NUMBER | SCHEMA_INTEGER | SCHEMA_BOOLEAN))
-        rules.forms |= APPLY_TYPE_SCALAR;
+        rules.forms |= APPLY_FORM_SCALAR;
     if (schema->types == SCHEMA_BOOLEAN)
-        rules.scalar = APPLY_TYPE_BOOLEAN;
+        rules.scalar = APPLY_SCALAR_BOOLEAN;
     else if (schema->types == SCHEMA_NUMBER || schema->types == SCHEMA_INTEGER)
-        rules.scalar = APPLY_TYPE_NUMERIC;
+        rules.scalar = APPLY_SCALAR_NUMERIC;
     else if (schema->types == SCHEMA_STRING && !schema->more->format.len)
-        rules.scalar = APPLY_TYPE_STRING;
+        rules.scalar = APPLY_SCALAR_STRING;
     return rules;
 }
 
@@ -161,16 +161,16 @@ struct apply_rules apply_rules_of(struct apply_type type)
     case APPLY_TYPE_DEDUCED:
         return anything(false);
     case APPLY_TYPE_TEXT:
-        return scalar(APPLY_TYPE_STRING);
+        return scalar(APPLY_SCALAR_STRING);
     case APPLY_TYPE_MESSAGE:
-        return of_message(type.of, ((const struct kube_type *)type.of)->atomic);
+        return rules_of_message(type.of, ((const struct kube_type *)type.of)->atomic);
     case APPLY_TYPE_FIELD:
-        return of_field(type.of);
+        return rules_of_field(type.of);
     case APPLY_TYPE_ITEM:
-        return of_item(type.of);
+        return rules_of_item(type.of);
     case APPLY_TYPE_SCHEMA:
     case APPLY_TYPE_RESOURCE:
-        return of_schema(type.of, type.preserve, type.kind == APPLY_TYPE_RESOURCE);
+        return rules_of_schema(type.of, type.preserve, type.kind == APPLY_TYPE_RESOURCE);
     default:
         return anything(true);
     }
@@ -180,9 +180,9 @@ unsigned apply_rules_forms(const struct apply_rules *rules, const struct json_no
 {
     if (!value || value->type == JSON_TYPE_NULL)
         return rules->forms;
-    unsigned form = value->type == JSON_TYPE_OBJECT  ? APPLY_TYPE_MAP
-                    : value->type == JSON_TYPE_ARRAY ? APPLY_TYPE_LIST
-                                                     : APPLY_TYPE_SCALAR;
+    unsigned form = value->type == JSON_TYPE_OBJECT  ? APPLY_FORM_MAP
+                    : value->type == JSON_TYPE_ARRAY ? APPLY_FORM_LIST
+                                                     : APPLY_FORM_SCALAR;
     return rules->forms & form ? form : rules->forms;
 }
 
@@ -213,7 +213,7 @@ static bool schema_member(struct apply_type type, struct slice name, struct appl
     const struct schema *property = schema_property(schema, name);
     if (!property)
         return false;
-    *ret_type = of_below(property, type.preserve || schema->preserve_unknown);
+    *ret_type = schema_type(property, type.preserve || schema->preserve_unknown);
     return true;
 }
 
@@ -234,8 +234,8 @@ struct apply_type apply_rules_member(struct apply_type type, const struct apply_
     return field ? type_of(APPLY_TYPE_FIELD, field) : member;
 }
 
-/* Returns the n-th part of a text separated by commas; false: there are fewer. */
-static bool part(struct slice list, size_t n, struct slice *ret_part)
+/* Returns the n-th nth_part of a text separated by commas; false: there are fewer. */
+static bool nth_part(struct slice list, size_t n, struct slice *ret_part)
 {
     for (;;) {
         const uint8_t *comma = list.len ? memchr(list.ptr, ',', list.len) : NULL;
@@ -267,9 +267,9 @@ bool apply_type_key(struct apply_type type, size_t *at, struct apply_type_key *r
     struct slice keys = kube_field_list_keys(field);
     if (!keys.len)
         keys = kube_field_merge_key(field);
-    if (!keys.len || !part(keys, n, &ret_key->name))
+    if (!keys.len || !nth_part(keys, n, &ret_key->name))
         return false;
-    if (!part(kube_field_list_defaults(field), n, &ret_key->preset))
+    if (!nth_part(kube_field_list_defaults(field), n, &ret_key->preset))
         ret_key->preset = SLICE_EMPTY;
     return true;
 }
@@ -301,7 +301,7 @@ static struct json_node *zero_value(struct arena *arena, const struct kube_field
     }
 }
 
-static bool is_left_out(const struct kube_field *field)
+static bool is_omitted(const struct kube_field *field)
 {
     bool message = field->shape == KUBE_SHAPE_ONE && field->value >= KUBE_VALUE_MESSAGE &&
                    !(field->flags & KUBE_FIELD_POINTER);
@@ -318,7 +318,7 @@ static enum status zero_fields(struct arena *arena, const struct kube_type *type
             TRY(zero_fields(arena, kube_field_type(field), object));
             continue;
         }
-        if (is_left_out(field))
+        if (is_omitted(field))
             continue;
         struct json_node *value = zero_value(arena, field);
         if (!value)
@@ -333,7 +333,7 @@ enum status apply_type_zero_member(struct arena *arena, const struct kube_type *
 {
     const struct kube_field *field = kube_type_field(type, name);
     *ret_value = NULL;
-    if (!field || is_left_out(field))
+    if (!field || is_omitted(field))
         return ST_OK;
     *ret_value = zero_value(arena, field);
     return *ret_value ? ST_OK : ST_NOMEM;

@@ -28,21 +28,17 @@ struct apply_type {
     const void *of;
 };
 
-enum apply_type_form {
-    APPLY_TYPE_MAP = 1 << 0,
-    APPLY_TYPE_SCALAR = 1 << 1,
-    APPLY_TYPE_LIST = 1 << 2
-};
-enum apply_type_scalar {
-    APPLY_TYPE_ANY,
-    APPLY_TYPE_STRING,
-    APPLY_TYPE_NUMERIC,
-    APPLY_TYPE_BOOLEAN
+enum apply_form { APPLY_FORM_MAP = 1 << 0, APPLY_FORM_SCALAR = 1 << 1, APPLY_FORM_LIST = 1 << 2 };
+enum apply_scalar {
+    APPLY_SCALAR_ANY,
+    APPLY_SCALAR_STRING,
+    APPLY_SCALAR_NUMERIC,
+    APPLY_SCALAR_BOOLEAN
 };
 
 struct apply_rules {
-    unsigned forms; /* bits of enum apply_type_form; if there are several, the value decides */
-    enum apply_type_scalar scalar;
+    unsigned forms; /* bits of enum apply_form; if there are several, the value decides */
+    enum apply_scalar scalar;
     bool list_atomic, map_atomic;
     bool list_keyed;        /* items are identified by keys (listType=map); otherwise by value */
     struct apply_type item; /* type of a list's items */

@@ -37,9 +37,10 @@ static void lists_and_maps_follow_their_types(void **state)
     assert_false(apply_rules_of(at(pod, "metadata.finalizers")).list_atomic);
     assert_false(apply_rules_of(at(pod, "metadata.finalizers")).list_keyed);
     assert_true(apply_rules_of(at(pod, "metadata.ownerReferences[]")).map_atomic);
-    assert_int_equal(apply_rules_of(at(pod, "spec.containers[].image")).scalar, APPLY_TYPE_STRING);
-    assert_int_equal(apply_rules_of(at(pod, "spec.hostPID")).scalar, APPLY_TYPE_BOOLEAN);
-    assert_int_equal(apply_rules_of(at(pod, "spec.priority")).scalar, APPLY_TYPE_NUMERIC);
+    assert_int_equal(apply_rules_of(at(pod, "spec.containers[].image")).scalar,
+                     APPLY_SCALAR_STRING);
+    assert_int_equal(apply_rules_of(at(pod, "spec.hostPID")).scalar, APPLY_SCALAR_BOOLEAN);
+    assert_int_equal(apply_rules_of(at(pod, "spec.priority")).scalar, APPLY_SCALAR_NUMERIC);
 }
 
 static void a_field_can_be_granular_where_its_type_is_atomic(void **state)
@@ -68,9 +69,9 @@ static void the_value_decides_between_several_forms(void **state)
 {
     struct fixture *f = *state;
     struct apply_rules any = apply_rules_of((struct apply_type){.kind = APPLY_TYPE_DEDUCED});
-    assert_int_equal(apply_rules_forms(&any, tree(f, "1")), APPLY_TYPE_SCALAR);
-    assert_int_equal(apply_rules_forms(&any, tree(f, "[]")), APPLY_TYPE_LIST);
-    assert_int_equal(apply_rules_forms(&any, tree(f, "{}")), APPLY_TYPE_MAP);
+    assert_int_equal(apply_rules_forms(&any, tree(f, "1")), APPLY_FORM_SCALAR);
+    assert_int_equal(apply_rules_forms(&any, tree(f, "[]")), APPLY_FORM_LIST);
+    assert_int_equal(apply_rules_forms(&any, tree(f, "{}")), APPLY_FORM_MAP);
     assert_int_equal(apply_rules_forms(&any, tree(f, "null")), any.forms);
     assert_int_equal(apply_rules_forms(&any, NULL), any.forms);
 }
@@ -113,8 +114,8 @@ static void schemas_of_custom_resources_are_types_too(void **state)
     assert_int_equal(apply_rules_of(at(type, "spec")).rest.kind, APPLY_TYPE_NOTHING);
     assert_int_equal(apply_rules_of(at(type, "spec.free.in")).rest.kind, APPLY_TYPE_DEDUCED);
     assert_int_equal(apply_rules_of(at(type, "spec.either")).forms,
-                     APPLY_TYPE_MAP | APPLY_TYPE_SCALAR | APPLY_TYPE_LIST);
-    assert_int_equal(apply_rules_of(at(type, "metadata.labels")).forms, APPLY_TYPE_MAP);
+                     APPLY_FORM_MAP | APPLY_FORM_SCALAR | APPLY_FORM_LIST);
+    assert_int_equal(apply_rules_of(at(type, "metadata.labels")).forms, APPLY_FORM_MAP);
 }
 
 int main(void)

@@ -4,14 +4,6 @@
 #include "kube/custom/schema/go_text.h"
 #include "kube/status/field_errors.h"
 
-static size_t count_members(const struct field_set *set)
-{
-    size_t count = 0;
-    for (size_t i = 0; set && i < set->count; i++)
-        count += (set->entries[i].marks ? 1 : 0) + count_members(set->entries[i].below);
-    return count;
-}
-
 enum status apply_conflicts_without(struct arena *arena, struct apply_conflicts *conflicts,
                                     const struct field_set *allowed)
 {
@@ -23,7 +15,7 @@ enum status apply_conflicts_without(struct arena *arena, struct apply_conflicts 
         if (!conflict.set)
             continue;
         conflicts->list[kept++] = conflict;
-        conflicts->fields += count_members(conflict.set);
+        conflicts->fields += field_set_count(conflict.set);
     }
     conflicts->count = kept;
     return ST_OK;

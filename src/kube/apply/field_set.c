@@ -101,6 +101,14 @@ const struct field_entry *field_set_find(const struct field_set *set,
     return NULL;
 }
 
+size_t field_set_count(const struct field_set *set)
+{
+    size_t count = 0;
+    for (size_t i = 0; set && i < set->count; i++)
+        count += (set->entries[i].marks ? 1 : 0) + field_set_count(set->entries[i].below);
+    return count;
+}
+
 bool field_set_equal(const struct field_set *a, const struct field_set *b)
 {
     if (a == b)

@@ -59,6 +59,8 @@ int field_value_compare(const struct json_node *a, const struct json_node *b);
 /* NULL if the set has no such entry. */
 const struct field_entry *field_set_find(const struct field_set *set,
                                          const struct field_element *element);
+/* The number of members. */
+size_t field_set_count(const struct field_set *set);
 bool field_set_equal(const struct field_set *a, const struct field_set *b);
 
 /* -- Construction; ST_NOMEM -- */

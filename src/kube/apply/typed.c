@@ -58,14 +58,14 @@ static enum status fields_of(const struct typed *typed, struct apply_type type,
 {
     struct apply_rules rules = apply_rules_of(type);
     unsigned forms = apply_rules_forms(&rules, value);
-    if (forms & APPLY_TYPE_MAP) {
+    if (forms & APPLY_FORM_MAP) {
         found->member = rules.map_atomic;
         if (!rules.map_atomic && value->type == JSON_TYPE_OBJECT)
             return fields_of_map(typed, type, &rules, value, &found->below);
         return ST_OK;
     }
-    found->member = forms & APPLY_TYPE_SCALAR || rules.list_atomic;
-    if (forms & APPLY_TYPE_LIST && !found->member && value->type == JSON_TYPE_ARRAY)
+    found->member = forms & APPLY_FORM_SCALAR || rules.list_atomic;
+    if (forms & APPLY_FORM_LIST && !found->member && value->type == JSON_TYPE_ARRAY)
         return fields_of_list(typed, type, &rules, value, &found->below);
     return ST_OK;
 }
@@ -217,7 +217,7 @@ static enum status compare_as(const struct typed *typed, struct apply_type type,
                               struct compared *out)
 {
     const struct field_set *below = NULL;
-    bool map = forms & APPLY_TYPE_MAP, scalar = !map && forms & APPLY_TYPE_SCALAR;
+    bool map = forms & APPLY_FORM_MAP, scalar = !map && forms & APPLY_FORM_SCALAR;
     enum json_type container = map ? JSON_TYPE_OBJECT : JSON_TYPE_ARRAY;
     bool empty = !typed_has(before, container) && !typed_has(after, container);
     if (scalar || empty || (map ? rules->map_atomic : rules->list_atomic)) {
@@ -268,9 +268,9 @@ static struct apply_type type_below(struct apply_type type, const struct apply_r
                                     const struct field_element *element, bool *ret_named)
 {
     *ret_named = false;
-    if (element->step == FIELD_NAME && rules->forms & APPLY_TYPE_MAP)
+    if (element->step == FIELD_NAME && rules->forms & APPLY_FORM_MAP)
         return apply_rules_member(type, rules, element->name, ret_named);
-    if (element->step == FIELD_KEY && rules->forms & APPLY_TYPE_LIST)
+    if (element->step == FIELD_KEY && rules->forms & APPLY_FORM_LIST)
         return rules->item;
     return (struct apply_type){.kind = APPLY_TYPE_NOTHING};
 }
@@ -303,8 +303,8 @@ enum status typed_reconcile(const struct typed *typed, struct apply_type type,
         struct apply_type next = type_below(type, &rules, &entry->element, &named);
         struct apply_rules of = apply_rules_of(next);
         bool whole = below && next.kind != APPLY_TYPE_NOTHING &&
-                     (of.forms & APPLY_TYPE_MAP ? of.map_atomic
-                                                : of.forms == APPLY_TYPE_LIST && of.list_atomic);
+                     (of.forms & APPLY_FORM_MAP ? of.map_atomic
+                                                : of.forms == APPLY_FORM_LIST && of.list_atomic);
         if (whole)
             below = NULL;
         else

@@ -29,16 +29,17 @@ static enum status merge_maps(const struct typed *typed, struct apply_type type,
                               const struct apply_rules *rules, const struct json_node *live,
                               const struct json_node *config, struct json_node **ret_out)
 {
-    bool has = typed_has(live, JSON_TYPE_OBJECT), says = typed_has(config, JSON_TYPE_OBJECT);
+    bool in_live = typed_has(live, JSON_TYPE_OBJECT),
+         in_config = typed_has(config, JSON_TYPE_OBJECT);
     struct json_node *out = json_node_new(typed->arena, JSON_TYPE_OBJECT);
     if (!out)
         return ST_NOMEM;
-    for (const struct json_node *node = has ? live->first : NULL; node; node = node->next) {
-        const struct json_node *other = says ? json_node_member(config, node->key) : NULL;
+    for (const struct json_node *node = in_live ? live->first : NULL; node; node = node->next) {
+        const struct json_node *other = in_config ? json_node_member(config, node->key) : NULL;
         TRY(merge_member(typed, type, rules, node, other, out));
     }
-    for (const struct json_node *node = says ? config->first : NULL; node; node = node->next) {
-        if (!has || !json_node_member(live, node->key))
+    for (const struct json_node *node = in_config ? config->first : NULL; node; node = node->next) {
+        if (!in_live || !json_node_member(live, node->key))
             TRY(merge_member(typed, type, rules, NULL, node, out));
     }
     *ret_out = out->first ? out : NULL;
@@ -46,7 +47,8 @@ static enum status merge_maps(const struct typed *typed, struct apply_type type,
 }
 
 /*
- * -- Lists: in the order of the configuration; items that only the live list has keep their place
+ * -- Lists: in the order of the configuration; items that only the live list in_live keep their
+ * place
  * --
  */
 
@@ -59,9 +61,9 @@ struct list_merge {
     size_t live_count, config_count;
     int64_t *of_live;   /* for each live item: its index in config */
     int64_t *of_config; /* for each config item: its first index in live */
-    bool *twice;        /* for each config item: live has it more than once */
+    bool *twice;        /* for each config item: live in_live it more than once */
     bool *merged;       /* for each config item */
-    size_t next_shared; /* next config item that live also has; config_count: none */
+    size_t next_shared; /* next config item that live also in_live; config_count: none */
     struct json_node *out;
 };
 
@@ -110,7 +112,7 @@ static enum status put(struct list_merge *m, const struct json_node *live,
     return merged ? json_node_insert(m->out, NULL, merged) : ST_OK;
 }
 
-/* An item that live has more than once is not merged with any of them. */
+/* An item that live in_live more than once is not merged with any of them. */
 static enum status put_config(struct list_merge *m, size_t at)
 {
     const struct json_node *live = NULL;
@@ -181,7 +183,7 @@ static enum status merge(const struct typed *typed, struct apply_type type,
 {
     struct apply_rules rules = apply_rules_of(type);
     unsigned forms = apply_rules_forms(&rules, config ? config : live);
-    bool map = forms & APPLY_TYPE_MAP, scalar = !map && forms & APPLY_TYPE_SCALAR;
+    bool map = forms & APPLY_FORM_MAP, scalar = !map && forms & APPLY_FORM_SCALAR;
     enum json_type container = map ? JSON_TYPE_OBJECT : JSON_TYPE_ARRAY;
     bool empty = !typed_has(live, container) && !typed_has(config, container);
     if (scalar || empty || (map ? rules.map_atomic : rules.list_atomic))
@@ -254,14 +256,14 @@ enum status typed_without(const struct typed *typed, struct apply_type type,
 {
     struct apply_rules rules = apply_rules_of(type);
     unsigned forms = apply_rules_forms(&rules, value);
-    if (!(forms & APPLY_TYPE_MAP) && forms & APPLY_TYPE_SCALAR)
+    if (!(forms & APPLY_FORM_MAP) && forms & APPLY_FORM_SCALAR)
         return copy(typed, value, ret_value);
     *ret_value = json_node_new(typed->arena, JSON_TYPE_NULL);
     if (!*ret_value)
         return ST_NOMEM;
-    if (forms & APPLY_TYPE_MAP && typed_has(value, JSON_TYPE_OBJECT) && !rules.map_atomic)
+    if (forms & APPLY_FORM_MAP && typed_has(value, JSON_TYPE_OBJECT) && !rules.map_atomic)
         return without_members(typed, type, &rules, value, fields, ret_value);
-    if (!(forms & APPLY_TYPE_MAP) && typed_has(value, JSON_TYPE_ARRAY) && !rules.list_atomic)
+    if (!(forms & APPLY_FORM_MAP) && typed_has(value, JSON_TYPE_ARRAY) && !rules.list_atomic)
         return without_items(typed, type, &rules, value, fields, ret_value);
     return ST_OK;
 }

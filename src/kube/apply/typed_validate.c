@@ -52,11 +52,11 @@ static enum status check_scalar(struct typed_check *c, const struct apply_rules 
     if (value->type == JSON_TYPE_NULL)
         return ST_OK;
     switch (rules->scalar) {
-    case APPLY_TYPE_STRING:
+    case APPLY_SCALAR_STRING:
         return value->type == JSON_TYPE_STRING ? ST_OK : report_string(c, value);
-    case APPLY_TYPE_BOOLEAN:
+    case APPLY_SCALAR_BOOLEAN:
         return value->type == JSON_TYPE_BOOL ? ST_OK : report_type(c, "boolean", value);
-    case APPLY_TYPE_NUMERIC:
+    case APPLY_SCALAR_NUMERIC:
         snprintf(text, sizeof(text), "expected numeric (int or float), got %s",
                  print_go_type(value));
         return value->type == JSON_TYPE_NUMBER ? ST_OK : report(c, text);
@@ -140,14 +140,14 @@ static enum status check(struct typed_check *c, struct apply_type type,
 {
     struct apply_rules rules = apply_rules_of(type);
     unsigned forms = apply_rules_forms(&rules, value);
-    if (forms & APPLY_TYPE_MAP) {
+    if (forms & APPLY_FORM_MAP) {
         if (value->type == JSON_TYPE_NULL)
             return ST_OK;
         if (value->type != JSON_TYPE_OBJECT)
             return report_type(c, "map", value);
         return check_members(c, type, &rules, value);
     }
-    if (forms & APPLY_TYPE_SCALAR)
+    if (forms & APPLY_FORM_SCALAR)
         return check_scalar(c, &rules, value);
     if (value->type == JSON_TYPE_NULL)
         return ST_OK;

@@ -100,6 +100,18 @@ void kube_kinds_unref(struct kube_kinds *kinds)
     free(kinds);
 }
 
+void kube_kinds_check(const struct kube_kinds *kinds)
+{
+    size_t builtin;
+    (void)kube_builtin_kinds(&builtin);
+    assert(kinds->refs);
+    assert(kinds->row_count >= builtin);
+    for (size_t i = 1; i < kinds->row_count; i++)
+        assert(row_order(&kinds->rows[i - 1], &kinds->rows[i]) < 0);
+    for (size_t i = 1; i < kinds->definition_count; i++)
+        assert(definition_order(&kinds->definitions[i - 1], &kinds->definitions[i]) < 0);
+}
+
 const struct kube_kind *const *kube_kinds_rows(const struct kube_kinds *kinds, size_t *ret_count)
 {
     *ret_count = kinds->row_count;

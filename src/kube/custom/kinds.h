@@ -14,6 +14,8 @@ struct kube_kinds;
 struct kube_kinds *kube_kinds_new(struct kube_definition *const *definitions, size_t count);
 struct kube_kinds *kube_kinds_ref(struct kube_kinds *kinds);
 void kube_kinds_unref(struct kube_kinds *kinds); /* accepts NULL */
+/* Asserts that the set is consistent; for tests. */
+void kube_kinds_check(const struct kube_kinds *kinds);
 
 /*
  * The kinds that are served, by group, version and plural; groups with built-in kinds come first.

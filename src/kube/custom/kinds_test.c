@@ -46,6 +46,7 @@ static void served_versions_of_established_definitions_are_kinds(void **state)
     struct kube_kinds *kinds = kube_kinds_new(all, 2);
     for (size_t i = 0; i < 2; i++)
         kube_definition_unref(all[i]);
+    kube_kinds_check(kinds);
     const struct kube_kind *kind = find(kinds, "v1", "as");
     assert_non_null(kind);
     assert_string_equal(kind->storage_prefix, "/registry/example.com/as/");
@@ -62,7 +63,9 @@ static void served_versions_of_established_definitions_are_kinds(void **state)
     const struct kube_kind *const *rows = kube_kinds_rows(kinds, &count);
     assert_int_equal(count, own + 2);
     assert_ptr_equal(rows[count - 2], kind);
+    schema_pool_check(pool);
     kube_kinds_unref(kinds);
+    schema_pool_check(pool);
 }
 
 static void versions_are_ordered_as_in_kubernetes(void **state)

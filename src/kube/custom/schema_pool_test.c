@@ -72,6 +72,7 @@ static void frequent_changes_of_a_definition_leak_no_schemas(void **state)
         kube_definition_unref(definition);
         for (size_t v = 0; v < 2; v++)
             assert_non_null(kube_custom_schema(&definition->versions[v]));
+        schema_pool_check(pool);
         struct schema_pool_stats stats = schema_pool_stats(pool);
         most_schemas = size_max(most_schemas, stats.compiled);
         most_bytes = size_max(most_bytes, stats.text_bytes + stats.compiled_bytes);
@@ -82,6 +83,7 @@ static void frequent_changes_of_a_definition_leak_no_schemas(void **state)
     kube_kinds_unref(held);
     struct schema_pool_stats stats = schema_pool_stats(pool);
     assert_int_equal(stats.schemas + stats.text_bytes + stats.compiled_bytes, 0);
+    schema_pool_check(pool);
     schema_pool_free(pool);
 }
 
@@ -97,6 +99,7 @@ static void compiled_schemas_are_about_as_large_as_their_text(void **state)
     assert_int_equal(stats.text_bytes, text.len);
     assert_in_range(stats.compiled_bytes, 1, text.len);
     pool_schema_unref(schema);
+    schema_pool_check(pool);
     schema_pool_free(pool);
 }
 
@@ -111,6 +114,7 @@ static void schemas_that_do_not_compile_are_null(void **state)
         assert_null(pool_schema_compiled(schema));
         pool_schema_unref(schema);
     }
+    schema_pool_check(pool);
     schema_pool_free(pool);
 }
 
@@ -140,6 +144,7 @@ static void threads_share_one_schema_per_text(void **state)
     assert_ptr_equal(kube_custom_schema(&kept->versions[1]), schema); /* of the same text */
     assert_int_equal(schema_pool_stats(pool).schemas, 1);
     kube_definition_unref(kept);
+    schema_pool_check(pool);
     schema_pool_free(pool);
 }
 

@@ -13,6 +13,13 @@
 
 enum { NAME_BYTES = 256, PATH_BYTES = 512 };
 
+/*
+ * The phases follow one another in this order:
+ *
+ *     HEAD ─► PATHS ─► OTHER_PATHS ─► MIDDLE ─► SCHEMAS ─► OTHER_SCHEMAS ─► TAIL ─► DONE
+ *
+ * PATHS, SCHEMAS and those of other kinds write one part per call until none is left.
+ */
 enum openapi_phase {
     PHASE_HEAD,
     PHASE_PATHS,
@@ -559,6 +566,13 @@ static bool make_other(struct kube_openapi *d, bool schemas)
     return more && status == ST_OK;
 }
 
+static void next_phase(struct kube_openapi *d)
+{
+    assert(d->phase < PHASE_DONE);
+    d->phase++;
+    d->at = 0;
+}
+
 /* Generates the next part, at most the paths of one kind or one schema; it may be empty. */
 static void make_part(struct kube_openapi *d)
 {
@@ -595,8 +609,7 @@ static void make_part(struct kube_openapi *d)
     case PHASE_DONE:
         return;
     }
-    d->at = 0;
-    d->phase++;
+    next_phase(d);
 }
 
 enum status kube_openapi_read(struct kube_openapi *d, uint8_t *dst, size_t room, size_t *ret_len)

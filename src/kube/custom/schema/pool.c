@@ -155,6 +155,23 @@ size_t pool_schema_work(const struct pool_schema *schema)
 
 /* -- Statistics -- */
 
+void schema_pool_check(struct schema_pool *pool)
+{
+    LOCK_SCOPE(&pool->lock);
+    struct schema_pool_stats sum = {0};
+    const struct pool_schema *schema;
+    hash_map_check(&pool->by_text);
+    MAP_FOREACH (schema, &pool->by_text) {
+        assert(schema->pool == pool);
+        assert(schema->refs);
+        sum.schemas++;
+        sum.text_bytes += schema->len;
+    }
+    assert(sum.schemas == pool->stats.schemas);
+    assert(sum.text_bytes == pool->stats.text_bytes);
+    assert(pool->stats.compiled <= pool->stats.schemas);
+}
+
 struct schema_pool_stats schema_pool_stats(struct schema_pool *pool)
 {
     LOCK_SCOPE(&pool->lock);
@@ -164,11 +181,12 @@ struct schema_pool_stats schema_pool_stats(struct schema_pool *pool)
 void schema_pool_write_metrics(struct schema_pool *pool, struct metric_page *page)
 {
     struct schema_pool_stats stats = schema_pool_stats(pool);
-    metric_page_gauge(page, "vigil_kube_schemas",
-                      "Different schemas of custom resources that are in use.", stats.schemas);
-    metric_page_gauge(page, "vigil_kube_schemas_compiled", "Those of them that are compiled.",
-                      stats.compiled);
-    metric_page_gauge(page, "vigil_kube_schema_text_bytes", "Their texts.", stats.text_bytes);
-    metric_page_gauge(page, "vigil_kube_schema_compiled_bytes", "What they are compiled to.",
+    metric_page_gauge(page, "vigil_kube_schemas", "Distinct schemas of custom resources in use.",
+                      stats.schemas);
+    metric_page_gauge(page, "vigil_kube_schemas_compiled",
+                      "Schemas of custom resources that are compiled.", stats.compiled);
+    metric_page_gauge(page, "vigil_kube_schema_text_bytes", "Bytes of the texts of these schemas.",
+                      stats.text_bytes);
+    metric_page_gauge(page, "vigil_kube_schema_compiled_bytes", "Bytes of the compiled schemas.",
                       stats.compiled_bytes);
 }

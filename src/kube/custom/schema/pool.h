@@ -22,6 +22,8 @@ struct schema_pool;
 struct pool_schema;
 
 struct schema_pool *schema_pool_new(void);
+/* Asserts that the pool is consistent; for tests. */
+void schema_pool_check(struct schema_pool *pool);
 /* The pool must be empty. Accepts NULL. */
 void schema_pool_free(struct schema_pool *pool);
 
