@@ -15,8 +15,8 @@ static void write_kube_url(FILE *to, const struct serve_config *config, struct s
     fprintf(to, "  Kubernetes   %s\n", text);
 }
 
-void greeting_write(FILE *to, const struct serve_config *config, struct server *server,
-                    const char *kubeconfig)
+void banner_write(FILE *to, const struct serve_config *config, struct server *server,
+                  const char *kubeconfig)
 {
     char first[URL_TEXT_BYTES] = "";
     fprintf(to, "Vigil %s is ready to serve client requests as etcd %s.\n\n", VIGIL_VERSION,

@@ -5,7 +5,7 @@
 #include "cmd/serve/config.h"
 
 /* kubeconfig is the path of the written file, or NULL. */
-void greeting_write(FILE *to, const struct serve_config *config, struct server *server,
-                    const char *kubeconfig);
+void banner_write(FILE *to, const struct serve_config *config, struct server *server,
+                  const char *kubeconfig);
 
 #endif

@@ -1,7 +1,7 @@
 /*
  * The flags of `vigil serve`, and of the same program started as `etcd`: one table. etcd's flags
- * keep their names and defaults; a row that says why it is ignored has no effect. Limits that etcd
- * does not have stand in a group of their own.
+ * keep their names and defaults; a row with a reason for being ignored has no effect. Limits that
+ * etcd does not have are a group of their own.
  */
 #ifndef VIGIL_CMD_SERVE_OPTIONS_H
 #define VIGIL_CMD_SERVE_OPTIONS_H
@@ -18,7 +18,7 @@ enum serve_metrics_detail { SERVE_METRICS_BASIC, SERVE_METRICS_EXTENSIVE };
 struct serve_options {
     /* Member */
     const char *name;
-    const char *data_dir; /* "": made from the name */
+    const char *data_dir; /* "": derived from the name */
     const char *listen_client_urls;
     const char *listen_client_http_urls; /* "": listen_client_urls serve HTTP too */
     const char *listen_metrics_urls;
@@ -55,7 +55,7 @@ struct serve_options {
 
     /* Kubernetes API */
     const char *listen_kube_urls;
-    bool kube_urls_given; /* no flag, as the next: listen_kube_urls are not the default */
+    bool kube_urls_given; /* not a flag, like the next: listen_kube_urls was given */
     const char *kube_token_file;
     int kube_undecodable; /* enum serve_undecodable */
     int64_t kube_history_ns;
@@ -84,7 +84,7 @@ struct serve_options {
     const char *tls_min_version;
     const char *tls_max_version;
     const char *cipher_suites; /* Go's names, which are the standard's */
-    /* and who its clients are */
+    /* Security: users */
     const char *auth_token;
     int64_t auth_token_ttl_s;
     int64_t bcrypt_cost;
@@ -92,13 +92,13 @@ struct serve_options {
     /* Limits of our own */
     int64_t io_threads; /* 0: one for each core */
     int64_t max_connections;
-    bool connections_given; /* no flag: max_connections is not the default */
+    bool connections_given; /* not a flag: max_connections was given */
     uint64_t max_header_bytes;
     int64_t max_header_fields;
     int64_t max_watchers_per_stream;
     int64_t max_watchers;
     uint64_t max_http1_header_bytes;
-    uint64_t max_client_bytes; /* 0: by the memory there is */
+    uint64_t max_client_bytes; /* 0: derived from the memory of the machine */
     uint64_t pause_queued_bytes;
     uint64_t max_call_bytes;
     uint64_t stream_window_bytes;
@@ -132,7 +132,7 @@ struct serve_options {
     bool enable_v2;
 };
 
-/* Sets the fields that say whether a flag was given, once all have been read. */
+/* Sets the fields that say whether a flag was given, after all flags have been read. */
 void serve_options_note_given(const struct options *options, struct serve_options *values);
 
 extern const struct options_table serve_table;      /* vigil serve */

@@ -1,6 +1,6 @@
 /*
- * Flags of etcd, from 3.4 on, that are taken so that a unit file or manifest written for etcd
- * works, and do nothing here; and other names of flags that do.
+ * Flags of etcd 3.4 and later that are accepted, so that a unit file or manifest written for etcd
+ * works, and that have no effect here; and aliases of flags that have.
  */
 #include "cmd/serve/options_private.h"
 
@@ -15,13 +15,13 @@
 #define V2_OF_ITS_OWN "--enable-v2 alone decides whether the v2 API is served"
 #define LONG_GONE "etcd has removed it"
 
-/* Values are read as etcd reads them, so that what it refuses is refused, and then dropped. */
+/* The value is parsed as in etcd, so that a wrong one is refused, and then ignored. */
 #define IGNORED(flag, type, usual, why)                                           \
     {                                                                             \
         .name = flag, .kind = OPTION_##type, .fallback = usual, .ignored = (why), \
         .offset = OPTION_NOWHERE                                                  \
     }
-/* Whoever gives it relies on it. */
+/* Refused, because a user who sets the flag relies on its effect. */
 #define REFUSED(flag, type, usual, why)                                                            \
     {                                                                                              \
         .name = flag, .kind = OPTION_##type, .fallback = usual, .ignored = (why), .refused = true, \

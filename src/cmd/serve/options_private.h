@@ -1,4 +1,4 @@
-/* For the files that hold the rows of the flags of `vigil serve`, one or two groups each. */
+/* For the files with the rows of the flags of `vigil serve`; each has one or two groups. */
 #ifndef VIGIL_CMD_SERVE_OPTIONS_PRIVATE_H
 #define VIGIL_CMD_SERVE_OPTIONS_PRIVATE_H
 

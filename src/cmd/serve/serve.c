@@ -25,7 +25,7 @@ enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
 struct serve {
     bool as_etcd;
-    bool for_people; /* sentences and a greeting instead of JSON */
+    bool for_people; /* started on a terminal: sentences and a banner instead of JSON */
     struct serve_settings settings;
     struct serve_config config;
     struct signals signals;
@@ -49,7 +49,8 @@ static void print_version(const struct serve *s)
                s->settings.values.emulate_version, VIGIL_VERSION, ARCHITECTURE);
 }
 
-/* The message is etcd's. Its level, a warning, is used under etcd's name alone: the server ends. */
+/* The message is etcd's. etcd logs it as a warning, which is kept only under etcd's name, since the
+ * server ends. */
 static int fail_settings(const struct serve *s, const struct error *error)
 {
     if (s->for_people)
@@ -60,7 +61,7 @@ static int fail_settings(const struct serve *s, const struct error *error)
     return EXIT_FAILED;
 }
 
-/* -1: go on. Otherwise the exit status. */
+/* Returns -1 to continue, otherwise the exit status. */
 static int read_settings(struct serve *s, int count, char **args)
 {
     struct error error;
@@ -86,7 +87,7 @@ static int read_settings(struct serve *s, int count, char **args)
     return EXIT_FAILED;
 }
 
-/* etcd goes on with its minimum as well, and says so. */
+/* As in etcd, a value below the minimum is raised with a warning. */
 static void warn_raised(const struct serve *s)
 {
     int64_t used = s->config.server.engine.watch_progress_interval_ns;
@@ -159,7 +160,7 @@ static void on_defragment(void *ctx, const struct engine_local_defragment *defra
              LOG_TEXT("bootstrap-defrag-threshold", threshold_text));
 }
 
-/* What etcd says about files and URLs that do not need each other. */
+/* etcd's warnings about TLS files without https URLs and the reverse. */
 static void tell_tls(const struct serve *s)
 {
     const struct server_config *config = &s->config.server;
@@ -184,7 +185,7 @@ static void tell_tls(const struct serve *s)
         server_tls_tell(tls);
 }
 
-/* For people the greeting says it. */
+/* The banner says it on a terminal. */
 static void tell_kube(const struct serve *s)
 {
     if (s->config.kube_withheld && !s->for_people)
@@ -196,7 +197,7 @@ static void tell_kube(const struct serve *s)
 
 /* -- Signals -- */
 
-/* Its log files have been moved away, or its operator wants to know that it hears. */
+/* The log files have been rotated. The line also shows the operator that the signal arrived. */
 static void reload(void)
 {
     char state[96];
@@ -208,7 +209,8 @@ static void reload(void)
     notify_manager("READY=1");
 }
 
-/* Until one that ends the server; tells the manager meanwhile that we live, if it asked. */
+/* Waits for a signal that ends the server, and meanwhile feeds the watchdog of the service manager
+ * if it has one. */
 static int wait_for_end(const struct serve *s)
 {
     int64_t watchdog_ns = notify_watchdog_ns();
@@ -223,8 +225,8 @@ static int wait_for_end(const struct serve *s)
     }
 }
 
-/* Until every connection has ended, or another signal comes: then at once. Some that stop a server
- * (timeout, a terminal) send their signal twice in the same moment: that is one. */
+/* Waits until every connection has ended or a second signal arrives. Some programs that stop a
+ * server (timeout, a terminal) send their signal twice at once, which counts as one. */
 static void drain(const struct serve *s, struct server *server)
 {
     int64_t begin = clock_mono_ns(clock_system());
@@ -242,10 +244,10 @@ static void drain(const struct serve *s, struct server *server)
 
 /* -- Running -- */
 
-/* What the settings mean, checked as a whole. */
+/* Builds the configuration and checks the settings against each other. */
 static enum status configure(struct serve *s, struct error *error)
 {
-    TRY(serve_settings_tell(&s->settings, error));
+    TRY(serve_settings_log(&s->settings, error));
     TRY(serve_config_init(&s->config, &s->settings.values, s->as_etcd, error));
     warn_raised(s);
     tell_tls(s);
@@ -284,7 +286,7 @@ static int run(struct serve *s, struct server *server)
     const char *kubeconfig = kubeconfig_write(&s->config, server, path) ? path : NULL;
     serve_config_set_client_urls(&s->config, server_client_urls(server));
     if (s->for_people)
-        greeting_write(stderr, &s->config, server, kubeconfig);
+        banner_write(stderr, &s->config, server, kubeconfig);
     else
         announce_ready(&s->config, server, kubeconfig);
     notify_manager("READY=1");

@@ -16,41 +16,41 @@
 
 #define FINE_TIME_NS (20 * NS_PER_MS)
 
-/* What a role speaks: the limits are the same, the tables each shard has of its own. */
+/* The protocol of a role. All roles share the limits; every shard has its own tables. */
 struct spoken {
     const struct wire_limits *limits;
     enum server_role role;
-    bool guarded;         /* pages in browsers are kept away (wire_server_guard) */
+    bool guarded;         /* requests from web pages are refused (wire_server_guard) */
     struct net_wire wire; /* for the kind; its tables stay empty */
     struct protocol_kind kind;
 };
 
 struct server {
     const struct server_config *config;
-    struct etcd_config etcd; /* that of config, and where to count */
+    struct etcd_config etcd; /* config.etcd with the counters of this server */
     struct etcd_health_counts health_counts;
     struct kube_config kube;
     struct metric_set *method_counts;      /* owned */
-    struct turns *turns;                   /* owned: of all threads */
+    struct turns *turns;                   /* owned; the turns of all threads */
     struct engine *engine;                 /* owned */
     struct net_server *net;                /* owned */
-    struct budget *budget;                 /* owned; of what clients make us hold */
-    struct spoken spoken[SERVER_ROLES][2]; /* the second of each: guarded */
-    struct wire_limits kube_limits;        /* those of config, with Kubernetes' bodies */
-    struct server_tls *tls;                /* owned; NULL when no listener is secure */
+    struct budget *budget;                 /* owned; memory held for clients */
+    struct spoken spoken[SERVER_ROLES][2]; /* [role][1] is guarded */
+    struct wire_limits kube_limits; /* config's limits, with the body size of the Kubernetes API */
+    struct server_tls *tls;         /* owned; NULL when no listener is secure */
     struct server_auth auth;
     struct url *bound;   /* owned; one for each listener */
     struct slice *shown; /* owned; client URLs with the ports that were chosen … */
     char (*shown_texts)[URL_TEXT_BYTES]; /* owned; … and their bytes */
-    bool kube_skipped;                   /* its address is taken by somebody else */
+    bool kube_skipped;                   /* its address is in use by another process */
     bool started;
-    _Atomic bool kube_written;  /* something was, through Kubernetes' API */
-    _Atomic bool has_compactor; /* the first shard to start has it */
-    _Atomic bool has_keeper;    /* and the one that keeps the namespaces */
-    _Atomic bool tokens_told;   /* a shard has looked whether to warn of simple tokens */
+    _Atomic bool kube_written;  /* an object was written through the Kubernetes API */
+    _Atomic bool has_compactor; /* the first shard to start runs it */
+    _Atomic bool has_keeper;    /* the same for the background jobs of the Kubernetes API */
+    _Atomic bool tokens_told;   /* a shard has checked whether to warn of simple tokens */
 };
 
-/* What one shard has. Made, used and freed on its thread. */
+/* The part of the server on one shard. Created, used and freed on its thread. */
 struct server_shard {
     struct engine_shard *engine;
     struct etcd_face *face;
@@ -74,7 +74,7 @@ static void start_compactor(struct server *server, struct server_shard *shard, s
     const struct server_config *config = server->config;
     struct etcd_compactor_options options = {config->compaction_mode, config->compaction_retention,
                                              0, NULL};
-    if (!options.retention && config->kube_wanted) /* as a kube-apiserver would */
+    if (!options.retention && config->kube_wanted) /* as a kube-apiserver does */
         options =
             (struct etcd_compactor_options){AUTO_COMPACTION_PERIODIC, config->kube_history_ns,
                                             config->kube_history_bytes, &server->kube_written};
@@ -82,14 +82,14 @@ static void start_compactor(struct server *server, struct server_shard *shard, s
         shard->compactor = etcd_compactor_new(&options, shard->engine, loop);
 }
 
-/* Good enough for what is slow: no turn takes more than about a millisecond, and reading the clock
- * for each call would cost a hundredth of a get. */
+/* The time at which the turn began. It is precise enough to find slow calls, since few turns take
+ * more than a millisecond, and reading the clock for each call would cost 1 % of a get. */
 static int64_t turn_time(void *loop)
 {
     return loop_now_ns(loop);
 }
 
-/* Where a millisecond counts. */
+/* The precise time, for measurements of single milliseconds. */
 static int64_t fine_time(void *loop)
 {
     (void)loop;
@@ -103,7 +103,7 @@ static void set_clock(const struct server *server, struct etcd_face *face, struc
     etcd_face_set_clock(face, fine ? fine_time : turn_time, loop);
 }
 
-/* One page for both faces. */
+/* One page for both APIs. */
 static void write_metrics(void *face, struct metric_page *page)
 {
     etcd_metrics_write(face, page);
@@ -116,7 +116,7 @@ static void write_kube_metrics(void *ctx, struct metric_page *page)
     schema_pool_write_metrics(kube->schemas, page);
 }
 
-/* etcd warns of it at every start; it matters only where users log in. */
+/* etcd warns at every start; here the warning appears only if authentication is enabled. */
 static void warn_simple_tokens(struct server *server, struct server_shard *shard)
 {
     bool simple = server->config->auth.token.kind != AUTH_TOKEN_JWT;
@@ -162,7 +162,7 @@ static enum status shard_start(void *ctx, struct net_shard *net_shard)
     return ST_OK;
 }
 
-/* Its connections are gone, but writes they started may still be under way. */
+/* The connections are closed, but writes that they started may still be under way. */
 static void shard_stop(void *ctx, struct net_shard *net_shard)
 {
     (void)ctx;
@@ -199,7 +199,7 @@ static void after_flush(void *ctx, struct net_shard *net_shard)
     engine_shard_flushed(shard->engine);
 }
 
-/* The connections of a shard are answered from the tables of its own face. */
+/* The connections of a shard use the method and route tables of that shard. */
 static enum status protocol_shard_new(void *ctx, struct net_shard *net_shard, void **ret_shared)
 {
     const struct spoken *spoken = ctx;
@@ -292,14 +292,15 @@ static void make_spoken(struct server *server)
     }
 }
 
-/* Only a browser of this machine reaches its loopback, and none a socket of Unix. */
+/* Only browsers on this machine can reach the loopback address, and none can reach a Unix socket.
+ */
 static bool is_guarded(const struct server_config *config, const struct url *url)
 {
     return config->guards_pages && address_is_local(&url->address) &&
            !address_is_path(&url->address);
 }
 
-/* As in etcd an http and an https URL may name the same port: the first bytes tell them apart. */
+/* As in etcd, an http and an https URL may share a port: the first bytes distinguish them. */
 static enum status listen_on(struct server *server, size_t at, struct error *error)
 {
     const struct server_config *config = server->config;
@@ -353,7 +354,7 @@ static enum status make_net(struct server *server, struct error *error)
     return ST_OK;
 }
 
-/* The member list tells clients where to come; nobody can come to port 0. */
+/* Clients connect to the addresses in the member list, so port 0 is replaced by the real port. */
 static void show_bound(struct server *server)
 {
     const struct server_config *config = server->config;
@@ -471,7 +472,7 @@ void server_free(struct server *server)
     worker_free(server->kube.worker);
     server_tls_free(server->tls);
     engine_local_close(server->engine);
-    budget_free(server->budget); /* everything has been given back */
+    budget_free(server->budget); /* everything charged to it has been released */
     server_auth_fini(&server->auth);
     metric_set_free(server->method_counts);
     turns_free(server->turns);

@@ -1,6 +1,6 @@
 /*
- * A whole server put together: engine, listeners, shards, and on each shard a face. Started and
- * stopped by one thread; everything else happens on its own threads.
+ * A whole server: engine, listeners, shards, and the two APIs on each shard. Started and stopped by
+ * one thread; everything else happens on threads of its own.
  *
  *     start: open the store ─► listen ─► start the shards
  *     stop:  drain (answer what is under way) ─► end the shards ─► close the store
@@ -19,11 +19,11 @@
 
 struct server;
 
-/* What is served where. */
+/* What a listener serves. */
 enum server_role {
     SERVER_CLIENTS, /* gRPC and HTTP */
-    SERVER_GRPC,    /* gRPC only, for HTTP has URLs of its own */
-    SERVER_HTTP,    /* those */
+    SERVER_GRPC,    /* gRPC only: HTTP has separate URLs */
+    SERVER_HTTP,    /* HTTP only */
     SERVER_METRICS, /* /metrics and the health checks */
     SERVER_KUBE,    /* the Kubernetes API */
     SERVER_ROLES
@@ -34,41 +34,42 @@ struct server_config {
     struct engine_local_options engine;
     struct etcd_config etcd;
     struct kube_config kube;
-    bool kube_wanted;       /* one of listen is for it */
-    bool kube_optional;     /* it does without that one when somebody else listens there */
-    struct net_options net; /* without its budget, which the server makes */
+    bool kube_wanted;       /* one of the listeners is for the Kubernetes API */
+    bool kube_optional;     /* the server starts without it if the address is in use */
+    struct net_options net; /* without its budget, which the server creates */
     size_t client_bytes_max;
     struct wire_limits wire;
     const struct url *listen;
     const enum server_role *roles; /* of each of listen */
     size_t listen_count;
-    bool shows_listen; /* etcd.client_urls are the first of listen: chosen ports are put in */
-    bool guards_pages; /* those on loopback keep pages in browsers away; etcd's never do */
-    struct server_tls_config tls; /* for those of them that are secure */
+    bool shows_listen; /* etcd.client_urls are the first listeners: port 0 is replaced in them */
+    bool guards_pages; /* listeners on loopback refuse requests from web pages; never as etcd */
+    struct server_tls_config tls; /* for the https listeners */
     struct server_auth_config auth;
     enum auto_compaction_mode compaction_mode;
-    int64_t compaction_retention; /* 0: only when asked */
-    /* Without that: what is kept once something was written through Kubernetes' API; 0: all. */
+    int64_t compaction_retention; /* 0: only on request */
+    /* The history that is kept without a retention, once the Kubernetes API was written to; 0: all.
+     */
     int64_t kube_history_ns, kube_history_bytes;
 };
 
-/* On failure nothing is left running, and the error says what to do about it. */
+/* On failure nothing keeps running, and the error says what to do. */
 MUST_CHECK
 enum status server_start(const struct server_config *config, struct server **ret_server,
                          struct error *error);
 
-/* Where the i-th listener listens: a port of 0 has become the one chosen. NULL: it was passed over,
- * since somebody else listens there. */
+/* The address of the i-th listener, with the real port in place of 0. NULL: it was skipped, because
+ * its address is in use. */
 const struct url *server_bound(const struct server *server, size_t i);
-/* The client URLs of the member list, with the ports that were chosen; as many as config has. */
+/* The client URLs of the member list with their real ports, as many as config has. */
 const struct slice *server_client_urls(const struct server *server);
 struct engine *server_engine(struct server *server);
 
-/* Takes no more connections and asks those there are to end. */
+/* Accepts no more connections and asks the open ones to end. */
 void server_drain(struct server *server);
 bool server_drained(struct server *server);
 
-/* Drained or not: ends everything. Accepts NULL. */
+/* Ends everything, drained or not. Accepts NULL. */
 void server_free(struct server *server);
 DEFINE_CLEANUP(struct server *, server_free)
 

@@ -18,7 +18,7 @@ static enum status fail_file(const char *what, const char *path, const char *why
                      why);
 }
 
-/* Appends what is in it; an empty name is no file. */
+/* Appends the contents of the file; an empty name means that there is none. */
 static enum status read_key(const char *what, struct slice name, struct buf *ret_bytes,
                             struct error *error)
 {

@@ -1,6 +1,6 @@
 /*
- * What authentication needs besides the engine, made of its flags: who gives out tokens, and the
- * thread that hashes passwords. Owned by the server; outlives its shards.
+ * What authentication needs besides the engine, created from its flags: the issuer of tokens and
+ * the thread that hashes passwords. Owned by the server; outlives its shards.
  */
 #ifndef VIGIL_CMD_SERVE_SERVER_AUTH_H
 #define VIGIL_CMD_SERVE_SERVER_AUTH_H
@@ -26,11 +26,11 @@ struct server_auth {
     unsigned bcrypt_cost;
 };
 
-/* turns: where those of the thread for passwords are measured. */
+/* turns measures the thread that hashes passwords. */
 MUST_CHECK
 enum status server_auth_init(struct server_auth *auth, const struct server_auth_config *config,
                              struct turns *turns, struct error *error);
-/* No shard runs any more. Accepts a zeroed one. */
+/* After the last shard has ended. Accepts a zeroed struct. */
 void server_auth_fini(struct server_auth *auth);
 
 #endif

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <time.h>
 
-/* Lines about clients that were turned away: whoever is outside must not fill the disk. */
+/* Log lines about refused clients are limited, so that attackers cannot fill the disk. */
 enum { REJECTIONS_BURST = 100, REJECTIONS_PER_S = 10 };
 
 struct wrap {
@@ -18,7 +18,7 @@ struct wrap {
 };
 
 struct server_tls {
-    struct tls_options options; /* the config's, or with a certificate of our own */
+    struct tls_options options; /* the config's, or with a self-signed certificate */
     struct tls_auto own;
     struct tls_source *source; /* owned */
     struct net_tls_limits limits;
@@ -29,12 +29,12 @@ struct server_tls {
     int64_t refilled_ns;
     int64_t tokens;
     uint64_t rejections;
-    uint64_t unsaid; /* rejections without a line since the last one */
+    uint64_t unsaid; /* rejections that were not logged since the last line */
 };
 
 /* -- the log -- */
 
-/* False: there were too many. ret_unsaid: how many before this one. */
+/* False: the limit is reached. ret_unsaid is the number of rejections that were not logged. */
 static bool may_say(struct server_tls *t, uint64_t *ret_unsaid)
 {
     LOCK_SCOPE(&t->lock);
@@ -115,7 +115,7 @@ void server_tls_tell(const struct tls_options *options)
              LOG_LIST("cipher-suites", options->cipher_suites));
 }
 
-/* -- a certificate of our own -- */
+/* -- The self-signed certificate -- */
 
 static void tell_own(const struct tls_auto *own)
 {

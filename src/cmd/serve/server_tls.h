@@ -1,7 +1,7 @@
 /*
- * The TLS of a server's listeners: opens what the flags name, wraps what is spoken on http URLs for
- * https ones, and tells the log, in etcd's words, whom it turned away and when files changed.
- * Owned by the server; outlives its listeners.
+ * The TLS of a server's listeners: opens the files that the flags name, wraps the protocols of http
+ * URLs for https, and logs refused clients and changed files in etcd's words. Owned by the server;
+ * outlives its listeners.
  */
 #ifndef VIGIL_CMD_SERVE_SERVER_TLS_H
 #define VIGIL_CMD_SERVE_SERVER_TLS_H
@@ -14,12 +14,12 @@ struct server_tls;
 
 struct server_tls_config {
     struct tls_options options;
-    bool automatic; /* without a certificate: make one */
+    bool automatic; /* create a self-signed certificate */
     int64_t automatic_years;
     struct net_tls_limits limits; /* handshakes_max: of all shards together */
 };
 
-/* Borrows the config. A certificate of our own is made for the URLs, below the data directory. */
+/* Borrows the config. A self-signed certificate is created for the URLs, in the data directory. */
 MUST_CHECK
 enum status server_tls_new(const struct server_tls_config *config, const char *data_dir,
                            const struct url *urls, size_t url_count, unsigned shards,
@@ -33,8 +33,8 @@ void server_tls_tell(const struct tls_options *options);
 /* Any thread. */
 struct tls_stats server_tls_stats(struct server_tls *tls);
 
-/* The kind for a secure URL on which inner is to be spoken; plain_too: on the same port an insecure
- * one is served as well. Lives as long as the server_tls. */
+/* The protocol of an https URL that carries `inner`. plain_too: the same port serves http as well.
+ * Lives as long as the server_tls. */
 const struct protocol_kind *server_tls_wrap(struct server_tls *tls,
                                             const struct protocol_kind *inner, bool plain_too);
 

@@ -23,7 +23,7 @@ static const char *file_path(const struct serve_settings *settings)
     return path ? path : variable(settings, "ETCD_CONFIG_FILE");
 }
 
-/* Flags that were given do not count then. */
+/* With a file, flags are ignored. */
 static enum status read_file(struct serve_settings *settings, struct error *error)
 {
     TRY(config_file_open(settings->path, &settings->file, error));
@@ -78,7 +78,7 @@ void serve_settings_fini(struct serve_settings *settings)
     config_file_close(TAKE(settings->file));
 }
 
-/* -- Telling -- */
+/* -- Logging -- */
 
 static void tell_variable(void *ctx, enum option_notice notice, const char *name, const char *value)
 {
@@ -122,7 +122,7 @@ static enum status tell_source(struct serve_settings *settings, struct error *er
     return config_file_apply(settings->file, &settings->options, listener, error);
 }
 
-enum status serve_settings_tell(struct serve_settings *settings, struct error *error)
+enum status serve_settings_log(struct serve_settings *settings, struct error *error)
 {
     const struct option *row;
     TRY(tell_source(settings, error));

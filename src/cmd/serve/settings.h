@@ -1,7 +1,7 @@
 /*
- * Where the settings of a server come from, with etcd's precedence: a file alone, if one is named;
- * else flags, then VIGIL_… and ETCD_… variables, then defaults. Read once at start-up, before
- * there is a logger; what is worth a line is said afterwards.
+ * Where the settings of a server come from, with etcd's precedence: only the file, if one is named;
+ * else flags, then VIGIL_… and ETCD_… variables, then defaults. Read once at start-up, before the
+ * logger exists; serve_settings_log logs what is worth a line afterwards.
  */
 #ifndef VIGIL_CMD_SERVE_SETTINGS_H
 #define VIGIL_CMD_SERVE_SETTINGS_H
@@ -21,8 +21,8 @@ enum settings_outcome {
     SETTINGS_READ,
     SETTINGS_HELP,    /* asked for */
     SETTINGS_VERSION, /* asked for */
-    SETTINGS_MISUSED, /* a flag: etcd exits with 2 */
-    SETTINGS_WRONG,   /* a variable, the file, or a word that is no flag: etcd exits with 1 */
+    SETTINGS_MISUSED, /* a wrong flag: etcd exits with 2 */
+    SETTINGS_WRONG,   /* a wrong variable, file or word: etcd exits with 1 */
 };
 
 /* variables is like environ; args and variables are borrowed. The error is set for the last two. */
@@ -32,9 +32,9 @@ enum settings_outcome serve_settings_read(struct serve_settings *settings,
                                           struct error *error);
 void serve_settings_fini(struct serve_settings *settings);
 
-/* Logs, in etcd's words, which variables or file were used and what is ignored. Fails when
- * somebody relies on a flag that has no effect. */
+/* Logs, in etcd's words, which variables or file were used and what is ignored. Fails for a flag
+ * that has no effect here but that its user must rely on. */
 MUST_CHECK
-enum status serve_settings_tell(struct serve_settings *settings, struct error *error);
+enum status serve_settings_log(struct serve_settings *settings, struct error *error);
 
 #endif

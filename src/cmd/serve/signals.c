@@ -19,7 +19,8 @@ void signals_block(struct signals *signals)
     }
     pthread_sigmask(SIG_BLOCK, &signals->set, NULL);
     signal(SIGPIPE, SIG_IGN);
-    signal(SIGXFSZ, SIG_IGN); /* a limit on file sizes shows as a failed write, which we can tell */
+    signal(SIGXFSZ,
+           SIG_IGN); /* a limit on file sizes then shows as a failed write, which is reported */
 }
 
 int signals_wait(const struct signals *signals, int64_t timeout_ns)

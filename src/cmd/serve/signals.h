@@ -1,6 +1,6 @@
 /*
- * Signals of a server: they are blocked in every thread and waited for by one, so that no handler
- * runs anywhere. SIGTERM, SIGINT and SIGHUP end it, SIGUSR1 opens its log files anew.
+ * The signals of a server: they are blocked in every thread and one thread waits for them, so that
+ * no handler runs. SIGTERM, SIGINT and SIGHUP end the server, SIGUSR1 reopens its log files.
  */
 #ifndef VIGIL_CMD_SERVE_SIGNALS_H
 #define VIGIL_CMD_SERVE_SIGNALS_H
@@ -12,9 +12,9 @@ struct signals {
     sigset_t set;
 };
 
-/* Before any thread is started. Those that the parent had ignored (nohup) stay ignored. */
+/* Before any thread is started. Signals that the parent ignored (nohup) stay ignored. */
 void signals_block(struct signals *signals);
-/* The next one, or 0 after so long; timeout_ns < 0: however long it takes. */
+/* The next signal, or 0 after the timeout; timeout_ns < 0 waits for ever. */
 int signals_wait(const struct signals *signals, int64_t timeout_ns);
 /* Ends the process as if the signal had not been caught. */
 _Noreturn void signals_die_by(const struct signals *signals, int number);

@@ -2,7 +2,7 @@
 
 #include "base/log/log.h"
 
-/* Clients wait for these. The other threads are there to take their time. */
+/* Clients wait for these threads; the others may take long. */
 static bool serves_clients(const char *thread)
 {
     return strcmp(thread, "io") == 0 || strcmp(thread, "writer") == 0;

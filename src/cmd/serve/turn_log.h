@@ -1,4 +1,4 @@
-/* The turns of the server's threads (base/turn.h): a line in the log for each that took long. */
+/* Logs turns of the server's threads (base/turn.h) that took long. */
 #ifndef VIGIL_CMD_SERVE_TURN_LOG_H
 #define VIGIL_CMD_SERVE_TURN_LOG_H
 
