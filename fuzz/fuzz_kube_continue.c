@@ -1,7 +1,7 @@
 /* Input: a continue token. One that can be read is written, and reading it again gives the same. */
 #include "cost.h"
 
-#include "kube/api/continue.h"
+#include "kube/request/continue.h"
 
 enum { ARENA_BYTES_MAX = 1 << 20 };
 

@@ -5,9 +5,8 @@
  */
 #include "cost.h"
 
-#include "kube/api/accept.h"
-#include "kube/api/request.h"
-#include "kube/api/revision_wait.h"
+#include "kube/request/accept.h"
+#include "kube/request/request.h"
 
 enum { ARENA_BYTES_MAX = 16 << 20 };
 

@@ -6,8 +6,7 @@
 #include "cmd/serve/memory.h"
 #include "cmd/version.h"
 #include "etcd/member_id.h"
-#include "kube/api/schema.h"
-#include "kube/api/tokens.h"
+#include "kube/request/tokens.h"
 
 #include <sched.h>
 #include <stdio.h>
@@ -148,7 +147,7 @@ static enum status check_kube_urls(const struct serve_config *config,
 
 /* Started as etcd, the server listens only on etcd's ports unless a flag asks for more. By default
  * the Kubernetes API admits only clients that the client URLs admit; while authentication is
- * enabled every client must identify itself (kube/api/meta_routes.h). */
+ * enabled every client must identify itself (kube/call/access.h). */
 static enum status set_kube(struct serve_config *config, const struct serve_options *options,
                             bool as_etcd, struct error *error)
 {
@@ -163,7 +162,6 @@ static enum status set_kube(struct serve_config *config, const struct serve_opti
     config->server.kube = (struct kube_config){
         .version = VIGIL_VERSION,
         .skip_undecodable = options->kube_undecodable == SERVE_UNDECODABLE_SKIP,
-        .schema = &kube_builtin_schema,
     };
     if (options->kube_token_file[0])
         TRY(kube_tokens_read(options->kube_token_file, &config->kube_tokens, error));

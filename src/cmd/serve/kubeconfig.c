@@ -2,7 +2,7 @@
 
 #include "base/log/log.h"
 #include "codec/json/writer.h"
-#include "kube/api/tokens.h"
+#include "kube/request/tokens.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -9,7 +9,7 @@
 #include "etcd/http/health_counts.h"
 #include "etcd/http/metrics.h"
 #include "io/worker.h"
-#include "kube/api/metrics.h"
+#include "kube/call/metrics.h"
 #include "kube/custom/schema/pool.h"
 #include "net/wire.h"
 #include "wire/connection.h"
@@ -136,7 +136,7 @@ static enum status start_faces(struct server *server, struct server_shard *shard
     kube_face_set_metrics(shard->kube, write_metrics, shard->face);
     if (atomic_exchange(&server->has_keeper, true))
         return ST_OK;
-    kube_face_keep(shard->kube);
+    kube_face_start_jobs(shard->kube);
     if (engine_auth_enabled(shard->engine))
         log_warn("authentication is enabled in this store: the Kubernetes API answers only "
                  "requests with a token of --kube-token-file, or with the certificate of a user "

@@ -13,7 +13,7 @@
 #include "engine/local/local.h"
 #include "etcd/auto_compaction.h"
 #include "etcd/face.h"
-#include "kube/api/face.h"
+#include "kube/server/face.h"
 #include "net/server.h"
 #include "wire/limits.h"
 

@@ -1,0 +1,118 @@
+#include "kube/call/access.h"
+
+#include "engine/auth.h"
+#include "kube/request/tokens.h"
+#include "wire/http/origin.h"
+
+/* Paths without authentication, as in Kubernetes. */
+static bool is_public(struct slice path)
+{
+    static const char *const public_paths[] = {"/healthz", "/livez", "/readyz", "/version"};
+    for (size_t i = 0; i < COUNT_OF(public_paths); i++) {
+        if (slice_equal(path, slice_from_text(public_paths[i])))
+            return true;
+    }
+    return false;
+}
+
+static bool has_token(const struct kube_face *face, const struct http_request *request)
+{
+    struct slice field = SLICE_EMPTY;
+    (void)http_request_get(request, SLICE_LITERAL("authorization"), &field);
+    return face->config->tokens && kube_tokens_find(face->config->tokens, field);
+}
+
+struct auth_principal kube_principal(const struct kube_face *face,
+                                     const struct http_request *request)
+{
+    bool named = request->peer_name || face->config->tokens; /* the gate admits only these */
+    return named ? ENGINE_SERVER : (struct auth_principal){0};
+}
+
+bool kube_lets_in(const struct kube_face *face, const struct http_request *request)
+{
+    if (has_token(face, request))
+        return true;
+    if (face->config->tokens && !request->peer_name)
+        return false;
+    return engine_auth_holds(face->shard,
+                             slice_from_text(request->peer_name ? request->peer_name : ""),
+                             SLICE_LITERAL("/registry/"), SLICE_LITERAL("/registry0"));
+}
+
+bool kube_shuts_out(const struct kube_face *face, const struct http_request *request)
+{
+    return engine_auth_enabled(face->shard) && !kube_lets_in(face, request);
+}
+
+static void respond_status(struct http_exchange *x, const struct kube_status *status)
+{
+    struct buf text = {0};
+    if (kube_status_write(status, &text) == ST_OK)
+        http_respond(x, kube_status_code(status), SLICE_LITERAL("application/json"),
+                     buf_slice(&text));
+    else
+        http_abort(x);
+    buf_fini(&text);
+}
+
+void kube_unauthorized(const struct kube_face *face, struct kube_status *status)
+{
+    (void)kube_fail(status, KUBE_UNAUTHORIZED, "%s",
+                    engine_auth_enabled(face->shard)
+                        ? "Unauthorized: authentication is enabled in this store, so a request "
+                          "needs a bearer token of the server's --kube-token-file, or over TLS the "
+                          "certificate of a user who may read and write all keys below /registry/"
+                        : "Unauthorized");
+}
+
+static void respond_unauthorized(struct http_exchange *x, const struct kube_face *face)
+{
+    struct kube_status status;
+    kube_unauthorized(face, &status);
+    respond_status(x, &status);
+}
+
+/* Impersonate-User, -Group, -Uid and -Extra-…: executed in the name of its sender, such a request
+ * would do what the other user may not. */
+static const struct http_field *find_impersonation(const struct http_request *request)
+{
+    struct slice prefix = SLICE_LITERAL("impersonate-");
+    for (size_t i = 0; i < request->field_count; i++) {
+        const struct http_field *field = &request->fields[i];
+        if (field->name.len >= prefix.len &&
+            http_name_equal(slice_sub(field->name, 0, prefix.len), prefix))
+            return field;
+    }
+    return NULL;
+}
+
+static void refuse_impersonation(struct http_exchange *x, const struct http_field *field)
+{
+    struct kube_status status;
+    kube_fail(&status, KUBE_FORBIDDEN,
+              "impersonation is not supported by this server: send the request without the header "
+              "%.*s",
+              (int)size_min(field->name.len, 64), (const char *)field->name.ptr);
+    respond_status(x, &status);
+}
+
+bool kube_gate(struct http_exchange *x, void *ctx, const struct http_request *request)
+{
+    struct kube_face *face = ctx;
+    struct slice origin;
+    bool local = http_host_is_loopback(request->host) && !http_is_foreign(request, &origin);
+    const struct http_field *impersonation = find_impersonation(request);
+    if (request->secure || local) {
+        bool known = is_public(request->path) || kube_lets_in(face, request);
+        if (!known)
+            respond_unauthorized(x, face);
+        else if (impersonation)
+            refuse_impersonation(x, impersonation);
+        return known && !impersonation;
+    }
+    http_respond(x, 403, SLICE_LITERAL("text/plain; charset=utf-8"),
+                 SLICE_LITERAL("without TLS this is served to programs of this machine only, under "
+                               "its loopback addresses\n"));
+    return false;
+}

@@ -1,0 +1,28 @@
+/*
+ * Who may use the API. Without TLS clients are not authenticated, so a browser page must not reach
+ * this server under a host name of its choice, nor send requests that its user does not know of.
+ * Everything is done in the name of the server: while authentication is enabled in the store, a
+ * request needs a token of the server's own, or the certificate of a user who may do all of that.
+ */
+#ifndef VIGIL_KUBE_CALL_ACCESS_H
+#define VIGIL_KUBE_CALL_ACCESS_H
+
+#include "kube/call/face_state.h"
+#include "kube/status/status.h"
+#include "wire/http/exchange.h"
+
+/* The gate of the HTTP routes (wire/http/routes.h), which every request passes first; ctx is the
+ * face. False: it has answered. */
+bool kube_gate(struct http_exchange *x, void *ctx, const struct http_request *request);
+/* Whether the sender has access now. */
+bool kube_lets_in(const struct kube_face *face, const struct http_request *request);
+/* Whether a sender who had access has lost it. */
+bool kube_shuts_out(const struct kube_face *face, const struct http_request *request);
+/* The principal of a request that has passed the gate: the server for an authenticated sender. An
+ * anonymous one has no name, and the engine refuses it once authentication is enabled. */
+struct auth_principal kube_principal(const struct kube_face *face,
+                                     const struct http_request *request);
+/* The answer to a sender without access. */
+void kube_unauthorized(const struct kube_face *face, struct kube_status *status);
+
+#endif

@@ -1,0 +1,128 @@
+#include "kube/call/call.h"
+
+#include "base/clock.h"
+#include "base/xalloc.h"
+
+static void call_end(struct kube_life *life)
+{
+    struct kube_call *call = CONTAINER_OF(life, struct kube_call, life);
+    if (call->on_end)
+        call->on_end(call);
+    kube_call_release(call);
+}
+
+struct kube_call *kube_call_new(struct kube_face *face, struct http_exchange *exchange,
+                                const struct http_request *request)
+{
+    struct kube_call *call = xcalloc(1, sizeof(*call));
+    call->life.end = call_end;
+    call->face = face;
+    call->exchange = exchange;
+    call->request = request;
+    call->started_ns = clock_mono_ns(face->clock);
+    arena_init(&call->arena, NULL, 0, face->call_bytes_max);
+    arena_charge(&call->arena, http_exchange_account(exchange));
+    http_exchange_set_user(exchange, &call->life);
+    return call;
+}
+
+static bool has_written(const struct kube_call *call)
+{
+    bool writes = call->verb >= KUBE_VERB_POST && call->verb <= KUBE_VERB_DELETE_COLLECTION;
+    return writes && call->code / 100 == 2;
+}
+
+static void count_call(const struct kube_call *call)
+{
+    if (has_written(call) && call->face->config->written)
+        atomic_store_explicit(call->face->config->written, true, memory_order_relaxed);
+    int64_t duration_ns = clock_mono_ns(call->face->clock) - call->started_ns;
+    kube_count_request(&call->face->counter, call->verb, call->kind, call->code,
+                       call->verb == KUBE_VERB_WATCH || duration_ns < 0 ? -1 : duration_ns);
+}
+
+static void call_free(struct kube_call *call)
+{
+    if (call->code && call->path.resource.len)
+        count_call(call);
+    kube_write_queue_leave(&call->ticket);
+    if (call->on_free)
+        call->on_free(call);
+    kube_kinds_unref(call->kinds);
+    buf_fini(&call->work.answer.made);
+    buf_fini(&call->warnings);
+    arena_fini(&call->arena);
+    free(call);
+}
+
+void kube_call_hold(struct kube_call *call)
+{
+    call->under_way++;
+    call->face->under_way++;
+}
+
+bool kube_call_done(struct kube_call *call)
+{
+    call->under_way--;
+    call->face->under_way--;
+    if (call->exchange)
+        return true;
+    if (!call->under_way)
+        call_free(call);
+    return false;
+}
+
+void kube_call_hand_over(struct kube_call *call, struct kube_life *life)
+{
+    http_exchange_set_user(call->exchange, life);
+}
+
+void kube_call_release(struct kube_call *call)
+{
+    call->exchange = NULL;
+    if (call->work.away) /* its step need not run */
+        atomic_store_explicit(&call->work.job.worker.given_up, true, memory_order_relaxed);
+    if (!call->under_way)
+        call_free(call);
+}
+
+enum { WARNING_BYTES_MAX = 1024 };
+
+static enum status append_warning(struct slice warning, struct buf *to)
+{
+    TRY(buf_append_text(to, "299 - \""));
+    for (size_t i = 0; i < warning.len && i < WARNING_BYTES_MAX; i++) {
+        if (warning.ptr[i] == '"' || warning.ptr[i] == '\\')
+            TRY(buf_append_text(to, "\\"));
+        TRY(buf_append(to, slice_sub(warning, i, 1)));
+    }
+    return buf_append(to, slice_of("\"", 2)); /* with its NUL */
+}
+
+void kube_call_warn(struct kube_call *call, struct slice warning)
+{
+    size_t before = call->warnings.len;
+    bool fits = call->warnings.len < KUBE_WARNINGS_BYTES_MAX &&
+                (!warning.len || !memchr(warning.ptr, '\0', warning.len));
+    if (fits && append_warning(warning, &call->warnings) != ST_OK)
+        call->warnings.len = before; /* without memory the warning is dropped */
+}
+
+bool kube_call_defers(struct kube_call *call, void (*next)(struct kube_call *call))
+{
+    if (!call->work.away)
+        return false;
+    assert(!call->work.next); /* a step ends in one thing */
+    call->work.next = next;
+    return true;
+}
+
+struct kube_kinds *kube_call_kinds(const struct kube_call *call)
+{
+    return call->work.away ? call->work.kinds : kube_registry_kinds(call->face->registry);
+}
+
+struct random *kube_call_random(struct kube_call *call)
+{
+    return call->work.away ? &call->work.random : &call->face->random;
+}

@@ -1,0 +1,39 @@
+/* The settings of the Kubernetes API that all I/O threads share, and the limits of a request. */
+#ifndef VIGIL_KUBE_CALL_CONFIG_H
+#define VIGIL_KUBE_CALL_CONFIG_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+struct kube_metrics;
+struct kube_tokens;
+struct schema_pool;
+struct worker;
+
+/* Borrowed by the faces and outlives them. Nothing in it changes, except what it points to. */
+struct kube_config {
+    const char *version;              /* of Vigil */
+    bool skip_undecodable;            /* a watch skips values that are not objects */
+    const struct kube_tokens *tokens; /* kube/request/tokens.h; NULL: no authentication */
+    struct kube_metrics *metrics;     /* kube/call/metrics.h; NULL: nothing is counted */
+    _Atomic bool *written;            /* becomes true with the first write; may be NULL */
+    struct schema_pool *schemas;      /* kube/custom/schema/pool.h; NULL: each face has its own */
+    struct worker *worker;            /* io/worker.h, for large requests; NULL: there is none */
+};
+
+/* Limits of a request, as in Kubernetes. */
+enum {
+    KUBE_BODY_BYTES_MAX = 3 * 1024 * 1024,
+    /* A body is read up to this length, so that one that is a little too long gets a Status. */
+    KUBE_BODY_BYTES_READ = KUBE_BODY_BYTES_MAX + 1024 * 1024,
+    /* Memory for the tree of a body: about 100,000 values. */
+    KUBE_BODY_TREE_BYTES_MAX = 12 * 1024 * 1024,
+    /* Parsing YAML takes ten times as long as parsing JSON. */
+    KUBE_BODY_YAML_BYTES_MAX = 6 * 1024 * 1024,
+    /* Memory that one request may use besides its body. */
+    KUBE_CALL_ARENA_BYTES_MAX = 64 << 20,
+    /* All Warning fields of an answer; the last may be longer. */
+    KUBE_WARNINGS_BYTES_MAX = 4096,
+};
+
+#endif

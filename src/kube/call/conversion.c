@@ -1,0 +1,154 @@
+#include "kube/call/conversion.h"
+
+#include "kube/call/call.h"
+#include "kube/object/conversion.h"
+
+#include <stdio.h>
+
+/* Memory for the tree of one object. */
+enum { CONVERT_BYTES_MAX = 64 << 20, API_VERSION_BYTES = 512 };
+
+static const char *api_version(const struct kube_kind *kind, char text[API_VERSION_BYTES])
+{
+    snprintf(text, API_VERSION_BYTES, "%s/%s", kind->group, kind->version);
+    return text;
+}
+
+static bool set_text(struct arena *arena, struct json_node *object, const char *key,
+                     const char *text)
+{
+    struct json_node *value = json_node_new_text(arena, slice_from_text(text));
+    return value && json_node_set(arena, object, slice_from_text(key), value) == ST_OK;
+}
+
+bool kube_conversion_is_foreign(const struct kube_kind *kind, struct json_node *object)
+{
+    const struct json_node *says = json_node_named(object, "kind");
+    return says && !json_node_is_text(says, kind->kind);
+}
+
+bool kube_conversion_to_stored(struct kube_call *call, struct arena *arena,
+                               struct json_node *object)
+{
+    struct kube_custom *custom = kube_custom_of(call->kind);
+    if (call->kind->flags & KUBE_STORED_CONVERTED)
+        return kube_convert_to_stored(call->kind, arena, object) == ST_OK ||
+               kube_fail_engine(&call->status, ST_NOMEM);
+    if (!custom || kube_conversion_is_foreign(call->kind, object))
+        return true;
+    return set_text(arena, object, "apiVersion", custom->definition->api_version) ||
+           kube_fail_engine(&call->status, ST_NOMEM);
+}
+
+/* -- Reading -- */
+
+/* It was written before the current specification of the definition. */
+static bool is_old(const struct kube_custom *custom, int64_t revision)
+{
+    return revision && revision < custom->definition->spec_revision;
+}
+
+bool kube_conversion_is_plain(const struct kube_kind *kind, int64_t revision)
+{
+    struct kube_custom *custom = kube_custom_of(kind);
+    char version[API_VERSION_BYTES];
+    if (kind->flags & KUBE_STORED_CONVERTED)
+        return false;
+    return !custom || (!is_old(custom, revision) &&
+                       strcmp(api_version(kind, version), custom->definition->api_version) == 0);
+}
+
+static enum status show(const struct kube_kind *kind, struct arena *arena, struct json_node *object,
+                        int64_t revision)
+{
+    struct kube_custom *custom = kube_custom_of(kind);
+    char version[API_VERSION_BYTES];
+    if (kind->flags & KUBE_STORED_CONVERTED)
+        return kube_convert_from_stored(kind, arena, object);
+    if (!custom)
+        return ST_OK;
+    if (object->type != JSON_TYPE_OBJECT)
+        return ST_MALFORMED;
+    if (!set_text(arena, object, "apiVersion", api_version(&custom->kind, version)))
+        return ST_NOMEM;
+    const struct schema *schema = is_old(custom, revision) ? kube_custom_schema(custom) : NULL;
+    if (!schema)
+        return ST_OK;
+    TRY(schema_prune(schema, object, true, NULL));
+    return schema_default(arena, schema, object);
+}
+
+bool kube_conversion_to_served(struct kube_call *call, struct arena *arena,
+                               struct json_node *object, int64_t revision)
+{
+    return show(call->kind, arena, object, revision) == ST_OK ||
+           kube_fail_engine(&call->status, ST_NOMEM);
+}
+
+static enum status convert_tree(const struct kube_kind *kind, struct slice json, int64_t revision,
+                                struct buf *to)
+{
+    struct arena arena;
+    struct json_node *object;
+    struct error error;
+    arena_init(&arena, NULL, 0, CONVERT_BYTES_MAX);
+    enum status status = json_tree_read(&arena, json, &object, &error);
+    if (status == ST_OK)
+        status = show(kind, &arena, object, revision);
+    if (status == ST_OK)
+        status = json_tree_write(object, to);
+    arena_fini(&arena);
+    return status;
+}
+
+/* Replaces only apiVersion in the bytes. */
+static enum status convert_version(const struct kube_object *object, const char *version,
+                                   struct buf *to)
+{
+    struct slice json = object->json;
+    size_t from = (size_t)(object->api_version.ptr - json.ptr);
+    size_t behind = from + object->api_version.len;
+    TRY(buf_append(to, slice_sub(json, 0, from)));
+    TRY(buf_append_text(to, version));
+    return buf_append(to, slice_sub(json, behind, json.len - behind));
+}
+
+enum status kube_conversion_json(const struct kube_kind *kind, struct slice json, int64_t revision,
+                                 struct buf *to, struct slice *ret_json)
+{
+    struct kube_custom *custom = kube_custom_of(kind);
+    struct kube_object object;
+    char version[API_VERSION_BYTES];
+    *ret_json = json;
+    if (!custom && !(kind->flags & KUBE_STORED_CONVERTED))
+        return ST_OK;
+    buf_reset(to, SIZE_MAX);
+    if (!custom || is_old(custom, revision)) {
+        TRY(convert_tree(kind, json, revision, to));
+        *ret_json = buf_slice(to);
+        return ST_OK;
+    }
+    TRY(kube_object_parse_head(json, &object));
+    api_version(kind, version);
+    if (!object.api_version.ptr || slice_equal(object.api_version, slice_from_text(version)))
+        return ST_OK;
+    TRY(convert_version(&object, version, to));
+    *ret_json = buf_slice(to);
+    return ST_OK;
+}
+
+bool kube_conversion_bytes(struct kube_call *call, struct slice json, int64_t revision,
+                           struct slice *ret_json)
+{
+    AUTO(buf_fini) struct buf to = {0};
+    struct slice made;
+    *ret_json = json;
+    if (!(call->kind->flags & (KUBE_CUSTOM | KUBE_STORED_CONVERTED)))
+        return true;
+    enum status status = kube_conversion_json(call->kind, json, revision, &to, &made);
+    if (status == ST_OK && to.len)
+        status = arena_dup(&call->arena, made, ret_json);
+    if (status == ST_MALFORMED)
+        return true; /* the caller parses it and reports that */
+    return status == ST_OK || kube_fail_engine(&call->status, status);
+}

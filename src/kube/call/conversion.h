@@ -1,0 +1,39 @@
+/*
+ * Conversion between the stored and the served form of objects: custom resources, which are stored
+ * in one version of their definition and pruned and defaulted when it has changed since, and kinds
+ * that are stored in the form of another kind (kube/object/conversion.h). Objects of other kinds
+ * stay as they are.
+ */
+#ifndef VIGIL_KUBE_CALL_CONVERSION_H
+#define VIGIL_KUBE_CALL_CONVERSION_H
+
+#include "kube/call/call.h"
+#include "kube/object/meta.h"
+
+/* The object names another kind than that of the path: a Scale, or the options of a delete. */
+bool kube_conversion_is_foreign(const struct kube_kind *kind, struct json_node *object);
+
+/* Converts an object in place to its stored form. False: call->status says why. */
+MUST_CHECK
+bool kube_conversion_to_stored(struct kube_call *call, struct arena *arena,
+                               struct json_node *object);
+
+/* Converts a stored object in place to the version of the call. False: call->status says why. */
+MUST_CHECK
+bool kube_conversion_to_served(struct kube_call *call, struct arena *arena,
+                               struct json_node *object, int64_t revision);
+/* The same for its bytes; the result is in the call's arena. */
+MUST_CHECK
+bool kube_conversion_bytes(struct kube_call *call, struct slice json, int64_t revision,
+                           struct slice *ret_json);
+/* Whether an object of this revision is served as it is stored. */
+bool kube_conversion_is_plain(const struct kube_kind *kind, int64_t revision);
+/*
+ * Without a call, for many objects: *ret_json may be in `to`, which is overwritten. ST_MALFORMED:
+ * not an object; ST_LIMIT: too large to be converted; ST_NOMEM.
+ */
+MUST_CHECK
+enum status kube_conversion_json(const struct kube_kind *kind, struct slice json, int64_t revision,
+                                 struct buf *to, struct slice *ret_json);
+
+#endif

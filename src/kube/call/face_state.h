@@ -1,0 +1,52 @@
+/*
+ * What the requests of one I/O thread share: the state of a face (kube/server/face.h creates it).
+ * Parts that belong to higher folders are pointers to types that are only declared here.
+ */
+#ifndef VIGIL_KUBE_CALL_FACE_STATE_H
+#define VIGIL_KUBE_CALL_FACE_STATE_H
+
+#include "base/random.h"
+#include "engine/engine.h"
+#include "kube/call/config.h"
+#include "kube/call/event_ttl.h"
+#include "kube/call/metrics.h"
+#include "kube/call/offload.h"
+#include "kube/call/write_queue.h"
+#include "kube/request/selection.h"
+
+struct http_routes;
+struct kube_event_cache;
+struct kube_jobs;
+struct kube_namespaces;
+struct kube_registry;
+struct kube_search_budget;
+struct kube_watches;
+
+struct kube_face {
+    const struct kube_config *config;
+    struct engine *engine;
+    struct engine_shard *shard;
+    struct loop *loop;
+    struct clock *clock;        /* for the times in metadata */
+    struct http_routes *routes; /* owned */
+    struct random random;       /* for uids, names and jitter */
+    size_t under_way;           /* operations that the engine or the worker has not completed */
+    size_t gathered_bytes;      /* of protobuf lists, which are held until they are sent */
+    unsigned packers;           /* lists that are being compressed */
+    void (*write_metrics)(void *ctx, struct metric_page *page); /* NULL: there is no /metrics */
+    void *metrics_ctx;
+    struct kube_registry *registry; /* owned; kube/call/registry.h */
+    struct kube_event_lease event_lease;
+    struct kube_write_queue write_queue;
+    struct kube_counter counter;
+    struct kube_offload offload;
+    struct kube_selections selections;
+    struct kube_event_cache *event_cache;     /* owned; kube/read/event_cache.h */
+    struct kube_search_budget *search_budget; /* kube/read/search_budget.h */
+    struct kube_watches *watches;             /* kube/read/watches.h */
+    struct kube_jobs *jobs;                   /* kube/jobs/job.h */
+    struct kube_namespaces *namespaces;       /* kube/jobs/namespaces.h */
+    size_t call_bytes_max, attempt_bytes_max; /* limits of the arenas of a call and of an attempt */
+};
+
+#endif

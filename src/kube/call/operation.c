@@ -1,0 +1,157 @@
+#include "kube/call/operation.h"
+
+#include "base/clock.h"
+#include "engine/lease.h"
+#include "kube/call/call.h"
+#include "kube/call/respond.h"
+
+static void op_begin(struct kube_call *call, struct engine_op *op,
+                     void (*done)(struct engine_op *op))
+{
+    struct arena *arena = call->ops_arena ? call->ops_arena : &call->arena;
+    *op = (struct engine_op){.done = done, .arena = arena, .principal = call->principal};
+    kube_call_hold(call);
+}
+
+static void range_deferred(struct kube_call *call)
+{
+    kube_call_range(call, call->work.request, call->work.done);
+}
+
+void kube_call_range(struct kube_call *call, const struct pb_range_request *request,
+                     void (*done)(struct engine_op *op))
+{
+    call->work.request = request;
+    call->work.done = done;
+    if (kube_call_defers(call, range_deferred))
+        return;
+    op_begin(call, &call->range.op, done);
+    engine_range_start(call->face->shard, &call->range, request);
+}
+
+static void put(struct kube_call *call)
+{
+    op_begin(call, &call->write.engine.op, call->work.done);
+    kube_storage_put(call->face->shard, &call->write);
+}
+
+/* -- Puts that expire -- */
+
+struct lease_grant {
+    struct engine_lease lease;
+    struct kube_call *call;
+};
+
+static void put_expiring(struct kube_call *call);
+
+static void on_granted(struct engine_op *op)
+{
+    struct lease_grant *grant = CONTAINER_OF(op, struct lease_grant, lease.op);
+    struct kube_call *call = grant->call;
+    struct kube_face *face = call->face;
+    enum status status = op->status;
+    if (status == ST_OK)
+        kube_event_lease_set(&face->event_lease, grant->lease.id, clock_mono_ns(face->clock));
+    if (!kube_call_done(call))
+        return;
+    if (status == ST_OK) {
+        put_expiring(call);
+        return;
+    }
+    kube_fail_engine(&call->status, status);
+    kube_call_fail(call);
+}
+
+static void grant_lease(struct kube_call *call)
+{
+    struct lease_grant *grant = arena_calloc(&call->arena, 1, sizeof(*grant));
+    if (!grant) {
+        kube_fail_engine(&call->status, ST_NOMEM);
+        kube_call_fail(call);
+        return;
+    }
+    *grant = (struct lease_grant){
+        .lease = {.op = {.done = on_granted, .arena = &call->arena, .principal = ENGINE_SERVER},
+                  .ttl_s = KUBE_EVENT_TTL_S + KUBE_LEASE_REUSE_S},
+        .call = call,
+    };
+    kube_call_hold(call);
+    engine_lease_grant(call->face->shard, &grant->lease);
+}
+
+static void put_expiring(struct kube_call *call)
+{
+    struct kube_face *face = call->face;
+    if (kube_event_lease_take(&face->event_lease, clock_mono_ns(face->clock), &call->write.lease))
+        put(call);
+    else
+        grant_lease(call);
+}
+
+/* -- Writes -- */
+
+/* A put of a custom resource fails if its definition is no longer the one it was validated with. */
+static bool guard_definition(struct kube_call *call)
+{
+    struct kube_custom *custom = kube_custom_of(call->kind);
+    struct kube_write *write = &call->write;
+    if (!custom)
+        return true;
+    write->rule_expected = custom->definition->revision;
+    return kube_key_make(&call->arena, KUBE_DEFINITIONS_PREFIX, SLICE_EMPTY,
+                         custom->definition->name, &write->rule) == ST_OK ||
+           kube_fail_engine(&call->status, ST_NOMEM);
+}
+
+static void put_deferred(struct kube_call *call)
+{
+    kube_call_put(call, call->work.done);
+}
+
+void kube_call_put(struct kube_call *call, void (*done)(struct engine_op *op))
+{
+    call->work.done = done;
+    if (kube_call_defers(call, put_deferred))
+        return;
+    /* Not earlier, because the revision of a definition may change while it is used. */
+    if (!guard_definition(call))
+        kube_call_fail(call);
+    else if (kube_kind_expires(call->kind))
+        put_expiring(call);
+    else
+        put(call);
+}
+
+static void delete_deferred(struct kube_call *call)
+{
+    kube_call_delete(call, call->work.done);
+}
+
+void kube_call_delete(struct kube_call *call, void (*done)(struct engine_op *op))
+{
+    call->work.done = done;
+    if (kube_call_defers(call, delete_deferred))
+        return;
+    op_begin(call, &call->write.engine.op, done);
+    kube_storage_delete(call->face->shard, &call->write);
+}
+
+struct kube_call *kube_call_of_range(struct engine_op *op)
+{
+    return CONTAINER_OF(op, struct kube_call, range.op);
+}
+
+struct kube_call *kube_call_of_write(struct engine_op *op)
+{
+    return CONTAINER_OF(op, struct kube_call, write.engine.op);
+}
+
+bool kube_call_key(struct kube_call *call, struct slice *ret_key)
+{
+    if (kube_key_make(&call->arena, call->kind->storage_prefix, call->path.namespace,
+                      call->path.name, ret_key) == ST_OK)
+        return true;
+    kube_fail_engine(&call->status, ST_NOMEM);
+    kube_call_fail(call);
+    return false;
+}

@@ -1,0 +1,174 @@
+#include "kube/jobs/definitions.h"
+
+#include "base/clock.h"
+#include "base/xalloc.h"
+#include "kube/custom/definition_rules.h"
+#include "kube/jobs/job.h"
+#include "kube/jobs/purge.h"
+
+enum { RETRY_S = 10 };
+
+struct definition_job {
+    struct kube_job job;
+    struct kube_kinds *kinds; /* a reference; NULL: to be read */
+    size_t at;                /* of its definitions */
+    struct buf value;         /* what replaces the definition that was read, */
+    int64_t revision;         /* if it still has this revision; 0: nothing is to be written */
+    bool failed;              /* for one of them */
+    bool again;               /* a definition has been removed since the job has begun */
+};
+
+static void definition_fini(struct kube_job *job)
+{
+    struct definition_job *check = CONTAINER_OF(job, struct definition_job, job);
+    kube_kinds_unref(check->kinds);
+    buf_fini(&check->value);
+}
+
+static void on_written(struct engine_op *op)
+{
+    struct kube_job *job = kube_job_of_write(op);
+    /* If its condition has failed, another write has decided about the names, too. */
+    CONTAINER_OF(job, struct definition_job, job)->failed |= op->status != ST_OK;
+    engine_write_close(&job->write.engine);
+    kube_job_next(job);
+}
+
+/* False: nothing changes, or it cannot be changed. */
+static bool accept_names(struct definition_job *check, struct kube_kv kv)
+{
+    struct kube_job *job = &check->job;
+    struct kube_status status = {0};
+    struct json_node *object, *was;
+    struct error error;
+    struct kube_meta meta = {
+        .arena = &job->arena,
+        .kind = kube_builtin_find(SLICE_LITERAL("apiextensions.k8s.io"), SLICE_LITERAL("v1"),
+                                  SLICE_LITERAL("customresourcedefinitions")),
+        .now_s = clock_real_ns(job->face->clock) / NS_PER_S,
+        .random = &job->face->random,
+        .status = &status,
+    };
+    struct slice text;
+    buf_reset(&check->value, SIZE_MAX);
+    return arena_dup(&job->arena, kv.value, &text) == ST_OK &&
+           json_tree_read(&job->arena, text, &object, &error) == ST_OK &&
+           json_node_path(object, "metadata.name") && json_node_path(object, "spec.names") &&
+           (was = json_node_copy(&job->arena, object)) != NULL &&
+           kube_definition_accept_names(&meta, object, check->kinds) &&
+           !json_node_equal(was, object) && kube_meta_check(&meta, object) &&
+           kube_meta_order(&meta, object) && json_tree_write(object, &check->value) == ST_OK;
+}
+
+static void on_read(struct engine_op *op)
+{
+    struct kube_job *job = kube_job_of_range(op);
+    struct definition_job *check = CONTAINER_OF(job, struct definition_job, job);
+    struct slice field;
+    struct kube_kv kv = {0};
+    if (op->status == ST_OK && engine_range_next(&job->range, &field))
+        kv = kube_kv_of(field);
+    int64_t revision = kv.mod_revision;
+    bool changed = revision && accept_names(check, kv);
+    check->failed |= op->status != ST_OK || arena_ran_out(&job->arena);
+    engine_range_close(&job->range);
+    check->revision = changed ? revision : 0;
+    kube_job_next(job);
+}
+
+static void read_definition(struct definition_job *check, struct slice name)
+{
+    struct kube_job *job = &check->job;
+    kube_job_reset_arena(job, SCHEMA_BYTES_MAX);
+    job->request = (struct pb_range_request){0};
+    if (kube_key_make(&job->arena, KUBE_DEFINITIONS_PREFIX, SLICE_EMPTY, name, &job->request.key) ==
+        ST_OK) {
+        kube_job_read(job, on_read);
+        return;
+    }
+    check->failed = true;
+    kube_job_next(job);
+}
+
+static void write_definition(struct definition_job *check)
+{
+    struct kube_job *job = &check->job;
+    job->write = (struct kube_write){
+        .key = job->request.key, .value = buf_slice(&check->value), .expected = check->revision};
+    check->revision = 0;
+    kube_job_put(job, on_written);
+}
+
+static void on_kinds(struct kube_registry_wait *wait)
+{
+    struct kube_job *job = kube_job_of_kinds(wait);
+    struct definition_job *check = CONTAINER_OF(job, struct definition_job, job);
+    check->kinds = kube_kinds_ref(kube_registry_kinds(job->face->registry));
+    check->failed = wait->status != ST_OK;
+    kube_job_next(job);
+}
+
+/* True: an operation has been started for a definition. */
+static bool visit_next(struct definition_job *check)
+{
+    size_t count;
+    struct kube_definition *const *all = kube_kinds_definitions(check->kinds, &count);
+    while (check->at < count) {
+        struct kube_definition *d = all[check->at++];
+        if (d->terminating) {
+            kube_definitions_purge(check->job.face, d->name);
+        } else if (!d->established || !d->accepted) {
+            read_definition(check, d->name);
+            return true;
+        }
+    }
+    return false;
+}
+
+static void finish_round(struct definition_job *check)
+{
+    bool failed = check->failed, again = check->again;
+    kube_kinds_unref(check->kinds);
+    check->kinds = NULL;
+    check->at = 0;
+    check->failed = check->again = false;
+    if (failed)
+        kube_job_wait(&check->job, RETRY_S);
+    else if (again)
+        kube_job_next(&check->job);
+    else
+        kube_job_end(&check->job);
+}
+
+static void definition_step(struct kube_job *job)
+{
+    struct definition_job *check = CONTAINER_OF(job, struct definition_job, job);
+    if (!check->kinds)
+        kube_job_read_kinds(job, on_kinds);
+    else if (check->revision)
+        write_definition(check);
+    else if (!visit_next(check))
+        finish_round(check);
+}
+
+static const struct kube_job_type definition_type = {.step = definition_step,
+                                                     .fini = definition_fini};
+
+void kube_definitions_check(struct kube_face *face)
+{
+    if (face->jobs->stopped)
+        return;
+    struct kube_job *job = kube_jobs_find(face->jobs, &definition_type, NULL);
+    if (job) {
+        CONTAINER_OF(job, struct definition_job, job)->again = job->state != KUBE_JOB_WAITING;
+        kube_job_hurry(job);
+        return;
+    }
+    struct definition_job *check = xcalloc(1, sizeof(*check));
+    kube_job_start(&check->job, &definition_type, face);
+}
+
+void kube_definitions_purge(struct kube_face *face, struct slice name)
+{
+    kube_purge_start(face, KUBE_PURGE_DEFINITION, name, kube_definitions_check);
+}

@@ -1,0 +1,20 @@
+/*
+ * The job for definitions that are not as they should be: those that are marked for deletion are
+ * purged, and those whose names were in use, or have not been decided about, get another chance. It
+ * runs at the start of the server and whenever a definition has been removed.
+ */
+#ifndef VIGIL_KUBE_JOBS_DEFINITIONS_H
+#define VIGIL_KUBE_JOBS_DEFINITIONS_H
+
+#include "base/slice.h"
+
+struct kube_face;
+
+/* Starts the job, or lets it run once more. Does nothing when the face has stopped. */
+void kube_definitions_check(struct kube_face *face);
+
+/* Purges the objects of a definition that is marked for deletion, such as "widgets.example.com",
+ * then the definition, and then checks the others, which may want its names. */
+void kube_definitions_purge(struct kube_face *face, struct slice name);
+
+#endif

@@ -1,0 +1,41 @@
+/*
+ * The jobs for namespaces: creating those that Kubernetes always has, and resuming the deletions
+ * that were under way when the server stopped.
+ */
+#ifndef VIGIL_KUBE_JOBS_NAMESPACES_H
+#define VIGIL_KUBE_JOBS_NAMESPACES_H
+
+#include "kube/jobs/job.h"
+
+/* One of "default", "kube-node-lease", "kube-public", "kube-system". It counts as existing even if
+ * it could not be created. */
+bool kube_is_default_namespace(struct slice name);
+
+/*
+ * Whether the default namespaces of a face exist. Those that are missing are created by the first
+ * request for a resource, which waits for them: a store that is used only through the etcd API gets
+ * none.
+ */
+struct kube_namespaces {
+    struct list waiting; /* struct kube_namespaces_wait */
+    bool making;
+    bool made;        /* they exist */
+    int64_t retry_ns; /* creating them failed: not tried again before this time */
+};
+
+/* Embedded by its caller until go. */
+struct kube_namespaces_wait {
+    struct list in_namespaces;
+    void (*go)(struct kube_namespaces_wait *wait);
+};
+
+void kube_namespaces_init(struct kube_namespaces *namespaces);
+/* There is nothing to wait for: they exist, or cannot be created now. */
+bool kube_namespaces_ready(const struct kube_face *face);
+/* Creates what is missing, then calls go. */
+void kube_namespaces_make(struct kube_face *face, struct kube_namespaces_wait *wait);
+
+/* Starts a purge for every namespace that is marked for deletion. */
+void kube_namespaces_resume(struct kube_face *face);
+
+#endif

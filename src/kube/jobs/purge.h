@@ -1,0 +1,28 @@
+/*
+ * The job that empties a namespace that is marked for deletion: its objects are deleted one by one,
+ * and the namespace is removed when nothing is left. The same for a definition and the objects of
+ * its kind.
+ *
+ *     each kind, pods first ─► each page ─► each object: delete, or mark if it has finalizers ─┐
+ *        ▲                                                                                     │
+ *        │                 while pods are left the other kinds are kept, as in Kubernetes ◄────┤
+ *        └─ something is left: set the namespace's conditions, again after 1 s up to 30 s ◄────┤
+ *                                                nothing is left: remove the finalizer ◄───────┘
+ *
+ * One operation at a time: emptying a large namespace does not delay requests.
+ */
+#ifndef VIGIL_KUBE_JOBS_PURGE_H
+#define VIGIL_KUBE_JOBS_PURGE_H
+
+#include "base/slice.h"
+
+struct kube_face;
+
+enum kube_purge_target { KUBE_PURGE_NAMESPACE, KUBE_PURGE_DEFINITION };
+
+/* Starts a purge, or lets one that waits go on at once. Does nothing when the face has stopped.
+ * on_end may be NULL; it is called when the purge has finished, not when the face stops. */
+void kube_purge_start(struct kube_face *face, enum kube_purge_target target, struct slice name,
+                      void (*on_end)(struct kube_face *face));
+
+#endif

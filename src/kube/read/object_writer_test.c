@@ -1,0 +1,60 @@
+#include "kube/read/object_writer.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+static const char stored[] = "{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":"
+                             "\"a\"},\"spec\":{}}";
+static const char sent[] =
+    "made[{\"metadata\":{\"resourceVersion\":\"7\",\"name\":\"a\"},\"spec\":{}}]";
+
+static void set(struct kube_out *out)
+{
+    struct kube_object object;
+    assert_int_equal(kube_object_parse(slice_from_text(stored), &object), ST_OK);
+    assert_int_equal(buf_append_text(&out->made, "made"), ST_OK);
+    kube_out_set_object(out, SLICE_LITERAL("["), &object, 7, true, SLICE_LITERAL("]"));
+}
+
+static void every_piece_may_be_cut_anywhere(void **state)
+{
+    (void)state;
+    for (size_t room = 1; room < sizeof(sent) + 1; room++) {
+        struct kube_out out = {0};
+        uint8_t got[sizeof(sent)];
+        size_t len = 0;
+        set(&out);
+        while (!kube_out_empty(&out)) {
+            size_t n = kube_out_fill(&out, got + len, size_min(room, sizeof(got) - len));
+            assert_true(n > 0);
+            len += n;
+        }
+        assert_int_equal(len, sizeof(sent) - 1);
+        assert_memory_equal(got, sent, len);
+        assert_null(out.made.ptr);
+    }
+}
+
+static void what_is_not_sent_is_let_go(void **state)
+{
+    (void)state;
+    struct kube_out out = {0};
+    uint8_t got[3];
+    set(&out);
+    assert_int_equal(kube_out_fill(&out, got, sizeof(got)), 3);
+    assert_true(kube_out_borrows(&out));
+    kube_out_fini(&out);
+    assert_true(kube_out_empty(&out));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_piece_may_be_cut_anywhere),
+        cmocka_unit_test(what_is_not_sent_is_let_go),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

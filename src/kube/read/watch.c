@@ -1,0 +1,709 @@
+/*
+ * A watch: what there is, if that was asked for, and then every change as it comes. It is pulled: a
+ * client that does not read makes its cursor stand, and nothing is held for it.
+ *
+ *     waiting ─► initial ─► live ─► ending
+ *        └──────────┴─────────┴──► failed: one ERROR event, then the end
+ *
+ * waiting: for a revision that is not there yet, 3 s; initial: ADDED for what a range has, while
+ * the cursor stands behind its revision; live: what the cursor gives.
+ *
+ * State needed only until the initial events are sent is freed with the call: most are idle.
+ */
+#include "base/log/log.h"
+#include "base/memory/budget.h"
+#include "base/xalloc.h"
+#include "kube/call/access.h"
+#include "kube/call/call.h"
+#include "kube/call/conversion.h"
+#include "kube/call/format.h"
+#include "kube/call/operation.h"
+#include "kube/call/respond.h"
+#include "kube/call/revision_wait.h"
+#include "kube/call/shape.h"
+#include "kube/read/event_cache.h"
+#include "kube/read/object_writer.h"
+#include "kube/read/read.h"
+#include "kube/read/scope.h"
+#include "kube/read/search_budget.h"
+#include "kube/read/watch_private.h"
+#include "kube/read/watches.h"
+
+enum {
+    REST_BYTES_MAX = 64 * 1024, /* of an event that had no room: kept, or else found again */
+    MIN_TIMEOUT_S = 1800,       /* of who does not say how long; up to twice that, at random */
+    NEAR_REVISIONS = 1000,      /* behind what happens */
+};
+#define BOOKMARK_NS (60 * NS_PER_S)
+#define LAST_BOOKMARK_NS (2 * NS_PER_S) /* before the deadline, as in Kubernetes */
+#define FAREWELL_NS (10 * NS_PER_S)     /* for a client that does not take the end */
+
+/* What the beginning needs; in the call's arena. */
+struct beginning {
+    struct kube_scope scope;
+    struct kube_revision_wait fresh; /* while waiting */
+    struct pb_range_request request;
+    struct kube_out out; /* of what there was */
+    bool range_open;
+    bool mark_end; /* of the initial events, by a bookmark */
+};
+
+static void count(const struct kube_watch *w, enum kube_total what, uint64_t n)
+{
+    kube_count_total(&w->face->counter, what, n);
+}
+
+static void move(struct kube_watch *w, enum watch_phase next)
+{
+    static const enum kube_total in[] = {[PHASE_WAITING] = KUBE_TOTAL_WAITING_IN,
+                                         [PHASE_INITIAL] = KUBE_TOTAL_INITIAL_IN,
+                                         [PHASE_LIVE] = KUBE_TOTAL_LIVE_IN};
+    if (w->counted)
+        count(w, in[w->phase] + 1, 1); /* where it comes out stands behind where it goes in */
+    w->phase = next;
+    w->counted = next != PHASE_FAILED;
+    if (w->counted)
+        count(w, in[next], 1);
+}
+
+static void close_range(struct kube_watch *w)
+{
+    if (w->begins->range_open)
+        engine_range_close(&w->call->range);
+    w->begins->range_open = false;
+}
+
+/* It lives on; shapes other than the object itself need what the request says. */
+static void end_beginning(struct kube_watch *w)
+{
+    if (!w->begins)
+        return;
+    kube_revision_wait_cancel(&w->begins->fresh);
+    close_range(w);
+    kube_out_fini(&w->begins->out);
+    kube_scope_fini(&w->begins->scope);
+    w->begins = NULL;
+    if (w->shaping.shape != KUBE_WHOLE)
+        return;
+    kube_call_release(w->call);
+    w->call = NULL;
+}
+
+void kube_watch_free(struct kube_watch *w)
+{
+    if (w->call)
+        kube_call_release(w->call);
+    kube_selection_unref(w->selection);
+    kube_registry_use_free(w->use);
+    free(w);
+}
+
+/* What an event that is away needs is freed when it is back. */
+static void watch_end(struct kube_life *life)
+{
+    struct kube_watch *w = CONTAINER_OF(life, struct kube_watch, life);
+    end_beginning(w);
+    if (w->counted)
+        move(w, PHASE_FAILED);
+    if (w->begun)
+        kube_count(&w->face->counter, w->shaping.kind, KUBE_COUNT_WATCHES_ENDED, 1);
+    kube_watches_remove(w->face->watches, &w->in_face);
+    kube_searcher_fini(&w->searcher);
+    loop_timer_cancel(w->face->loop, &w->bookmark);
+    watch_cursor_free(w->cursor);
+    buf_fini(&w->made);
+    (void)!account_follow(http_exchange_account(w->exchange), &w->made, &w->charged);
+    w->exchange = NULL;
+    if (w->away)
+        atomic_store_explicit(&w->away->job.worker.given_up, true, memory_order_relaxed);
+    else
+        kube_watch_free(w);
+}
+
+/* -- What is sent -- */
+
+/* The status is told, and then it is over. */
+enum status kube_watch_fail(struct kube_watch *w, const struct kube_status *status)
+{
+    if (w->begins)
+        close_range(w);
+    watch_cursor_free(w->cursor);
+    w->cursor = NULL;
+    move(w, PHASE_FAILED);
+    return kube_format_error(status, w->protobuf, &w->made);
+}
+
+enum status kube_watch_fail_engine(struct kube_watch *w, enum status engine)
+{
+    struct engine_status now;
+    struct kube_status status;
+    engine_status_get(w->face->shard, &now);
+    count(w, KUBE_TOTAL_EXPIRED, engine == ST_COMPACTED);
+    if (engine == ST_COMPACTED && w->asked)
+        kube_fail_expired(&status, w->asked, now.compact_revision);
+    else
+        kube_fail_engine(&status, engine);
+    return kube_watch_fail(w, &status);
+}
+
+static enum status make_bookmark(struct kube_watch *w, int64_t revision, bool initial_end)
+{
+    bool columns = !w->columns_told && !w->protobuf;
+    w->told = revision;
+    w->columns_told |= columns;
+    return kube_format_bookmark(&w->shaping, revision, initial_end, columns, w->protobuf, &w->made);
+}
+
+/* -- What there was -- */
+
+static enum status finish_initial(struct kube_watch *w)
+{
+    enum status status = w->call->range.op.status;
+    int64_t revision = w->call->range.op.revision;
+    bool mark_end = w->begins->mark_end;
+    if (status != ST_OK)
+        return kube_watch_fail_engine(w, status);
+    end_beginning(w);
+    move(w, PHASE_LIVE);
+    w->told = revision;
+    return mark_end ? make_bookmark(w, revision, true) : ST_OK;
+}
+
+static enum status step_initial(struct kube_watch *w)
+{
+    struct slice field;
+    struct kube_object object;
+    bool selected;
+    if (!engine_range_next(&w->call->range, &field))
+        return finish_initial(w);
+    struct kube_kv kv = kube_kv_of(field);
+    if (kube_watch_converts(w) || !kube_conversion_is_plain(w->shaping.kind, kv.mod_revision))
+        return kube_watch_show(
+            w, &(struct kube_event_pair){
+                   .after = kv, .created = true, .key = kv.key, .revision = kv.mod_revision});
+    enum status status =
+        kube_scope_look(&w->begins->scope, w->shaping.shape, kv, &object, &selected);
+    w->looked = w->begins->scope.looked;
+    w->begins->scope.looked = 0;
+    if (status != ST_OK)
+        return kube_watch_undecodable(w, kv.key, kv.mod_revision, false, status);
+    if (!selected)
+        return ST_OK;
+    kube_count(&w->face->counter, w->shaping.kind, KUBE_COUNT_EVENTS, 1);
+    if (!kube_watch_is_plain(w))
+        return kube_watch_make(w, KUBE_EVENT_ADDED, &object, kv.mod_revision);
+    kube_out_set_object(&w->begins->out, kube_event_head(KUBE_EVENT_ADDED), &object,
+                        kv.mod_revision, false, kube_event_tail());
+    return ST_OK;
+}
+
+/* -- What comes -- */
+
+static void take(struct kube_watch *w)
+{
+    watch_cursor_take(w->cursor);
+    kube_count(&w->face->counter, w->shaping.kind, KUBE_COUNT_EVENTS, 1);
+}
+
+/* A compaction may take the event away before there is room for it, and half of one cannot be
+ * ended. */
+static enum status keep_rest(struct kube_watch *w, struct kube_out *out, size_t rest)
+{
+    if (!rest)
+        return ST_OK;
+    TRY(buf_reserve(&w->made, rest));
+    w->made.len = kube_out_fill(out, w->made.ptr, rest);
+    return ST_OK;
+}
+
+/* As much of it as there is room for; the rest is kept or, if it is long, found again. */
+static enum status send_out(struct kube_watch *w, struct kube_out *out, uint8_t *dst, size_t room,
+                            size_t *ret_len)
+{
+    size_t rest = out->length - w->at;
+    out->at = w->at;
+    *ret_len = kube_out_fill(out, dst, room);
+    rest -= *ret_len;
+    w->at += *ret_len;
+    if (rest > REST_BYTES_MAX)
+        return ST_OK;
+    TRY(keep_rest(w, out, rest));
+    w->at = 0;
+    take(w);
+    return ST_OK;
+}
+
+/* From bytes that all watches of this turn share, or from where the object lies. */
+static enum status send_event(struct kube_watch *w, const struct watch_event *event,
+                              int64_t revision, uint8_t *dst, size_t room, size_t *ret_len)
+{
+    struct kube_event_cache *sights = w->face->event_cache;
+    struct slice wire;
+    bool shared = kube_event_cache_wire(sights, w->cursor, event, revision, w->change, &wire);
+    if (LIKELY(shared && !w->at && wire.len <= room)) {
+        slice_copy(dst, wire);
+        *ret_len = wire.len;
+        take(w);
+        return ST_OK;
+    }
+    struct kube_out out = {0};
+    struct kube_object object;
+    if (shared)
+        kube_out_set_shared(&out, wire);
+    else if (kube_event_cache_object(sights, w->cursor, event, revision, w->selection,
+                                     w->shaping.shape, w->change, &object))
+        kube_out_set_object(&out, kube_event_head(w->change), &object, revision, false,
+                            kube_event_tail());
+    else
+        return ST_COMPACTED;
+    return send_out(w, &out, dst, room, ret_len);
+}
+
+/* Custom resources and converted kinds may be shown in another way than they are stored. */
+static bool is_as_stored(const struct kube_watch *w, const struct watch_event *event,
+                         int64_t revision)
+{
+    const struct kube_kind *kind = w->shaping.kind;
+    if (!(kind->flags & (KUBE_CUSTOM | KUBE_STORED_CONVERTED)))
+        return true;
+    struct slice prev = event->created ? SLICE_EMPTY : watch_cursor_prev(w->cursor, event);
+    return kube_conversion_is_plain(kind, revision) &&
+           (!prev.len || kube_conversion_is_plain(kind, kube_kv_of(prev).mod_revision));
+}
+
+/* What is not sent as it is stored. Frames of whole objects are made once a turn. */
+static enum status make_change(struct kube_watch *w, const struct watch_event *event,
+                               int64_t revision)
+{
+    struct kube_event_cache *sights = w->face->event_cache;
+    enum kube_shape shape = w->shaping.shape;
+    bool shared = w->protobuf && shape == KUBE_WHOLE;
+    struct kube_object object;
+    struct slice frame;
+    if (shared && kube_event_cache_frame(sights, w->cursor, event, revision, w->change, &frame))
+        return buf_append(&w->made, frame);
+    if (!kube_event_cache_object(sights, w->cursor, event, revision, w->selection, shape, w->change,
+                                 &object))
+        return ST_COMPACTED;
+    w->looked = KUBE_WATCH_CONVERTED * object.json.len;
+    TRY(kube_watch_make(w, w->change, &object, revision));
+    if (shared && w->cursor) /* else it was an ERROR */
+        kube_event_cache_keep_frame(sights, w->cursor, event, revision, w->change,
+                                    buf_slice(&w->made));
+    return ST_OK;
+}
+
+static enum status show_event(struct kube_watch *w, const struct kube_event_pair *pair)
+{
+    enum status status = kube_watch_show(w, pair);
+    if (w->cursor) /* else it failed */
+        watch_cursor_take(w->cursor);
+    return status;
+}
+
+static enum status tell_change(struct kube_watch *w, const struct watch_event *event,
+                               int64_t revision, uint8_t *dst, size_t room, size_t *ret_len)
+{
+    if (!w->at && (kube_watch_converts(w) || !is_as_stored(w, event, revision))) {
+        struct kube_event_pair pair = kube_event_pair_of(w->selection, w->cursor, event, revision);
+        if (kube_converted_event_is_large(w->face, &pair) || !is_as_stored(w, event, revision))
+            return show_event(w, &pair);
+    }
+    w->looked = w->selection->selects ? event->field.len : 0;
+    if (!w->at)
+        w->change = kube_event_cache_type(w->face->event_cache, w->cursor, event, revision,
+                                          w->selection, w->shaping.shape);
+    if (w->change == KUBE_EVENT_NONE || w->change == KUBE_EVENT_UNDECODABLE)
+        watch_cursor_take(w->cursor);
+    if (w->change == KUBE_EVENT_UNDECODABLE)
+        return kube_watch_undecodable(w, event->key, revision, event->tombstone, ST_MALFORMED);
+    if (w->change == KUBE_EVENT_NONE)
+        return ST_OK;
+    if (kube_watch_is_plain(w))
+        return send_event(w, event, revision, dst, room, ret_len);
+    TRY(make_change(w, event, revision));
+    if (w->cursor) /* else it failed */
+        take(w);
+    return ST_OK;
+}
+
+static void begin_ending(struct kube_watch *w)
+{
+    w->ending = true;
+    w->bookmark_due = w->bookmarks && w->phase == PHASE_LIVE;
+    loop_timer_set(w->face->loop, &w->bookmark, loop_now_ns(w->face->loop) + FAREWELL_NS);
+}
+
+/* ST_END, ST_AGAIN: nothing for now; it will be woken. */
+static enum status step_live(struct kube_watch *w, uint8_t *dst, size_t room, size_t *ret_len)
+{
+    const struct watch_event *event;
+    int64_t revision;
+    enum status status = watch_cursor_next(w->cursor, &event, &revision);
+    if (w->at && status != ST_OK)
+        return status; /* in the middle of an event, which ends as it began or not at all */
+    bool behind = status == ST_END || (status == ST_OK && revision > w->last);
+    if (w->last && behind && !w->at && !w->ending)
+        begin_ending(w);
+    bool bookmark = status == ST_END && w->bookmark_due;
+    if (status == ST_END || (w->ending && !w->at))
+        w->bookmark_due = false;
+    if (bookmark && watch_cursor_revision(w->cursor) >= w->told)
+        return make_bookmark(w, watch_cursor_revision(w->cursor), false);
+    if (w->ending && !w->at)
+        return ST_OK;
+    if (status == ST_END || status == ST_AGAIN)
+        return status;
+    return status == ST_OK ? tell_change(w, event, revision, dst, room, ret_len)
+                           : kube_watch_fail_engine(w, status);
+}
+
+static size_t send_made(struct kube_watch *w, uint8_t *dst, size_t room)
+{
+    size_t n = size_min(room, w->made.len - w->made_at);
+    slice_copy(dst, slice_of(w->made.ptr + w->made_at, n));
+    w->made_at += n;
+    if (w->made_at == w->made.len) {
+        buf_fini(&w->made);
+        w->made_at = 0;
+    }
+    return n;
+}
+
+static bool is_over(const struct kube_watch *w)
+{
+    return w->phase == PHASE_FAILED || (w->ending && !w->bookmark_due);
+}
+
+/* One thing that there is to say, as far as there is room; it may be nothing. */
+static enum status step(struct kube_watch *w, uint8_t *dst, size_t room, size_t *ret_len)
+{
+    if (w->phase == PHASE_WAITING)
+        return ST_END;
+    return w->phase == PHASE_INITIAL ? step_initial(w) : step_live(w, dst, room, ret_len);
+}
+
+/* What happens, and not what there was or what is long past; and without much work. */
+static bool follows(const struct kube_watch *w)
+{
+    int64_t tail = watch_hub_revision(engine_watch_hub(w->face->shard));
+    return w->cursor && w->phase == PHASE_LIVE && !kube_watch_converts(w) &&
+           tail - watch_cursor_revision(w->cursor) <= NEAR_REVISIONS;
+}
+
+/* Access may be controlled now, and not for this client: its last event says so then. False: it is
+ * in the middle of another one, or there is no memory. */
+static bool goes_on(struct kube_watch *w)
+{
+    struct kube_status status;
+    if (!kube_shuts_out(w->face, http_exchange_request(w->exchange)))
+        return true;
+    if (w->at || w->made_at || (w->begins && !kube_out_empty(&w->begins->out)))
+        return false;
+    buf_fini(&w->made);
+    kube_unauthorized(w->face, &status);
+    return kube_watch_fail(w, &status) == ST_OK;
+}
+
+/* Half of an event cannot be ended. */
+static enum http_fill cut_off(struct kube_watch *w)
+{
+    http_abort(w->exchange);
+    return HTTP_FILL_DONE;
+}
+
+static enum http_fill fill_with(struct kube_watch *w, unsigned *budget, uint8_t *dst, size_t room,
+                                size_t *ret_len)
+{
+    enum status status = ST_OK;
+    size_t n = 0;
+    *ret_len = 0;
+    if (w->phase != PHASE_FAILED && !goes_on(w))
+        return cut_off(w);
+    while (n < room && status == ST_OK) {
+        size_t len = 0;
+        if (w->made.len) {
+            len = send_made(w, dst + n, room - n);
+        } else if (w->begins && !kube_out_empty(&w->begins->out)) {
+            len = kube_out_fill(&w->begins->out, dst + n, room - n);
+        } else if (!w->at && is_over(w)) {
+            return HTTP_FILL_DONE;
+        } else if (!*budget) {
+            kube_search_wait(w->face->search_budget, &w->searcher, follows(w));
+            return HTTP_FILL_PARKED;
+        } else {
+            w->looked = 0;
+            status = step(w, dst + n, room - n, &len);
+            *budget -= len ? 0 : kube_search_cost(w->looked, *budget);
+        }
+        w->sent += len;
+        *ret_len = n += len;
+    }
+    count(w, KUBE_TOTAL_WATCH_BYTES, n);
+    if (w->made.len)
+        kube_count_peak(&w->face->counter, KUBE_TOTAL_HELD_PEAK, w->made.len - w->made_at);
+    if (status == ST_END || status == ST_AGAIN)
+        return HTTP_FILL_PARKED;
+    return status == ST_OK ? HTTP_FILL_MORE : cut_off(w);
+}
+
+static enum http_fill fill(struct http_source *source, uint8_t *dst, size_t room, size_t *ret_len)
+{
+    struct kube_watch *w = CONTAINER_OF(source, struct kube_watch, source);
+    struct kube_search_budget *budget = w->face->search_budget;
+    *ret_len = 0;
+    if (w->away)
+        return HTTP_FILL_PARKED;
+    unsigned taken = kube_search_take(budget, &w->searcher, follows(w)), left = taken;
+    enum http_fill said = fill_with(w, &left, dst, room, ret_len);
+    kube_search_spend(budget, &w->searcher, taken - left);
+    /* What is left of an event is charged; what is made and sent within a turn costs nothing. */
+    enum status kept = account_follow(http_exchange_account(w->exchange), &w->made, &w->charged);
+    return kept == ST_OK ? said : cut_off(w);
+}
+
+/* -- Life -- */
+
+static void wake(void *ctx)
+{
+    struct kube_watch *w = ctx;
+    if (w->phase == PHASE_LIVE)
+        http_wake(w->exchange);
+}
+
+static void soon(void *ctx)
+{
+    const struct kube_watch *w = ctx;
+    http_wake_soon(w->exchange);
+    if (w->cursor)
+        watch_cursor_fetch(w->cursor);
+}
+
+static bool open_cursor(struct kube_watch *w, int64_t from, struct kube_status *status)
+{
+    const struct kube_scope *scope = &w->begins->scope;
+    struct watch_cursor_options options = {.key = scope->key,
+                                           .range_end = scope->range_end,
+                                           .tag = scope->tag,
+                                           .from = from,
+                                           .wake = wake,
+                                           .soon = soon,
+                                           .ctx = w};
+    w->cursor = watch_cursor_new(engine_watch_hub(w->face->shard), &options);
+    if (w->cursor)
+        return true;
+    kube_fail(status, KUBE_TOO_MANY_REQUESTS, "there are as many watches as this server takes");
+    status->retry_after_s = 1;
+    return false;
+}
+
+static void fail_later(struct kube_watch *w, const struct kube_status *status)
+{
+    if (kube_watch_fail(w, status) == ST_OK)
+        http_wake(w->exchange);
+    else
+        http_abort(w->exchange);
+}
+
+static void on_range(struct engine_op *op)
+{
+    struct kube_call *call = kube_call_of_range(op);
+    struct kube_watch *w = call->handler;
+    bool open = op->status == ST_OK;
+    if (!call->exchange && open)
+        engine_range_close(&call->range);
+    if (!kube_call_done(call))
+        return;
+    w->begins->range_open = open;
+    if (!open)
+        kube_fail_engine(&call->status, op->status);
+    if (!open || !open_cursor(w, op->revision + 1, &call->status)) {
+        fail_later(w, &call->status);
+        return;
+    }
+    move(w, PHASE_INITIAL);
+    http_wake(w->exchange);
+}
+
+static void on_fresh(struct kube_call *call, bool fresh)
+{
+    struct kube_watch *w = call->handler;
+    w->begins->request.key = w->begins->scope.key;
+    w->begins->request.range_end = w->begins->scope.range_end;
+    if (fresh)
+        kube_call_range(call, &w->begins->request, on_range);
+    else
+        fail_later(w, &call->status);
+}
+
+/* Spread by a tenth, so that those that came together do not all come again together; the last is
+ * that before the deadline. */
+static void set_bookmark(struct kube_watch *w)
+{
+    int64_t now_ns = loop_now_ns(w->face->loop);
+    int64_t last_ns = w->deadline_ns - LAST_BOOKMARK_NS;
+    int64_t next_ns =
+        now_ns + random_between(&w->face->random, BOOKMARK_NS / 10 * 9, BOOKMARK_NS / 10 * 11);
+    w->sent_before = w->sent;
+    if (now_ns < last_ns)
+        loop_timer_set(w->face->loop, &w->bookmark, next_ns < last_ns ? next_ns : last_ns);
+}
+
+/* What there was pins the store while it is sent: who takes nothing of it for so long is let go,
+ * and so is who takes nothing of what his kind ended with. Near the deadline that does it. */
+static void on_bookmark(struct timer *timer)
+{
+    struct kube_watch *w = CONTAINER_OF(timer, struct kube_watch, bookmark);
+    bool last = loop_now_ns(w->face->loop) >= w->deadline_ns - LAST_BOOKMARK_NS;
+    bool pins = !last && (w->phase == PHASE_INITIAL || w->last);
+    if (w->ending || (pins && w->sent == w->sent_before)) {
+        http_abort(w->exchange);
+        return;
+    }
+    set_bookmark(w);
+    w->bookmark_due = w->bookmarks && w->phase == PHASE_LIVE;
+    if (w->bookmark_due)
+        http_wake(w->exchange);
+}
+
+static void on_leave(struct http_exchange *x)
+{
+    struct kube_watch *w =
+        CONTAINER_OF((struct kube_life *)http_exchange_user(x), struct kube_watch, life);
+    begin_ending(w);
+    http_wake(x);
+}
+
+/* Its bookmark came before, or it has no time for one. */
+static void on_deadline(struct http_exchange *x)
+{
+    on_leave(x);
+    CONTAINER_OF((struct kube_life *)http_exchange_user(x), struct kube_watch, life)->bookmark_due =
+        false;
+}
+
+/* Its clients come again, and see it by the new definition. What came before is told first: where
+ * there is no new one, nobody else tells them what became of their objects. */
+static void on_changed(void *ctx)
+{
+    struct kube_watch *w = ctx;
+    struct engine_status now;
+    engine_status_get(w->face->shard, &now);
+    if (!w->exchange || w->ending || w->last)
+        return;
+    if (w->phase != PHASE_LIVE) {
+        on_leave(w->exchange);
+        return;
+    }
+    w->last = now.revision;
+    set_bookmark(w);
+    http_wake(w->exchange);
+}
+
+static bool wants_initial(const struct kube_watch *w)
+{
+    const struct kube_query *query = &w->call->query;
+    if (query->send_initial_events_given)
+        return query->send_initial_events;
+    return w->asked == 0;
+}
+
+static void begin_answer(struct kube_watch *w)
+{
+    struct http_exchange *x = w->exchange;
+    int64_t seconds = w->call->query.timeout_s;
+    if (seconds <= 0)
+        seconds = random_between(&w->face->random, MIN_TIMEOUT_S, 2 * MIN_TIMEOUT_S - 1);
+    if (seconds > INT32_MAX)
+        seconds = INT32_MAX;
+    kube_call_begin(w->call, 200,
+                    w->protobuf ? SLICE_LITERAL("application/vnd.kubernetes.protobuf;stream=watch")
+                                : SLICE_LITERAL("application/json"));
+    http_set_source(x, &w->source);
+    w->deadline_ns = loop_now_ns(w->face->loop) + seconds * NS_PER_S;
+    http_set_deadline(x, http_exchange_now(x) + seconds * NS_PER_S, on_deadline);
+    set_bookmark(w);
+    http_park(x, on_leave);
+}
+
+/* Whether one more is taken: asked before the answer begins, so that its code can say so. What
+ * there is must be known before the cursor that stays is opened. */
+static bool is_taken(struct kube_watch *w, bool initial)
+{
+    if (!open_cursor(w, w->asked && !initial ? w->asked + 1 : 0, &w->call->status))
+        return false;
+    if (initial) {
+        watch_cursor_free(w->cursor);
+        w->cursor = NULL;
+    }
+    return true;
+}
+
+static void begin(struct kube_watch *w)
+{
+    struct kube_call *call = w->call;
+    bool initial = wants_initial(w);
+    w->begins->mark_end = initial && w->bookmarks;
+    w->told = w->asked;
+    if (!is_taken(w, initial)) {
+        kube_call_fail(call);
+        return;
+    }
+    move(w, initial ? PHASE_WAITING : PHASE_LIVE);
+    w->begun = true;
+    kube_count(&w->face->counter, w->shaping.kind, KUBE_COUNT_WATCHES_BEGUN, 1);
+    begin_answer(w);
+    if (initial)
+        kube_revision_wait_start(&w->begins->fresh, call, w->asked, on_fresh);
+    else
+        end_beginning(w);
+}
+
+static struct kube_watch *watch_new(struct kube_call *call, struct beginning *begins)
+{
+    struct kube_watch *w = xcalloc(1, sizeof(*w));
+    w->life.end = watch_end;
+    w->source.fill = fill;
+    w->exchange = call->exchange;
+    w->face = call->face;
+    w->call = call;
+    w->begins = begins;
+    kube_searcher_init(&w->searcher, w->exchange);
+    w->bookmark.fn = on_bookmark;
+    w->protobuf = call->accept.format == KUBE_PROTOBUF;
+    w->bookmarks = call->query.allow_bookmarks;
+    w->shaping = kube_shaping_of(call);
+    w->asked = begins->scope.revision;
+    w->selection = kube_selection_ref(begins->scope.selection);
+    if (call->kind->flags & KUBE_CUSTOM)
+        w->use =
+            kube_registry_use_new(call->face->registry, kube_custom_of(call->kind), on_changed, w);
+    call->handler = w;
+    kube_watches_add(w->face->watches, &w->in_face, w->exchange);
+    kube_call_hand_over(call, &w->life);
+    return w;
+}
+
+/* As Kubernetes answers who gives it less than no time. */
+static void answer_nothing(struct kube_call *call)
+{
+    kube_call_begin(call, 200, SLICE_LITERAL("application/json"));
+    http_end(call->exchange);
+}
+
+void kube_watch(struct kube_call *call)
+{
+    struct beginning *begins = arena_calloc(&call->arena, 1, sizeof(*begins));
+    if (!begins) {
+        kube_fail_engine(&call->status, ST_NOMEM);
+        kube_call_fail(call);
+    } else if (!kube_scope_init(&begins->scope, call, true)) {
+        kube_scope_fini(&begins->scope);
+        kube_call_fail(call);
+    } else if (call->query.timeout_s < 0) {
+        kube_scope_fini(&begins->scope);
+        answer_nothing(call);
+    } else {
+        begin(watch_new(call, begins));
+    }
+}

@@ -1,0 +1,42 @@
+/*
+ * What the answer shall be: the Accept field, as the generic API server of Kubernetes reads it.
+ * There it is read twice: by the router, which takes types word for word or any, and by the
+ * handler, which knows shapes. Errors are told in the format that is asked for, whatever the shape.
+ */
+#ifndef VIGIL_KUBE_REQUEST_ACCEPT_H
+#define VIGIL_KUBE_REQUEST_ACCEPT_H
+
+#include "base/slice.h"
+#include "base/status.h"
+
+#include <stdbool.h>
+
+enum kube_format { KUBE_JSON, KUBE_YAML, KUBE_PROTOBUF };
+enum kube_shape { KUBE_WHOLE, KUBE_TABLE, KUBE_PARTIAL };
+
+struct kube_accept {
+    enum kube_format format;
+    enum kube_shape shape;
+    bool list;         /* PartialObjectMetadataList */
+    bool v1beta1;      /* of the shape; else v1 */
+    bool discovery_v2; /* g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList */
+    bool pretty;
+};
+
+/* Sets of 1 << enum kube_format: what can be had of each shape. */
+struct kube_offer {
+    unsigned whole, table, partial;
+    bool discovery_v2;
+};
+
+enum { KUBE_ACCEPT_CLAUSES_MAX = 32 }; /* those that follow are not read */
+
+/* The first clause that can be met, in the order of Kubernetes: by weight. False: none, 406. */
+MUST_CHECK
+bool kube_accept_parse(struct slice accept, const struct kube_offer *offer,
+                       struct kube_accept *ret_accept);
+
+/* What the router asks: whether a type is named as it is, or any. */
+bool kube_accept_routes(struct slice accept);
+
+#endif

@@ -1,0 +1,240 @@
+#include "kube/request/field_faults.h"
+
+#include "codec/json/scanner.h"
+#include "codec/json/tree.h"
+
+#include <stdlib.h>
+
+struct slice field_faults_take(struct slice *faults)
+{
+    static const char *const joints[] = {"\", unknown field \"", "\", duplicate field \"",
+                                         "\", json patch "};
+    size_t end = faults->len, skip = end;
+    for (size_t i = 0; i < COUNT_OF(joints); i++) {
+        const uint8_t *at = memmem(faults->ptr, end, joints[i], strlen(joints[i]));
+        if (!at)
+            continue;
+        end = (size_t)(at - faults->ptr) + strlen("\"");
+        skip = end + strlen(", ");
+    }
+    struct slice first = slice_sub(*faults, 0, end);
+    *faults = slice_sub(*faults, skip, faults->len - skip);
+    return first;
+}
+
+/* -- Order -- */
+
+struct fault {
+    struct slice text, path;
+    bool unknown;
+    unsigned met; /* how often its path has come */
+    bool told;
+};
+
+/* An object or array that is open: where its own path ends, and which item is next. */
+struct open {
+    size_t path_len, item;
+    bool array;
+};
+
+struct sorter {
+    bool maps; /* a field that nobody knows does not hide what is within it */
+    struct fault faults[FIELD_FAULTS_MAX];
+    size_t count;
+    struct open open[JSON_TREE_DEPTH_MAX + 1];
+    size_t depth;
+    struct buf path; /* of what was just met */
+    struct buf out;
+};
+
+static void sorter_free(struct sorter **sorter)
+{
+    if (*sorter) {
+        buf_fini(&(*sorter)->path);
+        buf_fini(&(*sorter)->out);
+    }
+    free(*sorter);
+}
+
+static void add_fault(struct sorter *s, struct slice text)
+{
+    struct slice unknown = SLICE_LITERAL("unknown field \"");
+    struct slice duplicate = SLICE_LITERAL("duplicate field \"");
+    bool is_unknown = slice_has_prefix(text, unknown);
+    size_t head = is_unknown ? unknown.len : duplicate.len;
+    if (text.len <= head)
+        return;
+    struct slice path = slice_sub(text, head, text.len - head - 1);
+    s->faults[s->count++] = (struct fault){.text = text, .path = path, .unknown = is_unknown};
+}
+
+static bool is_within(struct slice path, struct slice of)
+{
+    return slice_has_prefix(path, of) &&
+           (path.len == of.len || path.ptr[of.len] == '.' || path.ptr[of.len] == '[');
+}
+
+/* The same was told, or it is a part of what nobody knows. */
+static bool is_moot(const struct sorter *s, const struct fault *fault)
+{
+    for (size_t i = 0; i < s->count; i++) {
+        const struct fault *other = &s->faults[i];
+        if ((other->told && slice_equal(other->text, fault->text)) ||
+            (!s->maps && !fault->unknown && other->unknown && is_within(fault->path, other->path)))
+            return true;
+    }
+    return false;
+}
+
+static enum status tell(struct sorter *s, struct fault *fault)
+{
+    if (!is_moot(s, fault)) {
+        TRY(buf_append_text(&s->out, s->out.len ? ", " : ""));
+        TRY(buf_append(&s->out, fault->text));
+    }
+    fault->told = true;
+    return ST_OK;
+}
+
+static enum status meet(struct sorter *s, struct slice path)
+{
+    for (size_t i = 0; i < s->count; i++) {
+        struct fault *fault = &s->faults[i];
+        if (fault->told || !slice_equal(fault->path, path))
+            continue;
+        fault->met++;
+        if (fault->unknown || fault->met == 2)
+            TRY(tell(s, fault));
+    }
+    return ST_OK;
+}
+
+static enum status on_key(struct sorter *s, struct slice raw)
+{
+    s->path.len = s->open[s->depth - 1].path_len;
+    TRY(buf_append_text(&s->path, s->path.len ? "." : ""));
+    TRY(buf_append(&s->path, slice_sub(raw, 1, raw.len - 2)));
+    return meet(s, buf_slice(&s->path));
+}
+
+/* A value begins: an item has a path of its own, a member that of its key. */
+static enum status on_value(struct sorter *s, enum json_token token)
+{
+    struct open *in = s->depth ? &s->open[s->depth - 1] : NULL;
+    if (in && in->array) {
+        s->path.len = in->path_len;
+        TRY(buf_append_format(&s->path, "[%zu]", in->item++));
+    }
+    if (token != JSON_OBJECT && token != JSON_ARRAY)
+        return ST_OK;
+    if (s->depth == COUNT_OF(s->open))
+        return ST_LIMIT;
+    s->open[s->depth++] = (struct open){.path_len = s->path.len, .array = token == JSON_ARRAY};
+    return ST_OK;
+}
+
+static enum status scan(struct sorter *s, struct slice json)
+{
+    struct json_scanner scanner;
+    json_scanner_init(&scanner, json);
+    for (;;) {
+        enum json_token token = json_next(&scanner);
+        if (token == JSON_END || token == JSON_FAULT)
+            return ST_OK;
+        if (token == JSON_OBJECT_END || token == JSON_ARRAY_END)
+            s->depth--;
+        else
+            TRY(token == JSON_KEY ? on_key(s, scanner.raw) : on_value(s, token));
+    }
+}
+
+static void sorter_add_all(struct sorter *s, struct slice *rest)
+{
+    while (rest->len && s->count < FIELD_FAULTS_MAX)
+        add_fault(s, field_faults_take(rest));
+}
+
+/* Tells what was not met, such as a key with escapes, and what there is no room to sort. */
+static enum status sorter_finish(struct sorter *s, struct slice rest, struct buf *faults)
+{
+    for (size_t i = 0; i < s->count; i++)
+        if (!s->faults[i].told)
+            TRY(tell(s, &s->faults[i]));
+    if (rest.len) {
+        TRY(buf_append_text(&s->out, ", "));
+        TRY(buf_append(&s->out, rest));
+    }
+    struct buf before = *faults;
+    *faults = s->out;
+    s->out = before;
+    return ST_OK;
+}
+
+enum status field_faults_sort(struct slice json, struct buf *faults)
+{
+    struct slice rest = buf_slice(faults);
+    AUTO(sorter_free) struct sorter *s = calloc(1, sizeof(*s));
+    if (!s)
+        return ST_NOMEM;
+    sorter_add_all(s, &rest);
+    if (s->count < 2)
+        return ST_OK;
+    TRY(scan(s, json));
+    return sorter_finish(s, rest, faults);
+}
+
+/* -- By name -- */
+
+static bool is_joint(uint8_t c)
+{
+    return c == '.' || c == '[';
+}
+
+/* The next step of a path: a name, or an item with its brackets. */
+static struct slice take_step(struct slice *path)
+{
+    size_t len = path->len && path->ptr[0] == '.' ? 1 : 0;
+    struct slice rest = slice_sub(*path, len, path->len - len);
+    for (len = 1; len < rest.len && !is_joint(rest.ptr[len]);)
+        len++;
+    len = size_min(len, rest.len);
+    *path = slice_sub(rest, len, rest.len - len);
+    return slice_sub(rest, 0, len);
+}
+
+/* Numbers have no zeros in front: of two the longer one is the larger one. */
+static int compare_steps(struct slice a, struct slice b)
+{
+    bool items = a.len && b.len && a.ptr[0] == '[' && b.ptr[0] == '[';
+    if (items && a.len != b.len)
+        return a.len < b.len ? -1 : 1;
+    return slice_compare(a, b);
+}
+
+static int compare_faults(const void *left, const void *right)
+{
+    const struct fault *one = left, *other = right;
+    struct slice a = one->path, b = other->path;
+    if (one->unknown != other->unknown)
+        return one->unknown ? 1 : -1;
+    if (!one->unknown)
+        return one->text.ptr < other->text.ptr ? -1 : 1;
+    while (a.len && b.len) {
+        int order = compare_steps(take_step(&a), take_step(&b));
+        if (order)
+            return order;
+    }
+    return (a.len > 0) - (b.len > 0);
+}
+
+enum status field_faults_sort_by_name(struct buf *faults)
+{
+    struct slice rest = buf_slice(faults);
+    AUTO(sorter_free) struct sorter *s = calloc(1, sizeof(*s));
+    if (!s)
+        return ST_NOMEM;
+    s->maps = true;
+    sorter_add_all(s, &rest);
+    qsort(s->faults, s->count, sizeof(s->faults[0]), compare_faults);
+    return sorter_finish(s, rest, faults);
+}

@@ -1,0 +1,100 @@
+#include "kube/request/field_faults.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define U(path) "unknown field \"" path "\""
+#define D(path) "duplicate field \"" path "\""
+
+/* json NULL: by name. */
+static void assert_sorted(const char *json, const char *given, const char *expected)
+{
+    struct buf faults = {0};
+    assert_int_equal(buf_append_text(&faults, given), ST_OK);
+    assert_int_equal(json ? field_faults_sort(slice_from_text(json), &faults)
+                          : field_faults_sort_by_name(&faults),
+                     ST_OK);
+    assert_int_equal(faults.len, strlen(expected));
+    assert_memory_equal(faults.ptr, expected, faults.len);
+    buf_fini(&faults);
+}
+
+static void faults_stand_as_go_meets_them(void **state)
+{
+    (void)state;
+    /* A duplicate is met where it comes again. */
+    assert_sorted("{\"a\":1,\"x\":2,\"a\":3}", D("a") ", " U("x"), U("x") ", " D("a"));
+    assert_sorted("{\"a\":1,\"a\":3,\"x\":2}", U("x") ", " D("a"), D("a") ", " U("x"));
+    assert_sorted("{\"l\":[{\"b\":1},{\"b\":1,\"y\":[[0]],\"b\":1}],\"x\":{}}",
+                  D("l[1].b") ", " U("x") ", " U("l[1].y"),
+                  U("l[1].y") ", " D("l[1].b") ", " U("x"));
+}
+
+static void each_is_told_once(void **state)
+{
+    (void)state;
+    assert_sorted("{\"a\":1,\"a\":2,\"a\":3,\"x\":0}", D("a") ", " D("a") ", " U("x"),
+                  D("a") ", " U("x"));
+    /* What is within an unknown field is nobody's. */
+    assert_sorted("{\"x\":{\"b\":1,\"b\":2},\"x\":1,\"xb\":1,\"xb\":1}",
+                  D("x.b") ", " D("x") ", " D("xb") ", " U("x"), U("x") ", " D("xb"));
+}
+
+static void what_is_not_found_is_told_last(void **state)
+{
+    (void)state;
+    assert_sorted("{\"\\u0061\":1,\"x\":2,\"\\u0061\":3}", D("a") ", " U("x"), U("x") ", " D("a"));
+    assert_sorted("{", D("a") ", " U("x"), D("a") ", " U("x"));
+    assert_sorted("{\"x\":1}", U("x"), U("x"));
+    assert_sorted("{}", "", "");
+}
+
+static void faults_of_a_map_stand_by_name(void **state)
+{
+    (void)state;
+    assert_sorted(NULL, U("z") ", " U("a"), U("a") ", " U("z"));
+    assert_sorted(NULL, U("s-b") ", " U("s.c[10].z") ", " U("s.c[9].a") ", " U("s.c") ", " U("s.b"),
+                  U("s.b") ", " U("s.c") ", " U("s.c[9].a") ", " U("s.c[10].z") ", " U("s-b"));
+    /* Duplicates come first, in the order of the text, also within what nobody knows. */
+    assert_sorted(NULL, U("b") ", " D("z") ", " D("b.a") ", json patch " D("[0].op") ", " U("a"),
+                  D("z") ", " D("b.a") ", json patch " D("[0].op") ", " U("a") ", " U("b"));
+    assert_sorted(NULL, U("") ", " U(".") ", " U("a."), U("") ", " U(".") ", " U("a."));
+    assert_sorted(NULL, "", "");
+}
+
+/* More than are put in order, and deeper than anything that was read. */
+static void limits_hold(void **state)
+{
+    (void)state;
+    struct buf faults = {0}, json = {0};
+    for (size_t i = 0; i < FIELD_FAULTS_MAX + 5; i++)
+        assert_int_equal(buf_append_format(&faults, "%s" U("f%zu"), i ? ", " : "", i), ST_OK);
+    size_t len = faults.len;
+    assert_int_equal(field_faults_sort(SLICE_LITERAL("{}"), &faults), ST_OK);
+    assert_int_equal(faults.len, len);
+    assert_int_equal(field_faults_sort_by_name(&faults), ST_OK);
+    assert_int_equal(faults.len, len);
+    for (size_t i = 0; i < 5000; i++)
+        assert_int_equal(buf_append_text(&json, "["), ST_OK);
+    assert_int_equal(field_faults_sort(buf_slice(&json), &faults), ST_LIMIT);
+    assert_int_equal(faults.len, len);
+    buf_fini(&faults);
+    buf_fini(&json);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(faults_stand_as_go_meets_them),
+        cmocka_unit_test(faults_of_a_map_stand_by_name),
+        cmocka_unit_test(each_is_told_once),
+        cmocka_unit_test(what_is_not_found_is_told_last),
+        cmocka_unit_test(limits_hold),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

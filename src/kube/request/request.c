@@ -1,0 +1,270 @@
+#include "kube/request/request.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* -- Percent signs -- */
+
+static int hex_value(uint8_t c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    c |= 0x20;
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+static bool needs_decoding(struct slice text, bool query)
+{
+    return text.len &&
+           (memchr(text.ptr, '%', text.len) || (query && memchr(text.ptr, '+', text.len)));
+}
+
+enum status kube_percent_decode(struct arena *arena, struct slice text, bool query,
+                                struct slice *ret_text)
+{
+    *ret_text = text;
+    if (!needs_decoding(text, query))
+        return ST_OK;
+    uint8_t *to = arena_alloc(arena, text.len);
+    size_t len = 0;
+    if (!to)
+        return ST_NOMEM;
+    for (size_t i = 0; i < text.len; i++) {
+        uint8_t c = text.ptr[i];
+        if (c == '%') {
+            int high = i + 2 < text.len ? hex_value(text.ptr[i + 1]) : -1;
+            int low = i + 2 < text.len ? hex_value(text.ptr[i + 2]) : -1;
+            if (high < 0 || low < 0)
+                return ST_MALFORMED;
+            c = (uint8_t)(high << 4 | low);
+            i += 2;
+        } else if (c == '+' && query) {
+            c = ' ';
+        }
+        to[len++] = c;
+    }
+    *ret_text = slice_of(to, len);
+    return ST_OK;
+}
+
+static bool is(struct slice text, const char *word)
+{
+    return slice_equal(text, slice_from_text(word));
+}
+
+/* -- Paths -- */
+
+enum { PARTS_MAX = 9 };
+
+/* The parts between slashes; one more than PARTS_MAX when there are too many. */
+static enum status path_parts(struct arena *arena, struct slice path, struct slice parts[PARTS_MAX],
+                              size_t *ret_count)
+{
+    size_t count = 0;
+    while (path.len) {
+        struct slice part = slice_cut(&path, '/');
+        if (!part.len)
+            continue;
+        if (count == PARTS_MAX)
+            return ST_NOT_FOUND;
+        enum status status = kube_percent_decode(arena, part, false, &parts[count]);
+        if (status == ST_MALFORMED)
+            return ST_NOT_FOUND;
+        TRY(status);
+        if (memchr(parts[count].ptr, '/', parts[count].len))
+            return ST_NOT_FOUND;
+        count++;
+    }
+    *ret_count = count;
+    return ST_OK;
+}
+
+struct steps {
+    const struct slice *at, *end;
+};
+
+static struct slice step(struct steps *steps)
+{
+    return steps->at < steps->end ? *steps->at++ : SLICE_EMPTY;
+}
+
+/* What follows group, version and an old "watch". */
+static enum status resource_parse(struct steps *steps, struct kube_path *path)
+{
+    size_t left = (size_t)(steps->end - steps->at);
+    /* /namespaces/x is the namespace itself, and so are its subresources. */
+    if (left > 2 && is(steps->at[0], "namespaces") && !is(steps->at[2], "status") &&
+        !is(steps->at[2], "finalize")) {
+        step(steps);
+        path->namespace = step(steps);
+    }
+    path->resource = step(steps);
+    path->name = step(steps);
+    path->subresource = step(steps);
+    return steps->at == steps->end ? ST_OK : ST_NOT_FOUND;
+}
+
+enum status kube_path_parse(struct arena *arena, struct slice text, struct kube_path *ret_path)
+{
+    struct slice parts[PARTS_MAX];
+    size_t count = 0;
+    *ret_path = (struct kube_path){0};
+    TRY(path_parts(arena, text, parts, &count));
+    struct steps steps = {parts, parts + count};
+    struct slice root = step(&steps);
+    if (is(root, "apis"))
+        ret_path->group = step(&steps);
+    else if (!is(root, "api"))
+        return ST_NOT_FOUND;
+    ret_path->version = step(&steps);
+    if (!ret_path->version.len)
+        return ST_NOT_FOUND;
+    if (steps.at < steps.end && is(*steps.at, "watch")) {
+        ret_path->watch = true;
+        step(&steps);
+    }
+    return resource_parse(&steps, ret_path);
+}
+
+/* -- Queries -- */
+
+/* As Go's strconv.ParseBool, and an empty value for true, as Kubernetes converts them. */
+static bool parse_bool(struct slice text, bool *ret_truth)
+{
+    static const char *const no[] = {"0", "false", "False", "FALSE", "f", "F"};
+    *ret_truth = true;
+    for (size_t i = 0; i < COUNT_OF(no); i++)
+        *ret_truth = *ret_truth && !is(text, no[i]);
+    return true;
+}
+
+/* As Go's strconv.ParseInt; "" is none. */
+static bool parse_number(struct slice text, int64_t *ret_number, struct kube_status *status)
+{
+    char digits[32] = "";
+    char *end = digits;
+    slice_copy((uint8_t *)digits, slice_sub(text, 0, size_min(text.len, sizeof(digits) - 1)));
+    errno = 0;
+    long long number = digits[0] > ' ' ? strtoll(digits, &end, 10) : 0;
+    const char *wrong = end == digits || *end                              ? "invalid syntax"
+                        : errno == ERANGE || text.len > sizeof(digits) - 1 ? "value out of range"
+                                                                           : NULL;
+    if (wrong)
+        return kube_fail(status, KUBE_BAD_REQUEST, "strconv.ParseInt: parsing \"%.*s\": %s",
+                         SLICE_ARGS(text), wrong);
+    *ret_number = number;
+    return true;
+}
+
+/* Whether it is known, and fits to the rest, is asked by those who read. */
+static bool parse_match(struct slice text, struct kube_query *query)
+{
+    query->match_text = text;
+    query->match = !text.len                  ? KUBE_MATCH_UNSET
+                   : is(text, "NotOlderThan") ? KUBE_MATCH_NOT_OLDER
+                   : is(text, "Exact")        ? KUBE_MATCH_EXACT
+                                              : KUBE_MATCH_OTHER;
+    return true;
+}
+
+/* Whether it is known is asked by those who write, in whose options it stands. */
+static bool parse_dry_run(struct slice text, struct kube_query *query)
+{
+    bool all = is(text, "All");
+    if (query->dry_run_unknown)
+        return true;
+    query->dry_run = all;
+    query->dry_run_unknown = !all;
+    query->dry_run_text = text;
+    return true;
+}
+
+static bool parse_option(struct slice name, struct slice value, struct kube_query *query,
+                         struct kube_status *status)
+{
+    const struct {
+        const char *name;
+        struct slice *text;
+        bool *truth;
+        int64_t *number;
+    } options[] = {
+        {"labelSelector", &query->label_selector, NULL, NULL},
+        {"fieldSelector", &query->field_selector, NULL, NULL},
+        {"resourceVersion", &query->resource_version, NULL, NULL},
+        {"continue", &query->continue_token, NULL, NULL},
+        {"fieldManager", &query->field_manager, NULL, NULL},
+        {"fieldValidation", &query->field_validation, NULL, NULL},
+        {"propagationPolicy", &query->propagation_policy, NULL, NULL},
+        {"includeObject", &query->include_object, NULL, NULL},
+        {"watch", NULL, &query->watch, NULL},
+        {"allowWatchBookmarks", NULL, &query->allow_bookmarks, NULL},
+        {"sendInitialEvents", NULL, &query->send_initial_events, NULL},
+        {"force", NULL, &query->force, NULL},
+        {"orphanDependents", NULL, &query->orphan_dependents, NULL},
+        {"pretty", NULL, &query->pretty, NULL},
+        {"limit", NULL, NULL, &query->limit},
+        {"timeoutSeconds", NULL, NULL, &query->timeout_s},
+        {"gracePeriodSeconds", NULL, NULL, &query->grace_period_s},
+    };
+    if (is(name, "resourceVersionMatch"))
+        return parse_match(value, query);
+    if (is(name, "dryRun"))
+        return parse_dry_run(value, query);
+    for (size_t i = 0; i < COUNT_OF(options); i++) {
+        if (!is(name, options[i].name))
+            continue;
+        if (options[i].truth)
+            return parse_bool(value, options[i].truth);
+        if (options[i].number)
+            return parse_number(value, options[i].number, status);
+        *options[i].text = value;
+    }
+    return true; /* unknown ones are ignored */
+}
+
+bool kube_query_parse(struct arena *arena, struct slice query, struct kube_query *ret_query,
+                      struct kube_status *status)
+{
+    *ret_query = (struct kube_query){.grace_period_s = -1};
+    while (query.len) {
+        struct slice value = slice_cut(&query, '&');
+        struct slice name = slice_cut(&value, '=');
+        if (!name.len)
+            continue;
+        enum status decoded = kube_percent_decode(arena, name, true, &name);
+        if (decoded == ST_OK)
+            decoded = kube_percent_decode(arena, value, true, &value);
+        if (decoded == ST_MALFORMED)
+            continue; /* Go drops such a pair */
+        if (decoded != ST_OK)
+            return kube_fail_engine(status, decoded);
+        ret_query->send_initial_events_given |= is(name, "sendInitialEvents");
+        ret_query->pretty_given |= is(name, "pretty");
+        ret_query->orphan_given |= is(name, "orphanDependents");
+        ret_query->force_given |= is(name, "force");
+        if (!parse_option(name, value, ret_query, status))
+            return false;
+        if (is(name, "gracePeriodSeconds") && value.len && ret_query->grace_period_s < 0)
+            ret_query->grace_period_s = 1; /* as Kubernetes takes what is less than nothing */
+    }
+    if (ret_query->limit < 0)
+        ret_query->limit = 0;
+    return true;
+}
+
+const char *kube_revision_parse(struct slice text, int64_t *ret_revision)
+{
+    uint64_t value = 0;
+    for (size_t i = 0; i < text.len; i++)
+        if (text.ptr[i] < '0' || text.ptr[i] > '9')
+            return "invalid syntax";
+    for (size_t i = 0; i < text.len; i++) {
+        uint64_t digit = (uint64_t)(text.ptr[i] - '0');
+        if (value > (UINT64_MAX - digit) / 10)
+            return "value out of range";
+        value = value * 10 + digit;
+    }
+    /* One less, so that what comes after it is a number too. */
+    *ret_revision = value < INT64_MAX ? (int64_t)value : INT64_MAX - 1;
+    return NULL;
+}

@@ -1,0 +1,72 @@
+/*
+ * What a request asks for: its path and query, as the generic API server of Kubernetes reads them.
+ *
+ *   /api/v1/namespaces/{namespace}/pods/{name}/status        /apis/{group}/{version}/…
+ */
+#ifndef VIGIL_KUBE_REQUEST_REQUEST_H
+#define VIGIL_KUBE_REQUEST_REQUEST_H
+
+#include "base/memory/arena.h"
+#include "kube/status/status.h"
+
+/* Decoded; in the arena or in the path. */
+struct kube_path {
+    struct slice group, version; /* the group of /api is empty */
+    struct slice namespace;      /* empty: cluster scope, or all namespaces */
+    struct slice resource, name, subresource;
+    bool watch; /* the old way: /api/v1/watch/… */
+};
+
+/*
+ * ST_NOT_FOUND: it leads to no resource; ST_NOMEM. A path that ends with group and version has no
+ * resource: its list of resources is asked for.
+ */
+MUST_CHECK
+enum status kube_path_parse(struct arena *arena, struct slice path, struct kube_path *ret_path);
+
+enum kube_version_match {
+    KUBE_MATCH_UNSET,
+    KUBE_MATCH_NOT_OLDER,
+    KUBE_MATCH_EXACT,
+    KUBE_MATCH_OTHER
+};
+
+/* The options of a list, a watch or a write, all of them as they were sent. */
+struct kube_query {
+    struct slice label_selector, field_selector;
+    struct slice resource_version; /* "" and "0" mean different things */
+    enum kube_version_match match;
+    struct slice match_text; /* of resourceVersionMatch; KUBE_MATCH_OTHER if nobody knows it */
+    int64_t limit;           /* 0: none */
+    struct slice continue_token;
+    bool watch, allow_bookmarks;
+    bool send_initial_events, send_initial_events_given;
+    int64_t timeout_s; /* 0: not said; of a watch, below 0: it is over */
+    bool dry_run, dry_run_unknown;
+    struct slice dry_run_text; /* as sent; only "All" is known */
+    bool force, force_given;
+    bool pretty, pretty_given;
+    struct slice field_manager, field_validation;
+    struct slice propagation_policy;
+    bool orphan_dependents, orphan_given;
+    int64_t grace_period_s;      /* -1: not said */
+    struct slice include_object; /* of tables */
+};
+
+/* False: a value is wrong, and *status says so as Kubernetes does. */
+MUST_CHECK
+bool kube_query_parse(struct arena *arena, struct slice query, struct kube_query *ret_query,
+                      struct kube_status *status);
+
+/* %XX and, in a query, + for a blank. ST_MALFORMED, ST_NOMEM. */
+MUST_CHECK
+enum status kube_percent_decode(struct arena *arena, struct slice text, bool query,
+                                struct slice *ret_text);
+
+/*
+ * A resourceVersion: digits only, as Go's ParseUint reads them; "" and "0" are 0. Returns NULL, or
+ * the error in Go's words. A number that is too large for the store becomes the largest possible.
+ */
+const char *kube_revision_parse(struct slice text, int64_t *ret_revision);
+
+#endif

@@ -1,0 +1,336 @@
+#include "kube/server/custom_openapi.h"
+
+#include "base/crc32c.h"
+#include "base/xalloc.h"
+#include "codec/json/scanner.h"
+#include "kube/schema/openapi.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define GVK "x-kubernetes-group-version-kind"
+
+enum { VERSION_BYTES = 512 };
+
+static const char *version_of(const struct kube_kind *kind, char text[VERSION_BYTES])
+{
+    snprintf(text, VERSION_BYTES, "%.400s/%.64s", kind->group, kind->version);
+    return text;
+}
+
+/* Whether it is "group/version"; empty: all are. */
+static bool is_of(const struct kube_kind *kind, struct slice api_version)
+{
+    struct slice group = slice_from_text(kind->group), version = slice_from_text(kind->version);
+    if (!(kind->flags & KUBE_CUSTOM))
+        return false;
+    return !api_version.len ||
+           (api_version.len == group.len + 1 + version.len && api_version.ptr[group.len] == '/' &&
+            slice_has_prefix(api_version, group) &&
+            slice_equal(slice_sub(api_version, group.len + 1, version.len), version));
+}
+
+static uint32_t hash_begin(void)
+{
+    return crc32c(0, slice_from_text(kube_openapi_hash()));
+}
+
+static uint32_t hash_add(uint32_t hash, const struct kube_kind *kind)
+{
+    const struct kube_definition *d = kube_custom_of(kind)->definition;
+    hash = crc32c(hash, d->name);
+    return crc32c(hash, slice_of(&d->spec_revision, sizeof(d->spec_revision)));
+}
+
+const char *kube_custom_openapi_hash(const struct kube_kinds *kinds, struct slice api_version,
+                                     char text[KUBE_CUSTOM_HASH_BYTES])
+{
+    size_t count;
+    const struct kube_kind *const *rows = kube_kinds_rows(kinds, &count);
+    uint32_t hash = hash_begin();
+    bool any = !api_version.len;
+    for (size_t i = 0; i < count; i++) {
+        if (!is_of(rows[i], api_version))
+            continue;
+        any = true;
+        hash = hash_add(hash, rows[i]);
+    }
+    snprintf(text, KUBE_CUSTOM_HASH_BYTES, "%08X", hash);
+    return any ? text : kube_openapi_hash();
+}
+
+static bool is_builtin_version(const struct kube_kind *kind)
+{
+    size_t count;
+    const struct kube_kind *own = kube_builtin_kinds(&count);
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(own[i].group, kind->group) == 0 && strcmp(own[i].version, kind->version) == 0)
+            return true;
+    return false;
+}
+
+static bool same_version(const struct kube_kind *a, const struct kube_kind *b)
+{
+    return strcmp(a->group, b->group) == 0 && strcmp(a->version, b->version) == 0;
+}
+
+static void write_index_entry(struct json_writer *w, const struct kube_kind *kind, uint32_t hash)
+{
+    char version[VERSION_BYTES], text[VERSION_BYTES + 64];
+    snprintf(text, sizeof(text), "apis/%s", version_of(kind, version));
+    json_key(w, text);
+    json_begin_object(w);
+    json_key(w, "serverRelativeURL");
+    snprintf(text, sizeof(text), "/openapi/v3/apis/%s?hash=%08X", version, hash);
+    json_text(w, text);
+    json_end_object(w);
+}
+
+/* Rows of the same version stand together. */
+void kube_custom_openapi_index(const struct kube_kinds *kinds, struct json_writer *w)
+{
+    size_t count;
+    const struct kube_kind *const *rows = kube_kinds_rows(kinds, &count);
+    for (size_t i = 0, next; i < count; i = next) {
+        uint32_t hash = hash_begin();
+        for (next = i; next < count && same_version(rows[i], rows[next]); next++)
+            if (rows[next]->flags & KUBE_CUSTOM)
+                hash = hash_add(hash, rows[next]);
+        if (rows[i]->flags & KUBE_CUSTOM && !is_builtin_version(rows[i]))
+            write_index_entry(w, rows[i], hash);
+    }
+}
+
+/* -- Schemas -- */
+
+/* "com.example.v1.Lamp": the group from its end. */
+static const char *model_name(const struct kube_kind *kind, char text[VERSION_BYTES])
+{
+    size_t len = 0, end = strlen(kind->group);
+    for (size_t at = end; at-- > 0 && len < VERSION_BYTES / 2;) {
+        if (at > 0 && kind->group[at - 1] != '.')
+            continue;
+        len += (size_t)snprintf(text + len, VERSION_BYTES - len, "%.*s.", (int)(end - at),
+                                kind->group + at);
+        end = at ? at - 1 : 0;
+    }
+    snprintf(text + len, VERSION_BYTES - len, "%s.%s", kind->version, kind->kind);
+    return text;
+}
+
+#define OWN_FIELDS                                                         \
+    "\"apiVersion\":{\"type\":\"string\"},\"kind\":{\"type\":\"string\"}," \
+    "\"metadata\":{\"allOf\":[{\"$ref\":\"#/components/schemas/" KUBE_OPENAPI_META "\"}]}"
+
+/* Passes over a key and its value; what they are is in *ret_member. */
+static bool skip_member(struct json_scanner *scanner, struct slice *ret_member)
+{
+    const uint8_t *begin = scanner->raw.ptr;
+    if (!json_skip(scanner, JSON_KEY))
+        return false;
+    *ret_member = slice_of(begin, (size_t)(scanner->at - begin));
+    return true;
+}
+
+static bool is_key(struct slice raw, const char *name)
+{
+    return raw.len == strlen(name) + 2 && memcmp(raw.ptr + 1, name, raw.len - 2) == 0;
+}
+
+/* The fields of the schema with those that every object has. The text is as json_tree_write has
+ * made it, so that a key has one spelling and comes once. */
+static enum status append_fields(struct json_scanner *scanner, struct buf *to)
+{
+    struct slice member;
+    enum json_token token = json_next(scanner);
+    TRY(buf_append_text(to, "\"properties\":{" OWN_FIELDS));
+    if (token != JSON_OBJECT && !json_skip(scanner, token))
+        return ST_MALFORMED;
+    while (token == JSON_OBJECT && json_next(scanner) == JSON_KEY) {
+        struct slice key = scanner->raw;
+        if (!skip_member(scanner, &member))
+            return ST_MALFORMED;
+        if (is_key(key, "apiVersion") || is_key(key, "kind") || is_key(key, "metadata"))
+            continue;
+        TRY(buf_append_text(to, ","));
+        TRY(buf_append(to, member));
+    }
+    return buf_append_text(to, "}");
+}
+
+static enum status append_members(struct json_scanner *scanner, struct buf *to)
+{
+    struct slice member;
+    bool has_fields = false;
+    while (json_next(scanner) == JSON_KEY) {
+        struct slice key = scanner->raw;
+        if (is_key(key, "properties")) {
+            has_fields = true;
+            TRY(append_fields(scanner, to));
+        } else if (!skip_member(scanner, &member)) {
+            return ST_MALFORMED;
+        } else if (is_key(key, GVK)) {
+            continue;
+        } else {
+            TRY(buf_append(to, member));
+        }
+        TRY(buf_append_text(to, ","));
+    }
+    if (scanner->fault)
+        return ST_MALFORMED;
+    return has_fields ? ST_OK : buf_append_text(to, "\"properties\":{" OWN_FIELDS "},");
+}
+
+/* Put together from pieces of its text: a tree of 1 MB would take ten times as long. */
+static enum status write_schema(const struct kube_kind *kind, struct json_writer *w)
+{
+    AUTO(buf_fini) struct buf text = {0};
+    char name[VERSION_BYTES];
+    struct json_scanner scanner;
+    struct slice json = pool_schema_text(kube_custom_of(kind)->schema);
+    json_scanner_init(&scanner, json);
+    if (!json.len || json_next(&scanner) != JSON_OBJECT)
+        return ST_OK;
+    TRY(buf_reserve(&text, json.len + sizeof(OWN_FIELDS) + VERSION_BYTES));
+    TRY(buf_append_text(&text, "{"));
+    TRY(append_members(&scanner, &text));
+    TRY(buf_append_format(
+        &text, "\"" GVK "\":[{\"group\":\"%.400s\",\"kind\":\"%.64s\",\"version\":\"%.64s\"}]}",
+        kind->group, kind->kind, kind->version));
+    json_key(w, model_name(kind, name));
+    json_raw(w, buf_slice(&text));
+    return ST_OK;
+}
+
+/* -- Documents -- */
+
+enum document_phase { PHASE_PATHS, PHASE_SCHEMAS, PHASE_DONE };
+
+struct kube_custom_openapi {
+    struct kube_kinds *kinds; /* counted */
+    struct buf version;
+    enum document_phase phase;
+    size_t row; /* of kinds: the next one */
+    struct json_writer writer;
+    struct buf piece; /* that is sent now */
+    size_t read;      /* how much of it was */
+};
+
+/* The next kind of the document; NULL: there is none. */
+static const struct kube_kind *next_kind(struct kube_custom_openapi *d)
+{
+    size_t count;
+    const struct kube_kind *const *rows = kube_kinds_rows(d->kinds, &count);
+    while (d->row < count) {
+        const struct kube_kind *kind = rows[d->row++];
+        if (is_of(kind, buf_slice(&d->version)))
+            return kind;
+    }
+    return NULL;
+}
+
+static void write_head(struct json_writer *w)
+{
+    json_begin_object(w);
+    json_key(w, "openapi");
+    json_text(w, "3.0.0");
+    json_key(w, "info");
+    json_raw(w, SLICE_LITERAL("{\"title\":\"Kubernetes CRD Swagger\",\"version\":\"v0.1.0\"}"));
+    json_key(w, "paths");
+    json_begin_object(w);
+}
+
+static void write_middle(struct json_writer *w)
+{
+    json_end_object(w);
+    json_key(w, "components");
+    json_begin_object(w);
+    json_key(w, "schemas");
+    json_begin_object(w);
+}
+
+static enum status write_tail(struct json_writer *w)
+{
+    TRY(kube_openapi_write_meta(w));
+    for (int i = 0; i < 3; i++)
+        json_end_object(w);
+    return json_writer_finish(w);
+}
+
+static enum status write_one(const struct kube_kind *kind, bool schema, struct json_writer *w)
+{
+    if (schema)
+        TRY(write_schema(kind, w));
+    else
+        kube_openapi_write_paths(w, kind);
+    return w->status;
+}
+
+enum status kube_custom_openapi_write(void *ctx, bool schemas, struct json_writer *w,
+                                      bool *ret_more)
+{
+    struct kube_custom_openapi *d = ctx;
+    const struct kube_kind *kind = next_kind(d);
+    *ret_more = kind;
+    if (!kind)
+        d->row = 0;
+    return kind ? write_one(kind, schemas, w) : ST_OK;
+}
+
+static enum status make_piece(struct kube_custom_openapi *d)
+{
+    const struct kube_kind *kind = next_kind(d);
+    if (kind)
+        return write_one(kind, d->phase == PHASE_SCHEMAS, &d->writer);
+    d->row = 0;
+    if (d->phase++ == PHASE_SCHEMAS)
+        return write_tail(&d->writer);
+    write_middle(&d->writer);
+    return d->writer.status;
+}
+
+enum status kube_custom_openapi_read(struct kube_custom_openapi *d, uint8_t *dst, size_t room,
+                                     size_t *ret_len)
+{
+    size_t len = 0;
+    while (len < room && (d->read < d->piece.len || d->phase != PHASE_DONE)) {
+        if (d->read == d->piece.len) {
+            d->piece.len = d->read = 0;
+            TRY(make_piece(d));
+        }
+        size_t n = size_min(room - len, d->piece.len - d->read);
+        slice_copy(dst + len, slice_of(d->piece.ptr + d->read, n));
+        d->read += n;
+        len += n;
+    }
+    *ret_len = len;
+    return ST_OK;
+}
+
+enum status kube_custom_openapi_open(struct kube_kinds *kinds, struct slice api_version,
+                                     struct kube_custom_openapi **ret_document)
+{
+    struct kube_custom_openapi *d = xcalloc(1, sizeof(*d));
+    d->kinds = kube_kinds_ref(kinds);
+    json_writer_init(&d->writer, &d->piece);
+    write_head(&d->writer);
+    enum status status = buf_append(&d->version, api_version);
+    if (status == ST_OK && (!api_version.len || !next_kind(d)))
+        status = ST_NOT_FOUND;
+    d->row = 0;
+    if (status == ST_OK)
+        *ret_document = d;
+    else
+        kube_custom_openapi_close(d);
+    return status;
+}
+
+void kube_custom_openapi_close(struct kube_custom_openapi *d)
+{
+    if (!d)
+        return;
+    kube_kinds_unref(d->kinds);
+    buf_fini(&d->version);
+    buf_fini(&d->piece);
+    free(d);
+}

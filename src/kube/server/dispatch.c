@@ -1,0 +1,365 @@
+#include "kube/server/dispatch.h"
+
+#include "kube/call/access.h"
+#include "kube/call/call.h"
+#include "kube/call/call_offload.h"
+#include "kube/call/format.h"
+#include "kube/call/operation.h"
+#include "kube/call/respond.h"
+#include "kube/jobs/namespaces.h"
+#include "kube/read/read.h"
+#include "kube/server/discovery.h"
+#include "kube/write/subresource.h"
+#include "kube/write/write.h"
+
+/* -- Parsing -- */
+
+static bool nowhere(struct kube_call *call)
+{
+    return kube_fail_bare(&call->status, KUBE_NOT_FOUND,
+                          "the server could not find the requested resource");
+}
+
+static bool find_kind(struct kube_call *call)
+{
+    const struct kube_path *path = &call->path;
+    call->kinds = kube_kinds_ref(kube_registry_kinds(call->face->registry));
+    call->kind = kube_kinds_find(call->kinds, path->group, path->version, path->resource);
+    bool scoped = call->kind && (call->kind->flags & KUBE_NAMESPACED || !path->namespace.len);
+    return scoped || nowhere(call);
+}
+
+/* With a name, watch=true is ignored; only the old watch paths watch one object. */
+static bool is_watch(const struct kube_call *call)
+{
+    return call->path.watch || (call->query.watch && !call->path.name.len);
+}
+
+#define TYPES "application/json, application/yaml, application/vnd.kubernetes.protobuf"
+#define STREAMS "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"
+
+/* The error of the router that Kubernetes has before its handlers, except for custom resources. */
+static bool check_route(struct kube_call *call, struct slice accept, bool many)
+{
+    static const char one[] = "406: Not Acceptable\n\nAvailable representations: " TYPES;
+    static const char all[] =
+        "406: Not Acceptable\n\nAvailable representations: " TYPES ", " STREAMS;
+    if (call->kind->flags & KUBE_CUSTOM || kube_accept_routes(accept))
+        return true;
+    return kube_fail_bare(&call->status, KUBE_NOT_ACCEPTABLE, many ? all : one);
+}
+
+static bool parse_accept(struct kube_call *call, const struct http_request *request)
+{
+    enum { JSON = 1 << KUBE_JSON, YAML = 1 << KUBE_YAML, ALL = JSON | YAML | 1 << KUBE_PROTOBUF };
+    static const struct kube_offer json = {.whole = JSON, .table = JSON, .partial = JSON};
+    static const struct kube_offer faults = {.whole = ALL};
+    /* A kind that is not stored has no columns. */
+    const struct kube_offer offer = {
+        .whole = kube_formats_of(call->kind),
+        .table = call->kind->flags & KUBE_CREATE_ONLY ? 0 : JSON | YAML,
+        .partial = ALL,
+    };
+    struct slice accept = SLICE_EMPTY;
+    (void)http_request_get(request, SLICE_LITERAL("accept"), &accept);
+    bool many = !call->path.name.len && slice_equal(request->method, SLICE_LITERAL("GET"));
+    if (!kube_accept_parse(accept, &faults, &call->accept_fail))
+        call->accept_fail.pretty = true; /* as in Kubernetes, for people */
+    if (!check_route(call, accept, many || call->path.watch))
+        return false;
+    call->takes_json = kube_accept_parse(accept, &json, &call->accept_json);
+    if (!kube_accept_parse(accept, &offer, &call->accept))
+        return kube_fail(&call->status, KUBE_NOT_ACCEPTABLE,
+                         "only the following media types are accepted: " TYPES);
+    return true;
+}
+
+/* A watch cannot be sent as YAML. */
+static bool check_stream(struct kube_call *call)
+{
+    return !is_watch(call) || call->accept.format != KUBE_YAML ||
+           kube_fail(&call->status, KUBE_NOT_ACCEPTABLE,
+                     "only the following media types are accepted: " STREAMS);
+}
+
+static bool parse(struct kube_call *call, const struct http_request *request)
+{
+    return find_kind(call) && parse_accept(call, request) &&
+           kube_query_parse(&call->arena, request->query, &call->query, &call->status) &&
+           check_stream(call);
+}
+
+static enum kube_verb verb_of(const struct kube_call *call, struct slice method)
+{
+    static const struct {
+        const char *method;
+        enum kube_verb one, many;
+    } verbs[] = {
+        {"GET", KUBE_VERB_GET, KUBE_VERB_LIST},
+        {"POST", KUBE_VERB_POST, KUBE_VERB_POST},
+        {"PUT", KUBE_VERB_PUT, KUBE_VERB_PUT},
+        {"PATCH", KUBE_VERB_PATCH, KUBE_VERB_PATCH},
+        {"DELETE", KUBE_VERB_DELETE, KUBE_VERB_DELETE_COLLECTION},
+    };
+    for (size_t i = 0; i < COUNT_OF(verbs); i++) {
+        if (!slice_equal(method, slice_from_text(verbs[i].method)))
+            continue;
+        if (i == 0 && is_watch(call))
+            return KUBE_VERB_WATCH;
+        return call->path.name.len ? verbs[i].one : verbs[i].many;
+    }
+    return KUBE_VERB_OTHER;
+}
+
+static void dispatch_read(struct kube_call *call)
+{
+    if (call->verb == KUBE_VERB_WATCH)
+        kube_watch(call);
+    else if (kube_is_scale(call))
+        kube_scale_get(call);
+    else if (call->path.subresource.len && !kube_is_status(call))
+        kube_no_subresource(call);
+    else if (call->path.name.len)
+        kube_get(call);
+    else
+        kube_list(call);
+}
+
+static void mutate(struct kube_call *call)
+{
+    if (!kube_mutate(call, call->request))
+        kube_not_allowed(call);
+}
+
+static void dispatch_now(struct kube_call *call)
+{
+    const struct http_request *request = call->request;
+    bool stored = !(call->kind->flags & KUBE_CREATE_ONLY);
+    if (stored && slice_equal(request->method, SLICE_LITERAL("GET"))) {
+        dispatch_read(call);
+        return;
+    }
+    /* delete_collection starts on the I/O thread: it uses its shared state, and its body is short
+     * (KUBE_DELETE_OPTIONS_BYTES_MAX). */
+    kube_call_work(call, call->verb == KUBE_VERB_DELETE_COLLECTION ? 0 : request->body.len, mutate);
+}
+
+static void compile_schema(struct kube_call *call)
+{
+    (void)kube_custom_schema(kube_custom_of(call->kind));
+    if (!kube_call_defers(call, dispatch_now))
+        dispatch_now(call);
+}
+
+/* The first call that uses a large schema compiles it, for all threads. */
+static void dispatch(struct kube_call *call)
+{
+    const struct kube_custom *custom = kube_custom_of(call->kind);
+    size_t work = custom ? pool_schema_work(custom->schema) : 0;
+    if (work)
+        kube_call_work(call, work, compile_schema);
+    else
+        dispatch_now(call);
+}
+
+static bool is_builtin_group(struct slice group)
+{
+    size_t count;
+    const struct kube_kind *kinds = kube_builtin_kinds(&count);
+    for (size_t i = 0; i < count; i++)
+        if (slice_equal(group, slice_from_text(kinds[i].group)))
+            return true;
+    return false;
+}
+
+/* -- What must be there first: the kind, the default namespaces -- */
+
+struct namespaces_wait {
+    struct kube_namespaces_wait wait;
+    struct kube_call *call;
+};
+
+static void on_namespaces(struct kube_namespaces_wait *wait)
+{
+    struct kube_call *call = CONTAINER_OF(wait, struct namespaces_wait, wait)->call;
+    if (kube_call_done(call))
+        dispatch(call);
+}
+
+static void make_namespaces(struct kube_call *call)
+{
+    struct namespaces_wait *wait = arena_calloc(&call->arena, 1, sizeof(*wait));
+    if (!wait) {
+        kube_fail_engine(&call->status, ST_NOMEM);
+        kube_call_fail(call);
+        return;
+    }
+    *wait = (struct namespaces_wait){.wait.go = on_namespaces, .call = call};
+    kube_call_hold(call);
+    kube_namespaces_make(call->face, &wait->wait);
+}
+
+/* The kind has been looked up. */
+static void go_on(struct kube_call *call)
+{
+    const struct http_request *request = call->request;
+    const struct kube_custom *custom;
+    bool fine = parse(call, request);
+    call->verb = verb_of(call, request->method);
+    if (!fine) {
+        if (!call->kind && !is_builtin_group(call->path.group))
+            http_respond(call->exchange, 404, SLICE_LITERAL("text/plain; charset=utf-8"),
+                         SLICE_LITERAL("404 page not found\n"));
+        else
+            kube_call_fail(call);
+        return;
+    }
+    custom = kube_custom_of(call->kind);
+    if (custom && custom->warning)
+        kube_call_warn(call, slice_from_text(custom->warning));
+    if (call->kind->flags & KUBE_CREATE_ONLY || kube_namespaces_ready(call->face))
+        dispatch(call);
+    else
+        make_namespaces(call);
+}
+
+/* The registry has read all definitions. */
+static void on_definitions(struct kube_registry_wait *wait)
+{
+    struct kube_call *call = CONTAINER_OF(wait, struct kube_call, wait);
+    if (!kube_call_done(call))
+        return;
+    const struct http_request *request = call->request;
+    if (wait->status != ST_OK) {
+        kube_fail_engine(&call->status, wait->status);
+        kube_call_fail(call);
+    } else if (!kube_discovery(call->exchange, request,
+                               kube_registry_kinds(call->face->registry))) {
+        go_on(call);
+    }
+}
+
+static void read_definitions(struct kube_call *call)
+{
+    call->wait.go = on_definitions;
+    kube_call_hold(call);
+    kube_registry_read(call->face->registry, &call->wait);
+}
+
+static void on_definition(struct engine_op *op)
+{
+    struct kube_call *call = kube_call_of_range(op);
+    enum status status = op->status;
+    struct slice field, prefix = SLICE_LITERAL(KUBE_DEFINITIONS_PREFIX);
+    struct kube_kv kv = {0};
+    if (status == ST_OK && engine_range_next(&call->range, &field))
+        kv = kube_kv_of(field);
+    if (status == ST_OK) {
+        const struct pb_range_request *request = call->handler;
+        struct slice key = request->key;
+        status = kube_registry_take(call->face->registry,
+                                    slice_sub(key, prefix.len, key.len - prefix.len), kv);
+    }
+    engine_range_close(&call->range);
+    call->handler = NULL;
+    if (!kube_call_done(call))
+        return;
+    if (status == ST_OK) {
+        go_on(call);
+    } else {
+        kube_fail_engine(&call->status, status);
+        kube_call_fail(call);
+    }
+}
+
+/* Reads the definition of the path's resource, such as "widgets.example.com". */
+static void read_definition(struct kube_call *call)
+{
+    const struct kube_path *path = &call->path;
+    struct pb_range_request *request = arena_calloc(&call->arena, 1, sizeof(*request));
+    struct slice prefix = SLICE_LITERAL(KUBE_DEFINITIONS_PREFIX);
+    size_t len = prefix.len + path->resource.len + 1 + path->group.len;
+    uint8_t *key = arena_alloc(&call->arena, len);
+    if (!request || !key) {
+        kube_fail_engine(&call->status, ST_NOMEM);
+        kube_call_fail(call);
+        return;
+    }
+    slice_copy(key, prefix);
+    slice_copy(key + prefix.len, path->resource);
+    key[prefix.len + path->resource.len] = '.';
+    slice_copy(key + prefix.len + path->resource.len + 1, path->group);
+    request->key = slice_of(key, len);
+    call->handler = request;
+    kube_call_range(call, request, on_definition);
+}
+
+/* A write of a definition needs all others, because their names must be unique. */
+static bool writes_definition(const struct kube_path *path, const struct http_request *request)
+{
+    return slice_equal(path->group, SLICE_LITERAL("apiextensions.k8s.io")) &&
+           !slice_equal(request->method, SLICE_LITERAL("GET"));
+}
+
+/* A discovery path, whatever the method. */
+static bool is_document(const struct http_request *request)
+{
+    struct http_request get = *request;
+    get.method = SLICE_LITERAL("GET");
+    return kube_is_discovery(&get);
+}
+
+static void begin(struct kube_call *call, const struct http_request *request)
+{
+    if (kube_is_discovery(request)) {
+        read_definitions(call);
+        return;
+    }
+    if (is_document(request)) {
+        kube_not_allowed(call);
+        return;
+    }
+    const struct kube_path *path = &call->path;
+    enum status status = kube_path_parse(&call->arena, request->path, &call->path);
+    bool builtin = status == ST_OK && kube_builtin_find(path->group, path->version, path->resource);
+    if (status == ST_NOT_FOUND)
+        nowhere(call);
+    else if (status != ST_OK)
+        kube_fail_engine(&call->status, status);
+    if (status != ST_OK)
+        kube_call_fail(call);
+    else if (builtin && writes_definition(path, request))
+        read_definitions(call);
+    else if (builtin || !path->group.len || !path->resource.len)
+        go_on(call);
+    else
+        read_definition(call);
+}
+
+void kube_dispatch_request(struct http_exchange *x, void *service,
+                           const struct http_request *request)
+{
+    struct kube_face *face = service;
+    struct kube_call *call = kube_call_new(face, x, request);
+    call->principal = kube_principal(face, request);
+    /* Access may have been withdrawn since the gate has seen the head of the request. */
+    if (request->body.len && !kube_lets_in(face, request)) {
+        kube_unauthorized(face, &call->status);
+        kube_call_fail(call);
+        return;
+    }
+    if (slice_equal(request->method, SLICE_LITERAL("GET")) || kube_call_keep_request(call)) {
+        begin(call, call->request);
+        return;
+    }
+    kube_fail_engine(&call->status, ST_NOMEM);
+    kube_call_fail(call);
+}
+
+void kube_dispatch_end(struct http_exchange *x, void *service)
+{
+    struct kube_life *life = http_exchange_user(x);
+    (void)service;
+    if (life)
+        life->end(life);
+}

@@ -1,0 +1,154 @@
+#include "kube/server/meta_routes.h"
+
+#include "base/metric/page.h"
+#include "codec/json/writer.h"
+#include "wire/http/exchange.h"
+#include "wire/http/gzip.h"
+#include "wire/http/routes.h"
+
+#include <stdio.h>
+
+#define JSON SLICE_LITERAL("application/json")
+#define PLAIN SLICE_LITERAL("text/plain; charset=utf-8")
+
+static void respond_json(struct http_exchange *x, const struct json_writer *w, struct buf *text)
+{
+    if (json_writer_finish(w) == ST_OK)
+        http_respond(x, 200, JSON, buf_slice(text));
+    else
+        http_abort(x);
+    buf_fini(text);
+}
+
+static void version(struct http_exchange *x, void *service, const struct http_request *request)
+{
+    (void)request;
+    const struct kube_config *config = ((struct kube_face *)service)->config;
+    char git_version[64];
+    snprintf(git_version, sizeof(git_version),
+             "v" KUBE_VERSION_MAJOR "." KUBE_VERSION_MINOR ".0-vigil.%s", config->version);
+    const char *const rows[][2] = {
+        {"major", KUBE_VERSION_MAJOR},
+        {"minor", KUBE_VERSION_MINOR},
+        {"emulationMajor", KUBE_VERSION_MAJOR},
+        {"emulationMinor", KUBE_VERSION_MINOR},
+        {"gitVersion", git_version},
+        {"gitCommit", ""},
+        {"gitTreeState", ""},
+        {"buildDate", "1970-01-01T00:00:00Z"},
+        {"goVersion", "none"},
+        {"compiler", "cc"},
+        {"platform", "linux/" ARCHITECTURE},
+    };
+    struct buf text = {0};
+    struct json_writer w;
+    json_writer_init(&w, &text);
+    json_begin_object(&w);
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        json_key(&w, rows[i][0]);
+        json_text(&w, rows[i][1]);
+    }
+    json_end_object(&w);
+    respond_json(x, &w, &text);
+}
+
+/* The store is loaded before connections are accepted, and a failure of the store ends the process:
+ * a server that answers is healthy. */
+static void health(struct http_exchange *x, void *service, const struct http_request *request)
+{
+    (void)service;
+    struct slice query = request->query, word = SLICE_LITERAL("verbose");
+    bool verbose = query.len >= word.len && slice_equal(slice_sub(query, 0, word.len), word);
+    char text[256];
+    snprintf(text, sizeof(text), "[+]ping ok\n[+]log ok\n[+]etcd ok\n%.*s check passed\n",
+             (int)size_min(request->path.len - 1, 16), request->path.ptr + 1);
+    http_respond(x, 200, PLAIN, verbose ? slice_from_text(text) : SLICE_LITERAL("ok"));
+}
+
+/* /livez/ping */
+static void health_of(struct http_exchange *x, void *service, const struct http_request *request)
+{
+    static const char *const checks[] = {"", "ping", "log", "etcd"};
+    (void)service;
+    struct slice path = request->path;
+    const uint8_t *slash = memchr(path.ptr + 1, '/', path.len - 1);
+    size_t at = slash ? (size_t)(slash - path.ptr) + 1 : path.len;
+    struct slice check = slice_sub(path, at, path.len - at);
+    for (size_t i = 0; i < COUNT_OF(checks); i++) {
+        if (slice_equal(check, slice_from_text(checks[i]))) {
+            http_respond(x, 200, PLAIN, SLICE_LITERAL("ok"));
+            return;
+        }
+    }
+    http_respond(x, 404, PLAIN, SLICE_LITERAL("404 page not found\n"));
+}
+
+static enum status write_metrics(struct kube_face *face, struct http_exchange *x,
+                                 const struct http_request *request)
+{
+    AUTO(metric_page_fini) struct metric_page page = {0};
+    AUTO(buf_fini) struct buf packed = {0};
+    face->write_metrics(face->metrics_ctx, &page);
+    TRY(page.status);
+    struct slice body = buf_slice(&page.text);
+    if (http_accepts_gzip(request)) {
+        TRY(http_gzip(body, &packed));
+        TRY(http_add_field(x, SLICE_LITERAL("Content-Encoding"), SLICE_LITERAL("gzip")));
+        body = buf_slice(&packed);
+    }
+    http_respond(x, 200, SLICE_LITERAL("text/plain; version=0.0.4; charset=utf-8"), body);
+    return ST_OK;
+}
+
+static void metrics(struct http_exchange *x, void *service, const struct http_request *request)
+{
+    struct kube_face *face = service;
+    http_make_bulk(x);
+    if (!face->write_metrics)
+        http_respond(x, 404, PLAIN, SLICE_LITERAL("404 page not found\n"));
+    else if (write_metrics(face, x, request) != ST_OK)
+        http_abort(x);
+}
+
+static const char *const paths[] = {
+    "/api",     "/api/v1",     "/apis",       "/healthz", "/livez",
+    "/metrics", "/openapi/v2", "/openapi/v3", "/readyz",  "/version",
+};
+
+static void root(struct http_exchange *x, void *service, const struct http_request *request)
+{
+    (void)service;
+    struct buf text = {0};
+    struct json_writer w;
+    if (request->path.len > 1) {
+        http_respond(x, 404, PLAIN, SLICE_LITERAL("404 page not found\n"));
+        return;
+    }
+    json_writer_init(&w, &text);
+    json_begin_object(&w);
+    json_key(&w, "paths");
+    json_begin_array(&w);
+    for (size_t i = 0; i < COUNT_OF(paths); i++)
+        json_text(&w, paths[i]);
+    json_end_array(&w);
+    json_end_object(&w);
+    respond_json(x, &w, &text);
+}
+
+static const struct http_route routes[] = {
+    {.path = "/", .on_request = root},
+    {.path = "/version", .on_request = version},
+    {.path = "/version/", .on_request = version},
+    {.path = "/healthz", .on_request = health},
+    {.path = "/healthz/", .on_request = health_of},
+    {.path = "/livez", .on_request = health},
+    {.path = "/livez/", .on_request = health_of},
+    {.path = "/readyz", .on_request = health},
+    {.path = "/readyz/", .on_request = health_of},
+    {.path = "/metrics", .on_request = metrics},
+};
+
+enum status kube_meta_routes_add(struct kube_face *face)
+{
+    return http_routes_add(face->routes, routes, COUNT_OF(routes), face);
+}

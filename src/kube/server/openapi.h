@@ -1,0 +1,10 @@
+/* /openapi/v3 and the documents under it, and a v2 document for clients that know no other. */
+#ifndef VIGIL_KUBE_SERVER_OPENAPI_H
+#define VIGIL_KUBE_SERVER_OPENAPI_H
+
+#include "kube/call/face_state.h"
+
+MUST_CHECK
+enum status kube_openapi_add(struct kube_face *face);
+
+#endif

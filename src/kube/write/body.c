@@ -1,0 +1,416 @@
+#include "kube/write/body.h"
+
+#include "kube/call/call.h"
+#include "kube/object/meta.h"
+#include "kube/request/field_faults.h"
+#include "kube/write/builtin_schema.h"
+#include "kube/write/custom_rules.h"
+#include "kube/write/subresource.h"
+#include "kube/yaml/yaml.h"
+
+#include <stdio.h>
+
+#define NO_KIND "couldn't get version/kind; json parse error: "
+/* Kubernetes has 256 and 4,096. */
+
+#define UNKNOWN_FORMAT \
+    "the body of the request was in an unknown format - accepted media types include: "
+
+/* "application/json; charset=utf-8" without what follows the semicolon. */
+static struct slice media_type(const struct http_request *request)
+{
+    struct slice type;
+    if (!http_request_get(request, SLICE_LITERAL("content-type"), &type))
+        return SLICE_EMPTY;
+    const uint8_t *end = type.len ? memchr(type.ptr, ';', type.len) : NULL;
+    if (end)
+        type.len = (size_t)(end - type.ptr);
+    while (type.len && type.ptr[type.len - 1] == ' ')
+        type.len--;
+    return type;
+}
+
+static bool check_size(struct kube_call *call, struct slice body)
+{
+    if (body.len <= KUBE_BODY_BYTES_MAX)
+        return true;
+    return kube_fail(&call->status, KUBE_TOO_LARGE, "Request entity too large: limit is %d",
+                     KUBE_BODY_BYTES_MAX);
+}
+
+/* As the first bytes are shown in an error: as they are if they begin an object, else in hex. */
+static const char *summary(struct slice body, char to[80])
+{
+    enum { SHOWN = 30 };
+    size_t len = size_min(body.len, SHOWN), at = 0;
+    if (!body.len)
+        return "<empty>";
+    for (size_t i = 0; i < len && body.ptr[0] == '{'; i++)
+        to[at++] = (char)body.ptr[i];
+    for (size_t i = 0; i < len && body.ptr[0] != '{'; i++) {
+        to[at++] = "0123456789abcdef"[body.ptr[i] >> 4];
+        to[at++] = "0123456789abcdef"[body.ptr[i] & 15];
+    }
+    memcpy(to + at, body.len > SHOWN ? " ..." : "", body.len > SHOWN ? 5 : 1);
+    return to;
+}
+
+static bool too_large(struct kube_call *call)
+{
+    return kube_fail(&call->status, KUBE_TOO_LARGE,
+                     "Request entity too large: it has more values than a request may have");
+}
+
+/*
+ * While a body is read. All its values are looked at in one go, on a thread that others wait for:
+ * bytes are a poor measure of that, three million of them can be one string or a million numbers.
+ */
+static size_t narrow(struct arena *arena, size_t bytes)
+{
+    size_t before = arena->limit_bytes;
+    arena->limit_bytes = size_min(before, arena->held_bytes + bytes);
+    return before;
+}
+
+/* Go has two names for the end, and two for depth; here it is encoding/json that speaks. */
+static const char *go_text(enum status status, const struct error *error)
+{
+    if (status == ST_LIMIT)
+        return "exceeded max depth";
+    bool ended = strcmp(error->text, "unexpected EOF") == 0 || strcmp(error->text, "EOF") == 0;
+    return ended ? "unexpected end of JSON input" : error->text;
+}
+
+static bool unreadable(struct kube_call *call, const char *prefix, const char *why,
+                       struct slice body)
+{
+    char shown[80];
+    if (call->verb == KUBE_VERB_DELETE || call->verb == KUBE_VERB_DELETE_COLLECTION)
+        return kube_fail(&call->status, KUBE_BAD_REQUEST, "%s%s", prefix, why);
+    return kube_fail(&call->status, KUBE_BAD_REQUEST,
+                     "the object provided is unrecognized (must be of type %s): %s%s (%s)",
+                     call->kind->kind, prefix, why, summary(body, shown));
+}
+
+static bool no_object(struct kube_call *call, const struct json_node *root, struct slice body)
+{
+    char why[256];
+    snprintf(why, sizeof(why),
+             "json: cannot unmarshal %s into Go value of type struct { APIVersion string "
+             "\"json:\\\"apiVersion,omitempty\\\"\"; Kind string "
+             "\"json:\\\"kind,omitempty\\\"\" }",
+             kube_json_type(root));
+    return unreadable(call, NO_KIND, why, body);
+}
+
+void kube_body_warn(struct kube_call *call, struct slice warnings)
+{
+    warnings = slice_sub(warnings, 0, size_min(warnings.len, KUBE_WARNINGS_BYTES_MAX));
+    while (warnings.len)
+        kube_call_warn(call, field_faults_take(&warnings));
+}
+
+/* Keys that came twice or are not known: Strict refuses them, Warn (which is what nothing said
+ * means) tells. */
+static bool settle_repeats(struct kube_call *call, struct slice repeats, bool patched)
+{
+    struct slice mode = call->query.field_validation;
+    if (!repeats.len || slice_equal(mode, SLICE_LITERAL("Ignore")))
+        return true;
+    if (slice_equal(mode, SLICE_LITERAL("Strict")) && patched)
+        return kube_fail(&call->status, KUBE_INVALID,
+                         " \"\" is invalid: patch: Invalid value: \"\": strict decoding error: "
+                         "%.*s",
+                         SLICE_ARGS(repeats));
+    if (slice_equal(mode, SLICE_LITERAL("Strict")))
+        return kube_fail(&call->status, KUBE_BAD_REQUEST,
+                         "%s in version \"%s\" cannot be handled as a %s: strict decoding error: "
+                         "%.*s",
+                         call->kind->kind, call->kind->version, call->kind->kind,
+                         SLICE_ARGS(repeats));
+    kube_body_warn(call, repeats);
+    return true;
+}
+
+/* What its type has not is taken out, and told together with what was found before; in the order of
+ * the text, or by name where Kubernetes has made a map of it: YAML, and what a patch has made. */
+static bool settle(struct kube_call *call, struct json_node *object, bool own, struct slice text,
+                   struct buf *told, bool patched)
+{
+    if (!(call->kind->flags & KUBE_CUSTOM) &&
+        !kube_schema_prune(call->kind, own, object, told, &call->status)) {
+        /* What a patch has made is invalid, not unreadable. */
+        if (patched && call->status.reason == KUBE_BAD_REQUEST)
+            call->status.reason = KUBE_INVALID;
+        return false;
+    }
+    /* Options of a delete are no object of the kind. */
+    bool options = call->verb == KUBE_VERB_DELETE || call->verb == KUBE_VERB_DELETE_COLLECTION;
+    if (!options && !kube_custom_prune(call, object, told))
+        return false;
+    /* Go's types meet all faults on one way; of custom resources duplicates are found first. */
+    enum status status = ST_OK;
+    if (told->len && !(call->kind->flags & KUBE_CUSTOM))
+        status = text.len ? field_faults_sort(text, told) : field_faults_sort_by_name(told);
+    if (status != ST_OK)
+        return kube_fail_engine(&call->status, status);
+    return settle_repeats(call, buf_slice(told), patched);
+}
+
+bool kube_body_zero_status(struct kube_call *call, struct arena *arena, struct json_node *object)
+{
+    struct slice key = SLICE_LITERAL("status");
+    struct json_node *zero;
+    if (!(call->kind->flags & KUBE_HAS_STATUS) ||
+        call->kind->flags & (KUBE_CUSTOM | KUBE_STORED_CONVERTED) || json_node_member(object, key))
+        return true;
+    enum status status = kube_schema_zero_status(arena, call->kind, &zero);
+    if (status == ST_OK && zero)
+        status = json_node_set(arena, object, key, zero);
+    return status == ST_OK || kube_fail_engine(&call->status, status);
+}
+
+bool kube_body_settle_patched(struct kube_call *call, struct json_node *object,
+                              struct slice repeats)
+{
+    AUTO(buf_fini) struct buf told = {0};
+    if (buf_append(&told, repeats) != ST_OK)
+        return kube_fail_engine(&call->status, ST_NOMEM);
+    return settle(call, object, false, SLICE_EMPTY, &told, true);
+}
+
+/* What says nothing of its kind cannot be a custom resource, which is known by nothing else. */
+static bool has_kind(struct kube_call *call, struct json_node *object, bool own, struct slice body)
+{
+    const struct json_node *kind = json_node_named(object, "kind");
+    char why[512];
+    if (!own || !(call->kind->flags & KUBE_CUSTOM) ||
+        (kind && kind->type == JSON_TYPE_STRING && kind->text.len))
+        return true;
+    snprintf(why, sizeof(why), "Object 'Kind' is missing in '%.*s'", (int)size_min(body.len, 400),
+             (const char *)body.ptr);
+    return unreadable(call, "", why, body);
+}
+
+static bool read_json(struct kube_call *call, struct slice body, bool own,
+                      struct json_node **ret_body)
+{
+    struct error error = {0};
+    struct buf repeats = {0};
+    enum status status = json_tree_read_strict(&call->arena, body, ret_body, &repeats, &error);
+    bool fine;
+    if (status == ST_NOMEM)
+        fine = too_large(call);
+    else if (status != ST_OK)
+        fine = unreadable(call, NO_KIND, go_text(status, &error), body);
+    else if ((*ret_body)->type != JSON_TYPE_OBJECT)
+        fine = no_object(call, *ret_body, body);
+    else if (!has_kind(call, *ret_body, own, body))
+        fine = false;
+    else
+        fine = settle(call, *ret_body, own, body, &repeats, false);
+    buf_fini(&repeats);
+    return fine;
+}
+
+static bool read_yaml(struct kube_call *call, struct slice body, bool own,
+                      struct json_node **ret_body)
+{
+    struct error error = {0};
+    enum status status = yaml_tree_read(&call->arena, body, ret_body, &error);
+    if (status == ST_NOMEM)
+        return too_large(call);
+    if (status != ST_OK)
+        return unreadable(call, "", go_text(status, &error), body);
+    if ((*ret_body)->type != JSON_TYPE_OBJECT)
+        return no_object(call, *ret_body, body);
+    AUTO(buf_fini) struct buf told = {0};
+    return settle(call, *ret_body, own, SLICE_EMPTY, &told, false);
+}
+
+static bool read_protobuf(struct kube_call *call, struct slice body, struct json_node **ret_body)
+{
+    if (!(call->kind->flags & KUBE_CUSTOM))
+        return kube_schema_read_protobuf(&call->arena, call->kind, body, ret_body, &call->status);
+    return kube_fail(&call->status, KUBE_UNSUPPORTED_MEDIA_TYPE,
+                     UNKNOWN_FORMAT "application/json, application/yaml");
+}
+
+static bool read_body(struct kube_call *call, const struct http_request *request,
+                      struct json_node **ret_body)
+{
+    struct slice type = media_type(request), body = request->body;
+    /* Options of a delete and what subresources take are of other kinds. */
+    bool own =
+        !slice_equal(request->method, SLICE_LITERAL("DELETE")) && !call->path.subresource.len;
+    if (slice_equal(type, SLICE_LITERAL("application/vnd.kubernetes.protobuf")))
+        return read_protobuf(call, body, ret_body);
+    if (!type.len || slice_equal(type, SLICE_LITERAL("application/json")))
+        return read_json(call, body, own, ret_body);
+    if (slice_equal(type, SLICE_LITERAL("application/yaml"))) {
+        narrow(&call->arena, KUBE_BODY_YAML_BYTES_MAX);
+        return read_yaml(call, body, own, ret_body);
+    }
+    return kube_fail(&call->status, KUBE_UNSUPPORTED_MEDIA_TYPE,
+                     UNKNOWN_FORMAT
+                     "application/json, application/yaml, application/vnd.kubernetes.protobuf");
+}
+
+bool kube_body_read(struct kube_call *call, const struct http_request *request,
+                    struct json_node **ret_body)
+{
+    if (!check_size(call, request->body))
+        return false;
+    *ret_body = NULL;
+    if (!request->body.len)
+        return true;
+    size_t before = narrow(&call->arena, KUBE_BODY_TREE_BYTES_MAX);
+    bool fine = read_body(call, request, ret_body);
+    call->arena.limit_bytes = before;
+    return fine;
+}
+
+static bool find_patch_type(struct slice type, enum kube_patch_type *ret_type)
+{
+    static const char *const types[] = {
+        [KUBE_PATCH_JSON] = "application/json-patch+json",
+        [KUBE_PATCH_MERGE] = "application/merge-patch+json",
+        [KUBE_PATCH_STRATEGIC] = "application/strategic-merge-patch+json",
+        [KUBE_PATCH_APPLY] = "application/apply-patch+yaml",
+    };
+    for (size_t i = 0; i < COUNT_OF(types); i++) {
+        if (slice_equal(type, slice_from_text(types[i]))) {
+            *ret_type = (enum kube_patch_type)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Those that can be applied to this kind. */
+static bool patch_known(const struct kube_call *call, enum kube_patch_type type)
+{
+    if (type == KUBE_PATCH_STRATEGIC)
+        return !(call->kind->flags & KUBE_CUSTOM);
+    return type != KUBE_PATCH_APPLY || !kube_is_scale(call);
+}
+
+/* Keys that came twice, as for other bodies. */
+static bool settle_config(struct kube_call *call, struct slice repeats)
+{
+    struct slice mode = call->query.field_validation;
+    if (!repeats.len || slice_equal(mode, SLICE_LITERAL("Ignore")))
+        return true;
+    if (slice_equal(mode, SLICE_LITERAL("Strict")))
+        return kube_fail(&call->status, KUBE_BAD_REQUEST, "error strict decoding YAML: %.*s",
+                         SLICE_ARGS(repeats));
+    kube_body_warn(call, repeats);
+    return true;
+}
+
+/* YAML; what begins as JSON and is JSON is read as such, which takes a tenth of the time. */
+static bool read_config(struct kube_call *call, struct slice body, struct json_node **ret_config)
+{
+    struct error error = {0};
+    AUTO(buf_fini) struct buf repeats = {0};
+    enum status status = ST_MALFORMED;
+    if (body.len && body.ptr[0] == '{')
+        status = json_tree_read_strict(&call->arena, body, ret_config, &repeats, &error);
+    if (status == ST_MALFORMED) {
+        narrow(&call->arena, KUBE_BODY_YAML_BYTES_MAX);
+        status = yaml_tree_read(&call->arena, body, ret_config, &error);
+    }
+    if (status == ST_NOMEM)
+        return too_large(call);
+    if (status != ST_OK)
+        return kube_fail(&call->status, KUBE_BAD_REQUEST, "error decoding YAML: %s",
+                         go_text(status, &error));
+    if ((*ret_config)->type == JSON_TYPE_NULL) /* nothing at all is an object without members */
+        *ret_config = json_node_new(&call->arena, JSON_TYPE_OBJECT);
+    if (!*ret_config)
+        return too_large(call);
+    if ((*ret_config)->type == JSON_TYPE_OBJECT)
+        return settle_config(call, buf_slice(&repeats));
+    return kube_fail(&call->status, KUBE_BAD_REQUEST,
+                     "error decoding YAML: error unmarshaling JSON: while decoding JSON: json: "
+                     "cannot unmarshal %s into Go value of type map[string]interface {}",
+                     kube_json_type(*ret_config));
+}
+
+/* Members of an operation that have no meaning. */
+static enum status append_unknown(const struct json_node *operation, size_t at, struct buf *faults)
+{
+    static const char *const known[] = {"op", "path", "from", "value"};
+    const struct json_node *member = operation->type == JSON_TYPE_OBJECT ? operation->first : NULL;
+    for (; member; member = member->next) {
+        size_t i = 0;
+        while (i < COUNT_OF(known) && !slice_equal(member->key, slice_from_text(known[i])))
+            i++;
+        if (i == COUNT_OF(known) && faults->len < KUBE_WARNINGS_BYTES_MAX)
+            TRY(buf_append_format(faults, "%sunknown field \"[%zu].%.*s\"", faults->len ? ", " : "",
+                                  at, SLICE_ARGS(member->key)));
+    }
+    return ST_OK;
+}
+
+/* What is wrong with the fields of a JSON patch is told as its own, not as the object's. */
+static enum status settle_operations(struct slice body, const struct json_node *patch,
+                                     struct buf *faults)
+{
+    AUTO(buf_fini) struct buf found = *faults;
+    const struct json_node *operation = patch->type == JSON_TYPE_ARRAY ? patch->first : NULL;
+    *faults = (struct buf){0};
+    for (size_t i = 0; operation; operation = operation->next, i++)
+        TRY(append_unknown(operation, i, &found));
+    if (found.len)
+        TRY(field_faults_sort(body, &found));
+    for (struct slice rest = buf_slice(&found); rest.len;) {
+        TRY(buf_append_text(faults, faults->len ? ", json patch " : "json patch "));
+        TRY(buf_append(faults, field_faults_take(&rest)));
+    }
+    return ST_OK;
+}
+
+/* JSON, and the keys in it that came twice. */
+static bool read_patch(struct kube_call *call, enum kube_patch_type type, struct slice body,
+                       struct json_node **ret_patch, struct slice *ret_repeats)
+{
+    struct error error = {0};
+    AUTO(buf_fini) struct buf repeats = {0};
+    enum status status = json_tree_read_strict(&call->arena, body, ret_patch, &repeats, &error);
+    if (status == ST_OK && type == KUBE_PATCH_JSON)
+        status = settle_operations(body, *ret_patch, &repeats);
+    if (status == ST_OK)
+        status = arena_dup(&call->arena, buf_slice(&repeats), ret_repeats);
+    if (status == ST_OK)
+        return true;
+    if (status == ST_NOMEM)
+        return too_large(call);
+    return kube_fail(&call->status, KUBE_BAD_REQUEST, "error decoding patch: %s",
+                     go_text(status, &error));
+}
+
+bool kube_body_read_patch(struct kube_call *call, const struct http_request *request,
+                          enum kube_patch_type *ret_type, struct json_node **ret_patch,
+                          struct slice *ret_repeats)
+{
+    *ret_repeats = SLICE_EMPTY;
+    if (!check_size(call, request->body))
+        return false;
+    if (!find_patch_type(media_type(request), ret_type))
+        return kube_fail_bare(&call->status, KUBE_UNSUPPORTED_MEDIA_TYPE,
+                              "415: Unsupported Media Type");
+    if (!patch_known(call, *ret_type))
+        return kube_fail(
+            &call->status, KUBE_UNSUPPORTED_MEDIA_TYPE,
+            UNKNOWN_FORMAT "application/json-patch+json, application/merge-patch+json%s%s",
+            patch_known(call, KUBE_PATCH_STRATEGIC) ? ", application/strategic-merge-patch+json"
+                                                    : "",
+            patch_known(call, KUBE_PATCH_APPLY) ? ", application/apply-patch+yaml" : "");
+    size_t before = narrow(&call->arena, KUBE_BODY_TREE_BYTES_MAX);
+    bool fine = *ret_type == KUBE_PATCH_APPLY
+                    ? read_config(call, request->body, ret_patch)
+                    : read_patch(call, *ret_type, request->body, ret_patch, ret_repeats);
+    call->arena.limit_bytes = before;
+    return fine;
+}

@@ -1,0 +1,329 @@
+#include "kube/write/change.h"
+
+#include "base/clock.h"
+#include "kube/call/call.h"
+#include "kube/call/call_offload.h"
+#include "kube/call/conversion.h"
+#include "kube/call/operation.h"
+#include "kube/call/respond.h"
+#include "kube/write/custom_rules.h"
+
+struct kube_meta kube_call_meta(struct kube_call *call, struct arena *arena)
+{
+    return (struct kube_meta){
+        .arena = arena,
+        .kind = call->kind,
+        .namespace = call->path.namespace,
+        .name = call->path.name,
+        .now_s = clock_real_ns(call->face->clock) / 1000000000,
+        .random = kube_call_random(call),
+        .dry_run = call->query.dry_run,
+        .status = &call->status,
+    };
+}
+
+void kube_change_fini(struct kube_change *change)
+{
+    arena_fini(&change->scratch);
+    buf_fini(&change->encoded);
+    buf_fini(&change->key_bytes);
+    change->scratch = (struct arena){0};
+}
+
+/* So many at first, so that an object of some kilobytes does not grow from nothing by doubling. */
+enum { KUBE_OBJECT_BYTES_USUAL = 4096 };
+
+enum status kube_object_encode(const struct json_node *object, struct buf *to)
+{
+    buf_reset(to, SIZE_MAX);
+    TRY(buf_reserve(to, KUBE_OBJECT_BYTES_USUAL));
+    TRY(json_tree_write(object, to));
+    return to->len <= KUBE_OBJECT_BYTES_MAX ? ST_OK : ST_REQUEST_TOO_LARGE;
+}
+
+static void fail_engine(struct kube_change *change, enum status status)
+{
+    kube_fail_engine(&change->call->status, status);
+    kube_call_fail(change->call);
+}
+
+/* Takes what is stored over into a new arena, in which the next attempt works. */
+static bool take_stored(struct kube_change *change, struct kube_kv kv)
+{
+    arena_fini(&change->scratch);
+    arena_init(&change->scratch, NULL, 0, change->call->face->attempt_bytes_max);
+    arena_charge(&change->scratch, change->call->arena.account);
+    change->revision = change->before = kv.mod_revision;
+    change->stored = SLICE_EMPTY;
+    return !kv.mod_revision || arena_dup(&change->scratch, kv.value, &change->stored) == ST_OK;
+}
+
+static void attempt(struct kube_change *change);
+
+static void finish_call(struct kube_call *call);
+
+/* The next change of this object does not wait for the answer to be sent. */
+static void finish(struct kube_change *change)
+{
+    if (kube_call_defers(change->call, finish_call))
+        return;
+    kube_write_queue_leave(&change->call->ticket);
+    if (change->follow && !change->dry_run)
+        change->follow(change);
+    change->done(change);
+}
+
+static void finish_call(struct kube_call *call)
+{
+    finish(call->handler);
+}
+
+static void on_written(struct engine_op *op)
+{
+    struct kube_call *call = kube_call_of_write(op);
+    struct kube_change *change = call->handler;
+    enum status status = op->status;
+    struct kube_kv current = {0};
+    bool held = status == ST_OK && kube_write_succeeded(&call->write, &current);
+    bool other_rule = status == ST_OK && !held && kube_write_rule_changed(&call->write);
+    call->written = held;
+    if (held)
+        change->revision = op->revision;
+    else if (status == ST_OK && !take_stored(change, current))
+        status = ST_NOMEM;
+    engine_write_close(&call->write.engine);
+    if (!kube_call_done(call))
+        return;
+    if (status != ST_OK)
+        fail_engine(change, status);
+    else if (held)
+        finish(change);
+    else if (other_rule)
+        kube_custom_fail_changed(call);
+    else
+        attempt(change);
+}
+
+static void write_it(struct kube_change *change)
+{
+    struct kube_call *call = change->call;
+    call->write = (struct kube_write){
+        .key = change->key, .value = change->value, .expected = change->revision};
+    if (change->decision == KUBE_DECIDE_PUT)
+        kube_call_put(call, on_written);
+    else
+        kube_call_delete(call, on_written);
+}
+
+/* What an attempt before this one has left behind. */
+static void forget_attempt(struct kube_change *change)
+{
+    struct kube_call *call = change->call;
+    call->status = (struct kube_status){0};
+    call->warnings.len = size_min(call->warnings.len, change->warned);
+}
+
+static bool read_stored(struct kube_change *change, struct json_node **ret_stored)
+{
+    struct kube_status *status = &change->call->status;
+    struct error error;
+    *ret_stored = NULL;
+    if (!change->revision)
+        return true;
+    switch (json_tree_read(&change->scratch, change->stored, ret_stored, &error)) {
+    case ST_OK:
+        if ((*ret_stored)->type == JSON_TYPE_OBJECT)
+            return kube_conversion_to_served(change->call, &change->scratch, *ret_stored,
+                                             change->revision);
+        break;
+    case ST_NOMEM:
+        return kube_fail_engine(status, ST_NOMEM);
+    default:
+        break;
+    }
+    return kube_fail(status, KUBE_STORAGE_READ_ERROR,
+                     "Internal error occurred: what is stored here is no object in JSON");
+}
+
+static enum kube_decision decide(struct kube_change *change, struct json_node **ret_object)
+{
+    struct kube_call *call = change->call;
+    struct json_node *stored;
+    change->follow = NULL;
+    if (change->tries++)
+        forget_attempt(change);
+    change->meta = kube_call_meta(call, &change->scratch);
+    change->meta.namespace = change->namespace;
+    change->meta.name = change->name;
+    if (change->tries > KUBE_CHANGE_TRIES_MAX) {
+        kube_fail_conflict(&call->status, slice_from_text(call->kind->group),
+                           slice_from_text(call->kind->plural), change->name, NULL);
+        return KUBE_DECIDE_FAIL;
+    }
+    return read_stored(change, &stored) ? change->decide(change, stored, ret_object)
+                                        : KUBE_DECIDE_FAIL;
+}
+
+/* Nothing is written or answered that was decided while a part was missing, unless it says so. */
+static void check_memory(struct kube_change *change)
+{
+    struct kube_status *status = &change->call->status;
+    if (!arena_ran_out(&change->scratch) && !arena_ran_out(&change->call->arena))
+        return;
+    if (change->decision != KUBE_DECIDE_FAIL || !kube_code_is_no_memory(kube_status_code(status)))
+        kube_fail_engine(status, ST_NOMEM);
+    change->decision = KUBE_DECIDE_FAIL;
+}
+
+static bool encode(struct kube_change *change, struct json_node *object)
+{
+    struct kube_call *call = change->call;
+    change->value = change->stored;
+    if (change->decision == KUBE_DECIDE_KEEP || !object)
+        return true;
+    if (!kube_conversion_to_stored(call, &change->scratch, object))
+        return false;
+    enum status status = kube_object_encode(object, &change->encoded);
+    change->value = buf_slice(&change->encoded);
+    if (arena_ran_out(&change->scratch))
+        status = ST_NOMEM;
+    return status == ST_OK || kube_fail_engine(&call->status, status);
+}
+
+static void try_once(struct kube_call *call)
+{
+    struct kube_change *change = call->handler;
+    struct json_node *object = NULL;
+    change->decision = decide(change, &object);
+    check_memory(change);
+    if (change->decision == KUBE_DECIDE_CREATE)
+        kube_create_for(change, object);
+    else if (change->decision == KUBE_DECIDE_FAIL || !encode(change, object))
+        kube_call_fail(change->call);
+    else if (change->decision == KUBE_DECIDE_KEEP || change->dry_run)
+        finish(change);
+    else
+        write_it(change);
+}
+
+static void attempt(struct kube_change *change)
+{
+    struct kube_call *call = change->call;
+    kube_count_total(&call->face->counter, KUBE_TOTAL_ATTEMPTS, 1);
+    kube_call_work(call, change->stored.len + call->request->body.len, try_once);
+}
+
+static void on_read(struct engine_op *op)
+{
+    struct kube_call *call = kube_call_of_range(op);
+    struct kube_change *change = call->handler;
+    enum status status = op->status;
+    struct kube_kv kv = {0};
+    struct slice field;
+    if (status == ST_OK && engine_range_next(&call->range, &field))
+        kv = kube_kv_of(field);
+    if (status == ST_OK && !take_stored(change, kv))
+        status = ST_NOMEM;
+    engine_range_close(&call->range);
+    if (!kube_call_done(call))
+        return;
+    if (status == ST_OK)
+        attempt(change);
+    else
+        fail_engine(change, status);
+}
+
+void kube_change_free(struct kube_call *call)
+{
+    struct kube_change *change = call->handler;
+    if (change->on_free)
+        change->on_free(change);
+    kube_change_fini(change);
+}
+
+static enum status make_key(struct kube_change *change)
+{
+    struct buf *key = &change->key_bytes;
+    buf_reset(key, SIZE_MAX);
+    TRY(buf_append_text(key, change->call->kind->storage_prefix));
+    TRY(buf_append(key, change->namespace));
+    if (change->namespace.len)
+        TRY(buf_append_text(key, "/"));
+    TRY(buf_append(key, change->name));
+    change->key = buf_slice(key);
+    return ST_OK;
+}
+
+void kube_change_again(struct kube_change *change)
+{
+    struct kube_call *call = change->call;
+    call->handler = change;
+    call->on_free = kube_change_free;
+    kube_call_range(call, &change->request, on_read);
+}
+
+static void on_turn(struct kube_write_ticket *turn)
+{
+    struct kube_call *call = CONTAINER_OF(turn, struct kube_call, ticket);
+    kube_change_again(call->handler);
+}
+
+static void too_many(struct kube_change *change)
+{
+    kube_fail(&change->call->status, KUBE_TOO_MANY_REQUESTS,
+              "too many requests change this object at the same time, please try again");
+    change->call->status.retry_after_s = 1;
+    kube_call_fail(change->call);
+}
+
+static void start_call(struct kube_call *call)
+{
+    kube_change_start(call->handler);
+}
+
+void kube_change_start(struct kube_change *change)
+{
+    struct kube_call *call = change->call;
+    call->handler = change;
+    call->on_free = kube_change_free;
+    if (kube_call_defers(call, start_call))
+        return;
+    change->tries = 0;
+    change->warned = call->warnings.len;
+    if (make_key(change) != ST_OK) {
+        fail_engine(change, ST_NOMEM);
+        return;
+    }
+    change->request = (struct pb_range_request){.key = change->key};
+    call->ticket = (struct kube_write_ticket){.key = change->key, .begin = on_turn};
+    switch (change->dry_run ? KUBE_WRITE_QUEUE_FIRST
+                            : kube_write_queue_enter(&call->face->write_queue, &call->ticket)) {
+    case KUBE_WRITE_QUEUE_FIRST:
+        kube_change_again(change);
+        break;
+    case KUBE_WRITE_QUEUE_WAITS:
+        kube_count_total(&call->face->counter, KUBE_TOTAL_QUEUED, 1);
+        break;
+    case KUBE_WRITE_QUEUE_REFUSED:
+        too_many(change);
+        break;
+    }
+}
+
+static void respond(struct kube_call *call)
+{
+    struct kube_change *change = call->handler;
+    struct slice json;
+    if (kube_call_object(call, change->value, change->revision, &json))
+        kube_call_respond(call, change->code, json);
+    else
+        kube_call_fail(call);
+}
+
+void kube_change_respond(struct kube_change *change, unsigned code)
+{
+    change->code = code;
+    kube_call_work(change->call,
+                   kube_call_answer_work(change->call, change->value.len, change->revision),
+                   respond);
+}

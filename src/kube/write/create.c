@@ -1,0 +1,416 @@
+/*
+ * POST: a new object in a namespace that is there and stays. The namespace is read first and is the
+ * guard of the write, so that nothing appears in one that is being emptied.
+ *
+ *     prepare ─► read the namespace ─► put, if the key is free ─► 201
+ *                     ▲                   │ the namespace has changed, or a made-up name is taken
+ *                     └───────────────────┘
+ */
+#include "codec/json/string.h"
+#include "kube/call/call.h"
+#include "kube/call/call_offload.h"
+#include "kube/call/conversion.h"
+#include "kube/call/operation.h"
+#include "kube/call/respond.h"
+#include "kube/call/revision_wait.h"
+#include "kube/jobs/namespaces.h"
+#include "kube/object/strategy.h"
+#include "kube/write/apply.h"
+#include "kube/write/body.h"
+#include "kube/write/change.h"
+#include "kube/write/custom_rules.h"
+#include "kube/write/definition.h"
+#include "kube/write/write.h"
+
+#include <stdio.h>
+
+enum { TRIES_MAX = 8 }; /* names made up after generateName, as in Kubernetes */
+
+struct create {
+    struct json_node *object;
+    struct arena *arena;        /* in which it lies */
+    struct kube_change *change; /* that creates it; NULL: a POST */
+    struct kube_meta meta;
+    struct slice name;
+    struct buf encoded;
+    struct slice guard;
+    int64_t guard_revision;
+    unsigned renamed, guarded;
+    bool named;           /* by the client, so that no other name is made up */
+    bool deleting;        /* what has the name already is being deleted */
+    int64_t revision;     /* of the answer; 0: of a dry run */
+    struct slice version; /* that the client names; the answer of a dry run repeats it */
+};
+
+static void on_free(struct kube_call *call)
+{
+    struct create *create = call->handler;
+    buf_fini(&create->encoded);
+    if (!create->change)
+        return;
+    call->handler = create->change;
+    kube_change_free(call);
+}
+
+static void fail_engine(struct kube_call *call, enum status status)
+{
+    kube_fail_engine(&call->status, status);
+    kube_call_fail(call);
+}
+
+/* -- Preparing -- */
+
+static bool encode(struct kube_call *call, struct create *create)
+{
+    if (json_node_text(json_node_path(create->object, "metadata.name"), create->arena,
+                       &create->name) != ST_OK)
+        return kube_fail_engine(&call->status, ST_NOMEM);
+    enum status status = kube_object_encode(create->object, &create->encoded);
+    return status == ST_OK || kube_fail_engine(&call->status, status);
+}
+
+/* Against the schema of a custom resource, or as a definition of such. */
+static bool check(struct kube_call *call, struct create *create)
+{
+    struct slice name;
+    if (json_node_text(json_node_path(create->object, "metadata.name"), create->arena, &name) !=
+        ST_OK)
+        return kube_fail_engine(&call->status, ST_NOMEM);
+    return kube_definition_create(call, &create->meta, create->object, name) &&
+           kube_custom_validate(call, create->arena, create->object, NULL, name);
+}
+
+/* What the client says of name and version. */
+static bool read_identity(struct kube_call *call, struct create *create)
+{
+    const struct json_node *metadata = json_node_named(create->object, "metadata");
+    struct slice name;
+    if (json_node_text(json_node_named(metadata, "name"), create->arena, &name) != ST_OK ||
+        json_node_text(json_node_named(metadata, "resourceVersion"), create->arena,
+                       &create->version) != ST_OK)
+        return kube_fail_engine(&call->status, ST_NOMEM);
+    create->named = name.len;
+    return true;
+}
+
+/* Nothing is stored of a dry run, so that it may hold a version. */
+static bool repeat_version(struct kube_call *call, struct create *create)
+{
+    struct json_node *metadata = json_node_named(create->object, "metadata");
+    return !call->query.dry_run || !create->version.len ||
+           kube_meta_set_text(&create->meta, metadata, "resourceVersion", create->version);
+}
+
+static bool prepare(struct kube_call *call, struct create *create)
+{
+    struct json_node *object = create->object;
+    create->meta = kube_call_meta(call, create->arena);
+    return kube_meta_check(&create->meta, object) && read_identity(call, create) &&
+           kube_custom_default(call, create->arena, object) &&
+           kube_meta_create(&create->meta, object) && kube_strategy_create(&create->meta, object) &&
+           check(call, create) && kube_body_zero_status(call, create->arena, object) &&
+           kube_conversion_to_stored(call, create->arena, object) &&
+           kube_meta_order(&create->meta, object) && repeat_version(call, create) &&
+           encode(call, create);
+}
+
+/* -- Writing -- */
+
+static void read_namespace(struct kube_call *call);
+
+static void make_answer(struct kube_call *call)
+{
+    struct create *create = call->handler;
+    struct slice json = buf_slice(&create->encoded);
+    if (create->revision ? kube_call_object(call, json, create->revision, &json)
+                         : kube_conversion_bytes(call, json, 0, &json))
+        kube_call_respond(call, 201, json);
+    else
+        kube_call_fail(call);
+}
+
+static void respond(struct kube_call *call, int64_t revision)
+{
+    struct create *create = call->handler;
+    create->revision = revision;
+    kube_call_work(call, kube_call_answer_work(call, create->encoded.len, revision), make_answer);
+}
+
+static void put_before(char message[KUBE_MESSAGE_BYTES], const char *text)
+{
+    size_t len = strlen(text), room = KUBE_MESSAGE_BYTES - len - 1;
+    memmove(message + len, message, size_min(strlen(message), room) + 1);
+    message[KUBE_MESSAGE_BYTES - 1] = '\0';
+    memcpy(message, text, len);
+}
+
+/* Elsewhere if it is large: it is encoded again, up to TRIES_MAX times. */
+static void rename_object(struct kube_call *call)
+{
+    struct create *create = call->handler;
+    create->meta.random = kube_call_random(call);
+    if (kube_meta_rename(&create->meta, create->object) && encode(call, create))
+        read_namespace(call);
+    else
+        kube_call_fail(call);
+}
+
+static void exists(struct kube_call *call)
+{
+    struct create *create = call->handler;
+    struct slice group = slice_from_text(call->kind->group);
+    struct slice plural = slice_from_text(call->kind->plural);
+    bool made_up = json_node_path(create->object, "metadata.generateName");
+    if (create->change) {
+        buf_fini(&create->encoded);
+        kube_change_again(create->change);
+        return;
+    }
+    if (made_up && !create->named && create->renamed++ < TRIES_MAX) {
+        kube_call_work(call, create->encoded.len, rename_object);
+        return;
+    }
+    kube_fail_exists(&call->status, group, plural, create->name);
+    if (create->deleting)
+        put_before(call->status.message, "object is being deleted: ");
+    if (made_up) {
+        size_t len = strlen(call->status.message);
+        snprintf(call->status.message + len, sizeof(call->status.message) - len,
+                 ", the server was not able to generate a unique name for the object");
+        call->status.retry_after_s = 1;
+    }
+    kube_call_fail(call);
+}
+
+/* The name is taken, or the definition or the namespace have changed since they were read. */
+static void refused(struct kube_call *call, bool taken, bool other_rule)
+{
+    struct create *create = call->handler;
+    if (taken)
+        exists(call);
+    else if (other_rule)
+        kube_custom_fail_changed(call);
+    else if (create->guarded++ < KUBE_CHANGE_TRIES_MAX)
+        read_namespace(call);
+    else
+        fail_engine(call, ST_TIMEOUT);
+}
+
+static bool is_deleting(struct slice value)
+{
+    struct kube_object object;
+    struct slice at;
+    return kube_object_parse(value, &object) == ST_OK &&
+           kube_object_field(&object, SLICE_LITERAL("metadata.deletionTimestamp"), &at) && at.len;
+}
+
+static void on_put(struct engine_op *op)
+{
+    struct kube_call *call = kube_call_of_write(op);
+    enum status status = op->status;
+    int64_t revision = op->revision;
+    struct kube_kv current = {0};
+    bool held = status == ST_OK && kube_write_succeeded(&call->write, &current);
+    bool taken = current.mod_revision;
+    bool other_rule = status == ST_OK && !held && kube_write_rule_changed(&call->write);
+    ((struct create *)call->handler)->deleting = taken && is_deleting(current.value);
+    engine_write_close(&call->write.engine);
+    call->written = held;
+    if (!kube_call_done(call))
+        return;
+    if (status != ST_OK)
+        fail_engine(call, status);
+    else if (held)
+        respond(call, revision);
+    else
+        refused(call, taken, other_rule);
+}
+
+static void on_looked(struct engine_op *op)
+{
+    struct kube_call *call = kube_call_of_range(op);
+    enum status status = op->status;
+    bool taken = status == ST_OK && call->range.count;
+    struct slice field;
+    if (taken && engine_range_next(&call->range, &field))
+        ((struct create *)call->handler)->deleting = is_deleting(kube_kv_of(field).value);
+    engine_range_close(&call->range);
+    if (!kube_call_done(call))
+        return;
+    if (status != ST_OK)
+        fail_engine(call, status);
+    else if (taken)
+        exists(call);
+    else
+        respond(call, 0);
+}
+
+static void put(struct kube_call *call)
+{
+    struct create *create = call->handler;
+    struct slice key;
+    struct pb_range_request *request = arena_calloc(create->arena, 1, sizeof(*request));
+    if (!request || kube_key_make(create->arena, call->kind->storage_prefix, call->path.namespace,
+                                  create->name, &key) != ST_OK) {
+        fail_engine(call, ST_NOMEM);
+        return;
+    }
+    if (call->query.dry_run) {
+        request->key = key;
+        kube_call_range(call, request, on_looked);
+        return;
+    }
+    call->write = (struct kube_write){.key = key,
+                                      .value = buf_slice(&create->encoded),
+                                      .guard = create->guard,
+                                      .guard_expected = create->guard_revision};
+    kube_call_put(call, on_put);
+}
+
+/* -- The namespace -- */
+
+static bool terminating(struct kube_call *call, struct slice name)
+{
+    struct slice namespace = call->path.namespace;
+    const char *group = call->kind->group;
+    char text[160];
+    kube_fail(&call->status, KUBE_FORBIDDEN,
+              "%s%s%s \"%.*s\" is forbidden: unable to create new content in namespace %.*s "
+              "because it is being terminated",
+              call->kind->plural, group[0] ? "." : "", group, SLICE_ARGS(name),
+              SLICE_ARGS(namespace));
+    snprintf(text, sizeof(text), "namespace %.*s is being terminated",
+             (int)size_min(namespace.len, 100), (const char *)namespace.ptr);
+    kube_status_cause(&call->status, "NamespaceTerminating", "metadata.namespace", text);
+    call->status.name = name;
+    call->status.group = slice_from_text(group);
+    call->status.kind = slice_from_text(call->kind->plural);
+    return false;
+}
+
+static bool look_at_namespace(struct kube_call *call)
+{
+    struct create *create = call->handler;
+    struct kube_object object;
+    struct slice field, phase;
+    if (call->range.op.status != ST_OK)
+        return kube_fail_engine(&call->status, call->range.op.status);
+    create->guard_revision = 0;
+    bool found = engine_range_next(&call->range, &field);
+    if (!found && kube_is_default_namespace(call->path.namespace))
+        return true;
+    if (!found)
+        return kube_fail_not_found(&call->status, SLICE_EMPTY, SLICE_LITERAL("namespaces"),
+                                   call->path.namespace);
+    struct kube_kv kv = kube_kv_of(field);
+    create->guard_revision = kv.mod_revision;
+    if (kube_object_parse(kv.value, &object) == ST_OK &&
+        kube_object_field(&object, SLICE_LITERAL("status.phase"), &phase) &&
+        json_inner_is(phase, SLICE_LITERAL("Terminating")))
+        return terminating(call, create->name);
+    return true;
+}
+
+static void on_namespace(struct engine_op *op)
+{
+    struct kube_call *call = kube_call_of_range(op);
+    bool fine = look_at_namespace(call);
+    engine_range_close(&call->range);
+    if (!kube_call_done(call))
+        return;
+    if (fine)
+        put(call);
+    else
+        kube_call_fail(call);
+}
+
+static void read_namespace(struct kube_call *call)
+{
+    struct create *create = call->handler;
+    struct pb_range_request *request;
+    if (!call->path.namespace.len) {
+        put(call);
+        return;
+    }
+    request = arena_calloc(create->arena, 1, sizeof(*request));
+    if (!request || kube_key_make(create->arena, "/registry/namespaces/", SLICE_EMPTY,
+                                  call->path.namespace, &create->guard) != ST_OK) {
+        fail_engine(call, ST_NOMEM);
+        return;
+    }
+    request->key = create->guard;
+    kube_call_range(call, request, on_namespace);
+}
+
+static void fail_terminating(struct kube_call *call, struct json_node *object)
+{
+    struct slice name;
+    if (json_node_text(json_node_path(object, "metadata.name"), &call->arena, &name) != ST_OK) {
+        fail_engine(call, ST_NOMEM);
+        return;
+    }
+    kube_fail(&call->status, KUBE_FORBIDDEN,
+              "%s.%s \"%.*s\" is forbidden: create not allowed while custom resource definition is "
+              "terminating",
+              call->kind->plural, call->kind->group, SLICE_ARGS(name));
+    call->status.name = name;
+    call->status.group = slice_from_text(call->kind->group);
+    call->status.kind = slice_from_text(call->kind->plural);
+    kube_call_fail(call);
+}
+
+/* What was made while a part was missing is not written, and says nothing of the request. */
+static void begin_prepared(struct kube_call *call, struct create *create)
+{
+    bool fine = prepare(call, create);
+    if (arena_ran_out(create->arena)) {
+        if (fine || !kube_code_is_no_memory(kube_status_code(&call->status)))
+            kube_fail_engine(&call->status, ST_NOMEM);
+        fine = false;
+    }
+    if (fine)
+        read_namespace(call);
+    else
+        kube_call_fail(call);
+}
+
+static void begin(struct kube_call *call, struct arena *arena, struct json_node *object,
+                  struct kube_change *change)
+{
+    struct create *create = arena_calloc(arena, 1, sizeof(*create));
+    struct kube_custom *custom = kube_custom_of(call->kind);
+    if (!create) {
+        fail_engine(call, ST_NOMEM);
+        return;
+    }
+    if (custom && custom->definition->terminating) {
+        fail_terminating(call, object);
+        return;
+    }
+    *create = (struct create){.object = object, .arena = arena, .change = change};
+    call->handler = create;
+    call->on_free = on_free;
+    begin_prepared(call, create);
+}
+
+void kube_create_for(struct kube_change *change, struct json_node *object)
+{
+    begin(change->call, &change->scratch, object, change);
+}
+
+void kube_create(struct kube_call *call, const struct http_request *request)
+{
+    struct json_node *object;
+    if (kube_body_read(call, request, &object)) {
+        if (object) {
+            kube_apply_disown(object);
+            begin(call, &call->arena, object, NULL);
+            return;
+        }
+        kube_fail(&call->status, KUBE_BAD_REQUEST,
+                  "the object provided is unrecognized (must be of type %s): couldn't get "
+                  "version/kind; json parse error: unexpected end of JSON input (<empty>)",
+                  call->kind->kind);
+    }
+    kube_call_fail(call);
+}
