@@ -253,13 +253,13 @@ class Definitions(Face):
             "conversionReviewVersions": ["v1"], "clientConfig": {"url": "https://127.0.0.1/x"}}}
         hook["spec"]["versions"] = [version(), version("v1beta1", storage=False)]
         self.send("POST", CRDS, hook, 201)
-        self.assertIn("only the version that is stored is served", self.warning)
+        self.assertIn("only the storage version is served", self.warning)
         self.send("POST", "/apis/example.com/v1/namespaces/default/caps", {**hat("a"), "kind": "Cap"}, 201)
         self.assertEqual(self.server.get("/apis/example.com/v1beta1/caps")[0], 404)
         self.patch(f"{CRDS}/caps.example.com", {"metadata": {"labels": {"a": "b"}}})
         refused = self.patch(f"{CRDS}/caps.example.com", {"spec": {"versions": [
             version(storage=False), version("v1beta1")]}}, 422)
-        self.assertIn("conversion by webhooks is not done by this server", refused["message"])
+        self.assertIn("this server does not support conversion webhooks", refused["message"])
 
 
 class Objects(Face):

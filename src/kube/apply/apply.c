@@ -152,7 +152,7 @@ enum status apply_update(const struct apply_request *apply, const struct json_no
 struct pruning {
     const struct apply_request *apply;
     const struct json_node *merged;
-    const struct field_set *merged_fields; /* including with_named fields that lead to members */
+    const struct field_set *merged_fields; /* including named fields that lead to members */
 };
 
 static enum status with_named(const struct apply_request *apply, const struct field_set *set,

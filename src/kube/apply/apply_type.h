@@ -21,8 +21,7 @@ struct apply_type {
         APPLY_TYPE_FIELD,    /* of: struct kube_field, the whole list, map or value */
         APPLY_TYPE_ITEM,     /* of: struct kube_field, one item of its list or map */
         APPLY_TYPE_SCHEMA,   /* of: struct schema */
-        APPLY_TYPE_RESOURCE, /* of: struct schema of a whole resource, with kind, apiVersion and
-                                metadata */
+        APPLY_TYPE_RESOURCE, /* of: struct schema, of a resource with kind and metadata */
     } kind;
     bool preserve; /* for schemas: an outer schema preserves unknown fields */
     const void *of;
@@ -42,8 +41,7 @@ struct apply_rules {
     bool list_atomic, map_atomic;
     bool list_keyed;        /* items are identified by keys (listType=map); otherwise by value */
     struct apply_type item; /* type of a list's items */
-    struct apply_type
-        rest; /* type of a map's members that are not fields; APPLY_TYPE_NOTHING: not allowed */
+    struct apply_type rest; /* type of a map's other members; APPLY_TYPE_NOTHING: not allowed */
 };
 
 struct apply_rules apply_rules_of(struct apply_type type);

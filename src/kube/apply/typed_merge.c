@@ -46,11 +46,7 @@ static enum status merge_maps(const struct typed *typed, struct apply_type type,
     return ST_OK;
 }
 
-/*
- * -- Lists: in the order of the configuration; items that only the live list in_live keep their
- * place
- * --
- */
+/* -- Lists: in the order of the configuration; items only in the live list keep their place -- */
 
 enum { NONE = -1 };
 
@@ -61,9 +57,9 @@ struct list_merge {
     size_t live_count, config_count;
     int64_t *of_live;   /* for each live item: its index in config */
     int64_t *of_config; /* for each config item: its first index in live */
-    bool *twice;        /* for each config item: live in_live it more than once */
+    bool *twice;        /* for each config item: live has it more than once */
     bool *merged;       /* for each config item */
-    size_t next_shared; /* next config item that live also in_live; config_count: none */
+    size_t next_shared; /* next config item that live also has; config_count: none */
     struct json_node *out;
 };
 
@@ -112,7 +108,7 @@ static enum status put(struct list_merge *m, const struct json_node *live,
     return merged ? json_node_insert(m->out, NULL, merged) : ST_OK;
 }
 
-/* An item that live in_live more than once is not merged with any of them. */
+/* An item that live has more than once is not merged with any of them. */
 static enum status put_config(struct list_merge *m, size_t at)
 {
     const struct json_node *live = NULL;

@@ -315,11 +315,11 @@ static void set_names(struct definition_builder *m, const struct json_node *obje
 {
     struct kube_definition *d = m->definition;
     const struct json_node *spec = json_node_named(object, "spec");
-    const struct json_node *wanted = json_node_named(spec, "names");
+    const struct json_node *requested = json_node_named(spec, "names");
     const struct json_node *accepted = json_node_path(object, "status.acceptedNames");
     d->group = get_text(m, spec, "group");
     d->names = (struct kube_definition_names){
-        .plural = get_text(m, wanted, "plural"),
+        .plural = get_text(m, requested, "plural"),
         .singular = get_text(m, accepted, "singular"),
         .kind = get_text(m, accepted, "kind"),
         .list_kind = get_text(m, accepted, "listKind"),
@@ -393,8 +393,8 @@ struct kube_custom *kube_custom_of(const struct kube_kind *kind)
 {
     if (!(kind->flags & KUBE_CUSTOM))
         return NULL;
-    return (struct kube_custom *)(uintptr_t)
-        kind; /* the kind is the first member of a kube_custom, which is not const */
+    /* It is the first member of a struct kube_custom, which is not const. */
+    return (struct kube_custom *)(uintptr_t)kind;
 }
 
 const struct schema *kube_custom_schema(struct kube_custom *custom)

@@ -39,8 +39,8 @@ struct kube_custom {
     const char *warning; /* deprecation warning for clients of this version; NULL: none */
     struct kube_custom_column *columns;
     size_t column_count;
-    const char *replicas_path, *status_replicas_path,
-        *selector_path;         /* paths of the scale subresource; NULL: none */
+    /* Paths of the scale subresource; NULL: none. */
+    const char *replicas_path, *status_replicas_path, *selector_path;
     struct pool_schema *schema; /* counted reference */
 };
 

@@ -351,12 +351,13 @@ static void check_webhook(struct definition_check *c, const struct json_node *sp
 {
     const struct json_node *now = stored_version(spec), *then = stored_version(old);
     if (then && (!now || !json_node_equal(now, then)))
-        check_forbidden(c, "strategy",
-                        "conversion by webhooks is not done by this server: the version that is "
-                        "stored cannot become another one");
+        check_forbidden(
+            c, "strategy",
+            "this server does not support conversion webhooks: the storage version cannot "
+            "change");
     if (buf_append_format(warning,
-                          "%sconversion by webhooks is not done here: only the version "
-                          "that is stored is served",
+                          "%sthis server does not support conversion webhooks: only the storage "
+                          "version is served",
                           warning->len ? "; " : "") != ST_OK)
         c->errors->no_memory = true;
 }
@@ -469,13 +470,13 @@ static bool is_established(const struct json_node *object)
 static void check_own_name(struct definition_check *c, const struct json_node *object,
                            const struct json_node *spec)
 {
-    AUTO(buf_fini) struct buf wanted = {0};
+    AUTO(buf_fini) struct buf expected = {0};
     const struct json_node *name = json_node_path(object, "metadata.name");
-    if (buf_append(&wanted, text_of(c, json_node_path(spec, "names.plural"))) != ST_OK ||
-        buf_append_text(&wanted, ".") != ST_OK ||
-        buf_append(&wanted, text_of(c, json_node_named(spec, "group"))) != ST_OK)
+    if (buf_append(&expected, text_of(c, json_node_path(spec, "names.plural"))) != ST_OK ||
+        buf_append_text(&expected, ".") != ST_OK ||
+        buf_append(&expected, text_of(c, json_node_named(spec, "group"))) != ST_OK)
         c->errors->no_memory = true;
-    else if (!slice_equal(text_of(c, name), buf_slice(&wanted)))
+    else if (!slice_equal(text_of(c, name), buf_slice(&expected)))
         check_invalid(c, "metadata.name", name, "must be spec.names.plural+\".\"+spec.group");
 }
 
@@ -485,15 +486,16 @@ static void check_approval(struct definition_check *c, const struct json_node *o
 {
     static const char key[] = "api-approved.kubernetes.io";
     static const char *const domains[] = {".k8s.io", ".kubernetes.io"};
-    bool ours = slice_equal(group, SLICE_LITERAL("k8s.io")) ||
-                slice_equal(group, SLICE_LITERAL("kubernetes.io"));
+    bool is_protected = slice_equal(group, SLICE_LITERAL("k8s.io")) ||
+                        slice_equal(group, SLICE_LITERAL("kubernetes.io"));
     for (size_t i = 0; i < COUNT_OF(domains); i++) {
         struct slice domain = slice_from_text(domains[i]);
-        ours = ours || (group.len > domain.len &&
+        is_protected = is_protected ||
+                       (group.len > domain.len &&
                         slice_equal(slice_sub(group, group.len - domain.len, domain.len), domain));
     }
     const struct json_node *notes = json_node_path(object, "metadata.annotations");
-    if (ours && !text_of(c, json_node_named(notes, key)).len)
+    if (is_protected && !text_of(c, json_node_named(notes, key)).len)
         check_required(c, "metadata.annotations[api-approved.kubernetes.io]",
                        "protected groups must have approval annotation "
                        "\"api-approved.kubernetes.io\", see "
@@ -522,11 +524,11 @@ void kube_definition_check(struct arena *arena, const struct json_node *object,
                            struct buf *warning)
 {
     struct definition_check c = {.arena = arena, .errors = errors, .steps = SCHEMA_STEPS_MAX};
-    struct json_node none = {.type = JSON_TYPE_ARRAY};
+    struct json_node no_versions = {.type = JSON_TYPE_ARRAY};
     const struct json_node *spec = json_node_named(object, "spec");
     const struct json_node *versions = check_array(spec, "versions");
     if (!versions)
-        versions = &none;
+        versions = &no_versions;
     patterns_init(&c.patterns, arena);
     if (!old)
         check_own_name(&c, object, spec);

@@ -13,8 +13,8 @@ struct jsonpath_step {
 
 struct jsonpath {
     struct jsonpath_step steps[JSONPATH_STEPS_MAX];
-    size_t count; /* steps of the path itself; those of filters come after `all` */
-    struct jsonpath_step inner[JSONPATH_STEPS_MAX];
+    size_t count;
+    struct jsonpath_step inner[JSONPATH_STEPS_MAX]; /* of its filters */
     size_t inner_count;
 };
 

@@ -28,8 +28,7 @@ struct kube_meta {
     int64_t now_s;          /* seconds since 1970 */
     struct random *random;
     struct kube_status *status;
-    bool patched; /* the object results from a patch, so a different uid in it is not a precondition
-                   */
+    bool patched;   /* the result of a patch, in which another uid is not a precondition */
     bool of_status; /* a write to /status, which does not increment generation */
     bool dry_run;   /* nothing will be stored */
 };

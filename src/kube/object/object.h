@@ -28,13 +28,12 @@ struct kube_object {
     struct slice kind, api_version;
     struct slice metadata; /* including its braces */
     struct slice name, namespace, uid;
-    struct slice labels; /* the object including its braces; empty if absent */
-    size_t at_version;   /* offset in json, after the opening brace of metadata */
-    size_t at_rest;      /* offset in json of the first field after kind and apiVersion */
-    bool leading;        /* kind and apiVersion come first, so at_rest skips them */
-    bool metadata_empty; /* the inserted resourceVersion is not followed by a comma */
-    struct kube_field_memo
-        *memo; /* NULL: fields are not cached. Borrowed, used for this object only */
+    struct slice labels;          /* the object including its braces; empty if absent */
+    size_t at_version;            /* offset in json, after the opening brace of metadata */
+    size_t at_rest;               /* offset in json of the first field after kind and apiVersion */
+    bool leading;                 /* kind and apiVersion come first, so at_rest skips them */
+    bool metadata_empty;          /* the inserted resourceVersion is not followed by a comma */
+    struct kube_field_memo *memo; /* NULL: no cache. Borrowed, for this object only */
 };
 
 /*

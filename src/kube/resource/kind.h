@@ -33,8 +33,7 @@ struct kube_kind {
     const char *storage_prefix; /* "/registry/pods/" */
     unsigned flags;             /* bits of enum kube_kind_flag */
     struct kube_names short_names, categories;
-    struct kube_names
-        fields; /* fields for field selectors, besides metadata.name and metadata.namespace */
+    struct kube_names fields; /* for field selectors, besides metadata.name and .namespace */
     /* The watch hub indexes watches that require a value of this field. NULL: none. */
     const char *indexed_field;
 };

@@ -354,7 +354,7 @@ static void write_parameters(struct json_writer *w, const struct openapi_operati
     json_end_array(w);
 }
 
-/* The content types of a PATCH: kubectl looks for the one it would mark_used. */
+/* The content types of a PATCH: kubectl looks for the one it would use. */
 static void write_patch_types(struct json_writer *w, const struct kube_kind *kind)
 {
     static const char *const types[] = {

@@ -298,8 +298,7 @@ static enum status walk(struct strict *s, const struct kube_type *type, struct j
 enum status kube_strict(const struct kube_type *type, struct json_node *object, struct buf *unknown,
                         struct error *error)
 {
-    struct strict
-        s; /* not initialized: the array of steps is large, and each is written before it is read */
+    struct strict s; /* not initialized: it is large, and steps are written before they are read */
     s.unknown = unknown;
     s.error = error;
     s.reported = s.depth = 0;

@@ -41,8 +41,7 @@ struct kube_write {
     bool keeps_lease;   /* a put of an existing key keeps its lease */
     struct slice guard; /* another key that must have guard_expected as its revision; empty: none */
     int64_t guard_expected;
-    struct slice
-        rule; /* a third key: the definition by which the object was checked; empty: none */
+    struct slice rule; /* a third key: the definition that was in effect; empty: none */
     int64_t rule_expected;
     struct pb_txn_request txn; /* this and the following members are private */
     struct pb_compare compares[3];

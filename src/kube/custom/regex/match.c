@@ -3,7 +3,7 @@
 /* The threads at one character, each at another step. */
 struct thread_list {
     uint32_t *at;
-    uint32_t *place; /* index of a step in `at`; valid only if `at` agrees */
+    uint32_t *index; /* of a step in `at`; valid only if `at` has the step there */
     uint32_t count;
 };
 
@@ -85,10 +85,10 @@ static bool step_accepts(const struct regex_step *step, uint32_t rune)
 
 static bool thread_list_add(struct thread_list *threads, uint32_t at)
 {
-    uint32_t place = threads->place[at];
-    if (place < threads->count && threads->at[place] == at)
+    uint32_t index = threads->index[at];
+    if (index < threads->count && threads->at[index] == at)
         return false;
-    threads->place[at] = threads->count;
+    threads->index[at] = threads->count;
     threads->at[threads->count++] = at;
     return true;
 }
@@ -117,13 +117,13 @@ static bool enter(struct regex_run *run, struct thread_list *threads, uint32_t f
 }
 
 /* Consumes one character. */
-static bool advance(struct regex_run *run, uint32_t rune, size_t behind)
+static bool advance(struct regex_run *run, uint32_t rune, size_t after)
 {
     run->next.count = 0;
     for (uint32_t i = 0; i < run->now.count; i++) {
         const struct regex_step *step = &run->regex->steps[run->now.at[i]];
         *run->steps -= step->op == REGEX_CLASS ? 1 + step->rune / 4 : 1;
-        if (step_accepts(step, rune) && enter(run, &run->next, run->now.at[i] + 1, behind))
+        if (step_accepts(step, rune) && enter(run, &run->next, run->now.at[i] + 1, after))
             return true;
     }
     struct thread_list swapped = run->now;
@@ -171,8 +171,8 @@ enum regex_result regex_match(const struct regex *regex, struct slice text,
         return REGEX_GAVE_UP;
     struct regex_run run = {.regex = regex,
                             .text = text,
-                            .now = {.at = room, .place = room + count},
-                            .next = {.at = room + 2 * count, .place = room + 3 * count},
+                            .now = {.at = room, .index = room + count},
+                            .next = {.at = room + 2 * count, .index = room + 3 * count},
                             .stack = room + 4 * count,
                             .steps = &left};
     enum regex_result result = search(&run);

@@ -28,7 +28,7 @@ static enum status fail(struct regex_parser *p, const char *what, size_t from, s
 
 static enum status unsupported(struct regex_parser *p)
 {
-    return error_set(p->error, ST_UNIMPLEMENTED, "classes of Unicode properties are not known");
+    return error_set(p->error, ST_UNIMPLEMENTED, "classes of Unicode properties are not supported");
 }
 
 /* -- The program -- */
@@ -537,7 +537,7 @@ static enum status make_loop(struct regex_parser *p, size_t from)
     return emit(p, (struct regex_step){.op = REGEX_SPLIT, .x = back, .y = 1});
 }
 
-static enum status write_out(struct regex_parser *p, size_t from, int min, int max)
+static enum status expand_repeat(struct regex_parser *p, size_t from, int min, int max)
 {
     size_t len = p->count - from;
     if (max == 0) {
@@ -569,7 +569,7 @@ static enum status parse_repeats(struct regex_parser *p, size_t from)
     if (min > REGEX_REPEAT_MAX || max > REGEX_REPEAT_MAX || (max >= 0 && max < min))
         return fail(p, "invalid repeat count", start, p->at);
     (void)!accept(p, '?'); /* non-greedy, which makes no difference to whether there is a match */
-    TRY(write_out(p, from, min, max));
+    TRY(expand_repeat(p, from, min, max));
     if (take_repeat(p, &min, &max))
         return fail(p, "invalid nested repetition operator", start, p->at);
     return ST_OK;
@@ -590,13 +590,13 @@ static enum status parse_alternatives(struct regex_parser *p)
 {
     size_t last_exit = 0;
     for (;;) {
-        size_t door = p->count;
+        size_t split = p->count;
         TRY(emit(p, (struct regex_step){.op = REGEX_JUMP, .x = 1}));
         TRY(parse_sequence(p));
         if (!accept(p, '|'))
             break;
-        p->steps[door].op = REGEX_SPLIT;
-        p->steps[door].y = (int32_t)(p->count - door) + 1;
+        p->steps[split].op = REGEX_SPLIT;
+        p->steps[split].y = (int32_t)(p->count - split) + 1;
         /* Exits form a list through their targets until the real target is known. */
         size_t exit = p->count;
         TRY(emit(p, (struct regex_step){.op = REGEX_JUMP, .rune = (uint32_t)last_exit}));

@@ -23,8 +23,8 @@ struct validation {
     struct arena *arena;
     struct slice root; /* prefix of the paths in `field`, but not in messages */
     struct kube_field_errors *errors;
-    size_t matches; /* number of checks that passed: of several alternatives, the errors of the one
-                       with the most are reported */
+    /* Checks that passed: of several alternatives, the one with the most reports its errors. */
+    size_t matches;
     int64_t steps;
     bool gave_up;
     struct regex_scratch scratch;
