@@ -247,7 +247,7 @@ class Definitions(Face):
     def test_what_is_not_done_here_is_told(self):
         rules = {**SPEC, "x-kubernetes-validations": [{"rule": "self.size > 1"}]}
         self.send("POST", CRDS, definition(versions=[version(spec=rules), version("v2", rules, storage=False)]), 201)
-        self.assertEqual(self.warning, '299 - "x-kubernetes-validations are kept, but not checked here"')
+        self.assertEqual(self.warning, '299 - "this server stores x-kubernetes-validations, but does not evaluate them"')
         hook = definition("caps", "Cap")
         hook["spec"]["conversion"] = {"strategy": "Webhook", "webhook": {
             "conversionReviewVersions": ["v1"], "clientConfig": {"url": "https://127.0.0.1/x"}}}

@@ -573,10 +573,10 @@ static void check_defaults(struct definition_check *c, const struct schema *sche
 /* With a status subresource, few keywords are allowed at the root. */
 static void check_root(struct definition_check *c, const struct json_node *schema)
 {
-    static const char *const never[] = {"default", "enum",  "maxProperties", "minProperties",
-                                        "allOf",   "oneOf", "anyOf",         "not"};
-    for (size_t i = 0; i < COUNT_OF(never); i++) {
-        if (!check_has(schema, never[i]))
+    static const char *const forbidden[] = {"default", "enum",  "maxProperties", "minProperties",
+                                            "allOf",   "oneOf", "anyOf",         "not"};
+    for (size_t i = 0; i < COUNT_OF(forbidden); i++) {
+        if (!check_has(schema, forbidden[i]))
             continue;
         check_invalid(c, "", schema,
                       "only [Description Type Format Title Maximum ExclusiveMaximum Minimum "
@@ -602,8 +602,8 @@ static void sort_errors(struct kube_field_errors *errors, struct kube_field_erro
     struct kube_field_error *list[KUBE_FIELD_ERRORS_MAX] = {NULL},
                             **at = before ? &before->next : &errors->first;
     size_t count = 0;
-    for (struct kube_field_error *fault = *at; fault; fault = fault->next)
-        list[count++] = fault;
+    for (struct kube_field_error *error = *at; error; error = error->next)
+        list[count++] = error;
     qsort(list, count, sizeof(list[0]), error_order);
     for (size_t i = 0; i < count; i++) {
         *at = errors->last = list[i];
@@ -633,19 +633,21 @@ static void check_compiled(struct definition_check *c, const struct json_node *s
     enum status status = schema_compile(c->arena, &c->patterns, schema, &compiled, &traits, &error);
     if (status != ST_OK) {
         check_invalid(c, "", NULL,
-                      status == ST_NOMEM ? "it takes more memory than a schema may" : error.text);
+                      status == ST_NOMEM ? "the schema exceeds the memory limit" : error.text);
         return;
     }
     check_defaults(c, compiled);
     if (traits.has_rules)
-        add_warning(c, warning, "x-kubernetes-validations are kept, but not checked here",
-                    SLICE_EMPTY);
-    if (traits.has_odd_patterns)
         add_warning(c, warning,
-                    "patterns with classes of Unicode properties are kept, but not checked here",
+                    "this server stores x-kubernetes-validations, but does not evaluate them",
                     SLICE_EMPTY);
-    if (traits.odd_format.len)
-        add_warning(c, warning, "unrecognized format ", traits.odd_format);
+    if (traits.has_unsupported_patterns)
+        add_warning(c, warning,
+                    "this server stores patterns with classes of Unicode properties, but does not "
+                    "check them",
+                    SLICE_EMPTY);
+    if (traits.unknown_format.len)
+        add_warning(c, warning, "unrecognized format ", traits.unknown_format);
 }
 
 void check_schema(struct definition_check *c, const struct json_node *schema, bool has_status,

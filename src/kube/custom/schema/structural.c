@@ -43,7 +43,7 @@ static struct slice part_key(const void *value)
     return ((const struct schema_part *)value)->bytes;
 }
 
-static enum status find_part(struct compiler *c, struct slice bytes, struct schema_part **ret_piece)
+static enum status find_part(struct compiler *c, struct slice bytes, struct schema_part **ret_part)
 {
     struct schema_part *part = hash_map_get(&c->made, bytes);
     void *replaced;
@@ -54,7 +54,7 @@ static enum status find_part(struct compiler *c, struct slice bytes, struct sche
         TRY(arena_dup(c->arena, bytes, &part->bytes));
         TRY(hash_map_put(&c->made, part, &replaced));
     }
-    *ret_piece = part;
+    *ret_part = part;
     return ST_OK;
 }
 
@@ -190,7 +190,7 @@ static enum status set_pattern(struct compiler *c, struct schema_more *more,
     if (!text.len)
         return ST_OK;
     TRY(patterns_get(c->patterns, text, &more->regex, &more->pattern, c->error));
-    c->traits->has_odd_patterns |= !more->regex;
+    c->traits->has_unsupported_patterns |= !more->regex;
     return ST_OK;
 }
 
@@ -217,8 +217,8 @@ static enum status set_format(struct compiler *c, const struct schema *s, struct
     }
     if (known)
         more->format = format;
-    else if (!c->traits->odd_format.len)
-        c->traits->odd_format = format;
+    else if (!c->traits->unknown_format.len)
+        c->traits->unknown_format = format;
     if (!more->checks || !more->checks->shape)
         return ST_OK;
     return patterns_get(c->patterns, slice_from_text(more->checks->shape), &more->shape, &shape,
@@ -446,10 +446,10 @@ enum status schema_compile(struct arena *arena, struct patterns *patterns,
 
 const struct schema *schema_property(const struct schema *schema, struct slice name)
 {
-    struct schema_property wanted = {.name = name};
+    struct schema_property key = {.name = name};
     if (!schema->property_count)
         return NULL;
-    const struct schema_property *found = bsearch(
-        &wanted, schema->properties, schema->property_count, sizeof(wanted), property_order);
+    const struct schema_property *found =
+        bsearch(&key, schema->properties, schema->property_count, sizeof(key), property_order);
     return found ? found->schema : NULL;
 }

@@ -92,9 +92,9 @@ struct schema {
 /* Facts about a schema that compiling determines. */
 struct schema_traits {
     bool has_defaults;
-    bool has_rules;          /* it has CEL rules anywhere */
-    bool has_odd_patterns;   /* some are not supported, and so match everything */
-    struct slice odd_format; /* an unknown format; empty: none */
+    bool has_rules;                /* it has CEL rules anywhere */
+    bool has_unsupported_patterns; /* some are not supported, and so match everything */
+    struct slice unknown_format;   /* an unknown format; empty: none */
 };
 
 /*

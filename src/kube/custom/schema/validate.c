@@ -30,7 +30,7 @@ struct validation {
     struct regex_scratch scratch;
 };
 
-enum { FAULT_STEPS = 64 };
+enum { ERROR_STEPS = 64 };
 
 static void validate(struct validation *r, const struct schema *s, const struct json_node *value,
                      const struct value_path *at);
@@ -48,12 +48,12 @@ static enum status append_path(const struct value_path *at, struct buf *to)
 }
 
 /* Appends the field of a cause: "status.a", or Go's text for an empty path. */
-static enum status append_field(const struct validation *r, struct slice place, struct buf *to)
+static enum status append_field(const struct validation *r, struct slice path, struct buf *to)
 {
     TRY(buf_append(to, r->root));
-    if (place.len)
+    if (path.len)
         TRY(buf_append_text(to, r->root.len ? "." : ""));
-    TRY(buf_append(to, place));
+    TRY(buf_append(to, path));
     return to->len ? ST_OK : buf_append_text(to, "<nil>");
 }
 
@@ -63,7 +63,7 @@ static enum status append_field(const struct validation *r, struct slice place, 
  */
 static bool is_beyond_limit(struct validation *r)
 {
-    r->steps -= FAULT_STEPS;
+    r->steps -= ERROR_STEPS;
     return r->errors->count >= KUBE_FIELD_ERRORS_MAX;
 }
 
@@ -71,17 +71,17 @@ static bool is_beyond_limit(struct validation *r)
 static void report(struct validation *r, const struct value_path *at, const char *reason,
                    struct slice message, const char *text)
 {
-    AUTO(buf_fini) struct buf place = {0};
+    AUTO(buf_fini) struct buf path = {0};
     AUTO(buf_fini) struct buf field = {0};
     if (is_beyond_limit(r))
         return;
-    if (append_path(at, &place) != ST_OK || append_field(r, buf_slice(&place), &field) != ST_OK) {
+    if (append_path(at, &path) != ST_OK || append_field(r, buf_slice(&path), &field) != ST_OK) {
         r->errors->no_memory = true;
         return;
     }
     if (text)
         kube_field_errors_add(r->errors, reason, buf_slice(&field), "%.*s: %.*s in body %s",
-                              SLICE_ARGS(message), SLICE_ARGS(buf_slice(&place)), text);
+                              SLICE_ARGS(message), SLICE_ARGS(buf_slice(&path)), text);
     else
         kube_field_errors_add(r->errors, reason, buf_slice(&field), "%.*s", SLICE_ARGS(message));
 }
@@ -110,15 +110,15 @@ static void report_count(struct validation *r, const struct value_path *at, size
 /* Reports an error about the whole value, without a field. */
 static void report_composite(struct validation *r, const struct value_path *at, const char *what)
 {
-    AUTO(buf_fini) struct buf place = {0};
+    AUTO(buf_fini) struct buf path = {0};
     AUTO(buf_fini) struct buf field = {0};
     if (is_beyond_limit(r))
         return;
-    if (append_path(at, &place) != ST_OK || append_field(r, SLICE_EMPTY, &field) != ST_OK)
+    if (append_path(at, &path) != ST_OK || append_field(r, SLICE_EMPTY, &field) != ST_OK)
         r->errors->no_memory = true;
     else
         kube_field_errors_add(r->errors, "FieldValueInvalid", buf_slice(&field),
-                              "Invalid value: \"\": \"%.*s\" %s", SLICE_ARGS(buf_slice(&place)),
+                              "Invalid value: \"\": \"%.*s\" %s", SLICE_ARGS(buf_slice(&path)),
                               what);
 }
 
@@ -162,24 +162,24 @@ static unsigned type_of(const struct json_node *value)
     }
 }
 
-static void report_type(struct validation *r, const struct value_path *at, const char *wanted,
+static void report_type(struct validation *r, const struct value_path *at, const char *expected,
                         const char *has)
 {
     char text[192], message[64];
     snprintf(message, sizeof(message), "Invalid value: \"%s\"", has);
-    snprintf(text, sizeof(text), "must be of type %s: \"%s\"", wanted, has);
+    snprintf(text, sizeof(text), "must be of type %s: \"%s\"", expected, has);
     report(r, at, "FieldValueTypeInvalid", slice_from_text(message), text);
 }
 
 static void check_type(struct validation *r, const struct schema *s, const struct json_node *value,
                        const struct value_path *at)
 {
-    char wanted[64], has[64] = "null";
+    char expected[64], has[64] = "null";
     int64_t whole;
-    types_text(s->types, wanted);
+    types_text(s->types, expected);
     if (value->type == JSON_TYPE_NULL) {
         if (s->types && !s->nullable)
-            report_type(r, at, wanted, has);
+            report_type(r, at, expected, has);
         else
             r->matches++;
         return;
@@ -190,7 +190,7 @@ static void check_type(struct validation *r, const struct schema *s, const struc
         (type == SCHEMA_NUMBER && s->types & SCHEMA_INTEGER && json_node_int(value, &whole));
     types_text(type, has);
     if (!fits)
-        report_type(r, at, wanted, has);
+        report_type(r, at, expected, has);
     else
         r->matches++;
 }
@@ -434,18 +434,18 @@ static bool is_multiple(const struct json_node *value, double of)
 
 static void report_range(struct validation *r, const struct schema *s, const struct value_path *at)
 {
-    AUTO(buf_fini) struct buf place = {0};
+    AUTO(buf_fini) struct buf path = {0};
     AUTO(buf_fini) struct buf field = {0};
     char type[64];
     types_text(s->types, type);
-    if (append_path(at, &place) != ST_OK || append_field(r, SLICE_EMPTY, &field) != ST_OK)
+    if (append_path(at, &path) != ST_OK || append_field(r, SLICE_EMPTY, &field) != ST_OK)
         r->errors->no_memory = true;
     else
         kube_field_errors_add(
             r->errors, "FieldValueInvalid", buf_slice(&field),
             "Invalid value: \"\": Checked value must be of type %s %s%.*s in %.*s", type,
             s->more->format.len ? "with format " : "(default format)", SLICE_ARGS(s->more->format),
-            SLICE_ARGS(buf_slice(&place)));
+            SLICE_ARGS(buf_slice(&path)));
 }
 
 static void check_number(struct validation *r, const struct schema *s,
@@ -490,8 +490,8 @@ static void check_array(struct validation *r, const struct schema *s, const stru
     size_t index = 0;
     for (const struct json_node *item = value->first; s->items && item && !r->gave_up;
          item = item->next) {
-        struct value_path place = {.up = at, .index = index, .is_item = true};
-        validate(r, s->items, item, &place);
+        struct value_path path = {.up = at, .index = index, .is_item = true};
+        validate(r, s->items, item, &path);
         index++;
     }
     if ((int64_t)value->count < s->more->min_items) {
@@ -509,27 +509,27 @@ static void check_required(struct validation *r, const struct schema *s,
 {
     r->steps -= (int64_t)s->required.count;
     for (size_t i = 0; i < s->required.count && r->steps > 0; i++) {
-        struct value_path place = {.up = at, .key = s->required.names[i]};
+        struct value_path path = {.up = at, .key = s->required.names[i]};
         if (!json_node_member(object, s->required.names[i]))
-            report(r, &place, "FieldValueRequired", SLICE_LITERAL("Required value"), NULL);
+            report(r, &path, "FieldValueRequired", SLICE_LITERAL("Required value"), NULL);
     }
 }
 
 static void report_forbidden(struct validation *r, const struct json_node *member,
                              const struct value_path *at)
 {
-    AUTO(buf_fini) struct buf place = {0};
+    AUTO(buf_fini) struct buf path = {0};
     AUTO(buf_fini) struct buf field = {0};
     AUTO(buf_fini) struct buf key = {0};
     if (is_beyond_limit(r))
         return;
-    if (append_path(at, &place) != ST_OK || append_field(r, buf_slice(&place), &field) != ST_OK ||
+    if (append_path(at, &path) != ST_OK || append_field(r, buf_slice(&path), &field) != ST_OK ||
         go_quote(member->key, &key) != ST_OK)
         r->errors->no_memory = true;
     else
         kube_field_errors_add(r->errors, "FieldValueInvalid", buf_slice(&field),
                               "Invalid value: %.*s: %.*s.%.*s in body is a forbidden property",
-                              SLICE_ARGS(buf_slice(&key)), SLICE_ARGS(buf_slice(&place)),
+                              SLICE_ARGS(buf_slice(&key)), SLICE_ARGS(buf_slice(&path)),
                               SLICE_ARGS(member->key));
 }
 
@@ -538,14 +538,14 @@ static void check_members(struct validation *r, const struct schema *s,
 {
     for (const struct json_node *member = object->first; member && !r->gave_up;
          member = member->next) {
-        struct value_path place = {
+        struct value_path path = {
             .up = at, .key = member->key, .old = json_node_member(at->old, member->key)};
         const struct schema *property = schema_property(s, member->key);
         r->steps--;
         if (property)
-            validate(r, property, member, &place);
+            validate(r, property, member, &path);
         else if (s->additional)
-            validate(r, s->additional, member, &place);
+            validate(r, s->additional, member, &path);
         else if (s->additional_given && !s->additional_allowed)
             report_forbidden(r, member, at);
     }

@@ -8,7 +8,7 @@ struct item_path {
     const struct item_path *up;
     struct slice key;
     size_t index;
-    enum { PLACE_MEMBER, PLACE_ENTRY /* of a map */, PLACE_ITEM } kind;
+    enum { PATH_MEMBER, PATH_ENTRY /* of a map */, PATH_ITEM } kind;
 };
 
 struct list_validation {
@@ -24,9 +24,9 @@ static enum status append_path(const struct item_path *at, struct buf *to)
     if (!at)
         return ST_OK;
     TRY(append_path(at->up, to));
-    if (at->kind == PLACE_ITEM)
+    if (at->kind == PATH_ITEM)
         return buf_append_format(to, "[%zu]", at->index);
-    if (at->kind == PLACE_ENTRY)
+    if (at->kind == PATH_ENTRY)
         return buf_append_format(to, "[%.*s]", SLICE_ARGS(at->key));
     return buf_append_format(to, "%s%.*s", to->len ? "." : "", SLICE_ARGS(at->key));
 }
@@ -34,11 +34,11 @@ static enum status append_path(const struct item_path *at, struct buf *to)
 static void report(struct list_validation *r, const struct item_path *at, const char *reason,
                    struct slice message)
 {
-    AUTO(buf_fini) struct buf place = {0};
-    if (append_path(at, &place) != ST_OK)
+    AUTO(buf_fini) struct buf path = {0};
+    if (append_path(at, &path) != ST_OK)
         r->errors->no_memory = true;
     else
-        kube_field_errors_add(r->errors, reason, buf_slice(&place), "%.*s", SLICE_ARGS(message));
+        kube_field_errors_add(r->errors, reason, buf_slice(&path), "%.*s", SLICE_ARGS(message));
 }
 
 /* -- Sets and maps -- */
@@ -96,13 +96,13 @@ static void report_duplicate(struct list_validation *r, const struct item_path *
                              const struct keyed_item *entry)
 {
     AUTO(buf_fini) struct buf message = {0};
-    struct item_path place = {.up = at, .index = entry->at, .kind = PLACE_ITEM};
+    struct item_path path = {.up = at, .index = entry->at, .kind = PATH_ITEM};
     if (buf_append_format(&message, "Duplicate value: %.*s",
                           (int)size_min(entry->key.len, GO_SHOWN_BYTES_MAX),
                           (const char *)entry->key.ptr) != ST_OK)
         r->errors->no_memory = true;
     else
-        report(r, &place, "FieldValueDuplicate", buf_slice(&message));
+        report(r, &path, "FieldValueDuplicate", buf_slice(&message));
 }
 
 /* Reports the second of each group of duplicates, in the order of the list. */
@@ -138,12 +138,12 @@ static void check_embedded(struct list_validation *r, const struct json_node *ob
 {
     static const char *const names[] = {"apiVersion", "kind"};
     for (size_t i = 0; i < COUNT_OF(names); i++) {
-        struct item_path place = {.up = at, .key = slice_from_text(names[i])};
+        struct item_path path = {.up = at, .key = slice_from_text(names[i])};
         const struct json_node *member = json_node_named(object, names[i]);
         if (!member)
-            report(r, &place, "FieldValueRequired", SLICE_LITERAL("Required value"));
+            report(r, &path, "FieldValueRequired", SLICE_LITERAL("Required value"));
         else if (member->type == JSON_TYPE_STRING && !member->text.len)
-            report(r, &place, "FieldValueInvalid",
+            report(r, &path, "FieldValueInvalid",
                    SLICE_LITERAL("Invalid value: \"\": must not be empty"));
     }
 }
@@ -156,13 +156,13 @@ static void walk_object(struct list_validation *r, const struct schema *s,
     if (s->embedded)
         check_embedded(r, object, at);
     for (const struct json_node *member = object->first; member; member = member->next) {
-        struct item_path place = {.up = at, .key = member->key};
+        struct item_path path = {.up = at, .key = member->key};
         const struct schema *property = schema_property(s, member->key);
-        place.kind = property ? PLACE_MEMBER : PLACE_ENTRY;
+        path.kind = property ? PATH_MEMBER : PATH_ENTRY;
         if (!property)
             property = s->additional;
         if (property)
-            walk(r, property, member, &place);
+            walk(r, property, member, &path);
     }
 }
 
@@ -177,8 +177,8 @@ static void walk(struct list_validation *r, const struct schema *s, const struct
     if (s->list_type != SCHEMA_LIST_ATOMIC && value->count > 1)
         check_unique(r, s, value, at);
     for (const struct json_node *item = value->first; s->items && item; item = item->next) {
-        struct item_path place = {.up = at, .index = index, .kind = PLACE_ITEM};
-        walk(r, s->items, item, &place);
+        struct item_path path = {.up = at, .index = index, .kind = PATH_ITEM};
+        walk(r, s->items, item, &path);
         index++;
     }
 }
