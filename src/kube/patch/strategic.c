@@ -138,12 +138,14 @@ static enum status find_rule(struct merging *m, struct known_type known, struct 
 
 /* -- Lists -- */
 
-/* Go's types of JSON values. */
+/* Go decodes numbers as int64 or float64; other types are those of JSON. */
+enum { GO_TYPE_FLOAT = 100 };
+
 static int go_type(const struct json_node *node)
 {
     int64_t whole;
     if (node->type == JSON_TYPE_NUMBER && !json_node_int(node, &whole))
-        return 100;
+        return GO_TYPE_FLOAT;
     return node->type;
 }
 
@@ -496,8 +498,8 @@ static enum status apply_orders(struct merging *m, struct json_node *object,
             continue;
         }
         TRY(merge_in_order(m, object, patch, known, member));
-        member = json_node_first(
-            patch); /* the list was also removed, so start again; directives are few */
+        /* The list itself was also removed from the patch; directives are few. */
+        member = json_node_first(patch);
     }
     return ST_OK;
 }
