@@ -95,7 +95,7 @@ static enum status version_sum(struct backend *backend, const struct backend_ver
     return ST_OK;
 }
 
-/* Takes the version of that id, if there is one, out of the sum. */
+/* Subtracts the version with that id, if there is one, from the sum. */
 static enum status sum_without(struct backend *backend, struct backend_version_id id)
 {
     struct backend_version version;
@@ -113,7 +113,7 @@ static bool id_after(struct backend_version_id a, struct backend_version_id b)
     return a.revision != b.revision ? a.revision > b.revision : a.sub > b.sub;
 }
 
-/* Sums up what a scan passes by; the segments are summed up with the numbers. */
+/* Sums up the entries of a scan; segments are added together with the numbers. */
 struct summing {
     struct backend *backend;
     uint64_t sum;
@@ -156,7 +156,7 @@ enum status backend_verify(struct backend *backend)
     struct summing entries = {.backend = backend};
     TRY(backend_versions_scan(backend, (struct backend_version_id){0}, sum_version, &entries));
     TRY(backend_rows_scan(backend, sum_row, &entries));
-    if (!backend->numbers.present[BACKEND_SUM]) { /* from before there were sums */
+    if (!backend->numbers.present[BACKEND_SUM]) { /* written by a version without sums */
         number_set(backend, BACKEND_SUM_OF_ENTRIES, entries.sum);
         return ST_OK;
     }
@@ -258,10 +258,10 @@ const char *backend_error_text(const struct backend *backend)
 /* -- The stored form of a version -- */
 
 /*
- *   flags | create distance, version | lease | previous distance, sub | loc | field_bytes | key
+ * flags | create distance, version | lease | previous distance, sub | loc | field_bytes | key
  *
- * A distance is how much earlier than the version's own revision. All but flags and key are
- * numbers of seven bits a byte, lowest first, the eighth bit saying that more follow.
+ * A distance is the version's own revision minus the earlier one. Everything except flags and key
+ * is a number of seven bits per byte, lowest first; the eighth bit says that more follow.
  */
 enum { FLAG_TOMBSTONE = 1, FLAG_LEASE = 2, FLAG_PREV = 4, FLAGS_ALL = 7 };
 enum { NUMBER_BYTES_MAX = 10, NUMBERS_MAX = 7 };
@@ -274,7 +274,7 @@ static uint8_t *put_number(uint8_t *to, uint64_t number)
     return to;
 }
 
-/* Takes a number off the front of rest; false at its end or when it has more than 64 bits. */
+/* Removes a number from the front of rest; false at its end or when it has more than 64 bits. */
 static bool take_number(struct slice *rest, uint64_t *ret_number)
 {
     uint64_t number = 0;

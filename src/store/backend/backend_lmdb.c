@@ -1,12 +1,12 @@
 /*
- * The checkpoint in LMDB. The only file that knows it.
+ * The checkpoint in LMDB. The only file that uses LMDB.
  *
  * Every commit is a fully synced transaction: no NOSYNC, NOMETASYNC, WRITEMAP, DUPSORT or nested
  * transactions. The map is reserved at once and never resized. Keys are revisions, segment ids and
- * names of ours, never a user's key, which may be longer than LMDB's 511 bytes.
+ * our own names, never a user's key, which may be longer than LMDB's 511 bytes.
  *
- * Reads outside a transaction use one read transaction that is given up at the next begin, so that
- * it never keeps freed pages from being used again.
+ * Reads outside a transaction use one read transaction that is reset at the next begin, so that it
+ * never keeps freed pages from being used again.
  */
 #include "store/backend/backend_private.h"
 #include "store/backend/lmdb_pages.h"
@@ -28,8 +28,8 @@ struct backend_lmdb {
     MDB_txn *read;                  /* begun once, then reset and renewed */
     bool reading;                   /* read is renewed */
     MDB_cursor *cursor;             /* of write, over versions */
-    struct backend_version_id last; /* the greatest in versions, seen by write */
-    struct buf value;               /* where a version is encoded */
+    struct backend_version_id last; /* the greatest version, as seen by write */
+    struct buf value;               /* a version is encoded here */
 };
 
 static struct backend_lmdb *lmdb_of(struct backend *backend)
@@ -63,7 +63,7 @@ static enum status status_from_lmdb(int code)
     }
 }
 
-/* Notes why, unless it is only that something is not there. */
+/* Records the reason, unless the entry only does not exist. */
 static enum status lmdb_check(struct backend_lmdb *lmdb, int code, const char *doing)
 {
     if (code != MDB_SUCCESS && code != MDB_NOTFOUND)
@@ -133,7 +133,7 @@ static void stop_reading(struct backend_lmdb *lmdb)
     lmdb->reading = false;
 }
 
-/* The transaction to read in: the one under way, or the standing read transaction. */
+/* The transaction to read in: the one in progress, or the permanent read transaction. */
 static enum status reading_txn(struct backend_lmdb *lmdb, MDB_txn **ret_txn)
 {
     if (!lmdb->write && !lmdb->reading) {
@@ -276,7 +276,7 @@ static enum status lmdb_version_put(struct backend *backend, const struct backen
     struct version_key bytes = version_key(version->id);
     MDB_val key = value_of(bytes.bytes, sizeof(bytes.bytes));
     MDB_val value = value_of(lmdb->value.ptr, lmdb->value.len);
-    /* Appending fills pages to the end and needs no search. */
+    /* Appending fills pages completely and needs no search. */
     bool append = id_after(version->id, lmdb->last);
     TRY(lmdb_check(lmdb, mdb_cursor_put(lmdb->cursor, &key, &value, append ? MDB_APPEND : 0),
                    "writing"));
@@ -483,7 +483,7 @@ static const struct backend_ops lmdb_ops = {
     .rows_scan = lmdb_rows_scan,
 };
 
-/* Locks and shared mappings do not hold across machines: such a disk would lose the checkpoint. */
+/* Locks and shared mappings do not work across machines: such a disk would lose the checkpoint. */
 static bool is_network_disk(const char *dir)
 {
     enum { NFS = 0x6969, SMB = 0x517b };

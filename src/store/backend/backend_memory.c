@@ -8,18 +8,18 @@
 /* Three sorted arrays and the numbers. A transaction works on a copy; committing swaps. */
 struct state {
     struct backend_numbers numbers;
-    struct backend_version *versions; /* by id; each key is ours */
+    struct backend_version *versions; /* by id; each key is owned */
     size_t version_count, version_capacity;
     struct backend_segment *segments; /* by id */
     size_t segment_count, segment_capacity;
-    struct row *rows; /* by table and key; bytes are ours */
+    struct row *rows; /* by table and key; the bytes are owned */
     size_t row_count, row_capacity;
 };
 
 struct backend_disk {
     struct state committed;
     uint64_t commits;
-    uint64_t fail_at; /* commits reach this: fail; 0 never */
+    uint64_t fail_at; /* commits fail from this number on; 0: never */
     enum status fail_status;
     bool fail_happened;
     bool open;
@@ -27,7 +27,7 @@ struct backend_disk {
 
 struct backend_memory {
     struct backend backend;
-    struct backend_disk *disk; /* its owner outlives us */
+    struct backend_disk *disk; /* borrowed; outlives the backend */
     struct state working;      /* while changing */
 };
 
@@ -175,7 +175,7 @@ static enum status memory_commit(struct backend *backend)
 
 static enum status memory_meta_put(struct backend *backend, enum backend_meta name, int64_t value)
 {
-    (void)backend, (void)name, (void)value; /* the part in front keeps them; commit takes them */
+    (void)backend, (void)name, (void)value; /* backend.c has them, and commit copies them */
     return ST_OK;
 }
 
@@ -194,7 +194,7 @@ static enum status memory_version_put(struct backend *backend,
                                       const struct backend_version *version)
 {
     struct state *state = &memory_of(backend)->working;
-    struct slice key = key_dup(version->key); /* may lie in the version it replaces */
+    struct slice key = key_dup(version->key); /* may be in the version that it replaces */
     size_t at = version_at(state, version->id);
     if (version_is(state, at, version->id)) {
         key_free(state->versions[at].key);

@@ -1,4 +1,4 @@
-/* Both kinds of backend behind one set of expectations, then what is LMDB's own. */
+/* One set of tests for both implementations of the checkpoint, then tests for LMDB only. */
 #include "base/random.h"
 #include "store/backend/backend_memory.h"
 #include "store/backend/backend_private.h"
@@ -403,7 +403,7 @@ static void a_stored_version_is_decoded_and_a_damaged_one_is_detected(void **sta
         struct backend_version got;
         assert_int_equal(backend_version_decode(want.id, buf_slice(&bytes), &got), ST_OK);
         assert_version(&got, &want);
-        /* Cut and twisted bytes give an answer, whichever it is, within their bounds. */
+        /* Truncated and changed bytes are decoded or refused, within their bounds. */
         size_t cut = random_below(&random, bytes.len);
         bytes.ptr[random_below(&random, bytes.len)] ^= (uint8_t)(1 + random_below(&random, 255));
         if (backend_version_decode(want.id, slice_of(bytes.ptr, cut), &got) == ST_OK)
@@ -415,7 +415,7 @@ static void a_stored_version_is_decoded_and_a_damaged_one_is_detected(void **sta
                      ST_DAMAGED);
 }
 
-/* -- LMDB's own -- */
+/* -- LMDB only -- */
 
 static void a_full_map_is_reported_and_the_last_commit_stays(void **state)
 {
@@ -513,7 +513,7 @@ static void overwriting_does_not_grow_the_file_forever(void **state)
         for (int64_t revision = 1; revision <= 300; revision++)
             put(bed, revision, 0);
         assert_int_equal(backend_commit(bed->backend), ST_OK);
-        assert_has(bed, 1, 0); /* the standing reader sees each state and holds none */
+        assert_has(bed, 1, 0); /* the permanent reader sees each state and pins none */
         char path[128];
         snprintf(path, sizeof(path), "%s/data.mdb", bed->dir);
         FILE *file = fopen(path, "r");

@@ -1,7 +1,8 @@
 /*
- * A checkpoint in LMDB whose file a disk has changed: every so many bytes a bit is flipped, and
- * every block of 512 and of 4096 bytes turned to zeros. It is refused, or it holds what the newest
- * or the last but one commit left, before and after the next commit; nothing else, and no crash.
+ * A checkpoint in LMDB whose file a disk has changed: a bit is flipped at regular distances, and
+ * every block of 512 and of 4096 bytes is set to zero. The file is refused, or it has the contents
+ * of the newest or the previous commit, before and after the next commit; nothing else, and no
+ * crash.
  */
 #include "base/buf.h"
 #include "base/crc32c.h"
@@ -26,12 +27,12 @@ enum {
 
 struct bed {
     char dir[64], path[96];
-    struct buf file;         /* as it should be */
-    uint32_t newest, before; /* what it holds: see contents */
+    struct buf file;         /* undamaged */
+    uint32_t newest, before; /* its contents: see contents() */
     unsigned refused, harmless;
 };
 
-/* -- What it holds -- */
+/* -- Its contents -- */
 
 static enum status add_version(void *ctx, const struct backend_version *version)
 {
@@ -105,7 +106,10 @@ static void put_row(struct backend *backend, uint32_t number, size_t bytes)
     free(value);
 }
 
-/* Some of everything, over several commits, so that pages are free, and values of many pages. */
+/*
+ * Some entries of every kind, over several commits, so that there are free pages and values of many
+ * pages.
+ */
 static void fill(struct backend *backend)
 {
     for (int64_t round = 0; round < 4; round++) {
@@ -206,7 +210,7 @@ static int tear_down(void **state)
 
 /* -- Damage -- */
 
-/* What was not refused goes on: nothing of it is lost by what is written next. */
+/* If the file was not refused, the next commit must not lose anything. */
 static void check_goes_on(struct bed *bed, struct backend *backend, size_t at)
 {
     uint32_t held = contents(backend);
@@ -254,7 +258,7 @@ static void flipped_bits_are_refused_or_harmless(void **state)
     assert_true(bed->refused > bed->file.len / FLIP_EVERY / 5);
 }
 
-/* The numbers that lead from page to page, all of them. */
+/* All numbers that lead from page to page. */
 static void flipped_bits_in_page_headers_are_refused_or_harmless(void **state)
 {
     struct bed *bed = *state;
@@ -278,7 +282,7 @@ static void zeroed_blocks_are_refused_or_harmless(void **state)
     assert_true(bed->refused > bed->file.len / 4096 / 5);
 }
 
-/* One that was made before there were sums is taken as it is, and has them from then on. */
+/* A checkpoint that was made without sums is accepted as it is, and has them from then on. */
 static void a_checkpoint_without_sums_gets_them(void **state)
 {
     struct bed *bed = *state;

@@ -2,10 +2,10 @@
 
 #include "base/crc32c.h"
 
-/* What is summed up, so that the same bytes count differently in different tables. */
+/* The kind of entry, so that equal bytes count differently in different tables. */
 enum { OF_VERSION = 1, OF_ROW, OF_SEGMENT, OF_NUMBER };
 
-/* Spreads 32 bits of checksum over 64, so that sums of several do not cancel out. */
+/* Spreads 32 bits of checksum over 64, so that sums of several entries do not cancel out. */
 static uint64_t spread(uint32_t crc, unsigned kind, size_t bytes)
 {
     uint64_t x = ((uint64_t)kind << 56 | (uint64_t)bytes << 32 | crc) * 0x9e3779b97f4a7c15u;
