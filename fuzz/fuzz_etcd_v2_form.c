@@ -8,7 +8,8 @@
 
 #include "codec/pb/kv.pb.h"
 #include "codec/pb/rpc.pb.h"
-#include "etcd/v2/v2.h"
+#include "etcd/v2/form.h"
+#include "etcd/v2/node.h"
 
 #include <stdlib.h>
 

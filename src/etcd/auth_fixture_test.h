@@ -1,4 +1,4 @@
-/* For tests: users and roles of a fake engine, and tokens for them without passwords. */
+/* For tests: users and roles of a fake engine, and tokens for users without passwords. */
 #ifndef VIGIL_ETCD_AUTH_FIXTURE_TEST_H
 #define VIGIL_ETCD_AUTH_FIXTURE_TEST_H
 
@@ -21,7 +21,7 @@ static inline void auth_changed_done(struct engine_op *op)
     op->arena = NULL;
 }
 
-/* On the server's own behalf. */
+/* Changes users and roles as the server itself. */
 static inline void auth_change(struct engine *engine, struct engine_shard *shard,
                                struct engine_auth change)
 {
@@ -49,7 +49,7 @@ static inline void auth_add_user(struct engine *engine, struct engine_shard *sha
                                      .role = slice_from_text(role)});
 }
 
-/* end: "" for one key. */
+/* end: "" means one key. */
 static inline void auth_grant(struct engine *engine, struct engine_shard *shard, const char *role,
                               int32_t type, const char *key, const char *end)
 {
@@ -62,8 +62,8 @@ static inline void auth_grant(struct engine *engine, struct engine_shard *shard,
 }
 
 /*
- * root may everything; anna, by the role writer, writes and reads from a/ to b, and reads r.
- * Access is controlled.
+ * Enables authentication. The user root may do everything; anna, with the role writer, may read and
+ * write from a/ to b, and read r.
  */
 static inline void auth_begin(struct engine *engine, struct engine_shard *shard)
 {

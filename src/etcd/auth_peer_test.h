@@ -1,4 +1,4 @@
-/* For tests: a connection to a face over the fake engine with users and roles, and who calls. */
+/* For tests: a connection to the API over the fake engine, with users and roles. */
 #ifndef VIGIL_ETCD_AUTH_PEER_TEST_H
 #define VIGIL_ETCD_AUTH_PEER_TEST_H
 
@@ -13,7 +13,7 @@ struct fixture {
     struct peer peer;
     struct etcd_config config;
     struct worker *hasher;
-    bool hashing; /* its thread runs */
+    bool hashing; /* the hasher's thread runs */
     struct loop *loop;
     char token[AUTH_TOKEN_ROOM];
     struct peer_field metadata[3];
@@ -35,7 +35,7 @@ static inline void fixture_init(struct fixture *f, unsigned inline_percent, cons
     struct fake_options options = {
         .seed = 3, .inline_percent = inline_percent, .identity = peer_identity};
     peer_init_named(&f->peer, &f->config, &options, 1 << 30, 0, certificate);
-    etcd_face_set_loop(f->peer.face, f->loop);
+    etcd_api_set_loop(f->peer.api, f->loop);
 }
 
 static inline void start_hasher(struct fixture *f)
@@ -51,8 +51,8 @@ static inline void fixture_fini(struct fixture *f)
     wire_connection_free(p->connection);
     while (fake_step(p->engine))
         ;
-    start_hasher(f); /* what it still has comes back */
-    while (etcd_face_busy(p->face))
+    start_hasher(f); /* so that its waiting jobs are done */
+    while (etcd_api_busy(p->api))
         loop_turn(f->loop, NS_PER_MS);
     p->connection = NULL;
     peer_fini(p);
@@ -77,18 +77,18 @@ static inline int teardown(void **state)
     return 0;
 }
 
-/* Everything is answered that can be: by the engine, and by the hasher's thread. */
+/* Waits until the engine and the hasher's thread have answered everything. */
 static inline void settle(struct fixture *f)
 {
-    for (int i = 0; i < 30000 && etcd_face_busy(f->peer.face); i++) {
+    for (int i = 0; i < 30000 && etcd_api_busy(f->peer.api); i++) {
         (void)fake_step(f->peer.engine);
         loop_turn(f->loop, NS_PER_MS);
     }
-    assert_false(etcd_face_busy(f->peer.face));
+    assert_false(etcd_api_busy(f->peer.api));
     peer_pump(&f->peer);
 }
 
-/* -- Who calls -- */
+/* -- The user of a call -- */
 
 static inline void show(struct fixture *f, const char *name, const char *value)
 {
@@ -97,7 +97,7 @@ static inline void show(struct fixture *f, const char *name, const char *value)
     f->peer.metadata = name ? f->metadata : NULL;
 }
 
-/* A token of that user from now on; NULL: nobody's. */
+/* Sends a token of this user from now on; NULL: no token. */
 static inline void be(struct fixture *f, const char *user)
 {
     if (user)

@@ -7,7 +7,7 @@
 
 #define HOUR_NS (3600 * NS_PER_S)
 
-enum { NOTES_KEPT = 3 }; /* of a history that is too large */
+enum { NOTES_KEPT = 3 }; /* noted revisions that are kept of a history that is too large */
 
 static const int64_t revision_interval_ns = 300 * NS_PER_S;
 
@@ -27,10 +27,11 @@ enum status auto_compaction_parse(enum auto_compaction_mode mode, const char *te
         text = "0";
     const char *digits = *text == '+' ? text + 1 : text;
     if (!only_digits(digits)) {
-        /* Also when revisions are kept: etcd takes the nanoseconds for their number. */
+        /* In the mode "revision", too: etcd then uses the nanoseconds as the number of revisions.
+         */
         TRY(option_value_duration(text, &value));
     } else {
-        /* In decimal whatever it begins with. */
+        /* Leading zeros do not make the number octal. */
         while (digits[0] == '0' && digits[1] != '\0')
             digits++;
         TRY(option_value_int(digits, &value));
@@ -58,7 +59,7 @@ static void notes_grow(struct auto_compaction *compaction)
     size_t capacity = compaction->noted_capacity ? compaction->noted_capacity * 2 : 16;
     if (capacity > notes_max(compaction))
         capacity = notes_max(compaction);
-    /* The ring has not turned yet: it turns only at its full length. */
+    /* The ring wraps around only at its full length. */
     assert(compaction->noted_first == 0);
     compaction->noted = xrealloc(compaction->noted, capacity * sizeof(*compaction->noted));
     compaction->noted_capacity = capacity;
@@ -114,15 +115,14 @@ void auto_compaction_measure(struct auto_compaction *compaction, int64_t bytes)
         compaction->bytes_least = bytes;
 }
 
-/* What is freed goes bit by bit: only what comes on top of the least counts. */
+/* A compaction frees its bytes in steps, so the growth is measured from the least size since. */
 static bool is_too_large(const struct auto_compaction *compaction)
 {
     return compaction->bytes_max &&
            compaction->bytes - compaction->bytes_least > compaction->bytes_max;
 }
 
-/* The end of a round. */
-static void rest(struct auto_compaction *compaction, int64_t now_ns, int64_t revision)
+static void finish_round(struct auto_compaction *compaction, int64_t now_ns, int64_t revision)
 {
     if (compaction->mode == AUTO_COMPACTION_PERIODIC)
         note(compaction, revision);
@@ -154,7 +154,7 @@ int64_t auto_compaction_step(struct auto_compaction *compaction, int64_t now_ns,
         return 0;
     int64_t to = due(compaction, now_ns, revision);
     if (to == 0)
-        rest(compaction, now_ns, revision);
+        finish_round(compaction, now_ns, revision);
     return to;
 }
 
@@ -166,5 +166,5 @@ void auto_compaction_done(struct auto_compaction *compaction, int64_t now_ns, in
         compaction->last_ns = now_ns;
         compaction->bytes_least = INT64_MAX;
     }
-    rest(compaction, now_ns, revision);
+    finish_round(compaction, now_ns, revision);
 }

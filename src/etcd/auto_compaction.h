@@ -1,16 +1,18 @@
 /*
- * When to compact without being asked, as etcd's --auto-compaction-mode does it:
+ * Decides when to compact automatically, as etcd's --auto-compaction-mode does.
  *
- *   periodic   keeps the history of the last so long. The revision is noted every tenth of that
- * time, at least every six minutes. First after the whole time, then whenever it has passed again,
- * or an hour if that is less, history goes up to what was noted so long ago. revision   keeps the
- * last so many revisions. Looked at every five minutes.
+ * The mode "periodic" keeps the history of a period. Every tenth of the period, and at least every
+ * six minutes, the newest revision is noted. The first compaction comes after a whole period, the
+ * following ones each time that another period, or an hour if that is shorter, has passed. Each
+ * compacts to the revision that was noted one period ago.
  *
- * Periodic history may have a size as well: what grows past it keeps the last three notes only,
- * before its time.
+ * The mode "revision" keeps a number of revisions, and checks every five minutes.
  *
- * Time and revisions come in, a revision to compact to comes out; nothing here reads a clock. The
- * times are the monotonic clock's: setting the wall clock changes nothing.
+ * Periodic history can have a size limit, too. When the store grows past it, history is compacted
+ * early, to the third newest of the noted revisions.
+ *
+ * This module only computes: it gets times and revisions, and returns a revision to compact to. The
+ * times are of the monotonic clock, so setting the wall clock has no effect.
  */
 #ifndef VIGIL_ETCD_AUTO_COMPACTION_H
 #define VIGIL_ETCD_AUTO_COMPACTION_H
@@ -27,20 +29,20 @@ struct auto_compaction {
     enum auto_compaction_mode mode;
     int64_t retention; /* nanoseconds, or revisions */
     int64_t interval_ns;
-    int64_t next_ns; /* when to step again */
-    int64_t last;    /* the last revision that was compacted to; 0: none */
+    int64_t next_ns; /* the time of the next step */
+    int64_t last;    /* the revision of the last compaction; 0: there was none */
     /* Periodic: */
-    int64_t last_ns;    /* when that was, or the start */
-    int64_t between_ns; /* at least this long after it */
-    int64_t *noted;     /* owned; a ring, the oldest at first */
+    int64_t last_ns;    /* the time of the last compaction, or of the start */
+    int64_t between_ns; /* the least time from one compaction to the next */
+    int64_t *noted;     /* owned; a ring of revisions, the oldest at noted_first */
     size_t noted_first, noted_count, noted_capacity;
-    int64_t bytes_max;          /* 0: of any size */
-    int64_t bytes, bytes_least; /* of the store now, and the least since it was last compacted */
+    int64_t bytes_max;          /* limit of the growth; 0: none */
+    int64_t bytes, bytes_least; /* of the store now, and the least since the last compaction */
 };
 
 /*
- * As etcd reads it: a number of hours or of revisions, or a duration with units. ST_INVALID also
- * for what is negative. 0 is off.
+ * Parses the flag as etcd does: a number of hours or of revisions, or a duration with units.
+ * ST_INVALID: it is not one of those, or negative. 0 means that automatic compaction is off.
  */
 MUST_CHECK
 enum status auto_compaction_parse(enum auto_compaction_mode mode, const char *text,
@@ -50,17 +52,18 @@ enum status auto_compaction_parse(enum auto_compaction_mode mode, const char *te
 void auto_compaction_init(struct auto_compaction *compaction, enum auto_compaction_mode mode,
                           int64_t retention, int64_t now_ns, int64_t revision);
 void auto_compaction_fini(struct auto_compaction *compaction);
-/* Periodic: how many bytes may be added before history goes, and before each step what is in use.
- */
+/* Periodic mode only. Sets how many bytes the store may grow before history is compacted early;
+ * and, before each step, how many bytes are in use. */
 void auto_compaction_limit(struct auto_compaction *compaction, int64_t bytes_max);
 void auto_compaction_measure(struct auto_compaction *compaction, int64_t bytes);
 
 /*
- * At next_ns or later, with the newest revision: the one to compact to, or 0. After one that is not
- * 0 auto_compaction_done must follow before the next step.
+ * Called at next_ns or later, with the newest revision. Returns the revision to compact to, or 0.
+ * After a revision, auto_compaction_done must be called before the next step.
  */
 int64_t auto_compaction_step(struct auto_compaction *compaction, int64_t now_ns, int64_t revision);
-/* It came to this. What failed is tried again after interval_ns, with what is due then. */
+/* Reports the result of a compaction. A failed one is retried after interval_ns, with the revision
+ * that is due then. */
 void auto_compaction_done(struct auto_compaction *compaction, int64_t now_ns, int64_t compacted,
                           bool succeeded, int64_t revision);
 

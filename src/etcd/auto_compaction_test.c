@@ -14,7 +14,7 @@ static int64_t parsed(enum auto_compaction_mode mode, const char *text)
     return auto_compaction_parse(mode, text, &value) == ST_OK ? value : -1;
 }
 
-static void retention_is_read_as_etcd_reads_it(void **state)
+static void retention_is_parsed_like_etcd(void **state)
 {
     (void)state;
     assert_int_equal(parsed(AUTO_COMPACTION_PERIODIC, ""), 0);
@@ -34,8 +34,8 @@ static void retention_is_read_as_etcd_reads_it(void **state)
     assert_int_equal(parsed(AUTO_COMPACTION_REVISION, "0x10"), -1);
 }
 
-/* Steps as a loop would: at next_ns, with a revision that grows by one each minute. */
-struct run {
+/* Makes steps like a loop: at next_ns, with a revision that grows by one each minute. */
+struct compaction_run {
     struct auto_compaction compaction;
     int64_t now;
     int64_t compacted_at[64], compacted_to[64];
@@ -48,7 +48,7 @@ static int64_t revision_at(int64_t now)
     return 1 + now / MINUTE;
 }
 
-static void run_until(struct run *run, int64_t end)
+static void run_until(struct compaction_run *run, int64_t end)
 {
     while (run->compaction.next_ns <= end) {
         run->now = run->compaction.next_ns;
@@ -62,17 +62,17 @@ static void run_until(struct run *run, int64_t end)
     }
 }
 
-/* Compacted to what was noted: the first time at the start, then one interval more than an hour
- * ago. */
+/* The noted revision of a compaction: at first that of the start, then that of one interval more
+ * than an hour ago. */
 static int64_t noted_before(int round)
 {
     return round == 0 ? 1 : 1 + 60 * round - 6;
 }
 
-static void an_hour_of_history_is_kept_and_no_more(void **state)
+static void one_hour_of_history_is_kept(void **state)
 {
     (void)state;
-    struct run run = {0};
+    struct compaction_run run = {0};
     auto_compaction_init(&run.compaction, AUTO_COMPACTION_PERIODIC, HOUR, 0, 1);
     assert_int_equal(run.compaction.interval_ns, 6 * MINUTE);
     run_until(&run, 59 * MINUTE);
@@ -86,11 +86,11 @@ static void an_hour_of_history_is_kept_and_no_more(void **state)
     auto_compaction_fini(&run.compaction);
 }
 
-/* After the first time it compacts every hour, to what was there a day before. */
-static void a_day_of_history_moves_on_every_hour(void **state)
+/* After the first compaction there is one every hour, to the revision of a day before. */
+static void one_day_of_history_is_compacted_every_hour(void **state)
 {
     (void)state;
-    struct run run = {0};
+    struct compaction_run run = {0};
     auto_compaction_init(&run.compaction, AUTO_COMPACTION_PERIODIC, 24 * HOUR, 0, 1);
     assert_int_equal(run.compaction.interval_ns, 6 * MINUTE);
     run_until(&run, 27 * HOUR);
@@ -103,7 +103,7 @@ static void a_day_of_history_moves_on_every_hour(void **state)
     auto_compaction_fini(&run.compaction);
 }
 
-static void a_store_at_rest_is_compacted_once(void **state)
+static void idle_store_is_compacted_once(void **state)
 {
     (void)state;
     struct auto_compaction compaction;
@@ -121,10 +121,10 @@ static void a_store_at_rest_is_compacted_once(void **state)
     auto_compaction_fini(&compaction);
 }
 
-static void what_failed_is_tried_again_after_a_tenth(void **state)
+static void failed_compaction_is_retried_after_a_tenth(void **state)
 {
     (void)state;
-    struct run run = {.fails = true};
+    struct compaction_run run = {.fails = true};
     auto_compaction_init(&run.compaction, AUTO_COMPACTION_PERIODIC, HOUR, 0, 1);
     run_until(&run, 72 * MINUTE);
     assert_int_equal(run.count, 3);
@@ -138,26 +138,26 @@ static void what_failed_is_tried_again_after_a_tenth(void **state)
     auto_compaction_fini(&run.compaction);
 }
 
-static void the_last_revisions_are_kept(void **state)
+static void last_revisions_are_kept(void **state)
 {
     (void)state;
-    struct run run = {0};
+    struct compaction_run run = {0};
     auto_compaction_init(&run.compaction, AUTO_COMPACTION_REVISION, 10, 0, 1);
     run_until(&run, 9 * MINUTE);
-    assert_int_equal(run.count, 0); /* at five minutes there were six */
+    assert_int_equal(run.count, 0); /* at five minutes there were six revisions */
     run_until(&run, 20 * MINUTE);
     assert_int_equal(run.count, 3);
     assert_int_equal(run.compacted_at[0], 10);
     assert_int_equal(run.compacted_to[0], 1);
     assert_int_equal(run.compacted_to[2], 11);
-    /* Nothing new: nothing to do. */
+    /* There are no new revisions, so there is nothing to do. */
     assert_int_equal(auto_compaction_step(&run.compaction, 25 * MINUTE, 21), 0);
     assert_int_equal(auto_compaction_step(&run.compaction, 30 * MINUTE, 22), 12);
     auto_compaction_fini(&run.compaction);
 }
 
-/* A machine that slept wakes once, not for every round it missed. */
-static void a_long_sleep_is_one_round(void **state)
+/* A machine that was suspended makes one step, not one for every missed round. */
+static void long_sleep_causes_one_round(void **state)
 {
     (void)state;
     struct auto_compaction compaction;
@@ -169,7 +169,7 @@ static void a_long_sleep_is_one_round(void **state)
     auto_compaction_fini(&compaction);
 }
 
-static void the_shortest_time_does_not_spin(void **state)
+static void shortest_retention_does_not_spin(void **state)
 {
     (void)state;
     struct auto_compaction compaction;
@@ -180,7 +180,7 @@ static void the_shortest_time_does_not_spin(void **state)
     auto_compaction_fini(&compaction);
 }
 
-/* Steps with bytes in use until it compacts; returns to what. */
+/* Makes steps with this many bytes in use until a compaction; returns its revision. */
 static int64_t compacted_with(struct auto_compaction *compaction, int64_t bytes, int64_t *now,
                               int64_t *revision, int steps_max)
 {
@@ -196,7 +196,7 @@ static int64_t compacted_with(struct auto_compaction *compaction, int64_t bytes,
     return 0;
 }
 
-static void a_history_that_grows_too_large_is_shortened_before_its_time(void **state)
+static void history_that_grows_too_large_is_compacted_early(void **state)
 {
     (void)state;
     struct auto_compaction compaction;
@@ -205,10 +205,10 @@ static void a_history_that_grows_too_large_is_shortened_before_its_time(void **s
     auto_compaction_limit(&compaction, 1000);
     assert_int_equal(compacted_with(&compaction, 500, &now, &revision, 5), 0);
     assert_int_equal(compacted_with(&compaction, 1500, &now, &revision, 1), 0);
-    /* Past it: three notes stay, which are of the three steps before. */
+    /* Beyond the limit, the three newest notes stay, which are of the three steps before. */
     int64_t to = compacted_with(&compaction, 1501, &now, &revision, 1);
     assert_int_equal(to, revision - 3);
-    /* Nothing is freed yet, and what is in use now is no growth. */
+    /* Nothing is freed yet, and the bytes in use now do not count as growth. */
     assert_int_equal(compacted_with(&compaction, 2500, &now, &revision, 2), 0);
     assert_int_equal(compacted_with(&compaction, 100, &now, &revision, 1), 0);
     to = compacted_with(&compaction, 1101, &now, &revision, 1);
@@ -216,7 +216,7 @@ static void a_history_that_grows_too_large_is_shortened_before_its_time(void **s
     auto_compaction_fini(&compaction);
 }
 
-static void a_store_at_rest_is_not_shortened_again_and_again(void **state)
+static void idle_store_is_not_compacted_early_again(void **state)
 {
     (void)state;
     struct auto_compaction compaction;
@@ -238,16 +238,16 @@ static void a_store_at_rest_is_not_shortened_again_and_again(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(retention_is_read_as_etcd_reads_it),
-        cmocka_unit_test(an_hour_of_history_is_kept_and_no_more),
-        cmocka_unit_test(a_day_of_history_moves_on_every_hour),
-        cmocka_unit_test(a_store_at_rest_is_compacted_once),
-        cmocka_unit_test(what_failed_is_tried_again_after_a_tenth),
-        cmocka_unit_test(the_last_revisions_are_kept),
-        cmocka_unit_test(a_long_sleep_is_one_round),
-        cmocka_unit_test(the_shortest_time_does_not_spin),
-        cmocka_unit_test(a_history_that_grows_too_large_is_shortened_before_its_time),
-        cmocka_unit_test(a_store_at_rest_is_not_shortened_again_and_again),
+        cmocka_unit_test(retention_is_parsed_like_etcd),
+        cmocka_unit_test(one_hour_of_history_is_kept),
+        cmocka_unit_test(one_day_of_history_is_compacted_every_hour),
+        cmocka_unit_test(idle_store_is_compacted_once),
+        cmocka_unit_test(failed_compaction_is_retried_after_a_tenth),
+        cmocka_unit_test(last_revisions_are_kept),
+        cmocka_unit_test(long_sleep_causes_one_round),
+        cmocka_unit_test(shortest_retention_does_not_spin),
+        cmocka_unit_test(history_that_grows_too_large_is_compacted_early),
+        cmocka_unit_test(idle_store_is_not_compacted_early_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -36,7 +36,7 @@ static void set_timer(struct etcd_compactor *compactor)
         loop_timer_set(compactor->loop, &compactor->timer, compactor->compaction.next_ns);
 }
 
-/* What etcd says beside the revision: of the one mode or of the other. */
+/* The field that etcd logs after the revision, which depends on the mode. */
 static struct log_field retention_field(const struct etcd_compactor *compactor, char *scratch)
 {
     const struct auto_compaction *compaction = &compactor->compaction;

@@ -1,7 +1,7 @@
 /*
- * The numbers a member and its cluster are known by, made as etcd makes them at first start: of
- * the peer URLs in order and the cluster's token. Everybody's single node with default flags is
- * 8e9e05c52164694d in cluster cdf818194e3a8c32.
+ * The ids of a member and its cluster, derived as etcd derives them at the first start: from the
+ * sorted peer URLs and the cluster token. Every single node with default flags has the member id
+ * 8e9e05c52164694d in the cluster cdf818194e3a8c32.
  */
 #ifndef VIGIL_ETCD_MEMBER_ID_H
 #define VIGIL_ETCD_MEMBER_ID_H
@@ -10,10 +10,10 @@
 
 uint64_t member_id_make(const struct slice *peer_urls, size_t count, struct slice token);
 
-/* Of one that is added later, at that time. */
+/* The id of a member that is added to a running cluster at this time. */
 uint64_t member_id_make_at(const struct slice *peer_urls, size_t count, int64_t unix_seconds);
 
-/* Of a cluster with this one member. */
+/* The id of the cluster whose only member this is. */
 uint64_t cluster_id_make(uint64_t member_id);
 
 #endif

@@ -27,7 +27,7 @@ static void order_of_the_urls_does_not_matter(void **state)
 static void member_added_later_has_the_time_in_its_id(void **state)
 {
     (void)state;
-    struct slice url = SLICE_LITERAL("http://127.0.0.1:2"); /* as etcd 3.7.3 named it */
+    struct slice url = SLICE_LITERAL("http://127.0.0.1:2"); /* the id is from etcd 3.7.3 */
     assert_true(member_id_make_at(&url, 1, 1794731863) == UINT64_C(0xaea270536832c156));
 }
 

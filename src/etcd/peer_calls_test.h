@@ -1,4 +1,4 @@
-/* For tests: the calls a peer makes, and the answers it gets. */
+/* For tests: calls of a client and the answers to them. */
 #ifndef VIGIL_ETCD_PEER_CALLS_TEST_H
 #define VIGIL_ETCD_PEER_CALLS_TEST_H
 
@@ -9,7 +9,7 @@
 
 /* -- Requests -- */
 
-/* Begins a call, whose messages follow. */
+/* Starts a call; its messages are sent later. */
 static inline uint32_t peer_open(struct peer *p, const char *path, struct slice version)
 {
     struct slice fields[][2] = {
@@ -45,7 +45,7 @@ static inline void peer_send(struct peer *p, uint32_t id, struct slice message, 
         peer_feed_frame(p, H2_DATA, last && at + n == len ? H2_FLAG_END_STREAM : 0, id,
                         slice_of(framed + at, n));
         if (at + n < len)
-            peer_pump(p); /* for the window it gives back */
+            peer_pump(p); /* the server may open the window again */
     }
 }
 
@@ -71,7 +71,7 @@ static inline uint32_t peer_call(struct peer *p, const char *path, const struct 
     return peer_call_bytes(p, path, SLICE_LITERAL("3.7"), slice_of(bytes, size));
 }
 
-/* The messages of an answer one after the other; false at its end. */
+/* Decodes the next message of an answer; false at its end. */
 static inline bool next_message(struct peer *p, uint32_t id, size_t *at,
                                 const struct pb_message *type, void *ret_message)
 {
@@ -87,7 +87,7 @@ static inline bool next_message(struct peer *p, uint32_t id, size_t *at,
     return true;
 }
 
-/* One turn of the shard: what was published goes out. */
+/* One turn of the shard, which sends what was published. */
 static inline void peer_turn(struct peer *p)
 {
     engine_shard_turn_begin(p->shard);
@@ -108,7 +108,7 @@ static inline void peer_put_done(struct engine_op *op)
     assert_int_equal(op->status, ST_OK);
 }
 
-/* Past the face: "key-000000" and on. */
+/* Puts "key-000000" and so on directly into the engine. */
 static inline void put_all(struct peer *p, unsigned keys, size_t value_bytes)
 {
     uint8_t *value = arena_calloc(&p->arena, 1, value_bytes);
@@ -134,7 +134,7 @@ static inline void assert_fails(struct peer *p, uint32_t id, enum grpc_code code
     assert_int_equal(peer_stream(p, id)->code, code);
 }
 
-/* The one message of an answer with status OK. */
+/* The answer must have one message and the status OK. */
 static inline void assert_answers(struct peer *p, uint32_t id, const struct pb_message *type,
                                   void *ret_message)
 {

@@ -1,8 +1,8 @@
-/* For tests: a face over the fake engine, and a client of one connection to it, frame by frame. */
+/* For tests: the API over the fake engine, and a client with one connection that sends frames. */
 #ifndef VIGIL_ETCD_PEER_FIXTURE_TEST_H
 #define VIGIL_ETCD_PEER_FIXTURE_TEST_H
 
-#include "etcd/face.h"
+#include "etcd/api.h"
 
 #include "base/buf.h"
 #include "engine/fake/fake.h"
@@ -50,17 +50,17 @@ struct peer_field {
 struct peer {
     struct engine *engine;
     struct engine_shard *shard;
-    struct etcd_face *face;
+    struct etcd_api *api;
     struct wire_server *server;
     struct wire_connection *connection;
     struct test_memory memory;
     struct hpack_decoder hpack;
-    struct buf in;                            /* a frame that has not wholly come */
+    struct buf in;                            /* an incomplete frame */
     struct peer_stream streams[PEER_STREAMS]; /* by id / 2 */
-    size_t window_used[PEER_STREAMS];         /* by id / 2: of what it may send on a stream */
+    size_t window_used[PEER_STREAMS];         /* by id / 2: bytes of the server's window in use */
     uint32_t next_id;
-    int64_t now_ns; /* of the connection; a test may move it on */
-    /* Of every call, ends with one without name; NULL: none. */
+    int64_t now_ns; /* the connection's time; a test may advance it */
+    /* Sent with every call; the last one has no name. May be NULL. */
     const struct peer_field *metadata;
     struct arena arena; /* of the test */
 };
@@ -88,7 +88,7 @@ static inline void peer_feed_frame(struct peer *p, enum h2_frame_type type, uint
     buf_fini(&frame);
 }
 
-/* Lets the server send so many bytes more on a stream, or on the connection for id 0. */
+/* Lets the server send `by` more bytes on a stream, or on the connection if id is 0. */
 static inline void peer_open_window(struct peer *p, uint32_t id, uint32_t by)
 {
     uint8_t payload[4];
@@ -104,8 +104,8 @@ static inline void peer_reset(struct peer *p, uint32_t id)
     peer_stream(p, id)->ended = true;
 }
 
-/* stream_window: what the server may send on each stream at first. memory_bytes: a limit on what
- * the connection may make the server hold; 0: there is none. name: of the client's certificate, or
+/* stream_window: what the server may send on each stream at first. memory_bytes: limit of the
+ * memory that the server holds for the connection; 0: none. name: in the client's certificate, or
  * NULL. */
 static inline void peer_init_named(struct peer *p, const struct etcd_config *config,
                                    const struct fake_options *options, uint32_t stream_window,
@@ -121,10 +121,10 @@ static inline void peer_init_named(struct peer *p, const struct etcd_config *con
     p->next_id = 1;
     p->engine = fake_new(options);
     assert_int_equal(engine_shard_new(p->engine, NULL, &p->shard), ST_OK);
-    assert_int_equal(etcd_face_new(config, p->engine, p->shard, &p->face), ST_OK);
-    assert_int_equal(wire_server_new(etcd_face_services(p->face), etcd_face_routes(p->face),
-                                     &limits, &p->server),
-                     ST_OK);
+    assert_int_equal(etcd_api_new(config, p->engine, p->shard, &p->api), ST_OK);
+    assert_int_equal(
+        wire_server_new(etcd_api_services(p->api), etcd_api_routes(p->api), &limits, &p->server),
+        ST_OK);
     assert_int_equal(wire_connection_new(p->server, hooks, 1, &p->connection), ST_OK);
     uint8_t settings[6] = {0, H2_SETTING_INITIAL_WINDOW_SIZE};
     h2_put32(settings + 2, stream_window);
@@ -151,16 +151,17 @@ static inline struct peer *peer_new(uint64_t seed, unsigned inline_percent, uint
     return p;
 }
 
-/* Answers under way are dropped first; the engine completes what it still has. */
+/* The connection is freed first, and its pending answers are dropped; the engine still completes
+ * its operations. */
 static inline void peer_fini(struct peer *p)
 {
     wire_connection_free(p->connection);
-    assert_int_equal(etcd_face_busy(p->face), fake_waiting(p->engine) > 0);
+    assert_int_equal(etcd_api_busy(p->api), fake_waiting(p->engine) > 0);
     while (fake_step(p->engine))
         ;
     assert_int_equal(fake_open(p->engine), 0);
     wire_server_free(p->server);
-    etcd_face_free(p->face);
+    etcd_api_free(p->api);
     engine_shard_free(p->shard);
     fake_free(p->engine);
     test_memory_fini(&p->memory);

@@ -1,4 +1,4 @@
-/* For tests: what the server sends to a peer. */
+/* For tests: the frames that the server sends to a client. */
 #ifndef VIGIL_ETCD_PEER_FRAMES_TEST_H
 #define VIGIL_ETCD_PEER_FRAMES_TEST_H
 
@@ -29,7 +29,7 @@ static inline void note_frame(struct peer *p, struct h2_frame frame, struct slic
         return;
     }
     struct peer_stream *stream = peer_stream(p, frame.stream_id);
-    if (frame.type == H2_RST_STREAM) { /* after an answer too, if the peer still sends */
+    if (frame.type == H2_RST_STREAM) { /* also after an answer, if the client is still sending */
         stream->ended = true;
         return;
     }
@@ -43,7 +43,7 @@ static inline void note_frame(struct peer *p, struct h2_frame frame, struct slic
         p->window_used[frame.stream_id / 2] -= h2_get32(payload.ptr);
 }
 
-/* Takes everything the server has to send. */
+/* Receives everything that the server has to send. */
 static inline void peer_pump(struct peer *p)
 {
     uint8_t bytes[PEER_FILL_BYTES];

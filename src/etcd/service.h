@@ -1,66 +1,52 @@
 /*
- * What the services of the face share: its insides, the rows each file brings, and the few steps
- * that every call takes.
+ * What the services of the etcd API share: the fields of struct etcd_api, and the steps that every
+ * call takes. Used only within this layer; etcd/api.h is for the rest of the program.
  */
 #ifndef VIGIL_ETCD_SERVICE_H
 #define VIGIL_ETCD_SERVICE_H
 
+#include "base/container/list.h"
 #include "base/rate_limit.h"
 #include "codec/pb/pb.h"
 #include "engine/auth.h"
-#include "etcd/face.h"
-#include "etcd/gateway/gateway.h"
+#include "engine/engine.h"
+#include "etcd/config.h"
 #include "etcd/service/kv_encode.h"
 #include "etcd/slow_log.h"
+#include "wire/grpc/service.h"
+#include "wire/http/routes.h"
 
-struct auth_desk;
-struct etcd_callers;
+struct authenticator;
+struct gateway;
+struct password_queue;
 struct pb_response_header;
 
-struct etcd_face {
+struct etcd_api {
     const struct etcd_config *config;
     struct engine *engine;
     struct engine_shard *shard;
     struct engine_identity identity;
-    struct kv_ids ids;                  /* of identity */
-    size_t under_way;                   /* operations the engine has not answered */
+    struct kv_ids ids;                  /* encoded from identity */
+    size_t under_way;                   /* operations that the engine has not answered */
     struct grpc_services *services;     /* owned */
     struct http_routes *routes;         /* owned */
     struct http_routes *metrics_routes; /* owned */
-    struct bucket http_lines;           /* of the log that HTTP clients may cause */
-    uint64_t http_unlogged;             /* since the last of them */
-    struct metric_block *counts;        /* of this shard; NULL: nobody counts */
+    struct bucket http_lines;           /* limits the log lines that HTTP clients can cause */
+    uint64_t http_unlogged;             /* lines suppressed since the last one */
+    struct metric_block *counts;        /* of this shard; NULL: calls are not counted */
     struct slow_log slow;
-    struct etcd_callers *callers; /* owned */
-    struct auth_desk *desk;       /* owned; NULL: no password can be hashed */
-    /* Calls of Watch, and those of them that are yet to be asked again (watch_service.c). */
+    struct authenticator *authenticator; /* owned */
+    struct password_queue *passwords;    /* owned; NULL: no password can be hashed */
+    struct gateway *gateway;             /* owned */
+    struct loop *loop;                   /* NULL: nothing is deferred to a later turn */
+    /* The open calls of Watch, and how many of them still have to check their permissions again
+     * (watch_service.c). */
     struct list watches;
     size_t watch_count, recheck_left;
     struct engine_auth_listener rights;
     uint32_t rights_changes;
-    struct loop *loop; /* NULL: they are asked in one go */
     struct deferred recheck;
-    struct gateway gateway; /* over services; unused when config has none */
 };
-
-enum status auth_service_add(struct etcd_face *face);
-enum status kv_service_add(struct etcd_face *face);
-enum status lease_service_add(struct etcd_face *face);
-enum status lock_service_add(struct etcd_face *face);
-enum status election_service_add(struct etcd_face *face);
-enum status maintenance_service_add(struct etcd_face *face);
-enum status cluster_service_add(struct etcd_face *face);
-enum status health_service_add(struct etcd_face *face);
-enum status http_service_add(struct etcd_face *face);
-
-/* The rows for KV.Range and KV.RangeStream. */
-void kv_range_on_message(struct grpc_call *call, void *face, struct slice message);
-void kv_range_stream_on_message(struct grpc_call *call, void *face, struct slice message);
-void kv_range_on_end(struct grpc_call *call, void *face);
-
-/* The row for Maintenance.Snapshot. */
-void snapshot_on_message(struct grpc_call *call, void *face, struct slice message);
-void snapshot_on_end(struct grpc_call *call, void *face);
 
 /* Checks the request's metadata and decodes its message into *ret_struct, in the call's arena.
  * False: the call was answered with an error. */
@@ -68,27 +54,27 @@ MUST_CHECK
 bool etcd_call_decode(struct grpc_call *call, const struct pb_message *type, struct slice message,
                       void *ret_struct);
 
-/* The same, into an arena of the caller's: for calls with many messages. */
+/* The same with the caller's arena, for calls with many messages. */
 MUST_CHECK
 bool etcd_call_decode_in(struct grpc_call *call, struct arena *arena, const struct pb_message *type,
                          struct slice message, void *ret_struct);
 
-/* Whether a write of this length may be one: as etcd counts it. */
+/* Whether a write of this length is within etcd's limit. ST_REQUEST_TOO_LARGE. */
 MUST_CHECK
-enum status etcd_check_size(const struct etcd_face *face, size_t message_bytes);
+enum status etcd_check_size(const struct etcd_api *api, size_t message_bytes);
 
-struct kv_header etcd_header(const struct etcd_face *face, int64_t revision);
+struct kv_header etcd_header(const struct etcd_api *api, int64_t revision);
 /* The same as a message. */
-void etcd_header_fill(const struct etcd_face *face, int64_t revision,
+void etcd_header_fill(const struct etcd_api *api, int64_t revision,
                       struct pb_response_header *ret_header);
-/* With the revision as this shard knows it. */
-struct kv_header etcd_header_now(const struct etcd_face *face);
+/* With the newest revision that this shard knows. */
+struct kv_header etcd_header_now(const struct etcd_api *api);
 
-/* Answers with one message, or with an error if there is no room for it. */
+/* Answers with one message, or with an error if there is no memory for it. */
 void etcd_call_reply(struct grpc_call *call, const struct pb_message *type, const void *message);
 /* Answers a failed operation. */
 void etcd_call_fail_op(struct grpc_call *call, const struct engine_op *op);
-/* grpc-go sends no longer message; this says so as it does. */
+/* grpc-go does not send longer messages; the call fails with its text. */
 #define ETCD_MESSAGE_BYTES_MAX ((uint64_t)INT32_MAX)
 void etcd_call_fail_length(struct grpc_call *call, uint64_t message_bytes);
 

@@ -9,14 +9,14 @@
 
 enum { CONTENT_BYTES = LOG_TEXT_BYTES, SCRATCH_BYTES = 4096, SCRATCH_BYTES_MAX = 16 << 20 };
 
-/* What etcd knows how to show of each method. */
-static const struct shape {
+/* How etcd logs the calls of each method. */
+static const struct method_form {
     const char *path;
     const struct pb_message *request, *response;
-    const char *prefix;  /* of an apply; NULL: nothing is applied */
-    const char *applied; /* what etcd's log of applies calls the request; NULL: nothing */
+    const char *prefix;  /* of the apply message; NULL: the method applies nothing */
+    const char *applied; /* the name of the request in the apply message; NULL: it has none */
     int64_t request_count;
-} shapes[] = {
+} forms[] = {
     {"/etcdserverpb.KV/Range", &pb_range_request_table, &pb_range_response_table,
      "read-only range ", NULL, 0},
     {"/etcdserverpb.KV/Put", &pb_put_request_table, &pb_put_response_table, "", "put", 1},
@@ -28,24 +28,26 @@ static const struct shape {
     {"/etcdserverpb.Lease/LeaseRevoke", &pb_lease_revoke_request_table, NULL, "", "lease_revoke",
      -1},
 };
-static const struct shape other = {.request_count = -1};
+static const struct method_form other = {.request_count = -1};
 
-struct facts {
-    const struct shape *shape;
+/* What is logged about one call. -1 in a number: not known. */
+struct call_facts {
+    const struct method_form *form;
     char content[CONTENT_BYTES];
     int64_t request_count, request_bytes, response_count, response_bytes;
-    int64_t returned; /* key-values of a range; -1: no range */
+    int64_t returned; /* key-values of a range; -1: not a range */
 };
 
-static const struct shape *shape_of(struct slice path)
+static const struct method_form *form_of(struct slice path)
 {
-    for (size_t i = 0; i < COUNT_OF(shapes); i++)
-        if (slice_equal(path, slice_from_text(shapes[i].path)))
-            return &shapes[i];
+    for (size_t i = 0; i < COUNT_OF(forms); i++)
+        if (slice_equal(path, slice_from_text(forms[i].path)))
+            return &forms[i];
     return &other;
 }
 
-static void read_response(struct facts *facts, const struct grpc_call *call, struct arena *arena)
+static void read_response(struct call_facts *facts, const struct grpc_call *call,
+                          struct arena *arena)
 {
     union {
         struct pb_range_response range;
@@ -53,11 +55,11 @@ static void read_response(struct facts *facts, const struct grpc_call *call, str
     } answer;
     struct slice message;
     facts->response_count = facts->response_bytes = facts->returned = -1;
-    if (!facts->shape->response || !grpc_call_response(call, &message))
+    if (!facts->form->response || !grpc_call_response(call, &message))
         return;
     facts->response_bytes = (int64_t)message.len;
     facts->response_count = 0;
-    const struct pb_message *type = facts->shape->response;
+    const struct pb_message *type = facts->form->response;
     if (type == &pb_range_response_table &&
         pb_decode(type, message, arena, &answer.range) == ST_OK) {
         facts->response_count = answer.range.count;
@@ -68,11 +70,12 @@ static void read_response(struct facts *facts, const struct grpc_call *call, str
     }
 }
 
-static void read_request(struct facts *facts, const struct grpc_call *call, struct arena *arena)
+static void read_request(struct call_facts *facts, const struct grpc_call *call,
+                         struct arena *arena)
 {
-    const struct pb_message *type = facts->shape->request;
+    const struct pb_message *type = facts->form->request;
     struct slice message = grpc_call_request(call);
-    facts->request_count = facts->shape->request_count;
+    facts->request_count = facts->form->request_count;
     facts->request_bytes = facts->request_count < 0 ? -1 : (int64_t)message.len;
     facts->content[0] = 0;
     void *decoded = type ? arena_alloc(arena, type->struct_bytes) : NULL;
@@ -85,12 +88,12 @@ static void read_request(struct facts *facts, const struct grpc_call *call, stru
     }
 }
 
-static void tell_apply(const struct slow_log *log, const struct facts *facts, int64_t took_ns)
+static void log_apply(const struct slow_log *log, const struct call_facts *facts, int64_t took_ns)
 {
-    const struct shape *shape = facts->shape;
+    const struct method_form *form = facts->form;
     char request[CONTENT_BYTES + 32], response[64] = "";
-    if (shape->applied)
-        snprintf(request, sizeof(request), "%s:<%s>", shape->applied, facts->content);
+    if (form->applied)
+        snprintf(request, sizeof(request), "%s:<%s>", form->applied, facts->content);
     else
         snprintf(request, sizeof(request), "%s", facts->content);
     if (facts->returned >= 0)
@@ -99,12 +102,12 @@ static void tell_apply(const struct slow_log *log, const struct facts *facts, in
     else if (facts->response_bytes >= 0)
         snprintf(response, sizeof(response), "size:%lld", (long long)facts->response_bytes);
     log_warn("apply request took too long", LOG_DURATION("took", took_ns),
-             LOG_DURATION("expected-duration", log->apply_ns), LOG_TEXT("prefix", shape->prefix),
+             LOG_DURATION("expected-duration", log->apply_ns), LOG_TEXT("prefix", form->prefix),
              LOG_TEXT("request", request), LOG_TEXT("response", response));
 }
 
-static void tell_call(struct slow_log *log, const struct facts *facts, const struct grpc_call *call,
-                      int64_t took_ns)
+static void log_call(struct slow_log *log, const struct call_facts *facts,
+                     const struct grpc_call *call, int64_t took_ns)
 {
     char remote[GRPC_ADDRESS_BYTES];
     grpc_call_peer_address(call, remote);
@@ -119,7 +122,7 @@ static void tell_call(struct slow_log *log, const struct facts *facts, const str
              log->suppressed ? LOG_U64("suppressed", log->suppressed) : (struct log_field){0});
 }
 
-static bool may_tell(struct slow_log *log)
+static bool may_log(struct slow_log *log)
 {
     bool may = bucket_take(&log->lines, SLOW_LOG_BURST, SLOW_LOG_PER_S, log->now_ns(log->now_ctx));
     log->suppressed += !may;
@@ -131,19 +134,19 @@ static void on_slow(void *ctx, const struct grpc_call *call, int64_t took_ns)
     struct slow_log *log = ctx;
     uint8_t scratch[SCRATCH_BYTES];
     struct arena arena;
-    struct facts facts = {.shape = shape_of(grpc_call_path(call))};
-    bool applied = facts.shape->prefix && took_ns > log->apply_ns;
+    struct call_facts facts = {.form = form_of(grpc_call_path(call))};
+    bool applied = facts.form->prefix && took_ns > log->apply_ns;
     if (applied && log->counts)
         metric_add(log->counts, log->apply_slot, 1);
-    if (!log_enabled(LOG_WARN) || !may_tell(log))
+    if (!log_enabled(LOG_WARN) || !may_log(log))
         return;
     arena_init(&arena, scratch, sizeof(scratch), SCRATCH_BYTES_MAX);
     read_request(&facts, call, &arena);
     read_response(&facts, call, &arena);
     if (applied)
-        tell_apply(log, &facts, took_ns);
+        log_apply(log, &facts, took_ns);
     if (took_ns > log->unary_ns) {
-        tell_call(log, &facts, call, took_ns);
+        log_call(log, &facts, call, took_ns);
         log->suppressed = 0;
     }
     arena_fini(&arena);

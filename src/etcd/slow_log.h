@@ -1,10 +1,11 @@
 /*
- * Tells of calls that took long, in etcd's two lines: "apply request took too long" for what reads
- * or changes the store, "request stats" for any call with one answer. Unlike etcd's, the first
- * counts all the time from the request's arrival, the wait for the disk with it.
+ * Logs slow calls with etcd's two messages: "apply request took too long" for calls that read or
+ * change the store, and "request stats" for every unary call. Unlike in etcd, the time in the first
+ * message begins with the arrival of the request and includes the wait for the disk.
  *
- * One per shard; nothing is done for a call that is fast. At most SLOW_LOG_BURST calls are told of
- * at once and SLOW_LOG_PER_S each second after; the next line says how many were not.
+ * There is one per shard. Fast calls cost nothing here. At most SLOW_LOG_BURST calls are logged at
+ * once, then SLOW_LOG_PER_S each second; the next line has the number of calls that were not
+ * logged.
  */
 #ifndef VIGIL_ETCD_SLOW_LOG_H
 #define VIGIL_ETCD_SLOW_LOG_H
@@ -21,12 +22,13 @@ struct slow_log {
     int64_t apply_ns, unary_ns;
     struct bucket lines;
     uint64_t suppressed; /* since the last line */
-    /* Where slow applies are counted; NULL: nowhere. Set by the owner. */
+    /* Counts slow applies in apply_slot; NULL: they are not counted. Set by the owner. */
     struct metric_block *counts;
     unsigned apply_slot;
 };
 
-/* Takes calls of services from now on; both outlive it. A threshold of 0 tells of every call. */
+/* Observes the calls of services from now on; services and now_ctx must outlive it. A threshold of
+ * 0 logs every call. */
 void slow_log_init(struct slow_log *log, struct grpc_services *services, int64_t apply_ns,
                    int64_t unary_ns, int64_t (*now_ns)(void *ctx), void *now_ctx);
 

@@ -16,7 +16,7 @@ static void every_method_that_is_answered_says_what_it_needs(void **state)
     assert_non_null(p);
     peer_init(p, &config, &options, 1 << 30, 0);
     size_t count;
-    const struct grpc_row *rows = grpc_services_rows(etcd_face_services(p->face), &count);
+    const struct grpc_row *rows = grpc_services_rows(etcd_api_services(p->api), &count);
     assert_true(count > 20);
     for (size_t i = 0; i < count; i++) {
         if (!auth_method_find(rows[i].path))

@@ -53,7 +53,7 @@ struct server {
 /* The part of the server on one shard. Created, used and freed on its thread. */
 struct server_shard {
     struct engine_shard *engine;
-    struct etcd_face *face;
+    struct etcd_api *etcd;
     struct kube_face *kube;           /* NULL: not served */
     struct etcd_compactor *compactor; /* owned; NULL on all shards but one */
 };
@@ -64,7 +64,7 @@ static void server_shard_free(struct server_shard *shard)
 {
     etcd_compactor_free(shard->compactor);
     kube_face_free(shard->kube);
-    etcd_face_free(shard->face);
+    etcd_api_free(shard->etcd);
     engine_shard_free(shard->engine);
     free(shard);
 }
@@ -96,17 +96,17 @@ static int64_t fine_time(void *loop)
     return clock_mono_ns(clock_system());
 }
 
-static void set_clock(const struct server *server, struct etcd_face *face, struct loop *loop)
+static void set_clock(const struct server *server, struct etcd_api *etcd, struct loop *loop)
 {
     bool fine =
         server->etcd.warn_apply_ns < FINE_TIME_NS || server->etcd.warn_unary_ns < FINE_TIME_NS;
-    etcd_face_set_clock(face, fine ? fine_time : turn_time, loop);
+    etcd_api_set_clock(etcd, fine ? fine_time : turn_time, loop);
 }
 
 /* One page for both APIs. */
-static void write_metrics(void *face, struct metric_page *page)
+static void write_metrics(void *etcd, struct metric_page *page)
 {
-    etcd_metrics_write(face, page);
+    etcd_metrics_write(etcd, page);
 }
 
 static void write_kube_metrics(void *ctx, struct metric_page *page)
@@ -125,15 +125,15 @@ static void warn_simple_tokens(struct server *server, struct server_shard *shard
         log_warn("simple token is not cryptographically signed");
 }
 
-static enum status start_faces(struct server *server, struct server_shard *shard, struct loop *loop)
+static enum status start_apis(struct server *server, struct server_shard *shard, struct loop *loop)
 {
-    TRY(etcd_face_new(&server->etcd, server->engine, shard->engine, &shard->face));
-    set_clock(server, shard->face, loop);
-    etcd_face_set_loop(shard->face, loop);
+    TRY(etcd_api_new(&server->etcd, server->engine, shard->engine, &shard->etcd));
+    set_clock(server, shard->etcd, loop);
+    etcd_api_set_loop(shard->etcd, loop);
     if (!server->config->kube_wanted)
         return ST_OK;
     TRY(kube_face_new(&server->kube, server->engine, shard->engine, loop, &shard->kube));
-    kube_face_set_metrics(shard->kube, write_metrics, shard->face);
+    kube_face_set_metrics(shard->kube, write_metrics, shard->etcd);
     if (atomic_exchange(&server->has_keeper, true))
         return ST_OK;
     kube_face_start_jobs(shard->kube);
@@ -151,7 +151,7 @@ static enum status shard_start(void *ctx, struct net_shard *net_shard)
     enum status status =
         engine_shard_new(server->engine, net_shard_loop(net_shard), &shard->engine);
     if (status == ST_OK)
-        status = start_faces(server, shard, net_shard_loop(net_shard));
+        status = start_apis(server, shard, net_shard_loop(net_shard));
     if (status != ST_OK) {
         server_shard_free(shard);
         return status;
@@ -171,7 +171,7 @@ static void shard_stop(void *ctx, struct net_shard *net_shard)
         etcd_compactor_stop(shard->compactor);
     if (shard->kube)
         kube_face_stop(shard->kube);
-    while (etcd_face_busy(shard->face) || (shard->kube && kube_face_busy(shard->kube)) ||
+    while (etcd_api_busy(shard->etcd) || (shard->kube && kube_face_busy(shard->kube)) ||
            (shard->compactor && etcd_compactor_busy(shard->compactor)))
         loop_turn(net_shard_loop(net_shard), 10 * NS_PER_MS);
     net_shard_set_user(net_shard, NULL);
@@ -205,10 +205,10 @@ static enum status protocol_shard_new(void *ctx, struct net_shard *net_shard, vo
     const struct spoken *spoken = ctx;
     struct server_shard *shard = net_shard_user(net_shard);
     struct wire_server *wire_server;
-    const struct grpc_services *services = etcd_face_services(shard->face);
-    const struct http_routes *routes = etcd_face_routes(shard->face);
+    const struct grpc_services *services = etcd_api_services(shard->etcd);
+    const struct http_routes *routes = etcd_api_routes(shard->etcd);
     if (spoken->role == SERVER_METRICS)
-        routes = etcd_face_metrics_routes(shard->face);
+        routes = etcd_api_metrics_routes(shard->etcd);
     if (spoken->role == SERVER_KUBE)
         routes = kube_face_routes(shard->kube);
     if (spoken->role != SERVER_CLIENTS && spoken->role != SERVER_GRPC)

@@ -1,19 +1,23 @@
 /*
  * One call of the gateway.
  *
- *     waiting ──► asking ──► answering ──► over         asking: requests are delivered, nothing is
- *                    └── answered in one piece ──┘      sent yet; answering: the exchange pulls
+ *     waiting ──► (parsing) ──► delivering ──► streaming ──► answered
+ *        └───────────┴──────────────┴─────────────────────────┘
  *
- * Before a large body is delivered, the worker reads it (work.h).
+ *     waiting      gateway.calls_max other calls are open
+ *     parsing      the worker parses a large body (offload.h)
+ *     delivering   requests are delivered to the service, and nothing is sent yet
+ *     streaming    the exchange pulls the response
+ *     answered     the response was sent in one piece, or the exchange was aborted
  *
- * What the service says first decides the HTTP status. An answer whose status is known when its
- * first byte is, and that is short, goes out in one piece; any other is begun and then pulled,
- * piece by piece, through the writer of JSON.
+ * The first output of the service decides the HTTP status. A short response whose gRPC status is
+ * already known is sent in one piece. Any other is streamed: the exchange pulls messages from the
+ * service, and they are converted to JSON piece by piece.
  */
 #include "codec/pb/json_write.h"
-#include "etcd/authentication.h"
+#include "etcd/authenticator.h"
 #include "etcd/gateway/gateway.h"
-#include "etcd/gateway/work.h"
+#include "etcd/gateway/offload.h"
 #include "io/loop.h"
 
 #include <stdio.h>
@@ -21,9 +25,9 @@
 
 enum {
     PIECE_BYTES = 4096,         /* pulled from the service at once */
-    TIMEOUT_NS_MIN = 1000,      /* less has passed before it was read */
-    DELIVER_MAX = 256,          /* requests of a call in a turn */
-    WHOLE_BYTES_MAX = 16 << 10, /* of messages turned over in one go, before anything is sent */
+    TIMEOUT_NS_MIN = 1000,      /* a shorter timeout has passed already */
+    DELIVER_MAX = 256,          /* requests of a call per turn */
+    WHOLE_BYTES_MAX = 16 << 10, /* of messages that are converted and sent in one piece */
 };
 
 struct gateway_call {
@@ -31,25 +35,25 @@ struct gateway_call {
     struct gateway *gateway;
     const struct gateway_row *row;
     struct http_exchange *x;
-    struct grpc_local *local;  /* owned; NULL while waiting */
-    struct list in_waiting;    /* links gateway.waiting */
-    struct slice requests;     /* JSON not yet delivered; NULL bytes: there will be no more */
-    struct deferred rest;      /* of the requests, while it yields */
-    struct gateway_work *work; /* owned: what the worker makes of it; NULL: it is read here */
+    struct grpc_local *local;    /* owned; NULL while waiting */
+    struct list in_waiting;      /* links gateway.waiting */
+    struct slice requests;       /* JSON not yet delivered; a NULL pointer: all was delivered */
+    struct deferred rest;        /* delivers the rest in the next turn */
+    struct gateway_parse *parse; /* owned; NULL: the body is not parsed by the worker */
 
     struct pb_json_writer writer;
-    struct buf out; /* JSON; that before out_at is gone */
+    struct buf out; /* JSON, sent up to out_at */
     size_t out_at;
-    uint32_t message_left; /* bytes of the message being turned over */
+    uint32_t message_left; /* bytes of the current message that are not converted */
     uint8_t prefix_len;
     uint8_t prefix[GRPC_PREFIX_BYTES];
 
-    bool away;     /* the worker reads the requests */
+    bool away;     /* the worker parses the requests */
     bool yields;   /* the next requests are delivered in the next turn */
-    bool streams;  /* lines of results instead of one message */
-    bool begun;    /* the exchange pulls */
-    bool answered; /* the exchange has all, or was broken off */
-    bool busy;     /* within asking or filling: on_output waits */
+    bool streams;  /* the response has lines of results instead of one message */
+    bool begun;    /* streaming */
+    bool answered; /* sent in one piece, or aborted */
+    bool busy;     /* within deliver or produce, which handle output of the service themselves */
     bool over;     /* nothing will be added to out */
 };
 
@@ -63,8 +67,8 @@ static int64_t now_of(const struct gateway_call *g)
     return http_exchange_now(g->x);
 }
 
-/* There is no memory, or bytes that are no message: said if it can still be said. */
-static void break_off(struct gateway_call *g, enum status status)
+/* Fails the call; if the response has begun, this aborts the exchange. */
+static void abort_call(struct gateway_call *g, enum status status)
 {
     g->answered = true;
     if (g->begun)
@@ -76,12 +80,12 @@ static void break_off(struct gateway_call *g, enum status status)
 
 /* -- Requests -- */
 
-/* made: memory for a message that is made here. */
+/* made: memory for a message that is parsed here. */
 static enum status take_request(struct gateway_call *g, struct buf *made, struct slice *ret_message,
                                 char error[PB_JSON_ERROR_BYTES])
 {
-    if (g->work)
-        return gateway_work_next(g->work, ret_message, error);
+    if (g->parse)
+        return gateway_parse_next(g->parse, ret_message, error);
     TRY(gateway_json_take(g->row->request, &g->requests, made, error));
     *ret_message = buf_slice(made);
     return ST_OK;
@@ -90,19 +94,19 @@ static enum status take_request(struct gateway_call *g, struct buf *made, struct
 static void drop_requests(struct gateway_call *g)
 {
     g->requests = SLICE_EMPTY;
-    gateway_work_drop(g->work);
-    g->work = NULL;
+    gateway_parse_drop(g->parse);
+    g->parse = NULL;
 }
 
-/* A turn's worth of requests was delivered. */
+/* Delivers the rest of the requests in the next turn. */
 static void yield(struct gateway_call *g)
 {
     g->yields = true;
     loop_defer(g->gateway->loop, &g->rest);
 }
 
-/* Delivers as many as the service takes; one that is no message ends the requests, as in etcd.
- * True: there was something to tell it. */
+/* Delivers as many requests as the service accepts. An invalid one ends the requests, as in etcd.
+ * True: a request, or the end of the requests, was delivered. */
 static bool deliver_many(struct gateway_call *g)
 {
     bool some = false;
@@ -126,7 +130,7 @@ static bool deliver_many(struct gateway_call *g)
     return some;
 }
 
-/* grpc-gateway reads one value for a call with one request and does not look at what follows. */
+/* For a unary call grpc-gateway reads one value and ignores the rest of the body. */
 static void deliver_one(struct gateway_call *g)
 {
     AUTO(buf_fini) struct buf made = {0};
@@ -134,8 +138,8 @@ static void deliver_one(struct gateway_call *g)
     char error[PB_JSON_ERROR_BYTES];
     enum status status = take_request(g, &made, &message, error);
     if (status == ST_NOMEM) {
-        break_off(g, status);
-    } else if (status != ST_OK && status != ST_END) { /* no body is an empty message */
+        abort_call(g, status);
+    } else if (status != ST_OK && status != ST_END) { /* an empty body is an empty message */
         g->answered = true;
         gateway_respond_error(g->gateway, g->x, GRPC_INVALID_ARGUMENT, slice_from_text(error));
     } else {
@@ -164,7 +168,7 @@ static enum status message_begins(struct gateway_call *g)
     return g->message_left ? ST_OK : message_ended(g);
 }
 
-static enum status turn_over(struct gateway_call *g, struct slice bytes)
+static enum status convert(struct gateway_call *g, struct slice bytes)
 {
     while (bytes.len) {
         size_t n;
@@ -186,7 +190,8 @@ static enum status turn_over(struct gateway_call *g, struct slice bytes)
     return ST_OK;
 }
 
-/* The status, behind what was sent: a line of its own, or an answer cut short. */
+/* An error after the first message: a last line of a stream. ST_CLOSED: any other response is cut
+ * short. */
 static enum status add_status(struct gateway_call *g)
 {
     struct slice text;
@@ -201,22 +206,22 @@ static enum status add_status(struct gateway_call *g)
     return buf_append_text(&g->out, "}\n");
 }
 
-/* Pulls one piece. False: there is none for now, or the answer was broken off. */
+/* Pulls one piece. False: there is none for now, or the call was aborted. */
 static bool produce(struct gateway_call *g)
 {
     uint8_t piece[PIECE_BYTES];
     size_t len = 0;
-    bool asked = false; /* and maybe answered, of which busy kept on_output from telling */
+    bool asked = false; /* on_output did nothing because of busy, so there may be output */
     g->busy = true;
     enum grpc_local_fill more = grpc_local_fill(g->local, piece, sizeof(piece), now_of(g), &len);
-    enum status status = turn_over(g, slice_of(piece, len));
+    enum status status = convert(g, slice_of(piece, len));
     if (status == ST_OK && more == GRPC_LOCAL_END)
         status = add_status(g);
     if (status == ST_OK && !g->over && grpc_local_method(g->local)->client_streams)
-        asked = deliver_many(g); /* some may have waited for what was sent now */
+        asked = deliver_many(g); /* the service may have paused until output was sent */
     g->busy = false;
     if (status != ST_OK) {
-        break_off(g, status);
+        abort_call(g, status);
         return false;
     }
     return len > 0 || asked || g->over || grpc_local_phase(g->local) == GRPC_LOCAL_OVER;
@@ -254,7 +259,7 @@ static enum http_fill fill(struct http_source *source, uint8_t *dst, size_t room
 
 static void add_metadata_field(struct gateway_call *g)
 {
-    /* What grpc-go's answers carry; without it an answer is still one. */
+    /* Responses of grpc-gateway have this field. A response without it is still valid. */
     (void)!http_add_field(g->x, SLICE_LITERAL("Grpc-Metadata-Content-Type"),
                           SLICE_LITERAL("application/grpc"));
 }
@@ -281,7 +286,7 @@ static void respond_whole(struct gateway_call *g)
     buf_reset(&g->out, 0);
 }
 
-/* Of a method that streams: a line with the error, or none at all. */
+/* The response of a streaming method without messages: a line with the error, or an empty body. */
 static void respond_line(struct http_exchange *x, enum grpc_code code, struct slice text)
 {
     if (code == GRPC_OK) {
@@ -312,8 +317,8 @@ static void respond_without_message(struct gateway_call *g)
         gateway_respond_error(g->gateway, g->x, code == GRPC_OK ? GRPC_INTERNAL : code, text);
 }
 
-/* The service has said something, or something more. */
-static void look(struct gateway_call *g)
+/* The service may have output, or may have ended. */
+static void check_output(struct gateway_call *g)
 {
     enum grpc_local_phase phase = grpc_local_phase(g->local);
     bool over = phase == GRPC_LOCAL_OVER;
@@ -333,11 +338,11 @@ static void on_output(void *owner)
 {
     struct gateway_call *g = owner;
     if (!g->busy)
-        look(g);
+        check_output(g);
 }
 
-/* It waits, or has not come so far: it is never asked. */
-static void turn_away(struct gateway_call *g, enum grpc_code code, struct slice text)
+/* Refuses a call that is still waiting. */
+static void refuse_waiting(struct gateway_call *g, enum grpc_code code, struct slice text)
 {
     g->answered = true;
     list_remove(&g->in_waiting);
@@ -350,7 +355,7 @@ static void on_leave(struct http_exchange *x)
     if (g->local)
         grpc_local_leave(g->local);
     else
-        turn_away(g, status_code(ST_STOPPED), slice_from_text(status_text(ST_STOPPED)));
+        refuse_waiting(g, status_code(ST_STOPPED), slice_from_text(status_text(ST_STOPPED)));
 }
 
 static void on_deadline(struct http_exchange *x)
@@ -359,7 +364,7 @@ static void on_deadline(struct http_exchange *x)
     if (g->local)
         grpc_local_expire(g->local);
     else
-        turn_away(g, GRPC_DEADLINE_EXCEEDED, SLICE_LITERAL("context deadline exceeded"));
+        refuse_waiting(g, GRPC_DEADLINE_EXCEEDED, SLICE_LITERAL("context deadline exceeded"));
 }
 
 /* -- Life -- */
@@ -375,11 +380,12 @@ bool gateway_call_admit(struct gateway *gateway, const struct gateway_row *row,
     struct gateway_metadata metadata;
     const struct grpc_row *called =
         grpc_services_find(gateway->server.services, slice_from_text(row->method));
-    if (!called || etcd_callers_open_to_all(gateway->callers, called)) /* unknown: refused later */
+    if (!called ||
+        authenticator_open_to_all(gateway->authenticator, called)) /* unknown ones fail later */
         return true;
     gateway_metadata_take(&metadata, http_exchange_request(x));
-    enum status status = etcd_callers_check(gateway->callers, called, metadata.fields,
-                                            metadata.count, http_exchange_now(x));
+    enum status status = authenticator_check(gateway->authenticator, called, metadata.fields,
+                                             metadata.count, http_exchange_now(x));
     if (status == ST_OK)
         return true;
     if (does_stream(called->method))
@@ -403,7 +409,7 @@ static enum status open_call(struct gateway_call *g)
                            metadata.count, hooks, now_of(g), &g->local);
 }
 
-/* As the method's own caller is told. */
+/* The same error as over gRPC. */
 static void refuse_unknown(struct gateway_call *g)
 {
     char text[160];
@@ -426,7 +432,7 @@ static void deliver(struct gateway_call *g)
     else
         deliver_one(g);
     g->busy = false;
-    look(g);
+    check_output(g);
 }
 
 static void deliver_rest(struct deferred *deferred)
@@ -444,8 +450,9 @@ static void fail_busy(struct gateway_call *g, enum status status)
                           SLICE_LITERAL("too many large requests are under way, please try again"));
 }
 
-/* It may have been answered meanwhile: its time was up, or the server leaves. */
-static void on_read(void *owner, enum status status)
+/* The call may have been answered meanwhile, because of its deadline or because the server stops.
+ */
+static void on_parsed(void *owner, enum status status)
 {
     struct gateway_call *g = owner;
     g->away = false;
@@ -456,32 +463,32 @@ static void on_read(void *owner, enum status status)
     if (status == ST_REQUEST_TOO_MANY_REQUESTS)
         fail_busy(g, status);
     else if (status != ST_OK)
-        break_off(g, status);
+        abort_call(g, status);
     else
         deliver(g);
 }
 
-/* The body is for the worker, which now has it or has too much to do. */
-static bool send_away(struct gateway_call *g)
+/* True: the body is large, and was given to the worker or refused. */
+static bool offload(struct gateway_call *g)
 {
-    struct gateway_order order = {.type = g->row->request,
-                                  .many = grpc_local_method(g->local)->client_streams,
-                                  .json = g->requests,
-                                  .account = http_exchange_account(g->x),
-                                  .done = on_read,
-                                  .owner = g};
-    if (!g->gateway->desk || g->requests.len <= GATEWAY_WORK_BYTES_MAX)
+    struct gateway_parse_input input = {.type = g->row->request,
+                                        .many = grpc_local_method(g->local)->client_streams,
+                                        .json = g->requests,
+                                        .account = http_exchange_account(g->x),
+                                        .done = on_parsed,
+                                        .owner = g};
+    if (!g->gateway->offload || g->requests.len <= GATEWAY_INLINE_BYTES_MAX)
         return false;
-    enum status status = gateway_work_start(g->gateway->desk, &order, &g->work);
+    enum status status = gateway_parse_start(g->gateway->offload, &input, &g->parse);
     g->away = status == ST_OK;
     if (status == ST_REQUEST_TOO_MANY_REQUESTS)
         fail_busy(g, status);
     else if (status != ST_OK)
-        break_off(g, status);
+        abort_call(g, status);
     return true;
 }
 
-static void ask(struct gateway_call *g)
+static void start(struct gateway_call *g)
 {
     g->gateway->calls++;
     enum status status = open_call(g);
@@ -497,11 +504,11 @@ static void ask(struct gateway_call *g)
     }
     const struct grpc_method *method = grpc_local_method(g->local);
     g->streams = does_stream(method);
-    if (!send_away(g))
+    if (!offload(g))
         deliver(g);
 }
 
-/* False: it was answered. */
+/* False: the call was answered with an error. */
 static bool set_deadline(struct gateway_call *g)
 {
     struct slice text;
@@ -546,10 +553,10 @@ struct gateway_call *gateway_call_start(struct gateway *gateway, const struct ga
         grpc_services_find(gateway->server.services, slice_from_text(row->method));
     if (called && called->method->parks)
         http_park(x, on_leave);
-    if (g->answered || !set_deadline(g)) /* the server leaves, or its time is up */
+    if (g->answered || !set_deadline(g)) /* the server stops, or the timeout has passed */
         return g;
     if (gateway->calls < gateway->calls_max)
-        ask(g);
+        start(g);
     else
         list_push_back(&gateway->waiting, &g->in_waiting);
     return g;
@@ -565,12 +572,12 @@ void gateway_call_end(struct gateway_call *g)
         gateway->calls--;
     if (g->yields)
         loop_defer_cancel(&g->rest);
-    g->busy = true; /* whatever is said now is said to nobody */
+    g->busy = true; /* output of the service is ignored from now on */
     grpc_local_close(g->local);
-    gateway_work_drop(g->work);
+    gateway_parse_drop(g->parse);
     pb_json_writer_fini(&g->writer);
     buf_fini(&g->out);
     free(g);
     while (gateway->calls < gateway->calls_max && !list_empty(&gateway->waiting))
-        ask(LIST_ENTRY(list_pop_front(&gateway->waiting), struct gateway_call, in_waiting));
+        start(LIST_ENTRY(list_pop_front(&gateway->waiting), struct gateway_call, in_waiting));
 }

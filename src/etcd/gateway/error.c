@@ -49,7 +49,7 @@ enum status gateway_error_append(struct buf *out, enum grpc_code code, struct sl
     return json_writer_finish(&w);
 }
 
-/* As etcd's gateway had it before 3.5. */
+/* The form of errors before etcd 3.5. */
 static enum status old_error_append(struct buf *out, enum grpc_code code, struct slice text)
 {
     struct json_writer w;
@@ -76,7 +76,7 @@ void gateway_respond_error(const struct gateway *gateway, struct http_exchange *
         http_abort(x);
         return;
     }
-    /* A text that cannot stand in a field is left out. */
+    /* The field is left out if the text is not valid in a field. */
     if (code == GRPC_UNAUTHENTICATED)
         (void)!http_add_field(x, SLICE_LITERAL("WWW-Authenticate"), text);
     http_respond(x, gateway_http_status(code), SLICE_LITERAL("application/json"), buf_slice(&body));

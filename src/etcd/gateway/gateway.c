@@ -1,9 +1,13 @@
-/* The paths of the gateway: which request is a call, and what the others are told. */
+/* The routes of the gateway: finds the method of a request, and refuses others. */
 #include "etcd/gateway/gateway.h"
 
-#include "etcd/gateway/work.h"
+#include "base/xalloc.h"
+#include "etcd/config.h"
+#include "etcd/gateway/offload.h"
 
-enum { PATH_BYTES_MAX = 128 }; /* no row's is longer */
+#include <stdlib.h>
+
+enum { PATH_BYTES_MAX = 128 }; /* no path in the table is longer */
 
 /* -- Paths -- */
 
@@ -15,8 +19,8 @@ static int hex_value(uint8_t c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* Without percent signs, and /v3beta/ as /v3/. Empty when it is no path or longer than any row's.
- */
+/* Decodes percent signs and replaces /v3beta/ with /v3/. Empty if the path is invalid or longer
+ * than any path in the table. */
 static struct slice plain_path(struct slice path, uint8_t to[PATH_BYTES_MAX])
 {
     struct slice beta = SLICE_LITERAL("/v3beta/");
@@ -44,7 +48,7 @@ static struct slice plain_path(struct slice path, uint8_t to[PATH_BYTES_MAX])
     return slice_of(to, n);
 }
 
-/* A form may say that it means another method; etcd's gateway listens to it. */
+/* A form can override its method with a field, as in etcd's gateway. */
 static bool is_post(const struct http_request *request)
 {
     struct slice post = SLICE_LITERAL("POST"), type, meant;
@@ -105,28 +109,30 @@ static const struct http_route routes[] = {
     {.path = "/v3beta/", .admit = admit, .on_request = on_request, .on_end = on_end},
 };
 
-void gateway_init(struct gateway *gateway, const struct etcd_config *config,
-                  const struct grpc_services *services, struct etcd_callers *callers)
+struct gateway *gateway_new(const struct etcd_config *config, const struct grpc_services *services,
+                            struct authenticator *authenticator)
 {
-    gateway->callers = callers;
+    struct gateway *gateway = xcalloc(1, sizeof(*gateway));
+    gateway->authenticator = authenticator;
     gateway->limits = GRPC_LIMITS_DEFAULT;
     gateway->limits.receive_bytes_max =
         (uint32_t)(config->request_bytes_max + ETCD_MESSAGE_OVERHEAD_BYTES);
     gateway->calls_max = config->gateway_calls_max;
     gateway->before_3_5 = config->before_3_5;
-    gateway->calls = 0;
-    gateway->loop = NULL;
-    gateway->desk = NULL;
     list_init(&gateway->waiting);
     grpc_server_init(&gateway->server, services, &gateway->limits);
+    return gateway;
 }
 
-void gateway_fini(struct gateway *gateway)
+void gateway_free(struct gateway *gateway)
 {
+    if (!gateway)
+        return;
     assert(gateway->calls == 0);
     assert(list_empty(&gateway->waiting));
-    gateway_desk_free(gateway->desk);
+    gateway_offload_free(gateway->offload);
     grpc_server_fini(&gateway->server);
+    free(gateway);
 }
 
 void gateway_set_loop(struct gateway *gateway, struct loop *loop, struct worker *worker)
@@ -134,12 +140,12 @@ void gateway_set_loop(struct gateway *gateway, struct loop *loop, struct worker 
     assert(!gateway->loop);
     gateway->loop = loop;
     if (worker)
-        gateway->desk = gateway_desk_new(loop, worker);
+        gateway->offload = gateway_offload_new(loop, worker);
 }
 
 bool gateway_busy(const struct gateway *gateway)
 {
-    return gateway_desk_busy(gateway->desk);
+    return gateway_offload_busy(gateway->offload);
 }
 
 enum status gateway_add(struct gateway *gateway, struct http_routes *set)

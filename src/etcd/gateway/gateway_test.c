@@ -3,8 +3,9 @@
 #include "base/buf.h"
 #include "base/memory/budget.h"
 #include "codec/json/scanner.h"
+#include "etcd/api.h"
 #include "etcd/auth_fixture_test.h"
-#include "etcd/gateway/work.h"
+#include "etcd/gateway/offload.h"
 #include "io/blocked_worker_test.h"
 #include "io/loop.h"
 #include "wire/connection.h"
@@ -16,8 +17,8 @@
 
 #include <cmocka.h>
 
-/* HTTP/1.1 connections to a face over the fake engine. tests/live/gateway_test.py compares what is
- * answered with a real etcd; here it is about when, and who leaves meanwhile. */
+/* HTTP/1.1 connections to the API over the fake engine. tests/live/gateway_test.py compares the
+ * answers with a real etcd; these tests are about timing and disconnecting clients. */
 enum { CONNECTIONS = 4 };
 
 static struct blocked_worker blocked;
@@ -26,14 +27,14 @@ struct fixture {
     struct etcd_config config;
     struct engine *engine;
     struct engine_shard *shard;
-    struct etcd_face *face;
+    struct etcd_api *api;
     struct wire_server *server;
     struct wire_connection *connections[CONNECTIONS];
     struct buf out[CONNECTIONS];
     int64_t now_ns;
     struct auth_issuer *issuer;
     struct loop *loop;
-    struct worker *worker; /* NULL: there is none */
+    struct worker *worker; /* may be NULL */
     struct budget *budget;
     struct account *account; /* of all connections */
 };
@@ -67,12 +68,12 @@ static void fixture_open(struct fixture *f, unsigned inline_percent, uint32_t ca
     f->config.names_from_certificates = true;
     f->engine = fake_new(&(struct fake_options){.seed = 1, .inline_percent = inline_percent});
     assert_int_equal(engine_shard_new(f->engine, NULL, &f->shard), ST_OK);
-    assert_int_equal(etcd_face_new(&f->config, f->engine, f->shard, &f->face), ST_OK);
-    etcd_face_set_loop(f->face, f->loop);
+    assert_int_equal(etcd_api_new(&f->config, f->engine, f->shard, &f->api), ST_OK);
+    etcd_api_set_loop(f->api, f->loop);
     limits.http.body_bytes_max = 4 << 20;
-    assert_int_equal(wire_server_new(etcd_face_services(f->face), etcd_face_routes(f->face),
-                                     &limits, &f->server),
-                     ST_OK);
+    assert_int_equal(
+        wire_server_new(etcd_api_services(f->api), etcd_api_routes(f->api), &limits, &f->server),
+        ST_OK);
     for (size_t i = 0; i < CONNECTIONS; i++)
         assert_int_equal(wire_connection_new(f->server, hooks, f->now_ns, &f->connections[i]),
                          ST_OK);
@@ -96,9 +97,9 @@ static void fixture_fini(struct fixture *f)
     while (fake_step(f->engine))
         ;
     assert_int_equal(fake_open(f->engine), 0);
-    assert_false(etcd_face_busy(f->face));
+    assert_false(etcd_api_busy(f->api));
     wire_server_free(f->server);
-    etcd_face_free(f->face);
+    etcd_api_free(f->api);
     engine_shard_free(f->shard);
     fake_free(f->engine);
     auth_issuer_free(f->issuer);
@@ -124,7 +125,7 @@ static void post(struct fixture *f, size_t c, const char *path, const char *fiel
     wire_connection_feed(f->connections[c], buf_slice(&request), f->now_ns);
 }
 
-/* One turn of the shard; what a connection has sent since it was last asked, as text. */
+/* Runs one turn of the shard; returns what a connection has sent since the last call, as text. */
 static const char *answer(struct fixture *f, size_t c)
 {
     uint8_t bytes[WIRE_FILL_ROOM_MIN];
@@ -158,7 +159,7 @@ static void assert_answer(struct fixture *f, const char *path, const char *body,
     assert_has(text, part);
 }
 
-static void rows_name_every_method_once(void **state)
+static void every_method_has_one_path(void **state)
 {
     (void)state;
     size_t count;
@@ -173,7 +174,7 @@ static void rows_name_every_method_once(void **state)
     assert_null(gateway_row_find(SLICE_EMPTY));
 }
 
-static void calls_are_answered_at_once_or_later(void **state)
+static void calls_are_answered_immediately_or_late(void **state)
 {
     (void)state;
     for (unsigned percent = 0; percent <= 100; percent += 100) {
@@ -196,7 +197,7 @@ static void calls_are_answered_at_once_or_later(void **state)
     }
 }
 
-static void whoever_leaves_early_leaves_nothing_behind(void **state)
+static void early_disconnect_leaks_nothing(void **state)
 {
     (void)state;
     struct fixture f;
@@ -207,7 +208,7 @@ static void whoever_leaves_early_leaves_nothing_behind(void **state)
     hang_up(&f, 0);
     hang_up(&f, 1);
     hang_up(&f, 2);
-    assert_true(etcd_face_busy(f.face));
+    assert_true(etcd_api_busy(f.api));
     fixture_fini(&f);
 }
 
@@ -241,7 +242,7 @@ static void errors_have_the_status_of_their_code(void **state)
     fixture_fini(&f);
 }
 
-static void wrong_requests_are_told_why(void **state)
+static void invalid_requests_get_the_reason(void **state)
 {
     (void)state;
     struct fixture f;
@@ -261,7 +262,7 @@ static void wrong_requests_are_told_why(void **state)
     fixture_fini(&f);
 }
 
-static void watches_tell_lines_and_leave_with_one(void **state)
+static void watch_sends_lines_and_ends_with_an_error_line(void **state)
 {
     (void)state;
     struct fixture f;
@@ -282,7 +283,7 @@ static void watches_tell_lines_and_leave_with_one(void **state)
     fixture_fini(&f);
 }
 
-static void calls_that_come_while_the_server_leaves_are_not_begun(void **state)
+static void calls_during_shutdown_are_refused(void **state)
 {
     (void)state;
     struct fixture f;
@@ -324,7 +325,7 @@ static void deadlines_end_calls(void **state)
     f.now_ns += INT64_C(1000000000);
     wire_connection_tick(f.connections[1], f.now_ns);
     assert_has(answer(&f, 1), "{\"code\":4,\"message\":\"context deadline exceeded\"}");
-    assert_true(etcd_face_busy(f.face)); /* the engine does it all the same */
+    assert_true(etcd_api_busy(f.api)); /* the engine still executes it */
     post(&f, 2, "kv/put", "Grpc-Timeout: 1n\r\n", "{\"key\":\"YQ==\"}");
     assert_has(answer(&f, 2), "HTTP/1.1 504 ");
     post(&f, 2, "kv/put", "Grpc-Timeout: often\r\n", "{\"key\":\"YQ==\"}");
@@ -350,8 +351,8 @@ static void calls_past_the_limit_wait_their_turn(void **state)
     fixture_fini(&f);
 }
 
-/* As python-etcd3gw and curl users send it; a certificate never counts, whoever shows one. */
-static void token_in_a_header_says_whose_request_it_is(void **state)
+/* As python-etcd3gw and users of curl send it. Certificates are ignored here. */
+static void token_in_a_header_identifies_the_user(void **state)
 {
     (void)state;
     static const char put[] = "{\"key\":\"YS8x\",\"value\":\"eA==\"}"; /* a/1 */
@@ -382,7 +383,7 @@ static void token_in_a_header_says_whose_request_it_is(void **state)
     fixture_fini(&f);
 }
 
-/* A whole JSON value stands between the chunk heads of a long answer. */
+/* Without its chunk heads, a long answer must be one complete JSON value. */
 static void assert_long_list(const char *text, size_t keys)
 {
     AUTO(buf_fini) struct buf json = {0};
@@ -409,7 +410,7 @@ static void assert_long_list(const char *text, size_t keys)
     assert_int_equal(seen, keys);
 }
 
-static void long_lists_are_pulled(void **state)
+static void long_lists_are_sent_as_the_client_reads(void **state)
 {
     (void)state;
     struct fixture f;
@@ -429,13 +430,13 @@ static void long_lists_are_pulled(void **state)
     post(&f, 0, "kv/range", "", "{\"key\":\"AA==\",\"range_end\":\"AA==\"}");
     assert_long_list(answer(&f, 0), KEYS);
     post(&f, 0, "kv/range", "", "{\"key\":\"AA==\",\"range_end\":\"AA==\"}");
-    hang_up(&f, 0); /* in the middle of it */
+    hang_up(&f, 0); /* within the list */
     fixture_fini(&f);
 }
 
 /* -- Large bodies -- */
 
-/* The worker is blocked, and so many jobs wait in its queue. */
+/* The worker is blocked, with `waiting` jobs in its queue. */
 static void fixture_init_blocked(struct fixture *f, size_t waiting)
 {
     blocked_worker_init(&blocked);
@@ -443,15 +444,15 @@ static void fixture_init_blocked(struct fixture *f, size_t waiting)
     blocked_worker_block(&blocked, waiting);
 }
 
-/* Everything has come back afterwards. */
+/* Releases the worker and waits until all its jobs are done. */
 static void unblock(struct fixture *f)
 {
     blocked_worker_release(&blocked);
-    while (etcd_face_busy(f->face))
+    while (etcd_api_busy(f->api))
         loop_turn(f->loop, NS_PER_MS);
 }
 
-/* Posts the body with so many blanks before its last byte that it has this length. */
+/* Posts the body, padded with blanks before its last byte to this length. */
 static void post_long(struct fixture *f, size_t c, const char *path, const char *fields,
                       const char *body, size_t len)
 {
@@ -466,10 +467,10 @@ static void post_long(struct fixture *f, size_t c, const char *path, const char 
     free(text);
 }
 
-#define LARGE ((size_t)GATEWAY_WORK_BYTES_MAX + 1)
+#define LARGE ((size_t)GATEWAY_INLINE_BYTES_MAX + 1)
 #define PUT "{\"key\":\"YQ==\",\"value\":\"Yg==\"}"
 
-static void others_are_answered_while_a_large_body_is_read(void **state)
+static void others_are_answered_while_a_large_body_is_parsed(void **state)
 {
     (void)state;
     struct fixture f;
@@ -492,7 +493,7 @@ static void others_are_answered_while_a_large_body_is_read(void **state)
     fixture_fini(&f);
 }
 
-/* Requests that cost a service next to nothing, so that it never pauses the call. */
+/* These requests cost the service almost nothing, so it never pauses the call. */
 static void many_requests_of_a_call_are_delivered_over_several_turns(void **state)
 {
     (void)state;
@@ -518,8 +519,8 @@ static void many_requests_of_a_call_are_delivered_over_several_turns(void **stat
     fixture_fini(&f);
 }
 
-/* What the worker has stays charged to whoever sent it. */
-static void peers_may_leave_while_their_body_is_read(void **state)
+/* A body that the worker parses stays charged to the client that sent it. */
+static void client_may_disconnect_while_its_body_is_parsed(void **state)
 {
     (void)state;
     struct fixture f;
@@ -530,7 +531,7 @@ static void peers_may_leave_while_their_body_is_read(void **state)
     for (size_t c = 0; c < 3; c++)
         hang_up(&f, c);
     assert_true(account_held_bytes(f.account) >= 3 * 2 * LARGE);
-    assert_true(etcd_face_busy(f.face));
+    assert_true(etcd_api_busy(f.api));
     unblock(&f);
     assert_true(account_held_bytes(f.account) < LARGE);
     post(&f, 3, "kv/range", "", "{\"key\":\"YQ==\"}");
@@ -538,7 +539,7 @@ static void peers_may_leave_while_their_body_is_read(void **state)
     fixture_fini(&f);
 }
 
-static void deadlines_end_calls_whose_body_is_read(void **state)
+static void deadline_ends_a_call_whose_body_is_parsed(void **state)
 {
     (void)state;
     struct fixture f;
@@ -552,7 +553,7 @@ static void deadlines_end_calls_whose_body_is_read(void **state)
     wire_connection_shutdown(f.connections[2], f.now_ns);
     assert_has(answer(&f, 0), "HTTP/1.1 504 Gateway Timeout\r\n");
     assert_has(answer(&f, 2), "etcdserver: server stopped");
-    unblock(&f); /* the others were not sent yet what they were answered */
+    unblock(&f); /* the other answers were not sent yet */
     const char *late = answer(&f, 1);
     assert_has(late, "HTTP/1.1 504 Gateway Timeout\r\n");
     assert_null(strstr(late + 1, "HTTP/1.1"));
@@ -562,7 +563,7 @@ static void deadlines_end_calls_whose_body_is_read(void **state)
     fixture_fini(&f);
 }
 
-static void more_than_the_worker_takes_are_told_to_come_again(void **state)
+static void bodies_beyond_the_workers_queue_are_refused(void **state)
 {
     (void)state;
     struct fixture f;
@@ -573,7 +574,7 @@ static void more_than_the_worker_takes_are_told_to_come_again(void **state)
     assert_has(text, "too many large requests are under way, please try again");
     unblock(&f);
     post_long(&f, 0, "kv/put", "", PUT, LARGE);
-    while (etcd_face_busy(f.face))
+    while (etcd_api_busy(f.api))
         loop_turn(f.loop, NS_PER_MS);
     assert_has(answer(&f, 0), "HTTP/1.1 200 OK\r\n");
     fixture_fini(&f);
@@ -582,22 +583,22 @@ static void more_than_the_worker_takes_are_told_to_come_again(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rows_name_every_method_once),
-        cmocka_unit_test(calls_are_answered_at_once_or_later),
-        cmocka_unit_test(whoever_leaves_early_leaves_nothing_behind),
+        cmocka_unit_test(every_method_has_one_path),
+        cmocka_unit_test(calls_are_answered_immediately_or_late),
+        cmocka_unit_test(early_disconnect_leaks_nothing),
         cmocka_unit_test(errors_have_the_status_of_their_code),
-        cmocka_unit_test(wrong_requests_are_told_why),
-        cmocka_unit_test(watches_tell_lines_and_leave_with_one),
-        cmocka_unit_test(calls_that_come_while_the_server_leaves_are_not_begun),
+        cmocka_unit_test(invalid_requests_get_the_reason),
+        cmocka_unit_test(watch_sends_lines_and_ends_with_an_error_line),
+        cmocka_unit_test(calls_during_shutdown_are_refused),
         cmocka_unit_test(deadlines_end_calls),
         cmocka_unit_test(calls_past_the_limit_wait_their_turn),
-        cmocka_unit_test(token_in_a_header_says_whose_request_it_is),
-        cmocka_unit_test(long_lists_are_pulled),
-        cmocka_unit_test(others_are_answered_while_a_large_body_is_read),
+        cmocka_unit_test(token_in_a_header_identifies_the_user),
+        cmocka_unit_test(long_lists_are_sent_as_the_client_reads),
+        cmocka_unit_test(others_are_answered_while_a_large_body_is_parsed),
         cmocka_unit_test(many_requests_of_a_call_are_delivered_over_several_turns),
-        cmocka_unit_test(peers_may_leave_while_their_body_is_read),
-        cmocka_unit_test(deadlines_end_calls_whose_body_is_read),
-        cmocka_unit_test(more_than_the_worker_takes_are_told_to_come_again),
+        cmocka_unit_test(client_may_disconnect_while_its_body_is_parsed),
+        cmocka_unit_test(deadline_ends_a_call_whose_body_is_parsed),
+        cmocka_unit_test(bodies_beyond_the_workers_queue_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /*
- * From fields of an HTTP request to metadata of a call, as grpc-gateway has it: Authorization goes
- * as it is, Grpc-Metadata-X as x. The rest is of no interest to a service and stays behind.
+ * Makes the metadata of a call from the fields of an HTTP request, like grpc-gateway: Authorization
+ * keeps its name, and Grpc-Metadata-X becomes x. Services do not use other fields, so those are
+ * dropped.
  */
 #include "etcd/gateway/gateway.h"
 #include "wire/grpc/timeout.h"
@@ -29,7 +30,7 @@ static bool is_value(struct slice value)
     return true;
 }
 
-/* The name it has as metadata, still in the peer's case. */
+/* The field's name as metadata, not yet in lower case. */
 static bool name_of(struct slice field, struct slice *ret_name)
 {
     if (http_name_equal(field, SLICE_LITERAL("authorization"))) {
@@ -67,7 +68,8 @@ void gateway_metadata_take(struct gateway_metadata *m, const struct http_request
     }
 }
 
-/* Go's digits: a sign, and as many as 64 bits hold. Past gRPC's eight they are for ever. */
+/* Go accepts as many digits as fit into 64 bits. A number longer than gRPC's eight digits means
+ * that there is no timeout. */
 static bool is_long_timeout(struct slice text)
 {
     if (text.len > 19)
@@ -95,7 +97,7 @@ bool gateway_timeout(const struct http_request *request, int64_t *ret_ns, struct
         ns = INT64_MAX;
     else if (fault != GRPC_TIMEOUT_FINE)
         return false;
-    if (ns) /* none at all is no limit */
+    if (ns) /* 0 means no timeout */
         *ret_ns = negative ? -1 : ns;
     return true;
 }

@@ -1,4 +1,4 @@
-/* Which path of the gateway calls which method: as the annotations of etcd's proto files say. */
+/* The paths of the gateway and their methods, from the annotations in etcd's proto files. */
 #include "codec/pb/election.pb.h"
 #include "codec/pb/lock.pb.h"
 #include "codec/pb/rpc.pb.h"

@@ -1,11 +1,12 @@
 /*
- * What stands before every HTTP request, in etcd's order: the host it was sent to (a page of
- * another site that had its name point here must not get through, CVE-2018-5702), what pages of
- * which origins may read the answer, and the paths that Go's multiplexer would tidy up.
+ * The checks before every HTTP request, in etcd's order: the Host field (against DNS rebinding by
+ * pages of other sites, CVE-2018-5702), the origins whose pages may read the answer, and the paths
+ * that Go's multiplexer would redirect to their clean form.
  *
- * etcd takes every host and every origin unless flags restrict them. A guarded request (wire/http/
- * exchange.h) is refused by default if it names a foreign host, or comes from a page of another
- * origin: a page can make a browser send a POST whose answer it cannot read.
+ * etcd accepts every host and every origin unless flags restrict them. A guarded request
+ * (wire/http/ exchange.h) is refused by default if its host is foreign or if it comes from a page
+ * of another origin, because a page can make a browser send a POST even if it cannot read the
+ * answer.
  */
 #include "base/buf.h"
 #include "base/clock.h"
@@ -15,7 +16,7 @@
 #include <stdio.h>
 #include <time.h>
 
-enum { PATH_BYTES_MAX = 2048 }; /* of one that is tidied up; a longer one is just not found */
+enum { PATH_BYTES_MAX = 2048 }; /* of a path that is cleaned; a longer one is not found */
 
 static bool add_field(struct http_exchange *x, const char *name, struct slice value)
 {
@@ -40,7 +41,7 @@ static bool add_date(struct http_exchange *x)
     return add_field(x, "Date", slice_of(text, size_min((size_t)len, sizeof(text) - 1)));
 }
 
-/* An empty list and one with "*" hold everything. */
+/* An empty list, or one with "*", contains everything. */
 static bool list_holds(const struct slice *list, size_t count, struct slice wanted)
 {
     bool found = count == 0;
@@ -51,7 +52,7 @@ static bool list_holds(const struct slice *list, size_t count, struct slice want
 
 /* -- Hosts -- */
 
-/* One that we have told clients of. */
+/* Whether the host is in --advertise-client-urls. */
 static bool is_advertised(const struct etcd_config *config, struct slice name)
 {
     for (size_t i = 0; i < config->client_url_count; i++) {
@@ -64,7 +65,7 @@ static bool is_advertised(const struct etcd_config *config, struct slice name)
     return false;
 }
 
-/* A browser always names a host; of programs some do not. */
+/* A browser always sends a host; some programs do not. */
 static bool is_own_host(const struct etcd_config *config, struct slice host)
 {
     return host.len == 0 || http_host_is_loopback(host) ||
@@ -100,15 +101,15 @@ static enum status write_refusal(struct buf *text, struct slice host)
                                  "Rebinding\" attacks (CVE-2018-5702).\n\n");
 }
 
-static bool check_host(struct http_exchange *x, struct etcd_face *face,
+static bool check_host(struct http_exchange *x, struct etcd_api *api,
                        const struct http_request *request)
 {
     struct log_field unlogged;
     struct slice host = http_host_name(request->host);
-    if (takes_host(face->config, request))
+    if (takes_host(api->config, request))
         return true;
     AUTO(buf_fini) struct buf text = {0};
-    if (http_may_log(face, &unlogged))
+    if (http_may_log(api, &unlogged))
         log_warn("rejecting HTTP request to prevent DNS rebinding attacks", LOG_SLICE("host", host),
                  unlogged);
     if (write_refusal(&text, host) == ST_OK)
@@ -120,7 +121,8 @@ static bool check_host(struct http_exchange *x, struct etcd_face *face,
 
 /* -- Origins -- */
 
-/* Fields that let the page read the answer; etcd answers a page without them as well. */
+/* Adds the fields that let a page of a permitted origin read the answer. Other pages are answered
+ * without them, as by etcd. */
 static bool add_origin(struct http_exchange *x, const struct etcd_config *config,
                        const struct http_request *request)
 {
@@ -140,10 +142,10 @@ static bool add_origin(struct http_exchange *x, const struct etcd_config *config
            add_field(x, "Access-Control-Allow-Origin", origin);
 }
 
-static void refuse_origin(struct http_exchange *x, struct etcd_face *face, struct slice origin)
+static void refuse_origin(struct http_exchange *x, struct etcd_api *api, struct slice origin)
 {
     struct log_field unlogged;
-    if (http_may_log(face, &unlogged))
+    if (http_may_log(api, &unlogged))
         log_warn("rejecting HTTP request of a page from another origin",
                  LOG_SLICE("origin", origin), unlogged);
     http_reply_text(x, 403,
@@ -154,19 +156,19 @@ static void refuse_origin(struct http_exchange *x, struct etcd_face *face, struc
 
 static bool is_listed(const struct etcd_config *config, const struct http_request *request)
 {
-    struct slice origin = SLICE_EMPTY; /* not every page says: only "*" holds those */
+    struct slice origin = SLICE_EMPTY; /* without an Origin field only "*" matches */
     (void)http_request_get(request, SLICE_LITERAL("origin"), &origin);
     return config->origins_given && list_holds(config->origins, config->origin_count, origin);
 }
 
 /* False: the request was refused. */
-static bool check_origin(struct http_exchange *x, struct etcd_face *face,
+static bool check_origin(struct http_exchange *x, struct etcd_api *api,
                          const struct http_request *request)
 {
-    const struct etcd_config *config = face->config;
+    const struct etcd_config *config = api->config;
     struct slice origin;
     if (request->guarded && !is_listed(config, request) && http_is_foreign(request, &origin)) {
-        refuse_origin(x, face, origin);
+        refuse_origin(x, api, origin);
         return false;
     }
     return true;
@@ -174,8 +176,8 @@ static bool check_origin(struct http_exchange *x, struct etcd_face *face,
 
 /* -- Paths -- */
 
-/* Without empty parts, "." and "..", as Go's path.Clean, but a slash at the end stays. to has as
- * many bytes as path, and one more. */
+/* Removes empty parts, "." and ".." like Go's path.Clean, but keeps a slash at the end. `to` has
+ * room for one byte more than path has. */
 static size_t clean_path(struct slice path, uint8_t *to)
 {
     size_t n = 0, at = 0;
@@ -259,8 +261,8 @@ static enum status redirect(struct http_exchange *x, const struct http_request *
     return ST_OK;
 }
 
-/* False: it was sent to where the tidy path leads. Go looks at the path as it was sent, and escapes
- * it once more. */
+/* False: the request was redirected to its clean path. Go cleans the path as it was sent, and
+ * escapes it once more. */
 static bool check_path(struct http_exchange *x, const struct http_request *request)
 {
     uint8_t clean[PATH_BYTES_MAX + 1];
@@ -276,25 +278,25 @@ static bool check_path(struct http_exchange *x, const struct http_request *reque
     enum status status = redirect(x, request, slice_of(clean, len));
     if (status != ST_OK && status != ST_LIMIT)
         http_abort(x);
-    return status == ST_LIMIT; /* too long to be repeated, and nobody's */
+    return status == ST_LIMIT; /* too long to be redirected; no route has such a path */
 }
 
-/* etcd has neither check here. */
+/* etcd has no check of hosts and origins here; ours is for guarded requests only. */
 bool http_gate_metrics(struct http_exchange *x, void *ctx, const struct http_request *request)
 {
-    struct etcd_face *face = ctx;
+    struct etcd_api *api = ctx;
     if (!add_date(x))
         return false;
-    if (request->guarded && !(check_host(x, face, request) && check_origin(x, face, request)))
+    if (request->guarded && !(check_host(x, api, request) && check_origin(x, api, request)))
         return false;
     return check_path(x, request);
 }
 
 bool http_gate_clients(struct http_exchange *x, void *ctx, const struct http_request *request)
 {
-    struct etcd_face *face = ctx;
-    if (!add_date(x) || !check_host(x, face, request) || !check_origin(x, face, request) ||
-        !add_origin(x, face->config, request))
+    struct etcd_api *api = ctx;
+    if (!add_date(x) || !check_host(x, api, request) || !check_origin(x, api, request) ||
+        !add_origin(x, api->config, request))
         return false;
     if (slice_equal(request->method, SLICE_LITERAL("OPTIONS"))) {
         http_respond(x, 200, SLICE_EMPTY, SLICE_EMPTY);

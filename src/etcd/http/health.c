@@ -1,6 +1,6 @@
 /*
- * Health over HTTP: the alarms, and a read like a client's. There is one member, so that there is
- * always a leader, and never a learner.
+ * Health checks over HTTP: the alarms, and a read like a client's. There is only one member, so
+ * there is always a leader and never a learner.
  */
 #include "base/buf.h"
 #include "base/xalloc.h"
@@ -14,7 +14,7 @@
 
 enum { READ_ARENA_BYTES_MAX = 64 * 1024 };
 
-enum check {
+enum health_check {
     CHECK_DATA_CORRUPTION = 1,
     CHECK_SERIALIZABLE_READ = 2,
     CHECK_LINEARIZABLE_READ = 4,
@@ -22,7 +22,7 @@ enum check {
 };
 
 static const struct {
-    enum check check;
+    enum health_check check;
     const char *name;
     enum etcd_health_row row; /* of /readyz */
 } check_names[] = {
@@ -32,15 +32,15 @@ static const struct {
     {CHECK_NON_LEARNER, "non_learner", ETCD_READYZ_NON_LEARNER},
 };
 
-/* One check under way. On the heap; freed when the exchange is over and the engine has answered. */
+/* One running check. On the heap; freed when the exchange has ended and the engine has answered. */
 struct check_call {
     struct engine_range range; /* first */
     struct http_exchange *exchange;
-    struct etcd_face *face;
+    struct etcd_api *api;
     struct arena arena;
     struct pb_range_request request;
     unsigned checks; /* 0: /health, which answers in JSON */
-    bool corrupt;    /* the alarm was raised when the request came */
+    bool corrupt;    /* the alarm was raised when the request arrived */
     bool verbose;
     bool pending;
     bool ended;
@@ -53,26 +53,26 @@ static void check_call_free(struct check_call *check)
     free(check);
 }
 
-static unsigned alarms_of(const struct etcd_face *face)
+static unsigned alarms_of(const struct etcd_api *api)
 {
     struct engine_status status;
-    engine_status_get(face->shard, &status);
+    engine_status_get(api->shard, &status);
     return status.alarms;
 }
 
 /* -- /health -- */
 
-static void health_reply(struct etcd_face *face, struct http_exchange *x, const char *reason)
+static void health_reply(struct etcd_api *api, struct http_exchange *x, const char *reason)
 {
     AUTO(buf_fini) struct buf body = {0};
     struct json_writer w;
     bool healthy = reason[0] == '\0';
-    etcd_health_count(face->config->health_counts, healthy);
+    etcd_health_count(api->config->health_counts, healthy);
     json_writer_init(&w, &body);
     json_begin_object(&w);
     json_key(&w, "health");
     json_text(&w, healthy ? "true" : "false");
-    if (!face->config->before_3_5) {
+    if (!api->config->before_3_5) {
         json_key(&w, "reason");
         json_text(&w, reason);
     }
@@ -86,7 +86,7 @@ static void health_reply(struct etcd_face *face, struct http_exchange *x, const 
         http_respond(x, 200, HTTP_TEXT_PLAIN, buf_slice(&body));
     } else {
         struct log_field unlogged;
-        if (http_may_log(face, &unlogged))
+        if (http_may_log(api, &unlogged))
             log_warn("/health error", LOG_TEXT("output", reason), LOG_I64("status-code", 503),
                      unlogged);
         http_reply_text(x, 503, buf_slice(&body));
@@ -123,7 +123,7 @@ static bool is_excluded(struct slice query, const char *name)
     return false;
 }
 
-/* The reason that the first alarm gives that the query does not exclude; "" when there is none. */
+/* The reason of the first alarm that the query does not exclude; "" if there is none. */
 static const char *alarm_reason(unsigned alarms, struct slice query)
 {
     for (unsigned type = 0; alarms >> type; type++) {
@@ -142,13 +142,13 @@ static void health_read_done(const struct check_call *check)
     char reason[256] = "";
     if (check->range.op.status != ST_OK)
         snprintf(reason, sizeof(reason), "RANGE ERROR:%s", status_text(check->range.op.status));
-    health_reply(check->face, check->exchange, reason);
+    health_reply(check->api, check->exchange, reason);
 }
 
 /* -- /livez and /readyz -- */
 
 /* Why the check failed, or NULL. */
-static const char *check_fault(const struct check_call *check, enum check which)
+static const char *check_fault(const struct check_call *check, enum health_check which)
 {
     switch (which) {
     case CHECK_DATA_CORRUPTION:
@@ -176,7 +176,7 @@ static enum status list_checks(const struct check_call *check, struct buf *lines
             continue;
         const char *fault = check_fault(check, check_names[i].check);
         const char *name = check_names[i].name;
-        etcd_health_count_row(check->face->config->health_counts,
+        etcd_health_count_row(check->api->config->health_counts,
                               livez_asked ? ETCD_LIVEZ_SERIALIZABLE_READ : check_names[i].row,
                               !fault);
         if (fault) {
@@ -203,7 +203,7 @@ static void checks_reply(const struct check_call *check)
         return;
     }
     struct log_field unlogged;
-    if (!passed && http_may_log(check->face, &unlogged))
+    if (!passed && http_may_log(check->api, &unlogged))
         log_warn("Health check error",
                  LOG_SLICE("path", http_exchange_request(check->exchange)->path),
                  LOG_SLICE("reason", buf_slice(&lines)), LOG_I64("status-code", 503), unlogged);
@@ -216,7 +216,7 @@ static void read_done(struct engine_op *op)
 {
     struct check_call *check = CONTAINER_OF(op, struct check_call, range.op);
     check->pending = false;
-    check->face->under_way--;
+    check->api->under_way--;
     if (check->ended)
         check_call_free(check);
     else if (check->checks)
@@ -236,8 +236,8 @@ static void on_end(struct http_exchange *x, void *service)
         check_call_free(check);
 }
 
-/* A read of one key, as etcd makes it to see whether reads work. */
-static void start_read(struct http_exchange *x, struct etcd_face *face, unsigned checks,
+/* Reads one key, as etcd does to check that reads work. */
+static void start_read(struct http_exchange *x, struct etcd_api *api, unsigned checks,
                        bool serializable)
 {
     AUTO(buf_fini) struct buf scratch = room_for(http_exchange_request(x)->query);
@@ -245,11 +245,11 @@ static void start_read(struct http_exchange *x, struct etcd_face *face, unsigned
     struct check_call *check = xcalloc(1, sizeof(*check));
     check->exchange = x;
     check->checks = checks;
-    check->corrupt = alarms_of(face) & 1u << ENGINE_ALARM_CORRUPT;
+    check->corrupt = alarms_of(api) & 1u << ENGINE_ALARM_CORRUPT;
     check->verbose = http_query_get(query, SLICE_LITERAL("verbose"), &scratch, &value);
     check->pending = true;
-    check->face = face;
-    face->under_way++;
+    check->api = api;
+    api->under_way++;
     arena_init(&check->arena, NULL, 0, READ_ARENA_BYTES_MAX);
     check->request = (struct pb_range_request){
         .key = SLICE_LITERAL("\0"),
@@ -259,30 +259,30 @@ static void start_read(struct http_exchange *x, struct etcd_face *face, unsigned
     };
     check->range.op.done = read_done;
     check->range.op.arena = &check->arena;
-    check->range.op.principal = ENGINE_SERVER; /* as etcd, which counts a refusal as an answer */
+    check->range.op.principal = ENGINE_SERVER; /* etcd, too, is healthy if the read is refused */
     http_exchange_set_user(x, check);
-    engine_range_start(face->shard, &check->range, &check->request);
+    engine_range_start(api->shard, &check->range, &check->request);
 }
 
 static void health(struct http_exchange *x, void *service, const struct http_request *request)
 {
-    struct etcd_face *face = service;
+    struct etcd_api *api = service;
     AUTO(buf_fini) struct buf scratch = room_for(request->query);
     struct slice value = SLICE_EMPTY;
     if (!http_is_get(x, request))
         return;
-    const char *reason = alarm_reason(alarms_of(face), request->query);
+    const char *reason = alarm_reason(alarms_of(api), request->query);
     if (*reason) {
-        health_reply(face, x, reason);
+        health_reply(api, x, reason);
         return;
     }
     bool serializable =
         http_query_get(request->query, SLICE_LITERAL("serializable"), &scratch, &value) &&
         slice_equal(value, SLICE_LITERAL("true"));
-    start_read(x, face, 0, serializable);
+    start_read(x, api, 0, serializable);
 }
 
-static void run_checks(struct http_exchange *x, struct etcd_face *face,
+static void run_checks(struct http_exchange *x, struct etcd_api *api,
                        const struct http_request *request, unsigned checks)
 {
     if (!http_is_get(x, request))
@@ -292,7 +292,7 @@ static void run_checks(struct http_exchange *x, struct etcd_face *face,
             checks &= ~(unsigned)check_names[i].check;
     }
     if (checks)
-        start_read(x, face, checks, !(checks & CHECK_LINEARIZABLE_READ));
+        start_read(x, api, checks, !(checks & CHECK_LINEARIZABLE_READ));
     else
         http_reply_text(x, 200, SLICE_LITERAL("ok\n"));
 }
@@ -309,14 +309,14 @@ static void readyz(struct http_exchange *x, void *service, const struct http_req
                    CHECK_NON_LEARNER);
 }
 
-/* "/readyz/non_learner": the check named last, if the path before it has it. Excludes nothing. */
+/* "/readyz/non_learner": the named check alone, if that path has it. `exclude` has no effect. */
 static void single_check(struct http_exchange *x, void *service, const struct http_request *request)
 {
     struct slice path = request->path;
     size_t prefix = is_livez(request) ? strlen("/livez/") : strlen("/readyz/");
     struct slice name = slice_sub(path, prefix, path.len - prefix);
     for (size_t i = 0; i < COUNT_OF(check_names); i++) {
-        enum check check = check_names[i].check;
+        enum health_check check = check_names[i].check;
         bool known = !is_livez(request) || check == CHECK_SERIALIZABLE_READ;
         if (known && slice_equal(name, slice_from_text(check_names[i].name))) {
             if (http_is_get(x, request))
@@ -335,7 +335,7 @@ static const struct http_route routes_of_health[] = {
     {.path = "/readyz/", .on_request = single_check, .on_end = on_end},
 };
 
-enum status http_health_add(struct http_routes *routes, struct etcd_face *face)
+enum status http_health_add(struct http_routes *routes, struct etcd_api *api)
 {
-    return http_routes_add(routes, routes_of_health, COUNT_OF(routes_of_health), face);
+    return http_routes_add(routes, routes_of_health, COUNT_OF(routes_of_health), api);
 }

@@ -49,17 +49,17 @@ void etcd_health_write(const struct etcd_health_counts *counts, struct metric_pa
     static const char gauge[] = "etcd_server_healthcheck",
                       total[] = "etcd_server_healthchecks_total";
     char labels[LABELS_BYTES];
-    metric_page_counter(page, "etcd_server_health_success", "Times that /health said true.",
-                        get(&counts->healthy));
-    metric_page_counter(page, "etcd_server_health_failures", "Times that /health said false.",
-                        get(&counts->unhealthy));
-    metric_page_head(page, gauge, METRIC_GAUGE, "1 for a check of /livez or /readyz that passed.");
+    metric_page_counter(page, "etcd_server_health_success",
+                        "Number of times that /health was true.", get(&counts->healthy));
+    metric_page_counter(page, "etcd_server_health_failures",
+                        "Number of times that /health was false.", get(&counts->unhealthy));
+    metric_page_head(page, gauge, METRIC_GAUGE, "1 if the last check of /livez or /readyz passed.");
     for (size_t i = 0; i < ETCD_HEALTH_ROWS; i++) {
         if (get(&counts->rows[i].passed) + get(&counts->rows[i].failed))
             metric_page_row(page, gauge, labels_of(i, "", labels),
                             atomic_load_explicit(&counts->rows[i].last, memory_order_relaxed));
     }
-    metric_page_head(page, total, METRIC_COUNTER, "Checks of /livez and /readyz by their outcome.");
+    metric_page_head(page, total, METRIC_COUNTER, "Checks of /livez and /readyz, by result.");
     for (size_t i = 0; i < ETCD_HEALTH_ROWS; i++) {
         uint64_t passed = get(&counts->rows[i].passed), failed = get(&counts->rows[i].failed);
         if (passed)

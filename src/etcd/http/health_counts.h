@@ -1,6 +1,6 @@
 /*
- * How often health was asked for over HTTP and what was answered. Shared by the faces of all
- * shards, which add to it; any thread reads. Zeroed at first.
+ * Counts the health checks over HTTP and their results. Shared by the APIs of all shards, which
+ * count in it; any thread may read. Zeroed memory is its initial state.
  */
 #ifndef VIGIL_ETCD_HTTP_HEALTH_COUNTS_H
 #define VIGIL_ETCD_HTTP_HEALTH_COUNTS_H
@@ -17,10 +17,10 @@ enum etcd_health_row {
 };
 
 struct etcd_health_counts {
-    _Atomic uint64_t healthy, unhealthy; /* answers of /health */
+    _Atomic uint64_t healthy, unhealthy; /* results of /health */
     struct {
         _Atomic uint64_t passed, failed;
-        _Atomic bool last; /* the latest passed */
+        _Atomic bool last; /* the latest check passed */
     } rows[ETCD_HEALTH_ROWS];
 };
 
@@ -29,7 +29,7 @@ void etcd_health_count(struct etcd_health_counts *counts, bool healthy);
 void etcd_health_count_row(struct etcd_health_counts *counts, enum etcd_health_row row,
                            bool passed);
 
-/* Under etcd's names; as there, a check that never ran is not shown. */
+/* Writes the metrics with etcd's names. As in etcd, a check that has never run is not shown. */
 void etcd_health_write(const struct etcd_health_counts *counts, struct metric_page *page);
 
 #endif

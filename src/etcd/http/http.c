@@ -1,4 +1,4 @@
-/* What the HTTP of the face is put together from, and the answers that are known here. */
+/* The routes of etcd's HTTP endpoints, and the handlers that need no file of their own. */
 #include "etcd/http/http.h"
 
 #include "base/clock.h"
@@ -9,21 +9,21 @@
 
 enum { LINES_BURST = 20, LINES_PER_S = 10 };
 
-bool http_may_log(struct etcd_face *face, struct log_field *ret_unlogged)
+bool http_may_log(struct etcd_api *api, struct log_field *ret_unlogged)
 {
     int64_t now_ns = clock_mono_ns(clock_system());
-    if (!bucket_take(&face->http_lines, LINES_BURST, LINES_PER_S, now_ns)) {
-        face->http_unlogged++;
+    if (!bucket_take(&api->http_lines, LINES_BURST, LINES_PER_S, now_ns)) {
+        api->http_unlogged++;
         return false;
     }
     *ret_unlogged = (struct log_field){.key = NULL};
-    if (face->http_unlogged)
-        *ret_unlogged = LOG_U64("suppressed", face->http_unlogged);
-    face->http_unlogged = 0;
+    if (api->http_unlogged)
+        *ret_unlogged = LOG_U64("suppressed", api->http_unlogged);
+    api->http_unlogged = 0;
     return true;
 }
 
-/* False: the connection is over. */
+/* False: there was no memory, and the exchange was aborted. */
 static bool add_field(struct http_exchange *x, const char *name, const char *value)
 {
     if (http_add_field(x, slice_from_text(name), slice_from_text(value)) == ST_OK)
@@ -56,7 +56,7 @@ void http_not_found(struct http_exchange *x, void *service, const struct http_re
 
 static void version(struct http_exchange *x, void *service, const struct http_request *request)
 {
-    const struct etcd_config *config = ((struct etcd_face *)service)->config;
+    const struct etcd_config *config = ((struct etcd_api *)service)->config;
     if (!http_is_get(x, request))
         return;
     char body[256];
@@ -67,10 +67,10 @@ static void version(struct http_exchange *x, void *service, const struct http_re
                  slice_of(body, size_min((size_t)len, sizeof(body) - 1)));
 }
 
-/* etcd has profiles of Go here when --enable-pprof asks for them. */
+/* etcd serves Go's profiles here if --enable-pprof is given. */
 static void pprof(struct http_exchange *x, void *service, const struct http_request *request)
 {
-    const struct etcd_config *config = ((struct etcd_face *)service)->config;
+    const struct etcd_config *config = ((struct etcd_api *)service)->config;
     if (config->pprof_wanted)
         http_reply_text(x, 404,
                         SLICE_LITERAL("there are no profiles here: this server is not written in "
@@ -79,7 +79,7 @@ static void pprof(struct http_exchange *x, void *service, const struct http_requ
         http_not_found(x, service, request);
 }
 
-/* Compressed when that is asked for, as Prometheus does. */
+/* Compressed if the client accepts it, as Prometheus does. */
 static enum status respond_page(struct http_exchange *x, const struct http_request *request,
                                 const struct metric_page *page)
 {
@@ -118,14 +118,14 @@ static const struct http_route client_routes[] = {
     {.path = "/debug/pprof/", .on_request = pprof},
 };
 
-enum status http_service_add(struct etcd_face *face)
+enum status http_service_add(struct etcd_api *api)
 {
-    TRY(http_routes_add(face->routes, metrics_routes, COUNT_OF(metrics_routes), face));
-    TRY(http_routes_add(face->routes, client_routes, COUNT_OF(client_routes), face));
-    TRY(http_health_add(face->routes, face));
-    http_routes_set_gate(face->routes, http_gate_clients, face);
-    TRY(http_routes_add(face->metrics_routes, metrics_routes, COUNT_OF(metrics_routes), face));
-    TRY(http_health_add(face->metrics_routes, face));
-    http_routes_set_gate(face->metrics_routes, http_gate_metrics, face);
+    TRY(http_routes_add(api->routes, metrics_routes, COUNT_OF(metrics_routes), api));
+    TRY(http_routes_add(api->routes, client_routes, COUNT_OF(client_routes), api));
+    TRY(http_health_add(api->routes, api));
+    http_routes_set_gate(api->routes, http_gate_clients, api);
+    TRY(http_routes_add(api->metrics_routes, metrics_routes, COUNT_OF(metrics_routes), api));
+    TRY(http_health_add(api->metrics_routes, api));
+    http_routes_set_gate(api->metrics_routes, http_gate_metrics, api);
     return ST_OK;
 }

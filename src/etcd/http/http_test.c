@@ -1,4 +1,4 @@
-#include "etcd/face.h"
+#include "etcd/api.h"
 
 #include "base/buf.h"
 #include "codec/pb/rpc.pb.h"
@@ -14,11 +14,11 @@
 
 #include <cmocka.h>
 
-/* One HTTP/1.1 connection to a face over the fake engine. */
+/* One HTTP/1.1 connection to the API over the fake engine. */
 struct fixture {
     struct engine *engine;
     struct engine_shard *shard;
-    struct etcd_face *face;
+    struct etcd_api *api;
     struct wire_server *server;
     struct wire_connection *connection;
     struct buf out;
@@ -42,10 +42,10 @@ static void fixture_init_with(struct fixture *f, unsigned inline_percent, bool s
     *f = (struct fixture){0};
     f->engine = fake_new(&(struct fake_options){.seed = 1, .inline_percent = inline_percent});
     assert_int_equal(engine_shard_new(f->engine, NULL, &f->shard), ST_OK);
-    assert_int_equal(etcd_face_new(&config, f->engine, f->shard, &f->face), ST_OK);
-    assert_int_equal(wire_server_new(etcd_face_services(f->face), etcd_face_routes(f->face),
-                                     &limits, &f->server),
-                     ST_OK);
+    assert_int_equal(etcd_api_new(&config, f->engine, f->shard, &f->api), ST_OK);
+    assert_int_equal(
+        wire_server_new(etcd_api_services(f->api), etcd_api_routes(f->api), &limits, &f->server),
+        ST_OK);
     struct wire_hooks hooks = {.on_output = ignore, .secure = secure};
     assert_int_equal(wire_connection_new(f->server, hooks, 1, &f->connection), ST_OK);
 }
@@ -62,7 +62,7 @@ static void fixture_fini(struct fixture *f)
         ;
     assert_int_equal(fake_open(f->engine), 0);
     wire_server_free(f->server);
-    etcd_face_free(f->face);
+    etcd_api_free(f->api);
     engine_shard_free(f->shard);
     fake_free(f->engine);
     buf_fini(&f->out);
@@ -76,7 +76,7 @@ static void ask(struct fixture *f, const char *method, const char *target)
     wire_connection_feed(f->connection, slice_of(request, (size_t)len), 1);
 }
 
-/* What the server has sent since it was last asked, as text. */
+/* What the server has sent since the last call, as text. */
 static const char *answer(struct fixture *f)
 {
     uint8_t bytes[WIRE_FILL_ROOM_MIN];
@@ -103,7 +103,7 @@ static void assert_answer(struct fixture *f, const char *method, const char *tar
     assert_string_equal(end + 4, body);
 }
 
-static void paths_answer_as_etcds_do(void **state)
+static void paths_answer_like_etcd(void **state)
 {
     (void)state;
     static const char ok[] = "HTTP/1.1 200 OK\r\n";
@@ -203,7 +203,7 @@ static void alarms_are_unhealthy_unless_they_are_excluded(void **state)
     fixture_fini(&f);
 }
 
-static void checks_are_counted_by_kind_and_outcome(void **state)
+static void checks_are_counted_by_kind_and_result(void **state)
 {
     (void)state;
     struct etcd_health_counts counts = {0};
@@ -240,8 +240,8 @@ static void checks_are_counted_by_kind_and_outcome(void **state)
     fixture_fini(&f);
 }
 
-/* The status of a request to that host, from a server that knows good.example and ::1. */
-static void assert_host(const char *host, bool secure, bool let_in)
+/* Sends a request with this Host field to a server whose list has good.example and ::1. */
+static void assert_host(const char *host, bool secure, bool accepted)
 {
     static const struct slice hosts[] = {{(const uint8_t *)"good.example", 12},
                                          {(const uint8_t *)"::1", 3}};
@@ -252,16 +252,16 @@ static void assert_host(const char *host, bool secure, bool let_in)
     fixture_init_with(&f, 100, secure);
     int len = snprintf(request, sizeof(request), "GET /version HTTP/1.1\r\nHost: %s\r\n\r\n", host);
     wire_connection_feed(f.connection, slice_of(request, (size_t)len), 1);
-    const char *wanted = let_in ? "HTTP/1.1 200 OK" : "HTTP/1.1 421 Misdirected Request";
+    const char *wanted = accepted ? "HTTP/1.1 200 OK" : "HTTP/1.1 421 Misdirected Request";
     const char *text = answer(&f);
     if (strncmp(text, wanted, strlen(wanted)) != 0)
         fail_msg("%s: %s", host, text);
-    assert_true(let_in == !strstr(text, "CVE-2018-5702"));
+    assert_true(accepted == !strstr(text, "CVE-2018-5702"));
     config.host_count = 0;
     fixture_fini(&f);
 }
 
-static void hosts_are_those_of_the_list_unless_tls_vouches(void **state)
+static void hosts_must_be_listed_unless_tls_is_used(void **state)
 {
     (void)state;
     static const char *const in[] = {"good.example", "good.example:2379", "[::1]:80", "::1"};
@@ -276,7 +276,7 @@ static void hosts_are_those_of_the_list_unless_tls_vouches(void **state)
     }
 }
 
-/* What a guarded server answers to a POST of that host and origin, if any: its status. */
+/* The status with which a guarded server answers a POST with this host and origin (may be NULL). */
 static int guarded(const char *host, const char *origin, bool *ret_readable)
 {
     struct fixture f;
@@ -296,8 +296,8 @@ static int guarded(const char *host, const char *origin, bool *ret_readable)
     return status;
 }
 
-/* 405 is what the page of the version says of a POST that was let in. */
-static void guarded_server_takes_its_own_hosts_and_no_pages(void **state)
+/* 405 is the answer of /version to a POST that was accepted. */
+static void guarded_server_accepts_own_hosts_and_no_pages(void **state)
 {
     (void)state;
     static const struct slice urls[] = {SLICE_LITERAL("http://own.example:2379")};
@@ -324,7 +324,8 @@ static void guarded_server_takes_its_own_hosts_and_no_pages(void **state)
         assert_int_equal(guarded(rows[i].host, rows[i].origin, &readable), rows[i].status);
         assert_false(readable);
     }
-    config.hosts_given = config.origins_given = true; /* both lists empty: everything */
+    config.hosts_given = config.origins_given =
+        true; /* both lists are empty: everything is accepted */
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         assert_int_equal(guarded(rows[i].host, rows[i].origin, &readable), 405);
         assert_true(readable);
@@ -338,7 +339,7 @@ static void guarded_server_takes_its_own_hosts_and_no_pages(void **state)
     config = (struct etcd_config){.version = "3.7.0", .cluster_version = "3.7.0"};
 }
 
-static void untidy_paths_lead_to_tidy_ones(void **state)
+static void paths_are_redirected_to_their_clean_form(void **state)
 {
     (void)state;
     static const char *const rows[][2] = {
@@ -363,7 +364,7 @@ static void untidy_paths_lead_to_tidy_ones(void **state)
     fixture_fini(&f);
 }
 
-static void late_reads_answer_in_order_or_not_at_all(void **state)
+static void late_reads_are_answered_in_order(void **state)
 {
     (void)state;
     struct fixture f;
@@ -380,15 +381,15 @@ static void late_reads_answer_in_order_or_not_at_all(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(paths_answer_as_etcds_do),
+        cmocka_unit_test(paths_answer_like_etcd),
         cmocka_unit_test(old_versions_have_their_own_json),
         cmocka_unit_test(failed_read_is_unhealthy),
         cmocka_unit_test(alarms_are_unhealthy_unless_they_are_excluded),
-        cmocka_unit_test(checks_are_counted_by_kind_and_outcome),
-        cmocka_unit_test(hosts_are_those_of_the_list_unless_tls_vouches),
-        cmocka_unit_test(guarded_server_takes_its_own_hosts_and_no_pages),
-        cmocka_unit_test(untidy_paths_lead_to_tidy_ones),
-        cmocka_unit_test(late_reads_answer_in_order_or_not_at_all),
+        cmocka_unit_test(checks_are_counted_by_kind_and_result),
+        cmocka_unit_test(hosts_must_be_listed_unless_tls_is_used),
+        cmocka_unit_test(guarded_server_accepts_own_hosts_and_no_pages),
+        cmocka_unit_test(paths_are_redirected_to_their_clean_form),
+        cmocka_unit_test(late_reads_are_answered_in_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

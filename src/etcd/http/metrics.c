@@ -3,6 +3,7 @@
 #include "base/memory/budget.h"
 #include "base/turn.h"
 #include "etcd/http/health_counts.h"
+#include "etcd/service.h"
 #include "watch/stats.h"
 
 #include <stdio.h>
@@ -59,7 +60,7 @@ static void write_handled(const struct calls *calls, struct metric_page *page)
 {
     static const char name[] = "grpc_server_handled_total";
     char labels[LABELS_BYTES];
-    metric_page_head(page, name, METRIC_COUNTER, "Calls that ended, by the code they ended with.");
+    metric_page_head(page, name, METRIC_COUNTER, "Calls that have ended, by status code.");
     for (size_t i = 0; i < calls->count; i++) {
         const struct grpc_row *row = &calls->rows[i];
         for (unsigned code = 0; code < GRPC_CODES; code++)
@@ -90,18 +91,19 @@ static uint64_t sum_over_methods(const struct calls *calls, unsigned what)
     return sum;
 }
 
-static void write_grpc(const struct etcd_face *face, struct metric_page *page)
+static void write_grpc(const struct etcd_api *api, struct metric_page *page)
 {
-    struct calls calls = {.set = face->config->method_counts};
+    struct calls calls = {.set = api->config->method_counts};
     if (!calls.set)
         return;
-    calls.rows = grpc_services_rows(face->services, &calls.count);
-    write_calls(&calls, page, "grpc_server_started_total", "Calls that began.", GRPC_COUNT_STARTED);
+    calls.rows = grpc_services_rows(api->services, &calls.count);
+    write_calls(&calls, page, "grpc_server_started_total", "Calls that were started.",
+                GRPC_COUNT_STARTED);
     write_handled(&calls, page);
     write_calls(&calls, page, "grpc_server_msg_received_total", "Messages received.",
                 GRPC_COUNT_RECEIVED);
     write_calls(&calls, page, "grpc_server_msg_sent_total", "Messages sent.", GRPC_COUNT_SENT);
-    if (face->config->metrics_extensive)
+    if (api->config->metrics_extensive)
         write_seconds(&calls, page);
     metric_page_counter(page, "etcd_network_client_grpc_received_bytes_total",
                         "Bytes of messages received from clients.",
@@ -118,23 +120,25 @@ static uint64_t not_negative(int64_t n)
     return n > 0 ? (uint64_t)n : 0;
 }
 
-static void write_store(struct etcd_face *face, struct metric_page *page)
+static void write_store(struct etcd_api *api, struct metric_page *page)
 {
     struct engine_status status;
-    engine_status_get(face->shard, &status);
-    metric_page_gauge(page, "etcd_mvcc_db_total_size_in_bytes",
-                      "Size of the data as etcd's file would show it; a defragment makes it less.",
-                      not_negative(status.db_size_bytes));
+    engine_status_get(api->shard, &status);
+    metric_page_gauge(
+        page, "etcd_mvcc_db_total_size_in_bytes",
+        "Size of the stored data, like the size of etcd's file: defragmentation reduces it.",
+        not_negative(status.db_size_bytes));
     metric_page_gauge(page, "etcd_mvcc_db_total_size_in_use_in_bytes",
-                      "The part of it that compaction has left.",
+                      "Size of the stored data without what compaction has freed.",
                       not_negative(status.db_size_in_use_bytes));
     metric_page_gauge(page, "etcd_server_quota_backend_bytes",
-                      "What the size of the data is held against; 0 for nothing.",
+                      "Limit of the size of the stored data; 0 means no limit.",
                       not_negative(status.quota_bytes));
     metric_page_gauge(page, "etcd_debugging_mvcc_current_revision", "The newest revision.",
                       not_negative(status.revision));
     metric_page_gauge(page, "etcd_debugging_mvcc_compact_revision",
-                      "The revision that was compacted to.", not_negative(status.compact_revision));
+                      "The revision of the last compaction.",
+                      not_negative(status.compact_revision));
     metric_page_gauge(page, "etcd_server_proposals_committed_total",
                       "Index of the last entry of the log, as in Status.", status.raft_index);
     metric_page_gauge(page, "etcd_server_proposals_applied_total",
@@ -153,54 +157,57 @@ static void labelled_gauge(struct metric_page *page, const char *name, const cha
     metric_page_row(page, name, labels, 1);
 }
 
-static void write_member(const struct etcd_face *face, struct metric_page *page)
+static void write_member(const struct etcd_api *api, struct metric_page *page)
 {
     char id[24], cluster[16] = "";
-    snprintf(id, sizeof(id), "%llx", (unsigned long long)face->identity.member_id);
-    const char *version = face->config->cluster_version; /* "3.7.0" is shown as "3.7" */
+    snprintf(id, sizeof(id), "%llx", (unsigned long long)api->identity.member_id);
+    const char *version = api->config->cluster_version; /* "3.7.0" is shown as "3.7" */
     const char *last = strrchr(version, '.');
     snprintf(cluster, sizeof(cluster), "%.*s", last ? (int)(last - version) : 0, version);
     labelled_gauge(page, "etcd_server_id", "server_id", id, "The member's id.");
-    labelled_gauge(page, "etcd_server_version", "server_version", face->config->version,
+    labelled_gauge(page, "etcd_server_version", "server_version", api->config->version,
                    "The etcd version reported to clients.");
     labelled_gauge(page, "etcd_cluster_version", "cluster_version", cluster,
-                   "The version of etcd that the cluster is at.");
+                   "The cluster version of etcd.");
     char peers[LABELS_BYTES];
     snprintf(peers, sizeof(peers), "Local=\"%s\",Remote=\"%s\"", id, id);
-    metric_page_head(page, "etcd_network_known_peers", METRIC_GAUGE, "1: it knows itself.");
+    metric_page_head(page, "etcd_network_known_peers", METRIC_GAUGE,
+                     "Always 1: the only member knows itself.");
     metric_page_row(page, "etcd_network_known_peers", peers, 1);
-    metric_page_gauge(page, "etcd_server_has_leader", "1: the only member leads.", 1);
-    metric_page_gauge(page, "etcd_server_is_leader", "1: the only member leads.", 1);
-    metric_page_gauge(page, "etcd_server_is_learner", "0: the only member votes.", 0);
+    metric_page_gauge(page, "etcd_server_has_leader", "Always 1: the only member is the leader.",
+                      1);
+    metric_page_gauge(page, "etcd_server_is_leader", "Always 1: the only member is the leader.", 1);
+    metric_page_gauge(page, "etcd_server_is_learner", "Always 0: the only member votes.", 0);
     metric_page_counter(page, "etcd_server_leader_changes_seen_total",
-                        "1: the only member has led since the start.", 1);
+                        "Always 1: the only member has been the leader since the start.", 1);
     metric_page_counter(page, "etcd_server_heartbeat_send_failures_total",
-                        "0: there are no other members.", 0);
+                        "Always 0: there are no other members.", 0);
     metric_page_counter(page, "etcd_server_slow_apply_total",
                         "Requests that took longer than --warning-apply-duration.",
-                        face->config->method_counts
-                            ? metric_sum(face->config->method_counts, ETCD_SLOW_APPLY_SLOT)
+                        api->config->method_counts
+                            ? metric_sum(api->config->method_counts, ETCD_SLOW_APPLY_SLOT)
                             : 0);
     metric_page_counter(page, "etcd_server_slow_read_indexes_total",
-                        "0: reads need no other member.", 0);
+                        "Always 0: reads need no other member.", 0);
     metric_page_counter(page, "etcd_server_read_indexes_failed_total",
-                        "0: reads need no other member.", 0);
+                        "Always 0: reads need no other member.", 0);
 }
 
 /* -- Watches -- */
 
-static void write_slowest(const struct etcd_face *face, struct metric_page *page)
+static void write_slowest(const struct etcd_api *api, struct metric_page *page)
 {
     static const char behind[] = "vigil_watch_slowest_behind_revisions";
     static const char held[] = "vigil_watch_slowest_held_bytes";
     struct watch_stream_stats streams[WATCH_SLOWEST_MAX];
-    size_t count = engine_watch_slowest(face->engine, streams, COUNT_OF(streams));
+    size_t count = engine_watch_slowest(api->engine, streams, COUNT_OF(streams));
     char labels[LABELS_BYTES], peer[LABELS_BYTES / 2];
     for (unsigned family = 0; family < 2; family++) {
         const char *name = family ? held : behind;
         metric_page_head(page, name, METRIC_GAUGE,
-                         family ? "Bytes those streams could not send yet."
-                                : "How far the slowest watch streams are behind, by client.");
+                         family
+                             ? "Bytes that the slowest watch streams could not send yet, by client."
+                             : "How far the slowest watch streams are behind, by client.");
         for (size_t i = 0; i < count; i++) {
             snprintf(labels, sizeof(labels), "rank=\"%zu\",peer=\"%s\"", i + 1,
                      metric_page_escape(streams[i].peer, peer, sizeof(peer)));
@@ -209,10 +216,10 @@ static void write_slowest(const struct etcd_face *face, struct metric_page *page
     }
 }
 
-static void write_watches(const struct etcd_face *face, struct metric_page *page)
+static void write_watches(const struct etcd_api *api, struct metric_page *page)
 {
     struct watch_stats stats;
-    engine_watch_stats(face->engine, &stats);
+    engine_watch_stats(api->engine, &stats);
     static const char states[] = "vigil_watch_watchers";
     uint64_t live = stats.watchers -
                     size_min(stats.watchers, stats.watchers_catching_up + stats.watchers_compacted);
@@ -220,120 +227,123 @@ static void write_watches(const struct etcd_face *face, struct metric_page *page
                       stats.streams);
     metric_page_gauge(page, "etcd_debugging_mvcc_watcher_total", "Watchers.", stats.watchers);
     metric_page_gauge(page, "etcd_debugging_mvcc_slow_watcher_total",
-                      "Watchers that have not been sent all there is.",
+                      "Watchers that are behind the newest revision.",
                       size_max(stats.watchers_behind, stats.watchers_catching_up));
     metric_page_counter(page, "etcd_debugging_mvcc_events_total", "Events sent to watchers.",
                         stats.events_sent);
     metric_page_gauge(page, "etcd_debugging_mvcc_pending_events_total",
-                      "0: events are not queued, a slow watcher reads them later.", 0);
+                      "Always 0: events are not queued, slow watchers read them later.", 0);
     metric_page_head(page, states, METRIC_GAUGE, "Watchers by state.");
     metric_page_row(page, states, "state=\"live\"", live);
     metric_page_row(page, states, "state=\"catching_up\"", stats.watchers_catching_up);
     metric_page_row(page, states, "state=\"compacted\"", stats.watchers_compacted);
-    metric_page_gauge(page, "vigil_watch_watchers_peak", "Most watchers there were.",
+    metric_page_gauge(page, "vigil_watch_watchers_peak", "Largest number of watchers so far.",
                       stats.watchers_peak);
-    metric_page_gauge(page, "vigil_watch_streams_peak", "Most streams there were.",
+    metric_page_gauge(page, "vigil_watch_streams_peak", "Largest number of streams so far.",
                       stats.streams_peak);
     metric_page_gauge(page, "vigil_watch_streams_stopped",
-                      "Streams that have something to send and no room for it.",
+                      "Streams with events to send but no room in their transport.",
                       stats.streams_stopped);
     metric_page_gauge(page, "vigil_watch_streams_behind",
-                      "Streams that have not been sent all there is.", stats.streams_behind);
+                      "Streams that are behind the newest revision.", stats.streams_behind);
     metric_page_gauge(page, "vigil_watch_behind_revisions",
-                      "Revisions the slowest stream is behind.", stats.behind_max);
+                      "Revisions that the slowest stream is behind.", stats.behind_max);
     metric_page_gauge(page, "vigil_watch_behind_revisions_peak",
-                      "Revisions that any stream was behind.", stats.behind_peak);
+                      "Largest number of revisions that a stream was behind so far.",
+                      stats.behind_peak);
     metric_page_gauge(page, "vigil_watch_held_bytes",
-                      "Rests of messages that had no room, of all streams.", stats.held_bytes);
-    metric_page_gauge(page, "vigil_watch_held_bytes_peak", "The most of them there was.",
-                      stats.held_bytes_peak);
+                      "Bytes of partly sent messages that are held for all streams.",
+                      stats.held_bytes);
+    metric_page_gauge(page, "vigil_watch_held_bytes_peak",
+                      "Largest value of vigil_watch_held_bytes so far.", stats.held_bytes_peak);
     metric_page_counter(page, "vigil_watch_responses_total", "Responses sent to watchers.",
                         stats.responses_sent);
     metric_page_counter(page, "vigil_watch_sent_bytes_total", "Bytes sent to watchers.",
                         stats.bytes_sent);
     metric_page_counter(page, "vigil_watch_refused_total",
-                        "Watches that were refused, for a limit or what they asked.",
+                        "Watches that were refused because of a limit or an invalid request.",
                         stats.refused);
-    write_slowest(face, page);
+    write_slowest(api, page);
 }
 
 /* -- Connections -- */
 
-static void write_net(const struct etcd_face *face, struct metric_page *page)
+static void write_net(const struct etcd_api *api, struct metric_page *page)
 {
-    if (!face->config->net_stats)
+    if (!api->config->net_stats)
         return;
-    struct net_stats stats = face->config->net_stats(face->config->net_ctx);
-    metric_page_gauge(page, "vigil_net_connections", "Connections that are open.",
-                      stats.connections);
-    metric_page_counter(page, "vigil_net_accepted_total", "Connections that were accepted.",
-                        stats.accepted);
+    struct net_stats stats = api->config->net_stats(api->config->net_ctx);
+    metric_page_gauge(page, "vigil_net_connections", "Open connections.", stats.connections);
+    metric_page_counter(page, "vigil_net_accepted_total", "Accepted connections.", stats.accepted);
     metric_page_counter(page, "vigil_net_refused_total",
-                        "Connections closed at once for --max-connections.", stats.refused);
+                        "Connections that were closed at once because of --max-connections.",
+                        stats.refused);
     metric_page_counter(page, "vigil_net_accept_failures_total",
                         "Connections not accepted because descriptors or memory ran out.",
                         stats.accept_failures);
     metric_page_counter(page, "vigil_net_stalled_total",
-                        "Connections closed because their peer took nothing.", stats.stalled);
+                        "Connections that were closed because their peer did not read.",
+                        stats.stalled);
     metric_page_counter(page, "vigil_net_received_bytes_total", "Bytes received.", stats.bytes_in);
     metric_page_counter(page, "vigil_net_sent_bytes_total", "Bytes sent.", stats.bytes_out);
     metric_page_counter(page, "vigil_net_reads_total", "System calls that received bytes.",
                         stats.reads);
     metric_page_counter(page, "vigil_net_writes_total", "System calls that sent bytes.",
                         stats.writes);
-    metric_page_gauge(page, "vigil_net_held_bytes",
-                      "Bytes that are ready and that no socket has taken yet.", stats.held_bytes);
+    metric_page_gauge(page, "vigil_net_held_bytes", "Bytes that wait to be written to sockets.",
+                      stats.held_bytes);
 }
 
-static void write_budget(const struct etcd_face *face, struct metric_page *page)
+static void write_budget(const struct etcd_api *api, struct metric_page *page)
 {
-    if (!face->config->budget)
+    if (!api->config->budget)
         return;
-    struct budget_stats stats = budget_stats(face->config->budget);
+    struct budget_stats stats = budget_stats(api->config->budget);
     metric_page_gauge(page, "vigil_client_held_bytes",
-                      "Memory that clients make the server hold, as --max-client-bytes counts it.",
+                      "Memory that the server holds for clients, which --max-client-bytes limits.",
                       stats.held_bytes);
-    metric_page_gauge(page, "vigil_client_held_bytes_max", "The limit on it: --max-client-bytes.",
+    metric_page_gauge(page, "vigil_client_held_bytes_max", "The value of --max-client-bytes.",
                       stats.limit_bytes);
     metric_page_counter(page, "vigil_client_memory_refusals_total",
-                        "Times that a client could not get memory for --max-client-bytes.",
+                        "Number of times that --max-client-bytes refused memory to a client.",
                         stats.refusals);
     metric_page_counter(page, "vigil_client_memory_reclaims_total",
-                        "Connections closed because they held memory that others needed.",
+                        "Connections that were closed because they held memory that others needed.",
                         stats.reclaims);
 }
 
-static void write_tls(const struct etcd_face *face, struct metric_page *page)
+static void write_tls(const struct etcd_api *api, struct metric_page *page)
 {
     struct tls_stats stats;
-    if (!face->config->tls_stats || !face->config->tls_stats(face->config->net_ctx, &stats))
+    if (!api->config->tls_stats || !api->config->tls_stats(api->config->net_ctx, &stats))
         return;
     metric_page_counter(page, "vigil_tls_rejections_total",
-                        "Clients turned away in a TLS handshake.", stats.rejections);
+                        "Clients that were rejected in a TLS handshake.", stats.rejections);
     metric_page_counter(page, "vigil_tls_reloads_total",
-                        "Times that changed TLS files were taken into use.", stats.reloads);
+                        "Number of times that changed TLS files were loaded.", stats.reloads);
     metric_page_counter(page, "vigil_tls_reload_failures_total",
-                        "Times that changed TLS files could not be used.", stats.reload_failures);
+                        "Number of times that changed TLS files could not be loaded.",
+                        stats.reload_failures);
     metric_page_gauge(page, "vigil_tls_certificate_expiry_seconds",
-                      "When the server's certificate ends, in seconds since 1970.",
+                      "When the server's certificate expires, in seconds since 1970.",
                       stats.expires_s > 0 ? (uint64_t)stats.expires_s : 0);
 }
 
-void etcd_metrics_write(struct etcd_face *face, struct metric_page *page)
+void etcd_metrics_write(struct etcd_api *api, struct metric_page *page)
 {
-    write_grpc(face, page);
-    engine_metrics_write(face->shard, page);
-    write_store(face, page);
-    write_member(face, page);
-    write_watches(face, page);
-    write_net(face, page);
-    write_budget(face, page);
-    write_tls(face, page);
-    if (face->config->health_counts)
-        etcd_health_write(face->config->health_counts, page);
-    if (face->config->turns)
-        turns_write(face->config->turns, page);
+    write_grpc(api, page);
+    engine_metrics_write(api->shard, page);
+    write_store(api, page);
+    write_member(api, page);
+    write_watches(api, page);
+    write_net(api, page);
+    write_budget(api, page);
+    write_tls(api, page);
+    if (api->config->health_counts)
+        etcd_health_write(api->config->health_counts, page);
+    if (api->config->turns)
+        turns_write(api->config->turns, page);
     etcd_process_metrics_write(page);
-    if (face->config->more_metrics)
-        face->config->more_metrics(face->config->more_metrics_ctx, page);
+    if (api->config->more_metrics)
+        api->config->more_metrics(api->config->more_metrics_ctx, page);
 }

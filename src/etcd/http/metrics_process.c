@@ -1,4 +1,4 @@
-/* What the kernel knows of this process, under the names of Prometheus' own clients. */
+/* Metrics about the process from /proc, with the names that Prometheus' client libraries use. */
 #include "etcd/http/metrics.h"
 
 #include <dirent.h>
@@ -28,7 +28,7 @@ static uint64_t open_fds(void)
     for (const struct dirent *entry = readdir(dir); entry; entry = readdir(dir))
         count += entry->d_name[0] != '.';
     closedir(dir);
-    return count - 1; /* that of the directory */
+    return count - 1; /* without the descriptor of the directory */
 }
 
 static void write_fds(struct metric_page *page)
@@ -38,9 +38,9 @@ static void write_fds(struct metric_page *page)
     int failed = getrlimit(RLIMIT_NOFILE, &limit);
     uint64_t most = failed ? 0 : limit.rlim_cur;
     metric_page_gauge(page, "process_open_fds", "Open file descriptors.", used);
-    metric_page_gauge(page, "process_max_fds", "File descriptors there may be.", most);
+    metric_page_gauge(page, "process_max_fds", "Limit of open file descriptors.", most);
     metric_page_gauge(page, "os_fd_used", "Open file descriptors.", used);
-    metric_page_gauge(page, "os_fd_limit", "File descriptors there may be.", most);
+    metric_page_gauge(page, "os_fd_limit", "Limit of open file descriptors.", most);
 }
 
 /* The fields of /proc/self/stat, counted from 1 as its manual does. */
@@ -79,18 +79,19 @@ void etcd_process_metrics_write(struct metric_page *page)
     read_stat(stat);
     write_fds(page);
     real_row(page, "process_cpu_seconds_total", METRIC_COUNTER,
-             "Processor time taken, by the program and by the system for it.",
+             "User and system processor time of the process.",
              (double)(stat[STAT_USER] + stat[STAT_SYSTEM]) / ticks);
-    real_row(page, "process_start_time_seconds", METRIC_GAUGE, "When it started, since 1970.",
+    real_row(page, "process_start_time_seconds", METRIC_GAUGE,
+             "Start time of the process, in seconds since 1970.",
              boot_seconds() + (double)stat[STAT_START] / ticks);
     metric_page_gauge(page, "process_resident_memory_bytes",
-                      "Memory in use, mapped parts of the log among it.",
+                      "Resident memory, including mapped parts of the log.",
                       stat[STAT_RESIDENT] * (uint64_t)sysconf(_SC_PAGESIZE));
     metric_page_gauge(page, "process_virtual_memory_bytes",
                       "Address space in use; most of it is reserved and empty.",
                       stat[STAT_VIRTUAL]);
     struct rlimit limit = {0};
     int failed = getrlimit(RLIMIT_AS, &limit);
-    real_row(page, "process_virtual_memory_max_bytes", METRIC_GAUGE, "Address space there may be.",
+    real_row(page, "process_virtual_memory_max_bytes", METRIC_GAUGE, "Limit of the address space.",
              failed ? 0 : (double)limit.rlim_cur);
 }

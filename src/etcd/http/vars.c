@@ -32,7 +32,7 @@ static void put_u64(struct json_writer *w, const char *name, uint64_t number)
     json_u64(w, number);
 }
 
-/* Those of Go's numbers that mean something without its runtime. */
+/* The fields of Go's runtime.MemStats that have a meaning without Go's runtime. */
 static void write_memory(struct json_writer *w)
 {
     struct mallinfo2 info = mallinfo2();
@@ -58,17 +58,17 @@ static void put_id(struct json_writer *w, const char *name, uint64_t id)
     json_text(w, text);
 }
 
-/* A cluster of one, as raft would show it. */
-static void write_raft(struct json_writer *w, const struct etcd_face *face)
+/* The raft status of a cluster with one member. */
+static void write_raft(struct json_writer *w, const struct etcd_api *api)
 {
     struct engine_status status;
-    engine_status_get(face->shard, &status);
-    uint64_t id = face->identity.member_id;
+    engine_status_get(api->shard, &status);
+    uint64_t id = api->identity.member_id;
     char text[24];
     snprintf(text, sizeof(text), "%llx", (unsigned long long)id);
     json_begin_object(w);
     put_id(w, "id", id);
-    put_u64(w, "term", face->identity.raft_term);
+    put_u64(w, "term", api->identity.raft_term);
     put_id(w, "vote", id);
     put_u64(w, "commit", status.raft_index);
     put_id(w, "lead", id);
@@ -98,7 +98,7 @@ static enum status add_variable(struct buf *body, const char *name, struct json_
     return ST_OK;
 }
 
-static enum status write_vars(struct buf *body, const struct etcd_face *face)
+static enum status write_vars(struct buf *body, const struct etcd_api *api)
 {
     struct json_writer w;
     struct rlimit files = {0};
@@ -114,17 +114,17 @@ static enum status write_vars(struct buf *body, const struct etcd_face *face)
     write_memory(&w);
     TRY(json_writer_finish(&w));
     TRY(add_variable(body, "raft.status", &w));
-    write_raft(&w, face);
+    write_raft(&w, api);
     TRY(json_writer_finish(&w));
     return buf_append_text(body, "\n}\n");
 }
 
-void http_vars(struct http_exchange *x, void *face, const struct http_request *request)
+void http_vars(struct http_exchange *x, void *api, const struct http_request *request)
 {
     AUTO(buf_fini) struct buf body = {0};
     if (!http_is_get(x, request))
         return;
-    if (write_vars(&body, face) == ST_OK)
+    if (write_vars(&body, api) == ST_OK)
         http_respond(x, 200, SLICE_LITERAL("application/json; charset=utf-8"), buf_slice(&body));
     else
         http_abort(x);

@@ -1,12 +1,12 @@
 /*
- * One call of the Auth service. In the call's arena; the connection's thread.
+ * One call of the Auth service. Its state is in the call's arena, on the connection's thread.
  *
- *     (hashing) ──► asking ──► answered             a password that is set is hashed before
- *     asking ──► hashing ──► answered               Authenticate: what is it held against, is it
- * that
+ *     (hash the password) ──► engine ──► answered       methods that change users or roles
+ *     engine ──► verify the password ──► answered       Authenticate
  *
- * The engine decides on users and roles (engine/auth.h); passwords are hashed on a thread of their
- * own (engine/hasher.h), and what tokens a change ends is ended here before it is answered.
+ * The engine decides about users and roles (engine/auth.h). Passwords are hashed on a separate
+ * thread (password_queue.h). Tokens that a change makes invalid are revoked here before the change
+ * is answered.
  */
 #ifndef VIGIL_ETCD_SERVICE_AUTH_CALL_H
 #define VIGIL_ETCD_SERVICE_AUTH_CALL_H
@@ -18,27 +18,27 @@
 
 struct auth_call;
 
-/* What a method asks, and how it answers. */
+/* A method of the service. */
 struct auth_kind {
     const struct pb_message *request;
     enum engine_auth_call call;
-    /* From the request to the question. */
+    /* Copies the arguments from the decoded request to a->auth. */
     void (*fill)(struct auth_call *a);
-    /* Without one: the header alone. */
+    /* Sends the response; NULL: a response with only a header is sent. */
     void (*reply)(struct auth_call *a, struct pb_response_header *header);
-    const char *told; /* to the log when it was done; NULL: nothing has changed */
+    const char *log_text; /* logged after success; NULL for methods that change nothing */
 };
 
 struct auth_call {
     struct engine_auth auth; /* first */
-    struct desk_job job;
+    struct password_job job;
     struct grpc_call *call;
-    struct etcd_face *face;
+    struct etcd_api *api;
     const struct auth_kind *kind;
-    void (*hashed)(struct auth_call *a); /* what comes after the hasher */
-    bool pending;                        /* the engine or the hasher has it */
-    bool ended;                          /* the peer is gone; held until they are done */
-    bool nobody;                         /* Authenticate: there is no such user */
+    void (*hashed)(struct auth_call *a); /* the next step after the hasher */
+    bool pending;                        /* the engine or the hasher works on it */
+    bool ended;                          /* the call has ended; its memory is held while pending */
+    bool unknown_user;                   /* Authenticate: there is no such user */
     unsigned tries;                      /* Authenticate */
     union {
         struct pb_auth_user_add_request user_add;
@@ -60,16 +60,16 @@ struct auth_call {
     } request;
 };
 
-/* Decodes and fills it; NULL: the call was answered with an error. */
-struct auth_call *auth_call_new(struct grpc_call *call, struct etcd_face *face,
-                                struct slice message, const struct auth_kind *kind);
-/* Asks the engine. */
-void auth_call_ask(struct auth_call *a);
-void auth_call_on_end(struct grpc_call *call, void *face);
+/* Decodes the request. NULL: the call was answered with an error. */
+struct auth_call *auth_call_new(struct grpc_call *call, struct etcd_api *api, struct slice message,
+                                const struct auth_kind *kind);
+/* Starts the operation of the engine. */
+void auth_call_start(struct auth_call *a);
+void auth_call_on_end(struct grpc_call *call, void *api);
 
-/* The rows for Auth.Authenticate, Auth.UserAdd and Auth.UserChangePassword. */
-void auth_authenticate_on_message(struct grpc_call *call, void *face, struct slice message);
-void auth_user_add_on_message(struct grpc_call *call, void *face, struct slice message);
-void auth_user_change_password_on_message(struct grpc_call *call, void *face, struct slice message);
+/* The handlers of Auth.Authenticate, Auth.UserAdd and Auth.UserChangePassword. */
+void auth_authenticate_on_message(struct grpc_call *call, void *api, struct slice message);
+void auth_user_add_on_message(struct grpc_call *call, void *api, struct slice message);
+void auth_user_change_password_on_message(struct grpc_call *call, void *api, struct slice message);
 
 #endif

@@ -1,10 +1,10 @@
 /*
- * The methods of the Auth service that need a password to be hashed: Authenticate, and those that
- * set one. Hashing takes tens of milliseconds, on a thread of its own and one at a time; who comes
- * when too many wait is sent away.
+ * The methods of the Auth service that hash a password: Authenticate, and those that set one.
+ * Hashing takes tens of milliseconds, one at a time on a separate thread; when too many calls wait,
+ * further ones are refused.
  *
- * Whether there is a user cannot be told from the time that the answer takes: for one that is not
- * there something else is hashed.
+ * The time of an answer does not reveal whether a user exists: for an unknown user, the password is
+ * compared with a dummy hash.
  */
 #include "auth/token/issuer.h"
 #include "base/clock.h"
@@ -13,13 +13,13 @@
 #include "etcd/service/auth_call.h"
 
 enum {
-    LOGIN_TRIES_MAX = 8, /* users and roles change while somebody logs in: once more */
+    LOGIN_TRIES_MAX = 8, /* attempts if users or roles change during a login */
     NAME_BYTES_SHOWN = 128,
 };
 
 /* -- The hasher -- */
 
-static void job_done(struct desk_job *job)
+static void job_done(struct password_job *job)
 {
     struct auth_call *a = CONTAINER_OF(job, struct auth_call, job);
     a->pending = false;
@@ -29,7 +29,7 @@ static void job_done(struct desk_job *job)
         a->hashed(a);
 }
 
-/* The status is of what was to be submitted. */
+/* status: the result of submitting the job. */
 static void submitted(struct auth_call *a, enum status status)
 {
     if (status == ST_OK)
@@ -38,7 +38,7 @@ static void submitted(struct auth_call *a, enum status status)
         grpc_call_fail(a->call, status);
 }
 
-/* -- Setting one -- */
+/* -- Setting a password -- */
 
 static void fail_hashing(struct auth_call *a)
 {
@@ -60,14 +60,15 @@ static void password_made(struct auth_call *a)
         return;
     }
     a->auth.hash = slice_of(a->job.hasher.made, sizeof(a->job.hasher.made));
-    auth_call_ask(a);
+    auth_call_start(a);
 }
 
 static void make_password(struct auth_call *a, struct slice password)
 {
     a->hashed = password_made;
     a->job.done = job_done;
-    submitted(a, desk_make(a->face, &a->job, grpc_call_peer(a->call), password));
+    submitted(a,
+              password_queue_hash(a->api->passwords, &a->job, grpc_call_peer(a->call), password));
 }
 
 static void fill_user_add(struct auth_call *a)
@@ -81,17 +82,17 @@ static const struct auth_kind user_add = {
     .request = &pb_auth_user_add_request_table,
     .call = ENGINE_AUTH_USER_ADD,
     .fill = fill_user_add,
-    .told = "added a user",
+    .log_text = "added a user",
 };
 
-/* As in etcd a hash that the client brings does not count here. */
-void auth_user_add_on_message(struct grpc_call *call, void *face, struct slice message)
+/* As in etcd, a hash in the request is ignored. */
+void auth_user_add_on_message(struct grpc_call *call, void *api, struct slice message)
 {
-    struct auth_call *a = auth_call_new(call, face, message, &user_add);
+    struct auth_call *a = auth_call_new(call, api, message, &user_add);
     if (!a)
         return;
     if (a->auth.no_password)
-        auth_call_ask(a);
+        auth_call_start(a);
     else
         make_password(a, a->request.user_add.password);
 }
@@ -105,10 +106,10 @@ static const struct auth_kind change_password = {
     .request = &pb_auth_user_change_password_request_table,
     .call = ENGINE_AUTH_USER_CHANGE_PASSWORD,
     .fill = fill_change_password,
-    .told = "changed a password of a user",
+    .log_text = "changed a password of a user",
 };
 
-/* A hash that the client has made, in base64. False: the call was answered. */
+/* Uses the hash in the request, which is in base64. False: the call was answered with an error. */
 static bool take_hash(struct auth_call *a, struct slice text)
 {
     size_t len;
@@ -127,16 +128,16 @@ static bool take_hash(struct auth_call *a, struct slice text)
     return true;
 }
 
-void auth_user_change_password_on_message(struct grpc_call *call, void *face, struct slice message)
+void auth_user_change_password_on_message(struct grpc_call *call, void *api, struct slice message)
 {
-    struct auth_call *a = auth_call_new(call, face, message, &change_password);
+    struct auth_call *a = auth_call_new(call, api, message, &change_password);
     if (!a)
         return;
     const struct pb_auth_user_change_password_request *request = &a->request.user_change_password;
     if (request->password.len)
         make_password(a, request->password);
     else if (take_hash(a, request->hashed_password))
-        auth_call_ask(a);
+        auth_call_start(a);
 }
 
 /* -- Logging in -- */
@@ -159,7 +160,7 @@ static uint64_t newest_revision(void *engine)
 static void send_token(struct auth_call *a, struct slice token)
 {
     struct pb_response_header header;
-    etcd_header_fill(a->face, etcd_header_now(a->face).revision, &header);
+    etcd_header_fill(a->api, etcd_header_now(a->api).revision, &header);
     struct pb_authenticate_response response = {.header = &header, .token = token};
     etcd_call_reply(a->call, &pb_authenticate_response_table, &response);
 }
@@ -167,20 +168,20 @@ static void send_token(struct auth_call *a, struct slice token)
 static void give_token(struct auth_call *a)
 {
     struct engine_status shown;
-    engine_status_get(a->face->shard, &shown);
+    engine_status_get(a->api->shard, &shown);
     struct auth_login login = {
         .principal = {.user = a->auth.user, .revision = a->auth.auth_revision},
         .index = shown.applied_index,
         .now = {grpc_call_now(a->call), clock_real_ns(clock_system()) / NS_PER_S},
         .revision = newest_revision,
-        .ctx = a->face->engine,
+        .ctx = a->api->engine,
     };
     AUTO(buf_fini) struct buf token = {0};
-    enum status status = auth_issuer_give(a->face->config->issuer, &login, &token);
+    enum status status = auth_issuer_give(a->api->config->issuer, &login, &token);
     if (status == ST_OK)
         send_token(a, buf_slice(&token));
     else if (status == ST_AUTH_OLD_REVISION && ++a->tries < LOGIN_TRIES_MAX)
-        auth_call_ask(a); /* with another password, maybe */
+        auth_call_start(a); /* the password may have changed */
     else if (status == ST_UNIMPLEMENTED)
         grpc_call_fail_text(a->call, GRPC_UNKNOWN,
                             SLICE_LITERAL("auth: token signing attempted with verify-only key"));
@@ -191,7 +192,7 @@ static void give_token(struct auth_call *a)
 static void password_checked(struct auth_call *a)
 {
     enum status status = a->job.hasher.work.status;
-    if (status == ST_OK && a->nobody)
+    if (status == ST_OK && a->unknown_user)
         status = ST_AUTH_FAILED;
     if (status == ST_OK)
         give_token(a);
@@ -203,22 +204,23 @@ static void check_password(struct auth_call *a, struct slice hash)
 {
     a->hashed = password_checked;
     a->job.done = job_done;
-    submitted(a, desk_check(a->face, &a->job, grpc_call_peer(a->call),
-                            a->request.authenticate.password, hash));
+    submitted(a, password_queue_verify(a->api->passwords, &a->job, grpc_call_peer(a->call),
+                                       a->request.authenticate.password, hash));
 }
 
 static void login_done(struct engine_op *op)
 {
     struct auth_call *a = CONTAINER_OF(op, struct auth_call, auth.op);
     a->pending = false;
-    a->face->under_way--;
-    a->nobody = op->status == ST_AUTH_FAILED;
+    a->api->under_way--;
+    a->unknown_user = op->status == ST_AUTH_FAILED;
     if (a->ended)
         grpc_call_release(a->call);
     else if (op->status == ST_OK)
         check_password(a, a->auth.password_hash);
-    else if (a->nobody)
-        check_password(a, desk_hash_of_nobody(a->face, grpc_call_arena(a->call)));
+    else if (a->unknown_user)
+        check_password(a,
+                       password_dummy_hash(a->api->config->bcrypt_cost, grpc_call_arena(a->call)));
     else
         refuse_login(a, op->status);
 }
@@ -235,9 +237,9 @@ static const struct auth_kind authenticate = {
     .fill = fill_authenticate,
 };
 
-void auth_authenticate_on_message(struct grpc_call *call, void *face, struct slice message)
+void auth_authenticate_on_message(struct grpc_call *call, void *api, struct slice message)
 {
-    struct auth_call *a = auth_call_new(call, face, message, &authenticate);
+    struct auth_call *a = auth_call_new(call, api, message, &authenticate);
     if (a)
-        auth_call_ask(a);
+        auth_call_start(a);
 }

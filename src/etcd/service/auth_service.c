@@ -1,17 +1,18 @@
 /*
- * The Auth service: users, roles, and whether access is controlled. Checks and texts are the
- * engine's (auth/store.h); what needs a password to be hashed is in auth_password.c.
+ * The Auth service: users, roles, and whether authentication is enabled. The engine checks requests
+ * and has the texts of errors (auth/store.h). Methods that hash a password are in auth_password.c.
  */
 #include "auth/token/issuer.h"
 #include "base/log/log.h"
-#include "etcd/authentication.h"
+#include "etcd/authenticator.h"
 #include "etcd/service/auth_call.h"
+#include "etcd/service/services.h"
 
 /* -- Calls -- */
 
 static void end_tokens(struct auth_call *a)
 {
-    struct auth_issuer *issuer = a->face->config->issuer;
+    struct auth_issuer *issuer = a->api->config->issuer;
     if (!issuer)
         return;
     if (a->auth.ends_all_tokens)
@@ -22,7 +23,7 @@ static void end_tokens(struct auth_call *a)
 
 static void reply_header(struct auth_call *a, struct pb_response_header *header)
 {
-    /* All answers that say nothing else are the same bytes. */
+    /* All responses with only a header have the same encoding. */
     struct pb_auth_enable_response response = {.header = header};
     etcd_call_reply(a->call, &pb_auth_enable_response_table, &response);
 }
@@ -30,8 +31,8 @@ static void reply_header(struct auth_call *a, struct pb_response_header *header)
 static void tell(const struct auth_call *a)
 {
     struct log_field none = {0};
-    if (a->kind->told)
-        log_info(a->kind->told, a->auth.user.len ? LOG_SLICE("user-name", a->auth.user) : none,
+    if (a->kind->log_text)
+        log_info(a->kind->log_text, a->auth.user.len ? LOG_SLICE("user-name", a->auth.user) : none,
                  a->auth.role.len ? LOG_SLICE("role-name", a->auth.role) : none);
 }
 
@@ -39,7 +40,7 @@ static void auth_done(struct engine_op *op)
 {
     struct auth_call *a = CONTAINER_OF(op, struct auth_call, auth.op);
     a->pending = false;
-    a->face->under_way--;
+    a->api->under_way--;
     if (op->status == ST_OK) {
         end_tokens(a);
         tell(a);
@@ -50,7 +51,7 @@ static void auth_done(struct engine_op *op)
         etcd_call_fail_op(a->call, op);
     } else {
         struct pb_response_header header;
-        etcd_header_fill(a->face, op->revision, &header);
+        etcd_header_fill(a->api, op->revision, &header);
         if (a->kind->reply)
             a->kind->reply(a, &header);
         else
@@ -58,8 +59,8 @@ static void auth_done(struct engine_op *op)
     }
 }
 
-struct auth_call *auth_call_new(struct grpc_call *call, struct etcd_face *face,
-                                struct slice message, const struct auth_kind *kind)
+struct auth_call *auth_call_new(struct grpc_call *call, struct etcd_api *api, struct slice message,
+                                const struct auth_kind *kind)
 {
     struct auth_call *a = arena_calloc(grpc_call_arena(call), 1, sizeof(*a));
     if (!a) {
@@ -68,13 +69,13 @@ struct auth_call *auth_call_new(struct grpc_call *call, struct etcd_face *face,
     }
     if (!etcd_call_decode(call, kind->request, message, &a->request))
         return NULL;
-    enum status status = etcd_check_size(face, message.len);
+    enum status status = etcd_check_size(api, message.len);
     if (status != ST_OK) {
         grpc_call_fail(call, status);
         return NULL;
     }
     a->call = call;
-    a->face = face;
+    a->api = api;
     a->kind = kind;
     a->auth.call = kind->call;
     a->auth.op.done = auth_done;
@@ -86,73 +87,73 @@ struct auth_call *auth_call_new(struct grpc_call *call, struct etcd_face *face,
     return a;
 }
 
-void auth_call_ask(struct auth_call *a)
+void auth_call_start(struct auth_call *a)
 {
     a->pending = true;
-    a->face->under_way++;
-    engine_auth_start(a->face->shard, &a->auth);
+    a->api->under_way++;
+    engine_auth_start(a->api->shard, &a->auth);
 }
 
-void auth_call_on_end(struct grpc_call *call, void *face)
+void auth_call_on_end(struct grpc_call *call, void *api)
 {
-    (void)face;
+    (void)api;
     struct auth_call *a = grpc_call_user(call);
     if (!a)
-        return; /* refused before anybody heard of it */
+        return; /* refused before the operation was started */
     a->ended = true;
     if (!a->pending)
         return;
-    desk_give_up(&a->job);
+    password_job_cancel(&a->job);
     grpc_call_hold(call);
 }
 
-static void ask(struct grpc_call *call, struct etcd_face *face, struct slice message,
+static void ask(struct grpc_call *call, struct etcd_api *api, struct slice message,
                 const struct auth_kind *kind)
 {
-    struct auth_call *a = auth_call_new(call, face, message, kind);
+    struct auth_call *a = auth_call_new(call, api, message, kind);
     if (a)
-        auth_call_ask(a);
+        auth_call_start(a);
 }
 
-/* A method that asks the engine and nobody else. */
-#define ASKS(method)                                                                          \
-    static void method##_on_message(struct grpc_call *call, void *face, struct slice message) \
-    {                                                                                         \
-        ask(call, face, message, &method);                                                    \
+/* Defines the handler of a method that only starts an operation of the engine. */
+#define ENGINE_METHOD(method)                                                                \
+    static void method##_on_message(struct grpc_call *call, void *api, struct slice message) \
+    {                                                                                        \
+        ask(call, api, message, &method);                                                    \
     }
 
-/* -- Whether access is controlled -- */
+/* -- Enabling authentication -- */
 
 static const struct auth_kind enable = {
     .request = &pb_auth_enable_request_table,
     .call = ENGINE_AUTH_ENABLE,
-    .told = "enabled authentication",
+    .log_text = "enabled authentication",
 };
-ASKS(enable)
+ENGINE_METHOD(enable)
 
 static const struct auth_kind disable = {
     .request = &pb_auth_disable_request_table,
     .call = ENGINE_AUTH_DISABLE,
-    .told = "disabled authentication",
+    .log_text = "disabled authentication",
 };
-ASKS(disable)
+ENGINE_METHOD(disable)
 
-/* For everybody; but who shows a token is told when it is none, as by etcd. */
+/* Every client may call it, but an invalid token is an error, as in etcd. */
 static void status_on_message(struct grpc_call *call, void *service, struct slice message)
 {
-    struct etcd_face *face = service;
+    struct etcd_api *api = service;
     struct pb_auth_status_request request;
     struct auth_principal principal;
     struct pb_response_header header;
     if (!etcd_call_decode(call, &pb_auth_status_request_table, message, &request))
         return;
-    enum status status = etcd_callers_find(face->callers, call, &principal);
+    enum status status = authenticator_find(api->authenticator, call, &principal);
     if (status != ST_OK) {
         grpc_call_fail(call, status);
         return;
     }
-    const struct auth_rights *rights = engine_auth_rights(face->shard);
-    etcd_header_fill(face, etcd_header_now(face).revision, &header);
+    const struct auth_rights *rights = engine_auth_rights(api->shard);
+    etcd_header_fill(api, etcd_header_now(api).revision, &header);
     struct pb_auth_status_response response = {
         .header = &header,
         .enabled = auth_rights_enabled(rights),
@@ -181,7 +182,7 @@ static const struct auth_kind user_get = {
     .fill = fill_user_get,
     .reply = reply_user_get,
 };
-ASKS(user_get)
+ENGINE_METHOD(user_get)
 
 static void reply_user_list(struct auth_call *a, struct pb_response_header *header)
 {
@@ -195,7 +196,7 @@ static const struct auth_kind user_list = {
     .call = ENGINE_AUTH_USER_LIST,
     .reply = reply_user_list,
 };
-ASKS(user_list)
+ENGINE_METHOD(user_list)
 
 static void fill_user_delete(struct auth_call *a)
 {
@@ -206,9 +207,9 @@ static const struct auth_kind user_delete = {
     .request = &pb_auth_user_delete_request_table,
     .call = ENGINE_AUTH_USER_DELETE,
     .fill = fill_user_delete,
-    .told = "deleted a user",
+    .log_text = "deleted a user",
 };
-ASKS(user_delete)
+ENGINE_METHOD(user_delete)
 
 static void fill_user_grant_role(struct auth_call *a)
 {
@@ -220,9 +221,9 @@ static const struct auth_kind user_grant_role = {
     .request = &pb_auth_user_grant_role_request_table,
     .call = ENGINE_AUTH_USER_GRANT_ROLE,
     .fill = fill_user_grant_role,
-    .told = "granted a role to a user",
+    .log_text = "granted a role to a user",
 };
-ASKS(user_grant_role)
+ENGINE_METHOD(user_grant_role)
 
 static void fill_user_revoke_role(struct auth_call *a)
 {
@@ -234,9 +235,9 @@ static const struct auth_kind user_revoke_role = {
     .request = &pb_auth_user_revoke_role_request_table,
     .call = ENGINE_AUTH_USER_REVOKE_ROLE,
     .fill = fill_user_revoke_role,
-    .told = "revoked a role from a user",
+    .log_text = "revoked a role from a user",
 };
-ASKS(user_revoke_role)
+ENGINE_METHOD(user_revoke_role)
 
 /* -- Roles -- */
 
@@ -249,9 +250,9 @@ static const struct auth_kind role_add = {
     .request = &pb_auth_role_add_request_table,
     .call = ENGINE_AUTH_ROLE_ADD,
     .fill = fill_role_add,
-    .told = "created a role",
+    .log_text = "created a role",
 };
-ASKS(role_add)
+ENGINE_METHOD(role_add)
 
 static void fill_role_get(struct auth_call *a)
 {
@@ -271,7 +272,7 @@ static const struct auth_kind role_get = {
     .fill = fill_role_get,
     .reply = reply_role_get,
 };
-ASKS(role_get)
+ENGINE_METHOD(role_get)
 
 static void reply_role_list(struct auth_call *a, struct pb_response_header *header)
 {
@@ -285,7 +286,7 @@ static const struct auth_kind role_list = {
     .call = ENGINE_AUTH_ROLE_LIST,
     .reply = reply_role_list,
 };
-ASKS(role_list)
+ENGINE_METHOD(role_list)
 
 static void fill_role_delete(struct auth_call *a)
 {
@@ -296,9 +297,9 @@ static const struct auth_kind role_delete = {
     .request = &pb_auth_role_delete_request_table,
     .call = ENGINE_AUTH_ROLE_DELETE,
     .fill = fill_role_delete,
-    .told = "deleted a role",
+    .log_text = "deleted a role",
 };
-ASKS(role_delete)
+ENGINE_METHOD(role_delete)
 
 static void fill_role_grant(struct auth_call *a)
 {
@@ -310,9 +311,9 @@ static const struct auth_kind role_grant = {
     .request = &pb_auth_role_grant_permission_request_table,
     .call = ENGINE_AUTH_ROLE_GRANT,
     .fill = fill_role_grant,
-    .told = "granted/updated a permission to a role",
+    .log_text = "granted/updated a permission to a role",
 };
-ASKS(role_grant)
+ENGINE_METHOD(role_grant)
 
 static void fill_role_revoke(struct auth_call *a)
 {
@@ -325,9 +326,9 @@ static const struct auth_kind role_revoke = {
     .request = &pb_auth_role_revoke_permission_request_table,
     .call = ENGINE_AUTH_ROLE_REVOKE,
     .fill = fill_role_revoke,
-    .told = "revoked a permission on range",
+    .log_text = "revoked a permission on range",
 };
-ASKS(role_revoke)
+ENGINE_METHOD(role_revoke)
 
 #define ROW(method, fn)                                                               \
     {                                                                                 \
@@ -354,7 +355,7 @@ static const struct grpc_method methods[] = {
     ROW(ROLE_REVOKE_PERMISSION, role_revoke_on_message),
 };
 
-enum status auth_service_add(struct etcd_face *face)
+enum status auth_service_add(struct etcd_api *api)
 {
-    return grpc_services_add(face->services, methods, COUNT_OF(methods), face);
+    return grpc_services_add(api->services, methods, COUNT_OF(methods), api);
 }

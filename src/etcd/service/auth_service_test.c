@@ -1,4 +1,4 @@
-/* The Auth service and the guard before all others, over a real connection and the fake engine. */
+/* The Auth service and the guard of all methods, over a real connection and the fake engine. */
 #include "etcd/auth_peer_test.h"
 
 #include "codec/base64.h"
@@ -41,7 +41,7 @@ static uint32_t get(struct fixture *f, const char *key)
     return call(f, PB_KV_RANGE_PATH, &pb_range_request_table, &request);
 }
 
-/* Logs in and shows the token from now on. */
+/* Logs in and sends the token from now on. */
 static void log_in(struct fixture *f, const char *name, const char *password)
 {
     struct pb_authenticate_response response;
@@ -57,7 +57,7 @@ static void log_in(struct fixture *f, const char *name, const char *password)
 
 /* -- Tests: logging in -- */
 
-static void enabling_needs_a_root_who_is_root(void **state)
+static void enabling_needs_a_root_user_with_the_root_role(void **state)
 {
     struct fixture *f = *state;
     assert_refused(f, enable(f), ST_ROOT_USER_NOT_EXIST);
@@ -68,10 +68,10 @@ static void enabling_needs_a_root_who_is_root(void **state)
     assert_refused(f, put(f, "k"), ST_USER_EMPTY);
     log_in(f, "root", "pw");
     assert_fine(f, put(f, "k"));
-    assert_fine(f, enable(f)); /* again: nothing happens */
+    assert_fine(f, enable(f)); /* enabling again has no effect */
 }
 
-static void who_cannot_log_in_is_not_told_why(void **state)
+static void failed_login_does_not_reveal_the_reason(void **state)
 {
     struct fixture *f = *state;
     uint32_t id = login(f, "anna", "x");
@@ -89,11 +89,12 @@ static void who_cannot_log_in_is_not_told_why(void **state)
     log_in(f, "bert", "pw");
 }
 
-static void user_who_is_not_there_takes_as_long_as_one_who_is(void **state)
+static void unknown_user_takes_as_long_as_a_known_one(void **state)
 {
     (void)state;
     struct fixture f;
-    fixture_init(&f, 100, NULL); /* the hasher's thread does not run: what waits, waits for it */
+    fixture_init(&f, 100,
+                 NULL); /* the hasher's thread does not run, so its jobs stay in the queue */
     begin(&f);
     uint32_t id = login(&f, "nobody", "pw");
     loop_turn(f.loop, 0);
@@ -105,7 +106,7 @@ static void user_who_is_not_there_takes_as_long_as_one_who_is(void **state)
     fixture_fini(&f);
 }
 
-static void passwords_that_wait_are_limited(void **state)
+static void waiting_passwords_are_limited(void **state)
 {
     (void)state;
     struct fixture f;
@@ -124,7 +125,7 @@ static void passwords_that_wait_are_limited(void **state)
     fixture_fini(&f);
 }
 
-static void client_that_leaves_while_its_password_is_hashed_leaves_nothing(void **state)
+static void disconnect_during_hashing_leaks_nothing(void **state)
 {
     (void)state;
     struct fixture f;
@@ -134,11 +135,12 @@ static void client_that_leaves_while_its_password_is_hashed_leaves_nothing(void 
     be(&f, "root");
     struct pb_auth_user_add_request request = {.name = SLICE_LITERAL("new")};
     peer_call(&f.peer, PB_AUTH_USER_ADD_PATH, &pb_auth_user_add_request_table, &request);
-    fixture_fini(&f); /* its connection goes first */
+    fixture_fini(&f); /* frees the connection first */
 }
 
-/* The password was right, but for what was: it is looked up again, and the token is for what is. */
-static void change_while_somebody_logs_in_is_seen(void **state)
+/* The password was right before a change of the users: the user is read again, and the token is for
+ * the new state. */
+static void change_during_a_login_is_seen(void **state)
 {
     (void)state;
     struct fixture f;
@@ -160,7 +162,7 @@ static void change_while_somebody_logs_in_is_seen(void **state)
     fixture_fini(&f);
 }
 
-static void long_passwords_and_such_with_nul_are_refused(void **state)
+static void long_passwords_and_those_with_nul_are_refused(void **state)
 {
     struct fixture *f = *state;
     char password[74];
@@ -195,7 +197,7 @@ static void password_can_be_changed_by_its_hash(void **state)
     assert_fine(f, user_add(f, "bert", "first"));
     begin(f);
     be(f, "root");
-    assert_fine(f, change_password(f, SLICE_LITERAL("second"), hashed)); /* which does not count */
+    assert_fine(f, change_password(f, SLICE_LITERAL("second"), hashed)); /* the hash is ignored */
     log_in(f, "bert", "second");
     be(f, "root");
     assert_fine(f, change_password(f, SLICE_EMPTY, hashed));
@@ -232,7 +234,7 @@ static void token_is_found_where_clients_put_it(void **state)
     assert_refused(f, put(f, "a/1"), ST_INVALID_AUTH_TOKEN);
 }
 
-static void token_lives_while_it_is_used(void **state)
+static void token_stays_valid_while_it_is_used(void **state)
 {
     struct fixture *f = *state;
     begin(f);
@@ -253,7 +255,7 @@ static uint32_t status(struct fixture *f)
     return call(f, PB_AUTH_AUTH_STATUS_PATH, &pb_auth_status_request_table, &request);
 }
 
-static void status_is_for_everybody_but_who_shows_a_wrong_token(void **state)
+static void status_needs_no_token_but_refuses_an_invalid_one(void **state)
 {
     struct fixture *f = *state;
     struct pb_auth_status_response response;
@@ -269,8 +271,8 @@ static void status_is_for_everybody_but_who_shows_a_wrong_token(void **state)
     assert_refused(f, status(f), ST_INVALID_AUTH_TOKEN);
 }
 
-/* What is remembered of a token does not outlive it. */
-static void change_ends_the_tokens_it_should(void **state)
+/* A cached token is not valid longer than the token itself. */
+static void change_revokes_the_affected_tokens(void **state)
 {
     struct fixture *f = *state;
     struct pb_auth_user_delete_request bert = {.name = SLICE_LITERAL("bert")};
@@ -295,14 +297,14 @@ static void change_ends_the_tokens_it_should(void **state)
     show(f, "token", root);
     assert_fine(f, call(f, PB_AUTH_AUTH_DISABLE_PATH, &pb_auth_disable_request_table, &disable));
     show(f, "token", f->token);
-    assert_fine(f, put(f, "elsewhere")); /* nobody looks at it */
+    assert_fine(f, put(f, "elsewhere")); /* the token is not checked */
     assert_fine(f, enable(f));
     assert_refused(f, put(f, "a/1"), ST_INVALID_AUTH_TOKEN);
 }
 
 /* -- Tests: certificates -- */
 
-static void name_of_a_certificate_is_a_user(void **state)
+static void certificate_name_is_a_user(void **state)
 {
     (void)state;
     struct fixture f;
@@ -310,11 +312,11 @@ static void name_of_a_certificate_is_a_user(void **state)
     begin(&f);
     assert_fine(&f, put(&f, "a/1"));
     assert_refused(&f, put(&f, "c"), ST_PERMISSION_DENIED);
-    show(&f, "token", "x"); /* what is shown goes first */
+    show(&f, "token", "x"); /* a token comes before the certificate */
     assert_refused(&f, put(&f, "a/1"), ST_INVALID_AUTH_TOKEN);
     be(&f, "root");
     assert_fine(&f, put(&f, "c"));
-    /* A gateway shows its own certificate for whoever asks it. */
+    /* A gateway shows its own certificate for the requests of its clients. */
     show(&f, "grpcgateway-accept", "*/*");
     assert_refused(&f, put(&f, "a/1"), ST_USER_EMPTY);
     show(&f, NULL, NULL);
@@ -323,14 +325,14 @@ static void name_of_a_certificate_is_a_user(void **state)
     fixture_fini(&f);
 }
 
-/* CVE-2018-16886: the name of a certificate is not enough for what needs root, nor for anything
- * else when it is nobody's. */
-static void certificate_of_a_stranger_may_nothing(void **state)
+/* CVE-2018-16886: the name in a certificate is not enough for methods that need root, nor for any
+ * other if it is not the name of a user. */
+static void certificate_of_an_unknown_user_permits_nothing(void **state)
 {
     (void)state;
     struct fixture f;
     struct pb_status_request request = {0};
-    fixture_init(&f, 100, "stranger");
+    fixture_init(&f, 100, "unknown");
     assert_fine(&f, put(&f, "k"));
     begin(&f);
     assert_refused(&f, put(&f, "a/1"), ST_PERMISSION_DENIED);
@@ -342,15 +344,15 @@ static void certificate_of_a_stranger_may_nothing(void **state)
 
 /* -- Tests: the guard -- */
 
-/* CVE-2026-33413 and all like it: whatever a server answers, it asks first. */
-static void no_method_is_answered_for_nobody(void **state)
+/* CVE-2026-33413 and similar errors: every method checks permissions before it answers. */
+static void no_method_is_answered_without_a_user(void **state)
 {
     struct fixture *f = *state;
     static const char *const open[] = {PB_AUTH_AUTH_STATUS_PATH, PB_AUTH_AUTHENTICATE_PATH,
                                        PB_HEALTH_CHECK_PATH, PB_HEALTH_WATCH_PATH,
                                        PB_WATCH_WATCH_PATH /* each watch is refused */};
     size_t count, refused = 0;
-    const struct grpc_row *rows = grpc_services_rows(etcd_face_services(f->peer.face), &count);
+    const struct grpc_row *rows = grpc_services_rows(etcd_api_services(f->peer.api), &count);
     begin(f);
     for (size_t i = 0; i < count; i++) {
         bool is_open = false;
@@ -367,16 +369,16 @@ static void no_method_is_answered_for_nobody(void **state)
     assert_true(refused > 35);
 }
 
-/* And whoever may is not refused for what a service forgot to say to the engine. */
+/* And no call of root fails because a service forgot to give the engine its principal. */
 static void root_may_call_every_method(void **state)
 {
     struct fixture *f = *state;
     size_t count;
-    const struct grpc_row *rows = grpc_services_rows(etcd_face_services(f->peer.face), &count);
+    const struct grpc_row *rows = grpc_services_rows(etcd_api_services(f->peer.api), &count);
     begin(f);
     be(f, "root");
     for (size_t i = 0; i < count; i++) {
-        /* The first field is a name or an id: most get as far as to the engine with it. */
+        /* The first field is a name or an id, with which most methods reach the engine. */
         static const char *const messages[] = {"\x0a\x01k", "\x08\x01"};
         for (size_t k = 0; k < COUNT_OF(messages); k++) {
             bool nameless =
@@ -396,7 +398,7 @@ static void root_may_call_every_method(void **state)
     }
 }
 
-static void rights_of_a_user_are_those_of_its_roles(void **state)
+static void user_has_the_permissions_of_its_roles(void **state)
 {
     struct fixture *f = *state;
     struct pb_auth_user_get_request anna = {.name = SLICE_LITERAL("anna")},
@@ -430,23 +432,23 @@ static void rights_of_a_user_are_those_of_its_roles(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(enabling_needs_a_root_who_is_root),
-        TEST(who_cannot_log_in_is_not_told_why),
-        cmocka_unit_test(user_who_is_not_there_takes_as_long_as_one_who_is),
-        cmocka_unit_test(passwords_that_wait_are_limited),
-        cmocka_unit_test(client_that_leaves_while_its_password_is_hashed_leaves_nothing),
-        cmocka_unit_test(change_while_somebody_logs_in_is_seen),
-        TEST(long_passwords_and_such_with_nul_are_refused),
+        TEST(enabling_needs_a_root_user_with_the_root_role),
+        TEST(failed_login_does_not_reveal_the_reason),
+        cmocka_unit_test(unknown_user_takes_as_long_as_a_known_one),
+        cmocka_unit_test(waiting_passwords_are_limited),
+        cmocka_unit_test(disconnect_during_hashing_leaks_nothing),
+        cmocka_unit_test(change_during_a_login_is_seen),
+        TEST(long_passwords_and_those_with_nul_are_refused),
         TEST(password_can_be_changed_by_its_hash),
         TEST(token_is_found_where_clients_put_it),
-        TEST(token_lives_while_it_is_used),
-        TEST(status_is_for_everybody_but_who_shows_a_wrong_token),
-        TEST(change_ends_the_tokens_it_should),
-        cmocka_unit_test(name_of_a_certificate_is_a_user),
-        cmocka_unit_test(certificate_of_a_stranger_may_nothing),
-        TEST(no_method_is_answered_for_nobody),
+        TEST(token_stays_valid_while_it_is_used),
+        TEST(status_needs_no_token_but_refuses_an_invalid_one),
+        TEST(change_revokes_the_affected_tokens),
+        cmocka_unit_test(certificate_name_is_a_user),
+        cmocka_unit_test(certificate_of_an_unknown_user_permits_nothing),
+        TEST(no_method_is_answered_without_a_user),
         TEST(root_may_call_every_method),
-        TEST(rights_of_a_user_are_those_of_its_roles),
+        TEST(user_has_the_permissions_of_its_roles),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

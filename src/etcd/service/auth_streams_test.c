@@ -29,7 +29,7 @@ static void turn(struct fixture *f)
     engine_shard_flushed(f->peer.shard);
 }
 
-/* What a watch call has said since `at`: one word a response. */
+/* The responses of a watch call since `at`, as text. */
 static const char *said(struct fixture *f, uint32_t id, size_t *at)
 {
     static char text[1024];
@@ -46,7 +46,7 @@ static const char *said(struct fixture *f, uint32_t id, size_t *at)
 
 #define DENIED "rpc error: code = PermissionDenied desc = etcdserver: permission denied"
 
-static void watch_without_permission_is_refused_in_etcds_words(void **state)
+static void watch_without_permission_gets_etcds_error(void **state)
 {
     struct fixture *f = *state;
     size_t at = 0;
@@ -78,7 +78,7 @@ static void watch_without_permission_is_refused_in_etcds_words(void **state)
                         ";0 created;");
 }
 
-static void watch_ends_when_its_permission_goes(void **state)
+static void watch_ends_when_its_permission_is_revoked(void **state)
 {
     struct fixture *f = *state;
     size_t at = 0, roots_at = 0;
@@ -93,13 +93,13 @@ static void watch_ends_when_its_permission_goes(void **state)
     turn(f);
     assert_string_equal(said(f, id, &at), "0 created;1 created;");
     change(f, (struct engine_auth){.call = ENGINE_AUTH_ROLE_ADD, .role = SLICE_LITERAL("other")});
-    turn(f); /* it has nothing to do with it */
+    turn(f); /* the change does not concern the watch */
     change(f, (struct engine_auth){.call = ENGINE_AUTH_ROLE_REVOKE,
                                    .role = SLICE_LITERAL("writer"),
                                    .key = SLICE_LITERAL("a/"),
                                    .range_end = SLICE_LITERAL("b")});
     be(f, "root");
-    assert_fine(f, put(f, "a/1")); /* written after it: not to be seen */
+    assert_fine(f, put(f, "a/1")); /* written after the change, so the watch must not see it */
     assert_fine(f, put(f, "r"));
     turn(f);
     assert_string_equal(said(f, id, &at), "0 canceled: " DENIED ";1 event;");
@@ -110,7 +110,7 @@ static void watch_ends_when_its_permission_goes(void **state)
     assert_string_equal(said(f, roots, &roots_at), "0 created;0 event;0 event;");
 }
 
-static void watch_of_nobody_ends_when_access_is_controlled(void **state)
+static void watch_without_user_ends_when_auth_is_enabled(void **state)
 {
     struct fixture *f = *state;
     size_t at = 0;
@@ -131,8 +131,8 @@ static void ask_keep_alive(struct fixture *f, uint32_t stream, int64_t id)
     peer_send(&f->peer, stream, slice_of(bytes, size), false);
 }
 
-/* They are woken some at a time; one that is told something meanwhile is asked before it is. */
-static void thousands_of_watches_are_asked_again_in_turns(void **state)
+/* They are woken some at a time; a watch with events meanwhile is checked before it gets them. */
+static void thousands_of_watches_are_rechecked_over_several_turns(void **state)
 {
     enum { COUNT = 1500 };
     struct fixture *f = *state;
@@ -173,7 +173,7 @@ static void keep_alive(struct fixture *f, uint32_t stream, int64_t id)
     settle(f);
 }
 
-static void each_renewal_of_a_stream_is_asked_for(void **state)
+static void each_renewal_of_a_stream_is_checked(void **state)
 {
     struct fixture *f = *state;
     struct pb_lease_grant_request request = {.id = 5, .ttl = 60};
@@ -186,7 +186,7 @@ static void each_renewal_of_a_stream_is_asked_for(void **state)
     assert_false(peer_stream(&f->peer, stream)->ended);
     be(f, "root");
     assert_fine(f, call(f, PB_KV_PUT_PATH, &pb_put_request_table, &on_lease));
-    keep_alive(f, stream, 5); /* a key hangs on it that anna may not write */
+    keep_alive(f, stream, 5); /* this lease has a key that anna may not write */
     assert_true(peer_stream(&f->peer, stream)->ended);
     assert_int_equal(peer_stream(&f->peer, stream)->code, GRPC_PERMISSION_DENIED);
     be(f, "anna");
@@ -209,7 +209,7 @@ static void renewals_before_a_refused_one_are_answered(void **state)
     assert_fine(f, call(f, PB_KV_PUT_PATH, &pb_put_request_table, &on_lease));
     be(f, "anna");
     uint32_t stream = peer_open(&f->peer, PB_LEASE_LEASE_KEEP_ALIVE_PATH, SLICE_LITERAL("3.7"));
-    /* The first is on its way while the others come, which then go together. */
+    /* While the first operation is pending the others arrive, and become one operation. */
     const int64_t ids[] = {5, 5, 99, 6, 5};
     for (size_t i = 0; i < COUNT_OF(ids); i++)
         ask_keep_alive(f, stream, ids[i]);
@@ -232,11 +232,11 @@ static void renewals_before_a_refused_one_are_answered(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(watch_without_permission_is_refused_in_etcds_words),
-        TEST(watch_ends_when_its_permission_goes),
-        TEST(watch_of_nobody_ends_when_access_is_controlled),
-        TEST(thousands_of_watches_are_asked_again_in_turns),
-        TEST(each_renewal_of_a_stream_is_asked_for),
+        TEST(watch_without_permission_gets_etcds_error),
+        TEST(watch_ends_when_its_permission_is_revoked),
+        TEST(watch_without_user_ends_when_auth_is_enabled),
+        TEST(thousands_of_watches_are_rechecked_over_several_turns),
+        TEST(each_renewal_of_a_stream_is_checked),
         TEST(renewals_before_a_refused_one_are_answered),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

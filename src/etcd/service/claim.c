@@ -1,7 +1,7 @@
 #include "etcd/service/claim.h"
 
 #include "engine/lease.h"
-#include "etcd/authentication.h"
+#include "etcd/authenticator.h"
 #include "etcd/service/key_change.h"
 #include "etcd/service/key_reader.h"
 
@@ -12,7 +12,7 @@ enum claim_state {
     CLAIM_GRANTING,
     CLAIM_CLAIMING,
     CLAIM_PROCLAIMING,
-    CLAIM_LOOKING,
+    CLAIM_READING,
     CLAIM_WAITING,
     CLAIM_CONFIRMING,
     CLAIM_ANSWERED,
@@ -25,11 +25,11 @@ enum claim_state {
 
 static const unsigned claim_moves[] = {
     [CLAIM_GRANTING] = TO(CLAIMING) | TO(FAILED) | TO(OVER),
-    [CLAIM_CLAIMING] = TO(PROCLAIMING) | TO(LOOKING) | TO(FAILED) | TO(WITHDRAWING) | TO(OVER),
-    [CLAIM_PROCLAIMING] = TO(LOOKING) | TO(FAILED) | TO(WITHDRAWING) | TO(OVER),
-    [CLAIM_LOOKING] =
+    [CLAIM_CLAIMING] = TO(PROCLAIMING) | TO(READING) | TO(FAILED) | TO(WITHDRAWING) | TO(OVER),
+    [CLAIM_PROCLAIMING] = TO(READING) | TO(FAILED) | TO(WITHDRAWING) | TO(OVER),
+    [CLAIM_READING] =
         TO(WAITING) | TO(CONFIRMING) | TO(ANSWERED) | TO(FAILED) | TO(WITHDRAWING) | TO(OVER),
-    [CLAIM_WAITING] = TO(LOOKING) | TO(FAILED) | TO(WITHDRAWING),
+    [CLAIM_WAITING] = TO(READING) | TO(FAILED) | TO(WITHDRAWING),
     [CLAIM_CONFIRMING] = TO(ANSWERED) | TO(FAILED) | TO(WITHDRAWING),
     [CLAIM_ANSWERED] = TO(OVER),
     [CLAIM_FAILED] = TO(WITHDRAWING) | TO(OVER),
@@ -38,26 +38,26 @@ static const unsigned claim_moves[] = {
 };
 
 struct claim {
-    struct grpc_source source; /* once it has waited */
+    struct grpc_source source; /* used after the first wait */
     struct grpc_call *call;
-    struct etcd_face *face;
+    struct etcd_api *api;
     const struct claim_kind *kind;
     enum claim_state state;
-    bool ended;   /* the peer is gone */
-    bool held;    /* the call's memory is kept for an operation under way */
-    bool sourced; /* the answer goes through the source */
-    bool mine;    /* the key was made by this call, or it waited with it: to be taken back */
+    bool ended;   /* the call has ended */
+    bool held;    /* the call's memory is held for an operation under way */
+    bool sourced; /* the response is sent through the source */
+    bool mine;    /* this call created the key or waited with it, so it deletes it if it gives up */
     struct slice name, value;
     struct slice prefix, prefix_end, key;
     int64_t lease_id;
     int64_t create_revision; /* of the key */
     int64_t revision;        /* for the answer's header */
-    struct look look;
+    struct key_reader reader;
     union {
         struct engine_lease lease;
         struct key_change change;
     };
-    struct buf out; /* the framed answer */
+    struct buf out; /* the framed response */
     size_t out_at;  /* bytes of it sent */
 };
 
@@ -69,17 +69,17 @@ static void claim_move(struct claim *c, enum claim_state next)
 
 /* -- The end -- */
 
-/* An operation is under way that must find the call's memory. */
+/* An operation is under way that uses the call's memory. */
 static bool busy(const struct claim *c)
 {
     return c->state == CLAIM_GRANTING || c->state == CLAIM_CLAIMING ||
-           c->state == CLAIM_PROCLAIMING || c->state == CLAIM_WITHDRAWING || c->look.pending;
+           c->state == CLAIM_PROCLAIMING || c->state == CLAIM_WITHDRAWING || c->reader.pending;
 }
 
 static void over(struct claim *c)
 {
     claim_move(c, CLAIM_OVER);
-    look_fini(&c->look);
+    key_reader_fini(&c->reader);
     buf_fini(&c->out);
     if (c->held)
         grpc_call_release(c->call);
@@ -92,12 +92,12 @@ static void change_prepare(struct claim *c)
     c->change = (struct key_change){
         .write.op = {.done = change_done,
                      .arena = grpc_call_arena(c->call),
-                     .principal = etcd_callers_again(c->face->callers, c->call)},
+                     .principal = authenticator_refresh(c->api->authenticator, c->call)},
     };
-    c->face->under_way++;
+    c->api->under_way++;
 }
 
-/* Takes back what the peer did not wait for. */
+/* Deletes the key of a call that ended unanswered. */
 static void withdraw(struct claim *c)
 {
     if (!c->mine || c->state == CLAIM_ANSWERED) {
@@ -106,12 +106,12 @@ static void withdraw(struct claim *c)
     }
     claim_move(c, CLAIM_WITHDRAWING);
     change_prepare(c);
-    key_change_delete(c->face->shard, &c->change, c->key, c->create_revision);
+    key_change_delete(c->api->shard, &c->change, c->key, c->create_revision);
 }
 
-void claim_on_end(struct grpc_call *call, void *face)
+void claim_on_end(struct grpc_call *call, void *api)
 {
-    (void)face;
+    (void)api;
     struct claim *c = grpc_call_user(call);
     if (!c)
         return; /* refused before it began */
@@ -130,7 +130,7 @@ static void fail_text(struct claim *c, const char *text)
     grpc_call_fail_text(c->call, GRPC_UNKNOWN, slice_from_text(text));
 }
 
-/* etcd serves these through a client of its own, whose errors have lost their codes. */
+/* etcd implements these services with its own client, whose errors have no codes. */
 static void fail(struct claim *c, enum status status)
 {
     fail_text(c, status_text(status));
@@ -151,14 +151,14 @@ static void send_later(void *ctx, const struct pb_message *type, const void *mes
     grpc_prefix_write(prefix, (uint32_t)pb_size(type, message));
     if (buf_append(&c->out, slice_of(prefix, sizeof(prefix))) != ST_OK ||
         pb_append(type, message, &c->out) != ST_OK)
-        buf_fini(&c->out); /* the source says so */
+        buf_fini(&c->out); /* the source reports ST_NOMEM */
     grpc_call_wake(c->call);
 }
 
 static void answer(struct claim *c)
 {
     struct pb_response_header header;
-    etcd_header_fill(c->face, c->revision, &header);
+    etcd_header_fill(c->api, c->revision, &header);
     struct claim_result result = {
         .header = &header,
         .name = c->name,
@@ -170,15 +170,15 @@ static void answer(struct claim *c)
     c->kind->reply(&result, c->sourced ? send_later : send_now, c);
 }
 
-static void look_again(struct claim *c);
+static void read_previous(struct claim *c);
 
 static enum grpc_fill fill(struct grpc_source *source, uint8_t *dst, size_t room, size_t *ret_len)
 {
     struct claim *c = CONTAINER_OF(source, struct claim, source);
     *ret_len = 0;
-    /* Each look may wait for another key, whose first word must be taken for it to call again. */
-    while (c->state == CLAIM_WAITING && look_drain(&c->look) == LOOK_AGAIN)
-        look_again(c);
+    /* Each read may begin to wait for another key, and a wait wakes the call only once drained. */
+    while (c->state == CLAIM_WAITING && key_reader_drain(&c->reader))
+        read_previous(c);
     if (c->state != CLAIM_ANSWERED)
         return GRPC_FILL_PARKED;
     if (c->out.len == 0) {
@@ -196,47 +196,47 @@ static enum grpc_fill fill(struct grpc_source *source, uint8_t *dst, size_t room
 
 static void wait_for(struct claim *c, struct slice key)
 {
-    enum status status = look_wait(&c->look, key, SLICE_EMPTY, false);
-    if (status != ST_OK) { /* a limit of ours, which etcd's client has no text for */
+    enum status status = key_reader_wait(&c->reader, key, SLICE_EMPTY, false);
+    if (status != ST_OK) { /* a limit that etcd does not have, so its client has no text for it */
         claim_move(c, CLAIM_FAILED);
         grpc_call_fail(c->call, status);
         return;
     }
     claim_move(c, CLAIM_WAITING);
-    c->mine = true; /* as etcd: who waited and gives up takes the key back, whoever made it */
+    c->mine = true; /* as in etcd: a waiter that gives up deletes the key, even an earlier one */
     if (!c->sourced) {
         c->sourced = true;
         c->source.fill = fill;
         grpc_call_set_source(c->call, &c->source);
     }
-    /* What came during the look is not told again. */
+    /* Changes during the read cause no wake-up of their own. */
     grpc_call_wake(c->call);
 }
 
-static void look_again(struct claim *c)
+static void read_previous(struct claim *c)
 {
-    claim_move(c, CLAIM_LOOKING);
-    look_before(&c->look, c->prefix, c->prefix_end, c->create_revision);
+    claim_move(c, CLAIM_READING);
+    key_reader_get_before(&c->reader, c->prefix, c->prefix_end, c->create_revision);
 }
 
-static void look_done(struct look *look)
+static void read_done(struct key_reader *reader)
 {
-    struct claim *c = CONTAINER_OF(look, struct claim, look);
-    enum status status = look->range.op.status;
+    struct claim *c = CONTAINER_OF(reader, struct claim, reader);
+    enum status status = reader->range.op.status;
     if (c->ended)
         withdraw(c);
     else if (status != ST_OK)
         fail(c, status);
-    else if (c->state == CLAIM_LOOKING && look->found)
-        wait_for(c, look->kv.key);
-    else if (c->state == CLAIM_LOOKING && c->sourced && c->kind->gone) {
+    else if (c->state == CLAIM_READING && reader->found)
+        wait_for(c, reader->kv.key);
+    else if (c->state == CLAIM_READING && c->sourced && c->kind->gone_text) {
         claim_move(c, CLAIM_CONFIRMING);
-        look_key(look, c->key);
-    } else if (c->state == CLAIM_CONFIRMING && !look->found) {
-        fail_text(c, c->kind->gone);
+        key_reader_get(reader, c->key);
+    } else if (c->state == CLAIM_CONFIRMING && !reader->found) {
+        fail_text(c, c->kind->gone_text);
     } else {
         if (c->state == CLAIM_CONFIRMING)
-            c->revision = look->range.op.revision;
+            c->revision = reader->range.op.revision;
         answer(c);
     }
 }
@@ -245,13 +245,13 @@ static void look_done(struct look *look)
 
 static const char not_leader[] = "election: not leader";
 
-/* The lease had a key there already: it keeps its place. False: failed. */
+/* The lease already has a key under the prefix, which keeps its place. False: out of memory. */
 static bool take_older(struct claim *c, const struct kv_txn_answer *txn, bool *ret_same)
 {
     struct pb_key_value kv;
     assert(txn->answer_count == 1 && txn->answers[0].range.field_count == 1);
     enum status status =
-        look_decode(txn->answers[0].range.fields[0], grpc_call_arena(c->call), &kv);
+        key_value_decode(txn->answers[0].range.fields[0], grpc_call_arena(c->call), &kv);
     if (status != ST_OK)
         return false;
     c->create_revision = kv.create_revision;
@@ -279,17 +279,17 @@ static void claimed(struct claim *c, const struct kv_txn_answer *txn)
     } else if (c->kind->proclaims && !same) {
         claim_move(c, CLAIM_PROCLAIMING);
         change_prepare(c);
-        key_change_put(c->face->shard, &c->change, c->key, c->create_revision, c->value,
+        key_change_put(c->api->shard, &c->change, c->key, c->create_revision, c->value,
                        c->lease_id);
     } else {
-        look_again(c);
+        read_previous(c);
     }
 }
 
 static void change_done(struct engine_op *op)
 {
     struct claim *c = CONTAINER_OF(op, struct claim, change.write.op);
-    c->face->under_way--;
+    c->api->under_way--;
     if (c->state == CLAIM_WITHDRAWING) {
         engine_write_close(&c->change.write);
         over(c);
@@ -316,12 +316,12 @@ static void change_done(struct engine_op *op)
     else if (!succeeded)
         fail_text(c, not_leader);
     else
-        look_again(c);
+        read_previous(c);
 }
 
-bool claim_admit(struct grpc_call *call, const struct etcd_face *face, struct slice message)
+bool claim_admit(struct grpc_call *call, const struct etcd_api *api, struct slice message)
 {
-    enum status status = etcd_check_size(face, message.len);
+    enum status status = etcd_check_size(api, message.len);
     if (status != ST_OK)
         grpc_call_fail_text(call, GRPC_UNKNOWN, slice_from_text(status_text(status)));
     return status == ST_OK;
@@ -350,13 +350,13 @@ static void claim(struct claim *c)
     }
     claim_move(c, CLAIM_CLAIMING);
     change_prepare(c);
-    key_change_put(c->face->shard, &c->change, c->key, 0, c->value, c->lease_id);
+    key_change_put(c->api->shard, &c->change, c->key, 0, c->value, c->lease_id);
 }
 
 static void grant_done(struct engine_op *op)
 {
     struct claim *c = CONTAINER_OF(op, struct claim, lease.op);
-    c->face->under_way--;
+    c->api->under_way--;
     c->lease_id = c->lease.id;
     if (c->ended)
         over(c);
@@ -375,10 +375,10 @@ static enum status name_prefix(struct claim *c)
     slice_copy(bytes, c->name);
     bytes[c->name.len] = '/';
     c->prefix = slice_of(bytes, c->name.len + 1);
-    return look_prefix_end(arena, c->prefix, &c->prefix_end);
+    return key_prefix_end(arena, c->prefix, &c->prefix_end);
 }
 
-void claim_start(struct grpc_call *call, struct etcd_face *face, const struct claim_kind *kind,
+void claim_start(struct grpc_call *call, struct etcd_api *api, const struct claim_kind *kind,
                  struct slice name, struct slice value, int64_t lease)
 {
     struct claim *c = arena_calloc(grpc_call_arena(call), 1, sizeof(*c));
@@ -387,12 +387,12 @@ void claim_start(struct grpc_call *call, struct etcd_face *face, const struct cl
         return;
     }
     c->call = call;
-    c->face = face;
+    c->api = api;
     c->kind = kind;
     c->name = name;
     c->value = value;
     c->lease_id = lease;
-    look_init(&c->look, call, face, look_done);
+    key_reader_init(&c->reader, call, api, read_done);
     grpc_call_set_user(call, c);
     enum status status = name_prefix(c);
     if (status != ST_OK) {
@@ -404,7 +404,7 @@ void claim_start(struct grpc_call *call, struct etcd_face *face, const struct cl
         c->lease.op.arena = grpc_call_arena(call);
         c->lease.op.principal = etcd_call_principal(call);
         c->lease.ttl_s = CLAIM_LEASE_S;
-        face->under_way++;
-        engine_lease_grant(face->shard, &c->lease);
+        api->under_way++;
+        engine_lease_grant(api->shard, &c->lease);
     }
 }

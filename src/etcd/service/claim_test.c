@@ -1,5 +1,5 @@
 /* Locks and elections over a real connection and the fake engine, which answers late and in any
- * order: who holds what, and what is left of calls whose peers leave at any point. */
+ * order: which call holds the lock, and what remains of calls whose clients disconnect. */
 #include "codec/pb/election.pb.h"
 #include "codec/pb/lock.pb.h"
 #include "codec/pb/rpc.pb.h"
@@ -9,7 +9,7 @@
 
 enum { CALLERS = 5, STEPS = 120, SEEDS = 60, LEASES = CALLERS + STEPS };
 
-/* Until nothing moves any more. */
+/* Runs until nothing changes any more. */
 static void settle(struct peer *p)
 {
     do {
@@ -73,7 +73,7 @@ static bool answered(struct peer *p, uint32_t call)
     return peer_stream(p, call)->ended && peer_stream(p, call)->code == GRPC_OK;
 }
 
-static void one_after_the_other(void **state)
+static void locks_are_granted_one_after_another(void **state)
 {
     (void)state;
     for (unsigned percent = 0; percent <= 100; percent += 50) {
@@ -99,7 +99,7 @@ static void one_after_the_other(void **state)
     }
 }
 
-static void expired_waiter_is_told(void **state)
+static void expired_waiter_gets_an_error(void **state)
 {
     (void)state;
     struct peer *p = peer_new(2, 50, PEER_WINDOW);
@@ -115,7 +115,7 @@ static void expired_waiter_is_told(void **state)
     peer_free(p);
 }
 
-/* Whoever observes keeps the leader's value and the answer made of it: both are charged. */
+/* An observer holds the leader's value and the encoded answer; both are charged to its account. */
 static void observed_values_are_charged(void **state)
 {
     (void)state;
@@ -137,10 +137,10 @@ static void observed_values_are_charged(void **state)
     peer_free(p);
 }
 
-static void failing_engine_is_told(void **state)
+static void engine_failure_is_reported(void **state)
 {
     (void)state;
-    /* The claim, then the look after it. */
+    /* First the claim fails, then the read after it. */
     for (int after = 0; after < 2; after++) {
         struct peer *p = peer_new(3, 0, PEER_WINDOW);
         int64_t lease = grant(p);
@@ -151,12 +151,12 @@ static void failing_engine_is_told(void **state)
         fake_fail_next(p->engine, ST_TIMEOUT, SLICE_EMPTY);
         settle(p);
         assert_fails(p, call, GRPC_UNKNOWN, status_text(ST_TIMEOUT));
-        assert_int_equal(count_keys(p), 0); /* what was claimed was taken back */
+        assert_int_equal(count_keys(p), 0); /* the key was deleted again */
         peer_free(p);
     }
 }
 
-/* They are writes like others, and end in the same log. */
+/* They are writes like others, with the same limit. */
 static void request_past_the_limit_of_writes_is_refused(void **state)
 {
     (void)state;
@@ -203,9 +203,9 @@ static void campaign_of_the_leader_proclaims(void **state)
     peer_free(p);
 }
 
-/* Callers come, wait, leave and unlock at random; never do two hold, and nothing stays behind. Who
- * comes again has another lease: a key that is being taken back is not to be claimed. */
-struct crowd {
+/* Clients lock, wait, disconnect and unlock at random. Two never hold the lock, and no key remains.
+ * A client that locks again uses another lease, because its old key may still be withdrawn. */
+struct lock_crowd {
     struct peer *p;
     int64_t leases[LEASES];
     size_t next_lease;
@@ -214,14 +214,14 @@ struct crowd {
     bool campaigns;
 };
 
-static void come(struct crowd *c, unsigned who)
+static void come(struct lock_crowd *c, unsigned who)
 {
     c->lease[who] = c->leases[c->next_lease++];
     c->call[who] = c->campaigns ? start_campaign(c->p, c->lease[who], "value")
                                 : start_lock(c->p, c->lease[who]);
 }
 
-static void step(struct crowd *c, unsigned who, unsigned what)
+static void step(struct lock_crowd *c, unsigned who, unsigned what)
 {
     if (!c->call[who]) {
         come(c, who);
@@ -237,7 +237,7 @@ static void step(struct crowd *c, unsigned who, unsigned what)
     peer_turn(c->p);
 }
 
-static int holders(const struct crowd *c)
+static int holders(const struct lock_crowd *c)
 {
     int n = 0;
     for (int i = 0; i < CALLERS; i++)
@@ -245,12 +245,12 @@ static int holders(const struct crowd *c)
     return n;
 }
 
-static void peers_leave_at_any_point(void **state)
+static void clients_may_disconnect_at_any_point(void **state)
 {
     (void)state;
     for (uint64_t seed = 1; seed <= SEEDS; seed++) {
-        struct crowd c = {.p = peer_new(seed, (unsigned)(seed % 3) * 40, PEER_WINDOW),
-                          .campaigns = seed % 2};
+        struct lock_crowd c = {.p = peer_new(seed, (unsigned)(seed % 3) * 40, PEER_WINDOW),
+                               .campaigns = seed % 2};
         uint64_t random = seed * 0x9e3779b97f4a7c15u;
         for (int i = 0; i < LEASES; i++)
             c.leases[i] = grant(c.p);
@@ -294,7 +294,8 @@ static void observer_sees_each_leader(void **state)
     peer_free(p);
 }
 
-/* A key that is the prefix itself leads like any other; the wait after it is for the prefix. */
+/* A key that is equal to the prefix can lead like any other; after it, the call waits for the whole
+ * prefix. */
 static void observer_waits_for_the_prefix_after_its_bare_key(void **state)
 {
     (void)state;
@@ -321,7 +322,7 @@ static void observer_waits_for_the_prefix_after_its_bare_key(void **state)
 
 /* -- Compaction -- */
 
-/* The window of a call is closed until it is opened here: its watch stays unread until then. */
+/* Opens the window of a call. Until then its watch is not read. */
 static void open_call(struct peer *p, uint32_t call)
 {
     peer_open_window(p, call, 1 << 20);
@@ -337,7 +338,7 @@ static void put(struct peer *p, int64_t lease, const char *value)
     open_call(p, peer_call(p, PB_KV_PUT_PATH, &pb_put_request_table, &request));
 }
 
-/* Everything before now, after some changes of the key of the lease. */
+/* Changes the key of the lease a few times, then compacts to the newest revision. */
 static void compact_past(struct peer *p, int64_t lease, const char *newest)
 {
     struct pb_put_response done;
@@ -366,7 +367,7 @@ static int64_t grant_closed(struct peer *p)
     return response.id;
 }
 
-static void waiter_goes_on_after_a_compaction(void **state)
+static void waiter_continues_after_a_compaction(void **state)
 {
     (void)state;
     for (int campaigns = 0; campaigns < 2; campaigns++) {
@@ -384,7 +385,7 @@ static void waiter_goes_on_after_a_compaction(void **state)
     }
 }
 
-static void observer_goes_on_after_a_compaction(void **state)
+static void observer_continues_after_a_compaction(void **state)
 {
     (void)state;
     struct peer *p = peer_new(7, 50, 0);
@@ -411,17 +412,17 @@ static void observer_goes_on_after_a_compaction(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_after_the_other),
-        cmocka_unit_test(expired_waiter_is_told),
+        cmocka_unit_test(locks_are_granted_one_after_another),
+        cmocka_unit_test(expired_waiter_gets_an_error),
         cmocka_unit_test(observed_values_are_charged),
-        cmocka_unit_test(failing_engine_is_told),
+        cmocka_unit_test(engine_failure_is_reported),
         cmocka_unit_test(request_past_the_limit_of_writes_is_refused),
         cmocka_unit_test(campaign_of_the_leader_proclaims),
-        cmocka_unit_test(peers_leave_at_any_point),
+        cmocka_unit_test(clients_may_disconnect_at_any_point),
         cmocka_unit_test(observer_sees_each_leader),
         cmocka_unit_test(observer_waits_for_the_prefix_after_its_bare_key),
-        cmocka_unit_test(waiter_goes_on_after_a_compaction),
-        cmocka_unit_test(observer_goes_on_after_a_compaction),
+        cmocka_unit_test(waiter_continues_after_a_compaction),
+        cmocka_unit_test(observer_continues_after_a_compaction),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,48 +1,49 @@
 /*
- * The Cluster service of a cluster that has one member at work. Members can be added, changed and
- * removed as on an etcd with one node, and are listed; none of them will ever join.
+ * The Cluster service. Only one member, this server, is ever running. Other members can be added,
+ * changed and removed as in a one-node etcd, and are listed, but they cannot join.
  */
 #include "base/clock.h"
 #include "base/log/log.h"
 #include "codec/pb/rpc.pb.h"
 #include "engine/member.h"
-#include "etcd/authentication.h"
+#include "etcd/authenticator.h"
 #include "etcd/member_id.h"
 #include "etcd/service.h"
 #include "etcd/service/member_change.h"
+#include "etcd/service/services.h"
 
-/* One call whose answer the engine has. In the call's arena. */
+/* One call that the engine answers. In the call's arena. */
 struct cluster_call {
     struct engine_members members; /* first */
     struct grpc_call *call;
-    struct etcd_face *face;
+    struct etcd_api *api;
     bool pending;
-    bool ended; /* held until the engine answers */
+    bool ended; /* the call's memory is held until the engine has answered */
 };
 
 /* -- Answers -- */
 
-/* etcd gives no revision here */
-static struct pb_response_header header_of(const struct etcd_face *face)
+/* etcd sends no revision here. */
+static struct pb_response_header header_of(const struct etcd_api *api)
 {
     return (struct pb_response_header){
-        .cluster_id = face->identity.cluster_id,
-        .member_id = face->identity.member_id,
-        .raft_term = face->identity.raft_term,
+        .cluster_id = api->identity.cluster_id,
+        .member_id = api->identity.member_id,
+        .raft_term = api->identity.raft_term,
     };
 }
 
-/* Those that never started have no name and serve no clients. */
-static struct pb_member message_of(const struct etcd_face *face, const struct engine_member *member)
+/* Members that have never started have no name and no client URLs. */
+static struct pb_member message_of(const struct etcd_api *api, const struct engine_member *member)
 {
-    const struct etcd_config *config = face->config;
+    const struct etcd_config *config = api->config;
     struct pb_member message = {
         .id = member->id,
         .is_learner = member->learner,
         .peer_urls = (struct slice *)member->peer_urls, /* the encoder only reads */
         .peer_urls_count = member->peer_url_count,
     };
-    if (member->id != face->identity.member_id)
+    if (member->id != api->identity.member_id)
         return message;
     message.name = slice_from_text(config->member_name);
     message.client_urls = (struct slice *)config->client_urls;
@@ -53,7 +54,7 @@ static struct pb_member message_of(const struct etcd_face *face, const struct en
 static void add_reply(struct cluster_call *c, struct pb_response_header *header,
                       struct pb_member *members, size_t count)
 {
-    struct pb_member added = message_of(c->face, &c->members.member);
+    struct pb_member added = message_of(c->api, &c->members.member);
     struct pb_member_add_response response = {
         .header = header,
         .member = &added,
@@ -75,7 +76,7 @@ SAME_AS_LIST(pb_member_remove_response);
 SAME_AS_LIST(pb_member_update_response);
 SAME_AS_LIST(pb_member_promote_response);
 
-/* The others' answers are alike: a header and the members. */
+/* The other responses have the same form: a header and the members. */
 static const struct pb_message *answer_table(enum engine_member_call call)
 {
     switch (call) {
@@ -92,7 +93,7 @@ static const struct pb_message *answer_table(enum engine_member_call call)
 
 static void reply(struct cluster_call *c)
 {
-    struct pb_response_header header = header_of(c->face);
+    struct pb_response_header header = header_of(c->api);
     size_t count = c->members.count;
     struct pb_member *members = arena_calloc(grpc_call_arena(c->call), count, sizeof(*members));
     if (!members) {
@@ -100,7 +101,7 @@ static void reply(struct cluster_call *c)
         return;
     }
     for (size_t i = 0; i < count; i++)
-        members[i] = message_of(c->face, &c->members.list[i]);
+        members[i] = message_of(c->api, &c->members.list[i]);
     if (c->members.call == ENGINE_MEMBER_ADD) {
         add_reply(c, &header, members, count);
         return;
@@ -119,8 +120,8 @@ static void cluster_done(struct engine_op *op)
 {
     struct cluster_call *c = CONTAINER_OF(op, struct cluster_call, members.op);
     c->pending = false;
-    c->face->under_way--;
-    member_change_log(c->face, &c->members);
+    c->api->under_way--;
+    member_change_log(c->api, &c->members);
     if (c->ended)
         grpc_call_release(c->call);
     else if (op->status != ST_OK)
@@ -134,13 +135,13 @@ static void cluster_on_end(struct grpc_call *call, void *service)
     (void)service;
     struct cluster_call *c = grpc_call_user(call);
     if (!c)
-        return; /* refused before the engine heard of it */
+        return; /* refused before the operation was started */
     c->ended = true;
     if (c->pending)
         grpc_call_hold(call);
 }
 
-static void start(struct grpc_call *call, struct etcd_face *face, enum engine_member_call kind,
+static void start(struct grpc_call *call, struct etcd_api *api, enum engine_member_call kind,
                   struct engine_member member)
 {
     struct cluster_call *c = arena_calloc(grpc_call_arena(call), 1, sizeof(*c));
@@ -149,16 +150,16 @@ static void start(struct grpc_call *call, struct etcd_face *face, enum engine_me
         return;
     }
     c->call = call;
-    c->face = face;
+    c->api = api;
     c->members.call = kind;
     c->members.member = member;
     c->members.op.done = cluster_done;
     c->members.op.arena = grpc_call_arena(call);
     c->members.op.principal = etcd_call_principal(call);
     c->pending = true;
-    face->under_way++;
+    api->under_way++;
     grpc_call_set_user(call, c);
-    engine_members(face->shard, &c->members);
+    engine_members(api->shard, &c->members);
 }
 
 /* -- Requests -- */
@@ -228,7 +229,7 @@ static const struct grpc_method methods[] = {
     ROW(PB_CLUSTER_MEMBER_PROMOTE_PATH, promote_on_message),
 };
 
-enum status cluster_service_add(struct etcd_face *face)
+enum status cluster_service_add(struct etcd_api *api)
 {
-    return grpc_services_add(face->services, methods, COUNT_OF(methods), face);
+    return grpc_services_add(api->services, methods, COUNT_OF(methods), api);
 }

@@ -55,7 +55,7 @@ static void new_member_is_listed_without_name_and_clients(void **state)
     peer_free(p);
 }
 
-static void what_cannot_be_is_refused_in_etcds_words(void **state)
+static void invalid_changes_get_etcds_errors(void **state)
 {
     (void)state;
     struct peer *p = peer_new(3, 100, PEER_WINDOW);
@@ -78,7 +78,7 @@ static void what_cannot_be_is_refused_in_etcds_words(void **state)
     peer_free(p);
 }
 
-static void caller_who_leaves_takes_nothing_back(void **state)
+static void disconnect_does_not_undo_the_change(void **state)
 {
     (void)state;
     struct peer *p = peer_new(3, 0, PEER_WINDOW);
@@ -99,8 +99,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(new_member_is_listed_without_name_and_clients),
-        cmocka_unit_test(what_cannot_be_is_refused_in_etcds_words),
-        cmocka_unit_test(caller_who_leaves_takes_nothing_back),
+        cmocka_unit_test(invalid_changes_get_etcds_errors),
+        cmocka_unit_test(disconnect_does_not_undo_the_change),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,11 +2,11 @@
 
 #include <stdio.h>
 
-struct version {
+struct semantic_version {
     int64_t numbers[3];
 };
 
-/* Cuts everything from the first `mark` on off the text; false if that has letters it may not. */
+/* Removes everything from the first `mark` on; false if that contains an invalid character. */
 static bool cut_identifier(struct slice *text, uint8_t mark)
 {
     const uint8_t *at = text->len ? memchr(text->ptr, mark, text->len) : NULL;
@@ -23,7 +23,7 @@ static bool cut_identifier(struct slice *text, uint8_t mark)
     return true;
 }
 
-/* A decimal number up to the next dot, or to the end; takes both off the text. */
+/* Removes a decimal number and the dot after it, if there is one, from the start of the text. */
 static bool take_number(struct slice *text, int64_t *ret_number)
 {
     size_t at = 0;
@@ -48,8 +48,8 @@ static size_t count_dots(struct slice text)
     return dots;
 }
 
-/* With one dot only when nothing else than numbers stands there, as if ".0" followed. */
-static bool parse(struct slice text, struct version *ret_version)
+/* One dot is enough if the text has only numbers; it then means the same as with ".0" appended. */
+static bool parse(struct slice text, struct semantic_version *ret_version)
 {
     size_t given = text.len;
     if (!cut_identifier(&text, '+') || !cut_identifier(&text, '-'))
@@ -59,7 +59,7 @@ static bool parse(struct slice text, struct version *ret_version)
         return false;
     if (text.len == 0 || text.ptr[text.len - 1] == '.')
         return false;
-    *ret_version = (struct version){0};
+    *ret_version = (struct semantic_version){0};
     for (size_t i = 0; i <= dots; i++) {
         if (!take_number(&text, &ret_version->numbers[i]))
             return false;
@@ -70,7 +70,7 @@ static bool parse(struct slice text, struct version *ret_version)
 enum status downgrade_check(struct slice wanted, const char *cluster_version,
                             char ret_target[DOWNGRADE_TARGET_BYTES])
 {
-    struct version target, cluster;
+    struct semantic_version target, cluster;
     if (!parse(wanted, &target))
         return ST_WRONG_DOWNGRADE_VERSION_FORMAT;
     if (!parse(slice_from_text(cluster_version), &cluster))

@@ -26,7 +26,7 @@ static void only_the_minor_version_before_is_allowed(void **state)
         assert_int_equal(check(other[i]), ST_INVALID_DOWNGRADE_TARGET_VERSION);
 }
 
-static void what_is_no_version_is_told_so(void **state)
+static void invalid_versions_are_refused(void **state)
 {
     (void)state;
     static const char *const bad[] = {"",
@@ -56,7 +56,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(only_the_minor_version_before_is_allowed),
-        cmocka_unit_test(what_is_no_version_is_told_so),
+        cmocka_unit_test(invalid_versions_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

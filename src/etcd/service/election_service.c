@@ -1,15 +1,16 @@
-/* The Election service: etcd's leader elections, on the server's side. Campaigns are in claim.c. */
+/* The Election service: etcd's leader elections. Campaigns are in claim.c. */
 #include "base/memory/budget.h"
 #include "codec/pb/election.pb.h"
-#include "etcd/authentication.h"
+#include "etcd/authenticator.h"
 #include "etcd/service.h"
 #include "etcd/service/claim.h"
 #include "etcd/service/key_change.h"
 #include "etcd/service/key_reader.h"
+#include "etcd/service/services.h"
 
 #include <string.h>
 
-/* These have no code in etcd: they are words of its client library. */
+/* These errors have no code in etcd: they are texts of its client library. */
 static void fail_text(struct grpc_call *call, const char *text)
 {
     grpc_call_fail_text(call, GRPC_UNKNOWN, slice_from_text(text));
@@ -48,13 +49,13 @@ static void campaign_on_message(struct grpc_call *call, void *service, struct sl
 
 /* -- Proclaim and Resign -- */
 
-/* In the call's arena; the connection's thread. */
+/* In the call's arena, on the connection's thread. */
 struct leader_call {
     struct key_change change; /* first */
     struct grpc_call *call;
-    struct etcd_face *face;
+    struct etcd_api *api;
     const struct pb_message *response; /* both responses are a header alone */
-    bool must_lead;                    /* it is an error not to */
+    bool must_lead;                    /* it is an error if the key does not lead */
     bool pending;
     bool ended;
 };
@@ -65,10 +66,10 @@ static void leader_done(struct engine_op *op)
     enum status status = op->status;
     bool leads = status == ST_OK && l->change.write.answer.txn.succeeded;
     struct pb_response_header header;
-    etcd_header_fill(l->face, op->revision, &header);
+    etcd_header_fill(l->api, op->revision, &header);
     engine_write_close(&l->change.write);
     l->pending = false;
-    l->face->under_way--;
+    l->api->under_way--;
     if (l->ended) {
         grpc_call_release(l->call);
     } else if (status != ST_OK) {
@@ -93,7 +94,7 @@ static void leader_on_end(struct grpc_call *call, void *service)
 }
 
 /* NULL: the call was answered with an error. */
-static struct leader_call *leader_call_new(struct grpc_call *call, struct etcd_face *face,
+static struct leader_call *leader_call_new(struct grpc_call *call, struct etcd_api *api,
                                            const struct pb_leader_key *leader)
 {
     if (!leader || leader->key.len == 0) {
@@ -106,76 +107,77 @@ static struct leader_call *leader_call_new(struct grpc_call *call, struct etcd_f
         return NULL;
     }
     l->call = call;
-    l->face = face;
+    l->api = api;
     l->pending = true;
     l->change.write.op.done = leader_done;
     l->change.write.op.arena = grpc_call_arena(call);
     l->change.write.op.principal = etcd_call_principal(call);
     grpc_call_set_user(call, l);
-    face->under_way++;
+    api->under_way++;
     return l;
 }
 
 static void proclaim_on_message(struct grpc_call *call, void *service, struct slice message)
 {
-    struct etcd_face *face = service;
+    struct etcd_api *api = service;
     struct pb_proclaim_request request;
     if (!etcd_call_decode(call, &pb_proclaim_request_table, message, &request) ||
-        !claim_admit(call, face, message))
+        !claim_admit(call, api, message))
         return;
     const struct pb_leader_key *leader = request.leader;
-    struct leader_call *l = leader_call_new(call, face, leader);
+    struct leader_call *l = leader_call_new(call, api, leader);
     if (!l)
         return;
     l->must_lead = true;
     l->response = &pb_proclaim_response_table;
-    key_change_put(face->shard, &l->change, leader->key, leader->rev, request.value, leader->lease);
+    key_change_put(api->shard, &l->change, leader->key, leader->rev, request.value, leader->lease);
 }
 
 static void resign_on_message(struct grpc_call *call, void *service, struct slice message)
 {
-    struct etcd_face *face = service;
+    struct etcd_api *api = service;
     struct pb_resign_request request;
     if (!etcd_call_decode(call, &pb_resign_request_table, message, &request) ||
-        !claim_admit(call, face, message))
+        !claim_admit(call, api, message))
         return;
     const struct pb_leader_key *leader = request.leader;
-    struct leader_call *l = leader_call_new(call, face, leader);
+    struct leader_call *l = leader_call_new(call, api, leader);
     if (!l)
         return;
     l->response = &pb_resign_response_table;
-    key_change_delete(face->shard, &l->change, leader->key, leader->rev);
+    key_change_delete(api->shard, &l->change, leader->key, leader->rev);
 }
 
 /* -- Leader and Observe -- */
 
 /*
- * Who leads, once or from now on. The newest value of whoever leads is always told; values that
- * were replaced before they could be sent are not, as etcd's own client has it.
+ * Sends the leader's key-value, once (Leader) or after every change (Observe). The newest value is
+ * always sent; values that were replaced before they could be sent are skipped, as by etcd's
+ * client.
  */
 struct observe_call {
     struct grpc_source source; /* Observe */
     struct grpc_call *call;
-    struct etcd_face *face;
-    struct look look;
+    struct etcd_api *api;
+    struct key_reader reader;
     struct slice prefix, prefix_end;
     bool follows; /* Observe */
     bool ended;
     bool held;
-    int64_t told_revision; /* of the value that was told last */
+    int64_t sent_revision; /* of the value that was sent last */
     struct buf out;        /* a framed response */
     size_t out_at;         /* bytes of it sent */
 };
 
 static void observe_over(struct observe_call *o)
 {
-    look_fini(&o->look);
+    key_reader_fini(&o->reader);
     account_buf_fini(grpc_call_arena(o->call)->account, &o->out);
     if (o->held)
         grpc_call_release(o->call);
 }
 
-static enum status observe_tell(struct observe_call *o, const struct pb_leader_response *response)
+static enum status observe_encode(struct observe_call *o, const struct pb_leader_response *response)
 {
     uint8_t prefix[GRPC_PREFIX_BYTES];
     struct account *account = grpc_call_arena(o->call)->account;
@@ -188,17 +190,17 @@ static enum status observe_tell(struct observe_call *o, const struct pb_leader_r
     return pb_append(&pb_leader_response_table, response, &o->out);
 }
 
-/* What was found is told if it is new, and then waited for to change. */
+/* Waits for the next change, and encodes the value that was found if it is new. */
 static enum status observe_found(struct observe_call *o, const struct pb_leader_response *response)
 {
-    struct look *look = &o->look;
-    if (!look->found)
-        return look_wait(look, o->prefix, o->prefix_end, true);
-    TRY(look_wait(look, look->kv.key, SLICE_EMPTY, true));
-    if (look->kv.mod_revision == o->told_revision)
+    struct key_reader *reader = &o->reader;
+    if (!reader->found)
+        return key_reader_wait(reader, o->prefix, o->prefix_end, true);
+    TRY(key_reader_wait(reader, reader->kv.key, SLICE_EMPTY, true));
+    if (reader->kv.mod_revision == o->sent_revision)
         return ST_OK;
-    o->told_revision = look->kv.mod_revision;
-    return observe_tell(o, response);
+    o->sent_revision = reader->kv.mod_revision;
+    return observe_encode(o, response);
 }
 
 static void observe_next(struct observe_call *o, const struct pb_leader_response *response)
@@ -207,16 +209,16 @@ static void observe_next(struct observe_call *o, const struct pb_leader_response
     if (status != ST_OK)
         grpc_call_fail(o->call, status);
     else
-        grpc_call_wake(o->call); /* What came during the look is not told again. */
+        grpc_call_wake(o->call); /* changes during the read cause no wake-up of their own */
 }
 
-static void observe_done(struct look *look)
+static void observe_done(struct key_reader *reader)
 {
-    struct observe_call *o = CONTAINER_OF(look, struct observe_call, look);
-    enum status status = look->range.op.status;
+    struct observe_call *o = CONTAINER_OF(reader, struct observe_call, reader);
+    enum status status = reader->range.op.status;
     struct pb_response_header header;
-    struct pb_leader_response response = {.header = &header, .kv = &look->kv};
-    etcd_header_fill(o->face, look->range.op.revision, &header);
+    struct pb_leader_response response = {.header = &header, .kv = &reader->kv};
+    etcd_header_fill(o->api, reader->range.op.revision, &header);
     if (o->ended) {
         observe_over(o);
         return;
@@ -225,7 +227,7 @@ static void observe_done(struct look *look)
         fail_text(o->call, status_text(status));
     else if (o->follows)
         observe_next(o, &response);
-    else if (look->found)
+    else if (reader->found)
         etcd_call_reply(o->call, &pb_leader_response_table, &response);
     else
         fail_text(o->call, no_leader);
@@ -235,9 +237,9 @@ static enum grpc_fill observe_fill(struct grpc_source *source, uint8_t *dst, siz
                                    size_t *ret_len)
 {
     struct observe_call *o = CONTAINER_OF(source, struct observe_call, source);
-    /* Each look may wait for another key, whose first word must be taken for it to call again. */
-    while (o->out_at == o->out.len && !o->look.pending && look_drain(&o->look) == LOOK_AGAIN)
-        look_oldest(&o->look, o->prefix, o->prefix_end);
+    /* Each read may begin to wait for another key, and a wait wakes the call only once drained. */
+    while (o->out_at == o->out.len && !o->reader.pending && key_reader_drain(&o->reader))
+        key_reader_get_oldest(&o->reader, o->prefix, o->prefix_end);
     size_t n = size_min(room, o->out.len - o->out_at);
     if (n)
         memcpy(dst, o->out.ptr + o->out_at, n);
@@ -245,7 +247,7 @@ static enum grpc_fill observe_fill(struct grpc_source *source, uint8_t *dst, siz
     *ret_len = n;
     if (n && o->out_at == o->out.len)
         grpc_call_sent(o->call, 1);
-    /* Sent whole: what happened meanwhile is looked for once more. */
+    /* After a whole message, the next fill checks what has changed meanwhile. */
     return n ? GRPC_FILL_MORE : GRPC_FILL_PARKED;
 }
 
@@ -256,7 +258,7 @@ static void observe_on_end(struct grpc_call *call, void *service)
     if (!o)
         return;
     o->ended = true;
-    if (o->look.pending) {
+    if (o->reader.pending) {
         grpc_call_hold(call);
         o->held = true;
     } else {
@@ -273,10 +275,10 @@ static enum status observe_name(struct observe_call *o, struct slice name)
     slice_copy(bytes, name);
     bytes[name.len] = '/';
     o->prefix = slice_of(bytes, name.len + 1);
-    return look_prefix_end(arena, o->prefix, &o->prefix_end);
+    return key_prefix_end(arena, o->prefix, &o->prefix_end);
 }
 
-static void observe_start(struct grpc_call *call, struct etcd_face *face, struct slice message,
+static void observe_start(struct grpc_call *call, struct etcd_api *api, struct slice message,
                           bool follows)
 {
     struct pb_leader_request request;
@@ -288,9 +290,9 @@ static void observe_start(struct grpc_call *call, struct etcd_face *face, struct
         return;
     }
     o->call = call;
-    o->face = face;
+    o->api = api;
     o->follows = follows;
-    look_init(&o->look, call, face, observe_done);
+    key_reader_init(&o->reader, call, api, observe_done);
     grpc_call_set_user(call, o);
     enum status status = observe_name(o, request.name);
     if (status != ST_OK) {
@@ -301,7 +303,7 @@ static void observe_start(struct grpc_call *call, struct etcd_face *face, struct
         o->source.fill = observe_fill;
         grpc_call_set_source(call, &o->source);
     }
-    look_oldest(&o->look, o->prefix, o->prefix_end);
+    key_reader_get_oldest(&o->reader, o->prefix, o->prefix_end);
 }
 
 static void leader_on_message(struct grpc_call *call, void *service, struct slice message)
@@ -333,7 +335,7 @@ static const struct grpc_method methods[] = {
     {.path = PB_ELECTION_RESIGN_PATH, .on_message = resign_on_message, .on_end = leader_on_end},
 };
 
-enum status election_service_add(struct etcd_face *face)
+enum status election_service_add(struct etcd_api *api)
 {
-    return grpc_services_add(face->services, methods, COUNT_OF(methods), face);
+    return grpc_services_add(api->services, methods, COUNT_OF(methods), api);
 }

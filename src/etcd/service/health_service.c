@@ -1,9 +1,11 @@
 /*
- * grpc.health.v1 as etcd registers it: the server as a whole, named "", serves. A watch is told
- * once and then stays open, since the answer does not change while the process runs.
+ * grpc.health.v1 as in etcd: the only service is the whole server, with the name "", and its status
+ * is SERVING. A Watch gets one response and stays open, because the status does not change while
+ * the process runs.
  */
 #include "codec/pb/health.pb.h"
 #include "etcd/service.h"
+#include "etcd/service/services.h"
 
 static void check_on_message(struct grpc_call *call, void *service, struct slice message)
 {
@@ -47,7 +49,7 @@ static const struct grpc_method methods[] = {
     },
 };
 
-enum status health_service_add(struct etcd_face *face)
+enum status health_service_add(struct etcd_api *api)
 {
-    return grpc_services_add(face->services, methods, COUNT_OF(methods), face);
+    return grpc_services_add(api->services, methods, COUNT_OF(methods), api);
 }

@@ -1,7 +1,7 @@
 /*
- * A transaction that puts or deletes one key if it is the one that was created at a revision: how
- * holders of locks and leaders change what is theirs. Embedded by value, so that it needs no
- * memory of its own.
+ * A transaction that puts or deletes one key if its create revision is the given one. Holders of
+ * locks and leaders of elections change their keys with it. Embedded by value, so it allocates
+ * nothing.
  */
 #ifndef VIGIL_ETCD_SERVICE_KEY_CHANGE_H
 #define VIGIL_ETCD_SERVICE_KEY_CHANGE_H
@@ -19,8 +19,8 @@ struct key_change {
     struct pb_range_request read;
 };
 
-/* The slices are borrowed until done. create_revision 0: if there is no such key. The key-value is
- * read if the comparison fails. */
+/* The slices are borrowed until done is called. create_revision 0: the key must not exist. If the
+ * comparison fails, the key-value is read instead. */
 void key_change_put(struct engine_shard *shard, struct key_change *change, struct slice key,
                     int64_t create_revision, struct slice value, int64_t lease);
 void key_change_delete(struct engine_shard *shard, struct key_change *change, struct slice key,

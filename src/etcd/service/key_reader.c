@@ -1,50 +1,50 @@
 #include "etcd/service/key_reader.h"
 
-#include "etcd/authentication.h"
+#include "etcd/authenticator.h"
 #include "watch/stream.h"
 
 #include <string.h>
 
 enum {
-    ANSWER_BYTES_MAX = 8 << 20, /* a key-value fits in any limit on requests, twice */
+    ANSWER_BYTES_MAX = 8 << 20, /* room for the encoded and the decoded key-value */
     DRAIN_BYTES = 4096,
-    DRAINS_MAX = 64, /* in one turn */
+    DRAINS_MAX = 64, /* per turn */
 };
 
-void look_init(struct look *look, struct grpc_call *call, struct etcd_face *face,
-               void (*done)(struct look *look))
+void key_reader_init(struct key_reader *reader, struct grpc_call *call, struct etcd_api *api,
+                     void (*done)(struct key_reader *reader))
 {
-    *look = (struct look){.face = face, .call = call, .done = done};
-    arena_init(&look->arena, NULL, 0, ANSWER_BYTES_MAX);
+    *reader = (struct key_reader){.api = api, .call = call, .done = done};
+    arena_init(&reader->arena, NULL, 0, ANSWER_BYTES_MAX);
 }
 
-static void stop_waiting(struct look *look)
+static void stop_waiting(struct key_reader *reader)
 {
-    watch_stream_free(look->stream);
-    look->stream = NULL;
+    watch_stream_free(reader->stream);
+    reader->stream = NULL;
 }
 
-void look_fini(struct look *look)
+void key_reader_fini(struct key_reader *reader)
 {
-    assert(!look->pending);
-    stop_waiting(look);
-    buf_fini(&look->watched);
-    arena_fini(&look->arena);
+    assert(!reader->pending);
+    stop_waiting(reader);
+    buf_fini(&reader->watched);
+    arena_fini(&reader->arena);
 }
 
-enum status look_prefix_end(struct arena *arena, struct slice prefix, struct slice *ret_end)
+enum status key_prefix_end(struct arena *arena, struct slice prefix, struct slice *ret_end)
 {
     struct slice end;
     TRY(arena_dup(arena, prefix, &end));
     uint8_t *bytes = (uint8_t *)(uintptr_t)end.ptr;
-    /* Callers' prefixes end in a slash, which can be counted up. */
+    /* Prefixes end in a slash, which can be incremented. */
     assert(end.len > 0 && bytes[end.len - 1] != 0xff);
     bytes[end.len - 1]++;
     *ret_end = end;
     return ST_OK;
 }
 
-enum status look_decode(struct slice field, struct arena *arena, struct pb_key_value *ret_kv)
+enum status key_value_decode(struct slice field, struct arena *arena, struct pb_key_value *ret_kv)
 {
     uint64_t len;
     const uint8_t *end = field.ptr + field.len;
@@ -53,75 +53,75 @@ enum status look_decode(struct slice field, struct arena *arena, struct pb_key_v
     return pb_decode(&pb_key_value_table, slice_of(message, (size_t)len), arena, ret_kv);
 }
 
-/* -- Looking -- */
+/* -- Reading -- */
 
-static enum status take(struct look *look)
+static enum status take(struct key_reader *reader)
 {
-    if (look->range.kvs == 0)
+    if (reader->range.kvs == 0)
         return ST_OK;
-    size_t bytes = (size_t)look->range.kvs_bytes;
-    uint8_t *field = arena_alloc(&look->arena, bytes);
+    size_t bytes = (size_t)reader->range.kvs_bytes;
+    uint8_t *field = arena_alloc(&reader->arena, bytes);
     if (!field)
         return ST_NOMEM;
-    size_t n = engine_range_fill(&look->range, field, bytes);
+    size_t n = engine_range_fill(&reader->range, field, bytes);
     if (n < bytes)
-        return look->range.op.status != ST_OK ? look->range.op.status : ST_LIMIT;
-    TRY(look_decode(slice_of(field, bytes), &look->arena, &look->kv));
-    look->found = true;
+        return reader->range.op.status != ST_OK ? reader->range.op.status : ST_LIMIT;
+    TRY(key_value_decode(slice_of(field, bytes), &reader->arena, &reader->kv));
+    reader->found = true;
     return ST_OK;
 }
 
 static void range_done(struct engine_op *op)
 {
-    struct look *look = CONTAINER_OF(op, struct look, range.op);
-    look->pending = false;
-    look->face->under_way--;
+    struct key_reader *reader = CONTAINER_OF(op, struct key_reader, range.op);
+    reader->pending = false;
+    reader->api->under_way--;
     if (op->status == ST_OK) {
-        enum status status = take(look);
-        engine_range_close(&look->range);
+        enum status status = take(reader);
+        engine_range_close(&reader->range);
         op->status = status;
     }
-    look->done(look);
+    reader->done(reader);
 }
 
-static void start(struct look *look)
+static void start(struct key_reader *reader)
 {
-    assert(!look->pending);
-    arena_fini(&look->arena);
-    arena_init(&look->arena, NULL, 0, ANSWER_BYTES_MAX);
-    arena_charge(&look->arena, grpc_call_arena(look->call)->account);
-    look->found = false;
-    look->pending = true;
-    look->face->under_way++;
-    look->range.op.done = range_done;
-    look->range.op.arena = &look->arena;
-    look->range.op.principal = etcd_callers_again(look->face->callers, look->call);
-    engine_range_start(look->face->shard, &look->range, &look->request);
+    assert(!reader->pending);
+    arena_fini(&reader->arena);
+    arena_init(&reader->arena, NULL, 0, ANSWER_BYTES_MAX);
+    arena_charge(&reader->arena, grpc_call_arena(reader->call)->account);
+    reader->found = false;
+    reader->pending = true;
+    reader->api->under_way++;
+    reader->range.op.done = range_done;
+    reader->range.op.arena = &reader->arena;
+    reader->range.op.principal = authenticator_refresh(reader->api->authenticator, reader->call);
+    engine_range_start(reader->api->shard, &reader->range, &reader->request);
 }
 
-void look_key(struct look *look, struct slice key)
+void key_reader_get(struct key_reader *reader, struct slice key)
 {
-    look->request = (struct pb_range_request){.key = key};
-    start(look);
+    reader->request = (struct pb_range_request){.key = key};
+    start(reader);
 }
 
-void look_oldest(struct look *look, struct slice prefix, struct slice prefix_end)
+void key_reader_get_oldest(struct key_reader *reader, struct slice prefix, struct slice prefix_end)
 {
-    look->request = (struct pb_range_request){
+    reader->request = (struct pb_range_request){
         .key = prefix,
         .range_end = prefix_end,
         .limit = 1,
         .sort_order = PB_SORT_ORDER_ASCEND,
         .sort_target = PB_SORT_TARGET_CREATE,
     };
-    start(look);
+    start(reader);
 }
 
-void look_before(struct look *look, struct slice prefix, struct slice prefix_end,
-                 int64_t create_revision)
+void key_reader_get_before(struct key_reader *reader, struct slice prefix, struct slice prefix_end,
+                           int64_t create_revision)
 {
-    assert(create_revision > 1); /* 0 would ask for all */
-    look->request = (struct pb_range_request){
+    assert(create_revision > 1); /* a max_create_revision of 0 would mean no limit */
+    reader->request = (struct pb_range_request){
         .key = prefix,
         .range_end = prefix_end,
         .limit = 1,
@@ -130,65 +130,67 @@ void look_before(struct look *look, struct slice prefix, struct slice prefix_end
         .max_create_revision = create_revision - 1,
         .keys_only = true,
     };
-    start(look);
+    start(reader);
 }
 
 /* -- Waiting -- */
 
 static void wake(void *ctx)
 {
-    struct look *look = ctx;
-    grpc_call_wake(look->call);
+    struct key_reader *reader = ctx;
+    grpc_call_wake(reader->call);
 }
 
-/* The stream will be woken again: it has a watcher, and no message was broken off. */
-static bool is_alive(const struct look *look)
+/* The stream can still wake the call: it has a watcher, and no message was truncated. */
+static bool is_alive(const struct key_reader *reader)
 {
-    return watch_stream_watchers(look->stream) > 0 && watch_stream_status(look->stream) == ST_OK;
+    return watch_stream_watchers(reader->stream) > 0 &&
+           watch_stream_status(reader->stream) == ST_OK;
 }
 
-static bool waits_for(const struct look *look, struct slice key, struct slice end)
+static bool waits_for(const struct key_reader *reader, struct slice key, struct slice end)
 {
-    return look->stream && is_alive(look) && look->wide == (end.len > 0) &&
-           slice_equal(buf_slice(&look->watched), key);
+    return reader->stream && is_alive(reader) && reader->wide == (end.len > 0) &&
+           slice_equal(buf_slice(&reader->watched), key);
 }
 
-enum status look_wait(struct look *look, struct slice key, struct slice end, bool puts)
+enum status key_reader_wait(struct key_reader *reader, struct slice key, struct slice end,
+                            bool puts)
 {
-    if (waits_for(look, key, end))
+    if (waits_for(reader, key, end))
         return ST_OK;
-    stop_waiting(look);
-    buf_reset(&look->watched, SIZE_MAX);
-    TRY(buf_append(&look->watched, key));
-    look->wide = end.len > 0;
-    look->stream = watch_stream_new(engine_watch_hub(look->face->shard),
-                                    (struct watch_stream_owner){.wake = wake, .ctx = look});
+    stop_waiting(reader);
+    buf_reset(&reader->watched, SIZE_MAX);
+    TRY(buf_append(&reader->watched, key));
+    reader->wide = end.len > 0;
+    reader->stream = watch_stream_new(engine_watch_hub(reader->api->shard),
+                                      (struct watch_stream_owner){.wake = wake, .ctx = reader});
     struct watch_create create = {
         .key = key,
         .range_end = end,
-        .start_revision = look->range.op.revision + 1,
+        .start_revision = reader->range.op.revision + 1,
         .no_put = !puts,
     };
-    TRY(watch_stream_create(look->stream, &create));
-    if (is_alive(look))
+    TRY(watch_stream_create(reader->stream, &create));
+    if (is_alive(reader))
         return ST_OK;
-    stop_waiting(look);
+    stop_waiting(reader);
     return ST_TOO_MANY_WATCHES;
 }
 
-enum look_news look_drain(struct look *look)
+bool key_reader_drain(struct key_reader *reader)
 {
     uint8_t drop[DRAIN_BYTES];
-    bool more = look->stream != NULL, some = false;
+    bool more = reader->stream != NULL, some = false;
     for (int i = 0; more && i < DRAINS_MAX; i++)
-        some |= watch_stream_fill(look->stream, drop, sizeof(drop), &more) > 0;
+        some |= watch_stream_fill(reader->stream, drop, sizeof(drop), &more) > 0;
     if (more) {
-        grpc_call_wake(look->call);
-    } else if (look->stream && !is_alive(look)) {
-        /* Its watcher was canceled, for instance by a compaction. Only another look can say what
-         * happened meanwhile, and it begins another wait. */
-        stop_waiting(look);
+        grpc_call_wake(reader->call);
+    } else if (reader->stream && !is_alive(reader)) {
+        /* Its watcher was canceled, for instance by a compaction. Only another read can find what
+         * happened meanwhile, and it starts another wait. */
+        stop_waiting(reader);
         some = true;
     }
-    return some ? LOOK_AGAIN : LOOK_NOTHING;
+    return some;
 }

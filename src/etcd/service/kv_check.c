@@ -50,7 +50,7 @@ enum status kv_check_delete_range(const struct pb_delete_range_request *request)
 
 static enum status check_ops(const struct pb_request_op *ops, size_t count, size_t nested_ops_max);
 
-/* Recursion ends with the decoder's limit on depth. */
+/* The decoder's limit of depth also limits the recursion. */
 static enum status check_lists(const struct pb_txn_request *request, size_t ops_max)
 {
     size_t longest =
@@ -79,7 +79,7 @@ static enum status check_op(const struct pb_request_op *op, size_t nested_ops_ma
     case PB_REQUEST_OP_REQUEST_NONE:
         break;
     }
-    return ST_KEY_NOT_FOUND; /* what etcd says of an empty operation */
+    return ST_KEY_NOT_FOUND; /* etcd's error for an empty operation */
 }
 
 static enum status check_ops(const struct pb_request_op *ops, size_t count, size_t nested_ops_max)
@@ -98,7 +98,7 @@ enum status kv_check_txn(const struct pb_txn_request *request, size_t ops_max, s
 
 /* -- Before decoding -- */
 
-/* Passes over the value behind a tag; that of a group is its first tag alone. NULL: malformed. */
+/* Skips the value after a tag; the value of a group's start tag is empty. NULL: malformed. */
 static const uint8_t *value_skip(uint64_t tag, const uint8_t *p, const uint8_t *end,
                                  struct slice *ret_body)
 {
@@ -127,14 +127,14 @@ static const uint8_t *value_skip(uint64_t tag, const uint8_t *p, const uint8_t *
     return p && bytes <= (size_t)(end - p) ? p + bytes : NULL;
 }
 
-/* The next field of a message; a group is one, with no body. False at the end, or where it is
- * malformed. */
+/* The next field of a message. A group is one field without a body. False at the end, or if the
+ * message is malformed. */
 static bool field_next(struct slice *rest, uint32_t *ret_number, struct slice *ret_body)
 {
     if (rest->len == 0)
-        return false; /* and perhaps without an address, to which nothing may be added */
+        return false; /* its pointer may be NULL, to which nothing may be added */
     const uint8_t *p = rest->ptr, *end = p + rest->len;
-    size_t groups = 0; /* open */
+    size_t groups = 0; /* open ones */
     uint64_t tag;
     do {
         if (p == end || !(p = pb_varint_read(p, end, &tag)) ||
@@ -150,15 +150,15 @@ static bool field_next(struct slice *rest, uint32_t *ret_number, struct slice *r
     return true;
 }
 
-/* What is left of the limits during the walk. */
+/* The limits that remain during the walk. */
 struct op_count {
     size_t list_max, total_left;
 };
 
 static bool lists_are_too_long(struct op_count *count, struct slice message, unsigned depth);
 
-/* The decoder makes every member of an operation, although only the last one remains: so each of
- * them is counted. */
+/* The decoder decodes every member of an operation although only the last one counts, so each of
+ * them is counted here. */
 static bool op_is_too_long(struct op_count *count, struct slice op, unsigned depth)
 {
     enum { OP_TXN = 4 };
@@ -184,8 +184,8 @@ static bool lists_are_too_long(struct op_count *count, struct slice message, uns
             return true;
         if (number < COMPARE || number > FAILURE)
             continue;
-        /* etcd looks at the outermost lists first, and at nested ones in the order of all faults.
-         */
+        /* etcd checks the outermost lists before anything else, nested ones together with the other
+         * checks. */
         if (++lengths[number] > count->list_max && depth == PB_DEPTH_MAX)
             return true;
         if (number != COMPARE && depth && op_is_too_long(count, body, depth - 1))

@@ -1,6 +1,6 @@
 /*
- * What etcd refuses before a KV request reaches its store: the same checks in the same order, so
- * that a request with two faults is told the same one. Pure functions of the decoded request.
+ * The checks of KV requests that etcd makes before they reach its store, in the same order, so that
+ * a request with two faults gets the same error. Pure functions of the decoded request.
  */
 #ifndef VIGIL_ETCD_SERVICE_KV_CHECK_H
 #define VIGIL_ETCD_SERVICE_KV_CHECK_H
@@ -22,31 +22,33 @@ MUST_CHECK
 enum status kv_check_delete_range(const struct pb_delete_range_request *request);
 
 /*
- * A list of operations may hold ops_max of them, and a transaction nested in it ops_max less the
- * parent's longest list. Puts and deletes of one branch may not touch the same key: see
- * etcd/service/txn_overlap.h. The arena is for the work of that check.
+ * A list of operations may have ops_max of them, and a transaction nested in it ops_max minus the
+ * length of the parent's longest list. Puts and deletes of one branch may not change the same key:
+ * see etcd/service/txn_overlap.h, which uses the arena.
  */
 MUST_CHECK
 enum status kv_check_txn(const struct pb_txn_request *request, size_t ops_max, struct arena *arena);
 
 /*
- * Compares and operations of one transaction, those of nested ones included; fields that are not
- * known count as well. As many are decoded and checked in one turn of an I/O thread. A transaction
- * may have more if ops_max lets its own lists be so long.
+ * The limit of compares and operations in one transaction, including nested ones and unknown
+ * fields, because all of them are decoded and checked in one turn of an I/O thread. A transaction
+ * may have more if ops_max permits lists of that length.
  */
 enum { KV_TXN_TOTAL_MAX = 16384 };
 
 /*
- * Of a TxnRequest that is not decoded yet: an outermost list is longer than ops_max, or all lists
- * together are longer than KV_TXN_TOTAL_MAX and 3 * ops_max. Decoding such a one may take a hundred
- * times as long as finding this out. False also for bytes that are no message: the decoder says so.
+ * Examines a TxnRequest before it is decoded. True: an outermost list is longer than ops_max, or
+ * all lists together are longer than KV_TXN_TOTAL_MAX and 3 * ops_max. Decoding such a request can
+ * take a hundred times as long as this check. False also for malformed bytes, which the decoder
+ * reports.
  */
 bool kv_txn_is_too_long(struct slice message, size_t ops_max);
 
-/* What a range stream does not offer: NULL, or the text of an UNIMPLEMENTED. */
+/* NULL, or why RangeStream does not support the request: the text of an UNIMPLEMENTED error. */
 const char *kv_check_range_stream(const struct pb_range_request *request);
 
-/* Ranges only, none of them inside a nested transaction: etcd serves it without its log. */
+/* The transaction has only ranges, and no nested transaction, so etcd does not write it to its log.
+ */
 bool kv_txn_reads_only(const struct pb_txn_request *request);
 
 #endif

@@ -47,7 +47,7 @@ static void range_needs_a_key_before_a_known_sort(void **state)
         assert_int_equal(kv_check_range(&rows[i].request), rows[i].expected);
 }
 
-static void put_says_what_it_ignores_and_gets(void **state)
+static void put_with_ignored_fields_must_not_set_them(void **state)
 {
     (void)state;
     static const struct {
@@ -64,7 +64,7 @@ static void put_says_what_it_ignores_and_gets(void **state)
         assert_int_equal(kv_check_put(&rows[i].request), rows[i].expected);
 }
 
-static void range_stream_offers_key_order_only(void **state)
+static void range_stream_supports_only_key_order(void **state)
 {
     (void)state;
     assert_null(kv_check_range_stream(&(struct pb_range_request){.sort_target = 2}));
@@ -92,7 +92,7 @@ static struct pb_request_op op_txn(struct pb_txn_request *txn)
     return (struct pb_request_op){.request_case = PB_REQUEST_OP_REQUEST_TXN, .request_txn = txn};
 }
 
-static void longest_list_counts_against_the_limit(void **state)
+static void longest_list_is_limited(void **state)
 {
     (void)state;
     struct pb_compare compares[4] = {{.key = KEY}, {.key = KEY}, {.key = KEY}, {.key = KEY}};
@@ -106,7 +106,7 @@ static void longest_list_counts_against_the_limit(void **state)
     assert_int_equal(kv_check_txn(&txn, 2, &arena), ST_TOO_MANY_OPS);
 }
 
-static void nesting_uses_up_the_limit(void **state)
+static void nesting_reduces_the_limit(void **state)
 {
     (void)state;
     struct pb_request_op inner_ops[2] = {op_put("a"), op_put("b")};
@@ -117,7 +117,7 @@ static void nesting_uses_up_the_limit(void **state)
     assert_int_equal(kv_check_txn(&outer, 4, &arena), ST_TOO_MANY_OPS);
 }
 
-static void first_fault_in_etcds_order_is_told(void **state)
+static void first_fault_in_etcds_order_is_reported(void **state)
 {
     (void)state;
     struct pb_compare bad_compare = {0};
@@ -149,7 +149,7 @@ static void only_flat_ranges_are_reads(void **state)
         kv_txn_reads_only(&(struct pb_txn_request){.failure = &nested, .failure_count = 1}));
 }
 
-/* As bytes: `count` times an empty field, inside so many transactions. */
+/* Encoded: `count` empty fields, inside `depth` nested transactions. */
 static struct slice empty_fields(uint8_t *room, uint8_t tag, size_t count, unsigned depth)
 {
     uint8_t *p = room + 64;
@@ -168,35 +168,36 @@ static struct slice empty_fields(uint8_t *room, uint8_t tag, size_t count, unsig
     return message;
 }
 
-static void lists_that_are_too_long_are_found_before_they_are_decoded(void **state)
+static void too_long_lists_are_found_before_decoding(void **state)
 {
     (void)state;
     uint8_t room[1024] = {0};
     for (uint8_t tag = 0x0a; tag <= 0x1a; tag = (uint8_t)(tag + 8)) {
         for (unsigned depth = 0; depth < 4; depth++) {
             assert_false(kv_txn_is_too_long(empty_fields(room, tag, 128, depth), 128));
-            /* A nested one may come after another fault, which etcd reports instead. */
+            /* A nested list may come after another fault, which etcd reports instead. */
             assert_int_equal(kv_txn_is_too_long(empty_fields(room, tag, 129, depth), 128),
                              depth == 0);
         }
     }
     assert_false(kv_txn_is_too_long(SLICE_EMPTY, 128));
     assert_false(kv_txn_is_too_long(SLICE_LITERAL("\x12\xff"), 0));
-    /* Fields of other kinds are passed over. */
+    /* Fields of other wire types are skipped. */
     assert_true(kv_txn_is_too_long(SLICE_LITERAL("\x0d\0\0\0\0\x0a\0"), 0));
     assert_true(kv_txn_is_too_long(SLICE_LITERAL("\x09\0\0\0\0\0\0\0\0\x38\x01\x0a\0"), 0));
     assert_false(kv_txn_is_too_long(SLICE_LITERAL("\x09\0\0\x0a\0"), 0));
 }
 
-/* A transaction of so many operations in all, in lists of 100 that are nested two deep; the last
- * list has fewer. Each operation holds `members` empty gets. */
+/* A transaction with `total` operations, in lists of 100 that are nested two deep; the last list is
+ * shorter. Each operation has `members` empty gets. */
 static void nested_lists(struct buf *out, size_t total, size_t members)
 {
     AUTO(buf_fini) struct buf list = {0};
     static const uint8_t get[] = {0x0a, 0};
     uint8_t head[16];
     while (total) {
-        size_t outer = total > 1, width = size_min(total - outer, 100); /* one holds the list */
+        size_t outer = total > 1,
+               width = size_min(total - outer, 100); /* one operation contains the list */
         list.len = 0;
         for (size_t i = 0; i < (outer ? width : 1); i++) {
             uint8_t *end = pb_message_head_write(head, 2, members * sizeof(get));
@@ -227,25 +228,25 @@ static void all_lists_together_have_a_limit(void **state)
     (void)state;
     assert_false(nested_lists_are_too_long(KV_TXN_TOTAL_MAX, 1, 200));
     assert_true(nested_lists_are_too_long(KV_TXN_TOTAL_MAX + 1, 1, 200));
-    /* Operations that are given again and again take as long. */
+    /* Repeated members of an operation take time as well. */
     assert_false(nested_lists_are_too_long(KV_TXN_TOTAL_MAX / 8, 2, 200));
     assert_true(nested_lists_are_too_long(KV_TXN_TOTAL_MAX / 2, 4, 200));
-    /* Whoever allows longer lists gets them. */
+    /* A larger ops_max permits longer lists. */
     assert_false(nested_lists_are_too_long(3 * KV_TXN_TOTAL_MAX, 1, KV_TXN_TOTAL_MAX));
     assert_true(nested_lists_are_too_long(3 * KV_TXN_TOTAL_MAX + 1, 1, KV_TXN_TOTAL_MAX));
     assert_false(nested_lists_are_too_long(3 * KV_TXN_TOTAL_MAX + 1, 1, SIZE_MAX));
 }
 
-static void fields_that_are_not_known_hide_nothing(void **state)
+static void unknown_fields_hide_nothing(void **state)
 {
     (void)state;
-    /* Behind a group, also one inside another, and not what is in it. */
+    /* Fields after a group count, also after nested groups, but fields inside a group do not. */
     assert_true(kv_txn_is_too_long(SLICE_LITERAL("\x2b\x2c\x0a\0"), 0));
     assert_true(kv_txn_is_too_long(SLICE_LITERAL("\x2b\x3b\x38\x01\x3c\x2c\x0a\0"), 0));
     assert_false(kv_txn_is_too_long(SLICE_LITERAL("\x2b\x0a\0\x2c"), 0));
     assert_false(kv_txn_is_too_long(SLICE_LITERAL("\x2c\x0a\0"), 0));
     assert_false(kv_txn_is_too_long(SLICE_LITERAL("\x2b\x0a\0"), 0));
-    /* They are passed over several times by the decoder. */
+    /* The decoder skips unknown fields several times, so they are counted. */
     uint8_t unknown[2 * (KV_TXN_TOTAL_MAX + 1)] = {0};
     for (size_t i = 0; i < sizeof(unknown); i += 2)
         unknown[i] = 0x38;
@@ -257,15 +258,15 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(range_needs_a_key_before_a_known_sort),
-        cmocka_unit_test(put_says_what_it_ignores_and_gets),
-        cmocka_unit_test(range_stream_offers_key_order_only),
-        cmocka_unit_test_setup_teardown(longest_list_counts_against_the_limit, setup, teardown),
-        cmocka_unit_test_setup_teardown(nesting_uses_up_the_limit, setup, teardown),
-        cmocka_unit_test_setup_teardown(first_fault_in_etcds_order_is_told, setup, teardown),
+        cmocka_unit_test(put_with_ignored_fields_must_not_set_them),
+        cmocka_unit_test(range_stream_supports_only_key_order),
+        cmocka_unit_test_setup_teardown(longest_list_is_limited, setup, teardown),
+        cmocka_unit_test_setup_teardown(nesting_reduces_the_limit, setup, teardown),
+        cmocka_unit_test_setup_teardown(first_fault_in_etcds_order_is_reported, setup, teardown),
         cmocka_unit_test(only_flat_ranges_are_reads),
-        cmocka_unit_test(lists_that_are_too_long_are_found_before_they_are_decoded),
+        cmocka_unit_test(too_long_lists_are_found_before_decoding),
         cmocka_unit_test(all_lists_together_have_a_limit),
-        cmocka_unit_test(fields_that_are_not_known_hide_nothing),
+        cmocka_unit_test(unknown_fields_hide_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

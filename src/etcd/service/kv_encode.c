@@ -45,7 +45,7 @@ uint8_t *kv_range_tail_write(uint8_t *dst, bool more, int64_t count)
 
 /* -- Answers -- */
 
-/* How many numbers plan.nested needs: one for each answer inside another. */
+/* The number of sizes in plan.nested: one for each answer inside another. */
 static size_t count_nested(const struct kv_answer *answer)
 {
     if (answer->kind != KV_ANSWER_TXN)
@@ -61,7 +61,7 @@ static struct kv_header inner_header(const struct kv_answer *answer)
     return (struct kv_header){.revision = answer->kind == KV_ANSWER_TXN ? 0 : answer->revision};
 }
 
-/* The field of ResponseOp that holds an answer of this kind. */
+/* The field of ResponseOp that contains an answer of this kind. */
 static uint32_t op_field(enum kv_answer_kind kind)
 {
     static const uint32_t fields[] = {
@@ -73,7 +73,7 @@ static uint32_t op_field(enum kv_answer_kind kind)
     return fields[kind];
 }
 
-/* A ResponseOp around an answer of so many bytes. */
+/* The size of a ResponseOp around an answer of answer_bytes. */
 static size_t op_size(enum kv_answer_kind kind, size_t answer_bytes)
 {
     return pb_message_head_size(op_field(kind), answer_bytes) + answer_bytes;
@@ -170,7 +170,7 @@ static void answer_begin(struct kv_writer *w, uint8_t *p, const struct kv_answer
     w->small_at = 0;
 }
 
-/* The next answer of the innermost transaction that has one; false: that was all. */
+/* Begins the next answer of the innermost transaction that has one. False: there are no more. */
 static bool answer_next(struct kv_writer *w)
 {
     while (w->depth > 0) {

@@ -46,7 +46,7 @@ static struct pb_key_value sample(unsigned i)
     };
 }
 
-/* `12 len KeyValue`, as the store has it. */
+/* `12 len KeyValue`, the stored form. */
 static struct slice field_of(const struct pb_key_value *kv)
 {
     size_t size = pb_size(&pb_key_value_table, kv);
@@ -56,7 +56,7 @@ static struct slice field_of(const struct pb_key_value *kv)
     return slice_of(field, (size_t)(body - field) + size);
 }
 
-/* Written at once, and byte by byte: the same. */
+/* Writing at once and byte by byte must give the same bytes. */
 static struct slice encode(const struct kv_answer *answer, const struct kv_header *header)
 {
     struct kv_plan plan;
@@ -79,7 +79,7 @@ static struct slice encode(const struct kv_answer *answer, const struct kv_heade
     return slice_of(dst, plan.bytes);
 }
 
-/* The hand-made bytes are those the tables make of the same message. */
+/* The hand-written encoder must give the same bytes as the table-driven one. */
 static void assert_bytes(struct slice bytes, const struct pb_message *type, const void *message)
 {
     size_t size = pb_size(type, message);
@@ -99,7 +99,7 @@ static struct pb_response_header pb_header_of(const struct kv_header *header)
     };
 }
 
-static void put_answer_is_a_put_response(void **state)
+static void put_answer_is_encoded_as_put_response(void **state)
 {
     (void)state;
     struct pb_key_value prev = sample(1);
@@ -135,11 +135,12 @@ static void delete_answer_retags_previous_values(void **state)
     assert_bytes(encode(&answer, &full_header), &pb_delete_range_response_table,
                  &(struct pb_delete_range_response){
                      .header = &header, .deleted = 3, .prev_kvs = prevs, .prev_kvs_count = 3});
-    assert_int_equal(stored.ptr[0], 0x12); /* the store's own bytes were left alone */
+    assert_int_equal(stored.ptr[0], 0x12); /* the stored bytes are unchanged */
 }
 
-/* The answer of a transaction with everything in it, two deep, beside the message it must be. */
-static void txn_answer_nests_as_etcd_nests(void **state)
+/* An answer with every kind of operation, nested two deep, and the message that it must encode to.
+ */
+static void txn_answer_is_nested_like_etcds(void **state)
 {
     (void)state;
     struct pb_key_value kvs[3] = {sample(0), sample(1), sample(2)};
@@ -186,7 +187,7 @@ static void txn_answer_nests_as_etcd_nests(void **state)
             .header = &header, .succeeded = true, .responses = response_ops, .responses_count = 4});
 }
 
-static void range_parts_join_to_a_range_response(void **state)
+static void range_parts_form_a_range_response(void **state)
 {
     (void)state;
     struct pb_key_value kvs[2] = {sample(0), sample(1)};
@@ -225,10 +226,10 @@ static void plan_without_memory_is_an_error(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(put_answer_is_a_put_response, setup, teardown),
+        cmocka_unit_test_setup_teardown(put_answer_is_encoded_as_put_response, setup, teardown),
         cmocka_unit_test_setup_teardown(delete_answer_retags_previous_values, setup, teardown),
-        cmocka_unit_test_setup_teardown(txn_answer_nests_as_etcd_nests, setup, teardown),
-        cmocka_unit_test_setup_teardown(range_parts_join_to_a_range_response, setup, teardown),
+        cmocka_unit_test_setup_teardown(txn_answer_is_nested_like_etcds, setup, teardown),
+        cmocka_unit_test_setup_teardown(range_parts_form_a_range_response, setup, teardown),
         cmocka_unit_test_setup_teardown(plan_without_memory_is_an_error, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,48 +1,51 @@
 /*
- * KV.Range and KV.RangeStream. The engine says how many bytes the key-values of an answer have
- * before it gives the first, so a message can be announced and then produced as the connection has
- * room: a list of any size is never held. Small answers go straight into the output.
+ * KV.Range and KV.RangeStream. The engine knows the total size of the key-values before it returns
+ * the first, so the length of a message can be sent at once and its content as the connection has
+ * room: a list of any size is never held in memory. Small responses are encoded directly into the
+ * output.
  *
- * A range stream is the same list cut into messages as etcd cuts it: ten keys first, then twice as
- * many while a message stays below half of the request limit, half as many above twice of it.
- * Header, more and count stand in the last message only.
+ * A range stream is the same list, cut into messages as etcd cuts it: ten keys first, then twice as
+ * many while a message is smaller than half of the request limit, and half as many when it is
+ * larger than twice the limit. Only the last message has the header, more and count.
  */
+#include "etcd/service/kv_range.h"
+
 #include "codec/pb/rpc.pb.h"
-#include "etcd/authentication.h"
+#include "etcd/authenticator.h"
 #include "etcd/service.h"
 #include "etcd/service/kv_check.h"
 
 enum {
-    DIRECT_BYTES_MAX = 16 * 1024, /* encoded into the output at once */
+    DIRECT_BYTES_MAX = 16 * 1024, /* smaller responses are encoded directly into the output */
     STREAM_FIRST_KEYS = 10,
     /* gRPC prefix, head of the RangeResponse in a stream's message, response header */
     HEAD_BYTES_MAX = GRPC_PREFIX_BYTES + 1 + PB_VARINT_BYTES_MAX + KV_HEADER_BYTES_MAX,
 };
 
-/* Some of the bytes around the key-values. */
-struct piece {
+/* The bytes before or after the key-values. */
+struct range_chunk {
     uint8_t len;
-    uint8_t at; /* written so far */
+    uint8_t at; /* bytes written so far */
     uint8_t bytes[HEAD_BYTES_MAX];
 };
 
-/* One call. In the call's arena, whose first bytes should do for a small answer. */
+/* One call. In the call's arena, whose first block should suffice for a small response. */
 struct range_call {
     struct engine_range range; /* first */
     struct grpc_call *call;
-    struct etcd_face *face;
+    struct etcd_api *api;
     bool streams;
     bool pending; /* the engine has not answered */
-    bool ended;   /* the peer is gone; held until the engine answers */
+    bool ended;   /* the call has ended; its memory is held until the engine has answered */
     struct pb_range_request request;
 };
 
-/* A list on its way out: the message being produced, and what comes after it. */
-struct output {
+/* A long response: the message that is being sent, and the state of the rest. */
+struct range_output {
     struct grpc_source source;
     struct range_call *range;
-    struct piece head;
-    struct piece tail;
+    struct range_chunk head;
+    struct range_chunk tail;
     uint64_t kvs_bytes_left; /* of this message */
     int64_t kvs_left;        /* after this message */
     int64_t keys_per_message;
@@ -51,8 +54,8 @@ struct output {
 
 /* -- Messages -- */
 
-/* The size etcd compares with its target: the message as if header and count stood in each. */
-static uint64_t chunk_weight(const struct output *o, int64_t keys, uint64_t bytes)
+/* The size that etcd compares with its target: as if every message had the header and count. */
+static uint64_t chunk_weight(const struct range_output *o, int64_t keys, uint64_t bytes)
 {
     struct kv_header header = {.revision = o->range->range.op.revision};
     bool more = o->kvs_left > 0;
@@ -68,10 +71,10 @@ static int64_t next_keys(int64_t keys, uint64_t weight, uint64_t target)
     return keys;
 }
 
-static void message_begin(struct output *o, uint64_t kvs_bytes, bool last)
+static void message_begin(struct range_output *o, uint64_t kvs_bytes, bool last)
 {
     const struct range_call *r = o->range;
-    struct kv_header header = etcd_header(r->face, r->range.op.revision);
+    struct kv_header header = etcd_header(r->api, r->range.op.revision);
     uint64_t body = kvs_bytes;
     if (last)
         body += kv_header_size(&header) + kv_range_tail_size(r->range.more, r->range.count);
@@ -97,22 +100,22 @@ static void message_begin(struct output *o, uint64_t kvs_bytes, bool last)
     o->kvs_bytes_left = kvs_bytes;
 }
 
-static void message_next(struct output *o)
+static void message_next(struct range_output *o)
 {
     int64_t keys;
     uint64_t bytes;
     engine_range_window(&o->range->range, o->keys_per_message, &keys, &bytes);
-    /* Many small values may be followed by as many large ones. */
+    /* After many small values there may be as many large ones. */
     while (bytes > ETCD_MESSAGE_BYTES_MAX - 2 * HEAD_BYTES_MAX)
         engine_range_window(&o->range->range, keys / 2, &keys, &bytes);
     assert(keys <= o->kvs_left);
     o->kvs_left -= keys;
     message_begin(o, bytes, o->kvs_left == 0);
     o->keys_per_message = next_keys(o->keys_per_message, chunk_weight(o, keys, bytes),
-                                    o->range->face->config->request_bytes_max);
+                                    o->range->api->config->request_bytes_max);
 }
 
-static size_t piece_copy(struct piece *piece, uint8_t *dst, size_t room)
+static size_t piece_copy(struct range_chunk *piece, uint8_t *dst, size_t room)
 {
     size_t n = size_min(room, (size_t)(piece->len - piece->at));
     memcpy(dst, piece->bytes + piece->at, n);
@@ -120,7 +123,7 @@ static size_t piece_copy(struct piece *piece, uint8_t *dst, size_t room)
     return n;
 }
 
-static size_t message_fill(struct output *o, uint8_t *dst, size_t room)
+static size_t message_fill(struct range_output *o, uint8_t *dst, size_t room)
 {
     size_t at = piece_copy(&o->head, dst, room);
     if (o->kvs_bytes_left && at < room) {
@@ -135,7 +138,7 @@ static size_t message_fill(struct output *o, uint8_t *dst, size_t room)
     return at;
 }
 
-static bool message_is_whole(const struct output *o)
+static bool message_is_whole(const struct range_output *o)
 {
     return o->head.at == o->head.len && o->kvs_bytes_left == 0 && o->tail.at == o->tail.len;
 }
@@ -143,7 +146,7 @@ static bool message_is_whole(const struct output *o)
 static enum grpc_fill source_fill(struct grpc_source *source, uint8_t *dst, size_t room,
                                   size_t *ret_len)
 {
-    struct output *o = CONTAINER_OF(source, struct output, source);
+    struct range_output *o = CONTAINER_OF(source, struct range_output, source);
     size_t at = message_fill(o, dst, room);
     while (message_is_whole(o) && o->kvs_left > 0 && at < room &&
            o->range->range.op.status == ST_OK) {
@@ -152,7 +155,7 @@ static enum grpc_fill source_fill(struct grpc_source *source, uint8_t *dst, size
     }
     *ret_len = at;
     if (o->range->range.op.status != ST_OK) {
-        /* Given up in the middle of a message: the peer gets the reason instead of the rest. */
+        /* The engine gave up within a message: the client gets the error instead of the rest. */
         struct grpc_call *call = o->range->call;
         enum status status = o->range->range.op.status;
         engine_range_close(&o->range->range);
@@ -162,14 +165,14 @@ static enum grpc_fill source_fill(struct grpc_source *source, uint8_t *dst, size
     if (!message_is_whole(o) || o->kvs_left > 0)
         return GRPC_FILL_MORE;
     grpc_call_sent(o->range->call, o->messages);
-    engine_range_close(&o->range->range); /* lets go of the store before the peer has read it all */
+    engine_range_close(&o->range->range); /* releases the store before the client has read it all */
     return GRPC_FILL_DONE;
 }
 
-/* NULL: there is no memory for it, and the call was told. */
-static struct output *output_new(struct range_call *r)
+/* NULL: there was no memory, and the call was answered with that error. */
+static struct range_output *output_new(struct range_call *r)
 {
-    struct output *o = arena_calloc(grpc_call_arena(r->call), 1, sizeof(*o));
+    struct range_output *o = arena_calloc(grpc_call_arena(r->call), 1, sizeof(*o));
     if (!o) {
         engine_range_close(&r->range);
         grpc_call_fail(r->call, ST_NOMEM);
@@ -203,7 +206,7 @@ static void send_direct(struct range_call *r, const struct kv_header *header, si
         grpc_call_fail(r->call, status);
 }
 
-/* Closes first: failing may end the call, and its memory with it. */
+/* The range is closed first, because failing may end the call and free its memory. */
 static void fail_length(struct range_call *r, uint64_t bytes)
 {
     engine_range_close(&r->range);
@@ -212,7 +215,7 @@ static void fail_length(struct range_call *r, uint64_t bytes)
 
 static void send_unary(struct range_call *r)
 {
-    struct kv_header header = etcd_header(r->face, r->range.op.revision);
+    struct kv_header header = etcd_header(r->api, r->range.op.revision);
     uint64_t bytes = kv_header_size(&header) + r->range.kvs_bytes +
                      kv_range_tail_size(r->range.more, r->range.count);
     if (bytes <= DIRECT_BYTES_MAX) {
@@ -223,7 +226,7 @@ static void send_unary(struct range_call *r)
         fail_length(r, bytes);
         return;
     }
-    struct output *o = output_new(r);
+    struct range_output *o = output_new(r);
     if (!o)
         return;
     message_begin(o, r->range.kvs_bytes, true);
@@ -232,14 +235,14 @@ static void send_unary(struct range_call *r)
 
 static void send_stream(struct range_call *r)
 {
-    /* A negative limit asks for everything in one message. */
+    /* A negative limit means that everything is sent in one message. */
     bool at_once = r->request.limit < 0;
     uint64_t bytes_max = r->range.kvs_bytes + 2 * HEAD_BYTES_MAX;
     if (at_once && bytes_max > ETCD_MESSAGE_BYTES_MAX) {
         fail_length(r, bytes_max);
         return;
     }
-    struct output *o = output_new(r);
+    struct range_output *o = output_new(r);
     if (!o)
         return;
     o->keys_per_message = at_once ? INT64_MAX : STREAM_FIRST_KEYS;
@@ -253,7 +256,7 @@ static void range_done(struct engine_op *op)
     struct range_call *r = CONTAINER_OF(op, struct range_call, range.op);
     struct grpc_call *call = r->call;
     r->pending = false;
-    r->face->under_way--;
+    r->api->under_way--;
     if (r->ended) {
         if (op->status == ST_OK)
             engine_range_close(&r->range);
@@ -267,7 +270,7 @@ static void range_done(struct engine_op *op)
     }
 }
 
-static struct range_call *range_call_new(struct grpc_call *call, struct etcd_face *face)
+static struct range_call *range_call_new(struct grpc_call *call, struct etcd_api *api)
 {
     struct range_call *r = arena_calloc(grpc_call_arena(call), 1, sizeof(*r));
     if (!r) {
@@ -275,7 +278,7 @@ static struct range_call *range_call_new(struct grpc_call *call, struct etcd_fac
         return NULL;
     }
     r->call = call;
-    r->face = face;
+    r->api = api;
     r->range.op.done = range_done;
     r->range.op.arena = grpc_call_arena(call);
     r->range.op.principal = etcd_call_principal(call);
@@ -286,13 +289,13 @@ static void range_start(struct range_call *r)
 {
     grpc_call_set_user(r->call, r);
     r->pending = true;
-    r->face->under_way++;
-    engine_range_start(r->face->shard, &r->range, &r->request);
+    r->api->under_way++;
+    engine_range_start(r->api->shard, &r->range, &r->request);
 }
 
-void kv_range_on_message(struct grpc_call *call, void *face, struct slice message)
+void kv_range_on_message(struct grpc_call *call, void *api, struct slice message)
 {
-    struct range_call *r = range_call_new(call, face);
+    struct range_call *r = range_call_new(call, api);
     if (!r || !etcd_call_decode(call, &pb_range_request_table, message, &r->request))
         return;
     enum status status = kv_check_range(&r->request);
@@ -302,9 +305,9 @@ void kv_range_on_message(struct grpc_call *call, void *face, struct slice messag
         range_start(r);
 }
 
-void kv_range_stream_on_message(struct grpc_call *call, void *face, struct slice message)
+void kv_range_stream_on_message(struct grpc_call *call, void *api, struct slice message)
 {
-    struct range_call *r = range_call_new(call, face);
+    struct range_call *r = range_call_new(call, api);
     if (!r || !etcd_call_decode(call, &pb_range_request_table, message, &r->request))
         return;
     enum status status = kv_check_range(&r->request);
@@ -318,12 +321,12 @@ void kv_range_stream_on_message(struct grpc_call *call, void *face, struct slice
         range_start(r);
 }
 
-void kv_range_on_end(struct grpc_call *call, void *face)
+void kv_range_on_end(struct grpc_call *call, void *api)
 {
-    (void)face;
+    (void)api;
     struct range_call *r = grpc_call_user(call);
     if (!r)
-        return; /* refused before the engine heard of it */
+        return; /* refused before the operation was started */
     r->ended = true;
     if (r->pending) {
         engine_range_give_up(&r->range);

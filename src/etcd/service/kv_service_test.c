@@ -55,7 +55,7 @@ static void put_get_and_delete_answer_like_etcd(void **state)
     peer_free(p);
 }
 
-static void txn_answers_the_branch_taken(void **state)
+static void txn_returns_the_results_of_the_branch_taken(void **state)
 {
     (void)state;
     struct peer *p = peer_new(1, 100, PEER_WINDOW);
@@ -109,7 +109,7 @@ static void errors_carry_etcds_code_and_text(void **state)
     peer_free(p);
 }
 
-static void bytes_that_are_no_request_are_refused(void **state)
+static void malformed_requests_are_refused(void **state)
 {
     (void)state;
     struct peer *p = peer_new(1, 100, PEER_WINDOW);
@@ -140,7 +140,7 @@ static void request_size_is_counted_as_etcd_logs_it(void **state)
     peer_free(p);
 }
 
-static void long_list_is_pulled_as_the_window_opens(void **state)
+static void long_list_is_sent_as_the_window_opens(void **state)
 {
     (void)state;
     enum { KEYS = 400, VALUE = 1000, WINDOW = 5000 };
@@ -162,7 +162,7 @@ static void long_list_is_pulled_as_the_window_opens(void **state)
     peer_free(p);
 }
 
-static void list_whose_reader_leaves_is_closed(void **state)
+static void list_is_closed_when_its_client_disconnects(void **state)
 {
     (void)state;
     struct peer *p = peer_new(1, 100, 5000);
@@ -177,7 +177,7 @@ static void list_whose_reader_leaves_is_closed(void **state)
     peer_free(p);
 }
 
-static void long_answer_of_a_write_is_pulled_too(void **state)
+static void long_answer_of_a_write_is_sent_as_the_window_opens(void **state)
 {
     (void)state;
     enum { KEYS = 100, VALUE = 1000, WINDOW = 5000 };
@@ -217,7 +217,7 @@ static void long_answer_of_a_write_is_pulled_too(void **state)
     peer_free(p);
 }
 
-static void long_answer_of_a_write_must_be_taken_within_a_minute(void **state)
+static void long_answer_of_a_write_must_be_read_within_a_minute(void **state)
 {
     (void)state;
     struct peer *p = peer_new(1, 100, 5000);
@@ -226,7 +226,7 @@ static void long_answer_of_a_write_must_be_taken_within_a_minute(void **state)
         .key = SLICE_LITERAL("\0"), .range_end = SLICE_LITERAL("\0"), .prev_kv = true};
     uint32_t id = peer_call(p, PB_KV_DELETE_RANGE_PATH, &pb_delete_range_request_table, &request);
     peer_pump(p);
-    /* Steady progress, so that it is no stall: a little every 20 seconds. */
+    /* The client reads a little every 20 seconds, so the connection is not stalled. */
     for (int i = 1; i <= 3; i++) {
         p->now_ns = i * INT64_C(20000000000);
         assert_int_equal(fake_open(p->engine), 1);
@@ -243,7 +243,7 @@ static void long_answer_of_a_write_must_be_taken_within_a_minute(void **state)
     peer_free(p);
 }
 
-static void done_without_room_for_the_answer_is_unknown(void **state)
+static void write_without_memory_for_its_answer_has_unknown_outcome(void **state)
 {
     (void)state;
     struct peer *p = malloc(sizeof(*p));
@@ -251,7 +251,7 @@ static void done_without_room_for_the_answer_is_unknown(void **state)
     struct fake_options options = {.seed = 1, .inline_percent = 100};
     peer_init(p, &peer_config, &options, 1 << 20, 1 << 20);
     put_all(p, 1, 1000);
-    while (account_charge(p->memory.account, 500)) /* others of its calls hold all it may have */
+    while (account_charge(p->memory.account, 500)) /* use up the connection's memory limit */
         continue;
     struct engine_status before, after;
     engine_status_get(p->shard, &before);
@@ -269,7 +269,7 @@ static void done_without_room_for_the_answer_is_unknown(void **state)
 static void range_stream_is_cut_as_etcd_cuts_it(void **state)
 {
     (void)state;
-    /* 64 KiB of target: 10, 20, 40 keys of about 1 KB; 40 is between half and twice. */
+    /* The target is 64 KiB: 10, 20, then 40 keys of about 1 KB, which is between half and twice. */
     static const size_t expected[] = {10, 20, 40, 40, 40};
     struct peer *p = peer_new(1, 100, PEER_WINDOW);
     put_all(p, 150, 1000);
@@ -291,7 +291,7 @@ static void range_stream_is_cut_as_etcd_cuts_it(void **state)
     peer_free(p);
 }
 
-static void range_stream_with_a_limit_says_there_is_more(void **state)
+static void range_stream_with_a_limit_reports_more(void **state)
 {
     (void)state;
     struct peer *p = peer_new(1, 100, PEER_WINDOW);
@@ -325,7 +325,7 @@ static void empty_range_stream_is_one_message(void **state)
     peer_free(p);
 }
 
-static void answer_after_the_peer_left_is_dropped(void **state)
+static void answer_after_a_disconnect_is_dropped(void **state)
 {
     (void)state;
     struct peer *p = peer_new(5, 0, 1 << 20);
@@ -343,7 +343,7 @@ static void answer_after_the_peer_left_is_dropped(void **state)
     while (fake_step(p->engine))
         ;
     assert_int_equal(fake_open(p->engine), 0);
-    /* The write took effect all the same. */
+    /* The write took effect nevertheless. */
     struct engine_status status;
     engine_status_get(p->shard, &status);
     assert_int_equal(status.revision, 2);
@@ -403,19 +403,19 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(put_get_and_delete_answer_like_etcd),
-        TEST(txn_answers_the_branch_taken),
+        TEST(txn_returns_the_results_of_the_branch_taken),
         TEST(errors_carry_etcds_code_and_text),
-        TEST(bytes_that_are_no_request_are_refused),
+        TEST(malformed_requests_are_refused),
         TEST(request_size_is_counted_as_etcd_logs_it),
-        TEST(long_list_is_pulled_as_the_window_opens),
-        TEST(list_whose_reader_leaves_is_closed),
-        TEST(long_answer_of_a_write_is_pulled_too),
-        TEST(long_answer_of_a_write_must_be_taken_within_a_minute),
-        TEST(done_without_room_for_the_answer_is_unknown),
+        TEST(long_list_is_sent_as_the_window_opens),
+        TEST(list_is_closed_when_its_client_disconnects),
+        TEST(long_answer_of_a_write_is_sent_as_the_window_opens),
+        TEST(long_answer_of_a_write_must_be_read_within_a_minute),
+        TEST(write_without_memory_for_its_answer_has_unknown_outcome),
         TEST(range_stream_is_cut_as_etcd_cuts_it),
-        TEST(range_stream_with_a_limit_says_there_is_more),
+        TEST(range_stream_with_a_limit_reports_more),
         TEST(empty_range_stream_is_one_message),
-        TEST(answer_after_the_peer_left_is_dropped),
+        TEST(answer_after_a_disconnect_is_dropped),
         TEST(connection_may_end_with_operations_under_way),
         TEST(many_calls_at_once_get_their_own_answers),
     };

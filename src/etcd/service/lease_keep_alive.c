@@ -2,29 +2,28 @@
 
 #include "codec/pb/rpc.pb.h"
 #include "engine/lease.h"
-#include "etcd/authentication.h"
+#include "etcd/authenticator.h"
 #include "etcd/service.h"
 
 enum {
-    PAUSE_WAITING = 1024, /* renewals not begun: the client gets no more window, and can send no
-                             more of them than the one it has holds */
-    BATCH_MAX = 512,      /* that the engine is asked for at once */
-    KEEP_BYTES = 512,     /* of memory for an idle stream */
+    PAUSE_WAITING = 1024, /* waiting renewals from which on the client gets no more window */
+    BATCH_MAX = 512,      /* renewals in one operation of the engine */
+    KEEP_BYTES = 512,     /* of memory that an idle stream keeps */
     REQUEST_BYTES_MAX = 64 << 10, /* of memory for one decoded request */
 };
 
-/* One stream. In the call's arena; the connection's thread. */
+/* One stream. In the call's arena, on the connection's thread. */
 struct keep_alive {
     struct engine_renewals renewals; /* first */
     struct grpc_call *call;
-    struct etcd_face *face;
-    struct buf waiting; /* struct engine_renewal: not begun */
-    struct buf batch;   /* struct engine_renewal: with the engine while pending */
+    struct etcd_api *api;
+    struct buf waiting; /* of struct engine_renewal: not started */
+    struct buf batch;   /* of struct engine_renewal: used by the engine while pending */
     bool pending;
     bool paused;
     bool half_closed;
-    bool over;  /* finished or failed: it only remains to say so */
-    bool ended; /* the peer is gone; held until the engine answers */
+    bool over;  /* half-closed or failed; the call ends when the batch is answered */
+    bool ended; /* the call has ended; its memory is held until the engine has answered */
 };
 
 static void drop_memory(struct keep_alive *k)
@@ -45,7 +44,7 @@ static void finish(struct keep_alive *k)
     grpc_call_finish(k->call);
 }
 
-/* Begins the next operation, if there is something to ask and none under way. */
+/* Starts the next operation if renewals are waiting and none is under way. */
 static void begin(struct keep_alive *k)
 {
     if (k->pending || k->over || k->waiting.len == 0)
@@ -60,11 +59,11 @@ static void begin(struct keep_alive *k)
     if (k->waiting.len == 0)
         buf_reset(&k->waiting, KEEP_BYTES);
     k->pending = true;
-    k->face->under_way++;
-    k->renewals.op.principal = etcd_call_principal(k->call); /* as of its latest message */
+    k->api->under_way++;
+    k->renewals.op.principal = etcd_call_principal(k->call); /* of the latest message */
     k->renewals.items = (struct engine_renewal *)(void *)k->batch.ptr;
     k->renewals.count = bytes / sizeof(struct engine_renewal);
-    engine_lease_renew(k->face->shard, &k->renewals);
+    engine_lease_renew(k->api->shard, &k->renewals);
 }
 
 static void set_paused(struct keep_alive *k, bool paused)
@@ -93,7 +92,7 @@ static enum status answer_one(struct keep_alive *k, struct pb_response_header *h
 static enum status answer_batch(struct keep_alive *k)
 {
     struct pb_response_header header;
-    etcd_header_fill(k->face, k->renewals.op.revision, &header);
+    etcd_header_fill(k->api, k->renewals.op.revision, &header);
     for (size_t i = 0; i < k->renewals.answered; i++)
         TRY(answer_one(k, &header, &k->renewals.items[i]));
     return ST_OK;
@@ -120,12 +119,12 @@ static void renewals_done(struct engine_op *op)
 {
     struct keep_alive *k = CONTAINER_OF(op, struct keep_alive, renewals.op);
     k->pending = false;
-    k->face->under_way--;
+    k->api->under_way--;
     if (k->ended) {
         drop_memory(k);
         grpc_call_release(k->call);
     } else if (op->status != ST_OK) {
-        /* As in etcd: those before the one that was refused were renewed, and hear of it. */
+        /* As in etcd, the renewals before the refused one are answered. */
         enum status ignored = k->over ? ST_OK : answer_batch(k);
         (void)ignored;
         k->over = true;
@@ -137,7 +136,7 @@ static void renewals_done(struct engine_op *op)
 
 /* -- Requests -- */
 
-static struct keep_alive *keep_alive_new(struct grpc_call *call, struct etcd_face *face)
+static struct keep_alive *keep_alive_new(struct grpc_call *call, struct etcd_api *api)
 {
     struct keep_alive *k = arena_calloc(grpc_call_arena(call), 1, sizeof(*k));
     if (!k) {
@@ -145,14 +144,14 @@ static struct keep_alive *keep_alive_new(struct grpc_call *call, struct etcd_fac
         return NULL;
     }
     k->call = call;
-    k->face = face;
+    k->api = api;
     k->renewals.op.done = renewals_done;
     k->renewals.op.arena = grpc_call_arena(call);
     grpc_call_set_user(call, k);
     return k;
 }
 
-/* A call may live for years: what is decoded does not stay. False: the call has failed. */
+/* A call may live for years, so requests are not decoded into its arena. False: the call failed. */
 static bool decode(struct keep_alive *k, struct slice message, int64_t *ret_id)
 {
     struct arena arena;
@@ -167,11 +166,11 @@ static bool decode(struct keep_alive *k, struct slice message, int64_t *ret_id)
     return decoded;
 }
 
-void lease_keep_alive_on_message(struct grpc_call *call, void *face, struct slice message)
+void lease_keep_alive_on_message(struct grpc_call *call, void *api, struct slice message)
 {
     struct keep_alive *k = grpc_call_user(call);
     if (!k)
-        k = keep_alive_new(call, face);
+        k = keep_alive_new(call, api);
     if (!k || k->over)
         return;
     struct engine_renewal renewal = {0};
@@ -186,9 +185,9 @@ void lease_keep_alive_on_message(struct grpc_call *call, void *face, struct slic
         set_paused(k, true);
 }
 
-void lease_keep_alive_on_half_close(struct grpc_call *call, void *face)
+void lease_keep_alive_on_half_close(struct grpc_call *call, void *api)
 {
-    (void)face;
+    (void)api;
     struct keep_alive *k = grpc_call_user(call);
     if (!k) {
         grpc_call_finish(call);
@@ -199,9 +198,9 @@ void lease_keep_alive_on_half_close(struct grpc_call *call, void *face)
         finish(k);
 }
 
-void lease_keep_alive_on_end(struct grpc_call *call, void *face)
+void lease_keep_alive_on_end(struct grpc_call *call, void *api)
 {
-    (void)face;
+    (void)api;
     struct keep_alive *k = grpc_call_user(call);
     if (!k)
         return;

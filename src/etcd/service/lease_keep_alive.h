@@ -1,20 +1,20 @@
 /*
- * Lease.LeaseKeepAlive: a stream of lease ids, each answered with the lease's whole time, or with 0
- * when it is gone. Answers come in the order of the questions.
+ * Lease.LeaseKeepAlive: a stream of lease ids, each answered with the granted time to live, or with
+ * 0 if the lease does not exist. Responses have the order of the requests.
  *
- *     messages ──► waiting ──► one operation of the engine at a time ──► answers
+ *     messages ──► waiting ──► one operation of the engine at a time ──► responses
  *
- * What comes while the engine is busy goes with the next operation. A client that asks faster than
- * that gets no more window until the next one begins.
+ * Requests that arrive while the engine is busy are part of the next operation. A client that sends
+ * faster than that gets no more flow-control window until the next operation starts.
  */
 #ifndef VIGIL_ETCD_SERVICE_LEASE_KEEP_ALIVE_H
 #define VIGIL_ETCD_SERVICE_LEASE_KEEP_ALIVE_H
 
 #include "wire/grpc/call.h"
 
-/* The row's functions; the service is the face. */
-void lease_keep_alive_on_message(struct grpc_call *call, void *face, struct slice message);
-void lease_keep_alive_on_half_close(struct grpc_call *call, void *face);
-void lease_keep_alive_on_end(struct grpc_call *call, void *face);
+/* The handlers of the method. */
+void lease_keep_alive_on_message(struct grpc_call *call, void *api, struct slice message);
+void lease_keep_alive_on_half_close(struct grpc_call *call, void *api);
+void lease_keep_alive_on_end(struct grpc_call *call, void *api);
 
 #endif

@@ -1,37 +1,38 @@
 /*
- * The Lease service: its table, and the calls that ask once. The stream that keeps leases alive is
- * in lease_keep_alive.c.
+ * The Lease service: the table of its methods, and the unary methods. LeaseKeepAlive is in
+ * lease_keep_alive.c.
  */
 #include "codec/pb/rpc.pb.h"
 #include "engine/lease.h"
-#include "etcd/authentication.h"
+#include "etcd/authenticator.h"
 #include "etcd/service.h"
 #include "etcd/service/lease_keep_alive.h"
+#include "etcd/service/services.h"
 
 #include <stdlib.h>
 
-/* One call. In its arena; the connection's thread. */
+/* One call. In its arena, on the connection's thread. */
 struct lease_call {
     struct engine_lease lease; /* first */
     struct grpc_call *call;
-    struct etcd_face *face;
+    struct etcd_api *api;
     void (*reply)(struct lease_call *l, struct pb_response_header *header);
     bool pending; /* the engine has not answered */
-    bool ended;   /* the peer is gone; held until the engine answers */
+    bool ended;   /* the call has ended; its memory is held until the engine has answered */
 };
 
 static void lease_done(struct engine_op *op)
 {
     struct lease_call *l = CONTAINER_OF(op, struct lease_call, lease.op);
     l->pending = false;
-    l->face->under_way--;
+    l->api->under_way--;
     if (l->ended) {
         grpc_call_release(l->call);
     } else if (op->status != ST_OK) {
         etcd_call_fail_op(l->call, op);
     } else {
         struct pb_response_header header;
-        etcd_header_fill(l->face, op->revision, &header);
+        etcd_header_fill(l->api, op->revision, &header);
         l->reply(l, &header);
     }
 }
@@ -47,8 +48,8 @@ static void lease_on_end(struct grpc_call *call, void *service)
         grpc_call_hold(call);
 }
 
-/* Ready to be filled in and started; NULL: the call was answered with an error. */
-static struct lease_call *lease_call_new(struct grpc_call *call, struct etcd_face *face,
+/* The caller fills it in and starts its operation. NULL: the call was answered with an error. */
+static struct lease_call *lease_call_new(struct grpc_call *call, struct etcd_api *api,
                                          void (*reply)(struct lease_call *l,
                                                        struct pb_response_header *header))
 {
@@ -58,10 +59,10 @@ static struct lease_call *lease_call_new(struct grpc_call *call, struct etcd_fac
         return NULL;
     }
     l->call = call;
-    l->face = face;
+    l->api = api;
     l->reply = reply;
     l->pending = true;
-    face->under_way++;
+    api->under_way++;
     l->lease.op.done = lease_done;
     l->lease.op.arena = grpc_call_arena(call);
     l->lease.op.principal = etcd_call_principal(call);
@@ -83,16 +84,16 @@ static void grant_reply(struct lease_call *l, struct pb_response_header *header)
 
 static void grant_on_message(struct grpc_call *call, void *service, struct slice message)
 {
-    struct etcd_face *face = service;
+    struct etcd_api *api = service;
     struct pb_lease_grant_request request;
     if (!etcd_call_decode(call, &pb_lease_grant_request_table, message, &request))
         return;
-    struct lease_call *l = lease_call_new(call, face, grant_reply);
+    struct lease_call *l = lease_call_new(call, api, grant_reply);
     if (!l)
         return;
     l->lease.id = request.id;
     l->lease.ttl_s = request.ttl;
-    engine_lease_grant(face->shard, &l->lease);
+    engine_lease_grant(api->shard, &l->lease);
 }
 
 /* -- Revoke -- */
@@ -105,20 +106,20 @@ static void revoke_reply(struct lease_call *l, struct pb_response_header *header
 
 static void revoke_on_message(struct grpc_call *call, void *service, struct slice message)
 {
-    struct etcd_face *face = service;
+    struct etcd_api *api = service;
     struct pb_lease_revoke_request request;
     if (!etcd_call_decode(call, &pb_lease_revoke_request_table, message, &request))
         return;
-    struct lease_call *l = lease_call_new(call, face, revoke_reply);
+    struct lease_call *l = lease_call_new(call, api, revoke_reply);
     if (!l)
         return;
     l->lease.id = request.id;
-    engine_lease_revoke(face->shard, &l->lease);
+    engine_lease_revoke(api->shard, &l->lease);
 }
 
-/* -- Long answers: ids or keys, written as the connection has room -- */
+/* -- Long responses: ids or keys, written as the connection has room -- */
 
-enum { AT_ONCE_BYTES = 16 << 10 }; /* of items encoded in one go */
+enum { AT_ONCE_BYTES = 16 << 10 }; /* of items that are encoded in one step */
 
 /* In the call's arena. */
 struct long_output {
@@ -126,8 +127,8 @@ struct long_output {
     const struct engine_lease *lease;
     void (*begin)(struct long_output *o); /* writes item `next` into head and body */
     size_t next, count;
-    uint8_t bytes[128];      /* of the head */
-    struct slice head, body; /* what is left of the item */
+    uint8_t bytes[128];      /* memory of head */
+    struct slice head, body; /* the rest of the current item */
 };
 
 static enum grpc_fill long_fill(struct grpc_source *source, uint8_t *dst, size_t room,
@@ -154,7 +155,7 @@ static enum grpc_fill long_fill(struct grpc_source *source, uint8_t *dst, size_t
     return more ? GRPC_FILL_MORE : GRPC_FILL_DONE;
 }
 
-/* rest: the answer without its items, which come last; they have so many bytes. */
+/* rest: the response without its items, which are its last fields and have item_bytes. */
 static void reply_long(struct lease_call *l, const struct pb_message *type, const void *rest,
                        struct long_output items, uint64_t item_bytes)
 {
@@ -180,7 +181,7 @@ static void reply_long(struct lease_call *l, const struct pb_message *type, cons
 
 /* -- Time to live -- */
 
-enum { KEYS_NUMBER = 5 }; /* of the field */
+enum { KEYS_NUMBER = 5 }; /* number of the field */
 
 static void key_begin(struct long_output *o)
 {
@@ -212,21 +213,21 @@ static void time_to_live_reply(struct lease_call *l, struct pb_response_header *
 
 static void time_to_live_on_message(struct grpc_call *call, void *service, struct slice message)
 {
-    struct etcd_face *face = service;
+    struct etcd_api *api = service;
     struct pb_lease_time_to_live_request request;
     if (!etcd_call_decode(call, &pb_lease_time_to_live_request_table, message, &request))
         return;
-    struct lease_call *l = lease_call_new(call, face, time_to_live_reply);
+    struct lease_call *l = lease_call_new(call, api, time_to_live_reply);
     if (!l)
         return;
     l->lease.id = request.id;
     l->lease.want_keys = request.keys;
-    engine_lease_time_to_live(face->shard, &l->lease);
+    engine_lease_time_to_live(api->shard, &l->lease);
 }
 
 /* -- List -- */
 
-enum { LEASES_NUMBER = 2, ID_NUMBER = 1 }; /* of the fields */
+enum { LEASES_NUMBER = 2, ID_NUMBER = 1 }; /* numbers of the fields */
 
 static size_t id_size(int64_t id)
 {
@@ -266,13 +267,13 @@ static void list_reply(struct lease_call *l, struct pb_response_header *header)
 
 static void list_on_message(struct grpc_call *call, void *service, struct slice message)
 {
-    struct etcd_face *face = service;
+    struct etcd_api *api = service;
     struct pb_lease_leases_request request;
     if (!etcd_call_decode(call, &pb_lease_leases_request_table, message, &request))
         return;
-    struct lease_call *l = lease_call_new(call, face, list_reply);
+    struct lease_call *l = lease_call_new(call, api, list_reply);
     if (l)
-        engine_lease_list(face->shard, &l->lease);
+        engine_lease_list(api->shard, &l->lease);
 }
 
 static const struct grpc_method methods[] = {
@@ -307,7 +308,7 @@ static const struct grpc_method methods[] = {
     },
 };
 
-enum status lease_service_add(struct etcd_face *face)
+enum status lease_service_add(struct etcd_api *api)
 {
-    return grpc_services_add(face->services, methods, COUNT_OF(methods), face);
+    return grpc_services_add(api->services, methods, COUNT_OF(methods), api);
 }

@@ -80,7 +80,7 @@ static void assert_kept(struct peer *p, uint32_t stream, size_t *at, int64_t id,
 
 /* -- Tests -- */
 
-static void a_grant_says_what_was_given(void **state)
+static void grant_returns_id_and_ttl(void **state)
 {
     (void)state;
     struct peer *p = peer_new(3, 100, PEER_WINDOW);
@@ -90,14 +90,14 @@ static void a_grant_says_what_was_given(void **state)
     assert_int_equal(response.header->cluster_id, 7);
     assert_int_equal(response.header->revision, 1);
     assert_int_equal(response.error.len, 0);
-    assert_int_equal(grant(p, 6, 1).ttl, 2); /* no less than the shortest */
+    assert_int_equal(grant(p, 6, 1).ttl, 2); /* the minimum TTL */
     assert_int_equal(grant(p, 7, -1).ttl, 2);
     assert_true(grant(p, 0, 10).id > 0); /* the server chooses */
     assert_int_equal(grant(p, -3, 10).id, -3);
     peer_free(p);
 }
 
-static void refusals_have_etcds_words(void **state)
+static void refusals_have_etcds_texts(void **state)
 {
     (void)state;
     struct peer *p = peer_new(3, 100, PEER_WINDOW);
@@ -116,7 +116,7 @@ static void refusals_have_etcds_words(void **state)
     peer_free(p);
 }
 
-static void the_time_to_live_tells_times_and_keys(void **state)
+static void time_to_live_returns_times_and_keys(void **state)
 {
     (void)state;
     struct peer *p = peer_new(3, 100, PEER_WINDOW);
@@ -133,15 +133,15 @@ static void the_time_to_live_tells_times_and_keys(void **state)
     assert_int_equal(response.keys_count, 2);
     assert_true(slice_equal(response.keys[0], SLICE_LITERAL("a")));
     assert_true(slice_equal(response.keys[1], SLICE_LITERAL("b")));
-    response = time_to_live(p, 6, true); /* gone is no error */
+    response = time_to_live(p, 6, true); /* a missing lease is not an error */
     assert_int_equal(response.id, 6);
     assert_int_equal(response.ttl, -1);
     assert_int_equal(response.granted_ttl, 0);
     peer_free(p);
 }
 
-/* They are sent as there is room, and the answer is the same. */
-static void long_keys_of_a_lease_are_told_whole(void **state)
+/* They are sent as the client reads, and the answer is the same. */
+static void many_keys_of_a_lease_are_sent_completely(void **state)
 {
     (void)state;
     enum { KEYS = 5, KEY_BYTES = 9000 };
@@ -164,7 +164,7 @@ static void long_keys_of_a_lease_are_told_whole(void **state)
     peer_free(p);
 }
 
-static void a_revoked_lease_takes_its_keys_along_at_one_revision(void **state)
+static void revoking_a_lease_deletes_its_keys_in_one_revision(void **state)
 {
     (void)state;
     struct peer *p = peer_new(3, 100, PEER_WINDOW);
@@ -185,7 +185,7 @@ static void a_revoked_lease_takes_its_keys_along_at_one_revision(void **state)
     peer_free(p);
 }
 
-static void the_list_has_who_expires_first_first(void **state)
+static void leases_are_listed_by_expiry(void **state)
 {
     (void)state;
     struct peer *p = peer_new(3, 100, PEER_WINDOW);
@@ -204,7 +204,7 @@ static void the_list_has_who_expires_first_first(void **state)
     peer_free(p);
 }
 
-static void a_stream_keeps_leases_alive_and_says_which_are_gone(void **state)
+static void stream_renews_leases_and_reports_missing_ones(void **state)
 {
     (void)state;
     struct peer *p = peer_new(3, 100, PEER_WINDOW);
@@ -227,7 +227,7 @@ static void a_stream_keeps_leases_alive_and_says_which_are_gone(void **state)
     peer_free(p);
 }
 
-static void a_stream_that_asks_for_nothing_ends_well(void **state)
+static void stream_without_requests_ends_with_ok(void **state)
 {
     (void)state;
     struct peer *p = peer_new(3, 100, PEER_WINDOW);
@@ -238,7 +238,7 @@ static void a_stream_that_asks_for_nothing_ends_well(void **state)
     peer_free(p);
 }
 
-static void a_stream_half_closed_while_the_engine_works_is_answered_to_the_end(void **state)
+static void half_closed_stream_is_answered_completely(void **state)
 {
     (void)state;
     struct peer *p = peer_new(3, 0, PEER_WINDOW);
@@ -258,7 +258,7 @@ static void a_stream_half_closed_while_the_engine_works_is_answered_to_the_end(v
     peer_free(p);
 }
 
-static void a_peer_that_leaves_is_waited_for_and_forgotten(void **state)
+static void disconnect_with_a_pending_renewal_leaks_nothing(void **state)
 {
     (void)state;
     struct peer *p = peer_new(3, 0, PEER_WINDOW);
@@ -275,10 +275,10 @@ static void a_peer_that_leaves_is_waited_for_and_forgotten(void **state)
 }
 
 /*
- * The engine stands still and a client goes on asking: it is given no more window, so that no more
- * than that waits, and when the engine goes on every question is answered.
+ * While the engine answers nothing, a client continues to send. It gets no more window, so a
+ * bounded number of requests waits, and all are answered when the engine continues.
  */
-static void a_client_that_floods_is_given_no_more_window(void **state)
+static void flooding_client_gets_no_more_window(void **state)
 {
     (void)state;
     enum { BYTES_EACH = GRPC_PREFIX_BYTES + 2, WINDOW = 65535 };
@@ -297,12 +297,12 @@ static void a_client_that_floods_is_given_no_more_window(void **state)
     size_t at = 0;
     for (size_t i = 0; i < sent; i++)
         assert_kept(p, stream, &at, 5, 60);
-    assert_int_equal(p->window_used[stream / 2] < WINDOW / 2, 1); /* and gets it back */
+    assert_int_equal(p->window_used[stream / 2] < WINDOW / 2, 1); /* the window was opened again */
     peer_reset(p, stream);
     peer_free(p);
 }
 
-static void a_failure_of_the_engine_ends_the_stream_with_its_text(void **state)
+static void engine_failure_ends_the_stream_with_its_text(void **state)
 {
     (void)state;
     struct peer *p = peer_new(3, 0, PEER_WINDOW);
@@ -317,7 +317,7 @@ static void a_failure_of_the_engine_ends_the_stream_with_its_text(void **state)
     peer_free(p);
 }
 
-static void a_message_that_is_none_ends_the_stream(void **state)
+static void malformed_message_ends_the_stream(void **state)
 {
     (void)state;
     struct peer *p = peer_new(3, 0, PEER_WINDOW);
@@ -334,19 +334,19 @@ static void a_message_that_is_none_ends_the_stream(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_grant_says_what_was_given),
-        cmocka_unit_test(refusals_have_etcds_words),
-        cmocka_unit_test(the_time_to_live_tells_times_and_keys),
-        cmocka_unit_test(long_keys_of_a_lease_are_told_whole),
-        cmocka_unit_test(a_revoked_lease_takes_its_keys_along_at_one_revision),
-        cmocka_unit_test(the_list_has_who_expires_first_first),
-        cmocka_unit_test(a_stream_keeps_leases_alive_and_says_which_are_gone),
-        cmocka_unit_test(a_stream_that_asks_for_nothing_ends_well),
-        cmocka_unit_test(a_stream_half_closed_while_the_engine_works_is_answered_to_the_end),
-        cmocka_unit_test(a_peer_that_leaves_is_waited_for_and_forgotten),
-        cmocka_unit_test(a_client_that_floods_is_given_no_more_window),
-        cmocka_unit_test(a_failure_of_the_engine_ends_the_stream_with_its_text),
-        cmocka_unit_test(a_message_that_is_none_ends_the_stream),
+        cmocka_unit_test(grant_returns_id_and_ttl),
+        cmocka_unit_test(refusals_have_etcds_texts),
+        cmocka_unit_test(time_to_live_returns_times_and_keys),
+        cmocka_unit_test(many_keys_of_a_lease_are_sent_completely),
+        cmocka_unit_test(revoking_a_lease_deletes_its_keys_in_one_revision),
+        cmocka_unit_test(leases_are_listed_by_expiry),
+        cmocka_unit_test(stream_renews_leases_and_reports_missing_ones),
+        cmocka_unit_test(stream_without_requests_ends_with_ok),
+        cmocka_unit_test(half_closed_stream_is_answered_completely),
+        cmocka_unit_test(disconnect_with_a_pending_renewal_leaks_nothing),
+        cmocka_unit_test(flooding_client_gets_no_more_window),
+        cmocka_unit_test(engine_failure_ends_the_stream_with_its_text),
+        cmocka_unit_test(malformed_message_ends_the_stream),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,9 +1,10 @@
-/* The Lock service: etcd's mutex, on the server's side. */
+/* The Lock service: etcd's mutex. Waiting for a lock is in claim.c. */
 #include "codec/pb/lock.pb.h"
-#include "etcd/authentication.h"
+#include "etcd/authenticator.h"
 #include "etcd/service.h"
 #include "etcd/service/claim.h"
 #include "etcd/service/kv_check.h"
+#include "etcd/service/services.h"
 
 /* -- Lock -- */
 
@@ -16,7 +17,7 @@ static void lock_reply(const struct claim_result *result,
 }
 
 static const struct claim_kind mutex = {
-    .gone = "mutex: session is expired",
+    .gone_text = "mutex: session is expired",
     .reply = lock_reply,
 };
 
@@ -30,11 +31,11 @@ static void lock_on_message(struct grpc_call *call, void *service, struct slice 
 
 /* -- Unlock -- */
 
-/* In the call's arena; the connection's thread. */
+/* In the call's arena, on the connection's thread. */
 struct unlock_call {
     struct engine_write write; /* first */
     struct grpc_call *call;
-    struct etcd_face *face;
+    struct etcd_api *api;
     struct pb_delete_range_request removal;
     bool pending;
     bool ended;
@@ -44,10 +45,10 @@ static void unlock_done(struct engine_op *op)
 {
     struct unlock_call *u = CONTAINER_OF(op, struct unlock_call, write.op);
     u->pending = false;
-    u->face->under_way--;
+    u->api->under_way--;
     enum status status = op->status;
     struct pb_response_header header;
-    etcd_header_fill(u->face, op->revision, &header);
+    etcd_header_fill(u->api, op->revision, &header);
     engine_write_close(&u->write);
     if (u->ended) {
         grpc_call_release(u->call);
@@ -61,7 +62,7 @@ static void unlock_done(struct engine_op *op)
 
 static void unlock_on_message(struct grpc_call *call, void *service, struct slice message)
 {
-    struct etcd_face *face = service;
+    struct etcd_api *api = service;
     struct pb_unlock_request request;
     struct unlock_call *u = arena_calloc(grpc_call_arena(call), 1, sizeof(*u));
     if (!u) {
@@ -69,7 +70,7 @@ static void unlock_on_message(struct grpc_call *call, void *service, struct slic
         return;
     }
     if (!etcd_call_decode(call, &pb_unlock_request_table, message, &request) ||
-        !claim_admit(call, face, message))
+        !claim_admit(call, api, message))
         return;
     u->removal.key = request.key;
     enum status status = kv_check_delete_range(&u->removal);
@@ -78,14 +79,14 @@ static void unlock_on_message(struct grpc_call *call, void *service, struct slic
         return;
     }
     u->call = call;
-    u->face = face;
+    u->api = api;
     u->pending = true;
     u->write.op.done = unlock_done;
     u->write.op.arena = grpc_call_arena(call);
     u->write.op.principal = etcd_call_principal(call);
     grpc_call_set_user(call, u);
-    face->under_way++;
-    engine_delete_range(face->shard, &u->write, &u->removal);
+    api->under_way++;
+    engine_delete_range(api->shard, &u->write, &u->removal);
 }
 
 static void unlock_on_end(struct grpc_call *call, void *service)
@@ -109,7 +110,7 @@ static const struct grpc_method methods[] = {
     {.path = PB_LOCK_UNLOCK_PATH, .on_message = unlock_on_message, .on_end = unlock_on_end},
 };
 
-enum status lock_service_add(struct etcd_face *face)
+enum status lock_service_add(struct etcd_api *api)
 {
-    return grpc_services_add(face->services, methods, COUNT_OF(methods), face);
+    return grpc_services_add(api->services, methods, COUNT_OF(methods), api);
 }

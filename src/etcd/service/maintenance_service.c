@@ -1,26 +1,28 @@
-/* The Maintenance service on one node; Snapshot is in etcd/service/snapshot.c. */
+/* The Maintenance service of a single node. Snapshot is in etcd/service/snapshot.c. */
 #include "base/log/log.h"
 #include "codec/pb/rpc.pb.h"
 #include "engine/maintenance.h"
-#include "etcd/authentication.h"
+#include "etcd/authenticator.h"
 #include "etcd/service.h"
 #include "etcd/service/downgrade.h"
+#include "etcd/service/services.h"
+#include "etcd/service/snapshot.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
-static struct pb_response_header header_at(const struct etcd_face *face, int64_t revision)
+static struct pb_response_header header_at(const struct etcd_api *api, int64_t revision)
 {
     struct pb_response_header header;
-    etcd_header_fill(face, revision, &header);
+    etcd_header_fill(api, revision, &header);
     return header;
 }
 
-/* -- Answered at once -- */
+/* -- Status -- */
 
 enum { ALARM_TEXT_BYTES = 64 };
 
-/* As protobuf prints the message, which is what etcd shows. */
+/* The text format of the protobuf message, which etcd uses here. */
 static struct slice alarm_text(const struct engine_alarm_row *row, char text[ALARM_TEXT_BYTES])
 {
     char member[32] = "", type[16];
@@ -36,35 +38,35 @@ static struct slice alarm_text(const struct engine_alarm_row *row, char text[ALA
 
 static void status_on_message(struct grpc_call *call, void *service, struct slice message)
 {
-    struct etcd_face *face = service;
+    struct etcd_api *api = service;
     struct pb_status_request request;
     if (!etcd_call_decode(call, &pb_status_request_table, message, &request))
         return;
     struct engine_status status;
-    engine_status_get(face->shard, &status);
+    engine_status_get(api->shard, &status);
     struct engine_alarm_row alarms[ENGINE_ALARMS_MAX];
     char texts[ENGINE_ALARMS_MAX][ALARM_TEXT_BYTES];
     struct slice errors[ENGINE_ALARMS_MAX];
-    size_t alarm_count = engine_alarms_get(face->shard, alarms);
+    size_t alarm_count = engine_alarms_get(api->shard, alarms);
     for (size_t i = 0; i < alarm_count; i++)
         errors[i] = alarm_text(&alarms[i], texts[i]);
-    struct pb_response_header header = header_at(face, status.revision);
+    struct pb_response_header header = header_at(api, status.revision);
     struct pb_downgrade_info downgrade = {
         .enabled = status.downgrade_target[0] != '\0',
         .target_version = slice_from_text(status.downgrade_target),
     };
     struct pb_status_response response = {
         .header = &header,
-        .version = slice_from_text(face->config->version),
+        .version = slice_from_text(api->config->version),
         .db_size = status.db_size_bytes,
-        .leader = face->identity.member_id,
+        .leader = api->identity.member_id,
         .raft_index = status.raft_index,
-        .raft_term = face->identity.raft_term,
+        .raft_term = api->identity.raft_term,
         .raft_applied_index = status.applied_index,
         .errors = errors,
         .errors_count = alarm_count,
         .db_size_in_use = status.db_size_in_use_bytes,
-        .storage_version = slice_from_text(face->config->cluster_version),
+        .storage_version = slice_from_text(api->config->cluster_version),
         .db_size_quota = status.quota_bytes,
         .downgrade_info = &downgrade,
     };
@@ -73,12 +75,12 @@ static void status_on_message(struct grpc_call *call, void *service, struct slic
 
 static void move_leader_on_message(struct grpc_call *call, void *service, struct slice message)
 {
-    struct etcd_face *face = service;
+    struct etcd_api *api = service;
     struct pb_move_leader_request request;
     if (!etcd_call_decode(call, &pb_move_leader_request_table, message, &request))
         return;
     struct pb_move_leader_response response = {0};
-    if (request.target_id == face->identity.member_id)
+    if (request.target_id == api->identity.member_id)
         etcd_call_reply(call, &pb_move_leader_response_table, &response);
     else
         grpc_call_fail(call, ST_BAD_LEADER_TRANSFEREE);
@@ -86,21 +88,21 @@ static void move_leader_on_message(struct grpc_call *call, void *service, struct
 
 /* -- Operations of the engine -- */
 
-/* One call whose answer the engine has. In the call's arena. */
+/* One call that the engine answers. In the call's arena. */
 struct maintenance_call {
     union {
-        struct engine_op op; /* the first of each */
+        struct engine_op op; /* the first member of each */
         struct engine_hash hash;
         struct engine_alarm alarm;
         struct engine_defragment defragment;
     };
     struct grpc_call *call;
-    struct etcd_face *face;
-    void (*reply)(struct maintenance_call *m); /* of what succeeded */
+    struct etcd_api *api;
+    void (*reply)(struct maintenance_call *m); /* called if the operation succeeded */
     bool pending;
-    bool ended; /* held until the engine answers */
+    bool ended; /* the call's memory is held until the engine has answered */
     bool defragments, hashes;
-    bool cancels; /* a downgrade: whatever comes of it is well */
+    bool cancels; /* a downgrade is canceled, which succeeds with any result */
     struct pb_alarm_request alarm_request;
     char target[DOWNGRADE_TARGET_BYTES];
 };
@@ -109,7 +111,7 @@ static void maintenance_done(struct engine_op *op)
 {
     struct maintenance_call *m = CONTAINER_OF(op, struct maintenance_call, op);
     m->pending = false;
-    m->face->under_way--;
+    m->api->under_way--;
     if (m->defragments && op->status == ST_OK)
         log_info("finished defragment");
     else if (m->defragments)
@@ -127,7 +129,7 @@ static void maintenance_on_end(struct grpc_call *call, void *service)
     (void)service;
     struct maintenance_call *m = grpc_call_user(call);
     if (!m)
-        return; /* refused before the engine heard of it */
+        return; /* refused before the operation was started */
     m->ended = true;
     if (!m->pending)
         return;
@@ -138,7 +140,7 @@ static void maintenance_on_end(struct grpc_call *call, void *service)
         engine_hash_give_up(&m->hash);
 }
 
-static struct maintenance_call *maintenance_call_new(struct grpc_call *call, struct etcd_face *face,
+static struct maintenance_call *maintenance_call_new(struct grpc_call *call, struct etcd_api *api,
                                                      void (*reply)(struct maintenance_call *m))
 {
     struct maintenance_call *m = arena_calloc(grpc_call_arena(call), 1, sizeof(*m));
@@ -147,7 +149,7 @@ static struct maintenance_call *maintenance_call_new(struct grpc_call *call, str
         return NULL;
     }
     m->call = call;
-    m->face = face;
+    m->api = api;
     m->reply = reply;
     m->op.done = maintenance_done;
     m->op.arena = grpc_call_arena(call);
@@ -155,11 +157,11 @@ static struct maintenance_call *maintenance_call_new(struct grpc_call *call, str
     return m;
 }
 
-/* The engine's from here on. */
+/* Called just before the operation is started. */
 static void mark_pending(struct maintenance_call *m)
 {
     m->pending = true;
-    m->face->under_way++;
+    m->api->under_way++;
     grpc_call_set_user(m->call, m);
 }
 
@@ -167,7 +169,7 @@ static void mark_pending(struct maintenance_call *m)
 
 static void hash_kv_reply(struct maintenance_call *m)
 {
-    struct pb_response_header header = header_at(m->face, m->op.revision);
+    struct pb_response_header header = header_at(m->api, m->op.revision);
     struct pb_hash_kv_response response = {
         .header = &header,
         .hash = m->hash.hash,
@@ -179,7 +181,7 @@ static void hash_kv_reply(struct maintenance_call *m)
 
 static void hash_reply(struct maintenance_call *m)
 {
-    struct pb_response_header header = header_at(m->face, m->op.revision);
+    struct pb_response_header header = header_at(m->api, m->op.revision);
     struct pb_hash_response response = {.header = &header, .hash = m->hash.hash};
     etcd_call_reply(m->call, &pb_hash_response_table, &response);
 }
@@ -189,7 +191,7 @@ static void hash_start(struct maintenance_call *m, int64_t revision)
     m->hash.at_revision = revision;
     m->hashes = true;
     mark_pending(m);
-    engine_hash_kv(m->face->shard, &m->hash);
+    engine_hash_kv(m->api->shard, &m->hash);
 }
 
 static void hash_kv_on_message(struct grpc_call *call, void *service, struct slice message)
@@ -202,7 +204,7 @@ static void hash_kv_on_message(struct grpc_call *call, void *service, struct sli
         hash_start(m, request.revision);
 }
 
-/* etcd hashes its whole file; ours has another form, so what is hashed is every revision kept. */
+/* etcd hashes its whole file. Our files have another format, so all stored revisions are hashed. */
 static void hash_on_message(struct grpc_call *call, void *service, struct slice message)
 {
     struct pb_hash_request request;
@@ -217,7 +219,7 @@ static void hash_on_message(struct grpc_call *call, void *service, struct slice 
 
 static void alarm_reply(struct maintenance_call *m)
 {
-    struct pb_response_header header = header_at(m->face, m->op.revision);
+    struct pb_response_header header = header_at(m->api, m->op.revision);
     struct pb_alarm_response response = {.header = &header};
     size_t count = m->alarm.row_count;
     response.alarms = arena_calloc(grpc_call_arena(m->call), count, sizeof(*response.alarms));
@@ -236,12 +238,12 @@ static void alarm_reply(struct maintenance_call *m)
 
 static void alarm_on_message(struct grpc_call *call, void *service, struct slice message)
 {
-    struct etcd_face *face = service;
-    struct maintenance_call *m = maintenance_call_new(call, face, alarm_reply);
+    struct etcd_api *api = service;
+    struct maintenance_call *m = maintenance_call_new(call, api, alarm_reply);
     if (!m || !etcd_call_decode(call, &pb_alarm_request_table, message, &m->alarm_request))
         return;
     mark_pending(m);
-    engine_alarm(face->shard, &m->alarm, &m->alarm_request);
+    engine_alarm(api->shard, &m->alarm, &m->alarm_request);
 }
 
 /* -- Defragment -- */
@@ -254,25 +256,25 @@ static void defragment_reply(struct maintenance_call *m)
 
 static void defragment_on_message(struct grpc_call *call, void *service, struct slice message)
 {
-    struct etcd_face *face = service;
+    struct etcd_api *api = service;
     struct pb_defragment_request request;
     if (!etcd_call_decode(call, &pb_defragment_request_table, message, &request))
         return;
-    struct maintenance_call *m = maintenance_call_new(call, face, defragment_reply);
+    struct maintenance_call *m = maintenance_call_new(call, api, defragment_reply);
     if (!m)
         return;
     log_info("starting defragment");
     m->defragments = true;
     mark_pending(m);
-    engine_defragment(face->shard, &m->defragment);
+    engine_defragment(api->shard, &m->defragment);
 }
 
 /* -- Downgrade -- */
 
 static void downgrade_reply(struct maintenance_call *m)
 {
-    struct pb_response_header header = header_at(m->face, m->op.revision);
-    const char *version = m->face->config->cluster_version;
+    struct pb_response_header header = header_at(m->api, m->op.revision);
+    const char *version = m->api->config->cluster_version;
     const char *patch = strrchr(version, '.');
     struct pb_downgrade_response response = {
         .header = &header,
@@ -284,7 +286,7 @@ static void downgrade_reply(struct maintenance_call *m)
 static void downgrade_validate(struct maintenance_call *m)
 {
     struct engine_status status;
-    engine_status_get(m->face->shard, &status);
+    engine_status_get(m->api->shard, &status);
     m->op.revision = status.revision;
     if (status.downgrade_target[0])
         grpc_call_fail(m->call, ST_DOWNGRADE_IN_PROCESS);
@@ -294,11 +296,11 @@ static void downgrade_validate(struct maintenance_call *m)
 
 static void downgrade_on_message(struct grpc_call *call, void *service, struct slice message)
 {
-    struct etcd_face *face = service;
+    struct etcd_api *api = service;
     struct pb_downgrade_request request;
     if (!etcd_call_decode(call, &pb_downgrade_request_table, message, &request))
         return;
-    struct maintenance_call *m = maintenance_call_new(call, face, downgrade_reply);
+    struct maintenance_call *m = maintenance_call_new(call, api, downgrade_reply);
     if (!m)
         return;
     m->cancels = request.action == PB_DOWNGRADE_ACTION_CANCEL;
@@ -309,14 +311,14 @@ static void downgrade_on_message(struct grpc_call *call, void *service, struct s
     }
     enum status status =
         m->cancels ? ST_OK
-                   : downgrade_check(request.version, face->config->cluster_version, m->target);
+                   : downgrade_check(request.version, api->config->cluster_version, m->target);
     if (status != ST_OK) {
         grpc_call_fail(call, status);
     } else if (request.action == PB_DOWNGRADE_ACTION_VALIDATE) {
         downgrade_validate(m);
     } else {
         mark_pending(m);
-        engine_downgrade(face->shard, &m->op, m->target);
+        engine_downgrade(api->shard, &m->op, m->target);
     }
 }
 
@@ -342,7 +344,7 @@ static const struct grpc_method methods[] = {
     },
 };
 
-enum status maintenance_service_add(struct etcd_face *face)
+enum status maintenance_service_add(struct etcd_api *api)
 {
-    return grpc_services_add(face->services, methods, COUNT_OF(methods), face);
+    return grpc_services_add(api->services, methods, COUNT_OF(methods), api);
 }

@@ -60,14 +60,14 @@ static const char *text_of(enum engine_member_call call)
     }
 }
 
-void member_change_log(const struct etcd_face *face, const struct engine_members *members)
+void member_change_log(const struct etcd_api *api, const struct engine_members *members)
 {
     const struct engine_member *member = &members->member;
     const char *text = text_of(members->call);
     if (members->op.status != ST_OK || !text)
         return;
-    log_info(text, LOG_HEX("cluster-id", face->identity.cluster_id),
-             LOG_HEX("local-member-id", face->identity.member_id), LOG_HEX("member-id", member->id),
+    log_info(text, LOG_HEX("cluster-id", api->identity.cluster_id),
+             LOG_HEX("local-member-id", api->identity.member_id), LOG_HEX("member-id", member->id),
              LOG_SLICES("peer-urls", member->peer_urls, member->peer_url_count),
              LOG_BOOL("is-learner", member->learner));
     if (members->call == ENGINE_MEMBER_ADD)

@@ -1,20 +1,21 @@
-/* What the gRPC and the v2 API have in common when members are changed. */
+/* Changes of members, as far as the gRPC and the v2 API do the same. */
 #ifndef VIGIL_ETCD_SERVICE_MEMBER_CHANGE_H
 #define VIGIL_ETCD_SERVICE_MEMBER_CHANGE_H
 
 #include "engine/member.h"
 
-struct etcd_face;
+struct etcd_api;
 
 /*
- * Checks URLs that a client has given, in their place, and makes them the member's. Those of a new
- * member are trimmed and sorted, as etcd does. ST_MEMBER_BAD_UR_LS; ST_LIMIT for too many of them.
+ * Checks the URLs of a request and makes them the member's, without copying them. Those of a new
+ * member are trimmed and sorted in place, as by etcd. ST_MEMBER_BAD_UR_LS; ST_LIMIT: there are too
+ * many.
  */
 MUST_CHECK
 enum status member_change_urls(struct slice *urls, size_t count, bool is_new,
                                struct engine_member *ret_member);
 
-/* Tells the log what was done; nothing if it failed or was only a question. */
-void member_change_log(const struct etcd_face *face, const struct engine_members *members);
+/* Logs a change that was made; a failed change or a list is not logged. */
+void member_change_log(const struct etcd_api *api, const struct engine_members *members);
 
 #endif

@@ -2,88 +2,100 @@
 
 #include "base/random.h"
 #include "base/xalloc.h"
-#include "etcd/service.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-struct auth_desk {
+struct password_queue {
     struct mailbox answers;
     struct worker *hasher; /* borrowed; may be NULL */
+    unsigned bcrypt_cost;
+    size_t under_way; /* jobs that are not done */
 };
 
 static void receive(void *owner, struct mailbox_node *node)
 {
-    (void)owner;
-    struct desk_job *job = CONTAINER_OF(node, struct desk_job, hasher.work.in_mailbox);
-    job->face->under_way--;
+    struct password_queue *queue = owner;
+    struct password_job *job = CONTAINER_OF(node, struct password_job, hasher.work.in_mailbox);
+    assert(job->queue == queue);
+    queue->under_way--;
     job->done(job);
 }
 
-struct auth_desk *auth_desk_new(struct loop *loop, struct worker *hasher)
+struct password_queue *password_queue_new(struct loop *loop, struct worker *hasher,
+                                          unsigned bcrypt_cost)
 {
-    size_t bytes = align_up(sizeof(struct auth_desk), 64);
-    struct auth_desk *desk = xalloc_check(aligned_alloc(64, bytes), bytes);
-    memset(desk, 0, sizeof(*desk));
-    desk->hasher = hasher;
-    mailbox_attach(&desk->answers, loop, receive, desk);
-    return desk;
+    size_t bytes = align_up(sizeof(struct password_queue), 64);
+    struct password_queue *queue = xalloc_check(aligned_alloc(64, bytes), bytes);
+    memset(queue, 0, sizeof(*queue));
+    queue->hasher = hasher;
+    queue->bcrypt_cost = bcrypt_cost;
+    mailbox_attach(&queue->answers, loop, receive, queue);
+    return queue;
 }
 
-void auth_desk_free(struct auth_desk *desk)
+void password_queue_free(struct password_queue *queue)
 {
-    if (!desk)
+    if (!queue)
         return;
-    worker_leave(desk->hasher, &desk->answers);
-    mailbox_detach(&desk->answers);
-    free(desk);
+    assert(queue->under_way == 0);
+    worker_leave(queue->hasher, &queue->answers);
+    mailbox_detach(&queue->answers);
+    free(queue);
 }
 
-static enum status submit(struct etcd_face *face, struct desk_job *job)
+bool password_queue_busy(const struct password_queue *queue)
+{
+    return queue && queue->under_way > 0;
+}
+
+static enum status submit(struct password_queue *queue, struct password_job *job)
 {
     assert(job->done);
-    if (!face->desk || !face->desk->hasher)
-        return ST_UNIMPLEMENTED;
-    job->face = face;
-    job->hasher.work.answers = &face->desk->answers;
-    TRY(hasher_submit(face->desk->hasher, &job->hasher));
-    face->under_way++;
+    job->queue = queue;
+    job->hasher.work.answers = &queue->answers;
+    TRY(hasher_submit(queue->hasher, &job->hasher));
+    queue->under_way++;
     return ST_OK;
 }
 
-enum status desk_make(struct etcd_face *face, struct desk_job *job, struct wire_peer peer,
-                      struct slice password)
+enum status password_queue_hash(struct password_queue *queue, struct password_job *job,
+                                struct wire_peer peer, struct slice password)
 {
+    if (!queue || !queue->hasher)
+        return ST_UNIMPLEMENTED;
     job->hasher.work.share = wire_peer_key(peer);
     job->hasher.task = HASHER_MAKE;
     job->hasher.password = password;
-    job->hasher.cost = face->config->bcrypt_cost;
+    job->hasher.cost = queue->bcrypt_cost;
     random_secret(job->hasher.salt, sizeof(job->hasher.salt));
-    return submit(face, job);
+    return submit(queue, job);
 }
 
-enum status desk_check(struct etcd_face *face, struct desk_job *job, struct wire_peer peer,
-                       struct slice password, struct slice hash)
+enum status password_queue_verify(struct password_queue *queue, struct password_job *job,
+                                  struct wire_peer peer, struct slice password, struct slice hash)
 {
+    if (!queue || !queue->hasher)
+        return ST_UNIMPLEMENTED;
     job->hasher.work.share = wire_peer_key(peer);
     job->hasher.task = HASHER_CHECK;
     job->hasher.password = password;
     job->hasher.hash = hash;
-    return submit(face, job);
+    return submit(queue, job);
 }
 
-void desk_give_up(struct desk_job *job)
+void password_job_cancel(struct password_job *job)
 {
     atomic_store_explicit(&job->hasher.work.given_up, true, memory_order_relaxed);
 }
 
-struct slice desk_hash_of_nobody(const struct etcd_face *face, struct arena *arena)
+struct slice password_dummy_hash(unsigned bcrypt_cost, struct arena *arena)
 {
     enum { ROOM = AUTH_HASH_BYTES + 1 };
     char *text = arena_alloc(arena, ROOM);
     if (!text)
         return SLICE_EMPTY;
-    int len = snprintf(text, ROOM, "$2a$%02u$%s", face->config->bcrypt_cost,
+    int len = snprintf(text, ROOM, "$2a$%02u$%s", bcrypt_cost,
                        "zZ9wYk0QeVbT7uJx3RmNfOq1sLh5cGpDa8iK6tBv2yEwXoMnUrCdS");
     return slice_of(text, (size_t)len);
 }

@@ -1,8 +1,10 @@
 /*
- * Where a face has passwords hashed and gets them back: hashing takes tens of milliseconds, on a
- * thread of its own and one at a time (engine/hasher.h). One to a face, on its thread.
+ * Has passwords hashed for the calls of one API, and gives the results back on its thread. Hashing
+ * takes tens of milliseconds, so it is done one at a time on a separate thread (engine/hasher.h).
  *
- *     submit ──► hasher, bounded ──► the face's loop ──► done
+ *     hash, verify ──► hasher, with a bounded queue ──► the API's loop ──► done
+ *
+ * There is one per API, used on its thread.
  */
 #ifndef VIGIL_ETCD_SERVICE_PASSWORD_QUEUE_H
 #define VIGIL_ETCD_SERVICE_PASSWORD_QUEUE_H
@@ -11,37 +13,45 @@
 #include "engine/hasher.h"
 #include "wire/peer.h"
 
-struct auth_desk;
-struct etcd_face;
 struct loop;
+struct password_queue;
 
-/* Embedded in what waits for it, which lives until done. */
-struct desk_job {
+/* Embedded in the call that waits for it, which must live until done. */
+struct password_job {
     struct hasher_job hasher;
-    struct etcd_face *face;             /* the desk's own */
-    void (*done)(struct desk_job *job); /* with hasher.work.status; exactly once if submitted */
+    /* Called exactly once for a submitted job, with the result in hasher.work.status. */
+    void (*done)(struct password_job *job);
+    struct password_queue *queue; /* set by the queue */
 };
 
-/* hasher: may be NULL, and nothing can be hashed then. */
-struct auth_desk *auth_desk_new(struct loop *loop, struct worker *hasher);
-void auth_desk_free(struct auth_desk *desk); /* none may be under way; accepts NULL */
-
-/* Until it is done the face is busy. What is hashed is lent until then. Peers take turns.
- * ST_UNIMPLEMENTED: there is no hasher; ST_REQUEST_TOO_MANY_REQUESTS. */
-MUST_CHECK
-enum status desk_make(struct etcd_face *face, struct desk_job *job, struct wire_peer peer,
-                      struct slice password);
-MUST_CHECK
-enum status desk_check(struct etcd_face *face, struct desk_job *job, struct wire_peer peer,
-                       struct slice password, struct slice hash);
-/* Nobody waits any more for one that is under way: it need not be hashed. done comes all the same.
- */
-void desk_give_up(struct desk_job *job);
+/* hasher is borrowed; if it is NULL, nothing can be hashed. */
+struct password_queue *password_queue_new(struct loop *loop, struct worker *hasher,
+                                          unsigned bcrypt_cost);
+void password_queue_free(struct password_queue *queue); /* must not be busy; accepts NULL */
+/* Some job is not done. NULL is never busy. */
+bool password_queue_busy(const struct password_queue *queue);
 
 /*
- * Nobody's, and as hard to hash as one that is set now: so that it cannot be told from the time an
- * answer takes whether there is a user. In the arena; empty without memory.
+ * Submit a job that makes a hash of the password, or compares the password with a hash. job->done
+ * is set by the caller; password and hash are borrowed until it is called. Peers take turns.
+ * ST_UNIMPLEMENTED: queue is NULL or has no hasher. ST_REQUEST_TOO_MANY_REQUESTS: the queue is
+ * full.
  */
-struct slice desk_hash_of_nobody(const struct etcd_face *face, struct arena *arena);
+MUST_CHECK
+enum status password_queue_hash(struct password_queue *queue, struct password_job *job,
+                                struct wire_peer peer, struct slice password);
+MUST_CHECK
+enum status password_queue_verify(struct password_queue *queue, struct password_job *job,
+                                  struct wire_peer peer, struct slice password, struct slice hash);
+/* The result of a submitted job is no longer needed, so the hasher may skip it. done is still
+ * called. */
+void password_job_cancel(struct password_job *job);
+
+/*
+ * A hash of no user's password that takes as long to verify as a password set now. It is used for
+ * unknown users, so that the time of an answer does not reveal whether a user exists. In the arena;
+ * empty if there is no memory.
+ */
+struct slice password_dummy_hash(unsigned bcrypt_cost, struct arena *arena);
 
 #endif

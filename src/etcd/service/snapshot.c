@@ -1,22 +1,25 @@
 /*
- * Maintenance.Snapshot: the engine's file in messages of 32 KiB, as etcd cuts it, and its digest as
- * the last. Pieces are asked for when the one before is sent, so a reader that stops costs nothing
- * but what the engine holds for it; how long it may is the wire's to say.
+ * Maintenance.Snapshot: sends the engine's snapshot file in messages of 32 KiB, as etcd does, and
+ * its digest in the last message. Each piece is requested when the one before is sent, so a client
+ * that stops reading costs only what the engine holds for it. The transport's timeouts limit how
+ * long that may be.
  */
-#include "engine/snapshot.h"
+#include "etcd/service/snapshot.h"
+
 #include "base/log/log.h"
 #include "codec/json/writer.h"
 #include "codec/pb/rpc.pb.h"
 #include "codec/pb/wire.h"
-#include "etcd/authentication.h"
+#include "engine/snapshot.h"
+#include "etcd/authenticator.h"
 #include "etcd/service.h"
 
 #include <stdlib.h>
 
 enum {
     BLOB_BYTES = 32 << 10,
-    /* The oldest version whose files have it; later ones have the same form. Older ones are told
-     * by what they have not. */
+    /* The first version whose files contain their storage version. Files of later versions have the
+     * same format; older versions are recognised by its absence. */
     STORAGE_VERSION_MINOR = 6,
     VERSION_BYTES_MAX = 32,
     HEAD_BYTES_MAX = GRPC_PREFIX_BYTES + 2 * (1 + PB_VARINT_BYTES_MAX),
@@ -26,7 +29,7 @@ enum {
 
 _Static_assert(ENGINE_SNAPSHOT_PIECE_BYTES % BLOB_BYTES == 0, "a message has bytes of one piece");
 
-struct part {
+struct snapshot_part {
     uint8_t bytes[HEAD_BYTES_MAX > TAIL_BYTES_MAX ? HEAD_BYTES_MAX : TAIL_BYTES_MAX];
     size_t len, at;
 };
@@ -36,21 +39,21 @@ struct snapshot_call {
     struct engine_snapshot snapshot; /* first */
     struct grpc_source source;
     struct grpc_call *call;
-    struct etcd_face *face;
+    struct etcd_api *api;
     struct buf member;    /* JSON; owned until the end */
-    struct slice version; /* told to the client; empty: an old etcd's */
+    struct slice version; /* the storage version in each message; empty before 3.6 */
     int64_t begun_ns;
     bool pending; /* the engine has not answered */
-    bool started; /* it has, to the start */
-    bool filling; /* within fill: nobody needs to be woken */
-    bool ended;   /* the peer is gone; held until the engine answers */
+    bool started; /* the engine has started the snapshot */
+    bool filling; /* within fill, so the call need not be woken */
+    bool ended;   /* the call has ended; its memory is held until the engine has answered */
     bool digest_begun;
-    uint64_t left;     /* of the file: in no message yet */
-    uint64_t messages; /* begun */
-    size_t piece_at;   /* of the engine's piece: what is in messages */
-    /* The message under way: */
-    struct part head, tail;
-    struct slice blob; /* what is left of it */
+    uint64_t left;     /* bytes of the file that are in no message yet */
+    uint64_t messages; /* begun so far */
+    size_t piece_at;   /* bytes of the engine's piece that are in messages */
+    /* The message that is being sent: */
+    struct snapshot_part head, tail;
+    struct slice blob; /* its bytes of the file that are not sent yet */
 };
 
 /* -- Messages -- */
@@ -70,7 +73,7 @@ static void message_begin(struct snapshot_call *s, struct slice blob)
     s->messages++;
 }
 
-static size_t part_copy(struct part *part, uint8_t *dst, size_t room)
+static size_t part_copy(struct snapshot_part *part, uint8_t *dst, size_t room)
 {
     size_t n = size_min(room, part->len - part->at);
     memcpy(dst, part->bytes + part->at, n);
@@ -96,11 +99,11 @@ static bool message_is_whole(const struct snapshot_call *s)
 static void mark_pending(struct snapshot_call *s)
 {
     s->pending = true;
-    s->face->under_way++;
+    s->api->under_way++;
 }
 
-/* The next message. False: there is none, because the engine must be waited for, has failed, or has
- * nothing more. */
+/* Begins the next message. False: there is none, because the engine is busy, has failed, or has
+ * returned everything. */
 static bool message_next(struct snapshot_call *s)
 {
     if (s->left == 0 && s->digest_begun)
@@ -131,19 +134,19 @@ static bool message_next(struct snapshot_call *s)
 
 /* -- The call -- */
 
-/* What it holds goes; closing twice is harmless. */
-static void let_go(struct snapshot_call *s)
+/* Releases the snapshot and the member's JSON. May be called twice. */
+static void release(struct snapshot_call *s)
 {
     engine_snapshot_close(&s->snapshot);
     buf_fini(&s->member);
 }
 
-/* Lets go first: failing may end the call, and its memory with it. */
+/* The snapshot is released first, because failing may end the call and free its memory. */
 static void fail(struct snapshot_call *s)
 {
     struct engine_op op = s->snapshot.op;
     log_warn("failed to send database snapshot to client", LOG_STATUS(op.status));
-    let_go(s);
+    release(s);
     etcd_call_fail_op(s->call, &op);
 }
 
@@ -178,7 +181,7 @@ static enum grpc_fill source_fill(struct grpc_source *source, uint8_t *dst, size
         return GRPC_FILL_MORE;
     grpc_call_sent(s->call, s->messages);
     log_sent(s);
-    let_go(s);
+    release(s);
     return GRPC_FILL_DONE;
 }
 
@@ -198,12 +201,12 @@ static void snapshot_done(struct engine_op *op)
     struct snapshot_call *s = CONTAINER_OF(op, struct snapshot_call, snapshot.op);
     struct grpc_call *call = s->call;
     s->pending = false;
-    s->face->under_way--;
+    s->api->under_way--;
     if (s->ended) {
-        let_go(s);
+        release(s);
         grpc_call_release(call);
     } else if (s->filling) {
-        return; /* it sees for itself */
+        return; /* fill continues by itself */
     } else if (op->status != ST_OK) {
         fail(s);
     } else if (!s->started) {
@@ -213,31 +216,31 @@ static void snapshot_done(struct engine_op *op)
     }
 }
 
-void snapshot_on_end(struct grpc_call *call, void *face)
+void snapshot_on_end(struct grpc_call *call, void *api)
 {
-    (void)face;
+    (void)api;
     struct snapshot_call *s = grpc_call_user(call);
     if (!s)
-        return; /* refused before the engine heard of it */
+        return; /* refused before the operation was started */
     s->ended = true;
     if (!s->pending) {
-        let_go(s);
+        release(s);
         return;
     }
     grpc_call_hold(call);
     engine_snapshot_give_up(&s->snapshot);
 }
 
-/* -- What the file says of us -- */
+/* -- The member and version in the file -- */
 
-static enum status member_write(const struct etcd_face *face, struct buf *out)
+static enum status member_write(const struct etcd_api *api, struct buf *out)
 {
-    const struct etcd_config *config = face->config;
+    const struct etcd_config *config = api->config;
     struct json_writer w;
     json_writer_init(&w, out);
     json_begin_object(&w);
     json_key(&w, "id");
-    json_u64(&w, face->identity.member_id);
+    json_u64(&w, api->identity.member_id);
     json_key(&w, "peerURLs");
     json_strings(&w, config->peer_urls, config->peer_url_count);
     json_key(&w, "name");
@@ -248,7 +251,7 @@ static enum status member_write(const struct etcd_face *face, struct buf *out)
     return json_writer_finish(&w);
 }
 
-/* Of "3.7.0"; there is no other major version. */
+/* For example "3.7.0". The major version is always 3. */
 static bool has_storage_version(const char *cluster_version)
 {
     const char *dot = strchr(cluster_version, '.');
@@ -257,21 +260,21 @@ static bool has_storage_version(const char *cluster_version)
 
 void snapshot_on_message(struct grpc_call *call, void *service, struct slice message)
 {
-    struct etcd_face *face = service;
+    struct etcd_api *api = service;
     struct pb_snapshot_request request;
     if (!etcd_call_decode(call, &pb_snapshot_request_table, message, &request))
         return;
     struct snapshot_call *s = arena_calloc(grpc_call_arena(call), 1, sizeof(*s));
-    if (!s || member_write(face, &s->member) != ST_OK) {
+    if (!s || member_write(api, &s->member) != ST_OK) {
         if (s)
             buf_fini(&s->member);
         grpc_call_fail(call, ST_NOMEM);
         return;
     }
-    const char *version = face->config->cluster_version;
+    const char *version = api->config->cluster_version;
     bool told = has_storage_version(version) && strlen(version) < VERSION_BYTES_MAX;
     s->call = call;
-    s->face = face;
+    s->api = api;
     s->begun_ns = grpc_call_now(call);
     s->version = told ? slice_from_text(version) : SLICE_EMPTY;
     s->snapshot.op.done = snapshot_done;
@@ -284,5 +287,5 @@ void snapshot_on_message(struct grpc_call *call, void *service, struct slice mes
     };
     grpc_call_set_user(call, s);
     mark_pending(s);
-    engine_snapshot_start(face->shard, &s->snapshot);
+    engine_snapshot_start(api->shard, &s->snapshot);
 }

@@ -1,4 +1,4 @@
-/* Maintenance.Snapshot over a connection, of a fake engine that answers at once or late. */
+/* Maintenance.Snapshot over a connection, with a fake engine that answers at once or late. */
 #include "codec/pb/rpc.pb.h"
 #include "etcd/peer_calls_test.h"
 
@@ -21,7 +21,7 @@ static uint32_t start(struct peer *p)
     return peer_call_bytes(p, PB_MAINTENANCE_SNAPSHOT_PATH, SLICE_LITERAL("3.7"), SLICE_EMPTY);
 }
 
-/* Every message as etcd would have cut it. */
+/* Expects the same messages that etcd would send. */
 static void expect_whole(struct peer *p, uint32_t id, const char *version)
 {
     struct pb_snapshot_response message;
@@ -48,7 +48,7 @@ static void expect_whole(struct peer *p, uint32_t id, const char *version)
     assert_int_equal(peer_stream(p, id)->code, GRPC_OK);
 }
 
-static void file_comes_as_etcd_cuts_it(void **state)
+static void file_is_cut_like_etcds(void **state)
 {
     (void)state;
     for (unsigned percent = 0; percent <= 100; percent += 50) {
@@ -61,7 +61,7 @@ static void file_comes_as_etcd_cuts_it(void **state)
     }
 }
 
-static void etcd_before_3_6_told_no_version(void **state)
+static void no_version_is_sent_before_3_6(void **state)
 {
     (void)state;
     static const char *const versions[] = {"3.4.0", "3.5.0"};
@@ -74,7 +74,7 @@ static void etcd_before_3_6_told_no_version(void **state)
     }
 }
 
-static void reader_of_any_window_gets_all(void **state)
+static void client_with_any_window_gets_everything(void **state)
 {
     (void)state;
     static const uint32_t windows[] = {777, 4096, 40000};
@@ -91,8 +91,8 @@ static void reader_of_any_window_gets_all(void **state)
     }
 }
 
-/* What stops reading is asked for nothing more of the engine. */
-static void engine_is_read_only_as_far_as_the_client_takes(void **state)
+/* When the client stops reading, no more pieces are requested from the engine. */
+static void engine_is_read_only_as_the_client_reads(void **state)
 {
     (void)state;
     struct peer *p = snapshot_peer(0, 1000, "3.7.0");
@@ -105,10 +105,10 @@ static void engine_is_read_only_as_far_as_the_client_takes(void **state)
     peer_free(p);
 }
 
-static void client_that_leaves_leaves_nothing_behind(void **state)
+static void disconnect_leaks_nothing(void **state)
 {
     (void)state;
-    /* At each of: being started, being read, between. */
+    /* During the start, during a read, and between them. */
     for (int steps = 0; steps < 5; steps++) {
         struct peer *p = snapshot_peer(0, PEER_WINDOW, "3.7.0");
         uint32_t id = start(p);
@@ -123,12 +123,12 @@ static void client_that_leaves_leaves_nothing_behind(void **state)
         while (fake_step(p->engine))
             ;
         assert_int_equal(fake_open(p->engine), 0);
-        assert_false(etcd_face_busy(p->face));
+        assert_false(etcd_api_busy(p->api));
         peer_free(p);
     }
 }
 
-static void failed_start_is_told(void **state)
+static void failed_start_is_reported(void **state)
 {
     (void)state;
     for (unsigned percent = 0; percent <= 100; percent += 100) {
@@ -142,8 +142,8 @@ static void failed_start_is_told(void **state)
     }
 }
 
-/* Without a digest: no client takes it for a whole one. */
-static void failure_on_the_way_ends_it_with_its_reason(void **state)
+/* There is no digest then, so clients do not take the file for complete. */
+static void later_failure_ends_the_stream_with_its_reason(void **state)
 {
     (void)state;
     for (unsigned percent = 0; percent <= 100; percent += 100) {
@@ -165,13 +165,13 @@ static void failure_on_the_way_ends_it_with_its_reason(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(file_comes_as_etcd_cuts_it),
-        cmocka_unit_test(etcd_before_3_6_told_no_version),
-        cmocka_unit_test(reader_of_any_window_gets_all),
-        cmocka_unit_test(engine_is_read_only_as_far_as_the_client_takes),
-        cmocka_unit_test(client_that_leaves_leaves_nothing_behind),
-        cmocka_unit_test(failed_start_is_told),
-        cmocka_unit_test(failure_on_the_way_ends_it_with_its_reason),
+        cmocka_unit_test(file_is_cut_like_etcds),
+        cmocka_unit_test(no_version_is_sent_before_3_6),
+        cmocka_unit_test(client_with_any_window_gets_everything),
+        cmocka_unit_test(engine_is_read_only_as_the_client_reads),
+        cmocka_unit_test(disconnect_leaks_nothing),
+        cmocka_unit_test(failed_start_is_reported),
+        cmocka_unit_test(later_failure_ends_the_stream_with_its_reason),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

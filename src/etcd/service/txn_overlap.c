@@ -4,46 +4,46 @@
 
 #include <stdlib.h>
 
-/* One list of operations: the branch given, or a branch of a transaction nested in it. */
+/* One list of operations: the outermost branch, or a branch of a transaction nested in it. */
 struct branch {
-    const struct branch *parent; /* NULL for the branch given */
-    size_t op;                   /* which operation of parent holds it: shared by then and else */
+    const struct branch *parent; /* NULL for the outermost branch */
+    size_t op;                   /* its operation in parent; the same for success and failure */
     unsigned depth;
 };
 
-struct put {
+struct overlap_put {
     struct slice key;
     const struct branch *branch;
-    size_t order; /* of the visit */
+    size_t order; /* in which puts are visited */
 };
 
 /*
- * What the visit meets, to be replayed against the set of deletes that count for a put. In a
- * list: its own deletes, then its nested transactions, then its own puts. While an else is
- * visited its then does not count.
+ * What the visit finds, to be replayed with the set of deletes that can conflict with a put. In a
+ * list: its own deletes, then its nested transactions, then its own puts. While a failure branch is
+ * visited, the deletes of its success branch are not in the set.
  */
-enum event_kind { DELETES_COUNT, DELETES_DO_NOT, PUTS_ARE_CHECKED };
+enum event_kind { DELETES_ADDED, DELETES_REMOVED, PUTS_CHECKED };
 
-struct event {
+struct overlap_event {
     enum event_kind kind;
-    size_t from, to; /* deletes or puts, by order of the visit */
+    size_t from, to; /* deletes or puts, in the order of the visit */
 };
 
-/* Puts by key, from the first to the last of a range. */
-struct span {
+/* The puts in a range of keys, as ranks. */
+struct key_span {
     size_t from, to;
 };
 
 struct overlap {
     struct arena *arena;
-    struct put *puts; /* in the order of the visit, later by key */
+    struct overlap_put *puts; /* in the order of the visit, later sorted by key */
     const struct pb_delete_range_request **deletes;
-    struct event *events;
+    struct overlap_event *events;
     struct branch *branches;
     size_t put_count, delete_count, event_count, branch_count;
-    struct span *spans; /* of each delete by order: the puts it covers */
-    size_t *rank;       /* of each put by order: its place by key */
-    int32_t *counts;    /* Fenwick tree over ranks: how many deletes cover each */
+    struct key_span *spans; /* for each delete, in the order of the visit: the puts in its range */
+    size_t *rank;           /* for each put, in the order of the visit: its index by key */
+    int32_t *counts;        /* Fenwick tree over ranks: how many deletes of the set cover each */
 };
 
 /* -- The visit -- */
@@ -63,7 +63,7 @@ static void count_all(struct overlap *o, const struct pb_request_op *ops, size_t
 
 static size_t event_add(struct overlap *o, enum event_kind kind, size_t from, size_t to)
 {
-    o->events[o->event_count] = (struct event){.kind = kind, .from = from, .to = to};
+    o->events[o->event_count] = (struct overlap_event){.kind = kind, .from = from, .to = to};
     return o->event_count++;
 }
 
@@ -85,12 +85,12 @@ static void visit_nested(struct overlap *o, const struct pb_txn_request *txn,
     size_t deletes_to = o->delete_count;
     size_t puts_from = o->put_count;
 
-    size_t pause = event_add(o, DELETES_DO_NOT, deletes_from, deletes_to);
+    size_t pause = event_add(o, DELETES_REMOVED, deletes_from, deletes_to);
     visit(o, txn->failure, txn->failure_count, branch_add(o, parent, op));
     if (o->put_count > puts_from)
-        event_add(o, DELETES_COUNT, deletes_from, deletes_to);
+        event_add(o, DELETES_ADDED, deletes_from, deletes_to);
     else
-        o->events[pause].to = deletes_from; /* nobody looked: no need to pause */
+        o->events[pause].to = deletes_from; /* no put was checked, so nothing need be removed */
 }
 
 static void visit(struct overlap *o, const struct pb_request_op *ops, size_t count,
@@ -101,7 +101,7 @@ static void visit(struct overlap *o, const struct pb_request_op *ops, size_t cou
         if (ops[i].request_case == PB_REQUEST_OP_REQUEST_DELETE_RANGE)
             o->deletes[o->delete_count++] = ops[i].request_delete_range;
     }
-    event_add(o, DELETES_COUNT, deletes_from, o->delete_count);
+    event_add(o, DELETES_ADDED, deletes_from, o->delete_count);
 
     for (size_t i = 0; i < count; i++) {
         if (ops[i].request_case == PB_REQUEST_OP_REQUEST_TXN)
@@ -111,19 +111,19 @@ static void visit(struct overlap *o, const struct pb_request_op *ops, size_t cou
     size_t puts_from = o->put_count;
     for (size_t i = 0; i < count; i++) {
         if (ops[i].request_case == PB_REQUEST_OP_REQUEST_PUT) {
-            o->puts[o->put_count] = (struct put){
+            o->puts[o->put_count] = (struct overlap_put){
                 .key = ops[i].request_put->key, .branch = branch, .order = o->put_count};
             o->put_count++;
         }
     }
-    event_add(o, PUTS_ARE_CHECKED, puts_from, o->put_count);
+    event_add(o, PUTS_CHECKED, puts_from, o->put_count);
 }
 
 static enum status visit_all(struct overlap *o, const struct pb_request_op *ops, size_t count)
 {
     o->puts = arena_calloc(o->arena, o->put_count, sizeof(*o->puts));
     o->deletes = arena_calloc(o->arena, o->delete_count, sizeof(*o->deletes));
-    /* Two of each branch, and two more of each pair of nested ones. */
+    /* Two events per branch, and two more per pair of nested branches. */
     o->events = arena_calloc(o->arena, 3 * o->branch_count, sizeof(*o->events));
     o->branches = arena_calloc(o->arena, o->branch_count, sizeof(*o->branches));
     if (!o->puts || !o->deletes || !o->events || !o->branches)
@@ -137,12 +137,12 @@ static enum status visit_all(struct overlap *o, const struct pb_request_op *ops,
 
 static int put_compare(const void *a, const void *b)
 {
-    const struct put *left = a, *right = b;
+    const struct overlap_put *left = a, *right = b;
     int order = slice_compare(left->key, right->key);
     return order ? order : (left->order > right->order) - (left->order < right->order);
 }
 
-/* Both may run: not then and else of one transaction. */
+/* Both may run: they are not in the success and failure branches of one transaction. */
 static bool run_together(const struct branch *a, const struct branch *b)
 {
     while (a->depth > b->depth)
@@ -159,8 +159,9 @@ static bool run_together(const struct branch *a, const struct branch *b)
 }
 
 /*
- * Of the puts of one key, two that clash are met in the visit with perhaps others between; the
- * step out of the one's operation is then a clash of neighbours. So neighbours suffice.
+ * It suffices to compare neighbours among the puts of one key, in the order of the visit. If two of
+ * them conflict and others are between, then the last one inside the operation of the first and the
+ * next one outside of it are neighbours, and conflict as well.
  */
 static bool puts_clash(struct overlap *o)
 {
@@ -175,7 +176,7 @@ static bool puts_clash(struct overlap *o)
 
 /* -- Puts against deletes -- */
 
-/* How many puts, by key, stand before bound; those equal to it too if `through`. */
+/* How many puts have keys before bound, or, if `through`, up to and including bound. */
 static size_t rank_of(const struct overlap *o, struct slice bound, bool through)
 {
     size_t low = 0, high = o->put_count;
@@ -204,16 +205,17 @@ static bool is_covered(const struct overlap *o, size_t rank)
     return sum > 0;
 }
 
-static struct span span_of(const struct overlap *o, const struct pb_delete_range_request *request)
+static struct key_span span_of(const struct overlap *o,
+                               const struct pb_delete_range_request *request)
 {
     struct slice end = request->range_end;
-    return (struct span){
+    return (struct key_span){
         .from = rank_of(o, request->key, false),
         .to = end.len ? rank_of(o, end, false) : rank_of(o, request->key, true),
     };
 }
 
-static void span_counts(struct overlap *o, struct span span, int32_t by)
+static void span_counts(struct overlap *o, struct key_span span, int32_t by)
 {
     if (span.from < span.to) {
         counts_add(o, span.from, by);
@@ -221,11 +223,11 @@ static void span_counts(struct overlap *o, struct span span, int32_t by)
     }
 }
 
-static bool event_clashes(struct overlap *o, const struct event *event)
+static bool event_clashes(struct overlap *o, const struct overlap_event *event)
 {
     for (size_t i = event->from; i < event->to; i++) {
-        if (event->kind != PUTS_ARE_CHECKED)
-            span_counts(o, o->spans[i], event->kind == DELETES_COUNT ? 1 : -1);
+        if (event->kind != PUTS_CHECKED)
+            span_counts(o, o->spans[i], event->kind == DELETES_ADDED ? 1 : -1);
         else if (is_covered(o, o->rank[i]))
             return true;
     }

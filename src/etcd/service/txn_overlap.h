@@ -1,16 +1,17 @@
 /*
- * Whether one branch of a transaction writes a key twice. etcd's rules, quirks included:
+ * Checks whether one branch of a transaction writes a key twice, with etcd's rules, including their
+ * oddities:
  *
- *  - Two puts of a key clash, unless they stand in the two branches of one nested transaction,
- *    of which only one runs.
- *  - A delete clashes with a put of a key in its range if it stands in the same list or in one
- *    around it; if it is nested beside a put of the list itself; and, both being nested in
- *    different transactions, if it comes first. (Put first, then delete, is let through.)
- *  - Deletes never clash with deletes. A delete from a key to the end ("\0") clashes with
- *    nothing: etcd compares its end as it stands.
+ *  - Two puts of a key conflict, unless they are in the two branches of one nested transaction, of
+ *    which only one runs.
+ *  - A delete conflicts with a put of a key in its range if it is in the same list or in a list
+ *    around it; if it is nested, and the put is in the list around it; and, if both are nested in
+ *    different transactions, if the delete comes first. (A put before the delete is permitted.)
+ *  - Deletes never conflict with each other. A delete from a key to the end of all keys ("\0")
+ *    conflicts with nothing, because etcd compares the "\0" as an ordinary key.
  *
- * Costs n log n in puts and deletes, and one comparison per level of nesting; nothing is
- * allocated for a branch that cannot clash.
+ * It takes n log n steps for n puts and deletes, and one comparison per level of nesting. Nothing
+ * is allocated for a branch that cannot have a conflict.
  */
 #ifndef VIGIL_ETCD_SERVICE_TXN_OVERLAP_H
 #define VIGIL_ETCD_SERVICE_TXN_OVERLAP_H

@@ -100,7 +100,7 @@ static enum status check_text(const char *text)
     return txn_overlap_check(ops.items, ops.count, &arena);
 }
 
-static void rules_are_etcds(void **state)
+static void rules_match_etcd(void **state)
 {
     (void)state;
     static const struct {
@@ -117,7 +117,7 @@ static void rules_are_etcds(void **state)
         {"-a:c b", true},
         {"-a:c c", false},
         {"-b:d a", false},
-        /* An end below the start, and an open end, cover nothing. */
+        /* A range whose end is before its start, or open, covers nothing. */
         {"-c:a b", false},
         {"-a:0 b", false},
         /* Nested. */
@@ -148,7 +148,7 @@ static void rules_are_etcds(void **state)
     }
 }
 
-/* -- Against the rules written down naively: sets of single-letter keys -- */
+/* -- Comparison with a naive implementation of the rules: sets of single-letter keys -- */
 
 struct sets {
     uint64_t puts, deletes; /* bit per key */
@@ -245,8 +245,8 @@ static void random_branches_agree_with_the_naive_rules(void **state)
     assert_true(clashes > 500 && clashes < 9500);
 }
 
-/* As large as a message of 2 MiB can make it, nested in a long chain. */
-static void hostile_branches_take_no_quadratic_time(void **state)
+/* As large as a message of 2 MiB permits, and deeply nested. */
+static void large_branches_do_not_take_quadratic_time(void **state)
 {
     (void)state;
     enum { WIDE = 100000, DEEP = 40 };
@@ -299,10 +299,10 @@ static void exhausted_arena_is_an_error(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(rules_are_etcds, setup, teardown),
+        cmocka_unit_test_setup_teardown(rules_match_etcd, setup, teardown),
         cmocka_unit_test_setup_teardown(random_branches_agree_with_the_naive_rules, setup,
                                         teardown),
-        cmocka_unit_test_setup_teardown(hostile_branches_take_no_quadratic_time, setup, teardown),
+        cmocka_unit_test_setup_teardown(large_branches_do_not_take_quadratic_time, setup, teardown),
         cmocka_unit_test_setup_teardown(exhausted_arena_is_an_error, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

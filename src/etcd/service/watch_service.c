@@ -1,42 +1,43 @@
 /*
- * Watch.Watch: requests of the stream are decoded and checked here, everything else is the watch
- * engine's (watch/stream.h). Output is pulled from it straight into DATA frames.
+ * Watch.Watch: decodes and checks the requests of the stream. Everything else is done by the watch
+ * layer (watch/stream.h), whose output is written directly into DATA frames.
  *
  *     messages ──► create, cancel, progress ──► watch stream ── fill ──► DATA
  *                                                   └── wake ──► grpc_call_wake
  *
- * The client's half-close is no end: it is served on, as by etcd. A client that asks faster than it
- * reads the answers is given no more window until it has read some.
+ * As in etcd, the stream continues after the client's half-close. A client that sends requests
+ * faster than it reads the responses gets no more flow-control window until it has read some.
  */
 #include "etcd/service/watch_service.h"
 
 #include "auth/check.h"
 #include "codec/pb/rpc.pb.h"
 #include "engine/auth.h"
-#include "etcd/authentication.h"
+#include "etcd/authenticator.h"
 #include "etcd/service.h"
+#include "etcd/service/services.h"
 #include "watch/stream.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
 enum {
-    PAUSE_WAITING = 512,  /* unread control responses: the client gets no more window … */
-    RESUME_WAITING = 128, /* … until so few are left */
+    PAUSE_WAITING = 512,  /* unread control responses at which the client gets no more window … */
+    RESUME_WAITING = 128, /* … until only this many are left */
     REQUEST_BYTES_FIRST = 512,
     REQUEST_BYTES_MAX = 16 << 20, /* of memory for one decoded request */
-    RECHECK_AT_ONCE = 512,        /* calls woken in one turn when rights have changed */
+    RECHECK_AT_ONCE = 512,        /* calls woken in one turn after permissions have changed */
 };
 
 /* One call. In its arena. */
 struct watch_call {
     struct grpc_source source; /* first */
     struct grpc_call *call;
-    struct etcd_face *face;
-    struct watch_stream *stream;  /* owned; NULL once the call has failed */
-    struct list in_face;          /* links face.watches */
-    struct auth_principal *asker; /* owned, with its name behind it; NULL: nobody */
-    uint32_t rights_seen;         /* face.rights_changes when it was last asked */
+    struct etcd_api *api;
+    struct watch_stream *stream; /* owned; NULL once the call has failed */
+    struct list in_api;          /* links api.watches */
+    struct auth_principal *user; /* owned, followed by its name in memory; NULL: not logged in */
+    uint32_t rights_seen;        /* api.rights_changes when its permissions were last checked */
     bool paused;
 };
 
@@ -45,7 +46,7 @@ _Static_assert(sizeof(struct watch_call) <= GRPC_PARKED_BYTES,
 
 /* -- Output -- */
 
-/* The engine keeps nothing for a call that has failed and only waits to say so. */
+/* The watch stream is freed at once, although the error may have to wait until it can be sent. */
 static void fail(struct watch_call *w, enum grpc_code code, struct slice text)
 {
     watch_stream_free(w->stream);
@@ -60,13 +61,13 @@ static enum grpc_fill fill(struct grpc_source *source, uint8_t *dst, size_t room
     struct watch_call *w = CONTAINER_OF(source, struct watch_call, source);
     bool more;
     *ret_len = 0;
-    if (UNLIKELY(w->rights_seen != w->face->rights_changes) && !recheck(w))
+    if (UNLIKELY(w->rights_seen != w->api->rights_changes) && !recheck(w))
         return GRPC_FILL_PARKED;
     uint64_t before = watch_stream_responses(w->stream);
     *ret_len = watch_stream_fill(w->stream, dst, room, &more);
     grpc_call_sent(w->call, watch_stream_responses(w->stream) - before);
     if (*ret_len == 0 && watch_stream_status(w->stream) != ST_OK) {
-        /* Clients resume after this code, and are told of the compaction then. */
+        /* Clients resume after this code, and then learn of the compaction. */
         fail(w, GRPC_UNAVAILABLE,
              SLICE_LITERAL("vigil: the rest of a watch response was compacted before it was read"));
         return GRPC_FILL_PARKED;
@@ -113,87 +114,86 @@ const char *watch_refusal_text(enum status status, char text[WATCH_REFUSAL_BYTES
 static enum status check(struct watch_call *w, const struct auth_principal *principal,
                          const struct pb_watch_create_request *request)
 {
-    struct auth_asker asker = {.rights = engine_auth_rights(w->face->shard),
+    struct auth_asker asker = {.rights = engine_auth_rights(w->api->shard),
                                .principal = *principal};
     return auth_check_watch(&asker, request);
 }
 
-/* For as long as it watches. Not in the call's arena, whose next block would be a large one. */
-static enum status keep_asker(struct watch_call *w, const struct auth_principal *principal)
+/* Keeps the user for later checks. Not in the call's arena, whose next block would be large. */
+static enum status keep_user(struct watch_call *w, const struct auth_principal *principal)
 {
-    if (w->asker && slice_equal(w->asker->user, principal->user))
+    if (w->user && slice_equal(w->user->user, principal->user))
         return ST_OK;
     struct auth_principal *kept = malloc(sizeof(*kept) + principal->user.len);
     if (!kept)
         return ST_NOMEM;
     slice_copy((uint8_t *)(kept + 1), principal->user);
     *kept = (struct auth_principal){.user = slice_of(kept + 1, principal->user.len), .revision = 1};
-    free(w->asker);
-    w->asker = kept;
+    free(w->user);
+    w->user = kept;
     return ST_OK;
 }
 
-/* Of a watch that is asked for: who asks is found out each time, as a token may have ended. */
+/* For a new watch. The user is determined each time, because a token may have expired. */
 static enum status permit(struct watch_call *w, const struct pb_watch_create_request *request)
 {
     struct auth_principal principal;
-    TRY(etcd_callers_find(w->face->callers, w->call, &principal));
+    TRY(authenticator_find(w->api->authenticator, w->call, &principal));
     if (principal.revision)
-        TRY(keep_asker(w, &principal));
+        TRY(keep_user(w, &principal));
     return check(w, &principal, request);
 }
 
-/* Of one that runs: by the user's rights now, however old what he showed is. */
+/* For a running watch: with the user's current permissions, even if the token has expired. */
 static bool still_permitted(void *ctx, struct slice key, struct slice range_end)
 {
     struct watch_call *w = ctx;
-    struct auth_principal principal = w->asker ? *w->asker : (struct auth_principal){0};
+    struct auth_principal principal = w->user ? *w->user : (struct auth_principal){0};
     struct pb_watch_create_request request = {.key = key, .range_end = range_end};
-    if (w->asker)
-        principal.revision = auth_rights_revision(engine_auth_rights(w->face->shard));
+    if (w->user)
+        principal.revision = auth_rights_revision(engine_auth_rights(w->api->shard));
     return check(w, &principal, &request) == ST_OK;
 }
 
-/* Before anything is sent. False: the call has failed. */
+/* Called before anything is sent. False: the call has failed. */
 static bool recheck(struct watch_call *w)
 {
     char text[WATCH_REFUSAL_BYTES];
     struct slice reason = slice_from_text(watch_refusal_text(ST_PERMISSION_DENIED, text));
-    w->rights_seen = w->face->rights_changes;
-    if (!auth_rights_enabled(engine_auth_rights(w->face->shard)) ||
+    w->rights_seen = w->api->rights_changes;
+    if (!auth_rights_enabled(engine_auth_rights(w->api->shard)) ||
         watch_stream_keep(w->stream, still_permitted, w, reason) == ST_OK)
         return true;
     fail(w, GRPC_PERMISSION_DENIED, slice_from_text(status_text(ST_PERMISSION_DENIED)));
     return false;
 }
 
-/* A call is asked again when it is filled next. Most wait for nothing, and are woken in turns. */
+/* A call checks its permissions when it is filled next. Idle calls are woken some at a time. */
 static void wake_some(struct deferred *deferred)
 {
-    struct etcd_face *face = CONTAINER_OF(deferred, struct etcd_face, recheck);
-    size_t count = face->loop ? size_min(face->recheck_left, RECHECK_AT_ONCE) : face->recheck_left;
-    face->recheck_left -= count;
-    for (; count && !list_empty(&face->watches); count--) {
-        struct watch_call *w =
-            LIST_ENTRY(list_pop_front(&face->watches), struct watch_call, in_face);
-        list_push_back(&face->watches, &w->in_face);
-        if (w->stream && w->rights_seen != face->rights_changes)
+    struct etcd_api *api = CONTAINER_OF(deferred, struct etcd_api, recheck);
+    size_t count = api->loop ? size_min(api->recheck_left, RECHECK_AT_ONCE) : api->recheck_left;
+    api->recheck_left -= count;
+    for (; count && !list_empty(&api->watches); count--) {
+        struct watch_call *w = LIST_ENTRY(list_pop_front(&api->watches), struct watch_call, in_api);
+        list_push_back(&api->watches, &w->in_api);
+        if (w->stream && w->rights_seen != api->rights_changes)
             grpc_call_wake(w->call);
     }
-    if (face->recheck_left && face->loop)
-        loop_defer(face->loop, &face->recheck);
+    if (api->recheck_left && api->loop)
+        loop_defer(api->loop, &api->recheck);
 }
 
 void watch_service_rights_changed(void *ctx)
 {
-    struct etcd_face *face = ctx;
-    face->rights_changes++;
-    face->recheck_left = face->watch_count;
-    face->recheck.fn = wake_some;
-    if (face->loop)
-        loop_defer(face->loop, &face->recheck);
+    struct etcd_api *api = ctx;
+    api->rights_changes++;
+    api->recheck_left = api->watch_count;
+    api->recheck.fn = wake_some;
+    if (api->loop)
+        loop_defer(api->loop, &api->recheck);
     else
-        wake_some(&face->recheck);
+        wake_some(&api->recheck);
 }
 
 /* -- Requests -- */
@@ -230,11 +230,11 @@ static enum status execute(struct watch_call *w, const struct pb_watch_request *
     case PB_WATCH_REQUEST_PROGRESS_REQUEST:
         return watch_stream_progress(w->stream);
     default:
-        return ST_OK; /* one that is not known is passed over, as by etcd */
+        return ST_OK; /* an unknown request is ignored, as by etcd */
     }
 }
 
-static struct watch_call *watch_call_new(struct grpc_call *call, struct etcd_face *face)
+static struct watch_call *watch_call_new(struct grpc_call *call, struct etcd_api *api)
 {
     struct watch_call *w = arena_calloc(grpc_call_arena(call), 1, sizeof(*w));
     if (!w) {
@@ -243,13 +243,13 @@ static struct watch_call *watch_call_new(struct grpc_call *call, struct etcd_fac
     }
     w->source.fill = fill;
     w->call = call;
-    w->face = face;
+    w->api = api;
     w->stream =
-        watch_stream_new(engine_watch_hub(face->shard),
+        watch_stream_new(engine_watch_hub(api->shard),
                          (struct watch_stream_owner){.wake = wake, .ctx = w, .describe = describe});
-    w->rights_seen = face->rights_changes;
-    list_push_back(&face->watches, &w->in_face);
-    face->watch_count++;
+    w->rights_seen = api->rights_changes;
+    list_push_back(&api->watches, &w->in_api);
+    api->watch_count++;
     grpc_call_set_user(call, w);
     grpc_call_set_source(call, &w->source);
     return w;
@@ -262,7 +262,7 @@ static void on_message(struct grpc_call *call, void *service, struct slice messa
         w = watch_call_new(call, service);
     if (!w || !w->stream)
         return;
-    /* A call may live for years and ask a million times: what is decoded does not stay. */
+    /* A call may live for years and have a million requests, which do not stay in its arena. */
     uint8_t first[REQUEST_BYTES_FIRST];
     struct arena arena;
     struct pb_watch_request request;
@@ -290,10 +290,10 @@ static void on_end(struct grpc_call *call, void *service)
     (void)service;
     struct watch_call *w = grpc_call_user(call);
     if (!w)
-        return; /* half-closed before it asked for anything */
-    list_remove(&w->in_face);
-    w->face->watch_count--;
-    free(TAKE(w->asker));
+        return; /* it ended before its first request */
+    list_remove(&w->in_api);
+    w->api->watch_count--;
+    free(TAKE(w->user));
     watch_stream_free(w->stream);
     w->stream = NULL;
 }
@@ -309,7 +309,7 @@ static const struct grpc_method methods[] = {
     },
 };
 
-enum status watch_service_add(struct etcd_face *face)
+enum status watch_service_add(struct etcd_api *api)
 {
-    return grpc_services_add(face->services, methods, COUNT_OF(methods), face);
+    return grpc_services_add(api->services, methods, COUNT_OF(methods), api);
 }

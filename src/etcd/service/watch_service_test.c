@@ -1,4 +1,4 @@
-/* The Watch service over a real connection, the watch engine and the fake engine's history. */
+/* The Watch service over a real connection, the watch layer and the fake engine's history. */
 #include "etcd/service/watch_service.h"
 
 #include "codec/pb/rpc.pb.h"
@@ -117,7 +117,7 @@ static void response_text(const struct pb_watch_response *r, char *text, size_t 
     }
 }
 
-/* Everything the call has said since `at`, one response a line. */
+/* The responses of the call since `at`, one per line. */
 static const char *said(struct peer *p, uint32_t id, size_t *at)
 {
     static char text[8192];
@@ -154,7 +154,7 @@ static void events_follow_the_created_response(void **state)
     assert_string_equal(said(p, id, &at), "0 @5 DELETE k=\n");
 }
 
-static void request_says_what_a_watch_is_shown(void **state)
+static void request_options_select_the_events(void **state)
 {
     struct peer *p = *state;
     size_t at = 0;
@@ -181,7 +181,7 @@ static void request_says_what_a_watch_is_shown(void **state)
                                                  .filters_count = 2});
     peer_turn(p);
     assert_string_equal(said(p, id, &at), "0 created @5\n0 @5 DELETE a=\n");
-    /* An empty key is the first of all, and the range to the end is what "\0" says. */
+    /* An empty key means the first key, and the range end "\0" means all following keys. */
     create_with(
         p, id,
         (struct pb_watch_create_request){.range_end = SLICE_LITERAL("\0"), .start_revision = 5});
@@ -210,7 +210,7 @@ static void cancel_and_progress_are_answered(void **state)
     assert_string_equal(said(p, id, &at), "0 canceled @2\n1 @3 PUT k=1\n");
 }
 
-static void unknown_requests_are_passed_over(void **state)
+static void unknown_requests_are_ignored(void **state)
 {
     struct peer *p = *state;
     size_t at = 0;
@@ -230,14 +230,14 @@ static void malformed_request_fails_the_call(void **state)
     peer_turn(p);
     assert_true(fake_listens(p->engine));
     peer_send(p, id, SLICE_LITERAL("\x0a\xff"), false);
-    assert_false(fake_listens(p->engine)); /* it holds nothing any more */
+    assert_false(fake_listens(p->engine)); /* the stream was freed */
     create(p, id, "k");
     peer_turn(p);
     assert_true(peer_stream(p, id)->ended);
     assert_int_equal(peer_stream(p, id)->code, GRPC_INTERNAL);
 }
 
-static void half_close_is_no_end(void **state)
+static void watch_continues_after_half_close(void **state)
 {
     struct peer *p = *state;
     size_t at = 0;
@@ -256,7 +256,7 @@ static void half_close_is_no_end(void **state)
     peer_turn(p);
 }
 
-static void reset_lets_go_of_everything(void **state)
+static void reset_releases_everything(void **state)
 {
     struct peer *p = *state;
     uint32_t id = open_watch(p), other = open_watch(p);
@@ -273,7 +273,7 @@ static void reset_lets_go_of_everything(void **state)
     peer_turn(p);
 }
 
-static void progress_comes_by_itself(void **state)
+static void progress_is_sent_periodically(void **state)
 {
     struct peer *p = *state;
     size_t at = 0;
@@ -311,7 +311,7 @@ static void watchers_of_a_stream_are_limited(void **state)
     assert_false(peer_stream(p, id)->ended);
 }
 
-static void who_does_not_read_may_not_ask_on(void **state)
+static void client_that_does_not_read_gets_no_more_window(void **state)
 {
     (void)state;
     struct peer *deaf = watching_peer(0);
@@ -319,7 +319,7 @@ static void who_does_not_read_may_not_ask_on(void **state)
     create(deaf, id, "k");
     peer_turn(deaf);
     int sent = 0;
-    /* Regards the window as a client must; then one that does not. */
+    /* First it respects the window, as a client must; then it does not. */
     while (deaf->window_used[id / 2] + 64 < 64 * 1024) {
         create(deaf, id, "a key that takes some room");
         sent++;
@@ -363,10 +363,11 @@ static void long_response_compacted_before_it_was_read_ends_the_call(void **stat
     peer_turn(slow);
     peer_turn(slow);
     assert_true(peer_stream(slow, id)->ended);
-    assert_int_equal(peer_stream(slow, id)->code, GRPC_UNAVAILABLE); /* clients resume on that */
+    assert_int_equal(peer_stream(slow, id)->code,
+                     GRPC_UNAVAILABLE); /* clients resume after this code */
     assert_false(fake_listens(slow->engine));
 
-    /* And then are told. */
+    /* After resuming, the client gets the compaction. */
     size_t at = 0;
     id = open_watch(slow);
     create_with(slow, id,
@@ -388,15 +389,15 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(events_follow_the_created_response),
-        TEST(request_says_what_a_watch_is_shown),
+        TEST(request_options_select_the_events),
         TEST(cancel_and_progress_are_answered),
-        TEST(unknown_requests_are_passed_over),
+        TEST(unknown_requests_are_ignored),
         TEST(malformed_request_fails_the_call),
-        TEST(half_close_is_no_end),
-        TEST(reset_lets_go_of_everything),
-        TEST(progress_comes_by_itself),
+        TEST(watch_continues_after_half_close),
+        TEST(reset_releases_everything),
+        TEST(progress_is_sent_periodically),
         TEST(watchers_of_a_stream_are_limited),
-        cmocka_unit_test(who_does_not_read_may_not_ask_on),
+        cmocka_unit_test(client_that_does_not_read_gets_no_more_window),
         cmocka_unit_test(long_response_compacted_before_it_was_read_ends_the_call),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

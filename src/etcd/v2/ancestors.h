@@ -1,6 +1,6 @@
 /*
- * A node and the directories above it, read in one transaction: what a change depends on, and what
- * a node that is not there is missing.
+ * A node and the directories above it, read in one transaction. A write depends on all of them, and
+ * for a missing node they show which part of its path does not exist.
  */
 #ifndef VIGIL_ETCD_V2_ANCESTORS_H
 #define VIGIL_ETCD_V2_ANCESTORS_H
@@ -9,31 +9,31 @@
 #include "engine/engine.h"
 #include "etcd/v2/node.h"
 
-struct v2_chain {
+struct v2_ancestors {
     struct engine_write write; /* the caller sets op.done and op.arena */
     const struct v2_key *key;
     struct pb_txn_request txn;
     struct pb_request_op ops[V2_DEPTH_MAX + 1];
     struct pb_range_request ranges[V2_DEPTH_MAX + 1];
 
-    /* Of each part from 1 on; those with modified 0 are not there, or their time has passed. Values
-     * are not kept but the last one's. */
+    /* The node of each part of the path, from 1 on. modified is 0 if the node does not exist or has
+     * expired. Only the last node has its value. */
     struct v2_node nodes[V2_DEPTH_MAX + 1];
-    struct slice value; /* of the last, in the arena */
-    bool has_children;  /* the last has */
+    struct slice value; /* of the last node, in the arena */
+    bool has_children;  /* of the last node */
     int64_t revision;
 };
 
 /* ST_NOMEM: not started. */
 MUST_CHECK
-enum status v2_chain_start(struct engine_shard *shard, struct v2_chain *chain,
-                           const struct v2_key *key);
-/* In done: takes what was read and closes the operation. */
+enum status v2_ancestors_start(struct engine_shard *shard, struct v2_ancestors *ancestors,
+                               const struct v2_key *key);
+/* Called from done: copies what was read and closes the operation. */
 MUST_CHECK
-enum status v2_chain_take(struct v2_chain *chain, int64_t real_ns);
+enum status v2_ancestors_take(struct v2_ancestors *ancestors, int64_t real_ns);
 
-/* The first part at or above `depth` that cannot be gone through: missing, or, but for the last, no
- * directory. depth + 1: none. */
-size_t v2_chain_broken(const struct v2_chain *chain, size_t depth);
+/* The first part of the path, up to `depth`, that does not exist or, except for the last one, is
+ * not a directory. depth + 1: there is none. */
+size_t v2_ancestors_first_gap(const struct v2_ancestors *ancestors, size_t depth);
 
 #endif

@@ -1,51 +1,53 @@
 /*
- * /v2/auth: users, roles, and whether they count.
+ * /v2/auth: users and roles of the v2 API, and whether its authentication is enabled.
  *
  *     guard ──► body ──► (hash the password) ──► read ──► answer
  *                                                 ▲ └──► change ──► write ──► answer
- *                                                 └── somebody else was first ──┘
+ *                                                 └─── another write won ───┘
  */
 #include "base/log/log.h"
 #include "base/xalloc.h"
 #include "etcd/service/password_queue.h"
+#include "etcd/v2/call.h"
+#include "etcd/v2/guard.h"
+#include "etcd/v2/handlers.h"
 #include "etcd/v2/policy_change.h"
 #include "etcd/v2/policy_store.h"
-#include "etcd/v2/v2.h"
 
 enum {
     BODY_BYTES_MAX = 64 * 1024,
-    ANSWER_BYTES_MAX = 4 << 20, /* users are listed with all that their roles may */
+    ANSWER_BYTES_MAX = 4 << 20, /* the list of users has the permissions of all their roles */
     ATTEMPTS_MAX = 64,
 };
 
 struct v2_auth;
 
-/* What users, roles and the switch have in their own way. */
-struct area {
+/* The part of the API for users, for roles, or for enabling them. */
+struct v2_auth_area {
     const char *path;
     bool (*read_body)(struct v2_auth *a, struct slice body, struct v2_refusal *refusal);
-    /* Write what is asked for, or refuse. */
+    /* Write the requested data, or refuse. */
     bool (*list)(struct v2_auth *a, struct json_writer *w, struct v2_refusal *refusal);
     bool (*get)(struct v2_auth *a, struct json_writer *w, struct v2_refusal *refusal);
     /* Change the policy and write the answer, or refuse. */
     bool (*put)(struct v2_auth *a, struct json_writer *w, struct v2_refusal *refusal);
     bool (*remove)(struct v2_auth *a, struct v2_refusal *refusal);
-    const char *put_told, *remove_told; /* to the log */
+    const char *put_log, *remove_log; /* log messages after success */
 };
 
 struct v2_auth {
     struct v2_call call; /* first */
-    const struct area *area;
-    struct slice name; /* of the user or role; empty: all of them, or the switch */
+    const struct v2_auth_area *area;
+    struct slice name; /* of the user or role; empty: all of them, or enabling */
     bool put, removal;
     union {
         struct v2_user_change user;
         struct v2_role_change role;
     };
-    struct desk_job job;
+    struct password_job job;
     struct arena arena; /* of this attempt */
     unsigned attempts;
-    struct v2_vault vault;
+    struct v2_policy_store store;
     struct v2_policy policy;
     bool created;
     struct buf answer;
@@ -54,7 +56,7 @@ struct v2_auth {
 static void auth_fini(struct v2_call *call)
 {
     struct v2_auth *a = CONTAINER_OF(call, struct v2_auth, call);
-    v2_vault_fini(&a->vault);
+    v2_policy_store_fini(&a->store);
     arena_fini(&a->arena);
     buf_fini(&a->answer);
 }
@@ -63,17 +65,17 @@ static void auth_fini(struct v2_call *call)
 
 static void reply_refusal(struct v2_auth *a, const struct v2_refusal *refusal)
 {
-    v2_reply_message(a->call.exchange, a->call.face, refusal->code, refusal->text);
+    v2_reply_message(a->call.exchange, a->call.api, refusal->code, refusal->text);
 }
 
 static void reply_status(struct v2_auth *a, enum status status)
 {
-    v2_reply_message(a->call.exchange, a->call.face, 500, status_text(status));
+    v2_reply_message(a->call.exchange, a->call.api, 500, status_text(status));
 }
 
 static void reply(struct v2_auth *a)
 {
-    v2_reply_json(a->call.exchange, a->call.face, a->created ? 201 : 200, buf_slice(&a->answer));
+    v2_reply_json(a->call.exchange, a->call.api, a->created ? 201 : 200, buf_slice(&a->answer));
 }
 
 /* -- Users -- */
@@ -83,7 +85,7 @@ static bool user_read_body(struct v2_auth *a, struct slice body, struct v2_refus
     return v2_user_change_read(&a->call.arena, body, a->name, &a->user, refusal);
 }
 
-/* With all that his roles may, as far as they are there. */
+/* Writes the user with the permissions of those of its roles that exist. strict: all must exist. */
 static bool write_user(struct v2_auth *a, struct json_writer *w, struct v2_user *user, bool strict,
                        struct v2_refusal *refusal)
 {
@@ -212,7 +214,7 @@ static bool role_remove(struct v2_auth *a, struct v2_refusal *refusal)
     return v2_role_delete(&a->policy, a->name, refusal);
 }
 
-/* -- Whether they count -- */
+/* -- Enabling -- */
 
 static bool switch_get(struct v2_auth *a, struct json_writer *w, struct v2_refusal *refusal)
 {
@@ -235,35 +237,35 @@ static bool switch_remove(struct v2_auth *a, struct v2_refusal *refusal)
     return v2_policy_disable(&a->policy, refusal);
 }
 
-static const struct area user_area = {
+static const struct v2_auth_area user_area = {
     .path = "/v2/auth/users",
     .read_body = user_read_body,
     .list = user_list,
     .get = user_get,
     .put = user_put,
     .remove = user_remove,
-    .put_told = "set a user of the v2 API",
-    .remove_told = "deleted a user of the v2 API",
+    .put_log = "set a user of the v2 API",
+    .remove_log = "deleted a user of the v2 API",
 };
 
-static const struct area role_area = {
+static const struct v2_auth_area role_area = {
     .path = "/v2/auth/roles",
     .read_body = role_read_body,
     .list = role_list,
     .get = role_get,
     .put = role_put,
     .remove = role_remove,
-    .put_told = "set a role of the v2 API",
-    .remove_told = "deleted a role of the v2 API",
+    .put_log = "set a role of the v2 API",
+    .remove_log = "deleted a role of the v2 API",
 };
 
-static const struct area switch_area = {
+static const struct v2_auth_area switch_area = {
     .path = "/v2/auth/enable",
     .list = switch_get,
     .put = switch_put,
     .remove = switch_remove,
-    .put_told = "the v2 API obeys its users from now on; clients of v3 do not",
-    .remove_told = "the v2 API obeys its users no more",
+    .put_log = "enabled authentication of the v2 API; it does not apply to clients of v3",
+    .remove_log = "disabled authentication of the v2 API",
 };
 
 /* -- Calls -- */
@@ -272,10 +274,10 @@ static void load(struct v2_auth *a);
 
 static void written(struct engine_op *op)
 {
-    struct v2_auth *a = CONTAINER_OF(op, struct v2_auth, vault.write.op);
-    enum status status = v2_vault_written(&a->vault);
+    struct v2_auth *a = CONTAINER_OF(op, struct v2_auth, store.write.op);
+    enum status status = v2_policy_store_written(&a->store);
     if (status == ST_OK)
-        log_info(a->put ? a->area->put_told : a->area->remove_told, LOG_SLICE("name", a->name));
+        log_info(a->put ? a->area->put_log : a->area->remove_log, LOG_SLICE("name", a->name));
     if (!v2_call_done(&a->call))
         return;
     if (status == ST_OK)
@@ -290,20 +292,20 @@ static void write_policy(struct v2_auth *a)
 {
     v2_call_start(&a->call);
     enum status status =
-        v2_vault_write(&a->vault, a->call.face->shard, &a->arena, &a->policy, written);
+        v2_policy_store_write(&a->store, a->call.api->shard, &a->arena, &a->policy, written);
     if (status == ST_OK || !v2_call_done(&a->call))
         return;
     if (status == ST_LIMIT)
-        v2_reply_message(a->call.exchange, a->call.face, 400,
+        v2_reply_message(a->call.exchange, a->call.api, 400,
                          "auth: all users and roles together are too long");
     else
         reply_status(a, status);
 }
 
-/* What is asked for, written into the answer. */
-static bool work(struct v2_auth *a, struct v2_refusal *refusal)
+/* Does what the request says, and writes the answer. */
+static bool execute(struct v2_auth *a, struct v2_refusal *refusal)
 {
-    const struct area *area = a->area;
+    const struct v2_auth_area *area = a->area;
     struct json_writer w;
     a->answer.len = 0;
     if (a->removal)
@@ -320,14 +322,14 @@ static bool work(struct v2_auth *a, struct v2_refusal *refusal)
 
 static void loaded(struct engine_op *op)
 {
-    struct v2_auth *a = CONTAINER_OF(op, struct v2_auth, vault.range.op);
+    struct v2_auth *a = CONTAINER_OF(op, struct v2_auth, store.range.op);
     struct v2_refusal refusal = {0};
-    enum status status = v2_vault_take(&a->vault, &a->policy);
+    enum status status = v2_policy_store_take(&a->store, &a->policy);
     if (!v2_call_done(&a->call))
         return;
     if (status != ST_OK)
         reply_status(a, status);
-    else if (!work(a, &refusal))
+    else if (!execute(a, &refusal))
         reply_refusal(a, &refusal);
     else if (a->put || a->removal)
         write_policy(a);
@@ -342,10 +344,10 @@ static void load(struct v2_auth *a)
     arena_init(&a->arena, NULL, 0, V2_CALL_BYTES_MAX);
     arena_charge(&a->arena, a->call.arena.account);
     v2_call_start(&a->call);
-    v2_vault_read(&a->vault, a->call.face->shard, &a->arena, loaded);
+    v2_policy_store_read(&a->store, a->call.api->shard, &a->arena, loaded);
 }
 
-static void hashed(struct desk_job *job)
+static void hashed(struct password_job *job)
 {
     struct v2_auth *a = CONTAINER_OF(job, struct v2_auth, job);
     a->call.job = NULL;
@@ -355,7 +357,7 @@ static void hashed(struct desk_job *job)
     if (job->hasher.work.status == ST_OK)
         load(a);
     else if (job->hasher.work.status == ST_INVALID)
-        v2_reply_message(a->call.exchange, a->call.face, 400,
+        v2_reply_message(a->call.exchange, a->call.api, 400,
                          "auth: a password has at most 72 bytes, none of them zero");
     else
         reply_status(a, job->hasher.work.status);
@@ -364,8 +366,9 @@ static void hashed(struct desk_job *job)
 static void hash_password(struct v2_auth *a)
 {
     a->job.done = hashed;
-    enum status status = desk_make(a->call.face, &a->job,
-                                   http_exchange_request(a->call.exchange)->peer, a->user.password);
+    enum status status =
+        password_queue_hash(a->call.api->passwords, &a->job,
+                            http_exchange_request(a->call.exchange)->peer, a->user.password);
     if (status != ST_OK) {
         reply_status(a, status);
         return;
@@ -387,8 +390,8 @@ static void run(struct v2_call *call)
         load(a);
 }
 
-/* The name behind the path, without the slash that may stand at its end. False: it has parts. */
-static bool read_name(const struct area *area, struct slice path, struct slice *ret_name)
+/* The name after the area's path, without a slash at its end. False: it has several parts. */
+static bool read_name(const struct v2_auth_area *area, struct slice path, struct slice *ret_name)
 {
     size_t prefix = size_min(strlen(area->path) + 1, path.len);
     struct slice name = slice_sub(path, prefix, path.len - prefix);
@@ -398,28 +401,28 @@ static bool read_name(const struct area *area, struct slice path, struct slice *
     return name.len == 0 || !memchr(name.ptr, '/', name.len);
 }
 
-static bool admit(struct http_exchange *x, struct etcd_face *face,
-                  const struct http_request *request, const struct area *area)
+static bool admit(struct http_exchange *x, struct etcd_api *api, const struct http_request *request,
+                  const struct v2_auth_area *area)
 {
     struct slice name;
     if (!read_name(area, request->path, &name)) {
-        v2_reply_message(x, face, 400, "Invalid path");
+        v2_reply_message(x, api, 400, "Invalid path");
         return false;
     }
     bool has_many = area != &switch_area && name.len == 0;
-    return v2_admits(x, face, request, has_many ? "GET" : "GET,PUT,DELETE");
+    return v2_admits(x, api, request, has_many ? "GET" : "GET,PUT,DELETE");
 }
 
-/* Of a request that was admitted. */
-static void begin(struct http_exchange *x, struct etcd_face *face,
-                  const struct http_request *request, const struct area *area)
+/* Starts the call of an admitted request. */
+static void begin(struct http_exchange *x, struct etcd_api *api, const struct http_request *request,
+                  const struct v2_auth_area *area)
 {
     struct slice name;
     bool one = read_name(area, request->path, &name);
     assert(one);
     struct v2_auth *a = xcalloc(1, sizeof(*a));
     *a = (struct v2_auth){
-        .call = {.exchange = x, .face = face, .fini = auth_fini},
+        .call = {.exchange = x, .api = api, .fini = auth_fini},
         .area = area,
         .put = slice_equal(request->method, SLICE_LITERAL("PUT")),
         .removal = slice_equal(request->method, SLICE_LITERAL("DELETE")),
@@ -427,7 +430,8 @@ static void begin(struct http_exchange *x, struct etcd_face *face,
     arena_init(&a->call.arena, NULL, 0, V2_CALL_BYTES_MAX);
     arena_charge(&a->call.arena, http_exchange_account(x));
     http_exchange_set_user(x, &a->call);
-    if (arena_dup(&a->call.arena, name, &a->name) != ST_OK) { /* it is logged after the end, too */
+    if (arena_dup(&a->call.arena, name, &a->name) !=
+        ST_OK) { /* it is logged after the exchange has ended, too */
         http_abort(x);
         return;
     }
@@ -435,34 +439,34 @@ static void begin(struct http_exchange *x, struct etcd_face *face,
     v2_guard(&a->call, is_open ? V2_NEED_NOTHING : V2_NEED_ROOT, run);
 }
 
-static bool admit_users(struct http_exchange *x, void *face, const struct http_request *request)
+static bool admit_users(struct http_exchange *x, void *api, const struct http_request *request)
 {
-    return admit(x, face, request, &user_area);
+    return admit(x, api, request, &user_area);
 }
 
-static void users(struct http_exchange *x, void *face, const struct http_request *request)
+static void users(struct http_exchange *x, void *api, const struct http_request *request)
 {
-    begin(x, face, request, &user_area);
+    begin(x, api, request, &user_area);
 }
 
-static bool admit_roles(struct http_exchange *x, void *face, const struct http_request *request)
+static bool admit_roles(struct http_exchange *x, void *api, const struct http_request *request)
 {
-    return admit(x, face, request, &role_area);
+    return admit(x, api, request, &role_area);
 }
 
-static void roles(struct http_exchange *x, void *face, const struct http_request *request)
+static void roles(struct http_exchange *x, void *api, const struct http_request *request)
 {
-    begin(x, face, request, &role_area);
+    begin(x, api, request, &role_area);
 }
 
-static bool admit_enable(struct http_exchange *x, void *face, const struct http_request *request)
+static bool admit_enable(struct http_exchange *x, void *api, const struct http_request *request)
 {
-    return admit(x, face, request, &switch_area);
+    return admit(x, api, request, &switch_area);
 }
 
-static void enable(struct http_exchange *x, void *face, const struct http_request *request)
+static void enable(struct http_exchange *x, void *api, const struct http_request *request)
 {
-    begin(x, face, request, &switch_area);
+    begin(x, api, request, &switch_area);
 }
 
 #define ROUTE(at, what)                                            \
@@ -476,7 +480,7 @@ static const struct http_route routes[] = {
     ROUTE("/v2/auth/enable", enable),
 };
 
-enum status v2_auth_add(struct etcd_face *face)
+enum status v2_auth_add(struct etcd_api *api)
 {
-    return http_routes_add(face->routes, routes, COUNT_OF(routes), face);
+    return http_routes_add(api->routes, routes, COUNT_OF(routes), api);
 }

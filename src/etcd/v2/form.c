@@ -1,23 +1,22 @@
 #include "etcd/v2/form.h"
 
-#include "etcd/v2/v2.h"
 #include "wire/http/query.h"
 
 static const struct v2_fault no_memory = {V2_RAFT_INTERNAL, "out of memory"};
 
-struct reader {
+struct form_reader {
     struct slice body, query;
     struct buf scratch;
 };
 
-static bool get(struct reader *r, const char *name, struct slice *ret_value)
+static bool get(struct form_reader *r, const char *name, struct slice *ret_value)
 {
     return http_query_get(r->body, slice_from_text(name), &r->scratch, ret_value) ||
            http_query_get(r->query, slice_from_text(name), &r->scratch, ret_value);
 }
 
-/* False: it is there and no number. */
-static bool get_u64(struct reader *r, const char *name, uint64_t *ret_number)
+/* False: it was given and is not a number. */
+static bool get_u64(struct form_reader *r, const char *name, uint64_t *ret_number)
 {
     struct slice text;
     uint64_t number = 0;
@@ -33,8 +32,8 @@ static bool get_u64(struct reader *r, const char *name, uint64_t *ret_number)
     return text.len > 0;
 }
 
-/* Go's strconv.ParseBool. False: it is there and neither. */
-static bool get_bool(struct reader *r, const char *name, enum v2_given *ret_given)
+/* Like Go's strconv.ParseBool. False: it was given and is not a boolean. */
+static bool get_bool(struct form_reader *r, const char *name, enum v2_given *ret_given)
 {
     static const char *const yes[] = {"1", "t", "T", "true", "TRUE", "True"};
     static const char *const no[] = {"0", "f", "F", "false", "FALSE", "False"};
@@ -51,7 +50,7 @@ static bool get_bool(struct reader *r, const char *name, enum v2_given *ret_give
     return *ret_given != V2_NOT_GIVEN;
 }
 
-static struct v2_fault read_flags(struct reader *r, bool is_get, struct v2_form *form)
+static struct v2_fault read_flags(struct form_reader *r, bool is_get, struct v2_form *form)
 {
     bool ignored;
     const struct {
@@ -76,7 +75,7 @@ static struct v2_fault read_flags(struct reader *r, bool is_get, struct v2_form 
     return (struct v2_fault){0};
 }
 
-static struct v2_fault read_refresh(struct reader *r, struct v2_form *form)
+static struct v2_fault read_refresh(struct form_reader *r, struct v2_form *form)
 {
     enum v2_given given;
     struct slice text;
@@ -92,7 +91,7 @@ static struct v2_fault read_refresh(struct reader *r, struct v2_form *form)
     return (struct v2_fault){0};
 }
 
-static struct v2_fault read_all(struct reader *r, bool is_get, struct arena *arena,
+static struct v2_fault read_all(struct form_reader *r, bool is_get, struct arena *arena,
                                 struct v2_form *form)
 {
     struct slice text;
@@ -127,7 +126,7 @@ static struct v2_fault read_all(struct reader *r, bool is_get, struct arena *are
 struct v2_fault v2_form_read(const struct http_request *request, struct arena *arena,
                              struct v2_form *ret_form)
 {
-    struct reader r = {.query = request->query};
+    struct form_reader r = {.query = request->query};
     struct slice type;
     bool is_post = slice_equal(request->method, SLICE_LITERAL("PUT")) ||
                    slice_equal(request->method, SLICE_LITERAL("POST"));
@@ -135,7 +134,7 @@ struct v2_fault v2_form_read(const struct http_request *request, struct arena *a
         slice_has_prefix(type, SLICE_LITERAL("application/x-www-form-urlencoded")))
         r.body = request->body;
     *ret_form = (struct v2_form){0};
-    /* Room for any pair, so that a condition is never missed for want of it. */
+    /* Room for any pair, so that no condition is missed because memory runs out later. */
     if (buf_reserve(&r.scratch, size_max(r.body.len, r.query.len) + 1) != ST_OK)
         return no_memory;
     bool is_get = slice_equal(request->method, SLICE_LITERAL("GET"));

@@ -1,11 +1,12 @@
 /*
- * What a request of /v2/keys asks for: its fields from the query and, of a PUT or POST, from the
- * body; checked in etcd's order and with its words.
+ * The parameters of a request of /v2/keys: from the query and, for a PUT or POST, from the body.
+ * They are checked in etcd's order, and errors have its texts.
  */
 #ifndef VIGIL_ETCD_V2_FORM_H
 #define VIGIL_ETCD_V2_FORM_H
 
 #include "base/memory/arena.h"
+#include "etcd/v2/error.h"
 #include "wire/http/exchange.h"
 
 enum v2_given { V2_NOT_GIVEN, V2_GIVEN_FALSE, V2_GIVEN_TRUE };
@@ -19,7 +20,7 @@ struct v2_form {
     enum v2_given prev_exist;
 };
 
-/* What is wrong with it: a code of etcd's (v2.h) and a text; code 0: nothing is. */
+/* What is wrong with a form. code 0: nothing; otherwise an enum v2_code. */
 struct v2_fault {
     int code;
     const char *cause;

@@ -1,50 +1,41 @@
-/*
- * Who asks, and may he: while the users of v2 count, a request goes on only after this has said so.
- *
- *     request ──► read users and roles ──► not enabled ──────────────────► on
- *                        │
- *                        ├─ Authorization: Basic ──► hash the password ──► on, or 401
- *                        ├─ the name in a certificate, if it is a user's ─► on, or 401
- *                        └─ nobody: the role guest, for keys alone ───────► on, or 401
- *
- * Whatever is not understood is refused.
- */
+#include "etcd/v2/guard.h"
+
 #include "base/log/log.h"
 #include "codec/base64.h"
 #include "etcd/service/password_queue.h"
+#include "etcd/v2/call.h"
 #include "etcd/v2/policy_store.h"
-#include "etcd/v2/v2.h"
 
 enum {
-    CREDENTIALS_BYTES_MAX = 4096, /* of a field Authorization */
-    SHOWN_BYTES = 128,            /* of a name in the log */
+    CREDENTIALS_BYTES_MAX = 4096, /* of the Authorization field */
+    SHOWN_BYTES = 128,            /* of a user name in the log */
 };
 
 /* In the call's arena. */
 struct v2_guard {
-    struct v2_vault vault;
-    struct desk_job job;
+    struct v2_policy_store store;
+    struct password_job job;
     struct v2_call *call;
     enum v2_need need;
     void (*next)(struct v2_call *call);
-    struct slice user, password; /* of Basic authentication, in the arena */
-    bool allowed;                /* if that is his password */
+    struct slice user, password; /* from the Authorization field, in the arena */
+    bool allowed;                /* the user's roles permit it, if the password is right */
 };
 
-/* -- Ends -- */
+/* -- Results -- */
 
 static void refuse(struct v2_guard *g, const char *why, struct slice user)
 {
     struct v2_call *call = g->call;
     struct log_field unlogged;
     user.len = size_min(user.len, SHOWN_BYTES);
-    if (http_may_log(call->face, &unlogged))
+    if (http_may_log(call->api, &unlogged))
         log_warn("refused a request of the v2 API", LOG_TEXT("reason", why),
                  LOG_SLICE("user-name", user), unlogged);
     if (g->need == V2_NEED_KEY)
         v2_fail(call, V2_UNAUTHORIZED, SLICE_LITERAL("Insufficient credentials"), 0);
     else
-        v2_reply_message(call->exchange, call->face, 401, "Insufficient credentials");
+        v2_reply_message(call->exchange, call->api, 401, "Insufficient credentials");
 }
 
 static void fail(struct v2_guard *g, enum status status)
@@ -52,10 +43,10 @@ static void fail(struct v2_guard *g, enum status status)
     if (g->need == V2_NEED_KEY)
         v2_fail_status(g->call, status);
     else
-        v2_reply_message(g->call->exchange, g->call->face, 500, status_text(status));
+        v2_reply_message(g->call->exchange, g->call->api, 500, status_text(status));
 }
 
-/* status: of finding out whether it is allowed. */
+/* status: the result of the check itself. */
 static void conclude(struct v2_guard *g, enum status status, bool allowed, struct slice user)
 {
     if (status != ST_OK)
@@ -66,9 +57,9 @@ static void conclude(struct v2_guard *g, enum status status, bool allowed, struc
         refuse(g, "the user has no role that allows it", user);
 }
 
-/* -- May he -- */
+/* -- Permissions -- */
 
-/* The path as etcd matches it: a slash at its end counts, and none at all is not the root. */
+/* The path as etcd matches it: a slash at its end is kept, and an empty path is not the root. */
 static enum status path_of(struct v2_call *call, struct slice *ret_path)
 {
     AUTO(buf_fini) struct buf path = {0};
@@ -116,9 +107,9 @@ static enum status guest_may(struct v2_guard *g, const struct v2_policy *policy,
     return g->need == V2_NEED_KEY ? roles_allow(g, policy, &roles, ret_allowed) : ST_OK;
 }
 
-/* -- Who asks -- */
+/* -- Users -- */
 
-/* "Basic " and, in base64, a name, a colon and a password. ST_MALFORMED, ST_NOMEM. */
+/* Parses "Basic " and, in base64, a name, a colon and a password. ST_MALFORMED, ST_NOMEM. */
 static enum status read_basic(struct v2_guard *g, struct slice field)
 {
     static const char scheme[] = "Basic ";
@@ -140,7 +131,7 @@ static enum status read_basic(struct v2_guard *g, struct slice field)
     return ST_OK;
 }
 
-static void checked(struct desk_job *job)
+static void checked(struct password_job *job)
 {
     struct v2_guard *g = CONTAINER_OF(job, struct v2_guard, job);
     g->call->job = NULL;
@@ -157,12 +148,14 @@ static void checked(struct desk_job *job)
 static void check_password(struct v2_guard *g, const struct v2_policy *policy)
 {
     struct v2_user *user = v2_policy_user(policy, g->user);
-    struct slice hash = user ? user->hash : desk_hash_of_nobody(g->call->face, &g->call->arena);
+    struct slice hash =
+        user ? user->hash : password_dummy_hash(g->call->api->config->bcrypt_cost, &g->call->arena);
     enum status status = user ? user_may(g, policy, user, &g->allowed) : ST_OK;
     g->job.done = checked;
     if (status == ST_OK)
-        status = desk_check(g->call->face, &g->job, http_exchange_request(g->call->exchange)->peer,
-                            g->password, hash);
+        status = password_queue_verify(g->call->api->passwords, &g->job,
+                                       http_exchange_request(g->call->exchange)->peer, g->password,
+                                       hash);
     if (status != ST_OK) {
         fail(g, status);
         return;
@@ -186,7 +179,7 @@ static void identify(struct v2_guard *g, const struct v2_policy *policy)
             fail(g, status);
         return;
     }
-    if (g->call->face->config->names_from_certificates && request->peer_name) {
+    if (g->call->api->config->names_from_certificates && request->peer_name) {
         name = slice_from_text(request->peer_name);
         user = v2_policy_user(policy, name);
     }
@@ -198,9 +191,9 @@ static void identify(struct v2_guard *g, const struct v2_policy *policy)
 
 static void read_done(struct engine_op *op)
 {
-    struct v2_guard *g = CONTAINER_OF(op, struct v2_guard, vault.range.op);
+    struct v2_guard *g = CONTAINER_OF(op, struct v2_guard, store.range.op);
     struct v2_policy policy;
-    enum status status = v2_vault_take(&g->vault, &policy);
+    enum status status = v2_policy_store_take(&g->store, &policy);
     if (!v2_call_done(g->call))
         return;
     if (status != ST_OK)
@@ -226,5 +219,5 @@ void v2_guard(struct v2_call *call, enum v2_need need, void (*next)(struct v2_ca
     g->need = need;
     g->next = next;
     v2_call_start(call);
-    v2_vault_read(&g->vault, call->face->shard, &call->arena, read_done);
+    v2_policy_store_read(&g->store, call->api->shard, &call->arena, read_done);
 }

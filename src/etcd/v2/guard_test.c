@@ -1,12 +1,12 @@
-/* Who may what of the v2 API, over connections of HTTP/1.1 and the fake engine: what comes when,
- * who leaves meanwhile, what fails. tests/live/v2_auth_test.py compares the answers with etcd's. */
+/* Permissions of the v2 API, over HTTP/1.1 connections and the fake engine: timing, disconnecting
+ * clients and failures. tests/live/v2_auth_test.py compares the answers with etcd's. */
 #include "base/clock.h"
 #include "base/memory/budget.h"
 #include "codec/base64.h"
 #include "codec/pb/rpc.pb.h"
 #include "engine/fake/fake.h"
 #include "engine/hasher.h"
-#include "etcd/face.h"
+#include "etcd/api.h"
 #include "etcd/v2/policy.h"
 #include "wire/connection.h"
 
@@ -23,13 +23,13 @@ struct fixture {
     struct etcd_config config;
     struct engine *engine;
     struct engine_shard *shard;
-    struct etcd_face *face;
+    struct etcd_api *api;
     struct loop *loop;
     struct worker *hasher;
-    bool hashing; /* its thread runs */
+    bool hashing; /* the hasher's thread runs */
     struct wire_server *server;
     struct wire_connection *connections[CONNECTIONS];
-    struct buf out[CONNECTIONS]; /* all that came */
+    struct buf out[CONNECTIONS]; /* everything received */
 };
 
 static void ignore(void *owner)
@@ -61,12 +61,12 @@ static void fixture_init(struct fixture *f, unsigned inline_percent, uint64_t se
     f->engine = fake_new(&(struct fake_options){.seed = seed, .inline_percent = inline_percent});
     assert_int_equal(loop_new(clock_system(), &f->loop), ST_OK);
     assert_int_equal(engine_shard_new(f->engine, NULL, &f->shard), ST_OK);
-    assert_int_equal(etcd_face_new(&f->config, f->engine, f->shard, &f->face), ST_OK);
-    etcd_face_set_loop(f->face, f->loop);
+    assert_int_equal(etcd_api_new(&f->config, f->engine, f->shard, &f->api), ST_OK);
+    etcd_api_set_loop(f->api, f->loop);
     limits.http.body_bytes_max = 4 << 20;
-    assert_int_equal(wire_server_new(etcd_face_services(f->face), etcd_face_routes(f->face),
-                                     &limits, &f->server),
-                     ST_OK);
+    assert_int_equal(
+        wire_server_new(etcd_api_services(f->api), etcd_api_routes(f->api), &limits, &f->server),
+        ST_OK);
     struct wire_hooks hooks = {.on_output = ignore};
     for (size_t i = 0; i < CONNECTIONS; i++)
         assert_int_equal(wire_connection_new(f->server, hooks, 1, &f->connections[i]), ST_OK);
@@ -78,14 +78,14 @@ static void hang_up(struct fixture *f, size_t c)
     f->connections[c] = NULL;
 }
 
-/* Everything is done that can be: by the engine, and by the hasher's thread. */
+/* Waits until the engine and the hasher's thread have answered everything. */
 static void settle(struct fixture *f)
 {
-    for (int i = 0; i < 60000 && etcd_face_busy(f->face); i++) {
+    for (int i = 0; i < 60000 && etcd_api_busy(f->api); i++) {
         (void)fake_step(f->engine);
         loop_turn(f->loop, NS_PER_MS);
     }
-    assert_false(etcd_face_busy(f->face));
+    assert_false(etcd_api_busy(f->api));
 }
 
 static void fixture_fini(struct fixture *f)
@@ -96,7 +96,7 @@ static void fixture_fini(struct fixture *f)
     settle(f);
     assert_int_equal(fake_open(f->engine), 0);
     wire_server_free(f->server);
-    etcd_face_free(f->face);
+    etcd_api_free(f->api);
     engine_shard_free(f->shard);
     fake_free(f->engine);
     worker_free(f->hasher);
@@ -105,7 +105,7 @@ static void fixture_fini(struct fixture *f)
         buf_fini(&f->out[i]);
 }
 
-/* -- Users and roles as they lie in the store -- */
+/* -- Stored users and roles -- */
 
 static void put_done(struct engine_op *op)
 {
@@ -128,7 +128,8 @@ static void store(struct fixture *f, struct slice document)
 
 enum { LONG_NAME_BYTES = V2_POLICY_NAME_BYTES_MAX };
 
-/* root and somebody with a long name, with the password "p", and nothing for guests. */
+/* Creates root and a user with a long name, both with the password "p", and no guest permissions.
+ */
 static void guard(struct fixture *f)
 {
     static char document[LONG_NAME_BYTES + 1024];
@@ -166,7 +167,7 @@ static void ask(struct fixture *f, size_t c, const char *method, const char *pat
     wire_connection_feed(f->connections[c], buf_slice(&request), 1);
 }
 
-/* The status of what has come since it was last asked; 0: nothing has. */
+/* The status of the answer since the last call; 0: there is none. */
 static int status_of(struct fixture *f, size_t c)
 {
     uint8_t bytes[WIRE_FILL_ROOM_MIN];
@@ -215,7 +216,7 @@ static void wrong_passwords_are_refused(void **state)
     fixture_fini(&f);
 }
 
-static void who_comes_when_too_many_passwords_wait_is_sent_away(void **state)
+static void requests_are_refused_when_too_many_passwords_wait(void **state)
 {
     (void)state;
     struct fixture f;
@@ -238,7 +239,7 @@ static void who_comes_when_too_many_passwords_wait_is_sent_away(void **state)
     fixture_fini(&f);
 }
 
-static void who_leaves_while_his_password_is_hashed_is_forgotten(void **state)
+static void disconnect_during_hashing_leaks_nothing(void **state)
 {
     (void)state;
     struct fixture f;
@@ -255,8 +256,8 @@ static void who_leaves_while_his_password_is_hashed_is_forgotten(void **state)
     fixture_fini(&f);
 }
 
-/* A change goes through the guard, the hasher, a read and a write: the peer leaves after each. */
-static void who_leaves_at_any_step_leaves_nothing_behind(void **state)
+/* A change passes the guard, the hasher, a read and a write; the client disconnects after each. */
+static void disconnect_at_any_step_leaks_nothing(void **state)
 {
     (void)state;
     for (int steps = 0; steps < 8; steps++) {
@@ -278,7 +279,7 @@ static void who_leaves_at_any_step_leaves_nothing_behind(void **state)
     }
 }
 
-static void changes_at_the_same_time_are_all_kept(void **state)
+static void concurrent_changes_are_all_kept(void **state)
 {
     (void)state;
     enum { ROLES = 12 };
@@ -303,7 +304,7 @@ static void changes_at_the_same_time_are_all_kept(void **state)
     }
 }
 
-static void what_cannot_be_read_opens_nothing(void **state)
+static void unreadable_policy_permits_nothing(void **state)
 {
     (void)state;
     static const char *const paths[] = {"keys/", "auth/users", "auth/roles/r"};
@@ -322,8 +323,8 @@ static void what_cannot_be_read_opens_nothing(void **state)
 
 enum { STARVED_MIN = 4000, STARVED_MAX = 16000, STARVED_STEP = 16 };
 
-/* Its password is right: whatever there is no memory for, it is not told that it is wrong. */
-static void want_of_memory_is_not_told_as_a_wrong_password(void **state)
+/* The password is right, so no lack of memory may be reported as a wrong password. */
+static void out_of_memory_is_not_reported_as_wrong_password(void **state)
 {
     (void)state;
     unsigned served = 0, starved = 0;
@@ -359,12 +360,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(wrong_passwords_are_refused),
-        cmocka_unit_test(who_comes_when_too_many_passwords_wait_is_sent_away),
-        cmocka_unit_test(who_leaves_while_his_password_is_hashed_is_forgotten),
-        cmocka_unit_test(who_leaves_at_any_step_leaves_nothing_behind),
-        cmocka_unit_test(changes_at_the_same_time_are_all_kept),
-        cmocka_unit_test(what_cannot_be_read_opens_nothing),
-        cmocka_unit_test(want_of_memory_is_not_told_as_a_wrong_password),
+        cmocka_unit_test(requests_are_refused_when_too_many_passwords_wait),
+        cmocka_unit_test(disconnect_during_hashing_leaks_nothing),
+        cmocka_unit_test(disconnect_at_any_step_leaks_nothing),
+        cmocka_unit_test(concurrent_changes_are_all_kept),
+        cmocka_unit_test(unreadable_policy_permits_nothing),
+        cmocka_unit_test(out_of_memory_is_not_reported_as_wrong_password),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

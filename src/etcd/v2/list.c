@@ -1,14 +1,16 @@
 /*
- * GET of a node: a file, or a directory with what is in it, read as the peer takes it. A range
- * brings a directory before all that is in it, so that what is open is a stack.
+ * GET of a node: a file, or a directory with its content, which is read from the store as the
+ * client reads the response. A range returns a directory before its content, so the open
+ * directories are a stack.
  */
 #include "base/clock.h"
 #include "base/xalloc.h"
 #include "codec/pb/rpc.pb.h"
 #include "etcd/v2/ancestors.h"
-#include "etcd/v2/v2.h"
+#include "etcd/v2/call.h"
+#include "etcd/v2/handlers.h"
 
-enum { PASSED_OVER_MAX = 1024 }; /* nodes that a turn looks at and does not show */
+enum { SKIPPED_MAX = 1024 }; /* nodes that are examined in one turn without being shown */
 
 /* A directory whose nodes are being written. */
 struct open_dir {
@@ -17,7 +19,7 @@ struct open_dir {
 };
 
 struct missing {
-    struct v2_chain chain; /* first */
+    struct v2_ancestors ancestors; /* first */
     struct v2_list *list;
 };
 
@@ -25,13 +27,13 @@ struct v2_list {
     struct v2_call call; /* first */
     struct engine_range range;
     struct pb_range_request request;
-    struct missing *missing; /* owned; NULL: the node is there */
+    struct missing *missing; /* owned; NULL: the node exists */
     struct http_source source;
     struct buf piece; /* JSON not sent yet */
     size_t sent;
     bool finished; /* piece is the last */
     int64_t real_ns;
-    size_t depth; /* of open */
+    size_t depth; /* the number of open directories */
     struct open_dir open[V2_DEPTH_MAX + 1];
 };
 
@@ -65,7 +67,7 @@ static enum status write_child(struct v2_list *list, const struct v2_node *node)
     return ST_OK;
 }
 
-/* Ends directories until so many are open. */
+/* Closes directories until `depth` are open. */
 static enum status close_to(struct v2_list *list, size_t depth)
 {
     while (list->depth > depth) {
@@ -83,12 +85,12 @@ static enum status close_to(struct v2_list *list, size_t depth)
     return ST_OK;
 }
 
-/* One node of the range; many are not shown: hidden ones, what is deeper, what is no node. */
+/* One key-value of the range. Hidden nodes, nodes that are too deep, and other data are skipped. */
 static enum status write_field(struct v2_list *list, struct slice field)
 {
     struct v2_node node;
     size_t base = list->call.key.key.len;
-    if (!v2_node_read(field, &node) || v2_node_is_over(&node, list->real_ns))
+    if (!v2_node_read(field, &node) || v2_node_is_expired(&node, list->real_ns))
         return ST_OK;
     size_t below = v2_key_depth_below(node.key, base);
     if (below == 0 || below > V2_DEPTH_MAX || v2_key_is_hidden(node.key, base) ||
@@ -98,12 +100,12 @@ static enum status write_field(struct v2_list *list, struct slice field)
     return list->depth == below ? write_child(list, &node) : ST_OK;
 }
 
-/* Makes the next piece. ST_END: that was the last. */
+/* Makes the next piece of JSON. ST_END: there are no more. */
 static enum status next_piece(struct v2_list *list)
 {
     struct slice field;
     list->piece.len = list->sent = 0;
-    for (int i = 0; i < PASSED_OVER_MAX && list->piece.len == 0; i++) {
+    for (int i = 0; i < SKIPPED_MAX && list->piece.len == 0; i++) {
         if (engine_range_next(&list->range, &field)) {
             TRY(write_field(list, field));
             continue;
@@ -113,7 +115,7 @@ static enum status next_piece(struct v2_list *list)
         TRY(buf_append_text(&list->piece, "}\n"));
         return ST_END;
     }
-    /* White space means nothing between nodes, and ends a long turn. */
+    /* A space between nodes changes nothing for the client, and lets a long turn end. */
     return list->piece.len ? ST_OK : buf_append_text(&list->piece, " ");
 }
 
@@ -145,10 +147,10 @@ static enum http_fill fill(struct http_source *source, uint8_t *dst, size_t room
 
 static void missing_done(struct engine_op *op)
 {
-    struct missing *missing = CONTAINER_OF(op, struct missing, chain.write.op);
+    struct missing *missing = CONTAINER_OF(op, struct missing, ancestors.write.op);
     struct v2_list *list = missing->list;
-    struct v2_chain *chain = &missing->chain;
-    enum status status = v2_chain_take(chain, list->real_ns);
+    struct v2_ancestors *ancestors = &missing->ancestors;
+    enum status status = v2_ancestors_take(ancestors, list->real_ns);
     if (!v2_call_done(&list->call))
         return;
     if (status != ST_OK) {
@@ -156,21 +158,22 @@ static void missing_done(struct engine_op *op)
         return;
     }
     size_t depth = list->call.key.depth;
-    size_t at = size_min(v2_chain_broken(chain, depth), depth);
+    size_t at = size_min(v2_ancestors_first_gap(ancestors, depth), depth);
     v2_fail_key(&list->call,
-                at < depth && chain->nodes[at].modified ? V2_NOT_DIR : V2_KEY_NOT_FOUND,
-                v2_key_part(&list->call.key, at), chain->revision);
+                at < depth && ancestors->nodes[at].modified ? V2_NOT_DIR : V2_KEY_NOT_FOUND,
+                v2_key_part(&list->call.key, at), ancestors->revision);
 }
 
-/* Nothing there: which part of the path is missing? */
+/* The node does not exist: finds which part of its path is missing. */
 static void find_missing(struct v2_list *list)
 {
     list->missing = xcalloc(1, sizeof(*list->missing));
     list->missing->list = list;
-    list->missing->chain.write.op.done = missing_done;
-    list->missing->chain.write.op.arena = &list->call.arena;
+    list->missing->ancestors.write.op.done = missing_done;
+    list->missing->ancestors.write.op.arena = &list->call.arena;
     v2_call_start(&list->call);
-    if (v2_chain_start(list->call.face->shard, &list->missing->chain, &list->call.key) == ST_OK)
+    if (v2_ancestors_start(list->call.api->shard, &list->missing->ancestors, &list->call.key) ==
+        ST_OK)
         return;
     if (v2_call_done(&list->call))
         v2_fail_status(&list->call, ST_NOMEM);
@@ -222,7 +225,7 @@ static void range_done(struct engine_op *op)
     else if (list->call.key.depth == 0)
         answer(list, &node);
     else if (engine_range_next(&list->range, &field) && v2_node_read(field, &node) &&
-             slice_equal(node.key, list->call.key.key) && !v2_node_is_over(&node, list->real_ns))
+             slice_equal(node.key, list->call.key.key) && !v2_node_is_expired(&node, list->real_ns))
         answer(list, &node);
     else
         find_missing(list);
@@ -243,5 +246,5 @@ void v2_list_run(struct v2_call *call)
     list->range.op.done = range_done;
     list->range.op.arena = &call->arena;
     v2_call_start(call);
-    engine_range_start(call->face->shard, &list->range, &list->request);
+    engine_range_start(call->api->shard, &list->range, &list->request);
 }

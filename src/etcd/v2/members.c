@@ -1,11 +1,13 @@
-/* What v2 says about the cluster, of which one member is at work; and its statistics. */
+/* Members and statistics of the v2 API. Only one member, this server, is ever running. */
 #include "base/clock.h"
 #include "base/xalloc.h"
 #include "codec/json/tree.h"
 #include "codec/json/writer.h"
 #include "etcd/member_id.h"
 #include "etcd/service/member_change.h"
-#include "etcd/v2/v2.h"
+#include "etcd/v2/call.h"
+#include "etcd/v2/guard.h"
+#include "etcd/v2/handlers.h"
 #include "net/url.h"
 
 #include <inttypes.h>
@@ -20,12 +22,12 @@ static void write_id(struct json_writer *w, const char *name, uint64_t id)
     json_text(w, text);
 }
 
-/* Those that never started have no name and serve no clients. */
-static void write_member(struct json_writer *w, const struct etcd_face *face,
+/* Members that have never started have no name and no client URLs. */
+static void write_member(struct json_writer *w, const struct etcd_api *api,
                          const struct engine_member *member)
 {
-    const struct etcd_config *config = face->config;
-    bool self = member->id == face->identity.member_id;
+    const struct etcd_config *config = api->config;
+    bool self = member->id == api->identity.member_id;
     json_begin_object(w);
     write_id(w, "id", member->id);
     json_key(w, "name");
@@ -37,12 +39,12 @@ static void write_member(struct json_writer *w, const struct etcd_face *face,
     json_end_object(w);
 }
 
-/* Ends the text and answers with it. */
-static void reply(struct http_exchange *x, const struct etcd_face *face, struct json_writer *w,
+/* Ends the JSON text and answers with it. */
+static void reply(struct http_exchange *x, const struct etcd_api *api, struct json_writer *w,
                   unsigned status, const char *ending)
 {
     if (json_writer_finish(w) == ST_OK && buf_append_text(w->out, ending) == ST_OK)
-        v2_reply_json(x, face, status, buf_slice(w->out));
+        v2_reply_json(x, api, status, buf_slice(w->out));
     else
         http_abort(x);
 }
@@ -52,7 +54,7 @@ static void reply(struct http_exchange *x, const struct etcd_face *face, struct 
 struct v2_members {
     struct v2_call call; /* first */
     struct engine_members members;
-    bool leader; /* it alone is asked for */
+    bool leader; /* the request is for the leader only */
 };
 
 static void members_fini(struct v2_call *call)
@@ -64,7 +66,7 @@ static void reply_list(struct v2_members *m)
 {
     AUTO(buf_fini) struct buf body = {0};
     struct json_writer w;
-    const struct etcd_face *face = m->call.face;
+    const struct etcd_api *api = m->call.api;
     json_writer_init(&w, &body);
     if (!m->leader) {
         json_begin_object(&w);
@@ -72,14 +74,14 @@ static void reply_list(struct v2_members *m)
         json_begin_array(&w);
     }
     for (size_t i = 0; i < m->members.count; i++) {
-        if (!m->leader || m->members.list[i].id == face->identity.member_id)
-            write_member(&w, face, &m->members.list[i]);
+        if (!m->leader || m->members.list[i].id == api->identity.member_id)
+            write_member(&w, api, &m->members.list[i]);
     }
     if (!m->leader) {
         json_end_array(&w);
         json_end_object(&w);
     }
-    reply(m->call.exchange, face, &w, 200, "\n");
+    reply(m->call.exchange, api, &w, 200, "\n");
 }
 
 static void reply_added(struct v2_members *m)
@@ -87,39 +89,39 @@ static void reply_added(struct v2_members *m)
     AUTO(buf_fini) struct buf body = {0};
     struct json_writer w;
     json_writer_init(&w, &body);
-    write_member(&w, m->call.face, &m->members.member);
-    reply(m->call.exchange, m->call.face, &w, 201, "\n");
+    write_member(&w, m->call.api, &m->members.member);
+    reply(m->call.exchange, m->call.api, &w, 201, "\n");
 }
 
-static void reply_no_such(struct http_exchange *x, const struct etcd_face *face, struct slice id)
+static void reply_no_such(struct http_exchange *x, const struct etcd_api *api, struct slice id)
 {
     char text[128];
     snprintf(text, sizeof(text), "No such member: %.*s", (int)size_min(id.len, 64), id.ptr);
-    v2_reply_message(x, face, 404, text);
+    v2_reply_message(x, api, 404, text);
 }
 
-/* As etcd 3.4, which tells apart what clients can mend. */
+/* Like etcd 3.4, which distinguishes the errors that a client can correct. */
 static void reply_failed(struct v2_members *m, enum status status)
 {
     struct http_exchange *x = m->call.exchange;
-    const struct etcd_face *face = m->call.face;
+    const struct etcd_api *api = m->call.api;
     char id[24];
     snprintf(id, sizeof(id), "%" PRIx64, m->members.member.id);
     if (status == ST_PEER_URL_EXIST)
-        v2_reply_message(x, face, 409, "membership: peerURL exists");
+        v2_reply_message(x, api, 409, "membership: peerURL exists");
     else if (status == ST_MEMBER_EXIST)
-        v2_reply_message(x, face, 409, "membership: ID exists");
+        v2_reply_message(x, api, 409, "membership: ID exists");
     else if (status == ST_MEMBER_NOT_FOUND)
-        reply_no_such(x, face, slice_from_text(id));
+        reply_no_such(x, api, slice_from_text(id));
     else
-        v2_reply_message(x, face, 500, "Internal Server Error");
+        v2_reply_message(x, api, 500, "Internal Server Error");
 }
 
 static void members_done(struct engine_op *op)
 {
     struct v2_members *m = CONTAINER_OF(op, struct v2_members, members.op);
     enum status status = op->status;
-    member_change_log(m->call.face, &m->members);
+    member_change_log(m->call.api, &m->members);
     if (!v2_call_done(&m->call))
         return;
     if (status != ST_OK)
@@ -129,10 +131,10 @@ static void members_done(struct engine_op *op)
     else if (m->members.call == ENGINE_MEMBER_ADD)
         reply_added(m);
     else
-        v2_reply_json(m->call.exchange, m->call.face, 204, SLICE_EMPTY);
+        v2_reply_json(m->call.exchange, m->call.api, 204, SLICE_EMPTY);
 }
 
-/* {"peerURLs": […]}. ST_INVALID, with the text for it. */
+/* {"peerURLs": […]}. ST_INVALID: error has the text. */
 static enum status read_urls(struct v2_members *m, struct slice body, struct error *error)
 {
     struct json_node *root;
@@ -164,24 +166,24 @@ static bool is_json(const struct http_request *request)
     return slice_equal(type, SLICE_LITERAL("application/json"));
 }
 
-/* False: it was answered. */
+/* False: the request was answered with an error. */
 static bool read_body(struct v2_members *m, const struct http_request *request)
 {
     struct error error = {0};
     if (!is_json(request)) {
-        v2_reply_message(m->call.exchange, m->call.face, 415,
+        v2_reply_message(m->call.exchange, m->call.api, 415,
                          "Bad Content-Type, accept application/json");
         return false;
     }
     enum status status = read_urls(m, request->body, &error);
     if (status == ST_OK)
         return true;
-    v2_reply_message(m->call.exchange, m->call.face, 400,
+    v2_reply_message(m->call.exchange, m->call.api, 400,
                      error.text[0] ? error.text : status_text(status));
     return false;
 }
 
-/* "/v2/members/8e9e05c52164694d". False: it was answered. */
+/* "/v2/members/8e9e05c52164694d". False: the request was answered with an error. */
 static bool read_id(struct v2_members *m, struct slice text)
 {
     char digits[17] = "", *end;
@@ -194,11 +196,11 @@ static bool read_id(struct v2_members *m, struct slice text)
     m->members.member.id = strtoull(digits, &end, 16);
     if (*end == '\0' && end != digits && strspn(digits, "0123456789abcdefABCDEF") == text.len)
         return true;
-    reply_no_such(m->call.exchange, m->call.face, text);
+    reply_no_such(m->call.exchange, m->call.api, text);
     return false;
 }
 
-/* False: it was answered. */
+/* False: the request was answered with an error. */
 static bool read_request(struct v2_members *m, const struct http_request *request)
 {
     size_t prefix = size_min(request->path.len, strlen("/v2/members/"));
@@ -220,7 +222,7 @@ static bool read_request(struct v2_members *m, const struct http_request *reques
     m->leader = slice_equal(rest, SLICE_LITERAL("leader"));
     if (rest.len == 0 || m->leader)
         return true;
-    v2_reply_message(m->call.exchange, m->call.face, 404, "Not found");
+    v2_reply_message(m->call.exchange, m->call.api, 404, "Not found");
     return false;
 }
 
@@ -236,7 +238,7 @@ static void run_members(struct v2_call *call)
     m->members.op.done = members_done;
     m->members.op.arena = &call->arena;
     v2_call_start(call);
-    engine_members(call->face->shard, &m->members);
+    engine_members(call->api->shard, &m->members);
 }
 
 static bool admit_members(struct http_exchange *x, void *service,
@@ -247,9 +249,9 @@ static bool admit_members(struct http_exchange *x, void *service,
 
 static void members(struct http_exchange *x, void *service, const struct http_request *request)
 {
-    struct etcd_face *face = service;
+    struct etcd_api *api = service;
     struct v2_members *m = xcalloc(1, sizeof(*m));
-    m->call = (struct v2_call){.exchange = x, .face = face, .fini = members_fini};
+    m->call = (struct v2_call){.exchange = x, .api = api, .fini = members_fini};
     arena_init(&m->call.arena, NULL, 0, V2_CALL_BYTES_MAX);
     arena_charge(&m->call.arena, http_exchange_account(x));
     http_exchange_set_user(x, &m->call);
@@ -257,7 +259,7 @@ static void members(struct http_exchange *x, void *service, const struct http_re
     v2_guard(&m->call, looks ? V2_NEED_NOTHING : V2_NEED_ROOT, run_members);
 }
 
-/* -- The rest -- */
+/* -- Machines and statistics -- */
 
 static bool admit_machines(struct http_exchange *x, void *service,
                            const struct http_request *request)
@@ -273,7 +275,7 @@ static bool admit_stats(struct http_exchange *x, void *service, const struct htt
 static void machines(struct http_exchange *x, void *service, const struct http_request *request)
 {
     (void)request;
-    const struct etcd_config *config = ((struct etcd_face *)service)->config;
+    const struct etcd_config *config = ((struct etcd_api *)service)->config;
     AUTO(buf_fini) struct buf body = {0};
     enum status status = ST_OK;
     for (size_t i = 0; i < config->client_url_count && status == ST_OK; i++)
@@ -285,49 +287,49 @@ static void machines(struct http_exchange *x, void *service, const struct http_r
         http_abort(x);
 }
 
-/* One member is its own leader; there are no messages between members to count. */
+/* The only member is its own leader, and there are no messages between members to count. */
 static void stats_self(struct http_exchange *x, void *service, const struct http_request *request)
 {
-    struct etcd_face *face = service;
+    struct etcd_api *api = service;
     AUTO(buf_fini) struct buf body = {0};
     struct json_writer w;
     (void)request;
     json_writer_init(&w, &body);
     json_begin_object(&w);
     json_key(&w, "name");
-    json_text(&w, face->config->member_name);
-    write_id(&w, "id", face->identity.member_id);
+    json_text(&w, api->config->member_name);
+    write_id(&w, "id", api->identity.member_id);
     json_key(&w, "state");
     json_text(&w, "StateLeader");
     json_key(&w, "leaderInfo");
     json_begin_object(&w);
-    write_id(&w, "leader", face->identity.member_id);
+    write_id(&w, "leader", api->identity.member_id);
     json_end_object(&w);
     json_key(&w, "recvAppendRequestCnt");
     json_i64(&w, 0);
     json_key(&w, "sendAppendRequestCnt");
     json_i64(&w, 0);
     json_end_object(&w);
-    reply(x, face, &w, 200, "");
+    reply(x, api, &w, 200, "");
 }
 
 static void stats_leader(struct http_exchange *x, void *service, const struct http_request *request)
 {
-    struct etcd_face *face = service;
+    struct etcd_api *api = service;
     AUTO(buf_fini) struct buf body = {0};
     struct json_writer w;
     (void)request;
     json_writer_init(&w, &body);
     json_begin_object(&w);
-    write_id(&w, "leader", face->identity.member_id);
+    write_id(&w, "leader", api->identity.member_id);
     json_key(&w, "followers");
     json_begin_object(&w);
     json_end_object(&w);
     json_end_object(&w);
-    reply(x, face, &w, 200, "");
+    reply(x, api, &w, 200, "");
 }
 
-/* The store counts by methods of v3 (/metrics); by actions of v2 nobody does. */
+/* Operations are counted by methods of v3 (/metrics), not by actions of v2. */
 static void stats_store(struct http_exchange *x, void *service, const struct http_request *request)
 {
     (void)request;
@@ -343,7 +345,7 @@ static const struct http_route routes[] = {
     {"/v2/stats/store", admit_stats, stats_store, NULL, 0},
 };
 
-enum status v2_members_add(struct etcd_face *face)
+enum status v2_members_add(struct etcd_api *api)
 {
-    return http_routes_add(face->routes, routes, COUNT_OF(routes), face);
+    return http_routes_add(api->routes, routes, COUNT_OF(routes), api);
 }

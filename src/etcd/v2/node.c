@@ -19,7 +19,7 @@ enum {
 const char *v2_action_name(enum v2_action action)
 {
     static const char *const names[] = {
-        [V2_UNTOLD] = "create",
+        [V2_IMPLICIT] = "create",
         [V2_SET] = "set",
         [V2_CREATE] = "create",
         [V2_UPDATE] = "update",
@@ -165,7 +165,7 @@ bool v2_node_read(struct slice field, struct v2_node *ret_node)
     struct arena arena;
     struct pb_key_value kv;
     arena_init(&arena, first, sizeof(first), KV_ARENA_BYTES);
-    enum status status = look_decode(field, &arena, &kv);
+    enum status status = key_value_decode(field, &arena, &kv);
     arena_fini(&arena);
     if (status != ST_OK || kv.key.len < ROOT_BYTES || kv.key.len > ROOT_BYTES + V2_PATH_BYTES_MAX)
         return false;
@@ -221,7 +221,7 @@ static enum status append_string(struct buf *to, struct slice text)
     return json_writer_finish(&w);
 }
 
-/* As Go writes a time: no zeros at the end of the fraction. */
+/* In Go's format of times, without zeros at the end of the fraction. */
 static enum status append_expiry(struct buf *to, int64_t expires_ns, int64_t real_ns)
 {
     time_t seconds = (time_t)(expires_ns / NS_PER_S);

@@ -17,7 +17,7 @@ static void assert_key(const char *path, struct slice rest, size_t depth)
     arena_fini(&arena);
 }
 
-static void paths_are_tidied(void **state)
+static void paths_are_cleaned(void **state)
 {
     (void)state;
     assert_key("", SLICE_EMPTY, 0);
@@ -59,7 +59,7 @@ static void hidden_parts_are_found_below_the_base(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(paths_are_tidied),
+        cmocka_unit_test(paths_are_cleaned),
         cmocka_unit_test(paths_past_the_limits_are_refused),
         cmocka_unit_test(hidden_parts_are_found_below_the_base),
     };

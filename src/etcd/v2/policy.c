@@ -80,7 +80,7 @@ static enum status read_role(struct arena *arena, const struct json_node *node,
     return v2_rights_read(arena, json_node_named(node, "permissions"), &ret_role->rights);
 }
 
-/* Everything we wrote is sorted; a client of v3 may have written something else. */
+/* What this server writes is sorted, but a client of v3 may have written something else. */
 static bool is_sorted(const struct v2_policy *policy)
 {
     for (size_t i = 1; i < policy->user_count; i++) {
@@ -195,7 +195,7 @@ enum status v2_policy_write(const struct v2_policy *policy, struct buf *to)
 
 /* -- Users and roles -- */
 
-/* Where a name is or would be; the name is the first of each item. */
+/* The index where a name is or would be inserted. The name is the first member of each item. */
 static size_t find(const void *items, size_t count, size_t item_bytes, struct slice name)
 {
     size_t low = 0, high = count;
@@ -307,7 +307,7 @@ enum status v2_user_complete(struct arena *arena, struct v2_user *user)
     return ST_OK;
 }
 
-/* -- Questions -- */
+/* -- Checks -- */
 
 bool v2_names_hold(const struct v2_names *names, struct slice name)
 {
@@ -361,7 +361,7 @@ static void insert(struct v2_names *set, struct slice name)
     set->list[at] = name;
 }
 
-/* With room for so many more. */
+/* A sorted copy of the names, with room for `more` others. */
 static enum status make_set(struct arena *arena, const struct v2_names *names, size_t more,
                             struct v2_names *ret_set)
 {

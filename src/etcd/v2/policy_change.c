@@ -28,7 +28,7 @@ static bool refuse_body(struct v2_refusal *refusal, enum status status)
     return v2_refuse(refusal, 400, "Invalid JSON in request body.");
 }
 
-/* An object, or null for one that says nothing. */
+/* An object; null is an empty one. */
 static enum status read_root(struct arena *arena, struct slice body, struct json_node **ret_root)
 {
     struct error error;
@@ -49,7 +49,7 @@ static enum status read_user(struct arena *arena, struct slice body, struct v2_u
     TRY(read_root(arena, body, &root));
     TRY(v2_name_read(arena, json_node_named(root, "user"), &to->user.name));
     TRY(v2_name_read(arena, json_node_named(root, "password"), &password));
-    TRY(arena_dup(arena, password, &to->password)); /* the body may go while it is hashed */
+    TRY(arena_dup(arena, password, &to->password)); /* the body may be freed while it is hashed */
     TRY(v2_names_read(arena, json_node_named(root, "roles"), &to->user.roles));
     TRY(v2_names_read(arena, json_node_named(root, "grant"), &to->grant));
     return v2_names_read(arena, json_node_named(root, "revoke"), &to->revoke);
@@ -172,7 +172,7 @@ bool v2_user_put(struct arena *arena, struct v2_policy *policy, const struct v2_
 {
     bool updates = change->grant.count || change->revoke.count;
     bool is_there = v2_policy_user(policy, change->user.name);
-    /* Who brings roles means a new one, and is not told that it was created. */
+    /* A request with roles always creates a user, but etcd does not answer it with 201. */
     *ret_created = !updates && !is_there && change->user.roles.count == 0;
     if (updates || (is_there && change->user.roles.count == 0))
         return update_user(arena, policy, change, ret_user, refusal);
@@ -262,7 +262,7 @@ bool v2_role_delete(struct v2_policy *policy, struct slice name, struct v2_refus
     return true;
 }
 
-/* -- Whether they count -- */
+/* -- Enabling -- */
 
 bool v2_policy_enable(struct arena *arena, struct v2_policy *policy, struct v2_refusal *refusal)
 {

@@ -1,6 +1,7 @@
 /*
- * The users and roles of v2 (etcd/v2/policy.h) as they lie in the store: read as of now, and put
- * back if nobody has changed them meanwhile. Embedded in what waits for it; a shard's thread.
+ * Reads the users and roles of v2 (etcd/v2/policy.h) from the store, and writes them back on the
+ * condition that they have not changed meanwhile. Embedded in the state of a call, on the shard's
+ * thread.
  */
 #ifndef VIGIL_ETCD_V2_POLICY_STORE_H
 #define VIGIL_ETCD_V2_POLICY_STORE_H
@@ -9,13 +10,13 @@
 #include "engine/engine.h"
 #include "etcd/v2/policy.h"
 
-struct v2_vault {
+struct v2_policy_store {
     union {
         struct engine_range range;
         struct engine_write write;
     };
-    int64_t revision; /* of what was read; 0: nothing was there */
-    struct buf text;  /* what is put back */
+    int64_t revision; /* of the key when it was read; 0: it did not exist */
+    struct buf text;  /* the new value */
     struct pb_range_request request;
     struct pb_txn_request txn;
     struct pb_compare compare;
@@ -23,22 +24,24 @@ struct v2_vault {
     struct pb_put_request put;
 };
 
-/* Frees; nothing may be under way. */
-void v2_vault_fini(struct v2_vault *vault);
+/* No operation may be under way. */
+void v2_policy_store_fini(struct v2_policy_store *store);
 
-/* done is given range.op; what it takes lies in the arena, which is the engine's until then. */
-void v2_vault_read(struct v2_vault *vault, struct engine_shard *shard, struct arena *arena,
-                   void (*done)(struct engine_op *op));
-/* In done. ST_MALFORMED: what a client of v3 has put there is nothing that could be obeyed. */
+/* done gets range.op. The engine uses the arena until then, and the policy will refer to it. */
+void v2_policy_store_read(struct v2_policy_store *store, struct engine_shard *shard,
+                          struct arena *arena, void (*done)(struct engine_op *op));
+/* Called from done. ST_MALFORMED: a client of v3 has written a value that is not a policy. */
 MUST_CHECK
-enum status v2_vault_take(struct v2_vault *vault, struct v2_policy *ret_policy);
+enum status v2_policy_store_take(struct v2_policy_store *store, struct v2_policy *ret_policy);
 
-/* After a read. done is given write.op. ST_LIMIT: it is too long; not started, as ST_NOMEM. */
+/* Called after a read. done gets write.op. ST_LIMIT: the policy is too long. After ST_LIMIT and
+ * ST_NOMEM nothing was started. */
 MUST_CHECK
-enum status v2_vault_write(struct v2_vault *vault, struct engine_shard *shard, struct arena *arena,
-                           const struct v2_policy *policy, void (*done)(struct engine_op *op));
-/* In done. ST_AGAIN: somebody else was first. */
+enum status v2_policy_store_write(struct v2_policy_store *store, struct engine_shard *shard,
+                                  struct arena *arena, const struct v2_policy *policy,
+                                  void (*done)(struct engine_op *op));
+/* Called from done. ST_AGAIN: the policy has changed since it was read. */
 MUST_CHECK
-enum status v2_vault_written(struct v2_vault *vault);
+enum status v2_policy_store_written(struct v2_policy_store *store);
 
 #endif

@@ -39,7 +39,7 @@ static bool allows(const char *read, const char *write, const char *path, bool w
     return v2_role_allows(&role, &access);
 }
 
-static void patterns_match_a_key_or_what_begins_with_them(void **state)
+static void patterns_match_a_key_or_a_prefix(void **state)
 {
     (void)state;
     assert_true(allows("/a", "", "/a", false, false));
@@ -53,7 +53,8 @@ static void patterns_match_a_key_or_what_begins_with_them(void **state)
     assert_true(allows("/a*", "", "/ab/c", false, false));
     assert_true(allows("*", "", "", false, false));
     assert_false(allows("/*", "", "", false, false));
-    assert_false(allows("/a*b", "", "/aXb", false, false)); /* a star counts at the end only */
+    assert_false(
+        allows("/a*b", "", "/aXb", false, false)); /* a star has a meaning only at the end */
     assert_false(allows("", "", "", false, false));
 }
 
@@ -65,7 +66,7 @@ static void recursive_access_needs_a_star(void **state)
     assert_true(allows("/a/*", "", "/a/b", false, true));
 }
 
-static void reading_and_writing_are_apart(void **state)
+static void reading_and_writing_are_separate(void **state)
 {
     (void)state;
     assert_false(allows("/a", "/b", "/a", true, false));
@@ -73,7 +74,7 @@ static void reading_and_writing_are_apart(void **state)
     assert_false(allows("/a", "/b", "/b", false, false));
 }
 
-static void roles_that_are_not_there_allow_nothing(void **state)
+static void missing_roles_permit_nothing(void **state)
 {
     (void)state;
     struct v2_policy policy = {.enabled = true};
@@ -98,7 +99,7 @@ static void put_user(struct v2_policy *policy, const char *name, const char *bod
     assert_true(v2_user_put(&arena, policy, &change, &user, &created, &refusal));
 }
 
-static void what_is_written_is_read_again(void **state)
+static void policy_survives_writing_and_reading(void **state)
 {
     (void)state;
     AUTO(buf_fini) struct buf first = {0};
@@ -121,7 +122,7 @@ static void what_is_written_is_read_again(void **state)
     assert_true(v2_policy_role(&again, text("guest")));
 }
 
-static void documents_that_are_none_are_refused(void **state)
+static void invalid_documents_are_refused(void **state)
 {
     (void)state;
     static const char *const broken[] = {
@@ -258,12 +259,12 @@ static void grants_past_the_limit_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(patterns_match_a_key_or_what_begins_with_them),
+        cmocka_unit_test(patterns_match_a_key_or_a_prefix),
         cmocka_unit_test(recursive_access_needs_a_star),
-        cmocka_unit_test(reading_and_writing_are_apart),
-        cmocka_unit_test(roles_that_are_not_there_allow_nothing),
-        cmocka_unit_test_setup_teardown(what_is_written_is_read_again, begin, end),
-        cmocka_unit_test_setup_teardown(documents_that_are_none_are_refused, begin, end),
+        cmocka_unit_test(reading_and_writing_are_separate),
+        cmocka_unit_test(missing_roles_permit_nothing),
+        cmocka_unit_test_setup_teardown(policy_survives_writing_and_reading, begin, end),
+        cmocka_unit_test_setup_teardown(invalid_documents_are_refused, begin, end),
         cmocka_unit_test_setup_teardown(documents_past_the_limit_are_not_written, begin, end),
         cmocka_unit_test_setup_teardown(broken_bodies_are_refused, begin, end),
         cmocka_unit_test_setup_teardown(lists_and_names_past_the_limits_are_refused, begin, end),

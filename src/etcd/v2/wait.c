@@ -1,33 +1,34 @@
 /*
- * GET with wait: the next event of a node, or with stream one after the other, read from history
- * where it lies. What a v3 client writes into the prefix is passed over.
+ * GET with wait=true: the next event of a node or, with stream=true, all following events, read
+ * from history. What a v3 client writes under the prefix is skipped.
  *
- * A directory that is deleted with all that is in it is one event, of the directory: whoever waits
- * for a node in it is told that one. So there is a cursor for each directory above the node as
- * well, of which only the directory's end counts.
+ * The deletion of a directory with its content is one event, that of the directory, and a client
+ * that waits for a node in it gets this event. So there is also a cursor for each directory above
+ * the node, which is used only for the end of that directory.
  */
 #include "base/clock.h"
 #include "base/memory/budget.h"
 #include "base/xalloc.h"
-#include "etcd/v2/v2.h"
+#include "etcd/v2/call.h"
+#include "etcd/v2/handlers.h"
 #include "watch/cursor.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
-#define WAIT_NS_MAX (5 * 60 * NS_PER_S) /* as etcd: then the answer ends empty */
+#define WAIT_NS_MAX (5 * 60 * NS_PER_S) /* as in etcd; then the response ends without an event */
 
 struct v2_wait {
     struct v2_call call; /* first */
     struct watch_cursor *cursor;
-    struct watch_cursor *above[V2_DEPTH_MAX]; /* of the directories, the topmost first */
+    struct watch_cursor *above[V2_DEPTH_MAX]; /* of the directories above, the topmost first */
     size_t above_count;
-    int64_t began; /* the revision then: events up to it are of the past */
+    int64_t began; /* the revision at the start; events up to it are in the past */
     struct http_source source;
     struct buf piece; /* an event not sent yet */
     size_t sent;
-    size_t charged; /* of the capacity of piece */
-    int64_t told;   /* the revision of the latest event: one is told of each */
+    size_t charged;         /* bytes of piece's capacity that are charged to the account */
+    int64_t event_revision; /* of the latest event; one event is sent per revision */
     bool finished;
 };
 
@@ -61,13 +62,13 @@ static void on_deadline(struct http_exchange *x)
     http_wake(x);
 }
 
-/* A node of its own that is gone: by its time, if that had come. */
+/* The action of a deletion: the node expired if its expiry has passed. */
 static enum v2_action end_of(const struct v2_node *prev, int64_t real_ns)
 {
     return prev->expires_ns && prev->expires_ns <= real_ns ? V2_EXPIRE : V2_DELETE;
 }
 
-/* Nothing is written for what is no event of v2. */
+/* Writes nothing for a change that is not an event of v2. */
 static enum status write_event(struct v2_wait *wait, const struct watch_event *event,
                                int64_t revision)
 {
@@ -75,20 +76,20 @@ static enum status write_event(struct v2_wait *wait, const struct watch_event *e
     int64_t real_ns = clock_real_ns(clock_system());
     struct slice before = watch_cursor_prev(wait->cursor, event);
     bool has_prev = before.len && v2_node_read(before, &prev);
-    if (revision == wait->told || (uint64_t)revision < wait->call.form.wait_index ||
+    if (revision == wait->event_revision || (uint64_t)revision < wait->call.form.wait_index ||
         v2_key_is_hidden(event->key, wait->call.key.key.len))
         return ST_OK;
     if (event->tombstone) {
         if (!has_prev)
             return ST_OK;
-        wait->told = revision;
+        wait->event_revision = revision;
         node = prev;
         node.modified = revision;
         return v2_event_json(&wait->piece, end_of(&prev, real_ns), &node, &prev, real_ns);
     }
-    if (!v2_node_read(event->field, &node) || node.action == V2_UNTOLD || node.refresh)
+    if (!v2_node_read(event->field, &node) || node.action == V2_IMPLICIT || node.refresh)
         return ST_OK;
-    wait->told = revision;
+    wait->event_revision = revision;
     node.modified = revision;
     return v2_event_json(&wait->piece, (enum v2_action)node.action, &node, has_prev ? &prev : NULL,
                          real_ns);
@@ -96,7 +97,7 @@ static enum status write_event(struct v2_wait *wait, const struct watch_event *e
 
 /* -- Directories above -- */
 
-/* A directory that is gone. False: the event is no such thing. */
+/* Parses the deletion of a directory. False: the event is something else. */
 static bool read_end_of_dir(struct watch_cursor *cursor, const struct watch_event *event,
                             struct v2_node *ret_dir)
 {
@@ -104,13 +105,13 @@ static bool read_end_of_dir(struct watch_cursor *cursor, const struct watch_even
     return before.len && v2_node_read(before, ret_dir) && ret_dir->dir;
 }
 
-/* The next end of a directory; revision 0: there is none for now. */
+/* The next deletion of a directory; revision 0: there is none for now. */
 struct end_above {
     int64_t revision;
     struct v2_node dir;
 };
 
-/* Passes over what is no end. ST_AGAIN: not known yet. */
+/* Skips events that are not a deletion. ST_AGAIN: not known yet. */
 static enum status next_end(struct watch_cursor *cursor, struct end_above *ret_end)
 {
     const struct watch_event *event;
@@ -124,7 +125,8 @@ static enum status next_end(struct watch_cursor *cursor, struct end_above *ret_e
     return status == ST_END ? ST_OK : status;
 }
 
-/* The earliest end, and of those that come together the topmost: that is what was deleted. */
+/* The earliest deletion and, of those in one revision, the topmost: it is what the client deleted.
+ */
 static enum status first_end(struct v2_wait *wait, struct end_above *ret_end)
 {
     *ret_end = (struct end_above){0};
@@ -147,21 +149,22 @@ static void take_ends(struct v2_wait *wait, int64_t revision)
     }
 }
 
-/* As in etcd: in the past the end of a directory concerns all below it, but of those who wait
- * while it happens only those whose node was there. */
+/* As in etcd, a deletion of a directory in the past is an event for all paths below it; one that
+ * happens during the wait is an event only for nodes that existed. */
 static enum status write_end(struct v2_wait *wait, const struct end_above *end, bool was_there)
 {
     struct v2_node node = end->dir;
-    if (end->revision == wait->told || (uint64_t)end->revision < wait->call.form.wait_index ||
+    if (end->revision == wait->event_revision ||
+        (uint64_t)end->revision < wait->call.form.wait_index ||
         (end->revision > wait->began && !was_there))
         return ST_OK;
-    wait->told = node.modified = end->revision;
+    wait->event_revision = node.modified = end->revision;
     return v2_event_json(&wait->piece, V2_DELETE, &node, &end->dir, clock_real_ns(clock_system()));
 }
 
 /* -- Events -- */
 
-/* ST_END and ST_AGAIN: there is nothing, and a wake will come. */
+/* ST_END and ST_AGAIN: there is no event now, and the exchange will be woken. */
 static enum status next_event(struct v2_wait *wait)
 {
     const struct watch_event *event;
@@ -197,7 +200,7 @@ static enum http_fill fill(struct http_source *source, uint8_t *dst, size_t room
 {
     struct v2_wait *wait = CONTAINER_OF(source, struct v2_wait, source);
     *ret_len = 0;
-    if (v2_is_shut(wait->call.face)) { /* what has begun before */
+    if (v2_is_shut(wait->call.api)) { /* the wait began before users of v3 were enabled */
         wait->finished = true;
         wait->piece.len = wait->sent = 0;
     }
@@ -210,7 +213,8 @@ static enum http_fill fill(struct http_source *source, uint8_t *dst, size_t room
             return HTTP_FILL_DONE;
         }
         if (status != ST_OK)
-            wait->finished = true; /* compacted: what was sent stands */
+            wait->finished =
+                true; /* compacted: the response ends after the events that were sent */
     }
     *ret_len = size_min(room, wait->piece.len - wait->sent);
     slice_copy(dst, slice_of(wait->piece.ptr + wait->sent, *ret_len));
@@ -229,7 +233,7 @@ static void fail_compacted(struct v2_call *call, const struct engine_status *sta
 
 static bool open_cursors(struct v2_wait *wait, const struct watch_cursor_options *options)
 {
-    struct watch_hub *hub = engine_watch_hub(wait->call.face->shard);
+    struct watch_hub *hub = engine_watch_hub(wait->call.api->shard);
     wait->cursor = watch_cursor_new(hub, options);
     struct watch_cursor_options above = *options;
     above.range_end = SLICE_EMPTY;
@@ -248,7 +252,7 @@ void v2_wait_run(struct v2_call *call)
     struct v2_wait *wait = CONTAINER_OF(call, struct v2_wait, call);
     struct watch_cursor_options options = {.key = call->key.key, .wake = wake, .ctx = wait};
     struct engine_status now;
-    engine_status_get(call->face->shard, &now);
+    engine_status_get(call->api->shard, &now);
     enum status status = call->form.recursive
                              ? v2_key_end(&call->arena, call->key.key, &options.range_end)
                              : v2_key_first_child(&call->arena, call->key.key, &options.range_end);

@@ -1,8 +1,8 @@
 /*
- * PUT, POST and DELETE of a node. What is there is read, what is to be done decided, and done in
- * one transaction which compares all that was read: if something has changed meanwhile, from the
- * beginning. A node with a time to live hangs on a lease of its own, whose end is the node's and
- * which ends with it.
+ * PUT, POST and DELETE of a node. The node and its ancestors are read, the change is decided, and
+ * made in one transaction that compares everything that was read; if something has changed
+ * meanwhile, it starts again. A node with a time to live has a separate lease, which expires when
+ * the node does and is revoked with it.
  *
  *     read ──► decide ──► (grant) ──► change ──► answer ──► (revoke a lease that no node got)
  *      ▲                                 │
@@ -12,7 +12,8 @@
 #include "base/xalloc.h"
 #include "engine/lease.h"
 #include "etcd/v2/ancestors.h"
-#include "etcd/v2/v2.h"
+#include "etcd/v2/call.h"
+#include "etcd/v2/handlers.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -20,27 +21,28 @@
 enum {
     ATTEMPTS_MAX = 64,
     ATTEMPT_BYTES_MAX = 16 << 20,
-    NAMES_AHEAD = 1000000, /* revisions that may pass while a POST is under way */
+    NAMES_AHEAD = 1000000, /* revisions that may pass during a POST */
 };
-/* A node is gone for readers when its time has come. Its lease ends a little later, so that whoever
- * waits sees an expiry and not a deletion, and so that it is there when the node is put. */
+/* Readers treat a node as missing when its expiry has passed. Its lease expires a little later, so
+ * that waiting clients see an expiry and not a deletion, and so that the lease still exists when
+ * the node is put. */
 static const int64_t lease_grace_ns = 100 * NS_PER_MS;
 
 struct v2_write {
     struct v2_call call; /* first */
-    struct arena arena;  /* of this attempt */
+    struct arena arena;  /* for one attempt */
     unsigned attempts;
     bool post, removal;
 
-    struct v2_chain chain;
-    struct v2_key key; /* of the node: the call's, or of a POST's child */
+    struct v2_ancestors ancestors;
+    struct v2_key key; /* of the node: the call's, or that of the new child of a POST */
     enum v2_action action;
     struct v2_node node; /* to be put */
     int64_t expires_ns;
 
     struct engine_lease lease;
     int64_t lease_id; /* granted for this request; 0: none */
-    bool leased;      /* a node holds it */
+    bool leased;      /* a node has the lease */
 
     struct engine_write change;
     struct pb_txn_request txn;
@@ -50,7 +52,7 @@ struct v2_write {
     struct pb_delete_range_request deletes;
 };
 
-static void read_chain(struct v2_write *write);
+static void read_ancestors(struct v2_write *write);
 
 static void write_fini(struct v2_call *call)
 {
@@ -67,23 +69,23 @@ struct v2_call *v2_write_new(void)
 
 static struct engine_shard *shard_of(const struct v2_write *write)
 {
-    return write->call.face->shard;
+    return write->call.api->shard;
 }
 
 static const struct v2_node *old_node(const struct v2_write *write)
 {
-    return &write->chain.nodes[write->chain.key->depth];
+    return &write->ancestors.nodes[write->ancestors.key->depth];
 }
 
-/* -- The end: the call is the engine's from v2_write_run to here -- */
+/* -- The end: the call is pending from v2_write_run to here -- */
 
 static void revoke_done(struct engine_op *op)
 {
     struct v2_write *write = CONTAINER_OF(op, struct v2_write, lease.op);
-    (void)v2_call_done(&write->call); /* a lease that is gone already is as well */
+    (void)v2_call_done(&write->call); /* it does not matter if the lease has already expired */
 }
 
-/* The answer was given, or nobody waits for it. A lease that no node got goes. */
+/* The request was answered, or the exchange has ended. Revokes a lease that no node uses. */
 static void settle(struct v2_write *write)
 {
     if (!write->lease_id || write->leased) {
@@ -99,7 +101,7 @@ static void settle(struct v2_write *write)
 static void fail(struct v2_write *write, enum v2_code code, struct slice cause)
 {
     if (!write->call.ended)
-        v2_fail(&write->call, code, cause, write->chain.revision);
+        v2_fail(&write->call, code, cause, write->ancestors.revision);
     settle(write);
 }
 
@@ -111,7 +113,7 @@ static void fail_status(struct v2_write *write, enum status status)
 static void fail_key(struct v2_write *write, enum v2_code code, struct slice key)
 {
     if (!write->call.ended)
-        v2_fail_key(&write->call, code, key, write->chain.revision);
+        v2_fail_key(&write->call, code, key, write->ancestors.revision);
     settle(write);
 }
 
@@ -142,9 +144,9 @@ static void change_done(struct engine_op *op)
     enum status status = op->status;
     bool succeeded = status == ST_OK && write->change.answer.txn.succeeded;
     engine_write_close(&write->change);
-    if (status == ST_LEASE_NOT_FOUND) { /* it took so long that the time has passed */
+    if (status == ST_LEASE_NOT_FOUND) { /* the lease has expired meanwhile */
         write->lease_id = 0;
-        read_chain(write);
+        read_ancestors(write);
     } else if (status != ST_OK) {
         fail_status(write, status);
     } else if (succeeded) {
@@ -153,7 +155,7 @@ static void change_done(struct engine_op *op)
             answer(write, op->revision);
         settle(write);
     } else {
-        read_chain(write);
+        read_ancestors(write);
     }
 }
 
@@ -183,8 +185,8 @@ static void compare_empty(struct pb_compare *to, struct slice key, struct slice 
 static void add_compares(struct v2_write *write)
 {
     size_t n = 0;
-    for (size_t i = 1; i <= write->chain.key->depth; i++)
-        compare_unchanged(&write->compares[n++], &write->chain.nodes[i]);
+    for (size_t i = 1; i <= write->ancestors.key->depth; i++)
+        compare_unchanged(&write->compares[n++], &write->ancestors.nodes[i]);
     write->txn.compare = write->compares;
     write->txn.compare_count = n;
 }
@@ -201,11 +203,11 @@ static enum status add_put(struct v2_write *write, const struct v2_node *node, i
     return v2_node_write(&write->arena, node, &put->value);
 }
 
-/* The directories on the way that are not there, then the node. */
+/* Puts the missing directories above the node, then the node. */
 static enum status add_puts(struct v2_write *write)
 {
     for (size_t i = 1; i < write->key.depth; i++) {
-        if (i <= write->chain.key->depth && write->chain.nodes[i].modified)
+        if (i <= write->ancestors.key->depth && write->ancestors.nodes[i].modified)
             continue;
         struct v2_node dir = {.key = v2_key_part(&write->key, i), .dir = true};
         TRY(add_put(write, &dir, 0));
@@ -231,12 +233,12 @@ static enum status add_delete(struct v2_write *write)
     return ST_OK;
 }
 
-/* The names that POSTs give go up: none may be there at or after this one. */
+/* The names that POST makes are increasing: no node may have this name or a later one. */
 static enum status add_post_compare(struct v2_write *write)
 {
     char name[24];
     struct v2_key end;
-    snprintf(name, sizeof(name), "%020" PRId64, write->chain.revision + 1 + NAMES_AHEAD);
+    snprintf(name, sizeof(name), "%020" PRId64, write->ancestors.revision + 1 + NAMES_AHEAD);
     TRY(v2_key_child(&write->arena, &write->call.key, slice_from_text(name), &end));
     compare_empty(&write->compares[write->txn.compare_count++], write->key.key, end.key);
     return ST_OK;
@@ -256,7 +258,7 @@ static enum status make_txn(struct v2_write *write)
 static void change(struct v2_write *write)
 {
     enum status status =
-        etcd_check_size(write->call.face, write->key.key.len + write->node.value.len);
+        etcd_check_size(write->call.api, write->key.key.len + write->node.value.len);
     if (status == ST_OK)
         status = make_txn(write);
     if (status != ST_OK) {
@@ -282,7 +284,8 @@ static void grant_done(struct engine_op *op)
 
 static void grant(struct v2_write *write)
 {
-    int64_t ttl_s = (int64_t)write->call.form.ttl_s; /* its end is a time, so it is not too large */
+    int64_t ttl_s =
+        (int64_t)write->call.form.ttl_s; /* its expiry is a valid time, so it is not too large */
     int64_t real_ns = clock_real_ns(clock_system());
     int64_t until_ns = write->expires_ns > real_ns ? write->expires_ns : real_ns;
     write->lease = (struct engine_lease){
@@ -296,13 +299,13 @@ static void grant(struct v2_write *write)
 
 /* -- Deciding -- */
 
-/* Says what is wrong with the path, up to so many parts. */
+/* Answers with an error if an ancestor up to this depth is missing or not a directory. */
 static bool is_reachable(struct v2_write *write, size_t depth, bool may_be_missing)
 {
-    size_t at = v2_chain_broken(&write->chain, depth);
-    if (at > depth || (may_be_missing && !write->chain.nodes[at].modified))
+    size_t at = v2_ancestors_first_gap(&write->ancestors, depth);
+    if (at > depth || (may_be_missing && !write->ancestors.nodes[at].modified))
         return true;
-    fail_key(write, write->chain.nodes[at].modified ? V2_NOT_DIR : V2_KEY_NOT_FOUND,
+    fail_key(write, write->ancestors.nodes[at].modified ? V2_NOT_DIR : V2_KEY_NOT_FOUND,
              v2_key_part(&write->call.key, at));
     return false;
 }
@@ -325,7 +328,7 @@ static void fail_compare(struct v2_write *write, bool value_differs, bool index_
         fail_status(write, status);
 }
 
-/* A file that is as the request says. */
+/* Whether the node satisfies prevValue and prevIndex of the request. */
 static bool is_as_compared(struct v2_write *write)
 {
     const struct v2_form *form = &write->call.form;
@@ -356,7 +359,7 @@ static bool may_remove(struct v2_write *write)
         fail_key(write, V2_NOT_FILE, write->key.key);
         return false;
     }
-    if (old->dir && !form->recursive && write->chain.has_children) {
+    if (old->dir && !form->recursive && write->ancestors.has_children) {
         fail_key(write, V2_DIR_NOT_EMPTY, write->key.key);
         return false;
     }
@@ -393,7 +396,7 @@ static bool may_update(struct v2_write *write)
     return true;
 }
 
-/* The parent is a directory, or not there; the name is new by what its transaction compares. */
+/* The parent must be a directory or missing. The transaction compares that the name is new. */
 static bool may_post(struct v2_write *write)
 {
     const struct v2_node *parent = old_node(write);
@@ -404,7 +407,7 @@ static bool may_post(struct v2_write *write)
         fail_key(write, V2_NOT_DIR, parent->key);
         return false;
     }
-    snprintf(name, sizeof(name), "%020" PRId64, write->chain.revision + 1);
+    snprintf(name, sizeof(name), "%020" PRId64, write->ancestors.revision + 1);
     enum status status =
         v2_key_child(&write->arena, &write->call.key, slice_from_text(name), &write->key);
     if (status == ST_LIMIT)
@@ -455,7 +458,7 @@ static void make_node(struct v2_write *write)
         .refresh = form->refresh,
         .expires_ns = write->expires_ns,
         .created = is_new ? 0 : old->created,
-        .modified = is_new ? 0 : old->modified, /* an update does not raise a directory's */
+        .modified = is_new ? 0 : old->modified, /* an update does not change it for a directory */
     };
     if (write->removal)
         write->node.dir = old->dir;
@@ -463,10 +466,10 @@ static void make_node(struct v2_write *write)
         write->node.value = form->refresh && !write->post ? old->value : form->value;
 }
 
-static void chain_done(struct engine_op *op)
+static void ancestors_done(struct engine_op *op)
 {
-    struct v2_write *write = CONTAINER_OF(op, struct v2_write, chain.write.op);
-    enum status status = v2_chain_take(&write->chain, clock_real_ns(clock_system()));
+    struct v2_write *write = CONTAINER_OF(op, struct v2_write, ancestors.write.op);
+    enum status status = v2_ancestors_take(&write->ancestors, clock_real_ns(clock_system()));
     bool has_ttl = write->expires_ns && !write->removal;
     if (status != ST_OK) {
         fail_status(write, status);
@@ -480,7 +483,7 @@ static void chain_done(struct engine_op *op)
         return;
     make_node(write);
     if (write->node.dir && has_ttl) {
-        v2_reply_message(write->call.exchange, write->call.face, 501,
+        v2_reply_message(write->call.exchange, write->call.api, 501,
                          "a directory cannot have a time to live here");
         settle(write);
     } else if (has_ttl && !write->lease_id) {
@@ -490,24 +493,24 @@ static void chain_done(struct engine_op *op)
     }
 }
 
-static void read_chain(struct v2_write *write)
+static void read_ancestors(struct v2_write *write)
 {
     if (++write->attempts > ATTEMPTS_MAX) {
         fail(write, V2_RAFT_INTERNAL,
-             SLICE_LITERAL("the node was changed by others again and again"));
+             SLICE_LITERAL("other requests changed the node again and again"));
         return;
     }
     arena_fini(&write->arena);
     arena_init(&write->arena, NULL, 0, ATTEMPT_BYTES_MAX);
     arena_charge(&write->arena, write->call.arena.account);
-    write->chain.write = (struct engine_write){0};
-    write->chain.write.op.done = chain_done;
-    write->chain.write.op.arena = &write->arena;
-    if (v2_chain_start(shard_of(write), &write->chain, &write->call.key) != ST_OK)
+    write->ancestors.write = (struct engine_write){0};
+    write->ancestors.write.op.done = ancestors_done;
+    write->ancestors.write.op.arena = &write->arena;
+    if (v2_ancestors_start(shard_of(write), &write->ancestors, &write->call.key) != ST_OK)
         fail_status(write, ST_NOMEM);
 }
 
-/* As in etcd, a time that its clock cannot name does not come: 0. */
+/* As in etcd, a time that its clock cannot represent is never reached: 0. */
 static int64_t expiry_of(uint64_t ttl_s)
 {
     int64_t ttl_ns, expires_ns;
@@ -529,10 +532,10 @@ void v2_write_run(struct v2_call *call)
         write->expires_ns = expiry_of(call->form.ttl_s);
     if (call->key.depth == 0 && !write->post) {
         struct engine_status now;
-        engine_status_get(call->face->shard, &now);
+        engine_status_get(call->api->shard, &now);
         v2_fail_key(call, V2_ROOT_READ_ONLY, call->key.key, now.revision);
         return;
     }
     v2_call_start(call);
-    read_chain(write);
+    read_ancestors(write);
 }

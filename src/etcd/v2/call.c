@@ -1,13 +1,12 @@
-#include "etcd/v2/v2.h"
+#include "etcd/v2/call.h"
 
-#include "base/xalloc.h"
 #include "codec/json/writer.h"
 #include "engine/auth.h"
 #include "etcd/service/password_queue.h"
-#include "etcd/v2/service.h"
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 /* -- Answers -- */
 
@@ -79,20 +78,23 @@ static enum status add_number(struct http_exchange *x, const char *name, uint64_
     return http_add_field(x, slice_from_text(name), slice_of(text, (size_t)n));
 }
 
-static enum status add_cluster_id(struct http_exchange *x, const struct etcd_face *face)
+bool v2_add_cluster_id(struct http_exchange *x, const struct etcd_api *api)
 {
     char text[24];
-    int n = snprintf(text, sizeof(text), "%" PRIx64, face->identity.cluster_id);
-    return http_add_field(x, SLICE_LITERAL("X-Etcd-Cluster-Id"), slice_of(text, (size_t)n));
+    int n = snprintf(text, sizeof(text), "%" PRIx64, api->identity.cluster_id);
+    if (http_add_field(x, SLICE_LITERAL("X-Etcd-Cluster-Id"), slice_of(text, (size_t)n)) == ST_OK)
+        return true;
+    http_abort(x);
+    return false;
 }
 
 static enum status add_fields(struct v2_call *call, int64_t index)
 {
     struct engine_status status;
-    engine_status_get(call->face->shard, &status);
+    engine_status_get(call->api->shard, &status);
     TRY(add_number(call->exchange, "X-Etcd-Index", (uint64_t)index));
     TRY(add_number(call->exchange, "X-Raft-Index", status.raft_index));
-    return add_number(call->exchange, "X-Raft-Term", call->face->identity.raft_term);
+    return add_number(call->exchange, "X-Raft-Term", call->api->identity.raft_term);
 }
 
 bool v2_add_index(struct v2_call *call, int64_t index)
@@ -148,16 +150,14 @@ void v2_fail_status(struct v2_call *call, enum status status)
     v2_fail(call, V2_RAFT_INTERNAL, slice_from_text(status_text(status)), 0);
 }
 
-void v2_reply_json(struct http_exchange *x, const struct etcd_face *face, unsigned status,
+void v2_reply_json(struct http_exchange *x, const struct etcd_api *api, unsigned status,
                    struct slice body)
 {
-    if (add_cluster_id(x, face) == ST_OK)
+    if (v2_add_cluster_id(x, api))
         http_respond(x, status, SLICE_LITERAL("application/json"), body);
-    else
-        http_abort(x);
 }
 
-void v2_reply_message(struct http_exchange *x, const struct etcd_face *face, unsigned status,
+void v2_reply_message(struct http_exchange *x, const struct etcd_api *api, unsigned status,
                       const char *message)
 {
     AUTO(buf_fini) struct buf body = {0};
@@ -168,7 +168,7 @@ void v2_reply_message(struct http_exchange *x, const struct etcd_face *face, uns
     json_text(&w, message);
     json_end_object(&w);
     if (json_writer_finish(&w) == ST_OK)
-        v2_reply_json(x, face, status, buf_slice(&body));
+        v2_reply_json(x, api, status, buf_slice(&body));
     else
         http_abort(x);
 }
@@ -188,19 +188,19 @@ bool v2_allows(struct http_exchange *x, const struct http_request *request, cons
     return false;
 }
 
-bool v2_is_shut(const struct etcd_face *face)
+bool v2_is_shut(const struct etcd_api *api)
 {
-    return auth_rights_enabled(engine_auth_rights(face->shard));
+    return auth_rights_enabled(engine_auth_rights(api->shard));
 }
 
-bool v2_admits(struct http_exchange *x, const struct etcd_face *face,
+bool v2_admits(struct http_exchange *x, const struct etcd_api *api,
                const struct http_request *request, const char *methods)
 {
     if (!v2_allows(x, request, methods))
         return false;
-    if (!v2_is_shut(face))
+    if (!v2_is_shut(api))
         return true;
-    v2_reply_message(x, face, 401, "Insufficient credentials");
+    v2_reply_message(x, api, 401, "Insufficient credentials");
     return false;
 }
 
@@ -217,14 +217,14 @@ void v2_call_start(struct v2_call *call)
 {
     assert(!call->pending);
     call->pending = true;
-    call->face->under_way++;
+    call->api->under_way++;
 }
 
 bool v2_call_done(struct v2_call *call)
 {
     assert(call->pending);
     call->pending = false;
-    call->face->under_way--;
+    call->api->under_way--;
     if (!call->ended)
         return true;
     call_free(call);
@@ -239,94 +239,7 @@ void v2_call_on_end(struct http_exchange *x, void *service)
         return;
     call->ended = true;
     if (call->job)
-        desk_give_up(call->job);
+        password_job_cancel(call->job);
     if (!call->pending)
         call_free(call);
-}
-
-static const struct kind {
-    struct v2_call *(*new)(void);
-    void (*run)(struct v2_call *call);
-} list_kind = {v2_list_new, v2_list_run}, write_kind = {v2_write_new, v2_write_run},
-  wait_kind = {v2_wait_new, v2_wait_run};
-
-static const struct kind *kind_of(const struct http_request *request, const struct v2_form *form)
-{
-    if (!slice_equal(request->method, SLICE_LITERAL("GET")) &&
-        !slice_equal(request->method, SLICE_LITERAL("HEAD")))
-        return &write_kind;
-    return form->wait ? &wait_kind : &list_kind;
-}
-
-/* False: it was answered. */
-static bool read_request(struct v2_call *call, const struct http_request *request)
-{
-    size_t prefix = strlen("/v2/keys");
-    struct v2_fault fault = v2_form_read(request, &call->arena, &call->form);
-    if (fault.code) {
-        v2_fail(call, (enum v2_code)fault.code, slice_from_text(fault.cause), 0);
-        return false;
-    }
-    enum status status = v2_key_make(
-        &call->arena, slice_sub(request->path, prefix, request->path.len - prefix), &call->key);
-    if (status == ST_LIMIT)
-        v2_fail(call, V2_INVALID_FORM, SLICE_LITERAL("the key is too long or too deep"), 0);
-    else if (status == ST_INVALID)
-        v2_fail(call, V2_INVALID_FORM, SLICE_LITERAL("a key cannot have a zero byte"), 0);
-    else if (status != ST_OK)
-        v2_fail_status(call, status);
-    return status == ST_OK;
-}
-
-static bool begin_answer(struct http_exchange *x, const struct etcd_face *face)
-{
-    if (add_cluster_id(x, face) == ST_OK)
-        return true;
-    http_abort(x);
-    return false;
-}
-
-static bool admit_keys(struct http_exchange *x, void *service, const struct http_request *request)
-{
-    struct v2_call call = {.exchange = x, .face = service};
-    if (!v2_allows(x, request, "HEAD,GET,PUT,POST,DELETE"))
-        return false;
-    if (!v2_is_shut(service))
-        return true;
-    if (begin_answer(x, service))
-        v2_fail(&call, V2_UNAUTHORIZED, SLICE_LITERAL("Insufficient credentials"), 0);
-    return false;
-}
-
-static void keys(struct http_exchange *x, void *service, const struct http_request *request)
-{
-    struct etcd_face *face = service;
-    if (!begin_answer(x, face))
-        return;
-    /* Read first, so that it is known what to make; then moved to where it stays. */
-    struct v2_call head = {.exchange = x, .face = face};
-    arena_init(&head.arena, NULL, 0, V2_CALL_BYTES_MAX);
-    arena_charge(&head.arena, http_exchange_account(x));
-    if (!read_request(&head, request)) {
-        arena_fini(&head.arena);
-        return;
-    }
-    const struct kind *kind = kind_of(request, &head.form);
-    struct v2_call *call = kind->new ();
-    head.fini = call->fini;
-    *call = head;
-    http_exchange_set_user(x, call);
-    v2_guard(call, V2_NEED_KEY, kind->run);
-}
-
-static const struct http_route routes[] = {
-    {.path = "/v2/keys", .admit = admit_keys, .on_request = keys, .on_end = v2_call_on_end},
-    {.path = "/v2/keys/", .admit = admit_keys, .on_request = keys, .on_end = v2_call_on_end},
-};
-
-enum status v2_service_add(struct etcd_face *face)
-{
-    TRY(http_routes_add(face->routes, routes, COUNT_OF(routes), face));
-    TRY(v2_auth_add(face));
-    return v2_members_add(face);
 }

@@ -1,5 +1,5 @@
 /* Maintenance, Cluster and Health over a real connection and the fake engine. */
-#include "etcd/face.h"
+#include "etcd/api.h"
 
 #include "codec/pb/health.pb.h"
 #include "codec/pb/rpc.pb.h"
@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-static void status_and_members_say_who_serves(void **state)
+static void status_and_member_list_show_this_member(void **state)
 {
     (void)state;
     struct peer *p = peer_new(1, 100, PEER_WINDOW);
@@ -44,7 +44,7 @@ static void status_and_members_say_who_serves(void **state)
     peer_free(p);
 }
 
-static void hashes_are_the_engines(void **state)
+static void hashes_come_from_the_engine(void **state)
 {
     (void)state;
     struct peer *p = peer_new(1, 100, PEER_WINDOW);
@@ -86,12 +86,12 @@ static void health_is_checked_and_watched(void **state)
     peer_free(p);
 }
 
-static void what_is_not_built_is_unimplemented(void **state)
+static void unknown_services_and_methods_are_unimplemented(void **state)
 {
     (void)state;
     struct peer *p = peer_new(1, 100, PEER_WINDOW);
-    assert_fails(p, peer_call_bytes(p, "/nobody.Service/Method", SLICE_LITERAL("3.7"), SLICE_EMPTY),
-                 GRPC_UNIMPLEMENTED, "unknown service nobody.Service");
+    assert_fails(p, peer_call_bytes(p, "/missing.Service/Method", SLICE_LITERAL("3.7"), SLICE_EMPTY),
+                 GRPC_UNIMPLEMENTED, "unknown service missing.Service");
     assert_fails(
         p, peer_call_bytes(p, "/etcdserverpb.Maintenance/Shred", SLICE_LITERAL("3.7"), SLICE_EMPTY),
         GRPC_UNIMPLEMENTED, "unknown method Shred for service etcdserverpb.Maintenance");
@@ -101,10 +101,10 @@ static void what_is_not_built_is_unimplemented(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(status_and_members_say_who_serves),
-        cmocka_unit_test(hashes_are_the_engines),
+        cmocka_unit_test(status_and_member_list_show_this_member),
+        cmocka_unit_test(hashes_come_from_the_engine),
         cmocka_unit_test(health_is_checked_and_watched),
-        cmocka_unit_test(what_is_not_built_is_unimplemented),
+        cmocka_unit_test(unknown_services_and_methods_are_unimplemented),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

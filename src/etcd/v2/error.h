@@ -1,0 +1,25 @@
+/* The error codes of the v2 API, with etcd's numbers. */
+#ifndef VIGIL_ETCD_V2_ERROR_H
+#define VIGIL_ETCD_V2_ERROR_H
+
+enum v2_code {
+    V2_KEY_NOT_FOUND = 100,
+    V2_TEST_FAILED = 101,
+    V2_NOT_FILE = 102,
+    V2_NOT_DIR = 104,
+    V2_NODE_EXIST = 105,
+    V2_ROOT_READ_ONLY = 107,
+    V2_DIR_NOT_EMPTY = 108,
+    V2_UNAUTHORIZED = 110,
+    V2_PREV_VALUE_REQUIRED = 201,
+    V2_TTL_NAN = 202,
+    V2_INDEX_NAN = 203,
+    V2_INVALID_FIELD = 209,
+    V2_INVALID_FORM = 210,
+    V2_REFRESH_VALUE = 211,
+    V2_REFRESH_TTL_REQUIRED = 212,
+    V2_RAFT_INTERNAL = 300,
+    V2_EVENT_INDEX_CLEARED = 401,
+};
+
+#endif
