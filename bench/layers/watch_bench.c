@@ -4,6 +4,7 @@
  */
 #include "base/clock.h"
 #include "base/xalloc.h"
+#include "watch/hub.h"
 #include "watch/stream.h"
 
 #include <malloc.h>
@@ -186,9 +187,9 @@ static void fan_out(const char *name, size_t streams, size_t watchers, unsigned 
     }
     woken_count = 0;
     (void)measure(hub, at_a_time * 2, at_a_time);
-    uint64_t before = watch_hub_stats(hub).responses_sent;
+    uint64_t before = watch_hub_scan_stats(hub)->stats.responses_sent;
     double took = measure(hub, revisions, at_a_time);
-    uint64_t sent = watch_hub_stats(hub).responses_sent - before;
+    uint64_t sent = watch_hub_scan_stats(hub)->stats.responses_sent - before;
     printf("%-58s %8.3f us per response (%llu)\n", name, took / (double)sent * 1e6,
            (unsigned long long)sent);
     for (size_t i = 0; i < streams; i++)
@@ -208,9 +209,9 @@ static void catch_up(const char *name, size_t watchers, unsigned keys, int64_t r
         turn_begin(hub);
         pull(&peers[0], ROOM);
         watch_hub_turn_end(hub);
-    } while (watch_hub_stats(hub).watchers_catching_up);
+    } while (watch_hub_scan_stats(hub)->stats.watchers_catching_up);
     double took = now_s() - start;
-    struct watch_stats stats = watch_hub_stats(hub);
+    struct watch_stats stats = watch_hub_scan_stats(hub)->stats;
     printf("%-58s %8.3f us per event, %.3f per revision (%llu)\n", name,
            took / (double)stats.events_sent * 1e6, took / (double)revisions * 1e6,
            (unsigned long long)stats.events_sent);

@@ -14,10 +14,10 @@ struct buf {
 /* Frees the bytes; the buffer is empty and usable afterwards. */
 void buf_fini(struct buf *buf);
 
-/* The capacity that buf_grow makes of it; 0: more than there can be. */
+/* The capacity that buf_grow would give it; 0: larger than any buffer can be. */
 size_t buf_grown_capacity(const struct buf *buf, size_t more);
 
-/* buf_reserve where there is no room yet. */
+/* The slow path of buf_reserve. */
 MUST_CHECK
 enum status buf_grow(struct buf *buf, size_t more);
 
@@ -38,7 +38,7 @@ enum status buf_append_format(struct buf *buf, const char *format, ...) PRINTF_L
 /* Drops the first n bytes by moving the rest down. */
 void buf_consume(struct buf *buf, size_t n);
 
-/* Forgets the contents; gives the memory back if more than keep_max bytes are held. */
+/* Empties the buffer; frees the memory if it holds more than keep_max bytes. */
 void buf_reset(struct buf *buf, size_t keep_max);
 
 static inline struct slice buf_slice(const struct buf *buf)

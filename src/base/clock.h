@@ -1,9 +1,9 @@
 /*
- * Where time comes from. Nothing outside this file asks the system: a clock is handed in, so that
- * a simulated run owns its time and replays from a seed.
+ * Where time comes from. Only this file reads the system's clock; every other file is given a
+ * clock, so that a simulated run controls its time and can be repeated from a seed.
  *
- * The monotonic clock never goes back and starts anywhere; deadlines are made of it. The real
- * clock is for people: log lines and the like. A system clock may be read from any thread, a
+ * The monotonic clock never goes back and starts at an arbitrary value; deadlines use it. The real
+ * clock is for people: log lines and the like. A system clock may be read from any thread; a
  * simulated one belongs to the thread that steps the simulation.
  */
 #ifndef VIGIL_BASE_CLOCK_H
@@ -17,7 +17,7 @@
 #define NS_PER_MS INT64_C(1000000)
 #define NS_PER_S INT64_C(1000000000)
 
-/* A moment that never comes; later than every deadline. */
+/* A time that is never reached; later than every deadline. */
 #define CLOCK_NEVER INT64_MAX
 
 struct clock;
@@ -25,7 +25,7 @@ struct clock;
 struct clock_ops {
     int64_t (*mono_ns)(struct clock *clock);
     int64_t (*real_ns)(struct clock *clock); /* since 1970, UTC */
-    /* As mono_ns was some milliseconds ago at most; reading it costs a fraction. */
+    /* mono_ns at most some milliseconds ago; much cheaper to read. */
     int64_t (*coarse_ns)(struct clock *clock);
 };
 
@@ -48,10 +48,10 @@ static inline int64_t clock_coarse_ns(struct clock *clock)
     return clock->ops->coarse_ns(clock);
 }
 
-/* The machine's. One for the process, never freed. */
+/* The clock of the machine. One for the process, never freed. */
 struct clock *clock_system(void);
 
-/* A clock that stands still until it is told to go on. Embedded by its simulation. */
+/* A clock that only advances when the test says so. Embedded by its simulation. */
 struct clock_sim {
     struct clock clock;
     int64_t mono_ns;
@@ -60,10 +60,10 @@ struct clock_sim {
 
 void clock_sim_init(struct clock_sim *sim, int64_t real_ns);
 void clock_sim_advance(struct clock_sim *sim, int64_t by_ns);
-/* Goes to a moment of the monotonic clock; one already past changes nothing. */
+/* Advances to a time of the monotonic clock; a past time has no effect. */
 void clock_sim_advance_to(struct clock_sim *sim, int64_t mono_ns);
 
-/* now + by, without overflow: CLOCK_NEVER when either is out of reach. */
+/* now + by without overflow: CLOCK_NEVER when either is too large. */
 static inline int64_t clock_add(int64_t now_ns, int64_t by_ns)
 {
     int64_t sum;

@@ -19,7 +19,7 @@ static void system_clock_does_not_go_back(void **state)
     assert_true(clock_real_ns(clock) > INT64_C(1600000000) * NS_PER_S);
 }
 
-static void simulated_clock_moves_only_when_told(void **state)
+static void simulated_clock_advances_only_on_request(void **state)
 {
     (void)state;
     struct clock_sim sim;
@@ -45,7 +45,7 @@ static void real_time_may_step_back_alone(void **state)
     assert_int_equal(clock_mono_ns(&sim.clock), mono);
 }
 
-static void sums_out_of_reach_are_never(void **state)
+static void overflowing_sums_are_never(void **state)
 {
     (void)state;
     assert_int_equal(clock_add(1, 2), 3);
@@ -57,9 +57,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(system_clock_does_not_go_back),
-        cmocka_unit_test(simulated_clock_moves_only_when_told),
+        cmocka_unit_test(simulated_clock_advances_only_on_request),
         cmocka_unit_test(real_time_may_step_back_alone),
-        cmocka_unit_test(sums_out_of_reach_are_never),
+        cmocka_unit_test(overflowing_sums_are_never),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

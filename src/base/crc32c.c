@@ -11,7 +11,7 @@
 
 typedef uint32_t (*crc32c_fn)(uint32_t crc, struct slice bytes);
 
-/* -- Tables: eight bytes a step; table k is the effect of a byte followed by k zero bytes -- */
+/* -- Tables: eight bytes per step; table k is the effect of a byte followed by k zero bytes -- */
 
 enum { POLYNOMIAL_REFLECTED = 0x82f63b78, SLICES = 8 };
 
@@ -67,10 +67,10 @@ bool crc32c_has_hardware(void)
 }
 
 /*
- * The instruction takes three cycles and the next may begin after one, if it does not wait for the
- * first: so three stretches go side by side. What comes of the first two is then moved on over the
- * stretches behind them: multiplied by a power of x, of which reduction by the instruction itself
- * gives 33 more.
+ * The instruction takes three cycles, and an independent one may begin in every cycle: so three
+ * lanes are computed side by side. The results of the first two are then shifted over the lanes
+ * that follow them: multiplied by a power of x, to which the reduction by the instruction itself
+ * contributes 33.
  */
 enum { LANE_BYTES = 64 };
 static const uint32_t over_two_lanes = 0x0d3b6092, /* x^(2 * 512 - 33), lowest bit first */
@@ -127,7 +127,7 @@ bool crc32c_has_hardware(void)
     return (getauxval(AT_HWCAP) & HWCAP_CRC32_BIT) != 0;
 }
 
-/* Written out, because the header's functions are there only if every processor is to have it. */
+/* Inline assembly, because the header's functions exist only when every target processor has it. */
 static inline uint32_t step_word(uint32_t crc, uint64_t word)
 {
     __asm__(".arch_extension crc\n\tcrc32cx %w0, %w0, %x1" : "+r"(crc) : "r"(word));
@@ -169,7 +169,7 @@ uint32_t crc32c_hardware(uint32_t crc, struct slice bytes)
 
 #endif
 
-/* -- Choosing: on the first call, once for the process -- */
+/* -- Choosing an implementation: on the first call, once for the process -- */
 
 static uint32_t choose(uint32_t crc, struct slice bytes);
 

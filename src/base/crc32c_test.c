@@ -5,7 +5,7 @@
 
 #include <cmocka.h>
 
-/* One bit at a time, as the polynomial is defined: what both real ways must agree with. */
+/* One bit at a time, as the polynomial is defined: the reference for both implementations. */
 static uint32_t bitwise(uint32_t crc, struct slice bytes)
 {
     crc = ~crc;
@@ -17,7 +17,7 @@ static uint32_t bitwise(uint32_t crc, struct slice bytes)
     return ~crc;
 }
 
-static void known_values_come_out(void **state)
+static void known_values_are_computed(void **state)
 {
     (void)state;
     uint8_t zeros[32] = {0}, ones[32];
@@ -28,7 +28,7 @@ static void known_values_come_out(void **state)
     assert_int_equal(crc32c(0, SLICE_EMPTY), 0);
 }
 
-static void all_ways_agree_at_every_length_and_alignment(void **state)
+static void implementations_agree_at_every_length_and_alignment(void **state)
 {
     (void)state;
     uint8_t bytes[620];
@@ -48,10 +48,10 @@ static void all_ways_agree_at_every_length_and_alignment(void **state)
     }
 }
 
-static void pieces_continue_one_another(void **state)
+static void checksum_continues_over_pieces(void **state)
 {
     (void)state;
-    struct slice whole = SLICE_LITERAL("the checksum of what came before, followed by bytes");
+    struct slice whole = SLICE_LITERAL("the checksum of the preceding bytes, continued");
     uint32_t want = crc32c(0, whole);
     for (size_t cut = 0; cut <= whole.len; cut++) {
         uint32_t crc = crc32c(0, slice_sub(whole, 0, cut));
@@ -62,9 +62,9 @@ static void pieces_continue_one_another(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(known_values_come_out),
-        cmocka_unit_test(all_ways_agree_at_every_length_and_alignment),
-        cmocka_unit_test(pieces_continue_one_another),
+        cmocka_unit_test(known_values_are_computed),
+        cmocka_unit_test(implementations_agree_at_every_length_and_alignment),
+        cmocka_unit_test(checksum_continues_over_pieces),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

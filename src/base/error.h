@@ -1,6 +1,6 @@
 /*
- * An error that a person will read: a status, and a sentence that says what happened, to what, and
- * what to do. Used where a bare status is not enough: opening a store, reading flags, starting up.
+ * An error for a person: a status, and a sentence that says what happened, to what, and what to do.
+ * Used where a bare status is not enough: opening a store, reading flags, starting up.
  */
 #ifndef VIGIL_BASE_ERROR_H
 #define VIGIL_BASE_ERROR_H

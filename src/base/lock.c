@@ -1,6 +1,6 @@
 #include "base/lock.h"
 
-/* Its address tells threads apart without a system call. */
+/* Its address identifies the thread without a system call. */
 static _Thread_local char own_address;
 
 void lock_init(struct lock *lock)

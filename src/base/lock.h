@@ -1,7 +1,7 @@
 /*
- * A mutex that knows who holds it, so that code which needs it held can say so. Locks are for the
- * few things threads share outside messages (the log's sinks, start and stop); no lock is taken
- * on a request's path.
+ * A mutex that knows its holder, so that code can assert that it is held. Locks are for the few
+ * things that threads share outside messages (the log's sinks, start and stop); no lock is taken on
+ * the path of a request.
  */
 #ifndef VIGIL_BASE_LOCK_H
 #define VIGIL_BASE_LOCK_H
@@ -14,7 +14,8 @@
 
 struct lock {
     pthread_mutex_t mutex;
-    _Atomic(const void *) holder; /* an address of the holding thread's own; NULL when free */
+    _Atomic(const void *)
+        holder; /* an address that belongs to the holding thread; NULL when free */
 };
 
 #define LOCK_INITIALIZER                    \
@@ -25,7 +26,7 @@ struct lock {
 void lock_init(struct lock *lock);
 void lock_fini(struct lock *lock); /* must be free; accepts a zeroed lock */
 
-/* Taking a lock one already holds is a bug and aborts. */
+/* Taking a lock that the thread already holds is a bug and aborts. */
 void lock_take(struct lock *lock);
 void lock_release(struct lock *lock);
 

@@ -36,7 +36,7 @@ static void *ask_held(void *lock)
     return (void *)(intptr_t)lock_held(lock);
 }
 
-static void only_the_holder_holds(void **state)
+static void only_the_holder_holds_the_lock(void **state)
 {
     (void)state;
     struct lock lock;
@@ -60,7 +60,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(counts_under_the_lock_are_not_lost),
-        cmocka_unit_test(only_the_holder_holds),
+        cmocka_unit_test(only_the_holder_holds_the_lock),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

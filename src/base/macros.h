@@ -1,4 +1,4 @@
-/* The handful of language helpers every file may use. Nothing here has state. */
+/* A few language helpers that every file may use. Nothing here has state. */
 #ifndef VIGIL_BASE_MACROS_H
 #define VIGIL_BASE_MACROS_H
 
@@ -18,7 +18,7 @@
 /* AUTO(f) T v: calls f(&v) when v leaves scope. */
 #define AUTO(cleanup_fn) __attribute__((cleanup(cleanup_fn)))
 
-/* TAKE(p): the value of p, which becomes NULL: ownership moves to the reader. */
+/* TAKE(p): the value of p, which becomes NULL: ownership moves out. */
 #define TAKE(pointer)                                 \
     ({                                                \
         __typeof__(pointer) *take_from_ = &(pointer); \
@@ -63,7 +63,7 @@ static inline size_t align_up(size_t n, size_t power_of_two)
     return (n + power_of_two - 1) & ~(power_of_two - 1);
 }
 
-/* In Go's words, since that is what etcd and Kubernetes print. */
+/* The architecture in Go's words, which etcd and Kubernetes print. */
 #if defined(__x86_64__)
 #define ARCHITECTURE "amd64"
 #elif defined(__aarch64__)

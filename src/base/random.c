@@ -3,7 +3,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-/* SplitMix64 turns any seed, also 0, into a state with bits in it. */
+/* SplitMix64 turns any seed, including 0, into a usable state. */
 static uint64_t seed_step(uint64_t *seed)
 {
     uint64_t z = *seed += UINT64_C(0x9e3779b97f4a7c15);
@@ -41,7 +41,7 @@ uint64_t random_u64(struct random *random)
 uint64_t random_below(struct random *random, uint64_t below)
 {
     assert(below > 0);
-    /* Draws from the ragged end of the range would favour small numbers: draw again. */
+    /* Draws from the incomplete end of the range would favour small numbers: draw again. */
     uint64_t ragged = -below % below;
     for (;;) {
         uint64_t x = random_u64(random);
@@ -86,5 +86,5 @@ void random_secret(void *to, size_t len)
 {
     assert(len <= 256);
     ssize_t got = getrandom(to, len, 0);
-    assert(got == (ssize_t)len); /* so few bytes never come short */
+    assert(got == (ssize_t)len); /* reads of so few bytes are never short */
 }

@@ -59,7 +59,7 @@ static void add_block(uint32_t state[5], const uint8_t *block)
     state[4] += e;
 }
 
-/* The rest, a one bit, zeros, and the length in bits: one block or two. */
+/* The remaining bytes, a one bit, zeros, and the length in bits: one block or two. */
 static void add_last(uint32_t state[5], struct slice rest, size_t total_bytes)
 {
     uint8_t last[2 * BLOCK_BYTES] = {0};

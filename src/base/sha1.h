@@ -1,4 +1,4 @@
-/* SHA-1, for names only: etcd makes its member and cluster ids with it. Nothing rests on its
+/* SHA-1, for names only: etcd derives its member and cluster ids with it. Nothing depends on its
  * strength. */
 #ifndef VIGIL_BASE_SHA1_H
 #define VIGIL_BASE_SHA1_H

@@ -1,5 +1,5 @@
-/* Borrowed bytes: a pointer and a length. Never freed through a slice; who lends says for how long.
- */
+/* Borrowed bytes: a pointer and a length. Never freed through a slice; the lender says how long it
+ * is valid. */
 #ifndef VIGIL_BASE_SLICE_H
 #define VIGIL_BASE_SLICE_H
 
@@ -29,7 +29,7 @@ static inline struct slice slice_from_text(const char *text)
     return (struct slice){(const uint8_t *)text, strlen(text)};
 }
 
-/* Bytes [from, from + len) of s, which must lie within it. */
+/* Bytes [from, from + len) of s, which must contain them. */
 static inline struct slice slice_sub(struct slice s, size_t from, size_t len)
 {
     assert(from <= s.len);
@@ -67,7 +67,7 @@ static inline struct slice slice_trim(struct slice s)
     return s;
 }
 
-/* What stands before the separator, or all; *rest is what stands behind it. */
+/* The part before the separator, or all; *rest becomes the part behind it. */
 static inline struct slice slice_cut(struct slice *rest, char separator)
 {
     const uint8_t *at = rest->len ? memchr(rest->ptr, separator, rest->len) : NULL;
@@ -78,7 +78,7 @@ static inline struct slice slice_cut(struct slice *rest, char separator)
     return part;
 }
 
-/* True: it is a number of 1 to 18 digits and nothing else. */
+/* True: s consists of 1 to 18 digits. */
 static inline bool slice_decimal(struct slice s, uint64_t *ret_number)
 {
     uint64_t number = 0;

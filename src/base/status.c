@@ -3,19 +3,19 @@
 #include <errno.h>
 #include <string.h>
 
-struct status_row {
+struct status_entry {
     const char *name;
     const char *text;
     enum grpc_code code;
 };
 
-static const struct status_row rows[ST_COUNT] = {
+static const struct status_entry rows[ST_COUNT] = {
 #define X(name_, code_, text_) [ST_##name_] = {.name = #name_, .text = (text_), .code = (code_)},
     STATUS_TABLE(X)
 #undef X
 };
 
-static const struct status_row *row_of(enum status status)
+static const struct status_entry *row_of(enum status status)
 {
     assert((unsigned)status < ST_COUNT);
     return &rows[status];

@@ -7,12 +7,11 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* How old the reading of the thread's processor time may be when a turn begins. Reading it is a
- * system call, too much for each turn. */
+/* How old the last reading of the thread's processor time may be when a turn begins. Reading it is
+ * a system call, too expensive for every turn. */
 #define CPU_AGE_NS_MAX (10 * NS_PER_MS)
 
-/* A piece of work that is shorter is not written down: the coarse clock may have ticked just then.
- */
+/* Shorter pieces of work are not recorded: the coarse clock may have ticked just then. */
 #define WORTH_NOTING_NS (TURN_LONG_NS / 10)
 
 static const int64_t bounds[] = {
@@ -32,26 +31,27 @@ struct turn {
     unsigned first_slot;
     int64_t begun_ns;
 
-    const char *phase; /* what work without a name is called */
-    const char *doing; /* the work under way; NULL: that before is over, nothing else has begun */
+    const char *phase; /* the name of work without its own name */
+    const char *doing; /* the current work; NULL: the previous one is over and no other has begun */
     struct slice what;
     int64_t since_ns; /* coarse */
     uint8_t copied[TURN_TEXT_BYTES];
 
-    int64_t longest_ns; /* of the pieces of work of this turn that are over; 0: none yet */
+    int64_t longest_ns; /* of this turn's completed pieces of work; 0: none yet */
     char longest[2 * TURN_TEXT_BYTES];
     char peer[TURN_TEXT_BYTES];
-    bool peer_wanted; /* the longest was noted in this phase, and long enough to ask whose it was */
+    bool peer_wanted; /* the longest was recorded in this phase, and was long enough to find its
+                         client */
 
     int64_t cpu_ns, cpu_at_ns; /* processor time of the thread, and when it was read */
-    struct bucket reports;
+    struct rate_limit reports;
     uint64_t suppressed;
 };
 
 struct turns {
     struct turns_options options;
     struct metric_set *set; /* owned */
-    struct lock lock;       /* guards what follows */
+    struct lock lock;       /* guards the following fields */
     struct turn *all;       /* owned */
     const char *kinds[TURN_KINDS_MAX];
     unsigned kind_count;
@@ -160,7 +160,7 @@ static void note_longest(struct turn *turn, int64_t took_ns)
              (int)size_min(turn->what.len, TURN_TEXT_BYTES), (const char *)turn->what.ptr);
 }
 
-/* The work under way is over, or never began: what follows is the caller's to name. */
+/* The current work is over, or never began: the caller names what follows. */
 static void end_work(struct turn *turn)
 {
     int64_t now_ns = clock_coarse_ns(turn->turns->options.clock);
@@ -203,7 +203,7 @@ static void report(struct turn *turn, int64_t now_ns, int64_t took_ns)
     read_cpu(turn, now_ns);
     if (!options->on_long)
         return;
-    if (!bucket_take(&turn->reports, TURN_REPORTS_BURST, TURN_REPORTS_PER_S, now_ns)) {
+    if (!rate_limit_take(&turn->reports, TURN_REPORTS_BURST, TURN_REPORTS_PER_S, now_ns)) {
         turn->suppressed++;
         return;
     }
@@ -236,11 +236,9 @@ void turn_end(struct turn *turn, int64_t now_ns)
 
 /* -- Work -- */
 
-/*
- * What was done in the phase since the last piece of work ended was done for this one, such as
- * reading its request. Calls of one method that follow each other are one piece. So a piece costs
- * one look at the clock, and many small ones cost no more.
- */
+/* Work in the phase since the last named piece ended, such as reading the request, counts for this
+ * piece. Consecutive calls of one method are one piece. So a piece costs one read of the clock, and
+ * many small ones cost no more. */
 static void begin_work(struct turn *turn, const char *doing, struct slice what)
 {
     if (turn->doing == doing && turn->what.ptr == what.ptr)

@@ -120,7 +120,7 @@ static void turn_below_the_limit_is_only_counted(void **state)
     fixture_fini(&f);
 }
 
-/* Work that is still under way when the turn ends counts too, and a text that goes away is kept. */
+/* Work that is not over when the turn ends counts too, and a temporary text is copied. */
 static void last_work_of_a_turn_is_named_from_a_copy(void **state)
 {
     (void)state;
@@ -141,7 +141,7 @@ static void last_work_of_a_turn_is_named_from_a_copy(void **state)
     fixture_fini(&f);
 }
 
-static void work_of_one_phase_is_not_blamed_on_a_peer_of_the_next(void **state)
+static void work_of_one_phase_is_not_charged_to_a_client_of_the_next(void **state)
 {
     (void)state;
     struct fixture f;
@@ -173,7 +173,7 @@ static void calls_of_one_method_in_a_row_are_one_piece_of_work(void **state)
         pass(&f, 2);
     }
     assert_true(turn_work_done());
-    turn_work("calling", range); /* of another peer */
+    turn_work("calling", range); /* of another client */
     pass(&f, 20);
     assert_false(turn_work_done());
     end(&f);
@@ -182,8 +182,8 @@ static void calls_of_one_method_in_a_row_are_one_piece_of_work(void **state)
     fixture_fini(&f);
 }
 
-/* Work after a piece that is over is its phase's while the phase lasts, and no other's. */
-static void work_without_a_name_is_called_as_its_phase(void **state)
+/* After a named piece is over, work belongs to its phase while the phase lasts. */
+static void work_without_a_name_has_the_name_of_its_phase(void **state)
 {
     (void)state;
     struct fixture f;
@@ -193,7 +193,7 @@ static void work_without_a_name_is_called_as_its_phase(void **state)
     turn_work("calling", SLICE_LITERAL("/KV/Range"));
     pass(&f, 30);
     assert_false(turn_work_done());
-    pass(&f, 150); /* such as reading frames of no call */
+    pass(&f, 150); /* such as reading frames that belong to no call */
     assert_true(turn_work_done());
     turn_phase("publishing");
     pass(&f, 170);
@@ -213,8 +213,8 @@ static void work_without_a_name_is_called_as_its_phase(void **state)
     fixture_fini(&f);
 }
 
-/* The machine was busy with something else: the report shows that it was not this thread. */
-static void time_without_the_processor_is_told_apart(void **state)
+/* The machine was busy with other processes: the report shows that this thread did not run. */
+static void time_without_the_processor_is_reported_separately(void **state)
 {
     (void)state;
     struct fixture f;
@@ -255,7 +255,7 @@ static void reports_are_limited_and_the_others_counted(void **state)
     fixture_fini(&f);
 }
 
-/* The name, and whose it was, belong to one turn only. */
+/* The name and the client belong to one turn only. */
 static void each_turn_is_reported_with_its_own_work(void **state)
 {
     (void)state;
@@ -279,7 +279,7 @@ static void each_turn_is_reported_with_its_own_work(void **state)
     for (int i = 0; i < 30; i++) {
         turn_work("calling", SLICE_LITERAL("/KV/Put"));
         pass(&f, 4);
-        assert_false(turn_work_done()); /* the next is of another peer */
+        assert_false(turn_work_done()); /* the next one is of another client */
     }
     end(&f);
     assert_string_equal(f.work, "many pieces of work");
@@ -288,8 +288,8 @@ static void each_turn_is_reported_with_its_own_work(void **state)
     fixture_fini(&f);
 }
 
-/* Asking whose it was takes time, so it is done only for what made the turn long. */
-static void peer_is_asked_for_after_long_work_only(void **state)
+/* Looking up the client takes time, so it is done only for work that made the turn long. */
+static void client_is_looked_up_after_long_work_only(void **state)
 {
     (void)state;
     struct fixture f;
@@ -301,7 +301,7 @@ static void peer_is_asked_for_after_long_work_only(void **state)
     assert_true(turn_work_done());
     turn_peer("192.0.2.7:4711");
     turn_work("calling", SLICE_LITERAL("/KV/Range"));
-    pass(&f, 59); /* long too, and yet not the longest */
+    pass(&f, 59); /* long too, but not the longest */
     assert_false(turn_work_done());
     end(&f);
     assert_string_equal(f.work, "calling /KV/Put");
@@ -315,7 +315,7 @@ static void peer_is_asked_for_after_long_work_only(void **state)
 }
 
 /* What precedes a piece of work in its phase, such as reading a request, is part of it. */
-static void time_before_the_first_work_of_a_phase_counts_as_its(void **state)
+static void time_before_the_first_work_of_a_phase_counts_for_it(void **state)
 {
     (void)state;
     struct fixture f;
@@ -410,14 +410,14 @@ int main(void)
         cmocka_unit_test(long_turn_is_reported_with_its_longest_work),
         cmocka_unit_test(turn_below_the_limit_is_only_counted),
         cmocka_unit_test(last_work_of_a_turn_is_named_from_a_copy),
-        cmocka_unit_test(work_of_one_phase_is_not_blamed_on_a_peer_of_the_next),
+        cmocka_unit_test(work_of_one_phase_is_not_charged_to_a_client_of_the_next),
         cmocka_unit_test(calls_of_one_method_in_a_row_are_one_piece_of_work),
-        cmocka_unit_test(work_without_a_name_is_called_as_its_phase),
-        cmocka_unit_test(time_without_the_processor_is_told_apart),
+        cmocka_unit_test(work_without_a_name_has_the_name_of_its_phase),
+        cmocka_unit_test(time_without_the_processor_is_reported_separately),
         cmocka_unit_test(reports_are_limited_and_the_others_counted),
         cmocka_unit_test(each_turn_is_reported_with_its_own_work),
-        cmocka_unit_test(peer_is_asked_for_after_long_work_only),
-        cmocka_unit_test(time_before_the_first_work_of_a_phase_counts_as_its),
+        cmocka_unit_test(client_is_looked_up_after_long_work_only),
+        cmocka_unit_test(time_before_the_first_work_of_a_phase_counts_for_it),
         cmocka_unit_test(processor_time_is_that_of_the_turn),
         cmocka_unit_test(threads_of_a_kind_are_counted_together),
         cmocka_unit_test(nothing_is_measured_without_turns),

@@ -1,7 +1,5 @@
-/*
- * Memory for the layers that only a server has: without it there is no way on, so the process says
- * so and stops. Layers that the client library uses return ST_NOMEM instead.
- */
+/* Allocation for the layers that only a server has: without memory the process logs it and stops.
+ * Layers that the client library uses return ST_NOMEM instead. */
 #ifndef VIGIL_BASE_XALLOC_H
 #define VIGIL_BASE_XALLOC_H
 

@@ -1,12 +1,12 @@
 #include "base/yield_point.h"
 
-_Thread_local struct breath *breath_here;
+_Thread_local struct yield_point *yield_point_here;
 
-void breath_take(void)
+void yield_point_run(void)
 {
-    struct breath *breath = breath_here;
-    breath->work = 0;
-    breath_here = NULL; /* what is done is short, and not interrupted itself */
-    breath->fn(breath->ctx);
-    breath_here = breath;
+    struct yield_point *point = yield_point_here;
+    point->work = 0;
+    yield_point_here = NULL; /* fn is short and passes no yield points itself */
+    point->fn(point->ctx);
+    yield_point_here = point;
 }

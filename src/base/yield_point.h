@@ -1,14 +1,15 @@
 /*
- * What a thread does now and then in the middle of work that cannot be left, such as applying a
- * delete of a million keys: the writer answers renewals of leases. Loops that may be long say how
- * far they have come, and whoever runs them may have set something to be done every so often:
+ * Lets a thread do urgent work in the middle of a long step that cannot be interrupted otherwise.
+ * While the writer applies a delete of a million keys, for example, it still answers lease
+ * renewals. Loops that may be long report their work; the thread that runs them may have set a
+ * function that is called every so often:
  *
- *     breath_here = &breath;          the writer, before a request
- *         breathe(1);                 each key: every BREATH_WORK of them breath.fn is called
- *     breath_here = NULL;
+ *     yield_point_here = &point;      the writer, before a request
+ *         yield_point_pass(1);        for each key; point.fn is called every YIELD_POINT_WORK keys
+ *     yield_point_here = NULL;
  *
- * On threads that have set nothing it costs a look at a variable of the thread. fn must not change
- * what the loop works on; loops call it only where what they work on is in order.
+ * On threads that have set nothing it costs one read of a thread-local variable. fn must not change
+ * the data that the loop works on; a loop passes a yield point only while that data is consistent.
  */
 #ifndef VIGIL_BASE_YIELD_POINT_H
 #define VIGIL_BASE_YIELD_POINT_H
@@ -17,26 +18,26 @@
 
 #include <stddef.h>
 
-enum { BREATH_WORK = 4096 }; /* keys: about a millisecond */
+enum { YIELD_POINT_WORK = 4096 }; /* keys: about a millisecond */
 
-struct breath {
+struct yield_point {
     void (*fn)(void *ctx);
     void *ctx;
-    size_t work; /* since the last time */
+    size_t work; /* reported since fn was last called */
 };
 
-extern _Thread_local struct breath *breath_here; /* NULL: nothing is to be done */
+extern _Thread_local struct yield_point *yield_point_here; /* NULL: no function is set */
 
-/* For breathe. */
-void breath_take(void);
+/* Calls the function; used by yield_point_pass. */
+void yield_point_run(void);
 
-static inline void breathe(size_t work)
+static inline void yield_point_pass(size_t work)
 {
-    if (LIKELY(!breath_here))
+    if (LIKELY(!yield_point_here))
         return;
-    breath_here->work += work;
-    if (UNLIKELY(breath_here->work >= BREATH_WORK))
-        breath_take();
+    yield_point_here->work += work;
+    if (UNLIKELY(yield_point_here->work >= YIELD_POINT_WORK))
+        yield_point_run();
 }
 
 #endif

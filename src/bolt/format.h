@@ -1,16 +1,16 @@
 /*
- * What the bytes of a bbolt file mean: the file in which etcd keeps everything, and which its
- * snapshots are. Plain computation on bytes that trusts none of them and holds no state.
+ * The format of a bbolt file, in which etcd keeps everything and which its snapshots are. Plain
+ * computation on bytes, none of which is trusted; no state.
  *
- *   page 0, 1     meta: of the two the valid one with the larger txid counts
- *   all others    branch, leaf or freelist, in any order; a page that does not fit goes on in
+ *   page 0, 1     meta: the valid one with the larger txid is used
+ *   all others    branch, leaf or freelist, in any order; a page that is too large continues in
  *                 `overflow` pages behind it, which have no head of their own
  *
- *   page          head 16 | element[count] | keys and values, where the elements' pos points
+ *   page          head 16 | element[count] | keys and values, to which the elements' pos points
  *   leaf          element 16: flags, pos, ksize, vsize; then key and value, next to each other
  *   branch        element 16: pos, ksize, pgid; the key is the first one of the page below
  *   bucket        a leaf element with BOLT_LEAF_BUCKET whose value is a bolt_bucket; root 0: the
- *                 bucket's only page, a leaf, stands behind it in the same value
+ *                 bucket's only page, a leaf, follows it in the same value
  *
  * An element's pos counts from that element's own first byte. Numbers are in the machine's byte
  * order: a file from a machine of the other order has a wrong magic. Keys are sorted as bytes.
@@ -26,22 +26,23 @@
 
 enum {
     BOLT_VERSION = 2,
-    BOLT_PAGE_BYTES = 4096,     /* what we write; a file names its own in its meta pages */
-    BOLT_PAGE_BYTES_MIN = 1024, /* what bbolt tries when it looks for the second meta page */
+    BOLT_PAGE_BYTES = 4096, /* what we write; a file gives its own in its meta pages */
+    BOLT_PAGE_BYTES_MIN =
+        1024, /* the smallest that bbolt tries when it looks for the second meta page */
     BOLT_PAGE_BYTES_MAX = 65536,
-    BOLT_PAGE_COUNT_MAX = 0xFFFF, /* of a freelist: the number itself stands in the first id */
+    BOLT_PAGE_COUNT_MAX = 0xFFFF, /* of a freelist: the count is in the first id instead */
     BOLT_KEY_BYTES_MAX = 32768,
 };
 #define BOLT_VALUE_BYTES_MAX (((int64_t)1 << 31) - 2)
 
-/* Of a page; exactly one is set. */
+/* Kinds of pages; exactly one bit is set. */
 enum {
     BOLT_BRANCH = 0x01,
     BOLT_LEAF = 0x02,
     BOLT_META = 0x04,
     BOLT_FREELIST = 0x10,
 };
-enum { BOLT_LEAF_BUCKET = 0x01 }; /* of a leaf's element */
+enum { BOLT_LEAF_BUCKET = 0x01 }; /* flag of a leaf's element */
 
 struct bolt_page {
     uint64_t id; /* the file's offset is id times the page size */
@@ -73,11 +74,11 @@ struct bolt_meta {
     uint32_t version;
     uint32_t page_bytes;
     uint32_t flags;
-    struct bolt_bucket root; /* of the buckets; never inline */
+    struct bolt_bucket root; /* the bucket of buckets; never inline */
     uint64_t freelist;       /* page id or BOLT_NO_FREELIST */
     uint64_t pages;          /* one past the last page in use: the high water mark */
     uint64_t txid;           /* its lowest bit is the meta page's number */
-    uint64_t checksum;       /* FNV-1a of all before it */
+    uint64_t checksum;       /* FNV-1a of everything before it */
 };
 
 enum {
@@ -96,8 +97,8 @@ uint64_t bolt_fnv1a(struct slice bytes);
 
 /* Fills magic, version and checksum. */
 void bolt_meta_finish(struct bolt_meta *meta);
-/* ST_OK for a meta that is whole and of the version we know, with a page size that can be;
- * ST_WRONG_FORMAT otherwise. Where it points is not looked at. */
+/* ST_OK: the meta is intact, of the known version, and its page size is valid. ST_WRONG_FORMAT
+ * otherwise. The pages it refers to are not checked. */
 MUST_CHECK
 enum status bolt_meta_check(const struct bolt_meta *meta);
 

@@ -26,7 +26,7 @@ static void changed_meta_is_refused(void **state)
     }
 }
 
-static void page_size_that_can_not_be_is_refused(void **state)
+static void invalid_page_size_is_refused(void **state)
 {
     (void)state;
     static const uint32_t sizes[] = {0, 512, 4095, 12288, 131072, UINT32_MAX};
@@ -42,7 +42,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(checksum_is_the_public_fnv1a),
         cmocka_unit_test(changed_meta_is_refused),
-        cmocka_unit_test(page_size_that_can_not_be_is_refused),
+        cmocka_unit_test(invalid_page_size_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

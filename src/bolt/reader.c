@@ -36,7 +36,7 @@ static enum status meta_read(struct bolt_reader *reader, uint64_t offset,
     return ST_OK;
 }
 
-/* The second one stands behind the first page, whose length may not be known. */
+/* The second one follows the first page, whose length may be unknown. */
 static enum status second_meta_read(struct bolt_reader *reader, const struct bolt_meta *first,
                                     bool first_found, struct bolt_meta *ret_meta, bool *ret_found)
 {
@@ -106,7 +106,7 @@ static enum status damaged(struct bolt_reader *reader, uint64_t page, const char
     return error_set(&reader->error, ST_DAMAGED, "it is damaged: page %" PRIu64 " %s", page, what);
 }
 
-/* A page whose bytes are all there: how many elements, and that they have room. */
+/* Begins with a page that was read completely: checks that its elements fit. */
 static enum status level_begin(struct bolt_cursor *cursor, struct bolt_level *level)
 {
     struct bolt_page head;
@@ -136,7 +136,7 @@ static enum status level_read(struct bolt_reader *reader, struct bolt_level *lev
     return ST_OK;
 }
 
-/* Reads the page and what overflows it into a new lowest level. */
+/* Reads the page and its overflow pages into a new lowest level. */
 static enum status push_page(struct bolt_cursor *cursor, uint64_t id)
 {
     struct bolt_reader *reader = cursor->reader;
@@ -211,7 +211,7 @@ void bolt_cursor_fini(struct bolt_cursor *cursor)
     buf_fini(&cursor->last);
 }
 
-/* Bytes of an element's own, from its first byte on; false: not in the page. */
+/* The bytes of an element, from its first byte on; false: not within the page. */
 static bool element_bytes(const struct bolt_level *level, size_t element, uint32_t pos,
                           uint64_t bytes, struct slice *ret_bytes)
 {
@@ -222,7 +222,7 @@ static bool element_bytes(const struct bolt_level *level, size_t element, uint32
     return true;
 }
 
-/* Goes down by the branch's next element. */
+/* Descends by the branch's next element. */
 static enum status descend(struct bolt_cursor *cursor, struct bolt_level *level)
 {
     size_t offset = BOLT_PAGE_HEAD_BYTES + (size_t)level->at * BOLT_ELEMENT_BYTES;
@@ -235,7 +235,7 @@ static enum status descend(struct bolt_cursor *cursor, struct bolt_level *level)
     return push_page(cursor, element.pgid);
 }
 
-/* Keys ascend over the whole bucket: what goes in circles cannot. */
+/* Keys ascend over the whole bucket, so that a circle is found. */
 static enum status check_order(struct bolt_cursor *cursor, const struct bolt_level *level,
                                struct slice key)
 {

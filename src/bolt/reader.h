@@ -1,11 +1,11 @@
 /*
- * Reads a bbolt file, whoever wrote it: page by page through a callback, so that a file that
- * shrinks meanwhile is an error and no signal, and a file of any size takes a few pages of memory.
+ * Reads a bbolt file from any source: page by page through a callback, so that a file that shrinks
+ * meanwhile causes an error and no signal, and a file of any size takes a few pages of memory.
  *
- * Trusts no byte. Pages and elements are held to the bounds of the file, keys to their order, trees
- * to a depth; a page that says it is another one, or that is met too often, is damage. The newer of
- * the two meta pages that are whole counts, as in bbolt. Checksums stand in the meta pages alone:
- * bytes of keys and values that were changed cannot be told.
+ * No byte is trusted. Pages and elements are checked against the bounds of the file, keys against
+ * their order, trees against a depth; a page with a wrong number, or one that is reached too often,
+ * is damage. The newer of the two intact meta pages is used, as in bbolt. Only the meta pages have
+ * checksums: changed bytes of keys and values cannot be found.
  *
  * One owner, one thread. Aborts without memory.
  */
@@ -18,7 +18,7 @@
 
 /* Where the bytes come from. */
 struct bolt_source {
-    /* All bytes asked for, which lie within `bytes`, or a failure. */
+    /* Reads all requested bytes, which are within `bytes`, or fails. */
     enum status (*read)(void *ctx, void *to, size_t len, uint64_t offset);
     void *ctx;
     uint64_t bytes;
@@ -26,16 +26,17 @@ struct bolt_source {
 
 struct bolt_reader {
     struct bolt_source source;
-    struct bolt_meta meta; /* the one that counts */
+    struct bolt_meta meta; /* the newer one */
     struct error error;    /* what was wrong, and where; set with every failure */
 };
 
-/* Branches above each other. bbolt's fan-out makes five of any file there is. */
+/* Levels of branches. With bbolt's fan-out, real files have at most five. */
 enum { BOLT_DEPTH_MAX = 24 };
-/* One page with what overflows it: a value and little else. The largest value etcd could have. */
+/* One page with its overflow: mostly one value. The largest value etcd could have. */
 #define BOLT_PAGE_RUN_BYTES_MAX ((uint64_t)1 << 31)
 
-/* ST_WRONG_FORMAT: no bbolt file. ST_DAMAGED: one that was cut or whose meta pages are. */
+/* ST_WRONG_FORMAT: not a bbolt file. ST_DAMAGED: it was truncated, or its meta pages are damaged.
+ */
 MUST_CHECK
 enum status bolt_reader_init(struct bolt_reader *reader, struct bolt_source source);
 
@@ -45,7 +46,7 @@ struct bolt_entry {
 };
 
 struct bolt_level {
-    struct buf page; /* and what overflows it */
+    struct buf page; /* with its overflow */
     uint64_t id;
     unsigned at, count; /* the next element */
     bool is_leaf;
@@ -59,24 +60,24 @@ struct bolt_cursor {
     uint64_t root;
     bool begun;
     bool is_inline;      /* level 0 was filled at the beginning */
-    bool has_last;       /* a key was seen */
+    bool has_last;       /* a key was read */
     struct buf last;     /* that key */
-    uint64_t pages_left; /* to be read: a file's tree has no more pages than the file */
+    uint64_t pages_left; /* that may still be read: a tree has at most as many pages as the file */
 };
 
-/* The bucket of all buckets. */
+/* The bucket that contains all buckets. */
 void bolt_cursor_init(struct bolt_cursor *cursor, struct bolt_reader *reader);
-/* A bucket in another, given its value, which is copied as far as it is needed. */
+/* A bucket within another, given its value, of which the necessary part is copied. */
 MUST_CHECK
 enum status bolt_cursor_init_in(struct bolt_cursor *cursor, struct bolt_reader *reader,
                                 struct slice bucket_value);
 void bolt_cursor_fini(struct bolt_cursor *cursor); /* accepts a zeroed one */
 
-/* ST_END after the last; ST_DAMAGED, or what the source said: the reader's error says where. */
+/* ST_END after the last; ST_DAMAGED, or the source's failure: the reader's error says where. */
 MUST_CHECK
 enum status bolt_cursor_next(struct bolt_cursor *cursor, struct bolt_entry *ret_entry);
 
-/* A bucket of the first level. ST_NOT_FOUND: there is none; the cursor may be finished only. */
+/* A bucket of the first level. ST_NOT_FOUND: it does not exist; the cursor may only be finished. */
 MUST_CHECK
 enum status bolt_cursor_init_named(struct bolt_cursor *cursor, struct bolt_reader *reader,
                                    struct slice name);

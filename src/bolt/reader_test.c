@@ -1,5 +1,5 @@
-/* Files of our writer and files made by hand, whole, cut and changed. Those of real etcds are read
- * in tests/migration. */
+/* Files of our writer and files made by hand, complete, truncated and changed. Files of real etcds
+ * are read in tests/migration. */
 #include "bolt/reader.h"
 
 #include "base/random.h"
@@ -18,7 +18,8 @@ enum { PAGE = 1024, PAGES = 64 };
 
 struct bytes {
     uint8_t *ptr;
-    size_t len, shrunk_to; /* reads behind it fail, as of a file that was cut meanwhile */
+    size_t len,
+        shrunk_to; /* reads behind it fail, like those of a file that was truncated meanwhile */
 };
 
 static enum status read_bytes(void *ctx, void *to, size_t len, uint64_t offset)
@@ -39,7 +40,7 @@ static enum status open_reader(struct bolt_reader *reader, struct bytes *bytes)
         reader, (struct bolt_source){.read = read_bytes, .ctx = bytes, .bytes = bytes->len});
 }
 
-/* Walks everything, buckets in buckets too. Returns how many keys there are. */
+/* Reads everything, including nested buckets. Returns the number of keys. */
 static enum status walk(struct bolt_reader *reader, struct bolt_cursor *cursor, unsigned depth,
                         size_t *count)
 {
@@ -103,7 +104,7 @@ static struct bytes written(unsigned keys)
     return file;
 }
 
-static void what_is_written_is_read(void **state)
+static void written_files_are_read(void **state)
 {
     (void)state;
     static const unsigned counts[] = {0, 1, 10, 5000};
@@ -131,7 +132,7 @@ static void what_is_written_is_read(void **state)
     }
 }
 
-static void cut_files_are_refused(void **state)
+static void truncated_files_are_refused(void **state)
 {
     (void)state;
     struct bytes file = written(200);
@@ -157,8 +158,8 @@ static void file_that_shrinks_is_an_error(void **state)
     free(file.ptr);
 }
 
-/* Whatever a bit does: all is read, or it is damage; never more, never longer than the file. */
-static void changed_bytes_do_no_harm(void **state)
+/* Whatever bit changes: everything is read, or damage is found; never more data or a longer run. */
+static void changed_bytes_are_errors_or_harmless(void **state)
 {
     (void)state;
     struct bytes file = written(300);
@@ -184,7 +185,7 @@ static void changed_bytes_do_no_harm(void **state)
     free(file.ptr);
 }
 
-/* -- Files made by hand, of small pages -- */
+/* -- Files made by hand, with small pages -- */
 
 static struct bytes empty_file(void)
 {
@@ -208,7 +209,7 @@ static void change_meta(struct bytes *file, unsigned which, struct bolt_meta cha
     memcpy(file->ptr + (size_t)which * PAGE + sizeof(struct bolt_page), &change, sizeof(change));
 }
 
-/* A leaf of one key, which is the page's number, or of none. */
+/* A leaf with one key, which is the page's number, or with none. */
 static void leaf_at(struct bytes *file, uint64_t id, unsigned count)
 {
     struct bolt_page head = {.id = id, .flags = BOLT_LEAF, .count = (uint16_t)count};
@@ -242,7 +243,7 @@ static void assert_refused(struct bytes *file, const char *what)
         fail_msg("it says: %s", reader.error.text);
 }
 
-static void newer_whole_meta_counts(void **state)
+static void newer_valid_meta_is_used(void **state)
 {
     (void)state;
     struct bytes file = empty_file();
@@ -265,7 +266,7 @@ static void newer_whole_meta_counts(void **state)
     free(file.ptr);
 }
 
-static void trees_that_are_none_are_refused(void **state)
+static void invalid_trees_are_refused(void **state)
 {
     (void)state;
     struct bytes file = empty_file();
@@ -276,7 +277,7 @@ static void trees_that_are_none_are_refused(void **state)
     struct bolt_reader reader;
     size_t found;
     assert_int_equal(open_reader(&reader, &file), ST_OK);
-    assert_int_equal(walk_all(&reader, &found), ST_OK); /* empty leaves harm nobody, … */
+    assert_int_equal(walk_all(&reader, &found), ST_OK); /* empty leaves are harmless … */
     leaf_at(&file, 3, 1);
     assert_refused(&file, "out of order");
     uint64_t many[20];
@@ -285,7 +286,7 @@ static void trees_that_are_none_are_refused(void **state)
     leaf_at(&file, 3, 0);
     branch_at(&file, 2, (uint64_t[]){4, 4, 4, 4, 4, 4}, 6);
     branch_at(&file, 4, many, COUNT_OF(many));
-    assert_refused(&file, "circle"); /* … but not more of them than the file has */
+    assert_refused(&file, "circle"); /* … but there cannot be more of them than pages */
     branch_at(&file, 2, (uint64_t[]){PAGES}, 1);
     assert_refused(&file, "no such page");
     branch_at(&file, 2, (uint64_t[]){1}, 1);
@@ -295,7 +296,7 @@ static void trees_that_are_none_are_refused(void **state)
     free(file.ptr);
 }
 
-static void pages_that_lie_are_refused(void **state)
+static void pages_with_wrong_fields_are_refused(void **state)
 {
     (void)state;
     struct bytes file = empty_file();
@@ -322,8 +323,8 @@ static void pages_that_lie_are_refused(void **state)
     free(file.ptr);
 }
 
-/* A bucket within a page holds another one, which has pages of its own. */
-static void buckets_lie_in_buckets(void **state)
+/* A bucket within a page contains another one, which has pages of its own. */
+static void buckets_nest(void **state)
 {
     (void)state;
     struct bytes file = empty_file();
@@ -363,14 +364,14 @@ static void buckets_lie_in_buckets(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_written_is_read),
-        cmocka_unit_test(cut_files_are_refused),
+        cmocka_unit_test(written_files_are_read),
+        cmocka_unit_test(truncated_files_are_refused),
         cmocka_unit_test(file_that_shrinks_is_an_error),
-        cmocka_unit_test(changed_bytes_do_no_harm),
-        cmocka_unit_test(newer_whole_meta_counts),
-        cmocka_unit_test(trees_that_are_none_are_refused),
-        cmocka_unit_test(pages_that_lie_are_refused),
-        cmocka_unit_test(buckets_lie_in_buckets),
+        cmocka_unit_test(changed_bytes_are_errors_or_harmless),
+        cmocka_unit_test(newer_valid_meta_is_used),
+        cmocka_unit_test(invalid_trees_are_refused),
+        cmocka_unit_test(pages_with_wrong_fields_are_refused),
+        cmocka_unit_test(buckets_nest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

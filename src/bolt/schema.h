@@ -1,5 +1,5 @@
 /*
- * What etcd keeps in its bbolt file: the buckets, the names in them, and how a revision is written
+ * What etcd keeps in its bbolt file: the buckets, the names in them, and how a revision is encoded
  * as a key. Numbers in etcd's keys and values are big endian.
  *
  *   key              17 bytes: main '_' sub; 18 with 't' for a tombstone → mvccpb.KeyValue
@@ -63,7 +63,8 @@ uint64_t bolt_number_read(const uint8_t bytes[BOLT_NUMBER_BYTES]);
 
 /* Returns the number of bytes: BOLT_REVISION_BYTES or BOLT_TOMBSTONE_BYTES. */
 size_t bolt_revision_write(struct bolt_revision revision, uint8_t ret_bytes[BOLT_TOMBSTONE_BYTES]);
-/* False for bytes that are no revision: another length, separator or mark, or a negative number. */
+/* False: the bytes are not a revision, because of their length, separator, marker or a negative
+ * number. */
 bool bolt_revision_read(struct slice bytes, struct bolt_revision *ret_revision);
 
 #endif

@@ -5,7 +5,7 @@
 
 #include <cmocka.h>
 
-static void buckets_stand_in_the_order_of_their_names(void **state)
+static void buckets_are_ordered_by_name(void **state)
 {
     (void)state;
     for (int i = 1; i < BOLT_BUCKETS; i++) {
@@ -14,7 +14,7 @@ static void buckets_stand_in_the_order_of_their_names(void **state)
     }
 }
 
-static void revision_comes_back_as_it_was_written(void **state)
+static void revision_is_read_as_written(void **state)
 {
     (void)state;
     static const struct bolt_revision revisions[] = {
@@ -39,7 +39,7 @@ static void revision_is_written_as_etcd_does(void **state)
     assert_true(slice_equal(slice_of(bytes, len), expected));
 }
 
-static void bytes_that_are_no_revision_are_refused(void **state)
+static void invalid_revisions_are_refused(void **state)
 {
     (void)state;
     static const struct slice bad[] = {
@@ -60,10 +60,10 @@ static void bytes_that_are_no_revision_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(buckets_stand_in_the_order_of_their_names),
-        cmocka_unit_test(revision_comes_back_as_it_was_written),
+        cmocka_unit_test(buckets_are_ordered_by_name),
+        cmocka_unit_test(revision_is_read_as_written),
         cmocka_unit_test(revision_is_written_as_etcd_does),
-        cmocka_unit_test(bytes_that_are_no_revision_are_refused),
+        cmocka_unit_test(invalid_revisions_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,7 +8,7 @@ struct sha256 {
     EVP_MD_CTX *context;
 };
 
-/* The digest is one that every build of the library has: it fails only without memory. */
+/* Every build of the library has this digest: it fails only without memory. */
 static void must(int done)
 {
     xalloc_check(done == 1 ? (void *)1 : NULL, SHA256_BYTES);

@@ -1,4 +1,4 @@
-/* SHA-256, which stands behind every snapshot that etcd saves. One owner, one thread at a time. */
+/* SHA-256, which etcd appends to every snapshot that it saves. One owner, one thread at a time. */
 #ifndef VIGIL_BOLT_SHA256_H
 #define VIGIL_BOLT_SHA256_H
 
@@ -13,7 +13,7 @@ void sha256_free(struct sha256 *sum);
 DEFINE_CLEANUP(struct sha256 *, sha256_free)
 
 void sha256_add(struct sha256 *sum, struct slice bytes);
-/* Of all that was added. Nothing may be added afterwards. */
+/* The digest of everything added. Nothing may be added afterwards. */
 void sha256_finish(struct sha256 *sum, uint8_t ret_digest[SHA256_BYTES]);
 
 #endif

@@ -4,7 +4,7 @@
 #include "base/xalloc.h"
 
 enum {
-    LEVELS_MAX = 16, /* a branch holds two at least, and most hold a hundred */
+    LEVELS_MAX = 16, /* a branch has at least two elements, and usually a hundred */
     PAGE_ROOM = BOLT_PAGE_BYTES - BOLT_PAGE_HEAD_BYTES,
     ELEMENTS_MAX = PAGE_ROOM / BOLT_ELEMENT_BYTES,
     FREELIST_PAGE = 2,
@@ -17,23 +17,23 @@ struct element {
     uint64_t pgid;         /* 0 in a leaf */
 };
 
-/* A page that is not full yet, and what its level had before it. */
-struct level {
-    uint64_t closed;  /* pages of this level that went out */
+/* A page that is not full yet, and the pages of its level before it. */
+struct bolt_level {
+    uint64_t closed;  /* pages of this level that were written */
     uint64_t last_id; /* of the last of them */
     unsigned count;
-    size_t bytes; /* of data; when counting, only keys are there */
+    size_t bytes; /* of data; when counting, data has only the keys */
     size_t kept;  /* of those: bytes in data */
     struct element elements[ELEMENTS_MAX];
     uint8_t data[PAGE_ROOM];
 };
 
-struct bucket {
+struct writer_bucket {
     struct slice name;
-    uint64_t root; /* 0: it is empty */
+    uint64_t root; /* 0: the bucket is empty */
 };
 
-/* What waits to be taken: `before`, then the value that is borrowed, then `after`. */
+/* Output that waits to be taken: `before`, then the borrowed value, then `after`. */
 struct waiting {
     struct buf before, after;
     struct slice borrowed;
@@ -41,11 +41,11 @@ struct waiting {
 };
 
 struct bolt_writer {
-    uint64_t pages_expected; /* 0: counts */
+    uint64_t pages_expected; /* 0: only counts */
     uint64_t next_page;
-    struct bucket buckets[BOLT_WRITER_BUCKETS_MAX];
+    struct writer_bucket buckets[BOLT_WRITER_BUCKETS_MAX];
     unsigned bucket_count;
-    struct level *levels[LEVELS_MAX]; /* owned; NULL: was not needed yet */
+    struct bolt_level *levels[LEVELS_MAX]; /* owned; NULL: not needed yet */
     struct waiting waiting;
 };
 
@@ -123,28 +123,28 @@ static void out_freelist(struct bolt_writer *writer)
 
 /* -- Pages -- */
 
-static struct level *level_at(struct bolt_writer *writer, unsigned height)
+static struct bolt_level *level_at(struct bolt_writer *writer, unsigned height)
 {
     assert(height < LEVELS_MAX);
     if (!writer->levels[height])
-        writer->levels[height] = xcalloc(1, sizeof(struct level));
+        writer->levels[height] = xcalloc(1, sizeof(struct bolt_level));
     return writer->levels[height];
 }
 
-static bool fits(const struct level *level, size_t bytes)
+static bool fits(const struct bolt_level *level, size_t bytes)
 {
     return level->count * BOLT_ELEMENT_BYTES + level->bytes + BOLT_ELEMENT_BYTES + bytes <=
            PAGE_ROOM;
 }
 
-static void keep(struct level *level, struct slice bytes)
+static void keep(struct bolt_level *level, struct slice bytes)
 {
     slice_copy(level->data + level->kept, bytes);
     level->kept += bytes.len;
 }
 
-/* With value.ptr NULL its bytes are not there, only counted. */
-static void level_add(struct level *level, struct element element, struct slice key,
+/* With value.ptr NULL its bytes are only counted. */
+static void level_add(struct bolt_level *level, struct element element, struct slice key,
                       struct slice value)
 {
     assert(fits(level, key.len + value.len));
@@ -167,7 +167,7 @@ static void out_element(struct bolt_writer *writer, const struct element *elemen
     }
 }
 
-static void out_page(struct bolt_writer *writer, const struct level *level, unsigned height)
+static void out_page(struct bolt_writer *writer, const struct bolt_level *level, unsigned height)
 {
     struct bolt_page head = {
         .id = writer->next_page,
@@ -189,11 +189,11 @@ static void out_page(struct bolt_writer *writer, const struct level *level, unsi
 static void branch_add(struct bolt_writer *writer, unsigned height, struct slice key,
                        uint64_t pgid);
 
-/* A page of a level is out: the one above it learns of it. */
+/* A page of a level was written: adds it to the level above. */
 static void page_is_out(struct bolt_writer *writer, unsigned height, struct slice first_key,
                         uint64_t pages)
 {
-    struct level *level = level_at(writer, height);
+    struct bolt_level *level = level_at(writer, height);
     level->last_id = writer->next_page;
     level->closed++;
     writer->next_page += pages;
@@ -202,7 +202,7 @@ static void page_is_out(struct bolt_writer *writer, unsigned height, struct slic
 
 static void level_close(struct bolt_writer *writer, unsigned height)
 {
-    struct level *level = level_at(writer, height);
+    struct bolt_level *level = level_at(writer, height);
     if (!counts(writer))
         out_page(writer, level, height);
     page_is_out(writer, height, slice_of(level->data, level->elements[0].ksize), 1);
@@ -210,17 +210,17 @@ static void level_close(struct bolt_writer *writer, unsigned height)
     level->bytes = level->kept = 0;
 }
 
-static void mention(struct level *level, struct slice key, uint64_t pgid)
+static void mention(struct bolt_level *level, struct slice key, uint64_t pgid)
 {
     struct element element = {.ksize = (uint32_t)key.len, .pgid = pgid};
     level_add(level, element, key, SLICE_EMPTY);
 }
 
-/* The last one of a branch that is full goes to the next, which so has two at least, as bbolt
- * makes them. */
+/* The last element of a full branch moves to the next branch, so that this has at least two, as in
+ * bbolt. */
 static void branch_add(struct bolt_writer *writer, unsigned height, struct slice key, uint64_t pgid)
 {
-    struct level *level = level_at(writer, height);
+    struct bolt_level *level = level_at(writer, height);
     if (!fits(level, key.len)) {
         struct element last = level->elements[--level->count];
         level->bytes = level->kept -= last.ksize;
@@ -232,7 +232,7 @@ static void branch_add(struct bolt_writer *writer, unsigned height, struct slice
     mention(level, key, pgid);
 }
 
-/* A leaf of its own that goes on in further pages. Its value goes out from where it lies. */
+/* A separate leaf with overflow pages. Its value is written without being copied. */
 static void leaf_add_long(struct bolt_writer *writer, struct slice key, struct slice value)
 {
     size_t bytes = BOLT_PAGE_HEAD_BYTES + BOLT_ELEMENT_BYTES + key.len + value.len;
@@ -259,7 +259,7 @@ static void leaf_add(struct bolt_writer *writer, uint32_t flags, struct slice ke
     assert(key.len > 0);
     assert(key.len <= BOLT_WRITER_KEY_BYTES_MAX);
     assert(!writer->waiting.borrowed.len);
-    struct level *level = level_at(writer, 0);
+    struct bolt_level *level = level_at(writer, 0);
     if (level->count && !fits(level, key.len + value.len))
         level_close(writer, 0);
     if (!fits(level, key.len + value.len)) {
@@ -275,19 +275,19 @@ static void leaf_add(struct bolt_writer *writer, uint32_t flags, struct slice ke
 static void levels_clear(struct bolt_writer *writer)
 {
     for (unsigned i = 0; i < LEVELS_MAX && writer->levels[i]; i++) {
-        struct level *level = writer->levels[i];
+        struct bolt_level *level = writer->levels[i];
         level->closed = level->count = 0;
         level->bytes = level->kept = 0;
     }
 }
 
-/* What is open goes out, from the leaves up to the one page that is alone on its level: the root.
- * 0: there is nothing. */
+/* Writes the open pages, from the leaves up to the only page of its level: the root. 0: nothing was
+ * added. */
 static uint64_t tree_end(struct bolt_writer *writer)
 {
     uint64_t root = 0;
     for (unsigned height = 0; root == 0; height++) {
-        struct level *level = level_at(writer, height);
+        struct bolt_level *level = level_at(writer, height);
         if (level->count)
             level_close(writer, height);
         if (level->closed == 0)
@@ -295,7 +295,7 @@ static uint64_t tree_end(struct bolt_writer *writer)
         if (level->closed == 1)
             root = level->last_id;
     }
-    levels_clear(writer); /* among them the mention of the root, one level up */
+    levels_clear(writer); /* including the reference to the root, one level up */
     return root;
 }
 
@@ -309,7 +309,7 @@ void bolt_writer_bucket(struct bolt_writer *writer, struct slice name)
 {
     assert(writer->bucket_count < BOLT_WRITER_BUCKETS_MAX);
     bucket_end(writer);
-    writer->buckets[writer->bucket_count++] = (struct bucket){.name = name};
+    writer->buckets[writer->bucket_count++] = (struct writer_bucket){.name = name};
 }
 
 void bolt_writer_add(struct bolt_writer *writer, struct slice key, struct slice value)
@@ -318,8 +318,8 @@ void bolt_writer_add(struct bolt_writer *writer, struct slice key, struct slice 
     leaf_add(writer, 0, key, value);
 }
 
-/* One without a page has an empty leaf in its own value. */
-static void add_bucket(struct bolt_writer *writer, const struct bucket *bucket)
+/* A bucket without a page has an empty leaf in its own value. */
+static void add_bucket(struct bolt_writer *writer, const struct writer_bucket *bucket)
 {
     struct {
         struct bolt_bucket bucket;

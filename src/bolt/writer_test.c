@@ -1,4 +1,5 @@
-/* Files are read back by a reader of the test's own, which holds every page to bbolt's rules. */
+/* The files are read by a separate reader in this test, which checks every page against bbolt's
+ * rules. */
 #include "bolt/writer.h"
 
 #include "base/buf.h"
@@ -11,7 +12,7 @@
 
 #include <cmocka.h>
 
-/* -- What goes in -- */
+/* -- Contents -- */
 
 struct pair {
     struct slice key, value;
@@ -56,7 +57,7 @@ static uint64_t feed(struct bolt_writer *writer, const struct content *contents,
     return pages;
 }
 
-/* Counts, then writes; what is taken is taken in pieces of `step`. */
+/* Counts, then writes; the output is taken in pieces of `step`. */
 static struct buf write_file(const struct content *contents, size_t count, size_t step)
 {
     AUTO(bolt_writer_freep) struct bolt_writer *counter = bolt_writer_new(0);
@@ -74,8 +75,8 @@ static struct buf write_file(const struct content *contents, size_t count, size_
 struct reading {
     struct slice file;
     uint64_t pages;
-    uint8_t *seen;             /* of each page */
-    const struct pair *expect; /* the next one */
+    uint8_t *seen;             /* a flag for each page */
+    const struct pair *expect; /* the next one expected */
     size_t left;
 };
 
@@ -204,7 +205,7 @@ static void round_trip(const struct content *contents, size_t count, size_t step
 
 static uint8_t some_bytes[1 << 20];
 
-/* Keys of 17 bytes in order, values of the lengths that `length` gives. */
+/* Keys of 17 bytes in order, with values of the lengths that `length` returns. */
 static struct content make(const char *name, size_t count, size_t (*length)(struct random *random),
                            uint64_t seed)
 {
@@ -247,7 +248,7 @@ static size_t long_one(struct random *random)
     return 5000 + (size_t)random_below(random, 100000);
 }
 
-/* Around what just fits and just does not. */
+/* Lengths around what just fits a page. */
 static size_t about_a_page(struct random *random)
 {
     return 4096 - 16 - 16 - 17 - 3 + (size_t)random_below(random, 6);
@@ -272,7 +273,7 @@ static void one_bucket(size_t count, size_t (*length)(struct random *random), si
     unmake(&content);
 }
 
-static void empty_bucket_stands_in_its_own_value(void **state)
+static void empty_bucket_is_inline(void **state)
 {
     (void)state;
     one_bucket(0, none, 4096);
@@ -285,10 +286,10 @@ static void few_keys_are_one_leaf(void **state)
     one_bucket(3, small, 4096);
 }
 
-static void leaves_have_branches_above_them(void **state)
+static void many_leaves_have_branches(void **state)
 {
     (void)state;
-    /* 123 of these go in a leaf, and as many leaves in a branch. */
+    /* A leaf holds 123 of these, and a branch as many leaves. */
     one_bucket(123, none, 4096);
     one_bucket(124, none, 4096);
     for (size_t i = 0; i < 3; i++)
@@ -296,7 +297,7 @@ static void leaves_have_branches_above_them(void **state)
     one_bucket(40000, none, 4096);
 }
 
-static void long_values_have_pages_of_their_own(void **state)
+static void long_values_have_overflow_pages(void **state)
 {
     (void)state;
     one_bucket(1, long_one, 4096);
@@ -304,20 +305,20 @@ static void long_values_have_pages_of_their_own(void **state)
     one_bucket(500, long_one, 4096);
 }
 
-static void values_that_just_fit_do(void **state)
+static void values_that_just_fit_are_not_moved(void **state)
 {
     (void)state;
     one_bucket(1000, about_a_page, 4096);
 }
 
-static void all_lengths_go_together(void **state)
+static void values_of_all_lengths_are_mixed(void **state)
 {
     (void)state;
     for (size_t count = 1; count < 3000; count += 1 + count / 3)
         one_bucket(count, any, 4096);
 }
 
-static void file_is_the_same_however_it_is_taken(void **state)
+static void file_is_the_same_however_it_is_read(void **state)
 {
     (void)state;
     struct content content = make("key", 400, any, 7);
@@ -332,7 +333,7 @@ static void file_is_the_same_however_it_is_taken(void **state)
     unmake(&content);
 }
 
-static void buckets_stand_side_by_side(void **state)
+static void several_buckets_are_written(void **state)
 {
     (void)state;
     struct content contents[] = {
@@ -370,14 +371,14 @@ static int fill_some_bytes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(empty_bucket_stands_in_its_own_value),
+        cmocka_unit_test(empty_bucket_is_inline),
         cmocka_unit_test(few_keys_are_one_leaf),
-        cmocka_unit_test(leaves_have_branches_above_them),
-        cmocka_unit_test(long_values_have_pages_of_their_own),
-        cmocka_unit_test(values_that_just_fit_do),
-        cmocka_unit_test(all_lengths_go_together),
-        cmocka_unit_test(file_is_the_same_however_it_is_taken),
-        cmocka_unit_test(buckets_stand_side_by_side),
+        cmocka_unit_test(many_leaves_have_branches),
+        cmocka_unit_test(long_values_have_overflow_pages),
+        cmocka_unit_test(values_that_just_fit_are_not_moved),
+        cmocka_unit_test(values_of_all_lengths_are_mixed),
+        cmocka_unit_test(file_is_the_same_however_it_is_read),
+        cmocka_unit_test(several_buckets_are_written),
         cmocka_unit_test(longest_keys_make_a_tree),
     };
     return cmocka_run_group_tests(tests, fill_some_bytes, NULL);

@@ -1,7 +1,7 @@
 /*
- * What a key-value operation answers, before it is a message: counts, flags, and key-values as they
- * lie encoded in the store. A field is `12 len KeyValue`, which stands byte for byte in a range
- * response and a watch event. The store makes answers, the faces encode them.
+ * The answer of a key-value operation before it is encoded as a message: counts, flags, and
+ * key-values as they are encoded in the store. A field is `12 len KeyValue`, the exact bytes of a
+ * range response and of a watch event. The store makes answers, the faces encode them.
  *
  * Everything is borrowed: arrays from the operation's arena, fields from the store or the arena.
  */
@@ -25,7 +25,7 @@ struct kv_put_answer {
 
 struct kv_delete_answer {
     int64_t deleted;
-    const struct slice *prev_fields; /* `12 len KeyValue`: in a response their tag is 1a */
+    const struct slice *prev_fields; /* `12 len KeyValue`; in a response their tag is 1a */
     size_t prev_field_count;
     uint64_t prev_fields_bytes;
 };

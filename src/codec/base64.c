@@ -22,7 +22,7 @@ void base64_encode(struct slice bytes, uint8_t *dst)
     dst[3] = '=';
 }
 
-/* One more than the digit's value; 0 for what is none. The last two differ by alphabet. */
+/* The digit's value plus one; 0 for other characters. The last two digits differ by alphabet. */
 static const uint8_t values[256] = {
     ['A'] = 1,  ['B'] = 2,  ['C'] = 3,  ['D'] = 4,  ['E'] = 5,  ['F'] = 6,  ['G'] = 7,  ['H'] = 8,
     ['I'] = 9,  ['J'] = 10, ['K'] = 11, ['L'] = 12, ['M'] = 13, ['N'] = 14, ['O'] = 15, ['P'] = 16,
@@ -40,7 +40,7 @@ static bool has_any(struct slice text, char a, char b)
     return text.len && (memchr(text.ptr, a, text.len) || memchr(text.ptr, b, text.len));
 }
 
-/* Takes one or two '=' off the end, with the line ends among them. */
+/* Removes one or two '=' from the end, and the line ends among them. */
 static bool take_padding(struct slice *text, size_t *ret_pads)
 {
     *ret_pads = 0;
@@ -59,7 +59,7 @@ bool base64_decode(struct slice text, uint8_t *dst, size_t *ret_len)
 {
     size_t pads, count = 0;
     bool padded = text.len % 4 == 0;
-    /* Both alphabets at once are no alphabet. */
+    /* A text must not mix both alphabets. */
     if (has_any(text, '-', '_') && has_any(text, '+', '/'))
         return false;
     if (!take_padding(&text, &pads) || (!padded && pads))

@@ -1,4 +1,4 @@
-/* Bytes as text: RFC 4648, read in both alphabets, written in the first. */
+/* Base64 of RFC 4648, decoded from both alphabets, encoded in the first. */
 #ifndef VIGIL_CODEC_BASE64_H
 #define VIGIL_CODEC_BASE64_H
 
@@ -13,10 +13,10 @@ static inline size_t base64_encoded_len(size_t bytes)
 void base64_encode(struct slice bytes, uint8_t *dst);
 
 /*
- * As proto3-JSON is read by Go: '-' or '_' anywhere means the URL alphabet, a length that is no
- * multiple of four means that there is no padding, line ends are passed over, and bits that are
- * left over at the end are dropped. dst has text.len / 4 * 3 + 3 bytes and may be text itself.
- * False: it is no such text.
+ * Decodes as Go does in proto3-JSON: '-' or '_' anywhere means the URL alphabet, a length that is
+ * not a multiple of four means that there is no padding, line ends are ignored, and remaining bits
+ * at the end are dropped. dst has text.len / 4 * 3 + 3 bytes and may be text itself. False: the
+ * text is invalid.
  */
 MUST_CHECK
 bool base64_decode(struct slice text, uint8_t *dst, size_t *ret_len);

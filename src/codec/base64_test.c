@@ -5,7 +5,7 @@
 
 #include <cmocka.h>
 
-static void text_comes_back_as_bytes(void **state)
+static void encoded_text_decodes_to_the_same_bytes(void **state)
 {
     (void)state;
     uint8_t bytes[64], text[96], back[96];
@@ -40,7 +40,7 @@ static void both_alphabets_are_read(void **state)
     assert_true(slice_equal(slice_of(a, a_len), SLICE_LITERAL("far")));
 }
 
-/* The verdicts are Go's. */
+/* The expected results are Go's. */
 static void other_text_is_refused(void **state)
 {
     (void)state;
@@ -57,7 +57,7 @@ static void other_text_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(text_comes_back_as_bytes),
+        cmocka_unit_test(encoded_text_decodes_to_the_same_bytes),
         cmocka_unit_test(both_alphabets_are_read),
         cmocka_unit_test(other_text_is_refused),
     };

@@ -1,5 +1,5 @@
-# The structs and tables of proto/, made at build time into generated/codec/pb/. Whoever links
-# vigil_codec is compiled after them.
+# The structs and tables of proto/, made at build time into generated/codec/pb/. Targets that link
+# vigil_codec are compiled after them.
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
 
 set(proto_names kv auth rpc lock election health raft)

@@ -13,12 +13,13 @@ size_t utf8_char_len(struct slice text)
     if (first < 0x80)
         return 1;
     if (first < 0xc2 || first > 0xf4)
-        return 0; /* a tail byte, an overlong form of two bytes, or past U+13FFFF */
+        return 0; /* a continuation byte, an overlong form of two bytes, or beyond U+13FFFF */
     size_t len = first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
     if (text.len < len)
         return 0;
 
-    /* The second byte rules out the overlong forms, the surrogates and what is past U+10FFFF. */
+    /* The second byte rules out the overlong forms, the surrogates and everything beyond U+10FFFF.
+     */
     uint8_t low = first == 0xe0 ? 0xa0 : first == 0xf0 ? 0x90 : 0x80;
     uint8_t high = first == 0xed ? 0x9f : first == 0xf4 ? 0x8f : 0xbf;
     if (p[1] < low || p[1] > high)
@@ -30,7 +31,7 @@ size_t utf8_char_len(struct slice text)
     return len;
 }
 
-/* Bytes at the beginning that are ASCII, by eights. */
+/* The number of ASCII bytes at the beginning, examined eight at a time. */
 static size_t ascii_run(struct slice text)
 {
     size_t at = 0;

@@ -5,7 +5,8 @@
 
 #include <cmocka.h>
 
-/* The definition, read backwards: decode by the shape of the first byte, then judge the result. */
+/* The definition, applied in reverse: decodes by the form of the first byte, then checks the
+ * result. */
 static bool valid_by_definition(const uint8_t *p, size_t len)
 {
     if (len == 1)
@@ -27,7 +28,7 @@ static bool valid_by_definition(const uint8_t *p, size_t len)
 static void characters_are_those_of_the_definition(void **state)
 {
     (void)state;
-    /* Every first and second byte; the later ones at the edges of what is allowed. */
+    /* Every first and second byte; the later ones at the limits of what is allowed. */
     static const uint8_t edges[] = {0x00, 0x7f, 0x80, 0xbf, 0xc0, 0xff};
     for (unsigned head = 0; head < 0x10000; head++) {
         for (unsigned tail = 0; tail < COUNT_OF(edges) * COUNT_OF(edges); tail++) {
@@ -43,7 +44,7 @@ static void characters_are_those_of_the_definition(void **state)
     }
 }
 
-static void cut_characters_are_invalid(void **state)
+static void truncated_characters_are_invalid(void **state)
 {
     (void)state;
     const char *whole[] = {"\xc3\xa9", "\xe2\x82\xac", "\xf0\x9f\x98\x80"};
@@ -57,7 +58,7 @@ static void cut_characters_are_invalid(void **state)
     }
 }
 
-static void one_bad_byte_anywhere_spoils_a_text(void **state)
+static void one_bad_byte_anywhere_makes_a_text_invalid(void **state)
 {
     (void)state;
     uint8_t text[40];
@@ -84,8 +85,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(characters_are_those_of_the_definition),
-        cmocka_unit_test(cut_characters_are_invalid),
-        cmocka_unit_test(one_bad_byte_anywhere_spoils_a_text),
+        cmocka_unit_test(truncated_characters_are_invalid),
+        cmocka_unit_test(one_bad_byte_anywhere_makes_a_text_invalid),
         cmocka_unit_test(text_may_mix_all_lengths_and_zero_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -124,7 +124,8 @@ static void log_call(struct slow_log *log, const struct call_facts *facts,
 
 static bool may_log(struct slow_log *log)
 {
-    bool may = bucket_take(&log->lines, SLOW_LOG_BURST, SLOW_LOG_PER_S, log->now_ns(log->now_ctx));
+    bool may =
+        rate_limit_take(&log->lines, SLOW_LOG_BURST, SLOW_LOG_PER_S, log->now_ns(log->now_ctx));
     log->suppressed += !may;
     return may;
 }

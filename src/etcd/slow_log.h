@@ -20,7 +20,7 @@ struct slow_log {
     int64_t (*now_ns)(void *ctx);
     void *now_ctx;
     int64_t apply_ns, unary_ns;
-    struct bucket lines;
+    struct rate_limit lines;
     uint64_t suppressed; /* since the last line */
     /* Counts slow applies in apply_slot; NULL: they are not counted. Set by the owner. */
     struct metric_block *counts;

@@ -7,27 +7,27 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-enum { TELL_EVERY = 1024 };
+enum { REPORT_EVERY = 1024 };
 
-/* One change as it stands in the file, until its revision is complete. */
-struct gathered {
+/* One change of the file, until its revision is complete. */
+struct key_change {
     size_t offset, len; /* of its KeyValue in bytes */
     int64_t sub;
     bool is_tombstone;
 };
 
-struct gathering {
+struct key_import {
     const struct import_source *source;
     struct store_builder *builder;
     struct error *error;
-    int64_t revision; /* of what is gathered */
-    int64_t reached;  /* there was at least this one, whatever is left of it */
+    int64_t revision; /* of the collected changes */
+    int64_t reached;  /* the newest revision is at least this one, whatever is left of it */
     struct buf bytes;
-    struct buf gathered; /* struct gathered */
-    struct buf kept;     /* struct imported_change */
+    struct buf changes; /* struct key_change */
+    struct buf kept;    /* struct imported_change */
 };
 
-static enum status refuse(const struct gathering *g, int64_t revision, const char *what)
+static enum status refuse(const struct key_import *g, int64_t revision, const char *what)
 {
     return error_set(g->error, ST_DAMAGED,
                      "%s cannot be read: it is damaged: revision %" PRId64
@@ -35,7 +35,7 @@ static enum status refuse(const struct gathering *g, int64_t revision, const cha
                      g->source->path, revision, what);
 }
 
-static enum status kept_of(const struct gathering *g, const struct gathered *one,
+static enum status kept_of(const struct key_import *g, const struct key_change *one,
                            struct imported_change *ret_kept)
 {
     struct slice message = slice_sub(buf_slice(&g->bytes), one->offset, one->len);
@@ -67,22 +67,22 @@ static enum status kept_of(const struct gathering *g, const struct gathered *one
     return ST_OK;
 }
 
-/* The revision is complete: it goes to the store. */
-static enum status revision_end(struct gathering *g)
+/* The revision is complete: adds it to the store. */
+static enum status revision_end(struct key_import *g)
 {
-    const struct gathered *gathered = (const void *)g->gathered.ptr;
-    size_t count = g->gathered.len / sizeof(*gathered);
+    const struct key_change *changes = (const void *)g->changes.ptr;
+    size_t count = g->changes.len / sizeof(*changes);
     if (count == 0)
         return ST_OK;
     g->kept.len = 0;
     for (size_t i = 0; i < count; i++) {
         struct imported_change kept;
-        TRY(kept_of(g, &gathered[i], &kept));
+        TRY(kept_of(g, &changes[i], &kept));
         TRY(buf_append(&g->kept, slice_of(&kept, sizeof(kept))));
     }
     enum status status = store_builder_add(
         g->builder, g->revision, (const struct imported_change *)(const void *)g->kept.ptr, count);
-    g->gathered.len = 0;
+    g->changes.len = 0;
     buf_reset(&g->bytes, 4 << 20);
     if (status == ST_INVALID)
         return refuse(g, g->revision, "is out of order");
@@ -91,7 +91,7 @@ static enum status revision_end(struct gathering *g)
     return ST_OK;
 }
 
-static enum status take(struct gathering *g, const struct bolt_entry *entry)
+static enum status take(struct key_import *g, const struct bolt_entry *entry)
 {
     struct bolt_revision revision;
     if (entry->is_bucket || !bolt_revision_read(entry->key, &revision))
@@ -105,21 +105,21 @@ static enum status take(struct gathering *g, const struct bolt_entry *entry)
         TRY(revision_end(g));
     g->revision = revision.main;
     if (entry->value.len == 0 && !revision.is_tombstone) {
-        /* Left by a restore that raised the revision: a number, and no key. */
+        /* Left by a restore that raised the revision: a number without a key. */
         g->reached = revision.main;
         return ST_OK;
     }
-    struct gathered one = {g->bytes.len, entry->value.len, revision.sub, revision.is_tombstone};
+    struct key_change one = {g->bytes.len, entry->value.len, revision.sub, revision.is_tombstone};
     if (g->bytes.len + entry->value.len > RECORD_BODY_BYTES_MAX / 2)
         return error_set(g->error, ST_LIMIT,
                          "%s cannot be imported: revision %" PRId64 " has more than %d MiB of "
                          "changes",
                          g->source->path, g->revision, RECORD_BODY_BYTES_MAX / 2 >> 20);
     TRY(buf_append(&g->bytes, entry->value));
-    return buf_append(&g->gathered, slice_of(&one, sizeof(one)));
+    return buf_append(&g->changes, slice_of(&one, sizeof(one)));
 }
 
-static enum status take_all(struct gathering *g, struct import_source *source,
+static enum status take_all(struct key_import *g, struct import_source *source,
                             struct bolt_cursor *cursor, struct import_progress *progress,
                             uint64_t *ret_changes)
 {
@@ -129,15 +129,15 @@ static enum status take_all(struct gathering *g, struct import_source *source,
     uint64_t changes = 0;
     while ((status = bolt_cursor_next(cursor, &entry)) == ST_OK) {
         TRY(take(g, &entry));
-        if (++changes % TELL_EVERY == 0)
-            import_progress_tell(progress, IMPORT_KEYS, (pages - cursor->pages_left) * page_bytes,
-                                 pages * page_bytes);
+        if (++changes % REPORT_EVERY == 0)
+            import_progress_report(progress, IMPORT_KEYS, (pages - cursor->pages_left) * page_bytes,
+                                   pages * page_bytes);
     }
     if (status != ST_END)
         return import_source_error(source, g->error);
     TRY(revision_end(g));
     store_builder_reach(g->builder, g->reached);
-    import_progress_tell(progress, IMPORT_KEYS, pages * page_bytes, pages * page_bytes);
+    import_progress_report(progress, IMPORT_KEYS, pages * page_bytes, pages * page_bytes);
     *ret_changes = changes;
     return ST_OK;
 }
@@ -146,7 +146,7 @@ enum status import_keys(struct import_source *source, struct store_builder *buil
                         struct import_progress *progress, struct import_counts *counts,
                         struct error *ret_error)
 {
-    struct gathering g = {.source = source, .builder = builder, .error = ret_error};
+    struct key_import g = {.source = source, .builder = builder, .error = ret_error};
     struct bolt_cursor cursor;
     enum status status =
         bolt_cursor_init_named(&cursor, &source->reader, bolt_bucket_name(BOLT_BUCKET_KEY));
@@ -156,7 +156,7 @@ enum status import_keys(struct import_source *source, struct store_builder *buil
         status = import_source_error(source, ret_error);
     bolt_cursor_fini(&cursor);
     buf_fini(&g.bytes);
-    buf_fini(&g.gathered);
+    buf_fini(&g.changes);
     buf_fini(&g.kept);
     return status;
 }

@@ -15,7 +15,7 @@ static uint64_t number_of(struct slice value)
     return value.len == BOLT_NUMBER_BYTES ? bolt_number_read(value.ptr) : 0;
 }
 
-/* It will be shown on a terminal and in JSON. */
+/* The text will be shown on a terminal and in JSON. */
 static void text_of(struct slice value, char *to, size_t size)
 {
     size_t len = size_min(value.len, size - 1);
@@ -54,7 +54,7 @@ static void take_member(void *ctx, const struct bolt_entry *entry)
     meta->members++;
 }
 
-/* A bucket that is not there has nothing. */
+/* A missing bucket counts as empty. */
 static enum status each(struct import_source *source, enum bolt_etcd_bucket bucket,
                         void (*fn)(void *ctx, const struct bolt_entry *entry), void *ctx,
                         bool *ret_there)

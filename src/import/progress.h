@@ -1,13 +1,13 @@
-/* How far an import is, for whoever shows it. Called often, on the importing thread. */
+/* How far an import is, for a caller that shows it. Called often, on the importing thread. */
 #ifndef VIGIL_IMPORT_PROGRESS_H
 #define VIGIL_IMPORT_PROGRESS_H
 
 #include <stdint.h>
 
 enum import_stage {
-    IMPORT_CHECKING, /* the checksum of a snapshot: bytes */
-    IMPORT_KEYS,     /* revisions: bytes of the file */
-    IMPORT_ENTRIES,  /* of the write-ahead log: their number */
+    IMPORT_CHECKING, /* the checksum of a snapshot, in bytes */
+    IMPORT_KEYS,     /* revisions, in bytes of the file */
+    IMPORT_ENTRIES,  /* entries of the write-ahead log */
     IMPORT_FINISHING,
     IMPORT_STAGES,
 };
@@ -17,9 +17,9 @@ struct import_progress {
     void *ctx;
 };
 
-/* NULL: nobody looks. */
-static inline void import_progress_tell(struct import_progress *progress, enum import_stage stage,
-                                        uint64_t done, uint64_t all)
+/* Accepts NULL. */
+static inline void import_progress_report(struct import_progress *progress, enum import_stage stage,
+                                          uint64_t done, uint64_t all)
 {
     if (progress && progress->fn)
         progress->fn(progress->ctx, stage, done, all);

@@ -16,11 +16,11 @@
 enum {
     ENTRY_NORMAL = 0,
     REQUEST_V2 = 2,      /* the number of the field, and that of the method in a request of v2 */
-    LEASE_TTL_MIN_S = 2, /* etcd's, unless its election timeout was set */
+    LEASE_TTL_MIN_S = 2, /* etcd's minimum, unless its election timeout was changed */
     ALARMS_MAX = 64,
     LOOKS_DEEPER_MINOR = 7,
 };
-/* What an answer may take that nobody reads. */
+/* The limit for an answer, which is not used. */
 #define ARENA_BYTES_MAX ((size_t)256 << 20)
 
 struct alarm {
@@ -32,7 +32,7 @@ struct import_replay {
     struct store_builder *builder; /* borrowed */
     unsigned etcd_minor;
     struct auth_store *auth;
-    struct auth_rights *rights; /* made from it */
+    struct auth_rights *rights; /* computed from it */
     struct lessor *lessor;
     struct buf loaded; /* struct lessor_kept, until the start */
     struct slice *keys;
@@ -83,7 +83,7 @@ static struct applier *applier_of(const struct import_replay *replay)
     return store_applier(store_builder_store(replay->builder));
 }
 
-/* -- What was there before -- */
+/* -- The state before the first entry -- */
 
 static size_t alarm_find(const struct import_replay *replay, int32_t type, uint64_t member_id)
 {
@@ -210,8 +210,8 @@ static struct auth_asker asker_of(struct import_replay *replay,
     return asker;
 }
 
-/* A transaction that could write nothing is let through when the space is gone. Before 3.7 one
- * within another was not looked at, and so was let through as well. */
+/* A transaction that cannot write is allowed when the space is exceeded. Before 3.7 a nested one
+ * was not examined, and so was allowed as well. */
 static bool txn_puts(const struct pb_txn_request *request, bool looks_deeper)
 {
     for (int branch = 0; branch < 2; branch++) {
@@ -260,10 +260,8 @@ static enum status check_rights(struct import_replay *replay, const struct pb_lo
 
 /* -- Doing it -- */
 
-/*
- * What a face would have let through; a real etcd's log has nothing else. Ranges lose what only
- * their answer shows.
- */
+/* Checks what a face would have checked; the log of a real etcd contains nothing else. Removes
+ * options of ranges that only affect the answer. */
 static enum status txn_prepare(struct pb_txn_request *request)
 {
     for (int branch = 0; branch < 2; branch++) {
@@ -331,7 +329,7 @@ static enum status revoke(struct import_replay *replay, int64_t id)
     return ST_OK;
 }
 
-/* A leader notes now and then how much time is left. */
+/* A leader records the remaining time of a lease now and then. */
 static enum status checkpoint(struct import_replay *replay,
                               const struct pb_lease_checkpoint_request *request)
 {
@@ -411,7 +409,7 @@ static enum status execute(struct import_replay *replay, struct pb_log_request *
     return ST_OK;
 }
 
-/* What etcd answers a client with: the request was refused, and nothing else is wrong. */
+/* The request was refused as etcd refuses requests of clients, and nothing else is wrong. */
 static bool is_refusal(enum status status)
 {
     return status != ST_OK && status < ST_NOMEM && status != ST_TIMEOUT;
@@ -426,7 +424,7 @@ static enum status run(struct import_replay *replay, struct pb_log_request *requ
     if (status == ST_OK)
         status = execute(replay, request, arena);
     if (status == ST_TIMEOUT)
-        status = ST_OK; /* done, and the answer that nobody reads was too long */
+        status = ST_OK; /* done; only the unused answer was too long */
     if (is_refusal(status)) {
         replay->counts.refused++;
         return ST_OK;
@@ -436,7 +434,7 @@ static enum status run(struct import_replay *replay, struct pb_log_request *requ
     return store_builder_step(replay->builder);
 }
 
-/* Requests of the v2 API have their method, or themselves, in a field that none of v3 has. */
+/* Requests of the v2 API have their method, or themselves, in a field that v3 does not have. */
 static enum status is_v2(struct slice bytes, bool *ret_is_v2)
 {
     const uint8_t *p = bytes.ptr, *end = p + bytes.len;
@@ -468,7 +466,7 @@ static enum status is_v2(struct slice bytes, bool *ret_is_v2)
 enum status import_replay_entry(struct import_replay *replay, const struct pb_log_entry *entry)
 {
     if (entry->type != ENTRY_NORMAL || entry->data.len == 0)
-        return ST_OK; /* members, and leaders that begin */
+        return ST_OK; /* membership changes and elections */
     bool v2;
     TRY(is_v2(entry->data, &v2));
     replay->counts.v2 += v2;

@@ -32,7 +32,7 @@ bool import_auth_needs_admin(const struct pb_log_request *request)
            request->auth_role_grant_permission || request->auth_role_revoke_permission;
 }
 
-/* Since 3.5 the hash is in the log, in base64; before, the password was. */
+/* Since 3.5 the log contains the hash, in base64; before, it contained the password. */
 static enum status hash_of(struct slice password, struct slice hashed, struct arena *arena,
                            struct slice *ret_hash)
 {
@@ -45,7 +45,7 @@ static enum status hash_of(struct slice password, struct slice hashed, struct ar
         if (getrandom(salt, sizeof(salt), 0) != (ssize_t)sizeof(salt))
             return ST_IO;
         if (auth_password_hash(password, salt, AUTH_BCRYPT_COST_DEFAULT, bytes) != ST_OK)
-            return ST_AUTH_FAILED; /* too long: refused then as well */
+            return ST_AUTH_FAILED; /* too long: etcd refused it as well */
     } else if (!base64_decode(hashed, bytes, &len)) {
         return ST_DAMAGED;
     }

@@ -1,4 +1,4 @@
-/* The part of a replay that changes users, roles and whether access is controlled. */
+/* The part of a replay that changes users, roles and whether authentication is enabled. */
 #ifndef VIGIL_IMPORT_REPLAY_AUTH_H
 #define VIGIL_IMPORT_REPLAY_AUTH_H
 
@@ -10,10 +10,10 @@
 MUST_CHECK
 enum status import_auth_take_row(struct auth_store *auth, const struct row *row);
 
-/* It is one of those that only root may ask for. */
+/* Whether only root may make this request. */
 bool import_auth_needs_admin(const struct pb_log_request *request);
 
-/* Does what the request asks for; one that is not about users and roles changes nothing. */
+/* Executes the request; one that does not concern users and roles changes nothing. */
 MUST_CHECK
 enum status import_auth_change(struct auth_store *auth, struct applier *applier,
                                const struct pb_log_request *request, struct arena *arena,

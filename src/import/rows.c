@@ -7,13 +7,13 @@
 
 #include <inttypes.h>
 
-/* A start refuses more. */
+/* A server with more refuses to start. */
 enum { ALARMS_MAX = 64 };
 
 struct taking {
     const struct import_source *source;
     struct store_builder *builder;
-    struct auth_store *auth; /* holds users and roles to what they may be */
+    struct auth_store *auth; /* checks users and roles */
     row_fn seen;
     void *seen_ctx;
     struct import_counts *counts;
@@ -49,7 +49,7 @@ static enum status take_lease(const struct taking *t, const struct bolt_entry *e
         pb_decode(&pb_stored_lease_table, entry->value, &none, &lease) != ST_OK || lease.id == 0 ||
         (uint64_t)lease.id != bolt_number_read(entry->key.ptr) || lease.ttl > LEASE_TTL_MAX_S)
         return refuse(t, BOLT_BUCKET_LEASE, "something that is not a lease");
-    /* As a starting etcd does with one that is too short. */
+    /* A lease that is too short is extended, as in a starting etcd. */
     struct lease_row kept = {.id = lease.id, .ttl_s = lease.ttl > 0 ? lease.ttl : 1};
     if (lease.remaining_ttl > 0 && lease.remaining_ttl < kept.ttl_s)
         kept.remaining_s = lease.remaining_ttl;

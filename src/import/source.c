@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 enum {
-    DIGEST_UNIT_BYTES = 512, /* a bbolt file is a multiple of it: what is left over is its sum */
+    DIGEST_UNIT_BYTES = 512, /* a bbolt file is a multiple of it: a remainder is its checksum */
     CHUNK_BYTES = 256 * 1024,
 };
 
@@ -36,7 +36,7 @@ static enum status join(char *to, size_t size, const char *dir, const char *name
     return ST_OK;
 }
 
-/* What may not be read must not be told as what is not there. */
+/* A file without permission must not be reported as missing. */
 static enum status check_allowed(const char *path, struct error *ret_error)
 {
     if (access(path, R_OK) == 0 || errno != EACCES)
@@ -48,7 +48,7 @@ static enum status check_allowed(const char *path, struct error *ret_error)
         path);
 }
 
-/* dir is an etcd's data directory, or the `member` in it. */
+/* dir is a data directory of etcd, or the `member` in it. */
 static enum status find_in_dir(struct import_source *source,
                                const struct import_source_options *options, struct error *ret_error)
 {
@@ -83,8 +83,8 @@ static enum status find_in_dir(struct import_source *source,
     return ST_OK;
 }
 
-/* The db of a data directory lacks what only the log beside it has: nobody should lose that unseen.
- */
+/* The db of a data directory lacks what is only in the log beside it; this must not be lost
+ * unnoticed. */
 static enum status check_stands_alone(const char *path, struct error *ret_error)
 {
     const char *name = strrchr(path, '/');
@@ -141,7 +141,7 @@ static enum status find(struct import_source *source, const struct import_source
 static enum status open_file(struct import_source *source, struct fs *fs, struct error *ret_error)
 {
     enum status status = fs_open(fs, source->path, FILE_READ_ONLY | FILE_SHARE, &source->file);
-    /* A snapshot may lie where files cannot be locked; then nobody has a database there either. */
+    /* A snapshot may be on a file system without locks; then no etcd can use it there either. */
     if (status != ST_OK && status != ST_IN_USE && !source->is_directory)
         status = fs_open(fs, source->path, FILE_READ_ONLY, &source->file);
     if (status == ST_IN_USE)
@@ -179,7 +179,7 @@ static enum status sum_up(struct import_source *source, uint64_t bytes,
         if (status == ST_OK)
             sha256_add(sum, slice_of(chunk, len));
         at += len;
-        import_progress_tell(progress, IMPORT_CHECKING, at, bytes);
+        import_progress_report(progress, IMPORT_CHECKING, at, bytes);
     }
     free(chunk);
     if (status == ST_OK)

@@ -1,10 +1,10 @@
 /*
- * Where an import comes from: a snapshot that etcd's tools or ours have saved, the file `db` of an
- * etcd, or its whole data directory.
+ * The source of an import: a snapshot saved by etcd's tools or ours, the file `db` of an etcd, or
+ * its whole data directory.
  *
- *   a file                  bbolt, or bbolt and the sha256 of it: then it is a saved snapshot
+ *   a file                  bbolt, or bbolt and its sha256: then it is a saved snapshot
  *   dir/member/snap/db      the file of an etcd that has stopped …
- *   dir/member/wal/         … and what it had not written there yet
+ *   dir/member/wal/         … and the log with what is not in the file yet
  *
  * A directory is held with a shared lock meanwhile, so that no etcd starts in it. One owner, one
  * thread.
@@ -18,8 +18,8 @@
 
 /* Whether a file must end with its own sha256. */
 enum import_digest {
-    IMPORT_DIGEST_IF_THERE, /* what has one is held to it */
-    IMPORT_DIGEST_NEEDED,   /* as etcd's own restore: one that lacks it is refused */
+    IMPORT_DIGEST_IF_THERE, /* a checksum is verified if it exists */
+    IMPORT_DIGEST_NEEDED,   /* as in etcd's own restore: a file without one is refused */
     IMPORT_DIGEST_SKIPPED,
 };
 
@@ -27,7 +27,7 @@ struct import_source_options {
     struct fs *fs;
     const char *path;
     bool is_file;        /* a directory is refused */
-    const char *wal_dir; /* of a directory, where it is not in its place; NULL */
+    const char *wal_dir; /* the write-ahead log, if it is not at its usual place; or NULL */
     enum import_digest digest;
     struct import_progress *progress;
 };
@@ -50,7 +50,7 @@ enum status import_source_open(struct import_source *source,
                                struct error *ret_error);
 void import_source_close(struct import_source *source); /* accepts a zeroed one */
 
-/* What the reader has said, with the name of the file and what can be done. Returns its status. */
+/* The reader's error, with the name of the file and advice. Returns its status. */
 enum status import_source_error(const struct import_source *source, struct error *ret_error);
 
 #endif

@@ -9,9 +9,9 @@
 
 #include <stdlib.h>
 
-enum { TELL_EVERY = 1024 };
+enum { REPORT_EVERY = 1024 };
 
-struct name {
+struct key_name {
     size_t len;
     uint8_t bytes[];
 };
@@ -21,13 +21,13 @@ struct counting {
     struct import_progress *progress;
     struct import_status *status;
     struct error *error;
-    struct hash_map names; /* struct name, owned: of keys that exist */
+    struct hash_map names; /* struct key_name, owned: of keys that exist */
     uint64_t entries;
 };
 
 static struct slice name_of(const void *value)
 {
-    const struct name *name = value;
+    const struct key_name *name = value;
     return slice_of(name->bytes, name->len);
 }
 
@@ -35,7 +35,7 @@ static enum status note_key(struct counting *c, struct slice key)
 {
     if (hash_map_get(&c->names, key))
         return ST_OK;
-    struct name *name = xmalloc(sizeof(*name) + key.len);
+    struct key_name *name = xmalloc(sizeof(*name) + key.len);
     name->len = key.len;
     slice_copy(name->bytes, key);
     void *replaced;
@@ -72,14 +72,14 @@ static enum status take_bucket(struct counting *c, struct bolt_cursor *cursor, b
     enum status status;
     while ((status = bolt_cursor_next(cursor, &entry)) == ST_OK) {
         hash_bytes(c, entry.key);
-        if (!entry.is_bucket) /* those in buckets have no bytes of their own, for bbolt */
+        if (!entry.is_bucket) /* as in bbolt, nested buckets count without a value */
             hash_bytes(c, entry.value);
         if (is_keys)
             TRY(take_revision(c, &entry));
-        if (++c->entries % TELL_EVERY == 0)
-            import_progress_tell(c->progress, IMPORT_KEYS,
-                                 (meta->pages - cursor->pages_left) * meta->page_bytes,
-                                 meta->pages * meta->page_bytes);
+        if (++c->entries % REPORT_EVERY == 0)
+            import_progress_report(c->progress, IMPORT_KEYS,
+                                   (meta->pages - cursor->pages_left) * meta->page_bytes,
+                                   meta->pages * meta->page_bytes);
     }
     return status == ST_END ? ST_OK : import_source_error(c->source, c->error);
 }
@@ -120,7 +120,7 @@ enum status import_status_read(struct import_source *source, struct import_progr
     enum status status = take_all(&c, &buckets);
     bolt_cursor_fini(&buckets);
     ret_status->total_keys = c.names.count;
-    struct name *name;
+    struct key_name *name;
     MAP_FOREACH (name, &c.names)
         free(name);
     hash_map_fini(&c.names);

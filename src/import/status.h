@@ -1,8 +1,6 @@
-/*
- * What a snapshot file holds in short, number for number as `etcdutl snapshot status` says it: a
- * checksum over all buckets, the newest revision, the keys there are, the size. All of the file is
- * read, and all that is read is checked.
- */
+/* The summary of a snapshot file, with the same numbers as `etcdutl snapshot status`: a checksum
+ * over all buckets, the newest revision, the number of keys, the size. The whole file is read and
+ * checked. */
 #ifndef VIGIL_IMPORT_STATUS_H
 #define VIGIL_IMPORT_STATUS_H
 
@@ -16,7 +14,7 @@ struct import_status {
     char version[16]; /* of the storage; "" before 3.6 */
 };
 
-/* Memory: the names of the keys there are. */
+/* Memory: the names of the keys that exist. */
 MUST_CHECK
 enum status import_status_read(struct import_source *source, struct import_progress *progress,
                                struct import_status *ret_status, struct error *ret_error);

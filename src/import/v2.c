@@ -3,13 +3,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* How a key of a client's stands in the JSON of the v2 store; those of etcd itself are under /0. */
+/* How a client's key is written in the JSON of the v2 store; etcd's own are under /0. */
 #define MARK "\"Path\":\"/1/"
 
 enum { CHUNK_BYTES = 64 * 1024, MARK_BYTES = sizeof(MARK) - 1 };
 
 struct newest {
-    char name[256]; /* "" : none. TERM-INDEX.snap in hex: the newest is the last */
+    char name[256]; /* "": none. TERM-INDEX.snap in hex: the newest is the last */
 };
 
 static void note_name(void *ctx, const char *name)
@@ -21,7 +21,7 @@ static void note_name(void *ctx, const char *name)
         memcpy(newest->name, name, len + 1);
 }
 
-/* Pieces overlap by a mark less a byte. */
+/* Pieces overlap by the length of the marker less one byte. */
 static bool file_has_mark(struct file *file, uint64_t bytes, uint8_t *chunk)
 {
     for (uint64_t at = 0; at + MARK_BYTES <= bytes; at += CHUNK_BYTES - (MARK_BYTES - 1)) {
@@ -34,7 +34,7 @@ static bool file_has_mark(struct file *file, uint64_t bytes, uint8_t *chunk)
     return false;
 }
 
-bool import_v2_keys_are_in(struct fs *fs, const char *snap_dir)
+bool import_v2_has_keys(struct fs *fs, const char *snap_dir)
 {
     struct newest newest = {0};
     if (fs_list(fs, snap_dir, note_name, &newest) != ST_OK || !*newest.name)

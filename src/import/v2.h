@@ -1,4 +1,4 @@
-/* Keys of etcd's v2 API, which an import leaves out: whether there are any to tell of. */
+/* Keys of etcd's v2 API, which an import leaves out: finds whether there are any, for a warning. */
 #ifndef VIGIL_IMPORT_V2_H
 #define VIGIL_IMPORT_V2_H
 
@@ -6,7 +6,7 @@
 
 #include <stdbool.h>
 
-/* Looks into the newest .snap file of the directory: what cannot be read has none. */
-bool import_v2_keys_are_in(struct fs *fs, const char *snap_dir);
+/* Searches the newest .snap file of the directory; false if it cannot be read. */
+bool import_v2_has_keys(struct fs *fs, const char *snap_dir);
 
 #endif

@@ -44,7 +44,7 @@ static void note_name(void *ctx, const char *name)
 {
     struct import_wal *wal = ctx;
     if (strlen(name) != NAME_BYTES)
-        return; /* prepared, broken and put away, or not etcd's */
+        return; /* preallocated, set aside as broken, or not etcd's */
     char *dash, *end;
     struct import_wal_file file = {.sequence = strtoull(name, &dash, 16)};
     if (dash != name + 16 || *dash != '-')
@@ -74,7 +74,7 @@ static enum status check_sequence(const struct import_wal *wal, struct error *re
     return ST_OK;
 }
 
-/* Leaves those out that end before the first entry that is wanted. */
+/* Leaves out the files that end before the first wanted entry. */
 static enum status choose_files(struct import_wal *wal, struct error *ret_error)
 {
     enum status status = fs_list(wal->fs, wal->dir, note_name, wal);
@@ -101,7 +101,7 @@ static enum status choose_files(struct import_wal *wal, struct error *ret_error)
 struct scan {
     struct import_wal *wal;
     struct error *error;
-    size_t at; /* which file */
+    size_t at; /* index of the file */
     uint64_t offset;
     uint32_t crc;
 };
@@ -116,8 +116,8 @@ static enum status damaged(const struct scan *scan, const char *what)
                      path, scan->offset, what);
 }
 
-/* Ends the log here, if this is its last file and the bytes may be what a dying machine leaves:
- * nothing after a point, or a sector of zeros. */
+/* Ends the log here if this is its last file and the bytes may be the result of a crash: nothing
+ * after a point, or a sector of zeros. */
 static enum status end_torn(const struct scan *scan, struct slice bytes, const char *what)
 {
     if (scan->at + 1 < scan->wal->file_count)
@@ -148,7 +148,7 @@ static enum status read_bytes(const struct scan *scan, void *to, size_t len, uin
     return error_set(scan->error, status, "cannot read %s: %s", path, status_reason(status));
 }
 
-/* ST_END: the file has no more. The record lies in wal->record. */
+/* ST_END: the file has no more records. The record is in wal->record. */
 static enum status record_next(struct scan *scan, struct pb_log_record *ret_record,
                                uint32_t *ret_bytes)
 {

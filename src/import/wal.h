@@ -1,15 +1,15 @@
 /*
- * etcd's write-ahead log, read after its server has stopped, cleanly or not.
+ * Reads etcd's write-ahead log after its server has stopped, cleanly or not.
  *
  *   wal/SEQUENCE-INDEX.wal (hex)    frame | frame | …  zeros to the end
  *   frame                           length (8): bytes in the lower 56 bits, padding in the upper |
  *                                   LogRecord | padding
  *
- * A record's crc goes over the data of all records before it in its file, and begins with the one
- * that the file before it ended with. What was being written when the machine died is torn: the
- * log ends before it. Anything else that does not fit is damage.
+ * A record's crc covers the data of all records before it in its file, and begins with the final
+ * crc of the file before it. A record that was being written when the machine crashed is torn: the
+ * log ends before it. Anything else that is inconsistent is damage.
  *
- * Entries stay in the files: of each one its place is kept. One owner, one thread.
+ * Entries stay in the files; only their places are kept. One owner, one thread.
  */
 #ifndef VIGIL_IMPORT_WAL_H
 #define VIGIL_IMPORT_WAL_H
@@ -25,7 +25,7 @@ struct import_wal_place;
 struct import_wal {
     struct fs *fs;
     const char *dir;
-    struct import_wal_file *files; /* owned, in order; those that are read */
+    struct import_wal_file *files; /* owned, in order; those that are needed */
     size_t file_count;
     struct import_wal_place *places; /* owned; of the entries after `after` */
     size_t place_count, place_capacity;
@@ -33,16 +33,14 @@ struct import_wal {
     struct pb_log_metadata metadata;
     struct pb_hard_state state; /* the last one written */
     bool is_torn;
-    struct buf record; /* scratch; what an entry's data lies in */
+    struct buf record; /* scratch; holds an entry's data */
 };
 
-/* One file holds 64 MiB and one record more; a record that says more is damage. */
+/* A file has 64 MiB and at most one more record; a longer record is damage. */
 #define IMPORT_WAL_RECORD_BYTES_MAX ((uint64_t)1 << 30)
 
-/*
- * Finds the entries with index > after. Those that a later one of the same index has replaced are
- * left out. ST_DAMAGED when some are missing. dir is borrowed.
- */
+/* Finds the entries with index > after. Entries that were replaced by a later one of the same index
+ * are left out. ST_DAMAGED: some are missing. dir is borrowed. */
 MUST_CHECK
 enum status import_wal_open(struct import_wal *wal, struct fs *fs, const char *dir, uint64_t after,
                             struct error *ret_error);

@@ -170,7 +170,7 @@ bool lessor_get(const struct lessor *lessor, int64_t id, struct lessor_lease *re
 static int compare_keys(const void *left, const void *right)
 {
     const struct slice *a = left, *b = right;
-    breathe(1);
+    yield_point_pass(1);
     return slice_compare(*a, *b);
 }
 
@@ -232,7 +232,7 @@ void lessor_list(const struct lessor *lessor, struct lessor_entry *ret_entries)
 static int compare_entries(const void *left, const void *right)
 {
     const struct lessor_entry *a = left, *b = right;
-    breathe(1);
+    yield_point_pass(1);
     if (a->expires_ns != b->expires_ns)
         return a->expires_ns < b->expires_ns ? -1 : 1;
     return (a->id > b->id) - (a->id < b->id);
@@ -328,7 +328,7 @@ void lessor_revoke(struct lessor *lessor, int64_t id)
         return;
     while (lease->keys) {
         detach(lessor, lease, lease->keys);
-        breathe(1);
+        yield_point_pass(1);
     }
     heap_remove(&lessor->deadlines, &lease->by_deadline);
     chain_table_remove(&lessor->leases, &lease->by_id, lease_hash, lessor);

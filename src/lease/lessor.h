@@ -87,7 +87,8 @@ void lessor_keys(const struct lessor *lessor, int64_t id, struct slice *ret_keys
 MUST_CHECK
 enum status lessor_each_key(const struct lessor *lessor, int64_t id, uint32_t max,
                             enum status (*visit)(void *ctx, struct slice key), void *ctx);
-/* Of a million it takes half a second, in which it breathes (base/yield_point.h). Any thread. */
+/* Of a million it takes half a second, during which it passes yield points (base/yield_point.h).
+ * Any thread. */
 void lessor_keys_sort(struct slice *keys, size_t count);
 /* One of all leases. */
 struct lessor_entry {

@@ -360,21 +360,22 @@ static void a_fixed_lease_whose_last_key_is_put_again_lives_on(void **state)
     assert_int_equal(lessor_expired(lessor, seconds(1000)), 8);
 }
 
-static void count_breath(void *ctx)
+static void count_yield(void *ctx)
 {
-    unsigned *breaths = ctx;
-    (*breaths)++;
+    unsigned *yields = ctx;
+    (*yields)++;
 }
 
 /* The writer sorts the keys of a lease that ends, and renews others meanwhile; the keeper too. */
-static void long_sorts_breathe_and_sort(void **state)
+static void long_sorts_pass_yield_points_and_sort(void **state)
 {
     (void)state;
-    enum { MANY = 10 * BREATH_WORK + 77, BYTES = 4 };
+    enum { MANY = 10 * YIELD_POINT_WORK + 77, BYTES = 4 };
     static uint8_t bytes[MANY][BYTES];
     static struct slice keys[MANY];
     static struct lessor_entry entries[MANY];
-    static const size_t counts[] = {0, 1, 2, BREATH_WORK, BREATH_WORK + 1, 3 * BREATH_WORK, MANY};
+    static const size_t counts[] = {
+        0, 1, 2, YIELD_POINT_WORK, YIELD_POINT_WORK + 1, 3 * YIELD_POINT_WORK, MANY};
     struct random random;
     random_init(&random, 7);
     for (size_t i = 0; i < COUNT_OF(counts); i++) {
@@ -385,19 +386,19 @@ static void long_sorts_breathe_and_sort(void **state)
             entries[at] =
                 (struct lessor_entry){.id = (int64_t)number, .expires_ns = (int64_t)at % 7};
         }
-        unsigned breaths = 0;
-        struct breath breath = {.fn = count_breath, .ctx = &breaths};
-        breath_here = &breath;
+        unsigned yields = 0;
+        struct yield_point point = {.fn = count_yield, .ctx = &yields};
+        yield_point_here = &point;
         lessor_keys_sort(keys, counts[i]);
-        breath_here = NULL;
+        yield_point_here = NULL;
         for (size_t at = 1; at < counts[i]; at++)
             assert_true(slice_compare(keys[at - 1], keys[at]) <= 0);
-        assert_true(breaths + 1 >= counts[i] / BREATH_WORK);
-        breaths = 0;
-        breath_here = &breath;
+        assert_true(yields + 1 >= counts[i] / YIELD_POINT_WORK);
+        yields = 0;
+        yield_point_here = &point;
         lessor_list_sort(entries, counts[i]);
-        breath_here = NULL;
-        assert_true(breaths + 1 >= counts[i] / BREATH_WORK);
+        yield_point_here = NULL;
+        assert_true(yields + 1 >= counts[i] / YIELD_POINT_WORK);
     }
 }
 
@@ -407,7 +408,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_was_left_of_a_time_counts_once),
         cmocka_unit_test(a_fixed_end_is_not_put_off_and_comes_with_the_last_key),
-        cmocka_unit_test(long_sorts_breathe_and_sort),
+        cmocka_unit_test(long_sorts_pass_yield_points_and_sort),
         cmocka_unit_test(a_fixed_lease_whose_last_key_is_put_again_lives_on),
         LESSOR(a_lease_expires_when_its_time_has_passed_and_not_before),
         LESSOR(a_renewal_gives_the_whole_time_again),

@@ -119,7 +119,7 @@ static void change_append_as(struct applier *applier, uint32_t sub, const struct
     /* Last, because the key may be stored with the lease that it leaves. */
     if (lease_before != kv->lease && applier->lease_moved)
         applier->lease_moved(applier->lease_ctx, kv->key, lease_before, kv->lease);
-    breathe(1);
+    yield_point_pass(1);
 }
 
 static void change_append(struct applier *applier, const struct index_item *before,

@@ -367,8 +367,8 @@ static enum status range_run_pick(struct range *range, size_t *keys)
     bool sorts = picks_sort(range->request) && range->picking.count > 1;
     range_move(range, sorts ? RANGE_SORTING : RANGE_SUMMING);
     if (sorts) {
-        return step_sort_init(&range->sort, range->picks, (size_t)range->picking.count,
-                              sizeof(*range->picks));
+        return resumable_sort_init(&range->sort, range->picks, (size_t)range->picking.count,
+                                   sizeof(*range->picks));
     }
     return ST_OK;
 }
@@ -377,7 +377,7 @@ static enum status range_run_sort(struct range *range, size_t *keys)
 {
     size_t moves = size_min(*keys, SIZE_MAX / 2);
     *keys -= moves;
-    if (!step_sort_step(&range->sort, moves, picks_compare, (void *)(uintptr_t)range->request))
+    if (!resumable_sort_step(&range->sort, moves, picks_compare, (void *)(uintptr_t)range->request))
         return ST_AGAIN;
     range_move(range, RANGE_SUMMING);
     return ST_OK;
@@ -490,7 +490,7 @@ void range_fini(struct range *range)
 {
     free(range->picks);
     range->picks = NULL;
-    step_sort_fini(&range->sort);
+    resumable_sort_fini(&range->sort);
     buf_fini(&range->from);
 }
 

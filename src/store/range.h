@@ -67,7 +67,7 @@ struct range {
     struct range_state state;               /* the same; later the newer state it switches to */
     struct range_pick *picks;               /* owned; NULL when walking */
     struct range_picking picking;
-    struct step_sort sort; /* if sorted, its items are the order of the picks */
+    struct resumable_sort sort; /* if sorted, its items are the order of the picks */
     int64_t next_pick;
     int64_t rebased;            /* picks before this are those of the newer state */
     int64_t left;               /* key-values not begun yet */

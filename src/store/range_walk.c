@@ -135,7 +135,7 @@ void range_walk_init(struct range_walk *walk, const struct range_state *state,
 /* Examines at most *keys keys, and subtracts them. */
 static void walk_read_ahead(struct range_walk *walk, size_t *keys)
 {
-    breathe(RANGE_AHEAD);
+    yield_point_pass(RANGE_AHEAD);
     walk->ahead_next = walk->ahead_count = 0;
     for (; !walk->ended && walk->ahead_count < RANGE_AHEAD && *keys; --*keys) {
         const struct index_item *item = index_cursor_next(&walk->cursor);

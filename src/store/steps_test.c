@@ -261,10 +261,10 @@ static void versions_dropped_during_a_cleaning_are_subtracted_from_the_copy(void
     assert_int_equal(count_keys(f), KEYS - 150);
 }
 
-static void count_breath(void *ctx)
+static void count_yield(void *ctx)
 {
-    unsigned *breaths = ctx;
-    (*breaths)++;
+    unsigned *yields = ctx;
+    (*yields)++;
 }
 
 /*
@@ -278,12 +278,12 @@ static void other_requests_are_served_while_a_long_record_is_written(void **stat
     memset(value, 'v', VALUE_BYTES);
     value[VALUE_BYTES] = '\0';
     unsigned made = 0, written = 0;
-    struct breath making = {count_breath, &made, 0}, writing = {count_breath, &written, 0};
-    breath_here = &making;
+    struct yield_point making = {count_yield, &made, 0}, writing = {count_yield, &written, 0};
+    yield_point_here = &making;
     fixture_put(f, "k", value);
-    breath_here = &writing;
+    yield_point_here = &writing;
     fixture_commit(f);
-    breath_here = NULL;
+    yield_point_here = NULL;
     free(value);
     assert_in_range(made, PIECES, 2 * PIECES + 2);
     assert_in_range(written, PIECES, 2 * PIECES + 2);
@@ -295,7 +295,7 @@ static void other_requests_are_served_while_a_long_record_is_written(void **stat
 static void other_requests_are_served_while_memory_is_freed(void **state)
 {
     struct fixture *f = *state;
-    enum { MANY = 5 * BREATH_WORK };
+    enum { MANY = 5 * YIELD_POINT_WORK };
     for (int i = 0; i < MANY; i++) {
         char key[16];
         snprintf(key, sizeof(key), "k%05d", i);
@@ -303,12 +303,12 @@ static void other_requests_are_served_while_memory_is_freed(void **state)
     }
     fixture_commit(f);
     fixture_delete(f, "k", "l");
-    unsigned breaths = 0;
-    struct breath breath = {count_breath, &breaths, 0};
-    breath_here = &breath;
+    unsigned yields = 0;
+    struct yield_point point = {count_yield, &yields, 0};
+    yield_point_here = &point;
     fixture_commit(f);
-    breath_here = NULL;
-    assert_true(breaths >= 3);
+    yield_point_here = NULL;
+    assert_true(yields >= 3);
     assert_int_equal(count_keys(f), 0);
 }
 

@@ -89,12 +89,12 @@ static void reclaim(struct store *store, size_t least)
     size_t added = waiting > store->retired ? waiting - store->retired : 0;
     size_t left = least + 2 * added, before;
     do {
-        size_t some = size_min(left, BREATH_WORK);
+        size_t some = size_min(left, YIELD_POINT_WORK);
         before = waiting;
         waiting = epoch_reclaim(store->epoch, some);
         left -= some;
-        breathe(some);
-    } while (left && before - waiting >= BREATH_WORK);
+        yield_point_pass(some);
+    } while (left && before - waiting >= YIELD_POINT_WORK);
     store->retired = waiting;
 }
 

@@ -1,8 +1,8 @@
-/* Watchers of many streams that catch up over the same stretch of history. */
+/* Watchers of many streams that catch up over the same part of history. */
 #include "base/clock.h"
 #include "watch/client_test.h"
 #include "watch/history_test.h"
-#include "watch/stream_private.h"
+#include "watch/stream_state.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,9 +16,9 @@ struct bench {
     struct memory_history memory;
     struct watch_hub *hub;
     struct client clients[STREAMS];
-    unsigned reads; /* of revisions */
+    unsigned reads; /* revisions read */
     unsigned turns;
-    size_t found_max; /* in one stretch */
+    size_t found_max; /* in one window */
 };
 
 static struct bench *bench;
@@ -73,15 +73,15 @@ static void watch_key(int stream, const char *key, const char *end, int64_t star
     assert_int_equal(watch_stream_create(bench->clients[stream].stream, &create), ST_OK);
 }
 
-/* One turn; each stream is pulled once, with so much room. */
+/* One turn; each stream is pulled once, with this much room. */
 static void turn(size_t room)
 {
     bool more = watch_hub_turn_begin(bench->hub, 0);
-    (void)more; /* the next turn comes anyway */
+    (void)more; /* the next turn follows anyway */
     for (int i = 0; i < STREAMS; i++)
         client_pull(&bench->clients[i], room);
-    for (int i = 0; i < WATCH_STRETCHES; i++)
-        bench->found_max = size_max(bench->found_max, bench->hub->stretches[i].found_count);
+    for (int i = 0; i < WATCH_WINDOWS; i++)
+        bench->found_max = size_max(bench->found_max, bench->hub->windows[i].found_count);
     watch_hub_turn_end(bench->hub);
     memory_turn_end(&bench->memory);
     watch_hub_check(bench->hub);
@@ -90,7 +90,7 @@ static void turn(size_t room)
 
 static void catch_up(size_t room)
 {
-    while (watch_hub_census(bench->hub)->stats.watchers_catching_up) {
+    while (watch_hub_scan_stats(bench->hub)->stats.watchers_catching_up) {
         turn(room);
         assert_true(bench->turns < 100000);
     }
@@ -115,7 +115,7 @@ static size_t events_of(int stream)
     return events;
 }
 
-static void streams_that_stand_in_the_same_stretch_share_its_reading(void **state)
+static void streams_at_the_same_part_of_history_share_its_reading(void **state)
 {
     (void)state;
     enum { REVISIONS = 10000 };
@@ -132,7 +132,7 @@ static void streams_that_stand_in_the_same_stretch_share_its_reading(void **stat
     assert_true(bench->reads < 2 * REVISIONS);
 }
 
-static void a_stream_far_behind_reaches_those_before_it_and_goes_on_with_them(void **state)
+static void stream_far_behind_reaches_those_ahead_and_continues_with_them(void **state)
 {
     (void)state;
     enum { FIRST = 5000, APART = 4500, REVISIONS = 60000 };
@@ -144,16 +144,16 @@ static void a_stream_far_behind_reaches_those_before_it_and_goes_on_with_them(vo
     catch_up(ROOM);
     for (int i = 0; i < 10; i++)
         assert_int_equal(events_of(i), 1);
-    /* Each for itself they would read 352,000. */
+    /* Separately they would read 352,000. */
     assert_true(bench->reads < 250000);
 }
 
-static void who_is_left_out_of_a_stretch_that_is_full_gets_everything_too(void **state)
+static void watchers_left_out_of_a_full_window_get_everything_too(void **state)
 {
     (void)state;
     enum { REVISIONS = 200, WATCHED = 10, EACH = 60 };
     put_n("m", REVISIONS);
-    /* Every range is another one and has the key: 600 times 200 are far too many for a stretch. */
+    /* All ranges differ and contain the key: 600 times 200 events are far too many for a window. */
     for (int i = 0; i < WATCHED; i++)
         for (int k = 0; k < EACH; k++) {
             char key[16], end[16];
@@ -161,7 +161,7 @@ static void who_is_left_out_of_a_stretch_that_is_full_gets_everything_too(void *
             snprintf(end, sizeof(end), "z%d", k);
             watch_key(i, key, end, 2);
         }
-    while (watch_hub_census(bench->hub)->stats.watchers_catching_up) {
+    while (watch_hub_scan_stats(bench->hub)->stats.watchers_catching_up) {
         turn(3000);
         assert_true(bench->turns < 100000);
     }
@@ -180,10 +180,9 @@ static void who_is_left_out_of_a_stretch_that_is_full_gets_everything_too(void *
     }
 }
 
-/*
- * Revisions of many events, watched from the past by many, whose ranges overlap, miss them, or who
- * filter all of them: each gets its own, whole and in order, and no turn finds them for everybody.
- */
+/* Revisions of many events are watched from the past by many watchers whose ranges overlap, miss
+ * them, or whose filters exclude all of them: each gets its own events, complete and in order, and
+ * no turn finds those of all. */
 static void revisions_of_many_events_reach_many_watchers_some_at_a_time(void **state)
 {
     (void)state;
@@ -222,20 +221,20 @@ static void revisions_of_many_events_reach_many_watchers_some_at_a_time(void **s
                 seen[stream][response->watch_id]++;
             }
         for (int k = 0; k < EACH; k++) {
-            unsigned others = k % MISSING ? REVISIONS : 0; /* "other" is behind all "k…" */
+            unsigned others = k % MISSING ? REVISIONS : 0; /* "other" sorts behind all "k…" */
             unsigned wanted = k % MISSING ? REVISIONS * (unsigned)(EVENTS - k % EVENTS) : 0;
             assert_int_equal(seen[stream][k], k % FILTERING ? wanted + others : 0);
         }
     }
     /* For all at once it would have been a hundred thousand. */
-    assert_in_range(bench->found_max, EVENTS, STRETCH_FOUND_MAX + EVENTS);
+    assert_in_range(bench->found_max, EVENTS, WINDOW_FOUND_MAX + EVENTS);
 }
 
 static void live_watchers_do_not_wait_for_a_search_on_their_stream(void **state)
 {
     (void)state;
     put_n("other", 45000);
-    /* Many streams search, each somewhere else; on one there is a live watcher. */
+    /* Many streams search, each at another place; one of them has a live watcher. */
     for (int i = 0; i < STREAMS; i++)
         watch_key(i, "never", "", 2 + 900 * i);
     watch_key(STREAMS - 1, "live", "", 0);
@@ -244,7 +243,7 @@ static void live_watchers_do_not_wait_for_a_search_on_their_stream(void **state)
     (void)events_of(STREAMS - 1);
     memory_put(&bench->memory, "live", "x");
     turn(ROOM);
-    assert_true(watch_hub_census(bench->hub)->stats.watchers_catching_up > 0);
+    assert_true(watch_hub_scan_stats(bench->hub)->stats.watchers_catching_up > 0);
     assert_int_equal(events_of(STREAMS - 1), 1);
 }
 
@@ -253,9 +252,9 @@ static void live_watchers_do_not_wait_for_a_search_on_their_stream(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(streams_that_stand_in_the_same_stretch_share_its_reading),
-        TEST(a_stream_far_behind_reaches_those_before_it_and_goes_on_with_them),
-        TEST(who_is_left_out_of_a_stretch_that_is_full_gets_everything_too),
+        TEST(streams_at_the_same_part_of_history_share_its_reading),
+        TEST(stream_far_behind_reaches_those_ahead_and_continues_with_them),
+        TEST(watchers_left_out_of_a_full_window_get_everything_too),
         TEST(revisions_of_many_events_reach_many_watchers_some_at_a_time),
         TEST(live_watchers_do_not_wait_for_a_search_on_their_stream),
     };

@@ -6,6 +6,7 @@
 #include "base/memory/arena.h"
 #include "base/xalloc.h"
 #include "codec/pb/rpc.pb.h"
+#include "watch/hub.h"
 #include "watch/stream.h"
 
 struct client {
@@ -41,12 +42,12 @@ static inline void client_close(struct client *client)
     *client = (struct client){0};
 }
 
-/* Pulls once if it was woken. Returns the bytes. */
+/* Pulls once if it was woken. Returns the number of bytes. */
 static inline size_t client_pull(struct client *client, size_t room)
 {
     if (!client->awake)
         return 0;
-    uint8_t *dst = xmalloc(room); /* exactly: a byte too many is seen */
+    uint8_t *dst = xmalloc(room); /* exactly, so that the sanitizer finds a byte too many */
     bool more;
     size_t len = watch_stream_fill(client->stream, dst, room, &more);
     assert(len <= room);

@@ -1,27 +1,28 @@
 #include "watch/cursor.h"
 
 #include "base/xalloc.h"
-#include "watch/output.h"
+#include "watch/hub_read.h"
+#include "watch/long_revision.h"
+#include "watch/stats_scan.h"
+#include "watch/stream_private.h"
 
-/*
- * To the hub a cursor is a stream with one watcher, which is live from the beginning: one that
- * starts in the past is behind its stream's tail, as any stream that had no room.
- */
+/* To the hub, a cursor is a stream with one watcher that is live from the beginning: one that
+ * starts in the past is behind the tail, like any stream that had no room. */
 struct watch_cursor {
     struct watch_stream *stream; /* owned */
     const struct watcher *watcher;
-    size_t at;     /* the event of the revision at the stream's place that comes next */
-    int64_t known; /* from this revision on the hub's trail has its tag */
-    uint64_t mark; /* of its tag in the trail, not behind where it stands; a hint */
-    /* That revision, as it was read in the turn: hub.turn. The number of the revision holds beyond
-     * it while `at` is not 0. */
+    size_t at;     /* index of the next event in the revision at the stream's place */
+    int64_t known; /* from this revision on the hub's tag index has all events of its tag */
+    uint64_t mark; /* an entry of its tag in the tag index, not after its place; a hint */
+    /* The revision at the stream's place, valid while `turn` equals hub.turn. Its number is also
+     * valid in later turns while `at` is not 0. */
     uint64_t turn;
     struct watch_batch batch;
-    struct watch_event event; /* of a long revision: the one at `at` */
+    struct watch_event event; /* of a long revision: the event at `at` */
     struct watch_place after;
     bool tagged;
-    bool walks;        /* through a past that the trail does not have */
-    uint32_t tag_hash; /* tags_hash */
+    bool walks;        /* it is in a part of the past that the tag index does not cover */
+    uint32_t tag_hash; /* tag_cache_hash */
     uint32_t key_len, end_len;
     uint8_t bytes[];
 };
@@ -40,12 +41,12 @@ struct watch_cursor *watch_cursor_new(struct watch_hub *hub,
                                       const struct watch_cursor_options *options)
 {
     struct slice key = options->key, end = options->range_end, tag = options->tag;
-    if (!hub_take_one(hub))
+    if (!stream_take_one(hub))
         return NULL;
     struct watch_cursor *cursor = xmalloc(sizeof(*cursor) + key.len + end.len);
     *cursor = (struct watch_cursor){
         .tagged = tag.len > 0,
-        .tag_hash = tags_hash(tag),
+        .tag_hash = tag_cache_hash(tag),
         .key_len = (uint32_t)key.len,
         .end_len = (uint32_t)end.len,
     };
@@ -61,7 +62,7 @@ struct watch_cursor *watch_cursor_new(struct watch_hub *hub,
                                   .start_revision = options->from};
     hub->tagged += cursor->tagged;
     cursor->watcher = stream_add_watcher(cursor->stream, &create, create.key);
-    cursor->known = cursor->tagged ? long_tagged_from(hub) : INT64_MAX;
+    cursor->known = cursor->tagged ? long_revision_tagged_from(hub) : INT64_MAX;
     return cursor;
 }
 
@@ -75,7 +76,7 @@ void watch_cursor_free(struct watch_cursor *cursor)
     free(cursor);
 }
 
-/* The revision at the stream's place. */
+/* Reads the revision at the stream's place. */
 static enum status read_batch(struct watch_cursor *cursor)
 {
     struct watch_stream *stream = cursor->stream;
@@ -92,29 +93,29 @@ static enum status read_batch(struct watch_cursor *cursor)
     return ST_OK;
 }
 
-/* What all of them may walk over goes down by what this one does. */
+/* Charges events to the walk budget that all cursors share. */
 static void pay(struct watch_hub *hub, size_t events)
 {
     hub->walk_budget -= size_min(hub->walk_budget, events);
 }
 
-/* Where the trail does not lead: whether an event has the cursor's tag, or might. */
+/* Whether an event outside the tag index has, or may have, the cursor's tag. */
 static bool has_tag(const struct watch_cursor *cursor, const struct watch_event *event)
 {
     struct watch_hub *hub = cursor->stream->hub;
     int64_t revision = cursor->batch.revision;
     if (!cursor->walks || !hub->tagger)
         return true;
-    const struct tags_of_event *of = tags_find(&hub->tags, revision, cursor->at);
+    const struct tag_cache_entry *of = tag_cache_find(&hub->tag_cache, revision, cursor->at);
     if (!of) {
         struct slice tags[WATCH_TAGS_MAX];
         size_t count = hub->tagger(hub->tagger_ctx, hub->history, event, tags);
         if (count == WATCH_TAGS_UNKNOWN)
             return true;
-        of = tags_set(&hub->tags, revision, cursor->at, tags, count);
+        of = tag_cache_set(&hub->tag_cache, revision, cursor->at, tags, count);
         pay(hub, WATCH_WALK_TAGGING);
     }
-    return tags_have(of, cursor->tag_hash);
+    return tag_cache_entry_has(of, cursor->tag_hash);
 }
 
 static bool wants(const struct watch_cursor *cursor, const struct watch_event *event)
@@ -123,17 +124,17 @@ static bool wants(const struct watch_cursor *cursor, const struct watch_event *e
            watch_range_covers(key_of(cursor), end_of(cursor), event->key) && has_tag(cursor, event);
 }
 
-/* It will be woken: for something new, in a later turn, or when the history is there. */
-static enum status rest(struct watch_cursor *cursor, enum status why)
+/* The cursor will be woken: for new events, in a later turn, or when the history is ready. */
+static enum status suspend(struct watch_cursor *cursor, enum status why)
 {
     struct watch_stream *stream = cursor->stream;
     stream->woken = false;
     if (why != ST_END) {
-        stream_park_waiting(stream);
+        stream_wait_for_history(stream);
         return why;
     }
     stream->dirty = false;
-    cursor->at = 0; /* what wakes it gives it another place */
+    cursor->at = 0; /* the next wake gives it another place */
     cursor->turn = 0;
     return why;
 }
@@ -145,20 +146,18 @@ static void next_batch(struct watch_cursor *cursor)
     cursor->turn = 0;
 }
 
-/*
- * Goes on to the next event of its tag, if the trail has all of them from where it stands; else
- * what is there is walked over until it does. False: there is none.
- */
+/* Moves to the next event of its tag if the tag index has all of them from here on; otherwise
+ * events are examined one by one until it does. False: there is none. */
 static bool follow_tag(struct watch_cursor *cursor)
 {
     struct watch_stream *stream = cursor->stream;
-    struct watch_trail *trail = &stream->hub->trail;
+    struct tag_index *index = &stream->hub->tag_index;
     int64_t revision = cursor->at ? cursor->batch.revision : stream->place.revision;
-    cursor->walks = cursor->tagged && (revision < cursor->known || revision < trail->from);
+    cursor->walks = cursor->tagged && (revision < cursor->known || revision < index->from);
     if (cursor->walks || !cursor->tagged)
         return true;
-    const struct trail_mark *mark =
-        trail_seek(trail, cursor->watcher->range, revision, cursor->at, &cursor->mark);
+    const struct tag_event *mark =
+        tag_index_seek(index, cursor->watcher->range, revision, cursor->at, &cursor->mark);
     if (!mark)
         return false;
     if (cursor->turn != stream->hub->turn || cursor->batch.revision != mark->revision) {
@@ -170,30 +169,31 @@ static bool follow_tag(struct watch_cursor *cursor)
     return true;
 }
 
-/* Of a long revision only what lies between the first and the last of the range is looked at. */
-static void skip_others(struct watch_cursor *cursor, const struct watch_long *l)
+/* In a long revision only the events from the first to the last of the range are examined. */
+static void skip_others(struct watch_cursor *cursor, const struct long_revision *long_rev)
 {
-    const struct long_hit *hit = long_find(l, cursor->watcher->range);
-    if (cursor->tagged || !l->passes || (hit && hit->passes > l->passes))
+    const struct long_revision_hit *hit = long_revision_find(long_rev, cursor->watcher->range);
+    if (cursor->tagged || !long_rev->passes || (hit && hit->passes > long_rev->passes))
         return;
     if (!hit || hit->first > hit->last || cursor->at > hit->last)
-        cursor->at = l->count;
+        cursor->at = long_rev->count;
     else if (cursor->at < hit->first)
         cursor->at = hit->first;
 }
 
-/* The event that the cursor stands at; NULL: it is behind the last. ST_AGAIN: not in this turn. */
+/* The event at the cursor's place; NULL: it is behind the last. ST_AGAIN: not in this turn. */
 static enum status event_at(struct watch_cursor *cursor, const struct watch_event **ret_event)
 {
     struct watch_hub *hub = cursor->stream->hub;
     size_t count = cursor->batch.count;
     if (UNLIKELY(!cursor->batch.events)) {
-        struct watch_long *l;
-        TRY(long_get_loaded(hub, &cursor->stream->place, cursor->batch.revision, &l));
-        skip_others(cursor, l);
-        count = l->count;
+        struct long_revision *long_rev;
+        TRY(long_revision_get_loaded(hub, &cursor->stream->place, cursor->batch.revision,
+                                     &long_rev));
+        skip_others(cursor, long_rev);
+        count = long_rev->count;
         if (cursor->at < count)
-            long_event(hub, l, cursor->at, &cursor->event);
+            long_revision_event(hub, long_rev, cursor->at, &cursor->event);
     }
     const struct watch_event *event =
         cursor->batch.events ? &cursor->batch.events[cursor->at] : &cursor->event;
@@ -201,7 +201,8 @@ static enum status event_at(struct watch_cursor *cursor, const struct watch_even
     return ST_OK;
 }
 
-/* It may look at one more event in this turn. New events, of which there are few, always. */
+/* Whether one more event may be examined in this turn. New events, of which there are few, always
+ * may. */
 static bool may_look(struct watch_cursor *cursor)
 {
     struct watch_hub *hub = cursor->stream->hub;
@@ -209,9 +210,9 @@ static bool may_look(struct watch_cursor *cursor)
         return false;
     if (cursor->batch.events)
         return true;
-    if (!long_units(hub))
+    if (!long_revision_units(hub))
         return false;
-    long_pay(hub, 1);
+    long_revision_pay(hub, 1);
     return true;
 }
 
@@ -222,7 +223,7 @@ static void pass_over(struct watch_cursor *cursor)
     if (cursor->walks)
         pay(hub, 1);
     if (cursor->batch.events)
-        long_pay(hub, 1);
+        long_revision_pay(hub, 1);
 }
 
 enum status watch_cursor_next(struct watch_cursor *cursor, const struct watch_event **ret_event,
@@ -230,13 +231,13 @@ enum status watch_cursor_next(struct watch_cursor *cursor, const struct watch_ev
 {
     struct watch_stream *stream = cursor->stream;
     stream->hub->budget = WATCH_FILL_EVENTS;
-    stream_raise_behind(stream, census_behind(stream));
+    stats_scan_raise_behind(stream, stats_scan_behind(stream));
     while (stream->dirty) {
         enum status status = follow_tag(cursor) ? read_batch(cursor) : ST_END;
         if (status == ST_COMPACTED || status == ST_DAMAGED)
             return status;
         if (status != ST_OK)
-            return rest(cursor, status);
+            return suspend(cursor, status);
         const struct watch_event *event = NULL;
         status = event_at(cursor, &event);
         if (status == ST_COMPACTED || status == ST_DAMAGED)
@@ -252,14 +253,14 @@ enum status watch_cursor_next(struct watch_cursor *cursor, const struct watch_ev
             return ST_OK;
         }
         if (may)
-            pass_over(cursor); /* before it gives way, or it would never get past it */
-        if (!may || !long_units(stream->hub)) {
+            pass_over(cursor); /* before it yields, or it would never get past this event */
+        if (!may || !long_revision_units(stream->hub)) {
             stream->woken = false;
-            stream_park_hungry(stream);
+            stream_defer(stream);
             return ST_AGAIN;
         }
     }
-    return rest(cursor, ST_END);
+    return suspend(cursor, ST_END);
 }
 
 void watch_cursor_fetch(const struct watch_cursor *cursor)
@@ -289,10 +290,4 @@ int64_t watch_cursor_revision(const struct watch_cursor *cursor)
 {
     const struct watch_stream *stream = cursor->stream;
     return stream->dirty ? stream->place.revision - 1 : stream->hub->tail;
-}
-
-void watch_hub_set_tagger(struct watch_hub *hub, watch_tagger tagger, void *ctx)
-{
-    hub->tagger = tagger;
-    hub->tagger_ctx = ctx;
 }

@@ -1,12 +1,13 @@
 /*
- * One range of keys read event by event: the watch for who makes messages of his own. A cursor
- * stands at a place in history; what is before it was taken, what is behind it lies there.
+ * Reads one range of keys event by event: a watch for callers that make messages of their own, such
+ * as Kubernetes watches. A cursor has a place in history: events before it were taken, events after
+ * it are still to be read.
  *
  *     wake ──► next ─► event ─► take ─► next … ─► ST_END: nothing more for now
- *                └─► no room: the cursor stands there, and its owner calls next when he has some
+ *                └─► no room: the cursor keeps its place; its owner calls next when it has room
  *
  * Nothing is queued and nothing is copied: an event is read where the history has it, and is valid
- * until the turn ends. Of the hub's shard.
+ * until the turn ends. A cursor belongs to its hub's shard.
  */
 #ifndef VIGIL_WATCH_CURSOR_H
 #define VIGIL_WATCH_CURSOR_H
@@ -17,63 +18,46 @@ struct watch_cursor;
 
 struct watch_cursor_options {
     struct slice key, range_end; /* as in a watch request, and not empty; copied */
-    /*
-     * Not empty: be woken for events that the hub's tagger gave this tag, and given those, instead
-     * of all of the range; it must hold them. Where the past is searched others are given as well.
-     * Copied.
-     */
+    /* Not empty: the cursor is woken for, and given, only the events to which the hub's tagger gave
+     * this tag; the range must contain them. While it reads the past it may be given others as
+     * well. Copied. */
     struct slice tag;
-    int64_t from; /* the first revision of interest; 0: those after now */
-    /* There may be something. Not called again until next has said ST_END or ST_AGAIN. */
+    int64_t from; /* the first revision of interest; 0: the next one */
+    /* There may be something to read. Not called again until next has returned ST_END or ST_AGAIN.
+     */
     void (*wake)(void *ctx);
-    /* It may be woken in a moment: the owner fetches what that touches into the cache. May be
-     * NULL. */
+    /* It may be woken soon: the owner prefetches the memory that it will touch. May be NULL. */
     void (*soon)(void *ctx);
     void *ctx;
 };
 
-/* NULL: there are as many watches on this server as there may be. */
+/* NULL: the server's limit of watches is reached. */
 struct watch_cursor *watch_cursor_new(struct watch_hub *hub,
                                       const struct watch_cursor_options *options);
 void watch_cursor_free(struct watch_cursor *cursor); /* accepts NULL */
 DEFINE_CLEANUP(struct watch_cursor *, watch_cursor_free)
 
 /*
- * The next event of the range that was not taken; the same one again until it is. ST_END: none for
- * now. ST_AGAIN: none was found within a turn's share of searching, or the history is not there
- * yet. In both cases wake will come. ST_COMPACTED: what comes next is gone, ST_DAMAGED: it cannot
- * be read; free the cursor.
+ * The next event of the range that was not taken; the same one again until it is taken. ST_END:
+ * none for now. ST_AGAIN: none was found within a turn's share of searching, or the history is not
+ * ready. In both cases wake follows. ST_COMPACTED: the next events are gone; ST_DAMAGED: they
+ * cannot be read; free the cursor.
  */
 MUST_CHECK
 enum status watch_cursor_next(struct watch_cursor *cursor, const struct watch_event **ret_event,
                               int64_t *ret_revision);
-/* It will be asked in a moment. */
+/* Prefetches the cursor's memory, shortly before it is used. */
 void watch_cursor_fetch(const struct watch_cursor *cursor);
-/* The event just given was dealt with. */
+/* The event just given was processed. */
 void watch_cursor_take(struct watch_cursor *cursor);
 
 /* `12 len KeyValue` of the version before the event just given; empty when it created the key. */
 struct slice watch_cursor_prev(struct watch_cursor *cursor, const struct watch_event *event);
 
-/* A number that changes when what the cursors of a hub have given is no longer there. */
+/* A number that changes when the events that the hub's cursors have given become invalid. */
 uint64_t watch_cursor_turn(const struct watch_cursor *cursor);
 
-/* Every event up to this revision was taken, or is of no concern: what a bookmark may say. */
+/* Every event up to this revision was taken or is not in the range: what a bookmark may say. */
 int64_t watch_cursor_revision(const struct watch_cursor *cursor);
-
-/* -- Tags -- */
-
-enum { WATCH_TAGS_MAX = 4, WATCH_TAGS_UNKNOWN = WATCH_TAGS_MAX + 1 };
-
-/*
- * What an event is about besides its key: a pod's node before and after. Asked once for each new
- * event while there is a cursor with a tag. The tags are keys of no other meaning, such as
- * "\0pods\0spec.nodeName\0a", and valid until the next call. Returns how many;
- * or WATCH_TAGS_UNKNOWN, and the event is given to all with a tag whose keys it is among.
- */
-typedef size_t (*watch_tagger)(void *ctx, struct watch_history *history,
-                               const struct watch_event *event,
-                               struct slice ret_tags[WATCH_TAGS_MAX]);
-void watch_hub_set_tagger(struct watch_hub *hub, watch_tagger tagger, void *ctx);
 
 #endif

@@ -3,7 +3,7 @@
 #include "base/clock.h"
 #include "base/random.h"
 #include "watch/history_test.h"
-#include "watch/hub_private.h"
+#include "watch/hub_state.h"
 #include "watch/stream.h"
 
 #include <setjmp.h>
@@ -18,7 +18,7 @@ enum { CURSORS = 6, CURSORS_MAX = 300, WATCHERS_MAX = 3000, TEXT_BYTES = 32 };
 struct owner {
     struct watch_cursor *cursor;
     char key[TEXT_BYTES], end[TEXT_BYTES], tag[TEXT_BYTES];
-    int64_t next_revision; /* what the model says comes next */
+    int64_t next_revision; /* what the model expects next */
     size_t next_event;
     unsigned wakes;
     unsigned given; /* events that were taken */
@@ -32,7 +32,7 @@ struct fixture {
     struct owner owners[CURSORS_MAX];
     _Atomic uint64_t watchers;
     unsigned tagged;
-    const char *unknown; /* the key of events whose tags nobody knows */
+    const char *unknown; /* the key of events whose tags are unknown */
 };
 
 static void wake(void *ctx)
@@ -71,10 +71,10 @@ static int teardown(void **state)
     return 0;
 }
 
-/* Behind any rest. */
+/* Runs after any pause is over. */
 static void turn(struct fixture *f)
 {
-    int64_t rests_until = watch_hub_rests_until(f->hub);
+    int64_t rests_until = watch_hub_paused_until(f->hub);
     f->now_ns = f->now_ns + 1 > rests_until ? f->now_ns + 1 : rests_until;
     bool more = watch_hub_turn_begin(f->hub, f->now_ns);
     (void)more;
@@ -133,7 +133,7 @@ static bool concerns(const struct owner *owner, const struct memory_event *event
                    event->tombstone ? SLICE_EMPTY : buf_slice(&event->field));
 }
 
-/* What the model has next for the owner, or NULL. */
+/* The next event for the owner according to the model, or NULL. */
 static const struct memory_event *expected(struct fixture *f, struct owner *owner)
 {
     for (; owner->next_revision <= f->memory.published; owner->next_revision++) {
@@ -147,8 +147,8 @@ static const struct memory_event *expected(struct fixture *f, struct owner *owne
     return NULL;
 }
 
-/* Takes up to max events and holds each against the model; one that catches up may be given what
- * has not its tag, too. Returns the last status. */
+/* Takes up to max events and compares each with the model; a cursor that catches up may also be
+ * given events without its tag. Returns the last status. */
 static enum status take(struct fixture *f, struct owner *owner, unsigned max)
 {
     for (;;) {
@@ -171,7 +171,7 @@ static enum status take(struct fixture *f, struct owner *owner, unsigned max)
         assert_true(slice_equal(prev, buf_slice(&model->prev)));
         assert_true(watch_cursor_revision(owner->cursor) < revision);
         if (!max--)
-            return ST_OK; /* it is given again */
+            return ST_OK; /* it will be given again */
         watch_cursor_take(owner->cursor);
         owner->given++;
         owner->next_event++;
@@ -205,7 +205,7 @@ static void events_come_in_order_from_the_past_and_then_as_they_happen(void **st
     assert_null(expected(f, owner));
 }
 
-static void one_without_room_stands_where_it_is_and_holds_nobody(void **state)
+static void cursor_without_room_keeps_its_place_and_delays_no_other(void **state)
 {
     struct fixture *f = *state;
     struct owner *slow = &f->owners[0], *quick = &f->owners[1];
@@ -227,7 +227,7 @@ static void one_without_room_stands_where_it_is_and_holds_nobody(void **state)
     assert_null(expected(f, slow));
 }
 
-static void a_compacted_past_is_told(void **state)
+static void compacted_past_is_reported(void **state)
 {
     struct fixture *f = *state;
     struct owner *owner = &f->owners[0];
@@ -240,7 +240,7 @@ static void a_compacted_past_is_told(void **state)
     turn_end(f);
 }
 
-static void there_are_no_more_than_may_be(void **state)
+static void cursors_are_limited(void **state)
 {
     struct fixture *f = *state;
     f->watchers = WATCHERS_MAX;
@@ -249,14 +249,14 @@ static void there_are_no_more_than_may_be(void **state)
     f->watchers = 0;
 }
 
-/* Touches its owner, as one does that is about to be woken. */
+/* Touches its owner, as a prefetch does. */
 static void soon(void *ctx)
 {
     ((struct owner *)ctx)->given++;
 }
 
-/* The hub frees them some in a turn; their owners are gone at once and may not be looked at. */
-static void many_that_are_closed_together_are_left_alone(void **state)
+/* The hub frees them over several turns; their owners are freed at once and must not be touched. */
+static void owners_of_many_closed_cursors_are_not_touched(void **state)
 {
     struct fixture *f = *state;
     struct owner **owners = xcalloc(WATCHERS_MAX, sizeof(owners[0]));
@@ -284,7 +284,7 @@ static void many_that_are_closed_together_are_left_alone(void **state)
     }
 }
 
-/* Both may be the same. */
+/* The tag of the event and of the version before it, which may be equal. */
 static size_t tagger(void *ctx, struct watch_history *history, const struct watch_event *event,
                      struct slice ret_tags[WATCH_TAGS_MAX])
 {
@@ -304,7 +304,7 @@ static size_t tagger(void *ctx, struct watch_history *history, const struct watc
     return count;
 }
 
-static void a_tag_wakes_for_what_it_is_on_and_nothing_else(void **state)
+static void cursor_with_a_tag_is_woken_for_its_tag_only(void **state)
 {
     struct fixture *f = *state;
     struct owner *owner = &f->owners[0];
@@ -313,13 +313,13 @@ static void a_tag_wakes_for_what_it_is_on_and_nothing_else(void **state)
     memory_put(&f->memory, "a1", "x");
     turn(f);
     turn_end(f);
-    assert_int_equal(f->tagged, 0); /* nobody asks */
+    assert_int_equal(f->tagged, 0); /* not called without a cursor that has a tag */
     open_cursor(f, owner, "a", "b", "#x", 0);
     memory_put(&f->memory, "a2", "y");
     turn(f);
     turn_end(f);
     assert_int_equal(owner->wakes, 0);
-    memory_put(&f->memory, "a1", "z"); /* it was x */
+    memory_put(&f->memory, "a1", "z"); /* its value was x before */
     memory_put(&f->memory, "a3", "y");
     turn(f);
     assert_int_equal(owner->wakes, 1);
@@ -331,7 +331,7 @@ static void a_tag_wakes_for_what_it_is_on_and_nothing_else(void **state)
     assert_int_equal(owner->given, 1);
 }
 
-static void what_may_be_of_any_tag_is_given_to_all(void **state)
+static void event_of_unknown_tags_is_given_to_all(void **state)
 {
     struct fixture *f = *state;
     struct owner *other = &f->owners[2], *late = &f->owners[3];
@@ -343,7 +343,7 @@ static void what_may_be_of_any_tag_is_given_to_all(void **state)
     open_cursor(f, other, "b", "c", "#x", 0);
     memory_put(&f->memory, "a1", "x");
     memory_put(&f->memory, "a1", "z");
-    memory_delete(&f->memory, "a9"); /* 5 */
+    memory_delete(&f->memory, "a9"); /* revision 5 */
     memory_put(&f->memory, "a2", "x");
     memory_put(&f->memory, "a2", "y");
     open_cursor(f, late, "a", "b", "#x", 2);
@@ -354,11 +354,11 @@ static void what_may_be_of_any_tag_is_given_to_all(void **state)
     }
     turn_end(f);
     assert_int_equal(f->owners[0].given, 5);
-    assert_int_equal(f->owners[1].given, 2); /* one of them not its own */
+    assert_int_equal(f->owners[1].given, 2); /* one of them has another tag */
     assert_int_equal(other->given, 0);
     assert_int_equal(late->given, 6);
     f->owners[0].given = f->owners[1].given = 0;
-    memory_put(&f->memory, "a3", "y"); /* from here on the trail leads again */
+    memory_put(&f->memory, "a3", "y"); /* from here on the tag index is complete again */
     turn(f);
     assert_int_equal(take(f, &f->owners[0], 100), ST_END);
     assert_int_equal(take(f, &f->owners[1], 100), ST_END);
@@ -367,8 +367,8 @@ static void what_may_be_of_any_tag_is_given_to_all(void **state)
     assert_int_equal(f->owners[1].given, 1);
 }
 
-/* However late a turn comes: who has a tag looks at what has it, and at nothing else. */
-static void many_tags_share_a_late_turn_without_looking_at_each_others_events(void **state)
+/* However late a turn is, a cursor with a tag examines the events of its tag and no others. */
+static void many_tags_share_a_late_turn_without_examining_each_others_events(void **state)
 {
     enum { TAGS = 100, EVENTS = 1000, EACH = EVENTS / TAGS };
     struct fixture *f = *state;
@@ -390,12 +390,13 @@ static void many_tags_share_a_late_turn_without_looking_at_each_others_events(vo
     }
     turn_end(f);
     assert_int_equal(f->tagged, EVENTS);
-    assert_true(f->hub->trail.steps <= CURSORS_MAX * 2 * EACH); /* to the first and to the last */
+    assert_true(f->hub->tag_index.steps <=
+                CURSORS_MAX * 2 * EACH); /* for the first and for the last */
 }
 
-/* After a restart all come again at once, from the past: each event is read for its tags once, and
- * a turn has an end. */
-static void many_tags_walk_over_the_past_and_find_out_its_tags_once(void **state)
+/* After a restart all cursors start in the past at once: the tags of each event are computed once,
+ * and a turn is bounded. */
+static void many_tags_read_the_past_and_compute_its_tags_once(void **state)
 {
     enum { TAGS = 50, EVENTS = 2000, EACH = EVENTS / TAGS };
     struct fixture *f = *state;
@@ -427,14 +428,14 @@ static void many_tags_walk_over_the_past_and_find_out_its_tags_once(void **state
     assert_int_equal(left, 0);
     assert_true(turns > 1);
     for (int i = 0; i < CURSORS_MAX; i++) {
-        assert_int_equal(owners[i].given, EACH); /* and nothing of others */
+        assert_int_equal(owners[i].given, EACH); /* and no events of other tags */
     }
     assert_int_equal(f->tagged, EVENTS);
 }
 
 enum { OF_REVISION = 64 };
 
-/* As many events of one key in one revision; of these the first have another value. */
+/* This many events of one key in one revision; the first of them have another value. */
 static void put_many(struct fixture *f, int count, int first, struct slice value)
 {
     memory_begin(&f->memory);
@@ -443,7 +444,7 @@ static void put_many(struct fixture *f, int count, int first, struct slice value
     memory_publish(&f->memory);
 }
 
-static void who_is_given_something_after_all_he_had_is_forgotten_misses_nothing(void **state)
+static void cursor_with_a_replaced_index_entry_misses_nothing(void **state)
 {
     struct fixture *f = *state;
     struct owner *owner = &f->owners[0], *other = &f->owners[1];
@@ -451,7 +452,7 @@ static void who_is_given_something_after_all_he_had_is_forgotten_misses_nothing(
     open_cursor(f, owner, "a", "b", "#x", 0);
     open_cursor(f, other, "a", "b", "#y", 0);
     put_many(f, OF_REVISION, 5, SLICE_LITERAL("x"));
-    for (int i = 0; i < WATCH_TRAIL_MARKS / OF_REVISION + 2; i++) {
+    for (int i = 0; i < TAG_INDEX_EVENTS / OF_REVISION + 2; i++) {
         turn(f);
         if (i == 0)
             assert_int_equal(take(f, owner, OF_REVISION), ST_END);
@@ -460,7 +461,7 @@ static void who_is_given_something_after_all_he_had_is_forgotten_misses_nothing(
         put_many(f, OF_REVISION, 0, SLICE_EMPTY);
     }
     assert_int_equal(owner->wakes, 1);
-    assert_int_equal(owner->given, 6); /* one was x before */
+    assert_int_equal(owner->given, 6); /* one of them had x before */
     put_many(f, 1, 1, SLICE_LITERAL("x"));
     turn(f);
     assert_int_equal(take(f, owner, OF_REVISION), ST_END);
@@ -468,9 +469,9 @@ static void who_is_given_something_after_all_he_had_is_forgotten_misses_nothing(
     assert_int_equal(owner->given, 7);
 }
 
-static void who_is_farther_behind_than_is_remembered_walks_until_he_is_not(void **state)
+static void cursor_behind_the_tag_index_reads_one_by_one_until_it_is_not(void **state)
 {
-    enum { REVISIONS = WATCH_TRAIL_MARKS / OF_REVISION + 20 };
+    enum { REVISIONS = TAG_INDEX_EVENTS / OF_REVISION + 20 };
     struct fixture *f = *state;
     struct owner *owner = &f->owners[0], *other = &f->owners[1];
     watch_hub_set_tagger(f->hub, tagger, f);
@@ -483,17 +484,17 @@ static void who_is_farther_behind_than_is_remembered_walks_until_he_is_not(void 
                        k % 16 < 14 ? SLICE_LITERAL("y") : SLICE_LITERAL("x"), false);
         memory_publish(&f->memory);
         turn(f);
-        assert_int_equal(take(f, owner, i == 0), ST_OK); /* he stands within a revision */
+        assert_int_equal(take(f, owner, i == 0), ST_OK); /* it is in the middle of a revision */
         assert_int_equal(take(f, other, OF_REVISION), ST_END);
         turn_end(f);
     }
-    assert_true(f->hub->trail.from > owner->next_revision);
+    assert_true(f->hub->tag_index.from > owner->next_revision);
     while (expected(f, owner)) {
         turn(f);
         (void)!take(f, owner, 100);
         turn_end(f);
     }
-    assert_true(owner->given <= REVISIONS * OF_REVISION * 3 / 16); /* x, or x before */
+    assert_true(owner->given <= REVISIONS * OF_REVISION * 3 / 16); /* x, now or before */
     assert_true(owner->given > REVISIONS * OF_REVISION * 2 / 16);
 }
 
@@ -515,7 +516,7 @@ static void change_something(struct fixture *f)
     memory_publish(&f->memory);
 }
 
-/* Now and then a turn comes late. */
+/* Some turns are late. */
 static int changes_of_turn(struct fixture *f)
 {
     return (int)(random_u64(&f->random) % (random_u64(&f->random) % 50 == 0 ? 100 : 2));
@@ -533,7 +534,7 @@ static void replace_one(struct fixture *f, struct owner *owner)
                 random_u64(&f->random) % 4 ? from : 0);
 }
 
-static void whatever_happens_nothing_is_missed_or_told_twice(void **state)
+static void random_cursors_miss_and_repeat_nothing(void **state)
 {
     struct fixture *f = *state;
     watch_hub_set_tagger(f->hub, tagger, f);
@@ -560,7 +561,7 @@ static void whatever_happens_nothing_is_missed_or_told_twice(void **state)
         turn_end(f);
         watch_hub_check(f->hub);
     }
-    /* Left alone, everybody who is owed something is woken until nothing is owed. */
+    /* Without further changes, every owner with events left is woken until none are left. */
     f->memory.again_every = 0;
     for (int round = 0; round < 3000; round++) {
         turn(f);
@@ -575,15 +576,15 @@ static void whatever_happens_nothing_is_missed_or_told_twice(void **state)
     }
 }
 
-static void nothing_of_long_revisions_is_missed_or_told_twice(void **state)
+static void random_cursors_miss_and_repeat_nothing_of_long_revisions(void **state)
 {
     struct fixture *f = *state;
     f->memory.long_from = 2;
     f->hub->options.turn_units = 40;
-    whatever_happens_nothing_is_missed_or_told_twice(state);
+    random_cursors_miss_and_repeat_nothing(state);
 }
 
-static void who_rests_is_woken_for_what_comes(void **state)
+static void idle_cursor_is_woken_for_new_events(void **state)
 {
     struct fixture *f = *state;
     watch_hub_set_tagger(f->hub, tagger, f);
@@ -605,7 +606,7 @@ static void who_rests_is_woken_for_what_comes(void **state)
     }
 }
 
-/* How many of so many cursors are woken by a change that comes right after another. */
+/* How many of so many cursors are woken by a change that follows another at once. */
 static int woken_by_the_second(struct fixture *f, int cursors)
 {
     int woken = 0;
@@ -627,25 +628,25 @@ static int woken_by_the_second(struct fixture *f, int cursors)
     return woken;
 }
 
-static void few_are_told_as_it_comes(void **state)
+static void few_cursors_are_woken_without_a_pause(void **state)
 {
     struct fixture *f = *state;
-    assert_int_equal(woken_by_the_second(f, WATCH_REST_FROM - 1), WATCH_REST_FROM - 1);
-    assert_int_equal(watch_hub_rests_until(f->hub), 0);
+    assert_int_equal(woken_by_the_second(f, WATCH_PAUSE_FROM - 1), WATCH_PAUSE_FROM - 1);
+    assert_int_equal(watch_hub_paused_until(f->hub), 0);
 }
 
-static void many_rest_before_they_are_told_again(void **state)
+static void many_cursors_pause_before_they_are_woken_again(void **state)
 {
     struct fixture *f = *state;
     enum { MANY = 100 };
     assert_int_equal(woken_by_the_second(f, MANY), 0);
-    int64_t until = watch_hub_rests_until(f->hub);
+    int64_t until = watch_hub_paused_until(f->hub);
     assert_true(until > f->now_ns && until <= f->now_ns + 4 * NS_PER_MS);
     assert_int_equal(watch_hub_next_ns(f->hub), until);
     memory_put(&f->memory, "a", "z");
     turn(f);
     for (int i = 0; i < MANY; i++) {
-        assert_int_equal(f->owners[i].wakes, 2); /* for both */
+        assert_int_equal(f->owners[i].wakes, 2); /* once for both changes */
         assert_int_equal(take(f, &f->owners[i], 10), ST_END);
         assert_null(expected(f, &f->owners[i]));
         assert_int_equal(watch_cursor_revision(f->owners[i].cursor), f->memory.published);
@@ -658,8 +659,8 @@ static void wake_nobody(void *ctx)
     (void)ctx;
 }
 
-/* One of etcd's clients was promised no such thing. */
-static void nobody_rests_beside_a_stream_that_is_no_cursor(void **state)
+/* etcd's clients expect no such delay. */
+static void cursors_do_not_pause_beside_an_etcd_stream(void **state)
 {
     struct fixture *f = *state;
     struct watch_stream *stream =
@@ -673,22 +674,22 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         TEST(events_come_in_order_from_the_past_and_then_as_they_happen),
-        TEST(one_without_room_stands_where_it_is_and_holds_nobody),
-        TEST(a_compacted_past_is_told),
-        TEST(there_are_no_more_than_may_be),
-        TEST(many_that_are_closed_together_are_left_alone),
-        TEST(a_tag_wakes_for_what_it_is_on_and_nothing_else),
-        TEST(what_may_be_of_any_tag_is_given_to_all),
-        TEST(many_tags_share_a_late_turn_without_looking_at_each_others_events),
-        TEST(many_tags_walk_over_the_past_and_find_out_its_tags_once),
-        TEST(who_is_given_something_after_all_he_had_is_forgotten_misses_nothing),
-        TEST(who_is_farther_behind_than_is_remembered_walks_until_he_is_not),
-        TEST(whatever_happens_nothing_is_missed_or_told_twice),
-        TEST(nothing_of_long_revisions_is_missed_or_told_twice),
-        TEST(who_rests_is_woken_for_what_comes),
-        TEST(few_are_told_as_it_comes),
-        TEST(many_rest_before_they_are_told_again),
-        TEST(nobody_rests_beside_a_stream_that_is_no_cursor),
+        TEST(cursor_without_room_keeps_its_place_and_delays_no_other),
+        TEST(compacted_past_is_reported),
+        TEST(cursors_are_limited),
+        TEST(owners_of_many_closed_cursors_are_not_touched),
+        TEST(cursor_with_a_tag_is_woken_for_its_tag_only),
+        TEST(event_of_unknown_tags_is_given_to_all),
+        TEST(many_tags_share_a_late_turn_without_examining_each_others_events),
+        TEST(many_tags_read_the_past_and_compute_its_tags_once),
+        TEST(cursor_with_a_replaced_index_entry_misses_nothing),
+        TEST(cursor_behind_the_tag_index_reads_one_by_one_until_it_is_not),
+        TEST(random_cursors_miss_and_repeat_nothing),
+        TEST(random_cursors_miss_and_repeat_nothing_of_long_revisions),
+        TEST(idle_cursor_is_woken_for_new_events),
+        TEST(few_cursors_are_woken_without_a_pause),
+        TEST(many_cursors_pause_before_they_are_woken_again),
+        TEST(cursors_do_not_pause_beside_an_etcd_stream),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,5 @@
-/*
- * A history in memory, for tests and benchmarks. What it hands out is a copy that dies with the
- * turn, so that a use afterwards is seen. Header only; each test program has its own.
- */
+/* A history in memory, for tests and benchmarks. It hands out copies that are freed at the end of
+ * the turn, so that a later use is found. Header only; each test program has its own. */
 #ifndef VIGIL_WATCH_HISTORY_TEST_H
 #define VIGIL_WATCH_HISTORY_TEST_H
 
@@ -31,15 +29,15 @@ struct memory_history {
     size_t capacity;
     struct memory_block *blocks; /* handed out in this turn */
     int64_t damaged;             /* a revision that cannot be read; 0: none; negative: a long one */
-    unsigned again_every;        /* each so many calls of next say ST_AGAIN; 0: none */
+    unsigned again_every;        /* every this many calls of next return ST_AGAIN; 0: none */
     unsigned calls;
     bool again_said, listening;
-    size_t long_from; /* revisions of so many events are long; 0: none are */
-    unsigned held;    /* that were not released */
-    size_t looks;     /* at events of long revisions, to be reset by the test */
+    size_t long_from; /* revisions of at least this many events are long; 0: none are */
+    unsigned held;    /* long revisions that were not released */
+    size_t looks;     /* at events of long revisions; reset by the test */
 };
 
-/* What it hands out is a copy that dies with it. */
+/* Hands out copies that are freed with it. */
 struct watch_held {
     struct memory_history *memory;
     int64_t revision;
@@ -238,7 +236,7 @@ static inline void memory_fini(struct memory_history *memory)
     free(memory->revisions);
 }
 
-/* The newest version of a key: its field, empty if it does not exist. */
+/* The encoded newest version of a key; empty if it does not exist. */
 static inline struct slice memory_newest(struct memory_history *memory, struct slice key)
 {
     for (int64_t i = memory->revision; i >= 2; i--)

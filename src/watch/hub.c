@@ -1,8 +1,20 @@
+#include "watch/hub.h"
+
 #include "base/clock.h"
 #include "base/xalloc.h"
+#include "watch/hub_read.h"
+#include "watch/long_revision.h"
 #include "watch/output.h"
+#include "watch/stats_scan.h"
+#include "watch/stream_private.h"
 
-enum { TAIL_LEN_MAX = WATCH_PIECE_BYTES_MAX - MESSAGE_HEAD_BYTES_MAX };
+enum {
+    TURN_EVENTS = 8192,      /* events examined at the begin of one turn */
+    TURN_MARKS = 256 * 1024, /* streams examined at the begin of one turn */
+    TAG_MARKS = 64,          /* finding the tags of an event counts as this many streams */
+    DEFERRED_LOOKS = 512,    /* deferred streams examined in one search for those to wake */
+    DEFERRED_WAKES = 64,     /* deferred streams woken in one turn that search no window */
+};
 
 struct watch_hub *watch_hub_new(const struct watch_hub_options *options)
 {
@@ -22,17 +34,17 @@ struct watch_hub *watch_hub_new(const struct watch_hub_options *options)
     hub->turn = 1;
     hub->tail = hub->ring_after = hub->history->ops->revision(hub->history);
     hub->place.revision = hub->tail + 1;
-    trail_init(&hub->trail, hub->place.revision);
+    tag_index_init(&hub->tag_index, hub->place.revision);
     hub->ring = xcalloc(WATCH_RING_BATCHES, sizeof(hub->ring[0]));
-    hub->tail_bytes = xmalloc(WATCH_TAIL_BYTES);
+    hub->encoded_bytes = xmalloc(WATCH_ENCODED_BYTES);
     hub->piece = xmalloc(WATCH_PIECE_BYTES_MAX);
     list_init(&hub->streams);
-    list_init(&hub->dying);
+    list_init(&hub->closing);
     hub->free_budget = WATCH_FREE_PER_TURN;
     hub->walk_budget = WATCH_WALK_EVENTS;
-    list_init(&hub->hungry);
+    list_init(&hub->deferred);
     list_init(&hub->waiting);
-    long_init(hub);
+    long_revision_init(hub);
     return hub;
 }
 
@@ -42,79 +54,37 @@ void watch_hub_free(struct watch_hub *hub)
         return;
     assert(list_empty(&hub->streams));
     hub->free_budget = SIZE_MAX;
-    stream_bury(hub);
-    long_fini(hub);
+    stream_free_closing(hub);
+    long_revision_fini(hub);
     range_index_fini(&hub->index);
     heap_fini(&hub->ticks);
-    for (size_t i = 0; i < WATCH_STRETCHES; i++)
-        stretch_fini(&hub->stretches[i]);
-    trail_fini(&hub->trail);
-    tags_fini(&hub->tags);
+    for (size_t i = 0; i < WATCH_WINDOWS; i++)
+        history_window_fini(&hub->windows[i]);
+    tag_index_fini(&hub->tag_index);
+    tag_cache_fini(&hub->tag_cache);
     free(hub->hits);
     free(hub->piece);
-    free(hub->tail_bytes);
+    free(hub->encoded_bytes);
     free(hub->ring);
     pool_free(hub->pool);
     free(hub);
 }
 
-const struct message_header *hub_header(struct watch_hub *hub, int64_t revision)
-{
-    struct message_header *header = &hub->headers[(uint64_t)revision % WATCH_HEADERS];
-    if (header->revision != revision)
-        message_header_make(header, &hub->identity, revision);
-    return header;
-}
-
-struct watch_stream *hub_stream_after(struct watch_hub *hub, const struct list *link)
-{
-    return link->next == &hub->streams ? NULL : LIST_ENTRY(link->next, struct watch_stream, in_hub);
-}
-
-/* -- Taking in -- */
-
-void hub_stretches_drop(struct watch_hub *hub)
-{
-    for (size_t i = 0; i < WATCH_STRETCHES; i++)
-        stretch_drop(&hub->stretches[i]);
-}
-
-static void ring_drop(struct watch_hub *hub)
-{
-    hub_stretches_drop(hub);
-    hub->turn++;
-    hub->ring_count = 0;
-    hub->ring_after = hub->tail;
-    hub->large.revision = 0;
-}
-
-void hub_catch_tail(struct watch_hub *hub)
-{
-    if (hub->live)
-        return;
-    int64_t last = hub->history->ops->revision(hub->history);
-    if (last <= hub->tail)
-        return;
-    hub->tail = last;
-    hub->place = (struct watch_place){.revision = last + 1};
-    ring_drop(hub);
-}
+/* -- New revisions -- */
 
 struct marking {
     struct watch_hub *hub;
-    struct watch_trail *trail;
+    struct tag_index *tag_index;
     const struct watch_slot *slot;
-    size_t event; /* of the slot */
-    size_t work;  /* streams looked at */
-    size_t woken; /* of them */
+    size_t event; /* its index in the slot's batch */
+    size_t work;  /* streams examined */
+    size_t woken; /* streams woken */
 };
 
-/*
- * Watchers, their streams and those they wake lie anywhere in memory, in no cache when there are
- * many: those of the next ones are fetched while one is told, each step a few places ahead of the
- * one that needs it.
- */
-static void fetch_ahead(struct watcher *const *streams, uint32_t at, uint32_t count)
+/* Watchers, their streams and the streams' owners are scattered in memory and, when there are many,
+ * in no cache: those of the next streams are prefetched while one is marked, each step a few places
+ * ahead. */
+static void prefetch_next(struct watcher *const *streams, uint32_t at, uint32_t count)
 {
     enum { STEP = 3 };
     if (at + 4 * STEP < count)
@@ -148,24 +118,6 @@ static void mark_stream(struct marking *marking, struct watch_stream *stream)
     marking->woken++;
 }
 
-struct watch_hit *hub_find_hit(const struct watch_hub *hub, const struct watch_range *range)
-{
-    bool found = range->hit < hub->hit_count && hub->hits[range->hit].range == range;
-    return found ? &hub->hits[range->hit] : NULL;
-}
-
-struct watch_hit *hub_add_hit(struct watch_hub *hub, struct watch_range *range)
-{
-    if (hub->hit_count == hub->hit_capacity) {
-        hub->hit_capacity = size_max(64, hub->hit_capacity * 2);
-        hub->hits = xrealloc(hub->hits, hub->hit_capacity * sizeof(hub->hits[0]));
-    }
-    range->hit = (uint32_t)hub->hit_count;
-    struct watch_hit *hit = &hub->hits[hub->hit_count++];
-    *hit = (struct watch_hit){.range = range};
-    return hit;
-}
-
 /* Whether an earlier event of the same revision has marked the streams of the range. */
 static bool marked_before(const struct marking *marking, struct watch_range *range)
 {
@@ -185,7 +137,7 @@ static void mark(void *ctx, struct watch_range *range)
         return;
     marking->work += range->count;
     for (uint32_t i = 0; i < range->count; i++) {
-        fetch_ahead(streams, i, range->count);
+        prefetch_next(streams, i, range->count);
         if (streams[i]->state == WATCHER_LIVE)
             mark_stream(marking, streams[i]->stream);
     }
@@ -196,11 +148,13 @@ static void mark_tag(void *ctx, struct watch_range *range)
     const struct marking *marking = ctx;
     const struct watch_slot *slot = marking->slot;
     if (!range->end_len)
-        trail_add(marking->trail, range, &slot->before, slot->batch.revision, marking->event);
+        tag_index_add(marking->tag_index, range, &slot->before, slot->batch.revision,
+                      marking->event);
     mark(ctx, range);
 }
 
-/* Nobody knows whose it is: all cursors walk over it, and none follows the trail past it. */
+/* The tags of an event are unknown: all cursors read the revision, and none skips it with the tag
+ * index. */
 static void mark_cursors(struct watch_hub *hub, struct marking *marking)
 {
     struct watch_stream *stream;
@@ -209,7 +163,7 @@ static void mark_cursors(struct watch_hub *hub, struct marking *marking)
             mark_stream(marking, stream);
     }
     marking->work += hub->stats.streams;
-    trail_drop(&hub->trail, marking->slot->batch.revision + 1);
+    tag_index_drop(&hub->tag_index, marking->slot->batch.revision + 1);
 }
 
 static void mark_event(struct watch_hub *hub, struct marking *marking)
@@ -220,7 +174,7 @@ static void mark_event(struct watch_hub *hub, struct marking *marking)
         return;
     struct slice tags[WATCH_TAGS_MAX];
     size_t count = hub->tagger(hub->tagger_ctx, hub->history, event, tags);
-    marking->work += WATCH_TAG_MARKS;
+    marking->work += TAG_MARKS;
     if (UNLIKELY(count == WATCH_TAGS_UNKNOWN)) {
         mark_cursors(hub, marking);
         return;
@@ -229,24 +183,22 @@ static void mark_event(struct watch_hub *hub, struct marking *marking)
         range_index_visit(&hub->index, tags[i], mark_tag, marking);
 }
 
-/*
- * The streams that a long revision concerns, once it is known which these are; long.h says why all
- * at once. ST_AGAIN: it is looked for, and the tail stays before it.
- */
+/* Marks the streams that a long revision concerns once these are known; long_revision.h says why
+ * all at once. ST_AGAIN: the search continues, and the tail stays before the revision. */
 static enum status mark_long(struct watch_hub *hub, struct marking *marking)
 {
     const struct watch_slot *slot = marking->slot;
-    struct watch_long *l;
-    TRY(long_get_for_tail(hub, &slot->before, slot->batch.revision, &l));
-    for (size_t i = 0; i < l->hit_count; i++)
-        if (l->hits[i].range)
-            mark(marking, l->hits[i].range);
-    if (l->tags_unknown)
+    struct long_revision *long_rev;
+    TRY(long_revision_get_for_tail(hub, &slot->before, slot->batch.revision, &long_rev));
+    for (size_t i = 0; i < long_rev->hit_count; i++)
+        if (long_rev->hits[i].range)
+            mark(marking, long_rev->hits[i].range);
+    if (long_rev->tags_unknown)
         mark_cursors(hub, marking);
     return ST_OK;
 }
 
-/* What the tail stands at, up to `behind`, is gone: whoever rides it must be told. */
+/* The revisions after the tail, up to `behind`, are gone: all streams must report that. */
 static void tail_gone(struct watch_hub *hub, struct watch_place behind)
 {
     assert(behind.revision > hub->tail);
@@ -263,38 +215,38 @@ static void tail_gone(struct watch_hub *hub, struct watch_place behind)
     }
     hub->tail = behind.revision - 1;
     hub->place = behind;
-    trail_drop(&hub->trail, behind.revision);
-    ring_drop(hub);
+    tag_index_drop(&hub->tag_index, behind.revision);
+    hub_ring_drop(hub);
 }
 
 /*
- * Waking a stream costs its shard some microseconds, and less each when there are more at once: a
- * send that finds its reader awake is the cheaper one. So those who are many wait a little for each
- * other; a twentieth of the time is theirs before they have to.
+ * Waking a stream costs its shard some microseconds, and less per stream when many are woken at
+ * once: a send is cheaper when its reader is already awake. So when many cursors were woken, the
+ * hub waits a little before it reads more; up to a twentieth of the time may pass without a pause.
  */
-static void rest_after(struct watch_hub *hub, size_t woken)
+static void pause_after(struct watch_hub *hub, size_t woken)
 {
-    static const int64_t for_each_ns = 20 * NS_PER_US, most_ns = 4 * NS_PER_MS;
-    bool patient = hub->cursors == hub->stats.streams;
-    if (woken < WATCH_REST_FROM || !patient)
+    static const int64_t each_ns = 20 * NS_PER_US, most_ns = 4 * NS_PER_MS;
+    bool only_cursors = hub->cursors == hub->stats.streams;
+    if (woken < WATCH_PAUSE_FROM || !only_cursors)
         return;
-    int64_t rest_ns = woken < most_ns / for_each_ns ? (int64_t)woken * for_each_ns : most_ns;
-    hub->rest_until_ns = hub->now_ns + rest_ns;
+    int64_t rest_ns = woken < most_ns / each_ns ? (int64_t)woken * each_ns : most_ns;
+    hub->pause_until_ns = hub->now_ns + rest_ns;
 }
 
 /* Returns whether there is more to read at once. */
-static bool take_in(struct watch_hub *hub)
+static bool read_new_revisions(struct watch_hub *hub)
 {
-    if (hub->rest_until_ns > hub->now_ns)
+    if (hub->pause_until_ns > hub->now_ns)
         return false;
-    hub->rest_until_ns = 0;
+    hub->pause_until_ns = 0;
     hub_catch_tail(hub);
     int64_t last = hub->history->ops->revision(hub->history);
     size_t events = 0;
-    struct marking marking = {.hub = hub, .trail = &hub->trail};
+    struct marking marking = {.hub = hub, .tag_index = &hub->tag_index};
     while (hub->tail < last) {
-        if (hub->ring_count == WATCH_RING_BATCHES || events >= WATCH_TURN_EVENTS ||
-            marking.work >= WATCH_TURN_MARKS)
+        if (hub->ring_count == WATCH_RING_BATCHES || events >= TURN_EVENTS ||
+            marking.work >= TURN_MARKS)
             return true;
         struct watch_slot *slot = &hub->ring[hub->ring_count];
         marking.slot = slot;
@@ -324,32 +276,32 @@ static bool take_in(struct watch_hub *hub)
         assert(slot->batch.count > 0);
         hub->ring_count++;
         hub->tail = slot->batch.revision;
-        hub->census.wanted = true;
+        hub->stats_scan.wanted = true;
         if (is_long)
             continue;
         events += slot->batch.count;
         for (marking.event = 0; marking.event < slot->batch.count; marking.event++)
             mark_event(hub, &marking);
     }
-    rest_after(hub, marking.woken);
+    pause_after(hub, marking.woken);
     return false;
 }
 
-/* Where its search through the past goes on; 0: it searches something else. */
-static int64_t hungry_place(const struct watch_stream *stream)
+/* Where its search through the past continues; 0: it searches something else. */
+static int64_t deferred_place(const struct watch_stream *stream)
 {
-    if (!stream->scan_hungry || list_empty(&stream->scans))
+    if (!stream->scan_deferred || list_empty(&stream->scans))
         return 0;
     return LIST_ENTRY(stream->scans.next, const struct watch_scan, in_stream)->place.revision;
 }
 
-static int64_t hungry_lowest(const struct watch_hub *hub)
+static int64_t deferred_lowest(const struct watch_hub *hub)
 {
     const struct watch_stream *stream;
     int64_t lowest = INT64_MAX;
-    int looks = WATCH_HUNGRY_LOOKS;
-    LIST_FOREACH (stream, &hub->hungry, in_hungry) {
-        int64_t place = hungry_place(stream);
+    int looks = DEFERRED_LOOKS;
+    LIST_FOREACH (stream, &hub->deferred, in_deferred) {
+        int64_t place = deferred_place(stream);
         if (place && place < lowest)
             lowest = place;
         if (--looks == 0)
@@ -358,44 +310,50 @@ static int64_t hungry_lowest(const struct watch_hub *hub)
     return lowest;
 }
 
-static void wake_one_hungry(struct watch_stream *stream)
+static void wake_deferred_stream(struct watch_stream *stream)
 {
-    list_remove(&stream->in_hungry);
-    stream->hungry = stream->live_hungry = stream->scan_hungry = stream->large_hungry = false;
+    list_remove(&stream->in_deferred);
+    stream->deferred = stream->live_deferred = stream->scan_deferred = stream->large_deferred =
+        false;
     stream_wake(stream);
 }
 
-/* All that go on within one stretch. */
-static void wake_stretch(struct watch_hub *hub, int64_t from)
+/* Wakes all streams that continue within one window. */
+static void wake_window(struct watch_hub *hub, int64_t from)
 {
-    struct list *link = hub->hungry.next;
-    for (int looks = WATCH_HUNGRY_LOOKS; looks && link != &hub->hungry; looks--) {
-        struct watch_stream *stream = LIST_ENTRY(link, struct watch_stream, in_hungry);
+    struct list *link = hub->deferred.next;
+    for (int looks = DEFERRED_LOOKS; looks && link != &hub->deferred; looks--) {
+        struct watch_stream *stream = LIST_ENTRY(link, struct watch_stream, in_deferred);
         link = link->next;
-        int64_t place = hungry_place(stream);
-        if (place >= from && place - from < STRETCH_EVENTS_MAX)
-            wake_one_hungry(stream);
+        int64_t place = deferred_place(stream);
+        if (place >= from && place - from < WINDOW_EVENTS_MAX)
+            wake_deferred_stream(stream);
     }
 }
 
-/*
- * Who is the farthest behind goes on in every turn, the others in their order: so those behind
- * reach those before them, and from there on one reading serves both.
- */
-static void wake_hungry(struct watch_hub *hub)
+/* The streams that are farthest behind continue in every turn, the others in their order. So those
+ * behind catch up with those ahead, and from there on one reading serves both. */
+static void wake_deferred(struct watch_hub *hub)
 {
-    wake_stretch(hub, hungry_lowest(hub));
-    int stretches = WATCH_STRETCHES - 1;
-    for (int i = 0; i < WATCH_HUNGRY_WAKES && stretches && !list_empty(&hub->hungry); i++) {
-        struct watch_stream *first = LIST_ENTRY(hub->hungry.next, struct watch_stream, in_hungry);
-        int64_t place = hungry_place(first);
+    wake_window(hub, deferred_lowest(hub));
+    int windows = WATCH_WINDOWS - 1;
+    for (int i = 0; i < DEFERRED_WAKES && windows && !list_empty(&hub->deferred); i++) {
+        struct watch_stream *first =
+            LIST_ENTRY(hub->deferred.next, struct watch_stream, in_deferred);
+        int64_t place = deferred_place(first);
         if (!place) {
-            wake_one_hungry(first);
+            wake_deferred_stream(first);
             continue;
         }
-        wake_stretch(hub, place);
-        stretches--;
+        wake_window(hub, place);
+        windows--;
     }
+}
+
+void watch_hub_set_tagger(struct watch_hub *hub, watch_tagger tagger, void *ctx)
+{
+    hub->tagger = tagger;
+    hub->tagger_ctx = ctx;
 }
 
 bool watch_hub_turn_begin(struct watch_hub *hub, int64_t now_ns)
@@ -403,30 +361,30 @@ bool watch_hub_turn_begin(struct watch_hub *hub, int64_t now_ns)
     hub->now_ns = now_ns;
     hub->free_budget = WATCH_FREE_PER_TURN;
     hub->walk_budget = WATCH_WALK_EVENTS;
-    long_turn_begin(hub);
-    ring_drop(hub);
-    stream_bury(hub);
-    /* Before the others, so that they find something left of what a turn may do. */
-    wake_hungry(hub);
-    bool more = take_in(hub);
+    long_revision_turn_begin(hub);
+    hub_ring_drop(hub);
+    stream_free_closing(hub);
+    /* Before the others, so that these streams get a share of the turn's work. */
+    wake_deferred(hub);
+    bool more = read_new_revisions(hub);
     struct heap_link *tick;
     while ((tick = heap_pop(&hub->ticks, now_ns)) != NULL)
         notify_tick(CONTAINER_OF(tick, struct watch_stream, tick));
-    census_turn(hub);
-    return more || !list_empty(&hub->hungry) || !list_empty(&hub->dying);
+    stats_scan_turn(hub);
+    return more || !list_empty(&hub->deferred) || !list_empty(&hub->closing);
 }
 
 void watch_hub_turn_end(struct watch_hub *hub)
 {
-    ring_drop(hub);
-    long_turn_end(hub);
-    if (hub->options.board)
-        watch_board_write_stats(hub->options.board, &hub->stats);
+    hub_ring_drop(hub);
+    long_revision_turn_end(hub);
+    if (hub->options.snapshot)
+        watch_stats_snapshot_write_counters(hub->options.snapshot, &hub->stats);
 }
 
-int64_t watch_hub_rests_until(const struct watch_hub *hub)
+int64_t watch_hub_paused_until(const struct watch_hub *hub)
 {
-    return hub->rest_until_ns;
+    return hub->pause_until_ns;
 }
 
 int64_t watch_hub_revision(const struct watch_hub *hub)
@@ -450,112 +408,19 @@ void watch_hub_history_ready(struct watch_hub *hub)
 
 int64_t watch_hub_next_ns(const struct watch_hub *hub)
 {
-    if (!list_empty(&hub->hungry) || !list_empty(&hub->dying))
+    if (!list_empty(&hub->deferred) || !list_empty(&hub->closing))
         return hub->now_ns;
-    int64_t census = census_next_ns(hub), tick = heap_first_number(&hub->ticks, CLOCK_NEVER);
-    int64_t next = census < tick ? census : tick, ends = long_next_ns(hub);
+    int64_t stats_scan = stats_scan_next_ns(hub),
+            tick = heap_first_number(&hub->ticks, CLOCK_NEVER);
+    int64_t next = stats_scan < tick ? stats_scan : tick, ends = long_revision_next_ns(hub);
     next = ends < next ? ends : next;
-    return hub->rest_until_ns && hub->rest_until_ns < next ? hub->rest_until_ns : next;
+    return hub->pause_until_ns && hub->pause_until_ns < next ? hub->pause_until_ns : next;
 }
 
-/* -- Reading -- */
-
-/* The first of this turn's revisions that is not before `revision`, or ring_count. */
-static size_t ring_find(const struct watch_hub *hub, int64_t revision)
+const struct watch_report *watch_hub_scan_stats(struct watch_hub *hub)
 {
-    size_t low = 0, high = hub->ring_count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (hub->ring[middle].batch.revision < revision)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-enum status hub_next(struct watch_hub *hub, struct watch_place *place,
-                     struct watch_batch *ret_batch)
-{
-    if (place->revision <= hub->ring_after) {
-        enum status status =
-            hub->history->ops->next(hub->history, place, hub->ring_after, ret_batch);
-        if (status != ST_END)
-            return status;
-    }
-    size_t at = ring_find(hub, place->revision);
-    if (at == hub->ring_count) {
-        if (place->revision <= hub->tail)
-            *place = hub->place;
-        return ST_END;
-    }
-    *ret_batch = hub->ring[at].batch;
-    *place = at + 1 < hub->ring_count ? hub->ring[at + 1].before : hub->place;
-    return ST_OK;
-}
-
-enum status hub_batch(struct watch_hub *hub, int64_t revision, struct watch_batch *ret_batch)
-{
-    if (hub->large.revision != revision) {
-        struct watch_place place = {.revision = revision};
-        TRY(hub_next(hub, &place, &hub->large));
-    }
-    *ret_batch = hub->large;
-    return hub->large.revision == revision ? ST_OK : ST_END;
-}
-
-/* -- Tails -- */
-
-static void tails_drop(struct watch_hub *hub)
-{
-    memset(hub->tails, 0, sizeof(hub->tails));
-    hub->tail_used = 0;
-}
-
-void hub_range_gone(struct watch_hub *hub, const struct watch_range *range)
-{
-    long_range_gone(hub, range);
-    hub_stretches_drop(hub);
-    if (hub->tail_used)
-        tails_drop(hub);
-}
-
-static bool tail_write(struct watch_hub *hub, struct watch_tail *tail,
-                       const struct watch_batch *batch, size_t first, size_t last)
-{
-    struct slice key = watch_range_key(tail->range), end = watch_range_end(tail->range);
-    uint8_t *start = hub->tail_bytes + hub->tail_used, *at = start;
-    for (size_t i = first; i <= last; i++) {
-        const struct watch_event *event = &batch->events[i];
-        if (!watch_filter_passes(tail->variant, event) || !watch_range_covers(key, end, event->key))
-            continue;
-        struct slice prev = hub_prev(hub, tail->variant, event);
-        if (message_event_size(event, prev) > TAIL_LEN_MAX - (size_t)(at - start))
-            return false;
-        at = message_event_write(at, event, prev);
-        tail->events++;
-    }
-    tail->bytes = start;
-    tail->len = (size_t)(at - start);
-    hub->tail_used += tail->len;
-    return true;
-}
-
-const struct watch_tail *hub_tail(struct watch_hub *hub, const struct watch_batch *batch,
-                                  const struct watch_range *range, unsigned variant, size_t first,
-                                  size_t last)
-{
-    uint64_t mixed = ((uintptr_t)range >> 3) * 31 + (uint64_t)batch->revision * 8 + variant;
-    struct watch_tail *tail = &hub->tails[(mixed ^ (mixed >> 17)) % WATCH_TAIL_SLOTS];
-    if (tail->revision == batch->revision && tail->range == range && tail->variant == variant)
-        return tail;
-    if (WATCH_TAIL_BYTES - hub->tail_used < TAIL_LEN_MAX)
-        tails_drop(hub);
-    *tail = (struct watch_tail){.range = range, .variant = variant};
-    if (!tail_write(hub, tail, batch, first, last))
-        return NULL;
-    tail->revision = batch->revision;
-    return tail;
+    stats_scan_all(hub);
+    return &hub->report;
 }
 
 /* -- For tests -- */
@@ -566,20 +431,20 @@ struct counts {
 
 static void stream_check(const struct watch_stream *stream, struct counts *counts)
 {
-    size_t rides = 0, scans = 0, notifiers = 0, futures = 0, catching_up = 0;
+    size_t members = 0, scans = 0, notifiers = 0, futures = 0, catching_up = 0;
     const struct watch_scan *scan;
     LIST_FOREACH (scan, &stream->scans, in_stream) {
-        const struct watch_ride *ride;
+        const struct scan_member *member;
         size_t of_scan = 0;
-        LIST_FOREACH (ride, &scan->rides, in_scan) {
-            assert(ride->scan == scan);
-            assert(ride->watcher->ride == ride);
-            assert(ride->watcher->state == WATCHER_CATCHING_UP);
+        LIST_FOREACH (member, &scan->members, in_scan) {
+            assert(member->scan == scan);
+            assert(member->watcher->member == member);
+            assert(member->watcher->state == WATCHER_CATCHING_UP);
             of_scan++;
         }
-        assert(of_scan == scan->ride_count);
+        assert(of_scan == scan->member_count);
         assert(of_scan > 0);
-        rides += of_scan;
+        members += of_scan;
         scans++;
     }
     assert(scans == stream->scan_count);
@@ -598,11 +463,11 @@ static void stream_check(const struct watch_stream *stream, struct counts *count
         futures += (watcher->flags & WATCHER_FUTURE) != 0;
         counts->watchers++;
     }
-    assert(rides == catching_up);
+    assert(members == catching_up);
     counts->catching_up += catching_up;
     assert(notifiers == stream->notifiers);
     assert(futures == stream->futures);
-    assert(heap_has(&stream->tick) == (notifiers > 0 && !stream->dying));
+    assert(heap_has(&stream->tick) == (notifiers > 0 && !stream->closing));
     assert(!stream->rest || stream->rest_at < stream->rest_len);
     assert(stream->control_count <= WATCH_WAITING_MAX);
     counts->streams++;
@@ -617,11 +482,11 @@ void watch_hub_check(const struct watch_hub *hub)
     LIST_FOREACH (stream, &hub->streams, in_hub)
         stream_check(stream, &counts);
     assert(counts.streams == hub->stats.streams);
-    long_check(hub);
-    LIST_FOREACH (stream, &hub->dying, in_hub) {
+    long_revision_check(hub);
+    LIST_FOREACH (stream, &hub->closing, in_hub) {
         stream_check(stream, &counts);
-        assert(stream->dying && !stream->owner.wake && !stream->owner.ctx && !stream->owner.soon);
-        assert(list_empty(&stream->in_hungry) && list_empty(&stream->in_waiting));
+        assert(stream->closing && !stream->owner.wake && !stream->owner.ctx && !stream->owner.soon);
+        assert(list_empty(&stream->in_deferred) && list_empty(&stream->in_waiting));
     }
     size_t indexed = range_index_check(&hub->index);
     assert(indexed == counts.indexed);

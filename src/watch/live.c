@@ -1,37 +1,40 @@
 #include "base/xalloc.h"
+#include "watch/hub_read.h"
+#include "watch/long_revision.h"
 #include "watch/output.h"
+#include "watch/watcher_state.h"
 
-/* A revision with more is not told when what a turn may do is used up. */
+/* A revision with more events is not sent once the turn's work is used up. */
 enum { FEW_EVENTS = 32 };
 
-/* One watcher's response for a revision. It is told with this: what has no room is kept. */
+/* Writes one watcher's response for a revision. The stream keeps what does not fit. */
 static void send_revision(struct watch_stream *stream, struct watch_output *out,
                           struct watcher *watcher, const struct watch_batch *batch, size_t first,
                           size_t last)
 {
     struct watch_hub *hub = stream->hub;
-    const struct watch_tail *tail =
-        hub_tail(hub, batch, watcher->range, watcher->flags & WATCHER_VARIANT, first, last);
+    const struct encoded_events *encoded = hub_encode_events(
+        hub, batch, watcher->range, watcher->flags & WATCHER_VARIANT, first, last);
     watcher->from = batch->revision + 1;
-    if (tail && !tail->len)
+    if (encoded && !encoded->len)
         return;
     watcher->flags &= (uint8_t)~WATCHER_QUIET;
     const struct message_header *header = hub_header(hub, batch->revision);
     size_t head = message_event_head_size(header, watcher->id);
-    bool cut = tail && watcher->flags & WATCHER_FRAGMENT && tail->events > 1 &&
-               head + tail->len >= hub->options.fragment_bytes;
-    if (!tail || cut) {
-        large_begin(stream, watcher, batch->revision, batch->revision);
+    bool cut = encoded && watcher->flags & WATCHER_FRAGMENT && encoded->events > 1 &&
+               head + encoded->len >= hub->options.fragment_bytes;
+    if (!encoded || cut) {
+        large_response_begin(stream, watcher, batch->revision, batch->revision);
         return;
     }
-    uint8_t *dst = output_begin(stream, out, head + tail->len);
-    uint8_t *at = message_event_head_write(dst, header, watcher->id, tail->len);
-    memcpy(at, tail->bytes, tail->len);
-    output_end(stream, out, dst, head + tail->len);
-    stream_count_events(stream, tail->events);
+    uint8_t *dst = output_begin(stream, out, head + encoded->len);
+    uint8_t *at = message_event_head_write(dst, header, watcher->id, encoded->len);
+    memcpy(at, encoded->bytes, encoded->len);
+    output_end(stream, out, dst, head + encoded->len);
+    stream_count_events(stream, encoded->events);
 }
 
-/* The first and the last event that the range covers. */
+/* Finds the first and the last event that the range covers. */
 static bool find_events(const struct watch_range *range, const struct watch_batch *batch,
                         size_t *ret_first, size_t *ret_last)
 {
@@ -48,7 +51,7 @@ static bool find_events(const struct watch_range *range, const struct watch_batc
     return true;
 }
 
-/* A stream with few watchers looks at each of them. Returns whether all were served. */
+/* A stream with few watchers compares each of them. Returns whether all responses were written. */
 static bool fill_few(struct watch_stream *stream, struct watch_output *out,
                      const struct watch_batch *batch)
 {
@@ -89,7 +92,8 @@ static void add_hit(void *ctx, struct watch_range *range)
     hit->first_event = hit->last_event = search->event;
 }
 
-/* One with many searches for those that are concerned. Returns whether all were served. */
+/* A stream with many watchers looks up the ranges of each event. Returns whether all responses were
+ * written. */
 static bool fill_many(struct watch_stream *stream, struct watch_output *out,
                       const struct watch_batch *batch)
 {
@@ -121,78 +125,77 @@ static bool fill_many(struct watch_stream *stream, struct watch_output *out,
 
 /* -- Long revisions -- */
 
-enum status live_tell_long(struct watch_stream *stream, struct watcher *watcher, int64_t *from,
-                           struct watch_long *l, int64_t header_revision)
+enum status live_send_long(struct watch_stream *stream, struct watcher *watcher, int64_t *from,
+                           struct long_revision *long_rev, int64_t header_revision)
 {
     struct watch_hub *hub = stream->hub;
-    const struct long_hit *hit = long_find(l, watcher->range);
-    if (!long_units(hub))
+    const struct long_revision_hit *hit = long_revision_find(long_rev, watcher->range);
+    if (!long_revision_units(hub))
         return ST_AGAIN;
-    if (hit && hit->passes > l->passes) {
-        TRY(long_search_again(hub, l, hit->passes));
-        hit = long_find(l, watcher->range);
+    if (hit && hit->passes > long_rev->passes) {
+        TRY(long_revision_search_again(hub, long_rev, hit->passes));
+        hit = long_revision_find(long_rev, watcher->range);
     }
-    long_pay(hub, 1); /* last, so that a search can go on with the least that a turn has */
-    *from = l->revision + 1;
+    long_revision_pay(
+        hub, 1); /* last, so that a search can continue even in a turn with the least units */
+    *from = long_rev->revision + 1;
     if (hit && hit->first <= hit->last)
-        large_begin_long(stream, watcher, l, hit, header_revision);
+        large_response_begin_long(stream, watcher, long_rev, hit, header_revision);
     return ST_OK;
 }
 
-/* Those of one bucket. ST_END: there is no room. */
+/* Sends to the watchers of one bucket. ST_END: there is no room. */
 static enum status fill_long_bucket(struct watch_stream *stream, struct watch_output *out,
-                                    struct watch_long *l, uint32_t bucket)
+                                    struct long_revision *long_rev, uint32_t bucket)
 {
     struct chain_link *link = chain_table_bucket(&stream->ids, bucket);
     for (; link; link = link->next) {
         struct watcher *watcher = CONTAINER_OF(link, struct watcher, in_ids);
-        if (watcher->state != WATCHER_LIVE || watcher->from > l->revision)
+        if (watcher->state != WATCHER_LIVE || watcher->from > long_rev->revision)
             continue;
         if (!output_open(stream, out))
             return ST_END;
-        TRY(live_tell_long(stream, watcher, &watcher->from, l, l->revision));
+        TRY(live_send_long(stream, watcher, &watcher->from, long_rev, long_rev->revision));
     }
     return ST_OK;
 }
 
-/*
- * A long revision is told watcher by watcher: those whose `from` is behind it have had it. ST_OK:
- * all have. ST_END: there is no room. ST_AGAIN: too much was done in this turn.
- */
+/* A long revision is sent watcher by watcher; those whose `from` is behind it have received it.
+ * ST_OK: all have. ST_END: there is no room. ST_AGAIN: the turn's work is used up. */
 static enum status fill_long(struct watch_stream *stream, struct watch_output *out,
                              int64_t revision)
 {
-    struct watch_long *l;
-    TRY(long_get_searched(stream->hub, &stream->place, revision, &l));
+    struct long_revision *long_rev;
+    TRY(long_revision_get_searched(stream->hub, &stream->place, revision, &long_rev));
     for (; stream->resume_hit < chain_table_buckets(&stream->ids); stream->resume_hit++)
-        TRY(fill_long_bucket(stream, out, l, stream->resume_hit));
+        TRY(fill_long_bucket(stream, out, long_rev, stream->resume_hit));
     return ST_OK;
 }
 
-/* What a revision of some events costs a stream, beside the others that are told in this turn. */
+/* Charges a revision of more than a few events to the turn, whose work all streams share. */
 static bool turn_is_used_up(struct watch_stream *stream, const struct watch_batch *batch)
 {
     struct watch_hub *hub = stream->hub;
     if (LIKELY(batch->count <= FEW_EVENTS))
         return false;
-    if (!hub->longs.budget)
+    if (!hub->long_revisions.budget)
         return true;
-    size_t each = stream->ids.count <= CHAIN_FEW ? stream->ids.count : LONG_SEARCH_UNITS;
-    hub->longs.budget -= size_min(hub->longs.budget, batch->count * each);
+    size_t each = stream->ids.count <= CHAIN_FEW ? stream->ids.count : LONG_REVISION_SEARCH_UNITS;
+    hub->long_revisions.budget -= size_min(hub->long_revisions.budget, batch->count * each);
     return false;
 }
 
 /* -- Filling -- */
 
-/* What lies before `behind` will not come: those who wait for it are told. */
+/* The revisions before `behind` cannot be sent: ends the watchers that need them. */
 static void live_gone(struct watch_stream *stream, struct watch_place behind,
-                      void (*tell)(struct watcher *))
+                      void (*end)(struct watcher *))
 {
     CHAIN_FOREACH(link, &stream->ids)
     {
         struct watcher *watcher = CONTAINER_OF(link, struct watcher, in_ids);
         if (watcher->state == WATCHER_LIVE && watcher->from < behind.revision)
-            tell(watcher);
+            end(watcher);
     }
     stream->place = behind;
 }
@@ -214,14 +217,14 @@ static void live_lost(struct watch_stream *stream, struct watch_place after, enu
         live_gone(stream, after, watcher_damaged);
 }
 
-/* Its fill was long enough. */
-static void park_hungry(struct watch_stream *stream)
+/* The fill has done enough work. */
+static void defer(struct watch_stream *stream)
 {
-    stream->live_hungry = true;
-    stream_park_hungry(stream);
+    stream->live_deferred = true;
+    stream_defer(stream);
 }
 
-/* ST_OK: all who watch it were told. ST_END: there is no room for more. Else as fill_long. */
+/* ST_OK: all responses were written. ST_END: there is no room for more. Else as fill_long. */
 static enum status fill_batch(struct watch_stream *stream, struct watch_output *out,
                               const struct watch_batch *batch)
 {
@@ -233,14 +236,14 @@ static enum status fill_batch(struct watch_stream *stream, struct watch_output *
     return (few ? fill_few : fill_many)(stream, out, batch) ? ST_OK : ST_END;
 }
 
-/* A request for progress is answered between two revisions, so that a busy stream answers too. */
-static void tell_progress(struct watch_stream *stream, struct watch_output *out)
+/* A progress request is answered between two revisions, so that a busy stream answers too. */
+static void answer_progress(struct watch_stream *stream, struct watch_output *out)
 {
-    int64_t told = stream->place.revision - 1;
-    if (!stream->progress_wanted || told < stream->progress_wanted || stream->scan_count ||
+    int64_t sent = stream->place.revision - 1;
+    if (!stream->progress_wanted || sent < stream->progress_wanted || stream->scan_count ||
         stream->compacted || !output_open(stream, out))
         return;
-    notify_answer(stream, out, told);
+    notify_answer(stream, out, sent);
 }
 
 void live_fill(struct watch_stream *stream, struct watch_output *out)
@@ -257,7 +260,7 @@ void live_fill(struct watch_stream *stream, struct watch_output *out)
         }
         if (status == ST_AGAIN) {
             stream->live_waiting = true;
-            stream_park_waiting(stream);
+            stream_wait_for_history(stream);
             return;
         }
         assert(status == ST_OK || status == ST_END);
@@ -267,7 +270,7 @@ void live_fill(struct watch_stream *stream, struct watch_output *out)
         }
         status = fill_batch(stream, out, &batch);
         if (status == ST_AGAIN) {
-            park_hungry(stream);
+            defer(stream);
             return;
         }
         if (status == ST_DAMAGED || status == ST_COMPACTED) {
@@ -278,10 +281,10 @@ void live_fill(struct watch_stream *stream, struct watch_output *out)
             return;
         stream->place = after;
         stream_changed(stream);
-        tell_progress(stream, out);
-        size_t cost = batch.events ? batch.count : 0; /* of a long one it was paid */
+        answer_progress(stream, out);
+        size_t cost = batch.events ? batch.count : 0; /* a long revision was already paid for */
         if (hub->budget <= cost) {
-            park_hungry(stream);
+            defer(stream);
             return;
         }
         hub->budget -= cost;

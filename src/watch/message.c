@@ -3,7 +3,7 @@
 #include "codec/pb/wire.h"
 
 enum {
-    FRAME_BYTES = 5, /* a flag and the length of the message */
+    FRAME_BYTES = 5, /* a compression flag and the length of the message */
     FIELD_HEADER = 1,
     FIELD_WATCH_ID = 2,
     FIELD_CREATED = 3,

@@ -1,12 +1,11 @@
 /*
- * Random clients against a model. The history is the truth: what each watcher has been told must be
- * exactly what the history says it should have been told, whatever room its stream was given, when
- * it was stopped, and what was compacted meanwhile.
+ * Random clients against a model. The history is the truth: each watcher must receive exactly what
+ * the history says, whatever room its stream had, when it was stopped, and what was compacted.
  *
- *   ordered, unique, atomic, reliable   each response continues where the last one ended, with
- * whole revisions and nothing left out or told twice resumable                           a watcher
- * from the past begins with the first event it asked for bookmarkable                        after
- * progress at R nothing up to R comes any more
+ *   ordered, unique,   each response continues where the last one ended, with whole revisions,
+ *   atomic, reliable   and nothing is left out or repeated
+ *   resumable          a watcher from the past begins with the first event it asked for
+ *   bookmarkable       after progress at R, nothing up to R follows
  */
 #include "base/clock.h"
 #include "base/random.h"
@@ -22,12 +21,12 @@
 
 enum { CLIENTS = 4, WATCHES_MAX = 24, KEYS = 12, STEPS = 400 };
 
-/* What a client knows of a watch. */
+/* A watch as the client knows it. */
 struct watch {
     struct watch_create create;
     char key[8], end[8];
     int64_t id;
-    int64_t next; /* everything below has been told */
+    int64_t next; /* everything below was received */
     bool told_created, cancel_sent;
     struct watch *older; /* links peer.watches, newest first */
 };
@@ -39,11 +38,11 @@ struct control {
 
 struct peer {
     struct client client;
-    struct watch *watches; /* all that were made and are not over */
+    struct watch *watches; /* all that were created and have not ended */
     struct control controls[4096];
     size_t control_first, control_count;
-    struct watch *fragmented; /* whose pieces are coming */
-    size_t fragment_events;   /* of the current revision that came */
+    struct watch *fragmented; /* the watch whose fragments are arriving */
+    size_t fragment_events;   /* events of the current revision that arrived */
     bool stalled;
     unsigned events, progress, compactions;
 };
@@ -60,7 +59,7 @@ struct world {
 
 static struct world *world;
 
-/* -- What a watch should be told -- */
+/* -- What a watch should receive -- */
 
 static bool wants(const struct watch *watch, const struct memory_event *event)
 {
@@ -75,7 +74,7 @@ static bool wants(const struct watch *watch, const struct memory_event *event)
     return (end.len == 1 && end.ptr[0] == 0) || slice_compare(key, end) < 0;
 }
 
-/* The first revision at or behind `revision` that has something for it; after the last if none. */
+/* The first revision at or after `revision` with something for it; behind the last if none. */
 static int64_t next_wanted(const struct watch *watch, int64_t revision)
 {
     for (; revision <= world->memory.revision; revision++) {
@@ -158,7 +157,7 @@ static void push_control(struct peer *peer, struct control control)
     peer->controls[(peer->control_first + peer->control_count++) % 4096] = control;
 }
 
-/* A cancel that was sent is not answered when the compaction was told first. */
+/* A cancel that was sent is not answered when the compaction was reported first. */
 static void drop_cancel(struct peer *peer, const struct watch *watch)
 {
     size_t kept = 0;
@@ -170,7 +169,7 @@ static void drop_cancel(struct peer *peer, const struct watch *watch)
     peer->control_count = kept;
 }
 
-/* The events of a response, or of a piece of one, are what comes next for the watch. */
+/* The events of a response, or of a fragment, are the next ones of the watch. */
 static void take_events(struct peer *peer, struct watch *watch,
                         const struct pb_watch_response *response)
 {
@@ -188,7 +187,7 @@ static void take_events(struct peer *peer, struct watch *watch,
                 peer->fragment_events++;
             }
         }
-        /* Only a piece may end within a revision. */
+        /* Only a fragment may end within a revision. */
         assert_true(peer->fragment_events == wanted || response->fragment);
         if (peer->fragment_events == wanted) {
             watch->next = revision + 1;
@@ -355,14 +354,14 @@ static void do_create(struct peer *peer)
     if (random_chance(&world->random, 1, 3))
         create->watch_id = random_between(&world->random, -3, 30);
     if (create->watch_id == -1)
-        create->watch_id = 0; /* its progress could not be told apart */
+        create->watch_id = 0; /* its progress could not be distinguished */
     size_t open = 0;
     bool refused =
         create->start_revision < 0 || (create->range_end.len && create->range_end.ptr[0] &&
                                        slice_compare(create->key, create->range_end) >= 0);
     for (struct watch *other = peer->watches; other; other = other->older) {
         open++;
-        /* An id that is not known yet may be the same. */
+        /* An id that is not known yet may be equal. */
         bool same = create->watch_id && !other->cancel_sent &&
                     (other->id == create->watch_id || !other->told_created);
         if (same) {
@@ -394,7 +393,7 @@ static void do_cancel(struct peer *peer)
     if (!watch || watch->cancel_sent || !watch->told_created)
         return;
     watch->cancel_sent = true;
-    /* Unless it has ended by a compaction that is on its way. */
+    /* Unless it has ended by a compaction whose response is on its way. */
     size_t before = watch_stream_waiting(peer->client.stream);
     assert_int_equal(watch_stream_cancel(peer->client.stream, watch->id), ST_OK);
     if (watch_stream_waiting(peer->client.stream) > before)
@@ -411,7 +410,7 @@ static void pull(struct peer *peer)
     receive(peer);
 }
 
-/* The call ends, whatever is on its way, and a new one begins. */
+/* Ends the call, whatever is on its way, and begins a new one. */
 static void reopen(struct peer *peer)
 {
     client_close(&peer->client);
@@ -423,7 +422,7 @@ static void reopen(struct peer *peer)
     client_open(&peer->client, world->hub);
 }
 
-/* A large message whose rest was compacted. */
+/* The rest of a large message was compacted. */
 static void reopen_if_broken(struct peer *peer)
 {
     if (watch_stream_status(peer->client.stream) == ST_OK)
@@ -477,7 +476,7 @@ static bool turn(bool drain)
 static void settle(void)
 {
     memory_publish(&world->memory);
-    /* Only who was woken is asked; a few turns without anything are the end. */
+    /* Only clients that were woken pull; several turns without output are the end. */
     for (int quiet = 0; quiet < 10; quiet++)
         if (turn(true))
             quiet = 0;
@@ -493,7 +492,7 @@ static void settle(void)
     }
 }
 
-/* A past of several stretches, which take turns. */
+/* A past of several windows, which are read in turn. */
 static void write_long_past(void)
 {
     enum { REVISIONS = 9000 };
@@ -546,7 +545,7 @@ static void world_close(void)
     free(world);
 }
 
-static void every_watcher_is_told_what_the_history_says(void **state)
+static void every_watcher_receives_what_the_history_says(void **state)
 {
     (void)state;
     const char *given = getenv("VIGIL_WATCH_SEEDS");
@@ -578,7 +577,7 @@ static void every_watcher_is_told_what_the_history_says(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_watcher_is_told_what_the_history_says),
+        cmocka_unit_test(every_watcher_receives_what_the_history_says),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

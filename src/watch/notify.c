@@ -1,15 +1,16 @@
 /*
- * Progress: a response without events that says a revision up to which everything was told.
+ * Progress notifications: responses without events that give a revision up to which everything was
+ * sent.
  *
- * By interval: each stream has its own, drawn once so that streams do not tick together. A tick
- * starts a round over the watchers that asked; each that is live and had no event since the tick
- * before is told. The round waits until the stream stands at the tail, so that no notification is
- * behind an event, and takes as many fills as it needs.
+ * By interval: each stream has its own interval, chosen once at random, so that streams do not tick
+ * together. A tick starts a round over the watchers that want notifications; each one that is live
+ * and had no event since the previous tick gets one. The round waits until the stream is at the
+ * tail, so that no notification precedes an event, and takes as many fills as it needs.
  *
- * Asked for: it is answered between two revisions once everything up to the revision it was asked
- * at has been told and nobody is catching up. Requests that wait are answered together: only the
- * oldest and the newest count, so that a client that asks often is answered even if it is always
- * behind.
+ * On request: a request is answered between two revisions, once everything up to the revision at
+ * the time of the request was sent and no watcher is catching up. Waiting requests are answered
+ * together; only the oldest and the newest count, so that a client that asks often gets an answer
+ * even if it is always behind.
  */
 #include "base/clock.h"
 #include "base/xalloc.h"
@@ -22,8 +23,8 @@ static void tick_at(struct watch_stream *stream, int64_t at_ns)
         xalloc_check(NULL, sizeof(struct heap_entry));
 }
 
-/* The interval begins with the hub's next turn, which follows at once: only that knows the time. On
- * an idle thread the turn before it may be long ago. */
+/* The interval begins with the hub's next turn, which follows at once, because only a turn knows
+ * the time: on an idle thread the previous turn may be long ago. */
 static void tick_begin(struct watch_stream *stream)
 {
     stream->tick_begun = false;
@@ -35,7 +36,7 @@ void notify_watcher_added(struct watcher *watcher)
     struct watch_stream *stream = watcher->stream;
     if (stream->ticked)
         watcher->flags |= WATCHER_TICKED;
-    /* The table may have grown: what was visited is known by its flag. */
+    /* The table may have grown; flags say which watchers were visited. */
     stream->tick_bucket = 0;
     if (watcher->flags & WATCHER_NOTIFY && stream->notifiers++ == 0)
         tick_begin(stream);
@@ -44,8 +45,8 @@ void notify_watcher_added(struct watcher *watcher)
 void notify_watcher_live(struct watcher *watcher)
 {
     struct watch_stream *stream = watcher->stream;
-    int64_t told = stream->dirty ? stream->place.revision - 1 : stream->hub->tail;
-    if (watcher->from <= told + 1)
+    int64_t sent = stream->dirty ? stream->place.revision - 1 : stream->hub->tail;
+    if (watcher->from <= sent + 1)
         return;
     watcher->flags |= WATCHER_FUTURE;
     if (!stream->futures || watcher->from < stream->future_min)
@@ -56,7 +57,7 @@ void notify_watcher_live(struct watcher *watcher)
 void notify_watcher_gone(struct watcher *watcher)
 {
     struct watch_stream *stream = watcher->stream;
-    if (!stream->dying)
+    if (!stream->closing)
         stream->tick_bucket = 0;
     if (watcher->flags & WATCHER_FUTURE)
         stream->futures--;
@@ -72,7 +73,7 @@ bool notify_none_future(struct watch_stream *stream, int64_t revision)
         return true;
     if (stream->future_min > revision + 1)
         return false;
-    /* Some have been reached, or are gone: count again. */
+    /* Some were reached or removed: count again. */
     stream->future_min = INT64_MAX;
     CHAIN_FOREACH(link, &stream->ids)
     {
@@ -97,7 +98,7 @@ void notify_tick(struct watch_stream *stream)
         return;
     }
     if (stream->ticking)
-        return; /* the last round is not over: its client does not read */
+        return; /* the last round is not complete, because the client does not read */
     stream->ticking = true;
     stream->ticked = !stream->ticked;
     stream->tick_bucket = 0;
@@ -147,7 +148,8 @@ void notify_answer(struct watch_stream *stream, struct watch_output *out, int64_
     if (!stream->ids.count)
         return;
     if (!notify_none_future(stream, revision)) {
-        /* One made a moment ago is waited for; beyond what is known etcd does not answer. */
+        /* Wait for one that was created a moment ago; etcd does not answer for a start beyond the
+         * newest revision. */
         if (stream->future_min <= history->ops->revision(history) + 1)
             stream->progress_wanted = stream->future_min - 1;
         return;

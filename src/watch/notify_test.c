@@ -60,15 +60,15 @@ static void expect_of(struct bench *bench, int64_t id)
     assert_int_equal(response->events_count, 0);
 }
 
-/* On an idle thread the hub's last turn may be long ago: the interval begins now and not then. */
-static void first_progress_after_a_long_rest_comes_after_the_interval(void **state)
+/* On an idle thread the hub's last turn may be long ago: the interval begins now, not then. */
+static void first_progress_on_an_idle_hub_comes_after_the_interval(void **state)
 {
     (void)state;
     struct bench bench;
     bench_init(&bench);
     run(&bench);
     for (int id = 0; id < 2; id++) {
-        bench.now_ns += 10 * interval_ns; /* nobody wants progress, and nobody turns */
+        bench.now_ns += 10 * interval_ns; /* no watcher wants progress, and no turns run */
         struct watch_create create = {.key = SLICE_LITERAL("a"), .progress_notify = true};
         assert_int_equal(watch_stream_create(bench.client.stream, &create), ST_OK);
         run(&bench);
@@ -77,7 +77,7 @@ static void first_progress_after_a_long_rest_comes_after_the_interval(void **sta
         bench.now_ns += interval_ns - 1;
         run(&bench);
         assert_null(client_next(&bench.client));
-        bench.now_ns += interval_ns / 10 + 1; /* the most that it is put off at random */
+        bench.now_ns += interval_ns / 10 + 1; /* the largest random delay */
         run(&bench);
         expect_of(&bench, id); /* progress */
         assert_int_equal(watch_stream_cancel(bench.client.stream, id), ST_OK);
@@ -90,7 +90,7 @@ static void first_progress_after_a_long_rest_comes_after_the_interval(void **sta
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(first_progress_after_a_long_rest_comes_after_the_interval),
+        cmocka_unit_test(first_progress_on_an_idle_hub_comes_after_the_interval),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

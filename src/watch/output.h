@@ -1,16 +1,19 @@
 /*
- * Who writes what into the room of a fill; for the files of this directory only. All write whole
- * messages one after the other; what of the last has no room is kept by the stream.
+ * Where a fill writes, and the parts of a stream that write there. All write whole messages one
+ * after the other; the stream keeps what does not fit of the last one. Only the files of this
+ * directory include it.
  */
 #ifndef VIGIL_WATCH_OUTPUT_H
 #define VIGIL_WATCH_OUTPUT_H
 
-#include "watch/stream_private.h"
+#include "watch/stream_state.h"
 
-/* Where a fill writes. */
+struct long_revision;
+struct long_revision_hit;
+
 struct watch_output {
     uint8_t *start, *at, *end;
-    uint8_t *pause; /* no message begins behind it: others take their turn */
+    uint8_t *pause; /* no message begins behind it, so that other watchers get their turn */
 };
 
 /* More messages may begin. */
@@ -18,60 +21,61 @@ static inline bool output_open(const struct watch_stream *stream, const struct w
 {
     return out->at < out->pause && !stream->rest && !stream->large;
 }
-/* Room for a message of at most WATCH_PIECE_BYTES_MAX, and its end: what does not fit is kept. */
+/* Room for a message of at most WATCH_PIECE_BYTES_MAX; output_end keeps what does not fit. */
 uint8_t *output_begin(struct watch_stream *stream, struct watch_output *out, size_t len);
 void output_end(struct watch_stream *stream, struct watch_output *out, const uint8_t *from,
                 size_t len);
 void output_message(struct watch_stream *stream, struct watch_output *out,
                     const struct message *message, int64_t revision);
 
-/* -- live.c -- */
+/* -- live.c: responses of the watchers that follow their stream -- */
 
 /*
- * One watcher's response for a long revision. ST_OK: it is begun, or there is none, and the watcher
- * has it behind it. ST_AGAIN: too much was done in this turn.
+ * Begins one watcher's response for a long revision and moves *from behind it. ST_OK: begun, or the
+ * revision has no events for the watcher. ST_AGAIN: the turn's work is used up.
  */
 MUST_CHECK
-enum status live_tell_long(struct watch_stream *stream, struct watcher *watcher, int64_t *from,
-                           struct watch_long *l, int64_t header_revision);
+enum status live_send_long(struct watch_stream *stream, struct watcher *watcher, int64_t *from,
+                           struct long_revision *long_rev, int64_t header_revision);
 
-/* The responses from stream->place on, as far as there is room. */
+/* Writes the responses from stream->place on, until the output is full. */
 void live_fill(struct watch_stream *stream, struct watch_output *out);
 
-/* -- catch_up.c -- */
+/* -- catch_up.c: responses of the watchers that started in the past -- */
 
 void catch_up_begin(struct watcher *watcher);
 void catch_up_end(struct watcher *watcher);
-/* One step of the first scan. */
+/* Does one step of the first scan. */
 void catch_up_fill(struct watch_stream *stream, struct watch_output *out);
 
-/* -- large.c -- */
+/* -- large_response.c: a response that is written in pieces -- */
 
-/* The response of one revision that is too large for a piece, or is to be cut into fragments. */
-void large_begin(struct watch_stream *stream, const struct watcher *watcher, int64_t revision,
-                 int64_t header_revision);
-/* That of a long revision, if the watcher's range has events in it: they lie between the hit's. */
-void large_begin_long(struct watch_stream *stream, const struct watcher *watcher,
-                      const struct watch_long *l, const struct long_hit *hit,
-                      int64_t header_revision);
-void large_fill(struct watch_stream *stream, struct watch_output *out);
-void large_free(struct watch_large *large);
-/* A watcher of the stream is closed. */
-void large_watcher_gone(struct watch_large *large, int64_t watch_id);
+/* Begins the response of one revision that is too large for a piece, or is split into fragments. */
+void large_response_begin(struct watch_stream *stream, const struct watcher *watcher,
+                          int64_t revision, int64_t header_revision);
+/* The same for a long revision; the events of the watcher's range are between the hit's. */
+void large_response_begin_long(struct watch_stream *stream, const struct watcher *watcher,
+                               const struct long_revision *long_rev,
+                               const struct long_revision_hit *hit, int64_t header_revision);
+void large_response_fill(struct watch_stream *stream, struct watch_output *out);
+void large_response_free(struct large_response *large);
+/* A watcher of the stream was closed. */
+void large_response_watcher_gone(struct large_response *large, int64_t watch_id);
 
-/* -- notify.c -- */
+/* -- notify.c: progress notifications, by interval and on request -- */
 
 void notify_watcher_added(struct watcher *watcher);
-/* It has become live, perhaps ahead of its stream: then progress must not fall behind it. */
+/* It has become live, perhaps ahead of its stream: progress must not be reported before its start.
+ */
 void notify_watcher_live(struct watcher *watcher);
 void notify_watcher_gone(struct watcher *watcher);
 /* The hub's clock has reached the stream's tick. */
 void notify_tick(struct watch_stream *stream);
-/* Notifications can be written now: some wait, and the stream stands at the tail. */
+/* Notifications can be written now: some are due, and the stream is at the tail. */
 bool notify_due(const struct watch_stream *stream);
 void notify_fill(struct watch_stream *stream, struct watch_output *out);
 void notify_ask(struct watch_stream *stream);
-/* The answer to a request for progress, or none if etcd would give none. */
+/* Writes the answer to a progress request, or nothing where etcd does not answer. */
 void notify_answer(struct watch_stream *stream, struct watch_output *out, int64_t revision);
 /* No watcher of the stream starts beyond revision + 1. */
 bool notify_none_future(struct watch_stream *stream, int64_t revision);

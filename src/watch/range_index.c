@@ -78,8 +78,8 @@ static struct watch_range *range_new(struct range_index *index, struct slice key
         range = pool_alloc(index->pool, offsetof(struct watch_range, bytes) + bytes);
     }
     range->one = NULL;
-    range->count = range->capacity = range->riding = range->hit = 0;
-    range->trail_last = 0;
+    range->count = range->capacity = range->catching_up = range->hit = 0;
+    range->tag_newest = 0;
     range->key_len = (uint32_t)key.len;
     range->end_len = (uint32_t)end.len;
     slice_copy(range->bytes, key);
@@ -106,7 +106,7 @@ static void range_free(struct range_index *index, struct watch_range *range)
     }
 }
 
-/* The stream's place among the range's streams, or where it would be. */
+/* The index of the stream among the range's streams, or where it would be inserted. */
 static uint32_t place_of(const struct watch_range *range, const struct watch_stream *stream)
 {
     struct watcher *const *streams = watch_range_streams(range);
@@ -121,7 +121,7 @@ static uint32_t place_of(const struct watch_range *range, const struct watch_str
     return low;
 }
 
-/* Where the first of the stream's ring is held; NULL when it has none there. */
+/* The pointer to the first watcher of the stream's ring; NULL: it has none on this range. */
 static struct watcher **first_of(struct watch_range *range, const struct watch_stream *stream)
 {
     uint32_t at = place_of(range, stream);
@@ -196,7 +196,7 @@ void range_index_add(struct range_index *index, struct watcher *watcher, struct 
     if (!range)
         range = range_new(index, key, end);
     watcher->range = range;
-    range->riding += watcher->state == WATCHER_CATCHING_UP;
+    range->catching_up += watcher->state == WATCHER_CATCHING_UP;
     watcher->prev = watcher->next = watcher;
     struct watcher **first = first_of(range, watcher->stream);
     if (!first) {
@@ -221,7 +221,7 @@ bool range_index_remove(struct range_index *index, struct watcher *watcher)
         ring_remove(watcher);
     }
     watcher->range = NULL;
-    range->riding -= watcher->state == WATCHER_CATCHING_UP;
+    range->catching_up -= watcher->state == WATCHER_CATCHING_UP;
     if (range->count)
         return false;
     range_free(index, range);
@@ -233,7 +233,7 @@ void range_index_promote(struct watcher *watcher)
     struct watcher **first = first_of(watcher->range, watcher->stream);
     assert(first);
     assert(watcher->state == WATCHER_LIVE);
-    watcher->range->riding--;
+    watcher->range->catching_up--;
     if (*first == watcher)
         return;
     ring_remove(watcher);
@@ -266,7 +266,7 @@ void range_index_visit(const struct range_index *index, struct slice key,
 
 static size_t range_check(const struct watch_range *range)
 {
-    size_t watchers = 0, riding = 0;
+    size_t watchers = 0, catching_up = 0;
     struct watcher *const *streams = watch_range_streams(range);
     assert(range->count > 0);
     assert(range->capacity == 0 || range->count <= range->capacity);
@@ -280,12 +280,12 @@ static size_t range_check(const struct watch_range *range)
             assert(watcher->next->prev == watcher);
             assert(live || watcher->state == WATCHER_CATCHING_UP);
             live = watcher->state == WATCHER_LIVE;
-            riding += watcher->state == WATCHER_CATCHING_UP;
+            catching_up += watcher->state == WATCHER_CATCHING_UP;
             watchers++;
             watcher = watcher->next;
         } while (watcher != streams[i]);
     }
-    assert(riding == range->riding);
+    assert(catching_up == range->catching_up);
     return watchers;
 }
 

@@ -1,8 +1,8 @@
 /*
- * Who watches a key: single keys by hash, ranges by interval tree. All watchers of a shard on the
- * same keys share one watch_range; in it, those of one stream hang in one ring. So finding whom an
- * event concerns costs one search and one step for each stream, however many watchers it has.
- * One per hub.
+ * Finds the watchers of a key: single keys by hash, ranges by an interval tree. All watchers of a
+ * shard on the same keys share one watch_range, in which those of one stream form a ring. Finding
+ * the streams of an event therefore costs one search and one step per stream, however many watchers
+ * a stream has. One per hub.
  */
 #ifndef VIGIL_WATCH_RANGE_INDEX_H
 #define VIGIL_WATCH_RANGE_INDEX_H
@@ -15,23 +15,23 @@
 struct range_index {
     struct chain_table keys;
     struct interval_tree ranges;
-    struct hash_map hasher; /* holds nothing: the secret of the keys' hashes */
+    struct hash_map hasher; /* empty; only its secret hash function is used */
     struct pool *pool;      /* the hub's */
 };
 
 void range_index_init(struct range_index *index, struct pool *pool, uint64_t seed);
-/* Nothing is in it any more. */
+/* The index must be empty. */
 void range_index_fini(struct range_index *index);
 
-/* Sets watcher->range and hangs it in. The range is not empty; end as in watch_range. */
+/* Sets watcher->range and adds the watcher. The range is not empty; end as in watch_range. */
 void range_index_add(struct range_index *index, struct watcher *watcher, struct slice key,
                      struct slice end);
-/* Returns whether the range went with it. */
+/* Returns whether the range was freed with it. */
 bool range_index_remove(struct range_index *index, struct watcher *watcher);
-/* It was CATCHING_UP and has become LIVE: to the front of its ring. */
+/* Moves a watcher that has become LIVE to the front of its ring. */
 void range_index_promote(struct watcher *watcher);
 
-/* The first of the stream's watchers on that range, or NULL. */
+/* The first of the stream's watchers on this range, or NULL. */
 struct watcher *watch_range_first(const struct watch_range *range,
                                   const struct watch_stream *stream);
 
@@ -40,12 +40,12 @@ static inline struct watcher *const *watch_range_streams(const struct watch_rang
     return range->capacity ? range->many : &range->one;
 }
 
-/* Every range that has the key. Nothing may be added or removed meanwhile. */
+/* Visits every range that contains the key. Nothing may be added or removed meanwhile. */
 typedef void (*range_index_visit_fn)(void *ctx, struct watch_range *range);
 void range_index_visit(const struct range_index *index, struct slice key,
                        range_index_visit_fn visit, void *ctx);
 
-/* For tests. Returns the watchers that hang in it. */
+/* For tests. Returns the number of watchers in it. */
 size_t range_index_check(const struct range_index *index);
 
 #endif

@@ -10,7 +10,7 @@
 
 enum { WATCHERS = 600, STREAMS = 20, KEYS = 9 };
 
-/* Only their addresses count here. */
+/* Only their addresses are used. */
 static char streams[STREAMS];
 
 struct entry {

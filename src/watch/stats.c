@@ -3,13 +3,13 @@
 #include <assert.h>
 #include <string.h>
 
-_Static_assert(sizeof(struct watch_report) % sizeof(uint64_t) == 0, "a board holds whole words");
+_Static_assert(sizeof(struct watch_report) % sizeof(uint64_t) == 0, "a snapshot holds whole words");
 _Static_assert(offsetof(struct watch_report, stats) == 0, "counters are written alone");
 
-static void raise(uint64_t *value, uint64_t other)
+void watch_stats_raise(uint64_t *peak, uint64_t value)
 {
-    if (other > *value)
-        *value = other;
+    if (value > *peak)
+        *peak = value;
 }
 
 void watch_stats_add(struct watch_stats *stats, const struct watch_stats *other)
@@ -29,8 +29,8 @@ void watch_stats_add(struct watch_stats *stats, const struct watch_stats *other)
     stats->held_bytes += other->held_bytes;
     stats->held_bytes_peak += other->held_bytes_peak;
     stats->refused += other->refused;
-    raise(&stats->behind_max, other->behind_max);
-    raise(&stats->behind_peak, other->behind_peak);
+    watch_stats_raise(&stats->behind_max, other->behind_max);
+    watch_stats_raise(&stats->behind_peak, other->behind_peak);
 }
 
 void watch_report_add(struct watch_report *report, const struct watch_stream_stats *stream)
@@ -47,48 +47,50 @@ void watch_report_add(struct watch_report *report, const struct watch_stream_sta
     report->slowest[at] = *stream;
 }
 
-/* -- The board -- */
+/* -- The snapshot -- */
 
-/*
- * Each word is released after the odd number and acquired before the number is looked at again: who
- * has read a word of a writing finds its number too.
- */
-static void write_words(struct watch_board *board, const void *words, size_t bytes)
+/* Each word is stored with release order after the odd sequence number, and loaded with acquire
+ * order before the number is checked again: a reader that saw a word of a new write also sees its
+ * number. */
+static void write_words(struct watch_stats_snapshot *snapshot, const void *words, size_t bytes)
 {
-    uint64_t sequence = atomic_load_explicit(&board->sequence, memory_order_relaxed);
+    uint64_t sequence = atomic_load_explicit(&snapshot->sequence, memory_order_relaxed);
     assert(sequence % 2 == 0);
-    atomic_store_explicit(&board->sequence, sequence + 1, memory_order_relaxed);
+    atomic_store_explicit(&snapshot->sequence, sequence + 1, memory_order_relaxed);
     for (size_t i = 0; i < bytes / sizeof(uint64_t); i++) {
         uint64_t word;
         memcpy(&word, (const uint8_t *)words + i * sizeof(word), sizeof(word));
-        atomic_store_explicit(&board->words[i], word, memory_order_release);
+        atomic_store_explicit(&snapshot->words[i], word, memory_order_release);
     }
-    atomic_store_explicit(&board->sequence, sequence + 2, memory_order_release);
+    atomic_store_explicit(&snapshot->sequence, sequence + 2, memory_order_release);
 }
 
-void watch_board_write_stats(struct watch_board *board, const struct watch_stats *stats)
+void watch_stats_snapshot_write_counters(struct watch_stats_snapshot *snapshot,
+                                         const struct watch_stats *stats)
 {
-    if (memcmp(&board->written, stats, sizeof(*stats)) == 0)
+    if (memcmp(&snapshot->written, stats, sizeof(*stats)) == 0)
         return;
-    board->written = *stats;
-    write_words(board, stats, sizeof(*stats));
+    snapshot->written = *stats;
+    write_words(snapshot, stats, sizeof(*stats));
 }
 
-void watch_board_write(struct watch_board *board, const struct watch_report *report)
+void watch_stats_snapshot_write(struct watch_stats_snapshot *snapshot,
+                                const struct watch_report *report)
 {
-    board->written = report->stats;
-    write_words(board, report, sizeof(*report));
+    snapshot->written = report->stats;
+    write_words(snapshot, report, sizeof(*report));
 }
 
-void watch_board_read(const struct watch_board *board, struct watch_report *ret_report)
+void watch_stats_snapshot_read(const struct watch_stats_snapshot *snapshot,
+                               struct watch_report *ret_report)
 {
     uint64_t before, after;
     do {
-        before = atomic_load_explicit(&board->sequence, memory_order_acquire);
-        for (size_t i = 0; i < WATCH_BOARD_WORDS; i++) {
-            uint64_t word = atomic_load_explicit(&board->words[i], memory_order_acquire);
+        before = atomic_load_explicit(&snapshot->sequence, memory_order_acquire);
+        for (size_t i = 0; i < WATCH_STATS_SNAPSHOT_WORDS; i++) {
+            uint64_t word = atomic_load_explicit(&snapshot->words[i], memory_order_acquire);
             memcpy((uint8_t *)ret_report + i * sizeof(word), &word, sizeof(word));
         }
-        after = atomic_load_explicit(&board->sequence, memory_order_relaxed);
+        after = atomic_load_explicit(&snapshot->sequence, memory_order_relaxed);
     } while (before != after || before % 2);
 }

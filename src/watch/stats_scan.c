@@ -1,12 +1,12 @@
 #include "watch/stats_scan.h"
 
 #include "base/clock.h"
-#include "watch/stream_private.h"
+#include "watch/stream_state.h"
 
 enum { STREAMS_AT_ONCE = 256 };
 static const int64_t pause_ns = 5 * NS_PER_MS, interval_ns = NS_PER_S;
 
-uint64_t census_behind(const struct watch_stream *stream)
+uint64_t stats_scan_behind(const struct watch_stream *stream)
 {
     int64_t next = stream->hub->tail + 1;
     int64_t oldest = stream->dirty ? stream->place.revision : next;
@@ -17,16 +17,23 @@ uint64_t census_behind(const struct watch_stream *stream)
     return (uint64_t)(next - oldest);
 }
 
-static void look_at(struct watch_hub *hub, struct watch_stream *stream)
+void stats_scan_raise_behind(struct watch_stream *stream, uint64_t behind)
 {
-    struct watch_report *found = &hub->census.found;
-    uint64_t behind = census_behind(stream), catching_up = 0;
+    watch_stats_raise(&stream->hub->stats.behind_peak, behind);
+    if (behind > stream->behind_peak)
+        stream->behind_peak = (uint32_t)(behind < UINT32_MAX ? behind : UINT32_MAX);
+}
+
+static void examine(struct watch_hub *hub, struct watch_stream *stream)
+{
+    struct watch_report *found = &hub->stats_scan.found;
+    uint64_t behind = stats_scan_behind(stream), catching_up = 0;
     if (!behind)
         return;
     const struct watch_scan *scan;
     LIST_FOREACH (scan, &stream->scans, in_stream)
-        catching_up += scan->ride_count;
-    stream_raise_behind(stream, behind);
+        catching_up += scan->member_count;
+    stats_scan_raise_behind(stream, behind);
     found->stats.streams_behind++;
     found->stats.watchers_behind += stream->ids.count;
     if (behind > found->stats.behind_max)
@@ -50,68 +57,73 @@ static void look_at(struct watch_hub *hub, struct watch_stream *stream)
     watch_report_add(found, &stats);
 }
 
-static void census_end(struct watch_hub *hub)
+static struct watch_stream *stream_after(struct watch_hub *hub, const struct list *link)
 {
-    struct watch_census *census = &hub->census;
-    struct watch_report *found = &census->found;
+    return link->next == &hub->streams ? NULL : LIST_ENTRY(link->next, struct watch_stream, in_hub);
+}
+
+static void stats_scan_end(struct watch_hub *hub)
+{
+    struct watch_stats_scan *scan = &hub->stats_scan;
+    struct watch_report *found = &scan->found;
     hub->stats.streams_behind = found->stats.streams_behind;
     hub->stats.watchers_behind = found->stats.watchers_behind;
     hub->stats.behind_max = found->stats.behind_max;
     found->stats = hub->stats;
-    if (hub->options.board)
-        watch_board_write(hub->options.board, found);
+    if (hub->options.snapshot)
+        watch_stats_snapshot_write(hub->options.snapshot, found);
     hub->report = *found;
-    census->under_way = false;
+    scan->under_way = false;
 }
 
-/* Returns whether it has come to the end. */
-static bool census_walk(struct watch_hub *hub, size_t streams_max)
+/* Returns whether it has reached the end. */
+static bool stats_scan_walk(struct watch_hub *hub, size_t streams_max)
 {
-    struct watch_census *census = &hub->census;
-    if (!census->under_way) {
-        census->found = (struct watch_report){0};
-        census->under_way = true;
-        census->wanted = false;
-        census->at = hub_stream_after(hub, &hub->streams);
+    struct watch_stats_scan *scan = &hub->stats_scan;
+    if (!scan->under_way) {
+        scan->found = (struct watch_report){0};
+        scan->under_way = true;
+        scan->wanted = false;
+        scan->at = stream_after(hub, &hub->streams);
     }
-    for (; census->at && streams_max; streams_max--) {
-        look_at(hub, census->at);
-        census->at = hub_stream_after(hub, &census->at->in_hub);
+    for (; scan->at && streams_max; streams_max--) {
+        examine(hub, scan->at);
+        scan->at = stream_after(hub, &scan->at->in_hub);
     }
-    if (census->at)
+    if (scan->at)
         return false;
-    census_end(hub);
+    stats_scan_end(hub);
     return true;
 }
 
-const struct watch_report *watch_hub_census(struct watch_hub *hub)
+void stats_scan_all(struct watch_hub *hub)
 {
-    hub->census.under_way = false;
-    bool ended = census_walk(hub, SIZE_MAX);
+    hub->stats_scan.under_way = false;
+    bool ended = stats_scan_walk(hub, SIZE_MAX);
     assert(ended);
-    return &hub->report;
+    (void)ended;
 }
 
-void census_turn(struct watch_hub *hub)
+void stats_scan_turn(struct watch_hub *hub)
 {
-    if (census_next_ns(hub) > hub->now_ns)
+    if (stats_scan_next_ns(hub) > hub->now_ns)
         return;
-    bool ended = census_walk(hub, STREAMS_AT_ONCE);
-    hub->census.next_ns = clock_add(hub->now_ns, ended ? interval_ns : pause_ns);
+    bool ended = stats_scan_walk(hub, STREAMS_AT_ONCE);
+    hub->stats_scan.next_ns = clock_add(hub->now_ns, ended ? interval_ns : pause_ns);
 }
 
-int64_t census_next_ns(const struct watch_hub *hub)
+int64_t stats_scan_next_ns(const struct watch_hub *hub)
 {
-    const struct watch_census *census = &hub->census;
-    return census->wanted || census->under_way ? census->next_ns : CLOCK_NEVER;
+    const struct watch_stats_scan *scan = &hub->stats_scan;
+    return scan->wanted || scan->under_way ? scan->next_ns : CLOCK_NEVER;
 }
 
-void census_forget(struct watch_hub *hub, struct watch_stream *stream)
+void stats_scan_forget(struct watch_hub *hub, struct watch_stream *stream)
 {
-    hub->census.wanted = true;
-    if (hub->census.at == stream)
-        hub->census.at = hub_stream_after(hub, &stream->in_hub);
+    hub->stats_scan.wanted = true;
+    if (hub->stats_scan.at == stream)
+        hub->stats_scan.at = stream_after(hub, &stream->in_hub);
     list_remove(&stream->in_hub);
     if (list_empty(&hub->streams))
-        watch_hub_census(hub); /* at once: nobody is left for whom a turn would come */
+        stats_scan_all(hub); /* at once, because no more turns may follow */
 }

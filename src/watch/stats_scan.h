@@ -1,31 +1,27 @@
 /*
- * Walks a hub's streams, some at a time and about once a second, to see how far they are behind and
- * which are the slowest. A hub where nothing has moved since the last one is left alone. For the
- * files of this directory only.
+ * Examines a hub's streams, some at a time and about once a second, to find how far they are behind
+ * and which are the slowest. A hub in which nothing has changed since the last scan is not scanned.
+ * Only the files of this directory include it.
  */
 #ifndef VIGIL_WATCH_STATS_SCAN_H
 #define VIGIL_WATCH_STATS_SCAN_H
 
-#include "watch/stats.h"
+#include <stdint.h>
 
 struct watch_hub;
 struct watch_stream;
 
-struct watch_census {
-    struct watch_stream *at; /* the next one to look at; NULL: the end */
-    bool under_way;
-    bool wanted; /* something has moved since the last one began */
-    int64_t next_ns;
-    struct watch_report found;
-};
-
-/* Revisions that are published and have not been sent on the stream. */
-uint64_t census_behind(const struct watch_stream *stream);
-/* Goes on if it is time to. */
-void census_turn(struct watch_hub *hub);
-/* When it has something to do; CLOCK_NEVER. */
-int64_t census_next_ns(const struct watch_hub *hub);
-/* Takes the stream, which goes, out of the hub's list. */
-void census_forget(struct watch_hub *hub, struct watch_stream *stream);
+/* Published revisions that have not been sent on the stream. */
+uint64_t stats_scan_behind(const struct watch_stream *stream);
+/* Raises the peaks of the stream and of its hub. */
+void stats_scan_raise_behind(struct watch_stream *stream, uint64_t behind);
+/* Continues the scan if it is due. */
+void stats_scan_turn(struct watch_hub *hub);
+/* Examines all streams at once. */
+void stats_scan_all(struct watch_hub *hub);
+/* When the scan continues; CLOCK_NEVER: nothing has changed. */
+int64_t stats_scan_next_ns(const struct watch_hub *hub);
+/* Removes a stream that is being freed from the hub's list. */
+void stats_scan_forget(struct watch_hub *hub, struct watch_stream *stream);
 
 #endif

@@ -15,7 +15,7 @@ enum { ROOM = 16384 };
 
 struct bench {
     struct memory_history memory;
-    struct watch_board board;
+    struct watch_stats_snapshot snapshot;
     _Atomic uint64_t all;
     struct watch_hub *hub;
     int64_t now_ns;
@@ -32,7 +32,7 @@ static void bench_init(struct bench *bench)
         .watchers_max = 20000,
         .watchers_all = &bench->all,
         .watchers_all_max = 20000,
-        .board = &bench->board,
+        .snapshot = &bench->snapshot,
         .progress_interval_ns = 3600 * NS_PER_S,
         .seed = 4,
     });
@@ -69,7 +69,7 @@ static void pull_all(struct client *client)
 static struct watch_report shown(const struct bench *bench)
 {
     struct watch_report report;
-    watch_board_read(&bench->board, &report);
+    watch_stats_snapshot_read(&bench->snapshot, &report);
     return report;
 }
 
@@ -94,7 +94,7 @@ static void watchers_are_counted_by_state_and_at_their_peak(void **state)
     assert_int_equal(stats.watchers_catching_up, 1);
     assert_int_equal(stats.refused, 1);
     bench.memory.compacted = 10;
-    client_pull(&b, 60); /* created and what was refused; then it learns that its past is gone */
+    client_pull(&b, 60); /* created and refused responses; then the compaction is reported */
     pull_all(&b);
     pull_all(&a);
     turn(&bench);
@@ -144,7 +144,7 @@ static void the_slowest_streams_are_named_about_once_a_second(void **state)
             bench.hub,
             (struct watch_stream_owner){.wake = no_wake, .ctx = &numbers[i], .describe = describe});
     }
-    /* Every tenth has a watcher; each stands one revision before the one after it. */
+    /* Every tenth has a watcher, each one revision behind the next. */
     for (int i = 0; i < STREAMS; i += 10) {
         struct watch_create create = {.key = SLICE_LITERAL("k")};
         assert_int_equal(watch_stream_create(streams[i], &create), ST_OK);
@@ -153,13 +153,14 @@ static void the_slowest_streams_are_named_about_once_a_second(void **state)
             memory_put(&bench.memory, "k", "value");
         turn(&bench);
     }
-    /* The one under way ends, and then a whole one. */
+    /* The current scan ends, then a complete one. */
     for (int slices = 0; slices < 6; slices++) {
         bench.now_ns += NS_PER_S;
         turn(&bench);
     }
     struct watch_report report = shown(&bench);
-    assert_int_equal(report.stats.streams_behind, STREAMS / 10 - 9); /* which came after the last */
+    assert_int_equal(report.stats.streams_behind,
+                     STREAMS / 10 - 9); /* that were added after the last scan */
     assert_int_equal(report.stats.watchers_behind, STREAMS / 10 - 9);
     assert_int_equal(report.stats.behind_max, 7);
     assert_int_equal(report.stats.behind_peak, 7);
@@ -168,12 +169,12 @@ static void the_slowest_streams_are_named_about_once_a_second(void **state)
     assert_int_equal(report.slowest[0].behind, 7);
     assert_int_equal(report.slowest[0].watchers, 1);
     assert_int_equal(report.slowest[1].behind, 6);
-    /* Nothing moves: nobody looks. */
+    /* Nothing changes: no scan runs. */
     bench.now_ns += 5 * NS_PER_S;
     turn(&bench);
     bench.now_ns += 5 * NS_PER_S;
     assert_int_equal(watch_hub_next_ns(bench.hub) > 1000 * NS_PER_S, true);
-    /* They catch up, or go: the next one finds nobody. */
+    /* They catch up or are closed: the next scan finds none. */
     for (int i = 0; i < STREAMS; i++) {
         if (i % 20 == 0)
             watch_stream_free(streams[i]);
@@ -195,14 +196,14 @@ static void the_slowest_streams_are_named_about_once_a_second(void **state)
     bench_fini(&bench);
 }
 
-static void watches_beyond_what_all_hubs_may_have_are_refused(void **state)
+static void watches_beyond_the_limit_of_all_hubs_are_refused(void **state)
 {
     (void)state;
     struct bench bench;
     bench_init(&bench);
     struct client a;
     client_open(&a, bench.hub);
-    bench.all += 19999; /* those of other hubs */
+    bench.all += 19999; /* the watches of other hubs */
     watch(&a, "k", 0);
     watch(&a, "k", 0);
     assert_int_equal(watch_stream_cancel(a.stream, 0), ST_OK);
@@ -221,7 +222,7 @@ static void watches_beyond_what_all_hubs_may_have_are_refused(void **state)
     bench_fini(&bench);
 }
 
-static void a_stream_of_very_many_watchers_goes_in_steps(void **state)
+static void stream_with_very_many_watchers_is_freed_in_steps(void **state)
 {
     (void)state;
     enum { WATCHERS = 10000 };
@@ -248,16 +249,16 @@ static void a_stream_of_very_many_watchers_goes_in_steps(void **state)
     client_pull(&gone, 100);
     memory_put(&bench.memory, "k", "value");
     turn(&bench);
-    client_close(&gone); /* it would be seen if it were woken or told after this */
-    uint64_t left = watch_hub_census(bench.hub)->stats.watchers;
+    client_close(&gone); /* the sanitizer would find a wake or a description after this */
+    uint64_t left = watch_hub_scan_stats(bench.hub)->stats.watchers;
     assert_true(left > WATCHERS / 2);
-    assert_int_equal(watch_hub_census(bench.hub)->stats.streams, 1);
+    assert_int_equal(watch_hub_scan_stats(bench.hub)->stats.streams, 1);
     assert_true(watch_hub_next_ns(bench.hub) <= bench.now_ns);
     for (int turns = 0; left > 1; turns++) {
         assert_true(turns < 10);
         memory_put(&bench.memory, "k", "value");
         bool more = watch_hub_turn_begin(bench.hub, bench.now_ns);
-        uint64_t now = watch_hub_census(bench.hub)->stats.watchers;
+        uint64_t now = watch_hub_scan_stats(bench.hub)->stats.watchers;
         assert_true(left - now <= 2048);
         assert_int_equal(more, now > 1);
         left = now;
@@ -270,28 +271,28 @@ static void a_stream_of_very_many_watchers_goes_in_steps(void **state)
     bench_fini(&bench);
 }
 
-static void *write_board(void *ctx)
+static void *write_snapshot(void *ctx)
 {
-    struct watch_board *board = ctx;
+    struct watch_stats_snapshot *snapshot = ctx;
     struct watch_report report = {0};
     for (uint64_t i = 1; i <= 20000; i++) {
         report.stats.streams = report.stats.refused = i;
         report.slowest_count = i;
         report.slowest[WATCH_SLOWEST_MAX - 1].stopped = i;
-        watch_board_write(board, &report);
+        watch_stats_snapshot_write(snapshot, &report);
     }
     return NULL;
 }
 
-static void a_board_is_read_whole_while_it_is_written(void **state)
+static void snapshot_is_read_whole_while_it_is_written(void **state)
 {
     (void)state;
-    static struct watch_board board;
+    static struct watch_stats_snapshot snapshot;
     pthread_t thread;
-    assert_int_equal(pthread_create(&thread, NULL, write_board, &board), 0);
+    assert_int_equal(pthread_create(&thread, NULL, write_snapshot, &snapshot), 0);
     struct watch_report report;
     do {
-        watch_board_read(&board, &report);
+        watch_stats_snapshot_read(&snapshot, &report);
         assert_int_equal(report.stats.streams, report.stats.refused);
         assert_int_equal(report.stats.streams, report.slowest_count);
         assert_int_equal(report.stats.streams, report.slowest[WATCH_SLOWEST_MAX - 1].stopped);
@@ -299,18 +300,18 @@ static void a_board_is_read_whole_while_it_is_written(void **state)
     pthread_join(thread, NULL);
 }
 
-static void a_board_shows_what_was_written_last(void **state)
+static void snapshot_shows_what_was_written_last(void **state)
 {
     (void)state;
-    static struct watch_board board;
+    static struct watch_stats_snapshot snapshot;
     struct watch_report one = {.stats.streams = 1}, two = {.stats.streams = 2}, shown;
-    watch_board_write_stats(&board, &one.stats);
-    watch_board_write_stats(&board, &one.stats);
-    watch_board_read(&board, &shown);
+    watch_stats_snapshot_write_counters(&snapshot, &one.stats);
+    watch_stats_snapshot_write_counters(&snapshot, &one.stats);
+    watch_stats_snapshot_read(&snapshot, &shown);
     assert_int_equal(shown.stats.streams, 1);
-    watch_board_write(&board, &two);
-    watch_board_write_stats(&board, &one.stats); /* as it was before the report */
-    watch_board_read(&board, &shown);
+    watch_stats_snapshot_write(&snapshot, &two);
+    watch_stats_snapshot_write_counters(&snapshot, &one.stats); /* as it was before the report */
+    watch_stats_snapshot_read(&snapshot, &shown);
     assert_int_equal(shown.stats.streams, 1);
 }
 
@@ -319,10 +320,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(watchers_are_counted_by_state_and_at_their_peak),
         cmocka_unit_test(the_slowest_streams_are_named_about_once_a_second),
-        cmocka_unit_test(watches_beyond_what_all_hubs_may_have_are_refused),
-        cmocka_unit_test(a_stream_of_very_many_watchers_goes_in_steps),
-        cmocka_unit_test(a_board_is_read_whole_while_it_is_written),
-        cmocka_unit_test(a_board_shows_what_was_written_last),
+        cmocka_unit_test(watches_beyond_the_limit_of_all_hubs_are_refused),
+        cmocka_unit_test(stream_with_very_many_watchers_is_freed_in_steps),
+        cmocka_unit_test(snapshot_is_read_whole_while_it_is_written),
+        cmocka_unit_test(snapshot_shows_what_was_written_last),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

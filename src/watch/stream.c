@@ -1,48 +1,18 @@
 #include "base/buf.h"
 #include "base/xalloc.h"
+#include "watch/hub_read.h"
+#include "watch/long_revision.h"
 #include "watch/output.h"
+#include "watch/stats_scan.h"
+#include "watch/stream_private.h"
+#include "watch/watcher_state.h"
 
-#define TO(state) (1u << WATCHER_##state)
-
-/* Drawn in watcher.h. */
-static const unsigned watcher_moves[] = {
-    [WATCHER_CATCHING_UP] = TO(LIVE) | TO(COMPACTED) | TO(CLOSED),
-    [WATCHER_LIVE] = TO(COMPACTED) | TO(CLOSED),
-    [WATCHER_COMPACTED] = TO(CLOSED),
-    [WATCHER_CLOSED] = 0,
+enum {
+    FREE_STREAM = 4,        /* freeing a stream counts as freeing this many watchers */
+    TURN_BYTES = 64 * 1024, /* live and catching-up watchers take turns after this much output */
 };
 
-static uint64_t id_hash(const void *ctx, const struct chain_link *link)
-{
-    (void)ctx;
-    return (uint64_t)CONTAINER_OF(link, struct watcher, in_ids)->id * 0x9e3779b97f4a7c15u >> 24;
-}
-
-struct watcher *stream_find_watcher(const struct watch_stream *stream, int64_t id)
-{
-    struct watcher wanted = {.id = id};
-    struct chain_link *link = chain_table_chain(&stream->ids, id_hash(NULL, &wanted.in_ids));
-    while (link && CONTAINER_OF(link, struct watcher, in_ids)->id != id)
-        link = link->next;
-    return link ? CONTAINER_OF(link, struct watcher, in_ids) : NULL;
-}
-
 /* -- Life -- */
-
-static void watcher_destroy(struct watcher *watcher);
-
-static void stats_raise(uint64_t *peak, uint64_t value)
-{
-    if (value > *peak)
-        *peak = value;
-}
-
-void stream_raise_behind(struct watch_stream *stream, uint64_t behind)
-{
-    stats_raise(&stream->hub->stats.behind_peak, behind);
-    if (behind > stream->behind_peak)
-        stream->behind_peak = (uint32_t)(behind < UINT32_MAX ? behind : UINT32_MAX);
-}
 
 struct watch_stream *watch_stream_new(struct watch_hub *hub, struct watch_stream_owner owner)
 {
@@ -51,11 +21,11 @@ struct watch_stream *watch_stream_new(struct watch_hub *hub, struct watch_stream
     *stream = (struct watch_stream){.hub = hub, .owner = owner};
     int64_t interval = hub->options.progress_interval_ns;
     stream->tick_ns = interval + random_between(&hub->random, 0, interval / 10);
-    list_init(&stream->in_hungry);
+    list_init(&stream->in_deferred);
     list_init(&stream->in_waiting);
     list_init(&stream->scans);
     list_push_back(&hub->streams, &stream->in_hub);
-    stats_raise(&hub->stats.streams_peak, ++hub->stats.streams);
+    watch_stats_raise(&hub->stats.streams_peak, ++hub->stats.streams);
     return stream;
 }
 
@@ -71,7 +41,7 @@ static void controls_drop(struct watch_stream *stream)
     stream->control_capacity = stream->control_first = 0;
 }
 
-/* Returns whether all its watchers are gone. */
+/* Returns whether all its watchers were freed. */
 static bool free_watchers(struct watch_stream *stream)
 {
     struct watch_hub *hub = stream->hub;
@@ -85,16 +55,16 @@ static bool free_watchers(struct watch_stream *stream)
     return false;
 }
 
-void stream_bury(struct watch_hub *hub)
+void stream_free_closing(struct watch_hub *hub)
 {
-    while (hub->free_budget && !list_empty(&hub->dying)) {
-        struct watch_stream *stream = LIST_ENTRY(hub->dying.next, struct watch_stream, in_hub);
+    while (hub->free_budget && !list_empty(&hub->closing)) {
+        struct watch_stream *stream = LIST_ENTRY(hub->closing.next, struct watch_stream, in_hub);
         if (!free_watchers(stream))
             return;
         list_remove(&stream->in_hub);
         chain_table_fini(&stream->ids);
         pool_free_object(hub->pool, stream);
-        hub->free_budget -= size_min(hub->free_budget, WATCH_FREE_STREAM);
+        hub->free_budget -= size_min(hub->free_budget, FREE_STREAM);
     }
 }
 
@@ -109,119 +79,20 @@ void watch_stream_free(struct watch_stream *stream)
     hub->stats.held_bytes -= stream->rest_len - stream->rest_at;
     hub->stats.streams_stopped -= stream->stopped;
     hub->stats.streams--;
-    large_free(TAKE(stream->large));
-    list_remove(&stream->in_hungry);
+    large_response_free(TAKE(stream->large));
+    list_remove(&stream->in_deferred);
     list_remove(&stream->in_waiting);
-    census_forget(hub, stream);
+    stats_scan_forget(hub, stream);
     heap_remove(&hub->ticks, &stream->tick);
-    /* Its watchers are in the index until they are freed, and found there by events: nothing may
-     * reach the owner through them. */
+    /* Its watchers stay in the index until they are freed, and events find them there: the owner
+     * must not be reached through them. */
     stream->owner = (struct watch_stream_owner){0};
-    stream->dying = stream->woken = stream->dirty = true;
-    stream->stopped = stream->ticking = stream->hungry = false;
+    stream->closing = stream->woken = stream->dirty = true;
+    stream->stopped = stream->ticking = stream->deferred = false;
     stream->tick_bucket = 0;
     stream->rest_len = stream->rest_at = 0;
-    list_push_back(&hub->dying, &stream->in_hub);
-    stream_bury(hub);
-}
-
-void stream_wake(struct watch_stream *stream)
-{
-    if (stream->woken || stream->filling)
-        return;
-    stream->woken = true;
-    stream->owner.wake(stream->owner.ctx);
-}
-
-void stream_park_hungry(struct watch_stream *stream)
-{
-    if (stream->hungry)
-        return;
-    stream->hungry = true;
-    list_push_back(&stream->hub->hungry, &stream->in_hungry);
-}
-
-void stream_park_waiting(struct watch_stream *stream)
-{
-    list_remove(&stream->in_waiting);
-    list_push_back(&stream->hub->waiting, &stream->in_waiting);
-}
-
-/* -- Watchers -- */
-
-void watcher_move(struct watcher *watcher, enum watcher_state next)
-{
-    assert(watcher_moves[watcher->state] & (1u << next));
-    struct watch_hub *hub = watcher->stream->hub;
-    hub->live -= watcher->state == WATCHER_LIVE;
-    hub->live += next == WATCHER_LIVE;
-    hub->stats.watchers_compacted -= watcher->state == WATCHER_COMPACTED;
-    hub->stats.watchers_compacted += next == WATCHER_COMPACTED;
-    watcher->state = (uint8_t)next;
-}
-
-/* Out of the index, the scan, or the list of those to be told. */
-static void watcher_take_out(struct watcher *watcher)
-{
-    struct watch_stream *stream = watcher->stream;
-    if (watcher->state == WATCHER_COMPACTED) {
-        if (stream->compacted == watcher)
-            stream->compacted = watcher->next == watcher ? NULL : watcher->next;
-        watcher->prev->next = watcher->next;
-        watcher->next->prev = watcher->prev;
-        return;
-    }
-    if (watcher->state == WATCHER_CATCHING_UP)
-        catch_up_end(watcher);
-    const struct watch_range *range = watcher->range;
-    if (range_index_remove(&stream->hub->index, watcher))
-        hub_range_gone(stream->hub, range);
-    stream_changed(stream);
-}
-
-void watcher_compacted(struct watcher *watcher)
-{
-    struct watch_stream *stream = watcher->stream;
-    watcher_take_out(watcher);
-    watcher_move(watcher, WATCHER_COMPACTED);
-    struct watcher *first = stream->compacted;
-    if (!first) {
-        watcher->prev = watcher->next = watcher;
-        stream->compacted = watcher;
-        return;
-    }
-    watcher->next = first;
-    watcher->prev = first->prev;
-    first->prev->next = watcher;
-    first->prev = watcher;
-}
-
-void watcher_damaged(struct watcher *watcher)
-{
-    watcher->damaged = true;
-    watcher_compacted(watcher);
-}
-
-/* It is no longer among the ids, or they go as well. */
-static void watcher_destroy(struct watcher *watcher)
-{
-    struct watch_hub *hub = watcher->stream->hub;
-    watcher_take_out(watcher);
-    watcher_move(watcher, WATCHER_CLOSED);
-    notify_watcher_gone(watcher);
-    if (watcher->stream->large)
-        large_watcher_gone(watcher->stream->large, watcher->id);
-    pool_free_object(hub->pool, watcher);
-    if (hub->options.watchers_all)
-        atomic_fetch_sub_explicit(hub->options.watchers_all, 1, memory_order_relaxed);
-    if (--hub->stats.watchers == 0 && hub->history->ops->listen)
-        hub->history->ops->listen(hub->history, false);
-}
-
-void watcher_close(struct watcher *watcher)
-{
-    chain_table_remove(&watcher->stream->ids, &watcher->in_ids, id_hash, NULL);
-    watcher_destroy(watcher);
+    list_push_back(&hub->closing, &stream->in_hub);
+    stream_free_closing(hub);
 }
 
 /* -- Control responses -- */
@@ -273,7 +144,7 @@ static void control_fill(struct watch_stream *stream, struct watch_output *out)
         free((void *)(uintptr_t)control->reason.ptr);
     stream->control_first = (uint16_t)((stream->control_first + 1) % stream->control_capacity);
     if (--stream->control_count == 0)
-        controls_drop(stream); /* an idle stream holds no memory */
+        controls_drop(stream); /* an idle stream uses no memory for them */
 }
 
 static void compacted_fill(struct watch_stream *stream, struct watch_output *out)
@@ -300,7 +171,7 @@ size_t watch_stream_watchers(const struct watch_stream *stream)
 
 /* -- Requests -- */
 
-bool hub_take_one(struct watch_hub *hub)
+bool stream_take_one(struct watch_hub *hub)
 {
     const struct watch_hub_options *options = &hub->options;
     _Atomic uint64_t *all = options->watchers_all;
@@ -312,7 +183,7 @@ bool hub_take_one(struct watch_hub *hub)
     return false;
 }
 
-/* Empty: it is not refused, and is counted. */
+/* Empty: the create is accepted, and counted (stream_take_one). */
 static struct slice create_refusal(const struct watch_stream *stream,
                                    const struct watch_create *create, struct slice key)
 {
@@ -326,7 +197,7 @@ static struct slice create_refusal(const struct watch_stream *stream,
         return SLICE_LITERAL("mvcc: duplicate watch ID provided on the WatchStream");
     if (stream->ids.count >= stream->hub->options.watchers_max)
         return SLICE_LITERAL("vigil: too many watches on one stream");
-    if (!hub_take_one(stream->hub))
+    if (!stream_take_one(stream->hub))
         return slice_from_text(status_text(ST_TOO_MANY_WATCHES));
     return SLICE_EMPTY;
 }
@@ -353,7 +224,7 @@ struct watcher *stream_add_watcher(struct watch_stream *stream, const struct wat
     struct watch_hub *hub = stream->hub;
     if (hub->stats.watchers++ == 0 && hub->history->ops->listen)
         hub->history->ops->listen(hub->history, true);
-    stats_raise(&hub->stats.watchers_peak, hub->stats.watchers);
+    watch_stats_raise(&hub->stats.watchers_peak, hub->stats.watchers);
     hub_catch_tail(hub);
     struct watcher *watcher = pool_alloc(hub->pool, sizeof(*watcher));
     *watcher = (struct watcher){
@@ -366,9 +237,9 @@ struct watcher *stream_add_watcher(struct watch_stream *stream, const struct wat
     bool behind = watcher->from <= hub->tail, live = !behind || stream->cursor;
     watcher->state = live ? WATCHER_LIVE : WATCHER_CATCHING_UP;
     hub->live += live;
-    chain_table_add(&stream->ids, &watcher->in_ids, id_hash, NULL);
+    stream_add_id(stream, watcher);
     range_index_add(&hub->index, watcher, key, create->range_end);
-    long_watcher_added(hub, watcher);
+    long_revision_watcher_added(hub, watcher);
     notify_watcher_added(watcher);
     stream_changed(stream);
     if (live)
@@ -420,7 +291,8 @@ enum status watch_stream_keep(struct watch_stream *stream,
     CHAIN_FOREACH(link, &stream->ids)
     {
         const struct watcher *watcher = CONTAINER_OF(link, struct watcher, in_ids);
-        if (watcher->state == WATCHER_COMPACTED || /* told of that next, and nothing else */
+        if (watcher->state ==
+                WATCHER_COMPACTED || /* its next and only response reports the compaction */
             keep(ctx, watch_range_key(watcher->range), watch_range_end(watcher->range)))
             continue;
         TRY(buf_append(&ended, slice_of(&watcher->id, sizeof(watcher->id))));
@@ -463,46 +335,7 @@ enum status watch_stream_status(const struct watch_stream *stream)
     return stream->broken;
 }
 
-/* -- Output -- */
-
-uint8_t *output_begin(struct watch_stream *stream, struct watch_output *out, size_t len)
-{
-    assert(len <= WATCH_PIECE_BYTES_MAX);
-    return (size_t)(out->end - out->at) >= len ? out->at : stream->hub->piece;
-}
-
-void output_end(struct watch_stream *stream, struct watch_output *out, const uint8_t *from,
-                size_t len)
-{
-    stream->hub->stats.responses_sent++;
-    if (LIKELY(from == out->at)) {
-        out->at += len;
-        return;
-    }
-    assert(!stream->rest);
-    size_t now = size_min(len, (size_t)(out->end - out->at));
-    memcpy(out->at, from, now);
-    out->at += now;
-    if (now == len)
-        return;
-    stream->rest = xmalloc(len - now);
-    memcpy(stream->rest, from + now, len - now);
-    stream->rest_len = (uint32_t)(len - now);
-    stream->rest_at = 0;
-    struct watch_stats *stats = &stream->hub->stats;
-    stats->held_bytes += stream->rest_len;
-    stats_raise(&stats->held_bytes_peak, stats->held_bytes);
-    if (stream->rest_len > stream->held_peak)
-        stream->held_peak = stream->rest_len;
-}
-
-void output_message(struct watch_stream *stream, struct watch_output *out,
-                    const struct message *message, int64_t revision)
-{
-    uint8_t bytes[MESSAGE_HEAD_BYTES_MAX];
-    size_t len = message_head_write(bytes, message, hub_header(stream->hub, revision), 0);
-    output_end(stream, out, bytes, len);
-}
+/* -- Filling -- */
 
 static void rest_fill(struct watch_stream *stream, struct watch_output *out)
 {
@@ -517,16 +350,14 @@ static void rest_fill(struct watch_stream *stream, struct watch_output *out)
     stream->rest_len = stream->rest_at = 0;
 }
 
-/* -- Filling -- */
-
 static bool live_ready(const struct watch_stream *stream)
 {
-    return stream->dirty && !stream->live_waiting && !stream->live_hungry;
+    return stream->dirty && !stream->live_waiting && !stream->live_deferred;
 }
 
 static bool scans_ready(const struct watch_stream *stream)
 {
-    return stream->scan_count > stream->scans_waiting && !stream->scan_hungry;
+    return stream->scan_count > stream->scans_waiting && !stream->scan_deferred;
 }
 
 static bool has_work(const struct watch_stream *stream)
@@ -536,18 +367,18 @@ static bool has_work(const struct watch_stream *stream)
     if (stream->rest)
         return true;
     if (stream->large)
-        return !stream->large_waiting && !stream->large_hungry;
+        return !stream->large_waiting && !stream->large_deferred;
     return stream->control_count || stream->compacted || live_ready(stream) ||
            scans_ready(stream) || notify_due(stream);
 }
 
-/* Live watchers and those catching up change turns by what they wrote. */
+/* Live watchers and those that catch up take turns by the bytes they wrote. */
 static void fill_in_turns(struct watch_stream *stream, struct watch_output *out)
 {
     const uint8_t *before = out->at;
     if (live_ready(stream) && scans_ready(stream))
         out->pause =
-            out->at + size_min((size_t)(out->end - out->at), WATCH_TURN_BYTES - stream->turn_bytes);
+            out->at + size_min((size_t)(out->end - out->at), TURN_BYTES - stream->turn_bytes);
     bool scan = scans_ready(stream) && (stream->scan_turn || !live_ready(stream));
     if (scan)
         catch_up_fill(stream, out);
@@ -555,7 +386,7 @@ static void fill_in_turns(struct watch_stream *stream, struct watch_output *out)
         live_fill(stream, out);
     out->pause = out->end;
     stream->turn_bytes += (uint32_t)(out->at - before);
-    if (stream->turn_bytes < WATCH_TURN_BYTES && live_ready(stream) == scans_ready(stream))
+    if (stream->turn_bytes < TURN_BYTES && live_ready(stream) == scans_ready(stream))
         return;
     stream->turn_bytes = 0;
     stream->scan_turn = !scan;
@@ -566,7 +397,7 @@ static void fill_next(struct watch_stream *stream, struct watch_output *out)
     if (stream->rest)
         rest_fill(stream, out);
     else if (stream->large)
-        large_fill(stream, out);
+        large_response_fill(stream, out);
     else if (stream->control_count)
         control_fill(stream, out);
     else if (stream->compacted)
@@ -577,7 +408,7 @@ static void fill_next(struct watch_stream *stream, struct watch_output *out)
         notify_fill(stream, out);
 }
 
-/* What was asked for at a revision that this turn has not reached. */
+/* Progress was requested at a revision that this turn has not reached. */
 static bool progress_is_ahead(const struct watch_stream *stream)
 {
     return stream->progress_wanted > stream->hub->tail;
@@ -593,19 +424,19 @@ size_t watch_stream_fill(struct watch_stream *stream, uint8_t *dst, size_t room,
     uint8_t *end = dst + room;
     struct watch_output out = {.start = dst, .at = dst, .end = end, .pause = end};
     struct watch_hub *hub = stream->hub;
-    stream_raise_behind(stream, census_behind(stream));
+    stats_scan_raise_behind(stream, stats_scan_behind(stream));
     stream->filling = true;
     hub->budget = WATCH_FILL_EVENTS;
     while (out.at < out.end && has_work(stream))
         fill_next(stream, &out);
     stream->filling = false;
     if (progress_is_ahead(stream))
-        stream_park_hungry(stream);
+        stream_defer(stream);
     stream->bytes_sent += (uint64_t)(out.at - out.start);
     hub->stats.bytes_sent += (uint64_t)(out.at - out.start);
     hub->stats.streams_stopped -= stream->stopped;
     *ret_more = stream->woken = stream->stopped = has_work(stream);
     hub->stats.streams_stopped += stream->stopped;
-    hub->census.wanted = true;
+    hub->stats_scan.wanted = true;
     return (size_t)(out.at - out.start);
 }

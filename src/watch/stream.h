@@ -1,41 +1,27 @@
 /*
  * One client's set of watches: what a Watch call is to the watch engine.
  *
- *   create from now or later ──► live: rides its stream ◄── has caught up ── catching up: own place
- *   create from the past ────────────────────────────────────────────────────►      │
- *   live, catching up ──► closed   (cancel · compacted below its place · permission lost · stream
- * gone)
+ *   create from now or later ──► live: follows its stream ◄── caught up ── catching up: own place
+ *   create from the past ──────────────────────────────────────────────────────►  │
+ *   live, catching up ──► closed   (canceled, compacted, permission lost, stream freed)
  *
  *   stream: flowing ⇄ stopped (no room in the stream, the connection or the socket)
  *
- * Output is pulled: watch_stream_fill writes gRPC-framed WatchResponses. Order on the stream:
- * control responses (created, canceled, progress) in the order asked for; each revision's responses
- * whole per watcher; the pieces of a fragmented response follow each other with nothing between. A
- * progress response at R comes only after everything up to R.
+ * Output is pulled: watch_stream_fill writes gRPC-framed WatchResponses. The order on the stream:
+ * control responses (created, canceled, progress) in the order of their requests; the responses of
+ * each revision complete per watcher; the pieces of a fragmented response without anything between
+ * them. A progress response at R comes only after everything up to R.
  *
- * Belongs to its hub's shard. The service on top decodes requests and checks permissions.
+ * A stream belongs to its hub's shard. The service above it decodes requests and checks
+ * permissions.
  */
 #ifndef VIGIL_WATCH_STREAM_H
 #define VIGIL_WATCH_STREAM_H
 
-#include "watch/hub.h"
+#include "watch/options.h"
 
+struct watch_hub;
 struct watch_stream;
-
-struct watch_stream_owner {
-    /*
-     * There is something to fill. Called at most once until the next fill, which must not happen
-     * in here: the hub is in the middle of telling others.
-     */
-    void (*wake)(void *ctx);
-    void *ctx;
-    union {
-        /* Who it is, for an operator: a text. May be NULL. */
-        void (*describe)(void *ctx, char text[WATCH_PEER_BYTES]);
-        /* Of a cursor (cursor.h): it may be woken in a moment. May be NULL. */
-        void (*soon)(void *ctx);
-    };
-};
 
 struct watch_stream *watch_stream_new(struct watch_hub *hub, struct watch_stream_owner owner);
 void watch_stream_free(struct watch_stream *stream); /* accepts NULL */
@@ -54,48 +40,44 @@ struct watch_create {
 
 /*
  * Makes a watcher and queues its created response. What etcd refuses (an empty range, an id in use,
- * a negative revision, too many) is answered with created and canceled in one response, as etcd
- * does; that is no failure here. ST_LIMIT: too many control responses wait, end the call.
+ * a negative revision, too many watches) is answered with created and canceled in one response, as
+ * etcd does; such a create also returns ST_OK. ST_LIMIT: too many control responses wait; end the
+ * call.
  */
 MUST_CHECK
 enum status watch_stream_create(struct watch_stream *stream, const struct watch_create *create);
-/* The same answer for a create that the service refuses itself, e.g. for lack of permission. */
+/* Queues the same answer for a create that the service refuses itself, for example for lack of
+ * permission. */
 MUST_CHECK
 enum status watch_stream_refuse(struct watch_stream *stream, struct slice reason);
-/* Of an unknown id: nothing happens, as in etcd. */
+/* An unknown id has no effect, as in etcd. */
 MUST_CHECK
 enum status watch_stream_cancel(struct watch_stream *stream, int64_t watch_id);
-/*
- * Ends every watcher whose range keep says no to, and says why in its canceled response. ST_LIMIT:
- * too many responses would wait, end the call; some were ended.
- */
+/* Ends every watcher for whose range `keep` returns false, with the reason in its canceled
+ * response. ST_LIMIT: too many responses would wait; end the call. Some watchers were ended. */
 MUST_CHECK
 enum status watch_stream_keep(struct watch_stream *stream,
                               bool (*keep)(void *ctx, struct slice key, struct slice range_end),
                               void *ctx, struct slice reason);
-/* Answered with id -1 once every watcher of the stream has been told everything up to now. */
+/* Answered with id -1 once everything up to now was sent to every watcher of the stream. */
 MUST_CHECK
 enum status watch_stream_progress(struct watch_stream *stream);
 
-/*
- * ST_OK; ST_COMPACTED when the rest of a large message under way was compacted: the call cannot go
- * on and is to be ended, so that the client resumes and learns of the compaction. Ask when a fill
- * gave nothing.
- */
+/* ST_OK; ST_COMPACTED when the rest of a large message under way was compacted: the call cannot
+ * continue and must be ended, so that the client resumes and learns of the compaction. To be
+ * checked when a fill wrote nothing. */
 MUST_CHECK
 enum status watch_stream_status(const struct watch_stream *stream);
 
-/* Control responses wait that were not filled yet: a client that floods is slowed by not reading
- * it. */
+/* Control responses that were not filled yet. The service stops reading requests while there are
+ * many, which slows a client that floods. */
 size_t watch_stream_waiting(const struct watch_stream *stream);
 
-/*
- * Watchers that may still send something; one whose past was compacted counts until its client was
- * sent that. With none left the stream stays silent until the next create.
- */
+/* Watchers that may still send something; one that was compacted counts until its client was sent
+ * that. With none left the stream stays silent until the next create. */
 size_t watch_stream_watchers(const struct watch_stream *stream);
 
-/* How many responses were made by all streams of its hub: for who counts those of a fill. */
+/* The number of responses made by all streams of its hub, to count those of one fill. */
 uint64_t watch_stream_responses(const struct watch_stream *stream);
 
 /* Writes at most room bytes; *ret_more: there is more to write now. */

@@ -44,7 +44,7 @@ static void bench_free(struct bench *bench)
     free(bench);
 }
 
-/* One turn of a loop: takes in, pulls while there is something, lets go. */
+/* One turn of a loop: reads new revisions, pulls while there is something, ends the turn. */
 static bool turn(struct bench *bench, struct client *client, size_t room)
 {
     bool more = watch_hub_turn_begin(bench->hub, bench->now_ns);
@@ -66,7 +66,7 @@ static void create(struct bench *bench, struct watch_create create)
     assert_int_equal(watch_stream_create(bench->client.stream, &create), ST_OK);
 }
 
-/* The next response; there is one. */
+/* The next response, which must exist. */
 static struct pb_watch_response *expect(struct bench *bench, int64_t id, int64_t revision)
 {
     struct pb_watch_response *response = client_next(&bench->client);
@@ -128,7 +128,7 @@ static struct watch_create on_range(const char *key, const char *end)
 
 /* -- Live -- */
 
-static void a_watch_from_now_gets_what_comes_after_it(void **state)
+static void watch_from_now_gets_later_events(void **state)
 {
     (void)state;
     struct bench *bench = bench_new(2 << 20);
@@ -150,7 +150,7 @@ static void a_watch_from_now_gets_what_comes_after_it(void **state)
     bench_free(bench);
 }
 
-static void a_stream_that_nothing_concerns_is_not_woken(void **state)
+static void stream_without_new_events_is_not_woken(void **state)
 {
     (void)state;
     struct bench *bench = bench_new(2 << 20);
@@ -190,7 +190,7 @@ static void all_events_of_a_transaction_come_in_one_response_in_its_order(void *
     bench_free(bench);
 }
 
-static void filters_and_previous_values_are_each_watchers_own(void **state)
+static void each_watcher_has_its_own_filters_and_previous_values(void **state)
 {
     (void)state;
     struct bench *bench = bench_new(2 << 20);
@@ -279,7 +279,7 @@ static void ids_are_chosen_from_zero_up_and_skip_those_in_use(void **state)
     bench_free(bench);
 }
 
-static void an_empty_key_is_the_smallest_and_an_end_of_zero_has_no_end(void **state)
+static void empty_key_is_the_smallest_and_a_zero_byte_means_no_end(void **state)
 {
     (void)state;
     struct bench *bench = bench_new(2 << 20);
@@ -295,7 +295,7 @@ static void an_empty_key_is_the_smallest_and_an_end_of_zero_has_no_end(void **st
     bench_free(bench);
 }
 
-static void too_many_watches_and_too_many_requests_meet_a_limit(void **state)
+static void watches_and_waiting_requests_are_limited(void **state)
 {
     (void)state;
     struct bench *bench = bench_new(2 << 20);
@@ -323,7 +323,7 @@ static void too_many_watches_and_too_many_requests_meet_a_limit(void **state)
 
 /* -- The past and the future -- */
 
-static void a_watch_from_the_past_catches_up_and_goes_on_live(void **state)
+static void watch_from_the_past_catches_up_and_becomes_live(void **state)
 {
     (void)state;
     struct bench *bench = bench_new(2 << 20);
@@ -343,7 +343,7 @@ static void a_watch_from_the_past_catches_up_and_goes_on_live(void **state)
     bench_free(bench);
 }
 
-static void a_watch_from_the_future_is_silent_until_then(void **state)
+static void watch_from_the_future_is_silent_until_then(void **state)
 {
     (void)state;
     struct bench *bench = bench_new(2 << 20);
@@ -368,7 +368,7 @@ static void a_watch_from_the_future_is_silent_until_then(void **state)
     bench_free(bench);
 }
 
-static void who_starts_below_a_compaction_is_told(void **state)
+static void watch_that_starts_below_a_compaction_is_canceled(void **state)
 {
     (void)state;
     struct bench *bench = bench_new(2 << 20);
@@ -395,8 +395,8 @@ static void who_starts_below_a_compaction_is_told(void **state)
     bench_free(bench);
 }
 
-/* Live, catching up, and one that begins behind it. */
-static void who_comes_to_damage_is_told_and_who_is_past_it_goes_on(void **state)
+/* One watcher is live, one catches up, and one begins behind the damage. */
+static void watchers_that_reach_damage_are_canceled_and_those_past_it_continue(void **state)
 {
     (void)state;
     struct bench *bench = bench_new(2 << 20);
@@ -424,7 +424,7 @@ static void who_comes_to_damage_is_told_and_who_is_past_it_goes_on(void **state)
     bench_free(bench);
 }
 
-static void a_stopped_stream_goes_on_where_it_stood_or_learns_of_the_compaction(void **state)
+static void stopped_stream_resumes_without_gap_or_reports_the_compaction(void **state)
 {
     (void)state;
     struct bench *bench = bench_new(2 << 20);
@@ -437,7 +437,7 @@ static void a_stopped_stream_goes_on_where_it_stood_or_learns_of_the_compaction(
         memory_put(&bench->memory, "a", "x");
     while (turn(bench, &bench->client, 1) && bench->client.bytes.len < 100)
         ;
-    /* Stopped in the middle of a message; the past goes away beneath it. */
+    /* Stopped in the middle of a message, while its past is compacted. */
     bench->memory.compacted = 2000;
     run(bench);
     struct pb_watch_response *response;
@@ -476,7 +476,7 @@ static void put_three(struct bench *bench, size_t value_bytes)
     free(value);
 }
 
-static void a_large_response_is_written_in_pieces_and_outlives_its_watcher(void **state)
+static void large_response_is_written_in_pieces_and_outlives_its_watcher(void **state)
 {
     (void)state;
     struct bench *bench = bench_new(2 << 20);
@@ -497,7 +497,7 @@ static void a_large_response_is_written_in_pieces_and_outlives_its_watcher(void 
     bench_free(bench);
 }
 
-static void a_large_response_cut_by_a_compaction_ends_the_call(void **state)
+static void large_response_cut_by_a_compaction_ends_the_call(void **state)
 {
     (void)state;
     struct bench *bench = bench_new(2 << 20);
@@ -590,7 +590,7 @@ static void progress_by_interval_skips_a_watcher_that_had_an_event(void **state)
     bench_free(bench);
 }
 
-static void progress_asked_for_comes_after_everything_up_to_its_revision(void **state)
+static void requested_progress_comes_after_everything_up_to_its_revision(void **state)
 {
     (void)state;
     struct bench *bench = bench_new(2 << 20);
@@ -614,7 +614,7 @@ static void progress_asked_for_comes_after_everything_up_to_its_revision(void **
 
 /* -- Sharing -- */
 
-static void live_watchers_are_not_late_behind_one_that_catches_up(void **state)
+static void live_watchers_are_not_delayed_by_one_that_catches_up(void **state)
 {
     (void)state;
     struct bench *bench = bench_new(2 << 20);
@@ -642,7 +642,7 @@ static void live_watchers_are_not_late_behind_one_that_catches_up(void **state)
     bench_free(bench);
 }
 
-/* Many revisions of a key that nobody watches. */
+/* Many revisions of a key that is not watched. */
 static void put_others(struct bench *bench, int revisions)
 {
     for (int i = 0; i < revisions; i++) {
@@ -656,7 +656,7 @@ static void put_others(struct bench *bench, int revisions)
     }
 }
 
-static void a_long_search_is_spread_over_turns(void **state)
+static void long_search_is_spread_over_turns(void **state)
 {
     (void)state;
     struct bench *bench = bench_new(2 << 20);
@@ -673,7 +673,7 @@ static void a_long_search_is_spread_over_turns(void **state)
     bench_free(bench);
 }
 
-static void more_places_in_the_past_than_a_stream_reads_at_once_are_all_served(void **state)
+static void more_places_in_the_past_than_scans_of_a_stream_are_all_served(void **state)
 {
     (void)state;
     enum { PLACES = 12, APART = 5000 };
@@ -684,7 +684,7 @@ static void more_places_in_the_past_than_a_stream_reads_at_once_are_all_served(v
         memory_put(&bench->memory, "w", "x");
         at[i] = bench->memory.revision;
     }
-    /* The newest first: those behind it need places before all others. */
+    /* The newest first: those before it need places before all others. */
     for (int i = PLACES; i-- > 0;)
         create(bench, (struct watch_create){
                           .key = SLICE_LITERAL("w"), .start_revision = at[i], .watch_id = i + 1});
@@ -700,7 +700,7 @@ static void more_places_in_the_past_than_a_stream_reads_at_once_are_all_served(v
     }
     for (int i = 0; i < PLACES; i++)
         assert_int_equal(next[i], PLACES);
-    assert_int_equal(watch_hub_census(bench->hub)->stats.watchers_catching_up, 0);
+    assert_int_equal(watch_hub_scan_stats(bench->hub)->stats.watchers_catching_up, 0);
     bench_free(bench);
 }
 
@@ -723,7 +723,7 @@ static void stopped_streams_hold_the_rest_of_one_message_each(void **state)
             for (int i = 0; i < STREAMS; i++)
                 client_pull(&clients[i], 10);
     }
-    struct watch_stats stats = watch_hub_census(bench->hub)->stats;
+    struct watch_stats stats = watch_hub_scan_stats(bench->hub)->stats;
     assert_int_equal(stats.streams_stopped, STREAMS);
     assert_int_equal(stats.behind_max, REVISIONS - 1);
     assert_true(stats.held_bytes > 0 && stats.held_bytes < STREAMS * 64);
@@ -735,13 +735,13 @@ static void stopped_streams_hold_the_rest_of_one_message_each(void **state)
             assert_int_equal(client_next(&clients[i])->header->revision, k);
         client_close(&clients[i]);
     }
-    assert_int_equal(watch_hub_census(bench->hub)->stats.held_bytes, 0);
+    assert_int_equal(watch_hub_scan_stats(bench->hub)->stats.held_bytes, 0);
     free(clients);
     memory_turn_end(&bench->memory);
     bench_free(bench);
 }
 
-static void a_history_that_is_not_ready_is_waited_for(void **state)
+static void stream_waits_for_a_history_that_is_not_ready(void **state)
 {
     (void)state;
     struct bench *bench = bench_new(2 << 20);
@@ -771,29 +771,29 @@ static void a_history_that_is_not_ready_is_waited_for(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_watch_from_now_gets_what_comes_after_it),
-        cmocka_unit_test(a_stream_that_nothing_concerns_is_not_woken),
+        cmocka_unit_test(watch_from_now_gets_later_events),
+        cmocka_unit_test(stream_without_new_events_is_not_woken),
         cmocka_unit_test(all_events_of_a_transaction_come_in_one_response_in_its_order),
-        cmocka_unit_test(filters_and_previous_values_are_each_watchers_own),
+        cmocka_unit_test(each_watcher_has_its_own_filters_and_previous_values),
         cmocka_unit_test(what_etcd_refuses_is_created_and_canceled_in_one_response),
         cmocka_unit_test(ids_are_chosen_from_zero_up_and_skip_those_in_use),
-        cmocka_unit_test(an_empty_key_is_the_smallest_and_an_end_of_zero_has_no_end),
-        cmocka_unit_test(too_many_watches_and_too_many_requests_meet_a_limit),
-        cmocka_unit_test(a_watch_from_the_past_catches_up_and_goes_on_live),
-        cmocka_unit_test(a_watch_from_the_future_is_silent_until_then),
-        cmocka_unit_test(who_starts_below_a_compaction_is_told),
-        cmocka_unit_test(who_comes_to_damage_is_told_and_who_is_past_it_goes_on),
-        cmocka_unit_test(a_stopped_stream_goes_on_where_it_stood_or_learns_of_the_compaction),
-        cmocka_unit_test(a_large_response_is_written_in_pieces_and_outlives_its_watcher),
-        cmocka_unit_test(a_large_response_cut_by_a_compaction_ends_the_call),
+        cmocka_unit_test(empty_key_is_the_smallest_and_a_zero_byte_means_no_end),
+        cmocka_unit_test(watches_and_waiting_requests_are_limited),
+        cmocka_unit_test(watch_from_the_past_catches_up_and_becomes_live),
+        cmocka_unit_test(watch_from_the_future_is_silent_until_then),
+        cmocka_unit_test(watch_that_starts_below_a_compaction_is_canceled),
+        cmocka_unit_test(watchers_that_reach_damage_are_canceled_and_those_past_it_continue),
+        cmocka_unit_test(stopped_stream_resumes_without_gap_or_reports_the_compaction),
+        cmocka_unit_test(large_response_is_written_in_pieces_and_outlives_its_watcher),
+        cmocka_unit_test(large_response_cut_by_a_compaction_ends_the_call),
         cmocka_unit_test(fragments_follow_each_other_with_nothing_between),
         cmocka_unit_test(progress_by_interval_skips_a_watcher_that_had_an_event),
-        cmocka_unit_test(progress_asked_for_comes_after_everything_up_to_its_revision),
-        cmocka_unit_test(live_watchers_are_not_late_behind_one_that_catches_up),
-        cmocka_unit_test(a_long_search_is_spread_over_turns),
-        cmocka_unit_test(more_places_in_the_past_than_a_stream_reads_at_once_are_all_served),
+        cmocka_unit_test(requested_progress_comes_after_everything_up_to_its_revision),
+        cmocka_unit_test(live_watchers_are_not_delayed_by_one_that_catches_up),
+        cmocka_unit_test(long_search_is_spread_over_turns),
+        cmocka_unit_test(more_places_in_the_past_than_scans_of_a_stream_are_all_served),
         cmocka_unit_test(stopped_streams_hold_the_rest_of_one_message_each),
-        cmocka_unit_test(a_history_that_is_not_ready_is_waited_for),
+        cmocka_unit_test(stream_waits_for_a_history_that_is_not_ready),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -22,7 +22,7 @@ static void push(struct chain_link **chain, struct chain_link *link)
     *chain = link;
 }
 
-/* From one chain to buckets. */
+/* Changes from a single chain to buckets. */
 static void spread(struct chain_table *table, chain_hash_fn hash_of, const void *ctx)
 {
     struct chain_link *link = table->few;
@@ -35,7 +35,7 @@ static void spread(struct chain_table *table, chain_hash_fn hash_of, const void 
     }
 }
 
-/* And back. */
+/* Changes from buckets to a single chain. */
 static void gather(struct chain_table *table)
 {
     struct chain_link *few = NULL;
@@ -56,7 +56,7 @@ static void set_capacity(struct chain_table *table, uint32_t capacity)
     table->capacity = capacity;
 }
 
-/* One bucket more: it takes its share of the one that stood for it. */
+/* Adds one bucket, which takes its share of the bucket that held its members. */
 static void split_one(struct chain_table *table, chain_hash_fn hash_of, const void *ctx)
 {
     uint32_t added = table->bucket_count;
@@ -76,7 +76,7 @@ static void split_one(struct chain_table *table, chain_hash_fn hash_of, const vo
     }
 }
 
-/* One bucket less. */
+/* Removes the last bucket. */
 static void join_one(struct chain_table *table)
 {
     uint32_t removed = --table->bucket_count;
@@ -109,7 +109,7 @@ void chain_table_remove(struct chain_table *table, struct chain_link *link, chai
     }
     *at = link->next;
     table->count--;
-    /* A little less than where it grew, so that one that comes and goes costs nothing. */
+    /* Slightly below where it grew, so that alternating adds and removes cost nothing. */
     if (table->bucket_count > BUCKETS_MIN && table->count < table->bucket_count)
         join_one(table);
     else if (table->bucket_count == BUCKETS_MIN && table->count < CHAIN_FEW / 2)

@@ -1,11 +1,11 @@
 /*
- * A hash table whose links are embedded in what it holds: eight bytes each, and half a pointer for
- * the buckets. For what there are millions of (idle watchers, leases), where the 16 bytes a slot of
- * hash_map, half of them free, would count.
+ * A hash table whose links are embedded in its members: eight bytes each, and half a pointer for
+ * the buckets. For objects that exist in millions (idle watchers, leases), where the 16 bytes per
+ * slot of hash_map, half of them unused, would matter.
  *
  * It grows and shrinks by one bucket at a time (linear hashing), so that no call takes long however
- * many it holds. Up to eight members need no memory at all: they hang in one chain. A zeroed struct
- * is empty. One owner, one thread. Aborts without memory.
+ * many members it has. Up to eight members need no memory at all: they form one chain. A zeroed
+ * struct is empty. One owner, one thread. Aborts without memory.
  */
 #ifndef VIGIL_BASE_CONTAINER_CHAIN_TABLE_H
 #define VIGIL_BASE_CONTAINER_CHAIN_TABLE_H
@@ -18,14 +18,14 @@ struct chain_link {
 
 struct chain_table {
     union {
-        struct chain_link *few;      /* bucket_count is 0 */
+        struct chain_link *few;      /* while bucket_count is 0 */
         struct chain_link **buckets; /* room for `capacity`, a power of two */
     };
     uint32_t count;
     uint32_t bucket_count, capacity;
 };
 
-/* How to hash a member again when its bucket is split. */
+/* Hashes a member again when its bucket is split. */
 typedef uint64_t (*chain_hash_fn)(const void *ctx, const struct chain_link *link);
 
 enum { CHAIN_FEW = 8 };
@@ -34,7 +34,7 @@ void chain_table_fini(struct chain_table *table);
 
 void chain_table_add(struct chain_table *table, struct chain_link *link, chain_hash_fn hash_of,
                      const void *ctx);
-/* The link is in the table. */
+/* The link must be in the table. */
 void chain_table_remove(struct chain_table *table, struct chain_link *link, chain_hash_fn hash_of,
                         const void *ctx);
 
@@ -43,7 +43,7 @@ static inline uint32_t chain_table_buckets(const struct chain_table *table)
     return table->bucket_count ? table->bucket_count : 1;
 }
 
-/* The first of bucket `at`, for going through all. */
+/* The first member of bucket `at`, for iterating over all. */
 static inline struct chain_link *chain_table_bucket(const struct chain_table *table, uint32_t at)
 {
     return table->bucket_count ? table->buckets[at] : table->few;
@@ -55,7 +55,7 @@ static inline uint32_t chain_table_top(uint32_t n)
     return 1u << (31 - (unsigned)__builtin_clz(n));
 }
 
-/* The bucket of a hash: that of its low bits, or, while there is none, of one bit less. */
+/* The bucket of a hash: its low bits, or, while that bucket does not exist, one bit less. */
 static inline uint32_t chain_table_place(const struct chain_table *table, uint64_t hash)
 {
     uint32_t top = chain_table_top(table->bucket_count);
@@ -63,16 +63,14 @@ static inline uint32_t chain_table_place(const struct chain_table *table, uint64
     return at < table->bucket_count ? at : at - top;
 }
 
-/* The chain where a member of that hash is, if it is in. */
+/* The chain in which a member with this hash is, if it is in the table. */
 static inline struct chain_link *chain_table_chain(const struct chain_table *table, uint64_t hash)
 {
     return table->bucket_count ? table->buckets[chain_table_place(table, hash)] : table->few;
 }
 
-/*
- * Takes any member out of a table that is being emptied, NULL at the end; *at goes over its buckets
- * and is 0 at first. Nothing else may be done with the table but going through what is left.
- */
+/* Removes any member of a table that is being emptied, NULL at the end; *at is 0 at first and
+ * advances over the buckets. Meanwhile the table may only be iterated. */
 static inline struct chain_link *chain_table_drain(struct chain_table *table, uint32_t *at)
 {
     for (; table->count && *at < chain_table_buckets(table); ++*at) {
@@ -87,7 +85,7 @@ static inline struct chain_link *chain_table_drain(struct chain_table *table, ui
     return NULL;
 }
 
-/* All members; none may be added or removed meanwhile. */
+/* Iterates over all members; none may be added or removed meanwhile. */
 #define CHAIN_FOREACH(link, table)                                                    \
     for (uint32_t chain_at_ = 0; chain_at_ < chain_table_buckets(table); chain_at_++) \
         for (struct chain_link *link = chain_table_bucket(table, chain_at_); link;    \

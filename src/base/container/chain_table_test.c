@@ -15,7 +15,7 @@ struct number {
 
 static uint64_t number_hash(const void *ctx, const struct chain_link *link)
 {
-    /* Few bits, so that chains grow. */
+    /* Few bits, so that chains become long. */
     return CONTAINER_OF(link, struct number, in_table)->value * *(const uint64_t *)ctx >> 50;
 }
 

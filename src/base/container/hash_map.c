@@ -4,7 +4,7 @@
 
 enum { CAPACITY_MIN = 8 };
 
-/* Odd numbers without a pattern, to multiply with. */
+/* Odd multipliers without a pattern. */
 #define ODD_A 0x9e3779b97f4a7c15u
 #define ODD_B 0xd1b54a32d192ed03u
 
@@ -22,17 +22,15 @@ static uint64_t load_up_to_word(const uint8_t *bytes, size_t len)
     return word;
 }
 
-/* Both halves of the product: every bit of a and b reaches every bit of the result. */
+/* Combines both halves of the product: every bit of a and b affects every bit of the result. */
 static uint64_t fold(uint64_t a, uint64_t b)
 {
     unsigned __int128 product = (unsigned __int128)a * b;
     return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
-/*
- * Each 16 bytes go into one product, of which both factors carry a secret: a peer can make neither
- * zero, which would let it choose colliding keys.
- */
+/* Each 16 bytes go into one product, both factors of which contain a secret: a peer cannot make a
+ * factor zero, which would let it choose colliding keys. */
 static uint64_t hash_bytes(const struct hash_map *map, struct slice key)
 {
     const uint8_t *at = key.ptr;
@@ -63,7 +61,7 @@ void hash_map_fini(struct hash_map *map)
     *map = (struct hash_map){0};
 }
 
-/* The key's slot, or the free one where it would go. There is always a free one. */
+/* The key's slot, or the free one where it would be inserted. A free slot always exists. */
 static struct hash_map_slot *map_slot(const struct hash_map *map, uint64_t hash, struct slice key)
 {
     size_t mask = map->capacity - 1;
@@ -123,7 +121,7 @@ static enum status map_put(struct hash_map *map, uint64_t hash, struct slice key
     return ST_OK;
 }
 
-/* Moves up every follower that may stand here, so that no search stops too early. */
+/* Moves every following value that may be here into the gap, so that no search stops too early. */
 static void map_close_gap(struct hash_map *map, size_t gap)
 {
     size_t mask = map->capacity - 1;

@@ -87,7 +87,7 @@ static void random_words_match_a_table(void **state)
     hash_map_fini(&map);
 }
 
-/* Keys of one shape, as a peer would send them, spread over the slots. */
+/* Keys of one form, as a peer might send them, are spread over the slots. */
 static void similar_keys_do_not_pile_up(void **state)
 {
     (void)state;

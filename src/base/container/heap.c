@@ -16,7 +16,7 @@ static void heap_set(struct heap *heap, size_t at, struct heap_entry entry)
     entry.link->place = at + 1;
 }
 
-/* The entry's place is `at` or nearer to the first. */
+/* Moves the entry from `at` towards the first. */
 static void heap_rise(struct heap *heap, size_t at, struct heap_entry entry)
 {
     while (at > 0) {
@@ -40,7 +40,7 @@ static size_t heap_least_child(const struct heap *heap, size_t at)
     return least;
 }
 
-/* The entry's place is `at` or further from the first. */
+/* Moves the entry from `at` away from the first. */
 static void heap_sink(struct heap *heap, size_t at, struct heap_entry entry)
 {
     while (at * CHILDREN + 1 < heap->count) {
@@ -53,7 +53,7 @@ static void heap_sink(struct heap *heap, size_t at, struct heap_entry entry)
     heap_set(heap, at, entry);
 }
 
-/* Puts the entry at `at`, where another one was, and moves it to where it belongs. */
+/* Puts the entry at `at`, in place of another one, and moves it to its proper place. */
 static void heap_settle(struct heap *heap, size_t at, struct heap_entry entry)
 {
     if (at > 0 && heap->entries[(at - 1) / CHILDREN].number > entry.number)
@@ -100,7 +100,7 @@ void heap_remove(struct heap *heap, struct heap_link *link)
     if (at < heap->count)
         heap_settle(heap, at, last);
     if (heap->capacity > CAPACITY_MIN && heap->count < heap->capacity / 4) {
-        /* Shrinking may be refused; it stays large then. */
+        /* Shrinking may fail; then it stays large. */
         enum status ignored = heap_resize(heap, heap->capacity / 2);
         (void)ignored;
     }

@@ -1,8 +1,8 @@
 /*
- * The earliest of many: links with a number each, of which the smallest is at hand. For deadlines:
- * timers, leases. A 4-ary heap whose numbers lie in one array; each link knows its place in it,
- * so that any can be moved or removed. Links with the same number come out in no set order.
- * One owner, one thread. A zeroed struct is an empty heap.
+ * A priority queue: links with a number each, of which the smallest is found at once. For
+ * deadlines: timers, leases. A 4-ary heap whose numbers are in one array; each link knows its index
+ * in it, so that any link can be moved or removed. Links with equal numbers come out in no
+ * particular order. One owner, one thread. A zeroed struct is an empty heap.
  */
 #ifndef VIGIL_BASE_CONTAINER_HEAP_H
 #define VIGIL_BASE_CONTAINER_HEAP_H
@@ -12,9 +12,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Embedded in what is ordered. Zeroed: in no heap. */
+/* Embedded in the ordered objects. Zeroed: in no heap. */
 struct heap_link {
-    size_t place; /* counted from 1; 0: in no heap */
+    size_t place; /* index + 1; 0: in no heap */
 };
 
 struct heap_entry {
@@ -28,7 +28,7 @@ struct heap {
     size_t capacity;
 };
 
-/* The links that are in it are left as they are. */
+/* Does not change the links that are in it. */
 void heap_fini(struct heap *heap);
 
 static inline bool heap_has(const struct heap_link *link)
@@ -36,10 +36,10 @@ static inline bool heap_has(const struct heap_link *link)
     return link->place != 0;
 }
 
-/* Adds the link, or moves it if it is in. Fails with ST_NOMEM, and only when adding. */
+/* Adds the link, or moves it if it is in the heap. Fails with ST_NOMEM, and only when adding. */
 MUST_CHECK
 enum status heap_put(struct heap *heap, struct heap_link *link, int64_t number);
-/* Harmless when it is not in. Gives memory back when little is left. */
+/* No effect when it is not in the heap. Frees memory when few entries are left. */
 void heap_remove(struct heap *heap, struct heap_link *link);
 
 /* The link with the smallest number; NULL when empty. */
@@ -54,7 +54,7 @@ static inline int64_t heap_first_number(const struct heap *heap, int64_t otherwi
     return heap->count ? heap->entries[0].number : otherwise;
 }
 
-/* Takes the first out if its number is at most `until`; NULL otherwise. */
+/* Removes the first if its number is at most `until`; NULL otherwise. */
 struct heap_link *heap_pop(struct heap *heap, int64_t until);
 
 /* For tests: order and places. */

@@ -39,7 +39,7 @@ static void links_come_out_by_number(void **state)
     heap_fini(&heap);
 }
 
-static void pop_leaves_what_is_later(void **state)
+static void pop_leaves_later_links(void **state)
 {
     (void)state;
     struct heap heap = {0};
@@ -53,7 +53,7 @@ static void pop_leaves_what_is_later(void **state)
     heap_fini(&heap);
 }
 
-static void any_link_moves_or_leaves(void **state)
+static void any_link_can_be_moved_or_removed(void **state)
 {
     (void)state;
     enum { ITEMS = 300 };
@@ -84,8 +84,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(links_come_out_by_number),
-        cmocka_unit_test(pop_leaves_what_is_later),
-        cmocka_unit_test(any_link_moves_or_leaves),
+        cmocka_unit_test(pop_leaves_later_links),
+        cmocka_unit_test(any_link_can_be_moved_or_removed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

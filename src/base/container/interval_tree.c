@@ -14,7 +14,7 @@ static int interval_compare(const struct interval *a, const struct interval *b)
     return order ? order : end_compare(a, b);
 }
 
-/* Links of equal ranges stand in the order of their addresses. */
+/* Links of equal ranges are ordered by their addresses. */
 static int link_compare(const struct interval_tree *tree, const struct interval_link *a,
                         const struct interval *a_interval, const struct interval_link *b)
 {
@@ -31,8 +31,8 @@ static uint64_t priority(const struct interval_tree *tree, const struct interval
 }
 
 /* Whether a is nearer to the root than b. */
-static bool stands_above(const struct interval_tree *tree, const struct interval_link *a,
-                         const struct interval_link *b)
+static bool is_above(const struct interval_tree *tree, const struct interval_link *a,
+                     const struct interval_link *b)
 {
     uint64_t of_a = priority(tree, a), of_b = priority(tree, b);
     return of_a > of_b || (of_a == of_b && (uintptr_t)a > (uintptr_t)b);
@@ -61,7 +61,7 @@ void interval_tree_init(struct interval_tree *tree, interval_of_fn interval_of, 
     *tree = (struct interval_tree){.interval_of = interval_of, .secret = seed};
 }
 
-/* Cuts a subtree in two: what is before the link and what is behind it. */
+/* Splits a subtree in two: the links before the given one and those after it. */
 static void split(const struct interval_tree *tree, struct interval_link *root,
                   const struct interval_link *link, const struct interval *interval,
                   struct interval_link **ret_before, struct interval_link **ret_behind)
@@ -80,14 +80,14 @@ static void split(const struct interval_tree *tree, struct interval_link *root,
     update(tree, root);
 }
 
-/* Every link of `before` comes before every link of `behind`. */
+/* Joins two subtrees; every link of `before` precedes every link of `behind`. */
 static struct interval_link *join(const struct interval_tree *tree, struct interval_link *before,
                                   struct interval_link *behind)
 {
     if (!before || !behind)
         return before ? before : behind;
     struct interval_link *root;
-    if (stands_above(tree, before, behind)) {
+    if (is_above(tree, before, behind)) {
         root = before;
         root->right = join(tree, root->right, behind);
     } else {
@@ -101,7 +101,7 @@ static struct interval_link *join(const struct interval_tree *tree, struct inter
 static void insert(const struct interval_tree *tree, struct interval_link **root,
                    struct interval_link *link, const struct interval *interval)
 {
-    if (!*root || stands_above(tree, link, *root)) {
+    if (!*root || is_above(tree, link, *root)) {
         split(tree, *root, link, interval, &link->left, &link->right);
         *root = link;
     } else if (link_compare(tree, link, interval, *root) < 0) {
@@ -195,7 +195,7 @@ static size_t check(const struct interval_tree *tree, const struct interval_link
         if (!below[i])
             continue;
         struct interval reach = tree->interval_of(below[i]->furthest);
-        assert(stands_above(tree, root, below[i]));
+        assert(is_above(tree, root, below[i]));
         assert(end_compare(&reach, &furthest) <= 0);
     }
     return count + check(tree, root->right, before);

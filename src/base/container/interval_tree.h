@@ -1,11 +1,11 @@
 /*
- * Ranges of byte strings [from, to), and which of them hold a key. One owner, one thread.
+ * Ranges of byte strings [from, to), and which of them contain a key. One owner, one thread.
  *
- * The links are embedded in what they order, and the tree asks for a link's range; it must not
- * change while the link is in. Ranges may be equal. A binary tree ordered by range, where each link
- * knows which range below it reaches furthest: a search leaves out what ends before the key.
- * Balance comes from a number shuffled out of each link's address and a secret, as in a treap: it
- * needs no room in the link, and no peer can choose it.
+ * The links are embedded in the ordered objects, and a callback gives a link's range, which must
+ * not change while the link is in the tree. Ranges may be equal. A binary tree ordered by range, in
+ * which each link knows which range below it has the largest end: a search skips subtrees that end
+ * before the key. It is balanced like a treap, by a hash of each link's address and a secret, which
+ * needs no memory in the link and cannot be chosen by a peer.
  */
 #ifndef VIGIL_BASE_CONTAINER_INTERVAL_TREE_H
 #define VIGIL_BASE_CONTAINER_INTERVAL_TREE_H
@@ -15,12 +15,12 @@
 struct interval {
     struct slice from;
     struct slice to; /* not part of the range */
-    bool endless;    /* everything from `from` on; `to` does not count */
+    bool endless;    /* no upper bound; `to` is ignored */
 };
 
 struct interval_link {
     struct interval_link *left, *right;
-    struct interval_link *furthest; /* whose range reaches furthest, of this link and those below */
+    struct interval_link *furthest; /* the link with the largest end, of this one and those below */
 };
 
 typedef struct interval (*interval_of_fn)(const struct interval_link *link);
@@ -38,23 +38,23 @@ static inline bool interval_has(const struct interval *interval, struct slice ke
            (interval->endless || slice_compare(key, interval->to) < 0);
 }
 
-/* Owns no memory: there is nothing to finish. */
+/* Owns no memory: nothing needs to be finished. */
 void interval_tree_init(struct interval_tree *tree, interval_of_fn interval_of, uint64_t seed);
 
 void interval_tree_insert(struct interval_tree *tree, struct interval_link *link);
-/* The link is in the tree. */
+/* The link must be in the tree. */
 void interval_tree_remove(struct interval_tree *tree, struct interval_link *link);
 
-/* One with exactly this range, or NULL. */
+/* A link with exactly this range, or NULL. */
 struct interval_link *interval_tree_find(const struct interval_tree *tree,
                                          const struct interval *interval);
 
-/* Visits every link whose range has the key, in order. The tree must not change meanwhile. */
+/* Visits every link whose range contains the key, in order. The tree must not change meanwhile. */
 typedef void (*interval_visit_fn)(void *ctx, struct interval_link *link);
 void interval_tree_stab(const struct interval_tree *tree, struct slice key, interval_visit_fn visit,
                         void *ctx);
 
-/* For tests: order, balance and reach. */
+/* For tests: order, balance and largest ends. */
 void interval_tree_check(const struct interval_tree *tree);
 
 #endif

@@ -30,7 +30,7 @@ static struct interval range_interval(const struct interval_link *link)
     };
 }
 
-/* Few letters and short: many ranges overlap, nest, touch and are equal. */
+/* Short, of few letters: many ranges overlap, nest, touch and are equal. */
 static size_t draw_key(struct random *random, uint8_t *key)
 {
     size_t len = (size_t)random_below(random, KEY_BYTES + 1);
@@ -149,7 +149,7 @@ static void write_number(uint8_t *to, uint32_t number)
         to[i] = (uint8_t)(number >> (24 - 8 * i));
 }
 
-static void ranges_in_order_do_not_make_a_list(void **state)
+static void ranges_added_in_order_stay_balanced(void **state)
 {
     (void)state;
     enum { NUMBERS = 20000 };
@@ -169,7 +169,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_ranges_match_a_list),
-        cmocka_unit_test(ranges_in_order_do_not_make_a_list),
+        cmocka_unit_test(ranges_added_in_order_stay_balanced),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -56,7 +56,7 @@ static inline struct list *list_pop_front(struct list *head)
     return first;
 }
 
-/* Moves all of tail's, in their order, behind head's last. */
+/* Moves all members of `tail`, in their order, behind the last of `head`. */
 static inline void list_append(struct list *head, struct list *tail)
 {
     if (list_empty(tail))
@@ -70,8 +70,8 @@ static inline void list_append(struct list *head, struct list *tail)
 
 #define LIST_ENTRY(link, type, member) CONTAINER_OF(link, type, member)
 
-/* The item that the head would be in is none, and may not even lie where one could: it is compared
- * by its address and never looked into. */
+/* The "item" around the head is not a real one, and may be at an address where none can be: only
+ * its address is compared. */
 #define LIST_IS_HEAD(item, head, member) \
     ((uintptr_t)(item) + offsetof(__typeof__(*item), member) == (uintptr_t)(head))
 #define LIST_FOLLOWING(link, item, member) LIST_ENTRY((link)->next, __typeof__(*item), member)

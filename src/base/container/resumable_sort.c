@@ -4,7 +4,8 @@
 
 #include <stdlib.h>
 
-enum status step_sort_init(struct step_sort *sort, const void *items, size_t count, size_t size)
+enum status resumable_sort_init(struct resumable_sort *sort, const void *items, size_t count,
+                                size_t size)
 {
     const void **order = calloc(size_max(count, 1), sizeof(*order));
     const void **spare = calloc(size_max(count, 1), sizeof(*spare));
@@ -15,20 +16,20 @@ enum status step_sort_init(struct step_sort *sort, const void *items, size_t cou
     }
     for (size_t i = 0; i < count; i++)
         order[i] = (const char *)items + i * size;
-    *sort =
-        (struct step_sort){.items = order, .spare = spare, .count = count, .width = 1, .right = 1};
+    *sort = (struct resumable_sort){
+        .items = order, .spare = spare, .count = count, .width = 1, .right = 1};
     return ST_OK;
 }
 
-void step_sort_fini(struct step_sort *sort)
+void resumable_sort_fini(struct resumable_sort *sort)
 {
     free(sort->items);
     free(sort->spare);
-    *sort = (struct step_sort){0};
+    *sort = (struct resumable_sort){0};
 }
 
-/* The next two runs, or, behind the last, the next round with runs of twice the width. */
-static void begin_pair(struct step_sort *sort)
+/* Begins with the next two runs or, after the last, the next round with runs of twice the width. */
+static void begin_pair(struct resumable_sort *sort)
 {
     if (sort->done >= sort->count) {
         const void **items = sort->items;
@@ -41,13 +42,14 @@ static void begin_pair(struct step_sort *sort)
     sort->right = size_min(sort->done + sort->width, sort->count);
 }
 
-/* Where the pair that `done` is in begins. */
-static size_t pair_start(const struct step_sort *sort)
+/* Where the pair that contains `done` begins. */
+static size_t pair_start(const struct resumable_sort *sort)
 {
     return sort->done - sort->done % (2 * sort->width);
 }
 
-bool step_sort_step(struct step_sort *sort, size_t moves, step_sort_compare_fn compare, void *ctx)
+bool resumable_sort_step(struct resumable_sort *sort, size_t moves,
+                         resumable_sort_compare_fn compare, void *ctx)
 {
     for (; sort->width < sort->count; moves--) {
         if (!moves)

@@ -1,6 +1,6 @@
 /*
- * A merge sort that can be left in the middle and gone on with, for who must not take long at a
- * time. Sorts pointers; what they point to stays where it is. Stable.
+ * A stable merge sort that can be interrupted and continued, for callers that may only work for a
+ * short time at once. It sorts pointers; the items themselves do not move.
  *
  * A zeroed struct may be finished. One owner.
  */
@@ -12,22 +12,24 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-typedef int (*step_sort_compare_fn)(const void *a, const void *b, void *ctx);
+typedef int (*resumable_sort_compare_fn)(const void *a, const void *b, void *ctx);
 
-struct step_sort {
-    const void **items; /* owned: the order so far, and at the end */
+struct resumable_sort {
+    const void **items; /* owned: the order so far, finally the sorted order */
     const void **spare; /* owned */
     size_t count;
-    size_t width;             /* runs of so many are in order; count and more: all is */
-    size_t left, right, done; /* of the two runs being merged, and how many of the items are */
+    size_t width;             /* length of the sorted runs; >= count: everything is sorted */
+    size_t left, right, done; /* positions in the two runs being merged; items merged */
 };
 
-/* Sorts `count` items of `size` bytes that stand in a row. */
+/* Sorts an array of `count` items of `size` bytes. */
 MUST_CHECK
-enum status step_sort_init(struct step_sort *sort, const void *items, size_t count, size_t size);
-void step_sort_fini(struct step_sort *sort);
+enum status resumable_sort_init(struct resumable_sort *sort, const void *items, size_t count,
+                                size_t size);
+void resumable_sort_fini(struct resumable_sort *sort);
 
-/* Moves about so many items; each round over all moves every one. True: it is done. */
-bool step_sort_step(struct step_sort *sort, size_t moves, step_sort_compare_fn compare, void *ctx);
+/* Moves about `moves` items; each merge round moves every item once. True: everything is sorted. */
+bool resumable_sort_step(struct resumable_sort *sort, size_t moves,
+                         resumable_sort_compare_fn compare, void *ctx);
 
 #endif

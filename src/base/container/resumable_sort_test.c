@@ -31,10 +31,10 @@ static void any_number_is_sorted_and_equal_ones_stay_in_order(void **state)
         struct pair pairs[MAX];
         for (size_t i = 0; i < count; i++)
             pairs[i] = (struct pair){random_below(&random, 50), i};
-        struct step_sort sort;
-        assert_int_equal(step_sort_init(&sort, pairs, count, sizeof(pairs[0])), ST_OK);
+        struct resumable_sort sort;
+        assert_int_equal(resumable_sort_init(&sort, pairs, count, sizeof(pairs[0])), ST_OK);
         size_t calls = 0, steps = 0, moves = 1 + random_below(&random, 40);
-        while (!step_sort_step(&sort, moves, compare, &calls)) {
+        while (!resumable_sort_step(&sort, moves, compare, &calls)) {
             assert_true(calls <= moves * ++steps);
             assert_true(steps < 100000);
         }
@@ -42,7 +42,7 @@ static void any_number_is_sorted_and_equal_ones_stay_in_order(void **state)
             const struct pair *a = sort.items[i - 1], *b = sort.items[i];
             assert_true(a->key < b->key || (a->key == b->key && a->place < b->place));
         }
-        step_sort_fini(&sort);
+        resumable_sort_fini(&sort);
     }
 }
 

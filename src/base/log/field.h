@@ -1,4 +1,4 @@
-/* What a log line consists of: its level and its typed fields. Callers use base/log/log.h. */
+/* The parts of a log line: its level and its typed fields. Callers include base/log/log.h. */
 #ifndef VIGIL_BASE_LOG_FIELD_H
 #define VIGIL_BASE_LOG_FIELD_H
 
@@ -13,7 +13,7 @@ enum {
 enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR, LOG_FATAL };
 
 struct log_field {
-    const char *key; /* NULL: nothing */
+    const char *key; /* NULL: no field */
     enum {
         FIELD_I64,
         FIELD_U64,
@@ -43,7 +43,7 @@ struct log_field {
 #define LOG_BOOL(key_, v) ((struct log_field){.key = (key_), .kind = FIELD_BOOL, .as.u64 = !!(v)})
 /* An id, as etcd writes them: "8e9e05c52164694d". */
 #define LOG_HEX(key_, v) ((struct log_field){.key = (key_), .kind = FIELD_HEX, .as.u64 = (v)})
-/* Nanoseconds of the real clock, written as the line's own time is. */
+/* Nanoseconds of the real clock, written like the time of the line. */
 #define LOG_TIME(key_, v) ((struct log_field){.key = (key_), .kind = FIELD_TIME, .as.i64 = (v)})
 #define LOG_SLICE(key_, v) ((struct log_field){.key = (key_), .kind = FIELD_TEXT, .as.text = (v)})
 #define LOG_TEXT(key_, v) LOG_SLICE(key_, slice_from_text(v))

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <time.h>
 
-/* Kept free for the closing brace, the mark of a cut line, and the newline. */
+/* Kept free for the closing brace, the marker of a truncated line, and the newline. */
 enum { RESERVE = 32 };
 
 static const char *const level_names[] = {"debug", "info", "warn", "error", "fatal"};
@@ -40,7 +40,7 @@ static void put_format(struct log_line *line, const char *format, ...)
     put(line, text, (size_t)len);
 }
 
-/* Into what reserve holds. */
+/* Writes into the reserve. */
 static void put_last(struct log_line *line, const char *text)
 {
     size_t len = strlen(text);
@@ -85,13 +85,14 @@ static void put_character(struct log_line *line, struct slice character)
         put_text(line, "\\t");
     else if (c < 0x20 || c == 0x7f)
         put_format(line, "\\u%04x", c);
-    else if (c == 0xc2 && character.ptr[1] < 0xa0) /* U+0080 to U+009F: terminals obey them too */
+    else if (c == 0xc2 &&
+             character.ptr[1] < 0xa0) /* U+0080 to U+009F: terminals interpret them too */
         put_format(line, "\\u%04x", character.ptr[1]);
     else
         put(line, (const char *)character.ptr, character.len);
 }
 
-/* A JSON string. Long texts are cut and bytes that are no UTF-8 replaced. */
+/* A JSON string. Long texts are truncated, and bytes that are not UTF-8 are replaced. */
 static void put_string(struct log_line *line, struct slice text)
 {
     bool cut = text.len > LOG_TEXT_BYTES;
@@ -180,7 +181,7 @@ static void put_value(struct log_line *line, const struct log_field *field)
     }
 }
 
-/* separator "key":value, whole or not at all. */
+/* separator "key":value, complete or not at all. */
 static void put_field(struct log_line *line, const char *separator, const struct log_field *field)
 {
     size_t start = line->len;
@@ -192,7 +193,7 @@ static void put_field(struct log_line *line, const char *separator, const struct
         line->len = start;
 }
 
-/* Returns the separator for a further field. */
+/* Returns the separator for the next field. */
 static const char *put_fields(struct log_line *line, const struct log_event *event,
                               const char *separator)
 {
@@ -210,7 +211,7 @@ static const char *put_fields(struct log_line *line, const struct log_event *eve
     return separator;
 }
 
-/* "store/open.c:73", wherever the sources lay when they were compiled. */
+/* "store/open.c:73", wherever the sources were when they were compiled. */
 static void put_caller(struct log_line *line, const struct log_event *event)
 {
     const char *file = event->file;

@@ -1,5 +1,5 @@
-/* The text of one log line, built in a fixed buffer: what does not fit is cut, never half a field.
- * For log.c. */
+/* The text of one log line, built in a fixed buffer: what does not fit is omitted, whole fields at
+ * a time. For log.c. */
 #ifndef VIGIL_BASE_LOG_LINE_H
 #define VIGIL_BASE_LOG_LINE_H
 

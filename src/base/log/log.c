@@ -13,30 +13,30 @@
 
 #define FLUSH_NS NS_PER_S /* for a line that may be the last, and at the end */
 
-/* What stands before a line in the queue. */
+/* The head of a line in the queue. */
 struct queued {
-    uint64_t dropped; /* lines that this one tells of */
+    uint64_t dropped; /* lines dropped before this one */
     uint16_t len;
     uint8_t level;
 };
 
 static struct {
-    struct log_output outputs[LOG_OUTPUTS_MAX]; /* the thread's, while there is one */
+    struct log_output outputs[LOG_OUTPUTS_MAX]; /* used by the thread while it runs */
     size_t count;                               /* 0: stderr, as JSON */
     enum log_format format;
     bool colour;
     struct clock *clock;
     _Atomic uint64_t dropped;
     atomic_bool reopen;
-    atomic_bool hurry; /* no more waiting for readers */
+    atomic_bool hurry; /* do not wait for readers any more */
 
-    struct lock lock; /* of all below */
+    struct lock lock; /* guards everything below */
     pthread_cond_t changed;
     pthread_t thread;
     bool running, stopping;
     uint8_t *queue;          /* LOG_QUEUE_BYTES, used as a ring */
-    uint64_t written, taken; /* bytes ever; the queue holds what lies between */
-    bool busy;               /* the thread has a line in hand */
+    uint64_t written, taken; /* bytes ever written and taken; the queue holds the difference */
+    bool busy;               /* the thread is writing a line */
 } sink = {.lock = LOCK_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
 static_assert(LOG_LINE_BYTES <= UINT16_MAX, "queued.len");
@@ -93,13 +93,13 @@ static bool enqueue(const struct log_event *event, const struct log_line *line)
     return true;
 }
 
-/* False: there is none and will be none. */
+/* False: the queue is empty and stays so. */
 static bool dequeue(struct queued *ret_head, char text[LOG_LINE_BYTES])
 {
     LOCK_SCOPE(&sink.lock);
     sink.busy = false;
     if (sink.written == sink.taken)
-        pthread_cond_broadcast(&sink.changed); /* for who waits in a flush */
+        pthread_cond_broadcast(&sink.changed); /* for threads that wait in a flush */
     while (sink.written == sink.taken && !sink.stopping)
         lock_wait(&sink.lock, &sink.changed);
     if (sink.written == sink.taken)
@@ -136,7 +136,7 @@ static void *logger_main(void *arg)
     return NULL;
 }
 
-/* Signals are for the threads that wait for them. */
+/* Signals are handled by the threads that wait for them. */
 static enum status start_thread(struct error *error)
 {
     sigset_t all, before;
@@ -171,7 +171,7 @@ static void stop_thread(void)
 
 /* -- Opening and closing -- */
 
-/* Named before: a line goes there once, as in etcd. */
+/* The output was named before: a line is written there once, as in etcd. */
 static bool is_repeated(const char *outputs, struct slice name)
 {
     struct slice earlier;
@@ -247,7 +247,7 @@ void logger_flush(int64_t timeout_ns)
 
 /* -- Lines -- */
 
-/* Before there is a thread, and after. */
+/* Without the thread: before it starts, and after it has ended. */
 static bool write_now(enum log_level level, const struct log_line *line)
 {
     static struct log_output fallback = {.kind = LOG_TO_DESCRIPTOR, .fd = STDERR_FILENO};

@@ -1,19 +1,19 @@
 /*
- * What happened, for people and machines: one event a line, with typed fields.
+ * Logging for people and machines: one event per line, with typed fields.
  *
  *     log_info("compacted", LOG_I64("rev", rev), LOG_TEXT("by", name));
  *     {"level":"info","ts":"2026-11-15T00:15:10.229359Z","caller":"store/compact.c:73",
  *      "msg":"compacted","rev":7,"by":"x"}                                         (on one line)
  *
- * The keys are etcd's (zap's), so what reads its logs reads ours. A line leaves in one write and
- * has at most LOG_LINE_BYTES: pipes keep it whole, and lines of threads do not mix.
+ * The keys are etcd's (zap's), so that tools for its logs can read ours. A line is written with one
+ * system call and has at most LOG_LINE_BYTES: pipes keep it whole, and lines of threads do not mix.
  *
- * Any thread may log and none waits for an output: lines go into a queue of LOG_QUEUE_BYTES, from
- * which a thread of the logger writes them. What has no room, or waits longer than
- * LOG_READER_WAIT_MS for a reader, is dropped and counted; the next line tells how many.
+ * Any thread may log, and none waits for an output: lines enter a queue of LOG_QUEUE_BYTES, from
+ * which the logger's thread writes them. A line that does not fit, or waits longer than
+ * LOG_READER_WAIT_MS for a reader, is dropped and counted; the next line contains the count.
  *
- * Only the faces and programs log; lower layers return what they know. Never log a password, a
- * token, or a value.
+ * Only the faces and programs log; lower layers return errors. Never log a password, a token, or a
+ * value.
  */
 #ifndef VIGIL_BASE_LOG_LOG_H
 #define VIGIL_BASE_LOG_LOG_H
@@ -46,23 +46,24 @@ void log_set_level(enum log_level level);
 struct logger_options {
     /* "default" and "stderr", "stdout", "systemd/journal", or a file's path; several with commas */
     const char *outputs;
-    enum log_format format; /* the console has colours on a terminal */
-    struct clock *clock;    /* NULL: the system's */
+    enum log_format format; /* console lines are coloured on a terminal */
+    struct clock *clock;    /* NULL: the system clock */
     struct log_rotation rotation;
 };
 
-/* At start-up and once. Before it, lines go to stderr as JSON, from the thread that logs. */
+/* To be called once, at start-up. Before it, lines are written to stderr as JSON by the thread that
+ * logs. */
 MUST_CHECK
 enum status logger_open(const struct logger_options *options, struct error *error);
-/* Writes what is queued, then back to how it was before logger_open. Nobody may be logging. */
+/* Writes what is queued, then restores the state before logger_open. No other thread may log. */
 void logger_close(void);
 
-/* Waits until what was logged is written, or so long. From any thread. */
+/* Waits until everything logged so far is written, or for timeout_ns. Any thread. */
 void logger_flush(int64_t timeout_ns);
-/* Files that were moved away are made anew with the next line. */
+/* Files that were moved away are created again with the next line. */
 void logger_reopen(void);
 
-/* For the macros. */
+/* Used by the macros. */
 void logger_write(enum log_level level, const char *file, int line, const char *message,
                   const struct log_field *fields, size_t count);
 

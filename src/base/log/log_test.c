@@ -47,7 +47,7 @@ static char *close_log(void)
     return text;
 }
 
-/* Which line of a long macro call counts differs between compilers. */
+/* Compilers differ in the line number of a macro call of several lines. */
 static char *without_line_numbers(char *text)
 {
     for (char *at = text; (at = strstr(at, "_test.c:"));) {
@@ -196,7 +196,7 @@ static long told_of(const char *line)
     return told ? strtol(strchr(told, ':') + 1, NULL, 10) : 0;
 }
 
-/* Logs and reads on until lines have told of that many dropped before them. */
+/* Logs and reads until lines have reported that many dropped ones. */
 static void expect_dropped(int fd, long count)
 {
     static char got[1 << 17];
@@ -220,8 +220,9 @@ static void expect_dropped(int fd, long count)
     }
 }
 
-/* Nobody reads the pipe: lines are dropped, and the next one that passes says how many. */
-static void reader_that_does_not_read_stops_nobody(void **state)
+/* The pipe is not read: lines are dropped, and the next one that is written contains their number.
+ */
+static void stuck_reader_does_not_block_logging(void **state)
 {
     (void)state;
     int ends[2];
@@ -229,14 +230,14 @@ static void reader_that_does_not_read_stops_nobody(void **state)
     int64_t start = clock_mono_ns(clock_system());
     for (int i = 0; i < 2000; i++)
         log_info("into the void", LOG_I64("i", i));
-    /* Had each waited for the reader it would have been a quarter of an hour. */
+    /* If each line had waited for the reader, this would have taken a quarter of an hour. */
     assert_true(clock_mono_ns(clock_system()) - start < 20 * LOG_READER_WAIT_MS * NS_PER_MS);
     logger_flush(60 * NS_PER_S);
     expect_dropped(ends[0], 1000);
     close_pipe(ends);
 }
 
-/* The thread waits for a reader while others log on: what the queue holds is its limit. */
+/* The logger's thread waits for a reader while others log: the queue is limited. */
 static void queue_has_a_limit(void **state)
 {
     (void)state;
@@ -265,7 +266,7 @@ static void output_named_twice_gets_lines_once(void **state)
     assert_null(strstr(strstr(text, "once") + 1, "once"));
 }
 
-static void file_that_was_moved_is_made_anew(void **state)
+static void file_that_was_moved_is_created_again(void **state)
 {
     (void)state;
     char moved[80];
@@ -296,7 +297,7 @@ static unsigned count_and_remove(const char *directory, const char *prefix)
     return count;
 }
 
-static void file_is_begun_anew_when_it_is_large(void **state)
+static void large_file_is_rotated(void **state)
 {
     (void)state;
     char directory[] = "/tmp/vigil-log-test-XXXXXX", file[64];
@@ -307,8 +308,8 @@ static void file_is_begun_anew_when_it_is_large(void **state)
                                      .rotation = {.file_bytes_max = 1000, .backups_max = 2}};
     assert_int_equal(logger_open(&options, &error), ST_OK);
     for (int i = 0; i < 50; i++) {
-        log_info("a line of more than a hundred bytes with what stands before", LOG_I64("i", i));
-        if (i % 8 == 0) { /* names hold milliseconds */
+        log_info("a line of more than a hundred bytes with its head", LOG_I64("i", i));
+        if (i % 8 == 0) { /* names contain milliseconds */
             logger_flush(60 * NS_PER_S);
             usleep(2000);
         }
@@ -347,7 +348,7 @@ static void journal_gets_fields_with_their_priority(void **state)
     unlink(address.sun_path);
 }
 
-static void outputs_that_cannot_be_opened_are_told(void **state)
+static void outputs_that_cannot_be_opened_are_errors(void **state)
 {
     (void)state;
     struct error error;
@@ -369,7 +370,7 @@ static void fatal_ends_the_process_after_its_line(void **state)
     pid_t child = fork();
     if (child == 0) {
         assert_int_equal(logger_open(&options, &error), ST_OK);
-        log_fatal("cannot go on");
+        log_fatal("cannot continue");
     }
     int status;
     assert_int_equal(waitpid(child, &status, 0), child);
@@ -386,13 +387,13 @@ int main(void)
         cmocka_unit_test(levels_below_are_not_even_evaluated),
         cmocka_unit_test(console_lines_have_columns_and_no_colour_in_a_file),
         cmocka_unit_test(lines_of_threads_do_not_mix),
-        cmocka_unit_test(reader_that_does_not_read_stops_nobody),
+        cmocka_unit_test(stuck_reader_does_not_block_logging),
         cmocka_unit_test(queue_has_a_limit),
         cmocka_unit_test(output_named_twice_gets_lines_once),
-        cmocka_unit_test(file_that_was_moved_is_made_anew),
-        cmocka_unit_test(file_is_begun_anew_when_it_is_large),
+        cmocka_unit_test(file_that_was_moved_is_created_again),
+        cmocka_unit_test(large_file_is_rotated),
         cmocka_unit_test(journal_gets_fields_with_their_priority),
-        cmocka_unit_test(outputs_that_cannot_be_opened_are_told),
+        cmocka_unit_test(outputs_that_cannot_be_opened_are_errors),
         cmocka_unit_test(fatal_ends_the_process_after_its_line),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

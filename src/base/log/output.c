@@ -31,7 +31,7 @@ static int64_t size_of(int fd)
     return fstat(fd, &stat) == 0 && S_ISREG(stat.st_mode) ? stat.st_size : 0;
 }
 
-/* -1 when nobody listens. */
+/* -1: the journal does not listen. */
 static int connect_journal(void)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -86,7 +86,7 @@ void log_output_close(struct log_output *output)
     *output = (struct log_output){.kind = LOG_TO_DESCRIPTOR, .fd = STDERR_FILENO};
 }
 
-/* Keeps the old one when there can be no new one: a log is better than none. */
+/* Keeps the old file when no new one can be created, so that logging continues. */
 void log_output_reopen(struct log_output *output)
 {
     int fd = output->kind == LOG_TO_FILE ? open_file(output->path) : -1;
@@ -99,7 +99,7 @@ void log_output_reopen(struct log_output *output)
 
 /* -- Rotation -- */
 
-/* DIRECTORY/STEM-TIME.EXTENSION, as etcd's users know it. */
+/* DIRECTORY/STEM-TIME.EXTENSION, as in etcd. */
 struct backup_name {
     size_t directory_len; /* with its slash */
     size_t stem_len;      /* from the start of the path */
@@ -128,7 +128,7 @@ static bool is_backup(const char *path, struct backup_name parts, const char *fi
 
 static int compare_names(const void *a, const void *b)
 {
-    return -strcmp(*(char *const *)a, *(char *const *)b); /* newest first: names hold the time */
+    return -strcmp(*(char *const *)a, *(char *const *)b); /* newest first: names contain the time */
 }
 
 static void remove_old(const struct log_output *output, int dir, char **names, size_t count)
@@ -184,7 +184,7 @@ static void rotate(struct log_output *output)
     snprintf(backup, sizeof(backup), "%.*s-%s.%03d%s", (int)parts.stem_len, output->path, stamp,
              (int)(now.tv_nsec / NS_PER_MS), output->path + parts.stem_len);
     if (rename(output->path, backup) != 0) {
-        output->bytes = 0; /* tried again after as many bytes, not at every line */
+        output->bytes = 0; /* tried again after as many bytes, not for every line */
         return;
     }
     log_output_reopen(output);
@@ -211,7 +211,7 @@ static bool write_line(int fd, struct slice line)
     return n == (ssize_t)line.len;
 }
 
-/* The journal's own protocol: fields, one a line. Ours have no line breaks within. */
+/* The journal's own protocol: one field per line. Our fields contain no line breaks. */
 static bool send_journal(int fd, enum log_level level, struct slice line)
 {
     static const char *const heads[] = {

@@ -1,7 +1,5 @@
-/*
- * One place where log lines go: a descriptor we were given, a file of our own, or the journal.
- * Used by the logger's thread alone (by the caller where there is none). For log.c.
- */
+/* One destination of log lines: an inherited descriptor, a file, or the journal. Used by the
+ * logger's thread alone (by the caller while it does not run). For log.c. */
 #ifndef VIGIL_BASE_LOG_OUTPUT_H
 #define VIGIL_BASE_LOG_OUTPUT_H
 
@@ -12,13 +10,13 @@
 struct log_output {
     enum { LOG_TO_DESCRIPTOR, LOG_TO_FILE, LOG_TO_JOURNAL } kind;
     int fd;
-    bool stuck;    /* its reader did not read in time; not waited for again until it does */
+    bool stuck;    /* its reader did not read in time; no more waiting until it does */
     char *path;    /* owned; of a file */
-    int64_t bytes; /* in the file so far */
+    int64_t bytes; /* size of the file */
     struct log_rotation rotation;
 };
 
-/* Where the journal listens; changed by tests. */
+/* The path of the journal's socket; changed by tests. */
 extern const char *log_journal_socket;
 
 MUST_CHECK
@@ -26,11 +24,11 @@ enum status log_output_open(struct log_output *output, struct slice name,
                             const struct log_rotation *rotation, struct error *error);
 void log_output_close(struct log_output *output);
 
-/* One line with its newline. False: it was lost. Waits at most so long for a reader. */
+/* Writes one line with its newline. False: it was lost. Waits at most wait_ms for a reader. */
 bool log_output_write(struct log_output *output, enum log_level level, struct slice line,
                       int wait_ms);
 
-/* A file that was moved away or removed is made anew. Without effect on others. */
+/* A file that was moved away or removed is created again. No effect on other outputs. */
 void log_output_reopen(struct log_output *output);
 
 #endif

@@ -1,4 +1,4 @@
-/* When a log file is closed and a new one started. */
+/* When a log file is closed and a new one begins. */
 #ifndef VIGIL_BASE_LOG_ROTATION_H
 #define VIGIL_BASE_LOG_ROTATION_H
 

@@ -4,10 +4,9 @@
 
 #include <stdlib.h>
 
-/*
- * Under the address sanitizer the free part of a block is poisoned, so that running past one
- * allocation into the next is seen. Not the owner's first bytes: they may be reused without a fini.
- */
+/* Under the address sanitizer the free part of a block is poisoned, so that an overrun of one
+ * allocation into the next is found. The owner's first bytes are not poisoned, because they may be
+ * reused without a fini. */
 #ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/asan_interface.h>
 #else
@@ -73,7 +72,7 @@ void arena_fini(struct arena *arena)
 
 static bool arena_grow(struct arena *arena, size_t bytes)
 {
-    /* Blocks double with what is held, so a large decode takes few of them. */
+    /* Blocks double with the bytes held, so that a large decode takes few of them. */
     size_t block_bytes = size_max(size_max(ARENA_BLOCK_MIN, arena->held_bytes), bytes);
     size_t left = arena->limit_bytes - arena->held_bytes;
     if (bytes > left)

@@ -1,11 +1,11 @@
 /*
  * Memory that is freed all at once: one arena per call holds its decoded request and its result.
  *
- * A small arena lives in the bytes its owner embeds, so the common call never touches the heap;
- * larger ones chain blocks. Everything is 16-byte aligned. The limit bounds what one peer's
- * request may make us hold, an account (base/memory/budget.h) what all requests may; an allocation
- * past either fails like one without memory. One owner at a time; it may be handed to another
- * thread whole.
+ * A small arena uses bytes that its owner embeds, so that the common call allocates nothing from
+ * the heap; larger ones chain blocks. Everything is 16-byte aligned. The limit bounds what one
+ * request may hold, an account (base/memory/budget.h) what all requests may hold; an allocation
+ * beyond either fails like one without memory. One owner at a time; it may be handed to another
+ * thread as a whole.
  */
 #ifndef VIGIL_BASE_MEMORY_ARENA_H
 #define VIGIL_BASE_MEMORY_ARENA_H
@@ -23,7 +23,7 @@ struct arena {
     uint8_t *end;
     struct arena_block *blocks; /* heap blocks, newest first */
     size_t held_bytes;          /* heap bytes in blocks */
-    size_t limit_bytes;         /* held_bytes never passes this */
+    size_t limit_bytes;         /* upper bound of held_bytes */
     struct account *account;    /* charged with held_bytes; may be NULL */
     bool has_account_ref;       /* otherwise the account is borrowed */
     bool ran_out;               /* an allocation has failed since arena_init */
@@ -32,8 +32,8 @@ struct arena {
 /* first may be NULL; it is borrowed until arena_fini. */
 void arena_init(struct arena *arena, void *first, size_t first_bytes, size_t limit_bytes);
 
-/* Its blocks are charged to the account from now on, to which it takes a reference. Before the
- * first block. */
+/* Charges its blocks to the account from now on, and takes a reference to it. To be called before
+ * the first block. */
 void arena_charge(struct arena *arena, struct account *account);
 /* The same, but the account is only borrowed until arena_keep_account or arena_fini. */
 void arena_charge_borrowed(struct arena *arena, struct account *account);
@@ -42,16 +42,15 @@ void arena_keep_account(struct arena *arena);
 /* Frees all blocks. A zeroed arena may be finished. */
 void arena_fini(struct arena *arena);
 
-/*
- * Whether something that was to be made in it is missing. Asked before an answer or a write is made
- * of what lies there, so that a failed copy that somebody passed over is never taken for an answer.
- */
+/* Whether an allocation failed. Checked before an answer or a write is made from the arena, so that
+ * the result of an ignored failure is never used. */
 static inline bool arena_ran_out(const struct arena *arena)
 {
     return arena->ran_out;
 }
 
-/* arena_alloc where the current block has no room, or is watched by the address sanitizer. */
+/* The slow path of arena_alloc: the current block has no room, or the address sanitizer is in use.
+ */
 MUST_CHECK
 void *arena_alloc_slow(struct arena *arena, size_t bytes);
 

@@ -5,13 +5,13 @@
 
 enum {
     CELLS = 128,
-    RESERVE_PART = 8, /* the last eighth is for those who hold little */
-    STEP_PART = 1024, /* of the limit: what a thread takes ahead */
+    RESERVE_PART = 8, /* the last eighth is for accounts that hold little */
+    STEP_PART = 1024, /* of the limit: what a thread takes in advance */
     STEP_BYTES_MAX = 256 * 1024,
 };
 
-/* What a thread has taken from the budget and not yet charged to an account. Written by that thread
- * alone. */
+/* What a thread has taken from the budget in advance and not yet charged to an account. Written by
+ * that thread alone. */
 struct cell {
     _Alignas(64) _Atomic size_t ahead;
 };
@@ -29,7 +29,7 @@ struct budget {
     void *ctx;
     _Atomic uint64_t refusals, reclaims;
     _Atomic size_t accounts;
-    _Alignas(64) _Atomic size_t taken; /* held by accounts, or ahead in cells */
+    _Alignas(64) _Atomic size_t taken; /* held by accounts, or in cells */
     struct cell cells[CELLS];
 };
 
@@ -40,7 +40,8 @@ static size_t load(const _Atomic size_t *number)
 
 /* -- Cells -- */
 
-/* Threads are numbered as they come; one past the last cell takes nothing ahead. */
+/* Threads are numbered in the order of their first use; one beyond the last cell takes nothing in
+ * advance. */
 static unsigned cell_index(void)
 {
     static _Atomic unsigned next = 1;
@@ -117,7 +118,7 @@ static size_t held_bytes(const struct budget *budget)
     size_t ahead = 0, taken = load(&budget->taken);
     for (size_t i = 0; i < CELLS; i++)
         ahead += load(&budget->cells[i].ahead);
-    return taken > ahead ? taken - ahead : 0; /* of about the same moment */
+    return taken > ahead ? taken - ahead : 0; /* both read at about the same time */
 }
 
 void budget_free(struct budget *budget)
@@ -147,7 +148,7 @@ static size_t reserve_bytes(const struct budget *budget)
     return budget->limit / RESERVE_PART;
 }
 
-/* Who holds much may hold no more than stays free for all others. */
+/* An account that holds much may not hold more than stays free for all others. */
 static bool leaves_enough(const struct budget *budget, size_t wanted, size_t bytes)
 {
     size_t left = free_bytes(budget), reserve = reserve_bytes(budget);
@@ -156,7 +157,7 @@ static bool leaves_enough(const struct budget *budget, size_t wanted, size_t byt
 
 bool budget_has_room(const struct budget *budget, size_t wanted)
 {
-    return leaves_enough(budget, wanted, wanted); /* in one piece, if need be */
+    return leaves_enough(budget, wanted, wanted); /* exactly this much, without a step in advance */
 }
 
 void budget_count_reclaim(struct budget *budget)

@@ -38,7 +38,7 @@ static struct account *account_of(struct budget *budget)
     return account;
 }
 
-/* Takes as much as it gets. */
+/* Charges as much as the budget allows. */
 static size_t hog(struct account *account)
 {
     while (account_charge(account, CHUNK))
@@ -52,7 +52,7 @@ static void drop(struct account *account)
     account_unref(account);
 }
 
-static void what_is_charged_is_held_until_it_is_released(void **state)
+static void charges_are_held_until_they_are_released(void **state)
 {
     (void)state;
     struct budget *budget = budget_of(LIMIT);
@@ -82,13 +82,13 @@ static void one_account_gets_less_than_half(void **state)
     assert_true(held > LIMIT / 16 * 7 - 2 * CHUNK);
     assert_int_equal(budget_stats(budget).refusals, 1);
     assert_int_equal(asked_for, held + CHUNK);
-    assert_false(budget_may_end(held, asked_for)); /* it is not ended for its own sake */
+    assert_false(budget_may_end(held, asked_for)); /* it is not closed for its own sake */
     drop(a);
     budget_free(budget);
 }
 
-/* Hogs leave the last eighth free. */
-static void who_holds_little_is_served_while_others_hold_all_they_can(void **state)
+/* Large accounts leave the last eighth free. */
+static void small_account_is_served_while_others_hold_all_they_can(void **state)
 {
     (void)state;
     enum { HOGS = 6, SMALL = 20 };
@@ -105,7 +105,7 @@ static void who_holds_little_is_served_while_others_hold_all_they_can(void **sta
     assert_false(account_charge(small[0], 1 * MIB));
     assert_int_equal(asked_for, BUDGET_LITTLE_BYTES + 1 * MIB);
     assert_false(budget_has_room(budget, asked_for));
-    /* The largest goes, and the others have room again. */
+    /* The largest is closed, and the others have room again. */
     assert_true(budget_may_end(account_held_bytes(hogs[0]), asked_for));
     drop(hogs[0]);
     assert_true(budget_has_room(budget, asked_for));
@@ -117,8 +117,8 @@ static void who_holds_little_is_served_while_others_hold_all_they_can(void **sta
     budget_free(budget);
 }
 
-/* Not even by very many who hold little. */
-static void limit_is_never_passed(void **state)
+/* Not even by very many small accounts. */
+static void limit_is_never_exceeded(void **state)
 {
     (void)state;
     enum { ACCOUNTS = 100 };
@@ -180,7 +180,7 @@ static void buffer_charges_its_capacity(void **state)
     budget_free(budget);
 }
 
-static void what_cannot_be_refused_is_counted(void **state)
+static void charges_that_cannot_be_refused_are_counted(void **state)
 {
     (void)state;
     struct budget *budget = budget_of(4 * MIB);
@@ -192,7 +192,7 @@ static void what_cannot_be_refused_is_counted(void **state)
     assert_int_equal(account_reserve_anyway(account, &buf, 5 * MIB), ST_OK);
     assert_int_equal(account_held_bytes(account), before + buf.capacity);
     assert_int_equal(budget_stats(budget).held_bytes, before + buf.capacity);
-    assert_false(account_charge(other, 10000)); /* the limit is passed already */
+    assert_false(account_charge(other, 10000)); /* the limit is exceeded already */
     account_buf_fini(account, &buf);
     assert_true(account_charge(other, 10000));
     drop(account);
@@ -219,7 +219,8 @@ static void without_an_account_everything_is_granted(void **state)
 struct worker {
     pthread_t thread;
     struct budget *budget;
-    struct account *shared; /* charged by all, as an arena is that was handed to another thread */
+    struct account
+        *shared; /* charged by all threads, like an arena that was handed to another thread */
     uint64_t seed;
 };
 
@@ -259,7 +260,7 @@ static void threads_lose_and_gain_nothing(void **state)
     budget_free(budget);
 }
 
-static void buffer_of_others_is_followed(void **state)
+static void buffer_filled_by_others_is_charged(void **state)
 {
     (void)state;
     struct budget *budget;
@@ -287,14 +288,14 @@ static void buffer_of_others_is_followed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(buffer_of_others_is_followed),
-        cmocka_unit_test(what_is_charged_is_held_until_it_is_released),
+        cmocka_unit_test(buffer_filled_by_others_is_charged),
+        cmocka_unit_test(charges_are_held_until_they_are_released),
         cmocka_unit_test(one_account_gets_less_than_half),
-        cmocka_unit_test(who_holds_little_is_served_while_others_hold_all_they_can),
-        cmocka_unit_test(limit_is_never_passed),
+        cmocka_unit_test(small_account_is_served_while_others_hold_all_they_can),
+        cmocka_unit_test(limit_is_never_exceeded),
         cmocka_unit_test(arena_charges_its_blocks),
         cmocka_unit_test(buffer_charges_its_capacity),
-        cmocka_unit_test(what_cannot_be_refused_is_counted),
+        cmocka_unit_test(charges_that_cannot_be_refused_are_counted),
         cmocka_unit_test(without_an_account_everything_is_granted),
         cmocka_unit_test(threads_lose_and_gain_nothing),
     };

@@ -6,19 +6,19 @@
 
 enum { CACHE_LINE = 64, BATCH_ENTRIES = 127, PINS_FIRST = 8 };
 
-/* What a slot shows when its reader pins nothing: later than any state. */
+/* The value of a slot whose reader pins nothing: later than any state. */
 #define EPOCH_IDLE UINT64_MAX
 
-/* The reader's own note of how often it pins a number. */
+/* How often the reader pins a number. */
 struct epoch_pin_count {
     uint64_t number;
-    uint64_t count; /* 0: ended, but an older one is still pinned */
+    uint64_t count; /* 0: unpinned, but an older one is still pinned */
 };
 
 struct epoch_slot {
     /* Written by the reader, read by the writer: the oldest number pinned. */
     _Alignas(CACHE_LINE) _Atomic uint64_t shown;
-    /* The reader's alone: pins[first … first + used), numbers rising, none ended at either end. */
+    /* Used by the reader only: pins[first … first + used), numbers rising, none unpinned at either end. */
     _Alignas(CACHE_LINE) struct epoch *epoch;
     struct epoch_pin_count *pins;
     size_t first;
@@ -30,10 +30,10 @@ struct epoch_retired {
     void *object;
     void (*free_fn)(void *ctx, void *object);
     void *ctx;
-    uint64_t number; /* the first state that does not have the object */
+    uint64_t number; /* the first state that does not contain the object */
 };
 
-/* A stretch of the queue of what is retired. */
+/* A part of the queue of retired objects. */
 struct epoch_batch {
     struct epoch_batch *newer;
     uint32_t begin, end;
@@ -42,13 +42,13 @@ struct epoch_batch {
 
 struct epoch {
     _Alignas(CACHE_LINE) _Atomic uint64_t published;
-    /* The writer's alone. */
+    /* Used by the writer only. */
     _Alignas(CACHE_LINE) uint64_t building;
     struct epoch_batch *oldest, *newest; /* numbers never fall along the queue */
-    struct epoch_batch *spare;           /* one empty batch, so that a steady flow never mallocs */
+    struct epoch_batch *spare; /* one empty batch, so that a steady flow allocates nothing */
     size_t waiting;
     unsigned slots_max;
-    _Atomic unsigned slots_used; /* may pass slots_max only in a call that asserts */
+    _Atomic unsigned slots_used; /* may exceed slots_max only in a call that asserts */
     struct epoch_slot slots[];
 };
 
@@ -133,10 +133,8 @@ uint64_t epoch_pin(struct epoch_slot *slot)
     struct epoch *epoch = slot->epoch;
     uint64_t number = atomic_load(&epoch->published);
     if (slot->used == 0) {
-        /*
-         * Either the writer's look at the slots comes after our store and sees it, or our second
-         * load comes after its publishing and sees that: all four are sequentially consistent.
-         */
+        /* Either the writer reads the slots after our store and sees it, or our second load follows
+         * its publishing and sees that: all four operations are sequentially consistent. */
         for (;;) {
             atomic_store(&slot->shown, number);
             uint64_t again = atomic_load(&epoch->published);
@@ -177,7 +175,8 @@ void epoch_unpin(struct epoch_slot *slot, uint64_t number)
         slot->first++;
         slot->used--;
     }
-    /* Release: all we read in that state was read before the writer learns that we are done. */
+    /* Release: everything that was read in that state was read before the writer sees that we are
+     * done. */
     if (slot->used == 0) {
         slot->first = 0;
         atomic_store_explicit(&slot->shown, EPOCH_IDLE, memory_order_release);

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-/* What was freed, in order. */
+/* Freed objects, in order. */
 struct freed {
     int values[8];
     size_t count;
@@ -36,7 +36,7 @@ static void an_object_waits_until_its_state_is_replaced(void **state)
     assert_int_equal(freed.count, 1);
 }
 
-static void a_pin_keeps_what_its_state_shows(void **state)
+static void pin_keeps_the_objects_of_its_state(void **state)
 {
     (void)state;
     AUTO(epoch_freep) struct epoch *epoch = epoch_new(2);
@@ -118,7 +118,7 @@ static void a_sealed_state_is_not_pinned_before_it_is_published(void **state)
     int one = 1;
     epoch_publish(epoch);
     uint64_t sealed = epoch_seal(epoch);
-    /* Visible in the sealed state, gone from the next. */
+    /* Visible in the sealed state, missing from the next. */
     epoch_retire(epoch, &one, note_free, &freed);
     uint64_t next = epoch_seal(epoch);
 
@@ -164,7 +164,7 @@ static void freeing_the_epoch_frees_what_waits(void **state)
     assert_int_equal(freed.values[1], 2);
 }
 
-/* -- Threads: a value that is poisoned when freed, behind one pointer -- */
+/* -- Threads: a value behind one pointer that is poisoned when freed -- */
 
 static struct epoch *shared_epoch;
 static _Atomic(uint64_t *) shared_value;
@@ -223,7 +223,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_object_waits_until_its_state_is_replaced),
-        cmocka_unit_test(a_pin_keeps_what_its_state_shows),
+        cmocka_unit_test(pin_keeps_the_objects_of_its_state),
         cmocka_unit_test(pins_end_in_any_order),
         cmocka_unit_test(many_pins_are_counted_by_number),
         cmocka_unit_test(a_sealed_state_is_not_pinned_before_it_is_published),

@@ -21,11 +21,11 @@ struct pool {
     size_t objects;
     size_t alone_bytes; /* of objects too large for a slab */
     size_t retired_bytes;
-    bool let_go; /* by its owner: the last object takes it along */
+    bool let_go; /* by its owner: freed with the last object */
     struct slab slabs[CLASSES];
 };
 
-/* What one more step adds between FINE_BYTES and the end of its doubling. */
+/* The distance between classes of this size, above FINE_BYTES, as a power of two. */
 static size_t class_step_shift(size_t bytes)
 {
     assert(bytes > FINE_BYTES);

@@ -19,9 +19,9 @@
 enum {
     CHUNK_BYTES = 2 << 20,
     CHUNK_HEAD_BYTES = 64,
-    SMALL_CHUNKS = 8,      /* without huge pages: what they round up is an eighth at most */
-    TOUCH_BYTES = 4096,    /* counted as held when touched */
-    MAP_STEP_BYTES = 65536 /* mapped and given back: a multiple of any page's size */
+    SMALL_CHUNKS = 8,      /* without huge pages: what these round up is at most an eighth */
+    TOUCH_BYTES = 4096,    /* counted as held when first used */
+    MAP_STEP_BYTES = 65536 /* the unit of mappings, a multiple of any page size */
 };
 
 struct slab_free_object {
@@ -29,16 +29,16 @@ struct slab_free_object {
 };
 
 struct slab_chunk {
-    struct slab *slab;             /* NULL: one object that stands alone */
+    struct slab *slab;             /* NULL: a single object with its own mapping */
     size_t bytes;                  /* of the mapping */
     struct list in_slab;           /* links slab.with_room, or itself when full */
     struct slab_free_object *free; /* last freed first: it is likeliest in the cache */
-    uint32_t fresh;                /* offset of the first byte never given out */
+    uint32_t fresh;                /* offset of the first byte never allocated */
     uint32_t objects;
 };
 _Static_assert(sizeof(struct slab_chunk) <= CHUNK_HEAD_BYTES, "the head has its own line");
 
-/* A freed object is off limits until it is given out again, all but its link. */
+/* A freed object is poisoned, except for its link, until it is allocated again. */
 static void poison(void *object, size_t bytes)
 {
 #ifdef SLAB_POISON
@@ -66,7 +66,8 @@ static struct slab_chunk *chunk_of(const void *object)
     return (struct slab_chunk *)((uintptr_t)object & ~(uintptr_t)(CHUNK_BYTES - 1));
 }
 
-/* Aligned memory lies somewhere in that much more; the rest goes back. bytes: whole map steps. */
+/* Maps more than needed, finds the aligned part and unmaps the rest. bytes: a multiple of the unit.
+ */
 static void *map_aligned(size_t bytes)
 {
     size_t mapped = bytes + CHUNK_BYTES;
@@ -86,7 +87,7 @@ static struct slab_chunk *chunk_new(struct slab *slab)
 {
     struct slab_chunk *chunk = map_aligned(CHUNK_BYTES);
     bool large = slab->chunks >= SMALL_CHUNKS;
-    /* Advice only: without huge pages it works as well, a little slower. */
+    /* Only advice: it also works without huge pages, a little slower. */
     (void)madvise(chunk, CHUNK_BYTES, large ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
     *chunk = (struct slab_chunk){.slab = slab, .bytes = CHUNK_BYTES, .fresh = CHUNK_HEAD_BYTES};
     list_init(&chunk->in_slab);
@@ -140,7 +141,7 @@ static void *chunk_take(struct slab_chunk *chunk)
     if (object) {
         chunk->free = chunk->free->next;
         unpoison(object, slab->object_bytes);
-        __builtin_prefetch(chunk->free, 1); /* the next one to be given out */
+        __builtin_prefetch(chunk->free, 1); /* the next one to be allocated */
     } else {
         size_t held = chunk_held_bytes(chunk);
         object = (uint8_t *)chunk + chunk->fresh;
@@ -170,7 +171,7 @@ void *slab_alloc(struct slab *slab)
     return object;
 }
 
-/* As it was when new: only its beginning takes memory. */
+/* Resets the chunk to its initial state, in which only its first pages use memory. */
 static void chunk_reset(struct slab_chunk *chunk)
 {
     struct slab *slab = chunk->slab;
@@ -209,7 +210,7 @@ void slab_free(void *object)
     assert(chunk->objects > 0);
     chunk->objects--;
     slab->objects--;
-    /* Chunks that were full fill up again last, so that sparse ones get a chance to empty. */
+    /* A chunk that was full is used last, so that sparse ones can become empty. */
     if (was_full)
         list_push_back(&slab->with_room, &chunk->in_slab);
     if (UNLIKELY(chunk->objects == 0))

@@ -1,13 +1,13 @@
 /*
  * Objects of one size, packed into chunks without a header each. For structures of millions of
- * small objects, where malloc's own bytes and scattered pages would count.
+ * small objects, where malloc's overhead and scattered pages would matter.
  *
- *   chunk (2 MiB, aligned)   head | object object object …
+ *   chunk (2 MiB, aligned) │ head │ object │ object │ object …
  *
- * The chunk of an object, and with it the slab, is found from the address where it starts. Only
- * touched pages of a chunk take memory, so a small slab is small; from the ninth chunk on they ask
- * for huge pages. A chunk without objects gives its memory back. Aborts without memory.
- * One owner, one thread; what an object holds may be read by others.
+ * The chunk of an object, and with it the slab, is found from the object's address. Only used pages
+ * of a chunk take memory, so a small slab is small; from the ninth chunk on they use huge pages. A
+ * chunk without objects returns its memory. Aborts without memory. One owner, one thread; the
+ * contents of an object may be read by others.
  */
 #ifndef VIGIL_BASE_MEMORY_SLAB_H
 #define VIGIL_BASE_MEMORY_SLAB_H
@@ -19,12 +19,12 @@
 struct slab_chunk;
 
 struct slab {
-    struct list with_room;    /* chunks that can give an object; the first one is in use */
+    struct list with_room;    /* chunks with a free object; the first one is in use */
     struct slab_chunk *spare; /* one empty chunk, in no list */
     uint32_t object_bytes;
     uint32_t chunks;
     size_t objects;
-    size_t held_bytes; /* of all chunks, as far as they were ever touched */
+    size_t held_bytes; /* of all chunks, as far as they were ever used */
 };
 
 /* Larger objects would waste too much of a chunk. */
@@ -32,18 +32,18 @@ enum { SLAB_OBJECT_BYTES_MAX = 256 * 1024 };
 
 /* Objects are 8-byte aligned; object_bytes is a multiple of 8. */
 void slab_init(struct slab *slab, size_t object_bytes);
-/* All objects have been freed. */
+/* All objects must have been freed. */
 void slab_fini(struct slab *slab);
 
 /* Not cleared. */
 void *slab_alloc(struct slab *slab);
 void slab_free(void *object);
-/* The slab an object came from; NULL for one that stands alone. */
+/* The slab of an object; NULL for one with its own mapping. */
 struct slab *slab_of(const void *object);
 
-/* An object of any size in a mapping of its own, for what is too large for a slab. */
+/* An object of any size in its own mapping, for sizes too large for a slab. */
 void *slab_alloc_alone(size_t bytes);
-/* Bytes its mapping holds. */
+/* The size of its mapping. */
 size_t slab_alone_bytes(const void *object);
 void slab_free_alone(void *object);
 

@@ -37,7 +37,7 @@ static void a_small_slab_holds_one_page(void **state)
     slab_fini(&slab);
 }
 
-static void a_freed_object_is_given_out_again(void **state)
+static void freed_object_is_allocated_again(void **state)
 {
     (void)state;
     struct slab slab;
@@ -52,7 +52,7 @@ static void a_freed_object_is_given_out_again(void **state)
     slab_fini(&slab);
 }
 
-/* Each object is filled with its own number, so that an overlap shows. */
+/* Each object is filled with its own number, so that an overlap is found. */
 static void objects_keep_their_bytes_through_random_use(void **state)
 {
     (void)state;
@@ -100,7 +100,7 @@ static void empty_chunks_give_their_memory_back(void **state)
     slab_fini(&slab);
 }
 
-static void a_large_object_stands_alone(void **state)
+static void large_object_has_its_own_mapping(void **state)
 {
     (void)state;
     size_t bytes = 10 << 20;
@@ -118,10 +118,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(objects_are_packed_and_aligned),
         cmocka_unit_test(a_small_slab_holds_one_page),
-        cmocka_unit_test(a_freed_object_is_given_out_again),
+        cmocka_unit_test(freed_object_is_allocated_again),
         cmocka_unit_test(objects_keep_their_bytes_through_random_use),
         cmocka_unit_test(empty_chunks_give_their_memory_back),
-        cmocka_unit_test(a_large_object_stands_alone),
+        cmocka_unit_test(large_object_has_its_own_mapping),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

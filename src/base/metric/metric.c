@@ -7,7 +7,7 @@
 
 struct metric_set {
     unsigned slots;
-    _Atomic(struct metric_block *) blocks; /* newest first; only ever grows */
+    _Atomic(struct metric_block *) blocks; /* newest first; none is removed */
 };
 
 enum status metric_set_new(unsigned slots, struct metric_set **ret_set)

@@ -22,7 +22,7 @@ static void *count(void *arg)
     return set;
 }
 
-static void sums_hold_what_all_threads_counted(void **state)
+static void sums_include_all_threads(void **state)
 {
     (void)state;
     struct metric_set *set;
@@ -50,7 +50,7 @@ static void sums_hold_what_all_threads_counted(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sums_hold_what_all_threads_counted),
+        cmocka_unit_test(sums_include_all_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,7 +16,7 @@ static void put(struct metric_page *page, const char *text)
         page->status = buf_append_text(&page->text, text);
 }
 
-/* By hand: a page has a thousand of them, and whoever can reach it may ask for it all day. */
+/* Without printf: a page has a thousand numbers, and clients may request it often. */
 static void put_count(struct metric_page *page, uint64_t value)
 {
     char text[24], *first = text + sizeof(text);
@@ -62,7 +62,7 @@ void metric_page_head(struct metric_page *page, const char *name, enum metric_ki
     put(page, "\n");
 }
 
-/* name{labels}, where the name has a suffix and there may be one label more. */
+/* name{labels}, with a suffix of the name and possibly one more label. */
 static void put_name(struct metric_page *page, const char *name, const char *suffix,
                      const char *labels, const char *bound)
 {

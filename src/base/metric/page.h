@@ -1,8 +1,8 @@
 /*
- * A page of numbers in Prometheus' text format, version 0.0.4: what GET /metrics answers. Families
+ * A page of metrics in Prometheus' text format, version 0.0.4: the answer to GET /metrics. Families
  * are written one after the other: the head first, then its rows.
  *
- * Running out of memory is remembered and asked for once, at the end.
+ * Running out of memory is recorded in `status`, which the caller checks once, at the end.
  */
 #ifndef VIGIL_BASE_METRIC_PAGE_H
 #define VIGIL_BASE_METRIC_PAGE_H
@@ -12,11 +12,11 @@
 
 enum metric_kind { METRIC_COUNTER, METRIC_GAUGE, METRIC_HISTOGRAM };
 
-/* A zeroed one is an empty page. */
+/* Zeroed, it is an empty page. */
 struct metric_page {
     struct buf text;
-    enum status status; /* ST_NOMEM: it is not whole */
-    /* The bounds as text, of the buckets written last: most histograms share theirs. */
+    enum status status; /* ST_NOMEM: the page is incomplete */
+    /* The bounds as text of the buckets written last: most histograms share theirs. */
     const struct metric_buckets *bounds_of;
     char bounds[METRIC_BOUNDS_MAX][32];
 };
@@ -27,8 +27,8 @@ void metric_page_fini(struct metric_page *page);
 void metric_page_head(struct metric_page *page, const char *name, enum metric_kind kind,
                       const char *help);
 
-/* labels: `op="put",success="true"`, escaped by metric_page_escape where a stranger chose them, or
- * "". */
+/* labels: `op="put",success="true"`, or ""; values that a client chose are escaped with
+ * metric_page_escape. */
 void metric_page_row(struct metric_page *page, const char *name, const char *labels,
                      uint64_t value);
 void metric_page_row_real(struct metric_page *page, const char *name, const char *labels,
@@ -44,7 +44,7 @@ void metric_page_counter(struct metric_page *page, const char *name, const char 
 void metric_page_gauge(struct metric_page *page, const char *name, const char *help,
                        uint64_t value);
 
-/* Writes text as a label's value, cut to fit; returns dst. */
+/* Writes text as a label's value, truncated to fit; returns dst. */
 const char *metric_page_escape(const char *text, char *dst, size_t room);
 
 #endif

@@ -33,7 +33,7 @@ static void a_family_is_its_head_and_its_rows(void **state)
                        "keys 7\n");
 }
 
-static void real_numbers_are_as_short_as_they_can_be(void **state)
+static void real_numbers_have_the_shortest_form(void **state)
 {
     (void)state;
     struct metric_page page = {0};
@@ -74,7 +74,7 @@ static void buckets_of_a_histogram_cumulate(void **state)
     metric_set_free(set);
 }
 
-static void the_bounds_read_as_people_write_them(void **state)
+static void bounds_are_printed_in_short_form(void **state)
 {
     (void)state;
     struct metric_page page = {0};
@@ -87,7 +87,7 @@ static void the_bounds_read_as_people_write_them(void **state)
     metric_page_fini(&page);
 }
 
-static void a_label_cannot_end_early(void **state)
+static void label_values_are_escaped(void **state)
 {
     (void)state;
     char room[32];
@@ -100,10 +100,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_family_is_its_head_and_its_rows),
-        cmocka_unit_test(real_numbers_are_as_short_as_they_can_be),
+        cmocka_unit_test(real_numbers_have_the_shortest_form),
         cmocka_unit_test(buckets_of_a_histogram_cumulate),
-        cmocka_unit_test(the_bounds_read_as_people_write_them),
-        cmocka_unit_test(a_label_cannot_end_early),
+        cmocka_unit_test(bounds_are_printed_in_short_form),
+        cmocka_unit_test(label_values_are_escaped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

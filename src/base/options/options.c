@@ -4,7 +4,7 @@
 
 /* -- values -- */
 
-/* Holds a value that nobody keeps. */
+/* Storage for a value that is not kept. */
 union nowhere {
     bool truth;
     int choice;
@@ -109,7 +109,7 @@ const struct option *options_row(const struct options_table *table, size_t place
     return NULL;
 }
 
-/* NULL when there is none of this name. */
+/* NULL: no row has this name. */
 static const struct option *find_name(const struct options_table *table, struct slice name,
                                       size_t *ret_place)
 {
@@ -123,7 +123,7 @@ static const struct option *find_name(const struct options_table *table, struct 
     return NULL;
 }
 
-/* The row itself where the name is another name for it. */
+/* The row itself, also when the name is an alias of it. */
 static const struct option *find_row(const struct options_table *table, struct slice name,
                                      size_t *ret_place)
 {
@@ -194,7 +194,7 @@ static bool asks_for_help(struct slice name)
     return slice_equal(name, SLICE_LITERAL("h")) || slice_equal(name, SLICE_LITERAL("help"));
 }
 
-/* args[*at] is "-name", "--name" or either with "=value". Moves *at past what it took. */
+/* args[*at] is "-name", "--name" or either with "=value". Moves *at behind what it consumed. */
 static enum status parse_flag(struct options *options, int count, char *const *args, int *at,
                               struct error *error)
 {
@@ -245,7 +245,7 @@ enum status options_parse_args(struct options *options, int count, char *const *
 
 /* -- the environment -- */
 
-static const char *const prefixes[] = {"VIGIL_", "ETCD_"}; /* the first wins */
+static const char *const prefixes[] = {"VIGIL_", "ETCD_"}; /* the first one takes precedence */
 
 /* The row that a variable's name (without prefix, up to len) belongs to. */
 static const struct option *row_of_variable(const struct options_table *table, const char *name,
@@ -288,7 +288,7 @@ static enum status use_variable(struct options *options, const char *variable, c
     }
     const char *value = variable + name_len + 1;
     uint8_t *source = &options->source[place];
-    if (*value == 0) /* set to nothing is as good as not set */
+    if (*value == 0) /* an empty variable counts as not set */
         return ST_OK;
     if (row->flag_only) {
         tell(listener, OPTION_ENV_SPECIAL, variable, name_len);
@@ -321,11 +321,11 @@ enum status options_parse_environment(struct options *options, char *const *vari
     return ST_OK;
 }
 
-/* -- what may have been meant -- */
+/* -- Suggestions for mistyped names -- */
 
 enum { NAME_MAX_COMPARED = 64 };
 
-/* Letters to add, drop, change or swap with their neighbour. */
+/* The number of letters to add, remove, change or swap with their neighbour. */
 static unsigned distance(struct slice a, struct slice b)
 {
     unsigned rows[3][NAME_MAX_COMPARED + 1];

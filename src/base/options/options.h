@@ -1,12 +1,13 @@
 /*
- * One table of flags. From its rows come the command line, the environment, the help text, the man
- * page and the shell completion; nothing about a flag is said twice.
+ * One table of flags. Its rows produce the command line, the environment, the help text, the man
+ * page and the shell completion; nothing about a flag is written twice.
  *
- * Flags are read as Go's flag package does: -f and --f alike, "--f v" or "--f=v", a bool without a
- * value is true, "--" or the first other word ends them, the last of several wins. A flag that was
- * not given may come from the environment: --foo-bar from VIGIL_FOO_BAR or else ETCD_FOO_BAR.
+ * Flags are parsed like Go's flag package does: -f and --f alike, "--f v" or "--f=v", a bool
+ * without a value is true, "--" or the first other word ends them, the last of several wins. A flag
+ * that was not given may come from the environment: --foo-bar from VIGIL_FOO_BAR or else
+ * ETCD_FOO_BAR.
  *
- * Values go straight into the caller's configuration struct. Texts and lists are borrowed from the
+ * Values are stored in the caller's configuration struct. Texts and lists are borrowed from the
  * command line, the environment or the table, and never freed.
  */
 #ifndef VIGIL_BASE_OPTIONS_OPTIONS_H
@@ -24,8 +25,8 @@ enum option_kind {
     OPTION_DURATION, /* int64_t ns */
     OPTION_TEXT,     /* const char * */
     OPTION_LIST,     /* const char *, comma-separated: option_list_next */
-    OPTION_ENUM,     /* int: the place among choices */
-    OPTION_ANY,      /* no field; "--f" or "--f=anything", for what is long forgotten */
+    OPTION_ENUM,     /* int: index in choices */
+    OPTION_ANY,      /* no field; "--f" or "--f=anything", for obsolete flags */
 };
 
 #define OPTION_NOWHERE SIZE_MAX
@@ -34,14 +35,14 @@ struct option {
     const char *name; /* without dashes */
     enum option_kind kind;
     const char *fallback; /* the default, written like a value; never NULL */
-    const char *help;     /* one or two sentences; NULL hides the row from every text */
-    size_t offset;        /* of the field in the configuration; OPTION_NOWHERE: it is dropped */
+    const char *help;     /* one or two sentences; NULL hides the row from all output */
+    size_t offset; /* of the field in the configuration; OPTION_NOWHERE: the value is dropped */
     const char *choices;  /* enum: "json|console" */
     int64_t min, max;     /* int, size, duration: both 0 means any */
-    const char *alias_of; /* another name for that row; beside the name nothing else counts */
-    const char *ignored;  /* why it has no effect; NULL: it has */
-    bool refused;         /* ignored, and whoever gives it relies on it: must not go on */
-    bool flag_only;       /* set by nothing but the command line */
+    const char *alias_of; /* an alias of that row; all fields besides the name are ignored */
+    const char *ignored;  /* why it has no effect; NULL: it has an effect */
+    bool refused;   /* has no effect, but a user who gives it relies on it: the program must stop */
+    bool flag_only; /* can only be set on the command line */
 };
 
 struct option_group {
@@ -56,15 +57,15 @@ struct options_table {
     const struct option_group *const *groups;
     size_t group_count;
     const char *man_more; /* further sections of the manual page, roff; may be NULL */
-    const char *words;    /* what stands behind the flags: "FILE"; may be NULL */
-    bool flags_only;      /* nothing is taken from the environment */
+    const char *words;    /* the arguments after the flags: "FILE"; may be NULL */
+    bool flags_only;      /* the environment is not used */
 };
 
 enum { OPTIONS_MAX = 256 };
 
-/* Goes through the rows of all groups: NULL after the last. */
+/* Iterates over the rows of all groups: NULL after the last. */
 const struct option *options_row(const struct options_table *table, size_t place);
-/* By name or another name; NULL when there is none. */
+/* Finds a row by its name or an alias; NULL: none. */
 const struct option *options_find(const struct options_table *table, struct slice name);
 
 enum option_source {
@@ -83,24 +84,22 @@ struct options {
 /* Fills the configuration with the defaults. A default that does not parse is a bug. */
 void options_init(struct options *options, const struct options_table *table, void *config);
 
-/*
- * Reads flags from args[0] on. ret_rest gets the index of the first word that is no flag.
- * ST_END: -h, -help or --help was asked for. ST_INVALID: the error says what, and what may have
- * been meant; the program prints it and exits with 2.
- */
+/* Parses flags from args[0] on. ret_rest gets the index of the first word that is not a flag.
+ * ST_END: -h, -help or --help was given. ST_INVALID: the error says what is wrong and what may have
+ * been meant; the program prints it and exits with 2. */
 MUST_CHECK
 enum status options_parse_args(struct options *options, int count, char *const *args, int *ret_rest,
                                struct error *error);
 
-/* Told about variables that are used, shadowed by a flag, not known, or of a row that only a flag
- * sets; may be NULL. */
+/* Called for variables that are used, overridden by a flag, unknown, or of a row that only a flag
+ * can set; may be NULL. */
 enum option_notice { OPTION_ENV_USED, OPTION_ENV_SHADOWED, OPTION_ENV_UNKNOWN, OPTION_ENV_SPECIAL };
 struct option_listener {
     void (*fn)(void *ctx, enum option_notice notice, const char *variable, const char *value);
     void *ctx;
 };
 
-/* After options_parse_args. variables is like environ. A second call begins anew. */
+/* To be called after options_parse_args. variables is like environ. A second call begins again. */
 MUST_CHECK
 enum status options_parse_environment(struct options *options, char *const *variables,
                                       struct option_listener listener, struct error *error);
@@ -110,7 +109,7 @@ MUST_CHECK
 enum status options_set(struct options *options, const char *name, const char *value,
                         enum option_source source, struct error *error);
 
-/* Where the value came from. The name must exist. */
+/* The source of the value. The name must exist. */
 enum option_source options_source(const struct options *options, const char *name);
 
 /* The name nearest to a mistyped one, or NULL when none is near. */
@@ -120,7 +119,7 @@ void options_write_help(const struct options_table *table, FILE *to);
 /* roff, section 8. date: "2026-11-15". */
 void options_write_man(const struct options_table *table, const char *version, const char *date,
                        FILE *to);
-/* Tables for the documentation, one for each group. */
+/* Markdown tables for the documentation, one for each group. */
 void options_write_markdown(const struct options_table *table, FILE *to);
 /* Completion for a command whose tables' programs are "command" itself or "command word". */
 void options_write_bash(const char *command, const struct options_table *const *tables,

@@ -77,7 +77,7 @@ struct parsed {
     int rest;
 };
 
-/* Words separated by single blanks. */
+/* Words separated by single spaces. */
 static struct parsed parse(const char *line)
 {
     static char words[512];
@@ -93,7 +93,7 @@ static struct parsed parse(const char *line)
     }
     options_init(&p.options, &table, &p.config);
     p.status = options_parse_args(&p.options, count, args, &p.rest, &p.error);
-    p.options.config = NULL; /* the copy moves */
+    p.options.config = NULL; /* the copy is at another address */
     return p;
 }
 
@@ -111,7 +111,7 @@ static void defaults_come_from_the_table(void **state)
     assert_int_equal(options_source(&p.options, "name"), OPTION_FROM_DEFAULT);
 }
 
-static void every_form_of_a_flag_is_taken(void **state)
+static void every_form_of_a_flag_is_accepted(void **state)
 {
     (void)state;
     struct parsed p = parse("-name a --max-txn-ops=5 --enable-grpc-gateway=false "
@@ -137,7 +137,7 @@ static void bool_takes_no_separate_value(void **state)
     assert_int_equal(p.rest, 1);
 }
 
-static void mistakes_are_told_in_a_sentence(void **state)
+static void mistakes_are_explained_in_a_sentence(void **state)
 {
     (void)state;
     const struct {
@@ -182,7 +182,7 @@ static void note(void *ctx, enum option_notice notice, const char *variable, con
     snprintf(notices + len, sizeof(notices) - len, "%s %s=%s;", names[notice], variable, value);
 }
 
-static void environment_fills_what_flags_left_open(void **state)
+static void environment_sets_what_flags_do_not(void **state)
 {
     (void)state;
     char *args[] = {"--name", "flag"};
@@ -262,7 +262,7 @@ static void help_is_grouped_and_wrapped(void **state)
     free(text);
 }
 
-static void man_page_escapes_what_roff_would_take(void **state)
+static void man_page_escapes_roff_characters(void **state)
 {
     (void)state;
     char *text = written(1);
@@ -320,7 +320,7 @@ static void note_notice(void *ctx, enum option_notice notice, const char *variab
     *(unsigned *)ctx |= 1u << notice;
 }
 
-/* Once before there is a logger, and once to tell. */
+/* Once before the logger exists, and once to log. */
 static void environment_may_be_read_twice(void **state)
 {
     (void)state;
@@ -346,7 +346,7 @@ static void ignored_flags_are_read_and_dropped(void **state)
     assert_int_equal(parse("--heartbeat-interval soon").status, ST_INVALID);
 }
 
-static void another_name_sets_the_same_flag(void **state)
+static void alias_sets_the_same_flag(void **state)
 {
     (void)state;
     struct parsed p = parse("--max-ops=7");
@@ -360,18 +360,18 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(defaults_come_from_the_table),
-        cmocka_unit_test(every_form_of_a_flag_is_taken),
+        cmocka_unit_test(every_form_of_a_flag_is_accepted),
         cmocka_unit_test(bool_takes_no_separate_value),
-        cmocka_unit_test(mistakes_are_told_in_a_sentence),
-        cmocka_unit_test(environment_fills_what_flags_left_open),
+        cmocka_unit_test(mistakes_are_explained_in_a_sentence),
+        cmocka_unit_test(environment_sets_what_flags_do_not),
         cmocka_unit_test(settings_can_be_set_by_name),
         cmocka_unit_test(help_is_grouped_and_wrapped),
-        cmocka_unit_test(man_page_escapes_what_roff_would_take),
+        cmocka_unit_test(man_page_escapes_roff_characters),
         cmocka_unit_test(completion_is_a_script_bash_accepts),
         cmocka_unit_test(every_shell_gets_flags_and_choices),
         cmocka_unit_test(environment_may_be_read_twice),
         cmocka_unit_test(ignored_flags_are_read_and_dropped),
-        cmocka_unit_test(another_name_sets_the_same_flag),
+        cmocka_unit_test(alias_sets_the_same_flag),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

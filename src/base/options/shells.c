@@ -1,4 +1,4 @@
-/* What shells read about the flags, to complete them. */
+/* The completion scripts of shells. */
 #include "base/options/options.h"
 
 static bool takes_path(const struct option *row)
@@ -77,7 +77,7 @@ void options_write_bash(const char *command, const struct options_table *const *
 
 /* -- fish -- */
 
-/* Between single quotes. */
+/* Writes text between single quotes. */
 static void write_quoted(const char *text, const char *escaped_quote, FILE *to)
 {
     for (; *text; text++) {
@@ -124,7 +124,7 @@ void options_write_fish(const char *command, const struct options_table *const *
 
 /* -- zsh -- */
 
-/* In the brackets of _arguments, between single quotes. */
+/* Writes text for the brackets of _arguments, between single quotes. */
 static void write_zsh_help(const char *text, FILE *to)
 {
     for (; *text; text++) {

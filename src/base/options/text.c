@@ -1,4 +1,4 @@
-/* What people read about the flags. */
+/* The help text, the man page and the documentation of the flags. */
 #include "base/options/options.h"
 
 enum { HELP_COLUMNS = 80, HELP_INDENT = 6 };
@@ -9,7 +9,7 @@ static const char *text_of(const struct option *row)
     return row->ignored ? row->ignored : row->help;
 }
 
-/* What becomes of a row that has no effect. */
+/* What happens with a row that has no effect. */
 static const char *fate(const struct option *row)
 {
     return row->refused ? "Refused" : "Ignored";
@@ -39,7 +39,7 @@ static void write_wrapped(const char *text, FILE *to)
     fputc('\n', to);
 }
 
-/* Rows that only say why they are ignored, as many as stand together with the same reason. */
+/* The number of consecutive rows that are ignored for the same reason. */
 static size_t same_reason(const struct option_group *group, size_t first)
 {
     size_t n = 0;
@@ -106,7 +106,7 @@ void options_write_help(const struct options_table *table, FILE *to)
                     "\nVIGIL_FOO_BAR, or else from ETCD_FOO_BAR.\n");
 }
 
-/* roff takes a dot or quote at the start of a line, backslashes and dashes for its own. */
+/* roff interprets a dot or quote at the start of a line, backslashes and dashes. */
 static void write_roff(const char *text, FILE *to)
 {
     if (*text == '.' || *text == '\'')
@@ -201,7 +201,7 @@ void options_write_man(const struct options_table *table, const char *version, c
 
 /* -- markdown -- */
 
-/* A bar would end the cell. */
+/* A vertical bar would end the cell. */
 static void write_cell(const char *text, FILE *to)
 {
     for (; *text; text++)

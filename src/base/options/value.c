@@ -98,7 +98,7 @@ enum status option_value_int(const char *text, int64_t *ret_value)
     return with_sign(negative, magnitude, ret_value);
 }
 
-/* The power of two a suffix stands for, or -1. */
+/* The power of two of a suffix, or -1. */
 static int size_suffix(const char *suffix)
 {
     static const char letters[] = "KMGT";
@@ -158,7 +158,7 @@ static int64_t take_unit(const char **text)
     return 0;
 }
 
-/* The digits after the point, as parts of the unit; more than a duration resolves are dropped. */
+/* The digits after the point, as parts of the unit; those below a nanosecond are dropped. */
 static uint64_t take_fraction(const char **text, int64_t unit_ns, size_t digits)
 {
     uint64_t numerator = 0, denominator = 1;

@@ -1,11 +1,11 @@
-/* How the values of flags are written: as Go's flag package reads them, since etcd's users do. */
+/* The syntax of flag values: as in Go's flag package, which etcd uses. */
 #ifndef VIGIL_BASE_OPTIONS_VALUE_H
 #define VIGIL_BASE_OPTIONS_VALUE_H
 
 #include "base/slice.h"
 #include "base/status.h"
 
-/* All return ST_INVALID, and leave the result alone, for anything else than they say. */
+/* All return ST_INVALID for anything else, and leave the result unchanged. */
 
 /* 1 t T true TRUE True, 0 f F false FALSE False */
 MUST_CHECK
@@ -28,10 +28,8 @@ enum status option_value_duration(const char *text, int64_t *ret_ns);
 enum { OPTION_DURATION_BYTES = 32 };
 void option_format_duration(int64_t ns, char text[OPTION_DURATION_BYTES]);
 
-/*
- * Goes through a comma-separated list: false at the end. Blanks around items do not count, and an
- * empty list has no items. Begin with *rest at the list's text.
- */
+/* Iterates over a comma-separated list: false at the end. Spaces around items are ignored, and an
+ * empty list has no items. Begin with *rest at the list's text. */
 bool option_list_next(const char **rest, struct slice *ret_item);
 
 #endif

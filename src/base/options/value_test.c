@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-static void bools_are_gos(void **state)
+static void bools_are_parsed_as_in_go(void **state)
 {
     (void)state;
     const char *const yes[] = {"1", "t", "T", "true", "TRUE", "True"};
@@ -25,7 +25,7 @@ static void bools_are_gos(void **state)
         assert_int_equal(option_value_bool(bad[i], &value), ST_INVALID);
 }
 
-static void integers_are_gos(void **state)
+static void integers_are_parsed_as_in_go(void **state)
 {
     (void)state;
     const struct {
@@ -98,7 +98,7 @@ static void sizes_may_have_suffixes(void **state)
             fail_msg("%s was taken", bad[i]);
 }
 
-static void durations_are_gos_both_ways(void **state)
+static void durations_are_parsed_and_printed_as_in_go(void **state)
 {
     (void)state;
     const struct {
@@ -155,10 +155,10 @@ static void lists_are_split_at_commas(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bools_are_gos),
-        cmocka_unit_test(integers_are_gos),
+        cmocka_unit_test(bools_are_parsed_as_in_go),
+        cmocka_unit_test(integers_are_parsed_as_in_go),
         cmocka_unit_test(sizes_may_have_suffixes),
-        cmocka_unit_test(durations_are_gos_both_ways),
+        cmocka_unit_test(durations_are_parsed_and_printed_as_in_go),
         cmocka_unit_test(lists_are_split_at_commas),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* A scanner's fault in the words of Go's encoding/json. */
+/* A scanner's error in the words of Go's encoding/json. */
 #include "codec/json/scanner.h"
 
 #include <stdio.h>
@@ -19,7 +19,7 @@ static const char *const places[] = {
     [JSON_EXPONENT] = "in exponent of numeric literal",
 };
 
-/* One byte as Go quotes it: taken for the character of that number. */
+/* One byte as Go quotes it: as the character with that number. */
 static const char *quote(uint8_t c, char to[8])
 {
     static const char names[] = "abtnvfr"; /* from 7 on */

@@ -11,8 +11,9 @@ bool json_number_valid(struct slice text)
     return json_next(&s) == JSON_NUMBER && s.raw.len == text.len;
 }
 
-/* The digits of a number: whole and fraction, without the point, and where the point would be. */
-struct parts {
+/* The digits of a number, integer part and fraction without the point, and the position of the
+ * point. */
+struct number_parts {
     struct slice whole, fraction;
     int64_t exponent;
     bool negative;
@@ -36,9 +37,9 @@ static bool take_byte(struct slice *rest, const char *any_of)
     return true;
 }
 
-static struct parts split(struct slice text)
+static struct number_parts split(struct slice text)
 {
-    struct parts p = {.fraction = SLICE_EMPTY};
+    struct number_parts p = {.fraction = SLICE_EMPTY};
     p.negative = take_byte(&text, "-");
     p.whole = take_digits(&text);
     if (take_byte(&text, "."))
@@ -57,7 +58,7 @@ static struct parts split(struct slice text)
     return p;
 }
 
-static bool is_zero(const struct parts *p)
+static bool is_zero(const struct number_parts *p)
 {
     return p->fraction.len == 0 && p->whole.len == 1 && p->whole.ptr[0] == '0';
 }
@@ -68,8 +69,8 @@ static bool add_digit(uint64_t *magnitude, unsigned digit)
            !__builtin_add_overflow(*magnitude, (uint64_t)digit, magnitude);
 }
 
-/* False when it is no integer or past 64 bits. */
-static bool magnitude_of(const struct parts *p, uint64_t *ret_magnitude)
+/* False: it is not an integer, or does not fit 64 bits. */
+static bool magnitude_of(const struct number_parts *p, uint64_t *ret_magnitude)
 {
     uint64_t n = 0;
     *ret_magnitude = 0;
@@ -96,7 +97,7 @@ static bool magnitude_of(const struct parts *p, uint64_t *ret_magnitude)
 
 bool json_number_u64(struct slice text, uint64_t *ret_number)
 {
-    struct parts p = split(text);
+    struct number_parts p = split(text);
     uint64_t n;
     if (!magnitude_of(&p, &n) || (p.negative && n != 0))
         return false;
@@ -106,7 +107,7 @@ bool json_number_u64(struct slice text, uint64_t *ret_number)
 
 bool json_number_i64(struct slice text, int64_t *ret_number)
 {
-    struct parts p = split(text);
+    struct number_parts p = split(text);
     uint64_t n;
     if (!magnitude_of(&p, &n) || n > (uint64_t)INT64_MAX + p.negative)
         return false;

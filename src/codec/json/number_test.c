@@ -38,7 +38,7 @@ static void integers_are_read_in_any_notation(void **state)
     assert_true(most == UINT64_MAX);
 }
 
-static void what_is_no_integer_or_too_large_is_refused(void **state)
+static void other_numbers_and_too_large_ones_are_refused(void **state)
 {
     (void)state;
     static const char *const rows[] = {"1.5",
@@ -71,7 +71,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(integers_are_read_in_any_notation),
-        cmocka_unit_test(what_is_no_integer_or_too_large_is_refused),
+        cmocka_unit_test(other_numbers_and_too_large_ones_are_refused),
         cmocka_unit_test(only_whole_numbers_of_json_are_valid),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,7 @@
 /*
- * How far a text stands for itself in JSON: up to a control byte, a quote or a backslash. Eight
- * bytes at a time, since all that is read or written as JSON passes here, most of it strings of a
- * dozen bytes.
+ * Finds the end of plain text in JSON: a control byte, a quote or a backslash. It examines eight
+ * bytes at a time, because all JSON that is read or written passes through here, most of it strings
+ * of a dozen bytes.
  */
 #ifndef VIGIL_CODEC_JSON_PLAIN_H
 #define VIGIL_CODEC_JSON_PLAIN_H
@@ -16,7 +16,7 @@
 #define JSON_PLAIN_ONES UINT64_C(0x0101010101010101)
 #define JSON_PLAIN_HIGHS (JSON_PLAIN_ONES * 0x80)
 
-/* The first byte of the text is the lowest of the word. */
+/* The first byte of the text is the lowest byte of the word. */
 static inline uint64_t json_plain_word(const uint8_t *p)
 {
     uint64_t word;
@@ -27,10 +27,8 @@ static inline uint64_t json_plain_word(const uint8_t *p)
     return word;
 }
 
-/*
- * The high bit of each byte that does not stand for itself; true up to the lowest that is set,
- * above which a borrow may set more.
- */
+/* The high bit of each byte that is not plain; exact up to the lowest one set, above which a borrow
+ * may set more. */
 static inline uint64_t json_plain_marks(uint64_t word)
 {
     uint64_t control = (word - JSON_PLAIN_ONES * ' ') & ~word;
@@ -41,7 +39,7 @@ static inline uint64_t json_plain_marks(uint64_t word)
 }
 
 #ifdef __SSE2__
-/* A bit for each of sixteen bytes that does not stand for itself, and for each beyond ASCII. */
+/* A bit for each of sixteen bytes that is not plain, and for each beyond ASCII. */
 static inline unsigned json_plain_marks16(const uint8_t *p, unsigned *ret_high)
 {
     __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)p);
@@ -53,14 +51,15 @@ static inline unsigned json_plain_marks16(const uint8_t *p, unsigned *ret_high)
 }
 #endif
 
-/* The first byte from p on that does not stand for itself, or end. *beyond_ascii is set if one
- * before it has its high bit, and is left alone otherwise. */
+/* The first byte from p on that is not plain, or end. *beyond_ascii is set if a byte before it has
+ * its high bit, and is unchanged otherwise. */
 static inline const uint8_t *json_plain_end(const uint8_t *p, const uint8_t *end,
                                             bool *beyond_ascii)
 {
     uint64_t seen = 0;
 #ifdef __SSE2__
-    /* The same by sixteens, of which a string is one or two; what is left goes on below. */
+    /* The same with sixteen bytes at a time, of which a string has one or two; the rest follows
+     * below. */
     for (; end - p >= 16; p += 16) {
         unsigned high, marks = json_plain_marks16(p, &high);
         if (marks) {

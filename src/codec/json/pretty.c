@@ -1,6 +1,8 @@
 #include "codec/json/pretty.h"
 
-enum { DEPTH_SHOWN_MAX = 64 }; /* indentation grows no further: the output stays in proportion */
+enum {
+    DEPTH_SHOWN_MAX = 64
+}; /* deeper levels are not indented further, so that the output stays in proportion */
 
 static enum status new_line(size_t depth, struct buf *to)
 {
@@ -12,7 +14,7 @@ static enum status new_line(size_t depth, struct buf *to)
     return buf_append(to, slice_of(blanks, 2 * size_min(depth, DEPTH_SHOWN_MAX)));
 }
 
-/* From its quote to behind the other one. */
+/* The position behind the closing quote of a string. */
 static size_t string_end(struct slice text, size_t at)
 {
     for (at++; at < text.len && text.ptr[at] != '"'; at++)
@@ -32,7 +34,7 @@ static size_t skip_blanks(struct slice text, size_t at)
     return at;
 }
 
-/* An opening bracket; one that is closed at once stays on its line. Returns where to go on. */
+/* Writes an opening bracket; an empty pair stays on its line. Returns where to continue. */
 static size_t open_bracket(struct slice text, size_t at, size_t *depth, struct buf *to,
                            enum status *status)
 {

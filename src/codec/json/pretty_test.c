@@ -30,7 +30,7 @@ static void strings_stay_as_they_are(void **state)
     assert_pretty("{\"{\\\"[,:\":\"a b\\\\\"}", "{\n  \"{\\\"[,:\": \"a b\\\\\"\n}\n");
 }
 
-static void text_that_is_cut_off_is_not_read_past_its_end(void **state)
+static void truncated_text_is_not_read_past_its_end(void **state)
 {
     (void)state;
     static const char *const cut[] = {"{\"a", "\"\\", "[", "}", "]]", ""};
@@ -41,8 +41,8 @@ static void text_that_is_cut_off_is_not_read_past_its_end(void **state)
     }
 }
 
-/* Each item stands behind as many blanks as a line gets at most. */
-static void what_would_be_blanks_mostly_is_refused(void **state)
+/* Each item has the largest possible indentation. */
+static void output_of_mostly_spaces_is_refused(void **state)
 {
     enum { LEVELS = 64, ITEMS = 200000 };
     (void)state;
@@ -62,8 +62,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(values_are_indented_as_go_does),
         cmocka_unit_test(strings_stay_as_they_are),
-        cmocka_unit_test(text_that_is_cut_off_is_not_read_past_its_end),
-        cmocka_unit_test(what_would_be_blanks_mostly_is_refused),
+        cmocka_unit_test(truncated_text_is_not_read_past_its_end),
+        cmocka_unit_test(output_of_mostly_spaces_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,12 +2,12 @@
 
 #include "codec/json/plain.h"
 
-enum expects {
+enum scanner_expects {
     EXPECTS_VALUE,
     EXPECTS_FIRST_ITEM, /* or the end of the array */
     EXPECTS_FIRST_KEY,  /* or the end of the object */
     EXPECTS_KEY,
-    EXPECTS_COMMA, /* or the end of what is open; from here on no string */
+    EXPECTS_COMMA, /* or the end of the open object or array; from here on no string */
     EXPECTS_END,
 };
 
@@ -93,7 +93,7 @@ static bool pass_escape(struct json_scanner *s)
     return true;
 }
 
-/* `at` is where it ends, has an escape, or a fault. */
+/* Stops where the string ends, has an escape, or is invalid. */
 static bool pass_rest_of_string(struct json_scanner *s)
 {
     while (s->at == s->end || *s->at != '"') {
@@ -207,7 +207,7 @@ static bool is_space(uint8_t c)
     return c == ' ' || c == '\n' || c == '\r' || c == '\t';
 }
 
-/* What programs write has none. */
+/* JSON written by programs has none. */
 static inline void pass_space(struct json_scanner *s)
 {
     if (LIKELY(s->at == s->end || *s->at > ' '))
@@ -232,7 +232,7 @@ static enum json_token key(struct json_scanner *s)
     return JSON_KEY;
 }
 
-/* What the byte at `at` begins. */
+/* The token that begins with the byte at `at`. */
 static enum json_token begin(struct json_scanner *s)
 {
     uint8_t c = *s->at;
@@ -254,10 +254,8 @@ static enum json_token begin(struct json_scanner *s)
     }
 }
 
-/*
- * Most tokens are keys and strings without escapes, and right: those are taken at once. False:
- * nothing has changed, and `begin` finds out what it is.
- */
+/* Most tokens are valid keys and strings without escapes: those are handled here. False: nothing
+ * has changed, and `begin` examines the token. */
 static inline bool take_plain(struct json_scanner *s, enum json_token *ret_token)
 {
     const uint8_t *from = s->at, *end = s->end;

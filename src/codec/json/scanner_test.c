@@ -16,7 +16,7 @@ static const char letters[] = {
     [JSON_FALSE] = 'f',  [JSON_NULL] = 'n',       [JSON_END] = '$',    [JSON_FAULT] = '!',
 };
 
-/* Bytes of their own, so that the sanitizer sees a read past the end. */
+/* A separate allocation, so that the sanitizer finds a read past the end. */
 static const char *scan(const char *text, char to[64], struct json_scanner *s)
 {
     static uint8_t *copy;
@@ -55,7 +55,7 @@ static void values_become_tokens(void **state)
     }
 }
 
-static void faults_are_named_in_the_words_of_go(void **state)
+static void errors_are_in_the_words_of_go(void **state)
 {
     (void)state;
     static const struct {
@@ -102,7 +102,7 @@ static void faults_are_named_in_the_words_of_go(void **state)
         const char *tokens = scan(rows[i].text, got, &s);
         assert_int_equal(tokens[strlen(tokens) - 1], '!');
         assert_string_equal(json_fault_text(&s, text), rows[i].words);
-        assert_int_equal(json_next(&s), JSON_FAULT); /* it stays */
+        assert_int_equal(json_next(&s), JSON_FAULT); /* it is returned again */
     }
 }
 
@@ -143,7 +143,7 @@ static void values_are_cut_off_one_after_the_other(void **state)
     assert_int_equal(s.fault, JSON_EMPTY);
 }
 
-static void skipping_goes_on_behind_the_value(void **state)
+static void skipping_continues_behind_the_value(void **state)
 {
     (void)state;
     struct json_scanner s;
@@ -161,7 +161,7 @@ static void skipping_goes_on_behind_the_value(void **state)
     assert_int_equal(json_next(&s), JSON_END);
 }
 
-static void strings_come_out_of_their_escapes(void **state)
+static void strings_are_decoded(void **state)
 {
     (void)state;
     static const struct {
@@ -197,8 +197,8 @@ static void strings_come_out_of_their_escapes(void **state)
     }
 }
 
-/* Looked for by the word, wherever it stands and whatever stands around it. */
-static void strings_end_at_the_first_byte_that_means_something(void **state)
+/* The search works on words: the byte is found at every position and beside every other byte. */
+static void plain_text_ends_at_the_first_special_byte(void **state)
 {
     enum { LEN = 40 };
     static const uint8_t ends[] = {'"', '\\', 0, 0x1f};
@@ -211,7 +211,7 @@ static void strings_end_at_the_first_byte_that_means_something(void **state)
                 memset(text, '!', LEN);
                 memset(text + at, ends[e], LEN - at);
                 if (high < LEN)
-                    text[high] = 0xa2; /* a quote, but for its high bit */
+                    text[high] = 0xa2; /* a quote, except for its high bit */
                 size_t end = high == at ? size_min(at + 1, LEN) : at;
                 const uint8_t *found = json_plain_end(text, text + LEN, &beyond_ascii);
                 assert_int_equal(found - text, end);
@@ -225,12 +225,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(values_become_tokens),
-        cmocka_unit_test(faults_are_named_in_the_words_of_go),
+        cmocka_unit_test(errors_are_in_the_words_of_go),
         cmocka_unit_test(nesting_ends_at_its_limit),
         cmocka_unit_test(values_are_cut_off_one_after_the_other),
-        cmocka_unit_test(skipping_goes_on_behind_the_value),
-        cmocka_unit_test(strings_come_out_of_their_escapes),
-        cmocka_unit_test(strings_end_at_the_first_byte_that_means_something),
+        cmocka_unit_test(skipping_continues_behind_the_value),
+        cmocka_unit_test(strings_are_decoded),
+        cmocka_unit_test(plain_text_ends_at_the_first_special_byte),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

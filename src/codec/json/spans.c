@@ -1,18 +1,18 @@
 #include "codec/json/spans.h"
 
 enum {
-    SPAN_ITEMS = 64,                 /* of one that was just made; shorter arrays have none */
-    SPAN_ITEMS_MAX = 4 * SPAN_ITEMS, /* of one that was inserted into */
+    SPAN_ITEMS = 64,                 /* of a new span; shorter arrays have no spans */
+    SPAN_ITEMS_MAX = 4 * SPAN_ITEMS, /* of a span after insertions */
 };
 
-struct span {
-    struct json_node *first; /* where items is not 0 */
+struct json_span {
+    struct json_node *first; /* valid when items is not 0 */
     size_t items;
 };
 
 struct json_spans {
     size_t count;
-    struct span spans[];
+    struct json_span spans[];
 };
 
 static enum status make(struct arena *arena, struct json_node *array)
@@ -24,7 +24,7 @@ static enum status make(struct arena *arena, struct json_node *array)
     memset(spans->spans, 0, count * sizeof(spans->spans[0]));
     spans->count = count;
     for (struct json_node *item = json_node_first(array); item; item = json_node_next(item), at++) {
-        struct span *span = &spans->spans[at / SPAN_ITEMS];
+        struct json_span *span = &spans->spans[at / SPAN_ITEMS];
         if (!span->items++)
             span->first = item;
     }
@@ -32,9 +32,9 @@ static enum status make(struct arena *arena, struct json_node *array)
     return ST_OK;
 }
 
-/* A place in an array: its span, and the item there, NULL behind the last. */
+/* A position in an array: its span, and the item there, NULL behind the last. */
 struct spot {
-    struct span *span; /* NULL: the array is too short for spans */
+    struct json_span *span; /* NULL: the array is too short for spans */
     struct json_node *item;
 };
 
@@ -45,7 +45,7 @@ static struct json_node *walk(struct json_node *item, size_t steps)
     return item;
 }
 
-/* What is behind the last item belongs to the last span. */
+/* The position behind the last item belongs to the last span. */
 static enum status find(struct arena *arena, struct json_node *array, size_t at,
                         struct spot *ret_spot)
 {
@@ -57,7 +57,7 @@ static enum status find(struct arena *arena, struct json_node *array, size_t at,
     }
     if (!array->spans)
         TRY(make(arena, array));
-    struct span *span = array->spans->spans, *last = span + array->spans->count - 1;
+    struct json_span *span = array->spans->spans, *last = span + array->spans->count - 1;
     while (span < last && at >= span->items)
         at -= span++->items;
     ret_spot->span = span;
@@ -114,7 +114,7 @@ void json_spans_check(const struct json_node *array)
         return;
     const struct json_node *item = array->first;
     for (size_t i = 0; i < array->spans->count; i++) {
-        const struct span *span = &array->spans->spans[i];
+        const struct json_span *span = &array->spans->spans[i];
         assert(!span->items || span->first == item);
         assert(span->items <= SPAN_ITEMS_MAX);
         for (size_t j = 0; j < span->items; j++, items++)

@@ -22,8 +22,9 @@ static void assert_is(struct fixture *f, struct json_node *array, size_t at, int
     assert_int_equal(value, expected);
 }
 
-/* A list against a plain array of what it should hold; now and then changed by other functions. */
-static void lists_keep_their_items_whatever_is_done(void **state)
+/* Compares an array with a plain list of its expected items; sometimes other functions change it.
+ */
+static void random_changes_of_lists_match_a_model(void **state)
 {
     enum { STEPS = 20000 };
     struct fixture *f = *state;
@@ -59,7 +60,7 @@ static void lists_keep_their_items_whatever_is_done(void **state)
     assert_null(item);
 }
 
-static void an_item_that_nests_too_deep_is_not_put_in(void **state)
+static void item_that_nests_too_deep_is_not_inserted(void **state)
 {
     struct fixture *f = *state;
     struct json_node *array = json_node_new(&f->arena, JSON_TYPE_ARRAY), *deep = NULL;
@@ -80,8 +81,8 @@ static void an_item_that_nests_too_deep_is_not_put_in(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(lists_keep_their_items_whatever_is_done, setup, teardown),
-        cmocka_unit_test_setup_teardown(an_item_that_nests_too_deep_is_not_put_in, setup, teardown),
+        cmocka_unit_test_setup_teardown(random_changes_of_lists_match_a_model, setup, teardown),
+        cmocka_unit_test_setup_teardown(item_that_nests_too_deep_is_not_inserted, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,7 +12,7 @@ static unsigned hex4(const uint8_t *p)
     return hex_digit(p[0]) << 12 | hex_digit(p[1]) << 8 | hex_digit(p[2]) << 4 | hex_digit(p[3]);
 }
 
-/* Without dst it is only counted. */
+/* With dst NULL it only counts. */
 static size_t put_char(uint8_t *dst, unsigned c)
 {
     uint8_t bytes[4], *p = bytes;
@@ -36,7 +36,7 @@ static size_t put_char(uint8_t *dst, unsigned c)
     return (size_t)(p - bytes);
 }
 
-/* p is behind "\u". Returns what follows the character, or NULL for half of a pair. */
+/* p is behind "\u". Returns the position behind the character, or NULL for half of a pair. */
 static const uint8_t *take_unicode(const uint8_t *p, const uint8_t *end, unsigned *ret_char)
 {
     unsigned c = hex4(p);
@@ -68,7 +68,7 @@ static uint8_t short_escape(uint8_t c)
     case 't':
         return '\t';
     default:
-        return c; /* the quote and the slashes stand for themselves */
+        return c; /* the quote and the slashes mean themselves */
     }
 }
 
@@ -115,7 +115,7 @@ enum json_string_fault json_string_get(const struct json_scanner *s, uint8_t *ds
     return fault;
 }
 
-/* Takes what is equal off the text. */
+/* Removes the prefix from the text if it has it. */
 static bool take_prefix(struct slice *text, struct slice prefix)
 {
     if (!slice_has_prefix(*text, prefix))
@@ -144,10 +144,10 @@ bool json_escaped_is(struct slice inner, struct slice text)
     return !text.len;
 }
 
-/* The bytes that a string means, one after the other. */
+/* The decoded bytes of a string, one after the other. */
 struct meaning {
     const uint8_t *at, *end;
-    uint8_t held[4]; /* of a character that was escaped */
+    uint8_t held[4]; /* of an escaped character */
     size_t held_at, held_len;
 };
 

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { FEW_MEMBERS = 16 }; /* so many are looked through one by one */
+enum { FEW_MEMBERS = 16 }; /* up to this many are searched one by one */
 
 static bool is_parent(const struct json_node *node)
 {
@@ -27,14 +27,14 @@ static inline struct json_node *node_new(struct arena *arena, uint8_t type)
 /* -- The index of a large object -- */
 
 struct json_index {
-    struct hash_map hash; /* for its function and secret only */
+    struct hash_map hash; /* used for its secret hash function only */
     size_t capacity;      /* a power of two */
-    size_t used;          /* slots that are not free, left ones too */
+    size_t used;          /* slots that are not free, including those of removed members */
     const struct json_node **slots;
     struct arena *arena;
 };
 
-/* What is left in the slot of a member that was removed. */
+/* Marks the slot of a removed member. */
 static const struct json_node left_behind;
 
 static size_t slot_of(const struct json_index *index, struct slice key)
@@ -77,7 +77,7 @@ static struct json_node *own(const struct json_node *node)
     return (struct json_node *)node;
 }
 
-/* Whether the tree of a parent stays within the limit with this node in it. */
+/* Whether the tree of a parent stays within the depth limit with this node in it. */
 static bool fits(const struct json_node *parent, const struct json_node *node)
 {
     unsigned height = node->height;
@@ -87,7 +87,7 @@ static bool fits(const struct json_node *parent, const struct json_node *node)
     return height <= JSON_TREE_DEPTH_MAX;
 }
 
-/* A parent is higher than what is in it; true: it was not yet. */
+/* Makes a parent higher than the node in it; true: its height changed. */
 static bool raise(struct json_node *parent, const struct json_node *node)
 {
     if (parent->height > node->height)
@@ -102,7 +102,7 @@ static void raise_parents(const struct json_node *node)
         node = node->parent;
 }
 
-/* The caller sees to the heights. */
+/* The caller updates the heights. */
 static void link_before(struct json_node *parent, const struct json_node *before,
                         struct json_node *node)
 {
@@ -196,7 +196,7 @@ enum status json_node_text(const struct json_node *node, struct arena *arena,
     *ret_text = node->text;
     if (!node->escaped)
         return ST_OK;
-    /* With its quotes, which lie around it in what was read. */
+    /* Including the quotes, which surround it in the original text. */
     struct slice raw = slice_of(node->text.ptr - 1, node->text.len + 2);
     uint8_t *decoded = arena_alloc(arena, raw.len);
     size_t len = 0;
@@ -221,7 +221,7 @@ bool json_node_int(const struct json_node *node, int64_t *ret_value)
 
 /* -- Reading -- */
 
-struct reader {
+struct tree_reader {
     struct arena *arena;
     struct json_scanner scanner;
     struct error *error;
@@ -230,18 +230,18 @@ struct reader {
     struct slice key; /* of the next value */
     bool key_verbatim;
     struct json_node *root;
-    struct buf *repeats; /* where keys that come again are told; NULL: nowhere */
+    struct buf *repeats; /* receives the names of repeated keys; NULL: none are collected */
     size_t repeat_count;
 };
 
-static enum status read_fault(struct reader *reader)
+static enum status read_fault(struct tree_reader *reader)
 {
     char text[JSON_FAULT_TEXT_BYTES];
     return error_set(reader->error, ST_MALFORMED, "%s", json_fault_text(&reader->scanner, text));
 }
 
-/* The token just returned as a text, which lies in what is read unless it has escapes. */
-static enum status read_text(struct reader *reader, struct slice *ret_text)
+/* The token just returned as decoded text, which points into the input unless it has escapes. */
+static enum status read_text(struct tree_reader *reader, struct slice *ret_text)
 {
     struct json_scanner *s = &reader->scanner;
     if (LIKELY(!s->escaped && !s->beyond_ascii)) {
@@ -256,7 +256,7 @@ static enum status read_text(struct reader *reader, struct slice *ret_text)
     return ST_OK;
 }
 
-/* Escapes with a letter or sign of their own are the only way to write what they stand for. */
+/* Escapes with a letter or sign of their own are the only way to write their character. */
 static bool has_other_escapes(struct slice inner)
 {
     const uint8_t *at = inner.ptr, *end = inner.ptr + inner.len;
@@ -268,11 +268,9 @@ static bool has_other_escapes(struct slice inner)
     return false;
 }
 
-/*
- * The string just returned. It stays as it is written where that is the only way to write it, so
- * that two texts are equal if their bytes are; one that says "\u0061" for "a" is decoded.
- */
-static enum status read_string(struct reader *reader, struct json_node *node)
+/* The string just returned. It keeps its escapes when these are the only way to write it, so that
+ * equal texts have equal bytes; one with "\u0061" for "a" is decoded. */
+static enum status read_string(struct tree_reader *reader, struct json_node *node)
 {
     struct json_scanner *s = &reader->scanner;
     size_t len;
@@ -290,7 +288,7 @@ static enum status read_string(struct reader *reader, struct json_node *node)
     return ST_OK;
 }
 
-static enum status tell_repeat(struct reader *reader, struct slice key)
+static enum status tell_repeat(struct tree_reader *reader, struct slice key)
 {
     struct buf *to = reader->repeats;
     if (!to || reader->repeat_count++ >= JSON_REPEATS_MAX)
@@ -307,7 +305,7 @@ static enum status tell_repeat(struct reader *reader, struct slice key)
     return buf_append_format(to, "%s%.*s\"", reader->depth > 1 ? "." : "", SLICE_ARGS(key));
 }
 
-/* Of a key that comes again the last value counts; it stands where the first stood. */
+/* The last value of a repeated key is used, at the position of the first. */
 static enum status add_member(struct arena *arena, struct json_node *object,
                               struct json_node *member, bool *ret_repeats)
 {
@@ -326,14 +324,14 @@ static enum status add_member(struct arena *arena, struct json_node *object,
         index_add(object->index, member);
         return ST_OK;
     }
-    object->index = NULL; /* it would lack this one, should few be left of many */
+    object->index = NULL; /* it would lack this one if few of many members remained */
     if (object->count <= FEW_MEMBERS)
         return ST_OK;
     object->index = index_make(arena, object);
     return object->index ? ST_OK : ST_NOMEM;
 }
 
-static enum status add_value(struct reader *reader, struct json_node *value)
+static enum status add_value(struct tree_reader *reader, struct json_node *value)
 {
     if (reader->depth == 0) {
         reader->root = value;
@@ -351,7 +349,7 @@ static enum status add_value(struct reader *reader, struct json_node *value)
     return ST_OK;
 }
 
-static enum status read_open(struct reader *reader, struct json_node *node)
+static enum status read_open(struct tree_reader *reader, struct json_node *node)
 {
     if (reader->depth == JSON_TREE_DEPTH_MAX)
         return error_set(reader->error, ST_LIMIT, "nested deeper than %d levels",
@@ -360,15 +358,15 @@ static enum status read_open(struct reader *reader, struct json_node *node)
     return ST_OK;
 }
 
-/* Heights are found from below, so that each is written once. */
-static void close_one(struct reader *reader)
+/* Heights are computed bottom-up, so that each is written once. */
+static void close_one(struct tree_reader *reader)
 {
     struct json_node *node = reader->open[--reader->depth];
     if (reader->depth)
         raise(reader->open[reader->depth - 1], node);
 }
 
-static enum status read_value(struct reader *reader, enum json_token token)
+static enum status read_value(struct tree_reader *reader, enum json_token token)
 {
     static const uint8_t types[] = {
         [JSON_OBJECT] = JSON_TYPE_OBJECT, [JSON_ARRAY] = JSON_TYPE_ARRAY,
@@ -390,7 +388,7 @@ static enum status read_value(struct reader *reader, enum json_token token)
     return is_parent(node) ? read_open(reader, node) : ST_OK;
 }
 
-static enum status read_all(struct reader *reader)
+static enum status read_all(struct tree_reader *reader)
 {
     for (;;) {
         enum json_token token = json_next(&reader->scanner);
@@ -423,8 +421,9 @@ enum status json_tree_read_strict(struct arena *arena, struct slice text,
                                   struct json_node **ret_root, struct buf *repeats,
                                   struct error *error)
 {
-    struct reader reader;
-    /* Not all of it: what is open, and the scanner's nesting, are written before they are read. */
+    struct tree_reader reader;
+    /* Not initialized as a whole: the open levels and the scanner's nesting are written before they
+     * are read. */
     reader.arena = arena;
     reader.error = error;
     reader.depth = reader.repeat_count = 0;
@@ -461,7 +460,7 @@ struct json_node *json_node_new_int(struct arena *arena, int64_t value)
     return node;
 }
 
-/* Without its place among others. */
+/* Without its links to neighbours. */
 static struct json_node *copy_one(struct arena *arena, const struct json_node *node)
 {
     struct json_node *copy = node_new(arena, node->type);
@@ -477,7 +476,7 @@ static struct json_node *copy_one(struct arena *arena, const struct json_node *n
     return copy;
 }
 
-/* Texts are shared: they do not change. */
+/* Texts are shared, because they do not change. */
 struct json_node *json_node_copy(struct arena *arena, const struct json_node *node)
 {
     struct json_node *copy = copy_one(arena, node);
@@ -552,7 +551,7 @@ static bool texts_equal(const struct json_node *a, const struct json_node *b)
     return a->escaped ? json_escaped_is(a->text, b->text) : json_escaped_is(b->text, a->text);
 }
 
-/* Mostly they stand in the same order: what is not next is looked for. */
+/* Usually both have the same order; a member that is not next is looked up. */
 static bool objects_equal(const struct json_node *a, const struct json_node *b)
 {
     const struct json_node *next = b->first;

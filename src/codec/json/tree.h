@@ -1,13 +1,13 @@
 /*
- * A JSON value taken apart, to be changed and written again: what patches and defaults work on.
- * Everything lies in an arena and is freed with it; texts stay where they were read from until
- * somebody needs them without their escapes.
+ * A parsed JSON value that can be changed and written again, for patches and defaults. Everything
+ * is in an arena and freed with it; texts stay where they were read from until they are needed
+ * without their escapes.
  *
- * Members of an object keep their order; of a key that comes twice the last value counts, as in Go.
+ * Members of an object keep their order; of a repeated key the last value is used, as in Go.
  * Finding, setting and removing a member takes about the same time in an object of any size, so
- * that nobody can make a patch take long.
- * Bounds: memory at the arena's limit; nesting at JSON_TREE_DEPTH_MAX, whether a tree is read or
- * changed, so that a function may call itself for every level of any tree. One owner, one thread.
+ * that no client can make a patch slow. Bounds: memory by the arena's limit; nesting by
+ * JSON_TREE_DEPTH_MAX, when a tree is read and when it is changed, so that recursion over any tree
+ * is safe. One owner, one thread.
  */
 #ifndef VIGIL_CODEC_JSON_TREE_H
 #define VIGIL_CODEC_JSON_TREE_H
@@ -31,14 +31,15 @@ struct json_index;
 struct json_spans;
 
 /*
- * Read freely; changed by the functions below. A tree is const as a whole: whatever a const node
- * leads to is const, so a function that is given `const struct json_node *` cannot change any part
- * of it. A tree that is one's own is walked with json_node_first and json_node_next.
+ * Fields may be read; the functions below change them. A tree is const as a whole: everything
+ * reached through a const node is const, so a function that is given `const struct json_node *`
+ * cannot change any part of it. A tree that may be changed is walked with json_node_first and
+ * json_node_next.
  */
 struct json_node {
-    const struct json_node *parent;      /* the array or object it is in, or NULL */
+    const struct json_node *parent;      /* its array or object, or NULL */
     const struct json_node *prev, *next; /* in its array or object */
-    struct slice key;                    /* of a member, without escapes */
+    struct slice key;                    /* of a member, decoded */
     union {
         struct {                                  /* arrays and objects */
             const struct json_node *first, *last; /* items or members */
@@ -48,23 +49,25 @@ struct json_node {
                 struct json_spans *spans; /* of a long array: codec/json/spans.h */
             };
         };
-        struct slice text; /* of a number its digits, of a string what is between its quotes */
+        struct slice text; /* the digits of a number; the bytes between the quotes of a string */
     };
-    uint16_t height; /* levels of arrays and objects, this one included; at least as many as are */
-    uint8_t type;    /* enum json_type */
-    bool truth;      /* of a bool */
-    bool escaped;    /* text is as in JSON and has escapes, none but those it needs; else it is
-                        without and may need some */
-    bool verbatim, key_verbatim; /* text, key: was read as it is, so it needs no escapes */
+    uint16_t
+        height; /* levels of arrays and objects, including this one; may be larger than necessary */
+    uint8_t type; /* enum json_type */
+    bool truth;   /* of a bool */
+    bool escaped; /* text has JSON escapes, and only necessary ones; otherwise it is decoded and may
+                     need some */
+    bool verbatim,
+        key_verbatim; /* text, key: read without escapes, so it needs none when written */
 };
 
-/* ST_MALFORMED with Go's words for it, ST_LIMIT, ST_NOMEM. The text is borrowed by the tree. */
+/* ST_MALFORMED with Go's error text, ST_LIMIT, ST_NOMEM. The tree borrows the text. */
 MUST_CHECK
 enum status json_tree_read(struct arena *arena, struct slice text, struct json_node **ret_root,
                            struct error *error);
 
-/* The same, and says which keys came twice: `duplicate field "data.a", duplicate field "b"`, as
- * Kubernetes does; the first JSON_REPEATS_MAX of them. */
+/* The same, and lists the repeated keys: `duplicate field "data.a", duplicate field "b"`, as
+ * Kubernetes does; at most JSON_REPEATS_MAX. */
 enum { JSON_REPEATS_MAX = 16 };
 MUST_CHECK
 enum status json_tree_read_strict(struct arena *arena, struct slice text,
@@ -75,13 +78,13 @@ enum status json_tree_read_strict(struct arena *arena, struct slice text,
 MUST_CHECK
 enum status json_tree_write(const struct json_node *root, struct buf *to);
 
-/* -- Looking; a node that is not there is NULL, and may be passed in -- */
+/* -- Looking up; a missing node is NULL, which may be passed in -- */
 
 const struct json_node *json_look_member(const struct json_node *object, struct slice key);
 const struct json_node *json_look_path(const struct json_node *root, const char *path);
 const struct json_node *json_look_item(const struct json_node *array, size_t index);
 
-/* What is found in a const tree is const; in one's own it may be changed. */
+/* The result is const if the tree is. */
 #define JSON_FOUND(in, found) \
     _Generic((in), const struct json_node * \
              : (found), struct json_node * \
@@ -89,45 +92,50 @@ const struct json_node *json_look_item(const struct json_node *array, size_t ind
 #define json_node_member(object, key) JSON_FOUND(object, json_look_member(object, key))
 #define json_node_named(object, key) \
     JSON_FOUND(object, json_look_member(object, slice_from_text(key)))
-/* "metadata.labels": through objects; a dot always parts. */
+/* "metadata.labels": a path of object members; a dot always separates. */
 #define json_node_path(root, path) JSON_FOUND(root, json_look_path(root, path))
 #define json_node_item(array, index) JSON_FOUND(array, json_look_item(array, index))
-/* Of an array or object its first child, and the one behind a child; neither may be NULL. */
+/* The first child of an array or object, and the child behind another; neither may be NULL. */
 #define json_node_first(parent) JSON_FOUND(parent, (parent)->first)
 #define json_node_next(child) JSON_FOUND(child, (child)->next)
-/* A string's text without escapes, made in the arena where it has any; else empty. ST_NOMEM. */
+/* The decoded text of a string, allocated in the arena if it has escapes; otherwise empty.
+ * ST_NOMEM. */
 MUST_CHECK
 enum status json_node_text(const struct json_node *node, struct arena *arena,
                            struct slice *ret_text);
-/* For texts without anything to escape. */
+/* For texts without characters that need escapes. */
 bool json_node_is_text(const struct json_node *node, const char *text);
-/* False for what is no whole number of 64 bits. */
+/* False: it is not a 64-bit integer. */
 MUST_CHECK
 bool json_node_int(const struct json_node *node, int64_t *ret_value);
-/* Members in any order; numbers and strings by what they mean. */
+/* Ignores the order of members; compares the values of numbers and strings, not their form. */
 bool json_node_equal(const struct json_node *a, const struct json_node *b);
 
-/* -- Making; NULL when the arena is full -- */
+/* -- Creating; NULL when the arena is full -- */
 
 struct json_node *json_node_new(struct arena *arena, enum json_type type);
 struct json_node *json_node_new_text(struct arena *arena, struct slice text); /* copied */
 struct json_node *json_node_new_int(struct arena *arena, int64_t value);
 struct json_node *json_node_copy(struct arena *arena, const struct json_node *node); /* deep */
 
-/* -- Changing. What is put in is taken out of where it was. ST_LIMIT: the tree would be deeper than
- * JSON_TREE_DEPTH_MAX, each part of it counted as deep as it ever was; nothing is changed. -- */
+/*
+ * -- Changing. A node that is inserted is removed from its previous place. ST_LIMIT: the tree would
+ * be deeper than JSON_TREE_DEPTH_MAX, where each part counts with its largest depth so far; nothing
+ * is changed. --
+ */
 
-/* In place of the member of that key, or as the last. The key is copied. ST_NOMEM, ST_LIMIT. */
+/* Replaces the member with that key, or adds it as the last. The key is copied. ST_NOMEM, ST_LIMIT.
+ */
 MUST_CHECK
 enum status json_node_set(struct arena *arena, struct json_node *object, struct slice key,
                           struct json_node *value);
-/* The same, and moved to the front. */
+/* The same, and moves it to the front. */
 MUST_CHECK
 enum status json_node_set_first(struct arena *arena, struct json_node *object, struct slice key,
                                 struct json_node *value);
-/* Takes it out of its array or object; it may be put in elsewhere. */
+/* Removes it from its array or object; it may be inserted elsewhere. */
 void json_node_remove(struct json_node *parent, struct json_node *child);
-/* Into an array, before an item of it; NULL: at the end. ST_LIMIT. */
+/* Inserts into an array, before one of its items; NULL: at the end. ST_LIMIT. */
 MUST_CHECK
 enum status json_node_insert(struct json_node *array, const struct json_node *before,
                              struct json_node *item);

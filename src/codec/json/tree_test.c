@@ -44,7 +44,7 @@ static void assert_written(const struct json_node *root, const char *expected)
     buf_fini(&text);
 }
 
-static void what_was_read_is_written_compact(void **state)
+static void parsed_text_is_written_compact(void **state)
 {
     assert_written(
         read_json(*state, " { \"a\" : [ 1 , -2.50e3 , true , false , null ] , \"b\" : { } }"),
@@ -54,12 +54,12 @@ static void what_was_read_is_written_compact(void **state)
                    "{\"key\":\"a\\n\xc3\xa9/\"}");
 }
 
-static void of_a_key_that_comes_twice_the_last_counts(void **state)
+static void last_value_of_a_repeated_key_is_used(void **state)
 {
     assert_written(read_json(*state, "{\"a\":1,\"b\":2,\"a\":3}"), "{\"a\":3,\"b\":2}");
 }
 
-static void a_key_that_comes_often_costs_no_more_than_others(void **state)
+static void key_repeated_often_costs_no_more_than_others(void **state)
 {
     enum { TIMES = 100000 };
     struct buf text = {0};
@@ -91,7 +91,7 @@ static void members_are_found_by_name_and_path(void **state)
     assert_false(json_node_int(json_node_named(root, "m"), &value));
 }
 
-static void texts_lose_their_escapes(void **state)
+static void texts_are_decoded(void **state)
 {
     struct json_node *root = read_json(*state, "[\"a\\u00e9\\n\",\"plain\",7]");
     struct slice text;
@@ -103,8 +103,8 @@ static void texts_lose_their_escapes(void **state)
     assert_int_equal(text.len, 0);
 }
 
-/* What was read without escapes is written as it is; nothing else may be. */
-static void escapes_that_need_not_be_are_dropped(void **state)
+/* Text that was read without escapes is written as it is, and only such text. */
+static void unnecessary_escapes_are_dropped(void **state)
 {
     struct json_node *root =
         read_json(*state, "[\"\\u0061\\/\",\"\\u0022\\u0001\",\"\\\"\\n\",\"\\\\u0061\"]");
@@ -112,7 +112,7 @@ static void escapes_that_need_not_be_are_dropped(void **state)
     assert_written(root, "[\"a/\",\"\\\"\\u0001\",\"\\\"\\n\",\"\\\\u0061\"]");
 }
 
-static void a_key_gets_the_escapes_it_needs(void **state)
+static void keys_get_necessary_escapes(void **state)
 {
     struct arena *arena = *state;
     struct json_node *root = read_json(arena, "{\"a\\\"b\":\"x\",\"c\":\"y\"}");
@@ -145,7 +145,7 @@ static void changes_are_written(void **state)
     assert_written(root, "{\"c\":1,\"a\":-9223372036854775808,\"d\\\"\":\"x\\\"y\"}");
 }
 
-static void equality_is_that_of_meaning(void **state)
+static void equality_ignores_the_form(void **state)
 {
     static const struct {
         const char *a, *b;
@@ -173,8 +173,8 @@ static void equality_is_that_of_meaning(void **state)
 
 #define IS_CONST(node) _Generic((node), const struct json_node * : 1, struct json_node * : 0)
 
-/* The compiler refuses to change any part of a tree that was handed on as const. */
-static void a_const_tree_is_const_in_all_its_parts(void **state)
+/* The compiler refuses to change any part of a const tree. */
+static void const_tree_is_const_in_all_its_parts(void **state)
 {
     struct json_node *own = read_json(*state, "{\"a\":[1,2]}");
     const struct json_node *lent = own;
@@ -191,7 +191,7 @@ static void a_const_tree_is_const_in_all_its_parts(void **state)
                      json_node_next(json_node_first(json_node_named(own, "a"))));
 }
 
-static void a_copy_lives_on_its_own(void **state)
+static void copy_is_independent(void **state)
 {
     struct json_node *root = read_json(*state, "{\"a\":{\"b\":[1]}}");
     struct json_node *copy = json_node_copy(*state, root);
@@ -202,7 +202,7 @@ static void a_copy_lives_on_its_own(void **state)
     assert_written(copy, "{\"a\":{\"b\":[]}}");
 }
 
-static void faults_are_told_in_words(void **state)
+static void errors_have_gos_texts(void **state)
 {
     struct json_node *root;
     struct error error;
@@ -228,7 +228,7 @@ static void faults_are_told_in_words(void **state)
     arena_fini(&small);
 }
 
-/* "[[[…]]]", so many levels. */
+/* "[[[…]]]" with this many levels. */
 static struct json_node *nested(struct arena *arena, size_t levels)
 {
     struct json_node *root = json_node_new(arena, JSON_TYPE_ARRAY);
@@ -241,7 +241,7 @@ static struct json_node *nested(struct arena *arena, size_t levels)
     return root;
 }
 
-/* Whichever way a tree grows, and whatever it is then taken apart into. */
+/* However a tree grows, and however its parts are used afterwards. */
 static void no_tree_becomes_deeper_than_the_limit(void **state)
 {
     struct arena *arena = *state;
@@ -253,7 +253,7 @@ static void no_tree_becomes_deeper_than_the_limit(void **state)
     assert_int_equal(json_node_set(arena, object, SLICE_LITERAL("a"), deep), ST_LIMIT);
     assert_int_equal(array->count + object->count, 0);
     assert_null(deep->parent);
-    /* From above: the innermost takes a value, and no list. */
+    /* From the top: the innermost list accepts a value, but no list. */
     struct json_node *inner = deep;
     while (inner->first)
         inner = json_node_first(inner);
@@ -270,7 +270,7 @@ static void no_tree_becomes_deeper_than_the_limit(void **state)
     buf_fini(&text);
 }
 
-/* Two halves fit; three do not, whichever is put together first. */
+/* Two halves fit; three do not, in whatever order they are combined. */
 static void depth_is_counted_over_all_parts(void **state)
 {
     struct arena *arena = *state;
@@ -289,8 +289,8 @@ static void depth_is_counted_over_all_parts(void **state)
     assert_ptr_equal(parts[2]->parent, parts[1]->parent);
 }
 
-/* A node is in one place: putting it in elsewhere takes it out. */
-static void a_node_put_elsewhere_leaves_its_place(void **state)
+/* A node is in one place: inserting it elsewhere removes it there. */
+static void node_inserted_elsewhere_leaves_its_place(void **state)
 {
     struct arena *arena = *state;
     struct json_node *root = read_json(arena, "{\"a\":{\"b\":1},\"c\":[2,3]}");
@@ -302,8 +302,8 @@ static void a_node_put_elsewhere_leaves_its_place(void **state)
     assert_written(root, "{\"a\":{},\"c\":[2,1],\"d\":3}");
 }
 
-/* What is compared with a long text full of escapes costs as much as it is long itself. */
-static void a_short_text_is_soon_found_to_be_no_long_one(void **state)
+/* A comparison with a long text full of escapes takes time in proportion to the shorter text. */
+static void short_text_is_compared_quickly_with_a_long_one(void **state)
 {
     struct json_node *same = read_json(*state, "[\"\\u0061\\u0062\",\"ab\"]");
     assert_true(json_node_equal(same->first, same->last));
@@ -311,8 +311,8 @@ static void a_short_text_is_soon_found_to_be_no_long_one(void **state)
     assert_false(json_node_equal(other->first, other->last));
 }
 
-/* A large object against a plain array of what it should hold. */
-static void large_objects_keep_their_members_whatever_is_done(void **state)
+/* Compares a large object with a plain list of its expected members. */
+static void random_changes_of_large_objects_match_a_model(void **state)
 {
     enum { KEYS = 200, STEPS = 20000 };
     struct arena *arena = *state;
@@ -346,8 +346,8 @@ static void large_objects_keep_their_members_whatever_is_done(void **state)
     assert_int_equal(object->count, count);
 }
 
-/* The index of a large object has no room left just when few of its members are. */
-static void few_members_left_of_many_are_found(void **state)
+/* The index of a large object is full just when few of its members are left. */
+static void few_remaining_members_of_many_are_found(void **state)
 {
     enum { MANY = 300, FEW = 3 };
     struct arena *arena = *state;
@@ -377,26 +377,26 @@ static void few_members_left_of_many_are_found(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(what_was_read_is_written_compact, setup, teardown),
-        cmocka_unit_test_setup_teardown(of_a_key_that_comes_twice_the_last_counts, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_key_that_comes_often_costs_no_more_than_others, setup,
+        cmocka_unit_test_setup_teardown(parsed_text_is_written_compact, setup, teardown),
+        cmocka_unit_test_setup_teardown(last_value_of_a_repeated_key_is_used, setup, teardown),
+        cmocka_unit_test_setup_teardown(key_repeated_often_costs_no_more_than_others, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(members_are_found_by_name_and_path, setup, teardown),
-        cmocka_unit_test_setup_teardown(texts_lose_their_escapes, setup, teardown),
-        cmocka_unit_test_setup_teardown(escapes_that_need_not_be_are_dropped, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_key_gets_the_escapes_it_needs, setup, teardown),
+        cmocka_unit_test_setup_teardown(texts_are_decoded, setup, teardown),
+        cmocka_unit_test_setup_teardown(unnecessary_escapes_are_dropped, setup, teardown),
+        cmocka_unit_test_setup_teardown(keys_get_necessary_escapes, setup, teardown),
         cmocka_unit_test_setup_teardown(changes_are_written, setup, teardown),
-        cmocka_unit_test_setup_teardown(equality_is_that_of_meaning, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_const_tree_is_const_in_all_its_parts, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_copy_lives_on_its_own, setup, teardown),
-        cmocka_unit_test_setup_teardown(faults_are_told_in_words, setup, teardown),
+        cmocka_unit_test_setup_teardown(equality_ignores_the_form, setup, teardown),
+        cmocka_unit_test_setup_teardown(const_tree_is_const_in_all_its_parts, setup, teardown),
+        cmocka_unit_test_setup_teardown(copy_is_independent, setup, teardown),
+        cmocka_unit_test_setup_teardown(errors_have_gos_texts, setup, teardown),
         cmocka_unit_test_setup_teardown(no_tree_becomes_deeper_than_the_limit, setup, teardown),
         cmocka_unit_test_setup_teardown(depth_is_counted_over_all_parts, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_node_put_elsewhere_leaves_its_place, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_short_text_is_soon_found_to_be_no_long_one, setup,
+        cmocka_unit_test_setup_teardown(node_inserted_elsewhere_leaves_its_place, setup, teardown),
+        cmocka_unit_test_setup_teardown(short_text_is_compared_quickly_with_a_long_one, setup,
                                         teardown),
-        cmocka_unit_test_setup_teardown(few_members_left_of_many_are_found, setup, teardown),
-        cmocka_unit_test_setup_teardown(large_objects_keep_their_members_whatever_is_done, setup,
+        cmocka_unit_test_setup_teardown(few_remaining_members_of_many_are_found, setup, teardown),
+        cmocka_unit_test_setup_teardown(random_changes_of_large_objects_match_a_model, setup,
                                         teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

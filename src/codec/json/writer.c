@@ -24,7 +24,7 @@ static void put(struct json_writer *writer, struct slice bytes)
         writer->status = buf_append(writer->out, bytes);
 }
 
-/* What goes before each value or key, and the promise of what goes before the next. */
+/* Writes the separator before a value or key, and notes that the next one needs one. */
 static void put_separator(struct json_writer *writer)
 {
     if (writer->needs_comma)
@@ -68,7 +68,7 @@ void json_end_array(struct json_writer *writer)
     end(writer, SLICE_LITERAL("]"));
 }
 
-/* Bytes without anything that must be escaped. What is not UTF-8 is replaced, byte by byte. */
+/* Writes bytes without anything to escape. Bytes that are not UTF-8 are replaced one by one. */
 static void put_beyond_ascii(struct json_writer *writer, struct slice run)
 {
     size_t from = 0;

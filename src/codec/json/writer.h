@@ -1,5 +1,5 @@
 /*
- * JSON written into a buffer, item by item; commas and escapes are the writer's business.
+ * Writes JSON into a buffer, item by item, with commas and escapes.
  *
  *     struct json_writer w;
  *     json_writer_init(&w, &out);
@@ -9,9 +9,9 @@
  *     json_end_object(&w);
  *     TRY(json_writer_finish(&w));
  *
- * The first failure is kept and makes the rest do nothing, so only the end needs checking.
- * Text that is not UTF-8 comes out with U+FFFD for each bad byte: the output is always valid.
- * One owner, one thread; the buffer is borrowed until json_writer_finish.
+ * The first failure is kept and makes the rest do nothing, so only the end needs checking. Text
+ * that is not UTF-8 is written with U+FFFD for each bad byte: the output is always valid. One
+ * owner, one thread; the buffer is borrowed until json_writer_finish.
  */
 #ifndef VIGIL_CODEC_JSON_WRITER_H
 #define VIGIL_CODEC_JSON_WRITER_H
@@ -24,12 +24,12 @@ struct json_writer {
     struct buf *out;
     enum status status; /* of the first step that failed */
     unsigned depth;     /* objects and arrays still open */
-    bool needs_comma;   /* an item stands before the next one on this level */
+    bool needs_comma;   /* the next item on this level follows another */
 };
 
 void json_writer_init(struct json_writer *writer, struct buf *out);
 
-/* Everything opened has been closed. After a failure the buffer holds a part of the text. */
+/* Everything opened must have been closed. After a failure the buffer holds a part of the text. */
 MUST_CHECK
 enum status json_writer_finish(const struct json_writer *writer);
 
@@ -43,9 +43,9 @@ void json_key(struct json_writer *writer, const char *name);
 
 void json_string(struct json_writer *writer, struct slice text);
 void json_text(struct json_writer *writer, const char *text);
-/* An array of them. */
+/* An array of strings. */
 void json_strings(struct json_writer *writer, const struct slice *texts, size_t count);
-/* As many digits as needed: a reader with doubles only loses those past 2^53. */
+/* All digits are written: a reader that only has doubles loses those beyond 2^53. */
 void json_i64(struct json_writer *writer, int64_t number);
 void json_u64(struct json_writer *writer, uint64_t number);
 /* A value that is JSON already. */

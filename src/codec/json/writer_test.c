@@ -14,7 +14,7 @@ static void assert_written(const struct json_writer *writer, const char *expecte
     assert_true(slice_equal(got, slice_from_text(expected)));
 }
 
-static void items_are_parted_by_commas(void **state)
+static void items_are_separated_by_commas(void **state)
 {
     (void)state;
     AUTO(buf_fini) struct buf out = {0};
@@ -107,7 +107,7 @@ static void first_failure_is_kept(void **state)
     json_writer_init(&w, &out);
     json_begin_array(&w);
     json_i64(&w, 1);
-    w.status = ST_NOMEM; /* as a buffer without memory would leave it */
+    w.status = ST_NOMEM; /* as after a failed allocation */
     json_text(&w, "lost");
     json_i64(&w, 2);
     json_u64(&w, 3);
@@ -119,7 +119,7 @@ static void first_failure_is_kept(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(items_are_parted_by_commas),
+        cmocka_unit_test(items_are_separated_by_commas),
         cmocka_unit_test(single_value_is_a_text_too),
         cmocka_unit_test(numbers_keep_all_digits),
         cmocka_unit_test(quotes_and_control_characters_are_escaped),

@@ -2,47 +2,46 @@
 #include "codec/pb/wire.h"
 #include "codec/utf8.h"
 
-/*
- * Everything here walks [p, end) and returns the first byte it did not use, or NULL after noting
- * the reason in the decoder. The bytes come from a peer: nothing about them is asserted.
+/* All functions here read from [p, end) and return the first byte they did not use, or NULL after
+ * recording the reason in the decoder. The bytes come from a peer: nothing about them is asserted.
  */
-struct decoder {
+struct pb_decoder {
     struct arena *arena;
-    enum status status; /* the reason, once something returned NULL */
+    enum status status; /* the reason, after a function returned NULL */
 };
 
-/* Stands before the items of an array made here, so that a merge can go on filling it. */
+/* Precedes the items of an array made here, so that a merge can continue to fill it. */
 struct array_head {
     _Alignas(16) size_t capacity;
 };
 
-static const uint8_t *decode_fields(struct decoder *d, const struct pb_message *type,
+static const uint8_t *decode_fields(struct pb_decoder *d, const struct pb_message *type,
                                     const uint8_t *p, const uint8_t *end, void *base,
                                     unsigned depth);
 
-static const uint8_t *fail(struct decoder *d, enum status status)
+static const uint8_t *fail(struct pb_decoder *d, enum status status)
 {
     d->status = status;
     return NULL;
 }
 
-static const uint8_t *malformed(struct decoder *d)
+static const uint8_t *malformed(struct pb_decoder *d)
 {
     return fail(d, ST_MALFORMED);
 }
 
-static void *take_memory(struct decoder *d, size_t bytes)
+static void *take_memory(struct pb_decoder *d, size_t bytes)
 {
     void *memory = arena_alloc(d->arena, bytes);
     if (UNLIKELY(!memory)) {
-        /* The arena hands out multiples of 16. */
+        /* The arena allocates multiples of 16. */
         bool limited = d->arena->limit_bytes - d->arena->held_bytes < align_up(bytes, 16);
         d->status = limited ? ST_LIMIT : ST_NOMEM;
     }
     return memory;
 }
 
-/* Few messages have numbers past the direct ones, and those few have one or two. */
+/* Few messages have numbers beyond the direct ones, and those have one or two. */
 static const struct pb_field *find_large(const struct pb_message *type, uint64_t number)
 {
     for (size_t i = type->field_count; i-- > 0;) {
@@ -64,16 +63,17 @@ const struct pb_field *pb_field_find(const struct pb_message *type, uint32_t num
     return find(type, number);
 }
 
-static const uint8_t *skip_bytes(struct decoder *d, const uint8_t *p, const uint8_t *end, size_t n)
+static const uint8_t *skip_bytes(struct pb_decoder *d, const uint8_t *p, const uint8_t *end,
+                                 size_t n)
 {
     return n <= (size_t)(end - p) ? p + n : malformed(d);
 }
 
-static const uint8_t *skip_value(struct decoder *d, uint64_t tag, const uint8_t *p,
+static const uint8_t *skip_value(struct pb_decoder *d, uint64_t tag, const uint8_t *p,
                                  const uint8_t *end, unsigned depth);
 
-/* A group ends with a tag of its own number; what is in it is unknown fields. */
-static const uint8_t *skip_group(struct decoder *d, uint64_t number, const uint8_t *p,
+/* A group ends with a tag of its own number; it contains unknown fields. */
+static const uint8_t *skip_group(struct pb_decoder *d, uint64_t number, const uint8_t *p,
                                  const uint8_t *end, unsigned depth)
 {
     if (depth > PB_DEPTH_MAX)
@@ -90,8 +90,8 @@ static const uint8_t *skip_group(struct decoder *d, uint64_t number, const uint8
     return NULL;
 }
 
-/* Skips what follows a tag; depth is that of the message or group the field stands in. */
-static const uint8_t *skip_value(struct decoder *d, uint64_t tag, const uint8_t *p,
+/* Skips the value after a tag; depth is that of the message or group that contains the field. */
+static const uint8_t *skip_value(struct pb_decoder *d, uint64_t tag, const uint8_t *p,
                                  const uint8_t *end, unsigned depth)
 {
     uint64_t number = tag >> 3, ignored;
@@ -112,15 +112,13 @@ static const uint8_t *skip_value(struct decoder *d, uint64_t tag, const uint8_t 
     case PB_WIRE_GROUP:
         return skip_group(d, number, p, end, depth + 1);
     default:
-        return malformed(d); /* the end of a group that did not begin, or no wire type at all */
+        return malformed(d); /* the end of a group that did not begin, or an invalid wire type */
     }
 }
 
-/*
- * How many values of this field begin in the rest of the message, the one at p included: the
- * array is made once, at its final size. Stops where decoding would fail.
- */
-static size_t count_rest(struct decoder *d, const struct pb_field *field, const uint8_t *p,
+/* The number of values of this field in the rest of the message, including the one at p: the array
+ * is allocated once, at its final size. Stops where decoding would fail. */
+static size_t count_rest(struct pb_decoder *d, const struct pb_field *field, const uint8_t *p,
                          const uint8_t *end, unsigned depth)
 {
     size_t count = 1;
@@ -139,12 +137,10 @@ static size_t array_capacity(const struct pb_array *array)
     return array->items ? ((const struct array_head *)array->items - 1)->capacity : 0;
 }
 
-/*
- * Room for more items at the end of the array. Growing at least doubles, so a message that is
- * merged from a thousand pieces does not leave a thousand arrays behind.
- */
-static bool array_reserve(struct decoder *d, const struct pb_field *field, struct pb_array *array,
-                          size_t more)
+/* Makes room for more items at the end of the array. Growing at least doubles it, so that a message
+ * merged from a thousand pieces does not leave a thousand arrays in the arena. */
+static bool array_reserve(struct pb_decoder *d, const struct pb_field *field,
+                          struct pb_array *array, size_t more)
 {
     size_t capacity = array_capacity(array), each = field->item_bytes, bytes;
     if (LIKELY(more <= capacity - array->count))
@@ -175,7 +171,7 @@ static ALWAYS_INLINE void store_number(enum pb_kind kind, void *at, uint64_t val
         *(uint32_t *)at = (uint32_t)value;
 }
 
-static ALWAYS_INLINE const uint8_t *decode_number(struct decoder *d, enum pb_kind kind,
+static ALWAYS_INLINE const uint8_t *decode_number(struct pb_decoder *d, enum pb_kind kind,
                                                   const uint8_t *p, const uint8_t *end, void *at)
 {
     uint64_t value;
@@ -186,7 +182,7 @@ static ALWAYS_INLINE const uint8_t *decode_number(struct decoder *d, enum pb_kin
     return p;
 }
 
-static ALWAYS_INLINE const uint8_t *decode_bytes(struct decoder *d, enum pb_kind kind,
+static ALWAYS_INLINE const uint8_t *decode_bytes(struct pb_decoder *d, enum pb_kind kind,
                                                  const uint8_t *p, const uint8_t *end, void *at)
 {
     size_t len;
@@ -200,7 +196,7 @@ static ALWAYS_INLINE const uint8_t *decode_bytes(struct decoder *d, enum pb_kind
     return p + len;
 }
 
-static const uint8_t *decode_message(struct decoder *d, const struct pb_message *type,
+static const uint8_t *decode_message(struct pb_decoder *d, const struct pb_message *type,
                                      const uint8_t *p, const uint8_t *end, void *into,
                                      unsigned depth)
 {
@@ -213,8 +209,8 @@ static const uint8_t *decode_message(struct decoder *d, const struct pb_message 
     return decode_fields(d, type, p, p + len, into, depth + 1);
 }
 
-/* A sub-message that came before is filled further: that is what merging means. */
-static const uint8_t *decode_pointer(struct decoder *d, const struct pb_message *type,
+/* A sub-message that occurred before is merged into. */
+static const uint8_t *decode_pointer(struct pb_decoder *d, const struct pb_message *type,
                                      const uint8_t *p, const uint8_t *end, void **at,
                                      unsigned depth)
 {
@@ -228,7 +224,7 @@ static const uint8_t *decode_pointer(struct decoder *d, const struct pb_message 
     return decode_message(d, type, p, end, *at, depth);
 }
 
-static ALWAYS_INLINE const uint8_t *decode_value(struct decoder *d, const struct pb_field *field,
+static ALWAYS_INLINE const uint8_t *decode_value(struct pb_decoder *d, const struct pb_field *field,
                                                  const uint8_t *p, const uint8_t *end, void *at,
                                                  unsigned depth)
 {
@@ -242,7 +238,7 @@ static ALWAYS_INLINE const uint8_t *decode_value(struct decoder *d, const struct
     return decode_number(d, kind, p, end, at);
 }
 
-/* Setting one member of a oneof forgets the others; the union holds one value of any kind. */
+/* Setting one member of a oneof clears the others; the union holds one value of any kind. */
 static void select_member(const struct pb_field *field, void *base)
 {
     uint32_t *which = (uint32_t *)(void *)((uint8_t *)base + field->case_offset);
@@ -252,7 +248,7 @@ static void select_member(const struct pb_field *field, void *base)
     memset((uint8_t *)base + field->offset, 0, field->item_bytes);
 }
 
-static const uint8_t *decode_packed(struct decoder *d, const struct pb_field *field,
+static const uint8_t *decode_packed(struct pb_decoder *d, const struct pb_field *field,
                                     const uint8_t *p, const uint8_t *end, struct pb_array *array)
 {
     size_t len, count = 0, each = field->item_bytes;
@@ -275,9 +271,10 @@ static const uint8_t *decode_packed(struct decoder *d, const struct pb_field *fi
     return p;
 }
 
-/* One more item, of a kind whose tag says that it is not packed. */
-static const uint8_t *decode_item(struct decoder *d, const struct pb_field *field, const uint8_t *p,
-                                  const uint8_t *end, struct pb_array *array, unsigned depth)
+/* Adds one item whose tag says that it is not packed. */
+static const uint8_t *decode_item(struct pb_decoder *d, const struct pb_field *field,
+                                  const uint8_t *p, const uint8_t *end, struct pb_array *array,
+                                  unsigned depth)
 {
     size_t each = field->item_bytes;
     if (array_capacity(array) == array->count) {
@@ -292,7 +289,7 @@ static const uint8_t *decode_item(struct decoder *d, const struct pb_field *fiel
     return decode_message(d, field->message, p, end, item, depth);
 }
 
-static const uint8_t *decode_repeated(struct decoder *d, const struct pb_field *field,
+static const uint8_t *decode_repeated(struct pb_decoder *d, const struct pb_field *field,
                                       const uint8_t *p, const uint8_t *end, void *at,
                                       unsigned depth)
 {
@@ -301,8 +298,8 @@ static const uint8_t *decode_repeated(struct decoder *d, const struct pb_field *
     return decode_item(d, field, p, end, at, depth);
 }
 
-/* A field the table does not have, or has with another wire type. */
-static const uint8_t *decode_other(struct decoder *d, const struct pb_field *field, uint64_t tag,
+/* A field that the table does not have, or has with another wire type. */
+static const uint8_t *decode_other(struct pb_decoder *d, const struct pb_field *field, uint64_t tag,
                                    const uint8_t *p, const uint8_t *end, void *base, unsigned depth)
 {
     bool unpacked = field && field->label == PB_REPEATED && field->kind < PB_KIND_STRING &&
@@ -316,7 +313,7 @@ static const uint8_t *decode_other(struct decoder *d, const struct pb_field *fie
     return decode_number(d, field->kind, p, end, item);
 }
 
-static const uint8_t *decode_fields(struct decoder *d, const struct pb_message *type,
+static const uint8_t *decode_fields(struct pb_decoder *d, const struct pb_message *type,
                                     const uint8_t *p, const uint8_t *end, void *base,
                                     unsigned depth)
 {
@@ -349,7 +346,7 @@ enum status pb_decode(const struct pb_message *type, struct slice bytes, struct 
     assert(arena);
     assert(ret_struct);
 
-    struct decoder d = {.arena = arena, .status = ST_OK};
+    struct pb_decoder d = {.arena = arena, .status = ST_OK};
     memset(ret_struct, 0, type->struct_bytes);
     if (bytes.len == 0)
         return ST_OK;

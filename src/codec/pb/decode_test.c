@@ -11,7 +11,8 @@
 
 enum { ROOMY = 1 << 20 };
 
-/* One decoded message: its bytes stand alone on the heap, so that a sanitizer sees each overrun. */
+/* One decoded message; its bytes are a separate allocation, so that a sanitizer finds each overrun.
+ */
 struct decoded {
     struct arena arena;
     uint8_t *bytes;
@@ -39,7 +40,8 @@ static void decoded_fini(struct decoded *d)
     free(d->bytes);
 }
 
-/* The arena handed these bytes out. A sanitizer cannot tell: it sees whole blocks. */
+/* Asserts that the arena allocated these bytes, which a sanitizer cannot check: it sees whole
+ * blocks. */
 static void assert_taken(const struct decoded *d, const void *items, size_t bytes)
 {
     const uint8_t *end = (const uint8_t *)items + bytes;
@@ -67,7 +69,7 @@ static void empty_bytes_are_a_message_of_defaults(void **state)
     assert_int_equal(response.count, 0);
 }
 
-static void slices_lie_in_the_message(void **state)
+static void slices_point_into_the_message(void **state)
 {
     (void)state;
     struct pb_put_request put;
@@ -112,7 +114,7 @@ static void last_value_wins_even_if_zero(void **state)
     assert_false(put.prev_kv);
 }
 
-static void numbers_are_cut_to_their_width(void **state)
+static void numbers_are_truncated_to_their_width(void **state)
 {
     (void)state;
     struct pb_hash_kv_response hash;
@@ -161,7 +163,7 @@ static void enums_without_a_name_are_kept(void **state)
     assert_int_equal(event.type, -1);
 }
 
-static void sub_messages_that_come_twice_merge(void **state)
+static void repeated_sub_messages_merge(void **state)
 {
     (void)state;
     struct pb_put_response put;
@@ -226,7 +228,7 @@ static void oneof_keeps_the_last_member(void **state)
     assert_slice(op.request_put->key, "p");
     assert_slice(op.request_put->value, "");
 
-    /* A number after bytes, then bytes after a number: nothing of the former is left. */
+    /* A number after bytes, then bytes after a number: nothing of the earlier value remains. */
     struct pb_compare compare;
     DECODED b;
     assert_int_equal(decode(&b, &pb_compare_table, BYTES("\x3a\x03xyz\x20\x05\x3a\x00"), &compare),
@@ -235,7 +237,7 @@ static void oneof_keeps_the_last_member(void **state)
     assert_int_equal(compare.value.len, 0);
 }
 
-static void oneof_member_that_comes_twice_merges(void **state)
+static void repeated_oneof_member_merges(void **state)
 {
     (void)state;
     struct pb_request_op op;
@@ -245,7 +247,7 @@ static void oneof_member_that_comes_twice_merges(void **state)
     assert_slice(op.request_put->key, "k");
     assert_slice(op.request_put->value, "v");
 
-    /* Another member in between, and it starts over. */
+    /* With another member in between it begins again. */
     DECODED b;
     assert_int_equal(
         decode(&b, &pb_request_op_table, BYTES("\x12\x03\x0a\x01k\x0a\x00\x12\x03\x12\x01v"), &op),
@@ -381,9 +383,9 @@ static void malformed_bytes_are_refused(void **state)
         const struct pb_message *type;
         struct slice bytes;
     } cases[] = {
-        {&pb_put_request_table, BYTES("\x8a")},     /* half a tag */
+        {&pb_put_request_table, BYTES("\x8a")},     /* half of a tag */
         {&pb_put_request_table, BYTES("\x0a")},     /* no length */
-        {&pb_put_request_table, BYTES("\x0a\x80")}, /* half a length */
+        {&pb_put_request_table, BYTES("\x0a\x80")}, /* half of a length */
         {&pb_put_request_table, BYTES("\x0a\x02k")},
         {&pb_put_request_table, BYTES("\x0a\xff\xff\xff\xff\x0f")},
         {&pb_put_request_table, BYTES("\x0a\xff\xff\xff\xff\xff\xff\xff\xff\x7f")},
@@ -409,16 +411,17 @@ static void malformed_bytes_are_refused(void **state)
         {&pb_put_request_table, BYTES("\x7b\x74")},         /* the end of another group */
         {&pb_put_request_table, BYTES("\x7b\x00\x00\x7c")}, /* number 0 in a group */
         {&pb_put_request_table, BYTES("\x7b\x80")},
-        {&pb_put_response_table, BYTES("\x0a\x02\x18")},         /* cut in a sub-message */
-        {&pb_put_response_table, BYTES("\x0a\x01\x18\x05")},     /* its number lies past its end */
-        {&pb_put_response_table, BYTES("\x12\x02\x0a\x01\x6b")}, /* its bytes lie past its end */
+        {&pb_put_response_table, BYTES("\x0a\x02\x18")},         /* truncated in a sub-message */
+        {&pb_put_response_table, BYTES("\x0a\x01\x18\x05")},     /* the number is past the end */
+        {&pb_put_response_table, BYTES("\x12\x02\x0a\x01\x6b")}, /* the bytes are past the end */
         {&pb_put_response_table, BYTES("\x0a\x01\x7c")},
         {&pb_put_response_table, BYTES("\x0a")},
         {&pb_txn_request_table, BYTES("\x0a\x02\x1a\x05")},
         {&pb_txn_request_table, BYTES("\x0a\x00\x0a")},
         {&pb_txn_request_table, BYTES("\x0a\x00\x80")},
         {&pb_watch_create_request_table, BYTES("\x2a")},
-        {&pb_watch_create_request_table, BYTES("\x2a\x02\x01\x80")}, /* cut in a packed number */
+        {&pb_watch_create_request_table,
+         BYTES("\x2a\x02\x01\x80")}, /* truncated in a packed number */
         {&pb_watch_create_request_table, BYTES("\x2a\x01\x80")},
         {&pb_watch_create_request_table, BYTES("\x28")},
         {&pb_watch_create_request_table, BYTES("\x28\x80")},
@@ -472,7 +475,7 @@ static size_t nest_transactions(uint8_t *dst, size_t room, unsigned levels)
     for (unsigned level = levels; level > 0; level--) {
         uint8_t head[1 + PB_VARINT_BYTES_MAX];
         size_t head_len = (size_t)(pb_varint_write(head + 1, len) - head);
-        head[0] = level % 2 ? 0x12 : 0x22; /* success stands on odd levels, request_txn on even */
+        head[0] = level % 2 ? 0x12 : 0x22; /* success is on odd levels, request_txn on even */
         assert_true(len + head_len <= room);
         memmove(dst + head_len, dst, len);
         memcpy(dst, head, head_len);
@@ -572,7 +575,7 @@ static void merging_many_pieces_stays_in_proportion(void **state)
         decode_within(&d, &pb_range_stream_response_table, buf_slice(&bytes), 64 << 20, &stream),
         ST_OK);
     assert_int_equal(stream.range_response->kvs_count, PIECES);
-    /* Doubling leaves as much behind as it keeps; the arena doubles its blocks once more. */
+    /* Doubling leaves as much unused as it keeps; the arena doubles its blocks once more. */
     assert_true(d.arena.held_bytes <= sizeof(struct pb_key_value) * PIECES * 8);
 }
 
@@ -592,7 +595,7 @@ static void unpacked_numbers_stay_in_proportion(void **state)
     assert_true(d.arena.held_bytes <= sizeof(int32_t) * NUMBERS * 8);
 }
 
-static void every_cut_of_a_message_is_survived(void **state)
+static void every_truncation_of_a_message_is_handled(void **state)
 {
     (void)state;
     struct slice whole = BYTES("\x0a\x09\x10\x02\x1a\x03key\x30\x05"
@@ -611,17 +614,17 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(empty_bytes_are_a_message_of_defaults),
-        cmocka_unit_test(slices_lie_in_the_message),
+        cmocka_unit_test(slices_point_into_the_message),
         cmocka_unit_test(fields_come_in_any_order),
         cmocka_unit_test(last_value_wins_even_if_zero),
-        cmocka_unit_test(numbers_are_cut_to_their_width),
+        cmocka_unit_test(numbers_are_truncated_to_their_width),
         cmocka_unit_test(numbers_may_be_longer_than_needed),
         cmocka_unit_test(enums_without_a_name_are_kept),
-        cmocka_unit_test(sub_messages_that_come_twice_merge),
+        cmocka_unit_test(repeated_sub_messages_merge),
         cmocka_unit_test(arrays_of_merged_messages_grow),
         cmocka_unit_test(repeated_fields_may_alternate),
         cmocka_unit_test(oneof_keeps_the_last_member),
-        cmocka_unit_test(oneof_member_that_comes_twice_merges),
+        cmocka_unit_test(repeated_oneof_member_merges),
         cmocka_unit_test(oneof_is_set_by_a_zero_too),
         cmocka_unit_test(repeated_numbers_come_packed_or_not),
         cmocka_unit_test(packed_numbers_get_room_for_all),
@@ -638,7 +641,7 @@ int main(void)
         cmocka_unit_test(single_sub_message_past_the_arena_limit_is_refused),
         cmocka_unit_test(merging_many_pieces_stays_in_proportion),
         cmocka_unit_test(unpacked_numbers_stay_in_proportion),
-        cmocka_unit_test(every_cut_of_a_message_is_survived),
+        cmocka_unit_test(every_truncation_of_a_message_is_handled),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,11 +1,9 @@
 #include "codec/pb/pb.h"
 #include "codec/pb/wire.h"
 
-/*
- * Messages are written from their last byte to their first: when the length of a sub-message is
- * due, its bytes are already there, so nothing is measured twice however deep it nests.
- */
-struct encoder {
+/* Messages are written from their last byte to their first: when the length of a sub-message is
+ * written, its bytes are complete, so nothing is measured twice however deep it nests. */
+struct pb_encoder {
     uint8_t *start;
     uint8_t *at; /* the first byte written so far */
 };
@@ -26,7 +24,7 @@ static ALWAYS_INLINE uint64_t load_number(const struct pb_field *field, const vo
     return (uint64_t)(int64_t)(*(const int32_t *)at); /* a negative one takes ten bytes */
 }
 
-/* What `at` points at: the struct itself in an array, a pointer to it otherwise. */
+/* The message that `at` refers to: the struct itself in an array, a pointer to it otherwise. */
 static ALWAYS_INLINE const void *sub_message(const struct pb_field *field, const void *at)
 {
     return field->label == PB_REPEATED ? at : *(const void *const *)at;
@@ -37,7 +35,7 @@ static const void *item_at(const struct pb_field *field, const struct pb_array *
     return (const uint8_t *)array->items + i * field->item_bytes;
 }
 
-/* Whether a field that is not repeated goes on the wire. */
+/* Whether a field that is not repeated is encoded. */
 static ALWAYS_INLINE bool is_present(const struct pb_field *field, const void *base, const void *at)
 {
     if (field->label == PB_ONEOF) {
@@ -51,7 +49,7 @@ static ALWAYS_INLINE bool is_present(const struct pb_field *field, const void *b
     return ((const struct slice *)at)->len != 0;
 }
 
-/* Of the value without its tag. */
+/* The size of the value without its tag. */
 static ALWAYS_INLINE size_t value_size(const struct pb_field *field, const void *at)
 {
     if (is_number(field))
@@ -90,14 +88,14 @@ size_t pb_size(const struct pb_message *type, const void *message)
     return size;
 }
 
-static ALWAYS_INLINE void put_bytes(struct encoder *e, struct slice bytes)
+static ALWAYS_INLINE void put_bytes(struct pb_encoder *e, struct slice bytes)
 {
     assert(bytes.len <= (size_t)(e->at - e->start));
     e->at -= bytes.len;
     slice_copy(e->at, bytes);
 }
 
-static ALWAYS_INLINE void put_varint(struct encoder *e, uint64_t value)
+static ALWAYS_INLINE void put_varint(struct pb_encoder *e, uint64_t value)
 {
     size_t size = pb_varint_size(value);
     assert(size <= (size_t)(e->at - e->start));
@@ -105,9 +103,10 @@ static ALWAYS_INLINE void put_varint(struct encoder *e, uint64_t value)
     pb_varint_write(e->at, value);
 }
 
-static void put_message(struct encoder *e, const struct pb_message *type, const void *message);
+static void put_message(struct pb_encoder *e, const struct pb_message *type, const void *message);
 
-static ALWAYS_INLINE void put_value(struct encoder *e, const struct pb_field *field, const void *at)
+static ALWAYS_INLINE void put_value(struct pb_encoder *e, const struct pb_field *field,
+                                    const void *at)
 {
     if (is_number(field)) {
         put_varint(e, load_number(field, at));
@@ -121,7 +120,7 @@ static ALWAYS_INLINE void put_value(struct encoder *e, const struct pb_field *fi
     put_varint(e, (uint64_t)(end - e->at));
 }
 
-static void put_repeated(struct encoder *e, const struct pb_field *field,
+static void put_repeated(struct pb_encoder *e, const struct pb_field *field,
                          const struct pb_array *array)
 {
     const uint8_t *end = e->at;
@@ -136,7 +135,7 @@ static void put_repeated(struct encoder *e, const struct pb_field *field,
     }
 }
 
-static void put_message(struct encoder *e, const struct pb_message *type, const void *message)
+static void put_message(struct pb_encoder *e, const struct pb_message *type, const void *message)
 {
     for (size_t i = type->field_count; i-- > 0;) {
         const struct pb_field *field = &type->fields[i];
@@ -158,7 +157,7 @@ void pb_encode(const struct pb_message *type, const void *message, uint8_t *dst,
 
     if (size == 0)
         return;
-    struct encoder e;
+    struct pb_encoder e;
     e.start = dst;
     e.at = dst + size;
     put_message(&e, type, message);
@@ -169,7 +168,7 @@ enum status pb_append(const struct pb_message *type, const void *message, struct
 {
     size_t size = pb_size(type, message);
     if (size == 0)
-        return ST_OK; /* an empty buffer may have no bytes to point at */
+        return ST_OK; /* an empty buffer may have no memory */
     TRY(buf_reserve(out, size));
     pb_encode(type, message, out->ptr + out->len, size);
     out->len += size;

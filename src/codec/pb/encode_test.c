@@ -147,7 +147,7 @@ static void lengths_past_one_byte_are_right(void **state)
     assert_int_equal(out.len, 8 + sizeof(value));
 }
 
-static void append_leaves_what_was_there(void **state)
+static void append_keeps_the_contents(void **state)
 {
     (void)state;
     AUTO(buf_fini) struct buf out = {0};
@@ -161,7 +161,7 @@ static void append_leaves_what_was_there(void **state)
 static void decoded_messages_encode_to_the_same_bytes(void **state)
 {
     (void)state;
-    /* The empty range_end is a default: it does not come back. */
+    /* The empty range_end is a default: it is not encoded again. */
     struct slice bytes =
         BYTES("\x0a\x0c\x08\x01\x10\x02\x1a\x01k\x30\x00\x82\x04\x00"
               "\x12\x08\x12\x06\x0a\x01k\x12\x01v\x12\x02\x22\x00\x1a\x02\x0a\x00");
@@ -190,7 +190,7 @@ int main(void)
         cmocka_unit_test(repeated_numbers_are_packed),
         cmocka_unit_test(messages_nest),
         cmocka_unit_test(lengths_past_one_byte_are_right),
-        cmocka_unit_test(append_leaves_what_was_there),
+        cmocka_unit_test(append_keeps_the_contents),
         cmocka_unit_test(decoded_messages_encode_to_the_same_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,25 +10,25 @@
 
 enum {
     QUOTED_BYTES_MAX = 200, /* of a token in an error */
-    NAME_BYTES_MAX = 128,   /* an escaped name that is longer names no field */
+    NAME_BYTES_MAX = 128,   /* an escaped name that is longer does not name a field */
     NUMBER_BYTES_MAX = 64,
     FIELDS_MAX = 64,
 };
 
-struct reader {
+struct pb_json_reader {
     struct json_scanner scanner;
     struct buf *out;
     char *error;
     unsigned depth;
 };
 
-static enum status read_message(struct reader *r, const struct pb_message *type,
+static enum status read_message(struct pb_json_reader *r, const struct pb_message *type,
                                 enum json_token token);
 
 /* -- Errors -- */
 
-/* Line and column of a token as Go counts them: from one, by characters. */
-static void place_of(const struct reader *r, size_t *ret_line, size_t *ret_column)
+/* Line and column of a token as Go counts them: from one, in characters. */
+static void place_of(const struct pb_json_reader *r, size_t *ret_line, size_t *ret_column)
 {
     size_t line = 1, column = 1, end = json_position(&r->scanner);
     for (size_t i = 0; i < end; i++) {
@@ -45,7 +45,7 @@ static void place_of(const struct reader *r, size_t *ret_line, size_t *ret_colum
 }
 
 static PRINTF_LIKE(3, 4) enum status
-    refuse(const struct reader *r, bool syntax, const char *format, ...)
+    refuse(const struct pb_json_reader *r, bool syntax, const char *format, ...)
 {
     size_t line, column;
     place_of(r, &line, &column);
@@ -58,18 +58,18 @@ static PRINTF_LIKE(3, 4) enum status
     return ST_INVALID;
 }
 
-/* For "%.*s": the token, cut to what an error can hold. */
-static struct slice quoted(const struct reader *r)
+/* For "%.*s": the token, truncated to what an error can hold. */
+static struct slice quoted(const struct pb_json_reader *r)
 {
     return slice_of(r->scanner.raw.ptr, size_min(r->scanner.raw.len, QUOTED_BYTES_MAX));
 }
 
-static enum status unexpected(const struct reader *r)
+static enum status unexpected(const struct pb_json_reader *r)
 {
     return refuse(r, true, "unexpected token %.*s", SLICE_ARGS(quoted(r)));
 }
 
-static enum status bad_value(const struct reader *r, const struct pb_field *field)
+static enum status bad_value(const struct pb_json_reader *r, const struct pb_field *field)
 {
     static const char *const kinds[] = {
         [PB_KIND_BOOL] = "bool",     [PB_KIND_INT32] = "int32", [PB_KIND_UINT32] = "uint32",
@@ -80,7 +80,7 @@ static enum status bad_value(const struct reader *r, const struct pb_field *fiel
                   field->json_name, SLICE_ARGS(quoted(r)));
 }
 
-static enum status bad_string(const struct reader *r, enum json_string_fault fault)
+static enum status bad_string(const struct pb_json_reader *r, enum json_string_fault fault)
 {
     if (fault == JSON_STRING_NOT_UTF8)
         return refuse(r, true, "invalid UTF-8 in string");
@@ -89,8 +89,8 @@ static enum status bad_string(const struct reader *r, enum json_string_fault fau
 
 /* -- Tokens -- */
 
-/* The next token; a string is text, also where nobody looks at it. */
-static enum status next(struct reader *r, enum json_token *ret_token)
+/* The next token; strings are checked for UTF-8, also where they are ignored. */
+static enum status next(struct pb_json_reader *r, enum json_token *ret_token)
 {
     struct json_scanner *s = &r->scanner;
     *ret_token = json_next(s);
@@ -108,7 +108,7 @@ static enum status next(struct reader *r, enum json_token *ret_token)
     return ST_OK;
 }
 
-static enum status skip(struct reader *r)
+static enum status skip(struct pb_json_reader *r)
 {
     enum json_token token;
     uint32_t depth = r->scanner.depth;
@@ -118,8 +118,8 @@ static enum status skip(struct reader *r)
     return ST_OK;
 }
 
-/* The token as text that fits into `room` bytes, or false. */
-static bool get_text(struct reader *r, uint8_t *dst, size_t room, struct slice *ret_text)
+/* The decoded token if it fits into `room` bytes, or false. */
+static bool get_text(struct pb_json_reader *r, uint8_t *dst, size_t room, struct slice *ret_text)
 {
     if (r->scanner.escaped && r->scanner.raw.len > room)
         return false;
@@ -128,15 +128,15 @@ static bool get_text(struct reader *r, uint8_t *dst, size_t room, struct slice *
 
 /* -- Bytes -- */
 
-static enum status put_varint(struct reader *r, uint64_t value)
+static enum status put_varint(struct pb_json_reader *r, uint64_t value)
 {
     TRY(buf_reserve(r->out, PB_VARINT_BYTES_MAX));
     r->out->len = (size_t)(pb_varint_write(r->out->ptr + r->out->len, value) - r->out->ptr);
     return ST_OK;
 }
 
-/* What was written from `from` on is a value: its length goes before it. */
-static enum status put_length_before(struct reader *r, size_t from)
+/* Inserts the length before the value that was written from `from` on. */
+static enum status put_length_before(struct pb_json_reader *r, size_t from)
 {
     uint8_t head[PB_VARINT_BYTES_MAX];
     size_t len = r->out->len - from;
@@ -167,7 +167,7 @@ static bool is_word(uint8_t c)
            c == '+' || c == '.' || c == '_';
 }
 
-/* A number in a string. Go reads the first one and does not look at what stands behind it. */
+/* A number in a string. Go reads the first one and ignores what follows. */
 static bool first_number(struct slice text, struct slice *ret_number)
 {
     struct json_scanner s;
@@ -216,8 +216,8 @@ static bool read_enum_name(const struct pb_field *field, struct slice name, uint
     return false;
 }
 
-/* ret_known: false for the name of no enum value. */
-static enum status read_number(struct reader *r, const struct pb_field *field,
+/* ret_known: false for an unknown name of an enum value. */
+static enum status read_number(struct pb_json_reader *r, const struct pb_field *field,
                                enum json_token token, uint64_t *ret_number, bool *ret_known)
 {
     uint8_t room[NUMBER_BYTES_MAX];
@@ -238,8 +238,9 @@ static enum status read_number(struct reader *r, const struct pb_field *field,
     return valid && read_digits(field, text, ret_number) ? ST_OK : bad_value(r, field);
 }
 
-/* Appends the bytes of a string or bytes value, without head. */
-static enum status read_text(struct reader *r, const struct pb_field *field, enum json_token token)
+/* Appends the bytes of a string or bytes value, without tag and length. */
+static enum status read_text(struct pb_json_reader *r, const struct pb_field *field,
+                             enum json_token token)
 {
     if (token != JSON_STRING)
         return bad_value(r, field);
@@ -247,7 +248,7 @@ static enum status read_text(struct reader *r, const struct pb_field *field, enu
     uint8_t *dst = r->out->ptr + r->out->len;
     struct slice text;
     enum json_string_fault fault = json_string_get(&r->scanner, dst, &text);
-    assert(fault == JSON_STRING_FINE); /* next() looked */
+    assert(fault == JSON_STRING_FINE); /* checked in next() */
     size_t len = text.len;
     if (field->kind == PB_KIND_STRING)
         memmove(dst, text.ptr, text.len);
@@ -257,8 +258,9 @@ static enum status read_text(struct reader *r, const struct pb_field *field, enu
     return ST_OK;
 }
 
-/* One value with its tag, unless it is a default that is left out. */
-static enum status read_value(struct reader *r, const struct pb_field *field, enum json_token token)
+/* Appends one value with its tag, unless it is a default that is left out. */
+static enum status read_value(struct pb_json_reader *r, const struct pb_field *field,
+                              enum json_token token)
 {
     size_t start = r->out->len;
     bool explicit = field->label != PB_SINGULAR;
@@ -284,8 +286,8 @@ static enum status read_value(struct reader *r, const struct pb_field *field, en
     return put_length_before(r, from);
 }
 
-/* Numbers of a list stand together behind one tag. */
-static enum status read_packed(struct reader *r, const struct pb_field *field)
+/* Numbers of a list are packed behind one tag. */
+static enum status read_packed(struct pb_json_reader *r, const struct pb_field *field)
 {
     size_t start = r->out->len, from;
     enum json_token token;
@@ -308,7 +310,8 @@ static enum status read_packed(struct reader *r, const struct pb_field *field)
     return put_length_before(r, from);
 }
 
-static enum status read_list(struct reader *r, const struct pb_field *field, enum json_token token)
+static enum status read_list(struct pb_json_reader *r, const struct pb_field *field,
+                             enum json_token token)
 {
     if (token != JSON_ARRAY)
         return unexpected(r);
@@ -324,10 +327,10 @@ static enum status read_list(struct reader *r, const struct pb_field *field, enu
 
 /* -- Messages -- */
 
-/* What is known of the fields read so far of one message. */
+/* The fields of one message that occurred so far. */
 struct seen {
     uint64_t fields; /* a bit for each, by its index */
-    uint64_t unions; /* the same for those of a oneof that have a value */
+    uint64_t unions; /* the same for the members of a oneof that have a value */
 };
 
 static const struct pb_field *find_field(const struct pb_message *type, struct slice name)
@@ -353,7 +356,8 @@ static bool union_is_set(const struct pb_message *type, const struct seen *seen,
     return false;
 }
 
-static enum status read_field(struct reader *r, const struct pb_message *type, struct seen *seen)
+static enum status read_field(struct pb_json_reader *r, const struct pb_message *type,
+                              struct seen *seen)
 {
     uint8_t room[NAME_BYTES_MAX];
     struct slice name;
@@ -382,7 +386,7 @@ static enum status read_field(struct reader *r, const struct pb_message *type, s
     return field->label == PB_REPEATED ? read_list(r, field, token) : read_value(r, field, token);
 }
 
-static enum status read_message(struct reader *r, const struct pb_message *type,
+static enum status read_message(struct pb_json_reader *r, const struct pb_message *type,
                                 enum json_token token)
 {
     struct seen seen = {0};
@@ -407,7 +411,7 @@ static enum status read_message(struct reader *r, const struct pb_message *type,
 enum status pb_json_read(const struct pb_message *type, struct slice json, struct buf *out,
                          char error[PB_JSON_ERROR_BYTES])
 {
-    struct reader r;
+    struct pb_json_reader r;
     r.out = out;
     r.error = error;
     r.depth = 0;

@@ -23,7 +23,7 @@ static enum status read_text(const struct pb_message *type, const char *json, st
     return status;
 }
 
-/* The message as JSON, fed in pieces of so many bytes. */
+/* Writes the message as JSON, from pieces of this many bytes. */
 static void write_text(const struct pb_message *type, struct slice bytes, size_t piece,
                        struct buf *out)
 {
@@ -100,13 +100,13 @@ static void messages_lists_and_unions_nest(void **state)
                   "{\"hash\":4294967295,\"compact_revision\":\"-1\"}");
     assert_turned(&pb_lease_time_to_live_response_table, "{\"keys\":[\"YQ==\",\"YWI=\",\"YWJj\"]}",
                   "{\"keys\":[\"YQ==\",\"YWI=\",\"YWJj\"]}");
-    /* null takes no place in a union. */
+    /* null does not count as a member of a union. */
     assert_turned(&pb_watch_request_table,
                   "{\"create_request\":null,\"cancel_request\":{\"watch_id\":2}}",
                   "{\"cancel_request\":{\"watch_id\":\"2\"}}");
 }
 
-/* The texts are protojson's, but for what it quotes of a long token. */
+/* The texts are protojson's, except for what they quote of a long token. */
 static void errors_say_where_and_what(void **state)
 {
     (void)state;
@@ -197,15 +197,15 @@ static void nesting_ends_where_messages_do(void **state)
     assert_string_equal(error, "proto: exceeded max recursion depth");
 }
 
-static void bytes_of_no_message_are_refused(void **state)
+static void invalid_bytes_are_refused(void **state)
 {
     (void)state;
     static const struct slice rows[] = {
-        {(const uint8_t *)"\x0a", 1},      /* a tag and no length */
+        {(const uint8_t *)"\x0a", 1},      /* a tag without a length */
         {(const uint8_t *)"\x0a\x05z", 3}, /* longer than the message */
         {(const uint8_t *)"\x78\x01", 2},  /* no such field */
-        {(const uint8_t *)"\x08\x01", 2},  /* not as that field is written */
-        {(const uint8_t *)"\x18\xff", 2},  /* a number without its end */
+        {(const uint8_t *)"\x08\x01", 2},  /* another wire type than the field's */
+        {(const uint8_t *)"\x18\xff", 2},  /* an incomplete number */
         {(const uint8_t *)"\x18\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 13},
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
@@ -218,7 +218,7 @@ static void bytes_of_no_message_are_refused(void **state)
     }
 }
 
-static void no_message_has_more_fields_than_the_reader_can_note(void **state)
+static void messages_have_at_most_as_many_fields_as_the_reader_supports(void **state)
 {
     (void)state;
     for (size_t i = 0; i < pb_message_count; i++)
@@ -233,8 +233,8 @@ int main(void)
         cmocka_unit_test(errors_say_where_and_what),
         cmocka_unit_test(long_tokens_are_cut_in_errors),
         cmocka_unit_test(nesting_ends_where_messages_do),
-        cmocka_unit_test(bytes_of_no_message_are_refused),
-        cmocka_unit_test(no_message_has_more_fields_than_the_reader_can_note),
+        cmocka_unit_test(invalid_bytes_are_refused),
+        cmocka_unit_test(messages_have_at_most_as_many_fields_as_the_reader_supports),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-enum expects {
+enum json_write_expects {
     EXPECTS_TAG,
     EXPECTS_NUMBER,
     EXPECTS_LENGTH,
@@ -58,7 +58,7 @@ static enum status close_list(struct pb_json_frame *frame, struct buf *out)
     return put(out, "]");
 }
 
-/* Name and comma before a value, or the comma alone within a list. */
+/* Writes name and comma before a value, or only the comma within a list. */
 static enum status put_name(struct pb_json_writer *w, struct buf *out)
 {
     struct pb_json_frame *frame = top(w);
@@ -87,7 +87,7 @@ static enum status put_name(struct pb_json_writer *w, struct buf *out)
 
 enum { DIGITS_MAX = 20 };
 
-/* In quotes if that is how numbers of 64 bits are written. */
+/* In quotes if it is a 64-bit number. */
 static enum status put_digits(bool negative, uint64_t magnitude, bool quoted, struct buf *out)
 {
     uint8_t digits[DIGITS_MAX], *first = digits + DIGITS_MAX;
@@ -151,7 +151,7 @@ static enum status put_base64(struct slice bytes, struct buf *out)
     return ST_OK;
 }
 
-/* Whole threes at once; what is left waits for the next piece or the end. */
+/* Encodes complete groups of three; the rest waits for the next piece or the end. */
 static enum status put_bytes(struct pb_json_writer *w, struct slice bytes, struct buf *out)
 {
     while (w->carry_len && w->carry_len < 3 && bytes.len) {
@@ -196,7 +196,7 @@ static enum status put_text(struct slice text, struct buf *out)
 
 /* -- Bytes -- */
 
-/* Closes every object that has come to its end. */
+/* Closes every object that is complete. */
 static enum status end_messages(struct pb_json_writer *w, struct buf *out)
 {
     w->expects = EXPECTS_TAG;
@@ -220,7 +220,7 @@ static enum status on_tag(struct pb_json_writer *w)
     const struct pb_message *type = top(w)->type;
     uint64_t number = w->number >> 3;
     w->field = number <= PB_NUMBER_MAX ? pb_field_find(type, (uint32_t)number) : NULL;
-    /* Fields that are not ours do not come from our encoders. */
+    /* Our encoders write no unknown fields. */
     if (!w->field || w->field->tag != w->number)
         return ST_MALFORMED;
     w->expects = (w->number & 7) == PB_WIRE_VARINT ? EXPECTS_NUMBER : EXPECTS_LENGTH;

@@ -44,7 +44,7 @@ static void tables_are_sound(void **state)
     }
 }
 
-static void items_are_no_larger_than_promised(void **state)
+static void items_are_not_larger_than_the_limit(void **state)
 {
     (void)state;
     for (size_t i = 0; i < pb_message_count; i++) {
@@ -79,7 +79,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tables_are_sound),
-        cmocka_unit_test(items_are_no_larger_than_promised),
+        cmocka_unit_test(items_are_not_larger_than_the_limit),
         cmocka_unit_test(methods_have_paths),
         cmocka_unit_test(enums_have_names),
     };

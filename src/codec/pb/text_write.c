@@ -105,7 +105,7 @@ static bool is_bytes(const struct pb_field *field)
     return field->kind == PB_KIND_BYTES || field->kind == PB_KIND_STRING;
 }
 
-/* Items of a list stand in one pair of brackets, as etcd shows operations. */
+/* Items of a list are in one pair of brackets, as etcd shows operations. */
 static void put_list(struct text *text, const struct pb_field *field, const void *at)
 {
     const struct pb_array *array = at;

@@ -5,8 +5,8 @@
  *     field   = tag value          tag = varint(number << 3 | wire type)
  *     value   = varint | 8 bytes | varint(len) len bytes | group | 4 bytes
  *
- * The _size functions count what the _write functions write; both leave a default value out, as
- * proto3 does. Writers return the first byte after what they wrote; the caller has made room.
+ * The _size functions count what the _write functions write; both leave out a default value, as
+ * proto3 does. Writers return the first byte behind what they wrote; the caller has made room.
  */
 #ifndef VIGIL_CODEC_PB_WIRE_H
 #define VIGIL_CODEC_PB_WIRE_H
@@ -28,7 +28,7 @@ enum { PB_VARINT_BYTES_MAX = 10, PB_NUMBER_MAX = (1 << 29) - 1 };
 
 static inline size_t pb_varint_size(uint64_t value)
 {
-    /* One byte for each seven bits begun; 9/64 is near enough to 1/7 for up to 64 bits. */
+    /* One byte for every seven bits begun; 9/64 is close enough to 1/7 for up to 64 bits. */
     unsigned bits = 64 - (unsigned)__builtin_clzll(value | 1);
     return (bits * 9 + 64) / 64;
 }
@@ -61,7 +61,8 @@ static inline const uint8_t *pb_varint_read_long(const uint8_t *p, const uint8_t
     return NULL;
 }
 
-/* Reads one varint of [p, end). Returns what follows it, or NULL if it is cut or too long. */
+/* Reads one varint of [p, end). Returns the position behind it, or NULL if it is truncated or too
+ * long. */
 static ALWAYS_INLINE const uint8_t *pb_varint_read(const uint8_t *p, const uint8_t *end,
                                                    uint64_t *ret_value)
 {
@@ -122,7 +123,7 @@ static inline uint8_t *pb_bytes_write(uint8_t *dst, uint32_t number, struct slic
     return dst + bytes.len;
 }
 
-/* The head of a present sub-message whose len bytes the caller writes next. */
+/* The head of a present sub-message, whose len bytes the caller writes next. */
 static inline size_t pb_message_head_size(uint32_t number, size_t len)
 {
     return pb_tag_size(number) + pb_varint_size(len);

@@ -16,7 +16,7 @@ static void varints_grow_by_a_byte_for_seven_bits(void **state)
     }
 }
 
-static void varints_come_back(void **state)
+static void varints_are_read_as_written(void **state)
 {
     (void)state;
     for (unsigned bit = 0; bit < 64; bit++) {
@@ -92,7 +92,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(varints_grow_by_a_byte_for_seven_bits),
-        cmocka_unit_test(varints_come_back),
+        cmocka_unit_test(varints_are_read_as_written),
         cmocka_unit_test(varints_past_ten_bytes_or_64_bits_are_refused),
         cmocka_unit_test(lengths_end_within_the_bytes),
         cmocka_unit_test(sizes_agree_with_what_is_written),

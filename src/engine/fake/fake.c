@@ -616,7 +616,7 @@ static bool watch_report(const struct engine *engine, unsigned i, struct watch_r
     const struct fake *fake = fake_of(engine);
     if (i > 0 || !fake->hub)
         return false;
-    *ret_report = *watch_hub_census(fake->hub);
+    *ret_report = *watch_hub_scan_stats(fake->hub);
     return true;
 }
 

@@ -1,5 +1,6 @@
 /* Who watches learns of rights that change. */
 #include "engine/local/access_fixture_test.h"
+#include "watch/hub.h"
 #include "watch/stream.h"
 
 /* A shard, on the same thread with a loop of its own, on which somebody watches. */

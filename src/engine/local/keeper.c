@@ -152,10 +152,10 @@ static void sort_one(struct local_keeper *keeper)
     if (!node->next)
         keeper->unsorted.last = NULL;
     turn_work("sorting", local_op_name(op_of(node)));
-    struct breath breath = {.fn = do_urgent, .ctx = keeper};
-    breath_here = &breath;
+    struct yield_point point = {.fn = do_urgent, .ctx = keeper};
+    yield_point_here = &point;
     local_lease_sort(op_of(node));
-    breath_here = NULL;
+    yield_point_here = NULL;
     local_answer(op_of(node));
 }
 

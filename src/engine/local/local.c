@@ -127,7 +127,7 @@ static bool local_watch_report(const struct engine *base, unsigned i,
         CONTAINER_OF((struct engine *)(uintptr_t)base, struct engine_local, engine);
     if (i >= engine->options.shards_max)
         return false;
-    watch_board_read(&engine->boards[i], ret_report);
+    watch_stats_snapshot_read(&engine->watch_snapshots[i], ret_report);
     return true;
 }
 
@@ -309,7 +309,7 @@ enum status engine_local_open(const struct engine_local_options *options,
     engine->shards = xcalloc(engine->options.shards_max, sizeof(struct local_shard *));
     engine->news = xcalloc(engine->options.shards_max, sizeof(*engine->news));
     engine->hearing = xcalloc(engine->options.shards_max, sizeof(*engine->hearing));
-    engine->boards = xcalloc(engine->options.shards_max, sizeof(*engine->boards));
+    engine->watch_snapshots = xcalloc(engine->options.shards_max, sizeof(*engine->watch_snapshots));
     local_keeper_init(&engine->keeper, engine);
     local_writer_init(&engine->writer, engine);
     local_snapshotter_init(&engine->snapshotter, engine);
@@ -342,6 +342,6 @@ void engine_local_close(struct engine *base)
     free(engine->shards);
     free(engine->news);
     free(engine->hearing);
-    free(engine->boards);
+    free(engine->watch_snapshots);
     free(engine);
 }

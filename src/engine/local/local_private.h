@@ -54,11 +54,11 @@ struct engine_local {
     struct local_damage damage;
     struct member_book members; /* the writer's */
     struct local_auth auth;
-    struct local_shard **shards;   /* shards_max */
-    struct local_news *news;       /* shards_max */
-    struct local_hearing *hearing; /* shards_max */
-    struct watch_board *boards;    /* shards_max: what each one's watches show */
-    _Atomic uint64_t watchers;     /* of all shards */
+    struct local_shard **shards;                  /* shards_max */
+    struct local_news *news;                      /* shards_max */
+    struct local_hearing *hearing;                /* shards_max */
+    struct watch_stats_snapshot *watch_snapshots; /* shards_max: what each one's watches show */
+    _Atomic uint64_t watchers;                    /* of all shards */
     _Atomic unsigned shard_count;
 };
 

@@ -96,7 +96,7 @@ static void what_comes_while_a_shard_rests_is_told_when_it_does_not(void **state
             turn(f, all, WAIT_NS_MAX);
             assert_true(clock_mono_ns(clock_system()) - begin_ns < WAIT_NS_MAX);
         }
-        while (watch_hub_rests_until(engine_watch_hub(f->shard)))
+        while (watch_hub_paused_until(engine_watch_hub(f->shard)))
             turn(f, all, WAIT_NS_MAX);
         int64_t by_ns = clock_mono_ns(clock_system()) + WAIT_NS_MAX;
         while (!is_told_again(f)) { /* the message of the last put may be on its way */

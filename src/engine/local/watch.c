@@ -86,7 +86,7 @@ struct local_watch *local_watch_new(struct local_shard *shard)
         .watchers_max = options->watchers_per_stream_max,
         .watchers_all = &shard->engine->watchers,
         .watchers_all_max = options->watchers_max,
-        .board = &shard->engine->boards[shard->number],
+        .snapshot = &shard->engine->watch_snapshots[shard->number],
         .progress_interval_ns = options->watch_progress_interval_ns,
         .seed = random_seed_system(),
     });
@@ -126,13 +126,13 @@ void local_watch_turn_begin(struct local_watch *watch)
     if (!local_history_wanted(watch->history) && watch_hub_next_ns(watch->hub) > now_ns)
         return;
     turn_phase("looking at what was written, for watches");
-    if (watch->rests && watch_hub_rests_until(watch->hub) <= now_ns)
+    if (watch->rests && watch_hub_paused_until(watch->hub) <= now_ns)
         end_rest(watch);
     local_history_turn_begin(watch->history);
     /* After the state that is to be told from was taken: never older rights for newer changes. */
     local_shard_take_rights(watch->shard);
     watch->more = watch_hub_turn_begin(watch->hub, now_ns);
-    if (!watch->rests && watch_hub_rests_until(watch->hub) > now_ns)
+    if (!watch->rests && watch_hub_paused_until(watch->hub) > now_ns)
         begin_rest(watch);
 }
 

@@ -1,6 +1,7 @@
 /* Watches on shards of their own threads, while another shard writes. */
 #include "base/buf.h"
 #include "engine/local/fixture_test.h"
+#include "watch/hub.h"
 #include "watch/stream.h"
 
 #include <pthread.h>

@@ -411,7 +411,7 @@ static void make_room_between(struct local_writer *writer, const struct engine_o
 
 static void run_requests(struct local_writer *writer, struct mailbox_node *node)
 {
-    breath_here = &writer->breath;
+    yield_point_here = &writer->yield_point;
     while (node) {
         struct engine_op *op = op_of(node);
         node = node->next;
@@ -431,7 +431,7 @@ static void run_requests(struct local_writer *writer, struct mailbox_node *node)
     }
     expire_leases(writer);
     commit_group(writer); /* which may take long too */
-    breath_here = NULL;
+    yield_point_here = NULL;
 }
 
 /* What clients sent before this moment has been posted, if it is for us; but a shard that is stuck
@@ -676,7 +676,7 @@ void local_writer_init(struct local_writer *writer, struct engine_local *engine)
     writer->lease.counts = writer->counts;
     writer->answers = xcalloc(engine->options.shards_max, sizeof(*writer->answers));
     writer->early = xcalloc(engine->options.shards_max, sizeof(*writer->early));
-    writer->breath = (struct breath){.fn = serve_between, .ctx = writer};
+    writer->yield_point = (struct yield_point){.fn = serve_between, .ctx = writer};
     writer->committed_revision = store_applier(engine->store)->revision;
     waker_init_thread(&writer->waker);
     mailbox_init(&writer->requests, &writer->waker);

@@ -28,7 +28,7 @@ struct local_writer {
     struct mailbox jobs;      /* struct local_job */
     struct op_chain *answers; /* one for each shard: of the group under way */
     struct op_chain *early;   /* the same, for clients that are answered in the middle of it */
-    struct breath breath;     /* set while requests are applied */
+    struct yield_point yield_point; /* set while requests are applied */
     int64_t
         granted[WRITER_GRANTS_MAX]; /* leases of the group under way, which nobody may see yet */
     unsigned granted_count;

@@ -12,7 +12,7 @@ enum { LINES_BURST = 20, LINES_PER_S = 10 };
 bool http_may_log(struct etcd_api *api, struct log_field *ret_unlogged)
 {
     int64_t now_ns = clock_mono_ns(clock_system());
-    if (!bucket_take(&api->http_lines, LINES_BURST, LINES_PER_S, now_ns)) {
+    if (!rate_limit_take(&api->http_lines, LINES_BURST, LINES_PER_S, now_ns)) {
         api->http_unlogged++;
         return false;
     }

@@ -446,7 +446,7 @@ static enum status write_pieces(struct segment *segment, const struct group_bloc
         if (at == block->len)
             break;
         TRY(file_sync(segment->file));
-        breathe(BREATH_WORK);
+        yield_point_pass(YIELD_POINT_WORK);
     }
     return ST_OK;
 }

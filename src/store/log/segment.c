@@ -39,14 +39,14 @@ bool segment_name_parse(const char *name, const char *suffix, uint64_t *ret_id)
  * A segment that the writer makes itself, for a very long record, is synced in pieces, and other
  * requests are served in between. One sync at the end would take as long as writing it.
  */
-static enum status breathe_synced(struct file *file, size_t written)
+static enum status yield_synced(struct file *file, size_t written)
 {
-    if (LIKELY(!breath_here))
+    if (LIKELY(!yield_point_here))
         return ST_OK;
-    size_t work = breath_here->work + written * BREATH_WORK / SEGMENT_PIECE_BYTES;
-    if (work >= BREATH_WORK)
+    size_t work = yield_point_here->work + written * YIELD_POINT_WORK / SEGMENT_PIECE_BYTES;
+    if (work >= YIELD_POINT_WORK)
         TRY(file_sync(file));
-    breathe(written * BREATH_WORK / SEGMENT_PIECE_BYTES);
+    yield_point_pass(written * YIELD_POINT_WORK / SEGMENT_PIECE_BYTES);
     return ST_OK;
 }
 
@@ -57,7 +57,7 @@ enum status file_write_zeros(struct file *file, uint64_t from, uint64_t to)
         size_t len = (size_t)(to - from < sizeof(zeros) ? to - from : sizeof(zeros));
         TRY(file_pwrite(file, slice_of(zeros, len), from));
         from += len;
-        TRY(breathe_synced(file, len));
+        TRY(yield_synced(file, len));
     }
     return ST_OK;
 }

@@ -274,7 +274,7 @@ static void handle_rst_stream(struct h2_session *s, struct slice payload)
     /* One whose answer has begun is no flood: its peer has waited for us, and a client has no other
      * way to end a watch. */
     if (!stream->head_sent &&
-        !bucket_take(&s->resets, s->limits->reset_burst, s->limits->reset_per_s, s->now_ns)) {
+        !rate_limit_take(&s->resets, s->limits->reset_burst, s->limits->reset_per_s, s->now_ns)) {
         fail(s, H2_ENHANCE_YOUR_CALM, "too many streams reset");
         return;
     }
@@ -339,7 +339,7 @@ static void handle_settings(struct h2_session *s, struct slice payload)
         return;
     }
     s->settings_seen = true;
-    if (!bucket_take(&s->settings, s->limits->settings_burst, 1, s->now_ns)) {
+    if (!rate_limit_take(&s->settings, s->limits->settings_burst, 1, s->now_ns)) {
         fail(s, H2_ENHANCE_YOUR_CALM, "too many SETTINGS");
         return;
     }

@@ -85,7 +85,7 @@ void h2_stream_reset(struct h2_stream *stream, enum h2_error code)
 void h2_stream_fault(struct h2_session *s, uint32_t stream_id, struct h2_stream *stream,
                      enum h2_error code)
 {
-    if (!bucket_take(&s->resets, s->limits->reset_burst, s->limits->reset_per_s, s->now_ns)) {
+    if (!rate_limit_take(&s->resets, s->limits->reset_burst, s->limits->reset_per_s, s->now_ns)) {
         h2_session_fail(s, H2_ENHANCE_YOUR_CALM, "too many streams reset");
         return;
     }

@@ -89,7 +89,7 @@ struct h2_session {
     bool block_ends_stream;
 
     /* Patience. */
-    struct bucket resets, settings;
+    struct rate_limit resets, settings;
     unsigned ping_strikes;
     bool ping_pardon; /* we sent HEADERS or DATA since the last ping */
     int64_t last_ping_ns;

@@ -88,18 +88,18 @@ static void ids_that_are_far_apart_do_not_fall_together(void **state)
 static void bucket_empties_and_refills(void **state)
 {
     (void)state;
-    struct bucket bucket = {0};
+    struct rate_limit limit = {0};
     int64_t now = 5000000000;
     for (int i = 0; i < 10; i++)
-        assert_true(bucket_take(&bucket, 10, 2, now));
-    assert_false(bucket_take(&bucket, 10, 2, now));
-    assert_false(bucket_take(&bucket, 10, 2, now + 400000000));
-    assert_true(bucket_take(&bucket, 10, 2, now + 500000000));
-    assert_false(bucket_take(&bucket, 10, 2, now + 500000000));
+        assert_true(rate_limit_take(&limit, 10, 2, now));
+    assert_false(rate_limit_take(&limit, 10, 2, now));
+    assert_false(rate_limit_take(&limit, 10, 2, now + 400000000));
+    assert_true(rate_limit_take(&limit, 10, 2, now + 500000000));
+    assert_false(rate_limit_take(&limit, 10, 2, now + 500000000));
     now += 100000000000;
     for (int i = 0; i < 10; i++)
-        assert_true(bucket_take(&bucket, 10, 2, now));
-    assert_false(bucket_take(&bucket, 10, 2, now));
+        assert_true(rate_limit_take(&limit, 10, 2, now));
+    assert_false(rate_limit_take(&limit, 10, 2, now));
 }
 
 int main(void)

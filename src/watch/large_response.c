@@ -1,37 +1,41 @@
 #include "base/xalloc.h"
+#include "watch/hub_read.h"
+#include "watch/long_revision.h"
 #include "watch/output.h"
+#include "watch/watcher_state.h"
 
 /*
- * The message under way. It knows all it needs, so that its watcher may go meanwhile; the events
- * are read again for every fill. The events before at_event are written, or are not in the
+ * The message under way. It does not refer to its watcher, which may be closed meanwhile. The
+ * events are read again for every fill. The events before at_event were written, or are not in the
  * response.
  */
-struct watch_large {
+struct large_response {
     int64_t watch_id;
     int64_t revision;         /* of the events */
-    struct watch_place place; /* of a long revision, which is held; else its revision is 0 */
+    struct watch_place place; /* of a long revision, which is held; otherwise its revision is 0 */
     size_t end;               /* of a long revision: behind the last event of the range */
-    int64_t header_revision;  /* that is told */
+    int64_t header_revision;  /* in the response's header */
     size_t at_event, at_byte;
-    size_t piece_end; /* the event behind this piece, a message of its own; 0: it is not begun */
-    size_t measured;  /* before it is begun: the events before this one were looked at, */
-    size_t piece_bytes, piece_events; /* and came to this */
-    size_t piece_last;                /* the event behind the last of them */
+    size_t piece_end; /* the event behind this piece, which is one message; 0: the piece is not
+                         begun */
+    size_t measured;  /* before the piece is begun: events before this one were measured */
+    size_t piece_bytes, piece_events; /* the result of measuring */
+    size_t piece_last;                /* the event behind the last one measured */
     size_t piece_left;                /* bytes of the piece's events that are not written yet */
     uint8_t head[MESSAGE_HEAD_BYTES_MAX];
     size_t head_len, head_at;
-    bool orphan;    /* its watcher is gone */
+    bool orphan;    /* its watcher is closed */
     unsigned flags; /* of the watcher */
     size_t key_len, end_len;
     uint8_t bytes[];
 };
 
-void large_begin(struct watch_stream *stream, const struct watcher *watcher, int64_t revision,
-                 int64_t header_revision)
+void large_response_begin(struct watch_stream *stream, const struct watcher *watcher,
+                          int64_t revision, int64_t header_revision)
 {
     assert(!stream->large);
     struct slice key = watch_range_key(watcher->range), end = watch_range_end(watcher->range);
-    struct watch_large *large = xcalloc(1, sizeof(*large) + key.len + end.len);
+    struct large_response *large = xcalloc(1, sizeof(*large) + key.len + end.len);
     large->watch_id = watcher->id;
     large->revision = revision;
     large->header_revision = header_revision;
@@ -43,67 +47,69 @@ void large_begin(struct watch_stream *stream, const struct watcher *watcher, int
     stream->large = large;
 }
 
-void large_begin_long(struct watch_stream *stream, const struct watcher *watcher,
-                      const struct watch_long *l, const struct long_hit *hit,
-                      int64_t header_revision)
+void large_response_begin_long(struct watch_stream *stream, const struct watcher *watcher,
+                               const struct long_revision *long_rev,
+                               const struct long_revision_hit *hit, int64_t header_revision)
 {
-    large_begin(stream, watcher, l->revision, header_revision);
-    stream->large->place = l->before;
+    large_response_begin(stream, watcher, long_rev->revision, header_revision);
+    stream->large->place = long_rev->before;
     stream->large->at_event = hit->first;
     stream->large->end = (size_t)hit->last + 1;
 }
 
-void large_free(struct watch_large *large)
+void large_response_free(struct large_response *large)
 {
     free(large);
 }
 
-void large_watcher_gone(struct watch_large *large, int64_t watch_id)
+void large_response_watcher_gone(struct large_response *large, int64_t watch_id)
 {
     large->orphan |= large->watch_id == watch_id;
 }
 
 static struct watcher *watcher_of(const struct watch_stream *stream,
-                                  const struct watch_large *large)
+                                  const struct large_response *large)
 {
     return large->orphan ? NULL : stream_find_watcher(stream, large->watch_id);
 }
 
-static bool wants(const struct watch_large *large, const struct watch_event *event)
+static bool wants(const struct large_response *large, const struct watch_event *event)
 {
     struct slice key = slice_of(large->bytes, large->key_len);
     struct slice end = slice_of(large->bytes + large->key_len, large->end_len);
     return watch_filter_passes(large->flags, event) && watch_range_covers(key, end, event->key);
 }
 
-/* Where the events are: in a batch, or in a long revision. */
+/* The events: in a batch, or in a long revision. */
 struct source {
-    const struct watch_event *events; /* NULL: in l */
-    const struct watch_long *l;
+    const struct watch_event *events; /* NULL: in long_rev */
+    const struct long_revision *long_rev;
     size_t count;
 };
 
-/* scratch: room for one of a long revision. */
+/* scratch: memory for an event of a long revision. */
 static const struct watch_event *event_at(const struct watch_hub *hub, const struct source *source,
                                           size_t at, struct watch_event *scratch)
 {
     if (source->events)
         return &source->events[at];
-    long_event(hub, source->l, at, scratch);
+    long_revision_event(hub, source->long_rev, at, scratch);
     return scratch;
 }
 
-/* Looking at one event, and perhaps at the version before it. False: not in this turn. */
-static bool pay_for_event(struct watch_hub *hub, const struct watch_large *large)
+/* Charges the examination of one event, and perhaps of the version before it. False: not in this
+ * turn. */
+static bool pay_for_event(struct watch_hub *hub, const struct large_response *large)
 {
-    if (!long_units(hub))
+    if (!long_revision_units(hub))
         return false;
-    long_pay(hub, large->flags & WATCHER_PREV_KV ? LONG_PREV_UNITS : 1);
+    long_revision_pay(hub, large->flags & WATCHER_PREV_KV ? LONG_REVISION_PREV_UNITS : 1);
     return true;
 }
 
-/* Looks at the events of the next message, as many as this fill may. ST_AGAIN: there are more. */
-static enum status piece_measure(struct watch_stream *stream, struct watch_large *large,
+/* Measures the events of the next message, as many as this fill may examine. ST_AGAIN: there are
+ * more. */
+static enum status piece_measure(struct watch_stream *stream, struct large_response *large,
                                  const struct source *source, bool *ret_cut)
 {
     struct watch_hub *hub = stream->hub;
@@ -131,8 +137,8 @@ static enum status piece_measure(struct watch_stream *stream, struct watch_large
     return ST_OK;
 }
 
-/* Finds how many events the next message has, and makes its head. ST_END: there are none left. */
-static enum status piece_begin(struct watch_stream *stream, struct watch_large *large,
+/* Determines the events of the next message, and writes its head. ST_END: there are none left. */
+static enum status piece_begin(struct watch_stream *stream, struct large_response *large,
                                const struct source *source)
 {
     struct watch_hub *hub = stream->hub;
@@ -159,7 +165,7 @@ static enum status piece_begin(struct watch_stream *stream, struct watch_large *
     return ST_OK;
 }
 
-/* Copies what of the part lies behind `skip` bytes, which is reduced by what it skipped. */
+/* Copies the part without its first `skip` bytes; reduces `skip` by the bytes skipped. */
 static size_t copy_part(struct watch_output *out, struct slice part, size_t *skip)
 {
     size_t from = size_min(*skip, part.len);
@@ -170,8 +176,8 @@ static size_t copy_part(struct watch_output *out, struct slice part, size_t *ski
     return len;
 }
 
-static void event_fill(struct watch_hub *hub, struct watch_large *large, struct watch_output *out,
-                       const struct watch_event *event)
+static void event_fill(struct watch_hub *hub, struct large_response *large,
+                       struct watch_output *out, const struct watch_event *event)
 {
     struct slice prev = hub_prev(hub, large->flags, event);
     uint8_t start[MESSAGE_EVENT_HEAD_BYTES_MAX];
@@ -193,8 +199,8 @@ static void event_fill(struct watch_hub *hub, struct watch_large *large, struct 
     large->at_event++;
 }
 
-/* Writes on at the piece that is begun. ST_AGAIN: there is more than this fill may look at. */
-static enum status piece_fill(struct watch_stream *stream, struct watch_large *large,
+/* Continues to write the piece. ST_AGAIN: there is more than this fill may examine. */
+static enum status piece_fill(struct watch_stream *stream, struct large_response *large,
                               struct watch_output *out, const struct source *source)
 {
     struct watch_hub *hub = stream->hub;
@@ -213,14 +219,15 @@ static enum status piece_fill(struct watch_stream *stream, struct watch_large *l
     if (large->at_event < end)
         return ST_OK;
     large->piece_end = 0;
-    /* Previous values that were measured went since, on a full disk: the message stays cut off. */
+    /* Previous values that were measured were removed since, on a full disk: the message stays
+     * incomplete. */
     if (large->piece_left)
         stream->broken = ST_COMPACTED;
     return ST_OK;
 }
 
 /* ST_LIMIT: not in this turn. */
-static enum status source_open(struct watch_hub *hub, const struct watch_large *large,
+static enum status source_open(struct watch_hub *hub, const struct large_response *large,
                                struct source *ret_source)
 {
     if (!large->place.revision) {
@@ -229,63 +236,65 @@ static enum status source_open(struct watch_hub *hub, const struct watch_large *
         *ret_source = (struct source){.events = batch.events, .count = batch.count};
         return batch.events ? ST_OK : ST_END;
     }
-    struct watch_long *l;
-    enum status status = long_get_loaded(hub, &large->place, large->revision, &l);
+    struct long_revision *long_rev;
+    enum status status = long_revision_get_loaded(hub, &large->place, large->revision, &long_rev);
     if (status != ST_OK)
         return status == ST_AGAIN ? ST_LIMIT : status;
-    *ret_source = (struct source){.l = l, .count = size_min(large->end, l->count)};
+    *ret_source =
+        (struct source){.long_rev = long_rev, .count = size_min(large->end, long_rev->count)};
     return ST_OK;
 }
 
-static void park_hungry(struct watch_stream *stream)
+static void defer(struct watch_stream *stream)
 {
-    stream->large_hungry = true;
-    stream_park_hungry(stream);
+    stream->large_deferred = true;
+    stream_defer(stream);
 }
 
-/* Its events are gone. A message that is begun cannot end; of any other the client is told. */
-static void large_lost(struct watch_stream *stream, enum status why)
+/* The events are gone. A message that is begun cannot be completed; otherwise the watcher is ended.
+ */
+static void large_response_lost(struct watch_stream *stream, enum status why)
 {
     if (stream->large->head_len) {
         stream->broken = why == ST_DAMAGED ? ST_CORRUPT : ST_COMPACTED;
         return;
     }
-    struct watch_large *large = TAKE(stream->large);
+    struct large_response *large = TAKE(stream->large);
     struct watcher *watcher = watcher_of(stream, large);
     if (watcher && watcher->state != WATCHER_COMPACTED)
         (why == ST_DAMAGED ? watcher_damaged : watcher_compacted)(watcher);
-    large_free(large);
+    large_response_free(large);
 }
 
-void large_fill(struct watch_stream *stream, struct watch_output *out)
+void large_response_fill(struct watch_stream *stream, struct watch_output *out)
 {
     struct watch_hub *hub = stream->hub;
-    struct watch_large *large = stream->large;
+    struct large_response *large = stream->large;
     struct source source;
     enum status status = source_open(hub, large, &source);
     if (status == ST_LIMIT) {
-        park_hungry(stream);
+        defer(stream);
         return;
     }
     if (status == ST_AGAIN) {
         stream->large_waiting = true;
-        stream_park_waiting(stream);
+        stream_wait_for_history(stream);
         return;
     }
     if (status != ST_OK) {
-        large_lost(stream, status);
+        large_response_lost(stream, status);
         return;
     }
     while (out->at < out->end && !stream->broken) {
         status = large->piece_end ? ST_OK : piece_begin(stream, large, &source);
         if (status == ST_END) {
-            large_free(TAKE(stream->large));
+            large_response_free(TAKE(stream->large));
             return;
         }
         if (status == ST_OK && !stream->broken)
             status = piece_fill(stream, large, out, &source);
         if (status == ST_AGAIN) {
-            park_hungry(stream);
+            defer(stream);
             return;
         }
     }

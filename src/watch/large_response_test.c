@@ -23,7 +23,7 @@ static struct watch_hub *new_hub(struct memory_history *memory)
     });
 }
 
-static void a_revision_with_very_many_events_is_measured_in_turns(void **state)
+static void revision_with_very_many_events_is_measured_over_several_turns(void **state)
 {
     (void)state;
     struct memory_history memory;
@@ -53,11 +53,11 @@ static void a_revision_with_very_many_events_is_measured_in_turns(void **state)
         watch_hub_turn_end(hub);
         memory_turn_end(&memory);
         watch_hub_check(hub);
-        bool hungry = watch_hub_next_ns(hub) <= 0;
-        parked += hungry && !client.awake;
-        more |= client.awake || hungry;
+        bool deferred = watch_hub_next_ns(hub) <= 0;
+        parked += deferred && !client.awake;
+        more |= client.awake || deferred;
     }
-    assert_true(parked >= 6); /* twice at least for each watcher */
+    assert_true(parked >= 6); /* at least twice for each watcher */
     size_t events[3] = {0}, fragments = 0;
     struct pb_watch_response *response;
     while ((response = client_next(&client)) != NULL) {
@@ -77,7 +77,7 @@ static void a_revision_with_very_many_events_is_measured_in_turns(void **state)
     memory_fini(&memory);
 }
 
-/* False: nothing is left to do. */
+/* False: there is nothing left to do. */
 static bool turn(struct watch_hub *hub, struct memory_history *memory, struct client *client)
 {
     bool more = watch_hub_turn_begin(hub, 0);
@@ -87,8 +87,8 @@ static bool turn(struct watch_hub *hub, struct memory_history *memory, struct cl
     return more || client->awake;
 }
 
-/* A full disk lets go of them; the length that was announced can then not be kept. */
-static void a_message_whose_previous_values_go_meanwhile_ends_the_stream(void **state)
+/* On a full disk they are removed; then the announced length cannot be kept. */
+static void message_whose_previous_values_disappear_ends_the_stream(void **state)
 {
     (void)state;
     static uint8_t value[64 * ROOM];
@@ -109,20 +109,21 @@ static void a_message_whose_previous_values_go_meanwhile_ends_the_stream(void **
     struct pb_watch_response *response = NULL;
     for (int i = 0; i < 1000 && !(response = client_next(&client)); i++)
         turn(hub, &memory, &client);
-    assert_non_null(response); /* of the put; the other has begun, or will at the next turn */
+    assert_non_null(
+        response); /* that of the put; the other has begun, or begins in the next turn */
     turn(hub, &memory, &client);
     assert_true(client.bytes.len > 0);
     memory.revisions[3].events[0].prev.len = 0;
     for (int i = 0; i < 1000 && turn(hub, &memory, &client); i++)
         ;
     assert_int_equal(watch_stream_status(client.stream), ST_COMPACTED);
-    assert_null(client_next(&client)); /* nothing whole that is wrong */
+    assert_null(client_next(&client)); /* no complete but wrong message */
     client_close(&client);
     watch_hub_free(hub);
     memory_fini(&memory);
 }
 
-/* -- Long revisions: how much of one is looked at in a turn -- */
+/* -- Long revisions: how many events are examined in a turn -- */
 
 enum { LONG_COUNT = 4000, LONG_WATCHERS = 40, LONG_CLIENTS = 2, UNITS = 300 };
 
@@ -151,7 +152,7 @@ static void write_long(struct memory_history *memory, const char *prefix)
     memory_publish(memory);
 }
 
-/* Of all shapes; the first of each client watches everything, the last nothing that happens. */
+/* Ranges of all forms; each client's first watches everything, its last nothing that changes. */
 static size_t create_watchers(struct client *client, int64_t from)
 {
     char keys[LONG_WATCHERS][32];
@@ -187,15 +188,14 @@ static size_t take_all(struct client *client)
     return events;
 }
 
-/* Returns how many turns it took. */
+/* Returns the number of turns it took. */
 static unsigned settle(struct watch_hub *hub, struct memory_history *memory, struct client *clients)
 {
     unsigned turns = 0;
     for (bool more = true; more; turns++) {
         memory->looks = 0;
         more = watch_hub_turn_begin(hub, 0);
-        /* The units of the tail and of all others; the last piece of work of each may be some more.
-         */
+        /* The units of the tail and of all others; the last step of each may take a few more. */
         for (size_t i = 0; i < LONG_CLIENTS; i++) {
             client_pull(&clients[i], ROOM);
             more |= clients[i].awake;
@@ -210,7 +210,7 @@ static unsigned settle(struct watch_hub *hub, struct memory_history *memory, str
     return turns;
 }
 
-static void of_a_long_revision_little_is_looked_at_in_a_turn(void **state)
+static void only_few_events_of_a_long_revision_are_examined_in_a_turn(void **state)
 {
     (void)state;
     struct memory_history memory;
@@ -229,7 +229,7 @@ static void of_a_long_revision_little_is_looked_at_in_a_turn(void **state)
     assert_true(settle(hub, &memory, live) > LONG_COUNT / UNITS);
     for (size_t i = 0; i < LONG_CLIENTS; i++)
         assert_int_equal(take_all(&live[i]), wanted);
-    /* The same for those who come later, and start before it. */
+    /* The same for watchers that are added later and start before it. */
     for (size_t i = 0; i < LONG_CLIENTS; i++) {
         client_open(&past[i], hub);
         assert_int_equal(create_watchers(&past[i], revision), wanted);
@@ -245,8 +245,9 @@ static void of_a_long_revision_little_is_looked_at_in_a_turn(void **state)
     memory_fini(&memory);
 }
 
-/* The tail looks for whom it concerns; whoever comes meanwhile and wants it is told all of it. */
-static void who_comes_while_a_long_revision_is_searched_is_told_all_of_it(void **state)
+/* The tail searches for the streams; watchers that are added meanwhile and need it get all of it.
+ */
+static void watchers_added_during_the_search_of_a_long_revision_get_all_of_it(void **state)
 {
     (void)state;
     struct memory_history memory;
@@ -281,8 +282,8 @@ static void who_comes_while_a_long_revision_is_searched_is_told_all_of_it(void *
     memory_fini(&memory);
 }
 
-/* What is wrong is found at the end of the reading: nobody has been told any of it. */
-static void who_watches_a_long_revision_that_is_damaged_is_told_so(void **state)
+/* The damage is found at the end of the reading, before any event was sent. */
+static void watchers_of_a_damaged_long_revision_are_ended(void **state)
 {
     (void)state;
     struct memory_history memory;
@@ -315,11 +316,11 @@ static void who_watches_a_long_revision_that_is_damaged_is_told_so(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_revision_with_very_many_events_is_measured_in_turns),
-        cmocka_unit_test(of_a_long_revision_little_is_looked_at_in_a_turn),
-        cmocka_unit_test(who_comes_while_a_long_revision_is_searched_is_told_all_of_it),
-        cmocka_unit_test(who_watches_a_long_revision_that_is_damaged_is_told_so),
-        cmocka_unit_test(a_message_whose_previous_values_go_meanwhile_ends_the_stream),
+        cmocka_unit_test(revision_with_very_many_events_is_measured_over_several_turns),
+        cmocka_unit_test(only_few_events_of_a_long_revision_are_examined_in_a_turn),
+        cmocka_unit_test(watchers_added_during_the_search_of_a_long_revision_get_all_of_it),
+        cmocka_unit_test(watchers_of_a_damaged_long_revision_are_ended),
+        cmocka_unit_test(message_whose_previous_values_disappear_ends_the_stream),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

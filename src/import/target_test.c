@@ -1,5 +1,5 @@
-/* A data directory is made whole or not at all, and by one at a time. */
-#include "import/place.h"
+/* A data directory is complete or absent, and made by one import at a time. */
+#include "import/target.h"
 
 #include <fcntl.h>
 #include <setjmp.h>
@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-/* The machine's files, of which the nth sync of a directory from now fails. */
+/* Real files; the nth sync of a directory from now fails. */
 static struct fs_ops ops;
 static struct fs fs = {.ops = &ops};
 static int fails_at;
@@ -30,7 +30,7 @@ static int set_up(void **state)
     ops = *fs_posix()->ops;
     ops.sync_dir = sync_dir;
     fails_at = 0;
-    snprintf(root, sizeof(root), "/tmp/vigil-place-XXXXXX");
+    snprintf(root, sizeof(root), "/tmp/vigil-target-XXXXXX");
     assert_non_null(mkdtemp(root));
     snprintf(data_dir, sizeof(data_dir), "%s/data", root);
     return 0;
@@ -62,7 +62,7 @@ static void make_file(const char *name)
     close(fd);
 }
 
-/* What a builder leaves when it is closed. */
+/* What a store builder leaves when it is closed. */
 static void build(void)
 {
     assert_int_equal(mkdir(in_dir("import.tmp"), 0700), 0);
@@ -73,86 +73,86 @@ static void build(void)
     make_file("import.tmp/LOCK");
 }
 
-static void begin(struct import_place *place)
+static void begin(struct import_target *target)
 {
     struct error error;
-    assert_int_equal(import_place_begin(place, &fs, data_dir, &error), ST_OK);
+    assert_int_equal(import_target_begin(target, &fs, data_dir, &error), ST_OK);
 }
 
 static void committed_directory_has_all_parts(void **state)
 {
     (void)state;
-    struct import_place place;
+    struct import_target target;
     struct error error;
-    begin(&place);
+    begin(&target);
     build();
-    assert_int_equal(import_place_commit(&place, &fs, &error), ST_OK);
-    import_place_end(&place);
+    assert_int_equal(import_target_commit(&target, &fs, &error), ST_OK);
+    import_target_end(&target);
     assert_true(exists("FORMAT") && exists("log/1.seg") && exists("meta"));
     assert_false(exists("import.tmp"));
 }
 
-/* A FORMAT without the rest would be served as a store with nothing in it. */
+/* A FORMAT without the rest would be served as an empty store. */
 static void nothing_is_left_of_a_commit_that_fails_anywhere(void **state)
 {
     (void)state;
     int failures = 0;
     for (enum status status = ST_IO; status != ST_OK; failures++) {
-        struct import_place place;
+        struct import_target target;
         struct error error;
-        begin(&place);
+        begin(&target);
         build();
         fails_at = failures + 1;
-        status = import_place_commit(&place, &fs, &error);
-        import_place_end(&place);
+        status = import_target_commit(&target, &fs, &error);
+        import_target_end(&target);
         assert_int_equal(exists("FORMAT"), status == ST_OK);
         assert_int_equal(exists(""), status == ST_OK);
     }
-    assert_int_equal(failures, 5); /* above, log, meta, FORMAT; then none */
+    assert_int_equal(failures, 5); /* parent directory, log, meta, FORMAT; then none */
 }
 
 static void second_import_is_refused_and_removes_nothing(void **state)
 {
     (void)state;
-    struct import_place first, second;
+    struct import_target first, second;
     struct error error;
     begin(&first);
     build();
-    assert_int_equal(import_place_begin(&second, &fs, data_dir, &error), ST_IN_USE);
-    import_place_end(&second);
+    assert_int_equal(import_target_begin(&second, &fs, data_dir, &error), ST_IN_USE);
+    import_target_end(&second);
     assert_true(exists("import.tmp/log/1.seg"));
-    assert_int_equal(import_place_commit(&first, &fs, &error), ST_OK);
-    assert_int_equal(import_place_begin(&second, &fs, data_dir, &error), ST_EXISTS);
-    import_place_end(&second);
+    assert_int_equal(import_target_commit(&first, &fs, &error), ST_OK);
+    assert_int_equal(import_target_begin(&second, &fs, data_dir, &error), ST_EXISTS);
+    import_target_end(&second);
     assert_true(exists("FORMAT") && exists("log/1.seg"));
 }
 
-/* One that has just begun has its lock and nothing else. */
+/* A server that has just started has its lock and nothing else. */
 static void directory_of_a_server_is_refused(void **state)
 {
     (void)state;
-    struct import_place place;
+    struct import_target target;
     struct error error;
     assert_int_equal(mkdir(data_dir, 0700), 0);
     AUTO(file_closep) struct file *lock = NULL;
     assert_int_equal(fs_lock(&fs, in_dir("LOCK"), &lock), ST_OK);
-    assert_int_equal(import_place_begin(&place, &fs, data_dir, &error), ST_IN_USE);
-    import_place_end(&place);
+    assert_int_equal(import_target_begin(&target, &fs, data_dir, &error), ST_IN_USE);
+    import_target_end(&target);
     assert_true(exists("LOCK"));
 }
 
-static void import_that_was_killed_begins_anew(void **state)
+static void import_that_was_killed_begins_again(void **state)
 {
     (void)state;
-    struct import_place place;
+    struct import_target target;
     assert_int_equal(mkdir(data_dir, 0700), 0);
     build();
     make_file("LOCK");
     assert_int_equal(mkdir(in_dir("log"), 0700), 0);
-    begin(&place);
+    begin(&target);
     assert_false(exists("import.tmp") || exists("log"));
-    import_place_end(&place);
-    assert_true(exists("")); /* it was there before */
+    import_target_end(&target);
+    assert_true(exists("")); /* it existed before */
     assert_false(exists("LOCK"));
 }
 
@@ -165,7 +165,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(second_import_is_refused_and_removes_nothing, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(directory_of_a_server_is_refused, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(import_that_was_killed_begins_anew, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(import_that_was_killed_begins_again, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

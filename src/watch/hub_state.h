@@ -1,0 +1,138 @@
+/*
+ * The data of a hub. Only the files of this directory include it. The layers, each of which uses
+ * those above it:
+ *
+ *   history, watcher, message, range_index     what events, watchers and responses are
+ *   tag_index, tag_cache, history_window       indexes of the recent past
+ *   hub_state, hub_read, stream_state          data of a hub and its streams; shared reading
+ *   stats_scan, long_revision                  statistics; revisions with very many events
+ *   output: watcher_state, large_response,       what writes into the room of a fill
+ *           notify, live, catch_up
+ *   stream ─ hub ─ cursor                      requests and fills ─ turns ─ events one by one
+ */
+#ifndef VIGIL_WATCH_HUB_STATE_H
+#define VIGIL_WATCH_HUB_STATE_H
+
+#include "base/container/heap.h"
+#include "base/container/list.h"
+#include "base/random.h"
+#include "watch/history_window.h"
+#include "watch/message.h"
+#include "watch/options.h"
+#include "watch/range_index.h"
+#include "watch/stats.h"
+#include "watch/tag_cache.h"
+#include "watch/tag_index.h"
+
+enum {
+    /* A message up to this size is made at once; the stream keeps what does not fit the output. */
+    WATCH_PIECE_BYTES_MAX = 64 * 1024,
+    WATCH_RING_BATCHES = 1024, /* revisions read in one turn */
+    WATCH_FILL_EVENTS = 4096,  /* events examined in one fill: about 0.3 ms */
+    WATCH_WALK_EVENTS =
+        4 * WATCH_FILL_EVENTS,  /* past events examined by all tagged cursors in a turn */
+    WATCH_WALK_TAGGING = 16,    /* an event whose tags are not known yet counts as this many */
+    WATCH_PAUSE_FROM = 16,      /* cursors woken by one turn before it is followed by a pause */
+    WATCH_WINDOWS = 4,          /* parts of history that are searched in one turn */
+    WATCH_FREE_PER_TURN = 2048, /* watchers freed in one turn; a stream counts as several */
+    WATCH_WAITING_MAX = 16384, /* control responses of one stream: more than a window of requests */
+    WATCH_HEADERS = 64,
+    WATCH_ENCODED_SLOTS = 256,
+    WATCH_ENCODED_BYTES = 512 * 1024,
+};
+
+/* The events of a response as encoded bytes, kept for other watchers of the same keys. */
+struct encoded_events {
+    int64_t revision; /* 0: the slot is empty */
+    const struct watch_range *range;
+    unsigned variant;
+    uint32_t events;
+    const uint8_t *bytes;
+    size_t len;
+};
+
+/* A range that covers some events of the current revision. */
+struct watch_hit {
+    struct watch_range *range;
+    struct watcher *first; /* of the current stream */
+    size_t first_event, last_event;
+};
+
+/* One revision of this turn. */
+struct watch_slot {
+    struct watch_batch batch;
+    struct watch_place before; /* the place from which it is read */
+};
+
+/* A walk over all streams for the statistics (stats_scan.h). */
+struct watch_stats_scan {
+    struct watch_stream *at; /* the next one to examine; NULL: the end */
+    bool under_way;
+    bool wanted; /* something has changed since the last one began */
+    int64_t next_ns;
+    struct watch_report found;
+};
+
+/* The long revisions of a hub (long_revision.h). */
+struct long_revisions {
+    struct list held, gone;
+    unsigned count;     /* of held */
+    bool wanted;        /* some stream waits for a place among them */
+    uint64_t turn;      /* counts turns */
+    size_t budget;      /* units that fills and cursors may still use in this turn */
+    size_t mark_budget; /* units that the tail may still use in this turn */
+};
+
+struct watch_hub {
+    struct watch_history *history;
+    struct watch_hub_options options;
+    struct pool *pool;
+    struct range_index index;
+    struct random random;
+    struct message_identity identity;
+    struct message_header headers[WATCH_HEADERS]; /* by revision, modulo */
+
+    int64_t tail;             /* everything up to this revision was read */
+    struct watch_place place; /* where the reading of history continues */
+    struct watch_slot *ring;  /* the revisions (ring_after, tail], of this turn only */
+    size_t ring_count;
+    int64_t ring_after;
+    struct watch_batch reread; /* what hub_batch last read in this turn */
+
+    struct long_revisions long_revisions;
+    struct list streams;
+    struct list closing;  /* freed streams whose watchers are freed over several turns */
+    size_t free_budget;   /* what may still be freed in this turn */
+    struct list deferred; /* streams that continue in a later turn, because their fill took long */
+    struct list waiting;  /* streams that wait for the history */
+    struct heap ticks;    /* streams with watchers that want notifications */
+    int64_t now_ns;
+    uint64_t turn; /* grows whenever what was read becomes invalid; never 0 */
+    watch_tagger tagger;
+    void *tagger_ctx;
+    size_t tagged;          /* cursors with a tag */
+    size_t cursors;         /* among the streams */
+    int64_t pause_until_ns; /* new revisions are not read before; 0: no pause */
+    struct tag_index tag_index;
+    struct tag_cache tag_cache;
+    size_t walk_budget; /* what is left of WATCH_WALK_EVENTS */
+    size_t live;        /* watchers for which the tail must be read */
+    size_t scans;       /* of all streams */
+    /* Scratch of the turn, or of one call. */
+    struct encoded_events encoded[WATCH_ENCODED_SLOTS];
+    uint8_t *encoded_bytes;
+    size_t encoded_used;
+    uint8_t *piece;         /* a message that does not fit the output */
+    struct watch_hit *hits; /* ranges that cover events of one revision */
+    size_t hit_count, hit_capacity;
+    struct history_window windows[WATCH_WINDOWS];
+    unsigned window_next; /* the one that is replaced next */
+    uint32_t window_number;
+    size_t budget; /* events that the current fill may still examine */
+
+    struct watch_stats stats;
+    struct watch_stats_scan stats_scan;
+    struct watch_report report; /* of the last stats_scan */
+};
+
+#endif
