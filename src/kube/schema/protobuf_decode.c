@@ -32,7 +32,7 @@ static enum status malformed(struct protobuf_decoder *d, const char *what)
 
 static enum status no_memory(struct protobuf_decoder *d)
 {
-    return error_set(d->error, ST_NOMEM, "too large to be taken apart");
+    return error_set(d->error, ST_NOMEM, "too large to be decoded");
 }
 
 /* -- The wire format -- */
@@ -135,10 +135,10 @@ static enum status double_node(struct protobuf_decoder *d, uint64_t bits,
     char digits[32];
     memcpy(&number, &bits, sizeof(number));
     if (!isfinite(number))
-        return malformed(d, "a number that JSON does not have");
+        return malformed(d, "a number that JSON cannot represent");
     int len = 0;
-    for (int precision = 15; precision <= 17;
-         precision++) { /* find the shortest text with the same value */
+    /* Find the shortest text with the same value. */
+    for (int precision = 15; precision <= 17; precision++) {
         len = snprintf(digits, sizeof(digits), "%.*g", precision, number);
         if (strtod(digits, NULL) == number)
             break;

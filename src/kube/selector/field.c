@@ -189,12 +189,12 @@ static void group_terms(struct field_selector *selector)
     struct term *rest = selector->terms;
     selector->terms = NULL;
     while (rest) {
-        struct term *term = rest, **at = &selector->terms, **behind = NULL;
+        struct term *term = rest, **at = &selector->terms, **after = NULL;
         rest = rest->next;
         for (; *at; at = &(*at)->next)
             if (slice_equal((*at)->path, term->path))
-                behind = &(*at)->next;
-        at = behind ? behind : at;
+                after = &(*at)->next;
+        at = after ? after : at;
         term->next = *at;
         *at = term;
     }

@@ -41,7 +41,7 @@ struct label_selector {
 enum label_token {
     TOKEN_END,
     TOKEN_WORD,
-    TOKEN_FAULT,
+    TOKEN_INVALID,
     TOKEN_CLOSE,
     TOKEN_COMMA,
     TOKEN_NOT,
@@ -89,7 +89,7 @@ static enum label_token sign_token(struct slice text)
         if (slice_equal(text, slice_from_text(signs[token])))
             return token;
     }
-    return TOKEN_FAULT;
+    return TOKEN_INVALID;
 }
 
 /* Reads the longest operator. */
@@ -97,7 +97,7 @@ static void lex_sign(struct label_parser *p)
 {
     size_t len = 2;
     while (len > 1 && (p->rest.len < len || !is_sign(p->rest.ptr[len - 1]) ||
-                       sign_token(slice_sub(p->rest, 0, len)) == TOKEN_FAULT))
+                       sign_token(slice_sub(p->rest, 0, len)) == TOKEN_INVALID))
         len--;
     p->text = slice_sub(p->rest, 0, len);
     p->token = sign_token(p->text);
@@ -111,7 +111,7 @@ static void lex_word(struct label_parser *p)
         len++;
     p->text = slice_sub(p->rest, 0, len);
     p->token = sign_token(p->text);
-    if (p->token == TOKEN_FAULT)
+    if (p->token == TOKEN_INVALID)
         p->token = TOKEN_WORD;
 }
 
@@ -441,7 +441,7 @@ static bool has_value(const struct requirement *r, struct slice inner)
     return value != NULL;
 }
 
-/* The value of a label as a number; unescaping never makes it longer. */
+/* The value of a label as a number. A longer text than `decoded` is not a number. */
 static bool value_integer(struct slice inner, int64_t *ret_number)
 {
     uint8_t decoded[32];

@@ -78,7 +78,7 @@ enum status kube_prefix_end(struct arena *arena, struct slice prefix, struct sli
 
 /* -- Writes -- */
 
-static struct pb_compare is_at(struct slice key, int64_t mod_revision)
+static struct pb_compare compare_revision(struct slice key, int64_t mod_revision)
 {
     return (struct pb_compare){
         .result = PB_COMPARE_RESULT_EQUAL,
@@ -89,7 +89,7 @@ static struct pb_compare is_at(struct slice key, int64_t mod_revision)
     };
 }
 
-static struct pb_request_op reading(struct pb_range_request *range)
+static struct pb_request_op range_op(struct pb_range_request *range)
 {
     return (struct pb_request_op){.request_case = PB_REQUEST_OP_REQUEST_RANGE,
                                   .request_range = range};
@@ -97,16 +97,16 @@ static struct pb_request_op reading(struct pb_range_request *range)
 
 static void begin(struct engine_shard *shard, struct kube_write *write)
 {
-    write->compares[0] = is_at(write->key, write->expected);
+    write->compares[0] = compare_revision(write->key, write->expected);
     size_t count = 1;
     if (write->guard.len)
-        write->compares[count++] = is_at(write->guard, write->guard_expected);
+        write->compares[count++] = compare_revision(write->guard, write->guard_expected);
     if (write->rule.len)
-        write->compares[count++] = is_at(write->rule, write->rule_expected);
+        write->compares[count++] = compare_revision(write->rule, write->rule_expected);
     write->range = (struct pb_range_request){.key = write->key};
     write->rule_range = (struct pb_range_request){.key = write->rule, .keys_only = true};
-    write->failure[0] = reading(&write->range);
-    write->failure[1] = reading(&write->rule_range);
+    write->failure[0] = range_op(&write->range);
+    write->failure[1] = range_op(&write->rule_range);
     write->txn = (struct pb_txn_request){
         .compare = write->compares,
         .compare_count = count,

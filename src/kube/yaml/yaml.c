@@ -29,7 +29,7 @@ struct yaml_reader {
     struct json_node *root;
 };
 
-static enum status fault(struct yaml_reader *r, const char *what)
+static enum status malformed(struct yaml_reader *r, const char *what)
 {
     return error_set(r->error, ST_MALFORMED, "yaml: line %zu: %s", r->event.start_mark.line + 1,
                      what);
@@ -173,7 +173,7 @@ static struct slice event_text(const yaml_event_t *event)
 static enum status merge(struct yaml_reader *r, struct json_node *to, const struct json_node *from)
 {
     if (from->type != JSON_TYPE_OBJECT)
-        return fault(r, "map merge requires map or sequence of maps as the value");
+        return malformed(r, "map merge requires map or sequence of maps as the value");
     for (const struct json_node *member = from->first; member; member = member->next) {
         if (json_node_member(to, member->key))
             continue;
@@ -220,7 +220,7 @@ static enum status keep_anchor(struct yaml_reader *r, const yaml_char_t *name,
     if (!name)
         return ST_OK;
     if (r->anchor_count == YAML_ANCHORS_MAX)
-        return fault(r, "document has too many anchors");
+        return malformed(r, "document has too many anchors");
     struct anchor *anchor = &r->anchors[r->anchor_count++];
     anchor->node = node;
     return arena_dup(r->arena, slice_from_text((const char *)name), &anchor->name);
@@ -236,7 +236,7 @@ static enum status open_level(struct yaml_reader *r, enum json_type type, const 
                               bool flow)
 {
     if (wants_key(r))
-        return fault(r, "a key must be a scalar");
+        return malformed(r, "a key must be a scalar");
     struct json_node *node = json_node_new(r->arena, type);
     if (r->depth == JSON_TREE_DEPTH_MAX)
         return ST_LIMIT;
@@ -288,19 +288,19 @@ static enum status take_alias(struct yaml_reader *r)
 {
     struct slice name = slice_from_text((const char *)r->event.data.alias.anchor);
     if (wants_key(r))
-        return fault(r, "an alias cannot be a key here");
+        return malformed(r, "an alias cannot be a key here");
     if (++r->alias_count > YAML_ALIASES_MAX)
-        return fault(r, "document contains excessive aliasing");
+        return malformed(r, "document contains excessive aliasing");
     for (size_t i = r->anchor_count; i > 0; i--) {
         if (!slice_equal(r->anchors[i - 1].name, name))
             continue;
         for (size_t open = 0; open < r->depth; open++) {
             if (r->levels[open].node == r->anchors[i - 1].node)
-                return fault(r, "an anchor contains itself");
+                return malformed(r, "an anchor contains itself");
         }
         return put(r, json_node_copy(r->arena, r->anchors[i - 1].node));
     }
-    return fault(r, "unknown anchor referenced");
+    return malformed(r, "unknown anchor referenced");
 }
 
 static enum status take_event(struct yaml_reader *r)
