@@ -49,24 +49,24 @@ static enum status describe(const struct field_manager *manager, struct arena *a
 static enum status write_field(struct conflict_writer *t)
 {
     AUTO(buf_fini) struct buf text = {0};
-    struct kube_field_error *fault;
+    struct kube_field_error *error;
     if (t->listed++ >= APPLY_CONFLICTS_LISTED_MAX)
         return ST_OK;
     if (!t->alone)
         TRY(buf_append_text(&t->message, "\n- "));
     TRY(buf_append(&t->message, buf_slice(&t->path)));
-    fault = arena_calloc(t->arena, 1, sizeof(*fault));
-    if (!fault)
+    error = arena_calloc(t->arena, 1, sizeof(*error));
+    if (!error)
         return ST_NOMEM;
-    fault->reason = "FieldManagerConflict";
+    error->reason = "FieldManagerConflict";
     TRY(buf_append_format(&text, "conflict with %.*s", SLICE_ARGS(t->manager)));
-    TRY(arena_dup(t->arena, buf_slice(&text), &fault->message));
-    TRY(arena_dup(t->arena, buf_slice(&t->path), &fault->field));
+    TRY(arena_dup(t->arena, buf_slice(&text), &error->message));
+    TRY(arena_dup(t->arena, buf_slice(&t->path), &error->field));
     if (t->last)
-        t->last->next = fault;
+        t->last->next = error;
     else
-        t->first = fault;
-    t->last = fault;
+        t->first = error;
+    t->last = error;
     return ST_OK;
 }
 

@@ -68,11 +68,11 @@ static enum status event_to_stored(struct arena *arena, struct json_node *object
 /* -- Autoscalers -- */
 
 /* A field of version 2, and the annotation that preserves it in version 1. */
-struct kept {
+struct kept_field {
     const char *in, *field, *annotation;
 };
 
-static const struct kept scaler_parts[] = {
+static const struct kept_field scaler_parts[] = {
     {"spec", "metrics", "autoscaling.alpha.kubernetes.io/metrics"},
     {"spec", "behavior", "autoscaling.alpha.kubernetes.io/behavior"},
     {"status", "currentMetrics", "autoscaling.alpha.kubernetes.io/current-metrics"},
@@ -158,7 +158,7 @@ static enum status cpu_to_stored(struct arena *arena, struct json_node *object,
 }
 
 static enum status part_from_stored(struct arena *arena, struct json_node *object,
-                                    const struct kept *kept)
+                                    const struct kept_field *kept)
 {
     struct json_node *metadata = json_node_named(object, "metadata");
     struct json_node *part = json_node_named(object, kept->in);
@@ -177,7 +177,7 @@ static enum status part_from_stored(struct arena *arena, struct json_node *objec
 }
 
 static enum status part_to_stored(struct arena *arena, struct json_node *object,
-                                  const struct kept *kept)
+                                  const struct kept_field *kept)
 {
     struct json_node *metadata = json_node_named(object, "metadata");
     struct json_node *annotations = json_node_named(metadata, "annotations");

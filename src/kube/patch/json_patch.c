@@ -52,15 +52,16 @@ static bool read_index(struct slice step, size_t end, size_t *ret_index)
 }
 
 /* Moves one step down, to a node that may not exist. */
-static enum status step_down(struct arena *arena, struct patch_position *place, struct slice step)
+static enum status step_down(struct arena *arena, struct patch_position *position,
+                             struct slice step)
 {
-    struct json_node *parent = place->node;
-    place->parent = parent;
-    place->node = NULL;
+    struct json_node *parent = position->node;
+    position->parent = parent;
+    position->node = NULL;
     if (parent->type == JSON_TYPE_OBJECT)
-        place->node = json_node_member(parent, step);
-    else if (read_index(step, parent->count, &place->index))
-        return json_spans_item(arena, parent, place->index, &place->node);
+        position->node = json_node_member(parent, step);
+    else if (read_index(step, parent->count, &position->index))
+        return json_spans_item(arena, parent, position->index, &position->node);
     return ST_OK;
 }
 
@@ -72,22 +73,22 @@ static enum status missing(const struct patching *p, const char *op, struct slic
 }
 
 static enum status find(const struct patching *p, const char *op, struct slice path,
-                        struct patch_position *ret_place)
+                        struct patch_position *ret_position)
 {
     uint8_t room[TOKEN_BYTES_MAX];
     struct slice rest = path, step;
-    *ret_place = (struct patch_position){.node = p->root, .path = path};
+    *ret_position = (struct patch_position){.node = p->root, .path = path};
     while (rest.len) {
-        struct json_node *parent = ret_place->node;
+        struct json_node *parent = ret_position->node;
         if (rest.ptr[0] != '/' || !parent || parent->type < JSON_TYPE_ARRAY)
             return missing(p, op, path);
         if (!path_step(&rest, room, &step))
             return error_set(p->error, ST_LIMIT,
                              "a step of a path in a JSON patch has at most %d bytes",
                              TOKEN_BYTES_MAX);
-        TRY(step_down(p->arena, ret_place, step));
+        TRY(step_down(p->arena, ret_position, step));
         if (!rest.len)
-            TRY(arena_dup(p->arena, step, &ret_place->key));
+            TRY(arena_dup(p->arena, step, &ret_position->key));
     }
     return ST_OK;
 }
@@ -103,71 +104,71 @@ static enum status put_in(const struct patching *p, enum status status)
                      JSON_TREE_DEPTH_MAX);
 }
 
-static enum status add_item(const struct patching *p, const struct patch_position *place,
+static enum status add_item(const struct patching *p, const struct patch_position *position,
                             struct json_node *value)
 {
-    struct json_node *array = place->parent;
+    struct json_node *array = position->parent;
     size_t index = array->count;
-    bool last = slice_equal(place->key, SLICE_LITERAL("-"));
-    if (!last && !read_index(place->key, array->count + 1, &index))
+    bool last = slice_equal(position->key, SLICE_LITERAL("-"));
+    if (!last && !read_index(position->key, array->count + 1, &index))
         return error_set(p->error, ST_INVALID, "value was not a proper array index: '%.*s'",
-                         SLICE_ARGS(place->key));
+                         SLICE_ARGS(position->key));
     if (index > array->count)
         return error_set(p->error, ST_INVALID,
                          "add operation does not apply: doc is missing path: \"%.*s\": Unable to "
                          "access invalid index: %.*s: invalid index referenced",
-                         SLICE_ARGS(place->path), SLICE_ARGS(place->key));
+                         SLICE_ARGS(position->path), SLICE_ARGS(position->key));
     return put_in(p, json_spans_insert(p->arena, array, index, value));
 }
 
 static enum status add_at(struct patching *p, const char *op, struct slice path,
                           struct json_node *value)
 {
-    struct patch_position place;
+    struct patch_position position;
     if (!path.len) {
         p->root = value;
         return ST_OK;
     }
-    TRY(find(p, op, path, &place));
-    if (place.parent->type == JSON_TYPE_ARRAY)
-        return add_item(p, &place, value);
-    return put_in(p, json_node_set(p->arena, place.parent, place.key, value));
+    TRY(find(p, op, path, &position));
+    if (position.parent->type == JSON_TYPE_ARRAY)
+        return add_item(p, &position, value);
+    return put_in(p, json_node_set(p->arena, position.parent, position.key, value));
 }
 
 static enum status remove_at(struct patching *p, const char *op, struct slice path,
                              struct json_node **ret_removed)
 {
-    struct patch_position place;
-    TRY(find(p, op, path, &place));
-    if (!place.node || !place.parent)
+    struct patch_position position;
+    TRY(find(p, op, path, &position));
+    if (!position.node || !position.parent)
         return missing(p, op, path);
-    *ret_removed = place.node;
-    if (place.parent->type == JSON_TYPE_ARRAY)
-        return json_spans_remove(p->arena, place.parent, place.index);
-    json_node_remove(place.parent, place.node);
+    *ret_removed = position.node;
+    if (position.parent->type == JSON_TYPE_ARRAY)
+        return json_spans_remove(p->arena, position.parent, position.index);
+    json_node_remove(position.parent, position.node);
     return ST_OK;
 }
 
-static bool is_absent_member(const struct patch_position *place)
+static bool is_absent_member(const struct patch_position *position)
 {
-    return !place->node && place->parent && place->parent->type == JSON_TYPE_OBJECT;
+    return !position->node && position->parent && position->parent->type == JSON_TYPE_OBJECT;
 }
 
 static enum status replace_at(struct patching *p, struct slice path, struct json_node *value)
 {
-    struct patch_position place;
-    TRY(find(p, "replace", path, &place));
+    struct patch_position position;
+    TRY(find(p, "replace", path, &position));
     /* As in Kubernetes' library, replacing a missing member adds it. */
-    if (!place.node && !is_absent_member(&place))
+    if (!position.node && !is_absent_member(&position))
         return missing(p, "replace", path);
-    if (!place.parent) {
+    if (!position.parent) {
         p->root = value;
         return ST_OK;
     }
-    if (place.parent->type == JSON_TYPE_OBJECT)
-        return put_in(p, json_node_set(p->arena, place.parent, place.key, value));
-    TRY(json_spans_remove(p->arena, place.parent, place.index));
-    return put_in(p, json_spans_insert(p->arena, place.parent, place.index, value));
+    if (position.parent->type == JSON_TYPE_OBJECT)
+        return put_in(p, json_node_set(p->arena, position.parent, position.key, value));
+    TRY(json_spans_remove(p->arena, position.parent, position.index));
+    return put_in(p, json_spans_insert(p->arena, position.parent, position.index, value));
 }
 
 /* Whether `path` is within `from`: a value cannot be moved into itself. */
@@ -187,24 +188,24 @@ static enum status move(struct patching *p, struct slice from, struct slice path
 
 static enum status copy(struct patching *p, struct slice from, struct slice path)
 {
-    struct patch_position place;
-    TRY(find(p, "copy", from, &place));
-    if (!place.node && !is_absent_member(&place))
+    struct patch_position position;
+    TRY(find(p, "copy", from, &position));
+    if (!position.node && !is_absent_member(&position))
         return missing(p, "copy", from);
-    struct json_node *value =
-        place.node ? json_node_copy(p->arena, place.node) : json_node_new(p->arena, JSON_TYPE_NULL);
+    struct json_node *value = position.node ? json_node_copy(p->arena, position.node)
+                                            : json_node_new(p->arena, JSON_TYPE_NULL);
     return value ? add_at(p, "copy", path, value) : ST_NOMEM;
 }
 
 static enum status test(const struct patching *p, struct slice path,
                         const struct json_node *expected)
 {
-    struct patch_position place;
-    TRY(find(p, "test", path, &place));
+    struct patch_position position;
+    TRY(find(p, "test", path, &position));
     bool null = !expected || expected->type == JSON_TYPE_NULL;
-    if (!place.node && null)
+    if (!position.node && null)
         return ST_OK;
-    if (json_node_equal(place.node, expected))
+    if (json_node_equal(position.node, expected))
         return ST_OK;
     return error_set(p->error, ST_INVALID, "testing value %.*s failed: test failed",
                      SLICE_ARGS(path));

@@ -130,16 +130,16 @@ enum status merge_list_sort(struct arena *arena, struct json_node *array, struct
     if (!left || !right)
         return ST_NOMEM;
     for (size_t i = 0; i < all.count; i++) {
-        struct merge_position place = {.node = all.items[i].node,
-                                       .at = at_of(order, all.items[i].key),
-                                       .server_at = at_of(server, all.items[i].key),
-                                       .was = i};
-        if (place.at != SIZE_MAX) {
-            right[right_count++] = place;
+        struct merge_position position = {.node = all.items[i].node,
+                                          .at = at_of(order, all.items[i].key),
+                                          .server_at = at_of(server, all.items[i].key),
+                                          .was = i};
+        if (position.at != SIZE_MAX) {
+            right[right_count++] = position;
             continue;
         }
-        place.at = place.server_at;
-        left[left_count++] = place;
+        position.at = position.server_at;
+        left[left_count++] = position;
     }
     qsort(left, left_count, sizeof(*left), compare);
     qsort(right, right_count, sizeof(*right), compare);

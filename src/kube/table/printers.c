@@ -19,11 +19,11 @@ static const struct json_node *items_of(struct kube_cells *cells, const char *pa
 static void print_ready(struct kube_cells *cells, const struct kube_column *column)
 {
     char text[64];
-    int64_t wanted = 1;
-    if (!json_node_int(json_node_path(cells->object, "spec.replicas"), &wanted))
-        wanted = 1;
+    int64_t desired = 1;
+    if (!json_node_int(json_node_path(cells->object, "spec.replicas"), &desired))
+        desired = 1;
     snprintf(text, sizeof(text), "%lld/%lld", (long long)kube_cell_int(cells->object, column->path),
-             (long long)wanted);
+             (long long)desired);
     json_text(cells->w, text);
 }
 
@@ -165,11 +165,11 @@ static void print_job_status(struct kube_cells *cells, const struct kube_column 
 static void print_completions(struct kube_cells *cells, const struct kube_column *column)
 {
     char text[96];
-    int64_t wanted, beside = kube_cell_int(cells->object, "spec.parallelism");
+    int64_t desired, beside = kube_cell_int(cells->object, "spec.parallelism");
     long long done = kube_cell_int(cells->object, "status.succeeded");
     (void)column;
-    if (json_node_int(json_node_path(cells->object, "spec.completions"), &wanted))
-        snprintf(text, sizeof(text), "%lld/%lld", done, (long long)wanted);
+    if (json_node_int(json_node_path(cells->object, "spec.completions"), &desired))
+        snprintf(text, sizeof(text), "%lld/%lld", done, (long long)desired);
     else if (beside > 1)
         snprintf(text, sizeof(text), "%lld/1 of %lld", done, (long long)beside);
     else

@@ -1,4 +1,13 @@
-/* The columns of each kind, as data: what kubectl prints. */
+/*
+ * The columns that kubectl prints for each kind: one table per kind, one line per column.
+ *
+ *     printers.c         pods, services, workloads, nodes, namespaces, config, events, leases
+ *     printers_other.c   access, networking, storage, quotas, autoscaling and all other groups
+ *     printers_pod.c     the status of a pod
+ *     printers_common.c  printers and helpers that several kinds share
+ *
+ * custom_table.h has the columns of custom resources.
+ */
 #ifndef VIGIL_KUBE_TABLE_PRINTERS_H
 #define VIGIL_KUBE_TABLE_PRINTERS_H
 
@@ -36,7 +45,7 @@ struct kube_printer {
 
 /* Never NULL: the default has a name and an age. */
 const struct kube_printer *kube_printer_of(const struct kube_kind *kind);
-/* The printers of printers_other.c: kinds that are neither workloads nor used directly by them. */
+/* The tables of printers_other.c. */
 const struct kube_printer *kube_printers_other(size_t *ret_count);
 
 /* -- Printers that several kinds share; each reads column->path -- */

@@ -405,7 +405,7 @@ static void print_claim_state(struct kube_cells *cells, const struct kube_column
         .description = "Name must be unique within a namespace.", .fallback = (annotation)   \
     }
 
-static const struct kube_column made[] = {NAME, CREATED_AT};
+static const struct kube_column created_at[] = {NAME, CREATED_AT};
 static const struct kube_column bindings[] = {
     NAME,
     CELL("Role", print_kind_and_name, "roleRef"),
@@ -581,7 +581,7 @@ const struct kube_printer *kube_printers_other(size_t *ret_count)
 {
     static const struct kube_printer printers[] = {
         {"", "endpoints", endpoints, COUNT_OF(endpoints)},
-        {"", "limitranges", made, COUNT_OF(made)},
+        {"", "limitranges", created_at, COUNT_OF(created_at)},
         {"", "persistentvolumeclaims", claims, COUNT_OF(claims)},
         {"", "persistentvolumes", volumes, COUNT_OF(volumes)},
         {"", "podtemplates", templates, COUNT_OF(templates)},
@@ -594,7 +594,7 @@ const struct kube_printer *kube_printers_other(size_t *ret_count)
          COUNT_OF(validations)},
         {"admissionregistration.k8s.io", "validatingwebhookconfigurations", webhooks,
          COUNT_OF(webhooks)},
-        {"apiextensions.k8s.io", "customresourcedefinitions", made, COUNT_OF(made)},
+        {"apiextensions.k8s.io", "customresourcedefinitions", created_at, COUNT_OF(created_at)},
         {"apps", "controllerrevisions", revisions, COUNT_OF(revisions)},
         {"autoscaling", "horizontalpodautoscalers", autoscalers, COUNT_OF(autoscalers)},
         {"certificates.k8s.io", "certificatesigningrequests", requests, COUNT_OF(requests)},
@@ -606,14 +606,14 @@ const struct kube_printer *kube_printers_other(size_t *ret_count)
         {"node.k8s.io", "runtimeclasses", runtime_classes, COUNT_OF(runtime_classes)},
         {"policy", "poddisruptionbudgets", budgets, COUNT_OF(budgets)},
         {"rbac.authorization.k8s.io", "clusterrolebindings", bindings, COUNT_OF(bindings)},
-        {"rbac.authorization.k8s.io", "clusterroles", made, COUNT_OF(made)},
+        {"rbac.authorization.k8s.io", "clusterroles", created_at, COUNT_OF(created_at)},
         {"rbac.authorization.k8s.io", "rolebindings", bindings, COUNT_OF(bindings)},
-        {"rbac.authorization.k8s.io", "roles", made, COUNT_OF(made)},
+        {"rbac.authorization.k8s.io", "roles", created_at, COUNT_OF(created_at)},
         {"resource.k8s.io", "resourceclaims", resource_claims, COUNT_OF(resource_claims)},
         {"resource.k8s.io", "resourceslices", resource_slices, COUNT_OF(resource_slices)},
         {"scheduling.k8s.io", "priorityclasses", priority_classes, COUNT_OF(priority_classes)},
         {"storage.k8s.io", "csinodes", csi_nodes, COUNT_OF(csi_nodes)},
-        {"storage.k8s.io", "csistoragecapacities", made, COUNT_OF(made)},
+        {"storage.k8s.io", "csistoragecapacities", created_at, COUNT_OF(created_at)},
         {"storage.k8s.io", "storageclasses", storage_classes, COUNT_OF(storage_classes)},
         {"storage.k8s.io", "volumeattributesclasses", attributes_classes,
          COUNT_OF(attributes_classes)},
