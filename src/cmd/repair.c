@@ -48,9 +48,16 @@ const struct options_table repair_table = {
         "lost: the keys stay, and reading one of those versions fails with DATA_LOSS until the "
         "key is put again.\n"
         ".PP\n"
+        "A damaged checkpoint (meta/data.mdb) is rebuilt from its intact parts and from the "
+        "log, which has every value. Often nothing is lost by that. Otherwise a key is lost whose "
+        "newest version in the log may have been deleted since: the report names it. History is "
+        "then compacted to the newest revision, so that watches start over. The damaged file is "
+        "kept as meta/data.mdb.lost. This may need as much memory as a server with the same "
+        "data.\n"
+        ".PP\n"
         "A segment that is missing, or whose head is damaged and which the checkpoint needs, can "
-        "not be repaired, and neither can a damaged checkpoint (meta/data.mdb): restore a backup "
-        "or a snapshot.\n"
+        "not be repaired, and neither can a checkpoint and a log that are both damaged: restore a "
+        "backup or a snapshot.\n"
         ".SH EXIT STATUS\n"
         ".TP\n0\nNothing is damaged, or the loss was accepted: the server starts.\n"
         ".TP\n1\nThe repair failed; the last line says why.\n"
@@ -87,7 +94,8 @@ static void show_lost(void *ctx, const struct store_lost *lost)
         return;
     printf("  revision %" PRId64 ": %s ", lost->revision, lost->deleted ? "delete" : "put");
     write_key(lost->key);
-    printf("%s%s\n", lost->stays ? " (can not be read any more)" : "",
+    printf("%s%s%s\n", lost->stays ? " (can not be read any more)" : "",
+           lost->doubtful ? " (it may have been deleted before: this cannot be determined)" : "",
            lost->unsure ? " (its bytes are damaged: perhaps another key)" : "");
 }
 
@@ -121,11 +129,44 @@ static void write_rest(const struct store_repair *found, const char *will)
         printf("%s rewritten: the mark of the log\n", will);
 }
 
+static void write_rows(const struct store_rebuild *checkpoint)
+{
+    if (checkpoint->lost_rows)
+        printf("%" PRIu64 " leases, users, roles or alarms are lost\n", checkpoint->lost_rows);
+    if (checkpoint->rows_unsure)
+        printf("%" PRIu64 " leases, users, roles and alarms are kept unverified, "
+               "and others may be lost: check them, and whether authentication is "
+               "enabled, before clients connect\n",
+               checkpoint->rows);
+    if (checkpoint->identity_lost)
+        printf("the ids of cluster and member are lost: the next start takes those of its flags\n");
+}
+
+static void write_checkpoint(const struct store_repair *found, const char *will)
+{
+    const struct store_rebuild *checkpoint = &found->checkpoint;
+    if (checkpoint->how == REBUILT_NOT)
+        return;
+    printf("%s\n%s rebuilt: the checkpoint, meta/data.mdb\n", found->checkpoint_error, will);
+    if (checkpoint->how == REBUILT_AS_IT_WAS)
+        printf("nothing is lost: the damage could be corrected, and all checksums match\n");
+    if (checkpoint->how == REBUILT_FROM_LOG)
+        printf("nothing is lost: the log has every change since the first\n");
+    if (checkpoint->how == REBUILT_IN_PART)
+        printf("keys: %" PRIu64 " kept, %" PRIu64 " lost; history %s compacted to revision %" PRId64
+               "\n",
+               checkpoint->kept_versions, checkpoint->lost_versions, will, checkpoint->revision);
+    write_rows(checkpoint);
+    if (*found->checkpoint_saved)
+        printf("the damaged checkpoint is kept in %s\n", found->checkpoint_saved);
+}
+
 static void write_report(const struct store_repair *found, const struct repair_flags *flags)
 {
     const char *will = flags->accept_loss ? "was" : "would be";
     if (found->lost_versions > KEYS_SHOWN_MAX)
         printf("  … and %" PRIu64 " more\n", found->lost_versions - KEYS_SHOWN_MAX);
+    write_checkpoint(found, will);
     if (found->log.cut.reason)
         write_cut(found, will);
     write_rest(found, will);
@@ -163,7 +204,7 @@ int repair_main(int count, char **args)
         fprintf(stderr, "vigil repair: %s\n", error.text);
         return EXIT_FAILURE;
     }
-    if (!found.log.damaged) {
+    if (!found.log.damaged && found.checkpoint.how == REBUILT_NOT) {
         printf("nothing is damaged that a start would refuse\n");
         return EXIT_SUCCESS;
     }

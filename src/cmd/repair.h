@@ -1,5 +1,5 @@
 /*
- * `vigil repair`: says what of a damaged data directory is lost, and lets go of it when that is
+ * `vigil repair`: says what of a damaged data directory is lost, and drops it when that is
  * accepted. args[0] is the name of the command. Returns the exit status: 0, 1 when it could not be
  * done, 2 for flags that make no sense, 3 for damage that was not accepted.
  */

@@ -1,6 +1,8 @@
 #include "store/repair.h"
 
 #include "base/buf.h"
+#include "store/backend/backend_memory.h"
+#include "store/backend/replace.h"
 #include "store/change.h"
 #include "store/datadir.h"
 
@@ -13,7 +15,8 @@ struct repairing {
     const struct store_repair_options *options;
     struct datadir dir;
     struct backend *backend;
-    struct buf listed; /* struct log_listed */
+    struct backend_disk *plan; /* of a new checkpoint; NULL: it is not damaged */
+    struct buf listed;         /* struct log_listed */
     struct store_repair repair;
     const struct log *log; /* while versions are looked at */
     log_loc from, to;
@@ -23,6 +26,7 @@ static void repairing_fini(struct repairing *repairing)
 {
     buf_fini(&repairing->listed);
     backend_close(repairing->backend);
+    backend_disk_free(repairing->plan);
     datadir_close(&repairing->dir);
 }
 
@@ -118,44 +122,105 @@ static enum status list_segment(void *ctx, const struct backend_segment *segment
     return buf_append(ctx, slice_of(&listed, sizeof(listed)));
 }
 
-static enum status open_checkpoint(struct repairing *repairing, struct error *ret_error)
+static struct log_options log_options(const struct repairing *repairing)
+{
+    return (struct log_options){
+        .fs = repairing->options->fs,
+        .dir = repairing->dir.log_path,
+        .segment_bytes_first = SEGMENT_BYTES,
+        .segment_bytes_max = SEGMENT_BYTES,
+    };
+}
+
+static void checkpoint_lost(void *ctx, const struct store_lost *lost)
+{
+    name_lost(ctx, lost);
+}
+
+/* From here on the plan is the checkpoint, to which the log is held. */
+static enum status plan_checkpoint(struct repairing *repairing, const struct error *why,
+                                   struct error *ret_error)
+{
+    snprintf(repairing->repair.checkpoint_error, sizeof(repairing->repair.checkpoint_error), "%s",
+             why->text);
+    backend_close(TAKE(repairing->backend));
+    repairing->plan = backend_disk_new();
+    repairing->backend = backend_memory_open(repairing->plan);
+    TRY(backend_begin(repairing->backend));
+    TRY(store_rebuild(
+        &(struct store_rebuild_options){
+            .meta_dir = repairing->dir.meta_path,
+            .log = log_options(repairing),
+            .lost = checkpoint_lost,
+            .ctx = repairing,
+        },
+        repairing->backend, &repairing->repair.checkpoint, ret_error));
+    return backend_commit(repairing->backend);
+}
+
+static enum status verify_checkpoint(struct repairing *repairing, struct error *ret_error)
 {
     const struct store_repair_options *options = repairing->options;
     if (!repairing->backend)
         TRY(backend_lmdb_open(repairing->dir.meta_path, options->checkpoint_map_bytes,
                               &repairing->backend, ret_error));
-    /* What is lost of a checkpoint nobody can say: there is nothing to be accepted. */
     enum status status = backend_verify(repairing->backend);
-    if (status == ST_OK)
-        status = backend_segments_scan(repairing->backend, list_segment, &repairing->listed);
     if (status != ST_OK)
         return error_set(ret_error, status, "%s: %s", repairing->dir.meta_path,
                          backend_error_text(repairing->backend));
     return ST_OK;
 }
 
-static enum status repair_log(struct repairing *repairing, struct error *ret_error)
+static enum status open_checkpoint(struct repairing *repairing, struct error *ret_error)
+{
+    struct error why = {0};
+    bool in_dir = !repairing->options->backend;
+    enum status status = verify_checkpoint(repairing, &why);
+    if (in_dir && (status == ST_DAMAGED || status == ST_WRONG_FORMAT))
+        TRY(plan_checkpoint(repairing, &why, ret_error));
+    else if (status != ST_OK)
+        return error_set(ret_error, status, "%s", why.text);
+    return backend_segments_scan(repairing->backend, list_segment, &repairing->listed);
+}
+
+static void ignore_lost(void *ctx, const struct log_lost *lost)
+{
+    (void)ctx, (void)lost;
+}
+
+static void ignore_passed(void *ctx, const struct log *log, log_loc from, log_loc to)
+{
+    (void)ctx, (void)log, (void)from, (void)to;
+}
+
+static enum status repair_log(struct repairing *repairing, bool accept, bool tell,
+                              struct error *ret_error)
 {
     struct backend *backend = repairing->backend;
     return log_repair(
         &(struct log_repair_options){
-            .log =
-                {
-                    .fs = repairing->options->fs,
-                    .dir = repairing->dir.log_path,
-                    .segment_bytes_first = SEGMENT_BYTES,
-                    .segment_bytes_max = SEGMENT_BYTES,
-                },
+            .log = log_options(repairing),
             .after_index = (uint64_t)backend_meta_get(backend, BACKEND_INDEX, 0),
             .after_revision = backend_meta_get(backend, BACKEND_REVISION, 1),
             .listed = (const struct log_listed *)(const void *)repairing->listed.ptr,
             .listed_count = repairing->listed.len / sizeof(struct log_listed),
-            .accept = repairing->options->accept,
-            .lost = record_lost,
-            .passed = records_passed,
+            .accept = accept,
+            .lost = tell ? record_lost : ignore_lost,
+            .passed = tell ? records_passed : ignore_passed,
             .ctx = repairing,
         },
         &repairing->repair.log, ret_error);
+}
+
+/* The new checkpoint takes its place once it is known that the log can go with it. */
+static enum status replace_checkpoint(struct repairing *repairing, struct error *ret_error)
+{
+    if (!repairing->plan || !repairing->options->accept)
+        return ST_OK;
+    TRY(repair_log(repairing, false, false, ret_error));
+    return backend_lmdb_replace(repairing->dir.meta_path, repairing->options->checkpoint_map_bytes,
+                                repairing->backend, repairing->repair.checkpoint_saved,
+                                sizeof(repairing->repair.checkpoint_saved), ret_error);
 }
 
 enum status store_repair(const struct store_repair_options *options,
@@ -168,7 +233,9 @@ enum status store_repair(const struct store_repair_options *options,
     if (status == ST_OK)
         status = open_checkpoint(&repairing, ret_error);
     if (status == ST_OK)
-        status = repair_log(&repairing, ret_error);
+        status = replace_checkpoint(&repairing, ret_error);
+    if (status == ST_OK)
+        status = repair_log(&repairing, options->accept, true, ret_error);
     if (status == ST_OK)
         *ret_repair = repairing.repair;
     repairing_fini(&repairing);

@@ -1,6 +1,10 @@
 /*
- * Going on with a data directory that a start refuses, for `vigil repair`: says exactly what would
- * be lost, and lets go of it when the operator accepts that (store/log/repair.h has the rules).
+ * Repairs a data directory that a start refuses, for `vigil repair`: reports exactly what would be
+ * lost, and drops it when the operator accepts that. store/log/repair.h has the rules for
+ * the log, store/rebuild.h those for the checkpoint, which is rebuilt in meta/rebuilt and then
+ * takes the place of the damaged one; that stays as data.mdb.lost. Interrupted anywhere, this
+ * leaves a directory that can be repaired again, or that starts.
+ *
  * For one thread, with the directory locked.
  */
 #ifndef VIGIL_STORE_REPAIR_H
@@ -9,15 +13,7 @@
 #include "base/error.h"
 #include "store/backend/backend.h"
 #include "store/log/repair.h"
-
-/* A version of a key that is lost. */
-struct store_lost {
-    struct slice key;
-    int64_t revision;
-    bool deleted; /* it is a deletion that is lost */
-    bool unsure;  /* read from damaged bytes: the key may be another one */
-    bool stays;   /* the key stays and can not be read at this revision */
-};
+#include "store/rebuild.h"
 
 struct store_repair_options {
     struct fs *fs;
@@ -31,6 +27,9 @@ struct store_repair_options {
 
 struct store_repair {
     struct log_repair log;
+    struct store_rebuild checkpoint; /* REBUILT_NOT: it is not damaged */
+    char checkpoint_error[512];      /* what is wrong with it */
+    char checkpoint_saved[4200];     /* where the damaged one is kept; "" before that */
     uint64_t lost_versions;
     int64_t first_revision, last_revision; /* of those that are cut off; 0: none could be read */
 };

@@ -423,28 +423,86 @@ class Rot(LiveTest):
         server.close()
         server.stop()
 
-    def test_a_damaged_checkpoint_is_refused(self):
+    def repair(self, server, *flags):
+        done = subprocess.run([SUBJECT, "repair", "--data-dir", server.directory, *flags], capture_output=True,
+                              text=True, timeout=120, check=False)
+        self.assertNotIn("Sanitizer", done.stderr)
+        return done.returncode, done.stdout + done.stderr
+
+    def count(self, server, prefix="/checkpoint/"):
+        end = prefix[:-1] + chr(ord(prefix[-1]) + 1)
+        return int(server.ask("/v3/kv/range", key=text64(prefix), range_end=text64(end)).get("count", 0))
+
+    def test_a_damaged_checkpoint_is_refused_and_repaired(self):
         server = self.rotting().start()
         for i in range(300):
             server.ask("/v3/kv/put", key=text64(f"/checkpoint/{i:04}"), value=text64("v"))
         server.stop()
         path = pathlib.Path(server.directory) / "meta/data.mdb"
         whole = path.read_bytes()
-        # A key, a number beside it, and the head of its page.
+        # A key, a number beside it, the head of its page, and all of its page.
         at = whole.rfind(b"/checkpoint/0123")
-        for offset in (at + 14, at - 2, at & ~4095):
-            path.write_bytes(whole[:offset] + bytes([whole[offset] ^ 0x01]) + whole[offset + 1:])
+        page = at & ~4095
+        damages = [whole[:offset] + bytes([whole[offset] ^ 0x01]) + whole[offset + 1:] for offset in (at + 14, at - 2, page)]
+        for damage in (*damages, whole[:page] + bytes(4096) + whole[page + 4096:]):
+            path.write_bytes(damage)
             server.begin()
             self.assertNotEqual(server.process.wait(60), 0)
             server.reader.join(60)
             self.assertIn("the checkpoint is damaged", server.log)
-            done = subprocess.run([SUBJECT, "repair", "--data-dir", server.directory], capture_output=True, text=True,
-                                  timeout=60, check=False)
-            self.assertEqual(done.returncode, 1)
-            self.assertIn("the checkpoint is damaged", done.stderr)
-        path.write_bytes(whole)
+            self.assertIn("vigil repair", server.log)
+            code, told = self.repair(server)
+            self.assertEqual(code, 3, told)
+            self.assertRegex(told, "the checkpoint is damaged(.|\n)*nothing is lost(.|\n)*--accept-loss")
+            self.assertEqual(path.read_bytes(), damage)
+            code, told = self.repair(server, "--accept-loss")
+            self.assertEqual(code, 0, told)
+            kept = pathlib.Path(re.search(r"damaged checkpoint is kept in (\S+)", told)[1])
+            self.assertEqual(kept.read_bytes(), damage)
+            self.assertEqual(self.repair(server), (0, "nothing is damaged that a start would refuse\n"))
+            server.start()
+            self.assertEqual(self.count(server), 300)
+            server.close()
+            server.stop()
+
+    def test_a_repair_of_a_checkpoint_names_what_is_lost(self):
+        """After a cleaning the log no longer has every deletion: what the checkpoint cannot tell is lost, by name."""
+        server = self.rotting("--segment-bytes", "4194304").start()
+        for i in range(400):
+            server.ask("/v3/kv/put", key=text64(f"/checkpoint/{i:04}"), value=text64("v" * 30000))
+        for i in range(0, 400, 4):
+            server.ask("/v3/kv/deleterange", key=text64(f"/checkpoint/{i:04}"))
+        revision = int(server.ask("/v3/kv/put", key=text64("/last"), value=text64("v"))["header"]["revision"])
+        server.ask("/v3/kv/compaction", revision=revision, physical=True)
+        server.ask("/v3/maintenance/defragment")
+        lease = server.ask("/v3/lease/grant", TTL=1000)["ID"]
+        server.stop()
+        path = pathlib.Path(server.directory) / "meta/data.mdb"
+        whole = path.read_bytes()
+        # Of the pages that name the key one is in use, the others are free.
+        for page in sorted({match.start() & ~4095 for match in re.finditer(b"/checkpoint/0123", whole)}):
+            path.write_bytes(whole[:page] + bytes(4096) + whole[page + 4096:])
+            code, told = self.repair(server)
+            if code:
+                break
+        self.assertEqual(code, 3, told)
+        lost = re.findall(r'^  revision \d+: put "(\S+)" \(it may have been deleted', told, re.M)
+        kept = int(re.search(r"keys: (\d+) kept, (\d+) lost; history would be compacted", told)[1])
+        self.assertIn("/checkpoint/0123", lost)
+        self.assertGreaterEqual(kept + len(lost), 301)
+        self.assertLess(len(lost), 200)
+        code, told = self.repair(server, "--accept-loss")
+        self.assertEqual(code, 0, told)
+        self.assertIn("check them", told)
         server.start()
-        self.assertEqual(int(server.ask("/v3/kv/range", key=text64("/checkpoint/"), range_end=text64("/checkpoint0"))["count"]), 300)
+        for i in range(400):
+            key = f"/checkpoint/{i:04}"
+            found = server.ask("/v3/kv/range", key=text64(key)).get("kvs")
+            self.assertEqual(bool(found), i % 4 != 0 and key not in lost, key)
+            if found:
+                self.assertEqual(found[0]["mod_revision"], str(i + 2))
+        self.assertGreater(int(server.ask("/v3/kv/put", key=text64("/next"), value=text64("v"))["header"]["revision"]), revision)
+        self.assertEqual(server.ask("/v3/lease/timetolive", ID=lease)["grantedTTL"], "1000")
         server.close()
         server.stop()
 

@@ -14,6 +14,27 @@ void backend_close(struct backend *backend)
     backend->ops->close(backend);
 }
 
+static const char *const meta_names[BACKEND_META_COUNT] = {
+    [BACKEND_INDEX] = "index",
+    [BACKEND_REVISION] = "revision",
+    [BACKEND_COMPACT_REVISION] = "compact_revision",
+    [BACKEND_TRIMMED] = "trimmed",
+    [BACKEND_DB_BYTES] = "db_bytes",
+    [BACKEND_DB_BYTES_IN_USE] = "db_bytes_in_use",
+    [BACKEND_CLUSTER_ID] = "cluster_id",
+    [BACKEND_MEMBER_ID] = "member_id",
+    [BACKEND_TERM] = "term",
+    [BACKEND_MOVED_FROM] = "moved_from",
+    [BACKEND_MOVED_TO] = "moved_to",
+    [BACKEND_SUM_OF_ENTRIES] = "sum_of_entries",
+    [BACKEND_SUM] = "sum",
+};
+
+const char *backend_meta_name(enum backend_meta name)
+{
+    return meta_names[name];
+}
+
 int64_t backend_meta_get(struct backend *backend, enum backend_meta name, int64_t absent)
 {
     assert((unsigned)name < BACKEND_META_COUNT);

@@ -192,26 +192,10 @@ static enum status lmdb_commit(struct backend *backend)
 
 /* -- Meta -- */
 
-static const char *const meta_names[BACKEND_META_COUNT] = {
-    [BACKEND_INDEX] = "index",
-    [BACKEND_REVISION] = "revision",
-    [BACKEND_COMPACT_REVISION] = "compact_revision",
-    [BACKEND_TRIMMED] = "trimmed",
-    [BACKEND_DB_BYTES] = "db_bytes",
-    [BACKEND_DB_BYTES_IN_USE] = "db_bytes_in_use",
-    [BACKEND_CLUSTER_ID] = "cluster_id",
-    [BACKEND_MEMBER_ID] = "member_id",
-    [BACKEND_TERM] = "term",
-    [BACKEND_MOVED_FROM] = "moved_from",
-    [BACKEND_MOVED_TO] = "moved_to",
-    [BACKEND_SUM_OF_ENTRIES] = "sum_of_entries",
-    [BACKEND_SUM] = "sum",
-};
-
 static enum status lmdb_meta_put(struct backend *backend, enum backend_meta name, int64_t number)
 {
     struct backend_lmdb *lmdb = lmdb_of(backend);
-    MDB_val key = value_of(meta_names[name], strlen(meta_names[name]));
+    MDB_val key = value_of(backend_meta_name(name), strlen(backend_meta_name(name)));
     MDB_val value = value_of(&number, sizeof(number));
     return lmdb_check(lmdb, mdb_put(lmdb->write, lmdb->meta, &key, &value, 0), "writing");
 }
@@ -220,11 +204,11 @@ static enum status take_number(struct backend_lmdb *lmdb, const MDB_val *key, co
 {
     struct backend_numbers *numbers = &lmdb->backend.numbers;
     for (size_t i = 0; i < BACKEND_META_COUNT; i++) {
-        if (key->mv_size != strlen(meta_names[i]) ||
-            memcmp(key->mv_data, meta_names[i], key->mv_size) != 0)
+        if (key->mv_size != strlen(backend_meta_name((enum backend_meta)i)) ||
+            memcmp(key->mv_data, backend_meta_name((enum backend_meta)i), key->mv_size) != 0)
             continue;
         if (value->mv_size != sizeof(numbers->values[i]))
-            return lmdb_damaged(lmdb, meta_names[i]);
+            return lmdb_damaged(lmdb, backend_meta_name((enum backend_meta)i));
         memcpy(&numbers->values[i], value->mv_data, sizeof(numbers->values[i]));
         numbers->present[i] = true;
         return ST_OK;

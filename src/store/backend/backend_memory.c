@@ -279,6 +279,20 @@ static int row_compare(const struct row *a, const struct row *b)
     return a->table != b->table ? (a->table < b->table ? -1 : 1) : slice_compare(a->key, b->key);
 }
 
+/* Position of the first row not before this one. */
+static size_t row_at(const struct state *state, const struct row *row)
+{
+    size_t low = 0, high = state->row_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (row_compare(&state->rows[middle], row) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
 static void row_remove(struct state *state, size_t at)
 {
     key_free(state->rows[at].key);
@@ -290,9 +304,7 @@ static void row_remove(struct state *state, size_t at)
 static enum status memory_row_put(struct backend *backend, const struct row *row)
 {
     struct state *state = &memory_of(backend)->working;
-    size_t at = 0;
-    while (at < state->row_count && row_compare(&state->rows[at], row) < 0)
-        at++;
+    size_t at = row_at(state, row);
     if (at < state->row_count && row_compare(&state->rows[at], row) == 0)
         row_remove(state, at);
     if (row->deleted)
@@ -320,13 +332,11 @@ static enum status memory_row_get(struct backend *backend, const struct row *row
                                   struct slice *ret_value)
 {
     const struct state *state = readable(backend);
-    for (size_t at = 0; at < state->row_count; at++) {
-        if (row_compare(&state->rows[at], row) == 0) {
-            *ret_value = state->rows[at].value;
-            return ST_OK;
-        }
-    }
-    return ST_NOT_FOUND;
+    size_t at = row_at(state, row);
+    if (at == state->row_count || row_compare(&state->rows[at], row) != 0)
+        return ST_NOT_FOUND;
+    *ret_value = state->rows[at].value;
+    return ST_OK;
 }
 
 static struct backend_version_id memory_version_bound(struct backend *backend)

@@ -1,6 +1,7 @@
 /*
- * A checkpoint in memory, for the simulator: what was committed outlives the backend that committed
- * it, as a disk outlives a process. Without memory the process ends: this is for tests.
+ * A checkpoint in memory, for the simulator and for what a repair plans: what was committed
+ * outlives the backend that committed it, as a disk outlives a process. Without memory the process
+ * ends.
  */
 #ifndef VIGIL_STORE_BACKEND_BACKEND_MEMORY_H
 #define VIGIL_STORE_BACKEND_BACKEND_MEMORY_H

@@ -33,7 +33,7 @@ struct backend_ops {
 
 #define BACKEND_ADVICE                                                                           \
     "nothing was changed: look at the disk, then restore the data directory from a backup or a " \
-    "snapshot"
+    "snapshot, or see and accept with vigil repair what would be lost"
 
 struct backend {
     const struct backend_ops *ops;
@@ -41,8 +41,11 @@ struct backend {
     struct backend_numbers committed; /* to go back to; filled at open */
     bool changing;                    /* between begin and commit or abort */
     struct buf encoded;               /* a version, to be summed up */
-    char error_text[256];
+    char error_text[384];
 };
+
+/* What a number is called where it is stored. */
+const char *backend_meta_name(enum backend_meta name);
 
 /* Versions in their stored form: small numbers take few bytes, and revisions are distances. */
 MUST_CHECK

@@ -71,6 +71,8 @@ struct pages {
     uint64_t count;   /* of pages that may be in use */
     uint8_t *seen;    /* one bit each */
     uint64_t damaged; /* the page that is not as it should be */
+    /* NULL: the first damage ends the walk. Otherwise the walk skips what is damaged. */
+    const struct lmdb_salvage *salvage;
 };
 
 /* A table while it is walked. */
@@ -100,7 +102,16 @@ static enum status meet(struct pages *pages, uint64_t number, uint64_t count)
     return ST_OK;
 }
 
-static enum status page_get(struct pages *pages, uint64_t number, uint64_t count,
+/* A salvage also accepts a page of which only the number or only the flags are wrong. */
+static bool head_is_right(const struct pages *pages, const struct page_head *head, uint64_t number,
+                          uint16_t flags)
+{
+    bool number_right = head->number == number, flags_right = head->flags == flags;
+    return pages->salvage && flags != PAGE_LARGE ? number_right || flags_right
+                                                 : number_right && flags_right;
+}
+
+static enum status page_get(struct pages *pages, uint64_t number, uint64_t count, uint16_t flags,
                             const uint8_t **ret_page, struct page_head *ret_head)
 {
     TRY(meet(pages, number, count));
@@ -108,7 +119,10 @@ static enum status page_get(struct pages *pages, uint64_t number, uint64_t count
         return damaged_at(pages, number);
     *ret_page = pages->file.ptr + number * pages->page_bytes;
     memcpy(ret_head, *ret_page, sizeof(*ret_head));
-    return ret_head->number == number ? ST_OK : damaged_at(pages, number);
+    if (!head_is_right(pages, ret_head, number, flags))
+        return damaged_at(pages, number);
+    ret_head->number = number;
+    return ST_OK;
 }
 
 /* A value that does not fit in its page. */
@@ -118,14 +132,25 @@ static enum status large_check(struct pages *pages, struct walk *walk, uint64_t 
     const uint8_t *page;
     struct page_head head;
     uint64_t needed = (PAGE_HEAD_BYTES - 1 + bytes) / pages->page_bytes + 1;
-    TRY(page_get(pages, number, needed, &page, &head));
+    TRY(page_get(pages, number, needed, PAGE_LARGE, &page, &head));
     uint32_t count = head.lower | (uint32_t)head.upper << 16;
-    if (head.flags != PAGE_LARGE || count < needed)
+    if (count < needed)
         return damaged_at(pages, number);
     if (count > needed)
         TRY(meet(pages, number + needed, count - needed));
     walk->found.large_pages += count;
     *ret_value = slice_of(page + PAGE_HEAD_BYTES, bytes);
+    return ST_OK;
+}
+
+/* -- Skipping damage -- */
+
+/* Damage ends a check; in a salvage, some entries are missing. */
+static enum status skip_damage(struct pages *pages, enum status status)
+{
+    if (status != ST_DAMAGED || !pages->salvage)
+        return status;
+    pages->salvage->broken(pages->salvage->ctx);
     return ST_OK;
 }
 
@@ -151,6 +176,28 @@ static enum status node_get(struct pages *pages, uint64_t number, const uint8_t 
 static enum status table_check(struct pages *pages, const struct table_head *table,
                                struct walk *walk);
 
+static size_t node_bytes(const struct node_head *node)
+{
+    size_t value_bytes = node->low | (size_t)node->high << 16;
+    size_t bytes = NODE_HEAD_BYTES + (size_t)node->key_bytes +
+                   (node->flags & NODE_LARGE ? sizeof(uint64_t) : value_bytes);
+    return bytes + bytes % 2;
+}
+
+/* Nodes fill the end of a leaf without gaps: otherwise its count is wrong, and some are hidden. */
+static bool leaf_is_full(struct pages *pages, const uint8_t *page, const struct page_head *head)
+{
+    size_t count = (size_t)(head->lower - PAGE_HEAD_BYTES) / 2, bytes = 0;
+    for (size_t at = 0; at < count; at++) {
+        struct node_head node;
+        struct slice rest;
+        if (node_get(pages, head->number, page, head, at, &node, &rest) != ST_OK)
+            return false;
+        bytes += node_bytes(&node);
+    }
+    return bytes == pages->page_bytes - head->upper;
+}
+
 /* Pages that may be written over: none of those that are in use. */
 static enum status free_check(struct pages *pages, uint64_t number, struct slice value)
 {
@@ -168,8 +215,19 @@ static enum status free_check(struct pages *pages, uint64_t number, struct slice
     return ST_OK;
 }
 
+static enum status table_salvage(struct pages *pages, struct slice name,
+                                 const struct table_head *table)
+{
+    const struct lmdb_salvage *salvage = pages->salvage;
+    struct walk within = {.kind = WALK_ENTRIES};
+    salvage->begin(salvage->ctx, name, table->entries);
+    enum status status = skip_damage(pages, table_check(pages, table, &within));
+    salvage->end(salvage->ctx);
+    return status;
+}
+
 static enum status entry_check(struct pages *pages, struct walk *walk, uint64_t number,
-                               const struct node_head *node, struct slice value)
+                               const struct node_head *node, struct slice key, struct slice value)
 {
     struct table_head table;
     bool is_table = walk->kind == WALK_TABLES;
@@ -178,10 +236,12 @@ static enum status entry_check(struct pages *pages, struct walk *walk, uint64_t 
     if (walk->kind == WALK_FREE)
         return free_check(pages, number, value);
     if (!is_table)
-        return ST_OK;
+        return pages->salvage ? pages->salvage->entry(pages->salvage->ctx, key, value) : ST_OK;
     if (value.len != sizeof(table))
         return damaged_at(pages, number);
     memcpy(&table, value.ptr, sizeof(table));
+    if (pages->salvage)
+        return table_salvage(pages, key, &table);
     struct walk within = {.kind = WALK_ENTRIES};
     return table_check(pages, &table, &within);
 }
@@ -201,7 +261,8 @@ static enum status leaf_node_check(struct pages *pages, struct walk *walk, uint6
         return damaged_at(pages, number);
     }
     walk->found.entries++;
-    return entry_check(pages, walk, number, node, value);
+    struct slice key = slice_of(rest.ptr - node->key_bytes, node->key_bytes);
+    return entry_check(pages, walk, number, node, key, value);
 }
 
 /* -- Trees -- */
@@ -209,19 +270,27 @@ static enum status leaf_node_check(struct pages *pages, struct walk *walk, uint6
 static enum status tree_check(struct pages *pages, struct walk *walk, uint64_t number,
                               unsigned depth);
 
+static enum status node_check(struct pages *pages, struct walk *walk, const uint8_t *page,
+                              const struct page_head *head, size_t at, unsigned depth)
+{
+    struct node_head node;
+    struct slice rest;
+    TRY(node_get(pages, head->number, page, head, at, &node, &rest));
+    uint64_t below = node.low | (uint64_t)node.high << 16 | (uint64_t)node.flags << 32;
+    return depth > 1 ? tree_check(pages, walk, below, depth - 1)
+                     : leaf_node_check(pages, walk, head->number, &node, rest);
+}
+
 static enum status nodes_check(struct pages *pages, struct walk *walk, const uint8_t *page,
                                const struct page_head *head, unsigned depth)
 {
     size_t count = (size_t)(head->lower - PAGE_HEAD_BYTES) / 2;
+    bool hides = pages->salvage && depth == 1 && !leaf_is_full(pages, page, head);
     for (size_t at = 0; at < count; at++) {
-        struct node_head node;
-        struct slice rest;
-        TRY(node_get(pages, head->number, page, head, at, &node, &rest));
-        uint64_t below = node.low | (uint64_t)node.high << 16 | (uint64_t)node.flags << 32;
-        TRY(depth > 1 ? tree_check(pages, walk, below, depth - 1)
-                      : leaf_node_check(pages, walk, head->number, &node, rest));
+        TRY(skip_damage(pages, hides ? ST_DAMAGED : ST_OK));
+        TRY(skip_damage(pages, node_check(pages, walk, page, head, at, depth)));
     }
-    return ST_OK;
+    return hides ? ST_DAMAGED : ST_OK;
 }
 
 static enum status tree_check(struct pages *pages, struct walk *walk, uint64_t number,
@@ -229,12 +298,11 @@ static enum status tree_check(struct pages *pages, struct walk *walk, uint64_t n
 {
     const uint8_t *page;
     struct page_head head;
-    TRY(page_get(pages, number, 1, &page, &head));
     bool leaf = depth == 1;
+    TRY(page_get(pages, number, 1, leaf ? PAGE_LEAF : PAGE_BRANCH, &page, &head));
     size_t entries_min = leaf ? 1 : 2;
-    if (head.flags != (leaf ? PAGE_LEAF : PAGE_BRANCH) || head.lower % 2 ||
-        head.lower < PAGE_HEAD_BYTES + 2 * entries_min || head.lower > head.upper ||
-        head.upper > pages->page_bytes)
+    if (head.lower % 2 || head.lower < PAGE_HEAD_BYTES + 2 * entries_min ||
+        head.lower > head.upper || head.upper > pages->page_bytes)
         return damaged_at(pages, number);
     *(leaf ? &walk->found.leaf_pages : &walk->found.branch_pages) += 1;
     return nodes_check(pages, walk, page, &head, depth);
@@ -259,26 +327,36 @@ static enum status table_check(struct pages *pages, const struct table_head *tab
 
 /* -- The file -- */
 
+static bool page_bytes_are_right(const struct pages *pages, size_t bytes)
+{
+    return bytes >= PAGE_BYTES_MIN && bytes <= PAGE_BYTES_MAX && !(bytes & (bytes - 1)) &&
+           pages->file.len >= METAS * bytes;
+}
+
+/* False: the page with this number is not a meta page. */
+static bool meta_read(const struct pages *pages, uint64_t at, struct meta *ret_meta)
+{
+    struct page_head head;
+    const uint8_t *page = pages->file.ptr + at * pages->page_bytes;
+    memcpy(&head, page, sizeof(head));
+    memcpy(ret_meta, page + PAGE_HEAD_BYTES, sizeof(*ret_meta));
+    return head.number == at && head.flags == PAGE_META && ret_meta->magic == MAGIC &&
+           ret_meta->version == VERSION && ret_meta->tables[0].page_bytes == pages->page_bytes;
+}
+
 static enum status metas_read(struct pages *pages, struct meta *ret_newest)
 {
     struct meta metas[METAS];
-    const uint8_t *file = pages->file.ptr;
     if (pages->file.len < PAGE_HEAD_BYTES + sizeof(metas[0]))
         return damaged_at(pages, 0);
-    memcpy(&metas[0], file + PAGE_HEAD_BYTES, sizeof(metas[0]));
+    memcpy(&metas[0], pages->file.ptr + PAGE_HEAD_BYTES, sizeof(metas[0]));
     if (metas[0].magic != MAGIC || metas[0].version != VERSION)
         return ST_NOT_FOUND; /* LMDB itself says what it is not */
     pages->page_bytes = metas[0].tables[0].page_bytes;
-    size_t bytes = pages->page_bytes;
-    if (bytes < PAGE_BYTES_MIN || bytes > PAGE_BYTES_MAX || bytes & (bytes - 1) ||
-        pages->file.len < METAS * bytes)
+    if (!page_bytes_are_right(pages, pages->page_bytes))
         return damaged_at(pages, 0);
-    memcpy(&metas[1], file + bytes + PAGE_HEAD_BYTES, sizeof(metas[1]));
     for (uint64_t i = 0; i < METAS; i++) {
-        struct page_head head;
-        memcpy(&head, file + i * bytes, sizeof(head));
-        if (head.number != i || head.flags != PAGE_META || metas[i].magic != MAGIC ||
-            metas[i].version != VERSION || metas[i].tables[0].page_bytes != bytes)
+        if (!meta_read(pages, i, &metas[i]))
             return damaged_at(pages, i);
     }
     *ret_newest = metas[metas[1].transaction > metas[0].transaction];
@@ -286,17 +364,21 @@ static enum status metas_read(struct pages *pages, struct meta *ret_newest)
 }
 
 /* Pages that were never written, at the end of what is in use, need not be in the file. */
-static enum status trees_check(struct pages *pages)
+static enum status count_pages(struct pages *pages, const struct meta *meta)
 {
     enum { SPARE = 1 << 16 };
+    if (meta->last_page >= pages->file.len / pages->page_bytes + SPARE)
+        return damaged_at(pages, meta->transaction % METAS);
+    pages->count = meta->last_page + 1;
+    pages->seen = calloc(pages->count / 8 + 1, 1);
+    return pages->seen ? ST_OK : ST_NOMEM;
+}
+
+static enum status trees_check(struct pages *pages)
+{
     struct meta meta;
     TRY(metas_read(pages, &meta));
-    if (meta.last_page >= pages->file.len / pages->page_bytes + SPARE)
-        return damaged_at(pages, meta.transaction % METAS);
-    pages->count = meta.last_page + 1;
-    pages->seen = calloc(pages->count / 8 + 1, 1);
-    if (!pages->seen)
-        return ST_NOMEM;
+    TRY(count_pages(pages, &meta));
     struct walk tables = {.kind = WALK_TABLES}, free_pages = {.kind = WALK_FREE};
     TRY(table_check(pages, &meta.tables[1], &tables));
     return table_check(pages, &meta.tables[0], &free_pages);
@@ -333,4 +415,70 @@ enum status lmdb_pages_check(const char *dir, uint64_t *ret_page)
     enum status status = file_check(fd, ret_page);
     close(fd);
     return status;
+}
+
+/* -- Salvage -- */
+
+/* The meta page of that rank by transaction, 0 being the newest; whichever can be read. */
+static bool find_meta(struct pages *pages, unsigned rank, struct meta *ret_meta)
+{
+    struct meta metas[METAS];
+    for (size_t bytes = PAGE_BYTES_MIN; page_bytes_are_right(pages, bytes); bytes *= 2) {
+        pages->page_bytes = bytes;
+        bool read[METAS] = {meta_read(pages, 0, &metas[0]), meta_read(pages, 1, &metas[1])};
+        if (!read[0] && !read[1])
+            continue;
+        bool both = read[0] && read[1];
+        if (rank > both)
+            return false;
+        unsigned newest = both ? metas[1].transaction > metas[0].transaction : read[1];
+        *ret_meta = metas[newest ^ rank];
+        return true;
+    }
+    return false;
+}
+
+/* Leaves that are neither reachable nor free: a page above them is damaged. */
+static enum status lost_leaves(struct pages *pages)
+{
+    for (uint64_t number = METAS; number < pages->count; number++) {
+        struct page_head head;
+        if ((number + 1) * pages->page_bytes > pages->file.len)
+            break;
+        memcpy(&head, pages->file.ptr + number * pages->page_bytes, sizeof(head));
+        bool seen = pages->seen[number / 8] & 1u << number % 8;
+        if (seen || head.number != number || head.flags != PAGE_LEAF)
+            continue;
+        struct walk walk = {.kind = WALK_ENTRIES};
+        pages->salvage->broken(pages->salvage->ctx);
+        TRY(skip_damage(pages, tree_check(pages, &walk, number, 1)));
+        pages->salvage->broken(pages->salvage->ctx);
+    }
+    return ST_OK;
+}
+
+static enum status trees_salvage(struct pages *pages, const struct meta *meta)
+{
+    const struct lmdb_salvage *salvage = TAKE(pages->salvage);
+    struct walk tables = {.kind = WALK_TABLES}, free_pages = {.kind = WALK_FREE};
+    /* Free pages come first: they hold entries of earlier states, which must not be salvaged. */
+    enum status free_status = table_check(pages, &meta->tables[0], &free_pages);
+    pages->salvage = salvage;
+    if (free_status != ST_OK && free_status != ST_DAMAGED)
+        return free_status;
+    TRY(skip_damage(pages, table_check(pages, &meta->tables[1], &tables)));
+    return free_status == ST_OK ? lost_leaves(pages) : ST_OK;
+}
+
+enum status lmdb_pages_salvage(struct slice file, unsigned rank, const struct lmdb_salvage *salvage)
+{
+    struct pages pages = {.file = file, .salvage = salvage};
+    struct meta meta;
+    if (!find_meta(&pages, rank, &meta))
+        return ST_NOT_FOUND;
+    enum status status = count_pages(&pages, &meta);
+    if (status == ST_OK)
+        status = trees_salvage(&pages, &meta);
+    free(pages.seen);
+    return status == ST_DAMAGED ? ST_NOT_FOUND : status;
 }

@@ -93,6 +93,8 @@ bool recovery_knows_first_index(const struct recovery *r, uint64_t id, uint64_t 
  */
 bool recovery_pass(struct recovery *r, struct segment *segment, uint64_t *offset);
 void recovery_mend_seals(struct recovery *r);
+/* Makes the seal from the records; false if none can be read. */
+bool segment_walk_records(struct segment *segment);
 /* The segment after this one is missing: true if the log may end here. */
 bool recovery_ends_before_missing(struct recovery *r, struct segment *before);
 MUST_CHECK

@@ -84,8 +84,7 @@ bool recovery_pass(struct recovery *r, struct segment *segment, uint64_t *offset
 
 /* -- Seals -- */
 
-/* Makes the seal from the records; false if none can be read. */
-static bool walk_records(struct segment *segment)
+bool segment_walk_records(struct segment *segment)
 {
     uint64_t offset = SEGMENT_RECORDS_OFFSET, capacity = segment->head.capacity, index = 0;
     int64_t first_revision = 0, last_revision = 0;
@@ -110,7 +109,7 @@ static void mend_seal(struct recovery *r, struct segment *segment)
 {
     r->repaired.seals++;
     r->repaired.damaged = true;
-    if (!walk_records(segment))
+    if (!segment_walk_records(segment))
         return;
     for (size_t i = 0; i < r->found.count; i++) {
         const struct segment *next = r->found.items[i];

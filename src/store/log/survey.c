@@ -1,0 +1,195 @@
+#include "store/log/survey.h"
+
+#include "store/log/recover_private.h"
+
+#include <stdlib.h>
+
+struct surveying {
+    struct log_survey *survey;
+    struct segment_order found; /* ours until they are in the log's order */
+    bool nomem;
+    bool blank_end; /* the segment that is written next has no byte in it, or does not exist */
+};
+
+static void surveying_fini(struct surveying *s)
+{
+    for (size_t i = 0; i < s->found.count; i++)
+        segment_free(s->found.items[i]);
+    segment_order_fini(&s->found);
+}
+
+static void note_damage(struct surveying *s, uint64_t id, uint64_t offset)
+{
+    if (s->survey->damaged_segment)
+        return;
+    s->survey->damaged_segment = id;
+    s->survey->damaged_offset = offset;
+}
+
+/* -- Files -- */
+
+static void see_name(void *ctx, const char *name)
+{
+    struct surveying *s = ctx;
+    struct log_survey *survey = s->survey;
+    uint64_t id;
+    if (!segment_name_parse(name, ".seg", &id) || id == 0 || id > SEGMENT_ID_MAX)
+        return;
+    uint64_t *grown = realloc(survey->ids, (survey->id_count + 1) * sizeof(*grown));
+    if (!grown) {
+        s->nomem = true;
+        return;
+    }
+    survey->ids = grown;
+    survey->ids[survey->id_count++] = id;
+}
+
+/* What its seal or else its records say. */
+static void learn(struct surveying *s, struct segment *segment)
+{
+    struct segment_seal seal = segment_seal_read(segment);
+    struct record_head first;
+    enum status status = segment_seal_check(&seal, &segment->head);
+    if (status == ST_OK) {
+        segment_apply_seal(segment, &seal);
+        return;
+    }
+    if (status == ST_DAMAGED || segment->head.flags & SEGMENT_REWRITTEN)
+        note_damage(s, segment->head.id, SEGMENT_SEAL_OFFSET);
+    struct slice records = slice_of(segment->base + SEGMENT_RECORDS_OFFSET,
+                                    segment->head.capacity - SEGMENT_RECORDS_OFFSET);
+    if (record_check(records, segment->head.salt, &first) == RECORD_GOOD) {
+        segment->first_index = first.index;
+        (void)segment_walk_records(segment);
+    } else if (bytes_first_nonzero(records) < records.len) {
+        s->blank_end = false;
+    }
+}
+
+static enum status open_one(struct surveying *s, uint64_t id)
+{
+    struct log *log = s->survey->log;
+    AUTO(segment_freep) struct segment *segment = NULL;
+    enum status status = segment_open(log->fs, log->dir, id, &segment);
+    if (status == ST_DAMAGED) {
+        note_damage(s, id, 0);
+        return ST_OK;
+    }
+    TRY(status);
+    learn(s, segment);
+    if (!segment->first_index)
+        return ST_OK; /* nothing was written to it */
+    s->survey->has_copies |= segment->head.flags & SEGMENT_REWRITTEN;
+    TRY(segment_order_reserve(&s->found));
+    segment_order_add(&s->found, TAKE(segment));
+    return ST_OK;
+}
+
+/* -- Their order -- */
+
+/* Of a segment and its copies the oldest stays. */
+static void drop_copies(struct segment_order *found)
+{
+    for (size_t i = 1; i < found->count;) {
+        const struct segment *before = found->items[i - 1], *segment = found->items[i];
+        if (before->first_index != segment->first_index)
+            i++;
+        else
+            segment_free(
+                segment_order_remove(found, before->head.id > segment->head.id ? i - 1 : i));
+    }
+}
+
+static enum status place(struct surveying *s, struct segment *segment)
+{
+    struct log *log = s->survey->log;
+    struct log_survey *survey = s->survey;
+    bool full = atomic_load(&segment->full);
+    uint64_t last = atomic_load(&segment->last_index);
+    int64_t revision = atomic_load(&segment->last_revision);
+    if (segment->head.flags & SEGMENT_REWRITTEN)
+        survey->incomplete_to = last;
+    else if (segment->first_index > survey->last_index + 1)
+        survey->incomplete_to = segment->first_index - 1;
+    survey->last_index = survey->last_seen = last;
+    survey->last_revision = revision > survey->last_revision ? revision : survey->last_revision;
+    s->blank_end &= full;
+    LOCK_SCOPE(&log->lock);
+    TRY(segment_order_reserve(&log->order));
+    TRY(segment_table_put(&log->table, segment->head.id, segment));
+    segment_order_add(&log->order, segment);
+    return ST_OK;
+}
+
+/* The cleaner only removes sealed segments: a gap after an unsealed one is damage. */
+static enum status place_all(struct surveying *s)
+{
+    bool full = true;
+    while (s->found.count) {
+        struct segment *segment = s->found.items[0];
+        uint64_t expected = s->survey->last_index + 1;
+        if (segment->first_index < expected || (segment->first_index > expected && !full))
+            note_damage(s, segment->head.id, SEGMENT_RECORDS_OFFSET);
+        full = atomic_load(&segment->full);
+        TRY(place(s, segment));
+        (void)segment_order_remove(&s->found, 0);
+    }
+    return ST_OK;
+}
+
+/* Where the cleaner has left nothing of the last records, the mark still knows of them. */
+static void ask_mark(struct surveying *s)
+{
+    struct log *log = s->survey->log;
+    struct mark mark;
+    if (s->blank_end && mark_read(log->fs, log->dir, &mark) == ST_OK &&
+        mark.index > s->survey->last_index)
+        s->survey->incomplete_to = s->survey->last_index = mark.index;
+}
+
+static enum status read_all(struct surveying *s)
+{
+    struct log_survey *survey = s->survey;
+    struct log *log = survey->log;
+    TRY(fs_list(log->fs, log->dir, see_name, s));
+    if (s->nomem)
+        return ST_NOMEM;
+    for (size_t i = 0; i < survey->id_count; i++)
+        TRY(open_one(s, survey->ids[i]));
+    drop_copies(&s->found);
+    TRY(place_all(s));
+    ask_mark(s);
+    atomic_store(&log->written_index, survey->last_index);
+    atomic_store(&log->durable_index, survey->last_index);
+    return ST_OK;
+}
+
+enum status log_survey_open(struct log_survey *survey, const struct log_options *options,
+                            struct error *ret_error)
+{
+    *survey = (struct log_survey){0};
+    TRY(log_new(options, &survey->log, ret_error));
+    struct surveying s = {.survey = survey, .blank_end = true};
+    enum status status = read_all(&s);
+    surveying_fini(&s);
+    if (status != ST_OK)
+        return error_set(ret_error, status, "%s: the log can not be read: %s", options->dir,
+                         status_reason(status));
+    return ST_OK;
+}
+
+void log_survey_close(struct log_survey *survey)
+{
+    log_close(survey->log);
+    free(survey->ids);
+    *survey = (struct log_survey){0};
+}
+
+bool log_survey_has(const struct log_survey *survey, uint64_t segment_id)
+{
+    for (size_t i = 0; i < survey->id_count; i++) {
+        if (survey->ids[i] == segment_id)
+            return true;
+    }
+    return false;
+}
