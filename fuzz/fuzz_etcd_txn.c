@@ -1,7 +1,7 @@
 /*
- * Any bytes as a transaction: what decodes is checked, what passes the checks is run on the model,
- * and its answer must be a TxnResponse that decodes, with one response for each operation of the
- * branch that was taken. Written at once and in pieces it is the same.
+ * Fuzzes transactions. Input that decodes is checked, and if it passes the checks, it is run on the
+ * model. The encoded answer must decode as a TxnResponse, with one response for each operation of
+ * the branch that was taken. Encoding at once and in pieces must give the same bytes.
  */
 #include "cost.h"
 

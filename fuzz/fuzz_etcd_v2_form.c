@@ -1,8 +1,8 @@
 /*
- * A request of the v2 API: its path, query and form, between zero bytes, behind a byte that chooses
- * the method. What is refused has a number and a text; a key made from a path is made again from
- * the path it shows; and a node with the form's value is read back as it was written. The same
- * bytes are also read as a stored value where a node should be.
+ * Fuzzes requests of the v2 API. The input has a byte that chooses the method, then path, query and
+ * form, separated by zero bytes. A refused form must have a code and a text; a key must survive the
+ * conversion to a path and back; and a node with the form's value must be read as it was written.
+ * The form's bytes are also parsed as a stored value, which may be anything.
  */
 #include "cost.h"
 
@@ -18,7 +18,7 @@ enum { ARENA_BYTES_MAX = 16 << 20, REAL_NS = 1000 };
 static const struct slice methods[] = {SLICE_LITERAL("GET"), SLICE_LITERAL("PUT"),
                                        SLICE_LITERAL("POST"), SLICE_LITERAL("DELETE")};
 
-/* Up to the next zero byte. */
+/* Removes and returns the bytes up to the next zero byte. */
 static struct slice cut(struct slice *rest)
 {
     const uint8_t *zero = rest->len ? memchr(rest->ptr, 0, rest->len) : NULL;
@@ -54,7 +54,7 @@ static void show(const struct v2_node *node)
     assert(json.len > 2 && json.ptr[0] == '{' && json.ptr[json.len - 1] == '\n');
 }
 
-/* As the store has it: 12 len KeyValue. What is read refers to the field, which is the caller's. */
+/* Encodes the stored form, 12 len KeyValue, into field and parses it; the node refers to field. */
 static bool read_back(struct slice key, struct slice value, struct buf *field,
                       struct v2_node *ret_node)
 {

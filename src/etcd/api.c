@@ -7,7 +7,6 @@
 #include "etcd/service.h"
 #include "etcd/service/password_queue.h"
 #include "etcd/service/services.h"
-#include "etcd/service/watch_service.h"
 #include "etcd/v2/routes.h"
 
 static enum status count_calls(struct etcd_api *api)
@@ -106,6 +105,15 @@ void etcd_api_set_loop(struct etcd_api *api, struct loop *loop)
 bool etcd_api_busy(const struct etcd_api *api)
 {
     return api->under_way > 0 || password_queue_busy(api->passwords) || gateway_busy(api->gateway);
+}
+
+void etcd_api_check(const struct etcd_api *api)
+{
+    size_t watches = 0;
+    for (const struct list *at = api->watches.next; at != &api->watches; at = at->next)
+        watches++;
+    assert(watches == api->watch_count);
+    gateway_check(api->gateway);
 }
 
 const struct grpc_services *etcd_api_services(const struct etcd_api *api)

@@ -41,6 +41,9 @@ void etcd_api_set_loop(struct etcd_api *api, struct loop *loop);
  * loop must keep running. */
 bool etcd_api_busy(const struct etcd_api *api);
 
+/* Asserts that the API is consistent; for tests. */
+void etcd_api_check(const struct etcd_api *api);
+
 const struct grpc_services *etcd_api_services(const struct etcd_api *api);
 const struct http_routes *etcd_api_routes(const struct etcd_api *api);
 /* The routes of --listen-metrics-urls: /metrics and the health checks. */

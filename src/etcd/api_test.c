@@ -90,7 +90,8 @@ static void unknown_services_and_methods_are_unimplemented(void **state)
 {
     (void)state;
     struct peer *p = peer_new(1, 100, PEER_WINDOW);
-    assert_fails(p, peer_call_bytes(p, "/missing.Service/Method", SLICE_LITERAL("3.7"), SLICE_EMPTY),
+    assert_fails(p,
+                 peer_call_bytes(p, "/missing.Service/Method", SLICE_LITERAL("3.7"), SLICE_EMPTY),
                  GRPC_UNIMPLEMENTED, "unknown service missing.Service");
     assert_fails(
         p, peer_call_bytes(p, "/etcdserverpb.Maintenance/Shred", SLICE_LITERAL("3.7"), SLICE_EMPTY),

@@ -68,7 +68,7 @@ enum status look_up(struct authenticator *authenticator, struct token_slot *slot
     struct arena arena;
     struct auth_principal found = {0};
     struct auth_moment now = {now_ns, clock_real_ns(clock_system()) / NS_PER_S};
-    /* Read before the lookup, so that a token that is revoked meanwhile is not cached. */
+    /* Read before the lookup, so that a token that ends meanwhile is not found in the cache. */
     uint64_t endings = auth_issuer_endings(issuer);
     arena_init(&arena, scratch, sizeof(scratch), SCRATCH_BYTES_MAX);
     enum status status = auth_issuer_find(issuer, token, OF_NOW, now, &arena, &found);
@@ -141,7 +141,9 @@ enum status authenticator_find(struct authenticator *authenticator, const struct
 
 /* -- Calls -- */
 
-enum status etcd_call_set_principal(struct grpc_call *call, const struct auth_principal *principal)
+/* Stores a copy with the call, in its arena. */
+static MUST_CHECK
+enum status set_principal(struct grpc_call *call, const struct auth_principal *principal)
 {
     struct auth_principal *kept = grpc_call_caller(call);
     /* A stream may live for years, so its user's name is copied only when it changes. */
@@ -169,7 +171,7 @@ struct auth_principal authenticator_refresh(struct authenticator *authenticator,
 {
     struct auth_principal now;
     bool found = !grpc_call_ended(call) && authenticator_find(authenticator, call, &now) == ST_OK;
-    if (found && now.revision && etcd_call_set_principal(call, &now) != ST_OK)
+    if (found && now.revision && set_principal(call, &now) != ST_OK)
         return (struct auth_principal){0};
     return etcd_call_principal(call);
 }
@@ -236,7 +238,7 @@ static enum status admit(void *ctx, struct grpc_call *call, const struct grpc_ro
         return ST_OK;
     TRY(authenticator_find(authenticator, call, &principal));
     TRY(auth_method_allows(method, engine_auth_rights(authenticator->shard), &principal));
-    return etcd_call_set_principal(call, &principal);
+    return set_principal(call, &principal);
 }
 
 struct authenticator *authenticator_new(const struct etcd_config *config,

@@ -44,10 +44,7 @@ MUST_CHECK
 enum status authenticator_check(struct authenticator *authenticator, const struct grpc_row *row,
                                 const struct http_field *fields, size_t count, int64_t now_ns);
 
-/* Stores a copy with the call, in its arena. ST_NOMEM. */
-MUST_CHECK
-enum status etcd_call_set_principal(struct grpc_call *call, const struct auth_principal *principal);
-/* The principal of a call's operations: the one that the guard has found, or that was set. */
+/* The principal of a call's operations, which the guard has found. */
 struct auth_principal etcd_call_principal(const struct grpc_call *call);
 /* The same for an operation long after the call's message: with the current auth revision, if the
  * call's token or certificate is still valid. */

@@ -94,6 +94,7 @@ static inline void peer_turn(struct peer *p)
     engine_shard_turn_end(p->shard);
     peer_pump(p);
     engine_shard_flushed(p->shard);
+    etcd_api_check(p->api);
 }
 
 static inline void answer_all(struct peer *p)

@@ -160,6 +160,7 @@ static inline void peer_fini(struct peer *p)
     while (fake_step(p->engine))
         ;
     assert_int_equal(fake_open(p->engine), 0);
+    etcd_api_check(p->api);
     wire_server_free(p->server);
     etcd_api_free(p->api);
     engine_shard_free(p->shard);

@@ -2,7 +2,7 @@
  * One call of the gateway.
  *
  *     waiting ──► (parsing) ──► delivering ──► streaming ──► answered
- *        └───────────┴──────────────┴─────────────────────────┘
+ *        └────────────┴──────────────┴──────────────────────────▲
  *
  *     waiting      gateway.calls_max other calls are open
  *     parsing      the worker parses a large body (offload.h)
@@ -30,8 +30,28 @@ enum {
     WHOLE_BYTES_MAX = 16 << 10, /* of messages that are converted and sent in one piece */
 };
 
+enum gateway_state {
+    GATEWAY_WAITING,
+    GATEWAY_PARSING,
+    GATEWAY_DELIVERING,
+    GATEWAY_STREAMING,
+    GATEWAY_ANSWERED,
+};
+
+#define TO(state) (1u << GATEWAY_##state)
+
+/* Drawn above. */
+static const unsigned gateway_moves[] = {
+    [GATEWAY_WAITING] = TO(PARSING) | TO(DELIVERING) | TO(ANSWERED),
+    [GATEWAY_PARSING] = TO(DELIVERING) | TO(ANSWERED),
+    [GATEWAY_DELIVERING] = TO(STREAMING) | TO(ANSWERED),
+    [GATEWAY_STREAMING] = TO(ANSWERED),
+    [GATEWAY_ANSWERED] = 0,
+};
+
 struct gateway_call {
     struct http_source source;
+    enum gateway_state state;
     struct gateway *gateway;
     const struct gateway_row *row;
     struct http_exchange *x;
@@ -48,14 +68,22 @@ struct gateway_call {
     uint8_t prefix_len;
     uint8_t prefix[GRPC_PREFIX_BYTES];
 
-    bool away;     /* the worker parses the requests */
-    bool yields;   /* the next requests are delivered in the next turn */
-    bool streams;  /* the response has lines of results instead of one message */
-    bool begun;    /* streaming */
-    bool answered; /* sent in one piece, or aborted */
-    bool busy;     /* within deliver or produce, which handle output of the service themselves */
-    bool over;     /* nothing will be added to out */
+    bool yields;  /* the next requests are delivered in the next turn */
+    bool streams; /* the response has lines of results instead of one message */
+    bool busy;    /* within deliver or produce, which handle output of the service themselves */
+    bool over;    /* nothing will be added to out */
 };
+
+static void move(struct gateway_call *g, enum gateway_state next)
+{
+    assert(gateway_moves[g->state] & (1u << next));
+    g->state = next;
+}
+
+static bool is_answered(const struct gateway_call *g)
+{
+    return g->state == GATEWAY_ANSWERED;
+}
 
 static struct slice json_type(void)
 {
@@ -70,8 +98,9 @@ static int64_t now_of(const struct gateway_call *g)
 /* Fails the call; if the response has begun, this aborts the exchange. */
 static void abort_call(struct gateway_call *g, enum status status)
 {
-    g->answered = true;
-    if (g->begun)
+    bool begun = g->state == GATEWAY_STREAMING;
+    move(g, GATEWAY_ANSWERED);
+    if (begun)
         http_abort(g->x);
     else
         gateway_respond_error(g->gateway, g->x, status_code(status),
@@ -111,7 +140,7 @@ static bool deliver_many(struct gateway_call *g)
 {
     bool some = false;
     size_t count = 0;
-    while (g->requests.ptr && !g->away && !g->yields && !grpc_local_paused(g->local)) {
+    while (g->requests.ptr && !g->yields && !grpc_local_paused(g->local)) {
         if (count++ == DELIVER_MAX && g->gateway->loop) {
             yield(g);
             break;
@@ -140,7 +169,7 @@ static void deliver_one(struct gateway_call *g)
     if (status == ST_NOMEM) {
         abort_call(g, status);
     } else if (status != ST_OK && status != ST_END) { /* an empty body is an empty message */
-        g->answered = true;
+        move(g, GATEWAY_ANSWERED);
         gateway_respond_error(g->gateway, g->x, GRPC_INVALID_ARGUMENT, slice_from_text(error));
     } else {
         grpc_local_deliver(g->local, message, now_of(g));
@@ -252,7 +281,7 @@ static enum http_fill fill(struct http_source *source, uint8_t *dst, size_t room
             return HTTP_FILL_DONE;
         if (len == room)
             return HTTP_FILL_MORE;
-        if (g->answered || !produce(g))
+        if (is_answered(g) || !produce(g))
             return HTTP_FILL_PARKED;
     }
 }
@@ -266,7 +295,7 @@ static void add_metadata_field(struct gateway_call *g)
 
 static void begin(struct gateway_call *g)
 {
-    g->begun = true;
+    move(g, GATEWAY_STREAMING);
     add_metadata_field(g);
     http_begin(g->x, 200, json_type());
     http_set_source(g->x, &g->source);
@@ -274,13 +303,13 @@ static void begin(struct gateway_call *g)
 
 static void respond_whole(struct gateway_call *g)
 {
-    while (!g->over && !g->answered) {
+    while (!g->over && !is_answered(g)) {
         if (!produce(g))
             break;
     }
-    if (g->answered)
+    if (is_answered(g))
         return;
-    g->answered = true;
+    move(g, GATEWAY_ANSWERED);
     add_metadata_field(g);
     http_respond(g->x, 200, json_type(), buf_slice(&g->out));
     buf_reset(&g->out, 0);
@@ -310,7 +339,7 @@ static void respond_without_message(struct gateway_call *g)
 {
     struct slice text;
     enum grpc_code code = grpc_local_status(g->local, &text);
-    g->answered = true;
+    move(g, GATEWAY_ANSWERED);
     if (g->streams)
         respond_line(g->x, code, text);
     else
@@ -322,9 +351,9 @@ static void check_output(struct gateway_call *g)
 {
     enum grpc_local_phase phase = grpc_local_phase(g->local);
     bool over = phase == GRPC_LOCAL_OVER;
-    if (g->begun)
+    if (g->state == GATEWAY_STREAMING)
         http_wake(g->x);
-    else if (g->answered || phase == GRPC_LOCAL_SILENT)
+    else if (is_answered(g) || phase == GRPC_LOCAL_SILENT)
         return;
     else if (over && grpc_local_queued(g->local) == 0)
         respond_without_message(g);
@@ -344,7 +373,9 @@ static void on_output(void *owner)
 /* Refuses a call that is still waiting. */
 static void refuse_waiting(struct gateway_call *g, enum grpc_code code, struct slice text)
 {
-    g->answered = true;
+    if (is_answered(g))
+        return;
+    move(g, GATEWAY_ANSWERED);
     list_remove(&g->in_waiting);
     gateway_respond_error(g->gateway, g->x, code, text);
 }
@@ -439,13 +470,13 @@ static void deliver_rest(struct deferred *deferred)
 {
     struct gateway_call *g = CONTAINER_OF(deferred, struct gateway_call, rest);
     g->yields = false;
-    if (!g->answered)
+    if (!is_answered(g))
         deliver(g);
 }
 
 static void fail_busy(struct gateway_call *g, enum status status)
 {
-    g->answered = true;
+    move(g, GATEWAY_ANSWERED);
     gateway_respond_error(g->gateway, g->x, status_code(status),
                           SLICE_LITERAL("too many large requests are under way, please try again"));
 }
@@ -455,17 +486,18 @@ static void fail_busy(struct gateway_call *g, enum status status)
 static void on_parsed(void *owner, enum status status)
 {
     struct gateway_call *g = owner;
-    g->away = false;
-    if (g->answered || status != ST_OK)
+    if (is_answered(g) || status != ST_OK)
         drop_requests(g);
-    if (g->answered)
+    if (is_answered(g))
         return;
-    if (status == ST_REQUEST_TOO_MANY_REQUESTS)
+    if (status == ST_REQUEST_TOO_MANY_REQUESTS) {
         fail_busy(g, status);
-    else if (status != ST_OK)
+    } else if (status != ST_OK) {
         abort_call(g, status);
-    else
+    } else {
+        move(g, GATEWAY_DELIVERING);
         deliver(g);
+    }
 }
 
 /* True: the body is large, and was given to the worker or refused. */
@@ -480,10 +512,11 @@ static bool offload(struct gateway_call *g)
     if (!g->gateway->offload || g->requests.len <= GATEWAY_INLINE_BYTES_MAX)
         return false;
     enum status status = gateway_parse_start(g->gateway->offload, &input, &g->parse);
-    g->away = status == ST_OK;
-    if (status == ST_REQUEST_TOO_MANY_REQUESTS)
+    if (status == ST_OK)
+        move(g, GATEWAY_PARSING);
+    else if (status == ST_REQUEST_TOO_MANY_REQUESTS)
         fail_busy(g, status);
-    else if (status != ST_OK)
+    else
         abort_call(g, status);
     return true;
 }
@@ -494,7 +527,7 @@ static void start(struct gateway_call *g)
     enum status status = open_call(g);
     if (status != ST_OK) {
         g->gateway->calls--;
-        g->answered = true;
+        move(g, GATEWAY_ANSWERED);
         if (status == ST_UNIMPLEMENTED)
             refuse_unknown(g);
         else
@@ -504,8 +537,10 @@ static void start(struct gateway_call *g)
     }
     const struct grpc_method *method = grpc_local_method(g->local);
     g->streams = does_stream(method);
-    if (!offload(g))
+    if (!offload(g)) {
+        move(g, GATEWAY_DELIVERING);
         deliver(g);
+    }
 }
 
 /* False: the call was answered with an error. */
@@ -517,7 +552,7 @@ static bool set_deadline(struct gateway_call *g)
         char words[256];
         int len = snprintf(words, sizeof(words), "invalid grpc-timeout: %.*s",
                            (int)size_min(text.len, 128), (const char *)text.ptr);
-        g->answered = true;
+        move(g, GATEWAY_ANSWERED);
         gateway_respond_error(g->gateway, g->x, GRPC_INVALID_ARGUMENT,
                               slice_of(words, (size_t)len));
         return false;
@@ -553,7 +588,7 @@ struct gateway_call *gateway_call_start(struct gateway *gateway, const struct ga
         grpc_services_find(gateway->server.services, slice_from_text(row->method));
     if (called && called->method->parks)
         http_park(x, on_leave);
-    if (g->answered || !set_deadline(g)) /* the server stops, or the timeout has passed */
+    if (is_answered(g) || !set_deadline(g)) /* the server stops, or the timeout has passed */
         return g;
     if (gateway->calls < gateway->calls_max)
         start(g);
@@ -580,4 +615,13 @@ void gateway_call_end(struct gateway_call *g)
     free(g);
     while (gateway->calls < gateway->calls_max && !list_empty(&gateway->waiting))
         start(LIST_ENTRY(list_pop_front(&gateway->waiting), struct gateway_call, in_waiting));
+}
+
+void gateway_check(const struct gateway *gateway)
+{
+    assert(gateway->calls <= gateway->calls_max);
+    assert(list_empty(&gateway->waiting) || gateway->calls == gateway->calls_max);
+    const struct gateway_call *g;
+    LIST_FOREACH (g, &gateway->waiting, in_waiting)
+        assert(g->gateway == gateway && g->state == GATEWAY_WAITING && !g->local);
 }

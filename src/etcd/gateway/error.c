@@ -69,9 +69,8 @@ void gateway_respond_error(const struct gateway *gateway, struct http_exchange *
                            enum grpc_code code, struct slice text)
 {
     AUTO(buf_fini) struct buf body = {0};
-    bool old = gateway && gateway->before_3_5;
-    enum status status =
-        old ? old_error_append(&body, code, text) : gateway_error_append(&body, code, text);
+    enum status status = gateway->before_3_5 ? old_error_append(&body, code, text)
+                                             : gateway_error_append(&body, code, text);
     if (status != ST_OK) {
         http_abort(x);
         return;

@@ -59,6 +59,9 @@ bool gateway_busy(const struct gateway *gateway);
 MUST_CHECK
 enum status gateway_add(struct gateway *gateway, struct http_routes *routes);
 
+/* Asserts that calls and the waiting list are consistent; for tests. */
+void gateway_check(const struct gateway *gateway);
+
 /* -- call.c -- */
 
 /* One exchange. On the heap; lives until the exchange ends. */
@@ -85,7 +88,7 @@ unsigned gateway_http_status(enum grpc_code code);
 MUST_CHECK
 enum status gateway_error_append(struct buf *out, enum grpc_code code, struct slice text);
 /* Answers with such an error or, if the gateway emulates a version before 3.5, with
- * {"error":…,"message":…,"code":…}. gateway may be NULL. */
+ * {"error":…,"message":…,"code":…}. */
 void gateway_respond_error(const struct gateway *gateway, struct http_exchange *x,
                            enum grpc_code code, struct slice text);
 

@@ -140,6 +140,7 @@ static const char *answer(struct fixture *f, size_t c)
         assert_int_equal(buf_append(out, slice_of(bytes, n)), ST_OK);
     }
     engine_shard_flushed(f->shard);
+    etcd_api_check(f->api);
     assert_int_equal(buf_append(out, slice_of("", 1)), ST_OK);
     return (const char *)out->ptr;
 }

@@ -65,7 +65,6 @@ struct auth_call *auth_call_new(struct grpc_call *call, struct etcd_api *api, st
                                 const struct auth_kind *kind);
 /* Starts the operation of the engine. */
 void auth_call_start(struct auth_call *a);
-void auth_call_on_end(struct grpc_call *call, void *api);
 
 /* The handlers of Auth.Authenticate, Auth.UserAdd and Auth.UserChangePassword. */
 void auth_authenticate_on_message(struct grpc_call *call, void *api, struct slice message);

@@ -94,7 +94,7 @@ void auth_call_start(struct auth_call *a)
     engine_auth_start(a->api->shard, &a->auth);
 }
 
-void auth_call_on_end(struct grpc_call *call, void *api)
+static void auth_call_on_end(struct grpc_call *call, void *api)
 {
     (void)api;
     struct auth_call *a = grpc_call_user(call);

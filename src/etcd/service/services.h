@@ -26,4 +26,7 @@ enum status maintenance_service_add(struct etcd_api *api);
 MUST_CHECK
 enum status watch_service_add(struct etcd_api *api);
 
+/* Called when users or roles have changed: ends watches that are no longer permitted. */
+void watch_service_rights_changed(void *api);
+
 #endif

@@ -8,8 +8,6 @@
  * As in etcd, the stream continues after the client's half-close. A client that sends requests
  * faster than it reads the responses gets no more flow-control window until it has read some.
  */
-#include "etcd/service/watch_service.h"
-
 #include "auth/check.h"
 #include "codec/pb/rpc.pb.h"
 #include "engine/auth.h"
@@ -24,6 +22,7 @@
 enum {
     PAUSE_WAITING = 512,  /* unread control responses at which the client gets no more window … */
     RESUME_WAITING = 128, /* … until only this many are left */
+    REFUSAL_BYTES = 256,
     REQUEST_BYTES_FIRST = 512,
     REQUEST_BYTES_MAX = 16 << 20, /* of memory for one decoded request */
     RECHECK_AT_ONCE = 512,        /* calls woken in one turn after permissions have changed */
@@ -95,7 +94,8 @@ static void describe(void *ctx, char text[WATCH_PEER_BYTES])
 
 /* -- Refusals -- */
 
-const char *watch_refusal_text(enum status status, char text[WATCH_REFUSAL_BYTES])
+/* The reason of a refused watch: like etcd, the text of a whole gRPC error. */
+static const char *refusal_text(enum status status, char text[REFUSAL_BYTES])
 {
     static const char *const names[] = {
         [GRPC_INVALID_ARGUMENT] = "InvalidArgument",
@@ -104,8 +104,7 @@ const char *watch_refusal_text(enum status status, char text[WATCH_REFUSAL_BYTES
     };
     enum grpc_code code = status_code(status);
     const char *name = (size_t)code < COUNT_OF(names) && names[code] ? names[code] : "Unknown";
-    snprintf(text, WATCH_REFUSAL_BYTES, "rpc error: code = %s desc = %s", name,
-             status_text(status));
+    snprintf(text, REFUSAL_BYTES, "rpc error: code = %s desc = %s", name, status_text(status));
     return text;
 }
 
@@ -158,8 +157,8 @@ static bool still_permitted(void *ctx, struct slice key, struct slice range_end)
 /* Called before anything is sent. False: the call has failed. */
 static bool recheck(struct watch_call *w)
 {
-    char text[WATCH_REFUSAL_BYTES];
-    struct slice reason = slice_from_text(watch_refusal_text(ST_PERMISSION_DENIED, text));
+    char text[REFUSAL_BYTES];
+    struct slice reason = slice_from_text(refusal_text(ST_PERMISSION_DENIED, text));
     w->rights_seen = w->api->rights_changes;
     if (!auth_rights_enabled(engine_auth_rights(w->api->shard)) ||
         watch_stream_keep(w->stream, still_permitted, w, reason) == ST_OK)
@@ -201,9 +200,9 @@ void watch_service_rights_changed(void *ctx)
 static enum status create(struct watch_call *w, const struct pb_watch_create_request *request)
 {
     enum status status = request->start_revision < 0 ? ST_OK : permit(w, request);
-    char text[WATCH_REFUSAL_BYTES];
+    char text[REFUSAL_BYTES];
     if (status != ST_OK)
-        return watch_stream_refuse(w->stream, slice_from_text(watch_refusal_text(status, text)));
+        return watch_stream_refuse(w->stream, slice_from_text(refusal_text(status, text)));
     struct watch_create made = {
         .key = request->key.len ? request->key : SLICE_LITERAL("\0"),
         .range_end = request->range_end,

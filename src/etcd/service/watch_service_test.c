@@ -1,6 +1,4 @@
 /* The Watch service over a real connection, the watch layer and the fake engine's history. */
-#include "etcd/service/watch_service.h"
-
 #include "codec/pb/rpc.pb.h"
 #include "etcd/peer_calls_test.h"
 

@@ -16,7 +16,7 @@ enum {
     KV_ARENA_BYTES = 1024,
 };
 
-const char *v2_action_name(enum v2_action action)
+static const char *action_name(enum v2_action action)
 {
     static const char *const names[] = {
         [V2_IMPLICIT] = "create",
@@ -270,7 +270,7 @@ enum status v2_event_json(struct buf *to, enum v2_action action, const struct v2
                           const struct v2_node *prev, int64_t real_ns)
 {
     bool gone = action == V2_DELETE || action == V2_COMPARE_AND_DELETE || action == V2_EXPIRE;
-    TRY(buf_append_format(to, "{\"action\":\"%s\"", v2_action_name(action)));
+    TRY(buf_append_format(to, "{\"action\":\"%s\"", action_name(action)));
     if (node) {
         TRY(buf_append_text(to, ",\"node\":"));
         TRY(v2_node_json_open(to, node, gone, real_ns));

@@ -3,8 +3,8 @@
  * its value.
  *
  *     /a/b   key    "_vigil/v2/keys" NUL "a" NUL "b"
- *            value  kind, action, expiry (8), created index (8), then the value; of a directory
- *                   that was updated, its modified index (8), which an update does not raise
+ *            value  kind, action, expiry (8), created index (8), then the value or, for an
+ *                   updated directory, its modified index (8), which an update does not change
  *
  * Because of the NUL between the parts, a directory comes directly before its content, which is
  * contiguous and sorted. Every directory except the root has a key. The modified index of all other
@@ -38,7 +38,6 @@ enum v2_action {
     V2_COMPARE_AND_DELETE,
     V2_EXPIRE,
 };
-const char *v2_action_name(enum v2_action action);
 
 struct v2_key {
     struct slice key;                /* in the store */

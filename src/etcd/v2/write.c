@@ -4,7 +4,7 @@
  * meanwhile, it starts again. A node with a time to live has a separate lease, which expires when
  * the node does and is revoked with it.
  *
- *     read ──► decide ──► (grant) ──► change ──► answer ──► (revoke a lease that no node got)
+ *     read ──► decide ──► (grant) ──► change ──► answer ──► (revoke a lease that no node uses)
  *      ▲                                 │
  *      └──────── something changed ──────┘
  */
