@@ -78,7 +78,7 @@ static void world_fini(struct world *world)
     backend_disk_free(world->disk);
 }
 
-static void check_told(const struct world *world, enum status status)
+static void check_result(const struct world *world, enum status status)
 {
     if (status != ST_OK && !world->faults)
         fail_msg("seed %llu: %s, on a disk without fault", (unsigned long long)world->seed,
@@ -393,10 +393,10 @@ static enum status do_clean(struct world *world)
     switch (world->cleaning) {
     case CLEAN_IDLE: {
         bool all = random_chance(&world->random, 1, 4); /* like defragmenting */
-        check_told(world,
-                   all ? keeper_defragment_next(world->keeper, keeper_defragment_end(world->keeper),
-                                                &world->relocation)
-                       : keeper_clean_begin(world->keeper, &world->relocation));
+        check_result(world, all ? keeper_defragment_next(world->keeper,
+                                                         keeper_defragment_end(world->keeper),
+                                                         &world->relocation)
+                                : keeper_clean_begin(world->keeper, &world->relocation));
         if (all)
             store_shrink(world->store);
         if (!world->relocation)
@@ -415,7 +415,7 @@ static enum status do_clean(struct world *world)
     case CLEAN_RELOCATED: {
         bool done = false;
         enum status status = keeper_clean_step(world->keeper, world->relocation, &done);
-        check_told(world, status);
+        check_result(world, status);
         if (status != ST_OK)
             return random_chance(&world->random, 1, 2) ? ST_OK : ST_CLOSED;
         if (!done) {
@@ -456,28 +456,28 @@ static enum status do_checkpoint(struct world *world)
 /* Returns only failures that must end the process. */
 static enum status do_something(struct world *world)
 {
-    enum status told = ST_OK;
+    enum status result = ST_OK;
     uint64_t what = random_below(&world->random, 100);
     if (what < 60)
-        told = do_request(world);
+        result = do_request(world);
     else if (what < 72)
         return do_commit(world);
     else if (what < 80) {
         TRY(do_commit(world));
         return do_work(world);
     } else if (what < 84)
-        told = do_checkpoint(world);
+        result = do_checkpoint(world);
     else if (what < 94)
         return do_clean(world);
     else if (what < 96)
-        told = keeper_prepare(world->keeper);
+        result = keeper_prepare(world->keeper);
     else if (what < 98)
-        told = keeper_mark(world->keeper);
+        result = keeper_mark(world->keeper);
     else {
         TRY(do_commit(world));
         check_state(world);
     }
-    check_told(world, told);
+    check_result(world, result);
     return ST_OK;
 }
 
@@ -488,7 +488,7 @@ static void live(struct world *world, uint64_t steps)
     enum status status = ST_OK;
     for (uint64_t step = 0; step < steps && status == ST_OK; step++)
         status = do_something(world);
-    check_told(world, status);
+    check_result(world, status);
 }
 
 static void end_life(struct world *world, bool power_cut)

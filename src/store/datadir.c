@@ -72,8 +72,8 @@ static enum status check_contents(const char *path, const struct datadir_content
     return ST_OK;
 }
 
-static enum status look(struct fs *fs, const char *path, struct datadir_contents *ret_contents,
-                        struct error *ret_error)
+static enum status examine(struct fs *fs, const char *path, struct datadir_contents *ret_contents,
+                           struct error *ret_error)
 {
     *ret_contents = (struct datadir_contents){0};
     enum status status = fs_list(fs, path, note_name, ret_contents);
@@ -201,10 +201,10 @@ enum status datadir_open(struct datadir *dir, struct fs *fs, const char *path,
                          status_reason(status));
     struct datadir_contents contents;
     /* Checked before the lock, so that nothing is left in a directory that is not ours. */
-    TRY(look(fs, path, &contents, ret_error));
+    TRY(examine(fs, path, &contents, ret_error));
     status = take_lock(dir, fs, path, ret_error);
     if (status == ST_OK) /* again, because an import may have held the lock */
-        status = look(fs, path, &contents, ret_error);
+        status = examine(fs, path, &contents, ret_error);
     if (status == ST_OK)
         status = prepare(dir, fs, path, contents.format, ret_error);
     if (status != ST_OK)

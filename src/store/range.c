@@ -538,7 +538,7 @@ enum status range_status(const struct range *range)
     return range->broken;
 }
 
-struct slice range_key_under_way(const struct range *range)
+struct slice range_current_key(const struct range *range)
 {
     return range->item ? index_item_key(range->item) : SLICE_EMPTY;
 }

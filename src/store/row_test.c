@@ -12,19 +12,19 @@ struct seen_rows {
 
 static enum status note(void *ctx, const struct row *row)
 {
-    struct seen_rows *told = ctx;
-    size_t used = strlen(told->text);
-    snprintf(told->text + used, sizeof(told->text) - used, "%d:%.*s%s%.*s ", row->table,
+    struct seen_rows *seen = ctx;
+    size_t used = strlen(seen->text);
+    snprintf(seen->text + used, sizeof(seen->text) - used, "%d:%.*s%s%.*s ", row->table,
              (int)row->key.len, (const char *)row->key.ptr, row->deleted ? "!" : "=",
              (int)row->value.len, (const char *)row->value.ptr);
     return ST_OK;
 }
 
-static void start_over(struct fixture *f, struct seen_rows *told)
+static void restart(struct fixture *f, struct seen_rows *seen)
 {
-    *told = (struct seen_rows){0};
+    *seen = (struct seen_rows){0};
     f->row_seen = note;
-    f->row_ctx = told;
+    f->row_ctx = seen;
     fixture_restart(f);
 }
 
@@ -48,19 +48,19 @@ static int64_t write_row(struct fixture *f, enum row_table table, const char *ke
 static void a_row_alone_takes_no_revision_and_survives_a_restart(void **state)
 {
     struct fixture *f = *state;
-    struct seen_rows told;
+    struct seen_rows seen;
     assert_int_equal(fixture_put(f, "a", "1"), 2);
     assert_int_equal(write_row(f, ROW_LEASE, "7", "sixty"), 2);
     assert_int_equal(fixture_put(f, "a", "2"), 3);
-    start_over(f, &told);
-    assert_string_equal(told.text, "1:7=sixty ");
+    restart(f, &seen);
+    assert_string_equal(seen.text, "1:7=sixty ");
     assert_int_equal(store_view(f->store)->revision, 3);
 }
 
 static void rows_are_loaded_from_the_checkpoint_then_from_the_log(void **state)
 {
     struct fixture *f = *state;
-    struct seen_rows told;
+    struct seen_rows seen;
     write_row(f, ROW_ALARM, "nospace", "");
     write_row(f, ROW_LEASE, "b", "2");
     write_row(f, ROW_LEASE, "a", "1");
@@ -69,17 +69,17 @@ static void rows_are_loaded_from_the_checkpoint_then_from_the_log(void **state)
     fixture_settle(f);
     write_row(f, ROW_LEASE, "b", "22");
     write_row(f, ROW_LEASE, "a", NULL);
-    start_over(f, &told);
-    assert_string_equal(told.text, "1:a=1 1:b=2 2:nospace= 1:b=22 1:a! ");
+    restart(f, &seen);
+    assert_string_equal(seen.text, "1:a=1 1:b=2 2:nospace= 1:b=22 1:a! ");
     fixture_settle(f);
-    start_over(f, &told);
-    assert_string_equal(told.text, "1:b=22 2:nospace= ");
+    restart(f, &seen);
+    assert_string_equal(seen.text, "1:b=22 2:nospace= ");
 }
 
 static void keys_and_rows_of_one_record_are_applied_together(void **state)
 {
     struct fixture *f = *state;
-    struct seen_rows told;
+    struct seen_rows seen;
     fixture_put(f, "a", "1");
     fixture_put(f, "b", "1");
     write_row(f, ROW_LEASE, "7", "x");
@@ -90,8 +90,8 @@ static void keys_and_rows_of_one_record_are_applied_together(void **state)
     assert_int_equal(revision, 4);
     fixture_commit(f);
     assert_int_equal(store_view(f->store)->root.live_keys, 0);
-    start_over(f, &told);
-    assert_string_equal(told.text, "1:7=x 1:7! ");
+    restart(f, &seen);
+    assert_string_equal(seen.text, "1:7=x 1:7! ");
     assert_int_equal(store_view(f->store)->root.live_keys, 0);
     assert_int_equal(store_view(f->store)->revision, 4);
 }
@@ -100,7 +100,7 @@ static void keys_and_rows_of_one_record_are_applied_together(void **state)
 static void segments_of_old_rows_are_cleaned_and_the_rows_stay(void **state)
 {
     struct fixture *f = *state;
-    struct seen_rows told;
+    struct seen_rows seen;
     fixture_put(f, "kept", "1");
     for (int i = 0; i < 2000; i++) {
         char value[16];
@@ -121,8 +121,8 @@ static void segments_of_old_rows_are_cleaned_and_the_rows_stay(void **state)
         fixture_commit(f);
     }
     assert_true(cleaned > 2);
-    start_over(f, &told);
-    assert_string_equal(told.text, "1:even=1998 1:odd=1999 ");
+    restart(f, &seen);
+    assert_string_equal(seen.text, "1:even=1998 1:odd=1999 ");
     assert_int_equal(store_view(f->store)->root.live_keys, 1);
 }
 

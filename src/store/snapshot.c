@@ -195,7 +195,7 @@ static void pass_begin(struct store_snapshot *snapshot)
 
 /* -- The two passes -- */
 
-static void measure_anew(struct store_snapshot *snapshot, int64_t compact_revision)
+static void restart_measuring(struct store_snapshot *snapshot, int64_t compact_revision)
 {
     snapshot->compact_revision = compact_revision;
     snapshot->kept.len = 0;
@@ -212,7 +212,7 @@ enum status store_snapshot_measure(struct store_snapshot *snapshot, const struct
     if (begun && view->compact_revision != snapshot->compact_revision)
         snapshot->restarts++;
     if (!begun || view->compact_revision != snapshot->compact_revision)
-        measure_anew(snapshot, view->compact_revision);
+        restart_measuring(snapshot, view->compact_revision);
     snapshot->view = view;
     snapshot->log = log;
     enum status status = ST_OK;

@@ -44,8 +44,8 @@ struct store {
     struct clock *clock;
     struct store_commit_times times; /* of the last commit */
     _Atomic(const struct store_view *) view;
-    void *beside; /* owned; published with the next view: see store_set_beside */
-    void (*beside_free)(void *ctx, void *object);
+    void *attachment; /* owned; published with the next view: see store_set_attachment */
+    void (*attachment_free)(void *ctx, void *object);
     uint64_t term;
 };
 
@@ -71,7 +71,7 @@ static void publish(struct store *store)
         .db_bytes = store->applier.db_bytes,
         .db_bytes_in_use = store->applier.db_bytes_in_use -
                            (store->applier.db_bytes_held > 0 ? store->applier.db_bytes_held : 0),
-        .beside = store->beside,
+        .attachment = store->attachment,
     };
     const struct store_view *old =
         atomic_exchange_explicit(&store->view, view, memory_order_acq_rel);
@@ -259,8 +259,8 @@ void store_close(struct store *store)
     backend_close(store->backend);
     datadir_close(&store->dir);
     free((void *)(uintptr_t)atomic_load(&store->view));
-    if (store->beside)
-        store->beside_free(NULL, store->beside);
+    if (store->attachment)
+        store->attachment_free(NULL, store->attachment);
     free(store);
 }
 
@@ -325,7 +325,7 @@ struct store_commit_times store_commit_times(const struct store *store)
     return store->times;
 }
 
-static void look_at_disk(struct store *store)
+static void check_disk_space(struct store *store)
 {
     if (log_is_short(store->log))
         compaction_want_release(&store->compaction);
@@ -339,17 +339,18 @@ enum status store_commit(struct store *store)
     }
     if (store->index_changed)
         publish(store);
-    look_at_disk(store);
+    check_disk_space(store);
     reclaim(store, RECLAIM_PER_COMMIT);
     return ST_OK;
 }
 
-void store_set_beside(struct store *store, void *object, void (*free_fn)(void *ctx, void *object))
+void store_set_attachment(struct store *store, void *object,
+                          void (*free_fn)(void *ctx, void *object))
 {
-    if (store->beside)
-        epoch_retire(store->epoch, store->beside, store->beside_free, NULL);
-    store->beside = object;
-    store->beside_free = free_fn;
+    if (store->attachment)
+        epoch_retire(store->epoch, store->attachment, store->attachment_free, NULL);
+    store->attachment = object;
+    store->attachment_free = free_fn;
     store->index_changed = true; /* so that it is published */
 }
 
@@ -382,7 +383,7 @@ enum status store_work(struct store *store)
 {
     /* it publishes, and only durable data may be published */
     assert(log_pending_bytes(store->log) == 0);
-    look_at_disk(store);
+    check_disk_space(store);
     if (!compaction_done(&store->compaction) && !store_work_waits(store)) {
         TRY(compaction_step(&store->compaction, log_durable_index(store->log), TRIM_WORK_PER_STEP));
         store->index_changed = true;

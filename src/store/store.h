@@ -69,10 +69,11 @@ enum status store_commit(struct store *store);
 
 /*
  * An object of the writer to be published with every state from the next commit on, as
- * view->beside, to be read while pinned. Owned from then on; freed when no reader can see it any
- * more.
+ * view->attachment, to be read while pinned. Owned from then on; freed when no reader can see it
+ * any more.
  */
-void store_set_beside(struct store *store, void *object, void (*free_fn)(void *ctx, void *object));
+void store_set_attachment(struct store *store, void *object,
+                          void (*free_fn)(void *ctx, void *object));
 
 /* The size and duration of the last commit that wrote something. */
 struct store_commit_times {

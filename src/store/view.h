@@ -23,7 +23,7 @@ struct store_view {
      */
     int64_t db_bytes;
     int64_t db_bytes_in_use; /* what compaction has left */
-    void *beside;            /* from store_set_beside, or NULL */
+    void *attachment;        /* from store_set_attachment, or NULL */
 };
 
 #endif

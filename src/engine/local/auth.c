@@ -49,7 +49,7 @@ static void free_rights(void *ctx, void *object)
  */
 static void publish(struct local_auth *auth)
 {
-    store_set_beside(auth->store, auth_rights_ref(auth->book.rights), free_rights);
+    store_set_attachment(auth->store, auth_rights_ref(auth->book.rights), free_rights);
     atomic_store(&auth->shown_revision, auth_rights_revision(auth->book.rights));
     atomic_store_explicit(&auth->shown, auth->book.rights, memory_order_release);
     auth->changed = true;

@@ -43,7 +43,7 @@ bool local_auth_committed(struct local_auth *auth);
 /* Of a state that is pinned, and for as long as it is. */
 static inline struct auth_rights *local_auth_of(const struct store_view *view)
 {
-    return view->beside;
+    return view->attachment;
 }
 
 #endif

@@ -32,7 +32,7 @@ static void tell(struct engine_local *engine, struct slice key)
 {
     char detail[LOCAL_DAMAGE_TEXT_BYTES];
     uint64_t segment, offset;
-    (void)log_damage_met(store_log(engine->store), &segment, &offset);
+    (void)log_damage_count(store_log(engine->store), &segment, &offset);
     local_damage_text(detail, segment, offset, key);
     local_warn(engine, "a request met damage", ST_DAMAGED, detail);
 }

@@ -154,7 +154,7 @@ static struct log_reader stand(const struct local_history *h, const struct watch
     if (!reader.segment_id && place->revision == h->long_revision)
         reader = h->long_before;
     bool stands = reader.segment_id &&
-                  (reader.segment_id == h->standing_segment || log_reader_stands(&reader));
+                  (reader.segment_id == h->standing_segment || log_reader_is_current(&reader));
     if (!stands)
         log_reader_seek_revision(&reader, h->log, place->revision);
     reader.checked_bytes_max = WATCH_WHOLE_BYTES;

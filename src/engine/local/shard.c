@@ -279,7 +279,7 @@ static bool range_go_on(struct local_shard *shard, struct engine_range *range)
         range->kvs_bytes = held->kvs_bytes;
         range->started_ns = loop_now_ns(shard->loop); /* so far it was not the reader who is slow */
     } else {
-        status = local_damage_told(shard->engine, status, range_key_under_way(held));
+        status = local_damage_told(shard->engine, status, range_current_key(held));
         range_fini(held);
         range->state = NULL;
         unpin(shard, &range->op);
@@ -426,7 +426,7 @@ static void note_broken(struct engine_range *range)
     struct range *held = range->state;
     if (range->op.status == ST_OK && range_status(held) != ST_OK)
         range->op.status = local_damage_told(shard_of(range->op.shard)->engine, range_status(held),
-                                             range_key_under_way(held));
+                                             range_current_key(held));
 }
 
 bool local_range_next(struct engine_range *range, struct slice *ret_field)

@@ -211,7 +211,7 @@ static int tear_down(void **state)
 /* -- Damage -- */
 
 /* If the file was not refused, the next commit must not lose anything. */
-static void check_goes_on(struct bed *bed, struct backend *backend, size_t at)
+static void check_continues(struct bed *bed, struct backend *backend, size_t at)
 {
     uint32_t held = contents(backend);
     if (held != bed->newest && held != bed->before)
@@ -242,7 +242,7 @@ static void hit(struct bed *bed, size_t at, size_t bytes, uint8_t flip)
         write_file(bed, buf_slice(&bed->file));
         struct backend *backend;
         if (open_it(bed, &backend) == ST_OK)
-            check_goes_on(bed, backend, at);
+            check_continues(bed, backend, at);
         else
             bed->refused++;
     }

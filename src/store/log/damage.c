@@ -9,20 +9,20 @@ void log_note_damage(const struct log *log, log_loc loc)
     if (segment)
         atomic_store(&segment->damaged, true);
     atomic_store_explicit(&noted->damage_loc, loc, memory_order_relaxed);
-    atomic_fetch_add_explicit(&noted->damage_met, 1, memory_order_release);
+    atomic_fetch_add_explicit(&noted->damage_count, 1, memory_order_release);
 }
 
 bool log_is_damaged(const struct log *log)
 {
-    return atomic_load_explicit(&log->damage_met, memory_order_relaxed) > 0;
+    return atomic_load_explicit(&log->damage_count, memory_order_relaxed) > 0;
 }
 
-uint64_t log_damage_met(const struct log *log, uint64_t *ret_segment_id, uint64_t *ret_offset)
+uint64_t log_damage_count(const struct log *log, uint64_t *ret_segment_id, uint64_t *ret_offset)
 {
-    uint64_t met = atomic_load_explicit(&log->damage_met, memory_order_acquire);
+    uint64_t count = atomic_load_explicit(&log->damage_count, memory_order_acquire);
     log_loc loc = atomic_load_explicit(&log->damage_loc, memory_order_relaxed);
     log_loc_split(loc, ret_segment_id, ret_offset);
-    return met;
+    return count;
 }
 
 bool log_find_address(const struct log *log, const void *address, uint64_t *ret_segment_id,

@@ -11,7 +11,7 @@
 void log_note_damage(const struct log *log, log_loc loc);
 bool log_is_damaged(const struct log *log);
 /* How often damage was noted, and its last location. */
-uint64_t log_damage_met(const struct log *log, uint64_t *ret_segment_id, uint64_t *ret_offset);
+uint64_t log_damage_count(const struct log *log, uint64_t *ret_segment_id, uint64_t *ret_offset);
 
 /*
  * Which segment is mapped at an address, and the offset in it: for the handler of a page that could

@@ -111,8 +111,8 @@ enum record_found record_check(struct slice bytes, uint32_t salt, struct record_
 {
     struct record_head head;
     if (!record_head_check(bytes, salt, &head)) {
-        size_t look = size_min(bytes.len, RECORD_HEAD_BYTES);
-        bool zeros = bytes_first_nonzero(slice_sub(bytes, 0, look)) == look;
+        size_t examined = size_min(bytes.len, RECORD_HEAD_BYTES);
+        bool zeros = bytes_first_nonzero(slice_sub(bytes, 0, examined)) == examined;
         return zeros ? RECORD_NONE : RECORD_BAD;
     }
     uint32_t crc = record_crc_of_fields(bytes.ptr, salt);

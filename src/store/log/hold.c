@@ -33,7 +33,7 @@ void log_hold_free(struct log_hold *hold)
 
 bool log_is_held_back(const struct log *log)
 {
-    return atomic_load(&log->doomed) != NULL;
+    return atomic_load(&log->forgotten) != NULL;
 }
 
 void log_hold_read(const struct log_hold *hold, bool verifies, struct log_hold_reader *ret_reader)

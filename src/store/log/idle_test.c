@@ -43,7 +43,7 @@ struct bed {
     uint64_t listed[FILES_MAX];
     struct log_listed known[FILES_MAX]; /* the same, as a repair needs it */
     size_t listed_count;
-    uint64_t told_lost; /* the number of records that a repair has reported as lost */
+    uint64_t reported_lost; /* the number of records that a repair has reported as lost */
     uint64_t replayed;
     struct error error;
     struct kept_file files[FILES_MAX];
@@ -203,7 +203,7 @@ static void count_lost(void *ctx, const struct log_lost *lost)
     struct bed *bed = ctx;
     assert_true(lost->record.index > bed->after_index);
     assert_true(!lost->whole || body_is_right(&lost->record));
-    bed->told_lost++;
+    bed->reported_lost++;
 }
 
 static void see_passed(void *ctx, const struct log *log, log_loc from, log_loc to)
@@ -215,7 +215,7 @@ static void see_passed(void *ctx, const struct log *log, log_loc from, log_loc t
 
 static enum status repair(struct bed *bed, bool accept, struct log_repair *ret_repair)
 {
-    bed->told_lost = 0;
+    bed->reported_lost = 0;
     return log_repair(
         &(struct log_repair_options){
             .log = bed->options,
@@ -232,7 +232,7 @@ static enum status repair(struct bed *bed, bool accept, struct log_repair *ret_r
 }
 
 /* The log continues after the repair, and what is written then is durable. */
-static void check_goes_on(struct bed *bed, uint64_t last)
+static void check_continues(struct bed *bed, uint64_t last)
 {
     append(bed);
     assert_int_equal(log_write(bed->log), ST_OK);
@@ -245,8 +245,8 @@ static void check_goes_on(struct bed *bed, uint64_t last)
 
 static void check_repair(struct bed *bed, size_t damaged, uint64_t offset)
 {
-    struct log_repair looked, done;
-    enum status status = repair(bed, false, &looked);
+    struct log_repair dry, done;
+    enum status status = repair(bed, false, &dry);
     if (status != ST_OK) {
         /* The contents of the head cannot be derived from anything else. */
         assert_int_equal(status, ST_DAMAGED);
@@ -254,13 +254,13 @@ static void check_repair(struct bed *bed, size_t damaged, uint64_t offset)
         assert_true(offset < sizeof(struct segment_head));
         return;
     }
-    assert_true(looked.damaged);
-    uint64_t named = bed->told_lost;
+    assert_true(dry.damaged);
+    uint64_t named = bed->reported_lost;
     assert_int_equal(bed_open(bed), ST_DAMAGED); /* the dry run has changed nothing */
     assert_int_equal(repair(bed, true, &done), ST_OK);
-    assert_int_equal(bed->told_lost, named);
-    assert_int_equal(done.cut.index, looked.cut.index);
-    assert_int_equal(done.passed_to_index, looked.passed_to_index);
+    assert_int_equal(bed->reported_lost, named);
+    assert_int_equal(done.cut.index, dry.cut.index);
+    assert_int_equal(done.passed_to_index, dry.passed_to_index);
     if (bed_open(bed) != ST_OK)
         fail_msg("%s at %llu: repaired, and refused: %s", bed->files[damaged].path,
                  (unsigned long long)offset, bed->error.text);
@@ -269,7 +269,7 @@ static void check_repair(struct bed *bed, size_t damaged, uint64_t offset)
     struct outcomes ignored;
     check_up_to(bed, last, &ignored);
     last = log_last_index(bed->log);
-    check_goes_on(bed, last);
+    check_continues(bed, last);
     bed_close(bed);
     assert_int_equal(repair(bed, true, &done), ST_OK);
     assert_false(done.damaged);
@@ -515,7 +515,7 @@ static void a_repair_saves_what_it_cuts_off(void **state)
         file_close(again);
         struct log_repair done;
         assert_int_equal(repair(bed, true, &done), ST_OK);
-        assert_int_equal(bed->told_lost, 2);
+        assert_int_equal(bed->reported_lost, 2);
         assert_int_equal(done.cut.index, 2);
         assert_int_equal(done.last_index, 3);
         assert_int_equal(done.cut.bytes, len);

@@ -113,7 +113,7 @@ static bool lacks_waiting(const struct log *log)
 
 bool log_wants_prepare(const struct log *log)
 {
-    return lacks_waiting(log) || atomic_load_explicit(&log->doomed, memory_order_relaxed);
+    return lacks_waiting(log) || atomic_load_explicit(&log->forgotten, memory_order_relaxed);
 }
 
 enum status log_prepare(struct log *log)
@@ -208,7 +208,7 @@ void log_close(struct log *log)
         return;
     group_fini(&log->group);
     log_sweep(log);
-    assert(!atomic_load(&log->doomed)); /* no hold is left */
+    assert(!atomic_load(&log->forgotten)); /* no hold is left */
     segment_free(log->upcoming);
     while (log->replaced) {
         struct segment *next = log->replaced->next_left;

@@ -36,12 +36,12 @@ struct log {
     /* prepared by the keeper; owned by the thread that exchanges it */
     _Atomic(struct segment *) waiting;
     /* linked by next_left: forgotten, to be removed by the keeper */
-    _Atomic(struct segment *) doomed;
+    _Atomic(struct segment *) forgotten;
     _Atomic uint64_t next_id;
     _Atomic uint64_t next_capacity;
-    struct log_cut cut;          /* what the start cut off */
-    struct mark mark;            /* as last read or written; the keeper's */
-    _Atomic uint64_t damage_met; /* log_damage_met */
+    struct log_cut cut;            /* what the start cut off */
+    struct mark mark;              /* as last read or written; the keeper's */
+    _Atomic uint64_t damage_count; /* log_damage_count */
     _Atomic log_loc damage_loc;
     _Atomic int failed; /* enum status: ST_OK, or the result of every later call of the writer */
 

@@ -452,13 +452,13 @@ static void a_rewritten_segment_takes_the_place_of_the_old(void **state)
     assert_kept(bed, &infos[1], &infos[2], 600);
 
     /* A rewritten segment can be rewritten again. */
-    uint64_t gone = rewrite(bed, &infos[0], 3);
+    uint64_t replaced = rewrite(bed, &infos[0], 3);
     assert_int_equal(log_forget(bed->log, infos[0].id), ST_OK);
     assert_int_equal(log_forget(bed->log, infos[0].id), ST_NOT_FOUND);
     assert_int_equal(log_segments(bed->log, infos, 64), count - 1);
-    assert_int_equal(infos[0].id, gone);
+    assert_int_equal(infos[0].id, replaced);
     rewrite(bed, &infos[0], 9);
-    assert_int_equal(log_forget(bed->log, gone), ST_OK);
+    assert_int_equal(log_forget(bed->log, replaced), ST_OK);
 }
 
 static void count_file(void *ctx, const char *name)

@@ -114,8 +114,8 @@ static uint64_t approach(const struct segment *segment, enum seek_by by, uint64_
     return low;
 }
 
-static void stand_before(struct log_reader *reader, const struct segment *segment, enum seek_by by,
-                         uint64_t want)
+static void seek_before(struct log_reader *reader, const struct segment *segment, enum seek_by by,
+                        uint64_t want)
 {
     reader->segment_id = segment ? segment->head.id : 0;
     reader->offset = segment ? approach(segment, by, want) : SEGMENT_RECORDS_OFFSET;
@@ -124,7 +124,7 @@ static void stand_before(struct log_reader *reader, const struct segment *segmen
 void log_reader_init(struct log_reader *reader, const struct log *log, uint64_t index)
 {
     *reader = (struct log_reader){.log = log, .next_index = index};
-    stand_before(reader, segment_for_index(log, index), BY_INDEX, index);
+    seek_before(reader, segment_for_index(log, index), BY_INDEX, index);
 }
 
 void log_reader_init_before(struct log_reader *reader, const struct log *log,
@@ -176,7 +176,7 @@ void log_reader_seek_revision(struct log_reader *reader, const struct log *log, 
     *reader = (struct log_reader){.log = log};
     revision = revision > 0 ? revision : 0;
     const struct segment *segment = segment_for_revision(log, revision);
-    stand_before(reader, segment, BY_REVISION, (uint64_t)revision);
+    seek_before(reader, segment, BY_REVISION, (uint64_t)revision);
     struct record_head head;
     for (;;) {
         enum status status = segment ? head_at(segment, reader->offset, &head) : ST_END;
@@ -194,7 +194,7 @@ void log_reader_seek_revision(struct log_reader *reader, const struct log *log, 
     }
 }
 
-bool log_reader_stands(const struct log_reader *reader)
+bool log_reader_is_current(const struct log_reader *reader)
 {
     LOCK_SCOPE((struct lock *)&reader->log->lock);
     const struct segment_order *order = &reader->log->order;

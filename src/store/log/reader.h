@@ -31,7 +31,7 @@ void log_reader_init_before(struct log_reader *reader, const struct log *log,
  * taken before. A segment that was rewritten since the reader's last pin may be removed at any
  * time: then seek again.
  */
-bool log_reader_stands(const struct log_reader *reader);
+bool log_reader_is_current(const struct log_reader *reader);
 /*
  * ST_END after the record with last_index. ST_DAMAGED when the checksum is wrong: then the reader
  * stays before that record, and the damage is noted in the log.

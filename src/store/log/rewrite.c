@@ -236,12 +236,12 @@ void log_rewrite_abort(struct log_rewrite *rewrite)
     rewrite_free(rewrite);
 }
 
-static void doom(struct log *log, struct segment *segment)
+static void push_forgotten(struct log *log, struct segment *segment)
 {
-    struct segment *head = atomic_load(&log->doomed);
+    struct segment *head = atomic_load(&log->forgotten);
     do
         segment->next_left = head;
-    while (!atomic_compare_exchange_weak(&log->doomed, &head, segment));
+    while (!atomic_compare_exchange_weak(&log->forgotten, &head, segment));
 }
 
 enum status log_forget(struct log *log, uint64_t old_id)
@@ -255,11 +255,11 @@ enum status log_forget(struct log *log, uint64_t old_id)
         TRY(segment_table_put(&log->table, old_id, NULL));
         old = segment_order_remove(&log->retired, at);
     }
-    doom(log, old);
+    push_forgotten(log, old);
     return ST_OK;
 }
 
-static void remove_doomed(struct log *log, struct segment *segment)
+static void remove_forgotten(struct log *log, struct segment *segment)
 {
     uint64_t id = segment->head.id;
     segment_free(segment);
@@ -269,14 +269,14 @@ static void remove_doomed(struct log *log, struct segment *segment)
 
 void log_sweep(struct log *log)
 {
-    struct segment *segment = atomic_exchange(&log->doomed, NULL);
+    struct segment *segment = atomic_exchange(&log->forgotten, NULL);
     while (segment) {
         struct segment *next = segment->next_left;
         if (atomic_load(&segment->holds))
             /* again later: no new holds are possible, and the existing ones end */
-            doom(log, segment);
+            push_forgotten(log, segment);
         else
-            remove_doomed(log, segment);
+            remove_forgotten(log, segment);
         segment = next;
     }
 }

@@ -61,10 +61,10 @@ static void report(struct store_check *check, const char *what, log_loc loc, str
  * The cleaner may have removed the segment since the last step; then the record is found again by
  * its index.
  */
-static void stand(struct store_check *check, const struct log *log)
+static void seek(struct store_check *check, const struct log *log)
 {
     struct log_reader *reader = &check->reader;
-    if (!reader->log || !log_reader_stands(reader))
+    if (!reader->log || !log_reader_is_current(reader))
         log_reader_init(reader, log, reader->next_index);
 }
 
@@ -72,7 +72,7 @@ static void stand(struct store_check *check, const struct log *log)
 static bool check_log(struct store_check *check, const struct store_view *view,
                       const struct log *log, size_t *bytes)
 {
-    stand(check, log);
+    seek(check, log);
     while (*bytes) {
         struct log_record record;
         enum status status = log_reader_next(&check->reader, view->log_index, &record);

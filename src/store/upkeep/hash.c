@@ -159,7 +159,7 @@ enum status store_hash_step(struct store_hash *hash, const struct store_view *vi
 {
     if (hash->keep_revision > 0 && view->trim_target > hash->keep_revision)
         return ST_COMPACTED;
-    if (!log_reader_stands(&hash->reader))
+    if (!log_reader_is_current(&hash->reader))
         log_reader_init(&hash->reader, hash->log, hash->reader.next_index);
     TRY(hash_step(hash, view, &bytes));
     *ret_hash = hash->crc;

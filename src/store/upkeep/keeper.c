@@ -242,7 +242,7 @@ static enum status record_finish(struct keeper *keeper, size_t *bytes)
 }
 
 /* Adds changes of the current record until it is complete or the transaction is large enough. */
-static enum status record_go_on(struct keeper *keeper, size_t *bytes)
+static enum status record_continue(struct keeper *keeper, size_t *bytes)
 {
     struct keeper_taking *taking = &keeper->taking;
     while (*bytes < keeper->transaction_bytes) {
@@ -286,11 +286,11 @@ static enum status checkpoint_commit(struct keeper *keeper)
 }
 
 /* Adds records for one transaction, or part of one record. */
-static enum status take_over_some(struct keeper *keeper, uint64_t last_index)
+static enum status add_records(struct keeper *keeper, uint64_t last_index)
 {
     size_t bytes = 0;
     if (keeper->taking.inside)
-        TRY(record_go_on(keeper, &bytes));
+        TRY(record_continue(keeper, &bytes));
     struct log_reader reader;
     log_reader_init(&reader, keeper->log, keeper->index + 1);
     while (bytes < keeper->transaction_bytes) {
@@ -301,7 +301,7 @@ static enum status take_over_some(struct keeper *keeper, uint64_t last_index)
         TRY(status);
         TRY(record_begin(keeper, &record));
         if (keeper->taking.inside)
-            TRY(record_go_on(keeper, &bytes));
+            TRY(record_continue(keeper, &bytes));
     }
     return checkpoint_commit(keeper);
 }
@@ -472,7 +472,7 @@ static enum status checkpoint_step(struct keeper *keeper, bool *ret_done)
     keeper->db_bytes = goal->db_bytes;
     TRY(backend_begin(keeper->backend));
     if (!over)
-        return take_over_some(keeper, goal->log_index);
+        return add_records(keeper, goal->log_index);
     if (!trimmed)
         return trim_some(keeper);
     return released ? checkpoint_commit(keeper) : release_some(keeper, goal->released);
