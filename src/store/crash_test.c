@@ -195,6 +195,8 @@ static void check_hash(struct world *world, int64_t revision)
  */
 static void check_state(struct world *world)
 {
+    store_check_writer(world->store);
+    keeper_check(world->keeper);
     uint64_t pinned = epoch_pin(world->slot);
     int64_t newest = world->model.revision;
     int64_t oldest = world->model.compact_revision > 1 ? world->model.compact_revision : 1;
@@ -213,7 +215,7 @@ static void world_start(struct world *world)
         fail_msg("seed %llu: %s", (unsigned long long)world->seed, error.text);
     const struct store_view *view = store_view(world->store);
     if (view->log_index < world->committed)
-        fail_msg("seed %llu: %llu was committed, and only %llu is there",
+        fail_msg("seed %llu: %llu records were committed, and only %llu are present",
                  (unsigned long long)world->seed, (unsigned long long)world->committed,
                  (unsigned long long)view->log_index);
     struct moment moment = world->moments[view->log_index];

@@ -462,3 +462,19 @@ struct backend *store_backend(struct store *store)
 {
     return store->backend;
 }
+
+/* -- Checking -- */
+
+void store_check_writer(const struct store *store)
+{
+    const struct applier *applier = &store->applier;
+    const struct store_view *view = store_view(store);
+    log_check(store->log);
+    index_check(store->index);
+    assert(!applier->body);
+    assert(applier->compact_revision <= applier->revision);
+    assert(applier->db_bytes_in_use >= 0);
+    assert(view->revision <= applier->revision);
+    assert(view->compact_revision <= applier->compact_revision);
+    assert(view->log_index <= log_durable_index(store->log));
+}

@@ -119,4 +119,7 @@ void store_forget_segment(struct store *store, uint64_t segment_id);
 struct log *store_log_of_keeper(struct store *store);
 struct backend *store_backend(struct store *store);
 
+/* For tests, on the writer's thread: asserts that log, index and the published view agree. */
+void store_check_writer(const struct store *store);
+
 #endif

@@ -168,6 +168,20 @@ bool keeper_is_broken(const struct keeper *keeper)
     return keeper->broken != ST_OK;
 }
 
+void keeper_check(const struct keeper *keeper)
+{
+    if (keeper_is_broken(keeper))
+        return;
+    segments_check(&keeper->segments);
+    assert(keeper->index <= log_durable_index(keeper->log));
+    assert(keeper->trimmed <= 0 || keeper->trimmed <= keeper->compact_revision);
+    assert(keeper->compact_revision <= keeper->revision);
+    assert(keeper->db_bytes_in_use >= 0);
+    const struct keeper_victims *victims = &keeper->victims;
+    size_t count = victims->ids.len / sizeof(struct backend_version_id);
+    assert(!victims->found || victims->dropped <= count);
+}
+
 enum status keeper_prepare(struct keeper *keeper)
 {
     return log_wants_prepare(keeper->log) ? log_prepare(keeper->log) : ST_OK;

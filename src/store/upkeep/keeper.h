@@ -140,4 +140,6 @@ bool keeper_is_broken(const struct keeper *keeper);
 /* Why the last call failed, for a log line. */
 const char *keeper_error_text(const struct keeper *keeper);
 
+void keeper_check(const struct keeper *keeper); /* for tests, on the keeper's thread */
+
 #endif

@@ -228,3 +228,14 @@ uint64_t segments_bytes_after(const struct segments *segments, const struct log 
     free(infos);
     return bytes;
 }
+
+void segments_check(const struct segments *segments)
+{
+    assert(segments->count <= segments->capacity);
+    for (size_t i = 0; i < segments->count; i++) {
+        assert(segments->rows[i].id > 0);
+        assert(i == 0 || segments->rows[i - 1].id < segments->rows[i].id);
+        assert(segments->rows[i].id != segments->moved_from);
+    }
+    assert(segments->moved_from || !segments->moved_to);
+}

@@ -75,4 +75,6 @@ uint64_t segments_id_end(const struct log *log);
 /* Bytes of the log since the rows were last written. */
 uint64_t segments_bytes_after(const struct segments *segments, const struct log *log);
 
+void segments_check(const struct segments *segments); /* for tests */
+
 #endif
