@@ -41,8 +41,8 @@ struct authenticator {
 
 /* -- Tokens -- */
 
-static bool slot_holds(const struct authenticator *authenticator, const struct token_slot *slot,
-                       struct slice token, int64_t now_ns)
+static bool slot_matches(const struct authenticator *authenticator, const struct token_slot *slot,
+                         struct slice token, int64_t now_ns)
 {
     return slot->bytes && slice_equal(slice_of(slot->bytes, slot->token_len), token) &&
            now_ns < slot->until_ns &&
@@ -93,7 +93,7 @@ enum status find_token(struct authenticator *authenticator, struct slice token, 
         return ST_INVALID_AUTH_TOKEN;
     struct token_slot *slot =
         &authenticator->slots[hash_map_hash(&authenticator->hashing, token) % SLOTS];
-    if (!slot_holds(authenticator, slot, token, now_ns))
+    if (!slot_matches(authenticator, slot, token, now_ns))
         TRY(look_up(authenticator, slot, token, now_ns));
     *ret_principal = (struct auth_principal){
         .user = slice_of(slot->bytes + slot->token_len, slot->user_len),
@@ -125,9 +125,9 @@ enum status authenticator_find(struct authenticator *authenticator, const struct
                                struct auth_principal *ret_principal)
 {
     const struct auth_rights *rights = engine_auth_rights(authenticator->shard);
-    struct auth_principal nobody = {0};
+    struct auth_principal none = {0};
     struct slice token, name;
-    *ret_principal = nobody;
+    *ret_principal = none;
     if (!auth_rights_enabled(rights))
         return ST_OK;
     uint64_t revision = auth_rights_revision(rights);

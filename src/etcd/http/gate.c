@@ -42,7 +42,7 @@ static bool add_date(struct http_exchange *x)
 }
 
 /* An empty list, or one with "*", contains everything. */
-static bool list_holds(const struct slice *list, size_t count, struct slice wanted)
+static bool list_contains(const struct slice *list, size_t count, struct slice wanted)
 {
     bool found = count == 0;
     for (size_t i = 0; i < count && !found; i++)
@@ -72,13 +72,13 @@ static bool is_own_host(const struct etcd_config *config, struct slice host)
            is_advertised(config, http_host_name(host));
 }
 
-static bool takes_host(const struct etcd_config *config, const struct http_request *request)
+static bool accepts_host(const struct etcd_config *config, const struct http_request *request)
 {
     if (request->secure)
         return true;
     if (request->guarded && !config->hosts_given)
         return is_own_host(config, request->host);
-    return list_holds(config->hosts, config->host_count, http_host_name(request->host));
+    return list_contains(config->hosts, config->host_count, http_host_name(request->host));
 }
 
 static enum status write_refusal(struct buf *text, struct slice host)
@@ -106,7 +106,7 @@ static bool check_host(struct http_exchange *x, struct etcd_api *api,
 {
     struct log_field unlogged;
     struct slice host = http_host_name(request->host);
-    if (takes_host(api->config, request))
+    if (accepts_host(api->config, request))
         return true;
     AUTO(buf_fini) struct buf text = {0};
     if (http_may_log(api, &unlogged))
@@ -129,10 +129,10 @@ static bool add_origin(struct http_exchange *x, const struct etcd_config *config
     struct slice origin = SLICE_LITERAL("*");
     if (request->guarded && !config->origins_given)
         return true;
-    if (!list_holds(config->origins, config->origin_count, origin)) {
+    if (!list_contains(config->origins, config->origin_count, origin)) {
         origin = SLICE_EMPTY;
         (void)http_request_get(request, SLICE_LITERAL("origin"), &origin);
-        if (!list_holds(config->origins, config->origin_count, origin))
+        if (!list_contains(config->origins, config->origin_count, origin))
             return true;
     }
     return add_field(x, "Access-Control-Allow-Headers",
@@ -158,7 +158,7 @@ static bool is_listed(const struct etcd_config *config, const struct http_reques
 {
     struct slice origin = SLICE_EMPTY; /* without an Origin field only "*" matches */
     (void)http_request_get(request, SLICE_LITERAL("origin"), &origin);
-    return config->origins_given && list_holds(config->origins, config->origin_count, origin);
+    return config->origins_given && list_contains(config->origins, config->origin_count, origin);
 }
 
 /* False: the request was refused. */

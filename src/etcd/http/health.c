@@ -169,7 +169,7 @@ static bool is_livez(const struct http_request *request)
 
 static enum status list_checks(const struct check_call *check, struct buf *lines, bool *ret_passed)
 {
-    bool livez_asked = is_livez(http_exchange_request(check->exchange));
+    bool livez = is_livez(http_exchange_request(check->exchange));
     *ret_passed = true;
     for (size_t i = 0; i < COUNT_OF(check_names); i++) {
         if (!(check->checks & check_names[i].check))
@@ -177,8 +177,7 @@ static enum status list_checks(const struct check_call *check, struct buf *lines
         const char *fault = check_fault(check, check_names[i].check);
         const char *name = check_names[i].name;
         etcd_health_count_row(check->api->config->health_counts,
-                              livez_asked ? ETCD_LIVEZ_SERIALIZABLE_READ : check_names[i].row,
-                              !fault);
+                              livez ? ETCD_LIVEZ_SERIALIZABLE_READ : check_names[i].row, !fault);
         if (fault) {
             *ret_passed = false;
             TRY(buf_append_format(lines, "[-]%s failed: %s\n", name, fault));

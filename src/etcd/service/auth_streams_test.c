@@ -30,7 +30,7 @@ static void turn(struct fixture *f)
 }
 
 /* The responses of a watch call since `at`, as text. */
-static const char *said(struct fixture *f, uint32_t id, size_t *at)
+static const char *responses(struct fixture *f, uint32_t id, size_t *at)
 {
     static char text[1024];
     struct pb_watch_response r;
@@ -54,15 +54,17 @@ static void watch_without_permission_gets_etcds_error(void **state)
     uint32_t id = open_watch(f);
     create(f, id, SLICE_LITERAL("a/1"), SLICE_EMPTY);
     turn(f);
-    assert_string_equal(said(f, id, &at), "-1 created canceled: rpc error: code = InvalidArgument "
-                                          "desc = etcdserver: user name is empty;");
+    assert_string_equal(responses(f, id, &at),
+                        "-1 created canceled: rpc error: code = InvalidArgument "
+                        "desc = etcdserver: user name is empty;");
     show(f, "token", "x");
     id = open_watch(f);
     at = 0;
     create(f, id, SLICE_LITERAL("a/1"), SLICE_EMPTY);
     turn(f);
-    assert_string_equal(said(f, id, &at), "-1 created canceled: rpc error: code = Unauthenticated "
-                                          "desc = etcdserver: invalid auth token;");
+    assert_string_equal(responses(f, id, &at),
+                        "-1 created canceled: rpc error: code = Unauthenticated "
+                        "desc = etcdserver: invalid auth token;");
     be(f, "anna");
     id = open_watch(f);
     at = 0;
@@ -72,7 +74,7 @@ static void watch_without_permission_gets_etcds_error(void **state)
     create(f, id, SLICE_EMPTY, SLICE_LITERAL("\0"));
     create(f, id, SLICE_LITERAL("a/"), SLICE_LITERAL("b"));
     turn(f);
-    assert_string_equal(said(f, id, &at),
+    assert_string_equal(responses(f, id, &at),
                         "-1 created canceled: " DENIED ";-1 created canceled: " DENIED
                         ";-1 created canceled: " DENIED ";-1 created canceled: " DENIED
                         ";0 created;");
@@ -91,7 +93,7 @@ static void watch_ends_when_its_permission_is_revoked(void **state)
     create(f, id, SLICE_LITERAL("a/"), SLICE_LITERAL("b"));
     create(f, id, SLICE_LITERAL("r"), SLICE_EMPTY);
     turn(f);
-    assert_string_equal(said(f, id, &at), "0 created;1 created;");
+    assert_string_equal(responses(f, id, &at), "0 created;1 created;");
     change(f, (struct engine_auth){.call = ENGINE_AUTH_ROLE_ADD, .role = SLICE_LITERAL("other")});
     turn(f); /* the change does not concern the watch */
     change(f, (struct engine_auth){.call = ENGINE_AUTH_ROLE_REVOKE,
@@ -102,12 +104,12 @@ static void watch_ends_when_its_permission_is_revoked(void **state)
     assert_fine(f, put(f, "a/1")); /* written after the change, so the watch must not see it */
     assert_fine(f, put(f, "r"));
     turn(f);
-    assert_string_equal(said(f, id, &at), "0 canceled: " DENIED ";1 event;");
+    assert_string_equal(responses(f, id, &at), "0 canceled: " DENIED ";1 event;");
     change(f, (struct engine_auth){.call = ENGINE_AUTH_USER_DELETE, .user = SLICE_LITERAL("anna")});
     turn(f);
-    assert_string_equal(said(f, id, &at), "1 canceled: " DENIED ";");
+    assert_string_equal(responses(f, id, &at), "1 canceled: " DENIED ";");
     assert_false(peer_stream(&f->peer, id)->ended);
-    assert_string_equal(said(f, roots, &roots_at), "0 created;0 event;0 event;");
+    assert_string_equal(responses(f, roots, &roots_at), "0 created;0 event;0 event;");
 }
 
 static void watch_without_user_ends_when_auth_is_enabled(void **state)
@@ -119,10 +121,10 @@ static void watch_without_user_ends_when_auth_is_enabled(void **state)
     turn(f);
     begin(f);
     turn(f);
-    assert_string_equal(said(f, id, &at), "0 created;0 canceled: " DENIED ";");
+    assert_string_equal(responses(f, id, &at), "0 created;0 canceled: " DENIED ";");
 }
 
-static void ask_keep_alive(struct fixture *f, uint32_t stream, int64_t id)
+static void send_keep_alive(struct fixture *f, uint32_t stream, int64_t id)
 {
     struct pb_lease_keep_alive_request request = {.id = id};
     uint8_t bytes[32];
@@ -149,12 +151,12 @@ static void thousands_of_watches_are_rechecked_over_several_turns(void **state)
     }
     turn(f);
     for (size_t i = 0; i < COUNT; i++)
-        assert_string_equal(said(f, ids[i], &at[i]), "0 created;");
+        assert_string_equal(responses(f, ids[i], &at[i]), "0 created;");
     change(f, (struct engine_auth){.call = ENGINE_AUTH_USER_DELETE, .user = SLICE_LITERAL("anna")});
     be(f, "root");
     assert_fine(f, put(f, "a/last"));
     turn(f);
-    assert_string_equal(said(f, ids[COUNT - 1], &at[COUNT - 1]), "0 canceled: " DENIED ";");
+    assert_string_equal(responses(f, ids[COUNT - 1], &at[COUNT - 1]), "0 canceled: " DENIED ";");
     for (; ended < COUNT - 1; turns++) {
         assert_true(turns < COUNT);
         ended = 0;
@@ -164,12 +166,12 @@ static void thousands_of_watches_are_rechecked_over_several_turns(void **state)
         turn(f);
     }
     for (size_t i = 0; i < COUNT - 1; i++)
-        assert_string_equal(said(f, ids[i], &at[i]), "0 canceled: " DENIED ";");
+        assert_string_equal(responses(f, ids[i], &at[i]), "0 canceled: " DENIED ";");
 }
 
 static void keep_alive(struct fixture *f, uint32_t stream, int64_t id)
 {
-    ask_keep_alive(f, stream, id);
+    send_keep_alive(f, stream, id);
     settle(f);
 }
 
@@ -212,7 +214,7 @@ static void renewals_before_a_refused_one_are_answered(void **state)
     /* While the first operation is pending the others arrive, and become one operation. */
     const int64_t ids[] = {5, 5, 99, 6, 5};
     for (size_t i = 0; i < COUNT_OF(ids); i++)
-        ask_keep_alive(f, stream, ids[i]);
+        send_keep_alive(f, stream, ids[i]);
     settle(f);
     size_t at = 0;
     for (size_t i = 0; i < 3; i++) {

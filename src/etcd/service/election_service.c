@@ -169,7 +169,7 @@ struct observe_call {
     size_t out_at;         /* bytes of it sent */
 };
 
-static void observe_over(struct observe_call *o)
+static void observe_finish(struct observe_call *o)
 {
     key_reader_fini(&o->reader);
     account_buf_fini(grpc_call_arena(o->call)->account, &o->out);
@@ -220,7 +220,7 @@ static void observe_done(struct key_reader *reader)
     struct pb_leader_response response = {.header = &header, .kv = &reader->kv};
     etcd_header_fill(o->api, reader->range.op.revision, &header);
     if (o->ended) {
-        observe_over(o);
+        observe_finish(o);
         return;
     }
     if (status != ST_OK)
@@ -262,7 +262,7 @@ static void observe_on_end(struct grpc_call *call, void *service)
         grpc_call_hold(call);
         o->held = true;
     } else {
-        observe_over(o);
+        observe_finish(o);
     }
 }
 

@@ -272,16 +272,16 @@ void snapshot_on_message(struct grpc_call *call, void *service, struct slice mes
         return;
     }
     const char *version = api->config->cluster_version;
-    bool told = has_storage_version(version) && strlen(version) < VERSION_BYTES_MAX;
+    bool has_version = has_storage_version(version) && strlen(version) < VERSION_BYTES_MAX;
     s->call = call;
     s->api = api;
     s->begun_ns = grpc_call_now(call);
-    s->version = told ? slice_from_text(version) : SLICE_EMPTY;
+    s->version = has_version ? slice_from_text(version) : SLICE_EMPTY;
     s->snapshot.op.done = snapshot_done;
     s->snapshot.op.arena = grpc_call_arena(call);
     s->snapshot.op.principal = etcd_call_principal(call);
     s->snapshot.about = (struct engine_snapshot_about){
-        .storage_version = told ? STORAGE_VERSION : "",
+        .storage_version = has_version ? STORAGE_VERSION : "",
         .cluster_version = version,
         .member = buf_slice(&s->member),
     };

@@ -116,7 +116,7 @@ static void response_text(const struct pb_watch_response *r, char *text, size_t 
 }
 
 /* The responses of the call since `at`, one per line. */
-static const char *said(struct peer *p, uint32_t id, size_t *at)
+static const char *responses(struct peer *p, uint32_t id, size_t *at)
 {
     static char text[8192];
     struct pb_watch_response r;
@@ -141,15 +141,15 @@ static void events_follow_the_created_response(void **state)
     uint32_t id = open_watch(p);
     create(p, id, "k");
     peer_turn(p);
-    assert_string_equal(said(p, id, &at), "0 created @2\n");
+    assert_string_equal(responses(p, id, &at), "0 created @2\n");
     assert_true(fake_listens(p->engine));
     put(p, "k", "1");
     put(p, "other", "1");
     peer_turn(p);
-    assert_string_equal(said(p, id, &at), "0 @3 PUT k=1\n");
+    assert_string_equal(responses(p, id, &at), "0 @3 PUT k=1\n");
     delete (p, "k");
     peer_turn(p);
-    assert_string_equal(said(p, id, &at), "0 @5 DELETE k=\n");
+    assert_string_equal(responses(p, id, &at), "0 @5 DELETE k=\n");
 }
 
 static void request_options_select_the_events(void **state)
@@ -171,20 +171,20 @@ static void request_options_select_the_events(void **state)
                                                  .filters = (void *)no_delete,
                                                  .filters_count = 1});
     peer_turn(p);
-    assert_string_equal(said(p, id, &at), "17 created @5\n17 @5 PUT a=2<1\n");
+    assert_string_equal(responses(p, id, &at), "17 created @5\n17 @5 PUT a=2<1\n");
     create_with(p, id,
                 (struct pb_watch_create_request){.key = SLICE_LITERAL("a"),
                                                  .start_revision = 1,
                                                  .filters = (void *)no_put,
                                                  .filters_count = 2});
     peer_turn(p);
-    assert_string_equal(said(p, id, &at), "0 created @5\n0 @5 DELETE a=\n");
+    assert_string_equal(responses(p, id, &at), "0 created @5\n0 @5 DELETE a=\n");
     /* An empty key means the first key, and the range end "\0" means all following keys. */
     create_with(
         p, id,
         (struct pb_watch_create_request){.range_end = SLICE_LITERAL("\0"), .start_revision = 5});
     peer_turn(p);
-    assert_string_equal(said(p, id, &at), "1 created @5\n1 @5 PUT b=3\n");
+    assert_string_equal(responses(p, id, &at), "1 created @5\n1 @5 PUT b=3\n");
 }
 
 static void cancel_and_progress_are_answered(void **state)
@@ -196,16 +196,16 @@ static void cancel_and_progress_are_answered(void **state)
     create(p, id, "k");
     put(p, "other", "1");
     peer_turn(p);
-    assert_string_equal(said(p, id, &at), "0 created @1\n1 created @1\n");
+    assert_string_equal(responses(p, id, &at), "0 created @1\n1 created @1\n");
     progress(p, id);
     peer_turn(p);
-    assert_string_equal(said(p, id, &at), "-1 @2\n");
+    assert_string_equal(responses(p, id, &at), "-1 @2\n");
     cancel(p, id, 0);
     cancel(p, id, 0);
     cancel(p, id, 99);
     put(p, "k", "1");
     peer_turn(p);
-    assert_string_equal(said(p, id, &at), "0 canceled @2\n1 @3 PUT k=1\n");
+    assert_string_equal(responses(p, id, &at), "0 canceled @2\n1 @3 PUT k=1\n");
 }
 
 static void unknown_requests_are_ignored(void **state)
@@ -217,7 +217,7 @@ static void unknown_requests_are_ignored(void **state)
     peer_send(p, id, SLICE_LITERAL("\xa2\x06\x01x"), false);
     create(p, id, "k");
     peer_turn(p);
-    assert_string_equal(said(p, id, &at), "0 created @1\n");
+    assert_string_equal(responses(p, id, &at), "0 created @1\n");
 }
 
 static void malformed_request_fails_the_call(void **state)
@@ -245,7 +245,7 @@ static void watch_continues_after_half_close(void **state)
     peer_turn(p);
     put(p, "k", "1");
     peer_turn(p);
-    assert_string_equal(said(p, id, &at), "0 created @1\n0 @2 PUT k=1\n");
+    assert_string_equal(responses(p, id, &at), "0 created @1\n0 @2 PUT k=1\n");
     uint32_t silent = open_watch(p);
     peer_half_close(p, silent);
     peer_turn(p);
@@ -282,10 +282,10 @@ static void progress_is_sent_periodically(void **state)
     peer_turn(p);
     put(p, "other", "1");
     peer_turn(p);
-    assert_string_equal(said(p, id, &at), "0 created @1\n");
+    assert_string_equal(responses(p, id, &at), "0 created @1\n");
     fake_set_now(p->engine, 5000);
     peer_turn(p);
-    assert_string_equal(said(p, id, &at), "0 @2\n");
+    assert_string_equal(responses(p, id, &at), "0 @2\n");
 }
 
 static void watchers_of_a_stream_are_limited(void **state)

@@ -173,18 +173,18 @@ static bool role_list(struct v2_auth *a, struct json_writer *w, struct v2_refusa
 {
     (void)refusal;
     const struct v2_role *root = v2_policy_role(&a->policy, SLICE_LITERAL(V2_ROOT_ROLE));
-    bool told = false;
+    bool written = false;
     json_begin_object(w);
     json_key(w, "roles");
     json_begin_array(w);
     for (size_t i = 0; i < a->policy.role_count; i++) {
-        if (!told && slice_compare(root->name, a->policy.roles[i].name) < 0) {
+        if (!written && slice_compare(root->name, a->policy.roles[i].name) < 0) {
             v2_role_json(w, root);
-            told = true;
+            written = true;
         }
         v2_role_json(w, &a->policy.roles[i]);
     }
-    if (!told)
+    if (!written)
         v2_role_json(w, root);
     json_end_array(w);
     json_end_object(w);

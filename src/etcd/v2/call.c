@@ -188,7 +188,7 @@ bool v2_allows(struct http_exchange *x, const struct http_request *request, cons
     return false;
 }
 
-bool v2_is_shut(const struct etcd_api *api)
+bool v2_is_blocked(const struct etcd_api *api)
 {
     return auth_rights_enabled(engine_auth_rights(api->shard));
 }
@@ -198,7 +198,7 @@ bool v2_admits(struct http_exchange *x, const struct etcd_api *api,
 {
     if (!v2_allows(x, request, methods))
         return false;
-    if (!v2_is_shut(api))
+    if (!v2_is_blocked(api))
         return true;
     v2_reply_message(x, api, 401, "Insufficient credentials");
     return false;

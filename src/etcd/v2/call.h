@@ -54,13 +54,13 @@ void v2_reply_json(struct http_exchange *x, const struct etcd_api *api, unsigned
 /* {"message": …} */
 void v2_reply_message(struct http_exchange *x, const struct etcd_api *api, unsigned status,
                       const char *message);
-/* While users of v3 are enabled, the v2 API refuses everything, because its requests carry no token
- * of theirs. */
-bool v2_is_shut(const struct etcd_api *api);
+/* While authentication of v3 is enabled, the v2 API refuses everything, because its requests have
+ * no token of v3. */
+bool v2_is_blocked(const struct etcd_api *api);
 /* Whether the method is in a list such as "GET,PUT". False: the request was answered with 405. */
 MUST_CHECK
 bool v2_allows(struct http_exchange *x, const struct http_request *request, const char *methods);
-/* The same for requests that are not about keys, which are also answered if v2 is shut. */
+/* The same for requests that are not about keys, which also fails while v2 is blocked. */
 MUST_CHECK
 bool v2_admits(struct http_exchange *x, const struct etcd_api *api,
                const struct http_request *request, const char *methods);

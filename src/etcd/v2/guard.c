@@ -78,7 +78,7 @@ static enum status roles_allow(struct v2_guard *g, const struct v2_policy *polic
                                const struct v2_names *roles, bool *ret_allowed)
 {
     if (g->need == V2_NEED_ROOT) {
-        *ret_allowed = v2_names_hold(roles, SLICE_LITERAL(V2_ROOT_ROLE));
+        *ret_allowed = v2_names_contain(roles, SLICE_LITERAL(V2_ROOT_ROLE));
         return ST_OK;
     }
     struct slice method = http_exchange_request(g->call->exchange)->method;

@@ -295,7 +295,7 @@ enum status v2_user_complete(struct arena *arena, struct v2_user *user)
 {
     struct slice root = SLICE_LITERAL(V2_ROOT_ROLE);
     const struct v2_names *had = &user->roles;
-    if (!slice_equal(user->name, root) || v2_names_hold(had, root))
+    if (!slice_equal(user->name, root) || v2_names_contain(had, root))
         return ST_OK;
     struct slice *list = arena_calloc(arena, had->count + 1, sizeof(*list));
     if (!list)
@@ -309,7 +309,7 @@ enum status v2_user_complete(struct arena *arena, struct v2_user *user)
 
 /* -- Checks -- */
 
-bool v2_names_hold(const struct v2_names *names, struct slice name)
+bool v2_names_contain(const struct v2_names *names, struct slice name)
 {
     for (size_t i = 0; i < names->count; i++) {
         if (slice_equal(names->list[i], name))

@@ -86,7 +86,7 @@ enum status v2_user_complete(struct arena *arena, struct v2_user *user);
 
 /* -- Checks -- */
 
-bool v2_names_hold(const struct v2_names *names, struct slice name);
+bool v2_names_contain(const struct v2_names *names, struct slice name);
 
 struct v2_access {
     struct slice path; /* as in the request, such as "/a/b" */

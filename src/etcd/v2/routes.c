@@ -45,7 +45,7 @@ static bool admit_keys(struct http_exchange *x, void *service, const struct http
     struct v2_call call = {.exchange = x, .api = service};
     if (!v2_allows(x, request, "HEAD,GET,PUT,POST,DELETE"))
         return false;
-    if (!v2_is_shut(service))
+    if (!v2_is_blocked(service))
         return true;
     if (v2_add_cluster_id(x, service))
         v2_fail(&call, V2_UNAUTHORIZED, SLICE_LITERAL("Insufficient credentials"), 0);

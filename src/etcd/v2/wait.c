@@ -200,7 +200,7 @@ static enum http_fill fill(struct http_source *source, uint8_t *dst, size_t room
 {
     struct v2_wait *wait = CONTAINER_OF(source, struct v2_wait, source);
     *ret_len = 0;
-    if (v2_is_shut(wait->call.api)) { /* the wait began before users of v3 were enabled */
+    if (v2_is_blocked(wait->call.api)) { /* the wait began before users of v3 were enabled */
         wait->finished = true;
         wait->piece.len = wait->sent = 0;
     }
