@@ -1,19 +1,19 @@
 #include "engine/auth_state.h"
 
-void auth_book_init(struct auth_book *book)
+void auth_state_init(struct auth_state *state)
 {
-    *book = (struct auth_book){.store = auth_store_new()};
+    *state = (struct auth_state){.store = auth_store_new()};
 }
 
-void auth_book_open(struct auth_book *book)
+void auth_state_open(struct auth_state *state)
 {
-    book->rights = auth_rights_new(book->store);
+    state->rights = auth_rights_new(state->store);
 }
 
-void auth_book_fini(struct auth_book *book)
+void auth_state_fini(struct auth_state *state)
 {
-    auth_store_free(TAKE(book->store));
-    auth_rights_unref(TAKE(book->rights));
+    auth_store_free(TAKE(state->store));
+    auth_rights_unref(TAKE(state->rights));
 }
 
 /* -- Questions -- */
@@ -31,18 +31,18 @@ enum status copy_names(struct engine_auth *auth, const struct slice *names, size
 }
 
 static MUST_CHECK
-enum status user_get(const struct auth_book *book, struct engine_auth *auth)
+enum status user_get(const struct auth_state *state, struct engine_auth *auth)
 {
     const struct pb_user *user;
-    TRY(auth_store_user_get(book->store, auth->user, &user));
+    TRY(auth_store_user_get(state->store, auth->user, &user));
     return copy_names(auth, user->roles, user->roles_count);
 }
 
 static MUST_CHECK
-enum status role_get(const struct auth_book *book, struct engine_auth *auth)
+enum status role_get(const struct auth_state *state, struct engine_auth *auth)
 {
     const struct pb_role *role;
-    TRY(auth_store_role_get(book->store, auth->role, &role));
+    TRY(auth_store_role_get(state->store, auth->role, &role));
     const struct pb_permission *shown;
     size_t count;
     auth_role_shown(role, &shown, &count);
@@ -60,16 +60,17 @@ enum status role_get(const struct auth_book *book, struct engine_auth *auth)
 }
 
 static MUST_CHECK
-enum status list(const struct auth_book *book, struct engine_auth *auth)
+enum status list(const struct auth_state *state, struct engine_auth *auth)
 {
     bool users = auth->call == ENGINE_AUTH_USER_LIST;
-    size_t count = users ? auth_store_user_count(book->store) : auth_store_role_count(book->store);
+    size_t count =
+        users ? auth_store_user_count(state->store) : auth_store_role_count(state->store);
     auth->names = arena_calloc(auth->op.arena, size_max(count, 1), sizeof(*auth->names));
     if (!auth->names)
         return ST_NOMEM;
     for (size_t i = 0; i < count; i++) {
-        struct slice name = users ? auth_store_user_at(book->store, i)->name
-                                  : auth_store_role_at(book->store, i)->name;
+        struct slice name = users ? auth_store_user_at(state->store, i)->name
+                                  : auth_store_role_at(state->store, i)->name;
         TRY(arena_dup(auth->op.arena, name, &auth->names[i]));
     }
     auth->name_count = count;
@@ -77,37 +78,37 @@ enum status list(const struct auth_book *book, struct engine_auth *auth)
 }
 
 static MUST_CHECK
-enum status password(const struct auth_book *book, struct engine_auth *auth)
+enum status password(const struct auth_state *state, struct engine_auth *auth)
 {
     struct slice hash;
     uint64_t revision;
-    TRY(auth_store_password(book->store, auth->user, &hash, &revision));
+    TRY(auth_store_password(state->store, auth->user, &hash, &revision));
     return arena_dup(auth->op.arena, hash, &auth->password_hash);
 }
 
 /* -- Deciding -- */
 
 static MUST_CHECK
-enum status may(const struct auth_book *book, const struct engine_auth *auth)
+enum status may(const struct auth_state *state, const struct engine_auth *auth)
 {
     const struct auth_principal *principal = &auth->op.principal;
     switch (auth->call) {
     case ENGINE_AUTH_PASSWORD:
         return ST_OK;
     case ENGINE_AUTH_USER_GET:
-        return auth_rights_check_user_get(book->rights, principal, auth->user);
+        return auth_rights_check_user_get(state->rights, principal, auth->user);
     case ENGINE_AUTH_ROLE_GET:
-        return auth_rights_check_role_get(book->rights, principal, auth->role);
+        return auth_rights_check_role_get(state->rights, principal, auth->role);
     default:
-        return auth_rights_check_admin(book->rights, principal);
+        return auth_rights_check_admin(state->rights, principal);
     }
 }
 
 static MUST_CHECK
-enum status decide(const struct auth_book *book, struct engine_auth *auth, struct arena *arena,
+enum status decide(const struct auth_state *state, struct engine_auth *auth, struct arena *arena,
                    struct auth_change *ret_change)
 {
-    const struct auth_store *store = book->store;
+    const struct auth_store *store = state->store;
     switch (auth->call) {
     case ENGINE_AUTH_ENABLE:
         return auth_store_enable(store, arena, ret_change);
@@ -134,28 +135,28 @@ enum status decide(const struct auth_book *book, struct engine_auth *auth, struc
         return auth_store_role_revoke(store, auth->role, auth->key, auth->range_end, arena,
                                       ret_change);
     case ENGINE_AUTH_USER_GET:
-        return user_get(book, auth);
+        return user_get(state, auth);
     case ENGINE_AUTH_ROLE_GET:
-        return role_get(book, auth);
+        return role_get(state, auth);
     case ENGINE_AUTH_USER_LIST:
     case ENGINE_AUTH_ROLE_LIST:
-        return list(book, auth);
+        return list(state, auth);
     case ENGINE_AUTH_PASSWORD:
-        return password(book, auth);
+        return password(state, auth);
     }
     return ST_INTERNAL;
 }
 
-enum status auth_book_decide(const struct auth_book *book, struct engine_auth *auth,
-                             struct arena *arena, struct auth_change *ret_change)
+enum status auth_state_decide(const struct auth_state *state, struct engine_auth *auth,
+                              struct arena *arena, struct auth_change *ret_change)
 {
     struct auth_change change = {0};
     auth->name_count = auth->permission_count = 0;
     auth->ends_tokens_of = SLICE_EMPTY;
     auth->ends_all_tokens = false;
-    auth->auth_revision = auth_store_revision(book->store);
-    TRY(may(book, auth));
-    TRY(decide(book, auth, arena, &change));
+    auth->auth_revision = auth_store_revision(state->store);
+    TRY(may(state, auth));
+    TRY(decide(state, auth, arena, &change));
     TRY(arena_dup(auth->op.arena, change.ends_tokens_of, &auth->ends_tokens_of));
     auth->ends_all_tokens = change.ends_all_tokens;
     *ret_change = change;
@@ -164,22 +165,22 @@ enum status auth_book_decide(const struct auth_book *book, struct engine_auth *a
 
 /* -- Taking in -- */
 
-enum status auth_book_row(struct auth_book *book, const struct auth_row *row)
+enum status auth_state_load_row(struct auth_state *state, const struct auth_row *row)
 {
-    return auth_store_apply(book->store, row);
+    return auth_store_apply(state->store, row);
 }
 
-void auth_book_take(struct auth_book *book, struct engine_auth *auth,
-                    const struct auth_change *change)
+void auth_state_commit(struct auth_state *state, struct engine_auth *auth,
+                       const struct auth_change *change)
 {
     for (size_t i = 0; i < change->row_count; i++) {
-        enum status status = auth_store_apply(book->store, &change->rows[i]);
+        enum status status = auth_store_apply(state->store, &change->rows[i]);
         assert(status == ST_OK); /* we have made it ourselves, a moment ago */
     }
-    auth->auth_revision = auth_store_revision(book->store);
+    auth->auth_revision = auth_store_revision(state->store);
     if (change->row_count == 0)
         return;
-    struct auth_rights *before = book->rights;
-    book->rights = auth_rights_after(before, book->store, change->rows, change->row_count);
+    struct auth_rights *before = state->rights;
+    state->rights = auth_rights_after(before, state->store, change->rows, change->row_count);
     auth_rights_unref(before);
 }

@@ -1,8 +1,8 @@
 /*
  * Users and roles as an engine's writer keeps them, and the rights made from them: what engines
- * share of engine/auth.h. Belongs to the writer, on its thread; the rights are for everybody.
+ * share of engine/engine.h. Belongs to the writer, on its thread; the rights are for everybody.
  *
- *   auth_book_decide ──► rows ──► the engine's log ──► auth_book_take ──► book->rights, to publish
+ *   auth_state_decide ──► rows ──► the engine's log ──► auth_state_commit ──► state->rights, to publish
  *
  * Aborts without memory.
  */
@@ -10,18 +10,18 @@
 #define VIGIL_ENGINE_AUTH_STATE_H
 
 #include "auth/store.h"
-#include "engine/auth.h"
+#include "engine/operation.h"
 
 /* Embedded in the engine. */
-struct auth_book {
+struct auth_state {
     struct auth_store *store;   /* owned */
     struct auth_rights *rights; /* one reference: after every change that was taken in */
 };
 
-/* auth_book_open follows, after the rows of a start were taken in. */
-void auth_book_init(struct auth_book *book);
-void auth_book_open(struct auth_book *book);
-void auth_book_fini(struct auth_book *book); /* accepts a zeroed one */
+/* auth_state_open follows, after the rows of a start were taken in. */
+void auth_state_init(struct auth_state *state);
+void auth_state_open(struct auth_state *state);
+void auth_state_fini(struct auth_state *state); /* accepts a zeroed one */
 
 /*
  * Whether the caller may, and what comes of it: answers a question, or says which rows a change
@@ -29,14 +29,14 @@ void auth_book_fini(struct auth_book *book); /* accepts a zeroed one */
  * to write.
  */
 MUST_CHECK
-enum status auth_book_decide(const struct auth_book *book, struct engine_auth *auth,
-                             struct arena *arena, struct auth_change *ret_change);
+enum status auth_state_decide(const struct auth_state *state, struct engine_auth *auth,
+                              struct arena *arena, struct auth_change *ret_change);
 
 /* A row that is in the log, at a start. ST_DAMAGED. */
 MUST_CHECK
-enum status auth_book_row(struct auth_book *book, const struct auth_row *row);
+enum status auth_state_load_row(struct auth_state *state, const struct auth_row *row);
 /* The rows of a change are in the log: the rights are new ones then. */
-void auth_book_take(struct auth_book *book, struct engine_auth *auth,
-                    const struct auth_change *change);
+void auth_state_commit(struct auth_state *state, struct engine_auth *auth,
+                       const struct auth_change *change);
 
 #endif

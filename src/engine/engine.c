@@ -1,17 +1,17 @@
 #include "engine/engine_private.h"
-#include "engine/permission.h"
 
+#include "auth/method.h"
 #include "watch/stats.h"
 
-void engine_metrics_write(struct engine_shard *shard, struct metric_page *page)
+static void op_begin(struct engine_op *op, struct engine_shard *shard, enum auth_need need,
+                     const void *request)
 {
-    shard->engine->ops->metrics_write(shard, page);
+    op->shard = shard;
+    op->need = (uint8_t)need;
+    op->request = request;
 }
 
-struct engine_identity engine_identity_get(const struct engine *engine)
-{
-    return engine->ops->identity(engine);
-}
+/* -- Shards -- */
 
 enum status engine_shard_new(struct engine *engine, struct loop *loop,
                              struct engine_shard **ret_shard)
@@ -40,6 +40,83 @@ void engine_shard_flushed(struct engine_shard *shard)
     shard->engine->ops->flushed(shard);
 }
 
+/* -- Reading and writing -- */
+
+void engine_range_start(struct engine_shard *shard, struct engine_range *range,
+                        const struct pb_range_request *request)
+{
+    op_begin(&range->op, shard, AUTH_NEED_RANGE, request);
+    shard->engine->ops->range_start(shard, range, request);
+}
+
+void engine_range_window(struct engine_range *range, int64_t keys_max, int64_t *ret_keys,
+                         uint64_t *ret_bytes)
+{
+    range->op.shard->engine->ops->range_window(range, keys_max, ret_keys, ret_bytes);
+}
+
+bool engine_range_next(struct engine_range *range, struct slice *ret_field)
+{
+    return range->op.shard->engine->ops->range_next(range, ret_field);
+}
+
+size_t engine_range_fill(struct engine_range *range, uint8_t *dst, size_t room)
+{
+    return range->op.shard->engine->ops->range_fill(range, dst, room);
+}
+
+void engine_range_give_up(struct engine_range *range)
+{
+    range->given_up = true; /* the engine reads it on the same thread */
+}
+
+void engine_range_close(struct engine_range *range)
+{
+    if (range->op.shard)
+        range->op.shard->engine->ops->range_close(range);
+}
+
+void engine_put(struct engine_shard *shard, struct engine_write *write,
+                const struct pb_put_request *request)
+{
+    op_begin(&write->op, shard, AUTH_NEED_PUT, request);
+    shard->engine->ops->put(shard, write, request);
+}
+
+void engine_delete_range(struct engine_shard *shard, struct engine_write *write,
+                         const struct pb_delete_range_request *request)
+{
+    op_begin(&write->op, shard, AUTH_NEED_DELETE_RANGE, request);
+    shard->engine->ops->delete_range(shard, write, request);
+}
+
+void engine_txn(struct engine_shard *shard, struct engine_write *write,
+                const struct pb_txn_request *request)
+{
+    op_begin(&write->op, shard, AUTH_NEED_TXN, request);
+    shard->engine->ops->txn(shard, write, request);
+}
+
+void engine_write_give_up(struct engine_write *write)
+{
+    write->given_up = true; /* as above */
+}
+
+void engine_write_close(struct engine_write *write)
+{
+    if (write->op.shard)
+        write->op.shard->engine->ops->write_close(write);
+}
+
+void engine_compact(struct engine_shard *shard, struct engine_op *op,
+                    const struct pb_compaction_request *request)
+{
+    op_begin(op, shard, AUTH_NEED_ROOT, request);
+    shard->engine->ops->compact(shard, op, request);
+}
+
+/* -- Watching -- */
+
 struct watch_hub *engine_watch_hub(struct engine_shard *shard)
 {
     return shard->engine->ops->watch_hub(shard);
@@ -66,88 +143,135 @@ size_t engine_watch_slowest(const struct engine *engine, struct watch_stream_sta
     return count;
 }
 
-void engine_range_start(struct engine_shard *shard, struct engine_range *range,
-                        const struct pb_range_request *request)
+/* -- Leases -- */
+
+static void lease_start(struct engine_shard *shard, struct engine_op *op,
+                        enum engine_lease_call call)
 {
-    gate_begin(&range->op, shard, AUTH_NEED_RANGE, request);
-    shard->engine->ops->range_start(shard, range, request);
+    static const enum auth_need needs[] = {
+        [ENGINE_LEASE_GRANT] = AUTH_NEED_USER,
+        [ENGINE_LEASE_REVOKE] = AUTH_NEED_LEASE_WRITE,
+        [ENGINE_LEASE_TIME_TO_LIVE] = AUTH_NEED_LEASE_READ,
+        [ENGINE_LEASE_LIST] = AUTH_NEED_LEASES_READ,
+        [ENGINE_LEASE_RENEW] = AUTH_NEED_USER, /* and each lease: permission_check_renewal */
+    };
+    op_begin(op, shard, needs[call], NULL);
+    shard->engine->ops->lease(shard, op, call);
 }
 
-void engine_range_window(struct engine_range *range, int64_t keys_max, int64_t *ret_keys,
-                         uint64_t *ret_bytes)
+void engine_lease_grant(struct engine_shard *shard, struct engine_lease *lease)
 {
-    range->op.shard->engine->ops->range_window(range, keys_max, ret_keys, ret_bytes);
+    lease_start(shard, &lease->op, ENGINE_LEASE_GRANT);
 }
 
-bool engine_range_next(struct engine_range *range, struct slice *ret_field)
+void engine_lease_revoke(struct engine_shard *shard, struct engine_lease *lease)
 {
-    return range->op.shard->engine->ops->range_next(range, ret_field);
+    lease_start(shard, &lease->op, ENGINE_LEASE_REVOKE);
 }
 
-size_t engine_range_fill(struct engine_range *range, uint8_t *dst, size_t room)
+void engine_lease_time_to_live(struct engine_shard *shard, struct engine_lease *lease)
 {
-    return range->op.shard->engine->ops->range_fill(range, dst, room);
+    lease_start(shard, &lease->op, ENGINE_LEASE_TIME_TO_LIVE);
 }
 
-void engine_range_give_up(struct engine_range *range)
+void engine_lease_list(struct engine_shard *shard, struct engine_lease *lease)
 {
-    range->given_up = true; /* whoever works on it is on the same thread and sees it */
+    lease_start(shard, &lease->op, ENGINE_LEASE_LIST);
 }
 
-void engine_write_give_up(struct engine_write *write)
+void engine_lease_renew(struct engine_shard *shard, struct engine_renewals *renewals)
 {
-    write->given_up = true; /* the same */
+    renewals->answered = 0;
+    lease_start(shard, &renewals->op, ENGINE_LEASE_RENEW);
 }
 
-void engine_range_close(struct engine_range *range)
+/* -- Users, roles and permissions -- */
+
+void engine_auth_start(struct engine_shard *shard, struct engine_auth *auth)
 {
-    if (range->op.shard)
-        range->op.shard->engine->ops->range_close(range);
+    op_begin(&auth->op, shard, AUTH_NEED_NOTHING, NULL); /* auth_state_decide checks, by call */
+    shard->engine->ops->auth(shard, auth);
 }
 
-void engine_put(struct engine_shard *shard, struct engine_write *write,
-                const struct pb_put_request *request)
+const struct auth_rights *engine_auth_rights(struct engine_shard *shard)
 {
-    gate_begin(&write->op, shard, AUTH_NEED_PUT, request);
-    shard->engine->ops->put(shard, write, request);
+    return shard->engine->ops->auth_rights(shard);
 }
 
-void engine_delete_range(struct engine_shard *shard, struct engine_write *write,
-                         const struct pb_delete_range_request *request)
+bool engine_auth_enabled(struct engine_shard *shard)
 {
-    gate_begin(&write->op, shard, AUTH_NEED_DELETE_RANGE, request);
-    shard->engine->ops->delete_range(shard, write, request);
+    return auth_rights_enabled(engine_auth_rights(shard));
 }
 
-void engine_txn(struct engine_shard *shard, struct engine_write *write,
-                const struct pb_txn_request *request)
+bool engine_auth_holds(struct engine_shard *shard, struct slice user, struct slice key,
+                       struct slice range_end)
 {
-    gate_begin(&write->op, shard, AUTH_NEED_TXN, request);
-    shard->engine->ops->txn(shard, write, request);
+    const struct auth_rights *rights = engine_auth_rights(shard);
+    struct auth_principal principal = {.user = user, .revision = auth_rights_revision(rights)};
+    return auth_rights_check(rights, &principal, AUTH_READ, key, range_end) == ST_OK &&
+           auth_rights_check(rights, &principal, AUTH_WRITE, key, range_end) == ST_OK;
 }
 
-void engine_write_close(struct engine_write *write)
+uint64_t engine_auth_revision(const struct engine *engine)
 {
-    if (write->op.shard)
-        write->op.shard->engine->ops->write_close(write);
+    return engine->ops->auth_revision(engine);
 }
 
-void engine_compact(struct engine_shard *shard, struct engine_op *op,
-                    const struct pb_compaction_request *request)
+void engine_auth_listen(struct engine_shard *shard, struct engine_auth_listener *listener)
 {
-    gate_begin(op, shard, AUTH_NEED_ROOT, request);
-    shard->engine->ops->compact(shard, op, request);
+    listener->next = shard->auth_listeners;
+    shard->auth_listeners = listener;
 }
 
-void engine_hash_kv(struct engine_shard *shard, struct engine_hash *hash)
+void engine_auth_unlisten(struct engine_shard *shard, struct engine_auth_listener *listener)
 {
-    gate_begin(&hash->op, shard, AUTH_NEED_ROOT, NULL);
-    shard->engine->ops->hash_kv(shard, hash);
+    struct engine_auth_listener **at = &shard->auth_listeners;
+    while (*at && *at != listener)
+        at = &(*at)->next;
+    if (*at)
+        *at = listener->next;
+}
+
+void engine_auth_notify(const struct engine_shard *shard)
+{
+    for (struct engine_auth_listener *at = shard->auth_listeners; at; at = at->next)
+        at->changed(at->ctx);
+}
+
+/* -- Members and maintenance -- */
+
+void engine_members(struct engine_shard *shard, struct engine_members *members)
+{
+    bool lists = members->call == ENGINE_MEMBER_LIST;
+    op_begin(&members->op, shard, lists ? AUTH_NEED_USER : AUTH_NEED_ROOT, NULL);
+    shard->engine->ops->members(shard, members);
 }
 
 void engine_status_get(struct engine_shard *shard, struct engine_status *ret_status)
 {
     shard->engine->ops->status_get(shard, ret_status);
+}
+
+struct engine_identity engine_identity_get(const struct engine *engine)
+{
+    return engine->ops->identity(engine);
+}
+
+size_t engine_alarms_get(struct engine_shard *shard,
+                         struct engine_alarm_row ret_rows[ENGINE_ALARMS_MAX])
+{
+    return shard->engine->ops->alarms_get(shard, ret_rows);
+}
+
+void engine_metrics_write(struct engine_shard *shard, struct metric_page *page)
+{
+    shard->engine->ops->metrics_write(shard, page);
+}
+
+void engine_hash_kv(struct engine_shard *shard, struct engine_hash *hash)
+{
+    op_begin(&hash->op, shard, AUTH_NEED_ROOT, NULL);
+    shard->engine->ops->hash_kv(shard, hash);
 }
 
 void engine_hash_give_up(struct engine_hash *hash)
@@ -158,19 +282,13 @@ void engine_hash_give_up(struct engine_hash *hash)
 void engine_alarm(struct engine_shard *shard, struct engine_alarm *alarm,
                   const struct pb_alarm_request *request)
 {
-    gate_begin(&alarm->op, shard, AUTH_NEED_ALARM, request);
+    op_begin(&alarm->op, shard, AUTH_NEED_ALARM, request);
     shard->engine->ops->alarm(shard, alarm, request);
-}
-
-size_t engine_alarms_get(struct engine_shard *shard,
-                         struct engine_alarm_row ret_rows[ENGINE_ALARMS_MAX])
-{
-    return shard->engine->ops->alarms_get(shard, ret_rows);
 }
 
 void engine_defragment(struct engine_shard *shard, struct engine_defragment *defragment)
 {
-    gate_begin(&defragment->op, shard, AUTH_NEED_ROOT, NULL);
+    op_begin(&defragment->op, shard, AUTH_NEED_ROOT, NULL);
     shard->engine->ops->defragment(shard, defragment);
 }
 
@@ -179,9 +297,15 @@ void engine_defragment_give_up(struct engine_defragment *defragment)
     defragment->op.shard->engine->ops->defragment_give_up(defragment);
 }
 
+void engine_downgrade(struct engine_shard *shard, struct engine_op *op, const char *target)
+{
+    op_begin(op, shard, AUTH_NEED_ROOT, target);
+    shard->engine->ops->downgrade(shard, op, target);
+}
+
 void engine_snapshot_start(struct engine_shard *shard, struct engine_snapshot *snapshot)
 {
-    gate_begin(&snapshot->op, shard, AUTH_NEED_ROOT, NULL);
+    op_begin(&snapshot->op, shard, AUTH_NEED_ROOT, NULL);
     snapshot->state = NULL;
     atomic_store(&snapshot->given_up, false);
     shard->engine->ops->snapshot_start(shard, snapshot);
@@ -202,17 +326,4 @@ void engine_snapshot_close(struct engine_snapshot *snapshot)
     if (snapshot->state)
         snapshot->op.shard->engine->ops->snapshot_close(snapshot);
     snapshot->state = NULL;
-}
-
-void engine_members(struct engine_shard *shard, struct engine_members *members)
-{
-    bool lists = members->call == ENGINE_MEMBER_LIST;
-    gate_begin(&members->op, shard, lists ? AUTH_NEED_USER : AUTH_NEED_ROOT, NULL);
-    shard->engine->ops->members(shard, members);
-}
-
-void engine_downgrade(struct engine_shard *shard, struct engine_op *op, const char *target)
-{
-    gate_begin(op, shard, AUTH_NEED_ROOT, target);
-    shard->engine->ops->downgrade(shard, op, target);
 }

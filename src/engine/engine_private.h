@@ -1,20 +1,14 @@
 /*
- * What an engine is made of: the table its author fills in. Callers use engine/engine.h only; each
- * function there calls the one of the same name here.
+ * The table of functions that an engine implements. Callers use engine/engine.h, where each
+ * function calls the one of the same name here.
  */
 #ifndef VIGIL_ENGINE_ENGINE_PRIVATE_H
 #define VIGIL_ENGINE_ENGINE_PRIVATE_H
 
 #include "engine/engine.h"
-#include "engine/maintenance.h"
-#include "engine/member.h"
-#include "engine/snapshot.h"
 
-struct auth_rights;
-struct engine_auth;
 struct watch_report;
 
-/* The calls of engine/lease.h. */
 enum engine_lease_call {
     ENGINE_LEASE_GRANT,
     ENGINE_LEASE_REVOKE,
@@ -22,8 +16,6 @@ enum engine_lease_call {
     ENGINE_LEASE_LIST,
     ENGINE_LEASE_RENEW,
 };
-
-struct metric_page;
 
 struct engine_ops {
     struct engine_identity (*identity)(const struct engine *engine);
@@ -34,7 +26,7 @@ struct engine_ops {
     void (*turn_end)(struct engine_shard *shard);
     void (*flushed)(struct engine_shard *shard);
     struct watch_hub *(*watch_hub)(struct engine_shard *shard);
-    /* What the i-th shard's watches show; false: there is no such shard. Any thread. */
+    /* The counts of the i-th shard's watches; false if there is no such shard. Any thread. */
     bool (*watch_report)(const struct engine *engine, unsigned i, struct watch_report *ret_report);
     void (*range_start)(struct engine_shard *shard, struct engine_range *range,
                         const struct pb_range_request *request);
@@ -81,5 +73,8 @@ struct engine_shard {
     struct engine *engine;
     struct engine_auth_listener *auth_listeners; /* linked; borrowed */
 };
+
+/* Permissions have changed: calls all listeners of the shard. */
+void engine_auth_notify(const struct engine_shard *shard);
 
 #endif

@@ -2,35 +2,35 @@
 
 #include <stdlib.h>
 
-void member_book_fini(struct member_book *book)
+void member_list_fini(struct member_list *list)
 {
-    for (size_t i = 0; i < book->count; i++)
-        free(book->members[i]);
-    book->count = 0;
+    for (size_t i = 0; i < list->count; i++)
+        free(list->members[i]);
+    list->count = 0;
 }
 
-void member_book_check(const struct member_book *book)
+void member_list_check(const struct member_list *list)
 {
-    assert(book->count <= COUNT_OF(book->members));
-    for (size_t i = 1; i < book->count; i++)
-        assert(book->members[i - 1]->id < book->members[i]->id);
+    assert(list->count <= COUNT_OF(list->members));
+    for (size_t i = 1; i < list->count; i++)
+        assert(list->members[i - 1]->id < list->members[i]->id);
 }
 
 /* -- What there is -- */
 
 /* Its place, or where it would stand. */
-static size_t place_of(const struct member_book *book, uint64_t id)
+static size_t place_of(const struct member_list *list, uint64_t id)
 {
     size_t at = 0;
-    while (at < book->count && book->members[at]->id < id)
+    while (at < list->count && list->members[at]->id < id)
         at++;
     return at;
 }
 
-const struct engine_member *member_book_find(const struct member_book *book, uint64_t id)
+const struct engine_member *member_list_find(const struct member_list *list, uint64_t id)
 {
-    size_t at = place_of(book, id);
-    return at < book->count && book->members[at]->id == id ? book->members[at] : NULL;
+    size_t at = place_of(list, id);
+    return at < list->count && list->members[at]->id == id ? list->members[at] : NULL;
 }
 
 static bool has_url(const struct engine_member *member, struct slice url)
@@ -43,12 +43,12 @@ static bool has_url(const struct engine_member *member, struct slice url)
 }
 
 /* Another member has one of its URLs. */
-static bool url_is_taken(const struct member_book *book, const struct engine_member *member)
+static bool url_is_taken(const struct member_list *list, const struct engine_member *member)
 {
-    for (size_t i = 0; i < book->count; i++) {
+    for (size_t i = 0; i < list->count; i++) {
         for (size_t k = 0; k < member->peer_url_count; k++) {
-            if (book->members[i]->id != member->id &&
-                has_url(book->members[i], member->peer_urls[k]))
+            if (list->members[i]->id != member->id &&
+                has_url(list->members[i], member->peer_urls[k]))
                 return true;
         }
     }
@@ -59,16 +59,16 @@ struct tally {
     unsigned voters, learners, started; /* started: of the voters */
 };
 
-static struct tally count_but(const struct member_book *book, uint64_t left_out)
+static struct tally count_but(const struct member_list *list, uint64_t left_out)
 {
     struct tally tally = {0};
-    for (size_t i = 0; i < book->count; i++) {
-        const struct engine_member *member = book->members[i];
+    for (size_t i = 0; i < list->count; i++) {
+        const struct engine_member *member = list->members[i];
         tally.learners += member->learner;
         if (member->learner || member->id == left_out)
             continue;
         tally.voters++;
-        tally.started += member->id == book->self;
+        tally.started += member->id == list->self;
     }
     return tally;
 }
@@ -90,57 +90,57 @@ static enum status allows_urls(const struct engine_member *member)
     return fits ? ST_OK : ST_LIMIT;
 }
 
-static enum status allows_add(const struct member_book *book, const struct engine_member *member)
+static enum status allows_add(const struct member_list *list, const struct engine_member *member)
 {
-    struct tally now = count_but(book, 0);
+    struct tally now = count_but(list, 0);
     bool second = now.started == 1 && now.voters == 1; /* which etcd always lets in */
-    if (!book->lax && !member->learner && !second && !is_majority(now.started, now.voters + 1))
+    if (!list->lax && !member->learner && !second && !is_majority(now.started, now.voters + 1))
         return ST_MEMBER_NOT_ENOUGH_STARTED;
-    if (member_book_find(book, member->id))
+    if (member_list_find(list, member->id))
         return ST_MEMBER_EXIST;
-    if (url_is_taken(book, member))
+    if (url_is_taken(list, member))
         return ST_PEER_URL_EXIST;
-    if (member->learner && now.learners >= book->learners_max)
+    if (member->learner && now.learners >= list->learners_max)
         return ST_TOO_MANY_LEARNERS;
-    return book->count < ENGINE_MEMBERS_MAX ? allows_urls(member) : ST_LIMIT;
+    return list->count < ENGINE_MEMBERS_MAX ? allows_urls(member) : ST_LIMIT;
 }
 
-static enum status allows_remove(const struct member_book *book, uint64_t id)
+static enum status allows_remove(const struct member_list *list, uint64_t id)
 {
-    const struct engine_member *member = member_book_find(book, id);
-    struct tally then = count_but(book, id);
+    const struct engine_member *member = member_list_find(list, id);
+    struct tally then = count_but(list, id);
     bool keeps_majority = is_majority(then.started, then.voters) || (member && member->learner);
-    if (id == book->self || (!book->lax && !keeps_majority))
+    if (id == list->self || (!list->lax && !keeps_majority))
         return ST_MEMBER_NOT_ENOUGH_STARTED;
     return member ? ST_OK : ST_MEMBER_NOT_FOUND;
 }
 
-static enum status allows_update(const struct member_book *book, const struct engine_member *member)
+static enum status allows_update(const struct member_list *list, const struct engine_member *member)
 {
-    if (!member_book_find(book, member->id))
+    if (!member_list_find(list, member->id))
         return ST_MEMBER_NOT_FOUND;
-    return url_is_taken(book, member) ? ST_PEER_URL_EXIST : allows_urls(member);
+    return url_is_taken(list, member) ? ST_PEER_URL_EXIST : allows_urls(member);
 }
 
 /* None but this server has what was written, and it is no learner. */
-static enum status allows_promote(const struct member_book *book, uint64_t id)
+static enum status allows_promote(const struct member_list *list, uint64_t id)
 {
-    if (!member_book_find(book, id))
+    if (!member_list_find(list, id))
         return ST_MEMBER_NOT_FOUND;
-    return id == book->self ? ST_MEMBER_NOT_LEARNER : ST_LEARNER_NOT_READY;
+    return id == list->self ? ST_MEMBER_NOT_LEARNER : ST_LEARNER_NOT_READY;
 }
 
-enum status member_book_allows(const struct member_book *book, const struct engine_members *change)
+enum status member_list_allows(const struct member_list *list, const struct engine_members *change)
 {
     switch (change->call) {
     case ENGINE_MEMBER_ADD:
-        return allows_add(book, &change->member);
+        return allows_add(list, &change->member);
     case ENGINE_MEMBER_REMOVE:
-        return allows_remove(book, change->member.id);
+        return allows_remove(list, change->member.id);
     case ENGINE_MEMBER_UPDATE:
-        return allows_update(book, &change->member);
+        return allows_update(list, &change->member);
     case ENGINE_MEMBER_PROMOTE:
-        return allows_promote(book, change->member.id);
+        return allows_promote(list, change->member.id);
     case ENGINE_MEMBER_LIST:
         break;
     }
@@ -180,71 +180,71 @@ struct engine_member *member_dup(const struct engine_member *member)
     return copy;
 }
 
-void member_book_put(struct member_book *book, struct engine_member *member)
+void member_list_put(struct member_list *list, struct engine_member *member)
 {
-    size_t at = place_of(book, member->id);
-    if (at < book->count && book->members[at]->id == member->id) {
-        free(book->members[at]);
+    size_t at = place_of(list, member->id);
+    if (at < list->count && list->members[at]->id == member->id) {
+        free(list->members[at]);
     } else {
-        assert(book->count < COUNT_OF(book->members));
-        memmove(&book->members[at + 1], &book->members[at],
-                (book->count - at) * sizeof(book->members[0]));
-        book->count++;
+        assert(list->count < COUNT_OF(list->members));
+        memmove(&list->members[at + 1], &list->members[at],
+                (list->count - at) * sizeof(list->members[0]));
+        list->count++;
     }
-    book->members[at] = member;
-    member_book_check(book);
+    list->members[at] = member;
+    member_list_check(list);
 }
 
-void member_book_drop(struct member_book *book, uint64_t id)
+void member_list_drop(struct member_list *list, uint64_t id)
 {
-    size_t at = place_of(book, id);
-    if (at == book->count || book->members[at]->id != id)
+    size_t at = place_of(list, id);
+    if (at == list->count || list->members[at]->id != id)
         return;
-    free(book->members[at]);
-    book->count--;
-    memmove(&book->members[at], &book->members[at + 1],
-            (book->count - at) * sizeof(book->members[0]));
+    free(list->members[at]);
+    list->count--;
+    memmove(&list->members[at], &list->members[at + 1],
+            (list->count - at) * sizeof(list->members[0]));
 }
 
-struct engine_member member_book_after(const struct member_book *book,
+struct engine_member member_list_after(const struct member_list *list,
                                        const struct engine_members *change)
 {
     struct engine_member member = change->member;
-    const struct engine_member *before = member_book_find(book, member.id);
+    const struct engine_member *before = member_list_find(list, member.id);
     if (before)
         member.learner = before->learner;
     return member;
 }
 
-enum status member_book_change(struct member_book *book, const struct engine_members *change)
+enum status member_list_change(struct member_list *list, const struct engine_members *change)
 {
-    TRY(member_book_allows(book, change));
+    TRY(member_list_allows(list, change));
     if (change->call == ENGINE_MEMBER_REMOVE) {
-        member_book_drop(book, change->member.id);
+        member_list_drop(list, change->member.id);
         return ST_OK;
     }
-    struct engine_member after = member_book_after(book, change);
+    struct engine_member after = member_list_after(list, change);
     struct engine_member *member = member_dup(&after);
     if (!member)
         return ST_NOMEM;
-    member_book_put(book, member);
+    member_list_put(list, member);
     return ST_OK;
 }
 
-enum status member_book_list(const struct member_book *book, struct engine_members *answer)
+enum status member_list_copy(const struct member_list *list, struct engine_members *answer)
 {
-    struct engine_member *list =
-        arena_calloc(answer->op.arena, book->count, sizeof(struct engine_member));
-    if (!list && book->count)
+    struct engine_member *copies =
+        arena_calloc(answer->op.arena, list->count, sizeof(struct engine_member));
+    if (!copies && list->count)
         return ST_NOMEM;
-    for (size_t i = 0; i < book->count; i++) {
-        struct engine_member *copy = arena_alloc(answer->op.arena, block_bytes(book->members[i]));
+    for (size_t i = 0; i < list->count; i++) {
+        struct engine_member *copy = arena_alloc(answer->op.arena, block_bytes(list->members[i]));
         if (!copy)
             return ST_NOMEM;
-        fill_block(copy, book->members[i]);
-        list[i] = *copy;
+        fill_block(copy, list->members[i]);
+        copies[i] = *copy;
     }
-    answer->list = list;
-    answer->count = book->count;
+    answer->list = copies;
+    answer->count = list->count;
     return ST_OK;
 }

@@ -5,10 +5,10 @@
 #ifndef VIGIL_ENGINE_MEMBER_LIST_H
 #define VIGIL_ENGINE_MEMBER_LIST_H
 
-#include "engine/member.h"
+#include "engine/operation.h"
 
 /* Embedded. One thread. */
-struct member_book {
+struct member_list {
     uint64_t self;
     bool lax;              /* voters may be added and removed whatever comes of the majority */
     unsigned learners_max; /* at a time */
@@ -18,34 +18,34 @@ struct member_book {
     size_t count;
 };
 
-void member_book_fini(struct member_book *book); /* also a zeroed one */
-void member_book_check(const struct member_book *book);
+void member_list_fini(struct member_list *list); /* also a zeroed one */
+void member_list_check(const struct member_list *list);
 
 /* Whether it may be done, in etcd's order. */
 MUST_CHECK
-enum status member_book_allows(const struct member_book *book, const struct engine_members *change);
+enum status member_list_allows(const struct member_list *list, const struct engine_members *change);
 
 /* Does it, if it may be done. ST_NOMEM. */
 MUST_CHECK
-enum status member_book_change(struct member_book *book, const struct engine_members *change);
+enum status member_list_change(struct member_list *list, const struct engine_members *change);
 
 /* -- In its parts, for who has something to write between them -- */
 
 /* What the member will be. */
-struct engine_member member_book_after(const struct member_book *book,
+struct engine_member member_list_after(const struct member_list *list,
                                        const struct engine_members *change);
 /* A copy; NULL without memory. */
 struct engine_member *member_dup(const struct engine_member *member);
 
 /* NULL: there is none. Borrowed until the next change. */
-const struct engine_member *member_book_find(const struct member_book *book, uint64_t id);
+const struct engine_member *member_list_find(const struct member_list *list, uint64_t id);
 /* In place of the one of that id, or as a new one, of which there is room. Takes what member_dup
  * gave. */
-void member_book_put(struct member_book *book, struct engine_member *member);
-void member_book_drop(struct member_book *book, uint64_t id); /* if it is there */
+void member_list_put(struct member_list *list, struct engine_member *member);
+void member_list_drop(struct member_list *list, uint64_t id); /* if it is there */
 
 /* Fills in the answer. */
 MUST_CHECK
-enum status member_book_list(const struct member_book *book, struct engine_members *answer);
+enum status member_list_copy(const struct member_list *list, struct engine_members *answer);
 
 #endif

@@ -1,8 +1,8 @@
 #include "engine/permission.h"
 
-#include "engine/lease.h"
+#include "auth/method.h"
 
-/* Nothing can be known of a lease here, so nothing is allowed that would hang on it. */
+/* Without a list of the attached keys, nothing is allowed that depends on them. */
 static enum status no_keys(void *ctx, int64_t lease, uint64_t whose, auth_key_fn visit,
                            void *visit_ctx)
 {
@@ -24,7 +24,7 @@ static struct auth_asker asker_of(const struct engine_op *op, const struct auth_
     };
 }
 
-/* Of one lease: its keys only if they are asked for. */
+/* Time-to-live: the attached keys matter only if they are requested. */
 static MUST_CHECK
 enum status check_lease_read(const struct auth_asker *asker, const struct engine_op *op)
 {
@@ -43,8 +43,8 @@ enum status check_alarm(const struct auth_asker *asker, const struct engine_op *
     return auth_rights_check_admin(asker->rights, &asker->principal);
 }
 
-enum status gate_check(const struct engine_op *op, const struct auth_rights *rights,
-                       const struct auth_leases *leases)
+enum status permission_check(const struct engine_op *op, const struct auth_rights *rights,
+                             const struct auth_leases *leases)
 {
     if (auth_rights_unchecked(rights, &op->principal))
         return ST_OK;
@@ -80,8 +80,8 @@ enum status gate_check(const struct engine_op *op, const struct auth_rights *rig
     return ST_PERMISSION_DENIED;
 }
 
-enum status gate_check_renewal(const struct engine_op *op, const struct auth_rights *rights,
-                               const struct auth_leases *leases, int64_t lease)
+enum status permission_check_renewal(const struct engine_op *op, const struct auth_rights *rights,
+                                     const struct auth_leases *leases, int64_t lease)
 {
     if (auth_rights_unchecked(rights, &op->principal))
         return ST_OK;

@@ -1,7 +1,7 @@
 #include "engine/permission.h"
 
+#include "auth/method.h"
 #include "auth/store.h"
-#include "engine/lease.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-/* Access is controlled; root is there, and ann without any role. */
+/* Authentication is enabled; the users are root, and ann without any role. */
 static struct auth_rights *rights_new(void)
 {
     AUTO(auth_store_freep) struct auth_store *store = auth_store_new();
@@ -40,64 +40,65 @@ static const struct auth_principal root = {.user = {(const uint8_t *)"root", 4},
 static const struct auth_principal ann = {.user = {(const uint8_t *)"ann", 3},
                                           .revision = UINT64_MAX};
 
-static enum status ask(struct engine_op *op, enum auth_need need, struct auth_principal principal,
-                       const void *request)
+static enum status check(struct engine_op *op, enum auth_need need, struct auth_principal principal,
+                         const void *request)
 {
     AUTO(auth_rights_unrefp) struct auth_rights *rights = rights_new();
     op->principal = principal;
-    gate_begin(op, NULL, need, request);
-    return gate_check(op, rights, NULL);
+    op->need = (uint8_t)need;
+    op->request = request;
+    return permission_check(op, rights, NULL);
 }
 
-/* Whatever somebody adds to the seam without saying what it needs. */
-static void what_did_not_say_what_it_needs_is_refused(void **state)
+/* As if a new call forgot to set its need. */
+static void an_operation_without_a_need_is_refused(void **state)
 {
     (void)state;
     struct engine_op op = {0};
-    assert_int_equal(ask(&op, AUTH_NEED_NOTHING, root, NULL), ST_PERMISSION_DENIED);
-    assert_int_equal(ask(&op, AUTH_NEED_OF_ITS_PARTS, root, NULL), ST_PERMISSION_DENIED);
-    assert_int_equal(ask(&op, AUTH_NEED_NOTHING, ENGINE_SERVER, NULL), ST_OK);
+    assert_int_equal(check(&op, AUTH_NEED_NOTHING, root, NULL), ST_PERMISSION_DENIED);
+    assert_int_equal(check(&op, AUTH_NEED_OF_ITS_PARTS, root, NULL), ST_PERMISSION_DENIED);
+    assert_int_equal(check(&op, AUTH_NEED_NOTHING, ENGINE_SERVER, NULL), ST_OK);
 }
 
-static void each_need_is_asked_for(void **state)
+static void each_need_is_checked(void **state)
 {
     (void)state;
     struct engine_op op = {0};
     struct pb_put_request put = {.key = SLICE_LITERAL("k")};
     struct pb_alarm_request alarm = {.action = PB_ALARM_ACTION_GET};
     struct pb_txn_request empty = {0};
-    assert_int_equal(ask(&op, AUTH_NEED_PUT, ann, &put), ST_PERMISSION_DENIED);
-    assert_int_equal(ask(&op, AUTH_NEED_PUT, root, &put), ST_OK);
-    assert_int_equal(ask(&op, AUTH_NEED_TXN, ann, &empty), ST_OK);
-    assert_int_equal(ask(&op, AUTH_NEED_USER, ann, NULL), ST_OK);
-    assert_int_equal(ask(&op, AUTH_NEED_ROOT, ann, NULL), ST_PERMISSION_DENIED);
-    assert_int_equal(ask(&op, AUTH_NEED_ROOT, root, NULL), ST_OK);
-    assert_int_equal(ask(&op, AUTH_NEED_ALARM, ann, &alarm), ST_OK);
+    assert_int_equal(check(&op, AUTH_NEED_PUT, ann, &put), ST_PERMISSION_DENIED);
+    assert_int_equal(check(&op, AUTH_NEED_PUT, root, &put), ST_OK);
+    assert_int_equal(check(&op, AUTH_NEED_TXN, ann, &empty), ST_OK);
+    assert_int_equal(check(&op, AUTH_NEED_USER, ann, NULL), ST_OK);
+    assert_int_equal(check(&op, AUTH_NEED_ROOT, ann, NULL), ST_PERMISSION_DENIED);
+    assert_int_equal(check(&op, AUTH_NEED_ROOT, root, NULL), ST_OK);
+    assert_int_equal(check(&op, AUTH_NEED_ALARM, ann, &alarm), ST_OK);
     alarm.action = PB_ALARM_ACTION_DEACTIVATE;
-    assert_int_equal(ask(&op, AUTH_NEED_ALARM, ann, &alarm), ST_PERMISSION_DENIED);
+    assert_int_equal(check(&op, AUTH_NEED_ALARM, ann, &alarm), ST_PERMISSION_DENIED);
     alarm.action = 99;
-    assert_int_equal(ask(&op, AUTH_NEED_ALARM, ann, &alarm), ST_PERMISSION_DENIED);
+    assert_int_equal(check(&op, AUTH_NEED_ALARM, ann, &alarm), ST_PERMISSION_DENIED);
 }
 
-/* Where nobody knows which keys hang on a lease. */
-static void a_lease_that_cannot_be_looked_at_is_refused(void **state)
+/* Without a list of the attached keys. */
+static void a_lease_with_unknown_keys_is_refused(void **state)
 {
     (void)state;
     struct engine_lease lease = {.id = 7, .want_keys = true};
-    assert_int_equal(ask(&lease.op, AUTH_NEED_LEASE_WRITE, ann, NULL), ST_PERMISSION_DENIED);
-    assert_int_equal(ask(&lease.op, AUTH_NEED_LEASE_READ, ann, NULL), ST_PERMISSION_DENIED);
-    assert_int_equal(ask(&lease.op, AUTH_NEED_LEASES_READ, ann, NULL), ST_PERMISSION_DENIED);
-    assert_int_equal(ask(&lease.op, AUTH_NEED_LEASE_WRITE, root, NULL), ST_OK);
+    assert_int_equal(check(&lease.op, AUTH_NEED_LEASE_WRITE, ann, NULL), ST_PERMISSION_DENIED);
+    assert_int_equal(check(&lease.op, AUTH_NEED_LEASE_READ, ann, NULL), ST_PERMISSION_DENIED);
+    assert_int_equal(check(&lease.op, AUTH_NEED_LEASES_READ, ann, NULL), ST_PERMISSION_DENIED);
+    assert_int_equal(check(&lease.op, AUTH_NEED_LEASE_WRITE, root, NULL), ST_OK);
     lease.want_keys = false;
-    assert_int_equal(ask(&lease.op, AUTH_NEED_LEASE_READ, ann, NULL), ST_OK);
+    assert_int_equal(check(&lease.op, AUTH_NEED_LEASE_READ, ann, NULL), ST_OK);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_did_not_say_what_it_needs_is_refused),
-        cmocka_unit_test(each_need_is_asked_for),
-        cmocka_unit_test(a_lease_that_cannot_be_looked_at_is_refused),
+        cmocka_unit_test(an_operation_without_a_need_is_refused),
+        cmocka_unit_test(each_need_is_checked),
+        cmocka_unit_test(a_lease_with_unknown_keys_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

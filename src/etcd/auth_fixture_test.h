@@ -5,7 +5,7 @@
 #include "auth/token/issuer.h"
 #include "base/clock.h"
 #include "codec/pb/auth.pb.h"
-#include "engine/auth.h"
+#include "engine/engine.h"
 #include "engine/fake/fake.h"
 
 #include <setjmp.h>

@@ -6,7 +6,7 @@
 #include "base/container/hash_map.h"
 #include "base/random.h"
 #include "base/xalloc.h"
-#include "engine/auth.h"
+#include "engine/engine.h"
 #include "etcd/config.h"
 
 #include <stdlib.h>

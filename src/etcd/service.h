@@ -8,7 +8,6 @@
 #include "base/container/list.h"
 #include "base/rate_limit.h"
 #include "codec/pb/pb.h"
-#include "engine/auth.h"
 #include "engine/engine.h"
 #include "etcd/config.h"
 #include "etcd/service/kv_encode.h"

@@ -4,7 +4,7 @@
 #include "base/memory/budget.h"
 #include "base/xalloc.h"
 #include "cmd/serve/turn_log.h"
-#include "engine/auth.h"
+#include "engine/engine.h"
 #include "etcd/compactor.h"
 #include "etcd/http/health_counts.h"
 #include "etcd/http/metrics.h"

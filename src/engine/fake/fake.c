@@ -36,8 +36,8 @@ struct fake {
     struct random random;
     struct fake_model *model;
     struct fake_lease *lease;
-    struct auth_book auth;
-    struct member_book members;
+    struct auth_state auth;
+    struct member_list members;
     struct auth_rights *rights; /* one reference: of the turn */
     struct engine_op **waiting; /* owned array of the callers' operations */
     size_t waiting_count;
@@ -229,16 +229,16 @@ static enum status run_downgrade(struct fake *fake, const char *target)
 static enum status run_auth(struct fake *fake, struct engine_auth *op)
 {
     struct auth_change change;
-    TRY(auth_book_decide(&fake->auth, op, op->op.arena, &change));
-    auth_book_take(&fake->auth, op, &change);
+    TRY(auth_state_decide(&fake->auth, op, op->op.arena, &change));
+    auth_state_commit(&fake->auth, op, &change);
     return ST_OK;
 }
 
 static enum status run_members(struct fake *fake, struct engine_members *members)
 {
     if (members->call != ENGINE_MEMBER_LIST)
-        TRY(member_book_change(&fake->members, members));
-    return member_book_list(&fake->members, members);
+        TRY(member_list_change(&fake->members, members));
+    return member_list_copy(&fake->members, members);
 }
 
 /* -- Operations -- */
@@ -247,7 +247,7 @@ static enum status run(struct fake *fake, struct engine_op *op)
 {
     struct auth_leases keys = fake_lease_keys(fake->lease);
     if (op->kind != FAKE_AUTH) /* which knows who may what */
-        TRY(gate_check(op, fake->auth.rights, &keys));
+        TRY(permission_check(op, fake->auth.rights, &keys));
     if (op->kind >= FAKE_LEASE) {
         fake->index++;
         return fake_lease_run(fake->lease, op, (enum engine_lease_call)(op->kind - FAKE_LEASE),
@@ -527,7 +527,7 @@ static void take_rights(struct engine_shard *shard)
     if (before == fake->auth.rights)
         return;
     fake->rights = auth_rights_ref(fake->auth.rights);
-    engine_auth_tell(shard);
+    engine_auth_notify(shard);
     auth_rights_unref(before);
 }
 
@@ -698,7 +698,7 @@ struct engine *fake_new(const struct fake_options *options)
     fake->options = *options;
     fake->model = fake_model_new();
     fake->lease = fake_lease_new(fake->model, options->seed);
-    fake->members = (struct member_book){.self = options->identity.member_id, .learners_max = 1};
+    fake->members = (struct member_list){.self = options->identity.member_id, .learners_max = 1};
     struct engine_member *self = member_dup(&(struct engine_member){
         .id = options->identity.member_id,
         .peer_urls = &SLICE_LITERAL("http://localhost:2380"),
@@ -706,9 +706,9 @@ struct engine *fake_new(const struct fake_options *options)
     });
     if (!self)
         abort();
-    member_book_put(&fake->members, self);
-    auth_book_init(&fake->auth);
-    auth_book_open(&fake->auth);
+    member_list_put(&fake->members, self);
+    auth_state_init(&fake->auth);
+    auth_state_open(&fake->auth);
     fake->rights = auth_rights_ref(fake->auth.rights);
     random_init(&fake->random, options->seed);
     return &fake->engine;
@@ -723,8 +723,8 @@ void fake_free(struct engine *engine)
     assert(fake->open_count == 0);
     fake_lease_free(fake->lease);
     auth_rights_unref(fake->rights);
-    auth_book_fini(&fake->auth);
-    member_book_fini(&fake->members);
+    auth_state_fini(&fake->auth);
+    member_list_fini(&fake->members);
     fake_model_free(fake->model);
     free(fake->waiting);
     free(fake);

@@ -125,7 +125,7 @@ static enum status renew(struct fake_lease *lease, struct engine_renewals *op,
     struct auth_leases keys = fake_lease_keys(lease);
     for (; op->answered < op->count; op->answered++) {
         struct engine_renewal *item = &op->items[op->answered];
-        TRY(gate_check_renewal(&op->op, rights, &keys, item->id));
+        TRY(permission_check_renewal(&op->op, rights, &keys, item->id));
         if (lessor_renew(lease->lessor, item->id, now_ns, now_ns, &item->ttl_s) != ST_OK)
             item->ttl_s = 0;
     }

@@ -4,7 +4,7 @@
 
 #include "engine/engine_private.h"
 #include "engine/fake/model.h"
-#include "engine/lease.h"
+#include "engine/operation.h"
 #include "engine/permission.h"
 
 struct fake_lease;

@@ -2,8 +2,7 @@
 #ifndef VIGIL_ENGINE_LOCAL_ACCESS_FIXTURE_TEST_H
 #define VIGIL_ENGINE_LOCAL_ACCESS_FIXTURE_TEST_H
 
-#include "engine/auth.h"
-#include "engine/lease.h"
+#include "engine/engine.h"
 #include "engine/local/fixture_test.h"
 
 static const struct auth_principal nobody;

@@ -1,6 +1,6 @@
 /* Who may what on the local engine with its real threads. Past holes of etcd are named. */
+#include "engine/engine.h"
 #include "engine/local/access_fixture_test.h"
-#include "engine/maintenance.h"
 
 #include <assert.h>
 #include <pthread.h>

@@ -8,14 +8,14 @@ enum { OWN_ALARMS = 2 };
 
 #define DOWNGRADE_KEY SLICE_LITERAL("downgrade")
 
-void local_notices_init(struct local_notices *notices)
+void local_alarms_init(struct local_alarms *alarms)
 {
-    lock_init(&notices->lock);
+    lock_init(&alarms->lock);
 }
 
-void local_notices_fini(struct local_notices *notices)
+void local_alarms_fini(struct local_alarms *alarms)
 {
-    lock_fini(&notices->lock);
+    lock_fini(&alarms->lock);
 }
 
 /* -- The list -- */
@@ -28,32 +28,31 @@ static int compare(const struct engine_alarm_row *a, const struct engine_alarm_r
 }
 
 /* Its place, or where it would stand. */
-static size_t place_of(const struct local_notices *notices, const struct engine_alarm_row *row,
+static size_t place_of(const struct local_alarms *alarms, const struct engine_alarm_row *row,
                        bool *ret_found)
 {
     size_t at = 0;
-    while (at < notices->alarm_count && compare(&notices->alarms[at], row) < 0)
+    while (at < alarms->count && compare(&alarms->rows[at], row) < 0)
         at++;
-    *ret_found = at < notices->alarm_count && compare(&notices->alarms[at], row) == 0;
+    *ret_found = at < alarms->count && compare(&alarms->rows[at], row) == 0;
     return at;
 }
 
-static void alarm_add(struct local_notices *notices, size_t at, const struct engine_alarm_row *row)
+static void alarm_add(struct local_alarms *alarms, size_t at, const struct engine_alarm_row *row)
 {
-    assert(notices->alarm_count < ENGINE_ALARMS_MAX);
-    memmove(&notices->alarms[at + 1], &notices->alarms[at],
-            (notices->alarm_count - at) * sizeof(*row));
-    notices->alarms[at] = *row;
-    notices->alarm_count++;
-    notices->changed = true;
+    assert(alarms->count < ENGINE_ALARMS_MAX);
+    memmove(&alarms->rows[at + 1], &alarms->rows[at], (alarms->count - at) * sizeof(*row));
+    alarms->rows[at] = *row;
+    alarms->count++;
+    alarms->changed = true;
 }
 
-static void alarm_remove(struct local_notices *notices, size_t at)
+static void alarm_remove(struct local_alarms *alarms, size_t at)
 {
-    notices->alarm_count--;
-    memmove(&notices->alarms[at], &notices->alarms[at + 1],
-            (notices->alarm_count - at) * sizeof(notices->alarms[0]));
-    notices->changed = true;
+    alarms->count--;
+    memmove(&alarms->rows[at], &alarms->rows[at + 1],
+            (alarms->count - at) * sizeof(alarms->rows[0]));
+    alarms->changed = true;
 }
 
 static unsigned bits_of(const struct engine_alarm_row *rows, size_t count)
@@ -66,9 +65,9 @@ static unsigned bits_of(const struct engine_alarm_row *rows, size_t count)
     return bits;
 }
 
-unsigned local_notices_bits(const struct local_notices *notices)
+unsigned local_alarms_bits(const struct local_alarms *alarms)
 {
-    return bits_of(notices->alarms, notices->alarm_count);
+    return bits_of(alarms->rows, alarms->count);
 }
 
 /* -- Rows -- */
@@ -81,59 +80,59 @@ static enum status write_alarm(struct applier *applier, const struct engine_alar
     return applier_rows(applier, &row, 1, NULL, 0, NULL);
 }
 
-static enum status take_alarm(struct local_notices *notices, const struct row *row)
+static enum status take_alarm(struct local_alarms *alarms, const struct row *row)
 {
     struct engine_alarm_row alarm;
     TRY(alarm_row_read(row, &alarm.type, &alarm.member_id));
     bool found;
-    size_t at = place_of(notices, &alarm, &found);
+    size_t at = place_of(alarms, &alarm, &found);
     if (found && row->deleted)
-        alarm_remove(notices, at);
+        alarm_remove(alarms, at);
     if (found || row->deleted)
         return ST_OK;
-    if (notices->alarm_count == ENGINE_ALARMS_MAX)
+    if (alarms->count == ENGINE_ALARMS_MAX)
         return ST_DAMAGED;
-    alarm_add(notices, at, &alarm);
+    alarm_add(alarms, at, &alarm);
     return ST_OK;
 }
 
-static void set_target(struct local_notices *notices, struct slice target)
+static void set_target(struct local_alarms *alarms, struct slice target)
 {
-    memset(notices->downgrade_target, 0, sizeof(notices->downgrade_target));
-    slice_copy((uint8_t *)notices->downgrade_target, target);
-    notices->changed = true;
+    memset(alarms->downgrade_target, 0, sizeof(alarms->downgrade_target));
+    slice_copy((uint8_t *)alarms->downgrade_target, target);
+    alarms->changed = true;
 }
 
-enum status local_notices_take_row(struct local_notices *notices, const struct row *row)
+enum status local_alarms_load_row(struct local_alarms *alarms, const struct row *row)
 {
     if (row->table == ROW_ALARM)
-        return take_alarm(notices, row);
+        return take_alarm(alarms, row);
     if (!slice_equal(row->key, DOWNGRADE_KEY))
         return ST_OK;
     if (row->value.len >= ENGINE_VERSION_BYTES_MAX)
         return ST_DAMAGED;
-    set_target(notices, row->deleted ? SLICE_EMPTY : row->value);
+    set_target(alarms, row->deleted ? SLICE_EMPTY : row->value);
     return ST_OK;
 }
 
 /* -- The writer -- */
 
 /* *ret_row is what the answer shows; false: nothing. */
-static enum status change_one(struct local_notices *notices, struct applier *applier,
+static enum status change_one(struct local_alarms *alarms, struct applier *applier,
                               const struct engine_alarm_row *row, bool raise, bool *ret_show)
 {
     bool found;
-    size_t at = place_of(notices, row, &found);
+    size_t at = place_of(alarms, row, &found);
     *ret_show = raise || found;
     if (found == raise)
         return ST_OK;
-    if (raise && notices->alarm_count >= ENGINE_ALARMS_MAX - OWN_ALARMS)
+    if (raise && alarms->count >= ENGINE_ALARMS_MAX - OWN_ALARMS)
         return ST_LIMIT;
     TRY(write_alarm(applier, row, !raise));
     if (raise)
-        alarm_add(notices, at, row);
+        alarm_add(alarms, at, row);
     else
-        alarm_remove(notices, at);
+        alarm_remove(alarms, at);
     return ST_OK;
 }
 
@@ -149,22 +148,22 @@ static enum status answer_with(struct engine_alarm *alarm, const struct engine_a
     return ST_OK;
 }
 
-static enum status list_some(const struct local_notices *notices, int32_t type,
+static enum status list_some(const struct local_alarms *alarms, int32_t type,
                              struct engine_alarm *alarm)
 {
-    size_t first = 0, end = notices->alarm_count;
+    size_t first = 0, end = alarms->count;
     if (type != ENGINE_ALARM_NONE) {
-        while (first < end && notices->alarms[first].type < type)
+        while (first < end && alarms->rows[first].type < type)
             first++;
         end = first;
-        while (end < notices->alarm_count && notices->alarms[end].type == type)
+        while (end < alarms->count && alarms->rows[end].type == type)
             end++;
     }
-    return answer_with(alarm, &notices->alarms[first], end - first);
+    return answer_with(alarm, &alarms->rows[first], end - first);
 }
 
-enum status local_notices_alarm(struct local_notices *notices, struct applier *applier,
-                                struct engine_alarm *alarm)
+enum status local_alarms_execute(struct local_alarms *alarms, struct applier *applier,
+                                 struct engine_alarm *alarm)
 {
     const struct pb_alarm_request *request = alarm->op.request;
     struct engine_alarm_row row = {.member_id = request->member_id, .type = request->alarm};
@@ -172,33 +171,33 @@ enum status local_notices_alarm(struct local_notices *notices, struct applier *a
     alarm->rows = NULL;
     alarm->row_count = 0;
     if (request->action == PB_ALARM_ACTION_GET)
-        return list_some(notices, row.type, alarm);
+        return list_some(alarms, row.type, alarm);
     if (!raise && request->action != PB_ALARM_ACTION_DEACTIVATE)
         return ST_OK; /* ends etcd */
     if (raise && row.type == ENGINE_ALARM_NONE)
         return ST_OK;
     bool show;
-    TRY(change_one(notices, applier, &row, raise, &show));
+    TRY(change_one(alarms, applier, &row, raise, &show));
     return answer_with(alarm, &row, show ? 1 : 0);
 }
 
-void local_notices_raise(struct local_notices *notices, struct applier *applier, uint64_t member_id,
-                         int32_t type)
+void local_alarms_raise(struct local_alarms *alarms, struct applier *applier, uint64_t member_id,
+                        int32_t type)
 {
     struct engine_alarm_row row = {.member_id = member_id, .type = type};
     bool found;
-    size_t at = place_of(notices, &row, &found);
-    if (found || notices->alarm_count == ENGINE_ALARMS_MAX)
+    size_t at = place_of(alarms, &row, &found);
+    if (found || alarms->count == ENGINE_ALARMS_MAX)
         return;
     enum status ignored = write_alarm(applier, &row, false);
     (void)ignored;
-    alarm_add(notices, at, &row);
+    alarm_add(alarms, at, &row);
 }
 
-enum status local_notices_downgrade(struct local_notices *notices, struct applier *applier,
-                                    const char *target)
+enum status local_alarms_downgrade(struct local_alarms *alarms, struct applier *applier,
+                                   const char *target)
 {
-    bool under_way = notices->downgrade_target[0] != '\0';
+    bool under_way = alarms->downgrade_target[0] != '\0';
     bool cancel = *target == '\0';
     if (cancel != under_way)
         return cancel ? ST_NO_INFLIGHT_DOWNGRADE : ST_DOWNGRADE_IN_PROCESS;
@@ -207,44 +206,44 @@ enum status local_notices_downgrade(struct local_notices *notices, struct applie
         return ST_LIMIT;
     struct row row = {.table = ROW_CLUSTER, .deleted = cancel, .key = DOWNGRADE_KEY, .value = text};
     TRY(applier_rows(applier, &row, 1, NULL, 0, NULL));
-    set_target(notices, text);
+    set_target(alarms, text);
     return ST_OK;
 }
 
-void local_notices_show(struct local_notices *notices)
+void local_alarms_publish(struct local_alarms *alarms)
 {
-    if (!notices->changed)
+    if (!alarms->changed)
         return;
-    notices->changed = false;
-    LOCK_SCOPE(&notices->lock);
-    memcpy(notices->shown, notices->alarms, sizeof(notices->shown));
-    notices->shown_count = notices->alarm_count;
-    memcpy(notices->shown_target, notices->downgrade_target, sizeof(notices->shown_target));
-    atomic_store(&notices->shown_bits, local_notices_bits(notices));
-    atomic_store(&notices->shows_target, notices->shown_target[0] != '\0');
+    alarms->changed = false;
+    LOCK_SCOPE(&alarms->lock);
+    memcpy(alarms->published, alarms->rows, sizeof(alarms->published));
+    alarms->published_count = alarms->count;
+    memcpy(alarms->published_target, alarms->downgrade_target, sizeof(alarms->published_target));
+    atomic_store(&alarms->published_bits, local_alarms_bits(alarms));
+    atomic_store(&alarms->has_published_target, alarms->published_target[0] != '\0');
 }
 
 /* -- Any thread -- */
 
-unsigned local_notices_shown_bits(const struct local_notices *notices)
+unsigned local_alarms_published_bits(const struct local_alarms *alarms)
 {
-    return atomic_load_explicit(&notices->shown_bits, memory_order_relaxed);
+    return atomic_load_explicit(&alarms->published_bits, memory_order_relaxed);
 }
 
-size_t local_notices_shown(struct local_notices *notices,
-                           struct engine_alarm_row ret_rows[ENGINE_ALARMS_MAX])
+size_t local_alarms_published(struct local_alarms *alarms,
+                              struct engine_alarm_row ret_rows[ENGINE_ALARMS_MAX])
 {
-    LOCK_SCOPE(&notices->lock);
-    memcpy(ret_rows, notices->shown, notices->shown_count * sizeof(*ret_rows));
-    return notices->shown_count;
+    LOCK_SCOPE(&alarms->lock);
+    memcpy(ret_rows, alarms->published, alarms->published_count * sizeof(*ret_rows));
+    return alarms->published_count;
 }
 
-void local_notices_shown_target(struct local_notices *notices,
-                                char ret_target[ENGINE_VERSION_BYTES_MAX])
+void local_alarms_published_target(struct local_alarms *alarms,
+                                   char ret_target[ENGINE_VERSION_BYTES_MAX])
 {
     ret_target[0] = '\0';
-    if (!atomic_load_explicit(&notices->shows_target, memory_order_relaxed))
+    if (!atomic_load_explicit(&alarms->has_published_target, memory_order_relaxed))
         return;
-    LOCK_SCOPE(&notices->lock);
-    memcpy(ret_target, notices->shown_target, ENGINE_VERSION_BYTES_MAX);
+    LOCK_SCOPE(&alarms->lock);
+    memcpy(ret_target, alarms->published_target, ENGINE_VERSION_BYTES_MAX);
 }

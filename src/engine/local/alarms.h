@@ -15,50 +15,50 @@
 struct pb_alarm_request;
 
 /* Embedded in the engine. */
-struct local_notices {
+struct local_alarms {
     /* The writer's, as applied. By type and member. */
-    struct engine_alarm_row alarms[ENGINE_ALARMS_MAX];
-    size_t alarm_count;
+    struct engine_alarm_row rows[ENGINE_ALARMS_MAX];
+    size_t count;
     char downgrade_target[ENGINE_VERSION_BYTES_MAX];
-    bool changed; /* since they were shown */
+    bool changed; /* since they were published */
 
     struct lock lock; /* of what follows */
-    struct engine_alarm_row shown[ENGINE_ALARMS_MAX];
-    size_t shown_count;
-    char shown_target[ENGINE_VERSION_BYTES_MAX];
-    _Atomic unsigned shown_bits; /* without the lock, as the next */
-    _Atomic bool shows_target;
+    struct engine_alarm_row published[ENGINE_ALARMS_MAX];
+    size_t published_count;
+    char published_target[ENGINE_VERSION_BYTES_MAX];
+    _Atomic unsigned published_bits; /* without the lock, as the next */
+    _Atomic bool has_published_target;
 };
 
-void local_notices_init(struct local_notices *notices);
-void local_notices_fini(struct local_notices *notices);
+void local_alarms_init(struct local_alarms *alarms);
+void local_alarms_fini(struct local_alarms *alarms);
 
 /* While the store opens: a row of ROW_ALARM or ROW_CLUSTER. */
 MUST_CHECK
-enum status local_notices_take_row(struct local_notices *notices, const struct row *row);
+enum status local_alarms_load_row(struct local_alarms *alarms, const struct row *row);
 
 /* -- The writer -- */
 
 /* The bit 1 << type of each that is raised. */
-unsigned local_notices_bits(const struct local_notices *notices);
+unsigned local_alarms_bits(const struct local_alarms *alarms);
 MUST_CHECK
-enum status local_notices_alarm(struct local_notices *notices, struct applier *applier,
-                                struct engine_alarm *alarm);
+enum status local_alarms_execute(struct local_alarms *alarms, struct applier *applier,
+                                 struct engine_alarm *alarm);
 /* If it is not. A disk so full that it cannot be noted does not keep it from being raised. */
-void local_notices_raise(struct local_notices *notices, struct applier *applier, uint64_t member_id,
-                         int32_t type);
+void local_alarms_raise(struct local_alarms *alarms, struct applier *applier, uint64_t member_id,
+                        int32_t type);
 MUST_CHECK
-enum status local_notices_downgrade(struct local_notices *notices, struct applier *applier,
-                                    const char *target);
+enum status local_alarms_downgrade(struct local_alarms *alarms, struct applier *applier,
+                                   const char *target);
 /* After the group is on disk. */
-void local_notices_show(struct local_notices *notices);
+void local_alarms_publish(struct local_alarms *alarms);
 
 /* -- Any thread -- */
 
-unsigned local_notices_shown_bits(const struct local_notices *notices);
-size_t local_notices_shown(struct local_notices *notices,
-                           struct engine_alarm_row ret_rows[ENGINE_ALARMS_MAX]);
-void local_notices_shown_target(struct local_notices *notices,
-                                char ret_target[ENGINE_VERSION_BYTES_MAX]);
+unsigned local_alarms_published_bits(const struct local_alarms *alarms);
+size_t local_alarms_published(struct local_alarms *alarms,
+                              struct engine_alarm_row ret_rows[ENGINE_ALARMS_MAX]);
+void local_alarms_published_target(struct local_alarms *alarms,
+                                   char ret_target[ENGINE_VERSION_BYTES_MAX]);
 
 #endif

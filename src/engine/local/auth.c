@@ -5,12 +5,12 @@
 void local_auth_init(struct local_auth *auth)
 {
     *auth = (struct local_auth){0};
-    auth_book_init(&auth->book);
+    auth_state_init(&auth->state);
 }
 
 void local_auth_fini(struct local_auth *auth)
 {
-    auth_book_fini(&auth->book);
+    auth_state_fini(&auth->state);
 }
 
 /* -- Rows -- */
@@ -21,16 +21,16 @@ static const enum row_table row_tables[AUTH_TABLES] = {
     [AUTH_TABLE_STATE] = ROW_AUTH,
 };
 
-enum status local_auth_row(struct local_auth *auth, const struct row *row)
+enum status local_auth_load_row(struct local_auth *auth, const struct row *row)
 {
     for (int table = 0; table < AUTH_TABLES; table++) {
         if (row_tables[table] == row->table)
-            return auth_book_row(&auth->book, &(struct auth_row){
-                                                  .table = (enum auth_table)table,
-                                                  .deleted = row->deleted,
-                                                  .key = row->key,
-                                                  .value = row->value,
-                                              });
+            return auth_state_load_row(&auth->state, &(struct auth_row){
+                                                         .table = (enum auth_table)table,
+                                                         .deleted = row->deleted,
+                                                         .key = row->key,
+                                                         .value = row->value,
+                                                     });
     }
     return ST_DAMAGED;
 }
@@ -44,14 +44,14 @@ static void free_rights(void *ctx, void *object)
 }
 
 /*
- * With the next commit. That there are others is shown before: who takes the new state and then
- * looks whether its rights are the newest must not find that they are.
+ * Published with the next commit. `newest` changes before that: a thread that loads the new state
+ * and then compares its old rights with `newest` must find them different.
  */
 static void publish(struct local_auth *auth)
 {
-    store_set_attachment(auth->store, auth_rights_ref(auth->book.rights), free_rights);
-    atomic_store(&auth->shown_revision, auth_rights_revision(auth->book.rights));
-    atomic_store_explicit(&auth->shown, auth->book.rights, memory_order_release);
+    store_set_attachment(auth->store, auth_rights_ref(auth->state.rights), free_rights);
+    atomic_store(&auth->newest_revision, auth_rights_revision(auth->state.rights));
+    atomic_store_explicit(&auth->newest, auth->state.rights, memory_order_release);
     auth->changed = true;
 }
 
@@ -65,10 +65,10 @@ bool local_auth_committed(struct local_auth *auth)
 void local_auth_open(struct local_auth *auth, struct store *store)
 {
     auth->store = store;
-    auth_book_open(&auth->book);
+    auth_state_open(&auth->state);
     publish(auth);
     enum status status = store_commit(store);
-    assert(status == ST_OK); /* nothing is to be written */
+    assert(status == ST_OK); /* there is nothing to write */
     (void)local_auth_committed(auth);
 }
 
@@ -95,10 +95,10 @@ static MUST_CHECK
 enum status execute(struct local_auth *auth, struct engine_auth *op, struct arena *arena)
 {
     struct auth_change change;
-    TRY(auth_book_decide(&auth->book, op, arena, &change));
+    TRY(auth_state_decide(&auth->state, op, arena, &change));
     if (change.row_count)
         TRY(write_rows(auth, &change, arena));
-    auth_book_take(&auth->book, op, &change);
+    auth_state_commit(&auth->state, op, &change);
     if (change.row_count)
         publish(auth);
     return ST_OK;
@@ -106,9 +106,25 @@ enum status execute(struct local_auth *auth, struct engine_auth *op, struct aren
 
 void local_auth_execute(struct local_auth *auth, struct engine_auth *op)
 {
-    struct arena rows; /* bounded by AUTH_STORE_BYTES_MAX, and gone when they are written */
+    struct arena rows; /* bounded by AUTH_STORE_BYTES_MAX; freed when they are written */
     arena_init(&rows, NULL, 0, SIZE_MAX);
     op->op.status = execute(auth, op, &rows);
     arena_fini(&rows);
     op->op.revision = store_applier(auth->store)->revision;
+}
+
+/* -- Shards -- */
+
+/* The rights that the shard holds are not freed, so an equal address means equal rights. */
+void local_auth_reader_refresh(struct local_auth_reader *reader)
+{
+    if (atomic_load_explicit(&reader->auth->newest, memory_order_acquire) == reader->rights)
+        return;
+    uint64_t pinned = epoch_pin(reader->slot);
+    struct auth_rights *before = reader->rights;
+    reader->rights = auth_rights_ref(local_auth_of(store_view(reader->auth->store)));
+    epoch_unpin(reader->slot, pinned);
+    if (before && before != reader->rights)
+        engine_auth_notify(reader->shard);
+    auth_rights_unref(before);
 }

@@ -11,7 +11,7 @@ struct bed {
 static enum status take_row(void *ctx, const struct row *row)
 {
     struct bed *bed = ctx;
-    return local_auth_row(&bed->auth, row);
+    return local_auth_load_row(&bed->auth, row);
 }
 
 static void start(struct bed *bed)
@@ -25,7 +25,7 @@ static void start(struct bed *bed)
 
 static void stop(struct bed *bed)
 {
-    auth_store_check(bed->auth.book.store);
+    auth_store_check(bed->auth.state.store);
     fixture_stop(&bed->f);
     local_auth_fini(&bed->auth);
 }
@@ -131,11 +131,11 @@ static void rights_are_seen_with_the_state_that_has_them_and_not_before(void **s
     assert_ptr_equal(published(bed), before);
     assert_false(auth_rights_enabled(before));
     /* What comes after it in the same group is decided with it already. */
-    assert_true(auth_rights_enabled(bed->auth.book.rights));
+    assert_true(auth_rights_enabled(bed->auth.state.rights));
     fixture_commit(&bed->f);
     assert_true(local_auth_committed(&bed->auth));
     assert_false(local_auth_committed(&bed->auth));
-    assert_ptr_equal(published(bed), bed->auth.book.rights);
+    assert_ptr_equal(published(bed), bed->auth.state.rights);
     check_filled(bed);
 }
 
@@ -145,8 +145,8 @@ static void who_sees_a_state_is_told_that_its_rights_are_others(void **state)
     struct bed *bed = *state;
     fill(bed);
     fixture_commit(&bed->f);
-    assert_ptr_equal(atomic_load(&bed->auth.shown), published(bed));
-    assert_int_equal(atomic_load(&bed->auth.shown_revision), 7);
+    assert_ptr_equal(atomic_load(&bed->auth.newest), published(bed));
+    assert_int_equal(atomic_load(&bed->auth.newest_revision), 7);
 }
 
 static void a_reader_keeps_the_rights_of_its_state(void **state)
@@ -186,8 +186,8 @@ static void users_and_roles_come_back_from_log_and_checkpoint(void **state)
     start(bed);
     assert_int_equal(ann_puts(published(bed), "a/1"), ST_PERMISSION_DENIED);
     assert_int_equal(auth_rights_revision(published(bed)), 9);
-    assert_int_equal(auth_store_user_count(bed->auth.book.store), 1);
-    assert_int_equal(auth_store_role_count(bed->auth.book.store), 0);
+    assert_int_equal(auth_store_user_count(bed->auth.state.store), 1);
+    assert_int_equal(auth_store_role_count(bed->auth.state.store), 0);
 }
 
 /* The power goes after each number of changes, some of them not committed: a beginning is left. */
@@ -196,7 +196,7 @@ static void a_power_cut_leaves_whole_changes_and_none_that_was_answered_is_lost(
     struct bed *bed = *state;
     fill(bed);
     fixture_commit(&bed->f);
-    uint64_t expected = auth_store_revision(bed->auth.book.store);
+    uint64_t expected = auth_store_revision(bed->auth.state.store);
     for (int round = 0; round < 20; round++) {
         uint64_t answered = expected;
         for (int i = 0; i < 3; i++) {
@@ -207,14 +207,14 @@ static void a_power_cut_leaves_whole_changes_and_none_that_was_answered_is_lost(
             OK(change(bed, ENGINE_AUTH_ROLE_DELETE, "", "r"));
             if (i == round % 3) {
                 fixture_commit(&bed->f);
-                answered = auth_store_revision(bed->auth.book.store);
+                answered = auth_store_revision(bed->auth.state.store);
             }
         }
-        uint64_t newest = auth_store_revision(bed->auth.book.store);
+        uint64_t newest = auth_store_revision(bed->auth.state.store);
         fs_sim_crash(bed->f.sim);
         stop(bed);
         start(bed);
-        expected = auth_store_revision(bed->auth.book.store);
+        expected = auth_store_revision(bed->auth.state.store);
         assert_in_range(expected, answered, newest);
         struct engine_auth op = {.call = ENGINE_AUTH_USER_GET, .user = SLICE_LITERAL("root")};
         OK(run(bed, &op));
@@ -224,7 +224,7 @@ static void a_power_cut_leaves_whole_changes_and_none_that_was_answered_is_lost(
         if (there)
             OK(change(bed, ENGINE_AUTH_ROLE_DELETE, "", "r"));
         fixture_commit(&bed->f);
-        expected = auth_store_revision(bed->auth.book.store);
+        expected = auth_store_revision(bed->auth.state.store);
         OK(ann_puts(published(bed), "a/1"));
     }
 }
@@ -239,21 +239,21 @@ static void a_change_that_could_not_be_written_has_not_happened(void **state)
     uint64_t revision = 0;
     unsigned done = 0;
     for (; done < 1000 && status == ST_OK; done++) { /* there is some room in the segment */
-        revision = auth_store_revision(bed->auth.book.store);
+        revision = auth_store_revision(bed->auth.state.store);
         char key[32];
         snprintf(key, sizeof(key), "b/%u", done);
         status = grant(bed, "writer", key, "");
     }
     assert_int_equal(status, ST_DISK_FULL);
-    assert_int_equal(auth_store_revision(bed->auth.book.store), revision);
+    assert_int_equal(auth_store_revision(bed->auth.state.store), revision);
     char key[32];
     snprintf(key, sizeof(key), "b/%u", done - 1);
-    assert_int_equal(ann_puts(bed->auth.book.rights, key), ST_PERMISSION_DENIED);
+    assert_int_equal(ann_puts(bed->auth.state.rights, key), ST_PERMISSION_DENIED);
     fs_sim_fail(bed->f.sim, FS_SIM_ANY, 0, ST_OK, false);
     fixture_commit(&bed->f);
     stop(bed);
     start(bed);
-    assert_int_equal(auth_store_revision(bed->auth.book.store), revision);
+    assert_int_equal(auth_store_revision(bed->auth.state.store), revision);
     assert_int_equal(ann_puts(published(bed), key), ST_PERMISSION_DENIED);
 }
 
@@ -261,7 +261,7 @@ static void without_memory_for_its_answer_nothing_is_changed(void **state)
 {
     struct bed *bed = *state;
     fill(bed);
-    uint64_t revision = auth_store_revision(bed->auth.book.store);
+    uint64_t revision = auth_store_revision(bed->auth.state.store);
     struct arena none;
     arena_init(&none, NULL, 0, 0);
     struct engine_auth op = {.op = {.arena = &none, .principal = ENGINE_SERVER},
@@ -269,8 +269,8 @@ static void without_memory_for_its_answer_nothing_is_changed(void **state)
                              .user = SLICE_LITERAL("ann")};
     local_auth_execute(&bed->auth, &op);
     assert_int_equal(op.op.status, ST_NOMEM);
-    assert_int_equal(auth_store_revision(bed->auth.book.store), revision);
-    OK(ann_puts(bed->auth.book.rights, "a/1"));
+    assert_int_equal(auth_store_revision(bed->auth.state.store), revision);
+    OK(ann_puts(bed->auth.state.rights, "a/1"));
     arena_fini(&none);
 }
 
@@ -294,9 +294,9 @@ static void a_row_that_nobody_wrote_is_damage(void **state)
 {
     struct bed *bed = *state;
     struct row row = {.table = ROW_USER, .key = SLICE_LITERAL("x"), .value = SLICE_LITERAL("\377")};
-    assert_int_equal(local_auth_row(&bed->auth, &row), ST_DAMAGED);
+    assert_int_equal(local_auth_load_row(&bed->auth, &row), ST_DAMAGED);
     row = (struct row){.table = ROW_AUTH, .key = SLICE_LITERAL("x"), .value = SLICE_LITERAL("1")};
-    assert_int_equal(local_auth_row(&bed->auth, &row), ST_DAMAGED);
+    assert_int_equal(local_auth_load_row(&bed->auth, &row), ST_DAMAGED);
 }
 
 int main(void)

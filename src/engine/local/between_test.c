@@ -1,6 +1,6 @@
 /* Requests that keep the writer busy for long, and those who do not wait for that. */
 #include "codec/pb/rpc.pb.h"
-#include "engine/lease.h"
+#include "engine/engine.h"
 #include "engine/local/fixture_test.h"
 
 #include <string.h>

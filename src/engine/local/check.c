@@ -1,29 +1,30 @@
 #include "engine/local/check.h"
 
 #include "base/clock.h"
-#include "engine/local/local_private.h"
+#include "engine/local/metrics.h"
+#include "store/upkeep/keeper.h"
 
 #include <stdio.h>
 
 enum {
-    STEP_BYTES = 512 * 1024, /* 0.1 ms of this thread */
+    STEP_BYTES = 512 * 1024, /* about 0.1 ms */
     STEPS_PER_SECOND = 64,   /* 32 MiB/s */
-    LINES_MAX = 16,          /* about one pass; the rest is counted */
+    WARNINGS_MAX = 16,       /* per pass; further damage is only counted */
 };
 
-/* -- Telling -- */
+/* -- Reporting -- */
 
 static void on_damage(void *ctx, const struct store_check_damage *damage)
 {
     struct local_check *check = ctx;
-    if (check->told++ >= LINES_MAX)
+    if (check->warnings++ >= WARNINGS_MAX)
         return;
     char detail[LOCAL_DAMAGE_TEXT_BYTES];
     local_damage_text(detail, damage->segment_id, damage->offset, damage->key);
-    local_warn(check->engine, damage->what, ST_DAMAGED, detail);
+    local_warn(check->options.report, damage->what, ST_DAMAGED, detail);
 }
 
-static void tell_end(const struct local_check *check, const struct store_check_counts *counts)
+static void report_end(const struct local_check *check, const struct store_check_counts *counts)
 {
     uint64_t bad = counts->bad_records + counts->bad_versions;
     if (!bad)
@@ -32,18 +33,16 @@ static void tell_end(const struct local_check *check, const struct store_check_c
     snprintf(detail, sizeof(detail), "%llu of %llu records, %llu of %llu versions of keys",
              (unsigned long long)counts->bad_records, (unsigned long long)counts->records,
              (unsigned long long)counts->bad_versions, (unsigned long long)counts->versions);
-    local_warn(check->engine, "the check of the store has found damage", ST_DAMAGED, detail);
+    local_warn(check->options.report, "the check of the store has found damage", ST_DAMAGED,
+               detail);
 }
 
-/* -- Turns -- */
+/* -- Steps -- */
 
-void local_check_init(struct local_check *check, struct keeper *keeper, struct metric_block *counts,
-                      int64_t interval_ns, int64_t now_ns)
+void local_check_init(struct local_check *check, const struct local_check_options *options,
+                      int64_t now_ns)
 {
-    *check = (struct local_check){.keeper = keeper,
-                                  .counts = counts,
-                                  .interval_ns = interval_ns,
-                                  .next_ns = now_ns + interval_ns};
+    *check = (struct local_check){.options = *options, .next_ns = now_ns + options->interval_ns};
 }
 
 void local_check_fini(struct local_check *check)
@@ -55,38 +54,39 @@ void local_check_fini(struct local_check *check)
 static void count(struct local_check *check, const struct store_check_counts *now)
 {
     struct store_check_counts *before = &check->counted;
-    local_count(check->counts, LOCAL_CHECKED_RECORDS, now->records - before->records);
-    local_count(check->counts, LOCAL_CHECKED_VERSIONS, now->versions - before->versions);
-    local_count(check->counts, LOCAL_BAD_RECORDS, now->bad_records - before->bad_records);
-    local_count(check->counts, LOCAL_BAD_VERSIONS, now->bad_versions - before->bad_versions);
+    local_count(check->options.counts, LOCAL_CHECKED_RECORDS, now->records - before->records);
+    local_count(check->options.counts, LOCAL_CHECKED_VERSIONS, now->versions - before->versions);
+    local_count(check->options.counts, LOCAL_BAD_RECORDS, now->bad_records - before->bad_records);
+    local_count(check->options.counts, LOCAL_BAD_VERSIONS,
+                now->bad_versions - before->bad_versions);
     *before = *now;
 }
 
 static void pass_end(struct local_check *check, int64_t now_ns)
 {
     struct store_check_counts counts = store_check_counts(check->pass);
-    tell_end(check, &counts);
-    atomic_store(&check->bad, counts.bad_records + counts.bad_versions);
-    atomic_store(&check->took_ns, now_ns - check->begun_ns);
-    atomic_store(&check->ended_unix_s, clock_real_ns(clock_system()) / NS_PER_S);
-    local_count(check->counts, LOCAL_CHECKS, 1);
+    report_end(check, &counts);
+    struct local_check_result *result = check->options.result;
+    atomic_store(&result->bad, counts.bad_records + counts.bad_versions);
+    atomic_store(&result->took_ns, now_ns - check->begun_ns);
+    atomic_store(&result->ended_unix_s, clock_real_ns(clock_system()) / NS_PER_S);
+    local_count(check->options.counts, LOCAL_CHECKS, 1);
     store_check_free(TAKE(check->pass));
-    int64_t next = check->begun_ns + check->interval_ns;
+    int64_t next = check->begun_ns + check->options.interval_ns;
     check->next_ns = next > now_ns ? next : now_ns + NS_PER_S;
 }
 
-void local_check_turn(struct local_check *check, struct engine_local *engine, int64_t now_ns)
+void local_check_turn(struct local_check *check, int64_t now_ns)
 {
     if (now_ns < check->next_ns)
         return;
-    check->engine = engine;
     if (!check->pass) {
         check->pass = store_check_new(on_damage, check);
         check->counted = (struct store_check_counts){0};
-        check->told = 0;
+        check->warnings = 0;
         check->begun_ns = now_ns;
     }
-    enum status status = keeper_check_step(check->keeper, check->pass, STEP_BYTES);
+    enum status status = keeper_check_step(check->options.keeper, check->pass, STEP_BYTES);
     struct store_check_counts counts = store_check_counts(check->pass);
     count(check, &counts);
     check->next_ns = now_ns + NS_PER_S / STEPS_PER_SECOND;
@@ -94,16 +94,16 @@ void local_check_turn(struct local_check *check, struct engine_local *engine, in
         pass_end(check, now_ns);
 }
 
-/* -- At the start -- */
+/* -- While opening -- */
 
-struct first {
+struct first_damage {
     struct error *error;
     bool bad;
 };
 
-static void on_first(void *ctx, const struct store_check_damage *damage)
+static void on_first_damage(void *ctx, const struct store_check_damage *damage)
 {
-    struct first *first = ctx;
+    struct first_damage *first = ctx;
     if (first->bad)
         return;
     char detail[LOCAL_DAMAGE_TEXT_BYTES];
@@ -115,22 +115,22 @@ static void on_first(void *ctx, const struct store_check_damage *damage)
 enum status local_check_first(const struct store_view *view, const struct log *log,
                               struct error *ret_error)
 {
-    struct first first = {.error = ret_error};
-    AUTO(store_check_freep) struct store_check *pass = store_check_new(on_first, &first);
+    struct first_damage first = {.error = ret_error};
+    AUTO(store_check_freep) struct store_check *pass = store_check_new(on_first_damage, &first);
     while (store_check_step(pass, view, log, SIZE_MAX) == ST_AGAIN)
         ;
     return first.bad ? ST_DAMAGED : ST_OK;
 }
 
-void local_check_metrics_write(const struct local_check *check, struct metric_page *page)
+void local_check_metrics_write(const struct local_check_result *result, struct metric_page *page)
 {
     metric_page_gauge(page, "vigil_store_check_last_bad",
-                      "Damaged records and versions that the last complete check has found.",
-                      atomic_load(&check->bad));
+                      "Damaged records and versions that the last complete check found.",
+                      atomic_load(&result->bad));
     metric_page_gauge(page, "vigil_store_check_last_timestamp_seconds",
-                      "When the last complete check ended, in Unix time; 0: there was none.",
-                      (uint64_t)atomic_load(&check->ended_unix_s));
+                      "When the last complete check ended, in Unix time; 0: no check has ended.",
+                      (uint64_t)atomic_load(&result->ended_unix_s));
     metric_page_gauge(page, "vigil_store_check_last_duration_seconds",
-                      "How long it took, at its own slow pace.",
-                      (uint64_t)(atomic_load(&check->took_ns) / NS_PER_S));
+                      "Duration of the last complete check, which is slowed down on purpose.",
+                      (uint64_t)(atomic_load(&result->took_ns) / NS_PER_S));
 }

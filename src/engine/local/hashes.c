@@ -1,7 +1,7 @@
 #include "engine/local/hashes.h"
 
 #include "base/clock.h"
-#include "engine/local/local_private.h"
+#include "engine/local/metrics.h"
 
 enum { SLICE_BYTES = 512 << 10 }; /* of store_hash_step */
 
@@ -15,13 +15,13 @@ static int64_t now_ns(void)
     return clock_mono_ns(clock_system());
 }
 
-void local_hashes_init(struct local_hashes *hashes, struct engine_local *engine,
+void local_hashes_init(struct local_hashes *hashes, const struct local_report *report,
                        struct keeper *keeper, struct metric_block *counts)
 {
-    *hashes = (struct local_hashes){.engine = engine, .keeper = keeper, .counts = counts};
+    *hashes = (struct local_hashes){.report = report, .keeper = keeper, .counts = counts};
 }
 
-/* -- What compactions leave -- */
+/* -- Compactions -- */
 
 static void noted_drop_first(struct local_hashes *hashes)
 {
@@ -47,8 +47,8 @@ void local_hashes_forget_noted(struct local_hashes *hashes)
     hashes->noted_count = 0;
 }
 
-/* One whose compaction was followed by the next too soon is not kept; etcd's clients are answered
- * the same. */
+/* A hash is not kept if the next compaction came before it ended; etcd's clients get the same
+ * answer. */
 static void keep(struct local_hashes *hashes, enum status status)
 {
     struct kept_hash kept = hashes->noted[0];
@@ -56,7 +56,7 @@ static void keep(struct local_hashes *hashes, enum status status)
     if (status == ST_OK)
         hashes->kept[hashes->kept_count++ % KEPT_HASHES] = kept;
     else if (status != ST_COMPACTED)
-        local_warn(hashes->engine, "the hash of a compaction could not be computed", status, "");
+        local_warn(hashes->report, "the hash of a compaction could not be computed", status, "");
     noted_drop_first(hashes);
 }
 
@@ -70,9 +70,9 @@ static const struct kept_hash *find_kept(const struct local_hashes *hashes, int6
     return NULL;
 }
 
-/* -- What clients ask for -- */
+/* -- Requests -- */
 
-void local_hashes_ask(struct local_hashes *hashes, struct engine_op *op)
+void local_hashes_request(struct local_hashes *hashes, struct engine_op *op)
 {
     op_chain_add(&hashes->waiting, op);
 }
@@ -87,8 +87,8 @@ static void answer(struct engine_hash *op, const struct keeper_hash *found, enum
     local_answer(&op->op);
 }
 
-/* Those that nobody waits for any more leave the queue; with `all`, every one. */
-static void leave_queue(struct local_hashes *hashes, bool all)
+/* Answers the waiting requests that were given up; with `all`, every one. */
+static void answer_queue(struct local_hashes *hashes, bool all)
 {
     struct op_chain kept = {0};
     for (struct mailbox_node *node = hashes->waiting.first, *next; node; node = next) {
@@ -103,7 +103,7 @@ static void leave_queue(struct local_hashes *hashes, bool all)
     hashes->waiting = kept;
 }
 
-static void begin_asked(struct local_hashes *hashes)
+static void begin_request(struct local_hashes *hashes)
 {
     struct engine_hash *op = hash_of(op_of(hashes->waiting.first));
     hashes->waiting.first = hashes->waiting.first->next;
@@ -130,7 +130,7 @@ static void begin_asked(struct local_hashes *hashes)
     hashes->hashing = true;
 }
 
-/* -- Turns -- */
+/* -- Slices -- */
 
 static void begin(struct local_hashes *hashes, bool may_begin)
 {
@@ -141,7 +141,7 @@ static void begin(struct local_hashes *hashes, bool may_begin)
         hashes->served = NULL;
         hashes->hashing = true;
     } else if (may_begin && hashes->waiting.first) {
-        begin_asked(hashes);
+        begin_request(hashes);
     }
 }
 
@@ -169,7 +169,7 @@ bool local_hashes_busy(const struct local_hashes *hashes)
 
 void local_hashes_turn(struct local_hashes *hashes, bool may_begin)
 {
-    leave_queue(hashes, false);
+    answer_queue(hashes, false);
     if (!hashes->hashing)
         begin(hashes, may_begin);
     if (!hashes->hashing)
@@ -185,5 +185,5 @@ void local_hashes_stop(struct local_hashes *hashes)
 {
     if (hashes->hashing && hashes->served)
         end(hashes, ST_STOPPED);
-    leave_queue(hashes, true);
+    answer_queue(hashes, true);
 }

@@ -1,7 +1,7 @@
 /* Hashes of the history beside all else the keeper does: how many may wait, and who may leave. */
 #include "base/metric/page.h"
 #include "engine/engine.h"
-#include "engine/local/local_private.h"
+#include "engine/local/messages.h"
 
 #include "engine/local/fixture_test.h"
 

@@ -11,27 +11,28 @@
 #include <string.h>
 
 enum {
-    KEPT_BYTES = 32 * 1024, /* for events of a turn; what a turn takes beyond is given back */
-    RECENT = 64,            /* revisions of this turn that need not be read again; a power of 2 */
+    KEPT_BYTES =
+        32 * 1024, /* for the events of a turn; memory beyond this is freed after the turn */
+    RECENT = 64,   /* revisions that are cached during a turn; a power of 2 */
 };
 
-/* A revision read in this turn, and where the reader stood after it. */
+/* A revision that was read in this turn, and the position of the reader after it. */
 struct recent {
     uint64_t turn;
     struct watch_batch batch;
     struct log_reader after;
 };
 
-/* A long revision that is read over several turns. Its pin keeps what the events point to. */
+/* A long revision that is read over several turns. Its pin keeps the bytes of its events. */
 struct watch_held {
     struct local_history *history;
     uint64_t pinned;
     struct log_record record;
     struct change_walk walk;
-    uint32_t sum, wanted; /* of what was walked over, and of all of it */
-    size_t summed;        /* bytes of the body that are in the sum */
+    uint32_t sum, wanted; /* checksum of what was read so far, and of the whole body */
+    size_t summed;        /* bytes of the body that `sum` covers */
     size_t count, loaded;
-    uint32_t *places; /* of the changes in the body, in units of 8 bytes; owned */
+    uint32_t *places; /* offsets of the changes in the body, in units of 8 bytes; owned */
 };
 
 struct local_history {
@@ -40,17 +41,17 @@ struct local_history {
     const struct log *log;
     bool listening;
 
-    /* Of this turn: */
+    /* For this turn: */
     bool pinned;
-    bool in_turn; /* the view stays */
-    uint64_t number;
+    bool in_turn; /* the view does not change any more */
+    uint64_t pin;
     const struct store_view *view;
-    int64_t compact_revision;  /* the view's, or a newer one that has cost us records */
-    uint64_t standing_segment; /* known to stay readable until the pin ends; 0: none */
+    int64_t compact_revision;  /* the view's, or a newer one that has removed records */
+    uint64_t readable_segment; /* known to stay readable until the pin ends; 0: none */
     struct arena arena;        /* events */
-    uint64_t turn;             /* tells the recent of this turn from older ones */
-    /* The last long revision that was met, and where it lies: finding it by its number would go
-     * over all of it. */
+    uint64_t turn;             /* number of the turn; older entries of `recent` are invalid */
+    /* The last long revision that was read, and its position: a search by revision would have to
+     * read all of it. */
     int64_t long_revision;
     struct log_reader long_before;
     struct recent recent[RECENT];
@@ -75,14 +76,14 @@ static void pin(struct local_history *h)
 {
     if (h->pinned)
         return;
-    h->number = epoch_pin(h->options.slot);
+    h->pin = epoch_pin(h->options.slot);
     h->pinned = true;
     load_view(h);
 }
 
-/* Until the turn begins each question is answered from what is newest then: a client that was told
- * of a write through another shard must not be told an older revision here. */
-static void look_anew(struct local_history *h)
+/* Until the turn begins, each call uses the newest state: a client that got the answer to a write
+ * through another shard must not get an older revision here. */
+static void load_newest(struct local_history *h)
 {
     pin(h);
     if (!h->in_turn)
@@ -100,12 +101,12 @@ void local_history_flushed(struct local_history *h)
 {
     if (!h->pinned)
         return;
-    epoch_unpin(h->options.slot, h->number);
+    epoch_unpin(h->options.slot, h->pin);
     arena_fini(&h->arena);
     arena_init(&h->arena, h->kept, KEPT_BYTES, SIZE_MAX);
     h->pinned = h->in_turn = false;
     h->view = NULL;
-    h->standing_segment = 0;
+    h->readable_segment = 0;
     h->turn++;
 }
 
@@ -117,14 +118,14 @@ bool local_history_wanted(const struct local_history *h)
 static int64_t revision(struct watch_history *base)
 {
     struct local_history *h = history_of(base);
-    look_anew(h);
+    load_newest(h);
     return h->view->revision;
 }
 
 static int64_t compact_revision(struct watch_history *base)
 {
     struct local_history *h = history_of(base);
-    look_anew(h);
+    load_newest(h);
     return h->compact_revision;
 }
 
@@ -134,16 +135,17 @@ static void listen(struct watch_history *base, bool wanted)
     h->listening = wanted;
     if (wanted) {
         uint64_t pinned = epoch_pin(h->options.slot);
-        local_news_taken(h->options.news, store_view(h->options.store)->revision);
+        revision_notice_seen(h->options.notice, store_view(h->options.store)->revision);
         epoch_unpin(h->options.slot, pinned);
     }
-    local_news_listen(h->options.news, wanted);
+    revision_notice_listen(h->options.notice, wanted);
 }
 
 /* -- Reading -- */
 
-/* Where the place says, if that is still a place; else from the log's own order. */
-static struct log_reader stand(const struct local_history *h, const struct watch_place *place)
+/* A reader at the place's position in the log, or, if that is not valid any more, at the position
+ * found by its revision. */
+static struct log_reader reader_at(const struct local_history *h, const struct watch_place *place)
 {
     struct log_reader reader = {
         .log = h->log,
@@ -153,9 +155,9 @@ static struct log_reader stand(const struct local_history *h, const struct watch
     };
     if (!reader.segment_id && place->revision == h->long_revision)
         reader = h->long_before;
-    bool stands = reader.segment_id &&
-                  (reader.segment_id == h->standing_segment || log_reader_is_current(&reader));
-    if (!stands)
+    bool valid = reader.segment_id &&
+                 (reader.segment_id == h->readable_segment || log_reader_is_current(&reader));
+    if (!valid)
         log_reader_seek_revision(&reader, h->log, place->revision);
     reader.checked_bytes_max = WATCH_WHOLE_BYTES;
     return reader;
@@ -170,8 +172,8 @@ static void keep_place(struct watch_place *place, int64_t next_revision,
     place->hints[2] = reader->next_index;
 }
 
-/* The first record of [from, last]; the reader stands behind it, or before what comes after last.
- */
+/* Finds the first record of [from, last] and leaves the reader after it; if there is none, before
+ * the first record after last. */
 static enum status find_record(const struct local_history *h, struct log_reader *reader,
                                int64_t from, int64_t last, struct log_record *ret_record)
 {
@@ -234,8 +236,8 @@ static enum status decode(struct local_history *h, const struct log_record *reco
 }
 
 /*
- * Segments are swapped under our feet: a record that a newer compaction let go may have been
- * missing from what was just read. The compaction was published before the cleaner could begin.
+ * Segments are replaced while they are read: a record that a newer compaction has dropped may have
+ * been missing from the segment just read. Compactions are published before the cleaner begins.
  */
 static bool compacted_meanwhile(struct local_history *h, int64_t from)
 {
@@ -247,13 +249,13 @@ static bool compacted_meanwhile(struct local_history *h, int64_t from)
 }
 
 /*
- * The first record of keys behind damage. Where it is of the revision that was asked for, the
- * damage held something else: leases, a compaction. ST_DAMAGED if not: revisions are lost. The
- * reader stands behind the damage, or that record.
+ * Finds the first record of keys after damage. If it has the wanted revision, only other records
+ * were damaged (leases, a compaction). Otherwise revisions are lost: ST_DAMAGED. The reader is left
+ * after that record, or after the damage.
  */
-static enum status find_behind(const struct local_history *h, struct log_reader *reader,
-                               int64_t from, int64_t last, struct log_record *ret_record,
-                               int64_t *ret_revision)
+static enum status find_after_damage(const struct local_history *h, struct log_reader *reader,
+                                     int64_t from, int64_t last, struct log_record *ret_record,
+                                     int64_t *ret_revision)
 {
     struct log_reader ahead;
     enum status status;
@@ -272,14 +274,14 @@ static enum status find_behind(const struct local_history *h, struct log_reader 
 static enum status read_revision(struct local_history *h, struct watch_place *place, int64_t last,
                                  struct recent *ret_recent)
 {
-    struct log_reader reader = stand(h, place);
+    struct log_reader reader = reader_at(h, place);
     struct log_record record;
     struct watch_batch batch;
-    int64_t behind = last + 1;
+    int64_t resume_at = last + 1;
     enum status status = find_record(h, &reader, place->revision, last, &record);
     if (status == ST_DAMAGED)
-        status = find_behind(h, &reader, place->revision, last, &record, &behind);
-    h->standing_segment = reader.segment_id;
+        status = find_after_damage(h, &reader, place->revision, last, &record, &resume_at);
+    h->readable_segment = reader.segment_id;
     if (status == ST_OK)
         status = decode(h, &record, &batch);
     if (status == ST_OK && !batch.events) {
@@ -291,8 +293,9 @@ static enum status read_revision(struct local_history *h, struct watch_place *pl
     if (status == ST_OK)
         *ret_recent = (struct recent){.turn = h->turn, .batch = batch, .after = reader};
     else
-        keep_place(place, behind, &reader);
-    /* Whom it concerned nobody can tell, so all who read here are told; then they go on behind. */
+        keep_place(place, resume_at, &reader);
+    /* The keys of the damaged records are unknown, so every reader gets the error and continues
+     * after the damage. */
     if (status == ST_DAMAGED)
         h->options.on_damage(h->options.ctx, status);
     return status;
@@ -324,13 +327,13 @@ static enum status hold(struct watch_history *base, const struct watch_place *pl
 {
     struct local_history *h = history_of(base);
     pin(h);
-    struct log_reader reader = stand(h, place);
+    struct log_reader reader = reader_at(h, place);
     struct log_record record;
     struct change_walk walk;
-    int64_t behind;
+    int64_t resume_at;
     enum status status = find_record(h, &reader, place->revision, revision, &record);
     if (status == ST_DAMAGED)
-        status = find_behind(h, &reader, place->revision, revision, &record, &behind);
+        status = find_after_damage(h, &reader, place->revision, revision, &record, &resume_at);
     if (status == ST_OK)
         status = change_walk_init(&walk, record.body);
     if (compacted_meanwhile(h, revision))
@@ -367,7 +370,7 @@ static void sum_up_to(struct watch_held *held, size_t end)
     held->summed = end;
 }
 
-/* Walking and summing is about as fast as that many bytes are read from memory. */
+/* Reading and checksumming this many bytes takes about as long as one event. */
 enum { BYTES_PER_UNIT = 256 };
 
 static enum status load(struct watch_held *held, size_t *units)
@@ -384,7 +387,7 @@ static enum status load(struct watch_held *held, size_t *units)
         held->places[held->loaded++] = (uint32_t)(offset / CHANGE_ALIGN);
         *units -= size_min(*units, 1 + (held->walk.offset - offset) / BYTES_PER_UNIT);
     }
-    sum_up_to(held, held->record.body.len); /* the rows behind it */
+    sum_up_to(held, held->record.body.len); /* the rows after the changes */
     return held->sum == held->wanted ? ST_OK : damaged(held);
 }
 
@@ -403,21 +406,21 @@ static void release(struct watch_held *held)
     free(held);
 }
 
-/* -- The version before -- */
+/* -- Previous versions -- */
 
 static bool is_version(const struct change_head *version, int64_t revision, uint32_t sub)
 {
     return version->revision == revision && version->sub == sub;
 }
 
-/* NULL: it cannot be read. */
+/* NULL if it cannot be read. */
 static const struct change_head *get(const struct log *log, uint64_t loc)
 {
     const struct change_head *head;
     return change_get(log, loc, &head) == ST_OK ? head : NULL;
 }
 
-/* NULL when there is none like it. Nearly always it is the last one of the older. */
+/* NULL if it does not exist. It is nearly always the newest of the older versions. */
 static const struct change_head *find_version(const struct log *log, const struct index_item *item,
                                               int64_t revision, uint32_t sub)
 {

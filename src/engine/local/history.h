@@ -1,9 +1,9 @@
 /*
- * The history of the local engine: the store's log, read in order of revision, and its index for
- * the versions before. See watch/history.h.
+ * The history of the local engine: events are read from the store's log in order of revision,
+ * previous versions through the index. See watch/history.h.
  *
- * One per shard, on its thread. It pins the epoch when it is first asked in a turn and keeps it
- * pinned until local_history_flushed, so that what it handed out can be sent from where it lies.
+ * One for each shard, on its thread. The first call in a turn pins the epoch; it stays pinned until
+ * local_history_flushed, so that events can be sent from where they are stored.
  */
 #ifndef VIGIL_ENGINE_LOCAL_HISTORY_H
 #define VIGIL_ENGINE_LOCAL_HISTORY_H
@@ -16,9 +16,9 @@ struct local_history;
 
 struct local_history_options {
     struct store *store;
-    struct epoch_slot *slot; /* of the shard's thread */
-    struct local_news *news; /* told whether to wake the shard */
-    /* What was written cannot be read: must not return. */
+    struct epoch_slot *slot;        /* of the shard's thread */
+    struct revision_notice *notice; /* listens while there are watches */
+    /* Called when a read meets damaged bytes. */
     void (*on_damage)(void *ctx, enum status status);
     void *ctx;
 };
@@ -30,15 +30,15 @@ DEFINE_CLEANUP(struct local_history *, local_history_free)
 
 struct watch_history *local_history_base(struct local_history *history);
 
-/* Somebody watches, or has asked something in this turn: there is something to do. */
+/* There are watches, or the history was used in this turn. */
 bool local_history_wanted(const struct local_history *history);
 
 /*
- * Loads the newest published state, which stays the newest until local_history_flushed. Before
- * this, while input is read, each question for the revision looks anew.
+ * Loads the newest published state and keeps it until local_history_flushed. Before this, while
+ * input is read, each call that returns a revision loads the newest state.
  */
 void local_history_turn_begin(struct local_history *history);
-/* What was handed out has been sent: lets go of it. */
+/* The events of this turn were sent: unpins the epoch. */
 void local_history_flushed(struct local_history *history);
 
 #endif

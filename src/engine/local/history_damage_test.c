@@ -8,7 +8,7 @@ enum { RECORDS_MAX = 64 };
 
 struct bed {
     struct fixture *f;
-    struct local_news news;
+    struct revision_notice notice;
     struct local_history *h;
     struct watch_history *history;
     unsigned told;
@@ -55,7 +55,7 @@ static int setup(void **state)
     bed->h = local_history_new(&(struct local_history_options){
         .store = bed->f->store,
         .slot = epoch_slot_add(store_epoch(bed->f->store)),
-        .news = &bed->news,
+        .notice = &bed->notice,
         .on_damage = on_damage,
         .ctx = bed,
     });

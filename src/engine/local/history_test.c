@@ -7,7 +7,7 @@
 
 struct bed {
     struct fixture *f;
-    struct local_news news;
+    struct revision_notice notice;
     struct local_history *h;
     struct watch_history *history;
 };
@@ -23,7 +23,7 @@ static void bed_open(struct bed *bed)
     bed->h = local_history_new(&(struct local_history_options){
         .store = bed->f->store,
         .slot = epoch_slot_add(store_epoch(bed->f->store)),
-        .news = &bed->news,
+        .notice = &bed->notice,
         .on_damage = no_damage,
     });
     bed->history = local_history_base(bed->h);

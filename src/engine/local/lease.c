@@ -19,7 +19,7 @@ static const int64_t hold_ns = NS_PER_S;
 
 /* -- Life -- */
 
-void local_lease_init(struct local_lease *lease, const struct auth_book *auth, int64_t ttl_min_s,
+void local_lease_init(struct local_lease *lease, const struct auth_state *auth, int64_t ttl_min_s,
                       uint64_t seed)
 {
     *lease = (struct local_lease){
@@ -67,7 +67,7 @@ void local_lease_away(struct local_lease *lease, int64_t from_ns, int64_t now_ns
     lease->away_ns = now_ns - own_ns;
 }
 
-enum status local_lease_row(struct local_lease *lease, const struct row *row)
+enum status local_lease_load_row(struct local_lease *lease, const struct row *row)
 {
     struct lease_row read;
     TRY(lease_row_read(row, &read));
@@ -296,7 +296,7 @@ static enum status renew_one(struct local_lease *lease, const struct engine_op *
                              struct engine_renewal *item, int64_t asked_ns, int64_t now_ns)
 {
     struct auth_leases keys = local_lease_keys(lease);
-    TRY(gate_check_renewal(op, lease->auth->rights, &keys, item->id));
+    TRY(permission_check_renewal(op, lease->auth->rights, &keys, item->id));
     enum status status = lessor_renew(lease->lessor, item->id, asked_ns, now_ns, &item->ttl_s);
     if (status == ST_LEASE_NOT_FOUND)
         item->ttl_s = 0;

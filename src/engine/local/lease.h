@@ -13,8 +13,8 @@
 #include "base/buf.h"
 #include "engine/auth_state.h"
 #include "engine/engine_private.h"
-#include "engine/lease.h"
 #include "engine/local/metrics.h"
+#include "engine/operation.h"
 #include "engine/permission.h"
 #include "lease/lessor.h"
 #include "store/store.h"
@@ -32,7 +32,7 @@ enum { LEASE_PASSES = 256 }; /* a power of two */
 struct local_lease {
     struct lessor *lessor; /* owned */
     struct store *store;
-    const struct auth_book *auth; /* the writer's: who may renew */
+    const struct auth_state *auth; /* the writer's: who may renew */
     int64_t ttl_min_s;
     int64_t now_ns;        /* of the leases: that of the clock without the time we were away */
     int64_t away_ns;       /* how much that is */
@@ -47,13 +47,13 @@ struct local_lease {
     struct lease_pass passes[LEASE_PASSES]; /* each where its id says */
 };
 
-void local_lease_init(struct local_lease *lease, const struct auth_book *auth, int64_t ttl_min_s,
+void local_lease_init(struct local_lease *lease, const struct auth_state *auth, int64_t ttl_min_s,
                       uint64_t seed);
 void local_lease_fini(struct local_lease *lease); /* accepts a zeroed one */
 
 /* While the store opens: takes a row of the table of leases. */
 MUST_CHECK
-enum status local_lease_row(struct local_lease *lease, const struct row *row);
+enum status local_lease_load_row(struct local_lease *lease, const struct row *row);
 /* The store is open: finds which keys hang on leases, and lets all times begin. */
 void local_lease_start(struct local_lease *lease, struct store *store, int64_t now_ns);
 

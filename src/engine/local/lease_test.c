@@ -9,7 +9,7 @@ enum { TTL_MIN_S = 2 };
 struct bed {
     struct fixture f;
     struct local_lease lease;
-    struct auth_book auth;
+    struct auth_state auth;
     struct metric_set *metrics;
     int64_t now_ns;
 };
@@ -17,13 +17,13 @@ struct bed {
 static enum status take_row(void *ctx, const struct row *row)
 {
     struct bed *bed = ctx;
-    return row->table == ROW_LEASE ? local_lease_row(&bed->lease, row) : ST_OK;
+    return row->table == ROW_LEASE ? local_lease_load_row(&bed->lease, row) : ST_OK;
 }
 
 static void start(struct bed *bed)
 {
-    auth_book_init(&bed->auth);
-    auth_book_open(&bed->auth);
+    auth_state_init(&bed->auth);
+    auth_state_open(&bed->auth);
     local_lease_init(&bed->lease, &bed->auth, TTL_MIN_S, 1);
     bed->lease.counts = local_metrics_join(bed->metrics);
     bed->f.row_seen = take_row;
@@ -37,7 +37,7 @@ static void stop(struct bed *bed)
     lessor_check(bed->lease.lessor);
     fixture_stop(&bed->f);
     local_lease_fini(&bed->lease);
-    auth_book_fini(&bed->auth);
+    auth_state_fini(&bed->auth);
 }
 
 static int set_up(void **state)
@@ -390,18 +390,18 @@ static void a_row_that_is_no_lease_is_damage(void **state)
     struct bed *bed = *state;
     int64_t id = 5, zero = 0, ttl = 10, too_long = LEASE_TTL_MAX_S + 1;
     struct row row = {.table = ROW_LEASE, .key = slice_of(&id, 4), .value = slice_of(&ttl, 8)};
-    assert_int_equal(local_lease_row(&bed->lease, &row), ST_DAMAGED);
+    assert_int_equal(local_lease_load_row(&bed->lease, &row), ST_DAMAGED);
     row.key = slice_of(&zero, 8);
-    assert_int_equal(local_lease_row(&bed->lease, &row), ST_DAMAGED);
+    assert_int_equal(local_lease_load_row(&bed->lease, &row), ST_DAMAGED);
     row.key = slice_of(&id, 8);
     row.value = slice_of(&too_long, 8);
-    assert_int_equal(local_lease_row(&bed->lease, &row), ST_DAMAGED);
+    assert_int_equal(local_lease_load_row(&bed->lease, &row), ST_DAMAGED);
     row.value = slice_of(&zero, 8);
-    assert_int_equal(local_lease_row(&bed->lease, &row), ST_DAMAGED);
+    assert_int_equal(local_lease_load_row(&bed->lease, &row), ST_DAMAGED);
     row.value = slice_of(&ttl, 7);
-    assert_int_equal(local_lease_row(&bed->lease, &row), ST_DAMAGED);
+    assert_int_equal(local_lease_load_row(&bed->lease, &row), ST_DAMAGED);
     row.value = slice_of(&ttl, 8);
-    assert_int_equal(local_lease_row(&bed->lease, &row), ST_OK);
+    assert_int_equal(local_lease_load_row(&bed->lease, &row), ST_OK);
 }
 
 /* A start gives other leases all of their time again. */

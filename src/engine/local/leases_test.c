@@ -1,8 +1,7 @@
 /* Leases on the local engine with its real threads: what only shows when they work together. */
 #include "codec/pb/rpc.pb.h"
-#include "engine/lease.h"
+#include "engine/engine.h"
 #include "engine/local/fixture_test.h"
-#include "engine/maintenance.h"
 
 #include <sys/socket.h>
 #include <time.h>
@@ -74,7 +73,7 @@ static int64_t now_ns(void)
     return clock_mono_ns(clock_system());
 }
 
-/* Asleep as a whole, but the loop notices what time it is. */
+/* Asleep as a whole, but the loop alarms what time it is. */
 static void sleep_ms(struct fixture *f, int64_t ms)
 {
     nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * NS_PER_MS}, NULL);

@@ -4,23 +4,28 @@
 #include "base/random.h"
 #include "base/turn.h"
 #include "base/xalloc.h"
+#include "engine/local/keeper.h"
 #include "engine/local/page_fault.h"
 #include "engine/local/shard.h"
+#include "engine/local/snapshot.h"
+#include "engine/local/writer.h"
 #include "store/upkeep/cleaner.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 
-enum {
-    SEGMENT_BYTES_FIRST = 1 << 20,
-    SEGMENT_BYTES_MAX = 64 << 20,
-    CHECKPOINT_BYTES = 64 << 20,
-    WATCH_FRAGMENT_BYTES = 2 << 20,
-    WATCHERS_PER_STREAM_MAX = 1000 * 1000,
-    LEASE_TTL_MIN_S = 2,
-    WATCHERS_MAX = 10 * 1000 * 1000,
+struct engine_local {
+    struct local_shared shared; /* first */
+    struct local_writer writer;
+    struct local_keeper keeper;
+    struct local_snapshotter snapshotter;
 };
+
+static struct local_shared *shared_of(const struct engine *engine)
+{
+    return CONTAINER_OF((struct engine *)(uintptr_t)engine, struct local_shared, engine);
+}
 
 size_t local_map_bytes(uint64_t address_space)
 {
@@ -39,103 +44,30 @@ size_t engine_local_map_bytes(void)
     return local_map_bytes(address_space());
 }
 
-_Noreturn void local_fatal(struct engine_local *engine, const char *what, enum status status)
-{
-    char text[256];
-    snprintf(text, sizeof(text), "%s: %s", what, status_reason(status));
-    if (engine->options.on_fatal)
-        engine->options.on_fatal(engine->options.ctx, text);
-    fprintf(stderr, "vigil: %s\n", text);
-    abort();
-}
-
-void local_warn(struct engine_local *engine, const char *what, enum status status,
-                const char *detail)
-{
-    if (!engine->options.on_warning)
-        return;
-    char text[512];
-    snprintf(text, sizeof(text), "%s: %s%s%s", what, status_reason(status), *detail ? "; " : "",
-             detail);
-    engine->options.on_warning(engine->options.ctx, text);
-}
-
-void local_job_free(struct local_job *job)
-{
-    relocation_free(job->relocation);
-    free(job);
-}
-
-struct turn *local_turn(struct engine_local *engine, const char *kind)
-{
-    struct turn *turn;
-    if (turns_join(engine->options.turns, kind, &turn) != ST_OK)
-        abort();
-    return turn;
-}
-
-struct slice local_op_name(const struct engine_op *op)
-{
-    static const char *const names[] = {
-        [LOCAL_DELETE_RANGE] = "a delete",
-        [LOCAL_TXN] = "a transaction",
-        [LOCAL_COMPACT] = "a compaction",
-        [LOCAL_ALARM] = "an alarm",
-        [LOCAL_DOWNGRADE] = "a downgrade",
-        [LOCAL_MEMBERS] = "a request about members",
-        [LOCAL_AUTH] = "a request about users or roles",
-        [LOCAL_HASH_KV] = "a hash of all keys",
-        [LOCAL_SNAPSHOT] = "a snapshot",
-        [LOCAL_DEFRAGMENT] = "a defragmentation",
-        [LOCAL_LEASE + ENGINE_LEASE_GRANT] = "the grant of a lease",
-        [LOCAL_LEASE + ENGINE_LEASE_REVOKE] = "the revocation of a lease",
-        [LOCAL_LEASE + ENGINE_LEASE_TIME_TO_LIVE] = "a lease's time to live",
-        [LOCAL_LEASE + ENGINE_LEASE_LIST] = "the list of leases",
-    };
-    const char *name = op->kind < COUNT_OF(names) ? names[op->kind] : NULL;
-    return name ? slice_from_text(name) : SLICE_EMPTY;
-}
-
-void local_answer_chain(struct local_shard *shard, const struct op_chain *chain)
-{
-    atomic_fetch_add(&shard->posting, 1);
-    mailbox_post_chain(&shard->answers, chain->first, chain->last);
-    atomic_fetch_sub(&shard->posting, 1);
-}
-
-void local_answer(struct engine_op *op)
-{
-    struct local_shard *shard = CONTAINER_OF(op->shard, struct local_shard, shard);
-    local_answer_chain(shard, &(struct op_chain){&op->in_mailbox, &op->in_mailbox});
-}
-
 static struct engine_identity local_identity(const struct engine *base)
 {
-    const struct engine_local *engine =
-        CONTAINER_OF((struct engine *)(uintptr_t)base, struct engine_local, engine);
+    const struct local_shared *shared = shared_of(base);
     return (struct engine_identity){
-        .cluster_id = engine->options.cluster_id,
-        .member_id = engine->options.member_id,
-        .raft_term = store_term(engine->store),
+        .cluster_id = shared->options.cluster_id,
+        .member_id = shared->options.member_id,
+        .raft_term = store_term(shared->store),
     };
 }
 
 static bool local_watch_report(const struct engine *base, unsigned i,
                                struct watch_report *ret_report)
 {
-    const struct engine_local *engine =
-        CONTAINER_OF((struct engine *)(uintptr_t)base, struct engine_local, engine);
-    if (i >= engine->options.shards_max)
+    const struct local_shared *shared = shared_of(base);
+    if (i >= shared->options.shards_max)
         return false;
-    watch_stats_snapshot_read(&engine->watch_snapshots[i], ret_report);
+    watch_stats_snapshot_read(&shared->watch_snapshots[i], ret_report);
     return true;
 }
 
 static uint64_t local_auth_revision(const struct engine *base)
 {
-    const struct engine_local *engine =
-        CONTAINER_OF((struct engine *)(uintptr_t)base, struct engine_local, engine);
-    return atomic_load(&engine->auth.shown_revision);
+    const struct local_shared *shared = shared_of(base);
+    return atomic_load(&shared->auth.newest_revision);
 }
 
 static const struct engine_ops local_ops = {
@@ -160,7 +92,7 @@ static const struct engine_ops local_ops = {
     .lease = local_lease_start_op,
     .hash_kv = local_hash_kv,
     .alarm = local_alarm,
-    .alarms_get = local_alarms_get,
+    .alarms_get = local_shard_alarms_get,
     .defragment = local_defragment,
     .hash_give_up = local_hash_give_up,
     .defragment_give_up = local_defragment_give_up,
@@ -176,58 +108,32 @@ static const struct engine_ops local_ops = {
     .metrics_write = local_shard_metrics_write,
 };
 
-static size_t or_default(size_t value, size_t fallback)
+/* Each row is kept by the owner of its table. */
+static enum status load_row(void *ctx, const struct row *row)
 {
-    return value ? value : fallback;
-}
-
-static void set_defaults(struct engine_local_options *options)
-{
-    options->fs = options->fs ? options->fs : fs_posix();
-    options->segment_bytes_first = or_default(options->segment_bytes_first, SEGMENT_BYTES_FIRST);
-    options->segment_bytes_max = or_default(options->segment_bytes_max, SEGMENT_BYTES_MAX);
-    options->checkpoint_bytes = or_default(options->checkpoint_bytes, CHECKPOINT_BYTES);
-    options->shards_max = (unsigned)or_default(options->shards_max, 1);
-    options->watch_fragment_bytes = or_default(options->watch_fragment_bytes, WATCH_FRAGMENT_BYTES);
-    options->watchers_per_stream_max =
-        (unsigned)or_default(options->watchers_per_stream_max, WATCHERS_PER_STREAM_MAX);
-    options->watchers_max = or_default(options->watchers_max, WATCHERS_MAX);
-    if (!options->watch_progress_interval_ns)
-        options->watch_progress_interval_ns = 600 * NS_PER_S;
-    if (!options->check_interval_ns)
-        options->check_interval_ns = 3600 * NS_PER_S;
-    if (!options->compaction_wait_ns)
-        options->compaction_wait_ns = NS_PER_S;
-    if (!options->lease_ttl_min_s)
-        options->lease_ttl_min_s = LEASE_TTL_MIN_S;
-}
-
-/* A row that must last: each table has who keeps it. */
-static enum status row_seen(void *ctx, const struct row *row)
-{
-    struct engine_local *engine = ctx;
+    struct local_shared *shared = ctx;
     switch (row->table) {
     case ROW_LEASE:
-        return local_lease_row(&engine->writer.lease, row);
+        return local_lease_load_row(&shared->lease, row);
     case ROW_ALARM:
     case ROW_CLUSTER:
-        return local_notices_take_row(&engine->notices, row);
+        return local_alarms_load_row(&shared->alarms, row);
     case ROW_MEMBER:
-        return local_members_take_row(&engine->members, row);
+        return local_members_load_row(&shared->members, row);
     case ROW_USER:
     case ROW_ROLE:
     case ROW_AUTH:
-        return local_auth_row(&engine->auth, row);
+        return local_auth_load_row(&shared->auth, row);
     default:
         return ST_OK;
     }
 }
 
-static void tell_cut(const struct engine_local *engine)
+static void report_cut(const struct local_shared *shared)
 {
-    struct log_cut cut = log_cut(store_log(engine->store));
-    if (cut.bytes && engine->options.on_cut)
-        engine->options.on_cut(engine->options.ctx, &(struct engine_local_cut){
+    struct log_cut cut = log_cut(store_log(shared->store));
+    if (cut.bytes && shared->options.on_cut)
+        shared->options.on_cut(shared->options.ctx, &(struct engine_local_cut){
                                                         .index = cut.index,
                                                         .bytes = cut.bytes,
                                                         .segment_id = cut.segment_id,
@@ -236,89 +142,125 @@ static void tell_cut(const struct engine_local *engine)
                                                     });
 }
 
-/* Before the keeper's thread begins, which then does it. */
-static void defragment_first(struct engine_local *engine)
+/* Before the keeper's thread starts, which then does the work. */
+static void defragment_first(struct engine_local *local)
 {
-    const struct engine_local_options *options = &engine->options;
+    const struct engine_local_options *options = &local->shared.options;
     if (!options->defragment_from_bytes)
         return;
-    const struct store_view *view = store_view(engine->store);
-    int64_t leases = local_lease_db_bytes(&engine->writer.lease);
+    const struct store_view *view = store_view(local->shared.store);
+    int64_t leases = local_lease_db_bytes(&local->shared.lease);
     struct engine_local_defragment defragment = {
         .db_bytes = LOCAL_DB_BYTES_EMPTY + view->db_bytes + leases,
         .db_bytes_in_use = LOCAL_DB_BYTES_IN_USE_EMPTY + view->db_bytes_in_use + leases,
     };
     defragment.begun =
         defragment.db_bytes - defragment.db_bytes_in_use >= options->defragment_from_bytes;
-    engine->keeper.defragmenter.wanted = defragment.begun;
+    local->keeper.defragmenter.wanted = defragment.begun;
     if (options->on_defragment)
         options->on_defragment(options->ctx, &defragment);
+}
+
+static MUST_CHECK
+enum status open_store(struct local_shared *shared, struct error *ret_error)
+{
+    const struct engine_local_options *options = &shared->options;
+    page_fault_guard(options->data_dir);
+    enum status status = store_open(
+        &(struct store_options){
+            .fs = options->fs,
+            .dir = options->data_dir,
+            .segment_bytes_first = options->segment_bytes_first,
+            .segment_bytes_max = options->segment_bytes_max,
+            .checkpoint_map_bytes = engine_local_map_bytes(),
+            .readers_max = options->shards_max + 2, /* and keeper and snapshotter */
+            .salt = random_seed_system(),
+            .cluster_id = options->cluster_id,
+            .member_id = options->member_id,
+            .row_seen = load_row,
+            .row_ctx = shared,
+        },
+        &shared->store, ret_error);
+    page_fault_unguard();
+    TRY(status);
+    shared->report.log = store_log(shared->store);
+    report_cut(shared);
+    if (!options->check_first)
+        return ST_OK;
+    return local_check_first(store_view(shared->store), store_log(shared->store), ret_error);
+}
+
+static void shared_init(struct local_shared *shared, const struct engine_local_options *options)
+{
+    shared->engine.ops = &local_ops;
+    shared->options = *options;
+    engine_local_options_set_defaults(&shared->options);
+    shared->report.on_fatal = options->on_fatal;
+    shared->report.on_warning = options->on_warning;
+    shared->report.ctx = options->ctx;
+    local_alarms_init(&shared->alarms);
+    local_auth_init(&shared->auth);
+    local_lease_init(&shared->lease, &shared->auth.state, shared->options.lease_ttl_min_s,
+                     random_seed_system());
+}
+
+/* The store is open and its rows are loaded. */
+static void shared_start(struct local_shared *shared)
+{
+    struct engine_local_options *options = &shared->options;
+    local_alarms_publish(&shared->alarms);
+    local_auth_open(&shared->auth, shared->store);
+    local_lease_start(&shared->lease, shared->store, clock_mono_ns(clock_system()));
+    options->cluster_id = store_cluster_id(shared->store);
+    options->member_id = store_member_id(shared->store);
+    shared->members.lax = options->members_lax;
+    shared->members.learners_max = options->learners_max;
+    local_members_open(&shared->members, options->member_id, options->peer_urls,
+                       options->peer_url_count);
+    shared->metrics = local_metrics_new();
+    shared->shards = xcalloc(options->shards_max, sizeof(*shared->shards));
+    shared->notices = xcalloc(options->shards_max, sizeof(*shared->notices));
+    shared->progress = xcalloc(options->shards_max, sizeof(*shared->progress));
+    shared->watch_snapshots = xcalloc(options->shards_max, sizeof(*shared->watch_snapshots));
+}
+
+/* Also after a failed open. */
+static void shared_fini(struct local_shared *shared)
+{
+    store_close(shared->store);
+    local_lease_fini(&shared->lease);
+    local_alarms_fini(&shared->alarms);
+    local_auth_fini(&shared->auth);
+    member_list_fini(&shared->members);
+    metric_set_free(shared->metrics);
+    free(shared->shards);
+    free(shared->notices);
+    free(shared->progress);
+    free(shared->watch_snapshots);
 }
 
 enum status engine_local_open(const struct engine_local_options *options,
                               struct engine **ret_engine, struct error *ret_error)
 {
-    struct engine_local *engine = xcalloc(1, sizeof(*engine));
-    engine->engine.ops = &local_ops;
-    engine->options = *options;
-    set_defaults(&engine->options);
-    local_notices_init(&engine->notices);
-    local_auth_init(&engine->auth);
-    local_lease_init(&engine->writer.lease, &engine->auth.book, engine->options.lease_ttl_min_s,
-                     random_seed_system());
-    local_fault_guard(options->data_dir);
-    enum status status = store_open(
-        &(struct store_options){
-            .fs = engine->options.fs,
-            .dir = options->data_dir,
-            .segment_bytes_first = engine->options.segment_bytes_first,
-            .segment_bytes_max = engine->options.segment_bytes_max,
-            .checkpoint_map_bytes = engine_local_map_bytes(),
-            .readers_max = engine->options.shards_max + 2, /* and keeper and snapshotter */
-            .salt = random_seed_system(),
-            .cluster_id = options->cluster_id,
-            .member_id = options->member_id,
-            .row_seen = row_seen,
-            .row_ctx = engine,
-        },
-        &engine->store, ret_error);
-    local_fault_unguard();
-    if (status == ST_OK)
-        tell_cut(engine);
-    if (status == ST_OK && options->check_first)
-        status = local_check_first(store_view(engine->store), store_log(engine->store), ret_error);
+    struct engine_local *local = xcalloc(1, sizeof(*local));
+    struct local_shared *shared = &local->shared;
+    shared_init(shared, options);
+    enum status status = open_store(shared, ret_error);
     if (status != ST_OK) {
-        store_close(engine->store);
-        local_lease_fini(&engine->writer.lease);
-        local_notices_fini(&engine->notices);
-        local_auth_fini(&engine->auth);
-        member_book_fini(&engine->members);
-        free(engine);
+        shared_fini(shared);
+        free(local);
         return status;
     }
-    local_notices_show(&engine->notices);
-    local_auth_open(&engine->auth, engine->store);
-    local_lease_start(&engine->writer.lease, engine->store, clock_mono_ns(clock_system()));
-    engine->options.cluster_id = store_cluster_id(engine->store);
-    engine->options.member_id = store_member_id(engine->store);
-    engine->members.lax = options->members_lax;
-    engine->members.learners_max = options->learners_max;
-    local_members_open(&engine->members, engine->options.member_id, options->peer_urls,
-                       options->peer_url_count);
-    engine->metrics = local_metrics_new();
-    engine->shards = xcalloc(engine->options.shards_max, sizeof(struct local_shard *));
-    engine->news = xcalloc(engine->options.shards_max, sizeof(*engine->news));
-    engine->hearing = xcalloc(engine->options.shards_max, sizeof(*engine->hearing));
-    engine->watch_snapshots = xcalloc(engine->options.shards_max, sizeof(*engine->watch_snapshots));
-    local_keeper_init(&engine->keeper, engine);
-    local_writer_init(&engine->writer, engine);
-    local_snapshotter_init(&engine->snapshotter, engine);
-    defragment_first(engine);
-    local_keeper_start(&engine->keeper);
-    local_snapshotter_start(&engine->snapshotter);
-    local_writer_start(&engine->writer);
-    local_fault_watch(store_log(engine->store));
-    *ret_engine = &engine->engine;
+    shared_start(shared);
+    local_keeper_init(&local->keeper, shared);
+    local_writer_init(&local->writer, shared);
+    local_snapshotter_init(&local->snapshotter, shared);
+    defragment_first(local);
+    local_keeper_start(&local->keeper);
+    local_snapshotter_start(&local->snapshotter);
+    local_writer_start(&local->writer);
+    page_fault_watch(store_log(shared->store));
+    *ret_engine = &shared->engine;
     return ST_OK;
 }
 
@@ -326,22 +268,14 @@ void engine_local_close(struct engine *base)
 {
     if (!base)
         return;
-    struct engine_local *engine = CONTAINER_OF(base, struct engine_local, engine);
-    local_snapshotter_stop(&engine->snapshotter);
-    local_writer_stop(&engine->writer);
-    local_keeper_stop(&engine->keeper);
-    local_writer_fini(&engine->writer);
-    local_keeper_fini(&engine->keeper);
-    local_snapshotter_fini(&engine->snapshotter);
-    local_fault_unwatch();
-    store_close(engine->store);
-    local_notices_fini(&engine->notices);
-    local_auth_fini(&engine->auth);
-    member_book_fini(&engine->members);
-    metric_set_free(engine->metrics);
-    free(engine->shards);
-    free(engine->news);
-    free(engine->hearing);
-    free(engine->watch_snapshots);
-    free(engine);
+    struct engine_local *local = CONTAINER_OF(base, struct engine_local, shared.engine);
+    local_snapshotter_stop(&local->snapshotter);
+    local_writer_stop(&local->writer);
+    local_keeper_stop(&local->keeper);
+    local_writer_fini(&local->writer);
+    local_keeper_fini(&local->keeper);
+    local_snapshotter_fini(&local->snapshotter);
+    page_fault_unwatch();
+    shared_fini(&local->shared);
+    free(local);
 }

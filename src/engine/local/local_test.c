@@ -1,7 +1,7 @@
 /* The local engine with its real threads, driven by one loop as a shard would. */
+#include "engine/engine.h"
 #include "engine/local/fixture_test.h"
-#include "engine/local/local_private.h"
-#include "engine/maintenance.h"
+#include "engine/local/local.h"
 
 #include <pthread.h>
 #include <unistd.h>

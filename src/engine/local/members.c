@@ -7,7 +7,7 @@
 #include <endian.h>
 #include <stdlib.h>
 
-enum status local_members_take_row(struct member_book *book, const struct row *row)
+enum status local_members_load_row(struct member_list *list, const struct row *row)
 {
     uint64_t id_be;
     if (row->key.len != sizeof(id_be))
@@ -15,7 +15,7 @@ enum status local_members_take_row(struct member_book *book, const struct row *r
     memcpy(&id_be, row->key.ptr, sizeof(id_be));
     uint64_t id = be64toh(id_be);
     if (row->deleted) {
-        member_book_drop(book, id);
+        member_list_drop(list, id);
         return ST_OK;
     }
     AUTO(arena_fini) struct arena arena;
@@ -23,7 +23,7 @@ enum status local_members_take_row(struct member_book *book, const struct row *r
     struct pb_member stored;
     if (pb_decode(&pb_member_table, row->value, &arena, &stored) != ST_OK)
         return ST_DAMAGED;
-    if (!member_book_find(book, id) && book->count == ENGINE_MEMBERS_MAX)
+    if (!member_list_find(list, id) && list->count == ENGINE_MEMBERS_MAX)
         return ST_DAMAGED;
     struct engine_member *member = member_dup(&(struct engine_member){
         .id = id,
@@ -33,15 +33,15 @@ enum status local_members_take_row(struct member_book *book, const struct row *r
     });
     if (!member)
         return ST_NOMEM;
-    member_book_put(book, member);
+    member_list_put(list, member);
     return ST_OK;
 }
 
-void local_members_open(struct member_book *book, uint64_t self, const struct slice *peer_urls,
+void local_members_open(struct member_list *list, uint64_t self, const struct slice *peer_urls,
                         size_t peer_url_count)
 {
-    book->self = self;
-    if (member_book_find(book, self))
+    list->self = self;
+    if (member_list_find(list, self))
         return;
     struct engine_member *member = member_dup(&(struct engine_member){
         .id = self,
@@ -50,7 +50,7 @@ void local_members_open(struct member_book *book, uint64_t self, const struct sl
     });
     if (!member)
         abort();
-    member_book_put(book, member);
+    member_list_put(list, member);
 }
 
 static enum status write_row(struct applier *applier, const struct engine_member *member,
@@ -82,33 +82,33 @@ static void member_free(struct engine_member *member)
 }
 DEFINE_CLEANUP(struct engine_member *, member_free)
 
-static enum status write_member(struct member_book *book, struct applier *applier,
+static enum status write_member(struct member_list *list, struct applier *applier,
                                 const struct engine_members *change)
 {
-    struct engine_member after = member_book_after(book, change);
+    struct engine_member after = member_list_after(list, change);
     AUTO(member_freep) struct engine_member *member = member_dup(&after);
     if (!member)
         return ST_NOMEM;
     TRY(write_row(applier, member, false));
-    member_book_put(book, TAKE(member));
+    member_list_put(list, TAKE(member));
     return ST_OK;
 }
 
-static enum status change(struct member_book *book, struct applier *applier,
+static enum status change(struct member_list *list, struct applier *applier,
                           const struct engine_members *members)
 {
-    TRY(member_book_allows(book, members));
+    TRY(member_list_allows(list, members));
     if (members->call != ENGINE_MEMBER_REMOVE)
-        return write_member(book, applier, members);
+        return write_member(list, applier, members);
     TRY(write_row(applier, &members->member, true));
-    member_book_drop(book, members->member.id);
+    member_list_drop(list, members->member.id);
     return ST_OK;
 }
 
-enum status local_members_execute(struct member_book *book, struct applier *applier,
+enum status local_members_execute(struct member_list *list, struct applier *applier,
                                   struct engine_members *members)
 {
     if (members->call != ENGINE_MEMBER_LIST)
-        TRY(change(book, applier, members));
-    return member_book_list(book, members);
+        TRY(change(list, applier, members));
+    return member_list_copy(list, members);
 }

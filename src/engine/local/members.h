@@ -10,14 +10,14 @@
 
 /* While the store opens: a row of ROW_MEMBER. */
 MUST_CHECK
-enum status local_members_take_row(struct member_book *book, const struct row *row);
+enum status local_members_load_row(struct member_list *list, const struct row *row);
 /* When it is open: this server is one, by these URLs if it was never given others. */
-void local_members_open(struct member_book *book, uint64_t self, const struct slice *peer_urls,
+void local_members_open(struct member_list *list, uint64_t self, const struct slice *peer_urls,
                         size_t peer_url_count);
 
 /* The writer: changes and lists. */
 MUST_CHECK
-enum status local_members_execute(struct member_book *book, struct applier *applier,
+enum status local_members_execute(struct member_list *list, struct applier *applier,
                                   struct engine_members *members);
 
 #endif

@@ -78,7 +78,7 @@ static void on_start_fault(int number)
 
 static const int start_faults[] = {SIGSEGV, SIGBUS, SIGABRT};
 
-void local_fault_guard(const char *data_dir)
+void page_fault_guard(const char *data_dir)
 {
     atomic_store(&guarded, data_dir);
     struct sigaction action = {.sa_handler = on_start_fault, .sa_flags = (int)SA_RESETHAND};
@@ -86,14 +86,14 @@ void local_fault_guard(const char *data_dir)
         sigaction(start_faults[i], &action, &before[i]);
 }
 
-void local_fault_unguard(void)
+void page_fault_unguard(void)
 {
     for (size_t i = 0; i < COUNT_OF(start_faults); i++)
         sigaction(start_faults[i], &before[i], NULL);
     atomic_store(&guarded, NULL);
 }
 
-void local_fault_watch(const struct log *log)
+void page_fault_watch(const struct log *log)
 {
     atomic_store(&watched, log);
     struct sigaction action = {.sa_sigaction = on_bus_error,
@@ -101,7 +101,7 @@ void local_fault_watch(const struct log *log)
     sigaction(SIGBUS, &action, NULL);
 }
 
-void local_fault_unwatch(void)
+void page_fault_unwatch(void)
 {
     signal(SIGBUS, SIG_DFL);
     atomic_store(&watched, NULL);

@@ -8,14 +8,14 @@
 #include "store/log/log.h"
 
 /* From now on such a fault in this log is named on standard error before the process dies of it. */
-void local_fault_watch(const struct log *log);
-void local_fault_unwatch(void);
+void page_fault_watch(const struct log *log);
+void page_fault_unwatch(void);
 
 /*
  * While a data directory is opened: LMDB has no checksums, and follows pages that are damaged
  * wherever they lead. What that ends in is told as a refusal to start.
  */
-void local_fault_guard(const char *data_dir); /* borrowed until the end */
-void local_fault_unguard(void);
+void page_fault_guard(const char *data_dir); /* borrowed until the end */
+void page_fault_unguard(void);
 
 #endif

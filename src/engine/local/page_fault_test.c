@@ -33,7 +33,7 @@ static void read_a_lost_page(const char *dir)
     snprintf(path, sizeof(path), "%s/0000000000000001.seg", dir);
     if (log_write(log) != ST_OK || log_sync(log) != ST_OK || truncate(path, 4096) != 0)
         _exit(91);
-    local_fault_watch(log);
+    page_fault_watch(log);
     volatile uint8_t byte = log_at(log, loc)[20000];
     _exit(byte == 'x' ? 92 : 93);
 }

@@ -4,47 +4,47 @@
 
 #include <sched.h>
 
-void local_hearing_begin(struct local_hearing *hearing, struct mailbox *to, int64_t now_ns)
+void read_progress_begin(struct read_progress *progress, struct mailbox *to, int64_t now_ns)
 {
-    atomic_store(&hearing->heard_ns, now_ns);
-    atomic_store(&hearing->to, to);
+    atomic_store(&progress->read_ns, now_ns);
+    atomic_store(&progress->to, to);
 }
 
-void local_hearing_end(struct local_hearing *hearing)
+void read_progress_end(struct read_progress *progress)
 {
-    atomic_store(&hearing->to, NULL);
-    while (atomic_load(&hearing->asking))
+    atomic_store(&progress->to, NULL);
+    while (atomic_load(&progress->asking))
         sched_yield();
 }
 
-int64_t local_hearing_wanted(const struct local_hearing *hearing)
+int64_t read_progress_wanted(const struct read_progress *progress)
 {
-    return atomic_load_explicit(&hearing->wanted_ns, memory_order_relaxed);
+    return atomic_load_explicit(&progress->wanted_ns, memory_order_relaxed);
 }
 
-void local_hearing_answer(struct local_hearing *hearing, int64_t heard_ns)
+void read_progress_report(struct read_progress *progress, int64_t read_ns)
 {
-    atomic_store_explicit(&hearing->heard_ns, heard_ns, memory_order_release);
-    atomic_store_explicit(&hearing->asked, false, memory_order_release);
+    atomic_store_explicit(&progress->read_ns, read_ns, memory_order_release);
+    atomic_store_explicit(&progress->asked, false, memory_order_release);
 }
 
-int64_t local_hearing_heard(const struct local_hearing *hearing)
+int64_t read_progress_ns(const struct read_progress *progress)
 {
-    if (!atomic_load(&hearing->to))
+    if (!atomic_load(&progress->to))
         return CLOCK_NEVER;
-    return atomic_load_explicit(&hearing->heard_ns, memory_order_acquire);
+    return atomic_load_explicit(&progress->read_ns, memory_order_acquire);
 }
 
-void local_hearing_ask(struct local_hearing *hearing, int64_t now_ns)
+void read_progress_ask(struct read_progress *progress, int64_t now_ns)
 {
-    if (atomic_load_explicit(&hearing->asked, memory_order_acquire))
+    if (atomic_load_explicit(&progress->asked, memory_order_acquire))
         return;
-    atomic_store_explicit(&hearing->wanted_ns, now_ns, memory_order_relaxed);
-    atomic_fetch_add(&hearing->asking, 1);
-    struct mailbox *to = atomic_load(&hearing->to);
+    atomic_store_explicit(&progress->wanted_ns, now_ns, memory_order_relaxed);
+    atomic_fetch_add(&progress->asking, 1);
+    struct mailbox *to = atomic_load(&progress->to);
     if (to) {
-        atomic_store_explicit(&hearing->asked, true, memory_order_release);
-        mailbox_post(to, &hearing->node);
+        atomic_store_explicit(&progress->asked, true, memory_order_release);
+        mailbox_post(to, &progress->node);
     }
-    atomic_fetch_sub(&hearing->asking, 1);
+    atomic_fetch_sub(&progress->asking, 1);
 }

@@ -1,15 +1,14 @@
 /*
- * How far a shard has read what clients sent. A renewal that lies in a socket, unread because its
- * shard is busy, is not late: before a lease expires the writer asks every shard, and waits until
+ * How far a shard has read what its clients sent. A renewal that is still in a socket because its
+ * shard is busy is not late: before a lease expires, the writer asks every shard, and waits until
  * each has read everything that had arrived by then.
  *
- *     writer: ask ──► shard: a turn or two ──► answer: heard up to … ──► writer: expires up to
- * there
+ *     writer: ask ──► shard: a turn or two ──► report: read up to … ──► writer: expires up to there
  *
- * A shard that sleeps is asked too, since it may have been woken and not be running yet. Nothing
- * is published while nobody asks, so a turn costs nothing more.
+ * A shard that sleeps is asked too, because it may have been woken and not be running yet. Nothing
+ * is published unless the writer asks, so an ordinary turn costs nothing more.
  *
- * Owned by the engine and not by the shard, so that the writer never meets one that has gone.
+ * Owned by the engine and not by the shard, so that the writer never uses one that was freed.
  */
 #ifndef VIGIL_ENGINE_LOCAL_READ_PROGRESS_H
 #define VIGIL_ENGINE_LOCAL_READ_PROGRESS_H
@@ -18,31 +17,33 @@
 
 #include <stdatomic.h>
 
-struct local_hearing {
-    _Atomic(struct mailbox *) to; /* the shard's; NULL: there is none */
-    _Atomic unsigned asking;      /* the writer may be looking at `to` */
+struct read_progress {
+    _Atomic(struct mailbox *) to; /* the shard's; NULL: there is no shard */
+    _Atomic unsigned asking;      /* the writer may be using `to` */
     _Atomic bool asked;           /* the message is on its way, or with the shard */
-    _Atomic int64_t wanted_ns;    /* what it asks for */
-    _Atomic int64_t heard_ns;     /* the last answer */
+    _Atomic int64_t wanted_ns;    /* report when input was read up to this time */
+    _Atomic int64_t read_ns;      /* the last report */
     struct mailbox_node node;     /* the message */
 };
 
 /* -- The shard's side -- */
 
 /* Nothing that a client of this shard sends is older than now_ns. */
-void local_hearing_begin(struct local_hearing *hearing, struct mailbox *to, int64_t now_ns);
-/* Nothing will be posted any more; what is in the mailbox stays there. */
-void local_hearing_end(struct local_hearing *hearing);
-/* Of a message that has come: answer as soon as so much was heard. */
-int64_t local_hearing_wanted(const struct local_hearing *hearing);
-/* Whatever came before heard_ns was read, and posted if it is for the writer. Wake that then. */
-void local_hearing_answer(struct local_hearing *hearing, int64_t heard_ns);
+void read_progress_begin(struct read_progress *progress, struct mailbox *to, int64_t now_ns);
+/* No message will be posted any more. A message that is in the mailbox stays there. */
+void read_progress_end(struct read_progress *progress);
+/* After the message was received: the shard reports as soon as it has read up to this time. */
+int64_t read_progress_wanted(const struct read_progress *progress);
+/* Everything that arrived before read_ns was read, and posted to the writer. The caller then wakes
+ * the writer. */
+void read_progress_report(struct read_progress *progress, int64_t read_ns);
 
 /* -- The writer's side -- */
 
-/* CLOCK_NEVER: there is no shard. Look into the mailboxes after this, not before. */
-int64_t local_hearing_heard(const struct local_hearing *hearing);
-/* Its answer will be now_ns or later. Harmless while one is awaited. */
-void local_hearing_ask(struct local_hearing *hearing, int64_t now_ns);
+/* The last report; CLOCK_NEVER: there is no shard. Look into the mailboxes after this, not before.
+ */
+int64_t read_progress_ns(const struct read_progress *progress);
+/* The report will be now_ns or later. Does nothing while a report is awaited. */
+void read_progress_ask(struct read_progress *progress, int64_t now_ns);
 
 #endif

@@ -1,7 +1,7 @@
 /* A shard that rests after it has told many is told nothing meanwhile, and misses nothing. */
 #include "codec/pb/rpc.pb.h"
 #include "engine/local/fixture_test.h"
-#include "engine/local/local_private.h"
+#include "engine/local/shared.h"
 #include "watch/cursor.h"
 
 #define WAIT_NS_MAX (60 * NS_PER_S)
@@ -71,10 +71,11 @@ static bool have_all(const struct watching *all, unsigned events)
 /* Nothing is held back any more: the next that is published would be told. */
 static bool is_told_again(struct fixture *f)
 {
-    struct local_news *news = &CONTAINER_OF(f->engine, struct engine_local, engine)->news[0];
-    if (!local_news_hold(news))
+    struct revision_notice *notice =
+        &CONTAINER_OF(f->engine, struct local_shared, engine)->notices[0];
+    if (!revision_notice_hold(notice))
         return false;
-    local_news_received(news);
+    revision_notice_received(notice);
     return true;
 }
 

@@ -4,61 +4,63 @@
 
 #include <sched.h>
 
-enum { NEWS_WANTED = 1, NEWS_SENT = 2 /* and not received */ };
+enum { NOTICE_WANTED = 1, NOTICE_SENT = 2 /* and not received */ };
 
 /*
- * Everybody reads and writes `state` in one step, so that of two who meet there the later one sees
- * what the earlier did before: either the writer finds the shard listening, or the shard finds what
- * the writer has published.
+ * All accesses to `state` are read-modify-writes, so that of two threads the later one sees what
+ * the earlier did before: either the writer finds the shard listening, or the shard finds what the
+ * writer has published.
  */
-static unsigned look(struct local_news *news)
+static unsigned state_of(struct revision_notice *notice)
 {
-    return atomic_fetch_or_explicit(&news->state, 0, memory_order_acq_rel);
+    return atomic_fetch_or_explicit(&notice->state, 0, memory_order_acq_rel);
 }
 
-void local_news_listen(struct local_news *news, bool wanted)
+void revision_notice_listen(struct revision_notice *notice, bool wanted)
 {
     if (wanted)
-        atomic_fetch_or_explicit(&news->state, NEWS_WANTED, memory_order_acq_rel);
+        atomic_fetch_or_explicit(&notice->state, NOTICE_WANTED, memory_order_acq_rel);
     else
-        atomic_fetch_and_explicit(&news->state, ~(unsigned)NEWS_WANTED, memory_order_acq_rel);
+        atomic_fetch_and_explicit(&notice->state, ~(unsigned)NOTICE_WANTED, memory_order_acq_rel);
 }
 
-void local_news_taken(struct local_news *news, int64_t revision)
+void revision_notice_seen(struct revision_notice *notice, int64_t revision)
 {
-    atomic_store_explicit(&news->taken, revision, memory_order_release);
+    atomic_store_explicit(&notice->seen, revision, memory_order_release);
 }
 
-bool local_news_lags(struct local_news *news, int64_t revision)
+bool revision_notice_lags(struct revision_notice *notice, int64_t revision)
 {
-    return look(news) & NEWS_WANTED &&
-           atomic_load_explicit(&news->taken, memory_order_acquire) < revision;
+    return state_of(notice) & NOTICE_WANTED &&
+           atomic_load_explicit(&notice->seen, memory_order_acquire) < revision;
 }
 
-void local_news_received(struct local_news *news)
+void revision_notice_received(struct revision_notice *notice)
 {
-    atomic_fetch_and_explicit(&news->state, ~(unsigned)NEWS_SENT, memory_order_acq_rel);
+    atomic_fetch_and_explicit(&notice->state, ~(unsigned)NOTICE_SENT, memory_order_acq_rel);
 }
 
-bool local_news_hold(struct local_news *news)
+bool revision_notice_hold(struct revision_notice *notice)
 {
-    return !(atomic_fetch_or_explicit(&news->state, NEWS_SENT, memory_order_acq_rel) & NEWS_SENT);
+    return !(atomic_fetch_or_explicit(&notice->state, NOTICE_SENT, memory_order_acq_rel) &
+             NOTICE_SENT);
 }
 
-void local_news_end(struct local_news *news)
+void revision_notice_end(struct revision_notice *notice)
 {
-    local_news_listen(news, false);
-    while (atomic_load(&news->telling))
+    revision_notice_listen(notice, false);
+    while (atomic_load(&notice->sending))
         sched_yield();
 }
 
-void local_news_tell(struct local_news *news)
+void revision_notice_send(struct revision_notice *notice)
 {
-    atomic_fetch_add(&news->telling, 1);
-    if (look(news) & NEWS_WANTED &&
-        !(atomic_fetch_or_explicit(&news->state, NEWS_SENT, memory_order_acq_rel) & NEWS_SENT)) {
-        news->told_ns = clock_mono_ns(clock_system());
-        mailbox_post(news->to, &news->node);
+    atomic_fetch_add(&notice->sending, 1);
+    if (state_of(notice) & NOTICE_WANTED &&
+        !(atomic_fetch_or_explicit(&notice->state, NOTICE_SENT, memory_order_acq_rel) &
+          NOTICE_SENT)) {
+        notice->sent_ns = clock_mono_ns(clock_system());
+        mailbox_post(notice->to, &notice->node);
     }
-    atomic_fetch_sub(&news->telling, 1);
+    atomic_fetch_sub(&notice->sending, 1);
 }

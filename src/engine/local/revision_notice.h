@@ -1,9 +1,9 @@
 /*
- * How the writer tells a shard that there are new revisions: at most one message on its way to each
- * shard, none to a shard where nobody watches.
+ * How the writer notifies a shard of new revisions: with at most one message on its way to each
+ * shard, and none to a shard without watches.
  *
- * Owned by the engine and not by the shard, so that the writer never meets one that has gone. The
- * shard listens and receives on its thread; the writer tells on its own.
+ * Owned by the engine and not by the shard, so that the writer never uses one that was freed. The
+ * shard listens and receives on its thread; the writer sends on its own.
  */
 #ifndef VIGIL_ENGINE_LOCAL_REVISION_NOTICE_H
 #define VIGIL_ENGINE_LOCAL_REVISION_NOTICE_H
@@ -12,38 +12,39 @@
 
 #include <stdatomic.h>
 
-struct local_news {
-    _Atomic unsigned state;   /* NEWS_… */
-    _Atomic unsigned telling; /* the writer may be looking at `to` */
-    _Atomic int64_t taken;    /* the shard has looked at everything up to here */
-    struct mailbox *to;       /* the shard's; set before it is first wanted */
+struct revision_notice {
+    _Atomic unsigned state;   /* NOTICE_… */
+    _Atomic unsigned sending; /* the writer may be using `to` */
+    _Atomic int64_t seen;     /* the shard has read everything up to this revision */
+    struct mailbox *to;       /* the shard's; set before the shard first listens */
     struct mailbox_node node; /* the message */
-    int64_t told_ns;          /* when it was sent; the shard's to read once it has come */
+    int64_t sent_ns;          /* when it was sent; the shard may read it after receiving */
 };
 
 /* -- The shard's side -- */
 
-/* From here on, what is published after this returns is told; look for what was before. */
-void local_news_listen(struct local_news *news, bool wanted);
-/* It has looked at everything up to that revision, and sent what could be sent of it. */
-void local_news_taken(struct local_news *news, int64_t revision);
-/* The message has come: the next one may be sent. Look for what is new after this, not before. */
-void local_news_received(struct local_news *news);
+/* After this returns, the shard is notified of everything that is published. It must look itself
+ * for what was published before. */
+void revision_notice_listen(struct revision_notice *notice, bool wanted);
+/* The shard has read everything up to this revision, and sent what it could. */
+void revision_notice_seen(struct revision_notice *notice, int64_t revision);
+/* The message was received: another may be sent. Read new revisions after this, not before. */
+void revision_notice_received(struct revision_notice *notice);
 /*
- * For a while the shard will not look, and need not be told. True: no message is on its way, and
- * none comes until local_news_received; look for what is new after that. False: one is; it will
- * come.
+ * The shard will not read new revisions for a while and need not be notified. True: no message is
+ * on its way, and none is sent until revision_notice_received; read new revisions after that.
+ * False: a message is on its way and will arrive.
  */
 MUST_CHECK
-bool local_news_hold(struct local_news *news);
-/* Nothing will be posted any more; what is in the mailbox stays there. */
-void local_news_end(struct local_news *news);
+bool revision_notice_hold(struct revision_notice *notice);
+/* No message will be posted any more. A message that is in the mailbox stays there. */
+void revision_notice_end(struct revision_notice *notice);
 
 /* -- The writer's side -- */
 
 /* After publishing. */
-void local_news_tell(struct local_news *news);
-/* The shard listens and has yet to look at something up to that revision. */
-bool local_news_lags(struct local_news *news, int64_t revision);
+void revision_notice_send(struct revision_notice *notice);
+/* The shard listens and has not read everything up to this revision. */
+bool revision_notice_lags(struct revision_notice *notice, int64_t revision);
 
 #endif

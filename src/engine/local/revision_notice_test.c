@@ -14,15 +14,15 @@
 struct bed {
     struct loop *loop;
     struct mailbox mailbox;
-    struct local_news news;
+    struct revision_notice notice;
     unsigned received;
 };
 
 static void receive(void *owner, struct mailbox_node *node)
 {
     struct bed *bed = owner;
-    assert_ptr_equal(node, &bed->news.node);
-    local_news_received(&bed->news);
+    assert_ptr_equal(node, &bed->notice.node);
+    revision_notice_received(&bed->notice);
     bed->received++;
 }
 
@@ -33,7 +33,7 @@ static int setup(void **state)
     memset(bed, 0, sizeof(*bed));
     assert_int_equal(loop_new(clock_system(), &bed->loop), ST_OK);
     mailbox_attach(&bed->mailbox, bed->loop, receive, bed);
-    bed->news.to = &bed->mailbox;
+    bed->notice.to = &bed->mailbox;
     *state = bed;
     return 0;
 }
@@ -41,7 +41,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     struct bed *bed = *state;
-    local_news_end(&bed->news);
+    revision_notice_end(&bed->notice);
     mailbox_detach(&bed->mailbox);
     loop_free(bed->loop);
     free(bed);
@@ -51,11 +51,11 @@ static int teardown(void **state)
 static void who_does_not_listen_is_not_told(void **state)
 {
     struct bed *bed = *state;
-    local_news_tell(&bed->news);
+    revision_notice_send(&bed->notice);
     assert_true(mailbox_empty(&bed->mailbox));
-    local_news_listen(&bed->news, true);
-    local_news_listen(&bed->news, false);
-    local_news_tell(&bed->news);
+    revision_notice_listen(&bed->notice, true);
+    revision_notice_listen(&bed->notice, false);
+    revision_notice_send(&bed->notice);
     loop_turn(bed->loop, 0);
     assert_int_equal(bed->received, 0);
 }
@@ -63,12 +63,12 @@ static void who_does_not_listen_is_not_told(void **state)
 static void one_message_is_on_its_way_at_most(void **state)
 {
     struct bed *bed = *state;
-    local_news_listen(&bed->news, true);
+    revision_notice_listen(&bed->notice, true);
     for (int i = 0; i < 10; i++)
-        local_news_tell(&bed->news);
+        revision_notice_send(&bed->notice);
     loop_turn(bed->loop, 0);
     assert_int_equal(bed->received, 1);
-    local_news_tell(&bed->news);
+    revision_notice_send(&bed->notice);
     loop_turn(bed->loop, 0);
     assert_int_equal(bed->received, 2);
 }
@@ -76,11 +76,11 @@ static void one_message_is_on_its_way_at_most(void **state)
 static void listening_again_while_a_message_is_on_its_way_sends_no_second(void **state)
 {
     struct bed *bed = *state;
-    local_news_listen(&bed->news, true);
-    local_news_tell(&bed->news);
-    local_news_listen(&bed->news, false);
-    local_news_listen(&bed->news, true);
-    local_news_tell(&bed->news);
+    revision_notice_listen(&bed->notice, true);
+    revision_notice_send(&bed->notice);
+    revision_notice_listen(&bed->notice, false);
+    revision_notice_listen(&bed->notice, true);
+    revision_notice_send(&bed->notice);
     loop_turn(bed->loop, 0);
     assert_int_equal(bed->received, 1);
 }
@@ -88,14 +88,14 @@ static void listening_again_while_a_message_is_on_its_way_sends_no_second(void *
 static void nothing_is_sent_to_who_holds_it_back(void **state)
 {
     struct bed *bed = *state;
-    local_news_listen(&bed->news, true);
-    assert_true(local_news_hold(&bed->news));
-    local_news_tell(&bed->news);
+    revision_notice_listen(&bed->notice, true);
+    assert_true(revision_notice_hold(&bed->notice));
+    revision_notice_send(&bed->notice);
     loop_turn(bed->loop, 0);
     assert_int_equal(bed->received, 0);
-    local_news_received(&bed->news);
-    local_news_tell(&bed->news);
-    assert_false(local_news_hold(&bed->news)); /* it is on its way */
+    revision_notice_received(&bed->notice);
+    revision_notice_send(&bed->notice);
+    assert_false(revision_notice_hold(&bed->notice)); /* it is on its way */
     loop_turn(bed->loop, 0);
     assert_int_equal(bed->received, 1);
 }
@@ -114,7 +114,7 @@ static void *publish_all(void *arg)
     struct race *race = arg;
     for (int i = 1; i <= PUBLISHED; i++) {
         atomic_store_explicit(&race->published, i, memory_order_release);
-        local_news_tell(&race->bed->news);
+        revision_notice_send(&race->bed->notice);
     }
     return NULL;
 }
@@ -127,15 +127,15 @@ static void nothing_published_is_missed(void **state)
     int seen = 0;
     unsigned turns = 0;
     while (seen < PUBLISHED) {
-        local_news_listen(&race.bed->news, true);
+        revision_notice_listen(&race.bed->notice, true);
         seen = atomic_load_explicit(&race.published, memory_order_acquire);
         /* Told of all that came after the look: a message missed would leave us waiting here. */
         if (seen < PUBLISHED)
             loop_turn(race.bed->loop, CLOCK_NEVER);
-        if (turns % 5 == 0 && local_news_hold(&race.bed->news))
-            local_news_received(&race.bed->news);
+        if (turns % 5 == 0 && revision_notice_hold(&race.bed->notice))
+            revision_notice_received(&race.bed->notice);
         if (++turns % 7 == 0)
-            local_news_listen(&race.bed->news, false);
+            revision_notice_listen(&race.bed->notice, false);
     }
     assert_int_equal(pthread_join(writer, NULL), 0);
 }

@@ -1,31 +1,28 @@
-/* The local engine's side of the seam: what runs on the shards' threads. See engine/engine.h. */
+/* The part of the local engine that runs on the I/O threads: it implements engine/engine.h. Reads
+ * are served here; other operations are passed to the writer, the keeper or the snapshotter. */
 #ifndef VIGIL_ENGINE_LOCAL_SHARD_H
 #define VIGIL_ENGINE_LOCAL_SHARD_H
 
-#include "engine/local/local_private.h"
+#include "engine/local/shared.h"
+#include "engine/local/watch.h"
 
 struct local_shard {
-    struct engine_shard shard; /* first */
-    struct engine_local *engine;
+    struct local_shard_base base; /* first: what other threads use */
+    struct local_shared *shared;
     struct loop *loop;
-    unsigned number;
     struct epoch_slot *slot;
-    struct local_watch *watch;  /* owned; NULL until the first watch */
-    struct auth_rights *rights; /* one reference: of this turn */
+    struct local_watch *watch; /* owned; NULL until the first watch */
+    struct local_auth_reader rights;
     struct metric_block *counts;
-    struct mailbox answers;      /* attached to the shard's loop */
-    struct op_chain writes;      /* of this turn, not yet handed over */
+    struct op_chain writes;      /* of this turn, not posted to the writer yet */
     struct op_chain lease_reads; /* the same */
-    struct list ranges;          /* struct engine_range: those that look at many keys, in turns */
-    struct list readings;        /* struct local_reading: the same of transactions */
-    struct timer again;          /* set for now when there is more to do in the next turn */
-    struct mailbox hearing;      /* of the writer's question how far we have read */
-    bool hearing_asked;
-    size_t range_keys_left; /* that may still be looked at in this turn */
-    unsigned under_way;     /* operations that will still be answered */
-    /* Threads inside of a post to answers: the last answer may be received before its sender has
-     * woken the loop, and neither may go until it has. */
-    _Atomic unsigned posting;
+    struct list ranges;          /* struct engine_range: long ones, continued in every turn */
+    struct list txn_reads; /* struct local_txn_read: the same for transactions that only read */
+    struct timer again;    /* set for now when there is more to do in the next turn */
+    struct mailbox progress_requests; /* the writer asks how far this shard has read its input */
+    bool progress_requested;
+    size_t range_keys_left; /* keys that may still be examined in this turn */
+    unsigned in_progress;   /* operations that other threads will answer */
 };
 
 MUST_CHECK
@@ -57,8 +54,8 @@ void local_lease_start_op(struct engine_shard *shard, struct engine_op *op,
 void local_hash_kv(struct engine_shard *shard, struct engine_hash *hash);
 void local_alarm(struct engine_shard *shard, struct engine_alarm *alarm,
                  const struct pb_alarm_request *request);
-size_t local_alarms_get(struct engine_shard *shard,
-                        struct engine_alarm_row ret_rows[ENGINE_ALARMS_MAX]);
+size_t local_shard_alarms_get(struct engine_shard *shard,
+                              struct engine_alarm_row ret_rows[ENGINE_ALARMS_MAX]);
 void local_defragment(struct engine_shard *shard, struct engine_defragment *defragment);
 void local_hash_give_up(struct engine_hash *hash);
 void local_defragment_give_up(struct engine_defragment *defragment);
@@ -69,9 +66,6 @@ void local_members_start_op(struct engine_shard *shard, struct engine_members *m
 void local_downgrade(struct engine_shard *shard, struct engine_op *op, const char *target);
 void local_auth_start_op(struct engine_shard *shard, struct engine_auth *auth);
 const struct auth_rights *local_auth_rights(struct engine_shard *shard);
-/* In the beginning of a turn, before its watches: if there are newer ones they are looked at, and
- * who wants to know is told. */
-void local_shard_take_rights(struct local_shard *shard);
 void local_shard_metrics_write(struct engine_shard *shard, struct metric_page *page);
 void local_status_get(struct engine_shard *shard, struct engine_status *ret_status);
 

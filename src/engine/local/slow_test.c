@@ -1,5 +1,6 @@
 /* Readers that take their time, on a clock that the test moves: what they may keep, and how long.
  */
+#include "engine/local/local.h"
 #include "engine/local/shard.h"
 
 #include "codec/pb/rpc.pb.h"
@@ -74,10 +75,10 @@ static void advance(int64_t seconds)
 
 static uint64_t pinned_behind(void)
 {
-    struct engine_local *engine = CONTAINER_OF(bed->engine, struct engine_local, engine);
-    struct local_shard *shard = CONTAINER_OF(bed->shard, struct local_shard, shard);
+    struct local_shared *shared = CONTAINER_OF(bed->engine, struct local_shared, engine);
+    struct local_shard *shard = CONTAINER_OF(bed->shard, struct local_shard, base.shard);
     uint64_t newest = epoch_pin(shard->slot);
-    uint64_t oldest = epoch_oldest(store_epoch(engine->store));
+    uint64_t oldest = epoch_oldest(store_epoch(shared->store));
     epoch_unpin(shard->slot, newest);
     return newest - oldest;
 }

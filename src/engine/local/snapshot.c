@@ -3,39 +3,39 @@
 #include "base/turn.h"
 #include "base/xalloc.h"
 #include "bolt/sha256.h"
-#include "engine/local/shard.h"
 #include "engine/local/snapshot_rows.h"
+#include "store/upkeep/keeper.h"
 
 #include <stdlib.h>
 
-/* Some milliseconds under one pin: memory that writers replace meanwhile waits no longer. */
+/* A few milliseconds with one pin; memory that the writer replaces meanwhile cannot be freed. */
 enum { CHANGES_PER_STEP = 8192 };
-/* A compaction while it is measured begins it anew. After so many it keeps its pin. */
-enum { RESTARTS_MAX = 3, GATHERINGS_MAX = 8 };
+/* A compaction during measuring restarts it. After RESTARTS_MAX it keeps its pin. */
+enum { RESTARTS_MAX = 3, COLLECTIONS_MAX = 8 };
 
-_Static_assert((int)ENGINE_SNAPSHOT_DIGEST_BYTES == (int)SHA256_BYTES, "of the same kind");
+_Static_assert((int)ENGINE_SNAPSHOT_DIGEST_BYTES == (int)SHA256_BYTES, "both are SHA-256");
 
-struct piece {
+struct snapshot_piece {
     uint8_t *bytes; /* owned */
     size_t len;
 };
 
-/* One snapshot. With the keeper while it gathers, then the snapshotter's until it is closed. */
+/* One snapshot. The keeper's while it collects rows, then the snapshotter's until it is closed. */
 struct local_snapshot {
     struct mailbox_node in_mailbox;
     struct list in_all, in_measuring;
-    struct engine_snapshot *asker; /* while an operation is under way, and not after its answer */
+    struct engine_snapshot *asker; /* while an operation is in progress; else NULL */
     bool closes;
     struct snapshot_rows rows;
     struct store_snapshot *store; /* owned; NULL after a failure */
-    unsigned gatherings;
-    uint64_t pinned;               /* 0: nothing */
-    const struct store_view *view; /* while it is */
-    enum status status;            /* what every further read comes to */
+    unsigned collections;
+    uint64_t pinned;               /* 0: not pinned */
+    const struct store_view *view; /* while pinned */
+    enum status status;            /* the result of every further read */
     struct sha256 *sum;
-    uint64_t left;          /* bytes not made yet */
-    bool has_ahead;         /* pieces[1] is made */
-    struct piece pieces[2]; /* handed out, and made ahead of being asked for */
+    uint64_t left;                   /* bytes not made yet */
+    bool has_next;                   /* pieces[1] is ready */
+    struct snapshot_piece pieces[2]; /* the piece the caller has, and the next one */
 };
 
 /* -- Life -- */
@@ -50,7 +50,7 @@ static struct local_snapshot *snapshot_new(struct engine_snapshot *asker)
     return s;
 }
 
-/* Lets go of everything but the memory that was handed out. */
+/* Frees everything but the piece that the caller has. */
 static void snapshot_drop(struct local_snapshot *s)
 {
     store_snapshot_free(TAKE(s->store));
@@ -74,26 +74,26 @@ static void answer(struct local_snapshot *s, enum status status)
 {
     struct engine_op *op = &TAKE(s->asker)->op;
     op->status = status;
-    local_answer(op); /* from here on it may be gone */
+    local_answer(op); /* the operation may be freed from here on */
 }
 
-/* The segments it has held may be removed now. */
+/* Segments that a snapshot held may be removed now. */
 static void wake_keeper(struct local_snapshotter *snapshotter)
 {
-    waker_wake(&snapshotter->engine->keeper.waker);
+    waker_wake(&snapshotter->shared->keeper.waker);
 }
 
-/* -- The keeper's part -- */
+/* -- On the keeper's thread -- */
 
-static enum status gather(struct local_snapshotter *snapshotter, struct local_snapshot *s)
+static enum status collect(const struct local_shared *shared, struct keeper *keeper,
+                           struct local_snapshot *s)
 {
-    struct engine_local *engine = snapshotter->engine;
     struct keeper_base base;
-    TRY(keeper_base_take(engine->keeper.keeper, snapshot_rows_take, &s->rows, &base));
+    TRY(keeper_base_take(keeper, snapshot_rows_take, &s->rows, &base));
     snapshot_rows_finish(&s->rows, &(struct snapshot_origin){
                                        .about = s->asker->about,
-                                       .member_id = engine->options.member_id,
-                                       .term = store_term(engine->store),
+                                       .member_id = shared->options.member_id,
+                                       .term = store_term(shared->store),
                                        .index = base.log_index,
                                    });
     s->store = store_snapshot_new(base.hold, base.revision, &s->rows.source);
@@ -101,32 +101,34 @@ static enum status gather(struct local_snapshotter *snapshotter, struct local_sn
     return ST_OK;
 }
 
-void local_snapshot_gather(struct local_snapshotter *snapshotter, struct engine_op *op)
+void local_snapshot_collect(struct local_shared *shared, struct keeper *keeper,
+                            struct engine_op *op)
 {
+    struct local_snapshot_inbox *inbox = &shared->snapshots;
     struct engine_snapshot *asker = CONTAINER_OF(op, struct engine_snapshot, op);
     struct local_snapshot *s = asker->state;
     enum status status = atomic_load(&asker->given_up) ? ST_CANCELED : ST_OK;
     if (!s) {
-        snapshotter->count -= atomic_exchange(&snapshotter->ended, 0);
-        if (status == ST_OK && snapshotter->count >= ENGINE_SNAPSHOTS_MAX)
+        inbox->count -= atomic_exchange(&inbox->ended, 0);
+        if (status == ST_OK && inbox->count >= ENGINE_SNAPSHOTS_MAX)
             status = ST_REQUEST_TOO_MANY_REQUESTS;
         if (status != ST_OK) {
             op->status = status;
             local_answer(op);
             return;
         }
-        snapshotter->count++;
+        inbox->count++;
         asker->state = s = snapshot_new(asker);
     }
-    /* A failure is told there too: who has come so far ends in one place. */
-    s->status = status == ST_OK ? gather(snapshotter, s) : status;
-    mailbox_post(&snapshotter->requests, &s->in_mailbox);
+    /* The snapshotter also answers failures, so that a snapshot that exists ends in one place. */
+    s->status = status == ST_OK ? collect(shared, keeper, s) : status;
+    mailbox_post(&inbox->requests, &s->in_mailbox);
 }
 
-void local_snapshots_shed(struct local_snapshotter *snapshotter)
+void local_snapshots_end_all(struct local_snapshot_inbox *inbox)
 {
-    atomic_store(&snapshotter->sheds, true);
-    waker_wake(&snapshotter->waker);
+    atomic_store(&inbox->disk_full, true);
+    waker_wake(&inbox->waker);
 }
 
 /* -- Measuring -- */
@@ -140,7 +142,7 @@ static void unpin(struct local_snapshotter *snapshotter, struct local_snapshot *
 
 static enum status measure_step(struct local_snapshotter *snapshotter, struct local_snapshot *s)
 {
-    struct store *store = snapshotter->engine->store;
+    struct store *store = snapshotter->shared->store;
     if (s->status != ST_OK)
         return s->status;
     if (atomic_load(&s->asker->given_up))
@@ -156,12 +158,12 @@ static enum status measure_step(struct local_snapshotter *snapshotter, struct lo
     return status;
 }
 
-/* The keeper is asked again: what was gathered is older than what there is. */
-static void gather_again(struct local_snapshotter *snapshotter, struct local_snapshot *s)
+/* The collected rows are older than the newest compaction: the keeper collects them again. */
+static void collect_again(struct local_snapshotter *snapshotter, struct local_snapshot *s)
 {
     snapshot_drop(s);
     list_remove(&s->in_all);
-    mailbox_post(&snapshotter->engine->keeper.requests, &s->asker->op.in_mailbox);
+    mailbox_post(&snapshotter->shared->keeper.requests, &s->asker->op.in_mailbox);
 }
 
 static void fail(struct local_snapshotter *snapshotter, struct local_snapshot *s,
@@ -170,7 +172,7 @@ static void fail(struct local_snapshotter *snapshotter, struct local_snapshot *s
     s->asker->state = NULL;
     answer(s, status);
     snapshot_free(s);
-    atomic_fetch_add(&snapshotter->ended, 1);
+    atomic_fetch_add(&snapshotter->inbox->ended, 1);
     wake_keeper(snapshotter);
 }
 
@@ -190,8 +192,8 @@ static void measure(struct local_snapshotter *snapshotter, struct local_snapshot
         list_push_back(&snapshotter->measuring, &s->in_measuring);
         return;
     }
-    if (status == ST_COMPACTED && ++s->gatherings < GATHERINGS_MAX)
-        gather_again(snapshotter, s);
+    if (status == ST_COMPACTED && ++s->collections < COLLECTIONS_MAX)
+        collect_again(snapshotter, s);
     else if (status != ST_OK)
         fail(snapshotter, s, status);
     else
@@ -200,27 +202,27 @@ static void measure(struct local_snapshotter *snapshotter, struct local_snapshot
 
 /* -- Reading -- */
 
-static void make_ahead(struct local_snapshot *s)
+static void make_next(struct local_snapshot *s)
 {
-    struct piece *piece = &s->pieces[1];
-    if (s->status != ST_OK || s->has_ahead || s->left == 0)
+    struct snapshot_piece *piece = &s->pieces[1];
+    if (s->status != ST_OK || s->has_next || s->left == 0)
         return;
     size_t room = size_min(s->left, ENGINE_SNAPSHOT_PIECE_BYTES);
     s->status = store_snapshot_fill(s->store, piece->bytes, room, &piece->len);
     if (s->status != ST_OK)
         return;
-    assert(piece->len == room); /* the two passes agree */
+    assert(piece->len == room); /* measuring found the same length */
     sha256_add(s->sum, slice_of(piece->bytes, room));
     s->left -= room;
-    s->has_ahead = true;
+    s->has_next = true;
 }
 
 static void hand_out(struct local_snapshot *s)
 {
-    struct piece handed = s->pieces[1];
+    struct snapshot_piece handed = s->pieces[1];
     s->pieces[1] = s->pieces[0];
     s->pieces[0] = handed;
-    s->has_ahead = false;
+    s->has_next = false;
     s->asker->piece = slice_of(handed.bytes, handed.len);
     if (s->left == 0)
         sha256_finish(s->sum, s->asker->digest);
@@ -228,23 +230,23 @@ static void hand_out(struct local_snapshot *s)
 
 static void read_on(struct local_snapshot *s)
 {
-    assert(s->has_ahead || s->left || s->status != ST_OK);
-    make_ahead(s);
-    if (s->has_ahead)
+    assert(s->has_next || s->left || s->status != ST_OK);
+    make_next(s);
+    if (s->has_next)
         hand_out(s);
     answer(s, s->status);
-    make_ahead(s);
+    make_next(s);
 }
 
 /* -- The thread -- */
 
-static void shed(struct local_snapshotter *snapshotter)
+static void end_all(struct local_snapshotter *snapshotter)
 {
     struct local_snapshot *s;
     LIST_FOREACH (s, &snapshotter->all, in_all) {
         unpin(snapshotter, s);
         snapshot_drop(s);
-        s->has_ahead = false;
+        s->has_next = false;
         s->status = ST_DISK_FULL;
     }
     wake_keeper(snapshotter);
@@ -254,7 +256,7 @@ static void receive(struct local_snapshotter *snapshotter, struct local_snapshot
 {
     if (s->closes) {
         snapshot_free(s);
-        atomic_fetch_add(&snapshotter->ended, 1);
+        atomic_fetch_add(&snapshotter->inbox->ended, 1);
         wake_keeper(snapshotter);
     } else if (s->sum) {
         read_on(s);
@@ -266,14 +268,14 @@ static void receive(struct local_snapshotter *snapshotter, struct local_snapshot
 
 static void work(struct local_snapshotter *snapshotter)
 {
-    struct mailbox_node *node = mailbox_take(&snapshotter->requests), *next;
+    struct mailbox_node *node = mailbox_take(&snapshotter->inbox->requests), *next;
     turn_phase("making pieces of snapshots");
     for (; node; node = next) {
         next = node->next;
         receive(snapshotter, CONTAINER_OF(node, struct local_snapshot, in_mailbox));
     }
-    if (atomic_exchange(&snapshotter->sheds, false))
-        shed(snapshotter);
+    if (atomic_exchange(&snapshotter->inbox->disk_full, false))
+        end_all(snapshotter);
     struct list *first = list_pop_front(&snapshotter->measuring);
     turn_phase("measuring a snapshot");
     if (first)
@@ -283,54 +285,56 @@ static void work(struct local_snapshotter *snapshotter)
 static void *snapshotter_main(void *arg)
 {
     struct local_snapshotter *snapshotter = arg;
-    snapshotter->slot = epoch_slot_add(store_epoch(snapshotter->engine->store));
+    snapshotter->slot = epoch_slot_add(store_epoch(snapshotter->shared->store));
     while (!atomic_load_explicit(&snapshotter->stopping, memory_order_acquire)) {
         turn_begin(snapshotter->turn, clock_mono_ns(clock_system()));
         work(snapshotter);
         turn_end(snapshotter->turn, clock_mono_ns(clock_system()));
-        if (list_empty(&snapshotter->measuring) && mailbox_empty(&snapshotter->requests))
-            mailbox_wait(&snapshotter->requests, CLOCK_NEVER);
+        if (list_empty(&snapshotter->measuring) && mailbox_empty(&snapshotter->inbox->requests))
+            mailbox_wait(&snapshotter->inbox->requests, CLOCK_NEVER);
     }
     work(snapshotter);
-    assert(list_empty(&snapshotter->all)); /* whoever asked has closed */
+    assert(list_empty(&snapshotter->all)); /* every caller has closed its snapshot */
     return NULL;
 }
 
-void local_snapshot_post(struct engine_snapshot *asker, bool closes)
+void local_snapshot_post(struct local_snapshot_inbox *inbox, struct engine_snapshot *asker,
+                         bool closes)
 {
-    struct local_shard *shard = CONTAINER_OF(asker->op.shard, struct local_shard, shard);
     struct local_snapshot *s = asker->state;
     s->asker = closes ? NULL : asker;
     s->closes = closes;
-    mailbox_post(&shard->engine->snapshotter.requests, &s->in_mailbox);
+    mailbox_post(&inbox->requests, &s->in_mailbox);
 }
 
-void local_snapshotter_init(struct local_snapshotter *snapshotter, struct engine_local *engine)
+void local_snapshotter_init(struct local_snapshotter *snapshotter, struct local_shared *shared)
 {
-    snapshotter->engine = engine;
-    snapshotter->turn = local_turn(engine, "snapshot");
+    snapshotter->shared = shared;
+    snapshotter->inbox = &shared->snapshots;
+    snapshotter->turn = local_turn(shared, "snapshot");
     list_init(&snapshotter->all);
     list_init(&snapshotter->measuring);
-    waker_init_thread(&snapshotter->waker);
-    mailbox_init(&snapshotter->requests, &snapshotter->waker);
+    waker_init_thread(&snapshotter->inbox->waker);
+    mailbox_init(&snapshotter->inbox->requests, &snapshotter->inbox->waker);
 }
 
 void local_snapshotter_start(struct local_snapshotter *snapshotter)
 {
     int error = pthread_create(&snapshotter->thread, NULL, snapshotter_main, snapshotter);
     if (error)
-        local_fatal(snapshotter->engine, "no thread for snapshots", status_from_errno(error));
+        local_fatal(&snapshotter->shared->report, "cannot create the thread of the snapshotter",
+                    status_from_errno(error));
     pthread_setname_np(snapshotter->thread, "vigil-snapshot");
 }
 
 void local_snapshotter_stop(struct local_snapshotter *snapshotter)
 {
     atomic_store_explicit(&snapshotter->stopping, true, memory_order_release);
-    waker_wake(&snapshotter->waker);
+    waker_wake(&snapshotter->inbox->waker);
     pthread_join(snapshotter->thread, NULL);
 }
 
 void local_snapshotter_fini(struct local_snapshotter *snapshotter)
 {
-    waker_fini(&snapshotter->waker);
+    waker_fini(&snapshotter->inbox->waker);
 }

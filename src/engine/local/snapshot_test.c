@@ -5,10 +5,8 @@
 #include "bolt/sha256.h"
 #include "codec/pb/kv.pb.h"
 #include "codec/pb/rpc.pb.h"
-#include "engine/lease.h"
+#include "engine/engine.h"
 #include "engine/local/fixture_test.h"
-#include "engine/maintenance.h"
-#include "engine/snapshot.h"
 
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-#include "engine/local/shard.h"
+#include "engine/local/writer.h"
 
 #include "base/clock.h"
 #include "base/turn.h"
@@ -12,42 +12,42 @@
 /*
  * One turn of the writer:
  *
- *     answer renewals of leases and questions about them: all they can see is durable
- *     take what arrived ─► apply it, a group ─► write and sync once ─► publish ─► answer
+ *     answer lease reads (renewals, time-to-live, lists): everything they can see is durable
+ *     take the requests ─► apply them as a group ─► write and sync once ─► publish ─► answer
  *                              └── a group ends at GROUP_BYTES_MAX ──┘
- *                    the last one takes some leases along that have expired
- *     in the middle of a request that takes long, leases are renewed too: serve_between
- *     then some steps of what waits: relocation, trimming, memory
+ *                          the last group also revokes some expired leases
+ *     in the middle of a long request, leases are renewed too: serve_between
+ *     then some steps of background work: relocation, trimming, freeing memory
  */
 enum {
-    GROUP_BYTES_MAX = 1 << 20, /* a few milliseconds of writing and syncing */
+    GROUP_BYTES_MAX = 1 << 20, /* a few milliseconds to write and sync */
     RELOCATIONS_PER_STEP = 16,
     RETIRED_WAIT_NS = 20 * 1000 * 1000,
-    LEASE_READS_PER_TURN = 16384, /* renewals: some milliseconds */
+    LEASE_READS_PER_TURN = 16384, /* in renewals: a few milliseconds */
     DEFERRED_LOOK_NS = 1000 * 1000,
 };
-/* Steps are taken for a tenth of the time since the last ones, so that writes keep nearly all of
- * it, and while no request waits; but not for longer than this. */
+/* Background steps get a tenth of the time since the last ones, or, while no request waits, this
+ * much at once. */
 static const int64_t steps_ns_max = NS_PER_S / 1000;
 enum { STEPS_PART = 10 };
-/* How long a lease outlives its time because some shard has not read its clients yet. */
-static const int64_t hearing_wait_ns = 30 * NS_PER_S;
-static const int64_t hearing_look_ns = NS_PER_S;
-/* A turn that takes longer, or comes so much too late: the process, or the disk, stood still. */
+/* How long an expired lease is kept because some shard has not read its input yet. */
+static const int64_t progress_wait_ns = 30 * NS_PER_S;
+static const int64_t progress_look_ns = NS_PER_S;
+/* A turn that takes longer, or begins this much too late: the process or the disk was stalled. */
 static const int64_t stall_ns = NS_PER_S;
 
-/* -- Who may -- */
+/* -- Permissions -- */
 
-/* With the rights after all that was applied before it: what was taken away holds from there on. */
+/* With the rights after everything that was applied before it. */
 static enum status may(struct local_writer *writer, const struct engine_op *op)
 {
-    struct auth_leases leases = local_lease_keys(&writer->lease);
-    return gate_check(op, writer->engine->auth.book.rights, &leases);
+    struct auth_leases leases = local_lease_keys(writer->lease);
+    return permission_check(op, writer->shared->auth.state.rights, &leases);
 }
 
 /* -- Groups -- */
 
-/* Noted now, told the keeper once it is durable and visible. */
+/* The keeper is notified once it is durable and visible. */
 static void note_compacted(struct local_writer *writer, int64_t before, int64_t revision)
 {
     struct local_compacted *message = xcalloc(1, sizeof(*message));
@@ -57,57 +57,59 @@ static void note_compacted(struct local_writer *writer, int64_t before, int64_t 
     writer->compacted = &message->in_mailbox;
 }
 
-static void tell_compacted(struct local_writer *writer)
+static void post_compacted(struct local_writer *writer)
 {
     while (writer->compacted) {
         struct mailbox_node *node = writer->compacted;
         writer->compacted = node->next;
-        mailbox_post(&writer->engine->keeper.compactions, node);
+        mailbox_post(&writer->shared->keeper.compactions, node);
     }
 }
 
 /*
- * Whether a change may be made that adds so much to the store, as etcd reckons it; 0 for one that
- * adds nothing. What does not fit raises the alarm, and nothing more is put until it is disarmed.
+ * Whether a change may be made that adds this cost to the store (engine/quota.h); 0 for one that
+ * adds nothing. A change that exceeds the quota raises the alarm, and puts are refused until it is
+ * disarmed.
  */
 static enum status admit(struct local_writer *writer, int64_t cost)
 {
-    struct engine_local *engine = writer->engine;
-    struct applier *applier = store_applier(engine->store);
-    unsigned alarms = local_notices_bits(&engine->notices);
+    struct local_shared *shared = writer->shared;
+    struct applier *applier = store_applier(shared->store);
+    unsigned alarms = local_alarms_bits(&shared->alarms);
     if (alarms & 1u << ENGINE_ALARM_CORRUPT)
         return ST_CORRUPT;
     if (cost == 0)
         return ST_OK;
     if (alarms & 1u << ENGINE_ALARM_NOSPACE)
         return ST_NO_SPACE;
-    if (log_is_short(store_log(engine->store)))
-        return ST_DISK_FULL; /* deletes and compactions still fit, and may free some */
-    int64_t quota = engine->options.quota_bytes;
-    int64_t size = LOCAL_DB_BYTES_EMPTY + applier->db_bytes + local_lease_db_bytes(&writer->lease);
+    if (log_is_short(store_log(shared->store)))
+        return ST_DISK_FULL; /* deletes and compactions still fit, and may free space */
+    int64_t quota = shared->options.quota_bytes;
+    int64_t size = LOCAL_DB_BYTES_EMPTY + applier->db_bytes + local_lease_db_bytes(writer->lease);
     if (quota <= 0 || size + cost < quota)
         return ST_OK;
-    local_notices_raise(&engine->notices, applier, engine->options.member_id, ENGINE_ALARM_NOSPACE);
-    local_warn(engine, "the quota is used up and the alarm raised: compact, defragment, disarm it",
+    local_alarms_raise(&shared->alarms, applier, shared->options.member_id, ENGINE_ALARM_NOSPACE);
+    local_warn(&shared->report,
+               "the quota is exceeded and the alarm raised: compact, defragment, disarm it",
                ST_NO_SPACE, "");
     return ST_NO_SPACE;
 }
 
 /*
- * Somebody watches who would be told of a compaction only because his shard has not come to look at
- * what is to be compacted. It will in a moment; until then the compaction waits.
+ * A watch must not be canceled as compacted only because its shard has not read the revisions yet.
+ * The shard will do so soon; until then the compaction waits.
  */
 static bool defer_compaction(struct local_writer *writer, int64_t revision)
 {
-    struct engine_local *engine = writer->engine;
-    const struct applier *applier = store_applier(engine->store);
+    struct local_shared *shared = writer->shared;
+    const struct applier *applier = store_applier(shared->store);
     bool lags = false;
-    for (unsigned i = 0; i < engine->options.shards_max && !lags; i++)
-        lags = local_news_lags(&engine->news[i], revision);
+    for (unsigned i = 0; i < shared->options.shards_max && !lags; i++)
+        lags = revision_notice_lags(&shared->notices[i], revision);
     if (!lags || revision > applier->revision || revision <= applier->compact_revision)
         return false;
     if (!writer->deferred_until_ns)
-        writer->deferred_until_ns = clock_add(writer->now_ns, engine->options.compaction_wait_ns);
+        writer->deferred_until_ns = clock_add(writer->now_ns, shared->options.compaction_wait_ns);
     return writer->now_ns < writer->deferred_until_ns;
 }
 
@@ -115,7 +117,7 @@ static bool defer_compaction(struct local_writer *writer, int64_t revision)
 static bool compact(struct local_writer *writer, struct engine_op *op)
 {
     const struct pb_compaction_request *request = op->request;
-    struct applier *applier = store_applier(writer->engine->store);
+    struct applier *applier = store_applier(writer->shared->store);
     int64_t before = applier->compact_revision;
     if (defer_compaction(writer, request->revision)) {
         op_chain_add(&writer->deferred, op);
@@ -141,7 +143,7 @@ static enum engine_lease_call lease_call_of(const struct engine_op *op)
 
 static enum status write_keys(struct local_writer *writer, struct engine_write *write)
 {
-    struct applier *applier = store_applier(writer->engine->store);
+    struct applier *applier = store_applier(writer->shared->store);
     const void *request = write->op.request;
     struct arena *arena = write->op.arena;
     if (write->op.kind == LOCAL_PUT) {
@@ -159,10 +161,10 @@ static enum status write_keys(struct local_writer *writer, struct engine_write *
 static void write_lease(struct local_writer *writer, struct engine_op *op)
 {
     enum engine_lease_call call = lease_call_of(op);
-    op->revision = store_applier(writer->engine->store)->revision;
+    op->revision = store_applier(writer->shared->store)->revision;
     op->status = admit(writer, call == ENGINE_LEASE_GRANT ? QUOTA_LEASE_COST : 0);
     if (op->status == ST_OK)
-        local_lease_execute(&writer->lease, op, call, writer->now_ns);
+        local_lease_execute(writer->lease, op, call, writer->now_ns);
     if (op->status == ST_OK && call == ENGINE_LEASE_GRANT &&
         writer->granted_count < WRITER_GRANTS_MAX)
         writer->granted[writer->granted_count++] = CONTAINER_OF(op, struct engine_lease, op)->id;
@@ -171,12 +173,12 @@ static void write_lease(struct local_writer *writer, struct engine_op *op)
 /* False: the operation is answered later. */
 static bool execute(struct local_writer *writer, struct engine_op *op)
 {
-    struct engine_local *engine = writer->engine;
-    struct applier *applier = store_applier(engine->store);
+    struct local_shared *shared = writer->shared;
+    struct applier *applier = store_applier(shared->store);
     struct engine_write *write = CONTAINER_OF(op, struct engine_write, op);
-    if (op->kind == LOCAL_AUTH) { /* it knows who may what */
+    if (op->kind == LOCAL_AUTH) { /* checks permissions itself */
         writer->rights_pending = true;
-        local_auth_execute(&engine->auth, CONTAINER_OF(op, struct engine_auth, op));
+        local_auth_execute(&shared->auth, CONTAINER_OF(op, struct engine_auth, op));
         return true;
     }
     op->revision = applier->revision;
@@ -198,16 +200,16 @@ static bool execute(struct local_writer *writer, struct engine_op *op)
     case LOCAL_COMPACT:
         return compact(writer, op);
     case LOCAL_ALARM:
-        op->status = local_notices_alarm(&engine->notices, applier,
-                                         CONTAINER_OF(op, struct engine_alarm, op));
+        op->status = local_alarms_execute(&shared->alarms, applier,
+                                          CONTAINER_OF(op, struct engine_alarm, op));
         op->revision = applier->revision;
         break;
     case LOCAL_MEMBERS:
-        op->status = local_members_execute(&engine->members, applier,
+        op->status = local_members_execute(&shared->members, applier,
                                            CONTAINER_OF(op, struct engine_members, op));
         break;
     case LOCAL_DOWNGRADE:
-        op->status = local_notices_downgrade(&engine->notices, applier, op->request);
+        op->status = local_alarms_downgrade(&shared->alarms, applier, op->request);
         op->revision = applier->revision;
         break;
     default:
@@ -216,48 +218,47 @@ static bool execute(struct local_writer *writer, struct engine_op *op)
     return true;
 }
 
-/* Chains, one for each shard, and then empty ones. */
+/* Sends the chains, one for each shard, and empties them. */
 static void answer(struct local_writer *writer, struct op_chain *chains)
 {
-    unsigned shards = writer->engine->options.shards_max;
+    unsigned shards = writer->shared->options.shards_max;
     for (unsigned i = 0; i < shards; i++) {
         if (chains[i].first)
-            local_answer_chain(writer->engine->shards[i], &chains[i]);
+            local_answer_chain(writer->shared->shards[i], &chains[i]);
         chains[i] = (struct op_chain){0};
     }
 }
 
-/* True if it was not raised before. */
-static bool raise_flag(_Atomic bool *flag)
+/* True if it was not set before. */
+static bool set_flag(_Atomic bool *flag)
 {
     return !atomic_load_explicit(flag, memory_order_relaxed) && !atomic_exchange(flag, true);
 }
 
-/* The keeper is told when the log begins to grow, and then now and again. */
-static void tell_keeper(struct local_writer *writer, size_t bytes)
+/* Wakes the keeper when the log begins to grow, and again after checkpoint_bytes. */
+static void wake_keeper(struct local_writer *writer, size_t bytes)
 {
-    struct local_keeper *keeper = &writer->engine->keeper;
+    struct local_keeper_inbox *keeper = &writer->shared->keeper;
     writer->bytes_since_wake += bytes;
-    bool first = raise_flag(&keeper->dirty);
-    first = (bytes && raise_flag(&keeper->unmarked)) || first;
-    bool much = writer->bytes_since_wake > writer->engine->options.checkpoint_bytes;
-    if (!first && !much && !log_wants_prepare(store_log(writer->engine->store)))
+    bool first = set_flag(&keeper->dirty);
+    first = (bytes && set_flag(&keeper->unmarked)) || first;
+    bool much = writer->bytes_since_wake > writer->shared->options.checkpoint_bytes;
+    if (!first && !much && !log_wants_prepare(store_log(writer->shared->store)))
         return;
     writer->bytes_since_wake = 0;
     waker_wake(&keeper->waker);
 }
 
-/* One message for each shard that listens, and only if there is something to read, or others may
- * read it. */
-static void tell_shards(struct local_writer *writer, bool rights_changed)
+/* Sends a notice to each shard that listens if there are new revisions or new permissions. */
+static void notify_shards(struct local_writer *writer, bool rights_changed)
 {
-    struct engine_local *engine = writer->engine;
-    int64_t revision = store_applier(engine->store)->revision;
-    if (revision == writer->told_revision && !rights_changed)
+    struct local_shared *shared = writer->shared;
+    int64_t revision = store_applier(shared->store)->revision;
+    if (revision == writer->notified_revision && !rights_changed)
         return;
-    writer->told_revision = revision;
-    for (unsigned i = 0; i < engine->options.shards_max; i++)
-        local_news_tell(&engine->news[i]);
+    writer->notified_revision = revision;
+    for (unsigned i = 0; i < shared->options.shards_max; i++)
+        revision_notice_send(&shared->notices[i]);
 }
 
 static int64_t now_ns(void)
@@ -265,10 +266,10 @@ static int64_t now_ns(void)
     return clock_mono_ns(clock_system());
 }
 
-/* What the store has counted since the last group, and how the group went. */
+/* Adds what the store has counted since the last group, and the times of the group. */
 static void count_group(struct local_writer *writer, size_t bytes)
 {
-    const struct applier *applier = store_applier(writer->engine->store);
+    const struct applier *applier = store_applier(writer->shared->store);
     struct metric_block *counts = writer->counts;
     local_count(counts, LOCAL_PUTS, applier->puts - writer->puts);
     local_count(counts, LOCAL_DELETES, applier->deletes - writer->deletes);
@@ -278,7 +279,7 @@ static void count_group(struct local_writer *writer, size_t bytes)
     writer->put_bytes = applier->put_bytes;
     if (!bytes)
         return;
-    struct store_commit_times times = store_commit_times(writer->engine->store);
+    struct store_commit_times times = store_commit_times(writer->shared->store);
     local_count(counts, LOCAL_LOG_BYTES, times.bytes);
     local_observe(counts, LOCAL_LOG_WRITE_SECONDS, times.write_ns);
     local_observe(counts, LOCAL_LOG_SYNC_SECONDS, times.sync_ns);
@@ -288,62 +289,62 @@ static void count_group(struct local_writer *writer, size_t bytes)
 
 static void commit_group(struct local_writer *writer)
 {
-    size_t bytes = store_pending_bytes(writer->engine->store);
+    size_t bytes = store_pending_bytes(writer->shared->store);
     if (writer->group_requests)
         local_observe(writer->counts, LOCAL_APPLY_SECONDS, now_ns() - writer->group_begun_ns);
     turn_phase("writing and syncing the log");
-    enum status status = store_commit(writer->engine->store);
+    enum status status = store_commit(writer->shared->store);
     if (status != ST_OK)
-        local_fatal(writer->engine, "the log could not be written", status);
+        local_fatal(&writer->shared->report, "the log could not be written", status);
     turn_phase("publishing a group");
-    local_notices_show(&writer->engine->notices);
-    bool rights_changed = local_auth_committed(&writer->engine->auth);
+    local_alarms_publish(&writer->shared->alarms);
+    bool rights_changed = local_auth_committed(&writer->shared->auth);
     count_group(writer, bytes);
     writer->granted_count = 0;
     writer->rights_pending = false;
-    writer->committed_revision = store_applier(writer->engine->store)->revision;
+    writer->committed_revision = store_applier(writer->shared->store)->revision;
     answer(writer, writer->answers);
-    tell_shards(writer, rights_changed);
-    tell_compacted(writer);
+    notify_shards(writer, rights_changed);
+    post_compacted(writer);
     if (bytes)
-        tell_keeper(writer, bytes);
+        wake_keeper(writer, bytes);
     writer->group_requests = 0;
 }
 
 static unsigned shard_number(const struct engine_op *op)
 {
-    return CONTAINER_OF(op->shard, struct local_shard, shard)->number;
+    return CONTAINER_OF(op->shard, struct local_shard_base, shard)->number;
 }
 
 static bool leases_are_over(const struct local_writer *writer)
 {
-    return local_lease_next_ns(&writer->lease) <= writer->lease_heard_ns;
+    return local_lease_next_ns(writer->lease) <= writer->lease_read_ns;
 }
 
 static void expire_leases(struct local_writer *writer)
 {
     if (!leases_are_over(writer))
         return;
-    turn_phase("revoking leases that have expired");
+    turn_phase("revoking expired leases");
     enum status status = admit(writer, 0);
     if (status != ST_OK)
-        local_lease_hold(&writer->lease, writer->now_ns); /* nothing is changed any more */
+        local_lease_hold(writer->lease, writer->now_ns); /* no changes are allowed */
     else
-        status = local_lease_expire(&writer->lease, writer->lease_heard_ns, GROUP_BYTES_MAX);
+        status = local_lease_expire(writer->lease, writer->lease_read_ns, GROUP_BYTES_MAX);
     if (status != ST_OK && status != ST_CORRUPT)
-        local_warn(writer->engine, "leases that have expired could not be revoked", status,
-                   "and will be tried again");
+        local_warn(&writer->shared->report, "expired leases could not be revoked", status,
+                   "this will be tried again");
 }
 
 /* -- In the middle of a request -- */
 
-/* Everybody may know that this lease exists: it did before the group, and is not being revoked. */
+/* The lease existed before the group and is not being revoked, so clients may see it. */
 static bool is_settled(const struct local_writer *writer, int64_t id)
 {
     for (unsigned i = 0; i < writer->granted_count; i++)
         if (writer->granted[i] == id)
             return false;
-    return id != writer->lease.revoking && lessor_has(writer->lease.lessor, id);
+    return id != writer->lease->revoking && lessor_has(writer->lease->lessor, id);
 }
 
 static bool is_served_between(const struct local_writer *writer, const struct engine_op *op)
@@ -360,24 +361,24 @@ static bool is_served_between(const struct local_writer *writer, const struct en
     return true;
 }
 
-/* False: it has to wait for the end of the group. */
+/* False: it must wait for the end of the group. */
 static bool serve_one_between(struct local_writer *writer, struct engine_op *op, int64_t time_ns)
 {
     if (!is_served_between(writer, op))
         return false;
     op->status = may(writer, op);
-    if (op->status == ST_OK && !local_lease_read(&writer->lease, op, lease_call_of(op), time_ns))
-        return false; /* it is late */
+    if (op->status == ST_OK && !local_lease_read(writer->lease, op, lease_call_of(op), time_ns))
+        return false; /* the lease has expired */
     op->revision = writer->committed_revision;
     op_chain_add(&writer->early[shard_number(op)], op);
     return true;
 }
 
 /*
- * In the middle of a request that takes long, leases are renewed. No answer relies on what is not
- * durable: a lease that this group has granted, has revoked or is revoking waits for its end, and
- * so does everybody if rights may have changed. Otherwise a request changes nothing of a lease but
- * which keys hang on it, and that is not shown here.
+ * Leases are renewed in the middle of a long request. No answer may depend on changes that are not
+ * durable: a call for a lease that the group has granted or revoked, or is revoking, waits for the
+ * end of the group, and so do all calls if permissions may have changed. Otherwise a request only
+ * changes which keys are attached to a lease, which these answers do not show.
  */
 static void serve_between(void *ctx)
 {
@@ -385,7 +386,7 @@ static void serve_between(void *ctx)
     struct op_chain left = {0};
     if (writer->rights_pending || writer->granted_count == WRITER_GRANTS_MAX)
         return;
-    struct mailbox_node *taken[] = {writer->lease_left, mailbox_take(&writer->lease_reads)};
+    struct mailbox_node *taken[] = {writer->lease_left, mailbox_take(&writer->inbox->lease_reads)};
     int64_t time_ns = now_ns();
     for (size_t i = 0; i < COUNT_OF(taken); i++) {
         for (struct mailbox_node *node = taken[i], *next; node; node = next) {
@@ -398,7 +399,8 @@ static void serve_between(void *ctx)
     answer(writer, writer->early);
 }
 
-/* One of these may take long: it does not begin while nobody could be served meanwhile. */
+/* A request that may take long does not begin while `granted` is full, because then no lease could
+ * be renewed in its middle. */
 static void make_room_between(struct local_writer *writer, const struct engine_op *op)
 {
     bool may_take_long = op->kind == LOCAL_DELETE_RANGE || op->kind == LOCAL_TXN ||
@@ -415,7 +417,8 @@ static void run_requests(struct local_writer *writer, struct mailbox_node *node)
     while (node) {
         struct engine_op *op = op_of(node);
         node = node->next;
-        unsigned shard = shard_number(op); /* before it: what is answered may be gone */
+        unsigned shard =
+            shard_number(op); /* read before executing: afterwards the operation may be freed */
         make_room_between(writer, op);
         struct slice name = local_op_name(op);
         if (writer->group_requests++ == 0) {
@@ -426,50 +429,51 @@ static void run_requests(struct local_writer *writer, struct mailbox_node *node)
             turn_work("applying", name);
         if (execute(writer, op))
             op_chain_add(&writer->answers[shard], op);
-        if (store_pending_bytes(writer->engine->store) > GROUP_BYTES_MAX)
+        if (store_pending_bytes(writer->shared->store) > GROUP_BYTES_MAX)
             commit_group(writer);
     }
     expire_leases(writer);
-    commit_group(writer); /* which may take long too */
+    commit_group(writer); /* also with yield_point_here set, because it may take long */
     yield_point_here = NULL;
 }
 
-/* What clients sent before this moment has been posted, if it is for us; but a shard that is stuck
- * keeps no lease alive for ever. */
-static int64_t heard_ns(const struct local_writer *writer)
+/* All shards have read, and posted to us, what their clients sent before this time. A stuck shard
+ * is ignored after progress_wait_ns, so that it does not keep leases alive forever. */
+static int64_t input_read_ns(const struct local_writer *writer)
 {
-    const struct engine_local *engine = writer->engine;
-    int64_t heard = writer->now_ns;
-    for (unsigned i = 0; i < engine->options.shards_max; i++) {
-        int64_t of_shard = local_hearing_heard(&engine->hearing[i]);
-        heard = of_shard < heard ? of_shard : heard;
+    const struct local_shared *shared = writer->shared;
+    int64_t read_ns = writer->now_ns;
+    for (unsigned i = 0; i < shared->options.shards_max; i++) {
+        int64_t of_shard = read_progress_ns(&shared->progress[i]);
+        read_ns = of_shard < read_ns ? of_shard : read_ns;
     }
-    int64_t at_least = writer->now_ns - hearing_wait_ns;
-    return heard > at_least ? heard : at_least;
+    int64_t at_least = writer->now_ns - progress_wait_ns;
+    return read_ns > at_least ? read_ns : at_least;
 }
 
-/* A lease's time is over, and its renewal may lie in a socket: the shards are asked to read it. */
-static bool awaits_hearing(struct local_writer *writer)
+/* A lease has expired, but its renewal may still be in a socket: asks the shards to read their
+ * input. */
+static bool request_progress(struct local_writer *writer)
 {
-    struct engine_local *engine = writer->engine;
-    if (!local_lease_is_due(&writer->lease, writer->now_ns) || leases_are_over(writer))
+    struct local_shared *shared = writer->shared;
+    if (!local_lease_is_due(writer->lease, writer->now_ns) || leases_are_over(writer))
         return false;
-    for (unsigned i = 0; i < engine->options.shards_max; i++)
-        if (local_hearing_heard(&engine->hearing[i]) < writer->now_ns)
-            local_hearing_ask(&engine->hearing[i], writer->now_ns);
+    for (unsigned i = 0; i < shared->options.shards_max; i++)
+        if (read_progress_ns(&shared->progress[i]) < writer->now_ns)
+            read_progress_ask(&shared->progress[i], writer->now_ns);
     return true;
 }
 
 /*
- * Before a group: nothing is pending, so what these see is durable, and their answers wait for
- * nothing. What has expired is to be revoked first, in a group.
+ * Before a group nothing is pending, so everything these calls see is durable and their answers
+ * need not wait for a sync. Expired leases among them must be revoked first, in a group.
  */
 static void take_lease_reads(struct local_writer *writer)
 {
     struct op_chain to_execute = {0};
     if (!writer->lease_left) {
-        writer->lease_taken_ns = heard_ns(writer);
-        writer->lease_left = mailbox_take(&writer->lease_reads);
+        writer->lease_taken_ns = input_read_ns(writer);
+        writer->lease_left = mailbox_take(&writer->inbox->lease_reads);
     }
     if (writer->lease_left)
         turn_phase("renewing leases");
@@ -479,19 +483,19 @@ static void take_lease_reads(struct local_writer *writer)
         struct slice name = local_op_name(op);
         if (name.len)
             turn_work("answering", name);
-        work += local_lease_work(&writer->lease, op, lease_call_of(op));
+        work += local_lease_work(writer->lease, op, lease_call_of(op));
         op->status = may(writer, op);
         if (op->status != ST_OK)
             op_chain_add(&writer->answers[shard_number(op)], op);
-        else if (!local_lease_read(&writer->lease, op, lease_call_of(op), writer->now_ns))
+        else if (!local_lease_read(writer->lease, op, lease_call_of(op), writer->now_ns))
             op_chain_add(&to_execute, op);
         else if (local_lease_is_unsorted(op, lease_call_of(op)))
-            mailbox_post(&writer->engine->keeper.requests, &op->in_mailbox);
+            mailbox_post(&writer->shared->keeper.requests, &op->in_mailbox);
         else
             op_chain_add(&writer->answers[shard_number(op)], op);
     }
     if (!writer->lease_left)
-        writer->lease_heard_ns = writer->lease_taken_ns;
+        writer->lease_read_ns = writer->lease_taken_ns;
     answer(writer, writer->answers);
     if (to_execute.first)
         run_requests(writer, to_execute.first);
@@ -512,10 +516,10 @@ static void take_deferred(struct local_writer *writer)
 
 static void answer_waiting(struct local_writer *writer)
 {
-    if (!store_compaction_done(writer->engine->store))
+    if (!store_compaction_done(writer->shared->store))
         return;
-    if (writer->settling)
-        mailbox_post(&writer->engine->keeper.moved, &TAKE(writer->settling)->in_mailbox);
+    if (writer->trimming)
+        mailbox_post(&writer->shared->keeper.finished, &TAKE(writer->trimming)->in_mailbox);
     for (struct mailbox_node *node = writer->waiting.first, *next; node; node = next) {
         next = node->next;
         local_answer(op_of(node));
@@ -525,8 +529,8 @@ static void answer_waiting(struct local_writer *writer)
 
 static void take_jobs(struct local_writer *writer)
 {
-    struct store *store = writer->engine->store;
-    for (struct mailbox_node *node = mailbox_take(&writer->jobs), *next; node; node = next) {
+    struct store *store = writer->shared->store;
+    for (struct mailbox_node *node = mailbox_take(&writer->inbox->jobs), *next; node; node = next) {
         next = node->next;
         struct local_job *job = CONTAINER_OF(node, struct local_job, in_mailbox);
         switch (job->kind) {
@@ -534,14 +538,14 @@ static void take_jobs(struct local_writer *writer)
             assert(!writer->relocating);
             writer->relocating = job;
             break;
-        case LOCAL_SETTLE:
-            assert(!writer->settling);
-            writer->settling = job;
+        case LOCAL_TRIM:
+            assert(!writer->trimming);
+            writer->trimming = job;
             break;
         case LOCAL_SHRINK:
             store_shrink(store);
             commit_group(writer);
-            mailbox_post(&writer->engine->keeper.moved, &job->in_mailbox);
+            mailbox_post(&writer->shared->keeper.finished, &job->in_mailbox);
             break;
         case LOCAL_FORGET:
             store_forget_segment(store, job->segment);
@@ -555,41 +559,41 @@ static void take_jobs(struct local_writer *writer)
 static void relocate_some(struct local_writer *writer)
 {
     bool done;
-    enum status status = store_relocate(writer->engine->store, writer->relocating->relocation,
+    enum status status = store_relocate(writer->shared->store, writer->relocating->relocation,
                                         RELOCATIONS_PER_STEP, &done);
     if (status != ST_OK)
-        local_fatal(writer->engine, "the log could not be written", status);
+        local_fatal(&writer->shared->report, "the log could not be written", status);
     if (!done)
         return;
-    mailbox_post(&writer->engine->keeper.moved, &TAKE(writer->relocating)->in_mailbox);
+    mailbox_post(&writer->shared->keeper.finished, &TAKE(writer->relocating)->in_mailbox);
 }
 
-/* What can be done now: trimming may have to wait for readers. */
+/* There are steps that can be done now; trimming may have to wait for readers. */
 static bool has_steps(const struct local_writer *writer)
 {
-    const struct store *store = writer->engine->store;
+    const struct store *store = writer->shared->store;
     return writer->relocating || (store_has_work(store) && !store_work_waits(store));
 }
 
 static void step(struct local_writer *writer)
 {
-    turn_phase("moving what the cleaner has copied");
+    turn_phase("pointing the index to relocated records");
     if (writer->relocating)
         relocate_some(writer);
-    turn_phase("trimming what was compacted");
-    bool trims = store_has_work(writer->engine->store);
-    enum status status = store_work(writer->engine->store);
+    turn_phase("trimming compacted versions");
+    bool trims = store_has_work(writer->shared->store);
+    enum status status = store_work(writer->shared->store);
     if (status != ST_OK)
-        local_fatal(writer->engine, "the log could not be read", status);
-    if (trims && !store_has_work(writer->engine->store))
-        tell_keeper(writer, 0); /* the checkpoint has something to let go of */
+        local_fatal(&writer->shared->report, "the log could not be read", status);
+    if (trims && !store_has_work(writer->shared->store))
+        wake_keeper(writer, 0); /* the checkpoint can drop the trimmed versions */
     answer_waiting(writer);
 }
 
 static bool has_requests(const struct local_writer *writer)
 {
-    return !mailbox_empty(&writer->requests) || !mailbox_empty(&writer->lease_reads) ||
-           writer->lease_left;
+    return !mailbox_empty(&writer->inbox->requests) ||
+           !mailbox_empty(&writer->inbox->lease_reads) || writer->lease_left;
 }
 
 static void steps(struct local_writer *writer)
@@ -608,39 +612,40 @@ static void steps(struct local_writer *writer)
 
 static bool nothing_to_do(const struct local_writer *writer)
 {
-    return !has_requests(writer) && mailbox_empty(&writer->jobs) && !has_steps(writer);
+    return !has_requests(writer) && mailbox_empty(&writer->inbox->jobs) && !has_steps(writer);
 }
 
 /*
- * The time is taken before what has arrived: a renewal that came in time is never too late. A wait
- * that ends much too late was our process being stopped; renewals wait in the sockets then, and
- * have a second to come in. Of a turn that took long only a second counts.
+ * The time is read before the mailboxes, so that a renewal that arrived in time is never too late.
+ * If a wait ended much too late, the process was stopped; renewals are still in the sockets and get
+ * a second to be read. Of a turn that took long, only one second counts for leases.
  */
 static void take_time(struct local_writer *writer)
 {
-    int64_t before_ns = writer->now_ns, until_ns = writer->rest_until_ns;
+    int64_t before_ns = writer->now_ns, until_ns = writer->wait_until_ns;
     writer->now_ns = now_ns();
-    writer->rest_until_ns = 0;
+    writer->wait_until_ns = 0;
     if (until_ns && writer->now_ns > clock_add(until_ns, stall_ns))
-        local_lease_away(&writer->lease, until_ns - stall_ns, writer->now_ns);
+        local_lease_away(writer->lease, until_ns - stall_ns, writer->now_ns);
     else if (!until_ns && writer->now_ns > before_ns + stall_ns)
-        local_lease_away(&writer->lease, before_ns + stall_ns, writer->now_ns);
+        local_lease_away(writer->lease, before_ns + stall_ns, writer->now_ns);
 }
 
-static void rest(struct local_writer *writer, int64_t from_ns)
+static void wait_for_work(struct local_writer *writer, int64_t from_ns)
 {
-    int64_t until_ns = local_lease_next_ns(&writer->lease);
-    if (writer->hears)
-        until_ns = writer->now_ns + hearing_look_ns; /* an answer ends the wait */
+    int64_t until_ns = local_lease_next_ns(writer->lease);
+    if (writer->awaits_progress)
+        until_ns = writer->now_ns + progress_look_ns; /* a report of a shard ends the wait */
     int64_t retired_ns = writer->now_ns + RETIRED_WAIT_NS;
     int64_t deferred_ns = writer->now_ns + DEFERRED_LOOK_NS;
     if (writer->deferred.first && deferred_ns < until_ns)
         until_ns = deferred_ns;
-    if (store_has_retired(writer->engine->store) && retired_ns < until_ns)
+    if (store_has_retired(writer->shared->store) && retired_ns < until_ns)
         until_ns = retired_ns;
-    writer->rest_until_ns = until_ns;
+    writer->wait_until_ns = until_ns;
     if (until_ns > from_ns)
-        mailbox_wait(&writer->requests, until_ns == CLOCK_NEVER ? CLOCK_NEVER : until_ns - from_ns);
+        mailbox_wait(&writer->inbox->requests,
+                     until_ns == CLOCK_NEVER ? CLOCK_NEVER : until_ns - from_ns);
 }
 
 static void *writer_main(void *arg)
@@ -651,37 +656,40 @@ static void *writer_main(void *arg)
         turn_begin(writer->turn, writer->now_ns);
         take_lease_reads(writer);
         take_deferred(writer);
-        struct mailbox_node *requests = mailbox_take(&writer->requests);
+        struct mailbox_node *requests = mailbox_take(&writer->inbox->requests);
         if (requests || leases_are_over(writer))
             run_requests(writer, requests);
         take_jobs(writer);
-        bool retired = store_has_retired(writer->engine->store);
+        bool retired = store_has_retired(writer->shared->store);
         if (has_steps(writer) || (retired && !requests) || writer->waiting.first ||
-            writer->settling)
+            writer->trimming)
             steps(writer);
-        writer->hears = awaits_hearing(writer);
+        writer->awaits_progress = request_progress(writer);
         int64_t ended_ns = now_ns();
         turn_end(writer->turn, ended_ns);
         if (nothing_to_do(writer))
-            rest(writer, ended_ns);
+            wait_for_work(writer, ended_ns);
     }
     return NULL;
 }
 
-void local_writer_init(struct local_writer *writer, struct engine_local *engine)
+void local_writer_init(struct local_writer *writer, struct local_shared *shared)
 {
-    writer->engine = engine;
-    writer->turn = local_turn(engine, "writer");
-    writer->counts = local_metrics_join(engine->metrics);
-    writer->lease.counts = writer->counts;
-    writer->answers = xcalloc(engine->options.shards_max, sizeof(*writer->answers));
-    writer->early = xcalloc(engine->options.shards_max, sizeof(*writer->early));
+    struct local_writer_inbox *inbox = &shared->writer;
+    writer->shared = shared;
+    writer->inbox = inbox;
+    writer->lease = &shared->lease;
+    writer->turn = local_turn(shared, "writer");
+    writer->counts = local_metrics_join(shared->metrics);
+    writer->lease->counts = writer->counts;
+    writer->answers = xcalloc(shared->options.shards_max, sizeof(*writer->answers));
+    writer->early = xcalloc(shared->options.shards_max, sizeof(*writer->early));
     writer->yield_point = (struct yield_point){.fn = serve_between, .ctx = writer};
-    writer->committed_revision = store_applier(engine->store)->revision;
-    waker_init_thread(&writer->waker);
-    mailbox_init(&writer->requests, &writer->waker);
-    mailbox_init(&writer->lease_reads, &writer->waker);
-    mailbox_init(&writer->jobs, &writer->waker);
+    writer->committed_revision = store_applier(shared->store)->revision;
+    waker_init_thread(&inbox->waker);
+    mailbox_init(&inbox->requests, &inbox->waker);
+    mailbox_init(&inbox->lease_reads, &inbox->waker);
+    mailbox_init(&inbox->jobs, &inbox->waker);
 }
 
 void local_writer_start(struct local_writer *writer)
@@ -689,14 +697,15 @@ void local_writer_start(struct local_writer *writer)
     writer->now_ns = now_ns();
     int error = pthread_create(&writer->thread, NULL, writer_main, writer);
     if (error)
-        local_fatal(writer->engine, "no thread for the writer", status_from_errno(error));
+        local_fatal(&writer->shared->report, "cannot create the thread of the writer",
+                    status_from_errno(error));
     pthread_setname_np(writer->thread, "vigil-writer");
 }
 
 void local_writer_stop(struct local_writer *writer)
 {
     atomic_store_explicit(&writer->stopping, true, memory_order_release);
-    waker_wake(&writer->waker);
+    waker_wake(&writer->inbox->waker);
     pthread_join(writer->thread, NULL);
 }
 
@@ -704,14 +713,13 @@ void local_writer_fini(struct local_writer *writer)
 {
     if (writer->relocating)
         local_job_free(writer->relocating);
-    if (writer->settling)
-        local_job_free(writer->settling);
-    for (struct mailbox_node *node = mailbox_take(&writer->jobs), *next; node; node = next) {
+    if (writer->trimming)
+        local_job_free(writer->trimming);
+    for (struct mailbox_node *node = mailbox_take(&writer->inbox->jobs), *next; node; node = next) {
         next = node->next;
         local_job_free(CONTAINER_OF(node, struct local_job, in_mailbox));
     }
-    local_lease_fini(&writer->lease);
     free(writer->answers);
     free(writer->early);
-    waker_fini(&writer->waker);
+    waker_fini(&writer->inbox->waker);
 }

@@ -3,7 +3,7 @@
 #include "base/buf.h"
 #include "codec/pb/rpc.pb.h"
 #include "engine/fake/fake.h"
-#include "engine/maintenance.h"
+#include "engine/engine.h"
 #include "etcd/http/health_counts.h"
 #include "wire/connection.h"
 

@@ -4,7 +4,7 @@
  *     (hash the password) ──► engine ──► answered       methods that change users or roles
  *     engine ──► verify the password ──► answered       Authenticate
  *
- * The engine decides about users and roles (engine/auth.h). Passwords are hashed on a separate
+ * The engine decides about users and roles (engine/engine.h). Passwords are hashed on a separate
  * thread (password_queue.h). Tokens that a change makes invalid are revoked here before the change
  * is answered.
  */
@@ -12,7 +12,7 @@
 #define VIGIL_ETCD_SERVICE_AUTH_CALL_H
 
 #include "codec/pb/rpc.pb.h"
-#include "engine/auth.h"
+#include "engine/engine.h"
 #include "etcd/service.h"
 #include "etcd/service/password_queue.h"
 

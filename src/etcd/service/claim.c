@@ -1,6 +1,6 @@
 #include "etcd/service/claim.h"
 
-#include "engine/lease.h"
+#include "engine/engine.h"
 #include "etcd/authenticator.h"
 #include "etcd/service/key_change.h"
 #include "etcd/service/key_reader.h"

@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "base/log/log.h"
 #include "codec/pb/rpc.pb.h"
-#include "engine/member.h"
+#include "engine/engine.h"
 #include "etcd/authenticator.h"
 #include "etcd/member_id.h"
 #include "etcd/service.h"

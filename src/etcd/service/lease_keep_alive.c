@@ -1,7 +1,7 @@
 #include "etcd/service/lease_keep_alive.h"
 
 #include "codec/pb/rpc.pb.h"
-#include "engine/lease.h"
+#include "engine/engine.h"
 #include "etcd/authenticator.h"
 #include "etcd/service.h"
 

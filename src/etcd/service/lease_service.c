@@ -3,7 +3,7 @@
  * lease_keep_alive.c.
  */
 #include "codec/pb/rpc.pb.h"
-#include "engine/lease.h"
+#include "engine/engine.h"
 #include "etcd/authenticator.h"
 #include "etcd/service.h"
 #include "etcd/service/lease_keep_alive.h"

@@ -1,7 +1,7 @@
 /* The Maintenance service of a single node. Snapshot is in etcd/service/snapshot.c. */
 #include "base/log/log.h"
 #include "codec/pb/rpc.pb.h"
-#include "engine/maintenance.h"
+#include "engine/engine.h"
 #include "etcd/authenticator.h"
 #include "etcd/service.h"
 #include "etcd/service/downgrade.h"

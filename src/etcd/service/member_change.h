@@ -2,7 +2,7 @@
 #ifndef VIGIL_ETCD_SERVICE_MEMBER_CHANGE_H
 #define VIGIL_ETCD_SERVICE_MEMBER_CHANGE_H
 
-#include "engine/member.h"
+#include "engine/engine.h"
 
 struct etcd_api;
 

@@ -10,7 +10,7 @@
 #include "codec/json/writer.h"
 #include "codec/pb/rpc.pb.h"
 #include "codec/pb/wire.h"
-#include "engine/snapshot.h"
+#include "engine/engine.h"
 #include "etcd/authenticator.h"
 #include "etcd/service.h"
 

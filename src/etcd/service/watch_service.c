@@ -10,7 +10,7 @@
  */
 #include "auth/check.h"
 #include "codec/pb/rpc.pb.h"
-#include "engine/auth.h"
+#include "engine/engine.h"
 #include "etcd/authenticator.h"
 #include "etcd/service.h"
 #include "etcd/service/services.h"

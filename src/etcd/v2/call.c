@@ -1,7 +1,7 @@
 #include "etcd/v2/call.h"
 
 #include "codec/json/writer.h"
-#include "engine/auth.h"
+#include "engine/engine.h"
 #include "etcd/service/password_queue.h"
 
 #include <inttypes.h>

@@ -10,7 +10,7 @@
  */
 #include "base/clock.h"
 #include "base/xalloc.h"
-#include "engine/lease.h"
+#include "engine/engine.h"
 #include "etcd/v2/ancestors.h"
 #include "etcd/v2/call.h"
 #include "etcd/v2/handlers.h"

@@ -1,6 +1,6 @@
 #include "kube/call/access.h"
 
-#include "engine/auth.h"
+#include "engine/engine.h"
 #include "kube/request/tokens.h"
 #include "wire/http/origin.h"
 

@@ -2,7 +2,7 @@
  * becomes controlled, and when that ends again. */
 #include "kube/server/bed_test.h"
 
-#include "engine/auth.h"
+#include "engine/engine.h"
 
 enum { WATCHES = 1200 }; /* more than are woken in one turn */
 

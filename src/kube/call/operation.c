@@ -1,7 +1,7 @@
 #include "kube/call/operation.h"
 
 #include "base/clock.h"
-#include "engine/lease.h"
+#include "engine/engine.h"
 #include "kube/call/call.h"
 #include "kube/call/respond.h"
 

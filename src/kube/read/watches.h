@@ -5,7 +5,7 @@
 #ifndef VIGIL_KUBE_READ_WATCHES_H
 #define VIGIL_KUBE_READ_WATCHES_H
 
-#include "engine/auth.h"
+#include "engine/engine.h"
 #include "io/loop.h"
 
 struct http_exchange;

@@ -10,7 +10,7 @@
 
 #include "base/clock.h"
 #include "engine/fake/fake.h"
-#include "engine/lease.h"
+#include "engine/engine.h"
 #include "wire/http/exchange_private.h"
 
 #include <setjmp.h>

@@ -2,6 +2,7 @@
 
 #include "base/metric/page.h"
 #include "codec/json/writer.h"
+#include "engine/engine.h"
 #include "wire/http/exchange.h"
 #include "wire/http/gzip.h"
 #include "wire/http/routes.h"

@@ -1,0 +1,44 @@
+/*
+ * How the local engine reports to the operator: warnings, fatal errors, and stored bytes that
+ * differ from what was written (a failing disk, another program that writes to the files). Any
+ * thread.
+ */
+#ifndef VIGIL_ENGINE_LOCAL_REPORT_H
+#define VIGIL_ENGINE_LOCAL_REPORT_H
+
+#include "base/slice.h"
+#include "base/status.h"
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+struct log;
+
+struct local_report {
+    void (*on_fatal)(void *ctx, const char *text); /* may be NULL, as the next */
+    void (*on_warning)(void *ctx, const char *text);
+    void *ctx;
+    const struct log *log;             /* the store's; set when it is open */
+    _Atomic int64_t damage_logged_ns;  /* time of the last warning about damage; 0: none */
+    _Atomic uint64_t damaged_requests; /* requests and watches that failed because of damage */
+};
+
+/* Reports why the engine cannot continue, and does not return. */
+_Noreturn void local_fatal(const struct local_report *report, const char *what, enum status status);
+/* detail may be empty. */
+void local_warn(const struct local_report *report, const char *what, enum status status,
+                const char *detail);
+
+enum { LOCAL_DAMAGE_TEXT_BYTES = 256 };
+/* Where the damage is, and how to repair it. The key may be empty. */
+void local_damage_text(char text[static LOCAL_DAMAGE_TEXT_BYTES], uint64_t segment_id,
+                       uint64_t offset, struct slice key);
+
+/*
+ * Returns the status that a client gets: for ST_DAMAGED etcd's error for a corrupt store, any other
+ * status unchanged. Damage is counted, and its place is logged at most once a second. The key may
+ * be empty.
+ */
+enum status local_report_damage(struct local_report *report, enum status status, struct slice key);
+
+#endif

@@ -1,0 +1,67 @@
+/*
+ * What the threads of the local engine share. The state of a single thread is with that thread:
+ * shard.h, writer.h, keeper.h, snapshot.h.
+ */
+#ifndef VIGIL_ENGINE_LOCAL_SHARED_H
+#define VIGIL_ENGINE_LOCAL_SHARED_H
+
+#include "base/turn.h"
+#include "engine/engine_private.h"
+#include "engine/local/alarms.h"
+#include "engine/local/auth.h"
+#include "engine/local/check.h"
+#include "engine/local/lease.h"
+#include "engine/local/members.h"
+#include "engine/local/messages.h"
+#include "engine/local/metrics.h"
+#include "engine/local/options.h"
+#include "engine/local/read_progress.h"
+#include "engine/local/report.h"
+#include "engine/local/revision_notice.h"
+#include "store/store.h"
+#include "watch/stats.h"
+
+#include <stdlib.h>
+
+/* Size and bytes in use that an empty store reports, as etcd's file does. */
+enum { LOCAL_DB_BYTES_EMPTY = 20480, LOCAL_DB_BYTES_IN_USE_EMPTY = 16384 };
+
+struct local_shared {
+    struct engine engine;                /* first: what callers see */
+    struct engine_local_options options; /* constant once the engine is open */
+    struct store *store;                 /* owned */
+    struct metric_set *metrics;          /* owned */
+    struct local_report report;
+    struct local_writer_inbox writer;
+    struct local_keeper_inbox keeper;
+    struct local_snapshot_inbox snapshots;
+
+    /* Changed by the writer; other threads use only the parts that say so. */
+    struct local_lease lease;
+    struct local_alarms alarms;
+    struct local_auth auth;
+    struct member_list members;
+
+    struct local_check_result check; /* set by the keeper, read by any thread */
+
+    /* Arrays with options.shards_max items, owned. They belong to the engine and not to a shard, so
+     * that the writer never uses one that was freed. */
+    struct local_shard_base **shards; /* NULL: none with this number */
+    struct revision_notice *notices;
+    struct read_progress *progress;
+    struct watch_stats_snapshot *watch_snapshots; /* counts of each shard's watches */
+
+    _Atomic uint64_t watchers; /* in all shards */
+    _Atomic unsigned shard_count;
+};
+
+/* For one of the engine's threads; NULL when turns are not measured. Aborts without memory. */
+static inline struct turn *local_turn(const struct local_shared *shared, const char *kind)
+{
+    struct turn *turn;
+    if (turns_join(shared->options.turns, kind, &turn) != ST_OK)
+        abort();
+    return turn;
+}
+
+#endif
