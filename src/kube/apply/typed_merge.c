@@ -1,5 +1,5 @@
 #include "kube/apply/fields_v1.h"
-#include "kube/apply/typed.h"
+#include "kube/apply/typed_private.h"
 
 /* -- Merging -- */
 

@@ -1,4 +1,4 @@
-#include "kube/object/meta.h"
+#include "kube/object/meta_private.h"
 
 #include "kube/object/kind_rules.h"
 

@@ -124,14 +124,6 @@ bool kube_meta_array(const struct kube_meta *meta, struct json_node *parent, con
 const char *kube_json_type(const struct json_node *node);
 
 /*
- * Used by meta.c, defined in meta_check.c: validates labels, annotations, names, finalizers and
- * owners.
- */
-MUST_CHECK
-bool kube_meta_validate(const struct kube_meta *meta, const struct json_node *object,
-                        const struct json_node *old);
-
-/*
  * Whether the text is a nonzero 64-bit number. As in Kubernetes, any other resourceVersion of a new
  * object is ignored.
  */

@@ -1,5 +1,5 @@
 /* Validation of metadata: first the types, with the errors of Go's decoder, then the values. */
-#include "kube/object/meta.h"
+#include "kube/object/meta_private.h"
 
 #include "kube/object/kind_rules.h"
 #include "kube/object/name.h"

@@ -45,8 +45,6 @@ struct kube_printer {
 
 /* Never NULL: the default has a name and an age. */
 const struct kube_printer *kube_printer_of(const struct kube_kind *kind);
-/* The tables of printers_other.c. */
-const struct kube_printer *kube_printers_other(size_t *ret_count);
 
 /* -- Printers that several kinds share; each reads column->path -- */
 

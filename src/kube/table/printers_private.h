@@ -7,6 +7,9 @@
 
 #include "kube/table/printers.h"
 
+/* The tables of printers_other.c. */
+const struct kube_printer *kube_printers_other(size_t *ret_count);
+
 #define CELL(n, fn, where)                          \
     {                                               \
         .name = (n), .print = (fn), .path = (where) \
