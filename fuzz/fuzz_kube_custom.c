@@ -39,8 +39,8 @@ static void check(struct arena *arena, struct json_node *schema)
     AUTO(buf_fini) struct buf warning = {0};
     patterns_init(&walk.patterns, arena);
     check_schema(&walk, schema, true, &warning);
-    kube_definition_check(arena, schema, NULL, &errors, &warning);
-    kube_definition_check(arena, schema, schema, &errors, &warning);
+    kube_definition_validate(arena, schema, NULL, &errors, &warning);
+    kube_definition_validate(arena, schema, schema, &errors, &warning);
     patterns_fini(&walk.patterns);
     buf_fini(&walk.path);
 }

@@ -519,9 +519,9 @@ static void check_spec(struct definition_check *c, const struct json_node *spec,
                       "spec.versions[*].schema instead");
 }
 
-void kube_definition_check(struct arena *arena, const struct json_node *object,
-                           const struct json_node *old, struct kube_field_errors *errors,
-                           struct buf *warning)
+void kube_definition_validate(struct arena *arena, const struct json_node *object,
+                              const struct json_node *old, struct kube_field_errors *errors,
+                              struct buf *warning)
 {
     struct definition_check c = {.arena = arena, .errors = errors, .steps = SCHEMA_STEPS_MAX};
     struct json_node no_versions = {.type = JSON_TYPE_ARRAY};

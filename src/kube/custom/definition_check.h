@@ -9,8 +9,8 @@
 #include "kube/status/field_errors.h"
 
 /* old: NULL for a create. `warning` is for the client of a valid definition, and may stay empty. */
-void kube_definition_check(struct arena *arena, const struct json_node *object,
-                           const struct json_node *old, struct kube_field_errors *errors,
-                           struct buf *warning);
+void kube_definition_validate(struct arena *arena, const struct json_node *object,
+                              const struct json_node *old, struct kube_field_errors *errors,
+                              struct buf *warning);
 
 #endif

@@ -15,7 +15,7 @@ static bool check(struct kube_call *call, const struct json_node *object,
     AUTO(buf_fini) struct buf warning = {0};
     struct kube_field_errors faults = {.arena = &call->arena};
     arena_init(&arena, NULL, 0, CHECK_BYTES_MAX);
-    kube_definition_check(&arena, object, old, &faults, &warning);
+    kube_definition_validate(&arena, object, old, &faults, &warning);
     arena_fini(&arena);
     if (faults.count || faults.no_memory)
         return kube_fail_field_errors(&call->status, &faults, slice_from_text(call->kind->group),
