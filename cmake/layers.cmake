@@ -55,9 +55,9 @@ function(vigil_corpus layer name)
     set_property(GLOBAL APPEND PROPERTY vigil_tests_of_${layer} ${program})
 endfunction()
 
-# vigil_bench(LAYER): bench/layers/LAYER_bench.c, built on request.
+# vigil_bench(LAYER): bench/layers/LAYER_bench.c. Built with the tests, so that it keeps compiling.
 function(vigil_bench layer)
-    vigil_tool(${layer}_bench ${layer} EXCLUDE_FROM_ALL ${CMAKE_SOURCE_DIR}/bench/layers/${layer}_bench.c)
+    vigil_tool(${layer}_bench ${layer} ${CMAKE_SOURCE_DIR}/bench/layers/${layer}_bench.c)
 endfunction()
 
 # vigil_program(NAME MAIN): a program from the top layer, left in the build directory.
