@@ -1,7 +1,5 @@
 #include "io/loop.h"
 
-#include "io/mailbox.h"
-
 #include <stdlib.h>
 
 enum {
@@ -100,14 +98,10 @@ struct clock *loop_clock(struct loop *loop)
     return loop->clock;
 }
 
-struct waker *loop_waker(struct loop *loop)
+void loop_attach(struct loop *loop, struct mailbox *mailbox,
+                 void (*receive)(void *owner, struct mailbox_node *node), void *owner)
 {
-    return loop->waker;
-}
-
-struct list *loop_mailboxes(struct loop *loop)
-{
-    return &loop->mailboxes;
+    mailbox_attach(mailbox, loop->waker, &loop->mailboxes, receive, owner);
 }
 
 enum status loop_watch(struct loop *loop, struct io_watch *watch, unsigned events)

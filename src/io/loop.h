@@ -16,6 +16,7 @@
 
 #include "base/container/list.h"
 #include "base/turn.h"
+#include "io/mailbox.h"
 #include "io/poller.h"
 #include "io/timer.h"
 
@@ -93,8 +94,12 @@ void loop_defer_cancel(struct deferred *deferred);
 /* When the loop next has something to do by itself: now, a timer, or CLOCK_NEVER. */
 int64_t loop_next_ns(const struct loop *loop);
 
-/* For mailbox.c. */
-struct waker *loop_waker(struct loop *loop);
-struct list *loop_mailboxes(struct loop *loop);
+/*
+ * The loop delivers the mailbox's messages in its turns, until mailbox_detach. From the loop's
+ * thread or before it runs. receive may post, also to this mailbox, and may free the object that
+ * contains the node.
+ */
+void loop_attach(struct loop *loop, struct mailbox *mailbox,
+                 void (*receive)(void *owner, struct mailbox_node *node), void *owner);
 
 #endif

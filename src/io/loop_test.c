@@ -215,7 +215,7 @@ static void parts_of_a_turn_come_in_order(void **state)
     struct deferred deferred = {.fn = note_deferred};
     struct mailbox mailbox;
     struct mailbox_node node;
-    mailbox_attach(&mailbox, loop, note_message, "m");
+    loop_attach(loop, &mailbox, note_message, "m");
     loop_timer_set(loop, &timer, loop_now_ns(loop));
     loop_defer(loop, &deferred);
     mailbox_post(&mailbox, &node);

@@ -1,21 +1,19 @@
 #include "io/mailbox.h"
 
-#include "io/loop.h"
-
 void mailbox_init(struct mailbox *mailbox, struct waker *waker)
 {
     *mailbox = (struct mailbox){.waker = waker};
     list_init(&mailbox->in_loop);
 }
 
-void mailbox_attach(struct mailbox *mailbox, struct loop *loop,
+void mailbox_attach(struct mailbox *mailbox, struct waker *waker, struct list *mailboxes,
                     void (*receive)(void *owner, struct mailbox_node *node), void *owner)
 {
     assert(receive);
-    mailbox_init(mailbox, loop_waker(loop));
+    mailbox_init(mailbox, waker);
     mailbox->receive = receive;
     mailbox->owner = owner;
-    list_push_back(loop_mailboxes(loop), &mailbox->in_loop);
+    list_push_back(mailboxes, &mailbox->in_loop);
 }
 
 void mailbox_detach(struct mailbox *mailbox)

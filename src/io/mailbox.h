@@ -13,8 +13,6 @@
 #include "base/container/list.h"
 #include "io/waker.h"
 
-struct loop;
-
 struct mailbox_node {
     struct mailbox_node *next;
 };
@@ -32,9 +30,8 @@ struct mailbox {
 /* A plain thread's. Several mailboxes may share the thread's waker. */
 void mailbox_init(struct mailbox *mailbox, struct waker *waker);
 
-/* A loop's, from its thread or before it runs. receive may post, also to this mailbox, and may free
- * the node's object. */
-void mailbox_attach(struct mailbox *mailbox, struct loop *loop,
+/* For loop_attach: the loop's waker, which may be NULL, and its list of mailboxes. */
+void mailbox_attach(struct mailbox *mailbox, struct waker *waker, struct list *mailboxes,
                     void (*receive)(void *owner, struct mailbox_node *node), void *owner);
 /* What was not received yet is left: take it to free it. */
 void mailbox_detach(struct mailbox *mailbox);

@@ -136,7 +136,7 @@ static void receiving_may_post_to_the_same_mailbox(void **state)
     assert_int_equal(loop_new(clock_system(), &loop), ST_OK);
     struct mailbox mailbox;
     struct letter letter;
-    mailbox_attach(&mailbox, loop, receive_and_post_again, &mailbox);
+    loop_attach(loop, &mailbox, receive_and_post_again, &mailbox);
     mailbox_post(&mailbox, &letter.node);
     received = 0;
     while (received < 3)
@@ -177,7 +177,7 @@ static void what_one_turn_does_not_receive_the_next_one_does(void **state)
     assert_int_equal(loop_new(clock_system(), &loop), ST_OK);
     struct mailbox mailbox;
     unsigned count = 0;
-    mailbox_attach(&mailbox, loop, count_letter, &count);
+    loop_attach(loop, &mailbox, count_letter, &count);
     for (unsigned i = 0; i < LETTERS; i++) {
         letters[i].number = i;
         letters[i].node.next = i + 1 < LETTERS ? &letters[i + 1].node : NULL;
@@ -273,7 +273,7 @@ static void loop_gets_every_message_once(void **state)
     (void)state;
     static struct stress stress;
     assert_int_equal(loop_new(clock_system(), &stress.loop), ST_OK);
-    mailbox_attach(&stress.mailbox, stress.loop, check_letter, &stress);
+    loop_attach(stress.loop, &stress.mailbox, check_letter, &stress);
     run_stress(&stress, receive_in_loop);
     mailbox_detach(&stress.mailbox);
     loop_free(stress.loop);
@@ -340,7 +340,7 @@ static int64_t run_trips(int trips, int64_t pause_ns, int64_t *ret_cpu_ns)
     assert_int_equal(loop_new(clock_system(), &echo.shard), ST_OK);
     waker_init_thread(&echo.writer);
     mailbox_init(&echo.to_writer, &echo.writer);
-    mailbox_attach(&echo.to_shard, echo.shard, came_back, &echo);
+    loop_attach(echo.shard, &echo.to_shard, came_back, &echo);
     pthread_t writer;
     assert_int_equal(pthread_create(&writer, NULL, writer_main, &echo), 0);
 

@@ -188,7 +188,7 @@ static void time_jumps_to_timers_and_messages_need_none(void **state)
     int received = 0;
     struct mailbox mailbox;
     struct mailbox_node node;
-    mailbox_attach(&mailbox, loop, receive, &received);
+    loop_attach(loop, &mailbox, receive, &received);
     mailbox_post(&mailbox, &node);
     sim_run_until(sim, start + NS_PER_S);
     assert_int_equal(received, 1);

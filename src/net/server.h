@@ -12,12 +12,12 @@
 #include "base/clock.h"
 #include "io/socket.h"
 #include "net/protocol.h"
-#include "net/shard.h"
 #include "net/stats.h"
 #include "net/url.h"
 
 struct turns;
 struct net_server;
+struct net_shard; /* net/shard.h */
 
 enum { NET_SHARDS_MAX = 64, NET_LISTENERS_MAX = 16 };
 

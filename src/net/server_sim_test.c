@@ -3,6 +3,7 @@
 #include "io/sim.h"
 #include "net/echo_fixture_test.h"
 #include "net/server.h"
+#include "net/shard.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -4,6 +4,7 @@
 #include "io/loop.h"
 #include "net/echo_fixture_test.h"
 #include "net/server_private.h"
+#include "net/shard.h"
 
 #include <errno.h>
 #include <pthread.h>

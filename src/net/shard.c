@@ -217,7 +217,7 @@ enum status net_shard_init(struct net_shard *shard, struct net_server *server, u
     loop_set_hooks(
         shard->loop,
         (struct loop_hooks){.after_input = after_input, .end_of_turn = end_of_turn, .ctx = shard});
-    mailbox_attach(&shard->mailbox, shard->loop, receive_message, shard);
+    loop_attach(shard->loop, &shard->mailbox, receive_message, shard);
     shard->read_scratch = malloc(NET_SCRATCH_BYTES);
     shard->write_scratch = malloc(NET_SCRATCH_BYTES);
     return shard->read_scratch && shard->write_scratch ? ST_OK : ST_NOMEM;

@@ -11,6 +11,7 @@
 #include "io/worker.h"
 #include "kube/call/metrics.h"
 #include "kube/custom/schema/pool.h"
+#include "net/shard.h"
 #include "net/wire.h"
 #include "wire/connection.h"
 

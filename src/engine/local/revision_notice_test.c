@@ -32,7 +32,7 @@ static int setup(void **state)
     assert_non_null(bed);
     memset(bed, 0, sizeof(*bed));
     assert_int_equal(loop_new(clock_system(), &bed->loop), ST_OK);
-    mailbox_attach(&bed->mailbox, bed->loop, receive, bed);
+    loop_attach(bed->loop, &bed->mailbox, receive, bed);
     bed->notice.to = &bed->mailbox;
     *state = bed;
     return 0;

@@ -5,6 +5,7 @@
 #include "codec/pb/rpc.pb.h"
 #include "engine/local/snapshot.h"
 #include "engine/permission.h"
+#include "io/loop.h"
 #include "store/change.h"
 #include "store/range.h"
 #include "store/txn.h"
@@ -98,8 +99,8 @@ enum status local_shard_new(struct engine *engine, struct loop *loop,
     list_init(&shard->txn_reads);
     shard->again.fn = on_again;
     shard->range_keys_left = RANGE_KEYS_PER_TURN;
-    mailbox_attach(&shard->base.answers, loop, receive_answer, shard);
-    mailbox_attach(&shard->progress_requests, loop, receive_progress_request, shard);
+    loop_attach(loop, &shard->base.answers, receive_answer, shard);
+    loop_attach(loop, &shard->progress_requests, receive_progress_request, shard);
     read_progress_begin(progress_of(shard), &shard->progress_requests, loop_heard_ns(loop));
     local_auth_reader_refresh(&shard->rights);
     shared->shards[number] = &shard->base;

@@ -4,6 +4,7 @@
 #include "base/turn.h"
 #include "base/xalloc.h"
 #include "engine/local/history.h"
+#include "io/loop.h"
 
 #include <stdlib.h>
 
@@ -70,7 +71,7 @@ struct local_watch *local_watch_new(const struct local_watch_options *from)
     watch->options = *from;
     watch->timer.fn = on_timer;
     watch->notice = &shared->notices[from->shard_number];
-    mailbox_attach(&watch->mailbox, from->loop, receive_notice, watch);
+    loop_attach(from->loop, &watch->mailbox, receive_notice, watch);
     watch->notice->to = &watch->mailbox;
     watch->history = local_history_new(&(struct local_history_options){
         .store = shared->store,

@@ -3,6 +3,7 @@
 #include "base/memory/budget.h"
 #include "base/xalloc.h"
 #include "codec/json/scanner.h"
+#include "io/loop.h"
 #include "io/worker.h"
 
 #include <stdlib.h>
@@ -100,7 +101,7 @@ struct gateway_offload *gateway_offload_new(struct loop *loop, struct worker *wo
     struct gateway_offload *offload = xalloc_check(aligned_alloc(64, bytes), bytes);
     memset(offload, 0, sizeof(*offload));
     offload->worker = worker;
-    mailbox_attach(&offload->back, loop, on_back, offload);
+    loop_attach(loop, &offload->back, on_back, offload);
     return offload;
 }
 

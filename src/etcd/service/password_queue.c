@@ -2,6 +2,7 @@
 
 #include "base/random.h"
 #include "base/xalloc.h"
+#include "io/loop.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,7 +31,7 @@ struct password_queue *password_queue_new(struct loop *loop, struct worker *hash
     memset(queue, 0, sizeof(*queue));
     queue->hasher = hasher;
     queue->bcrypt_cost = bcrypt_cost;
-    mailbox_attach(&queue->answers, loop, receive, queue);
+    loop_attach(loop, &queue->answers, receive, queue);
     return queue;
 }
 

@@ -1,5 +1,7 @@
 #include "kube/call/offload.h"
 
+#include "io/loop.h"
+
 enum status kube_offload_send(struct kube_offload *offload, const struct account *account,
                               struct kube_offload_job *job)
 {
@@ -19,7 +21,7 @@ void kube_offload_init(struct kube_offload *offload, struct worker *worker, stru
 {
     offload->worker = worker;
     if (worker)
-        mailbox_attach(&offload->returned, loop, receive, offload);
+        loop_attach(loop, &offload->returned, receive, offload);
 }
 
 void kube_offload_fini(struct kube_offload *offload)
