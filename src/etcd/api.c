@@ -8,6 +8,7 @@
 #include "etcd/service/password_queue.h"
 #include "etcd/service/services.h"
 #include "etcd/v2/routes.h"
+#include "zip/gunzip.h"
 
 static enum status count_calls(struct etcd_api *api)
 {
@@ -26,6 +27,7 @@ static enum status count_calls(struct etcd_api *api)
 static enum status add_services(struct etcd_api *api)
 {
     TRY(grpc_services_new(&api->services));
+    grpc_services_set_gunzip(api->services, gunzip);
     TRY(http_routes_new(&api->routes));
     TRY(http_routes_new(&api->metrics_routes));
     TRY(auth_service_add(api));

@@ -1,8 +1,8 @@
-# The connection's test makes each of our allocations fail in turn. Tests are made after this file.
+# The test of the connection makes each of our allocations fail in turn. The test target is created
+# after this file is included.
 cmake_language(DEFER CALL target_link_options wire_connection_test PRIVATE
     -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc)
 
-vigil_corpus(wire gunzip)
 vigil_corpus(wire h2)
 vigil_corpus(wire hpack)
 vigil_corpus(wire http1)

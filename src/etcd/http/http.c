@@ -3,7 +3,7 @@
 
 #include "base/clock.h"
 #include "etcd/http/metrics.h"
-#include "wire/http/gzip.h"
+#include "zip/gzip.h"
 
 #include <stdio.h>
 
@@ -87,7 +87,7 @@ static enum status respond_page(struct http_exchange *x, const struct http_reque
     struct slice body = buf_slice(&page->text);
     TRY(page->status);
     if (http_accepts_gzip(request)) {
-        TRY(http_gzip(body, &packed));
+        TRY(gzip(body, &packed));
         TRY(http_add_field(x, SLICE_LITERAL("Content-Encoding"), SLICE_LITERAL("gzip")));
         body = buf_slice(&packed);
     }

@@ -5,7 +5,7 @@
 #include "kube/call/conversion.h"
 #include "kube/call/format.h"
 #include "kube/call/shape.h"
-#include "wire/http/gzip.h"
+#include "zip/gzip.h"
 
 #include <stdio.h>
 
@@ -54,7 +54,7 @@ static enum status make_body(struct kube_call *call, struct slice json, enum kub
 static enum status pack(struct kube_answer *answer)
 {
     AUTO(buf_fini) struct buf packed = {0};
-    TRY(http_gzip(answer->body, &packed));
+    TRY(gzip(answer->body, &packed));
     buf_fini(&answer->made);
     answer->made = packed;
     packed = (struct buf){0};

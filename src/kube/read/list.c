@@ -23,8 +23,8 @@
 #include "kube/read/scope.h"
 #include "kube/read/search_budget.h"
 #include "kube/request/continue.h"
-#include "wire/http/gzip.h"
-#include "wire/http/gzip_source.h"
+#include "zip/gzip.h"
+#include "zip/gzip_source.h"
 
 #include <stdio.h>
 
@@ -56,7 +56,7 @@ struct list_state {
     int64_t revision;     /* of the list */
     struct slice goes_on; /* suffix of the key behind the last item, once the limit is reached */
     bool more;            /* there are items behind the limit */
-    struct http_packer *packer; /* owned; NULL: sent as it is */
+    struct gzip_source *packer; /* owned; NULL: sent as it is */
     struct buf batch;           /* fields to be converted, each behind its length, a size_t */
     enum status batch_status;   /* when it is back from the worker */
     uint64_t undecodable;       /* objects */
@@ -101,7 +101,7 @@ static void release(struct kube_call *call)
     kube_out_fini(&list->out);
     kube_scope_fini(&list->scope);
     call->face->packers -= list->packer != NULL;
-    http_packer_free(list->packer);
+    gzip_source_free(list->packer);
     list->packer = NULL;
     drop_gathered(list);
     kube_count(&call->face->counter, call->kind, KUBE_COUNT_LISTS, 1);
@@ -523,12 +523,12 @@ static struct http_source *source_of(struct list_state *list)
     list->source.fill = fill;
     if (call->face->packers >= PACKERS_MAX ||
         !http_accepts_gzip(http_exchange_request(call->exchange)) ||
-        http_packer_new(&list->source, &list->packer) != ST_OK)
+        gzip_source_new(&list->source, &list->packer) != ST_OK)
         return &list->source;
     call->face->packers++;
     if (http_add_field(call->exchange, SLICE_LITERAL("Content-Encoding"), SLICE_LITERAL("gzip")) ==
         ST_OK)
-        return http_packer_source(list->packer);
+        return gzip_source_output(list->packer);
     return &list->source;
 }
 

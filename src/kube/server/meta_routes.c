@@ -4,8 +4,8 @@
 #include "codec/json/writer.h"
 #include "engine/engine.h"
 #include "wire/http/exchange.h"
-#include "wire/http/gzip.h"
 #include "wire/http/routes.h"
+#include "zip/gzip.h"
 
 #include <stdio.h>
 
@@ -93,7 +93,7 @@ static enum status write_metrics(struct kube_face *face, struct http_exchange *x
     TRY(page.status);
     struct slice body = buf_slice(&page.text);
     if (http_accepts_gzip(request)) {
-        TRY(http_gzip(body, &packed));
+        TRY(gzip(body, &packed));
         TRY(http_add_field(x, SLICE_LITERAL("Content-Encoding"), SLICE_LITERAL("gzip")));
         body = buf_slice(&packed);
     }

@@ -4,7 +4,6 @@
 
 #include "wire/grpc/requests_test.h"
 #include "wire/grpc/services_test.h"
-#include "wire/http/gzip.h"
 #include "wire/memory_test.h"
 
 #include <setjmp.h>
@@ -143,6 +142,24 @@ static inline enum status guard_admit(void *ctx, struct grpc_call *call, const s
     assert_int_equal(g->asked > 0, grpc_call_caller(call) != NULL);
     grpc_call_set_caller(call, g);
     return g->asked++ < g->refused_after ? ST_OK : ST_PERMISSION_DENIED;
+}
+
+enum { LIMIT = 1 << 20 };
+#define REFUSAL "clients hold too much memory, see --max-client-bytes"
+
+/* How many of the calls up to this id ended with the refusal, and how many have not ended. */
+static inline size_t refused(struct fixture *f, uint32_t last_id, size_t *ret_open)
+{
+    size_t count = 0;
+    *ret_open = 0;
+    for (uint32_t id = 1; id <= last_id; id += 2) {
+        int code = status_of(f, id);
+        *ret_open += code == -1 && test_error(buf_slice(&f->out), id) == -1;
+        count += code == GRPC_RESOURCE_EXHAUSTED;
+        if (code == GRPC_RESOURCE_EXHAUSTED)
+            assert_ended(f, id, GRPC_RESOURCE_EXHAUSTED, REFUSAL);
+    }
+    return count;
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)

@@ -1,7 +1,6 @@
 /* From DATA to messages: a prefix of five bytes, then as many as it says. */
 #include "base/turn.h"
 #include "wire/grpc/endpoint_private.h"
-#include "wire/grpc/gunzip.h"
 
 /* Whether the caller may send this message at all: asked before any of it is kept or unpacked. */
 static bool admit(struct grpc_call *call)
@@ -55,6 +54,7 @@ static bool unpack(struct grpc_call *call, struct slice packed)
     struct buf plain = {0};
     const char *reason = "";
     turn_work("unpacking a message of", call->row->path);
+    grpc_gunzip *gunzip = grpc_services_gunzip(call->server->services);
     enum status status = gunzip(packed, max, account, &plain, &reason);
     account_buf_fini(account, &call->message);
     call->message = plain;

@@ -1,25 +1,6 @@
 /* Which messages are taken, from whom, and how much memory they may have. */
 #include "wire/grpc/fixture_test.h"
 
-/* What does not unpack shows that nobody tried. */
-static void caller_is_admitted_before_its_message_is_unpacked(void **state)
-{
-    struct fixture *f = *state;
-    struct guard_test g = {0};
-    struct grpc_guard guard = {.admit = guard_admit, .ctx = &g};
-    const char *paths[] = {"/t.T/Echo", "/t.T/List", "/t.T/Chat"};
-    grpc_services_guard(f->services, &guard);
-    for (uint32_t i = 0; i < COUNT_OF(paths); i++) {
-        uint32_t id = 2 * i + 1;
-        g.asked = 0;
-        test_call_with(&f->in, id, paths[i], 0, EXTRA("grpc-encoding", "gzip"));
-        packed_message(&f->in, id, H2_FLAG_END_STREAM, SLICE_LITERAL("no gzip"));
-        exchange(f);
-        assert_int_equal(g.asked, 1);
-        assert_ended(f, id, GRPC_PERMISSION_DENIED, "etcdserver: permission denied");
-    }
-}
-
 static void caller_is_admitted_before_a_part_of_its_message_is_kept(void **state)
 {
     struct fixture *f = *state;
@@ -31,24 +12,6 @@ static void caller_is_admitted_before_a_part_of_its_message_is_kept(void **state
     exchange(f);
     assert_int_equal(g.asked, 1);
     assert_ended(f, 1, GRPC_PERMISSION_DENIED, "etcdserver: permission denied");
-}
-
-enum { LIMIT = 1 << 20 };
-#define REFUSAL "clients hold too much memory, see --max-client-bytes"
-
-/* How many of the calls up to this id ended with the refusal, and how many have not ended. */
-static size_t refused(struct fixture *f, uint32_t last_id, size_t *ret_open)
-{
-    size_t count = 0;
-    *ret_open = 0;
-    for (uint32_t id = 1; id <= last_id; id += 2) {
-        int code = status_of(f, id);
-        *ret_open += code == -1 && test_error(buf_slice(&f->out), id) == -1;
-        count += code == GRPC_RESOURCE_EXHAUSTED;
-        if (code == GRPC_RESOURCE_EXHAUSTED)
-            assert_ended(f, id, GRPC_RESOURCE_EXHAUSTED, REFUSAL);
-    }
-    return count;
 }
 
 static void reset(struct fixture *f, uint32_t id)
@@ -76,25 +39,6 @@ static void unfinished_requests_are_charged(void **state)
         reset(f, id);
     exchange(f);
     assert_in_range(account_held_bytes(f->memory.account), 0, 1024); /* a few control frames */
-}
-
-/* The window bounds what is sent, not what becomes of it. */
-static void requests_are_charged_with_what_they_unpack_to(void **state)
-{
-    struct fixture *f = *state;
-    static const uint8_t zeros[40000];
-    AUTO(buf_fini) struct buf packed = {0};
-    size_t open;
-    assert_int_equal(http_gzip(slice_of(zeros, sizeof(zeros)), &packed), ST_OK);
-    test_memory_init(&f->memory, LIMIT);
-    for (uint32_t id = 1; id <= 99; id += 2) {
-        test_call_with(&f->in, id, "/t.T/Wait", 0, EXTRA("grpc-encoding", "gzip"));
-        packed_message(&f->in, id, H2_FLAG_END_STREAM, buf_slice(&packed));
-    }
-    exchange(f);
-    assert_true(refused(f, 99, &open) > 0);
-    assert_in_range(open, 5, LIMIT / 16 * 7 / sizeof(zeros));
-    assert_int_equal(f->service.messages, open);
 }
 
 /* Also when the service is done with the call: nobody has read the answer. */
@@ -174,10 +118,8 @@ static void held_call_is_charged_after_its_connection(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(caller_is_admitted_before_its_message_is_unpacked),
         TEST(caller_is_admitted_before_a_part_of_its_message_is_kept),
         TEST(unfinished_requests_are_charged),
-        TEST(requests_are_charged_with_what_they_unpack_to),
         TEST(answers_are_charged_until_they_are_sent),
         TEST(messages_of_a_stream_are_charged_until_they_are_sent),
         TEST(calls_without_a_message_are_charged),

@@ -188,8 +188,10 @@ static bool check_encoding(struct grpc_call *call)
     struct slice encoding;
     char quoted[QUOTED_BYTES];
     if (!h2_headers_get(call->headers, SLICE_LITERAL("grpc-encoding"), &encoding) ||
-        encoding.len == 0 || slice_equal(encoding, SLICE_LITERAL("identity")) ||
-        slice_equal(encoding, SLICE_LITERAL("gzip")))
+        encoding.len == 0 || slice_equal(encoding, SLICE_LITERAL("identity")))
+        return true;
+    if (slice_equal(encoding, SLICE_LITERAL("gzip")) &&
+        grpc_services_gunzip(call->server->services))
         return true;
     grpc_call_fail_format(refused(call, 200), GRPC_UNIMPLEMENTED,
                           "grpc: Decompressor is not installed for grpc-encoding %s",

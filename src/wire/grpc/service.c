@@ -16,6 +16,7 @@ const struct metric_buckets grpc_seconds = {seconds_bounds, COUNT_OF(seconds_bou
 struct grpc_services {
     struct grpc_row *rows;
     size_t count;
+    grpc_gunzip *gunzip;
     bool refuses_pages;
 };
 
@@ -108,6 +109,16 @@ void grpc_services_guard(struct grpc_services *services, const struct grpc_guard
 {
     for (size_t i = 0; i < services->count; i++)
         services->rows[i].guard = guard;
+}
+
+void grpc_services_set_gunzip(struct grpc_services *services, grpc_gunzip *gunzip)
+{
+    services->gunzip = gunzip;
+}
+
+grpc_gunzip *grpc_services_gunzip(const struct grpc_services *services)
+{
+    return services->gunzip;
 }
 
 bool grpc_services_has(const struct grpc_services *services, struct slice prefix)

@@ -3,6 +3,7 @@
 #ifndef VIGIL_WIRE_GRPC_SERVICE_H
 #define VIGIL_WIRE_GRPC_SERVICE_H
 
+#include "base/memory/budget.h"
 #include "base/metric/metric.h"
 #include "wire/grpc/call.h"
 
@@ -89,6 +90,15 @@ void grpc_services_guard(struct grpc_services *services, const struct grpc_guard
  * guarded connection (wire_server_guard). */
 void grpc_services_refuse_pages(struct grpc_services *services);
 bool grpc_services_refuses_pages(const struct grpc_services *services);
+
+/*
+ * Decompresses a message that came with the encoding gzip: zip/gunzip.h has the contract. Without
+ * one, such calls are refused as grpc-go refuses them.
+ */
+typedef enum status grpc_gunzip(struct slice bytes, size_t bytes_max, struct account *account,
+                                struct buf *out, const char **ret_reason);
+void grpc_services_set_gunzip(struct grpc_services *services, grpc_gunzip *gunzip);
+grpc_gunzip *grpc_services_gunzip(const struct grpc_services *services); /* may be NULL */
 
 /* Whether any method's path begins so: "/etcdserverpb.KV/". */
 bool grpc_services_has(const struct grpc_services *services, struct slice prefix);

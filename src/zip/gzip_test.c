@@ -1,4 +1,4 @@
-#include "wire/http/gzip.h"
+#include "zip/gzip.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,7 +14,7 @@ static bool accepts(const char *list)
     return http_accepts_gzip(&request);
 }
 
-static void gzip_is_asked_for_by_name(void **state)
+static void gzip_is_accepted_when_named_with_a_weight(void **state)
 {
     (void)state;
     assert_true(accepts("gzip"));
@@ -28,7 +28,7 @@ static void gzip_is_asked_for_by_name(void **state)
     assert_false(http_accepts_gzip(&(struct http_request){0}));
 }
 
-static void what_is_compressed_comes_back(void **state)
+static void decompressed_output_equals_the_input(void **state)
 {
     (void)state;
     static uint8_t page[100000], back[100001];
@@ -37,7 +37,7 @@ static void what_is_compressed_comes_back(void **state)
     static const size_t sizes[] = {0, 1, 1000, sizeof(page)};
     for (size_t i = 0; i < COUNT_OF(sizes); i++) {
         AUTO(buf_fini) struct buf out = {0};
-        assert_int_equal(http_gzip(slice_of(page, sizes[i]), &out), ST_OK);
+        assert_int_equal(gzip(slice_of(page, sizes[i]), &out), ST_OK);
         z_stream z = {.next_in = out.ptr,
                       .avail_in = (uInt)out.len,
                       .next_out = back,
@@ -53,8 +53,8 @@ static void what_is_compressed_comes_back(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gzip_is_asked_for_by_name),
-        cmocka_unit_test(what_is_compressed_comes_back),
+        cmocka_unit_test(gzip_is_accepted_when_named_with_a_weight),
+        cmocka_unit_test(decompressed_output_equals_the_input),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

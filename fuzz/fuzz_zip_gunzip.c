@@ -1,8 +1,8 @@
-/* A compressed message: never held past its limit, taken or refused with a reason, and what is
- * taken twice in a row comes to twice as much. The first byte chooses the limit. */
+/* A compressed message. It is decompressed within its limit or refused with a reason; two copies of
+ * it in a row decompress to twice the bytes. The first byte of the input selects the limit. */
 #include "cost.h"
 
-#include "wire/grpc/gunzip.h"
+#include "zip/gunzip.h"
 
 #include <stdlib.h>
 

@@ -1,4 +1,4 @@
-#include "wire/grpc/gunzip.h"
+#include "zip/gunzip.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,8 +9,8 @@
 
 enum { BYTES_MAX = 64 * 1024 };
 
-/* As a client would: returns how long it came to be. */
-/* NOLINTNEXTLINE(readability-non-const-parameter): zlib writes there. */
+/* Compresses as a client would. Returns the compressed length. */
+/* NOLINTNEXTLINE(readability-non-const-parameter): zlib writes to it. */
 static size_t compress_to(uint8_t *to, size_t room, struct slice bytes)
 {
     z_stream stream = {
@@ -49,7 +49,7 @@ static uint8_t *pattern(size_t len)
     return bytes;
 }
 
-static void what_was_packed_comes_out_up_to_the_limit(void **state)
+static void messages_are_decompressed_up_to_the_limit(void **state)
 {
     (void)state;
     static const size_t lengths[] = {0, 1, 4095, 4096, 4097, BYTES_MAX - 1, BYTES_MAX};
@@ -65,8 +65,8 @@ static void what_was_packed_comes_out_up_to_the_limit(void **state)
     }
 }
 
-/* A thousand to one is what gzip can do: it ends at the limit. */
-static void bomb_is_not_unpacked(void **state)
+/* gzip can expand a thousandfold. Decompression stops at the limit. */
+static void decompression_bomb_stops_at_the_limit(void **state)
 {
     (void)state;
     enum { BOMB = 32 << 20 };
@@ -80,7 +80,7 @@ static void bomb_is_not_unpacked(void **state)
     free(bytes);
 }
 
-static void members_follow_each_other(void **state)
+static void members_are_concatenated(void **state)
 {
     (void)state;
     uint8_t *bytes = pattern(14), packed[256];
@@ -91,7 +91,7 @@ static void members_follow_each_other(void **state)
     free(bytes);
 }
 
-static void every_cut_and_every_flipped_byte_is_told(void **state)
+static void every_cut_and_every_flipped_byte_is_an_error(void **state)
 {
     (void)state;
     uint8_t *bytes = pattern(300), packed[512];
@@ -103,7 +103,7 @@ static void every_cut_and_every_flipped_byte_is_told(void **state)
     for (size_t at = 0; at < len; at++) {
         packed[at] ^= 0x55;
         enum status status = unpacked(slice_of(packed, len), BYTES_MAX, &got);
-        /* Bytes 4 to 9 of the head say when and on which system: anything goes. */
+        /* Bytes 4 to 9 of the header are the time and the system: every value is valid. */
         if (at < 4 || at > 9)
             assert_int_equal(status, ST_MALFORMED);
         packed[at] ^= 0x55;
@@ -116,10 +116,10 @@ static void every_cut_and_every_flipped_byte_is_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_was_packed_comes_out_up_to_the_limit),
-        cmocka_unit_test(bomb_is_not_unpacked),
-        cmocka_unit_test(members_follow_each_other),
-        cmocka_unit_test(every_cut_and_every_flipped_byte_is_told),
+        cmocka_unit_test(messages_are_decompressed_up_to_the_limit),
+        cmocka_unit_test(decompression_bomb_stops_at_the_limit),
+        cmocka_unit_test(members_are_concatenated),
+        cmocka_unit_test(every_cut_and_every_flipped_byte_is_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-#include "wire/http/gzip.h"
+#include "zip/gzip.h"
 
 #include <zlib.h>
 
@@ -38,12 +38,12 @@ static enum status deflate_all(z_stream *z, struct slice bytes, struct buf *out)
     z->next_out = out->ptr + out->len;
     z->avail_out = (uInt)bound;
     int result = deflate(z, Z_FINISH);
-    assert(result == Z_STREAM_END); /* as much room as it can need */
+    assert(result == Z_STREAM_END); /* deflateBound() is enough for any input */
     out->len += bound - z->avail_out;
     return ST_OK;
 }
 
-enum status http_gzip(struct slice bytes, struct buf *out)
+enum status gzip(struct slice bytes, struct buf *out)
 {
     z_stream z = {0};
     if (bytes.len > INT32_MAX)

@@ -1,4 +1,4 @@
-#include "wire/http/gzip_source.h"
+#include "zip/gzip_source.h"
 
 #include "base/buf.h"
 
@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-/* Gives its bytes in pieces of any size, and parks now and then. */
+/* A source that gives its bytes in pieces of a chosen size and parks before each, if it shall. */
 struct giver {
     struct http_source source;
     struct slice left;
@@ -51,29 +51,30 @@ static void unpack(const struct buf *packed, struct slice expected)
 static void check(struct slice bytes, size_t piece, size_t room, bool parks)
 {
     struct giver giver = {{give}, bytes, piece, parks, false};
-    struct http_packer *packer;
+    struct gzip_source *gzip;
     struct buf packed = {0};
     enum http_fill said;
-    assert_int_equal(http_packer_new(&giver.source, &packer), ST_OK);
+    assert_int_equal(gzip_source_new(&giver.source, &gzip), ST_OK);
     do {
         size_t n = 0;
         assert_int_equal(buf_reserve(&packed, room), ST_OK);
-        struct http_source *source = http_packer_source(packer);
+        struct http_source *source = gzip_source_output(gzip);
         said = source->fill(source, packed.ptr + packed.len, room, &n);
         assert_true(n <= room);
-        assert_true(said != HTTP_FILL_MORE || n); /* more comes only from who has sent something */
+        assert_true(said != HTTP_FILL_MORE || n); /* MORE implies progress */
         packed.len += n;
     } while (said != HTTP_FILL_DONE);
     unpack(&packed, bytes);
     buf_fini(&packed);
-    http_packer_free(packer);
+    gzip_source_free(gzip);
 }
 
-static void whatever_is_given_comes_out_again(void **state)
+static void decompressed_output_equals_the_input(void **state)
 {
     static uint8_t bytes[600 * 1024];
     (void)state;
-    for (size_t i = 0; i < sizeof(bytes); i++) /* first half: noise, second: always the same */
+    for (size_t i = 0; i < sizeof(bytes);
+         i++) /* the first half does not compress, the second does */
         bytes[i] = i < sizeof(bytes) / 2 ? (uint8_t)(i * 2654435761u >> 13) : 'x';
     static const size_t pieces[] = {1000, 16384, 70000}, rooms[] = {100, 4096, 65536};
     for (size_t p = 0; p < COUNT_OF(pieces); p++)
@@ -86,7 +87,7 @@ static void whatever_is_given_comes_out_again(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(whatever_is_given_comes_out_again),
+        cmocka_unit_test(decompressed_output_equals_the_input),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-#include "wire/grpc/gunzip.h"
+#include "zip/gunzip.h"
 
 #include <zlib.h>
 
@@ -14,7 +14,7 @@ static const char *reason_of(const z_stream *stream)
     return "flate: corrupt input";
 }
 
-/* Room for the next step: as much as there is already, but no more than one byte past the limit. */
+/* Doubles the output for the next step, but reserves no more than one byte past the limit. */
 static enum status make_room(z_stream *stream, size_t bytes_max, struct account *account,
                              struct buf *out)
 {
@@ -26,7 +26,7 @@ static enum status make_room(z_stream *stream, size_t bytes_max, struct account 
     return ST_OK;
 }
 
-/* One step; *ret_end when the input has ended with a member. */
+/* One call of inflate. *ret_end: the input ended with a complete member. */
 static enum status step(z_stream *stream, size_t bytes_max, struct account *account,
                         struct buf *out, bool *ret_end, const char **ret_reason)
 {
