@@ -19,16 +19,16 @@ struct address {
 
 enum { ADDRESS_TEXT_BYTES = sizeof(struct sockaddr_un) + 32 };
 
-/* host is a numeric IPv4 or IPv6 address (without brackets), or "localhost". ST_INVALID otherwise:
- * names are not looked up here. */
+/* host is a numeric IPv4 or IPv6 address (without brackets), or "localhost". Otherwise ST_INVALID:
+ * names are not resolved here. */
 MUST_CHECK
 enum status address_from_host(struct slice host, uint16_t port, struct address *ret_address);
-/* ST_INVALID for a path that is empty, too long, or has a NUL in it. */
+/* ST_INVALID: the path is empty, too long, or contains a NUL. */
 MUST_CHECK
 enum status address_from_path(struct slice path, struct address *ret_address);
 
 bool address_is_path(const struct address *address);
-/* Reached from this machine only: a path, or an address of its loopback. */
+/* Reachable only from this machine: a path, or a loopback address. */
 bool address_is_local(const struct address *address);
 /* 0 for a path. */
 uint16_t address_port(const struct address *address);

@@ -26,7 +26,7 @@ static void numeric_hosts_and_localhost_are_addresses(void **state)
     expect_text("0.0.0.0", 1, "0.0.0.0:1");
 }
 
-static void names_and_nonsense_are_refused(void **state)
+static void host_names_and_malformed_texts_are_refused(void **state)
 {
     (void)state;
     const char *const bad[] = {"", "example.org", "1.2.3", "1.2.3.4.5", "[::1]", "::1::2"};
@@ -38,7 +38,7 @@ static void names_and_nonsense_are_refused(void **state)
     assert_int_equal(address_from_host(slice_from_text(longer), 1, &address), ST_INVALID);
 }
 
-static void paths_are_kept_up_to_what_the_system_takes(void **state)
+static void paths_up_to_the_system_limit_are_accepted(void **state)
 {
     (void)state;
     struct address address;
@@ -60,8 +60,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numeric_hosts_and_localhost_are_addresses),
-        cmocka_unit_test(names_and_nonsense_are_refused),
-        cmocka_unit_test(paths_are_kept_up_to_what_the_system_takes),
+        cmocka_unit_test(host_names_and_malformed_texts_are_refused),
+        cmocka_unit_test(paths_up_to_the_system_limit_are_accepted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

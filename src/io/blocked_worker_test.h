@@ -1,6 +1,7 @@
 /*
- * For tests: a worker that can be blocked. While it is, it runs a job of ours that ends when it is
- * released, and others of ours wait before whatever is submitted; each has a share of its own.
+ * For tests: a worker that can be blocked. It then runs a job of ours that ends when it is
+ * released, and further jobs of ours are in the queue before whatever is submitted; each has its
+ * own share.
  */
 #ifndef VIGIL_IO_BLOCKED_WORKER_TEST_H
 #define VIGIL_IO_BLOCKED_WORKER_TEST_H
@@ -22,7 +23,7 @@ struct blocked_worker {
     struct mailbox *answers;
     sem_t begun, released;
     struct worker_job jobs[1 + WORKER_QUEUE_MAX];
-    size_t count; /* of them, with the worker */
+    size_t count; /* of our jobs, including the one that blocks */
 };
 
 static inline void blocked_worker_run_first(struct worker_job *job)
@@ -51,7 +52,7 @@ static inline void blocked_worker_init(struct blocked_worker *b)
     assert_int_equal(worker_start(b->worker), ST_OK);
 }
 
-/* The worker does nothing from here on, and `waiting` jobs are in its queue. */
+/* From here on the worker is blocked, and `waiting` jobs are in its queue. */
 static inline void blocked_worker_block(struct blocked_worker *b, size_t waiting)
 {
     assert_int_equal(b->count, 0);
@@ -67,7 +68,7 @@ static inline void blocked_worker_block(struct blocked_worker *b, size_t waiting
     }
 }
 
-/* Returns when all of ours are back. */
+/* Returns when all our jobs are back. */
 static inline void blocked_worker_release(struct blocked_worker *b)
 {
     sem_post(&b->released);
@@ -80,7 +81,7 @@ static inline void blocked_worker_release(struct blocked_worker *b)
     }
 }
 
-/* All that others have submitted must be back. */
+/* All jobs that others submitted must be back. */
 static inline void blocked_worker_fini(struct blocked_worker *b)
 {
     worker_leave(b->worker, b->answers);

@@ -1,9 +1,9 @@
 /*
- * Files and directories behind one table of functions, so that the same store runs on a disk and
- * on a simulated one that tears, loses and refuses writes.
+ * Files and directories behind a table of functions, so that the same store runs on a disk and on a
+ * simulated one that tears, loses and refuses writes.
  *
- * fs_posix() is the machine's. fs_sim (io/file_sim.h) is the twin. A file belongs to one thread
- * at a time; its mapping may be read by any thread.
+ * fs_posix() uses the operating system; fs_sim (io/file_sim.h) is its simulated counterpart. A file
+ * belongs to one thread at a time; its mapping may be read by any thread.
  */
 #ifndef VIGIL_IO_FILE_H
 #define VIGIL_IO_FILE_H
@@ -18,15 +18,15 @@ enum file_open_flags {
     FILE_READ_WRITE = 0,
     FILE_CREATE = 1, /* must not exist yet */
     FILE_READ_ONLY = 2,
-    FILE_SHARE = 4, /* no other may lock it while it is open; ST_IN_USE when one has */
+    FILE_SHARE = 4, /* no other process may lock it while it is open; ST_IN_USE if one has */
 };
 
 struct file_ops {
     enum status (*pread)(struct file *file, void *to, size_t len, uint64_t offset);
     enum status (*pwrite)(struct file *file, struct slice bytes, uint64_t offset);
-    enum status (*sync)(struct file *file); /* data, and what is needed to read it back */
+    enum status (*sync)(struct file *file); /* the data, and the metadata needed to read it back */
     enum status (*size)(struct file *file, uint64_t *ret_bytes);
-    /* Read-only and shared: shows what pwrite wrote, at once. len is at most the file's size. */
+    /* Read-only and shared: shows immediately what pwrite wrote. len is at most the file's size. */
     enum status (*map)(struct file *file, size_t len, const uint8_t **ret_base);
     void (*unmap)(struct file *file, const uint8_t *base, size_t len);
     void (*close)(struct file *file);
@@ -40,14 +40,16 @@ struct fs_ops {
     enum status (*open)(struct fs *fs, const char *path, int flags, struct file **ret_file);
     enum status (*rename)(struct fs *fs, const char *from, const char *to);
     enum status (*unlink)(struct fs *fs, const char *path);
-    enum status (*make_dir)(struct fs *fs, const char *path); /* mode 0700; ST_EXISTS if there */
+    enum status (*make_dir)(struct fs *fs,
+                            const char *path); /* mode 0700; ST_EXISTS if it exists */
     enum status (*sync_dir)(struct fs *fs, const char *path);
-    /* Calls fn with each name in the directory, "." and ".." left out, in no order. */
+    /* Calls fn with each name in the directory except "." and "..", in no particular order. */
     enum status (*list)(struct fs *fs, const char *path, void (*fn)(void *ctx, const char *name),
                         void *ctx);
-    /* Takes an exclusive lock that ends with the returned file; ST_IN_USE when another holds it. */
+    /* Takes an exclusive lock that is released when the returned file is closed. ST_IN_USE: another
+     * process holds it. */
     enum status (*lock)(struct fs *fs, const char *path, struct file **ret_file);
-    /* Bytes free for us on the file system that holds path. */
+    /* Bytes available to us on the file system that contains path. */
     enum status (*space)(struct fs *fs, const char *path, uint64_t *ret_bytes);
 };
 
@@ -57,7 +59,7 @@ struct fs {
 
 struct fs *fs_posix(void);
 
-/* Short reads are an error here: every byte asked for must exist. */
+/* A short read is an error: every requested byte must exist. */
 MUST_CHECK
 enum status file_pread(struct file *file, void *to, size_t len, uint64_t offset);
 MUST_CHECK

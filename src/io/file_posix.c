@@ -1,4 +1,4 @@
-/* The machine's files. errno is translated here and nowhere above. */
+/* Files of the operating system. errno is translated here. */
 #include "io/file.h"
 
 #include <dirent.h>
@@ -14,7 +14,7 @@
 
 struct posix_file {
     struct file file;
-    int fd; /* ours; -1 never */
+    int fd; /* owned; never -1 */
 };
 
 static int fd_of(struct file *file)
@@ -61,7 +61,7 @@ static enum status posix_pwrite(struct file *file, struct slice bytes, uint64_t 
 
 static enum status posix_sync(struct file *file)
 {
-    /* Interrupted is not failed; anything else is final for the caller. */
+    /* An interrupted call is repeated; any other failure is final. */
     int result;
     do
         result = fdatasync(fd_of(file));
@@ -96,7 +96,7 @@ static void posix_unmap(struct file *file, const uint8_t *base, size_t len)
 
 static void posix_close(struct file *file)
 {
-    /* What had to be durable was synced; close has nothing to say that could be acted on. */
+    /* What must be durable was synced before, so an error of close cannot be acted on. */
     close(fd_of(file));
     free(CONTAINER_OF(file, struct posix_file, file));
 }
@@ -206,7 +206,7 @@ static enum status posix_space(struct fs *fs, const char *path, uint64_t *ret_by
     struct statvfs st;
     if (statvfs(path, &st) < 0)
         return status_from_last_error();
-    /* Some file systems do not know their size, and say 0. */
+    /* Some file systems do not know their size and report 0. */
     *ret_bytes = st.f_blocks ? (uint64_t)st.f_bavail * st.f_frsize : UINT64_MAX;
     return ST_OK;
 }

@@ -6,7 +6,7 @@
 
 enum { SECTOR_BYTES = 512 };
 
-/* A write not synced yet; or, without bytes, a new length. */
+/* A write that is not synced yet. Without bytes: a new length. */
 struct sim_write {
     struct sim_write *next;
     uint64_t offset; /* or the new length */
@@ -15,23 +15,23 @@ struct sim_write {
 };
 
 struct bytes {
-    uint8_t *ptr; /* ours */
+    uint8_t *ptr; /* owned */
     size_t len, capacity;
 };
 
-/* A file without its names. Held by names and open files. */
+/* A file apart from its names. Referenced by names and open files. */
 struct sim_node {
     int refs;
     int mappings;
-    bool dead; /* of before a crash */
+    bool dead; /* from before a crash */
     bool locked;
-    struct bytes now;                       /* what reads show */
-    struct bytes durable;                   /* what the last sync left */
-    struct sim_write *writes, **writes_end; /* since then */
+    struct bytes now;                       /* what reads return */
+    struct bytes durable;                   /* the content at the last sync */
+    struct sim_write *writes, **writes_end; /* since the last sync */
 };
 
 struct sim_name {
-    char *path;            /* ours */
+    char *path;            /* owned */
     struct sim_node *node; /* NULL for a directory */
 };
 
@@ -40,7 +40,8 @@ struct names {
     size_t count, capacity;
 };
 
-/* A change of names not synced yet: `from` (may be NULL) goes, `to` (may be NULL) is the node. */
+/* A change of names that is not synced yet: `from` (may be NULL) is removed, `to` (may be NULL)
+ * names the node. */
 struct name_change {
     struct name_change *next;
     char *from, *to;
@@ -56,7 +57,7 @@ struct fs_sim {
 
     uint64_t calls[FS_SIM_CALL_COUNT];
     enum fs_sim_call fail_call;
-    uint64_t fail_at; /* of calls[fail_call]; 0: no plan */
+    uint64_t fail_at; /* index among calls[fail_call]; 0: no failure is planned */
     enum status fail_status;
     bool fail_sticky;
 };
@@ -85,7 +86,7 @@ static struct sim_file *file_of(struct file *file)
     return CONTAINER_OF(file, struct sim_file, file);
 }
 
-/* Counts the call and says whether it fails. */
+/* Counts the call and returns its planned failure, if any. */
 static enum status enter(struct fs_sim *sim, enum fs_sim_call call)
 {
     sim->calls[call]++;
@@ -102,7 +103,7 @@ static enum status enter_file(struct sim_file *file, enum fs_sim_call call)
     return file->node->dead ? ST_IO : enter(file->sim, call);
 }
 
-/* -- Bytes -- */
+/* -- bytes -- */
 
 static void bytes_resize(struct bytes *bytes, size_t len)
 {
@@ -129,7 +130,7 @@ static void bytes_copy(struct bytes *to, const struct bytes *from)
         memcpy(to->ptr, from->ptr, from->len);
 }
 
-/* -- Nodes -- */
+/* -- nodes -- */
 
 static struct sim_node *node_new(void)
 {
@@ -184,10 +185,7 @@ static void node_write(struct sim_node *node, uint64_t offset, struct slice byte
     node_note(node, offset, bytes);
 }
 
-/*
- * How much of a history of changes reaches the disk. Sector s has seen the first reached(s) of
- * them.
- */
+/* How many of the unsynced changes reach the disk. Sector s has the first reached(s) of them. */
 enum fate_kind { FATE_NONE, FATE_ALL, FATE_PREFIX, FATE_SECTORS, FATE_KINDS };
 
 struct fate {
@@ -213,7 +211,7 @@ static uint64_t fate_reached(const struct fate *fate, uint64_t sector)
         return 0;
     case FATE_ALL:
         return fate->changes;
-    case FATE_PREFIX: /* the write at the edge is torn */
+    case FATE_PREFIX: /* the last write is torn */
         return fate->prefix + (fate->prefix < fate->changes ? drawn % 2 : 0);
     case FATE_SECTORS:
     case FATE_KINDS:
@@ -242,7 +240,7 @@ static void apply_write(struct bytes *to, const struct sim_write *write, uint64_
     }
 }
 
-/* Moves the unsynced writes to the durable bytes as far as fate has it. */
+/* Applies the unsynced writes to the durable bytes, as far as fate decides. */
 static void node_settle(struct sim_node *node, const struct fate *fate)
 {
     uint64_t number = 0;
@@ -251,7 +249,7 @@ static void node_settle(struct sim_node *node, const struct fate *fate)
     node_forget_writes(node);
 }
 
-/* -- Names -- */
+/* -- names -- */
 
 static size_t names_find(const struct names *names, const char *path)
 {
@@ -306,7 +304,7 @@ static void change_free(struct name_change *change)
     free(change);
 }
 
-/* Makes a change visible at once and durable later. */
+/* Makes a change visible immediately and durable later. */
 static void change_names(struct fs_sim *sim, const char *from, const char *to,
                          struct sim_node *node)
 {
@@ -319,7 +317,7 @@ static void change_names(struct fs_sim *sim, const char *from, const char *to,
     sim->changes_end = &change->next;
 }
 
-/* The name within dir; NULL when the path is not directly in it. */
+/* The name within dir; NULL: the path is not directly in dir. */
 static const char *name_in(const char *path, const char *dir)
 {
     size_t len = strlen(dir);
@@ -328,7 +326,8 @@ static const char *name_in(const char *path, const char *dir)
     return path + len + 1;
 }
 
-/* Settles the changes in dir (NULL: in all) as far as fate has it; the others there are lost. */
+/* Applies the changes in dir (NULL: everywhere) as far as fate decides; the others in dir are lost.
+ */
 static void settle_names(struct fs_sim *sim, const char *dir, const struct fate *fate)
 {
     uint64_t number = 0;
@@ -349,7 +348,7 @@ static void settle_names(struct fs_sim *sim, const char *dir, const struct fate 
     sim->changes_end = link;
 }
 
-/* -- Calls on a file -- */
+/* -- calls on a file -- */
 
 static enum status sim_pread(struct file *base, void *to, size_t len, uint64_t offset)
 {
@@ -386,7 +385,7 @@ static enum status sim_pwrite(struct file *base, struct slice bytes, uint64_t of
     if (status == ST_OK)
         status = check_space(file->sim, file->node, offset + bytes.len);
     if (status != ST_OK && bytes.len) {
-        /* Whole sectors of it may be there; a disk that is full still takes what fits. */
+        /* Some whole sectors may be written; a full disk still takes what fits. */
         uint64_t end = offset + random_below(&file->sim->random, bytes.len);
         end -= end % SECTOR_BYTES;
         size_t part = end > offset ? (size_t)(end - offset) : 0;
@@ -458,7 +457,7 @@ static const struct file_ops sim_file_ops = {
     .close = sim_close,
 };
 
-/* -- Calls on names -- */
+/* -- calls on names -- */
 
 static struct sim_file *file_new(struct fs_sim *sim, struct sim_node *node)
 {
@@ -583,7 +582,7 @@ static const struct fs_ops sim_fs_ops = {
     .space = sim_space,
 };
 
-/* -- The disk -- */
+/* -- the disk -- */
 
 struct fs_sim *fs_sim_new(uint64_t seed)
 {
@@ -629,7 +628,7 @@ void fs_sim_set_space(struct fs_sim *sim, uint64_t bytes)
     sim->space_bytes = bytes;
 }
 
-/* What the power cut leaves of a file, as a file of its own: the old one dies with its users. */
+/* The content of a file after a power cut, as a new file: the old one stays with its users. */
 static struct sim_node *node_after_crash(struct fs_sim *sim, struct sim_node *node)
 {
     struct fate fate = node_fate(&sim->random, node);

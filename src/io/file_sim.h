@@ -1,16 +1,16 @@
 /*
- * A disk that is not there: the twin of fs_posix for tests and the simulator. Every choice comes
- * from a seed. One thread. Without memory the process ends.
+ * A simulated disk: the counterpart of fs_posix for tests and the simulator. Every choice comes
+ * from a seed. One thread. Without memory the process aborts.
  *
- * What a power cut may do, and a write here is believed to be:
- *   - bytes written since a file's last sync are lost, kept or torn, each 512-byte sector by
- *     itself standing anywhere in its own history;
- *   - names made, changed or removed since the directory's last sync are lost or kept, each by
- *     itself; directories themselves are kept;
+ * A power cut and failures have these effects:
+ *   - bytes written since a file's last sync are lost, kept or torn: each 512-byte sector has,
+ *     independently, any of the contents that it had since then;
+ *   - names created, changed or removed since the directory's last sync are lost or kept, each
+ *     independently; directories themselves are kept;
  *   - a failed write has written some of its sectors; after a failed sync the unsynced bytes can
- *     still be read but will not reach the disk unless they are written again, and the next
- *     sync reports success.
- * A mapping shows what was written, at once, and stays valid until it is unmapped.
+ *     still be read but do not reach the disk unless they are written again, and the next sync
+ *     reports success.
+ * A mapping shows immediately what was written, and stays valid until it is unmapped.
  */
 #ifndef VIGIL_IO_FILE_SIM_H
 #define VIGIL_IO_FILE_SIM_H
@@ -20,7 +20,7 @@
 struct fs_sim;
 
 enum fs_sim_call {
-    FS_SIM_ANY, /* all of the below */
+    FS_SIM_ANY, /* any of the calls below */
     FS_SIM_OPEN,
     FS_SIM_PREAD,
     FS_SIM_PWRITE,
@@ -34,25 +34,25 @@ enum fs_sim_call {
 };
 
 struct fs_sim *fs_sim_new(uint64_t seed);
-void fs_sim_free(struct fs_sim *sim); /* accepts NULL; all files closed before */
+void fs_sim_free(struct fs_sim *sim); /* accepts NULL; all files are closed before */
 DEFINE_CLEANUP(struct fs_sim *, fs_sim_free)
 struct fs *fs_sim_fs(struct fs_sim *sim);
 
 /*
- * Lets the nth such call from now (1: the next) fail with that status, and all such calls after
- * it when sticky. One plan at a time; n 0 ends it.
+ * The nth such call from now on (1: the next) fails with that status, and if sticky all later ones,
+ * too. One plan at a time; n == 0 ends it.
  */
 void fs_sim_fail(struct fs_sim *sim, enum fs_sim_call call, uint64_t n, enum status status,
                  bool sticky);
 /* How many such calls were made so far. */
 uint64_t fs_sim_calls(const struct fs_sim *sim, enum fs_sim_call call);
 
-/* Bytes that all files together may have; writing past it is ST_DISK_FULL. No limit at first. */
+/* Maximum size of all files together; writing beyond it is ST_DISK_FULL. Unlimited at first. */
 void fs_sim_set_space(struct fs_sim *sim, uint64_t bytes);
 
 /*
- * The power goes and comes back. Files that were open are dead: every call fails, and only
- * closing and unmapping them is left. Locks are free.
+ * Power fails and returns. Every call on a file that was open fails; it can only be closed and
+ * unmapped. Locks are released.
  */
 void fs_sim_crash(struct fs_sim *sim);
 

@@ -1,4 +1,4 @@
-/* The machine's files and the simulated ones behind one set of expectations, then what only the
+/* Files of the operating system and simulated ones with the same expectations, then what only
  * simulated ones can do. */
 #include "io/file_sim.h"
 
@@ -51,7 +51,7 @@ static int tear_down(void **state)
     return result;
 }
 
-/* Good until the fourth call after it. */
+/* Valid until the fourth call after it. */
 static const char *in_dir(const struct bed *bed, const char *name)
 {
     static char paths[4][128];
@@ -80,7 +80,7 @@ static void assert_text(struct file *file, const char *text, uint64_t offset)
     assert_string_equal(got, text);
 }
 
-static void what_is_written_is_read_and_seen_in_the_mapping(void **state)
+static void written_bytes_are_read_and_visible_in_the_mapping(void **state)
 {
     struct bed *bed = *state;
     struct file *file = open_file(bed, "a", FILE_CREATE);
@@ -102,7 +102,7 @@ static void what_is_written_is_read_and_seen_in_the_mapping(void **state)
     file_close(NULL);
 }
 
-static void opening_tells_what_is_there(void **state)
+static void opening_distinguishes_existing_and_missing_files(void **state)
 {
     struct bed *bed = *state;
     struct file *file = NULL;
@@ -144,7 +144,7 @@ static void names_are_listed_renamed_and_removed(void **state)
     file_close(file);
 }
 
-static void a_lock_has_one_holder(void **state)
+static void only_one_process_holds_a_lock(void **state)
 {
     struct bed *bed = *state;
     struct file *first = NULL, *second = NULL;
@@ -159,7 +159,7 @@ static void a_lock_has_one_holder(void **state)
     assert_true(space > 0);
 }
 
-/* -- Only simulated -- */
+/* -- only simulated -- */
 
 enum { SECTORS = 16, FILE_BYTES = SECTORS * 512 };
 
@@ -233,7 +233,7 @@ static void unsynced_names_may_be_lost_and_synced_ones_are_not(void **state)
     assert_true(kept > 5 && lost > 5);
 }
 
-static void the_planned_call_fails(void **state)
+static void planned_call_fails(void **state)
 {
     struct bed *bed = *state;
     struct file *file = open_file(bed, "a", FILE_CREATE);
@@ -280,7 +280,7 @@ static void after_a_failed_sync_bytes_can_be_read_and_still_be_lost(void **state
     assert_true(lost > 3);
 }
 
-static void a_full_disk_refuses(void **state)
+static void full_disk_refuses_writes(void **state)
 {
     struct bed *bed = *state;
     fs_sim_set_space(bed->sim, 1000);
@@ -300,15 +300,15 @@ int main(void)
 #define SIM(name) cmocka_unit_test_setup_teardown(name, set_up_sim, tear_down)
 #define BOTH(name) cmocka_unit_test_setup_teardown(name, set_up_posix, tear_down), SIM(name)
     const struct CMUnitTest tests[] = {
-        BOTH(what_is_written_is_read_and_seen_in_the_mapping),
-        BOTH(opening_tells_what_is_there),
+        BOTH(written_bytes_are_read_and_visible_in_the_mapping),
+        BOTH(opening_distinguishes_existing_and_missing_files),
         BOTH(names_are_listed_renamed_and_removed),
-        BOTH(a_lock_has_one_holder),
+        BOTH(only_one_process_holds_a_lock),
         SIM(synced_bytes_survive_and_each_sector_is_old_or_new),
         SIM(unsynced_names_may_be_lost_and_synced_ones_are_not),
-        SIM(the_planned_call_fails),
+        SIM(planned_call_fails),
         SIM(after_a_failed_sync_bytes_can_be_read_and_still_be_lost),
-        SIM(a_full_disk_refuses),
+        SIM(full_disk_refuses_writes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,36 +5,36 @@
 enum {
     READY_MAX = 256,
     MESSAGES_PER_TURN = 1024, /* of one mailbox */
-    TIMERS_PER_TURN = 1024,   /* one that sets itself again for now holds nobody up */
-    LOOKS_AT_CLOCK_EVERY = 8, /* handles */
+    TIMERS_PER_TURN = 1024,   /* a timer that sets itself again for now does not block the loop */
+    LOOKS_AT_CLOCK_EVERY = 8, /* after this many handles */
 };
 #define TURN_NS_MAX (1 * NS_PER_MS)
 
 struct loop {
     struct poller *poller; /* owned */
-    struct waker *waker;   /* the poller's; NULL in a simulation */
+    struct waker *waker;   /* of the poller; NULL in a simulation */
     struct clock *clock;
     int64_t now_ns;
-    int64_t ended_ns; /* when the last turn ended; 0: not known */
+    int64_t ended_ns; /* when the last turn ended; 0: unknown */
     struct timers timers;
     struct list mailboxes;     /* mailbox.in_loop */
     struct list deferred;      /* deferred.in_loop */
-    struct list deferred_mark; /* among them while they are called: the end of this turn's */
+    struct list deferred_mark; /* while deferred calls run: in the list, after those of this turn */
     struct loop_hooks hooks;
     struct turn *turn; /* borrowed; NULL: not measured */
-    bool go_on;        /* end_of_turn has more to do */
-    bool woken;        /* by the waker, and its mailboxes were not looked at since */
-    bool mail_left;    /* some mailbox had more messages than a turn delivers */
-    bool running;      /* in loop_run: single turns after it wait as usual */
+    bool has_more;     /* end_of_turn has more to do */
+    bool woken;        /* by the waker, and the mailboxes were not checked since */
+    bool mail_left;    /* a mailbox had more messages than a turn delivers */
+    bool running;      /* in loop_run: only then ended_ns is used */
     atomic_bool stopping;
 
-    /* A sweep serves all handles that were ready when it began, in one wait or in several. */
-    int64_t sweep_ns;    /* when it began; before its first wait */
-    size_t sweep_served; /* handles so far; 0: the next wait begins one */
-    size_t watched;      /* handles there are */
+    /* A sweep serves all handles that were ready when it began, with one wait or several. */
+    int64_t sweep_ns;    /* when it began, before its first wait */
+    size_t sweep_served; /* handles so far; 0: the next wait begins a sweep */
+    size_t watched;      /* number of handles */
     int64_t heard_ns;    /* when the last complete sweep began */
 
-    size_t ready_next, ready_count; /* of ready: not served yet */
+    size_t ready_next, ready_count; /* the part of ready that was not served yet */
     struct io_ready ready[READY_MAX];
 };
 
@@ -126,7 +126,7 @@ void loop_unwatch(struct loop *loop, struct io_watch *watch)
     if (!watch->events)
         return;
     enum status status = loop->poller->ops->set(loop->poller, watch, 0);
-    assert(status == ST_OK); /* withdrawing what is watched cannot fail */
+    assert(status == ST_OK); /* unwatching a watched handle cannot fail */
     loop->watched--;
     watch->events = 0;
 }
@@ -167,10 +167,10 @@ static bool has_mail(const struct loop *loop)
     return loop->running && atomic_load_explicit(&loop->stopping, memory_order_seq_cst);
 }
 
-/* What needs no wait and no other thread. */
+/* Work that needs neither a wait nor another thread. */
 static bool has_work(const struct loop *loop)
 {
-    return loop->ready_next < loop->ready_count || !list_empty(&loop->deferred) || loop->go_on ||
+    return loop->ready_next < loop->ready_count || !list_empty(&loop->deferred) || loop->has_more ||
            loop->mail_left;
 }
 
@@ -186,7 +186,8 @@ static int64_t wait_time(struct loop *loop, int64_t wait_max_ns)
     int64_t next = timers_next_ns(&loop->timers);
     if (next == CLOCK_NEVER)
         return wait_max_ns;
-    /* In loop_run nothing happens between two turns, so the time is what it was at the end. */
+    /* In loop_run nothing happens between two turns, so the time at the end of the last one is
+     * current. */
     bool known = loop->running && loop->ended_ns;
     int64_t until = next - (known ? loop->ended_ns : clock_mono_ns(loop->clock));
     if (until < 0)
@@ -197,7 +198,8 @@ static int64_t wait_time(struct loop *loop, int64_t wait_max_ns)
 static void poll_ready(struct loop *loop, int64_t wait_ns)
 {
     if (loop->sweep_served == 0)
-        loop->sweep_ns = loop->now_ns; /* of the turn before: surely not after the wait begins */
+        loop->sweep_ns =
+            loop->now_ns; /* of the turn before, so it is not later than the begin of the wait */
     loop->ready_next = 0;
     loop->ready_count =
         loop->poller->ops->wait(loop->poller, wait_ns, loop->ready, COUNT_OF(loop->ready));
@@ -242,9 +244,9 @@ static void serve_ready(struct loop *loop)
 }
 
 /*
- * Everything that a wait has shown was served. If it had room for more, nothing else was ready.
- * Otherwise the kernel shows those first that it has not shown yet, so that all have had their turn
- * once as many were served as there are.
+ * Everything that a wait returned was served. If the wait had room for more, nothing else was
+ * ready. Otherwise the kernel returns those handles first that it has not returned yet, so that all
+ * were served once as many were served as are watched.
  */
 static void note_heard(struct loop *loop)
 {
@@ -252,12 +254,12 @@ static void note_heard(struct loop *loop)
         return;
     loop->sweep_served += loop->ready_count;
     if (loop->ready_count + 1 >= COUNT_OF(loop->ready) && loop->sweep_served < loop->watched)
-        return; /* one place may have been the waker's */
+        return; /* one entry may have been the waker */
     loop->heard_ns = loop->sweep_ns;
     loop->sweep_served = 0;
 }
 
-/* Whoever posts a message wakes the loop, so that it need not look at each of its mailboxes. */
+/* Every post wakes the loop, so the loop need not check its mailboxes unless it was woken. */
 static bool may_have_mail(struct loop *loop)
 {
     bool woken = !loop->waker || waker_take(loop->waker) || loop->woken;
@@ -296,8 +298,8 @@ static void serve_deferred(struct loop *loop)
 {
     if (list_empty(&loop->deferred))
         return;
-    turn_phase("doing what was deferred");
-    /* Only those that stand in the list now; what they defer comes behind the mark. */
+    turn_phase("running deferred calls");
+    /* Only those that are in the list now; what they defer is added after the mark. */
     list_push_back(&loop->deferred, &loop->deferred_mark);
     for (struct list *link; (link = list_pop_front(&loop->deferred)) != &loop->deferred_mark;) {
         struct deferred *deferred = LIST_ENTRY(link, struct deferred, in_loop);
@@ -317,7 +319,7 @@ void loop_turn(struct loop *loop, int64_t wait_max_ns)
     if (loop->hooks.after_input)
         loop->hooks.after_input(loop->hooks.ctx);
     serve_deferred(loop);
-    loop->go_on = loop->hooks.end_of_turn && loop->hooks.end_of_turn(loop->hooks.ctx);
+    loop->has_more = loop->hooks.end_of_turn && loop->hooks.end_of_turn(loop->hooks.ctx);
     if (!loop->turn)
         return;
     loop->ended_ns = clock_mono_ns(loop->clock);

@@ -27,7 +27,7 @@ struct pair {
     unsigned calls;
     unsigned last;
     struct loop *loop;
-    struct pair *other; /* withdrawn by the first call, when set */
+    struct pair *other; /* unwatched by the first call, if set */
 };
 
 static void note_ready(struct io_watch *watch, unsigned ready)
@@ -81,7 +81,7 @@ static void watch_is_called_while_there_is_something_to_read(void **state)
     pair_fini(&pair);
 }
 
-static void hang_up_is_told_as_ready_and_broken(void **state)
+static void hang_up_is_reported_as_ready_and_broken(void **state)
 {
     (void)state;
     AUTO(loop_freep) struct loop *loop = new_loop();
@@ -95,7 +95,7 @@ static void hang_up_is_told_as_ready_and_broken(void **state)
     pair_fini(&pair);
 }
 
-static void withdrawn_watch_is_not_called_in_the_same_turn(void **state)
+static void unwatched_handle_is_not_called_in_the_same_turn(void **state)
 {
     (void)state;
     AUTO(loop_freep) struct loop *loop = new_loop();
@@ -117,7 +117,7 @@ struct ticker {
     struct deferred deferred;
     struct loop *loop;
     int calls;
-    int again; /* times to ask again from inside */
+    int again; /* how often it defers itself again */
 };
 
 static void tick_again(struct timer *timer)
@@ -160,7 +160,7 @@ static void deferred_call_runs_once_a_turn(void **state)
     loop_defer(loop, &ticker.deferred);
     loop_turn(loop, NS_PER_S);
     assert_int_equal(ticker.calls, 1);
-    loop_turn(loop, CLOCK_NEVER); /* does not wait: there is one pending */
+    loop_turn(loop, CLOCK_NEVER); /* does not wait, because a call is pending */
     assert_int_equal(ticker.calls, 2);
     loop_defer(loop, &ticker.deferred);
     loop_defer_cancel(&ticker.deferred);
@@ -206,7 +206,7 @@ static void note_message(void *owner, struct mailbox_node *node)
     note(owner);
 }
 
-static void parts_of_a_turn_come_in_order(void **state)
+static void parts_of_a_turn_run_in_order(void **state)
 {
     (void)state;
     AUTO(loop_freep) struct loop *loop = new_loop();
@@ -222,7 +222,7 @@ static void parts_of_a_turn_come_in_order(void **state)
     order[0] = 0;
     loop_turn(loop, NS_PER_S);
     assert_string_equal(order, "mtide");
-    loop_turn(loop, CLOCK_NEVER); /* does not wait: the hook said that it has more */
+    loop_turn(loop, CLOCK_NEVER); /* does not wait, because the hook returned true */
     loop_turn(loop, CLOCK_NEVER);
     assert_string_equal(order, "mtideieie");
     mailbox_detach(&mailbox);
@@ -244,8 +244,8 @@ static void stop_from_another_thread_ends_the_run(void **state)
     loop_run(loop);
     pthread_join(thread, NULL);
 
-    loop_turn(loop, 0); /* uses up what woke it, if it was awake at that time */
-    int64_t start = clock_mono_ns(clock_system()); /* single turns afterwards wait again */
+    loop_turn(loop, 0); /* consumes the wake-up, if it was awake at that time */
+    int64_t start = clock_mono_ns(clock_system()); /* single turns afterwards wait as usual */
     loop_turn(loop, 3 * NS_PER_MS);
     assert_true(clock_mono_ns(clock_system()) - start >= 2 * NS_PER_MS);
 }
@@ -285,8 +285,9 @@ static void long_turn_leaves_the_rest_for_the_next(void **state)
         pair_fini(&pairs[i]);
 }
 
-/* More are ready than one wait shows: nobody was heard before all of them were. */
-static void heard_are_those_who_were_ready_before(void **state)
+/* More handles are ready than one wait returns: the time is updated only after all of them were
+ * served. */
+static void heard_time_covers_everything_that_was_ready_before(void **state)
 {
     (void)state;
     enum { COUNT = 300 };
@@ -302,7 +303,7 @@ static void heard_are_those_who_were_ready_before(void **state)
         assert_int_equal(loop_watch(loop, &pairs[i].watch, IO_READ), ST_OK);
     }
     clock_sim_advance(&clock, NS_PER_S);
-    loop_turn(loop, 0); /* nothing is ready: heard until it began, which nothing is known of */
+    loop_turn(loop, 0); /* nothing is ready: the time is that of the wait before */
     assert_int_equal(loop_heard_ns(loop), begun_ns);
     int64_t sent_ns = loop_now_ns(loop);
     for (int i = 0; i < COUNT; i++)
@@ -368,14 +369,14 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(watch_is_called_while_there_is_something_to_read),
-        cmocka_unit_test(hang_up_is_told_as_ready_and_broken),
-        cmocka_unit_test(withdrawn_watch_is_not_called_in_the_same_turn),
+        cmocka_unit_test(hang_up_is_reported_as_ready_and_broken),
+        cmocka_unit_test(unwatched_handle_is_not_called_in_the_same_turn),
         cmocka_unit_test(timers_fire_in_time_and_not_before),
         cmocka_unit_test(deferred_call_runs_once_a_turn),
-        cmocka_unit_test(parts_of_a_turn_come_in_order),
+        cmocka_unit_test(parts_of_a_turn_run_in_order),
         cmocka_unit_test(stop_from_another_thread_ends_the_run),
         cmocka_unit_test(long_turn_leaves_the_rest_for_the_next),
-        cmocka_unit_test(heard_are_those_who_were_ready_before),
+        cmocka_unit_test(heard_time_covers_everything_that_was_ready_before),
         cmocka_unit_test(turn_that_takes_long_is_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -26,7 +26,7 @@ void mailbox_detach(struct mailbox *mailbox)
 void mailbox_post_chain(struct mailbox *mailbox, struct mailbox_node *first,
                         struct mailbox_node *last)
 {
-    /* The queue is linked from new to old: turn the chain round before it joins. */
+    /* The queue is linked from new to old, so the chain is reversed first. */
     last->next = NULL;
     struct mailbox_node *newest = NULL;
     struct mailbox_node *oldest = first;
@@ -41,7 +41,8 @@ void mailbox_post_chain(struct mailbox *mailbox, struct mailbox_node *first,
         oldest->next = was;
     while (!atomic_compare_exchange_weak_explicit(&mailbox->newest, &was, newest,
                                                   memory_order_seq_cst, memory_order_relaxed));
-    /* Also when the queue was not empty: who posted first may have lost its core before waking. */
+    /* Even if the queue was not empty: the thread that posted first may be preempted before it
+     * wakes the receiver. */
     if (mailbox->waker)
         waker_wake_seq_cst(mailbox->waker);
 }
@@ -102,7 +103,7 @@ bool mailbox_deliver(struct mailbox *mailbox, unsigned max)
         mailbox->taken = node->next;
         mailbox->receive(mailbox->owner, node);
         if (!mailbox->receive)
-            return false; /* detached by what it received */
+            return false; /* detached by the receive function */
     }
     return !mailbox_empty(mailbox);
 }

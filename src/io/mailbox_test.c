@@ -82,9 +82,9 @@ static void *wake_by_other_means(void *arg)
     return NULL;
 }
 
-/* Waiting for one mailbox, a thread is woken for all that shares its waker: nothing is lost
- * between its last look and its sleep. */
-static void wait_ends_for_anything_that_shares_the_waker(void **state)
+/* A thread that waits for one mailbox is woken for everything that shares its waker: nothing is
+ * lost between its last check and its sleep. */
+static void wait_ends_for_every_wake_of_a_shared_waker(void **state)
 {
     (void)state;
     static struct two two;
@@ -145,7 +145,8 @@ static void receiving_may_post_to_the_same_mailbox(void **state)
     loop_free(loop);
 }
 
-/* -- many producers, one receiver: nothing lost, nothing twice, each producer's order kept -- */
+/* -- many producers, one receiver: nothing is lost or duplicated, and each producer's order is kept
+ * -- */
 
 enum { PRODUCERS = 4, LETTERS = 20000 };
 
@@ -169,7 +170,7 @@ static void count_letter(void *owner, struct mailbox_node *node)
     assert_int_equal(letter_of(node)->number, (*count)++);
 }
 
-static void what_one_turn_does_not_receive_the_next_one_does(void **state)
+static void messages_beyond_the_limit_of_a_turn_arrive_in_the_next(void **state)
 {
     (void)state;
     struct letter *letters = sent[0];
@@ -209,7 +210,7 @@ static void *produce(void *arg)
         mailbox_post_chain(me->mailbox, &mine[i].node, &mine[i + chain - 1].node);
         i += chain;
         if (i % 512 < 7)
-            usleep(50); /* lets the receiver fall asleep now and then */
+            usleep(50); /* lets the receiver sleep now and then */
     }
     return NULL;
 }
@@ -279,7 +280,7 @@ static void loop_gets_every_message_once(void **state)
     loop_free(stress.loop);
 }
 
-/* -- a message to a plain thread and back to a loop, as a put goes -- */
+/* -- a message to a plain thread and back to a loop, like a put -- */
 
 enum { TRIPS = 20000 };
 
@@ -364,11 +365,11 @@ static void round_trip_is_quick(void **state)
     int64_t took = run_trips(TRIPS, 0, &cpu);
     printf("mailbox round trip, loop to thread and back: %.2f us (cpu %.2f us)\n",
            (double)took / TRIPS / 1000, (double)cpu / TRIPS / 1000);
-    assert_true(took / TRIPS < 500 * NS_PER_US); /* loose: machines and sanitizers differ */
+    assert_true(took / TRIPS < 500 * NS_PER_US); /* generous: machines and sanitizers differ */
 }
 
-/* One trip a millisecond: between trips both sides must sleep, not look. */
-static void idle_receivers_leave_the_core_alone(void **state)
+/* One round trip per millisecond: between them both sides must sleep, not poll. */
+static void idle_receivers_do_not_poll(void **state)
 {
     (void)state;
     enum { PAUSED_TRIPS = 200 };
@@ -385,13 +386,13 @@ int main(void)
         cmocka_unit_test(messages_come_in_the_order_posted),
         cmocka_unit_test(wait_ends_at_its_timeout),
         cmocka_unit_test(wake_while_awake_is_kept_for_one_wait),
-        cmocka_unit_test(wait_ends_for_anything_that_shares_the_waker),
+        cmocka_unit_test(wait_ends_for_every_wake_of_a_shared_waker),
         cmocka_unit_test(receiving_may_post_to_the_same_mailbox),
-        cmocka_unit_test(what_one_turn_does_not_receive_the_next_one_does),
+        cmocka_unit_test(messages_beyond_the_limit_of_a_turn_arrive_in_the_next),
         cmocka_unit_test(plain_thread_gets_every_message_once),
         cmocka_unit_test(loop_gets_every_message_once),
         cmocka_unit_test(round_trip_is_quick),
-        cmocka_unit_test(idle_receivers_leave_the_core_alone),
+        cmocka_unit_test(idle_receivers_do_not_poll),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /*
- * What a loop waits with: epoll, or a simulated network (io/sim.h). Only loops and the two
- * implementations use this.
+ * What a loop waits with: epoll, or a simulated network (io/sim.h). Used only by loops and the two
+ * implementations.
  */
 #ifndef VIGIL_IO_POLLER_H
 #define VIGIL_IO_POLLER_H
@@ -11,18 +11,18 @@
 struct io_watch;
 
 struct io_ready {
-    struct io_watch *watch; /* NULL: withdrawn since */
+    struct io_watch *watch; /* NULL: unwatched meanwhile */
     unsigned events;        /* enum io_events */
 };
 
 struct poller;
 
 struct poller_ops {
-    /* Asks for these events and no others; 0 withdraws the watch. watch->events is the old set. */
+    /* Watches for exactly these events; 0: unwatches. watch->events is the old set. */
     enum status (*set)(struct poller *poller, struct io_watch *watch, unsigned events);
-    /* Waits at most wait_ns (CLOCK_NEVER: until something happens) and says what is ready. */
+    /* Waits at most wait_ns (CLOCK_NEVER: without timeout) and returns what is ready. */
     size_t (*wait)(struct poller *poller, int64_t wait_ns, struct io_ready *ready, size_t max);
-    /* Its waker, or NULL when nobody else can wake it. */
+    /* Its waker; NULL: no other thread can wake it. */
     struct waker *(*waker)(struct poller *poller);
     void (*free)(struct poller *poller);
 };

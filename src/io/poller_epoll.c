@@ -13,7 +13,7 @@ enum { EVENTS_MAX = 256 };
 struct poller_epoll {
     struct poller poller;
     int epoll_fd;
-    bool coarse; /* the kernel or its sandbox has no epoll_pwait2: wait in milliseconds */
+    bool coarse; /* the kernel or a sandbox has no epoll_pwait2: waits are in milliseconds */
     struct waker waker;
     struct epoll_event events[EVENTS_MAX];
 };
@@ -28,7 +28,8 @@ static uint32_t to_epoll(unsigned events)
     return (events & IO_READ ? EPOLLIN | EPOLLRDHUP : 0u) | (events & IO_WRITE ? EPOLLOUT : 0u);
 }
 
-/* An error or a hang-up is told as whatever was asked for: the next read or write says more. */
+/* An error or a hang-up is reported as the requested events: the next read or write returns
+ * details. */
 static unsigned from_epoll(uint32_t events)
 {
     unsigned ready = 0;
@@ -77,13 +78,15 @@ static size_t epoll_wait_ready(struct poller *poller, int64_t wait_ns, struct io
 {
     struct poller_epoll *self = self_of(poller);
     int n = wait_events(self, wait_ns, (int)size_min(max, EVENTS_MAX));
-    if (n < 0 && errno == EINTR) /* stopped and continued: what is ready must not be missed */
+    if (n < 0 &&
+        errno ==
+            EINTR) /* the process was stopped and continued: ready handles must not be missed */
         n = wait_events(self, 0, (int)size_min(max, EVENTS_MAX));
-    assert(n >= 0); /* anything else is a fault of ours */
+    assert(n >= 0); /* any other error is a bug of ours */
     size_t count = 0;
     for (int i = 0; i < n; i++) {
         struct epoll_event *event = &self->events[i];
-        if (event->data.ptr) /* the waker's own has none */
+        if (event->data.ptr) /* the waker's event has no watch */
             ready[count++] =
                 (struct io_ready){.watch = event->data.ptr, .events = from_epoll(event->events)};
     }
@@ -110,7 +113,7 @@ static enum status epoll_init(struct poller_epoll *self)
     self->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     if (self->epoll_fd < 0)
         return status_from_errno(errno);
-    /* Edge-triggered: each signal is seen once and nobody has to read the counter back. */
+    /* Edge-triggered: each signal is reported once, and the counter need not be read. */
     struct epoll_event event = {.events = EPOLLIN | EPOLLET, .data.ptr = NULL};
     if (epoll_ctl(self->epoll_fd, EPOLL_CTL_ADD, self->waker.event_fd, &event) != 0)
         return status_from_errno(errno);

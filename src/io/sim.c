@@ -8,12 +8,12 @@
 
 enum { HANDLES_MAX = 4096, CONNECTIONS_WAITING_MAX = 128 };
 
-/* Bytes, or the end of them, on their way to a socket. */
+/* Bytes, or the end of the stream, in flight to a socket. */
 struct segment {
     struct list in_flight; /* links sim_handle.flight */
     int64_t at_ns;
     bool end;
-    struct slice bytes; /* behind this struct */
+    struct slice bytes; /* stored after this struct */
 };
 
 enum handle_kind { HANDLE_FREE, HANDLE_SOCKET, HANDLE_LISTENER };
@@ -22,15 +22,15 @@ enum handle_kind { HANDLE_FREE, HANDLE_SOCKET, HANDLE_LISTENER };
 struct sim_handle {
     enum handle_kind kind;
     int number;
-    struct io_watch *watch; /* who watches it; NULL when nobody does */
+    struct io_watch *watch; /* NULL: not watched */
     struct sim_poller *poller;
 
     /* a socket */
     struct sim_handle *peer; /* NULL once the peer closed */
-    struct list flight;      /* segments on their way to this end; the first lands first */
+    struct list flight;      /* segments in flight to this end; the first arrives first */
     size_t flight_bytes;
     struct buf arrived;
-    size_t arrived_at; /* read up to here */
+    size_t arrived_at; /* bytes before this were read */
     bool end_arrived, end_sent, broken;
 
     /* a listener */
@@ -46,14 +46,14 @@ struct sim {
     struct sim_options options;
     struct list pollers; /* sim_poller.in_sim */
     struct sim_handle *handles[HANDLES_MAX];
-    int handles_used; /* numbers below this were used */
+    int handles_used; /* numbers below this are in use or were used */
     uint16_t next_port;
 };
 
 struct sim_poller {
     struct poller poller;
     struct sim *sim;
-    struct loop *loop; /* that owns it */
+    struct loop *loop; /* the owner */
     struct list in_sim;
 };
 
@@ -122,7 +122,7 @@ static void drop_flight(struct sim_handle *handle)
 
 static void handle_free(struct sim *sim, struct sim_handle *handle)
 {
-    assert(!handle->watch); /* withdrawn before closing */
+    assert(!handle->watch); /* unwatched before closing */
     drop_flight(handle);
     buf_fini(&handle->arrived);
     sim->handles[handle->number] = NULL;
@@ -185,7 +185,7 @@ static bool breaks_now(struct sim *sim, struct sim_handle *handle)
     return handle->broken;
 }
 
-/* How much of `len` this call takes. */
+/* How many of `len` bytes this call transfers. */
 static size_t split(struct sim *sim, size_t len)
 {
     if (len > 1 && random_chance(&sim->random, sim->options.split_per_1000, 1000))
@@ -251,7 +251,7 @@ static void sim_shutdown(struct socket *socket)
 static void close_socket(struct sim *sim, struct sim_handle *self)
 {
     if (self->peer) {
-        /* As TCP does: closing with bytes unread breaks the connection, otherwise it ends it. */
+        /* Like TCP: closing with unread bytes breaks the connection, otherwise it ends it. */
         if (unread(self) && !self->broken)
             break_both(self);
         else if (!self->end_sent && !self->broken)
@@ -272,7 +272,7 @@ void sim_reset(struct socket *socket)
     break_both(handle_at(socket->world, socket->handle, HANDLE_SOCKET));
 }
 
-/* Every socket is a port of its own. */
+/* Every socket has its own port. */
 static enum status sim_peer(const struct socket *socket, struct address *ret_address)
 {
     return address_from_host(SLICE_LITERAL("127.0.0.1"), (uint16_t)socket->handle, ret_address);
@@ -400,7 +400,7 @@ static bool any_ready(struct sim_poller *self)
 static size_t sim_poller_wait(struct poller *poller, int64_t wait_ns, struct io_ready *ready,
                               size_t max)
 {
-    (void)wait_ns; /* time passes between turns only */
+    (void)wait_ns; /* time passes only between turns */
     struct sim_poller *self = poller_of(poller);
     struct sim *sim = self->sim;
     size_t count = 0;
@@ -408,7 +408,7 @@ static size_t sim_poller_wait(struct poller *poller, int64_t wait_ns, struct io_
         unsigned events = wanted_and_ready(self, sim->handles[i]);
         if (!events || random_chance(&sim->random, sim->options.skip_per_1000, 1000))
             continue;
-        /* Each takes a random place among those before it: any order may come. */
+        /* Inserted at a random index among the others, so that every order is possible. */
         size_t at = random_below(&sim->random, count + 1);
         ready[count] = ready[at];
         ready[at] = (struct io_ready){.watch = sim->handles[i]->watch, .events = events};
@@ -504,7 +504,7 @@ static void arrive(struct sim_handle *handle, struct segment *segment)
     free(segment);
 }
 
-/* Lands what is due. Returns when the next will be. */
+/* Delivers what is due. Returns when the next segment is due. */
 static int64_t deliver(struct sim *sim)
 {
     int64_t next = CLOCK_NEVER;
@@ -521,7 +521,7 @@ static int64_t deliver(struct sim *sim)
     return next;
 }
 
-/* One of the loops with something to do, each as likely; NULL and when the first will have. */
+/* A random one of the loops that have work. NULL: none has; *ret_next_ns is when the first will. */
 static struct loop *choose_loop(struct sim *sim, int64_t *ret_next_ns)
 {
     struct loop *chosen = NULL;

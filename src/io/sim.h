@@ -1,15 +1,14 @@
 /*
- * A network that is not there: loops, sockets and time in one thread, every choice drawn from a
- * seed. What runs over struct network and struct loop runs here unchanged, and the same seed gives
- * the same run, byte for byte.
+ * A simulated network: loops, sockets and time in one thread, with every choice drawn from a seed.
+ * Code that uses struct network and struct loop runs here unchanged, and the same seed gives the
+ * same run, byte for byte.
  *
- * A step lets one loop that has something to do take a turn, chosen by the seed; when none has,
- * time jumps to the next thing that will happen. Bytes take a while, arrive split anywhere, meet
- * small buffers, and connections break, as the options say. Bytes of one direction keep their
- * order.
+ * A step runs one turn of a loop that has work, chosen by the seed; if none has, time advances to
+ * the next event. As the options say, bytes are delayed and split, buffers are small, and
+ * connections break. Bytes of one direction keep their order.
  *
- * Threads do not exist here: mailboxes of simulated loops are looked at when steps are chosen.
- * Without memory the process ends: this is for tests.
+ * There are no threads: mailboxes of simulated loops are checked when a step is chosen. For tests:
+ * without memory the process aborts.
  */
 #ifndef VIGIL_IO_SIM_H
 #define VIGIL_IO_SIM_H
@@ -22,12 +21,13 @@ struct sim;
 
 struct sim_options {
     uint64_t seed;
-    int64_t delay_min_ns, delay_max_ns; /* of a write's bytes on their way */
-    size_t buffer_bytes;                /* on the way and unread in one direction; then "no room" */
-    uint32_t split_per_1000;    /* reads and writes that take only part of what they could */
+    int64_t delay_min_ns, delay_max_ns; /* of written bytes */
+    size_t buffer_bytes;     /* bytes in flight and unread in one direction; beyond that there is no
+                                room */
+    uint32_t split_per_1000; /* reads and writes that transfer only a part */
     uint32_t reset_per_million; /* reads and writes at which the connection breaks */
-    uint32_t skip_per_1000;     /* ready handles a turn does not notice yet */
-    int64_t real_ns;            /* the real clock at the start */
+    uint32_t skip_per_1000;     /* ready handles that a turn does not notice yet */
+    int64_t real_ns;            /* the real-time clock at the start */
 };
 
 #define SIM_OPTIONS_DEFAULT                        \
@@ -42,7 +42,7 @@ struct sim_options {
     })
 
 struct sim *sim_new(const struct sim_options *options);
-void sim_free(struct sim *sim); /* its loops are freed, its sockets and listeners closed */
+void sim_free(struct sim *sim); /* after its loops are freed and its sockets and listeners closed */
 DEFINE_CLEANUP(struct sim *, sim_free)
 
 struct network *sim_network(struct sim *sim);
@@ -50,9 +50,9 @@ struct clock *sim_clock(struct sim *sim);
 /* For the choices of the test itself. */
 struct random *sim_random(struct sim *sim);
 
-/* False when nothing will ever happen by itself: no bytes on the way, no timer set. */
+/* False: nothing will happen without new input: no bytes are in flight, no timer is set. */
 bool sim_step(struct sim *sim);
-/* Steps until the time is reached or nothing will happen; the clock then stands at that time. */
+/* Steps until that time or until nothing will happen; the clock is then at that time. */
 void sim_run_until(struct sim *sim, int64_t mono_ns);
 
 /* The connection breaks: both ends read and write ST_CLOSED. */

@@ -174,7 +174,7 @@ static void receive(void *owner, struct mailbox_node *node)
     (*(int *)owner)++;
 }
 
-static void time_jumps_to_timers_and_messages_need_none(void **state)
+static void time_advances_to_timers_and_messages_need_no_time(void **state)
 {
     (void)state;
     struct sim_options options = SIM_OPTIONS_DEFAULT;
@@ -210,7 +210,7 @@ int main(void)
         cmocka_unit_test(stream_arrives_whole_and_in_order),
         cmocka_unit_test(same_seed_is_the_same_run),
         cmocka_unit_test(broken_connections_are_seen_by_both_ends),
-        cmocka_unit_test(time_jumps_to_timers_and_messages_need_none),
+        cmocka_unit_test(time_advances_to_timers_and_messages_need_no_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,7 @@
 /*
- * Stream sockets, and the network they come from: the machine's (network_posix) or a simulated one
- * (io/sim.h). Nothing here blocks. A socket is a small value embedded in its owner, who watches
- * its handle with the loop of the same network. One owner, one thread at a time.
+ * Stream sockets and the network that they belong to: the operating system's (network_posix) or a
+ * simulated one (io/sim.h). Nothing here blocks. A socket is a small value embedded in its owner,
+ * which watches its handle with a loop of the same network. One owner, one thread at a time.
  */
 #ifndef VIGIL_IO_SOCKET_H
 #define VIGIL_IO_SOCKET_H
@@ -29,7 +29,7 @@ struct socket_ops {
 
 struct socket {
     const struct socket_ops *ops; /* NULL: not open */
-    void *world;                  /* the simulation it belongs to; NULL for the machine's */
+    void *world;                  /* the simulation; NULL for the operating system */
     int handle;                   /* for io_watch */
 };
 
@@ -41,8 +41,8 @@ struct listener_ops {
 struct listener {
     const struct listener_ops *ops; /* NULL: not open */
     void *world;
-    int handle;             /* readable when a connection waits */
-    struct address address; /* where it listens: a port of 0 has become the one chosen */
+    int handle;             /* readable when a connection is waiting */
+    struct address address; /* the bound address: a port of 0 is replaced by the chosen one */
 };
 
 struct network_ops {
@@ -55,47 +55,48 @@ struct network_ops {
 
 struct network {
     const struct network_ops *ops;
-    bool stepped; /* its loops are stepped by one thread (a simulation): start no threads */
+    bool stepped; /* one thread steps all loops (a simulation): start no threads */
 };
 
-/* The machine's. One for the process, never freed. */
+/* The operating system's. One per process, never freed. */
 struct network *network_posix(void);
 
 /* A loop that can watch this network's handles. */
 MUST_CHECK
 enum status network_loop_new(struct network *network, struct loop **ret_loop);
-/* The error says what could not be listened on, and why. A Unix socket's file left behind by a
- * process that is gone is replaced; one that somebody listens on is ST_IN_USE. */
+/* The error says what could not be bound, and why. A Unix socket's file that a terminated process
+ * left behind is replaced; if a process listens on it, ST_IN_USE. */
 MUST_CHECK
 enum status network_listen(struct network *network, const struct address *address,
                            struct listener *ret_listener, struct error *error);
-/* Under way: writable when it is open or failed; the first write tells. */
+/* Begins to connect: the socket is writable when the connection is open or has failed, which the
+ * first write reports. */
 MUST_CHECK
 enum status network_connect(struct network *network, const struct address *address,
                             struct socket *ret_socket);
 
-/* At least one byte, ST_AGAIN (nothing now), ST_END (the peer sent its last), or ST_CLOSED (the
- * connection is broken). */
+/* At least one byte, ST_AGAIN (nothing now), ST_END (the peer sent its last byte), or ST_CLOSED
+ * (the connection is broken). */
 MUST_CHECK
 enum status socket_read(struct socket *socket, void *to, size_t len, size_t *ret_len);
-/* At least one byte of them, ST_AGAIN (no room now), or ST_CLOSED. */
+/* At least one byte, ST_AGAIN (no room now), or ST_CLOSED. */
 MUST_CHECK
 enum status socket_writev(struct socket *socket, const struct iovec *parts, int count,
                           size_t *ret_len);
 MUST_CHECK
 enum status socket_write(struct socket *socket, struct slice bytes, size_t *ret_len);
-/* Sends our end after what was written; reading goes on. */
+/* Sends our end after what was written; reading is still possible. */
 void socket_shutdown(struct socket *socket);
-void socket_close(struct socket *socket); /* accepts one that is not open */
-/* Where the other end is; ST_CLOSED when it is gone. */
+void socket_close(struct socket *socket); /* accepts a socket that is not open */
+/* The address of the peer; ST_CLOSED: it is gone. */
 MUST_CHECK
 enum status socket_peer(const struct socket *socket, struct address *ret_address);
 
-/* A connection; ST_AGAIN (none waits); ST_LIMIT (no descriptor or memory left: wait a little);
- * ST_CLOSED (one came and went: try again). */
+/* A connection; ST_AGAIN (none is waiting); ST_LIMIT (out of descriptors or memory: wait a little);
+ * ST_CLOSED (it was closed before it was accepted: try again). */
 MUST_CHECK
 enum status listener_accept(struct listener *listener, struct socket *ret_socket);
-/* Removes a Unix socket's file. Accepts one that is not open. */
+/* Removes a Unix socket's file. Accepts a listener that is not open. */
 void listener_close(struct listener *listener);
 
 #endif

@@ -9,9 +9,10 @@
 #include <unistd.h>
 
 enum {
-    BACKLOG = 4096, /* connections that wait to be accepted */
+    BACKLOG = 4096, /* connections waiting to be accepted */
     UNSENT_BYTES_MAX =
-        128 * 1024,        /* in a socket: what is queued there can no longer be overtaken */
+        128 *
+        1024, /* in a socket's send buffer: what is queued there cannot be reordered any more */
     KEEPALIVE_IDLE_S = 30, /* as Go's listeners do */
     KEEPALIVE_INTERVAL_S = 10,
     KEEPALIVE_PROBES = 6,
@@ -42,7 +43,7 @@ static enum status posix_writev(struct socket *socket, const struct iovec *parts
     const struct msghdr message = {.msg_iov = (struct iovec *)(uintptr_t)parts,
                                    .msg_iovlen = (size_t)count};
     ssize_t n;
-    do /* one part is the common case, and cheaper this way */
+    do /* one part is the most frequent case, and cheaper this way */
         n = count == 1 ? send(socket->handle, parts->iov_base, parts->iov_len, MSG_NOSIGNAL)
                        : sendmsg(socket->handle, &message, MSG_NOSIGNAL);
     while (n < 0 && errno == EINTR);
@@ -54,7 +55,8 @@ static enum status posix_writev(struct socket *socket, const struct iovec *parts
 
 static void posix_shutdown(struct socket *socket)
 {
-    (void)shutdown(socket->handle, SHUT_WR); /* fails only when the peer is gone: reading tells */
+    (void)shutdown(socket->handle,
+                   SHUT_WR); /* fails only if the peer is gone, which reading reports */
 }
 
 static void posix_close(struct socket *socket)
@@ -79,7 +81,8 @@ static const struct socket_ops socket_posix_ops = {
     .peer = posix_peer,
 };
 
-/* Accepted sockets inherit these from their listener: no system call for each connection. */
+/* Accepted sockets inherit these options from the listener, which saves system calls per
+ * connection. */
 static void set_tcp_options(int fd)
 {
     const struct {
@@ -92,7 +95,8 @@ static void set_tcp_options(int fd)
         {IPPROTO_TCP, TCP_KEEPINTVL, KEEPALIVE_INTERVAL_S},
         {IPPROTO_TCP, TCP_KEEPCNT, KEEPALIVE_PROBES},
     };
-    for (size_t i = 0; i < COUNT_OF(options); i++) /* each only an improvement */
+    for (size_t i = 0; i < COUNT_OF(options);
+         i++) /* a failure is ignored: each is only an improvement */
         (void)setsockopt(fd, options[i].level, options[i].name, &options[i].value, sizeof(int));
 }
 
@@ -111,7 +115,7 @@ static enum status posix_accept(struct listener *listener, struct socket *ret_so
     case ENOBUFS:
     case ENOMEM:
         return ST_LIMIT;
-    default: /* errors of the connection itself, which accept passes on */
+    default: /* errors of the connection, which accept returns */
         return ST_CLOSED;
     }
 }
@@ -142,7 +146,7 @@ static void closep(const int *fd)
         close(*fd);
 }
 
-/* The descriptor; the variable no longer closes it. */
+/* Returns the descriptor; the variable no longer closes it. */
 static int take_fd(int *fd)
 {
     int taken = *fd;
@@ -150,7 +154,7 @@ static int take_fd(int *fd)
     return taken;
 }
 
-/* A socket file outlives its process. If nobody answers there, it is in the way and goes. */
+/* A socket file outlives its process. If no process accepts connections on it, it is removed. */
 static void remove_stale_path(const struct address *address)
 {
     struct stat found;
@@ -186,7 +190,7 @@ static enum status listen_error(struct error *error, const struct address *addre
     const char *why = strerrordesc_np(error_number);
     return error_set(error, status, "listen %s %s: %s: %c%s%s",
                      address_is_path(address) ? "unix" : "tcp", text, what,
-                     why[0] | 0x20, /* as Go says it */
+                     why[0] | 0x20, /* as Go formats it */
                      why + 1, listen_advice(error_number));
 }
 

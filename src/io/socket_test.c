@@ -42,7 +42,7 @@ static void join(struct listener *listener, struct socket *ret_client, struct so
     assert_int_equal(listener_accept(listener, ret_server), ST_OK);
 }
 
-static void bytes_and_ends_go_both_ways(void **state)
+static void bytes_and_ends_are_transferred_in_both_directions(void **state)
 {
     (void)state;
     struct listener listener = listen_on(loopback());
@@ -90,7 +90,7 @@ static void accepted_sockets_inherit_the_options_of_their_listener(void **state)
     listener_close(&listener);
 }
 
-static void writing_to_a_full_or_broken_socket_says_so(void **state)
+static void writing_to_a_full_or_broken_socket_is_reported(void **state)
 {
     (void)state;
     static char big[1 << 20];
@@ -112,7 +112,7 @@ static void writing_to_a_full_or_broken_socket_says_so(void **state)
     listener_close(&listener);
 }
 
-static void port_in_use_is_told_in_a_sentence(void **state)
+static void port_in_use_is_an_error_with_a_message(void **state)
 {
     (void)state;
     struct listener listener = listen_on(loopback());
@@ -126,7 +126,7 @@ static void port_in_use_is_told_in_a_sentence(void **state)
     listener_close(&listener);
 }
 
-static void stale_socket_file_is_replaced_and_a_live_one_is_not(void **state)
+static void stale_socket_file_is_replaced_and_one_in_use_is_not(void **state)
 {
     (void)state;
     char path[64];
@@ -138,7 +138,7 @@ static void stale_socket_file_is_replaced_and_a_live_one_is_not(void **state)
     struct listener second = {0};
     struct error error;
     assert_int_equal(network_listen(network_posix(), &address, &second, &error), ST_IN_USE);
-    close(first.handle); /* as if its process had died: the file stays */
+    close(first.handle); /* as if its process had terminated: the file remains */
     second = listen_on(address);
     struct socket client, server;
     join(&second, &client, &server);
@@ -152,11 +152,11 @@ static void stale_socket_file_is_replaced_and_a_live_one_is_not(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bytes_and_ends_go_both_ways),
+        cmocka_unit_test(bytes_and_ends_are_transferred_in_both_directions),
         cmocka_unit_test(accepted_sockets_inherit_the_options_of_their_listener),
-        cmocka_unit_test(writing_to_a_full_or_broken_socket_says_so),
-        cmocka_unit_test(port_in_use_is_told_in_a_sentence),
-        cmocka_unit_test(stale_socket_file_is_replaced_and_a_live_one_is_not),
+        cmocka_unit_test(writing_to_a_full_or_broken_socket_is_reported),
+        cmocka_unit_test(port_in_use_is_an_error_with_a_message),
+        cmocka_unit_test(stale_socket_file_is_replaced_and_one_in_use_is_not),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

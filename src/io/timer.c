@@ -20,8 +20,8 @@ static struct timer *meld(struct timer *a, struct timer *b)
     return a;
 }
 
-/* Melds siblings in pairs from the left, then the pairs from the right: this order is what makes
- * taking one out cheap on average. */
+/* Melds siblings in pairs from the left, then the pairs from the right. This order makes removal
+ * cheap on average. */
 static struct timer *meld_siblings(struct timer *first)
 {
     struct timer *pairs = NULL; /* linked by next, the last pair first */
@@ -90,7 +90,7 @@ struct timer *timers_pop_due(struct timers *timers, int64_t now_ns)
     return first;
 }
 
-/* Depth first without recursion: the heap may be as deep as it has timers. */
+/* Depth first without recursion, because the heap may be as deep as it has timers. */
 void timers_check(const struct timers *timers)
 {
     const struct timer *at = timers->root;

@@ -34,7 +34,7 @@ static void due_timers_come_in_order_of_time(void **state)
     assert_int_equal(timers_next_ns(&timers), CLOCK_NEVER);
 }
 
-static void cancelled_and_moved_timers_obey(void **state)
+static void cancelled_and_moved_timers_fire_as_requested(void **state)
 {
     (void)state;
     struct timers timers = {0};
@@ -90,7 +90,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(due_timers_come_in_order_of_time),
-        cmocka_unit_test(cancelled_and_moved_timers_obey),
+        cmocka_unit_test(cancelled_and_moved_timers_fire_as_requested),
         cmocka_unit_test(random_changes_match_a_plain_array),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

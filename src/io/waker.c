@@ -7,11 +7,11 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A sleep and a wake-up take about as long on a machine that is not idle. */
+/* About as long as a sleep and a wake-up take on a busy machine. */
 #define LOOK_NS_MAX (5 * NS_PER_US)
 enum {
     LOOKS_BETWEEN_CLOCKS = 16,
-    MISSES_MAX = 8, /* then one wait in 2^8 is spent looking */
+    MISSES_MAX = 8, /* then one wait in 2^8 polls */
 };
 
 void waker_init_thread(struct waker *waker)
@@ -38,14 +38,15 @@ void waker_fini(struct waker *waker)
 static void signal_event(int fd)
 {
     uint64_t one = 1;
-    /* The counter is never read (the watch is edge-triggered); it cannot fill in our lifetime. */
+    /* The counter is never read (the watch is edge-triggered), and cannot overflow in practice. */
     ssize_t written = write(fd, &one, sizeof(one));
     assert(written == (ssize_t)sizeof(one));
 }
 
 void waker_wake(struct waker *waker)
 {
-    /* An exchange, not a store: what was published before is seen by whoever takes the wake-up. */
+    /* An exchange, not a store: what was published before is visible to the thread that takes the
+     * wake-up. */
     if (atomic_exchange_explicit(&waker->state, WAKER_NOTIFIED, memory_order_seq_cst) !=
         WAKER_ANNOUNCED)
         return;
@@ -58,7 +59,7 @@ void waker_wake(struct waker *waker)
 bool waker_announce(struct waker *waker)
 {
     uint32_t was = atomic_exchange_explicit(&waker->state, WAKER_ANNOUNCED, memory_order_seq_cst);
-    assert(was != WAKER_ANNOUNCED); /* one sleeper */
+    assert(was != WAKER_ANNOUNCED); /* there is only one sleeper */
     if (was == WAKER_AWAKE)
         return true;
     waker_retract(waker);

@@ -13,7 +13,7 @@ struct job_chain {
     struct mailbox_node *first, *last;
 };
 
-/* A share with jobs that wait. */
+/* A share with waiting jobs. */
 struct share {
     uint64_t key;
     unsigned count; /* of its jobs that may be refused */
@@ -22,7 +22,8 @@ struct share {
 
 struct worker {
     struct lock lock;
-    /* With the lock held: shares in the order of their turns, and jobs that lost their places. */
+    /* Protected by the lock: shares in the order of their turns, and jobs that lost their places.
+     */
     struct share *shares;
     size_t share_count, share_room;
     unsigned waiting; /* jobs of all shares that may be refused */
@@ -30,13 +31,13 @@ struct worker {
 
     unsigned queue_max;
     const char *thread_name;
-    struct mailbox bell; /* always empty: the thread waits at it, and is woken */
+    struct mailbox bell; /* always empty; wakes the thread, which waits for it */
     struct waker waker;
     pthread_t thread;
     struct turn *turn; /* borrowed */
     bool started;
     _Atomic bool stopping;
-    _Atomic(const struct mailbox *) posting; /* where a job is being posted; NULL: nowhere */
+    _Atomic(const struct mailbox *) posting; /* where a job is being posted; NULL: no job is */
 };
 
 static struct worker_job *job_of(struct mailbox_node *node)
@@ -65,7 +66,7 @@ static struct worker_job *chain_take(struct job_chain *chain)
     return job_of(node);
 }
 
-/* The newest that may be refused; there is one. */
+/* The newest that may be refused, which exists. */
 static struct worker_job *chain_take_newest(struct job_chain *chain)
 {
     struct mailbox_node *before = NULL, *newest = NULL, *last = NULL;
@@ -85,7 +86,7 @@ static struct worker_job *chain_take_newest(struct job_chain *chain)
     return job_of(newest);
 }
 
-/* -- The queue, with the lock held -- */
+/* -- the queue, with the lock held -- */
 
 static struct share *share_find(struct worker *worker, uint64_t key)
 {
@@ -121,7 +122,8 @@ static void share_remove(struct worker *worker, struct share *share)
     memmove(share, share + 1, (worker->share_count - at) * sizeof(*share));
 }
 
-/* Only for a share that has fewer jobs, even with this one: a flood makes room for the others. */
+/* Only for a share that has fewer jobs, even with this one: a flood gives its places to the others.
+ */
 static bool make_room(struct worker *worker, uint64_t key)
 {
     struct share *own = share_find(worker, key), *most = share_with_most(worker);
@@ -146,7 +148,7 @@ static enum status queue_add(struct worker *worker, struct worker_job *job)
     return ST_OK;
 }
 
-/* The first share's oldest; the share's next turn comes after those of all others. */
+/* The oldest job of the first share; the share's next turn comes after those of all others. */
 static struct worker_job *queue_take(struct worker *worker)
 {
     LOCK_SCOPE(&worker->lock);
@@ -168,7 +170,7 @@ static struct worker_job *queue_take(struct worker *worker)
     return job;
 }
 
-/* -- The thread -- */
+/* -- the thread -- */
 
 static void run(struct worker *worker, struct worker_job *job)
 {
@@ -187,7 +189,8 @@ static void do_job(struct worker *worker, struct worker_job *job)
         job->status = ST_CANCELED;
     else if (job->status == ST_OK)
         run(worker, job);
-    /* Whoever gets it may be gone with its loop before we have woken that. */
+    /* The receiver and its loop may be freed before we have woken it (worker_leave waits for this).
+     */
     atomic_store(&worker->posting, answers);
     mailbox_post(answers, &job->in_mailbox);
     atomic_store(&worker->posting, NULL);

@@ -62,7 +62,7 @@ static void submit(struct desk *desk, struct job *job, enum status expected)
     assert_int_equal(worker_submit(desk->worker, &job->job), expected);
 }
 
-/* Takes so many back, in the order in which they come. */
+/* Takes this many jobs back, in the order in which they arrive. */
 static void take_back(struct desk *desk, struct job **back, size_t count)
 {
     for (size_t i = 0; i < count;) {
@@ -76,7 +76,8 @@ static void take_back(struct desk *desk, struct job **back, size_t count)
     }
 }
 
-/* All jobs are submitted before the worker starts, so that their order does not depend on time. */
+/* All jobs are submitted before the worker starts, so that their order does not depend on timing.
+ */
 static void run_all(struct desk *desk, struct job **back, size_t count)
 {
     assert_int_equal(worker_start(desk->worker), ST_OK);
@@ -93,7 +94,7 @@ static size_t place_of(struct job **back, size_t count, const struct job *job)
     return count;
 }
 
-static void jobs_of_a_share_run_elsewhere_and_come_back_in_order(void **state)
+static void jobs_of_a_share_run_on_the_worker_and_return_in_order(void **state)
 {
     struct desk *desk = *state;
     struct job jobs[QUEUE_MAX], *back[QUEUE_MAX];
@@ -110,7 +111,7 @@ static void jobs_of_a_share_run_elsewhere_and_come_back_in_order(void **state)
     }
 }
 
-static void more_than_the_queue_holds_are_refused_until_there_is_room(void **state)
+static void jobs_beyond_the_queue_limit_are_refused_until_there_is_room(void **state)
 {
     struct desk *desk = *state;
     static struct job jobs[QUEUE_MAX + 1], *back[QUEUE_MAX];
@@ -125,9 +126,9 @@ static void more_than_the_queue_holds_are_refused_until_there_is_room(void **sta
     assert_int_equal(jobs[QUEUE_MAX].ran, 1);
 }
 
-/* One share posts ten times as many jobs as the queue holds. Others still get in, and each of them
- * is served after at most one job of each share. */
-static void flood_of_one_share_keeps_nobody_out(void **state)
+/* One share posts ten times as many jobs as the queue holds. Others are still accepted, and each of
+ * them is served after at most one job of each share. */
+static void flood_of_one_share_does_not_exclude_others(void **state)
 {
     enum { FLOODER = 1, FLOOD = 10 * QUEUE_MAX, OTHERS = 3, ALL = QUEUE_MAX + OTHERS };
     struct desk *desk = *state;
@@ -143,7 +144,8 @@ static void flood_of_one_share_keeps_nobody_out(void **state)
     submit(desk, &jobs[FLOOD - 1], ST_REQUEST_TOO_MANY_REQUESTS);
     run_all(desk, back, ALL);
     for (size_t i = 0; i < OTHERS; i++) {
-        /* The flooder's newest jobs lose their places, and that is said before anything runs. */
+        /* The newest jobs of the large share lose their places and are posted back before any job
+         * runs. */
         assert_ptr_equal(back[i], &jobs[QUEUE_MAX - 1 - i]);
         assert_int_equal(back[i]->job.status, ST_REQUEST_TOO_MANY_REQUESTS);
         assert_int_equal(back[i]->ran, 0);
@@ -174,7 +176,7 @@ static void equal_shares_of_a_full_queue_keep_their_places(void **state)
     struct desk *desk = *state;
     static struct job jobs[QUEUE_MAX + 1], *back[QUEUE_MAX];
     for (size_t i = 0; i <= QUEUE_MAX; i++) {
-        jobs[i] = make_job(desk, i); /* one each */
+        jobs[i] = make_job(desk, i); /* one job per share */
         submit(desk, &jobs[i], i < QUEUE_MAX ? ST_OK : ST_REQUEST_TOO_MANY_REQUESTS);
     }
     run_all(desk, back, QUEUE_MAX);
@@ -182,8 +184,8 @@ static void equal_shares_of_a_full_queue_keep_their_places(void **state)
         assert_ptr_equal(back[i], &jobs[i]);
 }
 
-/* In a full queue, and when others make room in it. */
-static void jobs_that_must_run_do(void **state)
+/* In a full queue, and when others take places in it. */
+static void jobs_that_must_run_are_never_refused(void **state)
 {
     enum { SHARE = 1, MUST = 20, OTHERS = QUEUE_MAX / 2, ALL = QUEUE_MAX + MUST + OTHERS };
     struct desk *desk = *state;
@@ -222,7 +224,7 @@ static void jobs_that_are_given_up_do_not_run(void **state)
     assert_int_equal(job.ran, 0);
 }
 
-static void jobs_that_have_not_begun_come_back_when_it_stops(void **state)
+static void waiting_jobs_are_returned_when_the_worker_stops(void **state)
 {
     struct desk *desk = *state;
     struct job jobs[3], *back[COUNT_OF(jobs)];
@@ -241,14 +243,14 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(jobs_of_a_share_run_elsewhere_and_come_back_in_order),
-        TEST(more_than_the_queue_holds_are_refused_until_there_is_room),
-        TEST(flood_of_one_share_keeps_nobody_out),
+        TEST(jobs_of_a_share_run_on_the_worker_and_return_in_order),
+        TEST(jobs_beyond_the_queue_limit_are_refused_until_there_is_room),
+        TEST(flood_of_one_share_does_not_exclude_others),
         TEST(shares_take_turns),
         TEST(equal_shares_of_a_full_queue_keep_their_places),
-        TEST(jobs_that_must_run_do),
+        TEST(jobs_that_must_run_are_never_refused),
         TEST(jobs_that_are_given_up_do_not_run),
-        TEST(jobs_that_have_not_begun_come_back_when_it_stops),
+        TEST(waiting_jobs_are_returned_when_the_worker_stops),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

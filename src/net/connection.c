@@ -22,6 +22,19 @@ static void on_long_step(void *owner)
     c->shard->long_step = true;
 }
 
+/* Drawn in server_private.h. */
+static const uint8_t connection_moves[] = {
+    [CONNECTION_OPEN] = 1u << CONNECTION_LINGERING | 1u << CONNECTION_CLOSED,
+    [CONNECTION_LINGERING] = 1u << CONNECTION_CLOSED,
+    [CONNECTION_CLOSED] = 0,
+};
+
+static void move(struct net_connection *c, enum net_connection_state next)
+{
+    assert(connection_moves[c->state] & (1u << next));
+    c->state = (uint8_t)next;
+}
+
 static size_t held_size(size_t len)
 {
     return sizeof(struct net_held) + len;
@@ -38,7 +51,7 @@ static void drop_held(struct net_connection *c)
 void net_connection_close(struct net_connection *c)
 {
     struct net_shard *shard = c->shard;
-    c->state = CONNECTION_CLOSED; /* what freeing the protocol wakes finds it so */
+    move(c, CONNECTION_CLOSED); /* for hooks that freeing the protocol calls */
     loop_unwatch(shard->loop, &c->watch);
     loop_timer_cancel(shard->loop, &c->timer);
     list_remove(&c->in_dirty);
@@ -55,12 +68,13 @@ void net_connection_close(struct net_connection *c)
 
 /* -- deadlines -- */
 
-/* A client that is idle reads our farewell when it likes; a stop does not wait for that. */
+/* An idle client may read our last bytes later; stopping the server does not wait for it. */
 #define DRAIN_LINGER_NS (100 * NS_PER_MS)
 
-/* Nothing under way, or told to end: bytes that lie too long are then ours to give up on. A stalled
- * response is the protocol's to end, and a watch may wait for its reader as long as it likes. */
-static bool has_said_all(const struct net_connection *c)
+/* Nothing is in progress, or the connection shuts down: we may then give up on bytes that the peer
+ * does not take. Otherwise the protocol ends a stalled response, and a watch may wait for its
+ * reader without limit. */
+static bool may_give_up(const struct net_connection *c)
 {
     return c->ops->should_close(c->protocol) || c->ops->idle(c->protocol);
 }
@@ -80,13 +94,13 @@ static int64_t deadline(const struct net_connection *c)
     }
     int64_t at = c->ops->timeout(c->protocol);
     int64_t stall = stall_at(c);
-    if (stall <= loop_now_ns(c->shard->loop) && !has_said_all(c))
-        stall = CLOCK_NEVER; /* looked at again when the protocol moves */
+    if (stall <= loop_now_ns(c->shard->loop) && !may_give_up(c))
+        stall = CLOCK_NEVER; /* checked again when the protocol makes progress */
     return stall < at ? stall : at;
 }
 
-/* A deadline that moves away with every request does not touch the heap: the timer fires early,
- * finds nothing due, and is set again. */
+/* A deadline that moves with every request does not change the heap: the timer fires early, finds
+ * nothing due, and is set again. */
 static void arm(struct net_connection *c)
 {
     int64_t at = deadline(c);
@@ -104,7 +118,7 @@ static void on_timer(struct timer *timer)
     }
     if (c->ops->timeout(c->protocol) <= now)
         c->ops->tick(c->protocol, now);
-    if (stall_at(c) <= now && has_said_all(c)) {
+    if (stall_at(c) <= now && may_give_up(c)) {
         counter_add(&c->shard->counters.stalled, 1);
         net_connection_close(c);
         return;
@@ -122,7 +136,7 @@ static unsigned wanted_events(const struct net_connection *c)
     return events;
 }
 
-/* False: it failed and the connection is gone. */
+/* False: it failed and the connection was closed. */
 static bool update_watch(struct net_connection *c)
 {
     unsigned events = wanted_events(c);
@@ -138,7 +152,7 @@ static bool update_watch(struct net_connection *c)
     return false;
 }
 
-/* -- whose work it was -- */
+/* -- for the log of long turns -- */
 
 static void peer_address(void *owner, char *text)
 {
@@ -149,10 +163,10 @@ static void peer_address(void *owner, char *text)
         address_format(&address, text);
     if (!text[0])
         snprintf(text, ADDRESS_TEXT_BYTES,
-                 "@"); /* a Unix socket's client has no name; Go writes it so */
+                 "@"); /* a client of a Unix socket has no address; Go prints this */
 }
 
-/* Work for this connection is over; if it was long, whoever reads of it wants to know whose. */
+/* Work for this connection is done; if it took long, the log line needs the client's address. */
 static void note_work(const struct net_connection *c)
 {
     char text[ADDRESS_TEXT_BYTES];
@@ -193,7 +207,7 @@ static enum status hold(struct net_connection *c, struct slice rest)
     return ST_OK;
 }
 
-/* ST_AGAIN: some are left. */
+/* ST_AGAIN: some bytes are left. */
 static enum status send_held(struct net_connection *c)
 {
     struct net_held *held = c->held;
@@ -208,7 +222,8 @@ static enum status send_held(struct net_connection *c)
     return ST_OK;
 }
 
-/* Everything the protocol has, or as much as a turn or the socket takes. ST_AGAIN: held now. */
+/* Sends all that the protocol has, or as much as a turn or the socket allows. ST_AGAIN: bytes are
+ * held. */
 static enum status send_filled(struct net_connection *c, bool *ret_more)
 {
     int64_t now = loop_now_ns(c->shard->loop);
@@ -248,7 +263,7 @@ static bool is_over(const struct net_connection *c)
     return c->ended && !c->ops->wants_write(c->protocol) && c->ops->idle(c->protocol);
 }
 
-/* False: the connection is gone. */
+/* False: the connection was closed. */
 static bool linger(struct net_connection *c)
 {
     if (c->ended) {
@@ -256,7 +271,7 @@ static bool linger(struct net_connection *c)
         return false;
     }
     socket_shutdown(&c->socket);
-    c->state = CONNECTION_LINGERING;
+    move(c, CONNECTION_LINGERING);
     c->progress_ns = loop_now_ns(c->shard->loop);
     loop_timer_cancel(c->shard->loop, &c->timer);
     if (!update_watch(c))
@@ -295,8 +310,8 @@ void net_connection_shutdown(struct net_connection *c)
 
 /* -- receiving -- */
 
-/* One piece each turn: whoever sends more waits behind the others. False: the connection is gone.
- */
+/* One piece per turn, so that a client that sends more waits for the others. False: the connection
+ * was closed. */
 static bool receive(struct net_connection *c)
 {
     struct net_shard *shard = c->shard;
@@ -309,7 +324,7 @@ static bool receive(struct net_connection *c)
         return false;
     }
     if (c->state == CONNECTION_LINGERING)
-        return true; /* thrown away */
+        return true; /* dropped */
     if (status == ST_END) {
         c->ended = true;
         c->ops->feed_end(c->protocol, loop_now_ns(shard->loop));
@@ -340,7 +355,7 @@ static void on_ready(struct io_watch *watch, unsigned ready)
         if (receive(c))
             note_work(c);
     } else {
-        mark_dirty(c); /* the watch is older than what the protocol wants: flushing mends it */
+        mark_dirty(c); /* the watch differs from what the protocol wants; flushing corrects it */
     }
 }
 
@@ -384,5 +399,5 @@ void net_connection_open(struct net_shard *shard, struct socket socket, unsigned
         net_connection_close(c);
         return;
     }
-    mark_dirty(c); /* a server may speak first, and the handshake has a deadline */
+    mark_dirty(c); /* a server may send first, and the handshake has a deadline */
 }

@@ -20,8 +20,8 @@
 enum { ECHO_FRAME_MAX = 100000, ECHO_QUEUE_MAX = 256 * 1024 };
 
 struct echo_settings {
-    int64_t handshake_ns; /* for the first byte */
-    /* What is seen of all its connections: bytes made for 'g', and of those when the last bytes
+    int64_t handshake_ns; /* timeout of the first byte */
+    /* Observed on all its connections: bytes made for 'g', and their number when the last bytes
      * were fed and when the last frame was sent back. */
     _Atomic uint64_t made, made_when_fed, made_when_echoed;
 };
@@ -31,7 +31,7 @@ struct echo {
     struct echo_settings *settings;
     struct buf in, out;
     size_t out_at;
-    uint64_t generated, generate; /* 'g' frames: bytes made and asked for */
+    uint64_t generated, generate; /* 'g' frames: bytes made and requested */
     unsigned hanging;
     int64_t handshake_at;
     bool closing;
@@ -195,7 +195,7 @@ static inline bool echo_idle(const void *protocol)
 static inline void echo_free(void *protocol)
 {
     struct echo *e = protocol;
-    e->hooks.on_output(e->hooks.owner); /* as a service does that is told of the end */
+    e->hooks.on_output(e->hooks.owner); /* as a service does in on_end */
     buf_fini(&e->in);
     buf_fini(&e->out);
     free(e);

@@ -6,7 +6,7 @@
 
 enum { ACCEPTS_PER_TURN = 64 };
 
-/* The shard with the fewest connections; equals take turns. */
+/* The shard with the fewest connections; among equals they alternate. */
 static struct net_shard *choose_shard(struct net_server *server)
 {
     unsigned shards = server->options.shards;
@@ -40,7 +40,7 @@ static void hand_over(struct net_listener *listener, struct socket socket)
     mailbox_post(&shard->mailbox, &message->node);
 }
 
-/* Lets one peer in to hang up on it: better than leaving it to wait. */
+/* Accepts one connection and closes it, so that the peer does not wait in vain. */
 static void shed_one(struct net_listener *listener)
 {
     struct net_server *server = listener->server;
@@ -86,7 +86,7 @@ static void on_connection(struct io_watch *watch, unsigned ready)
             return;
         }
         if (status != ST_OK)
-            continue; /* it came and went */
+            continue; /* it was closed before it was accepted */
         if (atomic_load_explicit(&server->connections, memory_order_relaxed) >=
             server->options.connections_max) {
             socket_close(&socket);

@@ -1,6 +1,6 @@
 /*
- * What a connection speaks: bytes in, bytes out. net/ knows sockets and this table, and nothing of
- * HTTP. net/wire.h puts wire/ behind it; net/tls/tls.h wraps another.
+ * The protocol of a connection: bytes in, bytes out. net/ knows sockets and this table, but nothing
+ * of HTTP. net/wire.h implements it with wire/; net/tls/tls.h wraps another protocol.
  *
  * Everything is called on the connection's thread. Times are monotonic ns of the loop's clock.
  */
@@ -14,57 +14,58 @@ struct account;
 struct net_shard;
 
 struct protocol_hooks {
-    /* There is something to fill out, or to close, where there was not. Cheap to call often. Not
-     * needed from inside the functions below: the connection looks after each of them. */
+    /* There is output, or a reason to close, where there was none. Cheap to call often. Not needed
+     * inside the functions below: the connection checks after each of them. */
     void (*on_output)(void *owner);
-    /* What was just done took far longer than a request does: a handshake. The shard then looks at
-     * its clock before it goes on. May be NULL. */
+    /* The last step took much longer than a request, for instance a handshake: the shard then reads
+     * its clock before it continues. May be NULL. */
     void (*on_long_step)(void *owner);
-    /* Where the peer is, as text of ADDRESS_TEXT_BYTES for the log. May be NULL. */
+    /* Writes the peer's address for the log, in ADDRESS_TEXT_BYTES. May be NULL. */
     void (*peer_address)(void *owner, char *text);
-    /* What the clock shows now; the loop's time is that of the turn. May be NULL. */
+    /* The current time; the loop's time is that of the turn. May be NULL. */
     int64_t (*fresh_ns)(void *owner);
     void *owner;
-    struct account *account; /* charged with what the peer makes us hold; may be NULL */
-    /* The common name of the certificate that the peer has shown to be its own and that we trust;
-     * NULL without one. Lives as long as the protocol. */
+    struct account *account; /* charged for what the peer makes us hold; may be NULL */
+    /* The common name of the peer's verified certificate; NULL without one. Lives as long as the
+     * protocol. */
     const char *peer_name;
-    const struct http_certificate *certificate; /* the rest of it; NULL as the name */
-    bool secure;                                /* what is fed came over TLS */
+    const struct http_certificate *certificate; /* more of the certificate; NULL if peer_name is */
+    bool secure;                                /* the bytes come over TLS */
 };
 
 enum { NET_FILL_ROOM_MIN = 16 * 1024 };
 
 struct protocol_ops {
-    /* Takes all the bytes. Not called while wants_read says no. */
+    /* Consumes all the bytes. Not called while wants_read is false. */
     void (*feed)(void *protocol, struct slice bytes, int64_t now_ns);
-    /* The peer sent its last byte; answers under way may still go out. */
+    /* The peer sent its last byte; answers in progress may still be sent. */
     void (*feed_end)(void *protocol, int64_t now_ns);
-    /* False: the peer has enough under way, do not read for now. */
+    /* False: the peer has enough in progress, do not read for now. */
     bool (*wants_read)(const void *protocol);
     bool (*wants_write)(const void *protocol);
-    /* Writes at most room bytes and says how many; room is at least NET_FILL_ROOM_MIN. They count
-     * as sent. */
+    /* Writes at most room bytes and returns their number; room is at least NET_FILL_ROOM_MIN. They
+     * count as sent. */
     size_t (*fill)(void *protocol, uint8_t *dst, size_t room, int64_t now_ns);
-    /* True: nothing more will come out. The connection sends what was filled, then closes. */
+    /* True: no more output will follow. The connection sends what was filled, then closes. */
     bool (*should_close)(const void *protocol);
-    /* Why, for the log; never NULL. */
+    /* The reason for closing, for the log; never NULL. */
     const char *(*reason)(const void *protocol);
-    /* When to call tick at the latest; CLOCK_NEVER for never. This is how a protocol bounds its
+    /* When to call tick at the latest; CLOCK_NEVER for never. A protocol uses it to limit its
      * handshake, a slow header and a stalled response. */
     int64_t (*timeout)(const void *protocol);
     void (*tick)(void *protocol, int64_t now_ns);
-    /* Graceful: nothing new is begun, what is under way is answered, then should_close. */
+    /* Graceful: nothing new is begun, what is in progress is answered, then should_close is true.
+     */
     void (*shutdown)(void *protocol, int64_t now_ns);
-    /* Nothing under way. */
+    /* Nothing is in progress. */
     bool (*idle)(const void *protocol);
     void (*free)(void *protocol);
 };
 
-/* How connections of one listener come to speak. Borrowed; outlives the server. */
+/* How the connections of a listener get their protocol. Borrowed; outlives the server. */
 struct protocol_kind {
     const struct protocol_ops *ops;
-    /* What its connections on one shard share, made on the shard's thread. May be NULL. */
+    /* Creates what its connections on one shard share, on the shard's thread. May be NULL. */
     enum status (*shard_new)(void *ctx, struct net_shard *shard, void **ret_shared);
     void (*shard_free)(void *shared);
     enum status (*open)(void *shared, struct protocol_hooks hooks, int64_t now_ns,

@@ -1,6 +1,6 @@
 /*
- * Listeners and the shards that serve their connections. One acceptor (on the first shard) hands
- * each new connection to the shard that has fewest, so that also a handful is spread evenly.
+ * Listeners and the shards that serve their connections. One acceptor (on the first shard) assigns
+ * each new connection to the shard with the fewest, so that even a few are distributed evenly.
  *
  *     new ─► listen… ─► start ─► drain ─► (wait_drained) ─► stop ─► free
  *
@@ -23,16 +23,16 @@ enum { NET_SHARDS_MAX = 64, NET_LISTENERS_MAX = 16 };
 
 struct net_options {
     unsigned shards;          /* I/O threads, 1 to NET_SHARDS_MAX */
-    unsigned connections_max; /* in all; one more is accepted and closed at once */
-    size_t turn_bytes_max;    /* sent on one connection in one turn, NET_FILL_ROOM_MIN or more: the
-                               * others come first then, and it is what a request waits for */
-    int64_t stall_ns;         /* bytes a peer with nothing under way does not take for so long */
-    int64_t linger_ns;        /* for a peer to take our last bytes and hang up, when we close */
-    int64_t drain_ns;         /* for requests under way when the server shuts down */
-    int64_t accept_pause_ns;  /* without descriptors or memory, accepting rests for so long */
-    struct turns *turns;      /* where the shards' turns are measured; NULL: nowhere */
-    /* What connections make the process hold is charged to it, an account for each. When one is
-     * refused, the connections that hold most are closed for it. Borrowed; NULL: no limit. */
+    unsigned connections_max; /* in total; one more is accepted and closed immediately */
+    size_t turn_bytes_max;    /* sent on one connection in one turn, NET_FILL_ROOM_MIN or more; then
+                                 other connections are served */
+    int64_t stall_ns;         /* how long an idle peer may refuse to take bytes */
+    int64_t linger_ns;        /* for a peer to take our last bytes and close, when we close */
+    int64_t drain_ns;         /* for requests in progress when the server shuts down */
+    int64_t accept_pause_ns;  /* how long accepting pauses without descriptors or memory */
+    struct turns *turns;      /* measure the shards' turns; may be NULL */
+    /* Limits the memory that connections make the process hold, with an account for each. When an
+     * account is refused, the connections that hold most are closed. Borrowed; NULL: no limit. */
     struct budget *budget;
 };
 
@@ -50,10 +50,11 @@ struct net_options {
 /* Called on each shard's thread. Every function may be NULL. */
 struct net_app {
     enum status (*shard_start)(void *ctx, struct net_shard *shard); /* before its first turn */
-    void (*shard_stop)(void *ctx, struct net_shard *shard);         /* its connections are gone */
-    void (*after_input)(void *ctx, struct net_shard *shard);        /* ready sockets were read */
-    void (*end_of_turn)(void *ctx, struct net_shard *shard); /* before what is to be sent is sent */
-    void (*after_flush)(void *ctx, struct net_shard *shard); /* and after, before the loop waits */
+    void (*shard_stop)(void *ctx, struct net_shard *shard);  /* after its connections are closed */
+    void (*after_input)(void *ctx, struct net_shard *shard); /* after ready sockets were read */
+    void (*end_of_turn)(void *ctx, struct net_shard *shard); /* before output is sent */
+    void (*after_flush)(void *ctx,
+                        struct net_shard *shard); /* after output was sent, before the loop waits */
     void *ctx;
 };
 
@@ -61,27 +62,27 @@ struct net_app {
 MUST_CHECK
 enum status net_server_new(struct network *network, const struct net_options *options,
                            const struct net_app *app, struct net_server **ret_server);
-void net_server_free(struct net_server *server); /* never started, or stopped */
+void net_server_free(struct net_server *server); /* only if never started, or stopped */
 DEFINE_CLEANUP(struct net_server *, net_server_free)
 
-/* Before start. The socket is open and takes connections, which wait until start. Whether the URL
- * is a secure one is the kind's business (net/tls/tls.h). ret_bound, unless NULL, gets the URL with
- * the port chosen. */
+/* Before start. The socket is open and accepts connections, which wait until start. The kind
+ * decides whether the URL must be a secure one (net/tls/tls.h). ret_bound, unless NULL, gets the
+ * URL with the chosen port. */
 MUST_CHECK
 enum status net_server_listen(struct net_server *server, const struct url *url,
                               const struct protocol_kind *kind, struct url *ret_bound,
                               struct error *error);
 
-/* On return all shards turn, or none does. */
+/* On return all shards run, or none. */
 MUST_CHECK
 enum status net_server_start(struct net_server *server);
 
-/* Any thread, while started: stops listening, tells every connection to finish, gives up on those
- * that have not after drain_ns. A second call does nothing. */
+/* Any thread, while started: stops listening, shuts every connection down, and after drain_ns
+ * closes those that are left. A second call does nothing. */
 void net_server_drain(struct net_server *server);
 bool net_server_drained(struct net_server *server);
 
-/* Closes what is left, ends the threads and joins them. */
+/* Closes the remaining connections, ends the threads and joins them. */
 void net_server_stop(struct net_server *server);
 
 /* Any thread, while started. */

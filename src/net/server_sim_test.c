@@ -13,7 +13,7 @@
 
 enum { CLIENTS = 5, FRAMES = 40, BODY_MAX = 3000 };
 
-/* Sends frames with known bodies, as fast as it may, and checks that each comes back in turn. */
+/* Sends frames with known bodies, as fast as possible, and checks that each is echoed in order. */
 struct client {
     struct world *world;
     struct socket socket;
@@ -114,8 +114,8 @@ static void client_talks(struct client *client, struct random *random)
     echo_must(buf_append(&client->expected, buf_slice(&client->to_send)));
 }
 
-/* As an application does that waits for its writes. */
-static void turn_a_little(void *ctx, struct net_shard *shard)
+/* As an application that waits for its writes. */
+static void spend_time(void *ctx, struct net_shard *shard)
 {
     (void)ctx;
     for (int i = 0; i < 3; i++)
@@ -125,7 +125,7 @@ static void turn_a_little(void *ctx, struct net_shard *shard)
 static void world_init(struct world *world, const struct sim_options *options,
                        struct net_options net)
 {
-    const struct net_app app = {.shard_stop = turn_a_little};
+    const struct net_app app = {.shard_stop = spend_time};
     *world = (struct world){.sim = sim_new(options), .settings.handshake_ns = 10 * NS_PER_S};
     world->kind = echo_kind(&world->settings);
     struct network *network = sim_network(world->sim);
@@ -219,8 +219,9 @@ static void resets_anywhere_leave_nothing_behind(void **state)
     assert_true(broken > 20 && whole > 20);
 }
 
-/* Ten megabytes wait to be read from one connection; another's request does not wait for them. */
-static void flood_of_one_connection_does_not_hold_up_another(void **state)
+/* Ten megabytes are waiting to be read from one connection; a request on another one does not wait
+ * for them. */
+static void flood_of_one_connection_does_not_delay_another(void **state)
 {
     (void)state;
     struct sim_options options = SIM_OPTIONS_DEFAULT;
@@ -283,14 +284,14 @@ static void one_turn_sends_no_more_than_its_share_on_a_connection(void **state)
     world_fini(&world);
 }
 
-static void answer_goes_before_the_next_share_of_a_connection_with_much_to_say(void **state)
+static void short_answer_is_sent_before_the_next_part_of_a_long_one(void **state)
 {
     (void)state;
     enum { BYTES = 4 << 20 };
     struct sim_options options = SIM_OPTIONS_DEFAULT;
     options.buffer_bytes = 2 * BYTES;
     options.split_per_1000 = options.skip_per_1000 = 0;
-    options.delay_min_ns = options.delay_max_ns = 0; /* no time passes in a turn either */
+    options.delay_min_ns = options.delay_max_ns = 0; /* no time passes in a turn */
     struct net_options net = NET_OPTIONS_DEFAULT;
     net.shards = 1;
     struct world world;
@@ -359,7 +360,7 @@ static void slow_reader_holds_less_from_the_second_time_on(void **state)
     world_fini(&world);
 }
 
-static void silent_client_is_hung_up_after_ten_seconds(void **state)
+static void silent_client_is_closed_after_ten_seconds(void **state)
 {
     (void)state;
     struct sim_options options = SIM_OPTIONS_DEFAULT;
@@ -374,8 +375,8 @@ static void silent_client_is_hung_up_after_ten_seconds(void **state)
     world_fini(&world);
 }
 
-/* Its answers are filled out and lie in the connection: nothing is under way any more. */
-static void last_answers_left_lying_for_a_minute_end_the_connection(void **state)
+/* The answers are filled and held by the connection, so nothing is in progress any more. */
+static void last_answers_not_read_for_a_minute_end_the_connection(void **state)
 {
     (void)state;
     struct sim_options options = SIM_OPTIONS_DEFAULT;
@@ -399,9 +400,8 @@ static void last_answers_left_lying_for_a_minute_end_the_connection(void **state
     world_fini(&world);
 }
 
-/* A request under way is the protocol's to end: a watch may wait for its reader as long as it
- * likes. */
-static void stalled_connection_with_something_under_way_is_left_alone(void **state)
+/* A request in progress is ended by the protocol: a watch may wait for its reader without limit. */
+static void stalled_connection_with_a_request_in_progress_stays_open(void **state)
 {
     (void)state;
     struct sim_options options = SIM_OPTIONS_DEFAULT;
@@ -420,8 +420,8 @@ static void stalled_connection_with_something_under_way_is_left_alone(void **sta
     world_fini(&world);
 }
 
-/* It never reads our last bytes nor hangs up. */
-static void lingering_ends_by_itself(void **state)
+/* It neither reads our last bytes nor closes. */
+static void lingering_ends_after_its_timeout(void **state)
 {
     (void)state;
     struct sim_options options = SIM_OPTIONS_DEFAULT;
@@ -439,8 +439,8 @@ static void lingering_ends_by_itself(void **state)
     world_fini(&world);
 }
 
-/* Accepted, on their way to their shards, when everything stops. */
-static void connections_handed_over_too_late_are_refused(void **state)
+/* Accepted, but not yet assigned to their shards when the server stops. */
+static void connections_accepted_while_stopping_are_refused(void **state)
 {
     (void)state;
     for (uint64_t seed = 1; seed <= 10; seed++) {
@@ -489,16 +489,16 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(any_split_of_the_bytes_gives_every_answer_in_order),
         cmocka_unit_test(resets_anywhere_leave_nothing_behind),
-        cmocka_unit_test(flood_of_one_connection_does_not_hold_up_another),
+        cmocka_unit_test(flood_of_one_connection_does_not_delay_another),
         cmocka_unit_test(one_turn_sends_no_more_than_its_share_on_a_connection),
-        cmocka_unit_test(answer_goes_before_the_next_share_of_a_connection_with_much_to_say),
+        cmocka_unit_test(short_answer_is_sent_before_the_next_part_of_a_long_one),
         cmocka_unit_test(peer_that_does_not_read_is_not_read_from),
         cmocka_unit_test(slow_reader_holds_less_from_the_second_time_on),
-        cmocka_unit_test(silent_client_is_hung_up_after_ten_seconds),
-        cmocka_unit_test(last_answers_left_lying_for_a_minute_end_the_connection),
-        cmocka_unit_test(stalled_connection_with_something_under_way_is_left_alone),
-        cmocka_unit_test(lingering_ends_by_itself),
-        cmocka_unit_test(connections_handed_over_too_late_are_refused),
+        cmocka_unit_test(silent_client_is_closed_after_ten_seconds),
+        cmocka_unit_test(last_answers_not_read_for_a_minute_end_the_connection),
+        cmocka_unit_test(stalled_connection_with_a_request_in_progress_stays_open),
+        cmocka_unit_test(lingering_ends_after_its_timeout),
+        cmocka_unit_test(connections_accepted_while_stopping_are_refused),
         cmocka_unit_test(drain_over_the_simulated_network),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* The server over the machine's loopback, with threads. Clients are plain blocking sockets. */
+/* The server on the loopback interface, with threads. Clients are blocking sockets. */
 #include "net/server.h"
 
 #include "io/loop.h"
@@ -104,7 +104,7 @@ static void expect_frame(int fd, const char *body)
     assert_memory_equal(frame, expected, len);
 }
 
-/* The peer hung up: an end or, when it threw our bytes away, a reset. */
+/* The peer closed: an end or, if it discarded our bytes, a reset. */
 static void expect_hang_up(int fd)
 {
     char byte;
@@ -124,7 +124,7 @@ static void expect_pattern(int fd, uint64_t from, uint64_t to)
     }
 }
 
-/* Until the statistic has the value, for a while. */
+/* Waits until the statistic has the value, for a limited time. */
 #define WAIT_FOR_STAT(f, field, value)                                                       \
     do {                                                                                     \
         for (int i_ = 0; i_ < 60000 && net_server_stats((f)->server).field != (value); i_++) \
@@ -212,7 +212,7 @@ static void answers_to_pipelined_requests_share_writes(void **state)
     fixture_stop(&f);
 }
 
-static void connection_past_the_maximum_is_closed_at_once(void **state)
+static void connection_beyond_the_maximum_is_closed_immediately(void **state)
 {
     (void)state;
     struct net_options options = NET_OPTIONS_DEFAULT;
@@ -240,7 +240,7 @@ static void connection_past_the_maximum_is_closed_at_once(void **state)
     fixture_stop(&f);
 }
 
-static void silent_client_is_hung_up_after_the_protocols_time(void **state)
+static void silent_client_is_closed_after_the_protocols_timeout(void **state)
 {
     (void)state;
     struct fixture f;
@@ -255,7 +255,7 @@ static void silent_client_is_hung_up_after_the_protocols_time(void **state)
     fixture_stop(&f);
 }
 
-static void slow_reader_holds_little_and_slows_nobody(void **state)
+static void slow_reader_holds_little_and_does_not_delay_others(void **state)
 {
     (void)state;
     enum { BYTES = 40 * 1024 * 1024 };
@@ -302,7 +302,7 @@ static void peer_that_ended_its_side_still_gets_its_answers(void **state)
     fixture_stop(&f);
 }
 
-/* Closing with bytes unread would make TCP throw our last answer away at the peer. */
+/* Closing with unread bytes would make the peer's TCP discard our last answer. */
 static void last_answer_reaches_a_peer_that_keeps_sending(void **state)
 {
     (void)state;
@@ -321,7 +321,7 @@ static void last_answer_reaches_a_peer_that_keeps_sending(void **state)
     fixture_stop(&f);
 }
 
-static void broken_bytes_end_the_connection_and_no_other(void **state)
+static void malformed_input_ends_only_its_connection(void **state)
 {
     (void)state;
     struct fixture f;
@@ -338,8 +338,8 @@ static void broken_bytes_end_the_connection_and_no_other(void **state)
     fixture_stop(&f);
 }
 
-/* The descriptors run out: accepting rests instead of spinning, and goes on afterwards. */
-static void without_descriptors_accepting_rests(void **state)
+/* Without descriptors accepting pauses instead of spinning, and continues afterwards. */
+static void accepting_pauses_without_descriptors(void **state)
 {
     (void)state;
     struct net_options options = NET_OPTIONS_DEFAULT;
@@ -349,7 +349,8 @@ static void without_descriptors_accepting_rests(void **state)
     int fds[64], opened = 0;
     struct rlimit before, tight;
     getrlimit(RLIMIT_NOFILE, &before);
-    for (; opened < 40; opened++) { /* sockets of the clients, made while there is room */
+    for (; opened < 40;
+         opened++) { /* sockets of the clients, created while there are descriptors */
         fds[opened] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
         assert_true(fds[opened] >= 0);
     }
@@ -381,7 +382,7 @@ static void without_descriptors_accepting_rests(void **state)
     fixture_stop(&f);
 }
 
-static void drain_answers_what_is_under_way_and_gives_up_on_the_rest(void **state)
+static void drain_answers_requests_in_progress_and_closes_the_rest(void **state)
 {
     (void)state;
     struct net_options options = NET_OPTIONS_DEFAULT;
@@ -431,22 +432,22 @@ static void *keep_dialling(void *arg)
     return NULL;
 }
 
-/* As an application does that waits for its writes. */
-static void turn_a_little(void *ctx, struct net_shard *shard)
+/* As an application that waits for its writes. */
+static void spend_time(void *ctx, struct net_shard *shard)
 {
     (void)ctx;
     for (int i = 0; i < 3; i++)
         loop_turn(net_shard_loop(shard), NS_PER_MS);
 }
 
-/* Connections on their way between acceptor and shard are not forgotten. */
-static void server_can_stop_while_connections_pour_in(void **state)
+/* Connections between acceptor and shard are not lost. */
+static void server_can_stop_while_connections_arrive(void **state)
 {
     (void)state;
     for (int i = 0; i < 10; i++) {
         struct net_options options = NET_OPTIONS_DEFAULT;
         options.shards = 3;
-        struct net_app app = {.shard_stop = turn_a_little};
+        struct net_app app = {.shard_stop = spend_time};
         struct fixture f;
         fixture_init(&f, options, &app);
         assert_int_equal(net_server_start(f.server), ST_OK);
@@ -468,7 +469,7 @@ static void server_can_stop_while_connections_pour_in(void **state)
     }
 }
 
-/* An echo that answers before it takes more, and takes its time for that. */
+/* An echo protocol that answers before it reads more, slowly. */
 static atomic_uint fed_unasked;
 
 static bool reluctant_wants_read(const void *protocol)
@@ -486,12 +487,12 @@ static void reluctant_feed(void *protocol, struct slice bytes, int64_t now_ns)
 static size_t reluctant_fill(void *protocol, uint8_t *dst, size_t room, int64_t now_ns)
 {
     struct echo *e = protocol;
-    usleep(2000); /* more than the shard gives to all of them in one turn */
+    usleep(2000); /* more than the shard allows for all of them in one turn */
     e->hooks.on_long_step(e->hooks.owner);
     return echo_fill(protocol, dst, room, now_ns);
 }
 
-static void nobody_is_fed_before_he_asks_for_more(void **state)
+static void protocol_is_not_fed_until_it_wants_to_read(void **state)
 {
     (void)state;
     enum { PEERS = 8, FRAMES = 10 };
@@ -567,11 +568,11 @@ static void failure_of_a_protocol_to_start_fails_the_server(void **state)
     net_server_free(f.server);
 }
 
-/* -- the application's part -- */
+/* -- the application's functions -- */
 
 struct app_state {
     atomic_uint started, stopped, inputs, ends, flushes;
-    unsigned fail_at; /* shard whose start fails, plus one */
+    unsigned fail_at; /* index of the shard whose start fails, plus one */
 };
 
 static enum status app_start(void *ctx, struct net_shard *shard)
@@ -627,7 +628,7 @@ static void application_is_called_on_every_shard_and_turn(void **state)
     close(fd);
     net_server_stop(f.server);
     assert_int_equal(app.stopped, 2);
-    assert_int_equal(app.flushes, app.ends); /* every turn that ends is flushed */
+    assert_int_equal(app.flushes, app.ends); /* every turn is flushed */
     net_server_free(f.server);
 }
 
@@ -644,7 +645,7 @@ static void failed_start_of_a_shard_fails_the_server(void **state)
     net_server_free(f.server);
 }
 
-static void taken_ports_are_refused_in_a_sentence(void **state)
+static void ports_in_use_are_an_error_with_a_message(void **state)
 {
     (void)state;
     struct fixture f;
@@ -661,21 +662,21 @@ int main(void)
         cmocka_unit_test(requests_are_answered_over_tcp_and_unix_sockets),
         cmocka_unit_test(few_connections_are_spread_evenly),
         cmocka_unit_test(answers_to_pipelined_requests_share_writes),
-        cmocka_unit_test(connection_past_the_maximum_is_closed_at_once),
-        cmocka_unit_test(silent_client_is_hung_up_after_the_protocols_time),
-        cmocka_unit_test(slow_reader_holds_little_and_slows_nobody),
+        cmocka_unit_test(connection_beyond_the_maximum_is_closed_immediately),
+        cmocka_unit_test(silent_client_is_closed_after_the_protocols_timeout),
+        cmocka_unit_test(slow_reader_holds_little_and_does_not_delay_others),
         cmocka_unit_test(peer_that_ended_its_side_still_gets_its_answers),
         cmocka_unit_test(last_answer_reaches_a_peer_that_keeps_sending),
-        cmocka_unit_test(broken_bytes_end_the_connection_and_no_other),
-        cmocka_unit_test(without_descriptors_accepting_rests),
-        cmocka_unit_test(drain_answers_what_is_under_way_and_gives_up_on_the_rest),
-        cmocka_unit_test(server_can_stop_while_connections_pour_in),
-        cmocka_unit_test(nobody_is_fed_before_he_asks_for_more),
+        cmocka_unit_test(malformed_input_ends_only_its_connection),
+        cmocka_unit_test(accepting_pauses_without_descriptors),
+        cmocka_unit_test(drain_answers_requests_in_progress_and_closes_the_rest),
+        cmocka_unit_test(server_can_stop_while_connections_arrive),
+        cmocka_unit_test(protocol_is_not_fed_until_it_wants_to_read),
         cmocka_unit_test(connection_without_memory_for_its_protocol_is_closed),
         cmocka_unit_test(failure_of_a_protocol_to_start_fails_the_server),
         cmocka_unit_test(application_is_called_on_every_shard_and_turn),
         cmocka_unit_test(failed_start_of_a_shard_fails_the_server),
-        cmocka_unit_test(taken_ports_are_refused_in_a_sentence),
+        cmocka_unit_test(ports_in_use_are_an_error_with_a_message),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

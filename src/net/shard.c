@@ -33,8 +33,9 @@ static void after_input(void *ctx)
 }
 
 /*
- * Who had more to say than his share waits behind all who have something to say since: an answer
- * is not late behind a list on another connection. True: some have more, or were not reached.
+ * A connection that had more output than its share of a turn is served after all others that have
+ * output, so that a short answer does not wait for a long list on another connection. True: some
+ * have more, or were not served.
  */
 static bool flush_dirty(struct net_shard *shard)
 {
@@ -98,7 +99,7 @@ static void begin_drain(struct net_shard *shard)
 {
     struct net_server *server = shard->server;
     if (shard->draining)
-        return; /* stopped meanwhile */
+        return; /* the server was stopped meanwhile */
     shard->draining = true;
     for (unsigned i = 0; shard->index == 0 && i < server->listener_count; i++)
         net_listener_end(&server->listeners[i]);
@@ -128,7 +129,7 @@ void net_shard_forget(struct net_shard *shard, struct net_connection *connection
 
 /* -- memory -- */
 
-/* Connections are looked through no more often: there may be many. */
+/* The connections are searched no more often than this, because there may be many. */
 #define RECLAIM_EVERY_NS (20 * NS_PER_MS)
 
 static struct net_connection *largest_holder(struct net_shard *shard)
@@ -145,19 +146,20 @@ static struct net_connection *largest_holder(struct net_shard *shard)
     return largest;
 }
 
-/* Any thread: an account that wanted so much was refused. */
+/* Any thread: an account was refused this many bytes. */
 void net_shard_want_bytes(struct net_shard *shard, size_t wanted)
 {
     size_t before = atomic_load_explicit(&shard->reclaim_wanted, memory_order_relaxed);
     do {
         if (before && before <= wanted)
-            return; /* somebody wants less: whoever is ended for that one serves both */
+            return; /* a smaller request is pending; the connection that is closed for it serves
+                       both */
     } while (!atomic_compare_exchange_weak(&shard->reclaim_wanted, &before, wanted));
     if (before == 0)
         mailbox_post(&shard->mailbox, &shard->reclaim_message.node);
 }
 
-/* One connection at a time: the next refusal asks again. */
+/* Closes one connection; the next refusal may close another. */
 static void reclaim(struct net_shard *shard)
 {
     struct budget *budget = shard->server->options.budget;
@@ -231,7 +233,7 @@ void net_shard_fini(struct net_shard *shard)
     for (struct mailbox_node *node = mailbox_take(&shard->mailbox); node;) {
         struct net_message *message = CONTAINER_OF(node, struct net_message, node);
         node = node->next;
-        if (message->kind == MESSAGE_ADOPT) /* handed over when its shard had already stopped */
+        if (message->kind == MESSAGE_ADOPT) /* assigned after its shard had stopped */
             refuse(shard, message);
     }
     free(shard->read_scratch);
@@ -276,13 +278,13 @@ enum status net_shard_begin(struct net_shard *shard)
     return status;
 }
 
-/* Calls that the application holds refer to what its protocol shares, so that goes last. */
+/* Calls that the application holds refer to what the protocol shares, so that is freed last. */
 void net_shard_end(struct net_shard *shard)
 {
     struct net_server *server = shard->server;
     for (unsigned i = 0; shard->index == 0 && i < server->listener_count; i++)
         net_listener_end(&server->listeners[i]);
-    shard->draining = true; /* a connection still handed over is refused */
+    shard->draining = true; /* connections that are still assigned are refused */
     close_all(shard);
     loop_timer_cancel(shard->loop, &shard->drain_timer);
     if (server->app.shard_stop)

@@ -14,7 +14,7 @@ static const struct scheme schemes[] = {
     {"unixs", true, true},
 };
 
-/* Splits "scheme:rest" and drops the "//" that may begin the rest. */
+/* Splits "scheme:rest" and removes a leading "//" of the rest. */
 static const struct scheme *take_scheme(struct slice *rest)
 {
     const uint8_t *colon = rest->len ? memchr(rest->ptr, ':', rest->len) : NULL;
@@ -41,7 +41,7 @@ static bool parse_port(struct slice digits, uint16_t *ret_port)
     return true;
 }
 
-/* "host:port", the host in brackets when it has colons of its own. */
+/* "host:port"; a host with colons is in brackets. */
 static bool split_host_port(struct slice text, struct slice *ret_host, uint16_t *ret_port)
 {
     const uint8_t *colon = text.len ? memrchr(text.ptr, ':', text.len) : NULL;
@@ -59,7 +59,7 @@ static bool split_host_port(struct slice text, struct slice *ret_host, uint16_t 
     return true;
 }
 
-/* What Go takes for a host's name. */
+/* Whether Go accepts it as a host name. */
 static bool is_name(struct slice host)
 {
     for (size_t i = 0; i < host.len; i++) {
@@ -71,7 +71,7 @@ static bool is_name(struct slice host)
     return true;
 }
 
-/* names: a host that is no address is taken, and then the address is left empty. */
+/* names: a host that is not an address is accepted, and the address is left empty. */
 static enum status parse(struct slice text, bool names, struct url *ret_url, struct error *error)
 {
     text = slice_trim(text);

@@ -16,11 +16,11 @@ struct url {
     struct address address;
 };
 
-/* The error's text is the one etcd prints. */
+/* The error's text is etcd's. */
 MUST_CHECK
 enum status url_parse(struct slice text, struct url *ret_url, struct error *error);
 
-/* For one that is only shown to others: its host may be any name. */
+/* For a URL that is only advertised: its host may be any name. */
 MUST_CHECK
 enum status url_check(struct slice text, struct error *error);
 

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-static void urls_are_read_as_etcd_reads_them(void **state)
+static void urls_are_parsed_as_in_etcd(void **state)
 {
     (void)state;
     const struct {
@@ -35,7 +35,7 @@ static void urls_are_read_as_etcd_reads_them(void **state)
     }
 }
 
-static void bad_urls_are_told_with_the_url(void **state)
+static void errors_contain_the_malformed_url(void **state)
 {
     (void)state;
     const struct {
@@ -63,7 +63,7 @@ static void bad_urls_are_told_with_the_url(void **state)
     }
 }
 
-static void urls_that_are_only_shown_may_have_names(void **state)
+static void advertised_urls_may_have_host_names(void **state)
 {
     (void)state;
     struct error error;
@@ -84,9 +84,9 @@ static void urls_that_are_only_shown_may_have_names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(urls_that_are_only_shown_may_have_names),
-        cmocka_unit_test(urls_are_read_as_etcd_reads_them),
-        cmocka_unit_test(bad_urls_are_told_with_the_url),
+        cmocka_unit_test(advertised_urls_may_have_host_names),
+        cmocka_unit_test(urls_are_parsed_as_in_etcd),
+        cmocka_unit_test(errors_contain_the_malformed_url),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,11 +1,12 @@
-/* wire/ behind net/'s table: connections that speak HTTP/2 with gRPC, and HTTP/1.1. */
+/* Connects wire/ to net/: connections that speak HTTP/2 (with gRPC) and HTTP/1.1. */
 #ifndef VIGIL_NET_WIRE_H
 #define VIGIL_NET_WIRE_H
 
 #include "net/protocol.h"
 #include "wire/connection.h"
 
-/* Borrowed by the kind, with everything in it; shared by all shards, so nobody writes to it. */
+/* Borrowed by the kind, with everything that it points to; shared by all shards, so it is not
+ * changed. */
 struct net_wire {
     const struct grpc_services *services; /* may be NULL */
     const struct http_routes *routes;     /* may be NULL */

@@ -1,4 +1,4 @@
-/* Sockets joined to wire, over a simulated network. */
+/* Sockets connected to wire/, over a simulated network. */
 #include "net/wire.h"
 
 #include "base/buf.h"
@@ -161,7 +161,7 @@ static size_t connections(struct world *w)
     return net_server_stats(w->server).connections;
 }
 
-/* "<i>" for i from 0 on, in order; returns how many there are. */
+/* "<i>" for i from 0 on, in order; returns their number. */
 static int answers_in_order(const struct client *c)
 {
     struct slice rest = buf_slice(&c->received);
@@ -220,7 +220,7 @@ static void broken_http1_connections_leave_nothing_behind(void **state)
     assert_true(broken > 10);
 }
 
-static void silent_client_is_gone_after_ten_seconds(void **state)
+static void silent_client_is_disconnected_after_ten_seconds(void **state)
 {
     (void)state;
     struct world w;
@@ -233,8 +233,8 @@ static void silent_client_is_gone_after_ten_seconds(void **state)
     world_fini(&w);
 }
 
-/* A byte a second: each is progress, but the head as a whole has its time. */
-static void header_sent_drop_by_drop_has_ten_seconds(void **state)
+/* One byte per second: each is progress, but there is a timeout for the whole head. */
+static void slow_header_times_out_after_ten_seconds(void **state)
 {
     (void)state;
     struct world w;
@@ -266,7 +266,7 @@ static void kept_alive_connection_is_closed_when_idle_too_long(void **state)
     world_fini(&w);
 }
 
-static void answer_nobody_takes_ends_after_a_minute(void **state)
+static void unread_answer_ends_after_a_minute(void **state)
 {
     (void)state;
     struct world w;
@@ -281,7 +281,7 @@ static void answer_nobody_takes_ends_after_a_minute(void **state)
     world_fini(&w);
 }
 
-/* The frames received: whether one of that type is among them. */
+/* Whether the received frames contain one of that type. */
 static bool has_frame(const struct client *c, uint8_t type)
 {
     struct slice rest = buf_slice(&c->received);
@@ -296,7 +296,7 @@ static bool has_frame(const struct client *c, uint8_t type)
     return false;
 }
 
-static void http2_is_told_apart_and_says_goodbye_when_drained(void **state)
+static void http2_is_detected_and_sends_goaway_when_drained(void **state)
 {
     (void)state;
     enum { FRAME_SETTINGS = 4, FRAME_GOAWAY = 7 };
@@ -324,11 +324,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pipelined_http1_survives_any_split),
         cmocka_unit_test(broken_http1_connections_leave_nothing_behind),
-        cmocka_unit_test(silent_client_is_gone_after_ten_seconds),
-        cmocka_unit_test(header_sent_drop_by_drop_has_ten_seconds),
+        cmocka_unit_test(silent_client_is_disconnected_after_ten_seconds),
+        cmocka_unit_test(slow_header_times_out_after_ten_seconds),
         cmocka_unit_test(kept_alive_connection_is_closed_when_idle_too_long),
-        cmocka_unit_test(answer_nobody_takes_ends_after_a_minute),
-        cmocka_unit_test(http2_is_told_apart_and_says_goodbye_when_drained),
+        cmocka_unit_test(unread_answer_ends_after_a_minute),
+        cmocka_unit_test(http2_is_detected_and_sends_goaway_when_drained),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* Certificates for the tests of TLS, made anew in a directory that goes with the fixture. */
+/* Certificates for the tests of TLS, created in a directory that is removed with the fixture. */
 #ifndef VIGIL_NET_TLS_CERTS_TEST_H
 #define VIGIL_NET_TLS_CERTS_TEST_H
 
@@ -45,7 +45,7 @@ static inline void test_extend(X509 *certificate, X509 *issuer, int nid, const c
     X509_EXTENSION_free(extension);
 }
 
-/* issuer NULL: signed by itself. */
+/* issuer NULL: self-signed. */
 static inline struct test_identity test_identity_make(struct test_wish wish,
                                                       const struct test_identity *issuer)
 {
@@ -110,7 +110,7 @@ static inline void test_write_text(const char *path, const char *text)
     fclose(file);
 }
 
-/* One serial number; as DER, like etcd wants it, or as PEM. */
+/* One serial number; as DER, which etcd expects, or as PEM. */
 static inline void test_write_crl(const struct test_certs *certs, long serial, bool pem)
 {
     X509_CRL *crl = X509_CRL_new();

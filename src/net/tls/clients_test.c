@@ -1,5 +1,5 @@
-/* Who is let in: certificates of clients, their authorities, names and revocations; and files that
- * change while the server runs. */
+/* Which clients are admitted: their certificates, authorities, names and revocations; and files
+ * that change while the server runs. */
 #include "net/tls/pair_test.h"
 
 #include <fcntl.h>
@@ -11,7 +11,7 @@ static void pair_use(struct pair *p, const struct test_identity *identity)
     assert_int_equal(SSL_CTX_use_PrivateKey(p->ctx, identity->key), 1);
 }
 
-/* Connects as that identity (NULL: none) and says something; true when it was answered. */
+/* Connects with that identity (NULL: none) and sends something. True: it was answered. */
 static bool is_let_in(struct world *w, const struct test_identity *identity, int version)
 {
     struct pair p;
@@ -33,10 +33,10 @@ static bool is_let_in(struct world *w, const struct test_identity *identity, int
 
 static void require_certificates(struct world *w)
 {
-    w->options.trusted_ca_file = w->certs.ca_file; /* enough by itself, as in etcd */
+    w->options.trusted_ca_file = w->certs.ca_file; /* sufficient, as in etcd */
 }
 
-static void clients_are_told_apart_by_their_certificates(void **state)
+static void clients_are_admitted_by_their_certificates(void **state)
 {
     (void)state;
     struct world w;
@@ -50,11 +50,11 @@ static void clients_are_told_apart_by_their_certificates(void **state)
     struct {
         struct test_wish wish;
         const struct test_identity *issuer;
-        const char *reason; /* NULL: let in */
+        const char *reason; /* NULL: admitted */
     } rows[] = {
         {TEST_WISH(.common_name = "good", .usage = "clientAuth"), &w.certs.ca, NULL},
-        {TEST_WISH(.common_name = "no usage said"), &w.certs.ca, NULL},
-        {TEST_WISH(.common_name = "stranger"), &other_ca,
+        {TEST_WISH(.common_name = "no usage"), &w.certs.ca, NULL},
+        {TEST_WISH(.common_name = "unknown"), &other_ca,
          "tls: failed to verify certificate: x509: certificate signed by unknown authority"},
         {TEST_WISH(.common_name = "self"), NULL,
          "tls: failed to verify certificate: x509: certificate signed by unknown authority"},
@@ -89,7 +89,7 @@ static void clients_are_told_apart_by_their_certificates(void **state)
     world_fini(&w);
 }
 
-static void certificates_signed_by_one_between_are_let_in_with_it(void **state)
+static void certificates_of_an_intermediate_are_admitted_with_it(void **state)
 {
     (void)state;
     struct world w;
@@ -111,7 +111,9 @@ static void certificates_signed_by_one_between_are_let_in_with_it(void **state)
         pair_run(&p, ROOM);
         assert_int_equal(p.over, serial == 99);
         pair_fini(&p);
-        assert_false(serial == 98 && is_let_in(&w, &client, TLS1_3_VERSION)); /* without it */
+        assert_false(
+            serial == 98 &&
+            is_let_in(&w, &client, TLS1_3_VERSION)); /* without the intermediate certificate */
         test_identity_free(&client);
         test_identity_free(&between);
     }
@@ -119,8 +121,8 @@ static void certificates_signed_by_one_between_are_let_in_with_it(void **state)
     world_fini(&w);
 }
 
-/* As in Go, whoever stands in the file is trusted, also one that another one signed. */
-static void authority_between_may_be_the_trusted_one(void **state)
+/* As in Go, every certificate in the file is trusted, also one that another one signed. */
+static void intermediate_authority_may_be_the_trusted_one(void **state)
 {
     (void)state;
     struct world w;
@@ -140,7 +142,7 @@ static void authority_between_may_be_the_trusted_one(void **state)
     world_fini(&w);
 }
 
-static void only_allowed_names_are_let_in(void **state)
+static void only_allowed_names_are_admitted(void **state)
 {
     (void)state;
     static const struct {
@@ -183,7 +185,7 @@ static void only_allowed_names_are_let_in(void **state)
     }
 }
 
-/* -- what is told to the protocol inside -- */
+/* -- what the inner protocol learns -- */
 
 static char seen_name[64];
 static bool seen_secure;
@@ -196,7 +198,7 @@ static enum status spying_open(void *shared, struct protocol_hooks hooks, int64_
     return echo_open(shared, hooks, now_ns, ret_protocol);
 }
 
-static void protocol_inside_learns_the_common_name(void **state)
+static void inner_protocol_learns_the_common_name(void **state)
 {
     (void)state;
     struct world w;
@@ -216,7 +218,7 @@ static void protocol_inside_learns_the_common_name(void **state)
     test_identity_free(&client);
     world_fini(&w);
 
-    world_init(&w); /* a certificate nobody asked for is not looked at */
+    world_init(&w); /* a certificate that was not requested is ignored */
     w.tls.plain_too = true;
     world_begin(&w);
     w.inner.open = spying_open;
@@ -256,7 +258,7 @@ static void versions_outside_the_range_are_refused(void **state)
     world_fini(&w);
 }
 
-static void ciphers_are_chosen_by_gos_names(void **state)
+static void ciphers_are_chosen_by_the_names_of_go(void **state)
 {
     (void)state;
     struct world w;
@@ -278,7 +280,7 @@ static void ciphers_are_chosen_by_gos_names(void **state)
     pair_fini(&p);
     world_fini(&w);
 
-    world_init(&w); /* of TLS 1.3 only: TLS 1.2 is left without any */
+    world_init(&w); /* only ciphers of TLS 1.3: TLS 1.2 is not possible */
     w.options.cipher_suites = "TLS_AES_128_GCM_SHA256";
     world_begin(&w);
     assert_true(is_let_in(&w, NULL, TLS1_3_VERSION));
@@ -317,11 +319,12 @@ static void replaced_certificate_is_shown_to_new_connections_only(void **state)
         struct test_identity next = make_server(&w, 100 + i);
         assert_false(sees_server(&w, &next));
         test_write_certificate(w.certs.cert_file, next.certificate);
-        assert_false(sees_server(&w, &next)); /* it does not fit the key: the old pair goes on */
+        assert_false(
+            sees_server(&w, &next)); /* the key does not match: the old pair stays in use */
         assert_int_equal(w.failures, i + 1);
         assert_non_null(strstr(w.failure, "tls: private key does not match public key"));
         assert_false(sees_server(&w, &next));
-        assert_int_equal(w.failures, i + 1); /* told once */
+        assert_int_equal(w.failures, i + 1); /* reported once */
         test_write_key(w.certs.key_file, next.key);
         assert_true(sees_server(&w, &next));
         assert_int_equal(w.reloads, i + 1);
@@ -358,14 +361,14 @@ static void missing_and_damaged_files_leave_the_old_ones_in_use(void **state)
         assert_true(is_let_in(&w, &client, TLS1_3_VERSION));
     }
     unlink(w.certs.key_file);
-    assert_int_equal(mkfifo(w.certs.key_file, 0600), 0); /* not waited for */
+    assert_int_equal(mkfifo(w.certs.key_file, 0600), 0); /* opening a pipe must not block */
     assert_true(is_let_in(&w, &client, TLS1_3_VERSION));
     assert_non_null(strstr(w.failure, "not a file"));
     test_identity_free(&client);
     world_fini(&w);
 }
 
-static void revocations_are_read_anew(void **state)
+static void changed_revocations_are_read_again(void **state)
 {
     (void)state;
     struct world w;
@@ -395,7 +398,8 @@ static void revocations_are_read_anew(void **state)
     world_fini(&w);
 }
 
-/* Same file, same length, often the same time stamp: the file system's clock is slower than us. */
+/* The same file and length, and often the same time stamp, because the file system's clock is
+ * coarse. */
 static void changes_faster_than_time_stamps_are_noticed(void **state)
 {
     (void)state;
@@ -409,12 +413,12 @@ static void changes_faster_than_time_stamps_are_noticed(void **state)
         tls_context_unref(tls_source_get(w.source));
         assert_int_equal(w.reloads, i);
         tls_context_unref(tls_source_get(w.source));
-        assert_int_equal(w.reloads, i); /* read again, but the same */
+        assert_int_equal(w.reloads, i); /* read again, but unchanged */
     }
     world_fini(&w);
 }
 
-static void replaced_authority_counts_from_then_on(void **state)
+static void replaced_authority_is_used_for_new_connections(void **state)
 {
     (void)state;
     struct world w;
@@ -469,7 +473,7 @@ static void start_refuses_files_that_cannot_be_used(void **state)
     test_certs_fini(&w.certs);
 }
 
-static void key_with_a_password_is_refused_and_nobody_is_asked(void **state)
+static void key_with_a_password_is_refused_without_prompt(void **state)
 {
     (void)state;
     struct world w;
@@ -490,20 +494,20 @@ static void key_with_a_password_is_refused_and_nobody_is_asked(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(clients_are_told_apart_by_their_certificates),
-        cmocka_unit_test(certificates_signed_by_one_between_are_let_in_with_it),
-        cmocka_unit_test(authority_between_may_be_the_trusted_one),
-        cmocka_unit_test(only_allowed_names_are_let_in),
-        cmocka_unit_test(protocol_inside_learns_the_common_name),
+        cmocka_unit_test(clients_are_admitted_by_their_certificates),
+        cmocka_unit_test(certificates_of_an_intermediate_are_admitted_with_it),
+        cmocka_unit_test(intermediate_authority_may_be_the_trusted_one),
+        cmocka_unit_test(only_allowed_names_are_admitted),
+        cmocka_unit_test(inner_protocol_learns_the_common_name),
         cmocka_unit_test(versions_outside_the_range_are_refused),
-        cmocka_unit_test(ciphers_are_chosen_by_gos_names),
+        cmocka_unit_test(ciphers_are_chosen_by_the_names_of_go),
         cmocka_unit_test(replaced_certificate_is_shown_to_new_connections_only),
         cmocka_unit_test(missing_and_damaged_files_leave_the_old_ones_in_use),
-        cmocka_unit_test(revocations_are_read_anew),
+        cmocka_unit_test(changed_revocations_are_read_again),
         cmocka_unit_test(changes_faster_than_time_stamps_are_noticed),
-        cmocka_unit_test(replaced_authority_counts_from_then_on),
+        cmocka_unit_test(replaced_authority_is_used_for_new_connections),
         cmocka_unit_test(start_refuses_files_that_cannot_be_used),
-        cmocka_unit_test(key_with_a_password_is_refused_and_nobody_is_asked),
+        cmocka_unit_test(key_with_a_password_is_refused_without_prompt),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,9 +11,9 @@
 enum {
     RECORD_BYTES = 16 * 1024,
     RECORD_OVERHEAD = 128,       /* more than any cipher adds */
-    INNER_ROOM_MIN = 8 * 1024,   /* what an inner protocol may count on */
-    OUT_PAUSE_BYTES = 64 * 1024, /* made without being asked for and not sent: read no more */
-    RECORD_HANDSHAKE = 0x16,     /* how every TLS connection begins */
+    INNER_ROOM_MIN = 8 * 1024,   /* room that an inner protocol may rely on */
+    OUT_PAUSE_BYTES = 64 * 1024, /* output that was not requested and is not sent: stop reading */
+    RECORD_HANDSHAKE = 0x16,     /* the first byte of every TLS connection */
 };
 
 enum tls_state { TLS_WAITING, TLS_SHAKING, TLS_OPEN, TLS_ENDING, TLS_FAILED, TLS_PLAIN };
@@ -29,27 +29,27 @@ static const unsigned moves[] = {
     [TLS_FAILED] = 0,
 };
 
-/* Owned by its shard's thread. Open and idle it holds the SSL, the inner protocol, and no buffer.
- */
+/* Owned by its shard's thread. When open and idle, it holds the SSL and the inner protocol, but no
+ * buffer. */
 struct tls_connection {
     struct tls_shard *shard;
     struct protocol_hooks hooks;
-    SSL *ssl;                             /* owned; NULL while waiting, and when plain */
-    struct tls_context *context;          /* a reference; the SSL's names */
-    void *inner;                          /* owned; once open or plain */
+    SSL *ssl;                             /* owned; NULL while waiting, and for plain connections */
+    struct tls_context *context;          /* a reference; has the names that the SSL uses */
+    void *inner;                          /* owned; set when open or plain */
     char *peer_name;                      /* owned; NULL without a certificate */
-    struct http_certificate *certificate; /* owned; NULL as that */
+    struct http_certificate *certificate; /* owned; NULL if peer_name is */
     char *reason;                         /* owned; why it failed */
     struct tls_peer peer;
-    struct slice in; /* what the SSL may read: within feed and fill only */
-    uint8_t *dst;    /* where the SSL may write: within fill only */
+    struct slice in; /* what the SSL may read: only within feed and fill */
+    uint8_t *dst;    /* where the SSL may write: only within fill */
     size_t room;
-    struct buf first;        /* came before or in the handshake, and was not looked at yet */
-    struct buf out;          /* the SSL wrote it when there was no room, or nobody asked */
-    int64_t handshake_at_ns; /* its deadline */
+    struct buf first;        /* received before or during the handshake and not processed yet */
+    struct buf out;          /* written by the SSL when there was no room, or outside fill */
+    int64_t handshake_at_ns; /* deadline of the handshake */
     uint32_t handshake_bytes;
     uint8_t state;          /* enum tls_state */
-    bool ended;             /* the inner protocol was told that its peer sent its last byte */
+    bool ended;             /* feed_end of the inner protocol was called */
     bool placed;            /* has one of the shard's places for handshakes */
     struct list in_waiting; /* links tls_shard.waiting */
 };
@@ -65,7 +65,7 @@ static void move(struct tls_connection *c, enum tls_state next)
     c->state = (uint8_t)next;
 }
 
-/* -- the bytes under the SSL: no copies but into and out of it -- */
+/* -- the BIO under the SSL: bytes are copied only into and out of the SSL -- */
 
 static int take_in(BIO *bio, char *to, int len)
 {
@@ -110,7 +110,7 @@ static int put_out(BIO *bio, const char *from, int len)
 static long control(BIO *bio, int command, long number, void *pointer)
 {
     (void)bio, (void)number, (void)pointer;
-    return command == BIO_CTRL_FLUSH; /* everything else is not for us */
+    return command == BIO_CTRL_FLUSH; /* other commands are not supported */
 }
 
 BIO_METHOD *tls_bytes_method_new(void)
@@ -141,7 +141,7 @@ static void take_place(struct tls_connection *c)
     c->shard->handshakes++;
 }
 
-/* Who waits longest goes on. */
+/* The connection that waits longest gets the place. */
 static void leave_place(struct tls_connection *c)
 {
     struct tls_shard *shard = c->shard;
@@ -158,7 +158,7 @@ static void leave_place(struct tls_connection *c)
     next->hooks.on_output(next->hooks.owner);
 }
 
-/* -- ends that are not good -- */
+/* -- failures -- */
 
 static void fail(struct tls_connection *c, const char *reason)
 {
@@ -200,7 +200,7 @@ static void fail_by_openssl(struct tls_connection *c)
         fail(c, reason);
 }
 
-/* -- opening what is inside -- */
+/* -- decrypted input -- */
 
 static enum status open_inner(struct tls_connection *c, int64_t now_ns)
 {
@@ -219,7 +219,8 @@ static void end_inner(struct tls_connection *c, int64_t now_ns)
     inner_ops(c)->feed_end(c->inner, now_ns);
 }
 
-/* Fills the scratch from as many records as came. ret_len of 0: the reason is in the result. */
+/* Decrypts all received records into the scratch buffer. *ret_len == 0: the result is the reason.
+ */
 static int read_records(struct tls_connection *c, size_t *ret_len)
 {
     size_t have = 0, n;
@@ -232,8 +233,8 @@ static int read_records(struct tls_connection *c, size_t *ret_len)
     return result == 1 ? SSL_ERROR_NONE : SSL_get_error(c->ssl, result);
 }
 
-/* Hands on what c->in opens to. */
-static void unseal(struct tls_connection *c, int64_t now_ns)
+/* Passes the decrypted bytes of c->in to the inner protocol. */
+static void decrypt(struct tls_connection *c, int64_t now_ns)
 {
     int result;
     ERR_clear_error();
@@ -285,7 +286,7 @@ static void finish(struct tls_connection *c, int64_t now_ns)
     if (open_inner(c, now_ns) != ST_OK)
         fail(c, "out of memory");
     else
-        unseal(c, now_ns); /* a client may send with its last handshake message */
+        decrypt(c, now_ns); /* a client may send data with its last handshake message */
 }
 
 static void shake(struct tls_connection *c, int64_t now_ns)
@@ -337,7 +338,7 @@ static bool looks_like_http(struct slice bytes)
     return false;
 }
 
-/* Not TLS. A browser or curl that was told http:// gets a sentence it can show. */
+/* Not TLS. A browser or curl that used http:// gets a text that it can show. */
 static void feed_plain(struct tls_connection *c, struct slice bytes, int64_t now_ns)
 {
     static const char answer[] = "HTTP/1.0 400 Bad Request\r\nConnection: close\r\n\r\n"
@@ -371,13 +372,13 @@ static void feed_first(struct tls_connection *c, struct slice bytes, int64_t now
     } else if (bytes.len > limits->waiting_bytes_max - shard->waiting_bytes) {
         reject(c, "too many TLS handshakes at the same time", false);
     } else {
-        assert(list_empty(&c->in_waiting)); /* not read from while it waits */
+        assert(list_empty(&c->in_waiting)); /* nothing is read while it waits */
         list_push_back(&shard->waiting, &c->in_waiting);
         shard->waiting_bytes += bytes.len;
     }
 }
 
-/* -- the protocol's table -- */
+/* -- the table of functions -- */
 
 static void feed(void *protocol, struct slice bytes, int64_t now_ns)
 {
@@ -392,7 +393,7 @@ static void feed(void *protocol, struct slice bytes, int64_t now_ns)
         if (c->ended)
             break;
         c->in = bytes;
-        unseal(c, now_ns);
+        decrypt(c, now_ns);
         break;
     case TLS_PLAIN:
         inner_ops(c)->feed(c->inner, bytes, now_ns);
@@ -435,7 +436,7 @@ static bool wants_write(const void *protocol)
     case TLS_WAITING:
     case TLS_SHAKING:
         return can_shake(c);
-    case TLS_OPEN: /* our farewell is also something to write */
+    case TLS_OPEN: /* the close notification is output, too */
         return inner_ops(c)->wants_write(c->inner) || inner_ops(c)->should_close(c->inner);
     case TLS_PLAIN:
         return inner_ops(c)->wants_write(c->inner);
@@ -455,7 +456,7 @@ static void send_out(struct tls_connection *c)
         account_buf_fini(c->hooks.account, &c->out);
 }
 
-/* How much goes in so that what comes out has room. */
+/* How many bytes may be encrypted so that the result fits into room. */
 static size_t inner_room(size_t room)
 {
     size_t overhead = (room / RECORD_BYTES + 1) * RECORD_OVERHEAD;
@@ -477,7 +478,7 @@ static void seal(struct tls_connection *c, int64_t now_ns)
         assert(written == n);
     }
     if (ops->should_close(c->inner) && !ops->wants_write(c->inner)) {
-        (void)SSL_shutdown(c->ssl); /* our half; the peer's is not waited for */
+        (void)SSL_shutdown(c->ssl); /* our close notification; we do not wait for the peer's */
         ERR_clear_error();
         move(c, TLS_ENDING);
     }

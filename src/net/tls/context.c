@@ -16,7 +16,7 @@ struct tls_context {
 
 /* -- certificate and key -- */
 
-/* What OpenSSL says last, or a sentence of ours when it says nothing. */
+/* OpenSSL's last error, or the given text if it has none. */
 static const char *openssl_reason(const char *otherwise)
 {
     const char *reason = ERR_reason_error_string(ERR_peek_last_error());
@@ -30,7 +30,7 @@ static enum status complain(struct error *error, const char *path, const char *w
     return status;
 }
 
-/* A key with a password fails; nobody is asked for it. */
+/* A key with a password is an error; the password is not requested. */
 static int no_password(char *to, int bytes, int writing, void *ctx)
 {
     (void)writing, (void)ctx;
@@ -45,7 +45,7 @@ static BIO *open_bytes(const struct tls_files *files, enum tls_file file)
     return BIO_new_mem_buf(bytes->len ? (const void *)bytes->ptr : "", (int)bytes->len);
 }
 
-/* True when reading ended because nothing more of the kind is there. */
+/* True: reading ended because there is no further object of the kind. */
 static bool was_the_last(void)
 {
     unsigned long last = ERR_peek_last_error();
@@ -162,7 +162,7 @@ static void refuse(struct tls_peer *peer, const X509 *certificate, const char *r
     peer->ip_addresses = strdup(ips);
 }
 
-/* Also the authorities on the way: a revoked one has signed nothing that counts. */
+/* Includes the intermediate authorities: what a revoked one has signed is not valid. */
 static bool find_revoked(const struct tls_names *names, X509_STORE_CTX *chain,
                          struct tls_peer *peer)
 {
@@ -202,7 +202,7 @@ static int verify_client(X509_STORE_CTX *chain, void *ctx)
 
 /* -- protocols -- */
 
-/* gRPC needs h2; a client that offers neither is told so, as Go does. */
+/* gRPC needs h2. A client that offers neither protocol gets an error, as in Go. */
 static int choose_protocol(SSL *ssl, const unsigned char **ret_name, unsigned char *ret_len,
                            const unsigned char *offered, unsigned offered_len, void *ctx)
 {
@@ -216,7 +216,7 @@ static int choose_protocol(SSL *ssl, const unsigned char **ret_name, unsigned ch
     return SSL_TLSEXT_ERR_OK;
 }
 
-/* Handshake messages on an open connection cost us something and the peer nearly nothing. */
+/* Handshake messages on an open connection cost us work and the peer nearly nothing. */
 static void on_info(const SSL *ssl, int where, int value)
 {
     struct tls_peer *peer = SSL_get_app_data(ssl);
@@ -243,7 +243,7 @@ static enum status set_protocol(SSL_CTX *ssl, const struct tls_options *options,
     if (!lowest)
         lowest = TLS1_2_VERSION;
     if (!*suites.list)
-        lowest = TLS1_3_VERSION; /* TLS 1.2 was left without a cipher */
+        lowest = TLS1_3_VERSION; /* TLS 1.2 has no cipher left */
     bool ok = SSL_CTX_set_min_proto_version(ssl, lowest) == 1 &&
               SSL_CTX_set_max_proto_version(ssl, openssl_version(options->max_version)) == 1 &&
               (!*suites.list || SSL_CTX_set_cipher_list(ssl, suites.list) == 1);
@@ -259,7 +259,7 @@ static enum status set_protocol(SSL_CTX *ssl, const struct tls_options *options,
     return ST_OK;
 }
 
-/* -- the whole -- */
+/* -- the context -- */
 
 static int64_t expiry_of(const X509 *certificate)
 {

@@ -56,11 +56,12 @@ bool tls_files_same(const struct tls_files_mark *a, const struct tls_files_mark 
 
 bool tls_files_fresh(const struct tls_files_mark *mark)
 {
-    int64_t now = clock_real_ns(clock_system()); /* the file system knows no other */
+    int64_t now = clock_real_ns(clock_system()); /* file systems use the real-time clock */
     for (int i = 0; i < TLS_FILE_COUNT; i++) {
         struct timespec at = mark->of[i].changed;
         int64_t age = now - (at.tv_sec * NS_PER_S + at.tv_nsec);
-        /* One from the future, of a clock that was set back, shows every change. */
+        /* With a time stamp in the future, because the clock was set back, every change is visible.
+         */
         if (at.tv_sec != 0 && age > -FRESH_NS && age < FRESH_NS)
             return true;
     }
@@ -99,7 +100,7 @@ static enum status read_all(int fd, const char *path, struct buf *into, struct e
 
 static enum status read_file(const char *path, struct buf *into, struct error *error)
 {
-    /* Without waiting: a pipe put in its place must not stop an I/O thread. */
+    /* Non-blocking: a pipe at this path must not block an I/O thread. */
     AUTO(closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     struct stat found;
     if (fd < 0 || fstat(fd, &found) != 0)
@@ -114,7 +115,8 @@ static enum status digest(struct tls_files *files)
     EVP_MD_CTX *md = EVP_MD_CTX_new();
     bool ok = md && EVP_DigestInit_ex(md, EVP_sha256(), NULL) == 1;
     for (int i = 0; ok && i < TLS_FILE_COUNT; i++) {
-        uint64_t len = files->bytes[i].len; /* so that bytes cannot wander between files */
+        uint64_t len = files->bytes[i].len; /* so that bytes cannot move from one file to the next
+                                               without changing the digest */
         ok = EVP_DigestUpdate(md, &len, sizeof(len)) == 1 &&
              EVP_DigestUpdate(md, files->bytes[i].ptr, files->bytes[i].len) == 1;
     }

@@ -13,7 +13,7 @@
 
 struct tls_names {
     const char *common_names, *hostnames; /* borrowed lists */
-    X509_CRL *crl;                        /* owned; NULL: none */
+    X509_CRL *crl;                        /* owned; may be NULL */
 };
 
 /* -- revocations -- */
@@ -46,7 +46,7 @@ enum status tls_names_new(const struct tls_options *options, struct slice crl,
     names->hostnames = options->allowed_hostnames;
     if (*options->crl_file)
         TRY(read_crl(crl, options->crl_file, &names->crl, error));
-    if (names->crl) { /* sorts the list now, before threads look into it at once */
+    if (names->crl) { /* sorts the list now, before several threads use it */
         X509_REVOKED *unused;
         ASN1_INTEGER *zero = ASN1_INTEGER_new();
         if (zero)
@@ -79,7 +79,7 @@ char *tls_common_name(const X509 *certificate)
     const X509_NAME *subject = X509_get_subject_name(certificate);
     int at = -1;
     for (int next; (next = X509_NAME_get_index_by_NID(subject, NID_commonName, at)) >= 0;)
-        at = next; /* of several the last counts, as in Go */
+        at = next; /* the last of several counts, as in Go */
     if (at < 0)
         return NULL;
     unsigned char *utf8 = NULL;
@@ -93,7 +93,7 @@ char *tls_common_name(const X509 *certificate)
     return name;
 }
 
-/* One with a zero in it could pass for another, and is left out. */
+/* An organization with a NUL could be mistaken for another one, so it is omitted. */
 static size_t append_organization(const X509_NAME *subject, int at, char *groups, size_t room)
 {
     unsigned char *utf8 = NULL;
@@ -143,8 +143,8 @@ static bool is_listed(const char *list, const char *name)
     return false;
 }
 
-/* An address, also in brackets, is looked for among addresses only; and the other way round. The
- * subject's common name counts for nothing. */
+/* An IP address, also in brackets, is compared only with addresses, and a name only with names. The
+ * subject's common name is not used. */
 static bool is_for_host(X509 *certificate, struct slice host)
 {
     char text[256];

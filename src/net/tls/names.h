@@ -1,6 +1,6 @@
 /*
- * Who a client's certificate lets in, beyond being signed by a trusted authority: the names that
- * are allowed, and the serial numbers that were revoked. Immutable once made; any thread.
+ * Which clients are admitted by their certificate, besides being signed by a trusted authority: the
+ * allowed names and the revoked serial numbers. Immutable once made; any thread.
  */
 #ifndef VIGIL_NET_TLS_NAMES_H
 #define VIGIL_NET_TLS_NAMES_H
@@ -13,31 +13,32 @@ struct x509_st;
 
 struct tls_names;
 
-/* crl: the file's bytes, DER or PEM; empty for none. The options' texts are borrowed. */
+/* crl: the bytes of the file, DER or PEM; may be empty. The texts of the options are borrowed. */
 MUST_CHECK
 enum status tls_names_new(const struct tls_options *options, struct slice crl,
                           struct tls_names **ret_names, struct error *error);
 void tls_names_free(struct tls_names *names);
 DEFINE_CLEANUP(struct tls_names *, tls_names_free)
 
-/* As etcd does it: by the serial number alone, whoever revoked it. */
+/* As in etcd: by the serial number alone, whichever authority revoked it. */
 bool tls_names_revoked(const struct tls_names *names, struct x509_st *certificate);
 /* True also when every name is allowed. */
 bool tls_names_allowed(const struct tls_names *names, struct x509_st *certificate);
 
-/* The common name of the subject, which the caller frees; NULL when there is none, it is longer
- * than a user's name may be, or it has a NUL in it. */
+/* The common name of the subject, which the caller frees; NULL: there is none, it is longer than a
+ * user's name may be, or it contains a NUL. */
 enum { TLS_COMMON_NAME_BYTES_MAX = 1024 };
 char *tls_common_name(const struct x509_st *certificate);
 
-/* What else it says of its owner, which the caller frees; NULL: no memory. */
+/* More about the owner of the certificate, which the caller frees; NULL: no memory. */
 struct http_certificate *tls_certificate_read(const struct x509_st *certificate);
 
-/* For the log: the names a certificate is for, with commas; cut at the end of text. */
+/* For the log: the names that a certificate is for, separated by commas, truncated to the size of
+ * text. */
 enum { TLS_NAMES_TEXT_BYTES = 512 };
 void tls_names_format_dns(const struct x509_st *certificate, char text[TLS_NAMES_TEXT_BYTES]);
 void tls_names_format_ips(const struct x509_st *certificate, char text[TLS_NAMES_TEXT_BYTES]);
-/* Its serial number, in hex without zeros in front, as etcd writes it. */
+/* Its serial number in hex without leading zeros, as etcd writes it. */
 enum { TLS_SERIAL_TEXT_BYTES = 64 };
 void tls_serial_format(const struct x509_st *certificate, char text[TLS_SERIAL_TEXT_BYTES]);
 

@@ -25,11 +25,11 @@ enum status tls_version_parse(const char *text, enum tls_version *ret_version, s
 /* -- ciphers -- */
 
 struct suite {
-    const char *name;    /* Go's */
-    const char *openssl; /* NULL: of TLS 1.3, where Go lets nobody choose */
+    const char *name;    /* in Go */
+    const char *openssl; /* NULL: a cipher of TLS 1.3, which cannot be chosen in Go */
 };
 
-/* In the order Go prefers them on machines with AES. */
+/* In Go's order of preference on machines with AES. */
 static const struct suite suites[] = {
     {"TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256", "ECDHE-ECDSA-AES128-GCM-SHA256"},
     {"TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", "ECDHE-RSA-AES128-GCM-SHA256"},
@@ -42,7 +42,7 @@ static const struct suite suites[] = {
     {"TLS_ECDHE_ECDSA_WITH_AES_256_CBC_SHA", "ECDHE-ECDSA-AES256-SHA"},
     {"TLS_ECDHE_RSA_WITH_AES_256_CBC_SHA", "ECDHE-RSA-AES256-SHA"},
 };
-/* Not offered by themselves. */
+/* Offered only if they are named. */
 static const struct suite suites_by_name[] = {
     {"TLS_AES_128_GCM_SHA256", NULL},
     {"TLS_AES_256_GCM_SHA384", NULL},
@@ -86,7 +86,7 @@ static void append(char *list, size_t bytes, const char *item, char separator)
         snprintf(list, bytes, "%s", item);
 }
 
-/* OpenSSL is built without some old ciphers. */
+/* OpenSSL may be built without some old ciphers. */
 static bool available(SSL_CTX *probe, const char *openssl_name)
 {
     return !probe || SSL_CTX_set_cipher_list(probe, openssl_name) == 1;

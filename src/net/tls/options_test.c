@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-static void suites_have_gos_names(void **state)
+static void suites_have_the_names_of_go(void **state)
 {
     (void)state;
     struct tls_suites suites;
@@ -21,12 +21,12 @@ static void suites_have_gos_names(void **state)
     assert_int_equal(
         tls_suites_parse("TLS_RSA_WITH_AES_128_CBC_SHA,TLS_AES_128_GCM_SHA256", &suites, &error),
         ST_OK);
-    assert_string_equal(suites.list, "AES128-SHA"); /* those of TLS 1.3 are not chosen */
+    assert_string_equal(suites.list, "AES128-SHA"); /* those of TLS 1.3 cannot be chosen */
     assert_int_equal(tls_suites_parse("tls_rsa_with_aes_128_cbc_sha", &suites, &error), ST_INVALID);
     assert_string_equal(error.text, "unexpected TLS cipher suite \"tls_rsa_with_aes_128_cbc_sha\"");
 }
 
-static void suites_by_themselves_are_those_of_go(void **state)
+static void default_suites_are_those_of_go(void **state)
 {
     (void)state;
     struct tls_suites suites;
@@ -37,7 +37,7 @@ static void suites_by_themselves_are_those_of_go(void **state)
     assert_true(strlen(suites.list) < sizeof(suites.list) - 1);
 }
 
-/* Debian's OpenSSL has neither; whoever lists them beside others is served by the others. */
+/* Debian's OpenSSL has neither; if they are listed with others, the others are used. */
 static void suites_that_openssl_lacks_are_named(void **state)
 {
     (void)state;
@@ -65,8 +65,8 @@ static void endless_lists_of_suites_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(suites_have_gos_names),
-        cmocka_unit_test(suites_by_themselves_are_those_of_go),
+        cmocka_unit_test(suites_have_the_names_of_go),
+        cmocka_unit_test(default_suites_are_those_of_go),
         cmocka_unit_test(suites_that_openssl_lacks_are_named),
         cmocka_unit_test(endless_lists_of_suites_are_refused),
     };

@@ -1,5 +1,5 @@
-/* TLS without sockets, for tests: a server's end of net/tls/tls.h, and OpenSSL's client over
- * memory. */
+/* TLS without sockets, for tests: a server side of net/tls/tls.h, and OpenSSL's client over memory.
+ */
 #ifndef VIGIL_NET_TLS_PAIR_TEST_H
 #define VIGIL_NET_TLS_PAIR_TEST_H
 
@@ -18,7 +18,7 @@
 
 enum { ROOM = 64 * 1024 };
 
-/* What a kind needs, and what was told about those it turned away. */
+/* What a kind needs, and what was reported about refused clients. */
 struct world {
     struct test_certs certs;
     struct tls_options options;
@@ -33,7 +33,7 @@ struct world {
     char reason[256], address[64], server_name[64], dns_names[128], ip_addresses[128], failure[512];
 };
 
-/* One connection: the server's end, and a client of OpenSSL's. */
+/* One connection: the server side, and a client of OpenSSL. */
 struct pair {
     struct world *w;
     void *server;
@@ -41,8 +41,8 @@ struct pair {
     SSL_CTX *ctx;
     SSL *client;
     BIO *to_client, *from_client; /* owned by the client */
-    struct buf sealed;            /* the client's bytes that the server did not get yet */
-    struct buf received;          /* what the client opened */
+    struct buf encrypted;         /* bytes of the client that the server has not received yet */
+    struct buf received;          /* what the client decrypted */
     bool over;                    /* the server wants to close */
 };
 
@@ -142,12 +142,12 @@ static inline void pair_fini(struct pair *p)
     p->w->kind.ops->free(p->server);
     SSL_free(p->client);
     SSL_CTX_free(p->ctx);
-    buf_fini(&p->sealed);
+    buf_fini(&p->encrypted);
     buf_fini(&p->received);
     ERR_clear_error();
 }
 
-/* What the connection of net/ does after each event. */
+/* What net/connection.c does after each event. */
 static inline void server_flush(struct pair *p)
 {
     static uint8_t room[ROOM];
@@ -179,27 +179,28 @@ static inline void client_turn(struct pair *p)
     for (int n; (n = SSL_read(p->client, bytes, sizeof(bytes))) > 0;)
         assert_int_equal(buf_append(&p->received, slice_of(bytes, (size_t)n)), ST_OK);
     for (int n; (n = BIO_read(p->from_client, bytes, sizeof(bytes))) > 0;)
-        assert_int_equal(buf_append(&p->sealed, slice_of(bytes, (size_t)n)), ST_OK);
+        assert_int_equal(buf_append(&p->encrypted, slice_of(bytes, (size_t)n)), ST_OK);
 }
 
-/* Lets both talk until nothing moves; the client's bytes arrive in pieces of at most so many. */
+/* Exchanges bytes until nothing is left; the client's bytes arrive in pieces of at most this size.
+ */
 static inline void pair_run(struct pair *p, size_t piece)
 {
     for (int quiet = 0; quiet < 2;) {
         client_turn(p);
         server_flush(p);
-        quiet = p->sealed.len || BIO_pending(p->to_client) ? 0 : quiet + 1;
-        for (size_t at = 0; at < p->sealed.len;) {
+        quiet = p->encrypted.len || BIO_pending(p->to_client) ? 0 : quiet + 1;
+        for (size_t at = 0; at < p->encrypted.len;) {
             if (!p->w->kind.ops->wants_read(p->server)) {
                 server_flush(p);
                 if (!p->w->kind.ops->wants_read(p->server))
                     break;
             }
-            size_t n = size_min(piece, p->sealed.len - at);
-            server_feed(p, slice_of(p->sealed.ptr + at, n));
+            size_t n = size_min(piece, p->encrypted.len - at);
+            server_feed(p, slice_of(p->encrypted.ptr + at, n));
             at += n;
         }
-        buf_reset(&p->sealed, SIZE_MAX);
+        buf_reset(&p->encrypted, SIZE_MAX);
     }
 }
 

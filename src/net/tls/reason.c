@@ -1,4 +1,4 @@
-/* Why a handshake failed, in the words etcd's operators know: those of Go's TLS. */
+/* Why a handshake failed, in the words of Go's TLS, which etcd's operators know. */
 #include "net/tls/context.h"
 
 #include <openssl/err.h>
@@ -75,7 +75,7 @@ static const char *verify_text(long result)
     case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
     case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN:
     case X509_V_ERR_CERT_UNTRUSTED:
-    case X509_V_ERR_CERT_SIGNATURE_FAILURE: /* a name it knows, by another one's key */
+    case X509_V_ERR_CERT_SIGNATURE_FAILURE: /* the issuer has a known name, but another key */
         return "certificate signed by unknown authority";
     case X509_V_ERR_INVALID_PURPOSE:
         return "certificate specifies an incompatible key usage";
@@ -84,7 +84,8 @@ static const char *verify_text(long result)
     }
 }
 
-/* The first that the TLS part reports, which comes after what it is made of; else the first. */
+/* Takes the first error that libssl reports, which is more specific than those before it; otherwise
+ * the first one. */
 static unsigned long take_error(void)
 {
     unsigned long found = 0;

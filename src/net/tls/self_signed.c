@@ -16,7 +16,7 @@ enum { SERIAL_BYTES = 16, YEAR_S = 365 * 24 * 3600, NAMES_BYTES = 4096 };
 
 /* -- the certificate -- */
 
-/* "DNS:localhost,IP:127.0.0.1", as OpenSSL reads it. */
+/* "DNS:localhost,IP:127.0.0.1", the form that OpenSSL reads. */
 static void list_names(const struct address *addresses, size_t count, char names[NAMES_BYTES])
 {
     char host[256] = "";
@@ -53,7 +53,7 @@ static bool set_serial(X509 *certificate)
     uint8_t bytes[SERIAL_BYTES];
     if (RAND_bytes(bytes, sizeof(bytes)) != 1)
         return false;
-    bytes[0] &= 0x7f; /* not negative */
+    bytes[0] &= 0x7f; /* the number is not negative */
     BIGNUM *number = BN_bin2bn(bytes, sizeof(bytes), NULL);
     bool ok = number && BN_to_ASN1_INTEGER(number, X509_get_serialNumber(certificate));
     BN_free(number);
@@ -102,7 +102,7 @@ static enum status make_directories(const char *directory, struct error *error)
     return ST_OK;
 }
 
-/* Whole or not at all: under another name first. */
+/* Written under another name first, so that the file is complete or absent. */
 static enum status write_pem(const char *path, X509 *certificate, EVP_PKEY *key,
                              struct error *error)
 {

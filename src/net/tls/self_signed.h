@@ -1,6 +1,6 @@
 /*
- * A certificate made and signed by ourselves, for --auto-tls: it keeps listeners in the middle from
- * reading along, and proves nothing. Made once and found again at the next start.
+ * A self-signed certificate for --auto-tls: it prevents eavesdropping, but proves no identity. Made
+ * once and reused at the next start.
  */
 #ifndef VIGIL_NET_TLS_SELF_SIGNED_H
 #define VIGIL_NET_TLS_SELF_SIGNED_H
@@ -12,14 +12,14 @@
 
 struct tls_auto {
     char cert_file[PATH_MAX], key_file[PATH_MAX];
-    bool made;           /* by this call */
-    int64_t not_after_s; /* when it was made: until when it is valid, since 1970 */
+    bool made;           /* created by this call */
+    int64_t not_after_s; /* if it was created: until when it is valid, in seconds since 1970 */
 };
 
 /*
- * Finds or makes DIRECTORY/cert.pem and key.pem; the directory and those above it are made as
- * needed. The certificate is for this machine's name, localhost, and the addresses given, for so
- * many years from now (now_s: since 1970).
+ * Finds or creates DIRECTORY/cert.pem and key.pem; directories are created as needed. The
+ * certificate is for this machine's name, localhost and the given addresses, and valid for this
+ * many years from now_s (seconds since 1970).
  */
 MUST_CHECK
 enum status tls_auto_open(const char *directory, const struct address *addresses, size_t count,

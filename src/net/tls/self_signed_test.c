@@ -38,7 +38,7 @@ static void fixture_fini(struct fixture *f)
     rmdir(f->directory);
     snprintf(path, sizeof(path), "%s/fixtures", f->base);
     rmdir(path);
-    assert_int_equal(rmdir(f->base), 0); /* nothing else was left there */
+    assert_int_equal(rmdir(f->base), 0); /* nothing else was created */
 }
 
 static enum status open_auto(struct fixture *f, int64_t years)
@@ -73,7 +73,7 @@ static void certificate_is_made_once_for_names_addresses_and_years(void **state)
     assert_int_equal(X509_check_host(first, "example.com", 0, 0, NULL), 0);
     time_t end = 1700000000 + 2 * 365 * 24 * 3600;
     assert_int_equal(X509_cmp_time(X509_get0_notAfter(first), &end),
-                     -1); /* equal counts as before */
+                     -1); /* equality counts as before */
     end--;
     assert_int_equal(X509_cmp_time(X509_get0_notAfter(first), &end), 1);
     assert_int_equal(open_auto(&f, 5), ST_OK);
@@ -85,7 +85,7 @@ static void certificate_is_made_once_for_names_addresses_and_years(void **state)
     fixture_fini(&f);
 }
 
-static void what_is_made_can_be_served_with(void **state)
+static void created_certificate_can_be_used_by_a_server(void **state)
 {
     (void)state;
     struct fixture f;
@@ -101,7 +101,7 @@ static void what_is_made_can_be_served_with(void **state)
     fixture_fini(&f);
 }
 
-static void no_years_and_no_place_are_refused_in_a_sentence(void **state)
+static void missing_years_or_directory_are_an_error_with_a_message(void **state)
 {
     (void)state;
     struct fixture f;
@@ -119,8 +119,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(certificate_is_made_once_for_names_addresses_and_years),
-        cmocka_unit_test(what_is_made_can_be_served_with),
-        cmocka_unit_test(no_years_and_no_place_are_refused_in_a_sentence),
+        cmocka_unit_test(created_certificate_can_be_used_by_a_server),
+        cmocka_unit_test(missing_years_or_directory_are_an_error_with_a_message),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,19 +1,19 @@
-/* A whole server that speaks TLS, over a simulated network that splits, delays and breaks. */
+/* A server with TLS over a simulated network that splits, delays and breaks connections. */
 #include "io/loop.h"
 #include "io/sim.h"
 #include "net/server.h"
 #include "net/tls/pair_test.h"
 
-/* OpenSSL's client on a simulated socket: says some frames, then waits for their echo. */
+/* OpenSSL's client on a simulated socket: sends some frames, then waits for their echo. */
 struct sim_client {
     struct loop *loop;
     struct socket socket;
     struct io_watch watch;
     SSL *ssl;
     BIO *in, *out;
-    struct buf to_send; /* sealed, not yet taken by the socket */
+    struct buf to_send; /* encrypted, not yet taken by the socket */
     size_t sent;
-    uint64_t heard; /* bytes of answers that were right */
+    uint64_t heard; /* correct bytes of answers */
     bool over, broken, wrong;
     uint32_t frames; /* of CLIENT_FRAME bytes, to be echoed */
     bool said;
@@ -126,7 +126,7 @@ static void sim_world_init(struct sim_world *w, uint64_t seed, uint32_t resets)
     options.buffer_bytes = seed % 2 ? 1500 : 100000;
     *w = (struct sim_world){.sim = sim_new(&options)};
     world_init(&w->tls);
-    w->tls.tls.limits.handshakes_max = 2; /* some wait */
+    w->tls.tls.limits.handshakes_max = 2; /* some handshakes wait */
     world_begin(&w->tls);
     struct network *network = sim_network(w->sim);
     struct net_options net = NET_OPTIONS_DEFAULT;

@@ -8,12 +8,12 @@ struct tls_source {
     const struct tls_options *options;
     struct tls_source_hooks hooks;
 
-    struct lock lock;            /* guards what follows */
-    struct tls_context *context; /* owned; never NULL once made */
-    struct tls_files_mark mark;  /* of the files as they were last read, also in vain */
-    bool fresh;                  /* … which may have changed without a sign: read them again */
+    struct lock lock;            /* protects the fields below */
+    struct tls_context *context; /* owned; never NULL after tls_source_new */
+    struct tls_files_mark mark;  /* of the files as they were last read, also if that failed */
+    bool fresh; /* the files may have changed without a change of the mark: read them again */
     uint8_t digest[TLS_DIGEST_BYTES]; /* of what was last read */
-    struct error failure;             /* the last one told */
+    struct error failure;             /* the last one that was reported */
     uint64_t reloads, failures;
 };
 
@@ -32,7 +32,7 @@ static enum status load(struct tls_source *s, struct error *error)
     return ST_OK;
 }
 
-/* The mark is taken before reading, so that a change meanwhile shows the next time. */
+/* The mark is taken before reading, so that a change meanwhile is noticed the next time. */
 static void look(struct tls_source *s)
 {
     assert(lock_held(&s->lock));

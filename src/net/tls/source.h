@@ -1,11 +1,11 @@
 /*
- * Where handshakes get their context: made from the files at the start, and again when they have
- * changed. Each handshake looks at the files' stamps (four system calls, beside some hundred
- * microseconds of arithmetic), so that a certificate that was replaced is used from the next
- * connection on, as in etcd. Connections that are open do not notice.
+ * Provides the context for handshakes: made from the files at the start, and again when they have
+ * changed. Each handshake checks the time stamps of the files (four system calls, compared with
+ * hundreds of microseconds of cryptography), so that a replaced certificate is used from the next
+ * connection on, as in etcd. Open connections are not affected.
  *
- * Files that do not fit together, are gone or damaged leave the old context in use, and are told
- * once for each such state: who replaces a certificate and a key does it one after the other.
+ * If files do not match, are missing or damaged, the old context stays in use, and the failure is
+ * reported once per state of the files: a certificate and its key are replaced one after the other.
  *
  * Shared by all shards; takes a lock.
  */
@@ -17,7 +17,7 @@
 
 struct tls_source;
 
-/* Called from any shard's thread, one at a time. Every function may be NULL. */
+/* Called on any shard's thread, one call at a time. Every function may be NULL. */
 struct tls_source_hooks {
     void (*on_reload)(void *ctx);
     void (*on_failure)(void *ctx, const char *why); /* the old context stays in use */
@@ -31,10 +31,10 @@ enum status tls_source_new(const struct tls_options *options, struct tls_source_
 void tls_source_free(struct tls_source *source);
 DEFINE_CLEANUP(struct tls_source *, tls_source_free)
 
-/* All but the rejections. Any thread. */
+/* Everything except the rejections. Any thread. */
 struct tls_stats tls_source_stats(struct tls_source *source);
 
-/* The newest that works, for the caller to unref. */
+/* The newest valid context; the caller unrefs it. */
 struct tls_context *tls_source_get(struct tls_source *source);
 
 #endif

@@ -1,14 +1,14 @@
 /*
- * TLS as a protocol that wraps another: bytes come in sealed and go out sealed, what is inside is
- * spoken by the inner kind, which is opened when the handshake is done. No socket, no clock.
+ * TLS as a protocol that wraps another one: input and output are encrypted, and the decrypted bytes
+ * belong to the inner protocol, which is opened when the handshake is done. No socket, no clock.
  *
  *     waiting ──► shaking ──► open ──► ending
  *        │           └──► failed ◄──┘
- *        └──► plain (the port takes both, and this client does not speak TLS)
+ *        └──► plain (the port accepts both, and this client does not speak TLS)
  *
- * A connection waits until its first bytes came and one of the places for handshakes is free; it
- * holds next to nothing until then. Handshakes are done while output is made, which the shard
- * bounds in time, so that a thousand clients at once do not stop the others.
+ * A connection waits until its first bytes have arrived and one of the places for handshakes is
+ * free; until then it holds very little. Handshakes are done while output is made, for which the
+ * shard limits the time, so that a thousand clients at once do not block the others.
  */
 #ifndef VIGIL_NET_TLS_TLS_H
 #define VIGIL_NET_TLS_TLS_H
@@ -16,21 +16,24 @@
 #include "net/protocol.h"
 #include "net/tls/source.h"
 
-/* A client that was not let in. The texts live for the call. */
+/* A client that was refused. The texts live during the call. */
 struct tls_rejection {
     const char *remote_address;
-    const char *server_name; /* it asked for; "" */
+    const char *server_name; /* the requested name; may be "" */
     const char *reason;
-    const char *dns_names, *ip_addresses; /* lists with commas of its certificate; NULL without */
-    bool left;                            /* by itself, in the middle: nothing is wrong with us */
+    const char *dns_names,
+        *ip_addresses; /* of its certificate, separated by commas; NULL without one */
+    bool left;         /* the client closed the connection during the handshake */
 };
 
 struct net_tls_limits {
-    int64_t handshake_ns;       /* from the first look at a connection to the end of handshake */
-    uint32_t handshake_bytes;   /* a client may send in it, certificates and all */
-    uint32_t handshakes_max;    /* under way at the same time on one shard; the others wait */
-    uint32_t waiting_bytes_max; /* first bytes of those that wait, on one shard */
-    uint32_t idle_messages_max; /* of the handshake kind without data between them, once open */
+    int64_t handshake_ns; /* from the first check of a connection to the end of the handshake */
+    uint32_t
+        handshake_bytes; /* that a client may send during the handshake, including certificates */
+    uint32_t handshakes_max;    /* concurrent handshakes on one shard; other connections wait */
+    uint32_t waiting_bytes_max; /* first bytes of waiting connections, per shard */
+    uint32_t
+        idle_messages_max; /* handshake messages without data between them, on an open connection */
 };
 
 #define NET_TLS_LIMITS_DEFAULT                    \
@@ -42,11 +45,13 @@ struct net_tls_limits {
         .idle_messages_max = 32,                  \
     })
 
-/* Borrowed by the kind, with everything in it; shared by all shards, so nobody writes to it. */
+/* Borrowed by the kind, with everything that it points to; shared by all shards, so it is not
+ * changed. */
 struct net_tls {
     const struct protocol_kind *inner;
     struct tls_source *source;
-    bool plain_too; /* a client that does not begin as TLS does speaks with the inner kind openly */
+    bool
+        plain_too; /* a client that does not speak TLS uses the inner protocol without encryption */
     struct net_tls_limits limits;
     /* On the connection's thread; may be NULL. */
     void (*on_rejection)(void *ctx, const struct tls_rejection *rejection);

@@ -1,4 +1,4 @@
-/* The inside of net/tls/tls.h: what its two files know of each other. Not for others. */
+/* The inside of net/tls/tls.h: only for tls.c and connection.c. */
 #ifndef VIGIL_NET_TLS_TLS_PRIVATE_H
 #define VIGIL_NET_TLS_TLS_PRIVATE_H
 
@@ -10,11 +10,11 @@ struct tls_connection;
 /* What the connections of one listener on one shard share. Owned by the shard. */
 struct tls_shard {
     const struct net_tls *tls;
-    void *inner;                  /* the inner kind's */
-    struct bio_method_st *method; /* owned: bytes of a tls_connection under an SSL */
-    uint8_t *scratch;             /* opened bytes on their way in or out; TLS_SCRATCH_BYTES */
-    uint32_t handshakes;          /* under way: places taken */
-    struct list waiting;          /* tls_connection.in_waiting: with first bytes, without a place */
+    void *inner;                  /* what the inner kind shares */
+    struct bio_method_st *method; /* owned: the BIO of a tls_connection */
+    uint8_t *scratch;             /* decrypted bytes in transit; TLS_SCRATCH_BYTES */
+    uint32_t handshakes;          /* in progress */
+    struct list waiting;          /* tls_connection.in_waiting: has first bytes, but no place */
     size_t waiting_bytes;
 };
 

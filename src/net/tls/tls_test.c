@@ -1,9 +1,9 @@
 /* TLS as bytes in and bytes out: an OpenSSL client over memory, the echo protocol inside. */
 #include "net/tls/pair_test.h"
 
-/* -- good handshakes -- */
+/* -- successful handshakes -- */
 
-static void echo_is_heard_whatever_the_pieces(void **state)
+static void echo_arrives_for_every_split_of_the_bytes(void **state)
 {
     (void)state;
     struct world w;
@@ -42,7 +42,7 @@ static void tls_1_2_works_with_every_cipher_we_offer(void **state)
         SSL_CTX_set_cipher_list(p.ctx, ciphers[i]);
         pair_dial(&p);
         pair_run(&p, ROOM);
-        client_say(&p, "g\xff\xff"); /* too short a number: nothing */
+        client_say(&p, "g\xff\xff"); /* an incomplete frame: no answer */
         client_say(&p, "e hello");
         pair_run(&p, ROOM);
         assert_true(client_heard(&p, "e hello"));
@@ -52,7 +52,7 @@ static void tls_1_2_works_with_every_cipher_we_offer(void **state)
     world_fini(&w);
 }
 
-static void much_output_comes_in_order_and_leaves_no_buffer(void **state)
+static void long_output_arrives_in_order_and_leaves_no_buffer(void **state)
 {
     (void)state;
     struct world w;
@@ -131,7 +131,7 @@ static void protocols_are_negotiated(void **state)
 
 /* -- ends -- */
 
-static void each_side_may_say_good_bye_first(void **state)
+static void each_side_may_close_first(void **state)
 {
     (void)state;
     struct world w;
@@ -150,12 +150,12 @@ static void each_side_may_say_good_bye_first(void **state)
     client_say(&p, "h under way");
     SSL_shutdown(p.client);
     pair_run(&p, ROOM);
-    assert_true(p.over); /* the echo protocol ends when its peer leaves */
+    assert_true(p.over); /* the echo protocol ends when its peer closes */
     assert_string_equal(w.kind.ops->reason(p.server), "the peer left");
     assert_int_equal(SSL_get_shutdown(p.client), SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);
     pair_fini(&p);
 
-    connect_pair(&p, &w); /* cut off without a farewell */
+    connect_pair(&p, &w); /* closed without a close notification */
     client_say(&p, "h under way");
     pair_run(&p, ROOM);
     w.kind.ops->feed_end(p.server, w.now);
@@ -190,7 +190,7 @@ static void shutdown_passes_through(void **state)
 
 /* -- limits -- */
 
-static void silence_and_half_a_handshake_end_in_time(void **state)
+static void silence_and_half_a_handshake_time_out(void **state)
 {
     (void)state;
     struct world w;
@@ -201,7 +201,7 @@ static void silence_and_half_a_handshake_end_in_time(void **state)
         pair_init(&p, &w);
         pair_dial(&p);
         client_turn(&p);
-        server_feed(&p, slice_of(p.sealed.ptr, (size_t)bytes));
+        server_feed(&p, slice_of(p.encrypted.ptr, (size_t)bytes));
         assert_int_equal(w.kind.ops->timeout(p.server), w.now + 10 * NS_PER_S);
         w.now += 10 * NS_PER_S - 1;
         w.kind.ops->tick(p.server, w.now);
@@ -219,7 +219,7 @@ static void silence_and_half_a_handshake_end_in_time(void **state)
     world_fini(&w);
 }
 
-static void client_that_leaves_in_the_middle_is_told_apart(void **state)
+static void client_that_leaves_during_the_handshake_is_distinguished(void **state)
 {
     (void)state;
     struct world w;
@@ -253,7 +253,7 @@ static void handshake_of_too_many_bytes_is_refused(void **state)
     world_fini(&w);
 }
 
-static void handshakes_past_the_limit_wait_for_a_place(void **state)
+static void handshakes_beyond_the_limit_wait_for_a_place(void **state)
 {
     (void)state;
     struct world w;
@@ -265,18 +265,20 @@ static void handshakes_past_the_limit_wait_for_a_place(void **state)
         pair_init(&p[i], &w);
         pair_dial(&p[i]);
         client_turn(&p[i]);
-        server_feed(&p[i], buf_slice(&p[i].sealed));
-        buf_reset(&p[i].sealed, SIZE_MAX);
+        server_feed(&p[i], buf_slice(&p[i].encrypted));
+        buf_reset(&p[i].encrypted, SIZE_MAX);
         assert_int_equal(BIO_pending(p[i].to_client) > 0, i < 2);
         assert_int_equal(w.kind.ops->wants_read(p[i].server), i < 2);
     }
-    pair_run(&p[0], ROOM); /* is done, which lets the third go on */
+    pair_run(&p[0], ROOM); /* is done, so that the third continues */
     assert_true(SSL_is_init_finished(p[0].client));
     assert_int_equal(p[2].woken, 1);
     assert_int_equal(p[3].woken, 0);
     pair_run(&p[2], ROOM);
     assert_true(SSL_is_init_finished(p[2].client));
-    w.now += 10 * NS_PER_S; /* the second stands still, the fourth waited too long, the fifth not */
+    w.now +=
+        10 *
+        NS_PER_S; /* the second makes no progress, the fourth waited too long, the fifth did not */
     w.kind.ops->tick(p[3].server, w.now);
     server_flush(&p[3]);
     assert_true(p[3].over);
@@ -292,7 +294,7 @@ static void handshakes_past_the_limit_wait_for_a_place(void **state)
     world_fini(&w);
 }
 
-static void first_bytes_of_those_that_wait_are_limited(void **state)
+static void first_bytes_of_waiting_connections_are_limited(void **state)
 {
     (void)state;
     struct world w;
@@ -321,7 +323,7 @@ static void key_updates_without_data_end_the_connection(void **state)
     world_begin(&w);
     struct pair p;
     connect_pair(&p, &w);
-    for (int i = 0; i < 1000 && !p.over; i++) { /* with data between them: as many as one likes */
+    for (int i = 0; i < 1000 && !p.over; i++) { /* with data between them there is no limit */
         assert_int_equal(SSL_key_update(p.client, SSL_KEY_UPDATE_REQUESTED), 1);
         client_say(&p, "e x");
         pair_run(&p, ROOM);
@@ -362,7 +364,7 @@ static void renegotiation_ends_the_connection(void **state)
     world_fini(&w);
 }
 
-static void nothing_is_resumed(void **state)
+static void sessions_are_not_resumed(void **state)
 {
     (void)state;
     struct world w;
@@ -392,9 +394,9 @@ static void nothing_is_resumed(void **state)
     world_fini(&w);
 }
 
-/* -- what is not TLS -- */
+/* -- input that is not TLS -- */
 
-static void plain_http_gets_a_sentence_and_other_bytes_nothing(void **state)
+static void plain_http_gets_an_error_text_and_other_input_nothing(void **state)
 {
     (void)state;
     static const struct {
@@ -424,7 +426,7 @@ static void plain_http_gets_a_sentence_and_other_bytes_nothing(void **state)
     world_fini(&w);
 }
 
-static void port_for_both_serves_plain_and_tls(void **state)
+static void port_for_both_protocols_serves_plain_and_tls(void **state)
 {
     (void)state;
     struct world w;
@@ -433,9 +435,9 @@ static void port_for_both_serves_plain_and_tls(void **state)
     world_begin(&w);
     struct pair p;
     connect_pair(&p, &w);
-    client_say(&p, "e sealed");
+    client_say(&p, "e encrypted");
     pair_run(&p, ROOM);
-    assert_true(client_heard(&p, "e sealed"));
+    assert_true(client_heard(&p, "e encrypted"));
     pair_fini(&p);
 
     pair_init(&p, &w);
@@ -457,8 +459,8 @@ static uint32_t next_random(uint32_t *seed)
     return *seed >> 8;
 }
 
-/* Before, within and after the handshake; whole records of nonsense and single flipped bits. */
-static void junk_never_gets_past_the_seal(void **state)
+/* Before, within and after the handshake; records of random bytes and single flipped bits. */
+static void malformed_input_never_reaches_the_inner_protocol(void **state)
 {
     (void)state;
     struct world w;
@@ -472,24 +474,24 @@ static void junk_never_gets_past_the_seal(void **state)
         uint32_t turns = next_random(&seed) % 4;
         for (uint32_t i = 0; i < turns; i++) {
             client_turn(&p);
-            server_feed(&p, buf_slice(&p.sealed));
-            buf_reset(&p.sealed, SIZE_MAX);
+            server_feed(&p, buf_slice(&p.encrypted));
+            buf_reset(&p.encrypted, SIZE_MAX);
         }
         if (SSL_is_init_finished(p.client))
             client_say(&p, "e x");
         client_turn(&p);
-        if (p.sealed.len && next_random(&seed) % 2) {
-            p.sealed.ptr[next_random(&seed) % p.sealed.len] ^= (uint8_t)(1 << seed % 8);
+        if (p.encrypted.len && next_random(&seed) % 2) {
+            p.encrypted.ptr[next_random(&seed) % p.encrypted.len] ^= (uint8_t)(1 << seed % 8);
         } else {
             uint8_t junk[512];
             for (size_t i = 0; i < sizeof(junk); i++)
                 junk[i] = (uint8_t)next_random(&seed);
             junk[0] = (uint8_t)(0x14 + next_random(&seed) % 5);
             junk[1] = 3, junk[2] = 3, junk[3] = (uint8_t)(next_random(&seed) % 3);
-            assert_int_equal(buf_append(&p.sealed, slice_of(junk, sizeof(junk))), ST_OK);
+            assert_int_equal(buf_append(&p.encrypted, slice_of(junk, sizeof(junk))), ST_OK);
         }
-        for (size_t at = 0; at < p.sealed.len && !p.over; at += 100)
-            server_feed(&p, slice_of(p.sealed.ptr + at, size_min(100, p.sealed.len - at)));
+        for (size_t at = 0; at < p.encrypted.len && !p.over; at += 100)
+            server_feed(&p, slice_of(p.encrypted.ptr + at, size_min(100, p.encrypted.len - at)));
         pair_fini(&p);
     }
     world_fini(&w);
@@ -513,24 +515,24 @@ static void records_longer_than_allowed_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(echo_is_heard_whatever_the_pieces),
+        cmocka_unit_test(echo_arrives_for_every_split_of_the_bytes),
         cmocka_unit_test(tls_1_2_works_with_every_cipher_we_offer),
-        cmocka_unit_test(much_output_comes_in_order_and_leaves_no_buffer),
+        cmocka_unit_test(long_output_arrives_in_order_and_leaves_no_buffer),
         cmocka_unit_test(large_input_reaches_the_inner_protocol),
         cmocka_unit_test(protocols_are_negotiated),
-        cmocka_unit_test(each_side_may_say_good_bye_first),
+        cmocka_unit_test(each_side_may_close_first),
         cmocka_unit_test(shutdown_passes_through),
-        cmocka_unit_test(silence_and_half_a_handshake_end_in_time),
-        cmocka_unit_test(client_that_leaves_in_the_middle_is_told_apart),
+        cmocka_unit_test(silence_and_half_a_handshake_time_out),
+        cmocka_unit_test(client_that_leaves_during_the_handshake_is_distinguished),
         cmocka_unit_test(handshake_of_too_many_bytes_is_refused),
-        cmocka_unit_test(handshakes_past_the_limit_wait_for_a_place),
-        cmocka_unit_test(first_bytes_of_those_that_wait_are_limited),
+        cmocka_unit_test(handshakes_beyond_the_limit_wait_for_a_place),
+        cmocka_unit_test(first_bytes_of_waiting_connections_are_limited),
         cmocka_unit_test(key_updates_without_data_end_the_connection),
         cmocka_unit_test(renegotiation_ends_the_connection),
-        cmocka_unit_test(nothing_is_resumed),
-        cmocka_unit_test(plain_http_gets_a_sentence_and_other_bytes_nothing),
-        cmocka_unit_test(port_for_both_serves_plain_and_tls),
-        cmocka_unit_test(junk_never_gets_past_the_seal),
+        cmocka_unit_test(sessions_are_not_resumed),
+        cmocka_unit_test(plain_http_gets_an_error_text_and_other_input_nothing),
+        cmocka_unit_test(port_for_both_protocols_serves_plain_and_tls),
+        cmocka_unit_test(malformed_input_never_reaches_the_inner_protocol),
         cmocka_unit_test(records_longer_than_allowed_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
