@@ -1,7 +1,7 @@
 /*
- * TLS under a client that mostly speaks it and sometimes does not: the input is a list of steps,
- * which move a real handshake on, cut it, change its bytes, put others in, or end it. Each step is
- * a byte for what and a byte for how much. What is inside must hear nothing but what was said.
+ * TLS with a client that mostly follows the protocol: the input is a list of steps that continue a
+ * real handshake, cut it off, change its bytes, insert others, or end it. Each step is a byte for
+ * the kind and a byte for the amount. The inner protocol must receive only what the client sent.
  */
 #include "cost.h"
 
@@ -26,7 +26,7 @@ struct run {
     void *shared, *server;
     SSL *client;
     BIO *in, *out;
-    struct buf sealed; /* on the way to the server */
+    struct buf encrypted; /* in flight to the server */
     int64_t now;
     bool tampered;
 };
@@ -52,7 +52,7 @@ static void world_make(void)
         .inner = &world.inner, .source = world.source, .limits = NET_TLS_LIMITS_DEFAULT};
     world.kind = net_tls_kind(&world.tls);
     world.ctx = SSL_CTX_new(TLS_client_method());
-    test_certs_fini(&world.certs); /* the files were read */
+    test_certs_fini(&world.certs); /* the files have been read */
 }
 
 static void flush(struct run *r)
@@ -68,12 +68,12 @@ static void flush(struct run *r)
 
 static void feed(struct run *r, size_t len)
 {
-    len = size_min(len, r->sealed.len);
+    len = size_min(len, r->encrypted.len);
     flush(r);
     if (len == 0 || !world.kind.ops->wants_read(r->server))
         return;
-    world.kind.ops->feed(r->server, slice_of(r->sealed.ptr, len), r->now);
-    buf_consume(&r->sealed, len);
+    world.kind.ops->feed(r->server, slice_of(r->encrypted.ptr, len), r->now);
+    buf_consume(&r->encrypted, len);
     flush(r);
 }
 
@@ -87,13 +87,13 @@ static void client_turn(struct run *r)
         test_must(r->tampered || memchr(bytes, 'x', (size_t)n),
                   "received bytes that were not sent");
     for (int n; (n = BIO_read(r->out, bytes, sizeof(bytes))) > 0;)
-        echo_must(buf_append(&r->sealed, slice_of(bytes, (size_t)n)));
+        echo_must(buf_append(&r->encrypted, slice_of(bytes, (size_t)n)));
 }
 
 static void insert(struct run *r, struct slice junk)
 {
     r->tampered = true;
-    echo_must(buf_append(&r->sealed, junk));
+    echo_must(buf_append(&r->encrypted, junk));
 }
 
 static void step(struct run *r, unsigned what, unsigned much, struct slice rest)
@@ -112,15 +112,15 @@ static void step(struct run *r, unsigned what, unsigned much, struct slice rest)
         break;
     case 3:
         r->tampered = true;
-        if (r->sealed.len)
-            r->sealed.ptr[much % r->sealed.len] ^= (uint8_t)(1u << what / 12 % 8);
+        if (r->encrypted.len)
+            r->encrypted.ptr[much % r->encrypted.len] ^= (uint8_t)(1u << what / 12 % 8);
         break;
     case 4:
         insert(r, slice_sub(rest, 0, size_min(rest.len, much)));
         break;
     case 5:
         r->tampered = true;
-        buf_consume(&r->sealed, size_min(r->sealed.len, much));
+        buf_consume(&r->encrypted, size_min(r->encrypted.len, much));
         break;
     case 6:
         r->now += much * NS_PER_S / 8;
@@ -173,7 +173,7 @@ FUZZ_INPUT()
     world.kind.ops->free(r.server);
     world.kind.shard_free(r.shared);
     SSL_free(r.client);
-    buf_fini(&r.sealed);
+    buf_fini(&r.encrypted);
     ERR_clear_error();
     return 0;
 }

@@ -1,4 +1,5 @@
-/* Frames of a gRPC and HTTP client after its preface, against services and routes of every kind. */
+/* The frames of a gRPC and HTTP client after its preface, against services and routes of every
+ * kind. */
 #include "cost.h"
 
 #include "wire/life_test.h"

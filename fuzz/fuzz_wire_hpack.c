@@ -1,5 +1,5 @@
-/* Header blocks of one connection, against nghttp2's decoder: both accept the same fields, or both
- * refuse. A first byte of each piece is its length. */
+/* Header blocks of one connection, compared with nghttp2's decoder: both accept the same fields, or
+ * both refuse the block. The first byte of each piece is its length. */
 #include "cost.h"
 
 #include "base/buf.h"
@@ -10,7 +10,7 @@
 
 static const struct hpack_limits limits = {16384, 128};
 
-/* Compares field by field; false when both refuse the block, or it is past our limits. */
+/* Compares field by field. False: both refuse the block, or it exceeds our limits. */
 static bool same(struct hpack_decoder *decoder, nghttp2_hd_inflater *inflater, struct slice block)
 {
     struct h2_headers *h = NULL;

@@ -1,4 +1,4 @@
-/* The first bytes of any client: HTTP/1.1, or a preface. */
+/* The first bytes of any client: HTTP/1.1, or the preface of HTTP/2. */
 #include "cost.h"
 
 #include "wire/life_test.h"

@@ -12,6 +12,7 @@
 #define VIGIL_ETCD_AUTHENTICATOR_H
 
 #include "auth/rights.h"
+#include "wire/grpc/call.h"
 #include "wire/grpc/service.h"
 #include "wire/http/field.h"
 

@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "engine/fake/fake.h"
 #include "wire/connection.h"
+#include "wire/grpc/call.h"
 #include "wire/h2/frame.h"
 #include "wire/h2/hpack.h"
 #include "wire/memory_test.h"

@@ -11,6 +11,7 @@
 #define VIGIL_ETCD_SLOW_LOG_H
 
 #include "base/rate_limit.h"
+#include "wire/grpc/call.h"
 #include "wire/grpc/service.h"
 
 enum { SLOW_LOG_BURST = 20, SLOW_LOG_PER_S = 10 };

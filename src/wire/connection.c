@@ -17,18 +17,25 @@ struct wire_server {
     bool guarded;
 };
 
-/* Until the first bytes decide, neither grpc nor http1 is there; afterwards exactly one. http2
- * comes beside grpc with the first request that is not gRPC. */
+/*
+ *     undecided ──first bytes──► HTTP/2 (h2) or HTTP/1.1 (http1) ──► closing
+ *         └─────────────────────────────────────────────────────────────┘
+ *
+ * h2 and http1 are never both set. Above h2, grpc and http2 are siblings; each is created with the
+ * first request of its kind.
+ */
 struct wire_connection {
     struct wire_server *server;
     struct wire_hooks hooks;
-    struct grpc_endpoint *grpc;
-    struct http1_endpoint *http1;
-    struct http2_endpoint *http2;
+    struct h2_session *h2;        /* owned */
+    struct grpc_endpoint *grpc;   /* owned */
+    struct http2_endpoint *http2; /* owned */
+    struct http1_endpoint *http1; /* owned */
     const char *reason;
     int64_t handshake_by_ns;
-    bool inside;  /* a turn of http2: no on_output */
-    bool closing; /* before a protocol was known, or by its client */
+    bool inside;  /* in a turn of http2: on_output is not called */
+    bool leaving; /* wire_connection_shutdown was called */
+    bool closing; /* before the protocol was known, or by the client */
     uint8_t first_len;
     uint8_t first[PREFACE_BYTES];
 };
@@ -78,6 +85,7 @@ void wire_connection_free(struct wire_connection *c)
 {
     if (!c)
         return;
+    h2_session_free(c->h2); /* closes all streams, which use the endpoints */
     grpc_endpoint_free(c->grpc);
     http2_endpoint_free(c->http2);
     http1_endpoint_free(c->http1);
@@ -102,27 +110,62 @@ static void close_for(struct wire_connection *c, const char *reason)
     c->reason = reason;
 }
 
-static struct h2_stream *on_http(void *owner, struct h2_headers *headers, int64_t now_ns)
+static struct http_hooks http_hooks(struct wire_connection *c)
 {
-    struct wire_connection *c = owner;
-    struct http2_hooks hooks = {.on_output = on_output,
-                                .owner = c,
-                                .account = c->hooks.account,
-                                .secure = c->hooks.secure,
-                                .guarded = is_guarded(c),
-                                .peer_name = c->hooks.peer_name,
-                                .certificate = c->hooks.certificate,
-                                .peer = {c->hooks.peer_address, c->hooks.owner}};
-    if (!c->http2 && http2_endpoint_new(&c->server->http2, hooks, grpc_endpoint_session(c->grpc),
-                                        &c->http2) != ST_OK)
-        return NULL;
-    return http2_endpoint_open(c->http2, headers, now_ns);
+    return (struct http_hooks){.on_output = on_output,
+                               .owner = c,
+                               .account = c->hooks.account,
+                               .secure = c->hooks.secure,
+                               .guarded = is_guarded(c),
+                               .peer_name = c->hooks.peer_name,
+                               .certificate = c->hooks.certificate,
+                               .peer = {c->hooks.peer_address, c->hooks.owner}};
 }
 
-static const struct grpc_endpoint_ops with_http = {.on_output = on_output, .on_other = on_http};
-static const struct grpc_endpoint_ops only_grpc = {.on_output = on_output};
+static enum status make_grpc(struct wire_connection *c, int64_t now_ns)
+{
+    struct grpc_hooks hooks = {.account = c->hooks.account,
+                               .peer_name = c->hooks.peer_name,
+                               .peer = {c->hooks.peer_address, c->hooks.owner},
+                               .fresh_ns = c->hooks.fresh_ns,
+                               .guarded = is_guarded(c)};
+    TRY(grpc_endpoint_new(&c->server->grpc, hooks, c->h2, &c->grpc));
+    if (c->leaving)
+        grpc_endpoint_shutdown(c->grpc, now_ns);
+    return ST_OK;
+}
 
-/* What handlers broke off before, or have broken off meanwhile. */
+static enum status make_http2(struct wire_connection *c, int64_t now_ns)
+{
+    TRY(http2_endpoint_new(&c->server->http2, http_hooks(c), c->h2, &c->http2));
+    if (c->leaving)
+        http2_endpoint_shutdown(c->http2, now_ns);
+    return ST_OK;
+}
+
+/* Without routes, what is not gRPC is refused by gRPC; without services, everything is HTTP. */
+static bool is_plain_http(const struct wire_connection *c, const struct h2_headers *headers)
+{
+    return c->server->http2.routes && (!c->server->grpc.services || !grpc_is_request(headers));
+}
+
+/* Only gRPC makes notes, so a header block with a note was a gRPC request before. */
+static struct h2_stream *on_open(void *owner, struct h2_headers *headers, int64_t now_ns)
+{
+    struct wire_connection *c = owner;
+    if (UNLIKELY(!headers->note) && is_plain_http(c, headers)) {
+        if (!c->http2 && make_http2(c, now_ns) != ST_OK)
+            return NULL;
+        return http2_endpoint_open(c->http2, headers, now_ns);
+    }
+    if (UNLIKELY(!c->grpc) && make_grpc(c, now_ns) != ST_OK)
+        return NULL;
+    return grpc_endpoint_open(c->grpc, headers, now_ns);
+}
+
+static const struct h2_session_ops session_ops = {.on_open = on_open, .on_output = on_output};
+
+/* Resets what handlers have aborted and begins requests that wait. */
 static void http2_turn(struct wire_connection *c, int64_t now_ns)
 {
     c->inside = true;
@@ -132,7 +175,9 @@ static void http2_turn(struct wire_connection *c, int64_t now_ns)
 
 static void feed_http2(struct wire_connection *c, struct slice bytes, int64_t now_ns)
 {
-    grpc_endpoint_feed(c->grpc, bytes, now_ns);
+    if (LIKELY(c->grpc != NULL))
+        grpc_endpoint_turn(c->grpc, now_ns);
+    h2_session_feed(c->h2, bytes, now_ns);
     if (UNLIKELY(c->http2 != NULL))
         http2_turn(c, now_ns);
 }
@@ -141,7 +186,7 @@ static void feed_on(struct wire_connection *c, struct slice bytes, int64_t now_n
 {
     if (bytes.len == 0)
         return;
-    if (c->grpc)
+    if (c->h2)
         feed_http2(c, bytes, now_ns);
     else
         http1_endpoint_feed(c->http1, bytes, now_ns);
@@ -150,31 +195,17 @@ static void feed_on(struct wire_connection *c, struct slice bytes, int64_t now_n
 static enum status start(struct wire_connection *c, enum sniffed protocol, int64_t now_ns)
 {
     struct wire_server *server = c->server;
-    if (protocol == SNIFFED_HTTP2) {
-        TRY(grpc_endpoint_new(&server->grpc, &server->limits.h2,
-                              server->http2.routes ? &with_http : &only_grpc, c, c->hooks.account,
-                              now_ns, &c->grpc));
-        grpc_endpoint_set_peer_name(c->grpc, c->hooks.peer_name);
-        grpc_endpoint_set_peer(c->grpc, c->hooks.peer_address, c->hooks.fresh_ns, c->hooks.owner);
-        grpc_endpoint_set_guarded(c->grpc, is_guarded(c));
-        return ST_OK;
-    }
+    if (protocol == SNIFFED_HTTP2)
+        return h2_session_new(&server->limits.h2, &session_ops, c, c->hooks.account, now_ns,
+                              &c->h2);
     if (!server->http1.routes) {
         close_for(c, "only gRPC is served here");
         return ST_OK;
     }
-    struct http1_hooks hooks = {.on_output = on_output,
-                                .owner = c,
-                                .account = c->hooks.account,
-                                .secure = c->hooks.secure,
-                                .guarded = is_guarded(c),
-                                .peer_name = c->hooks.peer_name,
-                                .certificate = c->hooks.certificate,
-                                .peer = {c->hooks.peer_address, c->hooks.owner}};
-    return http1_endpoint_new(&server->http1, hooks, now_ns, &c->http1);
+    return http1_endpoint_new(&server->http1, http_hooks(c), now_ns, &c->http1);
 }
 
-/* Keeps what cannot be told apart yet; at most the 23 bytes of an unfinished preface. */
+/* Keeps bytes that do not decide the protocol: at most 23 of an unfinished preface. */
 static void feed_first(struct wire_connection *c, struct slice bytes, int64_t now_ns)
 {
     size_t n = size_min(bytes.len, (size_t)PREFACE_BYTES - c->first_len);
@@ -196,13 +227,13 @@ void wire_connection_feed(struct wire_connection *c, struct slice bytes, int64_t
 {
     if (c->closing || bytes.len == 0)
         return;
-    if (LIKELY(c->grpc || c->http1))
+    if (LIKELY(c->h2 || c->http1))
         feed_on(c, bytes, now_ns);
     else
         feed_first(c, bytes, now_ns);
 }
 
-/* gRPC clients never half-close a connection; without their input nothing can be asked of us. */
+/* HTTP/2 clients never half-close a connection: without their input no answer can be finished. */
 void wire_connection_feed_end(struct wire_connection *c, int64_t now_ns)
 {
     if (c->http1)
@@ -215,8 +246,8 @@ bool wire_connection_wants_read(const struct wire_connection *c)
 {
     if (c->closing)
         return false;
-    if (c->grpc)
-        return grpc_endpoint_wants_read(c->grpc) &&
+    if (c->h2)
+        return h2_session_wants_read(c->h2) && (!c->grpc || grpc_endpoint_wants_read(c->grpc)) &&
                (!c->http2 || http2_endpoint_wants_read(c->http2));
     return !c->http1 || http1_endpoint_wants_read(c->http1);
 }
@@ -225,9 +256,8 @@ bool wire_connection_wants_write(const struct wire_connection *c)
 {
     if (c->closing)
         return false;
-    if (LIKELY(c->grpc != NULL))
-        return h2_session_wants_write(grpc_endpoint_session(c->grpc)) ||
-               (c->http2 && http2_endpoint_wants_turn(c->http2));
+    if (LIKELY(c->h2 != NULL))
+        return h2_session_wants_write(c->h2) || (c->http2 && http2_endpoint_wants_turn(c->http2));
     return c->http1 && http1_endpoint_wants_write(c->http1);
 }
 
@@ -235,7 +265,9 @@ static size_t fill_http2(struct wire_connection *c, uint8_t *dst, size_t room, i
 {
     if (UNLIKELY(c->http2 != NULL))
         http2_turn(c, now_ns);
-    return grpc_endpoint_fill(c->grpc, dst, room, now_ns);
+    if (LIKELY(c->grpc != NULL))
+        grpc_endpoint_turn(c->grpc, now_ns);
+    return h2_session_fill(c->h2, dst, room, now_ns);
 }
 
 size_t wire_connection_fill(struct wire_connection *c, uint8_t *dst, size_t room, int64_t now_ns)
@@ -243,7 +275,7 @@ size_t wire_connection_fill(struct wire_connection *c, uint8_t *dst, size_t room
     assert(room >= WIRE_FILL_ROOM_MIN);
     if (c->closing)
         return 0;
-    if (c->grpc)
+    if (c->h2)
         return fill_http2(c, dst, room, now_ns);
     return c->http1 ? http1_endpoint_fill(c->http1, dst, room, now_ns) : 0;
 }
@@ -252,16 +284,16 @@ bool wire_connection_should_close(const struct wire_connection *c)
 {
     if (c->closing)
         return true;
-    if (c->grpc)
-        return h2_session_over(grpc_endpoint_session(c->grpc));
+    if (c->h2)
+        return h2_session_over(c->h2);
     return c->http1 && http1_endpoint_over(c->http1);
 }
 
 const char *wire_connection_reason(const struct wire_connection *c)
 {
     const char *reason = c->reason;
-    if (!c->closing && c->grpc)
-        (void)h2_session_error(grpc_endpoint_session(c->grpc), &reason);
+    if (!c->closing && c->h2)
+        (void)h2_session_error(c->h2, &reason);
     else if (!c->closing && c->http1)
         reason = http1_endpoint_reason(c->http1);
     return reason;
@@ -269,9 +301,14 @@ const char *wire_connection_reason(const struct wire_connection *c)
 
 static bool shaking_hands(const struct wire_connection *c)
 {
-    if (c->grpc)
-        return !h2_session_established(grpc_endpoint_session(c->grpc));
+    if (c->h2)
+        return !h2_session_established(c->h2);
     return !c->http1;
+}
+
+static int64_t earlier(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
 }
 
 int64_t wire_connection_timeout(const struct wire_connection *c)
@@ -282,9 +319,23 @@ int64_t wire_connection_timeout(const struct wire_connection *c)
         return c->handshake_by_ns;
     if (c->http1)
         return http1_endpoint_timeout(c->http1);
-    int64_t at = grpc_endpoint_timeout(c->grpc);
-    int64_t http_at = c->http2 ? http2_endpoint_timeout(c->http2) : INT64_MAX;
-    return http_at < at ? http_at : at;
+    int64_t at = h2_session_timeout(c->h2);
+    if (c->grpc)
+        at = earlier(at, grpc_endpoint_timeout(c->grpc));
+    if (c->http2)
+        at = earlier(at, http2_endpoint_timeout(c->http2));
+    return at;
+}
+
+static void tick_http2(struct wire_connection *c, int64_t now_ns)
+{
+    if (c->grpc)
+        grpc_endpoint_tick(c->grpc, now_ns);
+    h2_session_tick(c->h2, now_ns);
+    if (c->http2) {
+        http2_turn(c, now_ns);
+        http2_endpoint_tick(c->http2, now_ns);
+    }
 }
 
 void wire_connection_tick(struct wire_connection *c, int64_t now_ns)
@@ -294,12 +345,8 @@ void wire_connection_tick(struct wire_connection *c, int64_t now_ns)
     if (shaking_hands(c)) {
         if (now_ns >= c->handshake_by_ns)
             close_for(c, "no request in time");
-    } else if (c->grpc) {
-        grpc_endpoint_tick(c->grpc, now_ns);
-        if (c->http2) {
-            http2_turn(c, now_ns);
-            http2_endpoint_tick(c->http2, now_ns);
-        }
+    } else if (c->h2) {
+        tick_http2(c, now_ns);
     } else {
         http1_endpoint_tick(c->http1, now_ns);
     }
@@ -307,19 +354,22 @@ void wire_connection_tick(struct wire_connection *c, int64_t now_ns)
 
 void wire_connection_shutdown(struct wire_connection *c, int64_t now_ns)
 {
+    c->leaving = true;
     if (c->http2)
         http2_endpoint_shutdown(c->http2, now_ns);
+    if (c->h2)
+        h2_session_shutdown(c->h2, now_ns);
     if (c->grpc)
         grpc_endpoint_shutdown(c->grpc, now_ns);
-    else if (c->http1)
+    if (c->http1)
         http1_endpoint_shutdown(c->http1, now_ns);
-    else
+    if (!c->h2 && !c->http1)
         close_for(c, "shutting down");
 }
 
 bool wire_connection_idle(const struct wire_connection *c)
 {
-    if (c->grpc)
-        return h2_session_streams(grpc_endpoint_session(c->grpc)) == 0;
+    if (c->h2)
+        return h2_session_streams(c->h2) == 0;
     return !c->http1 || http1_endpoint_idle(c->http1);
 }

@@ -11,9 +11,9 @@
 
 #include <cmocka.h>
 
-/* ---- any allocation may fail: the linker sends ours through here ---- */
+/* ---- any allocation may fail: the linker redirects our allocations to these functions ---- */
 
-static size_t fail_at; /* 0: never; 1: the next one, and all that follow when fail_on */
+static size_t fail_at; /* 0: never; 1: the next one, and with fail_on all that follow */
 static bool fail_on;
 static size_t allocations;
 
@@ -126,9 +126,9 @@ static void failed_allocations_end_the_connection_of_http1(void **state)
                       "GET /later HTTP/1.1\r\nHost: x\r\n\r\n"));
 }
 
-/* ---- telling protocols apart ---- */
+/* ---- detecting the protocol ---- */
 
-static void protocols_are_told_apart_by_the_first_bytes(void **state)
+static void protocols_are_detected_by_the_first_bytes(void **state)
 {
     (void)state;
     struct slice preface = H2_PREFACE;
@@ -162,7 +162,7 @@ static void both_protocols_are_answered_byte_by_byte(void **state)
     buf_fini(&input);
 }
 
-static void without_routes_http1_is_hung_up_on(void **state)
+static void without_routes_http1_connections_are_closed(void **state)
 {
     (void)state;
     struct wire_limits limits = WIRE_LIMITS_DEFAULT;
@@ -177,7 +177,7 @@ static void without_routes_http1_is_hung_up_on(void **state)
     assert_string_equal(wire_connection_reason(connection), "only gRPC is served here");
 }
 
-static void silent_client_is_left_after_the_handshake_time(void **state)
+static void silent_client_is_closed_after_the_handshake_timeout(void **state)
 {
     (void)state;
     static const char *const beginnings[] = {"", "PRI * HT", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"};
@@ -248,14 +248,14 @@ static void parked_http_answers_are_small(void **state)
         wire_connection_feed(life.connection, buf_slice(&input), life.now);
         test_life_drain(&life);
     }
-    /* The exchange, and some 70 bytes of the handler. */
+    /* The exchange, and about 70 bytes of the handler. */
     assert_in_range((mallinfo2().uordblks - before) / 1000, 1, 900);
     buf_fini(&input);
     test_life_end(&life);
 }
 #endif
 
-/* ---- what the fuzzers found worth keeping ---- */
+/* ---- corpora of the fuzzers ---- */
 
 static size_t run_corpus(const char *name, bool http2)
 {
@@ -290,10 +290,10 @@ static void corpora_run_clean(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(protocols_are_told_apart_by_the_first_bytes),
+        cmocka_unit_test(protocols_are_detected_by_the_first_bytes),
         cmocka_unit_test(both_protocols_are_answered_byte_by_byte),
-        cmocka_unit_test(without_routes_http1_is_hung_up_on),
-        cmocka_unit_test(silent_client_is_left_after_the_handshake_time),
+        cmocka_unit_test(without_routes_http1_connections_are_closed),
+        cmocka_unit_test(silent_client_is_closed_after_the_handshake_timeout),
         cmocka_unit_test(failed_allocations_end_a_call_or_the_connection_of_h2),
         cmocka_unit_test(failed_allocations_end_the_connection_of_http1),
 #ifndef VIGIL_SANITIZED

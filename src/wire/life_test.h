@@ -1,6 +1,6 @@
 /*
- * For fuzzers and the test that runs their corpora: one input, one connection's whole life. The
- * first byte seeds how the rest is cut into pieces and what the services do in between.
+ * For fuzzers and the test that runs their corpora: the whole life of one connection. The first
+ * byte of the input is the seed for how the rest is split and what the services do in between.
  */
 #ifndef VIGIL_WIRE_LIFE_TEST_H
 #define VIGIL_WIRE_LIFE_TEST_H
@@ -37,7 +37,7 @@ static inline void test_life_drain(struct test_life *life)
         life->filled += wire_connection_fill(life->connection, room, sizeof(room), life->now);
 }
 
-/* What services do of their own accord. */
+/* What services do independently of input. */
 static inline void test_life_act(struct test_life *life)
 {
     struct grpc_call *call = life->service.call;
@@ -111,7 +111,7 @@ static inline void test_life_feed(struct test_life *life, struct slice bytes)
     }
 }
 
-/* Everything from the first byte to the last. */
+/* From the first byte to the last. */
 static inline void test_life_run(struct slice input, bool http2)
 {
     struct test_life life;

@@ -1,4 +1,4 @@
-/* Everything a connection's peer is limited by, in one place for the flags. Times in ns. */
+/* All limits for the peer of one connection, in one place for the flags. Times are in ns. */
 #ifndef VIGIL_WIRE_LIMITS_H
 #define VIGIL_WIRE_LIMITS_H
 
@@ -12,7 +12,8 @@ struct wire_limits {
     struct grpc_limits grpc;
     struct http_limits http;
     struct http1_limits http1;
-    int64_t handshake_ns; /* until the protocol is known and HTTP/2's first SETTINGS came */
+    int64_t handshake_ns; /* until the protocol is known and HTTP/2's first SETTINGS frame has
+                             arrived */
 };
 
 #define WIRE_LIMITS_DEFAULT                       \

@@ -1,4 +1,4 @@
-/* For tests: the memory that one connection may have, as the account of a budget. */
+/* For tests: the memory that one connection may use, as an account of a budget. */
 #ifndef VIGIL_WIRE_MEMORY_TEST_H
 #define VIGIL_WIRE_MEMORY_TEST_H
 
@@ -19,7 +19,7 @@ static inline void test_memory_init(struct test_memory *memory, size_t limit)
         abort();
 }
 
-/* After everything that held any: whatever was not given back is noticed here. */
+/* After everything that was charged: asserts that all was released. */
 static inline void test_memory_fini(struct test_memory *memory)
 {
     account_unref(memory->account);

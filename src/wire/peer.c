@@ -4,7 +4,8 @@
 #include <endian.h>
 #include <string.h>
 
-/* Above all IPv4 addresses and apart from all networks of IPv6, whose clients are no multicast. */
+/* Larger than all IPv4 addresses and different from all IPv6 networks: ff00::/8 is multicast, which
+ * is not a client's address. */
 #define KEY_OF_CONNECTION (UINT64_C(0xff) << 56)
 
 static uint64_t key_of_v4(struct in_addr address)

@@ -18,7 +18,7 @@ static uint64_t key(const char *text)
     return wire_peer_key((struct wire_peer){.address = write_text, .owner = owner});
 }
 
-static void address_counts_and_port_does_not(void **state)
+static void key_depends_on_the_address_and_not_on_the_port(void **state)
 {
     (void)state;
     assert_int_equal(key("127.0.0.1:2379"), key("127.0.0.1:40000"));
@@ -27,7 +27,7 @@ static void address_counts_and_port_does_not(void **state)
     assert_int_equal(key("[::ffff:127.0.0.1]:1"), key("127.0.0.1:2"));
 }
 
-static void network_of_ipv6_counts_and_the_rest_does_not(void **state)
+static void key_of_ipv6_depends_on_the_network_of_64_bits(void **state)
 {
     (void)state;
     assert_int_equal(key("[2001:db8:0:1::1]:1"), key("[2001:db8:0:1:ffff::2]:1"));
@@ -35,7 +35,7 @@ static void network_of_ipv6_counts_and_the_rest_does_not(void **state)
     assert_int_not_equal(key("[::1]:1"), key("127.0.0.1:1"));
 }
 
-static void client_without_an_address_is_its_connection(void **state)
+static void key_without_an_address_is_unique_to_the_connection(void **state)
 {
     (void)state;
     static const char one[] = "@", other[] = "@";
@@ -50,9 +50,9 @@ static void client_without_an_address_is_its_connection(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(address_counts_and_port_does_not),
-        cmocka_unit_test(network_of_ipv6_counts_and_the_rest_does_not),
-        cmocka_unit_test(client_without_an_address_is_its_connection),
+        cmocka_unit_test(key_depends_on_the_address_and_not_on_the_port),
+        cmocka_unit_test(key_of_ipv6_depends_on_the_network_of_64_bits),
+        cmocka_unit_test(key_without_an_address_is_unique_to_the_connection),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* Tells HTTP/2 from HTTP/1 by the first bytes a client sends. No method of HTTP/1 is "PRI". */
+/* Distinguishes HTTP/2 from HTTP/1 by the first bytes of a client. No method of HTTP/1 is "PRI". */
 #ifndef VIGIL_WIRE_SNIFF_H
 #define VIGIL_WIRE_SNIFF_H
 
@@ -10,7 +10,7 @@ enum sniffed {
     SNIFFED_HTTP1,
 };
 
-/* bytes: everything received so far. Decided after at most 24 of them. */
+/* bytes: everything received so far. At most 24 bytes are needed. */
 static inline enum sniffed sniff(struct slice bytes)
 {
     struct slice preface = H2_PREFACE;

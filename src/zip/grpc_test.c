@@ -18,7 +18,7 @@ static void messages_that_do_not_decompress_are_refused_as_by_grpc_go(void **sta
 }
 
 /* The messages are not valid gzip, so decompressing them first would give another error. */
-static void caller_is_admitted_before_its_message_is_unpacked(void **state)
+static void caller_is_admitted_before_its_message_is_decompressed(void **state)
 {
     struct fixture *f = *state;
     struct guard_test g = {0};
@@ -38,7 +38,7 @@ static void caller_is_admitted_before_its_message_is_unpacked(void **state)
 }
 
 /* The window limits compressed bytes; the account is charged with the decompressed ones. */
-static void requests_are_charged_with_what_they_unpack_to(void **state)
+static void requests_are_charged_for_their_decompressed_size(void **state)
 {
     struct fixture *f = *state;
     static const uint8_t zeros[40000];
@@ -61,8 +61,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(messages_that_do_not_decompress_are_refused_as_by_grpc_go),
-        TEST(caller_is_admitted_before_its_message_is_unpacked),
-        TEST(requests_are_charged_with_what_they_unpack_to),
+        TEST(caller_is_admitted_before_its_message_is_decompressed),
+        TEST(requests_are_charged_for_their_decompressed_size),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,7 +10,8 @@
 
 #include <cmocka.h>
 
-/* A source that gives its bytes in pieces of a chosen size and parks before each, if it shall. */
+/* A source that gives its bytes in pieces of a chosen size and, if parks is set, parks before each.
+ */
 struct giver {
     struct http_source source;
     struct slice left;

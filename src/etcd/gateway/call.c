@@ -14,6 +14,7 @@
  * already known is sent in one piece. Any other is streamed: the exchange pulls messages from the
  * service, and they are converted to JSON piece by piece.
  */
+#include "wire/grpc/call.h"
 #include "codec/pb/json_write.h"
 #include "etcd/authenticator.h"
 #include "etcd/gateway/gateway.h"

@@ -112,7 +112,7 @@ static void every_watch_ends_with_a_status_when_access_becomes_controlled(void *
         size_t n = http_exchange_fill(&watches[i]->x, bytes, sizeof(bytes));
         assert_non_null(memmem(bytes, n, "\"type\":\"ERROR\"", 14));
         assert_non_null(memmem(bytes, n, "--kube-token-file", 17));
-        assert_true(watches[i]->x.complete);
+        assert_true(http_exchange_complete(&watches[i]->x));
     }
     end();
 }

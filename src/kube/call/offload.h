@@ -7,6 +7,7 @@
 
 #include "io/worker.h"
 
+struct loop;
 struct account;
 
 /* Bytes that one request may process in one turn of an I/O thread: about 5 ms of server-side

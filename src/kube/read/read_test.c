@@ -326,7 +326,7 @@ static void from_the_future(void)
     assert_answer(never[0], 504, "Too large resource version");
     assert_answer(never[1], 504, "ResourceVersionTooLarge");
     assert_answer(never[2], 200, "{\"type\":\"ERROR\"");
-    assert_true(never[2]->x.complete);
+    assert_true(http_exchange_complete(&never[2]->x));
 }
 
 static void a_revision_of_the_future_is_waited_for_and_then_given_up(void **state)
@@ -346,7 +346,8 @@ static void bookmarks(void)
     settle();
     pass(11 * NS_PER_S);
     struct story *story = story_of(brief);
-    assert_true(brief->x.complete); /* and the last that it said is how far it was */
+    assert_true(
+        http_exchange_complete(&brief->x)); /* and the last that it said is how far it was */
     assert_int_equal(story->count, 2);
     assert_int_equal(story->told[1].revision, newest());
     free(story);
@@ -357,7 +358,7 @@ static void bookmarks(void)
     assert_int_equal(story->told[1].revision, newest());
     free(story);
     assert_int_equal(plain->answer.len, 0);
-    assert_false(marked->x.complete || plain->x.complete);
+    assert_false(http_exchange_complete(&marked->x) || http_exchange_complete(&plain->x));
 }
 
 static void bookmarks_come_by_the_minute_and_with_the_end(void **state)

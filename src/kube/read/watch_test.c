@@ -181,7 +181,7 @@ static void rest_without_memory_cuts_the_watch_off(void **state)
     begin(1, 100);
     struct peer *watch = half_taken(20000, &budget);
     struct account *account = watch->x.account;
-    assert_true(watch->x.complete);
+    assert_true(http_exchange_complete(&watch->x));
     end();
     assert_int_equal(account_held_bytes(account), 0);
     account_unref(account);

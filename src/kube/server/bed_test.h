@@ -12,6 +12,7 @@
 #include "engine/fake/fake.h"
 #include "engine/engine.h"
 #include "wire/http/exchange_private.h"
+#include "wire/http/routes.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -109,8 +110,8 @@ static struct peer *send_with(const char *method, const char *path, const char *
                                             .field_count = 1};
     http_split_target(peer->x.request.target, &peer->x.request);
     assert_int_equal(buf_append_text(&peer->x.body, body), ST_OK);
-    http_exchange_dispatch(
-        &peer->x, kube_face_routes(bed->spread && bed->count % 2 ? bed->other : bed->face));
+    http_routes_dispatch(kube_face_routes(bed->spread && bed->count % 2 ? bed->other : bed->face),
+                         &peer->x);
     return peer;
 }
 

@@ -1,10 +1,228 @@
-/* What a service does with a call. */
 #include "wire/grpc/call.h"
 
-#include "wire/grpc/endpoint_private.h"
+#include "wire/grpc/call_private.h"
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
+
+/* ---- how a call begins and ends ---- */
+
+_Static_assert(sizeof(struct grpc_call) + 256 <= GRPC_CALL_BYTES,
+               "a call leaves its arena at least 256 bytes");
+_Static_assert(sizeof(struct grpc_call) % ARENA_ALIGN == 0 &&
+                   sizeof(struct grpc_call) + GRPC_PARKED_BYTES <= GRPC_PARKING_CALL_BYTES,
+               "a call that parks needs no other block for its service's state");
+
+static void call_free(struct grpc_call *call)
+{
+    struct grpc_server *server = call->server;
+    assert(call->ended && !call->endpoint && call->holds == 0);
+    h2_headers_unref(call->headers);
+    account_buf_fini(call->arena.account, &call->message);
+    arena_fini(&call->arena);
+    server->calls--;
+    if (call->small || server->recycled_count >= server->limits->recycled_calls_max) {
+        free(call);
+        return;
+    }
+    struct grpc_recycled *block = (struct grpc_recycled *)call;
+    block->next = server->recycled;
+    server->recycled = block;
+    server->recycled_count++;
+}
+
+static void on_close(struct h2_stream *stream, enum h2_error code)
+{
+    (void)code;
+    grpc_call_closed(grpc_call_of(stream));
+}
+
+static const struct h2_stream_ops stream_ops = {
+    .on_data = grpc_call_on_data,
+    .on_end = grpc_call_on_half_close,
+    .on_close = on_close,
+    .head = grpc_call_head,
+    .data = grpc_call_data,
+    .trailers = grpc_call_trailers,
+};
+
+bool grpc_is_call(const struct h2_stream *stream)
+{
+    return stream->ops == &stream_ops;
+}
+
+/* Known from an earlier call with the same header block; the first such call gets the full size. */
+static bool will_park(const struct h2_headers *headers)
+{
+    const struct grpc_row *row = headers->note;
+    return row && row->method->parks;
+}
+
+static struct grpc_call *call_alloc(struct grpc_server *server, bool small)
+{
+    if (small)
+        return malloc(GRPC_PARKING_CALL_BYTES);
+    struct grpc_recycled *block = server->recycled;
+    if (!block)
+        return malloc(GRPC_CALL_BYTES);
+    server->recycled = block->next;
+    server->recycled_count--;
+    return (struct grpc_call *)block;
+}
+
+struct grpc_call *grpc_call_new(struct grpc_endpoint *endpoint, struct h2_headers *headers)
+{
+    struct grpc_server *server = endpoint->server;
+    bool small = will_park(headers);
+    struct grpc_call *call = call_alloc(server, small);
+    if (!call)
+        return NULL;
+    *call = (struct grpc_call){
+        .stream.ops = &stream_ops,
+        .endpoint = endpoint,
+        .server = server,
+        .headers = headers,
+        .http_status = 200,
+        .deadline_ns = INT64_MAX,
+        .progress_ns = endpoint->now_ns,
+        .message_ns = endpoint->now_ns,
+        .started_ns = endpoint->now_ns,
+        .small = small,
+    };
+    h2_headers_ref(headers);
+    list_init(&call->in_timed);
+    size_t bytes = small ? GRPC_PARKING_CALL_BYTES : GRPC_CALL_BYTES;
+    arena_init(&call->arena, call + 1, bytes - sizeof(*call), server->limits->arena_bytes_max);
+    arena_charge_borrowed(&call->arena, endpoint->account);
+    server->calls++;
+    return call;
+}
+
+static void drop_output(struct grpc_call *call)
+{
+    bool on_heap = call->method && call->method->server_streams;
+    call->source = NULL;
+    while (call->first_chunk) {
+        struct grpc_chunk *chunk = call->first_chunk;
+        call->first_chunk = chunk->next;
+        call->endpoint->queued_bytes -= chunk->len - chunk->sent;
+        if (on_heap)
+            grpc_chunk_free(call, chunk);
+    }
+    call->last_chunk = NULL;
+}
+
+/* A client with many unanswered requests gets no more window for now. */
+static void held_changed(struct grpc_endpoint *endpoint)
+{
+    size_t soft = endpoint->server->limits->held_bytes_soft;
+    if (endpoint->session)
+        h2_session_withhold(endpoint->session, endpoint->held_bytes > soft);
+}
+
+void grpc_call_add_held(struct grpc_call *call, size_t bytes)
+{
+    call->held = (uint32_t)bytes;
+    call->endpoint->held_bytes += bytes;
+    held_changed(call->endpoint);
+}
+
+static void drop_held(struct grpc_call *call)
+{
+    if (call->held == 0)
+        return;
+    call->endpoint->held_bytes -= call->held;
+    call->held = 0;
+    held_changed(call->endpoint);
+}
+
+/* Calls the service's on_end, once. */
+static void notify_end(struct grpc_call *call)
+{
+    if (call->ended)
+        return;
+    call->ended = true;
+    if (call->known && call->method->on_end)
+        call->method->on_end(call, call->row->service);
+}
+
+/* An operation may complete outside the connection's turns, when endpoint->now_ns is old. */
+static int64_t took_ns(const struct grpc_call *call)
+{
+    const struct grpc_timing *timing = call->row->timing;
+    int64_t now = timing ? timing->now_ns(timing->ctx) : call->endpoint->now_ns;
+    return now > call->started_ns ? now - call->started_ns : 0;
+}
+
+static void report_slow(const struct grpc_call *call, int64_t took)
+{
+    const struct grpc_timing *timing = call->row->timing;
+    const struct grpc_method *method = call->method;
+    if (UNLIKELY(timing && took > timing->slow_ns) && call->delivered && !method->client_streams &&
+        !method->server_streams)
+        timing->on_slow(timing->ctx, call, took);
+}
+
+void grpc_call_expire(struct grpc_call *call)
+{
+    drop_output(call);
+    grpc_call_fail_text(call, GRPC_DEADLINE_EXCEEDED, SLICE_LITERAL("context deadline exceeded"));
+    notify_end(call);
+}
+
+static void count_handled(const struct grpc_call *call, enum grpc_code code)
+{
+    const struct grpc_row *row = call->row;
+    if (!row || (!row->counts && !row->timing))
+        return;
+    int64_t took = took_ns(call);
+    if (!call->sourced)
+        report_slow(call, took);
+    if (!row->counts)
+        return;
+    metric_add(row->counts, row->first_count + GRPC_COUNT_HANDLED + code, 1);
+    metric_observe(row->counts, row->first_count + GRPC_COUNT_SECONDS, &grpc_seconds, took);
+}
+
+/* The duration of a call with a source ends here: from now on the client's reading takes time. */
+static void answer_begins(struct grpc_call *call)
+{
+    call->sourced = true;
+    if (call->row && call->row->timing)
+        report_slow(call, took_ns(call));
+}
+
+void grpc_call_closed(struct grpc_call *call)
+{
+    drop_output(call);
+    if (!call->finished)
+        count_handled(call, GRPC_CANCELLED);
+    call->finished = true; /* on_end must not queue anything */
+    drop_held(call);
+    list_remove(&call->in_timed);
+    call->endpoint = NULL;
+    notify_end(call);
+    if (call->holds == 0)
+        call_free(call);
+    else
+        arena_keep_account(&call->arena); /* the call outlives the connection */
+}
+
+void grpc_call_hold(struct grpc_call *call)
+{
+    call->holds++;
+}
+
+void grpc_call_release(struct grpc_call *call)
+{
+    assert(call->holds > 0);
+    call->holds--;
+    if (call->holds == 0 && call->ended && !call->endpoint)
+        call_free(call);
+}
+
+/* ---- what a service reads of a call, and how it answers ---- */
 
 struct arena *grpc_call_arena(struct grpc_call *call)
 {
@@ -14,15 +232,13 @@ struct arena *grpc_call_arena(struct grpc_call *call)
 void grpc_call_peer_address(const struct grpc_call *call, char text[GRPC_ADDRESS_BYTES])
 {
     text[0] = 0;
-    if (call->endpoint && call->endpoint->peer_address)
-        call->endpoint->peer_address(call->endpoint->peer_owner, text);
+    if (call->endpoint && call->endpoint->peer.address)
+        call->endpoint->peer.address(call->endpoint->peer.owner, text);
 }
 
 struct wire_peer grpc_call_peer(const struct grpc_call *call)
 {
-    const struct grpc_endpoint *endpoint = call->endpoint;
-    return endpoint ? (struct wire_peer){endpoint->peer_address, endpoint->peer_owner}
-                    : (struct wire_peer){0};
+    return call->endpoint ? call->endpoint->peer : (struct wire_peer){0};
 }
 
 struct slice grpc_call_path(const struct grpc_call *call)
@@ -84,15 +300,15 @@ bool grpc_call_ended(const struct grpc_call *call)
     return call->ended;
 }
 
-/* The clock starts when the next turn sees output waiting: ours may stand since the last one. */
+/* The stall timer starts in the next turn, because now_ns may be the time of an earlier one. */
 static void output_changed(struct grpc_call *call)
 {
     call->progress_ns = 0;
-    grpc_call_drop_held(call);
+    drop_held(call);
     if (LIKELY(call->endpoint->session))
         h2_stream_ready(&call->stream);
     else
-        call->endpoint->ops->on_output(call->endpoint->owner);
+        call->endpoint->on_output(call->endpoint->owner);
 }
 
 static struct grpc_chunk *chunk_new(struct grpc_call *call, size_t len)
@@ -139,7 +355,7 @@ void grpc_call_set_source(struct grpc_call *call, struct grpc_source *source)
     assert(!call->source);
     call->source = source;
     call->source_parked = false;
-    grpc_call_answer_begins(call);
+    answer_begins(call);
     output_changed(call);
 }
 
@@ -174,11 +390,11 @@ static void finish(struct grpc_call *call, enum grpc_code code, struct slice tex
         return;
     call->finished = true;
     call->source = NULL;
-    if (!call->delivered) /* nobody will see what came of its message */
+    if (!call->delivered) /* a part of a message that no service will see */
         account_buf_fini(call->arena.account, &call->message);
     call->code = (uint8_t)code;
     call->text = text;
-    grpc_call_count_handled(call, code);
+    count_handled(call, code);
     output_changed(call);
 }
 
@@ -199,7 +415,7 @@ void grpc_call_fail_text(struct grpc_call *call, enum grpc_code code, struct sli
         return;
     text.len = size_min(text.len, GRPC_TEXT_BYTES_MAX);
     if (arena_dup(&call->arena, text, &copy) != ST_OK)
-        copy = SLICE_EMPTY; /* the code alone must do */
+        copy = SLICE_EMPTY; /* without memory, only the code is sent */
     finish(call, code, copy);
 }
 

@@ -22,7 +22,7 @@ static void unary_call_is_echoed(void **state)
     }
 }
 
-static void largest_message_flows_and_one_more_byte_does_not(void **state)
+static void largest_message_is_accepted_and_one_more_byte_is_not(void **state)
 {
     struct fixture *f = *state;
     size_t max = f->limits.grpc.receive_bytes_max;
@@ -31,7 +31,7 @@ static void largest_message_flows_and_one_more_byte_does_not(void **state)
     test_setting(&f->in, H2_SETTING_INITIAL_WINDOW_SIZE, 1 << 28);
     test_call(&f->in, 1, "/t.T/Echo");
     test_message(&f->in, 1, H2_FLAG_END_STREAM, slice_of(bytes, max));
-    /* As a client does: what the window allows, then what it was given. */
+    /* As a client does: it sends what the window allows, then what later updates allow. */
     struct slice input = buf_slice(&f->in);
     f->in = (struct buf){0};
     for (size_t at = 0; at < input.len; at += 30000) {
@@ -50,7 +50,7 @@ static void largest_message_flows_and_one_more_byte_does_not(void **state)
     free(bytes);
 }
 
-static void messages_of_a_stream_come_one_by_one_whatever_the_frames(void **state)
+static void messages_of_a_stream_arrive_one_by_one_for_any_framing(void **state)
 {
     struct fixture *f = *state;
     struct slice two = SLICE_LITERAL("\0\0\0\0\3abc\0\0\0\0\0\0\0\0\0\2de");
@@ -76,7 +76,7 @@ struct refusal {
     enum grpc_code code;
     const char *text;
 };
-static void guard_is_asked_before_the_service_hears_of_a_call(void **state)
+static void guard_is_called_before_the_service(void **state)
 {
     struct fixture *f = *state;
     struct guard_test g = {0};
@@ -96,7 +96,7 @@ static void guard_is_asked_before_the_service_hears_of_a_call(void **state)
     assert_int_equal(f->service.half_closes, 0);
 }
 
-static void guard_is_asked_for_each_message_of_a_stream(void **state)
+static void guard_is_called_for_each_message_of_a_stream(void **state)
 {
     struct fixture *f = *state;
     struct guard_test g = {.refused_after = 2};
@@ -112,7 +112,7 @@ static void guard_is_asked_for_each_message_of_a_stream(void **state)
     assert_ended(f, 1, GRPC_PERMISSION_DENIED, "etcdserver: permission denied");
 }
 
-static void refusals_are_grpc_gos(void **state)
+static void refusals_have_the_words_of_grpc_go(void **state)
 {
     struct fixture *f = *state;
     const struct refusal refusals[] = {
@@ -156,7 +156,7 @@ static void refusals_are_grpc_gos(void **state)
     assert_int_equal(f->service.ends, 0);
 }
 
-static void request_that_is_no_grpc_gets_its_http_status(void **state)
+static void request_that_is_not_grpc_gets_an_http_status(void **state)
 {
     struct fixture *f = *state;
     test_headers(&f->in, 1, H2_FLAG_END_STREAM, SLICE_LITERAL("\x82\x86\x84\x01\x01x"));
@@ -223,7 +223,7 @@ static void call_past_its_deadline_is_cancelled(void **state)
     wire_connection_tick(f->connection, f->now + 305000000);
     assert_true(grpc_call_ended(call));
     assert_int_equal(f->service.ends, 1);
-    assert_null(grpc_call_message(call, 1)); /* too late */
+    assert_null(grpc_call_message(call, 1)); /* after the end */
     drain(f);
     assert_ended(f, 1, GRPC_DEADLINE_EXCEEDED, "context deadline exceeded");
     grpc_call_release(call);
@@ -242,7 +242,7 @@ static void held_call_outlives_its_connection(void **state)
     assert_true(grpc_call_ended(call));
     assert_int_equal(f->service.ends, 1);
     assert_true(slice_equal(f->service.last, SLICE_LITERAL("kept")));
-    grpc_call_finish(call); /* all harmless */
+    grpc_call_finish(call); /* no effect */
     grpc_call_wake(call);
     assert_null(grpc_call_message(call, 4));
     grpc_call_release(call);
@@ -294,7 +294,7 @@ static void stalled_answer_is_ended_and_a_parked_one_is_not(void **state)
     test_message(&f->in, 1, H2_FLAG_END_STREAM, SLICE_EMPTY);
     test_call(&f->in, 3, "/t.T/Watch");
     test_message(&f->in, 3, 0, SLICE_EMPTY);
-    exchange(f); /* both run out of window */
+    exchange(f); /* both use up the window */
     int64_t stall = f->limits.grpc.stall_ns;
     assert_true(wire_connection_timeout(f->connection) <= f->now + stall);
     wire_connection_tick(f->connection, f->now + stall - 1);
@@ -308,7 +308,7 @@ static void stalled_answer_is_ended_and_a_parked_one_is_not(void **state)
     assert_int_equal(f->service.ends, 1);
 }
 
-static void request_that_never_comes_whole_is_ended(void **state)
+static void incomplete_request_is_ended(void **state)
 {
     struct fixture *f = *state;
     test_call(&f->in, 1, "/t.T/Echo");
@@ -319,7 +319,7 @@ static void request_that_never_comes_whole_is_ended(void **state)
     assert_int_equal(test_error(buf_slice(&f->out), 1), H2_CANCEL);
 }
 
-static void reading_stops_for_answers_that_could_go_but_do_not(void **state)
+static void reading_stops_while_sendable_answers_are_queued(void **state)
 {
     struct fixture *f = *state;
     f->limits.grpc.queued_bytes_soft = 50000;
@@ -337,7 +337,7 @@ static void reading_stops_for_answers_that_could_go_but_do_not(void **state)
     assert_true(wire_connection_wants_read(f->connection));
 }
 
-static void reading_goes_on_for_answers_without_window(void **state)
+static void reading_continues_while_answers_wait_for_window(void **state)
 {
     struct fixture *f = *state;
     f->limits.grpc.queued_bytes_soft = 50000;
@@ -363,7 +363,7 @@ static void window_is_withheld_while_many_requests_are_unanswered(void **state)
         test_message(&f->in, id, H2_FLAG_END_STREAM, slice_of(bytes, sizeof(bytes)));
     }
     exchange(f);
-    assert_int_equal(test_count(buf_slice(&f->out), H2_WINDOW_UPDATE, 0), 1); /* the first of all */
+    assert_int_equal(test_count(buf_slice(&f->out), H2_WINDOW_UPDATE, 0), 1); /* the initial one */
     test_frame(&f->in, H2_PING, 0, 0, SLICE_LITERAL("12345678"));
     assert_true(wire_connection_wants_read(f->connection));
     exchange(f);
@@ -386,7 +386,7 @@ static void reset_by_the_peer_ends_the_call(void **state)
     assert_null(f->service.call);
 }
 
-static void shutdown_answers_what_is_under_way(void **state)
+static void shutdown_answers_calls_in_progress(void **state)
 {
     struct fixture *f = *state;
     test_call(&f->in, 1, "/t.T/Wait");
@@ -403,7 +403,7 @@ static void shutdown_answers_what_is_under_way(void **state)
     assert_string_equal(wire_connection_reason(f->connection), "shutting down");
 }
 
-static void shutdown_ends_what_parks_so_that_clients_go_elsewhere(void **state)
+static void shutdown_ends_parked_calls_so_that_clients_use_another_server(void **state)
 {
     struct fixture *f = *state;
     test_call(&f->in, 1, "/t.T/Watch");
@@ -411,13 +411,13 @@ static void shutdown_ends_what_parks_so_that_clients_go_elsewhere(void **state)
     exchange(f);
     assert_int_equal(status_of(f, 1), -1);
     wire_connection_shutdown(f->connection, f->now);
-    /* Opened before the client has heard of it. */
+    /* Opened before the client has read the GOAWAY. */
     test_call(&f->in, 3, "/t.T/Watch");
     test_message(&f->in, 3, 0, SLICE_EMPTY);
     exchange(f);
     assert_ended(f, 1, GRPC_UNAVAILABLE, "etcdserver: server stopped");
     assert_ended(f, 3, GRPC_UNAVAILABLE, "etcdserver: server stopped");
-    assert_int_equal(f->service.ends, 1); /* of the second nobody has heard */
+    assert_int_equal(f->service.ends, 1); /* the second was not delivered to the service */
     struct h2_frame frame;
     struct slice payload;
     assert_true(test_find(buf_slice(&f->out), H2_GOAWAY, 0, 0, &frame, &payload));
@@ -426,7 +426,7 @@ static void shutdown_ends_what_parks_so_that_clients_go_elsewhere(void **state)
     assert_true(wire_connection_should_close(f->connection));
 }
 
-static void reset_of_a_call_that_is_being_answered_is_no_flood(void **state)
+static void resets_of_calls_being_answered_do_not_count_as_a_flood(void **state)
 {
     struct fixture *f = *state;
     for (uint32_t i = 0, id = 1; i < 2 * f->limits.h2.reset_burst; i++, id += 2) {
@@ -451,7 +451,7 @@ static void paused_call_gets_no_more_window(void **state)
     grpc_call_pause(f->service.call, true);
     test_message(&f->in, 1, 0, slice_of(half, sizeof(half)));
     exchange(f);
-    assert_int_equal(f->service.messages, 2); /* what it may send is taken */
+    assert_int_equal(f->service.messages, 2); /* what the window allows is delivered */
     assert_int_equal(test_count(buf_slice(&f->out), H2_WINDOW_UPDATE, 1), 0);
     grpc_call_pause(f->service.call, false);
     grpc_call_pause(f->service.call, false);
@@ -459,7 +459,7 @@ static void paused_call_gets_no_more_window(void **state)
     assert_int_equal(test_count(buf_slice(&f->out), H2_WINDOW_UPDATE, 1), 1);
 }
 
-static void call_remembers_its_service_and_knows_the_time(void **state)
+static void call_has_a_pointer_for_its_service_and_the_time(void **state)
 {
     struct fixture *f = *state;
     test_call(&f->in, 1, "/t.T/Wait");
@@ -471,7 +471,7 @@ static void call_remembers_its_service_and_knows_the_time(void **state)
     assert_int_equal(grpc_call_now(f->service.call), f->now);
 }
 
-static void calls_past_the_recycling_limit_are_freed(void **state)
+static void calls_beyond_the_recycling_limit_are_freed(void **state)
 {
     struct fixture *f = *state;
     f->limits.grpc.recycled_calls_max = 1;
@@ -532,12 +532,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(unary_call_is_echoed),
-        TEST(largest_message_flows_and_one_more_byte_does_not),
-        TEST(messages_of_a_stream_come_one_by_one_whatever_the_frames),
-        TEST(guard_is_asked_before_the_service_hears_of_a_call),
-        TEST(guard_is_asked_for_each_message_of_a_stream),
-        TEST(refusals_are_grpc_gos),
-        TEST(request_that_is_no_grpc_gets_its_http_status),
+        TEST(largest_message_is_accepted_and_one_more_byte_is_not),
+        TEST(messages_of_a_stream_arrive_one_by_one_for_any_framing),
+        TEST(guard_is_called_before_the_service),
+        TEST(guard_is_called_for_each_message_of_a_stream),
+        TEST(refusals_have_the_words_of_grpc_go),
+        TEST(request_that_is_not_grpc_gets_an_http_status),
         TEST(error_text_is_percent_encoded_and_cut),
         TEST(metadata_is_found_by_name),
         TEST(call_past_its_deadline_is_cancelled),
@@ -545,17 +545,17 @@ int main(void)
         TEST(late_answer_wakes_the_connection),
         TEST(source_fills_frames_parks_and_wakes),
         TEST(stalled_answer_is_ended_and_a_parked_one_is_not),
-        TEST(request_that_never_comes_whole_is_ended),
-        TEST(reading_stops_for_answers_that_could_go_but_do_not),
-        TEST(reading_goes_on_for_answers_without_window),
+        TEST(incomplete_request_is_ended),
+        TEST(reading_stops_while_sendable_answers_are_queued),
+        TEST(reading_continues_while_answers_wait_for_window),
         TEST(window_is_withheld_while_many_requests_are_unanswered),
         TEST(reset_by_the_peer_ends_the_call),
-        TEST(shutdown_answers_what_is_under_way),
-        TEST(shutdown_ends_what_parks_so_that_clients_go_elsewhere),
+        TEST(shutdown_answers_calls_in_progress),
+        TEST(shutdown_ends_parked_calls_so_that_clients_use_another_server),
         TEST(paused_call_gets_no_more_window),
-        TEST(reset_of_a_call_that_is_being_answered_is_no_flood),
-        TEST(call_remembers_its_service_and_knows_the_time),
-        TEST(calls_past_the_recycling_limit_are_freed),
+        TEST(resets_of_calls_being_answered_do_not_count_as_a_flood),
+        TEST(call_has_a_pointer_for_its_service_and_the_time),
+        TEST(calls_beyond_the_recycling_limit_are_freed),
         TEST(request_without_any_host_is_refused),
         TEST(every_call_is_counted_with_the_code_it_ended_with),
     };

@@ -1,4 +1,4 @@
-/* How time ends calls. */
+/* Deadlines and stalls of calls. */
 #include "wire/grpc/endpoint.h"
 
 #include "wire/grpc/fixture_test.h"
@@ -12,7 +12,7 @@ static void pass_deadline(struct fixture *f)
     drain(f);
 }
 
-/* Trailers behind half a message would tell the client that the message is broken. */
+/* Trailers after half a message would make the client report a broken message. */
 static void deadline_within_a_message_resets_the_stream(void **state)
 {
     struct fixture *f = *state;
@@ -27,8 +27,8 @@ static void deadline_within_a_message_resets_the_stream(void **state)
     assert_int_equal(f->service.ends, 1);
 }
 
-/* Its client gives it up by itself; only the reading is late. */
-static void answer_that_was_whole_by_its_deadline_is_sent(void **state)
+/* The client ends the call itself; only its reading is late. */
+static void answer_complete_before_its_deadline_is_sent(void **state)
 {
     struct fixture *f = *state;
     static const uint8_t bytes[100000];
@@ -43,7 +43,7 @@ static void answer_that_was_whole_by_its_deadline_is_sent(void **state)
     assert_int_equal(status_of(f, 1), GRPC_OK);
 }
 
-static void deadline_between_messages_is_told_by_the_status(void **state)
+static void deadline_between_messages_is_reported_by_the_status(void **state)
 {
     struct fixture *f = *state;
     f->service.source_bytes = 100;
@@ -62,7 +62,7 @@ static int64_t second_later(void *owner)
     return ((struct fixture *)owner)->now + H2_SECOND_NS;
 }
 
-static void deadline_counts_from_the_real_time(void **state)
+static void deadline_counts_from_the_current_time(void **state)
 {
     struct fixture *f = *state;
     f->fresh_ns = second_later; /* the turn began a second ago */
@@ -72,7 +72,7 @@ static void deadline_counts_from_the_real_time(void **state)
     assert_int_equal(wire_connection_timeout(f->connection), f->now + H2_SECOND_NS + DEADLINE_NS);
 }
 
-/* No page can send one today, and none shall get through if that changes. */
+/* No browser can send such a call today; it must be refused if that changes. */
 static void page_is_refused_by_a_guarded_server_that_refuses_pages(void **state)
 {
     struct fixture *f = *state;
@@ -104,8 +104,8 @@ static void page_is_refused_by_a_guarded_server_that_refuses_pages(void **state)
     }
 }
 
-/* A byte now and then does not help, but many of them do. */
-static void message_that_trickles_in_is_dropped(void **state)
+/* A byte now and then does not extend the timeout, but 16 KiB do. */
+static void slow_message_is_dropped(void **state)
 {
     struct fixture *f = *state;
     static uint8_t piece[16384];
@@ -132,15 +132,15 @@ static void message_that_trickles_in_is_dropped(void **state)
     drain(f);
     assert_int_equal(test_error(buf_slice(&f->out), 1), H2_CANCEL);
     assert_int_equal(test_error(buf_slice(&f->out), 3), H2_CANCEL);
-    assert_int_equal(test_error(buf_slice(&f->out), 5), -1); /* has a second more */
+    assert_int_equal(test_error(buf_slice(&f->out), 5), -1); /* has one second more */
     f->now += H2_SECOND_NS;
     wire_connection_tick(f->connection, f->now);
     drain(f);
     assert_int_equal(test_error(buf_slice(&f->out), 5), H2_CANCEL);
 }
 
-/* It has come, but the service waits for the peer's last word. */
-static void request_without_its_end_is_dropped(void **state)
+/* The message has arrived, but the service waits for the half-close. */
+static void request_without_half_close_is_dropped(void **state)
 {
     struct fixture *f = *state;
     test_call(&f->in, 1, "/t.T/List");
@@ -155,11 +155,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(deadline_within_a_message_resets_the_stream),
-        TEST(answer_that_was_whole_by_its_deadline_is_sent),
-        TEST(deadline_between_messages_is_told_by_the_status),
-        TEST(deadline_counts_from_the_real_time),
-        TEST(message_that_trickles_in_is_dropped),
-        TEST(request_without_its_end_is_dropped),
+        TEST(answer_complete_before_its_deadline_is_sent),
+        TEST(deadline_between_messages_is_reported_by_the_status),
+        TEST(deadline_counts_from_the_current_time),
+        TEST(slow_message_is_dropped),
+        TEST(request_without_half_close_is_dropped),
         TEST(page_is_refused_by_a_guarded_server_that_refuses_pages),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -18,10 +18,10 @@ struct fixture {
     struct wire_server *server;
     struct wire_connection *connection;
     struct test_service service;
-    struct test_memory memory; /* without a limit, unless the test says so before it feeds */
+    struct test_memory memory; /* unlimited, unless the test sets a limit before it feeds */
     struct buf in, out;
     int64_t now;
-    int64_t (*fresh_ns)(void *owner); /* NULL: the same */
+    int64_t (*fresh_ns)(void *owner); /* NULL: the time of the turn */
     size_t outputs;
 };
 
@@ -89,7 +89,8 @@ static inline void exchange(struct fixture *f)
     drain(f);
 }
 
-/* A literal field of the nth HEADERS of a stream, as we write them: plain. */
+/* Whether the nth HEADERS of a stream contains the text. Our header blocks are not Huffman-coded.
+ */
 static inline bool header_holds(struct fixture *f, uint32_t id, size_t nth, const char *text)
 {
     struct h2_frame frame;
@@ -99,7 +100,7 @@ static inline bool header_holds(struct fixture *f, uint32_t id, size_t nth, cons
     return memmem(payload.ptr, payload.len, text, strlen(text)) != NULL;
 }
 
-/* The status a call ended with, from its last HEADERS; -1 when it did not. */
+/* The status that a call ended with, from its last HEADERS; -1: it has not ended. */
 static inline int status_of(struct fixture *f, uint32_t id)
 {
     struct h2_frame frame;
@@ -132,7 +133,7 @@ static inline void assert_ended(struct fixture *f, uint32_t id, enum grpc_code c
 
 struct guard_test {
     size_t asked;
-    size_t refused_after; /* so many were let through */
+    size_t refused_after; /* this many messages are admitted */
 };
 
 static inline enum status guard_admit(void *ctx, struct grpc_call *call, const struct grpc_row *row)
@@ -164,7 +165,7 @@ static inline size_t refused(struct fixture *f, uint32_t last_id, size_t *ret_op
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
-/* A whole message that claims to be compressed. */
+/* A whole message with the compressed flag. */
 static inline void packed_message(struct buf *to, uint32_t id, uint8_t flags, struct slice packed)
 {
     AUTO(buf_fini) struct buf framed = {0};

@@ -1,4 +1,4 @@
-/* What the calls of one connection may take. Times in ns. */
+/* Limits of the calls of one connection. Times are in ns. */
 #ifndef VIGIL_WIRE_GRPC_LIMITS_H
 #define VIGIL_WIRE_GRPC_LIMITS_H
 
@@ -7,14 +7,14 @@
 
 struct grpc_limits {
     uint32_t receive_bytes_max; /* one request message: etcd's max-request-bytes + 512 KiB */
-    /* Flow control, not memory: requests of unanswered calls beyond which the peer gets no more
-     * window. What all of them hold is charged to the connection's account. */
+    /* For flow control: when the requests of unanswered calls exceed this, the peer gets no more
+     * window. Their memory is limited by the connection's account. */
     size_t held_bytes_soft;
-    size_t arena_bytes_max;      /* what one call may hold besides its messages */
-    size_t queued_bytes_soft;    /* responses that could be sent but are not: reading stops */
-    uint32_t recycled_calls_max; /* ended calls kept for the next ones, per thread */
-    int64_t message_ns;          /* for a request message to arrive (wire/arrival_timeout.h) */
-    int64_t stall_ns;            /* a response without progress for so long is ended */
+    size_t arena_bytes_max;      /* memory of one call besides its messages */
+    size_t queued_bytes_soft;    /* responses that could be sent but are not read: reading stops */
+    uint32_t recycled_calls_max; /* ended calls whose memory is kept, per thread */
+    int64_t message_ns;          /* time for a request message to arrive (wire/arrival_timeout.h) */
+    int64_t stall_ns;            /* a response without progress for this long is ended */
 };
 
 #define GRPC_LIMITS_DEFAULT                            \

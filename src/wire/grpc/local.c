@@ -1,16 +1,15 @@
 #include "wire/grpc/local.h"
 
-#include "wire/grpc/endpoint_private.h"
+#include "wire/grpc/call_private.h"
 
 #include <stdlib.h>
 
 struct grpc_local {
-    struct grpc_endpoint endpoint; /* without a session, of this one call */
-    struct grpc_endpoint_ops ops;
+    struct grpc_endpoint endpoint; /* without a session; has only this call */
     struct grpc_call *call;
 };
 
-/* One block, as the header fields of a connection are. */
+/* One allocation, as for the header fields of a connection. */
 static struct h2_headers *headers_new(const struct grpc_row *row, const struct http_field *fields,
                                       size_t count)
 {
@@ -48,12 +47,10 @@ enum status grpc_local_open(struct grpc_server *server, struct slice path,
         free(local);
         return ST_NOMEM;
     }
-    local->ops.on_output = hooks.on_output;
     local->endpoint = (struct grpc_endpoint){.server = server,
-                                             .ops = &local->ops,
+                                             .on_output = hooks.on_output,
                                              .owner = hooks.owner,
-                                             .peer_address = hooks.peer.address,
-                                             .peer_owner = hooks.peer.owner,
+                                             .peer = hooks.peer,
                                              .account = hooks.account,
                                              .now_ns = now_ns,
                                              .check_at_ns = INT64_MAX};

@@ -1,13 +1,14 @@
 #include "wire/grpc/local.h"
 
 #include "base/buf.h"
+#include "wire/grpc/call.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 
 #include <cmocka.h>
 
-/* Services that answer now or later, and what a test saw of them. */
+/* Services that answer now or later, and what the test observed. */
 struct bed {
     struct grpc_services *services;
     struct grpc_limits limits;
@@ -16,7 +17,7 @@ struct bed {
     struct grpc_call *call; /* the latest */
     struct grpc_source source;
     size_t outputs, messages, ends, half_closes;
-    size_t source_left; /* bytes of one message it still has to make */
+    size_t source_left; /* bytes of one message that are still to be made */
     char seen[64];
 };
 
@@ -182,7 +183,7 @@ static void unary_call_is_answered_at_once(void **state)
     bed_fini(&bed);
 }
 
-static void call_that_is_closed_first_is_held(void **state)
+static void call_closed_before_its_answer_is_held(void **state)
 {
     (void)state;
     struct bed bed;
@@ -192,7 +193,7 @@ static void call_that_is_closed_first_is_held(void **state)
     grpc_call_hold(bed.call);
     grpc_local_close(TAKE(bed.local));
     assert_true(grpc_call_ended(bed.call));
-    assert_null(grpc_call_message(bed.call, 3)); /* nobody hears it any more */
+    assert_null(grpc_call_message(bed.call, 3)); /* the call has ended */
     grpc_call_finish(bed.call);
     assert_int_equal(bed.server.calls, 1);
     grpc_call_release(bed.call);
@@ -222,7 +223,7 @@ static void source_is_pulled_to_its_end(void **state)
     bed_fini(&bed);
 }
 
-static void streams_take_many_and_can_pause(void **state)
+static void streams_accept_many_messages_and_can_pause(void **state)
 {
     (void)state;
     struct bed bed;
@@ -244,14 +245,14 @@ static void streams_take_many_and_can_pause(void **state)
     bed_fini(&bed);
 }
 
-static void one_request_is_one(void **state)
+static void second_request_of_a_unary_call_is_refused(void **state)
 {
     (void)state;
     struct bed bed;
     bed_init(&bed);
     open(&bed, "/t.T/Listed");
     grpc_local_deliver(bed.local, SLICE_LITERAL("a"), 1);
-    assert_int_equal(bed.messages, 0); /* until the half-close, as grpc-go */
+    assert_int_equal(bed.messages, 0); /* until the half-close, as in grpc-go */
     grpc_local_half_close(bed.local, 1);
     assert_int_equal(bed.messages, 1);
     open(&bed, "/t.T/Later");
@@ -260,7 +261,7 @@ static void one_request_is_one(void **state)
     bed_fini(&bed);
 }
 
-static void too_long_a_message_is_refused(void **state)
+static void message_that_is_too_long_is_refused(void **state)
 {
     (void)state;
     struct bed bed;
@@ -309,11 +310,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(unary_call_is_answered_at_once),
-        cmocka_unit_test(call_that_is_closed_first_is_held),
+        cmocka_unit_test(call_closed_before_its_answer_is_held),
         cmocka_unit_test(source_is_pulled_to_its_end),
-        cmocka_unit_test(streams_take_many_and_can_pause),
-        cmocka_unit_test(one_request_is_one),
-        cmocka_unit_test(too_long_a_message_is_refused),
+        cmocka_unit_test(streams_accept_many_messages_and_can_pause),
+        cmocka_unit_test(second_request_of_a_unary_call_is_refused),
+        cmocka_unit_test(message_that_is_too_long_is_refused),
         cmocka_unit_test(deadline_ends_a_call_and_drops_its_output),
         cmocka_unit_test(unknown_method_has_no_call),
     };

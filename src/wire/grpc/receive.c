@@ -1,8 +1,9 @@
-/* From DATA to messages: a prefix of five bytes, then as many as it says. */
+/* Makes messages from the bytes of DATA frames: a prefix of five bytes with the length, then the
+ * message. */
 #include "base/turn.h"
-#include "wire/grpc/endpoint_private.h"
+#include "wire/grpc/call_private.h"
 
-/* Whether the caller may send this message at all: asked before any of it is kept or unpacked. */
+/* Whether the caller may send this message. Called before any of it is kept or decompressed. */
 static bool admit(struct grpc_call *call)
 {
     const struct grpc_guard *guard = call->row->guard;
@@ -13,8 +14,8 @@ static bool admit(struct grpc_call *call)
     return false;
 }
 
-/* Of a caller that was admitted. */
-static void hand_over(struct grpc_call *call, struct slice message)
+/* The caller was admitted. */
+static void call_service(struct grpc_call *call, struct slice message)
 {
     turn_work("calling", call->row->path);
     grpc_call_count(call, GRPC_COUNT_RECEIVED, 1);
@@ -23,7 +24,7 @@ static void hand_over(struct grpc_call *call, struct slice message)
     call->method->on_message(call, call->row->service, message);
 }
 
-/* The only message of its call: kept for as long as the call. */
+/* The only message of a call is kept as long as the call. */
 static void deliver_only(struct grpc_call *call, struct slice message, bool borrowed)
 {
     if (borrowed && arena_dup(&call->arena, message, &message) != ST_OK) {
@@ -34,28 +35,28 @@ static void deliver_only(struct grpc_call *call, struct slice message, bool borr
     call->request = message;
     grpc_call_add_held(call, message.len);
     if (!call->method->server_streams)
-        hand_over(call, message);
+        call_service(call, message);
 }
 
-static void deliver_one_of_many(struct grpc_call *call, struct slice message)
+static void deliver_next(struct grpc_call *call, struct slice message)
 {
     struct account *account = call->arena.account;
     struct buf pieces = call->message;
     call->message = (struct buf){0};
-    hand_over(call, message);
+    call_service(call, message);
     account_buf_fini(account, &pieces);
 }
 
-/* Into the place of what came packed, in one piece or several. False: the call has failed. */
-static bool unpack(struct grpc_call *call, struct slice packed)
+/* Replaces the compressed message by the decompressed one. False: the call has failed. */
+static bool decompress(struct grpc_call *call, struct slice compressed)
 {
     uint32_t max = call->server->limits->receive_bytes_max;
     struct account *account = call->arena.account;
     struct buf plain = {0};
     const char *reason = "";
-    turn_work("unpacking a message of", call->row->path);
+    turn_work("decompressing a message of", call->row->path);
     grpc_gunzip *gunzip = grpc_services_gunzip(call->server->services);
-    enum status status = gunzip(packed, max, account, &plain, &reason);
+    enum status status = gunzip(compressed, max, account, &plain, &reason);
     account_buf_fini(account, &call->message);
     call->message = plain;
     if (status == ST_LIMIT)
@@ -76,19 +77,19 @@ static void deliver(struct grpc_call *call, struct slice message, bool borrowed)
         return;
     }
     if (call->prefix[0] == 1) {
-        if (!unpack(call, message))
+        if (!decompress(call, message))
             return;
         message = buf_slice(&call->message);
         borrowed = false;
     }
     call->prefix_len = 0;
     if (call->method->client_streams)
-        deliver_one_of_many(call, message);
+        deliver_next(call, message);
     else
         deliver_only(call, message, borrowed);
 }
 
-/* grpc-go never looks at a second message of a unary call, and refuses that of a streaming one. */
+/* grpc-go ignores a second message of a unary call and refuses that of a server-streaming one. */
 static void second_message(struct grpc_call *call)
 {
     if (call->method->server_streams)
@@ -147,7 +148,7 @@ static struct slice take_prefix(struct grpc_call *call, struct slice bytes)
     return bytes;
 }
 
-/* Keeps a piece of a message that did not come whole. */
+/* Keeps a part of a message that arrives in several pieces. */
 static bool keep_piece(struct grpc_call *call, struct slice piece)
 {
     enum status status = account_append(call->arena.account, &call->message, piece);
@@ -194,7 +195,7 @@ bool grpc_call_receives(const struct grpc_call *call)
     return call->method->client_streams ? call->prefix_len > 0 : !call->known;
 }
 
-/* Bytes of a prefix alone are no message yet: grpc-go takes them for the end, too. */
+/* grpc-go treats a part of a prefix like the end of the stream. */
 static bool is_cut_off(const struct grpc_call *call)
 {
     return call->prefix_len == GRPC_PREFIX_BYTES;
@@ -205,7 +206,7 @@ static void half_close_only(struct grpc_call *call)
     bool streams = call->method->server_streams;
     if (call->delivered) {
         if (streams && admit(call))
-            hand_over(call, call->request);
+            call_service(call, call->request);
     } else if (is_cut_off(call)) {
         grpc_call_fail_format(call, streams ? GRPC_INTERNAL : GRPC_UNKNOWN, "unexpected EOF");
     } else if (streams) {

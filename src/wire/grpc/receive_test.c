@@ -1,4 +1,4 @@
-/* Which messages are taken, from whom, and how much memory they may have. */
+/* Which messages are accepted from which callers, and the memory they may use. */
 #include "wire/grpc/fixture_test.h"
 
 static void caller_is_admitted_before_a_part_of_its_message_is_kept(void **state)
@@ -25,7 +25,7 @@ static void unfinished_requests_are_charged(void **state)
     struct fixture *f = *state;
     static uint8_t bytes[16000];
     size_t open;
-    bytes[2] = 1; /* a message of 64 KiB and more */
+    bytes[2] = 1; /* the message is longer than 64 KiB */
     test_memory_init(&f->memory, LIMIT);
     for (uint32_t id = 1; id <= 99; id += 2) {
         test_call(&f->in, id, "/t.T/Echo");
@@ -41,7 +41,7 @@ static void unfinished_requests_are_charged(void **state)
     assert_in_range(account_held_bytes(f->memory.account), 0, 1024); /* a few control frames */
 }
 
-/* Also when the service is done with the call: nobody has read the answer. */
+/* Even if the service has finished the call: the client has not read the answer. */
 static void answers_are_charged_until_they_are_sent(void **state)
 {
     struct fixture *f = *state;
@@ -93,7 +93,7 @@ static void calls_without_a_message_are_charged(void **state)
     assert_int_equal(test_error(buf_slice(&f->out), 1999), H2_REFUSED_STREAM);
 }
 
-/* An operation may be under way on another thread, with the call's arena. */
+/* An operation may be in progress on another thread and use the call's arena. */
 static void held_call_is_charged_after_its_connection(void **state)
 {
     struct fixture *f = *state;

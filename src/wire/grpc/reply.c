@@ -1,11 +1,11 @@
-/* What a call puts on the wire: head, messages, trailers. */
+/* Writes the answer of a call: head, messages, trailers. */
 #include "base/turn.h"
-#include "wire/grpc/endpoint_private.h"
+#include "wire/grpc/call_private.h"
 #include "wire/h2/hpack.h"
 
 enum {
     CONTENT_TYPE_MAX = 64,
-    HEAD_ROOM = 16 + 32 + CONTENT_TYPE_MAX, /* status and content type at their longest */
+    HEAD_ROOM = 16 + 32 + CONTENT_TYPE_MAX, /* the longest status and content type */
     TRAILER_ROOM = 64 + GRPC_TEXT_BYTES_MAX,
 };
 _Static_assert(HEAD_ROOM + TRAILER_ROOM <= H2_BLOCK_BYTES_MAX, "blocks fit");
@@ -13,7 +13,7 @@ _Static_assert(HEAD_ROOM + TRAILER_ROOM <= H2_BLOCK_BYTES_MAX, "blocks fit");
 static const char content_type[] = "application/grpc";
 enum { CONTENT_TYPE_LEN = sizeof(content_type) - 1 };
 
-/* "application/grpc", or with the subtype of the request: "application/grpc+proto". */
+/* "application/grpc", or with the subtype of the request, such as "application/grpc+proto". */
 static struct slice content_type_of(const struct grpc_call *call)
 {
     struct slice asked;
@@ -36,7 +36,7 @@ static uint8_t *put_head(const struct grpc_call *call, uint8_t *dst)
     return dst + type.len;
 }
 
-/* Printable ASCII but '%' stays, the rest is percent-encoded, cut at the limit. */
+/* Percent-encodes everything except printable ASCII other than '%', up to the limit. */
 static size_t encode_text(struct slice text, uint8_t to[GRPC_TEXT_BYTES_MAX])
 {
     static const char hex[] = "0123456789ABCDEF";

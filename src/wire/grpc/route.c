@@ -1,12 +1,12 @@
-/* From a request's header fields to its method, or to grpc-go's words for why not. */
-#include "wire/grpc/endpoint_private.h"
+/* Finds the method of a request from its header fields, or refuses it in grpc-go's words. */
+#include "wire/grpc/call_private.h"
 #include "wire/grpc/timeout.h"
 
 #include <stdio.h>
 
 enum { QUOTED_BYTES = 256 };
 
-/* The call gets no method; its HTTP status stands beside the gRPC one. */
+/* The call gets no method. Its HTTP status is sent in addition to the gRPC status. */
 static struct grpc_call *refused(struct grpc_call *call, unsigned http_status)
 {
     call->http_status = (uint16_t)http_status;
@@ -14,7 +14,7 @@ static struct grpc_call *refused(struct grpc_call *call, unsigned http_status)
     return call;
 }
 
-/* As Go prints a string with %q, cut to what a refusal can hold. */
+/* Quotes like Go's %q, cut to the length that an error text may have. */
 static const char *quote(struct slice s, char to[QUOTED_BYTES])
 {
     size_t n = 0;
@@ -44,14 +44,6 @@ static bool is_grpc_type(struct slice type)
     if (!slice_has_prefix(type, base))
         return false;
     return type.len == base.len || type.ptr[base.len] == '+' || type.ptr[base.len] == ';';
-}
-
-/* What etcd hands to its gRPC server, which may still refuse it. */
-bool grpc_is_request(const struct h2_headers *headers)
-{
-    struct slice type, wanted = SLICE_LITERAL("application/grpc");
-    return h2_headers_get(headers, SLICE_LITERAL("content-type"), &type) && type.len &&
-           memmem(type.ptr, type.len, wanted.ptr, wanted.len);
 }
 
 static bool check_content_type(struct grpc_call *call)
@@ -97,7 +89,7 @@ static const char *const timeout_faults[] = {
     [GRPC_TIMEOUT_UNIT] = "unit is not recognized",
 };
 
-/* ret_fixed: the answer will be the same for every call with these fields. */
+/* ret_fixed: the result is the same for every call with these fields. */
 static bool check_timeout(struct grpc_call *call, bool *ret_fixed)
 {
     struct slice text;
@@ -108,7 +100,7 @@ static bool check_timeout(struct grpc_call *call, bool *ret_fixed)
     int64_t timeout_ns = 0;
     enum grpc_timeout_fault fault = grpc_timeout_parse(text, &timeout_ns);
     if (fault == GRPC_TIMEOUT_DIGITS) {
-        text.len--; /* the unit was fine */
+        text.len--; /* remove the unit, which is valid */
         grpc_call_fail_format(
             refused(call, 400), GRPC_INTERNAL,
             "malformed grpc-timeout: strconv.ParseUint: parsing %s: invalid syntax",
@@ -199,20 +191,20 @@ static bool check_encoding(struct grpc_call *call)
     return false;
 }
 
-/* The connection's time is that of the turn, which may have begun a while ago. Counting from there
- * would let the call expire here before it does at the client. */
+/* The deadline counts from the current time, because the turn may have begun a while ago. Counting
+ * from its beginning would let the call expire here earlier than at the client. */
 static void count_from_now(struct grpc_call *call)
 {
     const struct grpc_endpoint *endpoint = call->endpoint;
     if (call->deadline_ns == INT64_MAX || !endpoint->fresh_ns)
         return;
-    int64_t late_ns = endpoint->fresh_ns(endpoint->peer_owner) - endpoint->now_ns;
+    int64_t late_ns = endpoint->fresh_ns(endpoint->peer.owner) - endpoint->now_ns;
     if (late_ns > 0 && __builtin_add_overflow(call->deadline_ns, late_ns, &call->deadline_ns))
         call->deadline_ns = INT64_MAX;
 }
 
-/* The order of the checks is grpc-go's. */
-static void route_anew(struct grpc_call *call)
+/* The checks are in grpc-go's order. */
+static void find_route(struct grpc_call *call)
 {
     struct h2_headers *headers = call->headers;
     bool fixed = true;
@@ -241,7 +233,7 @@ void grpc_call_route(struct grpc_call *call)
         call->row = call->headers->note;
         call->method = call->row->method;
     } else {
-        route_anew(call);
+        find_route(call);
     }
     grpc_call_count(call, GRPC_COUNT_STARTED, 1);
 }

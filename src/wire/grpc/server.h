@@ -1,7 +1,7 @@
 /*
- * What the gRPC connections of one thread share: the methods, the limits, and ended calls kept for
- * the next ones, so that a unary call allocates nothing. One thread; outlives connections and
- * calls.
+ * What the gRPC connections of one thread share: the methods, the limits, and the memory of ended
+ * calls, which is reused so that a unary call allocates nothing. One thread; outlives connections
+ * and calls.
  */
 #ifndef VIGIL_WIRE_GRPC_SERVER_H
 #define VIGIL_WIRE_GRPC_SERVER_H
@@ -9,12 +9,17 @@
 #include "wire/grpc/limits.h"
 #include "wire/grpc/service.h"
 
+/* The memory of an ended call. */
+struct grpc_recycled {
+    struct grpc_recycled *next;
+};
+
 struct grpc_server {
-    const struct grpc_services *services; /* borrowed */
+    const struct grpc_services *services; /* borrowed; may be NULL */
     const struct grpc_limits *limits;     /* borrowed */
-    struct grpc_call *recycled;           /* linked through grpc_call.next_recycled */
+    struct grpc_recycled *recycled;       /* a list */
     uint32_t recycled_count;
-    uint32_t calls; /* alive, held ones too */
+    uint32_t calls; /* alive, including those that are only held */
 };
 
 void grpc_server_init(struct grpc_server *server, const struct grpc_services *services,

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-/* Those of Prometheus' own clients. */
+/* The default buckets of Prometheus' client libraries. */
 static const int64_t seconds_bounds[] = {
     5 * NS_PER_MS,    10 * NS_PER_MS,  25 * NS_PER_MS,  50 * NS_PER_MS,
     100 * NS_PER_MS,  250 * NS_PER_MS, 500 * NS_PER_MS, 1 * NS_PER_S,
@@ -12,7 +12,7 @@ static const int64_t seconds_bounds[] = {
 };
 const struct metric_buckets grpc_seconds = {seconds_bounds, COUNT_OF(seconds_bounds), NS_PER_S};
 
-/* Sorted by path once filled; a server has some sixty methods. */
+/* Sorted by path once filled; a server has about sixty methods. */
 struct grpc_services {
     struct grpc_row *rows;
     size_t count;

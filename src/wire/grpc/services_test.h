@@ -3,14 +3,15 @@
 #define VIGIL_WIRE_GRPC_SERVICES_TEST_H
 
 #include "wire/connection.h"
+#include "wire/grpc/call.h"
 
-/* What the services saw. */
+/* What the services observed. */
 struct test_service {
     size_t messages, half_closes, ends;
     struct grpc_call *call; /* the latest that has not ended */
     struct slice last;      /* its message; for a unary call */
     size_t hold;            /* calls to "Wait" are held when set */
-    size_t source_bytes;    /* what "List" and "Watch" sources have left */
+    size_t source_bytes;    /* bytes that the sources of "List" and "Watch" have left */
     bool source_done;       /* a source with nothing left is done, not parked */
 };
 

@@ -11,7 +11,7 @@ struct row {
     int64_t ns;
 };
 
-static void timeouts_are_read_as_grpc_go_reads_them(void **state)
+static void timeouts_are_parsed_as_in_grpc_go(void **state)
 {
     (void)state;
     static const struct row rows[] = {
@@ -40,7 +40,7 @@ static void timeouts_are_read_as_grpc_go_reads_them(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(timeouts_are_read_as_grpc_go_reads_them),
+        cmocka_unit_test(timeouts_are_parsed_as_in_grpc_go),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

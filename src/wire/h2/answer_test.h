@@ -1,5 +1,4 @@
-/* For the tests of a session: streams that answer with so many bytes, and who notes what happens.
- */
+/* For tests of a session: streams that answer with a given number of bytes, and a log of events. */
 #ifndef VIGIL_WIRE_H2_ANSWER_TEST_H
 #define VIGIL_WIRE_H2_ANSWER_TEST_H
 
@@ -29,13 +28,13 @@ struct fixture {
     int64_t now;
     size_t reply; /* of the next stream */
     bool bulk;
-    bool hold; /* no answer when the peer half-closes */
+    bool hold; /* do not answer when the peer half-closes */
     size_t opened, closed, outputs;
     enum h2_error closed_code;
     struct answer *last;
     struct answer *by_id[STREAMS_MAX];
 };
-static struct fixture *fx; /* of the test under way */
+static struct fixture *fx; /* of the current test */
 
 static inline void on_data(struct h2_stream *stream, struct slice bytes)
 {

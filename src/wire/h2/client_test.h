@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-/* POST http / with authority x, from the static table and one literal that is not kept. */
+/* POST http / with authority x, from the static table and one literal that is not indexed. */
 #define TEST_REQUEST "\x83\x86\x84\x01\x01x"
 
 static inline void test_put(struct buf *to, struct slice bytes)
@@ -51,7 +51,7 @@ static inline void test_setting(struct buf *to, unsigned setting, uint32_t value
     test_frame(to, H2_SETTINGS, 0, 0, slice_of(payload, 6));
 }
 
-/* Cuts one frame off the front; false when there is no whole one. */
+/* Removes one frame from the front. False: there is no complete one. */
 static inline bool test_next(struct slice *bytes, struct h2_frame *frame, struct slice *payload)
 {
     *frame = (struct h2_frame){0};
@@ -98,7 +98,7 @@ static inline size_t test_data_bytes(struct slice bytes, uint32_t id)
     return n;
 }
 
-/* The error code of the GOAWAY (id 0) or RST_STREAM there is, or -1. */
+/* The error code of the GOAWAY (id 0) or of the stream's RST_STREAM; -1: there is none. */
 static inline int64_t test_error(struct slice bytes, uint32_t id)
 {
     struct h2_frame frame;

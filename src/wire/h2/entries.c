@@ -141,14 +141,15 @@ static enum status grow(struct hpack_entries *entries)
     free(entries->ring);
     entries->ring = ring;
     entries->capacity = capacity;
-    entries->newest = entries->count - 1; /* wraps for an empty table, as it should */
+    entries->newest =
+        entries->count - 1; /* the unsigned wrap-around for an empty table is intended */
     return ST_OK;
 }
 
 enum status hpack_entries_add(struct hpack_entries *entries, struct http_field field)
 {
     size_t cost = field.name.len + field.value.len + HPACK_ENTRY_OVERHEAD;
-    if (cost > entries->bytes_max) { /* no fault: it only empties the table */
+    if (cost > entries->bytes_max) { /* not an error: it empties the table (RFC 7541 section 4.4) */
         evict_to(entries, 0);
         return ST_OK;
     }

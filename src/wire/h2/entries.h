@@ -1,6 +1,6 @@
 /*
- * The tables of RFC 7541: 61 fixed entries, then those the peer had us keep, newest first. At most
- * 4096 bytes by HPACK's count, which is more than they take. Owned by a decoder.
+ * The tables of RFC 7541: 61 fixed entries, then those that the peer added, newest first. At most
+ * 4096 bytes as HPACK counts, which is more than the entries take. Owned by a decoder.
  */
 #ifndef VIGIL_WIRE_H2_ENTRIES_H
 #define VIGIL_WIRE_H2_ENTRIES_H
@@ -15,17 +15,18 @@ enum {
 struct hpack_entry;
 
 struct hpack_entries {
-    struct hpack_entry **ring; /* a power of two of places */
+    struct hpack_entry **ring; /* the capacity is a power of two */
     uint32_t capacity;
-    uint32_t newest; /* place of the newest */
+    uint32_t newest; /* index in ring of the newest entry */
     uint32_t count;
-    uint32_t bytes;     /* by HPACK's count */
-    uint32_t bytes_max; /* as the peer chose, at most HPACK_TABLE_BYTES */
+    uint32_t bytes;     /* as HPACK counts */
+    uint32_t bytes_max; /* chosen by the peer, at most HPACK_TABLE_BYTES */
 };
 
 void hpack_entries_init(struct hpack_entries *entries);
 void hpack_entries_fini(struct hpack_entries *entries);
-/* index from 1; false when there is no such entry. Lives until the next add or resize. */
+/* index begins at 1. False: there is no such entry. The field lives until the next add or resize.
+ */
 bool hpack_entries_get(const struct hpack_entries *entries, size_t index,
                        struct http_field *ret_field);
 /* field may point into the table. */

@@ -1,4 +1,4 @@
-/* The nine bytes before every HTTP/2 frame, and the numbers of RFC 9113. */
+/* The head of nine bytes before every HTTP/2 frame, and the numbers of RFC 9113. */
 #ifndef VIGIL_WIRE_H2_FRAME_H
 #define VIGIL_WIRE_H2_FRAME_H
 
@@ -89,7 +89,7 @@ static inline struct h2_frame h2_frame_get(const uint8_t *from)
     };
 }
 
-/* Returns the place of the payload. */
+/* Returns where the payload begins. */
 static inline uint8_t *h2_frame_put(uint8_t *to, size_t len, enum h2_frame_type type, uint8_t flags,
                                     uint32_t stream_id)
 {

@@ -1,11 +1,12 @@
-/* What each kind of frame other than DATA means. Every check names the error RFC 9113 gives it. */
+/* Handles all frames other than DATA. Every check ends with the error code that RFC 9113 requires.
+ */
 #include "wire/h2/session_private.h"
 
 enum {
-    STREAM_BYTES = 1280, /* about what a call is, with its first bytes of memory */
+    STREAM_BYTES = 1280, /* approximate size of a call with its first bytes of memory */
     STREAMS_BYTES_FREE = 4096,
-    STREAMS_BYTES_STEP = 16 * 1024,   /* taken ahead while calls are under way */
-    STREAMS_BYTES_ANYWAY = 16 * 1024, /* so that a refusal can be told in the words of gRPC */
+    STREAMS_BYTES_STEP = 16 * 1024,   /* charged in advance while calls are in progress */
+    STREAMS_BYTES_ANYWAY = 16 * 1024, /* so that a refusal can be sent as a gRPC status */
 };
 
 static void fail(struct h2_session *s, enum h2_error code, const char *reason)
@@ -30,7 +31,7 @@ static struct h2_stream *stream_open(struct h2_session *s, uint32_t id, struct h
     bool ready = stream->place == H2_READY;
     uint32_t window = s->limits->stream_window;
     if (!s->settings_acked && window < H2_WINDOW_DEFAULT)
-        window = H2_WINDOW_DEFAULT; /* it does not know better yet */
+        window = H2_WINDOW_DEFAULT; /* the peer does not know our setting yet */
     stream->session = s;
     stream->id = id;
     stream->send_window = (int32_t)s->peer_window;
@@ -50,7 +51,7 @@ static struct h2_stream *stream_open(struct h2_session *s, uint32_t id, struct h
     return stream;
 }
 
-/* What open streams hold with their headers. For few of them it is not worth counting. */
+/* Memory of open streams with their headers. Few of them are not worth counting. */
 static size_t streams_bytes(size_t streams, size_t headers_bytes)
 {
     size_t bytes = streams * STREAM_BYTES + headers_bytes;
@@ -82,7 +83,7 @@ void h2_streams_discharge(struct h2_session *s)
     s->streams_charged = bytes;
 }
 
-/* A header that lies in the table takes one byte to send again, and is held in full. */
+/* A header that is in the table can be sent again with one byte, but is held completely. */
 static bool has_room(struct h2_session *s, const struct h2_headers *headers)
 {
     return s->table.count < s->limits->streams_max &&
@@ -92,11 +93,11 @@ static bool has_room(struct h2_session *s, const struct h2_headers *headers)
 
 static void request_begin(struct h2_session *s, uint32_t id, bool ends, struct h2_headers *headers)
 {
-    if (s->phase == H2_LEAVING) /* it will hear of our GOAWAY and go elsewhere */
+    if (s->phase == H2_LEAVING) /* the client will read our GOAWAY and use another connection */
         return;
     enum h2_error refusal = H2_NO_ERROR;
     if (headers->too_large)
-        refusal = H2_FRAME_SIZE_ERROR; /* as grpc-go */
+        refusal = H2_FRAME_SIZE_ERROR; /* as grpc-go does */
     else if (headers->malformed || (ends && headers->content_length > 0))
         refusal = H2_PROTOCOL_ERROR;
     else if (!has_room(s, headers))
@@ -129,7 +130,8 @@ static void trailers_arrived(struct h2_session *s, struct h2_stream *stream, boo
     }
 }
 
-/* HEADERS for an id that was used before. Those that we ended may still have some on the way. */
+/* HEADERS for an id that was used before. Streams that we ended may still have frames on the way.
+ */
 static void headers_for_closed(struct h2_session *s, uint32_t id)
 {
     for (size_t i = 0; i < H2_CLOSED_KEPT; i++) {
@@ -166,7 +168,7 @@ static void block_complete(struct h2_session *s, uint32_t id, bool ends, struct 
     }
 }
 
-/* Keeps a piece of a block for the CONTINUATIONs to come. */
+/* Keeps a part of a header block for the CONTINUATION frames that follow. */
 static void block_append(struct h2_session *s, struct slice piece)
 {
     if (s->block.len + piece.len > 2 * (size_t)s->limits->header_list_bytes)
@@ -175,7 +177,7 @@ static void block_append(struct h2_session *s, struct slice piece)
         fail(s, H2_INTERNAL_ERROR, "out of memory");
 }
 
-/* Takes padding and priority off a HEADERS payload. */
+/* Removes padding and priority from the payload of HEADERS. */
 static bool headers_strip(struct h2_session *s, struct slice *payload)
 {
     const struct h2_frame *f = &s->frame;
@@ -244,7 +246,7 @@ static void handle_continuation(struct h2_session *s, struct slice payload)
     account_buf_fini(s->account, &s->block);
 }
 
-/* ---- the others ---- */
+/* ---- other frames ---- */
 
 static void handle_priority(struct h2_session *s, struct slice payload)
 {
@@ -271,8 +273,8 @@ static void handle_rst_stream(struct h2_session *s, struct slice payload)
     struct h2_stream *stream = h2_table_find(&s->table, id);
     if (!stream)
         return;
-    /* One whose answer has begun is no flood: its peer has waited for us, and a client has no other
-     * way to end a watch. */
+    /* A stream whose answer has begun does not count as a flood: its peer has waited for us, and a
+     * client has no other way to end a watch. */
     if (!stream->head_sent &&
         !rate_limit_take(&s->resets, s->limits->reset_burst, s->limits->reset_per_s, s->now_ns)) {
         fail(s, H2_ENHANCE_YOUR_CALM, "too many streams reset");
@@ -298,8 +300,9 @@ static void peer_window_set(struct h2_session *s, uint32_t window)
     }
 }
 
-/* One pair; a window is only noted, so that a frame full of them moves the streams once. */
-static bool setting_apply(struct h2_session *s, unsigned id, uint32_t value, uint32_t *window)
+/* One setting. A new window is only stored, so that a frame with many of them adjusts the streams
+ * once. */
+static bool take_setting(struct h2_session *s, unsigned id, uint32_t value, uint32_t *window)
 {
     switch (id) {
     case H2_SETTING_ENABLE_PUSH:
@@ -316,7 +319,7 @@ static bool setting_apply(struct h2_session *s, unsigned id, uint32_t value, uin
             fail(s, H2_PROTOCOL_ERROR, "SETTINGS_MAX_FRAME_SIZE out of range");
         s->peer_frame_bytes = value;
         break;
-    default: /* we keep no table at the peer, open no streams, send small headers */
+    default: /* not relevant: we use no table at the peer, open no streams and send small headers */
         break;
     }
     return s->phase != H2_FAILED;
@@ -346,7 +349,7 @@ static void handle_settings(struct h2_session *s, struct slice payload)
     uint32_t window = s->peer_window;
     for (size_t i = 0; i < payload.len; i += 6) {
         unsigned id = (unsigned)payload.ptr[i] << 8 | payload.ptr[i + 1];
-        if (!setting_apply(s, id, h2_get32(payload.ptr + i + 2), &window))
+        if (!take_setting(s, id, h2_get32(payload.ptr + i + 2), &window))
             return;
     }
     peer_window_set(s, window);
@@ -354,9 +357,9 @@ static void handle_settings(struct h2_session *s, struct slice payload)
         h2_control_put(s, 0, H2_SETTINGS, H2_FLAG_ACK, 0);
 }
 
-/* grpc-go's keepalive policy: a ping is free after we sent something; otherwise one too early is a
- * strike, and gRPC clients back off only on this very text. */
-static void ping_judge(struct h2_session *s)
+/* grpc-go's keepalive policy: a ping is allowed after we have sent something; otherwise a ping that
+ * comes too early is a strike. gRPC clients slow down only if they read exactly this text. */
+static void check_ping(struct h2_session *s)
 {
     int64_t since = s->now_ns - s->last_ping_ns;
     int64_t wanted = s->table.count ? s->limits->ping_interval_ns : s->limits->ping_idle_ns;
@@ -391,7 +394,7 @@ static void handle_ping(struct h2_session *s, struct slice payload)
     if (!answer)
         return;
     slice_copy(answer, payload);
-    ping_judge(s);
+    check_ping(s);
 }
 
 static void handle_goaway(struct h2_session *s, struct slice payload)
@@ -406,7 +409,7 @@ static void handle_goaway(struct h2_session *s, struct slice payload)
 static void session_window_grow(struct h2_session *s, uint32_t n)
 {
     if (n == 0) {
-        fail(s, H2_PROTOCOL_ERROR, "WINDOW_UPDATE of nothing");
+        fail(s, H2_PROTOCOL_ERROR, "WINDOW_UPDATE of zero");
     } else if ((int64_t)s->send_window + n > H2_WINDOW_MAX) {
         fail(s, H2_FLOW_CONTROL_ERROR, "connection window overflows");
     } else {

@@ -35,7 +35,7 @@ size_t h2_headers_count(const struct h2_headers *headers, struct slice name)
     return n;
 }
 
-/* RFC 9110 tokens, without the upper case that HTTP/2 forbids. */
+/* The token characters of RFC 9110, without upper case, which HTTP/2 forbids. */
 static const bool name_bytes[256] = {
     ['a' ... 'z'] = true, ['0' ... '9'] = true, ['!'] = true,  ['#'] = true, ['$'] = true,
     ['%'] = true,         ['&'] = true,         ['\''] = true, ['*'] = true, ['+'] = true,
@@ -61,7 +61,8 @@ static bool is_value_byte(uint8_t c)
     return (c >= ' ' || c == '\t') && c != 0x7f;
 }
 
-/* Eight bytes at once: none below a space, none DEL. A tab is rare and takes the slow way. */
+/* Checks eight bytes at once: none is below a space, none is DEL. A tab is rare and takes the slow
+ * path. */
 static bool is_plain_word(const uint8_t *bytes)
 {
     const uint64_t ones = UINT64_C(0x0101010101010101), highs = ones * 0x80;
@@ -87,7 +88,8 @@ static bool is_value(struct slice value)
     return true;
 }
 
-/* The fields that speak of one connection have no meaning in HTTP/2 and smuggle requests. */
+/* Fields that concern one connection have no meaning in HTTP/2 and are used for request smuggling.
+ */
 static bool is_forbidden(struct slice name, struct slice value)
 {
     switch (name.len) {

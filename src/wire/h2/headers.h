@@ -1,5 +1,6 @@
 /*
- * The decoded, checked header fields of one request: immutable, counted, one block of memory.
+ * The decoded and checked header fields of one request: immutable, reference-counted, one block of
+ * memory.
  *
  * A client that repeats a call sends the same bytes again, so many streams of a connection share
  * one object (see hpack.h). One thread.
@@ -13,12 +14,13 @@
 struct h2_headers {
     uint32_t refs;
     uint32_t count;
-    uint32_t bytes;         /* of memory, all told */
-    uint32_t malformed : 1; /* breaks RFC 9113 section 8: the stream is reset */
-    uint32_t too_large : 1; /* past a limit; fields holds what came before */
-    int64_t content_length; /* -1 when not given */
+    uint32_t bytes;         /* of memory, in total */
+    uint32_t malformed : 1; /* violates RFC 9113 section 8: the stream is reset */
+    uint32_t too_large : 1; /* exceeds a limit; fields has the ones before */
+    int64_t content_length; /* -1 if absent */
     struct slice method, scheme, path, authority;
-    /* What the layer above made of these fields, kept for the next stream that shares them. */
+    /* What the user of the session derived from these fields, kept for the next stream that shares
+     * them. */
     const void *note;
     struct slice block; /* the bytes they were decoded from */
     struct http_field fields[];
@@ -28,16 +30,17 @@ void h2_headers_ref(struct h2_headers *headers);
 void h2_headers_unref(struct h2_headers *headers);
 DEFINE_CLEANUP(struct h2_headers *, h2_headers_unref)
 
-/* The first field of that lower-case name, or false. */
+/* The first field of that name, in lower case, or false. */
 bool h2_headers_get(const struct h2_headers *headers, struct slice name, struct slice *ret_value);
 
-/* How many fields of that name there are. */
+/* How many fields have that name. */
 size_t h2_headers_count(const struct h2_headers *headers, struct slice name);
 
-/* Notes pseudo-fields and content length, and whether the rules for requests are kept. */
+/* Sets the pseudo-fields, the content length, and malformed if the rules for requests are violated.
+ */
 void h2_headers_check_request(struct h2_headers *headers);
 
-/* The same for trailers, which carry no pseudo-fields. */
+/* The same for trailers, which have no pseudo-fields. */
 void h2_headers_check_trailers(struct h2_headers *headers);
 
 #endif

@@ -5,15 +5,15 @@
 #include <stdlib.h>
 
 enum {
-    LIST_BYTES_MAX = 16 * 1024, /* what one decode can gather on the stack */
+    LIST_BYTES_MAX = 16 * 1024, /* maximum that one decode collects on the stack */
     FIELDS_MAX = 128,
     FIELD_OVERHEAD = 32,    /* RFC 7541 section 4.1 */
-    EXCESS_FACTOR = 4,      /* past this many times the limit a block is an attack */
+    EXCESS_FACTOR = 4,      /* a block that exceeds the limit by this factor is an attack */
     MEMO_BLOCK_BYTES = 128, /* longer blocks are not remembered */
 };
 
-/* Fields gathered from a block before their count and size are known. */
-struct gathered {
+/* Fields collected from a block before their number and size are known. */
+struct collected_fields {
     size_t list_bytes; /* of all fields, as HPACK counts */
     size_t bytes_len;
     uint32_t count;
@@ -45,7 +45,8 @@ void hpack_decoder_fini(struct hpack_decoder *decoder)
     *decoder = (struct hpack_decoder){0};
 }
 
-static void gather(struct gathered *g, struct http_field field, const struct hpack_limits *limits)
+static void gather(struct collected_fields *g, struct http_field field,
+                   const struct hpack_limits *limits)
 {
     g->list_bytes += field.name.len + field.value.len + HPACK_ENTRY_OVERHEAD;
     if (g->list_bytes > size_min(limits->list_bytes, LIST_BYTES_MAX) ||
@@ -61,7 +62,7 @@ static void gather(struct gathered *g, struct http_field field, const struct hpa
     g->count++;
 }
 
-/* An integer of RFC 7541 section 5.1; false when it is cut off or absurd. */
+/* An integer of RFC 7541 section 5.1. False: it is incomplete or too large. */
 static bool read_integer(struct slice block, size_t *at, unsigned prefix_bits, size_t *ret_value)
 {
     if (*at >= block.len)
@@ -83,7 +84,7 @@ static bool read_integer(struct slice block, size_t *at, unsigned prefix_bits, s
     return true;
 }
 
-/* The bytes of a string as they stand, and whether they are Huffman-coded. */
+/* The bytes of a string as they were sent, and whether they are Huffman-coded. */
 static bool read_raw_string(struct slice block, size_t *at, struct slice *ret_raw, bool *ret_coded)
 {
     size_t len;
@@ -95,15 +96,15 @@ static bool read_raw_string(struct slice block, size_t *at, struct slice *ret_ra
     return true;
 }
 
-/* One block under way. */
-struct reading {
+/* One block that is being decoded. */
+struct block_reader {
     struct slice block;
     size_t at;
     size_t scratch_used;
     uint8_t *scratch; /* LIST_BYTES_MAX, for the decoded strings of one field */
 };
 
-static enum status read_string(struct reading *r, struct slice *ret_string)
+static enum status read_string(struct block_reader *r, struct slice *ret_string)
 {
     struct slice raw;
     bool coded;
@@ -120,7 +121,7 @@ static enum status read_string(struct reading *r, struct slice *ret_string)
     return ST_OK;
 }
 
-static enum status read_literal(struct reading *r, const struct hpack_entries *entries,
+static enum status read_literal(struct block_reader *r, const struct hpack_entries *entries,
                                 unsigned prefix_bits, struct http_field *ret_field)
 {
     size_t index;
@@ -134,8 +135,8 @@ static enum status read_literal(struct reading *r, const struct hpack_entries *e
     return read_string(r, &ret_field->value);
 }
 
-/* Changes of the table's size stand before all fields. */
-static enum status read_resizes(struct reading *r, struct hpack_entries *entries)
+/* Changes of the table size come before all fields. */
+static enum status read_resizes(struct block_reader *r, struct hpack_entries *entries)
 {
     while (r->at < r->block.len && (r->block.ptr[r->at] & 0xe0) == 0x20) {
         size_t bytes;
@@ -146,7 +147,7 @@ static enum status read_resizes(struct reading *r, struct hpack_entries *entries
     return ST_OK;
 }
 
-static enum status read_field(struct reading *r, struct hpack_entries *entries,
+static enum status read_field(struct block_reader *r, struct hpack_entries *entries,
                               struct http_field *ret_field)
 {
     uint8_t first = r->block.ptr[r->at];
@@ -165,10 +166,10 @@ static enum status read_field(struct reading *r, struct hpack_entries *entries,
 }
 
 static enum status inflate(struct hpack_decoder *decoder, struct slice block,
-                           const struct hpack_limits *limits, struct gathered *g)
+                           const struct hpack_limits *limits, struct collected_fields *g)
 {
     uint8_t scratch[LIST_BYTES_MAX];
-    struct reading r = {.block = block, .scratch = scratch};
+    struct block_reader r = {.block = block, .scratch = scratch};
     struct hpack_entries *entries = &decoder->entries;
     TRY(read_resizes(&r, entries));
     while (r.at < block.len) {
@@ -185,7 +186,7 @@ static enum status inflate(struct hpack_decoder *decoder, struct slice block,
 }
 
 /* One allocation: the struct, its fields, their bytes, the block. */
-static struct h2_headers *headers_from(const struct gathered *g, struct slice block)
+static struct h2_headers *headers_from(const struct collected_fields *g, struct slice block)
 {
     size_t fields_bytes = g->count * sizeof(struct http_field);
     size_t all_bytes = sizeof(struct h2_headers) + fields_bytes + g->bytes_len + block.len;
@@ -210,7 +211,7 @@ static struct h2_headers *headers_from(const struct gathered *g, struct slice bl
     return h;
 }
 
-/* Nothing that goes into the table or changes its size: decoding it leaves no trace. */
+/* The block neither adds to the table nor changes its size, so decoding it has no side effect. */
 static bool is_pure(struct slice block)
 {
     size_t at = 0, index;
@@ -218,10 +219,10 @@ static bool is_pure(struct slice block)
     bool coded;
     while (at < block.len) {
         uint8_t first = block.ptr[at];
-        if (first & 0x80) { /* a reference */
+        if (first & 0x80) { /* an indexed field */
             if (!read_integer(block, &at, 7, &index))
                 return false;
-        } else if ((first & 0xe0) == 0) { /* a literal that is not kept */
+        } else if ((first & 0xe0) == 0) { /* a literal that is not added to the table */
             if (!read_integer(block, &at, 4, &index) ||
                 (index == 0 && !read_raw_string(block, &at, &raw, &coded)) ||
                 !read_raw_string(block, &at, &raw, &coded))
@@ -254,7 +255,7 @@ static void memo_add(struct hpack_decoder *decoder, struct h2_headers *headers)
 static enum status decode_anew(struct hpack_decoder *decoder, struct slice block, bool trailers,
                                const struct hpack_limits *limits, struct h2_headers **ret_headers)
 {
-    struct gathered g;
+    struct collected_fields g;
     g.list_bytes = g.bytes_len = g.count = 0;
     g.too_large = false;
     bool pure = is_pure(block);
@@ -287,7 +288,7 @@ enum status hpack_decode(struct hpack_decoder *decoder, struct slice block, bool
     return decode_anew(decoder, block, trailers, limits, ret_headers);
 }
 
-/* RFC 7541 section 5.1 with a seven-bit prefix: a plain string's length. */
+/* RFC 7541 section 5.1 with a seven-bit prefix: the length of a string without Huffman coding. */
 static uint8_t *put_length(uint8_t *dst, size_t len)
 {
     if (len < 0x7f) {

@@ -61,7 +61,7 @@ static void examples_of_the_rfc_decode(void **state)
     hpack_decoder_fini(&decoder);
 }
 
-static void what_is_written_decodes_here_and_there(void **state)
+static void written_blocks_decode_with_both_decoders(void **state)
 {
     (void)state;
     static char text[300];
@@ -90,7 +90,7 @@ static void repeated_block_is_not_decoded_again_until_the_table_changes(void **s
     struct h2_headers *second = decode(&decoder, pure);
     assert_ptr_equal(first, second);
     assert_field(first, 4, "a", "b");
-    /* Another entry moves the indices: the same bytes mean something else. */
+    /* Another entry moves the indices, so the same bytes mean something else. */
     h2_headers_unref(decode(&decoder, SLICE_LITERAL("\x83\x86\x84\x40\1c\1d")));
     struct h2_headers *third = decode(&decoder, SLICE_LITERAL("\x83\x86\x84\xbf\xbe"));
     assert_ptr_not_equal(first, third);
@@ -102,17 +102,17 @@ static void repeated_block_is_not_decoded_again_until_the_table_changes(void **s
     hpack_decoder_fini(&decoder);
 }
 
-static void broken_blocks_are_refused(void **state)
+static void malformed_blocks_are_refused(void **state)
 {
     (void)state;
     static const struct slice broken[] = {
         {(const uint8_t *)"\x80", 1},                         /* index 0 */
         {(const uint8_t *)"\xbe", 1},                         /* an empty table */
-        {(const uint8_t *)"\xff\xff\xff\xff\xff\xff\x0f", 7}, /* an absurd integer */
-        {(const uint8_t *)"\xff", 1},                         /* a cut one */
+        {(const uint8_t *)"\xff\xff\xff\xff\xff\xff\x0f", 7}, /* an integer that is too large */
+        {(const uint8_t *)"\xff", 1},                         /* an incomplete integer */
         {(const uint8_t *)"\x40\x05"
                           "ab",
-         4}, /* a cut string */
+         4}, /* an incomplete string */
         {(const uint8_t *)"\x40\x01"
                           "a",
          3},                                                  /* no value */
@@ -120,7 +120,7 @@ static void broken_blocks_are_refused(void **state)
         {(const uint8_t *)"\x82\x20", 2},                     /* a resize after a field */
         {(const uint8_t *)"\x0f\x80", 2},                     /* a name that does not exist */
         {(const uint8_t *)"\x00\x81\x00\x00", 4},             /* padding of zeros */
-        {(const uint8_t *)"\x00\x82\x1f\xff\x00", 5},         /* padding of more than seven */
+        {(const uint8_t *)"\x00\x82\x1f\xff\x00", 5},         /* padding of more than seven bits */
         {(const uint8_t *)"\x00\x84\xff\xff\xff\xff\x00", 7}, /* the end symbol */
     };
     for (size_t i = 0; i < COUNT_OF(broken); i++) {
@@ -132,7 +132,7 @@ static void broken_blocks_are_refused(void **state)
     }
 }
 
-/* ---- nghttp2 as the judge ---- */
+/* ---- compared with nghttp2 ---- */
 
 struct judged {
     struct buf text; /* name '\0' value '\n' ... */
@@ -231,8 +231,8 @@ static void encoded_fields_decode_as_nghttp2_decodes_them(void **state)
     hpack_decoder_fini(&decoder);
 }
 
-/* Bytes that nearly make sense: both refuse, or both accept with the same fields. */
-static void random_blocks_are_judged_as_nghttp2_judges_them(void **state)
+/* Bytes that are nearly valid: both decoders refuse them, or both accept the same fields. */
+static void random_blocks_decode_as_nghttp2_decodes_them(void **state)
 {
     (void)state;
     static const uint8_t likely[] = {0x82, 0x84, 0x40, 0x00, 0x10, 0x01, 0x02, 'a',  'b',  0xbe,
@@ -260,7 +260,7 @@ static void random_blocks_are_judged_as_nghttp2_judges_them(void **state)
     assert_true(accepted > 10000);
 }
 
-/* One file: blocks of one connection, each after a byte with its length. */
+/* One file: blocks of one connection, each preceded by a byte with its length. */
 static void judge_file(const char *path)
 {
     uint8_t bytes[4096];
@@ -282,7 +282,7 @@ static void judge_file(const char *path)
     hpack_decoder_fini(&decoder);
 }
 
-static void corpus_is_judged_as_nghttp2_judges_it(void **state)
+static void corpus_decodes_as_nghttp2_decodes_it(void **state)
 {
     (void)state;
     char path[1024];
@@ -301,12 +301,12 @@ static void corpus_is_judged_as_nghttp2_judges_it(void **state)
     assert_true(count >= 3);
 }
 
-static void huffman_fills_its_room_and_no_more(void **state)
+static void huffman_output_does_not_exceed_its_room(void **state)
 {
     (void)state;
     uint8_t room[4];
     size_t len;
-    struct slice four = SLICE_LITERAL("\x00\x00\x0f"); /* 0000 in 20 bits */
+    struct slice four = SLICE_LITERAL("\x00\x00\x0f"); /* "0000" in 20 bits */
     assert_int_equal(huffman_decode(four, room, 4, &len), ST_OK);
     assert_int_equal(len, 4);
     assert_int_equal(huffman_decode(four, room, 3, &len), ST_LIMIT);
@@ -318,13 +318,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(examples_of_the_rfc_decode),
-        cmocka_unit_test(what_is_written_decodes_here_and_there),
+        cmocka_unit_test(written_blocks_decode_with_both_decoders),
         cmocka_unit_test(repeated_block_is_not_decoded_again_until_the_table_changes),
-        cmocka_unit_test(broken_blocks_are_refused),
+        cmocka_unit_test(malformed_blocks_are_refused),
         cmocka_unit_test(encoded_fields_decode_as_nghttp2_decodes_them),
-        cmocka_unit_test(random_blocks_are_judged_as_nghttp2_judges_them),
-        cmocka_unit_test(corpus_is_judged_as_nghttp2_judges_it),
-        cmocka_unit_test(huffman_fills_its_room_and_no_more),
+        cmocka_unit_test(random_blocks_decode_as_nghttp2_decodes_them),
+        cmocka_unit_test(corpus_decodes_as_nghttp2_decodes_it),
+        cmocka_unit_test(huffman_output_does_not_exceed_its_room),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,15 @@
 #include "wire/h2/huffman.h"
 
 /*
- * The code is canonical: codes of one length follow each other in the order of their symbols, and
- * shorter ones come first. So the bits, left-aligned, tell the length by comparison with the first
- * code that is longer.
+ * The code is canonical: codes of one length are consecutive in the order of their symbols, and
+ * shorter ones come first. So the length of a left-aligned code is found by comparing it with the
+ * first code of each length.
  */
 struct code_length {
     uint8_t bits;
-    uint16_t symbol; /* index in symbols of the first of this length */
+    uint16_t symbol; /* index in symbols of the first one with this length */
     uint32_t first;  /* its code */
-    uint32_t end;    /* one past the last code, left-aligned in 32 bits; 0: past all */
+    uint32_t end;    /* one past the last code, left-aligned in 32 bits; 0: larger than any code */
 };
 
 #define ROW(bits, first, count, symbol)                                                       \
@@ -75,7 +75,7 @@ enum status huffman_decode(struct slice code, uint8_t *dst, size_t room, size_t 
         window <<= row->bits;
         held -= row->bits;
     }
-    /* Fewer than eight bits are left, all ones: the beginning of the end symbol. */
+    /* The padding is shorter than eight bits and all ones: a prefix of the end symbol. */
     if (held >= 8 || (held && window >> (64 - held) != (UINT64_C(1) << held) - 1))
         return ST_MALFORMED;
     *ret_len = len;

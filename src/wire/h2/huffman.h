@@ -1,11 +1,11 @@
-/* The Huffman code of RFC 7541 appendix B, decoding only: what we write is plain. No state. */
+/* The Huffman code of RFC 7541 appendix B, only for decoding: we write plain strings. No state. */
 #ifndef VIGIL_WIRE_H2_HUFFMAN_H
 #define VIGIL_WIRE_H2_HUFFMAN_H
 
 #include "base/slice.h"
 #include "base/status.h"
 
-/* ST_MALFORMED: not a code, or wrong padding. ST_LIMIT: does not fit into room. */
+/* ST_MALFORMED: an invalid code or padding. ST_LIMIT: the output exceeds room. */
 MUST_CHECK
 enum status huffman_decode(struct slice code, uint8_t *dst, size_t room, size_t *ret_len);
 

@@ -1,6 +1,6 @@
 /*
- * What one HTTP/2 peer may make us do. Every field has a flag or a fixed default; every one is
- * tested past its end. Times are nanoseconds of the caller's monotonic clock.
+ * Limits for one HTTP/2 peer. Every field has a flag or a fixed default, and a test that exceeds
+ * it. Times are in nanoseconds of the caller's monotonic clock.
  */
 #ifndef VIGIL_WIRE_H2_LIMITS_H
 #define VIGIL_WIRE_H2_LIMITS_H
@@ -11,29 +11,30 @@
 #define H2_SECOND_NS INT64_C(1000000000)
 
 struct h2_limits {
-    uint32_t streams_max;         /* at the same time; more are refused (REFUSED_STREAM) */
-    uint32_t header_list_bytes;   /* of one request, decoded, 32 extra per field as HPACK counts */
-    uint32_t header_fields_max;   /* of one request */
-    uint32_t headers_bytes_max;   /* of all streams that are open: more are refused */
-    uint32_t continuations_max;   /* CONTINUATION frames of one header block */
-    uint32_t control_bytes_soft;  /* queued control frames: reading stops */
-    uint32_t control_bytes_hard;  /* and here the connection ends: ENHANCE_YOUR_CALM */
-    uint32_t empty_data_max;      /* empty DATA frames without END_STREAM, in a row */
-    uint32_t reset_burst;         /* streams reset by the peer before we answer, or because of it */
-    uint32_t reset_per_s;         /* refill of reset_burst */
-    uint32_t settings_burst;      /* SETTINGS frames; refills at one a second */
-    uint32_t stream_window;       /* bytes a peer may send ahead on one stream */
-    uint32_t connection_window;   /* and on the whole connection */
-    uint32_t ping_strikes;        /* pings too early that are forgiven */
-    int64_t ping_interval_ns;     /* the shortest time between pings with a stream open */
-    int64_t ping_idle_ns;         /* the same without one */
-    int64_t keepalive_ns;         /* after this long without a byte we ask; 0: never */
-    int64_t keepalive_timeout_ns; /* and this long after asking we hang up */
-    int64_t frame_ns;             /* for a frame that is no DATA, or a header block, to arrive */
-    int64_t drain_ns;             /* a graceful shutdown sends its last GOAWAY by then */
+    uint32_t streams_max;        /* open at the same time; more are refused (REFUSED_STREAM) */
+    uint32_t header_list_bytes;  /* of one request, decoded, plus 32 per field as HPACK counts */
+    uint32_t header_fields_max;  /* of one request */
+    uint32_t headers_bytes_max;  /* of all open streams: more are refused */
+    uint32_t continuations_max;  /* CONTINUATION frames of one header block */
+    uint32_t control_bytes_soft; /* queued control frames: reading stops */
+    uint32_t control_bytes_hard; /* at this size the connection ends: ENHANCE_YOUR_CALM */
+    uint32_t empty_data_max;     /* empty DATA frames without END_STREAM, in a row */
+    uint32_t reset_burst;    /* streams reset by the peer before we answer, or reset because of its
+                                faults */
+    uint32_t reset_per_s;    /* refill rate of reset_burst */
+    uint32_t settings_burst; /* SETTINGS frames; refilled at one per second */
+    uint32_t stream_window;  /* bytes that a peer may send ahead on one stream */
+    uint32_t connection_window;   /* and on the connection */
+    uint32_t ping_strikes;        /* tolerated pings that come too early */
+    int64_t ping_interval_ns;     /* minimum time between pings while a stream is open */
+    int64_t ping_idle_ns;         /* the same without an open stream */
+    int64_t keepalive_ns;         /* after this long without input we send a ping; 0: never */
+    int64_t keepalive_timeout_ns; /* without an answer to it for this long the connection ends */
+    int64_t frame_ns; /* time for a header block, or a frame other than DATA, to arrive */
+    int64_t drain_ns; /* time until a graceful shutdown sends its last GOAWAY */
 };
 
-/* grpc-go's and etcd's numbers where they have one. */
+/* The values of grpc-go and etcd where they have one. */
 #define H2_LIMITS_DEFAULT                          \
     ((struct h2_limits){                           \
         .streams_max = 32768,                      \

@@ -1,4 +1,5 @@
-/* Cuts what arrives into frames. DATA is handed on as it comes, the others when they are whole. */
+/* Splits input into frames. The payload of DATA is passed on as it arrives, that of other frames
+ * when it is complete. */
 #include "wire/h2/session_private.h"
 
 static struct slice rest_of(struct slice bytes, size_t used)
@@ -28,7 +29,7 @@ static void skip(struct h2_session *s, uint32_t n)
     s->reading = n ? H2_READ_SKIP : H2_READ_HEAD;
 }
 
-/* The last byte of the body of a DATA frame was handed on. */
+/* The last byte of a DATA frame's body was passed on. */
 static void data_done(struct h2_session *s)
 {
     struct h2_stream *stream = s->data_stream;
@@ -102,8 +103,8 @@ static bool was_closed(const struct h2_session *s, uint32_t id, bool *ret_by_us)
     return false;
 }
 
-/* DATA for a stream that is not open: of one that never was, one that ended, one that we ended. */
-static void data_for_nobody(struct h2_session *s)
+/* DATA for a stream that is not open: it was never opened, it ended, or we ended it. */
+static void data_without_stream(struct h2_session *s)
 {
     uint32_t id = s->frame.stream_id;
     bool by_us = false;
@@ -152,14 +153,14 @@ static void data_frame(struct h2_session *s)
     if (LIKELY(stream != NULL))
         data_for(s, stream);
     else
-        data_for_nobody(s);
+        data_without_stream(s);
     if (padded)
         s->reading = H2_READ_PAD_LENGTH;
     else
         data_begin(s, 0, 0);
 }
 
-/* What may follow: SETTINGS first of all; nothing between the pieces of a header block. */
+/* SETTINGS must be the first frame; nothing may interrupt a header block. */
 static const char *out_of_order(const struct h2_session *s)
 {
     const struct h2_frame *f = &s->frame;

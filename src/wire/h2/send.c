@@ -1,10 +1,11 @@
-/* Who sends what, and how much of it: the scheduler of a session. */
+/* The scheduler of a session: which stream sends, and how much. */
 #include "wire/h2/session_private.h"
 
 enum {
-    CONTROL_KEPT = 256,       /* bytes of an empty control queue that are not given back */
-    BULK_RESERVE = 64 * 1024, /* of the connection's window, left to those who are not bulk */
-    DATA_ROOM_MIN = 512,      /* less room in the output is not worth a DATA frame */
+    CONTROL_KEPT = 256, /* bytes of the empty control queue that stay allocated */
+    BULK_RESERVE =
+        64 * 1024,       /* of the connection's window, reserved for streams that are not bulk */
+    DATA_ROOM_MIN = 512, /* with less room in the output no DATA frame is begun */
 };
 
 void h2_stream_unschedule(struct h2_stream *stream)
@@ -30,7 +31,7 @@ void h2_stream_ready(struct h2_stream *stream)
     struct h2_session *s = stream->session;
     if (stream->place == H2_READY)
         return;
-    if (!s) { /* within on_open: the session looks at it afterwards */
+    if (!s) { /* within on_open: the session schedules it afterwards */
         stream->place = H2_READY;
         return;
     }
@@ -54,7 +55,7 @@ void h2_send_window_grown(struct h2_stream *stream)
         schedule(stream, H2_READY);
 }
 
-/* What the stream may take of the connection's window. */
+/* How much of the connection's window the stream may use. */
 static int32_t session_window_for(const struct h2_session *s, bool bulk)
 {
     int32_t reserve = 0;
@@ -68,7 +69,8 @@ static struct h2_stream *first_of(const struct list *head)
     return list_empty(head) ? NULL : LIST_ENTRY(head->next, struct h2_stream, in_ready);
 }
 
-/* Those who waited for window go first: otherwise the others would always take it. */
+/* Streams that waited for window have priority, because otherwise the others would always take it.
+ */
 static struct h2_stream *next_stream(const struct h2_session *s)
 {
     struct h2_stream *stream = NULL;
@@ -101,7 +103,7 @@ static size_t send_control(struct h2_session *s, uint8_t *dst, size_t room)
     return n;
 }
 
-/* Our answer is complete. A peer that still sends is told to stop, as grpc-go does. */
+/* Our answer is complete. If the peer still sends, the stream is reset, as grpc-go does. */
 static void complete(struct h2_stream *stream)
 {
     bool early = !stream->remote_closed;
@@ -110,7 +112,7 @@ static void complete(struct h2_stream *stream)
     h2_stream_close(stream, H2_NO_ERROR, early);
 }
 
-/* A HEADERS frame from one of the stream's writers; 0 when there is no room for it. */
+/* Writes a HEADERS frame with the stream's head or trailers. 0: there is no room. */
 static size_t send_block(struct h2_stream *stream, bool trailers, uint8_t *dst, size_t room)
 {
     if (room < H2_FRAME_HEAD_BYTES + 1)
@@ -128,7 +130,7 @@ static size_t send_block(struct h2_stream *stream, bool trailers, uint8_t *dst, 
     return H2_FRAME_HEAD_BYTES + len;
 }
 
-/* One DATA frame at most. Says in *ret_more what the stream said. */
+/* Writes at most one DATA frame. *ret_more: the result of the stream's data function. */
 static size_t send_data(struct h2_stream *stream, uint8_t *dst, size_t room, enum h2_fill *ret_more)
 {
     struct h2_session *s = stream->session;
@@ -151,8 +153,8 @@ static size_t send_data(struct h2_stream *stream, uint8_t *dst, size_t room, enu
     return H2_FRAME_HEAD_BYTES + len;
 }
 
-/* There is more to send: to the end of the line that it waits in. */
-static void wait_in_line(struct h2_stream *stream)
+/* The stream has more to send: puts it at the end of its queue. */
+static void requeue(struct h2_stream *stream)
 {
     if (stream->send_window <= 0)
         schedule(stream, H2_NO_WINDOW);
@@ -162,7 +164,7 @@ static void wait_in_line(struct h2_stream *stream)
         schedule(stream, H2_READY);
 }
 
-/* One turn of one stream. *ret_full: it needs more room than there is. */
+/* One turn of one stream. *ret_full: the output has not enough room for it. */
 static size_t send_turn(struct h2_stream *stream, uint8_t *dst, size_t room, bool *ret_full)
 {
     size_t len = 0;
@@ -188,7 +190,7 @@ static size_t send_turn(struct h2_stream *stream, uint8_t *dst, size_t room, boo
         if (more == H2_FILL_PARKED)
             h2_stream_unschedule(stream);
         else if (more == H2_FILL_MORE && (data || room - len > DATA_ROOM_MIN))
-            wait_in_line(stream);
+            requeue(stream);
         else if (more == H2_FILL_MORE)
             *ret_full = true;
         stream->body_ended = more == H2_FILL_END;

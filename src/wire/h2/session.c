@@ -4,11 +4,27 @@
 
 #include <stdlib.h>
 
-/* Out of memory in the middle of a frame: nothing sensible can be said any more. */
+#define TO(phase) (1u << H2_##phase)
+
+/* Drawn in session_private.h. */
+static const uint8_t phase_moves[] = {
+    [H2_OPEN] = TO(DRAINING) | TO(LEAVING) | TO(FAILED),
+    [H2_DRAINING] = TO(LEAVING) | TO(FAILED),
+    [H2_LEAVING] = TO(FAILED),
+    [H2_FAILED] = TO(FAILED), /* out of memory for the GOAWAY of a failure */
+};
+
+static void phase_move(struct h2_session *s, enum h2_phase next)
+{
+    assert(phase_moves[s->phase] & (1u << next));
+    s->phase = next;
+}
+
+/* There is no memory for a control frame, so the connection ends without a GOAWAY. */
 static void session_die(struct h2_session *s)
 {
     account_buf_fini(s->account, &s->control);
-    s->phase = H2_FAILED;
+    phase_move(s, H2_FAILED);
     s->error = H2_INTERNAL_ERROR;
     s->reason = "out of memory";
 }
@@ -81,7 +97,7 @@ void h2_stream_reset(struct h2_stream *stream, enum h2_error code)
     notify(s);
 }
 
-/* Faults count like the peer's own resets: provoking us is no cheaper than resetting. */
+/* Faults count like resets by the peer, because causing a reset is as cheap as sending one. */
 void h2_stream_fault(struct h2_session *s, uint32_t stream_id, struct h2_stream *stream,
                      enum h2_error code)
 {
@@ -118,7 +134,7 @@ void h2_session_fail(struct h2_session *s, enum h2_error code, const char *reaso
 {
     if (s->phase == H2_FAILED)
         return;
-    s->phase = H2_FAILED;
+    phase_move(s, H2_FAILED);
     s->error = code;
     s->reason = reason;
     h2_session_enter(s);
@@ -244,8 +260,8 @@ enum h2_error h2_session_error(const struct h2_session *s, const char **ret_reas
     return s->error;
 }
 
-/* The connection's window is given back as bytes are handed on; what a stream may hold of them is
- * its owner's business. */
+/* The connection's window is given back when bytes are passed on; how many bytes a stream keeps is
+ * up to its owner. */
 void h2_session_credit(struct h2_session *s, size_t n)
 {
     s->recv_owed += (uint32_t)n;
@@ -274,7 +290,7 @@ void h2_stream_consumed(struct h2_stream *stream, size_t n)
     int32_t target = (int32_t)s->limits->stream_window;
     uint32_t owed = stream->recv_owed;
     stream->recv_owed = 0;
-    /* A window widened by h2_stream_expect shrinks back by not being given back in full. */
+    /* A window that h2_stream_expect widened shrinks again, because not all of it is given back. */
     if (stream->recv_window >= target)
         return;
     owed = (uint32_t)size_min(owed, (size_t)(target - stream->recv_window));
@@ -295,20 +311,20 @@ void h2_session_shutdown(struct h2_session *s, int64_t now_ns)
 {
     if (s->phase != H2_OPEN)
         return;
-    s->phase = H2_DRAINING;
     s->now_ns = now_ns;
     s->reason = "shutting down";
     if (s->table.count == 0) {
-        /* Nobody waits for an answer. A stream that is on its way here has a number past the one
-         * we name, so its client knows that it was not begun and may be tried elsewhere. */
-        s->phase = H2_LEAVING;
+        /* No answer is due. A stream that the client has opened meanwhile has a higher id than the
+         * one in GOAWAY, so the client knows that it may be retried elsewhere. */
+        phase_move(s, H2_LEAVING);
         s->goaway_id = s->last_id;
         goaway_put(s, s->last_id, H2_NO_ERROR, SLICE_LITERAL("graceful_stop"));
         return;
     }
+    phase_move(s, H2_DRAINING);
     s->drain_at_ns = now_ns + s->limits->drain_ns;
-    /* Streams the client opened before it heard of this are still answered: the ping's echo says
-     * that it has heard. */
+    /* Streams that the client opens before it reads this GOAWAY are still answered. The answer to
+     * the ping shows that it has read it. */
     goaway_put(s, H2_STREAM_ID_MAX, H2_NO_ERROR, SLICE_LITERAL("graceful_stop"));
     uint8_t *payload = h2_control_put(s, 8, H2_PING, 0, 0);
     if (payload)
@@ -319,7 +335,7 @@ void h2_session_leave(struct h2_session *s)
 {
     if (s->phase != H2_DRAINING)
         return;
-    s->phase = H2_LEAVING;
+    phase_move(s, H2_LEAVING);
     s->goaway_id = s->last_id;
     s->drain_at_ns = INT64_MAX;
     goaway_put(s, s->last_id, H2_NO_ERROR, SLICE_EMPTY);

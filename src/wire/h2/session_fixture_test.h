@@ -1,4 +1,4 @@
-/* For the tests of a session: feeds it a client's bytes and takes its own. */
+/* For tests of a session: feeds it a client's bytes and collects its output. */
 #ifndef VIGIL_WIRE_H2_SESSION_FIXTURE_TEST_H
 #define VIGIL_WIRE_H2_SESSION_FIXTURE_TEST_H
 
@@ -31,7 +31,7 @@ static inline int teardown(void **state)
     return 0;
 }
 
-/* Feeds what was written so far, in pieces of `step` bytes, and takes what comes out. */
+/* Feeds what was written so far, in pieces of `step` bytes, and collects the output. */
 static inline void feed_in(struct fixture *f, size_t step)
 {
     if (!f->session)

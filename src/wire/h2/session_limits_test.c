@@ -1,9 +1,9 @@
-/* What a session bears and what it does not; how it says good-bye. */
+/* Limits of a session, and how it shuts down. */
 #include "wire/h2/session_fixture_test.h"
 
 /* ---- limits ---- */
 
-static void stream_past_the_limit_is_refused(void **state)
+static void stream_beyond_the_limit_is_refused(void **state)
 {
     struct fixture *f = *state;
     f->limits.streams_max = 10;
@@ -16,8 +16,8 @@ static void stream_past_the_limit_is_refused(void **state)
     assert_int_equal(test_error(out_of(f), 19), -1);
 }
 
-/* One byte each for a field of 3000: what is held counts, not what was sent. */
-static void streams_are_refused_past_the_limit_of_all_headers(void **state)
+/* A field of 3,000 bytes is sent with one byte each: what is held counts, not what was sent. */
+static void streams_beyond_the_limit_of_all_headers_are_refused(void **state)
 {
     struct fixture *f = *state;
     AUTO(buf_fini) struct buf block = {0};
@@ -35,14 +35,14 @@ static void streams_are_refused_past_the_limit_of_all_headers(void **state)
     assert_int_equal(test_error(out_of(f), 21), H2_REFUSED_STREAM);
     size_t open = h2_session_streams(f->session);
     assert_in_range(open, 3, 6);
-    /* What ends makes room. */
+    /* A stream that ends makes room. */
     test_frame(&f->in, H2_RST_STREAM, 0, 1, SLICE_LITERAL("\0\0\0\x08"));
     test_headers(&f->in, 23, H2_FLAG_END_STREAM, SLICE_LITERAL(TEST_REQUEST "\xbe"));
     exchange(f);
     assert_int_equal(h2_session_streams(f->session), open);
 }
 
-static void header_list_past_the_limit_resets_its_stream_only(void **state)
+static void header_list_beyond_the_limit_resets_only_its_stream(void **state)
 {
     struct fixture *f = *state;
     struct buf block = {0};
@@ -64,7 +64,7 @@ static void header_list_past_the_limit_resets_its_stream_only(void **state)
     buf_fini(&block);
 }
 
-static void header_fields_past_the_limit_reset_their_stream(void **state)
+static void header_fields_beyond_the_limit_reset_their_stream(void **state)
 {
     struct fixture *f = *state;
     struct buf block = {0};
@@ -77,7 +77,7 @@ static void header_fields_past_the_limit_reset_their_stream(void **state)
     buf_fini(&block);
 }
 
-/* One entry of 4 KB in the table, named 16,000 times by one byte each. */
+/* One entry of 4 KB in the table, referenced 16,000 times with one byte each. */
 static void header_bomb_ends_the_connection(void **state)
 {
     struct fixture *f = *state;
@@ -104,7 +104,7 @@ static void continuation_flood_ends_the_connection(void **state)
     assert_int_equal(test_error(out_of(f), 0), H2_ENHANCE_YOUR_CALM);
 }
 
-static void header_block_past_its_limit_ends_the_connection(void **state)
+static void header_block_beyond_its_limit_ends_the_connection(void **state)
 {
     struct fixture *f = *state;
     static uint8_t bytes[12000];
@@ -115,7 +115,7 @@ static void header_block_past_its_limit_ends_the_connection(void **state)
     assert_int_equal(test_error(out_of(f), 0), H2_ENHANCE_YOUR_CALM);
 }
 
-/* Ends when its time is over, however often a little more of it comes. */
+/* The connection ends at the timeout, however often a little more input arrives. */
 static void assert_left_after_frame_time(struct fixture *f, struct slice more)
 {
     int64_t by = f->now + f->limits.frame_ns;
@@ -130,7 +130,7 @@ static void assert_left_after_frame_time(struct fixture *f, struct slice more)
     assert_int_equal(test_error(out_of(f), 0), H2_ENHANCE_YOUR_CALM);
 }
 
-static void header_block_that_trickles_in_ends_the_connection(void **state)
+static void slow_header_block_ends_the_connection(void **state)
 {
     struct fixture *f = *state;
     test_frame(&f->in, H2_HEADERS, 0, 1, SLICE_LITERAL("\x83"));
@@ -141,7 +141,7 @@ static void header_block_that_trickles_in_ends_the_connection(void **state)
     buf_fini(&more);
 }
 
-static void frame_that_trickles_in_ends_the_connection(void **state)
+static void slow_frame_ends_the_connection(void **state)
 {
     struct fixture *f = *state;
     test_frame(&f->in, H2_HEADERS, H2_FLAG_END_HEADERS, 1, SLICE_LITERAL("\x83\x84\x86"));
@@ -150,7 +150,7 @@ static void frame_that_trickles_in_ends_the_connection(void **state)
     assert_left_after_frame_time(f, SLICE_LITERAL("\x84"));
 }
 
-static void frames_in_pieces_that_become_whole_have_no_time(void **state)
+static void completed_frames_have_no_timeout(void **state)
 {
     struct fixture *f = *state;
     exchange(f);
@@ -188,13 +188,13 @@ static void resets_are_limited_by_rate(void **state)
     assert_int_equal(test_error(out_of(f), 0), H2_ENHANCE_YOUR_CALM);
 }
 
-static void provoked_resets_count_too(void **state)
+static void provoked_resets_are_limited_by_rate(void **state)
 {
     struct fixture *f = *state;
     f->hold = true;
     for (uint32_t id = 1; id <= 2 * 1001; id += 2) {
         request(f, id, H2_FLAG_END_STREAM);
-        test_window(&f->in, id, 0); /* a fault of the stream: we reset it */
+        test_window(&f->in, id, 0); /* a fault on the stream: we reset it */
         exchange(f);
     }
     assert_int_equal(test_error(out_of(f), 0), H2_ENHANCE_YOUR_CALM);
@@ -273,7 +273,7 @@ static void third_early_ping_gets_too_many_pings(void **state)
     assert_true(h2_session_over(f->session));
 }
 
-static void pings_in_time_or_after_output_are_free(void **state)
+static void pings_in_time_or_after_output_are_allowed(void **state)
 {
     struct fixture *f = *state;
     f->hold = true;
@@ -289,7 +289,7 @@ static void pings_in_time_or_after_output_are_free(void **state)
     assert_int_equal(test_error(out_of(f), 0), -1);
 }
 
-/* ---- ends ---- */
+/* ---- closing ---- */
 
 static void peer_reset_closes_the_stream(void **state)
 {
@@ -297,7 +297,8 @@ static void peer_reset_closes_the_stream(void **state)
     f->hold = true;
     request(f, 1, 0);
     test_frame(&f->in, H2_RST_STREAM, 0, 1, SLICE_LITERAL("\0\0\0\x08"));
-    test_frame(&f->in, H2_DATA, 0, 1, SLICE_LITERAL("late")); /* a fault: it reset it itself */
+    test_frame(&f->in, H2_DATA, 0, 1,
+               SLICE_LITERAL("late")); /* a fault: the peer reset the stream itself */
     exchange(f);
     assert_int_equal(f->closed, 1);
     assert_int_equal(test_error(out_of(f), 1), H2_STREAM_CLOSED);
@@ -310,7 +311,7 @@ static void early_answer_ends_with_reset_no_error(void **state)
     h2_stream_ready(&f->last->stream);
     drain(f);
     assert_int_equal(test_error(out_of(f), 1), H2_NO_ERROR);
-    /* What was on the way is ignored, and no fault. */
+    /* Frames that were in flight are ignored and not a fault. */
     test_frame(&f->in, H2_DATA, 0, 1, SLICE_LITERAL("late"));
     test_headers(&f->in, 1, H2_FLAG_END_STREAM, SLICE_LITERAL("\0\1n\1v"));
     exchange(f);
@@ -318,7 +319,7 @@ static void early_answer_ends_with_reset_no_error(void **state)
     assert_int_equal(test_error(out_of(f), 0), -1);
 }
 
-static void shutdown_says_good_bye_twice(void **state)
+static void shutdown_sends_goaway_twice(void **state)
 {
     struct fixture *f = *state;
     f->hold = true;
@@ -332,7 +333,7 @@ static void shutdown_says_good_bye_twice(void **state)
     assert_true(test_find(out_of(f), H2_GOAWAY, 0, 0, &frame, &payload));
     assert_int_equal(h2_get32(payload.ptr), H2_STREAM_ID_MAX);
     assert_true(test_find(out_of(f), H2_PING, 0, 0, &frame, &echo));
-    request(f, 3, H2_FLAG_END_STREAM); /* sent before it heard */
+    request(f, 3, H2_FLAG_END_STREAM); /* sent before the client read the GOAWAY */
     struct answer *second = f->last;
     struct buf copy = {0};
     test_put(&copy, echo);
@@ -368,8 +369,9 @@ static void shutdown_does_not_wait_forever_for_the_echo(void **state)
     assert_true(h2_session_over(f->session));
 }
 
-/* What the client sends meanwhile has a higher number than the farewell names: it was not begun. */
-static void shutdown_leaves_an_idle_peer_at_once(void **state)
+/* A stream that the client opens meanwhile has a higher id than the GOAWAY, so it was not
+ * processed. */
+static void shutdown_ends_an_idle_session_immediately(void **state)
 {
     struct fixture *f = *state;
     exchange(f);
@@ -386,7 +388,7 @@ static void shutdown_leaves_an_idle_peer_at_once(void **state)
     assert_int_equal(f->opened, 1);
 }
 
-static void silent_peer_is_asked_and_then_left(void **state)
+static void silent_peer_gets_a_ping_and_is_then_closed(void **state)
 {
     struct fixture *f = *state;
     exchange(f);
@@ -414,7 +416,7 @@ static void output_is_announced_once(void **state)
     assert_int_equal(f->outputs, 1);
 }
 
-static void thousands_of_streams_are_kept_apart(void **state)
+static void thousands_of_streams_are_distinguished(void **state)
 {
     struct fixture *f = *state;
     f->hold = true;
@@ -422,7 +424,7 @@ static void thousands_of_streams_are_kept_apart(void **state)
     const uint32_t last_id = 2 * 3000 - 1;
     for (uint32_t id = 1; id <= last_id; id += 2)
         request(f, id, 0);
-    for (uint32_t id = 1; id <= last_id; id += 6) /* every third goes */
+    for (uint32_t id = 1; id <= last_id; id += 6) /* every third one ends */
         test_frame(&f->in, H2_RST_STREAM, 0, id, SLICE_LITERAL("\0\0\0\x08"));
     exchange(f);
     assert_int_equal(h2_session_streams(f->session), 2000);
@@ -441,32 +443,32 @@ static void thousands_of_streams_are_kept_apart(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(stream_past_the_limit_is_refused),
-        TEST(streams_are_refused_past_the_limit_of_all_headers),
-        TEST(header_list_past_the_limit_resets_its_stream_only),
-        TEST(header_fields_past_the_limit_reset_their_stream),
+        TEST(stream_beyond_the_limit_is_refused),
+        TEST(streams_beyond_the_limit_of_all_headers_are_refused),
+        TEST(header_list_beyond_the_limit_resets_only_its_stream),
+        TEST(header_fields_beyond_the_limit_reset_their_stream),
         TEST(header_bomb_ends_the_connection),
         TEST(continuation_flood_ends_the_connection),
-        TEST(header_block_past_its_limit_ends_the_connection),
-        TEST(header_block_that_trickles_in_ends_the_connection),
-        TEST(frame_that_trickles_in_ends_the_connection),
-        TEST(frames_in_pieces_that_become_whole_have_no_time),
+        TEST(header_block_beyond_its_limit_ends_the_connection),
+        TEST(slow_header_block_ends_the_connection),
+        TEST(slow_frame_ends_the_connection),
+        TEST(completed_frames_have_no_timeout),
         TEST(resets_are_limited_by_rate),
-        TEST(provoked_resets_count_too),
+        TEST(provoked_resets_are_limited_by_rate),
         TEST(settings_flood_ends_the_connection),
         TEST(empty_data_flood_ends_the_connection),
         TEST(unread_control_frames_stop_reading_and_then_end),
         TEST(ping_is_answered_with_its_bytes),
         TEST(third_early_ping_gets_too_many_pings),
-        TEST(pings_in_time_or_after_output_are_free),
+        TEST(pings_in_time_or_after_output_are_allowed),
         TEST(peer_reset_closes_the_stream),
         TEST(early_answer_ends_with_reset_no_error),
-        TEST(shutdown_says_good_bye_twice),
+        TEST(shutdown_sends_goaway_twice),
         TEST(shutdown_does_not_wait_forever_for_the_echo),
-        TEST(shutdown_leaves_an_idle_peer_at_once),
-        TEST(silent_peer_is_asked_and_then_left),
+        TEST(shutdown_ends_an_idle_session_immediately),
+        TEST(silent_peer_gets_a_ping_and_is_then_closed),
         TEST(output_is_announced_once),
-        TEST(thousands_of_streams_are_kept_apart),
+        TEST(thousands_of_streams_are_distinguished),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* The inside of a session, shared by session.c, receive.c and send.c and nobody else. */
+/* The inside of a session: only for session.c, receive.c, frames.c and send.c. */
 #ifndef VIGIL_WIRE_H2_SESSION_PRIVATE_H
 #define VIGIL_WIRE_H2_SESSION_PRIVATE_H
 
@@ -9,14 +9,15 @@
 #include "wire/h2/table.h"
 
 enum { H2_CLOSED_KEPT = 32 };
-/* In h2_session.closed: we reset it or ended it early, so more frames of it may be on the way. */
+/* Flag in h2_session.closed: we reset the stream or ended it early, so more of its frames may
+ * arrive. */
 #define H2_CLOSED_BY_US UINT32_C(0x80000000)
 
 /*
- *     preface ──► head ⇄ payload (small frames, whole)
+ *     preface ──► head ⇄ payload (complete small frames)
  *                  │ ⇅
  *                  │ pad length ──► data ──► skip (padding)
- *                  └──► skip (unknown frames, data nobody wants)
+ *                  └──► skip (unknown frames, unwanted data)
  */
 enum h2_reading {
     H2_READ_PREFACE,
@@ -27,10 +28,15 @@ enum h2_reading {
     H2_READ_SKIP,
 };
 
+/*
+ *     open ──► draining ──► leaving
+ *      │ └────────┼────────────┤
+ *      └──────────┴────────────┴──► failed
+ */
 enum h2_phase {
     H2_OPEN,
     H2_DRAINING, /* first GOAWAY sent: new streams are still answered */
-    H2_LEAVING,  /* last GOAWAY sent: those up to goaway_id are answered */
+    H2_LEAVING,  /* last GOAWAY sent: streams up to goaway_id are answered */
     H2_FAILED,   /* GOAWAY with an error is queued; nothing else happens */
 };
 
@@ -43,23 +49,23 @@ struct h2_session {
     int64_t now_ns;
     enum h2_phase phase;
     enum h2_error error;
-    unsigned inside; /* within feed, fill, tick: no on_output */
+    unsigned inside; /* within feed, fill or tick: on_output is not called */
 
     /* Streams. */
     struct h2_table table;
     struct list open;
-    uint32_t open_plain;    /* of them not bulk */
-    size_t headers_bytes;   /* of all their headers, also where some share them */
-    size_t streams_charged; /* to the account, for streams and their headers */
-    uint32_t last_id;       /* highest the peer opened */
+    uint32_t open_plain;    /* open streams that are not bulk */
+    size_t headers_bytes;   /* of the headers of all open streams; shared ones count each time */
+    size_t streams_charged; /* charged to the account for streams and their headers */
+    uint32_t last_id;       /* the highest id that the peer opened */
     uint32_t goaway_id;
-    uint32_t closed[H2_CLOSED_KEPT]; /* the latest closed ids, a ring */
+    uint32_t closed[H2_CLOSED_KEPT]; /* the ids closed last, a ring */
     unsigned closed_next;
 
-    /* Sending. Who is on which list: enum h2_stream_place. */
+    /* Sending. enum h2_stream_place tells which list a stream is on. */
     struct list ready, starved;           /* not bulk */
     struct list bulk_ready, bulk_starved; /* bulk */
-    struct buf control;                   /* whole frames, sent before all others */
+    struct buf control;                   /* complete frames, sent before all others */
     int32_t send_window;
     int32_t send_window_peak;
     uint32_t peer_window; /* the peer's SETTINGS_INITIAL_WINDOW_SIZE */
@@ -68,62 +74,62 @@ struct h2_session {
     /* Receiving. */
     enum h2_reading reading;
     bool settings_seen;
-    bool settings_acked; /* the peer knows our window */
-    uint8_t head_len;    /* of head or preface seen so far */
+    bool settings_acked; /* the peer has acknowledged our window */
+    uint8_t head_len;    /* bytes of head or preface received so far */
     uint8_t head[H2_FRAME_HEAD_BYTES];
     struct h2_frame frame;
-    struct buf partial;            /* payload of a frame that came in pieces */
-    uint32_t left;                 /* of data or to skip */
+    struct buf partial;            /* payload of a frame that arrives in pieces */
+    uint32_t left;                 /* bytes of DATA, or bytes to skip */
     uint32_t padding;              /* after the data */
-    struct h2_stream *data_stream; /* whose data it is; NULL when nobody's */
+    struct h2_stream *data_stream; /* receives the DATA; NULL: it is dropped */
     int32_t recv_window;
-    uint32_t recv_owed; /* used up, not yet given back */
+    uint32_t recv_owed; /* consumed, not yet given back */
     bool withheld;
-    uint32_t empty_data; /* in a row */
+    uint32_t empty_data; /* consecutive */
 
-    /* A header block in pieces. */
+    /* A header block that arrives in pieces. */
     struct hpack_decoder hpack;
     struct buf block;
-    uint32_t block_id; /* 0: none under way */
+    uint32_t block_id; /* 0: no block is being received */
     uint32_t continuations;
     bool block_ends_stream;
 
-    /* Patience. */
+    /* Timeouts and limits. */
     struct rate_limit resets, settings;
     unsigned ping_strikes;
     bool ping_pardon; /* we sent HEADERS or DATA since the last ping */
     int64_t last_ping_ns;
     int64_t last_read_ns;
-    int64_t keepalive_sent_ns; /* 0: none under way */
+    int64_t keepalive_sent_ns; /* 0: no answer is awaited */
     int64_t drain_at_ns;
-    int64_t
-        frame_by_ns; /* when the frame or header block in pieces must be whole; INT64_MAX: none */
+    int64_t frame_by_ns; /* when the frame or header block must be complete; INT64_MAX: none is
+                            awaited */
 };
 
-/* What we send to learn that the peer has heard our first GOAWAY. */
+/* The ping whose answer shows that the peer has read our first GOAWAY. */
 #define H2_DRAIN_PING SLICE_LITERAL("vigilbye")
 
-/* session.c. Streams of a failed session are closed at the outermost exit, so that whoever holds
- * one in between may finish with it. */
+/* session.c. The streams of a failed session are closed at the outermost exit, so that callers in
+ * between may still use them. */
 void h2_session_enter(struct h2_session *s);
 void h2_session_exit(struct h2_session *s);
 uint8_t *h2_control_put(struct h2_session *s, size_t len, enum h2_frame_type type, uint8_t flags,
                         uint32_t stream_id);
 void h2_reset_put(struct h2_session *s, uint32_t stream_id, enum h2_error code);
 void h2_stream_close(struct h2_stream *stream, enum h2_error code, bool by_us);
-/* The peer broke a rule on this stream only. stream may be NULL when it is not open. */
+/* The peer violated a rule on this stream only. stream is NULL if it is not open. */
 void h2_stream_fault(struct h2_session *s, uint32_t stream_id, struct h2_stream *stream,
                      enum h2_error code);
 void h2_session_credit(struct h2_session *s, size_t n);
 void h2_session_leave(struct h2_session *s);
 
-/* A frame, or a header block, has come in part: its time begins, unless it runs already. */
+/* A part of a frame or header block has arrived: its timeout begins, unless it runs already. */
 void h2_frame_wait(struct h2_session *s);
-/* receive.c: takes some bytes, returns the rest. */
+/* receive.c: consumes some bytes, returns the rest. */
 struct slice h2_receive(struct h2_session *s, struct slice bytes);
 /* frames.c */
 void h2_handle_frame(struct h2_session *s, struct slice payload);
-/* A stream was closed: what it held is not charged any more. */
+/* A stream was closed: releases what was charged for it. */
 void h2_streams_discharge(struct h2_session *s);
 
 /* send.c */

@@ -2,7 +2,7 @@
 
 #include "wire/h2/session_fixture_test.h"
 
-static void request_is_answered_whatever_the_pieces(void **state)
+static void request_is_answered_for_every_split_of_the_bytes(void **state)
 {
     struct fixture *f = *state;
     struct buf input = {0};
@@ -143,8 +143,8 @@ static const struct fault faults[] = {
      0,
      H2_FRAME_SIZE_ERROR,
      {FRAME(H2_WINDOW_UPDATE, 0, 0, "\0\0\1")}},
-    {"WINDOW_UPDATE of nothing", 0, H2_PROTOCOL_ERROR, {FRAME(H2_WINDOW_UPDATE, 0, 0, "\0\0\0\0")}},
-    {"WINDOW_UPDATE of nothing on a stream",
+    {"WINDOW_UPDATE of zero", 0, H2_PROTOCOL_ERROR, {FRAME(H2_WINDOW_UPDATE, 0, 0, "\0\0\0\0")}},
+    {"WINDOW_UPDATE of zero on a stream",
      1,
      H2_PROTOCOL_ERROR,
      {OPEN(1), FRAME(H2_WINDOW_UPDATE, 0, 1, "\0\0\0\0")}},
@@ -165,7 +165,7 @@ static const struct fault faults[] = {
      H2_FLOW_CONTROL_ERROR,
      {OPEN(1), FRAME(H2_WINDOW_UPDATE, 0, 1, "\x7f\xff\0\0"),
       FRAME(H2_SETTINGS, 0, 0, "\0\4\x7f\xff\xff\xff")}},
-    /* Messages that break section 8. */
+    /* Messages that violate section 8. */
     {"upper-case name", 1, H2_PROTOCOL_ERROR, {FRAME(H2_HEADERS, 4, 1, TEST_REQUEST "\0\1A\1x")}},
     {"connection field",
      1,
@@ -294,7 +294,7 @@ static void answer_waits_for_the_window_of_its_stream(void **state)
     assert_int_equal(h2_session_streams(f->session), 0);
 }
 
-static void trailers_need_no_window(void **state)
+static void trailers_are_sent_without_window(void **state)
 {
     struct fixture *f = *state;
     f->reply = 0;
@@ -328,7 +328,7 @@ static void bulk_leaves_window_to_the_others(void **state)
 {
     struct fixture *f = *state;
     f->hold = true;
-    request(f, 1, 0); /* a plain stream, quiet */
+    request(f, 1, 0); /* a stream that is not bulk and sends nothing */
     struct answer *plain = f->last;
     f->bulk = true;
     f->reply = 1000000;
@@ -341,13 +341,13 @@ static void bulk_leaves_window_to_the_others(void **state)
     h2_stream_ready(&plain->stream);
     drain(f);
     assert_int_equal(test_data_bytes(out_of(f), 1), 500);
-    /* Alone, it takes everything. */
+    /* Alone, it may use the whole window. */
     assert_int_equal(h2_session_streams(f->session), 1);
     drain(f);
     assert_int_equal(test_data_bytes(out_of(f), 3), H2_WINDOW_DEFAULT - 500);
 }
 
-static void plain_output_goes_before_bulk(void **state)
+static void plain_output_is_sent_before_bulk(void **state)
 {
     struct fixture *f = *state;
     f->bulk = true;
@@ -403,7 +403,7 @@ static void peer_that_ignores_a_window_is_stopped(void **state)
     static uint8_t bytes[H2_FRAME_BYTES_MAX];
     f->limits.stream_window = 70000;
     request(f, 1, 0);
-    f->last->stream.recv_window = 1000; /* as if nothing had been given back */
+    f->last->stream.recv_window = 1000; /* as if no window had been given back */
     test_frame(&f->in, H2_DATA, 0, 1, slice_of(bytes, 1001));
     exchange(f);
     assert_int_equal(test_error(out_of(f), 1), H2_FLOW_CONTROL_ERROR);
@@ -430,7 +430,7 @@ static void headers_on_a_closed_stream_end_the_connection(void **state)
     assert_int_equal(test_error(out_of(f), 0), H2_STREAM_CLOSED);
 }
 
-static void peer_that_ignores_the_connection_window_is_left(void **state)
+static void peer_that_ignores_the_connection_window_is_disconnected(void **state)
 {
     struct fixture *f = *state;
     static uint8_t bytes[H2_FRAME_BYTES_MAX];
@@ -446,8 +446,8 @@ static void peer_that_ignores_the_connection_window_is_left(void **state)
     assert_int_equal(test_error(out_of(f), 0), H2_FLOW_CONTROL_ERROR);
 }
 
-/* Until it has acknowledged our SETTINGS a peer may believe in the default window. */
-static void small_window_holds_only_once_it_is_known(void **state)
+/* A peer may assume the default window until it has acknowledged our SETTINGS. */
+static void small_window_is_enforced_once_acknowledged(void **state)
 {
     struct fixture *f = *state;
     static uint8_t bytes[1000];
@@ -469,23 +469,23 @@ static void small_window_holds_only_once_it_is_known(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(request_is_answered_whatever_the_pieces),
+        TEST(request_is_answered_for_every_split_of_the_bytes),
         TEST(first_output_is_settings_and_peer_is_acked),
         TEST(every_fault_has_the_code_of_the_rfc),
         TEST(wrong_preface_and_wrong_first_frame_end_the_connection),
         TEST(frame_over_the_limit_ends_the_connection),
         TEST(answer_waits_for_the_window_of_its_stream),
-        TEST(trailers_need_no_window),
+        TEST(trailers_are_sent_without_window),
         TEST(streams_share_the_connection_window_in_turn),
         TEST(bulk_leaves_window_to_the_others),
-        TEST(plain_output_goes_before_bulk),
+        TEST(plain_output_is_sent_before_bulk),
         TEST(windows_are_given_back_as_bytes_are_used),
         TEST(expected_bytes_widen_the_window_once),
         TEST(peer_that_ignores_a_window_is_stopped),
         TEST(trailers_of_the_client_end_its_request),
         TEST(headers_on_a_closed_stream_end_the_connection),
-        TEST(peer_that_ignores_the_connection_window_is_left),
-        TEST(small_window_holds_only_once_it_is_known),
+        TEST(peer_that_ignores_the_connection_window_is_disconnected),
+        TEST(small_window_is_enforced_once_acknowledged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

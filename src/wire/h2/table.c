@@ -10,15 +10,15 @@ void h2_table_fini(struct h2_table *table)
     *table = (struct h2_table){0};
 }
 
-/* Spread by an odd factor that the peer does not know: neighbours do not join into long runs, and
- * ids cannot be chosen to fall together. */
+/* Multiplies with an odd factor that the peer does not know, so that neighbouring ids do not form
+ * long runs and colliding ids cannot be chosen. */
 static uint32_t home_of(const struct h2_table *table, uint32_t id)
 {
     uint32_t spread = (id >> 1) * table->factor;
     return (spread >> 8 ^ spread >> 20) & (table->capacity - 1);
 }
 
-/* Where the slots happen to lie differs from process to process and from table to table. */
+/* The address of the slots differs from process to process and from table to table. */
 static uint32_t factor_of(const void *slots)
 {
     uint64_t address = (uintptr_t)slots;
@@ -85,7 +85,7 @@ void h2_table_remove(struct h2_table *table, const struct h2_stream *stream)
         assert(table->slots[hole]);
         hole = next_of(table, hole);
     }
-    /* Later members of the run move up, unless the hole lies before their home. */
+    /* Moves later members of the run up, unless the hole is before their home slot. */
     for (uint32_t i = next_of(table, hole); table->slots[i]; i = next_of(table, i)) {
         uint32_t home = home_of(table, table->slots[i]->id);
         uint32_t mask = table->capacity - 1;

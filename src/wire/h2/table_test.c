@@ -50,7 +50,7 @@ static double cpu_seconds(void)
     return (double)clock() / CLOCKS_PER_SEC;
 }
 
-/* Ids that rise by two, and ids chosen to be far apart: both must cost about the same a stream. */
+/* Consecutive ids, and ids chosen to be far apart: both must cost about the same per stream. */
 static void add_and_remove_all(uint32_t step)
 {
     struct h2_stream *many = streams_new(step);
@@ -64,7 +64,7 @@ static void add_and_remove_all(uint32_t step)
         assert_ptr_equal(h2_table_find(&table, many[i].id), &many[i]);
     for (uint32_t i = 0; i < MANY; i++)
         h2_table_remove(&table, &many[i]);
-    /* Quadratic work takes minutes here; this is a hundred times what it needs. */
+    /* Quadratic work would take minutes; this is a hundred times what is needed. */
     assert_true(cpu_seconds() - start < 3);
     assert_int_equal(table.count, 0);
     assert_null(h2_table_find(&table, 1));
@@ -78,7 +78,7 @@ static void removing_many_neighbours_is_cheap(void **state)
     add_and_remove_all(2);
 }
 
-static void ids_that_are_far_apart_do_not_fall_together(void **state)
+static void ids_that_are_far_apart_do_not_collide(void **state)
 {
     (void)state;
     add_and_remove_all(2 << 12);
@@ -107,7 +107,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(streams_are_found_until_removed_in_any_order),
         cmocka_unit_test(removing_many_neighbours_is_cheap),
-        cmocka_unit_test(ids_that_are_far_apart_do_not_fall_together),
+        cmocka_unit_test(ids_that_are_far_apart_do_not_collide),
         cmocka_unit_test(bucket_empties_and_refills),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* What exchanges of every version have in common. */
+/* What exchanges over HTTP/1.1 and HTTP/2 have in common. */
 #include "wire/http/exchange.h"
 
 #include "base/turn.h"
@@ -8,12 +8,12 @@
 
 enum { SHORT_ANSWER_BYTES = 1024, SHORT_FIELDS_BYTES = 512 };
 
-struct status_row {
+struct status_text {
     unsigned status;
     const char *text;
 };
 
-static const struct status_row status_texts[] = {
+static const struct status_text status_texts[] = {
     {100, "Continue"},
     {200, "OK"},
     {201, "Created"},
@@ -96,6 +96,15 @@ void http_split_target(struct slice target, struct http_request *request)
         mark ? slice_sub(target, path_len + 1, target.len - path_len - 1) : SLICE_EMPTY;
 }
 
+void http_request_set_connection(struct http_request *request, const struct http_hooks *hooks)
+{
+    request->secure = hooks->secure;
+    request->guarded = hooks->guarded;
+    request->peer_name = hooks->peer_name;
+    request->certificate = hooks->certificate;
+    request->peer = hooks->peer;
+}
+
 /* ---- the handler's side ---- */
 
 void http_exchange_set_user(struct http_exchange *x, void *user)
@@ -143,15 +152,15 @@ static bool is_clean_name(struct slice s)
 
 enum status http_add_field(struct http_exchange *x, struct slice name, struct slice value)
 {
-    if (x->complete)
+    if (http_exchange_complete(x))
         return ST_CLOSED;
-    assert(!x->begun);
+    assert(x->state < HTTP_ANSWERING);
     if (!is_clean_name(name) || !is_clean(value))
         return ST_INVALID;
     if (x->fields.len + name.len + value.len + 4 > HTTP_FIELDS_BYTES_MAX)
         return ST_LIMIT;
     size_t more = name.len + value.len + 4;
-    /* The few fields of a refusal always find room. */
+    /* The few fields of a refusal are always accepted. */
     if (x->fields.len + more <= SHORT_FIELDS_BYTES)
         TRY(account_reserve_anyway(x->account, &x->fields, more));
     else
@@ -183,11 +192,10 @@ static bool has_no_body(unsigned status)
 
 static bool begin(struct http_exchange *x, unsigned status, struct slice type, const size_t *length)
 {
-    if (x->complete)
+    if (http_exchange_complete(x))
         return false;
-    assert(!x->begun);
     assert(is_clean(type));
-    x->begun = true;
+    http_exchange_move(x, HTTP_ANSWERING);
     x->bodiless = x->bodiless || has_no_body(status);
     return x->ops->begin(x, status, type, length) == ST_OK;
 }
@@ -198,8 +206,8 @@ static bool is_read(const struct http_request *request)
            slice_equal(request->method, SLICE_LITERAL("HEAD"));
 }
 
-/* A read may be repeated. What else a request may have done is not known here: no client may take
- * the answer for an invitation to do it again. */
+/* A read may be repeated. A request of another kind may have taken effect, so the answer must not
+ * invite the client to repeat it. */
 static void respond_without_room(struct http_exchange *x)
 {
     x->fields.len = 0;
@@ -209,7 +217,7 @@ static void respond_without_room(struct http_exchange *x)
 void http_respond(struct http_exchange *x, unsigned status, struct slice content_type,
                   struct slice body)
 {
-    if (!x->complete && !x->bodiless && body.len > SHORT_ANSWER_BYTES &&
+    if (!http_exchange_complete(x) && !x->bodiless && body.len > SHORT_ANSWER_BYTES &&
         x->ops->reserve(x, body.len) != ST_OK) {
         respond_without_room(x);
         return;
@@ -228,9 +236,9 @@ void http_begin(struct http_exchange *x, unsigned status, struct slice content_t
 
 enum status http_write(struct http_exchange *x, struct slice bytes)
 {
-    if (x->complete)
+    if (http_exchange_complete(x))
         return ST_CLOSED;
-    assert(x->begun && !x->source);
+    assert(x->state == HTTP_ANSWERING && !x->source);
     if (bytes.len == 0 || x->bodiless)
         return ST_OK;
     return x->ops->write(x, bytes);
@@ -238,29 +246,27 @@ enum status http_write(struct http_exchange *x, struct slice bytes)
 
 void http_end(struct http_exchange *x)
 {
-    if (x->complete)
+    if (http_exchange_complete(x))
         return;
-    assert(x->begun);
-    x->complete = true;
-    x->source = NULL;
+    assert(x->state == HTTP_ANSWERING);
+    http_exchange_stop(x);
     x->ops->end(x);
 }
 
 void http_abort(struct http_exchange *x)
 {
-    if (x->complete)
+    if (http_exchange_complete(x))
         return;
-    x->complete = true;
-    x->source = NULL;
+    http_exchange_stop(x);
     x->ops->abort(x);
 }
 
 void http_set_source(struct http_exchange *x, struct http_source *source)
 {
-    if (x->complete)
+    if (http_exchange_complete(x))
         return;
-    assert(x->begun && !x->source);
-    if (x->bodiless) { /* nobody will see it */
+    assert(x->state == HTTP_ANSWERING && !x->source);
+    if (x->bodiless) { /* the answer has no body */
         http_end(x);
         return;
     }
@@ -270,7 +276,7 @@ void http_set_source(struct http_exchange *x, struct http_source *source)
 
 void http_wake(struct http_exchange *x)
 {
-    if (!x->source || x->complete || !x->source_parked)
+    if (!x->source || !x->source_parked)
         return;
     x->source_parked = false;
     x->ops->wake(x);
@@ -278,7 +284,7 @@ void http_wake(struct http_exchange *x)
 
 void http_wake_soon(const struct http_exchange *x)
 {
-    /* What stands before it are the stream and the rest that sending touches (http2/state.h). */
+    /* Sending uses the stream and other fields before it (struct http2_exchange). */
     const uint8_t *at = (const uint8_t *)x;
     __builtin_prefetch(at - 128, 1);
     __builtin_prefetch(at - 64, 1);
@@ -305,14 +311,55 @@ void http_set_deadline(struct http_exchange *x, int64_t at_ns,
 
 void http_make_bulk(struct http_exchange *x)
 {
-    if (x->complete)
+    if (http_exchange_complete(x))
         return;
-    assert(!x->begun);
+    assert(x->state < HTTP_ANSWERING);
     if (x->ops->make_bulk)
         x->ops->make_bulk(x);
 }
 
-/* ---- the version's side ---- */
+/* ---- the transport's side ---- */
+
+#define TO(state) (1u << HTTP_##state)
+
+/* Drawn in exchange_private.h. */
+static const uint8_t exchange_moves[] = {
+    [HTTP_RECEIVING] = TO(ADMITTED) | TO(ANSWERING) | TO(COMPLETE) | TO(ENDED),
+    [HTTP_ADMITTED] = TO(HANDLED) | TO(ANSWERING) | TO(COMPLETE) | TO(ENDED),
+    [HTTP_HANDLED] = TO(ANSWERING) | TO(COMPLETE) | TO(ENDED),
+    [HTTP_ANSWERING] = TO(COMPLETE) | TO(ENDED),
+    [HTTP_COMPLETE] = TO(ENDED),
+    [HTTP_ENDED] = 0,
+};
+
+void http_exchange_check(const struct http_exchange *x)
+{
+    assert(x->state <= HTTP_ENDED);
+    assert(!x->source || x->state == HTTP_ANSWERING);
+    assert(!x->called || x->route);
+    assert(x->state != HTTP_HANDLED || x->called);
+}
+
+void http_exchange_move(struct http_exchange *x, enum http_exchange_state next)
+{
+    assert(exchange_moves[x->state] & (1u << next));
+    x->state = (uint8_t)next;
+    x->called = x->called || next == HTTP_HANDLED;
+    http_exchange_check(x);
+}
+
+void http_exchange_stop(struct http_exchange *x)
+{
+    x->source = NULL;
+    if (!http_exchange_complete(x))
+        http_exchange_move(x, HTTP_COMPLETE);
+}
+
+size_t http_exchange_body_max(const struct http_exchange *x, size_t limit)
+{
+    size_t own = x->route ? x->route->body_bytes_max : 0;
+    return own ? size_min(own, limit) : limit;
+}
 
 void http_exchange_tick(struct http_exchange *x, int64_t now_ns)
 {
@@ -332,7 +379,7 @@ size_t http_exchange_fill(struct http_exchange *x, uint8_t *dst, size_t room)
         size_t n = 0;
         enum http_fill more = x->source->fill(x->source, dst + len, room - len, &n);
         assert(n <= room - len);
-        assert(n > 0 || more != HTTP_FILL_MORE || x->complete);
+        assert(n > 0 || more != HTTP_FILL_MORE || http_exchange_complete(x));
         len += n;
         if (more == HTTP_FILL_PARKED)
             x->source_parked = true;
@@ -352,12 +399,12 @@ enum status http_exchange_append(struct http_exchange *x, struct buf *queue, str
 void http_exchange_leave(struct http_exchange *x)
 {
     x->leaving = true;
-    if (!x->parks || x->complete)
+    if (!x->parks || http_exchange_complete(x))
         return;
     x->parks = false;
     if (x->on_leave)
         x->on_leave(x);
-    else if (x->begun)
+    else if (x->state == HTTP_ANSWERING)
         http_end(x);
     else
         http_answer_plain(x, 503);
@@ -365,11 +412,10 @@ void http_exchange_leave(struct http_exchange *x)
 
 void http_exchange_end(struct http_exchange *x)
 {
-    x->complete = true;
-    x->source = NULL;
-    if (x->ended)
+    if (x->state == HTTP_ENDED)
         return;
-    x->ended = true;
+    x->source = NULL;
+    http_exchange_move(x, HTTP_ENDED);
     if (x->called && x->route->on_end)
         x->route->on_end(x, x->service);
 }

@@ -1,4 +1,5 @@
-/* One header field of HTTP. HTTP/2 has its names in lower case, HTTP/1.1 as they were sent. */
+/* One HTTP header field. Names are in lower case over HTTP/2, and as they were sent over HTTP/1.1.
+ */
 #ifndef VIGIL_WIRE_HTTP_FIELD_H
 #define VIGIL_WIRE_HTTP_FIELD_H
 
@@ -9,7 +10,7 @@ struct http_field {
     struct slice value;
 };
 
-/* Equal but for the case of ASCII letters. */
+/* Ignores the case of ASCII letters. */
 bool http_name_equal(struct slice a, struct slice b);
 
 #endif

@@ -1,4 +1,4 @@
-/* What the HTTP requests of one connection may make us hold, over HTTP/1.1 or HTTP/2. */
+/* Limits of the HTTP requests of one connection, over HTTP/1.1 or HTTP/2. Times are in ns. */
 #ifndef VIGIL_WIRE_HTTP_LIMITS_H
 #define VIGIL_WIRE_HTTP_LIMITS_H
 
@@ -6,9 +6,9 @@
 #include <stdint.h>
 
 struct http_limits {
-    size_t body_bytes_max; /* a request's body, unless its route says less */
-    int64_t message_ns;    /* for a body to arrive (wire/arrival_timeout.h) */
-    int64_t stall_ns;      /* a response without progress for so long is ended */
+    size_t body_bytes_max; /* the body of a request, unless its route allows less */
+    int64_t message_ns;    /* time for a body to arrive (wire/arrival_timeout.h) */
+    int64_t stall_ns;      /* a response without progress for this long is ended */
 };
 
 #define HTTP_LIMITS_DEFAULT                     \

@@ -46,18 +46,19 @@ static bool is_loopback_address(struct slice name)
 bool http_host_is_loopback(struct slice host)
 {
     struct slice name = http_host_name(host);
-    if (name.len > 2 && name.ptr[0] == '[' && name.ptr[name.len - 1] == ']') /* without a port */
+    if (name.len > 2 && name.ptr[0] == '[' &&
+        name.ptr[name.len - 1] == ']') /* an IPv6 address without a port */
         name = slice_sub(name, 1, name.len - 2);
     return same_text(name, SLICE_LITERAL("localhost")) || is_loopback_address(name);
 }
 
-/* Images, scripts, frames and links are asked for without an Origin, but with this. */
+/* Browsers request images, scripts, frames and links without Origin, but with Sec-Fetch-Site. */
 static bool says_foreign(const struct http_request *request)
 {
     struct slice site;
     return http_request_get(request, SLICE_LITERAL("sec-fetch-site"), &site) &&
            !slice_equal(site, SLICE_LITERAL("same-origin")) &&
-           !slice_equal(site, SLICE_LITERAL("none")); /* typed in, or a bookmark */
+           !slice_equal(site, SLICE_LITERAL("none")); /* entered by the user, or a bookmark */
 }
 
 bool http_is_foreign(const struct http_request *request, struct slice *ret_origin)

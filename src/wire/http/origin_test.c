@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-static void loopback_hosts_are_known(void **state)
+static void loopback_hosts_are_recognized(void **state)
 {
     (void)state;
     static const char *const yes[] = {"localhost", "localhost:2379", "LocalHost:1",
@@ -70,7 +70,7 @@ static void only_a_page_of_the_same_origin_is_not_foreign(void **state)
     assert_true(is_foreign("", "http://", false));
 }
 
-static void what_pages_embed_is_foreign_without_an_origin(void **state)
+static void embedded_requests_of_pages_are_foreign_without_an_origin(void **state)
 {
     (void)state;
     static const struct {
@@ -85,7 +85,7 @@ static void what_pages_embed_is_foreign_without_an_origin(void **state)
             .host = SLICE_LITERAL("localhost:2379"), .fields = fields, .field_count = 1};
         struct slice told;
         assert_int_equal(http_is_foreign(&request, &told), rows[i].foreign);
-        request.field_count = 2; /* it says which one: that counts */
+        request.field_count = 2; /* with an Origin, that field decides */
         assert_false(http_is_foreign(&request, &told));
     }
 }
@@ -93,9 +93,9 @@ static void what_pages_embed_is_foreign_without_an_origin(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(loopback_hosts_are_known),
+        cmocka_unit_test(loopback_hosts_are_recognized),
         cmocka_unit_test(only_a_page_of_the_same_origin_is_not_foreign),
-        cmocka_unit_test(what_pages_embed_is_foreign_without_an_origin),
+        cmocka_unit_test(embedded_requests_of_pages_are_foreign_without_an_origin),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

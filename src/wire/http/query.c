@@ -45,7 +45,7 @@ static struct slice cut_pair(struct slice *rest)
     return pair;
 }
 
-/* dst has as many bytes as the pair. */
+/* dst has room for as many bytes as the pair. */
 static bool decode_pair(struct slice pair, uint8_t *dst, struct http_field *ret_pair)
 {
     if (pair.len == 0 || memchr(pair.ptr, ';', pair.len))

@@ -1,6 +1,6 @@
 /*
- * The part of a target after '?', by Go's rules: pairs between '&', "%xx" and '+' decoded; a pair
- * that holds ';' or a broken escape is passed over.
+ * The part of a target after '?', parsed as Go does: pairs are separated by '&', "%xx" and '+' are
+ * decoded, and a pair with ';' or a malformed escape is skipped.
  */
 #ifndef VIGIL_WIRE_HTTP_QUERY_H
 #define VIGIL_WIRE_HTTP_QUERY_H
@@ -10,16 +10,17 @@
 
 /*
  * The next pair; the value of a name without '=' is empty. *ret_pair lives in scratch until the
- * next call with it. The caller has reserved room there for the whole query and one byte, so that
- * no pair is missed for want of memory. False: there is none.
+ * next call. The caller has reserved room in scratch for the whole query and one byte more, so that
+ * no pair is lost because there is no memory. False: there are no more.
  */
 bool http_query_next(struct slice *rest, struct buf *scratch, struct http_field *ret_pair);
 
-/* The first value of that name. False: it is not there. */
+/* The first value of that name. False: there is no such name. */
 bool http_query_get(struct slice query, struct slice name, struct buf *scratch,
                     struct slice *ret_value);
 
-/* Decodes "%xx" of a path. dst has as many bytes as path. False: an escape is broken. */
+/* Decodes "%xx" in a path. dst has room for as many bytes as path. False: an escape is malformed.
+ */
 bool http_path_decode(struct slice path, uint8_t *dst, size_t *ret_len);
 
 #endif

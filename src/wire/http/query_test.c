@@ -21,7 +21,7 @@ static void expect_pairs(const char *query, const char *wanted)
     assert_string_equal((const char *)seen.ptr, wanted);
 }
 
-static void pairs_are_decoded_as_go_does(void **state)
+static void pairs_are_decoded_as_in_go(void **state)
 {
     (void)state;
     expect_pairs("", "");
@@ -49,7 +49,7 @@ static void paths_are_decoded_or_refused(void **state)
     (void)state;
     uint8_t dst[16];
     size_t len;
-    assert_true(http_path_decode(SLICE_LITERAL("/he%61l+th%2F"), dst, &len));
+    assert_true(http_path_decode(SLICE_LITERAL("/%68eal+th%2F"), dst, &len));
     assert_true(slice_equal(slice_of(dst, len), SLICE_LITERAL("/heal+th/")));
     assert_false(http_path_decode(SLICE_LITERAL("/%zz"), dst, &len));
     assert_false(http_path_decode(SLICE_LITERAL("/%4"), dst, &len));
@@ -59,7 +59,7 @@ static void paths_are_decoded_or_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pairs_are_decoded_as_go_does),
+        cmocka_unit_test(pairs_are_decoded_as_in_go),
         cmocka_unit_test(first_value_of_a_name_counts),
         cmocka_unit_test(paths_are_decoded_or_refused),
     };

@@ -6,13 +6,13 @@
 
 #include <stdlib.h>
 
-struct row {
+struct route_row {
     const struct http_route *route;
     void *service;
 };
 
 struct http_routes {
-    struct row *rows;
+    struct route_row *rows;
     size_t count;
     http_gate *gate;
     void *gate_ctx;
@@ -40,13 +40,13 @@ enum status http_routes_add(struct http_routes *routes, const struct http_route 
 {
     if (count == 0)
         return ST_OK;
-    struct row *more = realloc(routes->rows, (routes->count + count) * sizeof(*more));
+    struct route_row *more = realloc(routes->rows, (routes->count + count) * sizeof(*more));
     if (!more)
         return ST_NOMEM;
     routes->rows = more;
     for (size_t i = 0; i < count; i++) {
         assert(rows[i].path[0] == '/' && rows[i].on_request);
-        more[routes->count++] = (struct row){&rows[i], service};
+        more[routes->count++] = (struct route_row){&rows[i], service};
     }
     return ST_OK;
 }
@@ -68,7 +68,7 @@ static bool matches(const struct http_route *route, struct slice path)
 const struct http_route *http_routes_find(const struct http_routes *routes, struct slice path,
                                           void **ret_service)
 {
-    const struct row *best = NULL;
+    const struct route_row *best = NULL;
     size_t best_len = 0;
     for (size_t i = 0; i < routes->count; i++) {
         size_t len = strlen(routes->rows[i].route->path);
@@ -83,13 +83,7 @@ const struct http_route *http_routes_find(const struct http_routes *routes, stru
     return best->route;
 }
 
-size_t http_exchange_body_max(const struct http_exchange *x, size_t limit)
-{
-    size_t own = x->route ? x->route->body_bytes_max : 0;
-    return own ? size_min(own, limit) : limit;
-}
-
-/* False: it was answered, for its escapes are broken or there is no memory. */
+/* False: it was answered, because an escape is malformed or there is no memory. */
 static bool decode_path(struct http_exchange *x)
 {
     struct slice path = x->request.path;
@@ -114,16 +108,15 @@ static bool route_admits(struct http_exchange *x)
     return !x->route->admit || x->route->admit(x, x->service, &x->request);
 }
 
-bool http_exchange_admit(struct http_exchange *x, const struct http_routes *routes)
+bool http_routes_admit(const struct http_routes *routes, struct http_exchange *x)
 {
-    assert(!x->asked);
-    x->asked = true;
+    http_exchange_move(x, HTTP_ADMITTED);
     if (!decode_path(x))
         return false;
     turn_work_copy("answering", x->request.method, x->request.path);
     if (routes && routes->gate && !routes->gate(x, routes->gate_ctx, &x->request))
         return false;
-    if (x->complete) /* the gate had no memory for its fields */
+    if (http_exchange_complete(x)) /* the gate had no memory for its fields */
         return false;
     x->route = routes ? http_routes_find(routes, x->request.path, &x->service) : NULL;
     if (x->route)
@@ -132,14 +125,16 @@ bool http_exchange_admit(struct http_exchange *x, const struct http_routes *rout
     return false;
 }
 
-void http_exchange_dispatch(struct http_exchange *x, const struct http_routes *routes)
+void http_routes_dispatch(const struct http_routes *routes, struct http_exchange *x)
 {
     x->request.body = buf_slice(&x->body);
-    if (!x->asked && !http_exchange_admit(x, routes))
+    if (x->state == HTTP_RECEIVING && !http_routes_admit(routes, x))
         return;
     turn_work_copy("answering", x->request.method, x->request.path);
     if (x->body.len && !route_admits(x))
         return;
-    x->called = true;
+    if (http_exchange_complete(x))
+        return;
+    http_exchange_move(x, HTTP_HANDLED);
     x->route->on_request(x, x->service, &x->request);
 }

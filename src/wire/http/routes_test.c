@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-static void longest_route_wins(void **state)
+static void longest_matching_route_is_used(void **state)
 {
     (void)state;
     static const struct http_route rows[] = {
@@ -28,7 +28,7 @@ static void longest_route_wins(void **state)
     assert_ptr_equal(http_routes_find(routes, SLICE_LITERAL("/a"), &service), &rows[0]);
 }
 
-static void routes_may_take_less_than_the_limit_but_not_more(void **state)
+static void route_limits_can_only_lower_the_limit(void **state)
 {
     (void)state;
     static const struct http_route rows[] = {
@@ -46,8 +46,8 @@ static void routes_may_take_less_than_the_limit_but_not_more(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(longest_route_wins),
-        cmocka_unit_test(routes_may_take_less_than_the_limit_but_not_more),
+        cmocka_unit_test(longest_matching_route_is_used),
+        cmocka_unit_test(route_limits_can_only_lower_the_limit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

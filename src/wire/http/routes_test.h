@@ -8,15 +8,15 @@
 
 struct test_site {
     size_t requests, ends;
-    struct http_exchange *later; /* the latest of /later that has not ended */
+    struct http_exchange *later; /* the latest exchange of /later that has not ended */
     struct http_exchange *watch; /* the latest of /watch */
-    size_t big_bytes;            /* what /big, /pull and /room answer with */
-    size_t leaves;               /* exchanges that were told to end */
-    bool bulk_pulls;             /* they may wait behind others */
-    bool abort_pulls;            /* break off instead of the last byte */
+    size_t big_bytes;            /* the size of the answers of /big, /pull and /room */
+    size_t leaves;               /* exchanges whose on_leave was called */
+    bool bulk_pulls;             /* make those answers bulk */
+    bool abort_pulls;            /* abort instead of sending the last byte */
 };
 
-/* What /pull, /room and /watch have yet to send. */
+/* What /pull, /room and /watch still have to send. */
 struct test_flow {
     struct http_source source;
     struct http_exchange *exchange;
@@ -100,7 +100,7 @@ static inline enum http_fill test_flow_fill(struct http_source *source, uint8_t 
     return HTTP_FILL_DONE;
 }
 
-/* "/pull": as many bytes as asked for, from a source. */
+/* "/pull": big_bytes bytes from a source. */
 static inline void test_site_pull(struct http_exchange *exchange, void *service,
                                   const struct http_request *request)
 {

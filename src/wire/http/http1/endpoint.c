@@ -8,18 +8,38 @@
 
 enum {
     IN_KEPT = 0,                  /* an idle connection holds no buffers */
-    OUT_PIPELINE_MAX = 64 * 1024, /* queued answers: the next request waits */
-    CHUNK_LINE_MAX = 1024,        /* a chunk size with its extensions */
+    OUT_PIPELINE_MAX = 64 * 1024, /* of queued answers: the next request waits */
+    CHUNK_LINE_MAX = 1024,        /* a line with a chunk size and extensions */
     ARENA_MAX = 256 * 1024,
-    DROPPED_BODY_MAX = 256 * 1024, /* of a request that was turned away; as in Go */
+    DROPPED_BODY_MAX = 256 * 1024, /* of a refused request; as in Go */
 };
+
+#define TO(state) (1u << HTTP1_##state)
+
+/* Drawn in endpoint_private.h. */
+static const uint8_t reading_moves[] = {
+    [HTTP1_HEAD] = TO(BODY) | TO(CHUNK_SIZE) | TO(ANSWERING) | TO(LEAVING),
+    [HTTP1_BODY] = TO(ANSWERING) | TO(LEAVING),
+    [HTTP1_CHUNK_SIZE] = TO(CHUNK_DATA) | TO(TRAILERS) | TO(ANSWERING) | TO(LEAVING),
+    [HTTP1_CHUNK_DATA] = TO(CHUNK_END) | TO(ANSWERING) | TO(LEAVING),
+    [HTTP1_CHUNK_END] = TO(CHUNK_SIZE) | TO(ANSWERING) | TO(LEAVING),
+    [HTTP1_TRAILERS] = TO(ANSWERING) | TO(LEAVING),
+    [HTTP1_ANSWERING] = TO(HEAD) | TO(LEAVING),
+    [HTTP1_LEAVING] = TO(LEAVING),
+};
+
+void http1_move(struct http1_endpoint *e, enum http1_reading next)
+{
+    assert(reading_moves[e->reading] & (1u << next));
+    e->reading = next;
+}
 
 static struct http_exchange fresh_exchange(struct account *account)
 {
     return (struct http_exchange){.ops = &http1_exchange_ops, .account = account};
 }
 
-enum status http1_endpoint_new(const struct http1_server *server, struct http1_hooks hooks,
+enum status http1_endpoint_new(const struct http1_server *server, struct http_hooks hooks,
                                int64_t now_ns, struct http1_endpoint **ret_endpoint)
 {
     struct http1_endpoint *e = calloc(1, sizeof(*e));
@@ -35,8 +55,8 @@ enum status http1_endpoint_new(const struct http1_server *server, struct http1_h
     return ST_OK;
 }
 
-/* -- Input: what was understood goes all at once when pump ends, for a peer chooses how small the
- * pieces are -- */
+/* -- input: consumed bytes are dropped together when pump ends, because the peer decides how small
+ * the pieces are -- */
 
 static size_t unread_len(const struct http1_endpoint *e)
 {
@@ -66,7 +86,7 @@ static void drop_taken(struct http1_endpoint *e)
     e->in_at = 0;
 }
 
-/* The handler hears the end; nothing of the exchange is used afterwards. */
+/* Calls the handler's on_end; the exchange is not used afterwards. */
 static void exchange_end(struct http1_endpoint *e)
 {
     http_exchange_end(&e->exchange);
@@ -89,7 +109,7 @@ void http1_endpoint_free(struct http1_endpoint *e)
 static void refuse(struct http1_endpoint *e, unsigned status, const char *reason)
 {
     e->reason = reason;
-    e->reading = HTTP1_ANSWERING;
+    http1_move(e, HTTP1_ANSWERING);
     e->last = true;
     http_answer_plain(&e->exchange, status);
 }
@@ -102,12 +122,12 @@ static void refuse_for_memory(struct http1_endpoint *e)
 
 static void call_handler(struct http1_endpoint *e)
 {
-    e->reading = HTTP1_ANSWERING;
+    http1_move(e, HTTP1_ANSWERING);
     if (!e->drops)
-        http_exchange_dispatch(&e->exchange, e->server->routes);
+        http_routes_dispatch(e->server->routes, &e->exchange);
 }
 
-/* The head moves to the exchange's own memory, so that the input may go on. */
+/* Copies the head into the exchange's own memory, so that the input buffer can be reused. */
 static bool keep_head(struct http1_endpoint *e, size_t head_len, struct http1_head *head)
 {
     struct http_exchange *x = &e->exchange;
@@ -121,11 +141,7 @@ static bool keep_head(struct http1_endpoint *e, size_t head_len, struct http1_he
     }
     unsigned fault = http1_head_parse(bytes, e->server->limits->fields_max, head);
     x->request = head->request;
-    x->request.secure = e->hooks.secure;
-    x->request.guarded = e->hooks.guarded;
-    x->request.peer_name = e->hooks.peer_name;
-    x->request.certificate = e->hooks.certificate;
-    x->request.peer = e->hooks.peer;
+    http_request_set_connection(&x->request, &e->hooks);
     x->bodiless = slice_equal(x->request.method, SLICE_LITERAL("HEAD"));
     x->request.fields = NULL;
     x->request.field_count = 0;
@@ -144,8 +160,8 @@ static bool keep_head(struct http1_endpoint *e, size_t head_len, struct http1_he
 }
 
 /*
- * By its head alone. One that is turned away has its answer: of its body a short rest is dropped as
- * it comes, so that the connection stays; behind any other the connection ends.
+ * Decides by the head alone. A refused request has been answered: a short body is read and dropped,
+ * so that the connection can stay open; otherwise the connection ends.
  */
 static bool admit(struct http1_endpoint *e, const struct http1_head *head)
 {
@@ -153,8 +169,9 @@ static bool admit(struct http1_endpoint *e, const struct http1_head *head)
     bool short_body =
         !head->chunked && !head->expects_continue && head->content_length <= DROPPED_BODY_MAX;
     bool last = e->last || !head->request.keep_alive;
-    e->last = last || (has_body && !short_body); /* the answer says so, if there is one now */
-    if (http_exchange_admit(&e->exchange, e->server->routes)) {
+    e->last = last || (has_body &&
+                       !short_body); /* if admit answers, the answer contains "Connection: close" */
+    if (http_routes_admit(e->server->routes, &e->exchange)) {
         e->last = last;
         return true;
     }
@@ -162,7 +179,7 @@ static bool admit(struct http1_endpoint *e, const struct http1_head *head)
         return false;
     e->drops = has_body && !e->last;
     e->body_left = head->content_length;
-    e->reading = e->drops ? HTTP1_BODY : HTTP1_ANSWERING;
+    http1_move(e, e->drops ? HTTP1_BODY : HTTP1_ANSWERING);
     return false;
 }
 
@@ -183,9 +200,9 @@ static void body_begin(struct http1_endpoint *e, const struct http1_head *head)
         return;
     e->body_left = head->content_length;
     if (head->chunked)
-        e->reading = HTTP1_CHUNK_SIZE;
+        http1_move(e, HTTP1_CHUNK_SIZE);
     else if (head->content_length)
-        e->reading = HTTP1_BODY;
+        http1_move(e, HTTP1_BODY);
     else
         call_handler(e);
 }
@@ -209,7 +226,7 @@ static bool read_head(struct http1_endpoint *e)
     return true;
 }
 
-/* Moves input into the body; true when there is nothing left of what was expected. */
+/* Moves input into the body. True: the body or chunk is complete. */
 static bool take_body(struct http1_endpoint *e)
 {
     struct http_exchange *x = &e->exchange;
@@ -227,7 +244,7 @@ static bool take_body(struct http1_endpoint *e)
     return e->body_left == 0;
 }
 
-/* A line without its CRLF, or false when it is not there yet. */
+/* A line without its CRLF. False: it has not arrived completely. */
 static bool peek_line(struct http1_endpoint *e, struct slice *ret_line)
 {
     struct slice in = unread(e);
@@ -255,7 +272,7 @@ static bool read_chunk_size(struct http1_endpoint *e)
         refuse(e, 413, "body too large");
         return true;
     }
-    e->reading = e->body_left ? HTTP1_CHUNK_DATA : HTTP1_TRAILERS;
+    http1_move(e, e->body_left ? HTTP1_CHUNK_DATA : HTTP1_TRAILERS);
     take(e, line.len + 2);
     return true;
 }
@@ -266,11 +283,11 @@ static bool read_chunk_end(struct http1_endpoint *e)
     if (in.len < 2)
         return false;
     if (memcmp(in.ptr, "\r\n", 2) != 0) {
-        refuse(e, 400, "chunk longer than it said");
+        refuse(e, 400, "chunk longer than announced");
         return true;
     }
     take(e, 2);
-    e->reading = HTTP1_CHUNK_SIZE;
+    http1_move(e, HTTP1_CHUNK_SIZE);
     return true;
 }
 
@@ -291,7 +308,7 @@ static bool read_trailer(struct http1_endpoint *e)
     return true;
 }
 
-/* One step of reading; false when it waits for something. */
+/* One step of reading. False: it waits for input or output. */
 static bool step(struct http1_endpoint *e)
 {
     switch (e->reading) {
@@ -305,17 +322,17 @@ static bool step(struct http1_endpoint *e)
         return read_chunk_size(e);
     case HTTP1_CHUNK_DATA:
         if (take_body(e))
-            e->reading = HTTP1_CHUNK_END;
+            http1_move(e, HTTP1_CHUNK_END);
         return e->reading != HTTP1_CHUNK_DATA;
     case HTTP1_CHUNK_END:
         return read_chunk_end(e);
     case HTTP1_TRAILERS:
         return read_trailer(e);
     case HTTP1_ANSWERING:
-        if (!e->exchange.complete || http1_queued(e) > OUT_PIPELINE_MAX)
+        if (!http_exchange_complete(&e->exchange) || http1_queued(e) > OUT_PIPELINE_MAX)
             return false;
         exchange_end(e);
-        e->reading = e->last ? HTTP1_LEAVING : HTTP1_HEAD;
+        http1_move(e, e->last ? HTTP1_LEAVING : HTTP1_HEAD);
         e->since_ns = e->now_ns;
         return true;
     case HTTP1_LEAVING:
@@ -324,11 +341,12 @@ static bool step(struct http1_endpoint *e)
     return false;
 }
 
-/* It may wait for ever, and its peer's end must be seen: what comes behind it is read, up to what a
- * head may have. */
+/* The answer may last for ever, and the end of the peer's input must be noticed. So further input
+ * is read, up to the size of a head. */
 static bool waits_parked(const struct http1_endpoint *e)
 {
-    return e->reading == HTTP1_ANSWERING && e->exchange.parks && !e->exchange.complete;
+    return e->reading == HTTP1_ANSWERING && e->exchange.parks &&
+           !http_exchange_complete(&e->exchange);
 }
 
 static void pump(struct http1_endpoint *e, int64_t now_ns)
@@ -341,10 +359,10 @@ static void pump(struct http1_endpoint *e, int64_t now_ns)
     if (e->input_ended && waits_parked(e))
         http1_die(e, "closed by the client");
     if (waits_parked(e) && e->in.len > e->server->limits->head_bytes_max)
-        http1_die(e, "too much behind an answer that waits");
-    /* Whoever will send no more cannot finish what it began. */
+        http1_die(e, "too much input behind a parked answer");
+    /* Without more input the request cannot be completed. */
     if (e->input_ended && e->reading != HTTP1_ANSWERING)
-        e->reading = HTTP1_LEAVING;
+        http1_move(e, HTTP1_LEAVING);
     e->inside--;
 }
 
@@ -353,7 +371,7 @@ void http1_endpoint_feed(struct http1_endpoint *e, struct slice bytes, int64_t n
     if (e->reading == HTTP1_LEAVING)
         return;
     if (e->reading == HTTP1_HEAD && e->in.len == 0)
-        e->since_ns = now_ns; /* of the whole request */
+        e->since_ns = now_ns; /* covers the whole request */
     if (account_append(e->hooks.account, &e->in, bytes) != ST_OK) {
         e->inside++;
         if (e->reading == HTTP1_ANSWERING)
@@ -395,9 +413,9 @@ bool http1_endpoint_wants_write(const struct http1_endpoint *e)
 {
     if (http1_queued(e))
         return true;
-    /* An answer finished from outside still has to be followed by the next request. */
+    /* An answer that was completed from outside must be followed by the next request. */
     return e->reading == HTTP1_ANSWERING &&
-           (e->exchange.complete || http_exchange_flows(&e->exchange));
+           (http_exchange_complete(&e->exchange) || http_exchange_flows(&e->exchange));
 }
 
 bool http1_endpoint_over(const struct http1_endpoint *e)
@@ -419,14 +437,14 @@ void http1_endpoint_shutdown(struct http1_endpoint *e, int64_t now_ns)
 {
     e->last = true;
     if (e->reading == HTTP1_HEAD && e->in.len == 0)
-        e->reading = HTTP1_LEAVING;
+        http1_move(e, HTTP1_LEAVING);
     if (e->reading == HTTP1_ANSWERING)
         e->now_ns = e->since_ns = now_ns;
     http_exchange_leave(&e->exchange);
 }
 
-/* How long the present wait may last; 0: as long as it likes. */
-static int64_t patience(const struct http1_endpoint *e)
+/* How long the current wait may last; 0: without limit. */
+static int64_t wait_max(const struct http1_endpoint *e)
 {
     switch (e->reading) {
     case HTTP1_HEAD:
@@ -442,15 +460,15 @@ static int64_t patience(const struct http1_endpoint *e)
     }
 }
 
-static int64_t patience_ends(const struct http1_endpoint *e)
+static int64_t wait_ends(const struct http1_endpoint *e)
 {
-    int64_t wait = http1_endpoint_over(e) ? 0 : patience(e);
+    int64_t wait = http1_endpoint_over(e) ? 0 : wait_max(e);
     return wait ? e->since_ns + wait : INT64_MAX;
 }
 
 int64_t http1_endpoint_timeout(const struct http1_endpoint *e)
 {
-    int64_t at = patience_ends(e), deadline = http_exchange_deadline(&e->exchange);
+    int64_t at = wait_ends(e), deadline = http_exchange_deadline(&e->exchange);
     return at < deadline ? at : deadline;
 }
 
@@ -460,14 +478,14 @@ void http1_endpoint_tick(struct http1_endpoint *e, int64_t now_ns)
         return;
     e->now_ns = now_ns;
     e->inside++;
-    if (now_ns < patience_ends(e))
+    if (now_ns < wait_ends(e))
         http_exchange_tick(&e->exchange, now_ns);
     else if (e->reading == HTTP1_HEAD && e->in.len && http1_queued(e) == 0)
         refuse(e, 408, "request head too slow");
     else if (e->reading > HTTP1_HEAD && e->reading < HTTP1_ANSWERING)
         refuse(e, 408, "request body too slow");
     else
-        http1_die(e, "nothing moved");
+        http1_die(e, "no progress");
     pump(e, now_ns);
     e->inside--;
 }

@@ -1,10 +1,22 @@
-/* The inside of an HTTP/1.1 connection, shared by endpoint.c and response.c and nobody else. */
+/* The inside of an HTTP/1.1 connection: only for endpoint.c and response.c. */
 #ifndef VIGIL_WIRE_HTTP_HTTP1_ENDPOINT_PRIVATE_H
 #define VIGIL_WIRE_HTTP_HTTP1_ENDPOINT_PRIVATE_H
 
 #include "wire/http/exchange_private.h"
 #include "wire/http/http1/endpoint.h"
 
+/*
+ *               ┌───────────────────(the next request)──────────────────┐
+ *               ▼                                                       │
+ *              head ──────────────────────────────────────────► answering ──► leaving
+ *               ├──► body ──────────────────────────────────────────▲
+ *               └──► chunk size ──► trailers ───────────────────────┘
+ *                      ▲  └──► chunk data ──► chunk end ─┐
+ *                      └─────────────────────────────────┘
+ *
+ * Every state may also move to answering (the request is refused) and to leaving (a fault of the
+ * connection, or a shutdown). Every move is made by http1_move.
+ */
 enum http1_reading {
     HTTP1_HEAD,
     HTTP1_BODY, /* of a known length */
@@ -13,31 +25,31 @@ enum http1_reading {
     HTTP1_CHUNK_END, /* the CRLF after a chunk */
     HTTP1_TRAILERS,  /* read and dropped */
     HTTP1_ANSWERING,
-    HTTP1_LEAVING, /* nothing is read any more; ends when out is empty */
+    HTTP1_LEAVING, /* nothing is read any more; the connection ends when out is empty */
 };
 
 struct http1_endpoint {
     const struct http1_server *server; /* borrowed */
-    struct http1_hooks hooks;
+    struct http_hooks hooks;
     const char *reason;
     enum http1_reading reading;
-    unsigned inside; /* within feed, fill, tick: no on_output */
-    bool last;       /* close after the answer under way */
+    unsigned inside; /* within feed, fill or tick: on_output is not called */
+    bool last;       /* the connection closes after the current answer */
     bool input_ended;
-    bool drops;    /* the body: its request was answered by its head */
-    bool chunked;  /* the response */
-    struct buf in; /* received; understood up to in_at, which is 0 outside of pump */
+    bool drops;    /* the body is dropped, because the request was answered after its head */
+    bool chunked;  /* the response is */
+    struct buf in; /* received bytes; parsed up to in_at, which is 0 outside of pump */
     size_t in_at;
     size_t head_seen;
     size_t body_left; /* of the body or chunk */
     size_t body_max;  /* of the request */
     size_t trailer_bytes;
-    struct buf out; /* response bytes; those before out_sent are gone */
+    struct buf out; /* response bytes; those before out_sent were sent */
     size_t out_sent;
     int64_t now_ns;
-    int64_t since_ns;              /* when what we wait for began, or last moved */
-    struct arena arena;            /* head bytes and fields of the request */
-    struct http_exchange exchange; /* clear between requests */
+    int64_t since_ns;              /* when the current wait began or last made progress */
+    struct arena arena;            /* the head of the request and its fields */
+    struct http_exchange exchange; /* zeroed between requests */
 };
 
 static inline struct http1_endpoint *http1_endpoint_of(const struct http_exchange *x)
@@ -50,13 +62,17 @@ static inline size_t http1_queued(const struct http1_endpoint *e)
     return e->out.len - e->out_sent;
 }
 
-/* response.c: bytes for the peer. A failure ends the connection. */
+/* endpoint.c: asserts that the table of moves allows it. */
+void http1_move(struct http1_endpoint *e, enum http1_reading next);
+
+/* response.c */
 extern const struct http_exchange_ops http1_exchange_ops;
+/* Queues bytes for the peer. A failure ends the connection. */
 MUST_CHECK
 enum status http1_put(struct http1_endpoint *e, struct slice bytes);
 /* The connection ends; what was queued is dropped. */
 void http1_die(struct http1_endpoint *e, const char *reason);
-/* What is queued, then what the source has. */
+/* Takes queued bytes first, then bytes of the source. */
 size_t http1_take(struct http1_endpoint *e, uint8_t *dst, size_t room);
 
 #endif

@@ -21,7 +21,7 @@ struct fixture {
     struct http_routes *routes;
     struct http1_endpoint *endpoint;
     struct test_site site;
-    struct test_memory memory; /* without a limit, unless the test sets one */
+    struct test_memory memory; /* unlimited, unless the test sets a limit */
     struct buf out;
     int64_t now;
     size_t outputs;
@@ -34,7 +34,7 @@ static void on_output(void *owner)
 
 static void restart(struct fixture *f)
 {
-    struct http1_hooks hooks = {.on_output = on_output, .owner = f, .account = f->memory.account};
+    struct http_hooks hooks = {.on_output = on_output, .owner = f, .account = f->memory.account};
     http1_endpoint_free(f->endpoint);
     f->out.len = 0;
     assert_int_equal(http1_endpoint_new(&f->server, hooks, f->now, &f->endpoint), ST_OK);
@@ -114,7 +114,7 @@ static void request_is_answered_and_the_connection_kept(void **state)
     assert_true(http1_endpoint_idle(f->endpoint));
 }
 
-static void unknown_path_is_gos_404(void **state)
+static void unknown_path_gets_the_404_of_go(void **state)
 {
     struct fixture *f = *state;
     exchange(f, "GET /nope HTTP/1.1\r\n" HOST "\r\n");
@@ -124,7 +124,7 @@ static void unknown_path_is_gos_404(void **state)
                                      "404 page not found\n");
 }
 
-static void bodies_come_whole_whatever_the_pieces(void **state)
+static void bodies_are_complete_for_every_split_of_the_bytes(void **state)
 {
     struct fixture *f = *state;
     static const char *const requests[] = {
@@ -177,7 +177,7 @@ static void head_gets_no_body(void **state)
     assert_int_equal(count_of(f, "<"), 0);
 }
 
-static void old_clients_get_the_end_of_the_connection(void **state)
+static void http_1_0_clients_get_the_end_of_the_connection(void **state)
 {
     struct fixture *f = *state;
     exchange(f, "POST /chunks/ HTTP/1.0\r\nContent-Length: 2\r\n\r\nhi");
@@ -186,7 +186,7 @@ static void old_clients_get_the_end_of_the_connection(void **state)
     assert_true(http1_endpoint_over(f->endpoint));
 }
 
-static void body_is_invited_when_asked(void **state)
+static void continue_is_sent_when_expected(void **state)
 {
     struct fixture *f = *state;
     exchange(f, "POST /chunks/ HTTP/1.1\r\n" HOST "Content-Length: 2\r\n"
@@ -194,7 +194,7 @@ static void body_is_invited_when_asked(void **state)
     assert_string_equal(out_text(f), "HTTP/1.1 100 Continue\r\n\r\n");
     exchange(f, "hi");
     assert_int_equal(count_of(f, "hi"), 1);
-    /* HTTP/1.0 knows no answers before the answer. */
+    /* HTTP/1.0 has no interim responses. */
     restart(f);
     exchange(f, "POST /chunks/ HTTP/1.0\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n");
     assert_string_equal(out_text(f), "");
@@ -230,12 +230,12 @@ static void bad_requests_are_refused_and_the_connection_ends(void **state)
         assert_int_equal(count_of(f, rows[i].status), 2); /* status line and text */
         assert_int_equal(count_of(f, "Connection: close"), 1);
         assert_true(http1_endpoint_over(f->endpoint));
-        exchange(f, "GET /health HTTP/1.1\r\n" HOST "\r\n"); /* no longer heard */
+        exchange(f, "GET /health HTTP/1.1\r\n" HOST "\r\n"); /* not read any more */
         assert_int_equal(f->site.requests, 0);
     }
 }
 
-static void head_past_64_kib_is_refused(void **state)
+static void head_beyond_64_kib_is_refused(void **state)
 {
     struct fixture *f = *state;
     feed(f, "GET / HTTP/1.1\r\n" HOST);
@@ -249,7 +249,7 @@ static void head_past_64_kib_is_refused(void **state)
     assert_true(http1_endpoint_over(f->endpoint));
 }
 
-static void trailers_past_the_limit_are_refused(void **state)
+static void trailers_beyond_the_limit_are_refused(void **state)
 {
     struct fixture *f = *state;
     f->limits.head_bytes_max = 1000;
@@ -270,7 +270,7 @@ static void endless_chunk_line_is_refused(void **state)
     assert_int_equal(count_of(f, "400 Bad"), 2);
 }
 
-static void long_chunk_line_is_refused_also_when_it_comes_at_once(void **state)
+static void long_chunk_line_is_refused_when_it_arrives_in_one_piece(void **state)
 {
     struct fixture *f = *state;
     static char line[2000];
@@ -283,7 +283,7 @@ static void long_chunk_line_is_refused_also_when_it_comes_at_once(void **state)
     assert_int_equal(count_of(f, "400 Bad"), 2);
 }
 
-/* Moving what is left forward after each of them took a tenth of a second for one read. */
+/* Moving the rest forward after each chunk took a tenth of a second for one read. */
 static void tiny_chunks_cost_no_more_than_their_bytes(void **state)
 {
     struct fixture *f = *state;
@@ -299,7 +299,7 @@ static void tiny_chunks_cost_no_more_than_their_bytes(void **state)
     assert_int_equal(f->site.requests, 1);
 }
 
-static void chunks_past_the_body_limit_are_refused(void **state)
+static void chunks_beyond_the_body_limit_are_refused(void **state)
 {
     struct fixture *f = *state;
     f->http.body_bytes_max = 10;
@@ -347,7 +347,7 @@ static void body_without_memory_is_refused(void **state)
     assert_int_equal(f->site.requests, 0);
 }
 
-static void slow_clients_are_left(void **state)
+static void slow_clients_are_disconnected(void **state)
 {
     struct fixture *f = *state;
     assert_int_equal(http1_endpoint_timeout(f->endpoint), f->now + f->limits.idle_ns);
@@ -357,7 +357,7 @@ static void slow_clients_are_left(void **state)
     restart(f);
     feed(f, "GET / HT");
     f->now += SECOND;
-    feed(f, "TP"); /* a byte now and then does not help */
+    feed(f, "TP"); /* a byte now and then does not extend the timeout */
     assert_int_equal(http1_endpoint_timeout(f->endpoint), f->now - SECOND + f->limits.head_ns);
     http1_endpoint_tick(f->endpoint, f->now + f->limits.head_ns);
     drain(f);
@@ -367,28 +367,28 @@ static void slow_clients_are_left(void **state)
     restart(f);
     feed(f, "POST /chunks/ HTTP/1.1\r\n" HOST "Content-Length: 50000\r\n\r\nx");
     f->now += f->http.message_ns - SECOND;
-    feed(f, "x"); /* nor here */
+    feed(f, "x"); /* nor does it here */
     assert_int_equal(http1_endpoint_timeout(f->endpoint), f->now + SECOND);
     static char piece[16385];
     memset(piece, 'x', sizeof(piece) - 1);
-    feed(f, piece); /* but this much is worth a second */
+    feed(f, piece); /* but this much adds a second */
     assert_int_equal(http1_endpoint_timeout(f->endpoint), f->now + 2 * SECOND);
     http1_endpoint_tick(f->endpoint, f->now + 2 * SECOND);
     drain(f);
     assert_int_equal(count_of(f, "408 Request Timeout"), 2);
     assert_true(http1_endpoint_over(f->endpoint));
 
-    restart(f); /* an answer nobody reads */
+    restart(f); /* an answer that the client does not read */
     feed(f, "GET /health HTTP/1.1\r\n" HOST "\r\n");
     http1_endpoint_tick(f->endpoint, f->now + f->http.stall_ns);
     assert_true(http1_endpoint_over(f->endpoint));
 
-    restart(f); /* but a handler may think as long as it likes */
+    restart(f); /* but a handler has no time limit */
     feed(f, "GET /later HTTP/1.1\r\n" HOST "\r\n");
     assert_int_equal(http1_endpoint_timeout(f->endpoint), INT64_MAX);
 }
 
-static void shutdown_lets_the_answer_under_way_go(void **state)
+static void shutdown_finishes_the_current_answer(void **state)
 {
     struct fixture *f = *state;
     feed(f, "GET /later HTTP/1.1\r\n" HOST "\r\n");
@@ -415,7 +415,7 @@ static void client_that_half_closes_still_gets_its_answer(void **state)
     assert_true(http1_endpoint_over(f->endpoint));
 }
 
-static void extra_fields_are_sent_and_cannot_smuggle(void **state)
+static void extra_fields_are_sent_and_cannot_inject_lines(void **state)
 {
     struct fixture *f = *state;
     feed(f, "GET /later HTTP/1.0\r\nConnection: keep-alive\r\n\r\n");
@@ -426,7 +426,7 @@ static void extra_fields_are_sent_and_cannot_smuggle(void **state)
     assert_int_equal(http_add_field(x, SLICE_LITERAL("A"), SLICE_LITERAL("b\r\nC: d")), ST_INVALID);
     assert_int_equal(http_add_field(x, SLICE_LITERAL("Allow"), SLICE_LITERAL("GET")), ST_OK);
     http_respond(x, 405, SLICE_EMPTY, SLICE_EMPTY);
-    http_respond(x, 200, SLICE_EMPTY, SLICE_EMPTY); /* one answer is enough */
+    http_respond(x, 200, SLICE_EMPTY, SLICE_EMPTY); /* only one answer is sent */
     drain(f);
     assert_string_equal(out_text(f), "HTTP/1.1 405 Method Not Allowed\r\nContent-Length: 0\r\n"
                                      "Connection: keep-alive\r\nAllow: GET\r\n\r\n");
@@ -453,7 +453,7 @@ static void long_stream_holds_only_what_is_unsent(void **state)
 static void sources_are_pulled_in_chunks_and_queue_nothing(void **state)
 {
     struct fixture *f = *state;
-    limit_memory(f, 4000); /* more than heads was never queued */
+    limit_memory(f, 4000); /* nothing but heads is ever queued */
     f->site.big_bytes = 300000;
     feed(f, "GET /pull HTTP/1.1\r\n" HOST "\r\nGET /health HTTP/1.1\r\n" HOST "\r\n");
     drain(f);
@@ -461,12 +461,12 @@ static void sources_are_pulled_in_chunks_and_queue_nothing(void **state)
     size_t pulled = 0;
     for (size_t i = 0; i < f->out.len; i++)
         pulled += f->out.ptr[i] == 'p';
-    assert_in_range(pulled, 300000, 300000 + 10); /* and those of the fields' names */
+    assert_in_range(pulled, 300000, 300000 + 10); /* plus those in the names of fields */
     assert_int_equal(count_of(f, "\r\n0\r\n\r\nHTTP/1.1 200 OK\r\n"), 1);
     assert_true(http1_endpoint_idle(f->endpoint));
 }
 
-static void source_that_ends_without_a_byte_ends_at_once(void **state)
+static void empty_source_ends_the_answer_immediately(void **state)
 {
     struct fixture *f = *state;
     uint8_t room[8192];
@@ -479,7 +479,7 @@ static void source_that_ends_without_a_byte_ends_at_once(void **state)
     assert_memory_equal(room, "0\r\n\r\n", 5);
 }
 
-static void old_clients_get_a_source_bare(void **state)
+static void http_1_0_clients_get_a_source_without_chunks(void **state)
 {
     struct fixture *f = *state;
     f->site.big_bytes = 3000;
@@ -489,7 +489,7 @@ static void old_clients_get_a_source_bare(void **state)
     assert_true(http1_endpoint_over(f->endpoint));
 }
 
-static void broken_off_answer_ends_the_connection_without_its_end(void **state)
+static void aborted_answer_ends_the_connection_without_the_last_chunk(void **state)
 {
     struct fixture *f = *state;
     f->site.big_bytes = 3000;
@@ -521,8 +521,8 @@ static void parked_answer_ends_with_its_peer(void **state)
     assert_true(http1_endpoint_over(f->endpoint));
 }
 
-/* Whoever sends more than one request and leaves must be seen to leave. */
-static void parked_answer_ends_with_its_peer_also_when_more_was_sent(void **state)
+/* If a client sends a further request and disconnects, that must be noticed. */
+static void parked_answer_ends_with_its_peer_after_further_input(void **state)
 {
     struct fixture *f = *state;
     exchange(f, "GET /watch HTTP/1.1\r\n" HOST "\r\nGET /health HTTP/1.1\r\n");
@@ -537,10 +537,11 @@ static void parked_answer_ends_with_its_peer_also_when_more_was_sent(void **stat
     assert_false(http1_endpoint_over(f->endpoint));
     http1_endpoint_feed(f->endpoint, slice_of(bytes, 1), f->now);
     assert_true(http1_endpoint_over(f->endpoint));
-    assert_string_equal(http1_endpoint_reason(f->endpoint), "too much behind an answer that waits");
+    assert_string_equal(http1_endpoint_reason(f->endpoint),
+                        "too much input behind a parked answer");
 }
 
-static void parked_answer_is_told_of_the_shutdown(void **state)
+static void parked_answer_is_notified_of_the_shutdown(void **state)
 {
     struct fixture *f = *state;
     exchange(f, "GET /watch HTTP/1.1\r\n" HOST "\r\n");
@@ -551,7 +552,7 @@ static void parked_answer_is_told_of_the_shutdown(void **state)
     assert_true(http1_endpoint_over(f->endpoint));
 }
 
-static void request_that_was_coming_at_the_shutdown_does_not_park(void **state)
+static void request_that_arrives_during_the_shutdown_does_not_park(void **state)
 {
     struct fixture *f = *state;
     feed(f, "GET /watch HTTP/1.1\r\n");
@@ -573,7 +574,7 @@ static void stalled_source_ends_the_connection(void **state)
     assert_true(http1_endpoint_over(f->endpoint));
 }
 
-static void route_refuses_more_than_it_takes(void **state)
+static void route_refuses_bodies_beyond_its_limit(void **state)
 {
     struct fixture *f = *state;
     exchange(f, "POST /small HTTP/1.1\r\n" HOST "Content-Length: 10\r\n\r\n0123456789");
@@ -583,9 +584,9 @@ static void route_refuses_more_than_it_takes(void **state)
     assert_true(http1_endpoint_over(f->endpoint));
 }
 
-/* -- Admission -- */
+/* -- admission -- */
 
-/* Nobody is let in without X-Token. */
+/* Requests without X-Token are refused. */
 static bool wants_token(struct http_exchange *x, void *ctx, const struct http_request *request)
 {
     struct slice token;
@@ -628,7 +629,7 @@ static void body_in_chunks_of_a_refused_caller_ends_the_connection(void **state)
     assert_true(http1_endpoint_over(f->endpoint));
 }
 
-static void refused_caller_is_not_invited_to_send(void **state)
+static void refused_caller_does_not_get_continue(void **state)
 {
     struct fixture *f = *state;
     size_t asked = 0;
@@ -640,14 +641,15 @@ static void refused_caller_is_not_invited_to_send(void **state)
     assert_true(http1_endpoint_over(f->endpoint));
 }
 
-/* A client that forgot its token once keeps its connection. */
+/* A client that forgot its token keeps its connection. */
 static void short_body_of_a_refused_caller_is_dropped(void **state)
 {
     struct fixture *f = *state;
     size_t asked = 0;
     http_routes_set_gate(f->routes, wants_token, &asked);
     exchange(f, "POST /chunks/x HTTP/1.1\r\n" HOST "Content-Length: 6\r\n\r\nGET");
-    assert_int_equal(count_of(f, "HTTP/1.1 401 Unauthorized\r\n"), 1); /* before its end */
+    assert_int_equal(count_of(f, "HTTP/1.1 401 Unauthorized\r\n"),
+                     1); /* before the body is complete */
     assert_int_equal(count_of(f, "Connection: close\r\n"), 0);
     exchange(f,
              "me!POST /chunks/x HTTP/1.1\r\nX-Token: 1\r\n" HOST "Content-Length: 5\r\n\r\nhello");
@@ -656,7 +658,7 @@ static void short_body_of_a_refused_caller_is_dropped(void **state)
     assert_int_equal(f->site.requests, 1);
 }
 
-static void refused_body_that_does_not_come_ends_the_connection(void **state)
+static void missing_body_of_a_refused_caller_ends_the_connection(void **state)
 {
     struct fixture *f = *state;
     size_t asked = 0;
@@ -670,7 +672,7 @@ static void refused_body_that_does_not_come_ends_the_connection(void **state)
     assert_int_equal(count_of(f, "HTTP/1.1"), 1);
 }
 
-/* The right to write may be lost while the body is on its way. */
+/* The permission to write may be lost while the body arrives. */
 static bool admits_while_open(struct http_exchange *x, void *service,
                               const struct http_request *request)
 {
@@ -681,7 +683,7 @@ static bool admits_while_open(struct http_exchange *x, void *service,
     return false;
 }
 
-static void route_is_asked_again_when_the_body_has_come(void **state)
+static void admit_is_called_again_when_the_body_has_arrived(void **state)
 {
     struct fixture *f = *state;
     static const struct http_route route = {.path = "/guarded",
@@ -697,9 +699,9 @@ static void route_is_asked_again_when_the_body_has_come(void **state)
     assert_int_equal(f->site.requests, 0);
 }
 
-/* -- Without memory -- */
+/* -- without memory -- */
 
-/* Wherever it ends on the way to the handler. */
+/* At any point before the handler is called. */
 static void request_without_memory_for_its_head_gets_429(void **state)
 {
     struct fixture *f = *state;
@@ -707,7 +709,7 @@ static void request_without_memory_for_its_head_gets_429(void **state)
     for (size_t limit = 64; limit < 4096; limit += 32) {
         test_memory_fini(&f->memory);
         limit_memory(f, limit);
-        exchange(f, "GET /he%61lth HTTP/1.1\r\n" HOST "X-Long: "
+        exchange(f, "GET /%68ealth HTTP/1.1\r\n" HOST "X-Long: "
                     "01234567890123456789012345678901234567890123456789012345678901234\r\n\r\n");
         bool told = count_of(f, "HTTP/1.1 429 Too Many Requests\r\n") == 1 &&
                     count_of(f, "Retry-After: 1\r\n") == 1 &&
@@ -730,43 +732,43 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(request_is_answered_and_the_connection_kept),
-        TEST(unknown_path_is_gos_404),
-        TEST(bodies_come_whole_whatever_the_pieces),
+        TEST(unknown_path_gets_the_404_of_go),
+        TEST(bodies_are_complete_for_every_split_of_the_bytes),
         TEST(pipelined_requests_are_answered_in_order),
         TEST(head_gets_no_body),
         TEST(sources_are_pulled_in_chunks_and_queue_nothing),
-        TEST(source_that_ends_without_a_byte_ends_at_once),
-        TEST(old_clients_get_a_source_bare),
-        TEST(broken_off_answer_ends_the_connection_without_its_end),
+        TEST(empty_source_ends_the_answer_immediately),
+        TEST(http_1_0_clients_get_a_source_without_chunks),
+        TEST(aborted_answer_ends_the_connection_without_the_last_chunk),
         TEST(parked_answer_waits_without_stalling),
         TEST(parked_answer_ends_with_its_peer),
-        TEST(parked_answer_ends_with_its_peer_also_when_more_was_sent),
-        TEST(parked_answer_is_told_of_the_shutdown),
-        TEST(request_that_was_coming_at_the_shutdown_does_not_park),
+        TEST(parked_answer_ends_with_its_peer_after_further_input),
+        TEST(parked_answer_is_notified_of_the_shutdown),
+        TEST(request_that_arrives_during_the_shutdown_does_not_park),
         TEST(stalled_source_ends_the_connection),
-        TEST(route_refuses_more_than_it_takes),
+        TEST(route_refuses_bodies_beyond_its_limit),
         TEST(caller_is_refused_before_its_body_is_kept),
         TEST(body_in_chunks_of_a_refused_caller_ends_the_connection),
-        TEST(refused_caller_is_not_invited_to_send),
+        TEST(refused_caller_does_not_get_continue),
         TEST(short_body_of_a_refused_caller_is_dropped),
-        TEST(refused_body_that_does_not_come_ends_the_connection),
-        TEST(route_is_asked_again_when_the_body_has_come),
+        TEST(missing_body_of_a_refused_caller_ends_the_connection),
+        TEST(admit_is_called_again_when_the_body_has_arrived),
         TEST(request_without_memory_for_its_head_gets_429),
-        TEST(old_clients_get_the_end_of_the_connection),
-        TEST(body_is_invited_when_asked),
+        TEST(http_1_0_clients_get_the_end_of_the_connection),
+        TEST(continue_is_sent_when_expected),
         TEST(bad_requests_are_refused_and_the_connection_ends),
-        TEST(head_past_64_kib_is_refused),
-        TEST(trailers_past_the_limit_are_refused),
+        TEST(head_beyond_64_kib_is_refused),
+        TEST(trailers_beyond_the_limit_are_refused),
         TEST(endless_chunk_line_is_refused),
-        TEST(long_chunk_line_is_refused_also_when_it_comes_at_once),
+        TEST(long_chunk_line_is_refused_when_it_arrives_in_one_piece),
         TEST(tiny_chunks_cost_no_more_than_their_bytes),
-        TEST(chunks_past_the_body_limit_are_refused),
+        TEST(chunks_beyond_the_body_limit_are_refused),
         TEST(answer_without_memory_ends_the_connection),
         TEST(body_without_memory_is_refused),
-        TEST(slow_clients_are_left),
-        TEST(shutdown_lets_the_answer_under_way_go),
+        TEST(slow_clients_are_disconnected),
+        TEST(shutdown_finishes_the_current_answer),
         TEST(client_that_half_closes_still_gets_its_answer),
-        TEST(extra_fields_are_sent_and_cannot_smuggle),
+        TEST(extra_fields_are_sent_and_cannot_inject_lines),
         TEST(long_stream_holds_only_what_is_unsent),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

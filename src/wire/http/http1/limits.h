@@ -1,4 +1,4 @@
-/* What one HTTP/1.1 peer may make us hold besides bodies and answers. Times in ns. */
+/* Limits for one HTTP/1.1 peer, besides those of bodies and answers. Times are in ns. */
 #ifndef VIGIL_WIRE_HTTP_HTTP1_LIMITS_H
 #define VIGIL_WIRE_HTTP_HTTP1_LIMITS_H
 

@@ -34,7 +34,7 @@ static uint8_t lower(uint8_t c)
     return c >= 'A' && c <= 'Z' ? (uint8_t)(c + 32) : c;
 }
 
-/* Cuts bytes up to the separator off the front. */
+/* Removes the bytes before the separator, and the separator, from the front. */
 static bool cut(struct slice *bytes, struct slice separator, struct slice *ret_part)
 {
     const uint8_t *at =
@@ -65,7 +65,7 @@ static bool is_field_value(struct slice s)
     return true;
 }
 
-/* Origin form, "*" for OPTIONS, or a whole http URL as a client of a proxy sends. */
+/* Origin form, "*" for OPTIONS, or an absolute http URL as for a proxy. */
 static bool split_target(struct http_request *r)
 {
     struct slice rest = r->target, scheme;
@@ -101,7 +101,7 @@ static unsigned parse_request_line(struct slice line, struct http_request *r)
     return split_target(r) ? 0 : 400;
 }
 
-/* Whether a comma-separated list holds the word. */
+/* Whether a comma-separated list contains the word. */
 static bool list_holds(struct slice list, struct slice word)
 {
     struct slice item;
@@ -112,7 +112,7 @@ static bool list_holds(struct slice list, struct slice word)
     return http_name_equal(slice_trim(list), word);
 }
 
-/* How many times each of the fields that frame the message came. */
+/* How often each of the fields that frame the message occurs. */
 struct framing {
     unsigned lengths, encodings, hosts;
 };

@@ -1,7 +1,7 @@
 /*
- * Strict HTTP/1.1 request heads and chunk sizes. What is lax here lets one request hide inside
- * another: no folded lines, no bare LF, no space before a colon, one Content-Length at most and
- * never together with Transfer-Encoding. No state; slices point into the given bytes.
+ * A strict parser of HTTP/1.1 request heads and chunk sizes. A lax one would let a request hide
+ * inside another: no folded lines, no bare LF, no space before a colon, at most one Content-Length
+ * and never together with Transfer-Encoding. No state; slices point into the given bytes.
  */
 #ifndef VIGIL_WIRE_HTTP_HTTP1_PARSER_H
 #define VIGIL_WIRE_HTTP_HTTP1_PARSER_H
@@ -11,21 +11,21 @@
 enum { HTTP1_FIELDS_MAX = 128 }; /* http1_limits.fields_max is at most this */
 
 struct http1_head {
-    struct http_request request; /* without body; fields is set by the caller */
+    struct http_request request; /* without its body; the caller sets fields */
     struct http_field fields[HTTP1_FIELDS_MAX];
     size_t content_length;
     bool chunked;
     bool expects_continue;
 };
 
-/* The length of a complete head, its empty line included; 0: not there yet. `from` is where to go
- * on looking, and moves. */
+/* The length of a complete head, including the empty line; 0: it is not complete. *from is where
+ * the search continues, and is updated. */
 size_t http1_head_length(struct slice bytes, size_t *from);
 
 /* bytes: one complete head. 0 on success, otherwise the HTTP status to refuse it with. */
 unsigned http1_head_parse(struct slice bytes, size_t fields_max, struct http1_head *head);
 
-/* A chunk-size line without its CRLF, extensions ignored. False when it is none. */
+/* Parses a chunk-size line without its CRLF; extensions are ignored. False: it is malformed. */
 bool http1_chunk_size(struct slice line, size_t *ret_size);
 
 #endif

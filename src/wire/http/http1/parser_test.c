@@ -15,7 +15,7 @@ static unsigned parse(const char *text)
     return http1_head_parse(slice_from_text(text), 100, &head);
 }
 
-static void head_is_found_across_pieces(void **state)
+static void head_is_found_when_it_arrives_in_pieces(void **state)
 {
     (void)state;
     struct slice bytes = SLICE_LITERAL("GET / HTTP/1.1\r\nHost: x\r\n\r\nrest");
@@ -25,7 +25,7 @@ static void head_is_found_across_pieces(void **state)
     assert_int_equal(http1_head_length(bytes, &from), bytes.len - 4);
 }
 
-static void request_is_taken_apart(void **state)
+static void request_line_and_fields_are_parsed(void **state)
 {
     (void)state;
     assert_int_equal(parse("POST /v3/kv/range?a=1&b HTTP/1.1\r\nHost: x\r\nContent-Length: 12\r\n"
@@ -43,7 +43,7 @@ static void request_is_taken_apart(void **state)
     assert_true(r->keep_alive);
 }
 
-static void whole_url_and_star_are_targets(void **state)
+static void absolute_url_and_star_are_targets(void **state)
 {
     (void)state;
     assert_int_equal(parse("GET http://a:1/b?c HTTP/1.1\r\nHost: a\r\n\r\n"), 0);
@@ -71,7 +71,7 @@ struct bad {
 
 #define GET "GET / HTTP/1.1\r\nHost: x\r\n"
 
-static void what_is_lax_elsewhere_is_refused_here(void **state)
+static void malformed_heads_are_refused(void **state)
 {
     (void)state;
     static const struct bad rows[] = {
@@ -145,11 +145,11 @@ static void chunk_sizes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(head_is_found_across_pieces),
-        cmocka_unit_test(request_is_taken_apart),
-        cmocka_unit_test(whole_url_and_star_are_targets),
+        cmocka_unit_test(head_is_found_when_it_arrives_in_pieces),
+        cmocka_unit_test(request_line_and_fields_are_parsed),
+        cmocka_unit_test(absolute_url_and_star_are_targets),
         cmocka_unit_test(connection_is_kept_or_not),
-        cmocka_unit_test(what_is_lax_elsewhere_is_refused_here),
+        cmocka_unit_test(malformed_heads_are_refused),
         cmocka_unit_test(field_101_is_too_many),
         cmocka_unit_test(chunk_sizes),
     };

@@ -1,4 +1,4 @@
-/* The answering half of an exchange: status line, fields, chunks. */
+/* Writes the response of an exchange: status line, fields, chunks. */
 #include "wire/http/http1/endpoint_private.h"
 
 #include <stdio.h>
@@ -7,17 +7,16 @@ enum {
     CHUNK_HEAD_BYTES = 6, /* "xxxx\r\n" */
     CHUNK_FRAME_BYTES = CHUNK_HEAD_BYTES + 2,
     CHUNK_BYTES_MAX = 0xffff,
-    HEAD_BYTES = 512,    /* of an answer, about: without its own fields */
-    PULL_ROOM_MIN = 256, /* less room is not worth asking the source */
+    HEAD_BYTES = 512,    /* of a response without x->fields, approximately */
+    PULL_ROOM_MIN = 256, /* with less room the source is not called */
 };
 
 void http1_die(struct http1_endpoint *e, const char *reason)
 {
-    e->reading = HTTP1_LEAVING;
+    http1_move(e, HTTP1_LEAVING);
     e->reason = reason;
     e->last = true;
-    e->exchange.complete = true;
-    e->exchange.source = NULL;
+    http_exchange_stop(&e->exchange);
     account_buf_fini(e->hooks.account, &e->out);
     e->out_sent = 0;
 }
@@ -31,7 +30,7 @@ static void notify(struct http1_endpoint *e)
 enum status http1_put(struct http1_endpoint *e, struct slice bytes)
 {
     bool was_empty = e->out.len == 0;
-    if (e->out_sent > e->out.len / 2) { /* what is gone makes room first */
+    if (e->out_sent > e->out.len / 2) { /* reuse the space of sent bytes first */
         buf_consume(&e->out, e->out_sent);
         e->out_sent = 0;
     }
@@ -71,7 +70,7 @@ static enum status begin(struct http_exchange *x, unsigned status, struct slice 
     bool streams = !length && !bare;
     e->chunked = streams && x->request.minor == 1;
     if (streams && !e->chunked)
-        e->last = true; /* its end is the end of the connection */
+        e->last = true; /* the end of the connection marks the end of the body */
     char line[160];
     int n = snprintf(line, sizeof(line), "HTTP/1.1 %u %s\r\n", status, http_status_text(status));
     TRY(http1_put(e, slice_of(line, (size_t)n)));
@@ -115,7 +114,7 @@ static void end(struct http_exchange *x)
 static void abort_answer(struct http_exchange *x)
 {
     struct http1_endpoint *e = http1_endpoint_of(x);
-    http1_die(e, "the answer was broken off");
+    http1_die(e, "the answer was aborted");
     notify(e);
 }
 
@@ -153,7 +152,7 @@ static size_t take_queued(struct http1_endpoint *e, uint8_t *dst, size_t room)
     return n;
 }
 
-/* One chunk straight from the source. */
+/* One chunk directly from the source. */
 static size_t take_pulled(struct http1_endpoint *e, uint8_t *dst, size_t room)
 {
     if (!http_exchange_flows(&e->exchange) || room < PULL_ROOM_MIN)

@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-enum status http2_endpoint_new(const struct http2_server *server, struct http2_hooks hooks,
+enum status http2_endpoint_new(const struct http2_server *server, struct http_hooks hooks,
                                struct h2_session *session, struct http2_endpoint **ret_endpoint)
 {
     struct http2_endpoint *endpoint = calloc(1, sizeof(*endpoint));
@@ -30,10 +30,10 @@ void http2_endpoint_free(struct http2_endpoint *endpoint)
     free(endpoint);
 }
 
-static int64_t give_up_at(const struct http2_exchange *h)
+static int64_t wait_ends(const struct http2_exchange *h)
 {
     const struct http_limits *limits = h->endpoint->server->limits;
-    if (!h->complete)
+    if (!h->received)
         return wire_message_by_ns(h->progress_ns, limits->message_ns, h->exchange.body.len);
     return h->progress_ns + limits->stall_ns;
 }
@@ -45,13 +45,13 @@ struct h2_stream *http2_endpoint_open(struct http2_endpoint *endpoint, struct h2
     struct http2_exchange *h = http2_exchange_new(endpoint, headers);
     if (!h)
         return NULL;
-    int64_t at = give_up_at(h);
+    int64_t at = wait_ends(h);
     if (at < endpoint->check_at_ns)
         endpoint->check_at_ns = at;
     return &h->stream;
 }
 
-static bool next_may_go(const struct http2_endpoint *endpoint)
+static bool may_dispatch(const struct http2_endpoint *endpoint)
 {
     return !list_empty(&endpoint->waiting) && endpoint->queued_bytes <= HTTP2_QUEUED_BYTES_SOFT;
 }
@@ -65,21 +65,21 @@ void http2_endpoint_turn(struct http2_endpoint *endpoint, int64_t now_ns)
         list_remove(&h->in_broken);
         h2_stream_reset(&h->stream, H2_INTERNAL_ERROR);
     }
-    for (int n = 0; n < HTTP2_REQUESTS_PER_TURN && next_may_go(endpoint); n++) {
+    for (int n = 0; n < HTTP2_REQUESTS_PER_TURN && may_dispatch(endpoint); n++) {
         struct http2_exchange *h =
             LIST_ENTRY(endpoint->waiting.next, struct http2_exchange, in_waiting);
         list_remove(&h->in_waiting);
         h->progress_ns = now_ns;
-        http_exchange_dispatch(&h->exchange, endpoint->server->routes);
+        http_routes_dispatch(endpoint->server->routes, &h->exchange);
     }
 }
 
 bool http2_endpoint_wants_turn(const struct http2_endpoint *endpoint)
 {
-    return !list_empty(&endpoint->broken) || next_may_go(endpoint);
+    return !list_empty(&endpoint->broken) || may_dispatch(endpoint);
 }
 
-/* Answers that wait for window must not stop us: the window comes by reading. */
+/* Answers that wait for the peer's window must not stop reading, which brings the window. */
 bool http2_endpoint_wants_read(const struct http2_endpoint *endpoint)
 {
     return endpoint->queued_bytes <= HTTP2_QUEUED_BYTES_SOFT ||
@@ -102,12 +102,12 @@ void http2_endpoint_shutdown(struct http2_endpoint *endpoint, int64_t now_ns)
 
 int64_t http2_endpoint_timeout(const struct http2_endpoint *endpoint)
 {
-    if (next_may_go(endpoint))
+    if (may_dispatch(endpoint))
         return endpoint->now_ns;
     return list_empty(&endpoint->exchanges) ? INT64_MAX : endpoint->check_at_ns;
 }
 
-/* One that parks may come to wait later; it is looked at again after the longest patience. */
+/* An exchange that parks may begin to wait later, so it is checked again after the longest wait. */
 void http2_endpoint_tick(struct http2_endpoint *endpoint, int64_t now_ns)
 {
     int64_t stall_ns = endpoint->server->limits->stall_ns;
@@ -120,9 +120,9 @@ void http2_endpoint_tick(struct http2_endpoint *endpoint, int64_t now_ns)
         http_exchange_tick(&h->exchange, now_ns);
         int64_t deadline = http_exchange_deadline(&h->exchange);
         next = deadline < next ? deadline : next;
-        if (!http2_exchange_waits(h))
+        if (!http2_exchange_stalls(h))
             continue;
-        int64_t at = give_up_at(h);
+        int64_t at = wait_ends(h);
         if (now_ns < at) {
             next = at < next ? at : next;
             continue;

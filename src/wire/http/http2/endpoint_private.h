@@ -1,4 +1,4 @@
-/* The inside of HTTP over HTTP/2, shared by endpoint.c and exchange.c and nobody else. */
+/* The inside of HTTP over HTTP/2: only for endpoint.c and exchange.c. */
 #ifndef VIGIL_WIRE_HTTP_HTTP2_ENDPOINT_PRIVATE_H
 #define VIGIL_WIRE_HTTP_HTTP2_ENDPOINT_PRIVATE_H
 
@@ -8,25 +8,26 @@
 
 struct http2_endpoint {
     const struct http2_server *server;
-    struct http2_hooks hooks;
+    struct http_hooks hooks;
     struct h2_session *session; /* borrowed */
-    struct list exchanges;      /* all of them */
-    struct list broken;         /* to be reset: not from within a call on the exchange */
-    struct list waiting;        /* whole requests in their order, until their turn comes */
-    int64_t now_ns;             /* of the turn under way */
-    int64_t check_at_ns;        /* no exchange has stalled before */
-    size_t queued_bytes;        /* of answers */
+    struct list exchanges;      /* all exchanges of the connection */
+    struct list broken;  /* to be reset, which must not happen within a call on the exchange */
+    struct list waiting; /* complete requests in order of arrival, not yet passed to their routes */
+    int64_t now_ns;      /* time of the current turn */
+    int64_t check_at_ns; /* no exchange has to be checked before */
+    size_t queued_bytes; /* of answers */
     bool leaving;
 };
 
-/* What sending touches stands together: there are many that watch, and most lie in no cache. */
+/* The fields that sending uses are together: there may be many watches, and most of them are in no
+ * cache. */
 struct http2_exchange {
     struct http2_endpoint *endpoint;
-    /* When the request began; once it is complete, when bytes of the answer last moved, or
-     * something new was there to move. */
+    /* While the request arrives, when it began; afterwards when bytes of the answer were last sent
+     * or became available. */
     int64_t progress_ns;
     struct list in_broken; /* links endpoint.broken */
-    struct buf out;        /* bytes of the answer; those before out_sent are gone */
+    struct buf out;        /* bytes of the answer; those before out_sent were sent */
     size_t out_sent;
     struct h2_stream stream;
     struct http_exchange exchange;
@@ -34,8 +35,8 @@ struct http2_exchange {
     struct list in_exchanges;   /* links endpoint.exchanges */
     struct list in_waiting;     /* links endpoint.waiting */
     struct buf head;            /* the header block of the answer, until it is sent */
-    size_t body_max;            /* once it was admitted */
-    bool complete;              /* the request is; its handler has it or will, or it was refused */
+    size_t body_max;            /* set when the request is admitted */
+    bool received;              /* the request arrived completely, or was refused */
 };
 
 static inline struct http2_exchange *http2_of_stream(struct h2_stream *stream)
@@ -49,18 +50,18 @@ static inline struct http2_exchange *http2_of(const struct http_exchange *x)
 }
 
 enum {
-    /* Answers of so many bytes wait to be sent: requests wait as well. Otherwise somebody who asks
-     * and does not read would have us hold all that he asks for. */
+    /* When more bytes of answers than this are queued, requests wait. Otherwise a client that sends
+     * requests and does not read would make us hold all the answers. */
     HTTP2_QUEUED_BYTES_SOFT = 1024 * 1024,
-    /* Begun in one turn; none while its bytes are read. What is reset in the same breath in which
-     * it was asked for costs nothing. */
+    /* Requests passed to routes in one turn, and never while input is read: a request that is reset
+     * in the same input costs nothing. */
     HTTP2_REQUESTS_PER_TURN = 16,
 };
 
 /* exchange.c */
 struct http2_exchange *http2_exchange_new(struct http2_endpoint *endpoint,
                                           struct h2_headers *headers);
-/* Bytes ought to move: a request that has not come whole, or an answer that does not go. */
-bool http2_exchange_waits(const struct http2_exchange *h);
+/* A request has not arrived completely, or the client does not read an answer. */
+bool http2_exchange_stalls(const struct http2_exchange *h);
 
 #endif

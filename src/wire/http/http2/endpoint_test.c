@@ -21,9 +21,9 @@ struct fixture {
     struct wire_server *server;
     struct wire_connection *connection;
     struct test_site site;
-    struct test_memory memory; /* without a limit, unless the test sets one before it feeds */
+    struct test_memory memory; /* unlimited, unless the test sets a limit before it feeds */
     struct buf in, out;
-    struct hpack_decoder hpack; /* of the answers' heads */
+    struct hpack_decoder hpack; /* for the heads of answers */
     int64_t now;
     size_t outputs;
 };
@@ -91,7 +91,7 @@ static void pump(struct fixture *f)
     drain(f);
 }
 
-/* A request's head; more: further fields as name, value, …, NULL. */
+/* Sends the head of a request; more: further fields as name, value, …, NULL. */
 static void ask(struct fixture *f, uint32_t id, bool ends, const char *method, const char *path,
                 const char *const *more)
 {
@@ -110,7 +110,7 @@ static void get(struct fixture *f, uint32_t id, const char *path)
     ask(f, id, true, "GET", path, NULL);
 }
 
-/* The value of a field of the stream's answer, in a buffer of its own; "" when there is none. */
+/* The value of a field of the stream's answer, in its own buffer; "" if absent. */
 static const char *answer_field(struct fixture *f, uint32_t id, const char *name)
 {
     static char text[256];
@@ -142,7 +142,7 @@ static const char *answer_body(struct fixture *f, uint32_t id)
     return text;
 }
 
-/* Whether the last frame of the stream says that it is. */
+/* Whether the last frame of the stream has END_STREAM. */
 static bool answer_ended(struct fixture *f, uint32_t id)
 {
     struct h2_frame frame;
@@ -190,7 +190,7 @@ static void requests_find_the_same_routes_as_http1(void **state)
     assert_int_equal(test_error(buf_slice(&f->out), 0), -1);
 }
 
-static void grpc_is_told_apart_by_its_content_type(void **state)
+static void grpc_is_detected_by_its_content_type(void **state)
 {
     struct fixture *f = *state;
     ask(f, 1, true, "POST", "/health",
@@ -213,7 +213,7 @@ static void without_services_everything_is_http(void **state)
     expect_answer(f, 1, "200", "{\"health\":\"true\"}");
 }
 
-static void head_gets_fields_only(void **state)
+static void head_request_gets_only_fields(void **state)
 {
     struct fixture *f = *state;
     ask(f, 1, true, "HEAD", "/health", NULL);
@@ -225,7 +225,7 @@ static void head_gets_fields_only(void **state)
     assert_string_equal(answer_field(f, 1, "content-length"), "17");
 }
 
-static void many_streams_are_answered_side_by_side(void **state)
+static void many_streams_are_answered_concurrently(void **state)
 {
     struct fixture *f = *state;
     get(f, 1, "/later");
@@ -290,10 +290,10 @@ static void resets_of_requests_are_counted(void **state)
     }
     pump(f);
     assert_int_equal(test_error(buf_slice(&f->out), 0), H2_ENHANCE_YOUR_CALM);
-    assert_int_equal(f->site.requests, 0); /* none was begun */
+    assert_int_equal(f->site.requests, 0); /* none was dispatched */
 }
 
-static void requests_are_begun_some_at_a_time(void **state)
+static void requests_are_dispatched_a_few_per_turn(void **state)
 {
     struct fixture *f = *state;
     for (uint32_t id = 1; id < 201; id += 2)
@@ -301,14 +301,14 @@ static void requests_are_begun_some_at_a_time(void **state)
     feed(f);
     size_t first = f->site.requests;
     assert_in_range(first, 1, 50);
-    assert_int_equal(wire_connection_timeout(f->connection), f->now); /* it wants to go on */
+    assert_int_equal(wire_connection_timeout(f->connection), f->now); /* it needs another turn */
     for (size_t turns = 0; turns < 100; turns++)
         wire_connection_tick(f->connection, f->now);
     assert_int_equal(f->site.requests, 100);
     assert_true(wire_connection_timeout(f->connection) > f->now);
 }
 
-static void body_past_the_limit_is_refused_early(void **state)
+static void body_beyond_the_limit_is_refused_early(void **state)
 {
     struct fixture *f = *state;
     static const uint8_t much[2000];
@@ -346,13 +346,13 @@ static void bodies_of_a_connection_are_charged_together(void **state)
     assert_int_equal(f->site.requests, 2);
     http_respond(f->site.later, 200, SLICE_EMPTY, SLICE_EMPTY);
     drain(f);
-    ask(f, 7, false, "POST", "/later", NULL); /* the answered one has made room */
+    ask(f, 7, false, "POST", "/later", NULL); /* the answered one released its memory */
     test_frame(&f->in, H2_DATA, H2_FLAG_END_STREAM, 7, slice_of(much, sizeof(much)));
     pump(f);
     assert_int_equal(f->site.requests, 3);
 }
 
-static void who_does_not_read_is_not_answered_more(void **state)
+static void client_that_does_not_read_gets_no_more_answers(void **state)
 {
     struct fixture *f = *state;
     static const uint8_t cancel[] = {0, 0, 0, H2_CANCEL};
@@ -360,9 +360,9 @@ static void who_does_not_read_is_not_answered_more(void **state)
     for (uint32_t id = 1; id < 201; id += 2)
         get(f, id, "/big");
     pump(f);
-    assert_int_equal(f->site.requests, 3); /* a megabyte and what was under way */
+    assert_int_equal(f->site.requests, 3); /* a megabyte and what was in progress */
     test_frame(&f->in, H2_RST_STREAM, 0, 5, slice_of(cancel, 4));
-    test_frame(&f->in, H2_RST_STREAM, 0, 9, slice_of(cancel, 4)); /* it had to wait */
+    test_frame(&f->in, H2_RST_STREAM, 0, 9, slice_of(cancel, 4)); /* it was waiting */
     pump(f);
     assert_int_equal(f->site.requests, 4);
     test_setting(&f->in, H2_SETTING_INITIAL_WINDOW_SIZE, 1000000);
@@ -370,11 +370,12 @@ static void who_does_not_read_is_not_answered_more(void **state)
     pump(f);
     assert_int_equal(f->site.requests, 99);
     for (uint32_t id = 11; id < 201; id += 2)
-        assert_int_equal(test_data_bytes(buf_slice(&f->out), id), 401408); /* whole blocks */
+        assert_int_equal(test_data_bytes(buf_slice(&f->out), id),
+                         401408); /* whole blocks of the source */
     assert_true(wire_connection_idle(f->connection));
 }
 
-static void writing_without_memory_breaks_the_stream_off(void **state)
+static void writing_without_memory_aborts_the_stream(void **state)
 {
     struct fixture *f = *state;
     test_memory_init(&f->memory, 100000);
@@ -386,14 +387,14 @@ static void writing_without_memory_breaks_the_stream_off(void **state)
     assert_int_equal(f->site.ends, 1);
     struct http_exchange *later = f->site.later;
     http_abort(later);
-    assert_ptr_equal(f->site.later, later); /* its end is not heard within the call */
+    assert_ptr_equal(f->site.later, later); /* on_end is not called within the call */
     assert_true(wire_connection_wants_write(f->connection));
     drain(f);
     assert_int_equal(test_error(buf_slice(&f->out), 3), H2_INTERNAL_ERROR);
     assert_int_equal(f->site.ends, 2);
 }
 
-static void source_may_break_off_while_it_is_asked(void **state)
+static void source_may_abort_while_it_is_called(void **state)
 {
     struct fixture *f = *state;
     f->site.big_bytes = 20000;
@@ -414,7 +415,7 @@ static void stalled_requests_and_answers_are_reset_and_parked_ones_not(void **st
     get(f, 5, "/watch");
     get(f, 7, "/later");
     pump(f);
-    test_site_watch_more(f->site.watch, 5); /* but /pull has taken the connection's window */
+    test_site_watch_more(f->site.watch, 5); /* but /pull has used the connection's window */
     drain(f);
     assert_int_equal(test_data_bytes(buf_slice(&f->out), 5), 0);
     assert_int_equal(wire_connection_timeout(f->connection), f->now + f->limits.http.stall_ns);
@@ -431,7 +432,7 @@ static void stalled_requests_and_answers_are_reset_and_parked_ones_not(void **st
     assert_non_null(f->site.later);
 }
 
-static void body_that_trickles_in_is_reset(void **state)
+static void slow_body_is_reset(void **state)
 {
     struct fixture *f = *state;
     ask(f, 1, false, "POST", "/later", NULL);
@@ -468,7 +469,7 @@ static void bulk_leaves_window_to_others(void **state)
     assert_true(answer_ended(f, 1));
 }
 
-static void parked_answers_flow_and_are_told_of_the_shutdown(void **state)
+static void parked_answers_are_sent_and_notified_of_the_shutdown(void **state)
 {
     struct fixture *f = *state;
     get(f, 1, "/watch");
@@ -478,7 +479,7 @@ static void parked_answers_flow_and_are_told_of_the_shutdown(void **state)
     drain(f);
     assert_string_equal(answer_body(f, 1), "ppppp");
     wire_connection_shutdown(f->connection, f->now);
-    get(f, 3, "/watch"); /* it had not heard yet */
+    get(f, 3, "/watch"); /* sent before the client read the GOAWAY */
     get(f, 5, "/health");
     pump(f);
     expect_answer(f, 1, "200", "ppppp");
@@ -536,7 +537,7 @@ static void caller_is_refused_before_its_body_is_kept(void **state)
     http_routes_set_gate(f->routes, wants_token, &asked);
     ask(f, 1, false, "POST", "/chunks/a", NULL);
     pump(f);
-    assert_int_equal(asked, 0); /* it may be reset before it has said anything */
+    assert_int_equal(asked, 0); /* it may be reset before it is dispatched */
     size_t before = account_held_bytes(f->memory.account);
     test_frame(&f->in, H2_DATA, 0, 1, slice_of(much, sizeof(much)));
     feed(f);
@@ -552,7 +553,7 @@ static void caller_is_refused_before_its_body_is_kept(void **state)
     assert_int_equal(f->site.requests, 0);
 }
 
-static void admitted_caller_is_asked_once(void **state)
+static void admit_is_called_once_without_a_body(void **state)
 {
     struct fixture *f = *state;
     size_t asked = 0;
@@ -580,8 +581,8 @@ static void respond_whole(struct http_exchange *x, void *service,
     http_respond(x, 200, SLICE_LITERAL("text/plain"), slice_of(page, sizeof(page)));
 }
 
-/* A write may have been done: nothing may invite its client to repeat it. */
-static void answer_without_room_is_said_in_few_words(void **state)
+/* A write may have taken effect: the answer must not invite the client to repeat it. */
+static void answer_without_memory_is_replaced_by_a_short_one(void **state)
 {
     struct fixture *f = *state;
     static const struct http_route route = {
@@ -599,7 +600,7 @@ static void answer_without_room_is_said_in_few_words(void **state)
     assert_int_equal(f->site.requests, 2);
 }
 
-static void fields_of_an_answer_have_a_limit_and_fit_a_block(void **state)
+static void fields_of_an_answer_are_limited_to_one_header_block(void **state)
 {
     struct fixture *f = *state;
     char value[1001];
@@ -623,28 +624,28 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(requests_find_the_same_routes_as_http1),
-        TEST(grpc_is_told_apart_by_its_content_type),
+        TEST(grpc_is_detected_by_its_content_type),
         TEST(without_services_everything_is_http),
-        TEST(head_gets_fields_only),
-        TEST(many_streams_are_answered_side_by_side),
+        TEST(head_request_gets_only_fields),
+        TEST(many_streams_are_answered_concurrently),
         TEST(source_is_pulled_as_the_window_opens),
         TEST(reset_stream_ends_its_exchange_once),
         TEST(resets_of_requests_are_counted),
-        TEST(requests_are_begun_some_at_a_time),
-        TEST(body_past_the_limit_is_refused_early),
+        TEST(requests_are_dispatched_a_few_per_turn),
+        TEST(body_beyond_the_limit_is_refused_early),
         TEST(bodies_of_a_connection_are_charged_together),
-        TEST(who_does_not_read_is_not_answered_more),
-        TEST(writing_without_memory_breaks_the_stream_off),
-        TEST(source_may_break_off_while_it_is_asked),
+        TEST(client_that_does_not_read_gets_no_more_answers),
+        TEST(writing_without_memory_aborts_the_stream),
+        TEST(source_may_abort_while_it_is_called),
         TEST(stalled_requests_and_answers_are_reset_and_parked_ones_not),
-        TEST(body_that_trickles_in_is_reset),
+        TEST(slow_body_is_reset),
         TEST(bulk_leaves_window_to_others),
-        TEST(parked_answers_flow_and_are_told_of_the_shutdown),
+        TEST(parked_answers_are_sent_and_notified_of_the_shutdown),
         TEST(gate_sees_every_request_first),
         TEST(caller_is_refused_before_its_body_is_kept),
-        TEST(admitted_caller_is_asked_once),
-        TEST(answer_without_room_is_said_in_few_words),
-        TEST(fields_of_an_answer_have_a_limit_and_fit_a_block),
+        TEST(admit_is_called_once_without_a_body),
+        TEST(answer_without_memory_is_replaced_by_a_short_one),
+        TEST(fields_of_an_answer_are_limited_to_one_header_block),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* One stream that is an HTTP request: its body comes in, its answer is pulled out. */
+/* One stream that is an HTTP request: its body is received, its answer is pulled. */
 #include "wire/h2/hpack.h"
 #include "wire/http/http2/endpoint_private.h"
 
@@ -7,8 +7,8 @@
 
 enum {
     TYPE_BYTES_MAX = 256,
-    BLOCK_FIXED_BYTES = 128, /* status, the names and numbers of our own fields */
-    OUT_KEPT_BYTES = 1024,   /* of an answer that has sent everything so far */
+    BLOCK_FIXED_BYTES = 128, /* the status, and the names and numbers of our own fields */
+    OUT_KEPT_BYTES = 1024,   /* kept of the buffer when all bytes were sent */
 };
 
 static size_t queued(const struct http_exchange *x)
@@ -17,14 +17,14 @@ static size_t queued(const struct http_exchange *x)
     return h->out.len - h->out_sent;
 }
 
-/* ---- the answer, as the handler makes it ---- */
+/* ---- the answer, written by the handler ---- */
 
-/* The exchange is over but for the reset, which must not come from within a call on it. */
+/* The exchange is aborted. The stream is reset later, because that must not happen within a call on
+ * the exchange. */
 static void break_off(struct http_exchange *x)
 {
     struct http2_exchange *h = http2_of(x);
-    x->complete = true;
-    x->source = NULL;
+    http_exchange_stop(x);
     if (list_empty(&h->in_broken))
         list_push_back(&h->endpoint->broken, &h->in_broken);
     if (h->endpoint->hooks.on_output)
@@ -94,7 +94,7 @@ static enum status append(struct http_exchange *x, struct slice bytes)
 {
     struct http2_exchange *h = http2_of(x);
     struct http2_endpoint *endpoint = h->endpoint;
-    if (h->out_sent > h->out.len / 2) { /* what is gone makes room first */
+    if (h->out_sent > h->out.len / 2) { /* reuse the space of sent bytes first */
         buf_consume(&h->out, h->out_sent);
         h->out_sent = 0;
     }
@@ -143,7 +143,7 @@ static const struct http_exchange_ops exchange_ops = {
     .now = now,
 };
 
-/* ---- the answer, as the session takes it ---- */
+/* ---- the answer, pulled by the session ---- */
 
 static size_t on_head(struct h2_stream *stream, uint8_t *dst, size_t room)
 {
@@ -153,7 +153,7 @@ static size_t on_head(struct h2_stream *stream, uint8_t *dst, size_t room)
     size_t len = h->head.len;
     memcpy(dst, h->head.ptr, len);
     account_buf_fini(h->exchange.account, &h->head);
-    stream->head_only = h->exchange.complete && queued(&h->exchange) == 0;
+    stream->head_only = http_exchange_complete(&h->exchange) && queued(&h->exchange) == 0;
     h->progress_ns = h->endpoint->now_ns;
     return len;
 }
@@ -187,14 +187,14 @@ static enum h2_fill on_fill(struct h2_stream *stream, uint8_t *dst, size_t room,
         return H2_FILL_PARKED;
     if (queued(x) || http_exchange_flows(x))
         return H2_FILL_MORE;
-    return x->complete ? H2_FILL_END : H2_FILL_PARKED;
+    return http_exchange_complete(x) ? H2_FILL_END : H2_FILL_PARKED;
 }
 
 /* ---- the request ---- */
 
 static void refuse(struct http2_exchange *h, unsigned status)
 {
-    h->complete = true;
+    h->received = true;
     account_buf_fini(h->exchange.account, &h->exchange.body);
     http_answer_plain(&h->exchange, status);
 }
@@ -205,13 +205,13 @@ static bool is_longer(const struct http2_exchange *h, size_t limit)
     return length > 0 && (uint64_t)length > limit;
 }
 
-/* Before the first byte of the body is kept. A request without a body is admitted when its turn
- * comes, so that one that is reset before costs nothing. */
+/* Before the first byte of the body is kept. A request without a body is admitted when it is passed
+ * to its route, so that a request that is reset before costs nothing. */
 static void admit(struct http2_exchange *h)
 {
     const struct http2_server *server = h->endpoint->server;
-    if (!http_exchange_admit(&h->exchange, server->routes)) {
-        h->complete = true;
+    if (!http_routes_admit(server->routes, &h->exchange)) {
+        h->received = true;
         return;
     }
     h->body_max = http_exchange_body_max(&h->exchange, server->limits->body_bytes_max);
@@ -224,9 +224,9 @@ static void on_data(struct h2_stream *stream, struct slice bytes)
     struct http2_exchange *h = http2_of_stream(stream);
     struct buf *body = &h->exchange.body;
     h2_stream_consumed(stream, bytes.len);
-    if (!h->complete && !h->exchange.asked && bytes.len)
+    if (!h->received && h->exchange.state == HTTP_RECEIVING && bytes.len)
         admit(h);
-    if (h->complete || !bytes.len)
+    if (h->received || !bytes.len)
         return;
     if (body->len + bytes.len > h->body_max)
         refuse(h, 413);
@@ -237,9 +237,9 @@ static void on_data(struct h2_stream *stream, struct slice bytes)
 static void on_request_end(struct h2_stream *stream)
 {
     struct http2_exchange *h = http2_of_stream(stream);
-    if (h->complete)
+    if (h->received)
         return;
-    h->complete = true;
+    h->received = true;
     list_push_back(&h->endpoint->waiting, &h->in_waiting);
 }
 
@@ -268,7 +268,7 @@ static const struct h2_stream_ops stream_ops = {
 };
 
 static struct http_request request_of(const struct h2_headers *headers,
-                                      const struct http2_hooks *hooks)
+                                      const struct http_hooks *hooks)
 {
     struct http_request request = {
         .method = headers->method,
@@ -278,12 +278,8 @@ static struct http_request request_of(const struct h2_headers *headers,
         .field_count = headers->count,
         .major = 2,
         .keep_alive = true,
-        .secure = hooks->secure,
-        .guarded = hooks->guarded,
-        .peer_name = hooks->peer_name,
-        .certificate = hooks->certificate,
-        .peer = hooks->peer,
     };
+    http_request_set_connection(&request, hooks);
     http_split_target(headers->path, &request);
     if (!request.host.ptr)
         (void)h2_headers_get(headers, SLICE_LITERAL("host"), &request.host);
@@ -315,12 +311,12 @@ struct http2_exchange *http2_exchange_new(struct http2_endpoint *endpoint,
     return h;
 }
 
-bool http2_exchange_waits(const struct http2_exchange *h)
+bool http2_exchange_stalls(const struct http2_exchange *h)
 {
     const struct http_exchange *x = &h->exchange;
-    if (!h->complete)
+    if (!h->received)
         return true;
-    if (x->parks && !x->complete)
+    if (x->parks && !http_exchange_complete(x))
         return false;
-    return x->complete || queued(x) || http_exchange_flows(x);
+    return http_exchange_complete(x) || queued(x) || http_exchange_flows(x);
 }

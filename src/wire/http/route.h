@@ -1,0 +1,26 @@
+/* One route of a server: a path, and the functions of the service that answers it. The life of an
+ * exchange is drawn in exchange.h. */
+#ifndef VIGIL_WIRE_HTTP_ROUTE_H
+#define VIGIL_WIRE_HTTP_ROUTE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct http_exchange;
+struct http_request;
+
+struct http_route {
+    const char *path; /* "/health", or a prefix that ends in '/': "/v3/" */
+    /*
+     * Whether the client may make this request, judged by its head. Called before any byte of the
+     * body is kept, and again when a body has arrived, because permissions may have changed. False:
+     * it has answered. May be NULL.
+     */
+    bool (*admit)(struct http_exchange *x, void *service, const struct http_request *request);
+    void (*on_request)(struct http_exchange *x, void *service, const struct http_request *request);
+    /* The exchange is over, for whatever reason. May be NULL. */
+    void (*on_end)(struct http_exchange *x, void *service);
+    size_t body_bytes_max; /* 0: limits.body_bytes_max, which is also the upper bound */
+};
+
+#endif
