@@ -88,9 +88,9 @@ static enum status wrong_type(struct strict *s, const struct kube_type *of,
                               const struct kube_field *field, const struct json_node *node,
                               bool whole)
 {
-    AUTO(buf_fini) struct buf way = {0};
+    AUTO(buf_fini) struct buf path = {0};
     char type[160];
-    TRY(write_path(s, &way, false));
+    TRY(write_path(s, &path, false));
     write_go_type(field, whole, type);
     bool shows = node->type == JSON_TYPE_NUMBER && !whole && field->value >= KUBE_VALUE_INT32 &&
                  field->value <= KUBE_VALUE_DOUBLE;
@@ -99,7 +99,7 @@ static enum status wrong_type(struct strict *s, const struct kube_type *of,
                      json_name(node), shows ? " " : "",
                      shows ? (int)size_min(node->text.len, 40) : 0,
                      shows ? (const char *)node->text.ptr : "", kube_type_name(of),
-                     (int)size_min(way.len, 200), (const char *)way.ptr, type);
+                     (int)size_min(path.len, 200), (const char *)path.ptr, type);
 }
 
 /* -- Values -- */

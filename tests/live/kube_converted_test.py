@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Kinds that two group versions show: what is written through one is seen through the other, in its own words."""
+"""Kinds that are served in two group versions: an object written through one is read through the other, in its form."""
 import http.client
 import json
 import unittest
@@ -21,7 +21,7 @@ SAME = {"involvedObject": "regarding", "message": "note", "source": "deprecatedS
 
 
 @only_vigil
-class Twins(LiveTest):
+class ConvertedKinds(LiveTest):
     def setUp(self):
         super().setUp()
         self.server = KubeServer(self.scratch / "data")
@@ -41,7 +41,7 @@ class Twins(LiveTest):
         finally:
             connection.close()
 
-    def assert_twins(self, old, new):
+    def assert_same_event(self, old, new):
         self.assertEqual((old["apiVersion"], new["apiVersion"]), ("v1", "events.k8s.io/v1"))
         drop = ("apiVersion",)
         renamed = {SAME.get(key, key): value for key, value in old.items() if key not in drop}
@@ -51,7 +51,7 @@ class Twins(LiveTest):
         self.assertEqual(self.send("POST", CORE, OLD)["message"], "by core")
         self.assertEqual(self.send("POST", NEW, FRESH)["note"], "by the new one")
         for name in ("old", "fresh"):
-            self.assert_twins(self.send("GET", f"{CORE}/{name}"), self.send("GET", f"{NEW}/{name}"))
+            self.assert_same_event(self.send("GET", f"{CORE}/{name}"), self.send("GET", f"{NEW}/{name}"))
         old, new = self.send("GET", CORE)["items"], self.send("GET", NEW)["items"]
         self.assertEqual([item["message"] for item in old], [item["note"] for item in new])
         found = self.send("GET", f"{NEW}?fieldSelector=regarding.name=p")["items"]
@@ -69,7 +69,7 @@ class Twins(LiveTest):
         told = [watch.take(3) for watch in watches]
         for old, new in zip(*told):
             self.assertEqual(old["type"], new["type"])
-            self.assert_twins(old["object"], new["object"])
+            self.assert_same_event(old["object"], new["object"])
         self.assertEqual([event["type"] for event in told[0]], ["ADDED", "MODIFIED", "DELETED"])
         self.assertEqual(told[0][1]["object"]["message"], "changed")
 
