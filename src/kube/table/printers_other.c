@@ -86,7 +86,7 @@ static void print_class_name(struct kube_cells *cells, const struct kube_column 
     json_text(cells->w, text);
 }
 
-/* -- Access, networks -- */
+/* -- Access and networking -- */
 
 /* path: the kind of subject. */
 static void print_subjects(struct kube_cells *cells, const struct kube_column *column)
@@ -141,7 +141,7 @@ static void add_endpoints(struct kube_cells *cells, const struct json_node *subs
     for (; at; at = at->next, left--) {
         char text[CELL_BYTES];
         int64_t number = 0;
-        if (joined->count >= joined->shown_max) { /* further subjects are only counted */
+        if (joined->count >= joined->shown_max) { /* further endpoints are only counted */
             joined->count += left;
             return;
         }
@@ -231,7 +231,7 @@ static void print_claim(struct kube_cells *cells, const struct kube_column *colu
     print_pair(cells, column, "namespace", "/", "name");
 }
 
-/* -- Numbers -- */
+/* -- Quotas and autoscalers -- */
 
 /* Prints "cpu: 1/2", used and hard quota. path: not NULL for the column of limits. */
 static void print_quota(struct kube_cells *cells, const struct kube_column *column)
@@ -323,7 +323,7 @@ static void print_metrics(struct kube_cells *cells, const struct kube_column *co
     kube_joined_write(&joined, cells, "<none>");
 }
 
-/* -- Requests, revisions -- */
+/* -- Requests and revisions -- */
 
 static bool has_condition(struct kube_cells *cells, const char *type)
 {

@@ -68,7 +68,7 @@ static bool is_day(struct slice text)
     return day >= 1 && day <= days[month - 1] + (month == 2 && leap);
 }
 
-static bool is_moment(struct slice text)
+static bool is_date_time(struct slice text)
 {
     return is_day(text) && digits(text, 11, 2) < 24 && digits(text, 14, 2) < 60 &&
            digits(text, 17, 2) < 60;
@@ -105,7 +105,7 @@ static const struct schema_format formats[] = {
     {"datetime",
      "^[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}(\\.[0-9]+)?"
      "([Zz]|[+-][0-9]{2}:[0-9]{2})$",
-     is_moment},
+     is_date_time},
     {"duration",
      "^([+-]?(0|(" NUMBER_UNIT "(ns|us|\\x{b5}s|\\x{3bc}s|ms|s|m|h))+)|"
      "[0-9]+ *(ns|nano|nanosecond|us|\\x{b5}s|micro|microsecond|ms|milli|millisecond|s|sec|second|"

@@ -427,7 +427,7 @@ static bool is_multiple(const struct json_node *value, double of)
         return false;
     double times = of < 1 ? 1 / of * number_of(value) : number_of(value) / of;
     if (times > 9e15 || times < -9e15)
-        return true; /* smaller than the precision of the digits */
+        return true; /* a remainder would be beyond the precision of a double */
     double off = times - (double)(int64_t)(times < 0 ? times - 0.5 : times + 0.5);
     return off < 1e-9 && off > -1e-9;
 }
