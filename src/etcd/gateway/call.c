@@ -412,8 +412,8 @@ bool gateway_call_admit(struct gateway *gateway, const struct gateway_row *row,
     struct gateway_metadata metadata;
     const struct grpc_row *called =
         grpc_services_find(gateway->server.services, slice_from_text(row->method));
-    if (!called ||
-        authenticator_open_to_all(gateway->authenticator, called)) /* unknown ones fail later */
+    /* A method that is not served is refused later, with its own error. */
+    if (!called || authenticator_open_to_all(gateway->authenticator, called))
         return true;
     gateway_metadata_take(&metadata, http_exchange_request(x));
     enum status status = authenticator_check(gateway->authenticator, called, metadata.fields,

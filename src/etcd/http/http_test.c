@@ -324,8 +324,8 @@ static void guarded_server_accepts_own_hosts_and_no_pages(void **state)
         assert_int_equal(guarded(rows[i].host, rows[i].origin, &readable), rows[i].status);
         assert_false(readable);
     }
-    config.hosts_given = config.origins_given =
-        true; /* both lists are empty: everything is accepted */
+    /* Both lists are empty, so everything is accepted. */
+    config.hosts_given = config.origins_given = true;
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         assert_int_equal(guarded(rows[i].host, rows[i].origin, &readable), 405);
         assert_true(readable);

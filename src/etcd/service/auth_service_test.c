@@ -93,8 +93,8 @@ static void unknown_user_takes_as_long_as_a_known_one(void **state)
 {
     (void)state;
     struct fixture f;
-    fixture_init(&f, 100,
-                 NULL); /* the hasher's thread does not run, so its jobs stay in the queue */
+    /* The hasher's thread does not run, so its jobs stay in the queue. */
+    fixture_init(&f, 100, NULL);
     begin(&f);
     uint32_t id = login(&f, "nobody", "pw");
     loop_turn(f.loop, 0);

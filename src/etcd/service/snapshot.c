@@ -251,7 +251,7 @@ static enum status member_write(const struct etcd_api *api, struct buf *out)
     return json_writer_finish(&w);
 }
 
-/* For example "3.7.0". The major version is always 3. */
+/* cluster_version: such as "3.7.0". The major version is always 3. */
 static bool has_storage_version(const char *cluster_version)
 {
     const char *dot = strchr(cluster_version, '.');

@@ -18,7 +18,7 @@ struct open_dir {
     bool has_nodes;
 };
 
-struct missing {
+struct missing_node {
     struct v2_ancestors ancestors; /* first */
     struct v2_list *list;
 };
@@ -27,7 +27,7 @@ struct v2_list {
     struct v2_call call; /* first */
     struct engine_range range;
     struct pb_range_request request;
-    struct missing *missing; /* owned; NULL: the node exists */
+    struct missing_node *missing; /* owned; NULL: the node exists */
     struct http_source source;
     struct buf piece; /* JSON not sent yet */
     size_t sent;
@@ -147,7 +147,7 @@ static enum http_fill fill(struct http_source *source, uint8_t *dst, size_t room
 
 static void missing_done(struct engine_op *op)
 {
-    struct missing *missing = CONTAINER_OF(op, struct missing, ancestors.write.op);
+    struct missing_node *missing = CONTAINER_OF(op, struct missing_node, ancestors.write.op);
     struct v2_list *list = missing->list;
     struct v2_ancestors *ancestors = &missing->ancestors;
     enum status status = v2_ancestors_take(ancestors, list->real_ns);

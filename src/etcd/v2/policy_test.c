@@ -53,8 +53,7 @@ static void patterns_match_a_key_or_a_prefix(void **state)
     assert_true(allows("/a*", "", "/ab/c", false, false));
     assert_true(allows("*", "", "", false, false));
     assert_false(allows("/*", "", "", false, false));
-    assert_false(
-        allows("/a*b", "", "/aXb", false, false)); /* a star has a meaning only at the end */
+    assert_false(allows("/a*b", "", "/aXb", false, false)); /* a star counts only at the end */
     assert_false(allows("", "", "", false, false));
 }
 

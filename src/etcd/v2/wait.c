@@ -213,8 +213,7 @@ static enum http_fill fill(struct http_source *source, uint8_t *dst, size_t room
             return HTTP_FILL_DONE;
         }
         if (status != ST_OK)
-            wait->finished =
-                true; /* compacted: the response ends after the events that were sent */
+            wait->finished = true; /* compacted: the response ends here */
     }
     *ret_len = size_min(room, wait->piece.len - wait->sent);
     slice_copy(dst, slice_of(wait->piece.ptr + wait->sent, *ret_len));

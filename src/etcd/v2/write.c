@@ -86,7 +86,7 @@ static void revoke_done(struct engine_op *op)
 }
 
 /* The request was answered, or the exchange has ended. Revokes a lease that no node uses. */
-static void settle(struct v2_write *write)
+static void finish(struct v2_write *write)
 {
     if (!write->lease_id || write->leased) {
         (void)v2_call_done(&write->call);
@@ -102,7 +102,7 @@ static void fail(struct v2_write *write, enum v2_code code, struct slice cause)
 {
     if (!write->call.ended)
         v2_fail(&write->call, code, cause, write->ancestors.revision);
-    settle(write);
+    finish(write);
 }
 
 static void fail_status(struct v2_write *write, enum status status)
@@ -114,7 +114,7 @@ static void fail_key(struct v2_write *write, enum v2_code code, struct slice key
 {
     if (!write->call.ended)
         v2_fail_key(&write->call, code, key, write->ancestors.revision);
-    settle(write);
+    finish(write);
 }
 
 static void answer(struct v2_write *write, int64_t revision)
@@ -153,7 +153,7 @@ static void change_done(struct engine_op *op)
         write->leased = true;
         if (!write->call.ended)
             answer(write, op->revision);
-        settle(write);
+        finish(write);
     } else {
         read_ancestors(write);
     }
@@ -284,8 +284,8 @@ static void grant_done(struct engine_op *op)
 
 static void grant(struct v2_write *write)
 {
-    int64_t ttl_s =
-        (int64_t)write->call.form.ttl_s; /* its expiry is a valid time, so it is not too large */
+    /* Its expiry is a valid time, so the number is not too large. */
+    int64_t ttl_s = (int64_t)write->call.form.ttl_s;
     int64_t real_ns = clock_real_ns(clock_system());
     int64_t until_ns = write->expires_ns > real_ns ? write->expires_ns : real_ns;
     write->lease = (struct engine_lease){
@@ -476,7 +476,7 @@ static void ancestors_done(struct engine_op *op)
         return;
     }
     if (write->call.ended) {
-        settle(write);
+        finish(write);
         return;
     }
     if (!may_change(write))
@@ -485,7 +485,7 @@ static void ancestors_done(struct engine_op *op)
     if (write->node.dir && has_ttl) {
         v2_reply_message(write->call.exchange, write->call.api, 501,
                          "a directory cannot have a time to live here");
-        settle(write);
+        finish(write);
     } else if (has_ttl && !write->lease_id) {
         grant(write);
     } else {
