@@ -42,7 +42,7 @@ static void add_root(void)
 }
 
 /* The gate has let the requests in; the engine must still refuse what it does after the change. */
-static void what_was_let_in_before_is_refused_by_the_engine(void **state)
+static void requests_admitted_earlier_are_refused_by_the_engine(void **state)
 {
     (void)state;
     unsigned refused = 0, served = 0;
@@ -91,7 +91,7 @@ static void turn(void)
 }
 
 /* All of them, however many, without anything that happens to their objects. */
-static void every_watch_ends_with_a_status_when_access_becomes_controlled(void **state)
+static void every_watch_ends_with_a_status_when_authentication_is_enabled(void **state)
 {
     (void)state;
     static struct peer *watches[WATCHES];
@@ -120,8 +120,8 @@ static void every_watch_ends_with_a_status_when_access_becomes_controlled(void *
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_was_let_in_before_is_refused_by_the_engine),
-        cmocka_unit_test(every_watch_ends_with_a_status_when_access_becomes_controlled),
+        cmocka_unit_test(requests_admitted_earlier_are_refused_by_the_engine),
+        cmocka_unit_test(every_watch_ends_with_a_status_when_authentication_is_enabled),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

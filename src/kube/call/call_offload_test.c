@@ -1,4 +1,5 @@
-/* Large requests are worked on elsewhere: others go on meanwhile, and peers may leave. */
+/* Large requests are processed on the worker: others continue meanwhile, and clients may
+ * disconnect. */
 #include "io/blocked_worker_test.h"
 #include "kube/server/bed_test.h"
 
@@ -119,7 +120,7 @@ static void others_are_answered_meanwhile(void **state)
 }
 
 /* Whose peer has gone is freed when it is back; what it had begun to write may be there. */
-static void peers_may_leave_while_their_call_is_away(void **state)
+static void clients_may_disconnect_while_their_call_is_on_the_worker(void **state)
 {
     (void)state;
     begin_with_worker();
@@ -159,7 +160,7 @@ static void peers_may_leave_while_their_call_is_away(void **state)
 
 enum { OBJECTS = 6 }; /* more than a short list has */
 
-/* Each of them converts large objects: how it is asked for, and what each object is known by in the
+/* Each of them converts large objects: how it is requested, and what each object is known by in the
  * answer. */
 static const struct {
     const char *path, *accept, *part;
@@ -211,7 +212,7 @@ static void pull_until(struct peer *peer, const char *part, size_t count)
     assert_int_equal(count_of(peer, part), count);
 }
 
-static void lists_and_watches_convert_large_objects_elsewhere(void **state)
+static void lists_and_watches_convert_large_objects_on_the_worker(void **state)
 {
     (void)state;
     begin_with_objects();
@@ -236,7 +237,7 @@ static void lists_and_watches_convert_large_objects_elsewhere(void **state)
 }
 
 /* A change, a deletion, and what a selector makes of them. */
-static void live_events_are_converted_elsewhere(void **state)
+static void large_live_events_are_converted_on_the_worker(void **state)
 {
     (void)state;
     begin_with_objects();
@@ -260,7 +261,7 @@ static void live_events_are_converted_elsewhere(void **state)
     end_with_worker();
 }
 
-static void peers_may_leave_while_what_they_read_is_converted(void **state)
+static void clients_may_disconnect_during_a_conversion(void **state)
 {
     (void)state;
     begin_with_objects();
@@ -278,7 +279,7 @@ static void peers_may_leave_while_what_they_read_is_converted(void **state)
     end_with_worker();
 }
 
-static void more_than_the_worker_takes_are_told_to_come_again(void **state)
+static void requests_beyond_the_queue_of_the_worker_get_429(void **state)
 {
     (void)state;
     begin_with_worker();
@@ -296,7 +297,7 @@ static void more_than_the_worker_takes_are_told_to_come_again(void **state)
 }
 
 /* A share of the queue with more calls loses the newest of them to a share with fewer. */
-static void calls_lose_their_places_to_clients_with_fewer(void **state)
+static void calls_lose_their_places_to_connections_with_fewer(void **state)
 {
     (void)state;
     begin_with_worker();
@@ -365,12 +366,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(others_are_answered_meanwhile),
-        cmocka_unit_test(peers_may_leave_while_their_call_is_away),
-        cmocka_unit_test(lists_and_watches_convert_large_objects_elsewhere),
-        cmocka_unit_test(live_events_are_converted_elsewhere),
-        cmocka_unit_test(peers_may_leave_while_what_they_read_is_converted),
-        cmocka_unit_test(more_than_the_worker_takes_are_told_to_come_again),
-        cmocka_unit_test(calls_lose_their_places_to_clients_with_fewer),
+        cmocka_unit_test(clients_may_disconnect_while_their_call_is_on_the_worker),
+        cmocka_unit_test(lists_and_watches_convert_large_objects_on_the_worker),
+        cmocka_unit_test(large_live_events_are_converted_on_the_worker),
+        cmocka_unit_test(clients_may_disconnect_during_a_conversion),
+        cmocka_unit_test(requests_beyond_the_queue_of_the_worker_get_429),
+        cmocka_unit_test(calls_lose_their_places_to_connections_with_fewer),
         cmocka_unit_test(the_answer_to_a_write_is_not_refused),
         cmocka_unit_test(options_of_a_delete_are_short),
     };

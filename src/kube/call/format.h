@@ -1,6 +1,6 @@
 /*
- * Answers that are not JSON: made from their JSON, which is what everything here is. Protobuf is
- * for the kinds of the schema table (kube/schema/protobuf.h) and the metadata of all, YAML for all.
+ * Answers in other formats, which are made from JSON: protobuf for the kinds of the schema table
+ * (kube/schema/protobuf.h) and for metadata, YAML for everything.
  */
 #ifndef VIGIL_KUBE_CALL_FORMAT_H
 #define VIGIL_KUBE_CALL_FORMAT_H
@@ -12,7 +12,7 @@
 struct kube_shaping;
 struct kube_status;
 
-/* A set as kube_accept_parse takes it: what objects of this kind can be answered in. */
+/* The formats in which objects of this kind can be sent, as a set for kube_accept_parse. */
 unsigned kube_formats_of(const struct kube_kind *kind);
 
 /* "application/json" */
@@ -38,8 +38,8 @@ enum status kube_format_bookmark(const struct kube_shaping *shaping, int64_t rev
                                  bool initial_end, bool columns, bool protobuf, struct buf *to);
 
 /*
- * A list in protobuf, whose head tells the length of all of it: fields are made one by one, then
- * what stands before and after them. field: of the list's message, "metadata" or "items".
+ * A list in protobuf, whose head has the length of the whole list: its fields are made first, then
+ * the head and the tail. field: of the list's message, "metadata" or "items".
  */
 MUST_CHECK
 enum status kube_format_list_field(const struct kube_kind *kind, enum kube_shape shape,

@@ -35,7 +35,7 @@ enum {
 struct kube_metrics {
     struct metric_set *set; /* owned */
     const struct kube_kind *kinds;
-    unsigned kind_count; /* the built-in ones; the next number is for all others */
+    unsigned kind_count; /* of built-in kinds; the next number is for all others */
 };
 
 static unsigned totals_at(const struct kube_metrics *metrics)
@@ -79,7 +79,7 @@ enum status kube_counter_init(struct kube_counter *counter, struct kube_metrics 
     return metrics ? metric_set_join(metrics->set, &counter->block) : ST_OK;
 }
 
-/* The first slot of a kind; NULL: it is none that we know. */
+/* The first slot of a kind; NULL: not a known kind. */
 static unsigned kind_at(const struct kube_metrics *metrics, const struct kube_kind *kind)
 {
     bool builtin = kind >= metrics->kinds && kind < metrics->kinds + metrics->kind_count;
@@ -184,7 +184,7 @@ static void write_requests(const struct kube_metrics *metrics, struct metric_pag
     }
 }
 
-/* One row for each kind that has any; less: what is taken off, if it is not the first. */
+/* One row for each kind with a nonzero value; `less` is subtracted unless it equals `what`. */
 static void write_kinds(const struct kube_metrics *metrics, struct metric_page *page,
                         const char *name, enum metric_kind type, const char *help,
                         enum kube_count what, enum kube_count less)
@@ -192,7 +192,7 @@ static void write_kinds(const struct kube_metrics *metrics, struct metric_page *
     char labels[LABEL_BYTES], all[2 * LABEL_BYTES];
     metric_page_head(page, name, type, help);
     for (unsigned i = 0; i <= metrics->kind_count; i++) {
-        /* What ended is read first: it is never more than what had begun. */
+        /* The ended ones are read first, so that the difference is never negative. */
         uint64_t off = less != what ? kind_sum(metrics, i, REQUESTS + less) : 0;
         uint64_t value = kind_sum(metrics, i, REQUESTS + what);
         if (!value)

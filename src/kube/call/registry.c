@@ -7,8 +7,8 @@
 
 enum {
     ARENA_BYTES_MAX = 1 << 20,
-    READ_BYTES_MAX = 256 << 10, /* of definitions that are new, in one turn; the last may be more */
-    READ_KNOWN_BYTES = 128,     /* what one costs that is known */
+    READ_BYTES_MAX = 256 << 10, /* of new definitions read in one turn; the last may be longer */
+    READ_KNOWN_BYTES = 128,     /* what a known definition counts for */
 };
 
 struct kube_registry {
@@ -16,43 +16,43 @@ struct kube_registry {
     struct loop *loop;
     size_t *under_way; /* of the face */
     struct schema_pool *pool;
-    struct schema_pool *own_pool; /* NULL: it is the server's */
+    struct schema_pool *own_pool; /* owned; NULL: pool is shared by the server */
     struct kube_kinds *kinds;
-    struct watch_cursor *cursor; /* NULL: nothing is heard */
-    struct deferred look;        /* something has changed: read in the next turn */
+    struct watch_cursor *cursor; /* of the definitions; NULL: not watched */
+    struct deferred look;        /* a definition has changed: all are read in the next turn */
     struct kube_registry_wait news;
     bool news_wanted; /* `news` waits */
     struct list uses;
 
-    /* Reading all: some in each turn. */
+    /* Reading all definitions, some in each turn. */
     bool reading;
     struct deferred more;                 /* the next turn */
-    struct kube_kinds *before;            /* counted: the picture when it began */
-    struct kube_definition **definitions; /* owned; read so far, each counted */
+    struct kube_kinds *before;            /* a reference: the kinds when the reading began */
+    struct kube_definition **definitions; /* owned; references to those read so far */
     size_t definition_count;
-    bool incomplete; /* there was no memory for one of them */
+    bool incomplete; /* there was not enough memory for one of them */
     struct arena arena;
     struct pb_range_request request;
     struct engine_range range;
-    struct list waiting; /* for what is being read */
-    struct list next;    /* came later: for what is read after that */
+    struct list waiting; /* for the reading under way */
+    struct list next;    /* arrived later: for the reading after that */
 };
 
 struct kube_registry_use {
     struct list in_registry;
-    struct kube_definition *definition; /* counted */
-    struct kube_definition *ending;     /* counted: the same, as it is being deleted; or NULL */
+    struct kube_definition *definition; /* a reference */
+    struct kube_definition *ending; /* a reference: the same while it is being deleted; or NULL */
     void (*on_changed)(void *ctx);
     void *ctx;
 };
 
-/* For log lines: the text for clients would blame them for a lack of memory. */
+/* For log lines; the text for clients says that a request needs too much memory. */
 static const char *why(enum status status)
 {
     return status == ST_NOMEM ? "there is not enough memory for it" : status_text(status);
 }
 
-/* -- Pictures -- */
+/* -- The kinds -- */
 
 static bool names_equal(const struct kube_names *a, const struct kube_names *b)
 {
@@ -62,7 +62,7 @@ static bool names_equal(const struct kube_names *a, const struct kube_names *b)
     return equal;
 }
 
-/* For whom it serves nothing has changed. */
+/* Requests and watches of the definition are not affected by the change. */
 static bool serves_same(const struct kube_definition *a, const struct kube_definition *b)
 {
     const struct kube_definition_names *x = &a->names, *y = &b->names;
@@ -73,8 +73,9 @@ static bool serves_same(const struct kube_definition *a, const struct kube_defin
            names_equal(&x->categories, &y->categories);
 }
 
-/* While a definition is being deleted its objects go, of which its watches have to tell. */
-static bool goes_on(struct kube_registry_use *use, struct kube_definition *now)
+/* While a definition is being deleted its objects are deleted, too, and its watches must send those
+ * events. */
+static bool is_current(struct kube_registry_use *use, struct kube_definition *now)
 {
     if (now == use->definition || (now && now == use->ending))
         return true;
@@ -85,26 +86,26 @@ static bool goes_on(struct kube_registry_use *use, struct kube_definition *now)
     return true;
 }
 
-/* What runs on a definition that is no more, or is another now, ends; its clients come again. */
+/* Ends the uses of definitions that are gone or have changed; their clients connect again. */
 static void end_stale(struct kube_registry *r)
 {
     struct kube_registry_use *use, *next;
     LIST_FOREACH_SAFE (use, next, &r->uses, in_registry)
-        if (!goes_on(use, kube_kinds_definition(r->kinds, use->definition->name)))
+        if (!is_current(use, kube_kinds_definition(r->kinds, use->definition->name)))
             use->on_changed(use->ctx);
 }
 
 static void set_kinds(struct kube_registry *r, struct kube_definition *const *definitions,
                       size_t count)
 {
-    struct kube_kinds *old = r->kinds; /* which the definitions may live by */
+    struct kube_kinds *old = r->kinds; /* may hold the last references to the definitions */
     r->kinds = kube_kinds_new(definitions, count);
     kube_kinds_unref(old);
     end_stale(r);
 }
 
-/* The one there was, if it is still as it should be; NULL: it cannot be used. Counted for the
- * caller. ST_NOMEM: how it is now is not known. */
+/* A reference to the known definition if it is still current, else to a new one; NULL: it cannot be
+ * used. ST_NOMEM: its current state is not known. */
 static enum status renew(struct kube_registry *r, struct kube_kv kv,
                          struct kube_definition **ret_definition)
 {
@@ -112,7 +113,7 @@ static enum status renew(struct kube_registry *r, struct kube_kv kv,
     struct slice name = slice_sub(kv.key, prefix.len, kv.key.len - prefix.len);
     struct kube_definition *had = kube_kinds_definition(r->kinds, name), *made;
     *ret_definition = NULL;
-    /* What was read with a request may be newer than what is read with all others. */
+    /* A definition that a request has read may be newer than this reading of all. */
     if (had && had->revision >= kv.mod_revision) {
         *ret_definition = kube_definition_ref(had);
         return ST_OK;
@@ -139,7 +140,7 @@ static enum status renew(struct kube_registry *r, struct kube_kv kv,
     return ST_OK;
 }
 
-/* -- One -- */
+/* -- One definition -- */
 
 enum status kube_registry_take(struct kube_registry *r, struct slice name, struct kube_kv kv)
 {
@@ -149,7 +150,7 @@ enum status kube_registry_take(struct kube_registry *r, struct slice name, struc
     if (kv.mod_revision)
         TRY(renew(r, kv, &made));
     struct kube_definition *old = kube_kinds_definition(r->kinds, name);
-    /* There may be no more of them; those that are there change and go. */
+    /* At the limit no definition is added; the known ones still change and disappear. */
     if (made != old && (old || had < KUBE_DEFINITIONS_MAX)) {
         struct kube_definition **list = xcalloc(had + 1, sizeof(struct kube_definition *));
         for (size_t i = 0; i < had; i++)
@@ -164,7 +165,7 @@ enum status kube_registry_take(struct kube_registry *r, struct slice name, struc
     return ST_OK;
 }
 
-/* -- All -- */
+/* -- All definitions -- */
 
 static void start_reading(struct kube_registry *r);
 
@@ -179,13 +180,13 @@ static bool differs(const struct kube_registry *r, struct kube_definition *const
     return !same;
 }
 
-/* It came, changed or went with a request while all were being read: that is newer. */
+/* A request has added, changed or removed it while all were being read: that is newer. */
 static bool is_newer(const struct kube_registry *r, struct slice name)
 {
     return kube_kinds_definition(r->kinds, name) != kube_kinds_definition(r->before, name);
 }
 
-/* What was read, but for what is newer than that. */
+/* Takes over what was read, except where a request has read something newer. */
 static void take_all(struct kube_registry *r)
 {
     size_t had, count = 0;
@@ -312,7 +313,7 @@ void kube_registry_read(struct kube_registry *r, struct kube_registry_wait *wait
     start_reading(r);
 }
 
-/* -- News -- */
+/* -- Changes -- */
 
 static void on_news(struct kube_registry_wait *wait)
 {
@@ -321,7 +322,7 @@ static void on_news(struct kube_registry_wait *wait)
 
 static bool open_cursor(struct kube_registry *r);
 
-/* Only that something has changed matters: what, is read. */
+/* The events only show that something has changed; then all definitions are read. */
 static void look(struct deferred *deferred)
 {
     struct kube_registry *r = CONTAINER_OF(deferred, struct kube_registry, look);
@@ -370,7 +371,7 @@ struct kube_registry_use *kube_registry_use_new(struct kube_registry *r,
     use->on_changed = on_changed;
     use->ctx = ctx;
     list_push_back(&r->uses, &use->in_registry);
-    /* Without a place for another watch only requests bring news. */
+    /* If the hub accepts no more watches, only requests notice changes. */
     if (!r->cursor && open_cursor(r))
         loop_defer(r->loop, &r->look);
     return use;

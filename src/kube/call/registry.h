@@ -1,11 +1,11 @@
 /*
- * The kinds that a face knows, kept as new as whoever asks has a right to expect: what was answered
- * before a request was sent holds for it, whichever thread serves it. For the kind of a request its
- * definition is read with it (one key); who needs all of them reads all; while there are watches of
- * custom resources a watch tells of changes, so that those on an old definition end.
+ * The kinds that a face knows. They are at least as new as every answer that was sent before the
+ * request arrived, whichever thread sent it: a request for a custom resource reads its definition
+ * (one key), and a request that needs all definitions reads all. While there are watches of custom
+ * resources, the registry watches the definitions, so that watches of an old definition end.
  *
- *     call ─► its definition as it is now ─► the same revision: known ─► go on
- *                         └─► another, or gone: a new picture ─► go on
+ *     call ─► read its definition ─► the known revision ─────────────► continue
+ *                         └─► another, or gone: a new set of kinds ─► continue
  *
  * One per face, on its thread.
  */
@@ -23,37 +23,38 @@ struct loop;
 /* schemas NULL: it has its own. *under_way is incremented while it reads. */
 struct kube_registry *kube_registry_new(struct engine_shard *shard, struct loop *loop,
                                         struct schema_pool *schemas, size_t *under_way);
-/* Nothing may wait. Accepts NULL. */
+/* There must be no waiters and no uses. Accepts NULL. */
 void kube_registry_free(struct kube_registry *registry);
 
-/* Borrowed until the next call of a function below; hold on to it to keep it. */
+/* Borrowed until the next call of a function below; take a reference to keep it. */
 struct kube_kinds *kube_registry_kinds(const struct kube_registry *registry);
 
 /* Embedded by its caller until go. */
 struct kube_registry_wait {
     struct list in_registry;
     void (*go)(struct kube_registry_wait *wait);
-    enum status status; /* in go; not ST_OK: they could not be read, the picture is as it was */
-    bool complete;      /* in go; false: so it is, or there was no memory for one of them */
+    enum status status; /* in go; not ST_OK: the definitions could not be read, and the kinds are
+                           unchanged */
+    bool complete;      /* in go; false: as above, or there was not enough memory for one of them */
 };
 
-/* All definitions as they are now, then go: perhaps at once. */
+/* Reads all definitions, then calls go, perhaps at once. */
 void kube_registry_read(struct kube_registry *registry, struct kube_registry_wait *wait);
 
-/* One definition as it was just read: kv.mod_revision 0: there is none. ST_NOMEM: the picture stays
- * as it was. */
+/* Takes over one definition that was just read; kv.mod_revision 0: it does not exist. ST_NOMEM: the
+ * kinds are unchanged. */
 MUST_CHECK
 enum status kube_registry_take(struct kube_registry *registry, struct slice name,
                                struct kube_kv kv);
 
-/* Who goes on for long by a definition: it is held meanwhile, and he hears when it is no more what
- * it was. Freed by whom it was given to. */
+/* A long use of a definition, such as a watch: it keeps a reference to the definition, and
+ * on_changed is called when the definition has changed or is gone. Owned by the caller. */
 struct kube_registry_use;
 struct kube_registry_use *kube_registry_use_new(struct kube_registry *registry,
                                                 const struct kube_custom *custom,
                                                 void (*on_changed)(void *ctx), void *ctx);
 void kube_registry_use_free(struct kube_registry_use *use); /* accepts NULL */
-/* Hears of nothing more. Accepts NULL. */
+/* Stops watching the definitions. Accepts NULL. */
 void kube_registry_stop(struct kube_registry *registry);
 
 #endif

@@ -49,7 +49,7 @@ static bool serves(const char *plural, const char *version)
                            slice_from_text(version), slice_from_text(plural));
 }
 
-static void the_last_that_fits_changes_and_goes_like_any_other(void **state)
+static void the_last_definition_that_fits_can_change_and_disappear(void **state)
 {
     struct kube_registry_wait wait = {.go = on_read};
     (void)state;
@@ -76,7 +76,7 @@ static void the_last_that_fits_changes_and_goes_like_any_other(void **state)
 }
 
 /* More than a turn takes: what requests learn meanwhile is newer, and stays. */
-static void all_are_read_in_turns_and_what_is_newer_stays(void **state)
+static void definitions_are_read_in_turns_and_newer_ones_are_kept(void **state)
 {
     struct kube_registry_wait wait = {.go = on_read};
     struct row known = row_of(6, "v1", 1), gone = row_of(6, "v1", 0);
@@ -104,8 +104,8 @@ static void all_are_read_in_turns_and_what_is_newer_stays(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_last_that_fits_changes_and_goes_like_any_other),
-        cmocka_unit_test(all_are_read_in_turns_and_what_is_newer_stays),
+        cmocka_unit_test(the_last_definition_that_fits_can_change_and_disappear),
+        cmocka_unit_test(definitions_are_read_in_turns_and_newer_ones_are_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

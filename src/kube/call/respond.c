@@ -101,7 +101,7 @@ static bool add_field(struct kube_call *call, const char *name, const char *valu
     return false;
 }
 
-/* After all other fields: a warning for which there is no room, or that is no valid field value, is
+/* After all other fields: a warning for which there is no room, or that is not a valid field value, is
  * omitted. */
 static void add_warnings(struct kube_call *call)
 {

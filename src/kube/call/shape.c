@@ -36,7 +36,7 @@ static const char *meta_version(const struct kube_shaping *s)
     return s->v1beta1 ? "meta.k8s.io/v1beta1" : "meta.k8s.io/v1";
 }
 
-/* The package of Go's type, which messages name. */
+/* The package of Go's type, which error messages name. */
 static struct slice package_of(const struct kube_kind *kind)
 {
     struct slice group = slice_from_text(kind->group);
@@ -64,7 +64,7 @@ bool kube_shape_fits(struct kube_call *call, bool list)
 
 /* -- Pieces -- */
 
-/* revision 0: it is not stored, like a review. */
+/* revision 0: the object is not stored, such as a review. */
 static enum status append_metadata(const struct kube_object *object, int64_t revision,
                                    struct buf *to)
 {
@@ -144,7 +144,7 @@ enum status kube_shape_item(const struct kube_shaping *s, const struct kube_obje
     return append_partial(s, object, revision, !(s->kind->flags & KUBE_CUSTOM), to);
 }
 
-/* -- Single ones -- */
+/* -- Single objects -- */
 
 static enum status append_table(const struct kube_shaping *s, int64_t revision, bool columns,
                                 struct buf *to)
@@ -172,7 +172,7 @@ enum status kube_shape_single(const struct kube_shaping *s, const struct kube_ob
     return buf_append_text(to, "]}");
 }
 
-/* An object of the kind with nothing but what a bookmark says. */
+/* An object of the kind with only the metadata of a bookmark. */
 static enum status append_empty(const char *kind, const char *api_version, const char *version,
                                 bool initial_end, struct buf *to)
 {
@@ -182,8 +182,8 @@ static enum status append_empty(const char *kind, const char *api_version, const
         initial_end ? "\"annotations\":{\"k8s.io/initial-events-end\":\"true\"}" : "");
 }
 
-/* A table shows it as a row, as Kubernetes does: in its metadata is what marks the end of the
- * initial events. */
+/* In a Table a bookmark is a row, as in Kubernetes; its metadata marks the end of the initial
+ * events. */
 static enum status append_table_bookmark(const struct kube_shaping *s, int64_t revision,
                                          bool initial_end, bool columns, struct buf *to)
 {

@@ -15,7 +15,7 @@ static void pull(struct peer *peer)
     engine_shard_turn_end(bed->shard);
 }
 
-static void a_watch_of_tables_tells_the_age_of_what_came_later(void **state)
+static void a_watch_of_tables_shows_the_age_of_later_objects(void **state)
 {
     (void)state;
     begin(1, 100);
@@ -30,7 +30,7 @@ static void a_watch_of_tables_tells_the_age_of_what_came_later(void **state)
     end();
 }
 
-static void the_longest_group_is_told_whole(void **state)
+static void the_longest_group_name_is_not_cut(void **state)
 {
     char group[246], path[512], text[4096], part[512];
     (void)state;
@@ -59,8 +59,8 @@ static void the_longest_group_is_told_whole(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_watch_of_tables_tells_the_age_of_what_came_later),
-        cmocka_unit_test(the_longest_group_is_told_whole),
+        cmocka_unit_test(a_watch_of_tables_shows_the_age_of_later_objects),
+        cmocka_unit_test(the_longest_group_name_is_not_cut),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -80,7 +80,7 @@ static void one_key_is_changed_by_one_at_a_time(void **state)
     assert_int_equal(f->count, 0);
     for (size_t i = 0; i < 4; i++) {
         leave(i);
-        assert_int_equal(f->count, i); /* from the loop, not from whoever left */
+        assert_int_equal(f->count, i); /* from the loop, not from the ticket that left */
         run();
         assert_int_equal(f->count, i + 1);
         assert_int_equal(f->begun[i], i + 1);
@@ -91,8 +91,8 @@ static void one_key_is_changed_by_one_at_a_time(void **state)
     leave(0);
 }
 
-/* Whoever goes, waiting, about to begin or under way, keeps nobody behind it. */
-static void who_goes_is_passed_over(void **state)
+/* A ticket that leaves, waiting, ready or under way, does not block those behind it. */
+static void a_ticket_that_leaves_is_skipped(void **state)
 {
     (void)state;
     for (size_t i = 0; i < 6; i++)
@@ -152,7 +152,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(one_key_is_changed_by_one_at_a_time, setup, teardown),
-        cmocka_unit_test_setup_teardown(who_goes_is_passed_over, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_ticket_that_leaves_is_skipped, setup, teardown),
         cmocka_unit_test_setup_teardown(a_line_has_an_end, setup, teardown),
         cmocka_unit_test_setup_teardown(many_keys_share_the_loop, setup, teardown),
     };

@@ -6,7 +6,7 @@
 
 /* -- Counting -- */
 
-/* What has no room is left out: it is only told. */
+/* A name for which there is no room is omitted. */
 static void tally_add(struct kube_tally *tally, struct slice name)
 {
     size_t i = 0;
@@ -65,14 +65,14 @@ void kube_remaining_add_finalizer(struct kube_remaining *r, struct slice name)
     tally_add(&r->finalizers, name);
 }
 
-/* -- Telling -- */
+/* -- Conditions -- */
 
 static int compare(const void *a, const void *b)
 {
     return slice_compare(buf_slice(a), buf_slice(b));
 }
 
-/* One line for each name, sorted as Kubernetes sorts them: by what they say. */
+/* One line for each name, sorted by text as in Kubernetes. */
 static enum status append_lines(const struct kube_tally *tally, const char *before,
                                 const char *between, const char *after, struct buf *to)
 {
@@ -109,14 +109,15 @@ static enum status write_failures(const struct kube_tally *failures, struct slic
     return append_lines(failures, (const char *)before.ptr, "", NULL, to);
 }
 
-struct telling {
+struct condition_writer {
     const struct kube_meta *meta;
     struct json_node *status;
 };
 
-/* The condition in its good case, or with what is wrong. */
-static bool tell(const struct telling *t, const char *type, const char *good_reason,
-                 const char *good, const char *reason, const struct buf *wrong)
+/* Sets a condition to its good case, or to the problem. */
+static bool set_condition(const struct condition_writer *t, const char *type,
+                          const char *good_reason, const char *good, const char *reason,
+                          const struct buf *wrong)
 {
     if (!wrong->len)
         return kube_condition_set(t->meta, t->status, type, false, good_reason,
@@ -124,28 +125,30 @@ static bool tell(const struct telling *t, const char *type, const char *good_rea
     return kube_condition_set(t->meta, t->status, type, true, reason, buf_slice(wrong));
 }
 
-static bool tell_failures(const struct telling *t, const struct kube_remaining *r,
+static bool tell_failures(const struct condition_writer *t, const struct kube_remaining *r,
                           struct slice name)
 {
     AUTO(buf_fini) struct buf undiscovered = {0};
     AUTO(buf_fini) struct buf failed = {0};
     struct buf none = {0};
     if (r->undiscovered &&
-        buf_append_text(&undiscovered, "unable to retrieve the complete list of server APIs: there "
-                                       "is no memory for a CustomResourceDefinition") != ST_OK)
+        buf_append_text(&undiscovered,
+                        "unable to retrieve the complete list of server APIs: there "
+                        "is not enough memory for a CustomResourceDefinition") != ST_OK)
         return kube_fail_engine(t->meta->status, ST_NOMEM);
     if (r->failures.count && write_failures(&r->failures, name, &failed) != ST_OK)
         return kube_fail_engine(t->meta->status, ST_NOMEM);
-    return tell(t, "NamespaceDeletionDiscoveryFailure", "ResourcesDiscovered",
-                "All resources successfully discovered", "DiscoveryFailed", &undiscovered) &&
-           tell(t, "NamespaceDeletionGroupVersionParsingFailure", "ParsedGroupVersions",
-                "All legacy kube types successfully parsed", "", &none) &&
-           tell(t, "NamespaceDeletionContentFailure", "ContentDeleted",
-                "All content successfully deleted, may be waiting on finalization",
-                "ContentDeletionFailed", &failed);
+    return set_condition(t, "NamespaceDeletionDiscoveryFailure", "ResourcesDiscovered",
+                         "All resources successfully discovered", "DiscoveryFailed",
+                         &undiscovered) &&
+           set_condition(t, "NamespaceDeletionGroupVersionParsingFailure", "ParsedGroupVersions",
+                         "All legacy kube types successfully parsed", "", &none) &&
+           set_condition(t, "NamespaceDeletionContentFailure", "ContentDeleted",
+                         "All content successfully deleted, may be waiting on finalization",
+                         "ContentDeletionFailed", &failed);
 }
 
-static bool tell_rest(const struct telling *t, const struct kube_remaining *r)
+static bool tell_rest(const struct condition_writer *t, const struct kube_remaining *r)
 {
     AUTO(buf_fini) struct buf kinds = {0};
     AUTO(buf_fini) struct buf finalizers = {0};
@@ -158,16 +161,17 @@ static bool tell_rest(const struct telling *t, const struct kube_remaining *r)
              ST_OK ||
          append_lines(&r->finalizers, "", " in ", " resource instances", &finalizers) != ST_OK))
         return kube_fail_engine(t->meta->status, ST_NOMEM);
-    return tell(t, "NamespaceContentRemaining", "ContentRemoved",
-                "All content successfully removed", "SomeResourcesRemain", &kinds) &&
-           tell(t, "NamespaceFinalizersRemaining", "ContentHasNoFinalizers",
-                "All content-preserving finalizers finished", "SomeFinalizersRemain", &finalizers);
+    return set_condition(t, "NamespaceContentRemaining", "ContentRemoved",
+                         "All content successfully removed", "SomeResourcesRemain", &kinds) &&
+           set_condition(t, "NamespaceFinalizersRemaining", "ContentHasNoFinalizers",
+                         "All content-preserving finalizers finished", "SomeFinalizersRemain",
+                         &finalizers);
 }
 
 bool kube_remaining_set_conditions(const struct kube_remaining *r, const struct kube_meta *meta,
                                    struct json_node *object, struct slice name)
 {
-    struct telling t = {.meta = meta};
+    struct condition_writer t = {.meta = meta};
     return kube_meta_object(meta, object, "status", &t.status) && tell_failures(&t, r, name) &&
            tell_rest(&t, r);
 }

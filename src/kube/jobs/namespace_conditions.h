@@ -1,6 +1,7 @@
 /*
- * What a namespace still holds while it is being deleted, and the conditions in its status that say
- * so: types, reasons and messages are those of Kubernetes' namespace controller.
+ * The objects that remain in a namespace while it is being deleted, and the conditions in its
+ * status that report them: types, reasons and messages are those of Kubernetes' namespace
+ * controller.
  */
 #ifndef VIGIL_KUBE_JOBS_NAMESPACE_CONDITIONS_H
 #define VIGIL_KUBE_JOBS_NAMESPACE_CONDITIONS_H
@@ -8,11 +9,11 @@
 #include "base/buf.h"
 #include "kube/object/meta.h"
 
-/* Names are counted up to this many of them and bytes each; what is beyond is not told. */
+/* Limits of the number and length of names; others are not reported. */
 enum { KUBE_REMAINING_NAMES_MAX = 64, KUBE_REMAINING_NAME_BYTES_MAX = 512 };
 
 struct kube_tally {
-    struct buf names; /* one after the other */
+    struct buf names; /* one after another */
     struct {
         size_t at, len;
         int64_t count;
@@ -30,7 +31,7 @@ struct kube_remaining {
 void kube_remaining_reset(struct kube_remaining *remaining);
 void kube_remaining_fini(struct kube_remaining *remaining);
 
-/* An object remains: for its finalizers or because it was given time, or else by a failure. */
+/* An object remains: because of finalizers or its grace period, or because of a failure. */
 void kube_remaining_add(struct kube_remaining *remaining, const struct kube_kind *kind,
                         bool failed);
 void kube_remaining_add_finalizer(struct kube_remaining *remaining, struct slice name);

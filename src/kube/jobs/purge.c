@@ -13,16 +13,16 @@
 
 enum {
     PAGE_KEYS = 50,
-    PAGE_BYTES_MAX = 8 << 20,     /* of the keys of a page; one may be as long as a request */
-    RANGE_KEYS = 8,               /* more than are made of a name to read one, however long it is */
-    LOOKED_BYTES_MAX = 256 << 10, /* of objects in one turn; the last may be more */
+    PAGE_BYTES_MAX = 8 << 20, /* memory for the keys of a page; one may be as long as a request */
+    RANGE_KEYS = 8,           /* an upper bound of the keys made of the name for one range */
+    LOOKED_BYTES_MAX = 256 << 10, /* of objects examined in one turn; the last may be longer */
     DELAY_MAX_S = 30,
 };
 
-/* One object may take as much as in a request, and in proportion if it is larger than one. */
+/* Memory for one object: as much as for a request, and more in proportion to its length. */
 enum { OBJECT_BYTES_MAX = KUBE_CALL_ARENA_BYTES_MAX, TREE_BYTES_PER_BYTE = 48 };
 
-/* A write that a page asks for. */
+/* A write that an object of the page needs. */
 struct purge_write {
     struct slice key;
     struct slice value; /* of a put; empty: delete */
@@ -89,13 +89,13 @@ static void on_written(struct engine_op *op)
     bool failed = op->status != ST_OK;
     bool written = !failed && kube_write_succeeded(&purge->job.write, &current);
     bool gone = !failed && !written && !current.mod_revision;
-    /* What has changed meanwhile is found again in the next round; what others have deleted is
-     * what was wanted. */
+    /* An object that has changed meanwhile is examined again in the next round; one that another
+     * client has deleted is done. */
     if (!written && !gone) {
         purge->left = true;
         purge->over = false;
     }
-    /* What was to be marked is counted already. */
+    /* An object to be marked is counted already. */
     if (!written && !gone && !purge->done && !purge->job.write.value.len)
         kube_remaining_add(&purge->remaining, purge->page_kind, failed);
     engine_write_close(&purge->job.write.engine);
@@ -134,7 +134,7 @@ static bool encode(struct purge *purge, const struct kube_meta *meta, struct jso
            arena_dup(&purge->object, buf_slice(&text), ret_value) == ST_OK;
 }
 
-/* Takes the object over: its bytes are gone when its range is closed. */
+/* Copies the object, whose bytes are valid only until the range is closed. */
 static enum status read_tree(struct purge *purge, struct slice json, struct json_node **ret_object)
 {
     struct slice text;
@@ -155,7 +155,7 @@ static bool mark(struct purge *purge, struct slice json, struct purge_write *ste
            encode(purge, &meta, object, &step->value);
 }
 
-/* To be marked: if it is still the one that was looked at. */
+/* Marks the object if it still has the revision that was examined. */
 static void on_object(struct engine_op *op)
 {
     struct purge *purge = purge_of(kube_job_of_range(op));
@@ -165,7 +165,8 @@ static void on_object(struct engine_op *op)
     if (op->status == ST_OK && engine_range_next(&purge->job.range, &field))
         kv = kube_kv_of(field);
     step->marks = false;
-    /* The same step again, as a write; what cannot be marked now is left for the next round. */
+    /* The same write again, now with a value; an object that cannot be marked now is left for the
+     * next round. */
     if (kv.mod_revision == step->revision && mark(purge, kv.value, step))
         purge->at--;
     engine_range_close(&purge->job.range);
@@ -183,7 +184,7 @@ static void do_step(struct purge *purge)
     kube_job_read(&purge->job, on_object);
 }
 
-/* -- Looking at objects -- */
+/* -- Examining objects -- */
 
 struct purge_scan {
     bool finalizers;
@@ -198,8 +199,8 @@ static void count_finalizer(struct purge *purge, const struct json_scanner *s)
         kube_remaining_add_finalizer(&purge->remaining, name);
 }
 
-/* Behind their key. */
-static bool look_at_finalizers(struct purge *purge, struct json_scanner *s, struct purge_scan *scan)
+/* After the key "finalizers". */
+static bool scan_finalizers(struct purge *purge, struct json_scanner *s, struct purge_scan *scan)
 {
     enum json_token token = json_next(s);
     if (token != JSON_ARRAY)
@@ -214,8 +215,8 @@ static bool look_at_finalizers(struct purge *purge, struct json_scanner *s, stru
     return true;
 }
 
-/* Takes no memory, and is not stopped by how large or deep an object is. */
-static struct purge_scan look_at_metadata(struct purge *purge, struct slice metadata)
+/* Needs no memory, so that it works for objects of any size and depth. */
+static struct purge_scan scan_metadata(struct purge *purge, struct slice metadata)
 {
     struct purge_scan scan = {0};
     struct json_scanner s;
@@ -224,7 +225,7 @@ static struct purge_scan look_at_metadata(struct purge *purge, struct slice meta
     (void)json_next(&s);
     while (fine && json_next(&s) == JSON_KEY) {
         if (json_token_is(&s, SLICE_LITERAL("finalizers"))) {
-            fine = look_at_finalizers(purge, &s, &scan);
+            fine = scan_finalizers(purge, &s, &scan);
         } else if (json_token_is(&s, SLICE_LITERAL("deletionTimestamp"))) {
             enum json_token token = json_next(&s);
             scan.deleting = token == JSON_STRING;
@@ -236,7 +237,7 @@ static struct purge_scan look_at_metadata(struct purge *purge, struct slice meta
     return scan;
 }
 
-/* How long a pod may stay; one that cannot be taken apart runs nowhere. */
+/* The grace period of a pod; one that cannot be parsed does not run. */
 static enum status find_grace(struct purge *purge, struct slice json, int64_t *ret_grace_s)
 {
     struct json_node *object;
@@ -249,15 +250,16 @@ static enum status find_grace(struct purge *purge, struct slice json, int64_t *r
     return status == ST_NOMEM ? status : ST_OK;
 }
 
-/* What to do about an object. Nobody could ever finish one that is none: it goes. */
-static enum status look_at(struct purge *purge, struct kube_kv kv)
+/* Decides what to do with an object. A value that is not an object is deleted, because it has no
+ * finalizers that could ever be removed. */
+static enum status examine(struct purge *purge, struct kube_kv kv)
 {
     struct purge_write *step = &purge->steps[purge->count];
     struct purge_scan scan = {0};
     struct kube_object object;
     int64_t grace_s = 0;
     if (kube_object_parse(kv.value, &object) == ST_OK) {
-        scan = look_at_metadata(purge, object.metadata);
+        scan = scan_metadata(purge, object.metadata);
         TRY(find_grace(purge, kv.value, &grace_s));
     }
     bool stays = scan.finalizers || grace_s > 0;
@@ -273,7 +275,7 @@ static enum status look_at(struct purge *purge, struct kube_kv kv)
 
 /* -- Pages -- */
 
-/* Pods first, then every kind that a namespace can have objects of; NULL: that was all. */
+/* Pods first, then every namespaced kind; NULL: there are no more. */
 static const struct kube_kind *namespace_kind(const struct purge *purge)
 {
     size_t own, custom, at = purge->kind_at;
@@ -287,7 +289,7 @@ static const struct kube_kind *namespace_kind(const struct purge *purge)
     return at - own < custom ? &definitions[at - own]->versions[0].kind : NULL;
 }
 
-/* Of a definition its own kind, served or not. */
+/* For a definition its own kind, served or not. */
 static const struct kube_kind *kind_now(const struct purge *purge)
 {
     if (!is_definition(purge))
@@ -296,7 +298,7 @@ static const struct kube_kind *kind_now(const struct purge *purge)
     return d && purge->kind_at == 0 ? &d->versions[0].kind : NULL;
 }
 
-/* The same objects in another version. */
+/* Another version of a kind that was listed before: the objects are the same. */
 static bool is_again(const struct kube_kind *kind)
 {
     size_t own;
@@ -318,7 +320,7 @@ static bool is_emptied(const struct purge *purge, const struct kube_kind *kind)
            !is_again(kind);
 }
 
-/* False: there is none, or it has to wait for pods that are left. */
+/* False: there are no more kinds, or they must wait for pods that are left. */
 static bool next_kind(struct purge *purge)
 {
     if (!is_definition(purge) && purge->kind_at > 0 && !purge->pods_gone) {
@@ -337,8 +339,8 @@ static enum status take_next(struct purge *purge, struct slice field)
     buf_reset(&purge->from, SIZE_MAX);
     TRY(buf_append(&purge->from, kv.key));
     TRY(buf_append(&purge->from, slice_of("", 1)));
-    /* One that there is no memory for is left; others need less. */
-    if (look_at(purge, kv) != ST_OK) {
+    /* An object that does not fit into memory is left; others may be smaller. */
+    if (examine(purge, kv) != ST_OK) {
         purge->left = true;
         kube_remaining_add(&purge->remaining, purge->page_kind, true);
     }
@@ -361,8 +363,8 @@ static void close_page(struct purge *purge, enum status status)
     }
 }
 
-/* Some objects a turn. */
-static void look_on(struct purge *purge)
+/* Examines some objects per turn. */
+static void examine_some(struct purge *purge)
 {
     struct slice field;
     size_t looked = 0;
@@ -422,7 +424,7 @@ static void read_keys(struct purge *purge, const struct kube_kind *kind, bool wh
 
 /* -- The namespace or definition itself -- */
 
-/* Nothing is in it any more. *ret_held: others have finalizers in it. */
+/* The namespace is empty. *ret_held: it has finalizers of others. */
 static bool release_namespace(const struct kube_meta *meta, struct json_node *object,
                               bool *ret_ours, bool *ret_held)
 {
@@ -439,7 +441,7 @@ static bool release_namespace(const struct kube_meta *meta, struct json_node *ob
     return true;
 }
 
-/* Whoever has the last finalizer removes it: then nothing is left to do here. */
+/* With finalizers of others the target is removed by the client that removes the last one. */
 static bool plan_release(struct purge *purge, const struct kube_meta *meta,
                          struct json_node *object, struct purge_write *step)
 {
@@ -454,8 +456,8 @@ static bool plan_release(struct purge *purge, const struct kube_meta *meta,
     return true;
 }
 
-static bool plan_last(struct purge *purge, const struct kube_meta *meta, struct json_node *object,
-                      struct purge_write *step)
+static bool plan_target(struct purge *purge, const struct kube_meta *meta, struct json_node *object,
+                        struct purge_write *step)
 {
     bool remains = purge->left || purge->remaining.undiscovered;
     if (is_definition(purge))
@@ -472,8 +474,8 @@ static bool plan_last(struct purge *purge, const struct kube_meta *meta, struct 
     return encode(purge, meta, object, &step->value);
 }
 
-/* What to write, into the first step. ST_NOMEM: what it is cannot be found out now. */
-static enum status look_at_last(struct purge *purge, struct kube_kv kv)
+/* Puts the write of the target into steps[0]. ST_NOMEM: it cannot be decided now. */
+static enum status examine_target(struct purge *purge, struct kube_kv kv)
 {
     struct kube_status status = {0};
     struct kube_meta meta = meta_of(purge, purge->page_kind, &status);
@@ -487,13 +489,13 @@ static enum status look_at_last(struct purge *purge, struct kube_kv kv)
     if (purge->over)
         return ST_OK;
     TRY(arena_dup(&purge->job.arena, kv.key, &step->key));
-    if (plan_last(purge, &meta, object, step))
+    if (plan_target(purge, &meta, object, step))
         return ST_OK;
     purge->count = 0;
     return ST_NOMEM;
 }
 
-static void on_last(struct engine_op *op)
+static void on_target(struct engine_op *op)
 {
     struct purge *purge = purge_of(kube_job_of_range(op));
     enum status status = op->status;
@@ -503,14 +505,14 @@ static void on_last(struct engine_op *op)
     if (status == ST_OK && !engine_range_next(&purge->job.range, &field))
         purge->over = purge->job.range.op.status == ST_OK;
     else if (status == ST_OK)
-        status = look_at_last(purge, kube_kv_of(field));
+        status = examine_target(purge, kube_kv_of(field));
     if (status != ST_OK)
         purge->left = true;
     engine_range_close(&purge->job.range);
     kube_job_next(&purge->job);
 }
 
-static const struct kube_kind *last_kind(const struct purge *purge)
+static const struct kube_kind *target_kind(const struct purge *purge)
 {
     if (is_definition(purge))
         return kube_builtin_find(SLICE_LITERAL("apiextensions.k8s.io"), SLICE_LITERAL("v1"),
@@ -561,7 +563,7 @@ static void purge_step(struct kube_job *job)
 {
     struct purge *purge = purge_of(job);
     if (purge->page_open)
-        look_on(purge);
+        examine_some(purge);
     else if (purge->at < purge->count)
         do_step(purge);
     else if (!purge->kinds) /* each round uses the current kinds */
@@ -569,7 +571,7 @@ static void purge_step(struct kube_job *job)
     else if (!purge->done && next_kind(purge))
         read_keys(purge, kind_now(purge), true, on_page);
     else if (!purge->done)
-        read_keys(purge, last_kind(purge), false, on_last);
+        read_keys(purge, target_kind(purge), false, on_target);
     else if (purge->over || !purge->left)
         finish(purge);
     else

@@ -1,4 +1,4 @@
-/* Deletions that wait for somebody's finalizers, and are asked for again. */
+/* Deletions that wait for finalizers of other clients, and are requested again. */
 #include "kube/server/bed_test.h"
 
 #include "base/clock.h"
@@ -29,7 +29,7 @@ static void turn(int64_t ns)
     (void)fake_step(bed->engine);
 }
 
-static void one_that_is_asked_for_again_does_one_thing_at_a_time(void **state)
+static void a_purge_that_is_started_again_runs_one_operation_at_a_time(void **state)
 {
     (void)state;
     for (uint64_t seed = 0; seed < SEEDS; seed++) {
@@ -85,7 +85,7 @@ static void release(const char *path)
     assert_answer(peer, 200, NULL);
 }
 
-static void pods_go_before_everything_else(void **state)
+static void pods_are_deleted_before_everything_else(void **state)
 {
     (void)state;
     make_namespace(1, 50);
@@ -106,7 +106,7 @@ static void pods_go_before_everything_else(void **state)
     end();
 }
 
-static void conditions_say_what_remains(void **state)
+static void conditions_report_the_remaining_objects(void **state)
 {
     (void)state;
     make_namespace(2, 50);
@@ -172,8 +172,8 @@ static void a_page_of_large_objects_keeps_its_finalizers(void **state)
 
 enum { RACED = 12 };
 
-/* What somebody else deletes first is as gone as what the purge deletes: it waits for nothing. */
-static void objects_that_others_delete_leave_nothing_to_wait_for(void **state)
+/* An object that another client deletes first counts as deleted by the purge. */
+static void objects_deleted_by_other_clients_are_not_waited_for(void **state)
 {
     (void)state;
     for (uint64_t seed = 0; seed < SEEDS; seed++) {
@@ -197,7 +197,7 @@ static void objects_that_others_delete_leave_nothing_to_wait_for(void **state)
 }
 
 /* After a restart the first look for what was being deleted fails. */
-static void what_a_start_could_not_read_is_read_again(void **state)
+static void a_start_that_cannot_read_tries_again(void **state)
 {
     (void)state;
     make_namespace(5, 100); /* in order: what fails is the look for namespaces */
@@ -268,14 +268,14 @@ static void names_may_be_very_long(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pods_go_before_everything_else),
+        cmocka_unit_test(pods_are_deleted_before_everything_else),
         cmocka_unit_test(names_may_be_very_long),
-        cmocka_unit_test(conditions_say_what_remains),
+        cmocka_unit_test(conditions_report_the_remaining_objects),
         cmocka_unit_test(a_page_of_large_objects_keeps_its_finalizers),
         cmocka_unit_test(an_event_that_is_marked_keeps_its_lease),
-        cmocka_unit_test(objects_that_others_delete_leave_nothing_to_wait_for),
-        cmocka_unit_test(what_a_start_could_not_read_is_read_again),
-        cmocka_unit_test(one_that_is_asked_for_again_does_one_thing_at_a_time),
+        cmocka_unit_test(objects_deleted_by_other_clients_are_not_waited_for),
+        cmocka_unit_test(a_start_that_cannot_read_tries_again),
+        cmocka_unit_test(a_purge_that_is_started_again_runs_one_operation_at_a_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

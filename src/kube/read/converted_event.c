@@ -7,10 +7,10 @@
 #include "kube/call/format.h"
 #include "kube/storage/storage.h"
 
-/* Before or after; matches: the selection takes it. */
+/* The object before or after an event. */
 struct side {
     struct kube_object object;
-    struct buf converted; /* where it lies, if it had to be converted */
+    struct buf converted; /* its bytes, if it had to be converted */
     bool matches;
 };
 
@@ -19,7 +19,7 @@ static void side_fini(struct side *side)
     buf_fini(&side->converted);
 }
 
-/* Without a selector only a deletion tells of what was before. */
+/* Without a selector only a deletion needs the object before it. */
 static bool needs_before(const struct kube_selection *selection, bool created, bool tombstone)
 {
     return !created && (tombstone || selection->selects);
@@ -43,17 +43,17 @@ struct kube_event_pair kube_event_pair_of(const struct kube_selection *selection
     return pair;
 }
 
-static enum status look(const struct kube_event_form *showing, struct kube_kv kv, struct side *side)
+static enum status look(const struct kube_event_form *form, struct kube_kv kv, struct side *side)
 {
     struct slice json;
     if (!kv.value.len)
         return ST_MALFORMED;
-    TRY(kube_conversion_json(showing->shaping.kind, kv.value, kv.mod_revision, &side->converted,
+    TRY(kube_conversion_json(form->shaping.kind, kv.value, kv.mod_revision, &side->converted,
                              &json));
-    /* What cannot be selected is not looked at any closer. */
-    bool may_match = field_selector_may_match(showing->selection->fields, json);
+    /* An object that cannot match is not parsed in full. */
+    bool may_match = field_selector_may_match(form->selection->fields, json);
     TRY((may_match ? kube_object_parse : kube_object_parse_head)(json, &side->object));
-    side->matches = may_match && kube_selection_matches(showing->selection, &side->object);
+    side->matches = may_match && kube_selection_matches(form->selection, &side->object);
     return ST_OK;
 }
 
@@ -64,47 +64,47 @@ static enum kube_event_type change_of(bool created, bool matched, bool matches)
     return created || !matched ? KUBE_EVENT_ADDED : KUBE_EVENT_MODIFIED;
 }
 
-enum status kube_event_write(const struct kube_event_form *showing, enum kube_event_type change,
+enum status kube_event_write(const struct kube_event_form *form, enum kube_event_type change,
                              const struct kube_object *object, int64_t revision, struct buf *to)
 {
     AUTO(buf_fini) struct buf json = {0};
-    if (showing->protobuf) {
-        TRY(kube_shape_single(&showing->shaping, object, revision, false, &json));
+    if (form->protobuf) {
+        TRY(kube_shape_single(&form->shaping, object, revision, false, &json));
         return kube_format_event(kube_event_type_name(change), buf_slice(&json), to);
     }
     TRY(buf_append(to, kube_event_head(change)));
-    TRY(kube_shape_single(&showing->shaping, object, revision, showing->columns, to));
+    TRY(kube_shape_single(&form->shaping, object, revision, form->columns, to));
     return buf_append(to, kube_event_tail());
 }
 
-static enum status show(const struct kube_event_form *showing, const struct kube_event_pair *pair,
-                        struct kube_converted_event *shown)
+static enum status show(const struct kube_event_form *form, const struct kube_event_pair *pair,
+                        struct kube_converted_event *converted)
 {
     AUTO(side_fini) struct side before = {.matches = !pair->created}, after = {0};
     if (!pair->tombstone)
-        TRY(look(showing, pair->after, &after));
-    if (needs_before(showing->selection, pair->created, pair->tombstone))
-        TRY(look(showing, pair->before, &before));
-    shown->change = change_of(pair->created, before.matches, after.matches);
-    if (shown->change == KUBE_EVENT_NONE)
+        TRY(look(form, pair->after, &after));
+    if (needs_before(form->selection, pair->created, pair->tombstone))
+        TRY(look(form, pair->before, &before));
+    converted->change = change_of(pair->created, before.matches, after.matches);
+    if (converted->change == KUBE_EVENT_NONE)
         return ST_OK;
-    const struct side *told = shown->change == KUBE_EVENT_DELETED ? &before : &after;
+    const struct side *told = converted->change == KUBE_EVENT_DELETED ? &before : &after;
     enum status status =
-        kube_event_write(showing, shown->change, &told->object, pair->revision, &shown->made);
-    shown->mistyped = status != ST_OK && status != ST_NOMEM;
-    return shown->mistyped ? ST_OK : status;
+        kube_event_write(form, converted->change, &told->object, pair->revision, &converted->made);
+    converted->mistyped = status != ST_OK && status != ST_NOMEM;
+    return converted->mistyped ? ST_OK : status;
 }
 
-void kube_event_convert(const struct kube_event_form *showing, const struct kube_event_pair *pair,
+void kube_event_convert(const struct kube_event_form *form, const struct kube_event_pair *pair,
                         struct kube_converted_event *ret_shown)
 {
     *ret_shown = (struct kube_converted_event){0};
-    ret_shown->status = show(showing, pair, ret_shown);
+    ret_shown->status = show(form, pair, ret_shown);
 }
 
-void kube_converted_event_fini(struct kube_converted_event *shown)
+void kube_converted_event_fini(struct kube_converted_event *converted)
 {
-    buf_fini(&shown->made);
+    buf_fini(&converted->made);
 }
 
 /* -- On the worker -- */
@@ -115,7 +115,7 @@ bool kube_converted_event_is_large(const struct kube_face *face, const struct ku
            pair->after.value.len + pair->before.value.len > KUBE_WORK_BYTES_MAX;
 }
 
-/* Of one with room for it. */
+/* The buffer has room. */
 static void copy(struct buf *bytes, struct slice *slice)
 {
     uint8_t *at = bytes->ptr + bytes->len;
@@ -139,34 +139,34 @@ static void run(struct worker_job *worker_job)
 {
     struct kube_converted_event_job *job =
         CONTAINER_OF(worker_job, struct kube_converted_event_job, job.worker);
-    turn_work_copy("converting an event of", slice_from_text(job->showing.shaping.kind->plural),
+    turn_work_copy("converting an event of", slice_from_text(job->form.shaping.kind->plural),
                    job->pair.key);
-    kube_event_convert(&job->showing, &job->pair, &job->shown);
+    kube_event_convert(&job->form, &job->pair, &job->converted);
 }
 
-/* One whose watch is gone has not run. */
-static void back(struct kube_offload_job *kube_offload_job)
+/* If the watch has ended, the job may not have run. */
+static void back(struct kube_offload_job *offload_job)
 {
     struct kube_converted_event_job *job =
-        CONTAINER_OF(kube_offload_job, struct kube_converted_event_job, job);
+        CONTAINER_OF(offload_job, struct kube_converted_event_job, job);
     job->face->under_way--;
     job->done(job);
 }
 
 struct kube_converted_event_job *kube_converted_event_send(
-    struct kube_face *face, struct account *account, const struct kube_event_form *showing,
+    struct kube_face *face, struct account *account, const struct kube_event_form *form,
     const struct kube_event_pair *pair, void *owner,
     void (*done)(struct kube_converted_event_job *job))
 {
     struct kube_converted_event_job *job = xcalloc(1, sizeof(*job));
     *job = (struct kube_converted_event_job){
         .face = face,
-        .showing = *showing,
+        .form = *form,
         .pair = *pair,
         .account = account,
         .owner = owner,
         .done = done,
-        /* An answer that has begun is not refused. A watch has one of these at a time. */
+        /* An answer that has begun cannot be refused. A watch has one job at a time. */
         .job = {.back = back, .worker = {.run = run, .must_run = true}},
     };
     account_ref(account);
@@ -180,7 +180,7 @@ struct kube_converted_event_job *kube_converted_event_send(
 
 void kube_converted_event_job_free(struct kube_converted_event_job *job)
 {
-    kube_converted_event_fini(&job->shown);
+    kube_converted_event_fini(&job->converted);
     account_buf_fini(job->account, &job->bytes);
     account_unref(job->account);
     free(job);

@@ -3,38 +3,38 @@
 #include "base/xalloc.h"
 #include "kube/storage/storage.h"
 
-/* What one selector said. */
+/* The result for one selection. */
 struct verdict {
-    uint64_t age; /* of kube_event_cache; another one: none */
+    uint64_t age; /* that of the cache, or the verdict is not valid */
     const struct kube_selection *selection;
     enum kube_event_type change;
 };
 
-/* An object before or after; found out when somebody needs it. */
+/* The object before or after the event; parsed when it is needed. */
 struct half {
     bool looked;
-    bool whole; /* metadata too; otherwise only what sending needs */
+    bool whole; /* with metadata; otherwise only what sending needs */
     enum status status;
     struct kube_object object;
-    /* Watches of different nodes ask for the same field: one that is behind, and walks over all
-     * that happened, shall not have it searched again for each. */
+    /* Watches of different nodes select by the same field: its value is found once, also when they
+     * read many past events. */
     struct kube_field_memo field;
 };
 
 struct cached_event {
-    uint64_t turn; /* of the hub; another one: nothing of the rest is true */
+    uint64_t turn; /* that of the hub, or the entry is not valid */
     const uint8_t *key;
     int64_t revision;
     struct half before, after;
     struct verdict verdicts[KUBE_EVENT_CACHE_VERDICTS];
     unsigned next_verdict;
-    unsigned asked; /* bit per change: its bytes were asked for */
+    unsigned asked; /* bit per type: its bytes were requested once */
     struct slice wire[KUBE_EVENT_UNDECODABLE], frames[KUBE_EVENT_UNDECODABLE];
 };
 
 struct kube_event_cache {
     uint64_t turn;
-    uint64_t age;   /* grows when a selection goes */
+    uint64_t age;   /* incremented when a selection is freed */
     uint8_t *bytes; /* KUBE_EVENT_CACHE_BYTES, once something is shared */
     size_t used;
     struct cached_event events[KUBE_EVENT_CACHE_EVENTS];
@@ -112,7 +112,7 @@ static bool needs_whole(const struct kube_selection *selection, enum kube_shape 
 
 /* -- Verdicts -- */
 
-/* What was before is looked at only if it matters. */
+/* The object before the event is parsed only if it matters. */
 static enum kube_event_type judge(struct cached_event *cached, struct watch_cursor *cursor,
                                   const struct watch_event *event,
                                   const struct kube_selection *selection, enum kube_shape shape)
@@ -167,7 +167,7 @@ bool kube_event_cache_object(struct kube_event_cache *cache, struct watch_cursor
     if (!(before ? look_before(cached, cursor, event, whole) : look_after(cached, event, whole)))
         return false;
     *ret_object = before ? cached->before.object : cached->after.object;
-    ret_object->memo = NULL; /* it may outlive what the cached remembers */
+    ret_object->memo = NULL; /* the object may outlive the entry */
     return true;
 }
 
@@ -198,7 +198,7 @@ struct slice kube_event_tail(void)
     return SLICE_LITERAL("}\n");
 }
 
-/* Room that lasts until the turn ends; NULL: that would be too much. */
+/* Memory until the end of the turn; NULL: there is not enough. */
 static uint8_t *take_room(struct kube_event_cache *cache, size_t size)
 {
     if (size > KUBE_EVENT_CACHE_OBJECT_BYTES || size > KUBE_EVENT_CACHE_BYTES - cache->used)

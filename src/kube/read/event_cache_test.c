@@ -26,7 +26,7 @@ struct fixture {
     _Atomic uint64_t watchers;
     int64_t now_ns;
     bool there[PODS];
-    unsigned shared; /* bytes that somebody else had made */
+    unsigned shared; /* bytes made for another watch */
 };
 
 static void wake(void *ctx)
@@ -113,7 +113,7 @@ static void change_something(struct fixture *f)
         memory_delete(&f->memory, key);
 }
 
-/* 1: it matches, 0: it does not or is not there, -1: it is no object. */
+/* 1: it matches, 0: it does not match or does not exist, -1: not an object. */
 static int judge(const struct kube_selection *selection, struct slice field)
 {
     struct kube_object object;

@@ -1,4 +1,4 @@
-/* GET of one object: the newest there is, once that is as new as was asked for. */
+/* GET of one object: its newest version, once the store has the requested revision. */
 #include "kube/call/call.h"
 #include "kube/call/call_offload.h"
 #include "kube/call/operation.h"
@@ -9,7 +9,7 @@
 struct get_state {
     struct kube_revision_wait fresh;
     struct pb_range_request request;
-    struct slice value; /* of one that is made ready elsewhere: a copy */
+    struct slice value; /* a copy for the worker */
     int64_t revision;
 };
 
@@ -23,7 +23,7 @@ static void respond(struct kube_call *call)
         kube_call_fail(call);
 }
 
-/* What is stored lies with the engine, as long as the range is open. */
+/* The stored bytes are valid as long as the range is open. */
 static bool find(struct kube_call *call)
 {
     struct get_state *get = call->handler;

@@ -1,16 +1,15 @@
 /*
- * GET of a collection: one range of the store at one revision, sent as it is walked. A short list
- * is put together first, so that it can be pretty, has a length, and fails with a Status.
+ * GET of a collection: one range of the store at one revision, sent as it is read. A short list is
+ * made first, so that it can be indented, has a length, and can fail with a Status.
  *
  *     kube_list ─► (wait for a revision) ─► range ─► head ─► item… ─► end
  *
- * Objects that are answered in another form than they are stored are copied, some at a time, and
- * converted on the worker (work.h). Until such a batch is back the list is the worker's.
+ * Objects that are not sent in their stored form are copied, some at a time, and converted on the
+ * worker (kube/call/call_offload.h). While such a batch is away, the worker owns the list.
  */
 #include "base/log/log.h"
 #include "base/memory/budget.h"
 #include "base/turn.h"
-#include "kube/call/call.h"
 #include "kube/call/call_offload.h"
 #include "kube/call/conversion.h"
 #include "kube/call/format.h"
@@ -30,15 +29,17 @@
 
 enum {
     SHORT_LIST_BYTES = 128 * 1024,
-    SHORT_LIST_LOOK_BYTES = 1 << 20, /* of its objects, which defaults have made longer */
+    SHORT_LIST_LOOK_BYTES = 1 << 20, /* of its objects with their defaults */
     BATCH_BYTES = 128 << 10,     /* of objects that are converted together; the last may be more */
     GATHER_BYTES_MAX = 64 << 20, /* of one list in protobuf */
-    GATHER_BYTES_MAX_ALL = 128 << 20, /* of all of a shard */
-    COMPRESSED = 16,                  /* compressing a byte takes as long as scanning so many */
-    PACKERS_MAX = 256,                /* of a shard; the next lists are sent as they are */
+    GATHER_BYTES_MAX_ALL = 128 << 20, /* of all lists of a shard */
+    COMPRESSED = 16,                  /* compressing one byte takes as long as scanning this many */
+    PACKERS_MAX = 256,                /* per shard; further lists are sent uncompressed */
 };
 
-enum list_phase { PHASE_HEAD, PHASE_ITEMS, PHASE_END, PHASE_DONE };
+/* The next part to make: HEAD ─► ITEMS ─► END ─► DONE; from END a protobuf list, whose items were
+ * gathered first, returns to HEAD. */
+enum list_phase { LIST_HEAD, LIST_ITEMS, LIST_END, LIST_DONE };
 
 struct list_state {
     struct http_source source;
@@ -47,25 +48,25 @@ struct list_state {
     struct kube_shaping shaping;
     struct kube_out out;
     struct kube_searcher searcher;
-    struct deferred again; /* goes on gathering in the next turn */
+    struct deferred again; /* continues gathering in the next turn */
     struct kube_revision_wait fresh;
     struct pb_range_request request;
     int64_t limit;        /* 0: none */
     int64_t given;        /* items so far */
-    uint64_t fetched;     /* objects that were looked at for them */
+    uint64_t fetched;     /* objects that were examined */
     int64_t revision;     /* of the list */
-    struct slice goes_on; /* suffix of the key behind the last item, once the limit is reached */
-    bool more;            /* there are items behind the limit */
-    struct gzip_source *packer; /* owned; NULL: sent as it is */
-    struct buf batch;           /* fields to be converted, each behind its length, a size_t */
-    enum status batch_status;   /* when it is back from the worker */
+    struct slice goes_on; /* suffix of the key after the last item, once the limit is reached */
+    bool more;            /* there are items after the limit */
+    struct gzip_source *packer; /* owned; NULL: not compressed */
+    struct buf batch;           /* fields to be converted, each after its length, a size_t */
+    enum status batch_status;   /* set by the worker */
     uint64_t undecodable;       /* objects */
-    struct buf text;            /* all of a short one */
-    struct buf gathered;        /* items in protobuf, whose length stands before them */
-    size_t gathered_bytes;      /* what of the face's is this list's */
-    size_t charged_bytes;       /* to the connection, for what was gathered */
+    struct buf text;            /* a whole short list */
+    struct buf gathered;        /* items in protobuf, which follow their total length */
+    size_t gathered_bytes;      /* share of face->gathered_bytes */
+    size_t charged_bytes;       /* to the connection, for gathered */
     bool gathers;
-    bool whole; /* it is put together before it is sent, so nothing is for the worker */
+    bool whole; /* it is made before it is sent, without the worker */
     bool range_open;
     bool metadata_told;
     enum list_phase phase;
@@ -121,6 +122,17 @@ static void on_end(struct kube_call *call)
         release(call);
 }
 
+#define TO(phase) (1u << LIST_##phase)
+
+static const unsigned moves[] = {
+    [LIST_HEAD] = TO(ITEMS), [LIST_ITEMS] = TO(END), [LIST_END] = TO(DONE) | TO(HEAD)};
+
+static void move(struct list_state *list, enum list_phase next)
+{
+    assert(moves[list->phase] & 1u << next);
+    list->phase = next;
+}
+
 /* -- Parts -- */
 
 static enum status append_metadata(struct list_state *list, struct buf *to)
@@ -140,7 +152,7 @@ static enum status append_metadata(struct list_state *list, struct buf *to)
     return buf_append_text(to, "}");
 }
 
-/* Where it goes on is known after the last item only; then that stands at the end. */
+/* The continue token is known only after the last item; with a limit the metadata is at the end. */
 static enum status make_head(struct list_state *list)
 {
     struct buf *to = &list->out.made;
@@ -152,7 +164,7 @@ static enum status make_head(struct list_state *list)
         TRY(buf_append_text(to, ","));
     }
     TRY(kube_shape_list_items(&list->shaping, to));
-    list->phase = PHASE_ITEMS;
+    move(list, LIST_ITEMS);
     return ST_OK;
 }
 
@@ -165,11 +177,11 @@ static enum status make_end(struct list_state *list)
         TRY(buf_append_text(to, ","));
         TRY(append_metadata(list, to));
     }
-    list->phase = PHASE_DONE;
+    move(list, LIST_DONE);
     return buf_append_text(to, "}\n");
 }
 
-/* The item just given was the last that may be. */
+/* The item just sent reached the limit. */
 static enum status reach_limit(struct list_state *list, struct slice key)
 {
     size_t prefix = list->scope.prefix.len;
@@ -196,21 +208,20 @@ static enum status look(struct list_state *list, struct kube_kv kv, struct kube_
     return list->call->face->config->skip_undecodable ? ST_OK : ST_MALFORMED;
 }
 
-/* One more item is given; the comma stands before it. */
+/* Counts one more item; a comma precedes it, except the first. */
 static enum status give(struct list_state *list, struct slice key, struct slice *ret_comma)
 {
     *ret_comma = list->given++ ? SLICE_LITERAL(",") : SLICE_EMPTY;
     return list->given == list->limit ? reach_limit(list, key) : ST_OK;
 }
 
-/* Items of custom resources name their kind, those of Go's types do not. */
+/* Items of built-in kinds have no kind and apiVersion, those of custom resources do. */
 static bool is_bare(const struct list_state *list)
 {
     return !(list->shaping.kind->flags & KUBE_CUSTOM);
 }
 
-/* Something to send of the next object; nothing if it is not selected. ST_MALFORMED: it is no
- * object. */
+/* Prepares the next object for sending, unless it is not selected. ST_MALFORMED: not an object. */
 static enum status make_item(struct list_state *list, struct kube_kv kv)
 {
     struct kube_object object;
@@ -238,7 +249,7 @@ static bool is_protobuf(const struct list_state *list)
     return list->call->accept.format == KUBE_PROTOBUF;
 }
 
-/* It takes more than scanning it. */
+/* Sending the object takes more than scanning it. */
 static bool converts(const struct list_state *list, int64_t revision)
 {
     return is_protobuf(list) || list->shaping.shape == KUBE_TABLE ||
@@ -280,7 +291,7 @@ static enum status convert_item(struct list_state *list, struct kube_kv kv)
     return append_item(list, &object, kv.mod_revision, &list->out.made);
 }
 
-/* Objects behind the limit are only known to be there. On any thread. */
+/* Of objects after the limit only their existence matters. On any thread. */
 static enum status convert_batch(struct list_state *list)
 {
     struct slice rest = buf_slice(&list->batch);
@@ -300,7 +311,7 @@ static enum status finish_batch(struct list_state *list, enum status status)
 {
     account_buf_reset(list->call->arena.account, &list->batch, BATCH_BYTES);
     if (list->more)
-        list->phase = PHASE_END;
+        move(list, LIST_END);
     if (status == ST_OK && list->out.made.len)
         kube_out_set_made(&list->out);
     return status;
@@ -336,7 +347,7 @@ static enum status add_to_batch(struct list_state *list, struct slice field)
     return account_append(account, &list->batch, field);
 }
 
-/* This object and those behind it. The list may be away after this. */
+/* Collects this object and those after it. The list may be away afterwards. */
 static enum status begin_batch(struct list_state *list, struct slice field)
 {
     do
@@ -363,18 +374,18 @@ static enum status next_item(struct list_state *list)
             return make_item(list, kv);
         list->more = true;
     }
-    list->phase = PHASE_END;
+    move(list, LIST_END);
     return range->op.status;
 }
 
-/* What was gathered, between its head and its tail. */
+/* Sends the gathered items between their head and tail. */
 static enum status step_gathered(struct list_state *list)
 {
     const struct kube_kind *kind = list->call->kind;
     AUTO(buf_fini) struct buf metadata = {0};
     AUTO(buf_fini) struct buf field = {0};
     switch (list->phase) {
-    case PHASE_HEAD: {
+    case LIST_HEAD: {
         size_t name = sizeof("\"metadata\":") - 1;
         TRY(append_metadata(list, &metadata));
         TRY(kube_format_list_field(kind, list->shaping.shape, "metadata",
@@ -382,16 +393,16 @@ static enum status step_gathered(struct list_state *list)
                                    &field));
         TRY(kube_format_list_head(kind, list->shaping.shape, field.len + list->gathered.len,
                                   &list->out.made));
-        list->phase = PHASE_ITEMS;
+        move(list, LIST_ITEMS);
         return buf_append(&list->out.made, buf_slice(&field));
     }
-    case PHASE_ITEMS:
+    case LIST_ITEMS:
         list->out.made = list->gathered;
         list->gathered = (struct buf){0};
-        list->phase = PHASE_END;
+        move(list, LIST_END);
         return ST_OK;
     default:
-        list->phase = PHASE_DONE;
+        move(list, LIST_DONE);
         return buf_append(&list->out.made, kube_format_list_tail());
     }
 }
@@ -404,10 +415,10 @@ static enum status step(struct list_state *list)
         return ST_OK;
     }
     switch (list->phase) {
-    case PHASE_HEAD:
+    case LIST_HEAD:
         TRY(make_head(list));
         break;
-    case PHASE_ITEMS:
+    case LIST_ITEMS:
         return next_item(list);
     default:
         TRY(make_end(list));
@@ -417,8 +428,7 @@ static enum status step(struct list_state *list)
     return ST_OK;
 }
 
-/* What was looked at; an object that is answered in another form than it is stored counts for
- * several. */
+/* Bytes that count against the budget; a converted object counts several times. */
 static size_t looked(const struct list_state *list)
 {
     enum { CONVERTED = 8 };
@@ -434,7 +444,7 @@ static enum http_fill fill_with(struct list_state *list, unsigned *budget, uint8
     while (n < room) {
         bool sends = !kube_out_empty(&list->out);
         *ret_len = n;
-        if (!sends && list->phase == PHASE_DONE)
+        if (!sends && list->phase == LIST_DONE)
             return HTTP_FILL_DONE;
         if (!*budget && (!sends || list->packer)) {
             kube_search_wait(list->call->face->search_budget, &list->searcher, false);
@@ -476,10 +486,10 @@ static enum http_fill fill(struct http_source *source, uint8_t *dst, size_t room
 
 static bool is_made(const struct list_state *list)
 {
-    return list->phase == PHASE_DONE && kube_out_empty(&list->out);
+    return list->phase == LIST_DONE && kube_out_empty(&list->out);
 }
 
-/* Whole, or as far as it is a short one. */
+/* Makes the whole list, or stops when it becomes too long. */
 static enum status make_short(struct list_state *list, struct buf *to)
 {
     while (!is_made(list) && looked(list) <= SHORT_LIST_LOOK_BYTES) {
@@ -516,7 +526,7 @@ static void fail_yaml(struct list_state *list)
     kube_call_fail(call);
 }
 
-/* Compressed on its way, as Kubernetes does it with lists of this length. */
+/* Compresses the list while it is sent, as Kubernetes does with lists of this length. */
 static struct http_source *source_of(struct list_state *list)
 {
     struct kube_call *call = list->call;
@@ -541,7 +551,8 @@ static void answer_long(struct list_state *list)
     http_set_source(call->exchange, source);
 }
 
-/* It is short where it is stored, and grew when it was shown: the rest is made as it is sent. */
+/* The list was short as stored and has become long by conversion: the rest is made as it is sent.
+ */
 static void answer_grown(struct list_state *list, struct buf *begun)
 {
     if (list->call->accept.format != KUBE_JSON) {
@@ -589,7 +600,7 @@ static bool charge_gathered(struct list_state *list)
     return true;
 }
 
-/* What it holds by now counts; false: that is too much, and call->status says so. */
+/* Counts the gathered bytes. False: too many; call->status says so. */
 static bool count_gathered(struct list_state *list)
 {
     struct kube_call *call = list->call;
@@ -617,11 +628,11 @@ static void gather_on(struct list_state *list, enum status status)
         drop_gathered(list);
         close_range(list);
         kube_call_fail(call);
-    } else if (list->phase == PHASE_ITEMS) {
+    } else if (list->phase == LIST_ITEMS) {
         loop_defer(call->face->loop, &list->again);
     } else {
         close_range(list);
-        list->phase = PHASE_HEAD;
+        move(list, LIST_HEAD);
         list->gathers = true;
         answer_long(list);
     }
@@ -634,7 +645,7 @@ static void gather(struct list_state *list)
         gather_on(list, status);
 }
 
-/* The format of a long list: JSON if that is taken, which is sent from where it is stored. */
+/* A long list is sent as JSON if the client accepts it, because that is sent from the store. */
 static void answer(struct list_state *list)
 {
     struct kube_call *call = list->call;
@@ -649,14 +660,14 @@ static void answer(struct list_state *list)
     if (call->accept.format == KUBE_JSON) {
         answer_long(list);
     } else if (call->accept.format == KUBE_PROTOBUF) {
-        list->phase = PHASE_ITEMS;
+        move(list, LIST_ITEMS);
         gather(list);
     } else {
         fail_yaml(list);
     }
 }
 
-/* The history up to the token's revision is gone: what is left can be had as it is now. */
+/* The token's revision is compacted: the client may continue with an inconsistent list. */
 static void fail_expired(struct list_state *list)
 {
     struct kube_call *call = list->call;
@@ -753,7 +764,7 @@ static bool prepare(struct list_state *list)
     list->limit = query->limit;
     if (query->continue_token.len)
         return set_continue(list);
-    /* As in Kubernetes: whatever is there, and then all of it. */
+    /* As in Kubernetes: resourceVersion 0 means any version, and the limit is ignored. */
     if (list->scope.revision_given && !list->scope.revision && query->match != KUBE_MATCH_EXACT)
         list->limit = 0;
     bool exact = query->match == KUBE_MATCH_EXACT ||

@@ -46,7 +46,7 @@ static size_t count_of(const struct peer *peer, const char *text)
     return count;
 }
 
-static void one_that_is_gathered_leaves_turns_to_others(void **state)
+static void a_gathered_list_leaves_turns_to_others(void **state)
 {
     int turns = 0;
     (void)state;
@@ -73,7 +73,7 @@ static void one_that_is_gathered_leaves_turns_to_others(void **state)
     "}}}}}],\"group\":\"example.com\",\"scope\":\"Cluster\",\"names\":{\"plural\":" \
     "\"hats\",\"kind\":\"Hat\"}},\"metadata\":{\"name\":\"hats.example.com\"}}"
 
-static void one_that_a_default_has_made_long_is_made_as_it_is_sent(void **state)
+static void a_list_that_defaults_make_long_is_made_as_it_is_sent(void **state)
 {
     (void)state;
     begin(1, 100);
@@ -110,8 +110,8 @@ static void one_that_a_default_has_made_long_is_made_as_it_is_sent(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_that_is_gathered_leaves_turns_to_others),
-        cmocka_unit_test(one_that_a_default_has_made_long_is_made_as_it_is_sent),
+        cmocka_unit_test(a_gathered_list_leaves_turns_to_others),
+        cmocka_unit_test(a_list_that_defaults_make_long_is_made_as_it_is_sent),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

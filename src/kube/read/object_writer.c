@@ -31,7 +31,7 @@ void kube_out_set_shared(struct kube_out *out, struct slice bytes)
     out->length = bytes.len;
 }
 
-/* The part of bytes that begins at *from, if it lies there; *from becomes relative to its end. */
+/* Copies the bytes from *from on, if it is within them; *from becomes relative to their end. */
 static size_t copy_part(struct slice bytes, size_t *from, uint8_t *dst, size_t room)
 {
     size_t skip = size_min(*from, bytes.len);

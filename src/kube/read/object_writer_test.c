@@ -38,7 +38,7 @@ static void every_piece_may_be_cut_anywhere(void **state)
     }
 }
 
-static void what_is_not_sent_is_let_go(void **state)
+static void unsent_bytes_are_freed(void **state)
 {
     (void)state;
     struct kube_out out = {0};
@@ -54,7 +54,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_piece_may_be_cut_anywhere),
-        cmocka_unit_test(what_is_not_sent_is_let_go),
+        cmocka_unit_test(unsent_bytes_are_freed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -57,7 +57,7 @@ static void pass(int64_t ns)
     settle();
 }
 
-/* -- What was told -- */
+/* -- Events that were received -- */
 
 struct told {
     char type[12], name[8], value[8];
@@ -145,7 +145,7 @@ static void assert_told(const struct told *a, const struct told *b)
                  (long long)a->revision, b->type, b->name, b->value, (long long)b->revision);
 }
 
-/* What there is at a revision, by a story of everything: the newest of each name, by name. */
+/* The state at a revision, from the story of all events: the newest of each name, by name. */
 static size_t state_at(const struct story *all, int64_t revision, struct told state[NAMES])
 {
     size_t count = 0;
@@ -178,7 +178,7 @@ static void assert_rest(const struct story *story, size_t at, const struct story
     assert_int_equal(i, all->count);
 }
 
-/* What there was, its end, and then everything after it. */
+/* The initial events, their end, and then everything after it. */
 static void assert_initial(const struct story *story, const struct story *all, bool goes_on)
 {
     struct told state[NAMES];
@@ -284,7 +284,7 @@ static void readers_among_changes(void)
     free(all);
 }
 
-static void whoever_reads_among_changes_misses_and_repeats_nothing(void **state)
+static void lists_and_watches_during_changes_miss_and_repeat_nothing(void **state)
 {
     (void)state;
     for_each_seed(readers_among_changes);
@@ -329,7 +329,7 @@ static void from_the_future(void)
     assert_true(http_exchange_complete(&never[2]->x));
 }
 
-static void a_revision_of_the_future_is_waited_for_and_then_given_up(void **state)
+static void a_future_revision_is_waited_for_until_the_timeout(void **state)
 {
     (void)state;
     for_each_seed(from_the_future);
@@ -361,7 +361,7 @@ static void bookmarks(void)
     assert_false(http_exchange_complete(&marked->x) || http_exchange_complete(&plain->x));
 }
 
-static void bookmarks_come_by_the_minute_and_with_the_end(void **state)
+static void bookmarks_come_every_minute_and_at_the_end(void **state)
 {
     (void)state;
     for_each_seed(bookmarks);
@@ -370,9 +370,9 @@ static void bookmarks_come_by_the_minute_and_with_the_end(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(whoever_reads_among_changes_misses_and_repeats_nothing),
-        cmocka_unit_test(a_revision_of_the_future_is_waited_for_and_then_given_up),
-        cmocka_unit_test(bookmarks_come_by_the_minute_and_with_the_end),
+        cmocka_unit_test(lists_and_watches_during_changes_miss_and_repeat_nothing),
+        cmocka_unit_test(a_future_revision_is_waited_for_until_the_timeout),
+        cmocka_unit_test(bookmarks_come_every_minute_and_at_the_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

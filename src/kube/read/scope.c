@@ -49,7 +49,7 @@ static void check_list(const struct kube_query *query, struct kube_status *statu
            "sendInitialEvents is forbidden for list");
 }
 
-/* What is not said is filled in first, as in Kubernetes: from "" and "0" all there is comes. */
+/* As in Kubernetes, a watch from "" or "0" implies initial events if nothing else is given. */
 static void check_watch(const struct kube_query *query, struct kube_status *status)
 {
     bool initial = query->send_initial_events_given, matches = query->match != KUBE_MATCH_UNSET;
@@ -123,7 +123,7 @@ void kube_scope_fini(struct kube_scope *scope)
         buf_fini(&scope->converted[i]);
 }
 
-/* What cannot be selected is not looked at any closer than what will only be sent. */
+/* An object that cannot match, or that is only sent, is not parsed in full. */
 enum status kube_scope_look(struct kube_scope *scope, enum kube_shape shape, struct kube_kv kv,
                             struct kube_object *ret_object, bool *ret_selected)
 {
@@ -143,7 +143,7 @@ enum status kube_scope_look(struct kube_scope *scope, enum kube_shape shape, str
 
 /* -- Keys -- */
 
-/* What a path does not name a selector may require. */
+/* The name or namespace of the path, or else the one that the field selector requires. */
 static struct slice required(const struct kube_scope *scope, struct slice given, const char *field)
 {
     struct slice value = SLICE_EMPTY;
@@ -188,7 +188,7 @@ static struct slice make_tag(const struct kube_kind *kind, struct slice value,
     return slice_of(tag, len);
 }
 
-/* The same of a value as it stands in JSON. */
+/* The same for a value with JSON escapes. */
 static struct slice make_inner_tag(const struct kube_kind *kind, struct slice inner, uint8_t *tag)
 {
     uint8_t decoded[TAG_BYTES_MAX];
@@ -238,7 +238,8 @@ static struct slice tag_of(const struct kube_kind *kind, struct slice field, uin
     return make_inner_tag(kind, value, tag);
 }
 
-/* Of the object before and after: a watch must hear of what comes to it and of what goes. */
+/* The tags of the object before and after: a watch is notified of objects that come into its
+ * selection and of those that leave it. */
 size_t kube_scope_tags(void *ctx, struct watch_history *history, const struct watch_event *event,
                        struct slice ret_tags[])
 {
@@ -254,7 +255,7 @@ size_t kube_scope_tags(void *ctx, struct watch_history *history, const struct wa
     if (event->created)
         return count;
     struct slice prev = history->ops->prev(history, event);
-    if (UNLIKELY(!prev.len)) /* it cannot be read, or is gone: whose it was must be told so */
+    if (UNLIKELY(!prev.len)) /* it is damaged or compacted: every watch of a tag must report that */
         return WATCH_TAGS_UNKNOWN;
     ret_tags[count] = tag_of(kind, prev, before);
     bool another = ret_tags[count].len && (!count || !slice_equal(ret_tags[0], ret_tags[1]));

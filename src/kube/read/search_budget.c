@@ -2,7 +2,7 @@
 
 #include <limits.h>
 
-/* Those that wait have their shares set apart, so that nobody who comes new takes them. */
+/* Searchers that wait get their shares first, so that new ones do not take them. */
 static void on_refill(struct deferred *deferred)
 {
     struct kube_search_budget *budget = CONTAINER_OF(deferred, struct kube_search_budget, refill);
@@ -51,7 +51,7 @@ unsigned kube_search_take(struct kube_search_budget *budget, struct kube_searche
     if (searcher->own)
         return KUBE_SEARCH_OWN;
     if (granted)
-        budget->left += KUBE_SEARCH_PER_TURN; /* what was set apart for it */
+        budget->left += KUBE_SEARCH_PER_TURN; /* the share that was reserved for it */
     if (granted || budget->left >= KUBE_SEARCH_PER_TURN)
         return KUBE_SEARCH_PER_TURN;
     return list_empty(&budget->waiting) ? budget->left : 0;

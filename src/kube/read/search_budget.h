@@ -1,10 +1,9 @@
 /*
- * How much the lists and watches of a face look at in one turn that may not be wanted: each has its
- * share, and all together no more than a few shares, so that a thousand who search do not keep
- * others waiting. Who wants more waits, and goes on in a later turn, in the order that they came.
+ * How many objects the lists and watches of a face may examine in one turn: each has a share, and
+ * all together a few shares, so that a thousand of them do not delay other requests. One that needs
+ * more waits and continues in a later turn, in the order of arrival.
  *
- *     take ─► look, look … ─► spend          nothing left: wait ─► http_wake, with a share of its
- * own
+ *     take ─► examine … ─► spend          nothing left: wait ─► http_wake, with a reserved share
  *
  * One per face, on its thread.
  */
@@ -16,41 +15,41 @@
 #include "wire/http/exchange.h"
 
 enum {
-    KUBE_SEARCH_PER_TURN = 500, /* of one list or watch: so many objects, or fewer large ones */
-    KUBE_SEARCH_OWN = 64,       /* of a watch that follows what happens */
+    KUBE_SEARCH_PER_TURN = 500, /* objects of one list or watch; fewer large ones */
+    KUBE_SEARCH_OWN = 64, /* objects of a watch that is close to the current revision; not shared */
     KUBE_SEARCH_BYTES = 2048,
-    KUBE_SEARCH_SHARES = 4, /* of all of a face: a few milliseconds */
+    KUBE_SEARCH_SHARES = 4, /* of all searchers of a face: a few milliseconds */
 };
 
 struct kube_search_budget {
     struct loop *loop;
-    unsigned left;          /* for those that come in this turn */
+    unsigned left;          /* for searchers that arrive in this turn */
     unsigned turn;          /* grows with each refill; never 0 */
     struct list waiting;    /* struct kube_searcher */
     struct deferred refill; /* of the next turn, if anything was taken in this one */
 };
 
-/* Who looks; embedded. */
+/* A list or watch that examines objects; embedded in it. */
 struct kube_searcher {
     struct http_exchange *exchange;
     struct list in_waiting; /* links kube_search_budget.waiting */
-    unsigned granted;       /* the turn in which its share is set apart, since it waited */
-    bool own;               /* what it has taken is of nobody else */
+    unsigned granted;       /* the turn for which its share is reserved, after it has waited */
+    bool own;               /* what it has taken is not part of the shared budget */
 };
 
 void kube_search_init(struct kube_search_budget *budget, struct loop *loop);
 void kube_search_stop(struct kube_search_budget *budget);
 
 void kube_searcher_init(struct kube_searcher *searcher, struct http_exchange *exchange);
-void kube_searcher_fini(struct kube_searcher *searcher); /* waits no more */
+void kube_searcher_fini(struct kube_searcher *searcher); /* stops waiting */
 
-/* What it may look at in this turn; 0: nothing, it is to wait. */
+/* How many objects it may examine in this turn; 0: it must wait. */
 unsigned kube_search_take(struct kube_search_budget *budget, struct kube_searcher *searcher,
                           bool follows);
-/* What it has used of that. */
+/* How many of them it has examined. */
 void kube_search_spend(struct kube_search_budget *budget, const struct kube_searcher *searcher,
                        unsigned used);
-/* Its exchange is woken when it may go on. */
+/* Its exchange is woken when it may continue. */
 void kube_search_wait(struct kube_search_budget *budget, struct kube_searcher *searcher,
                       bool follows);
 

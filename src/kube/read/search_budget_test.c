@@ -84,7 +84,7 @@ static void turn(struct bed *bed)
     assert_true(bed->looked <= KUBE_SEARCH_SHARES * SHARE);
 }
 
-static void all_together_look_at_no_more_than_a_few_shares_a_turn(void **state)
+static void all_together_examine_at_most_a_few_shares_per_turn(void **state)
 {
     (void)state;
     struct bed *bed = bed_new();
@@ -105,7 +105,7 @@ static void all_together_look_at_no_more_than_a_few_shares_a_turn(void **state)
     bed_free(bed);
 }
 
-static void who_waits_goes_before_who_comes(void **state)
+static void waiting_searchers_come_before_new_ones(void **state)
 {
     (void)state;
     struct bed *bed = bed_new();
@@ -129,7 +129,7 @@ static void who_waits_goes_before_who_comes(void **state)
     bed_free(bed);
 }
 
-static void who_follows_what_happens_waits_for_nobody_who_searches(void **state)
+static void following_watches_do_not_wait_for_searchers(void **state)
 {
     (void)state;
     struct bed *bed = bed_new();
@@ -150,7 +150,7 @@ static void who_follows_what_happens_waits_for_nobody_who_searches(void **state)
     bed_free(bed);
 }
 
-static void a_share_that_was_not_taken_in_its_turn_is_gone(void **state)
+static void a_share_that_is_not_taken_in_its_turn_is_lost(void **state)
 {
     (void)state;
     struct bed *bed = bed_new();
@@ -159,7 +159,7 @@ static void a_share_that_was_not_taken_in_its_turn_is_gone(void **state)
         look(bed, &bed->peers[i]);
     }
     for (unsigned turns = 0; turns < LOOKERS; turns++)
-        loop_turn(bed->loop, 0); /* nobody has room to go on */
+        loop_turn(bed->loop, 0); /* no searcher has budget to continue */
     bed->looked = 0;
     for (size_t i = 0; i < LOOKERS; i++)
         look(bed, &bed->peers[i]);
@@ -167,7 +167,7 @@ static void a_share_that_was_not_taken_in_its_turn_is_gone(void **state)
     bed_free(bed);
 }
 
-static void who_goes_waits_no_more(void **state)
+static void a_searcher_that_ends_stops_waiting(void **state)
 {
     (void)state;
     struct bed *bed = bed_new();
@@ -187,11 +187,11 @@ static void who_goes_waits_no_more(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_together_look_at_no_more_than_a_few_shares_a_turn),
-        cmocka_unit_test(who_waits_goes_before_who_comes),
-        cmocka_unit_test(who_follows_what_happens_waits_for_nobody_who_searches),
-        cmocka_unit_test(a_share_that_was_not_taken_in_its_turn_is_gone),
-        cmocka_unit_test(who_goes_waits_no_more),
+        cmocka_unit_test(all_together_examine_at_most_a_few_shares_per_turn),
+        cmocka_unit_test(waiting_searchers_come_before_new_ones),
+        cmocka_unit_test(following_watches_do_not_wait_for_searchers),
+        cmocka_unit_test(a_share_that_is_not_taken_in_its_turn_is_lost),
+        cmocka_unit_test(a_searcher_that_ends_stops_waiting),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

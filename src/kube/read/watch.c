@@ -1,14 +1,18 @@
 /*
- * A watch: what there is, if that was asked for, and then every change as it comes. It is pulled: a
- * client that does not read makes its cursor stand, and nothing is held for it.
+ * A watch: the current objects, if the client asked for them, and then every change. HTTP pulls it:
+ * for a client that does not read, the cursor stays where it is and nothing is buffered.
  *
- *     waiting ─► initial ─► live ─► ending
- *        └──────────┴─────────┴──► failed: one ERROR event, then the end
+ *     NEW ─┬─► WAITING ─► INITIAL ─► LIVE
+ *          └──────────────────────────┘▲
+ *     WAITING, INITIAL, LIVE ─► FAILED: one ERROR event, then the end of the answer
+ *     every phase ─► ENDED: the exchange has ended
  *
- * waiting: for a revision that is not there yet, 3 s; initial: ADDED for what a range has, while
- * the cursor stands behind its revision; live: what the cursor gives.
+ * WAITING: until the store has the requested revision, at most 3 s, and for the range; INITIAL: an
+ * ADDED event for each object of the range, while the cursor stays after its revision; LIVE: the
+ * events of the cursor. In each of them `ending` says that the answer ends after the current event.
  *
- * State needed only until the initial events are sent is freed with the call: most are idle.
+ * State needed only until the initial events are sent is freed with the call, because most watches
+ * are idle.
  */
 #include "base/log/log.h"
 #include "base/memory/budget.h"
@@ -30,22 +34,22 @@
 #include "kube/read/watches.h"
 
 enum {
-    REST_BYTES_MAX = 64 * 1024, /* of an event that had no room: kept, or else found again */
-    MIN_TIMEOUT_S = 1800,       /* of who does not say how long; up to twice that, at random */
-    NEAR_REVISIONS = 1000,      /* behind what happens */
+    REST_BYTES_MAX = 64 * 1024, /* unsent rest of an event that is copied; more is read again */
+    MIN_TIMEOUT_S = 1800,       /* default timeout; jittered up to twice this */
+    NEAR_REVISIONS = 1000,      /* a watch at most this far behind counts as following */
 };
 #define BOOKMARK_NS (60 * NS_PER_S)
 #define LAST_BOOKMARK_NS (2 * NS_PER_S) /* before the deadline, as in Kubernetes */
-#define FAREWELL_NS (10 * NS_PER_S)     /* for a client that does not take the end */
+#define FAREWELL_NS (10 * NS_PER_S)     /* for a client that does not read the end */
 
-/* What the beginning needs; in the call's arena. */
+/* State until the initial events are sent; in the call's arena. */
 struct beginning {
     struct kube_scope scope;
     struct kube_revision_wait fresh; /* while waiting */
     struct pb_range_request request;
-    struct kube_out out; /* of what there was */
+    struct kube_out out; /* the initial event that is being sent */
     bool range_open;
-    bool mark_end; /* of the initial events, by a bookmark */
+    bool mark_end; /* a bookmark follows the initial events */
 };
 
 static void count(const struct kube_watch *w, enum kube_total what, uint64_t n)
@@ -53,17 +57,30 @@ static void count(const struct kube_watch *w, enum kube_total what, uint64_t n)
     kube_count_total(&w->face->counter, what, n);
 }
 
+#define TO(phase) (1u << WATCH_##phase)
+
+static const unsigned moves[] = {
+    [WATCH_NEW] = TO(WAITING) | TO(LIVE) | TO(ENDED),
+    [WATCH_WAITING] = TO(INITIAL) | TO(FAILED) | TO(ENDED),
+    [WATCH_INITIAL] = TO(LIVE) | TO(FAILED) | TO(ENDED),
+    [WATCH_LIVE] = TO(FAILED) | TO(ENDED),
+    [WATCH_FAILED] = TO(ENDED),
+    [WATCH_ENDED] = 0,
+};
+
 static void move(struct kube_watch *w, enum watch_phase next)
 {
-    static const enum kube_total in[] = {[PHASE_WAITING] = KUBE_TOTAL_WAITING_IN,
-                                         [PHASE_INITIAL] = KUBE_TOTAL_INITIAL_IN,
-                                         [PHASE_LIVE] = KUBE_TOTAL_LIVE_IN};
-    if (w->counted)
-        count(w, in[w->phase] + 1, 1); /* where it comes out stands behind where it goes in */
+    /* The metric of leaving a phase follows that of entering it. */
+    static const enum kube_total entered[] = {[WATCH_WAITING] = KUBE_TOTAL_WAITING_IN,
+                                              [WATCH_INITIAL] = KUBE_TOTAL_INITIAL_IN,
+                                              [WATCH_LIVE] = KUBE_TOTAL_LIVE_IN};
+    static const unsigned counted = TO(WAITING) | TO(INITIAL) | TO(LIVE);
+    assert(moves[w->phase] & 1u << next);
+    if (counted & 1u << w->phase)
+        count(w, entered[w->phase] + 1, 1);
     w->phase = next;
-    w->counted = next != PHASE_FAILED;
-    if (w->counted)
-        count(w, in[next], 1);
+    if (counted & 1u << next)
+        count(w, entered[next], 1);
 }
 
 static void close_range(struct kube_watch *w)
@@ -73,7 +90,7 @@ static void close_range(struct kube_watch *w)
     w->begins->range_open = false;
 }
 
-/* It lives on; shapes other than the object itself need what the request says. */
+/* The watch continues; for Tables and metadata it keeps the call, whose options it needs. */
 static void end_beginning(struct kube_watch *w)
 {
     if (!w->begins)
@@ -98,13 +115,12 @@ void kube_watch_free(struct kube_watch *w)
     free(w);
 }
 
-/* What an event that is away needs is freed when it is back. */
+/* While an event is converted on the worker, the watch is freed when it comes back. */
 static void watch_end(struct kube_life *life)
 {
     struct kube_watch *w = CONTAINER_OF(life, struct kube_watch, life);
     end_beginning(w);
-    if (w->counted)
-        move(w, PHASE_FAILED);
+    move(w, WATCH_ENDED);
     if (w->begun)
         kube_count(&w->face->counter, w->shaping.kind, KUBE_COUNT_WATCHES_ENDED, 1);
     kube_watches_remove(w->face->watches, &w->in_face);
@@ -120,16 +136,15 @@ static void watch_end(struct kube_life *life)
         kube_watch_free(w);
 }
 
-/* -- What is sent -- */
+/* -- Errors and bookmarks -- */
 
-/* The status is told, and then it is over. */
 enum status kube_watch_fail(struct kube_watch *w, const struct kube_status *status)
 {
     if (w->begins)
         close_range(w);
     watch_cursor_free(w->cursor);
     w->cursor = NULL;
-    move(w, PHASE_FAILED);
+    move(w, WATCH_FAILED);
     return kube_format_error(status, w->protobuf, &w->made);
 }
 
@@ -154,7 +169,7 @@ static enum status make_bookmark(struct kube_watch *w, int64_t revision, bool in
     return kube_format_bookmark(&w->shaping, revision, initial_end, columns, w->protobuf, &w->made);
 }
 
-/* -- What there was -- */
+/* -- Initial events -- */
 
 static enum status finish_initial(struct kube_watch *w)
 {
@@ -164,7 +179,7 @@ static enum status finish_initial(struct kube_watch *w)
     if (status != ST_OK)
         return kube_watch_fail_engine(w, status);
     end_beginning(w);
-    move(w, PHASE_LIVE);
+    move(w, WATCH_LIVE);
     w->told = revision;
     return mark_end ? make_bookmark(w, revision, true) : ST_OK;
 }
@@ -197,7 +212,7 @@ static enum status step_initial(struct kube_watch *w)
     return ST_OK;
 }
 
-/* -- What comes -- */
+/* -- Changes -- */
 
 static void take(struct kube_watch *w)
 {
@@ -205,8 +220,8 @@ static void take(struct kube_watch *w)
     kube_count(&w->face->counter, w->shaping.kind, KUBE_COUNT_EVENTS, 1);
 }
 
-/* A compaction may take the event away before there is room for it, and half of one cannot be
- * ended. */
+/* Copies the rest of an event: a compaction could remove it before there is room, and an event that
+ * was sent in part must be completed. */
 static enum status keep_rest(struct kube_watch *w, struct kube_out *out, size_t rest)
 {
     if (!rest)
@@ -216,7 +231,7 @@ static enum status keep_rest(struct kube_watch *w, struct kube_out *out, size_t 
     return ST_OK;
 }
 
-/* As much of it as there is room for; the rest is kept or, if it is long, found again. */
+/* Fills the room. The rest is copied or, if it is long, read again. */
 static enum status send_out(struct kube_watch *w, struct kube_out *out, uint8_t *dst, size_t room,
                             size_t *ret_len)
 {
@@ -233,13 +248,13 @@ static enum status send_out(struct kube_watch *w, struct kube_out *out, uint8_t 
     return ST_OK;
 }
 
-/* From bytes that all watches of this turn share, or from where the object lies. */
+/* Sends the bytes that all watches share in this turn, or the object from where it is stored. */
 static enum status send_event(struct kube_watch *w, const struct watch_event *event,
                               int64_t revision, uint8_t *dst, size_t room, size_t *ret_len)
 {
-    struct kube_event_cache *sights = w->face->event_cache;
+    struct kube_event_cache *cache = w->face->event_cache;
     struct slice wire;
-    bool shared = kube_event_cache_wire(sights, w->cursor, event, revision, w->change, &wire);
+    bool shared = kube_event_cache_wire(cache, w->cursor, event, revision, w->change, &wire);
     if (LIKELY(shared && !w->at && wire.len <= room)) {
         slice_copy(dst, wire);
         *ret_len = wire.len;
@@ -250,7 +265,7 @@ static enum status send_event(struct kube_watch *w, const struct watch_event *ev
     struct kube_object object;
     if (shared)
         kube_out_set_shared(&out, wire);
-    else if (kube_event_cache_object(sights, w->cursor, event, revision, w->selection,
+    else if (kube_event_cache_object(cache, w->cursor, event, revision, w->selection,
                                      w->shaping.shape, w->change, &object))
         kube_out_set_object(&out, kube_event_head(w->change), &object, revision, false,
                             kube_event_tail());
@@ -259,7 +274,7 @@ static enum status send_event(struct kube_watch *w, const struct watch_event *ev
     return send_out(w, &out, dst, room, ret_len);
 }
 
-/* Custom resources and converted kinds may be shown in another way than they are stored. */
+/* Whether the event is sent in its stored form: custom resources and converted kinds may not be. */
 static bool is_as_stored(const struct kube_watch *w, const struct watch_event *event,
                          int64_t revision)
 {
@@ -271,24 +286,25 @@ static bool is_as_stored(const struct kube_watch *w, const struct watch_event *e
            (!prev.len || kube_conversion_is_plain(kind, kube_kv_of(prev).mod_revision));
 }
 
-/* What is not sent as it is stored. Frames of whole objects are made once a turn. */
+/* Makes an event in another format or shape. Protobuf frames of whole objects are made once a turn.
+ */
 static enum status make_change(struct kube_watch *w, const struct watch_event *event,
                                int64_t revision)
 {
-    struct kube_event_cache *sights = w->face->event_cache;
+    struct kube_event_cache *cache = w->face->event_cache;
     enum kube_shape shape = w->shaping.shape;
     bool shared = w->protobuf && shape == KUBE_WHOLE;
     struct kube_object object;
     struct slice frame;
-    if (shared && kube_event_cache_frame(sights, w->cursor, event, revision, w->change, &frame))
+    if (shared && kube_event_cache_frame(cache, w->cursor, event, revision, w->change, &frame))
         return buf_append(&w->made, frame);
-    if (!kube_event_cache_object(sights, w->cursor, event, revision, w->selection, shape, w->change,
+    if (!kube_event_cache_object(cache, w->cursor, event, revision, w->selection, shape, w->change,
                                  &object))
         return ST_COMPACTED;
     w->looked = KUBE_WATCH_CONVERTED * object.json.len;
     TRY(kube_watch_make(w, w->change, &object, revision));
-    if (shared && w->cursor) /* else it was an ERROR */
-        kube_event_cache_keep_frame(sights, w->cursor, event, revision, w->change,
+    if (shared && w->cursor) /* else it is an ERROR event */
+        kube_event_cache_keep_frame(cache, w->cursor, event, revision, w->change,
                                     buf_slice(&w->made));
     return ST_OK;
 }
@@ -301,7 +317,7 @@ static enum status show_event(struct kube_watch *w, const struct kube_event_pair
     return status;
 }
 
-static enum status tell_change(struct kube_watch *w, const struct watch_event *event,
+static enum status send_change(struct kube_watch *w, const struct watch_event *event,
                                int64_t revision, uint8_t *dst, size_t room, size_t *ret_len)
 {
     if (!w->at && (kube_watch_converts(w) || !is_as_stored(w, event, revision))) {
@@ -330,18 +346,18 @@ static enum status tell_change(struct kube_watch *w, const struct watch_event *e
 static void begin_ending(struct kube_watch *w)
 {
     w->ending = true;
-    w->bookmark_due = w->bookmarks && w->phase == PHASE_LIVE;
+    w->bookmark_due = w->bookmarks && w->phase == WATCH_LIVE;
     loop_timer_set(w->face->loop, &w->bookmark, loop_now_ns(w->face->loop) + FAREWELL_NS);
 }
 
-/* ST_END, ST_AGAIN: nothing for now; it will be woken. */
+/* ST_END, ST_AGAIN: there is nothing to send now; the watch will be woken. */
 static enum status step_live(struct kube_watch *w, uint8_t *dst, size_t room, size_t *ret_len)
 {
     const struct watch_event *event;
     int64_t revision;
     enum status status = watch_cursor_next(w->cursor, &event, &revision);
     if (w->at && status != ST_OK)
-        return status; /* in the middle of an event, which ends as it began or not at all */
+        return status; /* an event that was sent in part is completed or cut off */
     bool behind = status == ST_END || (status == ST_OK && revision > w->last);
     if (w->last && behind && !w->at && !w->ending)
         begin_ending(w);
@@ -354,7 +370,7 @@ static enum status step_live(struct kube_watch *w, uint8_t *dst, size_t room, si
         return ST_OK;
     if (status == ST_END || status == ST_AGAIN)
         return status;
-    return status == ST_OK ? tell_change(w, event, revision, dst, room, ret_len)
+    return status == ST_OK ? send_change(w, event, revision, dst, room, ret_len)
                            : kube_watch_fail_engine(w, status);
 }
 
@@ -372,28 +388,28 @@ static size_t send_made(struct kube_watch *w, uint8_t *dst, size_t room)
 
 static bool is_over(const struct kube_watch *w)
 {
-    return w->phase == PHASE_FAILED || (w->ending && !w->bookmark_due);
+    return w->phase == WATCH_FAILED || (w->ending && !w->bookmark_due);
 }
 
-/* One thing that there is to say, as far as there is room; it may be nothing. */
+/* Makes one event or sends it until the room is full; it may be nothing. */
 static enum status step(struct kube_watch *w, uint8_t *dst, size_t room, size_t *ret_len)
 {
-    if (w->phase == PHASE_WAITING)
+    if (w->phase == WATCH_WAITING)
         return ST_END;
-    return w->phase == PHASE_INITIAL ? step_initial(w) : step_live(w, dst, room, ret_len);
+    return w->phase == WATCH_INITIAL ? step_initial(w) : step_live(w, dst, room, ret_len);
 }
 
-/* What happens, and not what there was or what is long past; and without much work. */
+/* The watch is close to the current revision and its events take little work. */
 static bool follows(const struct kube_watch *w)
 {
     int64_t tail = watch_hub_revision(engine_watch_hub(w->face->shard));
-    return w->cursor && w->phase == PHASE_LIVE && !kube_watch_converts(w) &&
+    return w->cursor && w->phase == WATCH_LIVE && !kube_watch_converts(w) &&
            tail - watch_cursor_revision(w->cursor) <= NEAR_REVISIONS;
 }
 
-/* Access may be controlled now, and not for this client: its last event says so then. False: it is
- * in the middle of another one, or there is no memory. */
-static bool goes_on(struct kube_watch *w)
+/* Whether the client still has access. If not, its last event says so; false: an event was sent in
+ * part, or there is no memory. */
+static bool check_access(struct kube_watch *w)
 {
     struct kube_status status;
     if (!kube_shuts_out(w->face, http_exchange_request(w->exchange)))
@@ -405,7 +421,7 @@ static bool goes_on(struct kube_watch *w)
     return kube_watch_fail(w, &status) == ST_OK;
 }
 
-/* Half of an event cannot be ended. */
+/* The answer cannot end properly in the middle of an event. */
 static enum http_fill cut_off(struct kube_watch *w)
 {
     http_abort(w->exchange);
@@ -418,7 +434,7 @@ static enum http_fill fill_with(struct kube_watch *w, unsigned *budget, uint8_t 
     enum status status = ST_OK;
     size_t n = 0;
     *ret_len = 0;
-    if (w->phase != PHASE_FAILED && !goes_on(w))
+    if (w->phase != WATCH_FAILED && !check_access(w))
         return cut_off(w);
     while (n < room && status == ST_OK) {
         size_t len = 0;
@@ -457,7 +473,7 @@ static enum http_fill fill(struct http_source *source, uint8_t *dst, size_t room
     unsigned taken = kube_search_take(budget, &w->searcher, follows(w)), left = taken;
     enum http_fill said = fill_with(w, &left, dst, room, ret_len);
     kube_search_spend(budget, &w->searcher, taken - left);
-    /* What is left of an event is charged; what is made and sent within a turn costs nothing. */
+    /* Only what is kept beyond the turn is charged to the connection. */
     enum status kept = account_follow(http_exchange_account(w->exchange), &w->made, &w->charged);
     return kept == ST_OK ? said : cut_off(w);
 }
@@ -467,7 +483,7 @@ static enum http_fill fill(struct http_source *source, uint8_t *dst, size_t room
 static void wake(void *ctx)
 {
     struct kube_watch *w = ctx;
-    if (w->phase == PHASE_LIVE)
+    if (w->phase == WATCH_LIVE)
         http_wake(w->exchange);
 }
 
@@ -521,7 +537,7 @@ static void on_range(struct engine_op *op)
         fail_later(w, &call->status);
         return;
     }
-    move(w, PHASE_INITIAL);
+    move(w, WATCH_INITIAL);
     http_wake(w->exchange);
 }
 
@@ -536,8 +552,8 @@ static void on_fresh(struct kube_call *call, bool fresh)
         fail_later(w, &call->status);
 }
 
-/* Spread by a tenth, so that those that came together do not all come again together; the last is
- * that before the deadline. */
+/* Jittered by a tenth, so that watches that began together are not all woken together; the last
+ * bookmark comes shortly before the deadline. */
 static void set_bookmark(struct kube_watch *w)
 {
     int64_t now_ns = loop_now_ns(w->face->loop);
@@ -549,19 +565,20 @@ static void set_bookmark(struct kube_watch *w)
         loop_timer_set(w->face->loop, &w->bookmark, next_ns < last_ns ? next_ns : last_ns);
 }
 
-/* What there was pins the store while it is sent: who takes nothing of it for so long is let go,
- * and so is who takes nothing of what his kind ended with. Near the deadline that does it. */
+/* Initial events pin the store while they are sent: a client that has read none of them since the
+ * last bookmark is disconnected, and so is one that does not read the last events of a definition
+ * that has changed. Near the deadline the deadline does that. */
 static void on_bookmark(struct timer *timer)
 {
     struct kube_watch *w = CONTAINER_OF(timer, struct kube_watch, bookmark);
     bool last = loop_now_ns(w->face->loop) >= w->deadline_ns - LAST_BOOKMARK_NS;
-    bool pins = !last && (w->phase == PHASE_INITIAL || w->last);
+    bool pins = !last && (w->phase == WATCH_INITIAL || w->last);
     if (w->ending || (pins && w->sent == w->sent_before)) {
         http_abort(w->exchange);
         return;
     }
     set_bookmark(w);
-    w->bookmark_due = w->bookmarks && w->phase == PHASE_LIVE;
+    w->bookmark_due = w->bookmarks && w->phase == WATCH_LIVE;
     if (w->bookmark_due)
         http_wake(w->exchange);
 }
@@ -574,7 +591,7 @@ static void on_leave(struct http_exchange *x)
     http_wake(x);
 }
 
-/* Its bookmark came before, or it has no time for one. */
+/* The last bookmark was sent before the deadline, or there is no time for one. */
 static void on_deadline(struct http_exchange *x)
 {
     on_leave(x);
@@ -582,8 +599,8 @@ static void on_deadline(struct http_exchange *x)
         false;
 }
 
-/* Its clients come again, and see it by the new definition. What came before is told first: where
- * there is no new one, nobody else tells them what became of their objects. */
+/* The definition has changed or is gone: the client must watch again. Events up to now are sent
+ * first, because without a definition the client could not learn of them by another watch. */
 static void on_changed(void *ctx)
 {
     struct kube_watch *w = ctx;
@@ -591,7 +608,7 @@ static void on_changed(void *ctx)
     engine_status_get(w->face->shard, &now);
     if (!w->exchange || w->ending || w->last)
         return;
-    if (w->phase != PHASE_LIVE) {
+    if (w->phase != WATCH_LIVE) {
         on_leave(w->exchange);
         return;
     }
@@ -626,9 +643,9 @@ static void begin_answer(struct kube_watch *w)
     http_park(x, on_leave);
 }
 
-/* Whether one more is taken: asked before the answer begins, so that its code can say so. What
- * there is must be known before the cursor that stays is opened. */
-static bool is_taken(struct kube_watch *w, bool initial)
+/* Whether the hub accepts another watch: checked before the answer begins, so that its code can
+ * report it. With initial events the final cursor is opened later, at the revision of the range. */
+static bool has_room(struct kube_watch *w, bool initial)
 {
     if (!open_cursor(w, w->asked && !initial ? w->asked + 1 : 0, &w->call->status))
         return false;
@@ -645,11 +662,11 @@ static void begin(struct kube_watch *w)
     bool initial = wants_initial(w);
     w->begins->mark_end = initial && w->bookmarks;
     w->told = w->asked;
-    if (!is_taken(w, initial)) {
+    if (!has_room(w, initial)) {
         kube_call_fail(call);
         return;
     }
-    move(w, initial ? PHASE_WAITING : PHASE_LIVE);
+    move(w, initial ? WATCH_WAITING : WATCH_LIVE);
     w->begun = true;
     kube_count(&w->face->counter, w->shaping.kind, KUBE_COUNT_WATCHES_BEGUN, 1);
     begin_answer(w);
@@ -684,7 +701,7 @@ static struct kube_watch *watch_new(struct kube_call *call, struct beginning *be
     return w;
 }
 
-/* As Kubernetes answers who gives it less than no time. */
+/* The answer to a negative timeout, as in Kubernetes. */
 static void answer_nothing(struct kube_call *call)
 {
     kube_call_begin(call, 200, SLICE_LITERAL("application/json"));

@@ -12,7 +12,7 @@ bool kube_watch_converts(const struct kube_watch *w)
     return w->protobuf || w->shaping.shape == KUBE_TABLE;
 }
 
-static struct kube_event_form showing_of(const struct kube_watch *w)
+static struct kube_event_form form_of(const struct kube_watch *w)
 {
     return (struct kube_event_form){.shaping = w->shaping,
                                     .selection = w->selection,
@@ -20,8 +20,8 @@ static struct kube_event_form showing_of(const struct kube_watch *w)
                                     .columns = !w->columns_told};
 }
 
-/* An object that its type has no room for ends the watch as one that is none does. */
-static enum status meet_mistyped(struct kube_watch *w, int64_t revision)
+/* An object that does not fit its protobuf type is treated as a value that is not an object. */
+static enum status report_mistyped(struct kube_watch *w, int64_t revision)
 {
     struct kube_status status;
     w->made.len = 0;
@@ -36,10 +36,10 @@ static enum status meet_mistyped(struct kube_watch *w, int64_t revision)
 enum status kube_watch_make(struct kube_watch *w, enum kube_event_type change,
                             const struct kube_object *object, int64_t revision)
 {
-    struct kube_event_form showing = showing_of(w);
-    enum status made = kube_event_write(&showing, change, object, revision, &w->made);
+    struct kube_event_form form = form_of(w);
+    enum status made = kube_event_write(&form, change, object, revision, &w->made);
     if (made != ST_OK && made != ST_NOMEM)
-        return meet_mistyped(w, revision);
+        return report_mistyped(w, revision);
     w->columns_told |= made == ST_OK && !w->protobuf;
     return made;
 }
@@ -66,19 +66,20 @@ enum status kube_watch_undecodable(struct kube_watch *w, struct slice key, int64
     return kube_watch_fail(w, &status);
 }
 
-static enum status tell(struct kube_watch *w, const struct kube_event_pair *pair,
-                        struct kube_converted_event *shown)
+static enum status send_converted(struct kube_watch *w, const struct kube_event_pair *pair,
+                                  struct kube_converted_event *converted)
 {
-    if (shown->status != ST_OK)
-        return kube_watch_undecodable(w, pair->key, pair->revision, pair->tombstone, shown->status);
-    if (shown->change == KUBE_EVENT_NONE)
+    if (converted->status != ST_OK)
+        return kube_watch_undecodable(w, pair->key, pair->revision, pair->tombstone,
+                                      converted->status);
+    if (converted->change == KUBE_EVENT_NONE)
         return ST_OK;
     kube_count(&w->face->counter, w->shaping.kind, KUBE_COUNT_EVENTS, 1);
-    if (shown->mistyped)
-        return meet_mistyped(w, pair->revision);
+    if (converted->mistyped)
+        return report_mistyped(w, pair->revision);
     w->columns_told |= !w->protobuf;
-    w->made = shown->made;
-    shown->made = (struct buf){0};
+    w->made = converted->made;
+    converted->made = (struct buf){0};
     return ST_OK;
 }
 
@@ -88,7 +89,7 @@ static void on_shown(struct kube_converted_event_job *job)
     w->away = NULL;
     if (!w->exchange)
         kube_watch_free(w);
-    else if (tell(w, &job->pair, &job->shown) == ST_OK)
+    else if (send_converted(w, &job->pair, &job->converted) == ST_OK)
         http_wake(w->exchange);
     else
         http_abort(w->exchange);
@@ -97,14 +98,14 @@ static void on_shown(struct kube_converted_event_job *job)
 
 enum status kube_watch_show(struct kube_watch *w, const struct kube_event_pair *pair)
 {
-    struct kube_event_form showing = showing_of(w);
-    AUTO(kube_converted_event_fini) struct kube_converted_event shown = {0};
+    struct kube_event_form form = form_of(w);
+    AUTO(kube_converted_event_fini) struct kube_converted_event converted = {0};
     if (kube_converted_event_is_large(w->face, pair)) {
-        w->away = kube_converted_event_send(w->face, http_exchange_account(w->exchange), &showing,
+        w->away = kube_converted_event_send(w->face, http_exchange_account(w->exchange), &form,
                                             pair, w, on_shown);
         return ST_AGAIN;
     }
     w->looked = KUBE_WATCH_CONVERTED * (pair->after.value.len + pair->before.value.len);
-    kube_event_convert(&showing, pair, &shown);
-    return tell(w, pair, &shown);
+    kube_event_convert(&form, pair, &converted);
+    return send_converted(w, pair, &converted);
 }

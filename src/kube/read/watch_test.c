@@ -24,7 +24,7 @@ static void pull(struct peer *peer)
     engine_shard_turn_end(bed->shard);
 }
 
-static void what_was_deleted_with_its_definition_is_told_before_the_end(void **state)
+static void deletions_with_the_definition_are_sent_before_the_end(void **state)
 {
     (void)state;
     begin(1, 100);
@@ -111,7 +111,7 @@ static void the_last_bookmark_comes_two_seconds_before_the_deadline(void **state
     end();
 }
 
-static void bookmarks_of_each_minute_come_before_it(void **state)
+static void bookmarks_come_every_minute_before_the_last_one(void **state)
 {
     unsigned last_s = 0;
     (void)state;
@@ -122,7 +122,7 @@ static void bookmarks_of_each_minute_come_before_it(void **state)
     end();
 }
 
-static void no_bookmark_comes_to_who_has_no_time_or_wants_none(void **state)
+static void no_bookmark_is_sent_without_time_or_request_for_it(void **state)
 {
     unsigned last_s = 0;
     (void)state;
@@ -191,10 +191,10 @@ static void rest_without_memory_cuts_the_watch_off(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_was_deleted_with_its_definition_is_told_before_the_end),
+        cmocka_unit_test(deletions_with_the_definition_are_sent_before_the_end),
         cmocka_unit_test(the_last_bookmark_comes_two_seconds_before_the_deadline),
-        cmocka_unit_test(bookmarks_of_each_minute_come_before_it),
-        cmocka_unit_test(no_bookmark_comes_to_who_has_no_time_or_wants_none),
+        cmocka_unit_test(bookmarks_come_every_minute_before_the_last_one),
+        cmocka_unit_test(no_bookmark_is_sent_without_time_or_request_for_it),
         cmocka_unit_test(rest_of_an_event_is_charged),
         cmocka_unit_test(rest_without_memory_cuts_the_watch_off),
     };

@@ -1,6 +1,6 @@
 /*
- * The watches of a face, so that each can be asked again whether it may go on when rights change.
- * They are woken some in a turn, for there may be very many. Of the face's thread.
+ * The watches of a face. When permissions change, each is woken and checks whether its client still
+ * has access; a bounded number per turn, because there may be very many. On the thread of the face.
  */
 #ifndef VIGIL_KUBE_READ_WATCHES_H
 #define VIGIL_KUBE_READ_WATCHES_H
@@ -15,7 +15,7 @@ struct kube_watches {
     struct loop *loop;
     struct list all; /* struct kube_watches_link */
     size_t count;
-    size_t left; /* of those at the front: to be woken yet */
+    size_t left; /* at the front: still to be woken */
     struct engine_auth_listener rights;
     struct deferred wake;
 };
@@ -23,11 +23,11 @@ struct kube_watches {
 /* Embedded in a watch. */
 struct kube_watches_link {
     struct list in_all;
-    struct http_exchange *exchange; /* that is woken */
+    struct http_exchange *exchange; /* which is woken */
 };
 
 void kube_watches_init(struct kube_watches *watches, struct engine_shard *shard, struct loop *loop);
-/* None may be left. */
+/* Must be empty. */
 void kube_watches_fini(struct kube_watches *watches);
 
 void kube_watches_add(struct kube_watches *watches, struct kube_watches_link *link,

@@ -28,12 +28,12 @@ struct clause {
     struct slice type, subtype;
     int weight; /* q, in thousandths */
     struct slice as, group, version;
-    bool converts; /* one of these was given */
+    bool converts; /* as, g or v was given */
     struct slice stream, server_version;
     bool pretty;
 };
 
-/* "0.75"; what is none counts for nothing, as in Kubernetes. */
+/* "0.75"; an invalid weight counts as 0, as in Kubernetes. */
 static int parse_weight(struct slice text)
 {
     int weight = 0, unit = 1000, sign = 1;
@@ -78,7 +78,7 @@ static void take_parameter(struct clause *clause, struct slice name, struct slic
     clause->converts |= is(name, "as") || is(name, "g") || is(name, "v");
 }
 
-/* False: it is none. */
+/* False: not a valid clause. */
 static bool clause_parse(struct slice rest, struct clause *clause)
 {
     struct slice both = slice_cut(&rest, ';');
@@ -101,7 +101,7 @@ static bool clause_parse(struct slice rest, struct clause *clause)
     return true;
 }
 
-/* Goes before the other, as Go's goautoneg has it; that this is no order is its own. */
+/* Whether a clause precedes another, as in Go's goautoneg, whose rule is not a strict order. */
 static bool goes_before(const struct clause *a, const struct clause *b)
 {
     return a->weight > b->weight || (!is(a->type, "*") && is(b->type, "*")) ||
@@ -125,7 +125,7 @@ static size_t clauses_parse(struct slice accept, struct clause clauses[KUBE_ACCE
 
 /* -- Offers -- */
 
-/* What the clause asks to be made of it. False: there is no such thing in that format. */
+/* The shape that the clause asks for. False: it is not offered in that format. */
 static bool take_shape(const struct clause *clause, const struct kube_offer *offer,
                        struct kube_accept *accept)
 {
@@ -160,7 +160,7 @@ static bool clause_take(const struct clause *clause, enum kube_format format,
     if (clause->stream.len && (format == KUBE_YAML || !is(clause->stream, "watch")))
         return false;
     if (clause->server_version.len && !(offer->table && is(clause->server_version, "v1")))
-        return false; /* of resources only */
+        return false; /* only for resources */
     if (!take_shape(clause, offer, &accept))
         return false;
     *ret_accept = accept;

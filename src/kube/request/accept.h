@@ -1,7 +1,7 @@
 /*
- * What the answer shall be: the Accept field, as the generic API server of Kubernetes reads it.
- * There it is read twice: by the router, which takes types word for word or any, and by the
- * handler, which knows shapes. Errors are told in the format that is asked for, whatever the shape.
+ * The Accept field, as the generic API server of Kubernetes interprets it. There it is read twice:
+ * by the router, which compares types literally, and by the handler, which knows shapes. Errors are
+ * sent in the requested format, whatever the shape.
  */
 #ifndef VIGIL_KUBE_REQUEST_ACCEPT_H
 #define VIGIL_KUBE_REQUEST_ACCEPT_H
@@ -23,20 +23,20 @@ struct kube_accept {
     bool pretty;
 };
 
-/* Sets of 1 << enum kube_format: what can be had of each shape. */
+/* Sets of 1 << enum kube_format: the formats that are offered of each shape. */
 struct kube_offer {
     unsigned whole, table, partial;
     bool discovery_v2;
 };
 
-enum { KUBE_ACCEPT_CLAUSES_MAX = 32 }; /* those that follow are not read */
+enum { KUBE_ACCEPT_CLAUSES_MAX = 32 }; /* the following ones are ignored */
 
-/* The first clause that can be met, in the order of Kubernetes: by weight. False: none, 406. */
+/* The first clause that the offer satisfies, in Kubernetes' order by weight. False: none (406). */
 MUST_CHECK
 bool kube_accept_parse(struct slice accept, const struct kube_offer *offer,
                        struct kube_accept *ret_accept);
 
-/* What the router asks: whether a type is named as it is, or any. */
+/* The check of the router: a supported type is named literally, or any type is accepted. */
 bool kube_accept_routes(struct slice accept);
 
 #endif

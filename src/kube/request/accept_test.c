@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-static void the_clause_that_can_be_met_and_weighs_most_counts(void **state)
+static void the_supported_clause_with_the_highest_weight_is_used(void **state)
 {
     (void)state;
     enum { BOTH = 1 << KUBE_JSON | 1 << KUBE_PROTOBUF };
@@ -68,7 +68,7 @@ static void the_clause_that_can_be_met_and_weighs_most_counts(void **state)
     }
 }
 
-static void the_router_takes_types_word_for_word(void **state)
+static void the_router_compares_types_literally(void **state)
 {
     static const struct {
         const char *accept;
@@ -88,7 +88,7 @@ static void the_router_takes_types_word_for_word(void **state)
         assert_int_equal(kube_accept_routes(slice_from_text(cases[i].accept)), cases[i].routes);
 }
 
-static void clauses_past_the_limit_are_not_read(void **state)
+static void clauses_after_the_limit_are_ignored(void **state)
 {
     static const struct kube_offer offer = {.whole = 1 << KUBE_JSON};
     struct kube_accept accept;
@@ -105,9 +105,9 @@ static void clauses_past_the_limit_are_not_read(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_clause_that_can_be_met_and_weighs_most_counts),
-        cmocka_unit_test(the_router_takes_types_word_for_word),
-        cmocka_unit_test(clauses_past_the_limit_are_not_read),
+        cmocka_unit_test(the_supported_clause_with_the_highest_weight_is_used),
+        cmocka_unit_test(the_router_compares_types_literally),
+        cmocka_unit_test(clauses_after_the_limit_are_ignored),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

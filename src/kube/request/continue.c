@@ -7,7 +7,7 @@
 
 static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
-/* URL-safe and without padding. */
+/* Base64, URL-safe and without padding. */
 static struct slice encode(struct arena *arena, struct slice bytes)
 {
     uint8_t *text = arena_alloc(arena, bytes.len / 3 * 4 + 4), *to = text;
@@ -24,7 +24,7 @@ static struct slice encode(struct arena *arena, struct slice bytes)
     return slice_of(text, (size_t)(to - text));
 }
 
-/* ST_MALFORMED: *ret_wrong is the byte that Go would name. ST_NOMEM. */
+/* ST_MALFORMED: *ret_wrong is the byte that Go reports. ST_NOMEM. */
 static enum status decode(struct arena *arena, struct slice text, struct slice *ret_bytes,
                           size_t *ret_wrong)
 {
@@ -69,7 +69,7 @@ enum status kube_continue_write(struct arena *arena, int64_t revision, struct sl
     return ret_token->len ? ST_OK : ST_NOMEM;
 }
 
-/* No step of it may be empty, "." or "..": it must not lead out of the list. */
+/* No part may be empty, "." or "..", so that the key stays within the list. */
 static bool is_clean(struct slice suffix)
 {
     const uint8_t *at = suffix.ptr, *end = suffix.ptr + suffix.len;

@@ -1,7 +1,6 @@
 /*
- * Where a list in pieces goes on: what Kubernetes calls a continue token, base64 of JSON with the
- * revision of the whole list and the key behind the last one. Opaque to clients, and the same as
- * kube-apiserver's.
+ * Continue tokens of lists with a limit: base64 of JSON with the revision of the whole list and the
+ * key after the last item. Opaque to clients; the same as those of kube-apiserver.
  */
 #ifndef VIGIL_KUBE_REQUEST_CONTINUE_H
 #define VIGIL_KUBE_REQUEST_CONTINUE_H
@@ -12,15 +11,15 @@
 enum { KUBE_TOKEN_BYTES_MAX = 8192, KUBE_AT_NEWEST = -1 };
 
 struct kube_continue {
-    int64_t revision;    /* KUBE_AT_NEWEST: of whatever is newest, after a token has expired */
-    struct slice suffix; /* of the key to go on at: what follows the prefix of the list */
+    int64_t revision;    /* KUBE_AT_NEWEST: the newest, after a token has expired */
+    struct slice suffix; /* of the key to continue at: what follows the prefix of the list */
 };
 
-/* The token behind a key whose prefix was left out. ST_NOMEM. */
+/* The token for a key without the prefix of the list. ST_NOMEM. */
 MUST_CHECK
 enum status kube_continue_write(struct arena *arena, int64_t revision, struct slice suffix,
                                 struct slice *ret_token);
-/* False: *status says what is wrong with it, in Kubernetes' words. */
+/* False: *status has the error of Kubernetes. */
 MUST_CHECK
 bool kube_continue_read(struct arena *arena, struct slice token, struct kube_continue *ret_continue,
                         struct kube_status *status);

@@ -49,7 +49,7 @@ static void every_length_comes_back(void **state)
     }
 }
 
-static void what_is_no_token_is_refused(void **state)
+static void invalid_tokens_are_refused(void **state)
 {
     static const struct {
         int64_t revision;
@@ -97,7 +97,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_token_is_what_kube_apiserver_makes),
         TEST(every_length_comes_back),
-        TEST(what_is_no_token_is_refused),
+        TEST(invalid_tokens_are_refused),
         TEST(no_memory_is_not_a_wrong_token),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

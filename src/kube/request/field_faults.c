@@ -27,23 +27,23 @@ struct slice field_faults_take(struct slice *faults)
 struct fault {
     struct slice text, path;
     bool unknown;
-    unsigned met; /* how often its path has come */
+    unsigned met; /* how often its path has occurred */
     bool told;
 };
 
-/* An object or array that is open: where its own path ends, and which item is next. */
+/* An open object or array: the end of its path, and the number of the next item. */
 struct open {
     size_t path_len, item;
     bool array;
 };
 
 struct sorter {
-    bool maps; /* a field that nobody knows does not hide what is within it */
+    bool maps; /* an unknown field does not hide errors within it */
     struct fault faults[FIELD_FAULTS_MAX];
     size_t count;
     struct open open[JSON_TREE_DEPTH_MAX + 1];
     size_t depth;
-    struct buf path; /* of what was just met */
+    struct buf path; /* of the current value */
     struct buf out;
 };
 
@@ -74,7 +74,7 @@ static bool is_within(struct slice path, struct slice of)
            (path.len == of.len || path.ptr[of.len] == '.' || path.ptr[of.len] == '[');
 }
 
-/* The same was told, or it is a part of what nobody knows. */
+/* The same was reported, or it is part of an unknown field. */
 static bool is_moot(const struct sorter *s, const struct fault *fault)
 {
     for (size_t i = 0; i < s->count; i++) {
@@ -117,7 +117,7 @@ static enum status on_key(struct sorter *s, struct slice raw)
     return meet(s, buf_slice(&s->path));
 }
 
-/* A value begins: an item has a path of its own, a member that of its key. */
+/* A value begins: an item gets its own path, a member has that of its key. */
 static enum status on_value(struct sorter *s, enum json_token token)
 {
     struct open *in = s->depth ? &s->open[s->depth - 1] : NULL;
@@ -154,7 +154,7 @@ static void sorter_add_all(struct sorter *s, struct slice *rest)
         add_fault(s, field_faults_take(rest));
 }
 
-/* Tells what was not met, such as a key with escapes, and what there is no room to sort. */
+/* Appends what was not found, such as a key with escapes, and what exceeds the limit. */
 static enum status sorter_finish(struct sorter *s, struct slice rest, struct buf *faults)
 {
     for (size_t i = 0; i < s->count; i++)
@@ -190,7 +190,7 @@ static bool is_joint(uint8_t c)
     return c == '.' || c == '[';
 }
 
-/* The next step of a path: a name, or an item with its brackets. */
+/* The next part of a path: a name, or an item with its brackets. */
 static struct slice take_step(struct slice *path)
 {
     size_t len = path->len && path->ptr[0] == '.' ? 1 : 0;
@@ -202,7 +202,7 @@ static struct slice take_step(struct slice *path)
     return slice_sub(rest, 0, len);
 }
 
-/* Numbers have no zeros in front: of two the longer one is the larger one. */
+/* Numbers have no leading zeros: the longer one is larger. */
 static int compare_steps(struct slice a, struct slice b)
 {
     bool items = a.len && b.len && a.ptr[0] == '[' && b.ptr[0] == '[';

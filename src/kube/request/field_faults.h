@@ -1,5 +1,5 @@
 /*
- * What is wrong with the fields of a body, in one text as Kubernetes tells it:
+ * Errors in the fields of a body, as one text in the form of Kubernetes:
  * `unknown field "spec.a", duplicate field "b[0].c"`, and of a JSON patch itself
  * `json patch duplicate field "[0].op"`.
  */
@@ -8,22 +8,22 @@
 
 #include "base/buf.h"
 
-/* So many are put in order; those behind them stay where they are. */
+/* At most this many are sorted; the others follow unsorted. */
 enum { FIELD_FAULTS_MAX = 96 };
 
-/* Takes the first of them off. */
+/* Removes and returns the first one. */
 struct slice field_faults_take(struct slice *faults);
 
 /*
- * Puts the faults of a JSON text, which was read before, in the order in which Go meets them: an
- * unknown field where it stands first, a duplicate one where it comes again. Each is told once, and
- * nothing of what is within an unknown field. ST_NOMEM: they are as they were.
+ * Sorts the errors of a JSON text in the order in which Go finds them: an unknown field where it
+ * occurs first, a duplicate one where it occurs again. Each is reported once, and nothing within an
+ * unknown field. ST_NOMEM: they are unchanged.
  */
 MUST_CHECK
 enum status field_faults_sort(struct slice json, struct buf *faults);
 
-/* The same for what Go makes a map of: duplicate fields, as they stand, before unknown ones by
- * their names, and items by their numbers. */
+/* The same where Go uses a map: duplicate fields in their order, then unknown ones by name, and
+ * items by number. */
 MUST_CHECK
 enum status field_faults_sort_by_name(struct buf *faults);
 

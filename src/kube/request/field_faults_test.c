@@ -24,7 +24,7 @@ static void assert_sorted(const char *json, const char *given, const char *expec
     buf_fini(&faults);
 }
 
-static void faults_stand_as_go_meets_them(void **state)
+static void errors_are_in_the_order_of_go(void **state)
 {
     (void)state;
     /* A duplicate is met where it comes again. */
@@ -35,17 +35,17 @@ static void faults_stand_as_go_meets_them(void **state)
                   U("l[1].y") ", " D("l[1].b") ", " U("x"));
 }
 
-static void each_is_told_once(void **state)
+static void each_error_is_reported_once(void **state)
 {
     (void)state;
     assert_sorted("{\"a\":1,\"a\":2,\"a\":3,\"x\":0}", D("a") ", " D("a") ", " U("x"),
                   D("a") ", " U("x"));
-    /* What is within an unknown field is nobody's. */
+    /* Fields within an unknown field are not reported. */
     assert_sorted("{\"x\":{\"b\":1,\"b\":2},\"x\":1,\"xb\":1,\"xb\":1}",
                   D("x.b") ", " D("x") ", " D("xb") ", " U("x"), U("x") ", " D("xb"));
 }
 
-static void what_is_not_found_is_told_last(void **state)
+static void errors_that_are_not_found_in_the_text_come_last(void **state)
 {
     (void)state;
     assert_sorted("{\"\\u0061\":1,\"x\":2,\"\\u0061\":3}", D("a") ", " U("x"), U("x") ", " D("a"));
@@ -54,13 +54,13 @@ static void what_is_not_found_is_told_last(void **state)
     assert_sorted("{}", "", "");
 }
 
-static void faults_of_a_map_stand_by_name(void **state)
+static void errors_of_a_map_are_sorted_by_name(void **state)
 {
     (void)state;
     assert_sorted(NULL, U("z") ", " U("a"), U("a") ", " U("z"));
     assert_sorted(NULL, U("s-b") ", " U("s.c[10].z") ", " U("s.c[9].a") ", " U("s.c") ", " U("s.b"),
                   U("s.b") ", " U("s.c") ", " U("s.c[9].a") ", " U("s.c[10].z") ", " U("s-b"));
-    /* Duplicates come first, in the order of the text, also within what nobody knows. */
+    /* Duplicates come first, in the order of the text, also within unknown fields. */
     assert_sorted(NULL, U("b") ", " D("z") ", " D("b.a") ", json patch " D("[0].op") ", " U("a"),
                   D("z") ", " D("b.a") ", json patch " D("[0].op") ", " U("a") ", " U("b"));
     assert_sorted(NULL, U("") ", " U(".") ", " U("a."), U("") ", " U(".") ", " U("a."));
@@ -90,10 +90,10 @@ static void limits_hold(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(faults_stand_as_go_meets_them),
-        cmocka_unit_test(faults_of_a_map_stand_by_name),
-        cmocka_unit_test(each_is_told_once),
-        cmocka_unit_test(what_is_not_found_is_told_last),
+        cmocka_unit_test(errors_are_in_the_order_of_go),
+        cmocka_unit_test(errors_of_a_map_are_sorted_by_name),
+        cmocka_unit_test(each_error_is_reported_once),
+        cmocka_unit_test(errors_that_are_not_found_in_the_text_come_last),
         cmocka_unit_test(limits_hold),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* -- Percent signs -- */
+/* -- Percent encoding -- */
 
 static int hex_value(uint8_t c)
 {
@@ -56,7 +56,7 @@ static bool is(struct slice text, const char *word)
 
 enum { PARTS_MAX = 9 };
 
-/* The parts between slashes; one more than PARTS_MAX when there are too many. */
+/* The parts between slashes; PARTS_MAX + 1 if there are too many. */
 static enum status path_parts(struct arena *arena, struct slice path, struct slice parts[PARTS_MAX],
                               size_t *ret_count)
 {
@@ -88,11 +88,11 @@ static struct slice step(struct steps *steps)
     return steps->at < steps->end ? *steps->at++ : SLICE_EMPTY;
 }
 
-/* What follows group, version and an old "watch". */
+/* Parses what follows group, version and an old "watch". */
 static enum status resource_parse(struct steps *steps, struct kube_path *path)
 {
     size_t left = (size_t)(steps->end - steps->at);
-    /* /namespaces/x is the namespace itself, and so are its subresources. */
+    /* /namespaces/x is the namespace itself, also with a subresource. */
     if (left > 2 && is(steps->at[0], "namespaces") && !is(steps->at[2], "status") &&
         !is(steps->at[2], "finalize")) {
         step(steps);
@@ -138,7 +138,7 @@ static bool parse_bool(struct slice text, bool *ret_truth)
     return true;
 }
 
-/* As Go's strconv.ParseInt; "" is none. */
+/* As Go's strconv.ParseInt; "" is not given. */
 static bool parse_number(struct slice text, int64_t *ret_number, struct kube_status *status)
 {
     char digits[32] = "";
@@ -156,7 +156,7 @@ static bool parse_number(struct slice text, int64_t *ret_number, struct kube_sta
     return true;
 }
 
-/* Whether it is known, and fits to the rest, is asked by those who read. */
+/* The handlers of reads check whether it is valid. */
 static bool parse_match(struct slice text, struct kube_query *query)
 {
     query->match_text = text;
@@ -167,7 +167,7 @@ static bool parse_match(struct slice text, struct kube_query *query)
     return true;
 }
 
-/* Whether it is known is asked by those who write, in whose options it stands. */
+/* The handlers of writes check whether it is valid. */
 static bool parse_dry_run(struct slice text, struct kube_query *query)
 {
     bool all = is(text, "All");
@@ -235,7 +235,7 @@ bool kube_query_parse(struct arena *arena, struct slice query, struct kube_query
         if (decoded == ST_OK)
             decoded = kube_percent_decode(arena, value, true, &value);
         if (decoded == ST_MALFORMED)
-            continue; /* Go drops such a pair */
+            continue; /* Go ignores such a pair */
         if (decoded != ST_OK)
             return kube_fail_engine(status, decoded);
         ret_query->send_initial_events_given |= is(name, "sendInitialEvents");
@@ -245,7 +245,7 @@ bool kube_query_parse(struct arena *arena, struct slice query, struct kube_query
         if (!parse_option(name, value, ret_query, status))
             return false;
         if (is(name, "gracePeriodSeconds") && value.len && ret_query->grace_period_s < 0)
-            ret_query->grace_period_s = 1; /* as Kubernetes takes what is less than nothing */
+            ret_query->grace_period_s = 1; /* a negative period counts as 1, as in Kubernetes */
     }
     if (ret_query->limit < 0)
         ret_query->limit = 0;
@@ -264,7 +264,7 @@ const char *kube_revision_parse(struct slice text, int64_t *ret_revision)
             return "value out of range";
         value = value * 10 + digit;
     }
-    /* One less, so that what comes after it is a number too. */
+    /* One less than the maximum, so that the next revision is a number, too. */
     *ret_revision = value < INT64_MAX ? (int64_t)value : INT64_MAX - 1;
     return NULL;
 }

@@ -9,17 +9,17 @@
 #include "base/memory/arena.h"
 #include "kube/status/status.h"
 
-/* Decoded; in the arena or in the path. */
+/* Decoded; in the arena or in the request. */
 struct kube_path {
     struct slice group, version; /* the group of /api is empty */
     struct slice namespace;      /* empty: cluster scope, or all namespaces */
     struct slice resource, name, subresource;
-    bool watch; /* the old way: /api/v1/watch/… */
+    bool watch; /* the old form: /api/v1/watch/… */
 };
 
 /*
- * ST_NOT_FOUND: it leads to no resource; ST_NOMEM. A path that ends with group and version has no
- * resource: its list of resources is asked for.
+ * ST_NOT_FOUND: the path names no resource; ST_NOMEM. A path that ends with group and version has
+ * an empty resource: it asks for the list of resources.
  */
 MUST_CHECK
 enum status kube_path_parse(struct arena *arena, struct slice path, struct kube_path *ret_path);
@@ -31,34 +31,34 @@ enum kube_version_match {
     KUBE_MATCH_OTHER
 };
 
-/* The options of a list, a watch or a write, all of them as they were sent. */
+/* The options of a list, a watch or a write. */
 struct kube_query {
     struct slice label_selector, field_selector;
     struct slice resource_version; /* "" and "0" mean different things */
     enum kube_version_match match;
-    struct slice match_text; /* of resourceVersionMatch; KUBE_MATCH_OTHER if nobody knows it */
+    struct slice match_text; /* of resourceVersionMatch; KUBE_MATCH_OTHER if it is unknown */
     int64_t limit;           /* 0: none */
     struct slice continue_token;
     bool watch, allow_bookmarks;
     bool send_initial_events, send_initial_events_given;
-    int64_t timeout_s; /* 0: not said; of a watch, below 0: it is over */
+    int64_t timeout_s; /* 0: not given; negative: a watch ends at once */
     bool dry_run, dry_run_unknown;
-    struct slice dry_run_text; /* as sent; only "All" is known */
+    struct slice dry_run_text; /* as sent; only "All" is supported */
     bool force, force_given;
     bool pretty, pretty_given;
     struct slice field_manager, field_validation;
     struct slice propagation_policy;
     bool orphan_dependents, orphan_given;
-    int64_t grace_period_s;      /* -1: not said */
-    struct slice include_object; /* of tables */
+    int64_t grace_period_s;      /* -1: not given */
+    struct slice include_object; /* of a Table */
 };
 
-/* False: a value is wrong, and *status says so as Kubernetes does. */
+/* False: a value is invalid, and *status has the error of Kubernetes. */
 MUST_CHECK
 bool kube_query_parse(struct arena *arena, struct slice query, struct kube_query *ret_query,
                       struct kube_status *status);
 
-/* %XX and, in a query, + for a blank. ST_MALFORMED, ST_NOMEM. */
+/* Decodes %XX and, in a query, + for a space. ST_MALFORMED, ST_NOMEM. */
 MUST_CHECK
 enum status kube_percent_decode(struct arena *arena, struct slice text, bool query,
                                 struct slice *ret_text);

@@ -58,7 +58,7 @@ static enum status parse(struct kube_selection *s, const struct kube_kind *kind,
     return ST_OK;
 }
 
-/* The same words can be wrong for another kind: they are held against what it allows each time. */
+/* The same text can be invalid for another kind, so the fields are checked each time. */
 enum status kube_selection_get(struct kube_selections *selections, struct slice label_text,
                                struct slice field_text, const struct kube_kind *kind,
                                struct kube_selection **ret_selection, struct error *error)

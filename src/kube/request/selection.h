@@ -1,9 +1,9 @@
 /*
- * The selectors of a list or a watch: labels and fields, parsed. Who sends the same words shares
- * them, so that what one selection says of an object holds for all who have it, and a thousand
- * watches of one kind of controller hold it once.
+ * The parsed label and field selectors of a list or watch. Requests with the same texts share one
+ * selection, so that its result for an object is computed once for all of them, and a thousand
+ * watches of one kind of controller use the memory of one.
  *
- * Reference-counted, of one face, on its thread.
+ * Reference-counted; belongs to one face and its thread.
  */
 #ifndef VIGIL_KUBE_REQUEST_SELECTION_H
 #define VIGIL_KUBE_REQUEST_SELECTION_H
@@ -15,19 +15,19 @@
 struct kube_selection {
     const struct label_selector *labels;
     const struct field_selector *fields;
-    bool selects; /* one of them does */
+    bool selects; /* one of them is not empty */
     uint32_t refs;
-    struct kube_selections *selections; /* that it is in */
+    struct kube_selections *selections; /* which contains it */
     struct arena arena;
     uint32_t label_len, text_len;
-    /* Both texts with a zero between them, whether the kind is a custom one, since that changes
-     * what they mean; then the arena's first. */
+    /* Both texts with a zero between them, and whether the kind is custom, since that changes their
+     * meaning; then the first bytes of the arena. */
     uint8_t bytes[];
 };
 
 struct kube_selections {
-    struct hash_map known; /* by their texts */
-    /* One is freed: nobody may know it by its address any more. */
+    struct hash_map known; /* by text */
+    /* A selection is freed: its address becomes invalid. */
     void (*on_gone)(void *ctx);
     void *ctx;
 };
@@ -36,7 +36,7 @@ void kube_selections_init(struct kube_selections *selections, uint64_t seed,
                           void (*on_gone)(void *ctx), void *ctx);
 void kube_selections_fini(struct kube_selections *selections);
 
-/* Errors as both parsers have them. */
+/* Errors of both parsers. */
 MUST_CHECK
 enum status kube_selection_get(struct kube_selections *selections, struct slice label_text,
                                struct slice field_text, const struct kube_kind *kind,

@@ -27,7 +27,7 @@ static struct kube_selection *get(struct kube_selections *selections, const char
     return selection;
 }
 
-static void the_same_words_are_held_once_until_nobody_has_them(void **state)
+static void selections_with_the_same_text_are_shared_until_the_last_reference(void **state)
 {
     (void)state;
     unsigned gone = 0;
@@ -51,7 +51,7 @@ static void the_same_words_are_held_once_until_nobody_has_them(void **state)
     kube_selections_fini(&selections);
 }
 
-static void words_that_are_known_can_be_wrong_for_another_kind(void **state)
+static void a_known_text_can_be_invalid_for_another_kind(void **state)
 {
     (void)state;
     unsigned gone = 0;
@@ -88,8 +88,8 @@ static void long_selectors_need_more_than_the_first_bytes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_same_words_are_held_once_until_nobody_has_them),
-        cmocka_unit_test(words_that_are_known_can_be_wrong_for_another_kind),
+        cmocka_unit_test(selections_with_the_same_text_are_shared_until_the_last_reference),
+        cmocka_unit_test(a_known_text_can_be_invalid_for_another_kind),
         cmocka_unit_test(long_selectors_need_more_than_the_first_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

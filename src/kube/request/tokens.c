@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 struct kube_tokens {
-    uint8_t *text; /* what users borrow */
+    uint8_t *text; /* owned; users refer to it */
     struct kube_user *users;
     size_t count;
 };
@@ -20,7 +20,8 @@ void kube_tokens_free(struct kube_tokens *tokens)
     free(tokens);
 }
 
-/* The next field of a line: up to a comma, or between quotes. False: a quote has no end. */
+/* The next field of a line: up to a comma, or between quotes. False: the closing quote is missing.
+ */
 static bool next_field(struct slice *rest, struct slice *ret_field)
 {
     bool quoted = rest->len && rest->ptr[0] == '"';
@@ -103,7 +104,7 @@ enum status kube_tokens_read(const char *path, struct kube_tokens **ret_tokens, 
     return status;
 }
 
-/* Looks at every byte, so that the time tells nothing. */
+/* Compares every byte, so that the time reveals nothing. */
 static bool same(struct slice a, struct slice b)
 {
     unsigned different = a.len != b.len;
@@ -128,5 +129,5 @@ const struct kube_user *kube_tokens_find(const struct kube_tokens *tokens, struc
 
 const struct kube_user *kube_tokens_first(const struct kube_tokens *tokens)
 {
-    return &tokens->users[0]; /* there is one, or it would not have been parsed */
+    return &tokens->users[0]; /* a file without users is not accepted */
 }

@@ -1,11 +1,12 @@
 /*
- * A face over the fake engine, and peers without connections, for tests of the handlers: each
- * request is an exchange whose answer is kept, pulled as slowly as the test likes.
+ * A face over the fake engine, and clients without connections, for tests of the handlers: each
+ * request is an exchange whose answer is collected, pulled as slowly as the test wants.
  */
 #ifndef VIGIL_KUBE_SERVER_BED_TEST_H
 #define VIGIL_KUBE_SERVER_BED_TEST_H
 
 #include "kube/call/call.h"
+#include "kube/jobs/job.h"
 #include "kube/server/face.h"
 
 #include "base/clock.h"
@@ -28,7 +29,7 @@ struct peer {
     struct http_exchange x; /* first */
     struct http_field field;
     struct buf answer;
-    char *text; /* of the request; gone when the peer has left */
+    char *text; /* of the request; freed when the peer has left */
     unsigned code;
     bool over;
 };
@@ -40,16 +41,16 @@ struct fixture {
     struct loop *loop;
     struct kube_config config;
     struct kube_face *face;
-    struct kube_face *other; /* as on another thread: it shares the engine alone */
-    bool spread;             /* every second request goes to it */
+    struct kube_face *other; /* like one on another thread: it shares only the engine */
+    bool spread;             /* every second request uses the other face */
     struct peer *peers[EXCHANGES_MAX];
     size_t count;
     uint64_t seed;
-    struct account *account; /* of the requests to come; NULL: nothing is charged */
+    struct account *account; /* of further requests; NULL: nothing is charged */
 };
 
 static struct fixture *bed;
-static struct worker *bed_worker; /* of the next one; NULL: none */
+static struct worker *bed_worker; /* of the next fixture; NULL: none */
 
 /* -- A peer without a connection -- */
 
@@ -131,7 +132,7 @@ static inline struct peer *send_patch(const char *path, const char *body)
     return send("PATCH", path, "application/merge-patch+json", body);
 }
 
-/* The connection is gone, or everything was sent. */
+/* The client has disconnected, or everything was sent. */
 static inline void leave(struct peer *peer)
 {
     if (peer->over)
@@ -148,6 +149,8 @@ static inline void run(void)
     do {
         loop_turn(bed->loop, 0);
     } while (fake_step(bed->engine) || loop_next_ns(bed->loop) <= bed->clock.mono_ns);
+    kube_jobs_check(bed->face->jobs);
+    kube_write_queue_check(&bed->face->write_queue);
 }
 
 static inline bool said(struct peer *peer, const char *text)
@@ -203,14 +206,14 @@ static void end(void)
     free(bed);
 }
 
-/* -- Besides the face -- */
+/* -- Without the face -- */
 
 static inline void on_told(struct engine_op *op)
 {
     (void)op;
 }
 
-/* How many leases there are, or keys on that one. */
+/* The number of leases, or of the keys of this one. */
 static inline size_t count_leases(int64_t id)
 {
     struct arena arena;
@@ -232,7 +235,7 @@ static inline void on_stored(struct engine_op *op)
     engine_write_close(&CONTAINER_OF(op, struct kube_write, engine.op)->engine);
 }
 
-/* Puts a new key past the face, as a client of etcd would. */
+/* Puts a new key directly into the store, as a client of the etcd API would. */
 static inline void store(const char *key, struct slice value)
 {
     struct arena arena;

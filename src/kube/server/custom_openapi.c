@@ -18,7 +18,7 @@ static const char *version_of(const struct kube_kind *kind, char text[VERSION_BY
     return text;
 }
 
-/* Whether it is "group/version"; empty: all are. */
+/* Whether the kind is of "group/version"; empty: always. */
 static bool is_of(const struct kube_kind *kind, struct slice api_version)
 {
     struct slice group = slice_from_text(kind->group), version = slice_from_text(kind->version);
@@ -86,7 +86,7 @@ static void write_index_entry(struct json_writer *w, const struct kube_kind *kin
     json_end_object(w);
 }
 
-/* Rows of the same version stand together. */
+/* Kinds of the same version are adjacent. */
 void kube_custom_openapi_index(const struct kube_kinds *kinds, struct json_writer *w)
 {
     size_t count;
@@ -103,7 +103,7 @@ void kube_custom_openapi_index(const struct kube_kinds *kinds, struct json_write
 
 /* -- Schemas -- */
 
-/* "com.example.v1.Lamp": the group from its end. */
+/* "com.example.v1.Lamp": the group is reversed. */
 static const char *model_name(const struct kube_kind *kind, char text[VERSION_BYTES])
 {
     size_t len = 0, end = strlen(kind->group);
@@ -122,7 +122,7 @@ static const char *model_name(const struct kube_kind *kind, char text[VERSION_BY
     "\"apiVersion\":{\"type\":\"string\"},\"kind\":{\"type\":\"string\"}," \
     "\"metadata\":{\"allOf\":[{\"$ref\":\"#/components/schemas/" KUBE_OPENAPI_META "\"}]}"
 
-/* Passes over a key and its value; what they are is in *ret_member. */
+/* Skips a key and its value; *ret_member is their text. */
 static bool skip_member(struct json_scanner *scanner, struct slice *ret_member)
 {
     const uint8_t *begin = scanner->raw.ptr;
@@ -137,8 +137,8 @@ static bool is_key(struct slice raw, const char *name)
     return raw.len == strlen(name) + 2 && memcmp(raw.ptr + 1, name, raw.len - 2) == 0;
 }
 
-/* The fields of the schema with those that every object has. The text is as json_tree_write has
- * made it, so that a key has one spelling and comes once. */
+/* The fields of the schema and those that every object has. The text was written by
+ * json_tree_write, so that a key has one spelling and occurs once. */
 static enum status append_fields(struct json_scanner *scanner, struct buf *to)
 {
     struct slice member;
@@ -181,7 +181,7 @@ static enum status append_members(struct json_scanner *scanner, struct buf *to)
     return has_fields ? ST_OK : buf_append_text(to, "\"properties\":{" OWN_FIELDS "},");
 }
 
-/* Put together from pieces of its text: a tree of 1 MB would take ten times as long. */
+/* Made from pieces of the text: parsing a text of 1 MB into a tree would take ten times as long. */
 static enum status write_schema(const struct kube_kind *kind, struct json_writer *w)
 {
     AUTO(buf_fini) struct buf text = {0};
@@ -207,16 +207,16 @@ static enum status write_schema(const struct kube_kind *kind, struct json_writer
 enum document_phase { PHASE_PATHS, PHASE_SCHEMAS, PHASE_DONE };
 
 struct kube_custom_openapi {
-    struct kube_kinds *kinds; /* counted */
+    struct kube_kinds *kinds; /* a reference */
     struct buf version;
     enum document_phase phase;
-    size_t row; /* of kinds: the next one */
+    size_t row; /* the next one of kinds */
     struct json_writer writer;
-    struct buf piece; /* that is sent now */
-    size_t read;      /* how much of it was */
+    struct buf piece; /* which is being sent */
+    size_t read;      /* bytes of it that were sent */
 };
 
-/* The next kind of the document; NULL: there is none. */
+/* The next kind of the document, or NULL. */
 static const struct kube_kind *next_kind(struct kube_custom_openapi *d)
 {
     size_t count;

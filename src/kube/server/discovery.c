@@ -14,7 +14,7 @@ static const char *const all_verbs[] = {"create", "delete", "deletecollection", 
 static const char *const part_verbs[] = {"get", "patch", "update"};
 static const char *const create_verb[] = {"create"};
 static const char *const update_verb[] = {"update"};
-/* Of namespaces: nobody deletes all. */
+/* Namespaces cannot be deleted all at once. */
 static const char *const namespace_verbs[] = {"create", "delete", "get",  "list",
                                               "patch",  "update", "watch"};
 
@@ -113,7 +113,7 @@ static struct discovery_writer all_kinds(const struct kube_kinds *kinds)
     return (struct discovery_writer){rows, rows + count};
 }
 
-/* The kinds of the same group at the beginning of a run, which is cut by them. */
+/* Removes the kinds of the first group from the rest and returns them. */
 static struct discovery_writer take_group(struct discovery_writer *rest)
 {
     struct discovery_writer group = {rest->at, rest->at};
@@ -132,7 +132,7 @@ static struct discovery_writer take_version(struct discovery_writer *rest)
     return version;
 }
 
-/* The versions of a group, the preferred one first. Returns how many. */
+/* The versions of a group, the preferred one first. Returns their number. */
 enum { VERSIONS_MAX = 64 };
 static size_t versions_of(struct discovery_writer group,
                           struct discovery_writer versions[VERSIONS_MAX])
@@ -412,7 +412,7 @@ static void not_found(struct http_exchange *x)
                  SLICE_LITERAL("404 page not found\n"));
 }
 
-/* What cannot be met is answered in JSON, which everyone reads; Kubernetes says 406 for some. */
+/* A format that is not supported is answered in JSON; Kubernetes answers some with 406. */
 static struct kube_accept accept_of(const struct http_request *request, bool root)
 {
     struct slice field = SLICE_EMPTY;

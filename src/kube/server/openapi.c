@@ -8,16 +8,17 @@
 
 #include <stdio.h>
 
-/* A document on its way. */
+/* A document that is being sent. */
 struct sending {
     struct http_source source;
-    struct http_exchange *x; /* NULL once it is over */
+    struct http_exchange *x; /* NULL once it has ended */
     struct kube_face *face;
     struct kube_registry_wait wait;
     bool waits;
     void (*answer)(struct sending *s);
-    struct kube_openapi *document;      /* owned; of built-in kinds; NULL: */
-    struct kube_custom_openapi *custom; /* of others alone; else of those that are added to it */
+    struct kube_openapi *document; /* owned; of built-in kinds; or NULL */
+    struct kube_custom_openapi
+        *custom; /* owned; of custom resources, alone or added to the document; or NULL */
 };
 
 static enum http_fill fill(struct http_source *source, uint8_t *dst, size_t room, size_t *ret_len)
@@ -45,7 +46,7 @@ static void not_found(struct http_exchange *x)
     buf_fini(&text);
 }
 
-/* What was sent under this tag is still right: true when that was answered. */
+/* The client has the current version; true: that was answered. */
 static bool is_known(struct http_exchange *x, const struct http_request *request, const char *hash)
 {
     char tag[64];
@@ -120,7 +121,7 @@ static struct slice version_of(struct slice path)
 
 /* -- Documents -- */
 
-/* What it begins is s->document or s->custom. */
+/* Sends s->document or s->custom. */
 static void begin_sending(struct sending *s, const char *hash)
 {
     if (is_known(s->x, http_exchange_request(s->x), hash))
@@ -160,7 +161,7 @@ static void sending_free(struct sending *s)
     free(s);
 }
 
-/* Every definition is known as it is now. */
+/* The registry has read all definitions. */
 static void on_definitions(struct kube_registry_wait *wait)
 {
     struct sending *s = CONTAINER_OF(wait, struct sending, wait);
@@ -215,8 +216,8 @@ static void on_end(struct http_exchange *x, void *service)
 #define V2_PROTOBUF "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 
 /*
- * A document that names no kind. kubectl before 1.27 does nothing with a file unless it gets one,
- * as protobuf, and leaves what it does not find there to the server.
+ * A document without kinds. kubectl before 1.27 needs one, as protobuf, to process a file, and
+ * leaves the validation of kinds that it does not find there to the server.
  */
 static const char v2_json[] =
     "{\"swagger\":\"2.0\",\"info\":{\"title\":\"Kubernetes\",\"version\":\"v1.36\"},\"paths\":{}}";

@@ -1,4 +1,4 @@
-/* /openapi/v3 and the documents under it, and a v2 document for clients that know no other. */
+/* /openapi/v3 and the documents below it, and a v2 document for old clients. */
 #ifndef VIGIL_KUBE_SERVER_OPENAPI_H
 #define VIGIL_KUBE_SERVER_OPENAPI_H
 

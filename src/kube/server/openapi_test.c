@@ -34,7 +34,7 @@ static struct json_node *schemas_of(struct arena *arena, const struct peer *peer
     return json_node_path(root, "components.schemas");
 }
 
-static void what_custom_kinds_are_is_made_as_it_is_sent(void **state)
+static void the_document_of_custom_kinds_is_made_as_it_is_sent(void **state)
 {
     uint8_t bytes[512];
     struct arena arena;
@@ -64,7 +64,7 @@ static void what_custom_kinds_are_is_made_as_it_is_sent(void **state)
     end();
 }
 
-static void one_that_is_known_is_not_sent_again(void **state)
+static void an_unchanged_document_is_not_sent_again(void **state)
 {
     char hash[KUBE_CUSTOM_HASH_BYTES], tag[64];
     (void)state;
@@ -86,8 +86,8 @@ static void one_that_is_known_is_not_sent_again(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_custom_kinds_are_is_made_as_it_is_sent),
-        cmocka_unit_test(one_that_is_known_is_not_sent_again),
+        cmocka_unit_test(the_document_of_custom_kinds_is_made_as_it_is_sent),
+        cmocka_unit_test(an_unchanged_document_is_not_sent_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

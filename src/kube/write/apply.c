@@ -22,7 +22,7 @@ struct job {
     const struct kube_meta *meta;
     struct managed managed;
     struct error why;
-    bool no_memory; /* a text could not be read */
+    bool no_memory; /* an allocation failed */
     char api_version[VERSION_BYTES];
     char now[KUBE_TIME_BYTES];
 };
@@ -36,13 +36,13 @@ static bool fail(struct job *job, enum status status)
     return kube_fail(&job->call->status, KUBE_UNKNOWN, "%s", job->why.text);
 }
 
-/* Of the request's arena, which has a bound: the fields are too many. */
+/* The arena of the request is used up: there are too many fields. */
 static bool no_memory(struct job *job)
 {
     return fail(job, ST_NOMEM);
 }
 
-/* -- What there is to know of a request -- */
+/* -- The request -- */
 
 static bool version_known(const struct apply_request *apply, struct slice api_version)
 {
@@ -91,7 +91,7 @@ static enum status add_reset(struct job *job, const char *a, const char *b)
     return field_set_combine(arena, FIELD_UNION, job->apply.reset, set, &job->apply.reset);
 }
 
-/* What the strategy of a kind puts back whatever a client says. */
+/* The fields that the rules of the kind reset whatever the client sends. */
 static enum status find_reset(struct job *job)
 {
     const struct kube_kind *kind = job->call->kind;
@@ -111,7 +111,7 @@ static enum status find_reset(struct job *job)
     return add_reset(job, "metadata", "ownerReferences");
 }
 
-/* The manager of a write that names none: the first word of the client's User-Agent. */
+/* A write that names no manager has the first word of its User-Agent. */
 static bool find_manager(struct job *job)
 {
     struct slice manager = job->call->query.field_manager, agent = SLICE_EMPTY;
@@ -173,7 +173,7 @@ static bool put_list(struct job *job, struct json_node *object)
             no_memory(job));
 }
 
-/* What an object of the kind is before anybody has said anything. */
+/* An object of the kind with zero values. */
 static bool zero_object(struct job *job, struct json_node **ret_zero)
 {
     struct arena *arena = job->meta->arena;
@@ -186,13 +186,13 @@ static bool zero_object(struct job *job, struct json_node **ret_zero)
 
 /* -- Updates -- */
 
-/* Those of the request unless it cannot, or must not, say them; else those that are stored. */
+/* The managedFields of the request if it may set them, else the stored ones. */
 static enum status read_managed(struct job *job, const struct json_node *stored,
                                 const struct json_node *sent)
 {
     struct managed *managed = &job->managed;
     const struct json_node *list = job->call->path.subresource.len ? NULL : list_of(sent);
-    /* Custom resources have no types there by which an empty list is other than none. */
+    /* For custom resources Kubernetes does not distinguish an empty list from none. */
     if (job->call->kind->flags & KUBE_CUSTOM && list && !list->first)
         list = NULL;
     if (managed_is_reset(list))
@@ -225,8 +225,8 @@ static bool owns(const struct field_set *set, const char *path)
 }
 
 /*
- * Kubernetes tracks a change of scale on a Scale, made for the occasion, whose owners are those of
- * replicas: where there are none, nothing is tracked, and who comes new has no time.
+ * Kubernetes tracks a change of scale on a temporary Scale whose owners are those of replicas:
+ * without owners nothing is tracked, and a new manager gets no time.
  */
 static bool scale_is_owned(const struct job *job)
 {
@@ -277,8 +277,7 @@ bool kube_apply_track(const struct kube_meta *meta, struct kube_call *call,
     status = update(&job, live, object);
     if (status == ST_NOMEM || status == ST_LIMIT)
         return fail(&job, status);
-    /* Types that do not fit are not worth failing for: then nobody owns anything, as in
-     * Kubernetes. */
+    /* An object that does not fit its type has no owners, as in Kubernetes; the write succeeds. */
     if (status != ST_OK)
         job.managed.count = 0;
     return put_list(&job, object);
@@ -404,8 +403,8 @@ static bool is_zero(const struct json_node *node)
     }
 }
 
-/* Go's types lose it: a null, and what is zero and left out then, unless a pointer tells them
- * apart. */
+/* Decoding into Go's types loses the value: a null, or a zero value that is omitted when empty,
+ * unless the field is a pointer. */
 static bool is_lost(struct apply_type type, const struct json_node *node)
 {
     const struct kube_field *field = type.of;
@@ -439,7 +438,7 @@ static void drop_lost(struct apply_type type, struct json_node *value)
     }
 }
 
-/* What clients in Go could not read is refused, as a server in Go could not store it. */
+/* Rejects values that do not fit Go's types, as a server in Go does. */
 static bool check_go(struct job *job, const struct json_node *config, struct json_node *object)
 {
     AUTO(buf_fini) struct buf unknown = {0};
@@ -463,7 +462,7 @@ static bool check_go(struct job *job, const struct json_node *config, struct jso
                      bytes ? "error decoding from json: " : "", job->why.text);
 }
 
-/* -- kubectl's own record of what it applied -- */
+/* -- kubectl's last-applied annotation -- */
 
 static struct json_node *annotation_of(struct json_node *object)
 {
@@ -472,7 +471,8 @@ static struct json_node *annotation_of(struct json_node *object)
     return node && node->type == JSON_TYPE_STRING && node->text.len ? node : NULL;
 }
 
-/* What kubectl applied by itself before and nobody has changed since: it may take that over. */
+/* The fields of kubectl's last client-side apply that have not changed since: it may take them
+ * over. */
 static enum status find_allowed(struct job *job, struct json_node *live,
                                 const struct field_set **ret_allowed)
 {
@@ -516,7 +516,7 @@ static int member_order(const void *a, const void *b)
                          (*(const struct json_node *const *)b)->key);
 }
 
-/* Members by their names, as Go writes maps. */
+/* Sorts members by name, as Go writes maps. */
 static struct json_node *sorted(struct arena *arena, const struct json_node *node)
 {
     struct json_node *out, *value;
@@ -566,7 +566,7 @@ static bool set_annotation(struct job *job, const struct json_node *config,
 
 /* -- Applying -- */
 
-/* What is there and is nobody's belongs to whoever came before the first apply. */
+/* Fields without an owner get the manager "before-first-apply". */
 static enum status own_before(struct job *job, struct json_node *live)
 {
     struct apply_request before = job->apply;
@@ -592,7 +592,7 @@ static enum status attempt(struct job *job, struct json_node *live, struct json_
     return apply_config(&job->apply, live, config, &job->managed, ret_object, conflicts);
 }
 
-/* True: no conflicts are left but those that kubectl may take over, and it did. */
+/* True: the only conflicts were fields that kubectl may take over, and it has. */
 static bool settle_conflicts(struct job *job, struct json_node *live, struct json_node *list,
                              const struct json_node *config, struct apply_conflicts *conflicts,
                              struct json_node **ret_object)

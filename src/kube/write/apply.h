@@ -1,33 +1,33 @@
 /*
- * Where writes meet ownership of fields (kube/apply/): a PATCH that applies a configuration, and
- * what other writes do to the managedFields of objects that have some. Objects that nobody has
- * applied to have none, and cost nothing. Each returns false with call->status filled.
+ * The ownership of fields in writes (kube/apply/): a PATCH that applies a configuration, and the
+ * effect of other writes on the managedFields of objects that have some. Objects that were never
+ * applied have none and cost nothing. Functions return false with call->status set.
  */
 #ifndef VIGIL_KUBE_WRITE_APPLY_H
 #define VIGIL_KUBE_WRITE_APPLY_H
 
 #include "kube/write/change.h"
 
-/* What shall be there, with its managedFields: the stored object (with its resourceVersion, or
- * NULL: there is none) and the configuration. In meta's arena. */
+/* Merges the configuration into the stored object (with its resourceVersion; NULL: it does not
+ * exist) and sets its managedFields. The result is in meta's arena. */
 MUST_CHECK
 bool kube_apply(const struct kube_meta *meta, struct kube_call *call, struct json_node *stored,
                 const struct json_node *config, struct json_node **ret_object);
 
 /*
- * The managedFields of an object that is about to be written otherwise: those that the client sent
- * or that are stored, with what changed as the client's. `sent` is the object as the client wants
- * it, `object` as it will be.
+ * Sets the managedFields of an object that another write changes: those that the client sent or
+ * that are stored, with the changed fields owned by the client. `sent` is the object that the
+ * client wants, `object` the one that is written.
  */
 MUST_CHECK
 bool kube_apply_track(const struct kube_meta *meta, struct kube_call *call,
                       const struct json_node *stored, const struct json_node *sent,
                       struct json_node *object);
 
-/* Nobody owns anything before the first apply, whatever an object says. */
+/* Removes the managedFields of a new object: nothing has an owner before the first apply. */
 void kube_apply_disown(struct json_node *object);
 
-/* If nothing is different but times in managedFields, they are as they were. */
+/* If only times in managedFields differ, the stored ones are kept. */
 MUST_CHECK
 bool kube_apply_keep_times(const struct kube_meta *meta, const struct json_node *stored,
                            struct json_node *object);

@@ -1,7 +1,7 @@
 /*
- * What is posted to a pod: a Binding, by which a scheduler says on which node it is to run, and an
- * Eviction, a delete that asks. Both answer with a Status. Budgets of disruption are not asked:
- * nobody here counts what they allow.
+ * POST to a pod: a Binding, by which a scheduler assigns it to a node, and an Eviction, which
+ * deletes it. Both answer with a Status. Disruption budgets are not checked, because no controller
+ * here maintains them.
  */
 #include "kube/call/call.h"
 #include "kube/call/respond.h"
@@ -38,7 +38,7 @@ static void respond(struct kube_change *change)
 
 /* -- Bindings -- */
 
-/* It waits for a node, and for nothing else. */
+/* The pod has no node and no scheduling gates, and is not being deleted. */
 static bool may_bind(struct kube_change *change, const struct json_node *pod)
 {
     const struct json_node *node = json_node_path(pod, "spec.nodeName");
@@ -86,7 +86,7 @@ static bool set_scheduled(struct kube_change *change, struct json_node *pod)
            kube_meta_set_text(meta, item, "lastTransitionTime", slice_from_text(now));
 }
 
-/* A binding's annotations become the pod's. */
+/* Copies the annotations of the binding to the pod. */
 static bool add_annotations(struct kube_change *change, struct json_node *pod)
 {
     const struct json_node *from = json_node_path(posting_of(change)->body, "metadata.annotations");
@@ -172,7 +172,7 @@ bool kube_is_post_subresource(const struct kube_call *call)
             slice_equal(call->path.subresource, SLICE_LITERAL("eviction")));
 }
 
-/* The pod is that of the path, or of the body where the path has none. */
+/* The pod of the path, or of the body if the path has none. */
 static bool find_name(struct kube_call *call, struct posting *posting, bool binds)
 {
     struct slice name;

@@ -11,12 +11,11 @@
 #include <stdio.h>
 
 #define NO_KIND "couldn't get version/kind; json parse error: "
-/* Kubernetes has 256 and 4,096. */
 
 #define UNKNOWN_FORMAT \
     "the body of the request was in an unknown format - accepted media types include: "
 
-/* "application/json; charset=utf-8" without what follows the semicolon. */
+/* Without parameters: "application/json; charset=utf-8" is "application/json". */
 static struct slice media_type(const struct http_request *request)
 {
     struct slice type;
@@ -38,7 +37,7 @@ static bool check_size(struct kube_call *call, struct slice body)
                      KUBE_BODY_BYTES_MAX);
 }
 
-/* As the first bytes are shown in an error: as they are if they begin an object, else in hex. */
+/* The first bytes for an error message: as text if they begin an object, else in hex. */
 static const char *summary(struct slice body, char to[80])
 {
     enum { SHOWN = 30 };
@@ -62,8 +61,9 @@ static bool too_large(struct kube_call *call)
 }
 
 /*
- * While a body is read. All its values are looked at in one go, on a thread that others wait for:
- * bytes are a poor measure of that, three million of them can be one string or a million numbers.
+ * Limits the arena while a body is parsed. Parsing is not interrupted, and other requests of the
+ * thread wait for it; bytes are a poor measure of its time, because three million of them can be
+ * one string or a million numbers.
  */
 static size_t narrow(struct arena *arena, size_t bytes)
 {
@@ -72,7 +72,7 @@ static size_t narrow(struct arena *arena, size_t bytes)
     return before;
 }
 
-/* Go has two names for the end, and two for depth; here it is encoding/json that speaks. */
+/* The error of Go's encoding/json, which has its own texts for the end and for depth. */
 static const char *go_text(enum status status, const struct error *error)
 {
     if (status == ST_LIMIT)
@@ -110,9 +110,9 @@ void kube_body_warn(struct kube_call *call, struct slice warnings)
         kube_call_warn(call, field_faults_take(&warnings));
 }
 
-/* Keys that came twice or are not known: Strict refuses them, Warn (which is what nothing said
- * means) tells. */
-static bool settle_repeats(struct kube_call *call, struct slice repeats, bool patched)
+/* Duplicate and unknown fields: an error with fieldValidation Strict, a warning with Warn, which is
+ * the default. */
+static bool report_fields(struct kube_call *call, struct slice repeats, bool patched)
 {
     struct slice mode = call->query.field_validation;
     if (!repeats.len || slice_equal(mode, SLICE_LITERAL("Ignore")))
@@ -132,29 +132,30 @@ static bool settle_repeats(struct kube_call *call, struct slice repeats, bool pa
     return true;
 }
 
-/* What its type has not is taken out, and told together with what was found before; in the order of
- * the text, or by name where Kubernetes has made a map of it: YAML, and what a patch has made. */
-static bool settle(struct kube_call *call, struct json_node *object, bool own, struct slice text,
-                   struct buf *told, bool patched)
+/* Removes fields that the type does not have and reports them with the duplicates found before; in
+ * the order of the text, or by name where Kubernetes uses a map: YAML, and patched objects. */
+static bool prune(struct kube_call *call, struct json_node *object, bool own, struct slice text,
+                  struct buf *found, bool patched)
 {
     if (!(call->kind->flags & KUBE_CUSTOM) &&
-        !kube_schema_prune(call->kind, own, object, told, &call->status)) {
-        /* What a patch has made is invalid, not unreadable. */
+        !kube_schema_prune(call->kind, own, object, found, &call->status)) {
+        /* A patched object is invalid rather than unreadable. */
         if (patched && call->status.reason == KUBE_BAD_REQUEST)
             call->status.reason = KUBE_INVALID;
         return false;
     }
-    /* Options of a delete are no object of the kind. */
+    /* The options of a delete are not an object of the kind. */
     bool options = call->verb == KUBE_VERB_DELETE || call->verb == KUBE_VERB_DELETE_COLLECTION;
-    if (!options && !kube_custom_prune(call, object, told))
+    if (!options && !kube_custom_prune(call, object, found))
         return false;
-    /* Go's types meet all faults on one way; of custom resources duplicates are found first. */
+    /* For Go's types all errors are in the order of the text; for custom resources duplicates come
+     * first. */
     enum status status = ST_OK;
-    if (told->len && !(call->kind->flags & KUBE_CUSTOM))
-        status = text.len ? field_faults_sort(text, told) : field_faults_sort_by_name(told);
+    if (found->len && !(call->kind->flags & KUBE_CUSTOM))
+        status = text.len ? field_faults_sort(text, found) : field_faults_sort_by_name(found);
     if (status != ST_OK)
         return kube_fail_engine(&call->status, status);
-    return settle_repeats(call, buf_slice(told), patched);
+    return report_fields(call, buf_slice(found), patched);
 }
 
 bool kube_body_zero_status(struct kube_call *call, struct arena *arena, struct json_node *object)
@@ -170,16 +171,15 @@ bool kube_body_zero_status(struct kube_call *call, struct arena *arena, struct j
     return status == ST_OK || kube_fail_engine(&call->status, status);
 }
 
-bool kube_body_settle_patched(struct kube_call *call, struct json_node *object,
-                              struct slice repeats)
+bool kube_body_prune_patched(struct kube_call *call, struct json_node *object, struct slice repeats)
 {
-    AUTO(buf_fini) struct buf told = {0};
-    if (buf_append(&told, repeats) != ST_OK)
+    AUTO(buf_fini) struct buf found = {0};
+    if (buf_append(&found, repeats) != ST_OK)
         return kube_fail_engine(&call->status, ST_NOMEM);
-    return settle(call, object, false, SLICE_EMPTY, &told, true);
+    return prune(call, object, false, SLICE_EMPTY, &found, true);
 }
 
-/* What says nothing of its kind cannot be a custom resource, which is known by nothing else. */
+/* A custom resource must name its kind. */
 static bool has_kind(struct kube_call *call, struct json_node *object, bool own, struct slice body)
 {
     const struct json_node *kind = json_node_named(object, "kind");
@@ -208,7 +208,7 @@ static bool read_json(struct kube_call *call, struct slice body, bool own,
     else if (!has_kind(call, *ret_body, own, body))
         fine = false;
     else
-        fine = settle(call, *ret_body, own, body, &repeats, false);
+        fine = prune(call, *ret_body, own, body, &repeats, false);
     buf_fini(&repeats);
     return fine;
 }
@@ -224,8 +224,8 @@ static bool read_yaml(struct kube_call *call, struct slice body, bool own,
         return unreadable(call, "", go_text(status, &error), body);
     if ((*ret_body)->type != JSON_TYPE_OBJECT)
         return no_object(call, *ret_body, body);
-    AUTO(buf_fini) struct buf told = {0};
-    return settle(call, *ret_body, own, SLICE_EMPTY, &told, false);
+    AUTO(buf_fini) struct buf found = {0};
+    return prune(call, *ret_body, own, SLICE_EMPTY, &found, false);
 }
 
 static bool read_protobuf(struct kube_call *call, struct slice body, struct json_node **ret_body)
@@ -240,7 +240,7 @@ static bool read_body(struct kube_call *call, const struct http_request *request
                       struct json_node **ret_body)
 {
     struct slice type = media_type(request), body = request->body;
-    /* Options of a delete and what subresources take are of other kinds. */
+    /* The options of a delete and the bodies of subresources are of other kinds. */
     bool own =
         !slice_equal(request->method, SLICE_LITERAL("DELETE")) && !call->path.subresource.len;
     if (slice_equal(type, SLICE_LITERAL("application/vnd.kubernetes.protobuf")))
@@ -287,7 +287,7 @@ static bool find_patch_type(struct slice type, enum kube_patch_type *ret_type)
     return false;
 }
 
-/* Those that can be applied to this kind. */
+/* Whether the kind supports this type of patch. */
 static bool patch_known(const struct kube_call *call, enum kube_patch_type type)
 {
     if (type == KUBE_PATCH_STRATEGIC)
@@ -295,8 +295,8 @@ static bool patch_known(const struct kube_call *call, enum kube_patch_type type)
     return type != KUBE_PATCH_APPLY || !kube_is_scale(call);
 }
 
-/* Keys that came twice, as for other bodies. */
-static bool settle_config(struct kube_call *call, struct slice repeats)
+/* Reports duplicate keys, as for other bodies. */
+static bool report_config(struct kube_call *call, struct slice repeats)
 {
     struct slice mode = call->query.field_validation;
     if (!repeats.len || slice_equal(mode, SLICE_LITERAL("Ignore")))
@@ -308,7 +308,7 @@ static bool settle_config(struct kube_call *call, struct slice repeats)
     return true;
 }
 
-/* YAML; what begins as JSON and is JSON is read as such, which takes a tenth of the time. */
+/* YAML. Text that is also JSON is parsed as JSON, which takes a tenth of the time. */
 static bool read_config(struct kube_call *call, struct slice body, struct json_node **ret_config)
 {
     struct error error = {0};
@@ -325,19 +325,19 @@ static bool read_config(struct kube_call *call, struct slice body, struct json_n
     if (status != ST_OK)
         return kube_fail(&call->status, KUBE_BAD_REQUEST, "error decoding YAML: %s",
                          go_text(status, &error));
-    if ((*ret_config)->type == JSON_TYPE_NULL) /* nothing at all is an object without members */
+    if ((*ret_config)->type == JSON_TYPE_NULL) /* an empty document is an object without members */
         *ret_config = json_node_new(&call->arena, JSON_TYPE_OBJECT);
     if (!*ret_config)
         return too_large(call);
     if ((*ret_config)->type == JSON_TYPE_OBJECT)
-        return settle_config(call, buf_slice(&repeats));
+        return report_config(call, buf_slice(&repeats));
     return kube_fail(&call->status, KUBE_BAD_REQUEST,
                      "error decoding YAML: error unmarshaling JSON: while decoding JSON: json: "
                      "cannot unmarshal %s into Go value of type map[string]interface {}",
                      kube_json_type(*ret_config));
 }
 
-/* Members of an operation that have no meaning. */
+/* Appends the members of an operation that are unknown. */
 static enum status append_unknown(const struct json_node *operation, size_t at, struct buf *faults)
 {
     static const char *const known[] = {"op", "path", "from", "value"};
@@ -353,9 +353,9 @@ static enum status append_unknown(const struct json_node *operation, size_t at, 
     return ST_OK;
 }
 
-/* What is wrong with the fields of a JSON patch is told as its own, not as the object's. */
-static enum status settle_operations(struct slice body, const struct json_node *patch,
-                                     struct buf *faults)
+/* Errors in the fields of a JSON patch are reported as its own, not as those of the object. */
+static enum status check_operations(struct slice body, const struct json_node *patch,
+                                    struct buf *faults)
 {
     AUTO(buf_fini) struct buf found = *faults;
     const struct json_node *operation = patch->type == JSON_TYPE_ARRAY ? patch->first : NULL;
@@ -371,7 +371,7 @@ static enum status settle_operations(struct slice body, const struct json_node *
     return ST_OK;
 }
 
-/* JSON, and the keys in it that came twice. */
+/* Parses JSON and collects duplicate keys. */
 static bool read_patch(struct kube_call *call, enum kube_patch_type type, struct slice body,
                        struct json_node **ret_patch, struct slice *ret_repeats)
 {
@@ -379,7 +379,7 @@ static bool read_patch(struct kube_call *call, enum kube_patch_type type, struct
     AUTO(buf_fini) struct buf repeats = {0};
     enum status status = json_tree_read_strict(&call->arena, body, ret_patch, &repeats, &error);
     if (status == ST_OK && type == KUBE_PATCH_JSON)
-        status = settle_operations(body, *ret_patch, &repeats);
+        status = check_operations(body, *ret_patch, &repeats);
     if (status == ST_OK)
         status = arena_dup(&call->arena, buf_slice(&repeats), ret_repeats);
     if (status == ST_OK)

@@ -1,6 +1,6 @@
 /*
- * The body of a write as a tree: which formats there are, how large it may be, and what is said of
- * one that cannot be read.
+ * Parses the body of a write into a tree: formats, limits, and the errors for a body that cannot be
+ * read.
  */
 #ifndef VIGIL_KUBE_WRITE_BODY_H
 #define VIGIL_KUBE_WRITE_BODY_H
@@ -9,8 +9,8 @@
 #include "kube/call/call.h"
 
 /*
- * By its Content-Type: JSON, YAML, or protobuf where schemas are known. In the call's arena; texts
- * lie in the request. NULL with true: there was no body. False: call->status says why.
+ * By its Content-Type: JSON, YAML, or protobuf for built-in kinds. In the call's arena; texts refer
+ * to the request. NULL with true: there was no body. False: call->status says why.
  */
 MUST_CHECK
 bool kube_body_read(struct kube_call *call, const struct http_request *request,
@@ -23,23 +23,24 @@ enum kube_patch_type {
     KUBE_PATCH_APPLY,
 };
 
-/* Keys that come twice are told by kube_body_settle_patched; those of an apply are told here. */
+/* Duplicate keys are reported by kube_body_prune_patched; those of an apply by this function. */
 MUST_CHECK
 bool kube_body_read_patch(struct kube_call *call, const struct http_request *request,
                           enum kube_patch_type *ret_type, struct json_node **ret_patch,
                           struct slice *ret_repeats);
 
-/* Warning fields for the answer, one for each field that is unknown or comes twice. */
+/* Adds a Warning field to the answer for each unknown or duplicate field. */
 void kube_body_warn(struct kube_call *call, struct slice warnings);
 
-/* A built-in object of which nobody has said a status: with the one that Go's type has then. False:
- * call->status says why. */
+/* Sets the zero status of Go's type in a built-in object that has none. False: call->status says
+ * why. */
 MUST_CHECK
 bool kube_body_zero_status(struct kube_call *call, struct arena *arena, struct json_node *object);
 
-/* An object that a patch has made: without what its type has not. False: call->status says why. */
+/* Removes the fields that the type does not have from a patched object. False: call->status says
+ * why. */
 MUST_CHECK
-bool kube_body_settle_patched(struct kube_call *call, struct json_node *object,
-                              struct slice repeats);
+bool kube_body_prune_patched(struct kube_call *call, struct json_node *object,
+                             struct slice repeats);
 
 #endif

@@ -30,7 +30,7 @@ void kube_change_fini(struct kube_change *change)
     change->scratch = (struct arena){0};
 }
 
-/* So many at first, so that an object of some kilobytes does not grow from nothing by doubling. */
+/* Initial capacity, so that an object of some kilobytes is not reallocated several times. */
 enum { KUBE_OBJECT_BYTES_USUAL = 4096 };
 
 enum status kube_object_encode(const struct json_node *object, struct buf *to)
@@ -47,7 +47,7 @@ static void fail_engine(struct kube_change *change, enum status status)
     kube_call_fail(change->call);
 }
 
-/* Takes what is stored over into a new arena, in which the next attempt works. */
+/* Copies the stored object into a new arena, which the next attempt uses. */
 static bool take_stored(struct kube_change *change, struct kube_kv kv)
 {
     arena_fini(&change->scratch);
@@ -62,7 +62,7 @@ static void attempt(struct kube_change *change);
 
 static void finish_call(struct kube_call *call);
 
-/* The next change of this object does not wait for the answer to be sent. */
+/* The next change of this object need not wait until the answer is sent. */
 static void finish(struct kube_change *change)
 {
     if (kube_call_defers(change->call, finish_call))
@@ -115,7 +115,7 @@ static void write_it(struct kube_change *change)
         kube_call_delete(call, on_written);
 }
 
-/* What an attempt before this one has left behind. */
+/* Removes the status and warnings of the previous attempt. */
 static void forget_attempt(struct kube_change *change)
 {
     struct kube_call *call = change->call;
@@ -164,7 +164,8 @@ static enum kube_decision decide(struct kube_change *change, struct json_node **
                                         : KUBE_DECIDE_FAIL;
 }
 
-/* Nothing is written or answered that was decided while a part was missing, unless it says so. */
+/* A decision made after an allocation failed is neither written nor answered, unless it reports
+ * that failure. */
 static void check_memory(struct kube_change *change)
 {
     struct kube_status *status = &change->call->status;

@@ -1,9 +1,10 @@
 /*
- * POST: a new object in a namespace that is there and stays. The namespace is read first and is the
- * guard of the write, so that nothing appears in one that is being emptied.
+ * POST: a new object in a namespace that exists and is not being deleted. The namespace is read
+ * first, and the write has its revision as a condition, so that nothing appears in a namespace that
+ * is being emptied.
  *
  *     prepare ─► read the namespace ─► put, if the key is free ─► 201
- *                     ▲                   │ the namespace has changed, or a made-up name is taken
+ *                     ▲                   │ the namespace has changed, or a generated name is in use
  *                     └───────────────────┘
  */
 #include "codec/json/string.h"
@@ -24,22 +25,22 @@
 
 #include <stdio.h>
 
-enum { TRIES_MAX = 8 }; /* names made up after generateName, as in Kubernetes */
+enum { TRIES_MAX = 8 }; /* names generated for generateName, as in Kubernetes */
 
 struct create {
     struct json_node *object;
-    struct arena *arena;        /* in which it lies */
-    struct kube_change *change; /* that creates it; NULL: a POST */
+    struct arena *arena;        /* of the object */
+    struct kube_change *change; /* which creates the object; NULL: a POST */
     struct kube_meta meta;
     struct slice name;
     struct buf encoded;
     struct slice guard;
     int64_t guard_revision;
     unsigned renamed, guarded;
-    bool named;           /* by the client, so that no other name is made up */
-    bool deleting;        /* what has the name already is being deleted */
-    int64_t revision;     /* of the answer; 0: of a dry run */
-    struct slice version; /* that the client names; the answer of a dry run repeats it */
+    bool named;           /* by the client: no other name is generated */
+    bool deleting;        /* the existing object of that name is being deleted */
+    int64_t revision;     /* of the answer; 0: a dry run */
+    struct slice version; /* given by the client; the answer of a dry run repeats it */
 };
 
 static void on_free(struct kube_call *call)
@@ -69,7 +70,7 @@ static bool encode(struct kube_call *call, struct create *create)
     return status == ST_OK || kube_fail_engine(&call->status, status);
 }
 
-/* Against the schema of a custom resource, or as a definition of such. */
+/* The rules of definitions, and the schema of a custom resource. */
 static bool check(struct kube_call *call, struct create *create)
 {
     struct slice name;
@@ -80,7 +81,7 @@ static bool check(struct kube_call *call, struct create *create)
            kube_custom_validate(call, create->arena, create->object, NULL, name);
 }
 
-/* What the client says of name and version. */
+/* The name and version that the client gives. */
 static bool read_identity(struct kube_call *call, struct create *create)
 {
     const struct json_node *metadata = json_node_named(create->object, "metadata");
@@ -93,7 +94,7 @@ static bool read_identity(struct kube_call *call, struct create *create)
     return true;
 }
 
-/* Nothing is stored of a dry run, so that it may hold a version. */
+/* The object of a dry run is not stored, so it may have a version. */
 static bool repeat_version(struct kube_call *call, struct create *create)
 {
     struct json_node *metadata = json_node_named(create->object, "metadata");
@@ -144,7 +145,7 @@ static void put_before(char message[KUBE_MESSAGE_BYTES], const char *text)
     memcpy(message, text, len);
 }
 
-/* Elsewhere if it is large: it is encoded again, up to TRIES_MAX times. */
+/* On the worker if it is large: the object is encoded again, up to TRIES_MAX times. */
 static void rename_object(struct kube_call *call)
 {
     struct create *create = call->handler;
@@ -182,7 +183,7 @@ static void exists(struct kube_call *call)
     kube_call_fail(call);
 }
 
-/* The name is taken, or the definition or the namespace have changed since they were read. */
+/* The name is in use, or the definition or the namespace has changed since it was read. */
 static void refused(struct kube_call *call, bool taken, bool other_rule)
 {
     struct create *create = call->handler;
@@ -359,7 +360,7 @@ static void fail_terminating(struct kube_call *call, struct json_node *object)
     kube_call_fail(call);
 }
 
-/* What was made while a part was missing is not written, and says nothing of the request. */
+/* An object that was made after an allocation failed is not written. */
 static void begin_prepared(struct kube_call *call, struct create *create)
 {
     bool fine = prepare(call, create);

@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <time.h>
 
-/* Beyond this no date can be written. */
+/* The largest period for which a date can be formatted. */
 enum { GRACE_MAX_S = INT32_MAX };
 
 /* -- Options -- */
@@ -48,7 +48,7 @@ static bool set_policy(struct kube_call *call, bool given, struct slice text,
     return invalid_option(call, "FieldValueNotSupported", "propagationPolicy", message);
 }
 
-/* The name that Orphan and Background had once. */
+/* orphanDependents, the old form of Orphan and Background. */
 static bool set_orphan(struct kube_call *call, bool given, bool truth, struct slice policy,
                        struct kube_delete_options *options)
 {
@@ -108,7 +108,7 @@ static bool read_body(struct kube_call *call, const struct json_node *body,
                          "json: cannot unmarshal %s into Go struct field "
                          "DeleteOptions.gracePeriodSeconds of type int64",
                          kube_json_type(grace));
-    /* Less than nothing is one second, as there. */
+    /* A negative period counts as one second, as in Kubernetes. */
     if (grace && grace->type != JSON_TYPE_NULL && options->grace_s < 0)
         options->grace_s = 1;
     const struct json_node *propagation = json_node_named(body, "propagationPolicy");
@@ -152,7 +152,7 @@ bool kube_delete_options_read(struct kube_call *call, const struct http_request 
 
 /* -- Deciding -- */
 
-/* Sets or removes one of the two finalizers that the garbage collector of Kubernetes knows. */
+/* Sets or removes one of the two finalizers of Kubernetes' garbage collector. */
 static bool set_finalizer(struct kube_change *change, struct json_node *object, const char *text,
                           bool wanted)
 {
@@ -207,7 +207,7 @@ static bool has_items(const struct json_node *list)
     return list && list->type == JSON_TYPE_ARRAY && list->first;
 }
 
-/* The first request to delete a namespace marks it; it goes when it is empty. */
+/* The first request to delete a namespace marks it; it is removed when it is empty. */
 static bool mark_namespace(struct kube_change *change, struct json_node *object)
 {
     struct json_node *status;
@@ -219,7 +219,7 @@ static bool mark_namespace(struct kube_change *change, struct json_node *object)
                               "deletionTimestamp", slice_from_text(now));
 }
 
-/* What is marked already can only be given less time than it has. */
+/* The time of an object that is marked already can only be shortened. */
 static bool shorten(struct kube_change *change, struct json_node *object, int64_t asked_s)
 {
     struct json_node *metadata = json_node_named(object, "metadata");
@@ -240,7 +240,7 @@ static bool shorten(struct kube_change *change, struct json_node *object, int64_
            kube_meta_set_int(&change->meta, metadata, "deletionGracePeriodSeconds", asked_s);
 }
 
-/* Marked already, or to be marked with how long it may stay. */
+/* Marks the object for deletion after its grace period, unless it is marked already. */
 static bool mark(struct kube_change *change, struct json_node *object, int64_t grace_s,
                  int64_t asked_s)
 {
@@ -253,7 +253,7 @@ static bool mark(struct kube_change *change, struct json_node *object, int64_t g
     return kube_meta_set_deleting(&change->meta, object, grace_s);
 }
 
-/* Of a pod the last that is told is that its time is over; other kinds go as they were. */
+/* The last event of a pod has the grace period 0; other kinds are removed unchanged. */
 static enum kube_decision remove_now(struct kube_change *change, struct json_node *object,
                                      struct json_node **ret_object)
 {
@@ -269,8 +269,8 @@ static enum kube_decision remove_now(struct kube_change *change, struct json_nod
     return KUBE_DECIDE_DELETE;
 }
 
-/* What was marked is emptied. */
-static void empty(struct kube_change *change)
+/* Starts the purge of a namespace or definition that was marked. */
+static void start_purge(struct kube_change *change)
 {
     if (change->decision == KUBE_DECIDE_DELETE)
         return;
@@ -286,7 +286,7 @@ enum kube_decision kube_delete_decide(struct kube_change *change,
 {
     struct kube_call *call = change->call;
     bool namespaces = kube_is_namespaces(call->kind);
-    change->follow = empty;
+    change->follow = start_purge;
     if ((namespaces && !may_be_deleted(call, change->name)) ||
         !kube_meta_preconditions(&change->meta, stored, options->preconditions, change->revision))
         return KUBE_DECIDE_FAIL;

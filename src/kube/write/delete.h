@@ -1,4 +1,4 @@
-/* How an object is deleted: at once, or by marking it for those whose finalizers it has. */
+/* The deletion of an object: at once, or by marking it if it has finalizers. */
 #ifndef VIGIL_KUBE_WRITE_DELETE_H
 #define VIGIL_KUBE_WRITE_DELETE_H
 
@@ -6,7 +6,7 @@
 
 /* DeleteOptions, from the body or the query. */
 struct kube_delete_options {
-    int64_t grace_s; /* -1: not said */
+    int64_t grace_s; /* -1: not given */
     enum { KUBE_POLICY_UNSET, KUBE_BACKGROUND, KUBE_FOREGROUND, KUBE_ORPHAN } policy;
     const struct json_node *preconditions; /* NULL: none */
     bool dry_run;
@@ -17,13 +17,13 @@ MUST_CHECK
 bool kube_delete_options_read(struct kube_call *call, const struct http_request *request,
                               struct kube_delete_options *ret_options);
 
-/* The same of the options in an eviction; NULL: it has none. */
+/* The same for the options in an eviction; NULL: it has none. */
 MUST_CHECK
 bool kube_delete_options_of(struct kube_call *call, const struct json_node *options,
                             struct kube_delete_options *ret_options);
 
-/* What a change decides that deletes what is stored. A namespace or definition that is marked by it
- * is emptied from then on, whoever decides so. */
+/* The decision of a change that deletes the stored object. For a namespace or definition that it
+ * marks, a purge is started. */
 enum kube_decision kube_delete_decide(struct kube_change *change,
                                       const struct kube_delete_options *options,
                                       const struct json_node *stored,

@@ -1,12 +1,12 @@
 /*
- * DELETE without a name: everything that the selectors match, page by page and one object after the
- * other, each as a DELETE of its own would be. The answer is the list of what was there; past
- * ITEMS_BYTES_MAX objects are deleted but no longer listed. With a limit it ends after so many, and
- * says where to go on, as a list would.
+ * DELETE without a name: every object that the selectors match, page by page and one after another,
+ * each like a DELETE of its own. The answer is the list of the deleted objects; after
+ * ITEMS_BYTES_MAX objects are still deleted but not listed. With a limit it ends after that many
+ * and returns a continue token, as a list does.
  *
  *     read a page of names ─► delete one ─► … ─► next page ─► … ─► answer
  *
- * Each step begins from the loop, so that nothing is nested however much is done without waiting.
+ * Each step starts from the loop, so that steps that complete at once do not nest.
  */
 #include "base/memory/budget.h"
 #include "kube/call/call.h"
@@ -32,19 +32,19 @@ struct collection {
     struct kube_delete_options options;
     struct kube_selection *selection; /* a reference */
     struct slice prefix, end;
-    struct buf from; /* where the next page begins */
+    struct buf from; /* the first key of the next page */
     struct pb_range_request request;
     struct arena page;
-    struct arena ops;              /* of the engine: of one page, or of one object */
+    struct arena ops;              /* of the operations of one page or one object */
     struct slice names[PAGE_KEYS]; /* of this page, in its arena */
     size_t count, at;
-    bool page_open; /* its range has objects that were not looked at */
+    bool page_open; /* its range has objects that have not been examined */
     bool more;
     struct buf items;
     int64_t revision;
-    int64_t total;   /* of all keys from the first on */
+    int64_t total;   /* number of keys in the range */
     int64_t deleted; /* so far, up to the limit */
-    int64_t seen;    /* the revision of what is being deleted; 0: it is gone or not selected */
+    int64_t seen;    /* revision of the object that is being deleted; 0: gone or not selected */
     struct deferred next;
 };
 
@@ -101,7 +101,7 @@ static bool is_full(const struct collection *c)
     return limit && c->deleted == limit;
 }
 
-/* Where to go on, if the limit has left something. */
+/* The continue token, if there are objects after the limit. */
 static enum status append_rest(struct collection *c, struct buf *to)
 {
     struct kube_call *call = c->change.call;
@@ -109,7 +109,7 @@ static enum status append_rest(struct collection *c, struct buf *to)
     struct slice token;
     if (!is_full(c) || !(c->more || c->at < c->count))
         return ST_OK;
-    /* Behind the last name, which may stay for its finalizers. */
+    /* After the last name, whose object may still exist because of finalizers. */
     TRY(buf_append(&after, c->change.name));
     TRY(buf_append(&after, slice_of("", 1)));
     TRY(kube_continue_write(&call->arena, c->revision, buf_slice(&after), &token));
@@ -147,7 +147,7 @@ static void respond(struct collection *c)
 
 /* -- Steps -- */
 
-/* The next step comes from the loop; until then it is an operation like any other. */
+/* The next step runs from the loop; until then it counts as an operation. */
 static void step_later(struct collection *c)
 {
     struct kube_call *call = c->change.call;
@@ -156,7 +156,7 @@ static void step_later(struct collection *c)
     loop_defer(call->face->loop, &c->next);
 }
 
-/* What is no object matches nothing. */
+/* A value that is not an object does not match. */
 static enum status matches(struct collection *c, struct slice stored, int64_t revision,
                            bool *ret_matches)
 {
@@ -205,7 +205,7 @@ static enum status take_next(struct collection *c, struct kube_kv kv)
     return selected ? arena_dup(&c->page, name, &c->names[c->count++]) : ST_OK;
 }
 
-/* Some objects of the page; the last closes it. */
+/* Examines some objects of the page, and closes it after the last. */
 static enum status look_on(struct collection *c)
 {
     struct engine_range *range = &c->change.call->range;
@@ -284,7 +284,7 @@ static enum kube_decision decide(struct kube_change *change, const struct json_n
         kube_fail_engine(&change->call->status, status);
         return KUBE_DECIDE_FAIL;
     }
-    /* Since the page was read it may have gone, or changed so that it is not selected any more. */
+    /* Since the page was read the object may have been deleted, or may no longer match. */
     c->seen = selected ? change->revision : 0;
     if (!selected)
         return KUBE_DECIDE_KEEP;
@@ -295,7 +295,7 @@ static void done(struct kube_change *change)
 {
     struct collection *c = CONTAINER_OF(change, struct collection, change);
     c->deleted++;
-    change->call->written = false; /* the rest may be asked for again */
+    change->call->written = false; /* the client may ask for the rest again */
     if (c->seen && add_item(c) != ST_OK)
         fail_engine(change->call, ST_NOMEM);
     else
@@ -304,8 +304,8 @@ static void done(struct kube_change *change)
 
 /* -- Beginning -- */
 
-/* After what a list has listed, or a delete like this one has deleted. */
-static bool go_on(struct kube_call *call, struct collection *c)
+/* Starts at the continue token of a list or of a delete like this one. */
+static bool start_at_token(struct kube_call *call, struct collection *c)
 {
     struct kube_continue from;
     if (!call->query.continue_token.len)
@@ -330,7 +330,7 @@ static bool begin(struct kube_call *call, const struct http_request *request, st
                       &c->prefix) != ST_OK ||
         kube_prefix_end(&call->arena, c->prefix, &c->end) != ST_OK)
         return kube_fail_engine(&call->status, ST_NOMEM);
-    if (!go_on(call, c))
+    if (!start_at_token(call, c))
         return false;
     c->next = (struct deferred){.fn = on_next};
     c->change = (struct kube_change){

@@ -12,7 +12,7 @@ static void make(const char *name, const char *more)
     ask("POST", CMS, body, 201);
 }
 
-static void definitions_deleted_together_are_emptied_and_go(void **state)
+static void definitions_deleted_together_are_purged(void **state)
 {
     (void)state;
     begin(1, 0);
@@ -28,8 +28,8 @@ static void definitions_deleted_together_are_emptied_and_go(void **state)
 
 enum { LARGE_ITEMS = 1000000 };
 
-/* An object that there is no memory to show is none that can be left out. */
-static void no_memory_is_not_told_as_an_object_that_is_none(void **state)
+/* An object that cannot be converted for lack of memory must not be skipped. */
+static void lack_of_memory_is_not_reported_as_an_invalid_object(void **state)
 {
     (void)state;
     begin(3, 0);
@@ -65,7 +65,7 @@ static void no_memory_is_not_told_as_an_object_that_is_none(void **state)
 }
 
 /* Larger than what one call may hold. */
-static void an_object_that_does_not_fit_is_refused_and_no_more(void **state)
+static void an_object_that_does_not_fit_only_fails_its_own_delete(void **state)
 {
     (void)state;
     begin(4, 0);
@@ -114,7 +114,7 @@ static void any_number_is_deleted_in_a_small_arena(void **state)
 
 enum { ITEMS = 40, ITEM_BYTES = 50000, ITEMS_BUDGET = 1 << 20 };
 
-/* The answer grows while they are deleted: it is charged, and past the budget the client is asked
+/* The answer grows while they are deleted: it is charged, and above the budget the client has
  * to come again for the rest. */
 static void items_of_the_answer_are_charged(void **state)
 {
@@ -159,7 +159,7 @@ static void options_that_cannot_be_read_are_refused(void **state)
 enum { HEAVY = 20, HEAVY_BYTES = 128 << 10, HEAVY_A_TURN = 3 };
 
 /* None of them is selected, and each has to be looked at to its end. */
-static void large_objects_are_looked_at_some_a_turn(void **state)
+static void large_objects_are_examined_some_per_turn(void **state)
 {
     (void)state;
     begin(5, 100);
@@ -211,7 +211,7 @@ static void pages_pass_objects_that_their_finalizers_hold(void **state)
 
 /* An object that stops matching after the page was read is deleted before its change or not at
  * all. */
-static void selectors_hold_for_an_object_at_the_moment_it_goes(void **state)
+static void selectors_are_checked_when_an_object_is_deleted(void **state)
 {
     (void)state;
     unsigned kept = 0;
@@ -242,15 +242,15 @@ static void selectors_hold_for_an_object_at_the_moment_it_goes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(definitions_deleted_together_are_emptied_and_go),
-        cmocka_unit_test(no_memory_is_not_told_as_an_object_that_is_none),
-        cmocka_unit_test(an_object_that_does_not_fit_is_refused_and_no_more),
+        cmocka_unit_test(definitions_deleted_together_are_purged),
+        cmocka_unit_test(lack_of_memory_is_not_reported_as_an_invalid_object),
+        cmocka_unit_test(an_object_that_does_not_fit_only_fails_its_own_delete),
         cmocka_unit_test(any_number_is_deleted_in_a_small_arena),
         cmocka_unit_test(items_of_the_answer_are_charged),
         cmocka_unit_test(options_that_cannot_be_read_are_refused),
-        cmocka_unit_test(large_objects_are_looked_at_some_a_turn),
+        cmocka_unit_test(large_objects_are_examined_some_per_turn),
         cmocka_unit_test(pages_pass_objects_that_their_finalizers_hold),
-        cmocka_unit_test(selectors_hold_for_an_object_at_the_moment_it_goes),
+        cmocka_unit_test(selectors_are_checked_when_an_object_is_deleted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

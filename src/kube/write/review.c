@@ -1,6 +1,7 @@
 /*
- * Questions that are posted and answered, and stored nowhere: may I, who am I, whose token is this.
- * There are no rules of authorization yet, so who was let in may do everything; the answers say so.
+ * Reviews, which are posted and answered but not stored: access, the user of a request, the user of
+ * a token. There are no authorization rules yet, so every client with access may do everything, and
+ * the answers say so.
  */
 #include "kube/call/call.h"
 #include "kube/call/respond.h"
@@ -38,12 +39,12 @@ static bool set_texts(struct kube_call *call, struct json_node *to, const char *
     return set_object(call, to, key, list);
 }
 
-/* A user as the answers describe him. */
+/* A user, for the answers. */
 struct person {
     struct slice name, uid;
-    struct slice groups;    /* one behind the other, */
+    struct slice groups;    /* one after another, */
     char between;           /* and this between them */
-    const char *credential; /* NULL: not told */
+    const char *credential; /* NULL: omitted */
 };
 
 static bool add_group(struct kube_call *call, struct json_node *list, struct slice group)
@@ -53,7 +54,7 @@ static bool add_group(struct kube_call *call, struct json_node *list, struct sli
            kube_fail_engine(&call->status, ST_NOMEM);
 }
 
-/* His own, then the one of all who are known. */
+/* The groups of the user, then system:authenticated. */
 static bool set_groups(struct kube_call *call, struct json_node *info, const struct person *person)
 {
     struct slice all = SLICE_LITERAL("system:authenticated"), groups = person->groups;
@@ -94,7 +95,7 @@ static struct person person_of_user(const struct kube_user *user)
         .name = user->name, .uid = user->uid, .groups = user->groups, .between = ','};
 }
 
-/* Who asks: whom the certificate names, the user of a token, or whom everyone is without either. */
+/* The user of the request: that of the certificate or of the token, or the anonymous one. */
 static struct person person_of(const struct kube_call *call, const struct http_request *request)
 {
     const struct kube_tokens *tokens = call->face->config->tokens;
@@ -176,7 +177,7 @@ static bool is_kind(const struct kube_call *call, const char *kind)
     return strcmp(call->kind->kind, kind) == 0;
 }
 
-/* Of all reviews only the one about oneself has a time, in Kubernetes too. */
+/* Only the SelfSubjectReview has a creation time, as in Kubernetes. */
 static bool set_time(const struct kube_meta *meta, struct json_node *object)
 {
     char text[KUBE_TIME_BYTES];

@@ -1,4 +1,4 @@
-/* The Scale of a workload: the one view of it that autoscalers and kubectl scale need. */
+/* The Scale of a workload, for autoscalers and kubectl scale. */
 #include "kube/call/call.h"
 #include "kube/call/call_offload.h"
 #include "kube/call/respond.h"
@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-/* spec.selector as a text: "a=b,c=d"; matchExpressions have no short form that kubectl needs. */
+/* spec.selector as text: "a=b,c=d"; matchExpressions are omitted. */
 static bool selector_text(struct arena *arena, const struct json_node *object, struct buf *to)
 {
     const struct json_node *selector = json_node_path(object, "spec.selector");
@@ -34,7 +34,7 @@ static bool set_member(struct arena *arena, struct json_node *to, const char *ke
     return value && json_node_set(arena, to, slice_from_text(key), value) == ST_OK;
 }
 
-/* What is wanted; none are left out, as by Go's type. */
+/* The wanted number; 0 is omitted, as by Go's type. */
 static bool set_wanted(struct arena *arena, struct json_node *to, const struct json_node *from,
                        int64_t or_else)
 {
@@ -71,8 +71,7 @@ static bool set_metadata(struct arena *arena, struct json_node *scale,
            set_member(arena, scale, "metadata", metadata);
 }
 
-/* Where a custom resource has what a workload has in spec.replicas, status.replicas and a selector
- * as a text. */
+/* A custom resource names the paths of its replicas and selector in its definition. */
 static bool fill_custom(struct arena *arena, const struct kube_custom *custom,
                         const struct json_node *object, struct json_node *spec,
                         struct json_node *status)
@@ -159,13 +158,13 @@ static void done(struct kube_change *change)
 void kube_scale_get(struct kube_call *call)
 {
     struct kube_change *change = arena_calloc(&call->arena, 1, sizeof(*change));
-    /* The change has names from its path, wherever it is worked on. */
+    /* The names of the change refer to the request, also on the worker. */
     if (!change || !kube_call_keep_request(call)) {
         kube_fail_engine(&call->status, ST_NOMEM);
         kube_call_fail(call);
         return;
     }
-    /* A dry run of putting the scale there: nothing is written, and its bytes are the answer. */
+    /* Like a dry run: nothing is written, and the Scale is the answer. */
     *change = (struct kube_change){.call = call,
                                    .name = call->path.name,
                                    .namespace = call->path.namespace,

@@ -1,6 +1,6 @@
 /*
  * PUT and PATCH of an object, of its status, of its scale, and of the finalizers of a namespace. A
- * PUT brings what shall be there, a PATCH makes it from what is; from there on they are the same.
+ * PUT sends the wanted object, a PATCH makes it from the stored one; the rest is the same for both.
  */
 #include "kube/call/call.h"
 #include "kube/call/call_offload.h"
@@ -22,10 +22,10 @@
 
 struct update {
     struct kube_change change;
-    const struct json_node *body; /* the object of a PUT, or the patch: for each attempt */
+    const struct json_node *body; /* the object of a PUT, or the patch; the same for each attempt */
     bool patches;
     enum kube_patch_type patch_type;
-    struct slice repeats; /* keys that come twice in a patch */
+    struct slice repeats; /* duplicate keys of a patch */
 };
 
 static bool no_memory(struct kube_change *change)
@@ -33,7 +33,7 @@ static bool no_memory(struct kube_change *change)
     return kube_fail_engine(&change->call->status, ST_NOMEM);
 }
 
-/* A member of `from` in place of that of `to`, or none. */
+/* Replaces a member of `to` by that of `from`, or removes it. */
 static bool replace(struct kube_change *change, struct json_node *to, const struct json_node *from,
                     const char *key)
 {
@@ -111,7 +111,7 @@ static bool applies(const struct update *update)
     return update->patches && update->patch_type == KUBE_PATCH_APPLY;
 }
 
-/* What the client sees, to be patched: the object with its resourceVersion, or its scale. */
+/* What a patch applies to: the object with its resourceVersion, or its scale. */
 static bool make_base(struct update *update, const struct json_node *stored,
                       struct json_node **ret_base)
 {
@@ -129,7 +129,7 @@ static bool make_base(struct update *update, const struct json_node *stored,
     return kube_meta_set_text(&change->meta, metadata, "resourceVersion", slice_from_text(version));
 }
 
-/* What shall be there, as the client says it. */
+/* The object that the client wants. */
 static bool make_wanted(struct update *update, const struct json_node *stored,
                         struct json_node **ret_wanted)
 {
@@ -141,10 +141,10 @@ static bool make_wanted(struct update *update, const struct json_node *stored,
             return false;
     } else if (update->patches) {
         if (!make_base(update, stored, &base) || !make_patched(update, base, ret_wanted) ||
-            !kube_body_settle_patched(change->call, *ret_wanted, update->repeats))
+            !kube_body_prune_patched(change->call, *ret_wanted, update->repeats))
             return false;
     } else {
-        /* What read_object has checked. */
+        /* read_object has checked it. */
         *ret_wanted = json_node_copy(&change->scratch, update->body);
         return *ret_wanted || no_memory(change);
     }
@@ -153,13 +153,13 @@ static bool make_wanted(struct update *update, const struct json_node *stored,
 
 /* -- Subresources -- */
 
-/* The stored object with these members of the wanted one's metadata. */
+/* The stored object with the metadata members that this subresource may change. */
 static bool with_identity(struct kube_change *change, const struct json_node *stored,
                           struct json_node *wanted, struct json_node **ret_object)
 {
     static const struct {
         const char *name;
-        unsigned unless; /* a flag of the kind; 0: whatever is written */
+        unsigned unless; /* a flag of the kind; 0: always */
     } members[] = {{"name", 0},
                    {"namespace", 0},
                    {"uid", 0},
@@ -191,7 +191,7 @@ static bool take_spec(struct kube_change *change, struct json_node *object,
            replace(change, spec, json_node_named(from, "spec"), key);
 }
 
-/* Where the kind has them: "spec.replicas", or as a definition says. */
+/* At "spec.replicas", or at the path that the definition gives. */
 static bool set_replicas(struct kube_change *change, struct json_node *object, int64_t replicas)
 {
     const struct kube_custom *custom = kube_custom_of(change->call->kind);
@@ -218,7 +218,7 @@ static bool scaled(struct kube_change *change, const struct json_node *stored,
         return kube_fail(&change->call->status, KUBE_BAD_REQUEST,
                          "Scale in version \"v1\" cannot be handled as a Scale: spec.replicas is "
                          "not a whole number");
-    /* Those of a custom resource are checked with the rest of it. */
+    /* Those of a custom resource are validated with the object. */
     if ((replicas < 0 && !custom) || replicas > INT32_MAX) {
         char message[80];
         snprintf(message, sizeof(message),
@@ -232,7 +232,7 @@ static bool scaled(struct kube_change *change, const struct json_node *stored,
     return set_replicas(change, *ret_object, replicas);
 }
 
-/* The object as it would be stored, but for the rules of metadata. */
+/* The object that is stored, before the rules of metadata. */
 static bool make_object(struct kube_change *change, const struct json_node *stored,
                         struct json_node *wanted, struct json_node **ret_object)
 {
@@ -254,7 +254,7 @@ static bool make_object(struct kube_change *change, const struct json_node *stor
 
 /* -- Rules -- */
 
-/* Nothing, and the number 0, name no version. */
+/* Empty and "0" name no version. */
 static bool is_zero(struct slice version)
 {
     size_t i = 0;
@@ -263,7 +263,7 @@ static bool is_zero(struct slice version)
     return i == version.len;
 }
 
-/* A patch has the version of what it patches, unless it says otherwise. */
+/* A patch has the version of the stored object unless it sets another. */
 static bool check_version_given(struct update *update, struct json_node *wanted)
 {
     struct kube_call *call = update->change.call;
@@ -280,8 +280,7 @@ static bool check_version_given(struct update *update, struct json_node *wanted)
                              slice_from_text(call->kind->plural), update->change.name);
 }
 
-/* An apply has said who owns what; any other write changes it where there is something to change.
- */
+/* An apply has set the owners; other writes update them if the object has any. */
 static bool keep_owners(struct update *update, const struct json_node *stored,
                         struct json_node *wanted, struct json_node *object)
 {
@@ -292,7 +291,7 @@ static bool keep_owners(struct update *update, const struct json_node *stored,
                                        json_node_named(wanted, "metadata"), "managedFields");
 }
 
-/* An object that waits for its finalizers goes with the last of them. */
+/* An object that is being deleted is removed with its last finalizer. */
 static bool is_over(struct kube_change *change, struct json_node *object)
 {
     int64_t grace_s = 0;
@@ -305,9 +304,9 @@ static bool is_over(struct kube_change *change, struct json_node *object)
            !held->first;
 }
 
-/* -- What is not there -- */
+/* -- Objects that do not exist -- */
 
-/* Whichever version a write wants: there is none that it could be other than. */
+/* The version that a write requires is ignored, because there is no other. */
 static bool drop_version(struct kube_change *change, struct json_node *object)
 {
     struct json_node *metadata = json_node_named(object, "metadata");
@@ -323,13 +322,13 @@ static bool drop_version(struct kube_change *change, struct json_node *object)
         return kube_fail(&change->call->status, KUBE_UNKNOWN,
                          "strconv.ParseUint: parsing \"%.*s\": %s", (int)size_min(text.len, 64),
                          (const char *)text.ptr, why);
-    /* A dry run says it again, as Kubernetes does. */
+    /* A dry run repeats it, as in Kubernetes. */
     if (!change->dry_run)
         json_node_remove(metadata, node);
     return true;
 }
 
-/* The configuration is all there is of a new object. */
+/* A new object consists of the configuration. */
 static bool apply_new(struct update *update, struct json_node **ret_object)
 {
     struct kube_change *change = &update->change;
@@ -359,7 +358,7 @@ static bool not_found(struct kube_call *call)
                                slice_from_text(call->kind->plural), call->path.name);
 }
 
-/* A PUT creates what is not there if its kind lets it, and it does not mean one that was. */
+/* A PUT creates the object if its kind allows it and the request names no version or uid. */
 static bool put_new(struct update *update, struct json_node **ret_object)
 {
     struct kube_change *change = &update->change;
@@ -440,7 +439,8 @@ static void respond_scale(struct kube_call *call)
 
 static void done(struct kube_change *change)
 {
-    /* Of what went with its last finalizer the version is the one before, as in Kubernetes. */
+    /* An object that was removed with its last finalizer has its previous version, as in
+     * Kubernetes. */
     if (change->decision == KUBE_DECIDE_DELETE)
         change->revision = change->before;
     if (kube_is_scale(change->call))

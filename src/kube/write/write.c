@@ -29,7 +29,7 @@ static void unsupported(struct kube_call *call, const char *field, const char *o
     kube_status_cause(&call->status, "FieldValueNotSupported", field, message);
 }
 
-/* An apply must say who applies, and nothing but an apply can be forced. */
+/* An apply must name its manager, and only an apply can be forced. */
 static void check_apply(struct kube_call *call, const struct http_request *request)
 {
     struct slice type = SLICE_EMPTY;
@@ -117,7 +117,7 @@ static handler *handler_of(const struct kube_call *call, struct slice method)
     return named ? kube_delete : kube_delete_collection;
 }
 
-/* What is stored and does nothing must not look as if it guarded something. */
+/* Objects that are stored without effect must not look as if they had one. */
 static void warn_of_admission(struct kube_call *call, struct slice method)
 {
     char text[192];

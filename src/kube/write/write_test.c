@@ -45,14 +45,14 @@ static void every_patch_arrives(void)
     }
 }
 
-static void patches_that_meet_are_all_applied(void **state)
+static void concurrent_patches_are_all_applied(void **state)
 {
     (void)state;
     for (patch_type = 0; patch_type < COUNT_OF(patches); patch_type++)
         for_each_seed(every_patch_arrives);
 }
 
-/* More than a line holds on one object: what does not fit is told to come again, and no change that
+/* More changes of one object than the queue holds: the others get 429, and no change that
  * was taken gets a conflict, though each write would make all other attempts fail. */
 static void a_crowd_changes_one_object_without_conflicts(void **state)
 {
@@ -88,7 +88,7 @@ static void a_crowd_changes_one_object_without_conflicts(void **state)
 
 #define ROLES "/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles"
 
-/* Of those who PUT what is not there one creates it and the others change it. */
+/* Of concurrent PUTs of a missing object one creates it and the others change it. */
 static void put_by_many(void)
 {
     char body[160];
@@ -110,7 +110,7 @@ static void put_by_many(void)
     assert_int_equal(created, 1);
 }
 
-static void puts_that_meet_create_once_and_update(void **state)
+static void concurrent_puts_create_once_and_then_update(void **state)
 {
     (void)state;
     for_each_seed(put_by_many);
@@ -174,7 +174,7 @@ static void warned_once(void)
     }
 }
 
-static void an_attempt_leaves_nothing_to_the_next(void **state)
+static void an_attempt_leaves_nothing_for_the_next(void **state)
 {
     (void)state;
     for_each_seed(warned_once);
@@ -212,7 +212,7 @@ static void one_of_two(void)
     assert_int_equal(first->code + second->code, 200 + 404);
 }
 
-static void of_two_who_create_or_delete_one_does(void **state)
+static void of_two_creates_or_deletes_one_succeeds(void **state)
 {
     (void)state;
     for_each_seed(one_of_two);
@@ -240,7 +240,7 @@ static void gone_peers(void)
     run();
 }
 
-static void calls_whose_peers_have_gone_end_quietly(void **state)
+static void calls_end_after_their_client_has_disconnected(void **state)
 {
     (void)state;
     for_each_seed(gone_peers);
@@ -257,7 +257,7 @@ static void emptied_for_good(void)
     }
     run();
     struct peer *deleted = send_json("DELETE", "/api/v1/namespaces/t", "");
-    /* While it is emptied others go on creating. */
+    /* While it is emptied other clients continue to create objects. */
     for (int i = 0; i < 60; i++) {
         snprintf(body, sizeof(body), "{\"metadata\":{\"name\":\"d%d\"}}", i);
         send_json("POST", "/api/v1/namespaces/t/secrets", body);
@@ -341,7 +341,7 @@ static void a_collection_is_deleted_by_its_labels(void **state)
     end();
 }
 
-static void what_is_the_same_is_not_written(void **state)
+static void an_unchanged_object_is_not_written(void **state)
 {
     (void)state;
     begin(2, 100);
@@ -390,7 +390,7 @@ static void generation_counts_what_is_not_status(void **state)
     end();
 }
 
-static void a_fault_of_the_engine_is_told(void **state)
+static void an_error_of_the_engine_is_answered(void **state)
 {
     (void)state;
     begin(4, 100);
@@ -407,7 +407,7 @@ static void a_fault_of_the_engine_is_told(void **state)
     end();
 }
 
-static void events_hang_on_leases_that_they_share(void **state)
+static void events_share_leases(void **state)
 {
     (void)state;
     const char *path = "/api/v1/namespaces/default/events";
@@ -437,7 +437,7 @@ static void events_hang_on_leases_that_they_share(void **state)
     end();
 }
 
-/* Each 16 bytes of the patch would double what is there. */
+/* Each 16 bytes of the patch would double the object. */
 static void a_patch_cannot_take_all_memory(void **state)
 {
     (void)state;
@@ -551,7 +551,7 @@ static void starve(size_t at, size_t *limit, unsigned expected)
     }
 }
 
-static void want_of_memory_is_never_taken_for_an_answer(void **state)
+static void an_answer_is_never_made_from_a_failed_allocation(void **state)
 {
     (void)state;
     unsigned expected[COUNT_OF(writes)];
@@ -577,24 +577,24 @@ static void want_of_memory_is_never_taken_for_an_answer(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(patches_that_meet_are_all_applied),
+        cmocka_unit_test(concurrent_patches_are_all_applied),
         cmocka_unit_test(a_crowd_changes_one_object_without_conflicts),
-        cmocka_unit_test(puts_that_meet_create_once_and_update),
+        cmocka_unit_test(concurrent_puts_create_once_and_then_update),
         cmocka_unit_test(a_put_creates_whatever_version_it_names),
         cmocka_unit_test(a_dry_run_creates_whatever_version_it_names),
-        cmocka_unit_test(an_attempt_leaves_nothing_to_the_next),
+        cmocka_unit_test(an_attempt_leaves_nothing_for_the_next),
         cmocka_unit_test(the_last_finalizer_is_answered_with_the_version_before),
-        cmocka_unit_test(of_two_who_create_or_delete_one_does),
-        cmocka_unit_test(calls_whose_peers_have_gone_end_quietly),
+        cmocka_unit_test(of_two_creates_or_deletes_one_succeeds),
+        cmocka_unit_test(calls_end_after_their_client_has_disconnected),
         cmocka_unit_test(nothing_appears_in_a_namespace_that_is_emptied),
         cmocka_unit_test(a_finalizer_keeps_its_namespace),
         cmocka_unit_test(a_collection_is_deleted_by_its_labels),
-        cmocka_unit_test(what_is_the_same_is_not_written),
+        cmocka_unit_test(an_unchanged_object_is_not_written),
         cmocka_unit_test(generation_counts_what_is_not_status),
-        cmocka_unit_test(a_fault_of_the_engine_is_told),
-        cmocka_unit_test(events_hang_on_leases_that_they_share),
+        cmocka_unit_test(an_error_of_the_engine_is_answered),
+        cmocka_unit_test(events_share_leases),
         cmocka_unit_test(a_patch_cannot_take_all_memory),
-        cmocka_unit_test(want_of_memory_is_never_taken_for_an_answer),
+        cmocka_unit_test(an_answer_is_never_made_from_a_failed_allocation),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
