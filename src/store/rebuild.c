@@ -16,6 +16,7 @@ struct rebuilding {
     struct log_survey survey;
     struct salvage salvage;
     bool numbers_sure, entries_sure; /* of the salvage: they come to their sums */
+    bool stale; /* the cleaner had a later one: what was deleted since may be in this one */
     struct store_rebuild result;
     /* In part: */
     struct epoch *epoch;
@@ -114,8 +115,7 @@ static void put_right(const struct log *log, struct salvage_version *found)
 
 /* -- As it was -- */
 
-/* The segments it lists exist, and the log is complete after it. */
-static bool fits_log(const struct rebuilding *r)
+static bool has_its_segments(const struct rebuilding *r)
 {
     const struct salvage *salvage = &r->salvage;
     const struct backend_segment *segments = (const void *)salvage->segments.ptr;
@@ -123,13 +123,15 @@ static bool fits_log(const struct rebuilding *r)
         if (!log_survey_has(&r->survey, segments[i].id))
             return false;
     }
-    return (uint64_t)salvage->numbers[BACKEND_INDEX] >= r->survey.incomplete_to;
+    return true;
 }
 
 static enum status weigh(struct rebuilding *r, bool *ret_is_whole)
 {
     TRY(salvage_sums(&r->salvage, &r->numbers_sure, &r->entries_sure));
-    *ret_is_whole = r->numbers_sure && r->entries_sure && fits_log(r);
+    uint64_t index = (uint64_t)r->salvage.numbers[BACKEND_INDEX];
+    r->stale = r->numbers_sure && index < r->survey.incomplete_to;
+    *ret_is_whole = r->numbers_sure && r->entries_sure && !r->stale && has_its_segments(r);
     return ST_OK;
 }
 
@@ -438,6 +440,10 @@ static enum status plan(struct rebuilding *r)
             return plan_as_it_was(r);
     }
     TRY(read_state(r, 0, &whole));
+    if (r->stale) {
+        salvage_close(&r->salvage);
+        r->numbers_sure = r->entries_sure = false;
+    }
     bool complete = !survey->incomplete_to && !survey->has_copies && !survey->damaged_segment;
     return complete ? plan_from_log(r) : plan_in_part(r);
 }

@@ -171,18 +171,6 @@ static enum status verify_checkpoint(struct repairing *repairing, struct error *
     return ST_OK;
 }
 
-static enum status open_checkpoint(struct repairing *repairing, struct error *ret_error)
-{
-    struct error why = {0};
-    bool in_dir = !repairing->options->backend;
-    enum status status = verify_checkpoint(repairing, &why);
-    if (in_dir && (status == ST_DAMAGED || status == ST_WRONG_FORMAT))
-        TRY(plan_checkpoint(repairing, &why, ret_error));
-    else if (status != ST_OK)
-        return error_set(ret_error, status, "%s", why.text);
-    return backend_segments_scan(repairing->backend, list_segment, &repairing->listed);
-}
-
 static void ignore_lost(void *ctx, const struct log_lost *lost)
 {
     (void)ctx, (void)lost;
@@ -210,6 +198,31 @@ static enum status repair_log(struct repairing *repairing, bool accept, bool tel
             .ctx = repairing,
         },
         &repairing->repair.log, ret_error);
+}
+
+/* A log that was cleaned cannot be read without the checkpoint that the cleaner had. */
+static enum status check_is_needed(struct repairing *repairing, struct error *ret_why)
+{
+    struct error ignored;
+    if (backend_meta_get(repairing->backend, BACKEND_INDEX, 0) ||
+        repair_log(repairing, false, false, &ignored) != ST_DAMAGED)
+        return ST_OK;
+    return error_set(ret_why, ST_DAMAGED, "%s/data.mdb is missing, and the log needs it",
+                     repairing->dir.meta_path);
+}
+
+static enum status open_checkpoint(struct repairing *repairing, struct error *ret_error)
+{
+    struct error why = {0};
+    bool in_dir = !repairing->options->backend;
+    enum status status = verify_checkpoint(repairing, &why);
+    if (in_dir && status == ST_OK)
+        status = check_is_needed(repairing, &why);
+    if (in_dir && (status == ST_DAMAGED || status == ST_WRONG_FORMAT))
+        TRY(plan_checkpoint(repairing, &why, ret_error));
+    else if (status != ST_OK)
+        return error_set(ret_error, status, "%s", why.text);
+    return backend_segments_scan(repairing->backend, list_segment, &repairing->listed);
 }
 
 /* The new checkpoint takes its place once it is known that the log can go with it. */

@@ -25,6 +25,8 @@ static int compare_ids(const void *a, const void *b)
 
 /* -- Entries: their keys have a form of their own in each table -- */
 
+enum { VERSION_KEY_BYTES = 12, SEGMENT_KEY_BYTES = 8, SEGMENT_BYTES = 32 };
+
 static void see_broken(void *ctx)
 {
     struct salvage *salvage = ctx;
@@ -69,40 +71,64 @@ static enum status see_number(struct salvage *salvage, struct slice key, struct 
     return ST_OK;
 }
 
+static enum status see_row(struct salvage *salvage, struct slice key, struct slice value)
+{
+    if (!key.len || key.ptr[0] == 0 || key.ptr[0] >= ROW_TABLES)
+        return ST_OK;
+    struct row row = {.table = key.ptr[0], .key = slice_sub(key, 1, key.len - 1), .value = value};
+    return buf_append(&salvage->rows, slice_of(&row, sizeof(row)));
+}
+
+/* A leaf that was found by itself does not say whose it is. */
+static enum salvage_table table_of(struct slice key)
+{
+    if (key.len && key.ptr[0] == 0)
+        return key.len == VERSION_KEY_BYTES ? SALVAGE_VERSIONS : SALVAGE_SEGMENTS;
+    return key.len && key.ptr[0] < ROW_TABLES ? SALVAGE_ROWS : SALVAGE_NUMBERS;
+}
+
 static enum status see_entry(void *ctx, struct slice key, struct slice value)
 {
-    enum { VERSION_KEY_BYTES = 12, SEGMENT_KEY_BYTES = 8, SEGMENT_BYTES = 32 };
     struct salvage *salvage = ctx;
-    if (key.len == VERSION_KEY_BYTES && key.ptr[0] == 0)
+    enum salvage_table table = salvage->table ? salvage->table : table_of(key);
+    if (table == SALVAGE_VERSIONS && key.len == VERSION_KEY_BYTES)
         return see_version(salvage, key, value);
-    if (key.len == SEGMENT_KEY_BYTES && key.ptr[0] == 0 && value.len == SEGMENT_BYTES)
+    see_broken(salvage); /* a version whose key is damaged does not look like one */
+    if (table == SALVAGE_SEGMENTS && key.len == SEGMENT_KEY_BYTES && value.len == SEGMENT_BYTES)
         return see_segment(salvage, key, value);
-    if (key.len && key.ptr[0] > 0 && key.ptr[0] < ROW_TABLES) {
-        struct row row = {
-            .table = key.ptr[0], .key = slice_sub(key, 1, key.len - 1), .value = value};
-        return buf_append(&salvage->rows, slice_of(&row, sizeof(row)));
-    }
-    if (salvage->in_versions)
-        see_broken(salvage);
-    return see_number(salvage, key, value);
+    if (table == SALVAGE_ROWS)
+        return see_row(salvage, key, value);
+    return table == SALVAGE_NUMBERS ? see_number(salvage, key, value) : ST_OK;
+}
+
+static enum salvage_table table_named(struct slice name)
+{
+    if (slice_equal(name, SLICE_LITERAL("versions")))
+        return SALVAGE_VERSIONS;
+    if (slice_equal(name, SLICE_LITERAL("rows")))
+        return SALVAGE_ROWS;
+    if (slice_equal(name, SLICE_LITERAL("segments")))
+        return SALVAGE_SEGMENTS;
+    return slice_equal(name, SLICE_LITERAL("meta")) ? SALVAGE_NUMBERS : SALVAGE_UNKNOWN;
 }
 
 static void see_table(void *ctx, struct slice name, uint64_t entries)
 {
     struct salvage *salvage = ctx;
-    salvage->in_versions = slice_equal(name, SLICE_LITERAL("versions"));
+    salvage->table = table_named(name);
     salvage->whole = true;
-    if (slice_equal(name, SLICE_LITERAL("rows")))
+    if (salvage->table == SALVAGE_ROWS)
         salvage->rows_expected = entries;
 }
 
 static void see_table_end(void *ctx)
 {
     struct salvage *salvage = ctx;
-    salvage->ends |= salvage->in_versions && salvage->whole;
-    if (salvage->in_versions)
+    if (salvage->table == SALVAGE_VERSIONS) {
+        salvage->ends |= salvage->whole;
         salvage->end = salvage_version_count(salvage);
-    salvage->in_versions = false;
+    }
+    salvage->table = SALVAGE_UNKNOWN;
     salvage->whole = false;
 }
 
@@ -184,9 +210,7 @@ static enum status spans_make(struct salvage *salvage)
         if (salvage->ends && whole && i + 1 == salvage->end)
             TRY(span_add(salvage, id, LAST_ID));
     }
-    return salvage->ends && !salvage->end
-               ? span_add(salvage, (struct backend_version_id){0}, LAST_ID)
-               : ST_OK;
+    return ST_OK; /* an empty table says nothing: it may be that of a new file */
 }
 
 /* Spans that overlap or touch become one, so that the last one before an id decides. */

@@ -20,6 +20,14 @@ struct salvage_span {
     struct backend_version_id from, to;
 };
 
+enum salvage_table {
+    SALVAGE_UNKNOWN,
+    SALVAGE_VERSIONS,
+    SALVAGE_ROWS,
+    SALVAGE_SEGMENTS,
+    SALVAGE_NUMBERS
+};
+
 struct salvage {
     struct slice file;   /* mapped; keys and values point into it */
     struct buf versions; /* struct salvage_version, as they were found, then in order */
@@ -28,9 +36,10 @@ struct salvage {
     struct buf spans;    /* struct salvage_span, in order; made by salvage_settle */
     int64_t numbers[BACKEND_META_COUNT];
     bool has_number[BACKEND_META_COUNT];
-    uint64_t rows_expected;  /* as the table said; 0 if it was not found */
-    bool in_versions, whole; /* while it is read: no entry is missing before the next one */
-    bool ends;               /* none is missing after the version before `end` */
+    uint64_t rows_expected;   /* as the table said; 0 if it was not found */
+    enum salvage_table table; /* while it is read, and … */
+    bool whole;               /* … no entry is missing before the next one */
+    bool ends;                /* none is missing after the version before `end` */
     size_t end;
 };
 
