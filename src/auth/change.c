@@ -1,96 +1,97 @@
-/* The checks of each change and the rows it makes, in etcd's order (server/auth/store.go). */
+/* The checks and the rows of each change, in etcd's order (server/auth/store.go). */
 #include "auth/grants.h"
 #include "auth/store_private.h"
 
-/* The rows of a change, as they come together. */
-struct maker {
+/* Collects the rows of a change. */
+struct change_builder {
     const struct auth_store *store;
     struct arena *arena;
     struct auth_change change;
-    size_t bytes_before, bytes_after; /* of the rows that are replaced, and of the new ones */
+    size_t bytes_before, bytes_after; /* of the replaced rows, and of the new ones */
 };
 
-/* Room for rows_max of its own and the one of the revision. */
+/* Has room for rows_max rows and that of the revision. */
 static MUST_CHECK
-enum status maker_init(struct maker *maker, const struct auth_store *store, struct arena *arena,
-                       size_t rows_max)
+enum status builder_init(struct change_builder *builder, const struct auth_store *store,
+                         struct arena *arena, size_t rows_max)
 {
-    *maker = (struct maker){.store = store, .arena = arena};
-    maker->change.rows = arena_calloc(arena, rows_max + 1, sizeof(*maker->change.rows));
-    return maker->change.rows ? ST_OK : ST_NOMEM;
+    *builder = (struct change_builder){.store = store, .arena = arena};
+    builder->change.rows = arena_calloc(arena, rows_max + 1, sizeof(*builder->change.rows));
+    return builder->change.rows ? ST_OK : ST_NOMEM;
 }
 
-static void maker_add(struct maker *maker, const struct auth_row *row)
+static void builder_add(struct change_builder *builder, const struct auth_row *row)
 {
     if (row->table != AUTH_TABLE_STATE) {
-        const struct auth_entry *old = auth_entry_find(maker->store, row->table, row->key);
-        maker->bytes_before += old ? old->bytes : 0;
-        maker->bytes_after += row->deleted ? 0 : row->key.len + row->value.len;
+        const struct auth_entry *old = auth_entry_find(builder->store, row->table, row->key);
+        builder->bytes_before += old ? old->bytes : 0;
+        builder->bytes_after += row->deleted ? 0 : row->key.len + row->value.len;
     }
-    maker->change.rows[maker->change.row_count++] = *row;
+    builder->change.rows[builder->change.row_count++] = *row;
 }
 
 static MUST_CHECK
-enum status maker_put(struct maker *maker, enum auth_table table, struct slice name,
-                      const struct pb_message *type, const void *message)
+enum status builder_put(struct change_builder *builder, enum auth_table table, struct slice name,
+                        const struct pb_message *type, const void *message)
 {
     struct auth_row row = {.table = table};
     size_t size = pb_size(type, message);
-    uint8_t *value = arena_alloc(maker->arena, size_max(size, 1));
+    uint8_t *value = arena_alloc(builder->arena, size_max(size, 1));
     if (!value)
         return ST_NOMEM;
     pb_encode(type, message, value, size);
     row.value = slice_of(value, size);
-    TRY(arena_dup(maker->arena, name, &row.key));
-    maker_add(maker, &row);
+    TRY(arena_dup(builder->arena, name, &row.key));
+    builder_add(builder, &row);
     return ST_OK;
 }
 
 static MUST_CHECK
-enum status put_user(struct maker *maker, const struct pb_user *user)
+enum status put_user(struct change_builder *builder, const struct pb_user *user)
 {
-    return maker_put(maker, AUTH_TABLE_USERS, user->name, &pb_user_table, user);
+    return builder_put(builder, AUTH_TABLE_USERS, user->name, &pb_user_table, user);
 }
 
 static MUST_CHECK
-enum status put_role(struct maker *maker, const struct pb_role *role)
+enum status put_role(struct change_builder *builder, const struct pb_role *role)
 {
-    return maker_put(maker, AUTH_TABLE_ROLES, role->name, &pb_role_table, role);
+    return builder_put(builder, AUTH_TABLE_ROLES, role->name, &pb_role_table, role);
 }
 
 static MUST_CHECK
-enum status delete_entry(struct maker *maker, enum auth_table table, struct slice name)
+enum status delete_entry(struct change_builder *builder, enum auth_table table, struct slice name)
 {
     struct auth_row row = {.table = table, .deleted = true};
-    TRY(arena_dup(maker->arena, name, &row.key));
-    maker_add(maker, &row);
+    TRY(arena_dup(builder->arena, name, &row.key));
+    builder_add(builder, &row);
     return ST_OK;
 }
 
-/* Every change but enabling counts. What makes things smaller passes when there is too much. */
+/* Every change but enabling increments the revision. A change that reduces the size is allowed even
+ * above the limit. */
 static MUST_CHECK
-enum status maker_finish(struct maker *maker, struct auth_change *ret_change)
+enum status builder_finish(struct change_builder *builder, struct auth_change *ret_change)
 {
-    if (maker->bytes_after > maker->bytes_before &&
-        maker->store->bytes - maker->bytes_before + maker->bytes_after > AUTH_STORE_BYTES_MAX)
+    if (builder->bytes_after > builder->bytes_before &&
+        builder->store->bytes - builder->bytes_before + builder->bytes_after > AUTH_STORE_BYTES_MAX)
         return ST_LIMIT;
-    uint8_t *number = arena_alloc(maker->arena, sizeof(uint64_t));
+    uint8_t *number = arena_alloc(builder->arena, sizeof(uint64_t));
     if (!number)
         return ST_NOMEM;
     for (size_t i = 0; i < sizeof(uint64_t); i++)
-        number[i] = (uint8_t)((maker->store->revision + 1) >> (56 - 8 * i));
-    maker_add(maker, &(struct auth_row){.table = AUTH_TABLE_STATE,
-                                        .key = AUTH_REVISION_KEY,
-                                        .value = slice_of(number, sizeof(uint64_t))});
-    *ret_change = maker->change;
+        number[i] = (uint8_t)((builder->store->revision + 1) >> (56 - 8 * i));
+    builder_add(builder, &(struct auth_row){.table = AUTH_TABLE_STATE,
+                                            .key = AUTH_REVISION_KEY,
+                                            .value = slice_of(number, sizeof(uint64_t))});
+    *ret_change = builder->change;
     return ST_OK;
 }
 
-static void maker_add_enabled(struct maker *maker, bool enabled)
+static void builder_add_enabled(struct change_builder *builder, bool enabled)
 {
     struct slice value = enabled ? SLICE_LITERAL("\1") : slice_of("", 1);
-    maker_add(maker, &(struct auth_row){
-                         .table = AUTH_TABLE_STATE, .key = AUTH_ENABLED_KEY, .value = value});
+    builder_add(builder, &(struct auth_row){
+                             .table = AUTH_TABLE_STATE, .key = AUTH_ENABLED_KEY, .value = value});
 }
 
 static bool user_has_role(const struct pb_user *user, struct slice role)
@@ -105,7 +106,7 @@ static bool user_has_role(const struct pb_user *user, struct slice role)
 enum status auth_store_enable(const struct auth_store *store, struct arena *arena,
                               struct auth_change *ret_change)
 {
-    struct maker maker;
+    struct change_builder builder;
     if (store->enabled) {
         *ret_change = (struct auth_change){0};
         return ST_OK;
@@ -115,31 +116,31 @@ enum status auth_store_enable(const struct auth_store *store, struct arena *aren
         return ST_ROOT_USER_NOT_EXIST;
     if (!user_has_role(&root->user, AUTH_ROOT))
         return ST_ROOT_ROLE_NOT_EXIST;
-    TRY(maker_init(&maker, store, arena, 1));
-    maker_add_enabled(&maker, true);
-    *ret_change = maker.change;
+    TRY(builder_init(&builder, store, arena, 1));
+    builder_add_enabled(&builder, true);
+    *ret_change = builder.change;
     return ST_OK;
 }
 
 enum status auth_store_disable(const struct auth_store *store, struct arena *arena,
                                struct auth_change *ret_change)
 {
-    struct maker maker;
+    struct change_builder builder;
     if (!store->enabled) {
         *ret_change = (struct auth_change){0};
         return ST_OK;
     }
-    TRY(maker_init(&maker, store, arena, 1));
-    maker_add_enabled(&maker, false);
-    maker.change.ends_all_tokens = true;
-    return maker_finish(&maker, ret_change);
+    TRY(builder_init(&builder, store, arena, 1));
+    builder_add_enabled(&builder, false);
+    builder.change.ends_all_tokens = true;
+    return builder_finish(&builder, ret_change);
 }
 
 enum status auth_store_user_add(const struct auth_store *store, struct slice name,
                                 struct slice hash, bool no_password, struct arena *arena,
                                 struct auth_change *ret_change)
 {
-    struct maker maker;
+    struct change_builder builder;
     struct pb_user_add_options options = {.no_password = no_password};
     if (name.len == 0)
         return ST_USER_EMPTY;
@@ -147,47 +148,47 @@ enum status auth_store_user_add(const struct auth_store *store, struct slice nam
         return ST_USER_ALREADY_EXIST;
     if (name.len > AUTH_NAME_BYTES_MAX)
         return ST_LIMIT;
-    TRY(maker_init(&maker, store, arena, 1));
-    TRY(put_user(&maker, &(struct pb_user){.name = name,
-                                           .password = no_password ? SLICE_EMPTY : hash,
-                                           .options = &options}));
-    return maker_finish(&maker, ret_change);
+    TRY(builder_init(&builder, store, arena, 1));
+    TRY(put_user(&builder, &(struct pb_user){.name = name,
+                                             .password = no_password ? SLICE_EMPTY : hash,
+                                             .options = &options}));
+    return builder_finish(&builder, ret_change);
 }
 
 enum status auth_store_user_delete(const struct auth_store *store, struct slice name,
                                    struct arena *arena, struct auth_change *ret_change)
 {
-    struct maker maker;
+    struct change_builder builder;
     if (store->enabled && slice_equal(name, AUTH_ROOT))
         return ST_INVALID_AUTH_MGMT;
     if (!auth_entry_find(store, AUTH_TABLE_USERS, name))
         return ST_USER_NOT_FOUND;
-    TRY(maker_init(&maker, store, arena, 1));
-    TRY(delete_entry(&maker, AUTH_TABLE_USERS, name));
-    maker.change.ends_tokens_of = maker.change.rows[0].key;
-    return maker_finish(&maker, ret_change);
+    TRY(builder_init(&builder, store, arena, 1));
+    TRY(delete_entry(&builder, AUTH_TABLE_USERS, name));
+    builder.change.ends_tokens_of = builder.change.rows[0].key;
+    return builder_finish(&builder, ret_change);
 }
 
 enum status auth_store_user_change_password(const struct auth_store *store, struct slice name,
                                             struct slice hash, struct arena *arena,
                                             struct auth_change *ret_change)
 {
-    struct maker maker;
+    struct change_builder builder;
     const struct pb_user *old;
     TRY(auth_store_user_get(store, name, &old));
     struct pb_user user = *old;
     user.password = auth_user_has_no_password(old) ? SLICE_EMPTY : hash;
-    TRY(maker_init(&maker, store, arena, 1));
-    TRY(put_user(&maker, &user));
-    maker.change.ends_tokens_of = maker.change.rows[0].key;
-    return maker_finish(&maker, ret_change);
+    TRY(builder_init(&builder, store, arena, 1));
+    TRY(put_user(&builder, &user));
+    builder.change.ends_tokens_of = builder.change.rows[0].key;
+    return builder_finish(&builder, ret_change);
 }
 
 enum status auth_store_user_grant_role(const struct auth_store *store, struct slice user_name,
                                        struct slice role, struct arena *arena,
                                        struct auth_change *ret_change)
 {
-    struct maker maker;
+    struct change_builder builder;
     const struct pb_user *old;
     TRY(auth_store_user_get(store, user_name, &old));
     /* The role root needs no row. */
@@ -208,17 +209,18 @@ enum status auth_store_user_grant_role(const struct auth_store *store, struct sl
     for (size_t i = at; i < old->roles_count; i++)
         user.roles[i + 1] = old->roles[i];
     user.roles_count = old->roles_count + 1;
-    TRY(maker_init(&maker, store, arena, 1));
-    TRY(put_user(&maker, &user));
-    return maker_finish(&maker, ret_change);
+    TRY(builder_init(&builder, store, arena, 1));
+    TRY(put_user(&builder, &user));
+    return builder_finish(&builder, ret_change);
 }
 
-/* The user without the role, which it has. */
+/* The user without a role that it has. */
 static MUST_CHECK
-enum status put_user_without(struct maker *maker, const struct pb_user *old, struct slice role)
+enum status put_user_without(struct change_builder *builder, const struct pb_user *old,
+                             struct slice role)
 {
     struct pb_user user = *old;
-    user.roles = arena_calloc(maker->arena, old->roles_count, sizeof(*user.roles));
+    user.roles = arena_calloc(builder->arena, old->roles_count, sizeof(*user.roles));
     if (!user.roles)
         return ST_NOMEM;
     user.roles_count = 0;
@@ -226,58 +228,58 @@ enum status put_user_without(struct maker *maker, const struct pb_user *old, str
         if (!slice_equal(old->roles[i], role))
             user.roles[user.roles_count++] = old->roles[i];
     }
-    return put_user(maker, &user);
+    return put_user(builder, &user);
 }
 
 enum status auth_store_user_revoke_role(const struct auth_store *store, struct slice user,
                                         struct slice role, struct arena *arena,
                                         struct auth_change *ret_change)
 {
-    struct maker maker;
+    struct change_builder builder;
     const struct pb_user *old;
     if (store->enabled && slice_equal(user, AUTH_ROOT) && slice_equal(role, AUTH_ROOT))
         return ST_INVALID_AUTH_MGMT;
     TRY(auth_store_user_get(store, user, &old));
     if (!user_has_role(old, role))
         return ST_ROLE_NOT_GRANTED;
-    TRY(maker_init(&maker, store, arena, 1));
-    TRY(put_user_without(&maker, old, role));
-    return maker_finish(&maker, ret_change);
+    TRY(builder_init(&builder, store, arena, 1));
+    TRY(put_user_without(&builder, old, role));
+    return builder_finish(&builder, ret_change);
 }
 
 enum status auth_store_role_add(const struct auth_store *store, struct slice name,
                                 struct arena *arena, struct auth_change *ret_change)
 {
-    struct maker maker;
+    struct change_builder builder;
     if (name.len == 0)
         return ST_ROLE_EMPTY;
     if (auth_entry_find(store, AUTH_TABLE_ROLES, name))
         return ST_ROLE_ALREADY_EXIST;
     if (name.len > AUTH_NAME_BYTES_MAX)
         return ST_LIMIT;
-    TRY(maker_init(&maker, store, arena, 1));
-    TRY(put_role(&maker, &(struct pb_role){.name = name}));
-    return maker_finish(&maker, ret_change);
+    TRY(builder_init(&builder, store, arena, 1));
+    TRY(put_role(&builder, &(struct pb_role){.name = name}));
+    return builder_finish(&builder, ret_change);
 }
 
-/* Its users lose it in the same record: who makes the role again gives it to nobody. */
+/* Users lose the role in the same record, so that a new role of the same name has no users. */
 enum status auth_store_role_delete(const struct auth_store *store, struct slice name,
                                    struct arena *arena, struct auth_change *ret_change)
 {
-    struct maker maker;
+    struct change_builder builder;
     if (store->enabled && slice_equal(name, AUTH_ROOT))
         return ST_INVALID_AUTH_MGMT;
     if (!auth_entry_find(store, AUTH_TABLE_ROLES, name))
         return ST_ROLE_NOT_FOUND;
     size_t users = auth_store_user_count(store);
-    TRY(maker_init(&maker, store, arena, 1 + users));
-    TRY(delete_entry(&maker, AUTH_TABLE_ROLES, name));
+    TRY(builder_init(&builder, store, arena, 1 + users));
+    TRY(delete_entry(&builder, AUTH_TABLE_ROLES, name));
     for (size_t i = 0; i < users; i++) {
         const struct pb_user *user = auth_store_user_at(store, i);
         if (user_has_role(user, name))
-            TRY(put_user_without(&maker, user, name));
+            TRY(put_user_without(&builder, user, name));
     }
-    return maker_finish(&maker, ret_change);
+    return builder_finish(&builder, ret_change);
 }
 
 static bool permission_is_for(const struct pb_permission *permission, struct slice key,
@@ -287,9 +289,9 @@ static bool permission_is_for(const struct pb_permission *permission, struct sli
 }
 
 /*
- * Where the permission of this range is, or where it belongs. etcd looks only at the first of the
- * key, so that a range which is granted again, beside another of the same key, is there twice and
- * keeps the rights it had; here it is replaced.
+ * The index of the permission for this range, or where it belongs. etcd compares only with the
+ * first permission of the same key, so a range that is granted again next to another range of that
+ * key is stored twice and keeps its old type; here it is replaced.
  */
 static size_t permission_place(const struct pb_role *role, struct slice key, struct slice range_end)
 {
@@ -315,7 +317,7 @@ enum status auth_store_role_grant(const struct auth_store *store, struct slice n
                                   const struct pb_permission *permission, struct arena *arena,
                                   struct auth_change *ret_change)
 {
-    struct maker maker;
+    struct change_builder builder;
     const struct pb_role *old;
     if (!permission)
         return ST_PERMISSION_NOT_GIVEN;
@@ -335,16 +337,16 @@ enum status auth_store_role_grant(const struct auth_store *store, struct slice n
         role.key_permission[at].perm_type = permission->perm_type;
     else
         insert_permission(&role, at, permission);
-    TRY(maker_init(&maker, store, arena, 1));
-    TRY(put_role(&maker, &role));
-    return maker_finish(&maker, ret_change);
+    TRY(builder_init(&builder, store, arena, 1));
+    TRY(put_role(&builder, &role));
+    return builder_finish(&builder, ret_change);
 }
 
 enum status auth_store_role_revoke(const struct auth_store *store, struct slice name,
                                    struct slice key, struct slice range_end, struct arena *arena,
                                    struct auth_change *ret_change)
 {
-    struct maker maker;
+    struct change_builder builder;
     const struct pb_role *old;
     TRY(auth_store_role_get(store, name, &old));
     struct pb_role role = *old;
@@ -359,7 +361,7 @@ enum status auth_store_role_revoke(const struct auth_store *store, struct slice 
     }
     if (role.key_permission_count == old->key_permission_count)
         return ST_PERMISSION_NOT_GRANTED;
-    TRY(maker_init(&maker, store, arena, 1));
-    TRY(put_role(&maker, &role));
-    return maker_finish(&maker, ret_change);
+    TRY(builder_init(&builder, store, arena, 1));
+    TRY(put_role(&builder, &role));
+    return builder_finish(&builder, ret_change);
 }

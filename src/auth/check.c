@@ -33,12 +33,12 @@ enum status check_lease(const struct auth_asker *asker, int64_t lease, enum auth
         return ST_OK;
     TRY(auth_rights_check_user(asker->rights, &asker->principal));
     if (may(asker, access, slice_of("", 1), slice_of("", 1)) == ST_OK)
-        return ST_OK; /* whatever its keys are */
+        return ST_OK; /* the user has this access to all keys */
     uint64_t whose = auth_rights_number(asker->rights, &asker->principal, access);
     return asker->leases.each_key(asker->leases.ctx, lease, whose, lease_key, &question);
 }
 
-/* No lease has the number 0, so that a client that names it means none. */
+/* No lease has the id 0; in a request it means "no lease". */
 static MUST_CHECK
 enum status check_one_lease(const struct auth_asker *asker, int64_t lease, enum auth_access access)
 {
@@ -65,8 +65,8 @@ enum status auth_check_leases_read(const struct auth_asker *asker)
 /* -- Writes -- */
 
 /*
- * Who attaches a key to a lease must be able to write all that hang on it: else the key could be
- * taken away with a lease that its writer cannot revoke.
+ * Attaching a key to a lease needs the right to write all keys attached to it: otherwise the key
+ * could be deleted with a lease that the writer of the key cannot revoke.
  */
 enum status auth_check_put(const struct auth_asker *asker, const struct pb_put_request *request)
 {
@@ -98,11 +98,11 @@ enum status check_op(const struct auth_asker *asker, const struct pb_request_op 
     case PB_REQUEST_OP_REQUEST_NONE:
         break;
     }
-    /* Nothing that we know: the face has refused it, and so do we. */
+    /* Unknown; the API has refused it already. */
     return auth_rights_check_admin(asker->rights, &asker->principal);
 }
 
-/* What touches nothing still has to come from somebody, who is so now. */
+/* A transaction without any key still needs a user with current credentials. */
 static MUST_CHECK
 enum status check_somebody(const struct auth_asker *asker)
 {
@@ -113,7 +113,7 @@ enum status check_somebody(const struct auth_asker *asker)
     return auth_rights_check_user(asker->rights, principal);
 }
 
-/* As deep as the decoder lets a request be (PB_DEPTH_MAX). */
+/* Recursion is limited by the decoder (PB_DEPTH_MAX). */
 enum status auth_check_txn(const struct auth_asker *asker, const struct pb_txn_request *request)
 {
     for (size_t i = 0; i < request->compare_count; i++)
@@ -125,7 +125,8 @@ enum status auth_check_txn(const struct auth_asker *asker, const struct pb_txn_r
     return check_somebody(asker);
 }
 
-/* The end is looked at as it came: once "\0" has become "no end" it reads like a single key. */
+/* The end is checked as the client sent it: after "\0" is normalised to "no end", the range would
+ * look like a single key. */
 enum status auth_check_watch(const struct auth_asker *asker,
                              const struct pb_watch_create_request *request)
 {

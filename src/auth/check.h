@@ -1,9 +1,10 @@
 /*
- * What a request needs of its user's rights: the keys it reads and writes, in every branch of a
- * transaction however deep, the versions it asks to see again, and the keys that hang on the leases
- * it uses. Requests have been checked by the face; texts and order of errors are etcd's.
+ * Whether a user has the rights that a request needs: for the keys it reads and writes, in every
+ * branch of a transaction at any depth, for previous values, and for the keys attached to the
+ * leases it uses. The API has validated the request; texts and order of errors are etcd's.
  *
- * Pure: any thread that holds the rights. The keys of a lease come by callback from who owns them.
+ * Pure functions, on any thread that holds the rights. The owner of the leases provides a callback
+ * that enumerates their keys.
  */
 #ifndef VIGIL_AUTH_CHECK_H
 #define VIGIL_AUTH_CHECK_H
@@ -12,10 +13,10 @@
 #include "codec/pb/rpc.pb.h"
 
 /*
- * Calls visit with each key of the lease, or with AUTH_ALL_LEASES of all there are, until it fails,
- * and returns what it said. A lease that is not there has no keys. `whose` is the number of a set
- * of rights that never changes (0: of none): keys that were in order for it once are still, so
- * that of all those one is enough.
+ * Calls visit for each key of the lease, or with AUTH_ALL_LEASES of all leases, until it fails, and
+ * returns its status. A lease that does not exist has no keys. `whose` is auth_rights_number of the
+ * user (0: no user): keys that were allowed for this number stay allowed, so of those it is enough
+ * to visit one.
  */
 enum { AUTH_ALL_LEASES = 0 };
 typedef enum status (*auth_key_fn)(void *ctx, struct slice key);
@@ -25,7 +26,7 @@ struct auth_leases {
                             void *visit_ctx);
 };
 
-/* One request's question. All borrowed. */
+/* The context of a check. All borrowed. */
 struct auth_asker {
     const struct auth_rights *rights;
     struct auth_principal principal;
@@ -40,21 +41,21 @@ enum status auth_check_put(const struct auth_asker *asker, const struct pb_put_r
 MUST_CHECK
 enum status auth_check_delete_range(const struct auth_asker *asker,
                                     const struct pb_delete_range_request *request);
-/* All compares and both branches, whichever would be taken. */
+/* All compares and both branches. */
 MUST_CHECK
 enum status auth_check_txn(const struct auth_asker *asker, const struct pb_txn_request *request);
 /*
- * A watch as the client sent it: without key from the first on, with the end "\0" without end. An
- * event may show the version before it: that is in the range too.
+ * A watch as the client sent it: an empty key is the first key, the end "\0" means no end. Previous
+ * values of events are covered by the range too.
  */
 MUST_CHECK
 enum status auth_check_watch(const struct auth_asker *asker,
                              const struct pb_watch_create_request *request);
 
-/* Revoking and renewing: the right to write all keys that hang on it. */
+/* Revoking and renewing need the right to write all attached keys. */
 MUST_CHECK
 enum status auth_check_lease_write(const struct auth_asker *asker, int64_t lease);
-/* Seeing the keys of a lease, or which leases there are: the right to read them. */
+/* Reading the keys of a lease, or the list of leases, needs the right to read all attached keys. */
 MUST_CHECK
 enum status auth_check_lease_read(const struct auth_asker *asker, int64_t lease);
 MUST_CHECK

@@ -6,14 +6,14 @@
 #include <stdlib.h>
 
 /* [from, to), or everything from `from` on. */
-struct range {
+struct key_range {
     struct slice from;
     struct slice to;
     bool endless;
 };
 
 struct ranges {
-    struct range *items; /* sorted; between two lies at least one key */
+    struct key_range *items; /* sorted; at least one key is between two ranges */
     size_t count;
 };
 
@@ -22,7 +22,7 @@ struct auth_grants {
     uint64_t number;
     struct ranges ranges[AUTH_ACCESSES];
     size_t bytes;
-    /* The ranges, then the bytes they are made of. */
+    /* Followed by the ranges and the bytes of their keys. */
 };
 
 static bool is_open_ended(struct slice range_end)
@@ -39,7 +39,7 @@ bool auth_range_is_valid(struct slice key, struct slice range_end)
 
 /* -- Making -- */
 
-/* A NUL behind a key makes the first key after it. */
+/* A NUL after a key makes the first key after it. */
 static struct slice copy(uint8_t **at, struct slice bytes, bool successor)
 {
     uint8_t *memory = *at;
@@ -50,10 +50,10 @@ static struct slice copy(uint8_t **at, struct slice bytes, bool successor)
     return slice_of(memory, bytes.len + successor);
 }
 
-static struct range range_of(uint8_t **at, const struct pb_permission *permission)
+static struct key_range range_of(uint8_t **at, const struct pb_permission *permission)
 {
-    struct range range = {.from = copy(at, permission->key, false),
-                          .endless = is_open_ended(permission->range_end)};
+    struct key_range range = {.from = copy(at, permission->key, false),
+                              .endless = is_open_ended(permission->range_end)};
     if (permission->range_end.len == 0)
         range.to = copy(at, permission->key, true);
     else if (!range.endless)
@@ -70,17 +70,17 @@ static bool gives(int32_t type, enum auth_access access)
 
 static int compare_ranges(const void *a, const void *b)
 {
-    return slice_compare(((const struct range *)a)->from, ((const struct range *)b)->from);
+    return slice_compare(((const struct key_range *)a)->from, ((const struct key_range *)b)->from);
 }
 
-static bool reaches_further(const struct range *a, const struct range *b)
+static bool reaches_further(const struct key_range *a, const struct key_range *b)
 {
     if (a->endless || b->endless)
         return a->endless && !b->endless;
     return slice_compare(a->to, b->to) > 0;
 }
 
-/* Sorts, and joins what overlaps or touches. */
+/* Sorts, and joins ranges that overlap or touch. */
 static void ranges_join(struct ranges *ranges)
 {
     size_t kept = 0;
@@ -88,8 +88,8 @@ static void ranges_join(struct ranges *ranges)
         return;
     qsort(ranges->items, ranges->count, sizeof(*ranges->items), compare_ranges);
     for (size_t i = 1; i < ranges->count; i++) {
-        struct range *last = &ranges->items[kept];
-        struct range *next = &ranges->items[i];
+        struct key_range *last = &ranges->items[kept];
+        struct key_range *next = &ranges->items[i];
         if (last->endless || slice_compare(next->from, last->to) <= 0) {
             if (reaches_further(next, last)) {
                 last->to = next->to;
@@ -102,7 +102,7 @@ static void ranges_join(struct ranges *ranges)
     ranges->count = kept + 1;
 }
 
-/* How many permissions there are, and room for what they are made of. */
+/* The number of permissions, and the bytes of their keys. */
 static size_t permissions_of(const struct pb_role *const *roles, size_t role_count,
                              size_t *ret_bytes)
 {
@@ -124,8 +124,8 @@ static void add_role(struct auth_grants *grants, const struct pb_role *role, uin
     for (size_t k = 0; k < role->key_permission_count; k++) {
         const struct pb_permission *permission = &role->key_permission[k];
         if (!auth_range_is_valid(permission->key, permission->range_end))
-            continue; /* what an import brought along */
-        struct range range = range_of(at, permission);
+            continue; /* invalid; from an import */
+        struct key_range range = range_of(at, permission);
         for (int access = 0; access < AUTH_ACCESSES; access++) {
             struct ranges *ranges = &grants->ranges[access];
             if (gives(permission->perm_type, (enum auth_access)access))
@@ -139,9 +139,9 @@ struct auth_grants *auth_grants_new(const struct pb_role *const *roles, size_t r
     size_t key_bytes;
     size_t count = permissions_of(roles, role_count, &key_bytes);
     size_t bytes =
-        sizeof(struct auth_grants) + AUTH_ACCESSES * count * sizeof(struct range) + key_bytes;
+        sizeof(struct auth_grants) + AUTH_ACCESSES * count * sizeof(struct key_range) + key_bytes;
     struct auth_grants *grants = xmalloc(bytes);
-    struct range *items = (struct range *)(void *)(grants + 1);
+    struct key_range *items = (struct key_range *)(void *)(grants + 1);
     static _Atomic uint64_t numbers;
     *grants = (struct auth_grants){
         .refs = 1, .number = atomic_fetch_add(&numbers, 1) + 1, .bytes = bytes};
@@ -167,10 +167,10 @@ void auth_grants_unref(struct auth_grants *grants)
         free(grants);
 }
 
-/* -- Looking -- */
+/* -- Searching -- */
 
-/* The last that begins at or before the key; NULL when the key lies before all. */
-static const struct range *ranges_find(const struct ranges *ranges, struct slice key)
+/* The last range that begins at or before the key; NULL if the key is before all. */
+static const struct key_range *ranges_find(const struct ranges *ranges, struct slice key)
 {
     size_t low = 0, high = ranges->count;
     while (low < high) {
@@ -183,11 +183,11 @@ static const struct range *ranges_find(const struct ranges *ranges, struct slice
     return low ? &ranges->items[low - 1] : NULL;
 }
 
-/* A range without any key in it, [b, a), needs what its first would need: as in etcd. */
+/* An empty range such as [b, a) needs the right to its first key, as in etcd. */
 bool auth_grants_hold(const struct auth_grants *grants, enum auth_access access, struct slice key,
                       struct slice range_end)
 {
-    const struct range *range = ranges_find(&grants->ranges[access], key);
+    const struct key_range *range = ranges_find(&grants->ranges[access], key);
     if (!range || (!range->endless && slice_compare(key, range->to) >= 0))
         return false;
     if (range_end.len == 0)
@@ -212,7 +212,7 @@ void auth_grants_check(const struct auth_grants *grants)
     for (int access = 0; access < AUTH_ACCESSES; access++) {
         const struct ranges *ranges = &grants->ranges[access];
         for (size_t i = 0; i < ranges->count; i++) {
-            const struct range *range = &ranges->items[i];
+            const struct key_range *range = &ranges->items[i];
             assert(range->endless || slice_compare(range->from, range->to) < 0);
             assert(i == 0 || (!range[-1].endless && slice_compare(range[-1].to, range->from) < 0));
         }

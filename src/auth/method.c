@@ -62,13 +62,13 @@ enum {
     NEED_ELECTION_OBSERVE = AUTH_NEED_OF_ITS_PARTS,
     NEED_ELECTION_RESIGN = AUTH_NEED_OF_ITS_PARTS,
 
-    /* Probes carry no credentials; they learn that the server runs. */
+    /* Health probes have no credentials. */
     NEED_HEALTH_CHECK = AUTH_NEED_NOTHING,
     NEED_HEALTH_WATCH = AUTH_NEED_NOTHING,
 };
 
 #define ROW(name) {PB_##name##_PATH, (enum auth_need)NEED_##name},
-/* The macros are made from the proto files at build time. */
+/* The macros are generated from the proto files. */
 /* cppcheck-suppress unknownMacro */
 const struct auth_method auth_methods[] = {PB_METHODS_OF_RPC(ROW) PB_METHODS_OF_LOCK(
     ROW) PB_METHODS_OF_ELECTION(ROW) PB_METHODS_OF_HEALTH(ROW)};
@@ -97,7 +97,7 @@ enum status auth_method_allows(const struct auth_method *method, const struct au
 {
     switch (method->need) {
     case AUTH_NEED_NOTHING:
-    /* A watch that is not allowed is refused by itself, and the stream goes on. */
+    /* Each watch is checked separately; the stream continues after a refused one. */
     case AUTH_NEED_WATCH:
         return ST_OK;
     case AUTH_NEED_ROOT:
@@ -108,7 +108,7 @@ enum status auth_method_allows(const struct auth_method *method, const struct au
     case AUTH_NEED_TXN:
     case AUTH_NEED_USER_GET:
     case AUTH_NEED_ROLE_GET:
-        /* Whose revision comes before whose name: etcd's order, in the check of the contents. */
+        /* The check of the contents tests the revision before the name, as etcd does. */
         if (auth_rights_unchecked(rights, principal))
             return ST_OK;
         return principal->revision == 0 ? ST_USER_EMPTY : ST_OK;

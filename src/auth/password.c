@@ -18,7 +18,7 @@ static void forget_data(struct crypt_data **data)
     free(*data);
 }
 
-/* setting: "$2a$10$" and 22 characters of salt, or a whole hash, which begins with that. */
+/* setting: "$2a$10$" and 22 characters of salt, or a whole hash, which begins with them. */
 static MUST_CHECK
 enum status bcrypt(struct slice password, const char *setting, uint8_t ret_hash[AUTH_HASH_BYTES])
 {
@@ -51,7 +51,7 @@ enum status auth_password_hash(struct slice password, const uint8_t salt[AUTH_SA
     return bcrypt(password, setting, ret_hash);
 }
 
-/* A stored hash may come from an import: only bcrypt's, and none that would take for ever. */
+/* A stored hash may come from an import: accept only bcrypt, and no excessive cost. */
 static bool is_hash(struct slice hash)
 {
     const uint8_t *h = hash.ptr;
@@ -60,7 +60,8 @@ static bool is_hash(struct slice hash)
     return (h[2] == 'a' || h[2] == 'b' || h[2] == 'y') && h[3] == '$' && h[6] == '$';
 }
 
-/* Takes as long as any: else it tells who has no hash, and nothing slows down who guesses. */
+/* Takes as long as a real check: otherwise the time would reveal users without a hash, and guessing
+ * would be fast. */
 static enum status fail_slowly(struct slice password)
 {
     uint8_t unused[AUTH_HASH_BYTES];

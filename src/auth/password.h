@@ -1,6 +1,6 @@
 /*
- * bcrypt, as etcd stores passwords ($2a$). Pure functions that take tens of milliseconds: never on
- * a loop or the writer's thread, and as many at a time as whoever calls them allows.
+ * bcrypt, as etcd stores passwords ($2a$). Pure functions that take tens of milliseconds, so they
+ * never run on a loop or on the writer's thread. The caller limits how many run at a time.
  */
 #ifndef VIGIL_AUTH_PASSWORD_H
 #define VIGIL_AUTH_PASSWORD_H
@@ -14,18 +14,18 @@ enum {
     AUTH_BCRYPT_COST_DEFAULT = 10,
     AUTH_SALT_BYTES = 16,
     AUTH_HASH_BYTES = 60,
-    AUTH_PASSWORD_BYTES_MAX = 72, /* bcrypt sees no more */
+    AUTH_PASSWORD_BYTES_MAX = 72, /* bcrypt ignores further bytes */
 };
 
 /*
  * Writes the hash, without a NUL. The salt comes from a secure source. ST_INVALID for a password
- * that is too long, as in etcd, or has a NUL, behind which bcrypt would see nothing.
+ * that is too long, as in etcd, or contains a NUL, after which bcrypt would ignore the rest.
  */
 MUST_CHECK
 enum status auth_password_hash(struct slice password, const uint8_t salt[AUTH_SALT_BYTES],
                                unsigned cost, uint8_t ret_hash[AUTH_HASH_BYTES]);
 
-/* ST_AUTH_FAILED: not that password, or no hash that could be one's; it takes as long. */
+/* ST_AUTH_FAILED: a wrong password or an invalid hash; both take the same time. */
 MUST_CHECK
 enum status auth_password_check(struct slice password, struct slice hash);
 

@@ -15,12 +15,12 @@ struct auth_rights {
     struct user_table users;
 };
 
-/* -- Making -- */
+/* -- Building -- */
 
-/* Makes users, those with the same roles one after the other with the same grants. */
-struct maker {
+/* Builds users; consecutive users with the same roles share their grants. */
+struct rights_builder {
     const struct auth_store *store;
-    const struct pb_user *last; /* whose grants those are; NULL: there are none yet */
+    const struct pb_user *last; /* the user of `grants`; NULL: none yet */
     struct auth_grants *grants; /* one reference */
 };
 
@@ -35,7 +35,7 @@ static bool same_roles(const struct pb_user *a, const struct pb_user *b)
     return true;
 }
 
-/* Of those of its roles that have a row. */
+/* From those of its roles that exist. */
 static struct auth_grants *grants_of(const struct auth_store *store, const struct pb_user *from)
 {
     const struct pb_role **roles = xcalloc(size_max(from->roles_count, 1), sizeof(*roles));
@@ -50,14 +50,15 @@ static struct auth_grants *grants_of(const struct auth_store *store, const struc
     return grants;
 }
 
-static void put_user(struct auth_rights *rights, struct maker *maker, const struct pb_user *from)
+static void put_user(struct auth_rights *rights, struct rights_builder *builder,
+                     const struct pb_user *from)
 {
-    if (!maker->last || !same_roles(maker->last, from)) {
-        auth_grants_unref(maker->grants);
-        maker->grants = grants_of(maker->store, from);
+    if (!builder->last || !same_roles(builder->last, from)) {
+        auth_grants_unref(builder->grants);
+        builder->grants = grants_of(builder->store, from);
     }
-    maker->last = from;
-    user_table_put(&rights->users, auth_user_new(from, auth_grants_ref(maker->grants)));
+    builder->last = from;
+    user_table_put(&rights->users, auth_user_new(from, auth_grants_ref(builder->grants)));
 }
 
 static struct auth_rights *rights_new(const struct auth_store *store)
@@ -72,11 +73,11 @@ static struct auth_rights *rights_new(const struct auth_store *store)
 struct auth_rights *auth_rights_new(const struct auth_store *store)
 {
     struct auth_rights *rights = rights_new(store);
-    struct maker maker = {.store = store};
+    struct rights_builder builder = {.store = store};
     user_table_init(&rights->users, random_seed_system());
     for (size_t i = 0; i < auth_store_user_count(store); i++)
-        put_user(rights, &maker, auth_store_user_at(store, i));
-    auth_grants_unref(maker.grants);
+        put_user(rights, &builder, auth_store_user_at(store, i));
+    auth_grants_unref(builder.grants);
     return rights;
 }
 
@@ -96,20 +97,21 @@ static bool has_role(const struct pb_user *user, struct slice role)
     return false;
 }
 
-static void take_row(struct auth_rights *rights, struct maker *maker, const struct auth_row *row)
+static void take_row(struct auth_rights *rights, struct rights_builder *builder,
+                     const struct auth_row *row)
 {
-    const struct auth_store *store = maker->store;
+    const struct auth_store *store = builder->store;
     if (row->table == AUTH_TABLE_USERS) {
         const struct auth_entry *entry = auth_entry_find(store, AUTH_TABLE_USERS, row->key);
         if (entry)
-            put_user(rights, maker, &entry->user);
+            put_user(rights, builder, &entry->user);
         else
             user_table_remove(&rights->users, row->key);
     } else if (row->table == AUTH_TABLE_ROLES) {
         for (size_t i = 0; i < auth_store_user_count(store); i++) {
             const struct pb_user *user = auth_store_user_at(store, i);
             if (has_role(user, row->key))
-                put_user(rights, maker, user);
+                put_user(rights, builder, user);
         }
     }
 }
@@ -119,11 +121,11 @@ struct auth_rights *auth_rights_after(const struct auth_rights *before,
                                       size_t row_count)
 {
     struct auth_rights *rights = rights_new(store);
-    struct maker maker = {.store = store};
+    struct rights_builder builder = {.store = store};
     user_table_copy(&rights->users, &before->users);
     for (size_t i = 0; i < row_count; i++)
-        take_row(rights, &maker, &rows[i]);
-    auth_grants_unref(maker.grants);
+        take_row(rights, &builder, &rows[i]);
+    auth_grants_unref(builder.grants);
     return rights;
 }
 
@@ -173,7 +175,7 @@ enum status auth_rights_check(const struct auth_rights *rights,
         return ST_PERMISSION_DENIED;
     if (user->root)
         return ST_OK;
-    /* No key is empty. */
+    /* Keys are never empty. */
     if (key.len == 0 || !auth_grants_hold(user->grants, access, key, range_end))
         return ST_PERMISSION_DENIED;
     return ST_OK;
@@ -231,7 +233,7 @@ enum status auth_rights_check_role_get(const struct auth_rights *rights,
     return status;
 }
 
-/* What is shared is counted with each who shares it. */
+/* Shared parts are counted for each user that shares them. */
 size_t auth_rights_bytes(const struct auth_rights *rights)
 {
     size_t bytes = sizeof(*rights) + rights->users.bucket_count * sizeof(void *), at = 0;

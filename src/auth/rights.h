@@ -1,11 +1,12 @@
 /*
- * Who may read and write what: an immutable picture of the store, shared by all threads. A check
- * takes no lock and no memory. After a change the next one is made of it, and shares with it all
- * users that the change has not touched (auth/user_table.h).
+ * The rights of all users: an immutable snapshot made from the store, shared by all threads. A
+ * check takes no lock and allocates no memory. After a change a new snapshot is made, which shares
+ * all unchanged users with the one before (auth/user_table.h).
  *
  *   auth_store ── auth_rights_new, …_after ──► auth_rights ── published ──► checks on any thread
  *
- * Reference-counted: who publishes it holds one, and whoever keeps it for longer than a turn.
+ * Reference-counted: the publisher holds a reference, and so does every thread that keeps it for
+ * longer than a turn.
  */
 #ifndef VIGIL_AUTH_RIGHTS_H
 #define VIGIL_AUTH_RIGHTS_H
@@ -20,16 +21,17 @@ struct auth_row;
 struct auth_store;
 struct auth_rights;
 
-/* Who asks. Without credentials all zero: nobody. */
+/* The user of a request. All zero: no credentials were given. */
 struct auth_principal {
     struct slice user;
-    uint64_t revision; /* of the store when the credentials were made; 0: none were given */
-    bool is_server;    /* the server itself, which may everything; set by our own code only */
+    uint64_t
+        revision;   /* of users and roles when the credentials were checked; 0: none were given */
+    bool is_server; /* the server itself, which may do everything; set by our own code only */
 };
 
 /* With one reference. Aborts without memory. */
 struct auth_rights *auth_rights_new(const struct auth_store *store);
-/* The same, out of the one before the rows were applied to the store. */
+/* The same, from the snapshot before the rows were applied to the store. */
 struct auth_rights *auth_rights_after(const struct auth_rights *before,
                                       const struct auth_store *store, const struct auth_row *rows,
                                       size_t row_count);
@@ -40,14 +42,14 @@ DEFINE_CLEANUP(struct auth_rights *, auth_rights_unref)
 bool auth_rights_enabled(const struct auth_rights *rights);
 uint64_t auth_rights_revision(const struct auth_rights *rights);
 
-/* Access is not controlled, or the server itself asks. */
+/* Authentication is disabled, or the principal is the server itself. */
 bool auth_rights_unchecked(const struct auth_rights *rights,
                            const struct auth_principal *principal);
 
 /*
- * A range as requests have it: without end one key, with the end "\0" everything from the key on.
- * ST_USER_EMPTY for nobody, ST_AUTH_OLD_REVISION for credentials older than the last change,
- * ST_PERMISSION_DENIED. Everything is allowed while access is not controlled.
+ * A range as in requests: without end one key, with the end "\0" everything from the key on.
+ * ST_USER_EMPTY without a user, ST_AUTH_OLD_REVISION for credentials older than the last change,
+ * ST_PERMISSION_DENIED. Everything is allowed while authentication is disabled.
  */
 MUST_CHECK
 enum status auth_rights_check(const struct auth_rights *rights,
@@ -55,24 +57,25 @@ enum status auth_rights_check(const struct auth_rights *rights,
                               struct slice key, struct slice range_end);
 
 /*
- * The number of what the user may do in this way, 0 without a user. Two that are the same are the
- * same rights to keys, in whatever picture; a number does not come again with others.
+ * A number that identifies the ranges to which the user has this access; 0 without a user. Equal
+ * numbers mean equal ranges, also in different snapshots; a number is never used again.
  */
 uint64_t auth_rights_number(const struct auth_rights *rights,
                             const struct auth_principal *principal, enum auth_access access);
 
-/* For what needs the role root. ST_USER_EMPTY, ST_USER_NOT_FOUND, ST_PERMISSION_DENIED. */
+/* For operations that need the role root. ST_USER_EMPTY, ST_USER_NOT_FOUND, ST_PERMISSION_DENIED.
+ */
 MUST_CHECK
 enum status auth_rights_check_admin(const struct auth_rights *rights,
                                     const struct auth_principal *principal);
 /*
- * For what any user may: ST_USER_EMPTY for nobody. ST_PERMISSION_DENIED for a name that is no
- * user's: etcd lets the common name of any certificate pass here.
+ * For operations that any user may do. ST_USER_EMPTY without a user. ST_PERMISSION_DENIED for a
+ * name that is not a user: etcd accepts the common name of any certificate here.
  */
 MUST_CHECK
 enum status auth_rights_check_user(const struct auth_rights *rights,
                                    const struct auth_principal *principal);
-/* For looking at a user: oneself, or root. For a role: who has it, or root. */
+/* For reading a user: that user, or root. For reading a role: a user that has it, or root. */
 MUST_CHECK
 enum status auth_rights_check_user_get(const struct auth_rights *rights,
                                        const struct auth_principal *principal, struct slice user);
@@ -80,9 +83,9 @@ MUST_CHECK
 enum status auth_rights_check_role_get(const struct auth_rights *rights,
                                        const struct auth_principal *principal, struct slice role);
 
-/* Of memory. */
+/* Memory in use. */
 size_t auth_rights_bytes(const struct auth_rights *rights);
-/* For tests: users are found, ranges are sorted and parted. */
+/* For tests: users are found, ranges are sorted and disjoint. */
 void auth_rights_check_order(const struct auth_rights *rights);
 
 #endif

@@ -10,8 +10,7 @@ static const struct pb_message *const message_of[] = {
     [AUTH_TABLE_ROLES] = &pb_role_table,
 };
 
-/* For each byte of a row: a decoded message takes up to 32 (pb.h), an arena may round up to double.
- */
+/* Memory per byte of a row: a decoded message takes up to 32 (pb.h), and an arena may double it. */
 enum { ENTRY_BYTES_MAX = 96 };
 
 struct auth_store *auth_store_new(void)
@@ -42,7 +41,7 @@ void auth_store_free(struct auth_store *store)
     free(store);
 }
 
-/* The first whose name is not before this one. */
+/* The first entry whose name is not before this one. */
 static size_t entry_place(const struct auth_entries *entries, struct slice name)
 {
     size_t low = 0, high = entries->count;

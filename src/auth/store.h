@@ -1,14 +1,14 @@
 /*
- * Users, roles and what a role may touch, as etcd's Auth service keeps them: its checks in its
- * order, with its errors. Keeps no log, hashes nothing and knows no clock.
+ * Users, roles and their permissions, as etcd's Auth service keeps them, with its checks in its
+ * order and its errors. It keeps no log, hashes nothing and reads no clock.
  *
- *   auth_store_user_add …  ──►  checks, and says which rows would change; nothing has yet
- *   the caller writes them to its log
- *   auth_store_apply       ──►  takes in one row: a new one, or one that a start reads again
+ *   auth_store_user_add …  ──►  checks, and returns the rows of the change; nothing is changed yet
+ *   the caller writes the rows to its log
+ *   auth_store_apply       ──►  applies one row: of a change, or read from the log at a start
  *
- * So what is in memory comes from rows alone, and replay decides nothing. A user's row is an
- * authpb.User under its name, a role's an authpb.Role; two more say whether access is controlled
- * and count the changes, under the names that etcd's own file has for them.
+ * So memory depends on rows alone, and replay makes no decisions. The row of a user is an
+ * authpb.User under its name, that of a role an authpb.Role; two more rows have the switch and the
+ * revision, under the names that they have in etcd's file.
  *
  * One owner, one thread; checks on other threads use the rights (auth/rights.h) made from it.
  * Aborts without memory.
@@ -27,25 +27,25 @@ struct auth_store;
 
 /* Names are keys of rows. etcd has no limit. */
 enum { AUTH_NAME_BYTES_MAX = 500 };
-/* All rows together, names included: it bounds what one change can write and what the rights hold.
- */
+/* All rows together, names included. It limits the rows of one change and the memory of the
+ * rights. */
 enum { AUTH_STORE_BYTES_MAX = 16 << 20 };
 
 enum auth_table { AUTH_TABLE_USERS, AUTH_TABLE_ROLES, AUTH_TABLE_STATE, AUTH_TABLES };
 
-/* One row as it is to be; the slices lie in the arena that the change was made in. */
+/* A row; its slices are in the arena of the change. */
 struct auth_row {
     enum auth_table table;
-    bool deleted; /* then without value */
+    bool deleted; /* there is no value */
     struct slice key;
     struct slice value;
 };
 
-/* What a request would change; without rows: nothing. */
+/* The rows that a request changes; none if it changes nothing. */
 struct auth_change {
     struct auth_row *rows;
     size_t row_count;
-    /* Simple tokens that end with it: those of one user, or all. Tokens are no rows. */
+    /* Simple tokens that end with it: those of one user, or all. Tokens are not rows. */
     struct slice ends_tokens_of;
     bool ends_all_tokens;
 };
@@ -54,14 +54,14 @@ struct auth_store *auth_store_new(void);
 void auth_store_free(struct auth_store *store); /* accepts NULL */
 DEFINE_CLEANUP(struct auth_store *, auth_store_free)
 
-/* ST_DAMAGED for a row that nobody could have written; nothing has changed then. */
+/* ST_DAMAGED for an invalid row; nothing is changed then. */
 MUST_CHECK
 enum status auth_store_apply(struct auth_store *store, const struct auth_row *row);
 
-/* -- What there is -- */
+/* -- Reading -- */
 
 bool auth_store_enabled(const struct auth_store *store);
-/* 1 at first, and one more with every change. */
+/* 1 at first, incremented by every change. */
 uint64_t auth_store_revision(const struct auth_store *store);
 
 size_t auth_store_user_count(const struct auth_store *store);
@@ -77,22 +77,22 @@ MUST_CHECK
 enum status auth_store_role_get(const struct auth_store *store, struct slice name,
                                 const struct pb_role **ret_role);
 /*
- * What a client is shown of a role: that named root has everything, whatever was granted to it.
- * Permissions are the store's, or one that lasts.
+ * The permissions of a role as a client sees them: the role root has all, whatever was granted to
+ * it. They belong to the store, or are static.
  */
 void auth_role_shown(const struct pb_role *role, const struct pb_permission **ret_permissions,
                      size_t *ret_count);
 
 /*
- * Before the password is hashed: ST_AUTH_NOT_ENABLED, ST_AUTH_FAILED for a user that is not there
- * or has no password. The hash is the store's; the revision is the one to be seen unchanged when
- * the token is given out.
+ * The hash of a user's password. ST_AUTH_NOT_ENABLED; ST_AUTH_FAILED for a user that does not exist
+ * or has no password. The hash belongs to the store. The revision must be unchanged when the token
+ * is issued.
  */
 MUST_CHECK
 enum status auth_store_password(const struct auth_store *store, struct slice user,
                                 struct slice *ret_hash, uint64_t *ret_revision);
 
-/* -- Changing: each fills *ret_change in the arena, or says why not. ST_LIMIT past a limit -- */
+/* -- Changing: each fills in *ret_change, or fails. ST_LIMIT beyond a limit -- */
 
 MUST_CHECK
 enum status auth_store_enable(const struct auth_store *store, struct arena *arena,
@@ -100,7 +100,8 @@ enum status auth_store_enable(const struct auth_store *store, struct arena *aren
 MUST_CHECK
 enum status auth_store_disable(const struct auth_store *store, struct arena *arena,
                                struct auth_change *ret_change);
-/* The hash is auth_password_hash's; empty with no_password, and then such a user never logs in. */
+/* The hash is from auth_password_hash; empty with no_password, for a user that cannot log in with a
+ * password. */
 MUST_CHECK
 enum status auth_store_user_add(const struct auth_store *store, struct slice name,
                                 struct slice hash, bool no_password, struct arena *arena,
@@ -126,7 +127,7 @@ enum status auth_store_role_add(const struct auth_store *store, struct slice nam
 MUST_CHECK
 enum status auth_store_role_delete(const struct auth_store *store, struct slice name,
                                    struct arena *arena, struct auth_change *ret_change);
-/* permission is NULL when none was given. */
+/* permission is NULL if the request has none. */
 MUST_CHECK
 enum status auth_store_role_grant(const struct auth_store *store, struct slice role,
                                   const struct pb_permission *permission, struct arena *arena,
@@ -136,7 +137,7 @@ enum status auth_store_role_revoke(const struct auth_store *store, struct slice 
                                    struct slice key, struct slice range_end, struct arena *arena,
                                    struct auth_change *ret_change);
 
-/* For tests: order, sums. */
+/* For tests: the order of the entries and the sum of their sizes. */
 void auth_store_check(const struct auth_store *store);
 
 #endif

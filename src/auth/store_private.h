@@ -1,4 +1,5 @@
-/* What the two halves of the store share: auth/store.c keeps it, auth/change.c decides changes. */
+/* Shared by the two halves of the store: auth/store.c holds the data, auth/change.c decides about
+ * changes. */
 #ifndef VIGIL_AUTH_STORE_PRIVATE_H
 #define VIGIL_AUTH_STORE_PRIVATE_H
 
@@ -8,7 +9,7 @@
 #define AUTH_ENABLED_KEY SLICE_LITERAL("authEnabled")
 #define AUTH_REVISION_KEY SLICE_LITERAL("authRevision")
 
-/* A user or a role. Everything in it lies in its arena, a copy of the row included. */
+/* A user or a role. Its data, including a copy of the row, is in its arena. */
 struct auth_entry {
     struct arena arena;
     struct slice name;
@@ -34,7 +35,7 @@ struct auth_store {
     uint64_t revision; /* never 0 */
 };
 
-/* NULL when there is none. */
+/* NULL if it does not exist. */
 struct auth_entry *auth_entry_find(const struct auth_store *store, enum auth_table table,
                                    struct slice name);
 

@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-/* A few: one bucket is copied with each change, the array of them too. */
+/* Few users per bucket, because a change copies one bucket and the array of buckets. */
 enum { USERS_PER_BUCKET = 8, BUCKETS_MIN = 8, BUCKET_SLOTS_BITS = 16 };
 
 struct user_bucket {
@@ -78,7 +78,7 @@ static void bucket_unref(struct user_bucket *bucket)
     free(bucket);
 }
 
-/* The place of a name in it, or count. */
+/* The index of a name, or count. */
 static uint32_t bucket_find(const struct user_bucket *bucket, uint64_t hash, struct slice name)
 {
     uint32_t count = bucket ? bucket->count : 0, at = 0;
@@ -88,7 +88,7 @@ static uint32_t bucket_find(const struct user_bucket *bucket, uint64_t hash, str
     return at;
 }
 
-/* Without the one at `left_out`, with one more if user is not NULL, whose reference it takes. */
+/* A copy without the user at `left_out`, with one more if user is not NULL; takes its reference. */
 static struct user_bucket *bucket_with(const struct user_bucket *from, uint32_t left_out,
                                        uint64_t hash, struct auth_user *user)
 {
@@ -193,7 +193,7 @@ void user_table_remove(struct user_table *table, struct slice name)
     table->count--;
 }
 
-/* The place of a bucket and of a user in it are one number: no bucket has that many. */
+/* *at combines the index of a bucket with that of a user in it; buckets are smaller than that. */
 const struct auth_user *user_table_each(const struct user_table *table, size_t *at)
 {
     size_t mask = ((size_t)1 << BUCKET_SLOTS_BITS) - 1;

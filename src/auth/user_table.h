@@ -1,10 +1,11 @@
 /*
- * Users by name, so that one table can be made out of another without copying what is the same in
- * both: a copy shares all buckets, and a change replaces one of them.
+ * Users by name. A table can be copied without copying its users: a copy shares all buckets, and a
+ * change replaces one of them.
  *
  *   table ──► buckets ──► users ──► grants        all but the table itself shared and immutable
  *
- * Looked at by any thread; made and changed by one, before others see it. Aborts without memory.
+ * Read by any thread; created and changed by one thread before others see it. Aborts without
+ * memory.
  */
 #ifndef VIGIL_AUTH_USER_TABLE_H
 #define VIGIL_AUTH_USER_TABLE_H
@@ -21,7 +22,7 @@ struct auth_user {
     struct slice name;
     struct slice *roles; /* sorted */
     size_t role_count;
-    size_t bytes; /* of memory, grants not */
+    size_t bytes; /* memory in use, without grants */
 };
 
 /* With one reference; takes that of the grants. */
@@ -31,23 +32,25 @@ void auth_user_unref(struct auth_user *user);
 struct user_bucket;
 
 struct user_table {
-    struct user_bucket **buckets; /* owned array, one reference each; NULL: nobody is in it */
+    struct user_bucket **buckets; /* owned array, one reference each; NULL: empty */
     size_t bucket_count;          /* a power of two, or 0 */
     size_t count;                 /* of users */
-    struct hash_map secret;       /* empty: it hashes, so that nobody can choose collisions */
+    struct hash_map secret; /* empty; only its hash function is used, so that clients cannot choose
+                           collisions */
 };
 
 void user_table_init(struct user_table *table, uint64_t seed);
 void user_table_copy(struct user_table *table, const struct user_table *from);
 void user_table_fini(struct user_table *table);
 
-/* NULL when there is none. */
+/* NULL if it does not exist. */
 const struct auth_user *user_table_find(const struct user_table *table, struct slice name);
-/* Takes the reference; one of the same name goes. */
+/* Takes the reference; replaces a user of the same name. */
 void user_table_put(struct user_table *table, struct auth_user *user);
 void user_table_remove(struct user_table *table, struct slice name); /* if there is one */
 
-/* All of them in no order: the one at or after *at, which moves behind it; NULL at the end. */
+/* Iterates over all users, unordered: returns the one at or after *at and advances *at; NULL at the
+ * end. */
 const struct auth_user *user_table_each(const struct user_table *table, size_t *at);
 
 #endif

@@ -163,7 +163,7 @@ enum status auth_state_decide(const struct auth_state *state, struct engine_auth
     return ST_OK;
 }
 
-/* -- Taking in -- */
+/* -- Committing -- */
 
 enum status auth_state_load_row(struct auth_state *state, const struct auth_row *row)
 {
@@ -175,7 +175,7 @@ void auth_state_commit(struct auth_state *state, struct engine_auth *auth,
 {
     for (size_t i = 0; i < change->row_count; i++) {
         enum status status = auth_store_apply(state->store, &change->rows[i]);
-        assert(status == ST_OK); /* we have made it ourselves, a moment ago */
+        assert(status == ST_OK); /* auth_state_decide made it */
     }
     auth->auth_revision = auth_store_revision(state->store);
     if (change->row_count == 0)

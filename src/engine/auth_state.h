@@ -1,6 +1,6 @@
 /*
- * Users and roles as an engine's writer keeps them, and the rights made from them: what engines
- * share of engine/engine.h. Belongs to the writer, on its thread; the rights are for everybody.
+ * Users and roles of an engine, and the rights made from them: the part of struct engine_auth that
+ * engines have in common. Used on the writer's thread; the rights may be used by any thread.
  *
  *   auth_state_decide ──► rows ──► the engine's log ──► auth_state_commit ──► state->rights, to publish
  *
@@ -15,27 +15,26 @@
 /* Embedded in the engine. */
 struct auth_state {
     struct auth_store *store;   /* owned */
-    struct auth_rights *rights; /* one reference: after every change that was taken in */
+    struct auth_rights *rights; /* one reference: the rights after the last commit */
 };
 
-/* auth_state_open follows, after the rows of a start were taken in. */
+/* After init, the rows of the log are loaded; then auth_state_open makes the rights. */
 void auth_state_init(struct auth_state *state);
 void auth_state_open(struct auth_state *state);
 void auth_state_fini(struct auth_state *state); /* accepts a zeroed one */
 
 /*
- * Whether the caller may, and what comes of it: answers a question, or says which rows a change
- * makes, in that arena; a role's end takes as many as users had it. Without any there is nothing
- * to write.
+ * Checks the permission of the caller, then answers a question or returns the rows of a change, in
+ * the arena. Without rows there is nothing to write.
  */
 MUST_CHECK
 enum status auth_state_decide(const struct auth_state *state, struct engine_auth *auth,
                               struct arena *arena, struct auth_change *ret_change);
 
-/* A row that is in the log, at a start. ST_DAMAGED. */
+/* A row of the log, at a start. ST_DAMAGED. */
 MUST_CHECK
 enum status auth_state_load_row(struct auth_state *state, const struct auth_row *row);
-/* The rows of a change are in the log: the rights are new ones then. */
+/* The rows of a change are in the log: applies them and makes new rights. */
 void auth_state_commit(struct auth_state *state, struct engine_auth *auth,
                        const struct auth_change *change);
 

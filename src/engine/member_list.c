@@ -16,9 +16,9 @@ void member_list_check(const struct member_list *list)
         assert(list->members[i - 1]->id < list->members[i]->id);
 }
 
-/* -- What there is -- */
+/* -- Searching -- */
 
-/* Its place, or where it would stand. */
+/* Its index, or where it belongs. */
 static size_t place_of(const struct member_list *list, uint64_t id)
 {
     size_t at = 0;
@@ -93,7 +93,7 @@ static enum status allows_urls(const struct engine_member *member)
 static enum status allows_add(const struct member_list *list, const struct engine_member *member)
 {
     struct tally now = count_but(list, 0);
-    bool second = now.started == 1 && now.voters == 1; /* which etcd always lets in */
+    bool second = now.started == 1 && now.voters == 1; /* which etcd always allows */
     if (!list->lax && !member->learner && !second && !is_majority(now.started, now.voters + 1))
         return ST_MEMBER_NOT_ENOUGH_STARTED;
     if (member_list_find(list, member->id))
@@ -122,7 +122,7 @@ static enum status allows_update(const struct member_list *list, const struct en
     return url_is_taken(list, member) ? ST_PEER_URL_EXIST : allows_urls(member);
 }
 
-/* None but this server has what was written, and it is no learner. */
+/* Only this server has the data, and it is not a learner. */
 static enum status allows_promote(const struct member_list *list, uint64_t id)
 {
     if (!member_list_find(list, id))
@@ -157,7 +157,7 @@ static size_t block_bytes(const struct engine_member *member)
     return bytes;
 }
 
-/* The member, its slices, their bytes: one after the other. */
+/* One block: the member, its slices, their bytes. */
 static void fill_block(struct engine_member *copy, const struct engine_member *member)
 {
     struct slice *urls = (struct slice *)(copy + 1);

@@ -1,6 +1,6 @@
 /*
- * The list of members with etcd's rules for its changes. One of them is this server; it is the only
- * one that ever starts. Used by the writer of the local engine, and by the fake.
+ * The list of members, with etcd's rules for changes. One of them is this server, the only one that
+ * ever starts. Used by the writer of the local engine, and by the fake.
  */
 #ifndef VIGIL_ENGINE_MEMBER_LIST_H
 #define VIGIL_ENGINE_MEMBER_LIST_H
@@ -10,10 +10,10 @@
 /* Embedded. One thread. */
 struct member_list {
     uint64_t self;
-    bool lax;              /* voters may be added and removed whatever comes of the majority */
+    bool lax;              /* voters may be added and removed without regard to the quorum */
     unsigned learners_max; /* at a time */
-    /* Owned, one block each; by id. One more than may be added: a disk may hold so many, and this
-     * server is one in any case. */
+    /* Owned, one block each; sorted by id. One more than the limit: the store may have the maximum
+     * without this server. */
     struct engine_member *members[ENGINE_MEMBERS_MAX + 1];
     size_t count;
 };
@@ -21,30 +21,30 @@ struct member_list {
 void member_list_fini(struct member_list *list); /* also a zeroed one */
 void member_list_check(const struct member_list *list);
 
-/* Whether it may be done, in etcd's order. */
+/* Whether the change is allowed, with etcd's checks in its order. */
 MUST_CHECK
 enum status member_list_allows(const struct member_list *list, const struct engine_members *change);
 
-/* Does it, if it may be done. ST_NOMEM. */
+/* Makes the change, if it is allowed. ST_NOMEM. */
 MUST_CHECK
 enum status member_list_change(struct member_list *list, const struct engine_members *change);
 
-/* -- In its parts, for who has something to write between them -- */
+/* -- The steps of a change, for callers that write to a log in between -- */
 
-/* What the member will be. */
+/* The member after the change. */
 struct engine_member member_list_after(const struct member_list *list,
                                        const struct engine_members *change);
 /* A copy; NULL without memory. */
 struct engine_member *member_dup(const struct engine_member *member);
 
-/* NULL: there is none. Borrowed until the next change. */
+/* NULL if it does not exist. Borrowed until the next change. */
 const struct engine_member *member_list_find(const struct member_list *list, uint64_t id);
-/* In place of the one of that id, or as a new one, of which there is room. Takes what member_dup
- * gave. */
+/* Replaces the member of the same id, or adds one, for which there must be room. Takes ownership of
+ * a member from member_dup. */
 void member_list_put(struct member_list *list, struct engine_member *member);
-void member_list_drop(struct member_list *list, uint64_t id); /* if it is there */
+void member_list_drop(struct member_list *list, uint64_t id); /* if it exists */
 
-/* Fills in the answer. */
+/* Fills in the answer with all members. */
 MUST_CHECK
 enum status member_list_copy(const struct member_list *list, struct engine_members *answer);
 

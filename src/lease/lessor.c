@@ -12,7 +12,7 @@
 
 #include <stdlib.h>
 
-/* Deadlines put right in one call of lessor_expired. */
+/* Deadlines corrected in one call of lessor_expired. */
 enum { LATE_MAX = 4096 };
 
 struct attachment;
@@ -22,19 +22,20 @@ struct lease {
     int64_t id;
     int64_t ttl_s;
     int64_t expires_ns;
-    struct heap_link by_deadline; /* under a number that is not after lease_end_ns */
+    struct heap_link by_deadline; /* its key is at or before lease_end_ns */
     struct attachment *keys;
     uint32_t key_count : 30;
-    uint32_t fixed : 1;   /* its end is, and it ends with its last key */
-    uint32_t emptied : 1; /* it is fixed, had keys, and has none left */
-    uint32_t attached;    /* ever */
+    uint32_t fixed : 1;   /* granted by lessor_grant_until */
+    uint32_t emptied : 1; /* fixed, and the last attached key is gone */
+    uint32_t attached;    /* keys ever attached */
 };
 
-/* A key that hangs on a lease. */
+/* A key that is attached to a lease. */
 struct attachment {
     struct chain_link by_key; /* first */
     struct attachment *next;
-    struct attachment **link; /* what points to us: the lease, or the one before */
+    struct attachment *
+        *link; /* the pointer to this one: in the lease, or in the attachment before */
     uint32_t key_bytes;
     uint8_t key[];
 };
@@ -45,7 +46,7 @@ struct lessor {
     struct heap deadlines;
     struct slab lease_slab;
     struct pool *key_pool;
-    struct hash_map secret; /* empty: hashes keys, so that clients can not choose collisions */
+    struct hash_map secret; /* empty: hashes keys, so that clients cannot choose collisions */
     struct random random;
 };
 
@@ -142,7 +143,7 @@ bool lessor_has(const struct lessor *lessor, int64_t id)
     return lease_find(lessor, id) != NULL;
 }
 
-/* A request may delete the last key and put it again, so the end that was granted is kept. */
+/* A request may delete the last key and put it again, so the granted end is kept. */
 static int64_t lease_end_ns(const struct lease *lease)
 {
     return lease->emptied ? 0 : lease->expires_ns;
@@ -209,7 +210,7 @@ void lessor_keys_sort(struct slice *keys, size_t count)
         qsort(keys, count, sizeof(*keys), compare_keys);
 }
 
-/* Fetches what a bucket's chain begins with: nearly each is another line of memory. */
+/* Prefetches the heads of bucket chains, nearly all of which are in different cache lines. */
 static void fetch_bucket(const struct chain_table *table, uint32_t at)
 {
     if (at < chain_table_buckets(table))
@@ -396,7 +397,7 @@ void lessor_move_key(struct lessor *lessor, struct slice key, int64_t from, int6
         attach(lessor, after, key);
     if (!attachment)
         return;
-    detach(lessor, before, attachment); /* last: the key may lie in it */
+    detach(lessor, before, attachment); /* last: the key may be stored in it */
     if (before->fixed && before->key_count == 0) {
         before->emptied = true;
         put_deadline(lessor, before);

@@ -1,15 +1,15 @@
 /*
- * The leases: their ids and times, and which keys hang on which. Keeps no log and knows no clock:
- * who grants and revokes writes that down first, and the time comes in with each call, from a clock
- * that is never set.
+ * The leases: their ids and times, and the keys attached to each. It keeps no log and reads no
+ * clock: the caller makes grants and revocations durable first, and passes the time with each call,
+ * from a monotonic clock.
  *
- * As in etcd: a lease lives for its time from the grant, from each renewal and from each start of
- * the server; when that has passed it is *expired*, and it is gone when it is revoked. Until then
- * its id exists, keys can be attached to it, and it cannot be renewed any more.
+ * As in etcd: a lease lives for its time to live from the grant, from each renewal and from each
+ * start of the server. After that it is *expired*, and it is removed when it is revoked. Until then
+ * its id exists and keys can be attached to it, but it cannot be renewed any more.
  *
- * A renewal changes one number. The heap of deadlines may say a time that has since been put off:
- * that is seen, and put right, when it comes up. A million leases take about 82 bytes each; a key
- * that hangs on one takes 36 and itself.
+ * A renewal changes one number. The heap of deadlines may still have the earlier deadline, which is
+ * corrected when it comes up. With a million leases each takes about 82 bytes; an attached key
+ * takes 36 bytes and its length.
  *
  * One owner, one thread. Aborts without memory.
  */
@@ -23,7 +23,7 @@
 
 struct lessor;
 
-/* etcd's longest; a longer time is refused. */
+/* etcd's limit; a longer time to live is refused. */
 #define LEASE_TTL_MAX_S INT64_C(9000000000)
 
 struct lessor *lessor_new(uint64_t seed);
@@ -31,38 +31,38 @@ void lessor_free(struct lessor *lessor); /* accepts NULL */
 DEFINE_CLEANUP(struct lessor *, lessor_free)
 
 size_t lessor_count(const struct lessor *lessor);
-size_t lessor_key_count(const struct lessor *lessor); /* attached, all together */
+size_t lessor_key_count(const struct lessor *lessor); /* attached to all leases */
 bool lessor_has(const struct lessor *lessor, int64_t id);
 
-/* An id that no lease has: positive, and not to be guessed from others. */
+/* A positive id that no lease has, and that cannot be guessed from others. */
 int64_t lessor_choose_id(struct lessor *lessor);
 /* ST_LEASE_TTL_TOO_LARGE, ST_LEASE_EXIST. */
 MUST_CHECK
 enum status lessor_check_grant(const struct lessor *lessor, int64_t id, int64_t ttl_s);
-/* The id is new and not 0, the time positive. */
+/* The id is new and not 0, the time to live positive. */
 void lessor_grant(struct lessor *lessor, int64_t id, int64_t ttl_s, int64_t now_ns);
 /*
- * The same for a lease whose end is fixed and which belongs to its keys: it also expires as soon as
- * the last key that hung on it has gone.
+ * Grants a lease with a fixed end, which also expires as soon as its last attached key is deleted
+ * or moved to another lease.
  */
 void lessor_grant_until(struct lessor *lessor, int64_t id, int64_t ttl_s, int64_t expires_ns);
-/* Those that were kept, into an empty lessor: all ids differ. Looks for none of them. */
+/* Loads stored leases into an empty lessor. All ids must differ, which is not checked. */
 struct lessor_kept {
     int64_t id;
     int64_t ttl_s;
-    int64_t remaining_s; /* of it this time, until it is renewed; 0: all */
-    bool fixed;          /* its end is, as lessor_grant_until has it */
-    int64_t expires_ns;  /* then: when */
+    int64_t remaining_s; /* time left until the first renewal; 0: all of ttl_s */
+    bool fixed;          /* granted by lessor_grant_until */
+    int64_t expires_ns;  /* if fixed */
 };
 void lessor_load(struct lessor *lessor, const struct lessor_kept *kept, size_t count,
                  int64_t now_ns);
-/* The lease goes, if it is there. Keys still attached are let go of, in the middle of which leases
- * may be renewed (base/yield_point.h). */
+/* Removes the lease, if it exists, and detaches its keys. Leases may be renewed in the middle of
+ * that (base/yield_point.h). */
 void lessor_revoke(struct lessor *lessor, int64_t id);
 
 /*
- * ST_LEASE_NOT_FOUND; ST_AGAIN when it had expired by the time it was asked for, and waits to be
- * revoked. The new time begins now.
+ * ST_LEASE_NOT_FOUND; ST_AGAIN if the lease had expired when the renewal arrived (asked_ns) and is
+ * not revoked yet. The new time begins at now_ns.
  */
 MUST_CHECK
 enum status lessor_renew(struct lessor *lessor, int64_t id, int64_t asked_ns, int64_t now_ns,
@@ -73,45 +73,44 @@ struct lessor_lease {
     int64_t ttl_s;
     int64_t expires_ns;
     uint32_t key_count;
-    uint32_t attached; /* ever, so that one sees how many are new; may begin again from 0 */
+    uint32_t
+        attached; /* number of keys ever attached, to find out how many are new; may overflow */
 };
-/* False: there is no such lease. */
+/* False: the lease does not exist. */
 bool lessor_get(const struct lessor *lessor, int64_t id, struct lessor_lease *ret_lease);
-/* Fills key_count keys, in no order; they are valid until one of them is moved. */
+/* Fills in key_count keys, unordered; they are valid until one of them is moved. */
 void lessor_keys(const struct lessor *lessor, int64_t id, struct slice *ret_keys);
 /*
- * Shows keys of a lease, those first that were attached last and at most so many, or with the id 0
- * all keys of all leases, until one is refused: returns what was said then. Nothing may be changed
- * meanwhile.
+ * Calls visit for at most max keys of a lease, the last attached first, or with the id 0 for all
+ * keys of all leases, until it fails; returns its status. visit must not change the lessor.
  */
 MUST_CHECK
 enum status lessor_each_key(const struct lessor *lessor, int64_t id, uint32_t max,
                             enum status (*visit)(void *ctx, struct slice key), void *ctx);
-/* Of a million it takes half a second, during which it passes yield points (base/yield_point.h).
- * Any thread. */
+/* A million keys take half a second, during which it passes yield points (base/yield_point.h). Any
+ * thread. */
 void lessor_keys_sort(struct slice *keys, size_t count);
-/* One of all leases. */
 struct lessor_entry {
     int64_t id;
     int64_t expires_ns;
 };
-/* All of them, in no order: room for lessor_count. A million take 30 ms, … */
+/* All leases, unordered: ret_entries has room for lessor_count. A million take 30 ms, … */
 void lessor_list(const struct lessor *lessor, struct lessor_entry *ret_entries);
-/* … and ten times that to be sorted, as etcd's are: who expires first comes first. Any thread. */
+/* … and ten times that to be sorted. As in etcd the first to expire comes first. Any thread. */
 void lessor_list_sort(struct lessor_entry *entries, size_t count);
 
-/* A key went from one lease to another; 0 is none. One that is not known has no keys. */
+/* A key was moved from one lease to another; 0: no lease. An unknown lease is ignored. */
 void lessor_move_key(struct lessor *lessor, struct slice key, int64_t from, int64_t to);
 
-/* Before this moment nothing expires; CLOCK_NEVER without leases. */
+/* No lease expires before this time; CLOCK_NEVER without leases. */
 int64_t lessor_next_ns(const struct lessor *lessor);
 /*
- * A lease that has expired, the longest ago first; 0: none, or none was found in a bounded time,
- * and then lessor_next_ns is still past.
+ * An expired lease, the one that expired first. 0: there is none, or none was found with bounded
+ * work; in that case lessor_next_ns is still in the past.
  */
 int64_t lessor_expired(struct lessor *lessor, int64_t now_ns);
 
-size_t lessor_bytes(const struct lessor *lessor); /* of memory, keys included */
+size_t lessor_bytes(const struct lessor *lessor); /* memory in use, keys included */
 
 /* For tests: every key is on its lease's list, every lease in the heap. */
 void lessor_check(const struct lessor *lessor);

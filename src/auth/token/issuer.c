@@ -11,7 +11,7 @@
 
 struct auth_issuer {
     struct auth_jwt *jwt; /* owned; NULL: tokens are simple */
-    struct lock lock;     /* of tokens */
+    struct lock lock;     /* protects tokens */
     struct auth_tokens *tokens;
     int64_t remember_ns;
     _Atomic uint64_t endings;
@@ -26,7 +26,8 @@ enum status auth_issuer_new(const struct auth_issuer_settings *settings,
     issuer->remember_ns = REMEMBER_NS;
     if (settings->jwt)
         TRY(auth_jwt_new(settings->jwt, &issuer->jwt, error));
-    else if (settings->simple_ttl_ns / 4 < REMEMBER_NS) /* one in use must not end meanwhile */
+    else if (settings->simple_ttl_ns / 4 <
+             REMEMBER_NS) /* a token in use must not expire while it is cached */
         issuer->remember_ns = settings->simple_ttl_ns / 4;
     *ret_issuer = TAKE(issuer);
     return ST_OK;
@@ -54,7 +55,7 @@ enum status auth_issuer_give(struct auth_issuer *issuer, const struct auth_login
 {
     uint8_t random[AUTH_TOKEN_RANDOM_BYTES];
     random_secret(random, sizeof(random));
-    if (issuer->jwt) { /* says itself at which revision it was made */
+    if (issuer->jwt) { /* contains the revision */
         TRY(check_revision(login));
         return auth_jwt_sign(issuer->jwt, &login->principal, login->now.real_s, out);
     }

@@ -46,7 +46,7 @@ static void buf_finip(struct buf *buf)
     buf_fini(buf);
 }
 
-/* In the alphabet for URLs, and without padding. */
+/* base64url without padding. */
 static MUST_CHECK
 enum status append_base64(struct buf *out, struct slice bytes)
 {
@@ -138,7 +138,7 @@ enum status decode(struct slice text, struct arena *arena, struct slice *ret)
     return ST_OK;
 }
 
-/* Three parts between two dots. */
+/* Three parts, separated by dots. */
 static bool split(struct slice token, struct slice parts[3])
 {
     size_t part = 0, from = 0;
@@ -166,7 +166,7 @@ enum status read_object(struct slice text, struct arena *arena, struct json_node
     return is_object ? ST_OK : ST_INVALID_AUTH_TOKEN;
 }
 
-/* False: it is no number. */
+/* False: it is not a number. */
 static bool number_of(const struct json_node *node, double *ret_number)
 {
     char digits[64];
@@ -178,7 +178,7 @@ static bool number_of(const struct json_node *node, double *ret_number)
     return isfinite(*ret_number);
 }
 
-/* A token need not say when it ends; one that says so ends then. */
+/* The expiry time is optional. */
 static bool is_its_time(struct json_node *claims, int64_t now_s)
 {
     double ends, begins;
@@ -199,7 +199,7 @@ enum status read_principal(struct json_node *claims, struct arena *arena,
     const struct json_node *at = json_node_named(claims, "revision");
     if (!user || user->type != JSON_TYPE_STRING || !at || !number_of(at, &revision))
         return ST_INVALID_AUTH_TOKEN;
-    /* Also 0: that would be nobody's. */
+    /* 0 would mean that no credentials were given. */
     if (revision < 1 || revision >= 0x1p63)
         return ST_INVALID_AUTH_TOKEN;
     TRY(json_node_text(user, arena, &principal.user));

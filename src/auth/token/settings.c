@@ -5,7 +5,7 @@
 
 enum { TTL_DEFAULT_S = 300, DURATION_TEXT_BYTES = 64 };
 
-/* The part before the next comma, which is taken off. */
+/* Removes and returns the part before the next comma. */
 static struct slice next_part(struct slice *rest)
 {
     const uint8_t *comma = rest->len ? memchr(rest->ptr, ',', rest->len) : NULL;

@@ -15,7 +15,7 @@ enum kind { KIND_RSA, KIND_RSA_PSS, KIND_EC, KIND_ED, KIND_HMAC };
 struct method {
     const char *name;
     enum kind kind;
-    const char *digest; /* NULL: the method has its own */
+    const char *digest; /* NULL: part of the method */
     int curve_bits;     /* KIND_EC */
 };
 
@@ -59,7 +59,7 @@ static const struct method *method_find(struct slice name)
     return NULL;
 }
 
-/* Without one OpenSSL would ask at the terminal. */
+/* Without a callback OpenSSL would ask at the terminal. */
 /* NOLINTNEXTLINE(readability-non-const-parameter): the type is OpenSSL's. */
 static int no_passphrase(char *to, int size, int writing, void *ctx)
 {
@@ -79,7 +79,7 @@ static EVP_PKEY *read_private(struct slice pem)
     return PEM_read_bio_PrivateKey(bio, NULL, no_passphrase, NULL);
 }
 
-/* A key, or the one of a certificate. */
+/* A public key, or that of a certificate. */
 static EVP_PKEY *read_public(struct slice pem)
 {
     AUTO(BIO_vfreep) BIO *bio = reader_of(pem);
@@ -111,7 +111,7 @@ static bool key_fits(const struct method *method, EVP_PKEY *key)
     return false;
 }
 
-/* The private one when both are given. */
+/* The private key if both are given. */
 static MUST_CHECK
 enum status read_keys(const struct method *method, struct slice public_key,
                       struct slice private_key, EVP_PKEY **ret_key, struct error *error)
@@ -161,7 +161,7 @@ enum status signature_key_new(struct slice method_name, struct slice public_key,
     return ST_OK;
 }
 
-/* -- Signatures of ES: two numbers of fixed length, which OpenSSL has as DER -- */
+/* -- Signatures of ES: two numbers of fixed length; OpenSSL uses DER -- */
 
 static size_t coordinate_bytes(const struct method *method)
 {
@@ -203,7 +203,7 @@ static const EVP_MD *digest_of(const struct method *method)
     return method->digest ? EVP_get_digestbyname(method->digest) : NULL;
 }
 
-/* As long as the digest, as RFC 7518 has it; another length is understood too, as in Go. */
+/* The salt is as long as the digest (RFC 7518); other lengths are accepted too, as in Go. */
 static bool set_padding(const struct method *method, EVP_PKEY_CTX *ctx, int salt_len)
 {
     if (method->kind != KIND_RSA_PSS)

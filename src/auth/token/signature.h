@@ -1,6 +1,6 @@
 /*
- * Signatures by the names that JSON Web Tokens have for them (RFC 7518): RS, PS, ES and HS with
- * 256, 384 and 512, and EdDSA. A key is made for one method and knows no other.
+ * Signatures with the methods of JSON Web Tokens (RFC 7518): RS, PS, ES and HS with 256, 384 and
+ * 512, and EdDSA. A key is created for one method and cannot be used with another.
  *
  * Immutable: any thread. Aborts without memory.
  */
@@ -12,10 +12,10 @@
 
 struct signature_key;
 
-/* Of RSA with 16384 bits, the longest that is taken. */
+/* RSA with 16384 bits, the longest key that is accepted. */
 enum { SIGNATURE_BYTES_MAX = 2048 };
 
-/* See auth_jwt_new. Encrypted keys are refused: nobody is there to ask. */
+/* See auth_jwt_new. Encrypted keys are refused, because there is no way to ask for the password. */
 MUST_CHECK
 enum status signature_key_new(struct slice method, struct slice public_key,
                               struct slice private_key, struct signature_key **ret_key,

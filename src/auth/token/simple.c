@@ -22,7 +22,7 @@ struct token {
 struct auth_tokens {
     int64_t ttl_ns;
     struct hash_map by_text;
-    struct list order; /* the one that ends first is first: each use moves one to the end */
+    struct list order; /* the first to expire comes first: each use moves a token to the end */
 };
 
 static struct slice token_key(const void *value)
@@ -69,7 +69,7 @@ static struct token *token_first(const struct auth_tokens *tokens)
                                       : CONTAINER_OF(tokens->order.next, struct token, in_order);
 }
 
-/* 16 bits for each of 52 letters: the first ones come up by one in 1260 more often. */
+/* 16 bits for each of 52 letters: the bias towards the first letters is 1 in 1260. */
 static uint8_t write_text(char *text, const uint8_t *random, uint64_t index)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
@@ -82,7 +82,7 @@ static uint8_t write_text(char *text, const uint8_t *random, uint64_t index)
     return (uint8_t)(AUTH_TOKEN_LETTERS + len);
 }
 
-/* More than one goes for each that is given out. */
+/* Frees more than one for each that is issued. */
 static void expire_some(struct auth_tokens *tokens, int64_t now_ns)
 {
     for (unsigned i = 0; i < EXPIRE_AT_ONCE; i++) {
@@ -109,7 +109,8 @@ struct slice auth_tokens_assign(struct auth_tokens *tokens, struct slice user,
     void *same = NULL;
     enum status status = hash_map_put(&tokens->by_text, token, &same);
     xalloc_check(status == ST_OK ? token : NULL, sizeof(*token));
-    if (same) { /* the same random bytes twice: a broken source, and not to be two users' */
+    if (same) { /* the same random bytes again: the source is broken; the token must not belong to
+                   two users */
         list_remove(&((struct token *)same)->in_order);
         free(same);
     }

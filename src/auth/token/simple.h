@@ -1,11 +1,9 @@
 /*
- * Simple tokens, as etcd gives them out: sixteen letters, a dot and the log's index. They live in
- * memory only, for a time that begins again with each use; a restart ends them, and clients log in
- * again.
+ * Simple tokens, as etcd issues them: sixteen letters, a dot and the log index. They exist only in
+ * memory, for a time that begins again with each use; after a restart clients must log in again.
  *
- * Knows no clock and draws no random numbers. One owner at a time: threads share one under a lock,
- * and remember what they were told for less than a second (a token that has ended is good for that
- * long). Aborts without memory.
+ * It reads no clock and draws no random numbers. One thread at a time: threads share one under a
+ * lock (auth/token/issuer.h). Aborts without memory.
  */
 #ifndef VIGIL_AUTH_TOKEN_SIMPLE_H
 #define VIGIL_AUTH_TOKEN_SIMPLE_H
@@ -19,33 +17,35 @@ enum {
     AUTH_TOKEN_LETTERS = 16,
     AUTH_TOKEN_RANDOM_BYTES = 2 * AUTH_TOKEN_LETTERS,
     AUTH_TOKEN_TEXT_BYTES = AUTH_TOKEN_LETTERS + 1 + 20, /* the longest; without a NUL */
-    /* Past it the one that was not used for the longest goes. */
+    /* Beyond this limit the least recently used token is removed. */
     AUTH_TOKENS_MAX = 100000,
 };
 
-/* The seed is for hashing: not to be known. */
+/* The seed is for hashing and must be secret. */
 struct auth_tokens *auth_tokens_new(int64_t ttl_ns, uint64_t seed);
 void auth_tokens_free(struct auth_tokens *tokens); /* accepts NULL */
 DEFINE_CLEANUP(struct auth_tokens *, auth_tokens_free)
 
 size_t auth_tokens_count(const struct auth_tokens *tokens);
 
-/* The random bytes are from a secure source. Returns the token, valid until it ends. Some of those
- * whose time has passed are freed; they were not found any more before that, too. */
+/* The random bytes are from a secure source. Returns the token, valid until it is removed. Also
+ * frees some expired tokens, which could not be used any more. */
 struct slice auth_tokens_assign(struct auth_tokens *tokens, struct slice user,
                                 const uint8_t random[AUTH_TOKEN_RANDOM_BYTES], uint64_t index,
                                 int64_t now_ns);
 
-/* Whose it is, valid until it ends; its time begins again. ST_INVALID_AUTH_TOKEN. */
+/* Returns its user, valid until the token is removed; its time begins again. ST_INVALID_AUTH_TOKEN.
+ */
 MUST_CHECK
 enum status auth_tokens_use(struct auth_tokens *tokens, struct slice token, int64_t now_ns,
                             struct slice *ret_user);
 
-/* Those of a user (another password, or gone), or all (access is not controlled any more). */
+/* Removes the tokens of a user (password changed, user deleted), or all (authentication disabled).
+ */
 void auth_tokens_end_user(struct auth_tokens *tokens, struct slice user);
 void auth_tokens_end_all(struct auth_tokens *tokens);
 
-/* For tests: each is found, and they are in the order in which they end. */
+/* For tests: each token is found, and they are ordered by expiry. */
 void auth_tokens_check(const struct auth_tokens *tokens);
 
 #endif

@@ -56,7 +56,7 @@ struct fake_shard {
     struct engine_shard shard; /* first */
 };
 
-/* What answers of one operation lie in. */
+/* The memory of the answers of one operation. */
 struct fake_answer {
     struct arena arena;
     struct kv_range_answer range;
@@ -93,7 +93,7 @@ static void answer_free(struct fake *fake, struct fake_answer *answer)
     free(answer);
 }
 
-/* A piece has memory of its own, so that who looks at it too long is seen. */
+/* Each piece has its own memory, so that a sanitizer finds uses after the next read. */
 struct fake_snapshot {
     uint64_t made;
     uint8_t *piece;
@@ -123,7 +123,7 @@ static enum status run_snapshot(struct fake *fake, struct engine_snapshot *snaps
 
 enum { OP_BYTES = 256 };
 
-/* As the local engine does, so that callers notice when operations pile up in one arena. */
+/* Allocates as the local engine does, so that tests notice when operations pile up in one arena. */
 static bool take_memory(struct engine_op *op)
 {
     return !op->arena || arena_alloc(op->arena, OP_BYTES);
@@ -177,7 +177,7 @@ static enum status run_compact(struct fake *fake, const struct pb_compaction_req
     return fake_model_compact(fake->model, request->revision);
 }
 
-/* Not etcd's sum: one that changes with what is stored. */
+/* Not etcd's hash; it only depends on what is stored. */
 static enum status run_hash(struct fake *fake, struct engine_hash *hash)
 {
     struct pb_range_request everything = {.key = SLICE_LITERAL("\0"),
@@ -246,7 +246,7 @@ static enum status run_members(struct fake *fake, struct engine_members *members
 static enum status run(struct fake *fake, struct engine_op *op)
 {
     struct auth_leases keys = fake_lease_keys(fake->lease);
-    if (op->kind != FAKE_AUTH) /* which knows who may what */
+    if (op->kind != FAKE_AUTH) /* checks permissions itself */
         TRY(permission_check(op, fake->auth.rights, &keys));
     if (op->kind >= FAKE_LEASE) {
         fake->index++;
@@ -340,7 +340,7 @@ void fake_fail_next(struct engine *engine, enum status status, struct slice text
     fake_of(engine)->fail_text = text;
 }
 
-/* -- The engine's functions -- */
+/* -- Functions of the table -- */
 
 static void range_start(struct engine_shard *shard, struct engine_range *range,
                         const struct pb_range_request *request)
@@ -556,7 +556,7 @@ static void status_get(struct engine_shard *shard, struct engine_status *ret_sta
 static void metrics_write(struct engine_shard *shard, struct metric_page *page)
 {
     (void)shard;
-    (void)page; /* it counts nothing */
+    (void)page; /* it has no metrics */
 }
 
 static struct engine_identity identity(const struct engine *engine)
@@ -630,7 +630,7 @@ static void shard_turn_begin(struct engine_shard *shard)
 
 static void shard_turn_end(struct engine_shard *shard)
 {
-    (void)shard; /* writes were handed over when they were started */
+    (void)shard; /* writes were accepted when they were started */
 }
 
 static void flushed(struct engine_shard *shard)

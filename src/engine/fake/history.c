@@ -7,7 +7,7 @@ enum { TURN_BYTES_MAX = 1 << 30 };
 struct fake_history {
     struct watch_history base; /* first */
     struct fake_model *model;
-    struct arena arena; /* what was handed out in this turn */
+    struct arena arena; /* events returned in this turn */
     bool listens;
 };
 
@@ -27,7 +27,7 @@ static enum status next(struct watch_history *base, struct watch_place *place, i
         struct fake_event *made;
         size_t count = fake_model_events(h->model, place->revision, &h->arena, &made);
         if (count == 0)
-            continue; /* the first revision of all has none */
+            continue; /* revision 1 has no events */
         size_t bytes = count * sizeof(struct watch_event);
         struct watch_event *events = xalloc_check(arena_alloc(&h->arena, bytes), bytes);
         for (size_t i = 0; i < count; i++)

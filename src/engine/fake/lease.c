@@ -10,7 +10,7 @@ enum { TTL_MIN_S = 2 };
 
 struct fake_lease {
     struct fake_model *model;
-    struct lessor *lessor; /* ids and times; which keys hang on them the model knows */
+    struct lessor *lessor; /* ids and times; the model knows the attached keys */
 };
 
 static bool exists(void *ctx, int64_t id)
@@ -101,7 +101,7 @@ static enum status each_key(void *ctx, int64_t id, uint64_t whose, auth_key_fn v
                             void *visit_ctx)
 {
     struct fake_lease *lease = ctx;
-    (void)whose; /* it asks again and again */
+    (void)whose; /* no checks are cached */
     if (id != AUTH_ALL_LEASES)
         return each_key_of(lease, id, visit, visit_ctx);
     size_t count = lessor_count(lease->lessor);

@@ -1,4 +1,4 @@
-/* The leases of the fake engine: none expires, all else is as in etcd. One thread. */
+/* The leases of the fake engine. They never expire; otherwise they are as in etcd. One thread. */
 #ifndef VIGIL_ENGINE_FAKE_LEASE_H
 #define VIGIL_ENGINE_FAKE_LEASE_H
 
@@ -9,11 +9,11 @@
 
 struct fake_lease;
 
-/* Borrows the model, and tells it which leases there are. */
+/* Borrows the model, and answers its questions whether a lease exists. */
 struct fake_lease *fake_lease_new(struct fake_model *model, uint64_t seed);
 void fake_lease_free(struct fake_lease *lease);
 
-/* Which keys hang on leases, for checks. */
+/* Enumerates attached keys, for permission checks. */
 struct auth_leases fake_lease_keys(struct fake_lease *lease);
 MUST_CHECK
 enum status fake_lease_run(struct fake_lease *lease, struct engine_op *op,

@@ -22,7 +22,7 @@ struct fake_model {
     size_t entry_count;
     int64_t revision;
     int64_t compact_revision;
-    int64_t writing; /* the revision of the write under way */
+    int64_t writing; /* the revision of the current write */
     bool changed;    /* it has changed something */
     size_t changes;  /* how many */
     bool (*lease_exists)(void *ctx, int64_t lease);
@@ -117,7 +117,7 @@ static bool in_range(struct slice key, struct slice from, struct slice end)
     return slice_compare(key, from) >= 0 && (open || slice_compare(key, end) < 0);
 }
 
-/* The revision a reader inside the write under way sees; outside of one, the newest. */
+/* The revision that the current write reads; outside of a write, the newest. */
 static int64_t visible(const struct fake_model *model)
 {
     return model->changed ? model->writing : model->revision;
@@ -170,7 +170,7 @@ static int order_by(const struct pb_key_value *a, const struct pb_key_value *b, 
     }
 }
 
-/* Insertion sort: equal ones stay by key. */
+/* Insertion sort, which keeps equal ones ordered by key. */
 static void sort(const struct pb_key_value **kvs, size_t count, const struct pb_range_request *r)
 {
     int sign = r->sort_order == PB_SORT_ORDER_DESCEND ? -1 : 1;
@@ -202,7 +202,8 @@ static size_t collect(const struct fake_model *model, const struct pb_range_requ
                   (r->sort_target == PB_SORT_TARGET_KEY && r->sort_order == PB_SORT_ORDER_ASCEND);
     bool filters = r->min_mod_revision || r->max_mod_revision || r->min_create_revision ||
                    r->max_create_revision;
-    /* etcd cuts before it sorts when only the target was given; one more shows that it cut. */
+    /* etcd applies the limit before sorting if only the target is given; one more than the limit
+     * shows that there are more. */
     size_t fetch = by_key && !filters && r->limit > 0 && r->limit < INT64_MAX ? (size_t)r->limit + 1
                                                                               : SIZE_MAX;
     size_t n = 0;
@@ -538,7 +539,7 @@ static enum status do_op(struct fake_model *model, const struct pb_request_op *o
 static enum status do_txn(struct fake_model *model, const struct pb_txn_request *txn,
                           struct arena *arena, struct kv_answer *ret_answer)
 {
-    bool succeeded = succeeds(model, txn); /* model.revision stands still until the commit */
+    bool succeeded = succeeds(model, txn); /* model.revision does not change until the commit */
     const struct pb_request_op *ops = succeeded ? txn->success : txn->failure;
     size_t count = succeeded ? txn->success_count : txn->failure_count;
     struct kv_answer *answers = take(arena, count * sizeof(*answers));
@@ -569,7 +570,7 @@ static enum status do_op(struct fake_model *model, const struct pb_request_op *o
     case PB_REQUEST_OP_REQUEST_NONE:
         break;
     }
-    return ST_INTERNAL; /* the face refuses it */
+    return ST_INTERNAL; /* the API refuses it */
 }
 
 enum status fake_model_txn(struct fake_model *model, const struct pb_txn_request *request,

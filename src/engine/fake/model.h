@@ -1,7 +1,7 @@
 /*
- * What a store of many versions answers, written down as simply as possible: every version of every
- * key in arrays, searched from end to end. The fake engine runs on it, and other tests may compare
- * with it. Follows etcd in every answer; which leases there are it is told. One thread.
+ * The simplest possible model of a multi-version store: every version of every key is in arrays
+ * that are searched linearly. The fake engine uses it, and tests may compare with it. Its answers
+ * are etcd's; a callback says which leases exist. One thread.
  */
 #ifndef VIGIL_ENGINE_FAKE_MODEL_H
 #define VIGIL_ENGINE_FAKE_MODEL_H
@@ -23,16 +23,16 @@ void fake_model_free(struct fake_model *model);
 int64_t fake_model_revision(const struct fake_model *model); /* 1 when empty */
 int64_t fake_model_compact_revision(const struct fake_model *model);
 
-/* Whether a lease exists. NULL, as at first: none does. */
+/* Whether a lease exists. NULL, as initially: no lease exists. */
 void fake_model_set_leases(struct fake_model *model, bool (*exists)(void *ctx, int64_t lease),
                            void *ctx);
-/* Keys that hang on a lease now, in the arena, sorted. */
+/* The keys attached to a lease, sorted, in the arena. */
 size_t fake_model_leased(struct fake_model *model, int64_t lease, struct arena *arena,
                          struct slice **ret_keys);
-/* Deletes them, at one revision. */
+/* Deletes these keys at one revision. */
 void fake_model_delete_leased(struct fake_model *model, int64_t lease);
 
-/* Answers and their fields are copied into the arena. Requests were checked by the caller. */
+/* Answers and their fields are copied into the arena. The caller has validated the requests. */
 MUST_CHECK
 enum status fake_model_range(struct fake_model *model, const struct pb_range_request *request,
                              struct arena *arena, struct kv_range_answer *ret_answer);
@@ -51,10 +51,10 @@ enum status fake_model_txn(struct fake_model *model, const struct pb_txn_request
 struct fake_event {
     struct slice key;
     struct slice field;      /* `12 len KeyValue` */
-    struct slice prev_field; /* of the version before; empty when there is none */
+    struct slice prev_field; /* of the previous version; empty if there is none */
     bool tombstone, created;
 };
-/* All of one revision, in the order they were made. */
+/* All changes of one revision, in order. */
 size_t fake_model_events(const struct fake_model *model, int64_t revision, struct arena *arena,
                          struct fake_event **ret_events);
 

@@ -3,7 +3,7 @@
 #include "codec/pb/rpc.pb.h"
 #include "store/row_values.h"
 
-/* Left for what the server itself raises, however many alarms clients have thought of. */
+/* Reserved for alarms that the server raises itself. */
 enum { OWN_ALARMS = 2 };
 
 #define DOWNGRADE_KEY SLICE_LITERAL("downgrade")
@@ -27,7 +27,7 @@ static int compare(const struct engine_alarm_row *a, const struct engine_alarm_r
     return (a->member_id > b->member_id) - (a->member_id < b->member_id);
 }
 
-/* Its place, or where it would stand. */
+/* Its index, or where it belongs. */
 static size_t place_of(const struct local_alarms *alarms, const struct engine_alarm_row *row,
                        bool *ret_found)
 {
@@ -117,7 +117,7 @@ enum status local_alarms_load_row(struct local_alarms *alarms, const struct row 
 
 /* -- The writer -- */
 
-/* *ret_row is what the answer shows; false: nothing. */
+/* *ret_show: the answer contains the alarm. */
 static enum status change_one(struct local_alarms *alarms, struct applier *applier,
                               const struct engine_alarm_row *row, bool raise, bool *ret_show)
 {
@@ -173,7 +173,7 @@ enum status local_alarms_execute(struct local_alarms *alarms, struct applier *ap
     if (request->action == PB_ALARM_ACTION_GET)
         return list_some(alarms, row.type, alarm);
     if (!raise && request->action != PB_ALARM_ACTION_DEACTIVATE)
-        return ST_OK; /* ends etcd */
+        return ST_OK; /* etcd panics */
     if (raise && row.type == ENGINE_ALARM_NONE)
         return ST_OK;
     bool show;

@@ -1,9 +1,8 @@
 /*
- * What an operator, or the server itself, has set and what must last: alarms that are raised, and
- * the version to which the cluster is going back. Kept as rows of the store.
+ * The raised alarms, and the target version of a downgrade. Both are stored as rows of the store.
  *
- * The writer changes it, as part of its group, and shows it to the shards once the group is on
- * disk. They take a lock for it, but only if there is something to see.
+ * The writer changes them as part of a group, and publishes them to the shards once the group is on
+ * disk. Shards take the lock only if there is something to read.
  */
 #ifndef VIGIL_ENGINE_LOCAL_ALARMS_H
 #define VIGIL_ENGINE_LOCAL_ALARMS_H
@@ -16,17 +15,17 @@ struct pb_alarm_request;
 
 /* Embedded in the engine. */
 struct local_alarms {
-    /* The writer's, as applied. By type and member. */
+    /* Used by the writer: the applied state, sorted by type and member. */
     struct engine_alarm_row rows[ENGINE_ALARMS_MAX];
     size_t count;
     char downgrade_target[ENGINE_VERSION_BYTES_MAX];
     bool changed; /* since they were published */
 
-    struct lock lock; /* of what follows */
+    struct lock lock; /* protects what follows */
     struct engine_alarm_row published[ENGINE_ALARMS_MAX];
     size_t published_count;
     char published_target[ENGINE_VERSION_BYTES_MAX];
-    _Atomic unsigned published_bits; /* without the lock, as the next */
+    _Atomic unsigned published_bits; /* read without the lock, as is the next */
     _Atomic bool has_published_target;
 };
 
@@ -39,12 +38,13 @@ enum status local_alarms_load_row(struct local_alarms *alarms, const struct row 
 
 /* -- The writer -- */
 
-/* The bit 1 << type of each that is raised. */
+/* Bit 1 << type is set for each raised alarm. */
 unsigned local_alarms_bits(const struct local_alarms *alarms);
 MUST_CHECK
 enum status local_alarms_execute(struct local_alarms *alarms, struct applier *applier,
                                  struct engine_alarm *alarm);
-/* If it is not. A disk so full that it cannot be noted does not keep it from being raised. */
+/* Raises an alarm unless it is raised already; also if the row cannot be written because the disk
+ * is full. */
 void local_alarms_raise(struct local_alarms *alarms, struct applier *applier, uint64_t member_id,
                         int32_t type);
 MUST_CHECK

@@ -9,11 +9,11 @@
 #include <stdlib.h>
 
 /*
- * Each is a few microseconds of the writer's time. What is left over expires with the next groups,
- * between which others write.
+ * Revoking a lease takes a few microseconds of the writer's time. The rest expires with the next
+ * groups, between which other requests are served.
  */
 enum { EXPIRE_PER_GROUP = 256 };
-/* Half of what the log takes in one piece: some millions of keys. */
+/* Half of the longest record of the log: a few million keys. */
 enum { RECORD_BYTES_MAX = 512 << 20 };
 static const int64_t hold_ns = NS_PER_S;
 
@@ -43,7 +43,7 @@ static void count(struct local_lease *lease)
     atomic_store_explicit(&lease->attached, lessor_key_count(lease->lessor), memory_order_relaxed);
 }
 
-/* The leases' own time, which never goes back. */
+/* The time of leases, which never goes back. */
 static int64_t own_time(struct local_lease *lease, int64_t now_ns)
 {
     int64_t own_ns = now_ns - lease->away_ns;
@@ -52,7 +52,7 @@ static int64_t own_time(struct local_lease *lease, int64_t now_ns)
     return lease->now_ns;
 }
 
-/* When a moment of the real clock comes, by the leases' own time. */
+/* Converts a time of the real clock to the time of leases. */
 static int64_t own_time_of(int64_t real_ns, int64_t now_ns)
 {
     int64_t left_ns = real_ns - clock_real_ns(clock_system());
@@ -80,14 +80,14 @@ enum status local_lease_load_row(struct local_lease *lease, const struct row *ro
         .ttl_s = read.ttl_s,
         .remaining_s = read.remaining_s,
         .fixed = read.until_ns > 0,
-        .expires_ns = read.until_ns, /* of the real clock, until all are loaded */
+        .expires_ns = read.until_ns, /* real clock, until all are loaded */
     };
     return buf_append(&lease->loaded, slice_of(&kept, sizeof(kept)));
 }
 
 struct placed {
     struct lessor_kept kept;
-    size_t place; /* in the order of the rows: the last one of an id counts */
+    size_t place; /* in the order of the rows: the last row of an id counts */
 };
 
 static int compare_placed(const void *left, const void *right)
@@ -98,8 +98,8 @@ static int compare_placed(const void *left, const void *right)
     return (a->place > b->place) - (a->place < b->place);
 }
 
-/* What was left of a lease's time, when it was imported, counts at this start alone: from here on a
- * start gives it all of it, as it does to others. If that cannot be written it counts once more. */
+/* The remaining time of an imported lease is used only at the first start; later starts give it its
+ * whole time, as they do for other leases. If that cannot be written, it is used once more. */
 static void forget_remaining(struct local_lease *lease, const struct lessor_kept *kept,
                              size_t count)
 {
@@ -114,10 +114,10 @@ static void forget_remaining(struct local_lease *lease, const struct lessor_kept
         any = true;
     }
     enum status ignored = any ? store_commit(lease->store) : ST_OK;
-    (void)ignored; /* a log that failed says so to whoever writes next */
+    (void)ignored; /* after a failed write the log refuses the next one too */
 }
 
-/* Sorting millions is much quicker than looking for each of them in memory that is not cached. */
+/* Sorting millions of rows is much faster than a hash lookup, with a cache miss, for each. */
 static void load(struct local_lease *lease, int64_t now_ns)
 {
     struct lessor_kept *rows = (struct lessor_kept *)(void *)lease->loaded.ptr;
@@ -182,7 +182,7 @@ void local_lease_start(struct local_lease *lease, struct store *store, int64_t n
     count(lease);
 }
 
-/* -- Who may -- */
+/* -- Permissions -- */
 
 static struct lease_pass *pass_of(struct local_lease *lease, int64_t id)
 {
@@ -190,8 +190,8 @@ static struct lease_pass *pass_of(struct local_lease *lease, int64_t id)
 }
 
 /*
- * Who puts many keys on one lease is not asked for all of them each time, only for those that came
- * after the last time, and always for one: the principal may be too old.
+ * For a user that attaches many keys to one lease, only the keys that were attached after the last
+ * check are visited, and always at least one, because the principal may be too old.
  */
 static enum status each_key(void *ctx, int64_t id, uint64_t whose, auth_key_fn visit,
                             void *visit_ctx)
@@ -243,7 +243,7 @@ static void keys_reserve(struct local_lease *lease, size_t needed)
     lease->keys = xrealloc(lease->keys, lease->keys_capacity * sizeof(*lease->keys));
 }
 
-/* How many of these one record may delete. */
+/* The number of keys that one record may delete. */
 static size_t keys_of_record(const struct local_lease *lease, const struct slice *keys,
                              size_t count)
 {
@@ -257,8 +257,8 @@ static size_t keys_of_record(const struct local_lease *lease, const struct slice
 }
 
 /*
- * One record with all of its keys. Only what is too much for that goes in several, the lease with
- * the last: it could not expire otherwise, and would keep those after it from expiring.
+ * One record deletes the lease and all its keys. Only if that is too long there are several, with
+ * the lease in the last: otherwise the lease could not expire and would block those after it.
  */
 static enum status revoke_now(struct local_lease *lease, int64_t id)
 {
@@ -277,7 +277,7 @@ static enum status revoke_now(struct local_lease *lease, int64_t id)
     struct row row = lease_row_make(&(struct lease_row){.id = id}, true);
     TRY(applier_rows(applier, &row, 1, keys, left, NULL));
     lessor_revoke(lease->lessor, id);
-    if (pass_of(lease, id)->id == id) /* another lease may get its number */
+    if (pass_of(lease, id)->id == id) /* another lease may get this id */
         *pass_of(lease, id) = (struct lease_pass){0};
     local_count(lease->counts, LOCAL_LEASES_REVOKED, 1);
     return ST_OK;
@@ -306,8 +306,8 @@ static enum status renew_one(struct local_lease *lease, const struct engine_op *
 }
 
 /*
- * ST_AGAIN: one of them has expired and must be revoked first. As in etcd those before one that
- * fails are renewed.
+ * ST_AGAIN: a lease has expired and must be revoked first. As in etcd, those before one that fails
+ * are renewed.
  */
 static enum status renew(struct local_lease *lease, struct engine_renewals *op, int64_t now_ns)
 {
@@ -317,7 +317,7 @@ static enum status renew(struct local_lease *lease, struct engine_renewals *op, 
     return ST_OK;
 }
 
-/* As in etcd, who renews an expired lease hears that it is gone when it is. */
+/* As in etcd, the renewal of an expired lease is answered when the lease is revoked. */
 static enum status revoke_expired(struct local_lease *lease, const struct engine_renewals *op)
 {
     int64_t asked_ns = op->asked_ns - lease->away_ns;
@@ -333,7 +333,7 @@ static enum status revoke_expired(struct local_lease *lease, const struct engine
 
 /* -- Questions -- */
 
-/* Some hundred microseconds. */
+/* A few hundred microseconds. */
 enum { SORTED_AT_ONCE = 1024 };
 
 bool local_lease_is_unsorted(const struct engine_op *op, enum engine_lease_call call)
@@ -346,7 +346,7 @@ static void sort_ids(struct engine_lease *op)
 {
     struct lessor_entry *entries = op->unsorted;
     lessor_list_sort(entries, op->id_count);
-    op->ids = op->unsorted; /* an id takes less room than what it is taken from */
+    op->ids = op->unsorted; /* an id is smaller than an entry, so they fit into the same memory */
     for (size_t i = 0; i < op->id_count; i++)
         op->ids[i] = entries[i].id;
 }
@@ -458,7 +458,8 @@ void local_lease_execute(struct local_lease *lease, struct engine_op *op,
         break;
     case ENGINE_LEASE_RENEW: {
         struct engine_renewals *renewals = CONTAINER_OF(op, struct engine_renewals, op);
-        op->revision = applier->revision; /* at which they lived, so before any is revoked */
+        op->revision =
+            applier->revision; /* at which the leases existed, so before any is revoked */
         op->status = revoke_expired(lease, renewals);
         if (op->status == ST_OK)
             op->status = renew(lease, renewals, now_ns);
@@ -474,7 +475,7 @@ void local_lease_execute(struct local_lease *lease, struct engine_op *op,
 
 int64_t local_lease_db_bytes(const struct local_lease *lease)
 {
-    enum { EACH = 64 }; /* about a row of etcd's file */
+    enum { EACH = 64 }; /* about the size of a row in etcd's file */
     return EACH * (int64_t)atomic_load_explicit(&lease->leases, memory_order_relaxed);
 }
 

@@ -11,7 +11,7 @@ static const int64_t byte_bounds[] = {
 };
 static const struct metric_buckets bytes = {byte_bounds, COUNT_OF(byte_bounds), 1};
 
-/* From 0.1 ms on: a group is applied in less than a disk takes to sync it. */
+/* From 0.1 ms: applying a group is faster than a sync. */
 static const int64_t short_bounds[] = {
     100 * NS_PER_US,   200 * NS_PER_US,   400 * NS_PER_US,    800 * NS_PER_US,
     1600 * NS_PER_US,  3200 * NS_PER_US,  6400 * NS_PER_US,   12800 * NS_PER_US,
@@ -26,7 +26,7 @@ static const int64_t long_bounds[] = {
 };
 static const struct metric_buckets long_seconds = {long_bounds, COUNT_OF(long_bounds), NS_PER_S};
 
-/* As etcd's for defragmenting: 0.1 s to 7 min. */
+/* As in etcd: 0.1 s to 7 min. */
 static const int64_t defragment_bounds[] = {
     100 * NS_PER_MS,    200 * NS_PER_MS,   400 * NS_PER_MS,    800 * NS_PER_MS,
     1600 * NS_PER_MS,   3200 * NS_PER_MS,  6400 * NS_PER_MS,   12800 * NS_PER_MS,
@@ -38,7 +38,7 @@ static const struct metric_buckets defragment_seconds = {defragment_bounds,
 
 struct name {
     const char *name, *help;
-    bool gauge; /* etcd calls it one though it only grows */
+    bool gauge; /* a gauge in etcd, although it only grows */
 };
 
 static const struct name counters[LOCAL_COUNTERS] = {
@@ -151,11 +151,11 @@ void local_observe(struct metric_block *block, enum local_histogram what, int64_
     metric_observe(block, first_slot(what), histograms[what].buckets, value);
 }
 
-/* What has begun and not ended. */
+/* Number of those that have begun and not ended. */
 static uint64_t under_way(const struct metric_set *set, enum local_count begun,
                           enum local_count ended)
 {
-    uint64_t over = metric_sum(set, ended); /* first: what is read later is more */
+    uint64_t over = metric_sum(set, ended); /* read first, so that the difference is not negative */
     return metric_sum(set, begun) - over;
 }
 

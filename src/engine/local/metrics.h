@@ -1,6 +1,5 @@
 /*
- * What the local engine counts, for the page that operators look at. Each thread (shard, writer,
- * keeper) adds to a block of its own.
+ * The metrics of the local engine. Each thread (shard, writer, keeper) adds to its own block.
  */
 #ifndef VIGIL_ENGINE_LOCAL_METRICS_H
 #define VIGIL_ENGINE_LOCAL_METRICS_H
@@ -10,17 +9,17 @@
 
 enum local_count {
     LOCAL_RANGES,
-    LOCAL_PUTS, /* keys put, those of transactions too */
+    LOCAL_PUTS, /* keys put, also in transactions */
     LOCAL_DELETES,
     LOCAL_TXNS,
     LOCAL_PUT_BYTES,
-    LOCAL_WRITES,        /* handed to the writer */
-    LOCAL_ANSWERS,       /* and answered by it */
-    LOCAL_WRITES_FAILED, /* could not be done */
+    LOCAL_WRITES,        /* passed to another thread */
+    LOCAL_ANSWERS,       /* answered by another thread */
+    LOCAL_WRITES_FAILED, /* as etcd counts failed proposals */
     LOCAL_LOG_BYTES,
     LOCAL_CLEANED_SEGMENTS,
     LOCAL_DEFRAGMENTS_BEGUN,
-    LOCAL_DEFRAGMENTS_ENDED, /* well or not */
+    LOCAL_DEFRAGMENTS_ENDED, /* or failed */
     LOCAL_LEASES_GRANTED,
     LOCAL_LEASES_REVOKED,
     LOCAL_LEASES_RENEWED,
@@ -29,7 +28,7 @@ enum local_count {
     LOCAL_CHECKED_VERSIONS,
     LOCAL_BAD_RECORDS,
     LOCAL_BAD_VERSIONS,
-    LOCAL_CHECKS, /* complete ones */
+    LOCAL_CHECKS, /* complete passes */
     LOCAL_COUNTERS
 };
 
@@ -41,7 +40,7 @@ enum local_histogram {
     LOCAL_APPLY_SECONDS, /* of a whole group */
     LOCAL_CHECKPOINT_SECONDS,
     LOCAL_CLEAN_SECONDS,
-    LOCAL_DEFRAGMENT_SECONDS, /* of those that ended well */
+    LOCAL_DEFRAGMENT_SECONDS, /* of successful ones */
     LOCAL_HASH_SECONDS,
     LOCAL_FAN_OUT_SECONDS,
     LOCAL_HISTOGRAMS
@@ -56,7 +55,7 @@ static inline void local_count(struct metric_block *block, enum local_count what
 }
 void local_observe(struct metric_block *block, enum local_histogram what, int64_t value);
 
-/* All of it, with the names etcd's dashboards use where they have one. */
+/* Writes all of them, under etcd's names where etcd has the same metric. */
 void local_metrics_write(const struct metric_set *set, struct metric_page *page);
 
 #endif

@@ -6,10 +6,10 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Signal handlers have no other way to find it. One store per process is open at a time. */
+/* For the signal handler. A process opens one store at a time. */
 static _Atomic(const struct log *) watched;
 
-/* Writes a number in hex without anything that a signal handler must not call. */
+/* Writes a number in hex; async-signal-safe. */
 static char *hex_write(char *to, uint64_t number, int digits)
 {
     for (int i = digits - 1; i >= 0; i--)
@@ -47,14 +47,14 @@ static void on_bus_error(int number, siginfo_t *info, void *context)
     uint64_t segment, offset;
     if (log && log_find_address(log, info->si_addr, &segment, &offset))
         say_where(segment, offset);
-    /* The handler was for one time: the fault comes again and ends the process as it should. */
+    /* SA_RESETHAND has restored the default action: the fault occurs again and ends the process. */
     raise(number);
 }
 
-/* -- While it is opened -- */
+/* -- While opening -- */
 
 static _Atomic(const char *) guarded;
-static struct sigaction before[3]; /* the handlers there were, in the order of start_faults */
+static struct sigaction before[3]; /* the previous handlers, in the order of start_faults */
 
 static void write_all(const char *text)
 {
@@ -62,7 +62,8 @@ static void write_all(const char *text)
     (void)ignored;
 }
 
-/* What cannot be read may be the log's; what aborts may be anything, though hardly is. */
+/* SIGBUS can come from the log or the checkpoint; the others almost certainly from the checkpoint.
+ */
 static void on_start_fault(int number)
 {
     const char *dir = atomic_load(&guarded);

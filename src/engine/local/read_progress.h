@@ -5,8 +5,8 @@
  *
  *     writer: ask ──► shard: a turn or two ──► report: read up to … ──► writer: expires up to there
  *
- * A shard that sleeps is asked too, because it may have been woken and not be running yet. Nothing
- * is published unless the writer asks, so an ordinary turn costs nothing more.
+ * The writer also asks a shard that sleeps, because it may have been woken and not be running yet.
+ * Nothing is published unless the writer asks, so an ordinary turn costs nothing more.
  *
  * Owned by the engine and not by the shard, so that the writer never uses one that was freed.
  */

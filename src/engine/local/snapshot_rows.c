@@ -35,7 +35,7 @@ static struct slice keep(struct snapshot_rows *rows, struct slice bytes)
     return copy;
 }
 
-/* -- Taking -- */
+/* -- Collecting -- */
 
 static void take_entry(struct snapshot_rows *rows, enum bolt_etcd_bucket bucket, struct slice key,
                        const struct row *row)
@@ -59,7 +59,7 @@ static enum status take_lease(struct snapshot_rows *rows, const struct row *row)
     return ST_OK;
 }
 
-/* etcd's row is all key. */
+/* In etcd's row everything is in the key. */
 static enum status take_alarm(struct snapshot_rows *rows, const struct row *row)
 {
     struct pb_alarm_member member = {0};
@@ -69,7 +69,8 @@ static enum status take_alarm(struct snapshot_rows *rows, const struct row *row)
     assert(size <= sizeof(bytes));
     pb_encode(&pb_alarm_member_table, &member, bytes, size);
     if (size == 0)
-        return ST_OK; /* of no type and nobody's: a file has no empty keys */
+        return ST_OK; /* type and member are 0: the key would be empty, which bbolt does not allow
+                       */
     take_entry(rows, BOLT_BUCKET_ALARM, slice_of(bytes, size), row);
     return ST_OK;
 }
@@ -92,12 +93,12 @@ enum status snapshot_rows_take(void *ctx, const struct row *row)
     case ROW_AUTH:
         take_entry(rows, BOLT_BUCKET_AUTH, row->key, row);
         return ST_OK;
-    default: /* of this cluster: whoever restores begins another */
+    default: /* belongs to this cluster; a restored snapshot begins a new one */
         return ST_OK;
     }
 }
 
-/* -- What the file says of itself -- */
+/* -- Information about the snapshot -- */
 
 static void note(struct snapshot_rows *rows, enum bolt_etcd_bucket bucket, struct slice key,
                  struct slice value)
@@ -128,18 +129,18 @@ static void note_origin(struct snapshot_rows *rows, const struct snapshot_origin
              slice_from_text(origin->about.storage_version));
     note_number(rows, BOLT_META_INDEX, origin->index);
     note_number(rows, BOLT_META_TERM, origin->term);
-    /* Their values come when they are asked for. */
+    /* Their values are made when they are read. */
     note(rows, BOLT_BUCKET_META, BOLT_META_FINISHED_COMPACT, SLICE_EMPTY);
     note(rows, BOLT_BUCKET_META, BOLT_META_SCHEDULED_COMPACT, SLICE_EMPTY);
 }
 
-/* -- Sorting: by key, and what was taken last of it counts -- */
+/* -- Sorting by key; the last row of a key counts -- */
 
 static int lease_order(const void *left, const void *right)
 {
     const struct snapshot_lease *a = left, *b = right;
     if (a->id != b->id)
-        return a->id < b->id ? -1 : 1; /* without sign, as etcd's keys are */
+        return a->id < b->id ? -1 : 1; /* unsigned, as etcd's keys are */
     return (a->taken > b->taken) - (a->taken < b->taken);
 }
 
@@ -185,7 +186,7 @@ static void entries_finish(struct buf *array)
     array->len = left * sizeof(*entries);
 }
 
-/* -- Handing out -- */
+/* -- Reading -- */
 
 static bool lease_entry(struct snapshot_rows *rows, size_t i, struct snapshot_entry *ret_entry)
 {
@@ -205,7 +206,7 @@ static bool is_of_compaction(const struct snapshot_kept *kept)
     return kept->bucket == BOLT_BUCKET_META && kept->value.len == 0;
 }
 
-/* Without those that a store which never was compacted has not. */
+/* A store that was never compacted has no entries for it. */
 static const struct snapshot_kept *kept_at(const struct snapshot_rows *rows,
                                            enum bolt_etcd_bucket bucket, size_t i, bool compacted)
 {

@@ -1,11 +1,11 @@
 /*
- * What stands in a snapshot besides keys: the rows of the store, turned into what etcd keeps of
- * them, and what it says of itself.
+ * The content of a snapshot besides keys: the rows of the store, converted to etcd's format, and
+ * information about the snapshot itself.
  *
  *   take, for every row in the order of the log ──► finish ──► a source of entries
  *
- * 24 bytes for each lease; the others are few. One owner, one thread at a time. Aborts without
- * memory.
+ * Memory: 24 bytes for each lease; other rows are few. One owner, one thread at a time. Aborts
+ * without memory.
  */
 #ifndef VIGIL_ENGINE_LOCAL_SNAPSHOT_ROWS_H
 #define VIGIL_ENGINE_LOCAL_SNAPSHOT_ROWS_H
@@ -24,12 +24,12 @@ struct snapshot_rows {
     struct buf entries;            /* struct snapshot_kept, by bucket and key */
     size_t first[BOLT_BUCKETS + 1];
     uint32_t taken;
-    /* Of the entry handed out last: */
+    /* Buffers of the entry that was returned last: */
     uint8_t key[BOLT_NUMBER_BYTES];
     uint8_t value[SNAPSHOT_LEASE_BYTES_MAX];
 };
 
-/* What the file says of where it comes from. */
+/* Information about the server that made the snapshot. */
 struct snapshot_origin {
     struct engine_snapshot_about about;
     uint64_t member_id;
