@@ -120,9 +120,6 @@ MUST_CHECK
 bool kube_meta_array(const struct kube_meta *meta, struct json_node *parent, const char *key,
                      struct json_node **ret_array);
 
-/* The type in the words of Go's decoder: "array". */
-const char *kube_json_type(const struct json_node *node);
-
 /*
  * Whether the text is a nonzero 64-bit number. As in Kubernetes, any other resourceVersion of a new
  * object is ignored.

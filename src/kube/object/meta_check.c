@@ -3,19 +3,11 @@
 
 #include "kube/object/kind_rules.h"
 #include "kube/object/name.h"
+#include "kube/schema/go_value.h"
 
 #include <stdio.h>
 
 /* -- Types -- */
-
-const char *kube_json_type(const struct json_node *node)
-{
-    static const char *const names[] = {
-        [JSON_TYPE_NULL] = "null",     [JSON_TYPE_BOOL] = "bool",   [JSON_TYPE_NUMBER] = "number",
-        [JSON_TYPE_STRING] = "string", [JSON_TYPE_ARRAY] = "array", [JSON_TYPE_OBJECT] = "object",
-    };
-    return names[node->type];
-}
 
 static bool cannot_handle(const struct kube_meta *meta, const char *why)
 {

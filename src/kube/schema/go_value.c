@@ -6,6 +6,15 @@
 
 enum { SHOWN_BYTES_MAX = 64 };
 
+const char *kube_json_type(const struct json_node *node)
+{
+    static const char *const names[] = {
+        [JSON_TYPE_NULL] = "null",     [JSON_TYPE_BOOL] = "bool",   [JSON_TYPE_NUMBER] = "number",
+        [JSON_TYPE_STRING] = "string", [JSON_TYPE_ARRAY] = "array", [JSON_TYPE_OBJECT] = "object",
+    };
+    return names[node->type];
+}
+
 /* -- Times, parsed chunk by chunk like Go's time.Parse -- */
 
 struct clock_text {

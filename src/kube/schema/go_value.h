@@ -7,10 +7,14 @@
 
 #include "base/error.h"
 #include "base/slice.h"
+#include "codec/json/tree.h"
 
 /* RFC 3339; micro: with exactly six digits of a fraction, otherwise with any number. ST_INVALID. */
 MUST_CHECK
 enum status go_time_check(struct slice text, bool micro, struct error *error);
+
+/* The name of a value's type in the errors of Go's decoder: "array". */
+const char *kube_json_type(const struct json_node *node);
 
 /* "1.5", "100m", "2Gi", "3e2". ST_INVALID. */
 MUST_CHECK

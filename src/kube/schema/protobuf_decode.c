@@ -221,7 +221,7 @@ static enum status raw_node(struct protobuf_decoder *d, struct slice bytes,
     if (!fields[1].bytes.len)
         return null_node(d, ret_node);
     if (kube_protobuf_is(fields[1].bytes))
-        return malformed(d, "protobuf inside of what has to be JSON");
+        return malformed(d, "protobuf where JSON is required");
     return json_tree_read(d->arena, fields[1].bytes, ret_node, d->error);
 }
 

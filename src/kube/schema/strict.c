@@ -51,15 +51,6 @@ static enum status report_unknown(struct strict *s, struct slice key)
     return buf_append_text(s->unknown, "\"");
 }
 
-static const char *json_name(const struct json_node *node)
-{
-    static const char *const names[] = {
-        [JSON_TYPE_NULL] = "null",     [JSON_TYPE_BOOL] = "bool",   [JSON_TYPE_NUMBER] = "number",
-        [JSON_TYPE_STRING] = "string", [JSON_TYPE_ARRAY] = "array", [JSON_TYPE_OBJECT] = "object",
-    };
-    return names[node->type];
-}
-
 /* Writes Go's name for the type of a field: "[]v1.Container". */
 static void write_go_type(const struct kube_field *field, bool whole, char text[160])
 {
@@ -96,7 +87,7 @@ static enum status wrong_type(struct strict *s, const struct kube_type *of,
                  field->value <= KUBE_VALUE_DOUBLE;
     return error_set(s->error, ST_INVALID,
                      "json: cannot unmarshal %s%s%.*s into Go struct field %s.%.*s of type %s",
-                     json_name(node), shows ? " " : "",
+                     kube_json_type(node), shows ? " " : "",
                      shows ? (int)size_min(node->text.len, 40) : 0,
                      shows ? (const char *)node->text.ptr : "", kube_type_name(of),
                      (int)size_min(path.len, 200), (const char *)path.ptr, type);
@@ -304,6 +295,6 @@ enum status kube_strict(const struct kube_type *type, struct json_node *object, 
     s.reported = s.depth = 0;
     if (object->type != JSON_TYPE_OBJECT)
         return error_set(error, ST_INVALID, "json: cannot unmarshal %s into Go value of type %s",
-                         json_name(object), kube_type_name(type));
+                         kube_json_type(object), kube_type_name(type));
     return walk(&s, type, object);
 }

@@ -3,6 +3,7 @@
 #include "kube/call/call.h"
 #include "kube/object/meta.h"
 #include "kube/request/field_faults.h"
+#include "kube/schema/go_value.h"
 #include "kube/write/builtin_schema.h"
 #include "kube/write/custom_rules.h"
 #include "kube/write/subresource.h"

@@ -7,6 +7,7 @@
 #include "kube/jobs/purge.h"
 #include "kube/object/kind_rules.h"
 #include "kube/object/strategy.h"
+#include "kube/schema/go_value.h"
 #include "kube/write/body.h"
 #include "kube/write/subresource.h"
 #include "kube/write/write.h"

@@ -9,6 +9,7 @@
 #include "kube/object/kind_rules.h"
 #include "kube/object/strategy.h"
 #include "kube/patch/patch.h"
+#include "kube/schema/go_value.h"
 #include "kube/write/apply.h"
 #include "kube/write/body.h"
 #include "kube/write/builtin_schema.h"
