@@ -14,16 +14,19 @@ struct client {
     struct buf bytes;
     bool awake;
     unsigned wakes;
+    unsigned woken_at; /* its last wake, counted over all clients */
     struct arena arena;
     void *ctx;
 };
 
 static void client_wake(void *ctx)
 {
+    static unsigned count;
     struct client *client = ctx;
     assert(!client->awake);
     client->awake = true;
     client->wakes++;
+    client->woken_at = ++count;
 }
 
 static inline void client_open(struct client *client, struct watch_hub *hub)

@@ -231,6 +231,7 @@ enum status watch_cursor_next(struct watch_cursor *cursor, const struct watch_ev
 {
     struct watch_stream *stream = cursor->stream;
     stream->hub->budget = WATCH_FILL_EVENTS;
+    stream->hub->long_revisions.used_up = !stream->hub->long_revisions.budget;
     stats_scan_raise_behind(stream, stats_scan_behind(stream));
     while (stream->dirty) {
         enum status status = follow_tag(cursor) ? read_batch(cursor) : ST_END;

@@ -43,6 +43,7 @@ struct watch_hub *watch_hub_new(const struct watch_hub_options *options)
     hub->free_budget = WATCH_FREE_PER_TURN;
     hub->walk_budget = WATCH_WALK_EVENTS;
     list_init(&hub->deferred);
+    list_init(&hub->starved);
     list_init(&hub->waiting);
     long_revision_init(hub);
     return hub;
@@ -335,6 +336,9 @@ static void wake_window(struct watch_hub *hub, int64_t from)
  * behind catch up with those ahead, and from there on one reading serves both. */
 static void wake_deferred(struct watch_hub *hub)
 {
+    /* Fills follow the order of the wakes, so every stream gets its share of the units. */
+    list_append(&hub->starved, &hub->deferred);
+    list_append(&hub->deferred, &hub->starved);
     wake_window(hub, deferred_lowest(hub));
     int windows = WATCH_WINDOWS - 1;
     for (int i = 0; i < DEFERRED_WAKES && windows && !list_empty(&hub->deferred); i++) {
@@ -356,6 +360,11 @@ void watch_hub_set_tagger(struct watch_hub *hub, watch_tagger tagger, void *ctx)
     hub->tagger_ctx = ctx;
 }
 
+static bool any_deferred(const struct watch_hub *hub)
+{
+    return !list_empty(&hub->deferred) || !list_empty(&hub->starved);
+}
+
 bool watch_hub_turn_begin(struct watch_hub *hub, int64_t now_ns)
 {
     hub->now_ns = now_ns;
@@ -371,7 +380,7 @@ bool watch_hub_turn_begin(struct watch_hub *hub, int64_t now_ns)
     while ((tick = heap_pop(&hub->ticks, now_ns)) != NULL)
         notify_tick(CONTAINER_OF(tick, struct watch_stream, tick));
     stats_scan_turn(hub);
-    return more || !list_empty(&hub->deferred) || !list_empty(&hub->closing);
+    return more || any_deferred(hub) || !list_empty(&hub->closing);
 }
 
 void watch_hub_turn_end(struct watch_hub *hub)
@@ -408,7 +417,7 @@ void watch_hub_history_ready(struct watch_hub *hub)
 
 int64_t watch_hub_next_ns(const struct watch_hub *hub)
 {
-    if (!list_empty(&hub->deferred) || !list_empty(&hub->closing))
+    if (any_deferred(hub) || !list_empty(&hub->closing))
         return hub->now_ns;
     int64_t stats_scan = stats_scan_next_ns(hub),
             tick = heap_first_number(&hub->ticks, CLOCK_NEVER);

@@ -81,6 +81,7 @@ struct long_revisions {
     uint64_t turn;      /* counts turns */
     size_t budget;      /* units that fills and cursors may still use in this turn */
     size_t mark_budget; /* units that the tail may still use in this turn */
+    bool used_up;       /* the budget was, when the current fill began */
 };
 
 struct watch_hub {
@@ -104,6 +105,7 @@ struct watch_hub {
     struct list closing;  /* freed streams whose watchers are freed over several turns */
     size_t free_budget;   /* what may still be freed in this turn */
     struct list deferred; /* streams that continue in a later turn, because their fill took long */
+    struct list starved;  /* the same, and they found the turn's units used up: woken first */
     struct list waiting;  /* streams that wait for the history */
     struct heap ticks;    /* streams with watchers that want notifications */
     int64_t now_ns;

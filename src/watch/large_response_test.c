@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "watch/client_test.h"
 #include "watch/history_test.h"
+#include "watch/long_revision.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -313,6 +314,125 @@ static void watchers_of_a_damaged_long_revision_are_ended(void **state)
     memory_fini(&memory);
 }
 
+/* -- Many readers of long revisions -- */
+
+/* One turn; the clients are pulled in the order in which they were woken, as connections are. */
+static void turn_in_order(struct watch_hub *hub, struct memory_history *memory,
+                          struct client *clients, size_t count)
+{
+    bool more = watch_hub_turn_begin(hub, 0);
+    (void)more; /* the next turn follows anyway */
+    for (size_t pulled = 0; pulled < count; pulled++) {
+        struct client *next = NULL;
+        for (size_t i = 0; i < count; i++)
+            if (clients[i].awake && (!next || clients[i].woken_at < next->woken_at))
+                next = &clients[i];
+        if (!next)
+            break;
+        client_pull(next, ROOM);
+    }
+    watch_hub_turn_end(hub);
+    memory_turn_end(memory);
+    watch_hub_check(hub);
+}
+
+/* Each needs a long revision of its own first, and then all that follow it. */
+static void more_long_revisions_than_are_held_are_all_sent(void **state)
+{
+    (void)state;
+    enum { READERS = LONG_REVISION_OPEN_MAX + 2, TURNS_MAX = 20000 };
+    struct memory_history memory;
+    struct watch_hub *hub = new_hub_of_small_turns(&memory);
+    struct client clients[READERS];
+    for (int i = 0; i < READERS; i++)
+        write_long(&memory, (char[]){(char)('a' + i), 0});
+    int64_t first = memory.published - READERS + 1;
+    for (int i = 0; i < READERS; i++) {
+        uint8_t key = (uint8_t)('a' + i), end = (uint8_t)(key + 1);
+        struct watch_create create = {
+            .key = slice_of(&key, 1), .range_end = slice_of(&end, 1), .start_revision = first + i};
+        client_open(&clients[i], hub);
+        assert_int_equal(watch_stream_create(clients[i].stream, &create), ST_OK);
+    }
+    size_t sent = 0, turns = 0;
+    for (; sent < (size_t)READERS * LONG_COUNT; turns++) {
+        assert_true(turns < TURNS_MAX);
+        turn_in_order(hub, &memory, clients, READERS);
+        for (int i = 0; i < READERS; i++)
+            sent += take_all(&clients[i]);
+    }
+    for (int i = 0; i < READERS; i++)
+        client_close(&clients[i]);
+    watch_hub_free(hub);
+    memory_fini(&memory);
+}
+
+/* One fill uses up the units of a turn: the next turn is another client's. */
+static void readers_of_a_long_revision_take_turns(void **state)
+{
+    (void)state;
+    enum { READERS = 5 };
+    struct memory_history memory;
+    struct watch_hub *hub = new_hub_of_small_turns(&memory);
+    struct client clients[READERS];
+    struct watch_create all = {
+        .key = SLICE_LITERAL("k"), .range_end = SLICE_LITERAL("l"), .fragment = true};
+    for (int i = 0; i < READERS; i++) {
+        client_open(&clients[i], hub);
+        for (int k = 0; k < 20; k++)
+            assert_int_equal(watch_stream_create(clients[i].stream, &all), ST_OK);
+    }
+    for (int i = 0; i < 10; i++)
+        turn_in_order(hub, &memory, clients, READERS);
+    for (int i = 0; i < READERS; i++)
+        assert_int_equal(take_all(&clients[i]), 0);
+    write_long(&memory, "k");
+    /* Enough for each to receive about one response of twenty. */
+    for (int i = 0; i < (4 + 2 * READERS) * LONG_COUNT / UNITS * 2; i++)
+        turn_in_order(hub, &memory, clients, READERS);
+    for (int i = 0; i < READERS; i++) {
+        assert_in_range(take_all(&clients[i]), LONG_COUNT / 2, 5 * LONG_COUNT);
+        client_close(&clients[i]);
+    }
+    watch_hub_free(hub);
+    memory_fini(&memory);
+}
+
+/* What is known of ranges that were freed takes no memory. */
+static void watches_that_come_and_go_beside_a_long_revision_take_no_memory(void **state)
+{
+    (void)state;
+    struct memory_history memory;
+    struct watch_hub *hub = new_hub_of_small_turns(&memory);
+    struct client clients[2]; /* the second one creates and cancels watches */
+    struct watch_create all = {.key = SLICE_LITERAL("k"), .range_end = SLICE_LITERAL("l")};
+    for (int i = 0; i < 2; i++)
+        client_open(&clients[i], hub);
+    assert_int_equal(watch_stream_create(clients[0].stream, &all), ST_OK);
+    turn_in_order(hub, &memory, clients, 2);
+    write_long(&memory, "k");
+    while (watch_hub_revision(hub) < memory.published)
+        turn_in_order(hub, &memory, clients, 2);
+    assert_int_equal(hub->long_revisions.count, 1);
+    for (int i = 0; i < 20000; i++) {
+        char key[32];
+        snprintf(key, sizeof(key), "k%05d", i);
+        struct watch_create one = {
+            .key = slice_from_text(key), .start_revision = memory.published, .watch_id = 1000 + i};
+        assert_int_equal(watch_stream_create(clients[1].stream, &one), ST_OK);
+        assert_int_equal(watch_stream_cancel(clients[1].stream, one.watch_id), ST_OK);
+        if (i % 100 == 0)
+            turn_in_order(hub, &memory, clients, 2);
+    }
+    const struct long_revision *held =
+        LIST_ENTRY(hub->long_revisions.held.next, const struct long_revision, in_hub);
+    assert_true(held->hit_capacity <= 64 && held->slot_count <= 256);
+    for (int i = 0; i < 2; i++)
+        client_close(&clients[i]);
+    watch_hub_free(hub);
+    memory_fini(&memory);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -320,6 +440,9 @@ int main(void)
         cmocka_unit_test(only_few_events_of_a_long_revision_are_examined_in_a_turn),
         cmocka_unit_test(watchers_added_during_the_search_of_a_long_revision_get_all_of_it),
         cmocka_unit_test(watchers_of_a_damaged_long_revision_are_ended),
+        cmocka_unit_test(more_long_revisions_than_are_held_are_all_sent),
+        cmocka_unit_test(readers_of_a_long_revision_take_turns),
+        cmocka_unit_test(watches_that_come_and_go_beside_a_long_revision_take_no_memory),
         cmocka_unit_test(message_whose_previous_values_disappear_ends_the_stream),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

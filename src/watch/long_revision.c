@@ -88,9 +88,12 @@ static struct long_revision *find_served(const struct watch_hub *hub)
     struct long_revision *long_rev, *served = NULL;
     LIST_FOREACH (long_rev, &hub->long_revisions.held, in_hub) {
         bool loaded = long_rev->state == LONG_SEARCHING || long_rev->state == LONG_KNOWN;
+        /* As long as its preparation took, or readers of many long revisions would only prepare. */
+        uint64_t share =
+            size_max(LONG_REVISION_TURNS_MIN, long_rev->ready_turn - long_rev->opened_turn);
         if (!long_rev->marking && loaded &&
-            hub->long_revisions.turn - long_rev->loaded_turn >= LONG_REVISION_TURNS_MIN &&
-            (!served || long_rev->loaded_turn < served->loaded_turn))
+            hub->long_revisions.turn - long_rev->ready_turn >= share &&
+            (!served || long_rev->ready_turn < served->ready_turn))
             served = long_rev;
     }
     return served;
@@ -149,7 +152,12 @@ static enum status open_new(struct watch_hub *hub, const struct watch_place *pla
     TRY(hub->history->ops->hold(hub->history, place, revision, &held, &count));
     struct long_revision *long_rev = xcalloc(1, sizeof(*long_rev));
     *long_rev = (struct long_revision){
-        .revision = revision, .count = count, .before = *place, .held = held};
+        .revision = revision,
+        .count = count,
+        .before = *place,
+        .held = held,
+        .opened_turn = hub->long_revisions.turn,
+    };
     list_push_back(&hub->long_revisions.held, &long_rev->in_hub);
     hub->long_revisions.count++;
     *ret_long = long_rev;
@@ -193,11 +201,18 @@ static uint32_t *slot_of(const struct long_revision *long_rev, const struct watc
     return &long_rev->slots[at];
 }
 
-static void slots_grow(struct long_revision *long_rev)
+/* Makes the table anew, at most a quarter full, without the slots of ranges that were freed. */
+static void slots_rebuild(struct long_revision *long_rev)
 {
+    size_t used = 0;
+    for (size_t i = 0; i < long_rev->hit_count; i++)
+        used += long_rev->hits[i].range != NULL;
+    long_rev->slot_count = size_max(SLOTS_MIN, long_rev->slot_count);
+    while ((used + 1) * 4 > long_rev->slot_count)
+        long_rev->slot_count *= 2;
     free(long_rev->slots);
-    long_rev->slot_count = size_max(SLOTS_MIN, long_rev->slot_count * 2);
     long_rev->slots = xcalloc(long_rev->slot_count, sizeof(long_rev->slots[0]));
+    long_rev->slots_taken = used;
     for (size_t i = 0; i < long_rev->hit_count; i++)
         if (long_rev->hits[i].range)
             *slot_of(long_rev, long_rev->hits[i].range) = (uint32_t)i + 1;
@@ -212,22 +227,35 @@ static struct long_revision_hit *find_hit(const struct long_revision *long_rev,
     return slot ? &long_rev->hits[slot - 1] : NULL;
 }
 
-static struct long_revision_hit *hit_for(struct long_revision *long_rev, struct watch_range *range)
+/* Returns the index of a hit that is not in use. */
+static uint32_t hit_take(struct long_revision *long_rev)
 {
-    struct long_revision_hit *hit = find_hit(long_rev, range);
-    if (hit)
-        return hit;
-    if ((long_rev->hit_count + 1) * 2 > long_rev->slot_count)
-        slots_grow(long_rev);
+    if (long_rev->hit_unused) {
+        uint32_t at = long_rev->hit_unused - 1;
+        long_rev->hit_unused = long_rev->hits[at].first;
+        return at;
+    }
     if (long_rev->hit_count == long_rev->hit_capacity) {
         long_rev->hit_capacity = size_max(16, long_rev->hit_capacity * 2);
         long_rev->hits =
             xrealloc(long_rev->hits, long_rev->hit_capacity * sizeof(long_rev->hits[0]));
     }
-    long_rev->hits[long_rev->hit_count] =
-        (struct long_revision_hit){.range = range, .first = UINT32_MAX};
-    *slot_of(long_rev, range) = (uint32_t)++long_rev->hit_count;
-    return &long_rev->hits[long_rev->hit_count - 1];
+    return (uint32_t)long_rev->hit_count++;
+}
+
+static struct long_revision_hit *hit_for(struct long_revision *long_rev, struct watch_range *range)
+{
+    struct long_revision_hit *hit = find_hit(long_rev, range);
+    if (hit)
+        return hit;
+    if ((long_rev->slots_taken + 1) * 2 > long_rev->slot_count)
+        slots_rebuild(long_rev);
+    uint32_t *slot = slot_of(long_rev, range), at = hit_take(long_rev);
+    *slot = at + 1;
+    long_rev->slots_taken++;
+    hit = &long_rev->hits[at];
+    *hit = (struct long_revision_hit){.range = range, .first = UINT32_MAX};
+    return hit;
 }
 
 const struct long_revision_hit *long_revision_find(const struct long_revision *long_rev,
@@ -262,8 +290,10 @@ void long_revision_range_gone(struct watch_hub *hub, const struct watch_range *r
     struct long_revision *long_rev;
     LIST_FOREACH (long_rev, &hub->long_revisions.held, in_hub) {
         struct long_revision_hit *hit = find_hit(long_rev, range);
-        if (hit)
-            hit->range = NULL;
+        if (!hit)
+            continue;
+        *hit = (struct long_revision_hit){.first = long_rev->hit_unused};
+        long_rev->hit_unused = (uint32_t)(hit - long_rev->hits) + 1;
     }
 }
 
@@ -281,7 +311,7 @@ static enum status load(struct watch_hub *hub, struct long_revision *long_rev, s
     if (status == ST_AGAIN)
         return status;
     long_revision_move(long_rev, status == ST_OK ? LONG_SEARCHING : LONG_DAMAGED);
-    long_rev->loaded_turn = hub->long_revisions.turn;
+    long_rev->ready_turn = hub->long_revisions.turn;
     return status;
 }
 
@@ -346,6 +376,8 @@ static enum status search(struct watch_hub *hub, struct long_revision *long_rev,
     TRY(load(hub, long_rev, units));
     if (long_rev->passes < passes && long_rev->state == LONG_KNOWN)
         long_revision_move(long_rev, LONG_SEARCHING);
+    if (long_rev->passes < passes && long_rev->passes == 0)
+        long_rev->ready_turn = hub->long_revisions.turn;
     while (long_rev->passes < passes) {
         if (!*units)
             return ST_AGAIN;
@@ -447,11 +479,14 @@ void long_revision_check(const struct watch_hub *hub)
         count++;
         assert(long_rev->state != LONG_GONE);
         assert(long_rev->count > 0 && long_rev->searched < long_rev->count);
+        assert(long_rev->slots_taken * 2 <= long_rev->slot_count);
         assert(long_rev->state != LONG_KNOWN || (long_rev->passes > 0 && long_rev->searched == 0));
         assert(!long_rev->marking || long_rev->revision > hub->tail);
         for (size_t i = 0; i < long_rev->hit_count; i++) {
             const struct long_revision_hit *hit = &long_rev->hits[i];
-            assert(!hit->range || find_hit(long_rev, hit->range) == hit);
+            if (!hit->range)
+                continue;
+            assert(find_hit(long_rev, hit->range) == hit);
             assert(hit->first > hit->last || hit->last < long_rev->count);
         }
     }

@@ -37,7 +37,8 @@
 
 enum {
     LONG_REVISION_OPEN_MAX = 4,       /* held for readers; the tail has one more */
-    LONG_REVISION_TURNS_MIN = 64,     /* turns it is kept after loading while others wait */
+    LONG_REVISION_TURNS_MIN = 64,     /* turns it is kept ready while others wait; or as many as it
+                                         took to load and search it */
     LONG_REVISION_TURN_UNITS = 65536, /* per turn: for readers, and the same again for the tail */
     LONG_REVISION_SEARCH_UNITS = 4,   /* cost of looking up an event, plus 1 for each range found */
     LONG_REVISION_PREV_UNITS = 16,    /* cost of finding the version before an event */
@@ -72,13 +73,16 @@ struct long_revision {
     uint32_t passes;         /* completed searches */
     bool marking;            /* the tail waits for it */
     bool tags_unknown;       /* of some event: all cursors must examine the revision */
-    uint64_t used_turn, loaded_turn;
+    uint64_t used_turn;
+    uint64_t opened_turn, ready_turn; /* ready: loaded, and its first search, if any, has ended */
     int64_t used_ns;
 
     struct long_revision_hit *hits;
     size_t hit_count, hit_capacity;
-    uint32_t *slots;   /* hash table of hits by range; index + 1, or 0: free */
-    size_t slot_count; /* a power of two */
+    uint32_t hit_unused; /* index + 1 of a hit whose range was freed, linked by `first`; 0: none */
+    uint32_t *slots;     /* hash table of hits by range; index + 1, or 0: free */
+    size_t slot_count;   /* a power of two */
+    size_t slots_taken;  /* including those of ranges that were freed */
 };
 
 void long_revision_init(struct watch_hub *hub);

@@ -427,6 +427,7 @@ size_t watch_stream_fill(struct watch_stream *stream, uint8_t *dst, size_t room,
     stats_scan_raise_behind(stream, stats_scan_behind(stream));
     stream->filling = true;
     hub->budget = WATCH_FILL_EVENTS;
+    hub->long_revisions.used_up = !hub->long_revisions.budget;
     while (out.at < out.end && has_work(stream))
         fill_next(stream, &out);
     stream->filling = false;

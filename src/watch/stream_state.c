@@ -38,7 +38,9 @@ void stream_defer(struct watch_stream *stream)
     if (stream->deferred)
         return;
     stream->deferred = true;
-    list_push_back(&stream->hub->deferred, &stream->in_deferred);
+    struct watch_hub *hub = stream->hub;
+    list_push_back(hub->long_revisions.used_up ? &hub->starved : &hub->deferred,
+                   &stream->in_deferred);
 }
 
 void stream_wait_for_history(struct watch_stream *stream)
