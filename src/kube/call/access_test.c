@@ -1,5 +1,5 @@
-/* What happens to anonymous requests and watches that are under way when access to the store
- * becomes controlled, and when that ends again. */
+/* Anonymous requests and watches that are under way when authentication is enabled, and when it is
+ * disabled again. */
 #include "kube/server/bed_test.h"
 
 #include "engine/engine.h"
@@ -41,7 +41,7 @@ static void add_root(void)
     change(ENGINE_AUTH_USER_GRANT_ROLE);
 }
 
-/* The gate has let the requests in; the engine must still refuse what it does after the change. */
+/* The gate has admitted the requests; the engine must refuse operations after the change. */
 static void requests_admitted_earlier_are_refused_by_the_engine(void **state)
 {
     (void)state;
@@ -80,7 +80,7 @@ static void requests_admitted_earlier_are_refused_by_the_engine(void **state)
         end();
         arena_fini(&arena);
     }
-    assert_true(refused && served); /* both orders were seen */
+    assert_true(refused && served); /* both orders occurred */
 }
 
 static void turn(void)
@@ -90,7 +90,7 @@ static void turn(void)
     run();
 }
 
-/* All of them, however many, without anything that happens to their objects. */
+/* Any number of watches, without a change of their objects. */
 static void every_watch_ends_with_a_status_when_authentication_is_enabled(void **state)
 {
     (void)state;

@@ -42,7 +42,7 @@ static void end_with_worker(void)
     blocked_worker_fini(&blocked);
 }
 
-/* A config map of more bytes than are looked at in a turn. */
+/* A config map that is too large for one turn. */
 static char *large(const char *name)
 {
     struct buf text = {0};
@@ -66,7 +66,8 @@ static void create_large(const char *name)
     free(body);
 }
 
-/* Every way a large object or body is met; each is answered only after the worker was let go. */
+/* Every kind of request with a large object or body; each is answered after the worker is released.
+ */
 static void others_are_answered_meanwhile(void **state)
 {
     static const struct {
@@ -119,7 +120,7 @@ static void others_are_answered_meanwhile(void **state)
     end_with_worker();
 }
 
-/* Whose peer has gone is freed when it is back; what it had begun to write may be there. */
+/* A call without a client is freed when it is back; what it had started to write may exist. */
 static void clients_may_disconnect_while_their_call_is_on_the_worker(void **state)
 {
     (void)state;
@@ -134,7 +135,7 @@ static void clients_may_disconnect_while_their_call_is_on_the_worker(void **stat
                                   : send("PATCH", CMS "/a", "application/merge-patch+json", body);
         run();
         leave(peer);
-        memset(body, 'x', strlen(body)); /* as of a connection that is gone */
+        memset(body, 'x', strlen(body)); /* as after a disconnect */
         free(body);
     }
     static const char *const forms[] = {"application/yaml",
@@ -160,8 +161,8 @@ static void clients_may_disconnect_while_their_call_is_on_the_worker(void **stat
 
 enum { OBJECTS = 6 }; /* more than a short list has */
 
-/* Each of them converts large objects: how it is requested, and what each object is known by in the
- * answer. */
+/* Each of them converts large objects: how it is requested, and how each object is recognized in
+ * the answer. */
 static const struct {
     const char *path, *accept, *part;
 } conversions[] = {
@@ -236,7 +237,7 @@ static void lists_and_watches_convert_large_objects_on_the_worker(void **state)
     end_with_worker();
 }
 
-/* A change, a deletion, and what a selector makes of them. */
+/* A change, a deletion, and their effect with a selector. */
 static void large_live_events_are_converted_on_the_worker(void **state)
 {
     (void)state;
@@ -317,7 +318,7 @@ static void calls_lose_their_places_to_connections_with_fewer(void **state)
     size_t made = 0;
     for (size_t i = 0; i < COUNT_OF(peers); i++) {
         made += peers[i]->code == 201;
-        if (peers[i]->code != 201) /* by another of them, or its place was lost */
+        if (peers[i]->code != 201) /* another one has created it, or its place was lost */
             assert_int_equal(peers[i]->code, i < WORKER_QUEUE_MAX - 1 ? 409 : 429);
     }
     assert_int_equal(made, 1);
@@ -325,7 +326,7 @@ static void calls_lose_their_places_to_connections_with_fewer(void **state)
     end_with_worker();
 }
 
-/* What is written cannot be refused any more: a client that comes again would write it twice. */
+/* After the write the call must not be refused: a client that tries again would write twice. */
 static void the_answer_to_a_write_is_not_refused(void **state)
 {
     (void)state;
@@ -333,7 +334,7 @@ static void the_answer_to_a_write_is_not_refused(void **state)
     struct buf body = {0};
     assert_int_equal(
         buf_append_text(&body, "{\"metadata\":{\"generateName\":\"a\"},\"data\":{\"k\":\""), ST_OK);
-    /* It grows over what is looked at in a turn by what the server adds. */
+    /* What the server adds makes it too large for one turn. */
     while (body.len < KUBE_WORK_BYTES_MAX - 8)
         assert_int_equal(buf_append_text(&body, "v"), ST_OK);
     assert_int_equal(buf_append(&body, slice_of("\"}}", 4)), ST_OK);

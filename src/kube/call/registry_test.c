@@ -1,4 +1,4 @@
-/* Which kinds a face knows, where there are as many definitions as there may be. */
+/* The kinds that a face knows with the maximum number of definitions. */
 #include "kube/server/bed_test.h"
 
 static const char value[] =
@@ -75,7 +75,7 @@ static void the_last_definition_that_fits_can_change_and_disappear(void **state)
     end();
 }
 
-/* More than a turn takes: what requests learn meanwhile is newer, and stays. */
+/* More than one turn reads: definitions that requests read meanwhile are newer and are kept. */
 static void definitions_are_read_in_turns_and_newer_ones_are_kept(void **state)
 {
     struct kube_registry_wait wait = {.go = on_read};

@@ -101,8 +101,8 @@ static bool add_field(struct kube_call *call, const char *name, const char *valu
     return false;
 }
 
-/* After all other fields: a warning for which there is no room, or that is not a valid field value, is
- * omitted. */
+/* After all other fields: a warning for which there is no room, or that is not a valid field value,
+ * is omitted. */
 static void add_warnings(struct kube_call *call)
 {
     struct slice rest = buf_slice(&call->warnings);

@@ -2,7 +2,7 @@
 
 #include "kube/call/shape.h"
 
-/* Everything that there is of an answer now. */
+/* Reads everything that the answer has now. */
 static void pull(struct peer *peer)
 {
     uint8_t bytes[512];

@@ -99,7 +99,7 @@ static void a_ticket_that_leaves_is_skipped(void **state)
         (void)enter(i, "a");
     leave(2); /* waiting */
     leave(0); /* under way: 1 is about to begin */
-    leave(1); /* … and goes: 3 is */
+    leave(1); /* … and leaves: 3 is */
     run();
     assert_int_equal(f->count, 1);
     assert_int_equal(f->begun[0], 3);
@@ -118,7 +118,7 @@ static void a_line_has_an_end(void **state)
     for (size_t i = 1; i <= KUBE_WRITE_QUEUE_WAITING_MAX; i++)
         assert_int_equal(enter(i, "a"), KUBE_WRITE_QUEUE_WAITS);
     assert_int_equal(enter(TICKETS_MAX - 1, "a"), KUBE_WRITE_QUEUE_REFUSED);
-    leave(TICKETS_MAX - 1); /* it is in no line */
+    leave(TICKETS_MAX - 1); /* it is not queued */
     leave(7);
     assert_int_equal(enter(7, "a"), KUBE_WRITE_QUEUE_WAITS);
     for (size_t i = 0; i <= KUBE_WRITE_QUEUE_WAITING_MAX; i++)
@@ -127,7 +127,7 @@ static void a_line_has_an_end(void **state)
     assert_int_equal(f->count, 0);
 }
 
-/* Many keys at once: they begin a few in each turn of the loop. */
+/* Many keys at once: a few begin in each turn of the loop. */
 static void many_keys_share_the_loop(void **state)
 {
     (void)state;

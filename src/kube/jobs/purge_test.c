@@ -63,7 +63,7 @@ static void make_namespace(uint64_t seed, unsigned inline_percent)
     ask("POST", "/api/v1/namespaces", "{\"metadata\":{\"name\":\"t\"}}", 201);
 }
 
-/* Until the next round of everything that waits. */
+/* Waits for the next round of all purges. */
 static void later(void)
 {
     clock_sim_advance(&bed->clock, INT64_C(31000000000));
@@ -140,7 +140,7 @@ static void conditions_report_the_remaining_objects(void **state)
     end();
 }
 
-/* Each is a third of what one request may hold, and there is one page of them. */
+/* Each takes a third of the memory of a request, and all are in one page. */
 enum { LARGE = 4, LARGE_ITEMS = 300000 };
 
 static void a_page_of_large_objects_keeps_its_finalizers(void **state)
@@ -196,11 +196,11 @@ static void objects_deleted_by_other_clients_are_not_waited_for(void **state)
     }
 }
 
-/* After a restart the first look for what was being deleted fails. */
+/* After a restart the first read of the namespaces fails. */
 static void a_start_that_cannot_read_tries_again(void **state)
 {
     (void)state;
-    make_namespace(5, 100); /* in order: what fails is the look for namespaces */
+    make_namespace(5, 100); /* in order: the read of the namespaces fails */
     ask("POST", IN_T "/configmaps", "{\"metadata\":{\"name\":\"c\"," HELD "}}", 201);
     ask("DELETE", IN_T, "", 200);
     for (size_t i = 0; i < bed->count; i++)
@@ -231,7 +231,7 @@ static void an_event_that_is_marked_keeps_its_lease(void **state)
     end();
 }
 
-/* A key as clients of etcd may write one: as long as a request. */
+/* A key of a client of the etcd API may be as long as a request. */
 static void store_long(const char *prefix, const char *value)
 {
     enum { NAME_BYTES = 1400 << 10 };

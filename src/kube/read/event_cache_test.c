@@ -124,7 +124,7 @@ static int judge(const struct kube_selection *selection, struct slice field)
     return kube_selection_matches(selection, &object);
 }
 
-/* Each time from the beginning: by what was and what is. */
+/* Computed without the cache, from the objects before and after. */
 static enum kube_event_type expect(const struct kube_selection *selection,
                                    struct watch_cursor *cursor, const struct watch_event *event)
 {

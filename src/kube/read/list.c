@@ -51,12 +51,12 @@ struct list_state {
     struct deferred again; /* continues gathering in the next turn */
     struct kube_revision_wait fresh;
     struct pb_range_request request;
-    int64_t limit;        /* 0: none */
-    int64_t given;        /* items so far */
-    uint64_t fetched;     /* objects that were examined */
-    int64_t revision;     /* of the list */
-    struct slice goes_on; /* suffix of the key after the last item, once the limit is reached */
-    bool more;            /* there are items after the limit */
+    int64_t limit;            /* 0: none */
+    int64_t given;            /* items so far */
+    uint64_t fetched;         /* objects that were examined */
+    int64_t revision;         /* of the list */
+    struct slice rest_suffix; /* suffix of the key after the last item, once the limit is reached */
+    bool more;                /* there are items after the limit */
     struct gzip_source *packer; /* owned; NULL: not compressed */
     struct buf batch;           /* fields to be converted, each after its length, a size_t */
     enum status batch_status;   /* set by the worker */
@@ -68,7 +68,7 @@ struct list_state {
     bool gathers;
     bool whole; /* it is made before it is sent, without the worker */
     bool range_open;
-    bool metadata_told;
+    bool metadata_sent;
     enum list_phase phase;
 };
 
@@ -142,13 +142,13 @@ static enum status append_metadata(struct list_state *list, struct buf *to)
                           (long long)list->revision));
     if (list->more) {
         struct slice token;
-        TRY(kube_continue_write(&call->arena, list->revision, list->goes_on, &token));
+        TRY(kube_continue_write(&call->arena, list->revision, list->rest_suffix, &token));
         TRY(buf_append_format(to, ",\"continue\":\"%.*s\"", SLICE_ARGS(token)));
         if (!list->scope.selection->selects)
             TRY(buf_append_format(to, ",\"remainingItemCount\":%lld",
                                   (long long)(call->range.count - list->limit)));
     }
-    list->metadata_told = true;
+    list->metadata_sent = true;
     return buf_append_text(to, "}");
 }
 
@@ -173,7 +173,7 @@ static enum status make_end(struct list_state *list)
     struct buf *to = &list->out.made;
     close_range(list);
     TRY(buf_append_text(to, "]"));
-    if (!list->metadata_told) {
+    if (!list->metadata_sent) {
         TRY(buf_append_text(to, ","));
         TRY(append_metadata(list, to));
     }
@@ -190,7 +190,7 @@ static enum status reach_limit(struct list_state *list, struct slice key)
         return ST_NOMEM;
     slice_copy(suffix, slice_sub(key, prefix, key.len - prefix));
     suffix[key.len - prefix] = 0;
-    list->goes_on = slice_of(suffix, key.len - prefix + 1);
+    list->rest_suffix = slice_of(suffix, key.len - prefix + 1);
     return ST_OK;
 }
 

@@ -1,4 +1,4 @@
-/* Lists that are longer than they look. */
+/* Lists that are longer than their stored bytes. */
 #include "kube/server/bed_test.h"
 
 enum { OBJECTS = 12, LONG = 150 * 1024 };
@@ -22,7 +22,7 @@ static void post(const char *path, const char *head, size_t filler, const char *
     free(text);
 }
 
-/* Everything that is sent of an answer until it is over. */
+/* Reads the whole answer. */
 static void pull_all(struct peer *peer)
 {
     static uint8_t bytes[1 << 16];
@@ -95,7 +95,7 @@ static void a_list_that_defaults_make_long_is_made_as_it_is_sent(void **state)
     struct peer *list = send_json("GET", HATS, "");
     run();
     assert_answer(list, 200, NULL);
-    assert_true(list->answer.len < 8 * LONG); /* the rest is not held */
+    assert_true(list->answer.len < 8 * LONG); /* the rest has not been made */
     pull_all(list);
     assert_int_equal(count_of(list, "\"kind\":\"Hat\""), OBJECTS);
     assert_true(list->answer.len > OBJECTS * LONG);

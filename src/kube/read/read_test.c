@@ -1,5 +1,5 @@
-/* Lists and watches over an engine that completes at once, late or in any order, read by peers that
- * take a few bytes at a time, or leave. */
+/* Lists and watches over an engine that completes at once, late or in any order, read by clients
+ * that take a few bytes at a time, or disconnect. */
 #include "kube/server/bed_test.h"
 
 #include "base/random.h"
@@ -9,7 +9,7 @@ enum { NAMES = 5, CHANGES = 60, TOLD_MAX = 400, READERS = 12 };
 
 /* -- Turns -- */
 
-/* What a peer takes of its answer in one turn. */
+/* Reads at most `room` bytes of the answer. */
 static void pull(struct peer *peer, size_t room)
 {
     uint8_t bytes[512];
@@ -96,7 +96,7 @@ static struct json_node *parse(struct arena *arena, struct slice text)
     return root;
 }
 
-/* The whole events of an answer; what was cut off counts for nothing. */
+/* The complete events of an answer. */
 static struct story *story_of(const struct peer *peer)
 {
     struct story *story = calloc(1, sizeof(*story));
@@ -117,7 +117,7 @@ static struct story *story_of(const struct peer *peer)
     return story;
 }
 
-/* The items of a list as a story of ADDED, and its revision as a bookmark behind them. */
+/* The items of a list as ADDED events, followed by a bookmark with its revision. */
 static struct story *story_of_list(const struct peer *peer)
 {
     struct story *story = calloc(1, sizeof(*story));
@@ -212,7 +212,7 @@ static void change(struct random *random, int i)
     if (random_below(random, 4) == 0) {
         send_json("DELETE", path, "");
     } else {
-        send_json("POST", CMS, body); /* one of the two does something */
+        send_json("POST", CMS, body); /* one of the two has an effect */
         send_json("PUT", path, body);
     }
 }
@@ -347,7 +347,7 @@ static void bookmarks(void)
     pass(11 * NS_PER_S);
     struct story *story = story_of(brief);
     assert_true(
-        http_exchange_complete(&brief->x)); /* and the last that it said is how far it was */
+        http_exchange_complete(&brief->x)); /* its last event is a bookmark with its revision */
     assert_int_equal(story->count, 2);
     assert_int_equal(story->told[1].revision, newest());
     free(story);

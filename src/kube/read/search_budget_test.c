@@ -16,7 +16,7 @@ struct peer {
     struct http_exchange x; /* first */
     struct http_source source;
     struct kube_searcher searcher;
-    unsigned left; /* to be looked at */
+    unsigned left; /* to be examined */
     bool woken, follows;
 };
 
@@ -59,7 +59,7 @@ static void bed_free(struct bed *bed)
     free(bed);
 }
 
-/* As a fill does. */
+/* Like the fill function of a list. */
 static void look(struct bed *bed, struct peer *peer)
 {
     unsigned taken = kube_search_take(&bed->looks, &peer->searcher, peer->follows);
@@ -116,7 +116,7 @@ static void waiting_searchers_come_before_new_ones(void **state)
     for (unsigned turns = 0; turns < 10; turns++) {
         bed->looked = 0;
         loop_turn(bed->loop, 0);
-        struct peer *first = &bed->peers[0]; /* comes new in every turn, and first */
+        struct peer *first = &bed->peers[0]; /* arrives in every turn, before the others */
         first->left = SHARE;
         kube_searcher_fini(&first->searcher);
         assert_int_equal(kube_search_take(&bed->looks, &first->searcher, false), 0);

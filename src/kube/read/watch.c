@@ -154,8 +154,8 @@ enum status kube_watch_fail_engine(struct kube_watch *w, enum status engine)
     struct kube_status status;
     engine_status_get(w->face->shard, &now);
     count(w, KUBE_TOTAL_EXPIRED, engine == ST_COMPACTED);
-    if (engine == ST_COMPACTED && w->asked)
-        kube_fail_expired(&status, w->asked, now.compact_revision);
+    if (engine == ST_COMPACTED && w->requested)
+        kube_fail_expired(&status, w->requested, now.compact_revision);
     else
         kube_fail_engine(&status, engine);
     return kube_watch_fail(w, &status);
@@ -163,9 +163,9 @@ enum status kube_watch_fail_engine(struct kube_watch *w, enum status engine)
 
 static enum status make_bookmark(struct kube_watch *w, int64_t revision, bool initial_end)
 {
-    bool columns = !w->columns_told && !w->protobuf;
-    w->told = revision;
-    w->columns_told |= columns;
+    bool columns = !w->columns_sent && !w->protobuf;
+    w->bookmark_revision = revision;
+    w->columns_sent |= columns;
     return kube_format_bookmark(&w->shaping, revision, initial_end, columns, w->protobuf, &w->made);
 }
 
@@ -180,7 +180,7 @@ static enum status finish_initial(struct kube_watch *w)
         return kube_watch_fail_engine(w, status);
     end_beginning(w);
     move(w, WATCH_LIVE);
-    w->told = revision;
+    w->bookmark_revision = revision;
     return mark_end ? make_bookmark(w, revision, true) : ST_OK;
 }
 
@@ -364,7 +364,7 @@ static enum status step_live(struct kube_watch *w, uint8_t *dst, size_t room, si
     bool bookmark = status == ST_END && w->bookmark_due;
     if (status == ST_END || (w->ending && !w->at))
         w->bookmark_due = false;
-    if (bookmark && watch_cursor_revision(w->cursor) >= w->told)
+    if (bookmark && watch_cursor_revision(w->cursor) >= w->bookmark_revision)
         return make_bookmark(w, watch_cursor_revision(w->cursor), false);
     if (w->ending && !w->at)
         return ST_OK;
@@ -622,7 +622,7 @@ static bool wants_initial(const struct kube_watch *w)
     const struct kube_query *query = &w->call->query;
     if (query->send_initial_events_given)
         return query->send_initial_events;
-    return w->asked == 0;
+    return w->requested == 0;
 }
 
 static void begin_answer(struct kube_watch *w)
@@ -647,7 +647,7 @@ static void begin_answer(struct kube_watch *w)
  * report it. With initial events the final cursor is opened later, at the revision of the range. */
 static bool has_room(struct kube_watch *w, bool initial)
 {
-    if (!open_cursor(w, w->asked && !initial ? w->asked + 1 : 0, &w->call->status))
+    if (!open_cursor(w, w->requested && !initial ? w->requested + 1 : 0, &w->call->status))
         return false;
     if (initial) {
         watch_cursor_free(w->cursor);
@@ -661,7 +661,7 @@ static void begin(struct kube_watch *w)
     struct kube_call *call = w->call;
     bool initial = wants_initial(w);
     w->begins->mark_end = initial && w->bookmarks;
-    w->told = w->asked;
+    w->bookmark_revision = w->requested;
     if (!has_room(w, initial)) {
         kube_call_fail(call);
         return;
@@ -671,7 +671,7 @@ static void begin(struct kube_watch *w)
     kube_count(&w->face->counter, w->shaping.kind, KUBE_COUNT_WATCHES_BEGUN, 1);
     begin_answer(w);
     if (initial)
-        kube_revision_wait_start(&w->begins->fresh, call, w->asked, on_fresh);
+        kube_revision_wait_start(&w->begins->fresh, call, w->requested, on_fresh);
     else
         end_beginning(w);
 }
@@ -690,7 +690,7 @@ static struct kube_watch *watch_new(struct kube_call *call, struct beginning *be
     w->protobuf = call->accept.format == KUBE_PROTOBUF;
     w->bookmarks = call->query.allow_bookmarks;
     w->shaping = kube_shaping_of(call);
-    w->asked = begins->scope.revision;
+    w->requested = begins->scope.revision;
     w->selection = kube_selection_ref(begins->scope.selection);
     if (call->kind->flags & KUBE_CUSTOM)
         w->use =

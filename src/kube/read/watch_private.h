@@ -29,7 +29,7 @@ struct kube_watch {
     enum kube_event_type change : 8; /* type of the event that is being sent */
     bool protobuf : 1;               /* else JSON */
     bool bookmarks : 1;              /* were requested */
-    bool columns_told : 1;           /* the columns of a Table were sent */
+    bool columns_sent : 1;           /* the columns of a Table were sent */
     bool bookmark_due : 1;
     bool begun : 1;                        /* counted as begun */
     bool ending : 1;                       /* the deadline has passed, or the server stops */
@@ -48,10 +48,10 @@ struct kube_watch {
     struct kube_registry_use *use; /* owned; of a custom resource */
     struct kube_searcher searcher;
     struct kube_watches_link in_face;
-    struct timer bookmark; /* the next bookmark, or the end of waiting for the client */
-    int64_t deadline_ns;   /* by the loop's clock */
-    int64_t told;          /* no bookmark has a lower revision */
-    int64_t asked;         /* the requested revision; 0: none */
+    struct timer bookmark;     /* the next bookmark, or the end of waiting for the client */
+    int64_t deadline_ns;       /* by the loop's clock */
+    int64_t bookmark_revision; /* no bookmark has a lower revision */
+    int64_t requested;         /* the requested revision; 0: none */
     uint64_t sent_before;
 };
 

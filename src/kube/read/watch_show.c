@@ -17,7 +17,7 @@ static struct kube_event_form form_of(const struct kube_watch *w)
     return (struct kube_event_form){.shaping = w->shaping,
                                     .selection = w->selection,
                                     .protobuf = w->protobuf,
-                                    .columns = !w->columns_told};
+                                    .columns = !w->columns_sent};
 }
 
 /* An object that does not fit its protobuf type is treated as a value that is not an object. */
@@ -40,7 +40,7 @@ enum status kube_watch_make(struct kube_watch *w, enum kube_event_type change,
     enum status made = kube_event_write(&form, change, object, revision, &w->made);
     if (made != ST_OK && made != ST_NOMEM)
         return report_mistyped(w, revision);
-    w->columns_told |= made == ST_OK && !w->protobuf;
+    w->columns_sent |= made == ST_OK && !w->protobuf;
     return made;
 }
 
@@ -77,7 +77,7 @@ static enum status send_converted(struct kube_watch *w, const struct kube_event_
     kube_count(&w->face->counter, w->shaping.kind, KUBE_COUNT_EVENTS, 1);
     if (converted->mistyped)
         return report_mistyped(w, pair->revision);
-    w->columns_told |= !w->protobuf;
+    w->columns_sent |= !w->protobuf;
     w->made = converted->made;
     converted->made = (struct buf){0};
     return ST_OK;

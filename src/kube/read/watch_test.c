@@ -1,4 +1,4 @@
-/* How watches end: by their deadline, or since their definition goes. */
+/* How watches end: at their deadline, or when their definition is removed. */
 #include "kube/server/bed_test.h"
 
 #include "base/clock.h"
@@ -42,7 +42,7 @@ static void deletions_with_the_definition_are_sent_before_the_end(void **state)
     run();
     assert_answer(freed, 200, NULL);
     for (int i = 0; i < 4; i++)
-        pass(10 * NS_PER_S); /* it takes nothing meanwhile, and that not for a minute */
+        pass(10 * NS_PER_S); /* the client reads nothing for less than a minute */
     ask("GET", HATS, "", 404);
     assert_false(said(watch, "\"type\":\"DELETED\""));
     pull(watch);
@@ -88,7 +88,7 @@ static unsigned count_until_end(struct peer *watch, unsigned seconds, unsigned *
     return before;
 }
 
-/* Nothing of HTTP runs here: its deadline comes by hand. */
+/* There is no HTTP connection here, so the test calls the deadline. */
 static void reach_deadline(struct peer *watch)
 {
     assert_non_null(watch->x.on_deadline);
@@ -136,7 +136,7 @@ static void no_bookmark_is_sent_without_time_or_request_for_it(void **state)
     end();
 }
 
-/* A watch of which a client has taken the first bytes of an event. */
+/* A watch whose client has read the first bytes of an event. */
 static struct peer *half_taken(size_t budget_bytes, struct budget **ret_budget)
 {
     uint8_t bytes[64];
@@ -166,7 +166,7 @@ static void rest_of_an_event_is_charged(void **state)
     struct account *account = watch->x.account;
     assert_true(account_held_bytes(account) >= 30000);
     pull(watch);
-    assert_true(said(watch, "x\"}}}\n"));            /* all of it came */
+    assert_true(said(watch, "x\"}}}\n"));            /* it is complete */
     assert_true(account_held_bytes(account) < 4096); /* fields of the answer */
     end();
     assert_int_equal(account_held_bytes(account), 0);

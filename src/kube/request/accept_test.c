@@ -44,7 +44,7 @@ static void the_supported_clause_with_the_highest_weight_is_used(void **state)
         {"application/vnd.kubernetes.protobuf;as=Table;g=meta.k8s.io;v=v1,application/json", true,
          KUBE_JSON, KUBE_WHOLE, false},
         {"*/*;q=0.9,application/vnd.kubernetes.protobuf;q=0.1", true, KUBE_PROTOBUF, KUBE_WHOLE,
-         false}, /* as in Go: what is named goes before what follows it by weight */
+         false}, /* as in Go: a named type precedes a later one of higher weight */
         {"*", true, KUBE_JSON, KUBE_WHOLE, false},
         {"application/json;stream=watch", true, KUBE_JSON, KUBE_WHOLE, false},
         {"application/json;stream=other", false, KUBE_JSON, KUBE_WHOLE, false},

@@ -27,7 +27,7 @@ static void assert_sorted(const char *json, const char *given, const char *expec
 static void errors_are_in_the_order_of_go(void **state)
 {
     (void)state;
-    /* A duplicate is met where it comes again. */
+    /* A duplicate is found where it occurs again. */
     assert_sorted("{\"a\":1,\"x\":2,\"a\":3}", D("a") ", " U("x"), U("x") ", " D("a"));
     assert_sorted("{\"a\":1,\"a\":3,\"x\":2}", U("x") ", " D("a"), D("a") ", " U("x"));
     assert_sorted("{\"l\":[{\"b\":1},{\"b\":1,\"y\":[[0]],\"b\":1}],\"x\":{}}",
@@ -67,7 +67,7 @@ static void errors_of_a_map_are_sorted_by_name(void **state)
     assert_sorted(NULL, "", "");
 }
 
-/* More than are put in order, and deeper than anything that was read. */
+/* More than are sorted, and deeper than a body may be. */
 static void limits_hold(void **state)
 {
     (void)state;

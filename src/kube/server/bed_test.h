@@ -10,8 +10,8 @@
 #include "kube/server/face.h"
 
 #include "base/clock.h"
-#include "engine/fake/fake.h"
 #include "engine/engine.h"
+#include "engine/fake/fake.h"
 #include "wire/http/exchange_private.h"
 #include "wire/http/routes.h"
 
@@ -143,7 +143,7 @@ static inline void leave(struct peer *peer)
     free(peer->text);
 }
 
-/* Until nothing is left to do. */
+/* Runs until there is nothing left to do. */
 static inline void run(void)
 {
     do {

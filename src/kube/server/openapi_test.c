@@ -46,7 +46,7 @@ static void the_document_of_custom_kinds_is_made_as_it_is_sent(void **state)
     struct peer *gone = send_json("GET", DOCUMENT, "");
     run();
     assert_answer(peer, 200, NULL);
-    assert_int_equal(peer->answer.len, 0); /* until it is taken */
+    assert_int_equal(peer->answer.len, 0); /* nothing is made before it is read */
     (void)http_exchange_fill(&gone->x, bytes, sizeof(bytes));
     leave(gone);
     while (http_exchange_flows(&peer->x)) {
@@ -70,7 +70,7 @@ static void an_unchanged_document_is_not_sent_again(void **state)
     (void)state;
     begin(1, 100);
     define(1);
-    assert_non_null(send_json("GET", "/openapi/v3", "")); /* after which it is known */
+    assert_non_null(send_json("GET", "/openapi/v3", "")); /* reads the definitions */
     run();
     kube_custom_openapi_hash(kube_registry_kinds(bed->face->registry),
                              SLICE_LITERAL("example.com/v1"), hash);

@@ -59,12 +59,12 @@ static void lack_of_memory_is_not_reported_as_an_invalid_object(void **state)
         assert_int_equal(buf_append(&list->answer, slice_of(bytes, n)), ST_OK);
     }
     assert_true(said(list, "\"items\":["));
-    assert_false(said(list, "]")); /* broken off, not empty */
+    assert_false(said(list, "]")); /* cut off, not empty */
     ask("DELETE", HATS, "", 429);
     end();
 }
 
-/* Larger than what one call may hold. */
+/* Larger than the memory of one call. */
 static void an_object_that_does_not_fit_only_fails_its_own_delete(void **state)
 {
     (void)state;
@@ -100,7 +100,7 @@ static void store_configmaps(int count, size_t value_bytes)
 
 enum { MANY = 3000, SMALL_ARENA = 64 << 10 };
 
-/* However many they are, they take no more memory than one page of them. */
+/* Any number of objects takes no more memory than one page. */
 static void any_number_is_deleted_in_a_small_arena(void **state)
 {
     (void)state;
@@ -115,7 +115,7 @@ static void any_number_is_deleted_in_a_small_arena(void **state)
 enum { ITEMS = 40, ITEM_BYTES = 50000, ITEMS_BUDGET = 1 << 20 };
 
 /* The answer grows while they are deleted: it is charged, and above the budget the client has
- * to come again for the rest. */
+ * to request the rest again. */
 static void items_of_the_answer_are_charged(void **state)
 {
     (void)state;
@@ -158,7 +158,7 @@ static void options_that_cannot_be_read_are_refused(void **state)
 
 enum { HEAVY = 20, HEAVY_BYTES = 128 << 10, HEAVY_A_TURN = 3 };
 
-/* None of them is selected, and each has to be looked at to its end. */
+/* None of them matches, and each must be examined to its end. */
 static void large_objects_are_examined_some_per_turn(void **state)
 {
     (void)state;

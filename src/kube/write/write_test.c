@@ -1,4 +1,5 @@
-/* Writes over an engine that completes at once, late or in any order, and to peers that leave. */
+/* Writes over an engine that completes at once, late or in any order, by clients that may
+ * disconnect. */
 #include "kube/server/bed_test.h"
 
 /* -- Tests -- */
@@ -154,7 +155,8 @@ static void a_dry_run_creates_whatever_version_it_names(void **state)
     end();
 }
 
-/* What an attempt has said goes with it: a warning is there once, however often it is tried. */
+/* The warnings of an attempt are discarded with it: each is sent once, whatever the number of
+ * tries. */
 static void warned_once(void)
 {
     struct peer *peers[8];
@@ -180,7 +182,7 @@ static void an_attempt_leaves_nothing_for_the_next(void **state)
     for_each_seed(warned_once);
 }
 
-/* The object as the write has made it, with the version before: as Kubernetes answers it. */
+/* The answer has the changed object with its previous version, as in Kubernetes. */
 static void the_last_finalizer_is_answered_with_the_version_before(void **state)
 {
     (void)state;
@@ -265,7 +267,7 @@ static void emptied_for_good(void)
         loop_turn(bed->loop, 0);
     }
     run();
-    /* What slipped in before the mark was found late: the next round takes it. */
+    /* Objects that were created just before the mark are deleted in the next round. */
     clock_sim_advance(&bed->clock, INT64_C(2000000000));
     run();
     assert_answer(deleted, 200, "\"phase\":\"Terminating\"");
@@ -473,7 +475,7 @@ static void a_patch_cannot_take_all_memory(void **state)
 #define JSON_PATCH "application/json-patch+json"
 #define APPLY "application/apply-patch+yaml"
 
-/* Answers of every sort, one after the other. */
+/* Answers of every sort. */
 static const struct {
     const char *method, *path, *type, *body;
 } writes[] = {
@@ -531,7 +533,7 @@ static unsigned write_with(size_t at, size_t *limit, size_t bytes)
 
 static size_t written_and_starved;
 
-/* A write gets its own answer or that memory ran out, at whichever allocation that is. */
+/* A write gets its own answer or an error for lack of memory, whichever allocation fails. */
 static void starve(size_t at, size_t *limit, unsigned expected)
 {
     int64_t before = revision();
@@ -558,7 +560,7 @@ static void an_answer_is_never_made_from_a_failed_allocation(void **state)
     for (int round = 0; round < 3; round++) {
         begin(15, 100);
         size_t *limit = round == 1 ? &bed->face->call_bytes_max : &bed->face->attempt_bytes_max;
-        send_json("GET", CMS "/none", ""); /* after which the default namespaces are there */
+        send_json("GET", CMS "/none", ""); /* creates the default namespaces */
         run();
         for (size_t i = 0; i < COUNT_OF(writes); i++) {
             if (round)
