@@ -149,18 +149,28 @@ static bool is_plain_http(const struct wire_connection *c, const struct h2_heade
     return c->server->http2.routes && (!c->server->grpc.services || !grpc_is_request(headers));
 }
 
-/* Only gRPC makes notes, so a header block with a note was a gRPC request before. */
-static struct h2_stream *on_open(void *owner, struct h2_headers *headers, int64_t now_ns)
+/* A request whose header block is new. Not inlined, so that on_open saves no registers. */
+static __attribute__((noinline)) struct h2_stream *open_new(struct wire_connection *c,
+                                                            struct h2_headers *headers,
+                                                            int64_t now_ns)
 {
-    struct wire_connection *c = owner;
-    if (UNLIKELY(!headers->note) && is_plain_http(c, headers)) {
+    if (is_plain_http(c, headers)) {
         if (!c->http2 && make_http2(c, now_ns) != ST_OK)
             return NULL;
         return http2_endpoint_open(c->http2, headers, now_ns);
     }
-    if (UNLIKELY(!c->grpc) && make_grpc(c, now_ns) != ST_OK)
+    if (!c->grpc && make_grpc(c, now_ns) != ST_OK)
         return NULL;
     return grpc_endpoint_open(c->grpc, headers, now_ns);
+}
+
+/* Only gRPC makes notes, so a header block with a note was a gRPC request before. */
+static struct h2_stream *on_open(void *owner, struct h2_headers *headers, int64_t now_ns)
+{
+    struct wire_connection *c = owner;
+    if (LIKELY(headers->note != NULL))
+        return grpc_endpoint_open(c->grpc, headers, now_ns);
+    return open_new(c, headers, now_ns);
 }
 
 static const struct h2_session_ops session_ops = {.on_open = on_open, .on_output = on_output};
@@ -180,16 +190,6 @@ static void feed_http2(struct wire_connection *c, struct slice bytes, int64_t no
     h2_session_feed(c->h2, bytes, now_ns);
     if (UNLIKELY(c->http2 != NULL))
         http2_turn(c, now_ns);
-}
-
-static void feed_on(struct wire_connection *c, struct slice bytes, int64_t now_ns)
-{
-    if (bytes.len == 0)
-        return;
-    if (c->h2)
-        feed_http2(c, bytes, now_ns);
-    else
-        http1_endpoint_feed(c->http1, bytes, now_ns);
 }
 
 static enum status start(struct wire_connection *c, enum sniffed protocol, int64_t now_ns)
@@ -217,18 +217,18 @@ static void feed_first(struct wire_connection *c, struct slice bytes, int64_t no
         return;
     if (start(c, protocol, now_ns) != ST_OK)
         close_for(c, "out of memory");
-    if (c->closing)
-        return;
-    feed_on(c, first, now_ns);
-    feed_on(c, slice_sub(bytes, n, bytes.len - n), now_ns);
+    wire_connection_feed(c, first, now_ns);
+    wire_connection_feed(c, slice_sub(bytes, n, bytes.len - n), now_ns);
 }
 
 void wire_connection_feed(struct wire_connection *c, struct slice bytes, int64_t now_ns)
 {
     if (c->closing || bytes.len == 0)
         return;
-    if (LIKELY(c->h2 || c->http1))
-        feed_on(c, bytes, now_ns);
+    if (LIKELY(c->h2 != NULL))
+        feed_http2(c, bytes, now_ns);
+    else if (c->http1)
+        http1_endpoint_feed(c->http1, bytes, now_ns);
     else
         feed_first(c, bytes, now_ns);
 }
@@ -242,14 +242,20 @@ void wire_connection_feed_end(struct wire_connection *c, int64_t now_ns)
         close_for(c, "closed by the client");
 }
 
+static bool http_wants_read(const struct wire_connection *c)
+{
+    if (c->http2)
+        return http2_endpoint_wants_read(c->http2);
+    return !c->http1 || http1_endpoint_wants_read(c->http1);
+}
+
 bool wire_connection_wants_read(const struct wire_connection *c)
 {
-    if (c->closing)
+    if (c->closing || (c->grpc && !grpc_endpoint_wants_read(c->grpc)))
         return false;
-    if (c->h2)
-        return h2_session_wants_read(c->h2) && (!c->grpc || grpc_endpoint_wants_read(c->grpc)) &&
-               (!c->http2 || http2_endpoint_wants_read(c->http2));
-    return !c->http1 || http1_endpoint_wants_read(c->http1);
+    if ((c->http2 || !c->h2) && !http_wants_read(c))
+        return false;
+    return !c->h2 || h2_session_wants_read(c->h2);
 }
 
 bool wire_connection_wants_write(const struct wire_connection *c)

@@ -301,7 +301,7 @@ bool grpc_call_ended(const struct grpc_call *call)
 }
 
 /* The stall timer starts in the next turn, because now_ns may be the time of an earlier one. */
-static void output_changed(struct grpc_call *call)
+static inline void output_changed(struct grpc_call *call)
 {
     call->progress_ns = 0;
     drop_held(call);
