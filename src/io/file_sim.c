@@ -14,7 +14,7 @@ struct sim_write {
     uint8_t bytes[];
 };
 
-struct bytes {
+struct sim_bytes {
     uint8_t *ptr; /* owned */
     size_t len, capacity;
 };
@@ -25,8 +25,8 @@ struct sim_node {
     int mappings;
     bool dead; /* from before a crash */
     bool locked;
-    struct bytes now;                       /* what reads return */
-    struct bytes durable;                   /* the content at the last sync */
+    struct sim_bytes now;                   /* what reads return */
+    struct sim_bytes durable;               /* the content at the last sync */
     struct sim_write *writes, **writes_end; /* since the last sync */
 };
 
@@ -35,7 +35,7 @@ struct sim_name {
     struct sim_node *node; /* NULL for a directory */
 };
 
-struct names {
+struct sim_names {
     struct sim_name *items;
     size_t count, capacity;
 };
@@ -51,7 +51,7 @@ struct name_change {
 struct fs_sim {
     struct fs fs;
     struct random random;
-    struct names now, durable;
+    struct sim_names now, durable;
     struct name_change *changes, **changes_end;
     uint64_t space_bytes;
 
@@ -105,7 +105,7 @@ static enum status enter_file(struct sim_file *file, enum fs_sim_call call)
 
 /* -- bytes -- */
 
-static void bytes_resize(struct bytes *bytes, size_t len)
+static void bytes_resize(struct sim_bytes *bytes, size_t len)
 {
     if (len > bytes->capacity) {
         bytes->capacity = size_max(len, bytes->capacity * 2);
@@ -116,14 +116,14 @@ static void bytes_resize(struct bytes *bytes, size_t len)
     bytes->len = len;
 }
 
-static void bytes_write(struct bytes *bytes, uint64_t offset, const uint8_t *from, size_t len)
+static void bytes_write(struct sim_bytes *bytes, uint64_t offset, const uint8_t *from, size_t len)
 {
     if (offset + len > bytes->len)
         bytes_resize(bytes, (size_t)offset + len);
     memcpy(bytes->ptr + offset, from, len);
 }
 
-static void bytes_copy(struct bytes *to, const struct bytes *from)
+static void bytes_copy(struct sim_bytes *to, const struct sim_bytes *from)
 {
     bytes_resize(to, from->len);
     if (from->len)
@@ -228,7 +228,7 @@ static struct fate node_fate(struct random *random, const struct sim_node *node)
     return fate_draw(random, writes);
 }
 
-static void apply_write(struct bytes *to, const struct sim_write *write, uint64_t number,
+static void apply_write(struct sim_bytes *to, const struct sim_write *write, uint64_t number,
                         const struct fate *fate)
 {
     for (size_t done = 0; done < write->len;) {
@@ -251,7 +251,7 @@ static void node_settle(struct sim_node *node, const struct fate *fate)
 
 /* -- names -- */
 
-static size_t names_find(const struct names *names, const char *path)
+static size_t names_find(const struct sim_names *names, const char *path)
 {
     size_t at = 0;
     while (at < names->count && strcmp(names->items[at].path, path) != 0)
@@ -259,7 +259,7 @@ static size_t names_find(const struct names *names, const char *path)
     return at;
 }
 
-static void names_remove(struct names *names, const char *path)
+static void names_remove(struct sim_names *names, const char *path)
 {
     size_t at = names_find(names, path);
     if (at == names->count)
@@ -269,7 +269,7 @@ static void names_remove(struct names *names, const char *path)
     names->items[at] = names->items[--names->count];
 }
 
-static void names_set(struct names *names, const char *path, struct sim_node *node)
+static void names_set(struct sim_names *names, const char *path, struct sim_node *node)
 {
     names_remove(names, path);
     if (names->count == names->capacity) {
@@ -280,15 +280,15 @@ static void names_set(struct names *names, const char *path, struct sim_node *no
         (struct sim_name){.path = must(strdup(path)), .node = node ? node_ref(node) : NULL};
 }
 
-static void names_fini(struct names *names)
+static void names_fini(struct sim_names *names)
 {
     while (names->count)
         names_remove(names, names->items[names->count - 1].path);
     free(names->items);
-    *names = (struct names){0};
+    *names = (struct sim_names){0};
 }
 
-static void names_change(struct names *names, const struct name_change *change)
+static void names_change(struct sim_names *names, const struct name_change *change)
 {
     if (change->from)
         names_remove(names, change->from);
@@ -354,7 +354,7 @@ static enum status sim_pread(struct file *base, void *to, size_t len, uint64_t o
 {
     struct sim_file *file = file_of(base);
     TRY(enter_file(file, FS_SIM_PREAD));
-    const struct bytes *now = &file->node->now;
+    const struct sim_bytes *now = &file->node->now;
     if (offset > now->len || len > now->len - offset)
         return ST_IO;
     slice_copy(to, slice_of(now->ptr + offset, len));

@@ -341,11 +341,11 @@ static void copy_work(void *ctx, const struct turn_report *report)
 static void turn_that_takes_long_is_reported(void **state)
 {
     (void)state;
-    char told[64] = "";
+    char reported[64] = "";
     struct clock_sim clock;
     clock_sim_init(&clock, 0);
     AUTO(turns_freep) struct turns *turns = NULL;
-    struct turns_options options = {.clock = &clock.clock, .on_long = copy_work, .ctx = told};
+    struct turns_options options = {.clock = &clock.clock, .on_long = copy_work, .ctx = reported};
     assert_int_equal(turns_new(&options, &turns), ST_OK);
     struct turn *turn;
     assert_int_equal(turns_join(turns, "io", &turn), ST_OK);
@@ -357,10 +357,10 @@ static void turn_that_takes_long_is_reported(void **state)
     slow.pair.watch.fn = take_long;
     assert_int_equal(loop_watch(loop, &slow.pair.watch, IO_READ), ST_OK);
     loop_turn(loop, 0);
-    assert_string_equal(told, "");
+    assert_string_equal(reported, "");
     assert_int_equal(write(slow.pair.ends[1], "x", 1), 1);
     loop_turn(loop, 0);
-    assert_string_equal(told, "reading slowly 200");
+    assert_string_equal(reported, "reading slowly 200");
     assert_null(turn_here);
     pair_fini(&slow.pair);
 }

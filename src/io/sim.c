@@ -9,7 +9,7 @@
 enum { HANDLES_MAX = 4096, CONNECTIONS_WAITING_MAX = 128 };
 
 /* Bytes, or the end of the stream, in flight to a socket. */
-struct segment {
+struct sim_segment {
     struct list in_flight; /* links sim_handle.flight */
     int64_t at_ns;
     bool end;
@@ -106,17 +106,18 @@ static struct sim_handle *handle_at(struct sim *sim, int number, enum handle_kin
     return handle;
 }
 
-static struct segment *first_segment(struct sim_handle *handle)
+static struct sim_segment *first_segment(struct sim_handle *handle)
 {
-    return list_empty(&handle->flight) ? NULL
-                                       : LIST_ENTRY(handle->flight.next, struct segment, in_flight);
+    return list_empty(&handle->flight)
+               ? NULL
+               : LIST_ENTRY(handle->flight.next, struct sim_segment, in_flight);
 }
 
 static void drop_flight(struct sim_handle *handle)
 {
     struct list *link;
     while ((link = list_pop_front(&handle->flight)))
-        free(LIST_ENTRY(link, struct segment, in_flight));
+        free(LIST_ENTRY(link, struct sim_segment, in_flight));
     handle->flight_bytes = 0;
 }
 
@@ -156,10 +157,10 @@ static unsigned ready_events(struct sim *sim, const struct sim_handle *handle)
 
 static void send_segment(struct sim *sim, struct sim_handle *to, struct slice bytes, bool end)
 {
-    struct segment *segment = must(malloc(sizeof(*segment) + bytes.len));
+    struct sim_segment *segment = must(malloc(sizeof(*segment) + bytes.len));
     int64_t delay =
         random_between(&sim->random, sim->options.delay_min_ns, sim->options.delay_max_ns);
-    *segment = (struct segment){
+    *segment = (struct sim_segment){
         .at_ns = now_of(sim) + delay, .end = end, .bytes = slice_of(segment + 1, bytes.len)};
     slice_copy(segment + 1, bytes);
     to->flight_bytes += bytes.len;
@@ -495,7 +496,7 @@ struct random *sim_random(struct sim *sim)
     return &sim->random;
 }
 
-static void arrive(struct sim_handle *handle, struct segment *segment)
+static void arrive(struct sim_handle *handle, struct sim_segment *segment)
 {
     list_remove(&segment->in_flight);
     must_ok(buf_append(&handle->arrived, segment->bytes));
@@ -512,7 +513,7 @@ static int64_t deliver(struct sim *sim)
         struct sim_handle *handle = sim->handles[i];
         if (!handle)
             continue;
-        struct segment *segment;
+        struct sim_segment *segment;
         while ((segment = first_segment(handle)) && segment->at_ns <= now_of(sim))
             arrive(handle, segment);
         if (segment && segment->at_ns < next)

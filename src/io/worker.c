@@ -14,7 +14,7 @@ struct job_chain {
 };
 
 /* A share with waiting jobs. */
-struct share {
+struct worker_share {
     uint64_t key;
     unsigned count; /* of its jobs that may be refused */
     struct job_chain jobs;
@@ -24,7 +24,7 @@ struct worker {
     struct lock lock;
     /* Protected by the lock: shares in the order of their turns, and jobs that lost their places.
      */
-    struct share *shares;
+    struct worker_share *shares;
     size_t share_count, share_room;
     unsigned waiting; /* jobs of all shares that may be refused */
     struct job_chain refused;
@@ -88,7 +88,7 @@ static struct worker_job *chain_take_newest(struct job_chain *chain)
 
 /* -- the queue, with the lock held -- */
 
-static struct share *share_find(struct worker *worker, uint64_t key)
+static struct worker_share *share_find(struct worker *worker, uint64_t key)
 {
     for (size_t i = 0; i < worker->share_count; i++) {
         if (worker->shares[i].key == key)
@@ -97,15 +97,15 @@ static struct share *share_find(struct worker *worker, uint64_t key)
     return NULL;
 }
 
-static struct share *share_with_most(struct worker *worker)
+static struct worker_share *share_with_most(struct worker *worker)
 {
-    struct share *most = &worker->shares[0];
+    struct worker_share *most = &worker->shares[0];
     for (size_t i = 1; i < worker->share_count; i++)
         most = worker->shares[i].count > most->count ? &worker->shares[i] : most;
     return most;
 }
 
-static struct share *share_add(struct worker *worker, struct share share)
+static struct worker_share *share_add(struct worker *worker, struct worker_share share)
 {
     if (worker->share_count == worker->share_room) {
         worker->share_room = worker->share_room ? 2 * worker->share_room : 16;
@@ -115,7 +115,7 @@ static struct share *share_add(struct worker *worker, struct share share)
     return &worker->shares[worker->share_count++];
 }
 
-static void share_remove(struct worker *worker, struct share *share)
+static void share_remove(struct worker *worker, struct worker_share *share)
 {
     size_t at = (size_t)(share - worker->shares);
     worker->share_count--;
@@ -126,7 +126,7 @@ static void share_remove(struct worker *worker, struct share *share)
  */
 static bool make_room(struct worker *worker, uint64_t key)
 {
-    struct share *own = share_find(worker, key), *most = share_with_most(worker);
+    struct worker_share *own = share_find(worker, key), *most = share_with_most(worker);
     if (most->count <= (own ? own->count : 0) + 1)
         return false;
     chain_add(&worker->refused, chain_take_newest(&most->jobs));
@@ -139,9 +139,9 @@ static enum status queue_add(struct worker *worker, struct worker_job *job)
 {
     if (!job->must_run && worker->waiting >= worker->queue_max && !make_room(worker, job->share))
         return ST_REQUEST_TOO_MANY_REQUESTS;
-    struct share *share = share_find(worker, job->share);
+    struct worker_share *share = share_find(worker, job->share);
     if (!share)
-        share = share_add(worker, (struct share){.key = job->share});
+        share = share_add(worker, (struct worker_share){.key = job->share});
     chain_add(&share->jobs, job);
     share->count += !job->must_run;
     worker->waiting += !job->must_run;
@@ -159,7 +159,7 @@ static struct worker_job *queue_take(struct worker *worker)
     }
     if (!worker->share_count)
         return NULL;
-    struct share share = worker->shares[0];
+    struct worker_share share = worker->shares[0];
     share_remove(worker, &worker->shares[0]);
     job = chain_take(&share.jobs);
     job->status = ST_OK;

@@ -42,9 +42,9 @@ static void key_without_an_address_is_unique_to_the_connection(void **state)
     assert_int_equal(key(one), key(one));
     assert_int_not_equal(key(one), key(other));
     int connection;
-    struct wire_peer nobody = {.owner = &connection};
-    assert_int_equal(wire_peer_key(nobody), wire_peer_key(nobody));
-    assert_int_not_equal(wire_peer_key(nobody), key("127.0.0.1:1"));
+    struct wire_peer unknown = {.owner = &connection};
+    assert_int_equal(wire_peer_key(unknown), wire_peer_key(unknown));
+    assert_int_not_equal(wire_peer_key(unknown), key("127.0.0.1:1"));
 }
 
 int main(void)

@@ -13,7 +13,7 @@ struct sim_client {
     BIO *in, *out;
     struct buf to_send; /* encrypted, not yet taken by the socket */
     size_t sent;
-    uint64_t heard; /* correct bytes of answers */
+    uint64_t received; /* correct bytes of answers */
     bool over, broken, wrong;
     uint32_t frames; /* of CLIENT_FRAME bytes, to be echoed */
     bool said;
@@ -69,7 +69,7 @@ static void client_step(struct sim_client *c)
     client_say_all(c);
     for (int n; (n = SSL_read(c->ssl, bytes, sizeof(bytes))) > 0;)
         for (int i = 0; i < n; i++)
-            c->wrong |= bytes[i] != frame_byte(c->heard++);
+            c->wrong |= bytes[i] != frame_byte(c->received++);
     for (int n; (n = BIO_read(c->out, bytes, sizeof(bytes))) > 0;)
         assert_int_equal(buf_append(&c->to_send, slice_of(bytes, (size_t)n)), ST_OK);
 }
@@ -172,7 +172,7 @@ static void every_byte_arrives_whatever_the_network_does(void **state)
         sim_world_init(&w, seed, 0);
         run_for(&w, 8 * NS_PER_S);
         for (int i = 0; i < CLIENTS; i++) {
-            assert_int_equal(w.clients[i].heard, 40 * (CLIENT_FRAME + 4));
+            assert_int_equal(w.clients[i].received, 40 * (CLIENT_FRAME + 4));
             assert_false(w.clients[i].wrong || w.clients[i].over);
         }
         net_server_drain(w.server);

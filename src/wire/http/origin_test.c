@@ -41,10 +41,10 @@ static bool is_foreign(const char *host, const char *origin, bool secure)
                                    .secure = secure,
                                    .fields = &field,
                                    .field_count = origin ? 1 : 0};
-    struct slice told = SLICE_EMPTY;
-    bool foreign = http_is_foreign(&request, &told);
+    struct slice reported = SLICE_EMPTY;
+    bool foreign = http_is_foreign(&request, &reported);
     if (foreign)
-        assert_true(slice_equal(told, slice_from_text(origin)));
+        assert_true(slice_equal(reported, slice_from_text(origin)));
     return foreign;
 }
 
@@ -83,10 +83,10 @@ static void embedded_requests_of_pages_are_foreign_without_an_origin(void **stat
             {.name = SLICE_LITERAL("Origin"), .value = SLICE_LITERAL("http://localhost:2379")}};
         struct http_request request = {
             .host = SLICE_LITERAL("localhost:2379"), .fields = fields, .field_count = 1};
-        struct slice told;
-        assert_int_equal(http_is_foreign(&request, &told), rows[i].foreign);
+        struct slice reported;
+        assert_int_equal(http_is_foreign(&request, &reported), rows[i].foreign);
         request.field_count = 2; /* with an Origin, that field decides */
-        assert_false(http_is_foreign(&request, &told));
+        assert_false(http_is_foreign(&request, &reported));
     }
 }
 
