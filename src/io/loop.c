@@ -32,7 +32,7 @@ struct loop {
     int64_t sweep_ns;    /* when it began, before its first wait */
     size_t sweep_served; /* handles so far; 0: the next wait begins a sweep */
     size_t watched;      /* number of handles */
-    int64_t heard_ns;    /* when the last complete sweep began */
+    int64_t served_ns;   /* when the last complete sweep began */
 
     size_t ready_next, ready_count; /* the part of ready that was not served yet */
     struct io_ready ready[READY_MAX];
@@ -48,7 +48,7 @@ enum status loop_new_over(struct poller *poller, struct clock *clock, struct loo
     loop->poller = poller;
     loop->waker = poller->ops->waker(poller);
     loop->clock = clock;
-    loop->now_ns = loop->heard_ns = clock_mono_ns(clock);
+    loop->now_ns = loop->served_ns = clock_mono_ns(clock);
     list_init(&loop->mailboxes);
     list_init(&loop->deferred);
     *ret_loop = loop;
@@ -88,9 +88,9 @@ int64_t loop_now_ns(const struct loop *loop)
     return loop->now_ns;
 }
 
-int64_t loop_heard_ns(const struct loop *loop)
+int64_t loop_served_ns(const struct loop *loop)
 {
-    return loop->heard_ns;
+    return loop->served_ns;
 }
 
 struct clock *loop_clock(struct loop *loop)
@@ -248,14 +248,14 @@ static void serve_ready(struct loop *loop)
  * ready. Otherwise the kernel returns those handles first that it has not returned yet, so that all
  * were served once as many were served as are watched.
  */
-static void note_heard(struct loop *loop)
+static void note_served(struct loop *loop)
 {
     if (loop->ready_next < loop->ready_count)
         return;
     loop->sweep_served += loop->ready_count;
     if (loop->ready_count + 1 >= COUNT_OF(loop->ready) && loop->sweep_served < loop->watched)
         return; /* one entry may have been the waker */
-    loop->heard_ns = loop->sweep_ns;
+    loop->served_ns = loop->sweep_ns;
     loop->sweep_served = 0;
 }
 
@@ -313,7 +313,7 @@ void loop_turn(struct loop *loop, int64_t wait_max_ns)
     loop->now_ns = clock_mono_ns(loop->clock);
     turn_begin(loop->turn, loop->now_ns);
     serve_ready(loop);
-    note_heard(loop);
+    note_served(loop);
     serve_mailboxes(loop);
     serve_timers(loop);
     if (loop->hooks.after_input)

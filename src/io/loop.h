@@ -76,7 +76,7 @@ void loop_turn(struct loop *loop, int64_t wait_max_ns);
 int64_t loop_now_ns(const struct loop *loop);
 /* Everything that was ready at this time has been served: what a peer sent before has been read.
  * The time may be long ago on a thread that sleeps; it is recent after two turns. */
-int64_t loop_heard_ns(const struct loop *loop);
+int64_t loop_served_ns(const struct loop *loop);
 struct clock *loop_clock(struct loop *loop);
 
 /* Watches for these events from now on. events is not 0. */

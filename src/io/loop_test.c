@@ -287,7 +287,7 @@ static void long_turn_leaves_the_rest_for_the_next(void **state)
 
 /* More handles are ready than one wait returns: the time is updated only after all of them were
  * served. */
-static void heard_time_covers_everything_that_was_ready_before(void **state)
+static void served_time_covers_everything_that_was_ready_before(void **state)
 {
     (void)state;
     enum { COUNT = 300 };
@@ -295,7 +295,7 @@ static void heard_time_covers_everything_that_was_ready_before(void **state)
     clock_sim_init(&clock, 0);
     AUTO(loop_freep) struct loop *loop = NULL;
     assert_int_equal(loop_new(&clock.clock, &loop), ST_OK);
-    int64_t begun_ns = loop_heard_ns(loop);
+    int64_t begun_ns = loop_served_ns(loop);
     struct pair *pairs = calloc(COUNT, sizeof(*pairs));
     assert_non_null(pairs);
     for (int i = 0; i < COUNT; i++) {
@@ -304,15 +304,15 @@ static void heard_time_covers_everything_that_was_ready_before(void **state)
     }
     clock_sim_advance(&clock, NS_PER_S);
     loop_turn(loop, 0); /* nothing is ready: the time is that of the wait before */
-    assert_int_equal(loop_heard_ns(loop), begun_ns);
+    assert_int_equal(loop_served_ns(loop), begun_ns);
     int64_t sent_ns = loop_now_ns(loop);
     for (int i = 0; i < COUNT; i++)
         assert_int_equal(write(pairs[i].ends[1], "x", 1), 1);
-    for (int turns = 0; loop_heard_ns(loop) < sent_ns && turns < 10; turns++) {
+    for (int turns = 0; loop_served_ns(loop) < sent_ns && turns < 10; turns++) {
         clock_sim_advance(&clock, NS_PER_S);
         loop_turn(loop, 0);
     }
-    assert_int_equal(loop_heard_ns(loop), sent_ns);
+    assert_int_equal(loop_served_ns(loop), sent_ns);
     for (int i = 0; i < COUNT; i++)
         assert_true(pairs[i].calls > 0);
     for (int i = 0; i < COUNT; i++)
@@ -376,7 +376,7 @@ int main(void)
         cmocka_unit_test(parts_of_a_turn_run_in_order),
         cmocka_unit_test(stop_from_another_thread_ends_the_run),
         cmocka_unit_test(long_turn_leaves_the_rest_for_the_next),
-        cmocka_unit_test(heard_time_covers_everything_that_was_ready_before),
+        cmocka_unit_test(served_time_covers_everything_that_was_ready_before),
         cmocka_unit_test(turn_that_takes_long_is_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

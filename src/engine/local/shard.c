@@ -101,7 +101,7 @@ enum status local_shard_new(struct engine *engine, struct loop *loop,
     shard->range_keys_left = RANGE_KEYS_PER_TURN;
     loop_attach(loop, &shard->base.answers, receive_answer, shard);
     loop_attach(loop, &shard->progress_requests, receive_progress_request, shard);
-    read_progress_begin(progress_of(shard), &shard->progress_requests, loop_heard_ns(loop));
+    read_progress_begin(progress_of(shard), &shard->progress_requests, loop_served_ns(loop));
     local_auth_reader_refresh(&shard->rights);
     shared->shards[number] = &shard->base;
     *ret_shard = &shard->base.shard;
@@ -156,7 +156,7 @@ void local_shard_turn_end(struct engine_shard *base)
 static void report_progress(struct local_shard *shard)
 {
     struct read_progress *progress = progress_of(shard);
-    int64_t read_ns = loop_heard_ns(shard->loop);
+    int64_t read_ns = loop_served_ns(shard->loop);
     if (read_ns < read_progress_wanted(progress))
         return;
     shard->progress_requested = false;
@@ -559,7 +559,7 @@ void local_lease_start_op(struct engine_shard *base, struct engine_op *op,
     struct local_shard *shard = shard_of(base);
     bool writes = call == ENGINE_LEASE_GRANT || call == ENGINE_LEASE_REVOKE;
     if (call == ENGINE_LEASE_RENEW) /* a busy shard does not make a renewal late */
-        CONTAINER_OF(op, struct engine_renewals, op)->asked_ns = loop_heard_ns(shard->loop);
+        CONTAINER_OF(op, struct engine_renewals, op)->asked_ns = loop_served_ns(shard->loop);
     op->kind = (uint8_t)(LOCAL_LEASE + (unsigned)call);
     count_begun(shard);
     op_chain_add(writes ? &shard->writes : &shard->lease_reads, op);
