@@ -10,11 +10,11 @@ static enum status ask(struct auth_rights *rights, const char *path,
 }
 
 /* CVE-2026-33413: members, alarms, leases and compaction were anybody's. */
-static void nobody_may_call_more_than_what_logging_in_takes(void **state)
+static void without_a_user_only_the_methods_for_logging_in_are_allowed(void **state)
 {
     static const char *const open[] = {
         "/etcdserverpb.Auth/AuthStatus", "/etcdserverpb.Auth/Authenticate",
-        "/etcdserverpb.Watch/Watch", /* each watch is asked for by itself */
+        "/etcdserverpb.Watch/Watch", /* each watch is checked separately */
         "/grpc.health.v1.Health/Check", "/grpc.health.v1.Health/Watch"};
     struct world *w = *state;
     guard(w);
@@ -76,8 +76,8 @@ static void what_changes_the_server_needs_root(void **state)
     assert_int_equal(found, COUNT_OF(for_users));
 }
 
-/* It is told so by what looks at who is asked for. */
-static void a_name_that_is_no_users_gets_as_far_as_to_ask_for_users_and_roles(void **state)
+/* The check of the contents refuses it. */
+static void an_unknown_user_may_call_user_get_and_role_get(void **state)
 {
     struct world *w = *state;
     guard(w);
@@ -122,9 +122,9 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, world_set_up, world_tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(nobody_may_call_more_than_what_logging_in_takes),
+        TEST(without_a_user_only_the_methods_for_logging_in_are_allowed),
         TEST(what_changes_the_server_needs_root),
-        TEST(a_name_that_is_no_users_gets_as_far_as_to_ask_for_users_and_roles),
+        TEST(an_unknown_user_may_call_user_get_and_role_get),
         TEST(everything_is_open_while_access_is_not_controlled),
         TEST(a_method_that_is_not_in_the_table_is_refused_to_all),
         TEST(no_path_is_there_twice),

@@ -33,7 +33,7 @@ struct model {
     bool user[USERS], role[ROLES], has[USERS][ROLES];
     struct permission permissions[ROLES][PERMISSIONS_MAX];
     size_t permission_count[ROLES];
-    struct key leases[LEASES][2]; /* the keys that hang on each; the last lease has none */
+    struct key leases[LEASES][2]; /* the keys attached to each; the last lease has none */
     struct key universe[UNIVERSE_MAX];
     size_t universe_count;
 };
@@ -80,7 +80,7 @@ static bool key_allowed(const struct model *m, int user, enum auth_access access
     return false;
 }
 
-/* What one needs of one's rights, all of it together. */
+/* All rights that a request needs. */
 struct question {
     const struct model *model;
     int user; /* -1: no such one */
@@ -391,7 +391,7 @@ static void ask(struct model *m, struct random *random, const struct auth_rights
     q->user = (int)random_below(random, USERS + 1) - 1;
     struct auth_asker asker = {
         .rights = rights,
-        .principal = {.user = TEXT(q->user < 0 ? "stranger" : user_names[q->user]),
+        .principal = {.user = TEXT(q->user < 0 ? "unknown" : user_names[q->user]),
                       .revision = m->revision},
         .leases = {m, each_key}};
     bool nobody = random_chance(random, 1, 20), old = !nobody && random_chance(random, 1, 20);

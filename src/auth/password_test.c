@@ -15,7 +15,7 @@ static struct slice hash_of(const char *password, uint8_t *hash)
     return slice_of(hash, AUTH_HASH_BYTES);
 }
 
-static void a_password_is_known_again_and_others_are_not(void **state)
+static void only_the_right_password_matches(void **state)
 {
     (void)state;
     uint8_t bytes[AUTH_HASH_BYTES];
@@ -37,7 +37,7 @@ static void hashes_of_etcd_are_understood(void **state)
     assert_int_equal(auth_password_check(SLICE_LITERAL("from etcd "), hash), ST_AUTH_FAILED);
 }
 
-static void what_follows_a_nul_is_not_left_out(void **state)
+static void a_password_with_a_nul_is_refused(void **state)
 {
     (void)state;
     uint8_t bytes[AUTH_HASH_BYTES];
@@ -59,7 +59,7 @@ static void a_password_too_long_for_bcrypt_is_refused(void **state)
     assert_int_equal(auth_password_check(longest, slice_of(bytes, sizeof(bytes))), ST_OK);
 }
 
-static void what_is_no_hash_fits_no_password(void **state)
+static void an_invalid_hash_matches_no_password(void **state)
 {
     (void)state;
     uint8_t bytes[AUTH_HASH_BYTES];
@@ -67,7 +67,7 @@ static void what_is_no_hash_fits_no_password(void **state)
     assert_int_equal(auth_password_check(SLICE_EMPTY, hash), ST_OK);
     assert_int_equal(auth_password_check(SLICE_EMPTY, SLICE_EMPTY), ST_AUTH_FAILED);
     assert_int_equal(auth_password_check(SLICE_EMPTY, slice_sub(hash, 0, 59)), ST_AUTH_FAILED);
-    /* Of settings that are none a few are enough: each takes its time. */
+    /* Few invalid settings are enough, because each takes as long as a valid one. */
     for (size_t i = 0; i < AUTH_HASH_BYTES - 1; i += i < 9 ? 3 : i == 9 ? 20 : 1) {
         uint8_t bent[AUTH_HASH_BYTES];
         memcpy(bent, bytes, sizeof(bent));
@@ -108,11 +108,11 @@ static void a_failure_costs_the_same_whatever_the_reason(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_password_is_known_again_and_others_are_not),
+        cmocka_unit_test(only_the_right_password_matches),
         cmocka_unit_test(hashes_of_etcd_are_understood),
-        cmocka_unit_test(what_follows_a_nul_is_not_left_out),
+        cmocka_unit_test(a_password_with_a_nul_is_refused),
         cmocka_unit_test(a_password_too_long_for_bcrypt_is_refused),
-        cmocka_unit_test(what_is_no_hash_fits_no_password),
+        cmocka_unit_test(an_invalid_hash_matches_no_password),
         cmocka_unit_test(a_failure_costs_the_same_whatever_the_reason),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

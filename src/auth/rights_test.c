@@ -23,7 +23,7 @@ static enum status ask(struct world *w, const char *user, enum auth_access acces
 #define ALLOWED(...) assert_int_equal(ask(w, __VA_ARGS__), ST_OK)
 #define DENIED(...) assert_int_equal(ask(w, __VA_ARGS__), ST_PERMISSION_DENIED)
 
-static void everybody_may_all_while_access_is_not_controlled(void **state)
+static void everything_is_allowed_while_authentication_is_disabled(void **state)
 {
     struct world *w = *state;
     const struct auth_principal nobody = {0};
@@ -159,7 +159,7 @@ static void credentials_older_than_the_last_change_are_refused(void **state)
     assert_int_equal(ask_as(w, old, AUTH_READ, "b", ""), ST_AUTH_OLD_REVISION);
 }
 
-static void nobody_is_told_that_the_name_is_empty(void **state)
+static void without_a_user_the_error_is_an_empty_name(void **state)
 {
     struct world *w = *state;
     const struct auth_principal nobody = {0};
@@ -173,15 +173,15 @@ static void nobody_is_told_that_the_name_is_empty(void **state)
 }
 
 /* CVE-2018-16886: a name from a certificate is a name, and no more. */
-static void a_name_that_is_no_users_may_nothing(void **state)
+static void an_unknown_user_may_do_nothing(void **state)
 {
     struct world *w = *state;
     guard(w);
     AUTO(auth_rights_unrefp) struct auth_rights *rights = auth_rights_new(w->store);
-    struct auth_principal stranger = who(w, "stranger"), unnamed = who(w, "");
-    DENIED("stranger", AUTH_READ, "a", "");
-    assert_int_equal(auth_rights_check_user(rights, &stranger), ST_PERMISSION_DENIED);
-    assert_int_equal(auth_rights_check_admin(rights, &stranger), ST_USER_NOT_FOUND);
+    struct auth_principal unknown = who(w, "unknown"), unnamed = who(w, "");
+    DENIED("unknown", AUTH_READ, "a", "");
+    assert_int_equal(auth_rights_check_user(rights, &unknown), ST_PERMISSION_DENIED);
+    assert_int_equal(auth_rights_check_admin(rights, &unknown), ST_USER_NOT_FOUND);
     assert_int_equal(auth_rights_check_user(rights, &unnamed), ST_USER_EMPTY);
     assert_int_equal(auth_rights_check_admin(rights, &unnamed), ST_USER_EMPTY);
     DENIED("", AUTH_READ, "a", "");
@@ -228,7 +228,7 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, world_set_up, world_tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(everybody_may_all_while_access_is_not_controlled),
+        TEST(everything_is_allowed_while_authentication_is_disabled),
         TEST(one_key_is_one_key),
         TEST(reading_and_writing_are_two_things),
         TEST(a_range_ends_before_its_end),
@@ -237,8 +237,8 @@ int main(void)
         TEST(a_smaller_range_within_a_larger_takes_nothing_away),
         TEST(the_role_root_may_all_and_its_name_alone_nothing),
         TEST(credentials_older_than_the_last_change_are_refused),
-        TEST(nobody_is_told_that_the_name_is_empty),
-        TEST(a_name_that_is_no_users_may_nothing),
+        TEST(without_a_user_the_error_is_an_empty_name),
+        TEST(an_unknown_user_may_do_nothing),
         TEST(one_sees_oneself_and_ones_roles),
         TEST(a_picture_does_not_change_with_the_store),
     };

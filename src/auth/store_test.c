@@ -42,7 +42,7 @@ static void enabling_needs_the_user_root_with_the_role_root(void **state)
     assert_int_equal(enable(w), ST_ROOT_USER_NOT_EXIST);
     OK(user_add(w, "root"));
     assert_int_equal(enable(w), ST_ROOT_ROLE_NOT_EXIST);
-    OK(user_grant(w, "root", "root")); /* a role that nobody has made */
+    OK(user_grant(w, "root", "root")); /* a role that was not added */
     assert_false(auth_store_enabled(w->store));
     OK(enable(w));
     assert_true(auth_store_enabled(w->store));

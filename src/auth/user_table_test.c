@@ -11,10 +11,10 @@
 
 enum { NAMES = 3000, TABLES = 12 };
 
-/* A table, and who should be in it: the number of the user that was put last under the name. */
+/* A table, and for each name the number of the user that should be in it. */
 struct copy {
     struct user_table table;
-    unsigned there[NAMES]; /* 0: nobody */
+    unsigned there[NAMES]; /* 0: no user */
     size_t count;
 };
 
@@ -66,7 +66,7 @@ static void change(struct copy *copy, struct random *random, unsigned number, un
 }
 
 /* Copies of copies, each changed while all others are kept; the oldest goes. */
-static void a_copy_is_changed_and_the_others_stay_as_they_are(void **state)
+static void changing_a_copy_does_not_change_the_others(void **state)
 {
     (void)state;
     struct copy *copies = calloc(TABLES, sizeof(*copies));
@@ -92,7 +92,7 @@ static void a_copy_is_changed_and_the_others_stay_as_they_are(void **state)
     free(copies);
 }
 
-static void a_copy_shares_all_that_was_not_changed(void **state)
+static void a_copy_shares_all_unchanged_users(void **state)
 {
     (void)state;
     struct user_table table, copy;
@@ -111,7 +111,7 @@ static void a_copy_shares_all_that_was_not_changed(void **state)
     user_table_fini(&copy);
 }
 
-static void an_empty_table_has_nobody(void **state)
+static void an_empty_table_has_no_users(void **state)
 {
     (void)state;
     struct user_table table, copy;
@@ -130,9 +130,9 @@ static void an_empty_table_has_nobody(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_copy_is_changed_and_the_others_stay_as_they_are),
-        cmocka_unit_test(a_copy_shares_all_that_was_not_changed),
-        cmocka_unit_test(an_empty_table_has_nobody),
+        cmocka_unit_test(changing_a_copy_does_not_change_the_others),
+        cmocka_unit_test(a_copy_shares_all_unchanged_users),
+        cmocka_unit_test(an_empty_table_has_no_users),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -30,7 +30,7 @@ static enum status change(struct member_list *list, enum engine_member_call call
     return member_list_change(list, &request);
 }
 
-static void voters_are_added_while_most_have_started(void **state)
+static void voters_are_added_while_a_majority_has_started(void **state)
 {
     (void)state;
     struct member_list list;
@@ -40,7 +40,7 @@ static void voters_are_added_while_most_have_started(void **state)
                      ST_MEMBER_NOT_ENOUGH_STARTED);
     assert_int_equal(change(&list, ENGINE_MEMBER_ADD, 3, "http://c:1", true), ST_OK);
     assert_int_equal(list.count, 3);
-    /* Not one that nobody knows either: without it, etcd reckons, most would not have started. */
+    /* An unknown member gives the same error: etcd computes the quorum without it first. */
     assert_int_equal(change(&list, ENGINE_MEMBER_REMOVE, 9, "", false),
                      ST_MEMBER_NOT_ENOUGH_STARTED);
     assert_int_equal(change(&list, ENGINE_MEMBER_REMOVE, 3, "", false), ST_OK);
@@ -49,7 +49,7 @@ static void voters_are_added_while_most_have_started(void **state)
     member_list_fini(&list);
 }
 
-static void this_server_stays_a_member_whatever_is_asked(void **state)
+static void this_server_always_stays_a_member(void **state)
 {
     (void)state;
     struct member_list list;
@@ -83,7 +83,7 @@ static void urls_belong_to_one_member(void **state)
     member_list_fini(&list);
 }
 
-static void learners_are_few_and_never_ready(void **state)
+static void learners_are_limited_and_never_ready(void **state)
 {
     (void)state;
     struct member_list list;
@@ -119,7 +119,7 @@ static void members_and_their_urls_have_a_limit(void **state)
     member_list_fini(&list);
 }
 
-static void list_outlives_the_book(void **state)
+static void the_answer_outlives_the_list(void **state)
 {
     (void)state;
     struct member_list list;
@@ -140,12 +140,12 @@ static void list_outlives_the_book(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(voters_are_added_while_most_have_started),
-        cmocka_unit_test(this_server_stays_a_member_whatever_is_asked),
+        cmocka_unit_test(voters_are_added_while_a_majority_has_started),
+        cmocka_unit_test(this_server_always_stays_a_member),
         cmocka_unit_test(urls_belong_to_one_member),
-        cmocka_unit_test(learners_are_few_and_never_ready),
+        cmocka_unit_test(learners_are_limited_and_never_ready),
         cmocka_unit_test(members_and_their_urls_have_a_limit),
-        cmocka_unit_test(list_outlives_the_book),
+        cmocka_unit_test(the_answer_outlives_the_list),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

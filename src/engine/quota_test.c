@@ -21,14 +21,14 @@ static struct pb_request_op op_put(void)
     return (struct pb_request_op){.request_case = PB_REQUEST_OP_REQUEST_PUT, .request_put = &put};
 }
 
-static void put_costs_its_bytes_and_what_is_kept_beside(void **state)
+static void a_put_costs_its_bytes_and_an_overhead(void **state)
 {
     (void)state;
     assert_int_equal(quota_cost_put(&put), 256 + 3 + 5);
     assert_int_equal(quota_cost_put(&(struct pb_put_request){0}), 256);
 }
 
-static void transaction_costs_its_dearer_branch(void **state)
+static void a_transaction_costs_its_more_expensive_branch(void **state)
 {
     (void)state;
     struct pb_delete_range_request delete_range = {0};
@@ -62,8 +62,8 @@ static void nested_transactions_count(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(put_costs_its_bytes_and_what_is_kept_beside),
-        cmocka_unit_test(transaction_costs_its_dearer_branch),
+        cmocka_unit_test(a_put_costs_its_bytes_and_an_overhead),
+        cmocka_unit_test(a_transaction_costs_its_more_expensive_branch),
         cmocka_unit_test(nested_transactions_count),
     };
     return cmocka_run_group_tests(tests, setup, NULL);

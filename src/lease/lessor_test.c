@@ -91,7 +91,7 @@ static void an_expired_lease_is_not_renewed_and_a_missing_one_not_found(void **s
     assert_int_equal(ttl, -5);
 }
 
-static void a_renewal_counts_from_when_it_was_asked_for(void **state)
+static void a_renewal_counts_from_its_arrival(void **state)
 {
     struct lessor *lessor = *state;
     int64_t ttl;
@@ -130,7 +130,7 @@ static void chosen_ids_are_positive_and_free(void **state)
     assert_int_equal(lessor_count(lessor), 1000);
 }
 
-static void keys_move_from_lease_to_lease_and_are_told_in_order(void **state)
+static void keys_move_between_leases_and_are_listed_in_order(void **state)
 {
     struct lessor *lessor = *state;
     lessor_grant(lessor, 1, 5, 0);
@@ -298,7 +298,7 @@ static void a_key_takes_little_more_than_itself(void **state)
     free(keys);
 }
 
-static void what_was_left_of_a_time_counts_once(void **state)
+static void the_remaining_time_is_used_once(void **state)
 {
     (void)state;
     AUTO(lessor_freep) struct lessor *lessor = lessor_new(1);
@@ -316,7 +316,7 @@ static void what_was_left_of_a_time_counts_once(void **state)
     lessor_check(lessor);
 }
 
-static void a_fixed_end_is_not_put_off_and_comes_with_the_last_key(void **state)
+static void a_fixed_end_cannot_be_renewed_and_comes_with_the_last_key(void **state)
 {
     (void)state;
     AUTO(lessor_freep) struct lessor *lessor = lessor_new(1);
@@ -406,18 +406,18 @@ int main(void)
 {
 #define LESSOR(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_was_left_of_a_time_counts_once),
-        cmocka_unit_test(a_fixed_end_is_not_put_off_and_comes_with_the_last_key),
+        cmocka_unit_test(the_remaining_time_is_used_once),
+        cmocka_unit_test(a_fixed_end_cannot_be_renewed_and_comes_with_the_last_key),
         cmocka_unit_test(long_sorts_pass_yield_points_and_sort),
         cmocka_unit_test(a_fixed_lease_whose_last_key_is_put_again_lives_on),
         LESSOR(a_lease_expires_when_its_time_has_passed_and_not_before),
         LESSOR(a_renewal_gives_the_whole_time_again),
         LESSOR(an_expired_lease_is_not_renewed_and_a_missing_one_not_found),
-        LESSOR(a_renewal_counts_from_when_it_was_asked_for),
+        LESSOR(a_renewal_counts_from_its_arrival),
         LESSOR(grants_are_refused_in_etcds_order),
         LESSOR(the_longest_time_does_not_wrap_round),
         LESSOR(chosen_ids_are_positive_and_free),
-        LESSOR(keys_move_from_lease_to_lease_and_are_told_in_order),
+        LESSOR(keys_move_between_leases_and_are_listed_in_order),
         LESSOR(what_was_kept_is_loaded_with_all_its_time),
         LESSOR(any_history_ends_as_a_model_says),
         LESSOR(a_hundred_thousand_leases_are_kept_alive_without_a_scan),

@@ -58,7 +58,7 @@ static enum status find(struct fixture *f, struct auth_principal *ret_principal)
                             ret_principal);
 }
 
-static void simple_token_is_found_with_the_revision_of_now(void **state)
+static void a_simple_token_gets_the_current_revision(void **state)
 {
     (void)state;
     struct fixture f;
@@ -75,7 +75,7 @@ static void simple_token_is_found_with_the_revision_of_now(void **state)
     fixture_fini(&f);
 }
 
-static void no_token_is_given_out_when_something_has_changed_since(void **state)
+static void no_token_is_issued_after_a_change(void **state)
 {
     (void)state;
     struct fixture f;
@@ -86,7 +86,7 @@ static void no_token_is_given_out_when_something_has_changed_since(void **state)
     fixture_fini(&f);
 }
 
-static void ended_tokens_are_unknown_and_whoever_remembers_them_learns_it(void **state)
+static void revoked_tokens_are_unknown_and_caches_are_invalidated(void **state)
 {
     (void)state;
     struct fixture f;
@@ -105,7 +105,7 @@ static void ended_tokens_are_unknown_and_whoever_remembers_them_learns_it(void *
     fixture_fini(&f);
 }
 
-static void what_is_remembered_is_shorter_than_any_token_lives(void **state)
+static void results_are_cached_for_less_than_the_life_of_a_token(void **state)
 {
     (void)state;
     struct fixture f;
@@ -117,7 +117,7 @@ static void what_is_remembered_is_shorter_than_any_token_lives(void **state)
     fixture_fini(&f);
 }
 
-static void web_token_carries_its_own_revision_and_is_not_kept(void **state)
+static void a_web_token_contains_its_revision_and_is_not_stored(void **state)
 {
     (void)state;
     struct fixture f;
@@ -139,11 +139,11 @@ static void web_token_carries_its_own_revision_and_is_not_kept(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(simple_token_is_found_with_the_revision_of_now),
-        cmocka_unit_test(no_token_is_given_out_when_something_has_changed_since),
-        cmocka_unit_test(ended_tokens_are_unknown_and_whoever_remembers_them_learns_it),
-        cmocka_unit_test(what_is_remembered_is_shorter_than_any_token_lives),
-        cmocka_unit_test(web_token_carries_its_own_revision_and_is_not_kept),
+        cmocka_unit_test(a_simple_token_gets_the_current_revision),
+        cmocka_unit_test(no_token_is_issued_after_a_change),
+        cmocka_unit_test(revoked_tokens_are_unknown_and_caches_are_invalidated),
+        cmocka_unit_test(results_are_cached_for_less_than_the_life_of_a_token),
+        cmocka_unit_test(a_web_token_contains_its_revision_and_is_not_stored),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

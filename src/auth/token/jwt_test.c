@@ -148,7 +148,7 @@ static void every_method_knows_its_own_signature_and_no_other(void **state)
     buf_fini(&token);
 }
 
-static void a_token_ends_with_its_time(void **state)
+static void a_token_expires(void **state)
 {
     (void)state;
     struct buf token = {0};
@@ -204,7 +204,7 @@ static const char *check_claims(const char *head, const char *claims)
     return check(jwt, slice_from_text(token), NOW);
 }
 
-static void claims_must_say_who_and_when(void **state)
+static void claims_must_contain_the_user_and_the_revision(void **state)
 {
     (void)state;
     const char *head = "{\"alg\":\"HS256\"}", *no = "INVALID_AUTH_TOKEN";
@@ -232,7 +232,7 @@ static void claims_must_say_who_and_when(void **state)
 }
 
 /* The method is the settings' own: a token cannot choose another, or none. */
-static void the_head_of_a_token_decides_nothing(void **state)
+static void the_header_of_a_token_does_not_choose_the_method(void **state)
 {
     (void)state;
     const char *claims = "{\"username\":\"root\",\"revision\":9}";
@@ -251,7 +251,7 @@ static void the_head_of_a_token_decides_nothing(void **state)
     buf_fini(&token);
 }
 
-static void what_is_no_token_is_refused(void **state)
+static void an_invalid_token_is_refused(void **state)
 {
     (void)state;
     AUTO(auth_jwt_freep) struct auth_jwt *jwt = make("RS256", rsa.public_key, "");
@@ -265,7 +265,7 @@ static void what_is_no_token_is_refused(void **state)
     REFUSED(jwt, slice_of(longest, sizeof(longest) - 1), NOW);
 }
 
-static void keys_that_do_not_fit_are_refused_at_the_start(void **state)
+static void keys_of_the_wrong_type_are_refused_at_the_start(void **state)
 {
     (void)state;
     struct auth_jwt *jwt = NULL;
@@ -288,12 +288,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_method_knows_its_own_signature_and_no_other),
-        cmocka_unit_test(a_token_ends_with_its_time),
+        cmocka_unit_test(a_token_expires),
         cmocka_unit_test(tokens_of_etcd_are_understood),
-        cmocka_unit_test(claims_must_say_who_and_when),
-        cmocka_unit_test(the_head_of_a_token_decides_nothing),
-        cmocka_unit_test(what_is_no_token_is_refused),
-        cmocka_unit_test(keys_that_do_not_fit_are_refused_at_the_start),
+        cmocka_unit_test(claims_must_contain_the_user_and_the_revision),
+        cmocka_unit_test(the_header_of_a_token_does_not_choose_the_method),
+        cmocka_unit_test(an_invalid_token_is_refused),
+        cmocka_unit_test(keys_of_the_wrong_type_are_refused_at_the_start),
     };
     return cmocka_run_group_tests(tests, make_keys, NULL);
 }

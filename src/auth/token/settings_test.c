@@ -37,7 +37,7 @@ static void jwt_has_keys_a_method_and_a_time(void **state)
     assert_int_equal(settings.public_key_file.len, 0);
 }
 
-static void what_cannot_be_meant_is_refused(void **state)
+static void invalid_settings_are_refused(void **state)
 {
     (void)state;
     static const char *const texts[] = {
@@ -68,7 +68,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(simple_needs_nothing_more),
         cmocka_unit_test(jwt_has_keys_a_method_and_a_time),
-        cmocka_unit_test(what_cannot_be_meant_is_refused),
+        cmocka_unit_test(invalid_settings_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

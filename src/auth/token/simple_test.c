@@ -61,7 +61,7 @@ static void a_token_is_letters_a_dot_and_the_index(void **state)
     assert_string_equal(user_of(*state, token.text, 1), "u");
 }
 
-static void what_was_not_given_out_is_no_token(void **state)
+static void a_token_that_was_not_issued_is_invalid(void **state)
 {
     struct text token = assign(*state, "u", 5, 0);
     assert_string_equal(user_of(*state, "", 0), "none");
@@ -96,7 +96,7 @@ static void those_that_have_ended_are_freed_in_steps_as_others_are_given_out(voi
     assert_string_equal(user_of(tokens, first.text, TTL), "u");
 }
 
-static void a_users_tokens_end_and_nobody_elses(void **state)
+static void only_the_tokens_of_the_user_are_removed(void **state)
 {
     struct text a = assign(*state, "u", 1, 0), b = assign(*state, "v", 2, 0);
     struct text c = assign(*state, "u", 3, 0);
@@ -136,10 +136,10 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(a_token_is_letters_a_dot_and_the_index),
-        TEST(what_was_not_given_out_is_no_token),
+        TEST(a_token_that_was_not_issued_is_invalid),
         TEST(its_time_begins_again_with_each_use),
         TEST(those_that_have_ended_are_freed_in_steps_as_others_are_given_out),
-        TEST(a_users_tokens_end_and_nobody_elses),
+        TEST(only_the_tokens_of_the_user_are_removed),
         TEST(past_the_limit_the_one_unused_for_longest_goes),
         TEST(the_same_text_is_never_two_users),
     };

@@ -126,7 +126,7 @@ static void windows_and_fills_give_every_byte_once(void **state)
     fixture_fini(&f);
 }
 
-static void failure_is_told_once(void **state)
+static void an_injected_failure_happens_once(void **state)
 {
     (void)state;
     struct fixture f;
@@ -149,7 +149,7 @@ int main(void)
         cmocka_unit_test(inline_engine_completes_before_start_returns),
         cmocka_unit_test(waiting_writes_complete_in_another_order),
         cmocka_unit_test(windows_and_fills_give_every_byte_once),
-        cmocka_unit_test(failure_is_told_once),
+        cmocka_unit_test(an_injected_failure_happens_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

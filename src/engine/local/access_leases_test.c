@@ -1,4 +1,4 @@
-/* Who may what with leases: whoever may write their keys. */
+/* Permissions for leases depend on the permissions for their keys. */
 #include "engine/local/access_fixture_test.h"
 
 static void leases_are_their_keys_writers(void **state)
@@ -23,7 +23,7 @@ static void leases_are_their_keys_writers(void **state)
 }
 
 /* What was found in order once is not asked for again, but whatever came to it is. */
-static void a_lease_is_asked_for_again_when_its_keys_or_the_rights_change(void **state)
+static void a_lease_is_checked_again_when_its_keys_or_the_rights_change(void **state)
 {
     struct fixture *f = *state;
     OK(lease_as(f, as(f, "ann"), engine_lease_grant, 7, false));
@@ -33,7 +33,7 @@ static void a_lease_is_asked_for_again_when_its_keys_or_the_rights_change(void *
     OK(put_as(f, as(f, "root"), "b", 7));
     OK(put_as(f, as(f, "root"), "a/4", 7));
     DENIED(put_as(f, as(f, "ann"), "a/5", 7));
-    OK(put_as(f, as(f, "root"), "b", 0)); /* hangs on nothing any more */
+    OK(put_as(f, as(f, "root"), "b", 0)); /* not attached to a lease any more */
     OK(put_as(f, as(f, "ann"), "a/5", 7));
     OK(put_as(f, as(f, "ann"), "a/1", 7)); /* again: no other key comes to it */
     OK(put_as(f, as(f, "ann"), "a/1", 7));
@@ -87,7 +87,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(leases_are_their_keys_writers),
-        TEST(a_lease_is_asked_for_again_when_its_keys_or_the_rights_change),
+        TEST(a_lease_is_checked_again_when_its_keys_or_the_rights_change),
         TEST(of_renewals_those_before_a_refused_one_are_made),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,10 +9,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* -- Nobody -- */
+/* -- Without a user -- */
 
-/* CVE-2026-33413 among others: an operation that nobody signed is refused, whichever it is. */
-static void what_nobody_signed_is_refused(void **state)
+/* CVE-2026-33413 among others: every operation without a user is refused. */
+static void operations_without_a_user_are_refused(void **state)
 {
     struct fixture *f = *state;
     struct pb_txn_request empty = {0};
@@ -124,7 +124,7 @@ static void a_user_reads_and_writes_what_it_may(void **state)
     OK(get_as(f, as(f, "ann"), "a/", "a0"));
     OK(get_as(f, as(f, "ann"), "r/1", ""));
     DENIED(get_as(f, as(f, "ann"), "a/", "b"));
-    DENIED(get_as(f, as(f, "stranger"), "a/1", ""));
+    DENIED(get_as(f, as(f, "unknown"), "a/1", ""));
     OK(change(f, ENGINE_AUTH_DISABLE, "", ""));
     OK(put_as(f, nobody, "b", 0));
 }
@@ -156,7 +156,7 @@ static void a_txn_is_looked_into(void **state)
 }
 
 /* etcd PR 22386: the checks went when the alarm came. */
-static void a_full_store_tells_strangers_nothing(void **state)
+static void permissions_are_checked_before_the_quota(void **state)
 {
     struct fixture *f = *state;
     struct pb_alarm_request request = {
@@ -317,7 +317,7 @@ static void wait_until_above(const _Atomic unsigned *count, unsigned before)
         sched_yield();
 }
 
-static void who_may_read_never_sees_what_was_written_while_they_might_not(void **state)
+static void a_reader_never_sees_what_was_written_while_it_had_no_permission(void **state)
 {
     struct fixture *f = *state;
     struct reading r = {.f = f};
@@ -408,16 +408,16 @@ static void what_was_answered_outlives_a_killed_process(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(what_nobody_signed_is_refused),
+        TEST(operations_without_a_user_are_refused),
         TEST(maintenance_needs_root_and_looking_at_alarms_a_user),
         TEST(users_are_managed_by_root_and_looked_at_by_themselves),
         TEST(the_server_itself_is_not_asked),
         TEST(a_user_reads_and_writes_what_it_may),
         TEST(a_txn_is_looked_into),
-        TEST(a_full_store_tells_strangers_nothing),
+        TEST(permissions_are_checked_before_the_quota),
         TEST(a_right_that_was_taken_away_before_a_write_is_applied_is_gone),
         TEST(changes_see_the_changes_before_them),
-        TEST(who_may_read_never_sees_what_was_written_while_they_might_not),
+        TEST(a_reader_never_sees_what_was_written_while_it_had_no_permission),
         TEST(users_and_roles_outlive_the_process),
         TEST(what_was_answered_outlives_a_killed_process),
     };

@@ -1,15 +1,15 @@
-/* Who watches learns of rights that change. */
+/* Watches are notified of changed permissions. */
 #include "engine/local/access_fixture_test.h"
 #include "watch/hub.h"
 #include "watch/stream.h"
 
-/* A shard, on the same thread with a loop of its own, on which somebody watches. */
+/* A shard with a watch, on the same thread with its own loop. */
 struct watching {
     struct loop *loop;
     struct engine_shard *shard;
-    unsigned told;       /* that rights have changed */
-    unsigned told_too;   /* and that another one listens */
-    int64_t hub_at_told; /* how far watches were told of then */
+    unsigned told;         /* that rights have changed */
+    unsigned told_too;     /* and that another one listens */
+    int64_t hub_at_notice; /* the revision of the hub at that time */
 };
 
 static void wake(void *ctx)
@@ -21,7 +21,7 @@ static void on_change(void *ctx)
 {
     struct watching *w = ctx;
     w->told++;
-    w->hub_at_told = watch_hub_revision(engine_watch_hub(w->shard));
+    w->hub_at_notice = watch_hub_revision(engine_watch_hub(w->shard));
 }
 
 static void on_change_too(void *ctx)
@@ -29,7 +29,7 @@ static void on_change_too(void *ctx)
     ((struct watching *)ctx)->told_too++;
 }
 
-/* Until it is told so often; it must be woken for that. */
+/* Until it was notified this often; it must be woken for that. */
 static void watch_until_told(struct watching *w, unsigned told)
 {
     while (w->told < told) {
@@ -40,8 +40,8 @@ static void watch_until_told(struct watching *w, unsigned told)
     assert_int_equal(w->told, told);
 }
 
-/* Told before watches are told of what was written after it, also when nothing was. */
-static void a_shard_that_watches_is_told_when_rights_change(void **state)
+/* It is notified before watches get later revisions, also if there are none. */
+static void a_shard_with_watches_is_notified_when_rights_change(void **state)
 {
     struct fixture *f = *state;
     struct watching w = {0};
@@ -75,7 +75,7 @@ static void a_shard_that_watches_is_told_when_rights_change(void **state)
     OK(write.op.status);
     engine_write_close(&write);
     watch_until_told(&w, 1);
-    assert_true(w.hub_at_told < write.op.revision);
+    assert_true(w.hub_at_notice < write.op.revision);
     struct auth_principal ann = as(f, "ann");
     DENIED(auth_rights_check(engine_auth_rights(w.shard), &ann, AUTH_READ, SLICE_LITERAL("a/1"),
                              SLICE_EMPTY));
@@ -94,7 +94,7 @@ static void a_shard_that_watches_is_told_when_rights_change(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(a_shard_that_watches_is_told_when_rights_change),
+        TEST(a_shard_with_watches_is_notified_when_rights_change),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -140,7 +140,7 @@ static void rights_are_seen_with_the_state_that_has_them_and_not_before(void **s
 }
 
 /* A watch takes the newest state, and its rights only if there are others. */
-static void who_sees_a_state_is_told_that_its_rights_are_others(void **state)
+static void a_reader_of_a_new_state_finds_that_its_rights_are_old(void **state)
 {
     struct bed *bed = *state;
     fill(bed);
@@ -220,7 +220,7 @@ static void a_power_cut_leaves_whole_changes_and_none_that_was_answered_is_lost(
         OK(run(bed, &op));
         struct engine_auth role = {.call = ENGINE_AUTH_ROLE_GET, .role = SLICE_LITERAL("r")};
         bool there = run(bed, &role) == ST_OK;
-        assert_true(op.name_count == 1 || there); /* nobody has a role that is gone */
+        assert_true(op.name_count == 1 || there); /* no user has a deleted role */
         if (there)
             OK(change(bed, ENGINE_AUTH_ROLE_DELETE, "", "r"));
         fixture_commit(&bed->f);
@@ -290,7 +290,7 @@ static void tokens_end_with_what_they_were_given_for(void **state)
     assert_int_equal(op.ends_tokens_of.len, 0);
 }
 
-static void a_row_that_nobody_wrote_is_damage(void **state)
+static void an_invalid_row_is_damage(void **state)
 {
     struct bed *bed = *state;
     struct row row = {.table = ROW_USER, .key = SLICE_LITERAL("x"), .value = SLICE_LITERAL("\377")};
@@ -304,14 +304,14 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(rights_are_seen_with_the_state_that_has_them_and_not_before),
-        TEST(who_sees_a_state_is_told_that_its_rights_are_others),
+        TEST(a_reader_of_a_new_state_finds_that_its_rights_are_old),
         TEST(a_reader_keeps_the_rights_of_its_state),
         TEST(users_and_roles_come_back_from_log_and_checkpoint),
         TEST(a_power_cut_leaves_whole_changes_and_none_that_was_answered_is_lost),
         TEST(a_change_that_could_not_be_written_has_not_happened),
         TEST(without_memory_for_its_answer_nothing_is_changed),
         TEST(tokens_end_with_what_they_were_given_for),
-        TEST(a_row_that_nobody_wrote_is_damage),
+        TEST(an_invalid_row_is_damage),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

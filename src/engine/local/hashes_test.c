@@ -1,4 +1,5 @@
-/* Hashes of the history beside all else the keeper does: how many may wait, and who may leave. */
+/* Hashes of the history besides the other work of the keeper: limits, and requests that are given
+ * up. */
 #include "base/metric/page.h"
 #include "engine/engine.h"
 #include "engine/local/messages.h"

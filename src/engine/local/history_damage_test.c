@@ -1,5 +1,5 @@
-/* Records that cannot be read, of every type and at every place among the others: who reads is told
- * of each revision or that it is lost, and hears of no damage that took nothing of his. */
+/* Damaged records of every type, at every position: a reader gets each revision or an error for it,
+ * and no error for damage that does not concern keys. */
 #include "engine/local/history.h"
 #include "store/change.h"
 #include "store/fixture_test.h"

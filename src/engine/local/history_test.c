@@ -144,7 +144,7 @@ static void write_rows(struct bed *bed, int count)
     }
 }
 
-/* Of many segments, and not read one by one: who reads on, and who comes from elsewhere. */
+/* Many segments: readers that continue, and readers that start at other places. */
 static void stretches_without_revisions_are_leapt_over(void **state)
 {
     struct bed *bed = *state;
@@ -181,7 +181,7 @@ static void stretches_without_revisions_are_leapt_over(void **state)
     assert_int_equal(store_view(bed->f->store)->db_bytes_in_use, applier_db_bytes(14));
 }
 
-static void place_at_the_end_goes_on_with_what_comes(void **state)
+static void a_place_at_the_end_continues_with_new_revisions(void **state)
 {
     struct bed *bed = *state;
     struct watch_place place = {.revision = 2};
@@ -474,7 +474,7 @@ static void model_delete(struct bed *bed, struct model *m, int key)
     m->events[revision] = strdup(text);
 }
 
-/* Every place goes on from where it stood; a few steps each, so that they spread. */
+/* Every place continues from its position, a few steps each, so that they spread. */
 static void check_places(struct bed *bed, const struct model *m, struct watch_place *places,
                          size_t count, struct random *random)
 {
@@ -547,7 +547,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(revisions_come_in_order_and_whole),
         TEST(stretches_without_revisions_are_leapt_over),
-        TEST(place_at_the_end_goes_on_with_what_comes),
+        TEST(a_place_at_the_end_continues_with_new_revisions),
         TEST(what_comes_after_last_is_left_for_later),
         TEST(what_was_handed_out_lasts_as_long_as_the_turn),
         TEST(nothing_is_pinned_between_turns),

@@ -228,7 +228,7 @@ static void what_expires_is_revoked_and_counted(void **state)
     assert_true(local_lease_next_ns(&bed->lease) == CLOCK_NEVER);
 }
 
-/* As etcd: who renews too late is told so once the keys are gone, not before. */
+/* As in etcd: a late renewal is answered once the keys are deleted, not before. */
 static void a_renewal_that_comes_too_late_finds_the_lease_revoked(void **state)
 {
     struct bed *bed = *state;
@@ -385,7 +385,7 @@ static void nothing_expires_later_than_what_was_heard(void **state)
     assert_string_equal(show(bed, 6), "-1/0:");
 }
 
-static void a_row_that_is_no_lease_is_damage(void **state)
+static void an_invalid_lease_row_is_damage(void **state)
 {
     struct bed *bed = *state;
     int64_t id = 5, zero = 0, ttl = 10, too_long = LEASE_TTL_MAX_S + 1;
@@ -456,7 +456,7 @@ int main(void)
         BED(a_full_disk_leaves_the_lease_and_is_tried_again),
         BED(a_lease_with_more_keys_than_a_record_holds_goes_in_several),
         BED(nothing_expires_later_than_what_was_heard),
-        BED(a_row_that_is_no_lease_is_damage),
+        BED(an_invalid_lease_row_is_damage),
         BED(a_fixed_end_stays_where_it_is_over_a_restart),
         BED(a_lease_with_a_fixed_end_goes_with_its_last_key),
     };

@@ -137,7 +137,7 @@ static void renewal_that_the_shard_was_too_busy_to_read_is_in_time(void **state)
     close(unread.ends[1]);
 }
 
-/* Nothing is deleted from a store that may be corrupt, by whoever asks. */
+/* Nothing is deleted from a store that may be corrupt. */
 static void a_late_renewal_revokes_nothing_while_the_store_may_be_corrupt(void **state)
 {
     struct fixture *f = *state;

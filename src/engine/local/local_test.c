@@ -62,8 +62,8 @@ static void limited_address_space_leaves_room_for_the_log(void **state)
     assert_int_equal(local_map_bytes(80 << 20), 20 << 20);
 }
 
-/* As the second of two pipelined requests is, when the first one's answer has been sent. */
-static void write_begun_while_sending_is_handed_over(void **state)
+/* Like the second of two pipelined requests, after the first answer was sent. */
+static void a_write_started_while_sending_reaches_the_writer(void **state)
 {
     struct fixture *f = *state;
     struct pb_put_request request = {.key = SLICE_LITERAL("k")};
@@ -140,7 +140,7 @@ static uint32_t hash(struct fixture *f, int64_t revision)
     return op.hash;
 }
 
-static void compaction_takes_history_and_keeps_the_hash(void **state)
+static void a_compaction_removes_history_and_keeps_the_hash(void **state)
 {
     struct fixture *f = *state;
     for (int i = 0; i < 3000; i++) {
@@ -166,7 +166,7 @@ static void compaction_takes_history_and_keeps_the_hash(void **state)
 }
 
 /* Stops come between any two steps of checkpoints, trims and cleanings. */
-static void stop_at_any_moment_starts_again(void **state)
+static void a_store_stopped_at_any_time_opens_again(void **state)
 {
     enum { ROUNDS = 6, KEYS = 40, PUTS = 200 };
     struct fixture *f = *state;
@@ -324,13 +324,14 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(limited_address_space_leaves_room_for_the_log),
         cmocka_unit_test_setup_teardown(acknowledged_put_is_visible_at_once, setup, fixture_free),
-        cmocka_unit_test_setup_teardown(write_begun_while_sending_is_handed_over, setup,
+        cmocka_unit_test_setup_teardown(a_write_started_while_sending_reaches_the_writer, setup,
                                         fixture_free),
         cmocka_unit_test_setup_teardown(many_in_flight_are_all_answered_and_survive_a_restart,
                                         setup, fixture_free),
-        cmocka_unit_test_setup_teardown(compaction_takes_history_and_keeps_the_hash, setup,
+        cmocka_unit_test_setup_teardown(a_compaction_removes_history_and_keeps_the_hash, setup,
                                         fixture_free),
-        cmocka_unit_test_setup_teardown(stop_at_any_moment_starts_again, setup, fixture_free),
+        cmocka_unit_test_setup_teardown(a_store_stopped_at_any_time_opens_again, setup,
+                                        fixture_free),
         cmocka_unit_test_setup_teardown(answers_stay_readable_while_segments_move, setup,
                                         fixture_free),
         cmocka_unit_test_setup_teardown(second_opening_of_a_directory_is_refused, setup,

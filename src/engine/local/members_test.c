@@ -49,7 +49,7 @@ static void later_rows_replace_earlier_ones(void **state)
     member_list_fini(&list);
 }
 
-static void this_server_has_the_urls_of_its_flags_until_it_was_given_others(void **state)
+static void this_server_has_the_urls_of_its_flags_until_they_are_changed(void **state)
 {
     (void)state;
     struct slice flags = SLICE_LITERAL("http://flags:1");
@@ -66,7 +66,7 @@ static void this_server_has_the_urls_of_its_flags_until_it_was_given_others(void
     member_list_fini(&list);
 }
 
-static void rows_that_are_none_are_damage(void **state)
+static void invalid_rows_are_damage(void **state)
 {
     (void)state;
     struct member_list list = {0};
@@ -88,8 +88,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(later_rows_replace_earlier_ones),
-        cmocka_unit_test(this_server_has_the_urls_of_its_flags_until_it_was_given_others),
-        cmocka_unit_test(rows_that_are_none_are_damage),
+        cmocka_unit_test(this_server_has_the_urls_of_its_flags_until_they_are_changed),
+        cmocka_unit_test(invalid_rows_are_damage),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

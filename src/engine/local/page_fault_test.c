@@ -38,7 +38,7 @@ static void read_a_lost_page(const char *dir)
     _exit(byte == 'x' ? 92 : 93);
 }
 
-static void lost_page_is_named_before_the_process_dies(void **state)
+static void a_lost_page_is_reported_before_the_process_ends(void **state)
 {
     (void)state;
     char dir[] = "/tmp/vigil-fault-test-XXXXXX";
@@ -71,7 +71,7 @@ static void lost_page_is_named_before_the_process_dies(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lost_page_is_named_before_the_process_dies),
+        cmocka_unit_test(a_lost_page_is_reported_before_the_process_ends),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -86,7 +86,7 @@ static void a_range_over_many_keys_takes_turns(void **state)
     assert_true(read_range(f, &request, KEYS, 2) >= 3);
 }
 
-static void many_ranges_go_on_beside_each_other(void **state)
+static void many_ranges_continue_side_by_side(void **state)
 {
     enum { RANGES = 5 };
     struct fixture *f = *state;
@@ -99,7 +99,7 @@ static void many_ranges_go_on_beside_each_other(void **state)
     }
     get = (struct engine_range){.op = new_op(f)};
     engine_range_start(f->shard, &get, &one);
-    assert_int_equal(f->waiting, RANGES); /* who asks for little is answered at once */
+    assert_int_equal(f->waiting, RANGES); /* a short range is answered at once */
     engine_range_close(&get);
     engine_shard_flushed(f->shard);
     wait_for(f, 0);
@@ -115,7 +115,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(a_range_over_many_keys_takes_turns),
-        TEST(many_ranges_go_on_beside_each_other),
+        TEST(many_ranges_continue_side_by_side),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

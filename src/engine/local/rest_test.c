@@ -1,4 +1,5 @@
-/* A shard that rests after it has told many is told nothing meanwhile, and misses nothing. */
+/* A shard that pauses after sending to many watches gets no notices meanwhile, and misses nothing.
+ */
 #include "codec/pb/rpc.pb.h"
 #include "engine/local/fixture_test.h"
 #include "engine/local/shared.h"
@@ -68,8 +69,8 @@ static bool have_all(const struct watching *all, unsigned events)
     return true;
 }
 
-/* Nothing is held back any more: the next that is published would be told. */
-static bool is_told_again(struct fixture *f)
+/* Notices are not held back any more. */
+static bool is_notified_again(struct fixture *f)
 {
     struct revision_notice *notice =
         &CONTAINER_OF(f->engine, struct local_shared, engine)->notices[0];
@@ -79,7 +80,7 @@ static bool is_told_again(struct fixture *f)
     return true;
 }
 
-static void what_comes_while_a_shard_rests_is_told_when_it_does_not(void **state)
+static void revisions_published_during_a_pause_are_sent_after_it(void **state)
 {
     struct fixture *f = *state;
     struct watching all[CURSORS] = {0};
@@ -100,7 +101,7 @@ static void what_comes_while_a_shard_rests_is_told_when_it_does_not(void **state
         while (watch_hub_paused_until(engine_watch_hub(f->shard)))
             turn(f, all, WAIT_NS_MAX);
         int64_t by_ns = clock_mono_ns(clock_system()) + WAIT_NS_MAX;
-        while (!is_told_again(f)) { /* the message of the last put may be on its way */
+        while (!is_notified_again(f)) { /* the message of the last put may be on its way */
             assert_true(clock_mono_ns(clock_system()) < by_ns);
             turn(f, all, 10 * NS_PER_MS);
         }
@@ -116,8 +117,8 @@ static void what_comes_while_a_shard_rests_is_told_when_it_does_not(void **state
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(what_comes_while_a_shard_rests_is_told_when_it_does_not,
-                                        setup, fixture_free),
+        cmocka_unit_test_setup_teardown(revisions_published_during_a_pause_are_sent_after_it, setup,
+                                        fixture_free),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -48,7 +48,7 @@ static int teardown(void **state)
     return 0;
 }
 
-static void who_does_not_listen_is_not_told(void **state)
+static void a_shard_that_does_not_listen_gets_no_notice(void **state)
 {
     struct bed *bed = *state;
     revision_notice_send(&bed->notice);
@@ -85,7 +85,7 @@ static void listening_again_while_a_message_is_on_its_way_sends_no_second(void *
     assert_int_equal(bed->received, 1);
 }
 
-static void nothing_is_sent_to_who_holds_it_back(void **state)
+static void no_notice_is_sent_while_it_is_held_back(void **state)
 {
     struct bed *bed = *state;
     revision_notice_listen(&bed->notice, true);
@@ -129,7 +129,8 @@ static void nothing_published_is_missed(void **state)
     while (seen < PUBLISHED) {
         revision_notice_listen(&race.bed->notice, true);
         seen = atomic_load_explicit(&race.published, memory_order_acquire);
-        /* Told of all that came after the look: a message missed would leave us waiting here. */
+        /* The shard is notified of everything published after it looked: a lost message would block
+         * here. */
         if (seen < PUBLISHED)
             loop_turn(race.bed->loop, CLOCK_NEVER);
         if (turns % 5 == 0 && revision_notice_hold(&race.bed->notice))
@@ -145,10 +146,10 @@ static void nothing_published_is_missed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(who_does_not_listen_is_not_told),
+        TEST(a_shard_that_does_not_listen_gets_no_notice),
         TEST(one_message_is_on_its_way_at_most),
         TEST(listening_again_while_a_message_is_on_its_way_sends_no_second),
-        TEST(nothing_is_sent_to_who_holds_it_back),
+        TEST(no_notice_is_sent_while_it_is_held_back),
         TEST(nothing_published_is_missed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

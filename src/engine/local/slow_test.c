@@ -124,7 +124,7 @@ static int teardown(void **state)
     return 0;
 }
 
-static void slow_list_lets_old_states_go(void **state)
+static void a_slow_list_releases_old_states(void **state)
 {
     (void)state;
     uint8_t piece[1500];
@@ -141,7 +141,7 @@ static void slow_list_lets_old_states_go(void **state)
 }
 
 /* The same one by one: each as it was at the list's revision, whatever is put meanwhile. */
-static void slow_reader_of_single_keys_lets_old_states_go(void **state)
+static void a_slow_reader_of_single_keys_releases_old_states(void **state)
 {
     (void)state;
     uint64_t got = 0;
@@ -172,7 +172,7 @@ static void quick_list_keeps_its_state(void **state)
     assert_true(pinned_behind() >= 10);
 }
 
-static void list_of_a_compacted_revision_goes_on_for_a_minute_and_is_given_up(void **state)
+static void a_list_of_a_compacted_revision_fails_after_a_minute(void **state)
 {
     (void)state;
     uint8_t piece[100];
@@ -238,7 +238,7 @@ static void start_range(struct engine_range *range, const struct pb_range_reques
 }
 
 /* However long the server takes to find it: what was found is sent. */
-static void a_search_that_takes_minutes_is_not_taken_for_a_slow_reader(void **state)
+static void a_long_search_is_not_mistaken_for_a_slow_reader(void **state)
 {
     (void)state;
     uint8_t piece[1000];
@@ -257,7 +257,7 @@ static void a_search_that_takes_minutes_is_not_taken_for_a_slow_reader(void **st
     engine_range_close(&range);
 }
 
-static void a_sorted_list_goes_over_to_newer_states_in_turns(void **state)
+static void a_sorted_list_moves_to_newer_states_in_steps(void **state)
 {
     (void)state;
     put_many();
@@ -313,15 +313,15 @@ static void a_range_that_is_given_up_is_not_searched_to_its_end(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(slow_list_lets_old_states_go, setup, teardown),
-        cmocka_unit_test_setup_teardown(slow_reader_of_single_keys_lets_old_states_go, setup,
+        cmocka_unit_test_setup_teardown(a_slow_list_releases_old_states, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_slow_reader_of_single_keys_releases_old_states, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(quick_list_keeps_its_state, setup, teardown),
-        cmocka_unit_test_setup_teardown(
-            list_of_a_compacted_revision_goes_on_for_a_minute_and_is_given_up, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_search_that_takes_minutes_is_not_taken_for_a_slow_reader,
-                                        setup, teardown),
-        cmocka_unit_test_setup_teardown(a_sorted_list_goes_over_to_newer_states_in_turns, setup,
+        cmocka_unit_test_setup_teardown(a_list_of_a_compacted_revision_fails_after_a_minute, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(a_long_search_is_not_mistaken_for_a_slow_reader, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(a_sorted_list_moves_to_newer_states_in_steps, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(a_range_that_is_given_up_is_not_searched_to_its_end, setup,
                                         teardown),

@@ -39,7 +39,7 @@ static void take_text(struct snapshot_rows *rows, enum row_table table, const ch
                });
 }
 
-/* "key=value key=value": what a bucket has. Bytes that are no letters are shown in hex. */
+/* The content of a bucket as "key=value key=value". Other bytes than letters are shown in hex. */
 static const char *bucket_text(struct snapshot_rows *rows, enum bolt_etcd_bucket bucket,
                                int64_t compact_revision)
 {
@@ -85,7 +85,7 @@ static void later_rows_replace_earlier_ones(void **state)
     snapshot_rows_fini(&rows);
 }
 
-static void leases_stand_as_etcd_has_them(void **state)
+static void leases_have_the_format_of_etcd(void **state)
 {
     (void)state;
     struct snapshot_rows rows;
@@ -111,7 +111,7 @@ static void leases_stand_as_etcd_has_them(void **state)
     snapshot_rows_fini(&rows);
 }
 
-static void alarms_are_all_key(void **state)
+static void alarms_are_stored_in_the_key(void **state)
 {
     (void)state;
     struct snapshot_rows rows;
@@ -126,7 +126,7 @@ static void alarms_are_all_key(void **state)
     snapshot_rows_fini(&rows);
 }
 
-static void file_says_where_it_comes_from(void **state)
+static void the_file_contains_its_origin(void **state)
 {
     (void)state;
     struct snapshot_rows rows;
@@ -148,7 +148,7 @@ static void file_says_where_it_comes_from(void **state)
     snapshot_rows_fini(&rows);
 }
 
-static void rows_that_nobody_wrote_are_damage(void **state)
+static void invalid_rows_are_damage(void **state)
 {
     (void)state;
     static const enum row_table tables[] = {ROW_LEASE, ROW_ALARM};
@@ -165,10 +165,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(later_rows_replace_earlier_ones),
-        cmocka_unit_test(leases_stand_as_etcd_has_them),
-        cmocka_unit_test(alarms_are_all_key),
-        cmocka_unit_test(file_says_where_it_comes_from),
-        cmocka_unit_test(rows_that_nobody_wrote_are_damage),
+        cmocka_unit_test(leases_have_the_format_of_etcd),
+        cmocka_unit_test(alarms_are_stored_in_the_key),
+        cmocka_unit_test(the_file_contains_its_origin),
+        cmocka_unit_test(invalid_rows_are_damage),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* Snapshots of the local engine with its real threads: what is in them, and what may go on beside
+/* Snapshots of the local engine with its real threads: what is in them, and what may happen beside
  * them. */
 #include "bolt/reader.h"
 #include "bolt/schema.h"
@@ -157,7 +157,7 @@ static enum status read_piece(struct fixture *f, struct engine_snapshot *snapsho
     return snapshot->op.status;
 }
 
-/* From where it stands to the end, which the digest must fit. */
+/* Reads on to the end and compares the digest. */
 static void read_rest(struct fixture *f, struct engine_snapshot *snapshot, struct buf *file)
 {
     while (file->len < snapshot->bytes)
@@ -264,7 +264,7 @@ static void all_that_is_kept_is_in_it(void **state)
 
 /* A reader that stands still: the store writes, compacts and cleans, and the file does not change.
  */
-static void slow_reader_gets_what_there_was(void **state)
+static void a_slow_reader_gets_the_state_of_the_start(void **state)
 {
     struct fixture *f = *state;
     grant(f, 7, 600);
@@ -380,7 +380,7 @@ static void full_disk_ends_who_holds_it(void **state)
     buf_fini(&file);
 }
 
-/* And one that holds nothing that is in the way goes on. */
+/* A snapshot that holds no needed segment continues. */
 static void full_disk_can_be_backed_up(void **state)
 {
     struct fixture *f = *state;
@@ -413,7 +413,7 @@ static void closed_reader_gives_the_disk_back(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(all_that_is_kept_is_in_it),         TEST(slow_reader_gets_what_there_was),
+        TEST(all_that_is_kept_is_in_it),         TEST(a_slow_reader_gets_the_state_of_the_start),
         TEST(only_so_many_are_taken_at_once),    TEST(what_is_given_up_ends),
         TEST(full_disk_ends_who_holds_it),       TEST(full_disk_can_be_backed_up),
         TEST(closed_reader_gives_the_disk_back),

@@ -228,7 +228,7 @@ static int setup_noting_warnings(void **state)
 }
 
 /* A mark that cannot be written keeps the keeper from nothing else, such as making room. */
-static void failing_mark_holds_up_nothing_else(void **state)
+static void a_failing_mark_delays_nothing_else(void **state)
 {
     struct fixture *f = *state;
     int64_t give_up_ns = clock_mono_ns(clock_system()) + 60 * NS_PER_S;
@@ -253,7 +253,7 @@ static void failing_mark_holds_up_nothing_else(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(failing_mark_holds_up_nothing_else, setup_noting_warnings,
+        cmocka_unit_test_setup_teardown(a_failing_mark_delays_nothing_else, setup_noting_warnings,
                                         fixture_free),
         TEST(full_store_raises_the_alarm_which_lasts),
         TEST(alarms_of_clients_leave_room_for_the_servers_own),

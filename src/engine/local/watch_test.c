@@ -42,7 +42,7 @@ static void compact(struct fixture *f, int64_t revision)
     assert_int_equal(op.status, ST_OK);
 }
 
-/* -- One who watches, on a thread -- */
+/* -- A watching client on its own thread -- */
 
 struct watching {
     struct fixture *f;
@@ -56,7 +56,7 @@ struct watching {
     int64_t last_revision; /* of the last event */
     unsigned events;
     unsigned ended_after; /* events, after which it goes away; 0: when it has all */
-    bool waited_in_vain;  /* nobody has told it of what was published */
+    bool waited_in_vain;  /* it was not notified of a published revision */
 };
 
 static void wake(void *ctx)
@@ -166,7 +166,7 @@ static void watches_on_other_threads_get_every_event_once(void **state)
     for (int i = 0; i < PUTS; i++) {
         put_text(f, "k", "a value that is long enough to make segments fill now and then");
         if (i == PUTS / 2)
-            compact(f, 2); /* below every watch, so none is told */
+            compact(f, 2); /* below every watch, so none is canceled */
     }
     for (size_t i = 0; i < COUNT_OF(all); i++) {
         assert_int_equal(pthread_join(all[i].thread, NULL), 0);
@@ -178,7 +178,7 @@ static void watches_on_other_threads_get_every_event_once(void **state)
     assert_true(stats.watchers_peak >= 2 && stats.streams_peak == 2 && stats.events_sent > 0);
 }
 
-static void shard_where_nobody_watches_is_not_woken(void **state)
+static void a_shard_without_watches_is_not_woken(void **state)
 {
     struct fixture *f = *state;
     struct watching w = {.f = f};
@@ -220,7 +220,7 @@ static void a_compaction_does_not_wait_for_ever(void **state)
     watching_close(&w);
 }
 
-static void a_compaction_waits_for_a_shard_that_has_not_looked(void **state)
+static void a_compaction_waits_for_a_shard_that_has_not_read(void **state)
 {
     struct fixture *f = *state;
     struct watching w = {.f = f, .last_revision = 1};
@@ -251,10 +251,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(watches_on_other_threads_get_every_event_once),
-        cmocka_unit_test_setup_teardown(a_compaction_waits_for_a_shard_that_has_not_looked,
+        cmocka_unit_test_setup_teardown(a_compaction_waits_for_a_shard_that_has_not_read,
                                         setup_patient, fixture_free),
         TEST(a_compaction_does_not_wait_for_ever),
-        TEST(shard_where_nobody_watches_is_not_woken),
+        TEST(a_shard_without_watches_is_not_woken),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
