@@ -15,10 +15,10 @@ struct rebuilding {
     struct backend *plan;
     struct log_survey survey;
     struct salvage salvage;
-    bool numbers_sure, entries_sure; /* of the salvage: they come to their sums */
-    bool stale; /* the cleaner had a later one: what was deleted since may be in this one */
+    bool numbers_sure, entries_sure; /* of the salvage: they match their sums */
+    bool stale; /* the cleaner had a later one; versions deleted since may be in this one */
     struct store_rebuild result;
-    /* In part: */
+    /* For a partial rebuild: */
     struct epoch *epoch;
     struct index *index; /* every key of the log */
     int64_t db_bytes;
@@ -51,7 +51,7 @@ static struct slice change_key(const struct change_head *change)
     return kv.key;
 }
 
-/* NULL: the log does not have it. */
+/* NULL if the log does not have it. */
 static const struct change_head *change_by_id(const struct log *log, struct backend_version_id id,
                                               log_loc *ret_loc)
 {
@@ -91,8 +91,8 @@ static struct backend_version version_of(const struct change_head *change, log_l
 }
 
 /*
- * An entry says three times which change it stands for: by its id, its place and its key. Two of
- * them that agree are enough to know it, unless others agree on another one.
+ * An entry identifies its change in three ways: by its id, its location and its key. Two that agree
+ * are enough, unless others agree on another change.
  */
 static void put_right(const struct log *log, struct salvage_version *found)
 {
@@ -142,7 +142,7 @@ static void put_all_right(struct rebuilding *r)
         put_right(r->survey.log, &versions[i]);
 }
 
-/* Reads one state of the file. Bad entries stay for now. */
+/* Reads one state of the file. Bad entries are kept for now. */
 static enum status read_state(struct rebuilding *r, unsigned rank, bool *ret_is_whole)
 {
     salvage_close(&r->salvage);
@@ -157,7 +157,7 @@ static enum status read_state(struct rebuilding *r, unsigned rank, bool *ret_is_
     return weigh(r, ret_is_whole);
 }
 
-/* A start refuses a row that cannot be one. */
+/* A start refuses an invalid row. */
 static bool row_is_possible(const struct row *row)
 {
     struct lease_row lease;
@@ -202,7 +202,7 @@ static enum status plan_as_it_was(struct rebuilding *r)
 
 /* -- From the log -- */
 
-/* Without them a start takes what its flags say, as that of a new store does. */
+/* Without them a start uses its flags, as for a new store. */
 static enum status plan_identity(struct rebuilding *r)
 {
     static const enum backend_meta names[] = {BACKEND_CLUSTER_ID, BACKEND_MEMBER_ID, BACKEND_TERM};
@@ -295,7 +295,7 @@ static void tell_lost(struct rebuilding *r, struct slice key, int64_t revision)
                          &(struct store_lost){.key = key, .revision = revision, .doubtful = true});
 }
 
-/* The checkpoint knew a newer version of a key than the log has: an older one would be wrong. */
+/* The checkpoint had a newer version of the key than the log: an older one would be wrong. */
 static void let_go_of_stale(struct rebuilding *r)
 {
     const struct salvage_version *versions = salvage_versions(&r->salvage);
@@ -312,7 +312,10 @@ static void let_go_of_stale(struct rebuilding *r)
     }
 }
 
-/* Adds it to the plan if it is its key's newest and nothing says that it may have been deleted. */
+/*
+ * Adds the version to the plan if it is the newest of its key and there is no sign that the key may
+ * have been deleted.
+ */
 static enum status plan_change(struct rebuilding *r, const struct log_record *record,
                                const struct change_head *change, log_loc loc)
 {
@@ -331,7 +334,7 @@ static enum status plan_change(struct rebuilding *r, const struct log_record *re
     return backend_version_put(r->plan, &version);
 }
 
-/* Rows of records that are all there, over what the checkpoint had of them. */
+/* Rows of complete records replace those that the checkpoint had. */
 static enum status plan_record_rows(struct rebuilding *r, const struct log_record *record)
 {
     struct row_walk walk;
@@ -372,7 +375,7 @@ static enum status plan_segments(struct rebuilding *r)
     return status;
 }
 
-/* No record makes more than one revision, so that many may be missing at the end. */
+/* No record creates more than one revision, so at most this many may be missing at the end. */
 static int64_t newest_revision(const struct rebuilding *r)
 {
     static const int64_t BELIEVED_MAX = INT64_C(1) << 40;

@@ -31,7 +31,8 @@ struct store_repair {
     char checkpoint_error[512];      /* what is wrong with it */
     char checkpoint_saved[4200];     /* where the damaged one is kept; "" before that */
     uint64_t lost_versions;
-    int64_t first_revision, last_revision; /* of those that are cut off; 0: none could be read */
+    /* of the records that are cut off; 0: none could be read */
+    int64_t first_revision, last_revision;
 };
 
 MUST_CHECK

@@ -1,7 +1,6 @@
 /*
- * A checkpoint in memory, for the simulator and for what a repair plans: what was committed
- * outlives the backend that committed it, as a disk outlives a process. Without memory the process
- * ends.
+ * A checkpoint in memory, for the simulator and for planning a repair: what was committed outlives
+ * the backend that committed it, as a disk outlives a process. Aborts when memory is exhausted.
  */
 #ifndef VIGIL_STORE_BACKEND_BACKEND_MEMORY_H
 #define VIGIL_STORE_BACKEND_BACKEND_MEMORY_H

@@ -1,6 +1,6 @@
 /*
- * What a kind of backend provides. The part in front (backend.c) keeps the meta numbers in memory
- * and checks that changes happen inside a transaction; the kinds need not.
+ * The interface between backend.c and its two implementations. backend.c keeps the meta numbers in
+ * memory and checks that changes are made in a transaction, so that the implementations need not.
  */
 #ifndef VIGIL_STORE_BACKEND_BACKEND_PRIVATE_H
 #define VIGIL_STORE_BACKEND_BACKEND_PRIVATE_H
@@ -11,7 +11,7 @@
 struct backend_ops {
     void (*close)(struct backend *backend);
     enum status (*begin)(struct backend *backend);
-    enum status (*commit)(struct backend *backend); /* ends the transaction in any case */
+    enum status (*commit)(struct backend *backend); /* always ends the transaction */
     void (*abort)(struct backend *backend);
     enum status (*meta_put)(struct backend *backend, enum backend_meta name, int64_t value);
     enum status (*version_get)(struct backend *backend, struct backend_version_id id,
@@ -24,9 +24,9 @@ struct backend_ops {
     enum status (*segment_delete)(struct backend *backend, uint64_t id);
     enum status (*segments_scan)(struct backend *backend, backend_segment_fn fn, void *ctx);
     enum status (*row_put)(struct backend *backend, const struct row *row);
-    /* ST_NOT_FOUND. The value lies in the backend until the next change. */
+    /* ST_NOT_FOUND. The value is valid until the next change. */
     enum status (*row_get)(struct backend *backend, const struct row *row, struct slice *ret_value);
-    /* No version after this one is there. Inside a transaction. */
+    /* There is no version after this one. Within a transaction. */
     struct backend_version_id (*version_bound)(struct backend *backend);
     enum status (*rows_scan)(struct backend *backend, row_fn fn, void *ctx);
 };
@@ -37,20 +37,20 @@ struct backend_ops {
 
 struct backend {
     const struct backend_ops *ops;
-    struct backend_numbers numbers;   /* with the changes of the transaction under way */
-    struct backend_numbers committed; /* to go back to; filled at open */
+    struct backend_numbers numbers;   /* with the changes of the current transaction */
+    struct backend_numbers committed; /* restored by an abort; set at open */
     bool changing;                    /* between begin and commit or abort */
-    struct buf encoded;               /* a version, to be summed up */
+    struct buf encoded;               /* scratch: a version to be added to the sum */
     char error_text[384];
 };
 
-/* What a number is called where it is stored. */
+/* The name under which a number is stored. */
 const char *backend_meta_name(enum backend_meta name);
 
-/* Versions in their stored form: small numbers take few bytes, and revisions are distances. */
+/* The stored form of a version: small numbers take few bytes, and revisions are distances. */
 MUST_CHECK
 enum status backend_version_encode(const struct backend_version *version, struct buf *to);
-/* ST_DAMAGED for bytes that are none. The key lies in bytes. */
+/* ST_DAMAGED if the bytes are not a version. The key refers to bytes. */
 MUST_CHECK
 enum status backend_version_decode(struct backend_version_id id, struct slice bytes,
                                    struct backend_version *ret_version);

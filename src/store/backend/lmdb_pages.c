@@ -1,13 +1,13 @@
 /*
- * The layout is that of LMDB 0.9 on machines of 64 bits:
+ * The layout is that of LMDB 0.9 on 64-bit machines:
  *
  *   page   number u64 | pad u16 | flags u16 | lower u16, upper u16 (or pages u32) | offsets u16 …
  *   node   low u16, high u16 | flags u16 | key bytes u16 | key | value     at those offsets
  *   meta   magic u32, version u32 | address, map bytes u64 | two tables | last page, transaction
  *
- * A node of a branch page has the number of a page in low, high and flags; a node of a leaf has the
- * length of its value in low and high, and with the flag for large values the number of the page
- * where it begins.
+ * A node of a branch page has the number of a page in low, high and flags. A node of a leaf has the
+ * length of its value in low and high; with the flag for large values it has the number of the page
+ * where the value begins.
  */
 #include "store/backend/lmdb_pages.h"
 
@@ -68,14 +68,14 @@ _Static_assert(sizeof(struct meta) == 136, "read from disk as it is");
 struct pages {
     struct slice file;
     size_t page_bytes;
-    uint64_t count;   /* of pages that may be in use */
-    uint8_t *seen;    /* one bit each */
-    uint64_t damaged; /* the page that is not as it should be */
+    uint64_t count;   /* the number of pages that may be in use */
+    uint8_t *seen;    /* one bit per page */
+    uint64_t damaged; /* the page that is damaged */
     /* NULL: the first damage ends the walk. Otherwise the walk skips what is damaged. */
     const struct lmdb_salvage *salvage;
 };
 
-/* A table while it is walked. */
+/* A table that is being walked. */
 struct walk {
     struct table_head found; /* pages and entries so far */
     enum { WALK_FREE, WALK_TABLES, WALK_ENTRIES } kind;
@@ -89,7 +89,7 @@ static enum status damaged_at(struct pages *pages, uint64_t number)
 
 /* -- Pages -- */
 
-/* Each is met once, and lies in the file. */
+/* Each page is visited once, and is within the file. */
 static enum status meet(struct pages *pages, uint64_t number, uint64_t count)
 {
     if (number < METAS || number >= pages->count || count > pages->count - number)
@@ -125,7 +125,7 @@ static enum status page_get(struct pages *pages, uint64_t number, uint64_t count
     return ST_OK;
 }
 
-/* A value that does not fit in its page. */
+/* A value that does not fit into its page. */
 static enum status large_check(struct pages *pages, struct walk *walk, uint64_t number,
                                size_t bytes, struct slice *ret_value)
 {
@@ -198,7 +198,7 @@ static bool leaf_is_full(struct pages *pages, const uint8_t *page, const struct 
     return bytes == pages->page_bytes - head->upper;
 }
 
-/* Pages that may be written over: none of those that are in use. */
+/* Free pages, which may be overwritten: none of them may be in use. */
 static enum status free_check(struct pages *pages, uint64_t number, struct slice value)
 {
     uint64_t count;
@@ -351,7 +351,7 @@ static enum status metas_read(struct pages *pages, struct meta *ret_newest)
         return damaged_at(pages, 0);
     memcpy(&metas[0], pages->file.ptr + PAGE_HEAD_BYTES, sizeof(metas[0]));
     if (metas[0].magic != MAGIC || metas[0].version != VERSION)
-        return ST_NOT_FOUND; /* LMDB itself says what it is not */
+        return ST_NOT_FOUND; /* LMDB reports what is wrong */
     pages->page_bytes = metas[0].tables[0].page_bytes;
     if (!page_bytes_are_right(pages, pages->page_bytes))
         return damaged_at(pages, 0);
@@ -363,7 +363,7 @@ static enum status metas_read(struct pages *pages, struct meta *ret_newest)
     return ST_OK;
 }
 
-/* Pages that were never written, at the end of what is in use, need not be in the file. */
+/* Pages that were never written, at the end of those in use, may be missing from the file. */
 static enum status count_pages(struct pages *pages, const struct meta *meta)
 {
     enum { SPARE = 1 << 16 };
@@ -390,7 +390,7 @@ static enum status file_check(int fd, uint64_t *ret_page)
     if (fstat(fd, &st) < 0)
         return status_from_errno(errno);
     if (st.st_size == 0)
-        return ST_NOT_FOUND; /* made, and nothing written yet */
+        return ST_NOT_FOUND; /* created, and nothing written yet */
     size_t bytes = (size_t)st.st_size;
     void *map = mmap(NULL, bytes, PROT_READ, MAP_SHARED, fd, 0);
     if (map == MAP_FAILED)
@@ -419,7 +419,7 @@ enum status lmdb_pages_check(const char *dir, uint64_t *ret_page)
 
 /* -- Salvage -- */
 
-/* The meta page of that rank by transaction, 0 being the newest; whichever can be read. */
+/* The meta page with that rank by transaction (0: the newest) among those that can be read. */
 static bool find_meta(struct pages *pages, unsigned rank, struct meta *ret_meta)
 {
     struct meta metas[METAS];
@@ -461,7 +461,9 @@ static enum status trees_salvage(struct pages *pages, const struct meta *meta)
 {
     const struct lmdb_salvage *salvage = TAKE(pages->salvage);
     struct walk tables = {.kind = WALK_TABLES}, free_pages = {.kind = WALK_FREE};
-    /* Free pages come first: they hold entries of earlier states, which must not be salvaged. */
+    /*
+     * Free pages are read first: they have entries of earlier states, which must not be salvaged.
+     */
     enum status free_status = table_check(pages, &meta->tables[0], &free_pages);
     pages->salvage = salvage;
     if (free_status != ST_OK && free_status != ST_DAMAGED)

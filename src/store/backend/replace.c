@@ -83,7 +83,7 @@ static void remove_rebuilt(const char *rebuilt)
     (void)rmdir(rebuilt);
 }
 
-/* A second name for the damaged file, so that it is there under its own until the new one is. */
+/* A second name for the damaged file, so that it keeps its own until the new one replaces it. */
 static enum status keep_aside(const char *path, char *ret_saved, size_t saved_bytes)
 {
     for (int i = 0; i < NAMES_MAX; i++) {
@@ -120,7 +120,7 @@ enum status backend_lmdb_replace(const char *dir, size_t map_bytes, struct backe
 {
     char rebuilt[PATH_BYTES];
     snprintf(rebuilt, sizeof(rebuilt), "%s/rebuilt", dir);
-    remove_rebuilt(rebuilt); /* of a repair that was interrupted */
+    remove_rebuilt(rebuilt); /* left over from an interrupted repair */
     enum status status = fs_make_dir(fs_posix(), rebuilt);
     if (status != ST_OK)
         return error_set(ret_error, status, "%s: can not be made: %s", rebuilt,

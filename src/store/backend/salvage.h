@@ -11,11 +11,11 @@
 
 struct salvage_version {
     struct backend_version version;
-    bool joined; /* no entry is missing between it and the one before it */
-    bool bad;    /* set by the reader: it is not what was written, and cannot be put right */
+    bool joined; /* no entry is missing between it and the previous one */
+    bool bad;    /* set by the caller: it is not what was written, and cannot be corrected */
 };
 
-/* Between these two, ends included, every version that the checkpoint had was found. */
+/* Every version that the checkpoint had between these two, inclusive, was found. */
 struct salvage_span {
     struct backend_version_id from, to;
 };
@@ -30,16 +30,16 @@ enum salvage_table {
 
 struct salvage {
     struct slice file;   /* mapped; keys and values point into it */
-    struct buf versions; /* struct salvage_version, as they were found, then in order */
-    struct buf rows;     /* struct row */
-    struct buf segments; /* struct backend_segment */
-    struct buf spans;    /* struct salvage_span, in order; made by salvage_settle */
+    struct buf versions; /* array of struct salvage_version, as found, later in order */
+    struct buf rows;     /* array of struct row */
+    struct buf segments; /* array of struct backend_segment */
+    struct buf spans;    /* array of struct salvage_span, in order; made by salvage_settle */
     int64_t numbers[BACKEND_META_COUNT];
     bool has_number[BACKEND_META_COUNT];
-    uint64_t rows_expected;   /* as the table said; 0 if it was not found */
+    uint64_t rows_expected;   /* as stated in the table; 0 if it was not found */
     enum salvage_table table; /* while it is read, and … */
     bool whole;               /* … no entry is missing before the next one */
-    bool ends;                /* none is missing after the version before `end` */
+    bool ends;                /* no version is missing before `end` */
     size_t end;
 };
 
@@ -60,11 +60,11 @@ static inline struct salvage_version *salvage_versions(const struct salvage *sal
 /* After bad entries are marked: drops them and sorts the rest. */
 MUST_CHECK
 enum status salvage_settle(struct salvage *salvage);
-/* Then: whether the checkpoint had it; and whether it did not, for certain. */
+/* Afterwards: whether the checkpoint had the version; and whether it certainly did not. */
 bool salvage_has(const struct salvage *salvage, struct backend_version_id id);
 bool salvage_lacks(const struct salvage *salvage, struct backend_version_id id);
 
-/* Whether numbers and segments are as they were written; and versions and rows. */
+/* Whether numbers and segments match their sum; and versions and rows. */
 MUST_CHECK
 enum status salvage_sums(const struct salvage *salvage, bool *ret_numbers, bool *ret_entries);
 

@@ -85,7 +85,7 @@ enum status recovery_settle(struct recovery *r);
 
 /* -- Repairs -- */
 
-/* The first index of a segment whose first record is damaged, if something else tells it. */
+/* The first index of a segment whose first record is damaged, if it is known from elsewhere. */
 bool recovery_knows_first_index(const struct recovery *r, uint64_t id, uint64_t *ret_index);
 /*
  * Skips damage to records that the checkpoint has, if an operator has accepted it; advances

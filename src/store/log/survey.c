@@ -6,9 +6,9 @@
 
 struct surveying {
     struct log_survey *survey;
-    struct segment_order found; /* ours until they are in the log's order */
+    struct segment_order found; /* owned until they are in the log's order */
     bool nomem;
-    bool blank_end; /* the segment that is written next has no byte in it, or does not exist */
+    bool blank_end; /* the segment to be written next is empty, or does not exist */
 };
 
 static void surveying_fini(struct surveying *s)
@@ -44,7 +44,7 @@ static void see_name(void *ctx, const char *name)
     survey->ids[survey->id_count++] = id;
 }
 
-/* What its seal or else its records say. */
+/* Takes the numbers from the seal, or else from the records. */
 static void learn(struct surveying *s, struct segment *segment)
 {
     struct segment_seal seal = segment_seal_read(segment);
@@ -87,7 +87,7 @@ static enum status open_one(struct surveying *s, uint64_t id)
 
 /* -- Their order -- */
 
-/* Of a segment and its copies the oldest stays. */
+/* Of a segment and its copies the oldest is used. */
 static void drop_copies(struct segment_order *found)
 {
     for (size_t i = 1; i < found->count;) {
@@ -137,7 +137,7 @@ static enum status place_all(struct surveying *s)
     return ST_OK;
 }
 
-/* Where the cleaner has left nothing of the last records, the mark still knows of them. */
+/* If the cleaner has left nothing of the last records, the mark still has their index. */
 static void ask_mark(struct surveying *s)
 {
     struct log *log = s->survey->log;

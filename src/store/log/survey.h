@@ -2,8 +2,8 @@
  * Opens a log for reading without a checkpoint, in order to make a new one: finds all segments, and
  * which part of the log is complete. Changes nothing. For one thread.
  *
- * A segment and the cleaner's copy of it may both be there. The older one is taken: it has all that
- * the copy has.
+ * There may be a segment and the cleaner's copy of it. The older one is used: it has all that the
+ * copy has.
  */
 #ifndef VIGIL_STORE_LOG_SURVEY_H
 #define VIGIL_STORE_LOG_SURVEY_H
@@ -14,12 +14,12 @@ struct log_survey {
     struct log *log; /* for readers; owned */
     uint64_t *ids;   /* of all segment files; owned */
     size_t id_count;
-    uint64_t incomplete_to;   /* of records up to this index the cleaner may have dropped some */
-    bool has_copies;          /* the cleaner's */
-    uint64_t last_index;      /* of the log: no record after it follows on the one before it */
-    uint64_t last_seen;       /* of a record or a seal */
-    int64_t last_revision;    /* at that, as far as seals and records tell */
-    uint64_t damaged_segment; /* 0: nothing that should be there is damaged or missing */
+    uint64_t incomplete_to;   /* the cleaner may have dropped records up to this index */
+    bool has_copies;          /* there are copies made by the cleaner */
+    uint64_t last_index;      /* no record after it continues the sequence */
+    uint64_t last_seen;       /* the greatest index in a record or a seal */
+    int64_t last_revision;    /* at that index, according to seals and records */
+    uint64_t damaged_segment; /* 0: nothing required is damaged or missing */
     uint64_t damaged_offset;
 };
 
