@@ -403,7 +403,7 @@ static enum status op_run(struct applier *applier, const struct pb_request_op *o
     case PB_REQUEST_OP_REQUEST_TXN:
         return txn_run(applier, op->request_txn, choices, arena, answer);
     default:
-        assert(false && "the face lets no empty operation through");
+        assert(false && "the API code rejects empty operations");
         return ST_INTERNAL;
     }
 }

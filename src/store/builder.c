@@ -60,9 +60,10 @@ enum status store_builder_failed(const struct store_builder *builder, enum statu
                                  struct error *ret_error)
 {
     const char *more = keeper_error_text(builder->keeper);
-    const char *advice = status == ST_DISK_FULL || status == ST_IO
-                             ? "; make room or mend the disk, or choose another, and begin again"
-                             : "";
+    const char *advice =
+        status == ST_DISK_FULL || status == ST_IO
+            ? "; free space or replace the disk, or choose another one, and start again"
+            : "";
     return error_set(ret_error, status, "cannot write the new data directory %s: %s%s%s%s%s",
                      builder->dir, status_reason(status), *more ? " (" : "", more, *more ? ")" : "",
                      advice);

@@ -196,13 +196,13 @@ static void failures_are_reported_with_place_and_reason(void **state)
     assert_int_equal(store_builder_failed(bed->builder, ST_DISK_FULL, &error), ST_DISK_FULL);
     assert_string_equal(error.text,
                         "cannot write the new data directory /data: no space left on the "
-                        "disk of the data directory; make room or mend the disk, or choose "
-                        "another, and begin again");
+                        "disk of the data directory; free space or replace the disk, or choose "
+                        "another one, and start again");
     backend_disk_fail_commit(bed->disk, 1, ST_IO, false);
     assert_int_equal(store_builder_finish(bed->builder, NULL), ST_IO);
     assert_int_equal(store_builder_failed(bed->builder, ST_IO, &error), ST_IO);
     assert_non_null(strstr(error.text, "/data: input or output failed (checkpoint, while "
-                                       "committing: input or output failed); make room"));
+                                       "committing: input or output failed); free space"));
 }
 
 int main(void)

@@ -54,16 +54,18 @@ static enum status check_contents(const char *path, const struct datadir_content
     if (contents->format)
         return ST_OK;
     if (contents->etcd_member)
-        return error_set(ret_error, ST_WRONG_FORMAT,
-                         "%s holds the data of a real etcd (it has a member directory), which is "
-                         "left as it is; make a data directory of it with vigil import, or choose "
-                         "another one with --data-dir",
-                         path);
+        return error_set(
+            ret_error, ST_WRONG_FORMAT,
+            "%s contains the data of a real etcd (it has a member directory), which is "
+            "left as it is; make a data directory of it with vigil import, or choose "
+            "another one with --data-dir",
+            path);
     if (contents->import)
-        return error_set(ret_error, ST_WRONG_FORMAT,
-                         "%s holds an import that was not finished; run vigil import again, which "
-                         "starts over, or remove it",
-                         path);
+        return error_set(
+            ret_error, ST_WRONG_FORMAT,
+            "%s contains an import that was not finished; run vigil import again, which "
+            "starts over, or remove it",
+            path);
     if (contents->others)
         return error_set(ret_error, ST_WRONG_FORMAT,
                          "%s is not empty and is not a data directory of Vigil (it has no FORMAT "

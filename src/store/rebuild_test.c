@@ -1,8 +1,7 @@
 /*
- * A data directory on a real disk whose checkpoint is damaged anywhere: `store_repair` with the
- * loss accepted leaves one that starts, in which every key is as it was or was named as lost, and
- * nothing is there that had been deleted. Two kinds: a log that was never cleaned, and one that
- * was.
+ * A data directory on a real disk whose checkpoint is damaged anywhere: store_repair with the loss
+ * accepted leaves a directory that starts, in which every key is as it was or was reported as lost,
+ * and no deleted key exists. There are two kinds: a log that was never cleaned, and one that was.
  */
 #include "store/repair.h"
 
@@ -19,16 +18,16 @@ enum { KEYS = 600, LEASES = 5, MAP_BYTES = 1 << 28, STEP_BYTES = 1 << 20 };
 
 struct bed {
     char dir[64], whole[80], path[96];
-    struct buf file;   /* the checkpoint as it should be */
+    struct buf file;   /* the undamaged checkpoint */
     struct fixture f;  /* while it is open */
     int64_t mod[KEYS]; /* revision of each key; 0: deleted */
     int64_t revision;
-    bool lost[KEYS]; /* named by the repair */
+    bool lost[KEYS]; /* reported by the repair */
     unsigned lost_keys;
     unsigned exact, from_log, in_part, leases;
 };
 
-/* VIGIL_TEST_DEPTH=10 damages that many times more places than the everyday run. */
+/* VIGIL_TEST_DEPTH=10 damages that many times more places than the default. */
 static size_t every(size_t bytes)
 {
     const char *depth = getenv("VIGIL_TEST_DEPTH");
@@ -104,7 +103,9 @@ static void add_leases(struct bed *bed)
     }
 }
 
-/* As the engine cleans: only what is less than half alive, so that dead versions stay elsewhere. */
+/*
+ * Like the engine, cleans only what is less than half live, so that dead versions stay elsewhere.
+ */
 static void clean_all(struct bed *bed)
 {
     struct fixture *f = &bed->f;
@@ -122,7 +123,7 @@ static void clean_all(struct bed *bed)
 
 /*
  * Keys that are put and stay; keys that are put together with many that stay and deleted together
- * with many that go: cleaned, the log has the puts and no longer the deletions.
+ * with many others: after cleaning, the log has the puts and no longer the deletions.
  */
 static void fill(struct bed *bed, bool cleans)
 {
@@ -208,7 +209,7 @@ static void restore(const struct bed *bed)
     run("cp -a %s %s", bed->whole, bed->dir);
 }
 
-/* -- Repairing, and holding the result to what was stored -- */
+/* -- Repairing, and comparing the result with what was stored -- */
 
 static void see_lost(void *ctx, const struct store_lost *lost)
 {
@@ -269,7 +270,7 @@ static void check_keys(struct bed *bed, size_t at)
     }
 }
 
-/* It starts, twice, holds what it should, and takes what is put. */
+/* It starts twice, has the expected keys, and accepts puts. */
 static void check_starts(struct bed *bed, size_t at, enum store_rebuilt how)
 {
     for (int i = 0; i < 2; i++) {
@@ -300,7 +301,7 @@ static void count(struct bed *bed, const struct store_repair *found)
         assert_int_equal(bed->lost_keys, 0);
 }
 
-/* Damage of that many bytes, zeroed or, if one, flipped. Returns how many keys are lost. */
+/* Damages that many bytes: zeroed or, if it is one, flipped. Returns how many keys are lost. */
 static unsigned hit(struct bed *bed, size_t at, size_t bytes, uint8_t flip)
 {
     uint8_t kept[4096];
@@ -352,7 +353,9 @@ static void a_flipped_bit_after_cleaning_loses_what_is_named(void **state)
     unsigned lost = 0;
     for (size_t at = 0; at < bed.file.len; at += every(1013))
         lost += hit(&bed, at, 1, (uint8_t)(1u << at % 8));
-    /* The first byte of a version's id, which tells it from a row: 21 bytes before the key. */
+    /*
+     * The first byte of a version's id, which distinguishes it from a row: 21 bytes before the key.
+     */
     const uint8_t *end = bed.file.ptr + bed.file.len;
     for (const uint8_t *key = bed.file.ptr;
          (key = memmem(key, (size_t)(end - key), "/key/0190", strlen("/key/0190"))); key++)
@@ -398,7 +401,7 @@ static bool repair_killed_after(struct bed *bed, useconds_t delay_us)
     return WIFEXITED(result);
 }
 
-/* Whatever is left of the first repair, the second one comes to the same. */
+/* Whatever is left of the first repair, the second one has the same result. */
 static void a_repair_that_was_killed_is_made_again(void **state)
 {
     (void)state;
@@ -423,7 +426,7 @@ static void a_repair_that_was_killed_is_made_again(void **state)
     tear_down(&bed);
 }
 
-/* The first report names what the second one names, and changes nothing. */
+/* The first report names the same keys as the second one, and changes nothing. */
 static void nothing_is_changed_before_the_loss_is_accepted(void **state)
 {
     (void)state;
@@ -448,7 +451,9 @@ static void nothing_is_changed_before_the_loss_is_accepted(void **state)
     tear_down(&bed);
 }
 
-/* The log alone cannot tell what was deleted: all that may have been is lost, and the rest stays.
+/*
+ * The log alone does not show what was deleted: all keys that may have been are lost, and the rest
+ * stays.
  */
 static void a_checkpoint_that_is_missing_is_rebuilt(void **state)
 {

@@ -8,17 +8,17 @@
 
 #include <stdio.h>
 
-/* No segment is made: recovery wants to know, and does not use it. */
+/* No segment is created: the options require the sizes, and a repair does not use them. */
 enum { SEGMENT_BYTES = 1 << 20 };
 
 struct repairing {
     const struct store_repair_options *options;
     struct datadir dir;
     struct backend *backend;
-    struct backend_disk *plan; /* of a new checkpoint; NULL: it is not damaged */
-    struct buf listed;         /* struct log_listed */
+    struct backend_disk *plan; /* for the new checkpoint; NULL: it is not damaged */
+    struct buf listed;         /* array of struct log_listed */
     struct store_repair repair;
-    const struct log *log; /* while versions are looked at */
+    const struct log *log; /* while versions are examined */
     log_loc from, to;
 };
 
@@ -30,7 +30,7 @@ static void repairing_fini(struct repairing *repairing)
     datadir_close(&repairing->dir);
 }
 
-/* -- Naming what is lost -- */
+/* -- Reporting what is lost -- */
 
 static void name_lost(struct repairing *repairing, const struct store_lost *lost)
 {
@@ -88,7 +88,7 @@ static enum status look_at_version(void *ctx, const struct backend_version *vers
     return ST_OK;
 }
 
-/* The checkpoint knows which versions lie there. */
+/* The checkpoint has the versions at these locations. */
 static void records_passed(void *ctx, const struct log *log, log_loc from, log_loc to)
 {
     struct repairing *repairing = ctx;
@@ -97,12 +97,12 @@ static void records_passed(void *ctx, const struct log *log, log_loc from, log_l
     repairing->to = to;
     enum status ignored = backend_versions_scan(repairing->backend, (struct backend_version_id){0},
                                                 look_at_version, repairing);
-    (void)ignored; /* a checkpoint that can not be read is refused when it is loaded */
+    (void)ignored; /* a checkpoint that cannot be read is refused when it is loaded */
 }
 
 /* -- The parts -- */
 
-/* Opening would make what is not there. */
+/* Opening would create what is missing. */
 static enum status check_is_ours(const struct store_repair_options *options,
                                  struct error *ret_error)
 {
@@ -137,7 +137,7 @@ static void checkpoint_lost(void *ctx, const struct store_lost *lost)
     name_lost(ctx, lost);
 }
 
-/* From here on the plan is the checkpoint, to which the log is held. */
+/* From here on the plan is the checkpoint by which the log is examined. */
 static enum status plan_checkpoint(struct repairing *repairing, const struct error *why,
                                    struct error *ret_error)
 {
@@ -225,7 +225,7 @@ static enum status open_checkpoint(struct repairing *repairing, struct error *re
     return backend_segments_scan(repairing->backend, list_segment, &repairing->listed);
 }
 
-/* The new checkpoint takes its place once it is known that the log can go with it. */
+/* The new checkpoint is installed once it is known that the log can be used with it. */
 static enum status replace_checkpoint(struct repairing *repairing, struct error *ret_error)
 {
     if (!repairing->plan || !repairing->options->accept)

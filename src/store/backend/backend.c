@@ -186,8 +186,9 @@ enum status backend_verify(struct backend *backend)
     if (all == (uint64_t)backend->numbers.values[BACKEND_SUM] &&
         entries.sum == (uint64_t)backend_meta_get(backend, BACKEND_SUM_OF_ENTRIES, 0))
         return ST_OK;
-    snprintf(backend->error_text, sizeof(backend->error_text),
-             "the checkpoint is damaged: it does not hold what was written; " BACKEND_ADVICE);
+    snprintf(
+        backend->error_text, sizeof(backend->error_text),
+        "the checkpoint is damaged: its contents differ from what was written; " BACKEND_ADVICE);
     return ST_DAMAGED;
 }
 

@@ -75,7 +75,7 @@ static enum status lmdb_check(struct backend_lmdb *lmdb, int code, const char *d
 static enum status lmdb_damaged(struct backend_lmdb *lmdb, const char *what)
 {
     snprintf(lmdb->backend.error_text, sizeof(lmdb->backend.error_text),
-             "checkpoint: %s is not in a form we write", what);
+             "checkpoint: %s is not in a known form", what);
     return ST_DAMAGED;
 }
 
@@ -529,7 +529,7 @@ enum status backend_lmdb_open(const char *dir, size_t map_bytes, struct backend 
 {
     if (is_network_disk(dir))
         return error_set(ret_error, ST_INVALID,
-                         "%s: is on a network file system, where locks and mapped files can not "
+                         "%s: is on a network file system, where locks and mapped files cannot "
                          "be trusted: put the data directory on a local disk",
                          dir);
     struct backend_lmdb *lmdb = calloc(1, sizeof(*lmdb));

@@ -31,8 +31,8 @@ struct backend_ops {
     enum status (*rows_scan)(struct backend *backend, row_fn fn, void *ctx);
 };
 
-#define BACKEND_ADVICE                                                                           \
-    "nothing was changed: look at the disk, then restore the data directory from a backup or a " \
+#define BACKEND_ADVICE                                                                         \
+    "nothing was changed: check the disk, then restore the data directory from a backup or a " \
     "snapshot, or see and accept with vigil repair what would be lost"
 
 struct backend {

@@ -66,7 +66,7 @@ static enum status copy_to(const char *dir, size_t map_bytes, struct backend *fr
     TRY(backend_lmdb_open(dir, map_bytes, &to, ret_error));
     enum status status = copy_all(from, to);
     if (status != ST_OK)
-        return error_set(ret_error, status, "%s: the new checkpoint can not be written: %s", dir,
+        return error_set(ret_error, status, "%s: the new checkpoint cannot be written: %s", dir,
                          *backend_error_text(to) ? backend_error_text(to) : status_reason(status));
     return ST_OK;
 }
@@ -110,7 +110,7 @@ static enum status swap(const char *dir, const char *rebuilt, char *ret_saved, s
     if (status == ST_OK)
         status = fs_sync_dir(fs_posix(), dir);
     if (status != ST_OK)
-        return error_set(ret_error, status, "%s: can not be replaced: %s", path,
+        return error_set(ret_error, status, "%s: cannot be replaced: %s", path,
                          status_reason(status));
     return ST_OK;
 }
@@ -123,7 +123,7 @@ enum status backend_lmdb_replace(const char *dir, size_t map_bytes, struct backe
     remove_rebuilt(rebuilt); /* left over from an interrupted repair */
     enum status status = fs_make_dir(fs_posix(), rebuilt);
     if (status != ST_OK)
-        return error_set(ret_error, status, "%s: can not be made: %s", rebuilt,
+        return error_set(ret_error, status, "%s: cannot be made: %s", rebuilt,
                          status_reason(status));
     status = copy_to(rebuilt, map_bytes, from, ret_error);
     if (status == ST_OK)

@@ -23,7 +23,7 @@ static int compare_ids(const void *a, const void *b)
     return (x->sub > y->sub) - (x->sub < y->sub);
 }
 
-/* -- Entries: their keys have a form of their own in each table -- */
+/* -- Entries: their keys have a different form in each table -- */
 
 enum { VERSION_KEY_BYTES = 12, SEGMENT_KEY_BYTES = 8, SEGMENT_BYTES = 32 };
 
@@ -79,7 +79,7 @@ static enum status see_row(struct salvage *salvage, struct slice key, struct sli
     return buf_append(&salvage->rows, slice_of(&row, sizeof(row)));
 }
 
-/* A leaf that was found by itself does not say whose it is. */
+/* A leaf that was not found through a tree does not name its table. */
 static enum salvage_table table_of(struct slice key)
 {
     if (key.len && key.ptr[0] == 0)
@@ -182,7 +182,7 @@ void salvage_close(struct salvage *salvage)
 
 /* -- Looking it up -- */
 
-/* Compared by their first field. */
+/* Compares the first field. */
 _Static_assert(offsetof(struct salvage_version, version.id) == 0, "its id");
 _Static_assert(offsetof(struct salvage_span, from) == 0, "where it begins");
 
@@ -193,7 +193,7 @@ static enum status span_add(struct salvage *salvage, struct backend_version_id f
     return buf_append(&salvage->spans, slice_of(&span, sizeof(span)));
 }
 
-/* From version to version, in the order in which they were found: that of the table. */
+/* From version to version, in the order in which they were found, which is that of the table. */
 static enum status spans_make(struct salvage *salvage)
 {
     const struct salvage_version *versions = salvage_versions(salvage);
@@ -210,10 +210,10 @@ static enum status spans_make(struct salvage *salvage)
         if (salvage->ends && whole && i + 1 == salvage->end)
             TRY(span_add(salvage, id, LAST_ID));
     }
-    return ST_OK; /* an empty table says nothing: it may be that of a new file */
+    return ST_OK; /* an empty table proves nothing: it may be that of a new file */
 }
 
-/* Spans that overlap or touch become one, so that the last one before an id decides. */
+/* Spans that overlap or touch are joined, so that the last one before an id decides. */
 static void spans_sort(struct salvage *salvage)
 {
     struct salvage_span *spans = (void *)salvage->spans.ptr;

@@ -173,7 +173,7 @@ enum status log_survey_open(struct log_survey *survey, const struct log_options 
     enum status status = read_all(&s);
     surveying_fini(&s);
     if (status != ST_OK)
-        return error_set(ret_error, status, "%s: the log can not be read: %s", options->dir,
+        return error_set(ret_error, status, "%s: the log cannot be read: %s", options->dir,
                          status_reason(status));
     return ST_OK;
 }
