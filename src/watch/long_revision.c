@@ -201,7 +201,7 @@ static uint32_t *slot_of(const struct long_revision *long_rev, const struct watc
     return &long_rev->slots[at];
 }
 
-/* Makes the table anew, at most a quarter full, without the slots of ranges that were freed. */
+/* Rebuilds the table, at most a quarter full, without the slots of ranges that were freed. */
 static void slots_rebuild(struct long_revision *long_rev)
 {
     size_t used = 0;
