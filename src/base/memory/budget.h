@@ -13,7 +13,7 @@
  * little. So one account never holds more than 7/16 of the budget. Memory that a client does not
  * read from its connection can only be freed by closing the connection: `on_short` is called when
  * an account was refused or needed a part of the last eighth, with the total it wanted to hold.
- * Connections that hold more than that may be closed for it, the largest first (budget_may_end).
+ * Connections that hold clearly more may be closed for it, the largest first (budget_may_end).
  *
  * Accounts may be used on any thread. Without one (NULL) nothing is counted and nothing refused.
  */
@@ -41,10 +41,11 @@ void budget_set_on_short(struct budget *budget, void (*on_short)(void *ctx, size
 
 /* Whether an account could hold this much now without using the last eighth. */
 bool budget_has_room(const struct budget *budget, size_t wanted);
-/* Whether a connection that holds `held` may be closed for the sake of one that wants `wanted`. */
+/* Whether a connection that holds `held` may be closed for the sake of one that wants `wanted`. It
+ * must hold a quarter more, because a connection may have grown since it was refused itself. */
 static inline bool budget_may_end(size_t held, size_t wanted)
 {
-    return held > wanted;
+    return held / 5 * 4 > wanted;
 }
 /* A connection was closed to free what its account held. */
 void budget_count_reclaim(struct budget *budget);

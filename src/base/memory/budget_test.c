@@ -83,6 +83,8 @@ static void one_account_gets_less_than_half(void **state)
     assert_int_equal(budget_stats(budget).refusals, 1);
     assert_int_equal(asked_for, held + CHUNK);
     assert_false(budget_may_end(held, asked_for)); /* it is not closed for its own sake */
+    /* Nor when it has grown a little since it was refused. */
+    assert_false(budget_may_end(held + held / 8, asked_for));
     drop(a);
     budget_free(budget);
 }
