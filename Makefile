@@ -63,12 +63,12 @@ bench: build ## Vigil and a real etcd side by side; results in bench/results
 	@tools/install-deps test
 	@bench/run
 
-check: ## format, layers, pages, Python, Go, cppcheck; clang-tidy of what has changed
+check: ## format, layers, pages, words, Python, Go, cppcheck; clang-tidy of what has changed
 	@tools/install-deps build lint
 	@$(call cmake,build-lint,)
 	@tools/lint build-lint --changed
 
-lint: ## the same with phrases to avoid, and clang-tidy of everything
+lint: ## the same for everything: words in tests, too, and clang-tidy of all files
 	@tools/install-deps build lint
 	@$(call cmake,build-lint,)
 	@tools/lint build-lint

@@ -64,7 +64,7 @@ static void time_change(struct auth_store *store, const struct auth_rights *righ
     struct auth_rights *after = auth_rights_after(rights, store, change->rows, change->row_count);
     int64_t made = cpu_ns();
     auth_rights_unref(after);
-    printf("picture after %s: %.3f ms, and %.3f ms to let go of it\n", what,
+    printf("rights after %s: %.3f ms to build, %.3f ms to free\n", what,
            (double)(made - start) / 1e6, (double)(cpu_ns() - made) / 1e6);
 }
 

@@ -1,6 +1,6 @@
 /*
- * What the watch engine costs by itself: watch_bench. Not a test; numbers to hold a change against.
- * The history lies in memory and its reading costs next to nothing.
+ * What the watch engine costs without a server: watch_bench. The figures show the effect of a change.
+ * The history is in memory, so reading it costs next to nothing.
  */
 #include "base/clock.h"
 #include "base/xalloc.h"
@@ -157,10 +157,10 @@ static void peer_watch(struct peer *peer, unsigned key, int64_t start)
 static void turn_begin(struct watch_hub *hub)
 {
     bool more = watch_hub_turn_begin(hub, 0);
-    (void)more; /* everything is asked each time anyway */
+    (void)more; /* the loop calls it again in any case */
 }
 
-/* Revisions come, some at a time; everybody is served after each. */
+/* Adds revisions, some at a time, and serves all streams after each step. */
 static double measure(struct watch_hub *hub, size_t revisions, size_t at_a_time)
 {
     double start = now_s();

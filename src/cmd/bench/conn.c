@@ -69,7 +69,7 @@ static enum status append_opening(struct buf *out)
     return bench_frame_append_window(out, 0, BENCH_WINDOW_MAX - BENCH_WINDOW_DEFAULT);
 }
 
-/* The reason as the system has it: a refused connection and a full table are told apart. */
+/* The reason is the system's, so that a refused connection differs from a full table of files. */
 static enum status fail_errno(struct bench_conn *conn, int error_number)
 {
     const char *why = strerrordesc_np(error_number);

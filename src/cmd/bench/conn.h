@@ -19,7 +19,7 @@ struct bench_address {
     struct bench_tls *tls; /* borrowed; NULL: openly */
 };
 
-/* One call in flight. Lies in its connection's ring; the pointer is good until the call ends. */
+/* One call in flight, in the ring of its connection. The pointer is valid until the call ends. */
 struct bench_call {
     uint32_t stream; /* 0: free */
     uint32_t tag;    /* the caller's own */
@@ -84,8 +84,8 @@ struct bench_call *bench_conn_call(struct bench_conn *conn, uint32_t stream);
 /* Room for a further message of an open call; takes it from the windows when there is. */
 bool bench_conn_take_window(struct bench_conn *conn, struct bench_call *call, size_t bytes);
 
-/* Reads once through the scratch bytes and hands over what came. Anything but ST_OK ends the
- * connection: ST_CLOSED, ST_IO, ST_MALFORMED; failure says why. */
+/* Reads once into the scratch bytes and handles what was read. Any status but ST_OK ends the
+ * connection (ST_CLOSED, ST_IO, ST_MALFORMED); `failure` has the reason. */
 enum { BENCH_CONN_SCRATCH_BYTES = 256 * 1024 };
 MUST_CHECK
 enum status bench_conn_read(struct bench_conn *conn, uint8_t *scratch);

@@ -156,7 +156,7 @@ static void a_stream_that_ends_without_status_is_an_error(void **state)
     assert_int_equal(f.ended, 1);
     assert_false(f.last_good);
     assert_int_equal(f.conn.in_flight, 0);
-    /* Nobody's stream: no call, no harm. */
+    /* A frame on a stream without a call is ignored. */
     assert_int_equal(
         send_frame(&f, BENCH_FRAME_DATA, BENCH_FRAME_END_STREAM, 2147483647, SLICE_EMPTY), ST_OK);
     assert_int_equal(f.ended, 1);
@@ -191,7 +191,7 @@ static void frames_that_break_the_protocol_end_the_connection(void **state)
     }
 }
 
-static void a_table_too_small_for_our_fields_is_told(void **state)
+static void a_table_too_small_for_our_fields_is_reported(void **state)
 {
     (void)state;
     static struct fixture f;
@@ -221,7 +221,7 @@ int main(void)
         cmocka_unit_test(pings_are_answered),
         cmocka_unit_test(a_stream_that_ends_without_status_is_an_error),
         cmocka_unit_test(frames_that_break_the_protocol_end_the_connection),
-        cmocka_unit_test(a_table_too_small_for_our_fields_is_told),
+        cmocka_unit_test(a_table_too_small_for_our_fields_is_reported),
         cmocka_unit_test(endpoints_are_host_and_port),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

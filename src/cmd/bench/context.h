@@ -38,14 +38,14 @@ enum status bench_ready_run(struct bench_context *context);
 /* Watchers on a prefix while it is put: events per second, and how late they are. */
 MUST_CHECK
 enum status bench_watch_run(struct bench_context *context);
-/* Watchers that begin in the past: how fast the history of --total puts comes, and what the server
- * needs for it. A history that has not come when --duration is over is told as far as it came. */
+/* Watchers that start in the past: how fast the history of --total puts arrives, and what the
+ * server needs for it. If --duration ends first, the report covers the part that arrived. */
 MUST_CHECK
 enum status bench_catchup_run(struct bench_context *context);
 /* Makes watchers and holds them: what they cost the server, and how fast they were made. */
 MUST_CHECK
 enum status bench_watch_idle_run(struct bench_context *context);
-/* Holds connections, and watchers where streams are asked for. */
+/* Holds connections, and watchers if --streams is given. */
 MUST_CHECK
 enum status bench_idle_run(struct bench_context *context);
 /* Grants --total leases, then renews them for --duration: both rates, and what a lease costs. */

@@ -76,7 +76,7 @@ struct bench_frame {
     uint8_t type;
     uint8_t flags; /* of a DATA piece: END_STREAM only on the last one */
     uint32_t stream;
-    struct slice payload; /* without padding and priority; lies in the input */
+    struct slice payload; /* without padding and priority; points into the input */
 };
 
 /* A zeroed reader stands before a frame. */

@@ -186,7 +186,7 @@ static bool name_is(const nghttp2_nv *field, const char *name)
     return slice_equal(slice_of(field->name, field->namelen), slice_from_text(name));
 }
 
-/* A peer's text as a number: -2 when it is none. */
+/* The value of a field as a number; -2 when it is not a number. */
 static int number_of(const nghttp2_nv *field)
 {
     uint64_t value;

@@ -17,8 +17,8 @@
 
 #include "base/buf.h"
 
-/* Appends the block of a request: the first of a connection, or any later one. token says who we
- * are; empty: nobody. */
+/* Appends the block of a request: the first of a connection, or any later one. token identifies
+ * the user; empty: anonymous. */
 MUST_CHECK
 enum status bench_headers_append_first(struct buf *out, const char *path, const char *authority,
                                        const char *token);
@@ -53,7 +53,7 @@ MUST_CHECK
 enum status bench_header_decode(struct bench_header_decoder *decoder, struct slice block,
                                 bool end_stream, bool *ret_good, struct bench_verdict *ret_verdict);
 
-/* True if decoding the block leaves the table as it is. False for whatever cannot be told. */
+/* True if decoding the block leaves the table unchanged; false when that is uncertain. */
 bool bench_header_block_is_stateless(struct slice block);
 
 DEFINE_CLEANUP(struct bench_header_decoder *, bench_header_decoder_free)

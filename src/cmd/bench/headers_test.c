@@ -236,7 +236,7 @@ static void only_blocks_without_insertion_or_resize_are_stateless(void **state)
                          cases[i].stateless);
 }
 
-static void bytes_that_are_no_block_are_refused(void **state)
+static void bytes_that_are_not_a_block_are_refused(void **state)
 {
     (void)state;
     struct bench_header_decoder *decoder;
@@ -259,7 +259,7 @@ int main(void)
         cmocka_unit_test(an_answer_of_trailers_only_carries_its_error),
         cmocka_unit_test(a_kept_number_is_forgotten_when_the_table_moves),
         cmocka_unit_test(only_blocks_without_insertion_or_resize_are_stateless),
-        cmocka_unit_test(bytes_that_are_no_block_are_refused),
+        cmocka_unit_test(bytes_that_are_not_a_block_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

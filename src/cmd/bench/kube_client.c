@@ -52,7 +52,7 @@ static bool is_stopped(const struct bench_kube_client *client, const struct benc
     return conn >= client->conns + client->config.connections;
 }
 
-/* -- What comes -- */
+/* -- Answers -- */
 
 static enum status on_line(struct bench_kube_client *client, struct slice line)
 {
@@ -137,7 +137,7 @@ static void on_end(struct bench_conn *conn, struct bench_call *call,
 static const struct bench_conn_handler handler = {
     .plain = true, .on_head = on_head, .on_data = on_data, .on_end = on_end};
 
-/* -- What is asked -- */
+/* -- Requests -- */
 
 static uint32_t node_of(const struct bench_kube_config *config, uint32_t watch)
 {
@@ -186,7 +186,7 @@ static enum status make_request(struct template *template, const char *method, c
     TRY(bench_headers_append_plain(&block, method, path, authority,
                                    body.len ? "application/json" : NULL));
     TRY(bench_request_init_plain(&template->request, buf_slice(&block), body));
-    /* The digits end the path, which stands in the block as it is. */
+    /* The digits are at the end of the path, which is in the block as plain text. */
     const uint8_t *at = memmem(block.ptr, block.len, path, strlen(path));
     assert(at);
     template->number =

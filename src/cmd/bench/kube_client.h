@@ -47,7 +47,7 @@ enum status bench_kube_client_stop(struct bench_kube_client *client);
 /* Begins a change that carries at_ns as its time; false when all of the pipeline is in flight. */
 bool bench_kube_client_change(struct bench_kube_client *client, uint64_t at_ns);
 
-/* Waits for the sockets up to wait_ns and handles what came. */
+/* Waits for the sockets up to wait_ns and handles what arrived. */
 MUST_CHECK
 enum status bench_kube_client_turn(struct bench_kube_client *client, uint64_t wait_ns,
                                    struct error *error);

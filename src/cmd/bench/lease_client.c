@@ -112,7 +112,7 @@ static void on_end(struct bench_conn *conn, struct bench_call *call,
 
 static const struct bench_conn_handler handler = {.on_data = on_data, .on_end = on_end};
 
-/* -- What goes -- */
+/* -- Requests -- */
 
 static void write_id(uint8_t *at, uint64_t lease)
 {
@@ -260,7 +260,7 @@ static enum status open_all(struct bench_lease_client *client, struct error *err
     return ST_OK;
 }
 
-/* Sockets tell when something came: what goes first is begun here. */
+/* Sends the first requests; later ones follow the answers. */
 static enum status go_on_all(struct bench_lease_client *client)
 {
     client->now_ns = bench_now_ns();

@@ -39,7 +39,7 @@ void bench_lease_client_stop(struct bench_lease_client *client);
 /* Nothing is under way. */
 bool bench_lease_client_idle(const struct bench_lease_client *client);
 
-/* Begins what may be begun, waits for the sockets up to wait_ns and handles what came. */
+/* Sends as many requests as allowed, waits for the sockets up to wait_ns and handles answers. */
 MUST_CHECK
 enum status bench_lease_client_turn(struct bench_lease_client *client, uint64_t wait_ns,
                                     struct error *error);

@@ -15,21 +15,6 @@ static const char *const paths[] = {
     [BENCH_LIST] = "/etcdserverpb.KV/Range",
 };
 
-void bench_outcome_note(struct bench_outcome *outcome, const struct bench_verdict *verdict)
-{
-    outcome->errors++;
-    if (outcome->first_error[0])
-        return;
-    if (verdict->grpc_status >= 0)
-        snprintf(outcome->first_error, sizeof(outcome->first_error), "grpc-status %d %s",
-                 verdict->grpc_status, verdict->message);
-    else if (verdict->http_status >= 0)
-        snprintf(outcome->first_error, sizeof(outcome->first_error), "HTTP status %d",
-                 verdict->http_status);
-    else
-        snprintf(outcome->first_error, sizeof(outcome->first_error), "%s", verdict->message);
-}
-
 static enum status fill_value(struct buf *value, size_t bytes)
 {
     TRY(buf_reserve(value, bytes));
@@ -43,7 +28,7 @@ static enum status fill_value(struct buf *value, size_t bytes)
     return ST_OK;
 }
 
-/* The request with zeros for the digits of its key; ret_digits_at: where they stand. */
+/* The request with zeros for the digits of its key; ret_digits_at is their offset. */
 static enum status make_message(const struct bench_load *load, struct buf *out,
                                 size_t *ret_digits_at)
 {

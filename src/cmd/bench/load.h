@@ -6,78 +6,12 @@
 #ifndef VIGIL_CMD_BENCH_LOAD_H
 #define VIGIL_CMD_BENCH_LOAD_H
 
-#include "cmd/bench/conn.h"
-#include "cmd/bench/histogram.h"
-#include "cmd/bench/usage.h"
-
-#include <sys/socket.h>
-
-enum bench_verb {
-    BENCH_PUT,
-    BENCH_GET,
-    BENCH_LIST,
-    BENCH_POD_CREATE, /* on the Kubernetes API: POST of pods of value_bytes, */
-    BENCH_POD_LIST,   /* and GET of all of them */
-};
-
-enum bench_order {
-    BENCH_SEQUENTIAL,
-    BENCH_RANDOM,   /* any key, keys may repeat */
-    BENCH_SHUFFLED, /* every key once, in random order, before any comes again */
-};
-
-enum {
-    BENCH_KEY_DIGITS = 10,
-    BENCH_PREFIX_MAX = 64,
-    BENCH_THREADS_MAX = 64,
-    BENCH_CONNECTIONS_MAX = 100000,
-    BENCH_PIPELINE_MAX = 10000,
-    BENCH_VALUE_BYTES_MAX = 60000, /* a request must fit the protocol's initial window */
-    BENCH_KEY_SPACE_MAX = 1000000000,
-};
-
-struct bench_target {
-    struct bench_address address;
-    const char *authority;
-    const char *token; /* who we are; empty: nobody */
-    pid_t server_pid;  /* 0: unknown, its usage is not read */
-};
-
-struct bench_load {
-    const struct bench_target *target;
-    enum bench_verb verb;
-    enum bench_order order;
-    const char *prefix; /* a key is the prefix and ten digits; a list asks for the prefix */
-    uint64_t key_space;
-    size_t value_bytes;
-    uint64_t nodes; /* of pods: those are bound to one after the other */
-    uint32_t connections;
-    uint32_t pipeline; /* calls in flight on each connection */
-    uint32_t threads;
-    uint64_t total;       /* calls to make; 0: go by time */
-    uint64_t warmup_ns;   /* not measured; only by time */
-    uint64_t duration_ns; /* measured */
-};
-
-struct bench_outcome {
-    struct bench_histogram latency; /* ns, of calls that went well */
-    uint64_t errors;
-    int64_t last_revision; /* of the last answer, when the load was a single call */
-    uint64_t connections_lost;
-    uint64_t bytes_in, bytes_out; /* on the sockets, while measured */
-    double seconds;               /* measured */
-    uint64_t own_cpu_ns;
-    bool has_usage;
-    struct bench_usage before, after; /* of the server */
-    char first_error[256];
-};
+#include "cmd/bench/load_spec.h"
+#include "cmd/bench/outcome.h"
 
 /* Fills the outcome even when calls fail; the status is for a load that cannot run at all. */
 MUST_CHECK
 enum status bench_load_run(const struct bench_load *load, struct bench_outcome *ret_outcome,
                            struct error *error);
-
-/* Notes an error of a call or a connection. */
-void bench_outcome_note(struct bench_outcome *outcome, const struct bench_verdict *verdict);
 
 #endif

@@ -151,7 +151,7 @@ static void large_requests_are_cut_into_frames_and_arrive(void **state)
     stop(&f);
 }
 
-static void a_server_that_is_not_there_is_told(void **state)
+static void a_missing_server_is_reported(void **state)
 {
     (void)state;
     static struct fixture f;
@@ -171,7 +171,7 @@ int main(void)
         cmocka_unit_test(lost_connections_fail_their_calls_and_end_the_load),
         cmocka_unit_test(a_load_by_time_measures_about_that_time),
         cmocka_unit_test(large_requests_are_cut_into_frames_and_arrive),
-        cmocka_unit_test(a_server_that_is_not_there_is_told),
+        cmocka_unit_test(a_missing_server_is_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -111,7 +111,7 @@ enum status bench_message_next(struct slice *message, struct bench_field *ret_fi
     return ST_OK;
 }
 
-/* The last occurrence of a field; false when it is not there. */
+/* The last occurrence of a field; false when it is missing. */
 static bool find(struct slice message, uint32_t number, struct bench_field *ret_field)
 {
     struct bench_field field;

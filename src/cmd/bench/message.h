@@ -22,7 +22,7 @@ enum status bench_message_watch(struct buf *out, struct slice key, struct slice 
 MUST_CHECK
 enum status bench_message_prefix_end(struct slice prefix, struct buf *ret_end);
 
-/* One field of a message; bytes lie in the message. */
+/* One field of a message; `bytes` points into the message. */
 struct bench_field {
     uint32_t number;
     uint32_t wire_type;
@@ -30,7 +30,7 @@ struct bench_field {
     struct slice bytes; /* of a length-delimited field */
 };
 
-/* Takes the next field off the front. ST_END at the end, ST_MALFORMED for what is no message. */
+/* Removes the next field from the front. ST_END at the end, ST_MALFORMED for other bytes. */
 MUST_CHECK
 enum status bench_message_next(struct slice *message, struct bench_field *ret_field);
 

@@ -26,7 +26,7 @@ enum status bench_request_init_plain(struct bench_request *request, struct slice
                                      struct slice body);
 void bench_request_fini(struct bench_request *request);
 
-/* Where byte `at` of the message stands in frames; it must lie in the first DATA frame. */
+/* The offset in `frames` of byte `at` of the message, which must be in the first DATA frame. */
 size_t bench_request_place(const struct bench_request *request, size_t at);
 
 /* Appends the request on this stream; ret_at points at its copy until out grows again. */

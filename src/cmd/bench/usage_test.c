@@ -32,7 +32,7 @@ static void work_and_memory_show_in_the_usage(void **state)
     assert_true(after.threads >= 1);
 }
 
-static void a_process_that_is_not_there_is_not_found(void **state)
+static void a_missing_process_is_not_found(void **state)
 {
     (void)state;
     struct bench_usage usage;
@@ -43,7 +43,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(work_and_memory_show_in_the_usage),
-        cmocka_unit_test(a_process_that_is_not_there_is_not_found),
+        cmocka_unit_test(a_missing_process_is_not_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

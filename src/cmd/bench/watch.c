@@ -210,7 +210,7 @@ static enum status watch(struct watching *watching)
     return tell(watching, seconds, watching->counts->events - events_before);
 }
 
-/* The store's revision, told by a put that comes before the history. */
+/* The store's revision, from the answer of a put before the history. */
 static enum status note_revision(struct bench_context *context, int64_t *ret_revision)
 {
     struct bench_load load = bench_context_load(context, BENCH_PUT);
@@ -237,7 +237,7 @@ static enum status put_history(struct bench_context *context)
     return ST_OK;
 }
 
-/* One time through the history; the seconds until its last event came. */
+/* Reads the history once; ret_seconds is the time until its last event arrived. */
 static enum status catch_up_once(struct watching *watching, const struct bench_watch_config *config,
                                  uint64_t until_ns, double *ret_seconds)
 {

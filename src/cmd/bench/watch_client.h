@@ -42,7 +42,7 @@ struct bench_watch_counts {
 
 struct bench_watch_client;
 
-/* Opens all connections; streams and watchers are asked for as windows allow, in the turns. */
+/* Opens all connections; the turns create streams and watchers as windows allow. */
 MUST_CHECK
 enum status bench_watch_client_new(const struct bench_watch_config *config,
                                    struct bench_watch_client **ret_client, struct error *error);
@@ -51,7 +51,7 @@ void bench_watch_client_free(struct bench_watch_client *client);
 /* Begins one put that carries at_ns as its time; false when all of the pipeline is in flight. */
 bool bench_watch_client_put(struct bench_watch_client *client, uint64_t at_ns);
 
-/* Waits for the sockets up to wait_ns and handles what came. */
+/* Waits for the sockets up to wait_ns and handles what arrived. */
 MUST_CHECK
 enum status bench_watch_client_turn(struct bench_watch_client *client, uint64_t wait_ns,
                                     struct error *error);

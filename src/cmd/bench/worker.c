@@ -147,7 +147,7 @@ static enum status watch_socket(struct bench_worker *worker, struct bench_conn *
     return epoll_ctl(worker->epoll_fd, op, conn->fd, &event) < 0 ? status_from_errno(errno) : ST_OK;
 }
 
-/* Sends what was begun, and asks to be told when a full socket has room again. */
+/* Sends the started calls, and waits for room when the socket is full. */
 static enum status send_out(struct bench_worker *worker, struct bench_conn *conn)
 {
     bool wanted = conn->want_write;

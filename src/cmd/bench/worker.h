@@ -6,16 +6,17 @@
 #ifndef VIGIL_CMD_BENCH_WORKER_H
 #define VIGIL_CMD_BENCH_WORKER_H
 
-#include "cmd/bench/load.h"
+#include "cmd/bench/load_spec.h"
+#include "cmd/bench/outcome.h"
 #include "cmd/bench/request.h"
 
 /* What all workers of a load read and none changes while they run. */
 struct bench_shared {
     const struct bench_load *load;
     struct bench_request first, next; /* of a connection */
-    size_t key_at;                    /* where the digits of the key stand in first */
+    size_t key_at;                    /* offset of the digits of the key in `first` */
     size_t key_at_next;
-    size_t node_at; /* of pods: where the digits of their node stand; 0: there are none */
+    size_t node_at;            /* offset of the digits of a pod's node; 0: none */
     size_t response_bytes_min; /* a good response is no shorter */
     const uint32_t *shuffled;  /* the order of keys, or NULL */
     uint64_t record_from_ns, record_until_ns;

@@ -114,7 +114,7 @@ static void blocks_of_tls_become_their_flags(void **state)
     config_file_close(f.file);
 }
 
-static void unknown_settings_are_passed_over_and_told(void **state)
+static void unknown_settings_are_skipped_and_reported(void **state)
 {
     (void)state;
     struct fixture f;
@@ -202,7 +202,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(settings_of_every_kind_are_read),
         cmocka_unit_test(blocks_of_tls_become_their_flags),
-        cmocka_unit_test(unknown_settings_are_passed_over_and_told),
+        cmocka_unit_test(unknown_settings_are_skipped_and_reported),
         cmocka_unit_test(an_empty_file_changes_nothing),
         cmocka_unit_test(mistakes_are_named_with_their_line),
         cmocka_unit_test(a_file_that_would_grow_is_refused),

@@ -225,7 +225,7 @@ static void assert_withheld(const char *reason, char *flag, char *other, char *t
     serve_config_fini(&f.config);
 }
 
-/* Whom the client URLs keep out must not come in by another door that nobody asked for. */
+/* A client that the client URLs refuse must not get in through a default listener. */
 static void kubernetes_is_served_by_default_only_beside_open_client_urls(void **state)
 {
     (void)state;
@@ -245,7 +245,7 @@ static void kubernetes_is_served_by_default_only_beside_open_client_urls(void **
                     "--name=a");
 }
 
-static void kubernetes_lets_nobody_in_whom_the_client_urls_keep_out(void **state)
+static void kubernetes_refuses_clients_that_the_client_urls_refuse(void **state)
 {
     (void)state;
     struct fixture f;
@@ -272,7 +272,8 @@ static void kubernetes_lets_nobody_in_whom_the_client_urls_keep_out(void **state
     serve_config_fini(&f.config);
 }
 
-/* What etcd takes from every page is refused on loopback, unless somebody asked for it. */
+/* Requests from any web page, which etcd accepts, are refused on loopback unless a flag allows
+ * them. */
 static void pages_are_kept_away_except_under_the_name_etcd(void **state)
 {
     (void)state;
@@ -425,7 +426,7 @@ int main(void)
         cmocka_unit_test(flags_that_make_no_sense_are_explained),
         cmocka_unit_test(kubernetes_is_served_to_this_machine_unless_clients_are_known),
         cmocka_unit_test(kubernetes_is_served_by_default_only_beside_open_client_urls),
-        cmocka_unit_test(kubernetes_lets_nobody_in_whom_the_client_urls_keep_out),
+        cmocka_unit_test(kubernetes_refuses_clients_that_the_client_urls_refuse),
         cmocka_unit_test(pages_are_kept_away_except_under_the_name_etcd),
         cmocka_unit_test(urls_of_http_and_metrics_stand_beside_those_of_clients),
         cmocka_unit_test(every_limit_reaches_its_layer),

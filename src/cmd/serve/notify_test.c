@@ -39,7 +39,7 @@ static void assert_told(const char *name)
     close(fd);
 }
 
-static void manager_is_told_on_either_kind_of_socket(void **state)
+static void the_manager_is_notified_on_either_kind_of_socket(void **state)
 {
     (void)state;
     char name[64];
@@ -50,7 +50,7 @@ static void manager_is_told_on_either_kind_of_socket(void **state)
     unlink(name);
 }
 
-static void nobody_to_tell_is_no_error(void **state)
+static void a_missing_manager_is_not_an_error(void **state)
 {
     (void)state;
     char long_name[300];
@@ -69,8 +69,8 @@ static void nobody_to_tell_is_no_error(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(manager_is_told_on_either_kind_of_socket),
-        cmocka_unit_test(nobody_to_tell_is_no_error),
+        cmocka_unit_test(the_manager_is_notified_on_either_kind_of_socket),
+        cmocka_unit_test(a_missing_manager_is_not_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
