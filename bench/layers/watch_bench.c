@@ -1,6 +1,6 @@
 /*
- * What the watch engine costs without a server: watch_bench. The figures show the effect of a change.
- * The history is in memory, so reading it costs next to nothing.
+ * What the watch engine costs without a server: watch_bench. The figures show the effect of a
+ * change. The history is in memory, so reading it costs next to nothing.
  */
 #include "base/clock.h"
 #include "base/xalloc.h"

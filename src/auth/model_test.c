@@ -136,7 +136,8 @@ static void random_end(struct random *random, char text[3])
         text[0] = 0;
         break;
     case 1:
-        strcpy(text, "*");
+        text[0] = '*';
+        text[1] = 0;
         break;
     default:
         random_text(random, text);

@@ -30,7 +30,7 @@ struct etcd_api {
     struct grpc_services *services;     /* owned */
     struct http_routes *routes;         /* owned */
     struct http_routes *metrics_routes; /* owned */
-    struct rate_limit http_lines;           /* limits the log lines that HTTP clients can cause */
+    struct rate_limit http_lines;       /* limits the log lines that HTTP clients can cause */
     uint64_t http_unlogged;             /* lines suppressed since the last one */
     struct metric_block *counts;        /* of this shard; NULL: calls are not counted */
     struct slow_log slow;

@@ -213,12 +213,15 @@ static void restore(const struct bed *bed)
 
 static void see_lost(void *ctx, const struct store_lost *lost)
 {
+    static const char prefix[] = "/key/";
     struct bed *bed = ctx;
-    int key;
-    char text[32] = {0};
+    char text[32] = {0}, *end;
     assert_true(lost->key.len < sizeof(text));
     slice_copy((uint8_t *)text, lost->key);
-    if (sscanf(text, "/key/%d", &key) == 1 && key >= 0 && key < KEYS) {
+    if (strncmp(text, prefix, strlen(prefix)) != 0)
+        return;
+    long key = strtol(text + strlen(prefix), &end, 10);
+    if (*end == 0 && key >= 0 && key < KEYS) {
         bed->lost_keys += !bed->lost[key];
         bed->lost[key] = true;
     }

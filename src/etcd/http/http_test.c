@@ -2,8 +2,8 @@
 
 #include "base/buf.h"
 #include "codec/pb/rpc.pb.h"
-#include "engine/fake/fake.h"
 #include "engine/engine.h"
+#include "engine/fake/fake.h"
 #include "etcd/http/health_counts.h"
 #include "wire/connection.h"
 

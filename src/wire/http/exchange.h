@@ -1,18 +1,18 @@
 /*
- * One HTTP request and its response, over HTTP/1.1 or HTTP/2: the interface for handlers, which need
- * not know which of the two it is.
+ * One HTTP request and its response, over HTTP/1.1 or HTTP/2: the interface for handlers, which
+ * need not know which of the two it is.
  *
  *     on_request ──► respond                                  in one piece
  *        │   └─────► begin ──► write… / source ──► end        in parts
  *        └──(the peer is gone, or it took too long)──► on_end
  *
  * A client is admitted by the head of its request (route.h), before any of the body is kept. The
- * body is read completely (up to the route's limit) before on_request is called. The handler answers
- * immediately, or keeps the exchange and answers later. The exchange lives until on_end, which is
- * called exactly once for every on_request, as the last function. Until then calls on an exchange
- * whose peer is gone do nothing. HTTP/1.1 answers the requests of a connection one after another,
- * HTTP/2 concurrently. Handlers check the method; the body of a response to HEAD is dropped here.
- * Everything happens on the connection's thread.
+ * body is read completely (up to the route's limit) before on_request is called. The handler
+ * answers immediately, or keeps the exchange and answers later. The exchange lives until on_end,
+ * which is called exactly once for every on_request, as the last function. Until then calls on an
+ * exchange whose peer is gone do nothing. HTTP/1.1 answers the requests of a connection one after
+ * another, HTTP/2 concurrently. Handlers check the method; the body of a response to HEAD is
+ * dropped here. Everything happens on the connection's thread.
  */
 #ifndef VIGIL_WIRE_HTTP_EXCHANGE_H
 #define VIGIL_WIRE_HTTP_EXCHANGE_H

@@ -712,8 +712,8 @@ static void request_without_memory_for_its_head_gets_429(void **state)
         exchange(f, "GET /%68ealth HTTP/1.1\r\n" HOST "X-Long: "
                     "01234567890123456789012345678901234567890123456789012345678901234\r\n\r\n");
         bool got_429 = count_of(f, "HTTP/1.1 429 Too Many Requests\r\n") == 1 &&
-                    count_of(f, "Retry-After: 1\r\n") == 1 &&
-                    count_of(f, "see --max-client-bytes") == 1;
+                       count_of(f, "Retry-After: 1\r\n") == 1 &&
+                       count_of(f, "see --max-client-bytes") == 1;
         served += count_of(f, "HTTP/1.1 200 OK\r\n");
         refused += got_429;
         if (!got_429 && !count_of(f, "HTTP/1.1 200 OK\r\n"))
