@@ -2,7 +2,7 @@
  * Every result of a call, in one table: name, gRPC code, and the text that a client sees.
  *
  * The texts that begin with "etcdserver:" are etcd's own, letter by letter: its clients compare
- * them. The second part has our own conditions, which lower layers return and the faces map.
+ * them. The second part has our own conditions, which lower layers return and the APIs map.
  */
 #ifndef VIGIL_BASE_STATUS_H
 #define VIGIL_BASE_STATUS_H

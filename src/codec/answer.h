@@ -1,7 +1,7 @@
 /*
  * The answer of a key-value operation before it is encoded as a message: counts, flags, and
  * key-values as they are encoded in the store. A field is `12 len KeyValue`, the exact bytes of a
- * range response and of a watch event. The store makes answers, the faces encode them.
+ * range response and of a watch event. The store makes answers, the APIs encode them.
  *
  * Everything is borrowed: arrays from the operation's arena, fields from the store or the arena.
  */

@@ -49,7 +49,7 @@ static enum status add_services(struct etcd_api *api)
 }
 
 enum status etcd_api_new(const struct etcd_config *config, struct engine *engine,
-                         struct engine_shard *shard, struct etcd_api **ret_face)
+                         struct engine_shard *shard, struct etcd_api **ret_api)
 {
     AUTO(etcd_api_freep) struct etcd_api *api = xcalloc(1, sizeof(*api));
     api->config = config;
@@ -65,7 +65,7 @@ enum status etcd_api_new(const struct etcd_config *config, struct engine *engine
     api->gateway = gateway_new(config, api->services, api->authenticator);
     if (config->gateway_calls_max)
         TRY(gateway_add(api->gateway, api->routes));
-    *ret_face = TAKE(api);
+    *ret_api = TAKE(api);
     return ST_OK;
 }
 

@@ -260,7 +260,7 @@ static enum status check_rights(struct import_replay *replay, const struct pb_lo
 
 /* -- Doing it -- */
 
-/* Checks what a face would have checked; the log of a real etcd contains nothing else. Removes
+/* Checks what an API would have checked; the log of a real etcd contains nothing else. Removes
  * options of ranges that only affect the answer. */
 static enum status txn_prepare(struct pb_txn_request *request)
 {

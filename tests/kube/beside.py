@@ -1,4 +1,4 @@
-"""A real kube-apiserver and Vigil's own Kubernetes face beside each other, to be asked the same."""
+"""A real kube-apiserver and Vigil's own Kubernetes API beside each other, to be asked the same."""
 import pathlib
 import tempfile
 import time

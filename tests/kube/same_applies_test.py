@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """The same server-side applies, by several managers and with other writes between them, to a real kube-apiserver and
-to Vigil's own Kubernetes face: every code, every Status, every object and who owns which of its fields must be the
+to Vigil's own Kubernetes API: every code, every Status, every object and who owns which of its fields must be the
 same. Random sequences follow those that are written down; SEED= and ROUNDS= choose others.
 tools/build-kube builds the real one."""
 import json

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""CustomResourceDefinitions and their objects, sent to a real kube-apiserver and to Vigil's own Kubernetes face: every
+"""CustomResourceDefinitions and their objects, sent to a real kube-apiserver and to Vigil's own Kubernetes API: every
 code, Status, object and table must be the same. tools/build-kube builds the real one."""
 import copy
 import json

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""The same kubectl commands on a real kube-apiserver and on Vigil's own Kubernetes face: what they print, and how they
+"""The same kubectl commands on a real kube-apiserver and on Vigil's own Kubernetes API: what they print, and how they
 end, must be the same. tools/build-kube builds the real one. VIGIL_KUBECTL names another kubectl."""
 import difflib
 import os

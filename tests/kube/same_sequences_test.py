@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""What takes several requests, of a real kube-apiserver and of Vigil's own Kubernetes face: many clients on one object,
+"""What takes several requests, of a real kube-apiserver and of Vigil's own Kubernetes API: many clients on one object,
 pages of a deletion, watches, a namespace that is emptied. tools/build-kube builds the real one."""
 import contextlib
 import http.client

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""The same writes to a real kube-apiserver and to Vigil's own Kubernetes face: every code and every Status
+"""The same writes to a real kube-apiserver and to Vigil's own Kubernetes API: every code and every Status
 must be the same, and so must metadata and what has no schema. tools/build-kube builds the real one."""
 import json
 import pathlib

@@ -50,7 +50,7 @@ type server struct {
 	t          *testing.T
 	dir        string
 	etcd, kube string
-	scheme     string // of the Kubernetes face
+	scheme     string // of the Kubernetes API
 	flags      []string
 	process    *exec.Cmd
 }
@@ -112,7 +112,7 @@ func (s *server) kill() {
 	s.process = nil
 }
 
-// call speaks to the store below the face.
+// call speaks to the store below the API.
 func (s *server) call(path string, request map[string]any) map[string]any {
 	s.t.Helper()
 	body, _ := json.Marshal(request)

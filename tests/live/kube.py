@@ -1,4 +1,4 @@
-"""Speaks to the Kubernetes face of a server under test as plain HTTP, and puts objects into its store through etcd's."""
+"""Speaks to the Kubernetes API of a server under test as plain HTTP, and puts objects into its store through etcd's."""
 import base64
 import http.client
 import json
@@ -73,7 +73,7 @@ class KubeServer(Server):
     def compact(self, revision):
         self.call("/v3/kv/compaction", revision=revision)
 
-    # -- the face --
+    # -- the API --
 
     def get(self, path, headers=None, host=None, **query):
         """Code, headers and body; the body as JSON where it is."""

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Custom resources in the Kubernetes face: definitions that come and go, several versions,
+"""Custom resources in the Kubernetes API: definitions that come and go, several versions,
 and schemas that mean harm. tests/kube/same_custom_test.py compares the answers with a real kube-apiserver's."""
 import http.client
 import json
@@ -47,7 +47,7 @@ def hat(name, api="v1", **spec):
 HATS = "/apis/example.com/v1/namespaces/default/hats"
 
 
-class Face(unittest.TestCase):
+class KubeApiTest(unittest.TestCase):
     def setUp(self):
         self.directory = tempfile.TemporaryDirectory()
         self.server = KubeServer(self.directory.name + "/data").start()
@@ -83,7 +83,7 @@ class Face(unittest.TestCase):
         return {c["type"]: (c["status"], c["reason"]) for c in crd["status"]["conditions"]}
 
 
-class Definitions(Face):
+class Definitions(KubeApiTest):
     def test_a_kind_is_there_when_its_definition_is_answered_on_every_connection(self):
         for i in range(20):
             made = definition(f"hats{i}s", f"Hat{i}")
@@ -262,7 +262,7 @@ class Definitions(Face):
         self.assertIn("this server does not support conversion webhooks", refused["message"])
 
 
-class Objects(Face):
+class Objects(KubeApiTest):
     def setUp(self):
         super().setUp()
         self.send("POST", CRDS, definition(versions=[
@@ -387,7 +387,7 @@ class Objects(Face):
         self.send("POST", HATS, hat("b", size=8), 422)
 
 
-class Harm(Face):
+class Harm(KubeApiTest):
     """What one schema or object can cost is bounded: the server goes on answering."""
 
     def alive(self):

@@ -153,7 +153,7 @@ class Depth(LiveTest):
         for levels, codes in ((1000, [400, 413]), (200, [400, 413]), (20, [201])):
             self.check(codes, "POST", DEFINITIONS, body(levels), kind=PROTOBUF)
 
-    def test_what_was_stored_deep_through_the_other_face(self):
+    def test_what_was_stored_deep_through_the_other_api(self):
         """Values that no body could be: put as they are through etcd's API, then met by everything here."""
         self.define()
         head = '"metadata":{"name":"%s","namespace":"default","uid":"u","creationTimestamp":"2026-11-15T06:00:00Z"}'

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Answers of the Kubernetes face that are not plain JSON: protobuf, YAML, gzip, and 406 for what there is none of."""
+"""Answers of the Kubernetes API that are not plain JSON: protobuf, YAML, gzip, and 406 for what there is none of."""
 import gzip
 import http.client
 import json

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Who comes in to the Kubernetes face over TLS, and whom it takes one for: tokens, certificates, nobody."""
+"""Who comes in to the Kubernetes API over TLS, and whom it takes one for: tokens, certificates, nobody."""
 import hashlib
 import http.client
 import json

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""What the Kubernetes face does not do: it says so, instead of looking as if it did."""
+"""What the Kubernetes API does not do: it says so, instead of looking as if it did."""
 import http.client
 import json
 import unittest

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""What the Kubernetes face does by its table of types: protobuf bodies, strategic patches, strictness, OpenAPI."""
+"""What the Kubernetes API does by its table of types: protobuf bodies, strategic patches, strictness, OpenAPI."""
 import re
 import unittest
 

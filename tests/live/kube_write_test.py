@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Writes to the Kubernetes face: exact Statuses, and clients that mean harm."""
+"""Writes to the Kubernetes API: exact Statuses, and clients that mean harm."""
 import http.client
 import json
 import os

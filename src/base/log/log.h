@@ -12,7 +12,7 @@
  * which the logger's thread writes them. A line that does not fit, or waits longer than
  * LOG_READER_WAIT_MS for a reader, is dropped and counted; the next line contains the count.
  *
- * Only the faces and programs log; lower layers return errors. Never log a password, a token, or a
+ * Only the APIs and programs log; lower layers return errors. Never log a password, a token, or a
  * value.
  */
 #ifndef VIGIL_BASE_LOG_LOG_H

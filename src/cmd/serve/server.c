@@ -55,7 +55,7 @@ struct server {
 struct server_shard {
     struct engine_shard *engine;
     struct etcd_api *etcd;
-    struct kube_face *kube;           /* NULL: not served */
+    struct kube_api *kube;            /* NULL: not served */
     struct etcd_compactor *compactor; /* owned; NULL on all shards but one */
 };
 
@@ -64,7 +64,7 @@ struct server_shard {
 static void server_shard_free(struct server_shard *shard)
 {
     etcd_compactor_free(shard->compactor);
-    kube_face_free(shard->kube);
+    kube_api_free(shard->kube);
     etcd_api_free(shard->etcd);
     engine_shard_free(shard->engine);
     free(shard);
@@ -133,11 +133,11 @@ static enum status start_apis(struct server *server, struct server_shard *shard,
     etcd_api_set_loop(shard->etcd, loop);
     if (!server->config->kube_wanted)
         return ST_OK;
-    TRY(kube_face_new(&server->kube, server->engine, shard->engine, loop, &shard->kube));
-    kube_face_set_metrics(shard->kube, write_metrics, shard->etcd);
+    TRY(kube_api_new(&server->kube, server->engine, shard->engine, loop, &shard->kube));
+    kube_api_set_metrics(shard->kube, write_metrics, shard->etcd);
     if (atomic_exchange(&server->has_keeper, true))
         return ST_OK;
-    kube_face_start_jobs(shard->kube);
+    kube_api_start_jobs(shard->kube);
     if (engine_auth_enabled(shard->engine))
         log_warn("authentication is enabled in this store: the Kubernetes API answers only "
                  "requests with a token of --kube-token-file, or with the certificate of a user "
@@ -171,8 +171,8 @@ static void shard_stop(void *ctx, struct net_shard *net_shard)
     if (shard->compactor)
         etcd_compactor_stop(shard->compactor);
     if (shard->kube)
-        kube_face_stop(shard->kube);
-    while (etcd_api_busy(shard->etcd) || (shard->kube && kube_face_busy(shard->kube)) ||
+        kube_api_stop(shard->kube);
+    while (etcd_api_busy(shard->etcd) || (shard->kube && kube_api_busy(shard->kube)) ||
            (shard->compactor && etcd_compactor_busy(shard->compactor)))
         loop_turn(net_shard_loop(net_shard), 10 * NS_PER_MS);
     net_shard_set_user(net_shard, NULL);
@@ -211,7 +211,7 @@ static enum status protocol_shard_new(void *ctx, struct net_shard *net_shard, vo
     if (spoken->role == SERVER_METRICS)
         routes = etcd_api_metrics_routes(shard->etcd);
     if (spoken->role == SERVER_KUBE)
-        routes = kube_face_routes(shard->kube);
+        routes = kube_api_routes(shard->kube);
     if (spoken->role != SERVER_CLIENTS && spoken->role != SERVER_GRPC)
         services = NULL;
     if (spoken->role == SERVER_GRPC)

@@ -13,7 +13,7 @@
 #include "engine/local/local.h"
 #include "etcd/api.h"
 #include "etcd/auto_compaction.h"
-#include "kube/server/face.h"
+#include "kube/server/api.h"
 #include "net/server.h"
 #include "wire/limits.h"
 

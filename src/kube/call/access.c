@@ -15,34 +15,33 @@ static bool is_public(struct slice path)
     return false;
 }
 
-static bool has_token(const struct kube_face *face, const struct http_request *request)
+static bool has_token(const struct kube_api *api, const struct http_request *request)
 {
     struct slice field = SLICE_EMPTY;
     (void)http_request_get(request, SLICE_LITERAL("authorization"), &field);
-    return face->config->tokens && kube_tokens_find(face->config->tokens, field);
+    return api->config->tokens && kube_tokens_find(api->config->tokens, field);
 }
 
-struct auth_principal kube_principal(const struct kube_face *face,
-                                     const struct http_request *request)
+struct auth_principal kube_principal(const struct kube_api *api, const struct http_request *request)
 {
-    bool named = request->peer_name || face->config->tokens; /* the gate admits only these */
+    bool named = request->peer_name || api->config->tokens; /* the gate admits only these */
     return named ? ENGINE_SERVER : (struct auth_principal){0};
 }
 
-bool kube_lets_in(const struct kube_face *face, const struct http_request *request)
+bool kube_lets_in(const struct kube_api *api, const struct http_request *request)
 {
-    if (has_token(face, request))
+    if (has_token(api, request))
         return true;
-    if (face->config->tokens && !request->peer_name)
+    if (api->config->tokens && !request->peer_name)
         return false;
-    return engine_auth_holds(face->shard,
+    return engine_auth_holds(api->shard,
                              slice_from_text(request->peer_name ? request->peer_name : ""),
                              SLICE_LITERAL("/registry/"), SLICE_LITERAL("/registry0"));
 }
 
-bool kube_shuts_out(const struct kube_face *face, const struct http_request *request)
+bool kube_shuts_out(const struct kube_api *api, const struct http_request *request)
 {
-    return engine_auth_enabled(face->shard) && !kube_lets_in(face, request);
+    return engine_auth_enabled(api->shard) && !kube_lets_in(api, request);
 }
 
 static void respond_status(struct http_exchange *x, const struct kube_status *status)
@@ -56,20 +55,20 @@ static void respond_status(struct http_exchange *x, const struct kube_status *st
     buf_fini(&text);
 }
 
-void kube_unauthorized(const struct kube_face *face, struct kube_status *status)
+void kube_unauthorized(const struct kube_api *api, struct kube_status *status)
 {
     (void)kube_fail(status, KUBE_UNAUTHORIZED, "%s",
-                    engine_auth_enabled(face->shard)
+                    engine_auth_enabled(api->shard)
                         ? "Unauthorized: authentication is enabled in this store, so a request "
                           "needs a bearer token of the server's --kube-token-file, or over TLS the "
                           "certificate of a user who may read and write all keys below /registry/"
                         : "Unauthorized");
 }
 
-static void respond_unauthorized(struct http_exchange *x, const struct kube_face *face)
+static void respond_unauthorized(struct http_exchange *x, const struct kube_api *api)
 {
     struct kube_status status;
-    kube_unauthorized(face, &status);
+    kube_unauthorized(api, &status);
     respond_status(x, &status);
 }
 
@@ -99,14 +98,14 @@ static void refuse_impersonation(struct http_exchange *x, const struct http_fiel
 
 bool kube_gate(struct http_exchange *x, void *ctx, const struct http_request *request)
 {
-    struct kube_face *face = ctx;
+    struct kube_api *api = ctx;
     struct slice origin;
     bool local = http_host_is_loopback(request->host) && !http_is_foreign(request, &origin);
     const struct http_field *impersonation = find_impersonation(request);
     if (request->secure || local) {
-        bool known = is_public(request->path) || kube_lets_in(face, request);
+        bool known = is_public(request->path) || kube_lets_in(api, request);
         if (!known)
-            respond_unauthorized(x, face);
+            respond_unauthorized(x, api);
         else if (impersonation)
             refuse_impersonation(x, impersonation);
         return known && !impersonation;

@@ -7,22 +7,22 @@
 #ifndef VIGIL_KUBE_CALL_ACCESS_H
 #define VIGIL_KUBE_CALL_ACCESS_H
 
-#include "kube/call/face_state.h"
+#include "kube/call/api_state.h"
 #include "kube/status/status.h"
 #include "wire/http/exchange.h"
 
 /* The gate of the HTTP routes (wire/http/routes.h), which every request passes first; ctx is the
- * face. False: it has answered. */
+ * API. False: it has answered. */
 bool kube_gate(struct http_exchange *x, void *ctx, const struct http_request *request);
 /* Whether the sender has access now. */
-bool kube_lets_in(const struct kube_face *face, const struct http_request *request);
+bool kube_lets_in(const struct kube_api *api, const struct http_request *request);
 /* Whether a sender who had access has lost it. */
-bool kube_shuts_out(const struct kube_face *face, const struct http_request *request);
+bool kube_shuts_out(const struct kube_api *api, const struct http_request *request);
 /* The principal of a request that has passed the gate: the server for an authenticated sender. An
  * anonymous one has no name, and the engine refuses it once authentication is enabled. */
-struct auth_principal kube_principal(const struct kube_face *face,
+struct auth_principal kube_principal(const struct kube_api *api,
                                      const struct http_request *request);
 /* The answer to a sender without access. */
-void kube_unauthorized(const struct kube_face *face, struct kube_status *status);
+void kube_unauthorized(const struct kube_api *api, struct kube_status *status);
 
 #endif

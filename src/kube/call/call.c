@@ -11,16 +11,16 @@ static void call_end(struct kube_life *life)
     kube_call_release(call);
 }
 
-struct kube_call *kube_call_new(struct kube_face *face, struct http_exchange *exchange,
+struct kube_call *kube_call_new(struct kube_api *api, struct http_exchange *exchange,
                                 const struct http_request *request)
 {
     struct kube_call *call = xcalloc(1, sizeof(*call));
     call->life.end = call_end;
-    call->face = face;
+    call->api = api;
     call->exchange = exchange;
     call->request = request;
-    call->started_ns = clock_mono_ns(face->clock);
-    arena_init(&call->arena, NULL, 0, face->call_bytes_max);
+    call->started_ns = clock_mono_ns(api->clock);
+    arena_init(&call->arena, NULL, 0, api->call_bytes_max);
     arena_charge(&call->arena, http_exchange_account(exchange));
     http_exchange_set_user(exchange, &call->life);
     return call;
@@ -34,10 +34,10 @@ static bool has_written(const struct kube_call *call)
 
 static void count_call(const struct kube_call *call)
 {
-    if (has_written(call) && call->face->config->written)
-        atomic_store_explicit(call->face->config->written, true, memory_order_relaxed);
-    int64_t duration_ns = clock_mono_ns(call->face->clock) - call->started_ns;
-    kube_count_request(&call->face->counter, call->verb, call->kind, call->code,
+    if (has_written(call) && call->api->config->written)
+        atomic_store_explicit(call->api->config->written, true, memory_order_relaxed);
+    int64_t duration_ns = clock_mono_ns(call->api->clock) - call->started_ns;
+    kube_count_request(&call->api->counter, call->verb, call->kind, call->code,
                        call->verb == KUBE_VERB_WATCH || duration_ns < 0 ? -1 : duration_ns);
 }
 
@@ -58,13 +58,13 @@ static void call_free(struct kube_call *call)
 void kube_call_hold(struct kube_call *call)
 {
     call->under_way++;
-    call->face->under_way++;
+    call->api->under_way++;
 }
 
 bool kube_call_done(struct kube_call *call)
 {
     call->under_way--;
-    call->face->under_way--;
+    call->api->under_way--;
     if (call->exchange)
         return true;
     if (!call->under_way)
@@ -119,10 +119,10 @@ bool kube_call_defers(struct kube_call *call, void (*next)(struct kube_call *cal
 
 struct kube_kinds *kube_call_kinds(const struct kube_call *call)
 {
-    return call->work.away ? call->work.kinds : kube_registry_kinds(call->face->registry);
+    return call->work.away ? call->work.kinds : kube_registry_kinds(call->api->registry);
 }
 
 struct random *kube_call_random(struct kube_call *call)
 {
-    return call->work.away ? &call->work.random : &call->face->random;
+    return call->work.away ? &call->work.random : &call->api->random;
 }

@@ -5,14 +5,14 @@
  *
  *     kube/server/dispatch.c ─► handler ─► operation … done ─► answer ─► on_end ─► freed
  *
- * Belongs to the thread of its face, except while a step of it runs on the worker
+ * Belongs to the thread of its API, except while a step of it runs on the worker
  * (kube/call/call_offload.h). Answers are in kube/call/respond.h, operations in
  * kube/call/operation.h.
  */
 #ifndef VIGIL_KUBE_CALL_CALL_H
 #define VIGIL_KUBE_CALL_CALL_H
 
-#include "kube/call/face_state.h"
+#include "kube/call/api_state.h"
 #include "kube/call/registry.h"
 #include "kube/object/object.h"
 #include "kube/request/accept.h"
@@ -54,7 +54,7 @@ struct kube_work {
 
 struct kube_call {
     struct kube_life life;
-    struct kube_face *face;
+    struct kube_api *api;
     struct http_exchange *exchange;     /* NULL once it has ended */
     const struct http_request *request; /* a copy, for a call that writes */
     struct arena arena;
@@ -88,7 +88,7 @@ struct kube_call {
 /* -- Life -- */
 
 /* For an exchange that has just been dispatched; the request is borrowed. */
-struct kube_call *kube_call_new(struct kube_face *face, struct http_exchange *exchange,
+struct kube_call *kube_call_new(struct kube_api *api, struct http_exchange *exchange,
                                 const struct http_request *request);
 
 /* One more operation is under way; kube_call_done is its end. */

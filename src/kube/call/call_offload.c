@@ -126,7 +126,7 @@ static size_t weigh(const struct kube_call *call, size_t bytes)
 
 bool kube_call_is_large(const struct kube_call *call, size_t bytes)
 {
-    return call->face->offload.worker && weigh(call, bytes) > KUBE_WORK_BYTES_MAX;
+    return call->api->offload.worker && weigh(call, bytes) > KUBE_WORK_BYTES_MAX;
 }
 
 enum status kube_call_send(struct kube_call *call, void (*step)(struct kube_call *call))
@@ -139,10 +139,10 @@ enum status kube_call_send(struct kube_call *call, void (*step)(struct kube_call
         .back = on_back, .worker = {.run = run, .must_run = call->written || call->code}};
     work->step = step;
     work->next = NULL;
-    work->kinds = kube_kinds_ref(kube_registry_kinds(call->face->registry));
-    random_init(&work->random, random_u64(&call->face->random));
+    work->kinds = kube_kinds_ref(kube_registry_kinds(call->api->registry));
+    random_init(&work->random, random_u64(&call->api->random));
     work->away = true;
-    enum status status = kube_offload_send(&call->face->offload, call->arena.account, &work->job);
+    enum status status = kube_offload_send(&call->api->offload, call->arena.account, &work->job);
     if (status == ST_OK)
         kube_call_hold(call);
     else

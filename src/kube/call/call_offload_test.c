@@ -25,7 +25,7 @@ static void run_all(void)
     do {
         run();
         sched_yield();
-    } while (kube_face_busy(bed->face) || kube_face_busy(bed->other));
+    } while (kube_api_busy(bed->api) || kube_api_busy(bed->other));
     run();
 }
 
@@ -272,7 +272,7 @@ static void clients_may_disconnect_during_a_conversion(void **state)
             send_with("GET", conversions[i].path, "accept", conversions[i].accept, "");
         run();
         pull(peer);
-        assert_true(kube_face_busy(bed->face));
+        assert_true(kube_api_busy(bed->api));
         leave(peer);
     }
     unblock();

@@ -10,14 +10,14 @@ struct kube_tokens;
 struct schema_pool;
 struct worker;
 
-/* Borrowed by the faces and outlives them. Nothing in it changes, except what it points to. */
+/* Borrowed by the APIs and outlives them. Nothing in it changes, except what it points to. */
 struct kube_config {
     const char *version;              /* of Vigil */
     bool skip_undecodable;            /* a watch skips values that are not objects */
     const struct kube_tokens *tokens; /* kube/request/tokens.h; NULL: no authentication */
     struct kube_metrics *metrics;     /* kube/call/metrics.h; NULL: nothing is counted */
     _Atomic bool *written;            /* becomes true with the first write; may be NULL */
-    struct schema_pool *schemas;      /* kube/custom/schema/pool.h; NULL: each face has its own */
+    struct schema_pool *schemas;      /* kube/custom/schema/pool.h; NULL: each API has its own */
     struct worker *worker;            /* io/worker.h, for large requests; NULL: there is none */
 };
 

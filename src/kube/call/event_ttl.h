@@ -13,7 +13,7 @@ struct kube_kind;
 /* How long an event lives, and for how long and how many puts one lease is used. */
 enum { KUBE_EVENT_TTL_S = 3600, KUBE_LEASE_REUSE_S = 60, KUBE_LEASE_PUTS_MAX = 1000 };
 
-/* The lease of the current puts of a face. */
+/* The lease of the current puts of an API. */
 struct kube_event_lease {
     int64_t lease; /* 0: none yet */
     int64_t until_ns;

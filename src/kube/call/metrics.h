@@ -2,7 +2,7 @@
  * The metrics of the Kubernetes API: under the names of Kubernetes where it has one, else under
  * vigil_kube_. Labels come from fixed sets: all custom resources are counted together.
  *
- * One set for a server; each face adds to a block of its own (base/metric/metric.h).
+ * One set for a server; each API adds to a block of its own (base/metric/metric.h).
  */
 #ifndef VIGIL_KUBE_CALL_METRICS_H
 #define VIGIL_KUBE_CALL_METRICS_H
@@ -41,7 +41,7 @@ enum kube_count {
     KUBE_COUNTS
 };
 
-/* Of the face. */
+/* Of the API. */
 enum kube_total {
     KUBE_TOTAL_WAITING_IN, /* watches enter a phase and leave it */
     KUBE_TOTAL_WAITING_OUT,
@@ -59,7 +59,7 @@ enum kube_total {
     KUBE_TOTALS
 };
 
-/* The counters of one face; zeroed: nothing is counted. */
+/* The counters of one API; zeroed: nothing is counted. */
 struct kube_counter {
     const struct kube_metrics *metrics;
     struct metric_block *block;

@@ -1,6 +1,6 @@
 /*
  * Work that takes too long for an I/O thread: a job runs on the worker (io/worker.h) and comes back
- * through a mailbox to the face that sent it. One kube_offload per face, used on its thread.
+ * through a mailbox to the API that sent it. One kube_offload per API, used on its thread.
  */
 #ifndef VIGIL_KUBE_CALL_OFFLOAD_H
 #define VIGIL_KUBE_CALL_OFFLOAD_H
@@ -21,7 +21,7 @@ struct kube_offload {
 
 struct kube_offload_job {
     struct worker_job worker;
-    void (*back)(struct kube_offload_job *job); /* on the thread of the face */
+    void (*back)(struct kube_offload_job *job); /* on the thread of the API */
 };
 
 /* worker may be NULL. */

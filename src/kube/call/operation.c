@@ -26,13 +26,13 @@ void kube_call_range(struct kube_call *call, const struct pb_range_request *requ
     if (kube_call_defers(call, range_deferred))
         return;
     op_begin(call, &call->range.op, done);
-    engine_range_start(call->face->shard, &call->range, request);
+    engine_range_start(call->api->shard, &call->range, request);
 }
 
 static void put(struct kube_call *call)
 {
     op_begin(call, &call->write.engine.op, call->work.done);
-    kube_storage_put(call->face->shard, &call->write);
+    kube_storage_put(call->api->shard, &call->write);
 }
 
 /* -- Puts that expire -- */
@@ -48,10 +48,10 @@ static void on_granted(struct engine_op *op)
 {
     struct lease_grant *grant = CONTAINER_OF(op, struct lease_grant, lease.op);
     struct kube_call *call = grant->call;
-    struct kube_face *face = call->face;
+    struct kube_api *api = call->api;
     enum status status = op->status;
     if (status == ST_OK)
-        kube_event_lease_set(&face->event_lease, grant->lease.id, clock_mono_ns(face->clock));
+        kube_event_lease_set(&api->event_lease, grant->lease.id, clock_mono_ns(api->clock));
     if (!kube_call_done(call))
         return;
     if (status == ST_OK) {
@@ -76,13 +76,13 @@ static void grant_lease(struct kube_call *call)
         .call = call,
     };
     kube_call_hold(call);
-    engine_lease_grant(call->face->shard, &grant->lease);
+    engine_lease_grant(call->api->shard, &grant->lease);
 }
 
 static void put_expiring(struct kube_call *call)
 {
-    struct kube_face *face = call->face;
-    if (kube_event_lease_take(&face->event_lease, clock_mono_ns(face->clock), &call->write.lease))
+    struct kube_api *api = call->api;
+    if (kube_event_lease_take(&api->event_lease, clock_mono_ns(api->clock), &call->write.lease))
         put(call);
     else
         grant_lease(call);
@@ -133,7 +133,7 @@ void kube_call_delete(struct kube_call *call, void (*done)(struct engine_op *op)
     if (kube_call_defers(call, delete_deferred))
         return;
     op_begin(call, &call->write.engine.op, done);
-    kube_storage_delete(call->face->shard, &call->write);
+    kube_storage_delete(call->api->shard, &call->write);
 }
 
 struct kube_call *kube_call_of_range(struct engine_op *op)

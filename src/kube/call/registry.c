@@ -14,7 +14,7 @@ enum {
 struct kube_registry {
     struct engine_shard *shard;
     struct loop *loop;
-    size_t *under_way; /* of the face */
+    size_t *under_way; /* of the API */
     struct schema_pool *pool;
     struct schema_pool *own_pool; /* owned; NULL: pool is shared by the server */
     struct kube_kinds *kinds;

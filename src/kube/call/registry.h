@@ -1,5 +1,5 @@
 /*
- * The kinds that a face knows. They are at least as new as every answer that was sent before the
+ * The kinds that an API knows. They are at least as new as every answer that was sent before the
  * request arrived, whichever thread sent it: a request for a custom resource reads its definition
  * (one key), and a request that needs all definitions reads all. While there are watches of custom
  * resources, the registry watches the definitions, so that watches of an old definition end.
@@ -7,7 +7,7 @@
  *     call ─► read its definition ─► the known revision ─────────────► continue
  *                         └─► another, or gone: a new set of kinds ─► continue
  *
- * One per face, on its thread.
+ * One per API, on its thread.
  */
 #ifndef VIGIL_KUBE_CALL_REGISTRY_H
 #define VIGIL_KUBE_CALL_REGISTRY_H

@@ -1,4 +1,4 @@
-/* The kinds that a face knows with the maximum number of definitions. */
+/* The kinds that an API knows with the maximum number of definitions. */
 #include "kube/server/bed_test.h"
 
 static const char value[] =
@@ -28,7 +28,7 @@ static void take(struct row *row)
         row->kv.key = slice_from_text(row->key);
         row->kv.value = slice_from_text(row->value);
     }
-    assert_int_equal(kube_registry_take(bed->face->registry, slice_from_text(row->name), row->kv),
+    assert_int_equal(kube_registry_take(bed->api->registry, slice_from_text(row->name), row->kv),
                      ST_OK);
 }
 
@@ -45,7 +45,7 @@ static void on_read(struct kube_registry_wait *wait)
 
 static bool serves(const char *plural, const char *version)
 {
-    return kube_kinds_find(kube_registry_kinds(bed->face->registry), SLICE_LITERAL("example.com"),
+    return kube_kinds_find(kube_registry_kinds(bed->api->registry), SLICE_LITERAL("example.com"),
                            slice_from_text(version), slice_from_text(plural));
 }
 
@@ -56,7 +56,7 @@ static void the_last_definition_that_fits_can_change_and_disappear(void **state)
     begin(1, 100);
     for (int i = 0; i < KUBE_DEFINITIONS_MAX; i++)
         put(i);
-    kube_registry_read(bed->face->registry, &wait);
+    kube_registry_read(bed->api->registry, &wait);
     run();
     assert_null(wait.go);
     assert_true(serves("k1999", "v1"));
@@ -86,7 +86,7 @@ static void definitions_are_read_in_turns_and_newer_ones_are_kept(void **state)
     for (int i = 0; i < 1800; i++)
         put(i);
     take(&known);
-    kube_registry_read(bed->face->registry, &wait);
+    kube_registry_read(bed->api->registry, &wait);
     assert_non_null(wait.go);
     take(&changed);
     take(&added);

@@ -1,7 +1,7 @@
 /*
  * Answers of a call: a status, JSON bytes in the format that the request accepts, or the head of a
  * body that is sent as it is made. An answer in another format, indented or compressed may be made
- * on the worker (kube/call/call_offload.h); it is sent on the thread of the face.
+ * on the worker (kube/call/call_offload.h); it is sent on the thread of the API.
  */
 #ifndef VIGIL_KUBE_CALL_RESPOND_H
 #define VIGIL_KUBE_CALL_RESPOND_H

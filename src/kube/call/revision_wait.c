@@ -8,14 +8,14 @@
 static int64_t newest(const struct kube_revision_wait *wait)
 {
     struct engine_status status;
-    engine_status_get(wait->call->face->shard, &status);
+    engine_status_get(wait->call->api->shard, &status);
     return status.revision;
 }
 
 static void look(struct kube_revision_wait *wait)
 {
     struct kube_call *call = wait->call;
-    struct loop *loop = call->face->loop;
+    struct loop *loop = call->api->loop;
     int64_t current = newest(wait);
     if (current >= wait->revision) {
         wait->done(call, true);
@@ -39,12 +39,12 @@ void kube_revision_wait_start(struct kube_revision_wait *wait, struct kube_call 
     wait->revision = revision;
     wait->done = done;
     wait->timer.fn = on_timer;
-    wait->until_ns = loop_now_ns(call->face->loop) + WAIT_NS;
+    wait->until_ns = loop_now_ns(call->api->loop) + WAIT_NS;
     look(wait);
 }
 
 void kube_revision_wait_cancel(struct kube_revision_wait *wait)
 {
     if (wait->call)
-        loop_timer_cancel(wait->call->face->loop, &wait->timer);
+        loop_timer_cancel(wait->call->api->loop, &wait->timer);
 }

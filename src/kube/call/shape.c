@@ -20,7 +20,7 @@ struct kube_shaping kube_shaping_of(const struct kube_call *call)
         .include = includes(call, "None")     ? KUBE_INCLUDE_NONE
                    : includes(call, "Object") ? KUBE_INCLUDE_OBJECT
                                               : KUBE_INCLUDE_METADATA,
-        .clock = call->face->clock,
+        .clock = call->api->clock,
     };
 }
 

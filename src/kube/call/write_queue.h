@@ -8,7 +8,7 @@
  *            └─► waits ─────────────────────────────►─┘
  *
  * A ticket is embedded in the call that owns it, which leaves when it answers and when it is freed,
- * whether it has begun or still waits. One queue per face, on its thread.
+ * whether it has begun or still waits. One queue per API, on its thread.
  */
 #ifndef VIGIL_KUBE_CALL_WRITE_QUEUE_H
 #define VIGIL_KUBE_CALL_WRITE_QUEUE_H

@@ -45,8 +45,8 @@ static bool accept_names(struct definition_job *check, struct kube_kv kv)
         .arena = &job->arena,
         .kind = kube_builtin_find(SLICE_LITERAL("apiextensions.k8s.io"), SLICE_LITERAL("v1"),
                                   SLICE_LITERAL("customresourcedefinitions")),
-        .now_s = clock_real_ns(job->face->clock) / NS_PER_S,
-        .random = &job->face->random,
+        .now_s = clock_real_ns(job->api->clock) / NS_PER_S,
+        .random = &job->api->random,
         .status = &status,
     };
     struct slice text;
@@ -103,7 +103,7 @@ static void on_kinds(struct kube_registry_wait *wait)
 {
     struct kube_job *job = kube_job_of_kinds(wait);
     struct definition_job *check = CONTAINER_OF(job, struct definition_job, job);
-    check->kinds = kube_kinds_ref(kube_registry_kinds(job->face->registry));
+    check->kinds = kube_kinds_ref(kube_registry_kinds(job->api->registry));
     check->failed = wait->status != ST_OK;
     kube_job_next(job);
 }
@@ -116,7 +116,7 @@ static bool visit_next(struct definition_job *check)
     while (check->at < count) {
         struct kube_definition *d = all[check->at++];
         if (d->terminating) {
-            kube_definitions_purge(check->job.face, d->name);
+            kube_definitions_purge(check->job.api, d->name);
         } else if (!d->established || !d->accepted) {
             read_definition(check, d->name);
             return true;
@@ -154,21 +154,21 @@ static void definition_step(struct kube_job *job)
 static const struct kube_job_type definition_type = {.step = definition_step,
                                                      .fini = definition_fini};
 
-void kube_definitions_check(struct kube_face *face)
+void kube_definitions_check(struct kube_api *api)
 {
-    if (face->jobs->stopped)
+    if (api->jobs->stopped)
         return;
-    struct kube_job *job = kube_jobs_find(face->jobs, &definition_type, NULL);
+    struct kube_job *job = kube_jobs_find(api->jobs, &definition_type, NULL);
     if (job) {
         CONTAINER_OF(job, struct definition_job, job)->again = job->state != KUBE_JOB_WAITING;
         kube_job_hurry(job);
         return;
     }
     struct definition_job *check = xcalloc(1, sizeof(*check));
-    kube_job_start(&check->job, &definition_type, face);
+    kube_job_start(&check->job, &definition_type, api);
 }
 
-void kube_definitions_purge(struct kube_face *face, struct slice name)
+void kube_definitions_purge(struct kube_api *api, struct slice name)
 {
-    kube_purge_start(face, KUBE_PURGE_DEFINITION, name, kube_definitions_check);
+    kube_purge_start(api, KUBE_PURGE_DEFINITION, name, kube_definitions_check);
 }

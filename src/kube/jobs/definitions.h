@@ -8,13 +8,13 @@
 
 #include "base/slice.h"
 
-struct kube_face;
+struct kube_api;
 
-/* Starts the job, or lets it run once more. Does nothing when the face has stopped. */
-void kube_definitions_check(struct kube_face *face);
+/* Starts the job, or lets it run once more. Does nothing when the API has stopped. */
+void kube_definitions_check(struct kube_api *api);
 
 /* Purges the objects of a definition that is marked for deletion, such as "widgets.example.com",
  * then the definition, and then checks the others, which may want its names. */
-void kube_definitions_purge(struct kube_face *face, struct slice name);
+void kube_definitions_purge(struct kube_api *api, struct slice name);
 
 #endif

@@ -17,9 +17,9 @@ static void move(struct kube_job *job, enum kube_job_state next)
 {
     assert(moves[job->state] & 1u << next);
     if (job->state == KUBE_JOB_RUNNING)
-        job->face->under_way--;
+        job->api->under_way--;
     if (next == KUBE_JOB_RUNNING)
-        job->face->under_way++;
+        job->api->under_way++;
     job->state = next;
 }
 
@@ -37,7 +37,7 @@ void kube_jobs_init(struct kube_jobs *jobs)
 
 static bool ends_with_stop(const struct kube_job *job)
 {
-    return job->face->jobs->stopped && !job->type->finishes;
+    return job->api->jobs->stopped && !job->type->finishes;
 }
 
 void kube_jobs_stop(struct kube_jobs *jobs)
@@ -55,9 +55,9 @@ void kube_jobs_check(const struct kube_jobs *jobs)
 {
     for (struct list *at = jobs->all.next; at != &jobs->all; at = at->next) {
         const struct kube_job *job = job_at(at);
-        assert(job->type && job->face->jobs == jobs);
+        assert(job->type && job->api->jobs == jobs);
         assert(job->state != KUBE_JOB_ENDED);
-        assert(job->state != KUBE_JOB_RUNNING || job->face->under_way > 0);
+        assert(job->state != KUBE_JOB_RUNNING || job->api->under_way > 0);
         assert(job->state == KUBE_JOB_RUNNING || !ends_with_stop(job));
     }
 }
@@ -86,15 +86,15 @@ static void on_timer(struct timer *timer)
     kube_job_hurry(CONTAINER_OF(timer, struct kube_job, timer));
 }
 
-void kube_job_start(struct kube_job *job, const struct kube_job_type *type, struct kube_face *face)
+void kube_job_start(struct kube_job *job, const struct kube_job_type *type, struct kube_api *api)
 {
-    assert(!face->jobs->stopped || type->finishes);
+    assert(!api->jobs->stopped || type->finishes);
     job->type = type;
-    job->face = face;
+    job->api = api;
     job->next.fn = on_next;
     job->timer.fn = on_timer;
-    list_push_back(&face->jobs->all, &job->in_jobs);
-    loop_defer(face->loop, &job->next);
+    list_push_back(&api->jobs->all, &job->in_jobs);
+    loop_defer(api->loop, &job->next);
 }
 
 void kube_job_next(struct kube_job *job)
@@ -104,21 +104,21 @@ void kube_job_next(struct kube_job *job)
         return;
     }
     move(job, KUBE_JOB_READY);
-    loop_defer(job->face->loop, &job->next);
+    loop_defer(job->api->loop, &job->next);
 }
 
 void kube_job_wait(struct kube_job *job, int64_t delay_s)
 {
     move(job, KUBE_JOB_WAITING);
-    loop_timer_set(job->face->loop, &job->timer,
-                   clock_add(loop_now_ns(job->face->loop), delay_s * NS_PER_S));
+    loop_timer_set(job->api->loop, &job->timer,
+                   clock_add(loop_now_ns(job->api->loop), delay_s * NS_PER_S));
 }
 
 void kube_job_hurry(struct kube_job *job)
 {
     if (job->state != KUBE_JOB_WAITING)
         return;
-    loop_timer_cancel(job->face->loop, &job->timer);
+    loop_timer_cancel(job->api->loop, &job->timer);
     kube_job_next(job);
 }
 
@@ -127,7 +127,7 @@ void kube_job_end(struct kube_job *job)
     move(job, KUBE_JOB_ENDED);
     list_remove(&job->in_jobs);
     loop_defer_cancel(&job->next);
-    loop_timer_cancel(job->face->loop, &job->timer);
+    loop_timer_cancel(job->api->loop, &job->timer);
     job->type->fini(job);
     arena_fini(&job->arena);
     free(job);
@@ -150,19 +150,19 @@ static void begin_op(struct kube_job *job, struct engine_op *op, void (*done)(st
 void kube_job_read(struct kube_job *job, void (*done)(struct engine_op *op))
 {
     begin_op(job, &job->range.op, done);
-    engine_range_start(job->face->shard, &job->range, &job->request);
+    engine_range_start(job->api->shard, &job->range, &job->request);
 }
 
 void kube_job_put(struct kube_job *job, void (*done)(struct engine_op *op))
 {
     begin_op(job, &job->write.engine.op, done);
-    kube_storage_put(job->face->shard, &job->write);
+    kube_storage_put(job->api->shard, &job->write);
 }
 
 void kube_job_delete(struct kube_job *job, void (*done)(struct engine_op *op))
 {
     begin_op(job, &job->write.engine.op, done);
-    kube_storage_delete(job->face->shard, &job->write);
+    kube_storage_delete(job->api->shard, &job->write);
 }
 
 struct kube_job *kube_job_of_range(struct engine_op *op)
@@ -179,7 +179,7 @@ void kube_job_read_kinds(struct kube_job *job, void (*done)(struct kube_registry
 {
     move(job, KUBE_JOB_RUNNING);
     job->kinds_wait.go = done;
-    kube_registry_read(job->face->registry, &job->kinds_wait);
+    kube_registry_read(job->api->registry, &job->kinds_wait);
 }
 
 struct kube_job *kube_job_of_kinds(struct kube_registry_wait *wait)

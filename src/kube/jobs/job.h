@@ -1,6 +1,6 @@
 /*
  * A job: something that the server does by itself, without a request. It takes one step at a time,
- * each started from the loop of its face; a step starts at most one operation.
+ * each started from the loop of its API; a step starts at most one operation.
  *
  *     kube_job_start ─► READY ─► step ─┬─► kube_job_read, …_put, …: RUNNING ─► done ─► kube_job_next
  *                         ▲            ├─► kube_job_next ─────────────────────────────────┐
@@ -8,14 +8,14 @@
  *                         └─ timer ◄───├─► kube_job_wait: WAITING
  *                                      └─► kube_job_end: freed
  *
- * When a face stops, jobs that are not RUNNING are freed at once, the others when their operation
- * completes, except jobs for which requests wait: these finish. On the thread of the face.
+ * When an API stops, jobs that are not RUNNING are freed at once, the others when their operation
+ * completes, except jobs for which requests wait: these finish. On the thread of the API.
  */
 #ifndef VIGIL_KUBE_JOBS_JOB_H
 #define VIGIL_KUBE_JOBS_JOB_H
 
 #include "io/loop.h"
-#include "kube/call/face_state.h"
+#include "kube/call/api_state.h"
 #include "kube/call/registry.h"
 #include "kube/storage/storage.h"
 
@@ -37,7 +37,7 @@ struct kube_job_type {
 /* The first member of a job, which is allocated with xcalloc and freed by kube_job_end. */
 struct kube_job {
     const struct kube_job_type *type;
-    struct kube_face *face;
+    struct kube_api *api;
     enum kube_job_state state;
     struct list in_jobs;
     struct deferred next;
@@ -49,7 +49,7 @@ struct kube_job {
     struct kube_registry_wait kinds_wait;
 };
 
-/* The jobs of a face. */
+/* The jobs of an API. */
 struct kube_jobs {
     struct list all;
     bool stopped;
@@ -67,7 +67,7 @@ struct kube_job *kube_jobs_find(const struct kube_jobs *jobs, const struct kube_
 
 /* A zeroed job; its first step is in the next turn. Not after kube_jobs_stop, unless the type
  * finishes. */
-void kube_job_start(struct kube_job *job, const struct kube_job_type *type, struct kube_face *face);
+void kube_job_start(struct kube_job *job, const struct kube_job_type *type, struct kube_api *api);
 
 /* -- For steps -- */
 

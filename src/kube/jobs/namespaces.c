@@ -52,13 +52,13 @@ static void on_page(struct engine_op *op)
     struct resume_job *resume = CONTAINER_OF(job, struct resume_job, job);
     struct slice field, prefix = SLICE_LITERAL(NAMESPACES_PREFIX);
     bool fine = op->status == ST_OK, more = job->range.more;
-    while (fine && !job->face->jobs->stopped && engine_range_next(&job->range, &field)) {
+    while (fine && !job->api->jobs->stopped && engine_range_next(&job->range, &field)) {
         struct kube_kv kv = kube_kv_of(field);
         buf_reset(&resume->from, SIZE_MAX);
         fine = buf_append(&resume->from, kv.key) == ST_OK &&
                buf_append(&resume->from, slice_of("", 1)) == ST_OK;
         if (fine && is_deleting(kv.value))
-            kube_purge_start(job->face, KUBE_PURGE_NAMESPACE,
+            kube_purge_start(job->api, KUBE_PURGE_NAMESPACE,
                              slice_sub(kv.key, prefix.len, kv.key.len - prefix.len), NULL);
     }
     resume->failed = !fine || job->range.op.status != ST_OK;
@@ -95,10 +95,10 @@ static void resume_step(struct kube_job *job)
 
 static const struct kube_job_type resume_type = {.step = resume_step, .fini = resume_fini};
 
-void kube_namespaces_resume(struct kube_face *face)
+void kube_namespaces_resume(struct kube_api *api)
 {
     struct resume_job *resume = xcalloc(1, sizeof(*resume));
-    kube_job_start(&resume->job, &resume_type, face);
+    kube_job_start(&resume->job, &resume_type, api);
 }
 
 /* -- Creating the default namespaces -- */
@@ -137,8 +137,8 @@ static bool make_value(struct default_job *creation, const char *name)
     struct kube_meta meta = {
         .arena = &job->arena,
         .kind = kube_builtin_find(SLICE_EMPTY, SLICE_LITERAL("v1"), SLICE_LITERAL("namespaces")),
-        .now_s = clock_real_ns(job->face->clock) / NS_PER_S,
-        .random = &job->face->random,
+        .now_s = clock_real_ns(job->api->clock) / NS_PER_S,
+        .random = &job->api->random,
         .status = &status,
     };
     struct json_node *metadata, *object = json_node_new(&job->arena, JSON_TYPE_OBJECT);
@@ -152,12 +152,12 @@ static bool make_value(struct default_job *creation, const char *name)
 
 static void finish(struct default_job *creation)
 {
-    struct kube_face *face = creation->job.face;
-    struct kube_namespaces *n = face->namespaces;
+    struct kube_api *api = creation->job.api;
+    struct kube_namespaces *n = api->namespaces;
     struct list ready, *link;
     n->making = false;
     n->made = !creation->failed;
-    n->retry_ns = clock_add(clock_mono_ns(face->clock), RETRY_S * NS_PER_S);
+    n->retry_ns = clock_add(clock_mono_ns(api->clock), RETRY_S * NS_PER_S);
     kube_job_end(&creation->job);
     list_init(&ready);
     while ((link = list_pop_front(&n->waiting)) != NULL)
@@ -198,19 +198,19 @@ void kube_namespaces_init(struct kube_namespaces *n)
     list_init(&n->waiting);
 }
 
-bool kube_namespaces_ready(const struct kube_face *face)
+bool kube_namespaces_ready(const struct kube_api *api)
 {
-    const struct kube_namespaces *n = face->namespaces;
-    return n->made || (!n->making && n->retry_ns && clock_mono_ns(face->clock) < n->retry_ns);
+    const struct kube_namespaces *n = api->namespaces;
+    return n->made || (!n->making && n->retry_ns && clock_mono_ns(api->clock) < n->retry_ns);
 }
 
-void kube_namespaces_make(struct kube_face *face, struct kube_namespaces_wait *wait)
+void kube_namespaces_make(struct kube_api *api, struct kube_namespaces_wait *wait)
 {
-    struct kube_namespaces *n = face->namespaces;
+    struct kube_namespaces *n = api->namespaces;
     list_push_back(&n->waiting, &wait->in_namespaces);
     if (n->making)
         return;
     n->making = true;
     struct default_job *creation = xcalloc(1, sizeof(*creation));
-    kube_job_start(&creation->job, &default_type, face);
+    kube_job_start(&creation->job, &default_type, api);
 }

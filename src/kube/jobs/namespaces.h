@@ -12,7 +12,7 @@
 bool kube_is_default_namespace(struct slice name);
 
 /*
- * Whether the default namespaces of a face exist. Those that are missing are created by the first
+ * Whether the default namespaces of an API exist. Those that are missing are created by the first
  * request for a resource, which waits for them: a store that is used only through the etcd API gets
  * none.
  */
@@ -31,11 +31,11 @@ struct kube_namespaces_wait {
 
 void kube_namespaces_init(struct kube_namespaces *namespaces);
 /* There is nothing to wait for: they exist, or cannot be created now. */
-bool kube_namespaces_ready(const struct kube_face *face);
+bool kube_namespaces_ready(const struct kube_api *api);
 /* Creates what is missing, then calls go. */
-void kube_namespaces_make(struct kube_face *face, struct kube_namespaces_wait *wait);
+void kube_namespaces_make(struct kube_api *api, struct kube_namespaces_wait *wait);
 
 /* Starts a purge for every namespace that is marked for deletion. */
-void kube_namespaces_resume(struct kube_face *face);
+void kube_namespaces_resume(struct kube_api *api);
 
 #endif

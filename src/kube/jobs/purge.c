@@ -30,12 +30,12 @@ struct purge_write {
     bool marks; /* the object is read again and marked for deletion */
 };
 
-/* Freed when the namespace or definition is gone, or when the face stops. */
+/* Freed when the namespace or definition is gone, or when the API stops. */
 struct purge {
     struct kube_job job; /* its arena has the keys of a page */
     enum kube_purge_target target;
     struct buf name; /* of the namespace, or of the definition */
-    void (*on_end)(struct kube_face *face);
+    void (*on_end)(struct kube_api *api);
     struct kube_kinds *kinds; /* a reference; of this round, NULL before it */
     size_t kind_at;           /* of those to be emptied (kind_now) */
     struct buf from;          /* first key of the next page; empty: that of its kind */
@@ -120,8 +120,8 @@ static struct kube_meta meta_of(struct purge *purge, const struct kube_kind *kin
     return (struct kube_meta){
         .arena = &purge->object,
         .kind = kind,
-        .now_s = clock_real_ns(purge->job.face->clock) / NS_PER_S,
-        .random = &purge->job.face->random,
+        .now_s = clock_real_ns(purge->job.api->clock) / NS_PER_S,
+        .random = &purge->job.api->random,
         .status = status,
     };
 }
@@ -544,7 +544,7 @@ static void wait_a_while(struct purge *purge)
 static void on_kinds(struct kube_registry_wait *wait)
 {
     struct purge *purge = purge_of(kube_job_of_kinds(wait));
-    purge->kinds = kube_kinds_ref(kube_registry_kinds(purge->job.face->registry));
+    purge->kinds = kube_kinds_ref(kube_registry_kinds(purge->job.api->registry));
     kube_remaining_reset(&purge->remaining);
     purge->remaining.undiscovered = !wait->complete;
     kube_job_next(&purge->job);
@@ -552,11 +552,11 @@ static void on_kinds(struct kube_registry_wait *wait)
 
 static void finish(struct purge *purge)
 {
-    struct kube_face *face = purge->job.face;
-    void (*on_end)(struct kube_face * face) = purge->on_end;
+    struct kube_api *api = purge->job.api;
+    void (*on_end)(struct kube_api * api) = purge->on_end;
     kube_job_end(&purge->job);
     if (on_end)
-        on_end(face);
+        on_end(api);
 }
 
 static void purge_step(struct kube_job *job)
@@ -580,21 +580,21 @@ static void purge_step(struct kube_job *job)
 
 static const struct kube_job_type purge_type = {.step = purge_step, .fini = purge_fini};
 
-static struct purge *find(struct kube_face *face, enum kube_purge_target target, struct slice name)
+static struct purge *find(struct kube_api *api, enum kube_purge_target target, struct slice name)
 {
     struct kube_job *job = NULL;
-    while ((job = kube_jobs_find(face->jobs, &purge_type, job)) != NULL)
+    while ((job = kube_jobs_find(api->jobs, &purge_type, job)) != NULL)
         if (purge_of(job)->target == target && slice_equal(buf_slice(&purge_of(job)->name), name))
             return purge_of(job);
     return NULL;
 }
 
-void kube_purge_start(struct kube_face *face, enum kube_purge_target target, struct slice name,
-                      void (*on_end)(struct kube_face *face))
+void kube_purge_start(struct kube_api *api, enum kube_purge_target target, struct slice name,
+                      void (*on_end)(struct kube_api *api))
 {
-    if (face->jobs->stopped)
+    if (api->jobs->stopped)
         return;
-    struct purge *purge = find(face, target, name);
+    struct purge *purge = find(api, target, name);
     if (purge) {
         purge->delay_s = 1;
         kube_job_hurry(&purge->job);
@@ -608,5 +608,5 @@ void kube_purge_start(struct kube_face *face, enum kube_purge_target target, str
         free(purge);
         return;
     }
-    kube_job_start(&purge->job, &purge_type, face);
+    kube_job_start(&purge->job, &purge_type, api);
 }

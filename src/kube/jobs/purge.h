@@ -16,13 +16,13 @@
 
 #include "base/slice.h"
 
-struct kube_face;
+struct kube_api;
 
 enum kube_purge_target { KUBE_PURGE_NAMESPACE, KUBE_PURGE_DEFINITION };
 
-/* Starts a purge, or lets one that waits continue at once. Does nothing when the face has stopped.
- * on_end may be NULL; it is called when the purge has finished, not when the face stops. */
-void kube_purge_start(struct kube_face *face, enum kube_purge_target target, struct slice name,
-                      void (*on_end)(struct kube_face *face));
+/* Starts a purge, or lets one that waits continue at once. Does nothing when the API has stopped.
+ * on_end may be NULL; it is called when the purge has finished, not when the API stops. */
+void kube_purge_start(struct kube_api *api, enum kube_purge_target target, struct slice name,
+                      void (*on_end)(struct kube_api *api));
 
 #endif

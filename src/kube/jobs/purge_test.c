@@ -205,13 +205,13 @@ static void a_start_that_cannot_read_tries_again(void **state)
     ask("DELETE", IN_T, "", 200);
     for (size_t i = 0; i < bed->count; i++)
         leave(bed->peers[i]);
-    kube_face_stop(bed->face);
+    kube_api_stop(bed->api);
     run();
-    kube_face_free(bed->face);
-    assert_int_equal(kube_face_new(&bed->config, bed->engine, bed->shard, bed->loop, &bed->face),
+    kube_api_free(bed->api);
+    assert_int_equal(kube_api_new(&bed->config, bed->engine, bed->shard, bed->loop, &bed->api),
                      ST_OK);
     fake_fail_next(bed->engine, ST_TIMEOUT, SLICE_EMPTY);
-    kube_face_start_jobs(bed->face);
+    kube_api_start_jobs(bed->api);
     run();
     release(IN_T "/configmaps/c");
     later();
@@ -224,10 +224,10 @@ static void an_event_that_is_marked_keeps_its_lease(void **state)
     (void)state;
     make_namespace(4, 50);
     ask("POST", IN_T "/events", "{\"metadata\":{\"name\":\"e\"," HELD "}}", 201);
-    assert_int_equal(count_leases(bed->face->event_lease.lease), 1);
+    assert_int_equal(count_leases(bed->api->event_lease.lease), 1);
     ask("DELETE", IN_T, "", 200);
     tells(IN_T "/events/e", "deletionTimestamp");
-    assert_int_equal(count_leases(bed->face->event_lease.lease), 1);
+    assert_int_equal(count_leases(bed->api->event_lease.lease), 1);
     end();
 }
 
@@ -255,7 +255,7 @@ static void names_may_be_very_long(void **state)
                "{\"kind\":\"Namespace\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"n\","
                "\"deletionTimestamp\":\"2023-01-01T00:00:00Z\"},\"spec\":{\"finalizers\":["
                "\"kubernetes\"]}}");
-    kube_face_start_jobs(bed->face); /* as at the next start */
+    kube_api_start_jobs(bed->api); /* as at the next start */
     ask("DELETE", IN_T, "", 200);
     later();
     struct peer *all = send_json("GET", "/api/v1/namespaces", "");

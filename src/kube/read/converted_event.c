@@ -109,9 +109,9 @@ void kube_converted_event_fini(struct kube_converted_event *converted)
 
 /* -- On the worker -- */
 
-bool kube_converted_event_is_large(const struct kube_face *face, const struct kube_event_pair *pair)
+bool kube_converted_event_is_large(const struct kube_api *api, const struct kube_event_pair *pair)
 {
-    return face->config->worker &&
+    return api->config->worker &&
            pair->after.value.len + pair->before.value.len > KUBE_WORK_BYTES_MAX;
 }
 
@@ -149,18 +149,18 @@ static void back(struct kube_offload_job *offload_job)
 {
     struct kube_converted_event_job *job =
         CONTAINER_OF(offload_job, struct kube_converted_event_job, job);
-    job->face->under_way--;
+    job->api->under_way--;
     job->done(job);
 }
 
 struct kube_converted_event_job *kube_converted_event_send(
-    struct kube_face *face, struct account *account, const struct kube_event_form *form,
+    struct kube_api *api, struct account *account, const struct kube_event_form *form,
     const struct kube_event_pair *pair, void *owner,
     void (*done)(struct kube_converted_event_job *job))
 {
     struct kube_converted_event_job *job = xcalloc(1, sizeof(*job));
     *job = (struct kube_converted_event_job){
-        .face = face,
+        .api = api,
         .form = *form,
         .pair = *pair,
         .account = account,
@@ -172,8 +172,8 @@ struct kube_converted_event_job *kube_converted_event_send(
     account_ref(account);
     copy_pair(job);
     account_charge_anyway(account, job->bytes.capacity);
-    face->under_way++;
-    enum status status = kube_offload_send(&face->offload, account, &job->job);
+    api->under_way++;
+    enum status status = kube_offload_send(&api->offload, account, &job->job);
     assert(status == ST_OK);
     return job;
 }

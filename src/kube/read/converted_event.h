@@ -5,7 +5,7 @@
  *
  * A large event is converted on the worker (kube/call/offload.h), with copies:
  *
- *     kube_converted_event_send ──► worker: kube_event_convert ──► loop of the face: done frees it
+ *     kube_converted_event_send ──► worker: kube_event_convert ──► loop of the API: done frees it
  */
 #ifndef VIGIL_KUBE_READ_CONVERTED_EVENT_H
 #define VIGIL_KUBE_READ_CONVERTED_EVENT_H
@@ -58,7 +58,7 @@ void kube_converted_event_fini(struct kube_converted_event *converted);
 
 struct kube_converted_event_job {
     struct kube_offload_job job;
-    struct kube_face *face;
+    struct kube_api *api;
     struct kube_event_form form;
     struct kube_event_pair pair; /* in `bytes` */
     struct buf bytes;
@@ -70,12 +70,11 @@ struct kube_converted_event_job {
 
 /* Whether the event is large enough for the worker. */
 MUST_CHECK
-bool kube_converted_event_is_large(const struct kube_face *face,
-                                   const struct kube_event_pair *pair);
+bool kube_converted_event_is_large(const struct kube_api *api, const struct kube_event_pair *pair);
 /* done is called once, in a later turn. What the form borrows must live until then. Aborts without
  * memory. */
 struct kube_converted_event_job *kube_converted_event_send(
-    struct kube_face *face, struct account *account, const struct kube_event_form *form,
+    struct kube_api *api, struct account *account, const struct kube_event_form *form,
     const struct kube_event_pair *pair, void *owner,
     void (*done)(struct kube_converted_event_job *job));
 void kube_converted_event_job_free(struct kube_converted_event_job *job);

@@ -3,7 +3,7 @@
  * selections match, and their bytes for the wire. Computed for the first watch that needs it and
  * used by the others in the same turn; nothing is kept beyond the turn.
  *
- * One per face, on its thread. A table of fixed size: what does not fit is computed again.
+ * One per API, on its thread. A table of fixed size: what does not fit is computed again.
  */
 #ifndef VIGIL_KUBE_READ_EVENT_CACHE_H
 #define VIGIL_KUBE_READ_EVENT_CACHE_H

@@ -63,7 +63,7 @@ struct list_state {
     uint64_t undecodable;       /* objects */
     struct buf text;            /* a whole short list */
     struct buf gathered;        /* items in protobuf, which follow their total length */
-    size_t gathered_bytes;      /* share of face->gathered_bytes */
+    size_t gathered_bytes;      /* share of api->gathered_bytes */
     size_t charged_bytes;       /* to the connection, for gathered */
     bool gathers;
     bool whole; /* it is made before it is sent, without the worker */
@@ -82,7 +82,7 @@ static void close_range(struct list_state *list)
 static void drop_gathered(struct list_state *list)
 {
     struct kube_call *call = list->call;
-    call->face->gathered_bytes -= list->gathered_bytes;
+    call->api->gathered_bytes -= list->gathered_bytes;
     list->gathered_bytes = 0;
     buf_fini(&list->gathered);
     account_release(call->arena.account, list->charged_bytes);
@@ -94,20 +94,20 @@ static void release(struct kube_call *call)
     struct list_state *list = call->handler;
     account_buf_fini(call->arena.account, &list->batch);
     buf_fini(&list->text);
-    kube_count_total(&call->face->counter,
-                     call->face->config->skip_undecodable ? KUBE_TOTAL_SKIPPED
-                                                          : KUBE_TOTAL_UNDECODABLE,
+    kube_count_total(&call->api->counter,
+                     call->api->config->skip_undecodable ? KUBE_TOTAL_SKIPPED
+                                                         : KUBE_TOTAL_UNDECODABLE,
                      list->undecodable);
     close_range(list);
     kube_out_fini(&list->out);
     kube_scope_fini(&list->scope);
-    call->face->packers -= list->packer != NULL;
+    call->api->packers -= list->packer != NULL;
     gzip_source_free(list->packer);
     list->packer = NULL;
     drop_gathered(list);
-    kube_count(&call->face->counter, call->kind, KUBE_COUNT_LISTS, 1);
-    kube_count(&call->face->counter, call->kind, KUBE_COUNT_FETCHED, list->fetched);
-    kube_count(&call->face->counter, call->kind, KUBE_COUNT_RETURNED, (uint64_t)list->given);
+    kube_count(&call->api->counter, call->kind, KUBE_COUNT_LISTS, 1);
+    kube_count(&call->api->counter, call->kind, KUBE_COUNT_FETCHED, list->fetched);
+    kube_count(&call->api->counter, call->kind, KUBE_COUNT_RETURNED, (uint64_t)list->given);
 }
 
 static void on_end(struct kube_call *call)
@@ -205,7 +205,7 @@ static enum status look(struct list_state *list, struct kube_kv kv, struct kube_
              LOG_I64("revision", kv.mod_revision));
     list->undecodable++;
     *ret_selected = false;
-    return list->call->face->config->skip_undecodable ? ST_OK : ST_MALFORMED;
+    return list->call->api->config->skip_undecodable ? ST_OK : ST_MALFORMED;
 }
 
 /* Counts one more item; a comma precedes it, except the first. */
@@ -447,7 +447,7 @@ static enum http_fill fill_with(struct list_state *list, unsigned *budget, uint8
         if (!sends && list->phase == LIST_DONE)
             return HTTP_FILL_DONE;
         if (!*budget && (!sends || list->packer)) {
-            kube_search_wait(list->call->face->search_budget, &list->searcher, false);
+            kube_search_wait(list->call->api->search_budget, &list->searcher, false);
             return HTTP_FILL_PARKED;
         }
         if (sends) {
@@ -472,7 +472,7 @@ static enum http_fill fill_with(struct list_state *list, unsigned *budget, uint8
 static enum http_fill fill(struct http_source *source, uint8_t *dst, size_t room, size_t *ret_len)
 {
     struct list_state *list = CONTAINER_OF(source, struct list_state, source);
-    struct kube_search_budget *budget = list->call->face->search_budget;
+    struct kube_search_budget *budget = list->call->api->search_budget;
     *ret_len = 0;
     if (list->call->work.away)
         return HTTP_FILL_PARKED;
@@ -531,11 +531,11 @@ static struct http_source *source_of(struct list_state *list)
 {
     struct kube_call *call = list->call;
     list->source.fill = fill;
-    if (call->face->packers >= PACKERS_MAX ||
+    if (call->api->packers >= PACKERS_MAX ||
         !http_accepts_gzip(http_exchange_request(call->exchange)) ||
         gzip_source_new(&list->source, &list->packer) != ST_OK)
         return &list->source;
-    call->face->packers++;
+    call->api->packers++;
     if (http_add_field(call->exchange, SLICE_LITERAL("Content-Encoding"), SLICE_LITERAL("gzip")) ==
         ST_OK)
         return gzip_source_output(list->packer);
@@ -604,14 +604,14 @@ static bool charge_gathered(struct list_state *list)
 static bool count_gathered(struct list_state *list)
 {
     struct kube_call *call = list->call;
-    call->face->gathered_bytes += list->gathered.len - list->gathered_bytes;
+    call->api->gathered_bytes += list->gathered.len - list->gathered_bytes;
     list->gathered_bytes = list->gathered.len;
     if (list->gathered.len > GATHER_BYTES_MAX)
         return kube_fail(&call->status, KUBE_NOT_ACCEPTABLE,
                          "this list is longer than %d bytes in protobuf: ask for "
                          "application/json, or for pages by limit",
                          GATHER_BYTES_MAX);
-    if (call->face->gathered_bytes <= GATHER_BYTES_MAX_ALL && charge_gathered(list))
+    if (call->api->gathered_bytes <= GATHER_BYTES_MAX_ALL && charge_gathered(list))
         return true;
     kube_fail(&call->status, KUBE_TOO_MANY_REQUESTS,
               "too many long lists are being sent in protobuf: ask for application/json, or later");
@@ -629,7 +629,7 @@ static void gather_on(struct list_state *list, enum status status)
         close_range(list);
         kube_call_fail(call);
     } else if (list->phase == LIST_ITEMS) {
-        loop_defer(call->face->loop, &list->again);
+        loop_defer(call->api->loop, &list->again);
     } else {
         close_range(list);
         move(list, LIST_HEAD);

@@ -95,7 +95,7 @@ bool kube_selectors_get(struct kube_call *call, struct kube_selection **ret_sele
 {
     struct error error;
     enum status status =
-        kube_selection_get(&call->face->selections, call->query.label_selector,
+        kube_selection_get(&call->api->selections, call->query.label_selector,
                            call->query.field_selector, call->kind, ret_selection, &error);
     if (status == ST_NOMEM)
         return kube_fail_engine(&call->status, status);

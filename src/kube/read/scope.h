@@ -36,7 +36,7 @@ MUST_CHECK
 enum status kube_scope_look(struct kube_scope *scope, enum kube_shape shape, struct kube_kv kv,
                             struct kube_object *ret_object, bool *ret_selected);
 
-/* The tags of the indexed fields of an event: a watch_tagger for the hub of the face. */
+/* The tags of the indexed fields of an event: a watch_tagger for the hub of the API. */
 struct watch_event;
 struct watch_history;
 size_t kube_scope_tags(void *ctx, struct watch_history *history, const struct watch_event *event,

@@ -1,11 +1,11 @@
 /*
- * How many objects the lists and watches of a face may examine in one turn: each has a share, and
+ * How many objects the lists and watches of an API may examine in one turn: each has a share, and
  * all together a few shares, so that a thousand of them do not delay other requests. One that needs
  * more waits and continues in a later turn, in the order of arrival.
  *
  *     take ─► examine … ─► spend          nothing left: wait ─► http_wake, with a reserved share
  *
- * One per face, on its thread.
+ * One per API, on its thread.
  */
 #ifndef VIGIL_KUBE_READ_SEARCH_BUDGET_H
 #define VIGIL_KUBE_READ_SEARCH_BUDGET_H
@@ -18,7 +18,7 @@ enum {
     KUBE_SEARCH_PER_TURN = 500, /* objects of one list or watch; fewer large ones */
     KUBE_SEARCH_OWN = 64, /* objects of a watch that is close to the current revision; not shared */
     KUBE_SEARCH_BYTES = 2048,
-    KUBE_SEARCH_SHARES = 4, /* of all searchers of a face: a few milliseconds */
+    KUBE_SEARCH_SHARES = 4, /* of all searchers of an API: a few milliseconds */
 };
 
 struct kube_search_budget {

@@ -54,7 +54,7 @@ struct beginning {
 
 static void count(const struct kube_watch *w, enum kube_total what, uint64_t n)
 {
-    kube_count_total(&w->face->counter, what, n);
+    kube_count_total(&w->api->counter, what, n);
 }
 
 #define TO(phase) (1u << WATCH_##phase)
@@ -122,10 +122,10 @@ static void watch_end(struct kube_life *life)
     end_beginning(w);
     move(w, WATCH_ENDED);
     if (w->begun)
-        kube_count(&w->face->counter, w->shaping.kind, KUBE_COUNT_WATCHES_ENDED, 1);
-    kube_watches_remove(w->face->watches, &w->in_face);
+        kube_count(&w->api->counter, w->shaping.kind, KUBE_COUNT_WATCHES_ENDED, 1);
+    kube_watches_remove(w->api->watches, &w->in_api);
     kube_searcher_fini(&w->searcher);
-    loop_timer_cancel(w->face->loop, &w->bookmark);
+    loop_timer_cancel(w->api->loop, &w->bookmark);
     watch_cursor_free(w->cursor);
     buf_fini(&w->made);
     (void)!account_follow(http_exchange_account(w->exchange), &w->made, &w->charged);
@@ -152,7 +152,7 @@ enum status kube_watch_fail_engine(struct kube_watch *w, enum status engine)
 {
     struct engine_status now;
     struct kube_status status;
-    engine_status_get(w->face->shard, &now);
+    engine_status_get(w->api->shard, &now);
     count(w, KUBE_TOTAL_EXPIRED, engine == ST_COMPACTED);
     if (engine == ST_COMPACTED && w->requested)
         kube_fail_expired(&status, w->requested, now.compact_revision);
@@ -204,7 +204,7 @@ static enum status step_initial(struct kube_watch *w)
         return kube_watch_undecodable(w, kv.key, kv.mod_revision, false, status);
     if (!selected)
         return ST_OK;
-    kube_count(&w->face->counter, w->shaping.kind, KUBE_COUNT_EVENTS, 1);
+    kube_count(&w->api->counter, w->shaping.kind, KUBE_COUNT_EVENTS, 1);
     if (!kube_watch_is_plain(w))
         return kube_watch_make(w, KUBE_EVENT_ADDED, &object, kv.mod_revision);
     kube_out_set_object(&w->begins->out, kube_event_head(KUBE_EVENT_ADDED), &object,
@@ -217,7 +217,7 @@ static enum status step_initial(struct kube_watch *w)
 static void take(struct kube_watch *w)
 {
     watch_cursor_take(w->cursor);
-    kube_count(&w->face->counter, w->shaping.kind, KUBE_COUNT_EVENTS, 1);
+    kube_count(&w->api->counter, w->shaping.kind, KUBE_COUNT_EVENTS, 1);
 }
 
 /* Copies the rest of an event: a compaction could remove it before there is room, and an event that
@@ -252,7 +252,7 @@ static enum status send_out(struct kube_watch *w, struct kube_out *out, uint8_t 
 static enum status send_event(struct kube_watch *w, const struct watch_event *event,
                               int64_t revision, uint8_t *dst, size_t room, size_t *ret_len)
 {
-    struct kube_event_cache *cache = w->face->event_cache;
+    struct kube_event_cache *cache = w->api->event_cache;
     struct slice wire;
     bool shared = kube_event_cache_wire(cache, w->cursor, event, revision, w->change, &wire);
     if (LIKELY(shared && !w->at && wire.len <= room)) {
@@ -291,7 +291,7 @@ static bool is_as_stored(const struct kube_watch *w, const struct watch_event *e
 static enum status make_change(struct kube_watch *w, const struct watch_event *event,
                                int64_t revision)
 {
-    struct kube_event_cache *cache = w->face->event_cache;
+    struct kube_event_cache *cache = w->api->event_cache;
     enum kube_shape shape = w->shaping.shape;
     bool shared = w->protobuf && shape == KUBE_WHOLE;
     struct kube_object object;
@@ -322,12 +322,12 @@ static enum status send_change(struct kube_watch *w, const struct watch_event *e
 {
     if (!w->at && (kube_watch_converts(w) || !is_as_stored(w, event, revision))) {
         struct kube_event_pair pair = kube_event_pair_of(w->selection, w->cursor, event, revision);
-        if (kube_converted_event_is_large(w->face, &pair) || !is_as_stored(w, event, revision))
+        if (kube_converted_event_is_large(w->api, &pair) || !is_as_stored(w, event, revision))
             return show_event(w, &pair);
     }
     w->looked = w->selection->selects ? event->field.len : 0;
     if (!w->at)
-        w->change = kube_event_cache_type(w->face->event_cache, w->cursor, event, revision,
+        w->change = kube_event_cache_type(w->api->event_cache, w->cursor, event, revision,
                                           w->selection, w->shaping.shape);
     if (w->change == KUBE_EVENT_NONE || w->change == KUBE_EVENT_UNDECODABLE)
         watch_cursor_take(w->cursor);
@@ -347,7 +347,7 @@ static void begin_ending(struct kube_watch *w)
 {
     w->ending = true;
     w->bookmark_due = w->bookmarks && w->phase == WATCH_LIVE;
-    loop_timer_set(w->face->loop, &w->bookmark, loop_now_ns(w->face->loop) + FAREWELL_NS);
+    loop_timer_set(w->api->loop, &w->bookmark, loop_now_ns(w->api->loop) + FAREWELL_NS);
 }
 
 /* ST_END, ST_AGAIN: there is nothing to send now; the watch will be woken. */
@@ -402,7 +402,7 @@ static enum status step(struct kube_watch *w, uint8_t *dst, size_t room, size_t 
 /* The watch is close to the current revision and its events take little work. */
 static bool follows(const struct kube_watch *w)
 {
-    int64_t tail = watch_hub_revision(engine_watch_hub(w->face->shard));
+    int64_t tail = watch_hub_revision(engine_watch_hub(w->api->shard));
     return w->cursor && w->phase == WATCH_LIVE && !kube_watch_converts(w) &&
            tail - watch_cursor_revision(w->cursor) <= NEAR_REVISIONS;
 }
@@ -412,12 +412,12 @@ static bool follows(const struct kube_watch *w)
 static bool check_access(struct kube_watch *w)
 {
     struct kube_status status;
-    if (!kube_shuts_out(w->face, http_exchange_request(w->exchange)))
+    if (!kube_shuts_out(w->api, http_exchange_request(w->exchange)))
         return true;
     if (w->at || w->made_at || (w->begins && !kube_out_empty(&w->begins->out)))
         return false;
     buf_fini(&w->made);
-    kube_unauthorized(w->face, &status);
+    kube_unauthorized(w->api, &status);
     return kube_watch_fail(w, &status) == ST_OK;
 }
 
@@ -445,7 +445,7 @@ static enum http_fill fill_with(struct kube_watch *w, unsigned *budget, uint8_t 
         } else if (!w->at && is_over(w)) {
             return HTTP_FILL_DONE;
         } else if (!*budget) {
-            kube_search_wait(w->face->search_budget, &w->searcher, follows(w));
+            kube_search_wait(w->api->search_budget, &w->searcher, follows(w));
             return HTTP_FILL_PARKED;
         } else {
             w->looked = 0;
@@ -457,7 +457,7 @@ static enum http_fill fill_with(struct kube_watch *w, unsigned *budget, uint8_t 
     }
     count(w, KUBE_TOTAL_WATCH_BYTES, n);
     if (w->made.len)
-        kube_count_peak(&w->face->counter, KUBE_TOTAL_HELD_PEAK, w->made.len - w->made_at);
+        kube_count_peak(&w->api->counter, KUBE_TOTAL_HELD_PEAK, w->made.len - w->made_at);
     if (status == ST_END || status == ST_AGAIN)
         return HTTP_FILL_PARKED;
     return status == ST_OK ? HTTP_FILL_MORE : cut_off(w);
@@ -466,7 +466,7 @@ static enum http_fill fill_with(struct kube_watch *w, unsigned *budget, uint8_t 
 static enum http_fill fill(struct http_source *source, uint8_t *dst, size_t room, size_t *ret_len)
 {
     struct kube_watch *w = CONTAINER_OF(source, struct kube_watch, source);
-    struct kube_search_budget *budget = w->face->search_budget;
+    struct kube_search_budget *budget = w->api->search_budget;
     *ret_len = 0;
     if (w->away)
         return HTTP_FILL_PARKED;
@@ -505,7 +505,7 @@ static bool open_cursor(struct kube_watch *w, int64_t from, struct kube_status *
                                            .wake = wake,
                                            .soon = soon,
                                            .ctx = w};
-    w->cursor = watch_cursor_new(engine_watch_hub(w->face->shard), &options);
+    w->cursor = watch_cursor_new(engine_watch_hub(w->api->shard), &options);
     if (w->cursor)
         return true;
     kube_fail(status, KUBE_TOO_MANY_REQUESTS, "there are as many watches as this server takes");
@@ -556,13 +556,13 @@ static void on_fresh(struct kube_call *call, bool fresh)
  * bookmark comes shortly before the deadline. */
 static void set_bookmark(struct kube_watch *w)
 {
-    int64_t now_ns = loop_now_ns(w->face->loop);
+    int64_t now_ns = loop_now_ns(w->api->loop);
     int64_t last_ns = w->deadline_ns - LAST_BOOKMARK_NS;
     int64_t next_ns =
-        now_ns + random_between(&w->face->random, BOOKMARK_NS / 10 * 9, BOOKMARK_NS / 10 * 11);
+        now_ns + random_between(&w->api->random, BOOKMARK_NS / 10 * 9, BOOKMARK_NS / 10 * 11);
     w->sent_before = w->sent;
     if (now_ns < last_ns)
-        loop_timer_set(w->face->loop, &w->bookmark, next_ns < last_ns ? next_ns : last_ns);
+        loop_timer_set(w->api->loop, &w->bookmark, next_ns < last_ns ? next_ns : last_ns);
 }
 
 /* Initial events pin the store while they are sent: a client that has read none of them since the
@@ -571,7 +571,7 @@ static void set_bookmark(struct kube_watch *w)
 static void on_bookmark(struct timer *timer)
 {
     struct kube_watch *w = CONTAINER_OF(timer, struct kube_watch, bookmark);
-    bool last = loop_now_ns(w->face->loop) >= w->deadline_ns - LAST_BOOKMARK_NS;
+    bool last = loop_now_ns(w->api->loop) >= w->deadline_ns - LAST_BOOKMARK_NS;
     bool pins = !last && (w->phase == WATCH_INITIAL || w->last);
     if (w->ending || (pins && w->sent == w->sent_before)) {
         http_abort(w->exchange);
@@ -605,7 +605,7 @@ static void on_changed(void *ctx)
 {
     struct kube_watch *w = ctx;
     struct engine_status now;
-    engine_status_get(w->face->shard, &now);
+    engine_status_get(w->api->shard, &now);
     if (!w->exchange || w->ending || w->last)
         return;
     if (w->phase != WATCH_LIVE) {
@@ -630,14 +630,14 @@ static void begin_answer(struct kube_watch *w)
     struct http_exchange *x = w->exchange;
     int64_t seconds = w->call->query.timeout_s;
     if (seconds <= 0)
-        seconds = random_between(&w->face->random, MIN_TIMEOUT_S, 2 * MIN_TIMEOUT_S - 1);
+        seconds = random_between(&w->api->random, MIN_TIMEOUT_S, 2 * MIN_TIMEOUT_S - 1);
     if (seconds > INT32_MAX)
         seconds = INT32_MAX;
     kube_call_begin(w->call, 200,
                     w->protobuf ? SLICE_LITERAL("application/vnd.kubernetes.protobuf;stream=watch")
                                 : SLICE_LITERAL("application/json"));
     http_set_source(x, &w->source);
-    w->deadline_ns = loop_now_ns(w->face->loop) + seconds * NS_PER_S;
+    w->deadline_ns = loop_now_ns(w->api->loop) + seconds * NS_PER_S;
     http_set_deadline(x, http_exchange_now(x) + seconds * NS_PER_S, on_deadline);
     set_bookmark(w);
     http_park(x, on_leave);
@@ -668,7 +668,7 @@ static void begin(struct kube_watch *w)
     }
     move(w, initial ? WATCH_WAITING : WATCH_LIVE);
     w->begun = true;
-    kube_count(&w->face->counter, w->shaping.kind, KUBE_COUNT_WATCHES_BEGUN, 1);
+    kube_count(&w->api->counter, w->shaping.kind, KUBE_COUNT_WATCHES_BEGUN, 1);
     begin_answer(w);
     if (initial)
         kube_revision_wait_start(&w->begins->fresh, call, w->requested, on_fresh);
@@ -682,7 +682,7 @@ static struct kube_watch *watch_new(struct kube_call *call, struct beginning *be
     w->life.end = watch_end;
     w->source.fill = fill;
     w->exchange = call->exchange;
-    w->face = call->face;
+    w->api = call->api;
     w->call = call;
     w->begins = begins;
     kube_searcher_init(&w->searcher, w->exchange);
@@ -694,9 +694,9 @@ static struct kube_watch *watch_new(struct kube_call *call, struct beginning *be
     w->selection = kube_selection_ref(begins->scope.selection);
     if (call->kind->flags & KUBE_CUSTOM)
         w->use =
-            kube_registry_use_new(call->face->registry, kube_custom_of(call->kind), on_changed, w);
+            kube_registry_use_new(call->api->registry, kube_custom_of(call->kind), on_changed, w);
     call->handler = w;
-    kube_watches_add(w->face->watches, &w->in_face, w->exchange);
+    kube_watches_add(w->api->watches, &w->in_api, w->exchange);
     kube_call_hand_over(call, &w->life);
     return w;
 }

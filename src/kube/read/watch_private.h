@@ -1,6 +1,6 @@
 /*
  * A watch, for its two files: watch.c decides what is sent and when, watch_show.c makes events that
- * are not sent in their stored form. On the thread of its face.
+ * are not sent in their stored form. On the thread of its API.
  */
 #ifndef VIGIL_KUBE_READ_WATCH_PRIVATE_H
 #define VIGIL_KUBE_READ_WATCH_PRIVATE_H
@@ -22,7 +22,7 @@ struct kube_watch {
     struct kube_life life;
     struct http_source source;
     struct http_exchange *exchange;
-    struct kube_face *face;
+    struct kube_api *api;
     struct watch_cursor *cursor;      /* owned; NULL while waiting, and after a failure */
     struct kube_selection *selection; /* a reference */
     enum watch_phase phase : 8;
@@ -47,7 +47,7 @@ struct kube_watch {
     struct kube_call *call;        /* owned; NULL once it is not needed */
     struct kube_registry_use *use; /* owned; of a custom resource */
     struct kube_searcher searcher;
-    struct kube_watches_link in_face;
+    struct kube_watches_link in_api;
     struct timer bookmark;     /* the next bookmark, or the end of waiting for the client */
     int64_t deadline_ns;       /* by the loop's clock */
     int64_t bookmark_revision; /* no bookmark has a lower revision */

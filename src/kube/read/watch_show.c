@@ -26,7 +26,7 @@ static enum status report_mistyped(struct kube_watch *w, int64_t revision)
     struct kube_status status;
     w->made.len = 0;
     log_warn("a stored object is not of its type", LOG_I64("revision", revision));
-    if (w->face->config->skip_undecodable)
+    if (w->api->config->skip_undecodable)
         return ST_OK;
     kube_fail(&status, KUBE_INTERNAL_ERROR,
               "Internal error occurred: the stored object cannot be encoded in protobuf");
@@ -50,10 +50,10 @@ enum status kube_watch_undecodable(struct kube_watch *w, struct slice key, int64
     struct kube_status status;
     if (!kube_is_undecodable(looked))
         return kube_watch_fail_engine(w, looked);
-    bool skip = w->face->config->skip_undecodable;
+    bool skip = w->api->config->skip_undecodable;
     log_warn("a stored value is not a JSON object", LOG_SLICE("key", key),
              LOG_I64("revision", revision), LOG_BOOL("skipped", skip));
-    kube_count_total(&w->face->counter, skip ? KUBE_TOTAL_SKIPPED : KUBE_TOTAL_UNDECODABLE, 1);
+    kube_count_total(&w->api->counter, skip ? KUBE_TOTAL_SKIPPED : KUBE_TOTAL_UNDECODABLE, 1);
     if (skip)
         return ST_OK;
     if (deleted)
@@ -74,7 +74,7 @@ static enum status send_converted(struct kube_watch *w, const struct kube_event_
                                       converted->status);
     if (converted->change == KUBE_EVENT_NONE)
         return ST_OK;
-    kube_count(&w->face->counter, w->shaping.kind, KUBE_COUNT_EVENTS, 1);
+    kube_count(&w->api->counter, w->shaping.kind, KUBE_COUNT_EVENTS, 1);
     if (converted->mistyped)
         return report_mistyped(w, pair->revision);
     w->columns_sent |= !w->protobuf;
@@ -100,9 +100,9 @@ enum status kube_watch_show(struct kube_watch *w, const struct kube_event_pair *
 {
     struct kube_event_form form = form_of(w);
     AUTO(kube_converted_event_fini) struct kube_converted_event converted = {0};
-    if (kube_converted_event_is_large(w->face, pair)) {
-        w->away = kube_converted_event_send(w->face, http_exchange_account(w->exchange), &form,
-                                            pair, w, on_shown);
+    if (kube_converted_event_is_large(w->api, pair)) {
+        w->away = kube_converted_event_send(w->api, http_exchange_account(w->exchange), &form, pair,
+                                            w, on_shown);
         return ST_AGAIN;
     }
     w->looked = KUBE_WATCH_CONVERTED * (pair->after.value.len + pair->before.value.len);

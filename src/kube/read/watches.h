@@ -1,6 +1,6 @@
 /*
- * The watches of a face. When permissions change, each is woken and checks whether its client still
- * has access; a bounded number per turn, because there may be very many. On the thread of the face.
+ * The watches of an API. When permissions change, each is woken and checks whether its client still
+ * has access; a bounded number per turn, because there may be very many. On the thread of the API.
  */
 #ifndef VIGIL_KUBE_READ_WATCHES_H
 #define VIGIL_KUBE_READ_WATCHES_H

@@ -3,7 +3,7 @@
  * selection, so that its result for an object is computed once for all of them, and a thousand
  * watches of one kind of controller use the memory of one.
  *
- * Reference-counted; belongs to one face and its thread.
+ * Reference-counted; belongs to one API and its thread.
  */
 #ifndef VIGIL_KUBE_REQUEST_SELECTION_H
 #define VIGIL_KUBE_REQUEST_SELECTION_H

@@ -1,5 +1,5 @@
 /*
- * A face over the fake engine, and clients without connections, for tests of the handlers: each
+ * An API over the fake engine, and clients without connections, for tests of the handlers: each
  * request is an exchange whose answer is collected, pulled as slowly as the test wants.
  */
 #ifndef VIGIL_KUBE_SERVER_BED_TEST_H
@@ -7,7 +7,7 @@
 
 #include "kube/call/call.h"
 #include "kube/jobs/job.h"
-#include "kube/server/face.h"
+#include "kube/server/api.h"
 
 #include "base/clock.h"
 #include "engine/engine.h"
@@ -40,9 +40,9 @@ struct fixture {
     struct engine_shard *shard, *other_shard;
     struct loop *loop;
     struct kube_config config;
-    struct kube_face *face;
-    struct kube_face *other; /* like one on another thread: it shares only the engine */
-    bool spread;             /* every second request uses the other face */
+    struct kube_api *api;
+    struct kube_api *other; /* like one on another thread: it shares only the engine */
+    bool spread;            /* every second request uses the other API */
     struct peer *peers[EXCHANGES_MAX];
     size_t count;
     uint64_t seed;
@@ -111,7 +111,7 @@ static struct peer *send_with(const char *method, const char *path, const char *
                                             .field_count = 1};
     http_split_target(peer->x.request.target, &peer->x.request);
     assert_int_equal(buf_append_text(&peer->x.body, body), ST_OK);
-    http_routes_dispatch(kube_face_routes(bed->spread && bed->count % 2 ? bed->other : bed->face),
+    http_routes_dispatch(kube_api_routes(bed->spread && bed->count % 2 ? bed->other : bed->api),
                          &peer->x);
     return peer;
 }
@@ -149,8 +149,8 @@ static inline void run(void)
     do {
         loop_turn(bed->loop, 0);
     } while (fake_step(bed->engine) || loop_next_ns(bed->loop) <= bed->clock.mono_ns);
-    kube_jobs_check(bed->face->jobs);
-    kube_write_queue_check(&bed->face->write_queue);
+    kube_jobs_check(bed->api->jobs);
+    kube_write_queue_check(&bed->api->write_queue);
 }
 
 static inline bool said(struct peer *peer, const char *text)
@@ -175,12 +175,12 @@ static void begin(uint64_t seed, unsigned inline_percent)
     bed->engine = fake_new(&(struct fake_options){.seed = seed, .inline_percent = inline_percent});
     assert_int_equal(loop_new(&bed->clock.clock, &bed->loop), ST_OK);
     assert_int_equal(engine_shard_new(bed->engine, bed->loop, &bed->shard), ST_OK);
-    assert_int_equal(kube_face_new(&bed->config, bed->engine, bed->shard, bed->loop, &bed->face),
+    assert_int_equal(kube_api_new(&bed->config, bed->engine, bed->shard, bed->loop, &bed->api),
                      ST_OK);
     assert_int_equal(engine_shard_new(bed->engine, bed->loop, &bed->other_shard), ST_OK);
     assert_int_equal(
-        kube_face_new(&bed->config, bed->engine, bed->other_shard, bed->loop, &bed->other), ST_OK);
-    kube_face_start_jobs(bed->face);
+        kube_api_new(&bed->config, bed->engine, bed->other_shard, bed->loop, &bed->other), ST_OK);
+    kube_api_start_jobs(bed->api);
     run();
 }
 
@@ -190,13 +190,13 @@ static void end(void)
         leave(bed->peers[i]);
         buf_fini(&bed->peers[i]->answer);
     }
-    kube_face_stop(bed->face);
-    kube_face_stop(bed->other);
+    kube_api_stop(bed->api);
+    kube_api_stop(bed->other);
     run();
-    assert_false(kube_face_busy(bed->face) || kube_face_busy(bed->other));
+    assert_false(kube_api_busy(bed->api) || kube_api_busy(bed->other));
     assert_int_equal(fake_open(bed->engine), 0);
-    kube_face_free(bed->face);
-    kube_face_free(bed->other);
+    kube_api_free(bed->api);
+    kube_api_free(bed->other);
     engine_shard_free(bed->shard);
     engine_shard_free(bed->other_shard);
     fake_free(bed->engine);
@@ -206,7 +206,7 @@ static void end(void)
     free(bed);
 }
 
-/* -- Without the face -- */
+/* -- Without the API -- */
 
 static inline void on_told(struct engine_op *op)
 {

@@ -23,7 +23,7 @@ static bool nowhere(struct kube_call *call)
 static bool find_kind(struct kube_call *call)
 {
     const struct kube_path *path = &call->path;
-    call->kinds = kube_kinds_ref(kube_registry_kinds(call->face->registry));
+    call->kinds = kube_kinds_ref(kube_registry_kinds(call->api->registry));
     call->kind = kube_kinds_find(call->kinds, path->group, path->version, path->resource);
     bool scoped = call->kind && (call->kind->flags & KUBE_NAMESPACED || !path->namespace.len);
     return scoped || nowhere(call);
@@ -196,7 +196,7 @@ static void make_namespaces(struct kube_call *call)
     }
     *wait = (struct namespaces_wait){.wait.go = on_namespaces, .call = call};
     kube_call_hold(call);
-    kube_namespaces_make(call->face, &wait->wait);
+    kube_namespaces_make(call->api, &wait->wait);
 }
 
 /* The kind has been looked up. */
@@ -217,7 +217,7 @@ static void go_on(struct kube_call *call)
     custom = kube_custom_of(call->kind);
     if (custom && custom->warning)
         kube_call_warn(call, slice_from_text(custom->warning));
-    if (call->kind->flags & KUBE_CREATE_ONLY || kube_namespaces_ready(call->face))
+    if (call->kind->flags & KUBE_CREATE_ONLY || kube_namespaces_ready(call->api))
         dispatch(call);
     else
         make_namespaces(call);
@@ -233,8 +233,7 @@ static void on_definitions(struct kube_registry_wait *wait)
     if (wait->status != ST_OK) {
         kube_fail_engine(&call->status, wait->status);
         kube_call_fail(call);
-    } else if (!kube_discovery(call->exchange, request,
-                               kube_registry_kinds(call->face->registry))) {
+    } else if (!kube_discovery(call->exchange, request, kube_registry_kinds(call->api->registry))) {
         go_on(call);
     }
 }
@@ -243,7 +242,7 @@ static void read_definitions(struct kube_call *call)
 {
     call->wait.go = on_definitions;
     kube_call_hold(call);
-    kube_registry_read(call->face->registry, &call->wait);
+    kube_registry_read(call->api->registry, &call->wait);
 }
 
 static void on_definition(struct engine_op *op)
@@ -257,7 +256,7 @@ static void on_definition(struct engine_op *op)
     if (status == ST_OK) {
         const struct pb_range_request *request = call->handler;
         struct slice key = request->key;
-        status = kube_registry_take(call->face->registry,
+        status = kube_registry_take(call->api->registry,
                                     slice_sub(key, prefix.len, key.len - prefix.len), kv);
     }
     engine_range_close(&call->range);
@@ -339,12 +338,12 @@ static void begin(struct kube_call *call, const struct http_request *request)
 void kube_dispatch_request(struct http_exchange *x, void *service,
                            const struct http_request *request)
 {
-    struct kube_face *face = service;
-    struct kube_call *call = kube_call_new(face, x, request);
-    call->principal = kube_principal(face, request);
+    struct kube_api *api = service;
+    struct kube_call *call = kube_call_new(api, x, request);
+    call->principal = kube_principal(api, request);
     /* Access may have been withdrawn since the gate has seen the head of the request. */
-    if (request->body.len && !kube_lets_in(face, request)) {
-        kube_unauthorized(face, &call->status);
+    if (request->body.len && !kube_lets_in(api, request)) {
+        kube_unauthorized(api, &call->status);
         kube_call_fail(call);
         return;
     }

@@ -1,14 +1,14 @@
 /*
  * From an HTTP request below /api and /apis to its handler: parses path and query, finds the kind
  * (reading its definition if it is a custom resource), and calls a handler of kube/read or
- * kube/write, or discovery. On the thread of the face.
+ * kube/write, or discovery. On the thread of the API.
  */
 #ifndef VIGIL_KUBE_SERVER_DISPATCH_H
 #define VIGIL_KUBE_SERVER_DISPATCH_H
 
 #include "wire/http/exchange.h"
 
-/* The functions of a route (wire/http/routes.h) whose service is the face. */
+/* The functions of a route (wire/http/routes.h) whose service is the API. */
 void kube_dispatch_request(struct http_exchange *x, void *service,
                            const struct http_request *request);
 void kube_dispatch_end(struct http_exchange *x, void *service);

@@ -24,7 +24,7 @@ static void respond_json(struct http_exchange *x, const struct json_writer *w, s
 static void version(struct http_exchange *x, void *service, const struct http_request *request)
 {
     (void)request;
-    const struct kube_config *config = ((struct kube_face *)service)->config;
+    const struct kube_config *config = ((struct kube_api *)service)->config;
     char git_version[64];
     snprintf(git_version, sizeof(git_version),
              "v" KUBE_VERSION_MAJOR "." KUBE_VERSION_MINOR ".0-vigil.%s", config->version);
@@ -84,12 +84,12 @@ static void health_of(struct http_exchange *x, void *service, const struct http_
     http_respond(x, 404, PLAIN, SLICE_LITERAL("404 page not found\n"));
 }
 
-static enum status write_metrics(struct kube_face *face, struct http_exchange *x,
+static enum status write_metrics(struct kube_api *api, struct http_exchange *x,
                                  const struct http_request *request)
 {
     AUTO(metric_page_fini) struct metric_page page = {0};
     AUTO(buf_fini) struct buf packed = {0};
-    face->write_metrics(face->metrics_ctx, &page);
+    api->write_metrics(api->metrics_ctx, &page);
     TRY(page.status);
     struct slice body = buf_slice(&page.text);
     if (http_accepts_gzip(request)) {
@@ -103,11 +103,11 @@ static enum status write_metrics(struct kube_face *face, struct http_exchange *x
 
 static void metrics(struct http_exchange *x, void *service, const struct http_request *request)
 {
-    struct kube_face *face = service;
+    struct kube_api *api = service;
     http_make_bulk(x);
-    if (!face->write_metrics)
+    if (!api->write_metrics)
         http_respond(x, 404, PLAIN, SLICE_LITERAL("404 page not found\n"));
-    else if (write_metrics(face, x, request) != ST_OK)
+    else if (write_metrics(api, x, request) != ST_OK)
         http_abort(x);
 }
 
@@ -149,7 +149,7 @@ static const struct http_route routes[] = {
     {.path = "/metrics", .on_request = metrics},
 };
 
-enum status kube_meta_routes_add(struct kube_face *face)
+enum status kube_meta_routes_add(struct kube_api *api)
 {
-    return http_routes_add(face->routes, routes, COUNT_OF(routes), face);
+    return http_routes_add(api->routes, routes, COUNT_OF(routes), api);
 }

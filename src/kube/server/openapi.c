@@ -12,7 +12,7 @@
 struct sending {
     struct http_source source;
     struct http_exchange *x; /* NULL once it has ended */
-    struct kube_face *face;
+    struct kube_api *api;
     struct kube_registry_wait wait;
     bool waits;
     void (*answer)(struct sending *s);
@@ -89,7 +89,7 @@ static const char *hash_custom(void *kinds, struct slice api_version,
 static void answer_index(struct sending *s)
 {
     const struct http_request *request = http_exchange_request(s->x);
-    struct kube_kinds *kinds = kube_registry_kinds(s->face->registry);
+    struct kube_kinds *kinds = kube_registry_kinds(s->api->registry);
     char hash[KUBE_CUSTOM_HASH_BYTES];
     struct buf text = {0};
     if (is_known(s->x, request, kube_custom_openapi_hash(kinds, SLICE_EMPTY, hash)))
@@ -134,7 +134,7 @@ static void begin_sending(struct sending *s, const char *hash)
 static void answer_document(struct sending *s)
 {
     struct slice version = version_of(http_exchange_request(s->x)->path);
-    struct kube_kinds *kinds = kube_registry_kinds(s->face->registry);
+    struct kube_kinds *kinds = kube_registry_kinds(s->api->registry);
     char hash[KUBE_CUSTOM_HASH_BYTES];
     enum status builtin = kube_openapi_open(version, &s->document);
     enum status custom = kube_custom_openapi_open(kinds, version, &s->custom);
@@ -166,7 +166,7 @@ static void on_definitions(struct kube_registry_wait *wait)
 {
     struct sending *s = CONTAINER_OF(wait, struct sending, wait);
     s->waits = false;
-    s->face->under_way--;
+    s->api->under_way--;
     if (!s->x)
         sending_free(s);
     else if (wait->status == ST_OK)
@@ -176,16 +176,15 @@ static void on_definitions(struct kube_registry_wait *wait)
                      slice_from_text(status_text(wait->status)));
 }
 
-static void begin(struct http_exchange *x, struct kube_face *face,
-                  void (*answer)(struct sending *s))
+static void begin(struct http_exchange *x, struct kube_api *api, void (*answer)(struct sending *s))
 {
     struct sending *s = xcalloc(1, sizeof(*s));
-    *s = (struct sending){.source.fill = fill, .x = x, .face = face, .answer = answer};
+    *s = (struct sending){.source.fill = fill, .x = x, .api = api, .answer = answer};
     http_exchange_set_user(x, s);
     s->wait.go = on_definitions;
     s->waits = true;
-    face->under_way++;
-    kube_registry_read(face->registry, &s->wait);
+    api->under_way++;
+    kube_registry_read(api->registry, &s->wait);
 }
 
 static void on_index(struct http_exchange *x, void *service, const struct http_request *request)
@@ -250,7 +249,7 @@ static const struct http_route routes[] = {
     {.path = "/openapi/v3/", .on_request = on_document, .on_end = on_end},
 };
 
-enum status kube_openapi_add(struct kube_face *face)
+enum status kube_openapi_add(struct kube_api *api)
 {
-    return http_routes_add(face->routes, routes, COUNT_OF(routes), face);
+    return http_routes_add(api->routes, routes, COUNT_OF(routes), api);
 }

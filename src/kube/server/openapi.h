@@ -2,9 +2,9 @@
 #ifndef VIGIL_KUBE_SERVER_OPENAPI_H
 #define VIGIL_KUBE_SERVER_OPENAPI_H
 
-#include "kube/call/face_state.h"
+#include "kube/call/api_state.h"
 
 MUST_CHECK
-enum status kube_openapi_add(struct kube_face *face);
+enum status kube_openapi_add(struct kube_api *api);
 
 #endif

@@ -72,7 +72,7 @@ static void an_unchanged_document_is_not_sent_again(void **state)
     define(1);
     assert_non_null(send_json("GET", "/openapi/v3", "")); /* reads the definitions */
     run();
-    kube_custom_openapi_hash(kube_registry_kinds(bed->face->registry),
+    kube_custom_openapi_hash(kube_registry_kinds(bed->api->registry),
                              SLICE_LITERAL("example.com/v1"), hash);
     snprintf(tag, sizeof(tag), "\"%s\"", hash);
     struct peer *known = send_with("GET", DOCUMENT, "if-none-match", tag, "");

@@ -15,7 +15,7 @@ struct kube_meta kube_call_meta(struct kube_call *call, struct arena *arena)
         .kind = call->kind,
         .namespace = call->path.namespace,
         .name = call->path.name,
-        .now_s = clock_real_ns(call->face->clock) / 1000000000,
+        .now_s = clock_real_ns(call->api->clock) / 1000000000,
         .random = kube_call_random(call),
         .dry_run = call->query.dry_run,
         .status = &call->status,
@@ -51,7 +51,7 @@ static void fail_engine(struct kube_change *change, enum status status)
 static bool take_stored(struct kube_change *change, struct kube_kv kv)
 {
     arena_fini(&change->scratch);
-    arena_init(&change->scratch, NULL, 0, change->call->face->attempt_bytes_max);
+    arena_init(&change->scratch, NULL, 0, change->call->api->attempt_bytes_max);
     arena_charge(&change->scratch, change->call->arena.account);
     change->revision = change->before = kv.mod_revision;
     change->stored = SLICE_EMPTY;
@@ -210,7 +210,7 @@ static void try_once(struct kube_call *call)
 static void attempt(struct kube_change *change)
 {
     struct kube_call *call = change->call;
-    kube_count_total(&call->face->counter, KUBE_TOTAL_ATTEMPTS, 1);
+    kube_count_total(&call->api->counter, KUBE_TOTAL_ATTEMPTS, 1);
     kube_call_work(call, change->stored.len + call->request->body.len, try_once);
 }
 
@@ -298,12 +298,12 @@ void kube_change_start(struct kube_change *change)
     change->request = (struct pb_range_request){.key = change->key};
     call->ticket = (struct kube_write_ticket){.key = change->key, .begin = on_turn};
     switch (change->dry_run ? KUBE_WRITE_QUEUE_FIRST
-                            : kube_write_queue_enter(&call->face->write_queue, &call->ticket)) {
+                            : kube_write_queue_enter(&call->api->write_queue, &call->ticket)) {
     case KUBE_WRITE_QUEUE_FIRST:
         kube_change_again(change);
         break;
     case KUBE_WRITE_QUEUE_WAITS:
-        kube_count_total(&call->face->counter, KUBE_TOTAL_QUEUED, 1);
+        kube_count_total(&call->api->counter, KUBE_TOTAL_QUEUED, 1);
         break;
     case KUBE_WRITE_QUEUE_REFUSED:
         too_many(change);

@@ -276,9 +276,9 @@ static void start_purge(struct kube_change *change)
     if (change->decision == KUBE_DECIDE_DELETE)
         return;
     if (kube_is_namespaces(change->call->kind))
-        kube_purge_start(change->call->face, KUBE_PURGE_NAMESPACE, change->name, NULL);
+        kube_purge_start(change->call->api, KUBE_PURGE_NAMESPACE, change->name, NULL);
     if (kube_is_definitions(change->call->kind))
-        kube_definitions_purge(change->call->face, change->name);
+        kube_definitions_purge(change->call->api, change->name);
 }
 
 enum kube_decision kube_delete_decide(struct kube_change *change,

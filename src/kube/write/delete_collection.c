@@ -152,8 +152,8 @@ static void step_later(struct collection *c)
 {
     struct kube_call *call = c->change.call;
     call->under_way++;
-    call->face->under_way++;
-    loop_defer(call->face->loop, &c->next);
+    call->api->under_way++;
+    loop_defer(call->api->loop, &c->next);
 }
 
 /* A value that is not an object does not match. */
@@ -177,7 +177,7 @@ static void begin_arena(struct collection *c, struct arena *arena)
 {
     struct kube_call *call = c->change.call;
     arena_fini(arena);
-    arena_init(arena, NULL, 0, call->face->attempt_bytes_max);
+    arena_init(arena, NULL, 0, call->api->attempt_bytes_max);
     arena_charge(arena, call->arena.account);
 }
 

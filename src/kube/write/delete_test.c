@@ -106,7 +106,7 @@ static void any_number_is_deleted_in_a_small_arena(void **state)
     (void)state;
     begin(7, 100);
     store_configmaps(MANY, 1);
-    bed->face->call_bytes_max = SMALL_ARENA;
+    bed->api->call_bytes_max = SMALL_ARENA;
     ask("DELETE", CMS, "", 200);
     assert_true(said(ask("GET", CMS "?limit=1", "", 200), "\"items\":[]"));
     end();

@@ -98,7 +98,7 @@ static struct person person_of_user(const struct kube_user *user)
 /* The user of the request: that of the certificate or of the token, or the anonymous one. */
 static struct person person_of(const struct kube_call *call, const struct http_request *request)
 {
-    const struct kube_tokens *tokens = call->face->config->tokens;
+    const struct kube_tokens *tokens = call->api->config->tokens;
     const struct http_certificate *certificate = request->certificate;
     const struct kube_user *user = NULL;
     struct slice field;
@@ -128,7 +128,7 @@ static bool review_self(const struct kube_meta *meta, struct kube_call *call,
 static bool review_token(const struct kube_meta *meta, struct kube_call *call,
                          struct json_node *object, struct json_node *status)
 {
-    const struct kube_tokens *tokens = call->face->config->tokens;
+    const struct kube_tokens *tokens = call->api->config->tokens;
     struct slice token;
     struct buf field = {0};
     if (json_node_text(json_node_path(object, "spec.token"), &call->arena, &token) != ST_OK ||

@@ -426,7 +426,7 @@ static void events_share_leases(void **state)
     run();
     assert_answer(again, 200, "\"count\":2");
     assert_int_equal(count_leases(0), 1);
-    assert_int_equal(count_leases(bed->face->event_lease.lease), 11);
+    assert_int_equal(count_leases(bed->api->event_lease.lease), 11);
     clock_sim_advance(&bed->clock, INT64_C(61000000000));
     send_json("POST", path, "{\"metadata\":{\"name\":\"later\"}}");
     run();
@@ -559,7 +559,7 @@ static void an_answer_is_never_made_from_a_failed_allocation(void **state)
     unsigned expected[COUNT_OF(writes)];
     for (int round = 0; round < 3; round++) {
         begin(15, 100);
-        size_t *limit = round == 1 ? &bed->face->call_bytes_max : &bed->face->attempt_bytes_max;
+        size_t *limit = round == 1 ? &bed->api->call_bytes_max : &bed->api->attempt_bytes_max;
         send_json("GET", CMS "/none", ""); /* creates the default namespaces */
         run();
         for (size_t i = 0; i < COUNT_OF(writes); i++) {

@@ -1,9 +1,9 @@
 /*
- * What the requests of one I/O thread share: the state of a face (kube/server/face.h creates it).
+ * What the requests of one I/O thread share: the state of an API (kube/server/api.h creates it).
  * Parts that belong to higher folders are pointers to types that are only declared here.
  */
-#ifndef VIGIL_KUBE_CALL_FACE_STATE_H
-#define VIGIL_KUBE_CALL_FACE_STATE_H
+#ifndef VIGIL_KUBE_CALL_API_STATE_H
+#define VIGIL_KUBE_CALL_API_STATE_H
 
 #include "base/random.h"
 #include "engine/engine.h"
@@ -22,7 +22,7 @@ struct kube_registry;
 struct kube_search_budget;
 struct kube_watches;
 
-struct kube_face {
+struct kube_api {
     const struct kube_config *config;
     struct engine *engine;
     struct engine_shard *shard;

@@ -1,0 +1,131 @@
+#include "kube/server/api.h"
+
+#include "base/clock.h"
+#include "base/xalloc.h"
+#include "kube/call/access.h"
+#include "kube/call/api_state.h"
+#include "kube/call/registry.h"
+#include "kube/jobs/definitions.h"
+#include "kube/jobs/namespaces.h"
+#include "kube/read/event_cache.h"
+#include "kube/read/scope.h"
+#include "kube/read/search_budget.h"
+#include "kube/read/watches.h"
+#include "kube/server/dispatch.h"
+#include "kube/server/meta_routes.h"
+#include "kube/server/openapi.h"
+
+/* The state with the parts to which it has pointers. */
+struct kube_api_whole {
+    struct kube_api state;
+    struct kube_search_budget search_budget;
+    struct kube_watches watches;
+    struct kube_jobs jobs;
+    struct kube_namespaces namespaces;
+};
+
+static const struct http_route routes[] = {
+    {.path = "/api", .on_request = kube_dispatch_request, .on_end = kube_dispatch_end},
+    {.path = "/apis", .on_request = kube_dispatch_request, .on_end = kube_dispatch_end},
+    {.path = "/api/", .on_request = kube_dispatch_request, .on_end = kube_dispatch_end},
+    {.path = "/apis/", .on_request = kube_dispatch_request, .on_end = kube_dispatch_end},
+};
+
+static enum status add_routes(struct kube_api *api)
+{
+    TRY(http_routes_new(&api->routes));
+    http_routes_set_gate(api->routes, kube_gate, api);
+    TRY(kube_meta_routes_add(api));
+    TRY(kube_openapi_add(api));
+    return http_routes_add(api->routes, routes, COUNT_OF(routes), api);
+}
+
+static void on_selection_gone(void *ctx)
+{
+    kube_event_cache_forget(((struct kube_api *)ctx)->event_cache);
+}
+
+static void init_reading(struct kube_api *api)
+{
+    api->event_cache = kube_event_cache_new();
+    kube_search_init(api->search_budget, api->loop);
+    kube_watches_init(api->watches, api->shard, api->loop);
+    kube_selections_init(&api->selections, random_u64(&api->random), on_selection_gone, api);
+    watch_hub_set_tagger(engine_watch_hub(api->shard), kube_scope_tags, api);
+}
+
+enum status kube_api_new(const struct kube_config *config, struct engine *engine,
+                         struct engine_shard *shard, struct loop *loop, struct kube_api **ret_api)
+{
+    /* The mailbox has cache lines of its own. */
+    struct kube_api_whole *whole = xalloc_check(aligned_alloc(64, align_up(sizeof(*whole), 64)), 1);
+    memset(whole, 0, sizeof(*whole));
+    AUTO(kube_api_freep) struct kube_api *api = &whole->state;
+    api->config = config;
+    api->call_bytes_max = api->attempt_bytes_max = KUBE_CALL_ARENA_BYTES_MAX;
+    api->engine = engine;
+    api->shard = shard;
+    api->loop = loop;
+    api->clock = loop_clock(loop);
+    random_init(&api->random, random_seed_system());
+    api->search_budget = &whole->search_budget;
+    api->watches = &whole->watches;
+    api->jobs = &whole->jobs;
+    api->namespaces = &whole->namespaces;
+    init_reading(api);
+    kube_write_queue_init(&api->write_queue, loop, random_u64(&api->random));
+    kube_offload_init(&api->offload, config->worker, loop);
+    kube_jobs_init(api->jobs);
+    kube_namespaces_init(api->namespaces);
+    api->registry = kube_registry_new(shard, loop, config->schemas, &api->under_way);
+    TRY(kube_counter_init(&api->counter, config->metrics));
+    TRY(add_routes(api));
+    *ret_api = TAKE(api);
+    return ST_OK;
+}
+
+void kube_api_set_metrics(struct kube_api *api, void (*write)(void *ctx, struct metric_page *page),
+                          void *ctx)
+{
+    api->write_metrics = write;
+    api->metrics_ctx = ctx;
+}
+
+void kube_api_start_jobs(struct kube_api *api)
+{
+    kube_namespaces_resume(api);
+    kube_definitions_check(api);
+}
+
+void kube_api_stop(struct kube_api *api)
+{
+    kube_search_stop(api->search_budget);
+    kube_registry_stop(api->registry);
+    kube_jobs_stop(api->jobs);
+}
+
+void kube_api_free(struct kube_api *api)
+{
+    if (!api)
+        return;
+    kube_api_stop(api);
+    assert(api->under_way == 0);
+    kube_offload_fini(&api->offload);
+    kube_write_queue_fini(&api->write_queue);
+    kube_watches_fini(api->watches);
+    kube_registry_free(api->registry);
+    http_routes_free(api->routes);
+    kube_selections_fini(&api->selections);
+    kube_event_cache_free(api->event_cache);
+    free(CONTAINER_OF(api, struct kube_api_whole, state));
+}
+
+bool kube_api_busy(const struct kube_api *api)
+{
+    return api->under_way > 0;
+}
+
+const struct http_routes *kube_api_routes(const struct kube_api *api)
+{
+    return api->routes;
+}
