@@ -46,7 +46,7 @@ struct list_state {
     struct kube_call *call;
     struct kube_scope scope;
     struct kube_shaping shaping;
-    struct kube_out out;
+    struct kube_object_writer writer;
     struct kube_searcher searcher;
     struct deferred again; /* continues gathering in the next turn */
     struct kube_revision_wait fresh;
@@ -99,7 +99,7 @@ static void release(struct kube_call *call)
                                                          : KUBE_TOTAL_UNDECODABLE,
                      list->undecodable);
     close_range(list);
-    kube_out_fini(&list->out);
+    kube_object_writer_fini(&list->writer);
     kube_scope_fini(&list->scope);
     call->api->packers -= list->packer != NULL;
     gzip_source_free(list->packer);
@@ -155,7 +155,7 @@ static enum status append_metadata(struct list_state *list, struct buf *to)
 /* The continue token is known only after the last item; with a limit the metadata is at the end. */
 static enum status make_head(struct list_state *list)
 {
-    struct buf *to = &list->out.made;
+    struct buf *to = &list->writer.made;
     bool known = !list->limit || (!list->scope.selection->selects && !list->call->range.more);
     TRY(buf_append_text(to, "{"));
     TRY(kube_shape_list_head(&list->shaping, to));
@@ -170,7 +170,7 @@ static enum status make_head(struct list_state *list)
 
 static enum status make_end(struct list_state *list)
 {
-    struct buf *to = &list->out.made;
+    struct buf *to = &list->writer.made;
     close_range(list);
     TRY(buf_append_text(to, "]"));
     if (!list->metadata_sent) {
@@ -232,13 +232,13 @@ static enum status make_item(struct list_state *list, struct kube_kv kv)
         return ST_OK;
     TRY(give(list, kv.key, &comma));
     if (list->shaping.shape == KUBE_WHOLE) {
-        kube_out_set_object(&list->out, comma, &object, kv.mod_revision, is_bare(list),
-                            SLICE_EMPTY);
+        kube_object_writer_set_object(&list->writer, comma, &object, kv.mod_revision, is_bare(list),
+                                      SLICE_EMPTY);
         return ST_OK;
     }
-    TRY(buf_append(&list->out.made, comma));
-    TRY(kube_shape_item(&list->shaping, &object, kv.mod_revision, &list->out.made));
-    kube_out_set_made(&list->out);
+    TRY(buf_append(&list->writer.made, comma));
+    TRY(kube_shape_item(&list->shaping, &object, kv.mod_revision, &list->writer.made));
+    kube_object_writer_set_made(&list->writer);
     return ST_OK;
 }
 
@@ -287,8 +287,8 @@ static enum status convert_item(struct list_state *list, struct kube_kv kv)
     TRY(give(list, kv.key, &comma));
     if (is_protobuf(list))
         return gather_item(list, &object, kv.mod_revision);
-    TRY(buf_append(&list->out.made, comma));
-    return append_item(list, &object, kv.mod_revision, &list->out.made);
+    TRY(buf_append(&list->writer.made, comma));
+    return append_item(list, &object, kv.mod_revision, &list->writer.made);
 }
 
 /* Of objects after the limit only their existence matters. On any thread. */
@@ -312,8 +312,8 @@ static enum status finish_batch(struct list_state *list, enum status status)
     account_buf_reset(list->call->arena.account, &list->batch, BATCH_BYTES);
     if (list->more)
         move(list, LIST_END);
-    if (status == ST_OK && list->out.made.len)
-        kube_out_set_made(&list->out);
+    if (status == ST_OK && list->writer.made.len)
+        kube_object_writer_set_made(&list->writer);
     return status;
 }
 
@@ -392,18 +392,18 @@ static enum status step_gathered(struct list_state *list)
                                    slice_sub(buf_slice(&metadata), name, metadata.len - name),
                                    &field));
         TRY(kube_format_list_head(kind, list->shaping.shape, field.len + list->gathered.len,
-                                  &list->out.made));
+                                  &list->writer.made));
         move(list, LIST_ITEMS);
-        return buf_append(&list->out.made, buf_slice(&field));
+        return buf_append(&list->writer.made, buf_slice(&field));
     }
     case LIST_ITEMS:
-        list->out.made = list->gathered;
+        list->writer.made = list->gathered;
         list->gathered = (struct buf){0};
         move(list, LIST_END);
         return ST_OK;
     default:
         move(list, LIST_DONE);
-        return buf_append(&list->out.made, kube_format_list_tail());
+        return buf_append(&list->writer.made, kube_format_list_tail());
     }
 }
 
@@ -411,7 +411,7 @@ static enum status step(struct list_state *list)
 {
     if (list->gathers) {
         TRY(step_gathered(list));
-        kube_out_set_made(&list->out);
+        kube_object_writer_set_made(&list->writer);
         return ST_OK;
     }
     switch (list->phase) {
@@ -424,7 +424,7 @@ static enum status step(struct list_state *list)
         TRY(make_end(list));
         break;
     }
-    kube_out_set_made(&list->out);
+    kube_object_writer_set_made(&list->writer);
     return ST_OK;
 }
 
@@ -442,7 +442,7 @@ static enum http_fill fill_with(struct list_state *list, unsigned *budget, uint8
 {
     size_t n = 0;
     while (n < room) {
-        bool sends = !kube_out_empty(&list->out);
+        bool sends = !kube_object_writer_empty(&list->writer);
         *ret_len = n;
         if (!sends && list->phase == LIST_DONE)
             return HTTP_FILL_DONE;
@@ -451,7 +451,7 @@ static enum http_fill fill_with(struct list_state *list, unsigned *budget, uint8
             return HTTP_FILL_PARKED;
         }
         if (sends) {
-            size_t sent = kube_out_fill(&list->out, dst + n, room - n);
+            size_t sent = kube_object_writer_fill(&list->writer, dst + n, room - n);
             *budget -= list->packer ? kube_search_cost(COMPRESSED * sent, *budget) : 0;
             n += sent;
             continue;
@@ -486,18 +486,18 @@ static enum http_fill fill(struct http_source *source, uint8_t *dst, size_t room
 
 static bool is_made(const struct list_state *list)
 {
-    return list->phase == LIST_DONE && kube_out_empty(&list->out);
+    return list->phase == LIST_DONE && kube_object_writer_empty(&list->writer);
 }
 
 /* Makes the whole list, or stops when it becomes too long. */
 static enum status make_short(struct list_state *list, struct buf *to)
 {
     while (!is_made(list) && looked(list) <= SHORT_LIST_LOOK_BYTES) {
-        if (kube_out_empty(&list->out))
+        if (kube_object_writer_empty(&list->writer))
             TRY(step(list));
-        size_t left = list->out.length - list->out.at;
+        size_t left = list->writer.length - list->writer.at;
         TRY(buf_reserve(to, left));
-        to->len += kube_out_fill(&list->out, to->ptr + to->len, left);
+        to->len += kube_object_writer_fill(&list->writer, to->ptr + to->len, left);
     }
     return ST_OK;
 }
@@ -559,10 +559,10 @@ static void answer_grown(struct list_state *list, struct buf *begun)
         fail_yaml(list);
         return;
     }
-    kube_out_fini(&list->out);
-    list->out.made = *begun;
+    kube_object_writer_fini(&list->writer);
+    list->writer.made = *begun;
     *begun = (struct buf){0};
-    kube_out_set_made(&list->out);
+    kube_object_writer_set_made(&list->writer);
     answer_long(list);
 }
 

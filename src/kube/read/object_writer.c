@@ -1,34 +1,36 @@
 #include "kube/read/object_writer.h"
 
-void kube_out_fini(struct kube_out *out)
+void kube_object_writer_fini(struct kube_object_writer *writer)
 {
-    buf_fini(&out->made);
-    *out = (struct kube_out){0};
+    buf_fini(&writer->made);
+    *writer = (struct kube_object_writer){0};
 }
 
-void kube_out_set_made(struct kube_out *out)
+void kube_object_writer_set_made(struct kube_object_writer *writer)
 {
-    assert(out->length == 0);
-    out->length = out->made.len;
+    assert(writer->length == 0);
+    writer->length = writer->made.len;
 }
 
-void kube_out_set_object(struct kube_out *out, struct slice head, const struct kube_object *object,
-                         int64_t revision, bool item, struct slice tail)
+void kube_object_writer_set_object(struct kube_object_writer *writer, struct slice head,
+                                   const struct kube_object *object, int64_t revision, bool item,
+                                   struct slice tail)
 {
-    assert(out->length == 0);
-    out->head = head;
-    out->tail = tail;
-    out->object = *object;
-    out->revision = revision;
-    out->item = item;
-    out->length = out->made.len + head.len + kube_object_size(object, revision, item) + tail.len;
+    assert(writer->length == 0);
+    writer->head = head;
+    writer->tail = tail;
+    writer->object = *object;
+    writer->revision = revision;
+    writer->item = item;
+    writer->length =
+        writer->made.len + head.len + kube_object_size(object, revision, item) + tail.len;
 }
 
-void kube_out_set_shared(struct kube_out *out, struct slice bytes)
+void kube_object_writer_set_shared(struct kube_object_writer *writer, struct slice bytes)
 {
-    assert(out->length == 0);
-    out->head = bytes;
-    out->length = bytes.len;
+    assert(writer->length == 0);
+    writer->head = bytes;
+    writer->length = bytes.len;
 }
 
 /* Copies the bytes from *from on, if it is within them; *from becomes relative to their end. */
@@ -41,20 +43,21 @@ static size_t copy_part(struct slice bytes, size_t *from, uint8_t *dst, size_t r
     return n;
 }
 
-size_t kube_out_fill(struct kube_out *out, uint8_t *dst, size_t room)
+size_t kube_object_writer_fill(struct kube_object_writer *writer, uint8_t *dst, size_t room)
 {
-    size_t from = out->at;
-    size_t n = copy_part(buf_slice(&out->made), &from, dst, room);
-    n += copy_part(out->head, &from, dst + n, room - n);
-    if (out->object.json.len) {
-        size_t size = out->length - out->made.len - out->head.len - out->tail.len;
+    size_t from = writer->at;
+    size_t n = copy_part(buf_slice(&writer->made), &from, dst, room);
+    n += copy_part(writer->head, &from, dst + n, room - n);
+    if (writer->object.json.len) {
+        size_t size = writer->length - writer->made.len - writer->head.len - writer->tail.len;
         if (from < size)
-            n += kube_object_copy(&out->object, out->revision, out->item, from, dst + n, room - n);
+            n += kube_object_copy(&writer->object, writer->revision, writer->item, from, dst + n,
+                                  room - n);
         from -= size_min(from, size);
     }
-    n += copy_part(out->tail, &from, dst + n, room - n);
-    out->at += n;
-    if (out->at == out->length)
-        kube_out_fini(out);
+    n += copy_part(writer->tail, &from, dst + n, room - n);
+    writer->at += n;
+    if (writer->at == writer->length)
+        kube_object_writer_fini(writer);
     return n;
 }

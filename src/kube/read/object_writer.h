@@ -10,7 +10,7 @@
 #include "base/buf.h"
 #include "kube/object/object.h"
 
-struct kube_out {
+struct kube_object_writer {
     struct buf made; /* freed when it has been sent */
     struct slice head, tail;
     struct kube_object object; /* in the store; json empty: none */
@@ -20,29 +20,24 @@ struct kube_out {
     size_t length; /* of all parts; 0: nothing is to be sent */
 };
 
-void kube_out_fini(struct kube_out *out);
+void kube_object_writer_fini(struct kube_object_writer *writer);
 
-/* Sends the bytes in out->made. */
-void kube_out_set_made(struct kube_out *out);
+/* Sends the bytes in writer->made. */
+void kube_object_writer_set_made(struct kube_object_writer *writer);
 /* head and tail are borrowed until everything is sent, and so is the object. */
-void kube_out_set_object(struct kube_out *out, struct slice head, const struct kube_object *object,
-                         int64_t revision, bool item, struct slice tail);
+void kube_object_writer_set_object(struct kube_object_writer *writer, struct slice head,
+                                   const struct kube_object *object, int64_t revision, bool item,
+                                   struct slice tail);
 
 /* Bytes that are borrowed until they are sent. */
-void kube_out_set_shared(struct kube_out *out, struct slice bytes);
+void kube_object_writer_set_shared(struct kube_object_writer *writer, struct slice bytes);
 
-static inline bool kube_out_empty(const struct kube_out *out)
+static inline bool kube_object_writer_empty(const struct kube_object_writer *writer)
 {
-    return out->length == 0;
-}
-
-/* The bytes are in the store or shared, and must be found again in each turn. */
-static inline bool kube_out_borrows(const struct kube_out *out)
-{
-    return out->length > out->made.len;
+    return writer->length == 0;
 }
 
 /* Copies the next bytes; returns how many. */
-size_t kube_out_fill(struct kube_out *out, uint8_t *dst, size_t room);
+size_t kube_object_writer_fill(struct kube_object_writer *writer, uint8_t *dst, size_t room);
 
 #endif

@@ -47,7 +47,7 @@ struct beginning {
     struct kube_scope scope;
     struct kube_revision_wait fresh; /* while waiting */
     struct pb_range_request request;
-    struct kube_out out; /* the initial event that is being sent */
+    struct kube_object_writer writer; /* the initial event that is being sent */
     bool range_open;
     bool mark_end; /* a bookmark follows the initial events */
 };
@@ -97,7 +97,7 @@ static void end_beginning(struct kube_watch *w)
         return;
     kube_revision_wait_cancel(&w->begins->fresh);
     close_range(w);
-    kube_out_fini(&w->begins->out);
+    kube_object_writer_fini(&w->begins->writer);
     kube_scope_fini(&w->begins->scope);
     w->begins = NULL;
     if (w->shaping.shape != KUBE_WHOLE)
@@ -207,8 +207,8 @@ static enum status step_initial(struct kube_watch *w)
     kube_count(&w->api->counter, w->shaping.kind, KUBE_COUNT_EVENTS, 1);
     if (!kube_watch_is_plain(w))
         return kube_watch_make(w, KUBE_EVENT_ADDED, &object, kv.mod_revision);
-    kube_out_set_object(&w->begins->out, kube_event_head(KUBE_EVENT_ADDED), &object,
-                        kv.mod_revision, false, kube_event_tail());
+    kube_object_writer_set_object(&w->begins->writer, kube_event_head(KUBE_EVENT_ADDED), &object,
+                                  kv.mod_revision, false, kube_event_tail());
     return ST_OK;
 }
 
@@ -222,27 +222,27 @@ static void take(struct kube_watch *w)
 
 /* Copies the rest of an event: a compaction could remove it before there is room, and an event that
  * was sent in part must be completed. */
-static enum status keep_rest(struct kube_watch *w, struct kube_out *out, size_t rest)
+static enum status keep_rest(struct kube_watch *w, struct kube_object_writer *writer, size_t rest)
 {
     if (!rest)
         return ST_OK;
     TRY(buf_reserve(&w->made, rest));
-    w->made.len = kube_out_fill(out, w->made.ptr, rest);
+    w->made.len = kube_object_writer_fill(writer, w->made.ptr, rest);
     return ST_OK;
 }
 
 /* Fills the room. The rest is copied or, if it is long, read again. */
-static enum status send_out(struct kube_watch *w, struct kube_out *out, uint8_t *dst, size_t room,
-                            size_t *ret_len)
+static enum status send_object(struct kube_watch *w, struct kube_object_writer *writer,
+                               uint8_t *dst, size_t room, size_t *ret_len)
 {
-    size_t rest = out->length - w->at;
-    out->at = w->at;
-    *ret_len = kube_out_fill(out, dst, room);
+    size_t rest = writer->length - w->at;
+    writer->at = w->at;
+    *ret_len = kube_object_writer_fill(writer, dst, room);
     rest -= *ret_len;
     w->at += *ret_len;
     if (rest > REST_BYTES_MAX)
         return ST_OK;
-    TRY(keep_rest(w, out, rest));
+    TRY(keep_rest(w, writer, rest));
     w->at = 0;
     take(w);
     return ST_OK;
@@ -261,17 +261,17 @@ static enum status send_event(struct kube_watch *w, const struct watch_event *ev
         take(w);
         return ST_OK;
     }
-    struct kube_out out = {0};
+    struct kube_object_writer writer = {0};
     struct kube_object object;
     if (shared)
-        kube_out_set_shared(&out, wire);
+        kube_object_writer_set_shared(&writer, wire);
     else if (kube_event_cache_object(cache, w->cursor, event, revision, w->selection,
                                      w->shaping.shape, w->change, &object))
-        kube_out_set_object(&out, kube_event_head(w->change), &object, revision, false,
-                            kube_event_tail());
+        kube_object_writer_set_object(&writer, kube_event_head(w->change), &object, revision, false,
+                                      kube_event_tail());
     else
         return ST_COMPACTED;
-    return send_out(w, &out, dst, room, ret_len);
+    return send_object(w, &writer, dst, room, ret_len);
 }
 
 /* Whether the event is sent in its stored form: custom resources and converted kinds may not be. */
@@ -414,7 +414,7 @@ static bool check_access(struct kube_watch *w)
     struct kube_status status;
     if (!kube_shuts_out(w->api, http_exchange_request(w->exchange)))
         return true;
-    if (w->at || w->made_at || (w->begins && !kube_out_empty(&w->begins->out)))
+    if (w->at || w->made_at || (w->begins && !kube_object_writer_empty(&w->begins->writer)))
         return false;
     buf_fini(&w->made);
     kube_unauthorized(w->api, &status);
@@ -440,8 +440,8 @@ static enum http_fill fill_with(struct kube_watch *w, unsigned *budget, uint8_t 
         size_t len = 0;
         if (w->made.len) {
             len = send_made(w, dst + n, room - n);
-        } else if (w->begins && !kube_out_empty(&w->begins->out)) {
-            len = kube_out_fill(&w->begins->out, dst + n, room - n);
+        } else if (w->begins && !kube_object_writer_empty(&w->begins->writer)) {
+            len = kube_object_writer_fill(&w->begins->writer, dst + n, room - n);
         } else if (!w->at && is_over(w)) {
             return HTTP_FILL_DONE;
         } else if (!*budget) {
