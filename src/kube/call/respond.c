@@ -213,8 +213,7 @@ bool kube_call_object(struct kube_call *call, struct slice json, int64_t revisio
     if (!kube_conversion_bytes(call, json, revision, &seen))
         return false;
     if (kube_object_parse(seen, &object) != ST_OK)
-        return kube_fail(&call->status, KUBE_STORAGE_READ_ERROR,
-                         "Internal error occurred: what is stored here is no object in JSON");
+        return kube_fail_stored(&call->status);
     if (call->accept.shape != KUBE_WHOLE)
         return make_shape(call, &object, revision, ret_json);
     size_t size = kube_object_size(&object, revision, false);

@@ -119,6 +119,12 @@ bool kube_fail_expired(struct kube_status *status, int64_t requested, int64_t ol
                      (long long)requested, (long long)oldest);
 }
 
+bool kube_fail_stored(struct kube_status *status)
+{
+    return kube_fail(status, KUBE_STORAGE_READ_ERROR,
+                     "Internal error occurred: the stored value is not a JSON object");
+}
+
 bool kube_fail_invalid(struct kube_status *status, struct slice group, struct slice kind,
                        struct slice name)
 {

@@ -141,8 +141,7 @@ static bool read_stored(struct kube_change *change, struct json_node **ret_store
     default:
         break;
     }
-    return kube_fail(status, KUBE_STORAGE_READ_ERROR,
-                     "Internal error occurred: what is stored here is no object in JSON");
+    return kube_fail_stored(status);
 }
 
 static enum kube_decision decide(struct kube_change *change, struct json_node **ret_object)

@@ -15,14 +15,26 @@ static bool fail_schema(struct kube_call *call)
                      call->kind->plural, call->kind->group);
 }
 
-bool kube_custom_prune(struct kube_call *call, struct json_node *object, struct buf *unknown)
+/* The schema that applies to an object: NULL for a built-in kind, and for an object of a kind other
+ * than that of the path (a Scale). False: call->status says why. */
+static bool find_schema(struct kube_call *call, struct json_node *object,
+                        const struct schema **ret_schema)
 {
     struct kube_custom *custom = kube_custom_of(call->kind);
+    *ret_schema = NULL;
     if (!custom || kube_conversion_is_foreign(call->kind, object))
         return true;
-    const struct schema *schema = kube_custom_schema(custom);
+    *ret_schema = kube_custom_schema(custom);
+    return *ret_schema || fail_schema(call);
+}
+
+bool kube_custom_prune(struct kube_call *call, struct json_node *object, struct buf *unknown)
+{
+    const struct schema *schema;
+    if (!find_schema(call, object, &schema))
+        return false;
     if (!schema)
-        return fail_schema(call);
+        return true;
     enum status status = kube_meta_append_unknown(object, unknown);
     if (status == ST_OK)
         status = schema_prune(schema, object, true, unknown);
@@ -31,13 +43,10 @@ bool kube_custom_prune(struct kube_call *call, struct json_node *object, struct 
 
 bool kube_custom_default(struct kube_call *call, struct arena *arena, struct json_node *object)
 {
-    struct kube_custom *custom = kube_custom_of(call->kind);
-    if (!custom || kube_conversion_is_foreign(call->kind, object))
-        return true;
-    const struct schema *schema = kube_custom_schema(custom);
-    if (!schema)
-        return fail_schema(call);
-    return schema_default(arena, schema, object) == ST_OK ||
+    const struct schema *schema;
+    if (!find_schema(call, object, &schema))
+        return false;
+    return !schema || schema_default(arena, schema, object) == ST_OK ||
            kube_fail_engine(&call->status, ST_NOMEM);
 }
 
