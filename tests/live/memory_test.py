@@ -99,6 +99,16 @@ def http_request(method, path, body, token=None, kind="application/json"):
             f"Content-Length: {len(body)}\r\n\r\n").encode() + body
 
 
+def http_head(s):
+    """The lines of an answer's head. The connection may stay open after it, but must not end before."""
+    lines = []
+    with s.makefile("rb") as answer:
+        while (line := answer.readline()) != b"\r\n":
+            assert line.endswith(b"\r\n"), f"the connection ended after {lines + [line]}"
+            lines.append(line)
+    return lines
+
+
 class Bystander(threading.Thread):
     """A small client beside it all. Keeps what failed, and the most that was held and resident."""
 
@@ -389,8 +399,8 @@ class Memory(Attacked):
             port, path = asks[i % len(asks)]
             with socket.create_connection(("127.0.0.1", port), WAIT_SECONDS) as s:
                 s.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n{pad if i % 4 else ''}\r\n".encode())
-                status, *fields = iter(s.makefile("rb").readline, b"\r\n")
-            self.assertRegex(status, b"^HTTP/1.1 (200|405|429|501) ")
+                status, *fields = http_head(s)
+            self.assertRegex(status, b"^HTTP/1.1 (200|405|429|501) ", path)
             if b" 429 " in status:
                 refusals += 1
                 self.assertIn(b"Retry-After: 1\r\n", fields)

@@ -103,7 +103,7 @@ static void metrics(struct http_exchange *x, void *service, const struct http_re
     http_make_bulk(x);
     etcd_metrics_write(service, &page);
     if (respond_page(x, request, &page) != ST_OK)
-        http_reply_text(x, 500, SLICE_LITERAL("out of memory\n"));
+        http_abort(x);
     metric_page_fini(&page);
 }
 

@@ -70,7 +70,10 @@ static void reply_refusal(struct v2_auth *a, const struct v2_refusal *refusal)
 
 static void reply_status(struct v2_auth *a, enum status status)
 {
-    v2_reply_message(a->call.exchange, a->call.api, 500, status_text(status));
+    if (status == ST_NOMEM)
+        http_abort(a->call.exchange);
+    else
+        v2_reply_message(a->call.exchange, a->call.api, 500, status_text(status));
 }
 
 static void reply(struct v2_auth *a)

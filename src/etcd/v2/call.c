@@ -147,6 +147,10 @@ void v2_fail_key(struct v2_call *call, enum v2_code code, struct slice key, int6
 
 void v2_fail_status(struct v2_call *call, enum status status)
 {
+    if (status == ST_NOMEM) {
+        http_abort(call->exchange);
+        return;
+    }
     v2_fail(call, V2_RAFT_INTERNAL, slice_from_text(status_text(status)), 0);
 }
 

@@ -40,7 +40,7 @@ static void refuse(struct v2_guard *g, const char *why, struct slice user)
 
 static void fail(struct v2_guard *g, enum status status)
 {
-    if (g->need == V2_NEED_KEY)
+    if (g->need == V2_NEED_KEY || status == ST_NOMEM)
         v2_fail_status(g->call, status);
     else
         v2_reply_message(g->call->exchange, g->call->api, 500, status_text(status));

@@ -200,6 +200,14 @@ static bool begin(struct http_exchange *x, unsigned status, struct slice type, c
     return x->ops->begin(x, status, type, length) == ST_OK;
 }
 
+static void cut_off(struct http_exchange *x)
+{
+    if (http_exchange_complete(x))
+        return;
+    http_exchange_stop(x);
+    x->ops->abort(x);
+}
+
 static bool is_read(const struct http_request *request)
 {
     return slice_equal(request->method, SLICE_LITERAL("GET")) ||
@@ -212,6 +220,14 @@ static void respond_without_room(struct http_exchange *x)
 {
     x->fields.len = 0;
     http_answer_plain(x, is_read(&x->request) ? 429 : 500);
+}
+
+void http_abort(struct http_exchange *x)
+{
+    if (!http_exchange_complete(x) && x->state < HTTP_ANSWERING)
+        respond_without_room(x);
+    else
+        cut_off(x);
 }
 
 void http_respond(struct http_exchange *x, unsigned status, struct slice content_type,
@@ -251,14 +267,6 @@ void http_end(struct http_exchange *x)
     assert(x->state == HTTP_ANSWERING);
     http_exchange_stop(x);
     x->ops->end(x);
-}
-
-void http_abort(struct http_exchange *x)
-{
-    if (http_exchange_complete(x))
-        return;
-    http_exchange_stop(x);
-    x->ops->abort(x);
 }
 
 void http_set_source(struct http_exchange *x, struct http_source *source)
@@ -444,7 +452,7 @@ void http_answer_plain(struct http_exchange *x, unsigned status)
     else if (status == 429)
         added = http_add_field(x, SLICE_LITERAL("Retry-After"), SLICE_LITERAL("1"));
     if (added != ST_OK) {
-        http_abort(x);
+        cut_off(x);
         return;
     }
     http_respond(x, status, SLICE_LITERAL("text/plain; charset=utf-8"), slice_of(text, (size_t)n));

@@ -78,7 +78,8 @@ void http_begin(struct http_exchange *x, unsigned status, struct slice content_t
 MUST_CHECK
 enum status http_write(struct http_exchange *x, struct slice bytes);
 void http_end(struct http_exchange *x);
-/* The answer cannot be finished: the peer sees that it is incomplete. */
+/* There is no memory for the answer, or it cannot be finished. If it has begun, the peer sees that
+ * it is incomplete; otherwise the peer gets 429 for a read and 500 for any other request. */
 void http_abort(struct http_exchange *x);
 
 enum http_fill {

@@ -499,6 +499,22 @@ static void aborted_answer_ends_the_connection_without_the_last_chunk(void **sta
     assert_true(http1_endpoint_over(f->endpoint));
 }
 
+static void answer_that_is_aborted_before_it_begins_is_a_refusal(void **state)
+{
+    struct fixture *f = *state;
+    feed(f, "GET /later HTTP/1.1\r\n" HOST "\r\n");
+    http_abort(f->site.later);
+    drain(f);
+    assert_int_equal(count_of(f, "HTTP/1.1 429 Too Many Requests\r\n"), 1);
+    assert_int_equal(count_of(f, "Retry-After: 1\r\n"), 1);
+    feed(f, "POST /later HTTP/1.1\r\n" HOST "Content-Length: 0\r\n\r\n");
+    http_abort(f->site.later); /* it may have taken effect: not to be repeated */
+    drain(f);
+    assert_int_equal(count_of(f, "HTTP/1.1 500 Internal Server Error\r\n"), 1);
+    assert_int_equal(count_of(f, "Retry-After"), 1);
+    assert_false(http1_endpoint_over(f->endpoint));
+}
+
 static void parked_answer_waits_without_stalling(void **state)
 {
     struct fixture *f = *state;
@@ -740,6 +756,7 @@ int main(void)
         TEST(empty_source_ends_the_answer_immediately),
         TEST(http_1_0_clients_get_a_source_without_chunks),
         TEST(aborted_answer_ends_the_connection_without_the_last_chunk),
+        TEST(answer_that_is_aborted_before_it_begins_is_a_refusal),
         TEST(parked_answer_waits_without_stalling),
         TEST(parked_answer_ends_with_its_peer),
         TEST(parked_answer_ends_with_its_peer_after_further_input),
