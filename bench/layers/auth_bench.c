@@ -87,8 +87,8 @@ static void time_changes(struct auth_store *store, const struct auth_rights *rig
 
 int main(int argc, char **argv)
 {
-    unsigned users = argc > 1 ? (unsigned)atoi(argv[1]) : 100;
-    unsigned permissions = argc > 2 ? (unsigned)atoi(argv[2]) : 10;
+    unsigned users = argc > 1 ? (unsigned)strtoul(argv[1], NULL, 10) : 100;
+    unsigned permissions = argc > 2 ? (unsigned)strtoul(argv[2], NULL, 10) : 10;
     AUTO(auth_store_freep) struct auth_store *store = auth_store_new();
     fill(store, users, permissions);
 

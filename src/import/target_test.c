@@ -1,6 +1,8 @@
 /* A data directory is complete or absent, and made by one import at a time. */
 #include "import/target.h"
 
+#include "base/temp_dir_test.h"
+
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,7 +18,7 @@ static struct fs_ops ops;
 static struct fs fs = {.ops = &ops};
 static int fails_at;
 
-static char root[64], data_dir[96], path[256];
+static char root[TEMP_DIR_BYTES], data_dir[96], path[256];
 
 static enum status sync_dir(struct fs *self, const char *dir)
 {
@@ -30,8 +32,7 @@ static int set_up(void **state)
     ops = *fs_posix()->ops;
     ops.sync_dir = sync_dir;
     fails_at = 0;
-    snprintf(root, sizeof(root), "/tmp/vigil-target-XXXXXX");
-    assert_non_null(mkdtemp(root));
+    temp_dir_make("target", root);
     snprintf(data_dir, sizeof(data_dir), "%s/data", root);
     return 0;
 }
@@ -39,9 +40,8 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     (void)state;
-    char command[128];
-    snprintf(command, sizeof(command), "rm -rf %s", root);
-    return system(command);
+    temp_dir_remove(root);
+    return 0;
 }
 
 static const char *in_dir(const char *name)

@@ -2,6 +2,8 @@
  * simulated ones can do. */
 #include "io/file_sim.h"
 
+#include "base/temp_dir_test.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -11,7 +13,7 @@
 #include <cmocka.h>
 
 struct bed {
-    char dir[64];
+    char dir[TEMP_DIR_BYTES];
     struct fs_sim *sim;
     struct fs *fs;
 };
@@ -19,8 +21,7 @@ struct bed {
 static int set_up_posix(void **state)
 {
     struct bed *bed = calloc(1, sizeof(*bed));
-    strcpy(bed->dir, "/tmp/vigil-file-XXXXXX");
-    assert_non_null(mkdtemp(bed->dir));
+    temp_dir_make("file", bed->dir);
     bed->fs = fs_posix();
     *state = bed;
     return 0;
@@ -29,7 +30,7 @@ static int set_up_posix(void **state)
 static int set_up_sim(void **state)
 {
     struct bed *bed = calloc(1, sizeof(*bed));
-    strcpy(bed->dir, "/sim");
+    snprintf(bed->dir, sizeof(bed->dir), "/sim");
     bed->sim = fs_sim_new(1);
     bed->fs = fs_sim_fs(bed->sim);
     assert_int_equal(fs_make_dir(bed->fs, bed->dir), ST_OK);
@@ -40,15 +41,11 @@ static int set_up_sim(void **state)
 static int tear_down(void **state)
 {
     struct bed *bed = *state;
-    int result = 0;
-    if (!bed->sim) {
-        char command[128];
-        snprintf(command, sizeof(command), "rm -rf %s", bed->dir);
-        result = system(command);
-    }
+    if (!bed->sim)
+        temp_dir_remove(bed->dir);
     fs_sim_free(bed->sim);
     free(bed);
-    return result;
+    return 0;
 }
 
 /* Valid until the fourth call after it. */

@@ -5,6 +5,7 @@
  */
 #include "store/repair.h"
 
+#include "base/temp_dir_test.h"
 #include "store/fixture_test.h"
 #include "store/row_values.h"
 #include "store/upkeep/check.h"
@@ -17,7 +18,7 @@
 enum { KEYS = 600, LEASES = 5, MAP_BYTES = 1 << 28, STEP_BYTES = 1 << 20 };
 
 struct bed {
-    char dir[64], whole[80], path[96];
+    char dir[TEMP_DIR_BYTES], whole[80], path[96];
     struct buf file;   /* the undamaged checkpoint */
     struct fixture f;  /* while it is open */
     int64_t mod[KEYS]; /* revision of each key; 0: deleted */
@@ -182,10 +183,7 @@ static void set_up(struct bed *bed, bool cleans)
 {
     struct error error;
     *bed = (struct bed){0};
-    /* Hundreds of starts, each with its syncs: in memory if that is possible. */
-    snprintf(bed->dir, sizeof(bed->dir), "%s/vigil-rebuild-XXXXXX",
-             access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
-    assert_non_null(mkdtemp(bed->dir));
+    temp_dir_make_fast("rebuild", bed->dir); /* hundreds of starts, each with its syncs */
     snprintf(bed->whole, sizeof(bed->whole), "%s.whole", bed->dir);
     snprintf(bed->path, sizeof(bed->path), "%s/meta/data.mdb", bed->dir);
     arena_init(&bed->f.arena, NULL, 0, 64 << 20);
@@ -198,14 +196,15 @@ static void set_up(struct bed *bed, bool cleans)
 
 static void tear_down(struct bed *bed)
 {
-    run("rm -rf %s %s", bed->dir, bed->whole);
+    temp_dir_remove(bed->dir);
+    temp_dir_remove(bed->whole);
     arena_fini(&bed->f.arena);
     buf_fini(&bed->file);
 }
 
 static void restore(const struct bed *bed)
 {
-    run("rm -rf %s", bed->dir, "");
+    temp_dir_remove(bed->dir);
     run("cp -a %s %s", bed->whole, bed->dir);
 }
 
@@ -439,7 +438,7 @@ static void nothing_is_changed_before_the_loss_is_accepted(void **state)
     set_up(&bed, true);
     memset(bed.file.ptr + bed.file.len / 2 / 4096 * 4096, 0, 4096);
     write_file(&bed);
-    run("rm -rf %s%s", bed.whole, "");
+    temp_dir_remove(bed.whole);
     run("cp -a %s %s", bed.dir, bed.whole);
     assert_int_equal(repair(&bed, false, &before, &error), ST_OK);
     run("diff -r %s %s", bed.dir, bed.whole);

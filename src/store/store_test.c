@@ -6,6 +6,7 @@
 #include "store/store.h"
 
 #include "base/random.h"
+#include "base/temp_dir_test.h"
 #include "codec/pb/kv.pb.h"
 #include "codec/pb/rpc.pb.h"
 #include "store/clean_test.h"
@@ -26,7 +27,7 @@ struct world {
     struct store *store;
     struct keeper *keeper;
     struct epoch_slot *slot;
-    char dir[64];
+    char dir[TEMP_DIR_BYTES];
     struct fs *fs;
     uint64_t seed;
     unsigned cleaned; /* segments */
@@ -284,22 +285,12 @@ static void check_ranges(struct world *world)
     epoch_unpin(world->slot, pinned);
 }
 
-static void remove_tree(const char *dir)
-{
-    char command[128];
-    snprintf(command, sizeof(command), "rm -rf %s", dir);
-    assert_int_equal(system(command), 0);
-}
-
 static void store_agrees_with_a_naive_model(void **state)
 {
     (void)state;
     for (uint64_t seed = 1; seed <= 20; seed++) {
         struct world world = {.seed = seed, .fs = fs_posix()};
-        /* In memory if possible, because this does not test the disk. */
-        snprintf(world.dir, sizeof(world.dir), "%s/vigil-store-test-XXXXXX",
-                 access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
-        assert_non_null(mkdtemp(world.dir));
+        temp_dir_make_fast("store", world.dir);
         random_init(&world.random, seed);
         model_init(&world.model);
         world_open(&world);
@@ -310,7 +301,7 @@ static void store_agrees_with_a_naive_model(void **state)
         assert_true(world.cleaned > 0);
         world_close(&world);
         model_fini(&world.model);
-        remove_tree(world.dir);
+        temp_dir_remove(world.dir);
     }
 }
 

@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/log/output.h"
+#include "base/temp_dir_test.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -300,9 +301,9 @@ static unsigned count_and_remove(const char *directory, const char *prefix)
 static void large_file_is_rotated(void **state)
 {
     (void)state;
-    char directory[] = "/tmp/vigil-log-test-XXXXXX", file[64];
+    char directory[TEMP_DIR_BYTES], file[TEMP_DIR_BYTES + 16];
     struct error error;
-    assert_non_null(mkdtemp(directory));
+    temp_dir_make("log-test", directory);
     snprintf(file, sizeof(file), "%s/v.log", directory);
     struct logger_options options = {.outputs = file,
                                      .rotation = {.file_bytes_max = 1000, .backups_max = 2}};

@@ -1,5 +1,7 @@
 #include "cmd/serve/memory.h"
 
+#include "base/temp_dir_test.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -14,7 +16,7 @@
 #define MIB ((size_t)1 << 20)
 #define MACHINE (4096 * MIB)
 
-static char root[64];
+static char root[TEMP_DIR_BYTES];
 
 static void make(const char *directory)
 {
@@ -42,16 +44,15 @@ static void put(const char *name, const char *text)
 static int setup(void **state)
 {
     (void)state;
-    strcpy(root, "/tmp/vigil-memory-XXXXXX");
-    return mkdtemp(root) ? 0 : 1;
+    temp_dir_make("memory", root);
+    return 0;
 }
 
 static int teardown(void **state)
 {
-    char command[128];
     (void)state;
-    snprintf(command, sizeof(command), "rm -rf %s", root);
-    return system(command);
+    temp_dir_remove(root);
+    return 0;
 }
 
 static void without_groups_it_is_the_machines(void **state)

@@ -122,7 +122,7 @@ enum status preflight_data_dir(const char *path, struct error *error)
         if (slash)
             slash[slash == parent] = 0;
         else
-            strcpy(parent, ".");
+            memcpy(parent, ".", sizeof("."));
         if (strcmp(parent, "/") == 0)
             break;
     }

@@ -4,6 +4,7 @@
 #define VIGIL_ENGINE_LOCAL_FIXTURE_TEST_H
 
 #include "base/clock.h"
+#include "base/temp_dir_test.h"
 #include "codec/pb/rpc.pb.h"
 #include "engine/local/local.h"
 
@@ -15,7 +16,7 @@
 #include <cmocka.h>
 
 struct fixture {
-    char dir[64];
+    char dir[TEMP_DIR_BYTES];
     struct loop *loop;
     struct engine *engine;
     struct engine_shard *shard;
@@ -46,8 +47,7 @@ static inline struct fixture *fixture_new(struct engine_local_options options)
 {
     struct fixture *f = fixture = calloc(1, sizeof(*f));
     assert_non_null(f);
-    snprintf(f->dir, sizeof(f->dir), "/tmp/vigil-engine-test-XXXXXX");
-    assert_non_null(mkdtemp(f->dir));
+    temp_dir_make("engine", f->dir);
     assert_int_equal(loop_new(clock_system(), &f->loop), ST_OK);
     arena_init(&f->arena, NULL, 0, SIZE_MAX);
     fixture_open(f, options);
@@ -60,9 +60,7 @@ static inline int fixture_free(void **state)
     fixture_close(f);
     loop_free(f->loop);
     arena_fini(&f->arena);
-    char command[128];
-    snprintf(command, sizeof(command), "rm -rf %s", f->dir);
-    assert_int_equal(system(command), 0);
+    temp_dir_remove(f->dir);
     free(f);
     return 0;
 }

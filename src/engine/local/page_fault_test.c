@@ -1,5 +1,7 @@
 #include "engine/local/page_fault.h"
 
+#include "base/temp_dir_test.h"
+
 #include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -41,8 +43,8 @@ static void read_a_lost_page(const char *dir)
 static void a_lost_page_is_reported_before_the_process_ends(void **state)
 {
     (void)state;
-    char dir[] = "/tmp/vigil-fault-test-XXXXXX";
-    assert_non_null(mkdtemp(dir));
+    char dir[TEMP_DIR_BYTES];
+    temp_dir_make("fault", dir);
     int ends[2];
     assert_int_equal(pipe(ends), 0);
     pid_t child = fork();
@@ -63,9 +65,7 @@ static void a_lost_page_is_reported_before_the_process_ends(void **state)
     assert_true(WIFSIGNALED(how));
     assert_int_equal(WTERMSIG(how), SIGBUS);
     assert_non_null(strstr(text, "\"segment\":\"0000000000000001.seg\",\"offset\":\"0x"));
-    char command[128];
-    snprintf(command, sizeof(command), "rm -rf %s", dir);
-    assert_int_equal(system(command), 0);
+    temp_dir_remove(dir);
 }
 
 int main(void)

@@ -1,5 +1,6 @@
 /* Readers that take their time, on a clock that the test moves: what they may keep, and how long.
  */
+#include "base/temp_dir_test.h"
 #include "engine/local/local.h"
 #include "engine/local/shard.h"
 
@@ -16,7 +17,7 @@
 enum { KEYS = 50, VALUE_BYTES = 1000 };
 
 struct bed {
-    char dir[64];
+    char dir[TEMP_DIR_BYTES];
     struct clock_sim clock;
     struct loop *loop;
     struct engine *engine;
@@ -87,8 +88,7 @@ static int setup(void **state)
 {
     (void)state;
     bed = calloc(1, sizeof(*bed));
-    snprintf(bed->dir, sizeof(bed->dir), "/tmp/vigil-slow-test-XXXXXX");
-    assert_non_null(mkdtemp(bed->dir));
+    temp_dir_make("slow", bed->dir);
     clock_sim_init(&bed->clock, 0);
     arena_init(&bed->arena, NULL, 0, 1 << 20);
     assert_int_equal(loop_new(&bed->clock.clock, &bed->loop), ST_OK);
@@ -117,9 +117,7 @@ static int teardown(void **state)
     engine_local_close(bed->engine);
     loop_free(bed->loop);
     arena_fini(&bed->arena);
-    char command[128];
-    snprintf(command, sizeof(command), "rm -rf %s", bed->dir);
-    assert_int_equal(system(command), 0);
+    temp_dir_remove(bed->dir);
     free(bed);
     return 0;
 }

@@ -1,5 +1,6 @@
 #include "net/tls/self_signed.h"
 
+#include "base/temp_dir_test.h"
 #include "net/tls/source.h"
 
 #include <setjmp.h>
@@ -16,7 +17,7 @@
 #include <openssl/x509v3.h>
 
 struct fixture {
-    char base[32], directory[64];
+    char base[TEMP_DIR_BYTES], directory[TEMP_DIR_BYTES + 32];
     struct address address;
     struct tls_auto result;
     struct error error;
@@ -24,15 +25,15 @@ struct fixture {
 
 static void fixture_init(struct fixture *f)
 {
-    *f = (struct fixture){.base = "/tmp/vigil-auto-XXXXXX"};
-    assert_non_null(mkdtemp(f->base));
+    *f = (struct fixture){0};
+    temp_dir_make("auto", f->base);
     snprintf(f->directory, sizeof(f->directory), "%s/fixtures/client", f->base);
     assert_int_equal(address_from_host(SLICE_LITERAL("192.0.2.7"), 1, &f->address), ST_OK);
 }
 
 static void fixture_fini(struct fixture *f)
 {
-    char path[64];
+    char path[TEMP_DIR_BYTES + 16];
     unlink(f->result.cert_file);
     unlink(f->result.key_file);
     rmdir(f->directory);

@@ -1,5 +1,6 @@
 /* One set of tests for both implementations of the checkpoint, then tests for LMDB only. */
 #include "base/random.h"
+#include "base/temp_dir_test.h"
 #include "store/backend/backend_memory.h"
 #include "store/backend/backend_private.h"
 
@@ -18,7 +19,7 @@ enum { MAP_BYTES = 1 << 28 };
 
 struct bed {
     bool in_memory;
-    char dir[64];
+    char dir[TEMP_DIR_BYTES];
     struct backend_disk *disk;
     struct backend *backend;
 };
@@ -39,8 +40,7 @@ static int set_up(void **state, bool in_memory)
 {
     struct bed *bed = calloc(1, sizeof(*bed));
     bed->in_memory = in_memory;
-    strcpy(bed->dir, "/tmp/vigil-backend-XXXXXX");
-    assert_non_null(mkdtemp(bed->dir));
+    temp_dir_make("backend", bed->dir);
     bed->disk = backend_disk_new();
     bed_open(bed);
     *state = bed;
@@ -62,11 +62,9 @@ static int tear_down(void **state)
     struct bed *bed = *state;
     backend_close(bed->backend);
     backend_disk_free(bed->disk);
-    char command[128];
-    snprintf(command, sizeof(command), "rm -rf %s", bed->dir);
-    int result = system(command);
+    temp_dir_remove(bed->dir);
     free(bed);
-    return result;
+    return 0;
 }
 
 static struct backend_version version_of(int64_t revision, uint32_t sub)

@@ -6,6 +6,7 @@
  */
 #include "base/buf.h"
 #include "base/crc32c.h"
+#include "base/temp_dir_test.h"
 #include "store/backend/backend_private.h"
 
 #include <fcntl.h>
@@ -26,7 +27,7 @@ enum {
 };
 
 struct bed {
-    char dir[64], path[96];
+    char dir[TEMP_DIR_BYTES], path[96];
     struct buf file;         /* undamaged */
     uint32_t newest, before; /* its contents: see contents() */
     unsigned refused, harmless;
@@ -183,8 +184,7 @@ static void read_file(struct bed *bed)
 static int set_up(void **state)
 {
     struct bed *bed = calloc(1, sizeof(*bed));
-    strcpy(bed->dir, "/tmp/vigil-damage-XXXXXX");
-    assert_non_null(mkdtemp(bed->dir));
+    temp_dir_make("damage", bed->dir);
     snprintf(bed->path, sizeof(bed->path), "%s/data.mdb", bed->dir);
     struct backend *backend = must_open(bed);
     fill(backend);
@@ -200,12 +200,10 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     struct bed *bed = *state;
-    char command[128];
-    snprintf(command, sizeof(command), "rm -rf %s", bed->dir);
-    int result = system(command);
+    temp_dir_remove(bed->dir);
     buf_fini(&bed->file);
     free(bed);
-    return result;
+    return 0;
 }
 
 /* -- Damage -- */

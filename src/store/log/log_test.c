@@ -1,4 +1,5 @@
 /* The log on real files: what every start after a clean or unclean stop must return. */
+#include "base/temp_dir_test.h"
 #include "store/log/damage.h"
 #include "store/log/log.h"
 #include "store/log/reader.h"
@@ -13,7 +14,7 @@
 #include <cmocka.h>
 
 struct bed {
-    char dir[64];
+    char dir[TEMP_DIR_BYTES];
     struct log *log;
     struct log_options options;
     uint64_t replayed_first, replayed_last;
@@ -23,8 +24,7 @@ struct bed {
 static int bed_set_up(void **state)
 {
     struct bed *bed = calloc(1, sizeof(*bed));
-    strcpy(bed->dir, "/tmp/vigil-log-XXXXXX");
-    assert_non_null(mkdtemp(bed->dir));
+    temp_dir_make("log", bed->dir);
     bed->options = (struct log_options){
         .fs = fs_posix(),
         .dir = bed->dir,
@@ -40,11 +40,9 @@ static int bed_tear_down(void **state)
 {
     struct bed *bed = *state;
     log_close(bed->log);
-    char command[128];
-    snprintf(command, sizeof(command), "rm -rf %s", bed->dir);
-    int result = system(command);
+    temp_dir_remove(bed->dir);
     free(bed);
-    return result;
+    return 0;
 }
 
 /* The body of the record with that index; its length and bytes are derived from the index. */

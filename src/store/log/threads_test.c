@@ -2,6 +2,7 @@
  * The log with the threads of a server: a writer, its syncs, a keeper and readers. Meant for the
  * thread sanitizer; without it the results are checked all the same.
  */
+#include "base/temp_dir_test.h"
 #include "store/log/log.h"
 #include "store/log/reader.h"
 #include "store/log/rewrite.h"
@@ -140,8 +141,8 @@ static enum status no_record(void *ctx, const struct log_record *record)
 static void writer_syncs_keeper_and_readers_run_concurrently(void **state)
 {
     (void)state;
-    char dir[] = "/tmp/vigil-log-threads-XXXXXX", command[128];
-    assert_non_null(mkdtemp(dir));
+    char dir[TEMP_DIR_BYTES];
+    temp_dir_make("log-threads", dir);
     static struct shared shared;
     struct log_options options = {
         .fs = fs_posix(),
@@ -168,8 +169,7 @@ static void writer_syncs_keeper_and_readers_run_concurrently(void **state)
     for (uint64_t index = 1; index <= RECORDS; index++)
         check_body(log_at(shared.log, shared.locs[index]), index);
     log_close(shared.log);
-    snprintf(command, sizeof(command), "rm -rf %s", dir);
-    assert_int_equal(system(command), 0);
+    temp_dir_remove(dir);
 }
 
 int main(void)
