@@ -74,22 +74,6 @@ static const struct change_head *change_by_id(const struct log *log, struct back
     return NULL;
 }
 
-static struct backend_version version_of(const struct change_head *change, log_loc loc)
-{
-    struct change_kv kv;
-    change_read_kv(change, &kv);
-    return (struct backend_version){
-        .id = {change->revision, change->sub},
-        .prev = {change->prev_revision, change->prev_sub},
-        .create_revision = kv.create_revision,
-        .version = kv.version,
-        .lease = kv.lease,
-        .loc = loc,
-        .field_bytes = change->field_bytes,
-        .key = kv.key,
-    };
-}
-
 /*
  * An entry identifies its change in three ways: by its id, its location and its key. Two that agree
  * are enough, unless others agree on another change.
@@ -102,7 +86,7 @@ static void put_right(const struct log *log, struct salvage_version *found)
     if (!place_is_possible(loc) || change_get(log, loc, &at_loc) != ST_OK)
         at_loc = NULL;
     if (at_loc && change_is(at_loc, version->id)) {
-        found->version = version_of(at_loc, loc);
+        found->version = backend_version_of(at_loc, loc);
         return;
     }
     by_id = change_by_id(log, version->id, &id_loc);
@@ -110,7 +94,8 @@ static void put_right(const struct log *log, struct salvage_version *found)
     bool loc_agrees = at_loc && slice_equal(change_key(at_loc), version->key);
     found->bad = id_agrees == loc_agrees;
     if (!found->bad)
-        found->version = id_agrees ? version_of(by_id, id_loc) : version_of(at_loc, loc);
+        found->version =
+            id_agrees ? backend_version_of(by_id, id_loc) : backend_version_of(at_loc, loc);
 }
 
 /* -- As it was -- */
@@ -267,7 +252,7 @@ static enum status index_change(struct rebuilding *r, const struct log_record *r
                                 const struct change_head *change, log_loc loc)
 {
     (void)record;
-    struct backend_version version = version_of(change, loc);
+    struct backend_version version = backend_version_of(change, loc);
     bool tombstone = change_is_tombstone(change);
     index_put(r->index, version.key,
               &(struct index_version){
@@ -319,7 +304,7 @@ static void let_go_of_stale(struct rebuilding *r)
 static enum status plan_change(struct rebuilding *r, const struct log_record *record,
                                const struct change_head *change, log_loc loc)
 {
-    struct backend_version version = version_of(change, loc);
+    struct backend_version version = backend_version_of(change, loc);
     const struct index_item *item = index_find(r->index, version.key);
     if (change_is_tombstone(change) || !item || item->newest.mod_revision != change->revision ||
         item->newest.sub_revision != change->sub)

@@ -2,6 +2,7 @@
 
 #include "store/backend/backend_private.h"
 #include "store/backend/sum.h"
+#include "store/change.h"
 
 #include <stdio.h>
 
@@ -12,6 +13,22 @@ void backend_close(struct backend *backend)
     backend_abort(backend);
     buf_fini(&backend->encoded);
     backend->ops->close(backend);
+}
+
+struct backend_version backend_version_of(const struct change_head *change, uint64_t loc)
+{
+    struct change_kv kv;
+    change_read_kv(change, &kv);
+    return (struct backend_version){
+        .id = {change->revision, change->sub},
+        .prev = {change->prev_revision, change->prev_sub},
+        .create_revision = kv.create_revision,
+        .version = kv.version,
+        .lease = kv.lease,
+        .loc = loc,
+        .field_bytes = change->field_bytes,
+        .key = kv.key,
+    };
 }
 
 static const char *const meta_names[BACKEND_META_COUNT] = {

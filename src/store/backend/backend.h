@@ -18,6 +18,7 @@
 #include "store/backend/tables.h"
 
 struct backend;
+struct change_head;
 
 /*
  * The estimated bytes of pages that a transaction changes with a version whose revision has this
@@ -39,6 +40,9 @@ enum status backend_verify(struct backend *backend);
 /* Drops a transaction in progress. Accepts NULL. */
 void backend_close(struct backend *backend);
 DEFINE_CLEANUP(struct backend *, backend_close)
+
+/* The version that a change at this location of the log makes. Its key refers to the change. */
+struct backend_version backend_version_of(const struct change_head *change, uint64_t loc);
 
 /* -- Reading: what was committed; within a transaction, with its own changes -- */
 

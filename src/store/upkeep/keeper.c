@@ -207,22 +207,11 @@ bool keeper_is_held_back(const struct keeper *keeper)
 static enum status version_add(struct keeper *keeper, const struct change_head *change, log_loc loc,
                                size_t *bytes)
 {
-    struct change_kv kv;
-    change_read_kv(change, &kv);
+    struct backend_version version = backend_version_of(change, loc);
     keeper->taking.db_bytes += applier_db_bytes(change->field_bytes);
     keeper->taking.live_bytes += segments_live_bytes(change->field_bytes);
-    *bytes += backend_page_bytes(kv.key.len, 1);
-    return backend_version_put(keeper->backend,
-                               &(struct backend_version){
-                                   .id = {change->revision, change->sub},
-                                   .prev = {change->prev_revision, change->prev_sub},
-                                   .create_revision = kv.create_revision,
-                                   .version = kv.version,
-                                   .lease = kv.lease,
-                                   .loc = loc,
-                                   .field_bytes = change->field_bytes,
-                                   .key = kv.key,
-                               });
+    *bytes += backend_page_bytes(version.key.len, 1);
+    return backend_version_put(keeper->backend, &version);
 }
 
 /* From here on the log's own copies of the rows are dead. */
