@@ -4,8 +4,8 @@
  *     in:   name length, name, message length, message      (lengths: 32 bits, little-endian)
  *     out:  'y', length, message encoded again | 'n' malformed | 'l' past a limit
  *
- * With --to-json it answers with JSON, with --from-json it takes JSON. With --tables it prints what
- * the tables say instead, a line for each field and enum value.
+ * With --to-json it answers with JSON, with --from-json it reads JSON. With --tables it prints the
+ * tables instead, one line for each field and enum value.
  */
 #include "codec/json/scanner.h"
 #include "codec/pb/json_read.h"
@@ -17,7 +17,7 @@
 
 enum { ARENA_BYTES_MAX = 64 << 20, INPUT_BYTES_MAX = 64 << 20 };
 
-static void give_up(const char *why)
+static void fail(const char *why)
 {
     fprintf(stderr, "codec_oracle: %s\n", why);
     exit(2);
@@ -30,10 +30,10 @@ static bool read_block(struct buf *block)
         return false;
     size_t len = head[0] | (size_t)head[1] << 8 | (size_t)head[2] << 16 | (size_t)head[3] << 24;
     if (len > INPUT_BYTES_MAX)
-        give_up("the input is out of step");
+        fail("a length is invalid");
     block->len = 0;
     if (len && (buf_reserve(block, len) != ST_OK || fread(block->ptr, 1, len, stdin) != len))
-        give_up("the input ends early");
+        fail("the input ends early");
     block->len = len;
     return true;
 }
@@ -44,7 +44,7 @@ static const struct pb_message *find_type(struct slice name)
         if (slice_equal(slice_from_text(pb_messages[i]->name), name))
             return pb_messages[i];
     }
-    give_up("a message has no table");
+    fail("a message has no table");
     return NULL;
 }
 
@@ -61,11 +61,11 @@ static void answer_message(const struct pb_message *type, const void *message)
 {
     AUTO(buf_fini) struct buf out = {0};
     if (pb_append(type, message, &out) != ST_OK)
-        give_up("out of memory");
+        fail("out of memory");
     answer_bytes(buf_slice(&out));
 }
 
-/* In pieces that are not the same for two messages in a row. */
+/* Feeds the message in pieces, whose size changes from message to message. */
 static void answer_to_json(const struct pb_message *type, struct slice bytes)
 {
     static size_t piece;
@@ -102,11 +102,11 @@ static void answer_from_json(const struct pb_message *type, struct slice json)
 
 static void answer(const struct pb_message *type, struct slice bytes)
 {
-    /* Exactly as long as the message, so that a sanitizer sees a read past its end. */
+    /* An exact copy of the message, so that a sanitizer detects reads past its end. */
     uint8_t *copy = malloc(bytes.len ? bytes.len : 1);
     void *message = malloc(type->struct_bytes);
     if (!copy || !message)
-        give_up("out of memory");
+        fail("out of memory");
     slice_copy(copy, bytes);
     struct arena arena;
     arena_init(&arena, NULL, 0, ARENA_BYTES_MAX);
@@ -157,15 +157,15 @@ int main(int argc, char **argv)
 {
     if (argc > 1 && strcmp(argv[1], "--tables") == 0)
         return print_tables();
-    void (*say)(const struct pb_message *, struct slice) = answer;
+    void (*handle)(const struct pb_message *, struct slice) = answer;
     if (argc > 1)
-        say = strcmp(argv[1], "--to-json") == 0 ? answer_to_json : answer_from_json;
+        handle = strcmp(argv[1], "--to-json") == 0 ? answer_to_json : answer_from_json;
     AUTO(buf_fini) struct buf name = {0};
     AUTO(buf_fini) struct buf message = {0};
     while (read_block(&name)) {
         if (!read_block(&message))
-            give_up("a name without a message");
-        say(find_type(buf_slice(&name)), buf_slice(&message));
+            fail("a name without a message");
+        handle(find_type(buf_slice(&name)), buf_slice(&message));
     }
     return fflush(stdout) == 0 ? 0 : 2;
 }

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Compares our protobuf codec with another implementation, Google's through python3-protobuf.
+"""Compares our protobuf codec with Google's, through python3-protobuf.
 
     codec_oracle.py CODEC_ORACLE_PROGRAM PROTO_DIRECTORY [SEED]
 
-The tables must say what protoc reads in the same files. For every message type, random messages
-must come back from C byte for byte; damaged ones must be accepted by both or by neither, and mean
-the same when accepted. As JSON they must say the same, and be read from what the other one writes.
-What differs on purpose is the list in explained(); there Go, which etcd is written in, does as we do.
-Each run uses a new seed and prints it; give it to repeat a run.
+The tables must agree with what protoc reads in the same files. For every message type, our codec must
+reproduce random messages byte for byte; both must accept or both reject a damaged message, and decode
+it to the same value. Both must write the same JSON and read each other's. Intended differences are
+listed in explained(); in these we follow Go's implementation, which etcd uses.
+Each run uses a new seed and prints it; a run can be repeated by giving its seed.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ from google.protobuf.descriptor import FieldDescriptor as FD
 from google.protobuf.message import DecodeError
 
 ROUND_TRIPS = 60  # random messages for each type
-DAMAGED = 150  # damaged ones for each type
+DAMAGED = 150  # damaged messages for each type
 EDGES = {
     FD.CPPTYPE_INT32: [0, 1, -1, 127, 128, 2**31 - 1, -(2**31)],
     FD.CPPTYPE_INT64: [0, 1, -1, 127, 128, 2**63 - 1, -(2**63)],
@@ -93,7 +93,7 @@ class Maker:
 
     def fill(self, message, depth):
         fields = [f for f in message.DESCRIPTOR.fields if self.random.random() < 0.7]
-        self.random.shuffle(fields)  # a oneof keeps what was set last
+        self.random.shuffle(fields)  # a oneof keeps the member that was set last
         for field in fields:
             if field.label == FD.LABEL_REPEATED:
                 for _ in range(self.random.choice([0, 1, 2, 5, 17])):
@@ -123,7 +123,7 @@ class Maker:
         return bytes(out)
 
     def stray_field(self):
-        """A field as a peer of another version, or a hostile one, might send it."""
+        """A field that a peer of another version, or an attacker, might send."""
         number = self.random.choice([0, 1, 2, 3, 4, 5, 15, 16, 64, 99, 2**29 - 1, 2**29])
         wire = self.random.randrange(8)
         padding = self.random.choice([0, 0, 0, 1, 3, 6])
@@ -177,7 +177,7 @@ def length_of(payload):
 
 
 def ask(program, cases, *mode):
-    """The C program's verdict on each (name, bytes): the bytes encoded again, or 'n', or 'l'."""
+    """The C program's answer for each (name, bytes): the bytes encoded again, or 'n', or 'l'."""
     parts = []
     for name, data in cases:
         parts += [struct.pack("<I", len(name)), name.encode(), struct.pack("<I", len(data)), data]
@@ -198,7 +198,7 @@ def ask(program, cases, *mode):
 
 @contextlib.contextmanager
 def quiet():
-    """The other implementation prints a line for each string that is not UTF-8."""
+    """Silences the other implementation, which prints a line for each string that is not UTF-8."""
     sys.stderr.flush()
     saved, nothing = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     os.dup2(nothing, 2)
@@ -211,23 +211,23 @@ def quiet():
 
 
 def judge(message_class, data):
-    """What the other implementation says of the bytes: encoded again, or None if it refuses."""
+    """Decodes the bytes with the other implementation; returns them encoded again, or None if it rejects them."""
     try:
         message = message_class.FromString(data)
     except DecodeError:
         return None
     except SystemError as error:
-        # It stopped at a stray end of a group, and says so by a warning that main() made an error.
+        # It stopped at an unexpected end of a group and reports that as a warning, which main() turns into an error.
         assert isinstance(error.__cause__, RuntimeWarning)
         return None
-    message.DiscardUnknownFields()  # ours does not keep them
+    message.DiscardUnknownFields()  # our codec does not keep them
     return message.SerializeToString(deterministic=True)
 
 
 class Walk:
-    """Reads a message as the wire format alone has it, and notes what implementations read
-    differently: C++ takes tags and lengths of five bytes at most and drops what passes 64 bits;
-    Go, and we with it, take up to ten bytes of any number and refuse what passes 64 bits."""
+    """Parses the wire format of a message and notes encodings that implementations read differently. C++ accepts
+    tags and lengths of at most five bytes and drops bits beyond 64; Go, and we like it, accept up to ten bytes for
+    any number and reject more than 64 bits."""
 
     def __init__(self, data, descriptor):
         self.long_varint = self.overflow = self.long_tag = False
@@ -274,7 +274,7 @@ class Walk:
 
 
 def explained(data, descriptor, refused_by_us):
-    """Whether a difference is one of those we know and want."""
+    """Whether a difference is known and intended."""
     walk = Walk(data, descriptor)
     if refused_by_us:
         return walk.overflow or walk.long_tag
@@ -282,7 +282,7 @@ def explained(data, descriptor, refused_by_us):
 
 
 def expected_tables(types):
-    """What codec_oracle --tables ought to print, from protoc's descriptors."""
+    """The expected output of codec_oracle --tables, made from protoc's descriptors."""
     lines = set()
     for name, message_class in types.items():
         lines.add(f"message {name}")
@@ -299,7 +299,7 @@ def expected_tables(types):
 
 
 def check_tables(program, types):
-    """Names, JSON names, numbers, kinds and labels are those protoc reads in our files."""
+    """Names, JSON names, numbers, kinds and labels equal those that protoc reads in our files."""
     got = set(subprocess.check_output([program, "--tables"], text=True).splitlines())
     expected = expected_tables(types)
     for line in sorted(got ^ expected):
@@ -317,7 +317,7 @@ def check_round_trips(program, types, maker):
     for (name, data), got in zip(cases, ask(program, cases)):
         if got != data:
             failed += 1
-            print(f"not the same after a round trip: {name}\n  sent {data.hex()}\n  got  "
+            print(f"changed by a round trip: {name}\n  sent {data.hex()}\n  got  "
                   f"{got if isinstance(got, str) else got.hex()}")
     return len(cases), failed
 
@@ -342,7 +342,7 @@ def check_damaged(program, types, maker):
             known += 1
             continue
         failed += 1
-        print(f"judged differently: {name}\n  sent     {data.hex()}\n  expected "
+        print(f"accepted by one implementation, or decoded differently: {name}\n  sent     {data.hex()}\n  expected "
               f"{expected and expected.hex()}\n  got      {got and got.hex()}")
     print(f"  damaged: both accepted {accepted} of {len(cases)}; {known} known differences")
     return len(cases), failed
@@ -359,7 +359,7 @@ def check_depth(program, types):
         expected = judge(types[name], data)
         if (got == "l") != (expected is None) or got == "n":
             failed += 1
-            print(f"depth judged differently: expected {expected}, got {got}: {data.hex()}")
+            print(f"different depth limit: expected {expected}, got {got}: {data.hex()}")
     return count, failed
 
 

@@ -1,12 +1,13 @@
 /*
  * The C side of tests/kube_oracle.py and tests/kube/oracle: reads requests from standard input,
- * each a letter and texts with their lengths before them (32 bits, big-endian), and answers '+' or
- * '-' and a text.
+ * each a letter and texts with length prefixes (32 bits, big-endian), and answers with '+' or '-'
+ * and a text.
  *
  *     d protobuf                            JSON
  *     e JSON                                protobuf
  *     p apiVersion kind object patch        object
- *     s apiVersion kind object              what a strict server says of it, nothing if it is fine
+ *     s apiVersion kind object              strict validation's message, empty if the object is
+ * valid
  */
 #include "codec/json/tree.h"
 #include "kube/patch/patch.h"
@@ -28,11 +29,11 @@ static struct slice read_text(struct arena *arena)
 {
     uint8_t head[4];
     if (fread(head, 1, sizeof(head), stdin) != sizeof(head))
-        fail("input is cut off");
+        fail("the input ends early");
     size_t len = (size_t)head[0] << 24 | (size_t)head[1] << 16 | (size_t)head[2] << 8 | head[3];
     uint8_t *text = len <= TEXT_BYTES_MAX ? arena_alloc(arena, len + 1) : NULL;
     if (!text || fread(text, 1, len, stdin) != len)
-        fail("a text is cut off or too long");
+        fail("a text is too long, or the input ends early");
     return slice_of(text, len);
 }
 
@@ -68,7 +69,7 @@ static enum status patch(struct arena *arena, struct slice *texts, struct buf *o
     struct json_node *object, *change;
     const struct kube_type *type = kube_type_find(texts[0], texts[1]);
     if (!type)
-        fail("no such kind");
+        fail("unknown kind");
     TRY(json_tree_read(arena, texts[2], &object, error));
     TRY(json_tree_read(arena, texts[3], &change, error));
     TRY(patch_strategic(arena, type, object, change, &object, error));
@@ -81,7 +82,7 @@ static enum status check(struct arena *arena, struct slice *texts, struct buf *o
     struct json_node *object;
     const struct kube_type *type = kube_type_find(texts[0], texts[1]);
     if (!type)
-        fail("no such kind");
+        fail("unknown kind");
     TRY(json_tree_read(arena, texts[2], &object, error));
     return kube_strict(type, object, out, error);
 }
@@ -112,7 +113,7 @@ int main(void)
     int letter;
     while ((letter = getchar()) != EOF) {
         if (!strchr("deps", letter))
-            fail("no such request");
+            fail("unknown request");
         serve(letter);
     }
     return 0;

@@ -1,10 +1,10 @@
 #!/usr/bin/python3
-"""Our protobuf and strategic merge patches against what Kubernetes' own code said.
+"""Compares our protobuf codec, strategic merge patches and strict validation with recorded answers of Kubernetes' own code.
 
     kube_oracle.py KUBE_ORACLE_PROGRAM [CASES]
 
-The cases were recorded: (cd tests/kube && go run ./oracle record 300 7) > tests/kube_oracle.jsonl. With the Go modules
-at hand any number of others can be compared at once: go run ./oracle check PROGRAM COUNT SEED.
+The cases were recorded by (cd tests/kube && go run ./oracle record 300 7) > tests/kube_oracle.jsonl. Where the Go modules
+are available, go run ./oracle check PROGRAM COUNT SEED compares any number of other cases directly.
 """
 import base64
 import json
@@ -36,7 +36,7 @@ def without_nulls(value):
 
 
 def check_protobuf(program, case):
-    """Protobuf of Go to JSON, and that to protobuf and back: there Go's null pointers are gone."""
+    """Converts Go's protobuf to JSON, then that to protobuf and back, where Go's null pointers are lost."""
     ok, got = program.ask("d", base64.b64decode(case["bytes"]))
     if not ok or json.loads(got) != case["want"]:
         return got
@@ -47,7 +47,7 @@ def check_protobuf(program, case):
     return None
 
 
-# Go prints lists and maps in these at greater length than we do.
+# In these messages Go prints lists and maps in more detail than Vigil.
 SHORTENED = ("The order in patch list", "list element types are not identical", "unknown patch type", "map: ")
 
 
@@ -60,13 +60,13 @@ def check_patch(program, case):
     return None if not ok and got.decode().startswith(known) else got
 
 
-# Structs that Go names on the way to a value although JSON does not.
+# Inlined structs, which Go names in the path of a value although JSON has no such level.
 INLINED = re.compile(r"(PersistentVolumeSource|VolumeSource|ProbeHandler|EphemeralContainerCommon|DeviceConfiguration|"
                      r"IngressRuleValue|LocalObjectReference)\.")
 
 
 def check_strict(program, case):
-    """What a strict server says; the table does not know the names of Go's types of strings."""
+    """Compares the messages up to the name of the Go type, because our table lacks the names of Go's string types."""
     _, got = program.ask("s", case["apiVersion"].encode(), case["kind"].encode(), json.dumps(case["object"]).encode())
     wanted = INLINED.sub("", case.get("error", "")).partition(" of type ")[0]
     return None if got.decode().partition(" of type ")[0] == wanted else got

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""A real kube-apiserver on top of the server under test, and kubectl on top of that. Both are built by
-tools/build-kube. VIGIL_BIN=build/peer/etcd proves the expectations on a real etcd."""
+"""A real kube-apiserver that stores its data in the server under test, and kubectl as its client. Both are built by
+tools/build-kube. VIGIL_BIN=build/peer/etcd verifies the expectations on a real etcd."""
 import json
 import os
 import pathlib
@@ -99,7 +99,7 @@ class Apiserver:
 
 
 class Watch:
-    """kubectl get --watch, its lines as they come."""
+    """A running kubectl get --watch and the lines that it has printed."""
 
     def __init__(self, apiserver, *args):
         self.lines = []
@@ -118,7 +118,7 @@ class Watch:
 
 
 class Stack(unittest.TestCase):
-    """The tests of a class share a server and an apiserver; each uses a namespace of its own."""
+    """The tests of a class share a server and an apiserver; each test uses its own namespace."""
 
     @classmethod
     def setUpClass(cls):
@@ -156,7 +156,7 @@ class Stack(unittest.TestCase):
         second = json.loads(self.ctl("get", "configmap", "a", "-o", "json"))
         self.assertEqual(second["data"], {"k": "2"})
         self.assertGreater(int(second["metadata"]["resourceVersion"]), int(first["metadata"]["resourceVersion"]))
-        # An update with a resource version that is gone by is a conflict.
+        # An update with an old resource version is a conflict.
         first["data"] = {"k": "3"}
         self.ctl("replace", "-f", "-", given=first, code=1)
         self.ctl("apply", "--server-side", "--force-conflicts", "-f", "-", given={
@@ -181,7 +181,7 @@ class OverPlainText(Stack):
 
 
 class OverTls(Stack):
-    """As in a cluster: the apiserver proves who it is with a certificate, and so does the server."""
+    """As in a cluster: the apiserver and the server authenticate to each other with certificates."""
 
     @classmethod
     def serve(cls):
@@ -199,8 +199,8 @@ class OverTls(Stack):
         self.make_and_remove_configmaps()
 
     def test_consistent_reads_come_from_the_cache(self):
-        """Which needs progress requests: a list without a resource version asks for the newest one, and waits until
-        the watch has come as far."""
+        """This needs progress requests: for a list without a resource version, the apiserver reads the newest revision
+        and waits until its watch has reached it."""
         for i in range(20):
             self.ctl("create", "configmap", f"c{i}")
             listed = self.ctl("get", "configmaps", "-o", "name").split()
@@ -228,7 +228,7 @@ class OverTls(Stack):
                  "involvedObject": {"kind": "Pod", "namespace": self.name, "name": "x"}, "reason": "Test"}
         self.ctl("create", "-f", "-", given=event)
         self.assertIn("short", self.ctl("get", "events", "-o", "name"))
-        self.wait_for("the event stays", lambda: "short" not in self.ctl("get", "events", "-o", "name"))
+        self.wait_for("the event has not expired", lambda: "short" not in self.ctl("get", "events", "-o", "name"))
 
     def test_custom_resources(self):
         self.ctl("create", "-f", "-", given=CRD)
@@ -274,8 +274,8 @@ class OverTls(Stack):
         self.assertEqual(self.ctl("get", "configmap", "kept", "-o", "jsonpath={.data.k}"), "1")
         self.wait_for("resumed", lambda: any(line.endswith(" later\n") for line in watch.lines))
 
-    def test_compaction_goes_on(self):
-        """The apiserver compacts by itself; an old resource version is then gone, and its answer says so."""
+    def test_apiserver_compacts_and_old_versions_expire(self):
+        """The apiserver compacts periodically; a request for an older resource version then gets an Expired error."""
         old = json.loads(self.ctl("get", "configmaps", "-o", "json"))["metadata"]["resourceVersion"] or "1"
         path = f"/api/v1/namespaces/{self.name}/configmaps?resourceVersion={old}&resourceVersionMatch=Exact"
 

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""Random objects, patches and mistakes of a new seed each time, judged by Kubernetes' own code (tests/kube/oracle)."""
+"""Compares Vigil with Kubernetes' own code (tests/kube/oracle) on random valid and invalid objects and patches, with a
+new seed in each run."""
 import os
 import pathlib
 import random

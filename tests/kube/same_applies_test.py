@@ -1,8 +1,7 @@
 #!/usr/bin/python3
-"""The same server-side applies, by several managers and with other writes between them, to a real kube-apiserver and
-to Vigil's own Kubernetes API: every code, every Status, every object and who owns which of its fields must be the
-same. Random sequences follow those that are written down; SEED= and ROUNDS= choose others.
-tools/build-kube builds the real one."""
+"""Sends the same server-side applies, by several managers and with other writes between them, to a real kube-apiserver
+and to Vigil's own Kubernetes API. Every code, Status, object and owner of a field must be the same. Random sequences
+follow the listed cases; SEED= and ROUNDS= choose others. tools/build-kube builds the real kube-apiserver."""
 import json
 import os
 import pathlib
@@ -14,7 +13,7 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/kube"))
 import apiserver_test  # noqa: E402
-from beside import Beside  # noqa: E402
+from side_by_side import SideBySide  # noqa: E402
 from same_writes_test import LEASES, MERGE, Client, normal  # noqa: E402
 
 APPLY = "application/apply-patch+yaml"
@@ -39,7 +38,7 @@ def container(name, **more):
 
 
 def template(*containers):
-    """All that a real server would put in by itself."""
+    """A pod template with every field to which a real server would give a default."""
     return {"metadata": {"labels": {"a": "b"}}, "spec": {
         "containers": list(containers), "restartPolicy": "Always", "terminationGracePeriodSeconds": 30,
         "dnsPolicy": "ClusterFirst", "securityContext": {}, "schedulerName": "s"}}
@@ -142,16 +141,16 @@ CASES = [
      APPLY),
     ("PATCH", CMS + "/dry?fieldManager=m&dryRun=All", cm("dry", {"a": "1"}), APPLY),
     ("GET", CMS + "/dry"),
-    # What Go's types cannot read, and what is null in their maps.
+    # Values that Go's types cannot parse, and nulls in their maps.
     ("PATCH", CMS + "/x?fieldManager=m", dict(cm("x"), binaryData={"z": "!"}), APPLY),
     ("PATCH", CMS + "/x?fieldManager=m", cm("x", creationTimestamp="bad"), APPLY),
     ("PATCH", LEASES + "/x?fieldManager=m", {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {
         "name": "x"}, "spec": {"renewTime": "2026-11-15T06:00:00Z"}}, APPLY),
     ("PATCH", CMS + "/nulls?fieldManager=m", dict(cm("nulls", {"a": None, "b": ""}, labels={"a": None}),
                                                   binaryData={"z": None}), APPLY),
-    # There is no object that a version could be of.
+    # A version without an existing object.
     *[("PATCH", CMS + "/version?fieldManager=m", cm("version", resourceVersion=v), APPLY) for v in ("x", "-1", "5", "5")],
-    # Maps: two managers, conflicts, force, taking fields away, sharing them.
+    # Maps: two managers, conflicts, force, removed and shared fields.
     applied(CMS, cm("a", {"k": "1", "l": "1"}, labels={"x": "y"}), "one"),
     applied(CMS, cm("a", {"k": "1", "l": "1"}, labels={"x": "y"}), "one"),
     applied(CMS, cm("a", {"m": "1"}), "two"),
@@ -166,7 +165,7 @@ CASES = [
     applied(CMS, cm("a", {"l": "1"}, resourceVersion="1"), "one"),
     applied(CMS, cm("a", {"l": "2"}), "one", "dryRun=All"),
     ("GET", CMS + "/a"),
-    # Others' writes to what was applied to.
+    # Other writes to objects that were applied.
     ("PATCH", CMS + "/a?fieldManager=patcher", {"data": {"l": "3", "p": "1"}}, MERGE),
     ("PATCH", CMS + "/a?fieldManager=patcher", {"data": {"p": None}}, MERGE),
     applied(CMS, cm("a", {"l": "1"}), "one"),
@@ -178,20 +177,20 @@ CASES = [
     ("PATCH", CMS + "/a?fieldManager=patcher", {"metadata": {"managedFields": [{"manager": "bad"}]}}, MERGE),
     ("PATCH", CMS + "/a?fieldManager=patcher", {"metadata": {"managedFields": [{}]}}, MERGE),
     ("PATCH", CMS + "/a?fieldManager=patcher", {"data": {"r": "1"}}, MERGE),
-    # The first apply to what nobody owns.
+    # The first apply to fields without an owner.
     applied(CMS, cm("a", {"r": "2", "s": "1"}), "one"),
     applied(CMS, cm("a", {"r": "1", "s": "1"}, finalizers=["e.com/y"]), "one"),
     applied(CMS, cm("a", {"s": "1"}, finalizers=["e.com/y"]), "one"),
     applied(CMS, cm("a", {"s": "1"}), "one"),
     ("PATCH", CMS + "/a?fieldManager=patcher", {"metadata": {"finalizers": None}}, MERGE),
-    # What kubectl applied by itself before.
+    # Fields that kubectl applied on the client's side before.
     ("PATCH", CMS + "/a", {"metadata": {"managedFields": [{}]}}, MERGE),
     ("PATCH", CMS + "/a?fieldManager=patcher", {"metadata": {"annotations": {LAST: json.dumps(
         cm("a", {"r": "1", "s": "1"}))}}}, MERGE),
     applied(CMS, cm("a", {"r": "5", "s": "6"}), "other"),
     applied(CMS, cm("a", {"r": "5", "l": "6"}), "kubectl"),
     applied(CMS, cm("a", {"r": "5", "s": "a<b"}), "kubectl"),
-    # Lists by keys, with keys that have defaults; lists and maps that are owned as a whole.
+    # Lists with keys, some of which have defaults; atomic lists and maps.
     applied(DEPLOYMENTS, deployment("d", container("a", env=[{"name": "E", "value": "1"}]), container("b"),
                                     replicas=2), "one"),
     applied(DEPLOYMENTS, partial("d", template={"spec": {"containers": [
@@ -261,14 +260,15 @@ CASES = [
     ("PATCH", THINGS + "/t/status?fieldManager=su", thing("t", status={"phase": "q"}), APPLY),
     ("PATCH", THINGS + "/t?fieldManager=up", {"spec": {"size": 9, "map": {"m": None}}}, MERGE),
     ("GET", THINGS + "/t"),
-    # How owners are kept, set and forgotten by other writes: an empty list is none, but for custom resources.
+    # How other writes keep, set and remove owners. An empty list means no change, except for custom resources.
     *[("PATCH", THINGS + "/t?fieldManager=up", {"metadata": {"managedFields": list_}}, MERGE) for list_ in (
         None, [], [owner("y", {"f:spec": {"f:size": {}, "f:nothing": {}}})], [{"manager": "bad"}], [{}])],
-    # What nobody owns goes with what a manager has, though it still has it, if nothing but an empty list is left.
+    # A field without an owner is removed together with the fields that a manager owned, although the manager still owns
+    # their parent, if only an empty list would be left.
     applied(THINGS, thing("w", spec={"size": 1, "tags": [], "plain": ["a"]}), "one"),
     ("PATCH", THINGS + "/w", {"metadata": {"managedFields": [owner("two", {"f:spec": {}}, "Apply")]}}, MERGE),
     applied(THINGS, thing("w", spec={}, metadata={"name": "w", "labels": {"a": "b"}}), "two"),
-    # All the fields of an item, but not the item: it is nobody's, or somebody else's.
+    # A manager owns all fields of an item but not the item, which has no owner or another one.
     applied(THINGS, thing("u", spec={"parts": [{"name": "x", "port": 8, "note": "n"}]}), "one"),
     ("PATCH", THINGS + "/u", {"metadata": {"managedFields": [owner("one", {"f:spec": {"f:parts": {
         'k:{"name":"x","port":8}': {"f:name": {}, "f:port": {}, "f:note": {}}}}}, "Apply")]}}, MERGE),
@@ -285,7 +285,7 @@ CASES = [
               owner("one", {"f:metadata": {"f:ownerReferences": {'k:{"uid":"u"}': {
                   "f:apiVersion": {}, "f:kind": {}, "f:name": {}, "f:uid": {}}}}}, "Apply", "v1"), *others]}}, MERGE),
           applied(CMS, cm("u", {"a": "b"}), "one"), ("GET", CMS + "/u"))],
-    # A definition, as operators bring theirs.
+    # A CustomResourceDefinition, as operators apply their own.
     applied(CRDS, gadgets({"type": "object", "properties": {
         "a": {"type": "object", "default": {"x": {"y": 1}}, "properties": {"x": {
             "type": "object", "properties": {"y": {"type": "integer", "enum": [1, 2]}}}}},
@@ -360,7 +360,7 @@ def random_thing(rng):
 
 
 def random_deployment(rng):
-    """Never less than what makes it valid, so that both take it."""
+    """A deployment with all required fields, so that both servers accept it."""
     containers = [container(n, **({"env": [{"name": e, "value": rng.choice("12")} for e in some(rng, "EFG", 3)]}
                                   if rng.random() < 0.7 else {}),
                             **({"args": some(rng, ["p", "q"], 2)} if rng.random() < 0.3 else {}),
@@ -373,7 +373,7 @@ def random_deployment(rng):
 
 
 def without_empty(value):
-    """Empty lists and maps in other writes stay as they were sent here, and are lost by Go's types there."""
+    """Removes empty lists and maps: in writes other than applies Vigil stores them as sent, while Go's types drop them."""
     if isinstance(value, dict):
         return {k: without_empty(v) for k, v in value.items() if v not in ({}, []) or k in ("resources", "securityContext")}
     return [without_empty(v) for v in value] if isinstance(value, list) else value
@@ -383,7 +383,7 @@ KINDS = [(CMS, random_cm), (THINGS, random_thing), (DEPLOYMENTS, random_deployme
 
 
 def random_requests(seed, count):
-    """Several managers apply; others patch and reset."""
+    """Requests of several managers that apply, and of others that patch and reset."""
     rng = random.Random(seed)
     path, make = KINDS[seed % len(KINDS)]
     yield applied(path, make(rng), "m0")
@@ -402,12 +402,12 @@ def random_requests(seed, count):
 
 
 def without_times(value):
-    """Objects with managedFields, without what no two servers agree on."""
+    """Objects with managedFields, without the values in which any two servers differ."""
     if isinstance(value, dict):
         out = {k: without_times(v) for k, v in value.items() if k != "managedFields"}
         if isinstance(value.get("managedFields"), list):
             entries = [{k: ("T" if k == "time" else v) for k, v in entry.items()} for entry in value["managedFields"]
-                       if entry.get("manager") != "kube-apiserver"]  # its controllers come when they come
+                       if entry.get("manager") != "kube-apiserver"]  # its controllers write at any time
             out["managedFields"] = sorted(entries, key=lambda e: json.dumps({**e, "fieldsV1": 0}, sort_keys=True))
         for key in ("uid", "resourceVersion", "creationTimestamp"):
             if out.get(key) and not isinstance(out[key], dict):
@@ -421,27 +421,27 @@ def what_counts(answer):
     if not isinstance(body, dict) or body.get("kind") == "Status":
         body = normal(body)
         details = body.get("details") if isinstance(body, dict) else None
-        if details and "causes" in details:  # in no order there
+        if details and "causes" in details:  # Kubernetes returns them in random order
             details["causes"] = sorted(details["causes"], key=str)
         if isinstance(body, dict) and "errors:" in body.get("message", ""):
             body["message"] = sorted(body["message"].split("\n"))
         return code, body
     body = without_times(body)
     if body["kind"] == "CustomResourceDefinition":
-        body.pop("status", None)  # the same
+        body.pop("status", None)  # written at any time, too
     return code, body
 
 
-def shown(theirs, ours):
-    """Of a value of theirs what is also in ours: they put defaults in, we do not."""
+def common_part(theirs, ours):
+    """The part of Kubernetes' value that is also in Vigil's: Kubernetes adds defaults, and Vigil does not."""
     if isinstance(theirs, dict) and isinstance(ours, dict):
-        return {k: shown(v, ours[k]) for k, v in theirs.items() if k in ours}
+        return {k: common_part(v, ours[k]) for k, v in theirs.items() if k in ours}
     if isinstance(theirs, list) and isinstance(ours, list) and len(theirs) == len(ours):
-        return [shown(a, b) for a, b in zip(theirs, ours)]
+        return [common_part(a, b) for a, b in zip(theirs, ours)]
     return theirs
 
 
-class SameApplies(Beside):
+class SameApplies(SideBySide):
     client = Client
 
     @classmethod
@@ -459,12 +459,12 @@ class SameApplies(Beside):
         theirs, ours = what_counts(self.theirs.send(*case)), what_counts(self.ours.send(*case))
         if theirs[0] < 300 and theirs[1]["kind"] in DEFAULTED:
             metadata = theirs[1]["metadata"]
-            theirs = theirs[0], dict(shown(theirs[1], ours[1]), metadata=metadata)
+            theirs = theirs[0], dict(common_part(theirs[1], ours[1]), metadata=metadata)
             for side in (ours, theirs):
                 side[1]["metadata"].pop("generation", None)
         self.assertEqual(ours, theirs)
 
-    def test_every_answer_to_an_apply_is_that_of_a_real_apiserver(self):
+    def test_every_answer_to_an_apply_equals_that_of_a_real_apiserver(self):
         for case in CASES:
             with self.subTest(case=str(case)[:200]):
                 self.compare(case)

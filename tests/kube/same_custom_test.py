@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""CustomResourceDefinitions and their objects, sent to a real kube-apiserver and to Vigil's own Kubernetes API: every
-code, Status, object and table must be the same. tools/build-kube builds the real one."""
+"""Sends CustomResourceDefinitions and their objects to a real kube-apiserver and to Vigil's own Kubernetes API. Every code,
+Status, object and table must be the same. tools/build-kube builds the real kube-apiserver."""
 import copy
 import json
 import pathlib
@@ -11,7 +11,7 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/live"))
 sys.path.insert(0, str(ROOT / "tests/kube"))
-from beside import Beside  # noqa: E402
+from side_by_side import SideBySide  # noqa: E402
 from same_writes_test import JSON_PATCH, MERGE, STRATEGIC, TABLE, Client, normal  # noqa: E402
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -93,7 +93,7 @@ def version(name="v1", schema=None, **more):
 
 
 def of(spec):
-    """A definition whose spec has this schema."""
+    """A definition in which the objects' spec has this schema."""
     return definition("bads", "Bad", [version(schema={"type": "object", "properties": {"spec": spec}})])
 
 
@@ -107,7 +107,7 @@ LAMP = definition(
     shortNames=["lp"], categories=["all", "light"])
 BOX = definition("boxes", "Box", [version(schema={"type": "object", "x-kubernetes-preserve-unknown-fields": True})],
                  scope="Cluster")
-# Without a spec, so that its scale makes one.
+# Its objects may lack a spec, so that a write to their scale creates one.
 SET = definition("sets", "Set", [version(
     schema={"type": "object", "properties": {
         "spec": {"type": "object", "properties": {
@@ -118,7 +118,7 @@ SET = definition("sets", "Set", [version(
 
 
 def change(base, path, value):
-    """A copy with another value at a path; None: without it."""
+    """A copy with another value at a path; None removes the path."""
     made = copy.deepcopy(base)
     at = made
     steps = path.split(".")
@@ -284,7 +284,7 @@ CASES = [
     ("PATCH", LAMPS + "/a", {"metadata": {"labels": {"a": "b"}}}, MERGE),
     ("PATCH", LAMPS + "/a", {"status": {"lit": True}}, MERGE),
     ("PATCH", LAMPS + "/a", [{"op": "replace", "path": "/spec/color", "value": "green"}], JSON_PATCH),
-    ("PATCH", LAMPS + "/a", {"spec": {"color": "red"}}, STRATEGIC),  # the list of formats is longer there: see below
+    ("PATCH", LAMPS + "/a", {"spec": {"color": "red"}}, STRATEGIC),  # Kubernetes' list of formats is longer: see below
     ("PATCH", OLD_LAMPS + "/a", {"spec": {"color": "red"}}, MERGE),
     ("PATCH", LAMPS + "/a/status", {"status": {"lit": True, "replicas": 2, "selector": "a=b"}, "spec": {"color": "blue"}}, MERGE),
     ("PATCH", LAMPS + "/a/status", {"status": {"replicas": -2}}, MERGE),
@@ -349,7 +349,7 @@ PATCHED = re.compile(r'patch: Invalid value: ".*": strict', re.S)  # the object 
 
 
 def what_counts(answer):
-    """Causes in any order: Go's maps have none. Ages as they come."""
+    """The answer with its causes sorted, because Go's maps have no order, and without ages."""
     code, body = answer
     body = normal(body)
     if not isinstance(body, dict):
@@ -360,13 +360,13 @@ def what_counts(answer):
         body["message"] = body["message"].split(" is invalid: ")[0]
     body["message"] = PATCHED.sub("patch: OBJECT: strict", body.get("message", ""))
     if "patch: OBJECT" in body["message"]:
-        body.pop("details", None)  # the same again; not told here
+        body.pop("details", None)  # repeats the message, which was made comparable above
     if isinstance(body.get("metadata"), dict) and body["metadata"].get("continue") == "":
         del body["metadata"]["continue"]
     if body.get("kind") == "Table":
         for column in body["columnDefinitions"]:
             if column["name"] in ("Name", "Age"):
-                del column["description"]  # a page of words
+                del column["description"]  # a long text that Vigil does not have
         ages = [i for i, c in enumerate(body["columnDefinitions"]) if c["name"] in AGES]
         for row in body["rows"]:
             for i in ages:
@@ -382,7 +382,7 @@ def what_counts(answer):
     return code, body if code != 415 else body["reason"]
 
 
-class SameCustom(Beside):
+class SameCustom(SideBySide):
     client = Client
 
     @classmethod

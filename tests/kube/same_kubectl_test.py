@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""The same kubectl commands on a real kube-apiserver and on Vigil's own Kubernetes API: what they print, and how they
-end, must be the same. tools/build-kube builds the real one. VIGIL_KUBECTL names another kubectl."""
+"""Runs the same kubectl commands on a real kube-apiserver and on Vigil's own Kubernetes API. Output and exit code must be
+the same. tools/build-kube builds the real kube-apiserver. VIGIL_KUBECTL names another kubectl."""
 import difflib
 import os
 import pathlib
@@ -84,7 +84,7 @@ EVENT = ("apiVersion: v1\nkind: Event\nmetadata: {name: happened}\nreason: Test\
          "lastTimestamp: 2026-01-01T00:00:00Z\nfirstTimestamp: 2026-01-01T00:00:00Z\ncount: 3\n"
          "source: {component: tester}\n")
 
-# Of kinds that no command above makes, with what their columns show.
+# Objects of kinds that no command creates, with the fields that their columns show.
 OTHERS = """
 apiVersion: v1
 kind: PersistentVolume
@@ -215,22 +215,22 @@ OTHER_KINDS = ("pv sc ingressclass ingress netpol endpointslice rolebinding pdb 
                "controllerrevision podtemplate csinode validatingwebhookconfiguration lease statefulset "
                "daemonset replicaset replicationcontroller role serviceaccount").split()
 
-# Why what is printed may differ (docs/compatibility-kubernetes.md).
-SPEC = "nothing is filled in, and rules of single kinds are not checked"
-START = "Kubernetes makes objects of its own at its start"
-RUNS = "pods do not run here"
-OTHERWISE = "told in other words"
+# Reasons why the output differs (docs/compatibility-kubernetes.md).
+SPEC = "Vigil adds no defaults and does not check the rules of single kinds"
+START = "Kubernetes creates objects when it starts"
+RUNS = "Vigil runs no pods"
+WORDING = "Vigil's message has another wording"
 OPENAPI = "types of built-in kinds have no descriptions"
-OWN = "says who it is"
-GONE = "not there"
+OWN = "the output names the server"
+MISSING = "Vigil does not serve it"
 
-# A command, what it reads, and why it may print something else. {dir} is the directory of the kustomization.
+# A command, its input, and the reason why its output differs. {dir} is the directory of the kustomization.
 COMMANDS = [
     ("get configmaps -n kube-system", None, START),
     ("version -o json", None, OWN),
     ("api-versions", None),
-    ("api-resources", None, GONE),
-    ("api-resources --namespaced=false -o name --sort-by=name", None, GONE),
+    ("api-resources", None, MISSING),
+    ("api-resources --namespaced=false -o name --sort-by=name", None, MISSING),
     ("api-resources --api-group=apps -o wide", None),
     ("cluster-info", None),
     ("get namespaces", None),
@@ -273,7 +273,7 @@ COMMANDS = [
     ("patch configmap two --type=merge -p '{\"data\":{\"m\":\"9\"}}' -o yaml", None),
     ("patch configmap two --type=json -p '[{\"op\":\"remove\",\"path\":\"/data/m\"}]'", None),
     ("patch configmap two --type=json -p '[{\"op\":\"remove\",\"path\":\"/data/m\"}]'", None),
-    ("patch configmap two -p '{\"data\":{\"k\":{}}}'", None, OTHERWISE),
+    ("patch configmap two -p '{\"data\":{\"k\":{}}}'", None, WORDING),
     ("patch configmap nope -p '{\"data\":{\"k\":\"9\"}}'", None),
     ("describe configmap two", None),
     ("describe namespace default", None),
@@ -294,7 +294,7 @@ COMMANDS = [
     ("apply view-last-applied configmap app", None),
     ("apply set-last-applied configmap/app -f - --create-annotation", config("app", "1")),
     ("apply --dry-run=server -f -", config("app", "5")),
-    ("apply -f -", config("app", "1").replace("\ndata:", "\ndota:"), OTHERWISE),
+    ("apply -f -", config("app", "1").replace("\ndata:", "\ndota:"), WORDING),
     ("create -f -", config("bad").replace("\ndata:", "\ndota:")),
     ("create --validate=warn -f -", config("bad").replace("\ndata:", "\ndota:")),
     ("create --validate=ignore -f -", config("bad2").replace("\ndata:", "\ndota:")),
@@ -410,7 +410,7 @@ COMMANDS = [
     ("get pdb -n team", None),
     ("create priorityclass pc --value=5", None),
     ("get priorityclass pc", None),
-    ("create token sa -n team", None, GONE),
+    ("create token sa -n team", None, MISSING),
     ("create -f -", CLAIM),
     ("get pvc", None),
     ("describe pvc claim", None, SPEC),
@@ -420,7 +420,7 @@ COMMANDS = [
     ("get csr", None),
     ("get leases -A --field-selector=metadata.namespace=team", None),
     ("get crd", None),
-    ("get componentstatuses", None, GONE),
+    ("get componentstatuses", None, MISSING),
     ("create -f -", "apiVersion: v1\nkind: Node\nmetadata: {name: n1}\n"),
     ("cordon n1", None),
     ("get node n1", None),
@@ -431,15 +431,15 @@ COMMANDS = [
     ("drain n1 --timeout=5s", None),
     ("delete node n1", None),
     ("auth can-i delete nodes", None),
-    ("auth can-i --list", None, GONE),
+    ("auth can-i --list", None, MISSING),
     ("auth whoami", None, OWN),
     ("explain pod.spec.nodeName", None, OPENAPI),
     ("explain configmap.data", None, OPENAPI),
     ("explain pod.nope", None),
     ("explain nope", None),
-    ("create -f -", OTHERS, GONE),
+    ("create -f -", OTHERS, MISSING),
     *[(f"get {kind} -o wide", None) for kind in OTHER_KINDS],
-    ("get endpoints -o wide", None, GONE),
+    ("get endpoints -o wide", None, MISSING),
     ("get hpa -o wide", None, SPEC),
     ("get servicecidr -o wide", None, START),
     ("get clusterrole -o wide", None, START),
@@ -510,13 +510,13 @@ COMMANDS = [
 
 
 def seen(text):
-    """Without what differs from run to run and from server to server."""
+    """The output without the values that differ between runs and between servers."""
     text = re.sub(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "UID", text)
     text = re.sub(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", "TIME", text)
     text = re.sub(r"\w{3}, \d\d \w{3} 20\d\d \d\d:\d\d:\d\d [+-]\d{4}", "TIME", text)
     text = re.sub(r"(resourceVersion\"?: )\"\d+\"", r'\1"RV"', text)
     text = re.sub(r"Resource Version: +\d+", "Resource Version: RV", text)
-    text = re.sub(r"^[IWE]\d{4} .*\n", "", text, flags=re.M)  # client-go's log, of watches that ended too soon for it
+    text = re.sub(r"^[IWE]\d{4} .*\n", "", text, flags=re.M)  # client-go's log about watches that ended early
     text = re.sub(r"https?://127\.0\.0\.1:\d+", "URL", text)
     text = re.sub(r"/tmp/\S+", "FILE", text)
     text = re.sub(r"10\.0\.0\.\d+", "IP", text)
@@ -536,9 +536,9 @@ class SameKubectl(unittest.TestCase):
         port = free_port()
         cls.server = Server(str(root / "data"), args=[f"--listen-kube-urls=http://127.0.0.1:{port}"]).start()
         cls.addClassCleanup(cls.server.stop)
-        cls.behind = Server(str(root / "behind")).start()
-        cls.addClassCleanup(cls.behind.stop)
-        cls.api = Apiserver(root, cls.behind.url)
+        cls.backend = Server(str(root / "backend")).start()
+        cls.addClassCleanup(cls.backend.stop)
+        cls.api = Apiserver(root, cls.backend.url)
         cls.addClassCleanup(cls.api.stop)
         cls.api.wait_ready()
         folder = root / "kustomization"
@@ -557,7 +557,7 @@ class SameKubectl(unittest.TestCase):
         where = [f"--kubeconfig={self.server.directory}/kubeconfig", f"--cache-dir={self.root}/ours"] if ours else \
             self.api.command()[1:]
         if words[0] == "kustomize":
-            where = []  # it asks no server, and knows no flags for one
+            where = []  # it uses no server and has no flags for one
         done = subprocess.run([KUBECTL, *where, *words], input=text, capture_output=True, text=True, timeout=120,
                               env=self.env, check=False)
         return f"{seen(done.stdout)}{seen(done.stderr)}exit {done.returncode}\n"
@@ -567,7 +567,7 @@ class SameKubectl(unittest.TestCase):
             theirs, ours = self.run_on(words, text, False), self.run_on(words, text, True)
             with self.subTest(command=words, given=text):
                 if why:
-                    self.assertNotEqual(ours, theirs, f"is the same now: {why[0]}")
+                    self.assertNotEqual(ours, theirs, f"the output is the same now, so this exception can be removed: {why[0]}")
                 elif ours != theirs:
                     self.fail("\n" + "\n".join(difflib.unified_diff(
                         theirs.splitlines(), ours.splitlines(), "kubernetes", "vigil", lineterm="", n=1)))

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""The table of reads (tests/live/kube_versions.txt) is what a real kube-apiserver answers, line by line, in words too.
-tools/build-kube builds it. With VIGIL_KUBE_RECORD=1 differences are written into the table instead of told."""
+"""Compares the tables of reads (tests/live/kube_versions.txt and kube_options.txt) word for word with the answers of a real
+kube-apiserver, which tools/build-kube builds. With VIGIL_KUBE_RECORD=1, differences are written into the tables."""
 import contextlib
 import http.client
 import json
@@ -15,7 +15,7 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/live"))
 sys.path.insert(0, str(ROOT / "tests/kube"))
-import kube_asks  # noqa: E402
+import kube_options  # noqa: E402
 import kube_versions  # noqa: E402
 from apiserver_test import Apiserver, READY_SECONDS  # noqa: E402
 from kube import KubeServer  # noqa: E402
@@ -28,14 +28,14 @@ class SameReads(unittest.TestCase):
     def setUpClass(cls):
         cls.directory = tempfile.TemporaryDirectory()
         root = pathlib.Path(cls.directory.name)
-        cls.behind = KubeServer(str(root / "behind"))
-        cls.behind.start()
-        cls.apiserver = Apiserver(root, cls.behind.url)
+        cls.backend = KubeServer(str(root / "backend"))
+        cls.backend.start()
+        cls.apiserver = Apiserver(root, cls.backend.url)
 
     @classmethod
     def tearDownClass(cls):
         cls.apiserver.stop()
-        cls.behind.stop()
+        cls.backend.stop()
         cls.directory.cleanup()
 
     def connect(self):
@@ -50,12 +50,12 @@ class SameReads(unittest.TestCase):
                 if connection.getresponse().status == 200:
                     return
             time.sleep(0.2)
-        raise AssertionError("the apiserver does not become ready")
+        raise AssertionError("the apiserver did not become ready")
 
-    def test_every_line_of_the_table_is_what_kubernetes_answers(self):
+    def test_table_of_versions_is_what_kubernetes_answers(self):
         headers = {"Authorization": "Bearer the-token"}
         self.wait_until_ready(headers)
-        world = kube_versions.World(self.connect, self.behind.compact, headers)
+        world = kube_versions.World(self.connect, self.backend.compact, headers)
         seen = kube_versions.observe(world)
         if os.environ.get("VIGIL_KUBE_RECORD"):
             ours = kube_versions.table(True) if kube_versions.TABLE.exists() else {}
@@ -66,21 +66,21 @@ class SameReads(unittest.TestCase):
                 for case, answer in seen.items()))
         self.assertEqual(seen, kube_versions.table(False))
 
-    def test_every_line_of_what_is_asked_is_what_kubernetes_answers(self):
+    def test_table_of_options_is_what_kubernetes_answers(self):
         headers = {"Authorization": "Bearer the-token"}
         self.wait_until_ready(headers)
         connection = self.connect()
-        connection.request("POST", kube_asks.CMS, json.dumps({"metadata": {"name": kube_asks.NAME}}),
+        connection.request("POST", kube_options.CMS, json.dumps({"metadata": {"name": kube_options.NAME}}),
                            {**headers, "Content-Type": "application/json"})
         self.assertIn(connection.getresponse().status, (201, 409))
         connection.close()
-        seen = kube_asks.observe(self.connect, headers)
+        seen = kube_options.observe(self.connect, headers)
         if os.environ.get("VIGIL_KUBE_RECORD"):
-            ours, theirs = kube_asks.table(True), kube_asks.table(False)
-            kube_asks.TABLE.write_text("".join(
+            ours, theirs = kube_options.table(True), kube_options.table(False)
+            kube_options.TABLE.write_text("".join(
                 f"{case} -> {answer}" + (f" | Vigil: {ours[case]}" if ours.get(case) != theirs.get(case) else "") + "\n"
                 for case, answer in seen.items()))
-        self.assertEqual(seen, kube_asks.table(False))
+        self.assertEqual(seen, kube_options.table(False))
 
 
 if __name__ == "__main__":

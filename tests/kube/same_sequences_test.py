@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""What takes several requests, of a real kube-apiserver and of Vigil's own Kubernetes API: many clients on one object,
-pages of a deletion, watches, a namespace that is emptied. tools/build-kube builds the real one."""
+"""Sequences of requests to a real kube-apiserver and to Vigil's own Kubernetes API: many clients that write one object,
+deletions in pages, watches, and a namespace that is emptied. tools/build-kube builds the real kube-apiserver."""
 import contextlib
 import http.client
 import json
@@ -16,13 +16,13 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/live"))
 sys.path.insert(0, str(ROOT / "tests/kube"))
 from apiserver_test import WAIT_SECONDS  # noqa: E402
-from beside import Beside  # noqa: E402
+from side_by_side import SideBySide  # noqa: E402
 from kube_contention_test import APPLY, Crowd  # noqa: E402
 from same_custom_test import CRDS, definition, version  # noqa: E402
 from same_writes_test import (  # noqa: E402
     CMS, JSON_PATCH, LEASES, MERGE, ROLES, STRATEGIC, TABLE, Client, pod)
 
-CLIENTS, ROUNDS = 12, 4  # with more of them Kubernetes makes some wait for longer than a request may
+CLIENTS, ROUNDS = 12, 4  # with more clients, some requests exceed Kubernetes' request timeout
 JSON = "application/json"
 PARTIAL = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"
 HATS = "/apis/example.com/v1/namespaces/{}/hats"
@@ -54,7 +54,7 @@ def names(listed):
     return [item["metadata"]["name"] for item in listed["items"]]
 
 
-class SameSequences(Beside):
+class SameSequences(SideBySide):
     client = Peer
 
     @classmethod
@@ -65,7 +65,7 @@ class SameSequences(Beside):
             client.want(201, "POST", CRDS, definition("hats", "Hat", [version()]))
         cls.wait_for(HATS.format("default"))
 
-    def alike(self, scene, *args):
+    def compare_scene(self, scene, *args):
         theirs, ours = scene(self.theirs, *args), scene(self.ours, *args)
         with self.subTest(scene=scene.__name__, args=str(args)[:200]):
             self.assertEqual(ours, theirs)
@@ -75,7 +75,7 @@ class SameSequences(Beside):
 
     @staticmethod
     def patches(client, name, kind, request):
-        """The codes of each round, and what the object has in the end."""
+        """Returns the codes of each round, and the keys of the object at the end."""
         client.want(201, "POST", CMS, {"metadata": {"name": name}, "data": {"first": "0"}})
         with client.crowd() as crowd:
             seen = [codes(crowd.send([("PATCH", f"{CMS}/{name}{query}", body, kind) for query, body in (
@@ -95,7 +95,7 @@ class SameSequences(Beside):
 
         for name, kind, request in (("merged", MERGE, member), ("strategic", STRATEGIC, member),
                                     ("json", JSON_PATCH, addition), ("applied", APPLY, application)):
-            seen, keys = self.alike(self.patches, name, kind, request)
+            seen, keys = self.compare_scene(self.patches, name, kind, request)
             self.assertEqual((seen, len(keys)), ([[200] * CLIENTS] * ROUNDS, 1 + CLIENTS * ROUNDS))
 
     def test_updates_that_create(self):
@@ -110,7 +110,7 @@ class SameSequences(Beside):
 
         for path in (LEASES, ROLES):
             for metadata in ({}, {"resourceVersion": "1"}):
-                self.alike(scene, path, metadata)
+                self.compare_scene(scene, path, metadata)
 
     def test_custom_resources_while_their_namespace_changes(self):
         def scene(client):
@@ -126,9 +126,9 @@ class SameSequences(Beside):
                     seen.append((codes(answers[0::2]), codes(answers[1::2])))
             return seen, sorted(names(client.want(200, "GET", HATS.format("busy"))))
 
-        self.alike(scene)
+        self.compare_scene(scene)
 
-    # -- one after the other --
+    # -- sequences of one client --
 
     def test_a_collection_that_finalizers_hold_is_deleted_page_by_page(self):
         def pages(client, query):
@@ -153,11 +153,11 @@ class SameSequences(Beside):
                 client.send("PATCH", f"{CMS}/page{i}", {"metadata": {"finalizers": None}}, MERGE)
             return seen, names(client.want(200, "GET", CMS + "?labelSelector=paged"))
 
-        self.alike(scene)
+        self.compare_scene(scene)
 
     def test_the_end_of_initial_events_is_marked(self):
         def shown(event):
-            """The kind of an event and of its object, which objects it is about, and their annotations."""
+            """The type of an event, the kind of its object, and the names and annotations of the objects in it."""
             thing = event["object"]
             rows = [row["object"] for row in thing["rows"]] if thing["kind"] == "Table" else [thing]
             return (event["type"], thing["kind"], thing["apiVersion"], sorted(thing), bool(thing.get("columnDefinitions")),
@@ -181,20 +181,20 @@ class SameSequences(Beside):
         for path in (CMS, HATS.format("default")):
             for accept in (JSON, TABLE, PARTIAL):
                 for query in ("&labelSelector=first", "&labelSelector=nothing"):
-                    self.alike(scene, path, accept, query)
+                    self.compare_scene(scene, path, accept, query)
 
     # -- namespaces --
 
     def empty(self, namespace):
-        """One pass of the namespace controller, which a kube-apiserver does not have in itself."""
-        done = subprocess.run(["go", "run", "./emptier", self.theirs.url, self.theirs.token, namespace], cwd=ROOT / "tests/kube",
-                              capture_output=True, text=True, check=False,
+        """Runs one pass of the namespace controller, which is not part of a kube-apiserver."""
+        done = subprocess.run(["go", "run", "./namespacecontroller", self.theirs.url, self.theirs.token, namespace],
+                              cwd=ROOT / "tests/kube", capture_output=True, text=True, check=False,
                               env={**os.environ, "PATH": os.environ["PATH"] + ":/usr/local/go/bin"})
         self.assertEqual(done.returncode, 0, done.stderr)
 
     @staticmethod
     def inside(client, namespace):
-        """What a namespace has, and what its conditions say."""
+        """The objects in a namespace, and its conditions."""
         seen = {plural: [(item["metadata"]["name"], "deletionTimestamp" in item["metadata"])
                          for item in client.want(200, "GET", f"/api/v1/namespaces/{namespace}/{plural}")["items"]]
                 for plural in ("pods", "configmaps", "secrets")}
@@ -204,7 +204,8 @@ class SameSequences(Beside):
         return code, status.get("phase"), conditions, seen
 
     def same_inside(self, namespace, unlike=()):
-        """After a pass of theirs; ours makes its own in its own time. Some conditions are not to be compared."""
+        """Compares the namespace after one pass of Kubernetes' controller; Vigil empties it without a request. Conditions
+        whose types are in unlike are not compared."""
         self.empty(namespace)
         theirs = self.inside(self.theirs, namespace)
         end = time.monotonic() + WAIT_SECONDS
@@ -218,7 +219,7 @@ class SameSequences(Beside):
             time.sleep(0.1)
         self.assertEqual(ours, theirs)
 
-    def test_a_namespace_is_emptied_in_the_same_order_and_says_the_same(self):
+    def test_a_namespace_is_emptied_in_the_same_order_with_the_same_conditions(self):
         def release(kind, name):
             for client in (self.theirs, self.ours):
                 client.want(200, "PATCH", f"/api/v1/namespaces/leaving/{kind}/{name}", {"metadata": {"finalizers": None}}, MERGE)
@@ -236,7 +237,7 @@ class SameSequences(Beside):
             client.want(201, "POST", inside + "/configmaps", {"metadata": {"name": "free"}})
             client.want(201, "POST", inside + "/secrets", {"metadata": {"name": "s", "finalizers": ["e.com/x"]}})
             client.want(200, "DELETE", inside)
-        # While pods are left Kubernetes says that nothing is (kubernetes issue 138208), and Vigil that they are.
+        # While pods remain, Kubernetes reports that nothing remains (kubernetes issue 138208), and Vigil reports the pods.
         self.same_inside("leaving", ("NamespaceContentRemaining", "NamespaceFinalizersRemaining"))
         release("pods", "held")
         self.same_inside("leaving")
@@ -248,7 +249,7 @@ class SameSequences(Beside):
 
     # -- identity --
 
-    def test_nobody_without_the_right_acts_as_somebody_else(self):
+    def test_impersonation_without_permission_is_forbidden(self):
         def scene(client, fields):
             if client.token:
                 fields = {**fields, "Authorization": "Bearer weak-token"}
@@ -258,7 +259,7 @@ class SameSequences(Beside):
         for fields in ({"Impersonate-User": "x"}, {"Impersonate-User": "x", "Impersonate-Group": "system:masters"},
                        {"Impersonate-User": "x", "Impersonate-Uid": "1"}, {"Impersonate-User": "x", "Impersonate-Extra-Scopes": "all"},
                        {"Impersonate-User": "jane"}):
-            self.alike(scene, fields)
+            self.compare_scene(scene, fields)
 
 
 if __name__ == "__main__":

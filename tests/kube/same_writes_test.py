@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""The same writes to a real kube-apiserver and to Vigil's own Kubernetes API: every code and every Status
-must be the same, and so must metadata and what has no schema. tools/build-kube builds the real one."""
+"""Sends the same writes to a real kube-apiserver and to Vigil's own Kubernetes API. Every code and every Status must be the
+same, as well as metadata and objects of kinds that Kubernetes does not fill in. tools/build-kube builds the real kube-apiserver."""
 import json
 import pathlib
 import re
@@ -13,7 +13,7 @@ import urllib.request
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/live"))
 sys.path.insert(0, str(ROOT / "tests/kube"))
-from beside import Beside  # noqa: E402
+from side_by_side import SideBySide  # noqa: E402
 
 UID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 RECORD = re.compile(r"record \(\d+\)")
@@ -49,7 +49,7 @@ def owner(**fields):
     return dict({"apiVersion": "v1", "kind": "Pod", "name": "x", "uid": "u"}, **fields)
 
 
-# (method, path, body, content type). A body that is a text is sent as it is.
+# (method, path, body, content type). A body that is a string is sent unchanged.
 CASES = [
     ("POST", CMS, {"metadata": {"name": "a", "labels": {"x": "y"}}, "data": {"k": "v"}}),
     ("POST", CMS, {"metadata": {"name": "a"}}),
@@ -74,7 +74,7 @@ CASES = [
     ("POST", CMS, {"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "b"}}),
     ("POST", CMS, {"kind": "ConfigMap", "apiVersion": "v2", "metadata": {"name": "b"}}),
     ("POST", CMS, {"kind": "Nothing", "apiVersion": "v1", "metadata": {"name": "b"}}),
-    # What Go's types read for themselves; a text that they cannot read would end all typed lists and watches.
+    # Strings that Go's types parse themselves. A stored one that they cannot parse would break every typed list and watch.
     *[("POST", LEASES, {"metadata": {"name": "times"}, "spec": {"renewTime": text}}) for text in (
         "bad", "", "2026-11-15T06:00:00Z", "2026-11-15T06:00:00.1Z", "2026-13-15T06:00:00.000000Z",
         "2026-11-15T06:00:00.000000", "2026-11-15 06:00:00.000000Z", "2026-02-30T06:00:00.000000Z",
@@ -166,7 +166,7 @@ CASES = [
     ("GET", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"),
     ("POST", CMS, {"metadata": {"name": "large"}, "data": {"a": "x" * (3 << 20)}}),
     ("POST", "/api/v1/namespaces/default/services", {"metadata": {"name": "1a"}, "spec": {"ports": [{"port": 1}]}}),
-    # Kinds with rules of their own.
+    # Kinds with their own rules.
     ("POST", PODS, pod("one")),
     ("PUT", PODS + "/one/status", dict(pod("one"), status={"phase": "Running"})),
     ("PATCH", PODS + "/one/status", {"status": {"phase": "Running"}, "metadata": {"labels": {"by": "status"}}}, MERGE),
@@ -204,7 +204,7 @@ CASES = [
     ("DELETE", "/api/v1/namespaces/given"),
     ("POST", CMS, {"metadata": {"name": "m1", "labels": {"m": "1"}}}),
     ("DELETE", CMS + "?labelSelector=m%3D1"),
-    # What only some kinds do, and what is seldom said.
+    # Behaviour of only some kinds, and rarely used options.
     ("POST", CMS, {"metadata": {"name": "being", "finalizers": ["e.com/x"]}}),
     ("DELETE", CMS + "/being"),
     ("POST", CMS, {"metadata": {"name": "being"}}),
@@ -287,7 +287,7 @@ CASES = [
     ("DELETE", CMS + "?labelSelector=page&limit=1"),
     ("DELETE", CMS + "?labelSelector=page", {"propagationPolicy": "Foreground"}),
     ("GET", CMS + "/p2"),
-    # A PUT that creates, with a version or a uid that nothing has.
+    # A PUT that creates, with a version or a uid that no object has.
     *[("PUT", f"{path}/put{i}", {"metadata": dict({"name": f"put{i}"}, **metadata)})
       for path in (LEASES, ROLES, CMS) for i, metadata in enumerate((
           {"resourceVersion": "1"}, {"resourceVersion": "999999999"}, {"resourceVersion": "0"}, {"resourceVersion": "x"},
@@ -295,7 +295,7 @@ CASES = [
     ("PUT", LEASES + "/put0", {"metadata": {"name": "put0", "resourceVersion": "1"}}),
     ("PUT", LEASES + "/put9?dryRun=All", {"metadata": {"name": "put9", "resourceVersion": "1"}}),
     ("GET", LEASES + "/put9"),
-    # A create with a version, and one that is not done.
+    # Creations with a version, as a dry run and for real.
     ("POST", CMS + "?dryRun=All", {"metadata": {"name": "versioned", "resourceVersion": "5"}}),
     ("POST", CMS + "?dryRun=All", {"metadata": {"name": "versioned", "resourceVersion": "x"}}),
     ("POST", CMS + "?dryRun=All", {"metadata": {"name": "versioned", "resourceVersion": "0"}}),
@@ -303,7 +303,7 @@ CASES = [
     ("POST", CMS, {"metadata": {"name": "versioned", "resourceVersion": "0"}}),
     ("POST", CMS, {"metadata": {"name": "versioned2", "resourceVersion": "x"}}),
     ("POST", CMS + "?dryRun=All", {"metadata": {"name": "versioned", "resourceVersion": "5"}}),
-    # The write that takes the last finalizer away deletes: its answer has the version from before.
+    # A write that removes the last finalizer deletes the object; its answer has the version from before the write.
     *[request for how in (
         ("PATCH", CMS + "/last", {"metadata": {"finalizers": None}}, MERGE),
         ("PATCH", CMS + "/last", [{"op": "remove", "path": "/metadata/finalizers"}], JSON_PATCH),
@@ -318,7 +318,7 @@ CASES = [
           ("GET", CMS + "/last"),
           how,
           ("GET", CMS + "/last"))],
-    # Texts in JSON that are written with escapes mean the same.
+    # JSON strings with escapes are equal to those without.
     ("POST", CMS, '{"metadata":{"name":"\\u0065sc","labels":{"\\u0061":"\\u0062"}},"data":{"\\u006b":"\\u0076"}}'),
     ("POST", PODS, '{"metadata":{"name":"\\u0065sc"},"spec":{"nodeName":"\\u006e1","containers":[{"name":"c","image":"i"}]}}'),
     ("POST", SECRETS, '{"metadata":{"name":"\\u0065sc"},"type":"e.com\\/t"}'),
@@ -340,14 +340,14 @@ CASES = [
     ("GET", ADDRESSES + "/2001:db8::1"),
     ("PATCH", ADDRESSES + "/2001:db8::1", {"metadata": {"labels": {"a": "b"}}}, MERGE),
     ("DELETE", ADDRESSES + "/2001:db8::1"),
-    # Answers that are neither kept nor listed have no table.
+    # Kinds that are neither stored nor listed have no table.
     *[("POST", path, body, "application/json", accept)
       for path, body in (
           (REVIEWS + "/selfsubjectaccessreviews", {"spec": {"resourceAttributes": {"verb": "get", "resource": "pods"}}}),
           (REVIEWS + "/selfsubjectrulesreviews", {"spec": {"namespace": "default"}}),
           ("/apis/authentication.k8s.io/v1/selfsubjectreviews", {}))
       for accept in (TABLE, f"{TABLE},application/json")],
-    # Strict faults: first the fields that are not known, then the keys that come twice.
+    # Strict validation reports first the unknown fields, then the duplicate keys.
     *[("POST", CMS + "?fieldValidation=" + how, body, kind) for how in ("Strict", "Warn", "Ignore") for body, kind in (
         ('{"metadata":{"name":"st","name":"st","zz":1},"data":{"a":"1","a":"2"},"b":1,"a":1}', "application/json"),
         ('{"data":{"a":"1","a":"2"},"z":1,"metadata":{"name":"st","finalizer":[]},"z":2}', "application/json"),
@@ -355,7 +355,7 @@ CASES = [
         ("metadata: {name: st}\nzz: 1\nyy: 2\n", "application/yaml"))],
     ("POST", PODS + "?fieldValidation=Strict",
      '{"metadata":{"name":"st"},"spec":{"x":1,"containers":[{"name":"c","name":"c","y":1,"ports":[{"q":1}]}],"x":2},"status":{"w":1}}'),
-    # A status that nobody has told.
+    # The status of an object for which no client has written one.
     ("POST", DEPLOYMENTS, deployment("zero")),
     ("PATCH", DEPLOYMENTS + "/zero/status", {"status": {"replicas": 2}}, MERGE),
     ("PATCH", DEPLOYMENTS + "/zero/status", {"status": None}, MERGE),
@@ -371,13 +371,13 @@ CASES = [
         deployment("zero")["spec"], serviceName="s"))),
     ("POST", "/apis/storage.k8s.io/v1/volumeattachments", {"metadata": {"name": "zero"}, "spec": {
         "attacher": "e.com", "nodeName": "n", "source": {"persistentVolumeName": "p"}}}),
-    # A generation is the client's where nobody counts it.
+    # For kinds whose generation the server does not count, the client's generation is stored.
     *[("POST", path, {"metadata": {"name": f"gen{i}", "generation": generation}})
       for path in (CMS, ROLES) for i, generation in enumerate((7, 0, None, -1, "x", 1.5))],
     ("PUT", CMS + "/gen0", {"metadata": {"name": "gen0", "generation": 9}}),
     ("PATCH", CMS + "/gen0", {"metadata": {"generation": 9}}, MERGE),
     ("POST", DEPLOYMENTS, dict(deployment("gen"), metadata={"name": "gen", "generation": 7})),
-    # What a random comparison found.
+    # Differences that a comparison of random requests found.
     *[("PUT", LEASES + "/put0", {"metadata": metadata}) for metadata in (
         {"name": "other"}, {}, {"name": "put0", "namespace": "other"})],
     *[("PATCH", LEASES + "/put0", {"metadata": {"resourceVersion": version}}, MERGE) for version in (
@@ -402,7 +402,7 @@ CASES = [
         [{"op": "move", "from": "/metadata/labels", "path": "/metadata/annotations"}],
         [{"op": "add", "path": "/metadata/finalizers", "value": ["e.com/x"]},
          {"op": "replace", "path": "/metadata/finalizers/1", "value": "e.com/y"}])],
-    # Unknown fields of what was no text of JSON are told by name.
+    # For patches and YAML, warnings about unknown fields are ordered by name.
     *[("PATCH", CMS + "/gen0?fieldValidation=Warn", patch, kind) for patch, kind in (
         ({"zz": 1, "yy": 2, "metadata": {"zz": 1, "aa": 1}}, MERGE),
         ({"zz": 1, "yy": 2, "metadata": {"zz": 1, "aa": 1}}, STRATEGIC),
@@ -419,13 +419,13 @@ CASES = [
 
 
 class Versions:
-    """Names the versions of each object by the order in which one server has told them: servers count differently."""
+    """Names the versions of each object by the order in which a server returned them, because servers count differently."""
 
     def __init__(self):
-        self.told = {}  # by uid
+        self.known = {}  # lists of versions by uid
 
     def name(self, uid, version):
-        known = self.told.setdefault(uid, [])
+        known = self.known.setdefault(uid, [])
         if version not in known:
             if known and int(version) < int(known[-1]):
                 return "a version from before the last one"
@@ -445,19 +445,19 @@ class Versions:
 
 
 def is_any(key, item):
-    """Whether all that two servers can agree on is that it is there."""
+    """Whether two servers can agree only on the presence of the value."""
     return item and (key in ("uid", "creationTimestamp", "deletionTimestamp", "continue")
                      or key == "resourceVersion" and not item.startswith(VERSION))
 
 
 def normal(value):
-    """Without what no two servers agree on."""
+    """The value without the parts in which any two servers differ."""
     if isinstance(value, dict):
         out = {}
         for key, item in value.items():
             if key != "managedFields":
                 out[key] = "*" if is_any(key, item) else normal(item)
-        if "causes" in out:  # it tells those of an update twice
+        if "causes" in out:  # Kubernetes repeats those of an update
             out["causes"] = [c for i, c in enumerate(out["causes"]) if c not in out["causes"][:i]]
         return out
     if isinstance(value, str):
@@ -480,7 +480,7 @@ class Client:
         return urllib.request.urlopen(request, timeout=60, context=self.context)
 
     def send(self, *case):
-        """The code and the body of an answer; its warnings are kept until the next."""
+        """Returns the code and the body of the answer; its warnings are kept until the next call."""
         try:
             with self.open(*case) as response:
                 self.warnings = response.headers.get_all("Warning", [])
@@ -495,7 +495,7 @@ class Client:
 
 
 def status_that_counts(body):
-    """Without what Kubernetes fills in, and what each answers for itself."""
+    """The status without values that Kubernetes fills in or that belong to one server."""
     if body["kind"] == "Pod":
         return body["status"]["phase"]
     if body["kind"] == "Scale":
@@ -511,22 +511,22 @@ def what_counts(answer):
     return code, body
 
 
-class SameWrites(Beside):
+class SameWrites(SideBySide):
     client = Client
 
     def compare(self, what_counts, *case):
-        """Warnings too, but for the one that Vigil does not give."""
+        """Compares warnings as well, except for one that Vigil does not send."""
         theirs, ours = ((*what_counts((code, client.versions.named(body))), client.warnings)
                         for client in (self.theirs, self.ours) for code, body in [client.send(*case)])
         with self.subTest(case=str(case)[:400]):
             self.assertEqual(ours, (*theirs[:2], [warning for warning in theirs[2] if "v1 Endpoints is deprecated" not in warning]))
 
-    def test_every_answer_is_that_of_a_real_apiserver(self):
+    def test_every_answer_equals_that_of_a_real_apiserver(self):
         for case in CASES:
             self.compare(what_counts, *case)
 
     def test_a_new_object_has_the_status_of_its_type(self):
-        """Also where Kubernetes fills in more than that."""
+        """Checked also for kinds in which Kubernetes fills in other fields."""
         template = {"metadata": {"labels": {"a": "b"}}, "spec": dict(pod("x", None)["spec"], restartPolicy="Never")}
         for path, body in (
                 ("/apis/batch/v1/namespaces/default/jobs", {"spec": {"template": template}}),
@@ -537,7 +537,7 @@ class SameWrites(Beside):
                 ("/api/v1/nodes", {})):
             self.compare(lambda answer: (answer[0], answer[1].get("status")), "POST", path, {"metadata": {"name": "zero"}, **body})
 
-    def test_admission_that_is_not_done_is_warned_of_here_alone(self):
+    def test_only_vigil_warns_that_it_calls_no_admission_webhooks(self):
         for plural in ("validatingwebhookconfigurations", "mutatingwebhookconfigurations"):
             case = "POST", f"/apis/admissionregistration.k8s.io/v1/{plural}", {"metadata": {"name": "w"}, "webhooks": []}
             self.assertEqual([client.send(*case)[0] for client in (self.theirs, self.ours)], [201, 201])

@@ -3,13 +3,13 @@
 and how they end must be the same."""
 import unittest
 
-from both import Both, version
+from compare_etcdctl import CompareEtcdctl, version
 from certs import openssl
 
 READER = ("reader", "read", "/a/", "--prefix")
 
 
-class AuthSame(Both):
+class AuthSame(CompareEtcdctl):
     """Passwords are easy to hash: there are many."""
     flags = ["--bcrypt-cost", "4"]
 

@@ -1,4 +1,4 @@
-"""Certificates for live tests, made by the openssl program: an authority and whom it signs."""
+"""Certificates for live tests, made by the openssl program: an authority and the identities that it signs."""
 import pathlib
 import subprocess
 import time
@@ -33,7 +33,7 @@ class Authority(Identity):
 
     def sign(self, name, cn=None, names="DNS:localhost,IP:127.0.0.1",
              usage="serverAuth,clientAuth", days=30, rsa=False, groups=()):
-        """name is that of the files; days below 0 for one that has expired."""
+        """Signs a certificate and writes it to files called name; days below 0 make one that has expired."""
         identity = Identity(self.directory / f"{name}.pem", self.directory / f"{name}.key")
         algorithm = ("rsa:2048",) if rsa else ("ec", "-pkeyopt", "ec_paramgen_curve:P-256")
         request = openssl("req", "-utf8", "-newkey", *algorithm, "-nodes", "-keyout", identity.key,
@@ -53,7 +53,7 @@ class Authority(Identity):
         return identity
 
     def ca(self, *args, text=None):
-        """openssl ca, which keeps a little database."""
+        """Runs openssl ca, which keeps a small database of the certificates that it has signed."""
         base = self.directory / f"{self.name}.db"
         if not base.exists():
             base.write_text("")
@@ -68,7 +68,7 @@ class Authority(Identity):
         openssl("ca", "-config", str(config), *args, text=text)
 
     def revoke(self, path, *identities):
-        """Writes the list of those revoked so far, as DER, which is what etcd reads."""
+        """Revokes the identities and writes the list of all revoked certificates as DER, the format that etcd reads."""
         for identity in identities:
             self.ca("-revoke", identity.cert)
         pem = self.directory / f"{self.name}.crl.pem"

@@ -1,4 +1,4 @@
-"""A small client for live tests: puts and gets over the C core's gRPC, and remembers."""
+"""A small client for live tests, over the C core's gRPC. It puts and gets, and remembers the acknowledged writes."""
 import grpc
 
 import protobuf as pb
@@ -33,10 +33,10 @@ class Client:
         return pb.parse(self.call("Range", pb.range_of(b"x"))[1][0])[3][0]
 
     def check_acked(self, test, acked=None):
-        """Every acknowledged write is there with its revision."""
+        """Checks that every acknowledged write can be read at its revision."""
         for key, (value, revision) in (acked or self.acked).items():
             found = self.get(key, revision)
-            test.assertIsNotNone(found, f"{key} at {revision} is gone")
+            test.assertIsNotNone(found, f"{key} at {revision} is missing")
             test.assertEqual(found[1], revision)
             test.assertTrue(found[0] == value, f"{key} at {revision} has another value")
 

@@ -41,7 +41,7 @@ class Clock(LiveTest):
         return [json.loads(line) for line in self.vigil.lines if text in line]
 
     def until(self, what):
-        self.eventually(what, told=lambda: self.vigil.log)
+        self.eventually(what, message=lambda: self.vigil.log)
 
 
 class Jumps(Clock):

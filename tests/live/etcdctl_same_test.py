@@ -7,10 +7,10 @@ import re
 import time
 import unittest
 
-from both import SECONDS_MAX, Both, Following, version
+from compare_etcdctl import SECONDS_MAX, CompareEtcdctl, Following, version
 
 
-class SameAsEtcd(Both):
+class SameAsEtcd(CompareEtcdctl):
     def test_put(self):
         self.both("put", "a", "1", code=0)
         self.both("put", "a", "2", "--prev-kv", code=0)
@@ -113,14 +113,14 @@ class SameAsEtcd(Both):
     def test_watch_interactively(self):
         both = self.follow("watch", "-i")
         for one in both:
-            one.say("watch a --rev 2\nwatch b --prefix --rev 2\n")  # whenever it comes to it
+            one.write("watch a --rev 2\nwatch b --prefix --rev 2\n")  # whenever it comes to it
         self.both("put", "b1", "x", code=0)
         self.same_lines(both, 3)
         self.both("put", "a", "y", code=0)
         self.same_lines(both, 3)
         if version() >= (3, 5):
             for one in both:
-                one.say("progress\n")
+                one.write("progress\n")
             self.same_lines(both, 1)
 
     def test_lease(self):

@@ -1,4 +1,4 @@
-"""HTTP/2 by hand: frames that no library would send."""
+"""HTTP/2 frames written by hand, to send what no library would send."""
 import socket
 import struct
 
@@ -20,7 +20,7 @@ def settings(**values):
 
 
 def request_headers(path="/etcdserverpb.KV/Range", extra=(), method="POST"):
-    """A header block without dynamic table entries, so that it can be sent on any stream: of a gRPC call, or of a GET."""
+    """The header block of a gRPC call or of a GET. It has no dynamic table entries, so that it can be sent on any stream."""
     encoder = hpack.Encoder()
     encoder.header_table_size = 0
     grpc = [("content-type", "application/grpc"), ("te", "trailers")] if method == "POST" else []
@@ -33,20 +33,20 @@ def request(stream, body, path="/etcdserverpb.KV/Range"):
 
 
 class Connection:
-    """A socket that has said hello; it reads frames only when asked to."""
+    """A socket on which the preface and the settings have been sent. It reads only when frames() is called."""
 
-    def __init__(self, port, hello=PREFACE + settings(), timeout=10, receive_buffer=None):
+    def __init__(self, port, opening=PREFACE + settings(), timeout=10, receive_buffer=None):
         self.socket = socket.socket()
         if receive_buffer:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
         self.socket.settimeout(timeout)
         self.socket.connect(("127.0.0.1", port))
         self.buffer = b""
-        self.closed = False  # by the peer, as frames() found out
-        self.send(hello)
+        self.closed = False  # by the peer; set by frames()
+        self.send(opening)
 
     def send(self, data):
-        """Sends what it can; False if the peer closed or stopped reading."""
+        """Sends the data; returns False if the peer has closed the connection or stopped reading."""
         try:
             self.socket.sendall(data)
             return True
@@ -54,7 +54,7 @@ class Connection:
             return False
 
     def frames(self):
-        """Frames until the peer closes or is silent."""
+        """Yields frames until the peer closes the connection or sends nothing for the timeout."""
         while True:
             while len(self.buffer) >= 9:
                 size = int.from_bytes(self.buffer[:3], "big")

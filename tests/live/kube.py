@@ -1,4 +1,4 @@
-"""Speaks to the Kubernetes API of a server under test as plain HTTP, and puts objects into its store through etcd's."""
+"""Calls the Kubernetes API of a server under test over plain HTTP, and puts objects into its store through etcd's API."""
 import base64
 import http.client
 import json
@@ -16,16 +16,16 @@ class KubeServer(Server):
     def __init__(self, directory, args=(), **more):
         self.kube_port = more.pop("kube_port", None) or free_port()
         self.kube_url = f"http://127.0.0.1:{self.kube_port}"
-        self.namespace = "default"  # of what is put
+        self.namespace = "default"  # where put() creates objects
         self.store = None
         self.watches = []
-        # Memory that was freed shall count as freed.
+        # A small quarantine, so that freed memory is soon reused and does not count as held.
         asan = os.environ.get("ASAN_OPTIONS", "") + ":quarantine_size_mb=1:malloc_context_size=2"
         super().__init__(directory, ["--listen-kube-urls", self.kube_url, *args],
                          env={"ASAN_OPTIONS": asan}, **more)
 
     def start(self):
-        """Comes back when the namespaces that the first request makes are there: nothing else is written then."""
+        """Returns when the namespaces that the first request creates exist, after which the server writes nothing by itself."""
         self.store = None
         super().start()
         assert len(self.list("/api/v1/namespaces")["items"]) >= NAMESPACES
@@ -55,7 +55,7 @@ class KubeServer(Server):
         return self.put_raw(key_of(prefix, name, namespace), json.dumps(thing(name, namespace, **fields)))
 
     def put_many(self, prefix, things, at_once=100):
-        """{name: fields}, in transactions: one wait for the disk for many. Returns {name: revision}."""
+        """Puts {name: fields} in transactions, so that many objects share one sync. Returns {name: revision}."""
         todo, revisions = list(things.items()), {}
         while todo:
             some, todo = todo[:at_once], todo[at_once:]
@@ -73,10 +73,10 @@ class KubeServer(Server):
     def compact(self, revision):
         self.call("/v3/kv/compaction", revision=revision)
 
-    # -- the API --
+    # -- the Kubernetes API --
 
     def get(self, path, headers=None, host=None, **query):
-        """Code, headers and body; the body as JSON where it is."""
+        """Returns code, headers and body; a JSON body is parsed."""
         connection = http.client.HTTPConnection("127.0.0.1", self.kube_port, timeout=WAIT_SECONDS)
         fields = dict(headers or {})
         if host:
@@ -95,7 +95,7 @@ class KubeServer(Server):
         return body
 
     def close(self):
-        """All that is open on our side."""
+        """Closes all connections that the test opened."""
         for watch in self.watches:
             watch.close()
         self.watches = []
@@ -125,7 +125,7 @@ def thing(name, namespace="default", kind="Pod", api="v1", labels=None, **fields
 
 
 class Watch:
-    """A watch under way: its events in order, until the server ends it."""
+    """An open watch: its events in order, until the server ends it."""
 
     def __init__(self, server, path, query):
         self.connection = http.client.HTTPConnection("127.0.0.1", server.kube_port, timeout=WAIT_SECONDS)
@@ -136,7 +136,7 @@ class Watch:
         server.watches.append(self)
 
     def next(self):
-        """None: it has ended, and not in the middle of an event."""
+        """Returns the next event, or None if the watch has ended. It must not end in the middle of an event."""
         line = self.response.readline()
         return json.loads(line) if line else None
 
@@ -152,7 +152,7 @@ class Watch:
 
 
 def answers_of(path, for_vigil):
-    """{case: answer} of a table that was written down; "… | Vigil: …" where the two are not the same."""
+    """Reads a recorded table as {case: answer}. A line has "… | Vigil: …" where Vigil's answer differs from Kubernetes'."""
     rows = {}
     for line in path.read_text().splitlines():
         case, _, answer = line.partition(" -> ")
@@ -165,8 +165,8 @@ def names(answer):
     return [item["metadata"]["name"] for item in answer["items"]]
 
 
-def told(event):
-    """What an event says, in short."""
+def summary(event):
+    """An event in short: its type, and the name and version of its object."""
     metadata = event["object"]["metadata"]
     return event["type"], metadata.get("name"), int(metadata["resourceVersion"])
 

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""Server-side apply on the wire: what is shown of owners, what is refused, and what clients may send as such. The answers
-were compared with a real kube-apiserver's: tests/kube/same_applies_test.py."""
+"""Server-side apply over HTTP: managed fields in answers and in requests, conflicts, and invalid applies.
+tests/kube/same_applies_test.py compares the answers with those of a real kube-apiserver."""
 import http.client
 import json
 import os
@@ -31,7 +31,7 @@ class Apply(KubeTest):
     def owners(self, object_):
         return {(e["manager"], e["operation"]): e["fieldsV1"] for e in object_["metadata"].get("managedFields", [])}
 
-    def test_it_creates_and_changes_and_keeps_what_did_not_change(self):
+    def test_apply_creates_updates_and_skips_unchanged_objects(self):
         code, made = self.apply(config({"k": "1"}))
         self.assertEqual(code, 201)
         self.assertEqual(self.owners(made), {("one", "Apply"): {"f:data": {"f:k": {}}}})
@@ -48,7 +48,7 @@ class Apply(KubeTest):
             [{"reason": "FieldManagerConflict", "message": 'conflict with "one"', "field": ".data.k"}]))
         self.assertEqual(self.apply(config({"k": "2"}), "two", "&force=true")[0], 200)
 
-    def test_nobody_owns_anything_before_the_first_apply(self):
+    def test_no_owners_are_recorded_before_the_first_apply(self):
         code, made = self.send("POST", CMS, config({"k": "1"}, managedFields=[{
             "manager": "x", "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": {}}]))
         self.assertEqual((code, self.owners(made)), (201, {}))
@@ -59,7 +59,7 @@ class Apply(KubeTest):
             ("one", "Apply"): {"f:data": {"f:l": {}}},
             ("before-first-apply", "Update"): {"f:data": {".": {}, "f:k": {}}}}))
 
-    def test_lists_watches_and_other_shapes_have_them(self):
+    def test_lists_watches_and_other_shapes_include_managed_fields(self):
         _, made = self.apply(config({"k": "1"}))
         fields = made["metadata"]["managedFields"]
         _, found = self.send("GET", CMS)
@@ -82,7 +82,7 @@ class Apply(KubeTest):
         finally:
             connection.close()
 
-    def test_what_clients_send_as_owners_is_taken_if_it_is_some(self):
+    def test_invalid_managed_fields_of_clients_are_ignored_or_refused(self):
         self.apply(config({"k": "1"}))
         deep = fields = {}
         for _ in range(300):
@@ -101,8 +101,8 @@ class Apply(KubeTest):
             code, bare = self.send("PATCH", CMS + "/a", {"metadata": {"managedFields": reset}}, MERGE)
             self.assertEqual((code, self.owners(bare)), (200, {}))
 
-    def test_what_goes_with_what_a_manager_has(self):
-        """Owners as clients may set them; the results are a real kube-apiserver's."""
+    def test_fields_removed_with_those_of_a_manager(self):
+        """Clients set the owners; the results are those of a real kube-apiserver."""
         texts = {"type": "array", "items": {"type": "string"}, "x-kubernetes-list-type": "set"}
         parts = {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"],
                  "items": {"type": "object", "required": ["name"], "properties": {"name": {"type": "string"}}}}
@@ -116,9 +116,9 @@ class Apply(KubeTest):
         self.assertEqual(code, 201, made)
         item = {"parts": [{"name": "x"}]}
         for name, first, two, three, then, last in (
-                # Nobody owns size: it goes, and nothing but an empty list would be left.
+                # The size has no owner: it is removed, because only an empty list would be left.
                 ("a", {"size": 1, "tags": []}, {}, None, {}, None),
-                # The fields of an item, but not the item; and an item whose fields are nobody's.
+                # A manager owns the fields of an item but not the item; and an item whose fields have no owner.
                 ("b", item, {"f:parts": {'k:{"name":"x"}': {"f:name": {}}}}, None, {"size": 1}, {"size": 1}),
                 ("c", dict(item, size=1), {"f:size": {}}, {"f:parts": {'k:{"name":"x"}': {}}}, {}, item)):
             path = f"/apis/e.com/v1/namespaces/default/things/{name}"
@@ -130,11 +130,11 @@ class Apply(KubeTest):
                 if fields is not None]}}, MERGE)[0], 200)
             code, left = self.apply(dict(body, spec=then), "two", path=path)
             self.assertEqual((code, left.get("spec")), (200, last), left)
-            # An empty list of owners is none at all, of a custom resource.
+            # For a custom resource, an empty list of owners means no change.
             code, kept = self.send("PATCH", path, {"metadata": {"managedFields": []}}, MERGE)
             self.assertEqual((code, self.owners(kept)), (200, self.owners(left)))
 
-    def test_what_is_refused(self):
+    def test_invalid_applies_are_refused(self):
         for code, message, body, query in (
                 (422, 'PatchOptions.meta.k8s.io "" is invalid: fieldManager: Required value: is required for apply patch',
                  config({}), ""),
@@ -145,14 +145,14 @@ class Apply(KubeTest):
             got, status = self.apply(body, query)
             self.assertEqual((got, status["message"]), (code, message))
 
-    def test_keys_that_come_twice_are_told_or_refused(self):
+    def test_duplicate_keys_cause_a_warning_or_are_refused(self):
         twice = b'{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"k":"1","k":"2"}}'
         code, status = self.apply(twice, query="&fieldValidation=Strict")
         self.assertEqual((code, status["message"]), (400, 'error strict decoding YAML: duplicate field "data.k"'))
         self.assertEqual(self.apply(twice)[0], 201)
         self.assertEqual(self.headers["Warning"], '299 - "duplicate field \\"data.k\\""')
 
-    def test_a_bomb_of_fields_is_refused_in_time(self):
+    def test_very_many_fields_are_refused_quickly(self):
         many = config({f"k{i}": "" for i in range(40000)})
         code, _ = self.apply(many)
         self.assertIn(code, (201, 413))
@@ -163,9 +163,9 @@ class Apply(KubeTest):
 
 @only_vigil
 class FromClientToServer(unittest.TestCase):
-    """kubectl, which applied by itself before, lets the server do it from now on."""
+    """kubectl changes from client-side to server-side apply."""
 
-    def test_what_kubectl_applied_by_itself_is_its_own(self):
+    def test_fields_from_client_side_apply_stay_owned_by_kubectl(self):
         with tempfile.TemporaryDirectory(prefix="vigil-apply-") as directory:
             server = KubeServer(pathlib.Path(directory) / "data").start()
             self.addCleanup(server.stop)
@@ -178,16 +178,16 @@ class FromClientToServer(unittest.TestCase):
                 return done.returncode, done.stdout + done.stderr
 
             self.assertEqual(kubectl({"k": "1", "l": "1"})[0], 0)
-            code, said = kubectl({"k": "2", "l": "1"}, "--server-side")
-            self.assertEqual(code, 0, said)
-            self.assertIn("serverside-applied", said)
-            code, said = kubectl({"k": "3"}, "--server-side", "--field-manager=other")
-            self.assertNotEqual(code, 0, said)
-            self.assertIn("conflict", said)
-            code, said = kubectl({"k": "3"}, "--server-side", "--field-manager=other", "--force-conflicts")
-            self.assertEqual(code, 0, said)
-            code, said = kubectl({"l": "1"}, "--server-side")
-            self.assertEqual(code, 0, said)
+            code, output = kubectl({"k": "2", "l": "1"}, "--server-side")
+            self.assertEqual(code, 0, output)
+            self.assertIn("serverside-applied", output)
+            code, output = kubectl({"k": "3"}, "--server-side", "--field-manager=other")
+            self.assertNotEqual(code, 0, output)
+            self.assertIn("conflict", output)
+            code, output = kubectl({"k": "3"}, "--server-side", "--field-manager=other", "--force-conflicts")
+            self.assertEqual(code, 0, output)
+            code, output = kubectl({"l": "1"}, "--server-side")
+            self.assertEqual(code, 0, output)
             connection = http.client.HTTPConnection("127.0.0.1", server.kube_port, timeout=30)
             connection.request("GET", CMS + "/a")
             self.assertEqual(json.loads(connection.getresponse().read())["data"], {"k": "3", "l": "1"})

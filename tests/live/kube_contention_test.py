@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""Every way to write through the Kubernetes API, by many clients on one object at the same time. Whatever was
-acknowledged must be in the end state, and be told by a watch: with the version and the object of its answer, once, in order."""
+"""Every way to write through the Kubernetes API, by many clients on one object at the same time. Every acknowledged write
+must be in the final state, and a watch must report it once and in order, with the version and the object of the answer."""
 import base64
 import contextlib
 import http.client
@@ -25,17 +25,18 @@ APPLY = "application/apply-patch+yaml"
 
 
 class Crowd:
-    """Clients, each with a connection of its own. All send before any of them reads its answer."""
+    """Clients with one connection each. All of them send before any of them reads its answer."""
 
     def __init__(self, connect, count, fields=None):
-        """connect() makes a connection; fields are those of every request."""
+        """connect() makes a connection; fields are the headers of every request."""
         self.connections = [connect() for _ in range(count)]
         self.fields = fields or {}
         for connection in self.connections:
             connection.connect()
 
     def send(self, requests):
-        """One (method, path, body, type) of each, or None: it sends nothing. Returns (code, object), or None."""
+        """Each client sends its (method, path, body, type), or nothing for None. Returns (code, object) or None for
+        each."""
         pairs = list(zip(self.connections, requests))
         for connection, request in pairs:
             if request:
@@ -54,7 +55,7 @@ class Crowd:
 
 
 class Recorder:
-    """All events of one kind, read on a thread of its own."""
+    """All events of one kind, read on a separate thread."""
 
     def __init__(self, server, path):
         revision = server.list(path)["metadata"]["resourceVersion"]
@@ -69,7 +70,7 @@ class Recorder:
                 self.events.append(event)
 
     def finish(self):
-        """After an object of that name was created: everything before it has been told."""
+        """Waits for the event of the-end, which the test has created, so that all earlier events have been read."""
         self.thread.join(WAIT_SECONDS)
         assert not self.thread.is_alive()
         return self.events
@@ -93,25 +94,25 @@ class KubeContention(LiveTest):
         self.addCleanup(crowd.close)
         return crowd
 
-    def ask(self, method, path, body=None, kind=JSON, code=200):
+    def request(self, method, path, body=None, kind=JSON, code=200):
         (got, answer), = self.one.send([(method, path, body, kind)])
         self.assertEqual(got, code, answer)
         return answer
 
     def changes(self, recorder, path):
-        """The events told until now."""
-        self.ask("POST", path, {"metadata": {"name": "the-end"}}, code=201)
+        """All events up to now."""
+        self.request("POST", path, {"metadata": {"name": "the-end"}}, code=201)
         events = recorder.finish()
         versions = [version(event["object"]) for event in events]
-        self.assertEqual(versions, sorted(set(versions)), "events are in order, and none is told twice")
+        self.assertEqual(versions, sorted(set(versions)), "events are out of order or repeated")
         return events
 
     def check(self, events, acknowledged, shown=lambda thing: thing):
-        """Each answer is an event, with its version and its object; and nothing else is one."""
-        told = {version(event["object"]): event["object"] for event in events}
-        self.assertEqual(sorted(map(version, acknowledged)), sorted(told))
+        """Each answer has one event with its version and its object, and there are no other events."""
+        reported = {version(event["object"]): event["object"] for event in events}
+        self.assertEqual(sorted(map(version, acknowledged)), sorted(reported))
         for answer in acknowledged:
-            self.assertEqual(shown(told[version(answer)]), answer)
+            self.assertEqual(shown(reported[version(answer)]), answer)
 
     def attempts(self):
         _, _, page = self.kube.get("/metrics")
@@ -121,8 +122,8 @@ class KubeContention(LiveTest):
     # -- patches --
 
     def patch_all(self, kind, request, clients=CLIENTS, rounds=ROUNDS, first="0"):
-        """Each client sets keys of its own; request(client, round) is the body and what stands behind the path."""
-        self.ask("POST", CMS, {"metadata": {"name": "one"}, "data": {"first": first}}, code=201)
+        """Each client sets its own keys; request(client, round) returns the query to append to the path, and the body."""
+        self.request("POST", CMS, {"metadata": {"name": "one"}, "data": {"first": first}}, code=201)
         recorder, crowd, acknowledged = Recorder(self.kube, CMS), self.crowd(clients), []
         before = self.attempts()
         for i in range(rounds):
@@ -131,10 +132,10 @@ class KubeContention(LiveTest):
             self.assertEqual({code for code, _ in answers}, {200}, answers)
             acknowledged += [answer for _, answer in answers]
         attempts = self.attempts() - before
-        data = self.ask("GET", CMS + "/one")["data"]
+        data = self.request("GET", CMS + "/one")["data"]
         self.assertEqual(sorted(data), sorted(["first"] + [f"c{c}r{i}" for c in range(clients) for i in range(rounds)]))
         self.check(self.changes(recorder, CMS), acknowledged)
-        # Only a write of another I/O thread makes an attempt fail, and each one at most once.
+        # An attempt fails only because of a write on another I/O thread, at most once per such write.
         self.assertLessEqual(attempts, THREADS * clients * rounds)
 
     def test_merge_patches(self):
@@ -157,12 +158,12 @@ class KubeContention(LiveTest):
         self.patch_all(STRATEGIC, lambda c, i: ("", {"data": {f"c{c}r{i}": "v"}}), clients=CROWD, rounds=2)
 
     def test_patches_of_a_large_object(self):
-        """Which are decided on another thread."""
+        """The worker thread computes these patches."""
         self.patch_all(STRATEGIC, lambda c, i: ("", {"data": {f"c{c}r{i}": "v"}}), rounds=3, first="x" * LARGE_BYTES)
 
-    def test_patches_beside_a_client_of_etcd(self):
-        """It adds keys by transactions on the revision that it has read: neither loses what the other has done."""
-        self.ask("POST", CMS, {"metadata": {"name": "one"}, "data": {}}, code=201)
+    def test_patches_concurrent_with_an_etcd_client(self):
+        """The etcd client adds keys in transactions that compare the revision. Neither client loses the other's writes."""
+        self.request("POST", CMS, {"metadata": {"name": "one"}, "data": {}}, code=201)
         crowd, key, over = self.crowd(CLIENTS), "/registry/configmaps/default/one", threading.Event()
         done = []
 
@@ -186,7 +187,7 @@ class KubeContention(LiveTest):
         finally:
             over.set()
             thread.join(WAIT_SECONDS)
-        data = self.ask("GET", CMS + "/one")["data"]
+        data = self.request("GET", CMS + "/one")["data"]
         self.assertEqual(sorted(data), sorted(done + [f"c{c}r{i}" for c in range(CLIENTS) for i in range(ROUNDS)]))
 
     @staticmethod
@@ -196,8 +197,8 @@ class KubeContention(LiveTest):
     # -- updates --
 
     def test_updates_with_a_version(self):
-        """Who loses reads again and goes on; who was acknowledged is in the end state."""
-        self.ask("POST", CMS, {"metadata": {"name": "one"}, "data": {}}, code=201)
+        """A client with a conflict reads again and retries; every acknowledged update is in the final state."""
+        self.request("POST", CMS, {"metadata": {"name": "one"}, "data": {}}, code=201)
         recorder, crowd, acknowledged = Recorder(self.kube, CMS), self.crowd(CLIENTS), []
         waiting, conflicts = set(range(CLIENTS)), 0
         while waiting:
@@ -219,37 +220,37 @@ class KubeContention(LiveTest):
                     acknowledged.append(answer[1])
                     waiting.remove(c)
         self.assertGreater(conflicts, 0)
-        self.assertEqual(sorted(self.ask("GET", CMS + "/one")["data"]), sorted(f"c{c}" for c in range(CLIENTS)))
+        self.assertEqual(sorted(self.request("GET", CMS + "/one")["data"]), sorted(f"c{c}" for c in range(CLIENTS)))
         self.check(self.changes(recorder, CMS), acknowledged)
 
     def test_updates_that_create(self):
-        """Of those who PUT what is not there one creates and all others update, whatever version they name."""
+        """Of several PUTs of a missing object one creates it and all others update it, whatever version they have."""
         recorder, crowd, acknowledged = Recorder(self.kube, ROLES), self.crowd(CLIENTS), []
         for i in range(ROUNDS):
             answers = crowd.send([("PUT", f"{ROLES}/r{i}", {"metadata": {"name": f"r{i}", "labels": {"by": f"c{c}"}}}, JSON)
                                   for c in range(CLIENTS)])
             self.assertEqual(sorted(code for code, _ in answers), [200] * (CLIENTS - 1) + [201])
             acknowledged += [answer for _, answer in answers]
-        stale = self.ask("PUT", ROLES + "/late", {"metadata": {"name": "late", "resourceVersion": "1"}}, code=201)
+        stale = self.request("PUT", ROLES + "/late", {"metadata": {"name": "late", "resourceVersion": "1"}}, code=201)
         self.check(self.changes(recorder, ROLES), acknowledged + [stale])
 
     # -- parts of objects --
 
     def test_status(self):
-        self.ask("POST", DEPLOYMENTS, {"metadata": {"name": "one"}, "spec": {"replicas": 0}}, code=201)
+        self.request("POST", DEPLOYMENTS, {"metadata": {"name": "one"}, "spec": {"replicas": 0}}, code=201)
         recorder, crowd, acknowledged = Recorder(self.kube, DEPLOYMENTS), self.crowd(CLIENTS), []
         for i in range(ROUNDS):
             answers = crowd.send([("PATCH", DEPLOYMENTS + "/one/status", {"status": {"conditions": [
                 {"type": f"c{c}r{i}", "status": "True"}]}}, STRATEGIC) for c in range(CLIENTS)])
             self.assertEqual({code for code, _ in answers}, {200}, answers)
             acknowledged += [answer for _, answer in answers]
-        conditions = self.ask("GET", DEPLOYMENTS + "/one")["status"]["conditions"]
+        conditions = self.request("GET", DEPLOYMENTS + "/one")["status"]["conditions"]
         self.assertEqual(sorted(one["type"] for one in conditions),
                          sorted(f"c{c}r{i}" for c in range(CLIENTS) for i in range(ROUNDS)))
         self.check(self.changes(recorder, DEPLOYMENTS), acknowledged)
 
     def test_scale(self):
-        self.ask("POST", DEPLOYMENTS, {"metadata": {"name": "one"}, "spec": {"replicas": 0}}, code=201)
+        self.request("POST", DEPLOYMENTS, {"metadata": {"name": "one"}, "spec": {"replicas": 0}}, code=201)
         recorder, crowd, acknowledged = Recorder(self.kube, DEPLOYMENTS), self.crowd(CLIENTS), []
         for i in range(ROUNDS):
             answers = crowd.send([("PATCH", DEPLOYMENTS + "/one/scale", {"spec": {"replicas": 1 + i * CLIENTS + c}}, MERGE)
@@ -257,16 +258,16 @@ class KubeContention(LiveTest):
             self.assertEqual({code for code, _ in answers}, {200}, answers)
             acknowledged += [answer for _, answer in answers]
         last = max(acknowledged, key=version)
-        self.assertEqual(self.ask("GET", DEPLOYMENTS + "/one/scale"), last)
-        told = {version(event["object"]): event["object"] for event in self.changes(recorder, DEPLOYMENTS)}
-        self.assertEqual(sorted(map(version, acknowledged)), sorted(told))
+        self.assertEqual(self.request("GET", DEPLOYMENTS + "/one/scale"), last)
+        reported = {version(event["object"]): event["object"] for event in self.changes(recorder, DEPLOYMENTS)}
+        self.assertEqual(sorted(map(version, acknowledged)), sorted(reported))
         for scale in acknowledged:
-            self.assertEqual(told[version(scale)]["spec"]["replicas"], scale["spec"]["replicas"])
+            self.assertEqual(reported[version(scale)]["spec"]["replicas"], scale["spec"]["replicas"])
 
-    # -- there and gone --
+    # -- creations and deletions --
 
     def test_creates(self):
-        """Of each name one is made, and names that are made up are all others."""
+        """Each name is created once, and all generated names differ."""
         recorder, crowd, acknowledged = Recorder(self.kube, CMS), self.crowd(CLIENTS), []
         for i in range(ROUNDS):
             answers = crowd.send([("POST", CMS, {"metadata": {"name": f"n{i}"} if c % 2 else {"generateName": "g-"},
@@ -275,16 +276,16 @@ class KubeContention(LiveTest):
             self.assertEqual(sorted(code for code, _ in answers[1::2]), [201] + [409] * (CLIENTS // 2 - 1))
             acknowledged += [answer for code, answer in answers if code == 201]
         for thing in acknowledged:
-            self.assertEqual(self.ask("GET", f"{CMS}/{thing['metadata']['name']}"), thing)
+            self.assertEqual(self.request("GET", f"{CMS}/{thing['metadata']['name']}"), thing)
         self.check(self.changes(recorder, CMS), acknowledged)
 
     def test_deletes_with_preconditions(self):
-        """Patches and deletes of the version that was seen: one delete goes through, of exactly that version."""
+        """Patches compete with deletes of the version that was read: one delete succeeds, for exactly that version."""
         recorder, crowd = Recorder(self.kube, CMS), self.crowd(CLIENTS)
         acknowledged, deleted = [], []
         for i in range(ROUNDS):
             path = f"{CMS}/n{i}"
-            thing = self.ask("POST", CMS, {"metadata": {"name": f"n{i}"}, "data": {}}, code=201)
+            thing = self.request("POST", CMS, {"metadata": {"name": f"n{i}"}, "data": {}}, code=201)
             acknowledged.append(thing)
             while thing:
                 conditions = {"preconditions": {key: thing["metadata"][key] for key in ("uid", "resourceVersion")}}
@@ -297,18 +298,18 @@ class KubeContention(LiveTest):
                 patched = [answer for code, answer in answers[0::2] if code == 200]
                 acknowledged += patched
                 if gone:
-                    self.assertEqual(patched, [], "it was deleted at the version that all have seen")
+                    self.assertEqual(patched, [], "the object was deleted at the version that all clients have read")
                     deleted.append(thing)
                 thing = None if gone else max(patched, key=version)
         events = self.changes(recorder, CMS)
         self.check([event for event in events if event["type"] != "DELETED"], acknowledged)
-        told = [event["object"] for event in events if event["type"] == "DELETED"]
-        self.assertEqual([thing["metadata"]["uid"] for thing in told], [thing["metadata"]["uid"] for thing in deleted])
-        self.assertEqual([thing.get("data") for thing in told], [thing.get("data") for thing in deleted])
+        gone = [event["object"] for event in events if event["type"] == "DELETED"]
+        self.assertEqual([thing["metadata"]["uid"] for thing in gone], [thing["metadata"]["uid"] for thing in deleted])
+        self.assertEqual([thing.get("data") for thing in gone], [thing.get("data") for thing in deleted])
 
     def test_custom_resources_while_their_namespace_changes(self):
-        """A create is refused for its definition only when that has changed."""
-        self.ask("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", {
+        """A creation is not refused because of its definition unless the definition has changed."""
+        self.request("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", {
             "metadata": {"name": "things.e.com"},
             "spec": {"group": "e.com", "scope": "Namespaced", "names": {"plural": "things", "kind": "Thing"}, "versions": [
                 {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}]}}, code=201)

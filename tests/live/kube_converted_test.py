@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Kinds that are served in two group versions: an object written through one is read through the other, in its form."""
+"""Kinds that are served in two group versions: an object written in one version can be read in the other."""
 import http.client
 import json
 import unittest
@@ -47,7 +47,7 @@ class ConvertedKinds(LiveTest):
         renamed = {SAME.get(key, key): value for key, value in old.items() if key not in drop}
         self.assertEqual(renamed, {key: value for key, value in new.items() if key not in drop})
 
-    def test_events_are_seen_through_both_groups(self):
+    def test_events_are_readable_through_both_groups(self):
         self.assertEqual(self.send("POST", CORE, OLD)["message"], "by core")
         self.assertEqual(self.send("POST", NEW, FRESH)["note"], "by the new one")
         for name in ("old", "fresh"):
@@ -61,19 +61,19 @@ class ConvertedKinds(LiveTest):
         rows = [[row["cells"] for row in self.send("GET", path, headers=TABLE)["rows"]] for path in (CORE, NEW)]
         self.assertEqual([cells[1:] for cells in rows[0]], [cells[1:] for cells in rows[1]])
 
-    def test_each_watch_is_told_in_its_own_words(self):
+    def test_each_watch_gets_events_in_its_own_version(self):
         watches = [self.server.watch(path) for path in (CORE, NEW)]
         self.send("POST", NEW, FRESH)
         self.send("PATCH", f"{NEW}/fresh", {"note": "changed"}, "application/merge-patch+json")
         self.send("DELETE", f"{CORE}/fresh")
-        told = [watch.take(3) for watch in watches]
-        for old, new in zip(*told):
+        events = [watch.take(3) for watch in watches]
+        for old, new in zip(*events):
             self.assertEqual(old["type"], new["type"])
             self.assert_same_event(old["object"], new["object"])
-        self.assertEqual([event["type"] for event in told[0]], ["ADDED", "MODIFIED", "DELETED"])
-        self.assertEqual(told[0][1]["object"]["message"], "changed")
+        self.assertEqual([event["type"] for event in events[0]], ["ADDED", "MODIFIED", "DELETED"])
+        self.assertEqual(events[0][1]["object"]["message"], "changed")
 
-    def test_autoscalers_are_seen_in_both_versions(self):
+    def test_autoscalers_are_readable_in_both_versions(self):
         spec = {"maxReplicas": 5, "scaleTargetRef": {"kind": "Deployment", "name": "d"}}
         self.send("POST", SCALERS % "v1", {"metadata": {"name": "h"},
                                            "spec": {**spec, "targetCPUUtilizationPercentage": 70}})
@@ -84,7 +84,7 @@ class ConvertedKinds(LiveTest):
         self.assertEqual((seen["apiVersion"], seen["spec"]), ("autoscaling/v2", {**spec, "metrics": [cpu]}))
         pods = {"type": "Pods", "pods": {"metric": {"name": "m"}, "target": {"type": "Value", "value": "1"}}}
         self.send("PUT", path, {"metadata": {"name": "h"}, "spec": {**spec, "metrics": [pods, cpu]}})
-        # A client of version 1 writes back what it read, with one change: nothing else is lost.
+        # A client of version 1 writes back the object that it read, with one change: nothing else is lost.
         old = self.send("GET", SCALERS % "v1" + "/h")
         self.assertEqual(old["spec"], {**spec, "targetCPUUtilizationPercentage": 70})
         old["spec"]["targetCPUUtilizationPercentage"] = 80

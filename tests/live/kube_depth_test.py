@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""Nesting: at the limit things work, past it they are refused, whichever way they come; the server outlives all of it."""
+"""Nested values: at the limit they are accepted, past it they are refused in every kind of request, and none of them
+crashes the server."""
 import http.client
 import json
 import unittest
@@ -8,8 +9,8 @@ import protobuf as pb
 from kube import WAIT_SECONDS, KubeServer
 from server import LiveTest, only_vigil
 
-LEVELS = 256  # of arrays and objects inside each other
-BRACKETS = 100_000  # far more than any stack takes
+LEVELS = 256  # of nested arrays and objects
+BRACKETS = 100_000  # enough to overflow the stack of a recursive parser
 CMS = "/api/v1/namespaces/default/configmaps"
 THINGS = "/apis/deep.example/v1/namespaces/default/things"
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -33,7 +34,7 @@ def nested(levels, inner="1"):
 
 
 def thing(name, levels):
-    """With so many levels in all, as text: Python's own writer does not go as deep."""
+    """An object with this many levels, as text, because Python's JSON writer cannot nest as deep."""
     return (f'{{"apiVersion":"deep.example/v1","kind":"Thing","metadata":{{"name":"{name}"}},'
             f'"spec":{nested(levels - 1)}}}')
 
@@ -49,14 +50,14 @@ class Depth(LiveTest):
         self.addCleanup(self.connection.close)
 
     def call(self, method, path, body=None, kind=JSON, accept=JSON):
-        """Code and body as bytes: what is deep is not read by Python."""
+        """Returns the code and the body as bytes, because Python cannot parse deep JSON."""
         if not isinstance(body, (str, bytes, type(None))):
             body = json.dumps(body)
         try:
             self.connection.request(method, path, body, {"Content-Type": kind, "Accept": accept})
             response = self.connection.getresponse()
             return response.status, response.read()
-        except http.client.IncompleteRead:  # a list is broken off at what is no object
+        except http.client.IncompleteRead:  # a list ends early at a value that cannot be decoded
             self.connection.close()
             return response.status, b""
 
@@ -86,14 +87,14 @@ class Depth(LiveTest):
                         self.check([200], "GET", f"{THINGS}/{name}", accept=accept)
                     self.check([200], "GET", THINGS)
                     self.check([200], "DELETE", f"{THINGS}/{name}")
-        # YAML's own ways to nest: lists in blocks, keys that are asked for, an anchor within another.
+        # YAML's own ways to nest: lists in blocks, explicit keys, nested anchors.
         for body in ("- " * BRACKETS, "? " * BRACKETS, "[" * BRACKETS, "{" * BRACKETS, "a: &a [[[[*a]]]]",
                      "".join(f"{' ' * i}a:\n" for i in range(LEVELS + 1)),
                      "a0: &a0 [" + "[" * 200 + "]" * 200 + "]\na1: &a1 " + "[" * 200 + "*a0" + "]" * 200):
             self.check([400], "POST", THINGS, body, kind=YAML)
 
     def test_definitions_at_the_limit_and_past_it(self):
-        """Their schemas are the only type of Kubernetes that contains itself."""
+        """Schemas are the only recursive type in Kubernetes."""
         def body(levels):
             text = '{"type":"object"}'
             for _ in range((levels - 6) // 2):
@@ -112,10 +113,10 @@ class Depth(LiveTest):
         path = f"{THINGS}/base"
         for levels, codes in ((LEVELS, [200]), (LEVELS + 1, [400]), (BRACKETS, [400])):
             self.check(codes, "PATCH", path, f'{{"spec":{nested(levels - 1)}}}', kind=MERGE)
-            # The value stands in an operation in a list: one level deeper than in the object.
+            # The value is part of an operation in a list, which is one level deeper than in the object.
             value = nested(levels - 2)
             self.check(codes, "PATCH", path, f'[{{"op":"replace","path":"/spec","value":{value}}}]', kind=PATCH)
-        # What managedFields say of a field is four levels deeper than the field.
+        # The entry of a field in managedFields is four levels deeper than the field.
         for levels, codes in ((LEVELS - 5, [200, 201]), (LEVELS, [413]), (LEVELS + 1, [400]), (BRACKETS, [400])):
             self.check(codes, "PATCH", f"{THINGS}/applied?fieldManager=m&force=true", thing("applied", levels), kind=APPLY)
         config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}}
@@ -123,8 +124,8 @@ class Depth(LiveTest):
         for levels in (LEVELS, LEVELS + 1, BRACKETS):
             self.check([400, 422], "PATCH", f"{CMS}/c", f'{{"data":{nested(levels - 1)}}}', kind=STRATEGIC)
 
-    def test_moves_that_nest(self):
-        """Each doubles or adds to what is there: a patch of any length stays within the limit."""
+    def test_operations_that_nest_deeper_are_limited(self):
+        """Each operation doubles the depth or adds to it; a patch of any length stays within the limit."""
         self.define()
         self.check([201], "POST", THINGS, thing("base", 3))
         step = [{"op": "add", "path": "/spec/b", "value": {}}, {"op": "move", "from": "/spec/a", "path": "/spec/b/a"},
@@ -153,8 +154,8 @@ class Depth(LiveTest):
         for levels, codes in ((1000, [400, 413]), (200, [400, 413]), (20, [201])):
             self.check(codes, "POST", DEFINITIONS, body(levels), kind=PROTOBUF)
 
-    def test_what_was_stored_deep_through_the_other_api(self):
-        """Values that no body could be: put as they are through etcd's API, then met by everything here."""
+    def test_deep_values_stored_through_the_etcd_api(self):
+        """Values that no body can have are put through etcd's API, and then every kind of request reads them."""
         self.define()
         head = '"metadata":{"name":"%s","namespace":"default","uid":"u","creationTimestamp":"2026-11-15T06:00:00Z"}'
         shapes = {

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Answers of the Kubernetes API that are not plain JSON: protobuf, YAML, gzip, and 406 for what there is none of."""
+"""Answers of the Kubernetes API that are not plain JSON: protobuf, YAML, gzip, and 406 for formats that are not available."""
 import gzip
 import http.client
 import json
@@ -20,7 +20,7 @@ LIST_MAX = 64 << 20
 
 
 def fields(message):
-    """[(number, value)] of a protobuf message."""
+    """Decodes a protobuf message into [(number, value)]."""
     found, at = [], 0
 
     def varint():
@@ -45,7 +45,7 @@ def fields(message):
 
 
 def opened(body):
-    """Kind and fields of an object in its envelope."""
+    """The kind and the fields of an object in Kubernetes' envelope."""
     assert body[:4] == b"k8s\0", body[:40]
     envelope = dict(fields(body[4:]))
     return dict(fields(envelope[1]))[2].decode(), fields(envelope[2])
@@ -75,7 +75,7 @@ class Formats(LiveTest):
     def fill(self, count, size=4000):
         self.kube.put_many("configmaps", {f"c{i:04}": {"kind": "ConfigMap", "data": {"k": "x" * size}} for i in range(count)})
 
-    def test_objects_and_lists_come_in_protobuf(self):
+    def test_objects_and_lists_in_protobuf(self):
         self.fill(2)
         response, body = self.get(f"{CMS}/c0000", PROTOBUF)
         self.assertEqual((response.status, response.getheader("Content-Type")), (200, PROTOBUF))
@@ -88,7 +88,7 @@ class Formats(LiveTest):
         response, body = self.get(f"{CMS}/none", PROTOBUF)
         self.assertEqual((response.status, opened(body)[0]), (404, "Status"))
 
-    def test_a_long_list_is_protobuf_only_for_who_takes_nothing_else(self):
+    def test_long_list_is_protobuf_only_if_the_client_accepts_nothing_else(self):
         self.fill(100)
         response, body = self.get(CMS, f"{PROTOBUF},{JSON}")
         self.assertEqual(response.getheader("Content-Type"), JSON)
@@ -100,8 +100,8 @@ class Formats(LiveTest):
         response, body = self.get(CMS, YAML)
         self.assertEqual((response.status, json.loads(body)["reason"]), (406, "NotAcceptable"))
 
-    def ask(self, path, **headers):
-        """A request whose answer is not read beyond its head."""
+    def start_request(self, path, **headers):
+        """Sends a request; the caller reads at most the head of its answer."""
         peer = socket.socket()
         self.addCleanup(peer.close)
         peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -117,7 +117,7 @@ class Formats(LiveTest):
             text += peer.recv(1)
         return text.decode()
 
-    def test_what_lists_in_protobuf_make_us_hold_is_bounded(self):
+    def test_memory_for_lists_in_protobuf_is_limited(self):
         self.restart("--io-threads", "1")
         for i in range(LIST_MAX // 1400000 + 1):
             self.kube.put("configmaps", f"c{i:02}", kind="ConfigMap", labels={"few": str(i < 30)}, data={"k": "x" * 1400000})
@@ -127,26 +127,26 @@ class Formats(LiveTest):
         self.assertEqual(opened(self.get(CMS + "?limit=3", PROTOBUF)[1])[0], "ConfigMapList")
         few = CMS + "?labelSelector=few%3DTrue"
         peers = []
-        for code in ("200", "200", "200", "429", "429"):  # one after the other: side by side all share the room
-            peers.append(self.ask(few, Accept=PROTOBUF))
+        for code in ("200", "200", "200", "429", "429"):  # one after another, because concurrent lists share the limit
+            peers.append(self.start_request(few, Accept=PROTOBUF))
             self.assertEqual(self.head(peers[-1]).split()[1], code)
         for peer in peers:
             peer.close()
         end = time.monotonic() + WAIT_SECONDS
-        while self.get(few, PROTOBUF)[0].status == 429:  # until it is seen that they are gone
+        while self.get(few, PROTOBUF)[0].status == 429:  # until the server has noticed that they are closed
             self.assertLess(time.monotonic(), end)
 
-    def test_more_lists_than_are_compressed_are_sent_as_they_are(self):
+    def test_lists_over_the_compression_limit_are_sent_uncompressed(self):
         self.restart("--io-threads", "1")
         noise = random.Random(5)
         self.kube.put_many("configmaps", {f"c{i}": {"kind": "ConfigMap", "data": {"k": noise.randbytes(50000).hex()}}
                                           for i in range(40)}, at_once=8)
-        peers = [self.ask(CMS, **{"Accept-Encoding": "gzip"}) for _ in range(260)]
+        peers = [self.start_request(CMS, **{"Accept-Encoding": "gzip"}) for _ in range(260)]
         packed = ["gzip" in self.head(peer) for peer in peers]
         self.assertEqual(sum(packed), 256)
         self.assertEqual(len(self.kube.list(CMS)["items"]), 40)
 
-    def test_a_watch_comes_in_frames_of_protobuf(self):
+    def test_watch_in_protobuf_frames(self):
         self.fill(1)
         connection = http.client.HTTPConnection("127.0.0.1", self.kube.kube_port, timeout=WAIT_SECONDS)
         self.addCleanup(connection.close)
@@ -166,34 +166,34 @@ class Formats(LiveTest):
         self.assertEqual(event(), ("ERROR", "Status"))
         self.assertEqual(response.read(), b"")
 
-    def test_many_watches_are_sent_the_same_frames(self):
+    def test_many_watches_get_the_same_frames(self):
         start = self.kube.put("configmaps", "first", kind="ConfigMap")
         path = f"{CMS}?watch=1&resourceVersion={start}&timeoutSeconds=30"
         connections = [http.client.HTTPConnection("127.0.0.1", self.kube.kube_port, timeout=WAIT_SECONDS)
                        for _ in range(20)]
         for i, connection in enumerate(connections):
             self.addCleanup(connection.close)
-            selector = "&labelSelector=a" if i % 2 else ""  # to which a change is another one
+            selector = "&labelSelector=a" if i % 2 else ""  # changes the types of some events
             connection.request("GET", path + selector, headers={"Accept": PROTOBUF})
         responses = [connection.getresponse() for connection in connections]
         for labels in (None, {"a": "b"}, {"a": "c"}, None):
             self.kube.put("configmaps", "c", kind="ConfigMap", labels=labels, data={"k": "x" * 20000})
         wanted = ["ADDED", "MODIFIED", "MODIFIED", "MODIFIED"], ["ADDED", "MODIFIED", "DELETED"]
-        told = [[], []]
+        received = [[], []]
         for i, response in enumerate(responses):
             frames = [response.read(struct.unpack(">I", response.read(4))[0]) for _ in wanted[i % 2]]
             self.assertEqual([dict(fields(frame))[1].decode() for frame in frames], wanted[i % 2])
-            told[i % 2].append(frames)
-        for same in told:
+            received[i % 2].append(frames)
+        for same in received:
             self.assertTrue(all(frames == same[0] for frames in same))
 
-    def test_what_does_not_fit_its_type_is_told_in_json(self):
+    def test_object_that_does_not_fit_its_type_is_sent_as_json(self):
         self.kube.put("configmaps", "odd", kind="ConfigMap", data="not a map")
         response, body = self.get(f"{CMS}/odd", PROTOBUF)
         self.assertEqual((response.status, response.getheader("Content-Type")), (200, JSON))
         self.assertEqual(json.loads(body)["data"], "not a map")
 
-    def test_objects_come_in_yaml(self):
+    def test_objects_in_yaml(self):
         self.kube.put("configmaps", "c", kind="ConfigMap", data={"a": "yes", "b": "x: y\n", "c": "plain"})
         response, body = self.get(f"{CMS}/c", YAML)
         self.assertEqual((response.status, response.getheader("Content-Type")), (200, YAML))
@@ -203,7 +203,7 @@ class Formats(LiveTest):
         response, body = self.get(CMS, YAML)
         self.assertIn("items:\n- data:\n", body.decode())
 
-    def test_a_long_list_is_compressed_as_it_is_sent(self):
+    def test_long_list_is_compressed_while_it_is_sent(self):
         self.fill(500)
         plain, body = self.get(CMS, JSON)
         self.assertIsNone(plain.getheader("Content-Encoding"))
@@ -211,10 +211,10 @@ class Formats(LiveTest):
         self.assertEqual(response.getheader("Content-Encoding"), "gzip")
         one = zlib.decompressobj(31)
         self.assertEqual(json.loads(one.decompress(packed) + one.flush()), json.loads(body))
-        self.assertEqual((one.eof, one.unused_data), (True, b""))  # one member: not everybody reads more
+        self.assertEqual((one.eof, one.unused_data), (True, b""))  # one gzip member, because not every client reads more
         self.assertLess(len(packed), len(body) // 10)
         self.assertEqual(names(json.loads(gzip.decompress(packed))), [f"c{i:04}" for i in range(500)])
-        # One that finds little in much, and one that goes away in the middle.
+        # A list with a selector, and a connection that is closed in the middle.
         response, packed = self.get(CMS + "?fieldSelector=metadata.name!%3Dc0001", JSON, **{"Accept-Encoding": "gzip"})
         self.assertEqual(len(json.loads(gzip.decompress(packed))["items"]), 499)
         connection = http.client.HTTPConnection("127.0.0.1", self.kube.kube_port, timeout=WAIT_SECONDS)

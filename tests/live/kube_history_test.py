@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""How long the past is kept for watches of who writes through Kubernetes' API, where nobody else compacts."""
+"""How long history is kept for watches after writes through Kubernetes' API, where no client compacts."""
 import http.client
 import json
 import time
@@ -30,19 +30,19 @@ class History(LiveTest):
         return int(body["metadata"]["resourceVersion"])
 
     def compacted(self):
-        """The revisions that it has compacted to."""
+        """The revisions to which the server has compacted."""
         return [json.loads(line)["revision"] for line in self.server.lines
                 if "completed auto periodic compaction" in line]
 
-    def test_it_goes_once_something_was_written(self):
+    def test_compaction_begins_after_the_first_write(self):
         self.serve("--kube-history", "1s")
         self.server.put_raw("a", "1")
         time.sleep(2.5)
-        self.assertEqual(self.compacted(), [])  # clients of etcd ask for it themselves
+        self.assertEqual(self.compacted(), [])  # clients of etcd's API request compactions themselves
         revision = self.send("POST", CMS)
-        self.eventually(lambda: revision in self.compacted(), told=lambda: self.server.log)
+        self.eventually(lambda: revision in self.compacted(), message=lambda: self.server.log)
 
-    def test_what_is_too_large_goes_before_its_time(self):
+    def test_history_over_the_size_limit_is_compacted_early(self):
         self.serve("--kube-history", "20s", "--kube-history-bytes", "100000")
         first = self.send("POST", CMS, data={"a": "x" * 1000})
         end = time.monotonic() + 60
@@ -54,7 +54,7 @@ class History(LiveTest):
         event = self.server.watch(CMS, resourceVersion=first).next()
         self.assertEqual((event["type"], event["object"]["code"]), ("ERROR", 410), event)
 
-    def test_etcds_flag_goes_before_it(self):
+    def test_auto_compaction_flag_takes_precedence(self):
         self.serve("--kube-history", "1s", "--auto-compaction-retention", "1h")
         self.send("POST", CMS)
         time.sleep(2.5)

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Who comes in to the Kubernetes API over TLS, and whom it takes one for: tokens, certificates, nobody."""
+"""Authentication of the Kubernetes API over TLS: tokens, certificates, and neither."""
 import hashlib
 import http.client
 import json
@@ -42,7 +42,7 @@ class Identity(LiveTest):
                               timeout=60, check=False, env=dict(os.environ, HOME=str(self.scratch)))
         return done.returncode, done.stdout + done.stderr
 
-    def test_the_kubeconfig_is_enough_for_a_certificate_of_an_authority_of_ones_own(self):
+    def test_kubeconfig_suffices_with_a_private_certificate_authority(self):
         tokens = self.scratch / "tokens"
         tokens.write_text("secret,jane,7\n")
         served = Authority(self.scratch / "ca").sign("server")
@@ -51,29 +51,29 @@ class Identity(LiveTest):
                                         f"--cert-file={served.cert}", f"--key-file={served.key}"])
         self.config = pathlib.Path(self.vigil.directory) / "kubeconfig"
         self.assertIn(f"server: https://127.0.0.1:{self.port}\n", self.config.read_text())
-        code, said = self.kubectl("get", "namespaces")
-        self.assertEqual(code, 0, said)
-        self.assertIn("kube-system", said)
+        code, output = self.kubectl("get", "namespaces")
+        self.assertEqual(code, 0, output)
+        self.assertIn("kube-system", output)
 
-    def test_the_kubeconfig_has_the_first_token_and_is_for_its_owner_only(self):
+    def test_kubeconfig_has_the_first_token_and_mode_0600(self):
         tokens = self.scratch / "tokens"
         tokens.write_text('# who\nit\'s: \\ #long,jane,7,"dev,ops"\nother,joe,8\n')
         self.serve("--auto-tls", f"--kube-token-file={tokens}")
         self.vigil.stop()
-        for name in ("kubeconfig", "kubeconfig.new"):  # left behind by somebody, for everybody
+        for name in ("kubeconfig", "kubeconfig.new"):  # left behind, and readable for all users
             file = self.config.with_name(name)
             file.write_text("")
             file.chmod(0o644)
         self.vigil.start()
         self.assertEqual(stat.S_IMODE(self.config.stat().st_mode), 0o600)
-        code, said = self.kubectl("get", "namespaces")
-        self.assertEqual(code, 0, said)
-        self.assertIn("kube-system", said)
+        code, output = self.kubectl("get", "namespaces")
+        self.assertEqual(code, 0, output)
+        self.assertIn("kube-system", output)
         self.assertEqual(self.review()[0], 401)
         self.assertEqual(self.review("it's: \\ #long")[1]["username"], "jane")
         self.assertEqual(self.review("other"), (201, {"username": "joe", "uid": "8", "groups": ["system:authenticated"]}))
 
-    def test_without_anything_everyone_is_the_administrator(self):
+    def test_without_credentials_every_client_is_the_administrator(self):
         self.serve("--auto-tls")
         self.assertEqual(self.kubectl("get", "namespaces")[0], 0)
         self.assertEqual(self.review(), (201, {"username": "system:admin", "groups": ["system:masters", "system:authenticated"]}))
@@ -83,48 +83,48 @@ class Identity(LiveTest):
         self.serve(f"--cert-file={server.cert}", f"--key-file={server.key}", f"--trusted-ca-file={authority.cert}",
                    "--client-cert-auth")
 
-    def test_a_certificate_says_who_one_is(self):
+    def test_certificate_gives_the_user_name(self):
         authority = Authority(self.scratch / "ca")
         client = authority.sign("mary")
         self.sign_in(authority)
-        who = self.review(cert=client)[1]
-        self.assertEqual((who["username"], who["groups"]), ("mary", ["system:authenticated"]))
-        [credential] = who["extra"]["authentication.kubernetes.io/credential-id"]
+        user = self.review(cert=client)[1]
+        self.assertEqual((user["username"], user["groups"]), ("mary", ["system:authenticated"]))
+        [credential] = user["extra"]["authentication.kubernetes.io/credential-id"]
         der = subprocess.run(["openssl", "x509", "-in", client.cert, "-outform", "DER"], capture_output=True, check=True)
         self.assertEqual(credential, "X509SHA256=" + hashlib.sha256(der.stdout).hexdigest())
 
-    def test_the_organizations_of_a_certificate_are_the_groups(self):
+    def test_organizations_of_a_certificate_are_the_groups(self):
         authority = Authority(self.scratch / "ca")
-        question = self.scratch / "question"
-        question.write_text("{}")
+        review = self.scratch / "review"
+        review.write_text("{}")
         self.sign_in(authority)
         for groups in (["system:masters"], ["dev", "ops, and more", "system:authenticated", "zoë"]):
             client = authority.sign("mary", groups=groups)
             expected = groups + [g for g in ["system:authenticated"] if g not in groups]
             self.assertEqual(self.review(cert=client)[1]["groups"], expected)
-            code, said = self.kubectl("--token=", f"--server=https://127.0.0.1:{self.port}",
-                                      f"--certificate-authority={authority.cert}",
-                                      f"--client-certificate={client.cert}", f"--client-key={client.key}",
-                                      "create", f"--raw={REVIEW}", "-f", str(question))
-            self.assertEqual(code, 0, said)
-            self.assertEqual(json.loads(said)["status"]["userInfo"]["groups"], expected)
+            code, output = self.kubectl("--token=", f"--server=https://127.0.0.1:{self.port}",
+                                        f"--certificate-authority={authority.cert}",
+                                        f"--client-certificate={client.cert}", f"--client-key={client.key}",
+                                        "create", f"--raw={REVIEW}", "-f", str(review))
+            self.assertEqual(code, 0, output)
+            self.assertEqual(json.loads(output)["status"]["userInfo"]["groups"], expected)
 
-    def test_more_groups_than_are_kept_are_left_out(self):
+    def test_groups_over_the_limit_are_left_out(self):
         authority = Authority(self.scratch / "ca")
         self.sign_in(authority)
         many = [f"group-{i:03}-{'x' * 50}" for i in range(100)]
-        told = self.review(cert=authority.sign("mary", groups=many))[1]["groups"]
-        kept = told[:-1]
-        self.assertEqual((kept, told[-1]), (many[:len(kept)], "system:authenticated"))
+        groups = self.review(cert=authority.sign("mary", groups=many))[1]["groups"]
+        kept = groups[:-1]
+        self.assertEqual((kept, groups[-1]), (many[:len(kept)], "system:authenticated"))
         self.assertLessEqual(sum(len(g) + 1 for g in kept), 4096)
         self.assertGreater(len(kept), 60)
 
-    def test_tokens_of_service_accounts_are_not_issued_and_it_says_so(self):
+    def test_request_for_a_service_account_token_is_refused_with_a_reason(self):
         self.serve("--auto-tls")
-        code, said = self.kubectl("create", "--raw=/api/v1/namespaces/default/serviceaccounts/default/token", "-f",
-                                  "/dev/null")
+        code, output = self.kubectl("create", "--raw=/api/v1/namespaces/default/serviceaccounts/default/token", "-f",
+                                    "/dev/null")
         self.assertEqual(code, 1)
-        self.assertIn("--kube-token-file", said)
+        self.assertIn("--kube-token-file", output)
 
 
 if __name__ == "__main__":

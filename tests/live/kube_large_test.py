@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""The largest requests of every kind: none keeps an I/O thread busy for longer than a few milliseconds of its
-processor time; the worker does what takes longer."""
+"""The largest requests of every kind. None takes more than a few milliseconds of an I/O thread's processor time; the
+worker does what takes longer."""
 import http.client
 import json
 import os
@@ -105,7 +105,7 @@ class Large(LiveTest):
         self.check([200], "PATCH", f"{CMS}/big", '{"data":{"a":"b"}}', kind=STRATEGIC)
         self.check([200], "DELETE", f"{CMS}/big", "{}")
 
-    def test_lists_and_watches_in_another_form(self):
+    def test_lists_and_watches_in_other_formats(self):
         for i in range(4):
             self.check([201], "POST", CMS, config_map(f"big{i}", KEYS))
         version = json.loads(self.check([200], "GET", "/api/v1/namespaces"))["metadata"]["resourceVersion"]
@@ -123,7 +123,7 @@ class Large(LiveTest):
         self.check([200], "GET", CMS, **{"Accept-Encoding": "gzip"})
 
     def test_custom_resources_of_an_older_definition(self):
-        """They are shown with the new defaults, and converted for that."""
+        """Their answers have the defaults of the new definition."""
         self.check([201], "POST", DEFINITIONS, json.dumps(definition()))
         for i in range(3):
             self.check([201], "POST", THINGS, thing(f"a{i}", members(KEYS)))
@@ -148,8 +148,8 @@ class Large(LiveTest):
         moves = [{"op": "move", "from": f"/spec/a/{i * 4999 % KEYS}", "path": "/spec/a/0"} for i in range(OPERATIONS)]
         self.check([200], "PATCH", f"{THINGS}/list", json.dumps(moves), kind=PATCH)
 
-    def test_peers_that_leave_and_a_server_that_stops(self):
-        """Calls that are away at the worker come back to nobody, and to a server that wants to end."""
+    def test_closed_connections_and_a_stop_while_the_worker_is_busy(self):
+        """When the worker finishes a request, its connection may be closed or the server may be stopping."""
         self.check([201], "POST", DEFINITIONS, json.dumps(definition()))
         body = thing("a", members(5_000)).encode()
         request = (f"PATCH {THINGS}/a?fieldManager=m HTTP/1.1\r\nHost: localhost\r\nContent-Type: {APPLY}\r\n"
@@ -162,7 +162,7 @@ class Large(LiveTest):
             s.close()
         self.check([200], "GET", "/api/v1/namespaces")
         self.kube.close()
-        self.kube.stop()  # which fails if it does not end well
+        self.kube.stop()  # fails if the exit is not clean
         for s in sockets[1::2]:
             s.close()
         self.kube.start()
@@ -172,8 +172,8 @@ class Large(LiveTest):
         self.check([200, 404], "GET", f"{THINGS}/a")
 
     def test_one_connection_does_not_delay_the_work_of_another(self):
-        """One connection asks for more than the worker's queue holds. The request of another is served after a few of
-        those, and its answer does not wait for the rest."""
+        """One connection sends more requests than the worker's queue holds. A request of another connection is served after
+        a few of them and does not wait for the rest."""
         flood, near = 300, 100
         self.check([201], "POST", CMS, config_map("big", KEYS // 10))
         path = f"{CMS}/big?includeObject=None"
@@ -212,7 +212,7 @@ class Large(LiveTest):
             self.check([400, 422], "PUT", f"{DEFINITIONS}/wides.deep.example", wide_definition(1, pattern))
 
     def test_many_versions_of_many_definitions(self):
-        """What lists all of them takes time for each once."""
+        """Documents that list all of them are built once, not for every request."""
         for i in range(60):
             body = definition(f"kinds{i}s")
             body["spec"]["versions"] = [{**body["spec"]["versions"][0], "name": f"v{v}", "storage": v == 1}
@@ -252,7 +252,7 @@ class Large(LiveTest):
         self.assertLess(self.cpu_ms("vigil-worker") - before, WORK_MS * SLACK, path)
 
     def test_definitions_that_are_slow_to_check(self):
-        """Lists in which each item is looked for in another."""
+        """Lists whose items are each looked up in another list."""
         for names in ("shortNames", "categories"):
             body = definition("longs")
             body["spec"]["names"][names] = [f"n{i}" for i in range(KEYS)]

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""The Kubernetes API under load: a thousand clients that stop reading, bodies of very many values, and what is counted."""
+"""The Kubernetes API under load: a thousand clients that stop reading, bodies with very many values, and the metrics."""
 import http.client
 import json
 import re
@@ -9,19 +9,20 @@ import time
 import unittest
 
 import h2raw as h2
-from kube import WAIT_SECONDS, KubeServer, told
+from kube import WAIT_SECONDS, KubeServer, summary
 from metrics_test import parse
 from server import LiveTest
 
 STOPPED = 1000
 ON_ONE_CONNECTION = 3000
 CHANGES, CHANGE_BYTES = 30, 10000
-# What a connection may hold of an answer, and what it takes itself under the address sanitizer. Queues would be 300 MB.
+# Per connection: the buffered part of an answer and the connection's own memory, with the address sanitizer. Queues of all
+# events would be 300 MB.
 MEMORY_KB_MAX = STOPPED * (64 + 40)
 
 
 class Stopped:
-    """A watch over HTTP/1.1 that is not read until somebody wants to know what it was told."""
+    """A watch over HTTP/1.1 that is not read until events() is called."""
 
     def __init__(self, server, path, revision):
         self.socket = socket.socket()
@@ -29,11 +30,11 @@ class Stopped:
         self.socket.settimeout(60)
         self.socket.connect(("127.0.0.1", server.kube_port))
         self.socket.sendall(f"GET {path}?watch=1&resourceVersion={revision} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
-        self.raw = bytearray()  # of chunks that have not come whole
+        self.raw = bytearray()  # of incomplete chunks
         self.head_over = self.over = False
 
     def pieces(self):
-        """What is in the chunks that have come."""
+        """The contents of the complete chunks."""
         while True:
             end = self.raw.find(b"\r\n\r\n" if not self.head_over else b"\r\n")
             if end < 0:
@@ -54,7 +55,7 @@ class Stopped:
             yield piece
 
     def events(self, count):
-        """The first so many, or all until the server has ended it: type, and revision or code."""
+        """The first events up to the count, or all if the server ends the watch: type, and revision or code."""
         text = b""
         while text.count(b"\n") < count and not self.over:
             more = self.socket.recv(1 << 20)
@@ -103,7 +104,7 @@ class Load(LiveTest):
         return [("ADDED", server.put("configmaps", f"c{i}", kind="ConfigMap", data={"k": "x" * CHANGE_BYTES}))
                 for i in range(CHANGES)]
 
-    def test_a_thousand_clients_that_stop_reading_hold_up_nobody_and_lose_nothing(self):
+    def test_thousand_stopped_readers_delay_no_client_and_lose_no_event(self):
         server = self.serve()
         start = server.put("configmaps", "first", kind="ConfigMap")
         clients = self.stopped(server, STOPPED, start)
@@ -112,24 +113,24 @@ class Load(LiveTest):
         expected = self.change(server)
         self.assertEqual([(e["type"], int(e["object"]["metadata"]["resourceVersion"])) for e in quick.take(CHANGES)],
                          expected)
-        self.wait_for("they stand", lambda: self.page(server)["vigil_watch_streams_behind", ""] >= STOPPED)
+        self.wait_for("the watches are behind", lambda: self.page(server)["vigil_watch_streams_behind", ""] >= STOPPED)
         self.assertLess(server.anonymous_kb() - before, MEMORY_KB_MAX)
         for client in clients:
             self.assertEqual(client.events(CHANGES), expected)
         server.stop()
 
-    def test_only_a_compaction_ends_a_watch_that_is_not_read(self):
+    def test_only_a_compaction_ends_an_unread_watch(self):
         server = self.serve()
         start = server.put("configmaps", "first", kind="ConfigMap")
         clients = self.stopped(server, 20, start)
         expected = self.change(server)
-        self.wait_for("they stand", lambda: self.page(server)["vigil_watch_streams_behind", ""] >= 20)
+        self.wait_for("the watches are behind", lambda: self.page(server)["vigil_watch_streams_behind", ""] >= 20)
         server.compact(expected[-1][1])
         for client in clients:
             *seen, last = client.events(CHANGES)
             self.assertEqual(last, ("ERROR", 410))
             self.assertEqual(seen, expected[:len(seen)])
-        self.wait_for("they are counted",
+        self.wait_for("the expired watches are counted",
                       lambda: self.page(server)["vigil_kube_watches_expired_total", ""] == 20)
         server.stop()
 
@@ -148,7 +149,7 @@ class Load(LiveTest):
                 server.put("configmaps", "second", kind="ConfigMap")
             for i in range(20):
                 server.put("configmaps", f"c{i}", kind="ConfigMap")
-            self.wait_for("they are gone", lambda: self.page(server)["etcd_debugging_mvcc_watcher_total", ""] == 0)
+            self.wait_for("the watches are closed", lambda: self.page(server)["etcd_debugging_mvcc_watcher_total", ""] == 0)
         server.stop()
 
     def send(self, server, method, path, body, kind="application/json"):
@@ -158,7 +159,7 @@ class Load(LiveTest):
         answer = connection.getresponse()
         return answer.status, json.loads(answer.read())
 
-    def test_a_body_of_very_many_values_is_refused_before_they_are_all_read(self):
+    def test_body_with_too_many_values_is_refused_early(self):
         server = self.serve()
         path = "/api/v1/namespaces/default/configmaps"
         start = '{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"big"},'
@@ -178,19 +179,19 @@ class Load(LiveTest):
         self.assertEqual((code, len(made["data"])), (201, 40_000))
         server.stop()
 
-    def test_what_is_done_is_counted_on_both_pages(self):
+    def test_requests_are_counted_on_both_metrics_pages(self):
         server = self.serve("--kube-undecodable", "skip")
         path = "/api/v1/namespaces/default/pods"
         pod = {"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "a"}}
         self.assertEqual(self.send(server, "POST", path, json.dumps(pod))[0], 201)
         self.assertEqual(self.send(server, "POST", path, json.dumps(pod))[0], 409)
-        self.assertEqual(self.send(server, "GET", path + "/nobody", "")[0], 404)
-        server.put_raw("/registry/pods/default/zz", "no object")
+        self.assertEqual(self.send(server, "GET", path + "/missing", "")[0], 404)
+        server.put_raw("/registry/pods/default/zz", "not an object")
         self.assertEqual(len(server.list(path)["items"]), 1)
         watch = server.watch(path, resourceVersion=0)
-        self.assertEqual(told(watch.next())[:2], ("ADDED", "a"))
+        self.assertEqual(summary(watch.next())[:2], ("ADDED", "a"))
         server.put("pods", "b")
-        self.assertEqual(told(watch.next())[:2], ("ADDED", "b"))
+        self.assertEqual(summary(watch.next())[:2], ("ADDED", "b"))
         kind = 'group="",version="v1",resource="pods"'
         for port in (server.kube_port, server.port):
             page = self.page(server, port)

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""What the Kubernetes API does not do: it says so, instead of looking as if it did."""
+"""Unsupported features of the Kubernetes API cause an error or a warning instead of being ignored silently."""
 import http.client
 import json
 import unittest
@@ -22,7 +22,7 @@ class Refusals(LiveTest):
         self.addCleanup(self.server.kill)
         self.server.start()
 
-    def ask(self, method, path, body=None, **headers):
+    def send(self, method, path, body=None, **headers):
         connection = http.client.HTTPConnection("127.0.0.1", self.server.kube_port, timeout=20)
         fields = {"Content-Type": "application/json"}
         fields.update({name.replace("_", "-"): value for name, value in headers.items()})
@@ -33,35 +33,35 @@ class Refusals(LiveTest):
         connection.close()
         return response.status, json.loads(text), warnings
 
-    def test_nobody_acts_as_somebody_else(self):
+    def test_impersonation_is_refused(self):
         maps = "/api/v1/namespaces/default/configmaps"
         for name in ("Impersonate-User", "impersonate-group", "Impersonate-Uid", "Impersonate-Extra-scopes"):
             for method, path, body in (("GET", maps, None), ("POST", maps, {"metadata": {"name": "a"}}),
                                        ("GET", "/api", None), ("GET", "/version", None), ("GET", "/openapi/v3", None)):
-                code, status, _ = self.ask(method, path, body, **{name: "somebody"})
+                code, status, _ = self.send(method, path, body, **{name: "jane"})
                 self.assertEqual((code, status["kind"], status["reason"]), (403, "Status", "Forbidden"), path)
                 self.assertEqual(status["message"].lower(), "impersonation is not supported by this server: "
                                  f"send the request without the header {name}".lower())
-        self.assertEqual(self.ask("GET", maps + "/a")[0], 404)
+        self.assertEqual(self.send("GET", maps + "/a")[0], 404)
 
-    def test_a_review_is_no_table(self):
-        code, status, _ = self.ask("POST", REVIEWS, REVIEW, Accept=TABLE)
+    def test_review_cannot_be_a_table(self):
+        code, status, _ = self.send("POST", REVIEWS, REVIEW, Accept=TABLE)
         self.assertEqual((code, status["reason"]), (406, "NotAcceptable"))
-        code, review, _ = self.ask("POST", REVIEWS, REVIEW, Accept=TABLE + ",application/json")
+        code, review, _ = self.send("POST", REVIEWS, REVIEW, Accept=TABLE + ",application/json")
         self.assertEqual((code, review["kind"]), (201, "SelfSubjectAccessReview"))
 
-    def test_metadata_of_a_review_is_an_object_and_no_list(self):
-        """As a real kube-apiserver answers."""
+    def test_metadata_of_a_review_is_not_a_list(self):
+        """The answers are those of a real kube-apiserver."""
         one = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"
-        code, review, _ = self.ask("POST", REVIEWS, REVIEW, Accept=one)
+        code, review, _ = self.send("POST", REVIEWS, REVIEW, Accept=one)
         self.assertEqual((code, review), (201, {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1",
                                                 "metadata": {}}))
-        code, status, _ = self.ask("POST", REVIEWS, REVIEW, Accept=one.replace("Metadata;", "MetadataList;"))
+        code, status, _ = self.send("POST", REVIEWS, REVIEW, Accept=one.replace("Metadata;", "MetadataList;"))
         self.assertEqual((code, status["reason"], status["message"]), (
             406, "NotAcceptable", "you requested PartialObjectMetadataList, but the requested object is not a list "
             "(*authorization.SelfSubjectAccessReview)"))
 
-    def test_admission_that_is_not_done_is_warned_of(self):
+    def test_unsupported_admission_causes_warnings(self):
         calls = "calls no admission webhooks"
         evaluates = "evaluates no admission policies"
         for plural, kind, why in (
@@ -72,14 +72,14 @@ class Refusals(LiveTest):
                 ("mutatingadmissionpolicies", "MutatingAdmissionPolicy", evaluates),
                 ("mutatingadmissionpolicybindings", "MutatingAdmissionPolicyBinding", evaluates)):
             expected = [f'299 - "this server {why}: this {kind} is stored and has no effect"']
-            code, made, warnings = self.ask("POST", ADMISSION + plural, {"metadata": {"name": "a"}})
+            code, made, warnings = self.send("POST", ADMISSION + plural, {"metadata": {"name": "a"}})
             self.assertEqual((code, warnings), (201, expected), made)
             path = f"{ADMISSION}{plural}/a"
-            self.assertEqual(self.ask("PUT", path, made)[::2], (200, expected))
+            self.assertEqual(self.send("PUT", path, made)[::2], (200, expected))
             label = {"metadata": {"labels": {"a": "b"}}}
-            self.assertEqual(self.ask("PATCH", path, label, Content_Type=MERGE)[::2], (200, expected))
-            self.assertEqual(self.ask("GET", path)[::2], (200, []))
-            self.assertEqual(self.ask("DELETE", path)[::2], (200, []))
+            self.assertEqual(self.send("PATCH", path, label, Content_Type=MERGE)[::2], (200, expected))
+            self.assertEqual(self.send("GET", path)[::2], (200, []))
+            self.assertEqual(self.send("DELETE", path)[::2], (200, []))
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""What the Kubernetes API does by its table of types: protobuf bodies, strategic patches, strictness, OpenAPI."""
+"""Features of the Kubernetes API that use the table of types: protobuf bodies, strategic patches, strict validation, OpenAPI."""
 import re
 import unittest
 
@@ -46,7 +46,7 @@ class Schema(KubeTest):
         self.assertEqual(code, 201)
 
     @only_vigil
-    def test_protobuf_that_means_harm_is_refused(self):
+    def test_malicious_protobuf_is_refused(self):
         deep = b""
         for _ in range(5000):
             deep = field(17, deep)
@@ -76,7 +76,7 @@ class Schema(KubeTest):
         self.assertEqual((code, answer["message"]), (400, "invalid patch format of retainKeys"))
 
     @only_vigil
-    def test_unknown_members_are_refused_told_or_dropped(self):
+    def test_unknown_members_are_refused_warned_about_or_dropped(self):
         body = {**DEPLOYMENT, "spec": {**DEPLOYMENT["spec"], "bogus": {"a": 1}}}
         code, answer = self.send("POST", DEPLOYMENTS + "?fieldValidation=Strict", body)
         self.assertEqual(code, 400)
@@ -95,7 +95,7 @@ class Schema(KubeTest):
                       answer["message"])
 
     @only_vigil
-    def test_openapi_documents_are_whole_and_cached(self):
+    def test_openapi_documents_are_complete(self):
         _, index = self.send("GET", "/openapi/v3")
         self.assertGreater(len(index["paths"]), 15)
         for path, entry in index["paths"].items():

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""What a server writes by itself: nothing before somebody asks for a resource of Kubernetes, then four namespaces."""
+"""The server writes nothing without a request; the first request for a Kubernetes resource creates four namespaces."""
 import concurrent.futures
 import http.client
 import unittest
@@ -9,13 +9,13 @@ from server import LiveTest, Server, only_vigil
 
 NAMESPACES = ["default", "kube-node-lease", "kube-public", "kube-system"]
 LISTED = "/api/v1/namespaces"
-# Whatever somebody asks who looks whether it is there, and what it has.
+# Requests of clients that check the server's health or its discovery documents.
 PAGES = ("/healthz", "/livez", "/readyz", "/version", "/metrics", "/", "/api", "/apis", "/api/v1", "/apis/apps/v1",
          "/openapi/v2", "/openapi/v3", "/api/v1/nothing", "/apis/none.example/v1/things")
 
 
 class Bare(KubeServer):
-    """Comes back without having asked for anything."""
+    """A server whose start() sends no request."""
 
     def start(self):
         self.store = None
@@ -34,7 +34,7 @@ class DefaultNamespaces(LiveTest):
         answer = server.call("/v3/maintenance/hash")
         return int(answer["header"]["revision"]), answer["hash"]
 
-    def test_who_wants_etcd_alone_has_his_keys_alone(self):
+    def test_nothing_is_written_without_a_kubernetes_request(self):
         server = self.serve()
         before = self.state(server)
         self.assertEqual(before[0], 1)
@@ -48,7 +48,7 @@ class DefaultNamespaces(LiveTest):
         connection.close()
         self.assertEqual(self.state(server), before)
 
-    def test_the_first_requests_for_a_resource_see_them_whichever_thread_serves_them(self):
+    def test_first_requests_on_every_thread_see_the_namespaces(self):
         server = self.serve()
         with concurrent.futures.ThreadPoolExecutor(32) as pool:
             lists = list(pool.map(lambda _: server.list(LISTED), range(64)))
@@ -56,7 +56,7 @@ class DefaultNamespaces(LiveTest):
             self.assertEqual(names(listed), NAMESPACES)
         self.assertEqual(self.state(server)[0], 1 + len(NAMESPACES))
 
-    def test_a_start_adds_what_is_missing_and_nothing_else(self):
+    def test_start_adds_only_missing_namespaces(self):
         server = self.serve()
         uids = {item["metadata"]["name"]: item["metadata"]["uid"] for item in server.list(LISTED)["items"]}
         server.call("/v3/kv/deleterange", key=text64("/registry/namespaces/kube-public"))

@@ -1,6 +1,6 @@
-"""What get, list and watch answer at every resourceVersion, match, limit and initial-events setting: the cases, how
-they are made, and how an answer is written down. tests/live/kube_versions.txt has one line for each, as a real
-kube-apiserver answers it (tests/kube/same_reads_test.py); kube_versions_test.py holds Vigil to them."""
+"""How get, list and watch answer at every resourceVersion, match, limit and initial-events setting: the cases, and how an
+answer is recorded. tests/live/kube_versions.txt has one line per case, as a real kube-apiserver answers it
+(tests/kube/same_reads_test.py); kube_versions_test.py compares Vigil's answers with them."""
 import concurrent.futures
 import http.client
 import itertools
@@ -22,7 +22,7 @@ MATCHES = (None, "Exact", "NotOlderThan", "Bad")
 
 
 class World:
-    """One server with the same little history as every other: a and b, then b goes, a changes and c comes."""
+    """A server with a short history: a and b are created, then b is deleted, a is updated and c is created."""
 
     def __init__(self, connect, compact, headers=None):
         self.connect, self.headers = connect, headers or {}
@@ -45,7 +45,7 @@ class World:
         return self.send("POST", PATH, {"metadata": {"name": name}})
 
     def send(self, method, path, body=None):
-        """The body of the answer, or the resourceVersion of what was written."""
+        """Returns the body of the answer or, for a write, the resourceVersion of the object."""
         connection = self.connect()
         connection.request(method, path, None if body is None else json.dumps(body),
                            dict(self.headers, **{"Content-Type": "application/json"}))
@@ -63,7 +63,7 @@ class World:
         connection.request("GET", f"{path}?{urllib.parse.urlencode(given)}", headers=self.headers)
         return connection, connection.getresponse()
 
-    # -- What an answer says, in one line --
+    # -- One line for an answer --
 
     def version(self, text):
         number = int(text)
@@ -72,7 +72,7 @@ class World:
         return "newer" if number > self.current else "older"
 
     def plain(self, text):
-        """A message without the numbers of this world."""
+        """A message with the names of versions in place of this server's numbers."""
         text = re.sub(r"current: \d+", "current: N", text)
         for name, number in self.numbers.items():
             if number > 9:
@@ -95,7 +95,7 @@ class World:
                          for item in body["items"])
         metadata = body["metadata"]
         more = f" more={metadata.get('remainingItemCount')}" if "continue" in metadata else ""
-        # What is newest differs by what the server itself writes meanwhile.
+        # The newest version depends on what the server itself has written meanwhile.
         fresh = self.version(metadata["resourceVersion"]).replace("newer", "current").replace("made", "current")
         return f"200 {names} at {fresh}{more}"
 
@@ -117,28 +117,29 @@ class World:
         return f"{event['type']} {metadata['name']}@{self.version(metadata['resourceVersion'])}"
 
     def watch_open(self, query):
-        """A watch that has begun, and what is to be read of it."""
+        """Opens a watch; returns it with whether it is expected to stay silent."""
         silent = "Selector" in str(query) or \
             (query.get("resourceVersion") == "future" and query.get("sendInitialEvents") != "true")
         connection, response = self.open(PATH, {"watch": "1", "timeoutSeconds": 2 if silent else 50, **query})
         return connection, response, silent
 
     def watch_read(self, opened):
-        """Up to the change made after all had begun, or to its end; bookmarks of the clock are left out."""
+        """Reads the events up to the object that is created after all watches have begun, or up to the end. Periodic
+        bookmarks are left out."""
         connection, response, silent = opened
-        told = []
+        lines = []
         if response.status != 200:
-            told.append(self.status(json.loads(response.read())))
+            lines.append(self.status(json.loads(response.read())))
         else:
             for line in iter(response.readline, b""):
-                told.append(self.event(json.loads(line)))
-                if told[-1].startswith("ADDED last@"):
-                    told[-1] = "ADDED last"
+                lines.append(self.event(json.loads(line)))
+                if lines[-1].startswith("ADDED last@"):
+                    lines[-1] = "ADDED last"
                     break
             else:
-                told.append("EOF")
+                lines.append("EOF")
         connection.close()
-        return "; ".join(text for text in told if text != "BOOKMARK")
+        return "; ".join(text for text in lines if text != "BOOKMARK")
 
 
 def listings():
@@ -169,7 +170,7 @@ def watches():
 
 
 def observe(world):
-    """{case: answer} of everything."""
+    """Sends all cases and returns {case: answer}."""
     def clean(query):
         return {name: value for name, value in query.items() if value is not None}
 

@@ -8,7 +8,7 @@ from server import LiveTest
 
 
 class Versions(LiveTest):
-    def test_every_line_of_the_table_is_what_it_says(self):
+    def test_every_answer_equals_its_line_of_the_table(self):
         server = KubeServer(self.scratch / "data").start()
         self.addCleanup(server.stop)
         world = kube_versions.World(kube_versions.plain_connection(server.kube_port), server.compact)

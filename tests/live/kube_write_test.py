@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Writes to the Kubernetes API: exact Statuses, and clients that mean harm."""
+"""Writes through the Kubernetes API: exact Statuses, tokens, and malicious clients."""
 import http.client
 import json
 import os
@@ -56,7 +56,7 @@ class KubeTest(LiveTest):
 
 @only_vigil
 class Statuses(KubeTest):
-    """The words were compared with a real kube-apiserver's: tests/kube/same_writes_test.py."""
+    """tests/kube/same_writes_test.py compares the wording with that of a real kube-apiserver."""
 
     def refuse(self, code, reason, message, *request):
         got, status = self.send(*request)
@@ -64,7 +64,7 @@ class Statuses(KubeTest):
         self.assertEqual((status["kind"], status["status"], status["code"]), ("Status", "Failure", code))
         return status.get("details")
 
-    def test_what_is_wrong_is_told_in_the_words_of_kubernetes(self):
+    def test_errors_have_the_wording_of_kubernetes(self):
         self.make()
         details = self.refuse(409, "AlreadyExists", 'configmaps "a" already exists',
                               "POST", CMS, {"metadata": {"name": "a"}})
@@ -81,7 +81,7 @@ class Statuses(KubeTest):
         self.refuse(400, "BadRequest", 'ConfigMap in version "v1" cannot be handled as a ConfigMap: strict decoding '
                     'error: duplicate field "metadata.name", duplicate field "data.a"', "POST",
                     CMS + "?fieldValidation=Strict", b'{"metadata":{"name":"d","name":"d"},"data":{"a":"1","a":"2"}}')
-        # As they stand in the body.
+        # Errors are in the order of the body.
         self.refuse(400, "BadRequest", 'ConfigMap in version "v1" cannot be handled as a ConfigMap: strict decoding '
                     'error: unknown field "x", duplicate field "data.a", unknown field "metadata.y"', "POST",
                     CMS + "?fieldValidation=Strict", b'{"x":1,"data":{"a":"1","a":"2"},"metadata":{"name":"d","y":1}}')
@@ -91,12 +91,12 @@ class Statuses(KubeTest):
         self.refuse(403, "Forbidden", 'namespaces "default" is forbidden: this namespace may not be deleted',
                     "DELETE", "/api/v1/namespaces/default")
 
-    def test_what_no_client_in_go_could_read_is_not_stored(self):
+    def test_values_that_go_clients_cannot_parse_are_refused(self):
         leases = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
         wrong = 'parsing time "bad" as "2006-01-02T15:04:05.000000Z07:00": cannot parse "bad" as "2006"'
         self.refuse(400, "BadRequest", 'Lease in version "v1" cannot be handled as a Lease: ' + wrong,
                     "POST", leases, {"metadata": {"name": "l"}, "spec": {"renewTime": "bad"}})
-        # The same, written otherwise.
+        # The same string with an escape.
         self.refuse(400, "BadRequest", 'Lease in version "v1" cannot be handled as a Lease: ' + wrong,
                     "POST", leases, b'{"metadata":{"name":"l"},"spec":{"renewTime":"\\u0062ad"}}')
         pod = {"metadata": {"name": "p"}, "spec": {"containers": [
@@ -115,12 +115,12 @@ class Statuses(KubeTest):
             "convert unstructured object to coordination.k8s.io/v1, Kind=Lease: " + wrong))
         self.assertEqual(self.send("GET", leases + "/l")[1]["spec"], {})
 
-    def test_a_repeated_key_is_warned_of(self):
+    def test_duplicate_key_causes_a_warning(self):
         code, made = self.send("POST", CMS, b'{"metadata":{"name":"d"},"data":{"a":"1","a":"2"}}')
         self.assertEqual((code, made["data"]), (201, {"a": "2"}))
         self.assertEqual(self.headers["Warning"], '299 - "duplicate field \\"data.a\\""')
 
-    def test_what_is_wrong_with_the_fields_of_a_patch_is_warned_of(self):
+    def test_unknown_and_duplicate_fields_of_a_patch_cause_warnings(self):
         self.make()
 
         def warned(patch, kind):
@@ -133,7 +133,7 @@ class Statuses(KubeTest):
         code, status = self.send("PATCH", CMS + "/a?fieldValidation=Strict", b'{"data":{"k":"1","k":"2"}}', MERGE)
         self.assertEqual((code, status["message"].split(": strict ")[1]), (422, 'decoding error: duplicate field "data.k"'))
 
-    def test_a_lease_is_changed_by_who_names_a_version(self):
+    def test_update_of_a_lease_needs_a_version(self):
         leases = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
         self.assertEqual(self.send("POST", leases, {"metadata": {"name": "l"}})[0], 201)
         for none in ("", "0", "00", None):
@@ -141,18 +141,18 @@ class Statuses(KubeTest):
             self.assertEqual(self.send("PATCH", leases + "/l", {"metadata": {"resourceVersion": none}}, MERGE)[0], 422)
         self.assertEqual(self.send("PATCH", leases + "/l", {"spec": {"holderIdentity": "me"}}, MERGE)[0], 200)
 
-    def test_faults_of_fields_in_yaml_are_told_by_name(self):
+    def test_unknown_fields_in_yaml_are_reported_in_order_of_name(self):
         code, status = self.send("POST", CMS + "?fieldValidation=Strict", b"metadata: {name: yam}\nzz: 1\naa: 1\n", "application/yaml")
         self.assertEqual((code, status["message"].split(": strict ")[1]), (400, 'decoding error: unknown field "aa", unknown field "zz"'))
 
-    def test_a_generation_is_the_clients_where_none_is_counted(self):
+    def test_clients_generation_is_stored_for_kinds_without_one(self):
         for name, given, kept in (("one", 7, 7), ("two", 0, None), ("three", None, None)):
             made = self.make(metadata={"name": name, "generation": given})
             self.assertEqual(made["metadata"].get("generation"), kept)
         self.refuse(422, "Invalid", 'ConfigMap "four" is invalid: metadata.generation: Invalid value: -1: must be greater than or '
                     "equal to 0", "POST", CMS, {"metadata": {"name": "four", "generation": -1}})
 
-    def test_a_scale_of_none_says_nothing_of_them(self):
+    def test_scale_of_zero_has_no_replicas_in_its_spec(self):
         apps = "/apis/apps/v1/namespaces/default/deployments"
         self.assertEqual(self.send("POST", apps, {"metadata": {"name": "d"}, "spec": {"replicas": 3}})[0], 201)
         scale = self.send("PATCH", apps + "/d/scale", {"spec": {"replicas": 0}}, MERGE)[1]
@@ -160,7 +160,7 @@ class Statuses(KubeTest):
         self.assertEqual(self.send("PATCH", apps + "/d/scale", {"metadata": {}}, MERGE)[1]["spec"], {})
         self.assertEqual(self.send("GET", apps + "/d")[1]["spec"]["replicas"], 0)
 
-    def test_a_status_that_nobody_has_said_is_that_of_the_type(self):
+    def test_missing_status_is_the_zero_value_of_its_type(self):
         apps = "/apis/apps/v1/namespaces/default/deployments"
         for path, name, zero in ((apps, "d", {}), ("/api/v1/namespaces/default/services", "s", {"loadBalancer": {}}),
                                  (CMS, "c", None)):
@@ -169,7 +169,7 @@ class Statuses(KubeTest):
         self.assertEqual(self.send("PATCH", apps + "/d/status", {"status": {"replicas": 2}}, MERGE)[1]["status"], {"replicas": 2})
         self.assertEqual(self.send("PATCH", apps + "/d/status", {"status": None}, MERGE)[1]["status"], {})
 
-    def test_an_address_is_named_as_it_is_printed(self):
+    def test_name_of_an_ip_address_must_be_canonical(self):
         addresses = "/apis/networking.k8s.io/v1/ipaddresses"
         for name in ("192.0.2.1", "2001:db8::1", "::1", "::102:304"):
             self.assertEqual(self.send("POST", addresses, {"metadata": {"name": name}})[0], 201)
@@ -184,7 +184,7 @@ class Statuses(KubeTest):
             self.refuse(422, "Invalid", f'IPAddress.networking.k8s.io "{name}" is invalid: metadata.name: Invalid value: "{name}": '
                         + why, "POST", addresses, {"metadata": {"name": name}})
 
-    def test_a_name_that_is_given_is_not_made_up(self):
+    def test_given_name_takes_precedence_over_generate_name(self):
         self.make("given")
         code, status = self.send("POST", CMS, {"metadata": {"name": "given", "generateName": "g-"}})
         self.assertEqual((code, status["details"]["name"]), (409, "given"))
@@ -193,7 +193,7 @@ class Statuses(KubeTest):
         made = self.make(data={"k": "v"})
         dry = "?dryRun=All"
         self.assertEqual(self.send("POST", CMS + dry, {"metadata": {"name": "b"}})[0], 201)
-        for version in ("5", "0", "x"):  # is repeated
+        for version in ("5", "0", "x"):  # the answer repeats the version
             answer = self.send("POST", CMS + dry, {"metadata": {"name": "b", "resourceVersion": version}})
             self.assertEqual((answer[0], answer[1]["metadata"]["resourceVersion"]), (201, version))
         self.assertEqual(self.send("PATCH", CMS + "/a" + dry, {"data": {"k": "w"}}, MERGE)[1]["data"], {"k": "w"})
@@ -202,7 +202,7 @@ class Statuses(KubeTest):
         self.assertEqual(self.send("GET", CMS + "/b")[0], 404)
         self.assertEqual(self.send("GET", CMS + "/a")[1], made)
 
-    def test_a_finalizer_keeps_an_object_until_it_is_taken_away(self):
+    def test_finalizer_keeps_an_object_until_it_is_removed(self):
         self.make(metadata={"name": "a", "finalizers": ["e.com/x"]})
         code, marked = self.send("DELETE", CMS + "/a")
         self.assertEqual((code, marked["metadata"]["deletionGracePeriodSeconds"]), (200, 0))
@@ -210,7 +210,7 @@ class Statuses(KubeTest):
         self.assertEqual(self.send("PATCH", CMS + "/a", {"metadata": {"finalizers": None}}, MERGE)[0], 200)
         self.assertEqual(self.send("GET", CMS + "/a")[0], 404)
 
-    def test_the_texts_of_a_secret_become_its_data(self):
+    def test_string_data_of_a_secret_becomes_its_data(self):
         path = "/api/v1/namespaces/default/secrets"
         body = {"metadata": {"name": "s"}, "stringData": {"a": "b"}, "data": {"c": "ZA=="}}
         code, made = self.send("POST", path, body)
@@ -223,14 +223,14 @@ class Statuses(KubeTest):
         self.refuse(400, "BadRequest", 'Secret in version "v1" cannot be handled as a Secret: illegal base64 data at '
                     "input byte 1", "POST", path, {"metadata": {"name": "t"}, "data": {"a": "Y!=="}})
 
-    def test_what_is_immutable_stays(self):
+    def test_immutable_config_map_cannot_be_changed(self):
         self.make(immutable=True, data={"a": "b"})
         self.refuse(422, "Invalid", 'ConfigMap "a" is invalid: data: Forbidden: field is immutable when `immutable` '
                     "is set", "PATCH", CMS + "/a", {"data": {"a": "c"}}, MERGE)
         self.assertEqual(self.send("PATCH", CMS + "/a", {"immutable": None}, MERGE)[0], 422)
         self.assertEqual(self.send("PATCH", CMS + "/a", {"metadata": {"labels": {"x": "y"}}}, MERGE)[0], 200)
 
-    def test_a_name_whose_object_is_being_deleted_says_so(self):
+    def test_creating_a_name_that_is_being_deleted_is_refused(self):
         self.make(metadata={"name": "a", "finalizers": ["e.com/x"]})
         self.send("DELETE", CMS + "/a")
         self.refuse(409, "AlreadyExists", 'object is being deleted: configmaps "a" already exists',
@@ -251,12 +251,12 @@ class Statuses(KubeTest):
         self.send("DELETE", pods + "/p?gracePeriodSeconds=3")
         self.assertEqual(self.send("GET", pods + "/p")[1]["metadata"]["deletionGracePeriodSeconds"], 3)
 
-    def test_an_apply_of_nothing_is_refused(self):
+    def test_empty_apply_is_refused(self):
         for body in (b"", b"# nothing\n", b"null", b"{}"):
             self.refuse(400, "BadRequest", "invalid object type: /, Kind=", "PATCH", CMS + "/a?fieldManager=m", body,
                         "application/apply-patch+yaml")
 
-    def test_what_discovery_says_is_what_there_is(self):
+    def test_discovery_agrees_with_the_allowed_methods(self):
         rows = {row["name"]: row for row in self.send("GET", "/api/v1")[1]["resources"]}
         self.assertEqual((rows["pods/eviction"]["kind"], rows["pods/binding"]["verbs"]), ("Eviction", ["create"]))
         self.assertNotIn("deletecollection", rows["namespaces"]["verbs"])
@@ -282,9 +282,9 @@ class Statuses(KubeTest):
         self.assertEqual(self.send("PATCH", core + "/e", {"message": "l"}, MERGE)[1]["count"], 2)
         self.assertEqual(self.send("GET", new)[1]["items"][0]["note"], "l")
         self.send("DELETE", core + "/e")
-        heard = [json.loads(watch.readline()) for _ in range(4)]
+        events = [json.loads(watch.readline()) for _ in range(4)]
         watch.close()
-        self.assertEqual([(h["type"], h["object"]["apiVersion"], h["object"]["note"]) for h in heard],
+        self.assertEqual([(e["type"], e["object"]["apiVersion"], e["object"]["note"]) for e in events],
                          [(kind, "events.k8s.io/v1", note) for kind, note in
                           (("ADDED", "n"), ("MODIFIED", "m"), ("MODIFIED", "l"), ("DELETED", "l"))])
 
@@ -299,7 +299,7 @@ class Statuses(KubeTest):
         self.assertNotIn("continue", rest["metadata"])
         self.assertEqual(self.send("GET", CMS)[1]["items"], [])
 
-    def test_a_namespace_goes_on_being_emptied_after_a_crash(self):
+    def test_emptying_a_namespace_continues_after_a_crash(self):
         uid = self.eventually(200, "/api/v1/namespaces/kube-system")["metadata"]["uid"]
         self.assertEqual(self.send("POST", "/api/v1/namespaces", {"metadata": {"name": "t"}})[0], 201)
         inside = "/api/v1/namespaces/t/configmaps"
@@ -327,7 +327,7 @@ class Tokens(KubeTest):
         self.vigil = self.serving(args=[f"--listen-kube-urls=http://127.0.0.1:{self.kube_port}",
                                         f"--kube-token-file={self.tokens}"])
 
-    def ask(self, token, method="GET", path="/api/v1/namespaces", body=None):
+    def send_with(self, token, method="GET", path="/api/v1/namespaces", body=None):
         connection = http.client.HTTPConnection("127.0.0.1", self.kube_port, timeout=30)
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         connection.request(method, path, headers=headers, body=None if body is None else json.dumps(body))
@@ -336,29 +336,29 @@ class Tokens(KubeTest):
         connection.close()
         return response.status, text
 
-    def test_only_who_has_a_token_comes_in(self):
-        code, text = self.ask(None)
+    def test_requests_without_a_valid_token_are_refused(self):
+        code, text = self.send_with(None)
         self.assertEqual((code, json.loads(text)["message"]), (401, "Unauthorized"))
-        self.assertEqual(self.ask("wrong")[0], 401)
-        self.assertEqual(self.ask("secret")[0], 200)
-        self.assertEqual(self.ask(None, path="/livez"), (200, b"ok"))
-        self.assertEqual(self.ask(None, path="/metrics")[0], 401)
+        self.assertEqual(self.send_with("wrong")[0], 401)
+        self.assertEqual(self.send_with("secret")[0], 200)
+        self.assertEqual(self.send_with(None, path="/livez"), (200, b"ok"))
+        self.assertEqual(self.send_with(None, path="/metrics")[0], 401)
 
-    def test_reviews_say_who_one_is(self):
-        code, text = self.ask("secret", "POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", {})
+    def test_reviews_return_the_user_of_a_token(self):
+        code, text = self.send_with("secret", "POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", {})
         self.assertEqual((code, json.loads(text)["status"]["userInfo"]), (201, {
             "username": "jane", "uid": "7", "groups": ["dev", "ops", "system:authenticated"]}))
         path = "/apis/authentication.k8s.io/v1/tokenreviews"
         for token, known in (("secret", True), ("wrong", None)):
-            code, text = self.ask("secret", "POST", path, {"spec": {"token": token}})
+            code, text = self.send_with("secret", "POST", path, {"spec": {"token": token}})
             self.assertEqual((code, json.loads(text)["status"].get("authenticated")), (201, known))
 
-    def test_a_bad_file_is_refused_at_start(self):
+    def test_invalid_token_file_is_refused_at_start(self):
         bad = self.scratch / "bad"
         bad.write_text("only-a-token\n")
-        code, said = self.server(self.scratch / "other", args=[f"--kube-token-file={bad}"]).refuse()
+        code, log = self.server(self.scratch / "other", args=[f"--kube-token-file={bad}"]).refuse()
         self.assertNotEqual(code, 0)
-        self.assertIn("line 1 is not: token,user,uid", said)
+        self.assertIn("line 1 is not: token,user,uid", log)
 
 
 @only_vigil
@@ -379,14 +379,14 @@ class Attacks(KubeTest):
         self.assertEqual(self.send("PATCH", CMS + "/before", b'{"data":' * 5000 + b"1" + b"}" * 5000, MERGE)[0], 400)
         code, status = self.send("POST", CMS, b'{"a":"' + b"x" * (3 << 20) + b'"}')
         self.assertEqual((code, status["message"]), (413, "Request entity too large: limit is 3145728"))
-        # What can be sent but not stored.
+        # This object may be sent but is too large to be stored.
         large = {"metadata": {"name": "large"}, "data": {"a": "x" * (2 << 20)}}
         self.assertEqual(self.send("POST", CMS, large)[0], 413)
         for _ in range(5):
             many = b'{"metadata":{"name":"x"},"data":[' + b"{}," * 900000 + b"{}]}"
             self.assertIn(self.send("POST", CMS, many)[0], (400, 413))
 
-    def test_bombs_do_not_go_off(self):
+    def test_expanding_yaml_and_patches_are_refused(self):
         lines = ["a0: &a0 [x,x,x,x,x,x,x,x,x]"]
         lines += [f"a{i}: &a{i} [{','.join([f'*a{i - 1}'] * 9)}]" for i in range(1, 9)]
         yaml = "\n".join(["metadata: {name: yam}"] + lines).encode()
@@ -396,7 +396,7 @@ class Attacks(KubeTest):
         tests = [{"op": "test", "path": "/data/k", "value": "v"}] * 10001
         self.assertEqual(self.send("PATCH", CMS + "/before", tests, JSON_PATCH)[0], 413)
 
-    def test_half_bodies_and_peers_that_leave_cost_nothing(self):
+    def test_incomplete_bodies_and_closed_connections_leave_nothing_behind(self):
         for i in range(200):
             with socket.create_connection(("127.0.0.1", self.kube_port)) as peer:
                 body = json.dumps({"metadata": {"generateName": "g"}, "data": {"k": "v" * 1000}})
@@ -404,7 +404,7 @@ class Attacks(KubeTest):
                 peer.sendall((f"POST {CMS} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
                               f"Content-Length: {len(body)}\r\n\r\n{sent}").encode())
 
-    def test_names_from_paths_cannot_leave_their_place(self):
+    def test_names_in_paths_cannot_escape_their_prefix(self):
         for name in ("..", "%2e%2e", "a%2fb", "%00", "x" * 5000):
             code, _ = self.send("PUT", f"{CMS}/{name}", {"metadata": {"name": name}})
             self.assertIn(code, (301, 400, 404, 405, 414, 431), name)

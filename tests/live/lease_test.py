@@ -231,8 +231,8 @@ class Unread(LiveTest):
         self.assertEqual(pb.parse(next(answers))[3][0], self.TTL)
         self.assertGreaterEqual(left(1), 0)
         # Nobody renewed the other one: it ends as soon as the threads have shown that.
-        self.eventually(lambda: left(2) > 1 << 63, told=lambda: "a lease that nobody renews lives on")
-        self.eventually(lambda: left(1) > 1 << 63, told=lambda: "the lease that was renewed never ends")
+        self.eventually(lambda: left(2) > 1 << 63, message=lambda: "a lease that nobody renews lives on")
+        self.eventually(lambda: left(1) > 1 << 63, message=lambda: "the lease that was renewed never ends")
 
 
 if __name__ == "__main__":

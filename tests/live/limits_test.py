@@ -241,7 +241,7 @@ class Limits(LiveTest):
         self.assertEqual(responses[2][6], [b"vigil: too many watches on this server"])
         others.cancel()
         self.eventually(lambda: 4 not in self.watch(*[create] * 4)[3],
-                        told=lambda: "the watches of a call that has ended still count")
+                        message=lambda: "the watches of a call that has ended still count")
         self.check_serves()
 
     def test_watch_requests_whose_answers_nobody_reads(self):

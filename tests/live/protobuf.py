@@ -1,4 +1,4 @@
-"""As much protobuf as tests need to write messages by hand, right ones and wrong ones."""
+"""The part of protobuf that tests need to write valid and invalid messages by hand."""
 
 
 def varint(n):
@@ -12,14 +12,14 @@ def varint(n):
 
 
 def field(number, value):
-    """One field: an int as varint; bytes, or a message already encoded, with its length."""
+    """Encodes one field: an int as a varint; bytes, or an encoded message, with a length prefix."""
     if isinstance(value, int):
         return varint(number << 3) + varint(value)
     return varint(number << 3 | 2) + varint(len(value)) + value
 
 
 def message(**fields):
-    """message(f1=b"key", f3=7): fields in the order given; a list repeats."""
+    """Encodes a message, as in message(f1=b"key", f3=7). Fields keep their order; a list repeats a field."""
     out = b""
     for name, value in fields.items():
         for one in value if isinstance(value, list) else [value]:
@@ -28,7 +28,7 @@ def message(**fields):
 
 
 def parse(data):
-    """Fields as {number: [values]}, length-delimited ones as bytes."""
+    """Decodes a message into {number: [values]}, with length-delimited values as bytes."""
     fields, at = {}, 0
 
     def read_varint():

@@ -1,5 +1,5 @@
-"""Starts servers for live tests. VIGIL_BIN names the server under test; a binary named etcd gets
-etcd's own flags, so that these tests can be proved on a real one."""
+"""Starts servers for live tests. VIGIL_BIN names the server under test; a binary named etcd is started with
+etcd's own flags, so that the expectations of these tests can be verified on a real etcd."""
 import contextlib
 import os
 import pathlib
@@ -17,36 +17,37 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 SUBJECT = os.environ.get("VIGIL_BIN", str(ROOT / "build-test/vigil"))
 PEER = os.environ.get("VIGIL_PEER", str(ROOT / "build/peer/etcd"))
 READY = "ready to serve client requests"
-# An etcd may serve before it knows its cluster's version, and answers otherwise until then.
+# etcd may serve before it knows its cluster's version, and its answers differ until then.
 DECIDED = "enabled capabilities for version"
 START_SECONDS = 60
 STOP_SECONDS = 60
-WAIT_SECONDS = 60  # for what must come; nothing takes a tenth of it
+WAIT_SECONDS = 60  # at least ten times as long as any expected event takes
 
 
 def is_etcd(binary):
     return pathlib.Path(binary).name == "etcd"
 
 
-GIVEN_PORTS = set()
+USED_PORTS = set()
 
 
 def free_port():
-    """A port that is free now, and that no client is given for its own end before a server has it: it is
-    below those that the kernel chooses from."""
+    """Returns a port that is free now. It is below the kernel's range of ephemeral ports, so that no outgoing connection
+    takes it before the server listens on it."""
     first = int(pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
     while True:
         port = random.SystemRandom().randrange(10_000, first) if first > 12_000 else 0
         with socket.socket() as s, contextlib.suppress(OSError):
             s.bind(("127.0.0.1", port))
             port = s.getsockname()[1]
-            if port not in GIVEN_PORTS:
-                GIVEN_PORTS.add(port)
+            if port not in USED_PORTS:
+                USED_PORTS.add(port)
                 return port
 
 
 class Server:
-    """One process. wrap is a command put in front of it; limits is called in the child."""
+    """One server process. wrap is a command put in front of it, such as strace; limits is called in the child
+    before it becomes the server."""
 
     def __init__(self, directory, args=(), binary=SUBJECT, port=None, wrap=(), env=None,
                  limits=None, listen=None):
@@ -56,9 +57,9 @@ class Server:
         self.url = f"http://127.0.0.1:{self.port}"
         self.args = list(args)
         self.wrap = list(wrap)
-        # Without what speaks to the tests: a server reads VIGIL_… as its flags.
-        ours = {k: v for k, v in os.environ.items() if not k.startswith("VIGIL_")}
-        self.env = dict(ours, **(env or {}))
+        # VIGIL_… variables configure the tests; the server would read them as its flags.
+        inherited = {k: v for k, v in os.environ.items() if not k.startswith("VIGIL_")}
+        self.env = dict(inherited, **(env or {}))
         self.limits = limits
         self.listen = listen or self.url
         self.process = None
@@ -93,7 +94,7 @@ class Server:
         for line in process.stdout:
             text = line.decode(errors="replace")
             self.lines.append(text)
-            awaited -= {sign for sign in awaited if sign in text}
+            awaited -= {message for message in awaited if message in text}
             if not awaited:
                 self.ready.set()
         process.stdout.close()
@@ -112,13 +113,13 @@ class Server:
         return self
 
     def refuse(self, seconds=START_SECONDS):
-        """Starts a server that must not come up; returns its exit code and what it said."""
+        """Starts a server that must refuse to serve; returns its exit code and its log."""
         self.begin()
         try:
             code = self.process.wait(seconds)
         except subprocess.TimeoutExpired:
             self.kill()
-            raise AssertionError(f"it serves where it should refuse:\n{self.log}") from None
+            raise AssertionError(f"the server did not exit, although it should refuse to serve:\n{self.log}") from None
         self.reader.join()
         return code, self.log
 
@@ -128,7 +129,7 @@ class Server:
 
     @property
     def pid(self):
-        """The server's own process, also below a wrapper such as strace."""
+        """The server's own process ID, also when it is the child of a wrapper such as strace."""
         if not self.wrap:
             return self.process.pid
         children = pathlib.Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
@@ -143,7 +144,7 @@ class Server:
         return code
 
     def stop(self):
-        """Ends it as an operator would; the exit must be clean (a sanitizer's report is not)."""
+        """Stops the server as an operator would, with SIGTERM. The exit must be clean; a sanitizer's report is not."""
         if self.process is None:
             return
         if self.alive():
@@ -167,7 +168,7 @@ class Server:
             self.wait()
 
     def anonymous_kb(self):
-        """Anonymous memory: what the server holds for itself, without mapped files."""
+        """The server's anonymous memory, without mapped files."""
         for line in pathlib.Path(f"/proc/{self.pid}/status").read_text().splitlines():
             if line.startswith("RssAnon:"):
                 return int(line.split()[1])
@@ -182,7 +183,7 @@ class Server:
 
 
 class LiveTest(unittest.TestCase):
-    """A test with a scratch directory, whose servers end with it."""
+    """A test with a scratch directory and servers that end with the test."""
 
     def setUp(self):
         self.scratch = pathlib.Path(tempfile.mkdtemp(prefix="vigil-live-"))
@@ -198,16 +199,16 @@ class LiveTest(unittest.TestCase):
         self.addCleanup(s.stop)
         return s
 
-    def eventually(self, holds, told=lambda: "it did not happen"):
-        """Waits for what must come to hold, however slow the machine; returns what it gave."""
+    def eventually(self, condition, message=lambda: "the condition did not become true"):
+        """Waits until condition() is true, however slow the machine is, and returns its result."""
         end = time.monotonic() + WAIT_SECONDS
-        while not (found := holds()):
-            self.assertLess(time.monotonic(), end, told())
+        while not (found := condition()):
+            self.assertLess(time.monotonic(), end, message())
             time.sleep(0.02)
         return found
 
 
 def only_vigil(test):
-    """For what a real etcd does not do, or does otherwise."""
+    """Marks a test of behaviour that a real etcd does not have."""
     skip = is_etcd(SUBJECT) and not os.environ.get("VIGIL_TEST_ALL")
     return unittest.skipIf(skip, "not a property of etcd")(test)

@@ -20,7 +20,7 @@ def lines(server, message):
 
 class Slow(LiveTest):
     def wait_lines(self, server, message, count):
-        self.eventually(lambda: len(lines(server, message)) >= count, told=lambda: server.log)
+        self.eventually(lambda: len(lines(server, message)) >= count, message=lambda: server.log)
         return lines(server, message)
 
     def client(self, server):
@@ -89,7 +89,7 @@ class Slow(LiveTest):
         def told_of():
             told = lines(server, STATS)
             return len(told) + sum(line.get("suppressed", 0) for line in told)
-        self.eventually(lambda: told_of() == 301, told=lambda: server.log)
+        self.eventually(lambda: told_of() == 301, message=lambda: server.log)
         self.assertLess(len(lines(server, STATS)), 150)
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Turns of the server's threads are measured, and a long one is logged with what was done in it."""
+"""Turns of the server's threads are measured, and a long turn is logged with the work that was done in it."""
 import json
 import os
 import re
@@ -18,7 +18,7 @@ TRIES = 100
 
 
 def seconds(text):
-    """A duration as Go writes them, below a minute."""
+    """The seconds of a duration below a minute in Go's format."""
     number, unit = re.fullmatch(r"([\d.]+)(ns|µs|ms|s)", text).groups()
     return float(number) * {"ns": 1e-9, "µs": 1e-6, "ms": 1e-3, "s": 1}[unit]
 
@@ -35,11 +35,11 @@ class Turns(LiveTest):
         while not done.is_set():
             client.put(b"key", bytes(1 << 20))
 
-    def test_every_kind_of_thread_is_on_the_page(self):
+    def test_metrics_have_every_kind_of_thread(self):
         server = self.serving()
         Client(server.port).put(b"key", b"value")
         counts = {}
-        # The keeper's first turn may still be under way when the put is answered.
+        # The keeper's first turn may not have ended when the put is answered.
         for _ in range(TRIES):
             page = urllib.request.urlopen(server.url + "/metrics").read().decode()
             counts = dict(re.findall(r'^vigil_turn_duration_seconds_count{thread="(\w+)"} (\d+)$', page, re.M))
@@ -51,7 +51,7 @@ class Turns(LiveTest):
         self.assertLessEqual({"hasher", "snapshot"}, set(counts))
 
     def test_a_long_turn_is_logged_with_its_work(self):
-        """The process is stopped while it works, so that a turn takes longer than it should."""
+        """The process is stopped while it works, so that a turn takes too long."""
         server = self.serving()
         done = threading.Event()
         worker = threading.Thread(target=self.busy, args=(server, done))

@@ -1,5 +1,5 @@
-// Prints what the Go types of Kubernetes' built-in kinds say about themselves, as JSON: names, protobuf
-// numbers, pointers, merge keys. tools/kubegen-schema.py makes the table of src/kube/schema from it.
+// Prints the properties of the Go types of Kubernetes' built-in kinds as JSON: names, protobuf numbers, pointers and
+// merge keys. tools/kubegen-schema.py makes the table of src/kube/schema from them.
 package main
 
 import (
@@ -22,13 +22,13 @@ import (
 )
 
 type field struct {
-	Name     string `json:"name"` // of the JSON member; "" for what is inlined
+	Name     string `json:"name"` // of the JSON member; "" if it is inlined
 	Inline   bool   `json:"inline,omitempty"`
 	Number   string `json:"number,omitempty"` // of protobuf
 	Wire     string `json:"wire,omitempty"`
 	Kind     string `json:"kind"`
 	Type     string `json:"type,omitempty"`  // of messages
-	Shape    string `json:"shape,omitempty"` // list, map, wrapped (a list in a message of its own), map-wrapped
+	Shape    string `json:"shape,omitempty"` // list, map, wrapped (a list in its own message), map-wrapped
 	Pointer  bool   `json:"pointer,omitempty"`
 	Empty    string `json:"empty,omitempty"` // omitempty, omitzero
 	Strategy string `json:"strategy,omitempty"`
@@ -46,7 +46,7 @@ type facts struct {
 	Types map[string][]field `json:"types"`
 }
 
-// Types that are not coded member by member.
+// Types that are not encoded member by member.
 var special = map[reflect.Type]string{
 	reflect.TypeOf(meta.Time{}):                               "time",
 	reflect.TypeOf(meta.MicroTime{}):                          "microtime",
@@ -72,7 +72,7 @@ func wrapped(t reflect.Type) bool {
 	return ok && t.Kind() == reflect.Slice
 }
 
-// Fills in what a value of the type is.
+// Fills in the properties that follow from the type.
 func (f *field) is(t reflect.Type) {
 	if t.Kind() == reflect.Pointer {
 		f.Pointer = true
@@ -110,7 +110,7 @@ func (f *field) is(t reflect.Type) {
 	case reflect.Uint8, reflect.Uint32:
 		f.Kind = "int32"
 	default:
-		log.Fatalf("%v: a kind of Go that is not known", t)
+		log.Fatalf("%v: unknown kind of Go type", t)
 	}
 }
 
@@ -169,7 +169,7 @@ func main() {
 		meta.APIGroup{}, meta.APIGroupList{}, meta.APIResourceList{}} {
 		add(core, reflect.TypeOf(object).Name(), reflect.TypeOf(object))
 	}
-	// It is older than versions of kinds are, and is sent without one.
+	// This kind is older than versions of kinds and is sent without one.
 	add("", "APIVersions", reflect.TypeOf(meta.APIVersions{}))
 	add(discovery.SchemeGroupVersion.String(), "APIGroupDiscoveryList", reflect.TypeOf(discovery.APIGroupDiscoveryList{}))
 	for _, object := range []any{meta.PartialObjectMetadata{}, meta.PartialObjectMetadataList{}} {

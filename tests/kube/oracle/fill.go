@@ -16,7 +16,7 @@ import (
 
 func addTypes() { must(extensions.AddToScheme(scheme.Scheme)) }
 
-// Fills Go values at random, sparsely: most fields stay zero.
+// Fills Go values with random content; most fields stay zero.
 type filler struct{ r *rand.Rand }
 
 var words = []string{"", "a", "b", "web", "c1", "c2", "c3", "Häuser", "x\"y\\z\n", "<&>", "metadata", "80"}

@@ -1,8 +1,8 @@
-// Kubernetes' own code as the judge of ours: random objects of the built-in kinds through protobuf and JSON, random
-// strategic merge patches, and those that kubectl apply makes.
+// Compares Vigil with Kubernetes' own code: random objects of the built-in kinds in protobuf and JSON, random strategic
+// merge patches, and patches like those of kubectl apply.
 //
-//	go run ./oracle check PROGRAM COUNT SEED    asks kube_oracle and compares
-//	go run ./oracle record COUNT SEED           writes cases and right answers for tests/kube_oracle.py
+//	go run ./oracle check PROGRAM COUNT SEED    compares the answers of kube_oracle
+//	go run ./oracle record COUNT SEED           writes cases and correct answers for tests/kube_oracle.py
 package main
 
 import (
@@ -44,7 +44,7 @@ var kinds = []schema.GroupVersionKind{
 	{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"},
 }
 
-// A case for the program, and what it must answer.
+// A case for the program, and the expected answer.
 type request struct {
 	Op      string          `json:"op"`
 	Version string          `json:"apiVersion,omitempty"`
@@ -76,7 +76,7 @@ func newObject(r *rand.Rand, gvk schema.GroupVersionKind) runtime.Object {
 	return object
 }
 
-// JSON as Go reads it: a pointer that is null is not there.
+// JSON as Go reads it: a null pointer counts as missing.
 func throughJSON(like runtime.Object, text []byte) []byte {
 	object := reflect.New(reflect.TypeOf(like).Elem()).Interface()
 	must(json.Unmarshal(text, object))
@@ -89,7 +89,7 @@ func protobufCase(r *rand.Rand) request {
 	object := newObject(r, kinds[r.Intn(len(kinds))])
 	var wire bytes.Buffer
 	must(codec.Encode(object, &wire))
-	// Read again, as the server would: what is lost on the way is not ours to keep.
+	// Decoded again as the server would do it, because the encoding itself drops some values.
 	read, _, err := codec.Decode(wire.Bytes(), nil, nil)
 	must(err)
 	return request{Op: "d", Bytes: wire.Bytes(), Want: toJSON(read)}
@@ -132,7 +132,7 @@ func cases(count int, seed int64) []request {
 	return found
 }
 
-// Without nulls and directives: what is left when Go's types are filled with a patched object.
+// Removes nulls and directives, as happens when a patched object is read into Go's types.
 func normal(value any) any {
 	switch v := value.(type) {
 	case map[string]any:
@@ -151,8 +151,8 @@ func normal(value any) any {
 	return value
 }
 
-// Without the name of a Go type, as the table does not know those of strings, and without the names of structs that are
-// inlined.
+// Removes the name of the Go type, because our table does not have the names of Go's string types, and the names of
+// inlined structs.
 func before(text string) string {
 	head, _, _ := strings.Cut(text, " of type ")
 	return inlined.ReplaceAllString(head, "")
@@ -166,7 +166,7 @@ func parse(text []byte) any {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber()
 	if err := decoder.Decode(&value); err != nil {
-		return fmt.Sprintf("no JSON: %v: %s", err, text)
+		return fmt.Sprintf("not JSON: %v: %s", err, text)
 	}
 	return value
 }

@@ -13,7 +13,7 @@ import (
 func judge(gvk schema.GroupVersionKind, object, patch []byte) (c request, ok bool) {
 	c = request{Op: "p", Version: gvk.GroupVersion().String(), Kind: gvk.Kind, Object: object, Patch: patch}
 	defer func() {
-		if recover() != nil { // some patches of bad types end its process; ours says something of its own
+		if recover() != nil { // Kubernetes panics on some patches of wrong types, where Vigil returns an error
 			ok = false
 		}
 	}()
@@ -38,7 +38,7 @@ func patchCase(r *rand.Rand) request {
 		gvk := patchKinds[r.Intn(len(patchKinds))]
 		original, modified := podLike(r, gvk), podLike(r, gvk)
 		patch, kind := modified, r.Intn(4)
-		if kind > 0 { // as kubectl apply makes them; else a whole object as the patch, with directives here and there
+		if kind > 0 { // a patch as kubectl apply makes it; otherwise a whole object, with directives at random places
 			dataStruct, err := scheme.Scheme.New(gvk)
 			must(err)
 			meta, err := strategicpatch.NewPatchMetaFromStruct(dataStruct)
@@ -58,7 +58,7 @@ func patchCase(r *rand.Rand) request {
 	}
 }
 
-// An object whose lists have few keys, so that they meet.
+// An object whose lists use few different keys, so that patches often address existing items.
 func podLike(r *rand.Rand, gvk schema.GroupVersionKind) []byte {
 	container := func() any {
 		c := map[string]any{"name": pick(r, "c1", "c2", "c3", "c4"), "image": pick(r, "a", "b")}
@@ -107,7 +107,7 @@ func podLike(r *rand.Rand, gvk schema.GroupVersionKind) []byte {
 
 func pick(r *rand.Rand, words ...string) string { return words[r.Intn(len(words))] }
 
-// Some items, of each key one.
+// A random list with at most one item per key.
 func list(r *rand.Rand, item func() any, key string) []any {
 	found, seen := []any{}, map[any]bool{}
 	for i := r.Intn(5); i > 0; i-- {
@@ -157,7 +157,7 @@ func disturb(r *rand.Rand, patch []byte) []byte {
 	return toJSON(value)
 }
 
-// What kubectl apply, edit and patch really send, by name.
+// Patches that kubectl apply, edit and patch send.
 func applyCases() (found []request) {
 	pod := schema.GroupVersionKind{Version: "v1", Kind: "Pod"}
 	deployment := schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}

@@ -14,7 +14,7 @@ import (
 var strict = serializer.NewSerializerWithOptions(serializer.DefaultMetaFactory, scheme.Scheme, scheme.Scheme,
 	serializer.SerializerOptions{Strict: true})
 
-// An object with a member that is not known, or of another type, here and there.
+// An object that may have an unknown member, or one of the wrong type, at a random place.
 func strictCase(r *rand.Rand) request {
 	for {
 		gvk := kinds[r.Intn(len(kinds))]

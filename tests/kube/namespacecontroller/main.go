@@ -1,7 +1,7 @@
-// Empties a namespace that is being deleted, once, by the code of Kubernetes' namespace controller: a kube-apiserver
-// alone has none, and Vigil does this work itself.
+// Runs one pass of Kubernetes' namespace controller over a namespace that is being deleted. The controller is not part of
+// a kube-apiserver; Vigil empties namespaces itself.
 //
-//	emptier URL TOKEN NAMESPACE
+//	namespacecontroller URL TOKEN NAMESPACE
 package main
 
 import (

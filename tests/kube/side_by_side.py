@@ -1,4 +1,4 @@
-"""A real kube-apiserver and Vigil's own Kubernetes API beside each other, to be asked the same."""
+"""A real kube-apiserver and Vigil's own Kubernetes API side by side, for tests that send the same requests to both."""
 import pathlib
 import tempfile
 import time
@@ -8,9 +8,9 @@ from apiserver_test import Apiserver, READY_SECONDS
 from server import Server, free_port
 
 
-class Beside(unittest.TestCase):
+class SideBySide(unittest.TestCase):
     maxDiff = None
-    client = None  # makes a client of a URL and maybe a token; its send() gives a code and a body
+    client = None  # a class: takes a URL and optionally a token; its send() returns a code and a body
 
     @classmethod
     def setUpClass(cls):
@@ -19,9 +19,9 @@ class Beside(unittest.TestCase):
         port = free_port()
         cls.server = Server(str(root / "data"), args=[f"--listen-kube-urls=http://127.0.0.1:{port}"])
         cls.server.start()
-        cls.behind = Server(str(root / "behind"))
-        cls.behind.start()
-        cls.apiserver = Apiserver(root, cls.behind.url, ("--request-timeout=30s",))
+        cls.backend = Server(str(root / "backend"))
+        cls.backend.start()
+        cls.apiserver = Apiserver(root, cls.backend.url, ("--request-timeout=30s",))
         cls.ours = cls.client(f"http://127.0.0.1:{port}")
         cls.theirs = cls.client(f"https://127.0.0.1:{cls.apiserver.port}", "the-token")
         cls.wait_for("/api/v1/namespaces/default")
@@ -30,12 +30,12 @@ class Beside(unittest.TestCase):
     def tearDownClass(cls):
         cls.apiserver.stop()
         cls.server.stop()
-        cls.behind.stop()
+        cls.backend.stop()
         cls.directory.cleanup()
 
     @classmethod
     def wait_for(cls, path):
-        """Until the real one has it."""
+        """Waits until the real kube-apiserver serves the path."""
         end = time.monotonic() + READY_SECONDS
         while True:
             try:
@@ -44,7 +44,7 @@ class Beside(unittest.TestCase):
             except OSError:
                 pass
             if time.monotonic() > end:
-                raise AssertionError(f"the apiserver has no {path}")
+                raise AssertionError(f"the apiserver does not serve {path}")
             time.sleep(0.2)
 
     def compare(self, what_counts, *case):

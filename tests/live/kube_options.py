@@ -1,6 +1,6 @@
-"""What get, list and watch answer to fields Accept, to field selectors of every kind and to odd options: the cases, and
-how an answer is written down. tests/live/kube_asks.txt has one line for each, as a real kube-apiserver answers it
-(tests/kube/same_reads_test.py); kube_asks_test.py holds Vigil to them."""
+"""How get, list and watch answer Accept headers, field selectors of every kind and unusual options: the cases, and
+how an answer is recorded. tests/live/kube_options.txt has one line per case, as a real kube-apiserver answers it
+(tests/kube/same_reads_test.py); kube_options_test.py compares Vigil's answers with them."""
 import concurrent.futures
 import json
 import pathlib
@@ -10,7 +10,7 @@ from kube import answers_of
 
 TABLE = pathlib.Path(__file__).with_suffix(".txt")
 CMS = "/api/v1/namespaces/default/configmaps"
-NAME = "asked"
+NAME = "asked"  # part of recorded answers
 PATHS = {"get": f"{CMS}/{NAME}", "list": f"{CMS}?fieldSelector=metadata.name={NAME}",
          "watch": f"{CMS}?watch=1&timeoutSeconds=1&fieldSelector=metadata.name={NAME}", "missing": f"{CMS}/none"}
 JSON, YAML, PROTOBUF = "application/json", "application/yaml", "application/vnd.kubernetes.protobuf"
@@ -57,16 +57,16 @@ ODD = (
 
 
 def cases():
-    """{title: (path, fields)}"""
-    asked = {f"{verb} Accept: {accept}": (path, {"Accept": accept}) for verb, path in PATHS.items() for accept in ACCEPTS}
+    """Returns {title: (path, headers)}."""
+    found = {f"{verb} Accept: {accept}": (path, {"Accept": accept}) for verb, path in PATHS.items() for accept in ACCEPTS}
     for line in FIELDS:
         path, *fields = line.split()
-        asked.update({f"{path}?fieldSelector={field}=none": (f"{path}?fieldSelector={field}=none", {}) for field in fields})
-    return asked | {path: (path, {}) for path in ODD}
+        found.update({f"{path}?fieldSelector={field}=none": (f"{path}?fieldSelector={field}=none", {}) for field in fields})
+    return found | {path: (path, {}) for path in ODD}
 
 
-def written(body):
-    """An object in JSON, in short."""
+def summary(body):
+    """A JSON object in short."""
     if body.get("kind") == "Status":
         return f"{body.get('reason', '')} {json.dumps(re.sub('[0-9]+', 'N', body.get('message', '')))}" \
             f"{' {}' if body.get('details') == {} else ''}".strip()
@@ -75,33 +75,33 @@ def written(body):
 
 def answer(response, body):
     kind = response.getheader("Content-Type", "")
-    said = f"{response.status} {kind}"
+    text = f"{response.status} {kind}"
     if "json" in kind and body[:8] == b'{"type":':
         event = json.loads(body.split(b"\n")[0])
-        return f"{said} {event['type']} {written(event['object'])}"
+        return f"{text} {event['type']} {summary(event['object'])}"
     if "json" in kind and body:
-        return f"{said} {written(json.loads(body))}" + (" pretty" if body[:2] == b"{\n" else "")
+        return f"{text} {summary(json.loads(body))}" + (" pretty" if body[:2] == b"{\n" else "")
     found = re.search(rb"\x0a.([a-z0-9./]+)\x12.([A-Za-z]+)", body) if "protobuf" in kind else None
     if found:
-        return f"{said} {found[2].decode()} {found[1].decode()}"
+        return f"{text} {found[2].decode()} {found[1].decode()}"
     found = re.search(rb"(?m)^kind: (\w+)", body)
-    return f"{said} {found[1].decode()}" if found else said
+    return f"{text} {found[1].decode()}" if found else text
 
 
 def observe(connect, headers=None):
-    """{title: answer} of everything. The object that is asked for must be there."""
-    def ask(asked):
-        path, fields = asked
+    """Sends all cases and returns {title: answer}. The object called NAME must exist."""
+    def send(case):
+        path, fields = case
         connection = connect()
         connection.request("GET", path, headers={**(headers or {}), **fields})
         response = connection.getresponse()
-        said = answer(response, response.read())
+        text = answer(response, response.read())
         connection.close()
-        return said
+        return text
 
-    asked = cases()
+    todo = cases()
     with concurrent.futures.ThreadPoolExecutor(16) as pool:
-        return dict(zip(asked, pool.map(ask, asked.values())))
+        return dict(zip(todo, pool.map(send, todo.values())))
 
 
 def table(for_vigil):

@@ -1,5 +1,5 @@
-"""Commands of etcdctl, run against Vigil and a real etcd side by side: what they print and how they end is
-compared. VIGIL_ETCDCTL names another etcdctl than Debian's."""
+"""Runs commands of etcdctl on Vigil and on a real etcd and compares their output and exit codes.
+VIGIL_ETCDCTL names another etcdctl than Debian's."""
 import contextlib
 import json
 import os
@@ -14,7 +14,7 @@ from server import PEER, SUBJECT, LiveTest, Server, is_etcd
 
 ETCDCTL = os.environ.get("VIGIL_ETCDCTL", "etcdctl")
 SECONDS_MAX = 120
-# What differs from server to server, or from run to run.
+# Numbers that differ between servers or between runs.
 OWN_NUMBERS = re.compile(
     r'("?(?:raft_?term|RaftTerm|raft_?index|RaftIndex|raftAppliedIndex|RaftAppliedIndex|dbSize\w*|DBSize\w*|'
     r'DB ?Size|hash|Hash|HashRevision|ID|TTL|ttl|granted|GrantedTTL)"? ?: ?)"?-?\d+"?', re.I)
@@ -27,7 +27,7 @@ def version():
 
 
 class Following:
-    """An etcdctl that goes on, line by line."""
+    """An etcdctl that keeps running; its output is read line by line."""
 
     def __init__(self, command, env):
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
@@ -50,7 +50,7 @@ class Following:
             taken.append(line)
         return "".join(taken)
 
-    def say(self, text):
+    def write(self, text):
         self.process.stdin.write(text)
         self.process.stdin.flush()
 
@@ -69,10 +69,10 @@ class Following:
 
 @unittest.skipUnless(os.access(PEER, os.X_OK), "no real etcd to compare with")
 @unittest.skipIf(is_etcd(SUBJECT), "one etcd is not compared with another")
-class Both(LiveTest):
-    """Two servers, and an etcdctl for both."""
+class CompareEtcdctl(LiveTest):
+    """Runs etcdctl on two servers, Vigil and a real etcd."""
     maxDiff = 4000
-    flags = []  # of both
+    flags = []  # of both servers
 
     def setUp(self):
         super().setUp()
@@ -80,8 +80,8 @@ class Both(LiveTest):
         if version() < (3, 5):
             self.env["ETCDCTL_API"] = "3"
         etcd = self.start("etcd", binary=PEER, args=self.flags)
-        told = json.loads(self.run_on(etcd, ["endpoint", "status", "-w", "json"])[1])[0]["Status"]["version"]
-        vigil = self.start("vigil", binary=SUBJECT, args=["--emulate-version", told, *self.flags])
+        emulated = json.loads(self.run_on(etcd, ["endpoint", "status", "-w", "json"])[1])[0]["Status"]["version"]
+        vigil = self.start("vigil", binary=SUBJECT, args=["--emulate-version", emulated, *self.flags])
         self.servers = [vigil, etcd]
         self.ids = [self.identity(s) for s in self.servers]
         self.leases = [[], []]
@@ -104,7 +104,7 @@ class Both(LiveTest):
         return done.returncode, done.stdout, done.stderr
 
     def plain(self, which, text):
-        """The text without what is a server's own."""
+        """The text with names in place of IDs, addresses and times that belong to one server."""
         member, cluster = self.ids[which]
         for i, lease in enumerate(self.leases[which]):
             text = text.replace(f"{lease:016x}", f"LEASE{i}").replace(f"{lease:x}", f"LEASE{i}")
@@ -115,15 +115,15 @@ class Both(LiveTest):
         url = self.servers[which].url
         text = text.replace(url, "URL").replace(url.removeprefix("http://"), "ADDRESS")
         text = re.sub(r"LocalAddr: '[^']*'", "LOCAL", text)
-        # The peer's URL is a port of its own on each.
+        # Each server has its own port for peers.
         text = re.sub(r"http://(?:127\.0\.0\.1|localhost):\d+", "PEER", text)
         text = re.sub(r'"ts":"[^"]*"|\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d{4})', "WHEN", text)
         text = re.sub(r"0x[0-9a-f]{8,}|target\":\"[^\"]*", "POINTER", text)
         return TIMES.sub("TIME", OWN_NUMBERS.sub(r"\1N", text))
 
     def both(self, *args, text=None, code=None, fails=False, rewrite=lambda text: text):
-        """Runs a command on both, compares, returns what it printed on Vigil. An argument LEASEn is the
-        server's own nth lease."""
+        """Runs a command on both servers, compares the results, and returns Vigil's output. An argument LEASEn stands
+        for the nth lease of each server."""
         answers = []
         for which, server in enumerate(self.servers):
             own = [self.own_lease(which, a) for a in args]
@@ -148,7 +148,7 @@ class Both(LiveTest):
             self.leases[which].append(int(out.split()[1], 16))
 
     def follow(self, *args):
-        """Starts a command that goes on, on both."""
+        """Starts a command that keeps running, on both servers."""
         both = []
         for which, server in enumerate(self.servers):
             own = [self.own_lease(which, a) for a in args]
@@ -157,6 +157,6 @@ class Both(LiveTest):
         return both
 
     def same_lines(self, both, count):
-        said = [self.plain(which, one.take(count)) for which, one in enumerate(both)]
-        self.assertEqual(said[0], said[1])
-        return said[0]
+        outputs = [self.plain(which, one.take(count)) for which, one in enumerate(both)]
+        self.assertEqual(outputs[0], outputs[1])
+        return outputs[0]
