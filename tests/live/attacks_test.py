@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""Clients that mean harm: a clear error or a closed connection, never a crash or growing memory,
-and everybody else is served meanwhile."""
+"""Malicious clients: they get a clear error or a closed connection, never cause a crash or growing memory, and other
+clients are served meanwhile."""
 import os
 import random
 import socket
@@ -28,8 +28,8 @@ class Attack(LiveTest):
         self.begin("data", *self.args)
 
     def begin(self, directory, *args):
-        """The server under attack, until another begins."""
-        # The address sanitizer keeps freed memory back; little of it, so that growth means growth.
+        """Starts the server that the test attacks."""
+        # A small quarantine of the address sanitizer, so that freed memory is soon reused and growth is real.
         asan = os.environ.get("ASAN_OPTIONS", "") + ":quarantine_size_mb=1:malloc_context_size=2"
         self.vigil = self.serving(self.scratch / directory, args=args, env={"ASAN_OPTIONS": asan})
         self.port = self.vigil.port
@@ -42,7 +42,7 @@ class Attack(LiveTest):
         self.channel.unary_unary(KV + "Put")(pb.put(key, value), timeout=30)
 
     def check_unharmed(self, growth_kb=GROWTH_KB_MAX):
-        """Serves old and new clients quickly and has not grown."""
+        """The server answers old and new connections quickly, and its memory has not grown."""
         self.assertTrue(self.vigil.alive(), self.vigil.log)
         begin = time.monotonic()
         self.put(b"after", b"1")
@@ -51,7 +51,7 @@ class Attack(LiveTest):
             fresh.unary_unary(KV + "Range")(pb.range_of(b"before"), timeout=30)
         self.assertLess(time.monotonic() - begin, 20)
         grown = self.vigil.anonymous_kb() - self.memory
-        self.assertLess(grown, growth_kb, "KiB more than before")
+        self.assertLess(grown, growth_kb, "the server's memory has grown by this many KiB")
 
     def connect(self, *args, **options):
         c = h2.Connection(self.port, *args, **options)
@@ -59,7 +59,7 @@ class Attack(LiveTest):
         return c
 
     def repeat(self, c, block, times):
-        """Sends a block again and again without reading, until the server has had enough."""
+        """Sends a block repeatedly without reading, until the server closes the connection."""
         c.socket.settimeout(1)
         for n in range(times):
             if not c.send(block):
@@ -106,7 +106,7 @@ class Garbage(Attack):
             self.raw(bytes(bad))
         self.check_unharmed()
 
-    def test_half_a_request_and_gone(self):
+    def test_connection_closed_in_the_middle_of_a_request(self):
         good = h2.PREFACE + h2.settings() + h2.request(1, pb.grpc_frame(pb.put(b"a", b"1")), KV + "Put")
         for n in range(0, len(good), 3):
             with socket.create_connection(("127.0.0.1", self.port), 10) as s:
@@ -234,13 +234,13 @@ class Floods(Attack):
         before, open_before = self.vigil.cpu_seconds(), self.vigil.descriptors()
         c.close()
         self.eventually(lambda: self.vigil.descriptors() < open_before)
-        self.check_unharmed(growth_kb=256 << 10)  # a tenth of it without a sanitizer
+        self.check_unharmed(growth_kb=256 << 10)  # ten times what it is without a sanitizer
         self.assertLess(self.vigil.cpu_seconds() - before, 0.7, "seconds of CPU")
 
 
 class BadFrames(Attack):
     def ends(self, frames):
-        """Whether the server says goodbye or hangs up."""
+        """Whether the server sends GOAWAY or closes the connection."""
         c = self.connect(timeout=20)
         c.send(frames)
         return any(kind == h2.GOAWAY for kind, _, _, _ in c.frames()) or c.closed
@@ -280,7 +280,7 @@ class LargeThings(Attack):
             self.assertEqual(self.status(pb.put(b"a", bytes(3 << 20))), grpc.StatusCode.RESOURCE_EXHAUSTED)
         self.check_unharmed()
 
-    def test_length_that_lies(self):
+    def test_false_message_length(self):
         for size in (0xFFFFFFFF, 0x7FFFFFFF, 100 << 20):
             c = self.connect(timeout=1)
             c.send(h2.frame(h2.HEADERS, h2.END_HEADERS, 1, h2.request_headers(KV + "Put")))
@@ -302,11 +302,11 @@ class LargeThings(Attack):
         for _ in range(20_000):
             body = pb.field(77, body)
         self.assertNotEqual(self.status(body), grpc.StatusCode.UNAVAILABLE)
-        self.assertEqual(self.status(b"\xfb\x04" * 100_000), grpc.StatusCode.INTERNAL)  # group in group
+        self.assertEqual(self.status(b"\xfb\x04" * 100_000), grpc.StatusCode.INTERNAL)  # nested groups
         self.check_unharmed()
 
     def test_many_small_elements(self):
-        # Two bytes each on the wire, a struct each in memory.
+        # Each is two bytes on the wire and a struct in memory.
         self.assertEqual(self.status(b"\x0a\x00" * 900_000, KV + "Txn"), grpc.StatusCode.INVALID_ARGUMENT)
         self.check_unharmed(growth_kb=160 << 10)
 
@@ -356,9 +356,9 @@ class SlowClients(Attack):
 
     def test_slow_headers(self):
         connections = []
-        for hello in (b"GET /health HTTP/1.1\r\nHost: localhost\r\n", b"PRI * HTTP/2.0\r\n", h2.PREFACE[:20], b""):
+        for opening in (b"GET /health HTTP/1.1\r\nHost: localhost\r\n", b"PRI * HTTP/2.0\r\n", h2.PREFACE[:20], b""):
             for _ in range(100):
-                connections.append(self.connect(hello))
+                connections.append(self.connect(opening))
         for _ in range(5):
             for c in connections:
                 c.send(b"X")
@@ -373,7 +373,7 @@ class SlowClients(Attack):
             c.close()
         self.eventually(lambda: self.vigil.descriptors() <= before + 5)
 
-    def test_connect_and_go_in_a_loop(self):
+    def test_connections_opened_and_closed_in_a_loop(self):
         before = self.vigil.descriptors()
 
         def hammer():

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""etcdctl's commands of authentication, and the others under it, run against Vigil and a real etcd: what they print
-and how they end must be the same."""
+"""Runs etcdctl's commands for authentication, and other commands while it is enabled, on Vigil and on a real etcd. Output and
+exit codes must be the same."""
 import unittest
 
 from compare_etcdctl import CompareEtcdctl, version
@@ -10,11 +10,10 @@ READER = ("reader", "read", "/a/", "--prefix")
 
 
 class AuthSame(CompareEtcdctl):
-    """Passwords are easy to hash: there are many."""
-    flags = ["--bcrypt-cost", "4"]
+    flags = ["--bcrypt-cost", "4"]  # the lowest, because the tests hash many passwords
 
     def users(self):
-        """root, and anna who reads /a/… and writes /w."""
+        """Adds root, and anna, who may read /a/… and write /w."""
         for name in ("root", "anna"):
             self.both("user", "add", f"{name}:{name}pw", code=0)
         self.both("role", "add", "reader", code=0)
@@ -109,7 +108,7 @@ class AuthSame(CompareEtcdctl):
         if version() >= (3, 5):
             self.both("auth", "status", "-w", "json", code=0)
 
-    def test_what_a_user_may(self):
+    def test_permissions_of_a_user(self):
         self.users()
         self.root("put", "/a/1", "one", code=0)
         self.root("put", "/b", "two", code=0)
@@ -174,7 +173,7 @@ class AuthSame(CompareEtcdctl):
             self.same_lines(both, 3)
 
 
-@unittest.skipIf(version() < (3, 5), "the same tests, once")
+@unittest.skipIf(version() < (3, 5), "the tests run once with web tokens, with the newest etcdctl")
 class AuthSameWithWebTokens(AuthSame):
     def start(self, name, **options):
         key, public = self.scratch / "key.pem", self.scratch / "public.pem"

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Who may, over the wire: names from certificates, what must not be seen in a log, and what lasts."""
+"""Authentication over the network: passwords, tokens, users of certificates, secrets in logs, and restarts."""
 import base64
 import contextlib
 import http.client
@@ -20,7 +20,7 @@ EASY = ["--bcrypt-cost", "4"]
 
 class AuthTest(LiveTest):
     def call(self, server, path, body, token=None):
-        """A request of the JSON gateway; returns the status and what it says."""
+        """Sends a request to the JSON gateway; returns the status and the answer."""
         headers = {"Authorization": token} if token else {}
         request = urllib.request.Request(f"{server.url}/v3/{path}", json.dumps(body).encode(), headers)
         try:
@@ -39,7 +39,7 @@ class AuthTest(LiveTest):
         return self.must(server, "auth/authenticate", {"name": name, "password": password})["token"]
 
     def enable(self, server, **users):
-        """root, and users who have a role each, of their name, for all keys below it."""
+        """Adds root, and users with a role each that permits all keys below the user's name; then enables authentication."""
         self.must(server, "auth/user/add", {"name": "root", "password": "root's secret"})
         self.must(server, "auth/user/grant", {"user": "root", "role": "root"})
         for name, options in users.items():
@@ -59,7 +59,7 @@ def b64(text):
 
 
 class Passwords(AuthTest):
-    def test_cve_2020_15115_a_short_password_counts_and_none_lets_nobody_in(self):
+    def test_cve_2020_15115_short_passwords_are_checked_and_empty_ones_refused(self):
         server = self.serving(args=EASY)
         self.enable(server, anna={"password": "p"}, nora={"options": {"no_password": True}})
         self.login(server, "anna", "p")
@@ -71,7 +71,7 @@ class Passwords(AuthTest):
 
 @only_vigil
 class Flood(AuthTest):
-    FLOOD = 160  # more than may wait
+    FLOOD = 160  # more than the queue holds
 
     def log_in_from(self, server, address, answers):
         connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60,
@@ -84,7 +84,7 @@ class Flood(AuthTest):
         finally:
             connection.close()
 
-    def test_logins_from_one_address_do_not_keep_others_out(self):
+    def test_logins_from_one_address_do_not_delay_others(self):
         server = self.serving(args=["--bcrypt-cost", "7"])
         self.enable(server, anna={"password": "pw"})
         flood, bystander = [], []
@@ -92,22 +92,22 @@ class Flood(AuthTest):
                    for _ in range(self.FLOOD)]
         for thread in threads:
             thread.start()
-        while not flood:  # by now the queue is full, or nearly
+        while not flood:  # by then the queue is full or nearly full
             time.sleep(0.001)
         self.log_in_from(server, "127.0.0.2", bystander)
         hashed = sum(status == 200 for status, _ in flood)
         for thread in threads:
             thread.join()
         self.assertEqual(bystander[0][0], 200, bystander)
-        self.assertLess(hashed, 64)  # it would be 128 and more if it had to queue behind them
+        self.assertLess(hashed, 64)  # it would be at least 128 if the login waited behind all others
         self.assertEqual(len(flood), self.FLOOD)
         refused = [body for status, body in flood if status != 200]
         self.assertTrue(all(b"too many requests" in body for body in refused), refused)
 
 
-class Lasting(AuthTest):
-    @only_vigil  # etcd makes them again out of its log
-    def test_users_and_roles_outlive_a_restart_and_tokens_do_not(self):
+class Restarts(AuthTest):
+    @only_vigil  # etcd restores tokens from its log
+    def test_users_and_roles_survive_a_restart_but_tokens_do_not(self):
         server = self.serving(args=EASY)
         self.enable(server, anna={"password": "pw"})
         token = self.login(server, "anna", "pw")
@@ -121,7 +121,7 @@ class Lasting(AuthTest):
         self.assertEqual(self.put(server, "anna/1", token)[0], 200)
         self.assertEqual(self.put(server, "other", token)[0], 403)
 
-    def test_web_tokens_outlive_a_restart_but_no_change(self):
+    def test_web_tokens_survive_a_restart_but_no_auth_change(self):
         key = self.scratch / "key.pem"
         openssl("genpkey", "-algorithm", "ed25519", "-out", str(key))
         public = self.scratch / "public.pem"
@@ -141,10 +141,10 @@ class Lasting(AuthTest):
 
 
 class Secrets(AuthTest):
-    """CVE-2021-28235, and the like."""
+    """CVE-2021-28235 and similar leaks."""
 
     @only_vigil
-    def test_no_log_and_no_page_shows_a_password_or_a_token(self):
+    def test_logs_and_pages_contain_no_password_or_token(self):
         server = self.serving(args=[*EASY, "--log-level", "debug", "--warning-apply-duration", "1ns",
                                     "--warning-unary-request-duration", "1ns"])
         self.enable(server, anna={"password": "anna's secret"})
@@ -162,7 +162,7 @@ class Secrets(AuthTest):
         server.stop()
         text = "".join(server.lines)
         self.assertIn("invalid authentication was requested", text)
-        self.assertIn("/etcdserverpb.Auth/Authenticate", text)  # it is slow, and told so
+        self.assertIn("/etcdserverpb.Auth/Authenticate", text)  # logged because it is slow
         self.check_clean(text, token, root)
 
     def check_clean(self, text, *tokens):
@@ -175,7 +175,7 @@ class Certificates(AuthTest):
         super().setUp()
         self.ca = Authority(self.scratch / "certs")
         self.identity = self.ca.sign("server")
-        self.people = {name: self.ca.sign(name, names=None) for name in ("root", "anna", "stranger")}
+        self.people = {name: self.ca.sign(name, names=None) for name in ("root", "anna", "unknown")}
 
     def secure(self, *more):
         port = free_port()
@@ -197,7 +197,7 @@ class Certificates(AuthTest):
                               env={"ETCDCTL_API": "3", "PATH": "/usr/bin:/bin"}, check=False)
         return done.stdout.strip() if done.returncode == 0 else done.stderr.strip().split("Error: ")[-1]
 
-    def test_common_name_is_the_user(self):
+    def test_common_name_of_a_certificate_is_the_user(self):
         server = self.secure("--client-cert-auth", "--trusted-ca-file", self.ca.cert)
         self.assertEqual(self.ctl(server, "anna", "put", "anna/1", "x"), "OK")
         self.assertEqual(self.ctl(server, "anna", "put", "other", "x"), "etcdserver: permission denied")
@@ -205,17 +205,17 @@ class Certificates(AuthTest):
         self.assertEqual(self.ctl(server, "anna", "--user", "root:root's secret", "put", "other", "x"), "OK")
         self.assertIn("authentication failed", self.ctl(server, "root", "--user", "root:x", "get", "a"))
 
-    @only_vigil  # etcd takes any name for some methods
-    def test_name_of_a_stranger_may_nothing(self):
+    @only_vigil  # etcd accepts any name for some methods
+    def test_certificate_of_an_unknown_user_has_no_permissions(self):
         """CVE-2018-16886, CVE-2026-33413."""
         server = self.secure("--client-cert-auth", "--trusted-ca-file", self.ca.cert)
         for args in (["put", "anna/1", "x"], ["get", "a"], ["member", "list"], ["lease", "grant", "10"],
                      ["alarm", "list"]):
-            self.assertIn("etcdserver: permission denied", self.ctl(server, "stranger", *args), args)
-        self.assertIn("etcdserver: user name not found", self.ctl(server, "stranger", "user", "list"))
+            self.assertIn("etcdserver: permission denied", self.ctl(server, "unknown", *args), args)
+        self.assertIn("etcdserver: user name not found", self.ctl(server, "unknown", "user", "list"))
 
-    @only_vigil  # etcd's gateway dials its own server with a certificate, and refuses more
-    def test_certificate_of_a_gateway_request_does_not_count(self):
+    @only_vigil  # etcd's gateway connects to its own server with a certificate, and refuses more
+    def test_certificate_of_a_gateway_request_is_ignored(self):
         server = self.secure("--client-cert-auth", "--trusted-ca-file", self.ca.cert)
         root = self.people["root"]
         for version in ("--http1.1", "--http2"):
@@ -225,20 +225,20 @@ class Certificates(AuthTest):
                 capture_output=True, text=True, timeout=60, check=True)
             self.assertEqual(json.loads(done.stdout)["message"], "etcdserver: user name is empty")
 
-    def test_without_client_cert_auth_a_name_says_nothing(self):
+    def test_common_name_is_ignored_without_client_cert_auth(self):
         server = self.secure("--trusted-ca-file", self.ca.cert)
         self.assertEqual(self.ctl(server, "root", "get", "a"), "etcdserver: user name is empty")
 
 
 class Flags(AuthTest):
     @only_vigil
-    def test_what_cannot_be_meant_is_refused_at_start(self):
+    def test_invalid_auth_token_flags_are_refused_at_start(self):
         key, other = self.scratch / "key.pem", self.scratch / "other.pem"
         openssl("genpkey", "-algorithm", "RSA", "-out", str(key))
         openssl("genpkey", "-algorithm", "ed25519", "-out", str(other))
         large = self.scratch / "large.pem"
         large.write_bytes(key.read_bytes() + b"\n" * (1 << 20))
-        for value, said in (
+        for value, message in (
                 ("other", "neither simple nor jwt"), ("jwt", "needs a sign-method"),
                 ("jwt,sign-method=none", "--auth-token: "), ("jwt,sign-method=RS256", "--auth-token: "),
                 (f"jwt,sign-method=RS256,priv-key={self.scratch}/none", "No such file or directory"),
@@ -250,16 +250,16 @@ class Flags(AuthTest):
             with self.subTest(value=value):
                 code, text = self.server(args=["--auth-token", value]).refuse()
                 self.assertEqual(code, 1, text)
-                self.assertIn(said, text)
+                self.assertIn(message, text)
 
-    def test_cost_that_is_none_is_etcds_usual(self):
+    def test_invalid_bcrypt_cost_is_replaced_by_the_default(self):
         server = self.serving(args=["--bcrypt-cost", "3"])
         self.assertIn("use default bcrypt cost instead of the invalid given cost", server.log)
 
 
 @only_vigil
-class OtherDoors(AuthTest):
-    """What is no call of etcd's API while its users are asked for."""
+class OtherApis(AuthTest):
+    """The Kubernetes API, the v2 API and plain HTTP pages while authentication of etcd's API is enabled."""
 
     def kube(self, method, path, body=None):
         request = urllib.request.Request(f"http://127.0.0.1:{self.kube_port}{path}", method=method,
@@ -273,9 +273,9 @@ class OtherDoors(AuthTest):
                 return error.code
 
     def kube_has(self, path):
-        self.eventually(lambda: self.kube("GET", path) == 200, lambda: f"{path} is not there")
+        self.eventually(lambda: self.kube("GET", path) == 200, lambda: f"{path} does not exist")
 
-    def test_the_kubernetes_api_has_users_of_its_own(self):
+    def test_kubernetes_api_has_its_own_users(self):
         tokens = self.scratch / "tokens"
         tokens.write_text("kt,jane,1\n")
         server = self.serving_kube(f"--kube-token-file={tokens}")
@@ -288,25 +288,25 @@ class OtherDoors(AuthTest):
         self.assertEqual(self.kube("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", kind), 201)
         self.kube_has("/apis/example.org/v1/namespaces/here/things")
         server.stop()
-        server.start()  # all that it makes and reads at a start, too
+        server.start()  # its own reads and writes at the start are allowed, too
         self.kube_has("/apis/example.org/v1/namespaces/here/things")
         self.kube_has("/api/v1/namespaces/default")
         space = "/api/v1/namespaces/here"
         self.assertEqual(self.kube("POST", "/api/v1/namespaces", {"metadata": {"name": "here"}}), 201)
         self.assertEqual(self.kube("POST", f"{space}/configmaps", {"metadata": {"name": "a"}}), 201)
-        event = {"metadata": {"name": "e"}, "involvedObject": {"namespace": "here"}}  # lives by a lease
+        event = {"metadata": {"name": "e"}, "involvedObject": {"namespace": "here"}}  # has a lease
         self.assertEqual(self.kube("POST", f"{space}/events", event), 201)
         self.assertEqual(self.kube("GET", f"{space}/configmaps/a"), 200)
         self.assertEqual(self.kube("DELETE", space), 200)
-        self.eventually(lambda: self.kube("GET", space) == 404, lambda: "the namespace is still there")
+        self.eventually(lambda: self.kube("GET", space) == 404, lambda: "the namespace still exists")
         self.assertEqual(self.call(server, "kv/range", {"key": b64("x")})[0], 400)
-        self.assertNotIn("user name is empty", server.log)  # nothing of it was nobody's
+        self.assertNotIn("user name is empty", server.log)  # every operation had a user
 
     def serving_kube(self, *args):
         self.kube_port = free_port()
         return self.serving(args=[*EASY, f"--listen-kube-urls=http://127.0.0.1:{self.kube_port}", *args])
 
-    def test_the_kubernetes_api_without_users_is_shut(self):
+    def test_kubernetes_api_without_users_is_closed(self):
         server = self.serving_kube()
         maps = "/api/v1/namespaces/default/configmaps"
         self.kube_has("/api/v1/namespaces/default")
@@ -315,7 +315,7 @@ class OtherDoors(AuthTest):
             self.assertEqual(self.kube("POST", maps, {"metadata": {"name": "before"}}), 201)
             self.assertIn(b'"before"', watch.readline())
             self.enable(server)
-            # What has begun before is told why it ends, and without waiting for the next event.
+            # An open watch ends with the reason, without waiting for the next event.
             last = json.loads(watch.readline())
             self.assertEqual((last["type"], last["object"]["code"], last["object"]["reason"]),
                              ("ERROR", 401, "Unauthorized"))
@@ -332,7 +332,7 @@ class OtherDoors(AuthTest):
         self.must(server, "auth/disable", {}, root)
         self.assertEqual(self.kube("GET", f"{maps}/after"), 200)
 
-    def test_a_connection_of_the_kubernetes_api_is_shut_and_opened_with_authentication(self):
+    def test_open_kubernetes_connection_follows_auth_enable_and_disable(self):
         server = self.serving_kube()
         self.kube_has("/api/v1/namespaces/default")
         connection = http.client.HTTPConnection("127.0.0.1", self.kube_port, timeout=60)
@@ -351,7 +351,7 @@ class OtherDoors(AuthTest):
         self.assertEqual(get()[0], 200)
         connection.close()
 
-    def test_a_restart_with_authentication_keeps_the_kubernetes_api_shut_and_says_so(self):
+    def test_kubernetes_api_stays_closed_after_a_restart_with_authentication(self):
         server = self.serving_kube()
         self.kube_has("/api/v1/namespaces/default")
         self.assertNotIn("authentication is enabled in this store", server.log)
@@ -363,10 +363,10 @@ class OtherDoors(AuthTest):
         self.must(server, "auth/disable", {}, self.login(server, "root", "root's secret"))
         self.assertEqual(self.kube("GET", "/api/v1/namespaces/default"), 200)
 
-    def test_the_kubernetes_api_takes_the_certificate_of_who_may_all_of_it(self):
+    def test_kubernetes_api_accepts_certificates_of_users_with_all_its_keys(self):
         authority = Authority(self.scratch / "certs")
         identity = authority.sign("server")
-        people = {name: authority.sign(name, names=None) for name in ("root", "anna", "kate", "stranger")}
+        people = {name: authority.sign(name, names=None) for name in ("root", "anna", "kate", "unknown")}
         port = free_port()
         server = self.serving(args=[*EASY, f"--listen-kube-urls=https://127.0.0.1:{port}",
                                     "--cert-file", identity.cert, "--key-file", identity.key,
@@ -387,9 +387,9 @@ class OtherDoors(AuthTest):
         self.must(server, "auth/role/grant", {"name": "anna", "perm": {"permType": "READ", **grant}}, root)
         self.must(server, "auth/role/grant", {"name": "kate", "perm": {"permType": "READWRITE", **grant}}, root)
         self.assertEqual({name: status(name) for name in people},
-                         {"root": 200, "kate": 200, "anna": 401, "stranger": 401})
+                         {"root": 200, "kate": 200, "anna": 401, "unknown": 401})
 
-    def test_the_v2_api_is_shut(self):
+    def test_v2_api_is_closed_while_authentication_is_enabled(self):
         server = self.serving(args=EASY + ["--enable-v2"])
         paths = ["keys/a", "keys/?wait=true", "members", "machines", "stats/self"]
 
@@ -413,7 +413,7 @@ class OtherDoors(AuthTest):
         self.assertEqual(status("members")[0], 200)
         self.assertEqual(status("keys/a")[0], 404)
 
-    def test_health_is_told_without_credentials(self):
+    def test_health_needs_no_credentials(self):
         server = self.serving(args=EASY)
         self.enable(server)
         for path in ("health", "livez", "readyz", "version", "metrics"):

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""The load generator against a running server: what it says happened is what happened."""
+"""The load generator against a running server: its reports are correct."""
 import json
 import subprocess
 import threading
@@ -15,15 +15,15 @@ from server import SUBJECT, LiveTest, only_vigil
 @only_vigil
 class Bench(LiveTest):
     def bench(self, server, command, *flags):
-        """Exit code, the report, and what was said besides."""
+        """Returns the exit code, the report and the messages."""
         done = subprocess.run([SUBJECT, "bench", command, "--endpoint", f"127.0.0.1:{server.port}",
                                "--server-pid", str(server.pid), "--json", *map(str, flags)],
                               capture_output=True, text=True, timeout=120)
         return done.returncode, json.loads(done.stdout), done.stderr
 
     def good(self, server, command, *flags):
-        code, report, said = self.bench(server, command, *flags)
-        self.assertEqual((code, said, report["status"]), (0, "", "OK"))
+        code, report, messages = self.bench(server, command, *flags)
+        self.assertEqual((code, messages, report["status"]), (0, "", "OK"))
         return report
 
     def client(self, server):
@@ -64,10 +64,10 @@ class Bench(LiveTest):
         channel = self.client(server).channel
         answer = channel.unary_unary("/etcdserverpb.Lease/LeaseLeases")(b"", timeout=60)
         self.assertEqual(len(pb.parse(answer)[2]), 1000)
-        # Those ids are taken now: a second run fails, and says why.
-        code, _, said = self.bench(server, "lease", "--total", 1000)
+        # The IDs are now in use: a second run fails and reports why.
+        code, _, messages = self.bench(server, "lease", "--total", 1000)
         self.assertNotEqual(code, 0)
-        self.assertIn("lease already exists", said)
+        self.assertIn("lease already exists", messages)
 
     def test_idle_holds_connections(self):
         server = self.serving()
@@ -84,18 +84,18 @@ class Bench(LiveTest):
         later.join()
         self.assertGreater(time.monotonic() - begin, 0.4)
 
-    def test_refused_puts_fail_the_run_and_are_told(self):
+    def test_refused_puts_fail_the_run_with_an_error_message(self):
         server = self.serving(args=["--max-request-bytes", "5000"])
-        code, report, said = self.bench(server, "put", "--value-size", 6000, "--total", 200)
+        code, report, messages = self.bench(server, "put", "--value-size", 6000, "--total", 200)
         self.assertEqual((code, report["operations"], report["errors"]), (1, 0, 200))
-        self.assertIn("grpc-status 3 etcdserver: request is too large", said)
+        self.assertIn("grpc-status 3 etcdserver: request is too large", messages)
 
-    def test_a_get_without_its_value_is_an_error(self):
-        code, report, said = self.bench(self.serving(), "get", "--total", 100)
+    def test_get_without_a_value_is_an_error(self):
+        code, report, messages = self.bench(self.serving(), "get", "--total", 100)
         self.assertEqual((code, report["errors"]), (1, 100))
-        self.assertIn("shorter", said)
+        self.assertIn("shorter", messages)
 
-    def test_a_server_that_dies_fails_the_run(self):
+    def test_killed_server_fails_the_run(self):
         server = self.serving()
         killer = threading.Timer(0.6, server.kill)
         killer.start()
@@ -105,19 +105,19 @@ class Bench(LiveTest):
         self.assertEqual((code, report["connections_lost"]), (1, 100), pid)
         self.assertGreater(report["errors"], 0)
 
-    def test_no_server_is_told(self):
+    def test_refused_connection_is_reported(self):
         server = self.serving()
         server.stop()
-        code, _, said = self.bench(server, "put")
+        code, _, messages = self.bench(server, "put")
         self.assertEqual(code, 1)
-        self.assertIn("cannot open a connection: Connection refused", said)
+        self.assertIn("cannot open a connection: Connection refused", messages)
 
     def test_watchers_get_every_event(self):
         server = self.serving()
         report = self.good(server, "watch", "--connections", 2, "--streams", 3, "--watchers", 5,
                            "--rate", 200, "--warmup", "100ms", "--duration", "500ms")
         self.assertEqual(report["watchers"], 30)
-        # A put in flight when the measured time begins may have had its events before.
+        # A put in flight when the measurement begins may have had its events before.
         self.assertGreaterEqual(report["operations"], (report["puts"] - 10) * 30)
         self.assertGreater(report["event_latency_p50_us"], 0)
         report = self.good(server, "catchup", "--connections", 2, "--total", 2000)
@@ -129,22 +129,22 @@ class Bench(LiveTest):
                            "--watch-keys", "one", "--key-space", 1, "--pipeline", 4,
                            "--await-events", "--warmup", "100ms", "--duration", "500ms")
         self.assertEqual(report["watchers"], 12)
-        # The four in flight when the measured time begins may have had their events before, or not.
+        # The four puts in flight when the measurement begins may have had their events before.
         self.assertGreaterEqual(report["operations"], (report["puts"] - 4) * 12)
         self.assertLessEqual(report["operations"], (report["puts"] + 4) * 12)
 
-    def test_an_own_key_for_each_watcher(self):
+    def test_each_watcher_has_its_own_key(self):
         server = self.serving()
         flags = ("--connections", 2, "--streams", 2, "--watchers", 5, "--watch-keys", "own",
                  "--warmup", "0s", "--duration", "200ms", "--rate", 200)
         report = self.good(server, "watch", *flags, "--key-space", 20)
         self.assertGreater(report["operations"], 10)
         self.assertEqual(report["operations"], report["puts"])
-        code, _, said = self.bench(server, "watch", *flags, "--key-space", 21)
+        code, _, messages = self.bench(server, "watch", *flags, "--key-space", 21)
         self.assertEqual(code, 1)
-        self.assertIn("--key-space", said)
+        self.assertIn("--key-space", messages)
 
-    def test_idle_watchers_are_made_and_weighed(self):
+    def test_idle_watchers_are_created_and_their_memory_measured(self):
         server = self.serving()
         report = self.good(server, "idle", "--connections", 2, "--streams", 5, "--watchers", 1000,
                            "--watch-keys", "own", "--duration", "200ms")
@@ -152,7 +152,7 @@ class Bench(LiveTest):
         self.assertGreater(report["created_seconds"], 0)
         self.assertGreater(report["server_anonymous_kb_more"], 1000)
 
-    def test_catching_up_again_and_again(self):
+    def test_repeated_catchup(self):
         server = self.serving()
         self.good(server, "put", "--total", 3000)
         report = self.good(server, "catchup", "--connections", 2, "--from", 2, "--total", 3000,
@@ -169,7 +169,7 @@ class Bench(LiveTest):
         self.addCleanup(server.kill)
         self.addCleanup(server.close)
         server.start()
-        server.port, store = server.kube_port, server.port  # where the generator goes
+        server.port, store = server.kube_port, server.port  # which the generator uses
         report = self.good(server, "kube-load", "--key-space", 300, "--value-size", 2048)
         self.assertEqual((report["operations"], report["errors"]), (300, 0))
         report = self.good(server, "kube-list", "--key-space", 300, "--value-size", 2048,
@@ -180,12 +180,12 @@ class Bench(LiveTest):
                            "--duration", "500ms")
         self.assertEqual((report["watches"], report["operations"]), (23, 2 * report["changes"]))
         self.assertGreater(report["changes"], 10)
-        code, _, said = self.bench(server, "kube-watch", "--connections", 5, "--streams", 4, "--nodes", 3)
+        code, _, messages = self.bench(server, "kube-watch", "--connections", 5, "--streams", 4, "--nodes", 3)
         self.assertEqual(code, 1)
-        self.assertIn("--nodes", said)
-        code, _, said = self.bench(server, "kube-load", "--key-space", 300)
+        self.assertIn("--nodes", messages)
+        code, _, messages = self.bench(server, "kube-load", "--key-space", 300)
         self.assertEqual(code, 1)
-        self.assertIn("HTTP status 409", said)
+        self.assertIn("HTTP status 409", messages)
         server.port = store
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""What a page in a browser on the machine can send to a server on its loopback, and that it gets nowhere: requests of
-another origin, which need no permission to be sent, and names of another site that lead to 127.0.0.1."""
+"""Requests that a page in a local browser can send to a server on loopback are refused: requests from another origin, which
+a browser sends without asking, and host names of another site that resolve to 127.0.0.1."""
 import base64
 import http.client
 import json
@@ -31,7 +31,7 @@ class EtcdNamed(Server):
 @only_vigil
 class Pages(LiveTest):
     def send(self, port, method, path, body=None, host=None, origin=None, **fields):
-        """The status and the fields of the answer to what a browser would send."""
+        """Sends what a browser would send; returns the status and the headers of the answer."""
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
         headers = {"Host": host or f"localhost:{port}", "Content-Type": "text/plain", **fields}
         if origin is not None:
@@ -45,7 +45,7 @@ class Pages(LiveTest):
     def put(self, server):
         self.assertEqual(self.send(server.port, "POST", "/v3/kv/put", json.dumps({"key": KEY, "value": VALUE}))[0], 200)
 
-    def is_there(self, server):
+    def key_exists(self, server):
         connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
         connection.request("POST", "/v3/kv/range", json.dumps({"key": KEY}))
         answer = json.loads(connection.getresponse().read())
@@ -69,7 +69,7 @@ class Pages(LiveTest):
                                     f"--listen-metrics-urls=http://127.0.0.1:{metrics}", *args])
         return server, kube, metrics
 
-    def test_no_foreign_page_reaches_anything(self):
+    def test_pages_of_other_origins_are_refused(self):
         server, kube, metrics = self.serve_all()
         self.put(server)
         for port, method, path, body in self.requests(server, kube, metrics):
@@ -81,25 +81,25 @@ class Pages(LiveTest):
             for site in ("cross-site", "same-site"):  # an image or a link, for which a browser sends no Origin
                 with self.subTest(method=method, path=path, site=site):
                     self.assertEqual(self.send(port, method, path, body, **{"Sec-Fetch-Site": site})[0], 403)
-        self.assertTrue(self.is_there(server))
+        self.assertTrue(self.key_exists(server))
         self.assertIn("rejecting HTTP request of a page from another origin", server.log)
 
-    def test_no_name_of_another_site_leads_here(self):
+    def test_host_names_of_other_sites_are_refused(self):
         server, kube, metrics = self.serve_all()
         self.put(server)
         for port, method, path, body in self.requests(server, kube, metrics):
             for host in ("evil.example", f"evil.example:{port}", "127.0.0.1.evil.example", "10.0.0.1"):
-                for origin in (None, f"http://{host}"):  # of a page that was loaded from there, too
+                for origin in (None, f"http://{host}"):  # also for a page that was loaded from there
                     with self.subTest(method=method, path=path, host=host):
                         status, fields = self.send(port, method, path, body, host=host, origin=origin)
                         self.assertEqual(status, 403 if port == kube else 421)
                         self.assertEqual([f for f in fields if f.lower().startswith("access-control")], [])
-        self.assertTrue(self.is_there(server))
+        self.assertTrue(self.key_exists(server))
 
-    def test_programs_and_own_names_do_not_notice(self):
+    def test_programs_and_own_host_names_are_accepted(self):
         kube = free_port()
         server = self.server(args=[f"--listen-kube-urls=http://127.0.0.1:{kube}"])
-        server.url = f"http://own.example:{server.port}"  # what it advertises
+        server.url = f"http://own.example:{server.port}"  # which the server advertises
         server.start()
         self.addCleanup(server.stop)
         names = [f"localhost:{server.port}", "localhost", f"127.0.0.1:{server.port}", "127.0.0.1", f"[::1]:{server.port}",
@@ -113,7 +113,7 @@ class Pages(LiveTest):
         self.assertEqual(self.send(kube, "GET", "/api/v1/namespaces", host=f"127.0.0.1:{kube}")[0], 200)
 
     def grpc_status(self, port, *extra):
-        """Of a Range over HTTP/2 without TLS."""
+        """The gRPC status of a Range over HTTP/2 without TLS."""
         with h2.Connection(port) as connection:
             connection.send(h2.frame(h2.HEADERS, h2.END_HEADERS, 1, h2.request_headers(extra=extra)) +
                             h2.frame(h2.DATA, h2.END_STREAM, 1, pb.grpc_frame(pb.range_of(b"a"))))
@@ -124,14 +124,14 @@ class Pages(LiveTest):
                     return int(fields["grpc-status"])
         return None
 
-    def test_calls_of_grpc_with_an_origin_are_refused(self):
+    def test_grpc_calls_with_an_origin_are_refused(self):
         server = self.serving()
         self.assertEqual(self.grpc_status(server.port), 0)
         self.assertEqual(self.grpc_status(server.port, ("origin", "http://evil.example")), 7)
         permissive = self.serving(self.scratch / "permissive", args=["--cors=*"])
         self.assertEqual(self.grpc_status(permissive.port, ("origin", "http://evil.example")), 0)
 
-    def test_the_same_holds_over_http2_without_tls(self):
+    def test_other_origins_are_refused_over_http2_without_tls(self):
         server = self.serving()
         for extra, wanted in (((), "200"), ((("origin", "http://evil.example"),), "403")):
             with h2.Connection(server.port) as connection:
@@ -141,14 +141,14 @@ class Pages(LiveTest):
                               if kind == h2.HEADERS and stream == 1)
                 self.assertEqual(fields[":status"], wanted)
 
-    def test_flags_that_are_given_open_it_as_etcd_is(self):
+    def test_cors_and_host_whitelist_flags_disable_the_protection(self):
         server, _, metrics = self.serve_all("--cors=*", "--host-whitelist=*")
         for port, path in ((server.port, "/health"), (server.port, "/metrics"), (metrics, "/metrics")):
             self.assertEqual(self.send(port, "GET", path, host="evil.example", origin="http://evil.example")[0], 200)
         status, fields = self.send(server.port, "OPTIONS", "/v3/kv/range", origin="http://evil.example")
         self.assertEqual((status, fields["Access-Control-Allow-Origin"]), (200, "*"))
 
-    def test_each_flag_opens_its_own(self):
+    def test_each_flag_permits_only_its_own_kind(self):
         one = self.serving(args=["--cors=http://good.example:80"])
         status, fields = self.send(one.port, "GET", "/health", origin="http://good.example:80")
         self.assertEqual((status, fields["Access-Control-Allow-Origin"]), (200, "http://good.example:80"))
@@ -161,7 +161,7 @@ class Pages(LiveTest):
         self.assertEqual(self.send(other.port, "GET", "/health", host="good.example")[0], 200)
         self.assertEqual(self.send(other.port, "GET", "/health", host="good.example", origin="http://evil.example")[0], 403)
 
-    def test_under_the_name_etcd_it_is_as_open_as_etcd(self):
+    def test_under_the_name_etcd_browsers_are_not_refused(self):
         server = EtcdNamed(self.scratch / "data")
         self.addCleanup(server.kill)
         server.start()
@@ -169,8 +169,8 @@ class Pages(LiveTest):
         status, fields = self.send(server.port, "GET", "/health", host="evil.example", origin="http://evil.example")
         self.assertEqual((status, fields["Access-Control-Allow-Origin"]), (200, "*"))
 
-    def test_other_addresses_are_as_etcd_has_them(self):
-        """The rule is for loopback without TLS: documented, and so that nobody thinks it holds elsewhere."""
+    def test_other_addresses_than_loopback_are_not_protected(self):
+        """The protection covers loopback without TLS only, as documented."""
         everywhere = self.server(listen=f"http://0.0.0.0:{(port := free_port())}", port=port)
         everywhere.start()
         self.addCleanup(everywhere.stop)
@@ -185,14 +185,14 @@ class Pages(LiveTest):
 
 
 class Plain(Server):
-    """As somebody starts it who says nothing of Kubernetes."""
+    """A server without flags for the Kubernetes API."""
 
     def command(self):
         return [arg for arg in super().command() if arg != "--listen-kube-urls="]
 
 
 @only_vigil
-class Doors(LiveTest):
+class KubernetesBesideCertificates(LiveTest):
     def begin(self, *args, **options):
         server = Plain(self.scratch / "data", args=args, **options)
         self.addCleanup(server.kill)
@@ -200,7 +200,7 @@ class Doors(LiveTest):
         self.addCleanup(server.stop)
         return server
 
-    def test_beside_clients_with_certificates_kubernetes_is_not_served_unasked(self):
+    def test_kubernetes_api_is_off_by_default_with_client_certificates(self):
         authority = Authority(self.scratch / "ca")
         identity = authority.sign("server")
         certified = ["--cert-file", identity.cert, "--key-file", identity.key, "--trusted-ca-file", authority.cert,
@@ -213,17 +213,17 @@ class Doors(LiveTest):
         self.assertNotIn("serving the Kubernetes API", server.log)
         self.assertFalse((pathlib.Path(server.directory) / "kubeconfig").exists())
 
-    def test_asked_for_without_tokens_it_does_not_start_beside_certificates(self):
+    def test_kubernetes_api_without_tokens_is_refused_with_client_certificates(self):
         authority = Authority(self.scratch / "ca")
         identity = authority.sign("server")
         server = self.server(args=["--cert-file", identity.cert, "--key-file", identity.key,
                                    "--trusted-ca-file", authority.cert, "--client-cert-auth",
                                    f"--listen-kube-urls=http://127.0.0.1:{free_port()}"])
-        code, said = server.refuse()
+        code, log = server.refuse()
         self.assertEqual(code, 1)
-        self.assertIn("let every user of this machine in", said)
+        self.assertIn("let every user of this machine in", log)
 
-    def test_asked_for_with_tokens_it_takes_those(self):
+    def test_kubernetes_api_with_tokens_is_served_with_client_certificates(self):
         authority = Authority(self.scratch / "ca")
         identity = authority.sign("server")
         tokens = self.scratch / "tokens"

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
-"""Nobody waits for the most expensive request of somebody else.
+"""The most expensive requests of one client do not delay other clients.
 
-A bystander on each I/O thread gets a key, again and again, while another client sends what costs most, one request
-after the other. The table of those is EXPENSIVE: a line is a name and a function that takes an Expense and sends it.
+A bystander on each I/O thread reads a key in a loop while another client sends the most expensive requests one after
+another. They are listed in EXPENSIVE: each line is a name and a function that sends the request with a Sender.
 """
 import base64
 import contextlib
@@ -40,7 +40,7 @@ def channel(server):
 
 
 class Bystander:
-    """A process of its own that gets a key all the time, and says how long it waited at most."""
+    """A separate process that reads a key in a loop and reports its longest wait."""
 
     def __init__(self, server):
         self.process = subprocess.Popen([sys.executable, __file__, "--bystander", str(server.port)],
@@ -48,7 +48,7 @@ class Bystander:
         self.take_worst()
 
     def take_worst(self):
-        """Since it was last asked, in seconds; returns when it has got the key once more."""
+        """The longest wait since the last call, in seconds. Returns after the key has been read once more."""
         self.process.stdin.write("\n")
         self.process.stdin.flush()
         return float(self.process.stdout.readline())
@@ -59,25 +59,25 @@ class Bystander:
         self.process.stdout.close()
 
 
-def stand_by(port):
-    """The process: a get, then another one; a line for each line."""
+def read_in_a_loop(port):
+    """The bystander's process: answers each line on standard input with the longest wait so far."""
     get = grpc.insecure_channel(f"127.0.0.1:{port}").unary_unary(KV + "Range")
-    asked, lines = threading.Semaphore(0), threading.Thread(target=lambda: [asked.release() for _ in sys.stdin] + [os._exit(0)])
+    reports, lines = threading.Semaphore(0), threading.Thread(target=lambda: [reports.release() for _ in sys.stdin] + [os._exit(0)])
     lines.start()
     worst = 0
     while True:
-        last = asked.acquire(blocking=False)
+        report = reports.acquire(blocking=False)
         begin = time.monotonic()
         get(pb.range_of(b"key00000007"), timeout=60)
         worst = max(worst, time.monotonic() - begin)
-        if last:
+        if report:
             print(worst, flush=True)
             worst = 0
         time.sleep(0.001)
 
 
-class Expense:
-    """What an expensive request is sent with. Refused is as good as done."""
+class Sender:
+    """Sends expensive requests. They may be refused, too."""
 
     def __init__(self, server, kube_url):
         self.server = server
@@ -113,7 +113,7 @@ class Expense:
             return urllib.request.urlopen(self.server.url + path, timeout=60).read()
 
     def watch_all(self):
-        """All keys, with what was there before; returns once the watch is made."""
+        """Watches all keys with their previous values; returns when the watch has been created."""
         over = threading.Event()
 
         def requests():
@@ -133,7 +133,7 @@ def txn(compares=(), then=()):
 
 
 def nested(depth, width, leaf):
-    """A tree of transactions: of three levels, 25 wide has about as many operations as one may have in all."""
+    """A tree of transactions. With three levels, a width of 25 has about the maximum number of operations."""
     if depth == 1:
         return b"".join(pb.field(2, leaf()) for _ in range(width))
     return b"".join(pb.field(2, pb.field(4, nested(depth - 1, width, leaf))) for _ in range(width))
@@ -153,7 +153,7 @@ def get_all(**more):
 
 
 def delete_watched(e):
-    """One revision of many events, its answer and its watch with all that was there before."""
+    """One revision with many events; its answer and its watch have all previous values."""
     answers, over = e.watch_all()
     e.call(KV + "DeleteRange", pb.message(**ALL, f3=1))
     next(answers)
@@ -181,7 +181,7 @@ def many_watches(e):
 
 
 def fill(e, lease=0):
-    """The keys that the others work on."""
+    """Puts the keys that the other requests use."""
     put = e.channel.unary_unary(KV + "Txn")
     for first in range(0, KEYS, 4096):
         numbers = range(first, min(first + 4096, KEYS))
@@ -195,7 +195,7 @@ def lease_id(i):
 
 
 def all_leases(e):
-    """By both ways, and it is all of them."""
+    """Lists the leases over gRPC and over the gateway, and checks that both lists are complete."""
     answer = pb.parse(e.call(LEASE + "LeaseLeases", b""))
     ids = {pb.parse(one)[1][0] for one in answer[2]}
     same = {int(one["ID"]) for one in json.loads(e.post("/v3/lease/leases", b"{}"))["leases"]}
@@ -203,14 +203,14 @@ def all_leases(e):
 
 
 def all_keys_of_a_lease(e):
-    """By both ways, and it is all of them."""
+    """Lists the keys over gRPC and over the gateway, and checks that both lists are complete."""
     answer = pb.parse(e.call(LEASE + "LeaseTimeToLive", pb.message(f1=lease_id(1), f2=1)))
     same = json.loads(e.post("/v3/lease/timetolive", json.dumps({"ID": lease_id(1), "keys": True}).encode()))["keys"]
     assert answer[5] == [b"key%08d" % i for i in range(KEYS)] == [base64.b64decode(key) for key in same], len(answer[5])
 
 
 def role_of_many(e):
-    """A role with many permissions, and what shows it."""
+    """Creates, reads and deletes a role with many permissions."""
     auth = "/etcdserverpb.Auth/"
     e.call(auth + "RoleAdd", pb.message(f1=b"many"))
     grant = e.channel.unary_unary(auth + "RoleGrantPermission")
@@ -222,7 +222,7 @@ def role_of_many(e):
 
 
 def patch_much(e):
-    """A list, and a patch of as many operations as one may have."""
+    """Creates a list and sends a patch with the maximum number of operations."""
     e.kube(201, "POST", THINGS, thing("list", '{"a":[' + "1," * 50_000 + "1]}"))
     changes = [{"op": "replace", "path": f"/spec/a/{i * 4999 % 50_000}", "value": 2} for i in range(10_000)]
     e.kube(200, "PATCH", f"{THINGS}/list", json.dumps(changes), PATCH)
@@ -233,23 +233,23 @@ EXPENSIVE = [
     ("compares of all values", lambda e: e.call(KV + "Txn", txn([compare_all(3, f7=b"x")] * 128, [get_all(f9=1)]))),
     ("sorted ranges in a transaction", lambda e: e.call(KV + "Txn", txn((), [get_all(f3=1, f5=2, f6=4)] * 64))),
     ("ranges in a transaction", lambda e: e.call(KV + "Txn", txn((), [get_all()] * 16))),
-    ("ranges beside a put", lambda e: e.call(KV + "Txn", txn((), [get_all()] * 8 + [pb.field(2, pb.put(b"a", b""))]))),
+    ("ranges and a put", lambda e: e.call(KV + "Txn", txn((), [get_all()] * 8 + [pb.field(2, pb.put(b"a", b""))]))),
     ("a nested transaction of puts", lambda e: e.call(KV + "Txn", nested(3, 25, counted(lambda k: pb.field(2, pb.message(f1=k)))))),
     ("a nested transaction of deletes",
      lambda e: e.call(KV + "Txn", nested(3, 25, counted(lambda k: pb.field(3, pb.message(f1=k, f2=k + b"0")))))),
     ("a nested transaction of ranges", lambda e: e.call(KV + "Txn", nested(3, 25, lambda: pb.field(1, pb.message(f1=b"v"))))),
     ("a nested transaction that is too long", lambda e: e.call(KV + "Txn", nested(3, 40, lambda: pb.field(1, pb.message(f1=b"v"))))),
-    ("a transaction with many fields that are not known", lambda e: e.call(KV + "Txn", txn(
+    ("a transaction with many unknown fields", lambda e: e.call(KV + "Txn", txn(
         [pb.message(f3=b"k")], [get_all(f3=1)]) + pb.field(7, 0) * MIB)),
-    ("a million empty compares behind a group", lambda e: e.call(KV + "Txn", b"\x2b\x2c" + pb.field(1, b"") * (MIB - 100))),
-    ("an operation given half a million times", lambda e: e.call(KV + "Txn", pb.field(
+    ("a million empty compares after a group", lambda e: e.call(KV + "Txn", b"\x2b\x2c" + pb.field(1, b"") * (MIB - 100))),
+    ("an operation that is repeated half a million times", lambda e: e.call(KV + "Txn", pb.field(
         2, (pb.field(1, b"") + pb.field(2, b"")) * (MIB // 2 - 100)))),
     ("a million empty compares", lambda e: e.call(KV + "Txn", pb.field(1, b"") * (2 * MIB // 2 - 100))),
     ("a million empty operations", lambda e: e.call(KV + "Txn", pb.field(2, b"") * (2 * MIB // 2 - 100))),
-    ("a million empty compares, packed", lambda e: e.call(KV + "Txn", pb.field(1, b"") * (2 * MIB // 2 - 100),
-                                                          compression=grpc.Compression.Gzip)),
+    ("a million empty compares, compressed", lambda e: e.call(KV + "Txn", pb.field(1, b"") * (2 * MIB // 2 - 100),
+                                                              compression=grpc.Compression.Gzip)),
     ("a large value", lambda e: e.call(KV + "Put", pb.put(b"large", bytes(1_500_000)))),
-    ("a large value, packed", lambda e: e.call(KV + "Put", pb.put(b"large", bytes(1_500_000)), compression=grpc.Compression.Gzip)),
+    ("a large value, compressed", lambda e: e.call(KV + "Put", pb.put(b"large", bytes(1_500_000)), compression=grpc.Compression.Gzip)),
     ("all keys", lambda e: e.call(KV + "Range", pb.message(**ALL))),
     ("all keys, sorted by value", lambda e: e.call(KV + "Range", pb.message(**ALL, f5=2, f6=4))),
     ("all keys of an old revision", lambda e: e.call(KV + "Range", pb.message(**ALL, f4=5, f8=1))),
@@ -279,7 +279,7 @@ EXPENSIVE = [
     ("kube: a config map of many keys", lambda e: e.kube(201, "POST", CMS, config_map("many", 50_000))),
     ("kube: a list in protobuf", lambda e: e.kube(200, "GET", CMS, Accept=PROTOBUF)),
     ("kube: a list as a table", lambda e: e.kube(200, "GET", CMS, Accept=TABLE)),
-    ("kube: a list, packed", lambda e: e.kube(200, "GET", CMS, **{"Accept-Encoding": "gzip"})),
+    ("kube: a list, compressed", lambda e: e.kube(200, "GET", CMS, **{"Accept-Encoding": "gzip"})),
     ("kube: an object in YAML", lambda e: e.kube(200, "GET", f"{CMS}/many", Accept=YAML)),
     ("kube: a watch in protobuf", lambda e: e.kube(200, "GET", f"{CMS}?watch=true&timeoutSeconds=1", Accept=f"{PROTOBUF};stream=watch")),
     ("kube: a watch as a table", lambda e: e.kube(200, "GET", f"{CMS}?watch=true&timeoutSeconds=1", Accept=TABLE)),
@@ -295,29 +295,29 @@ EXPENSIVE = [
 @only_vigil
 class Bystanders(LiveTest):
     def bystanders(self, server):
-        """One on each I/O thread: a new connection goes to the thread that has fewest."""
+        """Starts one on each I/O thread: a new connection is assigned to the thread with the fewest connections."""
         found = [Bystander(server) for _ in range(THREADS)]
         for one in found:
             self.addCleanup(one.end)
         return found
 
-    def test_nobody_waits_for_the_most_expensive_request_of_somebody_else(self):
+    def test_expensive_requests_do_not_delay_other_clients(self):
         kube_url = f"http://127.0.0.1:{free_port()}"
         server = self.serving(args=[f"--io-threads={THREADS}", "--max-request-bytes=1572864", "--listen-kube-urls", kube_url])
-        expense = Expense(server, kube_url)
-        grant = expense.channel.unary_unary(LEASE + "LeaseGrant")
+        sender = Sender(server, kube_url)
+        grant = sender.channel.unary_unary(LEASE + "LeaseGrant")
         for call in [grant.future(pb.message(f1=36_000, f2=lease_id(i)), timeout=60) for i in range(LEASES)]:
             call.result()
-        fill(expense, lease_id(1))
+        fill(sender, lease_id(1))
         urllib.request.urlopen(kube_url + "/api/v1/namespaces").close()
         bystanders = self.bystanders(server)
         waits = {}
         for name, send in EXPENSIVE:
             for one in bystanders:
                 one.take_worst()
-            send(expense)
+            send(sender)
             waits[name] = max(one.take_worst() for one in bystanders)
-        expense.channel.close()
+        sender.channel.close()
         if os.environ.get("VIGIL_TEST_TALK"):
             print("".join(line for line in server.lines if "a turn took long" in line and '"io"' in line))
             for name, wait in sorted(waits.items(), key=lambda item: -item[1]):
@@ -328,5 +328,5 @@ class Bystanders(LiveTest):
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--bystander"]:
-        stand_by(int(sys.argv[2]))
+        read_in_a_loop(int(sys.argv[2]))
     unittest.main()

@@ -1,7 +1,6 @@
 #!/usr/bin/python3
-"""A clock that jumps: hours forward and back while the server works. Time that passes is the
-monotonic clock's, so nothing is early or late; only log lines show the new time. And a clock that
-runs fast, to see what happens every few minutes."""
+"""The wall clock jumps by hours, forward and back, while the server works. Durations use the monotonic clock, so
+nothing is early or late; only log lines show the new time. A clock that runs fast shows what happens every few minutes."""
 import datetime
 import glob
 import json
@@ -18,11 +17,11 @@ LEASE = "/etcdserverpb.Lease/"
 FAKETIME = (glob.glob("/usr/lib/*/faketime/libfaketimeMT.so.1") or [None])[0]
 
 
-@only_vigil  # a program of Go asks the kernel for the time, and not the C library
+@only_vigil  # a Go program reads the time from the kernel and not from the C library
 class Clock(LiveTest):
     def start(self, args=(), **env):
         self.assertIsNotNone(FAKETIME, "libfaketime is missing (tools/install-deps test)")
-        # Sanitizers want to be loaded first; they work behind another library as well.
+        # Sanitizers check that they are loaded first, but they also work after another library.
         base = {"LD_PRELOAD": FAKETIME, "ASAN_OPTIONS": "verify_asan_link_order=0:detect_leaks=0"}
         self.vigil = self.serving(args=args, env={**base, **env})
         self.client = Client(self.vigil.port)
@@ -33,15 +32,15 @@ class Clock(LiveTest):
         return pb.parse(call(pb.message(**fields), timeout=60))
 
     def now(self):
-        """As the server's last log line has it."""
+        """The time of the server's last log line."""
         text = json.loads(self.vigil.lines[-1])["ts"]
         return datetime.datetime.fromisoformat(text.replace("Z", "+00:00"))
 
     def lines(self, text):
         return [json.loads(line) for line in self.vigil.lines if text in line]
 
-    def until(self, what):
-        self.eventually(what, message=lambda: self.vigil.log)
+    def until(self, condition):
+        self.eventually(condition, message=lambda: self.vigil.log)
 
 
 class Jumps(Clock):
@@ -58,7 +57,7 @@ class Jumps(Clock):
                    FAKETIME_DONT_FAKE_MONOTONIC="1")
 
     def defragment(self):
-        """Does something that is logged."""
+        """Makes the server log a line."""
         self.client.channel.unary_unary("/etcdserverpb.Maintenance/Defragment")(b"", timeout=60)
 
     def test_log_lines_follow_the_clock(self):
@@ -71,7 +70,7 @@ class Jumps(Clock):
         self.defragment()
         self.until(lambda: self.now() - before < datetime.timedelta(hours=-9))
 
-    def test_leases_live_as_long_as_they_should(self):
+    def test_leases_expire_by_the_monotonic_clock(self):
         self.serve()
         for offset in ("+10h", "-1000h"):
             with self.subTest(offset=offset):
@@ -83,11 +82,11 @@ class Jumps(Clock):
                 self.assertIn(left[3][0], (0, 1, 2, 3))
                 time.sleep(1)
                 lives = self.client.get(b"leased") is not None
-                self.assertTrue(lives or time.monotonic() - begin > 2.9, "gone before its time")
+                self.assertTrue(lives or time.monotonic() - begin > 2.9, "the lease expired early")
                 self.until(lambda: self.client.get(b"leased") is None)
                 self.assertGreater(time.monotonic() - begin, 2.9)
 
-    def test_connections_and_deadlines_outlive_it(self):
+    def test_connections_and_deadlines_survive_clock_jumps(self):
         self.serve()
         self.client.put(b"a", b"1")
         for offset in ("+100h", "-100h"):
@@ -101,7 +100,7 @@ class Jumps(Clock):
         self.serve()
         self.assertEqual(self.client.get(b"a")[0], b"2")
 
-    def test_history_is_kept_for_its_time(self):
+    def test_retention_follows_the_monotonic_clock(self):
         begin = time.monotonic()
         self.serve(["--auto-compaction-retention", "2s"])
         self.client.put(b"a", b"1")
@@ -124,15 +123,15 @@ class Jumps(Clock):
 
 
 class Fast(Clock):
-    def test_history_of_so_many_revisions_is_kept(self):
-        """Looked at every five minutes: here every second and a half."""
+    def test_compaction_by_revision_keeps_the_configured_count(self):
+        """The server checks every five minutes, which is every 1.5 seconds with this clock."""
         self.start(["--auto-compaction-mode", "revision", "--auto-compaction-retention", "10",
                     "--io-threads", "1"], FAKETIME="+0 x200")
         for i in range(30):
             self.client.put(b"a", b"%d" % i)
 
         def compacted():
-            self.client.get(b"a")  # the kernel waits by its own clock: only who is woken sees this one
+            self.client.get(b"a")  # wakes the server: the kernel's timers do not follow the fast clock
             return self.lines("completed auto revision compaction")
         self.until(compacted)
         line = self.lines("starting auto revision compaction")[0]

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""The command line: versions, flags, environment, and the name it is started by."""
+"""The command line: versions, flags, the environment, and the name under which the program is started."""
 import json
 import os
 import re
@@ -23,7 +23,7 @@ def serve():
 
 
 class Command(LiveTest):
-    def test_unknown_flag_is_an_error_of_usage(self):
+    def test_unknown_flag_is_a_usage_error(self):
         code, text = run(*serve(), "--no-such-flag", "x")
         self.assertEqual(code, 2, text)
         self.assertIn("no-such-flag", text)
@@ -39,12 +39,12 @@ class Command(LiveTest):
             self.assertNotEqual(code, 0, url)
 
     @only_vigil
-    def test_cve_2020_15114_and_15136_there_is_no_gateway_to_point_at_itself(self):
+    def test_cve_2020_15114_and_15136_there_is_no_gateway_command(self):
         link = self.scratch / "etcd"
         link.symlink_to(SUBJECT)
         for words in ((SUBJECT, "gateway", "start"), (str(link), "gateway", "start"), (str(link), "grpc-proxy", "start")):
             code, text = run(*words, "--endpoints", "127.0.0.1:1")
-            self.assertIn(code, (1, 2), text)  # as etcd ends for words it does not know
+            self.assertIn(code, (1, 2), text)  # etcd's exit codes for unknown commands
             self.assertIn(words[1], text)
 
     def test_help_names_flags(self):
@@ -62,7 +62,7 @@ class Command(LiveTest):
                     self.assertTrue(text)
         self.assertEqual(run(SUBJECT, "man", "nothing")[0], 2)
 
-    def test_flags_in_every_form_of_go(self):
+    def test_flags_in_every_form_that_go_accepts(self):
         port = free_port()
         url = f"http://127.0.0.1:{port}"
         server = self.server(port=port, args=["-max-txn-ops=7", "--max-request-bytes=2000000"])
@@ -104,7 +104,7 @@ class Names(LiveTest):
         version = json.load(urllib.request.urlopen(server.url + "/version"))
         self.assertEqual(version["etcdserver"], "3.6.4")
 
-    def test_versions_before_a_release(self):
+    def test_prerelease_versions(self):
         server = self.serving(args=["--emulate-version", "3.8.0-alpha.0"])
         version = json.load(urllib.request.urlopen(server.url + "/version"))
         self.assertEqual((version["etcdserver"], version["etcdcluster"]), ("3.8.0-alpha.0", "3.8.0"))
@@ -135,12 +135,12 @@ class Names(LiveTest):
             return size <= line["current-db-size-in-use-bytes"] + (1 << 20)
         self.eventually(freed)
 
-    def test_log_is_json_when_it_is_no_terminal(self):
+    def test_log_is_json_unless_it_goes_to_a_terminal(self):
         server = self.serving()
         for line in server.lines:
             self.assertLessEqual({"level", "ts", "caller", "msg"}, set(json.loads(line)), line)
 
-    def test_clean_stop_says_so_with_its_code(self):
+    def test_clean_stop_logs_no_error(self):
         server = self.server().start()
         client = Client(server.port)
         client.put(b"a", b"1")

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""A compaction of much history takes little memory, and leaves what etcd would leave."""
+"""A compaction of a long history takes little memory and leaves the same history as etcd."""
 import json
 import os
 import re
@@ -11,7 +11,7 @@ import urllib.request
 from server import LiveTest, SUBJECT, only_vigil
 
 REVISIONS, KEYS = 600_000, 20_000
-# 4 MB with the address sanitizer; 60 to 97 MB when the keeper pinned one state while all of it was trimmed.
+# It takes 4 MB with the address sanitizer; it took 60 to 97 MB when the keeper pinned one state during all of the trimming.
 MORE_KB_MAX = 16 << 10
 
 
@@ -34,8 +34,8 @@ class Compact(LiveTest):
              "--total", str(REVISIONS), "--json"], capture_output=True, text=True, timeout=300)
         self.assertEqual(done.returncode, 0, done.stderr)
 
-    def test_compaction_of_much_history_takes_little_memory(self):
-        # The address sanitizer keeps freed memory back; little of it, so that growth means growth.
+    def test_compaction_of_a_long_history_takes_little_memory(self):
+        # A small quarantine of the address sanitizer, so that freed memory is soon reused and growth is real.
         asan = os.environ.get("ASAN_OPTIONS", "") + ":quarantine_size_mb=1:malloc_context_size=2"
         self.vigil = self.serving(env={"ASAN_OPTIONS": asan})
         self.load()
@@ -45,7 +45,7 @@ class Compact(LiveTest):
             "kv/compaction", {"revision": newest, "physical": True}))
         cleaned = self.number("vigil_cleaner_segments_total")
         compaction.start()
-        # The last thing that happens after a compaction is that segments of the log are cleaned.
+        # Cleaning segments of the log is the last step after a compaction.
         while compaction.is_alive() or self.number("vigil_cleaner_segments_total") < cleaned + 2:
             most = max(most, self.vigil.anonymous_kb())
         compaction.join()

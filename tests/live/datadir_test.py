@@ -14,7 +14,7 @@ import grpc
 from client import Client
 from server import PEER, SUBJECT, LiveTest, Server, only_vigil
 
-SEGMENT_RECORDS_OFFSET = 512  # head and seal come before
+SEGMENT_RECORDS_OFFSET = 512  # after the head and the seal
 RECORD_HEAD_BYTES = 32
 KEYS = 40
 
@@ -60,19 +60,19 @@ class Refusals(LiveTest):
         marks[0].write_text("vigil 999\n")
         self.assert_refuses(self.server(), "format")
 
-    def test_directory_of_something_else(self):
+    def test_foreign_files_in_the_directory_are_not_touched(self):
         directory = self.scratch / "data"
         directory.mkdir()
         (directory / "thesis.txt").write_text("years of work")
         server = self.server()
         server.begin()
-        # It may refuse, or live beside the file; it may not touch it.
+        # The server may refuse the directory or use it, but it must not touch the file.
         server.ready.wait(5)
         server.kill()
         self.assertEqual((directory / "thesis.txt").read_text(), "years of work")
 
-    def test_a_file_in_its_place(self):
-        (self.scratch / "data").write_text("no directory")
+    def test_file_instead_of_the_directory(self):
+        (self.scratch / "data").write_text("not a directory")
         self.assert_refuses(self.server(), re.escape(str(self.scratch / "data")))
 
     def test_port_in_use(self):
@@ -84,20 +84,20 @@ class Refusals(LiveTest):
         mode = stat.S_IMODE(os.stat(self.scratch / "data").st_mode)
         self.assertEqual(oct(mode), oct(0o700))
 
-    def test_cve_2020_15113_a_directory_that_is_open_to_others_is_told(self):
+    def test_cve_2020_15113_directory_with_access_for_others_is_logged(self):
         directory = self.scratch / "data"
-        for mode, told in ((0o700, False), (0o750, True), (0o777, True)):
+        for mode, logged in ((0o700, False), (0o750, True), (0o777, True)):
             with self.subTest(mode=oct(mode)):
                 directory.mkdir(exist_ok=True)
                 directory.chmod(mode)
                 server = self.serving()
-                self.assertEqual("chmod 700" in server.log, told, server.log)
+                self.assertEqual("chmod 700" in server.log, logged, server.log)
                 server.stop()
 
 
 @only_vigil
 class Damage(LiveTest):
-    """Writes keys one after the other, ends the server at once, and changes bytes of the log."""
+    """Writes keys one after another, kills the server, and changes bytes of the log."""
 
     def setUp(self):
         super().setUp()
@@ -109,14 +109,14 @@ class Damage(LiveTest):
         client.close()
         self.acked = client.acked
         self.directory = self.scratch / "data"
-        # On a slow machine it may have fallen idle before it ended.
+        # On a slow machine the store may have become idle before the server was killed.
         (self.directory / "log" / "MARK").unlink(missing_ok=True)
 
     def segments(self):
         return sorted(self.directory.rglob("*.seg"))
 
     def segment_of(self, text):
-        """The segment with these bytes, its contents, and where they are."""
+        """The segment with these bytes, its contents, and the offset of the bytes."""
         for path in self.segments():
             data = path.read_bytes()
             at = data.rfind(text)
@@ -133,8 +133,8 @@ class Damage(LiveTest):
             f.write(new)
 
     def assert_serves(self, least):
-        """Starts; at least the first so many keys are there, and it goes on from where it is.
-        Returns what the first of the two starts has logged."""
+        """Starts the server twice: at least the first keys up to this count exist, and writes continue at the next
+        revision. Returns the log of the first start."""
         server = self.serving()
         client = Client(server.port)
         self.addCleanup(client.close)
@@ -143,7 +143,7 @@ class Damage(LiveTest):
         self.assertGreaterEqual(client.revision(), least + 1)
         before = client.revision()
         self.assertEqual(client.put(b"after", b"1"), before + 1)
-        # And once more: what was cut stays cut, what was written after it stays.
+        # After another start, the removed end of the log is still removed, and the write after it exists.
         client.close()
         log = server.log
         server.stop()
@@ -214,7 +214,7 @@ class Damage(LiveTest):
         self.assertIn(path.name, text)
 
     def test_missing_segment(self):
-        # A clean stop leaves a checkpoint, which knows what there has to be.
+        # A clean stop leaves a checkpoint, which says which segments must exist.
         server = self.serving()
         server.stop()
         path, _, _ = self.segment_of(b"value-%04d-" % 5)
@@ -232,21 +232,21 @@ class Damage(LiveTest):
 
 
 def marked_index(directory):
-    """How far the mark says that the log is durable."""
+    """The log index up to which the mark says that the log is durable."""
     path = directory / "log" / "MARK"
     return int.from_bytes(path.read_bytes()[16:24], "little") if path.exists() else 0
 
 
 @only_vigil
 class Idle(LiveTest):
-    """A store that nobody has written to for a second: nothing acknowledged is lost silently."""
+    """A store without writes for a second: damage to acknowledged writes is detected and not cut off silently."""
 
     def setUp(self):
         super().setUp()
         self.directory = self.scratch / "data"
 
     def written(self, *keys):
-        """A server that has acknowledged these keys."""
+        """Starts a server and puts these keys."""
         server = self.serving()
         client = Client(server.port)
         for key in keys:
@@ -254,7 +254,7 @@ class Idle(LiveTest):
         client.close()
         return server
 
-    def fall_idle(self, server):
+    def wait_until_idle(self, server):
         status = self.json_call(server, "/v3/maintenance/status")
         records = int(status["raftIndex"]) - 2 * int(status["raftTerm"])
         self.eventually(lambda: marked_index(self.directory) == records)
@@ -282,24 +282,24 @@ class Idle(LiveTest):
         self.assertRegex(text, r"offset \d+")
         self.assertNotIn("Sanitizer", text)
 
-    def test_a_wrong_bit_in_the_last_value_is_refused(self):
+    def test_damaged_last_value_is_refused(self):
         server = self.written(b"first", b"last")
-        self.fall_idle(server)
+        self.wait_until_idle(server)
         server.kill()
         self.assert_refuses(self.hit(b"value of last"))
         self.assert_refuses(self.hit(b"value of last"))  # the first refusal has changed nothing
 
-    def test_each_time_it_falls_idle(self):
+    def test_damage_is_refused_after_each_idle_period(self):
         server = self.written(b"first")
-        self.fall_idle(server)
+        self.wait_until_idle(server)
         client = Client(server.port)
         client.put(b"second", b"value of second" + b"." * 100)
         client.close()
-        self.fall_idle(server)
+        self.wait_until_idle(server)
         server.kill()
         self.assert_refuses(self.hit(b"value of second"))
 
-    def test_after_a_clean_stop_at_once(self):
+    def test_damage_is_refused_after_a_clean_stop(self):
         self.written(b"last").stop()
         self.assert_refuses(self.hit(b"value of last"))
 
@@ -309,23 +309,23 @@ class Idle(LiveTest):
         self.assertNotIn("Sanitizer", done.stderr)
         return done.returncode, done.stdout + done.stderr
 
-    def test_a_repair_cuts_off_what_it_names(self):
+    def test_repair_removes_exactly_what_it_reports(self):
         server = self.written(b"first", b"second", b"last")
-        self.fall_idle(server)
+        self.wait_until_idle(server)
         server.kill()
         path = self.hit(b"value of second")
         self.assert_refuses(path)
         before = {p: p.read_bytes() for p in (self.directory / "log").iterdir()}
-        code, told = self.repair()
-        self.assertEqual(code, 3, told)
+        code, report = self.repair()
+        self.assertEqual(code, 3, report)
         for words in (r'revision 3: put "second".*damaged', r'revision 4: put "last"$', path.name,
                       r"offset \d+", r"log index \d+ to \d+, \d+ bytes, revision 3 to 4",
                       "--accept-loss"):
-            self.assertRegex(told, re.compile(words, re.M))
+            self.assertRegex(report, re.compile(words, re.M))
         self.assertEqual(before, {p: p.read_bytes() for p in (self.directory / "log").iterdir()})
-        code, told = self.repair("--accept-loss")
-        self.assertEqual(code, 0, told)
-        kept = pathlib.Path(re.search(r"is kept in (\S+)", told)[1])
+        code, report = self.repair("--accept-loss")
+        self.assertEqual(code, 0, report)
+        kept = pathlib.Path(re.search(r"is kept in (\S+)", report)[1])
         self.assertIn(b"value of last", kept.read_bytes())
         client = Client(self.serving().port)
         self.addCleanup(client.close)
@@ -333,15 +333,15 @@ class Idle(LiveTest):
                          (2, None, None))
         self.assertEqual(client.put(b"again", b""), 3)
 
-    def test_a_repair_keeps_what_the_checkpoint_has(self):
+    def test_repair_keeps_what_the_checkpoint_has(self):
         self.written(b"first", b"second", b"last").stop()
         self.hit(b"value of second")
-        code, told = self.repair()
-        self.assertEqual(code, 3, told)
-        self.assertRegex(told, r'revision 3: put "second" \(can not be read any more\)')
-        self.assertNotIn('"last"', told)
+        code, report = self.repair()
+        self.assertEqual(code, 3, report)
+        self.assertRegex(report, r'revision 3: put "second" \(can not be read any more\)')
+        self.assertNotIn('"last"', report)
         self.assertEqual(self.repair("--accept-loss")[0], 0)
-        for _ in range(2):  # and it stays accepted
+        for _ in range(2):  # the loss stays accepted after a restart
             server = self.serving()
             client = Client(server.port)
             with self.assertRaises(grpc.RpcError) as refused:
@@ -353,26 +353,26 @@ class Idle(LiveTest):
             server.stop()
         client = Client(self.serving().port)
         self.addCleanup(client.close)
-        client.put(b"second", b"anew")
-        self.assertEqual(client.get(b"second")[0], b"anew")
+        client.put(b"second", b"new")
+        self.assertEqual(client.get(b"second")[0], b"new")
 
-    def test_a_repair_of_what_needs_none(self):
+    def test_repair_of_an_intact_directory(self):
         self.assertRegex(self.repair()[1], "not a data directory of Vigil: .*/FORMAT: not found")
         server = self.written(b"first")
-        code, told = self.repair("--accept-loss")
-        self.assertEqual(code, 1, told)
-        self.assertIn("in use", told)
+        code, report = self.repair("--accept-loss")
+        self.assertEqual(code, 1, report)
+        self.assertIn("in use", report)
         server.stop()
         before = {p: p.read_bytes() for p in (self.directory / "log").iterdir()}
         self.assertEqual(self.repair("--accept-loss"), (0, "nothing is damaged that a start would refuse\n"))
         self.assertEqual(before, {p: p.read_bytes() for p in (self.directory / "log").iterdir()})
 
-    def test_what_is_replayed_is_marked_without_a_write(self):
+    def test_replayed_records_are_marked_without_a_write(self):
         server = self.written(b"last")
         server.kill()
         (self.directory / "log" / "MARK").unlink(missing_ok=True)  # as an older version leaves it
         server = self.serving()
-        self.fall_idle(server)
+        self.wait_until_idle(server)
         server.kill()
         self.assert_refuses(self.hit(b"value of last"))
 

@@ -1,6 +1,5 @@
 #!/usr/bin/python3
-"""Disks that are full or fail: writes fail with a clear error or the process stops, and nothing
-acknowledged is lost."""
+"""Full and failing disks: writes fail with a clear error or the process stops, and no acknowledged write is lost."""
 import os
 import pathlib
 import resource
@@ -41,7 +40,7 @@ class Faulty(LiveTest):
         server.stop()
 
     def settled(self, server, failure):
-        """After a failed write: whether the server lives on. If it ended, then because it chose to."""
+        """Whether the server still runs after a failed write. If it ended, it must have stopped by itself, with an error."""
         if failure is not None and failure.code() == grpc.StatusCode.UNAVAILABLE:
             try:
                 server.wait(5)
@@ -74,8 +73,8 @@ class DiskFull(Faulty):
             self.skipTest(f"no loop mounts here: {mounted.stderr.decode().strip()}")
         self.addCleanup(subprocess.run, ["umount", "-l", str(self.disk)], check=True)
 
-    def space_left(self, leave_mb):
-        """Takes all of the disk but so much with a file of another's."""
+    def fill_disk(self, leave_mb):
+        """Fills the disk with an unrelated file, except for this much."""
         filler = self.disk / "filler"
         with open(filler, "wb") as f:
             size = 0
@@ -94,11 +93,11 @@ class DiskFull(Faulty):
         client = Client(server.port)
         self.addCleanup(client.close)
         client.put(b"first", b"1")
-        filler = self.space_left(2)
+        filler = self.fill_disk(2)
         failure = put_until_failure(client, 8000, 100_000, self)
         self.assertIsNotNone(failure, "the disk never filled up")
         if self.settled(server, failure):
-            client.check_acked(self)  # reads go on
+            client.check_acked(self)  # reads still work
             self.assertIn("space", failure.details())
         server.kill()
         filler.unlink()
@@ -111,7 +110,7 @@ class DiskFull(Faulty):
             client.put(b"k%d" % i, b"v" * 1000)
         server.kill()
         client.close()
-        filler = self.space_left(0)
+        filler = self.fill_disk(0)
         second = self.server(self.disk / "data")
         second.begin()
         if second.ready.wait(10):
@@ -125,7 +124,7 @@ class DiskFull(Faulty):
         self.check_recovery(self.disk / "data", client.acked)
 
     def test_first_start_on_a_full_disk(self):
-        filler = self.space_left(0)
+        filler = self.fill_disk(0)
         server = self.server(self.disk / "data")
         code, text = server.refuse()
         self.assertGreater(code, 0)
@@ -136,7 +135,7 @@ class DiskFull(Faulty):
 
 @only_vigil
 class SmallDisk(Faulty):
-    """A disk that is used up by the server itself, and gets room again."""
+    """A disk that the server itself fills, and that gets free space again."""
     SIZE_MB = 24
     VALUE = b"v" * 20_000
 
@@ -154,7 +153,7 @@ class SmallDisk(Faulty):
         self.addCleanup(self.client.close)
 
     def fill(self):
-        """Until the disk is full; the answer must say so and name nothing else."""
+        """Puts until the disk is full; the error must say exactly that."""
         failure = put_until_failure(self.client, 5000, len(self.VALUE), self)
         self.assertIsNotNone(failure, "the disk never filled up")
         self.assertEqual(failure.code(), grpc.StatusCode.RESOURCE_EXHAUSTED)
@@ -168,33 +167,33 @@ class SmallDisk(Faulty):
                 return self.client.put(b"again", self.VALUE)
             except grpc.RpcError as error:
                 self.assertEqual(error.code(), grpc.StatusCode.RESOURCE_EXHAUSTED, error)
-                self.assertLess(time.monotonic(), end, "there is room, and it does not take it")
+                self.assertLess(time.monotonic(), end, "there is free space, but writes are still refused")
                 time.sleep(0.1)
 
     def written_bytes(self):
         lines = pathlib.Path(f"/proc/{self.vigil.pid}/io").read_text().splitlines()
         return int(dict(line.split(": ") for line in lines)["wchar"])
 
-    def test_refusals_cost_nothing_and_reads_go_on(self):
+    def test_refused_writes_cost_little_and_reads_continue(self):
         self.fill()
         before = self.written_bytes()
         for i in range(300):
             with self.assertRaises(grpc.RpcError):
                 self.client.put(b"more", self.VALUE)
-        self.assertLess(self.written_bytes() - before, 8 << 20)  # not a segment of zeros for each
+        self.assertLess(self.written_bytes() - before, 8 << 20)  # no new segment is written for each refusal
         self.client.check_acked(self)
 
-    def test_a_larger_disk_is_taken_at_once(self):
+    def test_enlarged_disk_is_used_at_once(self):
         self.fill()
         subprocess.run(["mount", "-o", "remount,size=64m", str(self.disk)], check=True)
         self.await_put()
         self.client.check_acked(self)
 
-    def test_deleting_and_compacting_make_room(self):
+    def test_deleting_and_compacting_frees_space(self):
         self.fill()
         acked, self.client.acked = self.client.acked, {}
         keys = sorted(acked)
-        # What was deleted at the compacted revision itself is kept for who watches from there.
+        # Deletions at the compacted revision itself are kept for watches from there.
         self.client.call("DeleteRange", pb.range_of(keys[0], keys[-2]))
         self.client.call("DeleteRange", pb.range_of(keys[-1]))
         self.client.call("Compact", pb.message(f1=self.client.revision(), f2=1), timeout=60)
@@ -204,7 +203,7 @@ class SmallDisk(Faulty):
         self.vigil.stop()
         self.check_recovery(self.disk / "data", self.client.acked)
 
-    def test_deleting_everything_at_the_compacted_revision_makes_room(self):
+    def test_deleting_everything_at_the_compacted_revision_frees_space(self):
         self.fill()
         acked, self.client.acked = self.client.acked, {}
         keys = sorted(acked)
@@ -214,7 +213,7 @@ class SmallDisk(Faulty):
         self.vigil.stop()
         self.check_recovery(self.disk / "data", self.client.acked)
 
-    def test_what_was_acknowledged_is_there_after_a_crash(self):
+    def test_acknowledged_writes_survive_a_crash_on_a_full_disk(self):
         self.fill()
         self.vigil.kill()
         subprocess.run(["mount", "-o", "remount,size=64m", str(self.disk)], check=True)
@@ -242,7 +241,7 @@ class FileSizeLimit(Faulty):
 
 @only_vigil
 class InjectedErrors(Faulty):
-    """strace makes the nth call of a kind fail, for n in turn."""
+    """strace makes the nth system call of a kind fail, for each n in turn."""
 
     def inject(self, call, error, when):
         directory = self.scratch / f"{call}-{error}-{when}"
@@ -270,7 +269,7 @@ class InjectedErrors(Faulty):
         for when in range(1, highest + 1):
             with self.subTest(call=call, error=error, when=when):
                 if not self.inject(call, error, when):
-                    return  # it does not make so many
+                    return  # the server makes fewer calls
 
     def test_sync_of_data_fails(self):
         self.in_turn("fdatasync", "EIO", 12)
@@ -281,7 +280,7 @@ class InjectedErrors(Faulty):
     def test_write_at_offset_fails(self):
         self.in_turn("pwrite64", "EIO", 12)
 
-    def test_write_at_offset_finds_no_space(self):
+    def test_write_at_offset_fails_for_lack_of_space(self):
         self.in_turn("pwrite64", "ENOSPC", 8)
 
     def test_gathered_write_fails(self):

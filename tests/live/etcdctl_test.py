@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""What a user types: etcdctl as Debian ships it, or VIGIL_ETCDCTL."""
+"""etcdctl as Debian ships it, or as VIGIL_ETCDCTL names it."""
 import json
 import os
 import queue
@@ -11,7 +11,7 @@ import unittest
 from server import SUBJECT, LiveTest, is_etcd
 
 ETCDCTL = os.environ.get("VIGIL_ETCDCTL", "etcdctl")
-# Debian's speaks v2 unless told; newer ones warn when they are told.
+# Debian's etcdctl uses the v2 API without this variable; newer ones warn about it.
 ENVIRONMENT = dict(os.environ, **({} if "VIGIL_ETCDCTL" in os.environ else {"ETCDCTL_API": "3"}))
 
 
@@ -71,7 +71,7 @@ class Etcdctl(LiveTest):
         self.assertEqual(self.ctl("get", "a", "--print-value-only"), "3\n")
 
     def watching(self, *args):
-        """etcdctl watch, and a function that waits for its next so many lines."""
+        """Starts etcdctl watch; returns it and a function that waits for a number of lines."""
         process = subprocess.Popen(
             [ETCDCTL, "--endpoints", self.vigil.url, "watch", *args], stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, text=True, env=ENVIRONMENT)
@@ -87,23 +87,23 @@ class Etcdctl(LiveTest):
         self.addCleanup(end)
         return process, lambda count: "".join(lines.get(timeout=120) for _ in range(count))
 
-    def test_watch_of_the_past_and_of_what_comes(self):
+    def test_watch_of_past_and_new_events(self):
         self.ctl("put", "app/a", "1")
         self.ctl("put", "app/b", "2")
-        _, said = self.watching("app/", "--prefix", "--rev", "1", "--prev-kv")
-        self.assertEqual(said(6), "PUT\napp/a\n1\nPUT\napp/b\n2\n")
+        _, next_lines = self.watching("app/", "--prefix", "--rev", "1", "--prev-kv")
+        self.assertEqual(next_lines(6), "PUT\napp/a\n1\nPUT\napp/b\n2\n")
         self.ctl("put", "app/a", "3")
-        self.assertEqual(said(5), "PUT\napp/a\n1\napp/a\n3\n")
+        self.assertEqual(next_lines(5), "PUT\napp/a\n1\napp/a\n3\n")
         self.ctl("put", "other", "1")
         self.ctl("del", "app/b")
-        self.assertEqual(said(5), "DELETE\napp/b\n2\napp/b\n\n")
+        self.assertEqual(next_lines(5), "DELETE\napp/b\n2\napp/b\n\n")
 
     def test_watch_of_a_compacted_revision(self):
         for i in range(5):
             self.ctl("put", "a", str(i))
         self.ctl("compaction", "4", "--physical")
-        process, said = self.watching("a", "--rev", "2")
-        self.assertIn("required revision has been compacted", said(1))
+        process, next_lines = self.watching("a", "--rev", "2")
+        self.assertIn("required revision has been compacted", next_lines(1))
         self.assertNotEqual(process.wait(20), 0)
 
     def test_watch_of_many_keys_interactively(self):
@@ -120,18 +120,18 @@ class Etcdctl(LiveTest):
         self.ctl("put", "a", "y")
         self.assertEqual([process.stdout.readline() for _ in range(3)], ["PUT\n", "a\n", "y\n"])
 
-    def test_stop_of_the_server_is_not_held_by_a_watch(self):
-        _, said = self.watching("a", "--rev", "1")
+    def test_open_watch_does_not_delay_a_stop(self):
+        _, next_lines = self.watching("a", "--rev", "1")
         self.ctl("put", "a", "1")
-        said(3)
+        next_lines(3)
         begin = time.monotonic()
         self.vigil.stop()
         if not is_etcd(SUBJECT):
             self.assertLess(time.monotonic() - begin, 20)
-        # And etcdctl goes on where it was, once there is a server again.
+        # etcdctl resumes its watch when the server runs again.
         self.vigil.start()
         self.ctl("put", "a", "2")
-        self.assertEqual(said(3), "PUT\na\n2\n")
+        self.assertEqual(next_lines(3), "PUT\na\n2\n")
 
     def test_endpoint_status_and_health(self):
         self.ctl("put", "a", "1")
@@ -157,14 +157,17 @@ class Etcdctl(LiveTest):
         self.assertIn("bad leader transferee", self.ctl("move-leader", "1", code=1))
 
     def test_check_datascale(self):
-        self.assertIn("PASS", self.ctl("check", "datascale", "--load", "s"))
+        """etcdctl writes, measures and deletes 10,000 keys of a kilobyte."""
+        out = self.ctl("check", "datascale", "--load", "s", "--auto-compact", "--auto-defrag", "--prefix", "/scale/")
+        self.assertIn("PASS: Approximate system memory used", out)
+        self.assertEqual(self.ctl("get", "/scale/", "--prefix", "--keys-only"), "")
 
     def test_member_list(self):
         member = self.json("member", "list")["members"][0]
         self.assertEqual(member["name"], "default")
         self.assertEqual(member["clientURLs"], [self.vigil.url])
         self.assertIn("started, default", self.ctl("member", "list"))
-        # --cluster asks the member list for endpoints and goes on there.
+        # With --cluster, etcdctl takes the endpoints from the member list.
         self.assertEqual(len(self.json("endpoint", "status", "--cluster")), 1)
 
     def test_large_and_binary_values(self):
@@ -172,7 +175,7 @@ class Etcdctl(LiveTest):
         self.ctl("put", "big", text=value)
         self.assertEqual(self.ctl("get", "big", "--print-value-only"), value + "\n")
 
-    def test_check_of_a_value_that_is_too_large(self):
+    def test_too_large_value_is_refused(self):
         self.assertIn("request is too large", self.ctl("put", "big", text="x" * 1_600_000, code=1))
 
 
