@@ -4,6 +4,7 @@
 #include "io/loop.h"
 #include "io/poller.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 enum { HANDLES_MAX = 4096, CONNECTIONS_WAITING_MAX = 128 };
@@ -196,12 +197,18 @@ static size_t split(struct sim *sim, size_t len)
 
 /* -- sockets -- */
 
+static enum status closed(struct socket *socket, int error_number)
+{
+    socket->error_number = error_number;
+    return ST_CLOSED;
+}
+
 static enum status sim_read(struct socket *socket, void *to, size_t len, size_t *ret_len)
 {
     struct sim *sim = socket->world;
     struct sim_handle *self = handle_at(sim, socket->handle, HANDLE_SOCKET);
     if (breaks_now(sim, self))
-        return ST_CLOSED;
+        return closed(socket, ECONNRESET);
     size_t n = size_min(len, unread(self));
     if (n == 0)
         return self->end_arrived ? ST_END : ST_AGAIN;
@@ -222,7 +229,7 @@ static enum status sim_writev(struct socket *socket, const struct iovec *parts, 
     struct sim *sim = socket->world;
     struct sim_handle *self = handle_at(sim, socket->handle, HANDLE_SOCKET);
     if (breaks_now(sim, self) || !self->peer)
-        return ST_CLOSED;
+        return closed(socket, self->peer ? ECONNRESET : EPIPE);
     size_t want = 0;
     for (int i = 0; i < count; i++)
         want += parts[i].iov_len;
@@ -279,6 +286,12 @@ static enum status sim_peer(const struct socket *socket, struct address *ret_add
     return address_from_host(SLICE_LITERAL("127.0.0.1"), (uint16_t)socket->handle, ret_address);
 }
 
+static enum status sim_connected(struct socket *socket)
+{
+    struct sim_handle *self = handle_at(socket->world, socket->handle, HANDLE_SOCKET);
+    return self->broken ? closed(socket, ECONNRESET) : ST_OK;
+}
+
 static struct socket socket_over(struct sim *sim, struct sim_handle *handle)
 {
     static const struct socket_ops ops = {
@@ -287,6 +300,7 @@ static struct socket socket_over(struct sim *sim, struct sim_handle *handle)
         .shutdown = sim_shutdown,
         .close = sim_close,
         .peer = sim_peer,
+        .connected = sim_connected,
     };
     return (struct socket){.ops = &ops, .world = sim, .handle = handle->number};
 }
@@ -347,14 +361,14 @@ static enum status sim_listen(struct network *network, const struct address *add
 }
 
 static enum status sim_connect(struct network *network, const struct address *address,
-                               struct socket *ret_socket)
+                               struct socket *ret_socket, struct error *error)
 {
     struct sim *sim = sim_of(network);
     char text[ADDRESS_TEXT_BYTES];
     address_format(address, text);
     struct sim_handle *listener = find_listener(sim, text);
     if (!listener || listener->waiting_count == CONNECTIONS_WAITING_MAX)
-        return ST_CLOSED;
+        return error_set(error, ST_CLOSED, "connection refused");
     struct sim_handle *here = handle_new(sim, HANDLE_SOCKET);
     struct sim_handle *there = handle_new(sim, HANDLE_SOCKET);
     here->peer = there;

@@ -99,7 +99,7 @@ static void stream_run(struct stream *s, const struct sim_options *options, size
     assert_int_equal(network_listen(network, &address, &s->listener, &error), ST_OK);
     s->listener_watch = (struct io_watch){.handle = s->listener.handle, .fn = on_connection};
     assert_int_equal(loop_watch(s->far, &s->listener_watch, IO_READ), ST_OK);
-    assert_int_equal(network_connect(network, &s->listener.address, &s->client), ST_OK);
+    assert_int_equal(network_connect(network, &s->listener.address, &s->client, &error), ST_OK);
     s->near_watch = (struct io_watch){.handle = s->client.handle, .fn = on_near_writable};
     assert_int_equal(loop_watch(s->near, &s->near_watch, IO_WRITE), ST_OK);
 

@@ -1,5 +1,7 @@
 #include "io/socket.h"
 
+#include <stdio.h>
+
 enum status network_loop_new(struct network *network, struct loop **ret_loop)
 {
     return network->ops->loop_new(network, ret_loop);
@@ -12,9 +14,23 @@ enum status network_listen(struct network *network, const struct address *addres
 }
 
 enum status network_connect(struct network *network, const struct address *address,
-                            struct socket *ret_socket)
+                            struct socket *ret_socket, struct error *error)
 {
-    return network->ops->connect(network, address, ret_socket);
+    return network->ops->connect(network, address, ret_socket, error);
+}
+
+enum status socket_connected(struct socket *socket)
+{
+    return socket->ops->connected(socket);
+}
+
+void socket_reason_format(int error_number, char text[SOCKET_REASON_BYTES])
+{
+    const char *words = strerrordesc_np(error_number);
+    if (words)
+        snprintf(text, SOCKET_REASON_BYTES, "%c%s", words[0] | 0x20, words + 1);
+    else
+        snprintf(text, SOCKET_REASON_BYTES, "errno %d", error_number);
 }
 
 enum status socket_read(struct socket *socket, void *to, size_t len, size_t *ret_len)

@@ -25,12 +25,14 @@ struct socket_ops {
     void (*shutdown)(struct socket *socket);
     void (*close)(struct socket *socket);
     enum status (*peer)(const struct socket *socket, struct address *ret_address);
+    enum status (*connected)(struct socket *socket);
 };
 
 struct socket {
     const struct socket_ops *ops; /* NULL: not open */
     void *world;                  /* the simulation; NULL for the operating system */
     int handle;                   /* for io_watch */
+    int error_number; /* an errno: why the last call returned ST_CLOSED; 0: it did not */
 };
 
 struct listener_ops {
@@ -50,7 +52,7 @@ struct network_ops {
     enum status (*listen)(struct network *network, const struct address *address,
                           struct listener *ret_listener, struct error *error);
     enum status (*connect)(struct network *network, const struct address *address,
-                           struct socket *ret_socket);
+                           struct socket *ret_socket, struct error *error);
 };
 
 struct network {
@@ -69,11 +71,19 @@ enum status network_loop_new(struct network *network, struct loop **ret_loop);
 MUST_CHECK
 enum status network_listen(struct network *network, const struct address *address,
                            struct listener *ret_listener, struct error *error);
-/* Begins to connect: the socket is writable when the connection is open or has failed, which the
- * first write reports. */
+/* Begins to connect: the socket is writable when the connection is open or has failed, which
+ * socket_connected and the first write report. The error says why it failed at once, without the
+ * address: "connection refused". */
 MUST_CHECK
 enum status network_connect(struct network *network, const struct address *address,
-                            struct socket *ret_socket);
+                            struct socket *ret_socket, struct error *error);
+/* To be called when the socket has become writable for the first time. ST_OK: the connection is
+ * open; ST_CLOSED: it failed, and error_number says why. */
+MUST_CHECK
+enum status socket_connected(struct socket *socket);
+/* The words of an errno as Go writes them: "connection refused". */
+enum { SOCKET_REASON_BYTES = 64 };
+void socket_reason_format(int error_number, char text[SOCKET_REASON_BYTES]);
 
 /* At least one byte, ST_AGAIN (nothing now), ST_END (the peer sent its last byte), or ST_CLOSED
  * (the connection is broken). */

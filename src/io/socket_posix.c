@@ -18,9 +18,12 @@ enum {
     KEEPALIVE_PROBES = 6,
 };
 
-static enum status from_transfer_errno(void)
+static enum status from_transfer_errno(struct socket *socket)
 {
-    return errno == EAGAIN || errno == EWOULDBLOCK ? ST_AGAIN : ST_CLOSED;
+    if (errno == EAGAIN || errno == EWOULDBLOCK)
+        return ST_AGAIN;
+    socket->error_number = errno;
+    return ST_CLOSED;
 }
 
 static enum status posix_read(struct socket *socket, void *to, size_t len, size_t *ret_len)
@@ -30,7 +33,7 @@ static enum status posix_read(struct socket *socket, void *to, size_t len, size_
         n = recv(socket->handle, to, len, 0);
     while (n < 0 && errno == EINTR);
     if (n < 0)
-        return from_transfer_errno();
+        return from_transfer_errno(socket);
     if (n == 0)
         return ST_END;
     *ret_len = (size_t)n;
@@ -48,7 +51,7 @@ static enum status posix_writev(struct socket *socket, const struct iovec *parts
                        : sendmsg(socket->handle, &message, MSG_NOSIGNAL);
     while (n < 0 && errno == EINTR);
     if (n < 0)
-        return from_transfer_errno();
+        return from_transfer_errno(socket);
     *ret_len = (size_t)n;
     return ST_OK;
 }
@@ -73,12 +76,23 @@ static enum status posix_peer(const struct socket *socket, struct address *ret_a
     return ST_OK;
 }
 
+static enum status posix_connected(struct socket *socket)
+{
+    int found = 0;
+    socklen_t len = sizeof(found);
+    if (getsockopt(socket->handle, SOL_SOCKET, SO_ERROR, &found, &len) != 0)
+        found = errno;
+    socket->error_number = found;
+    return found ? ST_CLOSED : ST_OK;
+}
+
 static const struct socket_ops socket_posix_ops = {
     .read = posix_read,
     .writev = posix_writev,
     .shutdown = posix_shutdown,
     .close = posix_close,
     .peer = posix_peer,
+    .connected = posix_connected,
 };
 
 /* Accepted sockets inherit these options from the listener, which saves system calls per
@@ -187,11 +201,11 @@ static enum status listen_error(struct error *error, const struct address *addre
     int error_number = errno;
     address_format(address, text);
     enum status status = error_number == EADDRINUSE ? ST_IN_USE : status_from_errno(error_number);
-    const char *why = strerrordesc_np(error_number);
-    return error_set(error, status, "listen %s %s: %s: %c%s%s",
-                     address_is_path(address) ? "unix" : "tcp", text, what,
-                     why[0] | 0x20, /* as Go formats it */
-                     why + 1, listen_advice(error_number));
+    char why[SOCKET_REASON_BYTES];
+    socket_reason_format(error_number, why);
+    return error_set(error, status, "listen %s %s: %s: %s%s",
+                     address_is_path(address) ? "unix" : "tcp", text, what, why,
+                     listen_advice(error_number));
 }
 
 static enum status posix_listen(struct network *network, const struct address *address,
@@ -221,15 +235,34 @@ static enum status posix_listen(struct network *network, const struct address *a
     return ST_OK;
 }
 
+static enum status connect_error(struct error *error, int error_number)
+{
+    char why[SOCKET_REASON_BYTES];
+    socket_reason_format(error_number, why);
+    switch (error_number) {
+    case EAGAIN: /* the queue of a Unix socket is full */
+        return error_set(error, ST_AGAIN, "%s", why);
+    case EMFILE:
+    case ENFILE:
+        return error_set(error, ST_LIMIT, "%s", why);
+    case ENOBUFS:
+    case ENOMEM:
+        return error_set(error, ST_NOMEM, "%s", why);
+    default:
+        return error_set(error, ST_CLOSED, "%s", why);
+    }
+}
+
+/* A connect that a signal interrupted continues like one that has just begun. */
 static enum status posix_connect(struct network *network, const struct address *address,
-                                 struct socket *ret_socket)
+                                 struct socket *ret_socket, struct error *error)
 {
     (void)network;
     AUTO(closep) int fd = open_socket(address);
     if (fd < 0)
-        return status_from_errno(errno);
-    if (connect(fd, &address->as.any, address->len) != 0 && errno != EINPROGRESS)
-        return errno == EAGAIN ? ST_AGAIN : ST_CLOSED;
+        return connect_error(error, errno);
+    if (connect(fd, &address->as.any, address->len) != 0 && errno != EINPROGRESS && errno != EINTR)
+        return connect_error(error, errno);
     *ret_socket = (struct socket){.ops = &socket_posix_ops, .handle = take_fd(&fd)};
     return ST_OK;
 }

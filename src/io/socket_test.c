@@ -37,7 +37,9 @@ static void wait_readable(int handle)
 
 static void join(struct listener *listener, struct socket *ret_client, struct socket *ret_server)
 {
-    assert_int_equal(network_connect(network_posix(), &listener->address, ret_client), ST_OK);
+    struct error error;
+    assert_int_equal(network_connect(network_posix(), &listener->address, ret_client, &error),
+                     ST_OK);
     wait_readable(listener->handle);
     assert_int_equal(listener_accept(listener, ret_server), ST_OK);
 }
@@ -149,6 +151,59 @@ static void stale_socket_file_is_replaced_and_one_in_use_is_not(void **state)
     assert_int_not_equal(stat(path, &found), 0);
 }
 
+static void wait_writable(int handle)
+{
+    struct pollfd one = {.fd = handle, .events = POLLOUT};
+    assert_int_equal(poll(&one, 1, 5000), 1);
+}
+
+static void failed_connection_says_why(void **state)
+{
+    (void)state;
+    struct listener listener = listen_on(loopback());
+    struct address closed = listener.address;
+    struct socket client, server;
+    struct error error;
+    char reason[SOCKET_REASON_BYTES];
+    join(&listener, &client, &server);
+    wait_writable(client.handle);
+    assert_int_equal(socket_connected(&client), ST_OK);
+    socket_close(&client);
+    socket_close(&server);
+    listener_close(&listener);
+
+    assert_int_equal(network_connect(network_posix(), &closed, &client, &error), ST_OK);
+    wait_writable(client.handle);
+    assert_int_equal(socket_connected(&client), ST_CLOSED);
+    socket_reason_format(client.error_number, reason);
+    assert_string_equal(reason, "connection refused");
+    socket_close(&client);
+
+    struct address path;
+    assert_int_equal(address_from_path(SLICE_LITERAL("/nonexistent/socket"), &path), ST_OK);
+    assert_int_equal(network_connect(network_posix(), &path, &client, &error), ST_CLOSED);
+    assert_string_equal(error.text, "no such file or directory");
+}
+
+static void broken_connection_says_why(void **state)
+{
+    (void)state;
+    struct listener listener = listen_on(loopback());
+    struct socket client, server;
+    join(&listener, &client, &server);
+    size_t n;
+    char reason[SOCKET_REASON_BYTES], got[16];
+    assert_int_equal(socket_write(&client, SLICE_LITERAL("unread"), &n), ST_OK);
+    wait_readable(server.handle);
+    socket_close(&server);
+    wait_readable(client.handle);
+    assert_int_equal(socket_read(&client, got, sizeof(got), &n), ST_CLOSED);
+    socket_reason_format(client.error_number, reason);
+    assert_string_equal(reason, "connection reset by peer");
+    socket_close(&client);
+    listener_close(&listener);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -156,6 +211,8 @@ int main(void)
         cmocka_unit_test(accepted_sockets_inherit_the_options_of_their_listener),
         cmocka_unit_test(writing_to_a_full_or_broken_socket_is_reported),
         cmocka_unit_test(port_in_use_is_an_error_with_a_message),
+        cmocka_unit_test(failed_connection_says_why),
+        cmocka_unit_test(broken_connection_says_why),
         cmocka_unit_test(stale_socket_file_is_replaced_and_one_in_use_is_not),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

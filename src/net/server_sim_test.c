@@ -100,8 +100,10 @@ static void add_frame(struct client *client, char command, size_t body_len, uint
 static void client_dial(struct client *client, struct world *world)
 {
     *client = (struct client){.world = world};
+    struct error error;
     assert_int_equal(
-        network_connect(sim_network(world->sim), &world->bound.address, &client->socket), ST_OK);
+        network_connect(sim_network(world->sim), &world->bound.address, &client->socket, &error),
+        ST_OK);
     client->watch = (struct io_watch){.handle = client->socket.handle, .fn = client_ready};
     assert_int_equal(loop_watch(world->loop, &client->watch, IO_READ | IO_WRITE), ST_OK);
 }

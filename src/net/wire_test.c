@@ -91,7 +91,9 @@ static void client_dial(struct world *w)
 {
     struct client *c = &w->client;
     *c = (struct client){.loop = w->loop};
-    assert_int_equal(network_connect(sim_network(w->sim), &w->bound.address, &c->socket), ST_OK);
+    struct error error;
+    assert_int_equal(network_connect(sim_network(w->sim), &w->bound.address, &c->socket, &error),
+                     ST_OK);
     c->watch = (struct io_watch){.handle = c->socket.handle, .fn = client_ready};
     assert_int_equal(loop_watch(w->loop, &c->watch, IO_READ), ST_OK);
 }

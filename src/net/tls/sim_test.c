@@ -107,7 +107,9 @@ static void client_ready(struct io_watch *watch, unsigned ready)
 static void client_dial(struct sim_world *w, struct sim_client *c)
 {
     *c = (struct sim_client){.loop = w->loop, .frames = 40};
-    assert_int_equal(network_connect(sim_network(w->sim), &w->bound.address, &c->socket), ST_OK);
+    struct error error;
+    assert_int_equal(network_connect(sim_network(w->sim), &w->bound.address, &c->socket, &error),
+                     ST_OK);
     c->watch = (struct io_watch){.handle = c->socket.handle, .fn = client_ready};
     c->ssl = SSL_new(w->ctx);
     c->in = BIO_new(BIO_s_mem());
