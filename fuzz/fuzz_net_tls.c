@@ -7,6 +7,7 @@
 
 #include "net/echo_fixture_test.h"
 #include "net/tls/certs_test.h"
+#include "net/tls/server_context.h"
 #include "net/tls/tls.h"
 
 #include <openssl/err.h>
@@ -43,8 +44,9 @@ static void world_make(void)
     world.options = TLS_OPTIONS_NONE;
     world.options.cert_file = world.certs.cert_file;
     world.options.key_file = world.certs.key_file;
-    test_must(tls_source_new(&world.options, (struct tls_source_hooks){0}, &world.source, &error) ==
-                  ST_OK,
+    struct tls_recipe recipe;
+    test_must(tls_server_recipe(&world.options, &recipe, &error) == ST_OK, "options");
+    test_must(tls_source_new(&recipe, (struct tls_source_hooks){0}, &world.source, &error) == ST_OK,
               "source");
     world.echo.handshake_ns = 10 * NS_PER_S;
     world.inner = echo_kind(&world.echo);

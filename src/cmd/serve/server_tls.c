@@ -5,6 +5,7 @@
 #include "base/log/log.h"
 #include "base/xalloc.h"
 #include "net/server.h"
+#include "net/tls/server_context.h"
 
 #include <stdio.h>
 #include <time.h>
@@ -168,7 +169,9 @@ enum status server_tls_new(const struct server_tls_config *config, const char *d
     if (!*t->options.cert_file && !*t->options.key_file && config->automatic)
         TRY(make_own(t, config, data_dir, urls, url_count, error));
     struct tls_source_hooks hooks = {.on_reload = on_reload, .on_failure = on_failure, .ctx = t};
-    TRY(tls_source_new(&t->options, hooks, &t->source, error));
+    struct tls_recipe recipe;
+    TRY(tls_server_recipe(&t->options, &recipe, error));
+    TRY(tls_source_new(&recipe, hooks, &t->source, error));
     tell_missing_suites(&t->options);
     *ret_tls = TAKE(t);
     return ST_OK;

@@ -449,26 +449,26 @@ static void start_refuses_files_that_cannot_be_used(void **state)
     struct tls_source_hooks hooks = {0};
     struct test_identity other = make_server(&w, 3);
     test_write_key(w.certs.key_file, other.key);
-    assert_int_equal(tls_source_new(&w.options, hooks, &w.source, &error), ST_INVALID);
+    assert_int_equal(listener_source_new(&w.options, hooks, &w.source, &error), ST_INVALID);
     assert_non_null(strstr(error.text, "tls: private key does not match public key"));
     test_write_text(w.certs.key_file, "nothing");
-    assert_int_equal(tls_source_new(&w.options, hooks, &w.source, &error), ST_INVALID);
+    assert_int_equal(listener_source_new(&w.options, hooks, &w.source, &error), ST_INVALID);
     assert_non_null(strstr(error.text, "no private key in it (PEM)"));
     w.options.key_file = "/nowhere/key";
-    assert_int_equal(tls_source_new(&w.options, hooks, &w.source, &error), ST_NOT_FOUND);
+    assert_int_equal(listener_source_new(&w.options, hooks, &w.source, &error), ST_NOT_FOUND);
     assert_string_equal(error.text, "open /nowhere/key: No such file or directory");
     w.options.key_file = w.certs.directory;
-    assert_int_equal(tls_source_new(&w.options, hooks, &w.source, &error), ST_INVALID);
+    assert_int_equal(listener_source_new(&w.options, hooks, &w.source, &error), ST_INVALID);
     w.options.key_file = w.certs.key_file;
     test_certs_write_server(&w.certs);
     w.options.crl_file = w.certs.crl_file;
     test_write_text(w.certs.crl_file, "nothing");
-    assert_int_equal(tls_source_new(&w.options, hooks, &w.source, &error), ST_INVALID);
+    assert_int_equal(listener_source_new(&w.options, hooks, &w.source, &error), ST_INVALID);
     assert_non_null(strstr(error.text, "not a certificate revocation list"));
     int fd = open(w.certs.crl_file, O_WRONLY);
     assert_int_equal(ftruncate(fd, TLS_FILE_BYTES_MAX + 1), 0);
     close(fd);
-    assert_int_equal(tls_source_new(&w.options, hooks, &w.source, &error), ST_LIMIT);
+    assert_int_equal(listener_source_new(&w.options, hooks, &w.source, &error), ST_LIMIT);
     test_identity_free(&other);
     test_certs_fini(&w.certs);
 }
@@ -486,7 +486,7 @@ static void key_with_a_password_is_refused_without_prompt(void **state)
                      1);
     fclose(file);
     struct tls_source_hooks hooks = {0};
-    assert_int_equal(tls_source_new(&w.options, hooks, &w.source, &error), ST_INVALID);
+    assert_int_equal(listener_source_new(&w.options, hooks, &w.source, &error), ST_INVALID);
     assert_non_null(strstr(error.text, "has a password"));
     test_certs_fini(&w.certs);
 }

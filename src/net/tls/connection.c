@@ -3,6 +3,8 @@
 #include "base/clock.h"
 #include "base/memory/budget.h"
 #include "io/address.h"
+#include "net/tls/bytes.h"
+#include "net/tls/names.h"
 
 #include <openssl/err.h>
 #include <openssl/ssl.h>
@@ -41,17 +43,13 @@ struct tls_connection {
     struct http_certificate *certificate; /* owned; NULL if peer_name is */
     char *reason;                         /* owned; why it failed */
     struct tls_peer peer;
-    struct slice in; /* what the SSL may read: only within feed and fill */
-    uint8_t *dst;    /* where the SSL may write: only within fill */
-    size_t room;
+    struct tls_bytes bytes;  /* below the SSL; input only within feed and fill */
     struct buf first;        /* received before or during the handshake and not processed yet */
-    struct buf out;          /* written by the SSL when there was no room, or outside fill */
     int64_t handshake_at_ns; /* deadline of the handshake */
-    uint32_t handshake_bytes;
-    uint8_t state;          /* enum tls_state */
-    bool ended;             /* feed_end of the inner protocol was called */
-    bool placed;            /* has one of the shard's places for handshakes */
-    struct list in_waiting; /* links tls_shard.waiting */
+    uint8_t state;           /* enum tls_state */
+    bool ended;              /* feed_end of the inner protocol was called */
+    bool placed;             /* has one of the shard's places for handshakes */
+    struct list in_waiting;  /* links tls_shard.waiting */
 };
 
 static const struct protocol_ops *inner_ops(const struct tls_connection *c)
@@ -65,64 +63,9 @@ static void move(struct tls_connection *c, enum tls_state next)
     c->state = (uint8_t)next;
 }
 
-/* -- the BIO under the SSL: bytes are copied only into and out of the SSL -- */
-
-static int take_in(BIO *bio, char *to, int len)
-{
-    struct tls_connection *c = BIO_get_data(bio);
-    BIO_clear_retry_flags(bio);
-    if (len <= 0)
-        return 0;
-    size_t n = size_min((size_t)len, c->in.len);
-    if (n == 0) {
-        BIO_set_retry_read(bio);
-        return -1;
-    }
-    memcpy(to, c->in.ptr, n);
-    c->in = slice_sub(c->in, n, c->in.len - n);
-    if (c->state == TLS_SHAKING)
-        c->handshake_bytes += (uint32_t)n;
-    return (int)n;
-}
-
 static enum status keep(struct tls_connection *c, struct buf *buf, struct slice bytes)
 {
     return account_append(c->hooks.account, buf, bytes);
-}
-
-static int put_out(BIO *bio, const char *from, int len)
-{
-    struct tls_connection *c = BIO_get_data(bio);
-    BIO_clear_retry_flags(bio);
-    if (len <= 0)
-        return 0;
-    size_t direct = c->out.len ? 0 : size_min((size_t)len, c->room);
-    if (keep(c, &c->out, slice_of(from + direct, (size_t)len - direct)) != ST_OK)
-        return -1;
-    if (direct) {
-        memcpy(c->dst, from, direct);
-        c->dst += direct;
-        c->room -= direct;
-    }
-    return len;
-}
-
-static long control(BIO *bio, int command, long number, void *pointer)
-{
-    (void)bio, (void)number, (void)pointer;
-    return command == BIO_CTRL_FLUSH; /* other commands are not supported */
-}
-
-BIO_METHOD *tls_bytes_method_new(void)
-{
-    BIO_METHOD *method = BIO_meth_new(BIO_TYPE_SOURCE_SINK, "bytes");
-    if (method &&
-        (BIO_meth_set_read(method, take_in) != 1 || BIO_meth_set_write(method, put_out) != 1 ||
-         BIO_meth_set_ctrl(method, control) != 1)) {
-        BIO_meth_free(method);
-        return NULL;
-    }
-    return method;
 }
 
 /* -- places for handshakes -- */
@@ -167,7 +110,7 @@ static void fail(struct tls_connection *c, const char *reason)
     move(c, TLS_FAILED);
     c->reason = strdup(reason);
     account_buf_fini(c->hooks.account, &c->first);
-    c->in = SLICE_EMPTY;
+    c->bytes.in = SLICE_EMPTY;
 }
 
 static void reject(struct tls_connection *c, const char *reason, bool left)
@@ -233,7 +176,7 @@ static int read_records(struct tls_connection *c, size_t *ret_len)
     return result == 1 ? SSL_ERROR_NONE : SSL_get_error(c->ssl, result);
 }
 
-/* Passes the decrypted bytes of c->in to the inner protocol. */
+/* Passes the decrypted bytes of c->bytes.in to the inner protocol. */
 static void decrypt(struct tls_connection *c, int64_t now_ns)
 {
     int result;
@@ -246,7 +189,7 @@ static void decrypt(struct tls_connection *c, int64_t now_ns)
             inner_ops(c)->feed(c->inner, slice_of(c->shard->scratch, len), now_ns);
         }
     } while (result == SSL_ERROR_NONE);
-    c->in = SLICE_EMPTY;
+    c->bytes.in = SLICE_EMPTY;
     if (c->peer.renegotiates)
         fail(c, "tls: no renegotiation");
     else if (c->peer.messages > c->shard->tls->limits.idle_messages_max)
@@ -264,13 +207,7 @@ static bool begin(struct tls_connection *c)
     struct tls_shard *shard = c->shard;
     c->context = tls_source_get(shard->tls->source);
     c->ssl = tls_context_accept(c->context, &c->peer);
-    BIO *bio = c->ssl ? BIO_new(shard->method) : NULL;
-    if (!bio)
-        return false;
-    BIO_set_data(bio, c);
-    BIO_set_init(bio, 1);
-    SSL_set_bio(c->ssl, bio, bio);
-    return true;
+    return c->ssl && tls_bytes_attach(&c->bytes, shard->method, c->ssl);
 }
 
 static void finish(struct tls_connection *c, int64_t now_ns)
@@ -294,7 +231,7 @@ static void shake(struct tls_connection *c, int64_t now_ns)
     ERR_clear_error();
     struct buf first = c->first;
     c->first = (struct buf){0};
-    c->in = buf_slice(&first);
+    c->bytes.in = buf_slice(&first);
     if (c->hooks.on_long_step)
         c->hooks.on_long_step(c->hooks.owner);
     int result = SSL_do_handshake(c->ssl);
@@ -302,9 +239,9 @@ static void shake(struct tls_connection *c, int64_t now_ns)
         finish(c, now_ns);
     else if (SSL_get_error(c->ssl, result) != SSL_ERROR_WANT_READ)
         fail_by_openssl(c);
-    else if (c->handshake_bytes > c->shard->tls->limits.handshake_bytes)
+    else if (c->bytes.taken > c->shard->tls->limits.handshake_bytes)
         reject(c, "tls: handshake message too long", false);
-    c->in = SLICE_EMPTY;
+    c->bytes.in = SLICE_EMPTY;
     account_buf_fini(c->hooks.account, &first);
 }
 
@@ -348,8 +285,8 @@ static void feed_plain(struct tls_connection *c, struct slice bytes, int64_t now
         inner_ops(c)->feed(c->inner, bytes, now_ns);
         return;
     }
-    if (looks_like_http(bytes) && keep(c, &c->out, slice_from_text(answer)) != ST_OK)
-        account_buf_fini(c->hooks.account, &c->out);
+    if (looks_like_http(bytes) && keep(c, &c->bytes.out, slice_from_text(answer)) != ST_OK)
+        account_buf_fini(c->hooks.account, &c->bytes.out);
     reject(c, "tls: first record does not look like a TLS handshake", false);
 }
 
@@ -392,7 +329,7 @@ static void feed(void *protocol, struct slice bytes, int64_t now_ns)
     case TLS_OPEN:
         if (c->ended)
             break;
-        c->in = bytes;
+        c->bytes.in = bytes;
         decrypt(c, now_ns);
         break;
     case TLS_PLAIN:
@@ -418,10 +355,10 @@ static bool wants_read(const void *protocol)
     switch (c->state) {
     case TLS_WAITING:
     case TLS_SHAKING:
-        return c->first.len == 0 && c->out.len < OUT_PAUSE_BYTES;
+        return c->first.len == 0 && c->bytes.out.len < OUT_PAUSE_BYTES;
     case TLS_OPEN:
     case TLS_PLAIN:
-        return c->out.len < OUT_PAUSE_BYTES && inner_ops(c)->wants_read(c->inner);
+        return c->bytes.out.len < OUT_PAUSE_BYTES && inner_ops(c)->wants_read(c->inner);
     default:
         return false;
     }
@@ -430,7 +367,7 @@ static bool wants_read(const void *protocol)
 static bool wants_write(const void *protocol)
 {
     const struct tls_connection *c = protocol;
-    if (c->out.len)
+    if (c->bytes.out.len)
         return true;
     switch (c->state) {
     case TLS_WAITING:
@@ -445,17 +382,6 @@ static bool wants_write(const void *protocol)
     }
 }
 
-static void send_out(struct tls_connection *c)
-{
-    size_t n = size_min(c->out.len, c->room);
-    slice_copy(c->dst, slice_of(c->out.ptr, n));
-    c->dst += n;
-    c->room -= n;
-    buf_consume(&c->out, n);
-    if (c->out.len == 0)
-        account_buf_fini(c->hooks.account, &c->out);
-}
-
 /* How many bytes may be encrypted so that the result fits into room. */
 static size_t inner_room(size_t room)
 {
@@ -467,8 +393,9 @@ static void seal(struct tls_connection *c, int64_t now_ns)
 {
     const struct protocol_ops *ops = inner_ops(c);
     ERR_clear_error();
-    while (c->out.len == 0 && inner_room(c->room) && ops->wants_write(c->inner)) {
-        size_t written, n = ops->fill(c->inner, c->shard->scratch, inner_room(c->room), now_ns);
+    while (c->bytes.out.len == 0 && inner_room(c->bytes.room) && ops->wants_write(c->inner)) {
+        size_t written,
+            n = ops->fill(c->inner, c->shard->scratch, inner_room(c->bytes.room), now_ns);
         if (n == 0)
             break;
         if (SSL_write_ex(c->ssl, c->shard->scratch, n, &written) != 1) {
@@ -489,16 +416,11 @@ static size_t fill(void *protocol, uint8_t *dst, size_t room, int64_t now_ns)
     struct tls_connection *c = protocol;
     if (c->state == TLS_PLAIN)
         return inner_ops(c)->fill(c->inner, dst, room, now_ns);
-    c->dst = dst;
-    c->room = room;
-    send_out(c);
+    tls_bytes_begin_fill(&c->bytes, dst, room);
     shake_if_due(c, now_ns);
     if (c->state == TLS_OPEN)
         seal(c, now_ns);
-    size_t filled = (size_t)(c->dst - dst);
-    c->dst = NULL;
-    c->room = 0;
-    return filled;
+    return tls_bytes_end_fill(&c->bytes, dst);
 }
 
 static bool should_close(const void *protocol)
@@ -506,7 +428,7 @@ static bool should_close(const void *protocol)
     const struct tls_connection *c = protocol;
     if (c->state == TLS_PLAIN)
         return inner_ops(c)->should_close(c->inner);
-    return (c->state == TLS_ENDING || c->state == TLS_FAILED) && c->out.len == 0;
+    return (c->state == TLS_ENDING || c->state == TLS_FAILED) && c->bytes.out.len == 0;
 }
 
 static const char *reason(const void *protocol)
@@ -567,7 +489,7 @@ static void free_connection(void *protocol)
     tls_context_unref(c->context);
     tls_peer_fini(&c->peer);
     account_buf_fini(c->hooks.account, &c->first);
-    account_buf_fini(c->hooks.account, &c->out);
+    tls_bytes_fini(&c->bytes);
     free(c->peer_name);
     free(c->certificate);
     free(c->reason);
@@ -597,6 +519,7 @@ enum status tls_connection_new(struct tls_shard *shard, struct protocol_hooks ho
         return ST_NOMEM;
     c->shard = shard;
     c->hooks = hooks;
+    c->bytes.account = hooks.account;
     c->handshake_at_ns = clock_add(now_ns, shard->tls->limits.handshake_ns);
     list_init(&c->in_waiting);
     *ret_connection = c;

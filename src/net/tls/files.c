@@ -12,23 +12,12 @@
 /* More than the coarsest time stamp of a file system. */
 #define FRESH_NS (2 * NS_PER_S)
 
-const char *tls_file_path(const struct tls_options *options, enum tls_file file)
-{
-    const char *const paths[] = {
-        [TLS_FILE_CERT] = options->cert_file,
-        [TLS_FILE_KEY] = options->key_file,
-        [TLS_FILE_CA] = options->trusted_ca_file,
-        [TLS_FILE_CRL] = options->crl_file,
-    };
-    return paths[file];
-}
-
-void tls_files_look(const struct tls_options *options, struct tls_files_mark *ret_mark)
+void tls_files_look(const struct tls_paths *paths, struct tls_files_mark *ret_mark)
 {
     memset(ret_mark, 0, sizeof(*ret_mark));
     for (int i = 0; i < TLS_FILE_COUNT; i++) {
         struct stat found;
-        const char *path = tls_file_path(options, (enum tls_file)i);
+        const char *path = paths->of[i];
         if (!*path || stat(path, &found) != 0)
             continue;
         ret_mark->of[i].device = found.st_dev;
@@ -125,13 +114,13 @@ static enum status digest(struct tls_files *files)
     return ok ? ST_OK : ST_NOMEM;
 }
 
-enum status tls_files_read(const struct tls_options *options, struct tls_files *ret_files,
+enum status tls_files_read(const struct tls_paths *paths, struct tls_files *ret_files,
                            struct error *error)
 {
     struct tls_files files = {{{0}}, {0}};
     enum status status = ST_OK;
     for (int i = 0; status == ST_OK && i < TLS_FILE_COUNT; i++) {
-        const char *path = tls_file_path(options, (enum tls_file)i);
+        const char *path = paths->of[i];
         if (*path)
             status = read_file(path, &files.bytes[i], error);
     }

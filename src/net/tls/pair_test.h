@@ -6,6 +6,7 @@
 #include "io/address.h"
 #include "net/echo_fixture_test.h"
 #include "net/tls/certs_test.h"
+#include "net/tls/server_context.h"
 #include "net/tls/tls.h"
 
 #include <setjmp.h>
@@ -82,11 +83,21 @@ static inline void world_init(struct world *w)
     w->tls.limits = NET_TLS_LIMITS_DEFAULT;
 }
 
+/* The source of a listener with these options. */
+static inline enum status listener_source_new(const struct tls_options *options,
+                                              struct tls_source_hooks hooks,
+                                              struct tls_source **ret_source, struct error *error)
+{
+    struct tls_recipe recipe;
+    TRY(tls_server_recipe(options, &recipe, error));
+    return tls_source_new(&recipe, hooks, ret_source, error);
+}
+
 static inline void world_begin(struct world *w)
 {
     struct error error;
     struct tls_source_hooks hooks = {on_reload, on_failure, w};
-    if (tls_source_new(&w->options, hooks, &w->source, &error) != ST_OK)
+    if (listener_source_new(&w->options, hooks, &w->source, &error) != ST_OK)
         fail_msg("%s", error.text);
     w->inner = echo_kind(&w->echo);
     w->tls.inner = &w->inner;

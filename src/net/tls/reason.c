@@ -63,7 +63,7 @@ static const char *reason_text(int reason)
     return NULL;
 }
 
-static const char *verify_text(long result)
+const char *tls_verify_text(long result)
 {
     switch (result) {
     case X509_V_ERR_CERT_HAS_EXPIRED:
@@ -105,7 +105,7 @@ void tls_reason_format(const SSL *ssl, const struct tls_peer *peer, char text[TL
         snprintf(text, TLS_REASON_BYTES, "%s", peer->reason);
     else if (reason == SSL_R_CERTIFICATE_VERIFY_FAILED)
         snprintf(text, TLS_REASON_BYTES, "tls: failed to verify certificate: x509: %s",
-                 verify_text(SSL_get_verify_result(ssl)));
+                 tls_verify_text(SSL_get_verify_result(ssl)));
     else if (reason > SSL_AD_REASON_OFFSET && alert_text(reason - SSL_AD_REASON_OFFSET))
         snprintf(text, TLS_REASON_BYTES, "remote error: tls: %s",
                  alert_text(reason - SSL_AD_REASON_OFFSET));

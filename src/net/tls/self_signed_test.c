@@ -1,6 +1,7 @@
 #include "net/tls/self_signed.h"
 
 #include "base/temp_dir_test.h"
+#include "net/tls/server_context.h"
 #include "net/tls/source.h"
 
 #include <setjmp.h>
@@ -96,7 +97,9 @@ static void created_certificate_can_be_used_by_a_server(void **state)
     options.cert_file = f.result.cert_file;
     options.key_file = f.result.key_file;
     struct tls_source *source;
-    assert_int_equal(tls_source_new(&options, (struct tls_source_hooks){0}, &source, &f.error),
+    struct tls_recipe recipe;
+    assert_int_equal(tls_server_recipe(&options, &recipe, &f.error), ST_OK);
+    assert_int_equal(tls_source_new(&recipe, (struct tls_source_hooks){0}, &source, &f.error),
                      ST_OK);
     tls_source_free(source);
     fixture_fini(&f);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 struct tls_source {
-    const struct tls_options *options;
+    struct tls_recipe recipe;
     struct tls_source_hooks hooks;
 
     struct lock lock;            /* protects the fields below */
@@ -21,10 +21,11 @@ static enum status load(struct tls_source *s, struct error *error)
 {
     struct tls_files files;
     struct tls_context *context;
-    TRY(tls_files_read(s->options, &files, error));
+    TRY(tls_files_read(&s->recipe.paths, &files, error));
     bool known = s->context && memcmp(s->digest, files.digest, sizeof(s->digest)) == 0;
     memcpy(s->digest, files.digest, sizeof(s->digest));
-    enum status status = known ? ST_EXISTS : tls_context_new(s->options, &files, &context, error);
+    enum status status =
+        known ? ST_EXISTS : s->recipe.make(s->recipe.options, &files, &context, error);
     tls_files_fini(&files);
     TRY(status);
     tls_context_unref(s->context);
@@ -38,7 +39,7 @@ static void look(struct tls_source *s)
     assert(lock_held(&s->lock));
     struct tls_files_mark mark;
     struct error error;
-    tls_files_look(s->options, &mark);
+    tls_files_look(&s->recipe.paths, &mark);
     if (tls_files_same(&mark, &s->mark) && !s->fresh)
         return;
     s->mark = mark;
@@ -59,17 +60,16 @@ static void look(struct tls_source *s)
     }
 }
 
-enum status tls_source_new(const struct tls_options *options, struct tls_source_hooks hooks,
+enum status tls_source_new(const struct tls_recipe *recipe, struct tls_source_hooks hooks,
                            struct tls_source **ret_source, struct error *error)
 {
-    TRY(tls_options_check(options, error));
     AUTO(tls_source_freep) struct tls_source *s = calloc(1, sizeof(*s));
     if (!s)
         return error_set(error, ST_NOMEM, "out of memory");
-    s->options = options;
+    s->recipe = *recipe;
     s->hooks = hooks;
     lock_init(&s->lock);
-    tls_files_look(options, &s->mark);
+    tls_files_look(&recipe->paths, &s->mark);
     s->fresh = tls_files_fresh(&s->mark);
     TRY(load(s, error));
     *ret_source = TAKE(s);

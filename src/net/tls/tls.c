@@ -1,5 +1,6 @@
 #include "net/tls/tls.h"
 
+#include "net/tls/bytes.h"
 #include "net/tls/tls_private.h"
 
 #include <openssl/bio.h>

@@ -11,7 +11,7 @@ struct tls_connection;
 struct tls_shard {
     const struct net_tls *tls;
     void *inner;                  /* what the inner kind shares */
-    struct bio_method_st *method; /* owned: the BIO of a tls_connection */
+    struct bio_method_st *method; /* owned; net/tls/bytes.h */
     uint8_t *scratch;             /* decrypted bytes in transit; TLS_SCRATCH_BYTES */
     uint32_t handshakes;          /* in progress */
     struct list waiting;          /* tls_connection.in_waiting: has first bytes, but no place */
@@ -23,8 +23,6 @@ enum { TLS_SCRATCH_BYTES = 64 * 1024 };
 MUST_CHECK
 enum status tls_connection_new(struct tls_shard *shard, struct protocol_hooks hooks, int64_t now_ns,
                                struct tls_connection **ret_connection);
-
-struct bio_method_st *tls_bytes_method_new(void);
 
 extern const struct protocol_ops tls_connection_ops;
 
