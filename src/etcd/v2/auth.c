@@ -1,9 +1,15 @@
 /*
  * /v2/auth: users and roles of the v2 API, and whether its authentication is enabled.
  *
- *     guard ──► body ──► (hash the password) ──► read ──► answer
- *                                                 ▲ └──► change ──► write ──► answer
- *                                                 └─── another write won ───┘
+ *     guarded ──► (hashing) ──► reading ──► (writing) ──► answered
+ *        │            │          ▲ │           │ │            ▲
+ *        └────────────┴──────────┼─┴───────────┼─┴────────────┘
+ *                                └─────────────┘
+ *                               another write won
+ *
+ *     guarded    the guard checks whether the client may do this (guard.h); then the body is read
+ *     hashing    the hasher computes the hash of a new password
+ *     reading    users and roles are read; then the change is decided
  */
 #include "base/log/log.h"
 #include "base/xalloc.h"
@@ -18,6 +24,25 @@ enum {
     BODY_BYTES_MAX = 64 * 1024,
     ANSWER_BYTES_MAX = 4 << 20, /* the list of users has the permissions of all their roles */
     ATTEMPTS_MAX = 64,
+};
+
+enum v2_auth_state {
+    V2_AUTH_GUARDED,
+    V2_AUTH_HASHING,
+    V2_AUTH_READING,
+    V2_AUTH_WRITING,
+    V2_AUTH_ANSWERED,
+};
+
+#define TO(state) (1u << V2_AUTH_##state)
+
+/* Drawn above. */
+static const unsigned auth_moves[] = {
+    [V2_AUTH_GUARDED] = TO(HASHING) | TO(READING) | TO(ANSWERED),
+    [V2_AUTH_HASHING] = TO(READING) | TO(ANSWERED),
+    [V2_AUTH_READING] = TO(WRITING) | TO(ANSWERED),
+    [V2_AUTH_WRITING] = TO(READING) | TO(ANSWERED),
+    [V2_AUTH_ANSWERED] = 0,
 };
 
 struct v2_auth;
@@ -37,6 +62,7 @@ struct v2_auth_area {
 
 struct v2_auth {
     struct v2_call call; /* first */
+    enum v2_auth_state state;
     const struct v2_auth_area *area;
     struct slice name; /* of the user or role; empty: all of them, or enabling */
     bool put, removal;
@@ -61,23 +87,38 @@ static void auth_fini(struct v2_call *call)
     buf_fini(&a->answer);
 }
 
+static void auth_move(struct v2_auth *a, enum v2_auth_state next)
+{
+    assert(auth_moves[a->state] & (1u << next));
+    a->state = next;
+}
+
 /* -- Answers -- */
+
+static void reply_message(struct v2_auth *a, unsigned code, const char *message)
+{
+    auth_move(a, V2_AUTH_ANSWERED);
+    v2_reply_message(a->call.exchange, a->call.api, code, message);
+}
 
 static void reply_refusal(struct v2_auth *a, const struct v2_refusal *refusal)
 {
-    v2_reply_message(a->call.exchange, a->call.api, refusal->code, refusal->text);
+    reply_message(a, refusal->code, refusal->text);
 }
 
 static void reply_status(struct v2_auth *a, enum status status)
 {
-    if (status == ST_NOMEM)
-        http_abort(a->call.exchange);
-    else
-        v2_reply_message(a->call.exchange, a->call.api, 500, status_text(status));
+    if (status != ST_NOMEM) {
+        reply_message(a, 500, status_text(status));
+        return;
+    }
+    auth_move(a, V2_AUTH_ANSWERED);
+    http_abort(a->call.exchange);
 }
 
 static void reply(struct v2_auth *a)
 {
+    auth_move(a, V2_AUTH_ANSWERED);
     v2_reply_json(a->call.exchange, a->call.api, a->created ? 201 : 200, buf_slice(&a->answer));
 }
 
@@ -293,14 +334,14 @@ static void written(struct engine_op *op)
 
 static void write_policy(struct v2_auth *a)
 {
+    auth_move(a, V2_AUTH_WRITING);
     v2_call_start(&a->call);
     enum status status =
         v2_policy_store_write(&a->store, a->call.api->shard, &a->arena, &a->policy, written);
     if (status == ST_OK || !v2_call_done(&a->call))
         return;
     if (status == ST_LIMIT)
-        v2_reply_message(a->call.exchange, a->call.api, 400,
-                         "auth: all users and roles together are too long");
+        reply_message(a, 400, "auth: all users and roles together are too long");
     else
         reply_status(a, status);
 }
@@ -342,6 +383,7 @@ static void loaded(struct engine_op *op)
 
 static void load(struct v2_auth *a)
 {
+    auth_move(a, V2_AUTH_READING);
     a->attempts++;
     arena_fini(&a->arena);
     arena_init(&a->arena, NULL, 0, V2_CALL_BYTES_MAX);
@@ -360,8 +402,7 @@ static void hashed(struct password_job *job)
     if (job->hasher.work.status == ST_OK)
         load(a);
     else if (job->hasher.work.status == ST_INVALID)
-        v2_reply_message(a->call.exchange, a->call.api, 400,
-                         "auth: a password has at most 72 bytes, none of them zero");
+        reply_message(a, 400, "auth: a password has at most 72 bytes, none of them zero");
     else
         reply_status(a, job->hasher.work.status);
 }
@@ -376,6 +417,7 @@ static void hash_password(struct v2_auth *a)
         reply_status(a, status);
         return;
     }
+    auth_move(a, V2_AUTH_HASHING);
     a->call.job = &a->job;
     v2_call_start(&a->call);
 }

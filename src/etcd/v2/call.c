@@ -210,8 +210,25 @@ bool v2_admits(struct http_exchange *x, const struct etcd_api *api,
 
 /* -- Calls -- */
 
+#define TO(state) (1u << V2_CALL_##state)
+
+/* Drawn in call.h. */
+static const unsigned call_moves[] = {
+    [V2_CALL_READY] = TO(PENDING) | TO(OVER),
+    [V2_CALL_PENDING] = TO(READY) | TO(ABANDONED),
+    [V2_CALL_ABANDONED] = TO(OVER),
+    [V2_CALL_OVER] = 0,
+};
+
+static void call_move(struct v2_call *call, enum v2_call_state next)
+{
+    assert(call_moves[call->state] & (1u << next));
+    call->state = next;
+}
+
 static void call_free(struct v2_call *call)
 {
+    call_move(call, V2_CALL_OVER);
     call->fini(call);
     arena_fini(&call->arena);
     free(call);
@@ -219,20 +236,19 @@ static void call_free(struct v2_call *call)
 
 void v2_call_start(struct v2_call *call)
 {
-    assert(!call->pending);
-    call->pending = true;
+    call_move(call, V2_CALL_PENDING);
     call->api->under_way++;
 }
 
 bool v2_call_done(struct v2_call *call)
 {
-    assert(call->pending);
-    call->pending = false;
     call->api->under_way--;
-    if (!call->ended)
-        return true;
-    call_free(call);
-    return false;
+    if (v2_call_is_abandoned(call)) {
+        call_free(call);
+        return false;
+    }
+    call_move(call, V2_CALL_READY);
+    return true;
 }
 
 void v2_call_on_end(struct http_exchange *x, void *service)
@@ -241,9 +257,11 @@ void v2_call_on_end(struct http_exchange *x, void *service)
     struct v2_call *call = http_exchange_user(x);
     if (!call)
         return;
-    call->ended = true;
+    if (call->state == V2_CALL_READY) {
+        call_free(call);
+        return;
+    }
+    call_move(call, V2_CALL_ABANDONED);
     if (call->job)
         password_job_cancel(call->job);
-    if (!call->pending)
-        call_free(call);
 }

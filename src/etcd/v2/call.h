@@ -15,6 +15,15 @@ struct password_job;
 enum { V2_CALL_BYTES_MAX = 16 << 20 }; /* of a call's arena */
 
 /*
+ *     ready ◄──────► pending       the engine or the hasher works on it
+ *       │               │
+ *       │         the exchange ends
+ *       ▼               ▼
+ *     over ◄─────── abandoned      nothing is sent any more, but the operation must complete
+ */
+enum v2_call_state { V2_CALL_READY, V2_CALL_PENDING, V2_CALL_ABANDONED, V2_CALL_OVER };
+
+/*
  * The first member of the state of each kind of request, which is on the heap. Freed when its
  * exchange has ended and the engine has answered.
  */
@@ -24,8 +33,7 @@ struct v2_call {
     struct arena arena;
     struct v2_form form;
     struct v2_key key;
-    bool pending;             /* the engine or the hasher works on it */
-    bool ended;               /* the exchange has ended */
+    enum v2_call_state state;
     struct password_job *job; /* a password that is being hashed for it, or NULL */
     void (*fini)(struct v2_call *call);
 };
@@ -36,6 +44,11 @@ void v2_call_on_end(struct http_exchange *x, void *service);
  * meanwhile, and the call was freed. */
 void v2_call_start(struct v2_call *call);
 bool v2_call_done(struct v2_call *call);
+/* While an operation is pending: the exchange has ended, so there is nothing to answer. */
+static inline bool v2_call_is_abandoned(const struct v2_call *call)
+{
+    return call->state == V2_CALL_ABANDONED;
+}
 
 /* Answer with an error of /v2/keys; the second one has the path of a key as its cause. */
 void v2_fail(struct v2_call *call, enum v2_code code, struct slice cause, int64_t index);

@@ -4,9 +4,14 @@
  * meanwhile, it starts again. A node with a time to live has a separate lease, which expires when
  * the node does and is revoked with it.
  *
- *     read ──► decide ──► (grant) ──► change ──► answer ──► (revoke a lease that no node uses)
- *      ▲                                 │
- *      └──────── something changed ──────┘
+ *     new ──► reading ──► (granting) ──► changing ──► answer ──► (revoking) ──► finished
+ *              ▲ │                         │ │                      ▲              ▲
+ *              │ └─────── refused ─────────┼─┴──────────────────────┴──────────────┘
+ *              └──── something changed ────┘
+ *
+ *     reading     the node and its ancestors are read, then the change is decided
+ *     granting    a lease is granted for a node with a time to live
+ *     revoking    a lease was granted, but no node uses it
  */
 #include "base/clock.h"
 #include "base/xalloc.h"
@@ -28,9 +33,31 @@ enum {
  * the node is put. */
 static const int64_t lease_grace_ns = 100 * NS_PER_MS;
 
+enum v2_write_state {
+    V2_WRITE_NEW,
+    V2_WRITE_READING,
+    V2_WRITE_GRANTING,
+    V2_WRITE_CHANGING,
+    V2_WRITE_REVOKING,
+    V2_WRITE_FINISHED,
+};
+
+#define TO(state) (1u << V2_WRITE_##state)
+
+/* Drawn above. */
+static const unsigned write_moves[] = {
+    [V2_WRITE_NEW] = TO(READING),
+    [V2_WRITE_READING] = TO(GRANTING) | TO(CHANGING) | TO(REVOKING) | TO(FINISHED),
+    [V2_WRITE_GRANTING] = TO(CHANGING) | TO(FINISHED),
+    [V2_WRITE_CHANGING] = TO(READING) | TO(REVOKING) | TO(FINISHED),
+    [V2_WRITE_REVOKING] = TO(FINISHED),
+    [V2_WRITE_FINISHED] = 0,
+};
+
 struct v2_write {
     struct v2_call call; /* first */
-    struct arena arena;  /* for one attempt */
+    enum v2_write_state state;
+    struct arena arena; /* for one attempt */
     unsigned attempts;
     bool post, removal;
 
@@ -67,6 +94,12 @@ struct v2_call *v2_write_new(void)
     return &write->call;
 }
 
+static void write_move(struct v2_write *write, enum v2_write_state next)
+{
+    assert(write_moves[write->state] & (1u << next));
+    write->state = next;
+}
+
 static struct engine_shard *shard_of(const struct v2_write *write)
 {
     return write->call.api->shard;
@@ -82,6 +115,7 @@ static const struct v2_node *old_node(const struct v2_write *write)
 static void revoke_done(struct engine_op *op)
 {
     struct v2_write *write = CONTAINER_OF(op, struct v2_write, lease.op);
+    write_move(write, V2_WRITE_FINISHED);
     (void)v2_call_done(&write->call); /* it does not matter if the lease has already expired */
 }
 
@@ -89,9 +123,11 @@ static void revoke_done(struct engine_op *op)
 static void finish(struct v2_write *write)
 {
     if (!write->lease_id || write->leased) {
+        write_move(write, V2_WRITE_FINISHED);
         (void)v2_call_done(&write->call);
         return;
     }
+    write_move(write, V2_WRITE_REVOKING);
     write->lease = (struct engine_lease){.id = write->lease_id};
     write->lease.op.done = revoke_done;
     write->lease.op.arena = &write->arena;
@@ -100,7 +136,7 @@ static void finish(struct v2_write *write)
 
 static void fail(struct v2_write *write, enum v2_code code, struct slice cause)
 {
-    if (!write->call.ended)
+    if (!v2_call_is_abandoned(&write->call))
         v2_fail(&write->call, code, cause, write->ancestors.revision);
     finish(write);
 }
@@ -112,7 +148,7 @@ static void fail_status(struct v2_write *write, enum status status)
 
 static void fail_key(struct v2_write *write, enum v2_code code, struct slice key)
 {
-    if (!write->call.ended)
+    if (!v2_call_is_abandoned(&write->call))
         v2_fail_key(&write->call, code, key, write->ancestors.revision);
     finish(write);
 }
@@ -151,7 +187,7 @@ static void change_done(struct engine_op *op)
         fail_status(write, status);
     } else if (succeeded) {
         write->leased = true;
-        if (!write->call.ended)
+        if (!v2_call_is_abandoned(&write->call))
             answer(write, op->revision);
         finish(write);
     } else {
@@ -257,6 +293,7 @@ static enum status make_txn(struct v2_write *write)
 
 static void change(struct v2_write *write)
 {
+    write_move(write, V2_WRITE_CHANGING);
     enum status status =
         etcd_check_size(write->call.api, write->key.key.len + write->node.value.len);
     if (status == ST_OK)
@@ -288,6 +325,7 @@ static void grant(struct v2_write *write)
     int64_t ttl_s = (int64_t)write->call.form.ttl_s;
     int64_t real_ns = clock_real_ns(clock_system());
     int64_t until_ns = write->expires_ns > real_ns ? write->expires_ns : real_ns;
+    write_move(write, V2_WRITE_GRANTING);
     write->lease = (struct engine_lease){
         .ttl_s = ttl_s ? ttl_s : 1,
         .until_ns = clock_add(until_ns, lease_grace_ns),
@@ -475,7 +513,7 @@ static void ancestors_done(struct engine_op *op)
         fail_status(write, status);
         return;
     }
-    if (write->call.ended) {
+    if (v2_call_is_abandoned(&write->call)) {
         finish(write);
         return;
     }
@@ -500,6 +538,7 @@ static void read_ancestors(struct v2_write *write)
              SLICE_LITERAL("other requests changed the node again and again"));
         return;
     }
+    write_move(write, V2_WRITE_READING);
     arena_fini(&write->arena);
     arena_init(&write->arena, NULL, 0, ATTEMPT_BYTES_MAX);
     arena_charge(&write->arena, write->call.arena.account);
