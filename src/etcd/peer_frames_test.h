@@ -47,6 +47,7 @@ static inline void note_frame(struct peer *p, struct h2_frame frame, struct slic
 static inline void peer_pump(struct peer *p)
 {
     uint8_t bytes[PEER_FILL_BYTES];
+    wire_connection_check(p->connection);
     while (wire_connection_wants_write(p->connection)) {
         size_t n = wire_connection_fill(p->connection, bytes, sizeof(bytes), p->now_ns + 1);
         if (n == 0)

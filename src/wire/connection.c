@@ -379,3 +379,19 @@ bool wire_connection_idle(const struct wire_connection *c)
         return h2_session_streams(c->h2) == 0;
     return !c->http1 || http1_endpoint_idle(c->http1);
 }
+
+void wire_connection_check(const struct wire_connection *c)
+{
+    assert(!c->inside);
+    assert(!c->h2 || !c->http1);
+    assert(c->h2 || (!c->grpc && !c->http2));
+    assert(c->first_len <= PREFACE_BYTES);
+    if (c->h2)
+        h2_session_check(c->h2);
+    if (c->grpc)
+        grpc_endpoint_check(c->grpc);
+    if (c->http2)
+        http2_endpoint_check(c->http2);
+    if (c->http1)
+        http1_endpoint_check(c->http1);
+}

@@ -84,4 +84,7 @@ void wire_connection_shutdown(struct wire_connection *connection, int64_t now_ns
 /* No request is in progress: may be closed first when there are too many connections. */
 bool wire_connection_idle(const struct wire_connection *connection);
 
+/* Asserts that the connection and everything in it is consistent; for tests, between calls. */
+void wire_connection_check(const struct wire_connection *connection);
+
 #endif

@@ -109,6 +109,7 @@ static inline void test_life_feed(struct test_life *life, struct slice bytes)
         if (life->now >= wire_connection_timeout(life->connection))
             wire_connection_tick(life->connection, life->now);
     }
+    wire_connection_check(life->connection);
 }
 
 /* From the first byte to the last. */
@@ -129,6 +130,7 @@ static inline void test_life_run(struct slice input, bool http2)
         wire_connection_tick(life.connection, life.now + 70 * INT64_C(1000000000));
         wire_connection_feed_end(life.connection, life.now + 70 * INT64_C(1000000000));
         test_life_drain(&life);
+        wire_connection_check(life.connection);
     }
     test_life_end(&life);
 }

@@ -21,6 +21,15 @@ static inline bool list_empty(const struct list *head)
     return head->next == head;
 }
 
+/* Walks the whole list; for checks. */
+static inline size_t list_length(const struct list *head)
+{
+    size_t length = 0;
+    for (const struct list *link = head->next; link != head; link = link->next)
+        length++;
+    return length;
+}
+
 static inline void list_insert_before(struct list *where, struct list *link)
 {
     link->prev = where->prev;

@@ -20,8 +20,36 @@ struct snapshot_piece {
     size_t len;
 };
 
-/* One snapshot. The keeper's while it collects rows, then the snapshotter's until it is closed. */
+/*
+ *     collecting ──► measuring ──► readable ──► over
+ *          ▲            │ └─────── failed ───────▲
+ *          └─ compacted ┘
+ *
+ *     collecting   the keeper collects rows and holds segments
+ *     measuring    the snapshotter computes the length, in steps
+ *     readable     the start was answered; each read returns a piece
+ *     over         closed, or the start has failed
+ */
+enum snapshot_state {
+    SNAPSHOT_COLLECTING,
+    SNAPSHOT_MEASURING,
+    SNAPSHOT_READABLE,
+    SNAPSHOT_OVER,
+};
+
+#define TO(state) (1u << SNAPSHOT_##state)
+
+/* Drawn above. */
+static const unsigned snapshot_moves[] = {
+    [SNAPSHOT_COLLECTING] = TO(MEASURING),
+    [SNAPSHOT_MEASURING] = TO(COLLECTING) | TO(READABLE) | TO(OVER),
+    [SNAPSHOT_READABLE] = TO(OVER),
+    [SNAPSHOT_OVER] = 0,
+};
+
+/* One snapshot. The keeper owns it while it is collecting, otherwise the snapshotter. */
 struct local_snapshot {
+    enum snapshot_state state; /* changed by the snapshotter */
     struct mailbox_node in_mailbox;
     struct list in_all, in_measuring;
     struct engine_snapshot *asker; /* while an operation is in progress; else NULL */
@@ -29,10 +57,10 @@ struct local_snapshot {
     struct snapshot_rows rows;
     struct store_snapshot *store; /* owned; NULL after a failure */
     unsigned collections;
-    uint64_t pinned;               /* 0: not pinned */
-    const struct store_view *view; /* while pinned */
-    enum status status;            /* the result of every further read */
-    struct sha256 *sum;
+    uint64_t pinned;                 /* 0: not pinned */
+    const struct store_view *view;   /* while pinned */
+    enum status status;              /* the result of every further read */
+    struct sha256 *sum;              /* owned, as are the pieces; NULL before it is readable */
     uint64_t left;                   /* bytes not made yet */
     bool has_next;                   /* pieces[1] is ready */
     struct snapshot_piece pieces[2]; /* the piece the caller has, and the next one */
@@ -50,6 +78,12 @@ static struct local_snapshot *snapshot_new(struct engine_snapshot *asker)
     return s;
 }
 
+static void snapshot_move(struct local_snapshot *s, enum snapshot_state next)
+{
+    assert(snapshot_moves[s->state] & (1u << next));
+    s->state = next;
+}
+
 /* Frees everything but the piece that the caller has. */
 static void snapshot_drop(struct local_snapshot *s)
 {
@@ -60,6 +94,7 @@ static void snapshot_drop(struct local_snapshot *s)
 
 static void snapshot_free(struct local_snapshot *s)
 {
+    snapshot_move(s, SNAPSHOT_OVER);
     list_remove(&s->in_all);
     list_remove(&s->in_measuring);
     store_snapshot_free(s->store);
@@ -161,6 +196,7 @@ static enum status measure_step(struct local_snapshotter *snapshotter, struct lo
 /* The collected rows are older than the newest compaction: the keeper collects them again. */
 static void collect_again(struct local_snapshotter *snapshotter, struct local_snapshot *s)
 {
+    snapshot_move(s, SNAPSHOT_COLLECTING);
     snapshot_drop(s);
     list_remove(&s->in_all);
     mailbox_post(&snapshotter->shared->keeper.requests, &s->asker->op.in_mailbox);
@@ -178,6 +214,7 @@ static void fail(struct local_snapshotter *snapshotter, struct local_snapshot *s
 
 static void measured(struct local_snapshot *s)
 {
+    snapshot_move(s, SNAPSHOT_READABLE);
     s->sum = sha256_new();
     s->left = s->asker->bytes = store_snapshot_bytes(s->store);
     for (size_t i = 0; i < COUNT_OF(s->pieces); i++)
@@ -258,9 +295,10 @@ static void receive(struct local_snapshotter *snapshotter, struct local_snapshot
         snapshot_free(s);
         atomic_fetch_add(&snapshotter->inbox->ended, 1);
         wake_keeper(snapshotter);
-    } else if (s->sum) {
+    } else if (s->state == SNAPSHOT_READABLE) {
         read_on(s);
     } else {
+        snapshot_move(s, SNAPSHOT_MEASURING);
         list_push_back(&snapshotter->all, &s->in_all);
         list_push_back(&snapshotter->measuring, &s->in_measuring);
     }

@@ -200,3 +200,34 @@ void grpc_endpoint_tick(struct grpc_endpoint *endpoint, int64_t now_ns)
     if (now_ns >= endpoint->check_at_ns)
         check_calls(endpoint);
 }
+
+static size_t bytes_in_chunks(const struct grpc_call *call)
+{
+    size_t bytes = 0;
+    for (const struct grpc_chunk *chunk = call->first_chunk; chunk; chunk = chunk->next) {
+        assert(chunk->sent <= chunk->len);
+        assert(chunk->next || chunk == call->last_chunk);
+        bytes += chunk->len - chunk->sent;
+    }
+    return bytes;
+}
+
+void grpc_endpoint_check(const struct grpc_endpoint *endpoint)
+{
+    size_t queued_bytes = 0, held_bytes = 0, timed = 0;
+    struct h2_stream *s = h2_session_next(endpoint->session, NULL);
+    for (; s; s = h2_session_next(endpoint->session, s)) {
+        if (!grpc_is_call(s))
+            continue;
+        const struct grpc_call *call = grpc_call_of(s);
+        assert(call->endpoint == endpoint);
+        assert(!call->method == !call->row);
+        assert(!call->source || !call->first_chunk);
+        queued_bytes += bytes_in_chunks(call);
+        held_bytes += call->held;
+        timed += !list_empty(&call->in_timed);
+    }
+    assert(endpoint->queued_bytes == queued_bytes);
+    assert(endpoint->held_bytes == held_bytes);
+    assert(list_length(&endpoint->timed) == timed);
+}

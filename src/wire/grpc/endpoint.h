@@ -46,5 +46,7 @@ bool grpc_endpoint_wants_read(const struct grpc_endpoint *endpoint);
 void grpc_endpoint_shutdown(struct grpc_endpoint *endpoint, int64_t now_ns);
 int64_t grpc_endpoint_timeout(const struct grpc_endpoint *endpoint);
 void grpc_endpoint_tick(struct grpc_endpoint *endpoint, int64_t now_ns);
+/* Asserts that the endpoint and its calls are consistent; for tests, between calls. */
+void grpc_endpoint_check(const struct grpc_endpoint *endpoint);
 
 #endif

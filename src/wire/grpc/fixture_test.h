@@ -70,6 +70,7 @@ static inline void feed(struct fixture *f)
     }
     wire_connection_feed(f->connection, buf_slice(&f->in), f->now);
     f->in.len = 0;
+    wire_connection_check(f->connection);
 }
 
 static inline void drain(struct fixture *f)
@@ -81,6 +82,7 @@ static inline void drain(struct fixture *f)
             break;
         test_put(&f->out, slice_of(room, n));
     }
+    wire_connection_check(f->connection);
 }
 
 static inline void exchange(struct fixture *f)

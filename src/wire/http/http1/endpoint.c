@@ -489,3 +489,13 @@ void http1_endpoint_tick(struct http1_endpoint *e, int64_t now_ns)
     pump(e, now_ns);
     e->inside--;
 }
+
+void http1_endpoint_check(const struct http1_endpoint *e)
+{
+    assert(e->inside == 0);
+    assert(e->in_at == 0);
+    assert(e->out_sent <= e->out.len);
+    assert(e->reading != HTTP1_LEAVING || e->in.len == 0);
+    assert(e->exchange.body.len <= e->body_max);
+    http_exchange_check(&e->exchange);
+}

@@ -41,5 +41,7 @@ bool http1_endpoint_idle(const struct http1_endpoint *endpoint);
 void http1_endpoint_shutdown(struct http1_endpoint *endpoint, int64_t now_ns);
 int64_t http1_endpoint_timeout(const struct http1_endpoint *endpoint);
 void http1_endpoint_tick(struct http1_endpoint *endpoint, int64_t now_ns);
+/* Asserts that the endpoint is consistent; for tests, between calls. */
+void http1_endpoint_check(const struct http1_endpoint *endpoint);
 
 #endif

@@ -76,11 +76,13 @@ static void drain(struct fixture *f)
         if (n == 0)
             break;
     }
+    http1_endpoint_check(f->endpoint);
 }
 
 static void feed(struct fixture *f, const char *text)
 {
     http1_endpoint_feed(f->endpoint, slice_from_text(text), f->now);
+    http1_endpoint_check(f->endpoint);
 }
 
 static void exchange(struct fixture *f, const char *text)

@@ -133,3 +133,21 @@ void http2_endpoint_tick(struct http2_endpoint *endpoint, int64_t now_ns)
     }
     endpoint->check_at_ns = next;
 }
+
+void http2_endpoint_check(const struct http2_endpoint *endpoint)
+{
+    size_t queued_bytes = 0, broken = 0, waiting = 0;
+    const struct http2_exchange *h;
+    LIST_FOREACH (h, &endpoint->exchanges, in_exchanges) {
+        assert(h->endpoint == endpoint);
+        assert(h->out_sent <= h->out.len);
+        assert(list_empty(&h->in_waiting) || h->received);
+        http_exchange_check(&h->exchange);
+        queued_bytes += h->out.len - h->out_sent;
+        broken += !list_empty(&h->in_broken);
+        waiting += !list_empty(&h->in_waiting);
+    }
+    assert(endpoint->queued_bytes == queued_bytes);
+    assert(list_length(&endpoint->broken) == broken);
+    assert(list_length(&endpoint->waiting) == waiting);
+}

@@ -41,5 +41,7 @@ bool http2_endpoint_wants_read(const struct http2_endpoint *endpoint);
 void http2_endpoint_shutdown(struct http2_endpoint *endpoint, int64_t now_ns);
 int64_t http2_endpoint_timeout(const struct http2_endpoint *endpoint);
 void http2_endpoint_tick(struct http2_endpoint *endpoint, int64_t now_ns);
+/* Asserts that the endpoint and its exchanges are consistent; for tests, between calls. */
+void http2_endpoint_check(const struct http2_endpoint *endpoint);
 
 #endif

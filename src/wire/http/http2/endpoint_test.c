@@ -74,6 +74,7 @@ static void feed(struct fixture *f)
     }
     wire_connection_feed(f->connection, buf_slice(&f->in), f->now);
     f->in.len = 0;
+    wire_connection_check(f->connection);
 }
 
 static void drain(struct fixture *f)
@@ -83,6 +84,7 @@ static void drain(struct fixture *f)
         size_t n = wire_connection_fill(f->connection, room, sizeof(room), f->now);
         test_put(&f->out, slice_of(room, n));
     }
+    wire_connection_check(f->connection);
 }
 
 static void pump(struct fixture *f)
