@@ -247,3 +247,27 @@ void local_alarms_published_target(struct local_alarms *alarms,
     LOCK_SCOPE(&alarms->lock);
     memcpy(ret_target, alarms->published_target, ENGINE_VERSION_BYTES_MAX);
 }
+
+/* -- Checking -- */
+
+static void check_rows(const struct engine_alarm_row *rows, size_t count)
+{
+    assert(count <= ENGINE_ALARMS_MAX);
+    for (size_t i = 1; i < count; i++)
+        assert(compare(&rows[i - 1], &rows[i]) < 0);
+}
+
+void local_alarms_check(const struct local_alarms *alarms)
+{
+    check_rows(alarms->rows, alarms->count);
+    check_rows(alarms->published, alarms->published_count);
+    assert(memchr(alarms->downgrade_target, '\0', sizeof(alarms->downgrade_target)));
+    assert(alarms->published_bits == bits_of(alarms->published, alarms->published_count));
+    assert(alarms->has_published_target == (alarms->published_target[0] != '\0'));
+    if (alarms->changed)
+        return;
+    assert(alarms->published_count == alarms->count);
+    for (size_t i = 0; i < alarms->count; i++)
+        assert(compare(&alarms->rows[i], &alarms->published[i]) == 0);
+    assert(strcmp(alarms->published_target, alarms->downgrade_target) == 0);
+}

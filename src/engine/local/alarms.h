@@ -61,4 +61,7 @@ size_t local_alarms_published(struct local_alarms *alarms,
 void local_alarms_published_target(struct local_alarms *alarms,
                                    char ret_target[ENGINE_VERSION_BYTES_MAX]);
 
+/* Asserts that they are consistent; for tests, on the writer's thread or after it has stopped. */
+void local_alarms_check(const struct local_alarms *alarms);
+
 #endif

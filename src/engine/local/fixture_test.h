@@ -31,6 +31,7 @@ static inline void fixture_open(struct fixture *f, struct engine_local_options o
 {
     struct error error = {0};
     options.data_dir = f->dir;
+    options.checks_at_close = true;
     options.shards_max += !options.shards_max;
     if (engine_local_open(&options, &f->engine, &error) != ST_OK)
         fail_msg("%s", error.text);

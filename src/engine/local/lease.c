@@ -519,3 +519,19 @@ void local_lease_hold(struct local_lease *lease, int64_t now_ns)
 {
     lease->hold_until_ns = now_ns + hold_ns;
 }
+
+/* -- Checking -- */
+
+void local_lease_check(const struct local_lease *lease)
+{
+    lessor_check(lease->lessor);
+    assert(lease->leases == lessor_count(lease->lessor));
+    assert(lease->revoking == 0);
+    assert(!lease->keys == !lease->keys_capacity);
+    assert(lease->away_ns >= 0);
+    for (size_t i = 0; i < LEASE_PASSES; i++) {
+        const struct lease_pass *pass = &lease->passes[i];
+        assert(pass->id == 0 || (uint64_t)pass->id % LEASE_PASSES == i);
+        assert(pass->id != 0 || (pass->whose == 0 && pass->attached == 0));
+    }
+}

@@ -102,4 +102,7 @@ void local_lease_hold(struct local_lease *lease, int64_t now_ns);
  */
 void local_lease_away(struct local_lease *lease, int64_t from_ns, int64_t now_ns);
 
+/* Asserts that they are consistent; for tests, on the writer's thread or after it has stopped. */
+void local_lease_check(const struct local_lease *lease);
+
 #endif

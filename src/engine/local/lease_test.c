@@ -34,7 +34,7 @@ static void start(struct bed *bed)
 
 static void stop(struct bed *bed)
 {
-    lessor_check(bed->lease.lessor);
+    local_lease_check(&bed->lease);
     fixture_stop(&bed->f);
     local_lease_fini(&bed->lease);
     auth_state_fini(&bed->auth);

@@ -264,6 +264,22 @@ enum status engine_local_open(const struct engine_local_options *options,
     return ST_OK;
 }
 
+/* All threads have stopped, and all shards were freed. */
+static void shared_check(const struct local_shared *shared)
+{
+    store_check_writer(shared->store);
+    local_alarms_check(&shared->alarms);
+    local_lease_check(&shared->lease);
+    auth_store_check(shared->auth.state.store);
+    member_list_check(&shared->members);
+    for (unsigned i = 0; i < shared->options.shards_max; i++) {
+        assert(!shared->shards[i]);
+        read_progress_check(&shared->progress[i]);
+        revision_notice_check(&shared->notices[i]);
+    }
+    assert(shared->watchers == 0);
+}
+
 void engine_local_close(struct engine *base)
 {
     if (!base)
@@ -272,6 +288,8 @@ void engine_local_close(struct engine *base)
     local_snapshotter_stop(&local->snapshotter);
     local_writer_stop(&local->writer);
     local_keeper_stop(&local->keeper);
+    if (local->shared.options.checks_at_close)
+        shared_check(&local->shared);
     local_writer_fini(&local->writer);
     local_keeper_fini(&local->keeper);
     local_snapshotter_fini(&local->snapshotter);

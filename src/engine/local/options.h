@@ -56,7 +56,8 @@ struct engine_local_options {
     void (*on_cut)(void *ctx, const struct engine_local_cut *cut);
     void (*on_defragment)(void *ctx, const struct engine_local_defragment *defragment);
     void *ctx;
-    struct turns *turns; /* measures the turns of the threads; NULL: not measured */
+    bool checks_at_close; /* for tests: close asserts that everything is consistent */
+    struct turns *turns;  /* measures the turns of the threads; NULL: not measured */
 };
 
 /* Replaces zeros by the defaults above. */

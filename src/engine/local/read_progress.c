@@ -48,3 +48,10 @@ void read_progress_ask(struct read_progress *progress, int64_t now_ns)
     }
     atomic_fetch_sub(&progress->asking, 1);
 }
+
+void read_progress_check(const struct read_progress *progress)
+{
+    assert(progress->asking == 0);
+    if (progress->to && !progress->asked)
+        assert(progress->read_ns >= progress->wanted_ns); /* every question was answered */
+}

@@ -46,4 +46,7 @@ int64_t read_progress_ns(const struct read_progress *progress);
 /* The report will be now_ns or later. Does nothing while a report is awaited. */
 void read_progress_ask(struct read_progress *progress, int64_t now_ns);
 
+/* Asserts that it is consistent; for tests, while neither side uses it. */
+void read_progress_check(const struct read_progress *progress);
+
 #endif

@@ -64,3 +64,11 @@ void revision_notice_send(struct revision_notice *notice)
     }
     atomic_fetch_sub(&notice->sending, 1);
 }
+
+void revision_notice_check(const struct revision_notice *notice)
+{
+    assert(notice->state <= (NOTICE_WANTED | NOTICE_SENT));
+    assert(notice->sending == 0);
+    assert(!(notice->state & NOTICE_WANTED) || notice->to);
+    assert(notice->seen >= 0);
+}

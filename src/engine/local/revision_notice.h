@@ -47,4 +47,7 @@ void revision_notice_send(struct revision_notice *notice);
 /* The shard listens and has not read everything up to this revision. */
 bool revision_notice_lags(struct revision_notice *notice, int64_t revision);
 
+/* Asserts that it is consistent; for tests, while neither side uses it. */
+void revision_notice_check(const struct revision_notice *notice);
+
 #endif
