@@ -50,7 +50,7 @@ static void without_a_shard_nothing_is_awaited(void **state)
     assert_int_equal(questions(bed), 0);
 }
 
-static void a_question_is_asked_once_until_it_is_answered(void **state)
+static void another_question_waits_for_the_answer_to_the_first(void **state)
 {
     struct bed *bed = *state;
     read_progress_begin(&bed->progress, &bed->mailbox, 10);
@@ -84,7 +84,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(without_a_shard_nothing_is_awaited),
-        TEST(a_question_is_asked_once_until_it_is_answered),
+        TEST(another_question_waits_for_the_answer_to_the_first),
         TEST(a_shard_that_ends_is_not_asked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
