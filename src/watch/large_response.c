@@ -270,7 +270,7 @@ void large_response_fill(struct watch_stream *stream, struct watch_output *out)
 {
     struct watch_hub *hub = stream->hub;
     struct large_response *large = stream->large;
-    struct source source;
+    struct source source = {0};
     enum status status = source_open(hub, large, &source);
     if (status == ST_LIMIT) {
         defer(stream);

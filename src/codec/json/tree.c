@@ -2,6 +2,7 @@
 
 #include "base/container/hash_map.h"
 #include "base/random.h"
+#include "codec/json/field_fault.h"
 #include "codec/json/number.h"
 #include "codec/json/string.h"
 #include "codec/json/writer.h"
@@ -290,19 +291,19 @@ static enum status read_string(struct tree_reader *reader, struct json_node *nod
 
 static enum status tell_repeat(struct tree_reader *reader, struct slice key)
 {
-    struct buf *to = reader->repeats;
-    if (!to || reader->repeat_count++ >= JSON_REPEATS_MAX)
+    AUTO(buf_fini) struct buf path = {0};
+    if (!reader->repeats || reader->repeat_count++ >= JSON_REPEATS_MAX)
         return ST_OK;
-    TRY(buf_append_format(to, "%sduplicate field \"", to->len ? ", " : ""));
     for (size_t i = 1; i < reader->depth; i++) {
         const struct json_node *parent = reader->open[i - 1];
         if (parent->type == JSON_TYPE_ARRAY)
-            TRY(buf_append_format(to, "[%zu]", parent->count - 1));
+            TRY(buf_append_format(&path, "[%zu]", parent->count - 1));
         else
-            TRY(buf_append_format(to, "%s%.*s", i > 1 ? "." : "",
+            TRY(buf_append_format(&path, "%s%.*s", i > 1 ? "." : "",
                                   SLICE_ARGS(reader->open[i]->key)));
     }
-    return buf_append_format(to, "%s%.*s\"", reader->depth > 1 ? "." : "", SLICE_ARGS(key));
+    TRY(buf_append_format(&path, "%s%.*s", reader->depth > 1 ? "." : "", SLICE_ARGS(key)));
+    return field_fault_append(reader->repeats, "duplicate field", buf_slice(&path));
 }
 
 /* The last value of a repeated key is used, at the position of the first. */

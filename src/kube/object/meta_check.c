@@ -1,6 +1,7 @@
 /* Validation of metadata: first the types, with the errors of Go's decoder, then the values. */
 #include "kube/object/meta_private.h"
 
+#include "codec/json/field_fault.h"
 #include "kube/object/kind_rules.h"
 #include "kube/object/name.h"
 #include "kube/schema/go_value.h"
@@ -122,8 +123,9 @@ enum status kube_meta_append_unknown(const struct json_node *object, struct buf 
     for (size_t reported = 0; member && reported < KUBE_META_UNKNOWN_MAX; member = member->next) {
         if (is_field(member->key))
             continue;
-        TRY(buf_append_format(to, "%sunknown field \"metadata.%.*s\"", to->len ? ", " : "",
-                              SLICE_ARGS(member->key)));
+        AUTO(buf_fini) struct buf path = {0};
+        TRY(buf_append_format(&path, "metadata.%.*s", SLICE_ARGS(member->key)));
+        TRY(field_fault_append(to, "unknown field", buf_slice(&path)));
         reported++;
     }
     return ST_OK;

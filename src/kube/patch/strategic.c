@@ -85,11 +85,28 @@ static void clean(struct json_node *node, bool drops)
     }
 }
 
-/* Inserts a member that the object lacks, or has with another type. */
+static void discard_null_members(struct json_node *node)
+{
+    if (node->type < JSON_TYPE_ARRAY)
+        return;
+    for (struct json_node *child = json_node_first(node), *next; child; child = next) {
+        next = json_node_next(child);
+        if (node->type == JSON_TYPE_OBJECT && child->type == JSON_TYPE_NULL)
+            json_node_remove(node, child);
+        else
+            discard_null_members(child);
+    }
+}
+
+/*
+ * Inserts a member that the object lacks, or has with another type. Nulls are discarded before
+ * directives are examined: in such a value `$patch: null` is no directive.
+ */
 static enum status put_new(struct merging *m, struct json_node *object, struct slice key,
                            struct json_node *patch, struct json_node *value)
 {
     json_node_remove(patch, value);
+    discard_null_members(value);
     if (has_patch_directive(value)) {
         struct json_node *old = json_node_member(object, key);
         if (old)
@@ -264,6 +281,27 @@ static enum status merge_item(struct merging *m, struct json_node *list, struct 
     return ST_OK;
 }
 
+/*
+ * After an item with `$patch: replace` the list consists of the other items of the patch. These are
+ * not merged with each other, even if they have the same key.
+ */
+static enum status replace_maps(struct merging *m, struct json_node *list, struct json_node *patch,
+                                struct slice key)
+{
+    AUTO(merge_list_fini) struct merge_list order = {0};
+    AUTO(merge_list_fini) struct merge_list all = {0};
+    while (list->first)
+        json_node_remove(list, json_node_first(list));
+    for (struct json_node *item; (item = json_node_first(patch)) != NULL;) {
+        json_node_remove(patch, item);
+        TRY(json_node_insert(list, NULL, item));
+    }
+    TRY(merge_list_make(m->arena, list, key, &all));
+    TRY(check_keys(m, &all, key));
+    TRY(merge_list_make(m->arena, NULL, key, &order));
+    return merge_list_sort(m->arena, list, key, &order, &all);
+}
+
 static enum status merge_maps(struct merging *m, struct json_node *list, struct json_node *patch,
                               const struct merge_rule *rule)
 {
@@ -279,10 +317,8 @@ static enum status merge_maps(struct merging *m, struct json_node *list, struct 
         return error_set(m->error, ST_WRONG_FORMAT, "cannot merge lists without merge key for %s",
                          rule->of.type ? "struct" : rule->of.kind);
     TRY(take_special(m, patch, key, deleted, &replaces));
-    if (replaces) {
-        while (list->first)
-            json_node_remove(list, json_node_first(list));
-    }
+    if (replaces)
+        return replace_maps(m, list, patch, key);
     TRY(merge_list_make(m->arena, deleted, key, &deleted_items));
     TRY(merge_list_make(m->arena, list, key, &server));
     delete_items(list, &server, &deleted_items);

@@ -1,6 +1,7 @@
 #include "kube/request/field_faults.h"
 
-#include "codec/json/scanner.h"
+#include "codec/json/field_fault.h"
+#include "codec/json/string.h"
 #include "codec/json/tree.h"
 
 #include <stdlib.h>
@@ -43,13 +44,15 @@ struct sorter {
     size_t count;
     struct open open[JSON_TREE_DEPTH_MAX + 1];
     size_t depth;
-    struct buf path; /* of the current value */
+    struct buf key;  /* decoded */
+    struct buf path; /* of the current value, with the escapes of a fault's path */
     struct buf out;
 };
 
 static void sorter_free(struct sorter **sorter)
 {
     if (*sorter) {
+        buf_fini(&(*sorter)->key);
         buf_fini(&(*sorter)->path);
         buf_fini(&(*sorter)->out);
     }
@@ -111,9 +114,14 @@ static enum status meet(struct sorter *s, struct slice path)
 
 static enum status on_key(struct sorter *s, struct slice raw)
 {
+    size_t len;
     s->path.len = s->open[s->depth - 1].path_len;
+    s->key.len = 0;
+    TRY(buf_reserve(&s->key, raw.len));
+    if (json_string_decode(raw, s->key.ptr, &len) != JSON_STRING_FINE)
+        return ST_OK;
     TRY(buf_append_text(&s->path, s->path.len ? "." : ""));
-    TRY(buf_append(&s->path, slice_sub(raw, 1, raw.len - 2)));
+    TRY(go_escape(slice_of(s->key.ptr, len), &s->path));
     return meet(s, buf_slice(&s->path));
 }
 
@@ -154,7 +162,8 @@ static void sorter_add_all(struct sorter *s, struct slice *rest)
         add_fault(s, field_faults_take(rest));
 }
 
-/* Appends what was not found, such as a key with escapes, and what exceeds the limit. */
+/* Appends what was not found, such as errors of a text that is not JSON, and what exceeds the
+ * limit. */
 static enum status sorter_finish(struct sorter *s, struct slice rest, struct buf *faults)
 {
     for (size_t i = 0; i < s->count; i++)

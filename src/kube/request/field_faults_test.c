@@ -35,6 +35,19 @@ static void errors_are_in_the_order_of_go(void **state)
                   U("l[1].y") ", " D("l[1].b") ", " U("x"));
 }
 
+/* Keys are escaped in errors: they are found in the text, and cannot pretend to be more errors. */
+static void keys_with_escapes_are_found(void **state)
+{
+    (void)state;
+    assert_sorted("{\"\\u0061\":1,\"\\u0061\":3,\"x\":2}", U("x") ", " D("a"), D("a") ", " U("x"));
+    assert_sorted("{\"q\\\"\\u000a\\\\\":{\"b\":1},\"a\":2}", U("a") ", " U("q\\\"\\n\\\\.b"),
+                  U("q\\\"\\n\\\\.b") ", " U("a"));
+    struct slice faults = SLICE_LITERAL(U("a\\\", unknown field \\\"b") ", " D("c"));
+    struct slice first = field_faults_take(&faults);
+    assert_true(slice_equal(first, SLICE_LITERAL(U("a\\\", unknown field \\\"b"))));
+    assert_true(slice_equal(faults, SLICE_LITERAL(D("c"))));
+}
+
 static void each_error_is_reported_once(void **state)
 {
     (void)state;
@@ -49,6 +62,7 @@ static void errors_that_are_not_found_in_the_text_come_last(void **state)
 {
     (void)state;
     assert_sorted("{\"\\u0061\":1,\"x\":2,\"\\u0061\":3}", D("a") ", " U("x"), U("x") ", " D("a"));
+    assert_sorted("{\"\xff\":1,\"\xff\":1,\"x\":1}", D("a") ", " U("x"), U("x") ", " D("a"));
     assert_sorted("{", D("a") ", " U("x"), D("a") ", " U("x"));
     assert_sorted("{\"x\":1}", U("x"), U("x"));
     assert_sorted("{}", "", "");
@@ -92,6 +106,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(errors_are_in_the_order_of_go),
         cmocka_unit_test(errors_of_a_map_are_sorted_by_name),
+        cmocka_unit_test(keys_with_escapes_are_found),
         cmocka_unit_test(each_error_is_reported_once),
         cmocka_unit_test(errors_that_are_not_found_in_the_text_come_last),
         cmocka_unit_test(limits_hold),

@@ -1,5 +1,6 @@
 #include "kube/schema/strict.h"
 
+#include "codec/json/field_fault.h"
 #include "kube/schema/go_value.h"
 
 #include <stdio.h>
@@ -44,11 +45,11 @@ static enum status report_unknown(struct strict *s, struct slice key)
 {
     if (s->reported++ >= KUBE_STRICT_UNKNOWN_MAX)
         return ST_OK;
-    TRY(buf_append_text(s->unknown, s->unknown->len ? ", unknown field \"" : "unknown field \""));
-    TRY(write_path(s, s->unknown, true));
-    TRY(buf_append_text(s->unknown, s->depth ? "." : ""));
-    TRY(buf_append(s->unknown, key));
-    return buf_append_text(s->unknown, "\"");
+    AUTO(buf_fini) struct buf path = {0};
+    TRY(write_path(s, &path, true));
+    TRY(buf_append_text(&path, s->depth ? "." : ""));
+    TRY(buf_append(&path, key));
+    return field_fault_append(s->unknown, "unknown field", buf_slice(&path));
 }
 
 /* Writes Go's name for the type of a field: "[]v1.Container". */

@@ -43,6 +43,27 @@ static void unknown_members_are_reported_and_removed(void **state)
     arena_fini(&arena);
 }
 
+/* Keys are a client's bytes: they are quoted as Go does, and cannot look like another error. */
+static void names_of_unknown_members_are_escaped(void **state)
+{
+    (void)state;
+    struct arena arena;
+    struct buf unknown = {0};
+    struct error error;
+    struct json_node *object;
+    arena_init(&arena, NULL, 0, 1 << 20);
+    assert_int_equal(
+        check(&arena,
+              "{\"a\\\", unknown field \\\"b\":1,\"spec\":{\"\\r\\n\\u0001\\u007f\\\\\":1}}",
+              &unknown, &error, &object),
+        ST_OK);
+    assert_int_equal(buf_append(&unknown, slice_of("", 1)), ST_OK);
+    assert_string_equal((const char *)unknown.ptr, "unknown field \"a\\\", unknown field \\\"b\", "
+                                                   "unknown field \"spec.\\r\\n\\x01\\x7f\\\\\"");
+    buf_fini(&unknown);
+    arena_fini(&arena);
+}
+
 static void reported_names_are_limited(void **state)
 {
     (void)state;
@@ -96,6 +117,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(unknown_members_are_reported_and_removed),
+        cmocka_unit_test(names_of_unknown_members_are_escaped),
         cmocka_unit_test(reported_names_are_limited),
         cmocka_unit_test(values_of_wrong_types_are_refused),
     };

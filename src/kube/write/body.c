@@ -1,5 +1,6 @@
 #include "kube/write/body.h"
 
+#include "codec/json/field_fault.h"
 #include "kube/call/call.h"
 #include "kube/object/meta.h"
 #include "kube/request/field_faults.h"
@@ -347,9 +348,11 @@ static enum status append_unknown(const struct json_node *operation, size_t at, 
         size_t i = 0;
         while (i < COUNT_OF(known) && !slice_equal(member->key, slice_from_text(known[i])))
             i++;
-        if (i == COUNT_OF(known) && faults->len < KUBE_WARNINGS_BYTES_MAX)
-            TRY(buf_append_format(faults, "%sunknown field \"[%zu].%.*s\"", faults->len ? ", " : "",
-                                  at, SLICE_ARGS(member->key)));
+        if (i < COUNT_OF(known) || faults->len >= KUBE_WARNINGS_BYTES_MAX)
+            continue;
+        AUTO(buf_fini) struct buf path = {0};
+        TRY(buf_append_format(&path, "[%zu].%.*s", at, SLICE_ARGS(member->key)));
+        TRY(field_fault_append(faults, "unknown field", buf_slice(&path)));
     }
     return ST_OK;
 }

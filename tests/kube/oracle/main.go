@@ -117,9 +117,10 @@ func main() {
 }
 
 func cases(count int, seed int64) []request {
-	r := rand.New(rand.NewSource(seed))
 	found := applyCases()
 	for i := 0; i < count; i++ {
+		// Each case has its own numbers: a patch that is not judged, and made again, does not change those after it.
+		r := rand.New(rand.NewSource(seed<<20 + int64(i)))
 		switch i % 5 {
 		case 0, 1:
 			found = append(found, protobufCase(r))

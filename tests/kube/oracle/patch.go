@@ -1,16 +1,32 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
+	"maps"
 	"math/rand"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// The answer of Kubernetes to a strategic merge patch.
+// Go walks its maps in a random order, on which Kubernetes' answer to a bad patch may depend.
+const judgements = 8
+
+// The answer of Kubernetes to a strategic merge patch, if it is always the same. The error may be another one each time.
 func judge(gvk schema.GroupVersionKind, object, patch []byte) (c request, ok bool) {
+	c, ok = judgeOnce(gvk, object, patch)
+	for i := 1; ok && i < judgements; i++ {
+		var again request
+		again, ok = judgeOnce(gvk, object, patch)
+		ok = ok && (again.Error == "") == (c.Error == "") && bytes.Equal(again.Want, c.Want)
+	}
+	return c, ok
+}
+
+func judgeOnce(gvk schema.GroupVersionKind, object, patch []byte) (c request, ok bool) {
 	c = request{Op: "p", Version: gvk.GroupVersion().String(), Kind: gvk.Kind, Object: object, Patch: patch}
 	defer func() {
 		if recover() != nil { // Kubernetes panics on some patches of wrong types, where Vigil returns an error
@@ -132,8 +148,8 @@ func disturb(r *rand.Rand, patch []byte) []byte {
 	walk = func(v any) {
 		switch v := v.(type) {
 		case map[string]any:
-			for key, member := range v {
-				walk(member)
+			for _, key := range slices.Sorted(maps.Keys(v)) { // in one order, so that a seed always makes the same cases
+				walk(v[key])
 				if r.Intn(25) == 0 {
 					v[key] = nil
 				}
@@ -181,6 +197,12 @@ func applyCases() (found []request) {
 		{pod, `{"metadata":{"labels":{"a":"1"}}}`, `{"metadata":{"labels":{"$patch":"replace","c":"3"}}}`},
 		{pod, `{"spec":{"containers":[{"name":"a"},{"name":"b"}]}}`,
 			`{"spec":{"containers":[{"$patch":"replace"},{"name":"c"}]}}`},
+		// In a list that is new, null is no directive.
+		{pod, `{"spec":{"containers":[{"name":"a"}]}}`,
+			`{"spec":{"containers":[{"name":"a","env":[{"$patch":null,"name":"A"},{"$patch":"delete","name":"B"}]}]}}`},
+		// Items of a list that replaces another are not merged, even if they have the same key.
+		{service, `{"spec":{"ports":[{"port":81,"name":"y"}]}}`,
+			`{"spec":{"ports":[{"name":"y","port":null},{"$patch":"replace"},{"name":"x","port":80},{"name":"z","port":null}]}}`},
 		{service, `{"spec":{"ports":[{"port":80,"name":"http"},{"port":443,"name":"https"}]}}`,
 			`{"spec":{"$setElementOrder/ports":[{"port":443},{"port":8080}],"ports":[{"name":"alt","port":8080},{"$patch":"delete","port":80}]}}`},
 		{pod, `{"spec":{"containers":[{"name":"a"}]}}`, `{"spec":{"containers":[{"image":"x"}]}}`},

@@ -2,8 +2,9 @@ package main
 
 import (
 	"encoding/json"
+	"maps"
 	"math/rand"
-	"sort"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -41,12 +42,7 @@ func strictCase(r *rand.Rand) request {
 func spoil(r *rand.Rand, value any, types bool, count *int) {
 	switch v := value.(type) {
 	case map[string]any:
-		names := make([]string, 0, len(v))
-		for name := range v {
-			names = append(names, name)
-		}
-		sort.Strings(names)
-		for _, name := range names {
+		for _, name := range slices.Sorted(maps.Keys(v)) {
 			if name == "kind" || name == "apiVersion" {
 				continue
 			}

@@ -1,37 +1,15 @@
 #include "kube/custom/schema/go_text.h"
 
+#include "codec/json/field_fault.h"
 #include "codec/json/number.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-/* The escape of a byte, or NULL if it needs none. */
-static const char *escape_of(uint8_t c, char text[8])
-{
-    static const char letters[] = "abfnrtv", bytes[] = "\a\b\f\n\r\t\v";
-    const char *at = c ? strchr(bytes, c) : NULL;
-    if (c == '"' || c == '\\')
-        snprintf(text, 8, "\\%c", c);
-    else if (at)
-        snprintf(text, 8, "\\%c", letters[at - bytes]);
-    else if (c < 0x20 || c == 0x7f)
-        snprintf(text, 8, "\\x%02x", c);
-    else
-        return NULL;
-    return text;
-}
-
 enum status go_quote(struct slice text, struct buf *to)
 {
-    char escape[8];
     TRY(buf_append_text(to, "\""));
-    text.len = size_min(text.len, GO_SHOWN_BYTES_MAX);
-    for (size_t i = 0; i < text.len; i++) {
-        if (escape_of(text.ptr[i], escape))
-            TRY(buf_append_text(to, escape));
-        else
-            TRY(buf_append(to, slice_sub(text, i, 1)));
-    }
+    TRY(go_escape(slice_sub(text, 0, size_min(text.len, GO_SHOWN_BYTES_MAX)), to));
     return buf_append_text(to, "\"");
 }
 

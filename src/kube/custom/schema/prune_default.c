@@ -1,6 +1,8 @@
 /* Pruning and defaulting: makes an object conform to its schema. */
 #include "kube/custom/schema/structural.h"
 
+#include "codec/json/field_fault.h"
+
 #include <stdlib.h>
 
 /* -- Unknown fields -- */
@@ -130,8 +132,7 @@ static enum status append_unknown(struct pruner *p)
 {
     qsort(p->texts, p->count, sizeof(p->texts[0]), text_order);
     for (size_t i = 0; i < p->count; i++)
-        TRY(buf_append_format(p->unknown, "%sunknown field \"%.*s\"", p->unknown->len ? ", " : "",
-                              SLICE_ARGS(buf_slice(&p->texts[i]))));
+        TRY(field_fault_append(p->unknown, "unknown field", buf_slice(&p->texts[i])));
     return ST_OK;
 }
 
