@@ -123,11 +123,11 @@ static void measure_reading(struct log *log, const log_loc *locs)
     uint64_t sum = 0;
     double start = now_s();
     for (size_t i = 0, at = 0; i < RECORDS; i++, at = (at + 7919) % RECORDS)
-        sum += log_at(log, locs[at])[0];
+        sum += log_rest_at(log, locs[at]).ptr[0];
     double shuffled = now_s() - start;
     start = now_s();
     for (size_t i = 0; i < RECORDS; i++)
-        sum += (uintptr_t)log_at(log, locs[i]);
+        sum += (uintptr_t)log_rest_at(log, locs[i]).ptr;
     double lookup = now_s() - start;
     struct log_reader reader;
     struct log_record record;
@@ -140,7 +140,7 @@ static void measure_reading(struct log *log, const log_loc *locs)
     for (int i = 1; i <= 100; i++)
         log_reader_seek_revision(&reader, log, (int64_t)RECORDS / 100 * i);
     double seek = now_s() - start;
-    printf("log_at             %.1f ns, with a shuffled byte %.0f ns; reader %.0f ns a record, "
+    printf("log_rest_at        %.1f ns, with a shuffled byte %.0f ns; reader %.0f ns a record, "
            "seek %.0f us (%llu)\n",
            lookup / RECORDS * 1e9, shuffled / RECORDS * 1e9, sequential / RECORDS * 1e9,
            seek / 100 * 1e6, (unsigned long long)sum);

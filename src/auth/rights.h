@@ -83,7 +83,7 @@ MUST_CHECK
 enum status auth_rights_check_role_get(const struct auth_rights *rights,
                                        const struct auth_principal *principal, struct slice role);
 
-/* Memory in use. */
+/* For tests: memory in use. */
 size_t auth_rights_bytes(const struct auth_rights *rights);
 /* For tests: users are found, ranges are sorted and disjoint. */
 void auth_rights_check_order(const struct auth_rights *rights);

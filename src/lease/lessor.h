@@ -110,7 +110,7 @@ int64_t lessor_next_ns(const struct lessor *lessor);
  */
 int64_t lessor_expired(struct lessor *lessor, int64_t now_ns);
 
-size_t lessor_bytes(const struct lessor *lessor); /* memory in use, keys included */
+size_t lessor_bytes(const struct lessor *lessor); /* for tests: memory, keys included */
 
 /* For tests: every key is on its lease's list, every lease in the heap. */
 void lessor_check(const struct lessor *lessor);

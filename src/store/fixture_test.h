@@ -228,7 +228,7 @@ static inline void fixture_write(struct fixture *f, uint64_t loc, int64_t distan
 /* Changes one byte; a second call restores it. */
 static inline void fixture_flip(struct fixture *f, uint64_t loc, int64_t distance)
 {
-    uint8_t byte = log_at(store_log(f->store), loc)[distance] ^ 0x20;
+    uint8_t byte = log_rest_at(store_log(f->store), loc).ptr[distance] ^ 0x20;
     fixture_write(f, loc, distance, &byte, 1);
 }
 

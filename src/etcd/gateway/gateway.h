@@ -33,6 +33,7 @@ struct gateway_row {
 
 /* NULL: no method has this path. */
 const struct gateway_row *gateway_row_find(struct slice path);
+/* For tests. */
 const struct gateway_row *gateway_rows(size_t *ret_count);
 
 struct gateway {

@@ -108,7 +108,7 @@ const struct index_item *index_cursor_next(struct index_cursor *cursor);
 enum { INDEX_PEEK_MAX = 8 };
 const struct index_item *index_cursor_peek(const struct index_cursor *cursor, unsigned ahead);
 
-/* Memory of the index in bytes, retired objects included. */
+/* For tests: memory of the index in bytes, retired objects included. */
 size_t index_bytes_held(const struct index *index);
 /* Bytes of objects that were replaced and wait for readers of older states. */
 size_t index_bytes_retired(const struct index *index);

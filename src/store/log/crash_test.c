@@ -225,10 +225,12 @@ static enum status copy_some(struct model *model, struct log_rewrite *rewrite,
     log_reader_init(&reader, model->log, info->first_index);
     while (log_reader_next(&reader, info->last_index, &record) == ST_OK) {
         log_loc loc;
-        if (random_chance(&model->random, keep, 3))
-            TRY(log_rewrite_add(rewrite, &record, record.body, &loc));
-        else
+        if (!random_chance(&model->random, keep, 3)) {
             dropped[record.index] = true;
+            continue;
+        }
+        TRY(log_rewrite_record(rewrite, &record, record.body.len, &loc));
+        TRY(log_rewrite_piece(rewrite, record.body));
     }
     return ST_OK;
 }

@@ -64,11 +64,6 @@ struct slice group_rest_at(const struct group *group, const struct segment *segm
     return SLICE_EMPTY;
 }
 
-const uint8_t *group_at(const struct group *group, const struct segment *segment, uint64_t offset)
-{
-    return group_rest_at(group, segment, offset).ptr;
-}
-
 void group_pop(struct group *group)
 {
     struct group_block *block = group->first;

@@ -34,9 +34,8 @@ MUST_CHECK
 enum status group_reserve(struct group *group, struct segment *segment, uint64_t offset,
                           size_t bytes);
 
-/* The bytes at an offset that are not yet written; NULL when the group does not have them. */
-const uint8_t *group_at(const struct group *group, const struct segment *segment, uint64_t offset);
-/* The same with the rest of the block; empty when the group does not have them. */
+/* The bytes at an offset that are not yet written, up to the end of their block; empty when the
+ * group does not have them. */
 struct slice group_rest_at(const struct group *group, const struct segment *segment,
                            uint64_t offset);
 

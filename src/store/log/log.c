@@ -530,19 +530,6 @@ uint64_t log_durable_index(const struct log *log)
 
 /* -- Reading -- */
 
-const uint8_t *log_at(const struct log *log, log_loc loc)
-{
-    const struct segment *segment = segment_table_get(&log->table, log_loc_segment(loc));
-    uint64_t offset = log_loc_offset(loc);
-    assert(segment);
-    /* A published location is below `written` for any thread that received it. */
-    if (LIKELY(offset < atomic_load_explicit(&segment->written, memory_order_relaxed)))
-        return segment->base + offset;
-    const uint8_t *pending = group_at(&log->group, segment, offset);
-    assert(pending);
-    return pending;
-}
-
 struct slice log_rest_at(const struct log *log, log_loc loc)
 {
     const struct segment *segment = segment_table_get(&log->table, log_loc_segment(loc));

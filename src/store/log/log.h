@@ -90,7 +90,7 @@ bool log_is_short(const struct log *log);
 /*
  * Begins the reserved record: returns memory to build its body in, and the body's location.
  * log_append_end sets the final length (at most the reserved one) and assigns the next index.
- * The writer can read the memory through log_at at once, other threads after log_write.
+ * The writer can read the memory through log_rest_at at once, other threads after log_write.
  */
 uint8_t *log_append_begin(struct log *log, log_loc *ret_body_loc);
 uint64_t log_append_end(struct log *log, uint8_t type, int64_t revision, size_t body_bytes);
@@ -108,17 +108,16 @@ enum status log_write(struct log *log);
  */
 MUST_CHECK
 enum status log_sync(struct log *log);
-uint64_t log_last_index(const struct log *log);
+uint64_t log_last_index(const struct log *log); /* for tests */
 uint64_t log_durable_index(const struct log *log);
 
 /* -- Reading -- */
 
 /*
- * The bytes at a location, valid as long as the segment; for a record that is not yet written,
- * which only the writer can request, until log_write.
+ * The bytes at a location and all written ones after it in its segment; empty if the location is
+ * invalid. Valid as long as the segment; those of a record that is not yet written, which only the
+ * writer can request, until log_write.
  */
-const uint8_t *log_at(const struct log *log, log_loc loc);
-/* The same with all written bytes after it in its segment; empty if the location is invalid. */
 struct slice log_rest_at(const struct log *log, log_loc loc);
 /* The address in the mapping where every thread finds those bytes once they are written. */
 const uint8_t *log_mapped_at(const struct log *log, log_loc loc);

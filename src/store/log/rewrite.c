@@ -145,16 +145,6 @@ enum status log_rewrite_piece(struct log_rewrite *rewrite, struct slice bytes)
     return rewrite->chunk.len >= REWRITE_CHUNK_BYTES ? flush(rewrite) : ST_OK;
 }
 
-enum status log_rewrite_add(struct log_rewrite *rewrite, const struct log_record *like,
-                            struct slice body, log_loc *ret_body_loc)
-{
-    log_loc body_loc;
-    TRY(log_rewrite_record(rewrite, like, body.len, &body_loc));
-    TRY(log_rewrite_piece(rewrite, body)); /* also when it is empty */
-    *ret_body_loc = body_loc;
-    return ST_OK;
-}
-
 /* Writes head and seal, then sets the final name: from then on a start finds it complete. */
 static enum status finish_file(struct log_rewrite *rewrite)
 {
@@ -279,25 +269,4 @@ void log_sweep(struct log *log)
             remove_forgotten(log, segment);
         segment = next;
     }
-}
-
-/* -- Verifying what is on the disk -- */
-
-enum status log_verify(const struct log *log, uint64_t segment_id, struct error *ret_error)
-{
-    const struct segment *segment = segment_table_get(&log->table, segment_id);
-    if (!segment)
-        return error_set(ret_error, ST_NOT_FOUND, "%s/%016llx.seg: no such segment", log->dir,
-                         (unsigned long long)segment_id);
-    uint64_t end = atomic_load_explicit(&segment->written, memory_order_acquire);
-    struct record_head head;
-    for (uint64_t offset = SEGMENT_RECORDS_OFFSET; offset < end;
-         offset += align_up(head.len, RECORD_ALIGN)) {
-        if (record_check(slice_of(segment->base + offset, end - offset), segment->head.salt,
-                         &head) != RECORD_GOOD)
-            return error_set(ret_error, ST_DAMAGED,
-                             "%s/%016llx.seg, offset %llu: the record is damaged", log->dir,
-                             (unsigned long long)segment_id, (unsigned long long)offset);
-    }
-    return ST_OK;
 }

@@ -18,17 +18,14 @@ MUST_CHECK
 enum status log_rewrite_begin(struct log *log, uint64_t old_id, struct log_rewrite **ret_rewrite);
 /*
  * A record in pieces, so that the longest record takes no more memory than its longest piece:
- * log_rewrite_record states the length of the body, and the pieces must add up to it.
+ * log_rewrite_record states the length of the body, and the pieces must add up to it. An empty body
+ * is one empty piece.
  */
 MUST_CHECK
 enum status log_rewrite_record(struct log_rewrite *rewrite, const struct log_record *like,
                                size_t body_bytes, log_loc *ret_body_loc);
 MUST_CHECK
 enum status log_rewrite_piece(struct log_rewrite *rewrite, struct slice bytes);
-/* Both in one call: a body of one piece. */
-MUST_CHECK
-enum status log_rewrite_add(struct log_rewrite *rewrite, const struct log_record *like,
-                            struct slice body, log_loc *ret_body_loc);
 /*
  * Syncs and swaps. *ret_new_id is 0 when nothing was added: the old segment has no successor. Ends
  * the rewrite, also when it fails.
@@ -43,9 +40,5 @@ DEFINE_CLEANUP(struct log_rewrite *, log_rewrite_abort)
  */
 MUST_CHECK
 enum status log_forget(struct log *log, uint64_t old_id);
-
-/* Verifies every record of a segment. */
-MUST_CHECK
-enum status log_verify(const struct log *log, uint64_t segment_id, struct error *ret_error);
 
 #endif

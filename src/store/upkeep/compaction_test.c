@@ -3,6 +3,7 @@
 
 #include "store/change.h"
 #include "store/fixture_test.h"
+#include "store/upkeep/whole_hash_test.h"
 
 /* The stored versions of a key, newest last, as "mod" or "modt" for tombstones; "-" for no item. */
 static const char *versions(struct fixture *f, const char *key)
@@ -14,7 +15,8 @@ static const char *versions(struct fixture *f, const char *key)
     char text[256] = "";
     size_t len = 0;
     for (uint32_t i = 0; i < item->older_count; i++) {
-        const struct change_head *head = change_at(log_at(state.log, index_item_older(item)[i]));
+        const struct change_head *head =
+            change_at(log_rest_at(state.log, index_item_older(item)[i]).ptr);
         len += (size_t)snprintf(text + len, sizeof(text) - len, "%lld%s ",
                                 (long long)head->revision, change_is_tombstone(head) ? "t" : "");
     }
@@ -287,10 +289,10 @@ static void compaction_during_another_is_trimmed_after_it(void **state)
     assert_int_equal(store_view(f->store)->trim_target, newest - 1000);
     uint32_t hash;
     /* What the first one has left can still be read. */
-    assert_int_equal(keeper_hash_compaction(f->keeper, -1, newest - 1000, &hash), ST_OK);
+    assert_int_equal(whole_hash_of_compaction(f->keeper, -1, newest - 1000, &hash), ST_OK);
     fixture_settle(f);
     assert_int_equal(store_view(f->store)->trim_target, newest);
-    assert_int_equal(keeper_hash_compaction(f->keeper, -1, newest - 1000, &hash), ST_COMPACTED);
+    assert_int_equal(whole_hash_of_compaction(f->keeper, -1, newest - 1000, &hash), ST_COMPACTED);
     assert_int_equal(checkpointed(f), fixture_state(f).root.live_keys + 1);
 }
 
@@ -307,7 +309,7 @@ static void checkpoint_drops_versions_in_steps_and_survives_a_stop_after_each(vo
     uint32_t expected, found;
     fixture_compact(f, newest);
     fixture_commit(f);
-    assert_int_equal(keeper_hash_compaction(f->keeper, -1, newest, &expected), ST_OK);
+    assert_int_equal(whole_hash_of_compaction(f->keeper, -1, newest, &expected), ST_OK);
     while (store_has_work(f->store))
         assert_int_equal(store_work(f->store), ST_OK);
     unsigned before = checkpointed(f), steps = 0;
@@ -325,7 +327,7 @@ static void checkpoint_drops_versions_in_steps_and_survives_a_stop_after_each(vo
     }
     assert_true(steps > PUTS / (TRANSACTION / 64));
     assert_int_equal(before, fixture_state(f).root.live_keys + 1);
-    assert_int_equal(keeper_hash_compaction(f->keeper, -1, newest, &found), ST_OK);
+    assert_int_equal(whole_hash_of_compaction(f->keeper, -1, newest, &found), ST_OK);
     assert_int_equal(found, expected);
 }
 
@@ -508,7 +510,7 @@ static void record_loses_changes_while_it_is_being_trimmed(void **state)
     fixture_compact(f, newest);
     fixture_commit(f);
     struct keeper_hash expected, found;
-    assert_int_equal(keeper_hash_at(f->keeper, newest, &expected), ST_OK);
+    assert_int_equal(whole_hash_at(f->keeper, newest, &expected), ST_OK);
     for (bool done = false; !done;) {
         while (store_has_work(f->store))
             assert_int_equal(store_work(f->store), ST_OK);
@@ -522,7 +524,7 @@ static void record_loses_changes_while_it_is_being_trimmed(void **state)
         clean_all(f);
     }
     fixture_settle(f);
-    assert_int_equal(keeper_hash_at(f->keeper, newest, &found), ST_OK);
+    assert_int_equal(whole_hash_at(f->keeper, newest, &found), ST_OK);
     assert_int_equal(found.hash, expected.hash);
 }
 

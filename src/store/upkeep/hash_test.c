@@ -6,12 +6,13 @@
 #include "store/upkeep/hash.h"
 
 #include "store/fixture_test.h"
+#include "store/upkeep/whole_hash_test.h"
 
 static void expect_hash(struct fixture *f, int64_t at, uint32_t hash)
 {
     struct keeper_hash found;
     fixture_commit(f);
-    assert_int_equal(keeper_hash_at(f->keeper, at, &found), ST_OK);
+    assert_int_equal(whole_hash_at(f->keeper, at, &found), ST_OK);
     assert_int_equal(found.hash, hash);
     assert_int_equal(found.revision, at ? at : store_view(f->store)->revision);
 }
@@ -20,7 +21,7 @@ static void expect_compaction_hash(struct fixture *f, int64_t before, int64_t to
 {
     uint32_t found;
     fixture_commit(f);
-    assert_int_equal(keeper_hash_compaction(f->keeper, before, to, &found), ST_OK);
+    assert_int_equal(whole_hash_of_compaction(f->keeper, before, to, &found), ST_OK);
     assert_int_equal(found, hash);
 }
 
@@ -114,10 +115,10 @@ static void compacted_and_future_revisions_have_no_hash(void **state)
     fixture_compact(f, 5);
     fixture_commit(f);
     struct keeper_hash found;
-    assert_int_equal(keeper_hash_at(f->keeper, 4, &found), ST_COMPACTED);
-    assert_int_equal(keeper_hash_at(f->keeper, 8, &found), ST_FUTURE_REV);
+    assert_int_equal(whole_hash_at(f->keeper, 4, &found), ST_COMPACTED);
+    assert_int_equal(whole_hash_at(f->keeper, 8, &found), ST_FUTURE_REV);
     assert_int_equal(found.newest, 7);
-    assert_int_equal(keeper_hash_at(f->keeper, 5, &found), ST_OK);
+    assert_int_equal(whole_hash_at(f->keeper, 5, &found), ST_OK);
     assert_int_equal(found.compact_revision, 5);
 }
 
@@ -130,8 +131,8 @@ static void compaction_trimmed_further_has_no_hash(void **state)
     fixture_compact(f, 6);
     fixture_settle(f);
     uint32_t hash;
-    assert_int_equal(keeper_hash_compaction(f->keeper, -1, 3, &hash), ST_COMPACTED);
-    assert_int_equal(keeper_hash_compaction(f->keeper, 3, 6, &hash), ST_OK);
+    assert_int_equal(whole_hash_of_compaction(f->keeper, -1, 3, &hash), ST_COMPACTED);
+    assert_int_equal(whole_hash_of_compaction(f->keeper, 3, 6, &hash), ST_OK);
 }
 
 static void hash_does_not_change_while_the_cleaner_moves_versions(void **state)
@@ -146,19 +147,19 @@ static void hash_does_not_change_while_the_cleaner_moves_versions(void **state)
     fixture_compact(f, 350);
     fixture_settle(f);
     struct keeper_hash before, now;
-    assert_int_equal(keeper_hash_at(f->keeper, 0, &before), ST_OK);
+    assert_int_equal(whole_hash_at(f->keeper, 0, &before), ST_OK);
     struct relocation *relocation;
     assert_int_equal(keeper_clean_begin(f->keeper, &relocation), ST_OK);
     assert_non_null(relocation);
     assert_true(relocation->count > 2);
-    assert_int_equal(keeper_hash_at(f->keeper, 0, &now), ST_OK);
+    assert_int_equal(whole_hash_at(f->keeper, 0, &now), ST_OK);
     assert_int_equal(now.hash, before.hash);
     bool done;
     assert_int_equal(store_relocate(f->store, relocation, 1, &done), ST_OK);
-    assert_int_equal(keeper_hash_at(f->keeper, 0, &now), ST_OK);
+    assert_int_equal(whole_hash_at(f->keeper, 0, &now), ST_OK);
     assert_int_equal(now.hash, before.hash);
     clean_to_end(f->store, f->keeper, relocation, SIZE_MAX);
-    assert_int_equal(keeper_hash_at(f->keeper, 0, &now), ST_OK);
+    assert_int_equal(whole_hash_at(f->keeper, 0, &now), ST_OK);
     assert_int_equal(now.hash, before.hash);
 }
 

@@ -706,18 +706,3 @@ enum status keeper_hash_step(struct keeper *keeper, struct store_hash *hash, siz
     keeper_unpin_view(keeper);
     return status;
 }
-
-enum status keeper_hash_at(struct keeper *keeper, int64_t at, struct keeper_hash *ret_hash)
-{
-    struct store_hash hash;
-    TRY(keeper_hash_begin(keeper, at, &hash, ret_hash));
-    return keeper_hash_step(keeper, &hash, SIZE_MAX, &ret_hash->hash);
-}
-
-enum status keeper_hash_compaction(struct keeper *keeper, int64_t before, int64_t revision,
-                                   uint32_t *ret_hash)
-{
-    struct store_hash hash;
-    keeper_hash_begin_compaction(keeper, before, revision, &hash);
-    return keeper_hash_step(keeper, &hash, SIZE_MAX, ret_hash);
-}

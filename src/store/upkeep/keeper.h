@@ -108,12 +108,6 @@ void keeper_hash_begin_compaction(struct keeper *keeper, int64_t before, int64_t
 MUST_CHECK
 enum status keeper_hash_step(struct keeper *keeper, struct store_hash *hash, size_t bytes,
                              uint32_t *ret_hash);
-/* Runs all steps. */
-MUST_CHECK
-enum status keeper_hash_at(struct keeper *keeper, int64_t at, struct keeper_hash *ret_hash);
-MUST_CHECK
-enum status keeper_hash_compaction(struct keeper *keeper, int64_t before, int64_t revision,
-                                   uint32_t *ret_hash);
 
 /*
  * The start of a snapshot (store/snapshot.h): a hold on the log of the newest view. row_seen gets
