@@ -5,6 +5,11 @@
 #include <openssl/bio.h>
 #include <openssl/ssl.h>
 
+enum {
+    RECORD_BYTES = 16 * 1024,
+    RECORD_OVERHEAD = 128, /* more than any cipher adds */
+};
+
 static int take_in(BIO *bio, char *to, int len)
 {
     struct tls_bytes *bytes = BIO_get_data(bio);
@@ -30,8 +35,10 @@ static int put_out(BIO *bio, const char *from, int len)
         return 0;
     size_t direct = bytes->out.len ? 0 : size_min((size_t)len, bytes->room);
     struct slice rest = slice_of(from + direct, (size_t)len - direct);
-    if (account_append(bytes->account, &bytes->out, rest) != ST_OK)
+    if (account_append(bytes->account, &bytes->out, rest) != ST_OK) {
+        bytes->no_memory = true;
         return -1;
+    }
     if (direct) {
         memcpy(bytes->dst, from, direct);
         bytes->dst += direct;
@@ -72,6 +79,12 @@ bool tls_bytes_attach(struct tls_bytes *bytes, const BIO_METHOD *method, SSL *ss
 void tls_bytes_fini(struct tls_bytes *bytes)
 {
     account_buf_fini(bytes->account, &bytes->out);
+}
+
+size_t tls_bytes_plain_room(size_t room)
+{
+    size_t overhead = (room / RECORD_BYTES + 1) * RECORD_OVERHEAD;
+    return room > overhead ? room - overhead : 0;
 }
 
 void tls_bytes_begin_fill(struct tls_bytes *bytes, uint8_t *dst, size_t room)

@@ -17,6 +17,7 @@ struct tls_bytes {
     uint8_t *dst;    /* where the SSL may write directly: only within one call, otherwise NULL */
     size_t room;
     struct buf out;          /* what it wrote when there was no room, or outside such a call */
+    bool no_memory;          /* output was lost */
     uint64_t taken;          /* bytes that the SSL has read */
     struct account *account; /* charged for out; may be NULL */
 };
@@ -29,6 +30,9 @@ struct bio_method_st *tls_bytes_method_new(void);
 /* The SSL uses these bytes from now on. False: no memory. */
 bool tls_bytes_attach(struct tls_bytes *bytes, const struct bio_method_st *method,
                       struct ssl_st *ssl);
+
+/* How many bytes may be encrypted so that the result fits into room. */
+size_t tls_bytes_plain_room(size_t room);
 
 /* From now on the SSL writes to dst; what was written before comes first. */
 void tls_bytes_begin_fill(struct tls_bytes *bytes, uint8_t *dst, size_t room);

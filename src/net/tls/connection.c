@@ -11,8 +11,6 @@
 #include <stdlib.h>
 
 enum {
-    RECORD_BYTES = 16 * 1024,
-    RECORD_OVERHEAD = 128,       /* more than any cipher adds */
     INNER_ROOM_MIN = 8 * 1024,   /* room that an inner protocol may rely on */
     OUT_PAUSE_BYTES = 64 * 1024, /* output that was not requested and is not sent: stop reading */
     RECORD_HANDSHAKE = 0x16,     /* the first byte of every TLS connection */
@@ -382,11 +380,11 @@ static bool wants_write(const void *protocol)
     }
 }
 
-/* How many bytes may be encrypted so that the result fits into room. */
+/* How much the inner protocol may write, so that the result fits into room. */
 static size_t inner_room(size_t room)
 {
-    size_t overhead = (room / RECORD_BYTES + 1) * RECORD_OVERHEAD;
-    return room < INNER_ROOM_MIN + overhead ? 0 : size_min(room - overhead, TLS_SCRATCH_BYTES);
+    size_t plain = tls_bytes_plain_room(room);
+    return plain < INNER_ROOM_MIN ? 0 : size_min(plain, TLS_SCRATCH_BYTES);
 }
 
 static void seal(struct tls_connection *c, int64_t now_ns)

@@ -143,19 +143,29 @@ static bool is_listed(const char *list, const char *name)
     return false;
 }
 
-/* An IP address, also in brackets, is compared only with addresses, and a name only with names. The
- * subject's common name is not used. */
-static bool is_for_host(X509 *certificate, struct slice host)
+enum { HOST_BYTES_MAX = 256 };
+
+bool tls_host_is_ip(struct slice host)
 {
-    char text[256];
+    char text[HOST_BYTES_MAX];
+    struct in6_addr address;
+    if (host.len >= sizeof(text))
+        return false;
+    slice_copy(text, host);
+    text[host.len] = 0;
+    return inet_pton(AF_INET, text, &address) == 1 || inet_pton(AF_INET6, text, &address) == 1;
+}
+
+bool tls_certificate_is_for(X509 *certificate, struct slice host)
+{
+    char text[HOST_BYTES_MAX];
     if (host.len >= 2 && host.ptr[0] == '[' && host.ptr[host.len - 1] == ']')
         host = slice_sub(host, 1, host.len - 2);
     if (host.len == 0 || host.len >= sizeof(text) || host.ptr[0] == '.')
         return false;
     memcpy(text, host.ptr, host.len);
     text[host.len] = 0;
-    struct in6_addr address;
-    if (inet_pton(AF_INET, text, &address) == 1 || inet_pton(AF_INET6, text, &address) == 1)
+    if (tls_host_is_ip(host))
         return X509_check_ip_asc(certificate, text, 0) == 1;
     return X509_check_host(certificate, text, host.len,
                            X509_CHECK_FLAG_NEVER_CHECK_SUBJECT |
@@ -173,7 +183,7 @@ bool tls_names_allowed(const struct tls_names *names, X509 *certificate)
     }
     struct slice host;
     for (const char *rest = names->hostnames; option_list_next(&rest, &host);)
-        if (is_for_host(certificate, host))
+        if (tls_certificate_is_for(certificate, host))
             return true;
     return !*names->hostnames;
 }

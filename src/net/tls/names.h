@@ -33,6 +33,12 @@ char *tls_common_name(const struct x509_st *certificate);
 /* More about the owner of the certificate, which the caller frees; NULL: no memory. */
 struct http_certificate *tls_certificate_read(const struct x509_st *certificate);
 
+/* True: one of its alternative names is the host, a name or an IP address. An address, also in
+ * brackets, is compared only with addresses, and a name only with names. The subject's common name
+ * is not used. */
+bool tls_certificate_is_for(struct x509_st *certificate, struct slice host);
+bool tls_host_is_ip(struct slice host); /* without brackets */
+
 /* For the log: the names that a certificate is for, separated by commas, truncated to the size of
  * text. */
 enum { TLS_NAMES_TEXT_BYTES = 512 };

@@ -35,16 +35,21 @@ static const struct {
     {SSL_AD_NO_APPLICATION_PROTOCOL, "no application protocol"},
 };
 
+#define UNSUPPORTED_VERSIONS "tls: client offered only unsupported versions"
+#define UNSUPPORTED_VERSION "tls: server selected unsupported protocol version"
+#define NOT_TLS "tls: first record does not look like a TLS handshake"
+
 static const struct {
     int reason;
-    const char *text;
+    const char *server, *client; /* what each side says; NULL: OpenSSL's words */
 } reasons[] = {
-    {SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE, "tls: client didn't provide a certificate"},
-    {SSL_R_UNSUPPORTED_PROTOCOL, "tls: client offered only unsupported versions"},
-    {SSL_R_VERSION_TOO_LOW, "tls: client offered only unsupported versions"},
-    {SSL_R_NO_SHARED_CIPHER, "tls: no cipher suite supported by both client and server"},
-    {SSL_R_NO_APPLICATION_PROTOCOL, "tls: client requested unsupported application protocols"},
-    {SSL_R_WRONG_VERSION_NUMBER, "tls: first record does not look like a TLS handshake"},
+    {SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE, "tls: client didn't provide a certificate", NULL},
+    {SSL_R_UNSUPPORTED_PROTOCOL, UNSUPPORTED_VERSIONS, UNSUPPORTED_VERSION},
+    {SSL_R_VERSION_TOO_LOW, UNSUPPORTED_VERSIONS, UNSUPPORTED_VERSION},
+    {SSL_R_NO_SHARED_CIPHER, "tls: no cipher suite supported by both client and server", NULL},
+    {SSL_R_NO_APPLICATION_PROTOCOL, "tls: client requested unsupported application protocols",
+     NULL},
+    {SSL_R_WRONG_VERSION_NUMBER, NOT_TLS, NOT_TLS},
 };
 
 static const char *alert_text(int alert)
@@ -55,11 +60,11 @@ static const char *alert_text(int alert)
     return NULL;
 }
 
-static const char *reason_text(int reason)
+static const char *reason_text(const SSL *ssl, int reason)
 {
     for (size_t i = 0; i < COUNT_OF(reasons); i++)
         if (reasons[i].reason == reason)
-            return reasons[i].text;
+            return SSL_is_server(ssl) ? reasons[i].server : reasons[i].client;
     return NULL;
 }
 
@@ -99,7 +104,7 @@ void tls_reason_format(const SSL *ssl, const struct tls_peer *peer, char text[TL
 {
     unsigned long error = take_error();
     int reason = ERR_GET_LIB(error) == ERR_LIB_SSL ? ERR_GET_REASON(error) : 0;
-    const char *known = reason_text(reason);
+    const char *known = reason_text(ssl, reason);
     const char *other = ERR_reason_error_string(error);
     if (peer->refused && peer->reason)
         snprintf(text, TLS_REASON_BYTES, "%s", peer->reason);
