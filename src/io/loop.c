@@ -26,6 +26,7 @@ struct loop {
     bool woken;        /* by the waker, and the mailboxes were not checked since */
     bool mail_left;    /* a mailbox had more messages than a turn delivers */
     bool running;      /* in loop_run: only then ended_ns is used */
+    bool announced;    /* between nested turns, so that a post makes the descriptor readable */
     atomic_bool stopping;
 
     /* A sweep serves all handles that were ready when it began, with one wait or several. */
@@ -176,7 +177,7 @@ static bool has_work(const struct loop *loop)
 
 int64_t loop_next_ns(const struct loop *loop)
 {
-    if (has_work(loop) || has_mail(loop))
+    if (has_work(loop) || loop->woken || has_mail(loop))
         return loop->now_ns;
     return timers_next_ns(&loop->timers);
 }
@@ -324,6 +325,24 @@ void loop_turn(struct loop *loop, int64_t wait_max_ns)
         return;
     loop->ended_ns = clock_mono_ns(loop->clock);
     turn_end(loop->turn, loop->ended_ns);
+}
+
+int loop_fd(const struct loop *loop)
+{
+    return loop->poller->ops->fd(loop->poller);
+}
+
+void loop_turn_nested(struct loop *loop)
+{
+    if (loop->announced)
+        loop->woken |= waker_retract(loop->waker);
+    loop_turn(loop, 0);
+    if (!loop->waker)
+        return;
+    /* If a wake-up is pending, loop_next_ns must not be later than now: has_mail sees what was
+     * posted, and posts are not announced until the next turn. */
+    loop->announced = waker_announce(loop->waker);
+    loop->woken |= !loop->announced;
 }
 
 void loop_run(struct loop *loop)

@@ -72,6 +72,14 @@ void loop_stop(struct loop *loop);
 /* One turn, which waits at most wait_max_ns for work. */
 void loop_turn(struct loop *loop, int64_t wait_max_ns);
 
+/*
+ * For a loop inside a foreign loop, instead of loop_run: the foreign loop calls loop_turn_nested
+ * when the descriptor is readable and when loop_next_ns is reached. Turns are made on one thread at
+ * a time. The first one is made before anything is posted.
+ */
+int loop_fd(const struct loop *loop);
+void loop_turn_nested(struct loop *loop);
+
 /* The time of this turn, monotonic. */
 int64_t loop_now_ns(const struct loop *loop);
 /* Everything that was ready at this time has been served: what a peer sent before has been read.

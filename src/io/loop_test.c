@@ -2,6 +2,7 @@
 
 #include "io/mailbox.h"
 
+#include <poll.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -228,6 +229,63 @@ static void parts_of_a_turn_run_in_order(void **state)
     mailbox_detach(&mailbox);
 }
 
+static bool is_readable(int fd)
+{
+    struct pollfd waited = {.fd = fd, .events = POLLIN};
+    return poll(&waited, 1, 0) == 1;
+}
+
+static void count_message(void *owner, struct mailbox_node *node)
+{
+    (void)node;
+    (*(unsigned *)owner)++;
+}
+
+struct posting {
+    struct mailbox mailbox;
+    struct mailbox_node nodes[3];
+};
+
+static void *post_all(void *arg)
+{
+    struct posting *posting = arg;
+    for (size_t i = 0; i < COUNT_OF(posting->nodes); i++)
+        mailbox_post(&posting->mailbox, &posting->nodes[i]);
+    return NULL;
+}
+
+/* A foreign loop sees only the descriptor and the next time. */
+static void nested_loop_is_readable_when_it_has_something_to_do(void **state)
+{
+    (void)state;
+    AUTO(loop_freep) struct loop *loop = new_loop();
+    struct posting posting = {0};
+    unsigned received = 0;
+    loop_attach(loop, &posting.mailbox, count_message, &received);
+    loop_turn_nested(loop);
+    for (int round = 0; round < 3; round++) {
+        assert_false(is_readable(loop_fd(loop)));
+        assert_true(loop_next_ns(loop) == CLOCK_NEVER);
+        pthread_t thread;
+        assert_int_equal(pthread_create(&thread, NULL, post_all, &posting), 0);
+        pthread_join(thread, NULL);
+        assert_true(is_readable(loop_fd(loop)));
+        loop_turn_nested(loop);
+        assert_int_equal(received, 3 * (round + 1));
+    }
+
+    struct pair pair;
+    pair_init(&pair, loop);
+    assert_int_equal(loop_watch(loop, &pair.watch, IO_READ), ST_OK);
+    assert_false(is_readable(loop_fd(loop)));
+    assert_int_equal(write(pair.ends[1], "x", 1), 1);
+    assert_true(is_readable(loop_fd(loop)));
+    loop_turn_nested(loop);
+    assert_int_equal(pair.calls, 1);
+    pair_fini(&pair);
+    mailbox_detach(&posting.mailbox);
+}
+
 static void *stop_soon(void *loop)
 {
     usleep(2000);
@@ -374,6 +432,7 @@ int main(void)
         cmocka_unit_test(timers_fire_in_time_and_not_before),
         cmocka_unit_test(deferred_call_runs_once_a_turn),
         cmocka_unit_test(parts_of_a_turn_run_in_order),
+        cmocka_unit_test(nested_loop_is_readable_when_it_has_something_to_do),
         cmocka_unit_test(stop_from_another_thread_ends_the_run),
         cmocka_unit_test(long_turn_leaves_the_rest_for_the_next),
         cmocka_unit_test(served_time_covers_everything_that_was_ready_before),

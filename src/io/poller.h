@@ -22,6 +22,8 @@ struct poller_ops {
     enum status (*set)(struct poller *poller, struct io_watch *watch, unsigned events);
     /* Waits at most wait_ns (CLOCK_NEVER: without timeout) and returns what is ready. */
     size_t (*wait)(struct poller *poller, int64_t wait_ns, struct io_ready *ready, size_t max);
+    /* Readable when wait would return something; -1: there is no such descriptor. */
+    int (*fd)(const struct poller *poller);
     /* Its waker; NULL: no other thread can wake it. */
     struct waker *(*waker)(struct poller *poller);
     void (*free)(struct poller *poller);

@@ -93,6 +93,11 @@ static size_t epoll_wait_ready(struct poller *poller, int64_t wait_ns, struct io
     return count;
 }
 
+static int epoll_descriptor(const struct poller *poller)
+{
+    return CONTAINER_OF(poller, const struct poller_epoll, poller)->epoll_fd;
+}
+
 static struct waker *epoll_waker(struct poller *poller)
 {
     return &self_of(poller)->waker;
@@ -125,6 +130,7 @@ enum status poller_epoll_new(struct poller **ret_poller)
     static const struct poller_ops ops = {
         .set = epoll_set,
         .wait = epoll_wait_ready,
+        .fd = epoll_descriptor,
         .waker = epoll_waker,
         .free = epoll_free,
     };

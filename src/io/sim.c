@@ -427,6 +427,12 @@ static size_t sim_poller_wait(struct poller *poller, int64_t wait_ns, struct io_
     return count;
 }
 
+static int sim_poller_fd(const struct poller *poller)
+{
+    (void)poller;
+    return -1;
+}
+
 static struct waker *sim_poller_waker(struct poller *poller)
 {
     (void)poller;
@@ -445,6 +451,7 @@ static enum status sim_loop_new(struct network *network, struct loop **ret_loop)
     static const struct poller_ops ops = {
         .set = sim_poller_set,
         .wait = sim_poller_wait,
+        .fd = sim_poller_fd,
         .waker = sim_poller_waker,
         .free = sim_poller_free,
     };
