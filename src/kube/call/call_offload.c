@@ -3,6 +3,7 @@
 #include "base/turn.h"
 #include "kube/call/call.h"
 #include "kube/call/respond.h"
+#include "kube/custom/definition_rules.h"
 #include "wire/http/certificate.h"
 
 /* -- Copying the request -- */
@@ -114,9 +115,23 @@ static void on_back(struct kube_offload_job *job)
     (void)turn_work_done();
 }
 
+/* The names of a definition are compared with those of all others. */
+static size_t weigh_names(const struct kube_call *call)
+{
+    enum { BYTES_PER_DEFINITION = 64 };
+    size_t count;
+    if (!call->kind || !kube_is_definitions(call->kind))
+        return 0;
+    (void)kube_kinds_definitions(kube_call_kinds(call), &count);
+    return count * BYTES_PER_DEFINITION;
+}
+
 /* The number of bytes of a built-in kind that take as long. */
 static size_t weigh(const struct kube_call *call, size_t bytes)
 {
+    if (!bytes) /* it must stay on its thread, or there is nothing to do */
+        return 0;
+    bytes += weigh_names(call);
     struct kube_custom *custom = call->kind ? kube_custom_of(call->kind) : NULL;
     if (!custom || pool_schema_work(custom->schema))
         return bytes;

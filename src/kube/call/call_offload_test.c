@@ -363,6 +363,57 @@ static void options_of_a_delete_are_short(void **state)
     end_with_worker();
 }
 
+/* -- Definitions -- */
+
+#define DEFINITION(plural)                                                                         \
+    "{\"metadata\":{\"name\":\"" plural ".example.com\"},\"spec\":{\"group\":\"example.com\","     \
+    "\"scope\":\"Cluster\",\"names\":{\"plural\":\"" plural "\",\"kind\":\"Hat\"},\"versions\":[{" \
+    "\"name\":\"v1\",\"served\":true,\"storage\":true,\"schema\":{\"openAPIV3Schema\":{"           \
+    "\"type\":\"object\"}}}]}}"
+
+/* The job that gives free names to other definitions decides on the worker. */
+static void names_that_become_free_are_accepted_on_the_worker(void **state)
+{
+    (void)state;
+    begin_with_worker();
+    ask("POST", CRDS, DEFINITION("hats"), 201);
+    ask("POST", CRDS, DEFINITION("caps"), 201);
+    ask("GET", "/apis/example.com/v1/caps", "", 404);
+    block(0);
+    ask("DELETE", CRDS "/hats.example.com", "", 200);
+    ask("GET", "/apis/example.com/v1/caps", "", 404);
+    unblock();
+    run_all();
+    ask("GET", "/apis/example.com/v1/caps", "", 200);
+    end_with_worker();
+}
+
+/* Every name is compared with those of all other definitions. */
+static void a_write_of_one_of_many_definitions_is_large(void **state)
+{
+    enum { MANY = 300 };
+    (void)state;
+    begin_with_worker();
+    for (int i = 0; i < MANY; i++) {
+        char key[128], text[512];
+        snprintf(key, sizeof(key), KUBE_DEFINITIONS_PREFIX "k%d.example.com", i);
+        snprintf(text, sizeof(text),
+                 "{\"metadata\":{\"name\":\"k%d.example.com\"},\"spec\":{\"group\":\"example.com\","
+                 "\"scope\":\"Cluster\",\"names\":{\"plural\":\"k%d\"},\"versions\":[{\"name\":"
+                 "\"v1\",\"served\":true,\"storage\":true}]}}",
+                 i, i);
+        store(key, slice_from_text(text));
+    }
+    block(0);
+    struct peer *made = send_json("POST", CRDS, DEFINITION("hats"));
+    run();
+    assert_int_equal(made->code, 0);
+    unblock();
+    run_all();
+    assert_answer(made, 201, NULL);
+    end_with_worker();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -375,6 +426,8 @@ int main(void)
         cmocka_unit_test(calls_lose_their_places_to_connections_with_fewer),
         cmocka_unit_test(the_answer_to_a_write_is_not_refused),
         cmocka_unit_test(options_of_a_delete_are_short),
+        cmocka_unit_test(names_that_become_free_are_accepted_on_the_worker),
+        cmocka_unit_test(a_write_of_one_of_many_definitions_is_large),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,6 +7,9 @@
  *     call ─► read its definition ─► the known revision ─────────────► continue
  *                         └─► another, or gone: a new set of kinds ─► continue
  *
+ * A long definition is parsed by the worker, one at a time: requests for it wait for that, and
+ * requests for another one read again afterwards.
+ *
  * One per API, on its thread.
  */
 #ifndef VIGIL_KUBE_CALL_REGISTRY_H
@@ -17,12 +20,14 @@
 #include "kube/storage/storage.h"
 
 struct engine_shard;
+struct kube_offload;
 struct kube_registry;
 struct loop;
 
-/* schemas NULL: it has its own. *under_way is incremented while it reads. */
+/* schemas NULL: it has its own. *under_way is incremented while it reads. offload: borrowed. */
 struct kube_registry *kube_registry_new(struct engine_shard *shard, struct loop *loop,
-                                        struct schema_pool *schemas, size_t *under_way);
+                                        struct schema_pool *schemas, struct kube_offload *offload,
+                                        size_t *under_way);
 /* There must be no waiters and no uses. Accepts NULL. */
 void kube_registry_free(struct kube_registry *registry);
 
@@ -36,16 +41,21 @@ struct kube_registry_wait {
     enum status status; /* in go; not ST_OK: the definitions could not be read, and the kinds are
                            unchanged */
     bool complete;      /* in go; false: as above, or there was not enough memory for one of them */
+    /* Of the registry: the definition that kube_registry_take was given. */
+    struct slice name;
+    int64_t revision;
 };
 
 /* Reads all definitions, then calls go, perhaps at once. */
 void kube_registry_read(struct kube_registry *registry, struct kube_registry_wait *wait);
 
-/* Takes over one definition that was just read; kv.mod_revision 0: it does not exist. ST_NOMEM: the
- * kinds are unchanged. */
+/* Takes over one definition that was just read. kv.mod_revision 0: it does not exist. True: it is
+ * taken over, and wait->status is set; false: go is called later. name is borrowed until then, kv
+ * only for this call. ST_AGAIN: it must be read again, because the worker was busy with another;
+ * ST_NOMEM: the kinds are unchanged. */
 MUST_CHECK
-enum status kube_registry_take(struct kube_registry *registry, struct slice name,
-                               struct kube_kv kv);
+bool kube_registry_take(struct kube_registry *registry, struct slice name, struct kube_kv kv,
+                        struct kube_registry_wait *wait);
 
 /* A long use of a definition, such as a watch: it keeps a reference to the definition, and
  * on_changed is called when the definition has changed or is gone. Owned by the caller. */

@@ -93,39 +93,48 @@ static int digits_of(const char **at)
     return number;
 }
 
-/*
- * Parses into the major version; 3 for stable, 2 for beta, 1 for alpha; and the number after that.
- * False: the text has none of these forms.
- */
-static bool version_parse(const char *text, int parts[3])
+/* False: the text has none of the forms v1, v1beta1, v1alpha1. */
+static bool version_parse(const char *text, struct kube_version_rank *rank)
 {
     const char *at = text;
     if (*at++ != 'v' || *at < '1' || *at > '9')
         return false;
-    parts[0] = digits_of(&at);
-    parts[1] = 3;
-    parts[2] = 0;
+    rank->major = digits_of(&at);
+    rank->stage = 3;
+    rank->minor = 0;
     if (!*at)
         return true;
-    parts[1] = strncmp(at, "beta", 4) == 0 ? 2 : strncmp(at, "alpha", 5) == 0 ? 1 : 0;
-    at += parts[1] == 2 ? 4 : 5;
-    if (!parts[1] || *at < '1' || *at > '9')
+    rank->stage = strncmp(at, "beta", 4) == 0 ? 2 : strncmp(at, "alpha", 5) == 0 ? 1 : 0;
+    at += rank->stage == 2 ? 4 : 5;
+    if (!rank->stage || *at < '1' || *at > '9')
         return false;
-    parts[2] = digits_of(&at);
+    rank->minor = digits_of(&at);
     return !*at;
+}
+
+struct kube_version_rank kube_version_rank(const char *version)
+{
+    struct kube_version_rank rank = {.text = version};
+    if (!version_parse(version, &rank))
+        rank.stage = 0;
+    return rank;
+}
+
+int kube_version_rank_compare(const struct kube_version_rank *a, const struct kube_version_rank *b)
+{
+    if (a->stage != b->stage)
+        return a->stage > b->stage ? -1 : 1;
+    if (!a->stage)
+        return strcmp(a->text, b->text);
+    if (a->major != b->major)
+        return a->major > b->major ? -1 : 1;
+    return (a->minor < b->minor) - (a->minor > b->minor);
 }
 
 bool kube_version_before(const char *a, const char *b)
 {
-    int x[3], y[3];
-    bool known_a = version_parse(a, x), known_b = version_parse(b, y);
-    if (known_a != known_b)
-        return known_a;
-    if (!known_a)
-        return strcmp(a, b) < 0;
-    if (x[1] != y[1])
-        return x[1] > y[1];
-    return x[0] != y[0] ? x[0] > y[0] : x[2] > y[2];
+    struct kube_version_rank x = kube_version_rank(a), y = kube_version_rank(b);
+    return kube_version_rank_compare(&x, &y) < 0;
 }
 
 static int version_order(const void *a, const void *b)

@@ -21,6 +21,7 @@ enum {
     KUBE_SELECTABLE_MAX = 8,             /* as in Kubernetes */
     KUBE_NAMES_MAX = 64,                 /* short names per definition, and categories */
     KUBE_DEFINITIONS_MAX = 2000, /* definitions that are served; further ones are only stored */
+    KUBE_KINDS_MAX = 8000,       /* versions of all definitions together that are served */
 };
 
 struct kube_definition;
@@ -92,5 +93,13 @@ const struct schema *kube_custom_schema(struct kube_custom *custom);
  * The order of versions in Kubernetes: v2 before v1 before v1beta1, and others after them by name.
  */
 bool kube_version_before(const char *a, const char *b);
+/* The same in two steps, for sorting many. */
+struct kube_version_rank {
+    const char *text; /* borrowed */
+    int stage;        /* 3: stable, 2: beta, 1: alpha, 0: another form */
+    int major, minor; /* minor: the number after "beta" or "alpha" */
+};
+struct kube_version_rank kube_version_rank(const char *version);
+int kube_version_rank_compare(const struct kube_version_rank *a, const struct kube_version_rank *b);
 
 #endif

@@ -1,6 +1,7 @@
 #include "kube/jobs/definitions.h"
 
 #include "base/clock.h"
+#include "base/turn.h"
 #include "base/xalloc.h"
 #include "kube/custom/definition_rules.h"
 #include "kube/jobs/job.h"
@@ -10,6 +11,10 @@ enum { RETRY_S = 10 };
 
 struct definition_job {
     struct kube_job job;
+    struct kube_offload_job offload; /* decides about a definition on the worker */
+    struct slice text;               /* the definition, in the job's arena */
+    struct random random;
+    int64_t now_s;
     struct kube_kinds *kinds; /* a reference; NULL: to be read */
     size_t at;                /* of its definitions */
     struct buf value;         /* what replaces the definition that was read, */
@@ -34,8 +39,8 @@ static void on_written(struct engine_op *op)
     kube_job_next(job);
 }
 
-/* False: nothing changes, or it cannot be changed. */
-static bool accept_names(struct definition_job *check, struct kube_kv kv)
+/* On the worker, or on the I/O thread. False: nothing changes, or it cannot be changed. */
+static bool accept_names(struct definition_job *check)
 {
     struct kube_job *job = &check->job;
     struct kube_status status = {0};
@@ -45,19 +50,43 @@ static bool accept_names(struct definition_job *check, struct kube_kv kv)
         .arena = &job->arena,
         .kind = kube_builtin_find(SLICE_LITERAL("apiextensions.k8s.io"), SLICE_LITERAL("v1"),
                                   SLICE_LITERAL("customresourcedefinitions")),
-        .now_s = clock_real_ns(job->api->clock) / NS_PER_S,
-        .random = &job->api->random,
+        .now_s = check->now_s,
+        .random = &check->random,
         .status = &status,
     };
-    struct slice text;
     buf_reset(&check->value, SIZE_MAX);
-    return arena_dup(&job->arena, kv.value, &text) == ST_OK &&
-           json_tree_read(&job->arena, text, &object, &error) == ST_OK &&
+    return json_tree_read(&job->arena, check->text, &object, &error) == ST_OK &&
            json_node_path(object, "metadata.name") && json_node_path(object, "spec.names") &&
            (was = json_node_copy(&job->arena, object)) != NULL &&
            kube_definition_accept_names(&meta, object, check->kinds) &&
            !json_node_equal(was, object) && kube_meta_check(&meta, object) &&
            kube_meta_order(&meta, object) && json_tree_write(object, &check->value) == ST_OK;
+}
+
+static void decide(struct worker_job *job)
+{
+    struct definition_job *check = CONTAINER_OF(job, struct definition_job, offload.worker);
+    turn_work("accepting the names of", check->job.request.key);
+    if (!accept_names(check))
+        check->revision = 0;
+}
+
+static void on_decided(struct kube_offload_job *offload)
+{
+    struct definition_job *check = CONTAINER_OF(offload, struct definition_job, offload);
+    if (offload->worker.status != ST_OK)
+        check->revision = 0;
+    check->failed |= offload->worker.status != ST_OK || arena_ran_out(&check->job.arena);
+    kube_job_next(&check->job);
+}
+
+/* Parsing and comparing a large definition takes too long for an I/O thread. */
+static bool decide_on_worker(struct definition_job *check)
+{
+    struct kube_offload *worker = &check->job.api->offload;
+    check->offload =
+        (struct kube_offload_job){.back = on_decided, .worker = {.run = decide, .must_run = true}};
+    return worker->worker && kube_offload_send(worker, NULL, &check->offload) == ST_OK;
 }
 
 static void on_read(struct engine_op *op)
@@ -68,11 +97,17 @@ static void on_read(struct engine_op *op)
     struct kube_kv kv = {0};
     if (op->status == ST_OK && engine_range_next(&job->range, &field))
         kv = kube_kv_of(field);
-    int64_t revision = kv.mod_revision;
-    bool changed = revision && accept_names(check, kv);
-    check->failed |= op->status != ST_OK || arena_ran_out(&job->arena);
+    check->revision = kv.mod_revision;
+    check->now_s = clock_real_ns(job->api->clock) / NS_PER_S;
+    random_init(&check->random, random_u64(&job->api->random));
+    bool kept = arena_dup(&job->arena, kv.value, &check->text) == ST_OK;
+    check->failed |= op->status != ST_OK || !kept;
     engine_range_close(&job->range);
-    check->revision = changed ? revision : 0;
+    if (check->revision && kept && decide_on_worker(check))
+        return;
+    if (!check->revision || !kept || !accept_names(check))
+        check->revision = 0;
+    check->failed |= arena_ran_out(&job->arena);
     kube_job_next(job);
 }
 

@@ -77,7 +77,7 @@ enum status kube_api_new(const struct kube_config *config, struct engine *engine
     kube_offload_init(&api->offload, config->worker, loop);
     kube_jobs_init(api->jobs);
     kube_namespaces_init(api->namespaces);
-    api->registry = kube_registry_new(shard, loop, config->schemas, &api->under_way);
+    api->registry = kube_registry_new(shard, loop, config->schemas, &api->offload, &api->under_way);
     TRY(kube_counter_init(&api->counter, config->metrics));
     TRY(add_routes(api));
     *ret_api = TAKE(api);

@@ -42,7 +42,7 @@ static uint32_t hash_add(uint32_t hash, const struct kube_kind *kind)
     return crc32c(hash, slice_of(&d->spec_revision, sizeof(d->spec_revision)));
 }
 
-const char *kube_custom_openapi_hash(const struct kube_kinds *kinds, struct slice api_version,
+const char *kube_custom_openapi_hash(struct kube_kinds *kinds, struct slice api_version,
                                      char text[KUBE_CUSTOM_HASH_BYTES])
 {
     size_t count;
@@ -62,6 +62,8 @@ const char *kube_custom_openapi_hash(const struct kube_kinds *kinds, struct slic
 static bool is_builtin_version(const struct kube_kind *kind)
 {
     size_t count;
+    if (!kube_custom_of(kind)->definition->builtin_group)
+        return false;
     const struct kube_kind *own = kube_builtin_kinds(&count);
     for (size_t i = 0; i < count; i++)
         if (strcmp(own[i].group, kind->group) == 0 && strcmp(own[i].version, kind->version) == 0)
@@ -87,7 +89,7 @@ static void write_index_entry(struct json_writer *w, const struct kube_kind *kin
 }
 
 /* Kinds of the same version are adjacent. */
-void kube_custom_openapi_index(const struct kube_kinds *kinds, struct json_writer *w)
+void kube_custom_openapi_index(struct kube_kinds *kinds, struct json_writer *w)
 {
     size_t count;
     const struct kube_kind *const *rows = kube_kinds_rows(kinds, &count);

@@ -10,7 +10,7 @@
 #include "kube/custom/kinds.h"
 
 /* Writes members of the index: "apis/example.com/v1"; without those of built-in kinds. */
-void kube_custom_openapi_index(const struct kube_kinds *kinds, struct json_writer *w);
+void kube_custom_openapi_index(struct kube_kinds *kinds, struct json_writer *w);
 
 /* A document that is being read. One owner, on the thread of its kinds, to which it has a
  * reference. */
@@ -37,7 +37,7 @@ enum status kube_custom_openapi_write(void *ctx, bool schemas, struct json_write
 /* A hash of the document, with or without built-in kinds; with an empty version, of the index.
  * Returns text. */
 enum { KUBE_CUSTOM_HASH_BYTES = 32 };
-const char *kube_custom_openapi_hash(const struct kube_kinds *kinds, struct slice api_version,
+const char *kube_custom_openapi_hash(struct kube_kinds *kinds, struct slice api_version,
                                      char text[KUBE_CUSTOM_HASH_BYTES]);
 
 #endif

@@ -7,7 +7,11 @@
 
 #include <stdio.h>
 
-enum { STEPS_MAX = 3 };
+enum {
+    STEPS_MAX = 3,
+    SHORT_BYTES_MAX = 128 << 10, /* of a document that is made before it is sent */
+    PIECE_BYTES = 4 << 10,
+};
 
 static const char *const all_verbs[] = {"create", "delete", "deletecollection", "get",
                                         "list",   "patch",  "update",           "watch"};
@@ -102,52 +106,14 @@ static void write_part(struct json_writer *w, const struct kube_kind *kind, size
 
 /* -- Groups: runs of the table, which is ordered -- */
 
-struct discovery_writer {
-    const struct kube_kind *const *at, *const *end;
-};
-
-static struct discovery_writer all_kinds(const struct kube_kinds *kinds)
+static bool same_group(const struct kube_kind *a, const struct kube_kind *b)
 {
-    size_t count;
-    const struct kube_kind *const *rows = kube_kinds_rows(kinds, &count);
-    return (struct discovery_writer){rows, rows + count};
+    return strcmp(a->group, b->group) == 0;
 }
 
-/* Removes the kinds of the first group from the rest and returns them. */
-static struct discovery_writer take_group(struct discovery_writer *rest)
+static bool same_version(const struct kube_kind *a, const struct kube_kind *b)
 {
-    struct discovery_writer group = {rest->at, rest->at};
-    while (group.end < rest->end && strcmp((*group.end)->group, (*group.at)->group) == 0)
-        group.end++;
-    rest->at = group.end;
-    return group;
-}
-
-static struct discovery_writer take_version(struct discovery_writer *rest)
-{
-    struct discovery_writer version = {rest->at, rest->at};
-    while (version.end < rest->end && strcmp((*version.end)->version, (*version.at)->version) == 0)
-        version.end++;
-    rest->at = version.end;
-    return version;
-}
-
-/* The versions of a group, the preferred one first. Returns their number. */
-enum { VERSIONS_MAX = 64 };
-static size_t versions_of(struct discovery_writer group,
-                          struct discovery_writer versions[VERSIONS_MAX])
-{
-    size_t count = 0;
-    while (group.at < group.end && count < VERSIONS_MAX) {
-        struct discovery_writer version = take_version(&group);
-        size_t at = count++;
-        for (;
-             at > 0 && kube_version_before((*version.at)->version, (*versions[at - 1].at)->version);
-             at--)
-            versions[at] = versions[at - 1];
-        versions[at] = version;
-    }
-    return count;
+    return same_group(a, b) && strcmp(a->version, b->version) == 0;
 }
 
 static void write_version(struct json_writer *w, const struct kube_kind *kind)
@@ -159,21 +125,41 @@ static void write_version(struct json_writer *w, const struct kube_kind *kind)
     json_end_object(w);
 }
 
-static void write_group(struct json_writer *w, struct discovery_writer group)
+/* Writes the group of the first kind. Returns how many kinds it has. */
+static size_t write_group(struct json_writer *w, const struct kube_kind *const *kinds, size_t count)
 {
-    struct discovery_writer versions[VERSIONS_MAX];
-    size_t count = versions_of(group, versions);
-    member(w, "name", (*group.at)->group);
+    size_t at = 0;
+    member(w, "name", kinds[0]->group);
     json_key(w, "versions");
     json_begin_array(w);
-    for (size_t i = 0; i < count; i++)
-        write_version(w, *versions[i].at);
+    for (; at < count && same_group(kinds[0], kinds[at]); at++)
+        if (at == 0 || !same_version(kinds[at - 1], kinds[at]))
+            write_version(w, kinds[at]);
     json_end_array(w);
     json_key(w, "preferredVersion");
-    write_version(w, *versions[0].at);
+    write_version(w, kinds[0]);
+    return at;
 }
 
-/* -- Documents: the old ones -- */
+/* -- Documents: made while they are sent, one kind or group after the other -- */
+
+struct discovery_document {
+    struct http_source source;
+    struct kube_call *call;
+    struct kube_kinds *kinds; /* a reference */
+    const struct kube_kind *const *rows;
+    size_t row_count, at;
+    struct slice group, version; /* of the path */
+    bool core;                   /* /api, and not /apis */
+    /* Writes what belongs to the next row, and advances. */
+    void (*write_next)(struct discovery_document *d);
+    void (*write_end)(struct discovery_document *d);
+    const struct kube_kind *last; /* the last kind that was written, or NULL */
+    bool done;
+    struct json_writer writer;
+    struct buf piece; /* which is being sent */
+    size_t read;      /* bytes of it that were sent */
+};
 
 static void write_api_versions(struct json_writer *w, struct slice host)
 {
@@ -192,67 +178,76 @@ static void write_api_versions(struct json_writer *w, struct slice host)
     json_end_array(w);
 }
 
-static void write_group_list(struct json_writer *w, const struct kube_kinds *kinds)
+static void begin_list(struct json_writer *w, const char *key)
 {
-    struct discovery_writer rest = all_kinds(kinds);
-    member(w, "kind", "APIGroupList");
-    member(w, "apiVersion", "v1");
-    json_key(w, "groups");
+    json_key(w, key);
     json_begin_array(w);
-    while (rest.at < rest.end) {
-        struct discovery_writer group = take_group(&rest);
-        if (!(*group.at)->group[0])
-            continue;
-        json_begin_object(w);
-        write_group(w, group);
-        json_end_object(w);
-    }
-    json_end_array(w);
 }
 
-static bool write_one_group(struct json_writer *w, const struct kube_kinds *kinds,
-                            struct slice name)
+static void write_type_meta(struct json_writer *w, const char *kind, const char *api_version)
 {
-    struct discovery_writer rest = all_kinds(kinds);
-    while (rest.at < rest.end) {
-        struct discovery_writer group = take_group(&rest);
-        if (!slice_equal(slice_from_text((*group.at)->group), name))
-            continue;
-        member(w, "kind", "APIGroup");
-        member(w, "apiVersion", "v1");
-        write_group(w, group);
-        return true;
-    }
-    return false;
+    member(w, "kind", kind);
+    member(w, "apiVersion", api_version);
 }
 
-static bool write_resources(struct json_writer *w, const struct kube_kinds *kinds,
-                            struct slice group, struct slice version)
+static void end_list(struct discovery_document *d)
 {
-    struct discovery_writer run = all_kinds(kinds);
+    json_end_array(&d->writer);
+}
+
+/* -- /apis -- */
+
+static void next_group(struct discovery_document *d)
+{
+    if (!d->rows[d->at]->group[0]) {
+        d->at++;
+        return;
+    }
+    json_begin_object(&d->writer);
+    d->at += write_group(&d->writer, d->rows + d->at, d->row_count - d->at);
+    json_end_object(&d->writer);
+}
+
+/* -- /apis/GROUP -- */
+
+static void next_one_group(struct discovery_document *d)
+{
+    const struct kube_kind *kind = d->rows[d->at];
+    if (!slice_equal(slice_from_text(kind->group), d->group)) {
+        d->at++;
+        return;
+    }
+    d->last = kind;
+    write_type_meta(&d->writer, "APIGroup", "v1");
+    (void)write_group(&d->writer, d->rows + d->at, d->row_count - d->at);
+    d->at = d->row_count;
+}
+
+/* -- /api/v1, /apis/GROUP/VERSION -- */
+
+static void next_resource(struct discovery_document *d)
+{
+    const struct kube_kind *kind = d->rows[d->at++];
     char text[KUBE_API_VERSION_BYTES];
-    bool found = false;
-    for (; run.at < run.end; run.at++) {
-        const struct kube_kind *kind = *run.at;
-        if (!slice_equal(slice_from_text(kind->group), group) ||
-            !slice_equal(slice_from_text(kind->version), version))
-            continue;
-        if (!found) {
-            member(w, "kind", "APIResourceList");
-            member(w, "apiVersion", "v1");
-            member(w, "groupVersion", kube_api_version(kind, text));
-            json_key(w, "resources");
-            json_begin_array(w);
-        }
-        found = true;
-        write_resource(w, kind);
-        for (size_t i = 0; i < COUNT_OF(parts); i++)
-            if (has_part(kind, i))
-                write_part(w, kind, i);
+    if (!slice_equal(slice_from_text(kind->group), d->group) ||
+        !slice_equal(slice_from_text(kind->version), d->version))
+        return;
+    if (!d->last) {
+        write_type_meta(&d->writer, "APIResourceList", "v1");
+        member(&d->writer, "groupVersion", kube_api_version(kind, text));
+        begin_list(&d->writer, "resources");
     }
-    if (found)
-        json_end_array(w);
-    return found;
+    d->last = kind;
+    write_resource(&d->writer, kind);
+    for (size_t i = 0; i < COUNT_OF(parts); i++)
+        if (has_part(kind, i))
+            write_part(&d->writer, kind, i);
+}
+
+static void end_resources(struct discovery_document *d)
+{
+    if (d->last)
+        end_list(d);
 }
 
 /* -- The new one: everything at once -- */
@@ -302,55 +297,68 @@ static void write_resource_v2(struct json_writer *w, const struct kube_kind *kin
     json_end_object(w);
 }
 
-static void write_version_v2(struct json_writer *w, struct discovery_writer version)
+static void begin_group_v2(struct json_writer *w, const struct kube_kind *kind)
 {
-    json_begin_object(w);
-    member(w, "version", (*version.at)->version);
-    json_key(w, "resources");
-    json_begin_array(w);
-    for (; version.at < version.end; version.at++)
-        write_resource_v2(w, *version.at);
-    json_end_array(w);
-    member(w, "freshness", "Current");
-    json_end_object(w);
-}
-
-static void write_group_v2(struct json_writer *w, struct discovery_writer group)
-{
-    struct discovery_writer versions[VERSIONS_MAX];
-    size_t count = versions_of(group, versions);
     json_begin_object(w);
     json_key(w, "metadata");
     json_begin_object(w);
-    if ((*group.at)->group[0])
-        member(w, "name", (*group.at)->group);
+    if (kind->group[0])
+        member(w, "name", kind->group);
     json_key(w, "creationTimestamp");
     json_null(w);
     json_end_object(w);
     json_key(w, "versions");
     json_begin_array(w);
-    for (size_t i = 0; i < count; i++)
-        write_version_v2(w, versions[i]);
+}
+
+static void begin_version_v2(struct json_writer *w, const struct kube_kind *kind)
+{
+    json_begin_object(w);
+    member(w, "version", kind->version);
+    json_key(w, "resources");
+    json_begin_array(w);
+}
+
+static void end_version_v2(struct json_writer *w)
+{
+    json_end_array(w);
+    member(w, "freshness", "Current");
+    json_end_object(w);
+}
+
+static void end_group_v2(struct json_writer *w)
+{
     json_end_array(w);
     json_end_object(w);
 }
 
-static void write_all_v2(struct json_writer *w, const struct kube_kinds *kinds, bool core)
+static void next_resource_v2(struct discovery_document *d)
 {
-    struct discovery_writer rest = all_kinds(kinds);
-    member(w, "kind", "APIGroupDiscoveryList");
-    member(w, "apiVersion", "apidiscovery.k8s.io/v2");
-    json_key(w, "metadata");
-    json_begin_object(w);
-    json_end_object(w);
-    json_key(w, "items");
-    json_begin_array(w);
-    while (rest.at < rest.end) {
-        struct discovery_writer group = take_group(&rest);
-        if (core == !(*group.at)->group[0])
-            write_group_v2(w, group);
+    const struct kube_kind *kind = d->rows[d->at++], *last = d->last;
+    struct json_writer *w = &d->writer;
+    if (d->core != !kind->group[0])
+        return;
+    bool new_group = !last || !same_group(last, kind);
+    bool new_version = !last || !same_version(last, kind);
+    if (last && new_version)
+        end_version_v2(w);
+    if (last && new_group)
+        end_group_v2(w);
+    if (new_group)
+        begin_group_v2(w, kind);
+    if (new_version)
+        begin_version_v2(w, kind);
+    write_resource_v2(w, kind);
+    d->last = kind;
+}
+
+static void end_v2(struct discovery_document *d)
+{
+    if (d->last) {
+        end_version_v2(&d->writer);
+        end_group_v2(&d->writer);
     }
-    json_end_array(w);
+    end_list(d);
 }
 
 /* -- Requests -- */
@@ -369,40 +377,105 @@ static size_t split(struct slice path, struct slice steps[STEPS_MAX + 1])
     return count;
 }
 
-/* False: there is no such group or version. */
-static bool write_document(struct json_writer *w, const struct kube_kinds *kinds,
-                           const struct http_request *request, const struct slice *steps,
-                           size_t count, bool v2)
+/* Copies what it needs of the request, which the document outlives. */
+static enum status keep_path(struct discovery_document *d, const struct slice *steps, size_t count)
 {
-    bool core = slice_equal(steps[0], SLICE_LITERAL("api"));
-    bool found = true;
-    json_begin_object(w);
-    if (count == 1 && v2)
-        write_all_v2(w, kinds, core);
-    else if (count == 1 && core)
-        write_api_versions(w, request->host);
-    else if (count == 1)
-        write_group_list(w, kinds);
-    else if (core)
-        found = write_resources(w, kinds, SLICE_EMPTY, steps[1]);
-    else if (count == 2)
-        found = write_one_group(w, kinds, steps[1]);
-    else
-        found = write_resources(w, kinds, steps[1], steps[2]);
-    json_end_object(w);
-    return found;
+    d->core = slice_equal(steps[0], SLICE_LITERAL("api"));
+    if (count > 1 && !d->core)
+        TRY(arena_dup(&d->call->arena, steps[1], &d->group));
+    return count > 1 ? arena_dup(&d->call->arena, steps[count - 1], &d->version) : ST_OK;
 }
 
-static enum status respond(struct http_exchange *x, const struct kube_accept *accept,
-                           struct slice json)
+/* Prepares the document of the path; what precedes its rows is written at once. */
+static void begin_document(struct discovery_document *d, const struct http_request *request,
+                           size_t count, bool v2)
 {
+    json_begin_object(&d->writer);
+    if (count == 1 && v2) {
+        d->write_next = next_resource_v2;
+        d->write_end = end_v2;
+        write_type_meta(&d->writer, "APIGroupDiscoveryList", "apidiscovery.k8s.io/v2");
+        json_key(&d->writer, "metadata");
+        json_begin_object(&d->writer);
+        json_end_object(&d->writer);
+        begin_list(&d->writer, "items");
+    } else if (count == 1 && d->core) {
+        d->row_count = 0;
+        write_api_versions(&d->writer, request->host);
+    } else if (count == 1) {
+        d->write_next = next_group;
+        d->write_end = end_list;
+        write_type_meta(&d->writer, "APIGroupList", "v1");
+        begin_list(&d->writer, "groups");
+    } else if (count == 2 && !d->core) {
+        d->write_next = next_one_group;
+    } else {
+        d->write_next = next_resource;
+        d->write_end = end_resources;
+    }
+}
+
+/* Adds rows to the piece until it has at least `bytes`. */
+static enum status make_piece(struct discovery_document *d, size_t bytes)
+{
+    while (!d->done && d->piece.len < bytes) {
+        if (d->at < d->row_count) {
+            d->write_next(d);
+            continue;
+        }
+        if (d->write_end)
+            d->write_end(d);
+        json_end_object(&d->writer);
+        d->done = true;
+        TRY(json_writer_finish(&d->writer));
+    }
+    return d->writer.status;
+}
+
+static enum http_fill fill(struct http_source *source, uint8_t *dst, size_t room, size_t *ret_len)
+{
+    struct discovery_document *d = CONTAINER_OF(source, struct discovery_document, source);
+    size_t len = 0;
+    while (len < room && (d->read < d->piece.len || !d->done)) {
+        if (d->read == d->piece.len) {
+            d->piece.len = d->read = 0;
+            if (make_piece(d, PIECE_BYTES) != ST_OK) {
+                http_abort(d->call->exchange);
+                break;
+            }
+        }
+        size_t n = size_min(room - len, d->piece.len - d->read);
+        slice_copy(dst + len, slice_of(d->piece.ptr + d->read, n));
+        d->read += n;
+        len += n;
+    }
+    *ret_len = len;
+    return len < room ? HTTP_FILL_DONE : HTTP_FILL_MORE;
+}
+
+static enum status write_type(enum kube_format format, bool v2, struct buf *type)
+{
+    TRY(buf_append(type, kube_format_type(format)));
+    if (v2)
+        TRY(buf_append_text(type, ";g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"));
+    return ST_OK;
+}
+
+/* A short document in the requested format; a long one as JSON, which every client accepts. */
+static enum status respond(struct discovery_document *d, const struct kube_accept *accept)
+{
+    struct http_exchange *x = d->call->exchange;
     AUTO(buf_fini) struct buf text = {0};
     AUTO(buf_fini) struct buf type = {0};
-    TRY(kube_format_write(accept->format, json, &text));
-    TRY(buf_append(&type, kube_format_type(accept->format)));
-    if (accept->discovery_v2)
-        TRY(buf_append_text(&type, ";g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"));
-    http_respond(x, 200, buf_slice(&type), buf_slice(&text));
+    TRY(write_type(d->done ? accept->format : KUBE_JSON, accept->discovery_v2, &type));
+    if (d->done) {
+        TRY(kube_format_write(accept->format, buf_slice(&d->piece), &text));
+        http_respond(x, 200, buf_slice(&type), buf_slice(&text));
+        return ST_OK;
+    }
+    http_make_bulk(x);
+    http_begin(x, 200, buf_slice(&type));
+    http_set_source(x, &d->source);
     return ST_OK;
 }
 
@@ -439,23 +512,48 @@ bool kube_is_discovery(const struct http_request *request)
     return is_document(request, steps, split(request->path, steps));
 }
 
-bool kube_discovery(struct http_exchange *x, const struct http_request *request,
-                    const struct kube_kinds *kinds)
+static void document_free(struct kube_call *call)
 {
+    struct discovery_document *d = call->handler;
+    kube_kinds_unref(d->kinds);
+    buf_fini(&d->piece);
+}
+
+static struct discovery_document *document_new(struct kube_call *call)
+{
+    struct discovery_document *d = arena_calloc(&call->arena, 1, sizeof(*d));
+    if (!d)
+        return NULL;
+    d->source.fill = fill;
+    d->call = call;
+    d->kinds = kube_kinds_ref(kube_registry_kinds(call->api->registry));
+    d->rows = kube_kinds_rows(d->kinds, &d->row_count);
+    json_writer_init(&d->writer, &d->piece);
+    call->handler = d;
+    call->on_free = document_free;
+    return d;
+}
+
+bool kube_discovery(struct kube_call *call)
+{
+    const struct http_request *request = call->request;
     struct slice steps[STEPS_MAX + 1];
     size_t count = split(request->path, steps);
     if (!is_document(request, steps, count))
         return false;
     struct kube_accept accept = accept_of(request, count == 1);
-    AUTO(buf_fini) struct buf text = {0};
-    struct json_writer w;
-    json_writer_init(&w, &text);
-    bool found = write_document(&w, kinds, request, steps, count, accept.discovery_v2);
-    if (json_writer_finish(&w) != ST_OK)
-        http_abort(x);
-    else if (!found)
-        not_found(x);
-    else if (respond(x, &accept, buf_slice(&text)) != ST_OK)
-        http_abort(x);
+    struct discovery_document *d = document_new(call);
+    if (!d) {
+        http_abort(call->exchange);
+        return true;
+    }
+    enum status status = keep_path(d, steps, count);
+    begin_document(d, request, count, accept.discovery_v2);
+    if (status == ST_OK)
+        status = make_piece(d, SHORT_BYTES_MAX);
+    if (status == ST_OK && count > 1 && !d->last && d->done)
+        not_found(call->exchange);
+    else if (status != ST_OK || respond(d, &accept) != ST_OK)
+        http_abort(call->exchange);
     return true;
 }

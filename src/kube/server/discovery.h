@@ -6,9 +6,9 @@
 
 /* /api, /apis, /api/v1, /apis/GROUP, /apis/GROUP/VERSION */
 bool kube_is_discovery(const struct http_request *request);
-/* Answers from these kinds; false: not a discovery path. */
+/* Answers from the kinds of the registry, which has read all definitions; a long document is made
+ * while it is sent. False: not a discovery path. */
 MUST_CHECK
-bool kube_discovery(struct http_exchange *x, const struct http_request *request,
-                    const struct kube_kinds *kinds);
+bool kube_discovery(struct kube_call *call);
 
 #endif

@@ -229,11 +229,10 @@ static void on_definitions(struct kube_registry_wait *wait)
     struct kube_call *call = CONTAINER_OF(wait, struct kube_call, wait);
     if (!kube_call_done(call))
         return;
-    const struct http_request *request = call->request;
     if (wait->status != ST_OK) {
         kube_fail_engine(&call->status, wait->status);
         kube_call_fail(call);
-    } else if (!kube_discovery(call->exchange, request, kube_registry_kinds(call->api->registry))) {
+    } else if (!kube_discovery(call)) {
         go_on(call);
     }
 }
@@ -245,30 +244,52 @@ static void read_definitions(struct kube_call *call)
     kube_registry_read(call->api->registry, &call->wait);
 }
 
-static void on_definition(struct engine_op *op)
+static void on_definition(struct engine_op *op);
+
+/* The registry has taken over the definition, or asks to read it again. */
+static void finish_definition(struct kube_call *call, enum status status)
 {
-    struct kube_call *call = kube_call_of_range(op);
-    enum status status = op->status;
-    struct slice field, prefix = SLICE_LITERAL(KUBE_DEFINITIONS_PREFIX);
-    struct kube_kv kv = {0};
-    if (status == ST_OK && engine_range_next(&call->range, &field))
-        kv = kube_kv_of(field);
-    if (status == ST_OK) {
-        const struct pb_range_request *request = call->handler;
-        struct slice key = request->key;
-        status = kube_registry_take(call->api->registry,
-                                    slice_sub(key, prefix.len, key.len - prefix.len), kv);
-    }
-    engine_range_close(&call->range);
-    call->handler = NULL;
-    if (!kube_call_done(call))
+    const struct pb_range_request *request = call->handler;
+    if (status == ST_AGAIN) {
+        kube_call_range(call, request, on_definition);
         return;
+    }
+    call->handler = NULL;
     if (status == ST_OK) {
         go_on(call);
     } else {
         kube_fail_engine(&call->status, status);
         kube_call_fail(call);
     }
+}
+
+static void on_taken(struct kube_registry_wait *wait)
+{
+    struct kube_call *call = CONTAINER_OF(wait, struct kube_call, wait);
+    if (kube_call_done(call))
+        finish_definition(call, wait->status);
+}
+
+static void on_definition(struct engine_op *op)
+{
+    struct kube_call *call = kube_call_of_range(op);
+    struct slice field, prefix = SLICE_LITERAL(KUBE_DEFINITIONS_PREFIX);
+    const struct pb_range_request *request = call->handler;
+    struct slice name = slice_sub(request->key, prefix.len, request->key.len - prefix.len);
+    struct kube_kv kv = {0};
+    enum status status = op->status;
+    bool taken = true;
+    if (status == ST_OK && engine_range_next(&call->range, &field))
+        kv = kube_kv_of(field);
+    if (status == ST_OK) {
+        call->wait.go = on_taken;
+        taken = kube_registry_take(call->api->registry, name, kv, &call->wait);
+        status = call->wait.status;
+    }
+    engine_range_close(&call->range);
+    /* If it is not taken yet, the operation is under way until on_taken. */
+    if (taken && kube_call_done(call))
+        finish_definition(call, status);
 }
 
 /* Reads the definition of the path's resource, such as "widgets.example.com". */
