@@ -82,7 +82,14 @@ static inline size_t trailers(struct h2_stream *stream, uint8_t *dst, size_t roo
     return (size_t)(hpack_put_literal(dst, SLICE_LITERAL("t"), SLICE_LITERAL("0")) - dst);
 }
 
-static const struct h2_stream_ops answer_ops = {on_data, on_end, on_close, head, data, trailers};
+static const struct h2_stream_ops answer_ops = {
+    .on_data = on_data,
+    .on_end = on_end,
+    .on_close = on_close,
+    .head = head,
+    .data = data,
+    .trailers = trailers,
+};
 
 static inline struct h2_stream *on_open(void *owner, struct h2_headers *headers, int64_t now_ns)
 {
@@ -104,6 +111,6 @@ static inline void on_output(void *owner)
     ((struct fixture *)owner)->outputs++;
 }
 
-static const struct h2_session_ops session_ops = {on_open, on_output};
+static const struct h2_session_ops session_ops = {.on_open = on_open, .on_output = on_output};
 
 #endif

@@ -47,6 +47,8 @@ enum h2_error {
     H2_COMPRESSION_ERROR = 0x9,
     H2_CONNECT_ERROR = 0xa,
     H2_ENHANCE_YOUR_CALM = 0xb,
+    H2_INADEQUATE_SECURITY = 0xc,
+    H2_HTTP_1_1_REQUIRED = 0xd,
 };
 
 enum h2_setting {

@@ -14,9 +14,51 @@ static void fail(struct h2_session *s, enum h2_error code, const char *reason)
     h2_session_fail(s, code, reason);
 }
 
-static bool is_idle(const struct h2_session *s, uint32_t id)
+bool h2_is_idle(const struct h2_session *s, uint32_t id)
 {
+    if (h2_is_client(s))
+        return h2_client_is_idle(s, id);
     return id % 2 == 0 || id > s->last_id;
+}
+
+/* ---- opening streams ---- */
+
+/* The stream has its ops; the table has room. */
+static ALWAYS_INLINE void attach(struct h2_session *s, struct h2_stream *stream, uint32_t id)
+{
+    stream->session = s;
+    stream->id = id;
+    stream->send_window = (int32_t)s->peer_window;
+    stream->recv_owed = 0;
+    stream->place = H2_NOWHERE;
+    stream->head_sent = stream->body_ended = stream->remote_closed = false;
+    list_push_back(&s->open, &stream->in_open);
+    if (!stream->bulk)
+        s->open_plain++;
+    h2_table_add(&s->table, stream);
+}
+
+/* Ids of a client rise on the wire, because every opened stream joins the end of the same list,
+ * which it leaves only after its head was sent. */
+enum status h2_session_open(struct h2_session *s, struct h2_stream *stream)
+{
+    assert(h2_is_client(s) && stream->ops->on_headers && !stream->ops->trailers && !stream->bulk);
+    if (s->phase != H2_OPEN || s->next_id > H2_STREAM_ID_MAX)
+        return ST_CLOSED;
+    if (!h2_client_has_room(s)) {
+        s->exit_work |= H2_ANNOUNCE_ROOM;
+        return ST_AGAIN;
+    }
+    TRY(h2_table_reserve(&s->table));
+    stream->local_closed = stream->answered = stream->unprocessed = false;
+    stream->ended_by = H2_ENDED_COMPLETE;
+    stream->recv_window = -1;
+    stream->body_left = -1;
+    stream->headers_bytes = 0;
+    attach(s, stream, s->next_id);
+    s->next_id += 2;
+    h2_stream_ready(stream);
+    return ST_OK;
 }
 
 /* ---- header blocks ---- */
@@ -32,20 +74,11 @@ static struct h2_stream *stream_open(struct h2_session *s, uint32_t id, struct h
     uint32_t window = s->limits->stream_window;
     if (!s->settings_acked && window < H2_WINDOW_DEFAULT)
         window = H2_WINDOW_DEFAULT; /* the peer does not know our setting yet */
-    stream->session = s;
-    stream->id = id;
-    stream->send_window = (int32_t)s->peer_window;
     stream->recv_window = (int32_t)window;
-    stream->recv_owed = 0;
     stream->body_left = headers->content_length;
     stream->headers_bytes = headers->bytes;
     s->headers_bytes += headers->bytes;
-    stream->place = H2_NOWHERE;
-    stream->head_sent = stream->body_ended = stream->remote_closed = false;
-    list_push_back(&s->open, &stream->in_open);
-    if (!stream->bulk)
-        s->open_plain++;
-    h2_table_add(&s->table, stream);
+    attach(s, stream, id);
     if (ready)
         h2_stream_ready(stream);
     return stream;
@@ -130,8 +163,8 @@ static void trailers_arrived(struct h2_session *s, struct h2_stream *stream, boo
     }
 }
 
-/* HEADERS for an id that was used before. Streams that we ended may still have frames on the way.
- */
+/* HEADERS for an id that was used before. Streams that we ended may still have frames on the way; a
+ * client may have cancelled more of them than we remember. */
 static void headers_for_closed(struct h2_session *s, uint32_t id)
 {
     for (size_t i = 0; i < H2_CLOSED_KEPT; i++) {
@@ -142,7 +175,17 @@ static void headers_for_closed(struct h2_session *s, uint32_t id)
             return;
         }
     }
-    fail(s, H2_PROTOCOL_ERROR, "stream ids must rise");
+    if (!h2_is_client(s))
+        fail(s, H2_PROTOCOL_ERROR, "stream ids must rise");
+    else if (h2_client_is_idle(s, id))
+        fail(s, H2_PROTOCOL_ERROR, "HEADERS on an idle stream");
+}
+
+static enum h2_headers_kind kind_of(const struct h2_session *s, const struct h2_stream *stream)
+{
+    if (!h2_is_client(s))
+        return H2_REQUEST_TRAILERS;
+    return stream && !stream->answered ? H2_RESPONSE : H2_RESPONSE_TRAILERS;
 }
 
 static void block_complete(struct h2_session *s, uint32_t id, bool ends, struct slice block)
@@ -151,7 +194,8 @@ static void block_complete(struct h2_session *s, uint32_t id, bool ends, struct 
     bool is_new = id > s->last_id;
     struct hpack_limits limits = {s->limits->header_list_bytes, s->limits->header_fields_max};
     AUTO(h2_headers_unrefp) struct h2_headers *headers = NULL;
-    enum status status = hpack_decode(&s->hpack, block, !is_new, &limits, &headers);
+    enum h2_headers_kind kind = is_new ? H2_REQUEST : kind_of(s, stream);
+    enum status status = hpack_decode(&s->hpack, block, kind, &limits, &headers);
     if (status == ST_NOMEM) {
         fail(s, H2_INTERNAL_ERROR, "out of memory");
     } else if (status == ST_LIMIT) {
@@ -161,6 +205,8 @@ static void block_complete(struct h2_session *s, uint32_t id, bool ends, struct 
     } else if (is_new) {
         s->last_id = id;
         request_begin(s, id, ends, headers);
+    } else if (stream && h2_is_client(s)) {
+        h2_client_headers(s, stream, ends, headers);
     } else if (stream) {
         trailers_arrived(s, stream, ends, headers);
     } else {
@@ -266,13 +312,17 @@ static void handle_rst_stream(struct h2_session *s, struct slice payload)
         fail(s, H2_FRAME_SIZE_ERROR, "RST_STREAM is four bytes");
         return;
     }
-    if (is_idle(s, id)) {
+    if (h2_is_idle(s, id)) {
         fail(s, H2_PROTOCOL_ERROR, "RST_STREAM on an idle stream");
         return;
     }
     struct h2_stream *stream = h2_table_find(&s->table, id);
     if (!stream)
         return;
+    if (h2_is_client(s)) { /* not a flood: we opened each of these streams */
+        h2_client_reset(stream, h2_get32(payload.ptr));
+        return;
+    }
     /* A stream whose answer has begun does not count as a flood: its peer has waited for us, and a
      * client has no other way to end a watch. */
     if (!stream->head_sent &&
@@ -306,8 +356,14 @@ static bool take_setting(struct h2_session *s, unsigned id, uint32_t value, uint
 {
     switch (id) {
     case H2_SETTING_ENABLE_PUSH:
-        if (value > 1)
-            fail(s, H2_PROTOCOL_ERROR, "SETTINGS_ENABLE_PUSH is 0 or 1");
+        if (value > (h2_is_client(s) ? 0 : 1))
+            fail(s, H2_PROTOCOL_ERROR, "SETTINGS_ENABLE_PUSH has a forbidden value");
+        break;
+    case H2_SETTING_MAX_CONCURRENT_STREAMS:
+        s->peer_streams_max = value;
+        break;
+    case H2_SETTING_MAX_HEADER_LIST_SIZE:
+        s->peer_header_list_bytes = value;
         break;
     case H2_SETTING_INITIAL_WINDOW_SIZE:
         if (value > H2_WINDOW_MAX)
@@ -319,7 +375,7 @@ static bool take_setting(struct h2_session *s, unsigned id, uint32_t value, uint
             fail(s, H2_PROTOCOL_ERROR, "SETTINGS_MAX_FRAME_SIZE out of range");
         s->peer_frame_bytes = value;
         break;
-    default: /* not relevant: we use no table at the peer, open no streams and send small headers */
+    default: /* not relevant: we use no table at the peer */
         break;
     }
     return s->phase != H2_FAILED;
@@ -341,6 +397,8 @@ static void handle_settings(struct h2_session *s, struct slice payload)
         s->settings_acked = true;
         return;
     }
+    if (!s->settings_seen)
+        s->peer_streams_max = UINT32_MAX; /* unless the frame says otherwise */
     s->settings_seen = true;
     if (!rate_limit_take(&s->settings, s->limits->settings_burst, 1, s->now_ns)) {
         fail(s, H2_ENHANCE_YOUR_CALM, "too many SETTINGS");
@@ -394,7 +452,10 @@ static void handle_ping(struct h2_session *s, struct slice payload)
     if (!answer)
         return;
     slice_copy(answer, payload);
-    check_ping(s);
+    /* A server of grpc-go sends pings all the time to estimate the bandwidth. A client answers all
+     * of them, as long as the server reads the answers. */
+    if (!h2_is_client(s))
+        check_ping(s);
 }
 
 static void handle_goaway(struct h2_session *s, struct slice payload)
@@ -403,7 +464,9 @@ static void handle_goaway(struct h2_session *s, struct slice payload)
         fail(s, H2_PROTOCOL_ERROR, "GOAWAY on a stream");
     else if (payload.len < 8)
         fail(s, H2_FRAME_SIZE_ERROR, "GOAWAY is at least eight bytes");
-    /* We open no streams, so there is nothing to stop. */
+    else if (h2_is_client(s))
+        h2_client_goaway(s, payload);
+    /* A server opens no streams, so there is nothing to stop. */
 }
 
 static void session_window_grow(struct h2_session *s, uint32_t n)
@@ -431,7 +494,7 @@ static void handle_window_update(struct h2_session *s, struct slice payload)
         session_window_grow(s, n);
         return;
     }
-    if (is_idle(s, id)) {
+    if (h2_is_idle(s, id)) {
         fail(s, H2_PROTOCOL_ERROR, "WINDOW_UPDATE on an idle stream");
         return;
     }
@@ -451,7 +514,8 @@ static void handle_window_update(struct h2_session *s, struct slice payload)
 static void handle_push_promise(struct h2_session *s, struct slice payload)
 {
     (void)payload;
-    fail(s, H2_PROTOCOL_ERROR, "a client does not push");
+    fail(s, H2_PROTOCOL_ERROR,
+         h2_is_client(s) ? "the server pushes, although it must not" : "a client does not push");
 }
 
 void h2_handle_frame(struct h2_session *s, struct slice payload)

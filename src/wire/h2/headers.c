@@ -141,8 +141,22 @@ static struct slice *pseudo_place(struct h2_headers *headers, struct slice name)
     return NULL;
 }
 
+/* ":status" exactly once, of three digits. 101 does not exist in HTTP/2. */
+static bool check_status(struct h2_headers *headers, const struct http_field *field)
+{
+    uint64_t status;
+    if (headers->status || !slice_equal(field->name, SLICE_LITERAL(":status")) ||
+        field->value.len != 3 || !slice_decimal(field->value, &status) || status < 100 ||
+        status == 101)
+        return false;
+    headers->status = (uint32_t)status & 0x3ff;
+    return true;
+}
+
 static bool check_pseudo(struct h2_headers *headers, const struct http_field *field)
 {
+    if (headers->kind == H2_RESPONSE)
+        return check_status(headers, field);
     struct slice *place = pseudo_place(headers, field->name);
     if (!place || place->ptr || !is_value(field->value))
         return false;
@@ -178,12 +192,14 @@ static bool check_fields(struct h2_headers *headers, bool pseudo_allowed)
     return true;
 }
 
-void h2_headers_check_request(struct h2_headers *headers)
+void h2_headers_check(struct h2_headers *headers, enum h2_headers_kind kind)
 {
-    headers->malformed = !check_fields(headers, true) || !check_request_line(headers);
-}
-
-void h2_headers_check_trailers(struct h2_headers *headers)
-{
-    headers->malformed = !check_fields(headers, false);
+    headers->kind = kind & 3;
+    bool trailers = kind == H2_REQUEST_TRAILERS || kind == H2_RESPONSE_TRAILERS;
+    bool fine = check_fields(headers, !trailers);
+    if (kind == H2_REQUEST)
+        fine = fine && check_request_line(headers);
+    else if (kind == H2_RESPONSE)
+        fine = fine && headers->status;
+    headers->malformed = !fine;
 }

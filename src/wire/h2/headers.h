@@ -1,6 +1,6 @@
 /*
- * The decoded and checked header fields of one request: immutable, reference-counted, one block of
- * memory.
+ * The decoded and checked header fields of one request or response: immutable, reference-counted,
+ * one block of memory.
  *
  * A client that repeats a call sends the same bytes again, so many streams of a connection share
  * one object (see hpack.h). One thread.
@@ -11,12 +11,21 @@
 #include "base/status.h"
 #include "wire/http/field.h"
 
+enum h2_headers_kind {
+    H2_REQUEST,
+    H2_REQUEST_TRAILERS,
+    H2_RESPONSE,
+    H2_RESPONSE_TRAILERS,
+};
+
 struct h2_headers {
     uint32_t refs;
     uint32_t count;
     uint32_t bytes;         /* of memory, in total */
     uint32_t malformed : 1; /* violates RFC 9113 section 8: the stream is reset */
     uint32_t too_large : 1; /* exceeds a limit; fields has the ones before */
+    uint32_t kind : 2;      /* enum h2_headers_kind */
+    uint32_t status : 10;   /* of a response */
     int64_t content_length; /* -1 if absent */
     struct slice method, scheme, path, authority;
     /* What the user of the session derived from these fields, kept for the next stream that shares
@@ -36,11 +45,8 @@ bool h2_headers_get(const struct h2_headers *headers, struct slice name, struct 
 /* How many fields have that name. */
 size_t h2_headers_count(const struct h2_headers *headers, struct slice name);
 
-/* Sets the pseudo-fields, the content length, and malformed if the rules for requests are violated.
- */
-void h2_headers_check_request(struct h2_headers *headers);
-
-/* The same for trailers, which have no pseudo-fields. */
-void h2_headers_check_trailers(struct h2_headers *headers);
+/* Sets the kind, the pseudo-fields or the status, the content length, and malformed if the rules
+ * for this kind are violated. Trailers have no pseudo-fields. */
+void h2_headers_check(struct h2_headers *headers, enum h2_headers_kind kind);
 
 #endif

@@ -252,8 +252,9 @@ static void memo_add(struct hpack_decoder *decoder, struct h2_headers *headers)
     *place = headers;
 }
 
-static enum status decode_anew(struct hpack_decoder *decoder, struct slice block, bool trailers,
-                               const struct hpack_limits *limits, struct h2_headers **ret_headers)
+static enum status decode_anew(struct hpack_decoder *decoder, struct slice block,
+                               enum h2_headers_kind kind, const struct hpack_limits *limits,
+                               struct h2_headers **ret_headers)
 {
     struct collected_fields g;
     g.list_bytes = g.bytes_len = g.count = 0;
@@ -262,30 +263,29 @@ static enum status decode_anew(struct hpack_decoder *decoder, struct slice block
     if (!pure)
         forget_memo(decoder);
     TRY(inflate(decoder, block, limits, &g));
-    bool remember = pure && !trailers && block.len <= MEMO_BLOCK_BYTES;
+    bool remember = pure && kind != H2_REQUEST_TRAILERS && block.len <= MEMO_BLOCK_BYTES;
     struct h2_headers *h = headers_from(&g, remember ? block : SLICE_EMPTY);
     if (!h)
         return ST_NOMEM;
-    if (trailers)
-        h2_headers_check_trailers(h);
-    else
-        h2_headers_check_request(h);
+    h2_headers_check(h, kind);
     if (remember && !h->malformed && !h->too_large)
         memo_add(decoder, h);
     *ret_headers = h;
     return ST_OK;
 }
 
-enum status hpack_decode(struct hpack_decoder *decoder, struct slice block, bool trailers,
-                         const struct hpack_limits *limits, struct h2_headers **ret_headers)
+enum status hpack_decode(struct hpack_decoder *decoder, struct slice block,
+                         enum h2_headers_kind kind, const struct hpack_limits *limits,
+                         struct h2_headers **ret_headers)
 {
-    struct h2_headers *known = trailers || !block.len ? NULL : memo_find(decoder, block);
+    struct h2_headers *known =
+        kind == H2_REQUEST_TRAILERS || !block.len ? NULL : memo_find(decoder, block);
     if (LIKELY(known != NULL)) {
         h2_headers_ref(known);
         *ret_headers = known;
         return ST_OK;
     }
-    return decode_anew(decoder, block, trailers, limits, ret_headers);
+    return decode_anew(decoder, block, kind, limits, ret_headers);
 }
 
 /* RFC 7541 section 5.1 with a seven-bit prefix: the length of a string without Huffman coding. */

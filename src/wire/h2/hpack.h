@@ -5,7 +5,8 @@
  *
  * The decoder remembers a few header blocks that do not change the table. Such a block has the same
  * meaning as long as the table does not change, so a client that repeats a call costs a comparison
- * of tens of bytes instead of a decode. One connection, one thread.
+ * of tens of bytes instead of a decode, and so do the responses of a server. One connection, one
+ * thread.
  */
 #ifndef VIGIL_WIRE_H2_HPACK_H
 #define VIGIL_WIRE_H2_HPACK_H
@@ -31,11 +32,14 @@ void hpack_decoder_fini(struct hpack_decoder *decoder);
 /*
  * Decodes one whole block; the caller gets a reference. ST_MALFORMED: the block is invalid, and the
  * connection's state is lost. ST_LIMIT: it expands so much that the connection must end. A block
- * that merely exceeds the limits is decoded to its end, and the result has too_large set.
+ * that merely exceeds the limits is decoded to its end, and the result has too_large set. The
+ * result is of another kind if the block is well-formed as that one: then it is not as this one,
+ * because only the head of a response has a status.
  */
 MUST_CHECK
-enum status hpack_decode(struct hpack_decoder *decoder, struct slice block, bool trailers,
-                         const struct hpack_limits *limits, struct h2_headers **ret_headers);
+enum status hpack_decode(struct hpack_decoder *decoder, struct slice block,
+                         enum h2_headers_kind kind, const struct hpack_limits *limits,
+                         struct h2_headers **ret_headers);
 
 /* Writers. The caller has reserved hpack_literal_bytes. Each returns the end of what it wrote. */
 static inline size_t hpack_literal_bytes(struct slice name, struct slice value)

@@ -41,6 +41,10 @@ static void data_done(struct h2_session *s)
         h2_stream_fault(s, stream->id, stream, H2_PROTOCOL_ERROR);
         return;
     }
+    if (UNLIKELY(h2_is_client(s))) {
+        h2_client_ended(stream);
+        return;
+    }
     stream->remote_closed = true;
     stream->ops->on_end(stream);
 }
@@ -108,10 +112,22 @@ static void data_without_stream(struct h2_session *s)
 {
     uint32_t id = s->frame.stream_id;
     bool by_us = false;
-    if (id % 2 == 0 || id > s->last_id)
+    if (h2_is_idle(s, id))
         h2_session_fail(s, H2_PROTOCOL_ERROR, "DATA on an idle stream");
     else if (was_closed(s, id, &by_us) && !by_us)
         h2_stream_fault(s, id, NULL, H2_STREAM_CLOSED);
+}
+
+/* More DATA than the stream's window allows. That of a client is closed until the head of the
+ * response has arrived. */
+static void data_beyond_window(struct h2_session *s, struct h2_stream *stream)
+{
+    if (!h2_is_client(s) || stream->answered)
+        h2_stream_fault(s, stream->id, stream, H2_FLOW_CONTROL_ERROR);
+    else if (stream->head_sent)
+        h2_stream_fault(s, stream->id, stream, H2_PROTOCOL_ERROR);
+    else
+        h2_session_fail(s, H2_PROTOCOL_ERROR, "DATA on an idle stream");
 }
 
 static void data_for(struct h2_session *s, struct h2_stream *stream)
@@ -121,7 +137,7 @@ static void data_for(struct h2_session *s, struct h2_stream *stream)
         return;
     }
     if ((int64_t)s->frame.len > stream->recv_window) {
-        h2_stream_fault(s, stream->id, stream, H2_FLOW_CONTROL_ERROR);
+        data_beyond_window(s, stream);
         return;
     }
     stream->recv_window -= (int32_t)s->frame.len;

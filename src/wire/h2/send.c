@@ -103,13 +103,27 @@ static size_t send_control(struct h2_session *s, uint8_t *dst, size_t room)
     return n;
 }
 
-/* Our answer is complete. If the peer still sends, the stream is reset, as grpc-go does. */
+/* A client awaits the response. A server resets the stream if the peer still sends, as grpc-go
+ * does.
+ */
+static __attribute__((noinline)) void complete_early(struct h2_stream *stream)
+{
+    if (h2_is_client(stream->session)) {
+        h2_stream_unschedule(stream);
+        stream->local_closed = true;
+    } else {
+        h2_reset_put(stream->session, stream->id, H2_NO_ERROR);
+        h2_stream_close(stream, H2_NO_ERROR, true);
+    }
+}
+
+/* Our answer or request is complete. */
 static void complete(struct h2_stream *stream)
 {
-    bool early = !stream->remote_closed;
-    if (early)
-        h2_reset_put(stream->session, stream->id, H2_NO_ERROR);
-    h2_stream_close(stream, H2_NO_ERROR, early);
+    if (stream->remote_closed)
+        h2_stream_close(stream, H2_NO_ERROR, false);
+    else
+        complete_early(stream);
 }
 
 /* Writes a HEADERS frame with the stream's head or trailers. 0: there is no room. */

@@ -4,6 +4,10 @@
 
 #include <stdlib.h>
 
+/* The number of streams that a client opens before the server's SETTINGS have arrived; grpc-go
+ * assumes the same. */
+enum { PEER_STREAMS_ASSUMED = 100 };
+
 #define TO(phase) (1u << H2_##phase)
 
 /* Drawn in session_private.h. */
@@ -14,19 +18,21 @@ static const uint8_t phase_moves[] = {
     [H2_FAILED] = TO(FAILED), /* out of memory for the GOAWAY of a failure */
 };
 
-static void phase_move(struct h2_session *s, enum h2_phase next)
+void h2_phase_move(struct h2_session *s, enum h2_phase next)
 {
     assert(phase_moves[s->phase] & (1u << next));
     s->phase = next;
+    if (next == H2_FAILED)
+        s->exit_work |= H2_CLOSE_STREAMS;
 }
 
-/* There is no memory for a control frame, so the connection ends without a GOAWAY. */
-static void session_die(struct h2_session *s)
+/* The connection ends without a GOAWAY. */
+static void session_die(struct h2_session *s, enum h2_error code, const char *reason)
 {
     account_buf_fini(s->account, &s->control);
-    phase_move(s, H2_FAILED);
-    s->error = H2_INTERNAL_ERROR;
-    s->reason = "out of memory";
+    h2_phase_move(s, H2_FAILED);
+    s->error = code;
+    s->reason = reason;
 }
 
 static void notify(struct h2_session *s)
@@ -44,7 +50,7 @@ uint8_t *h2_control_put(struct h2_session *s, size_t len, enum h2_frame_type typ
         return NULL;
     }
     if (account_reserve_anyway(s->account, &s->control, total) != ST_OK) {
-        session_die(s);
+        session_die(s, H2_INTERNAL_ERROR, "out of memory");
         return NULL;
     }
     uint8_t *payload = h2_frame_put(s->control.ptr + s->control.len, len, type, flags, stream_id);
@@ -91,7 +97,10 @@ void h2_stream_reset(struct h2_stream *stream, enum h2_error code)
 {
     struct h2_session *s = stream->session;
     h2_session_enter(s);
-    h2_reset_put(s, stream->id, code);
+    if (h2_is_client(s) && !stream->head_sent)
+        stream->unprocessed = true;
+    else
+        h2_reset_put(s, stream->id, code);
     h2_stream_close(stream, code, true);
     h2_session_exit(s);
     notify(s);
@@ -106,16 +115,22 @@ void h2_stream_fault(struct h2_session *s, uint32_t stream_id, struct h2_stream 
         return;
     }
     h2_reset_put(s, stream_id, code);
-    if (stream)
+    if (stream) {
+        stream->ended_by = H2_ENDED_BY_FAULT;
         h2_stream_close(stream, code, true);
-    else
-        s->closed[s->closed_next++ % H2_CLOSED_KEPT] = stream_id | H2_CLOSED_BY_US;
+        return;
+    }
+    s->closed[s->closed_next++ % H2_CLOSED_KEPT] = stream_id | H2_CLOSED_BY_US;
 }
 
 static void close_streams(struct h2_session *s, enum h2_error code)
 {
-    while (!list_empty(&s->open))
-        h2_stream_close(LIST_ENTRY(s->open.next, struct h2_stream, in_open), code, false);
+    while (!list_empty(&s->open)) {
+        struct h2_stream *stream = LIST_ENTRY(s->open.next, struct h2_stream, in_open);
+        stream->ended_by = H2_ENDED_WITH_SESSION;
+        stream->unprocessed = !stream->head_sent;
+        h2_stream_close(stream, code, false);
+    }
 }
 
 void h2_session_enter(struct h2_session *s)
@@ -123,10 +138,21 @@ void h2_session_enter(struct h2_session *s)
     s->inside++;
 }
 
+static __attribute__((noinline)) void exit_work(struct h2_session *s)
+{
+    if (s->exit_work & H2_CLOSE_STREAMS) {
+        close_streams(s, s->error);
+    } else if (h2_client_has_room(s)) {
+        s->exit_work = 0;
+        if (s->ops->on_room)
+            s->ops->on_room(s->owner);
+    }
+}
+
 void h2_session_exit(struct h2_session *s)
 {
-    if (s->inside == 1 && s->phase == H2_FAILED)
-        close_streams(s, s->error);
+    if (s->inside == 1 && s->exit_work)
+        exit_work(s);
     s->inside--;
 }
 
@@ -134,13 +160,23 @@ void h2_session_fail(struct h2_session *s, enum h2_error code, const char *reaso
 {
     if (s->phase == H2_FAILED)
         return;
-    phase_move(s, H2_FAILED);
+    h2_phase_move(s, H2_FAILED);
     s->error = code;
     s->reason = reason;
     h2_session_enter(s);
-    goaway_put(s, s->last_id, code, slice_from_text(reason));
+    goaway_put(s, h2_is_client(s) ? 0 : s->last_id, code, slice_from_text(reason));
     h2_session_exit(s);
     notify(s);
+}
+
+void h2_session_lost(struct h2_session *s, const char *reason)
+{
+    h2_session_enter(s);
+    if (s->phase == H2_FAILED)
+        account_buf_fini(s->account, &s->control);
+    else
+        session_die(s, H2_CANCEL, reason);
+    h2_session_exit(s);
 }
 
 static void settings_put(struct h2_session *s)
@@ -149,8 +185,10 @@ static void settings_put(struct h2_session *s)
     uint8_t *p = h2_control_put(s, 18, H2_SETTINGS, 0, 0);
     if (!p)
         return;
+    const bool client = h2_is_client(s);
     const uint32_t rows[3][2] = {
-        {H2_SETTING_MAX_CONCURRENT_STREAMS, l->streams_max},
+        {client ? H2_SETTING_ENABLE_PUSH : H2_SETTING_MAX_CONCURRENT_STREAMS,
+         client ? 0 : l->streams_max},
         {H2_SETTING_INITIAL_WINDOW_SIZE, l->stream_window},
         {H2_SETTING_MAX_HEADER_LIST_SIZE, l->header_list_bytes},
     };
@@ -168,9 +206,21 @@ static void window_put(struct h2_session *s, uint32_t stream_id, uint32_t n)
         h2_put32(payload, n);
 }
 
-enum status h2_session_new(const struct h2_limits *limits, const struct h2_session_ops *ops,
-                           void *owner, struct account *account, int64_t now_ns,
-                           struct h2_session **ret_session)
+static void preface_put(struct h2_session *s)
+{
+    struct slice preface = H2_PREFACE;
+    if (account_reserve_anyway(s->account, &s->control, preface.len) != ST_OK) {
+        session_die(s, H2_INTERNAL_ERROR, "out of memory");
+        return;
+    }
+    slice_copy(s->control.ptr, preface);
+    s->control.len = preface.len;
+}
+
+static enum status session_new(enum h2_role role, const struct h2_limits *limits,
+                               const struct h2_session_ops *ops, void *owner,
+                               struct account *account, int64_t now_ns,
+                               struct h2_session **ret_session)
 {
     assert(limits->stream_window <= H2_WINDOW_MAX && limits->connection_window <= H2_WINDOW_MAX);
     AUTO(h2_session_freep) struct h2_session *s = calloc(1, sizeof(*s));
@@ -183,10 +233,17 @@ enum status h2_session_new(const struct h2_limits *limits, const struct h2_sessi
         .account = account,
         .reason = "",
         .now_ns = now_ns,
+        .role = (uint8_t)role,
+        .reading = role == H2_CLIENT ? H2_READ_HEAD : H2_READ_PREFACE,
+        .last_id = role == H2_CLIENT ? H2_STREAM_ID_MAX : 0,
+        .next_id = 1,
+        .goaway_id = H2_STREAM_ID_MAX,
         .last_read_ns = now_ns,
         .last_ping_ns = INT64_MIN / 2,
         .peer_window = H2_WINDOW_DEFAULT,
         .peer_frame_bytes = H2_FRAME_BYTES_MAX,
+        .peer_streams_max = PEER_STREAMS_ASSUMED,
+        .peer_header_list_bytes = UINT32_MAX,
         .send_window = H2_WINDOW_DEFAULT,
         .send_window_peak = H2_WINDOW_DEFAULT,
         .recv_window = H2_WINDOW_DEFAULT,
@@ -199,8 +256,11 @@ enum status h2_session_new(const struct h2_limits *limits, const struct h2_sessi
         list_init(heads[i]);
 
     h2_session_enter(s);
-    settings_put(s);
-    if (limits->connection_window > H2_WINDOW_DEFAULT) {
+    if (role == H2_CLIENT)
+        preface_put(s);
+    if (s->phase != H2_FAILED)
+        settings_put(s);
+    if (s->phase != H2_FAILED && limits->connection_window > H2_WINDOW_DEFAULT) {
         s->recv_window = (int32_t)limits->connection_window;
         window_put(s, 0, limits->connection_window - H2_WINDOW_DEFAULT);
     }
@@ -211,11 +271,26 @@ enum status h2_session_new(const struct h2_limits *limits, const struct h2_sessi
     return ST_OK;
 }
 
+enum status h2_session_new(const struct h2_limits *limits, const struct h2_session_ops *ops,
+                           void *owner, struct account *account, int64_t now_ns,
+                           struct h2_session **ret_session)
+{
+    return session_new(H2_SERVER, limits, ops, owner, account, now_ns, ret_session);
+}
+
+enum status h2_session_new_client(const struct h2_limits *limits, const struct h2_session_ops *ops,
+                                  void *owner, struct account *account, int64_t now_ns,
+                                  struct h2_session **ret_session)
+{
+    return session_new(H2_CLIENT, limits, ops, owner, account, now_ns, ret_session);
+}
+
 void h2_session_free(struct h2_session *s)
 {
     if (!s)
         return;
     h2_session_enter(s);
+    s->phase = H2_FAILED; /* on_close cannot open another stream */
     if (s->open.next)
         close_streams(s, H2_CANCEL);
     h2_table_fini(&s->table);
@@ -313,15 +388,19 @@ void h2_session_shutdown(struct h2_session *s, int64_t now_ns)
         return;
     s->now_ns = now_ns;
     s->reason = "shutting down";
+    if (h2_is_client(s)) {
+        h2_phase_move(s, H2_LEAVING);
+        goaway_put(s, 0, H2_NO_ERROR, SLICE_EMPTY);
+        return;
+    }
     if (s->table.count == 0) {
         /* No answer is due. A stream that the client has opened meanwhile has a higher id than the
          * one in GOAWAY, so the client knows that it may be retried elsewhere. */
-        phase_move(s, H2_LEAVING);
-        s->goaway_id = s->last_id;
+        h2_phase_move(s, H2_LEAVING);
         goaway_put(s, s->last_id, H2_NO_ERROR, SLICE_LITERAL("graceful_stop"));
         return;
     }
-    phase_move(s, H2_DRAINING);
+    h2_phase_move(s, H2_DRAINING);
     s->drain_at_ns = now_ns + s->limits->drain_ns;
     /* Streams that the client opens before it reads this GOAWAY are still answered. The answer to
      * the ping shows that it has read it. */
@@ -335,10 +414,17 @@ void h2_session_leave(struct h2_session *s)
 {
     if (s->phase != H2_DRAINING)
         return;
-    phase_move(s, H2_LEAVING);
-    s->goaway_id = s->last_id;
+    h2_phase_move(s, H2_LEAVING);
     s->drain_at_ns = INT64_MAX;
     goaway_put(s, s->last_id, H2_NO_ERROR, SLICE_EMPTY);
+}
+
+static bool keeps_alive(const struct h2_session *s)
+{
+    const struct h2_limits *l = s->limits;
+    if (l->keepalive_ns <= 0)
+        return false;
+    return !l->keepalive_streams_only || s->table.count || s->keepalive_sent_ns;
 }
 
 int64_t h2_session_timeout(const struct h2_session *s)
@@ -347,7 +433,7 @@ int64_t h2_session_timeout(const struct h2_session *s)
     if (s->phase == H2_FAILED)
         return INT64_MAX;
     int64_t at = s->drain_at_ns < s->frame_by_ns ? s->drain_at_ns : s->frame_by_ns;
-    if (l->keepalive_ns > 0) {
+    if (keeps_alive(s)) {
         int64_t ask = s->keepalive_sent_ns ? s->keepalive_sent_ns + l->keepalive_timeout_ns
                                            : s->last_read_ns + l->keepalive_ns;
         at = ask < at ? ask : at;
@@ -358,7 +444,7 @@ int64_t h2_session_timeout(const struct h2_session *s)
 static void keepalive(struct h2_session *s)
 {
     const struct h2_limits *l = s->limits;
-    if (l->keepalive_ns <= 0)
+    if (!keeps_alive(s))
         return;
     if (s->keepalive_sent_ns) {
         if (s->now_ns - s->keepalive_sent_ns >= l->keepalive_timeout_ns)
@@ -389,6 +475,16 @@ bool h2_session_established(const struct h2_session *s)
     return s->settings_seen;
 }
 
+int64_t h2_session_now(const struct h2_session *s)
+{
+    return s->now_ns;
+}
+
+uint32_t h2_session_peer_header_list_bytes(const struct h2_session *s)
+{
+    return s->peer_header_list_bytes;
+}
+
 size_t h2_session_streams(const struct h2_session *s)
 {
     return s->table.count;
@@ -412,14 +508,29 @@ static size_t check_list(const struct list *head, bool bulk, enum h2_stream_plac
     return n;
 }
 
+static void check_client_stream(const struct h2_session *s, const struct h2_stream *stream,
+                                const struct h2_stream *before)
+{
+    assert(stream->id % 2 == 1 && stream->id < s->next_id && stream->id <= s->goaway_id);
+    assert(!stream->bulk && !stream->remote_closed);
+    assert(!before || before->id < stream->id);
+    assert(!stream->head_sent || !before || before->head_sent); /* ids rise on the wire */
+    assert(stream->head_sent || stream->place == H2_READY);
+    assert(!stream->local_closed || stream->place == H2_NOWHERE);
+    assert(stream->answered ? stream->recv_window >= 0 : stream->recv_window == -1);
+}
+
 void h2_session_check(const struct h2_session *s)
 {
     size_t open = 0, plain = 0, placed = 0;
-    const struct h2_stream *stream;
+    const struct h2_stream *stream, *before = NULL;
     LIST_FOREACH (stream, &s->open, in_open) {
         assert(stream->session == s);
         assert(h2_table_find(&s->table, stream->id) == stream);
         assert(stream->id <= s->last_id);
+        if (h2_is_client(s))
+            check_client_stream(s, stream, before);
+        before = stream;
         open++;
         plain += !stream->bulk;
         placed += stream->place == H2_READY || stream->place == H2_NO_SESSION_WINDOW;

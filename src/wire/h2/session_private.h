@@ -1,4 +1,4 @@
-/* The inside of a session: only for session.c, receive.c, frames.c and send.c. */
+/* The inside of a session: only for session.c, client.c, receive.c, frames.c and send.c. */
 #ifndef VIGIL_WIRE_H2_SESSION_PRIVATE_H
 #define VIGIL_WIRE_H2_SESSION_PRIVATE_H
 
@@ -6,39 +6,13 @@
 #include "base/rate_limit.h"
 #include "wire/h2/hpack.h"
 #include "wire/h2/session.h"
+#include "wire/h2/states.h"
 #include "wire/h2/table.h"
 
 enum { H2_CLOSED_KEPT = 32 };
 /* Flag in h2_session.closed: we reset the stream or ended it early, so more of its frames may
  * arrive. */
 #define H2_CLOSED_BY_US UINT32_C(0x80000000)
-
-/*
- *     preface ──► head ⇄ payload (complete small frames)
- *                  │ ⇅
- *                  │ pad length ──► data ──► skip (padding)
- *                  └──► skip (unknown frames, unwanted data)
- */
-enum h2_reading {
-    H2_READ_PREFACE,
-    H2_READ_HEAD,
-    H2_READ_PAYLOAD,
-    H2_READ_PAD_LENGTH,
-    H2_READ_DATA,
-    H2_READ_SKIP,
-};
-
-/*
- *     open ──► draining ──► leaving
- *      │ └────────┼────────────┤
- *      └──────────┴────────────┴──► failed
- */
-enum h2_phase {
-    H2_OPEN,
-    H2_DRAINING, /* first GOAWAY sent: new streams are still answered */
-    H2_LEAVING,  /* last GOAWAY sent: streams up to goaway_id are answered */
-    H2_FAILED,   /* GOAWAY with an error is queued; nothing else happens */
-};
 
 struct h2_session {
     const struct h2_limits *limits; /* borrowed */
@@ -50,6 +24,8 @@ struct h2_session {
     enum h2_phase phase;
     enum h2_error error;
     unsigned inside; /* within feed, fill or tick: on_output is not called */
+    uint8_t role;    /* enum h2_role */
+    uint8_t exit_work;
 
     /* Streams. */
     struct h2_table table;
@@ -57,8 +33,10 @@ struct h2_session {
     uint32_t open_plain;    /* open streams that are not bulk */
     size_t headers_bytes;   /* of the headers of all open streams; shared ones count each time */
     size_t streams_charged; /* charged to the account for streams and their headers */
-    uint32_t last_id;       /* the highest id that the peer opened */
-    uint32_t goaway_id;
+    uint32_t last_id;       /* the highest id that the peer opened; of a client: the maximum, so
+                               that nothing it receives opens a stream */
+    uint32_t next_id;       /* client: of the next stream that it opens */
+    uint32_t goaway_id;     /* client: the last id of the server's latest GOAWAY */
     uint32_t closed[H2_CLOSED_KEPT]; /* the ids closed last, a ring */
     unsigned closed_next;
 
@@ -68,8 +46,11 @@ struct h2_session {
     struct buf control;                   /* complete frames, sent before all others */
     int32_t send_window;
     int32_t send_window_peak;
-    uint32_t peer_window; /* the peer's SETTINGS_INITIAL_WINDOW_SIZE */
+    /* The peer's SETTINGS. */
+    uint32_t peer_window;
     uint32_t peer_frame_bytes;
+    uint32_t peer_streams_max;
+    uint32_t peer_header_list_bytes;
 
     /* Receiving. */
     enum h2_reading reading;
@@ -109,6 +90,11 @@ struct h2_session {
 /* The ping whose answer shows that the peer has read our first GOAWAY. */
 #define H2_DRAIN_PING SLICE_LITERAL("vigilbye")
 
+static inline bool h2_is_client(const struct h2_session *s)
+{
+    return s->role == H2_CLIENT;
+}
+
 /* session.c. The streams of a failed session are closed at the outermost exit, so that callers in
  * between may still use them. */
 void h2_session_enter(struct h2_session *s);
@@ -122,15 +108,29 @@ void h2_stream_fault(struct h2_session *s, uint32_t stream_id, struct h2_stream 
                      enum h2_error code);
 void h2_session_credit(struct h2_session *s, size_t n);
 void h2_session_leave(struct h2_session *s);
+void h2_phase_move(struct h2_session *s, enum h2_phase next);
 
 /* A part of a frame or header block has arrived: its timeout begins, unless it runs already. */
 void h2_frame_wait(struct h2_session *s);
 /* receive.c: consumes some bytes, returns the rest. */
 struct slice h2_receive(struct h2_session *s, struct slice bytes);
 /* frames.c */
+/* The stream was not opened yet, or cannot be opened. */
+bool h2_is_idle(const struct h2_session *s, uint32_t id);
 void h2_handle_frame(struct h2_session *s, struct slice payload);
 /* A stream was closed: releases what was charged for it. */
 void h2_streams_discharge(struct h2_session *s);
+
+/* client.c */
+bool h2_client_is_idle(const struct h2_session *s, uint32_t id);
+bool h2_client_has_room(const struct h2_session *s);
+/* A header block for a stream whose response is not complete. */
+void h2_client_headers(struct h2_session *s, struct h2_stream *stream, bool ends,
+                       struct h2_headers *headers);
+/* The server has sent its last byte on the stream. */
+void h2_client_ended(struct h2_stream *stream);
+void h2_client_reset(struct h2_stream *stream, uint32_t code);
+void h2_client_goaway(struct h2_session *s, struct slice payload);
 
 /* send.c */
 void h2_stream_unschedule(struct h2_stream *stream);

@@ -1,13 +1,17 @@
 /*
- * One HTTP/2 stream, embedded in the object that answers it: a gRPC call or an HTTP exchange.
+ * One HTTP/2 stream, embedded in the object that answers it or that sends the request: a gRPC call
+ * or an HTTP exchange.
  *
- *     open ──(peer half-closes)──► answering ──► closed
- *       └──────(reset, our answer complete, connection over)──────┘
+ *     server:  open ──(peer half-closes)──► answering ──► closed
+ *                └──────(reset, our answer complete, connection over)──────┘
+ *
+ *     client:  opened ──(head sent)──► requesting ──(last byte sent)──► waiting ──► closed
+ *                └──────(reset, the peer's answer complete, connection over)──────────┘
  *
  * The session owns the protocol state. The embedder owns the memory, which the session uses from
- * on_open until on_close, which is called exactly once. Output is pulled: a stream declares itself
- * ready, and the session calls its head, data and trailers when the stream's window, the
- * connection's window and the output buffer have room. Thread of the connection.
+ * on_open or h2_session_open until on_close, which is called exactly once. Output is pulled: a
+ * stream declares itself ready, and the session calls its head, data and trailers when the stream's
+ * window, the connection's window and the output buffer have room. Thread of the connection.
  */
 #ifndef VIGIL_WIRE_H2_STREAM_H
 #define VIGIL_WIRE_H2_STREAM_H
@@ -31,18 +35,37 @@ enum { H2_BLOCK_BYTES_MAX = 6 * 1024 };
 struct h2_stream_ops {
     /* Bytes of the body. After using them, call h2_stream_consumed. */
     void (*on_data)(struct h2_stream *stream, struct slice bytes);
-    /* The peer has sent everything. */
+    /* Server: the peer has sent everything. */
     void (*on_end)(struct h2_stream *stream);
-    /* The stream is over and no longer used by the session: its memory may be freed. */
+    /*
+     * The stream is over and no longer used by the session: its memory may be freed. On a client
+     * the stream's ended_by and unprocessed say more about the end; with H2_ENDED_COMPLETE the
+     * whole response has arrived, whether or not the whole request was sent.
+     */
     void (*on_close)(struct h2_stream *stream, enum h2_error code);
 
-    /* Writes the header block of the response. With head_only set it ends the stream. */
+    /* Writes the header block of the response or request. With head_only set it ends the stream. 0:
+     * there is not enough room. */
     size_t (*head)(struct h2_stream *stream, uint8_t *dst, size_t room);
-    /* Writes at most room bytes (never 0) of body. */
+    /* Writes at most room bytes of body. room is 0 while there is no window. */
     enum h2_fill (*data)(struct h2_stream *stream, uint8_t *dst, size_t room, size_t *ret_len);
     /* Writes the header block of the trailers. NULL: there are none, and the last DATA ends the
      * stream. */
     size_t (*trailers)(struct h2_stream *stream, uint8_t *dst, size_t room);
+    /*
+     * Client: the head of the response, then its trailers if there are any; both are well-formed.
+     * Informational responses (1xx) are skipped. ended: nothing follows but on_close. The stream
+     * may be reset within on_headers and on_data, which may free it.
+     */
+    void (*on_headers)(struct h2_stream *stream, struct h2_headers *headers, bool ended);
+};
+
+/* Why a client's stream was closed. */
+enum h2_ended_by {
+    H2_ENDED_COMPLETE,     /* the response is complete, or h2_stream_reset was called */
+    H2_ENDED_BY_PEER,      /* RST_STREAM with the code, or refused by GOAWAY */
+    H2_ENDED_BY_FAULT,     /* the peer violated the protocol on this stream */
+    H2_ENDED_WITH_SESSION, /* the session failed or was freed */
 };
 
 enum h2_stream_place {
@@ -66,8 +89,12 @@ struct h2_stream {
     bool head_sent : 1;
     bool body_ended : 1; /* data returned END: only the trailers are missing */
     bool remote_closed : 1;
-    int32_t recv_window; /* bytes that the peer may still send */
-    uint32_t recv_owed;  /* consumed, not yet given back */
+    bool local_closed : 1; /* client: the request is complete */
+    bool answered : 1;     /* client: the head of the response has arrived */
+    bool unprocessed : 1;  /* client, for on_close: the peer certainly ignored the request */
+    uint8_t ended_by;      /* enum h2_ended_by: client, for on_close */
+    int32_t recv_window;   /* bytes that the peer may still send; -1 before it may send any */
+    uint32_t recv_owed;    /* consumed, not yet given back */
     uint32_t headers_bytes;
     struct list in_open; /* links session.open */
     int64_t body_left;   /* of the given content-length; -1: none was given */
@@ -86,8 +113,8 @@ void h2_stream_consumed(struct h2_stream *stream, size_t n);
 /* Lets the peer send at least n more bytes on this stream, beyond its usual window. */
 void h2_stream_expect(struct h2_stream *stream, size_t n);
 
-/* Ends the stream immediately with RST_STREAM; on_close is called. Not within on_data, on_end,
- * head, data or trailers. */
+/* Ends the stream immediately with RST_STREAM; on_close is called. Not within on_end, head, data or
+ * trailers; and within on_data only on a client. */
 void h2_stream_reset(struct h2_stream *stream, enum h2_error code);
 
 #endif
