@@ -102,6 +102,7 @@ void catch_up_end(struct watcher *watcher)
     list_remove(&scan->in_stream);
     stream->scan_count--;
     stream->hub->scans--;
+    stream->scans_waiting = (uint8_t)(stream->scans_waiting - scan->waiting);
     pool_free_object(stream->hub->pool, scan);
 }
 
@@ -290,7 +291,7 @@ static void match(struct matching *matching, const struct watch_batch *batch)
 /*
  * Reads on behind window->place until the scan will find about `bytes` bytes of events. ST_END:
  * there is nothing more. ST_LIMIT: the window is long enough for this turn, or a long revision
- * follows (window->long_revision). ST_COMPACTED, ST_DAMAGED: as the history says. ST_OK:
+ * follows (window->long_revision). ST_COMPACTED, ST_DAMAGED, ST_AGAIN: as the history says. ST_OK:
  * at least one revision was read.
  */
 static enum status window_read(struct watch_hub *hub, struct history_window *window,
@@ -506,6 +507,15 @@ static struct history_window *window_for(struct watch_hub *hub, const struct wat
     return window;
 }
 
+static struct watch_scan *scan_ready(struct watch_stream *stream)
+{
+    struct watch_scan *scan;
+    LIST_FOREACH (scan, &stream->scans, in_stream)
+        if (!scan->waiting)
+            return scan;
+    return NULL;
+}
+
 static void defer(struct watch_stream *stream)
 {
     stream->scan_deferred = true;
@@ -570,8 +580,8 @@ static void fill_long(struct watch_stream *stream, struct watch_output *out,
 void catch_up_fill(struct watch_stream *stream, struct watch_output *out)
 {
     struct watch_hub *hub = stream->hub;
-    assert(!list_empty(&stream->scans));
-    struct watch_scan *scan = LIST_ENTRY(stream->scans.next, struct watch_scan, in_stream);
+    struct watch_scan *scan = scan_ready(stream);
+    assert(scan);
     size_t room = (size_t)(out->end - out->at);
     struct history_window *window = window_for(hub, scan);
     enum status status = ST_OK;
@@ -584,6 +594,12 @@ void catch_up_fill(struct watch_stream *stream, struct watch_output *out)
     }
     if (status == ST_DAMAGED) {
         scan_damaged(stream, scan);
+        return;
+    }
+    if (status == ST_AGAIN) {
+        scan->waiting = true;
+        stream->scans_waiting++;
+        stream_wait_for_history(stream);
         return;
     }
     if (status == ST_LIMIT && window->long_revision) {

@@ -124,13 +124,19 @@ static bool wants(const struct watch_cursor *cursor, const struct watch_event *e
            watch_range_covers(key_of(cursor), end_of(cursor), event->key) && has_tag(cursor, event);
 }
 
-/* The cursor will be woken for new events. */
-static enum status suspend(struct watch_cursor *cursor)
+/* The cursor will be woken: for new events, in a later turn, or when the history is ready. */
+static enum status suspend(struct watch_cursor *cursor, enum status why)
 {
-    cursor->stream->woken = cursor->stream->dirty = false;
+    struct watch_stream *stream = cursor->stream;
+    stream->woken = false;
+    if (why != ST_END) {
+        stream_wait_for_history(stream);
+        return why;
+    }
+    stream->dirty = false;
     cursor->at = 0; /* the next wake gives it another place */
     cursor->turn = 0;
-    return ST_END;
+    return why;
 }
 
 static void next_batch(struct watch_cursor *cursor)
@@ -232,7 +238,7 @@ enum status watch_cursor_next(struct watch_cursor *cursor, const struct watch_ev
         if (status == ST_COMPACTED || status == ST_DAMAGED)
             return status;
         if (status != ST_OK)
-            return suspend(cursor);
+            return suspend(cursor, status);
         const struct watch_event *event = NULL;
         status = event_at(cursor, &event);
         if (status == ST_COMPACTED || status == ST_DAMAGED)
@@ -255,7 +261,7 @@ enum status watch_cursor_next(struct watch_cursor *cursor, const struct watch_ev
             return ST_AGAIN;
         }
     }
-    return suspend(cursor);
+    return suspend(cursor, ST_END);
 }
 
 void watch_cursor_fetch(const struct watch_cursor *cursor)

@@ -78,6 +78,10 @@ static void turn(struct fixture *f)
     f->now_ns = f->now_ns + 1 > rests_until ? f->now_ns + 1 : rests_until;
     bool more = watch_hub_turn_begin(f->hub, f->now_ns);
     (void)more;
+    if (f->memory.again_said) {
+        f->memory.again_said = false;
+        watch_hub_history_ready(f->hub);
+    }
 }
 
 static void turn_end(struct fixture *f)
@@ -535,6 +539,7 @@ static void random_cursors_miss_and_repeat_nothing(void **state)
     struct fixture *f = *state;
     watch_hub_set_tagger(f->hub, tagger, f);
     for (int step = 0; step < 4000; step++) {
+        f->memory.again_every = step % 1000 < 500 ? 0 : 5;
         for (int changes = changes_of_turn(f); changes > 0; changes--)
             change_something(f);
         if (random_u64(&f->random) % 200 == 0)
@@ -557,6 +562,7 @@ static void random_cursors_miss_and_repeat_nothing(void **state)
         watch_hub_check(f->hub);
     }
     /* Without further changes, every owner with events left is woken until none are left. */
+    f->memory.again_every = 0;
     for (int round = 0; round < 3000; round++) {
         turn(f);
         for (int i = 0; i < CURSORS; i++)

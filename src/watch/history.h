@@ -49,8 +49,10 @@ struct watch_history_ops {
     /*
      * Gives the events of the first revision >= place->revision, if it is <= last, and moves place
      * behind it. ST_END: there is none up to last; place moves behind last. ST_COMPACTED:
-     * place->revision is below the compact revision. ST_DAMAGED: the next revision cannot be read,
-     * so its keys are unknown; place moves behind it.
+     * place->revision is below the compact revision. ST_AGAIN: not available yet;
+     * watch_hub_history_ready will be called. A log on disk never answers so; it is for a history
+     * that is read from another server. ST_DAMAGED: the next revision cannot be read, so its keys
+     * are unknown; place moves behind it.
      */
     enum status (*next)(struct watch_history *history, struct watch_place *place, int64_t last,
                         struct watch_batch *ret_batch);

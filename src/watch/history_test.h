@@ -29,7 +29,9 @@ struct memory_history {
     size_t capacity;
     struct memory_block *blocks; /* handed out in this turn */
     int64_t damaged;             /* a revision that cannot be read; 0: none; negative: a long one */
-    bool listening;
+    unsigned again_every;        /* every this many calls of next return ST_AGAIN; 0: none */
+    unsigned calls;
+    bool again_said, listening;
     size_t long_from; /* revisions of at least this many events are long; 0: none are */
     unsigned held;    /* long revisions that were not released */
     size_t looks;     /* at events of long revisions; reset by the test */
@@ -80,6 +82,10 @@ static enum status memory_next(struct watch_history *history, struct watch_place
     assert(place->hints[0] == 0 || place->hints[0] == (uint64_t)place->revision);
     if (place->revision < memory->compacted)
         return ST_COMPACTED;
+    if (memory->again_every && ++memory->calls % memory->again_every == 0) {
+        memory->again_said = true;
+        return ST_AGAIN;
+    }
     int64_t at = place->revision < 2 ? 2 : place->revision;
     if (at > last) {
         place->revision = last + 1;

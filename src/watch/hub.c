@@ -44,6 +44,7 @@ struct watch_hub *watch_hub_new(const struct watch_hub_options *options)
     hub->walk_budget = WATCH_WALK_EVENTS;
     list_init(&hub->deferred);
     list_init(&hub->starved);
+    list_init(&hub->waiting);
     long_revision_init(hub);
     return hub;
 }
@@ -269,11 +270,10 @@ static bool read_new_revisions(struct watch_hub *hub)
             tail_gone(hub, hub->place);
             continue;
         }
-        if (status != ST_OK) {
-            assert(status == ST_END);
+        if (status == ST_END)
             hub->tail = last;
+        if (status != ST_OK)
             return false;
-        }
         assert(slot->batch.count > 0);
         hub->ring_count++;
         hub->tail = slot->batch.revision;
@@ -401,6 +401,20 @@ int64_t watch_hub_revision(const struct watch_hub *hub)
     return hub->tail;
 }
 
+void watch_hub_history_ready(struct watch_hub *hub)
+{
+    struct list *link;
+    while ((link = list_pop_front(&hub->waiting)) != NULL) {
+        struct watch_stream *stream = LIST_ENTRY(link, struct watch_stream, in_waiting);
+        struct watch_scan *scan;
+        LIST_FOREACH (scan, &stream->scans, in_stream)
+            scan->waiting = false;
+        stream->scans_waiting = 0;
+        stream->live_waiting = stream->large_waiting = false;
+        stream_wake(stream);
+    }
+}
+
 int64_t watch_hub_next_ns(const struct watch_hub *hub)
 {
     if (any_deferred(hub) || !list_empty(&hub->closing))
@@ -481,7 +495,7 @@ void watch_hub_check(const struct watch_hub *hub)
     LIST_FOREACH (stream, &hub->closing, in_hub) {
         stream_check(stream, &counts);
         assert(stream->closing && !stream->owner.wake && !stream->owner.ctx && !stream->owner.soon);
-        assert(list_empty(&stream->in_deferred));
+        assert(list_empty(&stream->in_deferred) && list_empty(&stream->in_waiting));
     }
     size_t indexed = range_index_check(&hub->index);
     assert(indexed == counts.indexed);

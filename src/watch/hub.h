@@ -45,6 +45,9 @@ int64_t watch_hub_paused_until(const struct watch_hub *hub);
 /* Everything up to this revision was read. */
 int64_t watch_hub_revision(const struct watch_hub *hub);
 
+/* The history can now give what it answered with ST_AGAIN before. */
+void watch_hub_history_ready(struct watch_hub *hub);
+
 /*
  * When turn_begin next has work of its own; CLOCK_NEVER. To be called after the turn's fills: a
  * time in the past means that one of them has more to search and the next turn should begin at

@@ -226,7 +226,7 @@ static enum status piece_fill(struct watch_stream *stream, struct large_response
     return ST_OK;
 }
 
-/* ST_AGAIN: not in this turn. */
+/* ST_LIMIT: not in this turn. */
 static enum status source_open(struct watch_hub *hub, const struct large_response *large,
                                struct source *ret_source)
 {
@@ -237,7 +237,9 @@ static enum status source_open(struct watch_hub *hub, const struct large_respons
         return batch.events ? ST_OK : ST_END;
     }
     struct long_revision *long_rev;
-    TRY(long_revision_get_loaded(hub, &large->place, large->revision, &long_rev));
+    enum status status = long_revision_get_loaded(hub, &large->place, large->revision, &long_rev);
+    if (status != ST_OK)
+        return status == ST_AGAIN ? ST_LIMIT : status;
     *ret_source =
         (struct source){.long_rev = long_rev, .count = size_min(large->end, long_rev->count)};
     return ST_OK;
@@ -270,8 +272,13 @@ void large_response_fill(struct watch_stream *stream, struct watch_output *out)
     struct large_response *large = stream->large;
     struct source source = {0};
     enum status status = source_open(hub, large, &source);
-    if (status == ST_AGAIN) {
+    if (status == ST_LIMIT) {
         defer(stream);
+        return;
+    }
+    if (status == ST_AGAIN) {
+        stream->large_waiting = true;
+        stream_wait_for_history(stream);
         return;
     }
     if (status != ST_OK) {

@@ -258,6 +258,11 @@ void live_fill(struct watch_stream *stream, struct watch_output *out)
             live_lost(stream, after, status);
             return;
         }
+        if (status == ST_AGAIN) {
+            stream->live_waiting = true;
+            stream_wait_for_history(stream);
+            return;
+        }
         assert(status == ST_OK || status == ST_END);
         if (status == ST_END || batch.revision > stream->last_hit) {
             stream->dirty = false;

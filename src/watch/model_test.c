@@ -465,8 +465,12 @@ static bool turn(bool drain)
     more = more || watch_hub_next_ns(world->hub) <= world->now_ns;
     watch_hub_turn_end(world->hub);
     memory_turn_end(&world->memory);
+    if (world->memory.again_said && random_chance(&world->random, 1, 2)) {
+        world->memory.again_said = false;
+        watch_hub_history_ready(world->hub);
+    }
     watch_hub_check(world->hub);
-    return more;
+    return more || world->memory.again_said;
 }
 
 static void settle(void)
@@ -508,6 +512,8 @@ static void world_open(uint64_t seed)
     world->large_values = random_chance(&world->random, 1, 3);
     world->many = random_chance(&world->random, 1, 2);
     memory_init(&world->memory);
+    if (random_chance(&world->random, 1, 3))
+        world->memory.again_every = 7;
     static const size_t units[] = {1, 3, 17, 100, 0};
     static const size_t longs[] = {0, 1, 2, 4};
     world->memory.long_from = longs[random_below(&world->random, COUNT_OF(longs))];

@@ -22,6 +22,7 @@ struct watch_stream *watch_stream_new(struct watch_hub *hub, struct watch_stream
     int64_t interval = hub->options.progress_interval_ns;
     stream->tick_ns = interval + random_between(&hub->random, 0, interval / 10);
     list_init(&stream->in_deferred);
+    list_init(&stream->in_waiting);
     list_init(&stream->scans);
     list_push_back(&hub->streams, &stream->in_hub);
     watch_stats_raise(&hub->stats.streams_peak, ++hub->stats.streams);
@@ -80,6 +81,7 @@ void watch_stream_free(struct watch_stream *stream)
     hub->stats.streams--;
     large_response_free(TAKE(stream->large));
     list_remove(&stream->in_deferred);
+    list_remove(&stream->in_waiting);
     stats_scan_forget(hub, stream);
     heap_remove(&hub->ticks, &stream->tick);
     /* Its watchers stay in the index until they are freed, and events find them there: the owner
@@ -350,12 +352,12 @@ static void rest_fill(struct watch_stream *stream, struct watch_output *out)
 
 static bool live_ready(const struct watch_stream *stream)
 {
-    return stream->dirty && !stream->live_deferred;
+    return stream->dirty && !stream->live_waiting && !stream->live_deferred;
 }
 
 static bool scans_ready(const struct watch_stream *stream)
 {
-    return stream->scan_count && !stream->scan_deferred;
+    return stream->scan_count > stream->scans_waiting && !stream->scan_deferred;
 }
 
 static bool has_work(const struct watch_stream *stream)
@@ -365,7 +367,7 @@ static bool has_work(const struct watch_stream *stream)
     if (stream->rest)
         return true;
     if (stream->large)
-        return !stream->large_deferred;
+        return !stream->large_waiting && !stream->large_deferred;
     return stream->control_count || stream->compacted || live_ready(stream) ||
            scans_ready(stream) || notify_due(stream);
 }

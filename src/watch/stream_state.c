@@ -42,3 +42,9 @@ void stream_defer(struct watch_stream *stream)
     list_push_back(hub->long_revisions.used_up ? &hub->starved : &hub->deferred,
                    &stream->in_deferred);
 }
+
+void stream_wait_for_history(struct watch_stream *stream)
+{
+    list_remove(&stream->in_waiting);
+    list_push_back(&stream->hub->waiting, &stream->in_waiting);
+}

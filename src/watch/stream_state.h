@@ -21,6 +21,7 @@ struct watch_scan {
     struct list members;
     size_t member_count;
     struct watch_place place; /* no member needs anything before it */
+    bool waiting;             /* for the history */
     int64_t long_revision;    /* the long one that is being sent; 0: none */
     size_t long_left; /* members, from the front on, to which it may not have been sent yet */
 };
@@ -48,10 +49,11 @@ struct watch_stream {
     bool tick_begun : 1; /* its interval runs; otherwise the next tick begins it */
     bool deferred : 1;   /* in hub->deferred: woken in a later turn, to continue these searches */
     bool live_deferred : 1, scan_deferred : 1, large_deferred : 1;
+    bool live_waiting : 1, large_waiting : 1; /* for the history */
     bool cursor : 1;  /* belongs to a cursor (cursor.c): its watcher is live wherever it starts */
     bool closing : 1; /* it has no owner any more: never woken, and freed over several turns */
     uint8_t broken;   /* enum status */
-    uint8_t scan_count;
+    uint8_t scan_count, scans_waiting;
     struct watch_place place;
     /* In the revision at `place`, everything before these was sent: a hint, dropped when a watcher
      * is added or removed. */
@@ -66,7 +68,7 @@ struct watch_stream {
     struct watcher *compacted;
 
     struct list in_hub;
-    struct list in_deferred; /* links hub->deferred or hub->starved */
+    struct list in_deferred, in_waiting; /* link the hub's lists of these names */
 
     struct chain_table ids; /* its watchers */
     int64_t next_id;
@@ -92,6 +94,8 @@ _Static_assert(sizeof(struct watch_stream) <= 320, "an idle call takes a kilobyt
 void stream_wake(struct watch_stream *stream);
 /* The stream cannot continue now: the hub wakes it in a later turn. */
 void stream_defer(struct watch_stream *stream);
+/* The same; the hub wakes it when the history is ready. */
+void stream_wait_for_history(struct watch_stream *stream);
 
 static inline void stream_count_events(struct watch_stream *stream, uint64_t events)
 {

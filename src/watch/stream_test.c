@@ -741,6 +741,33 @@ static void stopped_streams_hold_the_rest_of_one_message_each(void **state)
     bench_free(bench);
 }
 
+static void stream_waits_for_a_history_that_is_not_ready(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_new(2 << 20);
+    for (int i = 0; i < 10; i++)
+        memory_put(&bench->memory, "a", "x");
+    bench->memory.again_every = 1;
+    create(bench, (struct watch_create){.key = SLICE_LITERAL("a"), .start_revision = 2});
+    create(bench, on_key("a"));
+    run(bench);
+    expect_created(bench, 0, 11);
+    expect_created(bench, 1, 11);
+    memory_put(&bench->memory, "a", "x");
+    run(bench);
+    expect_nothing(bench);
+    bench->memory.again_every = 0;
+    watch_hub_history_ready(bench->hub);
+    run(bench);
+    size_t events[2] = {0};
+    struct pb_watch_response *response;
+    while ((response = client_next(&bench->client)) != NULL)
+        events[response->watch_id] += response->events_count;
+    assert_int_equal(events[0], 11);
+    assert_int_equal(events[1], 1);
+    bench_free(bench);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -766,6 +793,7 @@ int main(void)
         cmocka_unit_test(long_search_is_spread_over_turns),
         cmocka_unit_test(more_places_in_the_past_than_scans_of_a_stream_are_all_served),
         cmocka_unit_test(stopped_streams_hold_the_rest_of_one_message_each),
+        cmocka_unit_test(stream_waits_for_a_history_that_is_not_ready),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
