@@ -18,12 +18,11 @@ struct watch_cursor {
      * valid in later turns while `at` is not 0. */
     uint64_t turn;
     struct watch_batch batch;
-    struct watch_event event; /* of a long revision: the event at `at` */
-    struct watch_place after;
     bool tagged;
     bool walks;        /* it is in a part of the past that the tag index does not cover */
     uint32_t tag_hash; /* tag_cache_hash */
     uint32_t key_len, end_len;
+    struct watch_place after;
     uint8_t bytes[];
 };
 
@@ -193,10 +192,10 @@ static enum status event_at(struct watch_cursor *cursor, const struct watch_even
         skip_others(cursor, long_rev);
         count = long_rev->count;
         if (cursor->at < count)
-            long_revision_event(hub, long_rev, cursor->at, &cursor->event);
+            long_revision_event(hub, long_rev, cursor->at, &hub->long_event);
     }
     const struct watch_event *event =
-        cursor->batch.events ? &cursor->batch.events[cursor->at] : &cursor->event;
+        cursor->batch.events ? &cursor->batch.events[cursor->at] : &hub->long_event;
     *ret_event = cursor->at < count ? event : NULL;
     return ST_OK;
 }
@@ -230,9 +229,11 @@ enum status watch_cursor_next(struct watch_cursor *cursor, const struct watch_ev
                               int64_t *ret_revision)
 {
     struct watch_stream *stream = cursor->stream;
-    stream->hub->budget = WATCH_FILL_EVENTS;
-    stream->hub->long_revisions.used_up = !stream->hub->long_revisions.budget;
-    stats_scan_raise_behind(stream, stats_scan_behind(stream));
+    struct watch_hub *hub = stream->hub;
+    hub->budget = WATCH_FILL_EVENTS;
+    hub->long_revisions.used_up = !hub->long_revisions.budget;
+    if (cursor->turn != hub->turn) /* later in the turn it is less behind */
+        stats_scan_raise_behind(stream, stats_scan_behind(stream));
     while (stream->dirty) {
         enum status status = follow_tag(cursor) ? read_batch(cursor) : ST_END;
         if (status == ST_COMPACTED || status == ST_DAMAGED)
@@ -255,7 +256,7 @@ enum status watch_cursor_next(struct watch_cursor *cursor, const struct watch_ev
         }
         if (may)
             pass_over(cursor); /* before it yields, or it would never get past this event */
-        if (!may || !long_revision_units(stream->hub)) {
+        if (!may || !long_revision_units(hub)) {
             stream->woken = false;
             stream_defer(stream);
             return ST_AGAIN;
@@ -268,6 +269,7 @@ void watch_cursor_fetch(const struct watch_cursor *cursor)
 {
     __builtin_prefetch(cursor, 1);
     __builtin_prefetch((const uint8_t *)cursor + 64, 1);
+    __builtin_prefetch((const uint8_t *)cursor + 128, 1);
 }
 
 void watch_cursor_take(struct watch_cursor *cursor)
@@ -285,6 +287,12 @@ struct slice watch_cursor_prev(struct watch_cursor *cursor, const struct watch_e
 uint64_t watch_cursor_turn(const struct watch_cursor *cursor)
 {
     return cursor->stream->hub->turn;
+}
+
+int64_t watch_cursor_behind(const struct watch_cursor *cursor)
+{
+    const struct watch_stream *stream = cursor->stream;
+    return stream->dirty ? stream->hub->tail + 1 - stream->place.revision : 0;
 }
 
 int64_t watch_cursor_revision(const struct watch_cursor *cursor)

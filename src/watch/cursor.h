@@ -6,8 +6,9 @@
  *     wake ──► next ─► event ─► take ─► next … ─► ST_END: nothing more for now
  *                └─► no room: the cursor keeps its place; its owner calls next when it has room
  *
- * Nothing is queued and nothing is copied: an event is read where the history has it, and is valid
- * until the turn ends. A cursor belongs to its hub's shard.
+ * Nothing is queued and nothing is copied: an event is read where the history has it, and its bytes
+ * are valid until the turn ends; the struct itself only until another event is read on the same
+ * hub. A cursor belongs to its hub's shard.
  */
 #ifndef VIGIL_WATCH_CURSOR_H
 #define VIGIL_WATCH_CURSOR_H
@@ -56,6 +57,9 @@ struct slice watch_cursor_prev(struct watch_cursor *cursor, const struct watch_e
 
 /* A number that changes when the events that the hub's cursors have given become invalid. */
 uint64_t watch_cursor_turn(const struct watch_cursor *cursor);
+
+/* How many revisions of those that the hub has read it has not read yet. */
+int64_t watch_cursor_behind(const struct watch_cursor *cursor);
 
 /* Every event up to this revision was taken or is not in the range: what a bookmark may say. */
 int64_t watch_cursor_revision(const struct watch_cursor *cursor);

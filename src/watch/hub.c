@@ -94,6 +94,7 @@ static void prefetch_next(struct watcher *const *streams, uint32_t at, uint32_t 
         const uint8_t *stream = (const uint8_t *)streams[at + 3 * STEP]->stream;
         __builtin_prefetch(stream, 1);
         __builtin_prefetch(stream + 64, 1);
+        __builtin_prefetch(stream + offsetof(struct watch_stream, events_sent), 1);
     }
     if (at + 2 * STEP < count) {
         const uint8_t *owner = streams[at + 2 * STEP]->stream->owner.ctx;

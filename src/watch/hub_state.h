@@ -124,8 +124,9 @@ struct watch_hub {
     struct encoded_events encoded[WATCH_ENCODED_SLOTS];
     uint8_t *encoded_bytes;
     size_t encoded_used;
-    uint8_t *piece;         /* a message that does not fit the output */
-    struct watch_hit *hits; /* ranges that cover events of one revision */
+    uint8_t *piece;                /* a message that does not fit the output */
+    struct watch_hit *hits;        /* ranges that cover events of one revision */
+    struct watch_event long_event; /* that a cursor has found in a long revision */
     size_t hit_count, hit_capacity;
     struct history_window windows[WATCH_WINDOWS];
     unsigned window_next; /* the one that is replaced next */

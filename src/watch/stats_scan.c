@@ -10,6 +10,8 @@ uint64_t stats_scan_behind(const struct watch_stream *stream)
 {
     int64_t next = stream->hub->tail + 1;
     int64_t oldest = stream->dirty ? stream->place.revision : next;
+    if (LIKELY(!stream->scan_count))
+        return (uint64_t)(next - oldest);
     const struct watch_scan *scan;
     LIST_FOREACH (scan, &stream->scans, in_stream)
         if (scan->place.revision < oldest)

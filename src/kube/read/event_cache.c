@@ -21,7 +21,7 @@ struct half {
     struct kube_field_memo field;
 };
 
-struct cached_event {
+struct kube_cached_event {
     uint64_t turn; /* that of the hub, or the entry is not valid */
     const uint8_t *key;
     int64_t revision;
@@ -37,7 +37,7 @@ struct kube_event_cache {
     uint64_t age;   /* incremented when a selection is freed */
     uint8_t *bytes; /* KUBE_EVENT_CACHE_BYTES, once something is shared */
     size_t used;
-    struct cached_event events[KUBE_EVENT_CACHE_EVENTS];
+    struct kube_cached_event events[KUBE_EVENT_CACHE_EVENTS];
 };
 
 struct kube_event_cache *kube_event_cache_new(void)
@@ -60,19 +60,20 @@ void kube_event_cache_forget(struct kube_event_cache *cache)
     cache->age++;
 }
 
-static struct cached_event *find(struct kube_event_cache *cache, const struct watch_cursor *cursor,
-                                 const struct watch_event *event, int64_t revision)
+struct kube_cached_event *kube_event_cache_find(struct kube_event_cache *cache,
+                                                const struct watch_cursor *cursor,
+                                                const struct watch_event *event, int64_t revision)
 {
     uint64_t turn = watch_cursor_turn(cursor);
     size_t at = (size_t)revision + ((uintptr_t)event->key.ptr >> 6) * 31;
-    struct cached_event *cached = &cache->events[at % KUBE_EVENT_CACHE_EVENTS];
+    struct kube_cached_event *cached = &cache->events[at % KUBE_EVENT_CACHE_EVENTS];
     if (cache->turn != turn) {
         cache->turn = turn;
         cache->used = 0;
     }
     if (cached->turn == turn && cached->key == event->key.ptr && cached->revision == revision)
         return cached;
-    *cached = (struct cached_event){.turn = turn, .key = event->key.ptr, .revision = revision};
+    *cached = (struct kube_cached_event){.turn = turn, .key = event->key.ptr, .revision = revision};
     return cached;
 }
 
@@ -91,12 +92,13 @@ static enum status look(struct half *half, struct slice field, bool whole)
     return half->status;
 }
 
-static bool look_after(struct cached_event *cached, const struct watch_event *event, bool whole)
+static bool look_after(struct kube_cached_event *cached, const struct watch_event *event,
+                       bool whole)
 {
     return look(&cached->after, event->field, whole) == ST_OK;
 }
 
-static bool look_before(struct cached_event *cached, struct watch_cursor *cursor,
+static bool look_before(struct kube_cached_event *cached, struct watch_cursor *cursor,
                         const struct watch_event *event, bool whole)
 {
     if (cached->before.looked && cached->before.whole >= whole)
@@ -113,7 +115,7 @@ static bool needs_whole(const struct kube_selection *selection, enum kube_shape 
 /* -- Verdicts -- */
 
 /* The object before the event is parsed only if it matters. */
-static enum kube_event_type judge(struct cached_event *cached, struct watch_cursor *cursor,
+static enum kube_event_type judge(struct kube_cached_event *cached, struct watch_cursor *cursor,
                                   const struct watch_event *event,
                                   const struct kube_selection *selection, enum kube_shape shape)
 {
@@ -136,13 +138,13 @@ static enum kube_event_type judge(struct cached_event *cached, struct watch_curs
     return event->created || !matched ? KUBE_EVENT_ADDED : KUBE_EVENT_MODIFIED;
 }
 
-enum kube_event_type kube_event_cache_type(struct kube_event_cache *cache,
+enum kube_event_type kube_event_cache_type(const struct kube_event_cache *cache,
+                                           struct kube_cached_event *cached,
                                            struct watch_cursor *cursor,
-                                           const struct watch_event *event, int64_t revision,
+                                           const struct watch_event *event,
                                            const struct kube_selection *selection,
                                            enum kube_shape shape)
 {
-    struct cached_event *cached = find(cache, cursor, event, revision);
     if (!selection->selects)
         return judge(cached, cursor, event, selection, shape);
     for (size_t i = 0; i < KUBE_EVENT_CACHE_VERDICTS; i++) {
@@ -156,12 +158,11 @@ enum kube_event_type kube_event_cache_type(struct kube_event_cache *cache,
     return change;
 }
 
-bool kube_event_cache_object(struct kube_event_cache *cache, struct watch_cursor *cursor,
-                             const struct watch_event *event, int64_t revision,
-                             const struct kube_selection *selection, enum kube_shape shape,
-                             enum kube_event_type change, struct kube_object *ret_object)
+bool kube_cached_event_object(struct kube_cached_event *cached, struct watch_cursor *cursor,
+                              const struct watch_event *event,
+                              const struct kube_selection *selection, enum kube_shape shape,
+                              enum kube_event_type change, struct kube_object *ret_object)
 {
-    struct cached_event *cached = find(cache, cursor, event, revision);
     bool whole = needs_whole(selection, shape);
     bool before = change == KUBE_EVENT_DELETED;
     if (!(before ? look_before(cached, cursor, event, whole) : look_after(cached, event, whole)))
@@ -226,36 +227,34 @@ static void make_wire(struct kube_event_cache *cache, struct slice *wire,
     *wire = slice_of(at, size);
 }
 
-bool kube_event_cache_wire(struct kube_event_cache *cache, struct watch_cursor *cursor,
-                           const struct watch_event *event, int64_t revision,
+bool kube_event_cache_wire(struct kube_event_cache *cache, struct kube_cached_event *cached,
                            enum kube_event_type change, struct slice *ret_bytes)
 {
-    struct cached_event *cached = find(cache, cursor, event, revision);
-    const struct half *half = change == KUBE_EVENT_DELETED ? &cached->before : &cached->after;
     struct slice *wire = &cached->wire[change];
     unsigned bit = 1u << change;
-    if (!wire->len && cached->asked & bit && half->looked && half->status == ST_OK)
-        make_wire(cache, wire, change, &half->object, revision);
+    if (UNLIKELY(!wire->len) && cached->asked & bit) {
+        const struct half *half = change == KUBE_EVENT_DELETED ? &cached->before : &cached->after;
+        if (half->looked && half->status == ST_OK)
+            make_wire(cache, wire, change, &half->object, cached->revision);
+    }
     cached->asked |= bit;
     *ret_bytes = *wire;
     return wire->len > 0;
 }
 
-bool kube_event_cache_frame(struct kube_event_cache *cache, const struct watch_cursor *cursor,
-                            const struct watch_event *event, int64_t revision,
-                            enum kube_event_type change, struct slice *ret_frame)
+bool kube_cached_event_frame(const struct kube_cached_event *cached, enum kube_event_type change,
+                             struct slice *ret_frame)
 {
-    *ret_frame = find(cache, cursor, event, revision)->frames[change];
+    *ret_frame = cached->frames[change];
     return ret_frame->len > 0;
 }
 
-void kube_event_cache_keep_frame(struct kube_event_cache *cache, const struct watch_cursor *cursor,
-                                 const struct watch_event *event, int64_t revision,
+void kube_event_cache_keep_frame(struct kube_event_cache *cache, struct kube_cached_event *cached,
                                  enum kube_event_type change, struct slice frame)
 {
     uint8_t *at = frame.len ? take_room(cache, frame.len) : NULL;
     if (!at)
         return;
     slice_copy(at, frame);
-    find(cache, cursor, event, revision)->frames[change] = slice_of(at, frame.len);
+    cached->frames[change] = slice_of(at, frame.len);
 }

@@ -28,15 +28,22 @@ enum {
 };
 
 struct kube_event_cache;
+struct kube_cached_event;
 
 struct kube_event_cache *kube_event_cache_new(void);
 void kube_event_cache_free(struct kube_event_cache *cache); /* accepts NULL */
 
-/* The type of the event that the cursor has just returned, for a watch of this selection and shape.
+/* The entry of the event that the cursor has just returned. Valid until another one is looked up.
  */
-enum kube_event_type kube_event_cache_type(struct kube_event_cache *cache,
+struct kube_cached_event *kube_event_cache_find(struct kube_event_cache *cache,
+                                                const struct watch_cursor *cursor,
+                                                const struct watch_event *event, int64_t revision);
+
+/* The type of the event for a watch of this selection and shape. */
+enum kube_event_type kube_event_cache_type(const struct kube_event_cache *cache,
+                                           struct kube_cached_event *cached,
                                            struct watch_cursor *cursor,
-                                           const struct watch_event *event, int64_t revision,
+                                           const struct watch_event *event,
                                            const struct kube_selection *selection,
                                            enum kube_shape shape);
 
@@ -45,10 +52,10 @@ enum kube_event_type kube_event_cache_type(struct kube_event_cache *cache,
  * the turn ends. False: it has been compacted.
  */
 MUST_CHECK
-bool kube_event_cache_object(struct kube_event_cache *cache, struct watch_cursor *cursor,
-                             const struct watch_event *event, int64_t revision,
-                             const struct kube_selection *selection, enum kube_shape shape,
-                             enum kube_event_type change, struct kube_object *ret_object);
+bool kube_cached_event_object(struct kube_cached_event *cached, struct watch_cursor *cursor,
+                              const struct watch_event *event,
+                              const struct kube_selection *selection, enum kube_shape shape,
+                              enum kube_event_type change, struct kube_object *ret_object);
 
 /*
  * All bytes of an event of this type as JSON: head, object, tail. False: they are not shared, and
@@ -56,18 +63,15 @@ bool kube_event_cache_object(struct kube_event_cache *cache, struct watch_cursor
  * only one.
  */
 MUST_CHECK
-bool kube_event_cache_wire(struct kube_event_cache *cache, struct watch_cursor *cursor,
-                           const struct watch_event *event, int64_t revision,
+bool kube_event_cache_wire(struct kube_event_cache *cache, struct kube_cached_event *cached,
                            enum kube_event_type change, struct slice *ret_bytes);
 
 /* The same as a protobuf frame of a whole object: a watch that finds none makes it and keeps it
  * here for the others of this turn, unless it is too large. */
 MUST_CHECK
-bool kube_event_cache_frame(struct kube_event_cache *cache, const struct watch_cursor *cursor,
-                            const struct watch_event *event, int64_t revision,
-                            enum kube_event_type change, struct slice *ret_frame);
-void kube_event_cache_keep_frame(struct kube_event_cache *cache, const struct watch_cursor *cursor,
-                                 const struct watch_event *event, int64_t revision,
+bool kube_cached_event_frame(const struct kube_cached_event *cached, enum kube_event_type change,
+                             struct slice *ret_frame);
+void kube_event_cache_keep_frame(struct kube_event_cache *cache, struct kube_cached_event *cached,
                                  enum kube_event_type change, struct slice frame);
 
 /* "ADDED" */

@@ -139,18 +139,19 @@ static enum kube_event_type expect(const struct kube_selection *selection,
     return before ? KUBE_EVENT_MODIFIED : KUBE_EVENT_ADDED;
 }
 
-static void check_bytes(struct fixture *f, unsigned i, const struct watch_event *event,
-                        int64_t revision, enum kube_event_type change)
+static void check_bytes(struct fixture *f, unsigned i, struct kube_cached_event *cached,
+                        const struct watch_event *event, int64_t revision,
+                        enum kube_event_type change)
 {
     struct kube_object object;
     struct slice wire, head = kube_event_head(change);
     uint8_t bytes[2 * TEXT_BYTES];
-    assert_true(kube_event_cache_object(f->cache, f->cursors[i], event, revision, f->selection[i],
-                                        KUBE_WHOLE, change, &object));
+    assert_true(kube_cached_event_object(cached, f->cursors[i], event, f->selection[i], KUBE_WHOLE,
+                                         change, &object));
     struct slice field =
         change == KUBE_EVENT_DELETED ? watch_cursor_prev(f->cursors[i], event) : event->field;
     assert_true(slice_equal(object.json, kube_kv_of(field).value));
-    if (!kube_event_cache_wire(f->cache, f->cursors[i], event, revision, change, &wire))
+    if (!kube_event_cache_wire(f->cache, cached, change, &wire))
         return;
     size_t size = kube_object_copy(&object, revision, false, 0, bytes, sizeof(bytes));
     f->shared++;
@@ -164,11 +165,13 @@ static void take_all(struct fixture *f, unsigned i)
     const struct watch_event *event;
     int64_t revision;
     while (watch_cursor_next(f->cursors[i], &event, &revision) == ST_OK) {
-        enum kube_event_type change = kube_event_cache_type(f->cache, f->cursors[i], event,
-                                                            revision, f->selection[i], KUBE_WHOLE);
+        struct kube_cached_event *cached =
+            kube_event_cache_find(f->cache, f->cursors[i], event, revision);
+        enum kube_event_type change = kube_event_cache_type(f->cache, cached, f->cursors[i], event,
+                                                            f->selection[i], KUBE_WHOLE);
         assert_int_equal(change, expect(f->selection[i], f->cursors[i], event));
         if (change != KUBE_EVENT_NONE && change != KUBE_EVENT_UNDECODABLE)
-            check_bytes(f, i, event, revision, change);
+            check_bytes(f, i, cached, event, revision, change);
         watch_cursor_take(f->cursors[i]);
     }
 }

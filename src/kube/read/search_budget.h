@@ -31,10 +31,10 @@ struct kube_search_budget {
 
 /* A list or watch that examines objects; embedded in it. */
 struct kube_searcher {
+    unsigned granted; /* the turn for which its share is reserved, after it has waited */
+    bool own;         /* what it has taken is not part of the shared budget */
     struct http_exchange *exchange;
     struct list in_waiting; /* links kube_search_budget.waiting */
-    unsigned granted;       /* the turn for which its share is reserved, after it has waited */
-    bool own;               /* what it has taken is not part of the shared budget */
 };
 
 void kube_search_init(struct kube_search_budget *budget, struct loop *loop);

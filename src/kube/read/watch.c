@@ -249,12 +249,12 @@ static enum status send_object(struct kube_watch *w, struct kube_object_writer *
 }
 
 /* Sends the bytes that all watches share in this turn, or the object from where it is stored. */
-static enum status send_event(struct kube_watch *w, const struct watch_event *event,
-                              int64_t revision, uint8_t *dst, size_t room, size_t *ret_len)
+static enum status send_event(struct kube_watch *w, struct kube_cached_event *cached,
+                              const struct watch_event *event, int64_t revision, uint8_t *dst,
+                              size_t room, size_t *ret_len)
 {
-    struct kube_event_cache *cache = w->api->event_cache;
     struct slice wire;
-    bool shared = kube_event_cache_wire(cache, w->cursor, event, revision, w->change, &wire);
+    bool shared = kube_event_cache_wire(w->api->event_cache, cached, w->change, &wire);
     if (LIKELY(shared && !w->at && wire.len <= room)) {
         slice_copy(dst, wire);
         *ret_len = wire.len;
@@ -265,8 +265,8 @@ static enum status send_event(struct kube_watch *w, const struct watch_event *ev
     struct kube_object object;
     if (shared)
         kube_object_writer_set_shared(&writer, wire);
-    else if (kube_event_cache_object(cache, w->cursor, event, revision, w->selection,
-                                     w->shaping.shape, w->change, &object))
+    else if (kube_cached_event_object(cached, w->cursor, event, w->selection, w->shaping.shape,
+                                      w->change, &object))
         kube_object_writer_set_object(&writer, kube_event_head(w->change), &object, revision, false,
                                       kube_event_tail());
     else
@@ -274,70 +274,83 @@ static enum status send_event(struct kube_watch *w, const struct watch_event *ev
     return send_object(w, &writer, dst, room, ret_len);
 }
 
-/* Whether the event is sent in its stored form: custom resources and converted kinds may not be. */
-static bool is_as_stored(const struct kube_watch *w, const struct watch_event *event,
-                         int64_t revision)
-{
-    const struct kube_kind *kind = w->shaping.kind;
-    if (!(kind->flags & (KUBE_CUSTOM | KUBE_STORED_CONVERTED)))
-        return true;
-    struct slice prev = event->created ? SLICE_EMPTY : watch_cursor_prev(w->cursor, event);
-    return kube_conversion_is_plain(kind, revision) &&
-           (!prev.len || kube_conversion_is_plain(kind, kube_kv_of(prev).mod_revision));
-}
-
 /* Makes an event in another format or shape. Protobuf frames of whole objects are made once a turn.
  */
-static enum status make_change(struct kube_watch *w, const struct watch_event *event,
-                               int64_t revision)
+static enum status make_change(struct kube_watch *w, struct kube_cached_event *cached,
+                               const struct watch_event *event, int64_t revision)
 {
     struct kube_event_cache *cache = w->api->event_cache;
     enum kube_shape shape = w->shaping.shape;
     bool shared = w->protobuf && shape == KUBE_WHOLE;
     struct kube_object object;
     struct slice frame;
-    if (shared && kube_event_cache_frame(cache, w->cursor, event, revision, w->change, &frame))
+    if (shared && kube_cached_event_frame(cached, w->change, &frame))
         return buf_append(&w->made, frame);
-    if (!kube_event_cache_object(cache, w->cursor, event, revision, w->selection, shape, w->change,
-                                 &object))
+    if (!kube_cached_event_object(cached, w->cursor, event, w->selection, shape, w->change,
+                                  &object))
         return ST_COMPACTED;
     w->looked = KUBE_WATCH_CONVERTED * object.json.len;
     TRY(kube_watch_make(w, w->change, &object, revision));
     if (shared && w->cursor) /* else it is an ERROR event */
-        kube_event_cache_keep_frame(cache, w->cursor, event, revision, w->change,
-                                    buf_slice(&w->made));
+        kube_event_cache_keep_frame(cache, cached, w->change, buf_slice(&w->made));
     return ST_OK;
 }
 
-static enum status show_event(struct kube_watch *w, const struct kube_event_pair *pair)
+/* Whether the event is stored in the version that is served. */
+static bool is_as_stored(const struct kube_watch *w, const struct watch_event *event,
+                         int64_t revision)
 {
-    enum status status = kube_watch_show(w, pair);
+    const struct kube_kind *kind = w->shaping.kind;
+    if (!kube_watch_kind_converts(w))
+        return true;
+    struct slice prev = event->created ? SLICE_EMPTY : watch_cursor_prev(w->cursor, event);
+    return kube_conversion_is_plain(kind, revision) &&
+           (!prev.len || kube_conversion_is_plain(kind, kube_kv_of(prev).mod_revision));
+}
+
+/* An event that is converted for this watch alone. ST_END: it need not be. */
+static enum status show_event(struct kube_watch *w, const struct watch_event *event,
+                              int64_t revision)
+{
+    struct kube_event_pair pair = kube_event_pair_of(w->selection, w->cursor, event, revision);
+    if (!kube_converted_event_is_large(w->api, &pair) && is_as_stored(w, event, revision))
+        return ST_END;
+    enum status status = kube_watch_show(w, &pair);
     if (w->cursor) /* else it failed */
         watch_cursor_take(w->cursor);
     return status;
 }
 
+/* The watch does not send the event. */
+static enum status pass_over(struct kube_watch *w, const struct watch_event *event,
+                             int64_t revision)
+{
+    watch_cursor_take(w->cursor);
+    return w->change == KUBE_EVENT_NONE
+               ? ST_OK
+               : kube_watch_undecodable(w, event->key, revision, event->tombstone, ST_MALFORMED);
+}
+
 static enum status send_change(struct kube_watch *w, const struct watch_event *event,
                                int64_t revision, uint8_t *dst, size_t room, size_t *ret_len)
 {
-    if (!w->at && (kube_watch_converts(w) || !is_as_stored(w, event, revision))) {
-        struct kube_event_pair pair = kube_event_pair_of(w->selection, w->cursor, event, revision);
-        if (kube_converted_event_is_large(w->api, &pair) || !is_as_stored(w, event, revision))
-            return show_event(w, &pair);
+    if (UNLIKELY(!w->as_stored) && !w->at &&
+        (kube_watch_converts(w) || !is_as_stored(w, event, revision))) {
+        enum status status = show_event(w, event, revision);
+        if (status != ST_END)
+            return status;
     }
+    struct kube_event_cache *cache = w->api->event_cache;
+    struct kube_cached_event *cached = kube_event_cache_find(cache, w->cursor, event, revision);
     w->looked = w->selection->selects ? event->field.len : 0;
     if (!w->at)
-        w->change = kube_event_cache_type(w->api->event_cache, w->cursor, event, revision,
-                                          w->selection, w->shaping.shape);
-    if (w->change == KUBE_EVENT_NONE || w->change == KUBE_EVENT_UNDECODABLE)
-        watch_cursor_take(w->cursor);
-    if (w->change == KUBE_EVENT_UNDECODABLE)
-        return kube_watch_undecodable(w, event->key, revision, event->tombstone, ST_MALFORMED);
-    if (w->change == KUBE_EVENT_NONE)
-        return ST_OK;
-    if (kube_watch_is_plain(w))
-        return send_event(w, event, revision, dst, room, ret_len);
-    TRY(make_change(w, event, revision));
+        w->change =
+            kube_event_cache_type(cache, cached, w->cursor, event, w->selection, w->shaping.shape);
+    if (UNLIKELY(w->change == KUBE_EVENT_NONE || w->change == KUBE_EVENT_UNDECODABLE))
+        return pass_over(w, event, revision);
+    if (LIKELY(kube_watch_is_plain(w)))
+        return send_event(w, cached, event, revision, dst, room, ret_len);
+    TRY(make_change(w, cached, event, revision));
     if (w->cursor) /* else it failed */
         take(w);
     return ST_OK;
@@ -402,18 +415,15 @@ static enum status step(struct kube_watch *w, uint8_t *dst, size_t room, size_t 
 /* The watch is close to the current revision and its events take little work. */
 static bool follows(const struct kube_watch *w)
 {
-    int64_t tail = watch_hub_revision(engine_watch_hub(w->api->shard));
-    return w->cursor && w->phase == WATCH_LIVE && !kube_watch_converts(w) &&
-           tail - watch_cursor_revision(w->cursor) <= NEAR_REVISIONS;
+    return w->phase == WATCH_LIVE && !kube_watch_converts(w) &&
+           watch_cursor_behind(w->cursor) <= NEAR_REVISIONS;
 }
 
-/* Whether the client still has access. If not, its last event says so; false: an event was sent in
- * part, or there is no memory. */
-static bool check_access(struct kube_watch *w)
+/* The client has lost its access, and its last event says so. False: an event was sent in part, or
+ * there is no memory. */
+static bool end_access(struct kube_watch *w)
 {
     struct kube_status status;
-    if (!kube_shuts_out(w->api, http_exchange_request(w->exchange)))
-        return true;
     if (w->at || w->made_at || (w->begins && !kube_object_writer_empty(&w->begins->writer)))
         return false;
     buf_fini(&w->made);
@@ -434,7 +444,8 @@ static enum http_fill fill_with(struct kube_watch *w, unsigned *budget, uint8_t 
     enum status status = ST_OK;
     size_t n = 0;
     *ret_len = 0;
-    if (w->phase != WATCH_FAILED && !check_access(w))
+    if (UNLIKELY(kube_shuts_out(w->api, http_exchange_request(w->exchange))) &&
+        w->phase != WATCH_FAILED && !end_access(w))
         return cut_off(w);
     while (n < room && status == ST_OK) {
         size_t len = 0;
@@ -474,6 +485,8 @@ static enum http_fill fill(struct http_source *source, uint8_t *dst, size_t room
     enum http_fill said = fill_with(w, &left, dst, room, ret_len);
     kube_search_spend(budget, &w->searcher, taken - left);
     /* Only what is kept beyond the turn is charged to the connection. */
+    if (LIKELY(w->made.capacity == w->charged))
+        return said;
     enum status kept = account_follow(http_exchange_account(w->exchange), &w->made, &w->charged);
     return kept == ST_OK ? said : cut_off(w);
 }
@@ -487,10 +500,13 @@ static void wake(void *ctx)
         http_wake(w->exchange);
 }
 
+/* The hub has prefetched the beginning of the watch. */
 static void soon(void *ctx)
 {
     const struct kube_watch *w = ctx;
     http_wake_soon(w->exchange);
+    __builtin_prefetch((const uint8_t *)w + 128, 1);
+    __builtin_prefetch(&w->searcher, 1);
     if (w->cursor)
         watch_cursor_fetch(w->cursor);
 }
@@ -692,6 +708,7 @@ static struct kube_watch *watch_new(struct kube_call *call, struct beginning *be
     w->shaping = kube_shaping_of(call);
     w->requested = begins->scope.revision;
     w->selection = kube_selection_ref(begins->scope.selection);
+    w->as_stored = !kube_watch_converts(w) && !kube_watch_kind_converts(w);
     if (call->kind->flags & KUBE_CUSTOM)
         w->use =
             kube_registry_use_new(call->api->registry, kube_custom_of(call->kind), on_changed, w);

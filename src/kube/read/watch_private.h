@@ -17,9 +17,9 @@ enum { KUBE_WATCH_CONVERTED = 32 };
 /* Drawn in watch.c. */
 enum watch_phase { WATCH_NEW, WATCH_WAITING, WATCH_INITIAL, WATCH_LIVE, WATCH_FAILED, WATCH_ENDED };
 
-/* The fields that every event uses come first. */
+/* The fields that every event uses come first: there may be many watches, and most of them are in
+ * no cache. */
 struct kube_watch {
-    struct kube_life life;
     struct http_source source;
     struct http_exchange *exchange;
     struct kube_api *api;
@@ -28,25 +28,28 @@ struct kube_watch {
     enum watch_phase phase : 8;
     enum kube_event_type change : 8; /* type of the event that is being sent */
     bool protobuf : 1;               /* else JSON */
+    bool as_stored : 1;              /* every event is sent as it is stored */
     bool bookmarks : 1;              /* were requested */
     bool columns_sent : 1;           /* the columns of a Table were sent */
     bool bookmark_due : 1;
-    bool begun : 1;                        /* counted as begun */
-    bool ending : 1;                       /* the deadline has passed, or the server stops */
+    bool begun : 1;  /* counted as begun */
+    bool ending : 1; /* the deadline has passed, or the server stops */
+    struct kube_shaping shaping;
     struct kube_converted_event_job *away; /* an event on the worker; NULL: none */
     size_t at;                             /* bytes of the cursor's event that were sent */
     struct buf made;                       /* to be sent before anything else */
-    size_t made_at;                        /* bytes of it that were sent */
     size_t charged;                        /* bytes of it charged to the connection */
     struct beginning *begins;              /* NULL once the initial events are sent */
     uint64_t sent;                         /* bytes; shows whether the client reads */
     size_t looked;                         /* bytes examined in one step */
-    int64_t
-        last; /* its definition has changed: the watch ends after this revision; 0: it has not */
-    struct kube_shaping shaping;
+    /* Its definition has changed: the watch ends after this revision; 0: it has not. */
+    int64_t last;
+    struct kube_searcher searcher;
+
+    size_t made_at; /* bytes of `made` that were sent */
+    struct kube_life life;
     struct kube_call *call;        /* owned; NULL once it is not needed */
     struct kube_registry_use *use; /* owned; of a custom resource */
-    struct kube_searcher searcher;
     struct kube_watches_link in_api;
     struct timer bookmark;     /* the next bookmark, or the end of waiting for the client */
     int64_t deadline_ns;       /* by the loop's clock */
@@ -55,6 +58,24 @@ struct kube_watch {
     uint64_t sent_before;
 };
 
+/* Whether objects are sent whole and as JSON. */
+static inline bool kube_watch_is_plain(const struct kube_watch *w)
+{
+    return w->shaping.shape == KUBE_WHOLE && !w->protobuf;
+}
+
+/* Whether making an event takes more than scanning the object. */
+static inline bool kube_watch_converts(const struct kube_watch *w)
+{
+    return w->protobuf || w->shaping.shape == KUBE_TABLE;
+}
+
+/* Whether objects may be stored in another version than the watch serves. */
+static inline bool kube_watch_kind_converts(const struct kube_watch *w)
+{
+    return w->shaping.kind->flags & (KUBE_CUSTOM | KUBE_STORED_CONVERTED);
+}
+
 /* Sends the status as an ERROR event, which is the last. */
 MUST_CHECK
 enum status kube_watch_fail(struct kube_watch *w, const struct kube_status *status);
@@ -62,11 +83,6 @@ MUST_CHECK
 enum status kube_watch_fail_engine(struct kube_watch *w, enum status engine);
 /* After the exchange has ended. */
 void kube_watch_free(struct kube_watch *w);
-
-/* Whether objects are sent whole and as JSON. */
-bool kube_watch_is_plain(const struct kube_watch *w);
-/* Whether making an event takes more than scanning the object. */
-bool kube_watch_converts(const struct kube_watch *w);
 
 /* Each of these makes the bytes that are sent next (w->made), if any, or fails the watch. */
 

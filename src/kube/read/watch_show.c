@@ -2,16 +2,6 @@
 #include "kube/read/watch_private.h"
 #include "wire/http/exchange.h"
 
-bool kube_watch_is_plain(const struct kube_watch *w)
-{
-    return w->shaping.shape == KUBE_WHOLE && !w->protobuf;
-}
-
-bool kube_watch_converts(const struct kube_watch *w)
-{
-    return w->protobuf || w->shaping.shape == KUBE_TABLE;
-}
-
 static struct kube_event_form form_of(const struct kube_watch *w)
 {
     return (struct kube_event_form){.shaping = w->shaping,

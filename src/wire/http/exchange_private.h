@@ -47,6 +47,9 @@ enum http_exchange_state {
     HTTP_ENDED,     /* on_end was called, if the route had the request */
 };
 
+/* Before the exchange, HTTP/2 has the fields that sending uses; prefetched before many are sent. */
+enum { HTTP_TRANSPORT_BYTES = 144 };
+
 /* Embedded by value in what a transport keeps for a request. Zeroed between requests. The fields
  * that sending uses come first. */
 struct http_exchange {

@@ -39,6 +39,9 @@ struct http2_exchange {
     bool received;              /* the request arrived completely, or was refused */
 };
 
+_Static_assert(offsetof(struct http2_exchange, exchange) == HTTP_TRANSPORT_BYTES,
+               "http_wake_soon prefetches what sending uses");
+
 static inline struct http2_exchange *http2_of_stream(struct h2_stream *stream)
 {
     return CONTAINER_OF(stream, struct http2_exchange, stream);
