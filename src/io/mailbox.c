@@ -23,14 +23,13 @@ void mailbox_detach(struct mailbox *mailbox)
     mailbox->receive = NULL;
 }
 
-void mailbox_post_chain(struct mailbox *mailbox, struct mailbox_node *first,
-                        struct mailbox_node *last)
+void mailbox_post_chain(struct mailbox *mailbox, const struct mailbox_chain *chain)
 {
     /* The queue is linked from new to old, so the chain is reversed first. */
-    last->next = NULL;
+    chain->last->next = NULL;
     struct mailbox_node *newest = NULL;
-    struct mailbox_node *oldest = first;
-    for (struct mailbox_node *node = first; node;) {
+    struct mailbox_node *oldest = chain->first;
+    for (struct mailbox_node *node = chain->first; node;) {
         struct mailbox_node *next = node->next;
         node->next = newest;
         newest = node;
@@ -49,7 +48,7 @@ void mailbox_post_chain(struct mailbox *mailbox, struct mailbox_node *first,
 
 void mailbox_post(struct mailbox *mailbox, struct mailbox_node *node)
 {
-    mailbox_post_chain(mailbox, node, node);
+    mailbox_post_chain(mailbox, &(struct mailbox_chain){node, node});
 }
 
 struct mailbox_node *mailbox_take(struct mailbox *mailbox)

@@ -17,6 +17,33 @@ struct mailbox_node {
     struct mailbox_node *next;
 };
 
+/* Messages in order, oldest first. */
+struct mailbox_chain {
+    struct mailbox_node *first, *last;
+};
+
+static inline void mailbox_chain_add(struct mailbox_chain *chain, struct mailbox_node *node)
+{
+    node->next = NULL;
+    if (chain->last)
+        chain->last->next = node;
+    else
+        chain->first = node;
+    chain->last = node;
+}
+
+/* The oldest; NULL: the chain is empty. */
+static inline struct mailbox_node *mailbox_chain_take(struct mailbox_chain *chain)
+{
+    struct mailbox_node *node = chain->first;
+    if (!node)
+        return NULL;
+    chain->first = node->next;
+    if (!chain->first)
+        chain->last = NULL;
+    return node;
+}
+
 struct mailbox {
     _Alignas(64) _Atomic(struct mailbox_node *) newest; /* posted, linked from new to old */
     struct waker *waker;                                /* of the receiver; NULL in a simulation */
@@ -38,9 +65,8 @@ void mailbox_detach(struct mailbox *mailbox);
 
 /* Any thread. */
 void mailbox_post(struct mailbox *mailbox, struct mailbox_node *node);
-/* Nodes linked by next from first (to be received first) to last. Wakes the receiver once. */
-void mailbox_post_chain(struct mailbox *mailbox, struct mailbox_node *first,
-                        struct mailbox_node *last);
+/* A chain that is not empty, which is used up. Wakes the receiver once. */
+void mailbox_post_chain(struct mailbox *mailbox, const struct mailbox_chain *chain);
 
 /* For the receiver: everything posted so far, oldest first, linked by next; NULL: nothing. */
 struct mailbox_node *mailbox_take(struct mailbox *mailbox);

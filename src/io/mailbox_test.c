@@ -37,9 +37,10 @@ static void messages_come_in_the_order_posted(void **state)
     for (unsigned i = 0; i < 5; i++)
         letters[i].number = i;
     mailbox_post(&mailbox, &letters[0].node);
-    letters[1].node.next = &letters[2].node;
-    letters[2].node.next = &letters[3].node;
-    mailbox_post_chain(&mailbox, &letters[1].node, &letters[3].node);
+    struct mailbox_chain chain = {0};
+    for (unsigned i = 1; i <= 3; i++)
+        mailbox_chain_add(&chain, &letters[i].node);
+    mailbox_post_chain(&mailbox, &chain);
     mailbox_post(&mailbox, &letters[4].node);
     assert_false(mailbox_empty(&mailbox));
 
@@ -179,11 +180,12 @@ static void messages_beyond_the_limit_of_a_turn_arrive_in_the_next(void **state)
     struct mailbox mailbox;
     unsigned count = 0;
     loop_attach(loop, &mailbox, count_letter, &count);
+    struct mailbox_chain chain = {0};
     for (unsigned i = 0; i < LETTERS; i++) {
         letters[i].number = i;
-        letters[i].node.next = i + 1 < LETTERS ? &letters[i + 1].node : NULL;
+        mailbox_chain_add(&chain, &letters[i].node);
     }
-    mailbox_post_chain(&mailbox, &letters[0].node, &letters[LETTERS - 1].node);
+    mailbox_post_chain(&mailbox, &chain);
     loop_turn(loop, NS_PER_S);
     assert_in_range(count, 1, LETTERS - 1);
     for (unsigned i = 1, before = 0; i < LETTERS && count < LETTERS; i++) {
@@ -200,15 +202,12 @@ static void *produce(void *arg)
     struct producer *me = arg;
     struct letter *mine = sent[me->index];
     for (unsigned i = 0; i < LETTERS;) {
-        unsigned chain = 1 + i % 7;
-        if (chain > LETTERS - i)
-            chain = LETTERS - i;
-        for (unsigned k = 0; k < chain; k++) {
-            mine[i + k] = (struct letter){.from = me->index, .number = i + k};
-            mine[i + k].node.next = k + 1 < chain ? &mine[i + k + 1].node : NULL;
+        struct mailbox_chain chain = {0};
+        for (unsigned end = i + 1 + i % 7; i < end && i < LETTERS; i++) {
+            mine[i] = (struct letter){.from = me->index, .number = i};
+            mailbox_chain_add(&chain, &mine[i].node);
         }
-        mailbox_post_chain(me->mailbox, &mine[i].node, &mine[i + chain - 1].node);
-        i += chain;
+        mailbox_post_chain(me->mailbox, &chain);
         if (i % 512 < 7)
             usleep(50); /* lets the receiver sleep now and then */
     }

@@ -8,16 +8,11 @@
 #include <sched.h>
 #include <stdlib.h>
 
-/* Jobs in order, linked by their nodes. */
-struct job_chain {
-    struct mailbox_node *first, *last;
-};
-
 /* A share with waiting jobs. */
 struct worker_share {
     uint64_t key;
     unsigned count; /* of its jobs that may be refused */
-    struct job_chain jobs;
+    struct mailbox_chain jobs;
 };
 
 struct worker {
@@ -27,7 +22,7 @@ struct worker {
     struct worker_share *shares;
     size_t share_count, share_room;
     unsigned waiting; /* jobs of all shares that may be refused */
-    struct job_chain refused;
+    struct mailbox_chain refused;
 
     unsigned queue_max;
     const char *thread_name;
@@ -45,29 +40,8 @@ static struct worker_job *job_of(struct mailbox_node *node)
     return CONTAINER_OF(node, struct worker_job, in_mailbox);
 }
 
-static void chain_add(struct job_chain *chain, struct worker_job *job)
-{
-    job->in_mailbox.next = NULL;
-    if (chain->last)
-        chain->last->next = &job->in_mailbox;
-    else
-        chain->first = &job->in_mailbox;
-    chain->last = &job->in_mailbox;
-}
-
-static struct worker_job *chain_take(struct job_chain *chain)
-{
-    struct mailbox_node *node = chain->first;
-    if (!node)
-        return NULL;
-    chain->first = node->next;
-    if (!node->next)
-        chain->last = NULL;
-    return job_of(node);
-}
-
 /* The newest that may be refused, which exists. */
-static struct worker_job *chain_take_newest(struct job_chain *chain)
+static struct worker_job *chain_take_newest(struct mailbox_chain *chain)
 {
     struct mailbox_node *before = NULL, *newest = NULL, *last = NULL;
     for (struct mailbox_node *node = chain->first; node; last = node, node = node->next) {
@@ -129,7 +103,7 @@ static bool make_room(struct worker *worker, uint64_t key)
     struct worker_share *own = share_find(worker, key), *most = share_with_most(worker);
     if (most->count <= (own ? own->count : 0) + 1)
         return false;
-    chain_add(&worker->refused, chain_take_newest(&most->jobs));
+    mailbox_chain_add(&worker->refused, &chain_take_newest(&most->jobs)->in_mailbox);
     most->count--;
     worker->waiting--;
     return true;
@@ -142,7 +116,7 @@ static enum status queue_add(struct worker *worker, struct worker_job *job)
     struct worker_share *share = share_find(worker, job->share);
     if (!share)
         share = share_add(worker, (struct worker_share){.key = job->share});
-    chain_add(&share->jobs, job);
+    mailbox_chain_add(&share->jobs, &job->in_mailbox);
     share->count += !job->must_run;
     worker->waiting += !job->must_run;
     return ST_OK;
@@ -152,8 +126,10 @@ static enum status queue_add(struct worker *worker, struct worker_job *job)
 static struct worker_job *queue_take(struct worker *worker)
 {
     LOCK_SCOPE(&worker->lock);
-    struct worker_job *job = chain_take(&worker->refused);
-    if (job) {
+    struct mailbox_node *node = mailbox_chain_take(&worker->refused);
+    struct worker_job *job;
+    if (node) {
+        job = job_of(node);
         job->status = ST_REQUEST_TOO_MANY_REQUESTS;
         return job;
     }
@@ -161,7 +137,7 @@ static struct worker_job *queue_take(struct worker *worker)
         return NULL;
     struct worker_share share = worker->shares[0];
     share_remove(worker, &worker->shares[0]);
-    job = chain_take(&share.jobs);
+    job = job_of(mailbox_chain_take(&share.jobs));
     job->status = ST_OK;
     share.count -= !job->must_run;
     worker->waiting -= !job->must_run;

@@ -74,7 +74,7 @@ static const struct kept_hash *find_kept(const struct local_hashes *hashes, int6
 
 void local_hashes_request(struct local_hashes *hashes, struct engine_op *op)
 {
-    op_chain_add(&hashes->waiting, op);
+    mailbox_chain_add(&hashes->waiting, &op->in_mailbox);
 }
 
 static void answer(struct engine_hash *op, const struct keeper_hash *found, enum status status)
@@ -90,7 +90,7 @@ static void answer(struct engine_hash *op, const struct keeper_hash *found, enum
 /* Answers the waiting requests that were given up; with `all`, every one. */
 static void answer_queue(struct local_hashes *hashes, bool all)
 {
-    struct op_chain kept = {0};
+    struct mailbox_chain kept = {0};
     for (struct mailbox_node *node = hashes->waiting.first, *next; node; node = next) {
         next = node->next;
         struct engine_op *op = op_of(node);
@@ -98,17 +98,14 @@ static void answer_queue(struct local_hashes *hashes, bool all)
         if (all || given_up)
             answer(hash_of(op), &(struct keeper_hash){0}, given_up ? ST_CANCELED : ST_STOPPED);
         else
-            op_chain_add(&kept, op);
+            mailbox_chain_add(&kept, &op->in_mailbox);
     }
     hashes->waiting = kept;
 }
 
 static void begin_request(struct local_hashes *hashes)
 {
-    struct engine_hash *op = hash_of(op_of(hashes->waiting.first));
-    hashes->waiting.first = hashes->waiting.first->next;
-    if (!hashes->waiting.first)
-        hashes->waiting.last = NULL;
+    struct engine_hash *op = hash_of(op_of(mailbox_chain_take(&hashes->waiting)));
     const struct kept_hash *kept = find_kept(hashes, op->at_revision);
     enum status status;
     if (kept) {

@@ -26,7 +26,7 @@ struct local_hashes {
     const struct local_report *report; /* borrowed, as are the next two */
     struct keeper *keeper;
     struct metric_block *counts;
-    struct op_chain waiting; /* struct engine_hash */
+    struct mailbox_chain waiting; /* struct engine_hash */
     /* Compactions to be hashed, oldest first; no more than are kept. */
     struct kept_hash noted[KEPT_HASHES];
     unsigned noted_count;

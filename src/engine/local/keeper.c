@@ -54,13 +54,13 @@ static void take_requests(struct local_keeper *keeper)
         next = node->next;
         struct engine_op *op = op_of(node);
         if (op->kind == LOCAL_DEFRAGMENT)
-            op_chain_add(&keeper->defragmenter.waiting, op);
+            mailbox_chain_add(&keeper->defragmenter.waiting, &op->in_mailbox);
         else if (op->kind == LOCAL_HASH_KV)
             local_hashes_request(&keeper->hashes, op);
         else if (op->kind == LOCAL_SNAPSHOT)
             local_snapshot_collect(keeper->shared, keeper->upkeep, op);
         else
-            op_chain_add(&keeper->unsorted, op);
+            mailbox_chain_add(&keeper->unsorted, &op->in_mailbox);
     }
 }
 
@@ -148,12 +148,9 @@ static void do_urgent(void *ctx)
 /* Sorts one list of leases, or of the keys of a lease, that the writer has collected. */
 static void sort_one(struct local_keeper *keeper)
 {
-    struct mailbox_node *node = keeper->unsorted.first;
+    struct mailbox_node *node = mailbox_chain_take(&keeper->unsorted);
     if (!node)
         return;
-    keeper->unsorted.first = node->next;
-    if (!node->next)
-        keeper->unsorted.last = NULL;
     turn_work("sorting", local_op_name(op_of(node)));
     struct yield_point point = {.fn = do_urgent, .ctx = keeper};
     yield_point_here = &point;
@@ -370,10 +367,10 @@ static void defragment_move(struct local_keeper *keeper, enum defragment_state n
 }
 
 /* Answers the operations of a chain that were given up; with `all`, every one. */
-static void answer_defragments(struct local_keeper *keeper, struct op_chain *chain,
+static void answer_defragments(struct local_keeper *keeper, struct mailbox_chain *chain,
                                enum status status, bool all)
 {
-    struct op_chain kept = {0};
+    struct mailbox_chain kept = {0};
     if (!chain->first)
         return;
     int64_t revision = keeper_revision(keeper->upkeep);
@@ -382,7 +379,7 @@ static void answer_defragments(struct local_keeper *keeper, struct op_chain *cha
         struct engine_op *op = op_of(node);
         bool given_up = atomic_load(&CONTAINER_OF(op, struct engine_defragment, op)->given_up);
         if (!all && !given_up) {
-            op_chain_add(&kept, op);
+            mailbox_chain_add(&kept, &op->in_mailbox);
             continue;
         }
         op->status = given_up ? ST_CANCELED : status;
@@ -396,7 +393,7 @@ static void defragment_begin(struct local_keeper *keeper)
 {
     struct local_defragmenter *defragmenter = &keeper->defragmenter;
     defragmenter->served = defragmenter->waiting;
-    defragmenter->waiting = (struct op_chain){0};
+    defragmenter->waiting = (struct mailbox_chain){0};
     defragmenter->wanted = false;
     defragmenter->begun_ns = now_ns();
     defragmenter->met_damage = false;

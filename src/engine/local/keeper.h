@@ -36,10 +36,10 @@ struct local_defragmenter {
     bool wanted;     /* at the start, without a request */
     bool met_damage; /* some segment could not be cleaned */
     enum defragment_state state;
-    struct op_chain served;  /* struct engine_defragment: answered when this run ends */
-    struct op_chain waiting; /* arrived later: for the next run */
-    uint64_t checkpoint;     /* number of the checkpoint that DROPPING or SAVING waits for */
-    uint64_t id_end;         /* CLEANING: segments with a smaller id are cleaned */
+    struct mailbox_chain served;  /* struct engine_defragment: answered when this run ends */
+    struct mailbox_chain waiting; /* arrived later: for the next run */
+    uint64_t checkpoint;          /* number of the checkpoint that DROPPING or SAVING waits for */
+    uint64_t id_end;              /* CLEANING: segments with a smaller id are cleaned */
     int64_t begun_ns;
 };
 
@@ -63,7 +63,7 @@ struct local_keeper {
     int64_t mark_warned_ns;   /* time of the last warning about a failed mark; 0: none */
     struct local_check check;
     struct local_hashes hashes;
-    struct op_chain unsorted;      /* long lists of leases or of their keys, to be sorted */
+    struct mailbox_chain unsorted; /* long lists of leases or of their keys, to be sorted */
     bool checkpointing;            /* a checkpoint is in progress */
     uint64_t checkpoints;          /* number of checkpoints that have begun */
     int64_t rest_until_ns;         /* work that can wait is not done before this */

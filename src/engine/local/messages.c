@@ -32,15 +32,15 @@ void local_job_free(struct local_job *job)
     free(job);
 }
 
-void local_answer_chain(struct local_shard_base *shard, const struct op_chain *chain)
+void local_answer_chain(struct local_shard_base *shard, const struct mailbox_chain *chain)
 {
     atomic_fetch_add(&shard->posting, 1);
-    mailbox_post_chain(&shard->answers, chain->first, chain->last);
+    mailbox_post_chain(&shard->answers, chain);
     atomic_fetch_sub(&shard->posting, 1);
 }
 
 void local_answer(struct engine_op *op)
 {
     struct local_shard_base *shard = CONTAINER_OF(op->shard, struct local_shard_base, shard);
-    local_answer_chain(shard, &(struct op_chain){&op->in_mailbox, &op->in_mailbox});
+    local_answer_chain(shard, &(struct mailbox_chain){&op->in_mailbox, &op->in_mailbox});
 }

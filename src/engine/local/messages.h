@@ -38,21 +38,6 @@ enum local_op_kind {
 /* For reports of long turns (base/turn.h). Empty for operations that are never long. */
 struct slice local_op_name(const struct engine_op *op);
 
-/* Operations linked by in_mailbox, oldest first. */
-struct op_chain {
-    struct mailbox_node *first, *last;
-};
-
-static inline void op_chain_add(struct op_chain *chain, struct engine_op *op)
-{
-    op->in_mailbox.next = NULL;
-    if (chain->last)
-        chain->last->next = &op->in_mailbox;
-    else
-        chain->first = &op->in_mailbox;
-    chain->last = &op->in_mailbox;
-}
-
 static inline struct engine_op *op_of(struct mailbox_node *node)
 {
     return CONTAINER_OF(node, struct engine_op, in_mailbox);
@@ -124,6 +109,6 @@ struct local_shard_base {
 
 /* Any thread: completes operations on their shard. */
 void local_answer(struct engine_op *op);
-void local_answer_chain(struct local_shard_base *shard, const struct op_chain *chain);
+void local_answer_chain(struct local_shard_base *shard, const struct mailbox_chain *chain);
 
 #endif

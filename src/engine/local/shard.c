@@ -141,10 +141,10 @@ static void post_chains(struct local_shard *shard)
 {
     struct local_writer_inbox *writer = &shard->shared->writer;
     if (shard->writes.first)
-        mailbox_post_chain(&writer->requests, shard->writes.first, shard->writes.last);
+        mailbox_post_chain(&writer->requests, &shard->writes);
     if (shard->lease_reads.first)
-        mailbox_post_chain(&writer->lease_reads, shard->lease_reads.first, shard->lease_reads.last);
-    shard->writes = shard->lease_reads = (struct op_chain){0};
+        mailbox_post_chain(&writer->lease_reads, &shard->lease_reads);
+    shard->writes = shard->lease_reads = (struct mailbox_chain){0};
 }
 
 void local_shard_turn_end(struct engine_shard *base)
@@ -499,7 +499,7 @@ static void send_to_writer(struct local_shard *shard, struct engine_op *op, enum
     op->kind = (uint8_t)kind;
     op->request = request;
     count_begun(shard);
-    op_chain_add(&shard->writes, op);
+    mailbox_chain_add(&shard->writes, &op->in_mailbox);
 }
 
 void local_put(struct engine_shard *base, struct engine_write *write,
@@ -562,7 +562,7 @@ void local_lease_start_op(struct engine_shard *base, struct engine_op *op,
         CONTAINER_OF(op, struct engine_renewals, op)->asked_ns = loop_served_ns(shard->loop);
     op->kind = (uint8_t)(LOCAL_LEASE + (unsigned)call);
     count_begun(shard);
-    op_chain_add(writes ? &shard->writes : &shard->lease_reads, op);
+    mailbox_chain_add(writes ? &shard->writes : &shard->lease_reads, &op->in_mailbox);
 }
 
 /* -- Rights -- */

@@ -14,9 +14,9 @@ struct local_shard {
     struct local_watch *watch; /* owned; NULL until the first watch */
     struct local_auth_reader rights;
     struct metric_block *counts;
-    struct op_chain writes;      /* of this turn, not posted to the writer yet */
-    struct op_chain lease_reads; /* the same */
-    struct list ranges;          /* struct engine_range: long ones, continued in every turn */
+    struct mailbox_chain writes;      /* of this turn, not posted to the writer yet */
+    struct mailbox_chain lease_reads; /* the same */
+    struct list ranges;               /* struct engine_range: long ones, continued in every turn */
     struct list txn_reads; /* struct local_txn_read: the same for transactions that only read */
     struct timer again;    /* set for now when there is more to do in the next turn */
     struct mailbox progress_requests; /* the writer asks how far this shard has read its input */

@@ -120,7 +120,7 @@ static bool compact(struct local_writer *writer, struct engine_op *op)
     struct applier *applier = store_applier(writer->shared->store);
     int64_t before = applier->compact_revision;
     if (defer_compaction(writer, request->revision)) {
-        op_chain_add(&writer->deferred, op);
+        mailbox_chain_add(&writer->deferred, &op->in_mailbox);
         return false;
     }
     op->status = admit(writer, 0);
@@ -132,7 +132,7 @@ static bool compact(struct local_writer *writer, struct engine_op *op)
     note_compacted(writer, before, request->revision);
     if (!request->physical)
         return true;
-    op_chain_add(&writer->waiting, op);
+    mailbox_chain_add(&writer->waiting, &op->in_mailbox);
     return false;
 }
 
@@ -219,13 +219,13 @@ static bool execute(struct local_writer *writer, struct engine_op *op)
 }
 
 /* Sends the chains, one for each shard, and empties them. */
-static void answer(struct local_writer *writer, struct op_chain *chains)
+static void answer(struct local_writer *writer, struct mailbox_chain *chains)
 {
     unsigned shards = writer->shared->options.shards_max;
     for (unsigned i = 0; i < shards; i++) {
         if (chains[i].first)
             local_answer_chain(writer->shared->shards[i], &chains[i]);
-        chains[i] = (struct op_chain){0};
+        chains[i] = (struct mailbox_chain){0};
     }
 }
 
@@ -370,7 +370,7 @@ static bool serve_one_between(struct local_writer *writer, struct engine_op *op,
     if (op->status == ST_OK && !local_lease_read(writer->lease, op, lease_call_of(op), time_ns))
         return false; /* the lease has expired */
     op->revision = writer->committed_revision;
-    op_chain_add(&writer->early[shard_number(op)], op);
+    mailbox_chain_add(&writer->early[shard_number(op)], &op->in_mailbox);
     return true;
 }
 
@@ -383,7 +383,7 @@ static bool serve_one_between(struct local_writer *writer, struct engine_op *op,
 static void serve_between(void *ctx)
 {
     struct local_writer *writer = ctx;
-    struct op_chain left = {0};
+    struct mailbox_chain left = {0};
     if (writer->rights_pending || writer->granted_count == WRITER_GRANTS_MAX)
         return;
     struct mailbox_node *taken[] = {writer->lease_left, mailbox_take(&writer->inbox->lease_reads)};
@@ -392,7 +392,7 @@ static void serve_between(void *ctx)
         for (struct mailbox_node *node = taken[i], *next; node; node = next) {
             next = node->next;
             if (!serve_one_between(writer, op_of(node), time_ns))
-                op_chain_add(&left, op_of(node));
+                mailbox_chain_add(&left, node);
         }
     }
     writer->lease_left = left.first;
@@ -428,7 +428,7 @@ static void run_requests(struct local_writer *writer, struct mailbox_node *node)
         if (name.len)
             turn_work("applying", name);
         if (execute(writer, op))
-            op_chain_add(&writer->answers[shard], op);
+            mailbox_chain_add(&writer->answers[shard], &op->in_mailbox);
         if (store_pending_bytes(writer->shared->store) > GROUP_BYTES_MAX)
             commit_group(writer);
     }
@@ -470,7 +470,7 @@ static bool request_progress(struct local_writer *writer)
  */
 static void take_lease_reads(struct local_writer *writer)
 {
-    struct op_chain to_execute = {0};
+    struct mailbox_chain to_execute = {0};
     if (!writer->lease_left) {
         writer->lease_taken_ns = input_read_ns(writer);
         writer->lease_left = mailbox_take(&writer->inbox->lease_reads);
@@ -486,13 +486,13 @@ static void take_lease_reads(struct local_writer *writer)
         work += local_lease_work(writer->lease, op, lease_call_of(op));
         op->status = may(writer, op);
         if (op->status != ST_OK)
-            op_chain_add(&writer->answers[shard_number(op)], op);
+            mailbox_chain_add(&writer->answers[shard_number(op)], &op->in_mailbox);
         else if (!local_lease_read(writer->lease, op, lease_call_of(op), writer->now_ns))
-            op_chain_add(&to_execute, op);
+            mailbox_chain_add(&to_execute, &op->in_mailbox);
         else if (local_lease_is_unsorted(op, lease_call_of(op)))
             mailbox_post(&writer->shared->keeper.requests, &op->in_mailbox);
         else
-            op_chain_add(&writer->answers[shard_number(op)], op);
+            mailbox_chain_add(&writer->answers[shard_number(op)], &op->in_mailbox);
     }
     if (!writer->lease_left)
         writer->lease_read_ns = writer->lease_taken_ns;
@@ -506,7 +506,7 @@ static void take_deferred(struct local_writer *writer)
     struct mailbox_node *node = writer->deferred.first;
     if (!node)
         return;
-    writer->deferred = (struct op_chain){0};
+    writer->deferred = (struct mailbox_chain){0};
     run_requests(writer, node);
     if (!writer->deferred.first)
         writer->deferred_until_ns = 0;
@@ -524,7 +524,7 @@ static void answer_waiting(struct local_writer *writer)
         next = node->next;
         local_answer(op_of(node));
     }
-    writer->waiting = (struct op_chain){0};
+    writer->waiting = (struct mailbox_chain){0};
 }
 
 static void take_jobs(struct local_writer *writer)

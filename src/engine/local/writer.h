@@ -20,7 +20,7 @@ struct local_writer {
     int64_t now_ns; /* of this turn */
 
     /* The group. */
-    struct op_chain *answers; /* one chain for each shard */
+    struct mailbox_chain *answers; /* one chain for each shard */
     unsigned group_requests;
     int64_t group_begun_ns;
     int64_t committed_revision;         /* before the group */
@@ -34,7 +34,7 @@ struct local_writer {
 
     /* Answers in the middle of a long request. */
     struct yield_point yield_point; /* set while requests are applied */
-    struct op_chain *early;         /* one chain for each shard */
+    struct mailbox_chain *early;    /* one chain for each shard */
 
     /* Lease reads. */
     struct mailbox_node *lease_left; /* taken from the mailbox, left for the next turn */
@@ -43,9 +43,9 @@ struct local_writer {
         lease_read_ns; /* renewals that arrived before this were done: leases expire up to here */
     bool awaits_progress; /* a lease has expired, but some shard must read its input first */
 
-    struct op_chain waiting;   /* physical compactions that are not finished */
-    struct op_chain deferred;  /* compactions of revisions that some shard has not read */
-    int64_t deferred_until_ns; /* they wait until then; 0: there are none */
+    struct mailbox_chain waiting;  /* physical compactions that are not finished */
+    struct mailbox_chain deferred; /* compactions of revisions that some shard has not read */
+    int64_t deferred_until_ns;     /* they wait until then; 0: there are none */
 
     struct local_job *relocating; /* owned while the writer has it */
     struct local_job *trimming;   /* the same */
