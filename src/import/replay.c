@@ -8,7 +8,6 @@
 #include "import/db.h"
 #include "import/replay_auth.h"
 #include "lease/lessor.h"
-#include "store/range.h"
 #include "store/row_values.h"
 
 #include <stdlib.h>
@@ -146,24 +145,6 @@ static void lease_moved(void *ctx, struct slice key, int64_t from, int64_t to)
     lessor_move_key(replay->lessor, key, from, to);
 }
 
-static void attach_all(struct import_replay *replay)
-{
-    struct store *store = store_builder_store(replay->builder);
-    const struct store_view *view = store_view(store);
-    struct range_state state = {
-        .root = view->root,
-        .log = store_log(store),
-        .revision = view->revision,
-        .compact_revision = view->compact_revision,
-    };
-    struct range_walk walk;
-    range_walk_init(&walk, &state, (struct range_bounds){.to_end = true}, 0);
-    for (const struct range_kv *kv; (kv = range_walk_next(&walk));) {
-        if (kv->item->newest.lease)
-            lessor_move_key(replay->lessor, index_item_key(kv->item), 0, kv->item->newest.lease);
-    }
-}
-
 static void renew_rights(struct import_replay *replay)
 {
     auth_rights_unref(replay->rights);
@@ -177,7 +158,7 @@ enum status import_replay_start(struct import_replay *replay)
     lessor_load(replay->lessor, kept, replay->loaded.len / sizeof(*kept), 0);
     buf_fini(&replay->loaded);
     if (lessor_count(replay->lessor))
-        attach_all(replay);
+        store_leased_keys(store_builder_store(replay->builder), lease_moved, replay);
     struct applier *applier = applier_of(replay);
     applier->lease_exists = lease_exists;
     applier->lease_moved = lease_moved;

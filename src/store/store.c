@@ -5,6 +5,7 @@
 #include "store/datadir.h"
 #include "store/load.h"
 #include "store/log/rewrite.h"
+#include "store/range.h"
 #include "store/upkeep/cleaner.h"
 #include "store/upkeep/compaction.h"
 
@@ -297,6 +298,24 @@ uint64_t store_term(const struct store *store)
 }
 
 /* -- The writer -- */
+
+void store_leased_keys(const struct store *store,
+                       void (*fn)(void *ctx, struct slice key, int64_t from, int64_t to), void *ctx)
+{
+    const struct store_view *view = store_view(store);
+    struct range_state state = {
+        .root = view->root,
+        .log = store->log,
+        .revision = view->revision,
+        .compact_revision = view->compact_revision,
+    };
+    struct range_walk walk;
+    range_walk_init(&walk, &state, (struct range_bounds){.to_end = true}, 0);
+    for (const struct range_kv *kv; (kv = range_walk_next(&walk));) {
+        if (kv->item->newest.lease)
+            fn(ctx, index_item_key(kv->item), 0, kv->item->newest.lease);
+    }
+}
 
 struct applier *store_applier(struct store *store)
 {

@@ -114,6 +114,11 @@ void store_shrink(struct store *store);
 /* Drops a segment that was replaced, once no reader can see it. store_commit must follow. */
 void store_forget_segment(struct store *store, uint64_t segment_id);
 
+/* Calls fn, as applier.lease_moved, for every key that has a lease. On the writer's thread. */
+void store_leased_keys(const struct store *store,
+                       void (*fn)(void *ctx, struct slice key, int64_t from, int64_t to),
+                       void *ctx);
+
 /* -- For the keeper -- */
 
 struct log *store_log_of_keeper(struct store *store);

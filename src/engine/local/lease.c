@@ -3,7 +3,6 @@
 #include "base/clock.h"
 #include "base/xalloc.h"
 #include "store/change.h"
-#include "store/range.h"
 #include "store/row_values.h"
 
 #include <stdlib.h>
@@ -151,30 +150,13 @@ static void lease_moved(void *ctx, struct slice key, int64_t from, int64_t to)
     lessor_move_key(lease->lessor, key, from, to);
 }
 
-static void attach_all(struct local_lease *lease)
-{
-    const struct store_view *view = store_view(lease->store);
-    struct range_state state = {
-        .root = view->root,
-        .log = store_log(lease->store),
-        .revision = view->revision,
-        .compact_revision = view->compact_revision,
-    };
-    struct range_walk walk;
-    range_walk_init(&walk, &state, (struct range_bounds){.to_end = true}, 0);
-    for (const struct range_kv *kv; (kv = range_walk_next(&walk));) {
-        if (kv->item->newest.lease)
-            lessor_move_key(lease->lessor, index_item_key(kv->item), 0, kv->item->newest.lease);
-    }
-}
-
 void local_lease_start(struct local_lease *lease, struct store *store, int64_t now_ns)
 {
     lease->store = store;
     lease->now_ns = now_ns;
     load(lease, now_ns);
     if (lessor_count(lease->lessor))
-        attach_all(lease);
+        store_leased_keys(store, lease_moved, lease);
     struct applier *applier = store_applier(store);
     applier->lease_exists = lease_exists;
     applier->lease_moved = lease_moved;
