@@ -18,6 +18,10 @@
  * long. It goes by steps where they are counted and always by time of the processor, which also
  * sees what libraries do. Every file of a corpus is pumped, and one in sixteen short inputs of a
  * fuzzer.
+ *
+ * The thread sanitizer is there for races, and its own time is not linear: for a search such as
+ * memmem it marks all bytes that might be read, however early the search ends. With it time does
+ * not count, and inputs are repeated only up to COST_LONG bytes.
  */
 #ifndef VIGIL_FUZZ_COST_H
 #define VIGIL_FUZZ_COST_H
@@ -26,6 +30,12 @@
 #include <stdint.h>
 
 enum { COST_STEPS_FIXED = 1000000 };
+
+#ifdef __SANITIZE_THREAD__
+enum { COST_IS_TIMED = 0 };
+#else
+enum { COST_IS_TIMED = 1 };
+#endif
 
 /* Those that are 0 have their defaults. */
 struct cost_limits {

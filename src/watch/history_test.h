@@ -4,6 +4,7 @@
 #define VIGIL_WATCH_HISTORY_TEST_H
 
 #include "base/buf.h"
+#include "base/container/hash_map.h"
 #include "base/xalloc.h"
 #include "codec/pb/kv.pb.h"
 #include "watch/history.h"
@@ -18,6 +19,12 @@ struct memory_revision {
     size_t count;
 };
 
+/* The newest version of a key. The slices point into its event. */
+struct memory_version {
+    struct slice key;
+    struct slice field; /* empty: deleted */
+};
+
 struct memory_block {
     struct memory_block *next;
 };
@@ -27,6 +34,7 @@ struct memory_history {
     struct memory_revision *revisions; /* [i] is revision i; 0 and 1 have no events */
     int64_t revision, published, compacted;
     size_t capacity;
+    struct hash_map newest;      /* by key */
     struct memory_block *blocks; /* handed out in this turn */
     int64_t damaged;             /* a revision that cannot be read; 0: none; negative: a long one */
     unsigned again_every;        /* every this many calls of next return ST_AGAIN; 0: none */
@@ -203,6 +211,11 @@ static void memory_listen(struct watch_history *history, bool wanted)
     memory->listening = wanted;
 }
 
+static inline struct slice memory_version_key(const void *version)
+{
+    return ((const struct memory_version *)version)->key;
+}
+
 static inline void memory_init(struct memory_history *memory)
 {
     static const struct watch_history_ops ops = {
@@ -219,6 +232,7 @@ static inline void memory_init(struct memory_history *memory)
     *memory =
         (struct memory_history){.history.ops = &ops, .revision = 1, .published = 1, .capacity = 16};
     memory->revisions = xcalloc(memory->capacity, sizeof(memory->revisions[0]));
+    hash_map_init(&memory->newest, memory_version_key, 1);
 }
 
 static inline void memory_fini(struct memory_history *memory)
@@ -234,18 +248,41 @@ static inline void memory_fini(struct memory_history *memory)
         free(memory->revisions[i].events);
     }
     free(memory->revisions);
+    struct memory_version *newest;
+    MAP_FOREACH (newest, &memory->newest)
+        free(newest);
+    hash_map_fini(&memory->newest);
 }
 
 /* The encoded newest version of a key; empty if it does not exist. */
 static inline struct slice memory_newest(struct memory_history *memory, struct slice key)
 {
-    for (int64_t i = memory->revision; i >= 2; i--)
-        for (size_t k = memory->revisions[i].count; k-- > 0;) {
-            struct memory_event *event = &memory->revisions[i].events[k];
-            if (slice_equal(buf_slice(&event->key), key))
-                return event->tombstone ? SLICE_EMPTY : buf_slice(&event->field);
-        }
-    return SLICE_EMPTY;
+    const struct memory_version *newest = hash_map_get(&memory->newest, key);
+    return newest ? newest->field : SLICE_EMPTY;
+}
+
+/* Replaces the newest version of the event's key. */
+static inline void memory_set_newest(struct memory_history *memory,
+                                     const struct memory_event *event)
+{
+    struct memory_version *newest = hash_map_get(&memory->newest, buf_slice(&event->key));
+    if (!newest) {
+        void *replaced;
+        newest = xmalloc(sizeof(*newest));
+        newest->key = buf_slice(&event->key);
+        enum status status = hash_map_put(&memory->newest, newest, &replaced);
+        assert(status == ST_OK && !replaced);
+    }
+    newest->field = event->tombstone ? SLICE_EMPTY : buf_slice(&event->field);
+}
+
+static inline struct memory_event *memory_new_event(struct memory_revision *revision)
+{
+    /* The array grows whenever its length is a power of two. */
+    if (!(revision->count & (revision->count - 1)))
+        revision->events =
+            xrealloc(revision->events, (2 * revision->count + 1) * sizeof(revision->events[0]));
+    return &revision->events[revision->count++];
 }
 
 /* Begins a revision; the puts and deletes that follow are its events. */
@@ -263,10 +300,7 @@ static inline void memory_add(struct memory_history *memory, struct slice key, s
                               bool tombstone)
 {
     struct slice prev = memory_newest(memory, key);
-    struct memory_revision *revision = &memory->revisions[memory->revision];
-    revision->events =
-        xrealloc(revision->events, (revision->count + 1) * sizeof(revision->events[0]));
-    struct memory_event *event = &revision->events[revision->count++];
+    struct memory_event *event = memory_new_event(&memory->revisions[memory->revision]);
     *event = (struct memory_event){.tombstone = tombstone, .created = !tombstone && !prev.len};
     struct pb_key_value kv = {.key = key, .mod_revision = memory->revision};
     if (!tombstone) {
@@ -281,6 +315,7 @@ static inline void memory_add(struct memory_history *memory, struct slice key, s
     assert(status == ST_OK);
     status = buf_append(&event->prev, prev);
     assert(status == ST_OK);
+    memory_set_newest(memory, event);
 }
 
 static inline void memory_publish(struct memory_history *memory)

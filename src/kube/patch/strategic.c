@@ -69,51 +69,52 @@ static bool has_patch_directive(const struct json_node *node)
     return node->type == JSON_TYPE_OBJECT && json_node_member(node, patch_directive);
 }
 
-/* Removes directives and null members; `drops`: also removes whole objects with $patch. */
-static void clean(struct json_node *node, bool drops)
+/* Parts of a patch that do not belong into an object. */
+enum unwanted {
+    NULL_MEMBERS = 1,
+    DIRECTIVES = 2,
+    OBJECTS_WITH_PATCH_DIRECTIVE = 4,
+};
+
+static bool is_unwanted(const struct json_node *parent, const struct json_node *child,
+                        unsigned unwanted)
 {
-    if (node->type < JSON_TYPE_ARRAY)
-        return;
-    for (struct json_node *child = json_node_first(node), *next; child; child = next) {
-        next = json_node_next(child);
-        bool member = node->type == JSON_TYPE_OBJECT;
-        if ((drops && has_patch_directive(child)) ||
-            (member && (child->type == JSON_TYPE_NULL || is_directive(child->key))))
-            json_node_remove(node, child);
-        else
-            clean(child, drops);
-    }
+    bool member = parent->type == JSON_TYPE_OBJECT;
+    return (unwanted & NULL_MEMBERS && member && child->type == JSON_TYPE_NULL) ||
+           (unwanted & DIRECTIVES && member && is_directive(child->key)) ||
+           (unwanted & OBJECTS_WITH_PATCH_DIRECTIVE && has_patch_directive(child));
 }
 
-static void discard_null_members(struct json_node *node)
+/* unwanted: of enum unwanted. Removes them at every depth. */
+static void clean(struct json_node *node, unsigned unwanted)
 {
     if (node->type < JSON_TYPE_ARRAY)
         return;
     for (struct json_node *child = json_node_first(node), *next; child; child = next) {
         next = json_node_next(child);
-        if (node->type == JSON_TYPE_OBJECT && child->type == JSON_TYPE_NULL)
+        if (is_unwanted(node, child, unwanted))
             json_node_remove(node, child);
         else
-            discard_null_members(child);
+            clean(child, unwanted);
     }
 }
 
 /*
  * Inserts a member that the object lacks, or has with another type. Nulls are discarded before
- * directives are examined: in such a value `$patch: null` is no directive.
+ * directives are examined: in such a value `$patch: null` is not a directive.
  */
 static enum status put_new(struct merging *m, struct json_node *object, struct slice key,
                            struct json_node *patch, struct json_node *value)
 {
     json_node_remove(patch, value);
-    discard_null_members(value);
+    clean(value, NULL_MEMBERS);
     if (has_patch_directive(value)) {
         struct json_node *old = json_node_member(object, key);
         if (old)
             json_node_remove(object, old);
         return ST_OK;
     }
-    clean(value, true);
+    clean(value, DIRECTIVES | OBJECTS_WITH_PATCH_DIRECTIVE);
     return json_node_set(m->arena, object, key, value);
 }
 
@@ -470,7 +471,7 @@ static enum status merge_ordered(struct merging *m, struct ordered *o, struct js
     if (!o->change)
         return ST_OK;
     if (!o->list) {
-        clean(o->change, true);
+        clean(o->change, OBJECTS_WITH_PATCH_DIRECTIVE); /* a null key is a key */
         return ST_OK;
     }
     if (o->rule.flags & KUBE_FIELD_MERGE && o->rule.merge_key.len)
@@ -490,7 +491,7 @@ static enum status put_in_order(struct merging *m, struct ordered *o, struct jso
         TRY(check_keys(m, &o->order, key));
     }
     TRY(merge_list_sort(m->arena, list, key, &o->order, &o->server));
-    clean(list, false);
+    clean(list, NULL_MEMBERS | DIRECTIVES);
     return ST_OK;
 }
 
@@ -594,7 +595,7 @@ static enum status merge_both(struct merging *m, struct json_node *object, struc
     else
         TRY(merge_object(m, old, change, rule.of, &merged));
     if (list || merged != old)
-        clean(merged, false);
+        clean(merged, NULL_MEMBERS | DIRECTIVES);
     return merged == old ? ST_OK : json_node_set(m->arena, object, key, merged);
 }
 
@@ -621,7 +622,7 @@ static enum status apply_directive(struct merging *m, struct json_node *directiv
                                    struct json_node *patch, struct json_node **ret_object)
 {
     if (json_node_is_text(directive, "replace")) {
-        clean(patch, false);
+        clean(patch, NULL_MEMBERS | DIRECTIVES);
         *ret_object = patch;
         return ST_OK;
     }

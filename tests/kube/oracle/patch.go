@@ -197,7 +197,9 @@ func applyCases() (found []request) {
 		{pod, `{"metadata":{"labels":{"a":"1"}}}`, `{"metadata":{"labels":{"$patch":"replace","c":"3"}}}`},
 		{pod, `{"spec":{"containers":[{"name":"a"},{"name":"b"}]}}`,
 			`{"spec":{"containers":[{"$patch":"replace"},{"name":"c"}]}}`},
-		// In a list that is new, null is no directive.
+		// In a list that is new, a null key is a key, and null is not a directive.
+		{pod, `{"spec":{"containers":[{"name":"a"}]}}`,
+			`{"spec":{"containers":[{"name":"a","$setElementOrder/env":[{"name":"A"},{"name":null}],"env":[{"name":"A"},{"name":null}]}]}}`},
 		{pod, `{"spec":{"containers":[{"name":"a"}]}}`,
 			`{"spec":{"containers":[{"name":"a","env":[{"$patch":null,"name":"A"},{"$patch":"delete","name":"B"}]}]}}`},
 		// Items of a list that replaces another are not merged, even if they have the same key.
