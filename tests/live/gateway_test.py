@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""The JSON gateway under /v3/: every method beside a real etcd's, streams, and those who mean harm."""
+"""The JSON gateway under /v3/: every method compared with a real etcd, streams, and malicious clients."""
 import base64
 import hashlib
 import http.client
@@ -56,7 +56,7 @@ class Gateway:
 
 
 class Stream:
-    """The lines of an answer that does not end by itself."""
+    """The lines of an endless answer."""
 
     def __init__(self, port, path, body):
         self.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
@@ -80,7 +80,7 @@ class Stream:
 class GatewayTest(LiveTest):
     def setUp(self):
         super().setUp()
-        # The address sanitizer keeps freed memory back; little of it, so that growth means growth.
+        # A small quarantine of the address sanitizer, so that freed memory is soon reused and growth is real.
         asan = os.environ.get("ASAN_OPTIONS", "") + ":quarantine_size_mb=1:malloc_context_size=2"
         self.vigil = self.serving(env={"ASAN_OPTIONS": asan})
         self.gateway = Gateway(self.vigil)
@@ -95,7 +95,7 @@ class GatewayTest(LiveTest):
 
 
 ALL = {"key": b64("\0"), "range_end": b64("\0")}
-# Played to both servers in this order, one after the other.
+# Sent to both servers in this order.
 CALLS = [
     ("kv/put", {"key": b64("a"), "value": b64("1")}),
     ("kv/put", {"key": b64("a"), "value": b64(b"\0\xff"), "prev_kv": True}),
@@ -183,7 +183,7 @@ CALLS = [
     ("election/campaign", {"name": b64("e"), "lease": 99}),
     ("rangestream", {}),
 ]
-# Bodies that are wrong in every way, and some that only look so.
+# Invalid bodies of every kind, and some that only look invalid.
 BODIES = [
     "", " \n", "{}", "null", "[]", "5", '"x"', "true", "{", "}", "bad", '{"key"', '{"key":', '{"key":}',
     '{"key":"', '{"key":"YQ=="', '{"key":"YQ=="}}', '{"key":"YQ=="} and more', '{"key":"YQ=="}{"key":"Yg=="}',
@@ -204,12 +204,12 @@ BODIES = [
 ]
 
 
-# Where Go quotes a bad escape or runs out of input at one, and where it names the oneof.
-WORDED_OTHERWISE = ("invalid escape code", "proto: unexpected EOF", "is already set")
+# Errors with another wording in Go: bad escapes, input that ends in one, and duplicate members of a oneof.
+OTHER_WORDING = ("invalid escape code", "proto: unexpected EOF", "is already set")
 
 
 def normal(status, headers, body):
-    """Of an answer, what must be the same on both servers."""
+    """The parts of an answer that must be the same on both servers."""
     text = body.decode(errors="replace").replace("\u00a0", " ")
     try:
         value = json.loads(text)
@@ -240,8 +240,8 @@ class SameAsEtcd(LiveTest):
     def both(self, path, body, headers=None):
         return (normal(*g.post(path, body, headers)) for g in (self.ours, self.etcds))
 
-    def test_every_method_answers_alike(self):
-        # What a member is called and how large its file is differs; so does the count of its log.
+    def test_every_method_answers_like_etcd(self):
+        # The servers differ in versions, names of members, sizes of files and log indexes.
         own = {"maintenance/status": ("version", "storageVersion", "dbSize", "dbSizeInUse", "raftIndex", "raftAppliedIndex"),
                "maintenance/hash": ("hash",), "cluster/member/list": ("members",)}
         unknown = set()
@@ -255,7 +255,7 @@ class SameAsEtcd(LiveTest):
                 self.assertEqual((*ours[:3], without(ours[3], *names)),
                                  (*etcds[:3], without(etcds[3], *names)))
         self.assertFalse([p for p in unknown if p.startswith("kv/") and "lease" not in p])
-        # Who has no such method over gRPC has none here, and the other way round.
+        # Methods that are missing in the gateway are missing in gRPC, too.
         client = Client(self.vigil.port)
         self.addCleanup(client.close)
         for path in unknown:
@@ -265,15 +265,15 @@ class SameAsEtcd(LiveTest):
                 client.channel.unary_unary(f"/{service}/Nothing")(b"", timeout=10)
             self.assertEqual(caught.exception.code(), grpc.StatusCode.UNIMPLEMENTED)
 
-    def test_wrong_bodies_are_refused_alike(self):
+    def test_wrong_bodies_are_refused_like_in_etcd(self):
         for body in BODIES:
             with self.subTest(body=body[:200]):
                 ours, etcds = self.both("kv/range", body.encode())
-                if any(words in str(etcds[3]) for words in WORDED_OTHERWISE):
+                if any(words in str(etcds[3]) for words in OTHER_WORDING):
                     ours, etcds = ours[:3], etcds[:3]
                 self.assertEqual(ours, etcds)
 
-    def test_wrong_requests_are_refused_alike(self):
+    def test_wrong_requests_are_refused_like_in_etcd(self):
         for method, path in (("GET", "/v3/kv/range"), ("DELETE", "/v3/kv/put"), ("PUT", "/v3/watch"),
                              ("POST", "/v3/"), ("POST", "/v3/kv"), ("POST", "/v3/kv/range/"),
                              ("GET", "/v3/nothing"), ("POST", "/v3"), ("POST", "/v3beta/kv/range"),
@@ -286,18 +286,18 @@ class SameAsEtcd(LiveTest):
         ours, etcds = self.both("kv/range", {}, override)
         self.assertEqual(ours, etcds)
 
-    def test_timeouts_are_refused_alike(self):
+    def test_timeouts_are_refused_like_in_etcd(self):
         for timeout in ("1x", "", "S", "1", "1n", "20S", "-1S", "99999999999999999999S"):
             with self.subTest(timeout=timeout):
                 ours, etcds = self.both("kv/range", {"key": b64("a")}, {"Grpc-Timeout": timeout})
                 self.assertEqual(ours, etcds)
 
-    def test_values_at_the_limits_are_taken_alike(self):
+    def test_values_at_the_limits_are_accepted_like_in_etcd(self):
         for size in (1_500_000, 1_572_000, 1_600_000, 2_200_000):
             ours, etcds = self.both("kv/put", {"key": b64("big"), "value": b64(bytes(size))})
             self.assertEqual(ours, etcds, size)
 
-    def test_watches_tell_alike(self):
+    def test_watches_send_the_same_events(self):
         for g in (self.ours, self.etcds):
             for i in range(5):
                 g.call("kv/put", {"key": b64("w"), "value": b64(str(i))})
@@ -313,7 +313,7 @@ class SameAsEtcd(LiveTest):
             lines.append((stream.head().status, stream.head().getheader("Content-Type"), answer, events))
         self.assertEqual(*lines)
 
-    def test_random_damage_is_judged_alike(self):
+    def test_randomly_changed_bodies_are_answered_alike(self):
         seed = random.randrange(1 << 32)
         rng = random.Random(seed)
         bodies = [json.dumps(body) for path, body in CALLS if path == "kv/txn"] * 4
@@ -325,9 +325,9 @@ class SameAsEtcd(LiveTest):
                     at = rng.randrange(len(text) + 1)
                     text = text[:at] + rng.choice(marks) + text[at + rng.randint(0, 3):]
                 ours, etcds = self.both("kv/txn", text.encode())
-                if any(words in str(etcds[3]) for words in WORDED_OTHERWISE):
+                if any(words in str(etcds[3]) for words in OTHER_WORDING):
                     ours, etcds = ours[:3], etcds[:3]
-                for answer in (ours, etcds):  # a txn that writes may have got through
+                for answer in (ours, etcds):  # revisions may differ after a txn that was changed into a write
                     if isinstance(answer[-1], dict) and "header" in answer[-1]:
                         answer[-1].pop("header")
                 self.assertEqual(ours, etcds, f"seed {seed}: {text}")
@@ -349,8 +349,8 @@ class SameAsEtcd(LiveTest):
         with urllib.request.urlopen(self.etcd.url + "/version") as answer:
             return json.load(answer)["storage"]
 
-    def test_snapshot_comes_in_lines_with_its_digest_last(self):
-        # etcd says "unknown" or "3.5.0" for a moment, and nothing in its snapshots.
+    def test_snapshot_is_sent_in_lines_and_ends_with_its_digest(self):
+        # At first etcd reports "unknown" or "3.5.0", and its snapshots have no version.
         self.eventually(lambda: self.storage_version() == "3.7.0")
         for g in (self.ours, self.etcds):
             status, fields, body = g.post("maintenance/snapshot", "{}")
@@ -367,7 +367,7 @@ class SameAsEtcd(LiveTest):
 
 
 class Streams(GatewayTest):
-    def test_watch_tells_events_as_they_come(self):
+    def test_watch_sends_events_as_they_happen(self):
         stream = self.opened("watch", {"create_request": {"key": b64("k"), "range_end": b64("l")}})
         self.assertTrue(stream.line()["result"]["created"])
         self.assertEqual(stream.head().getheader("Transfer-Encoding"), "chunked")
@@ -378,16 +378,16 @@ class Streams(GatewayTest):
         self.gateway.call("kv/deleterange", {"key": b64("k3")})
         self.assertEqual(stream.line()["result"]["events"][0]["type"], "DELETE")
 
-    def test_watch_takes_many_requests_in_one_body(self):
+    def test_watch_accepts_many_requests_in_one_body(self):
         create = json.dumps({"create_request": {"key": b64("k")}})
-        stream = self.opened("watch", create * 3 + '{"cancel_request":{"watch_id":"1"}} what')
+        stream = self.opened("watch", create * 3 + '{"cancel_request":{"watch_id":"1"}} garbage')
         answers = [stream.line()["result"] for _ in range(4)]
         self.assertEqual(sum(a.get("created", False) for a in answers), 3)
         self.assertEqual([a.get("watch_id") for a in answers if a.get("canceled")], ["1"])
         self.put("k")
         self.assertEqual({stream.line()["result"].get("watch_id", "0") for _ in range(2)}, {"0", "2"})
 
-    @only_vigil  # etcd's reads of a body what has come when it begins to answer
+    @only_vigil  # etcd reads only the part of the body that has arrived when it begins to answer
     def test_more_requests_than_are_answered_at_once(self):
         create = json.dumps({"create_request": {"key": b64("k")}})
         count = 5000
@@ -395,7 +395,7 @@ class Streams(GatewayTest):
         for _ in range(count):
             self.assertTrue(stream.line()["result"]["created"])
 
-    def test_watch_of_the_compacted_says_so(self):
+    def test_watch_of_a_compacted_revision_is_canceled(self):
         for i in range(5):
             self.put("k", str(i))
         self.gateway.call("kv/compaction", {"revision": 4})
@@ -466,7 +466,7 @@ class Streams(GatewayTest):
         self.assertEqual((status, json.loads(answer)["message"]), (500, "election: no leader"))
 
     @only_vigil
-    def test_a_list_that_is_not_read_is_not_held(self):
+    def test_unread_list_is_not_buffered(self):
         value = bytes(range(256)) * 4000
         for i in range(24):
             self.put(f"big{i}", value)
@@ -486,7 +486,7 @@ class Streams(GatewayTest):
         self.assertTrue(all(kv["value"] == b64(value) for kv in listed["kvs"]))
 
     @only_vigil
-    def test_a_watch_that_is_not_read_is_not_held(self):
+    def test_unread_watch_is_not_buffered(self):
         create = json.dumps({"create_request": {"key": b64("w")}})
         with socket.create_connection(("127.0.0.1", self.vigil.port), 20) as s:
             s.sendall(b"POST /v3/watch HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(create)
@@ -548,7 +548,7 @@ class Http2(GatewayTest):
 
 
 class Settings(LiveTest):
-    def test_it_can_be_switched_off(self):
+    def test_gateway_can_be_disabled(self):
         gateway = Gateway(self.serving(args=["--enable-grpc-gateway=false"]))
         status, _, body = gateway.post("kv/range", {"key": b64("a")})
         self.assertEqual((status, body), (404, b"404 page not found\n"))
@@ -566,7 +566,7 @@ class Attacks(GatewayTest):
             return answer.status, answer.read()
 
     def tearDown(self):
-        self.put("still here")
+        self.put("still serving")
         super().tearDown()
 
     def test_nesting(self):
@@ -602,13 +602,13 @@ class Attacks(GatewayTest):
         self.assertEqual(status, 429)
         self.assertRegex(json.loads(answer)["message"], r"^grpc: received message larger than max \(\d+ vs\. 2097152\)$")
 
-    def test_half_a_body_is_no_call(self):
+    def test_incomplete_body_is_not_executed(self):
         with socket.create_connection(("127.0.0.1", self.vigil.port), 10) as s:
             s.sendall(b'POST /v3/kv/put HTTP/1.1\r\nHost: localhost\r\nContent-Length: 30\r\n\r\n{"key":"aGFsZg=="')
         time.sleep(0.1)
         self.assertNotIn("kvs", self.gateway.call("kv/range", {"key": b64("half")}))
 
-    def test_slow_body_holds_up_nobody(self):
+    def test_slow_body_delays_no_other_request(self):
         body = json.dumps({"key": b64("slow"), "value": b64("v" * 50)}).encode()
         with socket.create_connection(("127.0.0.1", self.vigil.port), 10) as s:
             s.sendall(b"POST /v3/kv/put HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body))
@@ -621,7 +621,7 @@ class Attacks(GatewayTest):
             answer.begin()
             self.assertEqual(answer.status, 200)
 
-    def test_a_million_small_things(self):
+    def test_very_many_small_elements(self):
         many = '{"compare":[' + ",".join(["{}"] * 300_000) + "]}"
         status, _, answer = self.gateway.post("kv/txn", many)
         self.assertEqual(status, 400, answer[:200])

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""A foreign gRPC stack: the C core, as Debian's python3-grpcio."""
+"""Another gRPC implementation: the C core, in Debian's python3-grpcio."""
 import concurrent.futures
 import queue
 import unittest
@@ -45,7 +45,7 @@ class Grpcio(LiveTest):
         self.call(KV + "Put", pb.put(b"packed", value), channel=packing)
         answer = pb.parse(self.call(KV + "Range", pb.range_of(b"packed"), channel=packing))
         self.assertEqual(pb.parse(answer[2][0])[5], [value])
-        # A thousandth of what it comes to: the limit is on what it comes to.
+        # The limit applies to the decompressed size, which is a thousand times larger.
         self.assertEqual(self.error(KV + "Put", pb.put(b"bomb", b"x" * 60_000_000), channel=packing),
                          (grpc.StatusCode.RESOURCE_EXHAUSTED,
                           "grpc: received message after decompression larger than max 2097152"))
@@ -111,7 +111,7 @@ class Grpcio(LiveTest):
         first, second = (pb.parse(pb.parse(next(answers))[11][0]) for _ in range(2))
         self.assertEqual(pb.parse(first[2][0]), {1: [b"k1"], 2: [2], 3: [2], 4: [1], 5: [b"1"]})
         self.assertNotIn(3, first)
-        self.assertEqual(pb.parse(second[3][0]), pb.parse(first[2][0]))  # the previous one
+        self.assertEqual(pb.parse(second[3][0]), pb.parse(first[2][0]))  # the previous value
         answers.cancel()
         self.call(KV + "Put", pb.put(b"k1", b"3"))
 
@@ -128,8 +128,8 @@ class Grpcio(LiveTest):
         self.call(KV + "Put", pb.put(b"a", b"2"))
 
     def test_deadline_within_a_large_answer_is_a_deadline(self):
-        """A client that gives no window has half of the answer when its time is up. Trailers behind that would
-        tell it of a broken message."""
+        """A client without a flow-control window has received half of the answer at its deadline. Trailers after half a
+        message would be a protocol error, so the stream is reset."""
         for i in range(20):
             self.call(KV + "Put", pb.put(b"large%02d" % i, b"x" * 1_000_000))
         with h2raw.Connection(self.vigil.port) as raw:

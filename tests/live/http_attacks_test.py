@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""HTTP clients that mean harm: requests hidden in others, slow ones, floods, injected fields. A clear
-answer or a closed connection, and everybody else is served meanwhile."""
+"""Malicious HTTP clients: smuggled requests, slow requests, floods and injected headers. They get a clear answer or a closed
+connection, and other clients are served meanwhile."""
 import socket
 import time
 import unittest
@@ -12,9 +12,9 @@ from attacks_test import Attack
 from server import only_vigil
 
 HIDDEN = b"GET /version HTTP/1.1\r\nHost: localhost\r\n\r\n"
-SECRET = b"etcdserver"  # only /version says it
+SECRET = b"etcdserver"  # only in the answer to /version
 
-# Each would let HIDDEN through if it were read as somebody else might read it.
+# Another parser might read each of these in a way that makes HIDDEN a request.
 AMBIGUOUS = (
     b"Content-Length: 5\r\nContent-Length: 0\r\n\r\n",
     b"Content-Length: 0\r\nContent-Length: 0\r\n\r\n",
@@ -77,8 +77,8 @@ class HttpAttack(Attack):
 
 
 class Smuggling(HttpAttack):
-    @only_vigil  # Go takes some of these, and reads them as it should
-    def test_no_request_hides_in_another(self):
+    @only_vigil  # Go accepts some of these and reads them correctly
+    def test_ambiguous_framing_smuggles_no_request(self):
         for fields in AMBIGUOUS:
             for line in (b"POST /health HTTP/1.1\r\nHost: localhost\r\n", b"GET /health HTTP/1.1\r\nHost: localhost\r\n"):
                 with self.subTest(fields=fields, line=line):
@@ -87,11 +87,11 @@ class Smuggling(HttpAttack):
                     self.assertRegex(answer, rb"^HTTP/1\.1 (400|413|501) ")
                     self.assertIn(b"Connection: close", answer)
 
-    def test_no_request_hides_behind_an_old_version(self):
+    def test_http_1_0_smuggles_no_request(self):
         answer = self.exchange(b"POST /health HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + HIDDEN)
         self.assertNotIn(SECRET, answer)
 
-    def test_bodies_are_not_requests(self):
+    def test_bodies_are_not_read_as_requests(self):
         body = HIDDEN * 3
         for framed in (b"Content-Length: %d\r\n\r\n" % len(body) + body,
                        b"Transfer-Encoding: chunked\r\n\r\n%x\r\n" % len(body) + body + b"\r\n0\r\n\r\n"):
@@ -100,7 +100,7 @@ class Smuggling(HttpAttack):
             self.assertNotIn(SECRET, answer)
 
     @only_vigil
-    def test_fields_of_a_connection_have_no_place_in_http2(self):
+    def test_connection_headers_are_refused_in_http2(self):
         for extra in (("transfer-encoding", "chunked"), ("connection", "close"), ("upgrade", "h2c"),
                       ("keep-alive", "1"), ("te", "gzip"), ("x", "y\r\nz: w"), ("x\n", "y"),
                       ("X", "y"), ("content-length", "5"), ("content-length", "+0"), (":path", "/x"),
@@ -116,7 +116,7 @@ class Smuggling(HttpAttack):
                 self.assertNotIn(h2.HEADERS, frames)
 
     @only_vigil
-    def test_nothing_is_injected_into_an_answer(self):
+    def test_paths_cannot_inject_headers_into_an_answer(self):
         for path in ("//a%0d%0aX-Bad:%20y", "//a%0aX-Bad:y", "//a?x=%0d%0aX-Bad:y"):
             answer = self.exchange(f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
             self.assertTrue(answer.startswith(b"HTTP/1.1 307"))
@@ -127,7 +127,7 @@ class Smuggling(HttpAttack):
         self.assertNotIn(b"<script>", body)
 
     def some(self, c, last):
-        """Frames up to one of that kind."""
+        """Frames up to the first of that kind."""
         for frame in c.frames():
             yield frame
             if frame[0] == last:
@@ -139,7 +139,7 @@ class Slow(HttpAttack):
             "--message-timeout", "700ms")
 
     @only_vigil
-    def test_head_and_body_that_trickle(self):
+    def test_slow_head_and_slow_body_time_out(self):
         for sent, answered in ((b"GET /health HTTP/1.1\r\nHost: localhost\r\n", b"HTTP/1.1 408"),
                                (b"POST /health HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\nx", b""),
                                (b"POST /health HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhe", b"")):
@@ -150,7 +150,7 @@ class Slow(HttpAttack):
         self.check_unharmed()
 
     @only_vigil
-    def test_body_of_a_stream_that_never_ends(self):
+    def test_unfinished_body_of_a_stream_times_out(self):
         c = self.connect()
         c.send(h2.frame(h2.HEADERS, h2.END_HEADERS, 1, self.block("/v3/kv/put", method="POST")) +
                h2.frame(h2.DATA, 0, 1, b"{"))
@@ -162,7 +162,7 @@ class Slow(HttpAttack):
         self.assertEqual(kinds[-1], h2.RST_STREAM)
 
     @only_vigil
-    def test_answer_that_is_not_read(self):
+    def test_unread_answer_times_out(self):
         c = self.connect(h2.PREFACE + h2.settings(window=10))
         c.send(self.get(1, "/metrics") + self.get(3, "/version"))
         c.socket.settimeout(30)
@@ -199,7 +199,7 @@ class Floods(HttpAttack):
         self.check_unharmed()
 
     @only_vigil
-    def test_many_requests_that_nobody_reads_the_answers_of(self):
+    def test_many_requests_with_unread_answers(self):
         c = self.connect(h2.PREFACE + h2.settings(window=0))
         block = self.block("/metrics")
         for n in range(20):
@@ -216,7 +216,7 @@ class Floods(HttpAttack):
             self.check_unharmed()
 
     @only_vigil
-    def test_bodies_that_never_end(self):
+    def test_many_unfinished_bodies(self):
         self.begin("bounded", "--max-client-bytes", "128M")
         c = self.connect()
         block = self.block("/v3/kv/put", method="POST")
@@ -233,7 +233,7 @@ class Floods(HttpAttack):
                     refused += kind == h2.RST_STREAM
                     if kind in (h2.DATA, h2.RST_STREAM) and answered == stream:
                         break
-        self.assertGreater(refused, 500, "a connection gets less than half of the limit")
+        self.assertGreater(refused, 500, "a connection may use less than half of the limit")
         self.check_unharmed(growth_kb=160 << 10)
 
     def test_many_fields(self):

@@ -1,6 +1,5 @@
 #!/usr/bin/python3
-"""HTTP on every port beside a real etcd: status, fields and bodies, byte by byte. Needs the etcd of
-tools/build-peer."""
+"""Compares HTTP on every port with a real etcd: status, headers and bodies, byte by byte. Needs the etcd of tools/build-peer."""
 import email.utils
 import json
 import pathlib
@@ -13,7 +12,7 @@ from certs import Authority
 from server import PEER, LiveTest, free_port, only_vigil
 
 PATHS = ("/", "/health", "/health?serializable=true", "/health?serializable=false", "/health/",
-         "/health?exclude=NOSPACE", "/health?exclude=", "/health?a=%zz", "/he%61lth", "/health%20",
+         "/health?exclude=NOSPACE", "/health?exclude=", "/health?a=%zz", "/h%65alth", "/health%20",
          "/livez", "/livez?verbose", "/livez?verbose=0", "/livez?exclude=serializable_read",
          "/livez?exclude=nothing&verbose", "/livez/serializable_read",
          "/livez/serializable_read?exclude=serializable_read&verbose", "/livez/non_learner",
@@ -27,7 +26,7 @@ METHODS = ("GET", "POST", "PUT", "DELETE", "OPTIONS", "HEAD", "PATCH", "TRACE", 
 
 
 def exchange(port, raw):
-    """What comes back for raw bytes, until the end of the connection."""
+    """Sends raw bytes and returns everything up to the end of the connection."""
     with socket.create_connection(("127.0.0.1", port), 10) as s:
         s.sendall(raw)
         answer = b""
@@ -37,7 +36,7 @@ def exchange(port, raw):
 
 
 def parse(answer):
-    """Status line, fields by lower-case name without the date, and the body."""
+    """The status line, the headers by lower-case name, and the body."""
     head, _, body = answer.partition(b"\r\n\r\n")
     status, *lines = head.decode().split("\r\n")
     fields = {}
@@ -47,15 +46,15 @@ def parse(answer):
     return status, fields, body
 
 
-def ask(port, method, path, *fields, host="x"):
+def send(port, method, path, *fields, host="x"):
     more = "".join(f"{field}\r\n" for field in fields)
     status, got, body = parse(exchange(
         port, f"{method} {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{more}\r\n".encode()))
     date = got.pop("date", None)
     if date and not email.utils.parsedate_to_datetime(date[0]):
-        raise AssertionError(f"no date: {date}")
+        raise AssertionError(f"not a date: {date}")
     if method == "HEAD":
-        got.pop("content-length", None)  # Go leaves it out where it did not make the body
+        got.pop("content-length", None)  # Go omits it if it did not produce the body
     return status, date is not None, got, body
 
 
@@ -63,11 +62,11 @@ def ask(port, method, path, *fields, host="x"):
 @unittest.skipUnless(pathlib.Path(PEER).exists(), "no real etcd was built (tools/build-peer)")
 class SameHttp(LiveTest):
     def begin(self, *args):
-        """Both servers with the same flags; a flag may hold {port} and then has a port of its own,
-        returned in pairs beside that of the clients."""
+        """Starts both servers with the same flags, in which {port} becomes a free port. Returns, for each server, the port
+        for clients and these ports."""
         self.pairs = [[], []]
         self.servers = []
-        for flag in ("--cors", "--host-whitelist"):  # etcd's defaults, which are not ours on loopback
+        for flag in ("--cors", "--host-whitelist"):  # etcd's defaults; Vigil has others on loopback
             if flag not in args:
                 args += (flag, "*")
         for i, binary in enumerate((None, PEER)):
@@ -82,7 +81,7 @@ class SameHttp(LiveTest):
         return [[s.port] + ports for s, ports in zip(self.servers, self.pairs)]
 
     def same(self, ports, *request, **options):
-        ours, etcds = (ask(port, *request, **options) for port in ports)
+        ours, etcds = (send(port, *request, **options) for port in ports)
         self.assertEqual(ours, etcds)
         return ours
 
@@ -101,9 +100,9 @@ class SameHttp(LiveTest):
         (ours,), (etcds,) = self.begin()
         bodies = []
         for port in (ours, etcds):
-            status, dated, fields, body = ask(port, "GET", "/version")
+            status, dated, fields, body = send(port, "GET", "/version")
             self.assertEqual((status, dated), ("HTTP/1.1 200 OK", True))
-            del fields["content-length"]  # etcd does not know its storage version at once
+            del fields["content-length"]  # etcd does not know its storage version at first
             bodies.append((fields, list(json.loads(body)), json.loads(body)["etcdcluster"]))
         self.assertEqual(*bodies)
 
@@ -111,7 +110,7 @@ class SameHttp(LiveTest):
         (ours,), (etcds,) = self.begin()
         shapes = []
         for port in (ours, etcds):
-            _, _, fields, body = ask(port, "GET", "/debug/vars")
+            _, _, fields, body = send(port, "GET", "/debug/vars")
             if "chunked" in fields.get("transfer-encoding", []):
                 body = b"".join(re.split(rb"(?:^|\r\n)[0-9a-f]+\r\n", body))
             values = json.loads(body)
@@ -149,12 +148,12 @@ class SameHttp(LiveTest):
             for origin in ("http://a.example:80", "http://b.example:8080"):
                 with self.subTest(method=method, origin=origin):
                     self.same((ours, etcds), method, "/health", f"Origin: {origin}")
-            for origin in ("http://a.example", "*", ""):  # etcd answers, and the page may not read it
+            for origin in ("http://a.example", "*", ""):  # etcd answers, and the browser hides the answer
                 with self.subTest(method=method, origin=origin):
-                    status, _, fields, _ = ask(ours, method, "/health", f"Origin: {origin}")
+                    status, _, fields, _ = send(ours, method, "/health", f"Origin: {origin}")
                     self.assertEqual(status, "HTTP/1.1 403 Forbidden")
                     self.assertEqual([name for name in fields if name.startswith("access-control")], [])
-                    self.assertEqual(ask(etcds, method, "/health", f"Origin: {origin}")[0], "HTTP/1.1 200 OK")
+                    self.assertEqual(send(etcds, method, "/health", f"Origin: {origin}")[0], "HTTP/1.1 200 OK")
             self.same((ours, etcds), method, "/health")
 
     def test_hosts(self):
@@ -176,7 +175,7 @@ class SameHttp(LiveTest):
                 self.same(metrics, method, path)
         for pair in ports:
             for port in pair:
-                status, _, fields, body = ask(port, "GET", "/metrics")
+                status, _, fields, body = send(port, "GET", "/metrics")
                 self.assertEqual(status, "HTTP/1.1 200 OK")
                 self.assertEqual(fields["content-type"],
                                  ["text/plain; version=0.0.4; charset=utf-8; escaping=underscores"])
@@ -186,7 +185,7 @@ class SameHttp(LiveTest):
         ports = self.begin("--listen-client-http-urls", "http://127.0.0.1:{port}")
         self.same([pair[1] for pair in ports], "GET", "/health")
         self.same([pair[1] for pair in ports], "GET", "/nothing")
-        for pair in ports:  # and the others hang up without a word
+        for pair in ports:  # the ports for gRPC close the connection
             try:
                 answer = exchange(pair[0], b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
             except ConnectionError:
@@ -194,7 +193,7 @@ class SameHttp(LiveTest):
             self.assertNotIn(b"HTTP/1.1", answer)
 
     def test_over_tls(self):
-        """HTTP/1.1 and HTTP/2, and no host is refused."""
+        """Over HTTP/1.1 and HTTP/2; with TLS no host name is refused."""
         identity = Authority(self.scratch / "certs").sign("server")
         ports = [free_port(), free_port()]
         for i, options in enumerate(({}, {"binary": PEER})):

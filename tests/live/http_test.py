@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""HTTP/1.1 and HTTP/2 on one port and on Unix sockets, by curl, nghttp and h2load."""
+"""HTTP/1.1 and HTTP/2 on one port and on Unix sockets, with curl, nghttp and h2load."""
 import gzip
 import json
 import os
@@ -38,7 +38,7 @@ class Http1(LiveTest):
         self.assertRegex(version["etcdserver"], r"^3\.7\.\d+$")
         self.assertEqual(version["etcdcluster"], "3.7.0")
 
-    def test_metrics_are_compressed_when_asked_for(self):
+    def test_metrics_are_compressed_on_request(self):
         plain = self.curl("/metrics")
         head = self.curl("/metrics", "-H", "Accept-Encoding: gzip", "-o", str(self.scratch / "z"),
                          "-D", "-")
@@ -107,7 +107,7 @@ class Http2(LiveTest):
 
 
 class HttpOverHttp2(LiveTest):
-    """What is not gRPC is answered over HTTP/2 as over HTTP/1.1. (etcd does so with TLS only.)"""
+    """Requests other than gRPC get the same answers over HTTP/2 as over HTTP/1.1. (etcd does this with TLS only.)"""
 
     def setUp(self):
         super().setUp()
@@ -121,7 +121,7 @@ class HttpOverHttp2(LiveTest):
         shown = ("-i", "-X")
         for method in ("GET", "POST", "OPTIONS", "DELETE"):
             for path in ("/health", "/livez?verbose", "/readyz/nothing", "/version", "/nothing",
-                         "//health", "/he%61lth", "/v3/kv/range", "/v3/nothing"):
+                         "//health", "/h%65alth", "/v3/kv/range", "/v3/nothing"):
                 with self.subTest(method=method, path=path):
                     answers = [run("curl", "-sS", "--path-as-is", version, *shown, method,
                                    self.vigil.url + path)
@@ -165,7 +165,7 @@ class HttpOverHttp2(LiveTest):
         self.assertIn("1000 succeeded, 0 failed, 0 errored", out)
 
     @only_vigil
-    def test_many_watches_beside_grpc_on_one_connection(self):
+    def test_many_watches_and_grpc_on_one_connection(self):
         with h2raw.Connection(self.vigil.port) as c:
             c.send(h2raw.frame(h2raw.WINDOW, payload=(1 << 24).to_bytes(4, "big")))
             encoder = hpack.Encoder()
@@ -177,7 +177,7 @@ class HttpOverHttp2(LiveTest):
             for stream in watches:
                 c.send(h2raw.frame(h2raw.HEADERS, h2raw.END_HEADERS, stream, block) +
                        h2raw.frame(h2raw.DATA, h2raw.END_STREAM, stream, body))
-            # Streams have no order among them: a put that is sent now may come before a watch begins.
+            # Streams have no order: a put that is sent now may be executed before a watch begins.
             texts = dict.fromkeys(watches, b"")
             self.read_lines(c, texts, 1)
             c.send(h2raw.request(401, pb.grpc_frame(pb.put(b"a", b"1")), "/etcdserverpb.KV/Put"))
@@ -213,7 +213,7 @@ class UnixSockets(LiveTest):
         self.assertEqual(json.loads(health)["health"], "true")
         vigil.stop()
 
-    def test_beside_tcp(self):
+    def test_unix_socket_and_tcp_together(self):
         path = self.scratch / "vigil.sock"
         vigil = self.server()
         vigil.listen = f"{vigil.url},unix://{path}"

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""What make install puts in place: it is all there, and what reads it takes it."""
+"""The files of make install: all exist, and the programs that use them accept them."""
 import pathlib
 import re
 import shutil
@@ -21,12 +21,12 @@ class Install(LiveTest):
         output(str(ROOT / "tools/install"), str(build), "/usr", str(self.scratch), "/etc", cwd=ROOT)
         self.share = self.scratch / "usr/share"
 
-    def test_the_program_runs_under_both_names(self):
+    def test_program_runs_under_both_names(self):
         self.assertIn("vigil", output(str(self.scratch / "usr/bin/vigil"), "version").stdout)
         etcd = self.scratch / "usr/libexec/vigil/etcd"
         self.assertIn("etcd Version: 3.", output(str(etcd), "--version").stdout)
 
-    def test_the_manual_pages_are_clean_and_whole(self):
+    def test_manual_pages_are_complete_and_without_warnings(self):
         for name, parts in (("serve", ("CONFIGURATION FILE", "SIGNALS")), ("import", ("SOURCE",)),
                             ("snapshot", ("restore|status FILE", "--skip-hash-check")),
                             ("repair", ("WHAT IS LOST", "--accept-loss"))):
@@ -37,7 +37,7 @@ class Install(LiveTest):
             for part in ("--data-dir", "EXIT STATUS", *parts):
                 self.assertIn(part, done.stdout)
 
-    def test_the_program_has_a_page_that_leads_to_the_others(self):
+    def test_main_manual_page_refers_to_the_others(self):
         page = self.share / "man/man1/vigil.1"
         done = output("man", "--warnings", "-l", str(page),
                       env={"MANWIDTH": "100", "LC_ALL": "C.UTF-8", "PATH": "/usr/bin:/bin"})
@@ -46,7 +46,7 @@ class Install(LiveTest):
                      "vigil-repair(8)"):
             self.assertIn(part, done.stdout)
 
-    def test_shells_take_the_completions(self):
+    def test_shells_accept_the_completions(self):
         output("bash", "-n", str(self.share / "bash-completion/completions/vigil"))
         output("zsh", "-n", str(self.share / "zsh/site-functions/_vigil"))
         fish = self.share / "fish/vendor_completions.d/vigil.fish"
@@ -63,17 +63,18 @@ class Install(LiveTest):
             self.assertNotIn("@", unit.replace("@system-service", "").replace("@privileged", "").replace("@resources", ""))
 
     @unittest.skipUnless(shutil.which("systemd-analyze"), "no systemd-analyze")
-    def test_the_unit_is_tight(self):
+    def test_systemd_unit_has_low_exposure(self):
         unit = self.scratch / "usr/lib/systemd/system/vigil.service"
-        said = output("systemd-analyze", "security", "--offline=true", "--no-pager", str(unit)).stdout
-        exposure = float(re.search(r"exposure level for vigil.service: ([\d.]+)", said).group(1))
+        report = output("systemd-analyze", "security", "--offline=true", "--no-pager", str(unit)).stdout
+        exposure = float(re.search(r"exposure level for vigil.service: ([\d.]+)", report).group(1))
         self.assertLess(exposure, 2.0)
 
-    def test_the_sample_of_settings_is_taken(self):
+    def test_sample_configuration_is_accepted(self):
         text = (self.share / "doc/vigil/vigil.yml").read_text()
         path, blocked = self.scratch / "all.yml", self.scratch / "file"
-        blocked.write_text("no directory")
-        # Everything in it, with what is commented out; it must be understood, not served.
+        blocked.write_text("not a directory")
+        # All settings, including the commented ones. They must be valid; the server does not start, because its data
+        # directory is a file.
         path.write_text(re.sub(r"^#(?! )|^#(?=  )", "", text, flags=re.M)
                         .replace("/var/lib/vigil", str(blocked)))
         done = subprocess.run([SUBJECT, "serve", "--config-file", str(path)], capture_output=True,

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
-"""kubectl as people use it, on built-in and on custom resources. VIGIL_KUBECTL names it: `make test` has Debian's (1.20),
-`make conformance` a current one (tools/build-clients). tests/kube/same_kubectl_test.py compares what it prints with
-what it prints on a real kube-apiserver."""
+"""kubectl on built-in and on custom resources. VIGIL_KUBECTL names the program: `make test` uses Debian's (1.20), `make
+conformance` a current one (tools/build-clients). tests/kube/same_kubectl_test.py compares its output with that on a real
+kube-apiserver."""
 import json
 import os
 import pathlib
@@ -83,13 +83,13 @@ def hat(name, color="red", **spec):
 
 
 def minor_version():
-    """19 of 1.19; that of a program that was not told is new."""
-    said = subprocess.run([KUBECTL, "version", "--client", "-o", "json"], capture_output=True, text=True, check=True)
-    return int(json.loads(said.stdout)["clientVersion"]["minor"].rstrip("+") or 99)
+    """19 for version 1.19. A program that was built without a version is a current one."""
+    done = subprocess.run([KUBECTL, "version", "--client", "-o", "json"], capture_output=True, text=True, check=True)
+    return int(json.loads(done.stdout)["clientVersion"]["minor"].rstrip("+") or 99)
 
 
 class Watch:
-    """kubectl get --watch, line by line."""
+    """A running kubectl get --watch; its output is read line by line."""
 
     def __init__(self, test, *words):
         self.process = subprocess.Popen([*test.command(), "get", *words, "--watch"], env=test.environment(),
@@ -104,7 +104,7 @@ class Watch:
 
 @only_vigil
 class Kubectl(unittest.TestCase):
-    """The tests of a class share a server; each has a namespace of its own."""
+    """The tests of a class share a server; each test has its own namespace."""
 
     @classmethod
     def setUpClass(cls):
@@ -155,7 +155,7 @@ class BuiltIn(Kubectl):
         spec = self.json("deployment", "web")["spec"]
         return {c["name"]: c["image"] for c in spec["template"]["spec"]["containers"]}
 
-    def test_objects_are_made_changed_and_deleted(self):
+    def test_objects_are_created_changed_and_deleted(self):
         self.kubectl("create", "configmap", "c", "--from-literal=a=b")
         self.kubectl("label", "configmap", "c", "x=y")
         self.assertIn("already has a value", self.kubectl("label", "configmap", "c", "x=z", code=1))
@@ -176,7 +176,7 @@ class BuiltIn(Kubectl):
         self.assertIn("NotFound", self.kubectl("delete", "configmap", "c", code=1))
         self.kubectl("delete", "configmap", "c", "--ignore-not-found")
 
-    def test_apply_changes_what_changed_and_leaves_what_others_did(self):
+    def test_apply_keeps_changes_of_other_writers(self):
         self.kubectl("apply", "-f", "-", given=WEB)
         self.assertIn("unchanged", self.kubectl("apply", "-f", "-", given=WEB))
         self.kubectl("patch", "deployment", "web", "-p",
@@ -188,7 +188,7 @@ class BuiltIn(Kubectl):
         self.assertEqual(self.containers()["c"], "nginx:3")
         self.assertIn("replicas: 2", self.kubectl("apply", "view-last-applied", "deployment", "web"))
 
-    def test_workloads_are_scaled_restarted_and_awaited(self):
+    def test_workloads_are_scaled_restarted_and_waited_for(self):
         self.kubectl("apply", "-f", "-", given=WEB)
         self.kubectl("set", "image", "deployment/web", "c=nginx:2")
         self.kubectl("scale", "deployment", "web", "--replicas=4")
@@ -207,7 +207,7 @@ class BuiltIn(Kubectl):
         self.assertIn("timed out", self.kubectl("wait", "deployment", "web", "--for=condition=Never", "--timeout=1s",
                                                 code=1))
 
-    def test_many_documents_come_and_go_together(self):
+    def test_many_documents_in_one_command(self):
         def both(value):
             return config("a", value, set="all") + config("b", value, set="all")
         self.assertEqual(self.kubectl("create", "-f", "-", given=both("1")).count("created"), 2)
@@ -231,7 +231,7 @@ class BuiltIn(Kubectl):
         self.kubectl("delete", "configmaps", "--all")
         self.assertIn("No resources found", self.kubectl("get", "configmaps"))
 
-    def test_it_prints_objects_in_every_form(self):
+    def test_objects_are_printed_in_every_format(self):
         self.kubectl("create", "-f", "-", given=config("a", "2", x="1") + config("b", "1", x="2"))
         self.kubectl("run", "web", "--image=a:1")
         self.kubectl("patch", "pod", "web", "-p", '{"metadata":{"labels":{"x":"1"}}}')
@@ -256,7 +256,7 @@ class BuiltIn(Kubectl):
         self.assertIn("doesn't have a resource type", self.kubectl("get", "nothing", code=1))
         self.assertIn("(BadRequest)", self.kubectl("get", "pods", "--field-selector=spec.nope=1", code=1))
 
-    def test_it_describes_objects_and_their_events(self):
+    def test_describe_shows_objects_and_their_events(self):
         self.kubectl("run", "web", "--image=a:1")
         uid = self.json("pod", "web")["metadata"]["uid"]
         event = {"apiVersion": "v1", "kind": "Event", "metadata": {"name": "e"}, "reason": "Happened", "message": "it did",
@@ -268,7 +268,7 @@ class BuiltIn(Kubectl):
         self.assertIn("the value", self.kubectl("describe", "configmap", "a"))
         self.assertIn("Active", self.kubectl("describe", "namespace", "default"))
 
-    def test_it_follows_changes_and_waits_for_the_end(self):
+    def test_watch_follows_changes_and_delete_waits(self):
         self.kubectl("run", "a", "--image=a:1")
         watch = Watch(self, "pods")
         self.assertEqual(watch.row()[0], "NAME")
@@ -281,13 +281,13 @@ class BuiltIn(Kubectl):
         self.assertEqual(watch.row()[2], "Terminating")
         self.assertIsNone(deleting.poll())
         self.kubectl("patch", "--type=merge", "pod", "a", "-p", '{"metadata":{"finalizers":null}}')
-        said, _ = deleting.communicate()
-        self.assertEqual(deleting.returncode, 0, said)
+        output, _ = deleting.communicate()
+        self.assertEqual(deleting.returncode, 0, output)
         self.assertEqual(watch.row()[0], "a")
-        if self.minor >= 23:  # before, one that is gone was an error
+        if self.minor >= 23:  # for older ones a missing object is an error
             self.kubectl("wait", "pod/a", "--for=delete", "--timeout=30s")
 
-    def test_namespaces_go_with_all_they_hold(self):
+    def test_deleting_a_namespace_deletes_its_objects(self):
         self.kubectl("create", "namespace", "n")
         self.kubectl("-n", "n", "create", "configmap", "c")
         self.assertIn("already exists", self.kubectl("create", "namespace", "n", code=1))
@@ -295,13 +295,13 @@ class BuiltIn(Kubectl):
         self.assertIn("NotFound", self.kubectl("get", "namespace", "n", code=1))
         self.assertIn("No resources found", self.kubectl("-n", "n", "get", "configmaps"))
 
-    def test_typed_commands_make_what_they_say(self):
+    def test_typed_create_commands(self):
         made = [("configmap", "a", "--from-literal=x=1"), ("secret", "generic", "s", "--from-literal=x=1"),
                 ("service", "clusterip", "svc", "--tcp=80:8080"), ("deployment", "d", "--image=a"),
                 ("job", "j", "--image=a"), ("serviceaccount", "sa"), ("role", "r", "--verb=get", "--resource=pods"),
                 ("rolebinding", "rb", "--role=r", "--user=u"), ("quota", "q", "--hard=cpu=1"),
                 ("ingress", "i", "--rule=h/p=s:80")]
-        if self.minor >= 25:  # before, of versions that are gone
+        if self.minor >= 25:  # older ones use API versions that were removed
             made += [("cronjob", "cj", "--image=a", "--schedule=* * * * *"),
                      ("pdb", "p", "--min-available=1", "--selector=a=b")]
         for words in made:
@@ -310,21 +310,21 @@ class BuiltIn(Kubectl):
         self.assertEqual(self.json("service", "svc")["spec"]["ports"][0]["targetPort"], 8080)
         self.assertEqual(self.json("quota", "q")["spec"]["hard"], {"cpu": "1"})
 
-    def test_mistakes_are_found_before_anything_is_stored(self):
+    def test_invalid_objects_are_refused(self):
         wrong = WEB.replace("replicas: 2", "replicas: 2\n  replica: 3\n  other: 4")
         strict = {"code": 1} if self.minor >= 25 else {}
         self.assertIn('unknown field "spec.replica"', self.kubectl("create", "-f", "-", given=wrong, **strict))
         if strict:
             self.assertIn('unknown field "spec.replica"', self.kubectl("apply", "-f", "-", given=wrong, code=1))
             self.kubectl("get", "deployment", "web", code=1)
-            said = self.kubectl("create", "--validate=warn", "-f", "-", given=wrong)
-            self.assertIn('Warning: unknown field "spec.replica"\n', said)
-            self.assertIn('Warning: unknown field "spec.other"\n', said)
+            output = self.kubectl("create", "--validate=warn", "-f", "-", given=wrong)
+            self.assertIn('Warning: unknown field "spec.replica"\n', output)
+            self.assertIn('Warning: unknown field "spec.other"\n', output)
         self.assertIn("cannot unmarshal string", self.kubectl(
             "create", "-f", "-", given=WEB.replace("replicas: 2", "replicas: two"), code=1))
         self.assertIn("Invalid value", self.kubectl("create", "-f", "-", given=config("Wrong"), code=1))
 
-    def test_dry_runs_and_differences_store_nothing(self):
+    def test_dry_runs_and_diffs_store_nothing(self):
         self.since(27, "OpenAPI v3")
         self.kubectl("apply", "-f", "-", given=config("a", "1"))
         self.assertIn("(server dry run)", self.kubectl("apply", "--dry-run=server", "-f", "-", given=config("a", "2")))
@@ -332,20 +332,20 @@ class BuiltIn(Kubectl):
         self.assertEqual(self.kubectl("diff", "-f", "-", given=config("a", "1")), "")
         self.assertEqual(self.json("configmap", "a")["data"], {"k": "1"})
 
-    def test_explain_knows_the_types(self):
+    def test_explain_shows_the_types(self):
         self.since(27, "OpenAPI v3")
         self.assertIn("containers\t<[]Container> -required-", self.kubectl("explain", "pod.spec"))
         self.assertIn("<integer>", self.kubectl("explain", "deployment.spec.replicas"))
         self.assertIn("does not exist", self.kubectl("explain", "pod.spec.nothing", code=1))
 
-    def test_what_only_running_pods_have_is_told_so(self):
+    def test_commands_that_need_running_pods_are_refused_with_a_reason(self):
         self.kubectl("run", "idle", "--image=a:1")
         for what in (["logs", "idle"], ["exec", "idle", "--", "ls"], ["attach", "idle"]):
             self.assertIn("pods do not run here", self.kubectl(*what, code=1))
 
 
 class Custom(Kubectl):
-    """The same verbs on what a definition makes."""
+    """The same verbs on custom resources."""
 
     @classmethod
     def setUpClass(cls):
@@ -355,7 +355,7 @@ class Custom(Kubectl):
         test.kubectl("create", "-f", "-", given=HATS)
         test.kubectl("wait", "--for=condition=Established", "crd/hats.example.com", "--timeout=30s")
 
-    def test_objects_are_made_changed_and_deleted(self):
+    def test_objects_are_created_changed_and_deleted(self):
         self.kubectl("create", "-f", "-", given=hat("a"))
         self.assertIn("AlreadyExists", self.kubectl("create", "-f", "-", given=hat("a"), code=1))
         self.assertIn("created", self.kubectl("apply", "-f", "-", given=hat("b", "blue")))
@@ -381,7 +381,7 @@ class Custom(Kubectl):
         self.kubectl("delete", "hats", "--all")
         self.assertIn("No resources found", self.kubectl("get", "hats"))
 
-    def test_it_prints_objects_in_every_form(self):
+    def test_objects_are_printed_in_every_format(self):
         self.assertIn(["hats.example.com"], self.rows("api-resources", "--api-group=example.com", "-o", "name"))
         self.kubectl("create", "-f", "-", given=hat("a") + hat("b", "blue", size=7, copies=4))
         self.assertEqual(self.rows("get", "ht"), [["NAME", "COLOR", "SIZE"], ["a", "red", "3"], ["b", "blue", "7"]])
@@ -394,7 +394,7 @@ class Custom(Kubectl):
         self.assertIn("color: blue", self.kubectl("get", "hat", "b", "-o", "yaml"))
         self.assertIn("blue", self.kubectl("describe", "hat", "b"))
 
-    def test_it_follows_changes_and_waits(self):
+    def test_watch_follows_changes_and_wait_returns(self):
         self.kubectl("create", "-f", "-", given=hat("a"))
         watch = Watch(self, "hats")
         self.assertEqual([watch.row(), watch.row()], [["NAME", "COLOR", "SIZE"], ["a", "red", "3"]])
@@ -409,14 +409,14 @@ class Custom(Kubectl):
             self.kubectl("delete", "hat", "a", "--wait=false")
             self.kubectl("wait", "hat/a", "--for=delete", "--timeout=30s")
 
-    def test_mistakes_are_found_before_anything_is_stored(self):
+    def test_invalid_objects_are_refused(self):
         self.assertIn("Unsupported value", self.kubectl("create", "-f", "-", given=hat("c", "pink"), code=1))
         self.assertIn("spec.size", self.kubectl("create", "-f", "-", given=hat("c", size=10), code=1))
         self.assertIn("spec.size", self.kubectl("create", "-f", "-", given=hat("c", size="x"), code=1))
         brim = {"code": 1} if self.minor >= 25 else {}
         self.assertIn('unknown field "spec.brim"', self.kubectl("create", "-f", "-", given=hat("c", brim=1), **brim))
 
-    def test_explain_knows_the_schema(self):
+    def test_explain_shows_the_schema(self):
         self.since(27, "OpenAPI v3")
         self.assertIn("of the head", self.kubectl("explain", "hat.spec.size"))
         self.assertIn("what is worn on a head", self.kubectl("explain", "hat"))
@@ -424,7 +424,7 @@ class Custom(Kubectl):
         self.kubectl("apply", "-f", "-", given=hat("d"))
         self.assertIn("+  size: 7", self.kubectl("diff", "-f", "-", given=hat("d", size=7), code=1))
 
-    def test_definitions_go_with_all_they_made(self):
+    def test_deleting_a_definition_deletes_its_objects(self):
         given = HATS.replace("hats", "caps").replace("Hat", "Cap").replace("ht", "cp").replace("clothes", "more")
         self.kubectl("apply", "-f", "-", given=given)
         self.kubectl("create", "-f", "-", given=hat("a").replace("Hat", "Cap"))
@@ -433,7 +433,7 @@ class Custom(Kubectl):
 
 
 class Server(Kubectl):
-    def test_it_is_found_and_says_what_it_has(self):
+    def test_discovery_and_version(self):
         listed = self.kubectl("api-resources")
         for word in ("deployments", "configmaps", "leases"):
             self.assertIn(word, listed)
@@ -442,13 +442,13 @@ class Server(Kubectl):
         self.assertIn('"gitVersion": "v1.36.', self.kubectl("version", "-o", "json"))
         self.assertEqual(self.kubectl("get", "--raw", "/readyz"), "ok")
 
-    def test_who_asks_may_do_everything(self):
+    def test_user_of_the_kubeconfig_may_do_everything(self):
         self.assertIn("yes", self.kubectl("auth", "can-i", "delete", "nodes"))
         self.assertIn("*.*", self.kubectl("auth", "can-i", "--list"))
         if self.minor >= 28:
             self.assertIn("system:masters", self.kubectl("auth", "whoami"))
 
-    def test_the_kubeconfig_is_enough_over_tls_too(self):
+    def test_kubeconfig_suffices_over_tls(self):
         server = KubeServer(self.scratch / "tls", ["--auto-tls"])
         server.args[1] = "https://127.0.0.1:0"
         super(KubeServer, server).start()

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Leases as a user of etcdctl sees them, and under a wall clock that is set."""
+"""Leases with etcdctl, with a wall clock that is set, and with busy I/O threads."""
 import contextlib
 import ctypes
 import os
@@ -16,12 +16,12 @@ import protobuf as pb
 from server import LiveTest, only_vigil
 
 ETCDCTL = os.environ.get("VIGIL_ETCDCTL", "etcdctl")
-# Debian's speaks v2 unless told; newer ones warn when they are told.
+# Debian's etcdctl uses the v2 API without this variable; newer ones warn about it.
 ENVIRONMENT = dict(os.environ, **({} if "VIGIL_ETCDCTL" in os.environ else {"ETCDCTL_API": "3"}))
 LEASE = "/etcdserverpb.Lease/"
 KV = "/etcdserverpb.KV/"
 
-# Shifts the wall clock by ten years while the file exists; the monotonic clock stays as it is.
+# Shifts the wall clock by ten years while the file exists; the monotonic clock is unchanged.
 CLOCK_SHIM = r"""
 #define _GNU_SOURCE
 #include <stdlib.h>
@@ -74,9 +74,9 @@ class Etcdctl(LiveTest):
         return done.stdout if code == 0 else done.stderr
 
     def grant(self, ttl):
-        said = self.ctl("lease", "grant", str(ttl))
-        found = re.fullmatch(rf"lease ([0-9a-f]{{16}}) granted with TTL\({ttl}s\)\n", said)
-        self.assertTrue(found, said)
+        output = self.ctl("lease", "grant", str(ttl))
+        found = re.fullmatch(rf"lease ([0-9a-f]{{16}}) granted with TTL\({ttl}s\)\n", output)
+        self.assertTrue(found, output)
         return found.group(1)
 
     def test_grant_list_time_to_live_and_revoke(self):
@@ -105,14 +105,14 @@ class Etcdctl(LiveTest):
             capture_output=True, text=True, timeout=120, env=ENVIRONMENT)
         self.assertIn(f"lease {lease} expired or revoked", gone.stdout)
 
-    def test_lock_runs_a_command_and_lets_go(self):
+    def test_lock_runs_a_command_and_releases(self):
         self.assertEqual(self.ctl("lock", "door", "--", "echo", "inside"), "inside\n")
         self.assertEqual(self.ctl("get", "", "--prefix"), "")
 
 
 class Quota(LiveTest):
-    @only_vigil  # etcd's depends on the pages of its file
-    def test_leases_end_at_the_quota(self):
+    @only_vigil  # etcd's limit depends on the pages of its file
+    def test_quota_limits_leases(self):
         vigil = self.serving(args=["--quota-backend-bytes", "100000"])
         channel = grpc.insecure_channel(f"127.0.0.1:{vigil.port}")
         self.addCleanup(channel.close)
@@ -128,7 +128,7 @@ class Quota(LiveTest):
                          (grpc.StatusCode.RESOURCE_EXHAUSTED,
                           "etcdserver: mvcc: database space exceeded"))
         self.assertTrue(1000 < granted < 1500, granted)
-        call(LEASE + "LeaseRevoke", pb.message(f1=1))  # what makes room is let through
+        call(LEASE + "LeaseRevoke", pb.message(f1=1))  # requests that free space are accepted
         answer = pb.parse(call(LEASE + "LeaseLeases", b""))
         self.assertEqual(len(answer[2]), granted - 1)
 
@@ -140,8 +140,8 @@ class WallClock(LiveTest):
     def lives(self):
         return 2 in pb.parse(self.channel.unary_unary(KV + "Range")(pb.range_of(b"k"), timeout=60))
 
-    @only_vigil  # Go does not ask libc
-    def test_a_clock_that_is_set_ends_no_lease_and_keeps_none(self):
+    @only_vigil  # Go does not use libc for the time
+    def test_setting_the_wall_clock_does_not_affect_leases(self):
         source, shim = self.scratch / "shim.c", self.scratch / "shim.so"
         source.write_text(CLOCK_SHIM)
         subprocess.run(["cc", "-shared", "-fPIC", "-o", shim, source], check=True)
@@ -154,7 +154,7 @@ class WallClock(LiveTest):
         granted = time.monotonic()
         self.lease("LeaseGrant", f1=6, f2=7)
         self.channel.unary_unary(KV + "Put")(pb.message(f1=b"k", f2=b"v", f3=7), timeout=60)
-        for set_ahead in (True, False):  # there, and back again
+        for set_ahead in (True, False):
             jump.touch() if set_ahead else jump.unlink()
             time.sleep(0.7)
             left = self.lease("LeaseTimeToLive", f1=7)[3][0]
@@ -166,7 +166,7 @@ class WallClock(LiveTest):
             time.sleep(0.1)
         self.assertGreater(time.monotonic() - granted, 5.5)
         vigil.stop()
-        # Its own log shows that the clock was set.
+        # The server's log shows that the clock was set.
         years = {int(year) for year in re.findall(r'"ts":"(\d{4})-', "".join(vigil.lines))}
         self.assertGreaterEqual(max(years) - min(years), 9, vigil.log)
 
@@ -177,7 +177,7 @@ WALL = 0x40000000
 
 @contextlib.contextmanager
 def stopped_threads(pid, name):
-    """The threads of a process whose name begins so stand still, and only those."""
+    """Stops the threads of a process whose names have this prefix, and no others."""
     libc = ctypes.CDLL(None, use_errno=True)
 
     def ptrace(request, tid):
@@ -200,10 +200,10 @@ def stopped_threads(pid, name):
 
 @only_vigil
 class Unread(LiveTest):
-    """A renewal that lies unread in its socket is not late."""
+    """A renewal that waits unread in its socket is not late."""
     TTL = 2
 
-    def test_a_lease_outlives_io_threads_that_were_too_busy_to_read(self):
+    def test_lease_survives_io_threads_that_were_too_busy_to_read(self):
         server = self.serving(args=["--io-threads=2"])
         channel = grpc.insecure_channel(f"127.0.0.1:{server.port}")
         self.addCleanup(channel.close)
@@ -230,9 +230,9 @@ class Unread(LiveTest):
             time.sleep(2.5 * self.TTL)
         self.assertEqual(pb.parse(next(answers))[3][0], self.TTL)
         self.assertGreaterEqual(left(1), 0)
-        # Nobody renewed the other one: it ends as soon as the threads have shown that.
-        self.eventually(lambda: left(2) > 1 << 63, message=lambda: "a lease that nobody renews lives on")
-        self.eventually(lambda: left(1) > 1 << 63, message=lambda: "the lease that was renewed never ends")
+        # The other lease was not renewed: it expires as soon as the threads have read their sockets.
+        self.eventually(lambda: left(2) > 1 << 63, message=lambda: "a lease that is not renewed does not expire")
+        self.eventually(lambda: left(1) > 1 << 63, message=lambda: "the renewed lease does not expire")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Every limit on what a client may take: set low by its flag, and gone past."""
+"""Every limit on clients is set low by its flag, and then exceeded."""
 import json
 import os
 import signal
@@ -38,14 +38,14 @@ class Limits(LiveTest):
         client.close()
 
     def goaway(self, c):
-        """The error code with which the server said goodbye; "closed" if it only hung up."""
+        """The error code of the server's GOAWAY, or "closed" if it only closed the connection."""
         for kind, _, _, payload in c.frames():
             if kind == h2.GOAWAY and int.from_bytes(payload[4:8], "big") != 0:
                 return int.from_bytes(payload[4:8], "big")
         return "closed" if c.closed else None
 
     def reset(self, c, stream):
-        """The error code with which a stream was reset, or what its answer's status was."""
+        """The error code with which a stream was reset, or "answered"."""
         for kind, _, on, payload in c.frames():
             if on == stream and kind == h2.RST_STREAM:
                 return int.from_bytes(payload, "big")
@@ -68,7 +68,7 @@ class Limits(LiveTest):
         self.begin("--max-connections", "5")
         held = [self.connect(timeout=3) for _ in range(5)]
         for c in held:
-            next(c.frames())  # its SETTINGS: it is served
+            next(c.frames())  # the server's SETTINGS: the connection is served
         more = self.connect(timeout=3)
         list(more.frames())
         self.assertTrue(more.closed)
@@ -126,7 +126,7 @@ class Limits(LiveTest):
         self.begin("--http1-idle-timeout", "700ms")
         self.assertLess(self.seconds_until_closed(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n", 30), 8)
 
-    def test_answer_that_nobody_takes(self):
+    def test_unread_answer_is_dropped_after_the_stall_timeout(self):
         self.begin("--response-stall-timeout", "1s")
         client = Client(self.vigil.port)
         for i in range(20):
@@ -139,7 +139,7 @@ class Limits(LiveTest):
             if kind in (h2.RST_STREAM, h2.GOAWAY) or (kind == h2.HEADERS and flags & h2.END_STREAM):
                 break
         else:
-            self.assertTrue(c.closed, "the stalled answer is held for ever")
+            self.assertTrue(c.closed, "the stalled answer is kept forever")
         self.assertLess(time.monotonic() - begin, 20)
         self.check_serves()
 
@@ -183,7 +183,7 @@ class Limits(LiveTest):
         self.check_serves()
 
     def watch(self, *requests):
-        """The responses to some requests of one Watch call; ends when there are as many."""
+        """Returns one response for each request of a Watch call."""
         client = Client(self.vigil.port)
         self.addCleanup(client.close)
         answers = client.channel.stream_stream(WATCH)(iter(requests), timeout=20)
@@ -191,8 +191,8 @@ class Limits(LiveTest):
         answers.cancel()
         return responses
 
-    def test_operations_of_a_transaction_with_those_nested_in_it(self):
-        """Exactly as many as are allowed, and one more; as a message and as JSON."""
+    def test_operations_of_a_transaction_including_nested_ones(self):
+        """Exactly the allowed number of operations, and one more, over gRPC and as JSON."""
         total, width = 16_384, 100
         self.begin("--max-txn-ops=300")
         client = Client(self.vigil.port)
@@ -244,7 +244,7 @@ class Limits(LiveTest):
                         message=lambda: "the watches of a call that has ended still count")
         self.check_serves()
 
-    def test_watch_requests_whose_answers_nobody_reads(self):
+    def test_watch_requests_with_unread_answers(self):
         self.begin()
         c = self.connect(h2.PREFACE + h2.settings(window=0), timeout=2)
         c.send(h2.frame(h2.HEADERS, h2.END_HEADERS, 1, h2.request_headers(WATCH)))
@@ -273,17 +273,17 @@ class Limits(LiveTest):
         self.assertGreater(time.monotonic() - begin, 0.4)
         answers.cancel()
 
-    def test_silent_client_is_asked_and_then_closed(self):
+    def test_silent_client_is_pinged_and_then_closed(self):
         self.begin("--grpc-keepalive-interval", "500ms", "--grpc-keepalive-timeout", "500ms")
         c = self.connect(timeout=30)
         c.send(h2.frame(h2.SETTINGS, h2.ACK))
         begin = time.monotonic()
-        asked = any([kind == h2.PING for kind, _, _, _ in c.frames()])
-        self.assertTrue(asked)
+        pinged = any([kind == h2.PING for kind, _, _, _ in c.frames()])
+        self.assertTrue(pinged)
         self.assertTrue(c.closed)
         self.assertLess(time.monotonic() - begin, 20)
 
-    def test_client_that_answers_stays(self):
+    def test_client_that_answers_pings_stays_connected(self):
         self.begin("--grpc-keepalive-interval", "300ms", "--grpc-keepalive-timeout", "20s")
         c = self.connect(timeout=30)
         pings = 0
@@ -295,7 +295,7 @@ class Limits(LiveTest):
                     break
         self.assertEqual(pings, 5)
 
-    def test_shutdown_does_not_wait_for_ever(self):
+    def test_shutdown_does_not_wait_forever(self):
         vigil = self.begin("--shutdown-timeout", "1s")
         c = self.connect(h2.PREFACE + h2.settings(window=0))
         client = Client(vigil.port)

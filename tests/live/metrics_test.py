@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""The page of metrics: what is counted, and that etcd's dashboards find their names on it."""
+"""The metrics page: its counters are correct, and it has the names that etcd's dashboards use."""
 import os
 import re
 import subprocess
@@ -12,7 +12,7 @@ SAMPLE = re.compile(r'^([a-zA-Z_:][\w:]*)(?:\{((?:\w+="(?:[^"\\\n]|\\["\\n])*",?
 
 KINDS = ("counter", "gauge", "histogram", "summary")
 
-# What the dashboards and alerts of etcd-mixin ask for, and what people look at for watches.
+# Metrics that the dashboards and alerts of etcd-mixin use, and the usual ones for watches.
 DASHBOARD = """grpc_server_handled_total grpc_server_started_total etcd_server_leader_changes_seen_total
 etcd_server_has_leader etcd_mvcc_db_total_size_in_bytes etcd_mvcc_db_total_size_in_use_in_bytes
 etcd_server_quota_backend_bytes etcd_disk_wal_fsync_duration_seconds
@@ -30,7 +30,7 @@ etcd_server_is_leader os_fd_used os_fd_limit""".split()
 
 
 def parse(page):
-    """Families by name: type and samples. Every line has to make sense."""
+    """Parses the page into families by name, with type and samples. Every line must be valid."""
     families, current = {}, None
     for line in page.splitlines():
         if line.startswith("# HELP "):
@@ -45,7 +45,7 @@ def parse(page):
             match = SAMPLE.match(line)
             assert match, line
             key = (match[1], match[2] or "")
-            assert key not in current["samples"], f"twice: {line}"
+            assert key not in current["samples"], f"duplicate: {line}"
             current["samples"][key] = float(match[3])
     return families
 
@@ -65,9 +65,9 @@ class Metrics(LiveTest):
         for family in families.values():
             if (name, labels) in family["samples"]:
                 return family["samples"][name, labels]
-        self.fail(f"{name}{{{labels}}} is not on the page")
+        self.fail(f"{name}{{{labels}}} is missing on the page")
 
-    def test_what_was_done_is_counted(self):
+    def test_requests_are_counted(self):
         vigil = self.serving()
         for i in range(3):
             self.ctl(vigil, "put", f"key{i}", "value")
@@ -132,20 +132,20 @@ class Metrics(LiveTest):
         self.assertEqual(
             self.value(self.scrape(vigil), "grpc_server_handling_seconds_count", labels), 1)
 
-    def test_dashboards_find_their_names(self):
+    def test_names_used_by_dashboards_exist(self):
         page = self.scrape(self.serving())
         self.assertEqual([name for name in DASHBOARD if name not in page], [])
 
     @unittest.skipUnless(os.path.exists(PEER), "no real etcd was built")
-    def test_every_name_of_etcd_is_there_or_listed_as_missing(self):
-        """docs/compatibility-etcd.md names what is missing; what is there has etcd's type."""
+    def test_every_metric_of_etcd_exists_or_is_documented_as_missing(self):
+        """docs/compatibility-etcd.md lists the missing metrics; the others have etcd's types."""
         rows = (ROOT / "docs/compatibility-etcd.md").read_text().partition("## Metrics")[2].splitlines()
         listed = "".join(row.split(" | ")[0] for row in rows if row.startswith("|"))
         ours = self.scrape(self.serving())
         theirs = self.scrape(self.serving(self.scratch / "peer", binary=PEER))
         for name, family in theirs.items():
             if name.startswith(("go_", "promhttp_")):
-                continue  # of its runtime
+                continue  # metrics of Go's runtime
             if name in ours:
                 self.assertEqual(ours[name]["type"], family["type"], name)
                 self.assertNotIn(f"`{name}`", listed)

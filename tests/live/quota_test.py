@@ -1,6 +1,5 @@
 #!/usr/bin/python3
-"""Space: what the quota refuses, what alarms do and how one gets out of them, and defragmenting
-while others work. Most of it holds for a real etcd too."""
+"""The space quota: refused requests, alarms, recovery, and defragmentation under load. Most tests also pass on a real etcd."""
 import contextlib
 import json
 import os
@@ -45,7 +44,7 @@ class Space(LiveTest):
         return pb.parse(self.client.channel.unary_unary(MAINTENANCE + method)(body, timeout=timeout))
 
     def alarm(self, action=GET, member=0, kind=0):
-        """Alarms answered, as (member, type)."""
+        """Sends an Alarm request and returns the alarms of its answer as (member, type)."""
         answer = self.maintenance("Alarm", pb.message(f1=action, f2=member, f3=kind))
         rows = [pb.parse(row) for row in answer.get(2, [])]
         return [(row.get(1, [0])[0], row.get(2, [0])[0]) for row in rows]
@@ -67,15 +66,15 @@ class Space(LiveTest):
         return self.outcome(lambda: self.client.call("Put", pb.put(key, value)))
 
     def fill(self):
-        """The same key again and again, until no more fits."""
+        """Puts one key repeatedly until the quota is exceeded; returns the number of puts."""
         for count in range(100):
-            said = self.put(b"key", b"x" * PAGE)
-            if said != "ok":
-                self.assertEqual(said, FULL)
+            result = self.put(b"key", b"x" * PAGE)
+            if result != "ok":
+                self.assertEqual(result, FULL)
                 return count
             if is_etcd(SUBJECT):
-                time.sleep(0.12)  # it knows its size when it has committed
-        self.fail("it never fills up")
+                time.sleep(0.12)  # etcd updates its size when it commits
+        self.fail("the quota was never exceeded")
 
     def ctl(self, *args, code=0):
         done = subprocess.run(["etcdctl", "--endpoints", self.vigil.url, *args], capture_output=True,
@@ -108,7 +107,7 @@ class Quota(Space):
         self.maintenance("Defragment")
         self.maintenance("HashKV")
 
-    def test_way_out(self):
+    def test_recovery_by_compacting_and_defragmenting(self):
         self.fill()
         member = self.status()["member"]
         full = self.status()
@@ -117,21 +116,21 @@ class Quota(Space):
         compacted = self.status()
         self.assertEqual(compacted["size"], full["size"])
         self.assertLess(compacted["in use"], full["in use"])
-        # Free pages are no help as long as the file is as large.
+        # Free pages do not help as long as the file has the same size.
         self.assertEqual(self.alarm(DEACTIVATE, member, NOSPACE), [(member, NOSPACE)])
         self.assertEqual(self.put(b"key", b"x" * PAGE), FULL)
         self.maintenance("Defragment")
         shrunk = self.status()
         self.assertLess(shrunk["size"], full["size"])
         self.assertLess(shrunk["size"] - shrunk["in use"], 4 * PAGE)
-        # And a file that is small is no help as long as the alarm is on.
+        # A small file does not help as long as the alarm is active.
         self.assertEqual(self.put(), FULL)
         self.assertEqual(self.alarm(DEACTIVATE, member, NOSPACE), [(member, NOSPACE)])
         self.assertEqual(self.alarm(DEACTIVATE, member, NOSPACE), [])
         self.assertEqual(self.put(b"key", b"x" * PAGE), "ok")
         self.assertEqual(self.status()["errors"], [])
 
-    def test_way_out_by_deleting_everything(self):
+    def test_recovery_by_deleting_everything(self):
         for i in range(100):
             if self.put(b"key%d" % i, b"x" * PAGE) != "ok":
                 break
@@ -143,7 +142,7 @@ class Quota(Space):
             self.alarm(DEACTIVATE, member, kind)
         self.assertGreater(self.fill(), 2)
 
-    def test_way_out_by_etcdctl(self):
+    def test_recovery_with_etcdctl(self):
         self.fill()
         self.assertIn("alarm:NOSPACE", self.ctl("alarm", "list"))
         self.assertIn("database space exceeded", self.ctl("put", "a", "b", code=1))
@@ -154,8 +153,8 @@ class Quota(Space):
         self.assertEqual(self.ctl("alarm", "list"), "")
         self.assertIn("OK", self.ctl("put", "a", "b"))
 
-    @only_vigil  # a real etcd of one node loses its port's peers over our way to start it
-    def test_alarms_and_sizes_last(self):
+    @only_vigil  # this test starts a real etcd with another peer port each time, which etcd does not accept
+    def test_alarms_and_sizes_survive_restarts(self):
         self.fill()
         before = self.status()
         self.restart()
@@ -168,9 +167,9 @@ class Quota(Space):
         self.restart()
         self.assertEqual(self.alarm(), [])
 
-    @only_vigil  # so small a file of a real etcd is mostly fragments
-    def test_history_that_is_compacted_needs_no_more_room(self):
-        """Ten times the quota goes through, as long as it is compacted on the way."""
+    @only_vigil  # such a small file of a real etcd is mostly fragmented
+    def test_compacted_history_needs_no_space(self):
+        """Ten times the quota can be written if history is compacted meanwhile."""
         for i in range(160):
             self.assertEqual(self.put(b"key", b"x" * PAGE), "ok", i)
             if i % 3 == 2:
@@ -181,7 +180,7 @@ class Quota(Space):
 class NoQuota(Space):
     ARGS = ["--quota-backend-bytes", "-1"]
 
-    def test_negative_quota_is_none(self):
+    def test_negative_quota_disables_it(self):
         for i in range(30):
             self.assertEqual(self.put(b"key", b"x" * 100_000), "ok")
         self.assertEqual(self.alarm(), [])
@@ -191,7 +190,7 @@ class NoQuota(Space):
 class LargeQuota(Space):
     ARGS = ["--quota-backend-bytes", str(16 << 30)]
 
-    def test_large_quota_is_warned_of(self):
+    def test_large_quota_causes_a_warning(self):
         self.assertIn("quota exceeds the maximum value", self.vigil.log)
         self.assertIn("17 GB", self.vigil.log)
         self.assertEqual(self.status()["quota"], 16 << 30)
@@ -229,13 +228,13 @@ class Alarms(Space):
         for method in ("LeaseGrant", "LeaseRevoke"):
             lease = self.client.channel.unary_unary(LEASE + method)
             self.assertEqual(self.outcome(lambda: lease(pb.message(f1=10), timeout=10)), BROKEN)
-        self.assertEqual(self.client.get(b"a")[0], b"1")  # reads go on, as in etcd
+        self.assertEqual(self.client.get(b"a")[0], b"1")  # reads still work, as in etcd
         call("Txn", pb.message(f2=pb.message(f1=pb.range_of(b"a"))))
         self.maintenance("Defragment")
         self.alarm(DEACTIVATE, 5, CORRUPT)
         self.assertEqual(self.put(), FULL)
 
-    @only_vigil  # ends a real etcd
+    @only_vigil  # crashes a real etcd
     def test_unknown_actions_and_types(self):
         self.assertEqual(self.alarm(3, 5, NOSPACE), [])
         self.assertEqual(self.alarm(ACTIVATE, 5, 77), [(5, 77)])
@@ -260,8 +259,8 @@ class Defragment(Space):
             self.client.call("Put", pb.put(b"k%03d" % (i % keys), b"%08d" % i + b"x" * size))
         self.client.call("Compact", pb.message(f1=self.client.revision(), f2=1))
 
-    @only_vigil  # a real etcd stops its world
-    def test_puts_and_reads_go_on(self):
+    @only_vigil  # a real etcd blocks all requests
+    def test_puts_and_reads_continue_while_defragmenting(self):
         self.overwrite()
         stop, slowest, failures = threading.Event(), [0.0], []
 
@@ -293,7 +292,7 @@ class Defragment(Space):
     def log_bytes(self):
         total = 0
         for file in (self.scratch / "data/log").iterdir():
-            with contextlib.suppress(FileNotFoundError):  # it went meanwhile
+            with contextlib.suppress(FileNotFoundError):  # it was removed meanwhile
                 total += file.stat().st_size
         return total
 
@@ -302,13 +301,13 @@ class Defragment(Space):
         self.overwrite()
         before = self.log_bytes()
         self.maintenance("Defragment")
-        # The old files go when nobody reads them any more.
+        # The old files are removed when no reader uses them any more.
         self.eventually(lambda: self.log_bytes() < before)
         self.restart()
         for i in range(200):
             self.assertEqual(self.client.get(b"k%03d" % i)[0][:8], b"%08d" % (2200 + i))
 
-    def test_client_that_gives_up(self):
+    def test_canceled_defragmentation(self):
         self.overwrite(rounds=4)
         for _ in range(10):
             call = self.client.channel.unary_unary(MAINTENANCE + "Defragment").future(b"", timeout=60)
@@ -316,7 +315,7 @@ class Defragment(Space):
         self.maintenance("Defragment", timeout=60)
         self.assertEqual(self.put(), "ok")
 
-    def test_stop_is_not_held(self):
+    def test_defragmentation_does_not_delay_a_stop(self):
         self.overwrite()
         self.client.channel.unary_unary(MAINTENANCE + "Defragment").future(b"", timeout=60)
         self.vigil.stop()

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Neither a read nor the renewal of a lease waits for a request that holds the writer for long."""
+"""Reads and renewals of leases do not wait for a request that keeps the writer busy for long."""
 import base64
 import http.client
 import json
@@ -12,7 +12,7 @@ from server import LiveTest, SUBJECT, only_vigil
 
 KEYS = 100_000
 SANITIZED = "build-test" in SUBJECT or "build-tsan" in SUBJECT
-# Ten times what it takes on an idle machine. How often the writer gives way is counted in the tests of the store.
+# Ten times the wait on an idle machine. Tests of the store count how often the writer yields.
 WORST_SECONDS = 0.6 if SANITIZED else 0.3
 
 
@@ -34,7 +34,7 @@ class Caller:
 
 
 class Waiter(threading.Thread):
-    """Sends the same call again and again, and remembers the longest wait."""
+    """Sends the same call in a loop and remembers the longest wait."""
 
     def __init__(self, server, path, **message):
         super().__init__()
@@ -53,8 +53,8 @@ class Waiter(threading.Thread):
 
 @only_vigil
 class Renewal(LiveTest):
-    def beside(self, path, **message):
-        """The answer of the call, beside which nobody waited for long."""
+    def call_with_waiters(self, path, **message):
+        """Sends a long call while other clients send short ones, and checks that those did not wait for long."""
         waiters = [Waiter(self.server, "lease/keepalive", ID=self.lease),
                    Waiter(self.server, "kv/range", key=text64(b"zz"), serializable=True),
                    Waiter(self.server, "kv/range", key=text64(b"zz"))]
@@ -65,11 +65,11 @@ class Renewal(LiveTest):
             waiter.stops = True
             waiter.join()
         for waiter in waiters:
-            self.assertLess(waiter.worst, WORST_SECONDS, f"{waiter.path} beside {path}, which took {took:.2f} s")
+            self.assertLess(waiter.worst, WORST_SECONDS, f"{waiter.path} during {path}, which took {took:.2f} s")
             self.assertGreater(waiter.calls, 1)
         return answer
 
-    def test_nobody_waits_for_the_writer(self):
+    def test_long_writes_do_not_delay_reads_and_renewals(self):
         self.server = self.serving()
         self.caller = Caller(self.server)
         done = subprocess.run(
@@ -81,9 +81,9 @@ class Renewal(LiveTest):
         self.caller.call("kv/put", key=text64(b"zz"), value=text64(b"1"))
         compare = {"key": "AA==", "range_end": text64(b"z"), "target": "VALUE", "result": "GREATER", "value": ""}
         put = {"request_put": {"key": text64(b"zz"), "value": text64(b"2")}}
-        answer = self.beside("kv/txn", compare=[compare] * 8, success=[put])
+        answer = self.call_with_waiters("kv/txn", compare=[compare] * 8, success=[put])
         self.assertTrue(answer["succeeded"])
-        answer = self.beside("kv/deleterange", key="AA==", range_end=text64(b"z"))
+        answer = self.call_with_waiters("kv/deleterange", key="AA==", range_end=text64(b"z"))
         self.assertEqual(int(answer["deleted"]), KEYS)
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""What clients seldom look at, beside a real etcd: how a range stream is cut, where a write becomes
-too large. Needs the etcd of tools/build-peer."""
+"""Compares rarely used behaviour with a real etcd: how a range stream is divided, the size limit of writes, maintenance and
+members. Needs the etcd of tools/build-peer."""
 import json
 import pathlib
 import random
@@ -21,7 +21,7 @@ class SameAsEtcd(LiveTest):
     def setUp(self):
         super().setUp()
         self.etcd = self.serving(self.scratch / "etcd", binary=PEER)
-        # The same peer URL gives the same ids, which count in the size of a write.
+        # The same peer URL gives the same IDs, which are part of the size of a write.
         command = self.etcd.process.args
         cluster = command[command.index("--initial-cluster") + 1]
         self.vigil = self.serving(args=["--initial-cluster", cluster])
@@ -29,13 +29,13 @@ class SameAsEtcd(LiveTest):
         for client in self.clients:
             self.addCleanup(client.close)
 
-    def both(self, what):
-        ours, etcds = (what(client) for client in self.clients)
+    def both(self, call):
+        ours, etcds = (call(client) for client in self.clients)
         self.assertEqual(ours, etcds)
         return ours
 
     def messages(self, client, body):
-        """Of a range stream: how many key-values, header, more, count of each."""
+        """For each message of a range stream: the number of key-values, the header, more, and the count."""
         parts = []
         for message in client.channel.unary_stream(KV + "RangeStream")(body, timeout=60):
             part = pb.parse(pb.parse(message)[1][0])
@@ -43,7 +43,7 @@ class SameAsEtcd(LiveTest):
             parts.append((len(part.get(2, [])), header, part.get(3), part.get(4)))
         return parts
 
-    def test_range_streams_are_cut_alike(self):
+    def test_range_streams_are_divided_like_in_etcd(self):
         seed = random.randrange(1 << 32)
         rng = random.Random(seed)
         everything = {"key": b"\0", "end": b"\0"}
@@ -60,7 +60,7 @@ class SameAsEtcd(LiveTest):
                     with self.subTest(seed=seed, count=count, limit=limit, more=more):
                         self.both(lambda c: self.messages(c, body))
 
-    def test_writes_become_too_large_at_the_same_byte(self):
+    def test_size_limit_of_writes_is_the_same_byte(self):
         def outcome(client, size):
             try:
                 client.call("Put", pb.put(b"k", bytes(size)))
@@ -73,8 +73,8 @@ class SameAsEtcd(LiveTest):
         self.assertEqual(len(seen), 2, seen)
         self.both(lambda c: outcome(c, limit + 512 * 1024 - 20))
 
-    def asked(self, client, method, body=b""):
-        """The answer's fields, without what differs by nature; or the error."""
+    def maintenance(self, client, method, body=b""):
+        """The fields of the answer without those that differ between servers, or the error."""
         try:
             call = client.channel.unary_unary("/etcdserverpb.Maintenance/" + method)
             fields = pb.parse(call(body, timeout=60))
@@ -87,51 +87,51 @@ class SameAsEtcd(LiveTest):
             for size in (3, 5, 7, 9):  # sizes and indexes
                 self.assertGreater(fields.pop(size)[0], 0)
             fields[2] = fields[2][0].rsplit(b".", 1)[0]
-            # Go's text of a message has one blank or two, by the bytes of the program.
+            # Go's text of a message has one space or two, depending on the program's binary.
             fields[8] = sorted(error.replace(b"  ", b" ") for error in fields.get(8, []))
         return fields
 
     def await_storage_version(self):
-        """A real etcd finds it out a moment after it serves."""
+        """Waits until the real etcd knows its storage version, shortly after it begins to serve."""
         end = time.monotonic() + 60
-        while self.asked(self.clients[1], "Status").get(11) != [b"3.7.0"]:
+        while self.maintenance(self.clients[1], "Status").get(11) != [b"3.7.0"]:
             self.assertLess(time.monotonic(), end)
             time.sleep(0.1)
 
-    def test_maintenance_answers_alike(self):
+    def test_maintenance_answers_like_etcd(self):
         self.await_storage_version()
         for client in self.clients:
             for i in range(5):
                 client.call("Put", pb.put(b"k", b"%d" % i))
-        self.both(lambda c: self.asked(c, "Status"))
+        self.both(lambda c: self.maintenance(c, "Status"))
         member = self.clients[0].call("Put", pb.put(b"k", b"x")) and self.clients[1].call("Put", pb.put(b"k", b"x"))
         member = pb.parse(member[1][0])[2][0]
         for target in (0, 1, member):
-            self.both(lambda c: self.asked(c, "MoveLeader", pb.message(f1=target)))
+            self.both(lambda c: self.maintenance(c, "MoveLeader", pb.message(f1=target)))
         for revision in (0, 2, 5, 100, -1):
-            self.both(lambda c: self.asked(c, "HashKV", pb.message(f1=revision)))
+            self.both(lambda c: self.maintenance(c, "HashKV", pb.message(f1=revision)))
         for alarm in ((1, 7, 1), (1, 7, 1), (1, 3, 2), (0, 0, 1), (0, 0, 2), (1, 9, 0)):
             body = pb.message(**{f"f{i + 1}": value for i, value in enumerate(alarm)})
-            self.both(lambda c: self.asked(c, "Alarm", body))
-        self.both(lambda c: self.asked(c, "Status"))
+            self.both(lambda c: self.maintenance(c, "Alarm", body))
+        self.both(lambda c: self.maintenance(c, "Status"))
         for alarm in ((2, 7, 1), (2, 7, 1), (2, 3, 2), (0, 0, 0)):
             body = pb.message(**{f"f{i + 1}": value for i, value in enumerate(alarm)})
-            self.both(lambda c: self.asked(c, "Alarm", body))
-        self.both(lambda c: self.asked(c, "Defragment"))
-        self.both(lambda c: self.asked(c, "HashKV"))
+            self.both(lambda c: self.maintenance(c, "Alarm", body))
+        self.both(lambda c: self.maintenance(c, "Defragment"))
+        self.both(lambda c: self.maintenance(c, "HashKV"))
 
     def index(self, server):
-        """Of the log and of what was applied, and the term."""
+        """The indexes of the log and of the last applied entry, and the term."""
         request = urllib.request.Request(server.url + "/v3/maintenance/status", b"{}")
         with urllib.request.urlopen(request, timeout=60) as answer:
             status = json.load(answer)
         return tuple(int(status[name]) for name in ("raftIndex", "raftAppliedIndex", "raftTerm"))
 
-    def test_the_index_of_the_log_is_etcds(self):
+    def test_log_index_equals_etcds(self):
         self.await_storage_version()
         for puts in range(3):
             ours = self.index(self.vigil)
-            # A real etcd names itself and its version a moment after it serves.
+            # A real etcd writes its name and its version shortly after it begins to serve.
             self.eventually(lambda: self.index(self.etcd) == ours,
                             lambda: f"{ours}, and etcd's is {self.index(self.etcd)}")
             for client in self.clients:
@@ -148,28 +148,28 @@ class SameAsEtcd(LiveTest):
         with urllib.request.urlopen(server.url + "/version", timeout=60) as answer:
             return json.load(answer)["etcdcluster"]
 
-    def test_downgrade_answers_alike(self):
+    def test_downgrade_answers_like_etcd(self):
         steps = ((2, b""), (1, b"3.5"), (1, b"3.6"), (1, b"3.6"), (0, b"3.6"), (2, b""), (2, b""))
         for _ in range(10):
             self.await_storage_version()
-            said = [[self.asked(c, "Downgrade", pb.message(f1=action, f2=version)) for action, version in steps]
-                    for c in self.clients]
+            answers = [[self.maintenance(c, "Downgrade", pb.message(f1=action, f2=version)) for action, version in steps]
+                       for c in self.clients]
             if self.cluster_version(self.etcd) == "3.7.0":
                 break
-            # Every four seconds a real etcd looks whether one is under way, and has the cluster's
-            # version follow. That was now: with others, once more.
+            # Every four seconds a real etcd checks whether a downgrade is in progress and changes the cluster's version.
+            # That happened now, so the steps are repeated on new servers.
             for client in self.clients:
                 client.close()
             self.setUp()
-        self.assertEqual(said[0], said[1])
+        self.assertEqual(answers[0], answers[1])
         for version in (b"", b"3.6", b"3.6.0", b"3.7", b"3.5", b"x", b"3.6.0-rc", b"v3.6", b"4", b"3.06",
                         b"3.6.1+b", b"3.6-rc", b"3.6.0-r_c", b"3.6.0.0", b"3.", b"-3.6.0", b"3.6.0-"):
             for action in (0, 9):
                 with self.subTest(version=version, action=action):
-                    self.both(lambda c: self.asked(c, "Downgrade", pb.message(f1=action, f2=version)))
+                    self.both(lambda c: self.maintenance(c, "Downgrade", pb.message(f1=action, f2=version)))
 
     def cluster(self, client, method, body=b""):
-        """An answer of the Cluster service; of members added meanwhile the id is left out, as time is in it."""
+        """An answer of the Cluster service without the IDs of added members, which depend on the time."""
         try:
             answer = pb.parse(client.channel.unary_unary("/etcdserverpb.Cluster/" + method)(body, timeout=60))
         except grpc.RpcError as error:
@@ -183,7 +183,7 @@ class SameAsEtcd(LiveTest):
         return header, members
 
     def added(self, client, body):
-        """Adds one; returns its id and the answer."""
+        """Adds a member; returns its ID and the answer."""
         before = self.cluster_ids(client)
         answer = self.cluster(client, "MemberAdd", body)
         new = self.cluster_ids(client) - before
@@ -193,7 +193,7 @@ class SameAsEtcd(LiveTest):
         list_all = client.channel.unary_unary("/etcdserverpb.Cluster/MemberList")
         return {pb.parse(m)[1][0] for m in pb.parse(list_all(b"", timeout=60))[2]}
 
-    def test_members_are_changed_alike(self):
+    def test_member_changes_answer_like_etcd(self):
         self.member = self.cluster_ids(self.clients[0]).pop()
         own = self.etcd.process.args[self.etcd.process.args.index("--initial-advertise-peer-urls") + 1].encode()
         other = b"http://127.0.0.1:1"
@@ -216,7 +216,7 @@ class SameAsEtcd(LiveTest):
         self.assertTrue(all(ids), ids)
         second = pb.field(1, b"http://127.0.0.1:4") + pb.field(2, 1)
         self.both(lambda c: self.cluster(c, "MemberAdd", second))  # too many learners
-        self.both(lambda c: self.cluster(c, "MemberAdd", pb.message(f1=b"http://127.0.0.1:2")))  # taken
+        self.both(lambda c: self.cluster(c, "MemberAdd", pb.message(f1=b"http://127.0.0.1:2")))  # in use
         self.both(lambda c: self.cluster(c, "MemberList"))
         of = dict(zip(self.clients, ids))
         self.both(lambda c: self.cluster(c, "MemberPromote", pb.message(f1=of[c])))
@@ -224,7 +224,7 @@ class SameAsEtcd(LiveTest):
         self.both(lambda c: self.cluster(c, "MemberUpdate", pb.message(f1=of[c], f2=other)))
         self.both(lambda c: self.cluster(c, "MemberRemove", pb.message(f1=of[c])))
         self.both(lambda c: self.cluster(c, "MemberRemove", pb.message(f1=of[c])))
-        # After this one etcd waits for the new member, and Vigil does not.
+        # After this, etcd waits for the new member, and Vigil does not.
         self.both(lambda c: self.cluster(c, "MemberAdd", pb.message(f1=b"http://127.0.0.1:9")))
         self.both(lambda c: self.cluster(c, "MemberList"))
         self.both(lambda c: self.cluster(c, "MemberAdd", pb.message(f1=b"http://127.0.0.1:10")))

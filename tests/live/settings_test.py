@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Where settings come from: flags, variables, a file; and what is said of mistakes, as etcd says it."""
+"""Settings from flags, variables and a file, and errors in etcd's wording."""
 import json
 import os
 import re
@@ -17,14 +17,14 @@ def serve(binary=SUBJECT):
 
 
 def ended(binary, *args, env=None):
-    """Exit code and lines of a server that does not come up."""
+    """The exit code and the output of a server that does not start."""
     done = subprocess.run([*serve(binary), *args], capture_output=True, text=True, timeout=20,
                           env=dict(CLEAN, **(env or {})))
     return done.returncode, (done.stdout + done.stderr).splitlines()
 
 
 def failure(lines):
-    """The error of the line that says why it does not start."""
+    """The error from the log line that says why the server does not start."""
     for line in lines:
         if line.startswith("{") and json.loads(line)["msg"] == "failed to verify flags":
             return json.loads(line)["error"]
@@ -32,7 +32,7 @@ def failure(lines):
 
 
 class Mistakes(LiveTest):
-    """Run on Vigil and on a real etcd: codes and first words are the same."""
+    """Invalid settings on Vigil and on a real etcd: exit codes and the beginnings of messages are the same."""
 
     def both(self, *args, env=None):
         ours = ended(SUBJECT, *args, env=env)
@@ -42,40 +42,40 @@ class Mistakes(LiveTest):
             return ours, theirs
         return ours, ours
 
-    def test_flags_of_misuse_end_with_2(self):
-        for args, said in ((["--no-such"], "flag provided but not defined: -no-such"),
-                           (["--name"], "flag needs an argument: -name"),
-                           (["--max-txn-ops", "many"], 'invalid value "many" for flag -max-txn-ops: '),
-                           (["--snapshot-count=x"], 'invalid value "x" for flag -snapshot-count: '),
-                           (["--initial-cluster-state", "x"],
-                            'invalid value "x" for flag -initial-cluster-state: '),
-                           (["--feature-gates=Foo=true"],
-                            'invalid value "Foo=true" for flag -feature-gates: unrecognized feature gate: Foo'),
-                           (["---name", "x"], "bad flag syntax: ---name")):
+    def test_usage_errors_exit_with_2(self):
+        for args, message in ((["--no-such"], "flag provided but not defined: -no-such"),
+                              (["--name"], "flag needs an argument: -name"),
+                              (["--max-txn-ops", "many"], 'invalid value "many" for flag -max-txn-ops: '),
+                              (["--snapshot-count=x"], 'invalid value "x" for flag -snapshot-count: '),
+                              (["--initial-cluster-state", "x"],
+                               'invalid value "x" for flag -initial-cluster-state: '),
+                              (["--feature-gates=Foo=true"],
+                               'invalid value "Foo=true" for flag -feature-gates: unrecognized feature gate: Foo'),
+                              (["---name", "x"], "bad flag syntax: ---name")):
             with self.subTest(args=args):
                 ours, theirs = self.both(*args)
                 self.assertEqual(ours[0], 2)
-                self.assertTrue(ours[1][0].startswith(said), ours[1][0])
-                self.assertTrue(theirs[1][0].startswith(said), theirs[1][0])
+                self.assertTrue(ours[1][0].startswith(message), ours[1][0])
+                self.assertTrue(theirs[1][0].startswith(message), theirs[1][0])
 
-    def test_a_word_that_is_no_flag_ends_with_1(self):
+    def test_argument_that_is_not_a_flag_exits_with_1(self):
         ours, theirs = self.both("extra")
         self.assertEqual(failure(ours[1]), '"extra" is not a valid flag')
         self.assertEqual(failure(theirs[1]), '"extra" is not a valid flag')
 
-    def test_a_bad_variable_ends_with_1(self):
+    def test_invalid_variable_exits_with_1(self):
         ours, theirs = self.both(env={"ETCD_MAX_TXN_OPS": "many"})
         for _, lines in (ours, theirs):
             self.assertIn('invalid value "many" for ETCD_MAX_TXN_OPS: ', failure(lines))
 
-    def test_a_file_that_is_missing_or_no_yaml_ends_with_1(self):
+    def test_missing_or_invalid_config_file_exits_with_1(self):
         path = self.scratch / "x.yml"
         ours, theirs = self.both("--config-file", str(path))
         for _, lines in (ours, theirs):
             self.assertIn(f"open {path}: no such file or directory", failure(lines).replace("No", "no"))
         path.write_text("name: a\nfoo: [1\nbar: 2\n")
         ours, theirs = self.both("--config-file", str(path))
-        if not is_etcd(SUBJECT):  # which counts from 0
+        if not is_etcd(SUBJECT):  # etcd counts lines from 0
             self.assertIn("yaml: line 3: did not find expected ',' or ']'", failure(ours[1]))
         self.assertIn("did not find expected ',' or ']'", failure(theirs[1]))
         path.write_text("max-txn-ops: many\n")
@@ -86,7 +86,7 @@ class Mistakes(LiveTest):
 
 class Sources(LiveTest):
     def settings(self, **more):
-        """A file with all that a server of its own needs."""
+        """Writes a configuration file with all settings of a server."""
         port, peer = free_port(), f"http://127.0.0.1:{free_port()}"
         url = f"http://127.0.0.1:{port}"
         lines = {"name": "filed", "data-dir": self.scratch / "filed", "listen-client-urls": url,
@@ -103,7 +103,7 @@ class Sources(LiveTest):
             client.put(b"a", b"1" * 6000)
         client.put(b"a", b"1" * 4000)
 
-    def test_a_file_alone_counts_when_there_is_one(self):
+    def test_config_file_replaces_flags_and_variables(self):
         port, path = self.settings(**{"max-request-bytes": 5000, "some-other-key": "[1, 2]"})
         server = self.server(port=port, args=["--config-file", str(path), "--max-request-bytes=1000"],
                              env={"ETCD_MAX_REQUEST_BYTES": "100"})
@@ -114,7 +114,7 @@ class Sources(LiveTest):
         self.assertEqual(loaded[0]["path"], str(path))
         server.stop()
 
-    def test_a_variable_names_the_file(self):
+    def test_variable_names_the_config_file(self):
         port, path = self.settings(**{"max-request-bytes": 5000})
         server = self.server(port=port, env={"ETCD_CONFIG_FILE": str(path)})
         server.command = lambda: serve()
@@ -122,7 +122,7 @@ class Sources(LiveTest):
         self.limit_of(server, port)
         server.stop()
 
-    def test_variables_that_cannot_be_used_are_told(self):
+    def test_unusable_variables_are_logged(self):
         server = self.server(env={"ETCD_NO_SUCH_THING": "secret", "ETCD_VERSION": "3.5.0",
                                   "ETCD_MAX_REQUEST_BYTES": "5000"}).start()
         lines = [json.loads(line) for line in server.lines]
@@ -135,15 +135,15 @@ class Sources(LiveTest):
         server.stop()
 
     @only_vigil
-    def test_flags_win_over_variables(self):
-        # etcd refuses to start then; what runs with etcd runs the same here.
+    def test_flags_take_precedence_over_variables(self):
+        # etcd refuses to start in this case, so a configuration that works with etcd is not affected.
         server = self.serving(args=["--max-request-bytes=5000"], env={"ETCD_MAX_REQUEST_BYTES": "100"})
         self.limit_of(server, server.port)
         self.assertIn("shadowed by corresponding flag", server.log)
         self.assertNotIn("unrecognized", server.log)
 
     @only_vigil
-    def test_what_is_ignored_is_said_once_each(self):
+    def test_each_ignored_flag_is_logged_once(self):
         server = self.serving(args=["--snapshot-count=5", "--experimental-compact-hash-check-enabled",
                                     "--peer-cert-file=/none", "-v", "--experimental-compaction-batch-limit=9"])
         ignored = [json.loads(line) for line in server.lines if "flag is ignored" in line]
@@ -153,7 +153,7 @@ class Sources(LiveTest):
         self.assertEqual({line["level"] for line in ignored}, {"warn"})
 
     @only_vigil
-    def test_an_old_name_sets_the_new_flag(self):
+    def test_old_flag_name_sets_the_new_flag(self):
         server = self.serving(args=["--experimental-watch-progress-notify-interval=1ms"])
         self.assertIn("watch progress notify interval", server.log)
         self.assertNotIn("flag is ignored", server.log)
@@ -167,9 +167,9 @@ class Sources(LiveTest):
 
 @only_vigil
 class EveryFlagOfEtcd(LiveTest):
-    def test_every_flag_that_etcd_shows_is_known(self):
+    def test_every_flag_of_etcd_is_known(self):
         if not os.path.exists(PEER):
-            self.skipTest("no real etcd to ask")
+            self.skipTest("no real etcd was built (tools/build-peer)")
         theirs = subprocess.run([PEER, "--help"], capture_output=True, text=True, check=True)
         flags = {word.split()[0].lstrip("-") for word in theirs.stdout.splitlines()
                  if word.startswith("  --")}
@@ -178,15 +178,15 @@ class EveryFlagOfEtcd(LiveTest):
         for flag in sorted(flags):
             self.assertRegex(ours, rf"(?m)(^|[ ,])--{flag}[ ,\n]")
 
-    def test_the_page_of_flags_is_the_tables(self):
+    def test_flags_page_is_generated_from_the_table(self):
         page = subprocess.run([SUBJECT, "man", "markdown"], capture_output=True, text=True, check=True).stdout
         self.assertEqual(page, (ROOT / "docs/flags.md").read_text(), "run: make docs")
 
-    def test_defaults_are_etcds_where_the_page_of_differences_does_not_say_otherwise(self):
+    def test_defaults_are_those_of_etcd_except_documented_ones(self):
         if not os.path.exists(PEER):
-            self.skipTest("no real etcd to ask")
-        said = re.compile(r"^  --([a-z0-9-]+) '([^'\n]*)'", re.M)
-        theirs = dict(said.findall(subprocess.run([PEER, "--help"], capture_output=True, text=True, check=True).stdout))
+            self.skipTest("no real etcd was built (tools/build-peer)")
+        default_of = re.compile(r"^  --([a-z0-9-]+) '([^'\n]*)'", re.M)
+        theirs = dict(default_of.findall(subprocess.run([PEER, "--help"], capture_output=True, text=True, check=True).stdout))
         page = (ROOT / "docs/flags.md").read_text()
         ours = dict(re.findall(r"^\| `--([a-z0-9-]+)` \| `?([^`|]*?)`? \|", page, re.M))
         different = {flag for flag, default in theirs.items()

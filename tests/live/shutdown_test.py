@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Stopping: who is answered, who is sent elsewhere, how long it takes, and what is said of it."""
+"""Stopping the server: which requests are answered, how watches end, how long it takes, and what is logged."""
 import json
 import os
 import signal
@@ -17,7 +17,7 @@ from client import Client
 from server import LiveTest, only_vigil
 
 WATCH = "/etcdserverpb.Watch/Watch"
-PATIENT = ["--shutdown-timeout=60s"]  # who is waited for is seen by the clock, on any machine
+PATIENT = ["--shutdown-timeout=60s"]  # so long that waiting for a client would be noticed on any machine
 
 
 @only_vigil
@@ -28,20 +28,20 @@ class Shutdown(LiveTest):
         code = server.wait()
         return code, time.monotonic() - begin
 
-    def test_idle_clients_are_not_waited_for(self):
+    def test_idle_clients_do_not_delay_a_stop(self):
         server = self.server(args=PATIENT).start()
         clients = [Client(server.port) for _ in range(5)]
         for client in clients:
             self.addCleanup(client.close)
             client.put(b"a", b"1")
-        with socket.create_connection(("127.0.0.1", server.port)) as silent:  # says nothing at all
+        with socket.create_connection(("127.0.0.1", server.port)) as silent:  # sends nothing
             code, seconds = self.stopped(server)
             silent.settimeout(30)
             self.assertEqual(silent.recv(10), b"")
         self.assertEqual(code, 0)
         self.assertLess(seconds, 20)
 
-    def test_watches_end_with_unavailable_so_that_clients_go_elsewhere(self):
+    def test_watches_end_with_unavailable(self):
         server = self.server().start()
         client = Client(server.port)
         self.addCleanup(client.close)
@@ -62,7 +62,7 @@ class Shutdown(LiveTest):
         self.assertIn("etcdserver: server stopped", failed.exception.details())
         self.assertEqual(server.wait(), 0)
 
-    def test_http_answers_are_finished_and_watches_over_http_ended(self):
+    def test_http_watches_end_properly(self):
         server = self.server(args=PATIENT).start()
         body = b'{"create_request": {"key": "YQ=="}}'
         with socket.create_connection(("127.0.0.1", server.port), 10) as old, \
@@ -83,28 +83,28 @@ class Shutdown(LiveTest):
             code, seconds = self.stopped(server)
             while part := old.recv(4096):
                 text += part
-            self.assertTrue(text.endswith(b"\r\n0\r\n\r\n"), text)  # whole, so that it is no fault
+            self.assertTrue(text.endswith(b"\r\n0\r\n\r\n"), text)  # complete, so that clients do not report an error
             frames = list(new.frames())
         self.assertTrue(any(kind == h2raw.GOAWAY for kind, *_ in frames))
         self.assertTrue(any(stream == 1 and flags & h2raw.END_STREAM for _, flags, stream, _ in frames))
         self.assertEqual(code, 0)
         self.assertLess(seconds, 20)
 
-    def test_it_says_in_etcds_words_that_it_stops(self):
+    def test_stop_is_logged_in_etcds_words(self):
         server = self.server().start()
         self.stopped(server)
         lines = [json.loads(line) for line in server.lines]
-        said = [line["msg"] for line in lines]
-        signalled = lines[said.index("received signal; shutting down")]
+        messages = [line["msg"] for line in lines]
+        signalled = lines[messages.index("received signal; shutting down")]
         self.assertEqual(signalled["signal"], "terminated")
-        self.assertLess(said.index("received signal; shutting down"), said.index("closing etcd server"))
-        closed = lines[said.index("closed etcd server")]
+        self.assertLess(messages.index("received signal; shutting down"), messages.index("closing etcd server"))
+        closed = lines[messages.index("closed etcd server")]
         self.assertEqual((closed["name"], closed["data-dir"]), ("default", server.directory))
 
-    def test_a_second_signal_ends_it_at_once(self):
+    def test_second_signal_ends_the_server_at_once(self):
         server = self.server(args=["--shutdown-timeout=60s"]).start()
         with socket.create_connection(("127.0.0.1", server.port)) as held:
-            # A request under way that does not come whole holds up the stop.
+            # An incomplete request delays the stop.
             held.sendall(b"POST /v3/kv/range HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{")
             time.sleep(0.2)
             os.kill(server.pid, signal.SIGTERM)

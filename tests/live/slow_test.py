@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Requests that take long are logged as etcd logs them, without what is stored."""
+"""Slow requests are logged like in etcd, without values."""
 import json
 import re
 import time
@@ -28,7 +28,7 @@ class Slow(LiveTest):
         self.addCleanup(client.close)
         return client
 
-    def test_a_call_is_told_with_its_size_and_no_value(self):
+    def test_slow_call_is_logged_with_sizes_but_without_values(self):
         server = self.serving(args=ALL)
         client = self.client(server)
         client.put(b"a", b"secret-secret")
@@ -46,7 +46,7 @@ class Slow(LiveTest):
         self.assertEqual({put["level"], get["level"]}, {"warn"})
         self.assertNotIn("secret", server.log)
 
-    def test_an_apply_is_told_with_what_was_expected(self):
+    def test_slow_apply_is_logged_with_the_expected_duration(self):
         server = self.serving(args=ALL)
         client = self.client(server)
         client.put(b"a", b"12345")
@@ -54,14 +54,14 @@ class Slow(LiveTest):
         compare = pb.field(1, pb.field(3, b"a") + pb.field(4, 1))
         success = pb.field(2, pb.field(2, pb.put(b"a", b"topsecret")))
         client.call("Txn", compare + success)
-        told = self.wait_lines(server, APPLY, 3)[-3:]
-        for line in told:
+        logged = self.wait_lines(server, APPLY, 3)[-3:]
+        for line in logged:
             self.assertEqual(line["expected-duration"], "1ns")
             self.assertRegex(line["took"], r"s$")
         metrics = urllib.request.urlopen(server.url + "/metrics").read().decode()
         slow = re.search(r"^etcd_server_slow_apply_total (\d+)", metrics, re.M)
         self.assertGreaterEqual(int(slow.group(1)), 3)
-        put, get, txn = told
+        put, get, txn = logged
         self.assertIn('put:<key:"a" value_size:5', put["request"])
         self.assertRegex(put["response"], r"^size:\d+$")
         self.assertEqual((get["prefix"], get["request"]), ("read-only range ", 'key:"a"'))
@@ -69,7 +69,7 @@ class Slow(LiveTest):
         self.assertIn('request_put:<key:"a" value_size:9', txn["request"])
         self.assertNotIn("topsecret", server.log)
 
-    def test_nothing_is_said_of_what_is_fast(self):
+    def test_fast_requests_are_not_logged(self):
         server = self.serving(args=["--warning-apply-duration=1m", "--warning-unary-request-duration=1m"])
         client = self.client(server)
         for _ in range(20):
@@ -77,7 +77,7 @@ class Slow(LiveTest):
         self.assertEqual((lines(server, APPLY), lines(server, STATS)), ([], []))
 
     @only_vigil
-    def test_a_slow_server_does_not_drown_in_its_log(self):
+    def test_log_lines_of_slow_requests_are_limited(self):
         server = self.serving(args=["--warning-unary-request-duration=1ns", "--io-threads=1"])
         client = self.client(server)
         for _ in range(300):
@@ -86,10 +86,10 @@ class Slow(LiveTest):
         time.sleep(0.3)
         client.put(b"a", b"1")
 
-        def told_of():
-            told = lines(server, STATS)
-            return len(told) + sum(line.get("suppressed", 0) for line in told)
-        self.eventually(lambda: told_of() == 301, message=lambda: server.log)
+        def counted():
+            logged = lines(server, STATS)
+            return len(logged) + sum(line.get("suppressed", 0) for line in logged)
+        self.eventually(lambda: counted() == 301, message=lambda: server.log)
         self.assertLess(len(lines(server, STATS)), 150)
 
 

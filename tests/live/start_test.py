@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""What keeps a server from starting is said with what to do about it."""
+"""Errors that keep a server from starting are reported with advice, and ordinary starts log no warnings."""
 import json
 import os
 import resource
@@ -19,11 +19,11 @@ class Refusals(LiveTest):
         self.assertEqual(code, 1, log)
         last = json.loads(server.lines[-1])
         self.assertEqual(last["level"], "fatal")
-        self.assertNotIn(": vigil: ", last["error"])  # the texts for clients begin so
+        self.assertNotIn(": vigil: ", last["error"])  # the prefix of messages for clients
         for part in parts:
             self.assertIn(part, last["error"])
 
-    def test_a_busy_port(self):
+    def test_port_in_use_is_refused_with_advice(self):
         with socket.socket() as taken:
             taken.bind(("127.0.0.1", 0))
             taken.listen()
@@ -31,36 +31,36 @@ class Refusals(LiveTest):
             self.refused(f"listen tcp 127.0.0.1:{port}: bind: address already in use",
                          "stop it or choose another", port=port)
 
-    def test_an_address_of_another_machine(self):
+    def test_address_of_another_machine(self):
         self.refused("bind: cannot assign requested address", "no interface of this machine",
                      listen="http://192.0.2.1:2379")
 
-    def test_a_data_directory_that_is_a_file(self):
+    def test_data_directory_that_is_a_file(self):
         path = self.scratch / "file"
         path.write_text("x")
         self.refused(f"{path} is not a directory", "--data-dir", directory=path)
 
-    @unittest.skipUnless(os.geteuid() == 0, "others have no permission there, which is another message")
-    def test_a_place_where_no_directory_can_be_made(self):
+    @unittest.skipUnless(os.geteuid() == 0, "other users get a message about permissions")
+    def test_data_directory_that_cannot_be_created(self):
         self.refused("cannot make the data directory /proc/vigil: No such file or directory",
                      "--data-dir", directory="/proc/vigil")
 
-    def test_a_data_directory_in_another_format(self):
+    def test_data_directory_in_another_format(self):
         path = self.scratch / "newer"
         path.mkdir(mode=0o700)
         (path / "FORMAT").write_text("vigil data directory, format 99, little endian\n")
         self.refused(f"{path} was written in another format", "format 99",
                      "version of Vigil that wrote it", "vigil snapshot restore", directory=path)
 
-    def test_a_lock_that_cannot_be_taken(self):
+    def test_lock_that_cannot_be_acquired(self):
         path = self.scratch / "odd"
         (path / "LOCK").mkdir(parents=True)
         self.refused(f"cannot lock {path}/LOCK: input or output failed", directory=path)
 
-    def test_a_setting_that_makes_no_sense(self):
+    def test_invalid_setting(self):
         self.refused("--advertise-client-urls", args=["--advertise-client-urls=ftp://x:1"])
 
-    def test_under_the_name_etcd_settings_are_refused_in_its_words(self):
+    def test_under_the_name_etcd_errors_have_etcds_wording(self):
         link = self.scratch / "etcd"
         link.symlink_to(SUBJECT)
         done = subprocess.run([str(link), "--listen-client-urls=ftp://x:1"], capture_output=True,
@@ -70,7 +70,7 @@ class Refusals(LiveTest):
                          (1, "warn", "failed to verify flags"))
 
     @unittest.skipUnless(os.geteuid() == 0, "changing owners needs root")
-    def test_a_data_directory_of_somebody_else(self):
+    def test_data_directory_of_another_user(self):
         path = self.scratch / "theirs"
         path.mkdir(mode=0o755)
         os.chown(path, 65534, 65534)
@@ -79,7 +79,7 @@ class Refusals(LiveTest):
                      directory=path, wrap=["setpriv", "--reuid=daemon", "--clear-groups"])
 
     @unittest.skipUnless(os.geteuid() == 0, "changing owners needs root")
-    def test_files_of_somebody_else_in_a_directory_of_ones_own(self):
+    def test_files_of_another_user_in_the_data_directory(self):
         path = self.scratch / "ours"
         path.mkdir(mode=0o700)
         (path / "LOCK").touch(mode=0o600)
@@ -89,7 +89,7 @@ class Refusals(LiveTest):
                      directory=path, wrap=["setpriv", "--reuid=daemon", "--clear-groups"])
 
     @unittest.skipUnless(os.geteuid() == 0, "mounting needs root")
-    def test_a_disk_that_cannot_be_written(self):
+    def test_read_only_disk(self):
         path = self.scratch / "disk"
         path.mkdir()
         mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "ro,size=1m", "none", str(path)],
@@ -99,71 +99,71 @@ class Refusals(LiveTest):
         self.addCleanup(subprocess.run, ["umount", str(path)], check=True)
         self.refused("mounted read-only", directory=path / "data")
 
-    def test_a_log_file_that_cannot_be_made(self):
+    def test_log_file_that_cannot_be_created(self):
         self.refused("cannot log to /no/such/dir/log: No such file", args=["--log-outputs=/no/such/dir/log"])
 
-    def test_a_log_rotation_that_makes_no_sense(self):
+    def test_invalid_log_rotation(self):
         self.refused("requires a single file path", args=["--enable-log-rotation"])
 
 
 @only_vigil
 class Starts(LiveTest):
-    def test_missing_directories_are_made_private(self):
+    def test_missing_directories_are_created_private(self):
         path = self.scratch / "a" / "b" / "c"
         self.serving(directory=path)
         self.assertEqual(path.stat().st_mode & 0o777, 0o700)
 
-    def test_missing_directories_of_a_relative_path_are_made(self):
+    def test_missing_directories_of_a_relative_path_are_created(self):
         here = os.getcwd()
         self.addCleanup(os.chdir, here)
         os.chdir(self.scratch)
         self.serving(directory="a/b")
         self.assertTrue((self.scratch / "a/b/FORMAT").exists())
 
-    def test_a_chosen_port_is_told_in_the_log_and_to_clients(self):
+    def test_automatic_port_is_logged_and_advertised(self):
         command = [SUBJECT, "serve", "--data-dir", str(self.scratch / "data"),
                    "--listen-client-urls", "http://127.0.0.1:0"]
         process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         self.addCleanup(process.communicate)
         self.addCleanup(process.kill)
-        said = []
+        lines = []
         for line in process.stderr:
-            said.append(json.loads(line))
-            if "traffic" in said[-1]:
+            lines.append(json.loads(line))
+            if "traffic" in lines[-1]:
                 break
-        url = "http://" + said[-1]["address"]
-        ask = urllib.request.Request(url + "/v3/cluster/member/list", b"{}")
-        members = json.load(urllib.request.urlopen(ask))["members"]
+        url = "http://" + lines[-1]["address"]
+        request = urllib.request.Request(url + "/v3/cluster/member/list", b"{}")
+        members = json.load(urllib.request.urlopen(request))["members"]
         self.assertEqual(members[0]["clientURLs"], [url])
         process.terminate()
-        said += [json.loads(line) for line in process.stderr]
-        advertised = {line["msg"]: line["advertise-client-urls"] for line in said
+        lines += [json.loads(line) for line in process.stderr]
+        advertised = {line["msg"]: line["advertise-client-urls"] for line in lines
                       if line.get("advertise-client-urls")}
         self.assertEqual(advertised, dict.fromkeys(
             ("now serving peer/client/metrics", "closing etcd server", "closed etcd server"), [url]))
 
-    def files(self, hard, *args):
-        """The warnings about open files of a server that may have so many of them."""
+    def open_file_warnings(self, hard, *args):
+        """The log lines about open files of a server with this hard limit."""
         def limits():
             resource.setrlimit(resource.RLIMIT_NOFILE, (200, hard))
         server = self.serving(limits=limits, args=args, directory=self.scratch / f"data{len(args)}")
         return [json.loads(line) for line in server.lines if "raise LimitNOFILE" in line]
 
-    def test_few_open_files_are_said(self):
-        said = self.files(300)
-        self.assertEqual((said[0]["open-files"], said[0]["max-connections"]), (300, 65536))
+    def test_low_limit_of_open_files_is_logged(self):
+        warnings = self.open_file_warnings(300)
+        self.assertEqual((warnings[0]["open-files"], warnings[0]["max-connections"]), (300, 65536))
 
-    def test_fewer_open_files_than_connections_are_said_only_if_those_were_asked_for(self):
-        self.assertEqual(self.files(10_000), [])
-        said = self.files(10_000, "--max-connections=65536")
-        self.assertEqual((said[0]["open-files"], said[0]["max-connections"]), (10_000, 65536))
+    def test_fewer_open_files_than_requested_connections_are_logged(self):
+        self.assertEqual(self.open_file_warnings(10_000), [])
+        warnings = self.open_file_warnings(10_000, "--max-connections=65536")
+        self.assertEqual((warnings[0]["open-files"], warnings[0]["max-connections"]), (10_000, 65536))
 
-    def test_an_ordinary_start_warns_of_nothing(self):
+    def test_ordinary_start_logs_no_warning(self):
         server = self.serving()
         warned = [line for line in server.lines if '"level":"info"' not in line]
         self.assertEqual(warned, [])
 
-    def test_simple_tokens_are_warned_of_once_they_count(self):
+    def test_simple_tokens_cause_a_warning_when_authentication_is_enabled(self):
         server = self.serving()
         endpoint = ["etcdctl", "--endpoints", server.url]
         for words in (["user", "add", "root:x"], ["user", "grant-role", "root", "root"], ["auth", "enable"]):
@@ -174,7 +174,7 @@ class Starts(LiveTest):
         self.assertEqual(sum("simple token is not cryptographically signed" in line
                              for line in server.lines), 1)
 
-    def test_log_files_are_opened_anew_on_a_signal(self):
+    def test_log_files_are_reopened_on_a_signal(self):
         import signal
         log, moved = self.scratch / "v.log", self.scratch / "v.log.1"
         server = self.serving(args=[f"--log-outputs=stderr,{log}"])
@@ -184,7 +184,7 @@ class Starts(LiveTest):
         self.assertIn("ready to serve client requests", moved.read_text())
         self.assertEqual(log.stat().st_mode & 0o777, 0o600)
 
-    def test_the_manager_hears_of_every_step(self):
+    def test_service_manager_is_notified_of_every_step(self):
         path = str(self.scratch / "notify")
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
             manager.bind(path)
@@ -193,14 +193,14 @@ class Starts(LiveTest):
             self.assertEqual(manager.recv(100), b"READY=1")
             self.assertEqual(manager.recv(100), b"WATCHDOG=1")
             os.kill(server.pid, 10)  # SIGUSR1
-            heard = [manager.recv(100)]
-            while not heard[-1].startswith(b"RELOADING=1\nMONOTONIC_USEC="):
-                self.assertEqual(heard[-1], b"WATCHDOG=1")
-                heard.append(manager.recv(100))
+            messages = [manager.recv(100)]
+            while not messages[-1].startswith(b"RELOADING=1\nMONOTONIC_USEC="):
+                self.assertEqual(messages[-1], b"WATCHDOG=1")
+                messages.append(manager.recv(100))
             self.assertEqual(manager.recv(100), b"READY=1")
             server.stop()
-            while heard[-1] != b"STOPPING=1":
-                heard.append(manager.recv(100))
+            while messages[-1] != b"STOPPING=1":
+                messages.append(manager.recv(100))
 
 
 if __name__ == "__main__":

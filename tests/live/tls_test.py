@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""TLS with real clients: etcdctl, curl and Python's ssl; who is let in, files that change under
-load, what is told to whom. A real etcd passes what is not marked as ours."""
+"""TLS with real clients (etcdctl, curl and Python's ssl): client certificates, files that change under load, error messages,
+and attacks. A real etcd passes the tests that are not marked only_vigil."""
 import json
 import os
 import resource
@@ -38,7 +38,7 @@ class TlsTest(LiveTest):
         return ["--cert-file", self.identity.cert, "--key-file", self.identity.key, *more]
 
     def secure(self, *more, listen=None, **options):
-        """A server on https, or on what is listened on instead."""
+        """A server that listens on https, or on the given URLs."""
         port = free_port()
         url = f"https://127.0.0.1:{port}"
         server = self.server(port=port, listen=listen or url, args=self.flags(*more), **options)
@@ -51,7 +51,7 @@ class TlsTest(LiveTest):
         return server
 
     def ctl(self, server, *args, client=None, ca=None, code=0, url=None):
-        patience = "1s" if code else "10s"  # who is refused tries again until then
+        patience = "1s" if code else "10s"  # etcdctl retries until then if it is refused
         flags = ["--endpoints", url or server.url, "--dial-timeout", patience,
                  "--command-timeout", patience]
         if ca is not False:
@@ -87,8 +87,8 @@ class TlsTest(LiveTest):
             raw.close()
             raise
 
-    def ask(self, sock, path="/health"):
-        """One request on a connection that stays."""
+    def get(self, sock, path="/health"):
+        """Sends one request on a connection that stays open; returns the body."""
         sock.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
         got = b""
         while b"\r\n\r\n" not in got:
@@ -125,8 +125,8 @@ class Clients(TlsTest):
 
     def test_server_that_the_client_does_not_trust(self):
         server = self.serving_tls()
-        stranger = Authority(self.scratch / "others", "other")
-        self.ctl(server, "get", "a", ca=stranger, code=1)
+        unknown = Authority(self.scratch / "others", "other")
+        self.ctl(server, "get", "a", ca=unknown, code=1)
         self.assertTrue(eventually(lambda: self.rejections(server)))
         self.assertEqual(self.rejections(server)[0]["error"], "remote error: tls: bad certificate")
 
@@ -148,7 +148,7 @@ class Clients(TlsTest):
             self.dial(server, alpn=["spdy/3"])
 
     @only_vigil
-    def test_client_of_http_1_1_is_told_so(self):
+    def test_alpn_selects_http_1_1(self):
         with self.dial(self.serving_tls(), alpn=["http/1.1"]) as sock:
             self.assertEqual(sock.selected_alpn_protocol(), "http/1.1")
 
@@ -161,7 +161,7 @@ class Clients(TlsTest):
                          "tls: first record does not look like a TLS handshake")
 
     @only_vigil
-    def test_plain_http_on_a_tls_port_gets_a_sentence(self):
+    def test_plain_http_on_a_tls_port_gets_an_explanation(self):
         server = self.serving_tls()
         done = subprocess.run(["curl", "-s", f"http://127.0.0.1:{server.port}/health"], timeout=20,
                               capture_output=True, text=True)
@@ -192,8 +192,8 @@ class Clients(TlsTest):
         self.assertIn("true", out)
 
 
-class LetIn(TlsTest):
-    """With --client-cert-auth."""
+class ClientCertificates(TlsTest):
+    """Client certificates and revocation lists, mostly with --client-cert-auth."""
 
     def setUp(self):
         super().setUp()
@@ -212,23 +212,23 @@ class LetIn(TlsTest):
         self.assertIn(error, line["error"])
         return line
 
-    def test_only_certificates_of_our_authority(self):
+    def test_only_certificates_of_the_authority_are_accepted(self):
         server = self.serving_certified()
         self.assertEqual(self.ctl(server, "put", "a", "1", client=self.good), "OK\n")
         self.check_refused(server, None, "tls: client didn't provide a certificate")
-        stranger = Authority(self.scratch / "others", "other").sign("stranger")
-        self.check_refused(server, stranger, "certificate signed by unknown authority")
+        unknown = Authority(self.scratch / "others", "other").sign("unknown")
+        self.check_refused(server, unknown, "certificate signed by unknown authority")
         expired = self.ca.sign("expired", days=-1)
         self.check_refused(server, expired, "certificate has expired or is not yet valid")
         self.check_refused(server, self.ca.sign("s", usage="serverAuth"), "incompatible key usage")
         self.assertEqual(self.ctl(server, "get", "a", client=self.good), "a\n1\n")
 
-    def test_authority_alone_asks_for_certificates(self):
+    def test_trusted_ca_file_alone_requires_certificates(self):
         server = self.serving_tls("--trusted-ca-file", self.ca.cert)
         self.assertEqual(self.ctl(server, "put", "a", "1", client=self.good), "OK\n")
         self.check_refused(server, None, "tls: client didn't provide a certificate")
 
-    def test_revoked_certificates_also_when_the_list_grows(self):
+    def test_revoked_certificates_are_refused_also_when_the_list_changes(self):
         first, second = self.ca.sign("first", names=None), self.ca.sign("second", names="DNS:b.example")
         crl = self.ca.revoke(self.scratch / "crl.der", first)
         server = self.serving_certified("--client-crl-file", crl)
@@ -240,8 +240,8 @@ class LetIn(TlsTest):
         self.assertEqual(self.ctl(server, "get", "a", client=self.good), "a\n1\n")
 
     @only_vigil
-    def test_revoked_certificates_also_where_only_http_is_served(self):
-        """GHSA-3wh4-j44w-pg92: with URLs of its own, HTTP did not look at the list."""
+    def test_revoked_certificates_are_refused_on_http_listeners(self):
+        """GHSA-3wh4-j44w-pg92: etcd ignored the revocation list on --listen-client-http-urls."""
         gone = self.ca.sign("gone", names=None)
         crl = self.ca.revoke(self.scratch / "crl.der", gone)
         http = f"https://127.0.0.1:{free_port()}"
@@ -279,8 +279,8 @@ class LetIn(TlsTest):
         with self.dial(server) as sock:
             self.assertEqual(sock.cipher()[0], "ECDHE-RSA-AES128-GCM-SHA256")
 
-    def test_every_listener_asks_for_the_same(self):
-        """CRL and certificates count also where HTTP has a port of its own."""
+    def test_every_listener_requires_valid_certificates(self):
+        """Revocation list and certificates are checked also on separate ports for HTTP."""
         revoked = self.ca.sign("revoked", names=None)
         crl = self.ca.revoke(self.scratch / "crl.der", revoked)
         http, metrics = free_port(), free_port()
@@ -319,7 +319,7 @@ class Starting(TlsTest):
         self.assertIn("unexpected TLS cipher suite",
                       self.refused(*self.flags("--cipher-suites", "TLS_X")))
 
-    def test_key_of_another(self):
+    def test_key_of_another_certificate(self):
         other = self.ca.sign("other")
         self.assertIn("private key does not match public key",
                       self.refused("--cert-file", self.identity.cert, "--key-file", other.key))
@@ -346,22 +346,22 @@ class Starting(TlsTest):
 
 class Changing(TlsTest):
     def replace(self, identity):
-        """As certificate managers do it: one file after the other, each at once."""
+        """Replaces the files as certificate managers do: one after the other, each atomically."""
         for new, old in ((identity.cert, self.identity.cert), (identity.key, self.identity.key)):
             shutil.copy(new, old + ".tmp")
             os.rename(old + ".tmp", old)
 
     def test_certificates_change_under_load(self):
         server = self.serving_tls()
-        stop, failures, asked = threading.Event(), [], [0] * 4
+        stop, failures, answered = threading.Event(), [], [0] * 4
 
         def load(i):
             try:
                 with self.dial(server) as sock:
                     while not stop.is_set():
-                        self.ask(sock)
-                        asked[i] += 1
-            except Exception as e:  # a thread's failure is the test's
+                        self.get(sock)
+                        answered[i] += 1
+            except Exception as e:  # reported by the main thread
                 failures.append(repr(e))
 
         def shown():
@@ -375,9 +375,9 @@ class Changing(TlsTest):
             identity = self.ca.sign(f"server{i}")
             self.replace(identity)
             self.assertEqual(shown(), identity.serial())
-            before = list(asked)
+            before = list(answered)
             self.assertTrue(eventually(lambda: failures or
-                                       all(n > b for n, b in zip(asked, before))))
+                                       all(n > b for n, b in zip(answered, before))))
         stop.set()
         for worker in workers:
             worker.join()
@@ -388,13 +388,13 @@ class Changing(TlsTest):
     def test_bad_files_leave_the_old_ones_in_use(self):
         server = self.serving_tls()
         serial = self.identity.serial()
-        shutil.copy(self.identity.cert, self.identity.key)  # at once, and not a key
+        shutil.copy(self.identity.cert, self.identity.key)  # not a key
         for _ in range(5):
             with self.dial(server) as sock:
                 self.assertEqual(sock.getpeercert()["serialNumber"], serial)
-        told = [line for line in server.lines if "cannot be used" in line]
-        self.assertEqual(len(told), 1, server.log)
-        self.assertIn("no private key in it", told[0])
+        logged = [line for line in server.lines if "cannot be used" in line]
+        self.assertEqual(len(logged), 1, server.log)
+        self.assertIn("no private key in it", logged[0])
         self.replace(self.ca.sign("again"))
         with self.dial(server) as sock:
             self.assertNotEqual(sock.getpeercert()["serialNumber"], serial)
@@ -407,7 +407,7 @@ class Changing(TlsTest):
         self.assertAlmostEqual(expiry, time.time() + 30 * 86400, delta=86400)
 
     @only_vigil
-    def test_puts_and_watches_of_the_load_generator_go_on(self):
+    def test_load_generator_continues_while_certificates_change(self):
         client = self.ca.sign("client", names=None)
         server = self.serving_tls("--trusted-ca-file", self.ca.cert)
         bench = [SUBJECT, "bench", "watch", "--endpoint", server.url, "--cacert", self.ca.cert,
@@ -417,11 +417,11 @@ class Changing(TlsTest):
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         while running.poll() is None:
             self.replace(self.ca.sign("next"))
-        out, said = running.communicate()
+        out, messages = running.communicate()
         report = json.loads(out)
-        self.assertEqual((running.returncode, said, report["status"]), (0, "", "OK"))
-        stranger = Authority(self.scratch / "others", "other")
-        for flags in ((), ("--cacert", stranger.cert)):
+        self.assertEqual((running.returncode, messages, report["status"]), (0, "", "OK"))
+        unknown = Authority(self.scratch / "others", "other")
+        for flags in ((), ("--cacert", unknown.cert)):
             done = subprocess.run([*bench, *flags], capture_output=True, text=True, timeout=30)
             self.assertNotEqual(done.returncode, 0)
             self.assertIn("cannot open a connection", done.stderr)
@@ -429,7 +429,7 @@ class Changing(TlsTest):
 
 class Endings(TlsTest):
     @only_vigil
-    def test_silent_clients_are_hung_up(self):
+    def test_silent_clients_are_disconnected(self):
         """GHSA-6vch-q96h-7gc3."""
         server = self.serving_tls("--handshake-timeout", "500ms")
         with socket.create_connection(("127.0.0.1", server.port), 10) as silent:
@@ -441,7 +441,7 @@ class Endings(TlsTest):
         self.assertIn("i/o timeout", self.rejections(server)[1]["error"])
 
     @only_vigil
-    def test_lines_about_the_rejected_are_limited(self):
+    def test_log_lines_about_rejected_connections_are_limited(self):
         server = self.serving_tls()
         for _ in range(300):
             with socket.create_connection(("127.0.0.1", server.port), 10) as sock:
@@ -463,20 +463,20 @@ class Endings(TlsTest):
         held = [socket.create_connection(("127.0.0.1", server.port), 10) for _ in range(2)]
         for sock in held:
             sock.sendall(b"\x16\x03\x01\x02\x00\x01")
-        time.sleep(3)  # so that there is time left when theirs is over
+        time.sleep(3)  # so that the third client's timeout is later than theirs
         begin = time.monotonic()
         with self.dial(server) as sock:
-            self.ask(sock)
+            self.get(sock)
         self.assertGreater(time.monotonic() - begin, 0.5)
         for sock in held:
             sock.close()
 
-    def test_stop_says_good_bye(self):
+    def test_stop_sends_close_notify(self):
         server = self.serving_tls()
         with self.dial(server) as sock:
-            self.ask(sock)
+            self.get(sock)
             os.kill(server.pid, signal.SIGTERM)
-            self.assertEqual(sock.recv(1), b"")  # an end without a farewell raises
+            self.assertEqual(sock.recv(1), b"")  # an end without close_notify raises an error
         server.wait()
 
     def test_stop_with_a_watch(self):
@@ -494,24 +494,24 @@ class Endings(TlsTest):
 
 class Attacks(TlsTest):
     @only_vigil
-    def test_handshakes_that_stand_still_cost_little_and_stop_nobody(self):
+    def test_stalled_handshakes_cost_little_and_delay_no_client(self):
         server = self.serving_tls("--max-tls-handshakes", "50")
         with self.dial(server) as good:
-            self.ask(good)
+            self.get(good)
             before = server.anonymous_kb()
-            hello = self.hello()
+            client_hello = self.client_hello()
             held = []
             self.addCleanup(lambda: [sock.close() for sock in held])
             for _ in range(1000):
                 sock = socket.create_connection(("127.0.0.1", server.port), 10)
-                sock.sendall(hello)
+                sock.sendall(client_hello)
                 held.append(sock)
             for _ in range(20):
-                self.assertIn(b"true", self.ask(good))
+                self.assertIn(b"true", self.get(good))
             self.assertLess(server.anonymous_kb() - before, 30000)
 
-    def hello(self):
-        """The first bytes of a handshake."""
+    def client_hello(self):
+        """The first message of a handshake."""
         context = ssl.create_default_context()
         incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         client = context.wrap_bio(incoming, outgoing, server_hostname="localhost")
@@ -520,11 +520,11 @@ class Attacks(TlsTest):
         return outgoing.read()
 
     @only_vigil
-    def test_handshakes_one_byte_at_a_time_have_their_time(self):
+    def test_slow_handshakes_time_out(self):
         server = self.serving_tls("--handshake-timeout", "1s")
         begin = time.monotonic()
         with socket.create_connection(("127.0.0.1", server.port), 10) as sock:
-            for byte in self.hello():
+            for byte in self.client_hello():
                 try:
                     sock.sendall(bytes([byte]))
                 except OSError:
@@ -534,7 +534,7 @@ class Attacks(TlsTest):
         self.assertTrue(eventually(lambda: self.rejections(server)))
 
     @only_vigil
-    def test_a_storm_of_handshakes_does_not_stop_a_client_that_is_there(self):
+    def test_many_handshakes_do_not_stop_a_connected_client(self):
         server = self.serving_tls()
         stop, worst = threading.Event(), [0.0]
 
@@ -551,7 +551,7 @@ class Attacks(TlsTest):
                 worker.start()
             for _ in range(100):
                 begin = time.monotonic()
-                self.ask(good)
+                self.get(good)
                 worst[0] = max(worst[0], time.monotonic() - begin)
             stop.set()
             for worker in workers:
@@ -579,12 +579,12 @@ class Many(TlsTest):
             sock = socket.create_connection(("127.0.0.1", plain), 30)
             held.append(sock)
             if i % 100 == 0:
-                self.assertIn(b"true", self.ask(sock))
+                self.assertIn(b"true", self.get(sock))
         for _ in range(300):
             sock = self.dial(server)
             held.append(sock)
         for sock in held[::1000] + held[-300:]:
-            self.assertIn(b"true", self.ask(sock))
+            self.assertIn(b"true", self.get(sock))
         self.ctl(server, "put", "a", "1")
         self.assertGreaterEqual(server.descriptors(), 10300)
 

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Users and roles of the v2 API: beside a real etcd 3.4, answer by answer, and what only Vigil promises."""
+"""Users and roles of the v2 API: every answer compared with a real etcd 3.4, and behaviour that only Vigil has."""
 import base64
 import concurrent.futures
 import json
@@ -12,11 +12,11 @@ import urllib.request
 from certs import Authority
 from server import SUBJECT, LiveTest, is_etcd, only_vigil
 
-ETCD = "/usr/bin/etcd"  # Debian's, 3.4: the last that has them
+ETCD = "/usr/bin/etcd"  # Debian's etcd 3.4, the last version with the v2 API
 
 
-def ask(url, method, path, body=None, user=None, fields=None):
-    """Status, content type and body."""
+def send(url, method, path, body=None, user=None, fields=None):
+    """Sends a request; returns status, content type and body."""
     data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
     request = urllib.request.Request(url + path, data, fields or {}, method=method)
     if user:
@@ -71,7 +71,7 @@ OPEN = (
     role("zoe", permissions=kv([], [])), ("GET", "/v2/auth/roles/zoe"), role("zoe", revoke=kv(["/x"])),
     ("GET", "/v2/auth/roles"), ("DELETE", "/v2/auth/roles/root"), ("DELETE", "/v2/auth/roles/zoe"),
     ("DELETE", "/v2/auth/roles/zoe"), ("GET", "/v2/auth/users/anna"), ("GET", "/v2/auth/users"),
-    # The user root, who is needed.
+    # The user root, which is required.
     user("root", password="r:pw"), user("root", revoke=["root"]), user("root"), ("GET", "/v2/auth/users/root"),
     ("PUT", "/v2/auth/enable"),
 )
@@ -86,7 +86,7 @@ GUARDED = (
     ("POST", "/v2/members", b"{}"), ("DELETE", "/v2/members/1", None, ANNA), ("POST", "/v2/members", b"{}", ANNA),
 )
 
-# Method, path, who; only what is answered is compared, not indexes.
+# Method, path and user. Only status and content type are compared, and the body of a refusal.
 KEYS = tuple(
     (method, path, who)
     for who in (None, ROOT, ANNA)
@@ -110,7 +110,7 @@ class SameUsers(LiveTest):
                      self.serving(self.scratch / "etcd", args=["--enable-v2"], binary=ETCD).url]
 
     def same(self, *request):
-        answers = [ask(url, *request) for url in self.urls]
+        answers = [send(url, *request) for url in self.urls]
         self.assertEqual(*answers)
         return answers[0]
 
@@ -123,7 +123,7 @@ class SameUsers(LiveTest):
         for i, (method, path, who) in enumerate(KEYS):
             with self.subTest(i=i, method=method, path=path, who=who):
                 body = b"value=1" if method == "PUT" else None
-                ours, etcds = (ask(url, method, "/v2/keys" + path, body, who) for url in self.urls)
+                ours, etcds = (send(url, method, "/v2/keys" + path, body, who) for url in self.urls)
                 self.assertEqual(ours[:2], etcds[:2])
                 seen.add(ours[0])
                 if ours[0] == 401:
@@ -149,93 +149,93 @@ class Users(LiveTest):
         super().setUp()
         self.vigil = self.serving(args=["--enable-v2"] + ([] if is_etcd(SUBJECT) else ["--bcrypt-cost", "4"]))
 
-    def ask(self, *request, **options):
-        return ask(self.vigil.url, *request, **options)
+    def send(self, *request, **options):
+        return send(self.vigil.url, *request, **options)
 
-    def guard(self):
+    def enable(self):
         for request in (user("root", password="p"), user("anna", password="a", roles=["r"]),
                         role("r", permissions=kv(["/a/*"])), role("guest"), ("PUT", "/v2/auth/enable")):
-            self.assertIn(self.ask(*request)[0], (200, 201))
+            self.assertIn(self.send(*request)[0], (200, 201))
 
-    def test_rights_outlive_a_restart(self):
-        self.guard()
+    def test_rights_survive_a_restart(self):
+        self.enable()
         self.vigil.stop()
         self.vigil.start()
-        self.assertEqual(self.ask("GET", "/v2/auth/enable")[2], '{"enabled":true}\n')
-        self.assertEqual(self.ask("PUT", "/v2/keys/a/x", b"value=1")[0], 401)
-        self.assertEqual(self.ask("PUT", "/v2/keys/a/x", b"value=1", "root:p")[0], 201)
-        self.assertEqual(self.ask("GET", "/v2/keys/a/x", None, "anna:a")[0], 200)
-        self.assertEqual(self.ask("GET", "/v2/keys/a/x", None, "anna:b")[0], 401)
-        self.assertEqual(self.ask("PUT", "/v2/keys/a/x", b"value=2", "anna:a")[0], 401)
+        self.assertEqual(self.send("GET", "/v2/auth/enable")[2], '{"enabled":true}\n')
+        self.assertEqual(self.send("PUT", "/v2/keys/a/x", b"value=1")[0], 401)
+        self.assertEqual(self.send("PUT", "/v2/keys/a/x", b"value=1", "root:p")[0], 201)
+        self.assertEqual(self.send("GET", "/v2/keys/a/x", None, "anna:a")[0], 200)
+        self.assertEqual(self.send("GET", "/v2/keys/a/x", None, "anna:b")[0], 401)
+        self.assertEqual(self.send("PUT", "/v2/keys/a/x", b"value=2", "anna:a")[0], 401)
 
     @only_vigil
-    def test_nobody_is_no_user(self):
-        """An etcd breaks the connection off."""
-        self.guard()
-        self.assertEqual(self.ask("GET", "/v2/keys/a/x", None, ":")[0], 401)
-        self.assertEqual(self.ask("GET", "/v2/auth/users", None, ":p")[0], 401)
+    def test_empty_user_name_is_refused(self):
+        """A real etcd closes the connection."""
+        self.enable()
+        self.assertEqual(self.send("GET", "/v2/keys/a/x", None, ":")[0], 401)
+        self.assertEqual(self.send("GET", "/v2/auth/users", None, ":p")[0], 401)
 
-    def test_changes_at_the_same_time_are_all_kept(self):
+    def test_concurrent_changes_are_all_kept(self):
         with concurrent.futures.ThreadPoolExecutor(8) as pool:
-            codes = list(pool.map(lambda i: self.ask(*role(f"r{i}"))[0], range(24)))
+            codes = list(pool.map(lambda i: self.send(*role(f"r{i}"))[0], range(24)))
         self.assertEqual(codes, [201] * 24)
-        names = {r["role"] for r in json.loads(self.ask("GET", "/v2/auth/roles")[2])["roles"]}
+        names = {r["role"] for r in json.loads(self.send("GET", "/v2/auth/roles")[2])["roles"]}
         self.assertEqual(names, {"root"} | {f"r{i}" for i in range(24)})
 
     @only_vigil
     def test_limits(self):
-        self.assertEqual(self.ask("PUT", "/v2/auth/users/a", b" " * (64 << 10) + b"{}")[0], 413)
-        self.assertEqual(self.ask(*user("u" * 501, password="x"))[0], 400)
-        self.assertEqual(self.ask(*user("u", password="x" * 73))[0], 400)
-        self.assertEqual(self.ask(*user("u", password="x", roles=[f"{i}" for i in range(257)]))[0], 400)
-        self.assertEqual(self.ask("PUT", "/v2/auth/users/a", b"[" * 60000)[0], 400)
+        self.assertEqual(self.send("PUT", "/v2/auth/users/a", b" " * (64 << 10) + b"{}")[0], 413)
+        self.assertEqual(self.send(*user("u" * 501, password="x"))[0], 400)
+        self.assertEqual(self.send(*user("u", password="x" * 73))[0], 400)
+        self.assertEqual(self.send(*user("u", password="x", roles=[f"{i}" for i in range(257)]))[0], 400)
+        self.assertEqual(self.send("PUT", "/v2/auth/users/a", b"[" * 60000)[0], 400)
         patterns = [f"/{i:0498}" for i in range(120)]
-        codes = [self.ask(*role(f"r{i}", permissions=kv(patterns)))[0] for i in range(3)]
-        self.assertEqual(codes, [201, 201, 400])  # 128 KiB in all
-        self.assertEqual(self.ask("GET", "/v2/auth/roles/r2")[0], 404)
-        self.assertEqual(self.ask("DELETE", "/v2/auth/roles/r1")[0], 200)
+        codes = [self.send(*role(f"r{i}", permissions=kv(patterns)))[0] for i in range(3)]
+        self.assertEqual(codes, [201, 201, 400])  # 128 KiB in total
+        self.assertEqual(self.send("GET", "/v2/auth/roles/r2")[0], 404)
+        self.assertEqual(self.send("DELETE", "/v2/auth/roles/r1")[0], 200)
 
     @only_vigil
-    def test_a_list_of_users_that_is_too_long_is_refused(self):
-        self.assertEqual(self.ask(*role("big", permissions=kv([f"/{i:0498}" for i in range(120)])))[0], 201)
+    def test_too_long_list_of_users_is_refused(self):
+        self.assertEqual(self.send(*role("big", permissions=kv([f"/{i:0498}" for i in range(120)])))[0], 201)
         for i in range(90):
-            self.assertEqual(self.ask(*user(f"u{i}", password="x", roles=["big"]))[0], 200)
-        self.assertEqual(self.ask("GET", "/v2/auth/users")[0], 500)
-        self.assertEqual(self.ask("GET", "/v2/auth/users/u1")[0], 200)
+            self.assertEqual(self.send(*user(f"u{i}", password="x", roles=["big"]))[0], 200)
+        self.assertEqual(self.send("GET", "/v2/auth/users")[0], 500)
+        self.assertEqual(self.send("GET", "/v2/auth/users/u1")[0], 200)
 
     @only_vigil
-    def test_what_cannot_be_read_opens_nothing(self):
-        self.guard()
+    def test_unreadable_rights_permit_nothing(self):
+        self.enable()
         for value in ("", "{", '{"enabled":false}'):
             subprocess.run(["etcdctl", "--endpoints", self.vigil.url, "put", "--", "_vigil/v2/security", value],
                            env=dict(os.environ, ETCDCTL_API="3"), check=True, capture_output=True, timeout=60)
-            self.assertEqual(self.ask("GET", "/v2/keys/a", None, "root:p")[0], 500)
-            self.assertEqual(self.ask("GET", "/v2/auth/users", None, "root:p")[0], 500)
-            self.assertEqual(self.ask(*user("root", password="q"))[0], 500)
+            self.assertEqual(self.send("GET", "/v2/keys/a", None, "root:p")[0], 500)
+            self.assertEqual(self.send("GET", "/v2/auth/users", None, "root:p")[0], 500)
+            self.assertEqual(self.send(*user("root", password="q"))[0], 500)
 
     @only_vigil
-    def test_a_guest_reads_below_a_key_only_with_a_star(self):
-        self.guard()
-        self.assertEqual(self.ask(*role("guest", grant=kv(["/d"], ["/d"])), "root:p")[0], 200)
-        self.assertEqual(self.ask("PUT", "/v2/keys/d/x", b"value=1", "root:p")[0], 201)
-        self.assertEqual(self.ask("GET", "/v2/keys/d")[0], 200)
-        self.assertEqual(self.ask("GET", "/v2/keys/d?recursive=true")[0], 401)
-        self.assertEqual(self.ask("DELETE", "/v2/keys/d?recursive=true")[0], 401)
+    def test_guest_reads_below_a_key_only_with_a_star(self):
+        self.enable()
+        self.assertEqual(self.send(*role("guest", grant=kv(["/d"], ["/d"])), "root:p")[0], 200)
+        self.assertEqual(self.send("PUT", "/v2/keys/d/x", b"value=1", "root:p")[0], 201)
+        self.assertEqual(self.send("GET", "/v2/keys/d")[0], 200)
+        self.assertEqual(self.send("GET", "/v2/keys/d?recursive=true")[0], 401)
+        self.assertEqual(self.send("DELETE", "/v2/keys/d?recursive=true")[0], 401)
 
     @only_vigil
-    def test_all_is_shut_while_v3_has_users(self):
-        self.guard()
+    def test_v2_api_is_closed_while_v3_authentication_is_enabled(self):
+        self.enable()
         for command in ("user add root:x", "user grant-role root root", "auth enable"):
             subprocess.run(["etcdctl", "--endpoints", self.vigil.url, *command.split()],
                            env=dict(os.environ, ETCDCTL_API="3"), check=True, capture_output=True, timeout=60)
         for path in ("/v2/auth/enable", "/v2/auth/users", "/v2/auth/roles/r", "/v2/keys/a"):
-            self.assertEqual(self.ask("GET", path, None, "root:p")[0], 401)
+            self.assertEqual(self.send("GET", path, None, "root:p")[0], 401)
 
 
 class Certificates(LiveTest):
-    """With --client-cert-auth the name in a certificate is a user's."""
+    """With --client-cert-auth the common name of a certificate is a user."""
 
-    def test_names_are_users(self):
+    def test_common_names_are_users(self):
         ca = Authority(self.scratch / "certs")
         server = ca.sign("server")
         vigil = self.server(args=["--enable-v2", "--cert-file", server.cert, "--key-file", server.key,
@@ -251,21 +251,21 @@ class Certificates(LiveTest):
             command += ["-u", user] if user else []
             return int(subprocess.run(command, capture_output=True, timeout=90, check=True).stdout)
 
-        anna, root, stranger = ca.sign("anna"), ca.sign("root"), ca.sign("stranger")
+        anna, root, unknown = ca.sign("anna"), ca.sign("root"), ca.sign("unknown")
         for _, path, body in (user("root", password="p"), user("anna", password="a", roles=["r"]),
                               role("r", permissions=kv(None, ["/a"])), role("guest", permissions=kv(["/g"])),
                               ("PUT", "/v2/auth/enable", {})):
-            self.assertIn(curl(stranger, "PUT", path, json.dumps(body)), (200, 201))
+            self.assertIn(curl(unknown, "PUT", path, json.dumps(body)), (200, 201))
         self.assertEqual(curl(anna, "PUT", "/v2/keys/a", "value=1"), 201)
         self.assertEqual(curl(anna, "GET", "/v2/keys/a"), 401)
         self.assertEqual(curl(anna, "GET", "/v2/auth/users"), 401)
         self.assertEqual(curl(root, "GET", "/v2/auth/users"), 200)
         self.assertEqual(curl(root, "GET", "/v2/keys/a"), 200)
-        self.assertEqual(curl(root, "GET", "/v2/keys/a", user="anna:a"), 401)  # what is said counts before what is shown
+        self.assertEqual(curl(root, "GET", "/v2/keys/a", user="anna:a"), 401)  # the password takes precedence over the certificate
         self.assertEqual(curl(root, "GET", "/v2/keys/a", user="root:wrong"), 401)
-        self.assertEqual(curl(stranger, "GET", "/v2/keys/a"), 401)
-        self.assertEqual(curl(stranger, "GET", "/v2/keys/g"), 404)
-        self.assertEqual(curl(stranger, "GET", "/v2/auth/users"), 401)
+        self.assertEqual(curl(unknown, "GET", "/v2/keys/a"), 401)
+        self.assertEqual(curl(unknown, "GET", "/v2/keys/g"), 404)
+        self.assertEqual(curl(unknown, "GET", "/v2/auth/users"), 401)
 
 
 if __name__ == "__main__":

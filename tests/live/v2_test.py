@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""The keys of the v2 API, by curl."""
+"""Keys and members of the v2 API, with curl."""
 import concurrent.futures
 import datetime
 import http.client
@@ -27,7 +27,7 @@ class V2(LiveTest):
     def code(self, *request):
         return self.curl(*request)["errorCode"]
 
-    def test_a_tree_is_listed_as_it_was_made(self):
+    def test_tree_is_listed_in_order_without_hidden_nodes(self):
         for key in ("/a/b/c", "/a-b", "/a/_hidden", "/z"):
             self.curl("PUT", key, "value=1")
         self.curl("PUT", "/a/empty", "dir=true")
@@ -48,7 +48,7 @@ class V2(LiveTest):
             with self.subTest(request=request):
                 self.assertEqual(self.code(*request), code)
 
-    def test_names_of_posts_go_up_and_none_is_lost(self):
+    def test_names_of_posts_ascend_and_none_is_lost(self):
         with concurrent.futures.ThreadPoolExecutor(8) as pool:
             made = list(pool.map(lambda i: self.curl("POST", "/q", f"value={i}"), range(40)))
         nodes = self.curl("GET", "/q")["node"]["nodes"]
@@ -56,13 +56,13 @@ class V2(LiveTest):
         created = [n["createdIndex"] for n in nodes]
         self.assertEqual(created, sorted(created))
 
-    def test_a_waiter_hears_of_expiry(self):
+    def test_waiter_gets_the_expiry(self):
         index = self.curl("PUT", "/t", "value=1", "ttl=1")["node"]["modifiedIndex"]
         event = self.curl("GET", f"/t?wait=true&waitIndex={index + 1}")
         self.assertEqual((event["action"], event["prevNode"]["value"]), ("expire", "1"))
         self.assertEqual(self.code("GET", "/t"), 100)
 
-    def test_a_stream_tells_each_change_once(self):
+    def test_stream_reports_each_change_once(self):
         watch = subprocess.Popen(["curl", "-sSN", f"{self.vigil.url}/v2/keys/s?wait=true"
                                   "&stream=true&recursive=true&waitIndex=1"],
                                  stdout=subprocess.PIPE)
@@ -77,19 +77,19 @@ class V2(LiveTest):
                          [("set", "/s/a/b"), ("compareAndSwap", "/s/a/b"), ("delete", "/s")])
 
     def leases(self):
-        """How many leases there are."""
+        """The number of leases."""
         request = urllib.request.Request(f"{self.vigil.url}/v3/lease/leases", b"{}")
         with urllib.request.urlopen(request, timeout=60) as answer:
             return len(json.load(answer).get("leases", []))
 
     def waiting(self, query):
-        """A waiter that has been heard: its answer has begun."""
+        """Starts a wait; returns when the head of its answer has arrived."""
         connection = http.client.HTTPConnection("127.0.0.1", self.vigil.port, timeout=60)
         self.addCleanup(connection.close)
         connection.request("GET", f"/v2/keys{query}")
         return connection.getresponse()
 
-    def test_a_node_is_gone_when_its_time_has_come(self):
+    def test_node_expires_after_its_ttl(self):
         self.curl("PUT", "/zero", "value=1", "ttl=0")
         self.assertEqual(self.code("GET", "/zero"), 100)
         self.assertEqual(self.code("PUT", "/zero", "value=2", "prevExist=true"), 100)
@@ -99,27 +99,27 @@ class V2(LiveTest):
         self.assertEqual(self.curl("GET", "/").get("node").get("nodes"), None)
         self.eventually(lambda: self.leases() == 0)
 
-    def test_a_time_that_never_comes_is_none(self):
+    def test_too_large_ttl_means_no_expiration(self):
         for ttl in ("9000000001", "10000000000", "18446744073709551615"):
             made = self.curl("PUT", "/long", "value=1", f"ttl={ttl}")["node"]
             self.assertNotIn("expiration", made)
             self.assertEqual(self.curl("GET", "/long")["node"], made)
         self.assertEqual(self.leases(), 0)
 
-    def test_a_restart_does_not_put_off_the_end(self):
+    def test_restart_does_not_delay_the_expiration(self):
         node = self.curl("PUT", "/t", "value=1", "ttl=2")["node"]
         long = self.curl("PUT", "/long", "value=1", "ttl=1000")["node"]
         self.vigil.stop()
         end = datetime.datetime.fromisoformat(node["expiration"][:26].rstrip("Z") + "+00:00")
         while datetime.datetime.now(datetime.timezone.utc) <= end + datetime.timedelta(milliseconds=1):
-            time.sleep(0.05)  # the clock is what is tested
+            time.sleep(0.05)  # the test waits for the wall clock
         self.vigil.start()
         self.assertEqual(self.code("GET", "/t"), 100)
         event = self.curl("GET", f"/t?wait=true&waitIndex={node['modifiedIndex'] + 1}")
         self.assertEqual(event["action"], "expire")
         self.assertEqual(self.curl("GET", "/long")["node"]["expiration"], long["expiration"])
 
-    def test_leases_go_with_their_nodes(self):
+    def test_leases_are_removed_with_their_nodes(self):
         for i in range(5):
             self.curl("PUT", f"/d/{i}", "value=1", "ttl=1000")
         self.curl("PUT", "/d/0", "value=1", "ttl=1000")
@@ -128,7 +128,7 @@ class V2(LiveTest):
         self.curl("DELETE", "/d?recursive=true")
         self.eventually(lambda: self.leases() == 0)
 
-    def test_a_directory_that_goes_is_told_to_all_below(self):
+    def test_deleted_directory_is_reported_to_all_waiters_below(self):
         self.curl("PUT", "/d/a/b", "value=1")
         index = self.curl("PUT", "/d/f", "value=1")["node"]["modifiedIndex"]
         made = self.curl("GET", "/d")["node"]["modifiedIndex"]
@@ -143,7 +143,7 @@ class V2(LiveTest):
         for key in ("/d/f", "/d/a", "/d/a/b", "/d/none", "/d"):
             self.assertEqual(self.curl("GET", f"{key}?wait=true&waitIndex={index + 1}"), event)
 
-    def test_updating_a_directory_leaves_its_index(self):
+    def test_updating_a_directory_keeps_its_index(self):
         made = self.curl("PUT", "/d", "dir=true")["node"]
         updated = self.curl("PUT", "/d", "dir=true", "prevExist=true")
         self.assertEqual(updated["node"]["modifiedIndex"], made["modifiedIndex"] + 1)
@@ -151,7 +151,7 @@ class V2(LiveTest):
         event = self.curl("GET", f"/d?wait=true&waitIndex={made['modifiedIndex'] + 1}")
         self.assertEqual(event, updated)
         self.assertEqual(self.curl("GET", "/d")["node"], made)
-        self.curl("PUT", "/d", "dir=true", "prevExist=true")  # the index it shows is not its revision
+        self.curl("PUT", "/d", "dir=true", "prevExist=true")  # the index in answers is not the revision of the node
         self.assertEqual(self.curl("GET", "/d")["node"], made)
 
     def members(self, method="GET", path="", body=None, kind="application/json"):
@@ -183,7 +183,7 @@ class V2(LiveTest):
             {"message": f"No such member: {added['id']}"}, separators=(",", ":"))))
         self.assertEqual(json.loads(self.members()[1])["members"], one)
 
-    def test_members_refuse_what_is_none(self):
+    def test_invalid_member_requests_are_refused(self):
         for code, method, path, *body in (
                 (404, "GET", "/x"), (404, "DELETE", "/x"), (404, "DELETE", "/-1"), (404, "DELETE", "/" + "f" * 17),
                 (405, "DELETE", "/"), (405, "PUT", ""), (415, "POST", "", "{}", "text/plain"), (400, "POST", "", "{"),

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""Bytes of the data directory that change under a running server, or before a start: a disk that rots. Whoever asks
-for what was hit is told so, everybody else is served, the check of the store finds it, and nothing ends the process."""
+"""Bytes of the data directory change under a running server or before a start. Requests for damaged data get an error, all
+others are served, the check of the store finds the damage, and the process does not crash."""
 import http.client
 import json
 import os
@@ -15,13 +15,13 @@ from server import LiveTest, SUBJECT, Server, only_vigil
 
 CORRUPT = "etcdserver: corrupt cluster"
 DATA_LOSS = 15
-FILL_BYTES = 1 << 20  # more than the first segment has
+FILL_BYTES = 1 << 20  # more than the size of the first segment
 
-# How a put of its own lies in the log, from the first byte of its key:
+# The layout of a single put in the log, relative to the first byte of its key:
 #   record head 32 | body head 8 | change head 32 | 12 len 0a len | key …
 RECORD, BODY, CHANGE, FIELD = -76, -44, -36, -4
 
-# name: (offset from the key, whether who reads the key alone is hit too)
+# name: (offset from the key, whether a read of the key alone detects it)
 PLACES = {
     "key": (0, True),
     "value": (20, True),
@@ -50,7 +50,7 @@ def segments(directory):
 
 
 def flip(directory, needle, distance, nth=0):
-    """Changes one byte, that far from the nth place where the bytes stand; returns the file and the offset."""
+    """Changes one byte at this distance from the nth occurrence of the bytes; returns the file and the offset."""
     for path in segments(directory):
         data, at = path.read_bytes(), -1
         while (at := data.find(needle, at + 1)) >= 0:
@@ -63,11 +63,11 @@ def flip(directory, needle, distance, nth=0):
     raise AssertionError(f"{needle} is not stored")
 
 
-class Damaged(Exception):
+class DamageError(Exception):
     pass
 
 
-class Rotting(KubeServer):
+class DamagedServer(KubeServer):
     def __init__(self, directory, args, serves_kube=False):
         super().__init__(directory, args)
         self.serves_kube = serves_kube
@@ -77,8 +77,8 @@ class Rotting(KubeServer):
     def start(self):
         return super().start() if self.serves_kube else Server.start(self)
 
-    def ask(self, path, **request):
-        """The answer, or Damaged."""
+    def request(self, path, **request):
+        """Returns the answer, or raises DamageError."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         connection.request("POST", path, json.dumps(request))
         response = connection.getresponse()
@@ -87,15 +87,16 @@ class Rotting(KubeServer):
         if response.status == 200:
             return answer
         if (answer.get("code"), answer.get("message")) == (DATA_LOSS, CORRUPT):
-            raise Damaged
+            raise DamageError
         raise AssertionError(answer)
 
     def value(self, key, **more):
-        kvs = self.ask("/v3/kv/range", key=text64(key), **more).get("kvs", [])
+        kvs = self.request("/v3/kv/range", key=text64(key), **more).get("kvs", [])
         return kvs[0].get("value") if kvs else None
 
     def watch_store(self, key, revision, until=None, **more):
-        """What a watch from there is told until it is canceled, or an event of that revision comes."""
+        """Watches from a revision until the watch is canceled or an event of the last revision arrives. Returns the reason
+        of the cancellation and the events."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         create = {"key": text64(key), "start_revision": revision, **more}
         connection.request("POST", "/v3/watch", json.dumps({"create_request": create}))
@@ -111,7 +112,7 @@ class Rotting(KubeServer):
         finally:
             response.close()
             connection.close()
-        raise AssertionError("the watch ended without a word")
+        raise AssertionError("the watch ended without a reason")
 
     def metric(self, name):
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
@@ -122,21 +123,21 @@ class Rotting(KubeServer):
 
 
 @only_vigil
-class Rot(LiveTest):
-    def rotting(self, *args, **more):
-        server = Rotting(self.scratch / "data", args, **more)
+class Damage(LiveTest):
+    def new_server(self, *args, **more):
+        server = DamagedServer(self.scratch / "data", args, **more)
         self.addCleanup(server.close)
         self.addCleanup(server.kill)
         return server
 
     def again(self, server, *args):
-        """A clean stop and a start: all that was written is in the checkpoint then."""
+        """Restarts the server cleanly, so that everything written before is in the checkpoint."""
         server.close()
         server.stop()
-        return self.rotting(*args, serves_kube=server.serves_kube).start()
+        return self.new_server(*args, serves_kube=server.serves_kube).start()
 
     def is_damaged(self, call, *args, **more):
-        with self.assertRaises(Damaged, msg=args):
+        with self.assertRaises(DamageError, msg=args):
             call(*args, **more)
 
     def filled(self, server):
@@ -144,17 +145,18 @@ class Rot(LiveTest):
             server.put_raw(f"/fill/{i}", "x" * (FILL_BYTES // 2))
 
     def check_others(self, server):
-        """What was not hit is read, written, listed and watched."""
+        """Undamaged keys can be read, written, listed and watched."""
         self.assertEqual(server.value("/good/a"), text64("good"))
-        self.assertEqual(len(server.ask("/v3/kv/range", key=text64("/good/"), range_end=text64("/good0"))["kvs"]), 2)
+        self.assertEqual(len(server.request("/v3/kv/range", key=text64("/good/"), range_end=text64("/good0"))["kvs"]), 2)
         revision = server.put_raw("/good/b", "new")
         reason, events = server.watch_store("/good/b", revision, until=revision)
         self.assertEqual((reason, len(events)), (None, 1))
         self.assertTrue(server.alive())
 
     def prepared(self, old, *args):
-        """A server with a key for each place, in a segment that is being written or in an old one; then all hit."""
-        server = self.rotting(*args).start()
+        """A server with a key for each place, in the segment that is being written or in an old one. Then each place is
+        damaged."""
+        server = self.new_server(*args).start()
         server.put_raw("/good/a", "good")
         revisions = {name: server.put_raw(key_of(name), "some value of it") for name in PLACES}
         server.put_raw("/good/b", "good")
@@ -172,25 +174,25 @@ class Rot(LiveTest):
                 if hits:
                     self.is_damaged(server.value, key)
                     self.is_damaged(server.value, key, sort_target="VALUE", sort_order="DESCEND")
-                    self.is_damaged(server.ask, "/v3/kv/put", key=text64(key), value="", prev_kv=True)
-                    self.is_damaged(server.ask, "/v3/kv/put", key=text64(key), ignore_value=True)
-                    self.is_damaged(server.ask, "/v3/kv/deleterange", key=text64(key), prev_kv=True)
+                    self.is_damaged(server.request, "/v3/kv/put", key=text64(key), value="", prev_kv=True)
+                    self.is_damaged(server.request, "/v3/kv/put", key=text64(key), ignore_value=True)
+                    self.is_damaged(server.request, "/v3/kv/deleterange", key=text64(key), prev_kv=True)
                     compare = {"key": text64(key), "target": "VALUE", "value": text64("x")}
-                    self.is_damaged(server.ask, "/v3/kv/txn", compare=[compare])
-                    self.is_damaged(server.ask, "/v3/kv/txn", success=[
+                    self.is_damaged(server.request, "/v3/kv/txn", compare=[compare])
+                    self.is_damaged(server.request, "/v3/kv/txn", success=[
                         {"request_range": {"key": text64(key)}}, {"request_put": {"key": text64(key)}}])
                 else:
                     self.assertEqual(server.value(key), text64("some value of it"))
-                # The index has these without the log.
+                # The index answers these without the log.
                 self.assertIsNone(server.value(key, keys_only=True))
-                self.assertEqual(server.ask("/v3/kv/range", key=text64(key), count_only=True)["count"], "1")
+                self.assertEqual(server.request("/v3/kv/range", key=text64(key), count_only=True)["count"], "1")
                 reason, events = server.watch_store(key, revisions[name])
                 self.assertEqual((reason, events), (CORRUPT, []))
-        self.is_damaged(server.ask, "/v3/kv/range", key=text64("/rot/"), range_end=text64("/rot0"))
+        self.is_damaged(server.request, "/v3/kv/range", key=text64("/rot/"), range_end=text64("/rot0"))
 
     def check_whole(self, server, revisions):
-        """What reads everything."""
-        self.is_damaged(server.ask, "/v3/maintenance/hash")
+        """Requests that read everything."""
+        self.is_damaged(server.request, "/v3/maintenance/hash")
         self.is_damaged(self.snapshot, server)
         reason, _ = server.watch_store("/", 2, range_end=text64("0"))
         self.assertEqual(reason, CORRUPT)
@@ -202,13 +204,13 @@ class Rot(LiveTest):
         body = connection.getresponse().read()
         connection.close()
         if CORRUPT.encode() in body:
-            raise Damaged
+            raise DamageError
 
     def heal(self, server):
         for name in PLACES:
             server.put_raw(key_of(name), "healed")
             self.assertEqual(server.value(key_of(name)), text64("healed"))
-        answer = server.ask("/v3/kv/range", key=text64("/rot/"), range_end=text64("/rot0"))
+        answer = server.request("/v3/kv/range", key=text64("/rot/"), range_end=text64("/rot0"))
         self.assertEqual(len(answer["kvs"]), len(PLACES))
 
     def check_place(self, old):
@@ -217,44 +219,44 @@ class Rot(LiveTest):
         self.check_whole(server, revisions)
         self.assertGreater(server.metric("vigil_store_damaged_reads_total"), 20)
         self.assertRegex(server.log, r"a request met damage.*log/[0-9a-f]{16}\.seg, offset \d+")
-        if not old:  # a start reads what may still be written to
+        if not old:  # a start reads the segment that is being written
             server.close()
             server.stop()
-            code, log = self.rotting().refuse()
+            code, log = self.new_server().refuse()
             self.assertEqual(code, 1)
             self.assertIn("the record is damaged", log)
             return None
-        # The next start does not read it; who asks for it is told. What was not hit is there.
+        # The next start does not read the old segment; requests for damaged keys still get an error.
         server = self.again(server)
         self.check_others(server)
         self.is_damaged(server.value, key_of("value"))
         self.heal(server)
         return server
 
-    def test_of_the_segment_being_written(self):
+    def test_damage_in_the_segment_being_written(self):
         self.check_place(old=False)
 
-    def test_of_an_old_segment_and_compacted_away(self):
+    def test_damage_in_an_old_segment_until_it_is_compacted(self):
         server = self.check_place(old=True)
-        # Written again and compacted, nobody can ask for it any more: defragmenting leaves it behind.
+        # After new writes and a compaction no request can read the damage any more, and defragmenting removes it.
         revision = server.put_raw("/good/b", "good")
-        server.ask("/v3/kv/compaction", revision=str(revision), physical=True)
+        server.request("/v3/kv/compaction", revision=str(revision), physical=True)
         self.check_others(server)
-        server.ask("/v3/maintenance/defragment")
-        self.assertIn("hash", server.ask("/v3/maintenance/hash"))
+        server.request("/v3/maintenance/defragment")
+        self.assertIn("hash", server.request("/v3/maintenance/hash"))
         self.snapshot(server)
         server = self.again(server, "--experimental-initial-corrupt-check")
         self.check_others(server)
 
-    def test_defragmenting_leaves_a_damaged_segment_and_says_so(self):
+    def test_defragmentation_keeps_and_logs_a_damaged_segment(self):
         server, _ = self.prepared(True)
         for i in range(3):
             server.put_raw(f"/fill/{i}", "y" * (FILL_BYTES // 2))
         revision = server.put_raw("/fill/3", "y")
-        server.ask("/v3/kv/compaction", revision=str(revision), physical=True)
-        self.is_damaged(server.ask, "/v3/maintenance/defragment")
+        server.request("/v3/kv/compaction", revision=str(revision), physical=True)
+        self.is_damaged(server.request, "/v3/maintenance/defragment")
         self.assertIn("is damaged and is not cleaned", server.log)
-        # Nothing that looks right was made of it.
+        # The damaged records were not rewritten as valid ones.
         for name, (_, hits) in PLACES.items():
             if hits:
                 self.is_damaged(server.value, key_of(name))
@@ -262,12 +264,12 @@ class Rot(LiveTest):
         server.close()
         server.stop()
         for flag in ("--experimental-initial-corrupt-check", "--feature-gates=InitialCorruptCheck=true"):
-            code, log = self.rotting(flag).refuse()
+            code, log = self.new_server(flag).refuse()
             self.assertEqual(code, 1)
             self.assertRegex(log, r"a record of the log is damaged: log/[0-9a-f]{16}\.seg, offset \d+")
 
-    def test_older_versions(self):
-        server = self.rotting().start()
+    def test_damage_of_older_versions(self):
+        server = self.new_server().start()
         key = "/rot/versions"
         revisions = [server.put_raw(key, f"version {i}") for i in range(7)]
         server = self.again(server)
@@ -277,17 +279,17 @@ class Rot(LiveTest):
                 self.is_damaged(server.value, key, revision=str(revision))
             else:
                 self.assertEqual(server.value(key, revision=str(revision)), text64(f"version {i}"))
-        # A previous value that cannot be read is left out, as one that was compacted is.
+        # A previous value that cannot be read is left out, like a compacted one.
         reason, events = server.watch_store(key, revisions[4], until=revisions[6], prev_kv=True)
         self.assertEqual([None if "prev_kv" not in e else e["prev_kv"]["value"] for e in events],
                          [None, text64("version 4"), text64("version 5")])
-        server.ask("/v3/kv/compaction", revision=str(revisions[6]), physical=True)
+        server.request("/v3/kv/compaction", revision=str(revisions[6]), physical=True)
         self.assertEqual(server.value(key), text64("version 6"))
         server.close()
         server.stop()
 
-    def test_long_lists_and_what_the_check_finds(self):
-        server = self.rotting("--corrupt-check-time=1s").start()
+    def test_damage_in_long_lists_and_the_check_of_the_store(self):
+        server = self.new_server("--corrupt-check-time=1s").start()
         for i in range(40):
             server.put_raw(f"/list/{i:02}", f"number {i:02} " + "z" * 1000)
         server = self.again(server, "--corrupt-check-time=1s")
@@ -299,21 +301,21 @@ class Rot(LiveTest):
         self.eventually(lambda: server.metric("vigil_store_check_last_bad") >= 2)  # the record, and the key
         self.assertGreater(server.metric("vigil_store_check_last_timestamp_seconds"), 1_600_000_000)
         self.assertRegex(server.log, rf"a version of a key is damaged.*log/{path.name}, offset \d+, key /list/20")
-        # From now on lists are held to checksums as well, and end where they meet damage.
-        with self.assertRaises((Damaged, http.client.HTTPException, json.JSONDecodeError, AssertionError)):
-            server.ask("/v3/kv/range", key=text64("/list/"), range_end=text64("/list0"))
-        answer = server.ask("/v3/kv/range", key=text64("/list/21"), range_end=text64("/list0"))
+        # From now on lists verify checksums as well, and end at damaged records.
+        with self.assertRaises((DamageError, http.client.HTTPException, json.JSONDecodeError, AssertionError)):
+            server.request("/v3/kv/range", key=text64("/list/"), range_end=text64("/list0"))
+        answer = server.request("/v3/kv/range", key=text64("/list/21"), range_end=text64("/list0"))
         self.assertEqual(len(answer["kvs"]), 19)
         self.assertLessEqual(server.log.count("a version of a key is damaged"), 1000)
         server.close()
         server.stop()
-        code, log = self.rotting("--experimental-initial-corrupt-check").refuse()
+        code, log = self.new_server("--experimental-initial-corrupt-check").refuse()
         self.assertEqual(code, 1)
         self.assertRegex(log, rf"{path.name}, offset \d+: the record is damaged")
 
-    def test_a_lease_takes_its_key_along(self):
-        server = self.rotting().start()
-        lease = server.ask("/v3/lease/grant", TTL="2")["ID"]
+    def test_expiring_lease_deletes_a_damaged_key(self):
+        server = self.new_server().start()
+        lease = server.request("/v3/lease/grant", TTL="2")["ID"]
         server.put_raw("/rot/leased", "a value of some length", lease=lease)
         revision = server.put_raw("/good/a", "good")
         flip(server.directory, b"/rot/leased", 20)
@@ -322,22 +324,22 @@ class Rot(LiveTest):
         self.assertIsNone(server.value("/rot/leased"))
         server.kill()
 
-    def test_what_no_checkpoint_has_is_refused_by_the_next_start(self):
-        server = self.rotting("--checkpoint-bytes=67108864").start()
+    def test_damage_after_the_checkpoint_is_refused_at_the_next_start(self):
+        server = self.new_server("--checkpoint-bytes=67108864").start()
         server = self.again(server)
         server.put_raw("/rot/new", "a value of some length")
         server.put_raw("/good/a", "good")
         server.put_raw("/good/b", "good")
         server.kill()
         path, at = flip(server.directory, b"/rot/new", 16)
-        code, log = self.rotting().refuse()
+        code, log = self.new_server().refuse()
         self.assertEqual(code, 1)
         self.assertIn(path.name, log)
         self.assertIn("the record is damaged", log)
 
-    def test_the_checkpoint(self):
-        """LMDB has no checksums: a start serves what is right, says that something is not, or refuses with a word."""
-        server = self.rotting().start()
+    def test_damaged_pages_of_the_checkpoint(self):
+        """LMDB has no checksums. A start serves correct data, reports damage, or refuses with a message."""
+        server = self.new_server().start()
         for i in range(0, 300, 10):
             puts = [{"requestPut": {"key": text64(f"/k/{i + n:04}"), "value": text64("v" * 50)}} for n in range(10)]
             server.call("/v3/kv/txn", success=puts)
@@ -346,12 +348,12 @@ class Rot(LiveTest):
         meta = pathlib.Path(server.directory) / "meta/data.mdb"
         whole = meta.read_bytes()
         pages = [at for at in range(0, len(whole), 4096) if any(whole[at:at + 4096])]
-        # Of each page in turn: its number, its flags, where its free room begins, an entry's place, some of its contents.
+        # In each page in turn, a byte of: its number, its flags, the offset of its free space, an entry's offset, contents.
         for turn, page in enumerate(pages):
             at = page + (0, 10, 13, 17, 24, 4090)[turn % 6]
             with self.subTest(page=page // 4096, offset=at - page):
                 meta.write_bytes(whole[:at] + bytes([whole[at] ^ 0xA5]) + whole[at + 1:])
-                server = self.rotting()
+                server = self.new_server()
                 server.begin()
                 while not server.ready.wait(0.02) and server.alive():
                     pass
@@ -362,18 +364,18 @@ class Rot(LiveTest):
                     self.assertRegex(server.log, r"cannot start.*meta")
 
     def check_served(self, server):
-        """All of it, or what is missing is not said to be all."""
+        """The list is complete, or the request reports damage."""
         try:
-            answer = server.ask("/v3/kv/range", key=text64("/k/"), range_end=text64("/k0"), keys_only=True)
+            answer = server.request("/v3/kv/range", key=text64("/k/"), range_end=text64("/k0"), keys_only=True)
             self.assertEqual(len(answer["kvs"]), 300)
             for i in range(0, 300, 50):
                 self.assertEqual(server.value(f"/k/{i:04}"), text64("v" * 50))
-        except Damaged:
+        except DamageError:
             pass
         server.kill()
 
-    def test_a_file_that_was_shortened_ends_it_with_a_word(self):
-        server = self.rotting().start()
+    def test_shortened_file_ends_the_server_with_a_message(self):
+        server = self.new_server().start()
         server.put_raw("/good/a", "x" * 20000)
         path = segments(server.directory)[0]
         os.truncate(path, 4096)
@@ -383,8 +385,8 @@ class Rot(LiveTest):
         self.assertRegex(server.log, rf'could not give a page of the log.*"segment":"{path.name}","offset":"0x[0-9a-f]+"')
         self.assertIn("restore a snapshot", server.log)
 
-    def test_kubernetes_clients_are_told(self):
-        server = self.rotting(serves_kube=True).start()
+    def test_kubernetes_clients_get_an_error_for_damage(self):
+        server = self.new_server(serves_kube=True).start()
         maps = "/api/v1/namespaces/default/configmaps"
         revisions = {}
         for name in ("a", "b", "c"):
@@ -402,16 +404,16 @@ class Rot(LiveTest):
         self.assertEqual([(e["type"], e["object"].get("code")) for e in past], [("ERROR", 500)])
         fresh = server.watch(maps).rest()
         self.assertEqual(fresh[-1]["type"], "ERROR")
-        # Who is ahead of it hears nothing of it, and a new value ends it.
+        # A watch that is past the damage continues, and a new value replaces the damaged one.
         server.put("configmaps", "b", kind="ConfigMap", data={"text": "new"})
         self.assertEqual(live.next()["object"]["data"], {"text": "new"})
         self.assertEqual(kube.names(server.list(maps)), ["a", "b", "c"])
         server.close()
         server.stop()
 
-    def test_a_watch_of_one_node_hears_of_a_pod_that_cannot_be_read(self):
-        """Nobody can tell whose it was: not told it would be a pod that stays for ever."""
-        server = self.rotting(serves_kube=True).start()
+    def test_watch_of_one_node_gets_an_error_for_a_damaged_pod(self):
+        """The node of the damaged pod is unknown: without the error the pod would stay in the client's cache forever."""
+        server = self.new_server(serves_kube=True).start()
         revision = server.put("pods", "a", kind="Pod", spec={"nodeName": "node-of-a"})
         live = [server.watch("/api/v1/pods", resourceVersion=str(revision), fieldSelector=f"spec.nodeName={node}")
                 for node in ("node-of-a", "another")]
@@ -431,16 +433,16 @@ class Rot(LiveTest):
 
     def count(self, server, prefix="/checkpoint/"):
         end = prefix[:-1] + chr(ord(prefix[-1]) + 1)
-        return int(server.ask("/v3/kv/range", key=text64(prefix), range_end=text64(end)).get("count", 0))
+        return int(server.request("/v3/kv/range", key=text64(prefix), range_end=text64(end)).get("count", 0))
 
-    def test_a_damaged_checkpoint_is_refused_and_repaired(self):
-        server = self.rotting().start()
+    def test_damaged_checkpoint_is_refused_and_repaired(self):
+        server = self.new_server().start()
         for i in range(300):
-            server.ask("/v3/kv/put", key=text64(f"/checkpoint/{i:04}"), value=text64("v"))
+            server.request("/v3/kv/put", key=text64(f"/checkpoint/{i:04}"), value=text64("v"))
         server.stop()
         path = pathlib.Path(server.directory) / "meta/data.mdb"
         whole = path.read_bytes()
-        # A key, a number beside it, the head of its page, and all of its page.
+        # A key, a number next to it, the head of its page, and the whole page.
         at = whole.rfind(b"/checkpoint/0123")
         page = at & ~4095
         damages = [whole[:offset] + bytes([whole[offset] ^ 0x01]) + whole[offset + 1:] for offset in (at + 14, at - 2, page)]
@@ -451,13 +453,13 @@ class Rot(LiveTest):
             server.reader.join(60)
             self.assertIn("the checkpoint is damaged", server.log)
             self.assertIn("vigil repair", server.log)
-            code, told = self.repair(server)
-            self.assertEqual(code, 3, told)
-            self.assertRegex(told, "the checkpoint is damaged(.|\n)*nothing is lost(.|\n)*--accept-loss")
+            code, report = self.repair(server)
+            self.assertEqual(code, 3, report)
+            self.assertRegex(report, "the checkpoint is damaged(.|\n)*nothing is lost(.|\n)*--accept-loss")
             self.assertEqual(path.read_bytes(), damage)
-            code, told = self.repair(server, "--accept-loss")
-            self.assertEqual(code, 0, told)
-            kept = pathlib.Path(re.search(r"damaged checkpoint is kept in (\S+)", told)[1])
+            code, report = self.repair(server, "--accept-loss")
+            self.assertEqual(code, 0, report)
+            kept = pathlib.Path(re.search(r"damaged checkpoint is kept in (\S+)", report)[1])
             self.assertEqual(kept.read_bytes(), damage)
             self.assertEqual(self.repair(server), (0, "nothing is damaged that a start would refuse\n"))
             server.start()
@@ -465,44 +467,45 @@ class Rot(LiveTest):
             server.close()
             server.stop()
 
-    def test_a_repair_of_a_checkpoint_names_what_is_lost(self):
-        """After a cleaning the log no longer has every deletion: what the checkpoint cannot tell is lost, by name."""
-        server = self.rotting("--segment-bytes", "4194304").start()
+    def test_repair_of_a_checkpoint_reports_what_is_lost(self):
+        """After a cleaning the log does not have every deletion: keys that only the damaged checkpoint knows are reported
+        as lost, by name."""
+        server = self.new_server("--segment-bytes", "4194304").start()
         for i in range(400):
-            server.ask("/v3/kv/put", key=text64(f"/checkpoint/{i:04}"), value=text64("v" * 30000))
+            server.request("/v3/kv/put", key=text64(f"/checkpoint/{i:04}"), value=text64("v" * 30000))
         for i in range(0, 400, 4):
-            server.ask("/v3/kv/deleterange", key=text64(f"/checkpoint/{i:04}"))
-        revision = int(server.ask("/v3/kv/put", key=text64("/last"), value=text64("v"))["header"]["revision"])
-        server.ask("/v3/kv/compaction", revision=revision, physical=True)
-        server.ask("/v3/maintenance/defragment")
-        lease = server.ask("/v3/lease/grant", TTL=1000)["ID"]
+            server.request("/v3/kv/deleterange", key=text64(f"/checkpoint/{i:04}"))
+        revision = int(server.request("/v3/kv/put", key=text64("/last"), value=text64("v"))["header"]["revision"])
+        server.request("/v3/kv/compaction", revision=revision, physical=True)
+        server.request("/v3/maintenance/defragment")
+        lease = server.request("/v3/lease/grant", TTL=1000)["ID"]
         server.stop()
         path = pathlib.Path(server.directory) / "meta/data.mdb"
         whole = path.read_bytes()
-        # Of the pages that name the key one is in use, the others are free.
+        # Of the pages that contain the key one is in use; the others are free.
         for page in sorted({match.start() & ~4095 for match in re.finditer(b"/checkpoint/0123", whole)}):
             path.write_bytes(whole[:page] + bytes(4096) + whole[page + 4096:])
-            code, told = self.repair(server)
+            code, report = self.repair(server)
             if code:
                 break
-        self.assertEqual(code, 3, told)
-        lost = re.findall(r'^  revision \d+: put "(\S+)" \(it may have been deleted', told, re.M)
-        kept = int(re.search(r"keys: (\d+) kept, (\d+) lost; history would be compacted", told)[1])
+        self.assertEqual(code, 3, report)
+        lost = re.findall(r'^  revision \d+: put "(\S+)" \(it may have been deleted', report, re.M)
+        kept = int(re.search(r"keys: (\d+) kept, (\d+) lost; history would be compacted", report)[1])
         self.assertIn("/checkpoint/0123", lost)
         self.assertGreaterEqual(kept + len(lost), 301)
         self.assertLess(len(lost), 200)
-        code, told = self.repair(server, "--accept-loss")
-        self.assertEqual(code, 0, told)
-        self.assertIn("check them", told)
+        code, report = self.repair(server, "--accept-loss")
+        self.assertEqual(code, 0, report)
+        self.assertIn("check them", report)
         server.start()
         for i in range(400):
             key = f"/checkpoint/{i:04}"
-            found = server.ask("/v3/kv/range", key=text64(key)).get("kvs")
+            found = server.request("/v3/kv/range", key=text64(key)).get("kvs")
             self.assertEqual(bool(found), i % 4 != 0 and key not in lost, key)
             if found:
                 self.assertEqual(found[0]["mod_revision"], str(i + 2))
-        self.assertGreater(int(server.ask("/v3/kv/put", key=text64("/next"), value=text64("v"))["header"]["revision"]), revision)
-        self.assertEqual(server.ask("/v3/lease/timetolive", ID=lease)["grantedTTL"], "1000")
+        self.assertGreater(int(server.request("/v3/kv/put", key=text64("/next"), value=text64("v"))["header"]["revision"]), revision)
+        self.assertEqual(server.request("/v3/lease/timetolive", ID=lease)["grantedTTL"], "1000")
         server.close()
         server.stop()
 
