@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""Clients of other languages as their registries ship them, installed by tools/build-clients: Python's and Node's
-etcd3, and Python's etcd3gw. Each case is a run of python_client.py, gateway_client.py or node_client.js."""
+"""Clients in other languages, installed by tools/build-clients: Python's and Node's etcd3, and Python's etcd3gw. Each case is
+a run of python_client.py, gateway_client.py or node_client.js."""
 import base64
 import json
 import os
@@ -19,7 +19,7 @@ SECONDS_MAX = 60
 
 
 class Gateway3:
-    """What the test itself does, through JSON."""
+    """The test's own calls, through the JSON gateway."""
 
     def __init__(self, server):
         self.server, self.token = server, ""
@@ -47,8 +47,8 @@ class Cases:
         self.addCleanup(process.kill)
         return server, process
 
-    def end(self, process, said=None):
-        out, error = process.communicate(said, timeout=SECONDS_MAX)
+    def end(self, process, text=None):
+        out, error = process.communicate(text, timeout=SECONDS_MAX)
         self.assertEqual(process.returncode, 0, out + error)
 
     def test_put_get_delete(self):
@@ -69,8 +69,8 @@ class Cases:
     def test_maintenance(self):
         self.end(self.begin("maintenance")[1])
 
-    def test_logging_in(self):
-        """anna may what is below anna/. Her token ends in the middle: her password is set again, to the same."""
+    def test_login(self):
+        """anna may read and write below anna/. Her token is invalidated in the middle by setting her password again."""
         port, secure = free_port(), free_port()
         server = self.serving(port=port, listen=f"http://127.0.0.1:{port},https://127.0.0.1:{secure}",
                               args=["--bcrypt-cost", "4", "--auto-tls"])
@@ -84,11 +84,11 @@ class Cases:
         gateway.call("auth/user/grant", user="anna", role="anna")
         gateway.call("auth/enable")
         gateway.token = gateway.call("auth/authenticate", name="root", password="rootpw")["token"]
-        process = self.begin("logging_in", server, SECURE_PORT=str(secure),
+        process = self.begin("login", server, SECURE_PORT=str(secure),
                              AUTHORITY=f"{server.directory}/fixtures/client/cert.pem")[1]
         self.await_ready(process)
         gateway.call("auth/user/changepw", name="anna", password="annapw")
-        self.end(process, "go on\n")
+        self.end(process, "continue\n")
 
     def await_ready(self, process):
         line = process.stdout.readline()
@@ -100,7 +100,7 @@ class Cases:
         self.await_ready(process)
         server.kill()
         server.start()
-        self.end(process, "go on\n")
+        self.end(process, "continue\n")
 
 
 class Python(Cases, LiveTest):

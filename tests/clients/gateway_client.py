@@ -1,4 +1,4 @@
-"""Cases for Python's etcd3gw, which speaks to the JSON gateway; as python_client.py."""
+"""Cases for Python's etcd3gw, which uses the JSON gateway; run like python_client.py."""
 import sys
 import threading
 import time
@@ -91,7 +91,7 @@ def leases():
     end = time.monotonic() + LIMIT
     while client.get("short"):
         if time.monotonic() > end:
-            raise SystemExit("the lease does not end")
+            raise SystemExit("the lease does not expire")
         time.sleep(0.1)
 
 
@@ -111,7 +111,7 @@ def maintenance():
     want("members", len(client.members()), 1)
 
 
-def login(client, name, password):
+def log_in(client, name, password):
     client.session.headers.pop("Authorization", None)
     answer = client.post(client.get_url("/auth/authenticate"), json={"name": name, "password": password})
     client.session.headers["Authorization"] = answer["token"]
@@ -123,14 +123,14 @@ def refused(what, call, *args):
     except etcd3gw.exceptions.Etcd3Exception as error:
         want(what, what in f"{error} {error.detail_text}", True)
     else:
-        raise SystemExit(f"{what}: it was not refused")
+        raise SystemExit(f"{what}: the call was not refused")
 
 
-def logging_in():
+def login():
     client = connect()
     refused("user name is empty", client.get, "anna/1")
-    refused("authentication failed", login, client, "anna", "wrong")
-    login(client, "anna", "annapw")
+    refused("authentication failed", log_in, client, "anna", "wrong")
+    log_in(client, "anna", "annapw")
     want("put", client.put("anna/1", "x"), True)
     want("value", client.get("anna/1"), [b"x"])
     refused("permission denied", client.put, "other", "x")
@@ -138,7 +138,7 @@ def logging_in():
     print("ready", flush=True)
     sys.stdin.readline()
     refused("invalid auth token", client.get, "anna/1")
-    login(client, "anna", "annapw")
+    log_in(client, "anna", "annapw")
     want("value", client.get("anna/1"), [b"x"])
 
 
@@ -157,7 +157,7 @@ def reconnecting():
                 raise
 
 
-CASES = (put_get_delete, transactions, watching, leases, locks, maintenance, logging_in, reconnecting)
+CASES = (put_get_delete, transactions, watching, leases, locks, maintenance, login, reconnecting)
 
 if __name__ == "__main__":
     {case.__name__: case for case in CASES}[sys.argv[2]]()

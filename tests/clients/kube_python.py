@@ -1,7 +1,7 @@
 """Follows the config maps of one namespace with Python's Kubernetes client: kube_python.py URL raw|informer VERSION.
-Says each change as a line of JSON; answers a line on its input with what it holds now.
+Prints each change as a line of JSON, and answers a line on its input with the current objects.
 
-raw: a watch that begins again where it ended, from VERSION. informer: list, watch, and list again when history is gone."""
+raw: a watch from VERSION that is resumed when it ends. informer: a list, a watch, and a new list when history is compacted."""
 import json
 import sys
 import threading
@@ -15,11 +15,11 @@ lock = threading.Lock()
 held = {}
 
 
-def say(**what):
+def write(**what):
     print(json.dumps(what), flush=True)
 
 
-def tell(kind, metadata):
+def report(kind, metadata):
     name, version = metadata.name, int(metadata.resource_version)
     with lock:
         known = name in held
@@ -29,20 +29,20 @@ def tell(kind, metadata):
             held[name] = version
     if MODE == "informer" and kind != "DELETED":
         kind = "MODIFIED" if known else "ADDED"
-    say(type=kind, name=name, version=version)
+    write(type=kind, name=name, version=version)
 
 
 def relist(api):
-    """What changed while nobody told."""
+    """Reports the changes that the watch has missed."""
     found = api.list_namespaced_config_map("default")
     there = {item.metadata.name for item in found.items}
     for name in [name for name in held if name not in there]:
         with lock:
             version = held.pop(name)
-        say(type="DELETED", name=name, version=version)
+        write(type="DELETED", name=name, version=version)
     for item in found.items:
         if held.get(item.metadata.name) != int(item.metadata.resource_version):
-            tell("MODIFIED", item.metadata)
+            report("MODIFIED", item.metadata)
     return found.metadata.resource_version
 
 
@@ -59,7 +59,7 @@ def follow():
             if version is None:
                 version = relist(api)
             for event in watcher.stream(api.list_namespaced_config_map, "default", resource_version=version):
-                tell(event["type"], event["object"].metadata)
+                report(event["type"], event["object"].metadata)
                 version = watcher.resource_version
         except urllib3.exceptions.HTTPError:
             time.sleep(0.01)
@@ -67,11 +67,11 @@ def follow():
             if error.status == 410 and MODE == "informer":
                 version = None
             elif error.status != 0:
-                say(error=f"{error.status} {error.reason}")
+                write(error=f"{error.status} {error.reason}")
                 raise
 
 
 threading.Thread(target=follow, daemon=True).start()
 for _ in sys.stdin:
     with lock:
-        say(view=held)
+        write(view=held)

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""Kubernetes' clients of other languages, installed by tools/build-clients, follow changes of objects through cut
-connections, restarts and compactions: raw watches are told every change once, informers end with what is stored."""
+"""Kubernetes' clients in other languages, installed by tools/build-clients, follow changes of objects through cut connections,
+restarts and compactions: raw watches report every change once, and informers match the store at the end."""
 import json
 import os
 import pathlib
@@ -20,15 +20,15 @@ from server import ROOT, LiveTest  # noqa: E402
 
 CLIENTS = ROOT / "build/clients"
 SECONDS_MAX = 120
-ENOUGH_SECONDS = 15  # of changes, on a machine where few connections are cut in that time
-CUTS_MIN = 3  # which are waited for all the same
+ENOUGH_SECONDS = 15  # after this time, fewer cuts suffice on a slow machine
+CUTS_MIN = 3  # the minimum of cuts on any machine
 CHANGES = 300
 OBJECTS = 10
-PACE_SECONDS = 0.005  # between changes, so that there is something to cut
+PACE_SECONDS = 0.005  # between changes, so that connections are cut meanwhile
 
 
 class Proxy:
-    """Cuts each connection after a number of bytes from the server, wherever that may be."""
+    """Cuts each connection after a random number of bytes from the server."""
 
     def __init__(self, to, budget):
         self.to, self.budget, self.cuts, self.open = to, budget, 0, set()
@@ -97,41 +97,41 @@ class Proxy:
 
 
 class Follower:
-    """The client's process, and what it has said."""
+    """The client's process and its output."""
 
     def __init__(self, command, url, mode, version):
-        self.told, self.views, self.errors, self.last = [], [], [], version
-        self.heard = threading.Condition()
+        self.changes, self.views, self.errors, self.last = [], [], [], version
+        self.received = threading.Condition()
         self.process = subprocess.Popen([*command, url, mode, str(version)], stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                         start_new_session=True,
                                         env=dict(os.environ, CLIENTS=str(CLIENTS), NODE_NO_WARNINGS="1"))
-        self.complaints = []
+        self.messages = []
         self.threads = [threading.Thread(target=work, daemon=True)
-                        for work in (self._listen, lambda: self.complaints.extend(self.process.stderr))]
+                        for work in (self._listen, lambda: self.messages.extend(self.process.stderr))]
         for thread in self.threads:
             thread.start()
 
     def _listen(self):
         for line in self.process.stdout:
-            said = json.loads(line)
-            with self.heard:
-                if "view" in said:
-                    self.views.append(said["view"])
-                elif "error" in said:
-                    self.errors.append(said["error"])
+            message = json.loads(line)
+            with self.received:
+                if "view" in message:
+                    self.views.append(message["view"])
+                elif "error" in message:
+                    self.errors.append(message["error"])
                 else:
-                    self.told.append((said["type"], said["name"], said["version"]))
-                    self.last = said["version"]
-                self.heard.notify_all()
-        with self.heard:
-            self.errors.append("it has ended")
-            self.heard.notify_all()
+                    self.changes.append((message["type"], message["name"], message["version"]))
+                    self.last = message["version"]
+                self.received.notify_all()
+        with self.received:
+            self.errors.append("the client has ended")
+            self.received.notify_all()
 
     def wait(self, what):
-        with self.heard:
-            done = self.heard.wait_for(lambda: self.errors or what(), SECONDS_MAX)
-        assert done and not self.errors, (self.errors, self.told[-3:], self.complaints[-20:])
+        with self.received:
+            done = self.received.wait_for(lambda: self.errors or what(), SECONDS_MAX)
+        assert done and not self.errors, (self.errors, self.changes[-3:], self.messages[-20:])
 
     def view(self):
         count = len(self.views)
@@ -141,7 +141,7 @@ class Follower:
         return self.views[-1]
 
     def end(self):
-        os.killpg(self.process.pid, signal.SIGKILL)  # Node runs below a program that starts it
+        os.killpg(self.process.pid, signal.SIGKILL)  # Node is the child of a program that starts it
         self.process.wait()
         for thread in self.threads:
             thread.join()
@@ -189,7 +189,7 @@ class Clients:
         end()
         self.server.start()
 
-    def bad_days(self, cuts, compact):
+    def change_with_faults(self, cuts, compact):
         begun, i = time.monotonic(), 0
         while i < CHANGES or self.proxy.cuts < CUTS_MIN or (
                 self.proxy.cuts < cuts and time.monotonic() - begun < ENOUGH_SECONDS):
@@ -205,25 +205,25 @@ class Clients:
         self.proxy.settle()
         self.put("last")
 
-    def test_a_raw_watch_tells_every_change_once(self):
+    def test_raw_watch_reports_every_change_once(self):
         self.begin("raw", 1500)
-        self.bad_days(40, lambda: self.compact(self.follower.last))
-        self.follower.wait(lambda: self.follower.told[-1:] == self.history[-1:])
-        self.assertEqual(self.follower.told, self.history)
+        self.change_with_faults(40, lambda: self.compact(self.follower.last))
+        self.follower.wait(lambda: self.follower.changes[-1:] == self.history[-1:])
+        self.assertEqual(self.follower.changes, self.history)
 
-    def test_an_informer_ends_with_what_is_stored(self):
+    def test_informer_matches_the_store(self):
         def forget():
             self.proxy.cut_all()
             self.step()
             self.compact(self.history[-1][2])
 
         self.begin("informer", 5000)
-        self.bad_days(8, forget)
-        self.follower.wait(lambda: ("ADDED", "last", self.history[-1][2]) in self.follower.told)
+        self.change_with_faults(8, forget)
+        self.follower.wait(lambda: ("ADDED", "last", self.history[-1][2]) in self.follower.changes)
         self.assertEqual(self.follower.view(), self.there)
         versions, there = {}, set()
-        for kind, name, version in self.follower.told:
-            with self.subTest(told=(kind, name, version)):
+        for kind, name, version in self.follower.changes:
+            with self.subTest(change=(kind, name, version)):
                 self.assertEqual(name in there, kind != "ADDED")
                 self.assertGreater(version + (kind == "DELETED"), versions.get(name, 0))
             versions[name] = version

@@ -1,5 +1,5 @@
-// Cases for Node's etcd3, one per run: node_client.js PORT CASE. Says `ready` where the test has to do something and
-// goes on at a line from it; ends with 0 when all was as expected.
+// Cases for Node's etcd3, one per run: node_client.js PORT CASE. It prints `ready` where the test has to act, and
+// continues when it reads a line; it exits with 0 if everything was as expected.
 'use strict';
 const assert = require('node:assert/strict');
 const { createRequire } = require('node:module');
@@ -65,14 +65,14 @@ const cases = {
   async leases(client) {
     const lease = client.lease(2);
     await lease.put('leased').value('x');
-    await sleep(4000); // it keeps itself alive
+    await sleep(4000); // the client renews it
     assert.equal(await client.get('leased').string(), 'x');
     const left = await lease.grant().then((id) => client.leaseClient.leaseTimeToLive({ ID: id, keys: true }));
     assert.equal(left.keys[0].toString(), 'leased');
     await lease.revoke();
     assert.equal(await client.get('leased').string(), null);
-    const left_alone = client.lease(2, { autoKeepAlive: false });
-    await left_alone.put('short').value('x');
+    const notRenewed = client.lease(2, { autoKeepAlive: false });
+    await notRenewed.put('short').value('x');
     await until('expiry', async () => (await client.get('short').string()) === null);
   },
 
@@ -103,12 +103,12 @@ const cases = {
     await client.maintenance.defragment();
   },
 
-  async logging_in(client) {
+  async login(client) {
     const as = (username, password) => connect({ auth: { username, password } });
     await assert.rejects(client.get('anna/1').exec(), /user name is empty/);
-    const stranger = as('anna', 'wrong');
-    await assert.rejects(stranger.get('anna/1').exec(), /authentication failed/);
-    stranger.close();
+    const wrong = as('anna', 'wrong');
+    await assert.rejects(wrong.get('anna/1').exec(), /authentication failed/);
+    wrong.close();
     const [anna, root] = [as('anna', 'annapw'), as('root', 'rootpw')];
     await root.put('other').value('x');
     await anna.put('anna/1').value('x');
@@ -124,7 +124,7 @@ const cases = {
     console.log('ready');
     await new Promise((resolve) => lines.once('line', resolve));
     lines.close();
-    assert.equal(await anna.get('anna/1').string(), 'x'); // it logs in again by itself
+    assert.equal(await anna.get('anna/1').string(), 'x'); // the client logs in again by itself
     await anna.put('anna/1').value('y');
     await until('the watch', () => seen.includes('anna/1'));
     await watcher.cancel();

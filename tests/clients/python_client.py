@@ -1,5 +1,5 @@
-"""Cases for Python's etcd3, one per run: python_client.py PORT CASE. Says `ready` where the test has to do something
-and goes on at a line from it; ends with 0 when all was as expected."""
+"""Cases for Python's etcd3, one per run: python_client.py PORT CASE. It prints `ready` where the test has to act, and continues
+when it reads a line; it exits with 0 if everything was as expected."""
 import os
 import queue
 import sys
@@ -135,24 +135,24 @@ def refused(what, code, call, *args):
 
 
 def log_in(user, password):
-    # Its credentials are not sent without TLS.
+    # The client does not send credentials without TLS.
     return etcd3.client(host="127.0.0.1", port=int(os.environ["SECURE_PORT"]), user=user, password=password,
                         ca_cert=os.environ["AUTHORITY"])
 
 
-def logging_in():
+def login():
     codes = grpc.StatusCode
-    refused("nobody", codes.INVALID_ARGUMENT, connect().get, "anna/1")
+    refused("no user", codes.INVALID_ARGUMENT, connect().get, "anna/1")
     try:
         log_in("anna", "wrong")
-        raise SystemExit("a wrong password was taken")
+        raise SystemExit("a wrong password was accepted")
     except grpc.RpcError as error:
         want("wrong password", error.code(), codes.INVALID_ARGUMENT)
     anna, root = log_in("anna", "annapw"), log_in("root", "rootpw")
     root.put("other", "x")
     anna.put("anna/1", "x")
     want("value", anna.get("anna/1")[0], b"x")
-    refused("another's key", codes.PERMISSION_DENIED, anna.put, "other", "y")
+    refused("a key of another user", codes.PERMISSION_DENIED, anna.put, "other", "y")
     refused("all keys", codes.PERMISSION_DENIED, lambda: list(anna.get_all()))
     events, cancel = anna.watch_prefix("anna/")
     root.put("anna/2", "x")
@@ -161,10 +161,10 @@ def logging_in():
     lease = anna.lease(60)
     anna.put("anna/3", "x", lease=lease)
     root.put("other", "x", lease=lease)
-    refused("a lease that holds another's key", codes.PERMISSION_DENIED, lease.revoke)
+    refused("a lease with a key of another user", codes.PERMISSION_DENIED, lease.revoke)
     print("ready", flush=True)
     sys.stdin.readline()
-    # It does not log in again by itself; its user does.
+    # The client does not log in again by itself.
     refused("the old token", codes.UNAUTHENTICATED, anna.get, "anna/1")
     want("value", log_in("anna", "annapw").get("anna/1")[0], b"x")
 

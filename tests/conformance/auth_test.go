@@ -23,10 +23,10 @@ import (
 	"vigil/tests/harness"
 )
 
-// easy makes passwords quick to hash: clients log in often here.
+// easy makes hashing passwords fast, because clients log in often here.
 var easy = []string{"--bcrypt-cost", "4"}
 
-// users makes root, and anna who may everything below a/, and enables authentication.
+// users adds root, and anna, who may read and write everything below a/, and enables authentication.
 func (f *fixture) users() {
 	f.Helper()
 	ok := func(_ any, err error) { f.Helper(); f.must(err) }
@@ -39,7 +39,7 @@ func (f *fixture) users() {
 	ok(f.client.AuthEnable(f.ctx))
 }
 
-// as is the same server, seen by another.
+// as returns a fixture of the same server for another user.
 func (f *fixture) as(name, password string, config *tls.Config) *fixture {
 	f.Helper()
 	client, err := clientv3.New(clientv3.Config{
@@ -85,7 +85,7 @@ func TestAuthRights(t *testing.T) {
 	f.wantError(err, rpctypes.ErrAuthFailed)
 }
 
-// login is a token as another client would have it.
+// login returns a context with a new token.
 func (f *fixture) login(name, password string) context.Context {
 	f.Helper()
 	r, err := pb.NewAuthClient(f.raw()).Authenticate(f.ctx, &pb.AuthenticateRequest{Name: name, Password: password})
@@ -93,17 +93,17 @@ func (f *fixture) login(name, password string) context.Context {
 	return metadata.AppendToOutgoingContext(f.ctx, "token", r.Token)
 }
 
-func TestAuthClientLogsInAgainWhenItsTokenHasEnded(t *testing.T) {
+func TestAuthClientLogsInAgainAfterItsTokenExpires(t *testing.T) {
 	f, root, anna := newAuthFixture(t, "--auth-token-ttl", "4")
 	other := f.login("anna", "annapw")
 	_, err := f.kv().Put(other, &pb.PutRequest{Key: []byte("a/1")})
 	f.must(err)
 	anna.put("a/1", "1")
-	time.Sleep(6500 * time.Millisecond) // its seconds, and the two that etcd looks once
+	time.Sleep(6500 * time.Millisecond) // the TTL, and the two seconds of etcd's check interval
 	_, err = f.kv().Put(other, &pb.PutRequest{Key: []byte("a/1")})
 	f.wantError(err, rpctypes.ErrGRPCInvalidAuthToken)
 	anna.put("a/1", "2")
-	// Another password ends it at once.
+	// A change of the password ends the token at once.
 	other = f.login("anna", "annapw")
 	_, err = root.client.UserChangePassword(f.ctx, "anna", "new")
 	f.must(err)
@@ -114,7 +114,7 @@ func TestAuthClientLogsInAgainWhenItsTokenHasEnded(t *testing.T) {
 	f.as("anna", "new", nil).put("a/1", "4")
 }
 
-func TestAuthClientGoesOnAfterARestart(t *testing.T) {
+func TestAuthClientContinuesAfterARestart(t *testing.T) {
 	f, _, anna := newAuthFixture(t)
 	anna.put("a/1", "1")
 	f.server.Kill()
@@ -152,7 +152,7 @@ func TestAuthWebTokens(t *testing.T) {
 	f.must(err)
 	_, err = f.kv().Put(other, &pb.PutRequest{Key: []byte("a/1")})
 	f.wantError(err, rpctypes.ErrGRPCAuthOldRevision)
-	anna.put("a/1", "2") // which its client answers by logging in
+	anna.put("a/1", "2") // the client logs in again
 	time.Sleep(6 * time.Second)
 	_, err = f.kv().Put(other, &pb.PutRequest{Key: []byte("a/1")})
 	f.wantError(err, rpctypes.ErrGRPCInvalidAuthToken)
@@ -168,12 +168,12 @@ func (f *fixture) next(watch clientv3.WatchChan) *clientv3.WatchResponse {
 		}
 		return &response
 	case <-f.ctx.Done():
-		f.Fatal("nothing came")
+		f.Fatal("no response in time")
 	}
 	panic("not reached")
 }
 
-// wantRefused expects the words of a gRPC error as the reason of a watch that was not begun.
+// wantRefused expects the text of a gRPC error as the reason of a refused watch.
 func (f *fixture) wantRefused(watch clientv3.WatchChan, why error) {
 	f.Helper()
 	want(f, "reason", fmt.Sprint(f.next(watch).Err()), why.Error())
@@ -191,7 +191,7 @@ func TestAuthWatch(t *testing.T) {
 	time.Sleep(6500 * time.Millisecond)
 	root.put("a/1", "2") // the watch does not end with its token
 	want(f, "events", len(anna.next(watch).Events), 1)
-	// A new one, asked for with a token that has ended, is refused; any other call has its client log in.
+	// A new watch with an expired token is refused; other calls make the client log in again.
 	anna.wantRefused(anna.client.Watch(f.ctx, "a/1"), rpctypes.ErrGRPCInvalidAuthToken)
 	anna.get("a/1")
 	watch = anna.client.Watch(clientv3.WithRequireLeader(f.ctx), "a/1", clientv3.WithCreatedNotify())
@@ -200,9 +200,9 @@ func TestAuthWatch(t *testing.T) {
 	want(f, "events", len(anna.next(watch).Events), 1)
 }
 
-func TestAuthWatchEndsWhenItsRightGoes(t *testing.T) {
+func TestAuthWatchEndsWhenItsPermissionIsRevoked(t *testing.T) {
 	if harness.IsEtcd(harness.Subject()) {
-		t.Skip("etcd looks when a watch is created, and never again")
+		t.Skip("etcd checks permissions only when a watch is created")
 	}
 	for name, take := range map[string]func(root *fixture) error{
 		"permission": func(root *fixture) error {
@@ -224,14 +224,14 @@ func TestAuthWatchEndsWhenItsRightGoes(t *testing.T) {
 			f.must(anna.next(watch).Err())
 			f.must(take(root))
 			root.put("a/secret", "1")
-			// The client keeps the reason to itself; nothing comes before the end.
+			// The client does not report the reason; nothing comes before the end.
 			select {
 			case response, open := <-watch:
 				if open {
-					t.Errorf("it was told %v", response)
+					t.Errorf("the watch received %v", response)
 				}
 			case <-f.ctx.Done():
-				t.Error("it goes on")
+				t.Error("the watch has not ended")
 			}
 		})
 	}
@@ -262,7 +262,7 @@ func TestAuthLeases(t *testing.T) {
 	_, err = root.client.Revoke(f.ctx, lease.ID)
 	f.must(err)
 	want(f, "keys", root.get("", clientv3.WithPrefix()).Count, 0)
-	// A session keeps its lease alive by itself, and locks with it.
+	// A session renews its lease and uses it for locks.
 	session, err := concurrency.NewSession(anna.client, concurrency.WithTTL(2))
 	f.must(err)
 	defer session.Close()
@@ -272,7 +272,7 @@ func TestAuthLeases(t *testing.T) {
 	f.wantError(concurrency.NewMutex(session, "lock").Lock(f.ctx), rpctypes.ErrPermissionDenied)
 }
 
-func TestAuthNameOfACertificate(t *testing.T) {
+func TestAuthUserOfACertificate(t *testing.T) {
 	t.Parallel()
 	a := newAuthority(t)
 	root, anna, server := a.issue("root"), a.issue("anna"), append(easy, "--trusted-ca-file", a.path("ca.pem"), "--client-cert-auth")
@@ -284,6 +284,6 @@ func TestAuthNameOfACertificate(t *testing.T) {
 	_, err := other.client.Put(f.ctx, "b", "1")
 	f.wantError(err, rpctypes.ErrPermissionDenied)
 	other.wantRefused(other.client.Watch(f.ctx, "b"), rpctypes.ErrGRPCPermissionDenied)
-	// Who logs in is who he says, whatever his certificate says.
+	// A login takes precedence over the certificate.
 	f.as("root", "rootpw", a.config(&anna)).put("b", "2")
 }

@@ -37,7 +37,7 @@ func TestCompactRefusals(t *testing.T) {
 	f.wantError(err, rpctypes.ErrCompacted)
 }
 
-func TestCompactKeepsWhatLivesAndForgetsWhatDied(t *testing.T) {
+func TestCompactKeepsLiveKeysAndRemovesDeletedOnes(t *testing.T) {
 	f := newFixture(t)
 	f.put("live", "1")
 	f.put("dead", "1")
@@ -61,7 +61,7 @@ func TestCompactPhysicalOnManyVersions(t *testing.T) {
 	f.wantKV(f.get("k19").Kvs[0], "k19=1999 21/2001/100")
 }
 
-func TestHashKVIsTheSameAsEtcds(t *testing.T) {
+func TestHashKVEqualsEtcds(t *testing.T) {
 	f := newFixture(t)
 	peer := fixtureOn(t, harness.StartBinary(t, harness.Peer(), harness.Options{}))
 	steps := []func(*fixture){
@@ -91,7 +91,7 @@ func TestHashKVIsTheSameAsEtcds(t *testing.T) {
 	}
 }
 
-func TestEverythingIsThereAfterRestart(t *testing.T) {
+func TestEverythingExistsAfterARestart(t *testing.T) {
 	f := newFixture(t)
 	fruit(f)
 	f.delete("ab")

@@ -1,5 +1,5 @@
-// Package conformance does with the official Go client what a user of etcd does, and expects what
-// a real etcd answers. VIGIL_BIN=build/peer/etcd proves the expectations on a real one.
+// Package conformance uses the official Go client as users of etcd do, and expects the answers of a
+// real etcd. VIGIL_BIN=build/peer/etcd verifies the expectations on a real etcd.
 package conformance
 
 import (
@@ -70,7 +70,7 @@ func (f *fixture) must(err error) {
 	}
 }
 
-// wantError compares with one of rpctypes' values: same code, same text.
+// wantError compares an error with one of rpctypes' values: same code, same text.
 func (f *fixture) wantError(err, want error) {
 	f.Helper()
 	if errors.Is(err, want) {

@@ -53,9 +53,9 @@ func TestLeaseGrant(t *testing.T) {
 	r := f.timeToLive(id)
 	want(f, "id", r.ID, id)
 	want(f, "granted", r.GrantedTTL, 60)
-	want(f, "left", r.TTL >= 45 && r.TTL < 60, true) // never the whole: seconds are cut off
+	want(f, "left", r.TTL >= 45 && r.TTL < 60, true) // never the whole TTL: seconds are rounded down
 	want(f, "keys", len(r.Keys), 0)
-	want(f, "revision", r.ResponseHeader.Revision, revision) // a grant makes none
+	want(f, "revision", r.ResponseHeader.Revision, revision) // a grant has no revision
 }
 
 func TestLeaseGrantWithChosenIds(t *testing.T) {
@@ -206,7 +206,7 @@ func TestLeaseKeepAlive(t *testing.T) {
 	want(f, "events", events(f.receive(watch)), "DELETE a@3")
 }
 
-func TestLeaseKeepAliveOfWhatIsGone(t *testing.T) {
+func TestLeaseKeepAliveOfARevokedLease(t *testing.T) {
 	f := newFixture(t)
 	id := f.grant(100)
 	r, err := f.client.KeepAliveOnce(f.ctx, id)
@@ -215,7 +215,7 @@ func TestLeaseKeepAliveOfWhatIsGone(t *testing.T) {
 	alive, err := f.client.KeepAlive(f.ctx, id)
 	f.must(err)
 	if _, ok := <-alive; !ok {
-		t.Fatal("closed while it lives")
+		t.Fatal("closed although the lease exists")
 	}
 	_, err = f.client.Revoke(f.ctx, id)
 	f.must(err)
@@ -235,7 +235,7 @@ func TestLeaseKeepAliveOfWhatIsGone(t *testing.T) {
 	want(f, "end", fmt.Sprint(err), "EOF")
 }
 
-// The stream answers in the order of the questions, however many come at once.
+// The stream answers in the order of the requests, however many come at once.
 func TestLeaseKeepAliveManyOnOneStream(t *testing.T) {
 	f := newFixture(t)
 	const leases, rounds = 500, 20
@@ -261,7 +261,7 @@ func TestLeaseKeepAliveManyOnOneStream(t *testing.T) {
 	}
 }
 
-// As etcd: a lease is there after a restart, with its keys and its whole time.
+// As in etcd: a lease exists after a restart, with its keys and its full TTL.
 func TestLeaseAfterRestart(t *testing.T) {
 	t.Parallel()
 	options := harness.Options{Dir: t.TempDir() + "/data", Port: harness.FreePort()}
@@ -280,7 +280,7 @@ func TestLeaseAfterRestart(t *testing.T) {
 	want(f, "keys", f.leaseKeys(long), "a")
 	want(f, "left", f.timeToLive(long).TTL >= 960, true)
 	left := f.timeToLive(short).TTL
-	want(f, "its whole time again", float64(left)+time.Since(began).Seconds() >= 5, true)
+	want(f, "full TTL again", float64(left)+time.Since(began).Seconds() >= 5, true)
 	watch := f.client.Watch(f.ctx, "b", clientv3.WithRev(6))
 	want(f, "events", events(f.receive(watch)), "DELETE b@6")
 	if took := time.Since(began); took < 5*time.Second {
@@ -301,7 +301,7 @@ func (f *fixture) awaitServer() {
 	}
 }
 
-// A client that keeps a lease alive goes on doing so when the server comes back.
+// A client that renews a lease continues when the server runs again.
 func TestLeaseKeepAliveAcrossRestart(t *testing.T) {
 	t.Parallel()
 	options := harness.Options{Dir: t.TempDir() + "/data", Port: harness.FreePort()}
@@ -316,7 +316,7 @@ func TestLeaseKeepAliveAcrossRestart(t *testing.T) {
 		for range alive {
 			renewals.Add(1)
 		}
-		renewals.Store(-1 << 30) // closed: the client believes that it is gone
+		renewals.Store(-1 << 30) // closed: the client considers the lease lost
 	}()
 	for renewals.Load() == 0 {
 		time.Sleep(10 * time.Millisecond)
@@ -325,11 +325,11 @@ func TestLeaseKeepAliveAcrossRestart(t *testing.T) {
 	harness.Start(t, options)
 	f.awaitServer()
 	before := renewals.Load()
-	for renewals.Load() >= 0 && renewals.Load() < before+3 { // together longer than it lives without
+	for renewals.Load() >= 0 && renewals.Load() < before+3 { // together longer than the TTL
 		f.must(f.ctx.Err())
 		time.Sleep(50 * time.Millisecond)
 	}
-	want(f, "the client believes that it lives", renewals.Load() > 0, true)
+	want(f, "the client considers the lease alive", renewals.Load() > 0, true)
 	f.wantKeys(f.get("a").Kvs, "a")
 }
 
@@ -346,7 +346,7 @@ func TestLeaseSessionLockAndElection(t *testing.T) {
 	want(f, "second lock", fmt.Sprint(other.TryLock(f.ctx)), concurrency.ErrLocked.Error())
 	got := make(chan error)
 	go func() { got <- other.Lock(f.ctx) }()
-	first.Close() // revokes, and with the lease goes the lock
+	first.Close() // revokes the lease, and with it the lock
 	f.must(<-got)
 	election := concurrency.NewElection(second, "election")
 	f.must(election.Campaign(f.ctx, "me"))

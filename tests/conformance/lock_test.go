@@ -18,7 +18,7 @@ import (
 	"vigil/tests/harness"
 )
 
-// These services have no place in clientv3: they are for who has no such library.
+// These services are not used by clientv3: they are for clients without such a library.
 
 func (f *fixture) lease(ttl int64) int64 {
 	f.Helper()
@@ -34,7 +34,7 @@ func (f *fixture) wantStatus(err error, code codes.Code, text string) {
 	}
 }
 
-// later runs a call and returns its outcome when asked.
+// later runs a call in the background; get returns its outcome.
 type later[T any] struct {
 	done   chan struct{}
 	value  T
@@ -109,7 +109,7 @@ func (l locker) lock(name string, lease int64) *later[*v3lockpb.LockResponse] {
 	})
 }
 
-func TestLockIsHeldByOneAtATimeInTurn(t *testing.T) {
+func TestLockIsHeldByOneClientAtATimeInOrder(t *testing.T) {
 	l := newLocker(t)
 	leases := []int64{l.lease(100), l.lease(100), l.lease(100)}
 	calls := make([]*later[*v3lockpb.LockResponse], 3)
@@ -156,7 +156,7 @@ func TestLockWithoutALease(t *testing.T) {
 	want(l.fixture, "granted", left.GrantedTTL, 60)
 }
 
-func TestLockGivenUpTakesItsKeyBack(t *testing.T) {
+func TestCanceledLockRemovesItsKey(t *testing.T) {
 	l := newLocker(t)
 	_, err := l.lock("name", l.lease(100)).get(l.fixture)
 	l.must(err)
@@ -173,7 +173,7 @@ func TestLockGivenUpTakesItsKeyBack(t *testing.T) {
 	l.must(err)
 }
 
-func TestLockWhoseLeaseIsGone(t *testing.T) {
+func TestLockWithARevokedLease(t *testing.T) {
 	l := newLocker(t)
 	_, err := l.lock("name", 1234).get(l.fixture)
 	l.wantStatus(err, codes.Unknown, "etcdserver: requested lease not found")
@@ -186,7 +186,7 @@ func TestLockWhoseLeaseIsGone(t *testing.T) {
 	_, err = l.client.Revoke(l.ctx, clientv3.LeaseID(lease))
 	l.must(err)
 	waiting.wantWaiting(l.fixture)
-	// The holder's lease ends: who comes next finds that its own is gone.
+	// The holder's lease ends: the next waiter finds that its own lease is revoked.
 	_, err = l.client.Revoke(l.ctx, clientv3.LeaseID(first))
 	l.must(err)
 	_, err = waiting.get(l.fixture)
@@ -214,7 +214,7 @@ func TestLockPastTheLimitOnWatches(t *testing.T) {
 	l.wantStatus(err, codes.ResourceExhausted, "vigil: too many watches on this server")
 }
 
-func TestUnlockOfNothing(t *testing.T) {
+func TestUnlockOfAMissingKey(t *testing.T) {
 	l := newLocker(t)
 	_, err := l.pb.Unlock(l.ctx, &v3lockpb.UnlockRequest{Key: []byte("none")})
 	l.must(err)
@@ -261,7 +261,7 @@ func TestCampaignProclaimAndResign(t *testing.T) {
 	_, err = e.pb.Proclaim(e.ctx, &v3electionpb.ProclaimRequest{Leader: led.Leader, Value: []byte("one!")})
 	e.must(err)
 	want(e.fixture, "leader", e.leader(), "one!")
-	// A campaign of who leads already is a proclamation.
+	// A campaign of the current leader is a proclamation.
 	again, err := e.campaign("one again", first).get(e.fixture)
 	e.must(err)
 	want(e.fixture, "rev", again.Leader.Rev, led.Leader.Rev)
@@ -279,7 +279,7 @@ func TestCampaignProclaimAndResign(t *testing.T) {
 	e.must(err)
 }
 
-func TestCampaignGivenUp(t *testing.T) {
+func TestCanceledCampaignRemovesItsKey(t *testing.T) {
 	e := newElector(t)
 	_, err := e.campaign("one", e.lease(100)).get(e.fixture)
 	e.must(err)
@@ -338,8 +338,8 @@ func TestObserveFollowsLeaders(t *testing.T) {
 	see("three")
 }
 
-// A hundred wait in turn, on as many connections as there are shards and more.
-func TestLockOfAHundred(t *testing.T) {
+// A hundred clients wait for the lock, on more connections than the server has shards.
+func TestLockWithAHundredWaiters(t *testing.T) {
 	l := newLocker(t)
 	const many = 100
 	turns := make(chan int, many)
@@ -357,7 +357,7 @@ func TestLockOfAHundred(t *testing.T) {
 			turns <- i
 			time.Sleep(time.Millisecond)
 			if len(turns) != 1 {
-				l.Error("two hold the lock")
+				l.Error("two clients hold the lock")
 			}
 			<-turns
 			unlocked, err := client.pb.Unlock(ctx, &v3lockpb.UnlockRequest{Key: got.Key})
@@ -371,12 +371,12 @@ func TestLockOfAHundred(t *testing.T) {
 			return
 		}
 		if time.Now().After(end) {
-			l.Fatalf("%d still wait", got.Count)
+			l.Fatalf("%d clients still wait", got.Count)
 		}
 	}
 }
 
-// compacting writes and compacts to the newest revision, again and again, while what it is given runs.
+// compacting writes and compacts to the newest revision in a loop while the function runs.
 func (f *fixture) compacting(while func(compactions *atomic.Int64)) {
 	f.Helper()
 	var compactions atomic.Int64
@@ -395,7 +395,7 @@ func (f *fixture) compacting(while func(compactions *atomic.Int64)) {
 	f.must(err)
 }
 
-// crowd makes keys that have the places before everybody who comes now: a look takes some turns.
+// crowd puts keys that are before all later ones in the order, so that a search takes several turns.
 func (f *fixture) crowd(prefix string, keys int) {
 	f.Helper()
 	for at := 0; at < keys; {
@@ -408,8 +408,8 @@ func (f *fixture) crowd(prefix string, keys int) {
 	}
 }
 
-// wantEachInTurn lets some wait behind a crowd while history is compacted under their looks. When
-// the crowd goes, each must get its turn: get waits for it, release gives it to the next.
+// wantEachInTurn starts waiters behind a crowd while history is compacted during their searches. When
+// the crowd is deleted, each must get its turn: get waits for it, release gives it to the next.
 func wantEachInTurn[T any](f *fixture, prefix string, get func(lease int64) *later[T], release func(T) error) {
 	const crowd, waiters, compactions = 30000, 4, 50
 	f.Helper()
@@ -434,9 +434,9 @@ func wantEachInTurn[T any](f *fixture, prefix string, get func(lease int64) *lat
 	}
 }
 
-const etcdGivesUp = "etcd's calls fail when what they wait for is compacted"
+const etcdGivesUp = "etcd's calls fail when the revision that they wait for is compacted"
 
-func TestLockWhoseLookSpansCompactions(t *testing.T) {
+func TestLockDuringCompactions(t *testing.T) {
 	if harness.IsEtcd(harness.Subject()) {
 		t.Skip(etcdGivesUp)
 	}
@@ -448,7 +448,7 @@ func TestLockWhoseLookSpansCompactions(t *testing.T) {
 	})
 }
 
-func TestCampaignWhoseLookSpansCompactions(t *testing.T) {
+func TestCampaignDuringCompactions(t *testing.T) {
 	if harness.IsEtcd(harness.Subject()) {
 		t.Skip(etcdGivesUp)
 	}
@@ -460,7 +460,7 @@ func TestCampaignWhoseLookSpansCompactions(t *testing.T) {
 	})
 }
 
-// The client reads nothing until more was proclaimed than fits into its window, and compacted.
+// The client reads nothing until more has been proclaimed than fits into its window, and then compacted.
 func TestObserveReadLateAfterACompaction(t *testing.T) {
 	e := newElector(t)
 	led, err := e.campaign("first", e.lease(100)).get(e.fixture)

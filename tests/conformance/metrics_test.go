@@ -15,7 +15,7 @@ import (
 	"go.etcd.io/etcd/client/v3"
 )
 
-// What etcd's dashboards and alerts ask for, and what people look at besides. A label in braces must be there.
+// Metrics that etcd's dashboards and alerts use, and others that are often used. A label in braces must exist.
 var dashboards = strings.Fields(`
 	counter:grpc_server_handled_total{grpc_code,grpc_method,grpc_service,grpc_type}
 	counter:grpc_server_started_total{grpc_method,grpc_service,grpc_type}
@@ -67,7 +67,7 @@ var dashboards = strings.Fields(`
 	gauge:os_fd_limit
 `)
 
-// page reads /metrics with Prometheus' own parser, which refuses what a Prometheus would refuse.
+// page reads /metrics with Prometheus' own parser, which rejects whatever Prometheus would reject.
 func (f *fixture) page() (map[string]*dto.MetricFamily, []byte) {
 	f.Helper()
 	request, err := http.NewRequestWithContext(f.ctx, http.MethodGet, f.server.URL+"/metrics", nil)
@@ -102,12 +102,12 @@ func (f *fixture) traffic() {
 	f.must(err)
 	_, err = f.client.Put(f.ctx, "", "no key")
 	if err == nil {
-		f.Error("a put without a key")
+		f.Error("a put without a key was accepted")
 	}
 	f.lease(100)
 }
 
-func TestMetricsAreWhatDashboardsAskFor(t *testing.T) {
+func TestMetricsHaveTheNamesOfDashboards(t *testing.T) {
 	f := newFixture(t)
 	f.traffic()
 	families, _ := f.page()
@@ -140,7 +140,7 @@ func TestMetricsPageIsWellFormed(t *testing.T) {
 			name = line[:brace+1]
 		}
 		if !strings.HasPrefix(line, "#") && line != "" && seen[name] {
-			t.Errorf("twice: %s", name)
+			t.Errorf("duplicate: %s", name)
 		}
 		seen[name] = true
 	}
@@ -154,7 +154,7 @@ func TestMetricsPageIsWellFormed(t *testing.T) {
 	}
 }
 
-// histogramProblem says what is wrong with a histogram: its buckets must grow up to its count.
+// histogramProblem returns what is wrong with a histogram: its buckets must ascend up to its count.
 func histogramProblem(family *dto.MetricFamily) string {
 	if family.GetType() != dto.MetricType_HISTOGRAM {
 		return ""
@@ -225,7 +225,7 @@ func TestMetricsCount(t *testing.T) {
 	}
 }
 
-// While many scrape and many write, every page is whole.
+// Every page is complete while another client writes.
 func TestMetricsUnderLoad(t *testing.T) {
 	f := newFixture(t)
 	ctx, cancel := context.WithCancel(f.ctx)

@@ -15,7 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// fruit has seven keys with known revisions, versions and values, the store at revision 11.
+// fruit puts seven keys with known revisions, versions and values; the store is at revision 11 then.
 //
 //	key    create mod version value
 //	a      2      9   2       m
@@ -104,7 +104,7 @@ func TestRangeAtRevision(t *testing.T) {
 	r := f.get("b", clientv3.WithRev(10))
 	f.wantKV(r.Kvs[0], "b=y 5/10/2")
 	want(f, "header revision", r.Header.Revision, 11)
-	want(f, "count before it was made", f.get("b", clientv3.WithRev(4)).Count, 0)
+	want(f, "count before it was created", f.get("b", clientv3.WithRev(4)).Count, 0)
 	want(f, "count of all then", f.get("", clientv3.WithPrefix(), clientv3.WithRev(4)).Count, 3)
 	_, err := f.client.Get(f.ctx, "b", clientv3.WithRev(12))
 	f.wantError(err, rpctypes.ErrFutureRev)
@@ -210,7 +210,7 @@ func TestRangeSerializable(t *testing.T) {
 	f.wantKeys(f.get("a", clientv3.WithPrefix(), clientv3.WithSerializable()).Kvs, "a ab abc")
 }
 
-func TestRangeRefusesWhatIsInvalid(t *testing.T) {
+func TestRangeRefusesInvalidRequests(t *testing.T) {
 	f := newFixture(t)
 	kv := f.kv()
 	_, err := kv.Range(f.ctx, &pb.RangeRequest{})
@@ -255,7 +255,7 @@ func (f *fixture) streamError(r *pb.RangeRequest) error {
 	return err
 }
 
-func TestRangeStreamGivesWhatRangeGives(t *testing.T) {
+func TestRangeStreamReturnsTheSameAsRange(t *testing.T) {
 	f := newFixture(t)
 	fruit(f)
 	for i := range 500 {
@@ -280,7 +280,7 @@ func TestRangeStreamGivesWhatRangeGives(t *testing.T) {
 		})
 		want(f, "same keys", same, true)
 	}
-	want(f, "a key that is not there", f.stream("zzz").Count, 0)
+	want(f, "a missing key", f.stream("zzz").Count, 0)
 }
 
 func TestRangeStreamPutsHeaderOnLastChunkOnly(t *testing.T) {

@@ -41,7 +41,8 @@ func TestStatus(t *testing.T) {
 	want(f, "index grows", again.RaftAppliedIndex > s.RaftAppliedIndex, true)
 }
 
-// awaitStorageVersion waits for what a real etcd finds out a moment after it serves.
+// awaitStorageVersion waits until the storage version is known, which a real etcd determines shortly
+// after it begins to serve.
 func (f *fixture) awaitStorageVersion() {
 	f.Helper()
 	for {
@@ -76,7 +77,7 @@ func TestGrpcHealth(t *testing.T) {
 	r, err := health.Check(f.ctx, &healthpb.HealthCheckRequest{})
 	f.must(err)
 	want(f, "status", r.Status, healthpb.HealthCheckResponse_SERVING)
-	_, err = health.Check(f.ctx, &healthpb.HealthCheckRequest{Service: "nobody"})
+	_, err = health.Check(f.ctx, &healthpb.HealthCheckRequest{Service: "unknown"})
 	want(f, "unknown service", status.Code(err), codes.NotFound)
 	watch, err := health.Watch(f.ctx, &healthpb.HealthCheckRequest{})
 	f.must(err)
@@ -132,13 +133,13 @@ func TestHttpUnknownPath(t *testing.T) {
 
 func TestUnknownMethodAndService(t *testing.T) {
 	f := newFixture(t)
-	for _, method := range []string{"/etcdserverpb.KV/Nothing", "/nobody.Nothing/Here"} {
+	for _, method := range []string{"/etcdserverpb.KV/Nothing", "/unknown.Nothing/Here"} {
 		err := f.raw().Invoke(f.ctx, method, &pb.RangeRequest{}, &pb.RangeResponse{})
 		want(f, method, status.Code(err), codes.Unimplemented)
 	}
 }
 
-func TestHasleaderMetadataIsContent(t *testing.T) {
+func TestHasleaderMetadataIsAccepted(t *testing.T) {
 	f := newFixture(t)
 	_, err := f.client.Put(clientv3.WithRequireLeader(f.ctx), "a", "1")
 	f.must(err)

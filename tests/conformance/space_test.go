@@ -17,7 +17,7 @@ import (
 
 const page = 4096
 
-// fill puts pages until there is no more room.
+// fill puts pages until the quota is exceeded.
 func (f *fixture) fill() {
 	f.Helper()
 	for i := range 100 {
@@ -28,10 +28,10 @@ func (f *fixture) fill() {
 			return
 		}
 		if harness.IsEtcd(harness.Subject()) {
-			time.Sleep(120 * time.Millisecond) // it knows its size when it has committed
+			time.Sleep(120 * time.Millisecond) // etcd updates its size when it commits
 		}
 	}
-	f.Fatal("it never fills up")
+	f.Fatal("the quota was never exceeded")
 }
 
 func (f *fixture) status() *clientv3.StatusResponse {
@@ -48,7 +48,7 @@ func (f *fixture) alarms() []*pb.AlarmMember {
 	return r.Alarms
 }
 
-func TestQuotaAndTheWayOut(t *testing.T) {
+func TestQuotaAndRecovery(t *testing.T) {
 	f := newFixture(t, "--quota-backend-bytes", fmt.Sprint(16*page))
 	want(f, "quota", f.status().DbSizeQuota, 16*page)
 	f.fill()
@@ -85,7 +85,7 @@ func TestQuotaAndTheWayOut(t *testing.T) {
 	f.fill()
 }
 
-func TestAlarmsOutliveARestart(t *testing.T) {
+func TestAlarmsSurviveARestart(t *testing.T) {
 	f := newFixture(t)
 	raw := pb.NewMaintenanceClient(f.raw())
 	_, err := raw.Alarm(f.ctx, &pb.AlarmRequest{Action: pb.AlarmRequest_ACTIVATE, MemberID: 5, Alarm: pb.AlarmType_CORRUPT})
@@ -104,7 +104,7 @@ func TestAlarmsOutliveARestart(t *testing.T) {
 	f.put("a", "b")
 }
 
-func TestHashKVStaysTheSameOverCompactionAndDefragment(t *testing.T) {
+func TestHashKVIsUnchangedByCompactionAndDefragment(t *testing.T) {
 	f := newFixture(t)
 	for i := range 200 {
 		f.put(fmt.Sprint("k", i%7), fmt.Sprint(i))
@@ -137,7 +137,7 @@ func TestMoveLeaderAndDowngrade(t *testing.T) {
 	want(f, "enabled", f.status().DowngradeInfo.Enabled, true)
 	want(f, "target", f.status().DowngradeInfo.TargetVersion, "3.6.0")
 	_, err = f.client.Downgrade(f.ctx, clientv3.DowngradeEnable, "3.6")
-	if !errors.Is(err, rpctypes.ErrInvalidDowngradeTargetVersion) { // once a real etcd has followed
+	if !errors.Is(err, rpctypes.ErrInvalidDowngradeTargetVersion) { // after a real etcd has changed its version
 		f.wantError(err, rpctypes.ErrDowngradeInProcess)
 	}
 	_, err = f.client.Downgrade(f.ctx, clientv3.DowngradeCancel, "")
@@ -145,7 +145,7 @@ func TestMoveLeaderAndDowngrade(t *testing.T) {
 	want(f, "enabled", f.status().DowngradeInfo.Enabled, false)
 }
 
-func TestHistoryIsCompactedByItself(t *testing.T) {
+func TestHistoryIsCompactedAutomatically(t *testing.T) {
 	f := newFixture(t, "--auto-compaction-retention", "1s")
 	first := f.put("a", "1").Header.Revision
 	for {

@@ -68,7 +68,7 @@ func newAuthority(t *testing.T) *authority {
 
 func (a *authority) path(name string) string { return filepath.Join(a.dir, name) }
 
-// write replaces a file at once, as managers of certificates do.
+// write replaces a file atomically, as certificate managers do.
 func (a *authority) write(name, kind string, der []byte) {
 	a.Helper()
 	text := pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
@@ -151,7 +151,7 @@ func TestClientOverTLS(t *testing.T) {
 	}
 }
 
-func TestClientCertificateIsNeeded(t *testing.T) {
+func TestClientCertificateIsRequired(t *testing.T) {
 	t.Parallel()
 	a := newAuthority(t)
 	alice := a.issue("alice")
@@ -160,18 +160,18 @@ func TestClientCertificateIsNeeded(t *testing.T) {
 	ctx, cancel := context.WithTimeout(f.ctx, time.Second)
 	defer cancel()
 	if _, err := dialTLS(t, f.server, a.config(nil)).Get(ctx, "a"); err == nil {
-		t.Error("a client without a certificate was let in")
+		t.Error("a client without a certificate was accepted")
 	}
-	stranger := newAuthority(t).issue("mallory")
+	unknown := newAuthority(t).issue("mallory")
 	ctx, cancel = context.WithTimeout(f.ctx, time.Second)
 	defer cancel()
-	if _, err := dialTLS(t, f.server, a.config(&stranger)).Get(ctx, "a"); err == nil {
-		t.Error("a client of another authority was let in")
+	if _, err := dialTLS(t, f.server, a.config(&unknown)).Get(ctx, "a"); err == nil {
+		t.Error("a client of another authority was accepted")
 	}
 	f.put("a", "2")
 }
 
-// Writers and a watch go on, and new clients trust the new authority only.
+// Writers and a watch continue, and new clients trust only the new authority.
 func TestCertificatesRotateUnderLoad(t *testing.T) {
 	t.Parallel()
 	a := newAuthority(t)
@@ -226,7 +226,7 @@ func TestCertificatesRotateUnderLoad(t *testing.T) {
 	}
 }
 
-func TestClientComesBackOverTLS(t *testing.T) {
+func TestClientReconnectsOverTLS(t *testing.T) {
 	t.Parallel()
 	a := newAuthority(t)
 	f := newTLSFixture(t, a, a.config(nil))
@@ -239,7 +239,7 @@ func TestClientComesBackOverTLS(t *testing.T) {
 		_, err = f.client.Put(f.ctx, "a", "2")
 	}
 	f.must(err)
-	for value := ""; value != "2"; { // the client asks again from the revision it began at
+	for value := ""; value != "2"; { // the client requests the revision again at which it began
 		response := <-watch
 		f.must(response.Err())
 		for _, event := range response.Events {

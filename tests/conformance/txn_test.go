@@ -167,7 +167,7 @@ func TestTxnRefusesDuplicateKeys(t *testing.T) {
 		"deletes may overlap":       {del("a"), del("a", clientv3.WithPrefix())},
 		"then and else of a nested": {nested([]clientv3.Op{put("a")}, []clientv3.Op{put("a")})},
 		"range and put":             {clientv3.OpGet("a"), put("a")},
-		"delete beside put":         {del("a", clientv3.WithRange("b")), put("b")},
+		"delete next to put":        {del("a", clientv3.WithRange("b")), put("b")},
 	} {
 		if _, err := f.client.Txn(f.ctx).Then(ops...).Commit(); err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -196,7 +196,7 @@ func TestTxnLimitsOperations(t *testing.T) {
 	}
 	_, err = f.client.Txn(f.ctx).If(cmps...).Commit()
 	f.wantError(err, rpctypes.ErrTooManyOps)
-	// A nested transaction has what its parent leaves.
+	// A nested transaction may have the operations that its parent leaves.
 	_, err = f.client.Txn(f.ctx).Then(clientv3.OpTxn(nil, gets(127), nil)).Commit()
 	f.must(err)
 	_, err = f.client.Txn(f.ctx).Then(clientv3.OpTxn(nil, gets(128), nil)).Commit()
@@ -235,7 +235,7 @@ func TestTxnChecksEverythingBeforeItWrites(t *testing.T) {
 	}
 	want(f, "revision", f.revision(), 3)
 	want(f, "b", f.get("b").Count, 0)
-	// The branch that is not taken is not looked at so closely.
+	// The branch that is not taken is checked less strictly.
 	_, err := f.client.Txn(f.ctx).Then(put).Else(clientv3.OpPut("c", "1", clientv3.WithLease(9))).Commit()
 	f.must(err)
 }

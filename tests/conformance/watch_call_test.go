@@ -33,11 +33,11 @@ func TestWatchCallIDs(t *testing.T) {
 	c.cancelWatch(2)
 	c.cancelWatch(77)
 	c.create(&pb.WatchCreateRequest{Key: key, WatchId: 2})
-	c.want("2 created") // and nothing for ids that are not there
+	c.want("2 created") // no answer for unknown IDs
 	f.put("k", "1")
 	got := map[string]bool{}
 	for range 5 {
-		got[say(c.next())] = true
+		got[describe(c.next())] = true
 	}
 	for _, id := range []int64{0, 1, 2, 3, 1000} {
 		want(f, fmt.Sprintf("event for %d", id), got[fmt.Sprintf("%d events 1", id)], true)
@@ -120,7 +120,7 @@ func TestWatchCallProgressWaitsForAFutureStart(t *testing.T) {
 	f := newFixture(t)
 	c := f.call()
 	c.progress()
-	c.wantQuiet() // nobody watches
+	c.wantQuiet() // there is no watch
 	c.create(&pb.WatchCreateRequest{Key: []byte("k"), StartRevision: 10})
 	c.want("0 created")
 	c.progress()
@@ -133,7 +133,7 @@ func TestWatchCallProgressWaitsForAFutureStart(t *testing.T) {
 	c.want("-1")
 }
 
-func TestWatchCallGoesOnAfterHalfClose(t *testing.T) {
+func TestWatchCallContinuesAfterHalfClose(t *testing.T) {
 	f := newFixture(t)
 	c := f.call()
 	c.create(&pb.WatchCreateRequest{Key: []byte("k")})
@@ -145,7 +145,7 @@ func TestWatchCallGoesOnAfterHalfClose(t *testing.T) {
 	c.want("0 events 1")
 }
 
-func TestWatchCallPassesOverWhatItDoesNotKnow(t *testing.T) {
+func TestWatchCallIgnoresUnknownRequests(t *testing.T) {
 	f := newFixture(t)
 	c := f.call()
 	f.must(c.stream.Send(&pb.WatchRequest{}))
@@ -175,7 +175,7 @@ func TestWatchCallFragments(t *testing.T) {
 	bigTxn(f, keys, bytes)
 	bigTxn(f, keys, bytes)
 	c := f.call()
-	// With previous values a revision is twice as long as a request may be.
+	// With previous values a revision is twice as long as the limit of a request.
 	c.create(&pb.WatchCreateRequest{Key: []byte("k"), RangeEnd: []byte("l"), StartRevision: 2,
 		PrevKv: true, Fragment: true})
 	c.want("0 created")
@@ -196,9 +196,9 @@ func TestWatchCallFragments(t *testing.T) {
 		}
 	}
 	if pieces == 0 {
-		t.Error("it came in one piece")
+		t.Error("the response was not fragmented")
 	}
-	// Who has not asked for pieces gets none.
+	// Without the option responses are not fragmented.
 	c = f.call()
 	c.create(&pb.WatchCreateRequest{Key: []byte("k"), RangeEnd: []byte("l"), StartRevision: 3, PrevKv: true})
 	c.want("0 created")
@@ -215,7 +215,7 @@ func TestWatchCallLiveFragments(t *testing.T) {
 		c.next()
 	}
 	bigTxn(f, keys, bytes)
-	// The pieces of one response follow each other with nothing between.
+	// The fragments of one response are contiguous.
 	done := map[int64]bool{}
 	for len(done) < 3 {
 		r := c.next()
@@ -226,7 +226,7 @@ func TestWatchCallLiveFragments(t *testing.T) {
 			seen += len(r.Events)
 		}
 		want(f, "events", seen, keys)
-		want(f, "told twice", done[id], false)
+		want(f, "sent twice", done[id], false)
 		done[id] = true
 	}
 }

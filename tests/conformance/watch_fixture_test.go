@@ -15,17 +15,17 @@ import (
 	"vigil/tests/harness"
 )
 
-// quiet is how long a watch must say nothing for a test to believe that it has nothing to say.
+// quiet is how long a watch must be silent to pass wantQuiet.
 const quiet = 300 * time.Millisecond
 
-// onlyVigil is for what a real etcd does otherwise.
+// onlyVigil skips a test of behaviour that a real etcd does not have.
 func onlyVigil(f *fixture) {
 	if harness.IsEtcd(harness.Subject()) {
 		f.Skip("not a property of etcd")
 	}
 }
 
-// events writes a response as "PUT key=value@mod DELETE key@mod", with "<previous" where there is one.
+// events writes a response as "PUT key=value@mod DELETE key@mod", with "<previous" if it has one.
 func events(r clientv3.WatchResponse) string {
 	var text []string
 	for _, event := range r.Events {
@@ -56,7 +56,7 @@ func (f *fixture) receive(watch clientv3.WatchChan) clientv3.WatchResponse {
 	panic("unreachable")
 }
 
-// wantEvents takes as many responses as it needs for the events, however they are cut.
+// wantEvents receives as many responses as the events need, however they are divided.
 func (f *fixture) wantEvents(watch clientv3.WatchChan, list ...string) {
 	f.Helper()
 	var got []string
@@ -91,7 +91,7 @@ func (f *fixture) wantClosed(watch clientv3.WatchChan) {
 	}
 }
 
-// watching starts a watch from now and returns once the server knows of it.
+// watching starts a watch from now and returns when it has been created.
 func (f *fixture) watching(key string, options ...clientv3.OpOption) clientv3.WatchChan {
 	f.Helper()
 	watch := f.client.Watch(f.ctx, key, append(options, clientv3.WithCreatedNotify())...)
@@ -99,7 +99,7 @@ func (f *fixture) watching(key string, options ...clientv3.OpOption) clientv3.Wa
 	return watch
 }
 
-// call is a Watch call without clientv3, which hides most of what is said on it.
+// call is a Watch call without clientv3, which hides most of the responses.
 type call struct {
 	*fixture
 	stream    pb.Watch_WatchClient
@@ -160,8 +160,8 @@ func (c *call) next() *pb.WatchResponse {
 	panic("unreachable")
 }
 
-// say writes a response without its ids and revisions.
-func say(r *pb.WatchResponse) string {
+// describe writes a response without its header.
+func describe(r *pb.WatchResponse) string {
 	text := fmt.Sprintf("%d", r.WatchId)
 	for _, flag := range []struct {
 		name string
@@ -186,7 +186,7 @@ func say(r *pb.WatchResponse) string {
 func (c *call) want(text string) *pb.WatchResponse {
 	c.Helper()
 	r := c.next()
-	want(c.fixture, "response", say(r), text)
+	want(c.fixture, "response", describe(r), text)
 	return r
 }
 
@@ -199,7 +199,7 @@ func (c *call) wantQuiet() {
 	}
 }
 
-// bridge passes connections on to an address until it is told to cut them.
+// bridge forwards connections to the server until cut closes them.
 type bridge struct {
 	url      string
 	listener net.Listener

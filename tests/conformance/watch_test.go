@@ -63,7 +63,7 @@ func TestWatchFromThePast(t *testing.T) {
 	f.wantEvents(watch, "PUT k=live@12")
 }
 
-func TestWatchFromThePastOverMuchHistory(t *testing.T) {
+func TestWatchFromThePastOverALongHistory(t *testing.T) {
 	f := newFixture(t)
 	const count = 5000
 	ops := make([]clientv3.Op, 100)
@@ -97,7 +97,7 @@ func TestWatchFromThePastFindsARareKey(t *testing.T) {
 		f.must(err)
 	}
 	f.put("rare", "1")
-	// Nothing else happens that could wake it in the middle of 30,000 events of others.
+	// No other request wakes the watch in the middle of 30,000 events of other keys.
 	f.wantEvents(f.client.Watch(f.ctx, "rare", clientv3.WithRev(2)), "PUT rare=1@302")
 	f.wantEvents(f.client.Watch(f.ctx, "rare", clientv3.WithRev(302)), "PUT rare=1@302")
 }
@@ -168,7 +168,7 @@ func TestWatchPrevKV(t *testing.T) {
 
 func TestWatchPrevKVRightAfterCompaction(t *testing.T) {
 	f := newFixture(t)
-	onlyVigil(f) // etcd leaves the previous value out: its issue 10681
+	onlyVigil(f) // etcd omits the previous value: its issue 10681
 	f.put("k", "1")
 	f.put("k", "2")
 	f.put("k", "3")
@@ -216,7 +216,7 @@ func TestWatchProgressNotify(t *testing.T) {
 	f.put("other", "1")
 	r := f.receive(watch)
 	want(f, "progress", r.IsProgressNotify(), true)
-	for r.Header.Revision < 2 { // told before the put
+	for r.Header.Revision < 2 { // sent before the put
 		r = f.receive(watch)
 		want(f, "progress", r.IsProgressNotify(), true)
 	}
@@ -248,7 +248,7 @@ func TestWatchRequestProgress(t *testing.T) {
 		f.put("k", fmt.Sprint(i))
 	}
 	f.must(f.client.RequestProgress(f.ctx))
-	// Everything up to the revision told has come before.
+	// All events up to the revision of the progress come before it.
 	last := int64(0)
 	for r := f.receive(watch); !r.IsProgressNotify(); r = f.receive(watch) {
 		last = r.Events[len(r.Events)-1].Kv.ModRevision
@@ -281,7 +281,7 @@ func TestWatchManyOnOneStream(t *testing.T) {
 	}
 }
 
-// puts are the events of a key k that was given the numbers from 0, first of all.
+// puts returns the events of a key k that was the first to be put, with the values 0, 1, …
 func puts(count int) []string {
 	list := make([]string, count)
 	for i := range list {
@@ -318,7 +318,7 @@ func TestWatchCancelEndsOneOfMany(t *testing.T) {
 	f.wantEvents(stays, "PUT k=2@3")
 }
 
-// A client that goes through a bridge, so that its connections can be cut.
+// overBridge returns a client that uses a bridge, so that its connections can be cut.
 func (f *fixture) overBridge() (*fixture, *bridge) {
 	f.Helper()
 	b := newBridge(f)
@@ -386,7 +386,7 @@ func TestWatchResumesAfterTheServerIsKilled(t *testing.T) {
 }
 
 func TestWatchResumesAfterTheServerIsStopped(t *testing.T) {
-	var patient []string // who is waited for is seen by the clock, on any machine
+	var patient []string // so long that waiting for a client would be noticed on any machine
 	if !harness.IsEtcd(harness.Subject()) {
 		patient = []string{"--shutdown-timeout=60s"}
 	}

@@ -23,7 +23,7 @@ func TestPutCountsRevisionsAndVersions(t *testing.T) {
 	f.wantKV(f.get("b").Kvs[0], "b= 7/7/1")
 }
 
-func TestPutGivesPreviousValue(t *testing.T) {
+func TestPutReturnsThePreviousValue(t *testing.T) {
 	f := newFixture(t)
 	f.wantKV(f.put("a", "1", clientv3.WithPrevKV()).PrevKv, "none")
 	f.wantKV(f.put("a", "2", clientv3.WithPrevKV()).PrevKv, "a=1 2/2/1")
@@ -66,7 +66,7 @@ func TestPutRefusesEmptyKey(t *testing.T) {
 	f.wantError(err, rpctypes.ErrGRPCEmptyKey)
 }
 
-func TestPutTakesAnyBytes(t *testing.T) {
+func TestPutAcceptsAnyBytes(t *testing.T) {
 	f := newFixture(t)
 	var all [256]byte
 	for i := range all {
@@ -87,7 +87,7 @@ func TestTooLargeRequestsAreRefused(t *testing.T) {
 	_, err := f.client.Put(f.ctx, "a", strings.Repeat("v", 1536<<10+1))
 	f.wantError(err, rpctypes.ErrRequestTooLarge)
 	_, err = f.kv().Put(f.ctx, &pb.PutRequest{Key: []byte("a"), Value: make([]byte, 3<<20)})
-	want(f, "code past what a message may have", status.Code(err), codes.ResourceExhausted)
+	want(f, "code past the limit of a message", status.Code(err), codes.ResourceExhausted)
 	want(f, "revision", f.revision(), 2)
 }
 
@@ -104,10 +104,10 @@ func TestDeleteOneKeyAndRanges(t *testing.T) {
 	r := f.delete("ab")
 	want(f, "deleted", r.Deleted, 1)
 	want(f, "revision", r.Header.Revision, 12)
-	want(f, "previous keys unasked", len(r.PrevKvs), 0)
+	want(f, "previous keys that were not requested", len(r.PrevKvs), 0)
 	r = f.delete("ab")
 	want(f, "deleted again", r.Deleted, 0)
-	want(f, "revision of nothing", r.Header.Revision, 12)
+	want(f, "revision without a deletion", r.Header.Revision, 12)
 	r = f.delete("a", clientv3.WithPrefix(), clientv3.WithPrevKV())
 	want(f, "deleted", r.Deleted, 2)
 	f.wantKeys(r.PrevKvs, "a abc")
@@ -120,7 +120,7 @@ func TestDeleteOneKeyAndRanges(t *testing.T) {
 	want(f, "count", f.get("", clientv3.WithPrefix()).Count, 0)
 }
 
-func TestDeletedKeyStartsAnew(t *testing.T) {
+func TestDeletedKeyStartsAgainAtVersionOne(t *testing.T) {
 	f := newFixture(t)
 	f.put("a", "1")
 	f.put("a", "2")

@@ -9,9 +9,9 @@ import (
 	"vigil/tests/harness"
 )
 
-// The checker sees what a server that loses or tears writes would show. The loss is planted by
-// writing behind a worker's back.
-func TestPlantedLossesAreSeen(t *testing.T) {
+// The checker detects lost and torn writes. They are simulated by writes that a worker does not
+// know of.
+func TestPlantedLossesAreDetected(t *testing.T) {
 	server := harness.Start(t, harness.Options{})
 	conn, err := dial(server.Addr)
 	if err != nil {
@@ -51,14 +51,14 @@ func TestPlantedLossesAreSeen(t *testing.T) {
 			t.Fatal(err)
 		}
 		if w.check(ctx, kv) == nil {
-			t.Error("not seen")
+			t.Error("not detected")
 		}
 	})
 	t.Run("other revision", func(t *testing.T) {
 		w := worked()
 		put(w.key(0), w.state[w.key(0)].value)
 		if w.check(ctx, kv) == nil {
-			t.Error("not seen")
+			t.Error("not detected")
 		}
 	})
 	t.Run("half of a transaction", func(t *testing.T) {
@@ -66,7 +66,7 @@ func TestPlantedLossesAreSeen(t *testing.T) {
 		w.pending = &write{keys: []string{w.key(0), w.key(1)}, value: "torn"}
 		put(w.key(1), "torn")
 		if w.check(ctx, kv) == nil {
-			t.Error("not seen")
+			t.Error("not detected")
 		}
 	})
 	t.Run("whole of a transaction", func(t *testing.T) {
@@ -85,7 +85,7 @@ func TestPlantedLossesAreSeen(t *testing.T) {
 		w.acked[50].value += "."
 		w.acked[50].delete = false
 		if w.checkHistory(ctx, kv, 0, 1000) == nil {
-			t.Error("not seen")
+			t.Error("not detected")
 		}
 	})
 }

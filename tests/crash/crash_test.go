@@ -20,10 +20,10 @@ const (
 	killsDefault  = 200
 	workers       = 16
 	historyChecks = 20 // of each worker after each kill
-	hurryInterval = 5  // every so many kills the server is killed while it recovers, too
+	hurryInterval = 5  // after this many kills, the server is also killed during its recovery
 )
 
-// world is what must hold across all lives of one data directory.
+// world is the state that must hold across all runs on one data directory.
 type world struct {
 	*testing.T
 	random    *rand.Rand
@@ -35,8 +35,8 @@ type world struct {
 	acked     int
 }
 
-// Every acknowledged write is there after a kill, with its revision; no other is half there;
-// revisions never go back. VIGIL_KILLS and VIGIL_CRASH_SEED change how often and when.
+// Every acknowledged write exists after a kill, with its revision; no other write is half applied;
+// revisions never decrease. VIGIL_KILLS and VIGIL_CRASH_SEED change the number and times of kills.
 func TestKillNine(t *testing.T) {
 	seed := number("VIGIL_CRASH_SEED", time.Now().UnixNano())
 	kills := int(number("VIGIL_KILLS", killsDefault))
@@ -44,7 +44,7 @@ func TestKillNine(t *testing.T) {
 	w := &world{T: t, random: rand.New(rand.NewSource(seed)), options: harness.Options{
 		Dir: filepath.Join(t.TempDir(), "data"), Port: harness.FreePort()}}
 	if !harness.IsEtcd(harness.Subject()) {
-		// Small enough that segments fill and checkpoints happen within a life.
+		// Small enough that segments are filled and checkpoints written within a run.
 		w.options.Args = []string{"--segment-bytes", "4194304", "--checkpoint-bytes", "1048576"}
 	}
 	for id := range workers {
@@ -79,7 +79,7 @@ func (w *world) start() *harness.Server {
 	return server
 }
 
-// live is one life: recover, be checked, work, be killed.
+// live is one run of the server: it recovers, is checked, works, and is killed.
 func (w *world) live(kill int) {
 	if kill%hurryInterval == 0 {
 		w.killWhileRecovering()
@@ -88,7 +88,7 @@ func (w *world) live(kill int) {
 	w.check(server)
 	if w.Failed() {
 		server.Kill()
-		w.Logf("what the server said:\n%s", server.Log())
+		w.Logf("the server's log:\n%s", server.Log())
 		return
 	}
 	var all sync.WaitGroup
@@ -164,7 +164,8 @@ func (w *world) check(server *harness.Server) {
 	w.takeHash(ctx, maintenance)
 }
 
-// checkRevision: not below what was answered, and not above it by more than what was pending.
+// checkRevision checks that the revision is not below the highest acknowledged one, and not above it
+// by more than the number of pending writes.
 func (w *world) checkRevision(ctx context.Context, kv pb.KVClient) {
 	answer, err := kv.Range(ctx, &pb.RangeRequest{Key: []byte("x")})
 	if err != nil {

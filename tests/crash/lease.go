@@ -19,7 +19,7 @@ const (
 	leaseTTL        = 100_000 // outlives the test: nothing expires by itself
 )
 
-// holdings are a worker's leases and keys: which leases there are, and on which each key hangs.
+// holdings are a worker's leases and keys, with the lease to which each key is attached.
 type holdings struct {
 	leases map[int64]bool
 	keys   map[string]int64
@@ -37,26 +37,26 @@ func (h holdings) String() string {
 	return fmt.Sprintf("leases %v, keys %v", slices.Sorted(maps.Keys(h.leases)), h.keys)
 }
 
-// leaser is one client with leases and keys of its own, one request in flight. What it knows is
-// exact but for the one request that a kill left unanswered.
-type leaser struct {
+// leaseWorker is one client with its own leases and keys and one request in flight. Its knowledge is
+// exact except for the one request that a kill left unanswered.
+type leaseWorker struct {
 	id      int64
 	random  *rand.Rand
 	has     holdings
-	pending *holdings // what there is if the unanswered request was done
+	pending *holdings // the state if the unanswered request was executed
 	acked   int
 	failure error
 }
 
-func newLeaser(id, seed int64) *leaser {
-	return &leaser{id: id, random: rand.New(rand.NewSource(seed + id)),
+func newLeaseWorker(id, seed int64) *leaseWorker {
+	return &leaseWorker{id: id, random: rand.New(rand.NewSource(seed + id)),
 		has: holdings{map[int64]bool{}, map[string]int64{}}}
 }
 
-func (l *leaser) prefix() string { return fmt.Sprintf("l%02d/", l.id) }
+func (l *leaseWorker) prefix() string { return fmt.Sprintf("l%02d/", l.id) }
 
-// next makes a request and what it leads to.
-func (l *leaser) next() (func(ctx context.Context, conn *grpc.ClientConn) error, holdings) {
+// next makes a request and returns it with the state after it.
+func (l *leaseWorker) next() (func(ctx context.Context, conn *grpc.ClientConn) error, holdings) {
 	lease := l.id*100 + 1 + l.random.Int63n(leasesPerWorker)
 	after := l.has.clone()
 	if !l.has.leases[lease] {
@@ -91,8 +91,8 @@ func (l *leaser) next() (func(ctx context.Context, conn *grpc.ClientConn) error,
 	}, after
 }
 
-// run works until the server is gone.
-func (l *leaser) run(addr string) {
+// run sends requests until the server is killed.
+func (l *leaseWorker) run(addr string) {
 	conn, err := dial(addr)
 	if err != nil {
 		l.failure = err
@@ -117,9 +117,9 @@ func (l *leaser) run(addr string) {
 	}
 }
 
-// found reads what the server has of this worker's, and that its two sides agree: the keys of a
-// lease are those that name it.
-func (l *leaser) found(ctx context.Context, conn *grpc.ClientConn) (holdings, error) {
+// found reads this worker's leases and keys from the server, and checks that they agree: the keys of
+// a lease are those that name it.
+func (l *leaseWorker) found(ctx context.Context, conn *grpc.ClientConn) (holdings, error) {
 	found := holdings{map[int64]bool{}, map[string]int64{}}
 	answer, err := pb.NewKVClient(conn).Range(ctx, &pb.RangeRequest{Key: []byte(l.prefix()), RangeEnd: []byte(l.prefix() + "~")})
 	if err != nil {
@@ -157,14 +157,15 @@ func (l *leaser) found(ctx context.Context, conn *grpc.ClientConn) (holdings, er
 	}
 	for key, on := range found.keys {
 		if on != 0 && !found.leases[on] {
-			return found, fmt.Errorf("key %q hangs on lease %d, which is gone", key, on)
+			return found, fmt.Errorf("key %q is attached to lease %d, which does not exist", key, on)
 		}
 	}
 	return found, nil
 }
 
-// check compares, and learns what became of the pending request.
-func (l *leaser) check(ctx context.Context, conn *grpc.ClientConn) error {
+// check compares the server's state with the acknowledged one, and determines whether the pending
+// request was executed.
+func (l *leaseWorker) check(ctx context.Context, conn *grpc.ClientConn) error {
 	found, err := l.found(ctx, conn)
 	if err != nil {
 		return err

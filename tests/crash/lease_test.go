@@ -14,12 +14,12 @@ import (
 )
 
 const (
-	leaseKillsDivisor = 5 // of the kills of the other test
+	leaseKillsDivisor = 5 // relative to the kills of TestKillNine
 	leaseWorkers      = 12
 )
 
-// Every acknowledged grant, revoke and attachment is there after a kill; a revoke is done with all
-// of its keys or not at all; no key hangs on a lease that is gone.
+// Every acknowledged grant, revoke and attachment exists after a kill; a revoke is executed with all
+// of its keys or not at all; no key is attached to a lease that does not exist.
 func TestKillNineLeases(t *testing.T) {
 	seed := number("VIGIL_CRASH_SEED", time.Now().UnixNano())
 	kills := int(number("VIGIL_KILLS", killsDefault)) / leaseKillsDivisor
@@ -29,9 +29,9 @@ func TestKillNineLeases(t *testing.T) {
 	if !harness.IsEtcd(harness.Subject()) {
 		options.Args = []string{"--segment-bytes", "4194304", "--checkpoint-bytes", "1048576"}
 	}
-	var workers []*leaser
+	var workers []*leaseWorker
 	for id := range int64(leaseWorkers) {
-		workers = append(workers, newLeaser(1+id, seed))
+		workers = append(workers, newLeaseWorker(1+id, seed))
 	}
 	for kill := 0; kill <= kills && !t.Failed(); kill++ {
 		server, err := harness.Launch(harness.Subject(), options)
@@ -64,7 +64,7 @@ func TestKillNineLeases(t *testing.T) {
 	}
 }
 
-func checkLeases(t *testing.T, server *harness.Server, workers []*leaser) {
+func checkLeases(t *testing.T, server *harness.Server, workers []*leaseWorker) {
 	conn, err := dial(server.Addr)
 	if err != nil {
 		t.Fatal(err)
@@ -79,9 +79,9 @@ func checkLeases(t *testing.T, server *harness.Server, workers []*leaser) {
 	}
 }
 
-// What a server that loses a lease, or half of a revoke, would show is seen. It is planted behind
-// the worker's back.
-func TestPlantedLeaseLossesAreSeen(t *testing.T) {
+// The checker detects a lost lease and half a revoke. They are simulated by requests that the worker
+// does not know of.
+func TestPlantedLeaseLossesAreDetected(t *testing.T) {
 	server := harness.Start(t, harness.Options{})
 	conn, err := dial(server.Addr)
 	if err != nil {
@@ -91,22 +91,22 @@ func TestPlantedLeaseLossesAreSeen(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), callLimit)
 	defer cancel()
 	kv, lease := pb.NewKVClient(conn), pb.NewLeaseClient(conn)
-	plants := []func(w *leaser) error{
-		func(w *leaser) error {
+	plants := []func(w *leaseWorker) error{
+		func(w *leaseWorker) error {
 			_, err := lease.LeaseRevoke(ctx, &pb.LeaseRevokeRequest{ID: w.id*100 + 1})
 			return err
 		},
-		func(w *leaser) error {
+		func(w *leaseWorker) error {
 			_, err := kv.DeleteRange(ctx, &pb.DeleteRangeRequest{Key: []byte(w.prefix() + "a")})
 			return err
 		},
-		func(w *leaser) error {
+		func(w *leaseWorker) error {
 			_, err := kv.Put(ctx, &pb.PutRequest{Key: []byte(w.prefix() + "a")})
 			return err
 		},
 	}
 	for i, plant := range plants {
-		w := newLeaser(int64(50+i), 1)
+		w := newLeaseWorker(int64(50+i), 1)
 		on := w.id*100 + 1
 		if _, err := lease.LeaseGrant(ctx, &pb.LeaseGrantRequest{ID: on, TTL: leaseTTL}); err != nil {
 			t.Fatal(err)
@@ -123,7 +123,7 @@ func TestPlantedLeaseLossesAreSeen(t *testing.T) {
 			t.Fatal(err)
 		}
 		if w.check(ctx, conn) == nil {
-			t.Errorf("plant %d is not seen", i)
+			t.Errorf("planted fault %d is not detected", i)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-// Package crash kills a server under load, again and again, and holds it to what it acknowledged.
+// Package crash kills a server under load repeatedly, and compares its state with what it acknowledged.
 package crash
 
 import (
@@ -20,11 +20,11 @@ const (
 	callLimit     = 20 * time.Second
 )
 
-// version is what a key should hold; no value means that it is deleted.
+// version is the expected state of a key.
 type version struct {
 	value    string
 	exists   bool
-	revision int64 // of the write that made it so; 0 when never written
+	revision int64 // of the last write; 0 if there was none
 }
 
 // write is one request. It sets all its keys or none.
@@ -35,17 +35,17 @@ type write struct {
 	revision int64 // 0: not acknowledged
 }
 
-// worker is one client with keys of its own, one request in flight. What it knows is exact but for
+// worker is one client with its own keys and one request in flight. Its knowledge is exact except for
 // the one request that a kill left unanswered.
 type worker struct {
 	id      int
 	random  *rand.Rand
 	counter int
 	state   map[string]version
-	acked   []write // of this life
-	pending *write  // sent, and its answer never came
+	acked   []write // in this run of the server
+	pending *write  // sent, but not answered
 	seen    int64   // the highest revision in any answer
-	failure error   // an answer that a server that lives must not give
+	failure error   // an error that a running server must not return
 }
 
 func newWorker(id int, seed int64) *worker {
@@ -55,7 +55,7 @@ func newWorker(id int, seed int64) *worker {
 func (w *worker) key(i int) string { return fmt.Sprintf("w%02d/%d", w.id, i) }
 func (w *worker) prefix() string   { return fmt.Sprintf("w%02d/", w.id) }
 
-// run writes until the server is gone.
+// run writes until the server is killed.
 func (w *worker) run(addr string) {
 	w.acked, w.pending = nil, nil
 	conn, err := dial(addr)
@@ -88,7 +88,7 @@ func dial(addr string) (*grpc.ClientConn, error) {
 		grpc.WithTransportCredentials(insecure.NewCredentials()))
 }
 
-// next picks a put, a transaction over two keys, or a delete of a key that is there.
+// next picks a put, a transaction over two keys, or a delete of an existing key.
 func (w *worker) next() write {
 	w.counter++
 	value := fmt.Sprintf("%d:%d:", w.id, w.counter)
@@ -137,8 +137,8 @@ func (w *worker) apply(done write) {
 	}
 }
 
-// check compares what the server has with what it acknowledged, and learns what became of the
-// pending write.
+// check compares the server's state with what it acknowledged, and determines whether the pending
+// write was executed.
 func (w *worker) check(ctx context.Context, kv pb.KVClient) error {
 	answer, err := kv.Range(ctx, &pb.RangeRequest{Key: []byte(w.prefix()), RangeEnd: []byte(w.prefix() + "~")})
 	if err != nil {
@@ -164,7 +164,7 @@ func (w *worker) check(ctx context.Context, kv pb.KVClient) error {
 		return nil
 	}
 	if applied != len(w.pending.keys) {
-		return fmt.Errorf("worker %d: half of %s is there", w.id, w.pending)
+		return fmt.Errorf("worker %d: only a part of %s was applied", w.id, w.pending)
 	}
 	for _, key := range w.pending.keys {
 		w.pending.revision = found[key].revision
@@ -190,7 +190,7 @@ func (w *worker) lastAcked() int64 {
 	return w.acked[len(w.acked)-1].revision
 }
 
-// makes says whether a found version is this write's, made after all that its worker was answered.
+// makes says whether a found version is the result of this write, after all acknowledged ones.
 func (p *write) makes(key string, found version, after int64) bool {
 	for _, own := range p.keys {
 		if own == key {
@@ -215,12 +215,12 @@ func (w *worker) checkHistory(ctx context.Context, kv pb.KVClient, compacted int
 		}
 		if done.delete {
 			if len(answer.Kvs) != 0 {
-				return fmt.Errorf("%s is there at %d, where it was deleted", done.keys[0], done.revision)
+				return fmt.Errorf("%s exists at %d, where it was deleted", done.keys[0], done.revision)
 			}
 			continue
 		}
 		if len(answer.Kvs) != 1 || string(answer.Kvs[0].Value) != done.value || answer.Kvs[0].ModRevision != done.revision {
-			return fmt.Errorf("%s is gone or other", &done)
+			return fmt.Errorf("%s is missing or different", &done)
 		}
 	}
 	return nil

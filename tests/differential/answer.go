@@ -19,7 +19,7 @@ import (
 
 const callLimit = 20 * time.Second
 
-// side is one of the two servers, spoken to without retries: every answer counts.
+// side is one of the two servers. It is called without retries, because every answer counts.
 type side struct {
 	name        string
 	connection  *grpc.ClientConn
@@ -29,7 +29,7 @@ type side struct {
 	auth        pb.AuthClient
 	cluster     pb.ClusterClient
 	watch       pb.WatchClient
-	tokens      [slotCount + 1]string // that this server gave out, by slot
+	tokens      [slotCount + 1]string // issued by this server, by slot
 }
 
 func dial(name, addr string) (*side, error) {
@@ -48,7 +48,7 @@ func dial(name, addr string) (*side, error) {
 	}, nil
 }
 
-// answer is what a server said: a message, or an error's code and text.
+// answer is a server's answer: a message, or an error's code and text.
 type answer struct {
 	message proto.Message
 	code    codes.Code
@@ -116,8 +116,8 @@ func (s *side) callKeys(ctx context.Context, r request) (message proto.Message, 
 	return message, err
 }
 
-// rangeStream joins the chunks, whose sizes are a server's own affair, and holds the server to
-// what a chunk may carry.
+// rangeStream joins the chunks, whose sizes may differ between servers, and checks the fields of each
+// chunk.
 func (s *side) rangeStream(ctx context.Context, r *pb.RangeRequest) (proto.Message, error) {
 	stream, err := s.kv.RangeStream(ctx, r)
 	if err != nil {
@@ -148,7 +148,8 @@ func (s *side) rangeStream(ctx context.Context, r *pb.RangeRequest) (proto.Messa
 	}
 }
 
-// normalise removes what two right servers may differ in: their ids, and the order of equals.
+// normalise removes differences that two correct servers may have: their IDs, and the order of equal
+// elements.
 func normalise(r request, a answer) answer {
 	if a.message == nil {
 		return a
@@ -175,7 +176,7 @@ func normaliseTxn(t *pb.TxnRequest, answer *pb.TxnResponse) {
 		ops = t.Success
 	}
 	if len(ops) != len(answer.GetResponses()) {
-		return // a difference that will show
+		return // a difference that is reported later
 	}
 	for i, op := range ops {
 		if r := op.GetRequestRange(); r != nil && answer.Responses[i].GetResponseRange() != nil {
@@ -187,8 +188,8 @@ func normaliseTxn(t *pb.TxnRequest, answer *pb.TxnResponse) {
 	}
 }
 
-// normaliseRange puts keys with the same sort value into key order. Where the limit cuts through
-// such a group, which of them are left is open, and they are blanked.
+// normaliseRange sorts keys with the same sort value by key. Where the limit divides such a group,
+// the remaining keys are unspecified, and they are blanked.
 func normaliseRange(r *pb.RangeRequest, answer *pb.RangeResponse) {
 	compare := sortComparison(r)
 	if compare == nil {
@@ -226,7 +227,7 @@ func sortComparison(r *pb.RangeRequest) func(a, b *mvccpb.KeyValue) int {
 		return number((*mvccpb.KeyValue).GetModRevision)
 	case pb.RangeRequest_VALUE:
 		if r.KeysOnly {
-			// Sorted by values that are not shown: the whole answer is one group.
+			// Sorted by values that are not in the answer: the whole answer is one group.
 			return func(a, b *mvccpb.KeyValue) int { return 0 }
 		}
 		return func(a, b *mvccpb.KeyValue) int { return bytes.Compare(a.Value, b.Value) }
@@ -245,16 +246,16 @@ func same(a, b answer) bool {
 	return proto.Equal(a.message, b.message)
 }
 
-// knownDifference is one that we accept, with the reason.
+// knownDifference is an accepted difference, with the reason.
 type knownDifference struct {
 	name    string
 	reason  string
 	accepts func(r request, subject, reference answer) bool
 }
 
-// knownDifferences lists what we do not hold a server to. What cannot be compared at all is not
+// knownDifferences lists the accepted differences. Requests that cannot be compared at all are not
 // generated: RangeStream with a sort target but no sort order ("stream-sort-without-order") makes
-// etcd sort each chunk by itself and go on after that chunk's last key, so that its answer repeats
+// etcd sort each chunk separately and continue after that chunk's last key, so that its answer repeats
 // and drops keys depending on its chunk sizes.
 var knownDifferences = []knownDifference{}
 

@@ -12,30 +12,29 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Who sends a request: nobody, the owner of a token in a slot (from 1 on), or one who shows what is
-// no token.
+// The token of a request: none, the one in a slot (from 1 on), or an invalid one.
 const (
-	nobody    = 0
-	stranger  = -1 // shows a token that was never given out
-	emptyName = -2 // shows a token of no bytes
-	slotCount = 9
+	noToken      = 0
+	unknownToken = -1 // was never issued
+	emptyToken   = -2
+	slotCount    = 9
 )
 
-// How a token is shown.
+// The form in which a token is sent.
 const (
 	asToken = iota
 	asAuthorization
 	asBearer
 )
 
-// withToken adds the token of who sends the request. Each server has given out its own.
+// withToken adds the token of the request. Each server has issued its own tokens.
 func (s *side) withToken(ctx context.Context, r request) context.Context {
 	token := ""
 	switch {
-	case r.as == stranger:
+	case r.as == unknownToken:
 		token = "abcdefghijklmnop.1"
-	case r.as == emptyName:
-	case r.as == nobody || s.tokens[r.as] == "":
+	case r.as == emptyToken:
+	case r.as == noToken || s.tokens[r.as] == "":
 		return ctx
 	default:
 		token = s.tokens[r.as]
@@ -52,7 +51,7 @@ func (s *side) withToken(ctx context.Context, r request) context.Context {
 	return metadata.AppendToOutgoingContext(ctx, "token", token)
 }
 
-// callAuth is call for the Auth service; false for what is not of it.
+// callAuth is call for the Auth service; it returns false for requests of other services.
 func (s *side) callAuth(ctx context.Context, r request) (message proto.Message, err error, is bool) {
 	switch body := r.body.(type) {
 	case *pb.AuthEnableRequest:
@@ -132,7 +131,7 @@ func (s *side) callUpkeep(ctx context.Context, r request) (message proto.Message
 	return message, err, true
 }
 
-// snapshot asks for one and takes no more than its beginning.
+// snapshot requests a snapshot and reads only its beginning.
 func (s *side) snapshot(ctx context.Context, r *pb.SnapshotRequest) (proto.Message, error) {
 	stream, err := s.maintenance.Snapshot(ctx, r)
 	if err != nil {
@@ -144,8 +143,8 @@ func (s *side) snapshot(ctx context.Context, r *pb.SnapshotRequest) (proto.Messa
 	return &pb.SnapshotResponse{}, nil
 }
 
-// watchCreate takes the first answer to a watch on a call of its own: one that is refused is created
-// and canceled in it.
+// watchCreate returns the first answer to a watch on a separate call. For a refused watch the answer
+// has both created and canceled.
 func (s *side) watchCreate(ctx context.Context, r *pb.WatchCreateRequest) (proto.Message, error) {
 	stream, err := s.watch.Watch(ctx)
 	if err != nil {
@@ -158,7 +157,7 @@ func (s *side) watchCreate(ctx context.Context, r *pb.WatchCreateRequest) (proto
 	return stream.Recv()
 }
 
-// normaliseUpkeep takes out what is a server's own: its ids, its files, its tokens.
+// normaliseUpkeep removes what belongs to one server: its IDs, its files, its tokens.
 func normaliseUpkeep(message proto.Message) {
 	switch answer := message.(type) {
 	case *pb.AuthenticateResponse:
@@ -166,13 +165,13 @@ func normaliseUpkeep(message proto.Message) {
 			answer.Token = "a token"
 		}
 	case *pb.HashResponse:
-		answer.Hash = 0 // of a file that there is only in etcd
+		answer.Hash = 0 // of a file that only etcd has
 	case *pb.StatusResponse:
 		answer.Leader, answer.RaftTerm, answer.RaftIndex, answer.RaftAppliedIndex = 0, 0, 0, 0
 		answer.DbSize, answer.DbSizeInUse = 0, 0
 		answer.Version = "" // the patch release
 		slices.Sort(answer.Errors)
-	case *pb.AuthRoleGetResponse: // those of one key: etcd's order is not stable
+	case *pb.AuthRoleGetResponse: // permissions of one key: etcd's order is not stable
 		for begin, end := 0, 0; begin < len(answer.Perm); begin = end {
 			for end = begin; end < len(answer.Perm) && bytes.Equal(answer.Perm[end].Key, answer.Perm[begin].Key); end++ {
 			}
@@ -180,7 +179,7 @@ func normaliseUpkeep(message proto.Message) {
 				return bytes.Compare(a.RangeEnd, b.RangeEnd)
 			})
 		}
-	case *pb.AlarmResponse: // etcd tells alarms in no order
+	case *pb.AlarmResponse: // etcd returns alarms in random order
 		slices.SortFunc(answer.Alarms, func(a, b *pb.AlarmMember) int {
 			return cmp.Or(cmp.Compare(a.Alarm, b.Alarm), cmp.Compare(a.MemberID, b.MemberID))
 		})

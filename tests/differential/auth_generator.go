@@ -12,7 +12,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// authGenerator makes requests of users, roles and keys by all kinds of people.
+// authGenerator makes requests about users, roles and keys by all kinds of users.
 type authGenerator struct {
 	generator
 	world *world
@@ -42,7 +42,7 @@ func (g *authGenerator) role() string {
 	return roleNames[g.Intn(len(roleNames))]
 }
 
-// slotOf finds a token that somebody of this kind holds, or nobody.
+// slotOf finds a token of a user with the property, or noToken.
 func (g *authGenerator) slotOf(is func(user string) bool) int {
 	var found []int
 	for slot, user := range g.world.slots {
@@ -51,12 +51,12 @@ func (g *authGenerator) slotOf(is func(user string) bool) int {
 		}
 	}
 	if len(found) == 0 {
-		return nobody
+		return noToken
 	}
 	return found[g.Intn(len(found))]
 }
 
-// anyone sends a request about keys; administrator one about users.
+// anyone picks the token of a request about keys; administrator that of one about users.
 func (g *authGenerator) anyone() int {
 	switch kind := g.Intn(100); {
 	case kind < 70:
@@ -64,11 +64,11 @@ func (g *authGenerator) anyone() int {
 	case kind < 80:
 		return g.slotOf(g.world.isRoot)
 	case kind < 93:
-		return 1 + g.Intn(slotCount) // also one whose token has ended
+		return 1 + g.Intn(slotCount) // also a token that has expired
 	case kind < 97:
-		return nobody
+		return noToken
 	}
-	return []int{stranger, emptyName}[g.Intn(2)]
+	return []int{unknownToken, emptyToken}[g.Intn(2)]
 }
 
 func (g *authGenerator) administrator() int {
@@ -83,7 +83,7 @@ func (g *authGenerator) next() request {
 	r := request{shown: []int{asToken, asToken, asAuthorization, asBearer}[g.Intn(4)]}
 	changes := 30
 	if g.world.jwt {
-		changes = 8 // each makes all tokens old
+		changes = 8 // each invalidates all tokens
 	}
 	switch kind := g.Intn(100); {
 	case len(g.world.alarms) > 0 && g.chance(4):
@@ -112,17 +112,17 @@ func (g *authGenerator) next() request {
 	return r
 }
 
-// missesRoot: access is not controlled, or nobody who may change anything has a token.
+// missesRoot says whether authentication is disabled or no root user has a token.
 func (g *authGenerator) missesRoot() bool {
-	return !g.world.enabled || g.slotOf(g.world.isRoot) == nobody
+	return !g.world.enabled || g.slotOf(g.world.isRoot) == noToken
 }
 
-// towardsRoot does what is missing for access to be controlled by somebody.
+// towardsRoot makes the next request that leads to enabled authentication with a root user.
 func (g *authGenerator) towardsRoot() request {
 	w := g.world
 	switch {
 	case w.enabled && w.users["root"].noPassword:
-		return request{body: &pb.AuthStatusRequest{}} // nobody can log in: others may have the role
+		return request{body: &pb.AuthStatusRequest{}} // root cannot log in, but other users may have the role
 	case w.enabled:
 		return g.login("root")
 	case w.users["root"] == nil:
@@ -149,7 +149,7 @@ func (g *authGenerator) login(user string) request {
 	}
 	r := request{body: &pb.AuthenticateRequest{Name: user, Password: password}, into: 1 + g.Intn(slotCount)}
 	if g.chance(20) {
-		r.as = g.anyone() // with a token, good or bad
+		r.as = g.anyone() // with a valid or invalid token
 	}
 	return r
 }
@@ -197,7 +197,7 @@ func (g *authGenerator) change() proto.Message {
 	return &pb.AuthEnableRequest{}
 }
 
-// revoke takes back what was granted, mostly.
+// revoke mostly revokes a granted permission.
 func (g *authGenerator) revoke() proto.Message {
 	role := g.role()
 	if list := g.world.roles[role]; len(list) > 0 && g.chance(80) {
@@ -208,7 +208,7 @@ func (g *authGenerator) revoke() proto.Message {
 	return &pb.AuthRoleRevokePermissionRequest{Role: role, Key: key, RangeEnd: g.rangeEnd(key)}
 }
 
-// look asks for users and roles.
+// look reads users and roles.
 func (g *authGenerator) look() proto.Message {
 	return []proto.Message{
 		&pb.AuthStatusRequest{}, &pb.AuthUserListRequest{}, &pb.AuthRoleListRequest{},
@@ -217,7 +217,7 @@ func (g *authGenerator) look() proto.Message {
 	}[g.Intn(6)]
 }
 
-// upkeep is what operators ask for.
+// upkeep makes a request of operators.
 func (g *authGenerator) upkeep() proto.Message {
 	switch kind := g.Intn(100); {
 	case kind < 2:
@@ -242,7 +242,7 @@ func (g *authGenerator) upkeep() proto.Message {
 	return g.compaction()
 }
 
-// alarm lists, raises and ends alarms. One that stops writes is soon ended.
+// alarm lists, raises and disarms alarms. An alarm that stops writes is soon disarmed.
 func (g *authGenerator) alarm() proto.Message {
 	alarm := &pb.AlarmRequest{Alarm: pb.AlarmType(g.Intn(3)), MemberID: uint64(g.Intn(3))}
 	if g.chance(50) {
@@ -251,7 +251,7 @@ func (g *authGenerator) alarm() proto.Message {
 	return alarm
 }
 
-// downgrade never begins one: Vigil's files are of no version of etcd's.
+// downgrade never enables a downgrade, because Vigil's files have no version of etcd.
 func (g *authGenerator) downgrade() proto.Message {
 	versions := []string{"", "3.6", "3.6.0", "3.7.0", "3.5.0", "3.8.0", "4.0.0", "three", "3"}
 	d := &pb.DowngradeRequest{Action: pb.DowngradeRequest_VALIDATE, Version: versions[g.Intn(len(versions))]}
@@ -273,7 +273,7 @@ func (g *authGenerator) keys() (body proto.Message, stream bool) {
 		return g.deleteRange(), false
 	case kind < 76:
 		t := g.txn(g.txnDepth)
-		spareEtcd(t)
+		avoidPanics(t)
 		turnRanges(t)
 		return t, false
 	case kind < 82:
@@ -287,7 +287,7 @@ func (g *authGenerator) keys() (body proto.Message, stream bool) {
 	return w, false
 }
 
-// turnRanges turns ranges that end before they begin: see emptyRange.
+// turnRanges reverses ranges that end before they begin: see emptyRange.
 func turnRanges(t *pb.TxnRequest) {
 	turn := func(key, end *[]byte) {
 		if isBackward(*key, *end) {
@@ -310,7 +310,7 @@ func turnRanges(t *pb.TxnRequest) {
 	})
 }
 
-// begin makes some users with roles and tokens to begin with.
+// begin makes the first users and roles.
 func (g *authGenerator) begin() []request {
 	list := []request{}
 	for _, name := range slices.Concat(userNames, []string{"ann"}) {

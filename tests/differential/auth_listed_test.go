@@ -13,8 +13,8 @@ import (
 	"vigil/tests/harness"
 )
 
-// guarded: root in slot 1, ann in slot 2.
-func guarded() []request {
+// enabled enables authentication, with root in slot 1 and ann in slot 2.
+func enabled() []request {
 	return []request{
 		{body: &pb.AuthUserAddRequest{Name: "root", Password: "root"}},
 		{body: &pb.AuthUserAddRequest{Name: "ann", Password: "ann"}},
@@ -26,7 +26,8 @@ func guarded() []request {
 	}
 }
 
-// What the walk leaves out because the two servers would part for good is as listed: no more differs.
+// Differences that the walk leaves out, because the two servers would differ forever, are exactly the
+// listed ones.
 func TestListedDifferencesOfAuth(t *testing.T) {
 	if harness.IsEtcd(harness.Subject()) {
 		t.Skip("of Vigil")
@@ -51,8 +52,8 @@ func TestListedDifferencesOfAuth(t *testing.T) {
 	}
 	look := request{as: 1, body: &pb.AuthRoleGetRequest{Role: "r"}}
 
-	// A range granted again, behind another of the same key: in etcd there are two then.
-	agree(guarded()...)
+	// A range is granted again after another one of the same key: etcd then has two.
+	agree(enabled()...)
 	agree(grant("b", authpb.Permission_READ), grant("c", authpb.Permission_READWRITE), look)
 	agree(grant("b", authpb.Permission_WRITE), look) // the first of its key
 	agree(grant("c", authpb.Permission_READ))
@@ -63,13 +64,13 @@ func TestListedDifferencesOfAuth(t *testing.T) {
 	}
 	agree(request{as: 1, body: &pb.AuthRoleRevokePermissionRequest{Role: "r", Key: []byte("a"), RangeEnd: []byte("c")}}, look)
 
-	// Leases of somebody who is no user any more.
+	// Leases of a deleted user.
 	agree(request{body: &pb.AuthenticateRequest{Name: "ann", Password: "ann"}, into: 2})
 	agree(request{as: 1, body: &pb.AuthUserDeleteRequest{Name: "ann"}})
 	for _, body := range []proto.Message{&pb.LeaseGrantRequest{ID: 7, TTL: leaseTTL}, &pb.LeaseRevokeRequest{ID: 7}} {
 		ours, theirs := send(request{as: 2, body: body})
 		if ours.text != denied || theirs.code != codes.OK {
-			t.Errorf("lease of no user: %v, reference %v", ours, theirs)
+			t.Errorf("lease of a deleted user: %v, reference %v", ours, theirs)
 		}
 	}
 
@@ -80,7 +81,7 @@ func TestListedDifferencesOfAuth(t *testing.T) {
 	}
 }
 
-// Each planted fault must be found by the walk, or it is worth nothing.
+// The walk must find each planted fault.
 func TestPlantedFaultsOfAuthAreFound(t *testing.T) {
 	faults := map[string]func(request, answer) answer{
 		"denied is allowed": func(r request, a answer) answer {
@@ -89,7 +90,7 @@ func TestPlantedFaultsOfAuthAreFound(t *testing.T) {
 			}
 			return a
 		},
-		"an ended token is good": func(r request, a answer) answer {
+		"an expired token is valid": func(r request, a answer) answer {
 			if strings.Contains(a.text, "invalid auth token") {
 				a.text = userEmpty
 			}
@@ -127,7 +128,7 @@ func TestPlantedFaultsOfAuthAreFound(t *testing.T) {
 	}
 }
 
-// readyPair waits besides until both know which version they are, which takes etcd some seconds.
+// readyPair also waits until both servers know their version, which takes etcd some seconds.
 func readyPair(t *testing.T) (*side, *side, func()) {
 	subject, reference, stop := pair(t, memoryDir(t), tokenFlags(t, false)...)
 	version := func(s *side) string {
@@ -148,7 +149,7 @@ func readyPair(t *testing.T) (*side, *side, func()) {
 	}
 }
 
-// keptAnswers is a walk over two real etcds, in which nothing may differ.
+// keptAnswers returns the answers of a walk over two real etcd servers, in which nothing may differ.
 func keptAnswers(t *testing.T) []difference {
 	t.Setenv("VIGIL_BIN", harness.Peer())
 	subject, reference, stop := readyPair(t)
@@ -159,7 +160,7 @@ func keptAnswers(t *testing.T) []difference {
 		answers = append(answers, difference{r, clone(ours), clone(theirs)})
 	}
 	if found := w.run(1, 1000); found != nil {
-		t.Fatalf("two etcds differ:\n%v", found)
+		t.Fatalf("two etcd servers differ:\n%v", found)
 	}
 	return answers
 }

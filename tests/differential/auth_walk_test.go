@@ -13,21 +13,21 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// VIGIL_DIFF_AUTH_SEEDS is how many walks there are; VIGIL_DIFF_SEED is the first seed.
+// VIGIL_DIFF_AUTH_SEEDS is the number of walks; VIGIL_DIFF_SEED is the first seed.
 const (
 	authSeedsDefault    = 2
 	authRequestsDefault = 1500
 )
 
-// walk sends one request after the other to both servers, for each may decide what the next is told.
+// walk sends requests to both servers one after another, because each may affect the next answer.
 type walk struct {
 	subject   *side
 	reference *side
 	world     *world
-	keep      func(r request, ours, theirs answer) // told of all answers; nil for nobody
+	keep      func(r request, ours, theirs answer) // called for all answers; may be nil
 	counts    map[string]int
 	history   []request
-	learn     func(r request, a answer) // also told of what the reference answered; nil for nobody
+	learn     func(r request, a answer) // called with the answers of the reference; may be nil
 }
 
 func newWalk(subject, reference *side, jwt bool) *walk {
@@ -64,7 +64,7 @@ func (w *walk) judge(r request, a, b answer) *difference {
 	return &difference{r, a, b}
 }
 
-// count tells how often what came up; a walk in which all are denied shows little.
+// count counts allowed and denied requests; a walk in which all are denied shows little.
 func (w *walk) count(r request, a answer) {
 	if !w.world.enabled || r.as <= 0 || w.world.isRoot(w.world.slots[r.as]) {
 		return
@@ -79,7 +79,8 @@ func (w *walk) count(r request, a answer) {
 	}
 }
 
-// memoryDir is a directory on no disk, if there is one: of a walk each write waits for the one before.
+// memoryDir is a directory in memory if possible, because each write of a walk waits for the previous
+// one.
 func memoryDir(t *testing.T) string {
 	dir, err := os.MkdirTemp("/dev/shm", "vigil-differential-")
 	if err != nil {
@@ -89,7 +90,7 @@ func memoryDir(t *testing.T) string {
 	return dir
 }
 
-// tokenFlags: tokens that the server keeps, or signed ones.
+// tokenFlags selects tokens that the server keeps, or signed ones.
 func tokenFlags(t *testing.T, jwt bool) []string {
 	flags := []string{"--bcrypt-cost=4"}
 	if jwt {
@@ -127,7 +128,7 @@ func walkBoth(t *testing.T, jwt bool, seed int64, requests int) {
 		t.Errorf("seed %d, after %d requests:\n%v", seed, len(w.history), found)
 		reportWalk(t, jwt, w.history, found)
 	} else if w.counts["allowed to users"] < requests/150 || w.counts["denied to users"] < requests/150 {
-		t.Errorf("seed %d: too few were allowed or denied to say anything: %v", seed, w.counts)
+		t.Errorf("seed %d: too few requests were allowed or denied for a useful test: %v", seed, w.counts)
 	}
 }
 
@@ -165,7 +166,7 @@ func reportWalk(t *testing.T, jwt bool, history []request, d *difference) {
 		return nil
 	})
 	if found == nil {
-		t.Logf("sending the same again does not show it again")
+		t.Logf("repeating the requests does not show the difference again")
 		return
 	}
 	var text strings.Builder

@@ -11,18 +11,18 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// world is what the reference has told so far of users, roles and tokens. It steers what is asked
-// next, and says where a listed difference is to be expected.
+// world is the state of users, roles and tokens according to the answers of the reference. It affects
+// the next requests, and says where a listed difference is expected.
 type world struct {
 	enabled bool
-	version bool // the reference has found out which version it is, some seconds after its start
+	version bool // the reference knows its version, which it does some seconds after its start
 	users   map[string]*account
 	roles   map[string][]*authpb.Permission // in the order in which etcd keeps them
-	slots   [slotCount + 1]string           // whose token lies there; "" for none, or one that has ended
-	given   [slotCount + 1]bool             // a token lies there, good or ended
-	jwt     bool                            // tokens are signed rather than kept: none ends before its time
+	slots   [slotCount + 1]string           // user of the token; "" without a valid token
+	given   [slotCount + 1]bool             // whether the slot has a token, valid or not
+	jwt     bool                            // tokens are signed rather than kept: none ends early
 	alarms  map[alarm]bool
-	// Roles that have had more than 12 permissions: etcd sorts them with an order that is not stable.
+	// Roles that have had more than 12 permissions: etcd sorts these with an unstable algorithm.
 	shuffled map[string]bool
 }
 
@@ -46,7 +46,7 @@ func (w *world) isRoot(user string) bool {
 	return w.users[user] != nil && w.users[user].roles["root"]
 }
 
-// learn follows the changes that the reference has made.
+// learn applies the changes that the reference has made.
 func (w *world) learn(r request, a answer) {
 	if a.code != codes.OK {
 		if r.as > 0 && strings.Contains(a.text, "invalid auth token") {
@@ -90,7 +90,7 @@ func (w *world) learn(r request, a answer) {
 	}
 }
 
-// endTokens: those that a server keeps end with their user, and with the password.
+// endTokens ends the tokens that a server keeps for a user, when the user or the password changes.
 func (w *world) endTokens(user string) {
 	for slot, owner := range w.slots {
 		if owner == user && !w.jwt {
@@ -129,8 +129,8 @@ func (w *world) learnRole(r request) {
 	}
 }
 
-// leftOut says which listed difference would take the two servers apart for good: what follows could
-// not be compared. TestListedDifferencesOfAuth sends exactly these.
+// leftOut names the listed difference after which the two servers would differ forever, so that later
+// answers could not be compared. TestListedDifferencesOfAuth sends exactly these requests.
 func (w *world) leftOut(r request) string {
 	switch body := r.body.(type) {
 	case *pb.DowngradeRequest:
@@ -142,15 +142,15 @@ func (w *world) leftOut(r request) string {
 			return "range granted again"
 		}
 	case *pb.LeaseGrantRequest, *pb.LeaseRevokeRequest:
-		if w.isGhost(r) {
-			return "lease of no user"
+		if w.isDeletedUser(r) {
+			return "lease of a deleted user"
 		}
 	}
 	return ""
 }
 
-// grantsAgain: etcd looks only at the first permission of the key. What it calls the first is open
-// from the thirteenth permission on, for it sorts them with an order that is not stable.
+// grantsAgain: etcd examines only the first permission of the key. From the thirteenth permission on
+// it is unspecified which one is the first, because etcd sorts them with an unstable algorithm.
 func (w *world) grantsAgain(r *pb.AuthRoleGrantPermissionRequest) bool {
 	if r.Perm == nil {
 		return false
@@ -173,8 +173,8 @@ func (w *world) sender(r request) string {
 	return w.slots[r.as]
 }
 
-// isGhost: a good token, of a user who was deleted.
-func (w *world) isGhost(r request) bool {
+// isDeletedUser says whether a request has a valid token of a user that was deleted.
+func (w *world) isDeletedUser(r request) bool {
 	return w.enabled && r.as > 0 && w.slots[r.as] != "" && w.users[w.slots[r.as]] == nil
 }
 
@@ -192,7 +192,7 @@ const (
 	corrupt        = "etcdserver: corrupt cluster"
 )
 
-// listed names the difference of docs/compatibility-etcd.md that these answers are; "" if it is none.
+// listed names the difference of docs/compatibility-etcd.md that these answers show, or returns "".
 func (w *world) listed(r request, subject, reference answer) string {
 	refused := subject.text == w.refusal(r)
 	switch body := r.body.(type) {
@@ -202,7 +202,7 @@ func (w *world) listed(r request, subject, reference answer) string {
 		}
 	case *pb.AuthUserGetRequest:
 		if body.Name == "" && subject.text == userEmpty && refused && reference.text == userNotFound {
-			return "nobody asks for the user without a name"
+			return "get of the user without a name, without a token"
 		}
 	case *pb.AuthenticateRequest:
 		if user := w.users[body.Name]; user != nil && user.noPassword && subject.text == authFailed &&
@@ -223,13 +223,13 @@ func (w *world) listed(r request, subject, reference answer) string {
 	if emptyRange(r) && !isDenied(subject) && isDenied(reference) {
 		return "range from a key to one before it"
 	}
-	if w.isGhost(r) && subject.text == denied && ((reference.code == codes.OK && forAnybody(r)) ||
+	if w.isDeletedUser(r) && subject.text == denied && ((reference.code == codes.OK && anyUserMay(r)) ||
 		reference.text == oldRevision || reference.text == userNotFound) {
-		return "name that is no user's"
+		return "token of a deleted user"
 	}
-	if (subject.text == denied || (subject.text == userNotFound && w.isGhost(r))) &&
+	if (subject.text == denied || (subject.text == userNotFound && w.isDeletedUser(r))) &&
 		!w.isRoot(w.sender(r)) && reference.text == tooLong {
-		return "order of errors" // passwords are root's to set
+		return "order of errors" // only root may set passwords
 	}
 	if refused && (aboutForm[reference.text] ||
 		strings.HasPrefix(reference.text, "RangeStream does not support ")) {
@@ -256,14 +256,14 @@ func (w *world) isRaised(kind pb.AlarmType) bool {
 	return false
 }
 
-// refusal is what somebody is told who may not call at all.
+// refusal is the error for a request whose sender may not call at all.
 func (w *world) refusal(r request) string {
 	switch {
 	case !w.enabled:
-		return "(nobody is refused)"
-	case w.isGhost(r):
+		return "(no request is refused)"
+	case w.isDeletedUser(r):
 		return denied
-	case r.as == nobody || (r.as > 0 && !w.given[r.as]):
+	case r.as == noToken || (r.as > 0 && !w.given[r.as]):
 		return userEmpty
 	case r.as < 0 || w.slots[r.as] == "":
 		return tokenInvalid
@@ -271,8 +271,8 @@ func (w *world) refusal(r request) string {
 	return "(may call)"
 }
 
-// emptyRange: the range ends before it begins. Whether etcd allows it depends on how its tree of
-// permissions has grown; it has no keys, and is not sent in transactions, which may have others.
+// emptyRange says whether the range ends before it begins. Whether etcd allows it depends on the shape
+// of its tree of permissions. It has no keys, and is not sent in transactions, which may have others.
 func emptyRange(r request) bool {
 	var key, end []byte
 	switch body := r.body.(type) {
@@ -307,8 +307,8 @@ func touchesNothing(t *pb.TxnRequest) bool {
 	return nothing
 }
 
-// forAnybody: etcd wants some credentials for these, and does not look whether the name is a user's.
-func forAnybody(r request) bool {
+// anyUserMay: for these etcd requires credentials but does not check that the user exists.
+func anyUserMay(r request) bool {
 	switch body := r.body.(type) {
 	case *pb.AlarmRequest:
 		return body.Action == pb.AlarmRequest_GET
@@ -319,7 +319,7 @@ func forAnybody(r request) bool {
 	return false
 }
 
-// aboutForm: what etcd says of requests that are wrong in themselves, whoever sends them.
+// aboutForm has etcd's errors for requests that are invalid for any sender.
 var aboutForm = map[string]bool{
 	"etcdserver: key is not provided":                true,
 	"etcdserver: value is provided":                  true,

@@ -14,7 +14,7 @@ import (
 	"vigil/tests/harness"
 )
 
-// VIGIL_DIFF_REQUESTS and VIGIL_DIFF_SEED change how many requests are sent and which.
+// VIGIL_DIFF_REQUESTS and VIGIL_DIFF_SEED change the number and the choice of requests.
 const requestsDefault = 300_000
 
 func number(t *testing.T, name string, otherwise int64) int64 {
@@ -81,7 +81,7 @@ func compareShape(t *testing.T, shape profile, seed int64, requests int) {
 	}
 }
 
-// report replays ever fewer writes to say the difference in as few as it can.
+// report replays fewer and fewer writes to show the difference with as few as possible.
 func report(t *testing.T, writes []request, d *difference) {
 	list, found := shrink(writes, d.request, time.Minute, func(list []request) *difference {
 		subject, reference, stop := pair(t, t.TempDir())
@@ -95,7 +95,7 @@ func report(t *testing.T, writes []request, d *difference) {
 		return nil
 	})
 	if found == nil {
-		t.Logf("replaying the writes in order does not show it again")
+		t.Logf("replaying the writes in order does not show the difference again")
 		return
 	}
 	var text strings.Builder
@@ -105,7 +105,7 @@ func report(t *testing.T, writes []request, d *difference) {
 	t.Logf("shrunk to %d requests (the last 12 shown):\n%s%v", len(list), text.String(), found)
 }
 
-// Each planted fault must be found, or the comparison is worth nothing.
+// The comparison must find each planted fault.
 func TestPlantedFaultsAreFound(t *testing.T) {
 	faults := map[string]func(request, answer) answer{
 		"missing key": onRange(func(r *pb.RangeResponse) bool {

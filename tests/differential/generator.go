@@ -8,7 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// profile is the shape of a world: which keys there are and how wild its transactions get.
+// profile has the keys of a run and the size of its transactions.
 type profile struct {
 	name        string
 	keys        []string
@@ -19,7 +19,7 @@ type profile struct {
 	limitAlways bool // most ranges carry a limit: there are too many keys to list all the time
 }
 
-// profiles: few keys that everything collides on; many keys; deep transactions.
+// profiles: few keys, so that requests often use the same ones; many keys; deep transactions.
 func profiles() []profile {
 	return []profile{
 		{name: "small", keys: smallKeys(), valueMax: 6, batchWrites: 24, batchReads: 80, txnDepth: 2},
@@ -50,12 +50,12 @@ func wideKeys(n int) []string {
 	return keys
 }
 
-// request is one call. Writes keep their order; reads run beside each other between writes.
+// request is one call. Writes keep their order; reads run concurrently between writes.
 type request struct {
 	body   proto.Message
 	stream bool // RangeStream rather than Range
-	as     int  // who sends it: nobody, a slot with a token, …
-	shown  int  // how the token is shown
+	as     int  // the token: noToken, a slot, …
+	shown  int  // the form in which the token is sent
 	into   int  // for Authenticate: the slot of the new token
 }
 
@@ -71,13 +71,13 @@ func (r request) String() string {
 	if r.into != 0 {
 		text += fmt.Sprintf(" → slot %d", r.into)
 	}
-	if r.as != nobody {
+	if r.as != noToken {
 		return fmt.Sprintf("%s{%s} as %d", kind, text, r.as)
 	}
 	return kind + "{" + text + "}"
 }
 
-// generator makes requests from a seed and from what the reference answered so far.
+// generator makes requests from a seed and from the earlier answers of the reference.
 type generator struct {
 	*rand.Rand
 	profile
@@ -130,7 +130,7 @@ func (g *generator) value() []byte {
 	return value
 }
 
-// anyRevision is current, past, compacted, just compacted, future or nonsense.
+// anyRevision is current, past, compacted, just compacted, future or invalid.
 func (g *generator) anyRevision() int64 {
 	switch g.Intn(12) {
 	case 0, 1, 2, 3, 4:
@@ -209,7 +209,7 @@ func (g *generator) deleteRange() *pb.DeleteRangeRequest {
 	if g.chance(25) {
 		d.RangeEnd = g.rangeEnd(key)
 	}
-	// Clearing everything is right but dull when it happens all the time.
+	// Deleting everything too often would leave little to compare.
 	if len(d.RangeEnd) == 1 && d.RangeEnd[0] == 0 && g.chance(80) {
 		d.RangeEnd = nil
 	}
@@ -234,7 +234,7 @@ func (g *generator) compare() *pb.Compare {
 	}
 	union := c.Target
 	if g.chance(5) {
-		union = pb.Compare_CompareTarget(g.Intn(6)) // another field than the target asks for, or none
+		union = pb.Compare_CompareTarget(g.Intn(6)) // another field than the target's, or none
 	}
 	switch union {
 	case pb.Compare_VERSION:
@@ -274,10 +274,10 @@ func (g *generator) txn(depth int) *pb.TxnRequest {
 	return t
 }
 
-// spareEtcd takes ignore_value and ignore_lease out of a transaction in which a key may be deleted
-// before it is put: a real etcd looks for a previous value that is gone, and panics. Its check for such
-// overlaps misses deletes up to the end ("\x00") and those in a transaction nested beside the put.
-func spareEtcd(t *pb.TxnRequest) {
+// avoidPanics removes ignore_value and ignore_lease from a transaction in which a key may be deleted
+// before it is put: a real etcd then looks up a previous value that is deleted, and panics. Its check for
+// such overlaps misses deletes up to the end ("\x00") and deletes in a transaction nested next to the put.
+func avoidPanics(t *pb.TxnRequest) {
 	nested, deletes, toTheEnd := false, false, false
 	eachOp(t, func(op *pb.RequestOp) {
 		nested = nested || op.GetRequestTxn() != nil
@@ -368,15 +368,15 @@ func (g *generator) write() request {
 		return request{body: g.leaseWrite()}
 	case kind < 994:
 		t := g.txn(g.txnDepth)
-		spareEtcd(t)
+		avoidPanics(t)
 		return request{body: t}
 	default:
 		return request{body: g.compaction()}
 	}
 }
 
-// oversized makes requests on both sides of the size limits, away from the very byte: etcd's own
-// envelope varies by a few.
+// oversized makes requests on both sides of the size limits, but not at the exact byte, because the size
+// of etcd's envelope varies.
 func (g *generator) oversized() []request {
 	const request1 = 1536 << 10
 	const message = 2 << 20
@@ -414,7 +414,7 @@ func (g *generator) reads() []request {
 	return list
 }
 
-// fill makes every key once, some of them twice, in transactions.
+// fill puts every key once, in transactions.
 func (g *generator) fill() []request {
 	var list []request
 	for begin := 0; begin < len(g.keys); begin += 50 {

@@ -11,15 +11,15 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// leaseIDs are few, so that grants collide, keys move from one to the other and revokes find keys.
+// leaseIDs are few, so that grants collide, keys move between leases and revoked leases have keys.
 var leaseIDs = []int64{1, 2, 3, 4, 5, 6, -7, 1<<63 - 1, -1 << 63}
 
-// leaseTTL outlives every run: what expires depends on a clock, and two servers have two.
+// leaseTTL is longer than every run, because the two servers would not expire leases at the same time.
 const leaseTTL = 1_000_000
 
 func (g *generator) lease() int64 { return leaseIDs[g.Intn(len(leaseIDs))] }
 
-// leaseWrite grants or revokes. A server chooses an id of its own for 0, so it is not asked to.
+// leaseWrite grants or revokes. No grant has the ID 0, for which each server chooses another ID.
 func (g *generator) leaseWrite() proto.Message {
 	if g.chance(40) {
 		return &pb.LeaseRevokeRequest{ID: []int64{g.lease(), g.lease(), g.lease(), 0}[g.Intn(4)]}
@@ -41,7 +41,7 @@ func (g *generator) leaseRead() proto.Message {
 	return &pb.LeaseTimeToLiveRequest{ID: g.lease(), Keys: g.chance(80)}
 }
 
-// keepAlive is one question on a stream of its own, which the server must end well.
+// keepAlive sends one renewal on a separate stream, which the server must end without an error.
 func (s *side) keepAlive(ctx context.Context, r *pb.LeaseKeepAliveRequest) (proto.Message, error) {
 	stream, err := s.lease.LeaseKeepAlive(ctx)
 	if err != nil {
@@ -63,8 +63,8 @@ func (s *side) keepAlive(ctx context.Context, r *pb.LeaseKeepAliveRequest) (prot
 	return answer, nil
 }
 
-// normaliseLease takes out what depends on a clock: how much is left of a time that was granted,
-// and who was renewed last. etcd tells keys in no order.
+// normaliseLease removes what depends on the time: the remaining TTL and the order of renewals. It
+// also sorts keys, which etcd returns in random order.
 func normaliseLease(message proto.Message) {
 	switch answer := message.(type) {
 	case *pb.LeaseTimeToLiveResponse:

@@ -6,13 +6,13 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 )
 
-// rights is a model of who may what, as plain as can be: permissions as sets of keys out of a small
-// universe. A request is allowed if each key of it is. Between two ends of ranges, which have one or
-// two letters, there always lies a key of the universe, so that a range holds if all of those in it do.
+// rights is a simple model of permissions, as sets of keys of a small universe. A request is allowed if
+// each of its keys is. Ends of ranges have one or two letters, and between any two of them the universe
+// has a key, so that a range is allowed if all of its keys in the universe are.
 type rights struct {
 	users map[string]map[string]bool // the roles of each
 	roles map[string]map[grant]access
-	lease map[int64][]string // the keys that hang on each
+	lease map[int64][]string // the keys of each
 }
 
 type grant struct{ key, end string }
@@ -24,7 +24,7 @@ const (
 	writes
 )
 
-// universe: all keys of up to three letters, NUL among them.
+// universe has all keys of up to three letters, including NUL.
 var universe = func() []string {
 	var keys, last []string
 	last = []string{""}
@@ -66,7 +66,7 @@ func (m *rights) mayKey(user string, need access, one string) bool {
 	return false
 }
 
-// may: without credentials nothing, as root everything, else key by key.
+// may decides: nothing is allowed without credentials, everything for root, and otherwise key by key.
 func (m *rights) may(user string, need access, key, end string) bool {
 	roles, is := m.users[user]
 	if !is || roles["root"] {
@@ -148,10 +148,10 @@ func (m *rights) mayRequest(user string, body any) bool {
 		}
 		return allowed
 	}
-	return m.users[user]["root"] // all else is for administrators
+	return m.users[user]["root"] // everything else is for administrators
 }
 
-// decision is what a server's answer says: allowed, denied, or neither of them.
+// decision says whether an answer means allowed or denied, or neither of them.
 func decision(a answer) (allowed, is bool) {
 	if w, ok := a.message.(*pb.WatchResponse); ok && w.Canceled {
 		return false, strings.Contains(w.CancelReason, denied) || strings.Contains(w.CancelReason, userEmpty)

@@ -17,25 +17,25 @@ import (
 )
 
 const (
-	rightsRounds    = 150
-	rightsQuestions = 150 // in each round, beside each other
-	rightsLeases    = 3
+	rightsRounds   = 150
+	rightsRequests = 150 // in each round, sent concurrently
+	rightsLeases   = 3
 )
 
-// rightsWalk asks a running server, and a model beside it.
+// rightsWalk compares the decisions of a running server with a model.
 type rightsWalk struct {
 	*rand.Rand
 	t     *testing.T
 	side  *side
 	model *rights
 	slots map[string]int
-	used  map[string]bool // keys that a transaction puts already
+	used  map[string]bool // keys that the transaction already puts
 }
 
-// Between two changes of users and roles many questions are asked at once. None of them changes
-// anything: what a transaction writes stands in the branch that is not taken, and is asked for all the
-// same. Proved by leaving out a check of auth/check.c.
-func TestEveryAllowAndDenyIsTheModels(t *testing.T) {
+// Between two changes of users and roles many requests are sent at once. None of them changes the
+// store: the writes of a transaction are in the branch that is not taken, whose permissions are checked
+// nevertheless. The test was verified by removing a check from auth/check.c.
+func TestEveryAllowAndDenyAgreesWithTheModel(t *testing.T) {
 	seed := number(t, "VIGIL_DIFF_SEED", 1)
 	server := harness.Start(t, harness.Options{Dir: memoryDir(t), Fast: true, Args: tokenFlags(t, false)})
 	s, err := dial("subject", server.Addr)
@@ -44,23 +44,23 @@ func TestEveryAllowAndDenyIsTheModels(t *testing.T) {
 	}
 	defer s.connection.Close()
 	w := &rightsWalk{Rand: rand.New(rand.NewSource(seed)), t: t, side: s, model: newRights(),
-		slots: map[string]int{"": nobody}}
+		slots: map[string]int{"": noToken}}
 	w.begin()
 	allowed, refused := 0, 0
 	for round := range rightsRounds {
 		for range 1 + w.Intn(3) {
 			w.change()
 		}
-		yes, no := w.ask(fmt.Sprintf("seed %d, round %d", seed, round))
+		yes, no := w.check(fmt.Sprintf("seed %d, round %d", seed, round))
 		allowed, refused = allowed+yes, refused+no
 	}
 	t.Logf("seed %d: %d allowed, %d denied", seed, allowed, refused)
-	if allowed < rightsRounds*rightsQuestions/20 || refused < rightsRounds*rightsQuestions/20 {
-		t.Errorf("seed %d: too few of them say anything", seed)
+	if allowed < rightsRounds*rightsRequests/20 || refused < rightsRounds*rightsRequests/20 {
+		t.Errorf("seed %d: too few requests were allowed or denied", seed)
 	}
 }
 
-// must sends what an administrator does; it has to be done.
+// must sends a request that must succeed.
 func (w *rightsWalk) must(r request) {
 	w.t.Helper()
 	if a := w.side.call(r); a.code != codes.OK {
@@ -84,9 +84,9 @@ func (w *rightsWalk) begin() {
 		w.must(request{body: &pb.LeaseGrantRequest{ID: lease, TTL: leaseTTL}})
 		w.model.lease[lease] = nil // the first has no keys
 	}
-	w.hang(w.pick("a", "ab"), 2)
-	w.hang(w.pick("b", "ba"), 3)
-	w.hang(w.pick("c", "ac"), 3)
+	w.attach(w.pick("a", "ab"), 2)
+	w.attach(w.pick("b", "ba"), 3)
+	w.attach(w.pick("c", "ac"), 3)
 	w.must(request{body: &pb.AuthEnableRequest{}})
 	for i, user := range users {
 		w.slots[user] = i + 1
@@ -94,7 +94,7 @@ func (w *rightsWalk) begin() {
 	}
 }
 
-func (w *rightsWalk) hang(key string, lease int64) {
+func (w *rightsWalk) attach(key string, lease int64) {
 	w.must(request{body: &pb.PutRequest{Key: []byte(key), Lease: lease}})
 	w.model.lease[lease] = append(w.model.lease[lease], key)
 }
@@ -111,7 +111,7 @@ func (w *rightsWalk) key() string {
 	return key
 }
 
-// end: of one key, of all that follow, or of a range that has keys.
+// end returns the range end for one key, for all following keys, or for a range that is not empty.
 func (w *rightsWalk) end(key string) string {
 	switch w.Intn(5) {
 	case 0, 1:
@@ -129,7 +129,7 @@ func (w *rightsWalk) end(key string) string {
 
 func (w *rightsWalk) pick(names ...string) string { return names[w.Intn(len(names))] }
 
-// change changes users and roles, here and there.
+// change makes a random change to users and roles.
 func (w *rightsWalk) change() {
 	role, user := w.pick("r1", "r2", "r3"), w.pick("ann", "ben", "cy")
 	as := w.slots["root"]
@@ -138,7 +138,7 @@ func (w *rightsWalk) change() {
 	case kind < 5:
 		key := w.key()
 		g := grant{key, w.end(key)}
-		// One that is there already is replaced; in etcd only if it is the first of its key.
+		// An existing one is replaced; in etcd only if it is the first of its key.
 		if _, again := m.roles[role][g]; again && harness.IsEtcd(harness.Subject()) {
 			return
 		}
@@ -179,14 +179,14 @@ func (w *rightsWalk) change() {
 	}
 }
 
-// ask sends the questions of one round and compares each decision.
-func (w *rightsWalk) ask(where string) (allowed, refused int) {
+// check sends the requests of one round and compares each decision.
+func (w *rightsWalk) check(where string) (allowed, refused int) {
 	var list []request
 	var users []string
-	for range rightsQuestions {
+	for range rightsRequests {
 		user := w.pick("ann", "ben", "cy", "ann", "ben", "cy", "root", "")
 		users = append(users, user)
-		list = append(list, request{as: w.slots[user], body: w.question()})
+		list = append(list, request{as: w.slots[user], body: w.randomRequest()})
 	}
 	for i, a := range callAll(w.side, list, readers) {
 		yes, is := decision(a)
@@ -195,7 +195,7 @@ func (w *rightsWalk) ask(where string) (allowed, refused int) {
 			want = true // a listed difference
 		}
 		if !is || yes != want {
-			w.t.Fatalf("%s: %q asks %v\n  model: allowed %v\n  server: %v\n  roles: %v of %v\n  leases: %v", where,
+			w.t.Fatalf("%s: %q sends %v\n  model: allowed %v\n  server: %v\n  roles: %v of %v\n  leases: %v", where,
 				users[i], list[i], want, a, w.model.users, w.model.roles, w.model.lease)
 		}
 		if yes {
@@ -207,7 +207,7 @@ func (w *rightsWalk) ask(where string) (allowed, refused int) {
 	return allowed, refused
 }
 
-func (w *rightsWalk) question() proto.Message {
+func (w *rightsWalk) randomRequest() proto.Message {
 	key := w.key()
 	switch w.Intn(14) {
 	case 0, 1, 2:
@@ -224,11 +224,11 @@ func (w *rightsWalk) question() proto.Message {
 	}
 	w.used = map[string]bool{}
 	t := w.txn(2, w.Intn(2) == 0)
-	// Nothing to compare: the first branch is taken.
+	// Without a comparison the first branch is taken.
 	return &pb.TxnRequest{Failure: []*pb.RequestOp{{Request: &pb.RequestOp_RequestTxn{RequestTxn: t}}}}
 }
 
-// txn either puts or deletes: what does both to a key is refused for another reason.
+// txn either puts or deletes: doing both to a key is refused for another reason.
 func (w *rightsWalk) txn(depth int, puts bool) *pb.TxnRequest {
 	t := &pb.TxnRequest{}
 	for range w.Intn(2) {

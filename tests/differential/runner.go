@@ -1,9 +1,9 @@
 // Package differential sends the same random requests to the server under test and to a real etcd
 // and compares every answer.
 //
-// Writes go one after the other, for every one decides the revisions of those behind it. Between
-// two batches of writes nothing moves, and reads run beside each other at past, present and future
-// revisions.
+// Writes are sent one after another, because each determines the revisions of the following ones.
+// Between two batches of writes the store does not change, and reads at past, present and future
+// revisions run concurrently.
 package differential
 
 import (
@@ -17,7 +17,7 @@ import (
 
 const (
 	readers        = 8
-	differencesMax = 5 // a run goes on after a wrong read, until there are so many
+	differencesMax = 5 // a run continues after a wrong read, up to this number
 )
 
 // difference is the first place where two servers disagree.
@@ -46,11 +46,11 @@ func newRun(subject, reference *side, shape profile, seed int64) *run {
 	}
 }
 
-// compare sends at least so many requests; the first wrong write ends it.
+// compare sends at least this many requests; the first wrong write ends it.
 func (r *run) compare(requests int) []*difference {
-	goOn := r.batch(r.generator.fill(), 1)
-	for goOn && r.sent < requests {
-		goOn = r.batch(r.generator.writes(), 1) && r.batch(r.generator.reads(), readers)
+	more := r.batch(r.generator.fill(), 1)
+	for more && r.sent < requests {
+		more = r.batch(r.generator.writes(), 1) && r.batch(r.generator.reads(), readers)
 	}
 	return r.found
 }
@@ -90,7 +90,7 @@ func judge(req request, ours, theirs answer, counts map[string]int) *difference 
 	return &difference{req, ours, theirs}
 }
 
-// learn follows the reference's revisions, which steer what is asked next.
+// learn follows the reference's revisions, which affect the next requests.
 func (g *generator) learn(req request, a answer) {
 	if a.message == nil {
 		return

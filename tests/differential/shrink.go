@@ -7,16 +7,16 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// shrink looks for fewer writes after which the two servers still disagree, by leaving out ever
-// smaller stretches. fresh starts both servers anew and replays a list; it returns the first
-// difference, or nil.
+// shrink looks for fewer writes after which the two servers still disagree, by leaving out smaller and
+// smaller parts. fresh starts two empty servers and replays a list; it returns the first difference, or
+// nil.
 func shrink(writes []request, last request, limit time.Duration,
 	fresh func([]request) *difference) ([]request, *difference) {
 	end := time.Now().Add(limit)
 	best := withLast(writes, last)
 	found := fresh(best)
 	if found == nil {
-		return nil, nil // not to be had again by replaying the writes in order
+		return nil, nil // replaying the writes in order does not show the difference again
 	}
 	best = upTo(best, found.request)
 	for size := len(best) / 2; size > 0; {

@@ -1,8 +1,8 @@
-// Package harness starts a server for one test and takes it away again.
+// Package harness starts a server for one test and stops it afterwards.
 //
-// The server under test is VIGIL_BIN (build-test/vigil unless told); the peer is VIGIL_PEER
-// (build/peer/etcd). A binary named etcd is started with etcd's own flags, so that every test can
-// be proved right against a real etcd: VIGIL_BIN=build/peer/etcd go test ./...
+// The server under test is VIGIL_BIN (default: build-test/vigil); the peer is VIGIL_PEER (default:
+// build/peer/etcd). A binary named etcd is started with etcd's own flags, so that the expectations
+// of every test can be verified on a real etcd: VIGIL_BIN=build/peer/etcd go test ./...
 package harness
 
 import (
@@ -27,7 +27,7 @@ import (
 
 const (
 	readyLine   = "ready to serve client requests"
-	decidedLine = "enabled capabilities for version" // an etcd may serve before, and answers otherwise
+	decidedLine = "enabled capabilities for version" // etcd may serve before, and its answers differ until then
 	startLimit  = 60 * time.Second
 	stopLimit   = 60 * time.Second
 	logTailSize = 64 << 10
@@ -61,13 +61,13 @@ func IsEtcd(binary string) bool {
 	return filepath.Base(binary) == "etcd"
 }
 
-// Options say how a server is started. The zero value is good.
+// Options say how a server is started. The zero value has useful defaults.
 type Options struct {
 	Dir  string   // data directory; a new one by default
 	Port int      // client port; a free one by default
 	Args []string // more flags
-	TLS  bool     // listen on https; Args say with which certificate
-	Fast bool     // a real etcd need not sync: we only want its answers
+	TLS  bool     // listen on https; Args name the certificate
+	Fast bool     // a real etcd runs without syncs, for tests that only need its answers
 }
 
 // Server is one running process.
@@ -125,7 +125,8 @@ func Launch(binary string, options Options) (*Server, error) {
 	}
 }
 
-// environment is ours without what speaks to the tests: a server reads VIGIL_… as its flags.
+// environment returns the environment without VIGIL_… variables: they configure the tests, and the
+// server would read them as its flags.
 func environment() []string {
 	return slices.DeleteFunc(os.Environ(), func(variable string) bool {
 		return strings.HasPrefix(variable, "VIGIL_")
@@ -184,7 +185,7 @@ func (s *Server) arguments() []string {
 		flags = append([]string{"serve"}, flags...)
 		kube := func(arg string) bool { return strings.HasPrefix(arg, "--listen-kube-urls") }
 		if !slices.ContainsFunc(s.Options.Args, kube) {
-			flags = append(flags, "--listen-kube-urls=") // which keeps keys of its own in the store
+			flags = append(flags, "--listen-kube-urls=") // the Kubernetes API stores its own keys
 		}
 	}
 	return append(flags, s.Options.Args...)
@@ -201,7 +202,7 @@ func (s *Server) readLog(out io.ReadCloser) {
 		line, err := reader.ReadString('\n')
 		s.log.write(line)
 		before := len(awaited)
-		awaited = slices.DeleteFunc(awaited, func(sign string) bool { return strings.Contains(line, sign) })
+		awaited = slices.DeleteFunc(awaited, func(message string) bool { return strings.Contains(line, message) })
 		if before > 0 && len(awaited) == 0 {
 			close(s.ready)
 		}
@@ -226,7 +227,8 @@ func (s *Server) Kill() {
 	<-s.exited
 }
 
-// Stop asks the process to end; an error if it does not, or if it had died of something else.
+// Stop ends the process with SIGTERM. It returns an error if the process does not stop or had ended
+// for another reason.
 func (s *Server) Stop() error {
 	select {
 	case <-s.exited:
@@ -256,8 +258,8 @@ func signalled(state *os.ProcessState, signal syscall.Signal) bool {
 	return ok && status.Signaled() && status.Signal() == signal
 }
 
-// FreePort returns a port that nobody listened on a moment ago, and that no client is given for its
-// own end before a server has it: it is below those that the kernel chooses from.
+// FreePort returns a port that is free now. It is below the kernel's range of ephemeral ports, so
+// that no outgoing connection takes it before the server listens on it.
 func FreePort() int {
 	first := 0
 	if text, err := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range"); err == nil {

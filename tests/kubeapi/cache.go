@@ -1,6 +1,6 @@
-// Package kubeapi says to a server what a kube-apiserver says to its etcd, call shape by call shape, and
-// holds every answer to what a kube-apiserver needs of it. The client is the one that Kubernetes uses,
-// go.etcd.io/etcd/client/v3/kubernetes, one with a connection of its own for each resource.
+// Package kubeapi sends to a server the calls that a kube-apiserver sends to its etcd, and checks that every
+// answer is what a kube-apiserver needs. The client is the one that Kubernetes uses,
+// go.etcd.io/etcd/client/v3/kubernetes, with a separate connection for each resource.
 package kubeapi
 
 import (
@@ -15,11 +15,11 @@ import (
 	"go.etcd.io/etcd/client/v3/kubernetes"
 )
 
-// progressEvery is how often a kube-apiserver asks for progress while a reader waits.
+// progressEvery is how often a kube-apiserver requests progress while a reader waits.
 const progressEvery = 100 * time.Millisecond
 
-// cache is the watch cache of one resource: a list, then a watch from the revision after it. It believes
-// the server only as far as a kube-apiserver does and reports everything else as a fault.
+// cache is the watch cache of one resource: a list, then a watch from the revision after it. It checks
+// what a kube-apiserver relies on, and reports everything else as a fault.
 type cache struct {
 	prefix string
 	client *kubernetes.Client
@@ -28,7 +28,7 @@ type cache struct {
 	lock     sync.Mutex
 	moved    *sync.Cond
 	objects  map[string]*mvccpb.KeyValue
-	revision int64 // everything up to here has been seen
+	revision int64 // everything up to this revision has been received
 	events   int
 	progress int // answers to progress requests
 }
@@ -113,8 +113,8 @@ func (c *cache) apply(response clientv3.WatchResponse) {
 	}
 }
 
-// applyEvent is parseEvent of a kube-apiserver: a creation has no previous version, everything else must
-// carry it, and it must be the one that the cache holds.
+// applyEvent is parseEvent of a kube-apiserver: a creation has no previous version; all other events must
+// have it, and it must be the one in the cache.
 func (c *cache) applyEvent(event *clientv3.Event) error {
 	key := string(event.Kv.Key)
 	held := c.objects[key]
@@ -141,8 +141,8 @@ func (c *cache) applyEvent(event *clientv3.Event) error {
 	return nil
 }
 
-// fresh is a consistent read from the cache: the server's revision by a range of a key that never exists,
-// then progress requests until the cache has come as far. A kube-apiserver gives up after three seconds.
+// fresh is a consistent read from the cache: it reads the server's revision with a range of a missing key,
+// then requests progress until the cache has reached it. A kube-apiserver gives up after three seconds.
 func (c *cache) fresh(ctx context.Context, absent string) error {
 	got, err := c.client.Kubernetes.Get(ctx, absent, kubernetes.GetOptions{})
 	if err != nil {
@@ -181,14 +181,14 @@ func (c *cache) request(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		// The metadata must be that of the watch for clientv3 to find its stream.
+		// clientv3 finds the stream of the watch by its metadata, which must be the same.
 		if err := c.client.RequestProgress(clientv3.WithRequireLeader(ctx)); err != nil && ctx.Err() == nil {
 			c.fault("%s: progress request: %v", c.prefix, err)
 		}
 	}
 }
 
-// same compares the cache with what a list at its revision says.
+// same compares the cache with a list at its revision.
 func (c *cache) same(ctx context.Context) error {
 	c.lock.Lock()
 	defer c.lock.Unlock()

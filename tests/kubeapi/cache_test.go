@@ -37,7 +37,7 @@ func progress(revision int64) clientv3.WatchResponse {
 	return clientv3.WatchResponse{Header: &pb.ResponseHeader{Revision: revision}}
 }
 
-// A cache that finds no fault finds none where there is one: each row is a watch that a kube-apiserver could not use.
+// The cache detects planted faults: each row but the first is a watch that a kube-apiserver could not use.
 func TestCacheFindsPlantedFaults(t *testing.T) {
 	for _, row := range []struct {
 		name      string
@@ -56,7 +56,7 @@ func TestCacheFindsPlantedFaults(t *testing.T) {
 		{"an event missing", []clientv3.WatchResponse{put("a=3@2,4", "a=2@2,3")}, "previous version"},
 		{"an event twice", []clientv3.WatchResponse{put("a=1@2,2", ""), put("a=1@2,2", "")}, "after 2 was complete"},
 		{"an event after its progress", []clientv3.WatchResponse{progress(5), put("a=1@4,4", "")}, "after 5 was complete"},
-		{"progress back", []clientv3.WatchResponse{progress(5), progress(4)}, "progress at 4 after 5"},
+		{"progress decreases", []clientv3.WatchResponse{progress(5), progress(4)}, "progress at 4 after 5"},
 		{"a delete of nothing", []clientv3.WatchResponse{gone("a=@0,4", "a=1@2,2")}, "previous version"},
 	} {
 		t.Run(row.name, func(t *testing.T) {

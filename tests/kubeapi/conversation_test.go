@@ -13,8 +13,8 @@ import (
 
 const (
 	resources  = 63 // one watch cache each, as in an idle kube-apiserver
-	busy       = 16 // of them are written to; the others' connections have only pings to say
-	readers    = 8  // caches asked for consistent reads, half of them quiet: those live on progress alone
+	busy       = 16 // resources that are written to; the connections of the others only send pings
+	readers    = 8  // caches with consistent reads; half of them get only progress notifications
 	probers    = 2
 	writers    = 4
 	talk       = 12 * time.Second // longer than the keep-alive interval
@@ -22,9 +22,9 @@ const (
 	leaseEvery = 2 * time.Second
 )
 
-// TestConversation is a busy kube-apiserver for some seconds: 70 connections, a watch on each cache's, writes
-// with preconditions, consistent reads that ask for progress ten times a second, probes, leases, pages and a
-// compaction, all at once. At the end every cache holds what the server holds.
+// TestConversation simulates a busy kube-apiserver for some seconds: 70 connections, a watch for each cache,
+// writes with preconditions, consistent reads that request progress ten times a second, probes, leases, pages
+// and compactions, all at once. At the end every cache equals the server's state.
 func TestConversation(t *testing.T) {
 	a := newApiserver(t)
 	ctx, cancel := context.WithCancel(a.ctx)
@@ -69,9 +69,9 @@ func TestConversation(t *testing.T) {
 		events, progress = events+c.events, progress+c.progress
 	}
 	connections := int64(resources + probers + writers + 1)
-	// The client takes a connection of its own for each status call.
+	// The client opens a separate connection for each status call.
 	if dials := a.wire.dials.Load() - a.statuses.Load(); connections != 70 || dials != connections || a.wire.goAways.Load() != 0 {
-		t.Errorf("%d connections dialled %d times; told to go away %d times", connections, dials,
+		t.Errorf("%d connections dialled %d times and got %d GOAWAY frames", connections, dials,
 			a.wire.goAways.Load())
 	}
 	if pings := a.wire.pings.Load(); pings < resources-busy-readers/2 || a.wire.answers.Load() < pings-connections {
@@ -104,7 +104,7 @@ func (a *apiserver) startCaches(ctx context.Context) []*cache {
 	return caches
 }
 
-// write makes, changes and removes objects of its own in the busy resources; it knows each one's revision.
+// write creates, changes and deletes its own objects in the busy resources; it knows the revision of each.
 func (a *apiserver) write(ctx context.Context, c *kubernetes.Client, random *rand.Rand, writer int) {
 	revisions := map[string]int64{}
 	for ctx.Err() == nil {
@@ -132,7 +132,7 @@ func (a *apiserver) write(ctx context.Context, c *kubernetes.Client, random *ran
 	}
 }
 
-// probe is the health check, with its limit of two seconds.
+// probe is the health check, with its timeout of two seconds.
 func (a *apiserver) probe(ctx context.Context, c *kubernetes.Client) {
 	for ctx.Err() == nil {
 		limited, cancel := context.WithTimeout(a.ctx, 2*time.Second)
@@ -151,7 +151,7 @@ func (a *apiserver) probe(ctx context.Context, c *kubernetes.Client) {
 	}
 }
 
-// masterLease is the endpoint reconciler: a new lease each time, the old one is left to expire.
+// masterLease is the endpoint reconciler: it grants a new lease each time, and the old one expires.
 func (a *apiserver) masterLease(ctx context.Context, c *kubernetes.Client) {
 	var at int64
 	for ctx.Err() == nil {
@@ -174,7 +174,7 @@ func (a *apiserver) masterLease(ctx context.Context, c *kubernetes.Client) {
 	}
 }
 
-// compactTwice runs the compactor's two rounds in the middle of everything.
+// compactTwice runs rounds of the compactor while all other calls run.
 func (a *apiserver) compactTwice(ctx context.Context, c *kubernetes.Client) {
 	version, revision, _ := a.compact(c, 0, 0)
 	for range 3 {

@@ -20,7 +20,7 @@ import (
 
 const testLimit = 60 * time.Second
 
-// apiserver is what the clients of one kube-apiserver share.
+// apiserver is the state that the clients of one kube-apiserver share.
 type apiserver struct {
 	*testing.T
 	server   *harness.Server
@@ -36,8 +36,8 @@ func newApiserver(t *testing.T) *apiserver {
 	return &apiserver{T: t, server: harness.Start(t, harness.Options{}), ctx: ctx}
 }
 
-// client is made as storagebackend/factory makes it. Kubernetes pings every 30 s; 10 s is the least that
-// grpc-go allows, and harder on a server.
+// client is configured as in storagebackend/factory. Kubernetes pings every 30 s; 10 s is the minimum of
+// grpc-go, and harder on a server.
 func (a *apiserver) client() *kubernetes.Client {
 	a.Helper()
 	client, err := kubernetes.New(clientv3.Config{
@@ -76,7 +76,7 @@ func TestStatusAllowsProgressRequests(t *testing.T) {
 	a.must(err)
 	var major, minor, patch int
 	if n, err := fmt.Sscanf(status.Version, "%d.%d.%d", &major, &minor, &patch); n != 3 || err != nil {
-		t.Fatalf("version %q is no semantic version", status.Version)
+		t.Fatalf("version %q is not a semantic version", status.Version)
 	}
 	if major != 3 || minor < 6 {
 		t.Errorf("version %s: progress requests and streamed ranges would not be used", status.Version)
@@ -115,11 +115,11 @@ func TestGet(t *testing.T) {
 	}
 	_, err = c.Kubernetes.Get(a.ctx, "/registry/pods", kubernetes.GetOptions{Revision: second.Revision + 100})
 	if !errors.Is(err, rpctypes.ErrFutureRev) {
-		t.Errorf("a revision to come: %v", err)
+		t.Errorf("a future revision: %v", err)
 	}
 }
 
-// Rows 7, 8 and 9, won and lost, with and without a range on failure.
+// Rows 7, 8 and 9, with success and failure, with and without a range on failure.
 func TestOptimisticWrites(t *testing.T) {
 	a := newApiserver(t)
 	c := a.client()
@@ -176,7 +176,7 @@ func TestLists(t *testing.T) {
 	for more := true; more; pages++ {
 		got, err := c.Kubernetes.List(a.ctx, prefix, options)
 		a.must(err)
-		// The first page's revision is the list's; count is what is left from the continuation on.
+		// The first page's revision is that of the list; count is the number of objects from the continuation on.
 		if pages == 0 {
 			options.Revision = got.Revision
 		}
@@ -206,7 +206,7 @@ func TestLists(t *testing.T) {
 		if at == 0 {
 			wanted += pages
 		}
-		// The header of a pinned stream is the newest revision too.
+		// The header of a stream at an older revision has the newest revision, too.
 		if len(whole.Kvs) != wanted || whole.Count != int64(wanted) || whole.Header.Revision != last+int64(pages) {
 			t.Errorf("stream at %d: %d objects, count %d, revision %d", at, len(whole.Kvs), whole.Count,
 				whole.Header.Revision)
@@ -221,8 +221,8 @@ func TestLists(t *testing.T) {
 	}
 }
 
-// compact is one round of a kube-apiserver's compactor, rows 10 and 11: whoever finds the version of
-// compact_rev_key unchanged writes the newest revision there and compacts the one of the round before.
+// compact is one round of a kube-apiserver's compactor, rows 10 and 11: the one that finds the version of
+// compact_rev_key unchanged writes the newest revision there and compacts the revision of the previous round.
 func (a *apiserver) compact(c *kubernetes.Client, version, revision int64) (int64, int64, bool) {
 	a.Helper()
 	answer, err := c.KV.Txn(a.ctx).If(
@@ -250,7 +250,7 @@ func TestCompactor(t *testing.T) {
 	ours, others := a.client(), a.client()
 	first := a.create(ours, "/registry/pods/default/a", "1")
 
-	// Row 14: every apiserver watches what the winner writes.
+	// Row 14: every apiserver watches the key that the winner writes.
 	watch := others.Watch(a.ctx, "compact_rev_key", clientv3.WithRev(first))
 	version, revision, won := a.compact(ours, 0, 0)
 	if !won || version != 1 || revision != first+1 {
@@ -290,7 +290,7 @@ func TestCompactor(t *testing.T) {
 	}
 }
 
-// Row 16: events hang on leases that nobody keeps alive, many on one; master leases are taken anew.
+// Row 16: many events are attached to one lease that is not renewed; master leases are granted again each time.
 func TestLeases(t *testing.T) {
 	a := newApiserver(t)
 	c := a.client()
@@ -319,7 +319,7 @@ func TestLeases(t *testing.T) {
 	master := put("/registry/masterleases/10.0.0.1", short.ID, 0)
 	last := put("/registry/masterleases/10.0.0.1", hour.ID, master)
 
-	// All that still hang on the lease go in one revision, with their previous versions.
+	// All keys that are still attached to the lease are deleted in one revision, with their previous versions.
 	var deleted int
 	for deleted == 0 {
 		response := <-watch

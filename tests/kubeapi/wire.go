@@ -17,8 +17,8 @@ const (
 	pingLength = 8
 )
 
-// wire counts what passes on the connections of a whole apiserver: how often it dialled, what keep-alive
-// pings it sent and were answered, and whether the server told it to go away.
+// wire counts events on the connections of an apiserver: dials, keep-alive pings and their answers, and
+// GOAWAY frames of the server.
 type wire struct {
 	dials, pings, answers, goAways atomic.Int64
 }
@@ -47,7 +47,7 @@ func (w *wire) dial(ctx context.Context, address string) (net.Conn, error) {
 	return tapped, nil
 }
 
-// isKeepAlive tells grpc-go's keep-alive pings, which are all zeros, from its measuring ones.
+// isKeepAlive distinguishes grpc-go's keep-alive pings, which are all zeros, from those for measurements.
 func isKeepAlive(body []byte) bool {
 	return bytes.Equal(body, make([]byte, pingLength))
 }
@@ -68,7 +68,7 @@ func (c *tappedConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// frames cuts one direction of a connection into HTTP/2 frames. Only bodies of pings are kept.
+// frames divides one direction of a connection into HTTP/2 frames. It keeps only bodies of pings.
 type frames struct {
 	skip  int
 	head  []byte

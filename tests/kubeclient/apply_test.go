@@ -18,7 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// typed is a client of the built-in kinds, which speaks protobuf but for what it applies.
+// typed is a client of the built-in kinds, which uses protobuf except for applies.
 func (s *server) typed(t *testing.T) kubernetes.Interface {
 	t.Helper()
 	client, err := kubernetes.NewForConfig(&rest.Config{Host: "http://" + s.kube})
@@ -56,7 +56,7 @@ func TestTypedConfigurationsAreApplied(t *testing.T) {
 	if _, err = apply("two", true, map[string]string{"k": "2"}); err != nil {
 		t.Fatal(err)
 	}
-	// What nobody says any more goes, what others own stays; a typed update is tracked too.
+	// Fields that no manager applies any more are removed, fields of others stay; a typed update is tracked, too.
 	got, err := apply("one", false, nil)
 	if err != nil || len(got.Data) != 1 || got.Data["k"] != "2" {
 		t.Fatal(got, err)
@@ -70,8 +70,8 @@ func TestTypedConfigurationsAreApplied(t *testing.T) {
 	}
 }
 
-// What was applied can be taken out again and applied with a change, as controllers do.
-func TestAnExtractedConfigurationIsWhatWasApplied(t *testing.T) {
+// The applied configuration can be extracted and applied with a change, as controllers do.
+func TestExtractedConfigurationEqualsTheAppliedOne(t *testing.T) {
 	deployments := newServer(t).typed(t).AppsV1().Deployments("default")
 	options := metav1.ApplyOptions{FieldManager: "controller"}
 	wanted := applyapps.Deployment("d", "default").WithSpec(applyapps.DeploymentSpec().WithReplicas(2).
@@ -99,8 +99,8 @@ func TestAnExtractedConfigurationIsWhatWasApplied(t *testing.T) {
 	}
 }
 
-// All find nothing there at once; each is merged into what the others made.
-func TestAppliesToWhatIsNotThereYetDoNotDisturbEachOther(t *testing.T) {
+// Several managers apply to a missing object at once; each apply is merged into those of the others.
+func TestConcurrentAppliesToAMissingObjectAreMerged(t *testing.T) {
 	s := newServer(t)
 	defineHats(t, s.client())
 	resource := s.client().Resource(hats).Namespace("default")

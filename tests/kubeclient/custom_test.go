@@ -61,7 +61,7 @@ func followHats(t *testing.T, s *server, version schema.GroupVersionResource) *f
 	})
 }
 
-func TestAnInformerFollowsCustomResourcesInEveryVersion(t *testing.T) {
+func TestInformerFollowsCustomResourcesInEveryVersion(t *testing.T) {
 	s := newServer(t)
 	client := s.client()
 	defineHats(t, client)
@@ -81,7 +81,7 @@ func TestAnInformerFollowsCustomResourcesInEveryVersion(t *testing.T) {
 	}
 	make("before", "1")
 	followers := []*follower{followHats(t, s, hats), followHats(t, s, oldHats)}
-	// An informer that lists anew sees only the last of several changes: each is waited for.
+	// An informer that lists again sees only the last of several changes, so the test waits for each.
 	seen := []string{"+1"}
 	expect := func(more ...string) {
 		t.Helper()
@@ -94,7 +94,7 @@ func TestAnInformerFollowsCustomResourcesInEveryVersion(t *testing.T) {
 	expect()
 	change("a", "2")
 	expect("=2")
-	// Another definition: watches end, and informers come again where they were.
+	// The definition changes: watches end, and informers resume them.
 	patch := []byte(`{"spec":{"names":{"shortNames":["ht"]}}}`)
 	if _, err := client.Resource(definitions).Patch(context.Background(), "hats.example.com", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
@@ -117,12 +117,12 @@ func TestAnInformerFollowsCustomResourcesInEveryVersion(t *testing.T) {
 			break
 		}
 		if time.Now().After(end) {
-			t.Fatal("the definition does not go")
+			t.Fatal("the definition is not deleted")
 		}
 	}
 }
 
-// answers notes in which formats a server answers.
+// answers records the formats of a server's answers.
 type answers struct {
 	lock  sync.Mutex
 	types map[string]string
@@ -148,16 +148,16 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (r roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return r(request) }
 
-// The garbage collector and others follow the metadata of all kinds, in protobuf where there is one.
-func TestAnInformerFollowsTheMetadataOfCustomResourcesInProtobuf(t *testing.T) {
+// The garbage collector and others follow the metadata of all kinds, in protobuf if possible.
+func TestInformerFollowsMetadataOfCustomResourcesInProtobuf(t *testing.T) {
 	s := newServer(t)
 	defineHats(t, s.client())
 	resource := s.client().Resource(hats).Namespace("default")
 	if _, err := resource.Create(context.Background(), hat("before", "1"), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	heard := &answers{types: map[string]string{}}
-	client, err := metadata.NewForConfig(&rest.Config{Host: "http://" + s.kube, WrapTransport: heard.wrap})
+	formats := &answers{types: map[string]string{}}
+	client, err := metadata.NewForConfig(&rest.Config{Host: "http://" + s.kube, WrapTransport: formats.wrap})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -200,11 +200,11 @@ func TestAnInformerFollowsTheMetadataOfCustomResourcesInProtobuf(t *testing.T) {
 		t.Fatal(err)
 	}
 	expect("before", "gone")
-	heard.lock.Lock()
-	defer heard.lock.Unlock()
+	formats.lock.Lock()
+	defer formats.lock.Unlock()
 	for _, what := range []string{"watch", "GET", "PATCH"} {
-		if heard.types[what] != "application/vnd.kubernetes.protobuf" {
-			t.Errorf("%s was answered in %q", what, heard.types[what])
+		if formats.types[what] != "application/vnd.kubernetes.protobuf" {
+			t.Errorf("%s was answered in %q", what, formats.types[what])
 		}
 	}
 }

@@ -70,8 +70,8 @@ func TestDiscoveryIsTheSameInProtobuf(t *testing.T) {
 	}
 }
 
-// Clients whose configuration wants protobuf for everything ask for resources in it, too.
-func TestClientsOfProtobufDiscoverWhatThereIs(t *testing.T) {
+// Clients that are configured for protobuf request discovery documents in it, too.
+func TestDiscoveryByClientsWithProtobuf(t *testing.T) {
 	s := newServer(t)
 	defineHats(t, s.client())
 	for _, accept := range []string{"", protobuf, protobuf + ",application/json"} {

@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// apiWriter changes objects as clients of Kubernetes do, and knows which are there at which version.
+// apiWriter changes objects through the Kubernetes API, and knows which exist at which version.
 type apiWriter struct {
 	t       *testing.T
 	objects dynamic.ResourceInterface
@@ -22,7 +22,7 @@ type apiWriter struct {
 	count   int
 }
 
-// step deletes, makes or changes one of a few objects, in turn, with a value that fills the past soon.
+// step deletes, creates or changes one of a few objects in turn, with a value that soon fills the history.
 func (w *apiWriter) step() {
 	w.t.Helper()
 	w.count++
@@ -49,7 +49,7 @@ func (w *apiWriter) step() {
 	}
 }
 
-// isGone says that the past since then is there no more.
+// isGone says whether history since the version has been compacted.
 func (w *apiWriter) isGone(version int64) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -58,12 +58,12 @@ func (w *apiWriter) isGone(version int64) bool {
 		return apierrors.IsResourceExpired(err) || apierrors.IsGone(err)
 	}
 	defer watcher.Stop()
-	event := <-watcher.ResultChan() // there have been changes since
+	event := <-watcher.ResultChan() // there are later changes
 	err = apierrors.FromObject(event.Object)
 	return event.Type == watch.Error && (apierrors.IsResourceExpired(err) || apierrors.IsGone(err))
 }
 
-func TestInformersLoseNothingWhenThePastGoesWhileTheyAreAway(t *testing.T) {
+func TestInformersLoseNothingWhenHistoryIsCompactedWhileDisconnected(t *testing.T) {
 	s := newServerWith(t, "http", "--kube-history", "1s", "--kube-history-bytes", "20000")
 	p := newProxy(t, s.kube, 0)
 	w := &apiWriter{t: t, objects: s.client().Resource(configMaps).Namespace("default"), there: map[string]int64{}}
@@ -90,7 +90,7 @@ func TestInformersLoseNothingWhenThePastGoesWhileTheyAreAway(t *testing.T) {
 					break
 				}
 				if time.Now().After(end) {
-					t.Fatal("nothing goes")
+					t.Fatal("nothing is compacted")
 				}
 			}
 			for range objects / 2 {

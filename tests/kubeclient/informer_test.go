@@ -1,5 +1,5 @@
-// Package kubeclient holds a server to what client-go needs of it: an informer over the dynamic client lists, watches,
-// and goes on after cut connections, restarts and compactions without a lost or repeated change.
+// Package kubeclient tests a server with client-go: informers list, watch, and continue after cut connections, restarts and
+// compactions without a lost or repeated change.
 package kubeclient
 
 import (
@@ -45,7 +45,7 @@ func freePort(t *testing.T) string {
 
 var unverified = &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 
-// server is a vigil process on fixed ports that can be ended and begun again.
+// server is a vigil process on fixed ports that can be stopped and started again.
 type server struct {
 	t          *testing.T
 	dir        string
@@ -59,7 +59,7 @@ func newServer(t *testing.T) *server {
 	return newServerWith(t, "http")
 }
 
-// newServerWith takes https for TLS with a certificate that the server makes, and so HTTP/2.
+// newServerWith starts a server; the scheme https means TLS with an automatic certificate, and so HTTP/2.
 func newServerWith(t *testing.T, scheme string, flags ...string) *server {
 	s := &server{t: t, scheme: scheme, flags: flags, dir: t.TempDir(), etcd: "127.0.0.1:" + freePort(t), kube: "127.0.0.1:" + freePort(t)}
 	s.start()
@@ -71,7 +71,7 @@ func (s *server) start() {
 	s.t.Helper()
 	binary := os.Getenv("VIGIL_BIN")
 	if binary == "" {
-		s.t.Fatal("VIGIL_BIN names no server")
+		s.t.Fatal("VIGIL_BIN is not set")
 	}
 	s.process = exec.Command(binary, "serve", "--data-dir", s.dir, "--listen-client-urls", "http://"+s.etcd,
 		"--advertise-client-urls", "http://"+s.etcd, "--listen-kube-urls", s.scheme+"://"+s.kube)
@@ -89,7 +89,7 @@ func (s *server) start() {
 			return
 		}
 		if time.Now().After(end) {
-			s.t.Fatal("the server does not get ready")
+			s.t.Fatal("the server does not become ready")
 		}
 	}
 }
@@ -105,14 +105,14 @@ func (s *server) stop() {
 	s.process = nil
 }
 
-// kill ends it without a word.
+// kill ends the process with SIGKILL.
 func (s *server) kill() {
 	s.process.Process.Kill()
 	s.process.Wait()
 	s.process = nil
 }
 
-// call speaks to the store below the API.
+// call sends a request to etcd's API of the server.
 func (s *server) call(path string, request map[string]any) map[string]any {
 	s.t.Helper()
 	body, _ := json.Marshal(request)
@@ -137,7 +137,7 @@ func (s *server) compact() {
 	s.call("/v3/kv/compaction", map[string]any{"revision": status["header"].(map[string]any)["revision"]})
 }
 
-// revisionOf is what the store was at with its answer.
+// revisionOf is the revision in the header of an answer.
 func (s *server) revisionOf(answer map[string]any) int64 {
 	revision, err := strconv.ParseInt(answer["header"].(map[string]any)["revision"].(string), 10, 64)
 	if err != nil {
@@ -240,7 +240,7 @@ func (f *follower) expect(t *testing.T, name string, want ...string) {
 	t.Fatalf("%s: %v, and not %v", name, got, want)
 }
 
-func TestAnInformerSeesEveryChangeOnce(t *testing.T) {
+func TestInformerSeesEveryChangeOnce(t *testing.T) {
 	s := newServer(t)
 	s.put("before", "1")
 	f := follow(t, s)
@@ -257,7 +257,7 @@ func TestAnInformerSeesEveryChangeOnce(t *testing.T) {
 	f.expect(t, "before", "+1", "-1")
 }
 
-func TestAnInformerGoesOnAfterARestart(t *testing.T) {
+func TestInformerContinuesAfterARestart(t *testing.T) {
 	s := newServer(t)
 	s.put("a", "1")
 	f := follow(t, s)
@@ -270,7 +270,7 @@ func TestAnInformerGoesOnAfterARestart(t *testing.T) {
 	f.expect(t, "b", "+1")
 }
 
-func TestAnInformerListsAnewWhenHistoryIsGone(t *testing.T) {
+func TestInformerListsAgainWhenHistoryIsCompacted(t *testing.T) {
 	s := newServer(t)
 	s.put("kept", "1")
 	s.put("gone", "1")

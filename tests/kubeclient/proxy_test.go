@@ -8,15 +8,15 @@ import (
 	"testing"
 )
 
-// proxy stands between clients and a server and cuts each connection after a number of bytes from the server, drawn
-// anew: in the middle of an event, a chunk or a head, wherever that may be.
+// proxy forwards connections of clients to a server and cuts each after a random number of bytes from the server, at
+// any place in an event, a chunk or a head.
 type proxy struct {
 	addr, to string
 	lock     sync.Mutex
 	random   *rand.Rand
-	budget   int64 // bytes of a connection, on average; 0: as many as it likes
+	budget   int64 // average bytes of a connection; 0: unlimited
 	open     map[net.Conn]bool
-	shut     bool // nobody comes through
+	shut     bool // new connections are closed
 	cuts     int
 }
 
@@ -47,7 +47,7 @@ func (p *proxy) cutAll() {
 	}
 }
 
-// shutFor cuts all and lets nobody through while it runs.
+// shutFor cuts all connections and closes new ones while the function runs.
 func (p *proxy) shutFor(run func()) {
 	set := func(shut bool) {
 		p.lock.Lock()
@@ -60,7 +60,7 @@ func (p *proxy) shutFor(run func()) {
 	set(false)
 }
 
-// settle lets connections live from now on.
+// settle stops cutting connections.
 func (p *proxy) settle() {
 	p.lock.Lock()
 	p.budget = 0

@@ -29,8 +29,8 @@ func (f *fixture) watchAll() pb.Watch_WatchClient {
 	return stream
 }
 
-// etcd #6102: what must hold of keys that were attached, detached and moved, across restarts: a lease
-// deletes what hangs on it now and nothing else.
+// etcd #6102: keys are attached, detached and moved to another lease, across restarts: a lease deletes
+// the keys that are attached to it now and no others.
 func TestPastFaultKeysOfALeaseAfterRestarts(t *testing.T) {
 	t.Parallel()
 	options := harness.Options{Dir: filepath.Join(t.TempDir(), "data"), Port: harness.FreePort()}
@@ -45,9 +45,9 @@ func TestPastFaultKeysOfALeaseAfterRestarts(t *testing.T) {
 		f.put("moves", 2)
 		f.put("leaves", 0)
 		if round == 1 {
-			f.must(server.Stop()) // with a checkpoint
+			f.must(server.Stop()) // leaves a checkpoint
 		} else {
-			server.Kill() // without
+			server.Kill() // leaves none
 		}
 		server = harness.Start(t, options)
 		f = connect(t, server)
@@ -66,7 +66,7 @@ func TestPastFaultKeysOfALeaseAfterRestarts(t *testing.T) {
 	}
 }
 
-// etcd #9395, #20273: every start gives each lease its whole time again, however often.
+// etcd #9395, #20273: every start gives each lease its full TTL again.
 func TestPastFaultRestartsDoNotUseUpTheTime(t *testing.T) {
 	t.Parallel()
 	options := harness.Options{Dir: filepath.Join(t.TempDir(), "data"), Port: harness.FreePort()}
@@ -81,13 +81,13 @@ func TestPastFaultRestartsDoNotUseUpTheTime(t *testing.T) {
 	}
 	f = connect(t, server)
 	if f.count("a") != 1 {
-		t.Error("expired eight seconds after the grant, and two after the last restart")
+		t.Error("the lease expired eight seconds after the grant, and two after the last restart")
 	}
 }
 
-// etcd #15247: leases were revoked because the server was stuck. Time in which it stood still does not
-// count, and renewals that wait in its sockets are in time.
-func TestPastFaultAServerThatStoodStill(t *testing.T) {
+// etcd #15247: leases were revoked because the server was stuck. Time during which the server is stopped
+// does not count, and renewals that wait in its sockets are in time.
+func TestPastFaultServerThatWasStopped(t *testing.T) {
 	t.Parallel()
 	onlyVigil(t)
 	f := newFixture(t)
@@ -106,18 +106,18 @@ func TestPastFaultAServerThatStoodStill(t *testing.T) {
 	r, err := stream.Recv()
 	f.must(err)
 	if r.TTL != 4 || f.count("a") != 1 {
-		t.Errorf("told %d, and there are %d keys", r.TTL, f.count("a"))
+		t.Errorf("the renewal returned %d, and there are %d keys", r.TTL, f.count("a"))
 	}
-	// Who did not ask is not kept for ever.
+	// Without further renewals the lease expires.
 	for end := time.Now().Add(20 * time.Second); f.count("a") > 0; time.Sleep(100 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatal("the lease does not end")
+			t.Fatal("the lease does not expire")
 		}
 	}
 }
 
-// What a keep-alive says of a lease is never ahead of the revision in its header: when it says that the
-// lease lives at R, no delete of its keys is at or below R.
+// The header of a keep-alive is consistent with its answer: if the lease exists at revision R, no delete
+// of its keys is at or below R.
 func TestPastFaultKeepAliveHeaderIsNotAheadOfTheRevoke(t *testing.T) {
 	f := newFixture(t)
 	stream, err := f.lease.LeaseKeepAlive(f.ctx)

@@ -1,5 +1,5 @@
-// Package lease is about leases in large numbers and on bad days: what they cost, who is kept
-// waiting when many expire at once, and the faults that etcd has had with them.
+// Package lease tests large numbers of leases, their cost, many that expire at once, and past faults
+// of etcd.
 package lease
 
 import (
@@ -71,7 +71,7 @@ func (f *fixture) grant(id, ttl int64) {
 	f.must(err)
 }
 
-// count is how many keys begin so; "" counts all.
+// count returns the number of keys with a prefix; "" counts all.
 func (f *fixture) count(prefix string) int64 {
 	f.Helper()
 	request := &pb.RangeRequest{Key: []byte(prefix), RangeEnd: []byte(prefix + "\xff"), CountOnly: true}
@@ -125,7 +125,7 @@ func (f *fixture) grantMany(n, ttl int64) {
 	})
 }
 
-// residentBytes is the server's memory that is its own.
+// residentBytes is the server's anonymous memory.
 func (f *fixture) residentBytes() int64 {
 	f.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", f.server.Pid()))

@@ -8,11 +8,11 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 )
 
-// 100,000 leases, all of them kept alive several times over a few streams.
+// 100,000 leases are renewed several times over a few streams.
 func TestManyLeasesAreKeptAlive(t *testing.T) {
 	const leases, streams, rounds = 100_000, 4, 2
 	f := newFixture(t)
-	f.grant(-1, 1000) // connections, threads and first pages are not counted
+	f.grant(-1, 1000) // so that memory for connections and threads is not counted
 	before := f.residentBytes()
 	begin := time.Now()
 	f.grantMany(leases, 1000)
@@ -56,12 +56,12 @@ func TestManyLeasesAreKeptAlive(t *testing.T) {
 	}
 }
 
-// Many leases end at the same moment: no put waits for all of them, each goes with its keys at
-// one revision, and soon all are gone.
+// Many leases expire at the same time: no put waits for all of them, each lease is removed with its
+// keys at one revision, and soon all are removed.
 func TestManyLeasesExpireAtOnce(t *testing.T) {
 	const leases, sample = 20_000, 1000
 	f := newFixture(t)
-	// They must all be there before the first expires: how long that takes, a few of them tell.
+	// All must be granted before the first expires; a sample tells how long that takes.
 	begin := time.Now()
 	f.grantMany(sample, 1000)
 	f.each(sample, func(i int64) error {
@@ -136,7 +136,7 @@ func TestManyLeasesExpireAtOnce(t *testing.T) {
 	}
 }
 
-// One lease with 50,000 keys goes at one revision.
+// A lease with 50,000 keys is revoked at one revision.
 func TestLeaseWithManyKeys(t *testing.T) {
 	const keys = 50_000
 	f := newFixture(t)

@@ -19,8 +19,8 @@ import (
 	"vigil/tests/harness"
 )
 
-// tools are those of one version of etcd: what saves a snapshot, what looks at it and restores it, and
-// the etcd that is started on it.
+// tools are the programs of one version of etcd: one that saves a snapshot, one that reads and restores
+// it, and the etcd that is started on it.
 type tools struct {
 	name           string
 	ctl, utl, etcd string
@@ -37,14 +37,14 @@ func allTools(t *testing.T) []tools {
 	for _, tool := range all {
 		for _, path := range []string{tool.ctl, tool.utl, tool.etcd} {
 			if _, err := os.Stat(path); err != nil {
-				t.Fatalf("%v: tools/install-deps and tools/build-peer bring it", err)
+				t.Fatalf("%v: tools/install-deps and tools/build-peer install it", err)
 			}
 		}
 	}
 	return all
 }
 
-// tryTool runs one of etcd's tools, which try for ever what they think may still work.
+// tryTool runs one of etcd's tools, with a timeout because they may retry forever.
 func tryTool(t *testing.T, path string, args ...string) (stdout, stderr string, err error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(newContext(t), time.Minute)
@@ -66,7 +66,7 @@ func runTool(t *testing.T, path string, args ...string) string {
 	return out
 }
 
-// save returns the file, which the tool has found whole.
+// save returns the file, which the tool has verified.
 func (tool *tools) save(t *testing.T, server *harness.Server, flags ...string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "saved.db")
@@ -99,7 +99,7 @@ func (tool *tools) restore(t *testing.T, file string) *harness.Server {
 	return harness.StartBinary(t, tool.etcd, harness.Options{Dir: dir, Fast: !tool.etcdIsOld})
 }
 
-// checkPages has bbolt itself look at every page.
+// checkPages makes bbolt check every page.
 func checkPages(t *testing.T, file string) {
 	t.Helper()
 	db, err := bolt.Open(file, 0o600, &bolt.Options{ReadOnly: true})
@@ -118,7 +118,7 @@ func checkPages(t *testing.T, file string) {
 	}
 }
 
-// load writes what etcd can have, with a value longer than many pages.
+// load writes all kinds of data, with a value that is longer than many pages.
 func load(t *testing.T, vigil *harness.Server, keys int) *loader {
 	t.Helper()
 	l := &loader{t, newContext(t), newClient(t, vigil, "", "")}
@@ -130,7 +130,7 @@ func load(t *testing.T, vigil *harness.Server, keys int) *loader {
 	return l
 }
 
-func TestSnapshotOfVigilBecomesAnEtcd(t *testing.T) {
+func TestSnapshotOfVigilIsServedByEtcd(t *testing.T) {
 	const keys = 3000
 	vigil := harness.Start(t, harness.Options{})
 	client := load(t, vigil, keys).client
@@ -143,13 +143,13 @@ func TestSnapshotOfVigilBecomesAnEtcd(t *testing.T) {
 			p := &pair{t, newContext(t), newClient(t, etcd, "", ""), client}
 			newest := p.everything()
 			if status.Revision != newest {
-				t.Errorf("status says revision %d, etcd %d", status.Revision, newest)
+				t.Errorf("status has revision %d, etcd %d", status.Revision, newest)
 			}
 			p.all(keys)
-			if !tool.etcdIsOld { // it does not know all of these calls
+			if !tool.etcdIsOld { // etcd 3.4 does not have all of these calls
 				p.users()
 			}
-			// And it goes on from there.
+			// The etcd continues at the next revision.
 			after, err := p.etcd.Put(p.ctx, key(1), "after")
 			p.must(err)
 			if after.Header.Revision != newest+1 {
@@ -159,8 +159,8 @@ func TestSnapshotOfVigilBecomesAnEtcd(t *testing.T) {
 	}
 }
 
-// What was deleted or never there is in no snapshot.
-func TestSnapshotOfAnEmptyVigilBecomesAnEtcd(t *testing.T) {
+// A snapshot of an empty store has revision 1 and no keys.
+func TestSnapshotOfAnEmptyVigilIsServedByEtcd(t *testing.T) {
 	vigil := harness.Start(t, harness.Options{})
 	for _, tool := range allTools(t) {
 		t.Run(tool.name, func(t *testing.T) {
@@ -176,7 +176,7 @@ func TestSnapshotOfAnEmptyVigilBecomesAnEtcd(t *testing.T) {
 	}
 }
 
-func TestUsersOfTheSnapshotMayWhatTheyMight(t *testing.T) {
+func TestUsersOfTheSnapshotKeepTheirRights(t *testing.T) {
 	vigil := harness.Start(t, harness.Options{})
 	l := load(t, vigil, 100)
 	_, err := l.client.AuthEnable(l.ctx)
@@ -191,7 +191,7 @@ func TestUsersOfTheSnapshotMayWhatTheyMight(t *testing.T) {
 			}
 			etcd := tool.restore(t, tool.save(t, vigil, "--user=root:root's password"))
 			if _, err := newClient(t, etcd, "", "").Get(ctx, key(1)); err == nil {
-				t.Error("nobody may read")
+				t.Error("an unauthenticated client may read")
 			}
 			alice := newClient(t, etcd, "alice", "alice's password")
 			got, err := alice.Get(ctx, key(1))
@@ -214,7 +214,7 @@ func TestUsersOfTheSnapshotMayWhatTheyMight(t *testing.T) {
 	}
 }
 
-// The way there and back again: the same file, but for where it has been.
+// A snapshot of Vigil is imported into Vigil again.
 func TestSnapshotOfVigilIsImported(t *testing.T) {
 	const keys = 1000
 	vigil := harness.Start(t, harness.Options{})
@@ -228,14 +228,14 @@ func TestSnapshotOfVigilIsImported(t *testing.T) {
 	p.users()
 }
 
-// Writers and compactions go on while it is read, and stand in it up to one revision.
-func TestSnapshotBesideWritersIsOfOneRevision(t *testing.T) {
+// A snapshot during writes and compactions has the state of one revision.
+func TestSnapshotDuringWritesHasOneRevision(t *testing.T) {
 	const keys = 3000
 	vigil := harness.Start(t, harness.Options{})
 	l := load(t, vigil, keys)
 	ctx, cancel := context.WithCancel(l.ctx)
 	done := make(chan error, 1)
-	go func() { // a counter beside its double, always changed together
+	go func() { // two keys that are always changed together
 		for i := 0; ctx.Err() == nil; i++ {
 			value := strings.Repeat("x", i%5000)
 			response, err := l.client.Txn(ctx).Then(clientv3.OpPut("one", value),
@@ -273,7 +273,7 @@ func TestSnapshotBesideWritersIsOfOneRevision(t *testing.T) {
 	}
 }
 
-// readSome reads about so many bytes.
+// readSome reads this many bytes.
 func readSome(t *testing.T, reader io.Reader, bytes int) {
 	t.Helper()
 	if _, err := io.ReadFull(reader, make([]byte, bytes)); err != nil {
@@ -281,7 +281,7 @@ func readSome(t *testing.T, reader io.Reader, bytes int) {
 	}
 }
 
-func TestSnapshotThatIsCutIsAnError(t *testing.T) {
+func TestInterruptedSnapshotIsAnError(t *testing.T) {
 	vigil := harness.Start(t, harness.Options{})
 	l := &loader{t, newContext(t), newClient(t, vigil, "", "")}
 	for i := range 40 {
@@ -298,8 +298,8 @@ func TestSnapshotThatIsCutIsAnError(t *testing.T) {
 	}
 }
 
-// Who reads no further does not keep the server from stopping, cleanly, and is told.
-func TestServerStopsBesideAReaderThatStands(t *testing.T) {
+// A client that stops reading does not keep the server from stopping cleanly, and gets an error.
+func TestServerStopsDespiteAStoppedReader(t *testing.T) {
 	vigil := harness.Start(t, harness.Options{Args: []string{"--shutdown-timeout=1s"}})
 	l := &loader{t, newContext(t), newClient(t, vigil, "", "")}
 	for i := range 40 {
@@ -311,19 +311,19 @@ func TestServerStopsBesideAReaderThatStands(t *testing.T) {
 	readSome(t, reader, 1<<20)
 	l.must(vigil.Stop())
 	if _, err := io.Copy(io.Discard, reader); err == nil {
-		t.Error("the file is whole")
+		t.Error("the snapshot ended without an error")
 	}
 }
 
-// A client that leaves in the middle holds nothing up.
-func TestSnapshotsAreLeftInTheMiddle(t *testing.T) {
+// A client that cancels a snapshot in the middle blocks nothing.
+func TestCanceledSnapshotsBlockNothing(t *testing.T) {
 	vigil := harness.Start(t, harness.Options{})
 	l := &loader{t, newContext(t), newClient(t, vigil, "", "")}
 	for i := range 20 {
 		_, err := l.client.Put(l.ctx, key(i), strings.Repeat("x", 1<<20))
 		l.must(err)
 	}
-	for range 20 { // more than there may be at once
+	for range 20 { // more than the limit of concurrent snapshots
 		ctx, cancel := context.WithCancel(l.ctx)
 		deadline := time.Now().Add(testLimit)
 		for {
@@ -332,7 +332,7 @@ func TestSnapshotsAreLeftInTheMiddle(t *testing.T) {
 			if _, err = io.ReadFull(reader, make([]byte, 1<<20)); err == nil {
 				break
 			}
-			if time.Now().After(deadline) { // those before it are not gone yet
+			if time.Now().After(deadline) { // earlier ones may not have ended yet
 				t.Fatal(err)
 			}
 		}
@@ -347,6 +347,6 @@ func TestSnapshotsAreLeftInTheMiddle(t *testing.T) {
 	sum.Write(body[:cut])
 	copy(last, body[cut:])
 	if string(sum.Sum(nil)) != string(last) {
-		t.Error("the digest is of something else")
+		t.Error("the digest is wrong")
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// pair is a real etcd and Vigil that should say the same.
+// pair is a real etcd and a Vigil that should give the same answers.
 type pair struct {
 	*testing.T
 	ctx   context.Context
@@ -47,7 +47,7 @@ func (p *pair) get(key string, options ...clientv3.OpOption) *clientv3.GetRespon
 	return want
 }
 
-// everything compares all keys as they are now. Returns the newest revision.
+// everything compares all current keys. It returns the newest revision.
 func (p *pair) everything() int64 {
 	p.Helper()
 	from := "\x00"
@@ -83,7 +83,7 @@ func (p *pair) past(compacted, newest int64, keys int) {
 			p.get(key(from), clientv3.WithRange(key(from+60)), clientv3.WithRev(revision))
 		}
 		p.get("single", clientv3.WithRev(revision))
-		if revision > compacted { // of that one etcd may remember the hash it had before
+		if revision > compacted { // at the compacted revision etcd may return an older, cached hash
 			p.hash(revision)
 		}
 	}
@@ -111,8 +111,8 @@ func textOf(kv *mvccpb.KeyValue) string {
 		kv.Lease, kv.Value)
 }
 
-// events watches from a revision up to the newest one. What was before an event at the compacted
-// revision is gone in etcd, and Vigil may have it still.
+// events watches from a revision up to the newest one. For an event at the compacted revision, the
+// previous value is missing in etcd, while Vigil may still have it.
 func (p *pair) events(client *clientv3.Client, compacted, from, newest int64) []event {
 	p.Helper()
 	ctx, cancel := context.WithCancel(p.ctx)
@@ -185,7 +185,7 @@ func (p *pair) leases() {
 	}
 }
 
-// users compares users and roles as they are shown.
+// users compares users and roles.
 func (p *pair) users() {
 	p.Helper()
 	want, err := p.etcd.UserList(p.ctx)
@@ -220,12 +220,12 @@ func (p *pair) users() {
 	ours, err := p.vigil.AuthStatus(p.ctx)
 	p.must(err)
 	if ours.Enabled != status.Enabled || ours.AuthRevision != status.AuthRevision {
-		p.Errorf("access: %v %d, etcd says %v %d", ours.Enabled, ours.AuthRevision, status.Enabled,
+		p.Errorf("authentication: %v %d, etcd has %v %d", ours.Enabled, ours.AuthRevision, status.Enabled,
 			status.AuthRevision)
 	}
 }
 
-// identity compares who cluster and member are.
+// identity compares the IDs of cluster and member.
 func (p *pair) identity() {
 	p.Helper()
 	want, err := p.etcd.Get(p.ctx, "x")
@@ -243,7 +243,7 @@ func (p *pair) identity() {
 	}
 }
 
-// all compares everything, sampled where it is long.
+// all compares everything, with samples where it is long.
 func (p *pair) all(keys int) {
 	p.Helper()
 	newest := p.everything()

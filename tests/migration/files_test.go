@@ -21,7 +21,7 @@ import (
 
 func etcdutl() string { return filepath.Join(filepath.Dir(harness.Peer()), "etcdutl") }
 
-// snapshotOf saves what the etcd has.
+// snapshotOf saves a snapshot of the server.
 func snapshotOf(l *loader) string {
 	l.Helper()
 	path := filepath.Join(l.TempDir(), "saved.snap")
@@ -60,7 +60,7 @@ func TestSnapshotOfEtcdIsRestored(t *testing.T) {
 	(&pair{t, l.ctx, l.client, newClient(t, vigil, "", "")}).all(keys)
 }
 
-func TestStatusSaysWhatEtcdutlSays(t *testing.T) {
+func TestStatusEqualsEtcdutls(t *testing.T) {
 	snapshot := small(t)
 	for _, format := range []string{"simple", "json", "fields"} {
 		want, err := exec.Command(etcdutl(), "snapshot", "status", snapshot, "-w", format).Output()
@@ -68,7 +68,7 @@ func TestStatusSaysWhatEtcdutlSays(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := command(t, "snapshot", "status", snapshot, "-w", format); got != string(want) {
-			t.Errorf("%s: %s, etcdutl says %s", format, got, want)
+			t.Errorf("%s: %s, etcdutl prints %s", format, got, want)
 		}
 	}
 	if short, long := command(t, "snapshot", "status", snapshot, "--json"),
@@ -103,8 +103,8 @@ func TestRaisedRevisionIsCompacted(t *testing.T) {
 	}
 }
 
-// refused checks that a command fails with exit status 1, one line that says all of these, and that
-// nothing is left behind.
+// refused checks that a command fails with exit status 1 and a last line that contains all of these,
+// and that it leaves no directory behind.
 func refused(t *testing.T, dir string, args []string, says ...string) {
 	t.Helper()
 	out, text, err := tryCommand(args...)
@@ -116,7 +116,7 @@ func refused(t *testing.T, dir string, args []string, says ...string) {
 	last := lines[len(lines)-1]
 	for _, what := range says {
 		if !strings.Contains(last, what) {
-			t.Errorf("%v says %q, and not %q", args, last, what)
+			t.Errorf("%v prints %q, and not %q", args, last, what)
 		}
 	}
 	if _, err := os.Stat(dir); err == nil {
@@ -174,7 +174,7 @@ func TestBadFilesAreRefused(t *testing.T) {
 	}{
 		{filepath.Join(folder, "nowhere"), "there is nothing at"},
 		{write("empty", nil), "is empty"},
-		{write("text", []byte(strings.Repeat("no snapshot ", 1000))), "was truncated or is not a snapshot"},
+		{write("text", []byte(strings.Repeat("not a snapshot ", 1000))), "was truncated or is not a snapshot"},
 		{write("zeros", make([]byte, 65536)), "not a bbolt file"},
 		{write("flipped", flipped), "sha256"},
 		{write("cut", good[:len(good)-700]), "was truncated"},
@@ -197,11 +197,11 @@ func TestBadFilesAreRefused(t *testing.T) {
 	command(t, "snapshot", "restore", "--data-dir", dir, "--skip-hash-check", write("no sum", body))
 	_, text, err := tryCommand("import", "--data-dir", dir, write("good", good))
 	if err == nil || !strings.Contains(text, "not empty") {
-		t.Errorf("an existing directory was taken: %v %s", err, text)
+		t.Errorf("an existing directory was accepted: %v %s", err, text)
 	}
 }
 
-// withEntry is a file of etcd's that has one revision, of a key "k", and one more number in meta.
+// withEntry makes a file of etcd that has one revision, of a key "k", and one more number in meta.
 func withEntry(t *testing.T, revision, version int64, name string, number int64) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "db")
@@ -224,8 +224,8 @@ func withEntry(t *testing.T, revision, version int64, name string, number int64)
 	return path
 }
 
-// A store that took them would have no numbers left for what is written next.
-func TestNumbersThatNoEtcdReachesAreRefused(t *testing.T) {
+// A store that accepted them would have no revisions left for later writes.
+func TestImpossibleRevisionsAreRefused(t *testing.T) {
 	const most = math.MaxInt64 / 2
 	dir := filepath.Join(t.TempDir(), "data")
 	cases := []struct {
@@ -247,8 +247,7 @@ func TestNumbersThatNoEtcdReachesAreRefused(t *testing.T) {
 	}
 }
 
-// Whatever was changed in a file whose checksum is passed over: it is read or refused, and nothing
-// else.
+// A changed file whose checksum is skipped is imported or refused; the import never crashes.
 func TestChangedFilesAreReadOrRefused(t *testing.T) {
 	good, err := os.ReadFile(small(t))
 	if err != nil {
@@ -293,7 +292,7 @@ func TestRunningEtcdIsRefused(t *testing.T) {
 	refused(t, dir, []string{"import", "--data-dir", dir, copied}, "in use by a running etcd")
 }
 
-func TestFileWithItsLogBesideItIsRefused(t *testing.T) {
+func TestFileNextToItsLogIsRefused(t *testing.T) {
 	etcd := harness.StartBinary(t, harness.Peer(), harness.Options{Fast: true})
 	etcd.Kill()
 	dir := filepath.Join(t.TempDir(), "data")
@@ -304,7 +303,7 @@ func TestFileWithItsLogBesideItIsRefused(t *testing.T) {
 	}
 }
 
-func TestDamagedLogsAreRefusedAndTornOnesEnd(t *testing.T) {
+func TestDamagedLogsAreRefusedAndTornOnesAreImported(t *testing.T) {
 	etcd := harness.StartBinary(t, harness.Peer(), harness.Options{Fast: true, Args: lazyBackend})
 	l := &loader{t, newContext(t), newClient(t, etcd, "", "")}
 	l.put(0, 2000, 0)
@@ -347,10 +346,10 @@ func TestDamagedLogsAreRefusedAndTornOnesEnd(t *testing.T) {
 	refused(t, dir, []string{"import", "--data-dir", dir, etcd.Dir}, "write-ahead log", "--wal-dir")
 }
 
-func TestInterruptedImportIsNotServedAndBeganAnew(t *testing.T) {
+func TestInterruptedImportIsNotServedAndCanBeRepeated(t *testing.T) {
 	snapshot := small(t)
 	dir := filepath.Join(t.TempDir(), "data")
-	// What a killed import leaves, at its very end.
+	// The directory that a killed import leaves at the end.
 	for _, part := range []string{"import.tmp/meta", "log"} {
 		if err := os.MkdirAll(filepath.Join(dir, part), 0o700); err != nil {
 			t.Fatal(err)
@@ -359,7 +358,7 @@ func TestInterruptedImportIsNotServedAndBeganAnew(t *testing.T) {
 	server, err := harness.Launch(harness.Subject(), harness.Options{Dir: dir})
 	if err == nil {
 		server.Kill()
-		t.Error("it was served")
+		t.Error("the directory was served")
 	} else if !strings.Contains(err.Error(), "an import that was not finished") {
 		t.Error(err)
 	}
@@ -367,8 +366,8 @@ func TestInterruptedImportIsNotServedAndBeganAnew(t *testing.T) {
 	harness.Start(t, harness.Options{Dir: dir})
 }
 
-// What etcd has noted of a lease's time counts when Vigil starts for the first time, and then no more.
-func TestTimeLeftOfALeaseCountsOnce(t *testing.T) {
+// The remaining time that etcd has stored for a lease is used at Vigil's first start, and not again.
+func TestRemainingTimeOfALeaseIsUsedOnce(t *testing.T) {
 	const left = 1000
 	snapshot := small(t)
 	db, err := bbolt.Open(snapshot, 0o600, nil)

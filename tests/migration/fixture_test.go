@@ -1,6 +1,5 @@
-// Package migration moves real data between a real etcd and Vigil: what an etcd has left, stopped or
-// killed, is imported and compared with what the etcd itself says when it is started on the same
-// directory.
+// Package migration moves data between a real etcd and Vigil: the data directory of a stopped or killed
+// etcd is imported, and Vigil is compared with the etcd that is started on the same directory.
 package migration
 
 import (
@@ -87,7 +86,7 @@ func (l *loader) compact() int64 {
 	return response.Header.Revision
 }
 
-// history writes keys, changes and deletes some, compacts, and goes on.
+// history writes keys, changes and deletes some, compacts, and continues.
 func (l *loader) history(keys int) {
 	l.Helper()
 	l.put(0, keys, 0)
@@ -154,7 +153,7 @@ func (l *loader) users() {
 	l.must(err)
 }
 
-// controlled turns access control on, lets a user try what it may not, and turns it off again.
+// controlled enables authentication, sends requests of a user without permission, and disables it again.
 func (l *loader) controlled(etcd *harness.Server) {
 	l.Helper()
 	_, err := l.client.AuthEnable(l.ctx)
@@ -195,7 +194,7 @@ func tryCommand(args ...string) (stdout, stderr string, err error) {
 	return out.String(), text.String(), err
 }
 
-// summary is what vigil import --json says.
+// summary is the output of vigil import --json.
 type summary struct {
 	Revision          int64
 	CompactRevision   int64
@@ -230,7 +229,7 @@ func copyDir(t *testing.T, from string) string {
 	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
 		t.Fatal(err)
 	}
-	// etcd wants its directories private.
+	// etcd requires private directories.
 	err := filepath.Walk(to, func(path string, info os.FileInfo, err error) error {
 		if err == nil && info.IsDir() {
 			err = os.Chmod(path, 0o700)

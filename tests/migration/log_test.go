@@ -18,7 +18,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// madeDir is a data directory made by hand, whose log is written by etcd's own package.
+// madeDir is a data directory that the test makes; its log is written by etcd's own package.
 type madeDir struct {
 	*testing.T
 	dir string
@@ -32,7 +32,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// makeDir has a file in which nothing was applied past an index, and so many members.
+// makeDir makes a directory whose file has the applied index and the number of members.
 func makeDir(t *testing.T, index uint64, members int) *madeDir {
 	t.Helper()
 	m := &madeDir{T: t, dir: filepath.Join(t.TempDir(), "etcd")}
@@ -58,7 +58,7 @@ func makeDir(t *testing.T, index uint64, members int) *madeDir {
 	return m
 }
 
-// save writes one entry that puts a key, and what was known to be committed then.
+// save writes one entry that puts a key, and the commit index at that time.
 func (m *madeDir) save(term, index, commit uint64, key string, value []byte) {
 	m.Helper()
 	data, err := proto.Marshal(&pb.InternalRaftRequest{Put: &pb.PutRequest{Key: []byte(key), Value: value}})
@@ -72,7 +72,7 @@ func (m *madeDir) importIt() summary {
 	return importInto(m.T, filepath.Join(m.TempDir(), "data"), m.dir)
 }
 
-func TestEntriesThatAreNotKnownToBeCommitted(t *testing.T) {
+func TestUncommittedEntries(t *testing.T) {
 	for members, want := range map[int]int64{1: 10, 3: 6} {
 		m := makeDir(t, 0, members)
 		for i := range uint64(10) {
@@ -85,12 +85,12 @@ func TestEntriesThatAreNotKnownToBeCommitted(t *testing.T) {
 	}
 }
 
-func TestEntriesThatWereReplacedAreNotApplied(t *testing.T) {
+func TestReplacedEntriesAreNotApplied(t *testing.T) {
 	m := makeDir(t, 2, 1)
 	for i := range uint64(8) {
 		m.save(2, i+1, 0, fmt.Sprint("lost ", i), nil)
 	}
-	m.save(3, 5, 0, "new", nil) // the entries 5 to 8 are gone
+	m.save(3, 5, 0, "new", nil) // replaces the entries 5 to 8
 	m.save(3, 6, 6, "newer", nil)
 	must(t, m.log.Close())
 	if s := m.importIt(); s.LogEntries != 4 || s.Keys != 4 || s.Revision != 5 {
@@ -119,20 +119,20 @@ func TestLogOfManyFiles(t *testing.T) {
 	bytes, err := os.ReadFile(middle)
 	must(t, err)
 
-	// A cut is a torn end in the last file alone.
+	// Only the last file may have a torn end.
 	must(t, os.WriteFile(middle, bytes[:9000], 0o600))
 	refused(t, dir, []string{"import", "--data-dir", dir, m.dir}, middle, "past the end of the file")
 	must(t, os.Remove(middle))
 	refused(t, dir, []string{"import", "--data-dir", dir, m.dir}, "is missing")
 	must(t, os.WriteFile(middle, bytes, 0o600))
 
-	// The last file does not follow another than the one before it.
+	// The last file must follow the one before it.
 	other, err := os.ReadFile(logs[len(logs)-3])
 	must(t, err)
 	must(t, os.WriteFile(last, other, 0o600))
 	refused(t, dir, []string{"import", "--data-dir", dir, m.dir}, last, "does not follow")
 
-	// What the file has not, the log must have.
+	// The log must have everything that is not in the file.
 	for _, log := range logs[:2] {
 		must(t, os.Remove(log))
 	}
@@ -146,7 +146,7 @@ func TestLogOfManyFiles(t *testing.T) {
 	refused(t, dir, []string{"import", "--data-dir", dir, m.dir}, "does not go back far enough", "use a snapshot")
 }
 
-// lengthAt finds where the frame of the record with these bytes begins: the length of the record.
+// lengthAt returns the offset of the frame of the record with these bytes, which begins with its length.
 func lengthAt(t *testing.T, log []byte, data string) int {
 	t.Helper()
 	found := bytes.Index(log, []byte(data))
@@ -160,7 +160,7 @@ func lengthAt(t *testing.T, log []byte, data string) int {
 	return 0
 }
 
-func TestCVE202015106LengthsOfRecordsAreNotBelieved(t *testing.T) {
+func TestCVE202015106LengthsOfRecordsAreChecked(t *testing.T) {
 	for _, length := range []uint64{1 << 20, 1 << 40, 1<<56 - 1, 1<<63 - 1, 1 << 63} {
 		m := makeDir(t, 0, 1)
 		m.save(2, 1, 0, "first", nil)
@@ -173,14 +173,14 @@ func TestCVE202015106LengthsOfRecordsAreNotBelieved(t *testing.T) {
 		must(t, err)
 		binary.LittleEndian.PutUint64(log[lengthAt(t, log, "a key to be found"):], length)
 		must(t, os.WriteFile(logs[0], log, 0o600))
-		// As etcd does where it starts from there: what does not fit into the last file is torn.
+		// As in etcd: a record that does not fit into the last file is torn.
 		if s := m.importIt(); s.LogEntries != 1 || !s.LogTorn {
 			t.Errorf("length %#x: %+v", length, s)
 		}
 	}
 }
 
-func TestCVE202015112IndexesOfEntriesAreNotBelieved(t *testing.T) {
+func TestCVE202015112IndexesOfEntriesAreChecked(t *testing.T) {
 	for _, index := range []uint64{4, 1 << 40, 1<<64 - 1} {
 		m := makeDir(t, 0, 1)
 		m.save(2, 1, 0, "first", nil)
@@ -192,7 +192,7 @@ func TestCVE202015112IndexesOfEntriesAreNotBelieved(t *testing.T) {
 	}
 }
 
-func TestEntriesThatNoEtcdWritesAreRefused(t *testing.T) {
+func TestImpossibleEntriesAreRefused(t *testing.T) {
 	m := makeDir(t, 0, 1)
 	term, index := uint64(2), uint64(1)
 	data, err := proto.Marshal(&pb.InternalRaftRequest{Txn: &pb.TxnRequest{Success: []*pb.RequestOp{{}}}})
@@ -204,7 +204,7 @@ func TestEntriesThatNoEtcdWritesAreRefused(t *testing.T) {
 	refused(t, dir, []string{"import", "--data-dir", dir, m.dir}, "index 1", "no etcd up to 3.7 writes")
 }
 
-func TestEntriesPastALimitAreNamed(t *testing.T) {
+func TestEntriesPastALimitAreReported(t *testing.T) {
 	m := makeDir(t, 0, 1)
 	term, index := uint64(2), uint64(1)
 	data, err := proto.Marshal(&pb.InternalRaftRequest{AuthUserAdd: &pb.AuthUserAddRequest{
@@ -217,9 +217,9 @@ func TestEntriesPastALimitAreNamed(t *testing.T) {
 	refused(t, dir, []string{"import", "--data-dir", dir, m.dir}, "index 1", "larger than Vigil takes")
 }
 
-// When the space is gone etcd refuses what puts. Before 3.7 it did not look into transactions within
-// transactions, and what it has taken must come along.
-func TestNestedPutsOfAFullEtcdAreTakenAsItsVersionDid(t *testing.T) {
+// When the quota is exceeded, etcd refuses puts. Before 3.7 it did not check nested transactions, and the
+// puts that it accepted must be imported.
+func TestNestedPutsOfAFullEtcdFollowItsVersion(t *testing.T) {
 	for version, keys := range map[string]int64{"": 1, "3.6.0": 1, "3.7.0": 0} {
 		m := makeDir(t, 0, 1)
 		db, err := bbolt.Open(filepath.Join(m.dir, "member", "snap", "db"), 0o600, nil)

@@ -16,7 +16,7 @@ import (
 	"vigil/tests/harness"
 )
 
-// Makes what TestOlderEtcdsAreImported reads:
+// Makes the archives that TestOlderEtcdsAreImported reads:
 // VIGIL_OLDER=/path/to/etcd VIGIL_OLDER_NAME=etcd-3.4.23 go test -tags older ./migration -run MakeOlder
 func TestMakeOlder(t *testing.T) {
 	binary, name := os.Getenv("VIGIL_OLDER"), os.Getenv("VIGIL_OLDER_NAME")
@@ -27,18 +27,18 @@ func TestMakeOlder(t *testing.T) {
 		l.users()
 		l.leases()
 		l.put(0, 50, 9)
-		said := answersOf(t, l.ctx, l.client)
+		recorded := answersOf(t, l.ctx, l.client)
 		if how == "killed" {
 			etcd.Kill()
 		} else if err := etcd.Stop(); err != nil {
 			t.Fatal(err)
 		}
-		pack(t, filepath.Join("testdata", name+"-"+how+".tar.gz"), etcd.Dir, said)
+		pack(t, filepath.Join("testdata", name+"-"+how+".tar.gz"), etcd.Dir, recorded)
 	}
 }
 
-// pack leaves out the zeros that etcd has put behind its log beforehand.
-func pack(t *testing.T, archive, dir string, said answers) {
+// pack omits the zeros that etcd preallocates after its log.
+func pack(t *testing.T, archive, dir string, recorded answers) {
 	t.Helper()
 	must := func(err error) {
 		t.Helper()
@@ -56,7 +56,7 @@ func pack(t *testing.T, archive, dir string, said answers) {
 		_, err := writer.Write(content)
 		must(err)
 	}
-	text, err := json.Marshal(said)
+	text, err := json.Marshal(recorded)
 	must(err)
 	add("answers.json", text)
 	must(filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {

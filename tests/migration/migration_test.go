@@ -9,10 +9,11 @@ import (
 	"vigil/tests/harness"
 )
 
-// What an etcd writes to its file seldom enough stands in its log alone when it is killed.
+// With these flags etcd writes its file so rarely that recent changes are only in its log when it is
+// killed.
 var lazyBackend = []string{"--backend-batch-interval=10m", "--backend-batch-limit=10000000"}
 
-// both starts etcd on a copy of the directory, and Vigil on what it has imported.
+// both starts etcd on a copy of its directory, and Vigil on the imported one.
 func both(t *testing.T, source, imported string) *pair {
 	t.Helper()
 	etcd := harness.StartBinary(t, harness.Peer(), harness.Options{Dir: source, Fast: true})
@@ -39,8 +40,8 @@ func TestKilledEtcdIsImportedWithItsWholeHistory(t *testing.T) {
 	p.identity()
 }
 
-// The file of an etcd is put back to how it was before anything was written: a start must find all of
-// it in the log, as after a kill that came before the file was written.
+// The file of an etcd is replaced by the one from before all writes, as if etcd had been killed before it
+// wrote its file: the import must find all changes in the log.
 func TestEntriesOfTheLogAloneAreImported(t *testing.T) {
 	const keys = 3000
 	etcd := harness.StartBinary(t, harness.Peer(), harness.Options{Fast: true})
@@ -68,7 +69,7 @@ func TestEntriesOfTheLogAloneAreImported(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	if s.Users != 4 || s.Leases != leaseCount-1 {
-		t.Errorf("what the log has left is not counted: %+v", s)
+		t.Errorf("users or leases of the log are not counted: %+v", s)
 	}
 	p := both(t, copyDir(t, etcd.Dir), imported)
 	p.all(keys)
@@ -76,7 +77,7 @@ func TestEntriesOfTheLogAloneAreImported(t *testing.T) {
 	p.identity()
 }
 
-// Access stays controlled, and passwords stay what they were.
+// Authentication stays enabled, and passwords are unchanged.
 func TestControlledEtcdIsImportedAsControlled(t *testing.T) {
 	etcd := harness.StartBinary(t, harness.Peer(), harness.Options{Fast: true})
 	l := &loader{t, newContext(t), newClient(t, etcd, "", "")}
@@ -91,7 +92,7 @@ func TestControlledEtcdIsImportedAsControlled(t *testing.T) {
 	}
 	vigil := harness.Start(t, harness.Options{Dir: imported})
 	if _, err = newClient(t, vigil, "", "").Get(l.ctx, key(1)); err == nil {
-		t.Error("anybody may read")
+		t.Error("an unauthenticated client may read")
 	}
 	bob := newClient(t, vigil, "bob", "bob's other password")
 	if got, err := bob.Get(l.ctx, key(1)); err != nil || len(got.Kvs) != 1 {
@@ -106,8 +107,8 @@ func TestControlledEtcdIsImportedAsControlled(t *testing.T) {
 	}
 }
 
-// And back: a snapshot of Vigil, restored by etcd's own tool, is served by a real etcd.
-func TestSnapshotOfVigilGoesBackToEtcd(t *testing.T) {
+// The way back: a snapshot of Vigil that etcd's own tool restores is served by a real etcd.
+func TestSnapshotOfVigilIsRestoredByEtcd(t *testing.T) {
 	const keys = 20000
 	vigil := harness.Start(t, harness.Options{})
 	l := &loader{t, newContext(t), newClient(t, vigil, "", "")}
@@ -125,7 +126,7 @@ func TestSnapshotOfVigilGoesBackToEtcd(t *testing.T) {
 	p.all(keys)
 	p.users()
 
-	// And in a circle: that etcd, imported.
+	// Then that etcd is imported again.
 	if err := etcd.Stop(); err != nil {
 		t.Fatal(err)
 	}
@@ -157,7 +158,7 @@ func TestLastEntriesOfTheLogAreImported(t *testing.T) {
 	etcd := harness.StartBinary(t, harness.Peer(), harness.Options{Fast: true, Args: lazyBackend})
 	l := &loader{t, newContext(t), newClient(t, etcd, "", "")}
 	l.history(keys)
-	l.leases() // revoking one makes etcd write its file
+	l.leases() // revoking a lease makes etcd write its file
 	l.put(0, 500, 9)
 	etcd.Kill()
 	imported := filepath.Join(t.TempDir(), "imported")

@@ -21,7 +21,7 @@ import (
 
 const olderKeys = 300
 
-// answers is what a server says of everything, small enough to be kept in a file.
+// answers has a server's answers about everything, small enough to be stored in a file.
 type answers struct {
 	Revision, Compacted int64
 	Hashes              map[int64]uint32
@@ -77,8 +77,8 @@ func answersOf(t *testing.T, ctx context.Context, client *clientv3.Client) answe
 	return a
 }
 
-// Directories that other versions of etcd have left, and what those said of them before. They were
-// made by TestMakeOlder.
+// Imports data directories of older versions of etcd, and compares Vigil's answers with those that the
+// etcd gave. TestMakeOlder made the archives.
 func TestOlderEtcdsAreImported(t *testing.T) {
 	archives, err := filepath.Glob("testdata/*.tar.gz")
 	if err != nil || len(archives) == 0 {
@@ -99,12 +99,12 @@ func TestOlderEtcdsAreImported(t *testing.T) {
 			imported := filepath.Join(dir, "imported")
 			s := importInto(t, imported, filepath.Join(dir, "etcd"))
 			if strings.Contains(archive, "killed") && s.LogEntries == 0 {
-				t.Errorf("nothing was in the log alone: %+v", s)
+				t.Errorf("no entry was only in the log: %+v", s)
 			}
 			vigil := harness.Start(t, harness.Options{Dir: imported})
 			got := answersOf(t, newContext(t), newClient(t, vigil, "", ""))
 			if !reflect.DeepEqual(got, want) {
-				t.Errorf("it says\n%.2000v\nand said\n%.2000v", got, want)
+				t.Errorf("Vigil answers\n%.2000v\nand etcd answered\n%.2000v", got, want)
 			}
 		})
 	}

@@ -39,7 +39,7 @@ class BenchReport(unittest.TestCase):
         self.assertTrue(metric_of(results, "idle.anonymous_mb")["reached"])
         self.assertIsNone(metric_of(results, "idle.anonymous_mb")["ratio"])
 
-    def test_absolute_goals_bound_from_the_side_that_matters(self):
+    def test_absolute_goals_are_minimums_or_maximums(self):
         results = results_of({"thousand.rate": {"vigil": [2.1e6]}, "thousand.p99_ms": {"vigil": [2.1]}})
         self.assertTrue(metric_of(results, "thousand.rate")["reached"])
         self.assertFalse(metric_of(results, "thousand.p99_ms")["reached"])
@@ -47,33 +47,33 @@ class BenchReport(unittest.TestCase):
         self.assertIn("at least 2,000,000 /s", text)
         self.assertIn("at most 2 ms", text)
 
-    def test_every_number_that_rows_measure_has_a_line(self):
+    def test_every_measured_number_is_in_the_report(self):
         class Server:
-            """Answers every question with ones."""
+            """Returns ones for every measurement."""
             def __getattr__(self, _):
                 return lambda *_, **__: collections.defaultdict(lambda: 1.0)
 
-        told = {m.key for m in report.METRICS} | {"other_cores", "beside.alone"}
+        known = {m.key for m in report.METRICS} | {"other_cores", "beside.alone"}
         quantiles = re.compile(r".*\.p\d+_(us|ms)$")
         with unittest.mock.patch("subprocess.Popen"), unittest.mock.patch("time.sleep"), \
                 unittest.mock.patch("statistics.median"):
             for row in rows.ROWS:
                 for key in row.measure(Server()):
-                    self.assertTrue(key in told or quantiles.match(key), key)
+                    self.assertTrue(key in known or quantiles.match(key), key)
 
-    def test_a_metric_without_goal_or_peer_is_neither_reached_nor_missed(self):
+    def test_metric_without_goal_or_peer_is_neither_reached_nor_missed(self):
         results = results_of({"get.p99_us": {"vigil": [1], "etcd": [2]},
                               "get.rate": {"vigil": [5]}})
         self.assertIsNone(metric_of(results, "get.p99_us")["reached"])
         self.assertIsNone(metric_of(results, "get.rate")["reached"])
 
-    def test_the_table_shows_spread_and_verdict(self):
+    def test_table_shows_spread_and_verdict(self):
         text = report.table(results_of({"list.cpu_ms": {"vigil": [1, 1.1], "etcd": [12, 12]}}))
         self.assertIn("1.05 ms ±5 %", text)
         self.assertIn("1/11.4", text)
         self.assertIn("| reached |", text)
 
-    def test_a_busy_machine_is_told(self):
+    def test_busy_machine_causes_a_warning(self):
         self.assertIn("do not trust", report.warning(results_of({"other_cores": {"vigil": [0.5]}})))
         self.assertNotIn("do not trust", report.warning(results_of({"other_cores": {"etcd": [0.01]}})))
 

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""The gate over links and paths in the pages, proved with planted faults."""
+"""tools/check-docs finds planted faults in links and paths of pages."""
 import pathlib
 import subprocess
 import tempfile
@@ -22,7 +22,7 @@ class CheckDocs(unittest.TestCase):
     def assert_fault(self, fault, page, path="docs/page.md"):
         self.assertEqual(self.check(page, path), (1, f"{path}:{fault}\n"))
 
-    def test_what_leads_somewhere_passes(self):
+    def test_valid_links_and_paths_pass(self):
         self.assertEqual(self.check("""# A page
 [limits](limits.md), [one](limits.md#what-a-client-may-hold), [`code`](limits.md#--flags-all), [here](#a-page),
 [directory](../src/watch), [elsewhere](https://example.org/none.md), `[text](nowhere.md)` as code.
@@ -40,7 +40,7 @@ class CheckDocs(unittest.TestCase):
         self.assert_fault("1: the link limits.md#none names no heading of docs/limits.md", "[x](limits.md#none)")
         self.assert_fault("2: the link #none names no heading of docs/page.md", "# Some\n[x](#none)")
 
-    def test_heading_inside_a_block_of_code_is_none(self):
+    def test_heading_inside_a_block_of_code_is_ignored(self):
         self.assert_fault("4: the link #b names no heading of docs/page.md", "```\n# b\n```\n[x](#b)")
 
     def test_path_of_no_file_fails(self):

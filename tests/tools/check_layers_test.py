@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""The gate over layers and sizes, proved with planted violations."""
+"""tools/check-layers finds planted violations of layers and sizes."""
 import pathlib
 import subprocess
 import tempfile

@@ -71,7 +71,7 @@ class List(unittest.TestCase):
         self.assertGreaterEqual(len(rules), 60)
         self.assertEqual(len(rules), len(set(rules)))
 
-    def test_a_line_without_advice_is_refused(self):
+    def test_line_without_advice_is_refused(self):
         with self.assertRaises(SystemExit):
             WORDS.read_words("for who\n")
 

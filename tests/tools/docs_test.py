@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Decisions have one shape and no gaps in their numbers, and the README stays short."""
+"""Decisions have the same sections and no gaps in their numbers, and the README is short."""
 import pathlib
 import re
 import unittest
@@ -15,7 +15,7 @@ class Docs(unittest.TestCase):
         self.folder = ROOT / "docs/decisions"
         self.files = sorted(self.folder.glob("[0-9]*.md"))
 
-    def test_the_readme_is_short(self):
+    def test_readme_is_short(self):
         self.assertLess(len((ROOT / "README.md").read_text().splitlines()), README_LINES_MAX)
 
     def test_numbers_of_decisions_have_no_gaps(self):

@@ -9,8 +9,8 @@ ROW = re.compile(r'\.name = "([^"]+)",\s*\.kind = (\w+),\s*\.fallback = "([^"]*)
 ARRAY = re.compile(r"static const struct option (?:limits|requests)\[\] = \{(.*?)\n\};", re.S)
 
 
-def spoken(kind, fallback):
-    """The ways in which the page may write a default."""
+def written(kind, fallback):
+    """The forms in which the page may write a default."""
     if kind == "OPTION_SIZE":
         n = int(fallback)
         return {fallback, f"{n // 1024} KiB", f"{n / 1048576:g} MiB"}
@@ -33,11 +33,11 @@ class LimitsPage(unittest.TestCase):
             cells = [line.split("|") for line in page if line.startswith("|")]
             lines = [cell for cell in cells if cell[2].strip().startswith(f"`--{name}`")]
             with self.subTest(flag=name):
-                self.assertTrue(lines, "not on the page")
-                if fallback == "0":  # chosen at the start, which the page says in words
+                self.assertTrue(lines, "missing on the page")
+                if fallback == "0":  # chosen at the start, which the page describes in words
                     self.assertRegex(lines[0][3], "[a-z]{3}")
                 else:
-                    self.assertIn(lines[0][3].strip(), spoken(kind, fallback))
+                    self.assertIn(lines[0][3].strip(), written(kind, fallback))
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""pbgen.py reads what our proto files use, and refuses the rest with the line it stands on."""
+"""pbgen.py parses the syntax of our proto files, and refuses other syntax with the line number."""
 
 import os
 import pathlib
@@ -24,7 +24,7 @@ class Names(unittest.TestCase):
                          ("memberID", "member_id"), ("KV", "kv"), ("kvs", "kvs")]:
             self.assertEqual(pbgen.snake(proto), c)
 
-    def test_json_names_raise_only_what_follows_an_underscore(self):
+    def test_json_names_capitalize_only_after_an_underscore(self):
         for proto, json in [("sort_order", "sortOrder"), ("remaining_TTL", "remainingTTL"),
                             ("peerURLs", "peerURLs"), ("ID", "ID")]:
             self.assertEqual(pbgen.lower_camel(proto), json)
@@ -35,11 +35,11 @@ class Reads(unittest.TestCase):
         file = parse("message M { bytes b = 3; oneof o { int64 c = 2; } repeated bool a = 1; }")
         self.assertEqual([f.number for f in file.messages[0].fields], [1, 2, 3])
 
-    def test_comments_are_passed_over(self):
+    def test_comments_are_skipped(self):
         file = parse("// one\n/* two\nlines */ message M { bool a = 1; // three\n }")
         self.assertEqual(len(file.messages[0].fields), 1)
 
-    def test_types_are_found_from_the_inside_out(self):
+    def test_types_are_looked_up_from_the_innermost_scope(self):
         file = parse("enum E { A = 0; } message M { enum E { B = 0; } E e = 1; }")
         file.enums[1].c_name = "pb_other"  # in C they would collide; here only the scope counts
         pbgen.resolve([file])
@@ -62,7 +62,7 @@ class Refuses(unittest.TestCase):
             pbgen.resolve([parse(body)])
         self.assertIn(words, str(caught.exception))
 
-    def test_what_it_does_not_support(self):
+    def test_unsupported_syntax_is_refused(self):
         for body in ("message M {\n map<string, string> m = 1; }", "message M {\n double d = 1; }",
                      "message M {\n optional bool b = 1; }", "message M {\n message N {} }",
                      "message M {\n reserved 4; }", "message M {\n option x = 1; }"):
@@ -76,7 +76,7 @@ class Refuses(unittest.TestCase):
     def test_enums_that_do_not_begin_with_zero(self):
         self.refuse("enum E { A = 1; }", "begin with 0")
 
-    def test_types_it_does_not_know(self):
+    def test_unknown_types_are_refused(self):
         self.refuse("message M { Nothing n = 1; }", "no type Nothing")
 
     def test_names_that_collide_in_c(self):

@@ -11,7 +11,7 @@ DEFINED = {".py": r"\n    def {}\(self", ".go": r"\nfunc {}\(t \*testing\.T", ".
 
 
 def rows(text):
-    """Kind, claim and proof of each row."""
+    """The kind, the claim and the tests of each row."""
     for line in text.splitlines():
         cells = [cell.strip() for cell in line.strip("|").split(" | ")]
         if line.startswith("| c"):
@@ -19,7 +19,7 @@ def rows(text):
 
 
 def missing(path, name):
-    """What is wrong with a reference; None: nothing."""
+    """Returns what is wrong with a reference, or None."""
     file = ROOT / path
     if not file.is_file():
         return f"{path} does not exist"
@@ -46,10 +46,10 @@ class ThreatModel(unittest.TestCase):
                 self.assertTrue(named, "no test is named")
                 self.assertEqual([fault for path, name in named if (fault := missing(path, name or None))], [])
 
-    def test_what_does_not_exist_is_found(self):
+    def test_missing_tests_are_found(self):
         here = "tests/tools/threat_model_test.py"
-        self.assertIsNone(missing(here, "test_what_does_not_exist_is_found"))
-        self.assertIn("has no", missing(here, "test_that_nobody_wrote"))
+        self.assertIsNone(missing(here, "test_missing_tests_are_found"))
+        self.assertIn("has no", missing(here, "test_that_does_not_exist"))
         self.assertIn("does not exist", missing("tests/live/nowhere_test.py", "test_x"))
         self.assertIn("without the name", missing(here, None))
 

@@ -2,7 +2,7 @@ package watch
 
 import "fmt"
 
-// Guarantee is what was broken.
+// Guarantee names a property of watches that a recording can violate.
 type Guarantee string
 
 const (
@@ -19,9 +19,9 @@ const (
 	Compacted    Guarantee = "compacted"
 )
 
-const faultsMax = 20 // of one recording; more say nothing new
+const faultsMax = 20 // of one recording; more would not help
 
-// Fault is one place where a recording is not what the truth demands.
+// Fault is one place where a recording contradicts the truth.
 type Fault struct {
 	Guarantee Guarantee
 	Text      string
@@ -29,7 +29,7 @@ type Fault struct {
 
 // Rules say how strict to be.
 type Rules struct {
-	// MissingPrev: a previous value may be missing, as etcd leaves it out after a compaction.
+	// MissingPrev: a previous value may be missing, because etcd omits it after a compaction.
 	MissingPrev bool
 }
 
@@ -43,8 +43,8 @@ type checker struct {
 
 	seen      map[place]bool
 	last      int64 // revision of the last event
-	lastPlace int   // and its place in it
-	marked    int64 // everything up to here was promised to have been shown
+	lastPlace int   // index of the last event in its revision
+	marked    int64 // the last progress mark: all events up to it must have been sent
 }
 
 type place struct {
@@ -88,24 +88,24 @@ func (c *checker) run(complete bool) {
 	c.missing(shown)
 }
 
-// joins: a leg must begin where the one before it stood, or where a compaction sent it.
+// joins checks that a leg begins where the previous one ended, or at the revision of a compaction.
 func (c *checker) joins(before *Leg) {
 	from, next := c.leg.Request.Start, before.next()
 	if n := len(before.Responses); n > 0 && before.Responses[n-1].Compacted > 0 {
 		next = before.Responses[n-1].Compacted
 	}
-	// A leg whose creation was never answered knows no place; the next asks for the same again.
+	// A leg whose creation was never answered has no position; the next one sends the same request.
 	if before.Request.Start == 0 && before.Created == 0 && from == 0 {
 		return
 	}
 	if from != next {
-		c.fault(Resumable, "resumed at %d, but the leg before stood at %d", from, next)
+		c.fault(Resumable, "resumed at %d, but the previous leg ended at %d", from, next)
 	}
 }
 
 func (c *checker) response(r *Response, isLast bool) {
 	if r.Torn {
-		c.fault(Contiguous, "the fragments of a response at %d were torn apart", r.Revision)
+		c.fault(Contiguous, "the fragments of a response at %d were not contiguous", r.Revision)
 	}
 	if r.Canceled {
 		c.canceled(r, isLast)
@@ -129,7 +129,7 @@ func (c *checker) event(e *Event, first bool) {
 	truth, where := c.truth.find(revision, e.KV.Key)
 	switch {
 	case !c.leg.Request.wants(e):
-		c.fault(Filtered, "%s was not asked for", e)
+		c.fault(Filtered, "%s was not requested", e)
 	case truth == nil:
 		c.fault(Reliable, "%s never happened", e)
 	case c.seen[at]:
@@ -163,13 +163,13 @@ func (c *checker) content(e, truth *Event) {
 	case e.Prev == nil && !c.leg.Request.Prev:
 	case e.Prev == nil && c.rules.MissingPrev:
 	case !c.leg.Request.Prev:
-		c.fault(Previous, "%s had a previous value that was not asked for", e)
+		c.fault(Previous, "%s had a previous value that was not requested", e)
 	case e.Prev == nil || truth.Prev == nil || *e.Prev != *truth.Prev:
-		c.fault(Previous, "before %s was %s, not %s", e, truth.Prev, e.Prev)
+		c.fault(Previous, "the value before %s was %s, not %s", e, truth.Prev, e.Prev)
 	}
 }
 
-// progress: everything up to the mark has been shown, and marks never go back.
+// progress checks that everything up to the mark has been sent, and that marks never decrease.
 func (c *checker) progress(r *Response) {
 	if r.Revision < c.marked || r.Revision < c.last {
 		c.fault(Bookmarkable, "a mark at %d after %d", r.Revision, max(c.marked, c.last))
@@ -183,10 +183,10 @@ func (c *checker) progress(r *Response) {
 	}
 }
 
-// canceled: nothing follows, and a compaction is a reason only for who was below it.
+// canceled checks that nothing follows, and that a compaction cancels only watches below it.
 func (c *checker) canceled(r *Response, isLast bool) {
 	if !isLast {
-		c.fault(Reliable, "it went on after it was canceled")
+		c.fault(Reliable, "the watch continued after it was canceled")
 	}
 	if r.Compacted == 0 {
 		return
@@ -196,16 +196,16 @@ func (c *checker) canceled(r *Response, isLast bool) {
 			r.Compacted, c.truth.Compacted)
 	}
 	if next := c.leg.next(); next >= r.Compacted {
-		c.fault(Compacted, "canceled for a compaction to %d, but it stood at %d", r.Compacted, next)
+		c.fault(Compacted, "canceled for a compaction to %d, but the watch was at %d", r.Compacted, next)
 	}
 }
 
-// from is the first revision that the leg must be shown.
+// from is the first revision that the leg must receive.
 func (c *checker) from() int64 {
 	if c.leg.Request.Start > 0 {
 		return c.leg.Request.Start
 	}
-	// The header of a created answer may be newer than the place where the watch began.
+	// The header of a created answer may be newer than the revision at which the watch began.
 	from := c.leg.Created + 1
 	for _, r := range c.leg.Responses {
 		if len(r.Events) > 0 {
@@ -215,7 +215,7 @@ func (c *checker) from() int64 {
 	return from
 }
 
-// first: a watch begins with the first event at or after the revision that it asked for.
+// first checks that a watch begins with the first event at or after the requested revision.
 func (c *checker) first() {
 	for _, r := range c.leg.Responses {
 		if len(r.Events) == 0 {
@@ -224,13 +224,13 @@ func (c *checker) first() {
 		got := &r.Events[0]
 		if c.leg.Request.Start == 0 {
 			if got.KV.Mod <= c.leg.Known {
-				c.fault(Resumable, "a watch from now, asked for after %d, began with %s", c.leg.Known, got)
+				c.fault(Resumable, "a watch from now, requested after %d, began with %s", c.leg.Known, got)
 			}
 			return
 		}
 		wanted := c.truth.Wanted(&c.leg.Request, c.leg.Request.Start, got.KV.Mod)
 		if len(wanted) == 0 || wanted[0].KV.Mod != got.KV.Mod || wanted[0].KV.Key != got.KV.Key {
-			c.fault(Resumable, "it began with %s", got)
+			c.fault(Resumable, "the watch began with %s", got)
 		}
 		return
 	}

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// planted is a short history and a recording of it without a fault, for tests to put one in.
+// planted is a short history and a correct recording of it, into which tests plant a fault.
 type planted struct {
 	truth     *Truth
 	recording *Recording
@@ -17,10 +17,10 @@ func (p *planted) leg() *Leg { return &p.recording.Legs[0] }
 // newPlanted: revision 2 makes a, b, c in one transaction; 3 to 12 change them; 13 deletes b.
 func newPlanted(t *testing.T) *planted {
 	t.Helper()
-	var told []Event
+	var events []Event
 	state := map[string]KV{}
 	add := func(revision int64, key, value string, deleted bool) {
-		told = append(told, step(state, Event{Delete: deleted, KV: KV{Key: key, Value: value, Mod: revision}}))
+		events = append(events, step(state, Event{Delete: deleted, KV: KV{Key: key, Value: value, Mod: revision}}))
 	}
 	for _, key := range []string{"b", "a", "c"} {
 		add(2, key, "first", false)
@@ -29,7 +29,7 @@ func newPlanted(t *testing.T) *planted {
 		add(revision, []string{"a", "b"}[revision%2], fmt.Sprint(revision), false)
 	}
 	add(13, "b", "", true)
-	truth, err := NewTruth(told)
+	truth, err := NewTruth(events)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,11 +44,11 @@ func newPlanted(t *testing.T) *planted {
 
 func (p *planted) check() []Fault { return Check(p.truth, Rules{}, p.recording) }
 
-func TestARecordingWithoutFaultHasNone(t *testing.T) {
+func TestCorrectRecordingHasNoFault(t *testing.T) {
 	p := newPlanted(t)
 	leg := p.leg()
 	leg.Responses = slices.Insert(leg.Responses, 5, Response{Revision: 6, Progress: true})
-	// Several revisions in one response, as when it was slow.
+	// Several revisions in one response, as for a slow watch.
 	merged := Response{Revision: 13, Events: slices.Concat(leg.Responses[8].Events, leg.Responses[9].Events)}
 	leg.Responses = slices.Replace(leg.Responses, 8, 10, merged)
 	if faults := p.check(); len(faults) != 0 {
@@ -56,7 +56,7 @@ func TestARecordingWithoutFaultHasNone(t *testing.T) {
 	}
 }
 
-// Each fault is of a kind that a server could show; the checker must name the guarantee it breaks.
+// Each fault is one that a server could have; the checker must name the violated guarantee.
 func TestPlantedFaultsAreSeen(t *testing.T) {
 	for _, test := range []struct {
 		name  string
@@ -86,7 +86,7 @@ func TestPlantedFaultsAreSeen(t *testing.T) {
 		{"another value", Reliable, func(p *planted) {
 			p.leg().Responses[4].Events[0].KV.Value = "other"
 		}},
-		{"an event that never was", Reliable, func(p *planted) {
+		{"an event that never happened", Reliable, func(p *planted) {
 			p.leg().Responses[4].Events[0].KV.Key = "aa"
 		}},
 		{"events after the end of the watch", Reliable, func(p *planted) {
@@ -98,10 +98,10 @@ func TestPlantedFaultsAreSeen(t *testing.T) {
 			first.Events = first.Events[1:]
 			p.leg().Responses = slices.Insert(p.leg().Responses, 1, first)
 		}},
-		{"it begins too late", Resumable, func(p *planted) {
+		{"the watch begins too late", Resumable, func(p *planted) {
 			p.leg().Responses = p.leg().Responses[1:]
 		}},
-		{"it begins too early", Resumable, func(p *planted) { p.leg().Request.Start = 4 }},
+		{"the watch begins too early", Resumable, func(p *planted) { p.leg().Request.Start = 4 }},
 		{"a watch from now begins in the past", Resumable, func(p *planted) {
 			p.leg().Request.Start = 0
 			p.leg().Known = 2
@@ -124,7 +124,7 @@ func TestPlantedFaultsAreSeen(t *testing.T) {
 		{"a put that was filtered", Filtered, func(p *planted) { p.leg().Request.NoPut = true }},
 		{"a delete that was filtered", Filtered, func(p *planted) { p.leg().Request.NoDelete = true }},
 		{"a key outside of the range", Filtered, func(p *planted) { p.leg().Request.End = "" }},
-		{"an update told as a creation", Creations, func(p *planted) {
+		{"an update reported as a creation", Creations, func(p *planted) {
 			e := &p.leg().Responses[4].Events[0]
 			e.KV.Create, e.KV.Version = e.KV.Mod, 1
 		}},
@@ -137,14 +137,14 @@ func TestPlantedFaultsAreSeen(t *testing.T) {
 		{"a previous value of a creation", Previous, func(p *planted) {
 			p.leg().Responses[0].Events[0].Prev = &KV{Key: "b"}
 		}},
-		{"previous values unasked", Previous, func(p *planted) { p.leg().Request.Prev = false }},
+		{"previous values that were not requested", Previous, func(p *planted) { p.leg().Request.Prev = false }},
 		{"torn fragments", Contiguous, func(p *planted) { p.leg().Responses[3].Torn = true }},
 		{"compacted though not below it", Compacted, func(p *planted) {
 			p.truth.Compacted = 6
 			p.recording.Complete = false
 			p.leg().Responses = append(p.leg().Responses[:5], Response{Canceled: true, Compacted: 6})
 		}},
-		{"compacted by a compaction that never was", Compacted, func(p *planted) {
+		{"compacted by a compaction that never happened", Compacted, func(p *planted) {
 			p.recording.Complete = false
 			p.leg().Responses = append(p.leg().Responses[:5], Response{Canceled: true, Compacted: 12})
 		}},
@@ -160,7 +160,7 @@ func TestPlantedFaultsAreSeen(t *testing.T) {
 	}
 }
 
-func TestWhatEtcdDoesIsForgivenOnlyToEtcd(t *testing.T) {
+func TestDifferencesOfEtcdAreAcceptedOnlyForEtcd(t *testing.T) {
 	p := newPlanted(t)
 	p.leg().Responses[4].Events[0].Prev = nil
 	if faults := Check(p.truth, Rules{MissingPrev: true}, p.recording); len(faults) != 0 {
@@ -168,7 +168,7 @@ func TestWhatEtcdDoesIsForgivenOnlyToEtcd(t *testing.T) {
 	}
 }
 
-// A cut in the middle, and a compaction behind the second leg: nothing is wrong with either.
+// A cut in the middle and a compaction after the second leg are not faults.
 func TestLegsThatJoinHaveNoFault(t *testing.T) {
 	p := newPlanted(t)
 	p.truth.Compacted = 9
@@ -185,7 +185,7 @@ func TestLegsThatJoinHaveNoFault(t *testing.T) {
 	}
 }
 
-func TestATruthMustHoldTogether(t *testing.T) {
+func TestInconsistentHistoryIsRefused(t *testing.T) {
 	good := func() []Event {
 		p := newPlanted(t)
 		return p.truth.Wanted(&Request{Key: "\x00", End: "\x00"}, 2, 13)
@@ -202,7 +202,7 @@ func TestATruthMustHoldTogether(t *testing.T) {
 				t.Fatal(err)
 			}
 			if _, err := NewTruth(plant(good())); err == nil {
-				t.Error("not seen")
+				t.Error("not detected")
 			}
 		})
 	}

@@ -36,7 +36,7 @@ func onlyVigil(t *testing.T, why string) {
 
 func newFixture(t *testing.T, args ...string) *fixture {
 	t.Helper()
-	// The address sanitizer keeps freed memory back; little of it, so that growth means growth.
+	// A small quarantine of the address sanitizer, so that freed memory is soon reused and growth is real.
 	t.Setenv("ASAN_OPTIONS", os.Getenv("ASAN_OPTIONS")+":quarantine_size_mb=1:malloc_context_size=2")
 	f := &fixture{T: t, server: harness.Start(t, harness.Options{Args: args, Port: harness.FreePort(), Fast: true})}
 	f.reconnect()
@@ -59,7 +59,7 @@ func (f *fixture) connect() *grpc.ClientConn {
 	return conn
 }
 
-// restart stops the server in order and starts it again on its data.
+// restart stops the server cleanly and starts it again on its data.
 func (f *fixture) restart() {
 	f.Helper()
 	f.must(f.server.Stop())
@@ -95,7 +95,7 @@ func (f *fixture) compact(revision int64) {
 	f.must(err)
 }
 
-// fill puts so many values under a prefix, many in flight, and returns the last revision.
+// fill puts values under a prefix, with many requests in flight, and returns the last revision.
 func (f *fixture) fill(prefix string, count, keys, valueBytes int) int64 {
 	f.Helper()
 	value := []byte(strings.Repeat("v", valueBytes))
@@ -126,7 +126,7 @@ func (f *fixture) fill(prefix string, count, keys, valueBytes int) int64 {
 	return last
 }
 
-// anonymousMB is what the server holds for itself.
+// anonymousMB is the server's anonymous memory.
 func (f *fixture) anonymousMB() float64 {
 	f.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", f.server.Pid()))
@@ -142,7 +142,7 @@ func (f *fixture) anonymousMB() float64 {
 	return 0
 }
 
-// settledMB waits until the memory does not fall any more: what was freed may go back later.
+// settledMB waits until the memory does not decrease any more, because freed memory may be returned later.
 func (f *fixture) settledMB() float64 {
 	now := f.anonymousMB()
 	for range 20 {
@@ -156,7 +156,7 @@ func (f *fixture) settledMB() float64 {
 	return now
 }
 
-// call is a Watch call that reads only when it is told to.
+// call is a Watch call that reads only when next is called.
 type call struct {
 	*fixture
 	pb.Watch_WatchClient
@@ -198,7 +198,7 @@ func (c *call) next() *pb.WatchResponse {
 	return answer
 }
 
-// create asks for a watch and reads the answer to it, which must come first.
+// create creates a watch and reads the answer, which must come first.
 func (c *call) create(q *pb.WatchCreateRequest) int64 {
 	c.Helper()
 	c.send(createOf(q))
@@ -209,9 +209,9 @@ func (c *call) create(q *pb.WatchCreateRequest) int64 {
 	return answer.WatchId
 }
 
-// follow reads the events of one watch up to a revision: each once and in order, from `next` on,
-// where every revision has one event. A compaction ends it early; it returns where it stood, and
-// the revision compacted to, or 0.
+// follow reads the events of one watch from `next` up to `last`, each once and in order, where every
+// revision has one event. A compaction ends it early. It returns the next revision, and the revision
+// of the compaction or 0.
 func (c *call) follow(id, next, last int64) (int64, int64) {
 	c.Helper()
 	for next <= last {
@@ -236,7 +236,7 @@ func prefixOf(prefix string, start int64) *pb.WatchCreateRequest {
 	return &pb.WatchCreateRequest{Key: []byte(prefix), RangeEnd: []byte(prefix + "\xff"), StartRevision: start}
 }
 
-// quantile of durations that were seen.
+// quantile returns a quantile of the durations.
 func quantile(times []time.Duration, fraction float64) time.Duration {
 	sorted := slices.Sorted(slices.Values(times))
 	return sorted[min(len(sorted)-1, int(fraction*float64(len(sorted))))]

@@ -19,7 +19,7 @@ import (
 
 const settleLimit = 40 * time.Second
 
-// world is one run: a server, writers, watchers of all kinds, and something that troubles them.
+// world is one run: a server, writers, watchers of all kinds, and faults.
 type world struct {
 	*testing.T
 	recorder
@@ -34,7 +34,7 @@ type world struct {
 	ctx       context.Context // of the watchers
 }
 
-// trouble says how a run differs from a quiet one.
+// trouble says which faults a run has.
 type trouble struct {
 	time    time.Duration // of writing
 	pause   time.Duration // of a writer, at most
@@ -57,7 +57,7 @@ func newWorld(t *testing.T, trouble trouble) *world {
 	w := &world{T: t, random: rand.New(rand.NewSource(seedOf(t)))}
 	server, err := harness.Launch(harness.Subject(), harness.Options{
 		Dir: filepath.Join(t.TempDir(), "data"), Fast: true, Port: harness.FreePort(),
-		// Fragments are cut at 512 KiB more than a request may have.
+		// Responses are fragmented at 512 KiB more than the size limit of a request.
 		Args: []string{"--watch-progress-notify-interval", "100ms", "--max-request-bytes", "65536"}})
 	w.must(err)
 	w.server, w.via = server, server.Addr
@@ -119,7 +119,7 @@ func (w *world) anyRequest() Request {
 	return q
 }
 
-// watchers: some by the official client, some on streams of their own, for the rest of the run.
+// watchers adds watches by the official client and on separate streams, for the rest of the run.
 func (w *world) watchers(clients, streams, each int, pace time.Duration) {
 	for n := range clients {
 		client, err := newClient(w.via)
@@ -179,7 +179,8 @@ func (w *world) restart() {
 	w.server = server
 }
 
-// run writes, watches and troubles, then waits until all was shown, and checks all of it.
+// run writes, watches and causes faults, then waits until all events have been received, and checks
+// all recordings.
 func run(t *testing.T, trouble trouble) *world {
 	w := newWorld(t, trouble)
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
@@ -211,7 +212,7 @@ func run(t *testing.T, trouble trouble) *world {
 	return w
 }
 
-// harass adds watchers as time goes on, and does what the trouble says.
+// harass adds watchers over time and causes the faults of trouble.
 func (w *world) harass(ctx context.Context, trouble trouble) {
 	begin, kills, compactions := time.Now(), 0, 0
 	for round := 0; ctx.Err() == nil; round++ {
@@ -231,7 +232,7 @@ func (w *world) harass(ctx context.Context, trouble trouble) {
 	}
 }
 
-// settle waits until every watch was shown the last event that it has to be shown.
+// settle waits until every watch has received its last event.
 func (w *world) settle(ctx context.Context) {
 	w.settling.Store(true)
 	last, err := currentRevision(ctx, w.direct)
@@ -248,7 +249,7 @@ func (w *world) settle(ctx context.Context) {
 	for !w.allReached(truth) && time.Now().Before(deadline) {
 		time.Sleep(20 * time.Millisecond)
 	}
-	time.Sleep(150 * time.Millisecond) // for what should not come, and for marks at the end
+	time.Sleep(150 * time.Millisecond) // for unexpected events, and for marks at the end
 }
 
 func (w *world) allReached(truth *Truth) bool {
@@ -276,7 +277,7 @@ func (w *world) history() *Truth {
 	}
 	truth, err := NewTruth(events)
 	if err != nil {
-		w.Fatalf("what the first watch was shown cannot be: %v", err)
+		w.Fatalf("the events of the first watch are inconsistent: %v", err)
 	}
 	truth.Compacted = w.compacted
 	return truth
@@ -313,9 +314,9 @@ func (w *world) check() {
 		w.Error(failure)
 	}
 	if marks == 0 {
-		w.Error("no watch was told of any progress")
+		w.Error("no watch received any progress mark")
 	}
-	w.Logf("%d acknowledged writes, revision %d, compacted %d; %d watches in %d legs were shown %d events, %d marks",
+	w.Logf("%d acknowledged writes, revision %d, compacted %d; %d watches in %d legs received %d events and %d marks",
 		acked, truth.Last(), truth.Compacted, len(w.books), legs, events, marks)
 	if w.proxy != nil {
 		w.Logf("%d connections cut", w.proxy.cuts())

@@ -1,6 +1,6 @@
-// Package watch records what real clients are shown by their watches, and holds it against what
-// was written: the six guarantees of etcd's watches (ordered, unique, reliable, atomic, resumable,
-// bookmarkable), and that filters, creations and previous values are right.
+// Package watch records what real clients receive from their watches, and compares it with what was
+// written: the six guarantees of etcd's watches (ordered, unique, reliable, atomic, resumable,
+// bookmarkable), and whether filters, creations and previous values are correct.
 package watch
 
 import (
@@ -18,10 +18,10 @@ type KV struct {
 type Event struct {
 	Delete bool
 	KV     KV
-	Prev   *KV // as it was shown; in the truth, what was there before
+	Prev   *KV // as received; in the truth, the actual previous value
 }
 
-// Request is what a watch asked for.
+// Request has the options of a watch.
 type Request struct {
 	Key, End        string // End as on the wire: "" one key, "\x00" everything from Key on
 	Start           int64  // 0: from now
@@ -35,12 +35,12 @@ type Response struct {
 	Events    []Event
 	Progress  bool
 	Canceled  bool
-	Compacted int64 // the revision below which nothing is left, of a watch canceled for that
-	Torn      bool  // something came between its fragments, or its last one never came
+	Compacted int64 // of a watch canceled by a compaction: its revision
+	Torn      bool  // another response came between its fragments, or the last fragment is missing
 }
 
-// Leg is one watch as it was asked for, on one stream. Known is the highest revision that the
-// client had been told of when it asked; Created the header of the answer to that.
+// Leg is one watch on one stream. Known is the highest revision that the client knew when it sent the
+// request; Created is the revision in the header of the created answer.
 type Leg struct {
 	Request   Request
 	Known     int64
@@ -48,8 +48,8 @@ type Leg struct {
 	Responses []Response
 }
 
-// Recording is a watch as its user sees it: when a leg breaks, the next goes on where it stood.
-// The last leg of a Complete recording was shown everything up to the end of the history.
+// Recording is a watch as its user sees it: when a leg breaks, the next one resumes there.
+// The last leg of a Complete recording received everything up to the end of the history.
 type Recording struct {
 	Name     string
 	Legs     []Leg
@@ -86,9 +86,9 @@ func (q *Request) wants(e *Event) bool {
 	return q.covers(e.KV.Key) && !(q.NoPut && !e.Delete) && !(q.NoDelete && e.Delete)
 }
 
-// Truth is what was really written: the events of every revision from 2 on.
+// Truth is what was actually written: the events of every revision from 2 on.
 type Truth struct {
-	revisions [][]Event // that of revision r at r-2
+	revisions [][]Event // events of revision r are at r-2
 	Compacted int64     // the highest revision compacted to
 }
 
@@ -102,22 +102,22 @@ func (t *Truth) at(revision int64) []Event {
 	return t.revisions[revision-2]
 }
 
-// NewTruth replays the events of all revisions in order. It believes only which keys were put or
-// deleted with which values; versions, creations and previous values are its own reckoning, and
-// must agree with what is told.
+// NewTruth replays the events of all revisions in order. It takes from them only which keys were put
+// or deleted with which values; it computes versions, creations and previous values itself, and they
+// must agree with the events.
 func NewTruth(events []Event) (*Truth, error) {
 	truth := &Truth{}
 	state := map[string]KV{}
-	for _, told := range events {
+	for _, event := range events {
 		switch last := truth.Last(); {
-		case told.KV.Mod == last+1:
+		case event.KV.Mod == last+1:
 			truth.revisions = append(truth.revisions, nil)
-		case told.KV.Mod != last || last == 1:
-			return nil, fmt.Errorf("after revision %d came %s", last, &told)
+		case event.KV.Mod != last || last == 1:
+			return nil, fmt.Errorf("after revision %d came %s", last, &event)
 		}
-		now := step(state, told)
-		if now.KV != told.KV {
-			return nil, fmt.Errorf("%s was told as %s", &now, &told)
+		now := step(state, event)
+		if now.KV != event.KV {
+			return nil, fmt.Errorf("%s was reported as %s", &now, &event)
 		}
 		at := &truth.revisions[len(truth.revisions)-1]
 		*at = append(*at, now)
@@ -125,29 +125,29 @@ func NewTruth(events []Event) (*Truth, error) {
 	return truth, nil
 }
 
-// step applies one change and returns it in full.
-func step(state map[string]KV, told Event) Event {
-	key := told.KV.Key
+// step applies one change and returns the complete event.
+func step(state map[string]KV, change Event) Event {
+	key := change.KV.Key
 	before, existed := state[key]
-	event := Event{Delete: told.Delete, KV: KV{Key: key, Mod: told.KV.Mod}}
+	event := Event{Delete: change.Delete, KV: KV{Key: key, Mod: change.KV.Mod}}
 	if existed {
 		event.Prev = &before
 	}
-	if told.Delete {
+	if change.Delete {
 		delete(state, key)
 		return event
 	}
-	event.KV.Value = told.KV.Value
+	event.KV.Value = change.KV.Value
 	event.KV.Version = before.Version + 1
 	event.KV.Create = before.Create
 	if !existed {
-		event.KV.Create = told.KV.Mod
+		event.KV.Create = change.KV.Mod
 	}
 	state[key] = event.KV
 	return event
 }
 
-// Wanted is every event that a request must be shown, from one revision to another.
+// Wanted returns all events that a request must receive, from one revision to another.
 func (t *Truth) Wanted(q *Request, from, to int64) (events []Event) {
 	for revision := max(from, 2); revision <= min(to, t.Last()); revision++ {
 		for _, event := range t.at(revision) {
@@ -180,7 +180,7 @@ func (k *KV) String() string {
 	if k == nil {
 		return "nothing"
 	}
-	return fmt.Sprintf("%s=%.24s@%d (made %d, version %d)", k.Key, k.Value, k.Mod, k.Create, k.Version)
+	return fmt.Sprintf("%s=%.24s@%d (created %d, version %d)", k.Key, k.Value, k.Mod, k.Create, k.Version)
 }
 
 func (q *Request) String() string {

@@ -10,15 +10,15 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// lightCall is a Watch call of which nothing is decoded but the revisions of its events: a thousand
-// of them can be followed where decoding would cost more than the server's work.
+// lightCall is a Watch call that decodes only the revisions of its events, so that a thousand of them
+// cost less than the server's work.
 type lightCall struct {
 	grpc.ClientStream
 	next   int64 // the revision that comes next
 	events int64
 }
 
-// rawCodec hands messages out as they came.
+// rawCodec returns messages undecoded.
 type rawCodec struct{}
 
 func (rawCodec) Name() string { return "proto" }
@@ -30,7 +30,7 @@ func (rawCodec) Unmarshal(data []byte, v any) error {
 	return nil
 }
 
-// light opens a call with one watch of a prefix from now on, whose first event will be that of
+// light opens a call with one watch of a prefix from now on, whose first event will have revision
 // `first`. It is read when follow is called.
 func (f *fixture) light(conn *grpc.ClientConn, prefix string, first int64) *lightCall {
 	f.Helper()
@@ -45,7 +45,7 @@ func (f *fixture) light(conn *grpc.ClientConn, prefix string, first int64) *ligh
 	return &lightCall{ClientStream: stream, next: first}
 }
 
-var errMalformed = errors.New("a message that cannot be read")
+var errMalformed = errors.New("a malformed message")
 
 // fields calls fn for each field of a message: its number, its varint, or its bytes.
 func fields(message []byte, fn func(number, varint uint64, bytes []byte) error) error {
@@ -90,7 +90,7 @@ func (c *lightCall) event(message []byte) error {
 	})
 }
 
-// follow reads up to a revision: each one once and in order, where each has one event.
+// follow reads up to a revision, each revision once and in order, where each has one event.
 func (c *lightCall) follow(last int64) error {
 	var message []byte
 	for c.next <= last {

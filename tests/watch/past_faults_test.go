@@ -10,9 +10,9 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 )
 
-// What etcd once did wrong, by the number of the issue; some of it it still does.
+// Past faults of etcd by the number of the issue; etcd still has some of them.
 
-// #15220: a mark told of a revision whose events were still on their way.
+// #15220: a progress mark named a revision whose events had not been sent yet.
 func TestIssue15220MarksDoNotOvertakeEvents(t *testing.T) {
 	f := newFixture(t)
 	c := f.call(f.conn)
@@ -57,14 +57,14 @@ func TestIssue15220MarksDoNotOvertakeEvents(t *testing.T) {
 	f.Logf("%d marks", marks)
 }
 
-// #15271: a watcher that had been slow was sent events again.
-func TestIssue15271NoEventComesTwiceToAWatcherThatWasSlow(t *testing.T) {
+// #15271: a watcher that had been slow received events twice.
+func TestIssue15271SlowWatcherGetsNoEventTwice(t *testing.T) {
 	f := newFixture(t)
 	c := f.call(f.connect())
 	id := c.create(prefixOf("p/", 0))
 	next := int64(2)
 	for range 5 {
-		last := f.fill("p/", 1000, 100, 1000) // far more than windows and buffers take
+		last := f.fill("p/", 1000, 100, 1000) // far more than windows and buffers hold
 		next, _ = c.follow(id, next, last)
 		for range 20 {
 			last = f.put("p/live", "v")
@@ -73,7 +73,7 @@ func TestIssue15271NoEventComesTwiceToAWatcherThatWasSlow(t *testing.T) {
 	}
 }
 
-// #16839: streams that are not read filled the memory with what they were to be sent.
+// #16839: queues of unread streams filled the memory.
 func TestIssue16839UnreadStreamsDoNotFillMemory(t *testing.T) {
 	onlyVigil(t, "it queues 128 responses for each stream")
 	f := newFixture(t)
@@ -97,16 +97,16 @@ func TestIssue16839UnreadStreamsDoNotFillMemory(t *testing.T) {
 	calls[7].follow(0, last-399, last)
 }
 
-// #17247: a watch that read the past while it was being written was sent events twice: the buffer of
-// writes on their way to the disk, which it was read from, held some of them twice.
-func TestIssue17247WhatIsReadWhileItIsWrittenComesOnce(t *testing.T) {
+// #17247: a watch that read history while it was being written received events twice, because the
+// buffer of pending writes, from which they were read, contained some of them twice.
+func TestIssue17247EventsReadDuringWritesComeOnce(t *testing.T) {
 	f := newFixture(t)
 	const rounds, watches = 400, 150
 	put := func(key string, n int) *pb.RequestOp {
 		return &pb.RequestOp{Request: &pb.RequestOp_RequestPut{
 			RequestPut: &pb.PutRequest{Key: []byte(key), Value: fmt.Appendf(nil, "%d", n)}}}
 	}
-	written := make(chan int64, rounds) // the last revision that is known to be there
+	written := make(chan int64, rounds) // the last acknowledged revision
 	done := make(chan error, 1)
 	go func() {
 		defer close(written)
@@ -126,7 +126,7 @@ func TestIssue17247WhatIsReadWhileItIsWrittenComesOnce(t *testing.T) {
 		if revision%int64(rounds/watches) != 0 {
 			continue
 		}
-		// From a little before to a little behind what is being written at this moment.
+		// From slightly before to slightly after the revision that is being written.
 		c := f.call(f.conn)
 		next, last := max(2, revision-5), min(revision+3, rounds+1)
 		c.send(createOf(prefixOf("p/", next)))
@@ -134,7 +134,7 @@ func TestIssue17247WhatIsReadWhileItIsWrittenComesOnce(t *testing.T) {
 		for at := next; at < last || len(seen) < 3*int(last-next+1); {
 			answer := c.next()
 			if len(answer.Events) > 3 {
-				behind++ // more than a revision at once: it was read from the past
+				behind++ // more than one revision in a response: it was read from history
 			}
 			for _, event := range answer.Events {
 				name := fmt.Sprintf("%s@%d", event.Kv.Key, event.Kv.ModRevision)
@@ -150,11 +150,11 @@ func TestIssue17247WhatIsReadWhileItIsWrittenComesOnce(t *testing.T) {
 	}
 	f.must(<-done)
 	if behind == 0 {
-		f.Error("no watch read the past, so this shows nothing")
+		f.Error("no watch read history, so the test shows nothing")
 	}
 }
 
-// Each change of a transaction is one event, and one that only reads or fails makes none.
+// Each change of a transaction is one event; a transaction that only reads or fails has none.
 func TestTransactionsShowEachChangeOnce(t *testing.T) {
 	f := newFixture(t)
 	c := f.call(f.conn)
@@ -191,9 +191,9 @@ func TestTransactionsShowEachChangeOnce(t *testing.T) {
 	}
 }
 
-// #17529: of hundreds of watches on one stream that is slow, some lost what was compacted meanwhile,
-// and none was told.
-func TestIssue17529SlowWatchesAreToldOfACompaction(t *testing.T) {
+// #17529: of hundreds of watches on one slow stream, some lost events that were compacted meanwhile,
+// without being canceled.
+func TestIssue17529SlowWatchesAreCanceledByACompaction(t *testing.T) {
 	f := newFixture(t)
 	c := f.call(f.connect())
 	const watches = 300
@@ -216,7 +216,7 @@ func TestIssue17529SlowWatchesAreToldOfACompaction(t *testing.T) {
 		}
 		if answer.Canceled && ended[id] == 0 {
 			if answer.CompactRevision != 2900 || next[id] >= 2900 {
-				f.Fatalf("watch %d stood at %d and was told of %d", id, next[id], answer.CompactRevision)
+				f.Fatalf("watch %d was at %d and was canceled by a compaction to %d", id, next[id], answer.CompactRevision)
 			}
 			ended[id] = answer.CompactRevision
 			open--
@@ -230,10 +230,10 @@ func TestIssue17529SlowWatchesAreToldOfACompaction(t *testing.T) {
 			}
 		}
 	}
-	f.Logf("%d of %d watches were told of the compaction", len(ended), watches)
+	f.Logf("%d of %d watches were canceled by the compaction", len(ended), watches)
 }
 
-// deletedAndCompacted: revisions 2 and 3 put and delete, and 3 is compacted to.
+// deletedAndCompacted puts at revision 2, deletes at 3, and compacts to 3.
 func deletedAndCompacted(f *fixture) int64 {
 	f.put("p/a", "first")
 	revision := f.delete("p/a")
@@ -261,13 +261,13 @@ func wantDelete(f *fixture, revision int64) {
 }
 
 // #18089: a watch from the revision of a compaction missed the delete at that revision.
-func TestIssue18089ADeleteAtTheCompactedRevisionIsShown(t *testing.T) {
+func TestIssue18089DeleteAtTheCompactedRevisionIsShown(t *testing.T) {
 	f := newFixture(t)
 	wantDelete(f, deletedAndCompacted(f))
 }
 
-// #19179: the same after a restart, and when it was compacted twice.
-func TestIssue19179ADeleteAtTheCompactedRevisionIsShownAfterARestart(t *testing.T) {
+// #19179: the same after a restart, and after two compactions.
+func TestIssue19179DeleteAtTheCompactedRevisionIsShownAfterARestart(t *testing.T) {
 	f := newFixture(t)
 	revision := deletedAndCompacted(f)
 	f.restart()
@@ -280,9 +280,9 @@ func TestIssue19179ADeleteAtTheCompactedRevisionIsShownAfterARestart(t *testing.
 	wantDelete(f, second)
 }
 
-// #20221: a watch of the future was told of progress that it had not made; after a reconnection it
-// began there.
-func TestIssue20221AWatchOfTheFutureHasNoPast(t *testing.T) {
+// #20221: a watch from a future revision received marks of earlier revisions, and resumed there after a
+// reconnection.
+func TestIssue20221WatchOfTheFutureReportsNoEarlierProgress(t *testing.T) {
 	f := newFixture(t, "--watch-progress-notify-interval", "100ms")
 	c := f.call(f.conn)
 	q := prefixOf("p/", 100)
@@ -321,12 +321,12 @@ func TestIssue20221AWatchOfTheFutureHasNoPast(t *testing.T) {
 		}
 	}
 	if others == 0 {
-		f.Error("no notification on the other watch, so this shows nothing")
+		f.Error("no notification on the other watch, so the test shows nothing")
 	}
 }
 
-// #22264: while a watcher is far behind, writes were blocked nine tenths of the time.
-func TestIssue22264WritesGoOnWhileWatchersCatchUp(t *testing.T) {
+// #22264: while a watcher was far behind, writes were blocked for nine tenths of the time.
+func TestIssue22264WritesContinueWhileWatchersCatchUp(t *testing.T) {
 	f := newFixture(t)
 	last := f.fill("p/", 20000, 1000, 300)
 	alone := putTimes(f, 200)
@@ -353,10 +353,10 @@ func TestIssue22264WritesGoOnWhileWatchersCatchUp(t *testing.T) {
 	meanwhile := putTimes(f, 200)
 	close(stop)
 	rounds := <-stopped + <-stopped
-	f.Logf("p90 of puts %v alone, %v while %d times caught up; at worst %v",
+	f.Logf("p90 of puts %v alone, %v during %d catch-ups; at worst %v",
 		quantile(alone, 0.9), quantile(meanwhile, 0.9), rounds, quantile(meanwhile, 1))
 	if quantile(meanwhile, 0.9) > 10*quantile(alone, 0.9)+time.Second {
-		f.Error("watchers that catch up slow the writes")
+		f.Error("watchers that catch up slow down writes")
 	}
 }
 
@@ -385,9 +385,9 @@ func catchUp(f *fixture, last int64) bool {
 	return true
 }
 
-// #10681: after a compaction the previous value of an event that could still be shown was gone.
+// #10681: after a compaction the previous value of a remaining event was missing.
 func TestIssue10681PreviousValuesSurviveACompaction(t *testing.T) {
-	onlyVigil(t, "it leaves the previous value out")
+	onlyVigil(t, "it omits the previous value")
 	f := newFixture(t)
 	for n := range 3 {
 		f.put("p/a", fmt.Sprint(n))

@@ -7,15 +7,15 @@ import (
 	"sync"
 )
 
-// proxy stands between clients and a server and cuts their connections: each after a number of
-// bytes from the server, drawn anew, so wherever in a frame or message that may be.
+// proxy forwards connections of clients to a server and cuts each after a random number of bytes from
+// the server, at any place in a frame or message.
 type proxy struct {
 	Addr     string
 	to       string
 	listener net.Listener
 	lock     sync.Mutex
 	random   *rand.Rand
-	budget   int64 // bytes of a connection, on average; 0: as many as it likes
+	budget   int64 // average bytes of a connection; 0: unlimited
 	open     map[net.Conn]bool
 	cut      int
 }
@@ -45,14 +45,14 @@ func (p *proxy) CutAll() {
 	}
 }
 
-// cuts is how many connections have ended.
+// cuts returns how many connections have ended.
 func (p *proxy) cuts() int {
 	p.lock.Lock()
 	defer p.lock.Unlock()
 	return p.cut
 }
 
-// Settle lets connections live from now on.
+// Settle stops cutting connections.
 func (p *proxy) Settle() {
 	p.lock.Lock()
 	p.budget = 0

@@ -16,17 +16,17 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 )
 
-// recorder holds what all watches of one run are shown. Its lock guards all recordings.
+// recorder holds what all watches of one run receive. Its lock guards all recordings.
 type recorder struct {
 	lock     sync.Mutex
 	books    []*book
 	failures []string
-	revision int64       // the highest that any writer was told of
-	settling atomic.Bool // nothing is made anew any more
+	revision int64       // the highest that was acknowledged to any writer
+	settling atomic.Bool // no more watches are canceled and created
 	done     sync.WaitGroup
 }
 
-// book is one recording under way.
+// book is one recording in progress.
 type book struct {
 	*recorder
 	recording Recording
@@ -68,7 +68,7 @@ func (b *book) begin(request Request, known int64) {
 	b.recording.Legs = append(b.recording.Legs, Leg{Request: request, Known: known})
 }
 
-// resume begins the next leg where this one stands and returns what to ask for.
+// resume begins the next leg at the position of this one and returns its request.
 func (b *book) resume() Request {
 	b.lock.Lock()
 	defer b.lock.Unlock()
@@ -115,7 +115,7 @@ func (b *book) seen() (newest int64) {
 	return 0
 }
 
-// abandon: its user canceled it, so that it need not reach the end of the history.
+// abandon marks a recording that its user canceled, so that it need not reach the end of the history.
 func (b *book) abandon() {
 	b.lock.Lock()
 	defer b.lock.Unlock()
@@ -148,13 +148,13 @@ func newClient(addr string) (*clientv3.Client, error) {
 		Endpoints: []string{"http://" + addr}, DialTimeout: 5 * time.Second, Logger: zap.NewNop()})
 }
 
-// watchClient is a watch by the official client, which resumes by itself, until ctx ends.
+// watchClient watches with the official client, which resumes by itself, until ctx ends.
 func (r *recorder) watchClient(ctx context.Context, client *clientv3.Client, name string,
 	request Request, random *rand.Rand) {
 	defer r.done.Done()
 	b := r.open(name, true)
 	options := clientOptions(request, random)
-	// After a reconnection the client asks for the created header's own revision again.
+	// After a reconnection the client requests the revision of the created header again.
 	b.begin(request, r.known()-1)
 	for {
 		for answer := range client.Watch(ctx, request.Key, append(options, clientv3.WithRev(request.Start))...) {
@@ -211,7 +211,7 @@ func (b *book) clientAnswer(answer *clientv3.WatchResponse) {
 	b.write(response)
 }
 
-// currentRevision asks the server.
+// currentRevision reads the revision from the server.
 func currentRevision(ctx context.Context, conn *grpc.ClientConn) (int64, error) {
 	answer, err := pb.NewKVClient(conn).Range(ctx, &pb.RangeRequest{Key: []byte("x")}, grpc.WaitForReady(true))
 	if err != nil {

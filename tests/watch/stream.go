@@ -9,9 +9,9 @@ import (
 	"google.golang.org/grpc"
 )
 
-// stream is one client with one Watch call that carries many watches. It does what an official
-// client does, and what those never do: it picks watch ids, cancels and creates again, asks for
-// progress without need, and reads slowly.
+// stream is one client with one Watch call that has many watches. It does more than official clients:
+// it picks watch IDs, cancels watches and creates them again, requests progress at random, and reads
+// slowly.
 type stream struct {
 	*recorder
 	conn   *grpc.ClientConn
@@ -19,18 +19,18 @@ type stream struct {
 	random *rand.Rand
 	watch  []*rawWatch
 	pace   time.Duration // slept after each answer, at most
-	churn  bool          // cancels and creates meanwhile
-	// lateAnswers: control answers overtake others, as in etcd: a canceled watch may be shown more,
+	churn  bool          // cancels and creates watches meanwhile
+	// lateAnswers: control answers overtake others, as in etcd. A canceled watch may receive more events,
 	// and the mark of a whole stream may come after the created answer of a watch that it does not
-	// mean. The id of a compacted watch stays taken, too. Then ids are not used again, and marks
-	// count only while no watch was made anew.
+	// cover. Also, the ID of a compacted watch stays in use. With lateAnswers, IDs are not reused, and
+	// marks count only while no watch has been created again.
 	lateAnswers bool
 
 	call    pb.Watch_WatchClient
-	asked   []*rawWatch // created answers come in this order
+	asked   []*rawWatch // requested watches, in the order of their created answers
 	live    map[int64]*rawWatch
-	renewed bool              // some watch of this call was canceled and made anew
-	partial *pb.WatchResponse // fragments whose last one has not come
+	renewed bool              // a watch of this call was canceled and created again
+	partial *pb.WatchResponse // fragments of an incomplete response
 
 	fragments int // seen
 }
@@ -38,7 +38,7 @@ type stream struct {
 type rawWatch struct {
 	*book
 	request  Request
-	id       int64 // asked for; 0: the server chooses
+	id       int64 // requested ID; 0: the server chooses
 	fragment bool
 	notify   bool
 }
@@ -53,7 +53,7 @@ func (s *stream) add(request Request) {
 	s.watch = append(s.watch, w)
 }
 
-// run watches until ctx ends; each time the stream breaks it begins another.
+// run watches until ctx ends. When the stream breaks, it opens another.
 func (s *stream) run(ctx context.Context) {
 	defer s.done.Done()
 	for first := true; ctx.Err() == nil; first = false {
@@ -67,7 +67,7 @@ func (s *stream) run(ctx context.Context) {
 	}
 }
 
-// once is one stream from its beginning to its end, whatever that be.
+// once runs one stream until it ends for any reason.
 func (s *stream) once(parent context.Context) {
 	ctx, cancel := context.WithCancel(parent)
 	defer cancel()
@@ -142,7 +142,7 @@ func (s *stream) take(answer *pb.WatchResponse) error {
 		return nil
 	}
 	if w == nil {
-		s.fail("%s: an answer for watch %d, which is not there", s.name, answer.WatchId)
+		s.fail("%s: an answer for unknown watch %d", s.name, answer.WatchId)
 		return nil
 	}
 	w.write(responseOf(answer))
@@ -154,7 +154,7 @@ func (s *stream) take(answer *pb.WatchResponse) error {
 
 func (s *stream) takeCreated(answer *pb.WatchResponse) {
 	if len(s.asked) == 0 {
-		s.fail("%s: created, but not asked for", s.name)
+		s.fail("%s: created, but not requested", s.name)
 		return
 	}
 	w := s.asked[0]
@@ -163,16 +163,16 @@ func (s *stream) takeCreated(answer *pb.WatchResponse) {
 	case answer.Canceled:
 		s.fail("%s: refused: %s", s.name, answer.CancelReason)
 	case w.id != 0 && answer.WatchId != w.id:
-		s.fail("%s: asked for id %d, got %d", s.name, w.id, answer.WatchId)
+		s.fail("%s: requested ID %d, got %d", s.name, w.id, answer.WatchId)
 	case s.live[answer.WatchId] != nil:
-		s.fail("%s: id %d is in use", s.name, answer.WatchId)
+		s.fail("%s: ID %d is in use", s.name, answer.WatchId)
 	default:
 		s.live[answer.WatchId] = w
 		w.created(answer.Header.Revision)
 	}
 }
 
-// takeCanceled: a compacted watch begins again at the compaction, another one for the first time.
+// takeCanceled creates a compacted watch again at the compaction, and replaces any other by a new one.
 func (s *stream) takeCanceled(answer *pb.WatchResponse, w *rawWatch) error {
 	delete(s.live, answer.WatchId)
 	s.renewed = true
@@ -194,7 +194,7 @@ func (s *stream) takeCanceled(answer *pb.WatchResponse, w *rawWatch) error {
 	return s.create(&next)
 }
 
-// disturb asks for progress, or cancels a watch, now and then.
+// disturb sometimes requests progress or cancels a watch.
 func (s *stream) disturb() error {
 	switch s.random.Intn(40) {
 	case 0:

@@ -19,14 +19,14 @@ const (
 
 func keyName(n int) string { return fmt.Sprintf("k/%02d", n) }
 
-// write is one acknowledged request: what it put in its order, and how many keys it deleted.
+// write is one acknowledged request: its puts in order, and the number of deleted keys.
 type write struct {
 	revision int64
 	puts     []KV // key and value only
 	deleted  int64
 }
 
-// writer changes keys until its context ends, and remembers what was acknowledged.
+// writer changes keys until its context ends, and remembers the acknowledged writes.
 type writer struct {
 	*recorder
 	random *rand.Rand
@@ -46,7 +46,7 @@ func (w *writer) run(ctx context.Context) {
 		answer, err := kv.Txn(call, txn)
 		cancel()
 		if err != nil {
-			// Whether it was done, the history will tell.
+			// The history will show whether it was executed.
 			time.Sleep(10 * time.Millisecond)
 			continue
 		}
@@ -72,7 +72,8 @@ func (w *writer) note(txn *pb.TxnRequest, answer *pb.TxnResponse) {
 	}
 }
 
-// next is mostly a put; now and then a delete, a delete of a range, or several on their own keys.
+// next returns mostly puts, and sometimes a delete, a delete of a range, or several operations on
+// different keys.
 func (w *writer) next() *pb.TxnRequest {
 	txn := &pb.TxnRequest{}
 	add := func(op *pb.RequestOp) { txn.Success = append(txn.Success, op) }
@@ -110,7 +111,7 @@ func remove(key, more int) *pb.RequestOp {
 	return &pb.RequestOp{Request: &pb.RequestOp_RequestDeleteRange{RequestDeleteRange: q}}
 }
 
-// checkAcked: each acknowledged write is in the truth at its revision, whole and in its order.
+// checkAcked checks that each acknowledged write is in the truth at its revision, complete and in order.
 func checkAcked(truth *Truth, acked []write) error {
 	for _, done := range acked {
 		events := truth.at(done.revision)
@@ -121,12 +122,12 @@ func checkAcked(truth *Truth, acked []write) error {
 			}
 		}
 		if len(puts) != len(done.puts) || len(events)-len(puts) != int(done.deleted) {
-			return fmt.Errorf("revision %d has %d puts and %d deletes, acknowledged were %d and %d",
+			return fmt.Errorf("revision %d has %d puts and %d deletes, but %d and %d were acknowledged",
 				done.revision, len(puts), len(events)-len(puts), len(done.puts), done.deleted)
 		}
 		for n, put := range done.puts {
 			if puts[n].KV.Key != put.Key || puts[n].KV.Value != put.Value {
-				return fmt.Errorf("%s, but acknowledged was %s=%.20s", &puts[n], put.Key, put.Value)
+				return fmt.Errorf("%s, but %s=%.20s was acknowledged", &puts[n], put.Key, put.Value)
 			}
 		}
 	}

@@ -1,5 +1,5 @@
-// A current kubectl, for tests (tools/build-clients): all of its commands as k8s.io/kubectl has them. The program of
-// k8s.io/kubernetes does no more than this, but cannot be built without all of Kubernetes' modules.
+// A current kubectl for tests (tools/build-clients), with all commands of k8s.io/kubectl. The program in
+// k8s.io/kubernetes does the same, but cannot be built without all of Kubernetes' modules.
 package main
 
 import (
@@ -9,6 +9,6 @@ import (
 
 func main() {
 	command := cmd.NewDefaultKubectlCommand()
-	command.SilenceErrors = true // told once, by what chooses the exit code
+	command.SilenceErrors = true // CheckErr prints the error
 	util.CheckErr(command.Execute())
 }

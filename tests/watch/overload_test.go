@@ -19,10 +19,10 @@ import (
 	"vigil/tests/harness"
 )
 
-const growthMax = 64 // MB, of a server whose clients misbehave
+const growthMax = 64 // MB, with misbehaving clients
 
-// scale makes a bad day worse: VIGIL_WATCH_SCALE=50 is 1,000 watchers stopped over 100,000 events,
-// and a history of 3 GB.
+// scale is a factor for the load: VIGIL_WATCH_SCALE=50 means 1,000 watchers stopped over 100,000
+// events, and a history of 3 GB.
 func scale() int {
 	if n, err := strconv.Atoi(os.Getenv("VIGIL_WATCH_SCALE")); err == nil && n > 0 {
 		return n
@@ -39,7 +39,7 @@ func (f *fixture) wantGrowthBelow(before, limit float64, what string) {
 	}
 }
 
-// stopped opens streams with one watcher each that nobody reads.
+// stopped opens streams with one watcher each that are not read.
 func (f *fixture) stopped(connections, streams int) (calls []*call) {
 	f.Helper()
 	for range connections {
@@ -53,8 +53,8 @@ func (f *fixture) stopped(connections, streams int) (calls []*call) {
 	return calls
 }
 
-// followAll lets many calls read at once, and returns how many were told of a compaction.
-func followAll(calls []*call, next, last int64) (told int) {
+// followAll reads many calls at once, and returns how many were canceled by a compaction.
+func followAll(calls []*call, next, last int64) (canceled int) {
 	var all sync.WaitGroup
 	var compacted atomic.Int64
 	for _, c := range calls {
@@ -70,9 +70,9 @@ func followAll(calls []*call, next, last int64) (told int) {
 	return int(compacted.Load())
 }
 
-// A thousand watchers whose clients stop reading cost no memory and no one's time, and miss nothing:
-// all of them are read back to the end, every event once and in order.
-func TestAThousandStoppedWatchers(t *testing.T) {
+// A thousand watchers whose clients stop reading cost little memory, delay no other client, and lose no
+// event: later all of them are read to the end, every event once and in order.
+func TestThousandStoppedWatchers(t *testing.T) {
 	f := newFixture(t)
 	f.fill("warm/", 2000, 100, 50)
 	alone := time.Now()
@@ -96,10 +96,10 @@ func TestAThousandStoppedWatchers(t *testing.T) {
 	reader.follow(0, first, last)
 	limit := float64(growthMax)
 	if harness.IsEtcd(harness.Subject()) {
-		limit = 1000 // it queues for each stream
+		limit = 1000 // etcd has a queue for each stream
 	}
 	f.wantGrowthBelow(before, limit, "1000 stopped streams")
-	f.Logf("2000 puts took %v alone, %d %v with them, %v until another had them all", aloneTook, events, took, time.Since(begin))
+	f.Logf("2000 puts took %v alone, %d took %v with them, and %v until a live watch had them all", aloneTook, events, took, time.Since(begin))
 	if took > time.Duration(20*scale())*aloneTook+5*time.Second {
 		f.Errorf("puts took %v instead of %v", took, aloneTook)
 	}
@@ -124,21 +124,21 @@ func TestAThousandStoppedWatchers(t *testing.T) {
 	f.wantGrowthBelow(before, limit, "1000 streams that were read")
 }
 
-// When history goes while they stand, they are told so and nothing is left out before.
+// When history is compacted, stopped watchers are canceled, and they get all events before that.
 func TestStoppedWatchersAndACompaction(t *testing.T) {
 	f := newFixture(t)
 	calls := f.stopped(4, 25)
 	last := f.fill("p/", 3000, 100, 300)
 	f.compact(last)
 	last = f.fill("p/", 100, 100, 300)
-	told := followAll(calls, 2, last)
-	f.Logf("%d of %d were told", told, len(calls))
-	if told == 0 {
-		f.Error("none was told, so this shows nothing")
+	canceled := followAll(calls, 2, last)
+	f.Logf("%d of %d were canceled", canceled, len(calls))
+	if canceled == 0 {
+		f.Error("no watch was canceled, so the test shows nothing")
 	}
 }
 
-// A compaction while many catch up: each stops with a notice, or had everything.
+// A compaction while many watches catch up: each is canceled, or has received everything.
 func TestCompactionWhileManyCatchUp(t *testing.T) {
 	f := newFixture(t)
 	last := f.fill("p/", 5000, 100, 1000)
@@ -152,12 +152,12 @@ func TestCompactionWhileManyCatchUp(t *testing.T) {
 		}
 	}
 	f.compact(last - 10)
-	told := followAll(calls, 2, last)
-	f.Logf("%d of %d were told", told, len(calls))
+	canceled := followAll(calls, 2, last)
+	f.Logf("%d of %d were canceled", canceled, len(calls))
 }
 
-// One stream reads a long history slowly; the others, and others on its connection, stay live.
-func TestLiveWatchersStayLiveBesideALongCatchUp(t *testing.T) {
+// One stream reads a long history slowly; other watches, also on its connection, stay live.
+func TestLiveWatchersStayLiveDuringALongCatchUp(t *testing.T) {
 	f := newFixture(t)
 	last := f.fill("p/", 3000*scale(), 50, 20000) // 60 MB
 	conn := f.connect()
@@ -194,10 +194,10 @@ func TestLiveWatchersStayLiveBesideALongCatchUp(t *testing.T) {
 		}
 	}
 	<-caughtUp
-	f.Logf("%d of 40 puts while one caught up; to all 100 in %v (median), %v at worst", during,
+	f.Logf("%d of 40 puts while one watch caught up; all 100 received them after %v (median), %v at worst", during,
 		quantile(times, 0.5), quantile(times, 1))
 	if quantile(times, 0.9) > 3*time.Second {
-		f.Error("the live ones were late")
+		f.Error("live watches were late")
 	}
 }
 
@@ -244,12 +244,12 @@ func TestIssue15402EventsAreNotLateBehindLargeReads(t *testing.T) {
 	}
 }
 
-// Creating and canceling without end: every one is answered, in order, and nothing is left.
-func TestCreatingAndCancelingWithoutEnd(t *testing.T) {
+// Watches are created and canceled repeatedly: every request is answered in order, and nothing is left behind.
+func TestCreatingAndCancelingRepeatedly(t *testing.T) {
 	f := newFixture(t)
 	const rounds = 20000
 	c := f.call(f.connect())
-	c.create(prefixOf("p/", 0)) // 0; the rest come and go
+	c.create(prefixOf("p/", 0)) // watch 0 stays
 	before := f.settledMB()
 	sent := make(chan error, 1)
 	go func() {
@@ -280,8 +280,8 @@ func TestCreatingAndCancelingWithoutEnd(t *testing.T) {
 	c.follow(0, revision, revision)
 }
 
-// Streams that come and go leave nothing behind, and those beyond the limit wait or are refused.
-func TestStreamsWithoutEnd(t *testing.T) {
+// Closed streams leave nothing behind, and streams beyond the limit wait or are refused.
+func TestOpeningStreamsRepeatedly(t *testing.T) {
 	f := newFixture(t)
 	conn := f.connect()
 	open := func(count int) {
@@ -294,7 +294,7 @@ func TestStreamsWithoutEnd(t *testing.T) {
 	open(200)
 	before := f.settledMB()
 	open(3000)
-	f.wantGrowthBelow(before, growthMax, "3000 streams, one after the other")
+	f.wantGrowthBelow(before, growthMax, "3000 streams, one after another")
 
 	ctx, cancel := context.WithTimeout(f.ctx, 5*time.Second)
 	defer cancel()
@@ -329,7 +329,7 @@ func TestStreamsWithoutEnd(t *testing.T) {
 	f.put("p/a", "v")
 }
 
-// Asking for progress without reading the answers: the server takes no more than it can hold.
+// Progress is requested without reading the answers: the server limits what it accepts.
 func TestProgressRequestsWithoutPause(t *testing.T) {
 	f := newFixture(t)
 	c := f.call(f.connect())
@@ -352,8 +352,8 @@ func TestProgressRequestsWithoutPause(t *testing.T) {
 	}
 	f.wantGrowthBelow(before, growthMax, fmt.Sprintf("%d requests for progress, unread", sent.Load()))
 	revision := f.put("p/a", "v")
-	// The answers come now that they are read, and the event among or after them; or the call has
-	// ended with a reason.
+	// Now the answers are read, and the event comes among or after them, or the call has ended with a
+	// reason.
 	for {
 		answer, err := c.Recv()
 		if err != nil {
@@ -370,8 +370,8 @@ func TestProgressRequestsWithoutPause(t *testing.T) {
 	<-ended
 }
 
-// A connection is cut in the middle of a fragment, again and again: what was whole counts, the
-// rest comes again.
+// Connections are cut in the middle of fragments: complete responses count, and the rest is sent
+// again.
 func TestConnectionsCutInTheMiddleOfAFragment(t *testing.T) {
 	f := newFixture(t)
 	value := strings.Repeat("v", 50000)
@@ -413,13 +413,13 @@ func TestConnectionsCutInTheMiddleOfAFragment(t *testing.T) {
 		f.Errorf("not %s: %s", fault.Guarantee, fault.Text)
 	}
 	if len(truth.Wanted(&request, 2, 1000)) != revisions*keys {
-		f.Errorf("%d events came", len(truth.Wanted(&request, 2, 1000)))
+		f.Errorf("%d events arrived", len(truth.Wanted(&request, 2, 1000)))
 	}
 	for _, failure := range w.failures {
 		f.Error(failure)
 	}
 	f.Logf("%d fragments, %d cuts, %d legs", s.fragments, p.cuts(), len(s.watch[0].recording.Legs))
 	if s.fragments == 0 || p.cuts() == 0 {
-		f.Error("nothing was fragmented, or nothing was cut, so this shows nothing")
+		f.Error("nothing was fragmented, or nothing was cut, so the test shows nothing")
 	}
 }

@@ -30,20 +30,20 @@ import (
 const (
 	changes  = 400 // at least
 	objects  = 12
-	pace     = 4 * time.Millisecond // between them, so that there is something to cut
+	pace     = 4 * time.Millisecond // between changes, so that connections are cut meanwhile
 	viewCuts = 6                    // of connections; an informer waits longer after each
-	enough   = 15 * time.Second     // of changes, on a machine where few connections are cut in that time
-	fewCuts  = 3                    // which are waited for all the same
+	enough   = 15 * time.Second     // after this time, fewer cuts suffice on a slow machine
+	fewCuts  = 3                    // the minimum of cuts on any machine
 )
 
-// change is what a watch tells.
+// change is a change that a watch reports.
 type change struct {
 	what    watch.EventType
 	name    string
 	version int64
 }
 
-// writer changes objects and remembers how.
+// writer changes objects and remembers the changes.
 type writer struct {
 	s       *server
 	random  *rand.Rand
@@ -73,23 +73,23 @@ func (w *writer) step(i int) {
 	w.history = append(w.history, change{what, name, version})
 }
 
-// recorder is what a raw watch has told so far.
+// recorder has the changes that a raw watch has reported so far.
 type recorder struct {
-	name string
-	lock sync.Mutex
-	told []change
-	last int64
-	err  error
+	name        string
+	lock        sync.Mutex
+	seenChanges []change
+	last        int64
+	err         error
 }
 
-// note takes an event in; false: the watch must be made anew.
+// note records an event. It returns false if the watch must be started again.
 func (r *recorder) note(event watch.Event) bool {
 	r.lock.Lock()
 	defer r.lock.Unlock()
 	object, err := meta.Accessor(event.Object)
 	if event.Type == watch.Error || err != nil {
 		status, _ := event.Object.(*metav1.Status)
-		// What was cut in the middle is the client's own complaint.
+		// An event that was cut in the middle is an error of the client.
 		if status == nil || status.Reason != metav1.StatusReasonInternalError {
 			r.err = fmt.Errorf("%v", event.Object)
 		}
@@ -97,7 +97,7 @@ func (r *recorder) note(event watch.Event) bool {
 	}
 	version, _ := strconv.ParseInt(object.GetResourceVersion(), 10, 64)
 	if event.Type != watch.Bookmark {
-		r.told = append(r.told, change{event.Type, object.GetName(), version})
+		r.seenChanges = append(r.seenChanges, change{event.Type, object.GetName(), version})
 	}
 	r.last = version
 	return true
@@ -106,12 +106,12 @@ func (r *recorder) note(event watch.Event) bool {
 func (r *recorder) seen() (int, int64, error) {
 	r.lock.Lock()
 	defer r.lock.Unlock()
-	return len(r.told), r.last, r.err
+	return len(r.seenChanges), r.last, r.err
 }
 
 type starter func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
 
-// follow makes the watch again from where it was whenever it ends.
+// follow starts the watch again at its last version whenever it ends.
 func (r *recorder) follow(ctx context.Context, start starter) {
 	for ctx.Err() == nil {
 		_, last, _ := r.seen()
@@ -129,7 +129,7 @@ func (r *recorder) follow(ctx context.Context, start starter) {
 	}
 }
 
-// retry lets client-go itself begin anew.
+// retry uses client-go's own watcher, which starts again by itself.
 func (r *recorder) retry(ctx context.Context, t *testing.T, start starter) {
 	_, last, _ := r.seen()
 	w, err := watchtools.NewRetryWatcherWithContext(ctx, fmt.Sprint(last), &cache.ListWatch{
@@ -150,7 +150,7 @@ func configOf(s *server, p *proxy, protobuf bool) *rest.Config {
 	if s.scheme == "https" {
 		config.TLSClientConfig.Insecure = true
 	}
-	if protobuf { // and nothing else
+	if protobuf { // only protobuf
 		config.ContentType = runtime.ContentTypeProtobuf
 		config.AcceptContentTypes = runtime.ContentTypeProtobuf
 	}
@@ -167,21 +167,21 @@ func must[T any](t *testing.T) func(T, error) T {
 	}
 }
 
-// Over HTTP/1.1 each watch has a connection of its own; over TLS and HTTP/2 those of a client share one.
-func TestRawWatchesTellEveryChangeOnceOnBadDays(t *testing.T) {
-	t.Run("http", func(t *testing.T) { rawWatchesOnBadDays(t, "http", 3000, 60) })
-	t.Run("https", func(t *testing.T) { rawWatchesOnBadDays(t, "https", 8000, 30) })
+// Over HTTP/1.1 each watch has its own connection; over TLS and HTTP/2 the watches of a client share one.
+func TestRawWatchesReportEveryChangeOnceDespiteFaults(t *testing.T) {
+	t.Run("http", func(t *testing.T) { rawWatchesWithFaults(t, "http", 3000, 60) })
+	t.Run("https", func(t *testing.T) { rawWatchesWithFaults(t, "https", 8000, 30) })
 }
 
-// goesOn is whether more changes are to be made.
-func goesOn(t *testing.T, p *proxy, i, cuts int, begun time.Time) bool {
+// needsMore says whether more changes are needed.
+func needsMore(t *testing.T, p *proxy, i, cuts int, begun time.Time) bool {
 	if time.Since(begun) > 10*patience {
 		t.Fatalf("only %d connections were cut", p.cutCount())
 	}
 	return i < changes || p.cutCount() < fewCuts || (p.cutCount() < cuts && time.Since(begun) < enough)
 }
 
-func rawWatchesOnBadDays(t *testing.T, scheme string, budget int64, cuts int) {
+func rawWatchesWithFaults(t *testing.T, scheme string, budget int64, cuts int) {
 	s := newServerWith(t, scheme)
 	p := newProxy(t, s.kube, budget)
 	first := s.put("before", "1")
@@ -219,7 +219,7 @@ func rawWatchesOnBadDays(t *testing.T, scheme string, budget int64, cuts int) {
 		return least
 	}
 	begun := time.Now()
-	for i := 0; goesOn(t, p, i, cuts, begun); i++ {
+	for i := 0; needsMore(t, p, i, cuts, begun); i++ {
 		w.step(i)
 		time.Sleep(pace)
 		switch i % changes {
@@ -251,7 +251,7 @@ func rawWatchesOnBadDays(t *testing.T, scheme string, budget int64, cuts int) {
 			}
 		}
 	}
-	// Whatever came too often comes before this.
+	// Repeated changes would come before this one.
 	last := s.put("last", "1")
 	w.history = append(w.history, change{watch.Added, "last", last})
 	for _, r := range recorders {
@@ -261,26 +261,26 @@ func rawWatchesOnBadDays(t *testing.T, scheme string, budget int64, cuts int) {
 			}
 		}
 		r.lock.Lock()
-		for i, told := range r.told {
-			if i >= len(w.history) || told != w.history[i] {
-				t.Errorf("%s: change %d is %v and not %v", r.name, i, told, w.history[min(i, len(w.history)-1)])
+		for i, seen := range r.seenChanges {
+			if i >= len(w.history) || seen != w.history[i] {
+				t.Errorf("%s: change %d is %v and not %v", r.name, i, seen, w.history[min(i, len(w.history)-1)])
 				break
 			}
 		}
-		if len(r.told) != len(w.history) {
-			t.Errorf("%s: %d changes, not %d", r.name, len(r.told), len(w.history))
+		if len(r.seenChanges) != len(w.history) {
+			t.Errorf("%s: %d changes, not %d", r.name, len(r.seenChanges), len(w.history))
 		}
 		r.lock.Unlock()
 	}
 	t.Logf("%d changes, %d connections cut", len(w.history), p.cutCount())
 }
 
-// view is an informer, and what its handler was told.
+// view is an informer and the state according to its handler.
 type view struct {
 	name     string
 	informer cache.SharedIndexInformer
 	lock     sync.Mutex
-	versions map[string]int64 // of objects, and of what has gone
+	versions map[string]int64 // of objects, including deleted ones
 	there    map[string]bool
 	faults   []string
 }
@@ -315,7 +315,7 @@ func (v *view) start(t *testing.T, stop <-chan struct{}) {
 		AddFunc: func(object any) { v.note("add", object) },
 		UpdateFunc: func(before, after any) {
 			_, old := versionOf(before)
-			if _, now := versionOf(after); now != old { // else it was listed again
+			if _, now := versionOf(after); now != old { // otherwise it was only listed again
 				v.note("update", after)
 			}
 		},
@@ -327,13 +327,13 @@ func (v *view) start(t *testing.T, stop <-chan struct{}) {
 	go v.informer.Run(stop)
 }
 
-// differs says how the view differs from the store; empty: not at all.
+// differs says how the view differs from the store; it is empty if they are equal.
 func (v *view) differs(want map[string]int64) string {
 	v.lock.Lock()
-	told := map[string]int64{}
+	handled := map[string]int64{}
 	for name, version := range v.versions {
 		if v.there[name] {
-			told[name] = version
+			handled[name] = version
 		}
 	}
 	v.lock.Unlock()
@@ -342,13 +342,13 @@ func (v *view) differs(want map[string]int64) string {
 		name, version := versionOf(object)
 		kept[name] = version
 	}
-	if fmt.Sprint(told) == fmt.Sprint(want) && fmt.Sprint(kept) == fmt.Sprint(want) {
+	if fmt.Sprint(handled) == fmt.Sprint(want) && fmt.Sprint(kept) == fmt.Sprint(want) {
 		return ""
 	}
-	return fmt.Sprintf("told %v, kept %v, stored %v", told, kept, want)
+	return fmt.Sprintf("handler %v, informer %v, store %v", handled, kept, want)
 }
 
-// checkViews waits until all have what is stored.
+// checkViews waits until all views equal the store.
 func checkViews(t *testing.T, views []*view, want map[string]int64) {
 	t.Helper()
 	for _, v := range views {
@@ -365,7 +365,7 @@ func checkViews(t *testing.T, views []*view, want map[string]int64) {
 	}
 }
 
-// viewsThrough are informers of each kind that client-go has, none of them begun.
+// viewsThrough returns informers of each kind that client-go has, which are not started yet.
 func viewsThrough(t *testing.T, s *server, p *proxy) []*view {
 	typed := must[*corev1client.CoreV1Client](t)(corev1client.NewForConfig(configOf(s, p, true)))
 	plain := must[dynamic.Interface](t)(dynamic.NewForConfig(configOf(s, p, false)))
@@ -382,7 +382,7 @@ func viewsThrough(t *testing.T, s *server, p *proxy) []*view {
 	}
 }
 
-func TestInformersEndWithWhatIsStoredAfterBadDays(t *testing.T) {
+func TestInformersMatchTheStoreAfterFaults(t *testing.T) {
 	s := newServer(t)
 	p := newProxy(t, s.kube, 10000)
 	views := viewsThrough(t, s, p)
@@ -396,7 +396,7 @@ func TestInformersEndWithWhatIsStoredAfterBadDays(t *testing.T) {
 		v.start(t, stop)
 	}
 	begun := time.Now()
-	for i := 20; goesOn(t, p, i, viewCuts, begun); i++ {
+	for i := 20; needsMore(t, p, i, viewCuts, begun); i++ {
 		w.step(i)
 		time.Sleep(pace)
 		switch i {
@@ -419,7 +419,7 @@ func TestInformersEndWithWhatIsStoredAfterBadDays(t *testing.T) {
 	t.Logf("%d changes, %d connections cut", len(w.history), p.cutCount())
 }
 
-// The typed client gets what it writes, and lists and gets the same as the dynamic one.
+// The typed client reads what it writes, and lists and gets the same as the dynamic client.
 func TestTypedAndDynamicClientsReadTheSame(t *testing.T) {
 	s := newServer(t)
 	p := newProxy(t, s.kube, 0)
@@ -448,8 +448,8 @@ func TestTypedAndDynamicClientsReadTheSame(t *testing.T) {
 	}
 }
 
-// One that is too long to be put together in one go, alone and in pages; and what is wrong is told in protobuf too.
-func TestLongListsComeInProtobuf(t *testing.T) {
+// A list that is too long to be built in one step, whole and in pages; errors are in protobuf, too.
+func TestLongListsInProtobuf(t *testing.T) {
 	s := newServer(t)
 	p := newProxy(t, s.kube, 0)
 	typed := must[*corev1client.CoreV1Client](t)(corev1client.NewForConfig(configOf(s, p, true))).ConfigMaps("default")
