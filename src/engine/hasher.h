@@ -27,7 +27,7 @@ struct hasher_job {
 /* A worker for hasher_submit, not started yet. */
 struct worker *hasher_new(void);
 
-/* As worker_submit. The caller has set work.answers and work.share. */
+/* As worker_submit. The caller has set work.answers and work.group. */
 MUST_CHECK
 enum status hasher_submit(struct worker *hasher, struct hasher_job *job);
 

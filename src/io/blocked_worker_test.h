@@ -1,7 +1,7 @@
 /*
  * For tests: a worker that can be blocked. It then runs a job of ours that ends when it is
  * released, and further jobs of ours are in the queue before whatever is submitted; each has its
- * own share.
+ * own group.
  */
 #ifndef VIGIL_IO_BLOCKED_WORKER_TEST_H
 #define VIGIL_IO_BLOCKED_WORKER_TEST_H
@@ -60,7 +60,7 @@ static inline void blocked_worker_block(struct blocked_worker *b, size_t waiting
         b->jobs[b->count] = (struct worker_job){
             .answers = b->answers,
             .run = b->count ? blocked_worker_run_other : blocked_worker_run_first,
-            .share = 1 + b->count,
+            .group = 1 + b->count,
         };
         assert_int_equal(worker_submit(b->worker, &b->jobs[b->count]), ST_OK);
         if (!b->count)

@@ -10,17 +10,19 @@
 
 /* A share with waiting jobs. */
 struct worker_share {
-    uint64_t key;
+    uint64_t group, key;
+    uint64_t turn;  /* of its group: when it was served last */
     unsigned count; /* of its jobs that may be refused */
     struct mailbox_chain jobs;
 };
 
 struct worker {
     struct lock lock;
-    /* Protected by the lock: shares in the order of their turns, and jobs that lost their places.
-     */
+    /* Protected by the lock: shares in the order of their turns within their group, and jobs that
+     * lost their places. */
     struct worker_share *shares;
     size_t share_count, share_room;
+    uint64_t served;  /* jobs that were taken so far: the number of the last turn */
     unsigned waiting; /* jobs of all shares that may be refused */
     struct mailbox_chain refused;
 
@@ -62,20 +64,58 @@ static struct worker_job *chain_take_newest(struct mailbox_chain *chain)
 
 /* -- the queue, with the lock held -- */
 
-static struct worker_share *share_find(struct worker *worker, uint64_t key)
+static struct worker_share *share_find(struct worker *worker, uint64_t group, uint64_t key)
 {
     for (size_t i = 0; i < worker->share_count; i++) {
-        if (worker->shares[i].key == key)
+        if (worker->shares[i].group == group && worker->shares[i].key == key)
             return &worker->shares[i];
     }
     return NULL;
 }
 
-static struct worker_share *share_with_most(struct worker *worker)
+/* The number of waiting jobs of a group that may be refused. */
+static unsigned group_count(const struct worker *worker, uint64_t group)
 {
-    struct worker_share *most = &worker->shares[0];
-    for (size_t i = 1; i < worker->share_count; i++)
-        most = worker->shares[i].count > most->count ? &worker->shares[i] : most;
+    unsigned count = 0;
+    for (size_t i = 0; i < worker->share_count; i++)
+        count += worker->shares[i].group == group ? worker->shares[i].count : 0;
+    return count;
+}
+
+/* A share that was added later starts as if its group had just been served. */
+static uint64_t group_turn(const struct worker *worker, uint64_t group)
+{
+    for (size_t i = 0; i < worker->share_count; i++) {
+        if (worker->shares[i].group == group)
+            return worker->shares[i].turn;
+    }
+    return worker->served;
+}
+
+static uint64_t group_with_most(const struct worker *worker)
+{
+    uint64_t most = worker->shares[0].group;
+    unsigned most_count = 0;
+    for (size_t i = 0; i < worker->share_count; i++) {
+        const struct worker_share *share = &worker->shares[i];
+        bool may_be = share->count && (!most_count || share->group != most);
+        unsigned count = may_be ? group_count(worker, share->group) : 0;
+        if (count <= most_count)
+            continue;
+        most = share->group;
+        most_count = count;
+    }
+    return most;
+}
+
+static struct worker_share *share_with_most(struct worker *worker, uint64_t group)
+{
+    struct worker_share *most = NULL;
+    for (size_t i = 0; i < worker->share_count; i++) {
+        struct worker_share *share = &worker->shares[i];
+        if (share->group == group && (!most || share->count > most->count))
+            most = share;
+    }
     return most;
 }
 
@@ -96,33 +136,69 @@ static void share_remove(struct worker *worker, struct worker_share *share)
     memmove(share, share + 1, (worker->share_count - at) * sizeof(*share));
 }
 
-/* Only for a share that has fewer jobs, even with this one: a flood gives its places to the others.
- */
-static bool make_room(struct worker *worker, uint64_t key)
+/* The share that has to give up a job for one of this group and share; NULL: none. A flood gives
+ * its places to the others, who have fewer even with the new job. */
+static struct worker_share *share_to_shrink(struct worker *worker, uint64_t group, uint64_t key)
 {
-    struct worker_share *own = share_find(worker, key), *most = share_with_most(worker);
-    if (most->count <= (own ? own->count : 0) + 1)
+    uint64_t largest = group_with_most(worker);
+    if (group_count(worker, largest) > group_count(worker, group) + 1)
+        return share_with_most(worker, largest);
+    struct worker_share *own = share_find(worker, group, key);
+    struct worker_share *most = share_with_most(worker, group);
+    return most && most->count > (own ? own->count : 0) + 1 ? most : NULL;
+}
+
+static bool make_room(struct worker *worker, const struct worker_job *job)
+{
+    struct worker_share *share = share_to_shrink(worker, job->group, job->share);
+    if (!share)
         return false;
-    mailbox_chain_add(&worker->refused, &chain_take_newest(&most->jobs)->in_mailbox);
-    most->count--;
+    mailbox_chain_add(&worker->refused, &chain_take_newest(&share->jobs)->in_mailbox);
+    share->count--;
     worker->waiting--;
+    if (!share->jobs.first)
+        share_remove(worker, share);
     return true;
 }
 
 static enum status queue_add(struct worker *worker, struct worker_job *job)
 {
-    if (!job->must_run && worker->waiting >= worker->queue_max && !make_room(worker, job->share))
+    if (!job->must_run && worker->waiting >= worker->queue_max && !make_room(worker, job))
         return ST_REQUEST_TOO_MANY_REQUESTS;
-    struct worker_share *share = share_find(worker, job->share);
+    struct worker_share *share = share_find(worker, job->group, job->share);
     if (!share)
-        share = share_add(worker, (struct worker_share){.key = job->share});
+        share = share_add(worker, (struct worker_share){.group = job->group,
+                                                        .key = job->share,
+                                                        .turn = group_turn(worker, job->group)});
     mailbox_chain_add(&share->jobs, &job->in_mailbox);
     share->count += !job->must_run;
     worker->waiting += !job->must_run;
     return ST_OK;
 }
 
-/* The oldest job of the first share; the share's next turn comes after those of all others. */
+/* The first share of the group that was served longest ago. */
+static struct worker_share *share_next(struct worker *worker)
+{
+    struct worker_share *next = &worker->shares[0];
+    for (size_t i = 1; i < worker->share_count; i++)
+        next = worker->shares[i].turn < next->turn ? &worker->shares[i] : next;
+    return next;
+}
+
+/* Removes the share that is served now, and notes the turn of its group. */
+static struct worker_share share_take(struct worker *worker)
+{
+    struct worker_share *next = share_next(worker), share = *next;
+    share_remove(worker, next);
+    share.turn = ++worker->served;
+    for (size_t i = 0; i < worker->share_count; i++) {
+        if (worker->shares[i].group == share.group)
+            worker->shares[i].turn = share.turn;
+    }
+    return share;
+}
+
+/* The oldest job of the share whose turn it is; its next turn comes after those of all others. */
 static struct worker_job *queue_take(struct worker *worker)
 {
     LOCK_SCOPE(&worker->lock);
@@ -135,8 +211,7 @@ static struct worker_job *queue_take(struct worker *worker)
     }
     if (!worker->share_count)
         return NULL;
-    struct worker_share share = worker->shares[0];
-    share_remove(worker, &worker->shares[0]);
+    struct worker_share share = share_take(worker);
     job = job_of(mailbox_chain_take(&share.jobs));
     job->status = ST_OK;
     share.count -= !job->must_run;

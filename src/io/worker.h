@@ -4,10 +4,11 @@
  *
  *   any thread ── submit ──► queue, bounded ── thread: run ──► the job's mailbox
  *
- * Shares of the queue (a connection, an address: the submitter decides) take turns: the first job
- * of a share waits for the current job and for at most one job of each other share. When the
- * queue is full, a job of a share with fewer jobs takes the place of the newest job of the share
- * with the most, which is then posted back with ST_REQUEST_TOO_MANY_REQUESTS.
+ * Groups of jobs (the address of a client) take turns, and so do the shares of a group (a
+ * connection): the first job of a group waits for the current job and for at most one job of each
+ * other group. When the queue is full, a job of a group with fewer jobs takes the place of the
+ * newest job of the largest share of the largest group, which is then posted back with
+ * ST_REQUEST_TOO_MANY_REQUESTS; within a group that holds for its shares.
  *
  * A job is an object with an embedded struct worker_job. From submit until it is posted back it
  * belongs to the worker: what run uses must not be used elsewhere meanwhile, or must be immutable.
@@ -29,7 +30,7 @@ struct worker_job {
     struct mailbox_node in_mailbox;
     struct mailbox *answers;             /* where it is posted when it is done */
     void (*run)(struct worker_job *job); /* called on the worker's thread; may set status */
-    uint64_t share;                      /* the share that it counts for */
+    uint64_t group, share;               /* what it counts for; a share belongs to one group */
     bool must_run; /* is always accepted and never loses its place: for work that can no longer be
                       refused, one at a time per call */
     _Atomic bool given_up; /* the result is not needed any more, so it need not run */
@@ -50,8 +51,8 @@ enum status worker_start(struct worker *worker);
 void worker_free(struct worker *worker);
 DEFINE_CLEANUP(struct worker *, worker_free)
 
-/* ST_REQUEST_TOO_MANY_REQUESTS: the queue is full, and no share has two jobs more than this one;
- * the caller keeps the job. */
+/* ST_REQUEST_TOO_MANY_REQUESTS: the queue is full, and no group has two jobs more than this one,
+ * and none of its shares two more than this share; the caller keeps the job. */
 MUST_CHECK
 enum status worker_submit(struct worker *worker, struct worker_job *job);
 

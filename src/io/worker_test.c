@@ -171,6 +171,59 @@ static void shares_take_turns(void **state)
         assert_ptr_equal(back[i], &jobs[i % 2][i / 2]);
 }
 
+/* One address fills the queue from as many connections as it has places. */
+static void flood_of_one_group_does_not_exclude_others(void **state)
+{
+    enum { OTHERS = 4, ALL = QUEUE_MAX + OTHERS };
+    struct desk *desk = *state;
+    static struct job jobs[QUEUE_MAX + 1], others[OTHERS], *back[ALL];
+    for (size_t i = 0; i <= QUEUE_MAX; i++) {
+        jobs[i] = make_job(desk, i);
+        jobs[i].job.group = 1;
+        submit(desk, &jobs[i], i < QUEUE_MAX ? ST_OK : ST_REQUEST_TOO_MANY_REQUESTS);
+    }
+    for (size_t i = 0; i < OTHERS; i++) {
+        others[i] = make_job(desk, i); /* the same shares, in other groups */
+        others[i].job.group = 2 + i / 2;
+        submit(desk, &others[i], ST_OK);
+    }
+    submit(desk, &jobs[QUEUE_MAX], ST_REQUEST_TOO_MANY_REQUESTS);
+    run_all(desk, back, ALL);
+    size_t refused = 0;
+    for (size_t i = 0; i < QUEUE_MAX; i++)
+        refused += jobs[i].job.status == ST_REQUEST_TOO_MANY_REQUESTS;
+    assert_int_equal(refused, OTHERS);
+    /* Those that lost their places come first; then the three groups take turns. */
+    assert_true(place_of(back, ALL, &others[0]) < OTHERS + 3);
+    assert_true(place_of(back, ALL, &others[2]) < OTHERS + 3);
+    assert_true(place_of(back, ALL, &others[1]) < OTHERS + 6);
+    assert_true(place_of(back, ALL, &others[3]) < OTHERS + 6);
+}
+
+/* Within a group the shares take turns, and the groups take turns, however many shares they have.
+ */
+static void groups_take_turns(void **state)
+{
+    enum { EACH = 12 };
+    struct desk *desk = *state;
+    struct job many[EACH], one[EACH / 2], *back[EACH + EACH / 2];
+    for (size_t i = 0; i < EACH; i++) {
+        many[i] = make_job(desk, 1 + i % 3);
+        many[i].job.group = 1;
+        submit(desk, &many[i], ST_OK);
+    }
+    for (size_t i = 0; i < EACH / 2; i++) {
+        one[i] = make_job(desk, 1);
+        one[i].job.group = 2;
+        submit(desk, &one[i], ST_OK);
+    }
+    run_all(desk, back, COUNT_OF(back));
+    for (size_t i = 0; i < EACH / 2; i++) {
+        assert_ptr_equal(back[2 * i], &many[i]);
+        assert_ptr_equal(back[2 * i + 1], &one[i]);
+    }
+}
+
 static void equal_shares_of_a_full_queue_keep_their_places(void **state)
 {
     struct desk *desk = *state;
@@ -247,6 +300,8 @@ int main(void)
         TEST(jobs_beyond_the_queue_limit_are_refused_until_there_is_room),
         TEST(flood_of_one_share_does_not_exclude_others),
         TEST(shares_take_turns),
+        TEST(flood_of_one_group_does_not_exclude_others),
+        TEST(groups_take_turns),
         TEST(equal_shares_of_a_full_queue_keep_their_places),
         TEST(jobs_that_must_run_are_never_refused),
         TEST(jobs_that_are_given_up_do_not_run),

@@ -508,6 +508,7 @@ static bool offload(struct gateway_call *g)
                                         .many = grpc_local_method(g->local)->client_streams,
                                         .json = g->requests,
                                         .account = http_exchange_account(g->x),
+                                        .peer = http_exchange_request(g->x)->peer,
                                         .done = on_parsed,
                                         .owner = g};
     if (!g->gateway->offload || g->requests.len <= GATEWAY_INLINE_BYTES_MAX)

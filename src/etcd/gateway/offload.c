@@ -157,8 +157,10 @@ enum status gateway_parse_start(struct gateway_offload *offload,
 {
     struct gateway_parse *parse;
     TRY(parse_new(input, &parse));
-    parse->job = (struct worker_job){
-        .answers = &offload->back, .run = run, .share = (uintptr_t)input->account};
+    parse->job = (struct worker_job){.answers = &offload->back,
+                                     .run = run,
+                                     .group = wire_peer_key(input->peer),
+                                     .share = (uintptr_t)input->account};
     parse->away = true;
     enum status status = worker_submit(offload->worker, &parse->job);
     if (status != ST_OK) {

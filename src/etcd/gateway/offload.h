@@ -14,6 +14,7 @@
 #include "base/slice.h"
 #include "base/status.h"
 #include "codec/pb/json_read.h"
+#include "wire/peer.h"
 
 struct account;
 struct gateway_offload;
@@ -42,6 +43,7 @@ struct gateway_parse_input {
     bool many; /* parse all values up to the first invalid one; otherwise only the first value */
     struct slice json;
     struct account *account; /* may be NULL */
+    struct wire_peer peer;   /* the client, for the worker's queue */
     /* Called once, unless the parse is dropped before, and never from within start. ST_OK, or why
      * the worker has not parsed the body: ST_REQUEST_TOO_MANY_REQUESTS, ST_STOPPED. */
     void (*done)(void *owner, enum status status);

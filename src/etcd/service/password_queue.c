@@ -65,7 +65,7 @@ enum status password_queue_hash(struct password_queue *queue, struct password_jo
 {
     if (!queue || !queue->hasher)
         return ST_UNIMPLEMENTED;
-    job->hasher.work.share = wire_peer_key(peer);
+    job->hasher.work.group = wire_peer_key(peer);
     job->hasher.task = HASHER_MAKE;
     job->hasher.password = password;
     job->hasher.cost = queue->bcrypt_cost;
@@ -78,7 +78,7 @@ enum status password_queue_verify(struct password_queue *queue, struct password_
 {
     if (!queue || !queue->hasher)
         return ST_UNIMPLEMENTED;
-    job->hasher.work.share = wire_peer_key(peer);
+    job->hasher.work.group = wire_peer_key(peer);
     job->hasher.task = HASHER_CHECK;
     job->hasher.password = password;
     job->hasher.hash = hash;

@@ -157,7 +157,8 @@ enum status kube_call_send(struct kube_call *call, void (*step)(struct kube_call
     work->kinds = kube_kinds_ref(kube_registry_kinds(call->api->registry));
     random_init(&work->random, random_u64(&call->api->random));
     work->away = true;
-    enum status status = kube_offload_send(&call->api->offload, call->arena.account, &work->job);
+    enum status status = kube_offload_send(&call->api->offload, wire_peer_key(call->request->peer),
+                                           call->arena.account, &work->job);
     if (status == ST_OK)
         kube_call_hold(call);
     else

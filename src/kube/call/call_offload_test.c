@@ -1,5 +1,6 @@
 /* Large requests are processed on the worker: others continue meanwhile, and clients may
  * disconnect. */
+#include "base/memory/budget.h"
 #include "io/blocked_worker_test.h"
 #include "kube/server/bed_test.h"
 
@@ -297,7 +298,7 @@ static void requests_beyond_the_queue_of_the_worker_get_429(void **state)
     end_with_worker();
 }
 
-/* A share of the queue with more calls loses the newest of them to a share with fewer. */
+/* A group with more calls loses the newest of them to a group with fewer. */
 static void calls_lose_their_places_to_connections_with_fewer(void **state)
 {
     (void)state;
@@ -311,7 +312,7 @@ static void calls_lose_their_places_to_connections_with_fewer(void **state)
     }
     struct worker_job *other = &blocked.jobs[blocked.count++];
     *other = (struct worker_job){
-        .answers = blocked.answers, .run = blocked_worker_run_other, .share = blocked.count};
+        .answers = blocked.answers, .run = blocked_worker_run_other, .group = blocked.count};
     assert_int_equal(worker_submit(blocked.worker, other), ST_OK);
     unblock();
     run_all();
@@ -324,6 +325,45 @@ static void calls_lose_their_places_to_connections_with_fewer(void **state)
     assert_int_equal(made, 1);
     free(body);
     end_with_worker();
+}
+
+static void write_address(void *owner, char *text)
+{
+    memcpy(text, owner, strlen(owner) + 1);
+}
+
+/* One client fills the queue from many connections; the call of another address is accepted. */
+static void calls_of_other_addresses_are_accepted(void **state)
+{
+    static char flooder[] = "192.0.2.1:1", other[] = "192.0.2.2:1";
+    (void)state;
+    begin_with_worker();
+    block(0);
+    char *body = large("a"), *late_body = large("late");
+    struct account *accounts[WORKER_QUEUE_MAX];
+    struct budget *budget;
+    assert_int_equal(budget_new(1 << 30, &budget), ST_OK);
+    bed->peer = (struct wire_peer){.address = write_address, .owner = flooder};
+    for (size_t i = 0; i < WORKER_QUEUE_MAX; i++) {
+        assert_int_equal(account_new(budget, &accounts[i]), ST_OK);
+        bed->account = accounts[i];
+        (void)send_json("POST", CMS, body);
+        run();
+    }
+    bed->account = NULL;
+    bed->peer.owner = other;
+    struct peer *late = send_json("POST", CMS, late_body);
+    run();
+    assert_int_equal(late->code, 0);
+    unblock();
+    run_all();
+    assert_answer(late, 201, NULL);
+    free(body);
+    free(late_body);
+    end_with_worker();
+    for (size_t i = 0; i < WORKER_QUEUE_MAX; i++)
+        account_unref(accounts[i]);
+    budget_free(budget);
 }
 
 /* After the write the call must not be refused: a client that tries again would write twice. */
@@ -361,6 +401,88 @@ static void options_of_a_delete_are_short(void **state)
     assert_answer(all, 413, "at most 65536 bytes");
     free(body);
     end_with_worker();
+}
+
+/* -- What the worker makes is charged until it is sent -- */
+
+static struct peer *send_charged(const char *path, const char *accept, struct budget *budget)
+{
+    assert_int_equal(account_new(budget, &bed->account), ST_OK);
+    struct peer *peer = send_with("GET", path, "accept", accept, "");
+    bed->account = NULL;
+    return peer;
+}
+
+static void fill_once(struct peer *peer, size_t room)
+{
+    uint8_t bytes[4096];
+    engine_shard_turn_begin(bed->shard);
+    if (http_exchange_flows(&peer->x))
+        (void)http_exchange_fill(&peer->x, bytes, size_min(room, sizeof(bytes)));
+    engine_shard_turn_end(bed->shard);
+    run_all();
+}
+
+#define TABLE "application/json;as=Table;v=v1;g=meta.k8s.io"
+
+/* Rows of a Table contain the labels of their objects. */
+static void store_labelled(const char *name, size_t bytes)
+{
+    AUTO(buf_fini) struct buf text = {0};
+    char key[128];
+    snprintf(key, sizeof(key), "/registry/configmaps/default/%s", name);
+    assert_int_equal(buf_append_format(&text,
+                                       "{\"kind\":\"ConfigMap\",\"apiVersion\":\"v1\","
+                                       "\"metadata\":{\"name\":\"%s\",\"namespace\":\"default\","
+                                       "\"annotations\":{\"a\":\"",
+                                       name),
+                     ST_OK);
+    while (text.len < bytes)
+        assert_int_equal(buf_append_text(&text, "value value value value"), ST_OK);
+    assert_int_equal(buf_append_text(&text, "\"}}}"), ST_OK);
+    store(key, buf_slice(&text));
+}
+
+static void what_the_worker_makes_of_a_list_is_charged(void **state)
+{
+    enum { BYTES = 200 << 10 };
+    struct budget *budget;
+    (void)state;
+    begin_with_worker();
+    store_labelled("a", BYTES);
+    store_labelled("b", BYTES);
+    assert_int_equal(budget_new(64 << 20, &budget), ST_OK);
+    struct peer *list = send_charged(CMS, TABLE, budget);
+    struct account *account = list->x.account;
+    run_all();
+    for (int i = 0; i < 3; i++)
+        fill_once(list, 4096);
+    assert_int_equal(list->code, 200);
+    assert_true(account_held_bytes(account) >= BYTES);
+    end_with_worker();
+    assert_int_equal(account_held_bytes(account), 0);
+    account_unref(account);
+    budget_free(budget);
+}
+
+static void what_the_worker_makes_of_an_event_is_charged(void **state)
+{
+    enum { BYTES = 200 << 10 };
+    struct budget *budget;
+    (void)state;
+    begin_with_worker();
+    assert_int_equal(budget_new(64 << 20, &budget), ST_OK);
+    struct peer *watch = send_charged(CMS "?watch=1", TABLE, budget);
+    struct account *account = watch->x.account;
+    run_all();
+    store_labelled("a", BYTES);
+    fill_once(watch, 64); /* the worker converts it, and nothing of it is read */
+    assert_int_equal(watch->code, 200);
+    assert_true(account_held_bytes(account) >= BYTES);
+    end_with_worker();
+    assert_int_equal(account_held_bytes(account), 0);
+    account_unref(account);
+    budget_free(budget);
 }
 
 /* -- Definitions -- */
@@ -424,8 +546,11 @@ int main(void)
         cmocka_unit_test(clients_may_disconnect_during_a_conversion),
         cmocka_unit_test(requests_beyond_the_queue_of_the_worker_get_429),
         cmocka_unit_test(calls_lose_their_places_to_connections_with_fewer),
+        cmocka_unit_test(calls_of_other_addresses_are_accepted),
         cmocka_unit_test(the_answer_to_a_write_is_not_refused),
         cmocka_unit_test(options_of_a_delete_are_short),
+        cmocka_unit_test(what_the_worker_makes_of_a_list_is_charged),
+        cmocka_unit_test(what_the_worker_makes_of_an_event_is_charged),
         cmocka_unit_test(names_that_become_free_are_accepted_on_the_worker),
         cmocka_unit_test(a_write_of_one_of_many_definitions_is_large),
     };

@@ -2,9 +2,10 @@
 
 #include "io/loop.h"
 
-enum status kube_offload_send(struct kube_offload *offload, const struct account *account,
-                              struct kube_offload_job *job)
+enum status kube_offload_send(struct kube_offload *offload, uint64_t peer,
+                              const struct account *account, struct kube_offload_job *job)
 {
+    job->worker.group = peer;
     job->worker.answers = &offload->returned;
     job->worker.share = (uintptr_t)account;
     return worker_submit(offload->worker, &job->worker);

@@ -28,10 +28,11 @@ struct kube_offload_job {
 void kube_offload_init(struct kube_offload *offload, struct worker *worker, struct loop *loop);
 void kube_offload_fini(struct kube_offload *offload);
 
-/* The job's run, must_run and back are set. The worker serves accounts in turn, so that no
- * connection delays the others. Statuses of worker_submit. */
+/* The job's run, must_run and back are set. peer: wire_peer_key; 0: a job of the server itself. The
+ * worker serves peers in turn, and the accounts of a peer, so that no client and no connection
+ * delays the others. Statuses of worker_submit. */
 MUST_CHECK
-enum status kube_offload_send(struct kube_offload *offload, const struct account *account,
-                              struct kube_offload_job *job);
+enum status kube_offload_send(struct kube_offload *offload, uint64_t peer,
+                              const struct account *account, struct kube_offload_job *job);
 
 #endif

@@ -228,7 +228,7 @@ static enum status maker_start(struct definition_maker *maker, struct kube_kv kv
     maker->revision = kv.mod_revision;
     maker->status = ST_STOPPED; /* if it does not run */
     maker->job.worker.must_run = true;
-    TRY(kube_offload_send(r->offload, NULL, &maker->job));
+    TRY(kube_offload_send(r->offload, 0, NULL, &maker->job));
     maker->busy = true;
     ++*r->under_way;
     return ST_OK;

@@ -86,7 +86,7 @@ static bool decide_on_worker(struct definition_job *check)
     struct kube_offload *worker = &check->job.api->offload;
     check->offload =
         (struct kube_offload_job){.back = on_decided, .worker = {.run = decide, .must_run = true}};
-    return worker->worker && kube_offload_send(worker, NULL, &check->offload) == ST_OK;
+    return worker->worker && kube_offload_send(worker, 0, NULL, &check->offload) == ST_OK;
 }
 
 static void on_read(struct engine_op *op)

@@ -154,10 +154,11 @@ static void back(struct kube_offload_job *offload_job)
 }
 
 struct kube_converted_event_job *kube_converted_event_send(
-    struct kube_api *api, struct account *account, const struct kube_event_form *form,
+    struct kube_api *api, struct http_exchange *exchange, const struct kube_event_form *form,
     const struct kube_event_pair *pair, void *owner,
     void (*done)(struct kube_converted_event_job *job))
 {
+    struct account *account = http_exchange_account(exchange);
     struct kube_converted_event_job *job = xcalloc(1, sizeof(*job));
     *job = (struct kube_converted_event_job){
         .api = api,
@@ -173,7 +174,8 @@ struct kube_converted_event_job *kube_converted_event_send(
     copy_pair(job);
     account_charge_anyway(account, job->bytes.capacity);
     api->under_way++;
-    enum status status = kube_offload_send(&api->offload, account, &job->job);
+    enum status status = kube_offload_send(
+        &api->offload, wire_peer_key(http_exchange_request(exchange)->peer), account, &job->job);
     assert(status == ST_OK);
     return job;
 }

@@ -74,7 +74,7 @@ bool kube_converted_event_is_large(const struct kube_api *api, const struct kube
 /* done is called once, in a later turn. What the form borrows must live until then. Aborts without
  * memory. */
 struct kube_converted_event_job *kube_converted_event_send(
-    struct kube_api *api, struct account *account, const struct kube_event_form *form,
+    struct kube_api *api, struct http_exchange *exchange, const struct kube_event_form *form,
     const struct kube_event_pair *pair, void *owner,
     void (*done)(struct kube_converted_event_job *job));
 void kube_converted_event_job_free(struct kube_converted_event_job *job);

@@ -35,6 +35,14 @@ static void drop_gathered(struct kube_list *list)
     list->charged_bytes = 0;
 }
 
+/* Charges what is held until the client reads it. */
+static enum status charge_made(struct kube_list *list)
+{
+    struct account *account = list->call->arena.account;
+    TRY(account_follow(account, &list->writer.made, &list->charged_made));
+    return account_follow(account, &list->text, &list->charged_text);
+}
+
 static void release(struct kube_call *call)
 {
     struct kube_list *list = call->handler;
@@ -46,6 +54,7 @@ static void release(struct kube_call *call)
                      list->undecodable);
     kube_list_close_range(list);
     kube_object_writer_fini(&list->writer);
+    (void)!charge_made(list); /* releases it */
     kube_scope_fini(&list->scope);
     call->api->packers -= list->packer != NULL;
     gzip_source_free(list->packer);
@@ -119,7 +128,10 @@ static enum http_fill fill(struct http_source *source, uint8_t *dst, size_t room
     unsigned taken = kube_search_take(budget, &list->searcher, false), left = taken;
     enum http_fill said = fill_with(list, &left, dst, room, ret_len);
     kube_search_spend(budget, &list->searcher, taken - left);
-    return said;
+    if (charge_made(list) == ST_OK)
+        return said;
+    http_abort(list->call->exchange);
+    return HTTP_FILL_DONE;
 }
 
 /* -- Answers -- */
@@ -223,6 +235,8 @@ static void answer_short(struct kube_list *list)
     }
     kube_list_close_range(list);
     if (status == ST_OK)
+        status = charge_made(list);
+    if (status == ST_OK)
         kube_call_work(call, kube_call_format_work(call, list->text.len), respond_short);
     else
         fail_made(list, status);
@@ -281,7 +295,7 @@ static void on_batch(struct kube_list *list, enum status status)
 {
     if (list->call->accept.format == KUBE_PROTOBUF)
         gather_on(list, status);
-    else if (status == ST_OK)
+    else if (status == ST_OK && charge_made(list) == ST_OK)
         http_wake(list->call->exchange);
     else
         http_abort(list->call->exchange);

@@ -297,6 +297,8 @@ static enum status step_gathered(struct kube_list *list)
     case KUBE_LIST_ITEMS:
         list->writer.made = list->gathered;
         list->gathered = (struct buf){0};
+        list->charged_made += list->charged_bytes;
+        list->charged_bytes = 0;
         kube_list_move(list, KUBE_LIST_END);
         return ST_OK;
     default:

@@ -44,6 +44,8 @@ struct kube_list {
     struct buf gathered;   /* items in protobuf, which follow their total length */
     size_t gathered_bytes; /* share of api->gathered_bytes */
     size_t charged_bytes;  /* to the connection, for gathered */
+    size_t charged_made;   /* the same for writer.made */
+    size_t charged_text;   /* the same for text */
     bool gathers;
     bool whole; /* it is made before it is sent, without the worker */
     bool range_open;

@@ -1,4 +1,5 @@
 #include "base/log/log.h"
+#include "base/memory/budget.h"
 #include "kube/read/watch_private.h"
 #include "wire/http/exchange.h"
 
@@ -73,13 +74,20 @@ static enum status send_converted(struct kube_watch *w, const struct kube_event_
     return ST_OK;
 }
 
+/* What is sent is held, and charged, until the client reads it. */
+static enum status keep_converted(struct kube_watch *w, struct kube_converted_event_job *job)
+{
+    TRY(send_converted(w, &job->pair, &job->converted));
+    return account_follow(job->account, &w->made, &w->charged);
+}
+
 static void on_shown(struct kube_converted_event_job *job)
 {
     struct kube_watch *w = job->owner;
     w->away = NULL;
     if (!w->exchange)
         kube_watch_free(w);
-    else if (send_converted(w, &job->pair, &job->converted) == ST_OK)
+    else if (keep_converted(w, job) == ST_OK)
         http_wake(w->exchange);
     else
         http_abort(w->exchange);
@@ -91,8 +99,7 @@ enum status kube_watch_show(struct kube_watch *w, const struct kube_event_pair *
     struct kube_event_form form = form_of(w);
     AUTO(kube_converted_event_fini) struct kube_converted_event converted = {0};
     if (kube_converted_event_is_large(w->api, pair)) {
-        w->away = kube_converted_event_send(w->api, http_exchange_account(w->exchange), &form, pair,
-                                            w, on_shown);
+        w->away = kube_converted_event_send(w->api, w->exchange, &form, pair, w, on_shown);
         return ST_AGAIN;
     }
     w->looked = KUBE_WATCH_CONVERTED * (pair->after.value.len + pair->before.value.len);

@@ -10,6 +10,7 @@
 #include "kube/server/api.h"
 
 #include "base/clock.h"
+#include "base/memory/budget.h"
 #include "engine/engine.h"
 #include "engine/fake/fake.h"
 #include "wire/http/exchange_private.h"
@@ -47,6 +48,7 @@ struct fixture {
     size_t count;
     uint64_t seed;
     struct account *account; /* of further requests; NULL: nothing is charged */
+    struct wire_peer peer;   /* of further requests */
 };
 
 static struct fixture *bed;
@@ -107,10 +109,11 @@ static struct peer *send_with(const char *method, const char *path, const char *
     peer->x.request = (struct http_request){.method = slice_from_text(method),
                                             .target = slice_from_text(peer->text),
                                             .host = SLICE_LITERAL("127.0.0.1"),
+                                            .peer = bed->peer,
                                             .fields = &peer->field,
                                             .field_count = 1};
     http_split_target(peer->x.request.target, &peer->x.request);
-    assert_int_equal(buf_append_text(&peer->x.body, body), ST_OK);
+    assert_int_equal(account_append(bed->account, &peer->x.body, slice_from_text(body)), ST_OK);
     http_routes_dispatch(kube_api_routes(bed->spread && bed->count % 2 ? bed->other : bed->api),
                          &peer->x);
     return peer;
