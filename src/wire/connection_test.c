@@ -1,5 +1,6 @@
 #include "wire/connection.h"
 
+#include "wire/allocations_test.h"
 #include "wire/life_test.h"
 #include "wire/sniff.h"
 
@@ -11,47 +12,7 @@
 
 #include <cmocka.h>
 
-/* ---- any allocation may fail: the linker redirects our allocations to these functions ---- */
-
-static size_t fail_at; /* 0: never; 1: the next one, and with fail_on all that follow */
-static bool fail_on;
-static size_t allocations;
-
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *ptr, size_t size);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *ptr, size_t size);
-
-static bool fails(void)
-{
-    allocations++;
-    if (fail_at == 0)
-        return false;
-    if (fail_at == 1) {
-        if (!fail_on)
-            fail_at = 0;
-        return true;
-    }
-    fail_at--;
-    return false;
-}
-
-void *__wrap_malloc(size_t size)
-{
-    return fails() ? NULL : __real_malloc(size);
-}
-
-void *__wrap_calloc(size_t count, size_t size)
-{
-    return fails() ? NULL : __real_calloc(count, size);
-}
-
-void *__wrap_realloc(void *ptr, size_t size)
-{
-    return fails() ? NULL : __real_realloc(ptr, size);
-}
+/* ---- any allocation may fail ---- */
 
 static void write_session(struct buf *in)
 {
@@ -79,11 +40,12 @@ static void write_session(struct buf *in)
     test_frame(in, H2_PING, 0, 0, SLICE_LITERAL("12345678"));
 }
 
-static void live_through(struct slice input)
+static void live_through(void *ctx)
 {
+    const struct slice *input = ctx;
     struct test_life life;
     if (test_life_begin(&life, 1) == ST_OK) {
-        test_life_feed(&life, input);
+        test_life_feed(&life, *input);
         test_life_drain(&life);
     }
     test_life_end(&life);
@@ -91,19 +53,7 @@ static void live_through(struct slice input)
 
 static void each_allocation_fails_in_turn(struct slice input)
 {
-    for (int on = 0; on < 2; on++) {
-        fail_on = on;
-        fail_at = 0;
-        allocations = 0;
-        live_through(input);
-        size_t total = allocations;
-        assert_true(total > 5);
-        for (size_t n = 1; n <= total; n++) {
-            fail_at = n;
-            live_through(input);
-        }
-        fail_at = 0;
-    }
+    assert_true(each_allocation_fails(live_through, &input) > 5);
 }
 
 static void failed_allocations_end_a_call_or_the_connection_of_h2(void **state)

@@ -1,6 +1,8 @@
-# The test of the connection makes each of our allocations fail in turn. The test target is created
-# after this file is included.
+# These tests make each of our allocations fail in turn. The test targets are created after this
+# file is included.
 cmake_language(DEFER CALL target_link_options wire_connection_test PRIVATE
+    -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc)
+cmake_language(DEFER CALL target_link_options wire_h2_roles_test PRIVATE
     -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc)
 
 vigil_corpus(wire h2)
