@@ -18,6 +18,7 @@
 
 #include "base/memory/arena.h"
 #include "wire/grpc/method.h"
+#include "wire/grpc/prefix.h"
 #include "wire/peer.h"
 
 enum grpc_fill {
@@ -34,17 +35,6 @@ enum grpc_fill {
 struct grpc_source {
     enum grpc_fill (*fill)(struct grpc_source *source, uint8_t *dst, size_t room, size_t *ret_len);
 };
-
-enum { GRPC_PREFIX_BYTES = 5 };
-
-static inline void grpc_prefix_write(uint8_t *dst, uint32_t message_len)
-{
-    dst[0] = 0; /* not compressed */
-    dst[1] = (uint8_t)(message_len >> 24);
-    dst[2] = (uint8_t)(message_len >> 16);
-    dst[3] = (uint8_t)(message_len >> 8);
-    dst[4] = (uint8_t)message_len;
-}
 
 /* Memory that lives until the call is freed: after on_end and the last release. */
 struct arena *grpc_call_arena(struct grpc_call *call);

@@ -14,4 +14,8 @@ enum grpc_timeout_fault {
 
 enum grpc_timeout_fault grpc_timeout_parse(struct slice text, int64_t *ret_ns);
 
+/* Writes the timeout in the smallest unit in which it fits, rounded up. Returns the length. */
+enum { GRPC_TIMEOUT_BYTES = 9 };
+size_t grpc_timeout_write(int64_t ns, uint8_t text[GRPC_TIMEOUT_BYTES]);
+
 #endif

@@ -312,6 +312,20 @@ uint8_t *hpack_put_literal(uint8_t *dst, struct slice name, struct slice value)
     return dst + value.len;
 }
 
+uint8_t *hpack_put_named(uint8_t *dst, unsigned entry, struct slice value)
+{
+    assert(entry > 0 && entry <= 61);
+    if (entry < 15) { /* literal without indexing, a four-bit prefix */
+        *dst++ = (uint8_t)entry;
+    } else {
+        *dst++ = 15;
+        *dst++ = (uint8_t)(entry - 15);
+    }
+    dst = put_length(dst, value.len);
+    slice_copy(dst, value);
+    return dst + value.len;
+}
+
 uint8_t *hpack_put_status(uint8_t *dst, unsigned status)
 {
     assert(status >= 100 && status <= 999);

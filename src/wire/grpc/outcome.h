@@ -1,0 +1,32 @@
+/* How a call ended, as its client sees it, and the tables by which gRPC derives it from HTTP. */
+#ifndef VIGIL_WIRE_GRPC_OUTCOME_H
+#define VIGIL_WIRE_GRPC_OUTCOME_H
+
+#include "wire/h2/frame.h"
+#include "wire/h2/headers.h"
+
+struct grpc_outcome {
+    enum grpc_code code;
+    struct slice text; /* borrowed until the function returns that gets the outcome */
+    bool from_peer;    /* the server's own status, not one that was derived here */
+    bool unprocessed;  /* the server certainly did not process the call */
+};
+
+/* Of a response with this HTTP status and without a status of gRPC. */
+enum grpc_code grpc_code_from_http(unsigned status);
+
+/* Of a stream that the server has reset. */
+enum grpc_code grpc_code_from_reset(enum h2_error error);
+/* "REFUSED_STREAM"; never NULL. */
+const char *grpc_reset_name(enum h2_error error);
+
+/*
+ * The status in the trailers of a response, or in the head of one that has nothing else. Its text
+ * is decoded into room. The status is Unknown if grpc-status is not a number that gRPC knows.
+ * False: there is none.
+ */
+enum { GRPC_STATUS_ROOM = 16 * 1024 }; /* as much as a header list can hold */
+bool grpc_status_read(const struct h2_headers *headers, uint8_t room[GRPC_STATUS_ROOM],
+                      struct grpc_outcome *ret_outcome);
+
+#endif
