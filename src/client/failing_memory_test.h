@@ -8,8 +8,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-static size_t memory_fail_at;     /* 0: never; 1: the next allocation fails */
-static size_t memory_allocations; /* so far */
+/* Of each thread: */
+static _Thread_local size_t memory_fail_at;     /* 0: never; 1: the next allocation fails */
+static _Thread_local size_t memory_allocations; /* so far */
 
 void *__real_malloc(size_t size);
 void *__real_calloc(size_t count, size_t size);

@@ -275,6 +275,11 @@ static void sim_close(struct socket *socket)
     close_socket(sim, handle_at(sim, socket->handle, HANDLE_SOCKET));
 }
 
+void sim_reset(struct socket *socket)
+{
+    break_both(handle_at(socket->world, socket->handle, HANDLE_SOCKET));
+}
+
 /* Every socket has its own port. */
 static enum status sim_peer(const struct socket *socket, struct address *ret_address)
 {

@@ -55,4 +55,7 @@ bool sim_step(struct sim *sim);
 /* Steps until that time or until nothing will happen; the clock is then at that time. */
 void sim_run_until(struct sim *sim, int64_t mono_ns);
 
+/* The connection breaks: both ends read and write ST_CLOSED. */
+void sim_reset(struct socket *socket);
+
 #endif

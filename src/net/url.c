@@ -59,8 +59,7 @@ static bool split_host_port(struct slice text, struct slice *ret_host, uint16_t 
     return true;
 }
 
-/* Whether Go accepts it as a host name. */
-static bool is_name(struct slice host)
+bool url_is_host(struct slice host)
 {
     for (size_t i = 0; i < host.len; i++) {
         uint8_t c = host.ptr[i];
@@ -71,8 +70,21 @@ static bool is_name(struct slice host)
     return true;
 }
 
-/* names: a host that is not an address is accepted, and the address is left empty. */
-static enum status parse(struct slice text, bool names, struct url *ret_url, struct error *error)
+/* text: for the error. */
+static enum status split_host(struct slice rest, struct slice text, struct url_parts *parts,
+                              struct error *error)
+{
+    const uint8_t *slash = rest.len ? memchr(rest.ptr, '/', rest.len) : NULL;
+    if (slash)
+        return error_set(error, ST_INVALID, "URL must not contain a path: %.*s", SLICE_ARGS(text));
+    if (!split_host_port(rest, &parts->host, &parts->port))
+        return error_set(error, ST_INVALID,
+                         "URL address does not have the form \"host:port\": %.*s",
+                         SLICE_ARGS(text));
+    return ST_OK;
+}
+
+enum status url_split(struct slice text, struct url_parts *ret_parts, struct error *error)
 {
     text = slice_trim(text);
     struct slice rest = text;
@@ -80,29 +92,44 @@ static enum status parse(struct slice text, bool names, struct url *ret_url, str
     if (!scheme)
         return error_set(error, ST_INVALID, "URL scheme must be http, https, unix, or unixs: %.*s",
                          SLICE_ARGS(text));
-    struct url url = {.secure = scheme->secure};
+    struct url_parts parts = {.secure = scheme->secure, .local = scheme->local};
     if (scheme->local) {
-        if (address_from_path(rest, &url.address) != ST_OK)
+        parts.path = rest;
+        *ret_parts = parts;
+        return ST_OK;
+    }
+    TRY(split_host(rest, text, &parts, error));
+    *ret_parts = parts;
+    return ST_OK;
+}
+
+enum status url_split_host(struct slice text, struct url_parts *ret_parts, struct error *error)
+{
+    struct url_parts parts = {0};
+    TRY(split_host(text, text, &parts, error));
+    *ret_parts = parts;
+    return ST_OK;
+}
+
+/* names: a host that is not an address is accepted, and the address is left empty. */
+static enum status parse(struct slice text, bool names, struct url *ret_url, struct error *error)
+{
+    struct url_parts parts;
+    TRY(url_split(text, &parts, error));
+    struct url url = {.secure = parts.secure};
+    if (parts.local) {
+        if (address_from_path(parts.path, &url.address) != ST_OK)
             return error_set(error, ST_INVALID, "not a path for a Unix socket: %.*s",
-                             SLICE_ARGS(text));
+                             SLICE_ARGS(slice_trim(text)));
         *ret_url = url;
         return ST_OK;
     }
-    const uint8_t *slash = rest.len ? memchr(rest.ptr, '/', rest.len) : NULL;
-    if (slash)
-        return error_set(error, ST_INVALID, "URL must not contain a path: %.*s", SLICE_ARGS(text));
-    struct slice host;
-    uint16_t port;
-    if (!split_host_port(rest, &host, &port))
-        return error_set(error, ST_INVALID,
-                         "URL address does not have the form \"host:port\": %.*s",
-                         SLICE_ARGS(text));
-    if (address_from_host(host, port, &url.address) != ST_OK && !names)
+    if (address_from_host(parts.host, parts.port, &url.address) != ST_OK && !names)
         return error_set(error, ST_INVALID, "expected IP in URL for binding (%.*s)",
-                         SLICE_ARGS(text));
-    if (!is_name(host))
+                         SLICE_ARGS(slice_trim(text)));
+    if (!url_is_host(parts.host))
         return error_set(error, ST_INVALID, "invalid character in host name: %.*s",
-                         SLICE_ARGS(text));
+                         SLICE_ARGS(slice_trim(text)));
     *ret_url = url;
     return ST_OK;
 }

@@ -24,6 +24,21 @@ enum status url_parse(struct slice text, struct url *ret_url, struct error *erro
 MUST_CHECK
 enum status url_check(struct slice text, struct error *error);
 
+/* The parts of a URL, borrowed from its text. */
+struct url_parts {
+    bool secure, local;
+    struct slice host; /* without brackets; not checked */
+    uint16_t port;
+    struct slice path; /* local: of the socket; otherwise empty */
+};
+MUST_CHECK
+enum status url_split(struct slice text, struct url_parts *ret_parts, struct error *error);
+/* The same for "host:port" without a scheme. */
+MUST_CHECK
+enum status url_split_host(struct slice text, struct url_parts *ret_parts, struct error *error);
+/* Whether Go accepts it as a host name. */
+bool url_is_host(struct slice host);
+
 /* "http://127.0.0.1:2379" */
 enum { URL_TEXT_BYTES = ADDRESS_TEXT_BYTES + 16 };
 void url_format(const struct url *url, char text[URL_TEXT_BYTES]);

@@ -215,7 +215,12 @@ static char *clean_host(const char *host)
         len = (size_t)(zone - host);
     if (len > 1 && host[len - 1] == '.')
         len--;
-    return strndup(host, len);
+    char *clean = malloc(len + 1);
+    if (clean) {
+        memcpy(clean, host, len);
+        clean[len] = 0;
+    }
+    return clean;
 }
 
 /* An IP address is not sent (RFC 6066), and neither is an empty name. */

@@ -110,13 +110,13 @@ static int verify_server(X509_STORE_CTX *chain, void *ctx)
     (void)ctx;
     SSL *ssl = X509_STORE_CTX_get_ex_data(chain, SSL_get_ex_data_X509_STORE_CTX_idx());
     struct tls_peer *peer = SSL_get_app_data(ssl);
-    char fault[TLS_REASON_BYTES];
+    char fault[TLS_REASON_BYTES], reason[TLS_REASON_BYTES + 64];
     if (!find_fault(chain, peer->host, fault))
         return 1;
+    snprintf(reason, sizeof(reason), "tls: failed to verify certificate: x509: %s", fault);
     peer->refused = true;
     free(peer->reason);
-    if (asprintf(&peer->reason, "tls: failed to verify certificate: x509: %s", fault) < 0)
-        peer->reason = NULL;
+    peer->reason = strdup(reason);
     return 0;
 }
 

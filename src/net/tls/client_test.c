@@ -10,12 +10,10 @@ void *__real_malloc(size_t size);
 void *__real_calloc(size_t count, size_t size);
 void *__real_realloc(void *ptr, size_t size);
 char *__real_strdup(const char *text);
-char *__real_strndup(const char *text, size_t len);
 void *__wrap_malloc(size_t size);
 void *__wrap_calloc(size_t count, size_t size);
 void *__wrap_realloc(void *ptr, size_t size);
 char *__wrap_strdup(const char *text);
-char *__wrap_strndup(const char *text, size_t len);
 
 static bool fails(void)
 {
@@ -41,11 +39,6 @@ void *__wrap_realloc(void *ptr, size_t size)
 char *__wrap_strdup(const char *text)
 {
     return fails() ? NULL : __real_strdup(text);
-}
-
-char *__wrap_strndup(const char *text, size_t len)
-{
-    return fails() ? NULL : __real_strndup(text, len);
 }
 
 /* -- successful handshakes -- */

@@ -87,7 +87,11 @@ char *tls_common_name(const X509 *certificate)
         ASN1_STRING_to_UTF8(&utf8, X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, at)));
     char *name = NULL;
     if (len > 0 && len <= TLS_COMMON_NAME_BYTES_MAX && !memchr(utf8, 0, (size_t)len))
-        name = strndup((const char *)utf8, (size_t)len);
+        name = malloc((size_t)len + 1);
+    if (name) {
+        memcpy(name, utf8, (size_t)len);
+        name[len] = 0;
+    }
     OPENSSL_free(utf8);
     ERR_clear_error();
     return name;
