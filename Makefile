@@ -67,7 +67,7 @@ check: ## format, layers, pages, words, Python, Go, cppcheck; clang-tidy of what
 	@$(call cmake,build-lint,)
 	@tools/lint build-lint --changed
 
-lint: ## the same for everything: words in tests, too, and clang-tidy of all files
+lint: ## the same, with clang-tidy of all files
 	@tools/install-deps build lint
 	@$(call cmake,build-lint,)
 	@tools/lint build-lint

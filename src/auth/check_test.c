@@ -71,7 +71,7 @@ static struct pb_request_op op_txn(struct pb_txn_request *txn)
 
 #define DENIED(call) assert_int_equal(call, ST_PERMISSION_DENIED)
 
-static void a_put_needs_to_write_and_with_the_previous_to_read(void **state)
+static void put_needs_write_permission_and_read_for_the_previous_value(void **state)
 {
     struct scene *s = *state;
     struct pb_put_request put = {.key = TEXT("mine/1")};
@@ -98,7 +98,7 @@ static void a_put_with_a_lease_needs_the_right_to_write_all_its_keys(void **stat
     OK(auth_check_put(as(s, "rw"), &put));
 }
 
-static void a_delete_needs_to_write_the_range_and_with_the_previous_to_read(void **state)
+static void delete_needs_write_permission_and_read_for_previous_values(void **state)
 {
     struct scene *s = *state;
     struct pb_delete_range_request request = {.key = TEXT("mine/"), .range_end = TEXT("mine0")};
@@ -110,7 +110,7 @@ static void a_delete_needs_to_write_the_range_and_with_the_previous_to_read(void
     OK(auth_check_delete_range(as(s, "rw"), &request));
 }
 
-static void a_range_needs_to_read_all_of_it(void **state)
+static void range_needs_read_permission_for_all_its_keys(void **state)
 {
     struct scene *s = *state;
     struct pb_range_request range = {.key = TEXT("mine/"), .range_end = TEXT("mine0")};
@@ -123,7 +123,7 @@ static void a_range_needs_to_read_all_of_it(void **state)
 }
 
 /* CVE-2026-33343 */
-static void a_txn_inside_a_txn_is_looked_into_however_deep(void **state)
+static void nested_transactions_are_checked_at_any_depth(void **state)
 {
     struct scene *s = *state;
     struct pb_put_request put = {.key = TEXT("other/1")};
@@ -147,7 +147,7 @@ static void a_txn_inside_a_txn_is_looked_into_however_deep(void **state)
 }
 
 /* CVE-2026-44283 */
-static void the_previous_value_and_leases_count_inside_a_txn_too(void **state)
+static void previous_values_and_leases_are_checked_inside_a_transaction(void **state)
 {
     struct scene *s = *state;
     struct pb_put_request put = {.key = TEXT("mine/1"), .prev_kv = true};
@@ -165,7 +165,7 @@ static void the_previous_value_and_leases_count_inside_a_txn_too(void **state)
     OK(auth_check_txn(as(s, "rw"), &txn));
 }
 
-static void a_compare_reads_what_it_compares(void **state)
+static void compare_needs_read_permission(void **state)
 {
     struct scene *s = *state;
     struct pb_compare compare = {.key = TEXT("mine/1")};
@@ -181,7 +181,7 @@ static void a_compare_reads_what_it_compares(void **state)
     DENIED(auth_check_txn(as(s, "w"), &outer));
 }
 
-static void the_branch_that_is_not_taken_needs_its_rights_too(void **state)
+static void both_branches_of_a_transaction_need_permission(void **state)
 {
     struct scene *s = *state;
     struct pb_put_request mine = {.key = TEXT("mine/1")}, other = {.key = TEXT("other/1")};
@@ -208,7 +208,7 @@ static void an_empty_txn_without_a_user_is_refused(void **state)
 }
 
 /* GHSA-xg4h-6gfc-h4m8 */
-static void a_watch_without_end_needs_more_than_its_first_key(void **state)
+static void watch_without_end_needs_permission_for_all_later_keys(void **state)
 {
     struct scene *s = *state;
     struct pb_watch_create_request watch = {.key = TEXT("mine/1")};
@@ -254,16 +254,16 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(a_put_needs_to_write_and_with_the_previous_to_read),
+        TEST(put_needs_write_permission_and_read_for_the_previous_value),
         TEST(a_put_with_a_lease_needs_the_right_to_write_all_its_keys),
-        TEST(a_delete_needs_to_write_the_range_and_with_the_previous_to_read),
-        TEST(a_range_needs_to_read_all_of_it),
-        TEST(a_txn_inside_a_txn_is_looked_into_however_deep),
-        TEST(the_previous_value_and_leases_count_inside_a_txn_too),
-        TEST(a_compare_reads_what_it_compares),
-        TEST(the_branch_that_is_not_taken_needs_its_rights_too),
+        TEST(delete_needs_write_permission_and_read_for_previous_values),
+        TEST(range_needs_read_permission_for_all_its_keys),
+        TEST(nested_transactions_are_checked_at_any_depth),
+        TEST(previous_values_and_leases_are_checked_inside_a_transaction),
+        TEST(compare_needs_read_permission),
+        TEST(both_branches_of_a_transaction_need_permission),
         TEST(an_empty_txn_without_a_user_is_refused),
-        TEST(a_watch_without_end_needs_more_than_its_first_key),
+        TEST(watch_without_end_needs_permission_for_all_later_keys),
         TEST(reading_the_keys_of_a_lease_needs_the_right_to_all_of_them),
         TEST(revoking_and_renewing_need_the_right_to_write_all_keys),
     };

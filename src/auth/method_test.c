@@ -32,7 +32,7 @@ static void without_a_user_only_the_methods_for_logging_in_are_allowed(void **st
 }
 
 /* Who is not root, with no rights at all, gets through to what looks at the contents only. */
-static void what_changes_the_server_needs_root(void **state)
+static void methods_that_change_the_server_need_root(void **state)
 {
     static const char *const for_users[] = {PB_CLUSTER_MEMBER_LIST_PATH,
                                             PB_MAINTENANCE_STATUS_PATH,
@@ -90,7 +90,7 @@ static void an_unknown_user_may_call_user_get_and_role_get(void **state)
     assert_int_equal(ask(rights, PB_CLUSTER_MEMBER_LIST_PATH, gone), ST_PERMISSION_DENIED);
 }
 
-static void everything_is_open_while_access_is_not_controlled(void **state)
+static void all_methods_are_allowed_while_authentication_is_disabled(void **state)
 {
     struct world *w = *state;
     AUTO(auth_rights_unrefp) struct auth_rights *rights = auth_rights_new(w->store);
@@ -111,7 +111,7 @@ static void a_method_that_is_not_in_the_table_is_refused_to_all(void **state)
     assert_int_equal(ask(guarded, "/etcdserverpb.KV/New", who(w, "root")), ST_PERMISSION_DENIED);
 }
 
-static void no_path_is_there_twice(void **state)
+static void paths_are_unique(void **state)
 {
     (void)state;
     for (size_t i = 0; i < auth_method_count; i++)
@@ -123,11 +123,11 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, world_set_up, world_tear_down)
     const struct CMUnitTest tests[] = {
         TEST(without_a_user_only_the_methods_for_logging_in_are_allowed),
-        TEST(what_changes_the_server_needs_root),
+        TEST(methods_that_change_the_server_need_root),
         TEST(an_unknown_user_may_call_user_get_and_role_get),
-        TEST(everything_is_open_while_access_is_not_controlled),
+        TEST(all_methods_are_allowed_while_authentication_is_disabled),
         TEST(a_method_that_is_not_in_the_table_is_refused_to_all),
-        TEST(no_path_is_there_twice),
+        TEST(paths_are_unique),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -454,7 +454,7 @@ static void walk(uint64_t seed, struct question *q)
     world_free(w);
 }
 
-static void every_allow_and_deny_is_the_models(void **state)
+static void every_allow_and_deny_agrees_with_the_model(void **state)
 {
     (void)state;
     struct question q = {0};
@@ -467,6 +467,7 @@ static void every_allow_and_deny_is_the_models(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_allow_and_deny_is_the_models)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_allow_and_deny_agrees_with_the_model)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

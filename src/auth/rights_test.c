@@ -35,7 +35,7 @@ static void everything_is_allowed_while_authentication_is_disabled(void **state)
     OK(auth_rights_check_role_get(rights, &nobody, TEXT("r")));
 }
 
-static void one_key_is_one_key(void **state)
+static void permission_for_one_key_covers_only_that_key(void **state)
 {
     struct world *w = *state;
     guard(w);
@@ -53,7 +53,7 @@ static void one_key_is_one_key(void **state)
     OK(auth_rights_check(rights, &u, AUTH_READ, TEXT("k"), slice_of("k", 2))); /* [k, k\0) */
 }
 
-static void reading_and_writing_are_two_things(void **state)
+static void reading_and_writing_need_separate_permissions(void **state)
 {
     struct world *w = *state;
     guard(w);
@@ -68,7 +68,7 @@ static void reading_and_writing_are_two_things(void **state)
     DENIED("odd", AUTH_WRITE, "b", "");
 }
 
-static void a_range_ends_before_its_end(void **state)
+static void permission_for_a_range_excludes_its_end(void **state)
 {
     struct world *w = *state;
     guard(w);
@@ -89,7 +89,7 @@ static void a_range_ends_before_its_end(void **state)
     DENIED("u", AUTH_READ, "z", "a");
 }
 
-static void a_range_without_end_has_all_that_follows(void **state)
+static void permission_without_end_covers_all_later_keys(void **state)
 {
     struct world *w = *state;
     guard(w);
@@ -101,7 +101,7 @@ static void a_range_without_end_has_all_that_follows(void **state)
     DENIED("u", AUTH_READ, "l", "z");
 }
 
-static void ranges_that_touch_count_as_one_across_roles(void **state)
+static void adjacent_ranges_of_several_roles_are_merged(void **state)
 {
     struct world *w = *state;
     guard(w);
@@ -119,7 +119,7 @@ static void ranges_that_touch_count_as_one_across_roles(void **state)
     DENIED("u", AUTH_READ, "a", "d");
 }
 
-static void a_smaller_range_within_a_larger_takes_nothing_away(void **state)
+static void smaller_range_within_a_larger_one_removes_nothing(void **state)
 {
     struct world *w = *state;
     guard(w);
@@ -130,7 +130,7 @@ static void a_smaller_range_within_a_larger_takes_nothing_away(void **state)
     DENIED("u", AUTH_WRITE, "b", "d");
 }
 
-static void the_role_root_may_all_and_its_name_alone_nothing(void **state)
+static void role_root_permits_everything_but_its_name_alone_nothing(void **state)
 {
     struct world *w = *state;
     guard(w);
@@ -187,7 +187,7 @@ static void an_unknown_user_may_do_nothing(void **state)
     DENIED("", AUTH_READ, "a", "");
 }
 
-static void one_sees_oneself_and_ones_roles(void **state)
+static void user_can_read_itself_and_its_roles(void **state)
 {
     struct world *w = *state;
     guard(w);
@@ -205,7 +205,7 @@ static void one_sees_oneself_and_ones_roles(void **state)
     OK(auth_rights_check_admin(rights, &root));
 }
 
-static void a_picture_does_not_change_with_the_store(void **state)
+static void snapshot_of_rights_does_not_change_with_the_store(void **state)
 {
     struct world *w = *state;
     guard(w);
@@ -229,18 +229,18 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, world_set_up, world_tear_down)
     const struct CMUnitTest tests[] = {
         TEST(everything_is_allowed_while_authentication_is_disabled),
-        TEST(one_key_is_one_key),
-        TEST(reading_and_writing_are_two_things),
-        TEST(a_range_ends_before_its_end),
-        TEST(a_range_without_end_has_all_that_follows),
-        TEST(ranges_that_touch_count_as_one_across_roles),
-        TEST(a_smaller_range_within_a_larger_takes_nothing_away),
-        TEST(the_role_root_may_all_and_its_name_alone_nothing),
+        TEST(permission_for_one_key_covers_only_that_key),
+        TEST(reading_and_writing_need_separate_permissions),
+        TEST(permission_for_a_range_excludes_its_end),
+        TEST(permission_without_end_covers_all_later_keys),
+        TEST(adjacent_ranges_of_several_roles_are_merged),
+        TEST(smaller_range_within_a_larger_one_removes_nothing),
+        TEST(role_root_permits_everything_but_its_name_alone_nothing),
         TEST(credentials_older_than_the_last_change_are_refused),
         TEST(without_a_user_the_error_is_an_empty_name),
         TEST(an_unknown_user_may_do_nothing),
-        TEST(one_sees_oneself_and_ones_roles),
-        TEST(a_picture_does_not_change_with_the_store),
+        TEST(user_can_read_itself_and_its_roles),
+        TEST(snapshot_of_rights_does_not_change_with_the_store),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

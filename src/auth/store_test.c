@@ -50,7 +50,7 @@ static void enabling_needs_the_user_root_with_the_role_root(void **state)
     assert_int_equal(w->change.row_count, 0);
 }
 
-static void every_change_counts_and_enabling_does_not(void **state)
+static void every_change_increments_the_revision_but_enabling_does_not(void **state)
 {
     struct world *w = *state;
     assert_int_equal(auth_store_revision(w->store), 1);
@@ -72,7 +72,7 @@ static void every_change_counts_and_enabling_does_not(void **state)
     assert_int_equal(auth_store_revision(w->store), 9);
 }
 
-static void a_change_changes_nothing_before_its_rows_are_applied(void **state)
+static void change_has_no_effect_before_its_rows_are_applied(void **state)
 {
     struct world *w = *state;
     OK(auth_store_user_add(w->store, TEXT("u"), TEXT("h"), false, world_arena(w), &w->change));
@@ -116,7 +116,7 @@ static void roles_are_refused_as_etcd_refuses_them(void **state)
     assert_int_equal(role_revoke(w, "r", "a", ""), ST_PERMISSION_NOT_GRANTED);
 }
 
-static void root_stays_root_while_access_is_controlled(void **state)
+static void root_keeps_its_role_while_authentication_is_enabled(void **state)
 {
     struct world *w = *state;
     guard(w);
@@ -129,7 +129,7 @@ static void root_stays_root_while_access_is_controlled(void **state)
     assert_int_equal(role_delete(w, "root"), ST_ROLE_NOT_FOUND);
 }
 
-static void the_role_root_is_shown_with_everything(void **state)
+static void role_root_is_shown_with_permission_for_everything(void **state)
 {
     struct world *w = *state;
     OK(role_add(w, "root"));
@@ -164,7 +164,7 @@ static void roles_and_names_are_sorted(void **state)
     assert_string_equal(roles_of(w, "b"), "m z");
 }
 
-static void permissions_are_sorted_and_a_range_is_there_once(void **state)
+static void permissions_are_sorted_and_unique(void **state)
 {
     struct world *w = *state;
     OK(role_add(w, "r"));
@@ -180,7 +180,7 @@ static void permissions_are_sorted_and_a_range_is_there_once(void **state)
     assert_string_equal(permissions_of(w, "r"), "0:a 2:k");
 }
 
-static void a_role_made_again_is_nobodys(void **state)
+static void role_that_is_created_again_has_no_users(void **state)
 {
     struct world *w = *state;
     OK(user_add(w, "u"));
@@ -197,7 +197,7 @@ static void a_role_made_again_is_nobodys(void **state)
     assert_string_equal(roles_of(w, "u"), "s");
 }
 
-static void tokens_end_with_the_password_the_user_or_the_control(void **state)
+static void tokens_end_when_password_user_or_authentication_changes(void **state)
 {
     struct world *w = *state;
     guard(w);
@@ -336,16 +336,16 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, world_set_up, world_tear_down)
     const struct CMUnitTest tests[] = {
         TEST(enabling_needs_the_user_root_with_the_role_root),
-        TEST(every_change_counts_and_enabling_does_not),
-        TEST(a_change_changes_nothing_before_its_rows_are_applied),
+        TEST(every_change_increments_the_revision_but_enabling_does_not),
+        TEST(change_has_no_effect_before_its_rows_are_applied),
         TEST(users_are_refused_as_etcd_refuses_them),
         TEST(roles_are_refused_as_etcd_refuses_them),
-        TEST(root_stays_root_while_access_is_controlled),
-        TEST(the_role_root_is_shown_with_everything),
+        TEST(root_keeps_its_role_while_authentication_is_enabled),
+        TEST(role_root_is_shown_with_permission_for_everything),
         TEST(roles_and_names_are_sorted),
-        TEST(permissions_are_sorted_and_a_range_is_there_once),
-        TEST(a_role_made_again_is_nobodys),
-        TEST(tokens_end_with_the_password_the_user_or_the_control),
+        TEST(permissions_are_sorted_and_unique),
+        TEST(role_that_is_created_again_has_no_users),
+        TEST(tokens_end_when_password_user_or_authentication_changes),
         TEST(a_user_without_password_cannot_be_given_one),
         TEST(replaying_the_rows_gives_the_same_store),
         TEST(damaged_rows_are_refused_and_change_nothing),

@@ -55,7 +55,7 @@ static struct hasher_job *wait_for_one(struct desk *desk)
     return CONTAINER_OF(node, struct hasher_job, work.in_mailbox);
 }
 
-static void a_hash_that_was_made_is_known_again(void **state)
+static void password_matches_the_hash_that_was_made(void **state)
 {
     AUTO(worker_freep) struct worker *hasher = start();
     struct hasher_job made = make_job(*state, 4);
@@ -72,7 +72,7 @@ static void a_hash_that_was_made_is_known_again(void **state)
     assert_int_equal(wait_for_one(*state)->work.status, ST_AUTH_FAILED);
 }
 
-static void one_that_is_given_up_is_not_hashed(void **state)
+static void canceled_job_is_not_hashed(void **state)
 {
     AUTO(worker_freep) struct worker *hasher = start();
     struct hasher_job job = make_job(*state, AUTH_BCRYPT_COST_MAX); /* would take days */
@@ -85,8 +85,8 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(a_hash_that_was_made_is_known_again),
-        TEST(one_that_is_given_up_is_not_hashed),
+        TEST(password_matches_the_hash_that_was_made),
+        TEST(canceled_job_is_not_hashed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -112,7 +112,7 @@ static void grants_are_refused_in_etcds_order(void **state)
     assert_true(lessor_has(lessor, -7));
 }
 
-static void the_longest_time_does_not_wrap_round(void **state)
+static void longest_ttl_does_not_overflow(void **state)
 {
     struct lessor *lessor = *state;
     lessor_grant(lessor, 7, LEASE_TTL_MAX_S, INT64_MAX - 5);
@@ -150,7 +150,7 @@ static void keys_move_between_leases_and_are_listed_in_order(void **state)
     assert_string_equal(keys_of(lessor, 2), "b c");
 }
 
-static void what_was_kept_is_loaded_with_all_its_time(void **state)
+static void stored_leases_are_loaded_with_their_full_ttl(void **state)
 {
     struct lessor *lessor = *state;
     const struct lessor_kept kept[] = {
@@ -209,7 +209,7 @@ static void expire(struct lessor *lessor, struct model *model, int64_t now_ns)
         assert_true(!model->ttl_s[id] || model->expires_ns[id] > now_ns);
 }
 
-static void any_history_ends_as_a_model_says(void **state)
+static void random_requests_match_a_model(void **state)
 {
     struct lessor *lessor = *state;
     struct model model = {0};
@@ -276,7 +276,7 @@ static void a_hundred_thousand_leases_are_kept_alive_without_a_scan(void **state
     assert_int_equal(lessor_count(lessor), 0);
 }
 
-static void a_key_takes_little_more_than_itself(void **state)
+static void attached_key_takes_little_memory(void **state)
 {
     enum { ATTACHED = 100000, KEY_BYTES = 32 };
     struct lessor *lessor = *state;
@@ -316,7 +316,7 @@ static void the_remaining_time_is_used_once(void **state)
     lessor_check(lessor);
 }
 
-static void a_fixed_end_cannot_be_renewed_and_comes_with_the_last_key(void **state)
+static void lease_with_a_fixed_end_cannot_be_renewed(void **state)
 {
     (void)state;
     AUTO(lessor_freep) struct lessor *lessor = lessor_new(1);
@@ -339,7 +339,7 @@ static void a_fixed_end_cannot_be_renewed_and_comes_with_the_last_key(void **sta
     lessor_check(lessor);
 }
 
-static void a_fixed_lease_whose_last_key_is_put_again_lives_on(void **state)
+static void fixed_lease_survives_when_its_last_key_is_put_again(void **state)
 {
     (void)state;
     AUTO(lessor_freep) struct lessor *lessor = lessor_new(1);
@@ -407,21 +407,21 @@ int main(void)
 #define LESSOR(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_remaining_time_is_used_once),
-        cmocka_unit_test(a_fixed_end_cannot_be_renewed_and_comes_with_the_last_key),
+        cmocka_unit_test(lease_with_a_fixed_end_cannot_be_renewed),
         cmocka_unit_test(long_sorts_pass_yield_points_and_sort),
-        cmocka_unit_test(a_fixed_lease_whose_last_key_is_put_again_lives_on),
+        cmocka_unit_test(fixed_lease_survives_when_its_last_key_is_put_again),
         LESSOR(a_lease_expires_when_its_time_has_passed_and_not_before),
         LESSOR(a_renewal_gives_the_whole_time_again),
         LESSOR(an_expired_lease_is_not_renewed_and_a_missing_one_not_found),
         LESSOR(a_renewal_counts_from_its_arrival),
         LESSOR(grants_are_refused_in_etcds_order),
-        LESSOR(the_longest_time_does_not_wrap_round),
+        LESSOR(longest_ttl_does_not_overflow),
         LESSOR(chosen_ids_are_positive_and_free),
         LESSOR(keys_move_between_leases_and_are_listed_in_order),
-        LESSOR(what_was_kept_is_loaded_with_all_its_time),
-        LESSOR(any_history_ends_as_a_model_says),
+        LESSOR(stored_leases_are_loaded_with_their_full_ttl),
+        LESSOR(random_requests_match_a_model),
         LESSOR(a_hundred_thousand_leases_are_kept_alive_without_a_scan),
-        LESSOR(a_key_takes_little_more_than_itself),
+        LESSOR(attached_key_takes_little_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -404,7 +404,7 @@ static bool repair_killed_after(struct bed *bed, useconds_t delay_us)
 }
 
 /* Whatever is left of the first repair, the second one has the same result. */
-static void a_repair_that_was_killed_is_made_again(void **state)
+static void repair_that_was_killed_can_be_repeated(void **state)
 {
     (void)state;
     struct bed bed;
@@ -501,7 +501,7 @@ int main(void)
         cmocka_unit_test(a_damaged_checkpoint_of_a_whole_log_loses_nothing),
         cmocka_unit_test(a_flipped_bit_after_cleaning_loses_what_is_named),
         cmocka_unit_test(a_zeroed_block_after_cleaning_loses_what_is_named),
-        cmocka_unit_test(a_repair_that_was_killed_is_made_again),
+        cmocka_unit_test(repair_that_was_killed_can_be_repeated),
         cmocka_unit_test(nothing_is_changed_before_the_loss_is_accepted),
         cmocka_unit_test(a_checkpoint_that_is_missing_is_rebuilt),
         cmocka_unit_test(a_log_that_is_damaged_too_is_refused),

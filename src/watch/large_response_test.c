@@ -399,7 +399,7 @@ static void readers_of_a_long_revision_take_turns(void **state)
 }
 
 /* What is known of ranges that were freed takes no memory. */
-static void watches_that_come_and_go_beside_a_long_revision_take_no_memory(void **state)
+static void watches_created_and_canceled_during_a_long_revision_take_no_memory(void **state)
 {
     (void)state;
     struct memory_history memory;
@@ -442,7 +442,7 @@ int main(void)
         cmocka_unit_test(watchers_of_a_damaged_long_revision_are_ended),
         cmocka_unit_test(more_long_revisions_than_are_held_are_all_sent),
         cmocka_unit_test(readers_of_a_long_revision_take_turns),
-        cmocka_unit_test(watches_that_come_and_go_beside_a_long_revision_take_no_memory),
+        cmocka_unit_test(watches_created_and_canceled_during_a_long_revision_take_no_memory),
         cmocka_unit_test(message_whose_previous_values_disappear_ends_the_stream),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""What clients make the server hold: every method gets its largest requests on sockets that nobody reads, with and
-without credentials, plain and compressed. Memory stays within the budget, and others are served meanwhile."""
+"""Memory that clients can make the server hold: every method gets its largest requests on sockets that are not read, with and
+without credentials, plain and compressed. Memory stays within the budget, and other clients are served meanwhile."""
 import base64
 import contextlib
 import gzip
@@ -24,16 +24,16 @@ from server import ROOT, WAIT_SECONDS, LiveTest, free_port
 
 MIB = 1 << 20
 BUDGET = 32 * MIB
-MESSAGE_BYTES = 2 * MIB  # the largest that is read
-# Beside the budget: what is made within one turn of a thread, and what an allocator keeps. The address sanitizer
-# surrounds each piece of memory, keeps freed ones back and has a shadow of all.
+MESSAGE_BYTES = 2 * MIB  # the largest message that is accepted
+# In addition to the budget: temporary memory of one turn of a thread, and what the allocator keeps. The address sanitizer
+# adds red zones, a quarantine and a shadow of all memory.
 SANITIZED = b"__asan_init" in pathlib.Path(os.environ.get("VIGIL_BIN", ROOT / "build-test/vigil")).read_bytes()
 BESIDE_KB = (256 if SANITIZED else 96) << 10
 REFUSAL = "see --max-client-bytes"
 
 
 def methods():
-    """Every method of every service, as its path."""
+    """The paths of all methods of all services."""
     found = []
     for file in sorted((ROOT / "proto").glob("*.proto")):
         text = file.read_text()
@@ -48,7 +48,7 @@ def gateway_paths():
 
 
 def largest_messages():
-    """Two megabytes each: as many fields as possible, which become trees, and one long field."""
+    """Messages of two megabytes each: three with as many fields as possible, and one with a long field."""
     count = (MESSAGE_BYTES - 16) // 2
     fields = [bytes([number << 3 | 2, 0]) * count for number in (1, 2, 3)]
     return fields + [b"\x0a" + pb.varint(MESSAGE_BYTES - 16) + bytes(MESSAGE_BYTES - 16)]
@@ -62,8 +62,8 @@ class Hoard:
         self.sockets = []
 
     def grpc(self, path, bodies, extra=(), compressed=True, whole=True):
-        """Calls on one connection that gives no window for the answers. Without compression a message cannot wholly
-        be sent by somebody who does not read how much he may send: its first bytes are."""
+        """Sends calls on one connection that gives no window for the answers. Uncompressed messages are sent only up to the
+        server's initial window, because the connection does not read window updates."""
         c = h2.Connection(self.port, h2.PREFACE + h2.settings(window=0), timeout=2, receive_buffer=4096)
         self.sockets.append(c.socket)
         for i, body in enumerate(bodies):
@@ -110,7 +110,7 @@ def http_head(s):
 
 
 class Bystander(threading.Thread):
-    """A small client beside it all. Keeps what failed, and the most that was held and resident."""
+    """A small client that runs during the attacks. It records failures and the maximum of held and resident memory."""
 
     def __init__(self, vigil, token=None):
         super().__init__(daemon=True)
@@ -145,7 +145,7 @@ def metric(vigil, name):
 
 
 class Attacked(LiveTest):
-    """A server with its attackers, and a bystander who must notice nothing."""
+    """A server, its attackers, and a bystander that must not be affected."""
     budget = BUDGET
     args = ["--max-client-bytes", str(BUDGET), "--bcrypt-cost", "4"]
 
@@ -170,21 +170,22 @@ class Attacked(LiveTest):
             return json.load(answer)
 
     def check(self, refused=True):
-        """Nobody was harmed, the budget was kept, and everything is given back. refused: more was asked for."""
+        """The bystander was not affected, the budget was kept, and all memory is released. If refused, requests must have
+        been refused for lack of memory."""
         refusals = metric(self.vigil, "vigil_client_memory_refusals_total")
         calls = self.bystander.calls
         end = time.monotonic() + WAIT_SECONDS
-        while self.bystander.calls < calls + 3:  # also now, with everything still held
+        while self.bystander.calls < calls + 3:  # calls also succeed while the memory is still held
             self.assertLess(time.monotonic(), end, self.bystander.failures)
             time.sleep(0.01)
         self.bystander.stop()
         self.assertEqual(self.bystander.failures, [])
         self.assertLess(self.bystander.held, self.budget + self.budget // 16)
-        self.assertTrue(refusals > 0 or not refused, "the budget was never reached, so nothing was shown")
+        self.assertTrue(refusals > 0 or not refused, "the budget was never reached, so the test shows nothing")
         self.assertLess(self.bystander.resident_kb - self.before_kb, (self.budget >> 10) + BESIDE_KB)
         self.hoard.close()
         while metric(self.vigil, "vigil_client_held_bytes") > 64 << 10:
-            self.assertLess(time.monotonic(), end, "bytes were not given back")
+            self.assertLess(time.monotonic(), end, "memory was not released")
             time.sleep(0.02)
 
     def attack_grpc(self, token=None):
@@ -255,10 +256,10 @@ class Memory(Attacked):
         token = self.call("auth/authenticate", {"name": "root", "password": "p"})["token"]
         self.watch_over(token)
         self.attack_grpc()
-        self.check(refused=False)  # they are turned away before they hold much
+        self.check(refused=False)  # they are refused before they hold much memory
 
     def test_transactions_of_empty_fields(self):
-        """Two kilobytes each that come to forty megabytes."""
+        """Two kilobytes each, which become forty megabytes."""
         self.begin()
         self.watch_over()
         bomb = gzip.compress(b"\x12\x00" * (MESSAGE_BYTES // 2 - 8), 9)
@@ -278,8 +279,8 @@ class Memory(Attacked):
         self.attack_kubernetes()
         self.check()
 
-    def shut(self):
-        """With users and tokens: nobody may do anything without saying who they are. Returns the token of root."""
+    def begin_with_auth(self):
+        """Starts a server that requires credentials on every API. Returns the token of root."""
         tokens = self.scratch / "tokens"
         tokens.write_text("of-the-machine,machine,1\n")
         self.begin(f"--kube-token-file={tokens}", "--enable-v2")
@@ -289,7 +290,7 @@ class Memory(Attacked):
         return self.call("auth/authenticate", {"name": "root", "password": "p"})["token"]
 
     def bodies(self):
-        """Requests with a body that every listener takes: port, method, path, and how a stranger is refused."""
+        """Requests with a body for every listener: port, method, path, and the code for an unauthenticated client."""
         kube = "/api/v1/namespaces/default/configmaps"
         return [(self.kube_port, "POST", kube, 401), (self.kube_port, "PATCH", kube + "/a", 401),
                 (self.kube_port, "DELETE", kube, 401), (self.kube_port, "POST", "/nowhere", 401),
@@ -297,9 +298,9 @@ class Memory(Attacked):
                 (self.vigil.port, "POST", "/v3/nowhere", 404), (self.vigil.port, "PUT", "/v2/keys/a", 401),
                 (self.vigil.port, "POST", "/v2/members", 401), (self.vigil.port, "PUT", "/v2/auth/users/a", 401)]
 
-    def test_bodies_of_strangers_are_not_kept(self):
-        """They are answered by the heads of their requests: none of these bodies ever ends."""
-        root = self.shut()
+    def test_bodies_of_unauthenticated_clients_are_not_kept(self):
+        """The server answers after the head of the request: none of these bodies ever ends."""
+        root = self.begin_with_auth()
         self.watch_over(root)
         for port, method, path, code in self.bodies():
             for field in (f"Content-Length: {MESSAGE_BYTES}", "Transfer-Encoding: chunked"):
@@ -314,8 +315,8 @@ class Memory(Attacked):
         self.check(refused=False)
         self.assertLess(self.bystander.held, 4 * MIB)
 
-    def test_bodies_of_strangers_are_not_kept_over_http2(self):
-        root = self.shut()
+    def test_bodies_of_unauthenticated_clients_are_not_kept_over_http2(self):
+        root = self.begin_with_auth()
         self.watch_over(root)
         for port, method, path, code in self.bodies():
             c = h2.Connection(port, timeout=WAIT_SECONDS)
@@ -327,7 +328,7 @@ class Memory(Attacked):
             streams = range(1, 65, 2)
             for stream in streams:
                 c.send(h2.frame(h2.HEADERS, h2.END_HEADERS, stream, block) +
-                       h2.frame(h2.DATA, 0, stream, bytes(16_000)))  # and no end
+                       h2.frame(h2.DATA, 0, stream, bytes(16_000)))  # the body does not end
             codes, reset, decoder = {}, set(), hpack.Decoder()
             for kind, _, stream, payload in c.frames():
                 if kind == h2.HEADERS:
@@ -341,8 +342,8 @@ class Memory(Attacked):
         self.check(refused=False)
         self.assertLess(self.bystander.held, 4 * MIB)
 
-    def test_callers_with_a_token_are_served_beside_them(self):
-        root = self.shut()
+    def test_callers_with_a_token_are_served(self):
+        root = self.begin_with_auth()
         body = json.dumps({"metadata": {"name": "a"}, "data": {"a": "x" * MIB}}).encode()
         request = urllib.request.Request(f"http://127.0.0.1:{self.kube_port}/api/v1/namespaces/default/configmaps", body, {
             "Content-Type": "application/json", "Authorization": "Bearer of-the-machine"})
@@ -351,7 +352,7 @@ class Memory(Attacked):
         self.call("kv/put", {"key": "YQ==", "value": base64.b64encode(bytes(MIB)).decode()}, root)
 
     def test_kubernetes_lists_in_protobuf(self):
-        """They are held until they are sent: many of a few megabytes, which nobody reads."""
+        """These lists are held until they are sent: many lists of a few megabytes are not read."""
         self.begin()
         self.store_large_objects()
         self.watch_over()
@@ -360,14 +361,14 @@ class Memory(Attacked):
         self.check()
 
     def test_events_of_the_v2_api(self):
-        """Each that waits holds one, until it is read."""
+        """Each waiting client holds an event until it is read."""
         self.begin("--enable-v2")
         self.watch_over()
         for _ in range(60):
             self.hoard.http(b"GET /v2/keys/a?wait=true&stream=true HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", receive_buffer=4096)
         self.eventually(lambda: metric(self.vigil, "etcd_debugging_mvcc_watcher_total") >= 60)
         put = http_request("PUT", "/v2/keys/a", b"value=" + b"x" * MIB, kind="application/x-www-form-urlencoded")
-        for _ in range(2):  # the second has the first as what was there before
+        for _ in range(2):  # the second event has the first value as its previous one
             self.hoard.http(put)
         self.eventually(lambda: metric(self.vigil, "vigil_client_memory_refusals_total") > 0)
         self.check()
@@ -384,19 +385,19 @@ class Memory(Attacked):
         self.assertIn(REFUSAL, caught.exception.details())
         put(pb.put(b"k", b"v" * 100_000), timeout=30)
 
-    def test_http_requests_without_memory_are_told_so(self):
-        """The budget is full of requests that never end. Whoever asks now hears why not, and when to try again."""
+    def test_http_requests_without_memory_get_429(self):
+        """While unfinished requests fill the budget, other requests get 429 with a Retry-After header."""
         self.args = ["--max-client-bytes", "4M"]
         self.begin("--enable-v2")
         unfinished = b"GET /health HTTP/1.1\r\nHost: localhost\r\nX: " + b"x" * 30_000
         pad = "X: " + "x" * 20_000 + "\r\n"
-        asks = [(self.vigil.port, "/health"), (self.vigil.port, "/v2/keys"), (self.vigil.port, "/v3/kv/range"),
-                (self.vigil.port, "/he%61lth"), (self.kube_port, "/api/v1/pods"), (self.kube_port, "/version")]
+        targets = [(self.vigil.port, "/health"), (self.vigil.port, "/v2/keys"), (self.vigil.port, "/v3/kv/range"),
+                   (self.vigil.port, "/h%65alth"), (self.kube_port, "/api/v1/pods"), (self.kube_port, "/version")]
         refusals = 0
         for i in range(60):
-            for _ in range(4 if i else 150):  # more than fit, and more than are ended for a request
+            for _ in range(4 if i else 150):  # more than fit, and more than are closed for a request
                 self.hoard.http(unfinished)
-            port, path = asks[i % len(asks)]
+            port, path = targets[i % len(targets)]
             with socket.create_connection(("127.0.0.1", port), WAIT_SECONDS) as s:
                 s.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n{pad if i % 4 else ''}\r\n".encode())
                 status, *fields = http_head(s)
@@ -407,7 +408,7 @@ class Memory(Attacked):
         self.assertGreater(refusals, 10)
 
     def test_largest_holder_is_closed_for_others(self):
-        """Connections that hoard all they get, with calls that never end; who comes later gets a share."""
+        """Connections hold as much memory as they can with calls that never end; a later client still gets a share."""
         self.begin()
         message = gzip.compress(largest_messages()[-1], 1)
         for _ in range(8):
@@ -417,7 +418,7 @@ class Memory(Attacked):
         put = channel.unary_unary("/etcdserverpb.KV/Put")
         end = time.monotonic() + WAIT_SECONDS
         for i in range(20):
-            while True:  # a refusal makes room for the next try
+            while True:  # a refusal frees memory for the next attempt
                 try:
                     put(pb.put(b"large", b"v" * (1400 << 10)), timeout=30)
                     break
@@ -429,7 +430,7 @@ class Memory(Attacked):
 
 
 class ControlGroup:
-    """With a limit of memory, below the one that the test runs in. Both versions of control groups are known."""
+    """A control group with a memory limit, below the group of the test. It supports both versions of control groups."""
 
     def __init__(self, limit):
         self.path = self.place() / f"vigil-test-{os.getpid()}"
@@ -439,7 +440,7 @@ class ControlGroup:
 
     @staticmethod
     def place():
-        """Where a group with a limit of memory can be made; OSError: nowhere."""
+        """The directory in which a group with a memory limit can be created; raises OSError if there is none."""
         for line in pathlib.Path("/proc/self/cgroup").read_text().splitlines():
             _, controllers, own = line.split(":", 2)
             if controllers == "memory":
@@ -456,7 +457,7 @@ class ControlGroup:
         (self.path / "cgroup.procs").write_text(str(os.getpid()))
 
     def kills(self):
-        """How many processes were ended because the group had no memory left."""
+        """The number of processes that were killed because the group had no memory left."""
         text = (self.path / ("memory.oom_control" if self.old else "memory.events")).read_text()
         return int(re.search(r"^oom_kill (\d+)$", text, re.M)[1])
 
@@ -467,7 +468,7 @@ class ControlGroup:
 class InControlGroup(Attacked):
     """64 MB for everything. The sanitizer alone takes several times that."""
     limit = (256 if SANITIZED else 64) * MIB
-    budget = limit // 4  # which the server finds out by itself
+    budget = limit // 4  # the server's default
     args = ["--bcrypt-cost", "4"]
 
     def setUp(self):

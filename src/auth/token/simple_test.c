@@ -72,7 +72,7 @@ static void a_token_that_was_not_issued_is_invalid(void **state)
     assert_string_equal(user_of(*state, token.text, 0), "none");
 }
 
-static void its_time_begins_again_with_each_use(void **state)
+static void each_use_renews_a_token(void **state)
 {
     struct text token = assign(*state, "u", 1, 0);
     assert_string_equal(user_of(*state, token.text, TTL - 1), "u");
@@ -80,7 +80,7 @@ static void its_time_begins_again_with_each_use(void **state)
     assert_string_equal(user_of(*state, token.text, 3 * TTL - 2), "none");
 }
 
-static void those_that_have_ended_are_freed_in_steps_as_others_are_given_out(void **state)
+static void expired_tokens_are_freed_in_steps_as_others_are_issued(void **state)
 {
     struct auth_tokens *tokens = *state;
     struct text first = assign(tokens, "u", 1, 0);
@@ -109,7 +109,7 @@ static void only_the_tokens_of_the_user_are_removed(void **state)
     assert_int_equal(auth_tokens_count(*state), 0);
 }
 
-static void past_the_limit_the_one_unused_for_longest_goes(void **state)
+static void least_recently_used_token_is_removed_at_the_limit(void **state)
 {
     struct text first = assign(*state, "first", 1, 0), second = assign(*state, "second", 2, 0);
     for (unsigned i = 2; i < AUTH_TOKENS_MAX; i++)
@@ -122,7 +122,7 @@ static void past_the_limit_the_one_unused_for_longest_goes(void **state)
     assert_string_equal(user_of(*state, second.text, 4), "none");
 }
 
-static void the_same_text_is_never_two_users(void **state)
+static void token_belongs_to_one_user(void **state)
 {
     const uint8_t random[AUTH_TOKEN_RANDOM_BYTES] = {0};
     auth_tokens_assign(*state, SLICE_LITERAL("u"), random, 1, 0);
@@ -137,11 +137,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_token_is_letters_a_dot_and_the_index),
         TEST(a_token_that_was_not_issued_is_invalid),
-        TEST(its_time_begins_again_with_each_use),
-        TEST(those_that_have_ended_are_freed_in_steps_as_others_are_given_out),
+        TEST(each_use_renews_a_token),
+        TEST(expired_tokens_are_freed_in_steps_as_others_are_issued),
         TEST(only_the_tokens_of_the_user_are_removed),
-        TEST(past_the_limit_the_one_unused_for_longest_goes),
-        TEST(the_same_text_is_never_two_users),
+        TEST(least_recently_used_token_is_removed_at_the_limit),
+        TEST(token_belongs_to_one_user),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -66,7 +66,7 @@ static void a_frame_over_the_limit_is_refused(void **state)
     assert_int_equal(next_of(head, sizeof(head), &frame), ST_MALFORMED);
 }
 
-static void padding_and_priority_are_taken_off(void **state)
+static void padding_and_priority_are_removed(void **state)
 {
     (void)state;
     struct bench_frame frame;
@@ -103,7 +103,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(frames_come_out_whole_however_the_bytes_arrive),
         cmocka_unit_test(a_frame_over_the_limit_is_refused),
-        cmocka_unit_test(padding_and_priority_are_taken_off),
+        cmocka_unit_test(padding_and_priority_are_removed),
         cmocka_unit_test(an_empty_data_frame_can_end_a_stream),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -103,7 +103,7 @@ static void a_plain_request_leaves_the_table_as_it_is(void **state)
     buf_fini(&block);
 }
 
-static void any_answer_of_the_two_hundreds_is_good_where_there_is_no_grpc(void **state)
+static void any_2xx_answer_is_good_without_grpc(void **state)
 {
     (void)state;
     static const char *const made[] = {":status", "201"}, *const refused[] = {":status", "409"};
@@ -254,7 +254,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(request_blocks_decode_to_a_grpc_request),
         cmocka_unit_test(a_plain_request_leaves_the_table_as_it_is),
-        cmocka_unit_test(any_answer_of_the_two_hundreds_is_good_where_there_is_no_grpc),
+        cmocka_unit_test(any_2xx_answer_is_good_without_grpc),
         cmocka_unit_test(errors_are_seen_among_good_answers_whatever_the_table_holds),
         cmocka_unit_test(an_answer_of_trailers_only_carries_its_error),
         cmocka_unit_test(a_kept_number_is_forgotten_when_the_table_moves),

@@ -72,7 +72,7 @@ static void every_call_is_made_once_and_answered(void **state)
     stop(&f);
 }
 
-static void error_statuses_are_counted_and_told(void **state)
+static void error_statuses_are_counted_and_reported(void **state)
 {
     (void)state;
     static struct fixture f;
@@ -165,7 +165,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_call_is_made_once_and_answered),
-        cmocka_unit_test(error_statuses_are_counted_and_told),
+        cmocka_unit_test(error_statuses_are_counted_and_reported),
         cmocka_unit_test(resets_are_counted_as_errors),
         cmocka_unit_test(a_good_status_without_the_value_is_an_error),
         cmocka_unit_test(lost_connections_fail_their_calls_and_end_the_load),

@@ -56,7 +56,7 @@ static void flags_of_watches_are_read(void **state)
     assert_string_equal(options.watch_keys, "own");
 }
 
-static void what_makes_no_sense_is_refused_with_its_name(void **state)
+static void invalid_options_are_refused_by_name(void **state)
 {
     (void)state;
     static const char *const bad[][2] = {
@@ -91,7 +91,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(flags_are_read_in_both_forms),
         cmocka_unit_test(flags_of_watches_are_read),
-        cmocka_unit_test(what_makes_no_sense_is_refused_with_its_name),
+        cmocka_unit_test(invalid_options_are_refused_by_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

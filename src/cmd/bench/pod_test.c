@@ -5,7 +5,7 @@
 
 #include <cmocka.h>
 
-static void a_pod_has_the_size_and_the_places_it_tells(void **state)
+static void pod_has_its_size_and_offsets(void **state)
 {
     (void)state;
     struct buf text = {0};
@@ -37,7 +37,7 @@ static void the_time_of_a_pod_is_read_back(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_pod_has_the_size_and_the_places_it_tells),
+        cmocka_unit_test(pod_has_its_size_and_offsets),
         cmocka_unit_test(the_time_of_a_pod_is_read_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

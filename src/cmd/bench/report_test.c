@@ -23,7 +23,7 @@ static void texts_of_a_server_cannot_break_the_json(void **state)
     bench_report_fini(&report);
 }
 
-static void an_outcome_without_calls_divides_by_nothing(void **state)
+static void outcome_without_calls_does_not_divide_by_zero(void **state)
 {
     (void)state;
     struct bench_report report = {0};
@@ -39,7 +39,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(texts_of_a_server_cannot_break_the_json),
-        cmocka_unit_test(an_outcome_without_calls_divides_by_nothing),
+        cmocka_unit_test(outcome_without_calls_does_not_divide_by_zero),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -156,7 +156,7 @@ static void mistakes_are_named_with_their_line(void **state)
     assert_refused("name: c\n---\nname: d\n", "line 2: a second document");
 }
 
-static void a_file_that_would_grow_is_refused(void **state)
+static void expanding_file_is_refused(void **state)
 {
     (void)state;
     char deep[256] = "foo: ";
@@ -174,7 +174,7 @@ static void a_file_that_would_grow_is_refused(void **state)
     free(large);
 }
 
-static void a_file_that_cannot_be_read_says_so(void **state)
+static void unreadable_file_is_reported(void **state)
 {
     (void)state;
     struct error error;
@@ -205,8 +205,8 @@ int main(void)
         cmocka_unit_test(unknown_settings_are_skipped_and_reported),
         cmocka_unit_test(an_empty_file_changes_nothing),
         cmocka_unit_test(mistakes_are_named_with_their_line),
-        cmocka_unit_test(a_file_that_would_grow_is_refused),
-        cmocka_unit_test(a_file_that_cannot_be_read_says_so),
+        cmocka_unit_test(expanding_file_is_refused),
+        cmocka_unit_test(unreadable_file_is_reported),
         cmocka_unit_test(a_file_may_be_applied_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

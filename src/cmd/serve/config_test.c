@@ -163,7 +163,7 @@ static void member_comes_from_the_initial_cluster(void **state)
     serve_config_fini(&f.config);
 }
 
-static void flags_that_make_no_sense_are_explained(void **state)
+static void invalid_flags_are_explained(void **state)
 {
     (void)state;
     struct fixture f;
@@ -226,7 +226,7 @@ static void assert_withheld(const char *reason, char *flag, char *other, char *t
 }
 
 /* A client that the client URLs refuse must not get in through a default listener. */
-static void kubernetes_is_served_by_default_only_beside_open_client_urls(void **state)
+static void kubernetes_is_served_by_default_only_with_open_client_urls(void **state)
 {
     (void)state;
     assert_withheld("", "--listen-client-urls=http://127.0.0.1:1,http://[::1]:2", NULL, NULL);
@@ -274,7 +274,7 @@ static void kubernetes_refuses_clients_that_the_client_urls_refuse(void **state)
 
 /* Requests from any web page, which etcd accepts, are refused on loopback unless a flag allows
  * them. */
-static void pages_are_kept_away_except_under_the_name_etcd(void **state)
+static void browser_pages_are_refused_except_under_the_name_etcd(void **state)
 {
     (void)state;
     struct fixture f;
@@ -295,7 +295,7 @@ static void pages_are_kept_away_except_under_the_name_etcd(void **state)
     serve_config_fini(&f.config);
 }
 
-static void urls_of_http_and_metrics_stand_beside_those_of_clients(void **state)
+static void http_and_metrics_urls_are_added_to_client_urls(void **state)
 {
     (void)state;
     struct fixture f;
@@ -423,12 +423,12 @@ int main(void)
         cmocka_unit_test(data_directory_is_named_as_etcd_names_it),
         cmocka_unit_test(reported_version_can_be_changed),
         cmocka_unit_test(member_comes_from_the_initial_cluster),
-        cmocka_unit_test(flags_that_make_no_sense_are_explained),
+        cmocka_unit_test(invalid_flags_are_explained),
         cmocka_unit_test(kubernetes_is_served_to_this_machine_unless_clients_are_known),
-        cmocka_unit_test(kubernetes_is_served_by_default_only_beside_open_client_urls),
+        cmocka_unit_test(kubernetes_is_served_by_default_only_with_open_client_urls),
         cmocka_unit_test(kubernetes_refuses_clients_that_the_client_urls_refuse),
-        cmocka_unit_test(pages_are_kept_away_except_under_the_name_etcd),
-        cmocka_unit_test(urls_of_http_and_metrics_stand_beside_those_of_clients),
+        cmocka_unit_test(browser_pages_are_refused_except_under_the_name_etcd),
+        cmocka_unit_test(http_and_metrics_urls_are_added_to_client_urls),
         cmocka_unit_test(every_limit_reaches_its_layer),
         cmocka_unit_test(flags_of_tls_are_checked_as_etcd_does),
         cmocka_unit_test(every_flag_has_an_effect_or_says_why_not),

@@ -32,7 +32,7 @@ static void gates_have_etcds_defaults_and_can_be_changed(void **state)
     assert_true(enabled("InitialCorruptCheck"));
 }
 
-static void all_of_a_stage_yield_to_those_named(void **state)
+static void named_gates_override_all_gates_of_a_stage(void **state)
 {
     (void)state;
     struct error error;
@@ -57,7 +57,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gates_have_etcds_defaults_and_can_be_changed),
-        cmocka_unit_test(all_of_a_stage_yield_to_those_named),
+        cmocka_unit_test(named_gates_override_all_gates_of_a_stage),
         cmocka_unit_test(mistakes_are_named_as_etcd_names_them),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -55,7 +55,7 @@ static int teardown(void **state)
     return 0;
 }
 
-static void without_groups_it_is_the_machines(void **state)
+static void without_control_groups_the_machines_memory_counts(void **state)
 {
     (void)state;
     assert_int_equal(memory_bytes(root, MACHINE), MACHINE);
@@ -109,7 +109,8 @@ static void clients_get_a_quarter(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(without_groups_it_is_the_machines, setup, teardown),
+        cmocka_unit_test_setup_teardown(without_control_groups_the_machines_memory_counts, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(group_of_version_2_and_those_above_it_count, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(uppermost_group_counts, setup, teardown),

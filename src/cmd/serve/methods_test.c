@@ -3,7 +3,7 @@
 #include "etcd/peer_calls_test.h"
 #include "wire/grpc/service.h"
 
-static void every_method_that_is_answered_says_what_it_needs(void **state)
+static void every_served_method_has_its_required_rights(void **state)
 {
     (void)state;
     static const struct etcd_config config = {.version = "3.7.0",
@@ -29,7 +29,7 @@ static void every_method_that_is_answered_says_what_it_needs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_method_that_is_answered_says_what_it_needs),
+        cmocka_unit_test(every_served_method_has_its_required_rights),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

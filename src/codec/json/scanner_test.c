@@ -124,7 +124,7 @@ static void nesting_ends_at_its_limit(void **state)
     free(text);
 }
 
-static void values_are_cut_off_one_after_the_other(void **state)
+static void values_are_returned_one_after_another(void **state)
 {
     (void)state;
     struct json_scanner s;
@@ -143,7 +143,7 @@ static void values_are_cut_off_one_after_the_other(void **state)
     assert_int_equal(s.fault, JSON_EMPTY);
 }
 
-static void skipping_continues_behind_the_value(void **state)
+static void skipping_continues_after_the_value(void **state)
 {
     (void)state;
     struct json_scanner s;
@@ -227,8 +227,8 @@ int main(void)
         cmocka_unit_test(values_become_tokens),
         cmocka_unit_test(errors_are_in_the_words_of_go),
         cmocka_unit_test(nesting_ends_at_its_limit),
-        cmocka_unit_test(values_are_cut_off_one_after_the_other),
-        cmocka_unit_test(skipping_continues_behind_the_value),
+        cmocka_unit_test(values_are_returned_one_after_another),
+        cmocka_unit_test(skipping_continues_after_the_value),
         cmocka_unit_test(strings_are_decoded),
         cmocka_unit_test(plain_text_ends_at_the_first_special_byte),
     };

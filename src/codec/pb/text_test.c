@@ -50,7 +50,7 @@ static void passwords_are_not_shown(void **state)
     assert_string_equal(text, "name:\"root\" password:***");
 }
 
-static void what_does_not_fit_is_cut(void **state)
+static void long_output_is_cut(void **state)
 {
     (void)state;
     char text[8];
@@ -69,7 +69,7 @@ int main(void)
         cmocka_unit_test(fields_that_are_set_are_shown_by_name),
         cmocka_unit_test(values_show_their_size_only),
         cmocka_unit_test(passwords_are_not_shown),
-        cmocka_unit_test(what_does_not_fit_is_cut),
+        cmocka_unit_test(long_output_is_cut),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

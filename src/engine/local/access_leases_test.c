@@ -1,7 +1,7 @@
 /* Permissions for leases depend on the permissions for their keys. */
 #include "engine/local/access_fixture_test.h"
 
-static void leases_are_their_keys_writers(void **state)
+static void lease_operations_need_write_permission_for_its_keys(void **state)
 {
     struct fixture *f = *state;
     OK(lease_as(f, as(f, "ann"), engine_lease_grant, 7, false));
@@ -62,7 +62,7 @@ static void a_lease_is_checked_again_when_its_keys_or_the_rights_change(void **s
     DENIED(lease_as(f, as(f, "ann"), engine_lease_revoke, 8, false));
 }
 
-static void of_renewals_those_before_a_refused_one_are_made(void **state)
+static void renewals_before_a_refused_one_succeed(void **state)
 {
     struct fixture *f = *state;
     for (int64_t id = 1; id <= 3; id++)
@@ -86,9 +86,9 @@ static void of_renewals_those_before_a_refused_one_are_made(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(leases_are_their_keys_writers),
+        TEST(lease_operations_need_write_permission_for_its_keys),
         TEST(a_lease_is_checked_again_when_its_keys_or_the_rights_change),
-        TEST(of_renewals_those_before_a_refused_one_are_made),
+        TEST(renewals_before_a_refused_one_succeed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -73,7 +73,7 @@ static enum status maintain(struct fixture *f, struct auth_principal who, int wh
     return all[what];
 }
 
-static void maintenance_needs_root_and_looking_at_alarms_a_user(void **state)
+static void maintenance_needs_root_and_listing_alarms_a_user(void **state)
 {
     struct fixture *f = *state;
     for (int what = 0; what < 6; what++) {
@@ -83,7 +83,7 @@ static void maintenance_needs_root_and_looking_at_alarms_a_user(void **state)
     }
 }
 
-static void users_are_managed_by_root_and_looked_at_by_themselves(void **state)
+static void users_are_managed_by_root_and_can_read_themselves(void **state)
 {
     struct fixture *f = *state;
     struct engine_auth op = {
@@ -103,7 +103,7 @@ static void users_are_managed_by_root_and_looked_at_by_themselves(void **state)
     }
 }
 
-static void the_server_itself_is_not_asked(void **state)
+static void operations_of_the_server_need_no_user(void **state)
 {
     struct fixture *f = *state;
     OK(put_as(f, ENGINE_SERVER, "anything", 0));
@@ -114,7 +114,7 @@ static void the_server_itself_is_not_asked(void **state)
 
 /* -- Keys -- */
 
-static void a_user_reads_and_writes_what_it_may(void **state)
+static void user_reads_and_writes_only_permitted_keys(void **state)
 {
     struct fixture *f = *state;
     OK(put(f, "ann", "a/1"));
@@ -130,7 +130,7 @@ static void a_user_reads_and_writes_what_it_may(void **state)
 }
 
 /* CVE-2026-33343, CVE-2026-44283: what is deep inside counts, also where it only reads. */
-static void a_txn_is_looked_into(void **state)
+static void all_parts_of_a_transaction_are_checked(void **state)
 {
     struct fixture *f = *state;
     struct pb_put_request write = {.key = SLICE_LITERAL("b")};
@@ -175,7 +175,7 @@ static void permissions_are_checked_before_the_quota(void **state)
 /* -- Time -- */
 
 /* One group: what is taken away holds for all that was sent after it. */
-static void a_right_that_was_taken_away_before_a_write_is_applied_is_gone(void **state)
+static void permission_revoked_before_a_write_is_applied_refuses_it(void **state)
 {
     struct fixture *f = *state;
     struct auth_principal before = as(f, "ann"), after = before;
@@ -350,7 +350,7 @@ static void a_reader_never_sees_what_was_written_while_it_had_no_permission(void
 
 /* -- Lasting -- */
 
-static void users_and_roles_outlive_the_process(void **state)
+static void users_and_roles_survive_a_restart(void **state)
 {
     struct fixture *f = *state;
     uint64_t revision = engine_auth_revision(f->engine);
@@ -376,7 +376,7 @@ static void change_until_killed(struct fixture *f, int to)
     }
 }
 
-static void what_was_answered_outlives_a_killed_process(void **state)
+static void acknowledged_changes_survive_a_kill(void **state)
 {
     struct fixture *f = *state;
     int ends[2];
@@ -409,17 +409,17 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(operations_without_a_user_are_refused),
-        TEST(maintenance_needs_root_and_looking_at_alarms_a_user),
-        TEST(users_are_managed_by_root_and_looked_at_by_themselves),
-        TEST(the_server_itself_is_not_asked),
-        TEST(a_user_reads_and_writes_what_it_may),
-        TEST(a_txn_is_looked_into),
+        TEST(maintenance_needs_root_and_listing_alarms_a_user),
+        TEST(users_are_managed_by_root_and_can_read_themselves),
+        TEST(operations_of_the_server_need_no_user),
+        TEST(user_reads_and_writes_only_permitted_keys),
+        TEST(all_parts_of_a_transaction_are_checked),
         TEST(permissions_are_checked_before_the_quota),
-        TEST(a_right_that_was_taken_away_before_a_write_is_applied_is_gone),
+        TEST(permission_revoked_before_a_write_is_applied_refuses_it),
         TEST(changes_see_the_changes_before_them),
         TEST(a_reader_never_sees_what_was_written_while_it_had_no_permission),
-        TEST(users_and_roles_outlive_the_process),
-        TEST(what_was_answered_outlives_a_killed_process),
+        TEST(users_and_roles_survive_a_restart),
+        TEST(acknowledged_changes_survive_a_kill),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -123,7 +123,7 @@ static void check_filled(struct bed *bed)
     assert_int_equal(op.auth_revision, 7);
 }
 
-static void rights_are_seen_with_the_state_that_has_them_and_not_before(void **state)
+static void rights_become_visible_with_their_state(void **state)
 {
     struct bed *bed = *state;
     const struct auth_rights *before = published(bed);
@@ -191,7 +191,7 @@ static void users_and_roles_come_back_from_log_and_checkpoint(void **state)
 }
 
 /* The power goes after each number of changes, some of them not committed: a beginning is left. */
-static void a_power_cut_leaves_whole_changes_and_none_that_was_answered_is_lost(void **state)
+static void power_cut_loses_no_acknowledged_change(void **state)
 {
     struct bed *bed = *state;
     fill(bed);
@@ -274,7 +274,7 @@ static void without_memory_for_its_answer_nothing_is_changed(void **state)
     arena_fini(&none);
 }
 
-static void tokens_end_with_what_they_were_given_for(void **state)
+static void changes_name_the_tokens_that_end(void **state)
 {
     struct bed *bed = *state;
     fill(bed);
@@ -303,14 +303,14 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(rights_are_seen_with_the_state_that_has_them_and_not_before),
+        TEST(rights_become_visible_with_their_state),
         TEST(a_reader_of_a_new_state_finds_that_its_rights_are_old),
         TEST(a_reader_keeps_the_rights_of_its_state),
         TEST(users_and_roles_come_back_from_log_and_checkpoint),
-        TEST(a_power_cut_leaves_whole_changes_and_none_that_was_answered_is_lost),
+        TEST(power_cut_loses_no_acknowledged_change),
         TEST(a_change_that_could_not_be_written_has_not_happened),
         TEST(without_memory_for_its_answer_nothing_is_changed),
-        TEST(tokens_end_with_what_they_were_given_for),
+        TEST(changes_name_the_tokens_that_end),
         TEST(an_invalid_row_is_damage),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

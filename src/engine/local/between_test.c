@@ -171,7 +171,7 @@ static void lease_that_is_being_revoked_is_not_renewed(void **state)
 }
 
 /* A renewal finds a lease only once its grant is durable, with its group and not before. */
-static void lease_granted_beside_a_long_request_is_renewed_after_both(void **state)
+static void lease_granted_during_a_long_request_is_renewed_after_both(void **state)
 {
     struct fixture *f = *state;
     struct pb_delete_range_request request = {.key = SLICE_LITERAL("key"),
@@ -230,7 +230,7 @@ static void transaction_that_reads_much_leaves_turns_to_others(void **state)
     engine_write_close(&write);
 }
 
-static void a_transaction_that_was_given_up_stops(void **state)
+static void canceled_transaction_stops(void **state)
 {
     struct fixture *f = *state;
     struct pb_compare compares[2];
@@ -255,8 +255,8 @@ int main(void)
         TEST(leases_are_renewed_while_one_with_many_keys_is_revoked),
         TEST(lease_that_is_being_revoked_is_not_renewed),
         TEST(transaction_that_reads_much_leaves_turns_to_others),
-        TEST(a_transaction_that_was_given_up_stops),
-        TEST(lease_granted_beside_a_long_request_is_renewed_after_both),
+        TEST(canceled_transaction_stops),
+        TEST(lease_granted_during_a_long_request_is_renewed_after_both),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

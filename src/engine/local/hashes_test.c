@@ -43,7 +43,7 @@ static void start(struct fixture *f, struct engine_hash *hash)
     engine_hash_kv(f->shard, hash);
 }
 
-static void no_more_wait_than_may(void **state)
+static void waiting_hashes_are_limited(void **state)
 {
     struct fixture *f = *state;
     struct engine_hash hashes[LOCAL_HASHES_MAX], more;
@@ -63,7 +63,7 @@ static void no_more_wait_than_may(void **state)
     assert_int_equal(more.hash, hashes[0].hash);
 }
 
-static void no_more_defragments_wait_than_may(void **state)
+static void waiting_defragmentations_are_limited(void **state)
 {
     struct fixture *f = *state;
     static struct engine_defragment ops[LOCAL_DEFRAGMENTS_MAX + 1];
@@ -78,7 +78,7 @@ static void no_more_defragments_wait_than_may(void **state)
 }
 
 /* The one under way ends too, and those behind it need not wait for any of them. */
-static void those_that_are_given_up_cost_nothing_more(void **state)
+static void canceled_hashes_cost_nothing_more(void **state)
 {
     struct fixture *f = *state;
     struct engine_hash hashes[LOCAL_HASHES_MAX];
@@ -109,7 +109,7 @@ static void note_first(struct engine_op *op)
 }
 
 /* Who leaves need not wait for the one that is hashed. */
-static void those_that_wait_leave_at_once(void **state)
+static void waiting_hashes_end_at_once_when_canceled(void **state)
 {
     struct fixture *f = *state;
     struct engine_hash first, others[LOCAL_HASHES_MAX - 1];
@@ -178,10 +178,8 @@ static void checkpoint_does_not_wait_for_hashes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(no_more_wait_than_may),
-        TEST(no_more_defragments_wait_than_may),
-        TEST(those_that_are_given_up_cost_nothing_more),
-        TEST(those_that_wait_leave_at_once),
+        TEST(waiting_hashes_are_limited),          TEST(waiting_defragmentations_are_limited),
+        TEST(canceled_hashes_cost_nothing_more),   TEST(waiting_hashes_end_at_once_when_canceled),
         TEST(checkpoint_does_not_wait_for_hashes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

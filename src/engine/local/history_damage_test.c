@@ -123,23 +123,23 @@ static void check_hits(struct bed *bed, const char *what)
     }
 }
 
-static void among_puts(void **state)
+static void damage_among_puts(void **state)
 {
     check_hits(*state, "pppppppp");
 }
 
-static void before_and_after_leases(void **state)
+static void damage_before_and_after_leases(void **state)
 {
     check_hits(*state, "prprrpprprrrppr");
 }
 
-static void before_and_after_compactions(void **state)
+static void damage_before_and_after_compactions(void **state)
 {
     check_hits(*state, "ppcpcpppcrppcprpccpp");
 }
 
 /* A place that was kept, before what then rots. */
-static void where_a_reader_stands(void **state)
+static void damage_at_the_position_of_a_reader(void **state)
 {
     struct bed *bed = *state;
     write_all(bed, "pprrpcrpp");
@@ -165,10 +165,10 @@ static void where_a_reader_stands(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(among_puts),
-        TEST(before_and_after_leases),
-        TEST(before_and_after_compactions),
-        TEST(where_a_reader_stands),
+        TEST(damage_among_puts),
+        TEST(damage_before_and_after_leases),
+        TEST(damage_before_and_after_compactions),
+        TEST(damage_at_the_position_of_a_reader),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

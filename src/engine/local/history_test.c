@@ -145,7 +145,7 @@ static void write_rows(struct bed *bed, int count)
 }
 
 /* Many segments: readers that continue, and readers that start at other places. */
-static void stretches_without_revisions_are_leapt_over(void **state)
+static void gaps_without_revisions_are_skipped(void **state)
 {
     struct bed *bed = *state;
     struct watch_place from_start = {.revision = 1}, standing = {.revision = 1};
@@ -204,7 +204,7 @@ static void a_place_at_the_end_continues_with_new_revisions(void **state)
     }
 }
 
-static void what_comes_after_last_is_left_for_later(void **state)
+static void revisions_after_last_are_returned_later(void **state)
 {
     struct bed *bed = *state;
     for (int i = 0; i < 10; i++)
@@ -223,7 +223,7 @@ static void what_comes_after_last_is_left_for_later(void **state)
     end(bed);
 }
 
-static void what_was_handed_out_lasts_as_long_as_the_turn(void **state)
+static void returned_events_stay_valid_during_the_turn(void **state)
 {
     struct bed *bed = *state;
     enum { COUNT = 3000 };
@@ -322,7 +322,7 @@ static void long_revision_is_read_over_several_turns(void **state)
     assert_true(epoch_oldest(epoch) > pinned);
 }
 
-static void question_before_the_turn_sees_what_is_newest(void **state)
+static void newest_revision_is_known_before_the_turn(void **state)
 {
     struct bed *bed = *state;
     for (int i = 2; i < 5; i++) {
@@ -336,7 +336,7 @@ static void question_before_the_turn_sees_what_is_newest(void **state)
 
 /* -- Compaction -- */
 
-static void versions_before_are_there_right_after_a_compaction(void **state)
+static void previous_versions_exist_right_after_a_compaction(void **state)
 {
     struct bed *bed = *state;
     fixture_put(bed->f, "a", "1");   /* 2 */
@@ -501,7 +501,7 @@ static void check_places(struct bed *bed, const struct model *m, struct watch_pl
     arena_init(&bed->f->arena, NULL, 0, 64 << 20);
 }
 
-static void every_event_has_its_version_before_whatever_happens(void **state)
+static void every_event_has_its_previous_version(void **state)
 {
     struct bed *bed = *state;
     struct model *m = calloc(1, sizeof(*m));
@@ -546,17 +546,17 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(revisions_come_in_order_and_whole),
-        TEST(stretches_without_revisions_are_leapt_over),
+        TEST(gaps_without_revisions_are_skipped),
         TEST(a_place_at_the_end_continues_with_new_revisions),
-        TEST(what_comes_after_last_is_left_for_later),
-        TEST(what_was_handed_out_lasts_as_long_as_the_turn),
+        TEST(revisions_after_last_are_returned_later),
+        TEST(returned_events_stay_valid_during_the_turn),
         TEST(nothing_is_pinned_between_turns),
         TEST(long_revision_is_read_over_several_turns),
-        TEST(question_before_the_turn_sees_what_is_newest),
-        TEST(versions_before_are_there_right_after_a_compaction),
+        TEST(newest_revision_is_known_before_the_turn),
+        TEST(previous_versions_exist_right_after_a_compaction),
         TEST(place_lost_to_the_cleaner_is_found_again),
         TEST(compaction_in_the_middle_of_a_turn_leaves_no_gap),
-        TEST(every_event_has_its_version_before_whatever_happens),
+        TEST(every_event_has_its_previous_version),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

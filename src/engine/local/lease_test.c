@@ -183,7 +183,7 @@ static void keys_detach_when_they_are_put_without_the_lease_or_deleted(void **st
     assert_string_equal(show(bed, 5), "60/60: d");
 }
 
-static void leases_and_their_keys_are_there_after_a_restart_with_their_full_time(void **state)
+static void leases_and_keys_exist_after_a_restart_with_their_full_ttl(void **state)
 {
     struct bed *bed = *state;
     for (int checkpointed = 0; checkpointed < 2; checkpointed++) {
@@ -208,7 +208,7 @@ static void leases_and_their_keys_are_there_after_a_restart_with_their_full_time
     assert_int_equal(bed->lease.attached, 3);
 }
 
-static void what_expires_is_revoked_and_counted(void **state)
+static void expired_leases_are_revoked_and_counted(void **state)
 {
     struct bed *bed = *state;
     grant(bed, 5, 1); /* which becomes two */
@@ -247,7 +247,7 @@ static void a_renewal_that_comes_too_late_finds_the_lease_revoked(void **state)
 }
 
 /* A put with a lease that has expired and is not revoked yet holds; the key goes with the lease. */
-static void a_key_put_on_an_expired_lease_goes_with_it(void **state)
+static void key_put_on_an_expired_lease_is_deleted_with_it(void **state)
 {
     struct bed *bed = *state;
     grant(bed, 5, 10);
@@ -257,7 +257,7 @@ static void a_key_put_on_an_expired_lease_goes_with_it(void **state)
     assert_int_equal(store_view(bed->f.store)->root.live_keys, 0);
 }
 
-static void many_that_expire_together_go_a_bounded_number_at_a_time(void **state)
+static void many_expired_leases_are_revoked_in_limited_batches(void **state)
 {
     enum { LEASES = 1000 };
     struct bed *bed = *state;
@@ -281,7 +281,7 @@ static void many_that_expire_together_go_a_bounded_number_at_a_time(void **state
     assert_int_equal(bed->lease.leases, 2);
 }
 
-static void time_in_which_the_server_stood_still_does_not_count(void **state)
+static void time_while_the_server_was_stopped_does_not_count(void **state)
 {
     struct bed *bed = *state;
     grant(bed, 5, 10);
@@ -352,7 +352,7 @@ static void a_full_disk_leaves_the_lease_and_is_tried_again(void **state)
     assert_string_equal(show(bed, 5), "-1/0:");
 }
 
-static void a_lease_with_more_keys_than_a_record_holds_goes_in_several(void **state)
+static void lease_with_very_many_keys_is_revoked_in_several_records(void **state)
 {
     struct bed *bed = *state;
     bed->lease.record_bytes_max = 250; /* two keys and a bit */
@@ -370,7 +370,7 @@ static void a_lease_with_more_keys_than_a_record_holds_goes_in_several(void **st
 }
 
 /* What the writer does while renewals wait that it has not come to. */
-static void nothing_expires_later_than_what_was_heard(void **state)
+static void leases_that_may_have_unread_renewals_do_not_expire(void **state)
 {
     struct bed *bed = *state;
     grant(bed, 5, 10);
@@ -405,7 +405,7 @@ static void an_invalid_lease_row_is_damage(void **state)
 }
 
 /* A start gives other leases all of their time again. */
-static void a_fixed_end_stays_where_it_is_over_a_restart(void **state)
+static void fixed_end_of_a_lease_survives_a_restart(void **state)
 {
     struct bed *bed = *state;
     grant_until(bed, 1, -NS_PER_S);
@@ -426,7 +426,7 @@ static void a_fixed_end_stays_where_it_is_over_a_restart(void **state)
     assert_string_equal(show(bed, 2), "3599/1000: b");
 }
 
-static void a_lease_with_a_fixed_end_goes_with_its_last_key(void **state)
+static void lease_with_a_fixed_end_is_removed_with_its_last_key(void **state)
 {
     struct bed *bed = *state;
     grant_until(bed, 1, 3600 * NS_PER_S);
@@ -446,19 +446,19 @@ int main(void)
     const struct CMUnitTest tests[] = {
         BED(a_revoked_lease_deletes_its_keys_sorted_and_at_one_revision),
         BED(keys_detach_when_they_are_put_without_the_lease_or_deleted),
-        BED(leases_and_their_keys_are_there_after_a_restart_with_their_full_time),
-        BED(what_expires_is_revoked_and_counted),
+        BED(leases_and_keys_exist_after_a_restart_with_their_full_ttl),
+        BED(expired_leases_are_revoked_and_counted),
         BED(a_renewal_that_comes_too_late_finds_the_lease_revoked),
-        BED(a_key_put_on_an_expired_lease_goes_with_it),
-        BED(many_that_expire_together_go_a_bounded_number_at_a_time),
-        BED(time_in_which_the_server_stood_still_does_not_count),
+        BED(key_put_on_an_expired_lease_is_deleted_with_it),
+        BED(many_expired_leases_are_revoked_in_limited_batches),
+        BED(time_while_the_server_was_stopped_does_not_count),
         BED(a_renewal_that_waited_for_the_writer_is_not_late),
         BED(a_full_disk_leaves_the_lease_and_is_tried_again),
-        BED(a_lease_with_more_keys_than_a_record_holds_goes_in_several),
-        BED(nothing_expires_later_than_what_was_heard),
+        BED(lease_with_very_many_keys_is_revoked_in_several_records),
+        BED(leases_that_may_have_unread_renewals_do_not_expire),
         BED(an_invalid_lease_row_is_damage),
-        BED(a_fixed_end_stays_where_it_is_over_a_restart),
-        BED(a_lease_with_a_fixed_end_goes_with_its_last_key),
+        BED(fixed_end_of_a_lease_survives_a_restart),
+        BED(lease_with_a_fixed_end_is_removed_with_its_last_key),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

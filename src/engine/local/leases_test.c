@@ -205,7 +205,7 @@ static void a_renewal_in_time_counts_however_long_it_waits_for_the_writer(void *
         ;
 }
 
-static void those_that_expire_first_are_listed_first(void **state)
+static void leases_are_listed_in_order_of_expiry(void **state)
 {
     enum { LEASES = 3000 };
     struct fixture *f = *state;
@@ -262,7 +262,7 @@ int main(void)
         TEST(renewal_that_the_shard_was_too_busy_to_read_is_in_time),
         TEST(a_late_renewal_revokes_nothing_while_the_store_may_be_corrupt),
         TEST(a_renewal_in_time_counts_however_long_it_waits_for_the_writer),
-        TEST(those_that_expire_first_are_listed_first),
+        TEST(leases_are_listed_in_order_of_expiry),
         TEST(keys_of_a_lease_are_shown_sorted_however_many),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

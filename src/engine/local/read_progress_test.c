@@ -50,7 +50,7 @@ static void without_a_shard_nothing_is_awaited(void **state)
     assert_int_equal(questions(bed), 0);
 }
 
-static void another_question_waits_for_the_answer_to_the_first(void **state)
+static void only_one_question_is_open_at_a_time(void **state)
 {
     struct bed *bed = *state;
     read_progress_begin(&bed->progress, &bed->mailbox, 10);
@@ -68,7 +68,7 @@ static void another_question_waits_for_the_answer_to_the_first(void **state)
     assert_int_equal(questions(bed), 1);
 }
 
-static void a_shard_that_ends_is_not_asked(void **state)
+static void ended_shard_gets_no_question(void **state)
 {
     struct bed *bed = *state;
     read_progress_begin(&bed->progress, &bed->mailbox, 10);
@@ -84,8 +84,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(without_a_shard_nothing_is_awaited),
-        TEST(another_question_waits_for_the_answer_to_the_first),
-        TEST(a_shard_that_ends_is_not_asked),
+        TEST(only_one_question_is_open_at_a_time),
+        TEST(ended_shard_gets_no_question),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -60,7 +60,7 @@ static void a_shard_that_does_not_listen_gets_no_notice(void **state)
     assert_int_equal(bed->received, 0);
 }
 
-static void one_message_is_on_its_way_at_most(void **state)
+static void at_most_one_message_is_in_flight(void **state)
 {
     struct bed *bed = *state;
     revision_notice_listen(&bed->notice, true);
@@ -73,7 +73,7 @@ static void one_message_is_on_its_way_at_most(void **state)
     assert_int_equal(bed->received, 2);
 }
 
-static void listening_again_while_a_message_is_on_its_way_sends_no_second(void **state)
+static void listening_again_while_a_message_is_in_flight_sends_no_second(void **state)
 {
     struct bed *bed = *state;
     revision_notice_listen(&bed->notice, true);
@@ -147,8 +147,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(a_shard_that_does_not_listen_gets_no_notice),
-        TEST(one_message_is_on_its_way_at_most),
-        TEST(listening_again_while_a_message_is_on_its_way_sends_no_second),
+        TEST(at_most_one_message_is_in_flight),
+        TEST(listening_again_while_a_message_is_in_flight_sends_no_second),
         TEST(no_notice_is_sent_while_it_is_held_back),
         TEST(nothing_published_is_missed),
     };

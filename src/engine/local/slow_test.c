@@ -291,7 +291,7 @@ static void a_sorted_list_moves_to_newer_states_in_steps(void **state)
     assert_int_equal(pinned_behind(), 0);
 }
 
-static void a_range_that_is_given_up_is_not_searched_to_its_end(void **state)
+static void canceled_range_stops_its_search(void **state)
 {
     (void)state;
     put_many();
@@ -321,8 +321,7 @@ int main(void)
                                         teardown),
         cmocka_unit_test_setup_teardown(a_sorted_list_moves_to_newer_states_in_steps, setup,
                                         teardown),
-        cmocka_unit_test_setup_teardown(a_range_that_is_given_up_is_not_searched_to_its_end, setup,
-                                        teardown),
+        cmocka_unit_test_setup_teardown(canceled_range_stops_its_search, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -230,7 +230,7 @@ static void expect_entry(struct buf *file, const char *bucket, struct slice key,
     buf_fini(&looked.value);
 }
 
-static void all_that_is_kept_is_in_it(void **state)
+static void snapshot_contains_everything(void **state)
 {
     struct fixture *f = *state;
     grant(f, 7, 600);
@@ -290,7 +290,7 @@ static void a_slow_reader_gets_the_state_of_the_start(void **state)
     buf_fini(&expected);
 }
 
-static void only_so_many_are_taken_at_once(void **state)
+static void concurrent_snapshots_are_limited(void **state)
 {
     struct fixture *f = *state;
     assert_int_equal(put(f, "key", 'x', 0), ST_OK);
@@ -314,7 +314,7 @@ static void only_so_many_are_taken_at_once(void **state)
         engine_snapshot_close(&snapshots[i]);
 }
 
-static void what_is_given_up_ends(void **state)
+static void canceled_snapshot_ends(void **state)
 {
     struct fixture *f = *state;
     put_all(f, 'a');
@@ -357,7 +357,7 @@ static void wait_for_fewer_files(struct fixture *f, size_t than)
 }
 
 /* The last resort: what was cleaned is kept for the reader only, and the disk is full. */
-static void full_disk_ends_who_holds_it(void **state)
+static void full_disk_ends_snapshots_that_hold_space(void **state)
 {
     struct fixture *f = *state;
     put_all(f, 'a');
@@ -413,9 +413,12 @@ static void closed_reader_gives_the_disk_back(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(all_that_is_kept_is_in_it),         TEST(a_slow_reader_gets_the_state_of_the_start),
-        TEST(only_so_many_are_taken_at_once),    TEST(what_is_given_up_ends),
-        TEST(full_disk_ends_who_holds_it),       TEST(full_disk_can_be_backed_up),
+        TEST(snapshot_contains_everything),
+        TEST(a_slow_reader_gets_the_state_of_the_start),
+        TEST(concurrent_snapshots_are_limited),
+        TEST(canceled_snapshot_ends),
+        TEST(full_disk_ends_snapshots_that_hold_space),
+        TEST(full_disk_can_be_backed_up),
         TEST(closed_reader_gives_the_disk_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -94,7 +94,7 @@ static void fill(struct fixture *f)
     assert_true(puts > 3);
 }
 
-static void full_store_raises_the_alarm_which_lasts(void **state)
+static void full_store_raises_a_lasting_alarm(void **state)
 {
     struct fixture *f = *state;
     fill(f);
@@ -135,7 +135,7 @@ static void alarms_of_clients_leave_room_for_the_servers_own(void **state)
     assert_int_equal(status_of(f).alarms, 1u << ENGINE_ALARM_NOSPACE | 1u << SOME);
 }
 
-static void room_must_be_made_and_the_alarm_disarmed(void **state)
+static void writes_need_freed_space_and_a_disarmed_alarm(void **state)
 {
     struct fixture *f = *state;
     fill(f);
@@ -168,7 +168,7 @@ static void corrupt_refuses_deletes_and_compactions_too(void **state)
     assert_int_equal(delete_all(f), ST_OK);
 }
 
-static void many_ask_to_defragment_and_some_give_up(void **state)
+static void concurrent_defragmentations_may_be_canceled(void **state)
 {
     enum { ASKED = 20 };
     struct fixture *f = *state;
@@ -255,11 +255,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_failing_mark_delays_nothing_else, setup_noting_warnings,
                                         fixture_free),
-        TEST(full_store_raises_the_alarm_which_lasts),
+        TEST(full_store_raises_a_lasting_alarm),
         TEST(alarms_of_clients_leave_room_for_the_servers_own),
-        TEST(room_must_be_made_and_the_alarm_disarmed),
+        TEST(writes_need_freed_space_and_a_disarmed_alarm),
         TEST(corrupt_refuses_deletes_and_compactions_too),
-        TEST(many_ask_to_defragment_and_some_give_up),
+        TEST(concurrent_defragmentations_may_be_canceled),
         TEST(one_downgrade_at_a_time_is_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -207,7 +207,7 @@ static void a_shard_without_watches_is_not_woken(void **state)
     watching_close(&w);
 }
 
-static void a_compaction_does_not_wait_for_ever(void **state)
+static void compaction_does_not_wait_forever(void **state)
 {
     struct fixture *f = *state;
     struct watching w = {.f = f, .last_revision = 1};
@@ -253,7 +253,7 @@ int main(void)
         TEST(watches_on_other_threads_get_every_event_once),
         cmocka_unit_test_setup_teardown(a_compaction_waits_for_a_shard_that_has_not_read,
                                         setup_patient, fixture_free),
-        TEST(a_compaction_does_not_wait_for_ever),
+        TEST(compaction_does_not_wait_forever),
         TEST(a_shard_without_watches_is_not_woken),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

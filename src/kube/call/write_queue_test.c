@@ -111,7 +111,7 @@ static void a_ticket_that_leaves_is_skipped(void **state)
     leave(4);
 }
 
-static void a_line_has_an_end(void **state)
+static void queue_of_one_key_is_limited(void **state)
 {
     (void)state;
     assert_int_equal(enter(0, "a"), KUBE_WRITE_QUEUE_FIRST);
@@ -153,7 +153,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(one_key_is_changed_by_one_at_a_time, setup, teardown),
         cmocka_unit_test_setup_teardown(a_ticket_that_leaves_is_skipped, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_line_has_an_end, setup, teardown),
+        cmocka_unit_test_setup_teardown(queue_of_one_key_is_limited, setup, teardown),
         cmocka_unit_test_setup_teardown(many_keys_share_the_loop, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -176,7 +176,7 @@ static void take_all(struct fixture *f, unsigned i)
     }
 }
 
-static void what_is_shared_is_what_each_would_have_found(void **state)
+static void shared_results_equal_separate_ones(void **state)
 {
     struct fixture *f = *state;
     for (unsigned turn = 0; turn < TURNS; turn++) {
@@ -198,8 +198,7 @@ static void what_is_shared_is_what_each_would_have_found(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(what_is_shared_is_what_each_would_have_found, setup,
-                                        teardown),
+        cmocka_unit_test_setup_teardown(shared_results_equal_separate_ones, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

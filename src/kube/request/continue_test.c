@@ -34,7 +34,7 @@ static void a_token_is_what_kube_apiserver_makes(void **state)
     assert_true(slice_equal(from.suffix, slice_of("default/b\0", 10)));
 }
 
-static void every_length_comes_back(void **state)
+static void tokens_of_every_length_are_decoded(void **state)
 {
     static const char name[] = "abcdefghijklmnop";
     for (size_t len = 1; len < sizeof(name); len++) {
@@ -73,7 +73,7 @@ static void invalid_tokens_are_refused(void **state)
     assert_false(kube_continue_read(*state, slice_of(much, sizeof(much)), &from, &status));
 }
 
-static void no_memory_is_not_a_wrong_token(void **state)
+static void lack_of_memory_is_not_an_invalid_token(void **state)
 {
     struct kube_continue from;
     struct slice token;
@@ -96,9 +96,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(a_token_is_what_kube_apiserver_makes),
-        TEST(every_length_comes_back),
+        TEST(tokens_of_every_length_are_decoded),
         TEST(invalid_tokens_are_refused),
-        TEST(no_memory_is_not_a_wrong_token),
+        TEST(lack_of_memory_is_not_an_invalid_token),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -109,7 +109,7 @@ static void options_of_a_query_are_read(void **state)
     assert_int_equal(query.match, KUBE_MATCH_OTHER);
 }
 
-static void wrong_options_are_refused_in_words(void **state)
+static void wrong_options_are_refused_with_a_message(void **state)
 {
     static const struct {
         const char *query;
@@ -134,7 +134,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(paths_lead_to_resources, setup, teardown),
         cmocka_unit_test_setup_teardown(paths_to_nowhere_are_not_found, setup, teardown),
         cmocka_unit_test_setup_teardown(options_of_a_query_are_read, setup, teardown),
-        cmocka_unit_test_setup_teardown(wrong_options_are_refused_in_words, setup, teardown),
+        cmocka_unit_test_setup_teardown(wrong_options_are_refused_with_a_message, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

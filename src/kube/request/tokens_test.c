@@ -32,7 +32,7 @@ static void users_are_found_by_their_tokens(void **state)
     kube_tokens_free(tokens);
 }
 
-static void a_bad_file_is_refused_by_its_line(void **state)
+static void invalid_file_is_refused_with_its_line(void **state)
 {
     (void)state;
     static const struct {
@@ -57,7 +57,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(users_are_found_by_their_tokens),
-        cmocka_unit_test(a_bad_file_is_refused_by_its_line),
+        cmocka_unit_test(invalid_file_is_refused_with_its_line),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

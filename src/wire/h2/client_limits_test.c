@@ -338,7 +338,7 @@ static void too_many_pings_is_recognised(void **state)
     assert_false(r->unprocessed);
 }
 
-static void goaway_contradicting_an_answer_is_not_believed(void **state)
+static void goaway_contradicting_an_answer_is_ignored(void **state)
 {
     struct client_fixture *f = *state;
     struct request *r = request_open(f, 5);
@@ -487,7 +487,7 @@ static void silent_server_gets_a_ping_and_is_then_left(void **state)
     assert_false(r->unprocessed);
 }
 
-static void awaited_answer_is_awaited_without_streams_too(void **state)
+static void answer_to_a_ping_is_awaited_after_all_streams_ended(void **state)
 {
     struct client_fixture *f = *state;
     f->limits.keepalive_ns = 10 * H2_SECOND_NS;
@@ -539,7 +539,7 @@ int main(void)
         TEST(goaway_closes_only_what_the_server_ignores),
         TEST(goaway_in_two_steps),
         TEST(too_many_pings_is_recognised),
-        TEST(goaway_contradicting_an_answer_is_not_believed),
+        TEST(goaway_contradicting_an_answer_is_ignored),
         TEST(shutdown_finishes_the_open_streams),
         TEST(lost_connection_closes_all_streams),
         TEST(freeing_a_session_closes_its_streams),
@@ -547,7 +547,7 @@ int main(void)
         TEST(windows_are_given_back_and_enforced),
         TEST(settings_of_the_server_are_known),
         TEST(silent_server_gets_a_ping_and_is_then_left),
-        TEST(awaited_answer_is_awaited_without_streams_too),
+        TEST(answer_to_a_ping_is_awaited_after_all_streams_ended),
         TEST(idle_session_is_pinged_if_wanted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
