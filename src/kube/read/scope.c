@@ -3,7 +3,7 @@
 #include "codec/json/string.h"
 #include "kube/call/call.h"
 #include "kube/call/conversion.h"
-#include "kube/call/revision_wait.h"
+#include "kube/call/operation.h"
 #include "watch/cursor.h"
 
 #include <stdio.h>

@@ -23,7 +23,6 @@
 #include "kube/call/format.h"
 #include "kube/call/operation.h"
 #include "kube/call/respond.h"
-#include "kube/call/revision_wait.h"
 #include "kube/call/shape.h"
 #include "kube/read/event_cache.h"
 #include "kube/read/object_writer.h"
