@@ -516,6 +516,7 @@ static bool open_cursor(struct kube_watch *w, int64_t from, struct kube_status *
     struct watch_cursor_options options = {.key = scope->key,
                                            .range_end = scope->range_end,
                                            .tag = scope->tag,
+                                           .tag_within = scope->tag_within,
                                            .from = from,
                                            .wake = wake,
                                            .soon = soon,
