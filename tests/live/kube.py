@@ -130,7 +130,7 @@ class Watch:
     def __init__(self, server, path, query):
         self.connection = http.client.HTTPConnection("127.0.0.1", server.kube_port, timeout=WAIT_SECONDS)
         headers = query.pop("headers", {})
-        query.setdefault("timeoutSeconds", 30)
+        query.setdefault("timeoutSeconds", 600)  # longer than any test takes on a busy machine
         self.connection.request("GET", f"{path}?" + urllib.parse.urlencode({"watch": 1, **query}), headers=headers)
         self.response = self.connection.getresponse()
         server.watches.append(self)
