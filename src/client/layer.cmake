@@ -1,3 +1,6 @@
+# The installed headers of the library.
+target_include_directories(vigil_client PUBLIC ${CMAKE_SOURCE_DIR}/include)
+
 # These tests make each of our allocations fail in turn. Their targets are created after this file is
 # included.
 foreach(test resolver connection)

@@ -1,0 +1,64 @@
+/*
+ * A call: one request to the server and its answer. Functions such as vigil_range create it.
+ *
+ *     created ──start──► running ──► completed
+ *        └───────────────cancel────────▲
+ *
+ * It completes exactly once: with a response, or with an error. There are three ways to wait:
+ *
+ *     vigil_call_run(call)                   blocks until it has completed
+ *     vigil_call_start(call, done, user)     calls done
+ *     vigil_call_start_on(call, queue, user) puts it on a queue, see vigil/queue.h
+ *
+ * The library repeats a request that only reads when the connection breaks or the server is
+ * unavailable, until the timeout. It never repeats a request that may have changed something:
+ * vigil_error.outcome then says whether it was sent.
+ *
+ * Every function accepts NULL for the call, as if it had failed with VIGIL_ERROR_MEMORY. So only
+ * the result needs a check:
+ *
+ *     vigil_call *call = vigil_put(client, vigil_text("k"), vigil_text("v"), 0);
+ *     if (vigil_call_run(call) != VIGIL_OK)
+ *         fprintf(stderr, "%s\n", vigil_call_error(call)->text);
+ *     vigil_call_free(call);
+ */
+#ifndef VIGIL_CALL_H
+#define VIGIL_CALL_H
+
+#include <vigil/client.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct vigil_call vigil_call;
+typedef void (*vigil_done)(vigil_call *call, void *user);
+
+/* Counts from the start. 0: no timeout. The default is vigil_options.call_timeout_ms. Only before
+ * the start. */
+VIGIL_API void vigil_call_set_timeout(vigil_call *call, int64_t timeout_ms);
+
+/* done is called once, later. If the result is not VIGIL_OK, the call has not been started, and
+ * done is not called. done may be NULL for a call whose result does not matter. */
+VIGIL_API int vigil_call_start(vigil_call *call, vigil_done done, void *user);
+
+/* Starts the call and waits until it has completed; returns the code of its error. In the program's
+ * loop it makes other callbacks meanwhile. VIGIL_ERROR_WOULD_BLOCK: called inside a callback. */
+VIGIL_API int vigil_call_run(vigil_call *call);
+
+/* Completes a running call with VIGIL_ERROR_CANCELED, unless it has completed already. */
+VIGIL_API void vigil_call_cancel(vigil_call *call);
+
+/* A running call is cancelled first, and done is not called any more; if done is running on another
+ * thread just now, this waits for it. */
+VIGIL_API void vigil_call_free(vigil_call *call);
+
+/* Valid after completion; before, the code is VIGIL_OK. */
+VIGIL_API const vigil_error *vigil_call_error(const vigil_call *call);
+VIGIL_API void *vigil_call_user(const vigil_call *call);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,26 @@
+/* A client in a loop around epoll(7). */
+#ifndef VIGIL_EPOLL_H
+#define VIGIL_EPOLL_H
+
+#include <sys/epoll.h>
+#include <vigil/client.h>
+
+/* Once: adds the client's descriptor. data is returned by epoll_wait. Returns 0, or -1 with errno.
+ */
+static inline int vigil_epoll_add(int epoll_fd, const vigil_client *client, epoll_data_t data)
+{
+    struct epoll_event event;
+    event.events = EPOLLIN;
+    event.data = data;
+    return epoll_ctl(epoll_fd, EPOLL_CTL_ADD, vigil_client_fd(client), &event);
+}
+
+/* Before epoll_wait: the timeout of the program (-1 for none), or the client's if that is shorter.
+ * After it, call vigil_client_process. */
+static inline int vigil_epoll_timeout(const vigil_client *client, int timeout_ms)
+{
+    int wanted_ms = vigil_client_timeout_ms(client);
+    return wanted_ms >= 0 && (timeout_ms < 0 || wanted_ms < timeout_ms) ? wanted_ms : timeout_ms;
+}
+
+#endif

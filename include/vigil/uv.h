@@ -1,0 +1,61 @@
+/* A client in a loop of libuv. */
+#ifndef VIGIL_UV_H
+#define VIGIL_UV_H
+
+#include <uv.h>
+#include <vigil/client.h>
+
+/* Owned by the program; must not move, and lives until the loop has closed its handles. */
+typedef struct vigil_uv {
+    vigil_client *client;
+    uv_poll_t poll;
+    uv_timer_t timer;
+    uv_prepare_t prepare;
+} vigil_uv;
+
+static inline void vigil_uv_on_poll(uv_poll_t *poll, int status, int events)
+{
+    (void)status;
+    (void)events;
+    vigil_client_process(((vigil_uv *)poll->data)->client);
+}
+
+static inline void vigil_uv_on_timer(uv_timer_t *timer)
+{
+    vigil_client_process(((vigil_uv *)timer->data)->client);
+}
+
+/* Before the loop waits: the client may want another timeout. */
+static inline void vigil_uv_on_prepare(uv_prepare_t *prepare)
+{
+    vigil_uv *uv = (vigil_uv *)prepare->data;
+    int timeout_ms = vigil_client_timeout_ms(uv->client);
+    if (timeout_ms >= 0)
+        uv_timer_start(&uv->timer, vigil_uv_on_timer, (uint64_t)timeout_ms, 0);
+    else
+        uv_timer_stop(&uv->timer);
+}
+
+/* The client makes its callbacks in the loop from now on. Returns 0, or libuv's error. */
+static inline int vigil_uv_start(vigil_uv *uv, uv_loop_t *loop, vigil_client *client)
+{
+    int error = uv_poll_init(loop, &uv->poll, vigil_client_fd(client));
+    if (error)
+        return error;
+    uv->client = client;
+    uv_timer_init(loop, &uv->timer);
+    uv_prepare_init(loop, &uv->prepare);
+    uv->poll.data = uv->timer.data = uv->prepare.data = uv;
+    uv_prepare_start(&uv->prepare, vigil_uv_on_prepare);
+    return uv_poll_start(&uv->poll, UV_READABLE, vigil_uv_on_poll);
+}
+
+/* Closes the handles; the client may be freed at once, vigil_uv once the loop has run. */
+static inline void vigil_uv_stop(vigil_uv *uv)
+{
+    uv_close((uv_handle_t *)&uv->poll, NULL);
+    uv_close((uv_handle_t *)&uv->timer, NULL);
+    uv_close((uv_handle_t *)&uv->prepare, NULL);
+}
+
+#endif

@@ -1,0 +1,13 @@
+/* Everything of libvigil. */
+#ifndef VIGIL_VIGIL_H
+#define VIGIL_VIGIL_H
+
+#include <vigil/call.h>
+#include <vigil/client.h>
+#include <vigil/kv.h>
+#include <vigil/lease.h>
+#include <vigil/txn.h>
+#include <vigil/types.h>
+#include <vigil/watch.h>
+
+#endif

@@ -1,0 +1,112 @@
+/*
+ * A watch: every change of a key or a range of keys, in order, from a revision on. It survives
+ * broken connections: it resumes after the last revision that was delivered, if necessary at
+ * another endpoint, and nothing is lost, repeated or reordered.
+ *
+ *     waiting ──► creating ──► live ──► ended
+ *        ▲            │          │ ▲
+ *        └─ broken ───┴──────────┤ └── creating ◄── resumed ──┐
+ *                                └──► paused, buffer full ────┘
+ *
+ * What ends a watch, and what does not (status of the stream, or reason of a cancelled watch):
+ *
+ *     connection broken, GOAWAY, reset         resumes
+ *     Unavailable, Internal                    resumes, at another endpoint if there is one
+ *     Unavailable "etcdserver: no leader"      ends (only with require_leader)
+ *     Unauthenticated, "invalid auth token"    gets a new token and resumes, if there is a user
+ *     "revision of auth store is old"          gets a new token and resumes, if there is a user
+ *     every other status                       ends
+ *     cancelled with a compact revision        ends: VIGIL_ERROR_COMPACTED
+ *     cancelled with another reason            ends with that reason
+ *
+ * This is what etcd's clientv3 does, except for the token, which clientv3 does not renew for a
+ * watch.
+ */
+#ifndef VIGIL_WATCH_H
+#define VIGIL_WATCH_H
+
+#include <vigil/client.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct vigil_watch vigil_watch;
+
+enum vigil_event_type { VIGIL_PUT = 0, VIGIL_DELETE = 1 };
+
+typedef struct vigil_event {
+    int32_t type;            /* enum vigil_event_type */
+    const vigil_kv *kv;      /* of a delete: only the key and the revision of the delete */
+    const vigil_kv *prev_kv; /* NULL unless requested, and if there was none */
+} vigil_event;
+
+enum vigil_watch_what {
+    VIGIL_WATCH_CREATED,  /* the server has the watch; delivered once, with created_notify */
+    VIGIL_WATCH_EVENTS,   /* all events of one or more revisions */
+    VIGIL_WATCH_PROGRESS, /* everything up to the revision has been delivered */
+    VIGIL_WATCH_ENDED     /* nothing follows; error says why */
+};
+
+/* What a watch delivers. Valid during the callback. */
+typedef struct vigil_watch_batch {
+    int what;         /* enum vigil_watch_what */
+    int64_t revision; /* of the newest event, or of the progress; the watch would resume after it */
+    const vigil_header *header; /* of the response; NULL for VIGIL_WATCH_ENDED without one */
+    const vigil_event *events;
+    size_t event_count;
+    int64_t compact_revision; /* with VIGIL_ERROR_COMPACTED: the oldest that can be watched */
+    const vigil_error *error; /* with VIGIL_WATCH_ENDED; otherwise NULL */
+} vigil_watch_batch;
+
+/* The answer of a callback. */
+enum vigil_watch_answer {
+    VIGIL_WATCH_CONTINUE = 0,
+    VIGIL_WATCH_PAUSE = 1 /* no more until vigil_watch_resume */
+};
+typedef int (*vigil_watch_fn)(vigil_watch *watch, const vigil_watch_batch *batch, void *user);
+
+/* Set all fields with vigil_watch_options_init. */
+typedef struct vigil_watch_options {
+    size_t size;
+    vigil_bytes key;
+    vigil_bytes range_end; /* as in vigil_range_request */
+    uint8_t prefix;        /* all keys with the prefix `key`; range_end is not used */
+    int64_t revision;      /* the first one to be delivered; 0: from now on */
+    uint8_t prev_kv;
+    uint8_t progress_notify; /* progress now and then while nothing changes */
+    uint8_t created_notify;
+    uint8_t no_put, no_delete; /* leave these events out */
+    uint8_t require_leader;    /* ends if the server loses its leader */
+    uint8_t no_fragment;       /* do not let the server cut large revisions into pieces */
+    /* While the watch is paused, up to this many bytes are kept; beyond that the watch is cancelled
+     * at the server and created again when it is resumed. Default 1 MiB. */
+    size_t buffer_bytes;
+} vigil_watch_options;
+
+VIGIL_API void vigil_watch_options_init(vigil_watch_options *options);
+
+/* Returns a vigil_code. fn is called later, also for errors of the server. */
+VIGIL_API int vigil_watch_new(vigil_client *client, const vigil_watch_options *options,
+                              vigil_watch_fn fn, void *user, vigil_watch **ret_watch);
+
+/* Ends the watch in any state. fn is not called any more; if it is running on another thread just
+ * now, this waits for it. Accepts NULL. */
+VIGIL_API void vigil_watch_free(vigil_watch *watch);
+
+/* After a pause. */
+VIGIL_API void vigil_watch_resume(vigil_watch *watch);
+
+/* Asks the server for progress: every watch of the same kind (with or without require_leader)
+ * gets a VIGIL_WATCH_PROGRESS. */
+VIGIL_API void vigil_watch_request_progress(vigil_watch *watch);
+
+/* The revision after which the watch would resume now; -1 before it is known. */
+VIGIL_API int64_t vigil_watch_revision(const vigil_watch *watch);
+VIGIL_API void *vigil_watch_user(const vigil_watch *watch);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,429 @@
+#include "client/call.h"
+
+#include "client/error.h"
+#include "codec/pb/rpc.pb.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <vigil/kv.h>
+
+#define PAUSE_NS (25 * NS_PER_MS)
+#define PAUSE_NS_MAX (1000 * NS_PER_MS)
+enum { RENEWALS_MAX = 2 };
+
+#define TO(state) (1u << CALL_##state)
+
+/* Drawn in call.h. */
+static const uint8_t moves[] = {
+    [CALL_CREATED] = TO(WAITING) | TO(COMPLETED),
+    [CALL_WAITING] = TO(SENT) | TO(COMPLETED),
+    [CALL_SENT] = TO(WAITING) | TO(PAUSING) | TO(COMPLETED),
+    [CALL_PAUSING] = TO(WAITING) | TO(COMPLETED),
+    [CALL_COMPLETED] = 0,
+};
+
+static void move(struct vigil_call *call, enum call_state next)
+{
+    assert(moves[call->state] & (1u << next));
+    call->state = next;
+}
+
+void client_call_check(const struct vigil_call *call)
+{
+    bool waits = call->waiter.in_channel.next && !list_empty(&call->waiter.in_channel);
+    assert(atomic_load(&call->refs) > 0);
+    assert(!waits || call->state == CALL_WAITING);
+    assert(!call->pause.set || call->state == CALL_PAUSING);
+    assert(!call->deadline.set || call->state != CALL_COMPLETED);
+    assert(call->response == NULL || call->attempts > 0);
+}
+
+/* -- Completion -- */
+
+static void call_unref(struct vigil_call *call)
+{
+    if (atomic_fetch_sub_explicit(&call->refs, 1, memory_order_acq_rel) > 1)
+        return;
+    struct vigil_client *client = call->client;
+    arena_fini(&call->arena);
+    grpc_client_call_fini(&call->grpc);
+    free(call);
+    client_unref(client);
+}
+
+static void make_callback(struct vigil_call *call)
+{
+    struct vigil_client *client = call->client;
+    lock_take(&client->lock);
+    call->done_waiting = true;
+    client_changed(client);
+    lock_release(&client->lock);
+    if (!call->done || !client_callback_begin(client, &call->object))
+        return;
+    call->done(call, call->user);
+    client_callback_end(client);
+}
+
+/* The error is set. Releases the loop's reference. */
+static void complete(struct vigil_call *call)
+{
+    struct vigil_client *client = call->client;
+    move(call, CALL_COMPLETED);
+    channel_waiter_cancel(&call->waiter);
+    loop_timer_cancel(client->loop, &call->deadline);
+    loop_timer_cancel(client->loop, &call->pause);
+    if (call->member.in_client.next)
+        list_remove(&call->member.in_client);
+    atomic_fetch_add_explicit(&client->counters.calls_completed, 1, memory_order_relaxed);
+    make_callback(call);
+    call_unref(call);
+}
+
+/* Not while the call is sent, or after its stream has ended. */
+static void fail(struct vigil_call *call, enum vigil_code code, const char *text)
+{
+    enum vigil_outcome outcome =
+        call->attempts && !call->method->reads ? VIGIL_UNKNOWN : VIGIL_NOT_SENT;
+    if (call->state != CALL_SENT)
+        outcome = VIGIL_NOT_SENT;
+    client_error_set(&call->error, code, outcome, "%s", text);
+    complete(call);
+}
+
+/* Ends the call in any state. */
+static void stop(struct vigil_call *call, enum vigil_code code, const char *text)
+{
+    bool sent = call->state == CALL_SENT;
+    if (call->state == CALL_COMPLETED)
+        return;
+    client_error_set(&call->error, code, sent ? VIGIL_UNKNOWN : VIGIL_NOT_SENT, "%s", text);
+    call->stopping = true;
+    if (sent)
+        grpc_client_call_cancel(&call->grpc);
+    complete(call);
+}
+
+static void on_deadline(struct timer *timer)
+{
+    struct vigil_call *call = CONTAINER_OF(timer, struct vigil_call, deadline);
+    const char *failure = channel_failure(call->client->channel);
+    char text[VIGIL_ERROR_TEXT_BYTES];
+    if (call->state == CALL_SENT || !*failure) {
+        snprintf(text, sizeof(text), "no answer within %" PRId64 " ms", call->timeout_ms);
+        stop(call, VIGIL_ERROR_TIMEOUT, text);
+    } else {
+        snprintf(text, sizeof(text), "%s (for %" PRId64 " ms)", failure, call->timeout_ms);
+        stop(call, VIGIL_ERROR_UNAVAILABLE, text);
+    }
+}
+
+/* -- Attempts -- */
+
+static void try_to_send(struct vigil_call *call)
+{
+    struct vigil_client *client = call->client;
+    struct channel_request request = {
+        .path = slice_from_text(call->method->path),
+        .deadline_ns = call->deadline.set ? call->deadline.at_ns : CLOCK_NEVER,
+        .replayable = true,
+    };
+    assert(call->state == CALL_WAITING);
+    if (channel_is_rejected(client->channel)) {
+        fail(call, VIGIL_ERROR_UNAUTHENTICATED, channel_failure(client->channel));
+        return;
+    }
+    enum status status = channel_start(client->channel, &call->grpc, &request, &call->waiter);
+    if (status == ST_AGAIN)
+        return;
+    if (status != ST_OK) {
+        fail(call, VIGIL_ERROR_MEMORY, "out of memory");
+        return;
+    }
+    move(call, CALL_SENT);
+    call->attempts++;
+    call->generation = channel_generation(client->channel);
+}
+
+static void on_channel_ready(struct channel_waiter *waiter)
+{
+    try_to_send(CONTAINER_OF(waiter, struct vigil_call, waiter));
+}
+
+static void on_pause_over(struct timer *timer)
+{
+    struct vigil_call *call = CONTAINER_OF(timer, struct vigil_call, pause);
+    move(call, CALL_WAITING);
+    try_to_send(call);
+}
+
+static void try_again(struct vigil_call *call, bool at_once)
+{
+    struct vigil_client *client = call->client;
+    atomic_fetch_add_explicit(&client->counters.calls_retried, 1, memory_order_relaxed);
+    call->response = NULL;
+    if (at_once) {
+        move(call, CALL_WAITING);
+        try_to_send(call);
+        return;
+    }
+    int64_t pause = PAUSE_NS << (call->attempts < 6 ? call->attempts - 1 : 5);
+    move(call, CALL_PAUSING);
+    loop_timer_set(client->loop, &call->pause,
+                   loop_now_ns(client->loop) + (pause < PAUSE_NS_MAX ? pause : PAUSE_NS_MAX));
+}
+
+/* -- What the connection says -- */
+
+static enum status take_response(struct vigil_call *call, struct slice message)
+{
+    struct slice bytes;
+    if (call->response)
+        return ST_MALFORMED; /* one response too many */
+    void *response = arena_alloc(&call->arena, call->method->response->struct_bytes);
+    if (!response)
+        return ST_NOMEM;
+    TRY(arena_dup(&call->arena, message, &bytes));
+    TRY(pb_decode(call->method->response, bytes, &call->arena, response));
+    if (call->client->prefix.len && call->method->strip)
+        call->method->strip(response, call->client->prefix.len);
+    call->response = response;
+    return ST_OK;
+}
+
+static void on_message(struct grpc_client_call *grpc, struct slice message)
+{
+    struct vigil_call *call = CONTAINER_OF(grpc, struct vigil_call, grpc);
+    enum status status = take_response(call, message);
+    if (status == ST_NOMEM)
+        stop(call, VIGIL_ERROR_MEMORY, "out of memory");
+    else if (status != ST_OK)
+        stop(call, VIGIL_ERROR_PROTOCOL, "the server sent a response that is not valid");
+}
+
+/* The server answered with an error. */
+static void refused(struct vigil_call *call, const struct grpc_outcome *outcome)
+{
+    struct channel *channel = call->client->channel;
+    enum status status = client_status_of(outcome->text);
+    bool token = status == ST_INVALID_AUTH_TOKEN || status == ST_AUTH_OLD_REVISION;
+    if (token && call->renewals < RENEWALS_MAX && channel_renew_token(channel, call->generation)) {
+        call->renewals++;
+        try_again(call, true);
+    } else if (outcome->code == GRPC_UNAVAILABLE && call->method->reads) {
+        channel_avoid(channel, call->generation);
+        try_again(call, false);
+    } else {
+        client_error_from_server(&call->error, outcome->code, outcome->text);
+        complete(call);
+    }
+}
+
+/* The server has not answered with a status. */
+static enum vigil_code broken_code(enum grpc_code code)
+{
+    switch (code) {
+    case GRPC_UNAVAILABLE:
+        return VIGIL_ERROR_UNAVAILABLE;
+    case GRPC_RESOURCE_EXHAUSTED:
+        return VIGIL_ERROR_TOO_LARGE;
+    case GRPC_DEADLINE_EXCEEDED:
+        return VIGIL_ERROR_TIMEOUT;
+    case GRPC_CANCELLED:
+        return VIGIL_ERROR_CANCELED;
+    default:
+        return VIGIL_ERROR_PROTOCOL;
+    }
+}
+
+static void on_end(struct grpc_client_call *grpc, const struct grpc_outcome *outcome)
+{
+    struct vigil_call *call = CONTAINER_OF(grpc, struct vigil_call, grpc);
+    assert(call->state == CALL_SENT);
+    if (call->stopping)
+        return; /* by stop, which completes it */
+    if (outcome->code == GRPC_OK && call->response) {
+        call->error = (vigil_error){.grpc_code = GRPC_OK};
+        complete(call);
+    } else if (outcome->code == GRPC_OK) {
+        client_error_set(&call->error, VIGIL_ERROR_PROTOCOL, VIGIL_UNKNOWN,
+                         "the server ended the call without a response");
+        complete(call);
+    } else if (outcome->from_peer) {
+        refused(call, outcome);
+    } else if (outcome->unprocessed || (call->method->reads && outcome->code == GRPC_UNAVAILABLE)) {
+        try_again(call, outcome->unprocessed && call->attempts == 1);
+    } else {
+        client_error_set(&call->error, broken_code(outcome->code), VIGIL_UNKNOWN, "%.*s",
+                         SLICE_ARGS(outcome->text));
+        complete(call);
+    }
+}
+
+static const struct grpc_client_ops call_ops = {.on_message = on_message, .on_end = on_end};
+
+/* -- Commands -- */
+
+static void end_member(struct client_member *member)
+{
+    struct vigil_call *call = CONTAINER_OF(member, struct vigil_call, member);
+    stop(call, VIGIL_ERROR_CANCELED, "the client was shut down");
+}
+
+static void run_start(struct client_command *command)
+{
+    struct vigil_call *call = CONTAINER_OF(command, struct vigil_call, start);
+    struct vigil_client *client = call->client;
+    if (client->ended || atomic_load(&call->canceled)) {
+        fail(call, VIGIL_ERROR_CANCELED,
+             client->ended ? "the client was shut down" : "the call was canceled");
+        return;
+    }
+    list_push_back(&client->members, &call->member.in_client);
+    atomic_fetch_add_explicit(&client->counters.calls_started, 1, memory_order_relaxed);
+    if (call->timeout_ms > 0)
+        loop_timer_set(client->loop, &call->deadline,
+                       clock_add(loop_now_ns(client->loop), call->timeout_ms * NS_PER_MS));
+    move(call, CALL_WAITING);
+    try_to_send(call);
+}
+
+static void run_cancel(struct client_command *command)
+{
+    struct vigil_call *call = CONTAINER_OF(command, struct vigil_call, cancel);
+    if (call->state != CALL_CREATED) /* otherwise it is cancelled by its start */
+        stop(call, VIGIL_ERROR_CANCELED, "the call was canceled");
+    call_unref(call);
+}
+
+/* -- Public functions -- */
+
+struct vigil_call *client_call_new(struct vigil_client *client, const struct client_method *method)
+{
+    struct vigil_call *call = calloc(1, sizeof(*call));
+    if (!call)
+        return NULL;
+    call->client = client;
+    call->method = method;
+    call->refs = 1;
+    call->grpc.ops = &call_ops;
+    call->start.run = run_start;
+    call->cancel.run = run_cancel;
+    call->member.end = end_member;
+    call->waiter.ready = on_channel_ready;
+    call->deadline.fn = on_deadline;
+    call->pause.fn = on_pause_over;
+    call->timeout_ms = client->call_timeout_ms;
+    call->error.grpc_code = -1;
+    arena_init(&call->arena, NULL, 0, SIZE_MAX);
+    client_ref(client);
+    return call;
+}
+
+struct vigil_call *client_call_with(struct vigil_call *call, const struct pb_message *type,
+                                    const void *message)
+{
+    if (!call)
+        return NULL;
+    size_t size = pb_size(type, message);
+    uint8_t *to = grpc_client_call_message(&call->grpc, size);
+    if (!to) {
+        vigil_call_free(call);
+        return NULL;
+    }
+    pb_encode(type, message, to, size);
+    grpc_client_call_half_close(&call->grpc);
+    return call;
+}
+
+const void *client_call_response(const struct vigil_call *call, const struct client_method *method)
+{
+    if (!call || call->method != method || call->error.code != VIGIL_OK)
+        return NULL;
+    return call->response;
+}
+
+void vigil_call_set_timeout(vigil_call *call, int64_t timeout_ms)
+{
+    if (call && !atomic_load(&call->started))
+        call->timeout_ms = timeout_ms;
+}
+
+int vigil_call_start(vigil_call *call, vigil_done done, void *user)
+{
+    if (!call)
+        return VIGIL_ERROR_MEMORY;
+    if (atomic_exchange(&call->started, true))
+        return VIGIL_ERROR_ARGUMENT;
+    call->done = done;
+    call->user = user;
+    atomic_fetch_add_explicit(&call->refs, 1, memory_order_relaxed);
+    client_post(call->client, &call->start);
+    return VIGIL_OK;
+}
+
+static bool has_completed(struct vigil_call *call)
+{
+    LOCK_SCOPE(&call->client->lock);
+    return call->done_waiting;
+}
+
+static void wait_for_thread(struct vigil_call *call)
+{
+    LOCK_SCOPE(&call->client->lock);
+    while (!call->done_waiting)
+        client_wait(call->client);
+}
+
+int vigil_call_run(vigil_call *call)
+{
+    if (!call)
+        return VIGIL_ERROR_MEMORY;
+    if (client_is_inside(call->client))
+        return VIGIL_ERROR_WOULD_BLOCK;
+    int code = vigil_call_start(call, NULL, NULL);
+    if (code != VIGIL_OK)
+        return code;
+    if (call->client->own_thread)
+        wait_for_thread(call);
+    while (!has_completed(call))
+        client_process_and_wait(call->client);
+    return call->error.code;
+}
+
+void vigil_call_cancel(vigil_call *call)
+{
+    if (!call || atomic_exchange(&call->canceled, true) || !atomic_load(&call->started))
+        return;
+    atomic_fetch_add_explicit(&call->refs, 1, memory_order_relaxed);
+    client_post(call->client, &call->cancel);
+}
+
+void vigil_call_free(vigil_call *call)
+{
+    if (!call)
+        return;
+    client_drop(call->client, &call->object);
+    vigil_call_cancel(call);
+    call_unref(call);
+}
+
+const vigil_error *vigil_call_error(const vigil_call *call)
+{
+    static const vigil_error no_memory = {
+        .code = VIGIL_ERROR_MEMORY, .grpc_code = -1, .text = "out of memory"};
+    return call ? &call->error : &no_memory;
+}
+
+void *vigil_call_user(const vigil_call *call)
+{
+    return call ? call->user : NULL;
+}
+
+/* Every response begins with its header. */
+const vigil_header *vigil_call_header(const vigil_call *call)
+{
+    if (!call || call->error.code != VIGIL_OK || !call->response)
+        return NULL;
+    return *(const vigil_header *const *)call->response;
+}

@@ -1,0 +1,99 @@
+/*
+ * The way to a cluster: endpoints, of which one is connected, and the credentials that every call
+ * carries. It connects when something is started, and again after a break, with a growing pause
+ * once every endpoint has failed.
+ *
+ *     idle ──► connecting ──► authenticating ──► ready
+ *                ▲  │              │               │
+ *                │  └─► pausing ◄──┘               │
+ *                ├────────┘                        │
+ *                └──────── broken, or avoided ─────┘
+ *
+ * Owned by a client; all functions on its loop's thread.
+ */
+#ifndef VIGIL_CLIENT_CHANNEL_H
+#define VIGIL_CLIENT_CHANNEL_H
+
+#include "base/container/list.h"
+#include "base/error.h"
+#include "wire/grpc/client.h"
+
+struct channel;
+struct loop;
+struct network;
+struct resolver;
+
+struct channel_options {
+    const char *endpoints; /* separated by commas */
+    const char *srv_domain, *srv_name;
+    const char *ca_file, *cert_file, *key_file, *server_name;
+    bool insecure_skip_verify;
+    const char *user, *password, *token;
+    int64_t connect_timeout_ns, keepalive_ns, keepalive_timeout_ns;
+    int64_t backoff_min_ns, backoff_max_ns;
+    size_t receive_bytes_max;
+    /* Called on the loop's thread with one line; may be NULL. */
+    void (*log)(void *ctx, int level, const char *text);
+    void *ctx;
+};
+
+/* Waits until something can be started. Embedded by its owner; zeroed except for ready, it does not
+ * wait. */
+struct channel_waiter {
+    void (*ready)(struct channel_waiter *waiter);
+    struct list in_channel; /* links channel.waiters; its links are NULL until first used */
+};
+
+struct channel_stats {
+    uint64_t connects, connect_errors, disconnects;
+    uint64_t bytes_sent, bytes_received;
+};
+
+/* The options are copied. The error says which option is wrong. */
+MUST_CHECK
+enum status channel_new(struct loop *loop, struct network *network,
+                        const struct channel_options *options, struct channel **ret_channel,
+                        struct error *error);
+/* Ends all calls. */
+void channel_free(struct channel *channel);
+DEFINE_CLEANUP(struct channel *, channel_free)
+
+struct channel_request {
+    struct slice path;
+    bool require_leader;
+    int64_t deadline_ns; /* sent to the server as the time that is left; CLOCK_NEVER: none */
+    bool replayable;     /* the messages are kept for another start */
+};
+
+/*
+ * Starts a call. ST_AGAIN: not now; the waiter is called once when it is worth another try.
+ * ST_NOMEM; ST_LIMIT: the server does not accept the credentials, because they are too long.
+ */
+MUST_CHECK
+enum status channel_start(struct channel *channel, struct grpc_client_call *call,
+                          const struct channel_request *request, struct channel_waiter *waiter);
+/* No effect if it does not wait. */
+void channel_waiter_cancel(struct channel_waiter *waiter);
+
+/* This connection is to be replaced by one to another endpoint, because calls on it failed as
+ * unavailable. Calls in progress are finished. generation: of the connection that they used; an
+ * older one is ignored. */
+void channel_avoid(struct channel *channel, uint64_t generation);
+/* Changes with every connection. */
+uint64_t channel_generation(const struct channel *channel);
+
+/* The server refused the token. True: another one is being fetched, so that a repeated call may
+ * succeed; it waits for it. False: there is no user to fetch one with. */
+bool channel_renew_token(struct channel *channel, uint64_t generation);
+
+/* Why there is no connection: one line that names the endpoint; "" if nothing has failed. */
+const char *channel_failure(const struct channel *channel);
+/* The server refuses the user or the password: waiting for another token is useless. */
+bool channel_is_rejected(const struct channel *channel);
+
+struct channel_stats channel_stats(const struct channel *channel);
+
+/* Asserts every invariant; for tests. */
+void channel_check(const struct channel *channel);
+
+#endif

@@ -1,0 +1,67 @@
+#include "client/error.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static void texts_of_a_server_become_codes(void **state)
+{
+    (void)state;
+    vigil_error error;
+    client_error_from_server(&error, GRPC_OUT_OF_RANGE, slice_from_text(status_text(ST_COMPACTED)));
+    assert_int_equal(error.code, VIGIL_ERROR_COMPACTED);
+    assert_int_equal(error.grpc_code, GRPC_OUT_OF_RANGE);
+    assert_int_equal(error.outcome, VIGIL_REFUSED);
+    assert_string_equal(error.text, status_text(ST_COMPACTED));
+    client_error_from_server(&error, GRPC_UNAVAILABLE, SLICE_LITERAL("etcdserver: no leader"));
+    assert_int_equal(error.code, VIGIL_ERROR_NO_LEADER);
+    client_error_from_server(&error, GRPC_UNAVAILABLE, SLICE_LITERAL("something else"));
+    assert_int_equal(error.code, VIGIL_ERROR_UNAVAILABLE);
+    client_error_from_server(&error, GRPC_DATA_LOSS, SLICE_LITERAL("something else"));
+    assert_int_equal(error.code, VIGIL_ERROR_SERVER);
+}
+
+static void long_texts_are_cut_off(void **state)
+{
+    (void)state;
+    vigil_error error;
+    char text[1000];
+    memset(text, 'x', sizeof(text));
+    client_error_from_server(&error, GRPC_UNKNOWN, slice_of(text, sizeof(text)));
+    assert_int_equal(strlen(error.text), VIGIL_ERROR_TEXT_BYTES - 1);
+    client_error_from_server(&error, GRPC_UNKNOWN, SLICE_EMPTY);
+    assert_string_equal(error.text, "");
+}
+
+static void every_code_has_a_name_of_its_own(void **state)
+{
+    (void)state;
+    assert_string_equal(vigil_code_name(VIGIL_OK), "VIGIL_OK");
+    assert_string_equal(vigil_code_name(VIGIL_ERROR_UNIMPLEMENTED), "VIGIL_ERROR_UNIMPLEMENTED");
+    assert_string_equal(vigil_code_name(-1), "unknown");
+    for (int i = VIGIL_ERROR_COMPACTED; i <= VIGIL_ERROR_UNIMPLEMENTED; i++)
+        assert_string_not_equal(vigil_code_name(i), "unknown");
+}
+
+static void statuses_are_found_by_their_text(void **state)
+{
+    (void)state;
+    assert_int_equal(client_status_of(slice_from_text(status_text(ST_INVALID_AUTH_TOKEN))),
+                     ST_INVALID_AUTH_TOKEN);
+    assert_int_equal(client_status_of(SLICE_LITERAL("no such text")), ST_COUNT);
+    assert_int_equal(client_status_of(SLICE_EMPTY), ST_COUNT);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(texts_of_a_server_become_codes),
+        cmocka_unit_test(long_texts_are_cut_off),
+        cmocka_unit_test(every_code_has_a_name_of_its_own),
+        cmocka_unit_test(statuses_are_found_by_their_text),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

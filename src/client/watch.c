@@ -1,0 +1,382 @@
+#include "client/watch.h"
+
+#include "client/error.h"
+#include "client/prefix.h"
+#include "codec/pb/rpc.pb.h"
+
+#include <stdlib.h>
+
+#define TO(state) (1u << WATCH_##state)
+
+/* Drawn in watch.h. */
+static const uint8_t moves[] = {
+    [WATCH_NEW] = TO(QUEUED) | TO(ENDED),
+    [WATCH_QUEUED] = TO(CREATING) | TO(ENDING) | TO(ENDED),
+    [WATCH_CREATING] = TO(QUEUED) | TO(LIVE) | TO(LEAVING) | TO(ENDING) | TO(ENDED),
+    [WATCH_LIVE] = TO(QUEUED) | TO(PARKED) | TO(ENDING) | TO(ENDED),
+    [WATCH_PARKED] = TO(QUEUED) | TO(ENDING) | TO(ENDED),
+    [WATCH_LEAVING] = TO(ENDED),
+    [WATCH_ENDING] = TO(ENDED),
+    [WATCH_ENDED] = 0,
+};
+
+void watch_move(struct vigil_watch *watch, enum watch_state next)
+{
+    assert(moves[watch->state] & (1u << next));
+    watch->state = (uint8_t)next;
+}
+
+/* A response that is kept as it arrived, in a ring: a queue is known by its newest message, whose
+ * next is the oldest. */
+struct watch_message {
+    struct watch_message *next;
+    size_t len;
+    uint8_t bytes[];
+};
+
+static enum status messages_push(struct watch_message **newest, struct slice bytes)
+{
+    struct watch_message *message = malloc(sizeof(*message) + bytes.len);
+    if (!message)
+        return ST_NOMEM;
+    message->next = *newest ? (*newest)->next : message;
+    message->len = bytes.len;
+    slice_copy(message->bytes, bytes);
+    if (*newest)
+        (*newest)->next = message;
+    *newest = message;
+    return ST_OK;
+}
+
+static struct watch_message *messages_pop(struct watch_message **newest)
+{
+    struct watch_message *oldest = (*newest)->next;
+    if (oldest == *newest)
+        *newest = NULL;
+    else
+        (*newest)->next = oldest->next;
+    return oldest;
+}
+
+static void messages_free(struct watch_message **newest)
+{
+    while (*newest)
+        free(messages_pop(newest));
+}
+
+static size_t messages_bytes(const struct watch_message *newest)
+{
+    size_t bytes = 0;
+    const struct watch_message *m = newest;
+    do {
+        bytes += m ? m->len : 0;
+        m = m ? m->next : NULL;
+    } while (m != newest);
+    return bytes;
+}
+
+void watch_unref(struct vigil_watch *watch)
+{
+    if (atomic_fetch_sub_explicit(&watch->refs, 1, memory_order_acq_rel) > 1)
+        return;
+    struct vigil_client *client = watch->client;
+    messages_free(&watch->held);
+    messages_free(&watch->parts);
+    free(watch);
+    client_unref(client);
+}
+
+void watch_check(const struct vigil_watch *watch)
+{
+    assert(messages_bytes(watch->held) == watch->held_bytes);
+    assert((watch->stream == NULL) == (watch->state == WATCH_NEW || watch->state >= WATCH_ENDING));
+    assert(watch->next_revision >= 0);
+    assert(!watch->parts || watch->state == WATCH_LIVE);
+    assert(watch->state != WATCH_ENDING || watch->held);
+    assert(watch->state != WATCH_ENDED || !watch->held);
+}
+
+/* -- Callbacks -- */
+
+/* The watch may be freed by the user inside, but our reference keeps it. */
+static void call_back(struct vigil_watch *watch, const vigil_watch_batch *batch)
+{
+    struct vigil_client *client = watch->client;
+    if (!client_callback_begin(client, &watch->object))
+        return;
+    if (watch->fn(watch, batch, watch->user) == VIGIL_WATCH_PAUSE)
+        watch->paused = true;
+    client_callback_end(client);
+}
+
+static void set_delivered(struct vigil_watch *watch, int64_t revision)
+{
+    if (revision > watch_delivered(watch))
+        atomic_store_explicit(&watch->delivered, revision, memory_order_relaxed);
+}
+
+static int64_t revision_of(const struct pb_event *event)
+{
+    return event->kv ? event->kv->mod_revision : 0;
+}
+
+/* An event without a pair gets an empty one, so that users need no check. */
+static void settle_event(struct pb_event *event, size_t prefix_len)
+{
+    static struct pb_key_value none;
+    if (!event->kv)
+        event->kv = &none;
+    else
+        prefix_strip(&event->kv->key, prefix_len);
+    if (event->prev_kv)
+        prefix_strip(&event->prev_kv->key, prefix_len);
+}
+
+static void deliver_events(struct vigil_watch *watch, const struct pb_watch_response *response)
+{
+    struct pb_event *events = response->events;
+    size_t count = response->events_count;
+    /* A server that was behind at a resume may repeat what was delivered before. */
+    while (count && revision_of(events) <= watch_delivered(watch)) {
+        events++;
+        count--;
+    }
+    if (count == 0)
+        return;
+    vigil_watch_batch batch = {
+        .what = VIGIL_WATCH_EVENTS,
+        .revision = revision_of(&events[count - 1]),
+        .header = (const vigil_header *)response->header,
+        .events = (const vigil_event *)events,
+        .event_count = count,
+    };
+    for (size_t i = 0; i < count; i++)
+        settle_event(&events[i], watch->client->prefix.len);
+    set_delivered(watch, batch.revision);
+    atomic_fetch_add_explicit(&watch->client->counters.watch_events, count, memory_order_relaxed);
+    call_back(watch, &batch);
+}
+
+static void deliver_mark(struct vigil_watch *watch, enum vigil_watch_what what,
+                         const struct pb_watch_response *response)
+{
+    vigil_watch_batch batch = {
+        .what = (int)what,
+        .revision = response->header ? response->header->revision : 0,
+        .header = (const vigil_header *)response->header,
+    };
+    call_back(watch, &batch);
+}
+
+static void describe_end(const struct vigil_watch *watch, const struct pb_watch_response *response,
+                         vigil_error *ret_error)
+{
+    if (response->compact_revision)
+        client_error_from_server(ret_error, GRPC_OUT_OF_RANGE,
+                                 slice_from_text(status_text(ST_COMPACTED)));
+    else if (watch->end_code == GRPC_OK && response->cancel_reason.len == 0 && response->created)
+        client_error_from_server(ret_error, GRPC_OUT_OF_RANGE,
+                                 slice_from_text(status_text(ST_FUTURE_REV)));
+    else
+        client_error_from_server(ret_error, watch->end_code ? watch->end_code : GRPC_UNKNOWN,
+                                 response->cancel_reason);
+}
+
+static void deliver_end(struct vigil_watch *watch, const struct pb_watch_response *response)
+{
+    vigil_error error;
+    describe_end(watch, response, &error);
+    vigil_watch_batch batch = {
+        .what = VIGIL_WATCH_ENDED,
+        .revision = watch_delivered(watch),
+        .header = (const vigil_header *)response->header,
+        .compact_revision = response->compact_revision,
+        .error = &error,
+    };
+    call_back(watch, &batch);
+}
+
+static void deliver(struct vigil_watch *watch, const struct pb_watch_response *response)
+{
+    if (response->canceled)
+        deliver_end(watch, response);
+    else if (response->events_count)
+        deliver_events(watch, response);
+    else if (!response->created)
+        deliver_mark(watch, VIGIL_WATCH_PROGRESS, response);
+    else if (watch->created_wanted) {
+        watch->created_wanted = false;
+        deliver_mark(watch, VIGIL_WATCH_CREATED, response);
+    }
+}
+
+/* -- Holding responses while the watch is paused -- */
+
+static void count_held(struct vigil_watch *watch, int64_t bytes)
+{
+    watch->held_bytes = (uint32_t)(watch->held_bytes + bytes);
+    atomic_fetch_add_explicit(&watch->client->counters.queued_bytes, (uint64_t)bytes,
+                              memory_order_relaxed);
+}
+
+static enum status hold(struct vigil_watch *watch, struct slice message, bool always)
+{
+    if (!always && message.len > watch->held_max - size_min(watch->held_bytes, watch->held_max))
+        return ST_LIMIT;
+    TRY(messages_push(&watch->held, message));
+    count_held(watch, (int64_t)message.len);
+    return ST_OK;
+}
+
+void watch_drop_parts(struct vigil_watch *watch)
+{
+    messages_free(&watch->parts);
+}
+
+void watch_release(struct vigil_watch *watch)
+{
+    watch_move(watch, WATCH_ENDED);
+    watch->stream = NULL;
+    messages_free(&watch->parts);
+    messages_free(&watch->held);
+    count_held(watch, -(int64_t)watch->held_bytes);
+    atomic_fetch_sub_explicit(&watch->client->counters.watches, 1, memory_order_relaxed);
+    watch_unref(watch);
+}
+
+/* Decodes a held message, which was valid before. ST_NOMEM. */
+static enum status deliver_message(struct vigil_watch *watch, const struct watch_message *message)
+{
+    struct arena arena;
+    struct pb_watch_response response;
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    enum status status = pb_decode(&pb_watch_response_table, slice_of(message->bytes, message->len),
+                                   &arena, &response);
+    if (status == ST_OK)
+        deliver(watch, &response);
+    arena_fini(&arena);
+    return status;
+}
+
+enum status watch_deliver_held(struct vigil_watch *watch)
+{
+    enum status status = ST_OK;
+    while (watch->held && !watch->paused && status == ST_OK) {
+        struct watch_message *message = messages_pop(&watch->held);
+        count_held(watch, -(int64_t)message->len);
+        status = deliver_message(watch, message);
+        free(message);
+    }
+    return status;
+}
+
+/* -- Responses -- */
+
+/* What the server has sent completely need not be sent again. */
+static void advance(struct vigil_watch *watch, const struct pb_watch_response *response)
+{
+    int64_t revision = response->header ? response->header->revision : 0;
+    if (response->events_count)
+        revision = revision_of(&response->events[response->events_count - 1]);
+    else if (response->created && watch->next_revision)
+        return; /* the past is still to come */
+    if (revision >= watch->next_revision)
+        watch->next_revision = revision + 1;
+}
+
+static enum status receive_whole(struct vigil_watch *watch, struct slice message,
+                                 const struct pb_watch_response *response)
+{
+    bool mark = response->events_count == 0;
+    if (!watch->paused && !watch->held) {
+        advance(watch, response);
+        if (mark)
+            set_delivered(watch, watch->next_revision - 1);
+        deliver(watch, response);
+        return ST_OK;
+    }
+    if (!mark || (response->created && watch->created_wanted))
+        TRY(hold(watch, message, false));
+    advance(watch, response);
+    return ST_OK;
+}
+
+/* The fragments and the last part as one message: protobuf appends repeated fields. */
+static enum status join_parts(struct vigil_watch *watch, struct slice last, struct buf *joined)
+{
+    enum status status = buf_reserve(joined, messages_bytes(watch->parts) + last.len);
+    while (watch->parts && status == ST_OK) {
+        struct watch_message *part = messages_pop(&watch->parts);
+        status = buf_append(joined, slice_of(part->bytes, part->len));
+        free(part);
+    }
+    return status == ST_OK ? buf_append(joined, last) : status;
+}
+
+static enum status receive_joined(struct vigil_watch *watch, struct slice last)
+{
+    AUTO(buf_fini) struct buf joined = {0};
+    struct arena arena;
+    struct pb_watch_response response;
+    TRY(join_parts(watch, last, &joined));
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    enum status status = pb_decode(&pb_watch_response_table, buf_slice(&joined), &arena, &response);
+    if (status == ST_OK)
+        status = receive_whole(watch, buf_slice(&joined), &response);
+    arena_fini(&arena);
+    return status;
+}
+
+static enum status keep_part(struct vigil_watch *watch, struct slice message)
+{
+    if (messages_bytes(watch->parts) + message.len > watch->client->receive_bytes_max)
+        return ST_LIMIT;
+    return messages_push(&watch->parts, message);
+}
+
+enum status watch_receive(struct vigil_watch *watch, struct slice message,
+                          struct pb_watch_response *response)
+{
+    if (response->fragment)
+        return keep_part(watch, message);
+    if (watch->parts)
+        return receive_joined(watch, message);
+    return receive_whole(watch, message, response);
+}
+
+void watch_receive_progress(struct vigil_watch *watch, const struct pb_watch_response *response)
+{
+    /* Servers before etcd 3.4.25 and 3.5.8 sent it too early, so it does not change where the watch
+     * resumes. */
+    if (!watch->paused && !watch->held && !watch->parts)
+        deliver_mark(watch, VIGIL_WATCH_PROGRESS, response);
+}
+
+void watch_finish(struct vigil_watch *watch, enum grpc_code code,
+                  const struct pb_watch_response *response)
+{
+    AUTO(buf_fini) struct buf message = {0};
+    struct pb_watch_response last = *response;
+    last.canceled = true;
+    last.events_count = 0;
+    watch_move(watch, WATCH_ENDING);
+    watch->stream = NULL;
+    watch->end_code = (uint8_t)code;
+    messages_free(&watch->parts);
+    /* What is held comes first; then the end, as the last held message. */
+    if (watch->held && pb_append(&pb_watch_response_table, &last, &message) == ST_OK &&
+        hold(watch, buf_slice(&message), true) == ST_OK)
+        return;
+    deliver_end(watch, &last);
+    watch_release(watch);
+}
+
+void watch_fail(struct vigil_watch *watch, enum vigil_code code, const char *text)
+{
+    vigil_error error;
+    client_error_set(&error, code, VIGIL_REFUSED, "%s", text);
+    vigil_watch_batch batch = {
+        .what = VIGIL_WATCH_ENDED, .revision = watch_delivered(watch), .error = &error};
+    call_back(watch, &batch);
+    watch_release(watch);
+}

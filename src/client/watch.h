@@ -1,0 +1,137 @@
+/*
+ * The inside of a vigil_watch.
+ *
+ *     new ──► queued ──► creating ──► live          every state ──► ended
+ *              ▲  ▲         │ │        │ │
+ *              │  └─ broken ┼─┼────────┘ ├──► parked ──┐
+ *              └────────────┼─┼──────────┼─────────────┘ resumed
+ *                           │ └──► leaving
+ *                           └────────────┴──► ending
+ *
+ *     queued     waits until its create request can be sent
+ *     creating   sent; the server answers in the order of the requests
+ *     live       has an id and receives events
+ *     parked     paused with a full buffer, and cancelled at the server
+ *     leaving    the user freed it while it was creating
+ *     ending     over at the server, but the user is paused and has not received everything
+ *
+ * Its stream (client/watch_stream.h) talks to the server. Everything here belongs to the loop's
+ * thread, except for the fields that say otherwise. Mirrors watcherStream of etcd's clientv3.
+ */
+#ifndef VIGIL_CLIENT_WATCH_H
+#define VIGIL_CLIENT_WATCH_H
+
+#include "base/container/hash_map.h"
+#include "base/memory/arena.h"
+#include "client/client.h"
+
+#include <vigil/watch.h>
+
+struct pb_watch_response;
+struct watch_message;
+struct watch_stream;
+
+enum watch_state {
+    WATCH_NEW, /* the loop has not received it yet */
+    WATCH_QUEUED,
+    WATCH_CREATING,
+    WATCH_LIVE,
+    WATCH_PARKED,
+    WATCH_LEAVING,
+    WATCH_ENDING,
+    WATCH_ENDED,
+};
+
+/* What the user wants, as bits of vigil_watch.wanted. */
+enum {
+    WATCH_WANTS_START = 1,
+    WATCH_WANTS_RESUME = 2,
+    WATCH_WANTS_PROGRESS = 4,
+    WATCH_WANTS_END = 8,
+};
+
+/* An id at the server. */
+struct watch_entry {
+    int64_t id;
+    bool forgotten; /* we have cancelled it, and the server has not confirmed yet: only this entry
+                       exists; otherwise it is embedded in its watch */
+};
+
+/* Small, because a program may have hundreds of thousands of them. */
+struct vigil_watch {
+    struct watch_entry entry;    /* in watch_stream.ids while live */
+    uint8_t state;               /* enum watch_state */
+    struct client_object object; /* protected by the client's lock */
+    bool prev_kv : 1, progress_notify : 1, no_put : 1, no_delete : 1, fragment : 1;
+    bool created_wanted : 1; /* created is still to be delivered */
+    bool paused : 1;
+    bool require_leader : 1;
+    bool was_live : 1;           /* it was created before: counts as resumed */
+    uint8_t end_code;            /* enum grpc_code of its end; valid while ending */
+    struct vigil_client *client; /* a reference */
+    struct watch_stream *stream; /* NULL: ending or ended */
+    struct list in_stream;       /* links the list of its state: queued, creating or others */
+    int64_t next_revision;       /* the first one that the server has not sent; 0: from now on */
+    _Atomic int64_t delivered;   /* the revision after which the user would resume; any thread */
+    struct watch_message *held;  /* received while paused; owned */
+    struct watch_message *parts; /* fragments of an unfinished response; owned */
+    uint32_t held_bytes, held_max;
+    vigil_watch_fn fn;
+    void *user;
+    struct client_command command; /* posted when wanted becomes more than 0 */
+    _Atomic uint32_t wanted;
+    _Atomic uint32_t refs; /* the user's, the loop's until it has ended, and one while the command
+                              is posted */
+    uint32_t key_len, end_len;
+    uint8_t bytes[]; /* the key, then the end of the range */
+};
+
+/* Moves and checks the move. */
+void watch_move(struct vigil_watch *watch, enum watch_state next);
+
+static inline struct slice watch_key(const struct vigil_watch *watch)
+{
+    return slice_of(watch->bytes, watch->key_len);
+}
+
+static inline struct slice watch_range_end(const struct vigil_watch *watch)
+{
+    return slice_of(watch->bytes + watch->key_len, watch->end_len);
+}
+
+static inline int64_t watch_delivered(const struct vigil_watch *watch)
+{
+    return atomic_load_explicit(&watch->delivered, memory_order_relaxed);
+}
+
+void watch_unref(struct vigil_watch *watch);
+
+/* A response for this live watch: created, events or progress. The message is borrowed, and the
+ * response decoded from it may be changed. ST_LIMIT: it does not fit in the buffer; ST_NOMEM: in
+ * both cases it must be sent again later. */
+MUST_CHECK
+enum status watch_receive(struct vigil_watch *watch, struct slice message,
+                          struct pb_watch_response *response);
+/* A progress response for all watches of the stream. */
+void watch_receive_progress(struct vigil_watch *watch, const struct pb_watch_response *response);
+
+/* The watch has left its stream: nothing follows from the server. The response is a cancelled
+ * one; code is the status of the stream, or GRPC_OK if only this watch ended. */
+void watch_finish(struct vigil_watch *watch, enum grpc_code code,
+                  const struct pb_watch_response *response);
+/* The same because of an error of our own; what is held is dropped. */
+void watch_fail(struct vigil_watch *watch, enum vigil_code code, const char *text);
+
+/* Delivers what is held until the user pauses again. ST_NOMEM: the rest is lost. */
+MUST_CHECK
+enum status watch_deliver_held(struct vigil_watch *watch);
+
+/* The connection broke in the middle of a response. */
+void watch_drop_parts(struct vigil_watch *watch);
+/* Nothing more is delivered, not even an end. Releases the loop's reference. */
+void watch_release(struct vigil_watch *watch);
+
+/* Asserts every invariant; for tests. */
+void watch_check(const struct vigil_watch *watch);
+
+#endif

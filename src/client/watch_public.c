@@ -1,0 +1,177 @@
+/* The functions of vigil/watch.h. They only note what the user wants; the loop then does it. */
+#include "client/prefix.h"
+#include "client/watch.h"
+#include "client/watch_stream.h"
+
+#include <stdlib.h>
+
+/* -- Commands -- */
+
+static struct watch_stream **stream_place(struct vigil_client *client, bool require_leader)
+{
+    return &client->watch_streams[require_leader];
+}
+
+static void start(struct vigil_watch *watch)
+{
+    struct vigil_client *client = watch->client;
+    struct watch_stream **place = stream_place(client, watch->require_leader);
+    if (client->ended) {
+        watch_fail(watch, VIGIL_ERROR_CANCELED, "the client was shut down");
+        return;
+    }
+    if (!*place && watch_stream_new(client, watch->require_leader, place) != ST_OK) {
+        watch_fail(watch, VIGIL_ERROR_MEMORY, "out of memory");
+        return;
+    }
+    watch->stream = *place;
+    watch_stream_add(*place, watch);
+}
+
+static void resume(struct vigil_watch *watch)
+{
+    if (watch->state == WATCH_ENDED)
+        return;
+    watch->paused = false;
+    enum status status = watch_deliver_held(watch);
+    if (status != ST_OK) {
+        if (watch->stream)
+            watch_stream_remove(watch->stream, watch);
+        if (watch->state != WATCH_LEAVING)
+            watch_fail(watch, VIGIL_ERROR_MEMORY, "out of memory");
+    } else if (watch->state == WATCH_ENDING && !watch->held) {
+        watch_release(watch);
+    } else if (watch->state == WATCH_PARKED && !watch->paused) {
+        watch_stream_add(watch->stream, watch);
+    }
+}
+
+static void end(struct vigil_watch *watch)
+{
+    if (watch->state == WATCH_ENDED)
+        return;
+    if (watch->stream)
+        watch_stream_remove(watch->stream, watch);
+    if (watch->state != WATCH_LEAVING)
+        watch_release(watch);
+}
+
+static void run_command(struct client_command *command)
+{
+    struct vigil_watch *watch = CONTAINER_OF(command, struct vigil_watch, command);
+    uint32_t wanted = atomic_exchange(&watch->wanted, 0);
+    if (wanted & WATCH_WANTS_START)
+        start(watch);
+    if (wanted & WATCH_WANTS_RESUME)
+        resume(watch);
+    if ((wanted & WATCH_WANTS_PROGRESS) && watch->stream)
+        watch_stream_request_progress(watch->stream);
+    if (wanted & WATCH_WANTS_END)
+        end(watch);
+    watch_unref(watch);
+}
+
+static void want(struct vigil_watch *watch, uint32_t what)
+{
+    atomic_fetch_add_explicit(&watch->refs, 1, memory_order_relaxed);
+    if (atomic_fetch_or(&watch->wanted, what) == 0)
+        client_post(watch->client, &watch->command);
+    else
+        watch_unref(watch);
+}
+
+/* -- Public functions -- */
+
+void vigil_watch_options_init(vigil_watch_options *options)
+{
+    *options = (vigil_watch_options){.size = sizeof(*options), .buffer_bytes = 1u << 20};
+}
+
+static enum status range_of(const vigil_client *client, const vigil_watch_options *options,
+                            struct prefixed_range *ret_range)
+{
+    struct slice key = slice_of(options->key.data, options->key.size);
+    struct slice range_end = slice_of(options->range_end.data, options->range_end.size);
+    return options->prefix ? prefix_all(client->prefix, key, ret_range)
+                           : prefix_range(client->prefix, key, range_end, ret_range);
+}
+
+static void watch_init(struct vigil_watch *watch, vigil_client *client,
+                       const vigil_watch_options *options, const struct prefixed_range *range)
+{
+    *watch = (struct vigil_watch){
+        .client = client,
+        .refs = 2,
+        .prev_kv = options->prev_kv,
+        .progress_notify = options->progress_notify,
+        .created_wanted = options->created_notify,
+        .no_put = options->no_put,
+        .no_delete = options->no_delete,
+        .require_leader = options->require_leader,
+        .fragment = !options->no_fragment,
+        .next_revision = options->revision,
+        .delivered = options->revision - 1,
+        .held_max = (uint32_t)size_min(options->buffer_bytes, UINT32_MAX / 2),
+        .command.run = run_command,
+        .key_len = (uint32_t)range->key.len,
+        .end_len = (uint32_t)range->end.len,
+    };
+    slice_copy(watch->bytes, range->key);
+    slice_copy(watch->bytes + range->key.len, range->end);
+    client_ref(client);
+    atomic_fetch_add_explicit(&client->counters.watches, 1, memory_order_relaxed);
+}
+
+int vigil_watch_new(vigil_client *client, const vigil_watch_options *options, vigil_watch_fn fn,
+                    void *user, vigil_watch **ret_watch)
+{
+    AUTO(prefixed_range_fini) struct prefixed_range range = {0};
+    vigil_watch_options complete;
+    vigil_watch_options_init(&complete);
+    if (options->size == 0 || options->size > sizeof(complete) || !fn)
+        return VIGIL_ERROR_ARGUMENT;
+    memcpy(&complete, options, options->size);
+    if (complete.revision < 0 || complete.key.size > client->send_bytes_max ||
+        complete.range_end.size > client->send_bytes_max)
+        return VIGIL_ERROR_ARGUMENT;
+    if (range_of(client, &complete, &range) != ST_OK)
+        return VIGIL_ERROR_MEMORY;
+    struct vigil_watch *watch = malloc(sizeof(*watch) + range.key.len + range.end.len);
+    if (!watch)
+        return VIGIL_ERROR_MEMORY;
+    watch_init(watch, client, &complete, &range);
+    watch->fn = fn;
+    watch->user = user;
+    *ret_watch = watch;
+    want(watch, WATCH_WANTS_START);
+    return VIGIL_OK;
+}
+
+void vigil_watch_free(vigil_watch *watch)
+{
+    if (!watch)
+        return;
+    client_drop(watch->client, &watch->object);
+    want(watch, WATCH_WANTS_END);
+    watch_unref(watch);
+}
+
+void vigil_watch_resume(vigil_watch *watch)
+{
+    want(watch, WATCH_WANTS_RESUME);
+}
+
+void vigil_watch_request_progress(vigil_watch *watch)
+{
+    want(watch, WATCH_WANTS_PROGRESS);
+}
+
+int64_t vigil_watch_revision(const vigil_watch *watch)
+{
+    return watch_delivered(watch);
+}
+
+void *vigil_watch_user(const vigil_watch *watch)
+{
+    return watch->user;
+}

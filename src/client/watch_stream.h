@@ -1,0 +1,34 @@
+/*
+ * A gRPC stream that watches share: one for each set of metadata. It exists at the server while it
+ * has watches. Create requests are pipelined; their answers come in order. After a break all
+ * watches are created again on a new stream, each from its own next revision.
+ *
+ * Owned by a client; the loop's thread. Mirrors watchGrpcStream of etcd's clientv3.
+ */
+#ifndef VIGIL_CLIENT_WATCH_STREAM_H
+#define VIGIL_CLIENT_WATCH_STREAM_H
+
+#include "base/status.h"
+
+#include <stdbool.h>
+
+struct vigil_client;
+struct vigil_watch;
+struct watch_stream;
+
+/* It becomes a part of the client, which frees it. ST_NOMEM. */
+MUST_CHECK
+enum status watch_stream_new(struct vigil_client *client, bool require_leader,
+                             struct watch_stream **ret_stream);
+
+/* The watch is new or parked: it is created as soon as possible. */
+void watch_stream_add(struct watch_stream *stream, struct vigil_watch *watch);
+/* The user no longer wants the watch, so it is cancelled at the server. The watch is leaving or released. */
+void watch_stream_remove(struct watch_stream *stream, struct vigil_watch *watch);
+/* Sent when the stream is open; otherwise the request is dropped. */
+void watch_stream_request_progress(struct watch_stream *stream);
+
+/* Asserts every invariant; for tests. */
+void watch_stream_check(const struct watch_stream *stream);
+
+#endif

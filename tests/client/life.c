@@ -1,0 +1,231 @@
+#include "suite.h"
+
+#include <unistd.h>
+#include <vigil/poll.h>
+
+static void unreachable_server_is_named(void)
+{
+    vigil_options options;
+    vigil_client *client;
+    vigil_options_init(&options);
+    options.endpoints = "http://127.0.0.1:1";
+    options.call_timeout_ms = 300;
+    options.own_thread = getenv("VIGIL_OWN_LOOP") == NULL;
+    CHECK(vigil_client_new(&options, &client, NULL) == VIGIL_OK);
+    vigil_call *call = vigil_put(client, vigil_text("k"), vigil_text("v"), 0);
+    vigil_call_run(call);
+    CHECK_CODE(call, VIGIL_ERROR_UNAVAILABLE);
+    CHECK(vigil_call_error(call)->outcome == VIGIL_NOT_SENT);
+    CHECK(strstr(vigil_call_error(call)->text, "127.0.0.1:1"));
+    CHECK(strstr(vigil_call_error(call)->text, "refused"));
+    vigil_call_free(call);
+    vigil_client_free(client);
+}
+
+static void bad_options_are_refused_with_a_reason(void)
+{
+    vigil_options options;
+    vigil_client *client;
+    vigil_error error;
+    vigil_options_init(&options);
+    options.endpoints = "ftp://x:1";
+    CHECK(vigil_client_new(&options, &client, &error) == VIGIL_ERROR_ARGUMENT);
+    CHECK(error.text[0]);
+    vigil_options_init(&options);
+    options.endpoints = "";
+    CHECK(vigil_client_new(&options, &client, &error) == VIGIL_ERROR_ARGUMENT);
+    vigil_options_init(&options);
+    options.endpoints = "https://127.0.0.1:1";
+    options.ca_file = "/nonexistent";
+    CHECK(vigil_client_new(&options, &client, &error) != VIGIL_OK);
+    CHECK(strstr(error.text, "/nonexistent"));
+    memset(&options, 0, sizeof(options));
+    CHECK(vigil_client_new(&options, &client, &error) == VIGIL_ERROR_ARGUMENT);
+}
+
+static struct latch done = LATCH_INIT;
+
+static void count_and_free(vigil_call *call, void *user)
+{
+    (void)user;
+    int code = vigil_call_error(call)->code;
+    CHECK(code == VIGIL_OK || code == VIGIL_ERROR_CANCELED);
+    vigil_call_free(call);
+    latch_add(&done, 1);
+}
+
+static void cancelled_calls_complete_once(void)
+{
+    enum { CALLS = 1000 };
+    vigil_client *client;
+    vigil_options options;
+    default_options(&options);
+    options.own_thread = 1;
+    CHECK(vigil_client_new(&options, &client, NULL) == VIGIL_OK);
+    static struct latch completed = LATCH_INIT;
+    vigil_call *calls[CALLS];
+    (void)completed;
+    for (int i = 0; i < CALLS; i++) {
+        calls[i] = vigil_get(client, vigil_text("x"));
+        CHECK(vigil_call_start(calls[i], NULL, NULL) == VIGIL_OK);
+        if (i % 3 == 0)
+            vigil_call_cancel(calls[i]);
+        if (i % 7 == 0)
+            vigil_call_cancel(calls[i]);
+    }
+    for (int i = 0; i < CALLS; i++)
+        vigil_call_free(calls[i]);
+    put(client, "after", "x");
+    vigil_client_free(client);
+}
+
+static void shutdown_completes_everything(void)
+{
+    enum { CALLS = 100 };
+    vigil_client *client;
+    vigil_options options;
+    default_options(&options);
+    options.own_thread = 1;
+    CHECK(vigil_client_new(&options, &client, NULL) == VIGIL_OK);
+    for (int i = 0; i < CALLS; i++)
+        CHECK(vigil_call_start(vigil_get(client, vigil_text("x")), count_and_free, NULL) ==
+              VIGIL_OK);
+    vigil_client_shutdown(client);
+    latch_wait(&done, CALLS);
+    vigil_call *call = vigil_get(client, vigil_text("x"));
+    vigil_call_run(call);
+    CHECK_CODE(call, VIGIL_ERROR_CANCELED);
+    vigil_call_free(call);
+    vigil_client_free(client);
+}
+
+static void free_the_client(vigil_call *call, void *user)
+{
+    vigil_call_free(call);
+    vigil_client_free(user);
+    latch_add(&done, 1);
+}
+
+static void client_may_be_freed_inside_a_callback(void)
+{
+    vigil_client *client;
+    vigil_options options;
+    default_options(&options);
+    options.own_thread = 1;
+    CHECK(vigil_client_new(&options, &client, NULL) == VIGIL_OK);
+    CHECK(vigil_call_start(vigil_get(client, vigil_text("x")), free_the_client, client) ==
+          VIGIL_OK);
+    latch_wait(&done, 1);
+}
+
+static void run_inside(vigil_call *call, void *user)
+{
+    vigil_client *client = user;
+    vigil_call *inner = vigil_get(client, vigil_text("x"));
+    CHECK(vigil_call_run(inner) == VIGIL_ERROR_WOULD_BLOCK);
+    vigil_call_free(inner);
+    vigil_call_free(call);
+    latch_add(&done, 1);
+}
+
+static void blocking_inside_a_callback_is_refused(void)
+{
+    vigil_options options;
+    vigil_client *client;
+    default_options(&options);
+    options.own_thread = 1;
+    CHECK(vigil_client_new(&options, &client, NULL) == VIGIL_OK);
+    CHECK(vigil_call_start(vigil_get(client, vigil_text("x")), run_inside, client) == VIGIL_OK);
+    latch_wait(&done, 1);
+    vigil_client_free(client);
+}
+
+static void note_done(vigil_call *call, void *user)
+{
+    CHECK_CODE(call, VIGIL_OK);
+    vigil_call_free(call);
+    ++*(int *)user;
+}
+
+static int note_events(vigil_watch *watch, const vigil_watch_batch *batch, void *user)
+{
+    (void)watch;
+    *(int *)user += (int)batch->event_count;
+    return VIGIL_WATCH_CONTINUE;
+}
+
+static void program_drives_the_client_with_poll(void)
+{
+    vigil_options options;
+    vigil_watch_options watch_options;
+    vigil_client *client;
+    vigil_watch *watch;
+    int completed = 0, events = 0;
+    default_options(&options);
+    options.own_thread = 0;
+    CHECK(vigil_client_new(&options, &client, NULL) == VIGIL_OK);
+    vigil_watch_options_init(&watch_options);
+    watch_options.key = vigil_text("poll");
+    watch_options.revision = 1;
+    CHECK(vigil_watch_new(client, &watch_options, note_events, &events, &watch) == VIGIL_OK);
+    for (int i = 0; i < 100; i++)
+        CHECK(vigil_call_start(vigil_put(client, vigil_text("poll"), vigil_text("x"), 0), note_done,
+                               &completed) == VIGIL_OK);
+    CHECK(completed == 0); /* callbacks are made in vigil_client_process only */
+    while (completed < 100 || events < 100) {
+        struct pollfd fd;
+        int timeout_ms = 60000;
+        vigil_poll_prepare(client, &fd, &timeout_ms);
+        CHECK(poll(&fd, 1, timeout_ms) >= 0);
+        vigil_client_process(client);
+    }
+    vigil_watch_free(watch);
+    vigil_client_free(client);
+}
+
+/* A put that was sent and not answered is not repeated. */
+static void unanswered_put_has_an_unknown_outcome(void)
+{
+    vigil_client *client = new_client();
+    put(client, "u", "1");
+    ask("pause"); /* the server is stopped by a signal: it accepts and does not answer */
+    vigil_call *call = vigil_put(client, vigil_text("u"), vigil_text("2"), 0);
+    vigil_call_set_timeout(call, 500);
+    vigil_call_run(call);
+    CHECK_CODE(call, VIGIL_ERROR_TIMEOUT);
+    CHECK(vigil_call_error(call)->outcome == VIGIL_UNKNOWN);
+    vigil_call_free(call);
+    ask("continue");
+    put(client, "u", "3");
+    vigil_client_free(client);
+}
+
+static void reads_are_repeated_after_a_restart(void)
+{
+    vigil_client *client = new_client();
+    put(client, "again", "1");
+    for (int i = 0; i < 3; i++) {
+        ask("restart");
+        vigil_call *call = vigil_get(client, vigil_text("again"));
+        CHECK(vigil_call_run(call) == VIGIL_OK);
+        CHECK(vigil_range_result(call)->kv_count == 1);
+        vigil_call_free(call);
+    }
+    vigil_client_stats stats;
+    vigil_client_get_stats(client, &stats, sizeof(stats));
+    CHECK(stats.connects == 4 && stats.disconnects == 3);
+    vigil_client_free(client);
+}
+
+const struct suite_test life_tests[] = {
+    {"unreachable_server_is_named", unreachable_server_is_named},
+    {"bad_options_are_refused_with_a_reason", bad_options_are_refused_with_a_reason},
+    {"cancelled_calls_complete_once", cancelled_calls_complete_once},
+    {"shutdown_completes_everything", shutdown_completes_everything},
+    {"client_may_be_freed_inside_a_callback", client_may_be_freed_inside_a_callback},
+    {"blocking_inside_a_callback_is_refused", blocking_inside_a_callback_is_refused},
+    {"program_drives_the_client_with_poll", program_drives_the_client_with_poll},
+    {"unanswered_put_has_an_unknown_outcome", unanswered_put_has_an_unknown_outcome},
+    {"reads_are_repeated_after_a_restart", reads_are_repeated_after_a_restart},
+    {NULL, NULL},
+};

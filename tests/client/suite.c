@@ -1,0 +1,107 @@
+#include "suite.h"
+
+#include <errno.h>
+#include <time.h>
+
+enum { WAIT_SECONDS = 60 };
+
+void ask(const char *what)
+{
+    char answer[64];
+    printf("ask %s\n", what);
+    fflush(stdout);
+    CHECK(fgets(answer, sizeof(answer), stdin));
+    CHECK(strcmp(answer, "done\n") == 0);
+}
+
+void default_options(vigil_options *options)
+{
+    vigil_options_init(options);
+    options->endpoints = getenv("VIGIL_ENDPOINTS");
+    options->ca_file = getenv("VIGIL_CA_FILE");
+    options->user = getenv("VIGIL_USER");
+    options->password = getenv("VIGIL_PASSWORD");
+    options->call_timeout_ms = WAIT_SECONDS * 1000;
+    options->own_thread = getenv("VIGIL_OWN_LOOP") == NULL;
+    CHECK(options->endpoints);
+}
+
+vigil_client *new_client(void)
+{
+    vigil_options options;
+    vigil_client *client = NULL;
+    vigil_error error;
+    default_options(&options);
+    if (vigil_client_new(&options, &client, &error) != VIGIL_OK) {
+        fprintf(stderr, "cannot make a client: %s\n", error.text);
+        abort();
+    }
+    return client;
+}
+
+int64_t must(vigil_call *call)
+{
+    vigil_call_run(call);
+    CHECK_CODE(call, VIGIL_OK);
+    CHECK(vigil_call_header(call));
+    int64_t revision = vigil_call_header(call)->revision;
+    vigil_call_free(call);
+    return revision;
+}
+
+int64_t put(vigil_client *client, const char *key, const char *value)
+{
+    return must(vigil_put(client, vigil_text(key), vigil_text(value), 0));
+}
+
+bool bytes_equal(vigil_bytes bytes, const char *text)
+{
+    return bytes.size == strlen(text) && memcmp(bytes.data, text, bytes.size) == 0;
+}
+
+void latch_add(struct latch *latch, long n)
+{
+    pthread_mutex_lock(&latch->mutex);
+    latch->count += n;
+    pthread_cond_broadcast(&latch->changed);
+    pthread_mutex_unlock(&latch->mutex);
+}
+
+void latch_wait(struct latch *latch, long count)
+{
+    struct timespec end;
+    clock_gettime(CLOCK_REALTIME, &end);
+    end.tv_sec += WAIT_SECONDS;
+    pthread_mutex_lock(&latch->mutex);
+    while (latch->count < count)
+        if (pthread_cond_timedwait(&latch->changed, &latch->mutex, &end) == ETIMEDOUT) {
+            fprintf(stderr, "waited for %ld, have %ld\n", count, latch->count);
+            abort();
+        }
+    pthread_mutex_unlock(&latch->mutex);
+}
+
+long latch_count(struct latch *latch)
+{
+    pthread_mutex_lock(&latch->mutex);
+    long count = latch->count;
+    pthread_mutex_unlock(&latch->mutex);
+    return count;
+}
+
+/* Without arguments: lists the tests. With a name: runs it. */
+int main(int argc, char **argv)
+{
+    const struct suite_test *groups[] = {kv_tests, watch_tests, lease_tests, life_tests};
+    for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++) {
+        for (const struct suite_test *test = groups[i]; test->name; test++) {
+            if (argc < 2) {
+                puts(test->name);
+            } else if (strcmp(argv[1], test->name) == 0) {
+                test->run();
+                return 0;
+            }
+        }
+    }
+    return argc < 2 ? 0 : 2;
+}

@@ -1,0 +1,70 @@
+/*
+ * The tests of libvigil against a real server, which tests/client/client_test.py starts. Each test
+ * is a function that aborts when something is wrong. It can ask the driver to do something to the
+ * server (ask), and it finds the endpoints in VIGIL_ENDPOINTS.
+ */
+#ifndef VIGIL_TESTS_CLIENT_SUITE_H
+#define VIGIL_TESTS_CLIENT_SUITE_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <vigil/vigil.h>
+
+struct suite_test {
+    const char *name;
+    void (*run)(void);
+};
+
+extern const struct suite_test kv_tests[], watch_tests[], lease_tests[], life_tests[];
+
+/* Ends the program with a message that names the place. */
+#define CHECK(condition)                                                              \
+    do {                                                                              \
+        if (!(condition)) {                                                           \
+            fprintf(stderr, "%s:%d: not true: %s\n", __FILE__, __LINE__, #condition); \
+            abort();                                                                  \
+        }                                                                             \
+    } while (0)
+
+/* The call completes with this code; a wrong one is printed with its text. */
+#define CHECK_CODE(call, wanted)                                                                  \
+    do {                                                                                          \
+        const vigil_error *error_ = vigil_call_error(call);                                       \
+        if (error_->code != (wanted)) {                                                           \
+            fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, vigil_code_name(error_->code), \
+                    error_->text);                                                                \
+            abort();                                                                              \
+        }                                                                                         \
+    } while (0)
+
+/* Waits for the driver to do it: "restart", "stop", "start", "compact". */
+void ask(const char *what);
+
+/* With the endpoints and credentials that the driver gives. */
+void default_options(vigil_options *options);
+vigil_client *new_client(void);
+
+/* Runs a call that must succeed, frees it, and returns the revision of its header. */
+int64_t must(vigil_call *call);
+int64_t put(vigil_client *client, const char *key, const char *value);
+
+bool bytes_equal(vigil_bytes bytes, const char *text);
+
+/* A counter that threads wait for. */
+struct latch {
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
+    long count;
+};
+#define LATCH_INIT                                             \
+    {                                                          \
+        PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0 \
+    }
+void latch_add(struct latch *latch, long n);
+/* Aborts after a minute. */
+void latch_wait(struct latch *latch, long count);
+long latch_count(struct latch *latch);
+
+#endif
