@@ -29,7 +29,7 @@ test: ## unit and live tests under address and undefined-behaviour sanitizers
 	@tools/install-deps build test
 	@$(call cmake,build-test,-DVIGIL_SANITIZE=address$(comma)undefined)
 	@$(call ninja,build-test)
-	@tools/run-tests --build build-test unit tools peer live+crash+watch+lease
+	@tools/run-tests --build build-test unit tools peer live+crash+watch+lease+client
 
 tsan: ## unit tests and the busiest live tests under the thread sanitizer
 	@tools/install-deps build test
