@@ -94,7 +94,7 @@ static void a_put_with_a_lease_needs_the_right_to_write_all_its_keys(void **stat
     put.lease = 7;
     DENIED(auth_check_put(as(s, "rw"), &put));
     OK(auth_check_put(as(s, "root"), &put));
-    put.lease = 99; /* not there: the engine will say so */
+    put.lease = 99; /* a missing lease is an error of the engine */
     OK(auth_check_put(as(s, "rw"), &put));
 }
 
@@ -116,7 +116,7 @@ static void range_needs_read_permission_for_all_its_keys(void **state)
     struct pb_range_request range = {.key = TEXT("mine/"), .range_end = TEXT("mine0")};
     OK(auth_check_range(as(s, "r"), &range));
     DENIED(auth_check_range(as(s, "w"), &range));
-    range.count_only = true; /* to know how many is to know */
+    range.count_only = true; /* counting needs read permission, too */
     DENIED(auth_check_range(as(s, "w"), &range));
     DENIED(auth_check_range(as(s, "one"), &range));
     assert_int_equal(auth_check_range(as(s, "rw"), &range), ST_OK);

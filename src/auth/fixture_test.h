@@ -1,4 +1,5 @@
-/* A store, and changes to it in one line each: made, and applied row by row as an engine would. */
+/* A store for tests, with short functions for changes, which are applied row by row as in an
+ * engine. */
 #ifndef VIGIL_AUTH_FIXTURE_TEST_H
 #define VIGIL_AUTH_FIXTURE_TEST_H
 
@@ -46,7 +47,7 @@ static inline int world_tear_down(void **state)
     return 0;
 }
 
-/* Before each change: what the last one made goes. */
+/* Frees the rows of the last change before the next one. */
 static inline struct arena *world_arena(struct world *world)
 {
     arena_fini(&world->arena);
@@ -105,7 +106,7 @@ static inline enum status role_delete(struct world *w, const char *name)
     return world_apply(w, auth_store_role_delete(w->store, TEXT(name), world_arena(w), &w->change));
 }
 
-/* An end written "*" is the one that has no end: a byte 0. */
+/* The end "*" stands for a zero byte, which means no end. */
 static inline struct slice end_of(const char *end)
 {
     return strcmp(end, "*") == 0 ? slice_of("", 1) : TEXT(end);
@@ -128,7 +129,7 @@ static inline enum status role_revoke(struct world *w, const char *role, const c
 
 #define OK(call) assert_int_equal(call, ST_OK)
 
-/* root, and access controlled. */
+/* Adds root and enables authentication. */
 static inline void guard(struct world *w)
 {
     OK(user_add(w, "root"));

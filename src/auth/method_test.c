@@ -9,7 +9,7 @@ static enum status ask(struct auth_rights *rights, const char *path,
     return auth_method_check(TEXT(path), rights, &principal);
 }
 
-/* CVE-2026-33413: members, alarms, leases and compaction were anybody's. */
+/* CVE-2026-33413: members, alarms, leases and compaction needed no permission. */
 static void without_a_user_only_the_methods_for_logging_in_are_allowed(void **state)
 {
     static const char *const open[] = {
@@ -31,7 +31,7 @@ static void without_a_user_only_the_methods_for_logging_in_are_allowed(void **st
     assert_int_equal(opened, COUNT_OF(open));
 }
 
-/* Who is not root, with no rights at all, gets through to what looks at the contents only. */
+/* A user without any permission may call only the methods that check the contents of a request. */
 static void methods_that_change_the_server_need_root(void **state)
 {
     static const char *const for_users[] = {PB_CLUSTER_MEMBER_LIST_PATH,

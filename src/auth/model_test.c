@@ -1,11 +1,11 @@
 /*
- * A random walk over users, roles and permissions beside a model of tables and flags: every change
- * has the status the model says, and every question of a random, nested transaction is allowed or
- * denied as the model decides it, key by key.
+ * Random changes of users, roles and permissions, compared with a model of tables and flags: every
+ * change has the model's status, and a random, nested transaction is allowed or denied as the model
+ * decides it, key by key.
  *
- * Names of keys in permissions have one or two letters of three; the model tries all keys of up to
- * three bytes, the letters and NUL. Between two ends of permissions there always is one of them,
- * so that a range holds iff all of those in it do.
+ * Keys in permissions have one or two letters out of three; the model tries all keys of up to three
+ * bytes, of these letters and NUL. Between any two ends of permissions there is one of these keys,
+ * so that a range is allowed if and only if all of these keys in it are.
  */
 #include "auth/check.h"
 #include "auth/fixture_test.h"
@@ -56,7 +56,7 @@ static void universe_make(struct model *m)
     }
 }
 
-/* Whether [key, end) has this one; an end as requests have it. */
+/* Whether [key, end) contains the key `one`; an end has the same meaning as in requests. */
 static bool range_has(struct slice key, struct slice end, struct slice one)
 {
     if (end.len == 0)
@@ -83,9 +83,9 @@ static bool key_allowed(const struct model *m, int user, enum auth_access access
 /* All rights that a request needs. */
 struct question {
     const struct model *model;
-    int user; /* -1: no such one */
+    int user; /* -1: unknown user */
     bool denied;
-    size_t allowed_count, denied_count; /* over all questions: both must come up */
+    size_t allowed_count, denied_count; /* over all transactions; neither may be zero */
 };
 
 static void need(struct question *q, enum auth_access access, struct slice key, struct slice end)
@@ -309,7 +309,7 @@ static struct slice random_key(struct arena *arena, struct random *random)
     return copy_text(arena, text);
 }
 
-/* No key, everything after, or one that comes after the key: what holds no key is tested apart. */
+/* No end, everything after, or a later key; empty ranges are tested separately. */
 static struct slice random_key_end(struct arena *arena, struct random *random, struct slice key)
 {
     char text[3];
@@ -401,7 +401,7 @@ static void ask(struct model *m, struct random *random, const struct auth_rights
         asker.principal = (struct auth_principal){0};
     struct pb_request_op op = random_op(&arena, random, q, 3);
     struct pb_txn_request txn = {.success = &op, .success_count = 1};
-    struct pb_compare compare = {.key = TEXT("a")}; /* so that there is always one key to ask for */
+    struct pb_compare compare = {.key = TEXT("a")}; /* so that there is always one key to check */
     txn.compare = &compare;
     txn.compare_count = 1;
     need(q, AUTH_READ, compare.key, SLICE_EMPTY);
@@ -435,7 +435,7 @@ static void walk(uint64_t seed, struct question *q)
         }
     }
     q->model = m;
-    struct auth_rights *grown = auth_rights_new(w->store); /* each out of the one before it */
+    struct auth_rights *grown = auth_rights_new(w->store); /* each is made from the previous one */
     for (int step = 0; step < 600; step++) {
         w->change = (struct auth_change){0};
         change(w, m, &random);
@@ -460,7 +460,7 @@ static void every_allow_and_deny_agrees_with_the_model(void **state)
     struct question q = {0};
     for (uint64_t seed = 1; seed <= 12; seed++)
         walk(seed, &q);
-    /* A model that always says no would agree with much. */
+    /* A model that denies everything would often agree. */
     assert_true(q.allowed_count > 100);
     assert_true(q.denied_count > 100);
 }

@@ -81,7 +81,7 @@ static void permission_for_a_range_excludes_its_end(void **state)
     DENIED("u", AUTH_READ, "a", "c");
     DENIED("u", AUTH_READ, "b", "*");
     DENIED("u", AUTH_READ, "a", "*");
-    /* No keys in them: they need what their first key does. */
+    /* Empty ranges need the permission of their first key. */
     ALLOWED("u", AUTH_READ, "b", "b");
     ALLOWED("u", AUTH_READ, "b", "a");
     DENIED("u", AUTH_READ, "d", "d");
@@ -172,7 +172,7 @@ static void without_a_user_the_error_is_an_empty_name(void **state)
     assert_int_equal(auth_rights_check_role_get(rights, &nobody, TEXT("r")), ST_USER_EMPTY);
 }
 
-/* CVE-2018-16886: a name from a certificate is a name, and no more. */
+/* CVE-2018-16886: the name in a certificate alone permits nothing. */
 static void an_unknown_user_may_do_nothing(void **state)
 {
     struct world *w = *state;

@@ -173,7 +173,7 @@ static void permissions_are_sorted_and_unique(void **state)
     OK(role_grant(w, "r", RW, "a", ""));
     assert_string_equal(permissions_of(w, "r"), "0:a-c 2:a 2:k");
     OK(role_grant(w, "r", RW, "a", "c"));
-    OK(role_grant(w, "r", READ, "a", "")); /* less than before, and not the first of its key */
+    OK(role_grant(w, "r", READ, "a", "")); /* a weaker permission, and not the first of its key */
     assert_string_equal(permissions_of(w, "r"), "2:a-c 0:a 2:k");
     assert_int_equal(role_revoke(w, "r", "a", "b"), ST_PERMISSION_NOT_GRANTED);
     OK(role_revoke(w, "r", "a", "c"));
@@ -234,18 +234,18 @@ static void a_user_without_password_cannot_be_given_one(void **state)
     assert_int_equal(revision, auth_store_revision(w->store));
 }
 
-/* A start reads rows only: it must come to the same. */
+/* A start reads only rows, and must lead to the same store. */
 static void replaying_the_rows_gives_the_same_store(void **state)
 {
     struct world *w = *state;
     AUTO(auth_store_freep) struct auth_store *other = auth_store_new();
-#define BOTH(call)                                                          \
-    do {                                                                    \
-        OK(call);                                                           \
-        for (size_t i = 0; i < w->change.row_count; i++)                    \
-            OK(auth_store_apply(other, &w->change.rows[i]));                \
-        arena_fini(&w->arena); /* the rows are gone: nothing is borrowed */ \
-        w->change = (struct auth_change){0};                                \
+#define BOTH(call)                                                       \
+    do {                                                                 \
+        OK(call);                                                        \
+        for (size_t i = 0; i < w->change.row_count; i++)                 \
+            OK(auth_store_apply(other, &w->change.rows[i]));             \
+        arena_fini(&w->arena); /* frees the rows: nothing is borrowed */ \
+        w->change = (struct auth_change){0};                             \
     } while (0)
     BOTH(user_add(w, "root"));
     BOTH(user_grant(w, "root", "root"));
@@ -292,7 +292,7 @@ static void damaged_rows_are_refused_and_change_nothing(void **state)
     assert_int_equal(auth_store_revision(w->store), 1);
 }
 
-/* As an import may bring it: the most memory for the fewest bytes. */
+/* An import may contain such a row, with the most memory for the fewest bytes. */
 static void a_row_of_many_empty_permissions_is_read(void **state)
 {
     struct world *w = *state;

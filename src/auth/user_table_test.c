@@ -24,7 +24,7 @@ static struct slice name_of(unsigned i, char text[16])
     return slice_from_text(text);
 }
 
-/* Its only role says which one it is. */
+/* The name of its only role contains the number. */
 static struct auth_user *user_new(unsigned i, unsigned number)
 {
     char name[16], role[16];
@@ -65,7 +65,7 @@ static void change(struct copy *copy, struct random *random, unsigned number, un
     }
 }
 
-/* Copies of copies, each changed while all others are kept; the oldest goes. */
+/* Makes copies of copies, each changed while all others are kept; the oldest one is freed. */
 static void changing_a_copy_does_not_change_the_others(void **state)
 {
     (void)state;

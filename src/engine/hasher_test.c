@@ -45,7 +45,7 @@ static struct hasher_job make_job(struct desk *desk, unsigned cost)
                                .cost = cost};
 }
 
-/* The next that comes back. */
+/* Waits for the next finished job. */
 static struct hasher_job *wait_for_one(struct desk *desk)
 {
     struct mailbox_node *node;

@@ -105,7 +105,7 @@ static void members_and_their_urls_have_a_limit(void **state)
     for (unsigned i = 1; i <= ENGINE_MEMBERS_MAX; i++) {
         char url[32];
         snprintf(url, sizeof(url), "http://h:%u", i);
-        /* Odd ones from below, even ones from above: they stand sorted all the same. */
+        /* Odd IDs ascend and even IDs descend; the list is sorted nevertheless. */
         uint64_t id = i % 2 ? i : 1000 - i;
         assert_int_equal(change(&list, ENGINE_MEMBER_ADD, id, url, false),
                          i < ENGINE_MEMBERS_MAX ? ST_OK : ST_LIMIT);

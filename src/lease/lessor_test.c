@@ -143,10 +143,10 @@ static void keys_move_between_leases_and_are_listed_in_order(void **state)
     attach(lessor, "a", 1, 0);
     assert_string_equal(keys_of(lessor, 1), "c");
     assert_string_equal(keys_of(lessor, 2), "b");
-    attach(lessor, "x", 9, 8); /* neither is there */
+    attach(lessor, "x", 9, 8); /* neither exists */
     lessor_revoke(lessor, 1);
     assert_int_equal(lessor_key_count(lessor), 1);
-    attach(lessor, "c", 1, 2); /* its lease went before it */
+    attach(lessor, "c", 1, 2); /* its lease was removed before it */
     assert_string_equal(keys_of(lessor, 2), "b c");
 }
 
@@ -167,9 +167,9 @@ static void stored_leases_are_loaded_with_their_full_ttl(void **state)
 enum { IDS = 24, KEYS = 40, STEPS = 40000 };
 
 struct model {
-    int64_t ttl_s[IDS + 1]; /* 0: there is none */
+    int64_t ttl_s[IDS + 1]; /* 0: the lease does not exist */
     int64_t expires_ns[IDS + 1];
-    int64_t lease_of[KEYS]; /* as the keys' versions say: of one that may have gone */
+    int64_t lease_of[KEYS]; /* as in the keys' versions; the lease may have been removed */
 };
 
 static void check_lease(struct lessor *lessor, const struct model *model, int64_t id)
@@ -193,7 +193,7 @@ static void check_lease(struct lessor *lessor, const struct model *model, int64_
     assert_int_equal(count, lease.key_count);
 }
 
-/* All that have expired by now, each as the model says. */
+/* Takes all expired leases, and compares each with the model. */
 static void expire(struct lessor *lessor, struct model *model, int64_t now_ns)
 {
     for (int64_t id; (id = lessor_expired(lessor, now_ns)) != 0;) {
@@ -263,7 +263,7 @@ static void a_hundred_thousand_leases_are_kept_alive_without_a_scan(void **state
             assert_int_equal(
                 lessor_renew(lessor, id, seconds(20 * round), seconds(20 * round), &ttl), ST_OK);
     }
-    /* What the heap does not know yet it finds out in parts, and meanwhile nothing expires. */
+    /* The heap is updated in parts, and meanwhile nothing expires. */
     unsigned calls = 0;
     while (lessor_next_ns(lessor) <= seconds(61)) {
         assert_int_equal(lessor_expired(lessor, seconds(61)), 0);
@@ -366,7 +366,8 @@ static void count_yield(void *ctx)
     (*yields)++;
 }
 
-/* The writer sorts the keys of a lease that ends, and renews others meanwhile; the keeper too. */
+/* The writer sorts the keys of an expired lease and renews other leases meanwhile; so does the
+ * keeper. */
 static void long_sorts_pass_yield_points_and_sort(void **state)
 {
     (void)state;

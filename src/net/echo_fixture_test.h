@@ -1,11 +1,11 @@
 /*
- * A little protocol for the tests of net/: frames of a four-byte length (big-endian) and a body,
+ * A small protocol for the tests of net/: frames of a four-byte length (big-endian) and a body,
  * whose first byte says what to answer.
  *
  *     e…    the same frame
  *     g N   N bytes (four bytes, big-endian) of echo_pattern, made as they are pulled, not framed
  *     q…    the same frame, and then the connection ends
- *     h…    nothing: stays under way for ever
+ *     h…    nothing: the request never completes
  */
 #ifndef VIGIL_NET_ECHO_FIXTURE_TEST_H
 #define VIGIL_NET_ECHO_FIXTURE_TEST_H

@@ -70,7 +70,7 @@ static void a_simple_token_gets_the_current_revision(void **state)
     assert_int_equal(find(&f, &principal), ST_OK);
     assert_true(slice_equal(principal.user, SLICE_LITERAL("anna")));
     assert_int_equal(principal.revision, 9);
-    f.now.mono_ns += TTL_NS; /* used now: lives for as long again */
+    f.now.mono_ns += TTL_NS; /* the last use renewed it */
     assert_int_equal(find(&f, &principal), ST_INVALID_AUTH_TOKEN);
     fixture_fini(&f);
 }

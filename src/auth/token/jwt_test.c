@@ -138,7 +138,7 @@ static void every_method_knows_its_own_signature_and_no_other(void **state)
             if (k != i)
                 REFUSED(another, buf_slice(&token), NOW);
         }
-        /* Any byte that is changed is noticed; the last may have bits that are not looked at. */
+        /* Any changed byte is detected; the last byte may have unused bits. */
         for (size_t at = 0; at < token.len - 1; at += 7) {
             token.ptr[at] ^= 1;
             REFUSED(jwt, buf_slice(&token), NOW);
@@ -178,7 +178,7 @@ static void tokens_of_etcd_are_understood(void **state)
             2000000);
 }
 
-/* Signed with the right key, whatever the claims. */
+/* Signs any claims with the right key. */
 static const char *check_claims(const char *head, const char *claims)
 {
     static char token[4096];
@@ -231,7 +231,7 @@ static void claims_must_contain_the_user_and_the_revision(void **state)
     assert_string_equal(check_claims("{}", "{\"username\":\"u\",\"revision\":2}"), no);
 }
 
-/* The method is the settings' own: a token cannot choose another, or none. */
+/* The settings choose the method: a token cannot choose another one or none. */
 static void the_header_of_a_token_does_not_choose_the_method(void **state)
 {
     (void)state;

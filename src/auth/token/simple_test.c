@@ -28,7 +28,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* A copy: a token's text goes with it. */
+/* A copy, because the text of a token is freed with it. */
 struct text {
     char text[AUTH_TOKEN_TEXT_BYTES + 1];
 };

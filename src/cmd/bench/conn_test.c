@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-/* A peer that sends what the test tells it to; the test holds both ends. */
+/* A peer whose output the test chooses; the test has both ends of the connection. */
 struct fixture {
     int listener;
     int peer;
@@ -96,7 +96,7 @@ static void windows_and_limits_of_the_server_hold_calls_back(void **state)
     set(&f, BENCH_SETTING_MAX_CONCURRENT_STREAMS, 3);
     set(&f, BENCH_SETTING_INITIAL_WINDOW_SIZE, 1000);
     assert_int_equal(open_conn(&f, 100), ST_OK);
-    /* Both settings frames may not have come in one piece. */
+    /* The two settings frames may arrive separately. */
     while (f.conn.stream_window != 1000)
         assert_int_equal(bench_conn_read(&f.conn, f.scratch), ST_OK);
 

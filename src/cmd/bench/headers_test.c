@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-/* A peer's encoder with a table of its own, to decode against. */
+/* A peer's encoder with its own table, whose output is decoded. */
 static void encode(nghttp2_hd_deflater *deflater, const char *const *fields, size_t count,
                    struct buf *out)
 {
@@ -151,7 +151,7 @@ static void errors_are_seen_among_good_answers_whatever_the_table_holds(void **s
             assert_true(decode(decoder, &block, true, &verdict));
         }
         if (i % 50 == 49) {
-            /* Push everything out of the table: equal numbers now mean something else. */
+            /* Evicts everything from the table, so that the same indexes mean other fields. */
             char name[32], value[1200];
             memset(value, 'x', sizeof(value) - 1);
             value[sizeof(value) - 1] = 0;

@@ -12,7 +12,7 @@ struct fixture {
     struct error error;
 };
 
-/* Flags up to NULL. as_etcd is a bool. */
+/* Parses flags up to NULL. as_etcd is a bool. */
 static enum status read_flags(struct fixture *f, int as_etcd, ...)
 {
     char *args[32];
@@ -61,7 +61,7 @@ static void defaults_are_etcds_single_node(void **state)
     serve_config_fini(&f.config);
 }
 
-/* The shortest lease is etcd's: an election and a half. */
+/* The shortest TTL is the same as in etcd: one and a half election timeouts. */
 static void the_shortest_lease_follows_the_election_timeout(void **state)
 {
     (void)state;
@@ -72,7 +72,7 @@ static void the_shortest_lease_follows_the_election_timeout(void **state)
         {"--election-timeout=1000", "--heartbeat-interval=100", 2},
         {"--election-timeout=100", "--heartbeat-interval=20", 1},
         {"--election-timeout=5000", "--heartbeat-interval=500", 8},
-        {"--election-timeout=0", "--heartbeat-interval=0", 0}, /* the usual */
+        {"--election-timeout=0", "--heartbeat-interval=0", 0}, /* the default */
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct fixture f;
@@ -359,7 +359,7 @@ static void every_limit_reaches_its_layer(void **state)
     serve_config_fini(&f.config);
 }
 
-/* The sentences are etcd's. */
+/* The messages are those of etcd. */
 static void flags_of_tls_are_checked_as_etcd_does(void **state)
 {
     (void)state;
@@ -398,7 +398,7 @@ static void flags_of_tls_are_checked_as_etcd_does(void **state)
     serve_config_fini(&f.config);
 }
 
-/* A row has a place to keep its value or says why it needs none; other names lead somewhere. */
+/* A row has a field for its value or says why it needs none; aliases name existing flags. */
 static void every_flag_has_an_effect_or_says_why_not(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Every method that a server answers has a row in the table of what methods need. */
+/* Every method that the server answers has a row in the table of required rights. */
 #include "auth/method.h"
 #include "etcd/peer_calls_test.h"
 #include "wire/grpc/service.h"

@@ -10,7 +10,7 @@ static const struct auth_principal nobody;
 static const struct engine_local_options access_options = {
     .shards_max = 3, .member_id = 1, .quota_bytes = 1 << 20};
 
-/* In the newest revision of the store, as an API would say it. */
+/* The principal of a user at the newest revision of the store, as in the API. */
 static inline struct auth_principal as(struct fixture *f, const char *user)
 {
     return (struct auth_principal){.user = slice_from_text(user),

@@ -22,7 +22,7 @@ static void lease_operations_need_write_permission_for_its_keys(void **state)
     DENIED(lease_as(f, as(f, "ann"), engine_lease_revoke, 8, false)); /* it may only read r/ */
 }
 
-/* What was found in order once is not asked for again, but whatever came to it is. */
+/* A lease that was checked is not checked again until its keys or the rights change. */
 static void a_lease_is_checked_again_when_its_keys_or_the_rights_change(void **state)
 {
     struct fixture *f = *state;
@@ -35,10 +35,10 @@ static void a_lease_is_checked_again_when_its_keys_or_the_rights_change(void **s
     DENIED(put_as(f, as(f, "ann"), "a/5", 7));
     OK(put_as(f, as(f, "root"), "b", 0)); /* not attached to a lease any more */
     OK(put_as(f, as(f, "ann"), "a/5", 7));
-    OK(put_as(f, as(f, "ann"), "a/1", 7)); /* again: no other key comes to it */
+    OK(put_as(f, as(f, "ann"), "a/1", 7)); /* the key was attached before */
     OK(put_as(f, as(f, "ann"), "a/1", 7));
 
-    /* Another lease of the same number, with as many keys. */
+    /* Another lease with the same ID and as many keys. */
     OK(lease_as(f, as(f, "root"), engine_lease_revoke, 7, false));
     OK(lease_as(f, as(f, "root"), engine_lease_grant, 7, false));
     OK(put_as(f, as(f, "root"), "b", 7));
@@ -49,7 +49,7 @@ static void a_lease_is_checked_again_when_its_keys_or_the_rights_change(void **s
         DENIED(put_as(f, as(f, "ann"), "a/2", 7));
     }
 
-    /* Other rights of the same user. */
+    /* The same user gets other rights. */
     OK(lease_as(f, as(f, "root"), engine_lease_grant, 8, false));
     OK(change(f, ENGINE_AUTH_ROLE_ADD, "", "b"));
     OK(grant(f, "b", RW, "b", ""));

@@ -1,4 +1,4 @@
-/* Who may what on the local engine with its real threads. Past holes of etcd are named. */
+/* Permissions on the local engine with its real threads. Past vulnerabilities of etcd are named. */
 #include "engine/engine.h"
 #include "engine/local/access_fixture_test.h"
 
@@ -129,7 +129,7 @@ static void user_reads_and_writes_only_permitted_keys(void **state)
     OK(put_as(f, nobody, "b", 0));
 }
 
-/* CVE-2026-33343, CVE-2026-44283: what is deep inside counts, also where it only reads. */
+/* CVE-2026-33343, CVE-2026-44283: nested operations are checked, also in read-only transactions. */
 static void all_parts_of_a_transaction_are_checked(void **state)
 {
     struct fixture *f = *state;
@@ -144,7 +144,7 @@ static void all_parts_of_a_transaction_are_checked(void **state)
     OK(txn_as(f, as(f, "root"), &txn));
     inner =
         (struct pb_request_op){.request_case = PB_REQUEST_OP_REQUEST_RANGE, .request_range = &read};
-    DENIED(txn_as(f, as(f, "ann"), &txn)); /* which a shard answers by itself */
+    DENIED(txn_as(f, as(f, "ann"), &txn)); /* a read-only transaction, which the shard answers */
     write.key = SLICE_LITERAL("a/1");
     inner =
         (struct pb_request_op){.request_case = PB_REQUEST_OP_REQUEST_PUT, .request_put = &write};
@@ -155,7 +155,7 @@ static void all_parts_of_a_transaction_are_checked(void **state)
     DENIED(txn_as(f, as(f, "ann"), &txn));
 }
 
-/* etcd PR 22386: the checks went when the alarm came. */
+/* etcd PR 22386: an alarm disabled the checks. */
 static void permissions_are_checked_before_the_quota(void **state)
 {
     struct fixture *f = *state;
@@ -174,7 +174,7 @@ static void permissions_are_checked_before_the_quota(void **state)
 
 /* -- Time -- */
 
-/* One group: what is taken away holds for all that was sent after it. */
+/* A revoked permission affects everything that was sent after it, also in the same group. */
 static void permission_revoked_before_a_write_is_applied_refuses_it(void **state)
 {
     struct fixture *f = *state;
@@ -204,7 +204,7 @@ static void permission_revoked_before_a_write_is_applied_refuses_it(void **state
     assert_int_equal(get_as(f, before, "a/1", ""), ST_AUTH_OLD_REVISION);
 }
 
-/* What ends access control takes effect for what was sent after it in the same group. */
+/* Disabling authentication affects everything that was sent after it in the same group. */
 static void changes_see_the_changes_before_them(void **state)
 {
     struct fixture *f = *state;
@@ -227,9 +227,9 @@ static void changes_see_the_changes_before_them(void **state)
     engine_write_close(&allowed);
 }
 
-/* -- One moment -- */
+/* -- Consistency of data and rights -- */
 
-/* Reads on a thread and a shard of its own, without a pause, with credentials that are never old.
+/* Reads in a loop on a separate thread and shard, always with the newest credentials.
  */
 struct reading {
     struct fixture *f;
@@ -291,7 +291,8 @@ static void *read_main(void *arg)
     return NULL;
 }
 
-/* Begins one of the four steps of a round: the right goes, a secret, no secret, the right comes. */
+/* Begins one of the four steps of a round: revoke the right, put a secret, remove it, grant the
+ * right. */
 static void begin_step(struct fixture *f, int step, struct engine_auth *auth,
                        struct engine_write *write, struct pb_put_request *request)
 {
@@ -332,10 +333,10 @@ static void a_reader_never_sees_what_was_written_while_it_had_no_permission(void
     for (int round = 0; round < 100; round++) {
         for (int step = 0; step < 4; step++) {
             begin_step(f, step, &auth[step], &writes[step], &requests[step]);
-            /* Each in a group of its own, in twos, or all in one. */
+            /* Each step in its own group, two in a group, or all in one. */
             if (round % 3 == 0 || (round % 3 == 1 && step == 1))
                 wait_for(f, 0);
-            if (round % 3 < 2 && step == 1) /* the secret is there to be seen */
+            if (round % 3 < 2 && step == 1) /* the secret exists in the store */
                 wait_until_above(&r.denied, atomic_load(&r.denied));
         }
         wait_for(f, 0);
@@ -348,7 +349,7 @@ static void a_reader_never_sees_what_was_written_while_it_had_no_permission(void
     assert_int_equal(r.wrong, 0);
 }
 
-/* -- Lasting -- */
+/* -- Durability -- */
 
 static void users_and_roles_survive_a_restart(void **state)
 {
@@ -363,7 +364,7 @@ static void users_and_roles_survive_a_restart(void **state)
     NOBODY(put_as(f, nobody, "a/1", 0));
 }
 
-/* A process of its own makes changes, says so when each is done, and is killed in the middle. */
+/* A separate process makes changes, reports each when it is done, and is killed in the middle. */
 static void change_until_killed(struct fixture *f, int to)
 {
     fixture_open(f, access_options);
@@ -380,7 +381,7 @@ static void acknowledged_changes_survive_a_kill(void **state)
 {
     struct fixture *f = *state;
     int ends[2];
-    fixture_close(f); /* and its threads, before there is another process */
+    fixture_close(f); /* ends its threads before the fork */
     assert_int_equal(pipe(ends), 0);
     pid_t child = fork();
     assert_true(child >= 0);
@@ -400,7 +401,7 @@ static void acknowledged_changes_survive_a_kill(void **state)
     fixture_open(f, access_options);
     struct engine_auth op = {.op = op_of(f, as(f, "root")), .call = ENGINE_AUTH_ROLE_LIST};
     OK(run_auth(f, &op));
-    /* And one at most that was on its way. */
+    /* At most one change was not acknowledged. */
     assert_in_range(op.name_count, 1 + answered + 1, 1 + answered + 2);
     assert_int_equal(engine_auth_revision(f->engine), op.auth_revision);
 }

@@ -7,9 +7,9 @@
 struct watching {
     struct loop *loop;
     struct engine_shard *shard;
-    unsigned told;         /* that rights have changed */
-    unsigned told_too;     /* and that another one listens */
-    int64_t hub_at_notice; /* the revision of the hub at that time */
+    unsigned notices;          /* of changed rights */
+    unsigned notices_of_other; /* of the other listener */
+    int64_t hub_at_notice;     /* the revision of the hub at that time */
 };
 
 static void wake(void *ctx)
@@ -20,27 +20,27 @@ static void wake(void *ctx)
 static void on_change(void *ctx)
 {
     struct watching *w = ctx;
-    w->told++;
+    w->notices++;
     w->hub_at_notice = watch_hub_revision(engine_watch_hub(w->shard));
 }
 
 static void on_change_too(void *ctx)
 {
-    ((struct watching *)ctx)->told_too++;
+    ((struct watching *)ctx)->notices_of_other++;
 }
 
-/* Until it was notified this often; it must be woken for that. */
-static void watch_until_told(struct watching *w, unsigned told)
+/* Runs until the shard was notified this often; the notification must wake it. */
+static void watch_until_notices(struct watching *w, unsigned notices)
 {
-    while (w->told < told) {
+    while (w->notices < notices) {
         int64_t begun_ns = clock_mono_ns(clock_system());
         turn_shard(w->shard, w->loop, 60 * NS_PER_S);
         assert_true(clock_mono_ns(clock_system()) - begun_ns < 60 * NS_PER_S);
     }
-    assert_int_equal(w->told, told);
+    assert_int_equal(w->notices, notices);
 }
 
-/* It is notified before watches get later revisions, also if there are none. */
+/* The shard is notified before its watches get later revisions, and also without any. */
 static void a_shard_with_watches_is_notified_when_rights_change(void **state)
 {
     struct fixture *f = *state;
@@ -74,7 +74,7 @@ static void a_shard_with_watches_is_notified_when_rights_change(void **state)
     OK(revoke.op.status);
     OK(write.op.status);
     engine_write_close(&write);
-    watch_until_told(&w, 1);
+    watch_until_notices(&w, 1);
     assert_true(w.hub_at_notice < write.op.revision);
     struct auth_principal ann = as(f, "ann");
     DENIED(auth_rights_check(engine_auth_rights(w.shard), &ann, AUTH_READ, SLICE_LITERAL("a/1"),
@@ -82,8 +82,8 @@ static void a_shard_with_watches_is_notified_when_rights_change(void **state)
 
     /* A change alone. */
     OK(change(f, ENGINE_AUTH_USER_GRANT_ROLE, "ann", "a"));
-    watch_until_told(&w, 2);
-    assert_int_equal(w.told_too, 2);
+    watch_until_notices(&w, 2);
+    assert_int_equal(w.notices_of_other, 2);
     engine_auth_unlisten(w.shard, &first);
     engine_auth_unlisten(w.shard, &second);
     watch_stream_free(stream);

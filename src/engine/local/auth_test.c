@@ -81,7 +81,7 @@ static enum status grant(struct bed *bed, const char *role, const char *key, con
 
 #define OK(call) assert_int_equal(call, ST_OK)
 
-/* root; ann, whose role may a/; access controlled. */
+/* Adds root, and ann, whose role permits a/, and enables authentication. */
 static void fill(struct bed *bed)
 {
     OK(change(bed, ENGINE_AUTH_USER_ADD, "root", ""));
@@ -93,7 +93,7 @@ static void fill(struct bed *bed)
     OK(change(bed, ENGINE_AUTH_ENABLE, "", ""));
 }
 
-/* What anybody sees who pins the newest state. Nothing else runs here, so that no pin is needed. */
+/* What a reader of the newest state sees. Nothing else runs here, so that no pin is needed. */
 static const struct auth_rights *published(struct bed *bed)
 {
     return local_auth_of(store_view(bed->f.store));
@@ -130,7 +130,7 @@ static void rights_become_visible_with_their_state(void **state)
     fill(bed);
     assert_ptr_equal(published(bed), before);
     assert_false(auth_rights_enabled(before));
-    /* What comes after it in the same group is decided with it already. */
+    /* It affects later requests in the same group. */
     assert_true(auth_rights_enabled(bed->auth.state.rights));
     fixture_commit(&bed->f);
     assert_true(local_auth_committed(&bed->auth));
@@ -139,7 +139,7 @@ static void rights_become_visible_with_their_state(void **state)
     check_filled(bed);
 }
 
-/* A watch takes the newest state, and its rights only if there are others. */
+/* A watch uses the newest state, and new rights only if they have changed. */
 static void a_reader_of_a_new_state_finds_that_its_rights_are_old(void **state)
 {
     struct bed *bed = *state;
@@ -164,7 +164,7 @@ static void a_reader_keeps_the_rights_of_its_state(void **state)
     assert_int_equal(ann_puts(published(bed), "a/1"), ST_PERMISSION_DENIED);
     epoch_unpin(slot, pinned);
     OK(store_work(bed->f.store));
-    assert_false(store_has_retired(bed->f.store)); /* and a sanitizer sees that they are gone */
+    assert_false(store_has_retired(bed->f.store)); /* a sanitizer would report later uses */
 }
 
 static void users_and_roles_come_back_from_log_and_checkpoint(void **state)
@@ -190,7 +190,7 @@ static void users_and_roles_come_back_from_log_and_checkpoint(void **state)
     assert_int_equal(auth_store_role_count(bed->auth.state.store), 0);
 }
 
-/* The power goes after each number of changes, some of them not committed: a beginning is left. */
+/* The power fails after each number of changes, some of them not committed: a prefix remains. */
 static void power_cut_loses_no_acknowledged_change(void **state)
 {
     struct bed *bed = *state;
@@ -238,7 +238,7 @@ static void a_change_that_could_not_be_written_has_not_happened(void **state)
     enum status status = ST_OK;
     uint64_t revision = 0;
     unsigned done = 0;
-    for (; done < 1000 && status == ST_OK; done++) { /* there is some room in the segment */
+    for (; done < 1000 && status == ST_OK; done++) { /* the segment has some space left */
         revision = auth_store_revision(bed->auth.state.store);
         char key[32];
         snprintf(key, sizeof(key), "b/%u", done);

@@ -1,4 +1,4 @@
-/* Requests that keep the writer busy for long, and those who do not wait for that. */
+/* Requests that keep the writer busy for long, and requests that do not wait for them. */
 #include "codec/pb/rpc.pb.h"
 #include "engine/engine.h"
 #include "engine/local/fixture_test.h"
@@ -219,7 +219,7 @@ static void transaction_that_reads_much_leaves_turns_to_others(void **state)
         turn_shard(f->shard, f->loop, 0);
         int waiting = f->waiting;
         engine_range_start(f->shard, &get, &one);
-        assert_int_equal(f->waiting, waiting - 1); /* done at once, whatever others have to do */
+        assert_int_equal(f->waiting, waiting - 1); /* done at once, although others take long */
         assert_int_equal(get.kvs, 1);
         engine_range_close(&get);
     }

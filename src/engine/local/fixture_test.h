@@ -26,7 +26,7 @@ struct fixture {
 
 static struct fixture *fixture; /* operations find it through this */
 
-/* data_dir is the fixture's. */
+/* The fixture sets data_dir. */
 static inline void fixture_open(struct fixture *f, struct engine_local_options options)
 {
     struct error error = {0};
@@ -86,7 +86,7 @@ static inline void turn_shard(struct engine_shard *shard, struct loop *loop, int
     engine_shard_flushed(shard);
 }
 
-/* Hands the turn's writes over and turns until no more than so many are under way. */
+/* Submits the turn's writes and runs turns until at most this many operations are in progress. */
 static inline void wait_for(struct fixture *f, int left)
 {
     engine_shard_turn_end(f->shard);

@@ -1,5 +1,4 @@
-/* Hashes of the history besides the other work of the keeper: limits, and requests that are given
- * up. */
+/* Hashes of the history during other work of the keeper: limits and canceled requests. */
 #include "base/metric/page.h"
 #include "engine/engine.h"
 #include "engine/local/messages.h"
@@ -77,7 +76,7 @@ static void waiting_defragmentations_are_limited(void **state)
         assert_int_equal(ops[i].op.status, ST_OK);
 }
 
-/* The one under way ends too, and those behind it need not wait for any of them. */
+/* The current hash is canceled as well, and later requests do not wait for any of them. */
 static void canceled_hashes_cost_nothing_more(void **state)
 {
     struct fixture *f = *state;
@@ -89,7 +88,7 @@ static void canceled_hashes_cost_nothing_more(void **state)
             engine_hash_give_up(&hashes[i]);
         wait_for(f, 0);
     }
-    /* Of 320 hashes hardly one has run to its end; how many were begun is chance. */
+    /* Of 320 hashes hardly any has run to its end; how many were begun depends on timing. */
     int canceled = 0;
     for (int i = 0; i < LOCAL_HASHES_MAX; i++)
         canceled += hashes[i].op.status == ST_CANCELED;
@@ -108,13 +107,14 @@ static void note_first(struct engine_op *op)
     count_done(op);
 }
 
-/* Who leaves need not wait for the one that is hashed. */
+/* A canceled request does not wait for the current hash. */
 static void waiting_hashes_end_at_once_when_canceled(void **state)
 {
     struct fixture *f = *state;
     struct engine_hash first, others[LOCAL_HASHES_MAX - 1];
     bool left_first = false;
-    /* A thread that is not run for as long as a whole hash takes sees nothing: so more rounds. */
+    /* There are several rounds, because a thread that does not run during a whole hash sees
+     * nothing. */
     for (int round = 0; round < 20 && !left_first; round++) {
         first = (struct engine_hash){.op = new_op(f)};
         first.op.done = note_first;
@@ -155,7 +155,7 @@ static void checkpoint_does_not_wait_for_hashes(void **state)
     static const uint8_t value[64 << 10];
     for (int i = 0; i < LOCAL_HASHES_MAX; i++)
         start(f, &hashes[i]);
-    wait_for(f, LOCAL_HASHES_MAX - 1); /* what the setup has left to do is over */
+    wait_for(f, LOCAL_HASHES_MAX - 1); /* the work of the setup is done */
     uint64_t before = checkpoints(f);
     struct engine_write writes[8];
     struct pb_put_request request = {.key = SLICE_LITERAL("large"),

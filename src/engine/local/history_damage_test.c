@@ -24,7 +24,7 @@ static void on_damage(void *ctx, enum status status)
     bed->told++;
 }
 
-/* p: a put. r: a row, as of a lease. c: a compaction, of one revision more than the last. */
+/* p: a put. r: a row, such as a lease. c: a compaction to one revision more than the last one. */
 static void write_all(struct bed *bed, const char *what)
 {
     struct applier *applier = store_applier(bed->f->store);
@@ -74,7 +74,8 @@ static int teardown(void **state)
     return 0;
 }
 
-/* All from there on; with hints, or each looked for by its revision. Returns which was lost. */
+/* Reads everything from a revision on, with hints or by a search for each revision. Returns the
+ * lost one. */
 static int64_t read_all(struct bed *bed, struct watch_place place, bool hints)
 {
     int64_t lost = 0;
@@ -98,7 +99,7 @@ static int64_t read_all(struct bed *bed, struct watch_place place, bool hints)
     return lost;
 }
 
-/* Hits one record and reads from everywhere. */
+/* Damages one record and reads from every revision. */
 static void check_hit(struct bed *bed, const struct log_record *hit, int64_t distance)
 {
     int64_t compacted = store_view(bed->f->store)->compact_revision;
@@ -138,7 +139,7 @@ static void damage_before_and_after_compactions(void **state)
     check_hits(*state, "ppcpcpppcrppcprpccpp");
 }
 
-/* A place that was kept, before what then rots. */
+/* A reader has its position before the record that is damaged then. */
 static void damage_at_the_position_of_a_reader(void **state)
 {
     struct bed *bed = *state;

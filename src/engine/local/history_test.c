@@ -171,7 +171,7 @@ static void gaps_without_revisions_are_skipped(void **state)
     }
     assert_end(bed, &from_start);
     end(bed);
-    /* Compaction goes the same way, also once the rows are gone from the log. */
+    /* The same after a compaction, and when the rows are no longer in the log. */
     assert_int_equal(applier_compact(store_applier(bed->f->store), 5), ST_OK);
     fixture_settle(bed->f);
     assert_int_equal(store_view(bed->f->store)->trimmed, 5);
@@ -365,7 +365,7 @@ static void previous_versions_exist_right_after_a_compaction(void **state)
     end(bed);
 }
 
-/* Whatever cleaning there is to do; false when there was none. */
+/* Cleans what can be cleaned; returns false if there was nothing. */
 static bool clean_one(struct bed *bed)
 {
     struct fixture *f = bed->f;
@@ -399,7 +399,7 @@ static void place_lost_to_the_cleaner_is_found_again(void **state)
     while (clean_one(bed))
         cleaned++;
     assert_true(cleaned > 2);
-    assert_int_equal(keeper_prepare(bed->f->keeper), ST_OK); /* unmaps what was forgotten */
+    assert_int_equal(keeper_prepare(bed->f->keeper), ST_OK); /* unmaps forgotten segments */
     begin(bed);
     for (int64_t revision = 1002; revision <= 2001; revision++) {
         assert_int_equal(next(bed, &place, &batch), ST_OK);
@@ -436,12 +436,12 @@ static void compaction_in_the_middle_of_a_turn_leaves_no_gap(void **state)
     end(bed);
 }
 
-/* -- Everything together, against what was done -- */
+/* -- Random work, compared with a model -- */
 
 enum { KEYS = 12, REVISIONS_MAX = 4000 };
 
 struct model {
-    char *events[REVISIONS_MAX]; /* as batch_text says them; owned */
+    char *events[REVISIONS_MAX]; /* in the form of batch_text; owned */
     char values[KEYS][80];       /* of the newest version as text; "" when deleted */
     int create[KEYS], version[KEYS];
 };
@@ -474,7 +474,7 @@ static void model_delete(struct bed *bed, struct model *m, int key)
     m->events[revision] = strdup(text);
 }
 
-/* Every place continues from its position, a few steps each, so that they spread. */
+/* Every reader continues from its position by a few steps, so that positions differ. */
 static void check_places(struct bed *bed, const struct model *m, struct watch_place *places,
                          size_t count, struct random *random)
 {

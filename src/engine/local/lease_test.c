@@ -1,4 +1,4 @@
-/* The leases of the local engine on a simulated disk, in one thread and with a time of ours. */
+/* The leases of the local engine on a simulated disk, in one thread and with a simulated clock. */
 #include "engine/local/lease.h"
 
 #include "base/clock.h"
@@ -81,7 +81,7 @@ static void grant(struct bed *bed, int64_t id, int64_t ttl_s)
     assert_int_equal(call(bed, &op, ENGINE_LEASE_GRANT), ST_OK);
 }
 
-/* With an end by the real clock, that far from now. */
+/* Grants a lease that ends at a time of the real clock, this far from now. */
 static void grant_until(struct bed *bed, int64_t id, int64_t left_ns)
 {
     struct engine_lease op = {
@@ -246,7 +246,8 @@ static void a_renewal_that_comes_too_late_finds_the_lease_revoked(void **state)
     assert_int_equal(metric_sum(bed->metrics, LOCAL_LEASES_RENEWED), 2);
 }
 
-/* A put with a lease that has expired and is not revoked yet holds; the key goes with the lease. */
+/* A put with an expired lease that is not revoked yet succeeds; the key is deleted with the lease.
+ */
 static void key_put_on_an_expired_lease_is_deleted_with_it(void **state)
 {
     struct bed *bed = *state;
@@ -276,7 +277,7 @@ static void many_expired_leases_are_revoked_in_limited_batches(void **state)
     grant(bed, 1, 10);
     grant(bed, 2, 10);
     wait(bed, 10000);
-    /* And not beyond the bytes that a group may have. */
+    /* The bytes of a group are limited, too. */
     assert_int_equal(local_lease_expire(&bed->lease, bed->now_ns, 1), ST_OK);
     assert_int_equal(bed->lease.leases, 2);
 }
@@ -300,7 +301,7 @@ static void time_while_the_server_was_stopped_does_not_count(void **state)
     expire(bed);
     assert_string_equal(show(bed, 6), "-1/0:");
     assert_string_equal(show(bed, 5), "9/10:");
-    /* And never goes back. */
+    /* The time never decreases. */
     local_lease_away(&bed->lease, 0, bed->now_ns);
     assert_string_equal(show(bed, 5), "9/10:");
     wait(bed, 9000);
@@ -322,7 +323,7 @@ static void a_renewal_that_waited_for_the_writer_is_not_late(void **state)
     assert_string_equal(show(bed, 5), "10/10:");
 }
 
-/* etcd #9935, #10686: what could not be revoked when it expired was never tried again. */
+/* etcd #9935, #10686: a lease that could not be revoked when it expired was never tried again. */
 static void a_full_disk_leaves_the_lease_and_is_tried_again(void **state)
 {
     struct bed *bed = *state;
@@ -335,7 +336,7 @@ static void a_full_disk_leaves_the_lease_and_is_tried_again(void **state)
     fixture_commit(&bed->f);
     wait(bed, 10000);
     fs_sim_fail(bed->f.sim, FS_SIM_ANY, 1, ST_DISK_FULL, true);
-    /* Until the segment is full there is room; then there is none. */
+    /* There is space until the segment is full. */
     enum status status = ST_OK;
     for (int64_t id = 100; status == ST_OK; id++) {
         struct engine_lease op = {.id = id, .ttl_s = 1000};
@@ -355,7 +356,7 @@ static void a_full_disk_leaves_the_lease_and_is_tried_again(void **state)
 static void lease_with_very_many_keys_is_revoked_in_several_records(void **state)
 {
     struct bed *bed = *state;
-    bed->lease.record_bytes_max = 250; /* two keys and a bit */
+    bed->lease.record_bytes_max = 250; /* a little more than two keys */
     grant(bed, 5, 10);
     grant(bed, 6, 10);
     for (const char *key = "abcde"; *key; key++)
@@ -369,16 +370,16 @@ static void lease_with_very_many_keys_is_revoked_in_several_records(void **state
     assert_int_equal(store_view(bed->f.store)->revision, before + 4);
 }
 
-/* What the writer does while renewals wait that it has not come to. */
+/* The writer has not processed all waiting renewals. */
 static void leases_that_may_have_unread_renewals_do_not_expire(void **state)
 {
     struct bed *bed = *state;
     grant(bed, 5, 10);
     grant(bed, 6, 20);
-    int64_t heard_ns = bed->now_ns + 15 * NS_PER_S;
+    int64_t read_ns = bed->now_ns + 15 * NS_PER_S;
     wait(bed, 25 * 1000);
-    assert_string_equal(show(bed, 6), "0/20:"); /* so their time has come to this */
-    assert_int_equal(local_lease_expire(&bed->lease, heard_ns, SIZE_MAX), ST_OK);
+    assert_string_equal(show(bed, 6), "0/20:"); /* it has no time left */
+    assert_int_equal(local_lease_expire(&bed->lease, read_ns, SIZE_MAX), ST_OK);
     assert_string_equal(show(bed, 5), "-1/0:");
     assert_string_equal(show(bed, 6), "0/20:");
     expire(bed);
@@ -404,7 +405,7 @@ static void an_invalid_lease_row_is_damage(void **state)
     assert_int_equal(local_lease_load_row(&bed->lease, &row), ST_OK);
 }
 
-/* A start gives other leases all of their time again. */
+/* A start gives other leases their full TTL again. */
 static void fixed_end_of_a_lease_survives_a_restart(void **state)
 {
     struct bed *bed = *state;

@@ -1,4 +1,4 @@
-/* Leases on the local engine with its real threads: what only shows when they work together. */
+/* Leases on the local engine with its real threads: behaviour that depends on several threads. */
 #include "codec/pb/rpc.pb.h"
 #include "engine/engine.h"
 #include "engine/local/fixture_test.h"
@@ -73,7 +73,7 @@ static int64_t now_ns(void)
     return clock_mono_ns(clock_system());
 }
 
-/* Asleep as a whole, but the loop alarms what time it is. */
+/* Nothing runs meanwhile, but the loop's time is updated. */
 static void sleep_ms(struct fixture *f, int64_t ms)
 {
     nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * NS_PER_MS}, NULL);
@@ -128,7 +128,8 @@ static void renewal_that_the_shard_was_too_busy_to_read_is_in_time(void **state)
     assert_int_equal(unread.renewals.op.status, ST_OK);
     assert_int_equal(unread.item.ttl_s, 1);
     assert_int_equal(leases(f), 1);
-    /* Without another one it expires, as soon as the shard shows that there is none. */
+    /* Without another renewal the lease expires, as soon as the shard reports that there is none.
+     */
     for (int i = 0; i < 100 && leases(f); i++)
         serve_ms(f, 100);
     assert_int_equal(leases(f), 0);
@@ -148,7 +149,7 @@ static void a_late_renewal_revokes_nothing_while_the_store_may_be_corrupt(void *
     struct engine_status before, after;
     engine_status_get(f->shard, &before);
     enum status status = ST_OK;
-    /* One that a machine which stood still has kept alive has its time again. */
+    /* A lease that did not expire because the machine was stopped can be renewed. */
     for (int i = 0; i < 20 && status == ST_OK; i++) {
         serve_ms(f, 1100);
         status = renew(f, 5, &ttl_s);
@@ -164,8 +165,8 @@ static void a_late_renewal_revokes_nothing_while_the_store_may_be_corrupt(void *
 }
 
 /*
- * A renewal that came in time, and waits behind questions that take the writer until the lease has
- * expired. False: the machine was too slow for it to come in time.
+ * A renewal that arrived in time waits behind requests that keep the writer busy until the lease
+ * has expired. Returns false if the machine was too slow for the renewal to arrive in time.
  */
 static bool renew_behind_questions(struct fixture *f, int64_t id)
 {
@@ -198,7 +199,7 @@ static bool renew_behind_questions(struct fixture *f, int64_t id)
 
 static void a_renewal_in_time_counts_however_long_it_waits_for_the_writer(void **state)
 {
-    enum { LEASES = 70000 /* one question for all of them is a turn of the writer */ };
+    enum { LEASES = 70000 /* listing all of them takes one turn of the writer */ };
     struct fixture *f = *state;
     grant_many(f, 1000, LEASES, 1000);
     for (int64_t id = 1; id < 10 && !renew_behind_questions(f, id); id++)
@@ -213,7 +214,7 @@ static void leases_are_listed_in_order_of_expiry(void **state)
     engine_lease_list(f->shard, &list);
     wait_for(f, 0);
     assert_int_equal(list.id_count, 0);
-    grant_many(f, 1, LEASES, 1000); /* each for a second less than the one before */
+    grant_many(f, 1, LEASES, 1000); /* each with a TTL one second shorter than the previous one */
     list.op = new_op(f);
     engine_lease_list(f->shard, &list);
     wait_for(f, 0);

@@ -6,7 +6,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
-/* With room for so many shards beside the fixture's own. */
+/* With this many shards in addition to the fixture's own. */
 static struct engine_local_options options_for(unsigned others)
 {
     return (struct engine_local_options){
@@ -31,14 +31,14 @@ static int setup(void **state)
     return 0;
 }
 
-/* How many key-values the prefix has, decoding all of them. */
+/* Decodes all key-values with the prefix; returns their number. */
 static int64_t list(struct fixture *f, const char *from, const char *to, int64_t revision)
 {
     struct pb_range_request request = {
         .key = slice_from_text(from), .range_end = slice_from_text(to), .revision = revision};
     struct engine_range range = {.op = new_op(f)};
     engine_range_start(f->shard, &range, &request);
-    while (f->waiting > 0) /* one that looks at many keys takes several turns */
+    while (f->waiting > 0) /* a range over many keys takes several turns */
         engine_shard_turn_begin(f->shard);
     if (range.op.status == ST_COMPACTED)
         return -1;
@@ -72,7 +72,7 @@ static void a_write_started_while_sending_reaches_the_writer(void **state)
     struct engine_write write = {.op = new_op(f)};
     engine_put(f->shard, &write, &request);
     engine_shard_flushed(f->shard);
-    for (int i = 0; i < 100 && f->waiting; i++) /* no turn of ours hands it over */
+    for (int i = 0; i < 100 && f->waiting; i++) /* no turn of the test submits it */
         loop_turn(f->loop, INT64_C(100000000));
     assert_int_equal(f->waiting, 0);
     assert_int_equal(write.op.status, ST_OK);
@@ -212,7 +212,7 @@ static void reader_wait(struct loop *loop, struct engine_shard *shard)
         turn_shard(shard, loop, 10 * NS_PER_S);
 }
 
-/* A put whose answer points into the log: its bytes must still be there, and be a KeyValue. */
+/* A put whose answer points into the log: the bytes must stay valid and be a KeyValue. */
 static void put_and_look(struct loop *loop, struct engine_shard *shard, int i)
 {
     static char value[1000];
@@ -239,7 +239,7 @@ static void put_and_look(struct loop *loop, struct engine_shard *shard, int i)
     arena_fini(&arena);
 }
 
-/* A list held over other work, read in pieces at last. */
+/* A list that is kept during other work, and then read in pieces. */
 static void list_slowly(struct loop *loop, struct engine_shard *shard, int i)
 {
     struct pb_range_request request = {.key = SLICE_LITERAL("two/"),

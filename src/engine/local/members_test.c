@@ -1,4 +1,4 @@
-/* Rows of members as they are found on a disk: whole, in any order, or not what they should be. */
+/* Rows of members as they are loaded: complete, in any order, or invalid. */
 #include "engine/local/members.h"
 
 #include "base/buf.h"
@@ -42,7 +42,7 @@ static void later_rows_replace_earlier_ones(void **state)
     assert_int_equal(take(&list, 3, "http://b:1", false), ST_OK);
     assert_int_equal(take(&list, 5, "http://c:1", true), ST_OK);
     assert_int_equal(take_deleted(&list, 3), ST_OK);
-    assert_int_equal(take_deleted(&list, 4), ST_OK); /* which never was */
+    assert_int_equal(take_deleted(&list, 4), ST_OK); /* it did not exist */
     assert_int_equal(list.count, 1);
     assert_true(slice_equal(member_list_find(&list, 5)->peer_urls[0], SLICE_LITERAL("http://c:1")));
     assert_true(member_list_find(&list, 5)->learner);

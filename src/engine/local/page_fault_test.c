@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-/* Cuts the file under the mapping, which is what a page that cannot be read looks like. */
+/* Truncates the file under the mapping, which has the same effect as an unreadable page. */
 static void read_a_lost_page(const char *dir)
 {
     struct log *log = NULL;

@@ -1,9 +1,9 @@
-/* Ranges that look at many keys do it in turns, and others are served between them. */
+/* Ranges over many keys are read over several turns, and other requests are served in between. */
 #include "engine/local/fixture_test.h"
 
 enum { KEYS = 60000 };
 
-/* All keys, a few hundred puts at a time; every third once more. */
+/* Puts all keys, a few hundred at a time, and every third one twice. */
 static void fill(struct fixture *f)
 {
     enum { AT_ONCE = 500 };
@@ -47,7 +47,7 @@ static unsigned read_range(struct fixture *f, const struct pb_range_request *req
     engine_range_start(f->shard, &range, request);
     engine_shard_flushed(f->shard);
     for (; f->waiting; turns++) {
-        assert_true(loop_next_ns(f->loop) <= clock_mono_ns(clock_system())); /* it does not rest */
+        assert_true(loop_next_ns(f->loop) <= clock_mono_ns(clock_system())); /* it does not pause */
         turn_shard(f->shard, f->loop, NS_PER_S);
     }
     assert_int_equal(range.op.status, ST_OK);
@@ -66,7 +66,7 @@ static void a_range_over_many_keys_takes_turns(void **state)
 {
     struct fixture *f = *state;
     struct pb_range_request request = all();
-    assert_int_equal(read_range(f, &request, KEYS, KEYS), 0); /* the index knows */
+    assert_int_equal(read_range(f, &request, KEYS, KEYS), 0); /* the index answers it */
     request.limit = 10;
     assert_int_equal(read_range(f, &request, KEYS, 10), 0);
     request = all();

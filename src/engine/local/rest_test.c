@@ -91,7 +91,7 @@ static void revisions_published_during_a_pause_are_sent_after_it(void **state)
                                  .key = SLICE_LITERAL("k"), .wake = wake, .ctx = &all[i]});
     for (unsigned i = 1; i <= PUTS; i++) {
         put(f, all);
-        if (i % 3) /* others come while it rests */
+        if (i % 3) /* other requests arrive during the pause */
             continue;
         while (!have_all(all, i)) {
             int64_t begin_ns = clock_mono_ns(clock_system());
@@ -101,7 +101,7 @@ static void revisions_published_during_a_pause_are_sent_after_it(void **state)
         while (watch_hub_paused_until(engine_watch_hub(f->shard)))
             turn(f, all, WAIT_NS_MAX);
         int64_t by_ns = clock_mono_ns(clock_system()) + WAIT_NS_MAX;
-        while (!is_notified_again(f)) { /* the message of the last put may be on its way */
+        while (!is_notified_again(f)) { /* the message of the last put may be in flight */
             assert_true(clock_mono_ns(clock_system()) < by_ns);
             turn(f, all, 10 * NS_PER_MS);
         }

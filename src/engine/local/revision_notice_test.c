@@ -95,12 +95,12 @@ static void no_notice_is_sent_while_it_is_held_back(void **state)
     assert_int_equal(bed->received, 0);
     revision_notice_received(&bed->notice);
     revision_notice_send(&bed->notice);
-    assert_false(revision_notice_hold(&bed->notice)); /* it is on its way */
+    assert_false(revision_notice_hold(&bed->notice)); /* it is in flight */
     loop_turn(bed->loop, 0);
     assert_int_equal(bed->received, 1);
 }
 
-/* -- With a writer of its own -- */
+/* -- With a writer on another thread -- */
 
 enum { PUBLISHED = 20000 };
 

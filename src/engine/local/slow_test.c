@@ -1,4 +1,4 @@
-/* Readers that take their time, on a clock that the test moves: what they may keep, and how long.
+/* Slow readers, on a clock that the test advances: what they may keep, and for how long.
  */
 #include "base/temp_dir_test.h"
 #include "engine/local/local.h"
@@ -138,7 +138,8 @@ static void a_slow_list_releases_old_states(void **state)
     assert_int_equal(got, bed->range.kvs_bytes);
 }
 
-/* The same one by one: each as it was at the list's revision, whatever is put meanwhile. */
+/* The same with single keys: each is read at the revision of the list, whatever is put meanwhile.
+ */
 static void a_slow_reader_of_single_keys_releases_old_states(void **state)
 {
     (void)state;
@@ -235,7 +236,7 @@ static void start_range(struct engine_range *range, const struct pb_range_reques
     engine_range_start(bed->shard, range, request);
 }
 
-/* However long the server takes to find it: what was found is sent. */
+/* However long the server searches, what it finds is sent. */
 static void a_long_search_is_not_mistaken_for_a_slow_reader(void **state)
 {
     (void)state;

@@ -1,5 +1,4 @@
-/* Snapshots of the local engine with its real threads: what is in them, and what may happen beside
- * them. */
+/* Snapshots of the local engine with its real threads: their contents, and concurrent work. */
 #include "bolt/reader.h"
 #include "bolt/schema.h"
 #include "bolt/sha256.h"
@@ -62,7 +61,7 @@ static enum status put(struct fixture *f, const char *key, char letter, int64_t 
     return write.op.status;
 }
 
-/* All at once: the disk is synced once or twice. */
+/* Starts all puts at once, so that the disk is synced once or twice. */
 static void put_all(struct fixture *f, char letter)
 {
     static uint8_t value[VALUE_BYTES];
@@ -157,7 +156,7 @@ static enum status read_piece(struct fixture *f, struct engine_snapshot *snapsho
     return snapshot->op.status;
 }
 
-/* Reads on to the end and compares the digest. */
+/* Reads the rest and compares the digest. */
 static void read_rest(struct fixture *f, struct engine_snapshot *snapshot, struct buf *file)
 {
     while (file->len < snapshot->bytes)
@@ -262,7 +261,7 @@ static void snapshot_contains_everything(void **state)
     buf_fini(&file);
 }
 
-/* A reader that stands still: the store writes, compacts and cleans, and the file does not change.
+/* The reader is stopped: the store writes, compacts and cleans, and the file does not change.
  */
 static void a_slow_reader_gets_the_state_of_the_start(void **state)
 {
@@ -305,7 +304,7 @@ static void concurrent_snapshots_are_limited(void **state)
         buf_fini(&file);
     }
     engine_snapshot_close(&snapshots[0]);
-    /* Closing is not waited for, so room comes a little later. */
+    /* Closing is asynchronous, so a place becomes free a little later. */
     int64_t until = clock_mono_ns(clock_system()) + WAIT_S * NS_PER_S;
     while (start(f, &more) != ST_OK)
         assert_true(clock_mono_ns(clock_system()) < until);
@@ -346,7 +345,7 @@ static size_t files(struct fixture *f)
     return count;
 }
 
-/* Turns until there are fewer segments than that. */
+/* Runs turns until there are fewer segments than this. */
 static void wait_for_fewer_files(struct fixture *f, size_t than)
 {
     int64_t until = clock_mono_ns(clock_system()) + WAIT_S * NS_PER_S;
@@ -356,7 +355,7 @@ static void wait_for_fewer_files(struct fixture *f, size_t than)
     }
 }
 
-/* The last resort: what was cleaned is kept for the reader only, and the disk is full. */
+/* The disk is full, and cleaned segments are kept only for the reader: its snapshot is ended. */
 static void full_disk_ends_snapshots_that_hold_space(void **state)
 {
     struct fixture *f = *state;

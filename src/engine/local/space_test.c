@@ -227,7 +227,7 @@ static int setup_noting_warnings(void **state)
     return 0;
 }
 
-/* A mark that cannot be written keeps the keeper from nothing else, such as making room. */
+/* A mark that cannot be written does not keep the keeper from other work, such as freeing space. */
 static void a_failing_mark_delays_nothing_else(void **state)
 {
     struct fixture *f = *state;
@@ -235,7 +235,7 @@ static void a_failing_mark_delays_nothing_else(void **state)
     char path[128];
     snprintf(path, sizeof(path), "%s/log/MARK", f->dir);
     unlink(path);
-    assert_int_equal(mkdir(path, 0700), 0); /* where a file can be neither opened nor made */
+    assert_int_equal(mkdir(path, 0700), 0); /* so that the file can be neither opened nor created */
     put_text(f, "k", "v");
     while (!atomic_load(&mark_has_failed) && clock_mono_ns(clock_system()) < give_up_ns)
         turn_shard(f->shard, f->loop, 10 * NS_PER_MS);

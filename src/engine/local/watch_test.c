@@ -1,4 +1,4 @@
-/* Watches on shards of their own threads, while another shard writes. */
+/* Watches on shards with separate threads, while another shard writes. */
 #include "base/buf.h"
 #include "engine/local/fixture_test.h"
 #include "watch/hub.h"
@@ -27,7 +27,7 @@ static int setup(void **state)
     return open_with(state, 0);
 }
 
-/* Compactions wait longer than any machine stands still. */
+/* Compactions wait longer than any pause of the machine. */
 static int setup_patient(void **state)
 {
     return open_with(state, WAIT_NS_MAX);
@@ -51,11 +51,11 @@ struct watching {
     struct engine_shard *shard;
     struct watch_stream *stream;
     bool woken;
-    struct buf bytes; /* a message that has not wholly come */
+    struct buf bytes; /* of an incomplete message */
     _Atomic bool created;
     int64_t last_revision; /* of the last event */
     unsigned events;
-    unsigned ended_after; /* events, after which it goes away; 0: when it has all */
+    unsigned ended_after; /* number of events after which it disconnects; 0: after all */
     bool waited_in_vain;  /* it was not notified of a published revision */
 };
 
@@ -100,7 +100,7 @@ static void take_response(struct watching *w, struct slice message)
         const struct pb_event *event = &r.events[i];
         assert_int_equal(event->kv->mod_revision, w->last_revision + 1);
         w->last_revision = event->kv->mod_revision;
-        /* Every version before is there, whatever was compacted and cleaned meanwhile. */
+        /* Every previous version exists, whatever was compacted and cleaned meanwhile. */
         assert_int_equal(event->prev_kv != NULL, event->kv->version > 1);
         if (event->prev_kv)
             assert_int_equal(event->prev_kv->version, event->kv->version - 1);
@@ -173,7 +173,7 @@ static void watches_on_other_threads_get_every_event_once(void **state)
         assert_true(all[i].events >= (all[i].ended_after ? all[i].ended_after : PUTS));
         assert_false(all[i].waited_in_vain);
     }
-    struct watch_stats stats; /* what was counted outlives who was */
+    struct watch_stats stats; /* counts remain after the watches have ended */
     engine_watch_stats(f->engine, &stats);
     assert_true(stats.watchers_peak >= 2 && stats.streams_peak == 2 && stats.events_sent > 0);
 }
@@ -201,7 +201,7 @@ static void a_shard_without_watches_is_not_woken(void **state)
 
     assert_int_equal(watch_stream_cancel(w.stream, 0), ST_OK);
     turn_shard(w.shard, w.loop, 0);
-    int64_t next_ns = loop_next_ns(w.loop); /* to look at its streams once more */
+    int64_t next_ns = loop_next_ns(w.loop); /* to check its streams once more */
     put_text(f, "k", "4");
     assert_true(loop_next_ns(w.loop) == next_ns);
     watching_close(&w);
@@ -233,9 +233,9 @@ static void a_compaction_waits_for_a_shard_that_has_not_read(void **state)
         struct engine_op op = new_op(f);
         engine_compact(f->shard, &op, &request);
         engine_shard_turn_end(f->shard);
-        usleep(20000); /* time enough for the writer to have done it */
+        usleep(20000); /* enough time for the writer to do it */
         engine_shard_turn_begin(w.shard);
-        fill(&w); /* no notice, and every version before */
+        fill(&w); /* no notice, and every previous version exists */
         engine_shard_flushed(w.shard);
         assert_int_equal(w.events, 100 * rounds);
         wait_for(f, 0);
