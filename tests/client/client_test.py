@@ -1,6 +1,8 @@
 #!/usr/bin/python3
-"""Runs the tests of libvigil in tests/client/*.c, each with servers of its own. A test asks for what it needs of the
+"""Runs the tests of libvigil in tests/client/*.c, each with a server of its own. A test asks for what it needs of the
 server on standard output ("ask restart") and reads "done" when it has happened."""
+import base64
+import json
 import os
 import pathlib
 import signal
@@ -8,12 +10,19 @@ import subprocess
 import sys
 import threading
 import unittest
+import urllib.request
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "live"))
-from server import SUBJECT, LiveTest  # noqa: E402
+from certs import Authority  # noqa: E402
+from server import SUBJECT, LiveTest, free_port  # noqa: E402
 
 SUITE = os.environ.get("VIGIL_CLIENT_SUITE", str(pathlib.Path(SUBJECT).parent / "client_suite"))
 TEST_SECONDS = 300
+PROTECTED = ["wrong_password_is_an_error", "forbidden_watch_ends_with_the_reason",
+             "untrusted_server_is_refused_with_the_reason"]
+# What is repeated over TLS and with a user; the calls alone also in a thread of the program's.
+CALLS = ["put_get_and_delete", "large_values", "reads_are_repeated_after_a_restart", "unreachable_server_is_named"]
+BASIC = ["put_get_and_delete", "large_values", "watch_resumes_after_a_restart", "reads_are_repeated_after_a_restart"]
 
 
 class Driver:
@@ -49,20 +58,85 @@ class Driver:
         return self.process.returncode, errors
 
 
-class Client(LiveTest):
-    """The methods are added below: one for each test of the suite, and for each way to drive a client."""
-
-    def check(self, name, **env):
-        server = self.serving()
-        self.addCleanup(lambda: os.kill(server.pid, signal.SIGCONT) if server.alive() else None)
+class ClientTest(LiveTest):
+    def check(self, name, server, **env):
+        def wake():
+            if server.alive():
+                os.kill(server.pid, signal.SIGCONT)
+        self.addCleanup(wake)
         code, errors = Driver(server, name, dict(env, VIGIL_ENDPOINTS=server.url)).run()
         self.assertEqual((code, errors), (0, ""), name)
 
 
+class Plain(ClientTest):
+    def run_one(self, name):
+        self.check(name, self.serving())
+
+
+class OwnLoop(ClientTest):
+    """The blocking calls drive the client in the program's thread."""
+
+    def run_one(self, name):
+        self.check(name, self.serving(), VIGIL_OWN_LOOP="1")
+
+
+class Secure(ClientTest):
+    def setUp(self):
+        super().setUp()
+        self.authority = Authority(self.scratch / "certs")
+        identity = self.authority.sign("server")
+        port = free_port()
+        self.secure = self.server(port=port, listen=f"https://127.0.0.1:{port}",
+                                  args=["--cert-file", identity.cert, "--key-file", identity.key])
+        self.secure.url = f"https://127.0.0.1:{port}"
+        self.secure.start()
+        self.addCleanup(self.secure.stop)
+
+    def run_one(self, name):
+        self.check(name, self.secure, VIGIL_CA_FILE=self.authority.cert)
+
+    def test_untrusted_server_is_refused_with_the_reason(self):
+        other = Authority(self.scratch / "other", "other")
+        self.check("untrusted_server_is_refused_with_the_reason", self.secure, VIGIL_CA_FILE=other.cert)
+
+
+class WithUser(ClientTest):
+    """Tokens of a server are lost when it restarts, so every restart needs new ones."""
+
+    def setUp(self):
+        super().setUp()
+        self.protected = self.serving(args=["--bcrypt-cost", "4"])
+        self.ask("user/add", name="root", password="secret")
+        self.ask("user/grant", user="root", role="root")
+        self.ask("role/add", name="anna")
+        key, end = (base64.b64encode(text).decode() for text in (b"anna/", b"anna0"))
+        self.ask("role/grant", name="anna", perm={"permType": "READWRITE", "key": key, "range_end": end})
+        self.ask("user/add", name="anna", password="pass")
+        self.ask("user/grant", user="anna", role="anna")
+        self.ask("enable")
+
+    def ask(self, path, **body):
+        url = f"{self.protected.url}/v3/auth/{path}"
+        with urllib.request.urlopen(urllib.request.Request(url, json.dumps(body).encode()), timeout=30) as answer:
+            answer.read()
+
+    def run_one(self, name):
+        self.check(name, self.protected, VIGIL_USER="root", VIGIL_PASSWORD="secret")
+
+    def test_wrong_password_is_an_error(self):
+        self.check("wrong_password_is_an_error", self.protected, VIGIL_USER="root", VIGIL_PASSWORD="guess")
+
+    def test_forbidden_watch_ends_with_the_reason(self):
+        self.check("forbidden_watch_ends_with_the_reason", self.protected, VIGIL_USER="anna", VIGIL_PASSWORD="pass")
+
+
 def add_tests():
     names = subprocess.run([SUITE], check=True, capture_output=True, text=True).stdout.split()
-    for name in names:
-        setattr(Client, f"test_{name}", lambda self, name=name: self.check(name))
+    assert set(BASIC + CALLS + PROTECTED) <= set(names)
+    for case in (Plain, OwnLoop, Secure, WithUser):
+        for name in names if case is Plain else CALLS if case is OwnLoop else BASIC:
+            if name not in PROTECTED:
+                setattr(case, f"test_{name}", lambda self, name=name: self.run_one(name))
 
 
 add_tests()

@@ -17,7 +17,8 @@ struct suite_test {
     void (*run)(void);
 };
 
-extern const struct suite_test kv_tests[], watch_tests[], lease_tests[], life_tests[];
+extern const struct suite_test kv_tests[], watch_tests[], lease_tests[], life_tests[],
+    access_tests[];
 
 /* Ends the program with a message that names the place. */
 #define CHECK(condition)                                                              \
