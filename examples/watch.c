@@ -1,6 +1,6 @@
 /*
- * Prints every change of the keys with a prefix. It survives restarts of the server: stop it, change
- * keys after it is back, and nothing is missing.
+ * Prints every change of the keys with a prefix. It survives restarts of the server: stop it,
+ * change keys after it is back, and nothing is missing.
  *
  *     cc -o watch watch.c $(pkg-config --cflags --libs libvigil)
  *     ./watch http://127.0.0.1:2379 config/
