@@ -23,7 +23,8 @@ enum status watch_stream_new(struct vigil_client *client, bool require_leader,
 
 /* The watch is new or parked: it is created as soon as possible. */
 void watch_stream_add(struct watch_stream *stream, struct vigil_watch *watch);
-/* The user no longer wants the watch, so it is cancelled at the server. The watch is leaving or released. */
+/* The user no longer wants the watch, so it is cancelled at the server. The watch is leaving or
+ * released. */
 void watch_stream_remove(struct watch_stream *stream, struct vigil_watch *watch);
 /* Sent when the stream is open; otherwise the request is dropped. */
 void watch_stream_request_progress(struct watch_stream *stream);
