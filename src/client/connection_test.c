@@ -356,6 +356,33 @@ static void server_that_speaks_something_else_is_refused(void **state)
     }
 }
 
+/* The server sends GOAWAY and closes. The client reads only a part of it, and its request then
+ * cannot be written. */
+static void reason_of_the_server_is_read_even_if_writing_fails(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 100; seed++) {
+        struct world w;
+        struct sim_options options = SIM_OPTIONS_DEFAULT;
+        struct address address = loopback();
+        options.seed = seed;
+        options.split_per_1000 = 800;
+        options.delay_min_ns = options.delay_max_ns = 0;
+        w = (struct world){.sim = sim_new(&options)};
+        w.network = sim_network(w.sim);
+        world_start(&w, &address);
+        test_frame(&w.script.first, H2_GOAWAY, 0, 0, SLICE_LITERAL("\0\0\0\0\0\0\0\1go away"));
+        w.server.first = buf_slice(&w.script.first);
+        w.server.cut = w.server.first.len;
+        w.server.end = SCRIPT_ENDS;
+        dial(&w);
+        run_sim(&w, NS_PER_S);
+        expect_closed(&w, ST_CLOSED,
+                      "lost the connection to %s: the server closed it: GOAWAY, code 1, go away");
+        world_fini(&w);
+    }
+}
+
 /* -- time -- */
 
 static void silent_server_times_out(void **state)
@@ -620,6 +647,7 @@ int main(void)
         cmocka_unit_test(next_address_is_tried),
         cmocka_unit_test(tls_without_configuration_says_so),
         cmocka_unit_test(server_that_speaks_something_else_is_refused),
+        cmocka_unit_test(reason_of_the_server_is_read_even_if_writing_fails),
         cmocka_unit_test(silent_server_times_out),
         cmocka_unit_test(connection_that_is_not_accepted_times_out),
         cmocka_unit_test(lookup_that_never_returns_times_out_and_is_left_behind),

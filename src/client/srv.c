@@ -86,11 +86,8 @@ static enum name_kind read_name(struct slice message, size_t at, char host[SRV_H
         if ((len & DNS_POINTER) == DNS_POINTER) {
             if (limit - at < 2)
                 return NAME_DAMAGED;
-            size_t to = (size_t)(len & ~DNS_POINTER) << 8 | message.ptr[at + 1];
-            if (to >= start)
-                return NAME_DAMAGED;
             limit = start;
-            start = at = to;
+            start = at = (size_t)(len & ~DNS_POINTER) << 8 | message.ptr[at + 1];
             continue;
         }
         if (len & DNS_POINTER || limit - at <= len)
