@@ -91,6 +91,13 @@ class Limits(LiveTest):
         c.send(h2.frame(h2.HEADERS, h2.END_HEADERS | h2.END_STREAM, 1, block))
         ok = [f for f in c.frames() if f[0] == h2.HEADERS and b"\x88" == f[3][:1] and len(f[3]) > 60]
         self.assertEqual(ok, [])  # no ordinary 200
+        # A request that is not a call gets a response, and its connection stays.
+        path = "/health?" + "a" * 5000
+        for stream in (3, 5):
+            block = h2.request_headers(path, method="GET")
+            c.send(h2.frame(h2.HEADERS, h2.END_HEADERS | h2.END_STREAM, stream, block))
+            head = next(f[3] for f in c.frames() if f[0] == h2.HEADERS and f[2] == stream)
+            self.assertEqual(head[:5], b"\x08\x03431")
         self.check_serves()
 
     def test_header_fields(self):

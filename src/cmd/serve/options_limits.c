@@ -43,10 +43,10 @@ static const struct option limits[] = {
     {
         .name = "max-header-bytes",
         .kind = OPTION_SIZE,
-        .fallback = "16384",
+        .fallback = "65536",
         .help = "The largest total size of the header fields of one HTTP/2 request, decoded.",
         .min = 1024,
-        .max = 1 * MIB,
+        .max = MIB / 16,
         FIELD(max_header_bytes),
     },
     {

@@ -514,9 +514,10 @@ static void enable(struct http_exchange *x, void *api, const struct http_request
     begin(x, api, request, &switch_area);
 }
 
-#define ROUTE(at, what)                                            \
-    {                                                              \
-        (at), admit_##what, (what), v2_call_on_end, BODY_BYTES_MAX \
+#define ROUTE(at, what)                                                                      \
+    {                                                                                        \
+        .path = (at), .admit = admit_##what, .on_request = (what), .on_end = v2_call_on_end, \
+        .body_bytes_max = BODY_BYTES_MAX                                                     \
     }
 
 static const struct http_route routes[] = {

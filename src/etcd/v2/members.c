@@ -337,12 +337,18 @@ static void stats_store(struct http_exchange *x, void *service, const struct htt
 }
 
 static const struct http_route routes[] = {
-    {"/v2/members", admit_members, members, v2_call_on_end, 0},
-    {"/v2/members/", admit_members, members, v2_call_on_end, 0},
-    {"/v2/machines", admit_machines, machines, NULL, 0},
-    {"/v2/stats/self", admit_stats, stats_self, NULL, 0},
-    {"/v2/stats/leader", admit_stats, stats_leader, NULL, 0},
-    {"/v2/stats/store", admit_stats, stats_store, NULL, 0},
+    {.path = "/v2/members",
+     .admit = admit_members,
+     .on_request = members,
+     .on_end = v2_call_on_end},
+    {.path = "/v2/members/",
+     .admit = admit_members,
+     .on_request = members,
+     .on_end = v2_call_on_end},
+    {.path = "/v2/machines", .admit = admit_machines, .on_request = machines},
+    {.path = "/v2/stats/self", .admit = admit_stats, .on_request = stats_self},
+    {.path = "/v2/stats/leader", .admit = admit_stats, .on_request = stats_leader},
+    {.path = "/v2/stats/store", .admit = admit_stats, .on_request = stats_store},
 };
 
 enum status v2_members_add(struct etcd_api *api)

@@ -24,12 +24,13 @@ struct kube_api_whole {
     struct kube_namespaces namespaces;
 };
 
-static const struct http_route routes[] = {
-    {.path = "/api", .on_request = kube_dispatch_request, .on_end = kube_dispatch_end},
-    {.path = "/apis", .on_request = kube_dispatch_request, .on_end = kube_dispatch_end},
-    {.path = "/api/", .on_request = kube_dispatch_request, .on_end = kube_dispatch_end},
-    {.path = "/apis/", .on_request = kube_dispatch_request, .on_end = kube_dispatch_end},
-};
+#define ROUTE(path_)                                                                       \
+    {                                                                                      \
+        .path = (path_), .on_request = kube_dispatch_request, .on_end = kube_dispatch_end, \
+        .too_long = kube_dispatch_too_long                                                 \
+    }
+static const struct http_route routes[] = {ROUTE("/api"), ROUTE("/apis"), ROUTE("/api/"),
+                                           ROUTE("/apis/")};
 
 static enum status add_routes(struct kube_api *api)
 {

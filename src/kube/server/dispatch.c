@@ -376,6 +376,17 @@ void kube_dispatch_request(struct http_exchange *x, void *service,
     kube_call_fail(call);
 }
 
+void kube_dispatch_too_long(struct http_exchange *x)
+{
+    struct kube_status status = {0};
+    AUTO(buf_fini) struct buf text = {0};
+    (void)kube_fail_too_long(&status, KUBE_BODY_BYTES_MAX);
+    if (kube_status_write(&status, &text) == ST_OK)
+        http_respond(x, 413, SLICE_LITERAL("application/json"), buf_slice(&text));
+    else
+        http_abort(x);
+}
+
 void kube_dispatch_end(struct http_exchange *x, void *service)
 {
     struct kube_life *life = http_exchange_user(x);

@@ -12,5 +12,6 @@
 void kube_dispatch_request(struct http_exchange *x, void *service,
                            const struct http_request *request);
 void kube_dispatch_end(struct http_exchange *x, void *service);
+void kube_dispatch_too_long(struct http_exchange *x);
 
 #endif

@@ -119,6 +119,11 @@ bool kube_fail_expired(struct kube_status *status, int64_t requested, int64_t ol
                      (long long)requested, (long long)oldest);
 }
 
+bool kube_fail_too_long(struct kube_status *status, int limit)
+{
+    return kube_fail(status, KUBE_TOO_LARGE, "Request entity too large: limit is %d", limit);
+}
+
 bool kube_fail_stored(struct kube_status *status)
 {
     return kube_fail(status, KUBE_STORAGE_READ_ERROR,

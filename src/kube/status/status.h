@@ -89,6 +89,8 @@ bool kube_fail_expired(struct kube_status *status, int64_t requested, int64_t ol
 /* Called after kube_status_cause: `Pod "A" is invalid: …`, with the text of all causes. */
 bool kube_fail_invalid(struct kube_status *status, struct slice group, struct slice kind,
                        struct slice name);
+/* The body of a request is longer than this. */
+bool kube_fail_too_long(struct kube_status *status, int limit);
 /* A stored value is not a JSON object. */
 bool kube_fail_stored(struct kube_status *status);
 /* Translates the error of an engine operation. */

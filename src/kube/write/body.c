@@ -35,8 +35,7 @@ static bool check_size(struct kube_call *call, struct slice body)
 {
     if (body.len <= KUBE_BODY_BYTES_MAX)
         return true;
-    return kube_fail(&call->status, KUBE_TOO_LARGE, "Request entity too large: limit is %d",
-                     KUBE_BODY_BYTES_MAX);
+    return kube_fail_too_long(&call->status, KUBE_BODY_BYTES_MAX);
 }
 
 /* The first bytes for an error message: as text if they begin an object, else in hex. */

@@ -124,14 +124,37 @@ static bool has_room(struct h2_session *s, const struct h2_headers *headers)
            streams_charge(s, headers->bytes);
 }
 
+/* grpc-go resets a call with too many header fields, net/http answers a request with 431. */
+static void request_too_large(struct h2_session *s, uint32_t id, const struct h2_headers *headers)
+{
+    struct slice type;
+    uint8_t block[64];
+    if (h2_headers_get(headers, SLICE_LITERAL("content-type"), &type) &&
+        slice_has_prefix(type, SLICE_LITERAL("application/grpc"))) {
+        h2_stream_fault(s, id, NULL, H2_FRAME_SIZE_ERROR);
+        return;
+    }
+    uint8_t *end = hpack_put_status(block, 431);
+    end = hpack_put_literal(end, SLICE_LITERAL("content-length"), SLICE_LITERAL("0"));
+    size_t len = (size_t)(end - block);
+    uint8_t *payload =
+        h2_control_put(s, len, H2_HEADERS, H2_FLAG_END_HEADERS | H2_FLAG_END_STREAM, id);
+    if (payload)
+        memcpy(payload, block, len);
+    /* The client need not send its body, if there is one. This counts as a fault. */
+    h2_stream_fault(s, id, NULL, H2_NO_ERROR);
+}
+
 static void request_begin(struct h2_session *s, uint32_t id, bool ends, struct h2_headers *headers)
 {
     if (s->phase == H2_LEAVING) /* the client will read our GOAWAY and use another connection */
         return;
+    if (headers->too_large) {
+        request_too_large(s, id, headers);
+        return;
+    }
     enum h2_error refusal = H2_NO_ERROR;
-    if (headers->too_large)
-        refusal = H2_FRAME_SIZE_ERROR; /* as grpc-go does */
-    else if (headers->malformed || (ends && headers->content_length > 0))
+    if (headers->malformed || (ends && headers->content_length > 0))
         refusal = H2_PROTOCOL_ERROR;
     else if (!has_room(s, headers))
         refusal = H2_REFUSED_STREAM;

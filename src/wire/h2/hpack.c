@@ -5,10 +5,9 @@
 #include <stdlib.h>
 
 enum {
-    LIST_BYTES_MAX = 16 * 1024, /* maximum that one decode collects on the stack */
-    FIELDS_MAX = 128,
+    LIST_BYTES_MAX = HPACK_LIST_BYTES_MAX, /* collected on the stack */
+    FIELDS_MAX = HPACK_FIELDS_MAX,
     FIELD_OVERHEAD = 32,    /* RFC 7541 section 4.1 */
-    EXCESS_FACTOR = 4,      /* a block that exceeds the limit by this factor is an attack */
     MEMO_BLOCK_BYTES = 128, /* longer blocks are not remembered */
 };
 
@@ -101,7 +100,8 @@ struct block_reader {
     struct slice block;
     size_t at;
     size_t scratch_used;
-    uint8_t *scratch; /* LIST_BYTES_MAX, for the decoded strings of one field */
+    uint8_t *scratch;    /* LIST_BYTES_MAX, for the decoded strings of one field */
+    size_t excess_bytes; /* of strings that did not fit into it */
 };
 
 static enum status read_string(struct block_reader *r, struct slice *ret_string)
@@ -112,8 +112,15 @@ static enum status read_string(struct block_reader *r, struct slice *ret_string)
         return ST_MALFORMED;
     if (coded) {
         uint8_t *to = r->scratch + r->scratch_used;
-        size_t len;
-        TRY(huffman_decode(raw, to, LIST_BYTES_MAX - r->scratch_used, &len));
+        size_t len, room = LIST_BYTES_MAX - r->scratch_used;
+        enum status status = huffman_decode(raw, to, room, &len);
+        /* A field of this length is too large anyway, and it empties the table of entries. */
+        if (status == ST_LIMIT) {
+            r->excess_bytes += len - room;
+            len = room;
+        } else if (status != ST_OK) {
+            return status;
+        }
         r->scratch_used += len;
         raw = slice_of(to, len);
     }
@@ -176,8 +183,10 @@ static enum status inflate(struct hpack_decoder *decoder, struct slice block,
         bool kept = (block.ptr[r.at] & 0xc0) == 0x40;
         struct http_field field;
         TRY(read_field(&r, entries, &field));
+        g->list_bytes += r.excess_bytes;
+        r.excess_bytes = 0;
         gather(g, field, limits);
-        if (g->list_bytes > EXCESS_FACTOR * (size_t)limits->list_bytes)
+        if (g->list_bytes > HPACK_EXCESS_FACTOR * (size_t)limits->list_bytes)
             return ST_LIMIT;
         if (kept)
             TRY(hpack_entries_add(entries, field));

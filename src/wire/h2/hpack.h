@@ -26,6 +26,15 @@ struct hpack_limits {
     uint32_t fields_max;
 };
 
+enum {
+    /* The largest limits that can be set. */
+    HPACK_LIST_BYTES_MAX = 64 * 1024,
+    HPACK_FIELDS_MAX = 1024,
+    /* A list that exceeds the limit by this factor ends the connection; a shorter one only its own
+     * request. */
+    HPACK_EXCESS_FACTOR = 4,
+};
+
 void hpack_decoder_init(struct hpack_decoder *decoder);
 void hpack_decoder_fini(struct hpack_decoder *decoder);
 

@@ -69,9 +69,9 @@ enum status huffman_decode(struct slice code, uint8_t *dst, size_t room, size_t 
         uint16_t symbol = symbols[row->symbol + index];
         if (symbol == SYMBOL_END)
             return ST_MALFORMED;
-        if (len == room)
-            return ST_LIMIT;
-        dst[len++] = (uint8_t)symbol;
+        if (len < room)
+            dst[len] = (uint8_t)symbol;
+        len++;
         window <<= row->bits;
         held -= row->bits;
     }
@@ -79,5 +79,5 @@ enum status huffman_decode(struct slice code, uint8_t *dst, size_t room, size_t 
     if (held >= 8 || (held && window >> (64 - held) != (UINT64_C(1) << held) - 1))
         return ST_MALFORMED;
     *ret_len = len;
-    return ST_OK;
+    return len > room ? ST_LIMIT : ST_OK;
 }

@@ -5,7 +5,8 @@
 #include "base/slice.h"
 #include "base/status.h"
 
-/* ST_MALFORMED: an invalid code or padding. ST_LIMIT: the output exceeds room. */
+/* ST_MALFORMED: an invalid code or padding. ST_LIMIT: the output exceeds room; *ret_len is its
+ * length, and dst has its beginning. */
 MUST_CHECK
 enum status huffman_decode(struct slice code, uint8_t *dst, size_t room, size_t *ret_len);
 

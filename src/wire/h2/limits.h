@@ -37,11 +37,11 @@ struct h2_limits {
     int64_t drain_ns; /* time until a graceful shutdown sends its last GOAWAY */
 };
 
-/* The values of grpc-go and etcd where they have one. */
+/* The values of grpc-go and etcd where they have one; header_list_bytes as for HTTP/1.1. */
 #define H2_LIMITS_DEFAULT                          \
     ((struct h2_limits){                           \
         .streams_max = 32768,                      \
-        .header_list_bytes = 16 * 1024,            \
+        .header_list_bytes = 64 * 1024,            \
         .header_fields_max = 128,                  \
         .headers_bytes_max = 64 * 1024 * 1024,     \
         .continuations_max = 8,                    \

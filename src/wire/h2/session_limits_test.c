@@ -42,13 +42,94 @@ static void streams_beyond_the_limit_of_all_headers_are_refused(void **state)
     assert_int_equal(h2_session_streams(f->session), open);
 }
 
+#define GRPC       \
+    "\0\x0c"       \
+    "content-type" \
+    "\x10"         \
+    "application/grpc"
+
+/* The request was answered with 431, and the client need not send a body. */
+static bool said_431(struct fixture *f, uint32_t id)
+{
+    struct slice out = out_of(f);
+    static const uint8_t head[] = {H2_FLAG_END_HEADERS | H2_FLAG_END_STREAM, 0, 0, 0};
+    for (size_t i = 3; i + 11 < out.len; i++)
+        if (out.ptr[i] == H2_HEADERS && memcmp(out.ptr + i + 1, head, sizeof(head)) == 0 &&
+            out.ptr[i + 5] == id &&
+            memcmp(out.ptr + i + 6,
+                   "\x08\x03"
+                   "431",
+                   5) == 0)
+            return test_error(out, id) == H2_NO_ERROR;
+    return false;
+}
+
+/* Appends a path of this many letters, Huffman-coded; each takes five bits. */
+static void put_coded_path(struct buf *block, size_t letters)
+{
+    size_t bytes = (letters * 5 + 7) / 8;
+    test_put(block, SLICE_LITERAL("\x04\xff"));
+    size_t rest = bytes - 127;
+    for (; rest >= 128; rest >>= 7)
+        test_put(block, slice_of(&(uint8_t){(uint8_t)(0x80 | (rest & 0x7f))}, 1));
+    test_put(block, slice_of(&(uint8_t){(uint8_t)rest}, 1));
+    for (size_t at = 0; at < bytes; at++) {
+        uint8_t byte = 0;
+        for (size_t bit = at * 8; bit < at * 8 + 8; bit++) /* "a" is 00011; ones at the end */
+            byte = (uint8_t)(byte << 1 | (bit >= letters * 5 || bit % 5 >= 3));
+        test_put(block, slice_of(&byte, 1));
+    }
+}
+
+static void send_block(struct fixture *f, uint32_t id, struct slice block)
+{
+    enum { PIECE = 16000 };
+    bool more = block.len > PIECE;
+    test_frame(&f->in, H2_HEADERS, H2_FLAG_END_STREAM | (more ? 0 : H2_FLAG_END_HEADERS), id,
+               slice_sub(block, 0, size_min(block.len, PIECE)));
+    for (size_t at = PIECE; at < block.len; at += PIECE) {
+        size_t n = size_min(block.len - at, PIECE);
+        test_frame(&f->in, H2_CONTINUATION, at + n < block.len ? 0 : H2_FLAG_END_HEADERS, id,
+                   slice_sub(block, at, n));
+    }
+    exchange(f);
+}
+
+/* As long as curl and Go send it: the path is coded, and does not fit into our memory. */
+static void long_path_is_answered_with_431(void **state)
+{
+    struct fixture *f = *state;
+    static const size_t letters[] = {66000, 120000, 200000};
+    /* An entry of the table, which later requests use. */
+    test_headers(&f->in, 1, H2_FLAG_END_STREAM, SLICE_LITERAL(TEST_REQUEST "\x40\1n\1v"));
+    for (size_t i = 0; i < COUNT_OF(letters); i++) {
+        AUTO(buf_fini) struct buf block = {0};
+        test_put(&block, SLICE_LITERAL("\x82\x86"));
+        put_coded_path(&block, letters[i]);
+        test_put(&block, SLICE_LITERAL("\x01\x01x\xbe"));
+        send_block(f, (uint32_t)(3 + 2 * i), buf_slice(&block));
+        assert_true(said_431(f, (uint32_t)(3 + 2 * i)));
+    }
+    assert_int_equal(f->opened, 1);
+    test_headers(&f->in, 9, H2_FLAG_END_STREAM, SLICE_LITERAL(TEST_REQUEST "\xbe"));
+    exchange(f);
+    assert_int_equal(f->opened, 2);
+    assert_false(h2_session_failed(f->session));
+    AUTO(buf_fini) struct buf block = {0};
+    test_put(&block, SLICE_LITERAL("\x82\x86"));
+    put_coded_path(&block, 215000);
+    send_block(f, 11, buf_slice(&block));
+    assert_int_equal(test_error(out_of(f), 0), H2_ENHANCE_YOUR_CALM);
+}
+
 static void header_list_beyond_the_limit_resets_only_its_stream(void **state)
 {
     struct fixture *f = *state;
     struct buf block = {0};
     static uint8_t value[300];
     memset(value, 'v', sizeof(value));
-    test_put(&block, SLICE_LITERAL(TEST_REQUEST));
+    test_put(&block, SLICE_LITERAL(TEST_REQUEST GRPC));
+    f->limits.header_list_bytes = 16 * 1024;
     for (size_t i = 0; i < 55; i++) {
         test_put(&block, SLICE_LITERAL("\0\1n\x7f\xad\x01"));
         test_put(&block, slice_of(value, sizeof(value)));
@@ -68,12 +149,19 @@ static void header_fields_beyond_the_limit_reset_their_stream(void **state)
 {
     struct fixture *f = *state;
     struct buf block = {0};
-    test_put(&block, SLICE_LITERAL(TEST_REQUEST));
+    test_put(&block, SLICE_LITERAL(TEST_REQUEST GRPC));
     for (size_t i = 0; i < 128; i++)
         test_put(&block, SLICE_LITERAL("\0\1n\1v"));
     test_headers(&f->in, 1, H2_FLAG_END_STREAM, buf_slice(&block));
     exchange(f);
     assert_int_equal(test_error(out_of(f), 1), H2_FRAME_SIZE_ERROR);
+    block.len = 0;
+    test_put(&block, SLICE_LITERAL(TEST_REQUEST));
+    for (size_t i = 0; i < 128; i++)
+        test_put(&block, SLICE_LITERAL("\0\1n\1v"));
+    test_headers(&f->in, 3, H2_FLAG_END_STREAM, buf_slice(&block));
+    exchange(f);
+    assert_true(said_431(f, 3));
     buf_fini(&block);
 }
 
@@ -107,9 +195,9 @@ static void continuation_flood_ends_the_connection(void **state)
 static void header_block_beyond_its_limit_ends_the_connection(void **state)
 {
     struct fixture *f = *state;
-    static uint8_t bytes[12000];
+    static uint8_t bytes[16384];
     test_frame(&f->in, H2_HEADERS, 0, 1, slice_of(bytes, sizeof(bytes)));
-    for (size_t i = 0; i < 2; i++)
+    for (size_t i = 0; i < 8; i++)
         test_frame(&f->in, H2_CONTINUATION, 0, 1, slice_of(bytes, sizeof(bytes)));
     exchange(f);
     assert_int_equal(test_error(out_of(f), 0), H2_ENHANCE_YOUR_CALM);
@@ -445,6 +533,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(stream_beyond_the_limit_is_refused),
         TEST(streams_beyond_the_limit_of_all_headers_are_refused),
+        TEST(long_path_is_answered_with_431),
         TEST(header_list_beyond_the_limit_resets_only_its_stream),
         TEST(header_fields_beyond_the_limit_reset_their_stream),
         TEST(header_bomb_ends_the_connection),

@@ -369,6 +369,14 @@ size_t http_exchange_body_max(const struct http_exchange *x, size_t limit)
     return own ? size_min(own, limit) : limit;
 }
 
+void http_answer_too_long(struct http_exchange *x)
+{
+    if (x->route && x->route->too_long)
+        x->route->too_long(x);
+    else
+        http_answer_plain(x, 413);
+}
+
 void http_exchange_tick(struct http_exchange *x, int64_t now_ns)
 {
     if (now_ns < http_exchange_deadline(x))

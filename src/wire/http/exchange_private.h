@@ -88,6 +88,8 @@ static inline bool http_exchange_complete(const struct http_exchange *x)
 
 /* How long the body of an admitted request may be. */
 size_t http_exchange_body_max(const struct http_exchange *x, size_t limit);
+/* The body is longer than that. */
+void http_answer_too_long(struct http_exchange *x);
 /* Calls the handler's on_end, once. */
 void http_exchange_end(struct http_exchange *x);
 /* Frees the buffers. */

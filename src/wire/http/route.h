@@ -21,6 +21,8 @@ struct http_route {
     /* The exchange is over, for whatever reason. May be NULL. */
     void (*on_end)(struct http_exchange *x, void *service);
     size_t body_bytes_max; /* 0: limits.body_bytes_max, which is also the upper bound */
+    /* Answers a request whose body is longer, and is not read. NULL: 413 with a short text. */
+    void (*too_long)(struct http_exchange *x);
 };
 
 #endif

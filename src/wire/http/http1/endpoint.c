@@ -114,6 +114,15 @@ static void refuse(struct http1_endpoint *e, unsigned status, const char *reason
     http_answer_plain(&e->exchange, status);
 }
 
+static void refuse_long(struct http1_endpoint *e)
+{
+    e->reason = "body too large";
+    http1_move(e, HTTP1_ANSWERING);
+    e->last = true;
+    account_buf_fini(e->exchange.account, &e->exchange.body);
+    http_answer_too_long(&e->exchange);
+}
+
 static void refuse_for_memory(struct http1_endpoint *e)
 {
     account_buf_fini(e->exchange.account, &e->exchange.body);
@@ -191,7 +200,7 @@ static void body_begin(struct http1_endpoint *e, const struct http1_head *head)
         return;
     e->body_max = http_exchange_body_max(&e->exchange, e->server->http->body_bytes_max);
     if (head->content_length > e->body_max) {
-        refuse(e, 413, "body too large");
+        refuse_long(e);
         return;
     }
     bool has_body = head->chunked || head->content_length;
@@ -232,7 +241,7 @@ static bool take_body(struct http1_endpoint *e)
     struct http_exchange *x = &e->exchange;
     size_t n = size_min(unread_len(e), e->body_left);
     if (!e->drops && x->body.len + n > e->body_max) {
-        refuse(e, 413, "body too large");
+        refuse_long(e);
         return false;
     }
     if (!e->drops && account_append(x->account, &x->body, slice_sub(unread(e), 0, n)) != ST_OK) {
@@ -269,7 +278,7 @@ static bool read_chunk_size(struct http1_endpoint *e)
         return true;
     }
     if (e->body_left > e->body_max) {
-        refuse(e, 413, "body too large");
+        refuse_long(e);
         return true;
     }
     http1_move(e, e->body_left ? HTTP1_CHUNK_DATA : HTTP1_TRAILERS);

@@ -192,11 +192,23 @@ static enum h2_fill on_fill(struct h2_stream *stream, uint8_t *dst, size_t room,
 
 /* ---- the request ---- */
 
-static void refuse(struct http2_exchange *h, unsigned status)
+/* Nothing more of the body is kept. */
+static void stop_receiving(struct http2_exchange *h)
 {
     h->received = true;
     account_buf_fini(h->exchange.account, &h->exchange.body);
-    http_answer_plain(&h->exchange, status);
+}
+
+static void refuse_long(struct http2_exchange *h)
+{
+    stop_receiving(h);
+    http_answer_too_long(&h->exchange);
+}
+
+static void refuse_for_memory(struct http2_exchange *h)
+{
+    stop_receiving(h);
+    http_answer_plain(&h->exchange, 429);
 }
 
 static bool is_longer(const struct http2_exchange *h, size_t limit)
@@ -216,7 +228,7 @@ static void admit(struct http2_exchange *h)
     }
     h->body_max = http_exchange_body_max(&h->exchange, server->limits->body_bytes_max);
     if (is_longer(h, h->body_max))
-        refuse(h, 413);
+        refuse_long(h);
 }
 
 static void on_data(struct h2_stream *stream, struct slice bytes)
@@ -229,9 +241,9 @@ static void on_data(struct h2_stream *stream, struct slice bytes)
     if (h->received || !bytes.len)
         return;
     if (body->len + bytes.len > h->body_max)
-        refuse(h, 413);
+        refuse_long(h);
     else if (account_append(h->exchange.account, body, bytes) != ST_OK)
-        refuse(h, 429);
+        refuse_for_memory(h);
 }
 
 static void on_request_end(struct h2_stream *stream)
