@@ -119,7 +119,7 @@ func main() {
 func cases(count int, seed int64) []request {
 	found := applyCases()
 	for i := 0; i < count; i++ {
-		// Each case has its own numbers: a patch that is not judged, and made again, does not change those after it.
+		// Each case has its own random numbers, so that a patch that is discarded and made again does not change later cases.
 		r := rand.New(rand.NewSource(seed<<20 + int64(i)))
 		switch i % 5 {
 		case 0, 1:

@@ -12,10 +12,10 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// Go walks its maps in a random order, on which Kubernetes' answer to a bad patch may depend.
+// How often Kubernetes is called, because its answer to a bad patch may depend on the random order of Go's maps.
 const judgements = 8
 
-// The answer of Kubernetes to a strategic merge patch, if it is always the same. The error may be another one each time.
+// The answer of Kubernetes to a strategic merge patch, if it is always the same; error texts may vary.
 func judge(gvk schema.GroupVersionKind, object, patch []byte) (c request, ok bool) {
 	c, ok = judgeOnce(gvk, object, patch)
 	for i := 1; ok && i < judgements; i++ {
