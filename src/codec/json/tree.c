@@ -58,7 +58,7 @@ static struct json_index *index_make(struct arena *arena, const struct json_node
 {
     struct json_index *index = arena_calloc(arena, 1, sizeof(*index));
     size_t capacity = 64;
-    while (capacity < 4 * object->count)
+    while (capacity / 4 < object->count)
         capacity *= 2;
     const struct json_node **slots = arena_calloc(arena, capacity, sizeof(*slots));
     if (!index || !slots)
@@ -297,7 +297,7 @@ static enum status tell_repeat(struct tree_reader *reader, struct slice key)
     for (size_t i = 1; i < reader->depth; i++) {
         const struct json_node *parent = reader->open[i - 1];
         if (parent->type == JSON_TYPE_ARRAY)
-            TRY(buf_append_format(&path, "[%zu]", parent->count - 1));
+            TRY(buf_append_format(&path, "[%u]", parent->count - 1));
         else
             TRY(buf_append_format(&path, "%s%.*s", i > 1 ? "." : "",
                                   SLICE_ARGS(reader->open[i]->key)));
@@ -461,17 +461,14 @@ struct json_node *json_node_new_int(struct arena *arena, int64_t value)
     return node;
 }
 
-/* Without its links to neighbours. */
+/* Without its links to others. */
 static struct json_node *copy_one(struct arena *arena, const struct json_node *node)
 {
     struct json_node *copy = node_new(arena, node->type);
     if (!copy)
         return NULL;
     copy->key = node->key;
-    copy->truth = node->truth;
-    copy->escaped = node->escaped;
-    copy->verbatim = node->verbatim;
-    copy->key_verbatim = node->key_verbatim;
+    copy->flags = node->flags;
     if (!is_parent(node))
         copy->text = node->text;
     return copy;

@@ -40,26 +40,32 @@ struct json_node {
     const struct json_node *parent;      /* its array or object, or NULL */
     const struct json_node *prev, *next; /* in its array or object */
     struct slice key;                    /* of a member, decoded */
+    /* Items or members; NULL in every other node, so that walking it finds nothing. */
+    const struct json_node *first, *last;
     union {
-        struct {                                  /* arrays and objects */
-            const struct json_node *first, *last; /* items or members */
-            size_t count;
-            union {
-                struct json_index *index; /* of an object with many members */
-                struct json_spans *spans; /* of a long array: codec/json/spans.h */
-            };
-        };
-        struct slice text; /* the digits of a number; the bytes between the quotes of a string */
+        struct json_index *index; /* of an object with many members */
+        struct json_spans *spans; /* of a long array: codec/json/spans.h */
+        /* The digits of a number; the bytes between the quotes of a string. In every other node its
+         * length is 0. */
+        struct slice text;
     };
-    uint16_t
-        height; /* levels of arrays and objects, including this one; may be larger than necessary */
-    uint8_t type; /* enum json_type */
-    bool truth;   /* of a bool */
-    bool escaped; /* text has JSON escapes, and only necessary ones; otherwise it is decoded and may
-                     need some */
-    bool verbatim,
-        key_verbatim; /* text, key: read without escapes, so it needs none when written */
+    uint32_t count;  /* of items or members */
+    uint16_t height; /* levels of arrays and objects, including this one; may be larger than
+                        necessary */
+    uint8_t type;    /* enum json_type */
+    union {
+        struct {
+            bool truth : 1;    /* of a bool */
+            bool escaped : 1;  /* text has JSON escapes, and only necessary ones; otherwise it is
+                                  decoded and may need some */
+            bool verbatim : 1; /* text was read without escapes, so it needs none when written */
+            bool key_verbatim : 1; /* the same of the key */
+        };
+        uint8_t flags; /* all of these */
+    };
 };
+_Static_assert(offsetof(struct slice, ptr) == 0 && sizeof(struct json_node) == 80,
+               "an index does not change the length of the text");
 
 /* ST_MALFORMED with Go's error text, ST_LIMIT, ST_NOMEM. The tree borrows the text. */
 MUST_CHECK

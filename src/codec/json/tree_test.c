@@ -374,9 +374,38 @@ static void few_remaining_members_of_many_are_found(void **state)
     }
 }
 
+/* A walk of a node that is not an array or object finds nothing, and the text of one that is not a
+ * string or number is empty, whether or not its type was checked. */
+static void nodes_of_other_types_look_empty(void **state)
+{
+    (void)state;
+    struct buf text = {0};
+    struct arena arena;
+    struct json_node *root;
+    struct error error;
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    assert_int_equal(buf_append_text(&text, "[null,true,7,\"text\",[1,2],{\"a\":1},{"), ST_OK);
+    for (int i = 0; i < 100; i++) /* enough for an index */
+        assert_int_equal(buf_append_format(&text, "%s\"k%d\":1", i ? "," : "", i), ST_OK);
+    assert_int_equal(buf_append_text(&text, "}]"), ST_OK);
+    assert_int_equal(json_tree_read(&arena, buf_slice(&text), &root, &error), ST_OK);
+    assert_non_null(json_look_item(root, 6)->index);
+    for (const struct json_node *node = root->first; node; node = node->next) {
+        bool has_children = node->type == JSON_TYPE_ARRAY || node->type == JSON_TYPE_OBJECT;
+        bool has_text = node->type == JSON_TYPE_STRING || node->type == JSON_TYPE_NUMBER;
+        assert_int_equal(node->first != NULL, has_children);
+        assert_int_equal(node->last != NULL, has_children);
+        assert_int_equal(node->count != 0, has_children);
+        assert_int_equal(node->text.len != 0, has_text);
+    }
+    arena_fini(&arena);
+    buf_fini(&text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nodes_of_other_types_look_empty),
         cmocka_unit_test_setup_teardown(parsed_text_is_written_compact, setup, teardown),
         cmocka_unit_test_setup_teardown(last_value_of_a_repeated_key_is_used, setup, teardown),
         cmocka_unit_test_setup_teardown(key_repeated_often_costs_no_more_than_others, setup,

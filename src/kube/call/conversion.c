@@ -3,16 +3,8 @@
 #include "kube/call/call.h"
 #include "kube/object/conversion.h"
 
-#include <stdio.h>
-
 /* Memory for the tree of one object. */
-enum { CONVERT_BYTES_MAX = 64 << 20, API_VERSION_BYTES = 512 };
-
-static const char *api_version(const struct kube_kind *kind, char text[API_VERSION_BYTES])
-{
-    snprintf(text, API_VERSION_BYTES, "%s/%s", kind->group, kind->version);
-    return text;
-}
+enum { CONVERT_BYTES_MAX = 64 << 20 };
 
 static bool set_text(struct arena *arena, struct json_node *object, const char *key,
                      const char *text)
@@ -51,25 +43,25 @@ static bool is_old(const struct kube_custom *custom, int64_t revision)
 bool kube_conversion_is_plain(const struct kube_kind *kind, int64_t revision)
 {
     struct kube_custom *custom = kube_custom_of(kind);
-    char version[API_VERSION_BYTES];
+    char version[KUBE_API_VERSION_BYTES];
     if (kind->flags & KUBE_STORED_CONVERTED)
         return false;
-    return !custom || (!is_old(custom, revision) &&
-                       strcmp(api_version(kind, version), custom->definition->api_version) == 0);
+    return !custom || (!is_old(custom, revision) && strcmp(kube_kind_api_version(kind, version),
+                                                           custom->definition->api_version) == 0);
 }
 
 static enum status show(const struct kube_kind *kind, struct arena *arena, struct json_node *object,
                         int64_t revision)
 {
     struct kube_custom *custom = kube_custom_of(kind);
-    char version[API_VERSION_BYTES];
+    char version[KUBE_API_VERSION_BYTES];
     if (kind->flags & KUBE_STORED_CONVERTED)
         return kube_convert_from_stored(kind, arena, object);
     if (!custom)
         return ST_OK;
     if (object->type != JSON_TYPE_OBJECT)
         return ST_MALFORMED;
-    if (!set_text(arena, object, "apiVersion", api_version(&custom->kind, version)))
+    if (!set_text(arena, object, "apiVersion", kube_kind_api_version(&custom->kind, version)))
         return ST_NOMEM;
     const struct schema *schema = is_old(custom, revision) ? kube_custom_schema(custom) : NULL;
     if (!schema)
@@ -118,7 +110,7 @@ enum status kube_conversion_json(const struct kube_kind *kind, struct slice json
 {
     struct kube_custom *custom = kube_custom_of(kind);
     struct kube_object object;
-    char version[API_VERSION_BYTES];
+    char version[KUBE_API_VERSION_BYTES];
     *ret_json = json;
     if (!custom && !(kind->flags & KUBE_STORED_CONVERTED))
         return ST_OK;
@@ -129,7 +121,7 @@ enum status kube_conversion_json(const struct kube_kind *kind, struct slice json
         return ST_OK;
     }
     TRY(kube_object_parse_head(json, &object));
-    api_version(kind, version);
+    kube_kind_api_version(kind, version);
     if (!object.api_version.ptr || slice_equal(object.api_version, slice_from_text(version)))
         return ST_OK;
     TRY(convert_version(&object, version, to));

@@ -5,17 +5,10 @@
 #include "kube/schema/protobuf.h"
 #include "kube/yaml/yaml.h"
 
-static const struct kube_type *type_of(const struct kube_kind *kind)
-{
-    char version[KUBE_API_VERSION_BYTES];
-    return kube_type_find(slice_from_text(kube_api_version(kind, version)),
-                          slice_from_text(kind->kind));
-}
-
 unsigned kube_formats_of(const struct kube_kind *kind)
 {
     unsigned formats = 1u << KUBE_JSON | 1u << KUBE_YAML;
-    return type_of(kind) ? formats | 1u << KUBE_PROTOBUF : formats;
+    return kube_type_of_kind(kind) ? formats | 1u << KUBE_PROTOBUF : formats;
 }
 
 struct slice kube_format_type(enum kube_format format)
@@ -98,7 +91,7 @@ static const struct kube_type *list_type(const struct kube_kind *kind, enum kube
     list->version = SLICE_LITERAL("meta.k8s.io/v1");
     list->kind = SLICE_LITERAL("PartialObjectMetadataList");
     if (shape == KUBE_WHOLE) {
-        list->version = slice_from_text(kube_api_version(kind, list->text));
+        list->version = slice_from_text(kube_kind_api_version(kind, list->text));
         list->kind = slice_from_text(kind->list_kind);
     }
     return kube_type_find(list->version, list->kind);

@@ -58,16 +58,14 @@ static void on_granted(struct engine_op *op)
         put_expiring(call);
         return;
     }
-    kube_fail_engine(&call->status, status);
-    kube_call_fail(call);
+    kube_call_fail_engine(call, status);
 }
 
 static void grant_lease(struct kube_call *call)
 {
     struct lease_grant *grant = arena_calloc(&call->arena, 1, sizeof(*grant));
     if (!grant) {
-        kube_fail_engine(&call->status, ST_NOMEM);
-        kube_call_fail(call);
+        kube_call_fail_engine(call, ST_NOMEM);
         return;
     }
     *grant = (struct lease_grant){
@@ -151,7 +149,6 @@ bool kube_call_key(struct kube_call *call, struct slice *ret_key)
     if (kube_key_make(&call->arena, call->kind->storage_prefix, call->path.namespace,
                       call->path.name, ret_key) == ST_OK)
         return true;
-    kube_fail_engine(&call->status, ST_NOMEM);
-    kube_call_fail(call);
+    kube_call_fail_engine(call, ST_NOMEM);
     return false;
 }

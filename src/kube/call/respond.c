@@ -129,6 +129,18 @@ static void send_answer(struct kube_call *call)
     buf_fini(&made);
 }
 
+void kube_call_fail_engine(struct kube_call *call, enum status status)
+{
+    kube_fail_engine(&call->status, status);
+    kube_call_fail(call);
+}
+
+bool kube_call_not_found(struct kube_call *call)
+{
+    return kube_fail_not_found(&call->status, slice_from_text(call->kind->group),
+                               slice_from_text(call->kind->plural), call->path.name);
+}
+
 static void break_off(struct kube_call *call)
 {
     http_abort(call->exchange);
@@ -139,8 +151,7 @@ void kube_call_respond(struct kube_call *call, unsigned code, struct slice json)
     /* An answer made after an allocation has failed may be wrong, unless it reports that failure.
      */
     if (UNLIKELY(arena_ran_out(&call->arena)) && !kube_code_is_no_memory(code)) {
-        kube_fail_engine(&call->status, ST_NOMEM);
-        kube_call_fail(call);
+        kube_call_fail_engine(call, ST_NOMEM);
         return;
     }
     struct kube_answer *answer = &call->work.answer;

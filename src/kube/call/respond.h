@@ -10,6 +10,10 @@
 
 /* Answers with call->status. */
 void kube_call_fail(struct kube_call *call);
+/* Answers with the status of an error of the engine. */
+void kube_call_fail_engine(struct kube_call *call, enum status status);
+/* Returns false: the object of the path does not exist; call->status says so. */
+bool kube_call_not_found(struct kube_call *call);
 /* Answers with JSON bytes, which are copied, in the requested format. An object that cannot be
  * represented in it is sent as JSON. */
 void kube_call_respond(struct kube_call *call, unsigned code, struct slice json);

@@ -24,13 +24,6 @@ struct kube_shaping kube_shaping_of(const struct kube_call *call)
     };
 }
 
-const char *kube_api_version(const struct kube_kind *kind, char text[KUBE_API_VERSION_BYTES])
-{
-    snprintf(text, KUBE_API_VERSION_BYTES, "%s%s%s", kind->group, *kind->group ? "/" : "",
-             kind->version);
-    return text;
-}
-
 static const char *meta_version(const struct kube_shaping *s)
 {
     return s->v1beta1 ? "meta.k8s.io/v1beta1" : "meta.k8s.io/v1";
@@ -123,7 +116,7 @@ enum status kube_shape_list_head(const struct kube_shaping *s, struct buf *to)
             to, "\"kind\":\"PartialObjectMetadataList\",\"apiVersion\":\"%s\",", meta_version(s));
     default:
         return buf_append_format(to, "\"kind\":\"%s\",\"apiVersion\":\"%s\",", s->kind->list_kind,
-                                 kube_api_version(s->kind, version));
+                                 kube_kind_api_version(s->kind, version));
     }
 }
 
@@ -190,7 +183,8 @@ static enum status append_table_bookmark(const struct kube_shaping *s, int64_t r
     AUTO(buf_fini) struct buf json = {0};
     char version[KUBE_API_VERSION_BYTES];
     struct kube_object object;
-    TRY(append_empty(s->kind->kind, kube_api_version(s->kind, version), "", initial_end, &json));
+    TRY(append_empty(s->kind->kind, kube_kind_api_version(s->kind, version), "", initial_end,
+                     &json));
     TRY(kube_object_parse(buf_slice(&json), &object));
     return kube_shape_single(s, &object, revision, columns, to);
 }
@@ -205,6 +199,6 @@ enum status kube_shape_bookmark(const struct kube_shaping *s, int64_t revision, 
     snprintf(resource_version, sizeof(resource_version), "\"resourceVersion\":\"%lld\"",
              (long long)revision);
     return append_empty(partial ? "PartialObjectMetadata" : s->kind->kind,
-                        partial ? meta_version(s) : kube_api_version(s->kind, version),
+                        partial ? meta_version(s) : kube_kind_api_version(s->kind, version),
                         resource_version, initial_end, to);
 }

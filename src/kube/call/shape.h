@@ -26,10 +26,6 @@ struct kube_shaping kube_shaping_of(const struct kube_call *call);
 MUST_CHECK
 bool kube_shape_fits(struct kube_call *call, bool list);
 
-/* "v1", "apps/v1"; a custom group has up to 253 bytes, a version 63. */
-enum { KUBE_API_VERSION_BYTES = 320 };
-const char *kube_api_version(const struct kube_kind *kind, char text[KUBE_API_VERSION_BYTES]);
-
 /* `"kind":"PodList","apiVersion":"v1",`; without the brace before it. */
 MUST_CHECK
 enum status kube_shape_list_head(const struct kube_shaping *s, struct buf *to);

@@ -495,9 +495,12 @@ static bool order_metadata(const struct kube_meta *meta, struct json_node *objec
     return set(meta, object, "metadata", to);
 }
 
+/* Clients of the etcd API can store objects without these members. */
 static bool set_first(const struct kube_meta *meta, struct json_node *object, const char *key)
 {
     struct json_node *member = json_node_named(object, key);
+    if (!member)
+        return true;
     json_node_remove(object, member);
     return json_node_set_first(meta->arena, object, slice_from_text(key), member) == ST_OK ||
            no_memory(meta);

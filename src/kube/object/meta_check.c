@@ -154,6 +154,7 @@ static bool is_registered(struct slice kind, struct slice group, struct slice ve
 
 static bool wrong_kind(const struct kube_meta *meta, struct slice kind, struct slice api_version)
 {
+    char expected[KUBE_API_VERSION_BYTES];
     const uint8_t *slash = api_version.len ? memchr(api_version.ptr, '/', api_version.len) : NULL;
     size_t at = slash ? (size_t)(slash - api_version.ptr) : 0;
     struct slice group = slice_sub(api_version, 0, at);
@@ -170,9 +171,8 @@ static bool wrong_kind(const struct kube_meta *meta, struct slice kind, struct s
     if (slice_equal(kind, slice_from_text(ours)))
         return kube_fail(meta->status, KUBE_BAD_REQUEST,
                          "the API version in the data (%.*s) does not match the expected API "
-                         "version (%s%s%s)",
-                         SLICE_ARGS(api_version), meta->kind->group,
-                         meta->kind->group[0] ? "/" : "", meta->kind->version);
+                         "version (%s)",
+                         SLICE_ARGS(api_version), kube_kind_api_version(meta->kind, expected));
     return kube_fail(meta->status, KUBE_BAD_REQUEST,
                      "%.*s in version \"%.*s\" cannot be handled as a %s: converting (%.*s.%.*s) "
                      "to (%.*s.%s): unknown conversion",
@@ -206,13 +206,12 @@ static bool check_custom_kind(const struct kube_meta *meta, const struct json_no
 
 static bool check_kind(const struct kube_meta *meta, struct json_node *object)
 {
-    char expected[512];
+    char expected[KUBE_API_VERSION_BYTES];
     struct slice kind, version;
     if (json_node_text(json_node_named(object, "kind"), meta->arena, &kind) != ST_OK ||
         json_node_text(json_node_named(object, "apiVersion"), meta->arena, &version) != ST_OK)
         return kube_fail_engine(meta->status, ST_NOMEM);
-    snprintf(expected, sizeof(expected), "%s%s%s", meta->kind->group,
-             meta->kind->group[0] ? "/" : "", meta->kind->version);
+    kube_kind_api_version(meta->kind, expected);
     if (meta->kind->flags & KUBE_CUSTOM)
         return check_custom_kind(meta, object, kind, version, slice_from_text(expected));
     if (!kind.len)
@@ -439,7 +438,7 @@ static bool few_items(const struct kube_meta *meta, const struct json_node *list
         return true;
     char path[64], message[64];
     snprintf(path, sizeof(path), "metadata.%s", field);
-    snprintf(message, sizeof(message), "Too many: %zu: must have at most %d items", list->count,
+    snprintf(message, sizeof(message), "Too many: %u: must have at most %d items", list->count,
              KUBE_META_ITEMS_MAX);
     kube_status_cause(meta->status, "FieldValueTooMany", path, message);
     return false;

@@ -250,7 +250,7 @@ enum status patch_json(struct arena *arena, struct json_node *object, const stru
         return error_set(error, ST_MALFORMED, "a JSON patch is a list of operations");
     if (patch->count > PATCH_OPERATIONS_MAX)
         return error_set(error, ST_LIMIT,
-                         "The allowed maximum operations in a JSON patch is %d, got %zu",
+                         "The allowed maximum operations in a JSON patch is %d, got %u",
                          PATCH_OPERATIONS_MAX, patch->count);
     for (const struct json_node *operation = patch->first; operation; operation = operation->next) {
         if (operation->type != JSON_TYPE_OBJECT)

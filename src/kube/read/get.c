@@ -31,8 +31,7 @@ static bool find(struct kube_call *call)
     if (call->range.op.status != ST_OK)
         return kube_fail_engine(&call->status, call->range.op.status);
     if (!engine_range_next(&call->range, &field))
-        return kube_fail_not_found(&call->status, slice_from_text(call->kind->group),
-                                   slice_from_text(call->kind->plural), call->path.name);
+        return kube_call_not_found(call);
     struct kube_kv kv = kube_kv_of(field);
     get->value = kv.value;
     get->revision = kv.mod_revision;

@@ -441,8 +441,7 @@ void kube_list(struct kube_call *call)
 {
     struct kube_list *list = arena_calloc(&call->arena, 1, sizeof(*list));
     if (!list) {
-        kube_fail_engine(&call->status, ST_NOMEM);
-        kube_call_fail(call);
+        kube_call_fail_engine(call, ST_NOMEM);
         return;
     }
     call->handler = list;

@@ -729,8 +729,7 @@ void kube_watch(struct kube_call *call)
 {
     struct beginning *begins = arena_calloc(&call->arena, 1, sizeof(*begins));
     if (!begins) {
-        kube_fail_engine(&call->status, ST_NOMEM);
-        kube_call_fail(call);
+        kube_call_fail_engine(call, ST_NOMEM);
     } else if (!kube_scope_init(&begins->scope, call, true)) {
         kube_scope_fini(&begins->scope);
         kube_call_fail(call);

@@ -2,6 +2,7 @@
 
 #include "base/macros.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #define NAMES(...)                                                      \
@@ -43,4 +44,11 @@ const struct kube_kind *kube_builtin_find(struct slice group, struct slice versi
 {
     struct kind_query wanted = {group, version, plural};
     return bsearch(&wanted, kinds, COUNT_OF(kinds), sizeof(kinds[0]), compare);
+}
+
+const char *kube_kind_api_version(const struct kube_kind *kind, char text[KUBE_API_VERSION_BYTES])
+{
+    snprintf(text, KUBE_API_VERSION_BYTES, "%s%s%s", kind->group, kind->group[0] ? "/" : "",
+             kind->version);
+    return text;
 }

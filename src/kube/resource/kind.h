@@ -38,6 +38,10 @@ struct kube_kind {
     const char *indexed_field;
 };
 
+/* "v1", "apps/v1"; a custom group has up to 253 bytes, a version 63. */
+enum { KUBE_API_VERSION_BYTES = 320 };
+const char *kube_kind_api_version(const struct kube_kind *kind, char text[KUBE_API_VERSION_BYTES]);
+
 /* All built-in kinds, ordered by group, version and plural. */
 const struct kube_kind *kube_builtin_kinds(size_t *ret_count);
 

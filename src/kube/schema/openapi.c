@@ -45,12 +45,6 @@ struct kube_openapi {
 
 /* -- Names -- */
 
-static const char *version_of(const struct kube_kind *kind, char text[NAME_BYTES])
-{
-    snprintf(text, NAME_BYTES, "%s%s%s", kind->group, kind->group[0] ? "/" : "", kind->version);
-    return text;
-}
-
 static const char *document_of(const struct kube_kind *kind, char text[NAME_BYTES])
 {
     snprintf(text, NAME_BYTES, "%s%s%s%s", kind->group[0] ? "apis/" : "api", kind->group, "/",
@@ -84,7 +78,8 @@ enum status kube_openapi_index(struct buf *out, const struct kube_openapi_others
 {
     struct json_writer w;
     size_t count;
-    char name[NAME_BYTES], last[NAME_BYTES] = "", url[NAME_BYTES + 64], version[NAME_BYTES];
+    char name[NAME_BYTES], last[NAME_BYTES] = "", url[NAME_BYTES + 64],
+                           version[KUBE_API_VERSION_BYTES];
     char text[KUBE_OPENAPI_HASH_BYTES];
     const struct kube_kind *kinds = kube_builtin_kinds(&count);
     json_writer_init(&w, out);
@@ -95,7 +90,7 @@ enum status kube_openapi_index(struct buf *out, const struct kube_openapi_others
         if (strcmp(document_of(&kinds[i], name), last) == 0)
             continue;
         memcpy(last, name, sizeof(last));
-        struct slice of = slice_from_text(version_of(&kinds[i], version));
+        struct slice of = slice_from_text(kube_kind_api_version(&kinds[i], version));
         snprintf(url, sizeof(url), "/openapi/v3/%s?hash=%s", name,
                  others ? others->hash(others->ctx, of, text) : kube_openapi_hash());
         json_key(&w, name);
@@ -380,9 +375,8 @@ static void write_patch_types(struct json_writer *w, const struct kube_kind *kin
 static void write_operation(struct json_writer *w, const struct kube_kind *kind,
                             const struct openapi_operation *operation)
 {
-    char version[NAME_BYTES];
-    const struct kube_type *type =
-        kube_type_find(slice_from_text(version_of(kind, version)), slice_from_text(kind->kind));
+    const struct kube_type *type = kube_type_of_kind(kind);
+    char version[KUBE_API_VERSION_BYTES];
     json_key(w, operation->method);
     json_begin_object(w);
     write_parameters(w, operation);
@@ -409,7 +403,8 @@ static void write_operation(struct json_writer *w, const struct kube_kind *kind,
     json_end_object(w);
     write_pair(w, "x-kubernetes-action", operation->action);
     json_key(w, "x-kubernetes-group-version-kind");
-    write_gvk(w, slice_from_text(version), slice_from_text(kind->kind));
+    write_gvk(w, slice_from_text(kube_kind_api_version(kind, version)),
+              slice_from_text(kind->kind));
     json_end_object(w);
 }
 
@@ -486,8 +481,8 @@ enum status kube_openapi_write_meta(struct json_writer *w)
 
 static bool is_of(const struct kube_openapi *d, const struct kube_kind *kind)
 {
-    char version[NAME_BYTES];
-    return strcmp(version_of(kind, version), d->api_version) == 0;
+    char version[KUBE_API_VERSION_BYTES];
+    return strcmp(kube_kind_api_version(kind, version), d->api_version) == 0;
 }
 
 enum status kube_openapi_open(struct slice api_version, struct kube_openapi **ret_document)

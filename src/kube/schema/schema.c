@@ -99,6 +99,13 @@ const struct kube_type *kube_type_find(struct slice api_version, struct slice ki
     return row ? &types[row->type] : NULL;
 }
 
+const struct kube_type *kube_type_of_kind(const struct kube_kind *kind)
+{
+    char text[KUBE_API_VERSION_BYTES];
+    return kube_type_find(slice_from_text(kube_kind_api_version(kind, text)),
+                          slice_from_text(kind->kind));
+}
+
 const struct kube_type_kind *kube_type_kinds(size_t *ret_count)
 {
     *ret_count = COUNT_OF(kinds);

@@ -9,6 +9,7 @@
 #define VIGIL_KUBE_SCHEMA_SCHEMA_H
 
 #include "base/slice.h"
+#include "kube/resource/kind.h"
 
 /* The value of a field, or of one item if it is a list or a map. */
 enum kube_value {
@@ -85,6 +86,7 @@ enum { KUBE_TYPE_FIELDS_MAX = 64 };
 
 /* NULL if there is none. DeleteOptions are found for every apiVersion. */
 const struct kube_type *kube_type_find(struct slice api_version, struct slice kind);
+const struct kube_type *kube_type_of_kind(const struct kube_kind *kind);
 
 const char *kube_type_name(const struct kube_type *type);    /* "PodSpec" */
 const char *kube_type_package(const struct kube_type *type); /* "io.k8s.api.core.v1" */

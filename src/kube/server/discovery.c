@@ -120,7 +120,7 @@ static void write_version(struct json_writer *w, const struct kube_kind *kind)
 {
     char text[KUBE_API_VERSION_BYTES];
     json_begin_object(w);
-    member(w, "groupVersion", kube_api_version(kind, text));
+    member(w, "groupVersion", kube_kind_api_version(kind, text));
     member(w, "version", kind->version);
     json_end_object(w);
 }
@@ -234,7 +234,7 @@ static void next_resource(struct discovery_document *d)
         return;
     if (!d->last) {
         write_type_meta(&d->writer, "APIResourceList", "v1");
-        member(&d->writer, "groupVersion", kube_api_version(kind, text));
+        member(&d->writer, "groupVersion", kube_kind_api_version(kind, text));
         begin_list(&d->writer, "resources");
     }
     d->last = kind;

@@ -104,6 +104,21 @@ bool kube_fail_conflict(struct kube_status *status, struct slice group, struct s
     return with_details(status, group, plural, name);
 }
 
+bool kube_fail_forbidden(struct kube_status *status, struct slice group, struct slice plural,
+                         struct slice name, const char *why)
+{
+    char resource[256];
+    kube_fail(status, KUBE_FORBIDDEN, "%s \"%.*s\" is forbidden: %s",
+              qualified(group, plural, resource), SLICE_ARGS(name), why);
+    return with_details(status, group, plural, name);
+}
+
+bool kube_fail_not_allowed(struct kube_status *status)
+{
+    return kube_fail_bare(status, KUBE_METHOD_NOT_ALLOWED,
+                          "the server does not allow this method on the requested resource");
+}
+
 bool kube_fail_future(struct kube_status *status, int64_t requested, int64_t current)
 {
     kube_fail(status, KUBE_TIMEOUT, "Timeout: Too large resource version: %lld, current: %lld",

@@ -82,6 +82,10 @@ bool kube_fail_exists(struct kube_status *status, struct slice group, struct sli
 /* why: NULL means that the object has been modified. */
 bool kube_fail_conflict(struct kube_status *status, struct slice group, struct slice plural,
                         struct slice name, const char *why);
+bool kube_fail_forbidden(struct kube_status *status, struct slice group, struct slice plural,
+                         struct slice name, const char *why);
+/* The path does not allow the method. */
+bool kube_fail_not_allowed(struct kube_status *status);
 /* The requested revision has not been reached, even after waiting. */
 bool kube_fail_future(struct kube_status *status, int64_t requested, int64_t current);
 /* A watch from a revision whose history is compacted. */

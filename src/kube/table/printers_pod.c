@@ -71,7 +71,7 @@ static bool read_init(struct kube_cells *cells, const struct json_node *status, 
     else if (waiting.len && !slice_equal(waiting, SLICE_LITERAL("PodInitializing")))
         set_reason(pod, "Init:", waiting);
     else
-        snprintf(pod->reason, REASON_BYTES, "Init:%zu/%zu", index,
+        snprintf(pod->reason, REASON_BYTES, "Init:%zu/%u", index,
                  containers && containers->type == JSON_TYPE_ARRAY ? containers->count : 0);
     return true;
 }

@@ -7,6 +7,7 @@
 #include "kube/object/kind_rules.h"
 #include "kube/schema/strict.h"
 #include "kube/write/body.h"
+#include "kube/write/custom_rules.h"
 #include "kube/write/subresource.h"
 
 #include <stdio.h>
@@ -23,7 +24,7 @@ struct job {
     struct managed managed;
     struct error why;
     bool no_memory; /* an allocation failed */
-    char api_version[VERSION_BYTES];
+    char api_version[KUBE_API_VERSION_BYTES];
     char now[KUBE_TIME_BYTES];
 };
 
@@ -68,15 +69,9 @@ static bool find_type(struct job *job)
     struct apply_type *type = &job->apply.type;
     if (custom) {
         *type = (struct apply_type){.kind = APPLY_TYPE_RESOURCE, .of = kube_custom_schema(custom)};
-        if (type->of)
-            return true;
-        return kube_fail(&job->call->status, KUBE_INTERNAL_ERROR,
-                         "Internal error occurred: the schema of %s.%s cannot be used",
-                         kind->plural, kind->group);
+        return type->of || kube_custom_fail_schema(job->call);
     }
-    *type = (struct apply_type){
-        .kind = APPLY_TYPE_MESSAGE,
-        .of = kube_type_find(slice_from_text(job->api_version), slice_from_text(kind->kind))};
+    *type = (struct apply_type){.kind = APPLY_TYPE_MESSAGE, .of = kube_type_of_kind(kind)};
     if (!type->of)
         type->kind = APPLY_TYPE_DEDUCED;
     return true;
@@ -132,8 +127,7 @@ static bool begin(struct job *job, const struct kube_meta *meta, struct kube_cal
 {
     const struct kube_kind *kind = call->kind;
     *job = (struct job){.call = call, .meta = meta, .managed = {.arena = meta->arena}};
-    snprintf(job->api_version, sizeof(job->api_version), "%s%s%s", kind->group,
-             kind->group[0] ? "/" : "", kind->version);
+    kube_kind_api_version(kind, job->api_version);
     kube_time_text(meta->now_s, job->now);
     job->apply = (struct apply_request){
         .typed = {.arena = meta->arena, .why = &job->why},

@@ -66,12 +66,8 @@ static bool set_scheduled(struct kube_change *change, struct json_node *pod)
     struct json_node *status, *list, *item;
     if (!kube_meta_object(meta, pod, "status", &status))
         return false;
-    list = json_node_named(status, "conditions");
-    if (!list || list->type != JSON_TYPE_ARRAY) {
-        list = json_node_new(meta->arena, JSON_TYPE_ARRAY);
-        if (!list || json_node_set(meta->arena, status, SLICE_LITERAL("conditions"), list) != ST_OK)
-            return kube_fail_engine(meta->status, ST_NOMEM);
-    }
+    if (!kube_meta_array(meta, status, "conditions", &list))
+        return false;
     item = json_node_first(list);
     while (item && !json_node_is_text(json_node_named(item, "type"), "PodScheduled"))
         item = json_node_next(item);
@@ -192,14 +188,9 @@ static bool prepare(struct kube_call *call, const struct http_request *request,
 {
     bool binds = !slice_equal(call->path.subresource, SLICE_LITERAL("eviction"));
     struct json_node *body;
-    if (!kube_body_read(call, request, &body))
+    if (!kube_body_read_object(call, request, binds ? "Binding" : "Eviction", &body))
         return false;
     posting->body = body;
-    if (!posting->body)
-        return kube_fail(&call->status, KUBE_BAD_REQUEST,
-                         "the object provided is unrecognized (must be of type %s): couldn't get "
-                         "version/kind; json parse error: unexpected end of JSON input (<empty>)",
-                         binds ? "Binding" : "Eviction");
     call->kind = kube_builtin_find(SLICE_EMPTY, SLICE_LITERAL("v1"), SLICE_LITERAL("pods"));
     posting->change.call = call;
     posting->change.namespace = call->path.namespace;

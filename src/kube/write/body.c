@@ -17,6 +17,12 @@
 #define UNKNOWN_FORMAT \
     "the body of the request was in an unknown format - accepted media types include: "
 
+/* The body of a delete contains options, not an object of the kind. */
+static bool has_options(const struct kube_call *call)
+{
+    return call->verb == KUBE_VERB_DELETE || call->verb == KUBE_VERB_DELETE_COLLECTION;
+}
+
 /* Without parameters: "application/json; charset=utf-8" is "application/json". */
 static struct slice media_type(const struct http_request *request)
 {
@@ -82,15 +88,21 @@ static const char *go_text(enum status status, const struct error *error)
     return ended ? "unexpected end of JSON input" : error->text;
 }
 
+static bool unrecognized(struct kube_call *call, const char *type, const char *prefix,
+                         const char *why, struct slice body)
+{
+    char shown[80];
+    return kube_fail(&call->status, KUBE_BAD_REQUEST,
+                     "the object provided is unrecognized (must be of type %s): %s%s (%s)", type,
+                     prefix, why, summary(body, shown));
+}
+
 static bool unreadable(struct kube_call *call, const char *prefix, const char *why,
                        struct slice body)
 {
-    char shown[80];
-    if (call->verb == KUBE_VERB_DELETE || call->verb == KUBE_VERB_DELETE_COLLECTION)
+    if (has_options(call))
         return kube_fail(&call->status, KUBE_BAD_REQUEST, "%s%s", prefix, why);
-    return kube_fail(&call->status, KUBE_BAD_REQUEST,
-                     "the object provided is unrecognized (must be of type %s): %s%s (%s)",
-                     call->kind->kind, prefix, why, summary(body, shown));
+    return unrecognized(call, call->kind->kind, prefix, why, body);
 }
 
 static bool no_object(struct kube_call *call, const struct json_node *root, struct slice body)
@@ -145,9 +157,7 @@ static bool prune(struct kube_call *call, struct json_node *object, bool own, st
             call->status.reason = KUBE_INVALID;
         return false;
     }
-    /* The options of a delete are not an object of the kind. */
-    bool options = call->verb == KUBE_VERB_DELETE || call->verb == KUBE_VERB_DELETE_COLLECTION;
-    if (!options && !kube_custom_prune(call, object, found))
+    if (!has_options(call) && !kube_custom_prune(call, object, found))
         return false;
     /* For Go's types all errors are in the order of the text; for custom resources duplicates come
      * first. */
@@ -269,6 +279,14 @@ bool kube_body_read(struct kube_call *call, const struct http_request *request,
     bool fine = read_body(call, request, ret_body);
     call->arena.limit_bytes = before;
     return fine;
+}
+
+bool kube_body_read_object(struct kube_call *call, const struct http_request *request,
+                           const char *type, struct json_node **ret_object)
+{
+    return kube_body_read(call, request, ret_object) &&
+           (*ret_object ||
+            unrecognized(call, type, NO_KIND, "unexpected end of JSON input", SLICE_EMPTY));
 }
 
 static bool find_patch_type(struct slice type, enum kube_patch_type *ret_type)

@@ -16,6 +16,11 @@ MUST_CHECK
 bool kube_body_read(struct kube_call *call, const struct http_request *request,
                     struct json_node **ret_body);
 
+/* The same for a body that must be there: an object of this type, which errors name. */
+MUST_CHECK
+bool kube_body_read_object(struct kube_call *call, const struct http_request *request,
+                           const char *type, struct json_node **ret_object);
+
 enum kube_patch_type {
     KUBE_PATCH_JSON,
     KUBE_PATCH_MERGE,

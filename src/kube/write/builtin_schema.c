@@ -1,15 +1,21 @@
 #include "kube/write/builtin_schema.h"
+
 #include "kube/apply/apply_type.h"
 #include "kube/patch/patch.h"
 #include "kube/schema/protobuf.h"
 #include "kube/schema/strict.h"
 
-#include <stdio.h>
-
-static struct slice api_version(const struct kube_kind *kind, char text[256])
+static bool too_large(struct kube_status *status)
 {
-    int len = snprintf(text, 256, "%s%s%s", kind->group, kind->group[0] ? "/" : "", kind->version);
-    return slice_of(text, (size_t)len);
+    return kube_fail(status, KUBE_TOO_LARGE,
+                     "Request entity too large: it takes more memory than a request may");
+}
+
+static bool cannot_be_handled(const struct kube_kind *kind, const struct error *error,
+                              struct kube_status *status)
+{
+    return kube_fail(status, KUBE_BAD_REQUEST, "%s in version \"%s\" cannot be handled as a %s: %s",
+                     kind->kind, kind->version, kind->kind, error->text);
 }
 
 /* The status that the API server gives for each error of apimachinery. */
@@ -23,8 +29,7 @@ static bool patch_fails(enum status fault, const struct error *error, struct kub
     case ST_WRONG_FORMAT:
         return kube_fail(status, KUBE_INTERNAL_ERROR, "%s", error->text);
     default:
-        return kube_fail(status, KUBE_TOO_LARGE,
-                         "Request entity too large: it takes more memory than a request may");
+        return too_large(status);
     }
 }
 
@@ -32,10 +37,8 @@ bool kube_schema_patch(struct arena *arena, const struct kube_kind *kind, struct
                        const struct json_node *change, struct json_node **ret_object,
                        struct kube_status *status)
 {
-    char text[256];
     struct error error = {0};
-    const struct kube_type *type =
-        kube_type_find(api_version(kind, text), slice_from_text(kind->kind));
+    const struct kube_type *type = kube_type_of_kind(kind);
     if (!type)
         return kube_fail(status, KUBE_UNSUPPORTED_MEDIA_TYPE,
                          "strategic merge patch format is not supported");
@@ -52,17 +55,16 @@ bool kube_schema_read_protobuf(struct arena *arena, const struct kube_kind *kind
     if (fault == ST_OK)
         return true;
     if (fault == ST_NOMEM || fault == ST_LIMIT)
-        return kube_fail(status, KUBE_TOO_LARGE,
-                         "Request entity too large: it takes more memory than a request may");
-    return kube_fail(status, KUBE_BAD_REQUEST, "%s in version \"%s\" cannot be handled as a %s: %s",
-                     kind->kind, kind->version, kind->kind, error.text);
+        return too_large(status);
+    return cannot_be_handled(kind, &error, status);
 }
 
-static bool says(const struct json_node *node)
+static bool is_given(const struct json_node *node)
 {
     return node && node->type == JSON_TYPE_STRING && node->text.len;
 }
 
+/* Whether it names something else; an empty text names nothing. */
 static bool differs(const struct json_node *node, struct slice text)
 {
     return node &&
@@ -77,23 +79,21 @@ bool kube_schema_prune(const struct kube_kind *kind, bool own, struct json_node 
     struct error error = {0};
     const struct json_node *version = json_node_named(object, "apiVersion");
     const struct json_node *name = json_node_named(object, "kind");
-    bool named = says(version) && says(name);
-    char text[256];
+    bool named = is_given(version) && is_given(name);
+    char text[KUBE_API_VERSION_BYTES];
     const struct kube_type *type = NULL;
     if (named)
         type = kube_type_find(version->text, name->text);
-    else if (own && !differs(version, api_version(kind, text)) &&
+    else if (own && !differs(version, slice_from_text(kube_kind_api_version(kind, text))) &&
              !differs(name, slice_from_text(kind->kind)))
-        type = kube_type_find(api_version(kind, text), slice_from_text(kind->kind));
+        type = kube_type_of_kind(kind);
     if (!type)
         return true;
     switch (kube_strict(type, object, unknown, &error)) {
     case ST_OK:
         return true;
     case ST_INVALID:
-        return kube_fail(status, KUBE_BAD_REQUEST,
-                         "%s in version \"%s\" cannot be handled as a %s: %s", kind->kind,
-                         kind->version, kind->kind, error.text);
+        return cannot_be_handled(kind, &error, status);
     default:
         return kube_fail_engine(status, ST_NOMEM);
     }
@@ -102,9 +102,7 @@ bool kube_schema_prune(const struct kube_kind *kind, bool own, struct json_node 
 enum status kube_schema_zero_status(struct arena *arena, const struct kube_kind *kind,
                                     struct json_node **ret_status)
 {
-    char text[256];
-    const struct kube_type *type =
-        kube_type_find(api_version(kind, text), slice_from_text(kind->kind));
+    const struct kube_type *type = kube_type_of_kind(kind);
     *ret_status = NULL;
     return type ? apply_type_zero_member(arena, type, SLICE_LITERAL("status"), ret_status) : ST_OK;
 }

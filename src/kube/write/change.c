@@ -15,7 +15,7 @@ struct kube_meta kube_call_meta(struct kube_call *call, struct arena *arena)
         .kind = call->kind,
         .namespace = call->path.namespace,
         .name = call->path.name,
-        .now_s = clock_real_ns(call->api->clock) / 1000000000,
+        .now_s = clock_real_ns(call->api->clock) / NS_PER_S,
         .random = kube_call_random(call),
         .dry_run = call->query.dry_run,
         .status = &call->status,
@@ -39,12 +39,6 @@ enum status kube_object_encode(const struct json_node *object, struct buf *to)
     TRY(buf_reserve(to, KUBE_OBJECT_BYTES_USUAL));
     TRY(json_tree_write(object, to));
     return to->len <= KUBE_OBJECT_BYTES_MAX ? ST_OK : ST_REQUEST_TOO_LARGE;
-}
-
-static void fail_engine(struct kube_change *change, enum status status)
-{
-    kube_fail_engine(&change->call->status, status);
-    kube_call_fail(change->call);
 }
 
 /* Copies the stored object into a new arena, which the next attempt uses. */
@@ -95,7 +89,7 @@ static void on_written(struct engine_op *op)
     if (!kube_call_done(call))
         return;
     if (status != ST_OK)
-        fail_engine(change, status);
+        kube_call_fail_engine(call, status);
     else if (held)
         finish(change);
     else if (other_rule)
@@ -123,25 +117,31 @@ static void forget_attempt(struct kube_change *change)
     call->warnings.len = size_min(call->warnings.len, change->warned);
 }
 
+/* Clients of the etcd API can store objects without metadata. */
+static bool complete(const struct kube_change *change, struct json_node *object)
+{
+    struct json_node *metadata = json_node_named(object, "metadata");
+    if (metadata && metadata->type != JSON_TYPE_OBJECT && metadata->type != JSON_TYPE_NULL)
+        return kube_fail_stored(&change->call->status);
+    return kube_meta_object(&change->meta, object, "metadata", &metadata);
+}
+
 static bool read_stored(struct kube_change *change, struct json_node **ret_stored)
 {
     struct kube_status *status = &change->call->status;
+    struct json_node *object;
     struct error error;
     *ret_stored = NULL;
     if (!change->revision)
         return true;
-    switch (json_tree_read(&change->scratch, change->stored, ret_stored, &error)) {
-    case ST_OK:
-        if ((*ret_stored)->type == JSON_TYPE_OBJECT)
-            return kube_conversion_to_served(change->call, &change->scratch, *ret_stored,
-                                             change->revision);
-        break;
-    case ST_NOMEM:
+    enum status read = json_tree_read(&change->scratch, change->stored, &object, &error);
+    if (read == ST_NOMEM)
         return kube_fail_engine(status, ST_NOMEM);
-    default:
-        break;
-    }
-    return kube_fail_stored(status);
+    if (read != ST_OK || object->type != JSON_TYPE_OBJECT)
+        return kube_fail_stored(status);
+    *ret_stored = object;
+    return complete(change, object) &&
+           kube_conversion_to_served(change->call, &change->scratch, object, change->revision);
 }
 
 static enum kube_decision decide(struct kube_change *change, struct json_node **ret_object)
@@ -230,7 +230,7 @@ static void on_read(struct engine_op *op)
     if (status == ST_OK)
         attempt(change);
     else
-        fail_engine(change, status);
+        kube_call_fail_engine(call, status);
 }
 
 void kube_change_free(struct kube_call *call)
@@ -291,7 +291,7 @@ void kube_change_start(struct kube_change *change)
     change->tries = 0;
     change->warned = call->warnings.len;
     if (make_key(change) != ST_OK) {
-        fail_engine(change, ST_NOMEM);
+        kube_call_fail_engine(call, ST_NOMEM);
         return;
     }
     change->request = (struct pb_range_request){.key = change->key};

@@ -53,12 +53,6 @@ static void on_free(struct kube_call *call)
     kube_change_free(call);
 }
 
-static void fail_engine(struct kube_call *call, enum status status)
-{
-    kube_fail_engine(&call->status, status);
-    kube_call_fail(call);
-}
-
 /* -- Preparing -- */
 
 static bool encode(struct kube_call *call, struct create *create)
@@ -194,7 +188,7 @@ static void refused(struct kube_call *call, bool taken, bool other_rule)
     else if (create->guarded++ < KUBE_CHANGE_TRIES_MAX)
         read_namespace(call);
     else
-        fail_engine(call, ST_TIMEOUT);
+        kube_call_fail_engine(call, ST_TIMEOUT);
 }
 
 static bool is_deleting(struct slice value)
@@ -220,7 +214,7 @@ static void on_put(struct engine_op *op)
     if (!kube_call_done(call))
         return;
     if (status != ST_OK)
-        fail_engine(call, status);
+        kube_call_fail_engine(call, status);
     else if (held)
         respond(call, revision);
     else
@@ -239,7 +233,7 @@ static void on_looked(struct engine_op *op)
     if (!kube_call_done(call))
         return;
     if (status != ST_OK)
-        fail_engine(call, status);
+        kube_call_fail_engine(call, status);
     else if (taken)
         exists(call);
     else
@@ -253,7 +247,7 @@ static void put(struct kube_call *call)
     struct pb_range_request *request = arena_calloc(create->arena, 1, sizeof(*request));
     if (!request || kube_key_make(create->arena, call->kind->storage_prefix, call->path.namespace,
                                   create->name, &key) != ST_OK) {
-        fail_engine(call, ST_NOMEM);
+        kube_call_fail_engine(call, ST_NOMEM);
         return;
     }
     if (call->query.dry_run) {
@@ -270,22 +264,23 @@ static void put(struct kube_call *call)
 
 /* -- The namespace -- */
 
-static bool terminating(struct kube_call *call, struct slice name)
+static bool forbidden(struct kube_call *call, struct slice name, const char *why)
+{
+    return kube_fail_forbidden(&call->status, slice_from_text(call->kind->group),
+                               slice_from_text(call->kind->plural), name, why);
+}
+
+static bool namespace_is_terminating(struct kube_call *call, struct slice name)
 {
     struct slice namespace = call->path.namespace;
-    const char *group = call->kind->group;
-    char text[160];
-    kube_fail(&call->status, KUBE_FORBIDDEN,
-              "%s%s%s \"%.*s\" is forbidden: unable to create new content in namespace %.*s "
-              "because it is being terminated",
-              call->kind->plural, group[0] ? "." : "", group, SLICE_ARGS(name),
-              SLICE_ARGS(namespace));
+    char text[192];
+    snprintf(text, sizeof(text),
+             "unable to create new content in namespace %.*s because it is being terminated",
+             (int)size_min(namespace.len, 100), (const char *)namespace.ptr);
+    forbidden(call, name, text);
     snprintf(text, sizeof(text), "namespace %.*s is being terminated",
              (int)size_min(namespace.len, 100), (const char *)namespace.ptr);
     kube_status_cause(&call->status, "NamespaceTerminating", "metadata.namespace", text);
-    call->status.name = name;
-    call->status.group = slice_from_text(group);
-    call->status.kind = slice_from_text(call->kind->plural);
     return false;
 }
 
@@ -308,7 +303,7 @@ static bool look_at_namespace(struct kube_call *call)
     if (kube_object_parse(kv.value, &object) == ST_OK &&
         kube_object_field(&object, SLICE_LITERAL("status.phase"), &phase) &&
         json_inner_is(phase, SLICE_LITERAL("Terminating")))
-        return terminating(call, create->name);
+        return namespace_is_terminating(call, create->name);
     return true;
 }
 
@@ -336,27 +331,21 @@ static void read_namespace(struct kube_call *call)
     request = arena_calloc(create->arena, 1, sizeof(*request));
     if (!request || kube_key_make(create->arena, "/registry/namespaces/", SLICE_EMPTY,
                                   call->path.namespace, &create->guard) != ST_OK) {
-        fail_engine(call, ST_NOMEM);
+        kube_call_fail_engine(call, ST_NOMEM);
         return;
     }
     request->key = create->guard;
     kube_call_range(call, request, on_namespace);
 }
 
-static void fail_terminating(struct kube_call *call, struct json_node *object)
+static void fail_terminating_definition(struct kube_call *call, struct json_node *object)
 {
     struct slice name;
     if (json_node_text(json_node_path(object, "metadata.name"), &call->arena, &name) != ST_OK) {
-        fail_engine(call, ST_NOMEM);
+        kube_call_fail_engine(call, ST_NOMEM);
         return;
     }
-    kube_fail(&call->status, KUBE_FORBIDDEN,
-              "%s.%s \"%.*s\" is forbidden: create not allowed while custom resource definition is "
-              "terminating",
-              call->kind->plural, call->kind->group, SLICE_ARGS(name));
-    call->status.name = name;
-    call->status.group = slice_from_text(call->kind->group);
-    call->status.kind = slice_from_text(call->kind->plural);
+    forbidden(call, name, "create not allowed while custom resource definition is terminating");
     kube_call_fail(call);
 }
 
@@ -381,11 +370,11 @@ static void begin(struct kube_call *call, struct arena *arena, struct json_node 
     struct create *create = arena_calloc(arena, 1, sizeof(*create));
     struct kube_custom *custom = kube_custom_of(call->kind);
     if (!create) {
-        fail_engine(call, ST_NOMEM);
+        kube_call_fail_engine(call, ST_NOMEM);
         return;
     }
     if (custom && custom->definition->terminating) {
-        fail_terminating(call, object);
+        fail_terminating_definition(call, object);
         return;
     }
     *create = (struct create){.object = object, .arena = arena, .change = change};
@@ -402,16 +391,10 @@ void kube_create_for(struct kube_change *change, struct json_node *object)
 void kube_create(struct kube_call *call, const struct http_request *request)
 {
     struct json_node *object;
-    if (kube_body_read(call, request, &object)) {
-        if (object) {
-            kube_apply_disown(object);
-            begin(call, &call->arena, object, NULL);
-            return;
-        }
-        kube_fail(&call->status, KUBE_BAD_REQUEST,
-                  "the object provided is unrecognized (must be of type %s): couldn't get "
-                  "version/kind; json parse error: unexpected end of JSON input (<empty>)",
-                  call->kind->kind);
+    if (!kube_body_read_object(call, request, call->kind->kind, &object)) {
+        kube_call_fail(call);
+        return;
     }
-    kube_call_fail(call);
+    kube_apply_disown(object);
+    begin(call, &call->arena, object, NULL);
 }

@@ -8,7 +8,7 @@
 
 #include <stdio.h>
 
-static bool fail_schema(struct kube_call *call)
+bool kube_custom_fail_schema(struct kube_call *call)
 {
     return kube_fail(&call->status, KUBE_INTERNAL_ERROR,
                      "Internal error occurred: the schema of %s.%s cannot be used",
@@ -25,7 +25,7 @@ static bool find_schema(struct kube_call *call, struct json_node *object,
     if (!custom || kube_conversion_is_foreign(call->kind, object))
         return true;
     *ret_schema = kube_custom_schema(custom);
-    return *ret_schema || fail_schema(call);
+    return *ret_schema || kube_custom_fail_schema(call);
 }
 
 bool kube_custom_prune(struct kube_call *call, struct json_node *object, struct buf *unknown)
@@ -148,7 +148,7 @@ bool kube_custom_validate(struct kube_call *call, struct arena *arena,
         return true;
     const struct schema *schema = kube_custom_schema(custom);
     if (!schema)
-        return fail_schema(call);
+        return kube_custom_fail_schema(call);
     bool status = slice_equal(call->path.subresource, SLICE_LITERAL("status"));
     (status ? check_status : check_all)(custom, schema, arena, object, old, &faults);
     if (!faults.count && !faults.no_memory) {

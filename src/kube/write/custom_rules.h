@@ -22,6 +22,8 @@ MUST_CHECK
 bool kube_custom_validate(struct kube_call *call, struct arena *arena,
                           const struct json_node *object, const struct json_node *old,
                           struct slice name);
+/* Returns false: the schema of the definition cannot be used; call->status says so. */
+bool kube_custom_fail_schema(struct kube_call *call);
 /* Answers that the definition has changed since the object was validated. */
 void kube_custom_fail_changed(struct kube_call *call);
 

@@ -169,12 +169,8 @@ static bool set_finalizer(struct kube_change *change, struct json_node *object, 
         return true;
     }
     struct json_node *item = json_node_new_text(&change->scratch, slice_from_text(text));
-    if (!list || list->type != JSON_TYPE_ARRAY) {
-        list = json_node_new(&change->scratch, JSON_TYPE_ARRAY);
-        if (!list ||
-            json_node_set(&change->scratch, metadata, SLICE_LITERAL("finalizers"), list) != ST_OK)
-            return kube_fail_engine(&change->call->status, ST_NOMEM);
-    }
+    if (!kube_meta_array(&change->meta, metadata, "finalizers", &list))
+        return false;
     return (item && json_node_insert(list, NULL, item) == ST_OK) ||
            kube_fail_engine(&change->call->status, ST_NOMEM);
 }
@@ -194,11 +190,8 @@ static bool may_be_deleted(struct kube_call *call, struct slice name)
     for (size_t i = 0; i < COUNT_OF(immortal); i++) {
         if (!slice_equal(name, slice_from_text(immortal[i])))
             continue;
-        kube_fail(&call->status, KUBE_FORBIDDEN,
-                  "namespaces \"%s\" is forbidden: this namespace may not be deleted", immortal[i]);
-        call->status.name = name;
-        call->status.kind = SLICE_LITERAL("namespaces");
-        return false;
+        return kube_fail_forbidden(&call->status, SLICE_EMPTY, SLICE_LITERAL("namespaces"), name,
+                                   "this namespace may not be deleted");
     }
     return true;
 }
@@ -326,8 +319,7 @@ static enum kube_decision decide(struct kube_change *change, const struct json_n
     struct delete *d = CONTAINER_OF(change, struct delete, change);
     if (stored)
         return kube_delete_decide(change, &d->options, stored, ret_object);
-    kube_fail_not_found(&call->status, slice_from_text(call->kind->group),
-                        slice_from_text(call->kind->plural), call->path.name);
+    kube_call_not_found(call);
     return KUBE_DECIDE_FAIL;
 }
 

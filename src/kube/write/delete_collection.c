@@ -67,12 +67,6 @@ static void on_free(struct kube_change *change)
     c->selection = NULL;
 }
 
-static void fail_engine(struct kube_call *call, enum status status)
-{
-    kube_fail_engine(&call->status, status);
-    kube_call_fail(call);
-}
-
 /* -- The answer -- */
 
 static enum status add_item(struct collection *c)
@@ -123,10 +117,11 @@ static enum status append_rest(struct collection *c, struct buf *to)
 static enum status append_answer(struct collection *c, struct buf *to)
 {
     const struct kube_kind *kind = c->change.call->kind;
+    char version[KUBE_API_VERSION_BYTES];
     TRY(buf_append_format(to,
-                          "{\"kind\":\"%s\",\"apiVersion\":\"%s%s%s\",\"metadata\":{"
+                          "{\"kind\":\"%s\",\"apiVersion\":\"%s\",\"metadata\":{"
                           "\"resourceVersion\":\"%lld\"",
-                          kind->list_kind, kind->group, kind->group[0] ? "/" : "", kind->version,
+                          kind->list_kind, kube_kind_api_version(kind, version),
                           (long long)c->revision));
     TRY(append_rest(c, to));
     TRY(buf_append_text(to, "},\"items\":["));
@@ -141,7 +136,7 @@ static void respond(struct collection *c)
     if (append_answer(c, &text) == ST_OK)
         kube_call_respond(call, 200, buf_slice(&text));
     else
-        fail_engine(call, ST_NOMEM);
+        kube_call_fail_engine(call, ST_NOMEM);
     buf_fini(&text);
 }
 
@@ -236,7 +231,7 @@ static void on_page(struct engine_op *op)
     if (status == ST_OK)
         step_later(c);
     else
-        fail_engine(call, status);
+        kube_call_fail_engine(call, status);
 }
 
 static void read_page(struct collection *c)
@@ -258,7 +253,7 @@ static void on_next(struct deferred *deferred)
         if (status == ST_OK)
             step_later(c);
         else
-            fail_engine(c->change.call, status);
+            kube_call_fail_engine(c->change.call, status);
     } else if (is_full(c)) {
         respond(c);
     } else if (c->at < c->count) {
@@ -297,7 +292,7 @@ static void done(struct kube_change *change)
     c->deleted++;
     change->call->written = false; /* the client may ask for the rest again */
     if (c->seen && add_item(c) != ST_OK)
-        fail_engine(change->call, ST_NOMEM);
+        kube_call_fail_engine(change->call, ST_NOMEM);
     else
         step_later(c);
 }
@@ -321,8 +316,7 @@ static bool begin(struct kube_call *call, const struct http_request *request, st
 {
     bool namespaced = call->kind->flags & KUBE_NAMESPACED;
     if ((namespaced && !call->path.namespace.len) || kube_is_namespaces(call->kind))
-        return kube_fail_bare(&call->status, KUBE_METHOD_NOT_ALLOWED,
-                              "the server does not allow this method on the requested resource");
+        return kube_fail_not_allowed(&call->status);
     if (!kube_selectors_get(call, &c->selection) ||
         !kube_delete_options_read(call, request, &c->options))
         return false;

@@ -27,32 +27,28 @@ static bool set_bool(struct kube_call *call, struct json_node *to, const char *k
     return set_object(call, to, key, value);
 }
 
-static bool set_texts(struct kube_call *call, struct json_node *to, const char *key,
-                      const char *const *texts, size_t count)
+static bool add_text(struct kube_call *call, struct json_node *list, struct slice text)
+{
+    struct json_node *item = json_node_new_text(&call->arena, text);
+    return (item && json_node_insert(list, NULL, item) == ST_OK) ||
+           kube_fail_engine(&call->status, ST_NOMEM);
+}
+
+/* A list of one text. */
+static bool set_list(struct kube_call *call, struct json_node *to, const char *key,
+                     const char *text)
 {
     struct json_node *list = json_node_new(&call->arena, JSON_TYPE_ARRAY);
-    for (size_t i = 0; list && i < count; i++) {
-        struct json_node *text = json_node_new_text(&call->arena, slice_from_text(texts[i]));
-        if (!text || json_node_insert(list, NULL, text) != ST_OK)
-            return kube_fail_engine(&call->status, ST_NOMEM);
-    }
-    return set_object(call, to, key, list);
+    return set_object(call, to, key, list) && add_text(call, list, slice_from_text(text));
 }
 
 /* A user, for the answers. */
 struct person {
     struct slice name, uid;
-    struct slice groups;    /* one after another, */
-    char between;           /* and this between them */
+    struct slice groups;    /* a list, */
+    char between;           /* with this between its items */
     const char *credential; /* NULL: omitted */
 };
-
-static bool add_group(struct kube_call *call, struct json_node *list, struct slice group)
-{
-    struct json_node *text = json_node_new_text(&call->arena, group);
-    return (text && json_node_insert(list, NULL, text) == ST_OK) ||
-           kube_fail_engine(&call->status, ST_NOMEM);
-}
 
 /* The groups of the user, then system:authenticated. */
 static bool set_groups(struct kube_call *call, struct json_node *info, const struct person *person)
@@ -67,11 +63,11 @@ static bool set_groups(struct kube_call *call, struct json_node *info, const str
         size_t len = end ? (size_t)(end - groups.ptr) : groups.len, skip = end ? len + 1 : len;
         struct slice group = slice_sub(groups, 0, len);
         has_all = has_all || slice_equal(group, all);
-        if (!add_group(call, list, group))
+        if (!add_text(call, list, group))
             return false;
         groups = slice_sub(groups, skip, groups.len - skip);
     }
-    return has_all || add_group(call, list, all);
+    return has_all || add_text(call, list, all);
 }
 
 static bool set_person(const struct kube_meta *meta, struct kube_call *call,
@@ -85,8 +81,8 @@ static bool set_person(const struct kube_meta *meta, struct kube_call *call,
         return false;
     return !person->credential ||
            (kube_meta_object(meta, info, "extra", &extra) &&
-            set_texts(call, extra, "authentication.kubernetes.io/credential-id",
-                      &person->credential, 1));
+            set_list(call, extra, "authentication.kubernetes.io/credential-id",
+                     person->credential));
 }
 
 static struct person person_of_user(const struct kube_user *user)
@@ -130,12 +126,11 @@ static bool review_token(const struct kube_meta *meta, struct kube_call *call,
 {
     const struct kube_tokens *tokens = call->api->config->tokens;
     struct slice token;
-    struct buf field = {0};
+    AUTO(buf_fini) struct buf field = {0};
     if (json_node_text(json_node_path(object, "spec.token"), &call->arena, &token) != ST_OK ||
         buf_append_format(&field, "Bearer %.*s", SLICE_ARGS(token)) != ST_OK)
         return kube_fail_engine(&call->status, ST_NOMEM);
     const struct kube_user *user = tokens ? kube_tokens_find(tokens, buf_slice(&field)) : NULL;
-    buf_fini(&field);
     if (!user)
         return kube_meta_set_text(meta, status, "error",
                                   SLICE_LITERAL("[invalid bearer token, Token is unknown]"));
@@ -145,8 +140,7 @@ static bool review_token(const struct kube_meta *meta, struct kube_call *call,
 }
 
 /* Every verb on everything. */
-static bool set_rules(const struct kube_meta *meta, struct kube_call *call,
-                      struct json_node *status)
+static bool set_rules(struct kube_call *call, struct json_node *status)
 {
     static const struct {
         const char *list;
@@ -155,15 +149,13 @@ static bool set_rules(const struct kube_meta *meta, struct kube_call *call,
         {"resourceRules", {"verbs", "apiGroups", "resources"}},
         {"nonResourceRules", {"verbs", "nonResourceURLs", NULL}},
     };
-    static const char *const all[] = {"*"};
-    (void)meta;
     for (size_t i = 0; i < COUNT_OF(rules); i++) {
         struct json_node *list = json_node_new(&call->arena, JSON_TYPE_ARRAY);
         struct json_node *rule = json_node_new(&call->arena, JSON_TYPE_OBJECT);
         if (!list || !rule || !set_object(call, status, rules[i].list, list))
             return kube_fail_engine(&call->status, ST_NOMEM);
         for (size_t f = 0; f < 3 && rules[i].fields[f]; f++) {
-            if (!set_texts(call, rule, rules[i].fields[f], all, 1))
+            if (!set_list(call, rule, rules[i].fields[f], "*"))
                 return false;
         }
         if (json_node_insert(list, NULL, rule) != ST_OK)
@@ -197,7 +189,7 @@ static bool answer(struct kube_call *call, const struct http_request *request,
     if (is_kind(call, "SelfSubjectReview"))
         return set_time(&meta, object) && review_self(&meta, call, request, status);
     if (is_kind(call, "SelfSubjectRulesReview"))
-        return set_rules(&meta, call, status);
+        return set_rules(call, status);
     if (is_kind(call, "TokenReview"))
         return review_token(&meta, call, object, status);
     if (is_kind(call, "SelfSubjectAccessReview") || is_kind(call, "SubjectAccessReview") ||
@@ -205,14 +197,13 @@ static bool answer(struct kube_call *call, const struct http_request *request,
         return set_bool(call, status, "allowed", true) &&
                kube_meta_set_text(&meta, status, "reason",
                                   SLICE_LITERAL("there are no rules: everyone may do everything"));
-    return kube_fail_bare(&call->status, KUBE_METHOD_NOT_ALLOWED,
-                          "the server does not allow this method on the requested resource");
+    return kube_fail_not_allowed(&call->status);
 }
 
 void kube_review(struct kube_call *call, const struct http_request *request)
 {
     struct json_node *object = NULL;
-    struct buf text = {0};
+    AUTO(buf_fini) struct buf text = {0};
     bool made = kube_body_read(call, request, &object);
     if (made && !object)
         made = kube_fail(&call->status, KUBE_BAD_REQUEST, "a %s is missing", call->kind->kind);
@@ -226,5 +217,4 @@ void kube_review(struct kube_call *call, const struct http_request *request)
         kube_call_respond(call, 201, json);
     else
         kube_call_fail(call);
-    buf_fini(&text);
 }

@@ -134,8 +134,7 @@ static enum kube_decision look(struct kube_change *change, const struct json_nod
     struct kube_call *call = change->call;
     const struct kube_custom *custom = kube_custom_of(call->kind);
     if (!stored) {
-        kube_fail_not_found(&call->status, slice_from_text(call->kind->group),
-                            slice_from_text(call->kind->plural), call->path.name);
+        kube_call_not_found(call);
         return KUBE_DECIDE_FAIL;
     }
     if (custom && !json_node_path(stored, custom->replicas_path)) {
@@ -160,8 +159,7 @@ void kube_scale_get(struct kube_call *call)
     struct kube_change *change = arena_calloc(&call->arena, 1, sizeof(*change));
     /* The names of the change refer to the request, also on the worker. */
     if (!change || !kube_call_keep_request(call)) {
-        kube_fail_engine(&call->status, ST_NOMEM);
-        kube_call_fail(call);
+        kube_call_fail_engine(call, ST_NOMEM);
         return;
     }
     /* Like a dry run: nothing is written, and the Scale is the answer. */

@@ -50,8 +50,7 @@ static bool is_of_running(const struct kube_call *call)
 
 void kube_not_allowed(struct kube_call *call)
 {
-    kube_fail_bare(&call->status, KUBE_METHOD_NOT_ALLOWED,
-                   "the server does not allow this method on the requested resource");
+    kube_fail_not_allowed(&call->status);
     kube_call_fail(call);
 }
 
@@ -62,8 +61,7 @@ void kube_no_subresource(struct kube_call *call)
         return;
     }
     if (call->kind->flags & KUBE_CUSTOM) {
-        kube_fail_not_found(&call->status, slice_from_text(call->kind->group),
-                            slice_from_text(call->kind->plural), call->path.name);
+        kube_call_not_found(call);
         kube_call_fail(call);
         return;
     }

@@ -58,11 +58,6 @@ static bool apply_json(struct kube_change *change, struct json_node *base,
 {
     struct kube_status *status = &change->call->status;
     struct error error = {0};
-    if (patch->type == JSON_TYPE_ARRAY && patch->count > PATCH_OPERATIONS_MAX)
-        return kube_fail(status, KUBE_TOO_LARGE,
-                         "Request entity too large: The allowed maximum operations in a JSON patch "
-                         "is %d, got %zu",
-                         PATCH_OPERATIONS_MAX, patch->count);
     if (patch->type != JSON_TYPE_ARRAY)
         return kube_fail(status, KUBE_BAD_REQUEST,
                          "error decoding patch: json: cannot unmarshal %s into Go value of type "
@@ -353,12 +348,6 @@ static bool apply_new(struct update *update, struct json_node **ret_object)
            kube_meta_named(&change->meta, *ret_object) && drop_version(change, *ret_object);
 }
 
-static bool not_found(struct kube_call *call)
-{
-    return kube_fail_not_found(&call->status, slice_from_text(call->kind->group),
-                               slice_from_text(call->kind->plural), call->path.name);
-}
-
 /* A PUT creates the object if its kind allows it and the request names no version or uid. */
 static bool put_new(struct update *update, struct json_node **ret_object)
 {
@@ -370,7 +359,7 @@ static bool put_new(struct update *update, struct json_node **ret_object)
     if (!kube_meta_named(&change->meta, object))
         return false;
     if (call->path.subresource.len || !(kube_kind_rules(call->kind) & KUBE_CREATES_ON_PUT))
-        return not_found(call);
+        return kube_call_not_found(call);
     kube_apply_disown(object);
     *ret_object = object;
     return kube_meta_absent(&change->meta, object, change->key) && drop_version(change, object);
@@ -384,7 +373,7 @@ static bool make_new(struct update *update, struct json_node **ret_object)
     if (applies(update) && !call->path.subresource.len)
         return true;
     if (update->patches || kube_is_scale(call))
-        return not_found(call);
+        return kube_call_not_found(call);
     return put_new(update, ret_object);
 }
 
@@ -424,18 +413,15 @@ static void respond_scale(struct kube_call *call)
     struct kube_change *change = call->handler;
     struct json_node *object, *scale;
     struct error error;
-    struct buf text = {0};
+    AUTO(buf_fini) struct buf text = {0};
     bool made = json_tree_read(&call->arena, change->value, &object, &error) == ST_OK &&
                 kube_scale_make(&call->arena, call->kind, object, change->revision, &scale,
                                 &call->status) &&
                 json_tree_write(scale, &text) == ST_OK;
-    if (made) {
+    if (made)
         kube_call_respond(call, 200, buf_slice(&text));
-    } else {
-        kube_fail_engine(&call->status, ST_NOMEM);
-        kube_call_fail(call);
-    }
-    buf_fini(&text);
+    else
+        kube_call_fail_engine(call, ST_NOMEM);
 }
 
 static void done(struct kube_change *change)
@@ -472,14 +458,8 @@ static bool read_object(struct kube_call *call, const struct http_request *reque
                         struct json_node **ret_body)
 {
     struct kube_meta meta = kube_call_meta(call, &call->arena);
-    if (!kube_body_read(call, request, ret_body))
-        return false;
-    if (!*ret_body)
-        return kube_fail(&call->status, KUBE_BAD_REQUEST,
-                         "the object provided is unrecognized (must be of type %s): couldn't get "
-                         "version/kind; json parse error: unexpected end of JSON input (<empty>)",
-                         call->kind->kind);
-    return kube_is_scale(call) || kube_meta_check(&meta, *ret_body);
+    return kube_body_read_object(call, request, call->kind->kind, ret_body) &&
+           (kube_is_scale(call) || kube_meta_check(&meta, *ret_body));
 }
 
 void kube_update(struct kube_call *call, const struct http_request *request)

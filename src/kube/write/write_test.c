@@ -576,6 +576,108 @@ static void an_answer_is_never_made_from_a_failed_allocation(void **state)
     assert_int_equal(expected[15], 422);
 }
 
+/* -- Objects that a client of the etcd API has stored -- */
+
+/* Of any kind: members are missing, null, or of another type. */
+static const char *const odd_objects[] = {
+    "{}",
+    "{\"metadata\":null,\"spec\":null,\"status\":null}",
+    "{\"metadata\":\"x\"}",
+    "{\"metadata\":[],\"spec\":{}}",
+    "{\"metadata\":{},\"spec\":\"x\",\"status\":[1],\"data\":7}",
+    ("{\"kind\":7,\"apiVersion\":{},\"metadata\":{\"name\":7,\"namespace\":[],\"uid\":{},"
+     "\"labels\":[1],\"annotations\":\"x\",\"finalizers\":{\"a\":1},\"ownerReferences\":7,"
+     "\"managedFields\":{},\"generation\":\"x\",\"creationTimestamp\":7}}"),
+    ("{\"metadata\":{\"name\":\"a\",\"finalizers\":[7,null,{}],\"ownerReferences\":[null],"
+     "\"managedFields\":[null,7,{\"fieldsV1\":7}],\"labels\":{\"a\":{}},\"annotations\":{"
+     "\"kubectl.kubernetes.io/last-applied-configuration\":\"[\"}}}"),
+    ("{\"metadata\":{\"name\":\"a\",\"deletionTimestamp\":7,\"deletionGracePeriodSeconds\":\"x\"},"
+     "\"spec\":{\"finalizers\":{},\"replicas\":\"x\",\"selector\":[],\"nodeName\":7,"
+     "\"terminationGracePeriodSeconds\":[]},\"status\":{\"conditions\":{\"type\":7}}}"),
+    ("{\"metadata\":{\"name\":\"a\",\"deletionTimestamp\":\"x\",\"deletionGracePeriodSeconds\":30},"
+     "\"spec\":{\"selector\":{\"matchLabels\":[]}},\"status\":{\"conditions\":[null,7]}}"),
+    "[]",
+    "7",
+    "{",
+};
+
+static const struct {
+    const char *prefix; /* of the key */
+    const char *path;   /* of the collection */
+    const char *sub;    /* a subresource that can be written */
+} odd_kinds[] = {
+    {"/registry/configmaps/default/", CMS, ""},
+    {"/registry/pods/default/", "/api/v1/namespaces/default/pods", "/status"},
+    {"/registry/deployments/default/", "/apis/apps/v1/namespaces/default/deployments", "/scale"},
+    {"/registry/namespaces/", "/api/v1/namespaces", "/finalize"},
+    {"/registry/example.com/hats/", HATS, ""},
+    {"/registry/events/default/", "/apis/events.k8s.io/v1/namespaces/default/events", ""},
+};
+
+/* sub: after the name; NULL: the subresource of the kind. */
+static const struct {
+    const char *method, *sub, *type, *body;
+} odd_writes[] = {
+    {"PATCH", "", "application/merge-patch+json",
+     "{\"metadata\":{\"name\":\"a\",\"labels\":{\"b\":\"c\"}}}"},
+    {"PATCH", NULL, "application/merge-patch+json",
+     "{\"metadata\":{\"name\":\"a\"},\"spec\":{\"replicas\":2,\"finalizers\":[]},\"status\":{}}"},
+    {"PATCH", "", "application/json-patch+json",
+     "[{\"op\":\"add\",\"path\":\"/metadata/name\",\"value\":\"a\"}]"},
+    {"PATCH", "", "application/strategic-merge-patch+json",
+     "{\"metadata\":{\"name\":\"a\",\"finalizers\":[\"x.y/z\"],"
+     "\"ownerReferences\":[{\"uid\":\"u\"}]}}"},
+    {"PATCH", "?fieldManager=m&force=true", "application/apply-patch+yaml",
+     "{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"a\"}}"},
+    {"PUT", "", "application/json", "{\"metadata\":{\"name\":\"a\"}}"},
+    {"PUT", NULL, "application/json", "{\"metadata\":{\"name\":\"a\"},\"spec\":{\"replicas\":2}}"},
+    {"GET", NULL, "application/json", ""},
+    {"POST", "/binding", "application/json",
+     "{\"metadata\":{\"name\":\"a\"},\"target\":{\"name\":\"n\"}}"},
+    {"POST", "/eviction", "application/json", "{\"metadata\":{\"name\":\"a\"}}"},
+    {"DELETE", "?propagationPolicy=Foreground", "application/json", ""},
+    {"DELETE", "?gracePeriodSeconds=1", "application/json", ""},
+    {"DELETE", "", "application/json", ""},
+};
+
+/* The code of the answer. Afterwards the collection is deleted. */
+static unsigned write_odd(size_t object, size_t kind, size_t write)
+{
+    char key[96], path[192];
+    const char *sub = odd_writes[write].sub ? odd_writes[write].sub : odd_kinds[kind].sub;
+    begin(object, 50);
+    make_hats();
+    snprintf(key, sizeof(key), "%sa", odd_kinds[kind].prefix);
+    snprintf(path, sizeof(path), "%s/a%s", odd_kinds[kind].path, sub);
+    store(key, slice_from_text(odd_objects[object]));
+    struct peer *peer =
+        send(odd_writes[write].method, path, odd_writes[write].type, odd_writes[write].body);
+    run();
+    unsigned code = peer->code;
+    send_json("DELETE", odd_kinds[kind].path, "");
+    run();
+    end();
+    return code;
+}
+
+static void odd_objects_can_be_written(void **state)
+{
+    (void)state;
+    unsigned fine = 0;
+    for (size_t object = 0; object < COUNT_OF(odd_objects); object++)
+        for (size_t kind = 0; kind < COUNT_OF(odd_kinds); kind++)
+            for (size_t write = 0; write < COUNT_OF(odd_writes); write++) {
+                unsigned code = write_odd(object, kind, write);
+                if (!code || (code != 500 && kube_code_is_no_memory(code)))
+                    fail_msg("%zu, %zu, %zu: %u", object, kind, write, code);
+                fine += code < 300;
+            }
+    assert_true(fine > 200);
+    /* An object without metadata can be changed and deleted. */
+    assert_int_equal(write_odd(0, 0, 0), 200);
+    assert_int_equal(write_odd(1, 0, COUNT_OF(odd_writes) - 1), 200);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -597,6 +699,7 @@ int main(void)
         cmocka_unit_test(events_share_leases),
         cmocka_unit_test(a_patch_cannot_take_all_memory),
         cmocka_unit_test(an_answer_is_never_made_from_a_failed_allocation),
+        cmocka_unit_test(odd_objects_can_be_written),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -102,7 +102,7 @@ bool check_few(struct definition_check *c, const char *child, const struct json_
     char why[96];
     if (list->count <= max)
         return true;
-    snprintf(why, sizeof(why), "Too many: %zu: must have at most %zu items", list->count, max);
+    snprintf(why, sizeof(why), "Too many: %u: must have at most %zu items", list->count, max);
     add(c, "FieldValueTooMany", child, why, SLICE_EMPTY, "");
     return false;
 }
