@@ -7,6 +7,7 @@ cmake_language(DEFER CALL target_link_options wire_h2_roles_test PRIVATE
 cmake_language(DEFER CALL target_link_options wire_grpc_client_test PRIVATE
     -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc)
 
+vigil_corpus(wire client)
 vigil_corpus(wire h2)
 vigil_corpus(wire hpack)
 vigil_corpus(wire http1)

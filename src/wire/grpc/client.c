@@ -378,7 +378,7 @@ static size_t write_head(struct h2_stream *stream, uint8_t *dst, size_t room)
 static size_t copy_output(struct grpc_client_call *call, uint8_t *dst, size_t room)
 {
     size_t n = size_min(room, call->output.len - call->sent);
-    slice_copy(dst, slice_of(call->output.ptr + call->sent, n));
+    slice_copy(dst, slice_sub(buf_slice(&call->output), call->sent, n));
     call->sent += n;
     if (call->sent == call->output.len && !call->request.replayable) {
         buf_reset(&call->output, OUTPUT_KEPT);
