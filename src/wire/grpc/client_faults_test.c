@@ -117,8 +117,8 @@ static void responses_that_are_not_of_grpc_are_mapped(void **state)
         {FIELDS(":status", "200", "grpc-status", "x", "grpc-message", "odd"), true, GRPC_UNKNOWN,
          "odd", true},
     };
-    for (size_t round = 0; round < 2; round++) { /* the second time the heads are remembered */
-        for (size_t i = 0; i < COUNT_OF(rows); i++) {
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        for (size_t round = 0; round < 2; round++) { /* the second time the head is remembered */
             struct recorded_call *r = begin(f);
             headers(f, r->call.stream.id, rows[i].ends, rows[i].fields);
             feed(f);
@@ -186,8 +186,8 @@ static void bodies_end_as_grpc_says(void **state)
         {BYTES("\0\xff\xff\xff\xff"), FIELDS("grpc-status", "0"), GRPC_RESOURCE_EXHAUSTED,
          "grpc: received message larger than max (4294967295 vs. 100)", false, 0},
     };
-    for (size_t round = 0; round < 2; round++) {
-        for (size_t i = 0; i < COUNT_OF(rows); i++) {
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        for (size_t round = 0; round < 2; round++) { /* the second time they are remembered */
             struct recorded_call *r = begin(f);
             uint32_t id = r->call.stream.id;
             headers(f, id, false, HEAD);
@@ -206,18 +206,53 @@ static void bodies_end_as_grpc_says(void **state)
 static void message_with_an_encoding_is_not_understood(void **state)
 {
     struct client_fixture *f = *state;
-    struct recorded_call *gzip = begin(f), *identity = begin(f);
-    headers(f, gzip->call.stream.id, false,
+    for (size_t round = 0; round < 2; round++) { /* the second time the head is remembered */
+        struct recorded_call *gzip = begin(f), *identity = begin(f);
+        headers(
+            f, gzip->call.stream.id, false,
             FIELDS(":status", "200", "content-type", "application/grpc", "grpc-encoding", "gzip"));
-    test_frame(&f->in, H2_DATA, 0, gzip->call.stream.id, SLICE_LITERAL("\0\0\0\0\1x\1\0\0\0\1x"));
-    headers(
-        f, identity->call.stream.id, false,
-        FIELDS(":status", "200", "content-type", "application/grpc", "grpc-encoding", "identity"));
-    test_frame(&f->in, H2_DATA, 0, identity->call.stream.id, SLICE_LITERAL("\1\0\0\0\1x"));
+        test_frame(&f->in, H2_DATA, 0, gzip->call.stream.id,
+                   SLICE_LITERAL("\0\0\0\0\1x\1\0\0\0\1x"));
+        headers(f, identity->call.stream.id, false,
+                FIELDS(":status", "200", "content-type", "application/grpc", "grpc-encoding",
+                       "identity"));
+        test_frame(&f->in, H2_DATA, 0, identity->call.stream.id, SLICE_LITERAL("\1\0\0\0\1x"));
+        feed(f);
+        assert_ends(gzip, GRPC_UNIMPLEMENTED, "grpc: the message is compressed", false);
+        assert_int_equal(gzip->messages, 1);
+        assert_int_equal(identity->code, GRPC_INTERNAL);
+    }
+}
+
+/* The server may send the rest of a large message without waiting for window in between, unless the
+ * call is withheld. */
+static void large_message_widens_the_window(void **state)
+{
+    struct client_fixture *f = *state;
+    struct recorded_call *r = begin(f);
+    uint32_t id = r->call.stream.id;
+    struct h2_frame frame;
+    struct slice payload;
+    headers(f, id, false, HEAD);
+    test_frame(&f->in, H2_DATA, 0, id, SLICE_LITERAL("\0\0\x0f\x42\x40")); /* 1,000,000 */
     feed(f);
-    assert_ends(gzip, GRPC_UNIMPLEMENTED, "grpc: the message is compressed", false);
-    assert_int_equal(gzip->messages, 1);
-    assert_int_equal(identity->code, GRPC_INTERNAL);
+    assert_true(test_find(frames_of(f), H2_WINDOW_UPDATE, id, 0, &frame, &payload));
+    uint32_t window = f->limits.stream_window - 5;
+    assert_int_equal(h2_get32(payload.ptr), 1000000 - window);
+
+    struct recorded_call *held = begin(f);
+    id = held->call.stream.id;
+    grpc_client_call_withhold(&held->call, true);
+    headers(f, id, false, HEAD);
+    test_frame(&f->in, H2_DATA, 0, id,
+               SLICE_LITERAL("\0\0\x0f\x42\x40"
+                             "1234"));
+    feed(f);
+    assert_int_equal(test_count(frames_of(f), H2_WINDOW_UPDATE, id), 0);
+    grpc_client_call_withhold(&held->call, false);
+    drain(f);
+    assert_true(test_find(frames_of(f), H2_WINDOW_UPDATE, id, 0, &frame, &payload));
+    assert_int_equal(h2_get32(payload.ptr), 1000000 - 4 - (window - 4));
 }
 
 /* The rest of a message that is too large is not awaited: the stream is reset. */
@@ -351,6 +386,7 @@ int main(void)
         TEST(subtypes_and_parameters_are_grpc),
         TEST(bodies_end_as_grpc_says),
         TEST(message_with_an_encoding_is_not_understood),
+        TEST(large_message_widens_the_window),
         TEST(refused_message_resets_its_stream),
         TEST(resets_are_mapped),
         TEST(cancelled_after_the_deadline_is_the_deadline),

@@ -22,6 +22,7 @@ struct recorded_call {
     size_t cancel_at;   /* cancel within on_message when so many messages have arrived */
     size_t withhold_at; /* the same for withholding */
     size_t restarts;    /* start it again within on_end, so often */
+    bool frees;         /* is freed within on_end */
     size_t refills;     /* queue another message within on_drained, so often */
     enum grpc_code code;
     char text[600];
@@ -62,6 +63,13 @@ static inline void recorded_on_message(struct grpc_client_call *call, struct sli
         grpc_client_call_withhold(call, true);
 }
 
+static inline void recorded_free(struct recorded_call *r)
+{
+    grpc_client_call_check(&r->call);
+    grpc_client_call_fini(&r->call);
+    free(r);
+}
+
 static inline void recorded_on_end(struct grpc_client_call *call,
                                    const struct grpc_outcome *outcome)
 {
@@ -78,6 +86,11 @@ static inline void recorded_on_end(struct grpc_client_call *call,
     if (r->restarts) {
         r->restarts--;
         recorded_start(r);
+    }
+    if (r->frees) {
+        assert_ptr_equal(r->fixture->calls[r->fixture->count - 1], r);
+        r->fixture->count--;
+        recorded_free(r);
     }
 }
 
@@ -148,9 +161,7 @@ static inline void client_stop(struct client_fixture *f)
     for (size_t i = 0; i < f->count; i++) {
         struct recorded_call *r = f->calls[i];
         assert_int_equal(r->started, r->ended);
-        grpc_client_call_check(&r->call);
-        grpc_client_call_fini(&r->call);
-        free(r);
+        recorded_free(r);
     }
     f->count = 0;
     f->in.len = f->out.len = 0;

@@ -224,6 +224,22 @@ static void call_may_be_cancelled_within_on_message(void **state)
     assert_int_equal(r->messages, 2);
 }
 
+static void call_may_be_freed_when_it_ends(void **state)
+{
+    struct joined *j = *state;
+    for (size_t step = 1; step < 60; step++) { /* the message arrives in pieces, or in one */
+        struct recorded_call *r = recorded_call(&j->client, "/t.T/Chat");
+        j->step = step;
+        r->cancel_at = 1;
+        r->frees = true;
+        for (size_t i = 0; i < 3; i++)
+            assert_int_equal(grpc_client_call_send(&r->call, SLICE_LITERAL("hello")), ST_OK);
+        exchange(j);
+        assert_int_equal(j->client.count, 0);
+    }
+    assert_int_equal(j->service.ends, 59);
+}
+
 /* Cancelled within a message, started again within on_end: the rest of the input belongs to the
  * stream before. */
 static void call_may_be_started_again_when_it_ends(void **state)
@@ -413,6 +429,39 @@ static void head_larger_than_the_server_accepts_is_not_sent(void **state)
     buf_fini(&settings);
 }
 
+static void written_head_has_at_most_its_size(void **state)
+{
+    struct joined *j = *state;
+    struct slice path = SLICE_LITERAL("/t.T/Echo");
+    const struct hpack_limits limits = {4096, 100};
+    size_t most = grpc_head_bytes(j->client.head, path);
+    uint8_t *room = malloc(most); /* exactly as much, so that a sanitizer sees more */
+    static const int64_t timeouts[] = {INT64_MAX, INT64_MAX - 1, 99999999, -1};
+    for (size_t i = 0; i < COUNT_OF(timeouts); i++) {
+        uint8_t *end = grpc_head_write(j->client.head, path, timeouts[i], room);
+        assert_true((size_t)(end - room) <= most);
+        struct hpack_decoder decoder;
+        struct h2_headers *headers = NULL;
+        hpack_decoder_init(&decoder);
+        assert_int_equal(hpack_decode(&decoder, slice_of(room, (size_t)(end - room)), H2_REQUEST,
+                                      &limits, &headers),
+                         ST_OK);
+        assert_false(headers->malformed);
+        assert_true(slice_equal(headers->path, path));
+        assert_true(slice_equal(headers->scheme, SLICE_LITERAL("http")));
+        assert_true(slice_equal(headers->authority, SLICE_LITERAL("localhost:2379")));
+        size_t list = 0;
+        for (uint32_t k = 0; k < headers->count; k++)
+            list += headers->fields[k].name.len + headers->fields[k].value.len + 32;
+        assert_true(list <= grpc_head_list_bytes(j->client.head, path));
+        if (timeouts[i] == 99999999)
+            assert_int_equal(list, grpc_head_list_bytes(j->client.head, path));
+        h2_headers_unref(headers);
+        hpack_decoder_fini(&decoder);
+    }
+    free(room);
+}
+
 static void malformed_fields_make_no_head(void **state)
 {
     (void)state;
@@ -546,6 +595,7 @@ int main(void)
         TEST(drained_call_can_queue_more),
         TEST(cancelled_call_ends_on_both_sides),
         TEST(call_may_be_cancelled_within_on_message),
+        TEST(call_may_be_freed_when_it_ends),
         TEST(call_may_be_started_again_when_it_ends),
         TEST(replayable_call_sends_its_message_again),
         TEST(repeated_calls_allocate_nothing),
@@ -556,6 +606,7 @@ int main(void)
         TEST(server_that_leaves_answers_what_it_received),
         TEST(server_learns_the_rest_of_the_time),
         TEST(head_larger_than_the_server_accepts_is_not_sent),
+        TEST(written_head_has_at_most_its_size),
         cmocka_unit_test(malformed_fields_make_no_head),
         cmocka_unit_test(calls_work_for_every_split_of_the_bytes),
         cmocka_unit_test(calls_without_memory_end_cleanly),
