@@ -20,7 +20,7 @@ run: build ## build and serve on 127.0.0.1:2379, data in ./vigil.data
 build: ## release build: build/vigil
 	@tools/install-deps build
 	@$(call cmake,build,-DCMAKE_BUILD_TYPE=Release)
-	@$(call ninja,build) vigil
+	@$(call ninja,build) vigil libvigil libvigil_static
 
 install: build ## put it under PREFIX (/usr/local), or DESTDIR/PREFIX: program, man page, completions, units
 	@tools/install build "$(PREFIX)" "$(DESTDIR)" "$(SYSCONFDIR)"

@@ -1,10 +1,12 @@
 #!/usr/bin/python3
 """The files of make install: all exist, and the programs that use them accept them."""
+import os
 import pathlib
 import re
 import shutil
 import subprocess
 import unittest
+import urllib.request
 
 from server import ROOT, SUBJECT, LiveTest, only_vigil
 
@@ -25,6 +27,52 @@ class Install(LiveTest):
         self.assertIn("vigil", output(str(self.scratch / "usr/bin/vigil"), "version").stdout)
         etcd = self.scratch / "usr/libexec/vigil/etcd"
         self.assertIn("etcd Version: 3.", output(str(etcd), "--version").stdout)
+
+    def build_example(self, program, *flags):
+        """The example in the way of a program that is installed elsewhere: only with what pkg-config says."""
+        said = output("pkg-config", f"--define-variable=prefix={self.scratch}/usr", "--cflags", "--libs", *flags,
+                      "libvigil", env={"PKG_CONFIG_PATH": f"{self.scratch}/usr/lib/pkgconfig", "PATH": "/usr/bin:/bin"})
+        sanitizers = ["-fsanitize=address,undefined"] if b"__asan_init" in pathlib.Path(SUBJECT).read_bytes() else []
+        output("cc", "-std=c99", "-D_POSIX_C_SOURCE=200809L", "-Wall", "-Wextra", "-Werror", "-o", str(program),
+               str(ROOT / "examples/watch.c"), *sanitizers, *said.stdout.split())
+
+    def watch_once(self, program, **env):
+        """Runs the example until it has printed a change."""
+        server = self.serving()
+        with subprocess.Popen([str(program), server.url, "k"], stdout=subprocess.PIPE, text=True,
+                              env=dict(os.environ, **env)) as watch:
+            self.assertRegex(watch.stdout.readline(), r"^watching from revision \d+$")
+            with urllib.request.urlopen(f"{server.url}/v3/kv/put", b'{"key": "azE=", "value": "djE="}', 30):
+                pass
+            self.assertRegex(watch.stdout.readline(), r"^put k1 = v1 \(revision \d+\)$")
+            watch.terminate()
+        self.assertEqual(watch.returncode, 0)
+
+    def test_example_with_the_shared_library(self):
+        program = self.scratch / "watch"
+        self.build_example(program)
+        self.watch_once(program, LD_LIBRARY_PATH=f"{self.scratch}/usr/lib")
+
+    def test_example_with_the_static_library(self):
+        program = self.scratch / "watch"
+        (self.scratch / "usr/lib/libvigil.so").unlink()
+        self.build_example(program, "--static")
+        self.watch_once(program)
+
+    def test_exported_symbols_are_those_of_the_headers(self):
+        declared = set()
+        for header in (self.scratch / "usr/include/vigil").glob("*.h"):
+            declared |= set(re.findall(r"VIGIL_API[^;]*?\b(vigil_\w+)\(", header.read_text()))
+        symbols = output("nm", "-D", "--defined-only", str(self.scratch / "usr/lib/libvigil.so.1")).stdout
+        exported = set(re.findall(r" T (\w+)@@VIGIL_1$", symbols, re.M))
+        self.assertEqual(exported, declared)
+        self.assertEqual(set(re.findall(r" [A-Z] (?!VIGIL_1$)(\S+)$", symbols, re.M)), {f"{n}@@VIGIL_1" for n in declared})
+
+    def test_headers_compile_as_c99_and_as_cpp(self):
+        for header in (self.scratch / "usr/include/vigil").glob("*.h"):
+            for compiler, language in (("cc", "gnu99" if header.name == "uv.h" else "c99"), ("c++", "c++11")):
+                output(compiler, f"-std={language}", "-pedantic", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-x",
+                       "c" if compiler == "cc" else "c++", f"-I{self.scratch}/usr/include", str(header))
 
     def test_manual_pages_are_complete_and_without_warnings(self):
         for name, parts in (("serve", ("CONFIGURATION FILE", "SIGNALS")), ("import", ("SOURCE",)),
