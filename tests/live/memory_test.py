@@ -44,7 +44,7 @@ def methods():
 
 
 def gateway_paths():
-    return ["/v3/" + path for path in re.findall(r'"([a-z]+/[\w/-]+)"', (ROOT / "src/etcd/gateway/rows.c").read_text())]
+    return ["/v3/" + path for path in re.findall(r'"([a-z]+/[\w/-]+)"', (ROOT / "src/etcd/gateway/routes.c").read_text())]
 
 
 def largest_messages():
