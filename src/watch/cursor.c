@@ -18,7 +18,7 @@ struct watch_cursor {
      * valid in later turns while `at` is not 0. */
     uint64_t turn;
     struct watch_batch batch;
-    bool tagged;
+    bool tagged, tag_within;
     bool walks;        /* it is in a part of the past that the tag index does not cover */
     uint32_t tag_hash; /* tag_cache_hash */
     uint32_t key_len, end_len;
@@ -45,6 +45,7 @@ struct watch_cursor *watch_cursor_new(struct watch_hub *hub,
     struct watch_cursor *cursor = xmalloc(sizeof(*cursor) + key.len + end.len);
     *cursor = (struct watch_cursor){
         .tagged = tag.len > 0,
+        .tag_within = tag.len > 0 && options->tag_within,
         .tag_hash = tag_cache_hash(tag),
         .key_len = (uint32_t)key.len,
         .end_len = (uint32_t)end.len,
@@ -119,8 +120,11 @@ static bool has_tag(const struct watch_cursor *cursor, const struct watch_event 
 
 static bool wants(const struct watch_cursor *cursor, const struct watch_event *event)
 {
-    return cursor->batch.revision >= cursor->watcher->from &&
-           watch_range_covers(key_of(cursor), end_of(cursor), event->key) && has_tag(cursor, event);
+    if (cursor->batch.revision < cursor->watcher->from)
+        return false;
+    if (cursor->tag_within && !cursor->walks)
+        return true;
+    return watch_range_covers(key_of(cursor), end_of(cursor), event->key) && has_tag(cursor, event);
 }
 
 /* The cursor will be woken: for new events, in a later turn, or when the history is ready. */
@@ -225,8 +229,8 @@ static void pass_over(struct watch_cursor *cursor)
         long_revision_pay(hub, 1);
 }
 
-enum status watch_cursor_next(struct watch_cursor *cursor, const struct watch_event **ret_event,
-                              int64_t *ret_revision)
+static enum status find_next(struct watch_cursor *cursor, const struct watch_event **ret_event,
+                             int64_t *ret_revision)
 {
     struct watch_stream *stream = cursor->stream;
     struct watch_hub *hub = stream->hub;
@@ -265,6 +269,14 @@ enum status watch_cursor_next(struct watch_cursor *cursor, const struct watch_ev
     return suspend(cursor, ST_END);
 }
 
+enum status watch_cursor_next(struct watch_cursor *cursor, const struct watch_event **ret_event,
+                              int64_t *ret_revision)
+{
+    if (!cursor->stream->dirty)
+        return suspend(cursor, ST_END);
+    return find_next(cursor, ret_event, ret_revision);
+}
+
 void watch_cursor_fetch(const struct watch_cursor *cursor)
 {
     __builtin_prefetch(cursor, 1);
@@ -272,10 +284,15 @@ void watch_cursor_fetch(const struct watch_cursor *cursor)
     __builtin_prefetch((const uint8_t *)cursor + 128, 1);
 }
 
+/* Most cursors with a tag have one event when they are woken: that it was the last is known from
+ * its entry, without another search. */
 void watch_cursor_take(struct watch_cursor *cursor)
 {
     cursor->at++;
     stream_count_events(cursor->stream, 1);
+    if (cursor->tagged && !cursor->walks &&
+        tag_index_is_newest(&cursor->stream->hub->tag_index, cursor->mark))
+        (void)suspend(cursor, ST_END);
 }
 
 struct slice watch_cursor_prev(struct watch_cursor *cursor, const struct watch_event *event)

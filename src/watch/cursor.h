@@ -19,13 +19,14 @@ struct watch_cursor;
 
 struct watch_cursor_options {
     struct slice key, range_end; /* as in a watch request, and not empty; copied */
-    /* Not empty: the cursor is woken for, and given, only the events to which the hub's tagger gave
-     * this tag; the range must contain them. While it reads the past it may be given others as
-     * well. Copied. */
-    struct slice tag;
-    int64_t from; /* the first revision of interest; 0: the next one */
-    /* There may be something to read. Not called again until next has returned ST_END or ST_AGAIN.
+    /* Not empty: the cursor is woken only for events to which the hub's tagger gave this tag, and
+     * is given those of its range. While it reads the past it may be given others as well. Copied.
      */
+    struct slice tag;
+    bool tag_within; /* the range contains every event of the tag, and is not compared with them */
+    int64_t from;    /* the first revision of interest; 0: the next one */
+    /* There may be something to read. Not called again until next has returned ST_END or ST_AGAIN,
+     * or the last event was taken. */
     void (*wake)(void *ctx);
     /* It may be woken soon: the owner prefetches the memory that it will touch. May be NULL. */
     void (*soon)(void *ctx);

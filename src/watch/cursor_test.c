@@ -90,6 +90,8 @@ static void turn_end(struct fixture *f)
     memory_turn_end(&f->memory);
 }
 
+#define EVERYTHING "e" /* the end of a range with all keys of the random tests */
+
 static void open_cursor(struct fixture *f, struct owner *owner, const char *key, const char *end,
                         const char *tag, int64_t from)
 {
@@ -102,6 +104,7 @@ static void open_cursor(struct fixture *f, struct owner *owner, const char *key,
                                                  .key = slice_from_text(owner->key),
                                                  .range_end = slice_from_text(owner->end),
                                                  .tag = slice_from_text(owner->tag),
+                                                 .tag_within = strcmp(owner->end, EVERYTHING) == 0,
                                                  .from = from,
                                                  .wake = wake,
                                                  .ctx = owner,
@@ -524,7 +527,8 @@ static int changes_of_turn(struct fixture *f)
 
 static void replace_one(struct fixture *f, struct owner *owner)
 {
-    static const char *const ranges[][2] = {{"a", "b"}, {"b0", ""}, {"a", "d"}, {"c", "\xff"}};
+    static const char *const ranges[][2] = {
+        {"a", "b"}, {"b0", ""}, {"a", "d"}, {"c", "\xff"}, {"a", EVERYTHING}};
     watch_cursor_free(owner->cursor);
     const char *const *range = ranges[random_u64(&f->random) % COUNT_OF(ranges)];
     int64_t lowest = f->memory.compacted > 2 ? f->memory.compacted : 2;

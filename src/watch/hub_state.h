@@ -6,7 +6,7 @@
  *   tag_index, tag_cache, history_window       indexes of the recent past
  *   hub_state, hub_read, stream_state          data of a hub and its streams; shared reading
  *   stats_scan, long_revision                  statistics; revisions with very many events
- *   output: watcher_state, large_response,       what writes into the room of a fill
+ *   output: watcher_state, large_response,     what writes into the room of a fill
  *           notify, live, catch_up
  *   stream ─ hub ─ cursor                      requests and fills ─ turns ─ events one by one
  */

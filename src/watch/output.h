@@ -1,7 +1,6 @@
 /*
- * Where a fill writes, and the parts of a stream that write there. All write whole messages one
- * after the other; the stream keeps what does not fit of the last one. Only the files of this
- * directory include it.
+ * The parts of a stream that write into the room of a fill. Only the files of this directory
+ * include it.
  */
 #ifndef VIGIL_WATCH_OUTPUT_H
 #define VIGIL_WATCH_OUTPUT_H
@@ -10,23 +9,6 @@
 
 struct long_revision;
 struct long_revision_hit;
-
-struct watch_output {
-    uint8_t *start, *at, *end;
-    uint8_t *pause; /* no message begins behind it, so that other watchers get their turn */
-};
-
-/* More messages may begin. */
-static inline bool output_open(const struct watch_stream *stream, const struct watch_output *out)
-{
-    return out->at < out->pause && !stream->rest && !stream->large;
-}
-/* Room for a message of at most WATCH_PIECE_BYTES_MAX; output_end keeps what does not fit. */
-uint8_t *output_begin(struct watch_stream *stream, struct watch_output *out, size_t len);
-void output_end(struct watch_stream *stream, struct watch_output *out, const uint8_t *from,
-                size_t len);
-void output_message(struct watch_stream *stream, struct watch_output *out,
-                    const struct message *message, int64_t revision);
 
 /* -- live.c: responses of the watchers that follow their stream -- */
 

@@ -115,4 +115,23 @@ struct watcher *stream_find_watcher(const struct watch_stream *stream, int64_t i
 void stream_add_id(struct watch_stream *stream, struct watcher *watcher);
 void stream_remove_id(struct watch_stream *stream, struct watcher *watcher);
 
+/* Where a fill writes. Each part of a stream writes whole messages, one after the other; the stream
+ * keeps what does not fit of the last one. */
+struct watch_output {
+    uint8_t *start, *at, *end;
+    uint8_t *pause; /* no message begins behind it, so that other watchers get their turn */
+};
+
+/* More messages may begin. */
+static inline bool output_open(const struct watch_stream *stream, const struct watch_output *out)
+{
+    return out->at < out->pause && !stream->rest && !stream->large;
+}
+/* Room for a message of at most WATCH_PIECE_BYTES_MAX; output_end keeps what does not fit. */
+uint8_t *output_begin(struct watch_stream *stream, struct watch_output *out, size_t len);
+void output_end(struct watch_stream *stream, struct watch_output *out, const uint8_t *from,
+                size_t len);
+void output_message(struct watch_stream *stream, struct watch_output *out,
+                    const struct message *message, int64_t revision);
+
 #endif

@@ -48,4 +48,11 @@ void tag_index_add(struct tag_index *index, struct watch_range *tag,
 const struct tag_event *tag_index_seek(struct tag_index *index, const struct watch_range *tag,
                                        int64_t revision, size_t event, uint64_t *number);
 
+/* Whether an entry exists and none of its tag follows it. */
+static inline bool tag_index_is_newest(const struct tag_index *index, uint64_t number)
+{
+    return number >= index->first && number < index->end &&
+           !index->events[number % TAG_INDEX_EVENTS].next;
+}
+
 #endif

@@ -1,4 +1,4 @@
-/* The items of a list by their path elements, for typed.c, typed_merge.c and typed_validate.c. */
+/* The items of a list by their path elements, for typed.c and typed_merge.c. */
 #ifndef VIGIL_KUBE_APPLY_TYPED_PRIVATE_H
 #define VIGIL_KUBE_APPLY_TYPED_PRIVATE_H
 

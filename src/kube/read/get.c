@@ -3,7 +3,6 @@
 #include "kube/call/call_offload.h"
 #include "kube/call/operation.h"
 #include "kube/call/respond.h"
-#include "kube/call/revision_wait.h"
 #include "kube/read/read.h"
 
 struct get_state {

@@ -6,7 +6,7 @@
 #ifndef VIGIL_KUBE_READ_LIST_PRIVATE_H
 #define VIGIL_KUBE_READ_LIST_PRIVATE_H
 
-#include "kube/call/revision_wait.h"
+#include "kube/call/operation.h"
 #include "kube/call/shape.h"
 #include "kube/read/object_writer.h"
 #include "kube/read/scope.h"

@@ -3,7 +3,7 @@
 #include "codec/json/string.h"
 #include "kube/call/call.h"
 #include "kube/call/conversion.h"
-#include "kube/call/revision_wait.h"
+#include "kube/call/operation.h"
 #include "watch/cursor.h"
 
 #include <stdio.h>
@@ -211,6 +211,7 @@ static enum status set_tag(struct kube_scope *scope, struct kube_call *call)
                                  slice_from_text(call->kind->indexed_field), &value))
         return ST_OK;
     struct slice made = make_tag(call->kind, value, tag);
+    scope->tag_within = slice_equal(scope->key, slice_from_text(call->kind->storage_prefix));
     return made.len ? arena_dup(&call->arena, made, &scope->tag) : ST_OK;
 }
 

@@ -12,6 +12,7 @@ struct kube_scope {
     struct slice prefix;         /* omitted in continue tokens */
     struct slice key, range_end; /* range_end empty: one key */
     struct slice tag;            /* by which its events are found instead of by key; may be empty */
+    bool tag_within;             /* the range contains all objects of the kind */
     struct kube_selection *selection; /* a reference */
     int64_t revision;                 /* the requested one; 0: "" or "0" */
     bool revision_given;              /* not "" */

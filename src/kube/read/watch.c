@@ -23,7 +23,6 @@
 #include "kube/call/format.h"
 #include "kube/call/operation.h"
 #include "kube/call/respond.h"
-#include "kube/call/revision_wait.h"
 #include "kube/call/shape.h"
 #include "kube/read/event_cache.h"
 #include "kube/read/object_writer.h"
@@ -517,6 +516,7 @@ static bool open_cursor(struct kube_watch *w, int64_t from, struct kube_status *
     struct watch_cursor_options options = {.key = scope->key,
                                            .range_end = scope->range_end,
                                            .tag = scope->tag,
+                                           .tag_within = scope->tag_within,
                                            .from = from,
                                            .wake = wake,
                                            .soon = soon,

@@ -1,10 +1,10 @@
 /*
  * The columns that kubectl prints for each kind: one table per kind, one line per column.
  *
- *     printers.c         pods, services, workloads, nodes, namespaces, config, events, leases
+ *     printers.c         pods, services, workloads, nodes, namespaces, config, events, leases; and
+ *                        the printers that several kinds share
  *     printers_other.c   access, networking, storage, quotas, autoscaling and all other groups
  *     printers_pod.c     the status of a pod
- *     printers_common.c  printers and helpers that several kinds share
  *
  * custom_table.h has the columns of custom resources.
  */

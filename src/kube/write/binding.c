@@ -161,13 +161,6 @@ static enum kube_decision evict(struct kube_change *change, const struct json_no
 
 /* -- Both -- */
 
-bool kube_is_post_subresource(const struct kube_call *call)
-{
-    return !call->kind->group[0] && strcmp(call->kind->plural, "pods") == 0 &&
-           (slice_equal(call->path.subresource, SLICE_LITERAL("binding")) ||
-            slice_equal(call->path.subresource, SLICE_LITERAL("eviction")));
-}
-
 /* The pod of the path, or of the body if the path has none. */
 static bool find_name(struct kube_call *call, struct posting *posting, bool binds)
 {

@@ -13,7 +13,6 @@
 #include "kube/call/conversion.h"
 #include "kube/call/operation.h"
 #include "kube/call/respond.h"
-#include "kube/call/revision_wait.h"
 #include "kube/jobs/namespaces.h"
 #include "kube/object/strategy.h"
 #include "kube/write/apply.h"

@@ -29,6 +29,13 @@ bool kube_is_finalize(const struct kube_call *call)
            slice_equal(call->path.subresource, SLICE_LITERAL("finalize"));
 }
 
+bool kube_is_post_subresource(const struct kube_call *call)
+{
+    return !call->kind->group[0] && strcmp(call->kind->plural, "pods") == 0 &&
+           (slice_equal(call->path.subresource, SLICE_LITERAL("binding")) ||
+            slice_equal(call->path.subresource, SLICE_LITERAL("eviction")));
+}
+
 /* Clients that ask for a token get an explanation instead of a plain 404. */
 static bool is_token_request(const struct kube_call *call)
 {

@@ -4,8 +4,8 @@
  */
 #include "kube/call/call.h"
 #include "kube/call/call_offload.h"
+#include "kube/call/operation.h"
 #include "kube/call/respond.h"
-#include "kube/call/revision_wait.h"
 #include "kube/object/kind_rules.h"
 #include "kube/object/strategy.h"
 #include "kube/patch/patch.h"

@@ -1,7 +1,7 @@
 /*
  * A call and what the calls of one connection share. Only for the files of this directory:
- * call.c begins and ends calls and has the functions for services, route.c finds the method,
- * receive.c makes messages from DATA, reply.c writes the answer, and endpoint.c watches over time.
+ * call.c begins and ends calls, has the functions for services and writes the answer, route.c finds
+ * the method, receive.c makes messages from DATA, and endpoint.c watches over time.
  */
 #ifndef VIGIL_WIRE_GRPC_CALL_PRIVATE_H
 #define VIGIL_WIRE_GRPC_CALL_PRIVATE_H
@@ -139,7 +139,7 @@ void grpc_call_deliver(struct grpc_call *call, struct slice message);
 /* endpoint.c: the call is checked when the message that it receives must be complete. */
 void grpc_call_time(struct grpc_call *call);
 
-/* reply.c: the writing functions of h2_stream_ops. */
+/* call.c: the writing functions of h2_stream_ops. */
 size_t grpc_call_head(struct h2_stream *stream, uint8_t *dst, size_t room);
 enum h2_fill grpc_call_data(struct h2_stream *stream, uint8_t *dst, size_t room, size_t *ret_len);
 size_t grpc_call_trailers(struct h2_stream *stream, uint8_t *dst, size_t room);
