@@ -20,7 +20,7 @@ static void start(struct vigil_watch *watch)
         watch_fail(watch, VIGIL_ERROR_CANCELED, "the client was shut down");
         return;
     }
-    if (!*place && watch_stream_new(client, watch->require_leader, place) != ST_OK) {
+    if (!*place && client_watch_stream_new(client, watch->require_leader, place) != ST_OK) {
         watch_fail(watch, VIGIL_ERROR_MEMORY, "out of memory");
         return;
     }

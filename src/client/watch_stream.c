@@ -394,8 +394,8 @@ static void free_part(struct client_part *part)
     free(stream);
 }
 
-enum status watch_stream_new(struct vigil_client *client, bool require_leader,
-                             struct watch_stream **ret_stream)
+enum status client_watch_stream_new(struct vigil_client *client, bool require_leader,
+                                    struct watch_stream **ret_stream)
 {
     static const struct client_stream_hooks hooks = {
         .on_open = on_open,

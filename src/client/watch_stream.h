@@ -18,8 +18,8 @@ struct watch_stream;
 
 /* It becomes a part of the client, which frees it. ST_NOMEM. */
 MUST_CHECK
-enum status watch_stream_new(struct vigil_client *client, bool require_leader,
-                             struct watch_stream **ret_stream);
+enum status client_watch_stream_new(struct vigil_client *client, bool require_leader,
+                                    struct watch_stream **ret_stream);
 
 /* The watch is new or parked: it is created as soon as possible. */
 void watch_stream_add(struct watch_stream *stream, struct vigil_watch *watch);
