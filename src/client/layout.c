@@ -3,11 +3,18 @@
  * that tools/pbgen.py gives to the messages. This file fails to compile when the two differ.
  */
 #include "base/slice.h"
+#include "codec/pb/auth.pb.h"
+#include "codec/pb/election.pb.h"
 #include "codec/pb/kv.pb.h"
+#include "codec/pb/lock.pb.h"
 #include "codec/pb/rpc.pb.h"
 
+#include <vigil/auth.h>
+#include <vigil/cluster.h>
+#include <vigil/concurrency.h>
 #include <vigil/kv.h>
 #include <vigil/lease.h>
+#include <vigil/maintenance.h>
 #include <vigil/txn.h>
 #include <vigil/watch.h>
 
@@ -120,3 +127,117 @@ SAME_SIZE(vigil_lease_list_response, pb_lease_leases_response);
 SAME(vigil_lease_list_response, header, pb_lease_leases_response, header);
 SAME(vigil_lease_list_response, leases, pb_lease_leases_response, leases);
 SAME(vigil_lease_list_response, lease_count, pb_lease_leases_response, leases_count);
+
+SAME_SIZE(vigil_permission, pb_permission);
+SAME(vigil_permission, type, pb_permission, perm_type);
+SAME(vigil_permission, key, pb_permission, key);
+SAME(vigil_permission, range_end, pb_permission, range_end);
+
+SAME_SIZE(vigil_auth_status_response, pb_auth_status_response);
+SAME(vigil_auth_status_response, header, pb_auth_status_response, header);
+SAME(vigil_auth_status_response, enabled, pb_auth_status_response, enabled);
+SAME(vigil_auth_status_response, auth_revision, pb_auth_status_response, auth_revision);
+
+SAME_SIZE(vigil_names_response, pb_auth_user_get_response);
+SAME(vigil_names_response, header, pb_auth_user_get_response, header);
+SAME(vigil_names_response, names, pb_auth_user_get_response, roles);
+SAME(vigil_names_response, name_count, pb_auth_user_get_response, roles_count);
+
+SAME_SIZE(vigil_names_response, pb_auth_user_list_response);
+SAME(vigil_names_response, header, pb_auth_user_list_response, header);
+SAME(vigil_names_response, names, pb_auth_user_list_response, users);
+SAME(vigil_names_response, name_count, pb_auth_user_list_response, users_count);
+
+SAME_SIZE(vigil_names_response, pb_auth_role_list_response);
+SAME(vigil_names_response, header, pb_auth_role_list_response, header);
+SAME(vigil_names_response, names, pb_auth_role_list_response, roles);
+SAME(vigil_names_response, name_count, pb_auth_role_list_response, roles_count);
+
+SAME_SIZE(vigil_role_response, pb_auth_role_get_response);
+SAME(vigil_role_response, header, pb_auth_role_get_response, header);
+SAME(vigil_role_response, permissions, pb_auth_role_get_response, perm);
+SAME(vigil_role_response, permission_count, pb_auth_role_get_response, perm_count);
+
+SAME_SIZE(vigil_member, pb_member);
+SAME(vigil_member, id, pb_member, id);
+SAME(vigil_member, name, pb_member, name);
+SAME(vigil_member, peer_urls, pb_member, peer_urls);
+SAME(vigil_member, peer_url_count, pb_member, peer_urls_count);
+SAME(vigil_member, client_urls, pb_member, client_urls);
+SAME(vigil_member, client_url_count, pb_member, client_urls_count);
+SAME(vigil_member, is_learner, pb_member, is_learner);
+
+SAME_SIZE(vigil_members_response, pb_member_list_response);
+SAME(vigil_members_response, header, pb_member_list_response, header);
+SAME(vigil_members_response, members, pb_member_list_response, members);
+SAME(vigil_members_response, member_count, pb_member_list_response, members_count);
+
+SAME_SIZE(vigil_members_response, pb_member_remove_response);
+SAME(vigil_members_response, header, pb_member_remove_response, header);
+SAME(vigil_members_response, members, pb_member_remove_response, members);
+SAME(vigil_members_response, member_count, pb_member_remove_response, members_count);
+
+SAME_SIZE(vigil_members_response, pb_member_update_response);
+SAME(vigil_members_response, header, pb_member_update_response, header);
+SAME(vigil_members_response, members, pb_member_update_response, members);
+SAME(vigil_members_response, member_count, pb_member_update_response, members_count);
+
+SAME_SIZE(vigil_members_response, pb_member_promote_response);
+SAME(vigil_members_response, header, pb_member_promote_response, header);
+SAME(vigil_members_response, members, pb_member_promote_response, members);
+SAME(vigil_members_response, member_count, pb_member_promote_response, members_count);
+
+SAME_SIZE(vigil_member_add_response, pb_member_add_response);
+SAME(vigil_member_add_response, header, pb_member_add_response, header);
+SAME(vigil_member_add_response, member, pb_member_add_response, member);
+SAME(vigil_member_add_response, members, pb_member_add_response, members);
+SAME(vigil_member_add_response, member_count, pb_member_add_response, members_count);
+
+SAME_SIZE(vigil_status_response, pb_status_response);
+SAME(vigil_status_response, header, pb_status_response, header);
+SAME(vigil_status_response, version, pb_status_response, version);
+SAME(vigil_status_response, db_size, pb_status_response, db_size);
+SAME(vigil_status_response, leader, pb_status_response, leader);
+SAME(vigil_status_response, raft_index, pb_status_response, raft_index);
+SAME(vigil_status_response, raft_term, pb_status_response, raft_term);
+SAME(vigil_status_response, raft_applied_index, pb_status_response, raft_applied_index);
+SAME(vigil_status_response, errors, pb_status_response, errors);
+SAME(vigil_status_response, error_count, pb_status_response, errors_count);
+SAME(vigil_status_response, db_size_in_use, pb_status_response, db_size_in_use);
+SAME(vigil_status_response, is_learner, pb_status_response, is_learner);
+SAME(vigil_status_response, storage_version, pb_status_response, storage_version);
+SAME(vigil_status_response, db_size_quota, pb_status_response, db_size_quota);
+SAME(vigil_status_response, reserved, pb_status_response, downgrade_info);
+
+SAME_SIZE(vigil_alarm, pb_alarm_member);
+SAME(vigil_alarm, member_id, pb_alarm_member, member_id);
+SAME(vigil_alarm, type, pb_alarm_member, alarm);
+
+SAME_SIZE(vigil_alarms_response, pb_alarm_response);
+SAME(vigil_alarms_response, header, pb_alarm_response, header);
+SAME(vigil_alarms_response, alarms, pb_alarm_response, alarms);
+SAME(vigil_alarms_response, alarm_count, pb_alarm_response, alarms_count);
+
+SAME_SIZE(vigil_hash_kv_response, pb_hash_kv_response);
+SAME(vigil_hash_kv_response, header, pb_hash_kv_response, header);
+SAME(vigil_hash_kv_response, hash, pb_hash_kv_response, hash);
+SAME(vigil_hash_kv_response, compact_revision, pb_hash_kv_response, compact_revision);
+SAME(vigil_hash_kv_response, hash_revision, pb_hash_kv_response, hash_revision);
+
+SAME_SIZE(vigil_lock_response, pb_lock_response);
+SAME(vigil_lock_response, header, pb_lock_response, header);
+SAME(vigil_lock_response, key, pb_lock_response, key);
+
+SAME_SIZE(vigil_leader_key, pb_leader_key);
+SAME(vigil_leader_key, name, pb_leader_key, name);
+SAME(vigil_leader_key, key, pb_leader_key, key);
+SAME(vigil_leader_key, revision, pb_leader_key, rev);
+SAME(vigil_leader_key, lease, pb_leader_key, lease);
+
+SAME_SIZE(vigil_campaign_response, pb_campaign_response);
+SAME(vigil_campaign_response, header, pb_campaign_response, header);
+SAME(vigil_campaign_response, leader, pb_campaign_response, leader);
+
+SAME_SIZE(vigil_leader_response, pb_leader_response);
+SAME(vigil_leader_response, header, pb_leader_response, header);
+SAME(vigil_leader_response, kv, pb_leader_response, kv);

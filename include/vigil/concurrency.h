@@ -1,0 +1,59 @@
+/*
+ * Locks and elections, by the services of the server. Both depend on a lease: when it expires, the
+ * lock is free and the leader is deposed. Keep the lease alive with vigil_lease_keep.
+ *
+ * vigil_lock and vigil_campaign wait until it is the caller's turn, so they have no timeout unless
+ * one is set. A call that is cancelled may still have been granted: revoke the lease to be sure.
+ */
+#ifndef VIGIL_CONCURRENCY_H
+#define VIGIL_CONCURRENCY_H
+
+#include <vigil/call.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct vigil_lock_response {
+    const vigil_header *header;
+    vigil_bytes key; /* exists as long as the lock is held; for vigil_unlock */
+} vigil_lock_response;
+
+VIGIL_API vigil_call *vigil_lock(vigil_client *client, vigil_bytes name, int64_t lease);
+VIGIL_API const vigil_lock_response *vigil_lock_result(const vigil_call *call);
+VIGIL_API vigil_call *vigil_unlock(vigil_client *client, vigil_bytes key);
+
+/* Identifies a leadership; copy its bytes to use it after the call is freed. */
+typedef struct vigil_leader_key {
+    vigil_bytes name;
+    vigil_bytes key;
+    int64_t revision;
+    int64_t lease;
+} vigil_leader_key;
+
+typedef struct vigil_campaign_response {
+    const vigil_header *header;
+    const vigil_leader_key *leader;
+} vigil_campaign_response;
+
+typedef struct vigil_leader_response {
+    const vigil_header *header;
+    const vigil_kv *kv; /* the value is what the leader has proclaimed */
+} vigil_leader_response;
+
+VIGIL_API vigil_call *vigil_campaign(vigil_client *client, vigil_bytes name, int64_t lease,
+                                     vigil_bytes value);
+VIGIL_API const vigil_campaign_response *vigil_campaign_result(const vigil_call *call);
+/* Changes the value without giving up the leadership. */
+VIGIL_API vigil_call *vigil_proclaim(vigil_client *client, const vigil_leader_key *leader,
+                                     vigil_bytes value);
+VIGIL_API vigil_call *vigil_resign(vigil_client *client, const vigil_leader_key *leader);
+/* The leader now. */
+VIGIL_API vigil_call *vigil_leader(vigil_client *client, vigil_bytes name);
+VIGIL_API const vigil_leader_response *vigil_leader_result(const vigil_call *call);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
