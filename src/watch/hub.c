@@ -14,6 +14,7 @@ enum {
     TAG_MARKS = 64,          /* finding the tags of an event counts as this many streams */
     DEFERRED_LOOKS = 512,    /* deferred streams examined in one search for those to wake */
     DEFERRED_WAKES = 64,     /* deferred streams woken in one turn that search no window */
+    MARKED_WAKES = 4096,     /* streams with new events woken in one turn, about 1 ms */
 };
 
 struct watch_hub *watch_hub_new(const struct watch_hub_options *options)
@@ -44,6 +45,7 @@ struct watch_hub *watch_hub_new(const struct watch_hub_options *options)
     hub->walk_budget = WATCH_WALK_EVENTS;
     list_init(&hub->deferred);
     list_init(&hub->starved);
+    list_init(&hub->unwoken);
     list_init(&hub->waiting);
     long_revision_init(hub);
     return hub;
@@ -108,6 +110,26 @@ static void prefetch_next(struct watcher *const *streams, uint32_t at, uint32_t 
     }
 }
 
+/* Wakes a stream with new events. Waking its connection takes much longer than marking it: of very
+ * many, some are woken in each turn. */
+static void wake_marked(struct watch_hub *hub, struct watch_stream *stream)
+{
+    if (hub->wake_budget) {
+        hub->wake_budget--;
+        stream_wake(stream);
+    } else if (!stream->woken && !stream->deferred) {
+        list_remove(&stream->in_deferred);
+        list_push_back(&hub->unwoken, &stream->in_deferred);
+    }
+}
+
+static void wake_unwoken(struct watch_hub *hub)
+{
+    struct list *link;
+    for (; hub->wake_budget && (link = list_pop_front(&hub->unwoken)); hub->wake_budget--)
+        stream_wake(LIST_ENTRY(link, struct watch_stream, in_deferred));
+}
+
 static void mark_stream(struct marking *marking, struct watch_stream *stream)
 {
     stream->last_hit = marking->slot->batch.revision;
@@ -116,7 +138,7 @@ static void mark_stream(struct marking *marking, struct watch_stream *stream)
     stream->dirty = true;
     stream->place = marking->slot->before;
     stream_changed(stream);
-    stream_wake(stream);
+    wake_marked(marking->hub, stream);
     marking->woken++;
 }
 
@@ -213,7 +235,7 @@ static void tail_gone(struct watch_hub *hub, struct watch_place behind)
         stream->dirty = true;
         stream->last_hit = behind.revision - 1;
         stream_changed(stream);
-        stream_wake(stream);
+        wake_marked(hub, stream);
     }
     hub->tail = behind.revision - 1;
     hub->place = behind;
@@ -363,7 +385,7 @@ void watch_hub_set_tagger(struct watch_hub *hub, watch_tagger tagger, void *ctx)
 
 static bool any_deferred(const struct watch_hub *hub)
 {
-    return !list_empty(&hub->deferred) || !list_empty(&hub->starved);
+    return !list_empty(&hub->deferred) || !list_empty(&hub->starved) || !list_empty(&hub->unwoken);
 }
 
 bool watch_hub_turn_begin(struct watch_hub *hub, int64_t now_ns)
@@ -374,6 +396,8 @@ bool watch_hub_turn_begin(struct watch_hub *hub, int64_t now_ns)
     long_revision_turn_begin(hub);
     hub_ring_drop(hub);
     stream_free_closing(hub);
+    hub->wake_budget = MARKED_WAKES;
+    wake_unwoken(hub);
     /* Before the others, so that these streams get a share of the turn's work. */
     wake_deferred(hub);
     bool more = read_new_revisions(hub);

@@ -106,6 +106,8 @@ struct watch_hub {
     size_t free_budget;   /* what may still be freed in this turn */
     struct list deferred; /* streams that continue in a later turn, because their fill took long */
     struct list starved;  /* the same, and they found the turn's units used up: woken first */
+    struct list unwoken;  /* marked streams that are woken in a later turn; by in_deferred, too */
+    size_t wake_budget;   /* how many may still be woken in this turn */
     struct list waiting;  /* streams that wait for the history */
     struct heap ticks;    /* streams with watchers that want notifications */
     int64_t now_ns;
