@@ -594,6 +594,10 @@ static const char *const odd_objects[] = {
     ("{\"metadata\":{\"name\":\"a\",\"deletionTimestamp\":7,\"deletionGracePeriodSeconds\":\"x\"},"
      "\"spec\":{\"finalizers\":{},\"replicas\":\"x\",\"selector\":[],\"nodeName\":7,"
      "\"terminationGracePeriodSeconds\":[]},\"status\":{\"conditions\":{\"type\":7}}}"),
+    ("{\"metadata\":{\"name\":\"a\"},\"spec\":{\"names\":[],\"versions\":[7,{\"schema\":[]}]},"
+     "\"status\":{\"acceptedNames\":7,\"storedVersions\":{},\"conditions\":\"x\"}}"),
+    ("{\"metadata\":{\"name\":\"a\"},\"spec\":{\"names\":{\"plural\":7,\"shortNames\":{}},"
+     "\"versions\":{}},\"status\":7}"),
     ("{\"metadata\":{\"name\":\"a\",\"deletionTimestamp\":\"x\",\"deletionGracePeriodSeconds\":30},"
      "\"spec\":{\"selector\":{\"matchLabels\":[]}},\"status\":{\"conditions\":[null,7]}}"),
     "[]",
@@ -611,6 +615,7 @@ static const struct {
     {"/registry/deployments/default/", "/apis/apps/v1/namespaces/default/deployments", "/scale"},
     {"/registry/namespaces/", "/api/v1/namespaces", "/finalize"},
     {"/registry/example.com/hats/", HATS, ""},
+    {"/registry/apiextensions.k8s.io/customresourcedefinitions/", CRDS, "/status"},
     {"/registry/events/default/", "/apis/events.k8s.io/v1/namespaces/default/events", ""},
 };
 
