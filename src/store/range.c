@@ -121,7 +121,7 @@ static bool is_default_order(const struct pb_range_request *request)
             request->sort_order == PB_SORT_ORDER_ASCEND);
 }
 
-static bool picks_sort(const struct pb_range_request *request)
+static bool is_sorted(const struct pb_range_request *request)
 {
     return request->sort_target != PB_SORT_TARGET_KEY ||
            request->sort_order == PB_SORT_ORDER_DESCEND;
@@ -268,7 +268,7 @@ static void picks_begin(struct range *range)
     int64_t limit = request->limit > 0 ? request->limit : 0;
     bool limit_first = is_default_order(request) && !has_filters(request);
     range->picking = (struct range_picking){
-        .sorts = picks_sort(request) && !limit_first,
+        .sorts = is_sorted(request) && !limit_first,
         .keep = limit && limit < INT64_MAX ? limit + 1 : 0, /* one more shows that there are more */
     };
 }
@@ -294,7 +294,7 @@ static void range_move(struct range *range, enum range_phase next)
     range->phase = next;
 }
 
-static bool walks(const struct pb_range_request *request)
+static bool is_walked(const struct pb_range_request *request)
 {
     return is_default_order(request) && !has_filters(request) &&
            request->sort_target == PB_SORT_TARGET_KEY;
@@ -319,14 +319,14 @@ static enum status range_run_count(struct range *range, size_t *keys)
     }
     range_walk_init(walk, &range->state, bounds, walk->at_revision);
     walk->fetches = request->sort_target == PB_SORT_TARGET_VALUE;
-    range_move(range, walks(request) ? RANGE_MEASURING : RANGE_PICKING);
+    range_move(range, is_walked(request) ? RANGE_MEASURING : RANGE_PICKING);
     if (range->phase == RANGE_PICKING)
         picks_begin(range);
     return ST_OK;
 }
 
 /* From here on the range is walked from the start again, for sending. */
-static void measured(struct range *range)
+static void begin_checking(struct range *range)
 {
     struct range_walk *walk = &range->walk;
     range_walk_init(walk, &range->state, walk->bounds, walk->at_revision);
@@ -339,13 +339,13 @@ static enum status range_run_measure(struct range *range, size_t *keys)
     struct range_walk *walk = &range->walk;
     int64_t limit = range->request->limit;
     range->more = limit > 0 && range->count > limit;
-    bool sums_do = !walk->bounds.single && walk->at_revision == 0 && !range->keys_only;
-    if (sums_do && !range->more) {
+    bool index_has_sums = !walk->bounds.single && walk->at_revision == 0 && !range->keys_only;
+    if (index_has_sums && !range->more) {
         struct index_sum sum = index_root_sum(&range->state.root, walk->bounds.from,
                                               walk->bounds.to, walk->bounds.to_end);
         range->kvs = (int64_t)sum.live_keys;
         range->kvs_bytes = sum.live_bytes;
-        measured(range);
+        begin_checking(range);
         return ST_OK;
     }
     const struct range_kv *kv;
@@ -357,14 +357,14 @@ static enum status range_run_measure(struct range *range, size_t *keys)
         return ST_DAMAGED;
     if (!walk->ended && !(range->more && range->kvs == limit))
         return ST_AGAIN;
-    measured(range);
+    begin_checking(range);
     return ST_OK;
 }
 
 static enum status range_run_pick(struct range *range, size_t *keys)
 {
     TRY(picks_collect(range, keys));
-    bool sorts = picks_sort(range->request) && range->picking.count > 1;
+    bool sorts = is_sorted(range->request) && range->picking.count > 1;
     range_move(range, sorts ? RANGE_SORTING : RANGE_SUMMING);
     if (sorts) {
         return resumable_sort_init(&range->sort, range->picks, (size_t)range->picking.count,

@@ -10,13 +10,7 @@
 
 #define GVK "x-kubernetes-group-version-kind"
 
-enum { VERSION_BYTES = 512 };
-
-static const char *version_of(const struct kube_kind *kind, char text[VERSION_BYTES])
-{
-    snprintf(text, VERSION_BYTES, "%.400s/%.64s", kind->group, kind->version);
-    return text;
-}
+enum { MODEL_NAME_BYTES = 512 };
 
 /* Whether the kind is of "group/version"; empty: always. */
 static bool is_of(const struct kube_kind *kind, struct slice api_version)
@@ -78,8 +72,8 @@ static bool same_version(const struct kube_kind *a, const struct kube_kind *b)
 
 static void write_index_entry(struct json_writer *w, const struct kube_kind *kind, uint32_t hash)
 {
-    char version[VERSION_BYTES], text[VERSION_BYTES + 64];
-    snprintf(text, sizeof(text), "apis/%s", version_of(kind, version));
+    char version[KUBE_API_VERSION_BYTES], text[KUBE_API_VERSION_BYTES + 64];
+    snprintf(text, sizeof(text), "apis/%s", kube_kind_api_version(kind, version));
     json_key(w, text);
     json_begin_object(w);
     json_key(w, "serverRelativeURL");
@@ -106,17 +100,17 @@ void kube_custom_openapi_index(struct kube_kinds *kinds, struct json_writer *w)
 /* -- Schemas -- */
 
 /* "com.example.v1.Lamp": the group is reversed. */
-static const char *model_name(const struct kube_kind *kind, char text[VERSION_BYTES])
+static const char *model_name(const struct kube_kind *kind, char text[MODEL_NAME_BYTES])
 {
     size_t len = 0, end = strlen(kind->group);
-    for (size_t at = end; at-- > 0 && len < VERSION_BYTES / 2;) {
+    for (size_t at = end; at-- > 0 && len < MODEL_NAME_BYTES / 2;) {
         if (at > 0 && kind->group[at - 1] != '.')
             continue;
-        len += (size_t)snprintf(text + len, VERSION_BYTES - len, "%.*s.", (int)(end - at),
+        len += (size_t)snprintf(text + len, MODEL_NAME_BYTES - len, "%.*s.", (int)(end - at),
                                 kind->group + at);
         end = at ? at - 1 : 0;
     }
-    snprintf(text + len, VERSION_BYTES - len, "%s.%s", kind->version, kind->kind);
+    snprintf(text + len, MODEL_NAME_BYTES - len, "%s.%s", kind->version, kind->kind);
     return text;
 }
 
@@ -187,13 +181,13 @@ static enum status append_members(struct json_scanner *scanner, struct buf *to)
 static enum status write_schema(const struct kube_kind *kind, struct json_writer *w)
 {
     AUTO(buf_fini) struct buf text = {0};
-    char name[VERSION_BYTES];
+    char name[MODEL_NAME_BYTES];
     struct json_scanner scanner;
     struct slice json = pool_schema_text(kube_custom_of(kind)->schema);
     json_scanner_init(&scanner, json);
     if (!json.len || json_next(&scanner) != JSON_OBJECT)
         return ST_OK;
-    TRY(buf_reserve(&text, json.len + sizeof(OWN_FIELDS) + VERSION_BYTES));
+    TRY(buf_reserve(&text, json.len + sizeof(OWN_FIELDS) + MODEL_NAME_BYTES));
     TRY(buf_append_text(&text, "{"));
     TRY(append_members(&scanner, &text));
     TRY(buf_append_format(

@@ -14,7 +14,7 @@
 
 /* -- Parsing -- */
 
-static bool nowhere(struct kube_call *call)
+static bool unknown_path(struct kube_call *call)
 {
     return kube_fail_bare(&call->status, KUBE_NOT_FOUND,
                           "the server could not find the requested resource");
@@ -26,7 +26,7 @@ static bool find_kind(struct kube_call *call)
     call->kinds = kube_kinds_ref(kube_registry_kinds(call->api->registry));
     call->kind = kube_kinds_find(call->kinds, path->group, path->version, path->resource);
     bool scoped = call->kind && (call->kind->flags & KUBE_NAMESPACED || !path->namespace.len);
-    return scoped || nowhere(call);
+    return scoped || unknown_path(call);
 }
 
 /* With a name, watch=true is ignored; only the old watch paths watch one object. */
@@ -190,8 +190,7 @@ static void make_namespaces(struct kube_call *call)
 {
     struct namespaces_wait *wait = arena_calloc(&call->arena, 1, sizeof(*wait));
     if (!wait) {
-        kube_fail_engine(&call->status, ST_NOMEM);
-        kube_call_fail(call);
+        kube_call_fail_engine(call, ST_NOMEM);
         return;
     }
     *wait = (struct namespaces_wait){.wait.go = on_namespaces, .call = call};
@@ -200,7 +199,7 @@ static void make_namespaces(struct kube_call *call)
 }
 
 /* The kind has been looked up. */
-static void go_on(struct kube_call *call)
+static void dispatch_known(struct kube_call *call)
 {
     const struct http_request *request = call->request;
     const struct kube_custom *custom;
@@ -230,10 +229,9 @@ static void on_definitions(struct kube_registry_wait *wait)
     if (!kube_call_done(call))
         return;
     if (wait->status != ST_OK) {
-        kube_fail_engine(&call->status, wait->status);
-        kube_call_fail(call);
+        kube_call_fail_engine(call, wait->status);
     } else if (!kube_discovery(call)) {
-        go_on(call);
+        dispatch_known(call);
     }
 }
 
@@ -256,10 +254,9 @@ static void finish_definition(struct kube_call *call, enum status status)
     }
     call->handler = NULL;
     if (status == ST_OK) {
-        go_on(call);
+        dispatch_known(call);
     } else {
-        kube_fail_engine(&call->status, status);
-        kube_call_fail(call);
+        kube_call_fail_engine(call, status);
     }
 }
 
@@ -301,8 +298,7 @@ static void read_definition(struct kube_call *call)
     size_t len = prefix.len + path->resource.len + 1 + path->group.len;
     uint8_t *key = arena_alloc(&call->arena, len);
     if (!request || !key) {
-        kube_fail_engine(&call->status, ST_NOMEM);
-        kube_call_fail(call);
+        kube_call_fail_engine(call, ST_NOMEM);
         return;
     }
     slice_copy(key, prefix);
@@ -343,7 +339,7 @@ static void begin(struct kube_call *call, const struct http_request *request)
     enum status status = kube_path_parse(&call->arena, request->path, &call->path);
     bool builtin = status == ST_OK && kube_builtin_find(path->group, path->version, path->resource);
     if (status == ST_NOT_FOUND)
-        nowhere(call);
+        unknown_path(call);
     else if (status != ST_OK)
         kube_fail_engine(&call->status, status);
     if (status != ST_OK)
@@ -351,7 +347,7 @@ static void begin(struct kube_call *call, const struct http_request *request)
     else if (builtin && writes_definition(path, request))
         read_definitions(call);
     else if (builtin || !path->group.len || !path->resource.len)
-        go_on(call);
+        dispatch_known(call);
     else
         read_definition(call);
 }
@@ -372,8 +368,7 @@ void kube_dispatch_request(struct http_exchange *x, void *service,
         begin(call, call->request);
         return;
     }
-    kube_fail_engine(&call->status, ST_NOMEM);
-    kube_call_fail(call);
+    kube_call_fail_engine(call, ST_NOMEM);
 }
 
 void kube_dispatch_too_long(struct http_exchange *x)

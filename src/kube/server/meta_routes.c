@@ -12,13 +12,18 @@
 #define JSON SLICE_LITERAL("application/json")
 #define PLAIN SLICE_LITERAL("text/plain; charset=utf-8")
 
-static void respond_json(struct http_exchange *x, const struct json_writer *w, struct buf *text)
+static void respond_json(struct http_exchange *x, const struct json_writer *w,
+                         const struct buf *text)
 {
     if (json_writer_finish(w) == ST_OK)
         http_respond(x, 200, JSON, buf_slice(text));
     else
         http_abort(x);
-    buf_fini(text);
+}
+
+static void respond_not_found(struct http_exchange *x)
+{
+    http_respond(x, 404, PLAIN, SLICE_LITERAL("404 page not found\n"));
 }
 
 static void version(struct http_exchange *x, void *service, const struct http_request *request)
@@ -41,7 +46,7 @@ static void version(struct http_exchange *x, void *service, const struct http_re
         {"compiler", "cc"},
         {"platform", "linux/" ARCHITECTURE},
     };
-    struct buf text = {0};
+    AUTO(buf_fini) struct buf text = {0};
     struct json_writer w;
     json_writer_init(&w, &text);
     json_begin_object(&w);
@@ -81,7 +86,7 @@ static void health_of(struct http_exchange *x, void *service, const struct http_
             return;
         }
     }
-    http_respond(x, 404, PLAIN, SLICE_LITERAL("404 page not found\n"));
+    respond_not_found(x);
 }
 
 static enum status write_metrics(struct kube_api *api, struct http_exchange *x,
@@ -106,7 +111,7 @@ static void metrics(struct http_exchange *x, void *service, const struct http_re
     struct kube_api *api = service;
     http_make_bulk(x);
     if (!api->write_metrics)
-        http_respond(x, 404, PLAIN, SLICE_LITERAL("404 page not found\n"));
+        respond_not_found(x);
     else if (write_metrics(api, x, request) != ST_OK)
         http_abort(x);
 }
@@ -119,10 +124,10 @@ static const char *const paths[] = {
 static void root(struct http_exchange *x, void *service, const struct http_request *request)
 {
     (void)service;
-    struct buf text = {0};
+    AUTO(buf_fini) struct buf text = {0};
     struct json_writer w;
     if (request->path.len > 1) {
-        http_respond(x, 404, PLAIN, SLICE_LITERAL("404 page not found\n"));
+        respond_not_found(x);
         return;
     }
     json_writer_init(&w, &text);

@@ -37,13 +37,12 @@ static enum http_fill fill(struct http_source *source, uint8_t *dst, size_t room
 static void not_found(struct http_exchange *x)
 {
     struct kube_status status = {0};
-    struct buf text = {0};
+    AUTO(buf_fini) struct buf text = {0};
     kube_fail(&status, KUBE_NOT_FOUND, "the server could not find the requested resource");
     if (kube_status_write(&status, &text) == ST_OK)
         http_respond(x, 404, SLICE_LITERAL("application/json"), buf_slice(&text));
     else
         http_abort(x);
-    buf_fini(&text);
 }
 
 /* The client has the current version; true: that was answered. */
@@ -91,7 +90,7 @@ static void answer_index(struct sending *s)
     const struct http_request *request = http_exchange_request(s->x);
     struct kube_kinds *kinds = kube_registry_kinds(s->api->registry);
     char hash[KUBE_CUSTOM_HASH_BYTES];
-    struct buf text = {0};
+    AUTO(buf_fini) struct buf text = {0};
     if (is_known(s->x, request, kube_custom_openapi_hash(kinds, SLICE_EMPTY, hash)))
         return;
     struct kube_openapi_others others = {hash_custom, write_custom, kinds};
@@ -99,7 +98,6 @@ static void answer_index(struct sending *s)
         http_respond(s->x, 200, SLICE_LITERAL("application/json"), buf_slice(&text));
     else
         http_abort(s->x);
-    buf_fini(&text);
 }
 
 /* "api/v1" is v1, "apis/apps/v1" is apps/v1. */

@@ -161,9 +161,8 @@ static enum status record_copy(struct copying *copying, const struct log_record 
 
 static enum status find_info(const struct log *log, uint64_t id, struct log_segment_info *ret_info)
 {
-    size_t max = log_segments(log, NULL, 0) + 8;
-    struct log_segment_info *infos = xmalloc(max * sizeof(*infos));
-    size_t count = size_min(log_segments(log, infos, max), max);
+    struct log_segment_info *infos;
+    size_t count = segments_of_log(log, &infos);
     enum status status = ST_NOT_FOUND;
     for (size_t i = 0; i < count; i++) {
         if (infos[i].id == id) {

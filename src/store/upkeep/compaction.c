@@ -34,16 +34,6 @@ static bool version_before(const struct change_head *a, const struct change_head
 }
 
 /*
- * What a change has replaced: the number of the key's versions, or the whole item, and their bytes.
- */
-struct replaced {
-    struct slice key;
-    uint32_t drop;
-    bool whole;
-    int64_t bytes;
-};
-
-/*
  * The number of the item's versions that are older than the change, and their bytes. A version that
  * cannot be read is older if a later one is, because they are in order; otherwise it waits for the
  * next compaction.
@@ -76,25 +66,22 @@ static bool is_itself(const struct applier *applier, const struct index_item *it
            !version_before(change, version);
 }
 
-static struct replaced replaced_by(const struct compaction *compaction,
-                                   const struct change_head *change)
+/* The bytes of the versions that a change has replaced, and of a tombstone itself. */
+static int64_t replaced_bytes(const struct compaction *compaction, const struct change_head *change)
 {
-    struct applier *applier = compaction->applier;
+    const struct applier *applier = compaction->applier;
     struct change_kv kv;
     change_read_kv(change, &kv);
     const struct index_item *item = index_find(applier->index, kv.key);
     if (!item)
-        return (struct replaced){0};
-    int64_t freed_bytes;
-    uint32_t drop = count_before(applier, item, change, &freed_bytes);
-    if (change_is_tombstone(change) && is_itself(applier, item, drop, change)) {
-        drop++; /* the tombstone itself */
-        freed_bytes += applier_db_bytes(change->field_bytes);
-    }
-    bool whole = change_is_tombstone(change) && item->newest.mod_revision == change->revision &&
-                 item->newest.sub_revision == change->sub;
-    freed_bytes += whole ? applier_db_bytes(change->field_bytes) : 0;
-    return (struct replaced){.key = kv.key, .drop = drop, .whole = whole, .bytes = freed_bytes};
+        return 0;
+    int64_t bytes;
+    uint32_t count = count_before(applier, item, change, &bytes);
+    bool is_newest =
+        item->newest.mod_revision == change->revision && item->newest.sub_revision == change->sub;
+    if (change_is_tombstone(change) && (is_newest || is_itself(applier, item, count, change)))
+        bytes += applier_db_bytes(change->field_bytes);
+    return bytes;
 }
 
 /*
@@ -159,7 +146,7 @@ static bool change_trim(struct compaction *compaction, const struct change_head 
 {
     struct applier *applier = compaction->applier;
     if (change->revision == compaction->counted && !compaction->resumes)
-        applier->db_bytes_held -= replaced_by(compaction, change).bytes;
+        applier->db_bytes_held -= replaced_bytes(compaction, change);
     struct change_kv kv;
     change_read_kv(change, &kv);
     const struct index_item *item = index_find(applier->index, kv.key);
@@ -195,7 +182,7 @@ static void change_count(struct compaction *compaction, const struct change_head
 {
     if (compaction->releasing)
         change_release(compaction, change);
-    compaction->held_bytes += replaced_by(compaction, change).bytes;
+    compaction->held_bytes += replaced_bytes(compaction, change);
 }
 
 void compaction_release_log(struct compaction *compaction)
@@ -306,8 +293,7 @@ static enum status record_next(struct compaction *compaction, uint64_t last_inde
 /* Drops the position: the next step finds it again. */
 static void stop_reading(struct compaction *compaction)
 {
-    compaction->reading = false;
-    compaction->left = 0;
+    compaction_release_log(compaction);
     compaction->next_revision = 0;
     compaction->resumes = false;
 }

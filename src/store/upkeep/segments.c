@@ -70,8 +70,7 @@ void segments_drop_live(struct segments *segments, log_loc loc, size_t field_byt
     row->live_bytes -= size_min(row->live_bytes, segments_live_bytes(field_bytes));
 }
 
-/* All segments of the log; the caller frees *ret_infos. */
-static size_t infos_of(const struct log *log, struct log_segment_info **ret_infos)
+size_t segments_of_log(const struct log *log, struct log_segment_info **ret_infos)
 {
     size_t max = log_segments(log, NULL, 0) + 8;
     struct log_segment_info *infos = xmalloc(max * sizeof(*infos));
@@ -85,7 +84,7 @@ static void rows_update(struct segments *segments, const struct log *log, uint64
                         uint64_t except)
 {
     struct log_segment_info *infos;
-    size_t count = infos_of(log, &infos);
+    size_t count = segments_of_log(log, &infos);
     for (size_t i = 0; i < count; i++) {
         if (infos[i].first_index > index || infos[i].id == except)
             continue;
@@ -185,7 +184,7 @@ uint64_t segments_most_dead(const struct segments *segments, const struct log *l
                             const struct segments_choice *choice)
 {
     struct log_segment_info *infos;
-    size_t count = infos_of(log, &infos);
+    size_t count = segments_of_log(log, &infos);
     uint64_t best_id = 0;
     double best_part = choice->part_max;
     for (size_t i = 0; i < count; i++) {
@@ -207,7 +206,7 @@ uint64_t segments_most_dead(const struct segments *segments, const struct log *l
 uint64_t segments_id_end(const struct log *log)
 {
     struct log_segment_info *infos;
-    size_t count = infos_of(log, &infos);
+    size_t count = segments_of_log(log, &infos);
     uint64_t end = 0;
     for (size_t i = 0; i < count; i++)
         end = infos[i].id >= end ? infos[i].id + 1 : end;
@@ -218,7 +217,7 @@ uint64_t segments_id_end(const struct log *log)
 uint64_t segments_bytes_after(const struct segments *segments, const struct log *log)
 {
     struct log_segment_info *infos;
-    size_t count = infos_of(log, &infos);
+    size_t count = segments_of_log(log, &infos);
     uint64_t bytes = 0;
     for (size_t i = 0; i < count; i++) {
         const struct backend_segment *row = row_find(segments, infos[i].id);

@@ -69,6 +69,8 @@ void segments_set_damaged(struct segments *segments, uint64_t id);
 void segments_clear_damaged(struct segments *segments);
 /* The live bytes of a segment. */
 uint64_t segments_live(const struct segments *segments, uint64_t id);
+/* All segments of the log; the caller frees *ret_infos. */
+size_t segments_of_log(const struct log *log, struct log_segment_info **ret_infos);
 /* Greater than all ids in use. */
 uint64_t segments_id_end(const struct log *log);
 
