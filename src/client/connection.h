@@ -35,7 +35,8 @@ enum connection_state {
     CONNECTION_CLOSED,
 };
 
-/* The order is: on_open, on_draining, on_closed, each at most once. */
+/* The order is: on_open, on_draining, on_closed, each at most once. If it is closed in the turn in
+ * which it opens or begins to drain, only on_closed is called. */
 struct connection_hooks {
     void (*on_open)(void *owner);
     /* No stream can be opened any more. text is the server's, "too_many_pings" for instance, and

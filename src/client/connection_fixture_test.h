@@ -1,5 +1,5 @@
-/* For tests of connections: an owner that records what it gets, and requests on their streams.
- */
+/* For tests of connections: an owner that records what its hooks report, requests, and a server
+ * that follows a script. */
 #ifndef VIGIL_CLIENT_CONNECTION_FIXTURE_TEST_H
 #define VIGIL_CLIENT_CONNECTION_FIXTURE_TEST_H
 
