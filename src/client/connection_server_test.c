@@ -1,6 +1,7 @@
 /* Connections against our own server, with and without TLS: over real sockets, where the server has
  * threads of its own, and over a simulated network. */
 #include "client/connection_fixture_test.h"
+#include "client/failing_memory_test.h"
 #include "net/server.h"
 #include "net/tls/certs_test.h"
 #include "net/tls/server_context.h"
@@ -345,6 +346,84 @@ static void drained_server_is_left(void **state)
     world_fini(&w);
 }
 
+/* -- memory -- */
+
+/* Returns false when no allocation failed any more. The server has threads of its own, in which
+ * nothing fails. */
+static bool live_without(size_t *fail_at, size_t nth, const char *host)
+{
+    struct world w;
+    world_init(&w, NULL);
+    world_start(&w, true);
+    char url[64];
+    snprintf(url, sizeof(url), "https://%s:%u", host, address_port(&w.bound.address));
+    struct endpoint endpoint = endpoint_of(url);
+    *fail_at = nth;
+    enum status status = owner_connect(&w.owner, &w.connector, &endpoint);
+    bool refused = false; /* there was no memory for the requests themselves */
+    for (int i = 0; status == ST_OK && i < 5000 && !is_done(&w) && !refused; i++) {
+        loop_turn(w.loop, NS_PER_MS);
+        refused = w.owner.opened && w.owner.count < w.owner.requests_on_open;
+    }
+    bool failed = *fail_at == 0;
+    *fail_at = 0;
+    if (status != ST_OK)
+        assert_int_equal(status, ST_NOMEM);
+    else
+        assert_true(is_done(&w) || refused);
+    if (w.owner.status == ST_NOMEM)
+        assert_non_null(strstr(w.owner.text, "out of memory"));
+    world_fini(&w);
+    return failed;
+}
+
+static void each_missing_allocation_is_reported(void **state)
+{
+    (void)state;
+    static const char *const hosts[] = {"localhost", "server.test"}; /* and a refused certificate */
+    for (size_t i = 0; i < COUNT_OF(hosts); i++) {
+        size_t nth = 1;
+        while (live_without(&memory_fail_at, nth, hosts[i]))
+            nth++;
+        assert_true(nth > 8);
+    }
+}
+
+static _Thread_local size_t openssl_fail_at;
+
+static bool openssl_fails(void)
+{
+    return openssl_fail_at && --openssl_fail_at == 0;
+}
+
+static void *openssl_malloc(size_t size, const char *file, int line)
+{
+    (void)file, (void)line;
+    return openssl_fails() ? NULL : __real_malloc(size);
+}
+
+static void *openssl_realloc(void *ptr, size_t size, const char *file, int line)
+{
+    (void)file, (void)line;
+    return openssl_fails() ? NULL : __real_realloc(ptr, size);
+}
+
+static void openssl_free(void *ptr, const char *file, int line)
+{
+    (void)file, (void)line;
+    free(ptr);
+}
+
+static void each_missing_allocation_of_openssl_is_survived(void **state)
+{
+    (void)state;
+    enum { STEP = 67 }; /* there are some two thousand, and each takes a handshake */
+    size_t nth = 1;
+    while (live_without(&openssl_fail_at, nth, "localhost"))
+        nth += STEP;
+    assert_true(nth > 10 * STEP);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -357,6 +436,10 @@ int main(void)
         cmocka_unit_test(server_without_tls_is_explained),
         cmocka_unit_test(silent_tls_server_times_out),
         cmocka_unit_test(drained_server_is_left),
+        cmocka_unit_test(each_missing_allocation_is_reported),
+        cmocka_unit_test(each_missing_allocation_of_openssl_is_survived),
     };
+    if (CRYPTO_set_mem_functions(openssl_malloc, openssl_realloc, openssl_free) != 1)
+        return 1;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

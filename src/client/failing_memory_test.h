@@ -16,10 +16,12 @@ void *__real_malloc(size_t size);
 void *__real_calloc(size_t count, size_t size);
 void *__real_realloc(void *ptr, size_t size);
 void *__real_aligned_alloc(size_t alignment, size_t size);
+char *__real_strdup(const char *text);
 void *__wrap_malloc(size_t size);
 void *__wrap_calloc(size_t count, size_t size);
 void *__wrap_realloc(void *ptr, size_t size);
 void *__wrap_aligned_alloc(size_t alignment, size_t size);
+char *__wrap_strdup(const char *text);
 
 static bool memory_fails(void)
 {
@@ -45,6 +47,11 @@ void *__wrap_realloc(void *ptr, size_t size)
 void *__wrap_aligned_alloc(size_t alignment, size_t size)
 {
     return memory_fails() ? NULL : __real_aligned_alloc(alignment, size);
+}
+
+char *__wrap_strdup(const char *text)
+{
+    return memory_fails() ? NULL : __real_strdup(text);
 }
 
 #endif

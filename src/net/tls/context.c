@@ -107,8 +107,10 @@ void tls_context_unref(struct tls_context *context)
 static SSL *new_ssl(struct tls_context *context, struct tls_peer *peer)
 {
     SSL *ssl = SSL_new(context->ssl);
-    if (ssl)
-        SSL_set_app_data(ssl, peer);
+    if (!ssl || SSL_set_app_data(ssl, peer) != 1) { /* on_info and the verification rely on it */
+        SSL_free(ssl);
+        return NULL;
+    }
     return ssl;
 }
 
