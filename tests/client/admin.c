@@ -43,7 +43,8 @@ static void users_and_roles(void)
     CHECK(vigil_call_run(call) == VIGIL_OK && vigil_names_result(call)->name_count == 0);
     vigil_call_free(call);
     call = vigil_auth_status(client);
-    CHECK(vigil_call_run(call) == VIGIL_OK && !vigil_auth_status_result(call)->enabled);
+    if (vigil_call_run(call) != VIGIL_ERROR_UNIMPLEMENTED) /* etcd 3.4 has no such call */
+        CHECK(!vigil_auth_status_result(call)->enabled);
     vigil_call_free(call);
     vigil_client_free(client);
 }

@@ -1,0 +1,111 @@
+#!/usr/bin/python3
+"""Builds every program in examples/ with the library, and runs it against a server."""
+import base64
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import unittest
+import urllib.request
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "live"))
+from server import ROOT, SUBJECT, LiveTest  # noqa: E402
+
+BUILD = pathlib.Path(SUBJECT).parent
+SANITIZED = b"__asan_init" in (BUILD / "libvigil.so.1").read_bytes()
+
+
+class Examples(LiveTest):
+    def setUp(self):
+        super().setUp()
+        self.vigil = self.serving()
+
+    def call(self, path, **fields):
+        """Sends a request to the gateway. Keys and values are given as texts."""
+        body = {name: base64.b64encode(text.encode()).decode() for name, text in fields.items()}
+        with urllib.request.urlopen(f"{self.vigil.url}/v3/kv/{path}", json.dumps(body).encode(), 30) as answer:
+            return json.load(answer)
+
+    def build(self, name, *libraries):
+        program = self.scratch / name
+        sanitizers = ["-fsanitize=address,undefined"] if SANITIZED else []
+        subprocess.run(["cc", "-std=gnu99", "-Wall", "-Wextra", "-Werror", f"-I{ROOT}/include", "-o", str(program),
+                        str(ROOT / f"examples/{name}.c"), *sanitizers, f"-L{BUILD}", "-lvigil", *libraries],
+                       check=True, timeout=120)
+        return program
+
+    def begin(self, program, *arguments):
+        process = subprocess.Popen([str(program), self.vigil.url, *arguments], stdin=subprocess.PIPE,
+                                   stdout=subprocess.PIPE, text=True, env=dict(os.environ, LD_LIBRARY_PATH=str(BUILD)))
+        self.addCleanup(process.stdin.close)
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        return process
+
+    def end(self, process):
+        process.terminate()
+        self.assertEqual(process.wait(60), 0)
+
+    def test_watch(self):
+        watch = self.begin(self.build("watch"), "k")
+        self.assertRegex(watch.stdout.readline(), r"^watching from revision \d+$")
+        self.call("put", key="k1", value="v1")
+        self.assertRegex(watch.stdout.readline(), r"^put k1 = v1 \(revision \d+\)$")
+        self.vigil.stop()
+        self.vigil.start()
+        self.call("deleterange", key="k1")
+        self.assertRegex(watch.stdout.readline(), r"^delete k1 \(revision \d+\)$")
+        self.end(watch)
+
+    def test_reload(self):
+        self.call("put", key="config/a", value="1")
+        reload = self.begin(self.build("reload"), "config/")
+        self.assertEqual(reload.stdout.readline(), "config/a = 1\n")
+        self.call("put", key="config/b", value="2")
+        self.assertEqual(reload.stdout.readline(), "config/b = 2\n")
+        self.call("deleterange", key="config/a")
+        self.assertEqual(reload.stdout.readline(), "config/a is gone\n")
+        self.end(reload)
+
+    def test_registry(self):
+        program = self.build("registry")
+        first = self.begin(program, "web", "10.0.0.1:80")
+        self.assertEqual(first.stdout.readline(), "up services/web/10.0.0.1:80\n")
+        second = self.begin(program, "web", "10.0.0.2:80")
+        self.assertEqual(first.stdout.readline(), "up services/web/10.0.0.2:80\n")
+        self.end(second)
+        self.assertEqual(first.stdout.readline(), "down services/web/10.0.0.2:80\n")
+        self.end(first)
+
+    def test_elect(self):
+        program = self.build("elect")
+        first = self.begin(program, "one")
+        self.assertEqual(first.stdout.readline(), "one is the leader\n")
+        second = self.begin(program, "two")
+        self.end(first)
+        self.assertEqual(second.stdout.readline(), "two is the leader\n")
+        self.end(second)
+
+    def test_loop_epoll(self):
+        loop = self.begin(self.build("loop_epoll"), "key")
+        self.assertEqual(loop.stdout.readline(), "ready\n")
+        revision = self.call("put", key="key", value="v")["header"]["revision"]
+        self.assertEqual(loop.stdout.readline(), f"revision {revision}\n")
+        loop.stdin.close()
+        self.assertEqual(loop.wait(60), 0)
+
+    def test_loop_uv(self):
+        loop = self.begin(self.build("loop_uv", "-luv"), "key", "value")
+        self.assertRegex(loop.stdout.readline(), r"^revision \d+$")
+        self.assertEqual(loop.wait(60), 0)
+
+    def test_every_example_has_a_test(self):
+        names = {path.stem for path in (ROOT / "examples").glob("*.c")}
+        self.assertEqual(names, {name[len("test_"):] for name in dir(self) if name.startswith("test_")}
+                         - {"every_example_has_a_test"})
+
+
+if __name__ == "__main__":
+    unittest.main()
