@@ -213,6 +213,8 @@ CASES = [
     ("DELETE", CMS + "/opt", {"dryRun": ["Al"]}),
     ("DELETE", CMS + "/opt", {"gracePeriodSeconds": "x"}),
     ("DELETE", CMS + "/opt", {"orphanDependents": True, "propagationPolicy": "Orphan"}),
+    ("DELETE", CMS + "/opt", {"orphanDependents": True, "propagationPolicy": "No", "dryRun": ["Al"]}),
+    ("DELETE", CMS + "/opt?dryRun=All&fieldManager=" + "m" * 200),
     ("DELETE", CMS + "/opt", {"preconditions": {"uid": ""}}),
     ("DELETE", CMS + "/opt", "notjson"),
     ("DELETE", CMS + "/opt", "[]"),

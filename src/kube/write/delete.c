@@ -20,49 +20,52 @@ enum { GRACE_MAX_S = INT32_MAX };
 
 /* -- Options -- */
 
-static bool invalid_option(struct kube_call *call, const char *reason, const char *field,
-                           const char *message)
+/* All faults of the options are reported. */
+static bool check_causes(struct kube_call *call)
 {
-    kube_status_cause(&call->status, reason, field, message);
-    return kube_fail_invalid(&call->status, SLICE_LITERAL("meta.k8s.io"),
+    return !call->status.cause_count ||
+           kube_fail_invalid(&call->status, SLICE_LITERAL("meta.k8s.io"),
                              SLICE_LITERAL("DeleteOptions"), SLICE_EMPTY);
 }
 
-static bool set_policy(struct kube_call *call, bool given, struct slice text,
+static void set_policy(struct kube_call *call, bool given, struct slice text,
                        struct kube_delete_options *options)
 {
+    static const struct {
+        const char *text;
+        enum kube_delete_policy policy;
+    } policies[] = {
+        {"Background", KUBE_BACKGROUND}, {"Foreground", KUBE_FOREGROUND}, {"Orphan", KUBE_ORPHAN}};
     char message[192];
+    for (size_t i = 0; given && i < COUNT_OF(policies); i++) {
+        if (!slice_equal(text, slice_from_text(policies[i].text)))
+            continue;
+        options->policy = policies[i].policy;
+        given = false;
+    }
     if (!given)
-        return true;
-    if (slice_equal(text, SLICE_LITERAL("Background")))
-        options->policy = KUBE_BACKGROUND;
-    else if (slice_equal(text, SLICE_LITERAL("Foreground")))
-        options->policy = KUBE_FOREGROUND;
-    else if (slice_equal(text, SLICE_LITERAL("Orphan")))
-        options->policy = KUBE_ORPHAN;
-    if (options->policy != KUBE_POLICY_UNSET)
-        return true;
+        return;
     snprintf(message, sizeof(message),
              "Unsupported value: \"%.*s\": supported values: \"Foreground\", \"Background\", "
              "\"Orphan\", \"nil\"",
              (int)size_min(text.len, 64), (const char *)text.ptr);
-    return invalid_option(call, "FieldValueNotSupported", "propagationPolicy", message);
+    kube_status_cause(&call->status, "FieldValueNotSupported", "propagationPolicy", message);
 }
 
 /* orphanDependents, the old form of Orphan and Background. */
-static bool set_orphan(struct kube_call *call, bool given, bool truth, struct slice policy,
+static void set_orphan(struct kube_call *call, bool given, bool truth, struct slice policy,
                        struct kube_delete_options *options)
 {
     char message[160];
     if (!given)
-        return true;
+        return;
     options->policy = truth ? KUBE_ORPHAN : KUBE_BACKGROUND;
     if (!policy.len)
-        return true;
+        return;
     snprintf(message, sizeof(message),
              "Invalid value: \"%.*s\": orphanDependents and deletionPropagation cannot be both set",
              (int)size_min(policy.len, 64), (const char *)policy.ptr);
-    return invalid_option(call, "FieldValueInvalid", "propagationPolicy", message);
+    kube_status_cause(&call->status, "FieldValueInvalid", "propagationPolicy", message);
 }
 
 static bool unknown_dry_run(struct kube_call *call, const struct json_node *list)
@@ -73,7 +76,8 @@ static bool unknown_dry_run(struct kube_call *call, const struct json_node *list
         return kube_fail_engine(&call->status, ST_NOMEM);
     snprintf(message, sizeof(message), "Unsupported value: %.*s: supported values: \"All\"",
              (int)size_min(text.len, 128), (const char *)text.ptr);
-    return invalid_option(call, "FieldValueNotSupported", "dryRun", message);
+    kube_status_cause(&call->status, "FieldValueNotSupported", "dryRun", message);
+    return true;
 }
 
 static bool set_dry_run(struct kube_call *call, const struct json_node *list,
@@ -117,10 +121,10 @@ static bool read_body(struct kube_call *call, const struct json_node *body,
         return kube_fail_engine(&call->status, ST_NOMEM);
     bool given = propagation && propagation->type == JSON_TYPE_STRING;
     options->preconditions = json_node_named(body, "preconditions");
-    return set_policy(call, given, policy, options) &&
-           set_orphan(call, orphan && orphan->type == JSON_TYPE_BOOL, orphan && orphan->truth,
-                      policy, options) &&
-           set_dry_run(call, json_node_named(body, "dryRun"), options);
+    set_orphan(call, orphan && orphan->type == JSON_TYPE_BOOL, orphan && orphan->truth, policy,
+               options);
+    set_policy(call, given, policy, options);
+    return set_dry_run(call, json_node_named(body, "dryRun"), options) && check_causes(call);
 }
 
 bool kube_delete_options_of(struct kube_call *call, const struct json_node *options,
@@ -129,15 +133,14 @@ bool kube_delete_options_of(struct kube_call *call, const struct json_node *opti
     *ret_options = (struct kube_delete_options){.grace_s = call->query.grace_period_s,
                                                 .dry_run = call->query.dry_run};
     struct slice policy = call->query.propagation_policy;
-    if (!set_policy(call, policy.len, policy, ret_options) ||
-        !set_orphan(call, call->query.orphan_given, call->query.orphan_dependents,
-                    call->query.propagation_policy, ret_options) ||
-        (options && !read_body(call, options, ret_options)))
+    set_orphan(call, call->query.orphan_given, call->query.orphan_dependents, policy, ret_options);
+    set_policy(call, policy.len, policy, ret_options);
+    if (!check_causes(call) || (options && !read_body(call, options, ret_options)))
         return false;
     if (ret_options->grace_s > GRACE_MAX_S)
-        return invalid_option(call, "FieldValueInvalid", "gracePeriodSeconds",
-                              "Invalid value: must be between 0 and 2147483647");
-    return true;
+        kube_status_cause(&call->status, "FieldValueInvalid", "gracePeriodSeconds",
+                          "Invalid value: must be between 0 and 2147483647");
+    return check_causes(call);
 }
 
 bool kube_delete_options_read(struct kube_call *call, const struct http_request *request,

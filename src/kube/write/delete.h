@@ -7,7 +7,12 @@
 /* DeleteOptions, from the body or the query. */
 struct kube_delete_options {
     int64_t grace_s; /* -1: not given */
-    enum { KUBE_POLICY_UNSET, KUBE_BACKGROUND, KUBE_FOREGROUND, KUBE_ORPHAN } policy;
+    enum kube_delete_policy {
+        KUBE_POLICY_UNSET,
+        KUBE_BACKGROUND,
+        KUBE_FOREGROUND,
+        KUBE_ORPHAN
+    } policy;
     const struct json_node *preconditions; /* NULL: none */
     bool dry_run;
 };

@@ -239,6 +239,26 @@ static void selectors_are_checked_when_an_object_is_deleted(void **state)
     assert_true(kept > 0 && kept < SEEDS);
 }
 
+/* A delete has no field manager, and all faults of its options are reported. */
+static void options_of_a_delete_are_checked_as_in_kubernetes(void **state)
+{
+    (void)state;
+    begin(1, 100);
+    make("a", "");
+    struct peer *peer = ask("DELETE", CMS "/a",
+                            "{\"orphanDependents\":true,\"propagationPolicy\":\"No\","
+                            "\"dryRun\":[\"Al\"]}",
+                            422);
+    assert_true(said(peer, "cannot be both set"));
+    assert_true(said(peer, "\\\"No\\\": supported values"));
+    assert_true(said(peer, "\"field\":\"dryRun\""));
+    char path[320];
+    snprintf(path, sizeof(path), CMS "/a?dryRun=All&fieldManager=%0200d", 1);
+    ask("DELETE", path, "", 200);
+    ask("PATCH", path, "{}", 422);
+    end();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -251,6 +271,7 @@ int main(void)
         cmocka_unit_test(large_objects_are_examined_some_per_turn),
         cmocka_unit_test(pages_pass_objects_that_their_finalizers_hold),
         cmocka_unit_test(selectors_are_checked_when_an_object_is_deleted),
+        cmocka_unit_test(options_of_a_delete_are_checked_as_in_kubernetes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -70,15 +70,17 @@ static bool check_options(struct kube_call *call, const struct http_request *req
     struct slice method = request->method;
     static const char *const known[] = {"", "Ignore", "Strict", "Warn"};
     const struct kube_query *query = &call->query;
-    bool found = false;
+    bool deletes = slice_equal(method, SLICE_LITERAL("DELETE")); /* has neither of these options */
+    bool found = deletes;
     for (size_t i = 0; i < COUNT_OF(known); i++)
         found = found || slice_equal(query->field_validation, slice_from_text(known[i]));
     if (slice_equal(method, SLICE_LITERAL("PATCH")))
         check_apply(call, request);
-    check_manager(call);
+    if (!deletes)
+        check_manager(call);
     if (query->dry_run_unknown)
         unsupported(call, "dryRun", "[", query->dry_run_text, "]", "\"All\"");
-    if (!found && !slice_equal(method, SLICE_LITERAL("DELETE")))
+    if (!found)
         unsupported(call, "fieldValidation", "", query->field_validation, "",
                     "\"\", \"Ignore\", \"Strict\", \"Warn\"");
     if (!call->status.cause_count)
