@@ -2,6 +2,28 @@
  * when it is complete. */
 #include "wire/h2/session_private.h"
 
+#ifdef VIGIL_SANITIZED
+#define TO(reading) (1u << H2_READ_##reading)
+
+/* Drawn in states.h. Checked only with sanitizers, because every frame moves several times. */
+static const uint8_t reading_moves[] = {
+    [H2_READ_PREFACE] = TO(HEAD),
+    [H2_READ_HEAD] = TO(HEAD) | TO(PAYLOAD) | TO(PAD_LENGTH) | TO(DATA) | TO(SKIP),
+    [H2_READ_PAYLOAD] = TO(HEAD),
+    [H2_READ_PAD_LENGTH] = TO(DATA),
+    [H2_READ_DATA] = TO(HEAD) | TO(SKIP),
+    [H2_READ_SKIP] = TO(HEAD) | TO(SKIP),
+};
+#endif
+
+static inline void reading_move(struct h2_session *s, enum h2_reading next)
+{
+#ifdef VIGIL_SANITIZED
+    assert(reading_moves[s->reading] & (1u << next));
+#endif
+    s->reading = next;
+}
+
 static struct slice rest_of(struct slice bytes, size_t used)
 {
     return slice_sub(bytes, used, bytes.len - used);
@@ -18,7 +40,7 @@ static struct slice read_preface(struct h2_session *s, struct slice bytes)
     s->head_len = (uint8_t)(s->head_len + n);
     if (s->head_len == preface.len) {
         s->head_len = 0;
-        s->reading = H2_READ_HEAD;
+        reading_move(s, H2_READ_HEAD);
     }
     return rest_of(bytes, n);
 }
@@ -26,7 +48,7 @@ static struct slice read_preface(struct h2_session *s, struct slice bytes)
 static void skip(struct h2_session *s, uint32_t n)
 {
     s->left = n;
-    s->reading = n ? H2_READ_SKIP : H2_READ_HEAD;
+    reading_move(s, n ? H2_READ_SKIP : H2_READ_HEAD);
 }
 
 /* The last byte of a DATA frame's body was passed on. */
@@ -64,7 +86,7 @@ static void data_begin(struct h2_session *s, uint32_t padding, uint32_t overhead
             stream->body_left -= s->left;
         }
     }
-    s->reading = H2_READ_DATA;
+    reading_move(s, H2_READ_DATA);
     if (s->left == 0)
         data_done(s);
 }
@@ -171,7 +193,7 @@ static void data_frame(struct h2_session *s)
     else
         data_without_stream(s);
     if (padded)
-        s->reading = H2_READ_PAD_LENGTH;
+        reading_move(s, H2_READ_PAD_LENGTH);
     else
         data_begin(s, 0, 0);
 }
@@ -206,9 +228,9 @@ static void frame_begin(struct h2_session *s)
     } else if (f->type > H2_CONTINUATION) {
         skip(s, f->len);
     } else if (f->len) {
-        s->reading = H2_READ_PAYLOAD;
+        reading_move(s, H2_READ_PAYLOAD);
     } else {
-        s->reading = H2_READ_HEAD;
+        reading_move(s, H2_READ_HEAD);
         h2_handle_frame(s, SLICE_EMPTY);
     }
 }
@@ -252,7 +274,7 @@ static struct slice read_payload(struct h2_session *s, struct slice bytes)
         }
         payload = buf_slice(&s->partial);
     }
-    s->reading = H2_READ_HEAD;
+    reading_move(s, H2_READ_HEAD);
     h2_handle_frame(s, payload);
     if (in_pieces) {
         account_buf_fini(s->account, &s->partial);

@@ -5,10 +5,11 @@
 enum h2_role { H2_SERVER, H2_CLIENT };
 
 /*
- *     preface ──► head ⇄ payload (complete small frames)
- *                  │ ⇅
- *                  │ pad length ──► data ──► skip (padding)
- *                  └──► skip (unknown frames, unwanted data)
+ *     preface ──► head ◄──► payload        complete small frames
+ *                  ├──► (pad length) ──► data ──► (skip) ──► head     DATA and its padding
+ *                  └──► skip ──► head      unknown frames
+ *
+ * A frame without payload stays at head. Only reading_move of receive.c moves.
  */
 enum h2_reading {
     H2_READ_PREFACE,
