@@ -5,17 +5,26 @@
  *     libvigil_bench ENDPOINT put|get COUNT            100 in flight
  *     libvigil_bench ENDPOINT events WATCHES COUNT
  *     libvigil_bench ENDPOINT watches COUNT
+ *     libvigil_bench ENDPOINT resume COUNT
+ *     libvigil_bench ENDPOINT idle|idle-loop COUNT     handles with a connection, without work
  *
- * Prints one JSON object: seconds of CPU and of time, operations, and bytes of memory per watch.
+ * Prints one JSON object: CPU per operation, the time of all, and bytes of resident memory and of
+ * the heap per watch or handle.
  */
+#include <arpa/inet.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+#include <vigil/poll.h>
 #include <vigil/vigil.h>
+
+#define DESCRIPTORS_MAX 1024
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
@@ -47,7 +56,7 @@ static void fail(const char *what, const vigil_error *error)
     exit(1);
 }
 
-static vigil_client *connect_to(const char *endpoint)
+static vigil_client *new_client(const char *endpoint, int own_thread)
 {
     vigil_options options;
     vigil_client *client;
@@ -55,8 +64,15 @@ static vigil_client *connect_to(const char *endpoint)
     vigil_options_init(&options);
     options.endpoints = endpoint;
     options.call_timeout_ms = 60000;
+    options.own_thread = own_thread;
     if (vigil_client_new(&options, &client, &error) != VIGIL_OK)
         fail("cannot make a client", &error);
+    return client;
+}
+
+static vigil_client *connect_to(const char *endpoint)
+{
+    vigil_client *client = new_client(endpoint, 1);
     vigil_call *call = vigil_get(client, vigil_text("warm"));
     if (vigil_call_run(call) != VIGIL_OK)
         fail("cannot connect", vigil_call_error(call));
@@ -79,20 +95,39 @@ static double now_seconds(void)
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-static long resident_kb(void)
+static double heap_bytes(void)
+{
+    struct mallinfo2 info = mallinfo2();
+    return (double)(info.uordblks + info.hblkhd);
+}
+
+static double resident_bytes(void)
 {
     long pages = 0, resident = 0;
     FILE *statm = fopen("/proc/self/statm", "r");
     if (!statm || fscanf(statm, "%ld %ld", &pages, &resident) != 2)
         fail("no statm", NULL);
     fclose(statm);
-    return resident * (sysconf(_SC_PAGESIZE) / 1024);
+    return (double)resident * (double)sysconf(_SC_PAGESIZE);
 }
 
-static void report(long count, double cpu, double seconds, double bytes_each)
+/* What had been used when the measurement began. */
+struct meter {
+    double cpu, seconds, resident, heap;
+};
+
+static struct meter start_meter(void)
 {
-    printf("{\"count\": %ld, \"cpu_us\": %.4f, \"seconds\": %.4f, \"bytes\": %.1f}\n", count,
-           cpu / (double)count * 1e6, seconds, bytes_each);
+    return (struct meter){cpu_seconds(), now_seconds(), resident_bytes(), heap_bytes()};
+}
+
+static void report(const struct meter *since, long count)
+{
+    double each = (double)count;
+    printf("{\"count\": %ld, \"cpu_us\": %.4f, \"seconds\": %.4f, \"bytes\": %.1f, "
+           "\"heap_bytes\": %.1f}\n",
+           count, (cpu_seconds() - since->cpu) / each * 1e6, now_seconds() - since->seconds,
+           (resident_bytes() - since->resident) / each, (heap_bytes() - since->heap) / each);
 }
 
 /* -- Calls -- */
@@ -141,11 +176,11 @@ static void begin_load(vigil_call *call, void *user)
 static void run_calls(const char *endpoint, int puts, long count)
 {
     struct load load = {connect_to(endpoint), puts, count};
-    double cpu = cpu_seconds(), began = now_seconds();
+    struct meter meter = start_meter();
     if (vigil_call_start(vigil_get(load.client, vigil_text("go")), begin_load, &load) != VIGIL_OK)
         fail("start", NULL);
     wait_for(count);
-    report(count, cpu_seconds() - cpu, now_seconds() - began, 0);
+    report(&meter, count);
     vigil_client_free(load.client);
 }
 
@@ -177,24 +212,29 @@ static void make_watches(vigil_client *client, long count, const char *pattern)
     wait_for(count);
 }
 
-/* Puts of one key that all watches see, by another process. */
+/* A change of the key that all watches see. */
+static void put_seen(vigil_client *client)
+{
+    static char value[300];
+    vigil_call *call =
+        vigil_put(client, vigil_text("seen"), vigil_bytes_of(value, sizeof(value)), 0);
+    if (vigil_call_run(call) != VIGIL_OK)
+        fail("put", vigil_call_error(call));
+    vigil_call_free(call);
+}
+
+/* The puts are made by another process, so that its CPU is not counted. */
 static pid_t start_writer(const char *endpoint, long puts, int go)
 {
     pid_t pid = fork();
     if (pid != 0)
         return pid;
-    char byte, value[300];
-    memset(value, 'v', sizeof(value));
+    char byte;
     vigil_client *client = connect_to(endpoint);
     if (read(go, &byte, 1) != 1)
         _exit(1);
-    for (long i = 0; i < puts; i++) {
-        vigil_call *call =
-            vigil_put(client, vigil_text("seen"), vigil_bytes_of(value, sizeof(value)), 0);
-        if (vigil_call_run(call) != VIGIL_OK)
-            _exit(1);
-        vigil_call_free(call);
-    }
+    for (long i = 0; i < puts; i++)
+        put_seen(client);
     _exit(0);
 }
 
@@ -207,11 +247,11 @@ static void run_events(const char *endpoint, long watches, long count)
     vigil_client *client = connect_to(endpoint);
     make_watches(client, watches, "seen");
     count = count / watches * watches;
-    double cpu = cpu_seconds(), began = now_seconds();
+    struct meter meter = start_meter();
     if (write(go[1], "x", 1) != 1)
         fail("pipe", NULL);
     wait_for(count);
-    report(count, cpu_seconds() - cpu, now_seconds() - began, 0);
+    report(&meter, count);
     waitpid(writer, NULL, 0);
     vigil_client_free(client);
 }
@@ -219,25 +259,118 @@ static void run_events(const char *endpoint, long watches, long count)
 static void run_watches(const char *endpoint, long count)
 {
     vigil_client *client = connect_to(endpoint);
-    long before = resident_kb();
-    double cpu = cpu_seconds(), began = now_seconds();
+    struct meter meter = start_meter();
     make_watches(client, count, "watched/%08ld");
-    report(count, cpu_seconds() - cpu, now_seconds() - began,
-           (double)(resident_kb() - before) * 1024 / (double)count);
+    report(&meter, count);
     vigil_client_free(client);
+}
+
+/* -- Resuming -- */
+
+/* The descriptor of the only connection that this process has. */
+static int find_connection(void)
+{
+    for (int fd = 0; fd < DESCRIPTORS_MAX; fd++) {
+        struct sockaddr_in peer;
+        socklen_t size = sizeof(peer);
+        if (getpeername(fd, (struct sockaddr *)&peer, &size) == 0 && peer.sin_family == AF_INET)
+            return fd;
+    }
+    fail("no connection over IPv4", NULL);
+    return -1;
+}
+
+/* From the end of the connection until each watch has delivered a change that was made meanwhile.
+ * Shutting the socket down ends both directions, as if the server had gone away. */
+static void run_resume(const char *endpoint, long count)
+{
+    vigil_client *client = connect_to(endpoint);
+    int connection = find_connection();
+    vigil_client *writer = connect_to(endpoint);
+    make_watches(client, count, "seen");
+    struct meter meter = start_meter();
+    if (shutdown(connection, SHUT_RDWR) != 0)
+        fail("shutdown", NULL);
+    put_seen(writer);
+    wait_for(count);
+    report(&meter, count);
+    vigil_client_free(writer);
+    vigil_client_free(client);
+}
+
+/* -- Idle handles -- */
+
+static void on_connected(vigil_call *call, void *user)
+{
+    if (vigil_call_error(call)->code != VIGIL_OK)
+        fail("call", vigil_call_error(call));
+    *(int *)user = 1;
+    vigil_call_free(call);
+}
+
+static vigil_client *connect_in_loop(const char *endpoint)
+{
+    int connected = 0;
+    vigil_client *client = new_client(endpoint, 0);
+    if (vigil_call_start(vigil_get(client, vigil_text("warm")), on_connected, &connected) !=
+        VIGIL_OK)
+        fail("start", NULL);
+    while (!connected) {
+        struct pollfd fd;
+        int timeout_ms = -1;
+        vigil_poll_prepare(client, &fd, &timeout_ms);
+        poll(&fd, 1, timeout_ms);
+        vigil_client_process(client);
+    }
+    return client;
+}
+
+static void run_idle(const char *endpoint, int own_thread, long count)
+{
+    vigil_client **clients = calloc((size_t)count, sizeof(vigil_client *));
+    if (!clients)
+        fail("no memory", NULL);
+    /* What the process needs once: code, tables, buffers of the C library. */
+    vigil_client *first = own_thread ? connect_to(endpoint) : connect_in_loop(endpoint);
+    struct meter meter = start_meter();
+    for (long i = 0; i < count; i++)
+        clients[i] = own_thread ? connect_to(endpoint) : connect_in_loop(endpoint);
+    report(&meter, count);
+    for (long i = 0; i < count; i++)
+        vigil_client_free(clients[i]);
+    vigil_client_free(first);
+    free(clients);
+}
+
+static int run(const char *endpoint, const char *work, long first, long second)
+{
+    if (strcmp(work, "put") == 0)
+        run_calls(endpoint, 1, first);
+    else if (strcmp(work, "get") == 0)
+        run_calls(endpoint, 0, first);
+    else if (strcmp(work, "events") == 0 && second > 0)
+        run_events(endpoint, first, second);
+    else if (strcmp(work, "watches") == 0)
+        run_watches(endpoint, first);
+    else if (strcmp(work, "resume") == 0)
+        run_resume(endpoint, first);
+    else if (strcmp(work, "idle") == 0)
+        run_idle(endpoint, 1, first);
+    else if (strcmp(work, "idle-loop") == 0)
+        run_idle(endpoint, 0, first);
+    else
+        return 2;
+    return 0;
 }
 
 int main(int argc, char **argv)
 {
-    if (argc == 4 && strcmp(argv[2], "put") == 0)
-        run_calls(argv[1], 1, atol(argv[3]));
-    else if (argc == 4 && strcmp(argv[2], "get") == 0)
-        run_calls(argv[1], 0, atol(argv[3]));
-    else if (argc == 5 && strcmp(argv[2], "events") == 0)
-        run_events(argv[1], atol(argv[3]), atol(argv[4]));
-    else if (argc == 4 && strcmp(argv[2], "watches") == 0)
-        run_watches(argv[1], atol(argv[3]));
-    else
+    long first = argc >= 4 ? strtol(argv[3], NULL, 10) : 0;
+    long second = argc >= 5 ? strtol(argv[4], NULL, 10) : 0;
+    if (first <= 0) {
+        fprintf(stderr, "usage: libvigil_bench ENDPOINT "
+                        "put|get|events|watches|resume|idle|idle-loop COUNT …\n");
         return 2;
-    return 0;
+    }
+    return run(argv[1], argv[2], first, second);
 }

@@ -65,12 +65,12 @@ def bars(metric, y):
     values = {name: metric[name]["median"] for name in ("etcd", "vigil") if metric[name]}
     scale = room / (max([*values.values(), goal or 0]) or 1)
     parts = []
-    for line, name in enumerate(("etcd", "vigil")):
+    for line, (name, label) in enumerate(zip(("etcd", "vigil"), report.subjects(metric))):
         if name not in values:
             continue
         top = y + 8 + line * 18
         width = values[name] * scale
-        parts += [text(left - 8, top + 11, "Vigil" if name == "vigil" else name, "small", "end"),
+        parts += [text(left - 8, top + 11, label, "small", "end"),
                   bar(left, top, width, name),
                   text(left + max(width, 1) + 6, top + 12,
                        f"{report.number(metric, values[name])} {metric['unit']}")]

@@ -17,6 +17,7 @@ class Metric:
     goal: typing.Optional[float] = None
     absolute: bool = False  # the goal is for Vigil's number itself, not for its ratio to etcd's
     digits: int = 0
+    of_clients: bool = False  # libvigil and clientv3 are compared, not Vigil and etcd
 
 
 # The goals are those of the table this run has to answer; a metric without one is only shown.
@@ -129,6 +130,33 @@ METRICS = [
     Metric("kube_stopped.more_mb", "— memory that those take", "MB", goal=64, absolute=True, digits=1),
     Metric("put_many.generator_cpu_us", "generator's CPU for each put", "µs", digits=2),
     Metric("get.generator_cpu_us", "generator's CPU for each get", "µs", digits=2),
+    *[dataclasses.replace(metric, of_clients=True) for metric in [
+        Metric("client_put.cpu_us", "put, 100 in flight, client CPU for each", "µs", goal=1 / 5, digits=2),
+        Metric("client_put.cpu_us", "— and not only in comparison", "µs", goal=3, absolute=True, digits=2),
+        Metric("client_put.rate", "— rate", "/s", True),
+        Metric("client_get.cpu_us", "get of one key, 100 in flight, client CPU for each", "µs", goal=1 / 5,
+               digits=2),
+        Metric("client_get.cpu_us", "— and not only in comparison", "µs", goal=3, absolute=True, digits=2),
+        Metric("client_get.rate", "— rate", "/s", True),
+        Metric("client_events.cpu_us", "events of 300 bytes, 1,000 watches on one stream, client CPU for "
+               "each", "µs", goal=1 / 10, digits=2),
+        Metric("client_events.cpu_us", "— and not only in comparison", "µs", goal=0.4, absolute=True,
+               digits=2),
+        Metric("client_events.rate", "— rate", "/s", True),
+        Metric("client_watches.rate", "100,000 watches created on one connection", "/s", True, goal=20),
+        Metric("client_watches.cpu_us", "— client CPU for each", "µs", digits=2),
+        Metric("client_watches.bytes", "— resident memory of the client for each", "B", goal=300,
+               absolute=True),
+        Metric("client_resume.ms", "10,000 watches resumed after a broken connection: until each has "
+               "delivered an event", "ms", goal=1 / 10),
+        Metric("client_resume.cpu_us", "— client CPU for each", "µs", digits=2),
+        Metric("client_size.library_kb", "stripped shared library", "KB", goal=600, absolute=True),
+        Metric("client_size.thread_kb", "idle handle with its own thread and a connection, resident memory",
+               "KB", goal=64, absolute=True),
+        Metric("client_size.loop_kb", "— in the program's loop", "KB", goal=64, absolute=True),
+        Metric("client_size.loop_heap_kb", "— memory that was allocated for it", "KB", goal=64,
+               absolute=True),
+    ]],
 ]
 
 
@@ -208,9 +236,23 @@ def goal_text(metric):
     return f"at most 1/{1 / metric['goal']:g}"
 
 
+def subjects(metric):
+    """What is compared: the peer's and ours."""
+    return ("clientv3", "libvigil") if metric["of_clients"] else ("etcd", "Vigil")
+
+
 def table(results):
-    lines = ["| work | etcd | Vigil | Vigil to etcd | goal | |", "| --- | ---: | ---: | ---: | --- | --- |"]
-    for metric in results["metrics"]:
+    """One for the servers, and one for the clients if they were measured."""
+    parts = [[m for m in results["metrics"] if m["of_clients"] == of_clients]
+             for of_clients in (False, True)]
+    return "\n\n".join(part_of_table(metrics) for metrics in parts if metrics)
+
+
+def part_of_table(metrics):
+    peer, ours = subjects(metrics[0])
+    lines = [f"| work | {peer} | {ours} | {ours} to {peer} | goal | |",
+             "| --- | ---: | ---: | ---: | --- | --- |"]
+    for metric in metrics:
         mark = {True: "reached", False: "**missed**", None: ""}[metric["reached"]]
         lines.append(f"| {metric['text']} | {cell(metric, metric['etcd'])} | "
                      f"{cell(metric, metric['vigil'])} | {ratio_text(metric)} | "

@@ -4,7 +4,7 @@ import statistics
 import time
 import typing
 
-from sidebyside import compact_rows, kube_rows, servers, watch_rows
+from sidebyside import client_rows, compact_rows, kube_rows, servers, watch_rows
 
 MILLION = 1_000_000
 LISTED = 10_000
@@ -18,6 +18,7 @@ class Row:
     measure: typing.Callable
     rounds: int = 0  # 0: as many as asked for
     asked: bool = False  # only with --only: it takes minutes
+    of_clients: bool = False  # the server is always Vigil, and the clients are compared
 
 
 class Bench:
@@ -26,7 +27,8 @@ class Bench:
 
     def round(self, row, name):
         """One fresh server, one measurement. Returns values by metric."""
-        with servers.Server(name, self.programs, self.directory / name) as server:
+        server_name = "vigil" if row.of_clients else name
+        with servers.Server(server_name, self.programs, self.directory / name, client=name) as server:
             return row.measure(server)
 
 
@@ -131,6 +133,11 @@ ROWS = [
     Row("streams", watch_rows.streams, rounds=3),
     Row("grid", watch_rows.grid, rounds=3),
     Row("connections", watch_rows.connections, rounds=2),
+    Row("client_calls", client_rows.calls, rounds=3, of_clients=True),
+    Row("client_events", client_rows.events, rounds=3, of_clients=True),
+    Row("client_watches", client_rows.watches, rounds=2, of_clients=True),
+    Row("client_resume", client_rows.resumed, rounds=3, of_clients=True),
+    Row("client_size", client_rows.size, rounds=2, of_clients=True),
     Row("beside", watch_rows.puts_beside, rounds=2),
     Row("long", watch_rows.long_catch_up, rounds=1),
     Row("million_watchers", watch_rows.million_watchers, rounds=1),

@@ -25,6 +25,8 @@ class Failed(Exception):
 class Programs:
     command: dict    # name -> the words that start the server
     generator: list  # the words before `put`, `get`, ...
+    client: dict     # "vigil": a program that uses libvigil, "etcd": the same with clientv3
+    library: pathlib.Path  # libvigil.so
 
 
 def find(root, args):
@@ -37,7 +39,8 @@ def find(root, args):
     for words in [*command.values(), generator]:
         if not os.access(words[0], os.X_OK):
             raise Failed(f"{words[0]} does not exist or cannot be run")
-    return Programs(command, generator)
+    client = {"vigil": build_client(root), "etcd": build_client_of_peer(root)}
+    return Programs(command, generator, client, root / "build/libvigil.so.1")
 
 
 def run_tool(words):
@@ -57,6 +60,29 @@ def build_peer(root):
             raise Failed("no etcd to compare with: tools/build-peer failed, and Debian's "
                          "etcd-server is not installed")
         return debian
+
+
+def build_client(root):
+    """None where it cannot be built: then the rows that need it fail, and the others do not."""
+    try:
+        run_tool(["ninja", "-C", str(root / "build"), "libvigil_bench"])
+    except (Failed, OSError):
+        return None
+    return str(root / "build/libvigil_bench")
+
+
+def build_client_of_peer(root):
+    """The same without a Go toolchain. Nothing is compiled unless something has changed."""
+    program = root / "build/peer/clientv3_bench"
+    program.parent.mkdir(parents=True, exist_ok=True)
+    path = os.environ["PATH"] + ":/usr/local/go/bin"
+    try:
+        subprocess.run(["go", "build", "-ldflags", "-s -w", "-o", str(program), "."], check=True,
+                       cwd=root / "bench/clients/clientv3",
+                       env={**os.environ, "CGO_ENABLED": "0", "PATH": path})
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return str(program)
 
 
 def machine_cpu_seconds():
@@ -91,8 +117,9 @@ def free_port():
 class Server:
     """One process on a data directory of its own. Use as a context: it is stopped on the way out."""
 
-    def __init__(self, name, programs, directory, keep=False):
+    def __init__(self, name, programs, directory, keep=False, client=""):
         self.name, self.programs, self.directory = name, programs, pathlib.Path(directory)
+        self.client = client  # whose client uses it, in a row that compares clients
         self.endpoint = f"127.0.0.1:{free_port()}"
         self.peer_url = f"http://127.0.0.1:{free_port()}"
         self.kube_endpoint = f"127.0.0.1:{free_port()}"  # of Vigil
@@ -143,19 +170,33 @@ class Server:
     def bench(self, command, *flags):
         """Runs the generator against this server and returns what it found. other_cores is the
         work of other processes meanwhile: with more than a little of it the numbers mean nothing."""
-        words = self.words_of_bench(command, *flags)
+        return self.run(self.words_of_bench(command, *flags))
+
+    def client_bench(self, work, *counts):
+        """Runs the client's program against this server and returns what it found."""
+        program = self.programs.client[self.client]
+        if not program:
+            raise Failed(f"the program that uses the client of {self.client} could not be built")
+        return self.run([program, self.endpoint, work, *map(str, counts)])
+
+    def run(self, words):
         began = time.monotonic()
         busy = machine_cpu_seconds() - own_cpu_seconds(self.process.pid)
         try:
             done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                   timeout=CALL_SECONDS)
         except subprocess.TimeoutExpired:
-            raise Failed(f"{self.name}: bench {command} did not end in {CALL_SECONDS} s")
+            raise Failed(f"{self.name}: {' '.join(words)} did not end in {CALL_SECONDS} s")
         if done.returncode != 0:
             raise Failed(f"{self.name}: {done.stderr.strip()}\n{self.log_tail()}")
         busy = machine_cpu_seconds() - own_cpu_seconds(self.process.pid) - busy
         other_cores = max(0.0, busy / (time.monotonic() - began))
         return {**json.loads(done.stdout), "other_cores": other_cores}
+
+    def stripped_library_kb(self):
+        stripped = self.directory / "stripped"
+        run_tool(["strip", "-o", str(stripped), str(self.programs.library)])
+        return stripped.stat().st_size / 1024
 
     def compaction(self, burst, cost_us):
         """What one takes while burst() is run again and again: see compaction.py."""

@@ -73,6 +73,16 @@ class BenchReport(unittest.TestCase):
         self.assertIn("1/11.4", text)
         self.assertIn("| reached |", text)
 
+    def test_clients_have_a_table_of_their_own(self):
+        results = results_of({"get.rate": {"vigil": [50], "etcd": [5]},
+                              "client_put.cpu_us": {"vigil": [2.0], "etcd": [9.0]}})
+        servers, clients = report.table(results).split("\n\n")
+        self.assertIn("| work | etcd | Vigil | Vigil to etcd |", servers)
+        self.assertNotIn("put", servers)
+        self.assertIn("| work | clientv3 | libvigil | libvigil to clientv3 |", clients)
+        self.assertIn("| at most 1/5 | **missed** |", clients)
+        self.assertIn("| at most 3 µs | reached |", clients)
+
     def test_busy_machine_causes_a_warning(self):
         self.assertIn("do not trust", report.warning(results_of({"other_cores": {"vigil": [0.5]}})))
         self.assertNotIn("do not trust", report.warning(results_of({"other_cores": {"etcd": [0.01]}})))
