@@ -124,10 +124,17 @@ static void spend_time(void *ctx, struct net_shard *shard)
         loop_turn(net_shard_loop(shard), 0);
 }
 
+static void check_shard(void *ctx, struct net_shard *shard)
+{
+    (void)ctx;
+    net_shard_check(shard);
+}
+
 static void world_init(struct world *world, const struct sim_options *options,
                        struct net_options net)
 {
-    const struct net_app app = {.shard_stop = spend_time};
+    const struct net_app app = {
+        .shard_stop = spend_time, .after_input = check_shard, .end_of_turn = check_shard};
     *world = (struct world){.sim = sim_new(options), .settings.handshake_ns = 10 * NS_PER_S};
     world->kind = echo_kind(&world->settings);
     struct network *network = sim_network(world->sim);

@@ -600,7 +600,7 @@ static void app_input(void *ctx, struct net_shard *shard)
 
 static void app_end(void *ctx, struct net_shard *shard)
 {
-    (void)shard;
+    net_shard_check(shard);
     atomic_fetch_add(&((struct app_state *)ctx)->ends, 1);
 }
 

@@ -291,3 +291,25 @@ void net_shard_end(struct net_shard *shard)
         server->app.shard_stop(server->app.ctx, shard);
     free_shared(shard);
 }
+
+/* -- checking -- */
+
+void net_shard_check(const struct net_shard *shard)
+{
+    uint64_t count = 0, held_bytes = 0, listed = 0;
+    const struct net_connection *c;
+    LIST_FOREACH (c, &shard->connections, in_shard) {
+        assert(c->shard == shard);
+        assert(c->state != CONNECTION_CLOSED);
+        assert(c->protocol);
+        assert(!c->held || c->held->at < c->held->len);
+        held_bytes += c->held ? c->held->len - c->held->at : 0;
+        listed += !list_empty(&c->in_dirty);
+        count++;
+    }
+    assert(shard->counters.connections == count);
+    assert(shard->counters.held_bytes == held_bytes);
+    assert(list_length(&shard->dirty) + list_length(&shard->unfinished) == listed);
+    assert(shard->assigned >= count);
+    assert(!shard->drained || shard->draining);
+}

@@ -21,4 +21,8 @@ struct loop *net_shard_loop(struct net_shard *shard);
 void net_shard_set_user(struct net_shard *shard, void *user);
 void *net_shard_user(const struct net_shard *shard);
 
+/* Asserts that the shard and its connections are consistent; for tests, from the hooks of the
+ * application. */
+void net_shard_check(const struct net_shard *shard);
+
 #endif

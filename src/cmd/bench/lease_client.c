@@ -17,6 +17,7 @@ enum {
     OUT_ENOUGH = 64 * 1024, /* nothing is begun while so much is unsent */
 };
 
+/* granting ──► renewing ──► stopping */
 enum phase { GRANTING, RENEWING, STOPPING };
 
 /* One connection, and the stream that renews on it. */
@@ -312,9 +313,15 @@ void bench_lease_client_free(struct bench_lease_client *client)
     free(client);
 }
 
+static void phase_move(struct bench_lease_client *client, enum phase next)
+{
+    assert(next > client->phase);
+    client->phase = next;
+}
+
 void bench_lease_client_renew(struct bench_lease_client *client)
 {
-    client->phase = RENEWING;
+    phase_move(client, RENEWING);
     client->next = 0;
     enum status status = go_on_all(client);
     if (status != ST_OK)
@@ -323,7 +330,7 @@ void bench_lease_client_renew(struct bench_lease_client *client)
 
 void bench_lease_client_stop(struct bench_lease_client *client)
 {
-    client->phase = STOPPING;
+    phase_move(client, STOPPING);
 }
 
 bool bench_lease_client_idle(const struct bench_lease_client *client)
