@@ -215,6 +215,8 @@ CASES = [
     ("DELETE", CMS + "/opt", {"orphanDependents": True, "propagationPolicy": "Orphan"}),
     ("DELETE", CMS + "/opt", {"orphanDependents": True, "propagationPolicy": "No", "dryRun": ["Al"]}),
     ("DELETE", CMS + "/opt?dryRun=All&fieldManager=" + "m" * 200),
+    ("PATCH", CMS + "/opt", {"kind": "Other", "data": {"strategic": "1"}}, STRATEGIC),
+    ("PATCH", CMS + "/opt", {"apiVersion": "v2", "kind": None, "data": {"strategic": None}}, STRATEGIC),
     ("DELETE", CMS + "/opt", {"preconditions": {"uid": ""}}),
     ("DELETE", CMS + "/opt", "notjson"),
     ("DELETE", CMS + "/opt", "[]"),

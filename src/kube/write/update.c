@@ -125,6 +125,16 @@ static bool make_base(struct update *update, const struct json_node *stored,
     return kube_meta_set_text(&change->meta, metadata, "resourceVersion", slice_from_text(version));
 }
 
+/* A strategic patch cannot change the kind: Kubernetes ignores it there. */
+static bool keep_kind(struct update *update, const struct json_node *stored,
+                      struct json_node *wanted)
+{
+    struct kube_change *change = &update->change;
+    if (update->patch_type != KUBE_PATCH_STRATEGIC || kube_is_scale(change->call))
+        return true;
+    return replace(change, wanted, stored, "kind") && replace(change, wanted, stored, "apiVersion");
+}
+
 /* The object that the client wants. */
 static bool make_wanted(struct update *update, const struct json_node *stored,
                         struct json_node **ret_wanted)
@@ -137,6 +147,7 @@ static bool make_wanted(struct update *update, const struct json_node *stored,
             return false;
     } else if (update->patches) {
         if (!make_base(update, stored, &base) || !make_patched(update, base, ret_wanted) ||
+            !keep_kind(update, stored, *ret_wanted) ||
             !kube_body_prune_patched(change->call, *ret_wanted, update->repeats))
             return false;
     } else {
