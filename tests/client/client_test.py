@@ -14,12 +14,14 @@ import urllib.request
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "live"))
 from certs import Authority  # noqa: E402
+from faulty_proxy import FaultyProxy  # noqa: E402
 from server import SUBJECT, LiveTest, free_port  # noqa: E402
 
 SUITE = os.environ.get("VIGIL_CLIENT_SUITE", str(pathlib.Path(SUBJECT).parent / "client_suite"))
 TEST_SECONDS = 300
 PROTECTED = ["wrong_password_is_an_error", "forbidden_watch_ends_with_the_reason",
              "untrusted_server_is_refused_with_the_reason"]
+FAULTS = ["watches_lose_nothing_when_connections_break", "reads_succeed_and_writes_tell_their_outcome"]
 # What is repeated over TLS and with a user; the calls alone also in a thread of the program's.
 CALLS = ["put_get_and_delete", "large_values", "reads_are_repeated_after_a_restart", "unreachable_server_is_named"]
 BASIC = ["put_get_and_delete", "large_values", "watch_resumes_after_a_restart", "reads_are_repeated_after_a_restart"]
@@ -59,6 +61,17 @@ class Driver:
 
 
 class ClientTest(LiveTest):
+    def serving_tls(self, directory):
+        """Returns an authority, and a server whose certificate it has signed."""
+        authority = Authority(self.scratch / "certs")
+        identity = authority.sign("server")
+        port = free_port()
+        server = self.server(directory, port=port, listen=f"https://127.0.0.1:{port}",
+                             args=["--cert-file", identity.cert, "--key-file", identity.key])
+        server.url = f"https://127.0.0.1:{port}"
+        self.addCleanup(server.stop)
+        return authority, server.start()
+
     def check(self, name, server, **env):
         def wake():
             if server.alive():
@@ -73,6 +86,24 @@ class Plain(ClientTest):
         self.check(name, self.serving())
 
 
+class Faulty(ClientTest):
+    """Between client and server there is a proxy that breaks connections."""
+
+    def run_behind(self, server, seed, name, **env):
+        scheme = server.url.partition(":")[0]
+        proxy = FaultyProxy(server.port, seed, garbage=scheme == "https")
+        self.addCleanup(proxy.close)
+        code, errors = Driver(server, name, dict(env, VIGIL_ENDPOINTS=f"{scheme}://{proxy.address}",
+                                                 VIGIL_DIRECT=server.url)).run()
+        self.assertEqual((code, errors), (0, ""), f"{name}, seed {seed}, {scheme}")
+        self.assertGreater(proxy.faults, 5)
+
+    def run_one(self, name):
+        self.run_behind(self.serving(self.scratch / "plain"), 1, name)
+        authority, server = self.serving_tls(self.scratch / "secure")
+        self.run_behind(server, 2, name, VIGIL_CA_FILE=authority.cert)
+
+
 class OwnLoop(ClientTest):
     """The blocking calls drive the client in the program's thread."""
 
@@ -83,14 +114,7 @@ class OwnLoop(ClientTest):
 class Secure(ClientTest):
     def setUp(self):
         super().setUp()
-        self.authority = Authority(self.scratch / "certs")
-        identity = self.authority.sign("server")
-        port = free_port()
-        self.secure = self.server(port=port, listen=f"https://127.0.0.1:{port}",
-                                  args=["--cert-file", identity.cert, "--key-file", identity.key])
-        self.secure.url = f"https://127.0.0.1:{port}"
-        self.secure.start()
-        self.addCleanup(self.secure.stop)
+        self.authority, self.secure = self.serving_tls(self.scratch / "data")
 
     def run_one(self, name):
         self.check(name, self.secure, VIGIL_CA_FILE=self.authority.cert)
@@ -132,11 +156,13 @@ class WithUser(ClientTest):
 
 def add_tests():
     names = subprocess.run([SUITE], check=True, capture_output=True, text=True).stdout.split()
-    assert set(BASIC + CALLS + PROTECTED) <= set(names)
-    for case in (Plain, OwnLoop, Secure, WithUser):
-        for name in names if case is Plain else CALLS if case is OwnLoop else BASIC:
-            if name not in PROTECTED:
-                setattr(case, f"test_{name}", lambda self, name=name: self.run_one(name))
+    assert set(BASIC + CALLS + PROTECTED + FAULTS) <= set(names)
+    elsewhere = PROTECTED + FAULTS
+    runs = {Plain: [name for name in names if name not in elsewhere], OwnLoop: CALLS, Secure: BASIC, WithUser: BASIC,
+            Faulty: FAULTS}
+    for case, own in runs.items():
+        for name in own:
+            setattr(case, f"test_{name}", lambda self, name=name: self.run_one(name))
 
 
 add_tests()
