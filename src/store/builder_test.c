@@ -91,9 +91,7 @@ static struct store *open_again(struct bed *bed, const struct store_builder_iden
 
 static size_t keys_at(const struct store *store, int64_t revision)
 {
-    const struct store_view *view = store_view(store);
-    struct range_state state = {
-        .root = view->root, .log = store_log(store), .revision = view->revision};
+    struct range_state state = range_state_of(store_view(store), store_log(store));
     struct range_walk walk;
     range_walk_init(&walk, &state, (struct range_bounds){.to_end = true}, revision);
     size_t count = 0;

@@ -147,13 +147,7 @@ static void world_close(struct world *world)
 /* All keys at a revision. */
 static void check_all_at(struct world *world, int64_t revision)
 {
-    const struct store_view *view = store_view(world->store);
-    struct range_state state = {
-        .root = view->root,
-        .log = store_log(world->store),
-        .revision = view->revision,
-        .compact_revision = view->compact_revision,
-    };
+    struct range_state state = range_state_of(store_view(world->store), store_log(world->store));
     struct pb_range_request request = {
         .key = SLICE_LITERAL("a"), .range_end = SLICE_LITERAL("z"), .revision = revision};
     struct range range;

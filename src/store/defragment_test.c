@@ -37,19 +37,7 @@ static size_t segment_count(struct fixture *f)
 /* Like the engine, but alone. Returns how many segments were copied. */
 static size_t defragment(struct fixture *f)
 {
-    size_t copied = 0;
-    uint64_t end = keeper_defragment_end(f->keeper);
-    for (;;) {
-        struct relocation *relocation;
-        assert_int_equal(keeper_defragment_next(f->keeper, end, &relocation), ST_OK);
-        if (!relocation)
-            break;
-        uint64_t old = relocation->old_segment;
-        clean_to_end(f->store, f->keeper, relocation, SIZE_MAX);
-        store_forget_segment(f->store, old);
-        fixture_commit(f);
-        copied++;
-    }
+    size_t copied = fixture_defragment(f, keeper_defragment_end(f->keeper));
     store_shrink(f->store);
     fixture_commit(f);
     assert_int_equal(keeper_checkpoint(f->keeper), ST_OK);
@@ -159,17 +147,7 @@ static void later_segments_are_left_alone(void **state)
     int64_t revision = fill(f);
     fixture_compact(f, revision);
     fixture_settle(f);
-    for (;;) {
-        struct relocation *relocation;
-        assert_int_equal(keeper_defragment_next(f->keeper, end, &relocation), ST_OK);
-        if (!relocation)
-            break;
-        uint64_t old = relocation->old_segment;
-        assert_true(old < end);
-        clean_to_end(f->store, f->keeper, relocation, SIZE_MAX);
-        store_forget_segment(f->store, old);
-        fixture_commit(f);
-    }
+    fixture_defragment(f, end);
     assert_true(defragment(f) > 0);
 }
 

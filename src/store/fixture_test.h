@@ -177,13 +177,7 @@ static inline struct pb_request_op fixture_op_txn(struct pb_txn_request *request
 static inline struct range_state fixture_state(struct fixture *f)
 {
     fixture_commit(f);
-    const struct store_view *view = store_view(f->store);
-    return (struct range_state){
-        .root = view->root,
-        .log = store_log(f->store),
-        .revision = view->revision,
-        .compact_revision = view->compact_revision,
-    };
+    return range_state_of(store_view(f->store), store_log(f->store));
 }
 
 /* Key-values as "key=value@create.mod.version", a lease as "+lease", with spaces between. */
@@ -230,6 +224,42 @@ static inline void fixture_flip(struct fixture *f, uint64_t loc, int64_t distanc
 {
     uint8_t byte = log_rest_at(store_log(f->store), loc).ptr[distance] ^ 0x20;
     fixture_write(f, loc, distance, &byte, 1);
+}
+
+/* -- Cleaning -- */
+
+/* Finishes a cleaning that the keeper has begun, with this many moves at a time. */
+static inline void fixture_clean(struct fixture *f, struct relocation *relocation, size_t max)
+{
+    uint64_t old = relocation->old_segment;
+    clean_to_end(f->store, f->keeper, relocation, max);
+    store_forget_segment(f->store, old);
+    fixture_commit(f);
+}
+
+/* Cleans every segment that is less than half live, like the engine. Returns how many. */
+static inline size_t fixture_clean_all(struct fixture *f, size_t max)
+{
+    struct relocation *relocation;
+    for (size_t cleaned = 0;; cleaned++) {
+        assert_int_equal(keeper_clean_begin(f->keeper, &relocation), ST_OK);
+        if (!relocation)
+            return cleaned;
+        fixture_clean(f, relocation, max);
+    }
+}
+
+/* Defragments the segments with ids below end. Returns how many were copied. */
+static inline size_t fixture_defragment(struct fixture *f, uint64_t end)
+{
+    struct relocation *relocation;
+    for (size_t copied = 0;; copied++) {
+        assert_int_equal(keeper_defragment_next(f->keeper, end, &relocation), ST_OK);
+        if (!relocation)
+            return copied;
+        assert_true(relocation->old_segment < end);
+        fixture_clean(f, relocation, SIZE_MAX);
+    }
 }
 
 #endif

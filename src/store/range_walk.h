@@ -8,6 +8,7 @@
 
 #include "store/index/index.h"
 #include "store/log/log.h"
+#include "store/view.h"
 
 struct change_head;
 
@@ -18,6 +19,17 @@ struct range_state {
     int64_t revision;
     int64_t compact_revision;
 };
+
+static inline struct range_state range_state_of(const struct store_view *view,
+                                                const struct log *log)
+{
+    return (struct range_state){
+        .root = view->root,
+        .log = log,
+        .revision = view->revision,
+        .compact_revision = view->compact_revision,
+    };
+}
 
 /* [from, to), or all from `from` on, or the one key `from`. */
 struct range_bounds {

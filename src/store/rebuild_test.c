@@ -105,24 +105,6 @@ static void add_leases(struct bed *bed)
 }
 
 /*
- * Like the engine, cleans only what is less than half live, so that dead versions stay elsewhere.
- */
-static void clean_all(struct bed *bed)
-{
-    struct fixture *f = &bed->f;
-    for (;;) {
-        struct relocation *relocation;
-        assert_int_equal(keeper_clean_begin(f->keeper, &relocation), ST_OK);
-        if (!relocation)
-            return;
-        uint64_t old = relocation->old_segment;
-        clean_to_end(f->store, f->keeper, relocation, SIZE_MAX);
-        store_forget_segment(f->store, old);
-        fixture_commit(f);
-    }
-}
-
-/*
  * Keys that are put and stay; keys that are put together with many that stay and deleted together
  * with many others: after cleaning, the log has the puts and no longer the deletions.
  */
@@ -144,7 +126,8 @@ static void fill(struct bed *bed, bool cleans)
             put(bed, 2, "the last one");
         fixture_compact(&bed->f, bed->mod[2]);
         fixture_settle(&bed->f);
-        clean_all(bed);
+        /* Dead versions stay in segments that are mostly live. */
+        fixture_clean_all(&bed->f, SIZE_MAX);
     }
     fixture_settle(&bed->f);
     put(bed, 4, "after the checkpoint");

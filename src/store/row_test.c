@@ -110,17 +110,7 @@ static void segments_of_old_rows_are_cleaned_and_the_rows_stay(void **state)
         assert_int_equal(keeper_prepare(f->keeper), ST_OK);
     }
     fixture_settle(f);
-    unsigned cleaned = 0;
-    for (struct relocation *relocation;; cleaned++) {
-        assert_int_equal(keeper_clean_begin(f->keeper, &relocation), ST_OK);
-        if (!relocation)
-            break;
-        uint64_t old = relocation->old_segment;
-        clean_to_end(f->store, f->keeper, relocation, 100);
-        store_forget_segment(f->store, old);
-        fixture_commit(f);
-    }
-    assert_true(cleaned > 2);
+    assert_true(fixture_clean_all(f, 100) > 2);
     restart(f, &seen);
     assert_string_equal(seen.text, "1:even=1998 1:odd=1999 ");
     assert_int_equal(store_view(f->store)->root.live_keys, 1);

@@ -297,17 +297,7 @@ static int64_t fill_segments(struct fixture *f, char letter)
 
 static void clean_all(struct fixture *f)
 {
-    struct relocation *relocation;
-    uint64_t end = keeper_defragment_end(f->keeper);
-    for (;;) {
-        assert_int_equal(keeper_defragment_next(f->keeper, end, &relocation), ST_OK);
-        if (!relocation)
-            break;
-        uint64_t old = relocation->old_segment;
-        clean_to_end(f->store, f->keeper, relocation, SIZE_MAX);
-        store_forget_segment(f->store, old);
-        fixture_commit(f);
-    }
+    fixture_defragment(f, keeper_defragment_end(f->keeper));
     while (store_has_retired(f->store))
         assert_int_equal(store_work(f->store), ST_OK);
     assert_int_equal(keeper_prepare(f->keeper), ST_OK);

@@ -159,28 +159,13 @@ static void check_values(struct fixture *f)
     assert_int_equal(count, KEYS);
 }
 
-static size_t clean_all(struct fixture *f)
-{
-    struct relocation *relocation;
-    size_t cleaned = 0;
-    for (;; cleaned++) {
-        assert_int_equal(keeper_clean_begin(f->keeper, &relocation), ST_OK);
-        if (!relocation)
-            return cleaned;
-        uint64_t old = relocation->old_segment;
-        clean_to_end(f->store, f->keeper, relocation, SIZE_MAX);
-        store_forget_segment(f->store, old);
-        fixture_commit(f);
-    }
-}
-
 static void a_segment_of_many_versions_is_cleaned_in_steps(void **state)
 {
     struct fixture *f = *state;
     make_something_to_clean(f);
     limit(f);
     count_from_here(f);
-    assert_true(clean_all(f) > 1);
+    assert_true(fixture_clean_all(f, SIZE_MAX) > 1);
     check_steps(KEYS / 3);
     check_values(f);
     fixture_restart(f);
@@ -228,7 +213,7 @@ static void a_stop_within_a_cleaning_loses_nothing(void **state)
         }
     }
     assert_true(resumed > 0);
-    clean_all(f);
+    fixture_clean_all(f, SIZE_MAX);
     check_values(f);
     int64_t revision = fixture_delete(f, "k", "l");
     fixture_compact(f, revision);
@@ -256,7 +241,7 @@ static void versions_dropped_during_a_cleaning_are_subtracted_from_the_copy(void
     fixture_put(f, "l", "later");
     fixture_compact(f, revision + 1);
     fixture_settle(f);
-    clean_all(f);
+    fixture_clean_all(f, SIZE_MAX);
     fixture_restart(f);
     assert_int_equal(count_keys(f), KEYS - 150);
 }

@@ -302,13 +302,7 @@ uint64_t store_term(const struct store *store)
 void store_leased_keys(const struct store *store,
                        void (*fn)(void *ctx, struct slice key, int64_t from, int64_t to), void *ctx)
 {
-    const struct store_view *view = store_view(store);
-    struct range_state state = {
-        .root = view->root,
-        .log = store->log,
-        .revision = view->revision,
-        .compact_revision = view->compact_revision,
-    };
+    struct range_state state = range_state_of(store_view(store), store->log);
     struct range_walk walk;
     range_walk_init(&walk, &state, (struct range_bounds){.to_end = true}, 0);
     for (const struct range_kv *kv; (kv = range_walk_next(&walk));) {

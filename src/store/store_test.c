@@ -222,13 +222,7 @@ static void fill_all(struct world *world, struct range *range, struct buf *out)
 static void check_range(struct world *world, int from, int to, int64_t at, int64_t limit)
 {
     char from_name[32], to_name[32];
-    const struct store_view *view = store_view(world->store);
-    struct range_state state = {
-        .root = view->root,
-        .log = store_log(world->store),
-        .revision = view->revision,
-        .compact_revision = view->compact_revision,
-    };
+    struct range_state state = range_state_of(store_view(world->store), store_log(world->store));
     struct pb_range_request request = {
         .key = model_key(from, from_name),
         .range_end = model_key(to, to_name),

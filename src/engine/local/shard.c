@@ -205,12 +205,7 @@ static const struct store_view *pin(struct local_shard *shard, struct engine_op 
 
 static struct range_state state_of(struct local_shard *shard, const struct store_view *view)
 {
-    return (struct range_state){
-        .root = view->root,
-        .log = store_log(shard->shared->store),
-        .revision = view->revision,
-        .compact_revision = view->compact_revision,
-    };
+    return range_state_of(view, store_log(shard->shared->store));
 }
 
 static void unpin(struct local_shard *shard, struct engine_op *op)

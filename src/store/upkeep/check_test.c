@@ -148,10 +148,7 @@ static void clean_all(struct fixture *f)
         assert_int_equal(status, ST_OK);
         if (!relocation)
             return;
-        uint64_t old = relocation->old_segment;
-        clean_to_end(f->store, f->keeper, relocation, 64);
-        store_forget_segment(f->store, old);
-        fixture_commit(f);
+        fixture_clean(f, relocation, 64);
     }
 }
 

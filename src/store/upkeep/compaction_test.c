@@ -457,10 +457,7 @@ static void clean_one(struct fixture *f)
     assert_int_equal(keeper_clean_begin(f->keeper, &relocation), ST_OK);
     assert_non_null(relocation);
     assert_true(relocation->new_segment);
-    uint64_t old = relocation->old_segment;
-    clean_to_end(f->store, f->keeper, relocation, SIZE_MAX);
-    store_forget_segment(f->store, old);
-    fixture_commit(f);
+    fixture_clean(f, relocation, SIZE_MAX);
 }
 
 /* One revision in which all these keys change. */
@@ -479,19 +476,6 @@ static int64_t put_together(struct fixture *f, unsigned count)
     struct kv_answer answer;
     assert_int_equal(applier_txn(store_applier(f->store), &request, &f->arena, &answer), ST_OK);
     return answer.revision;
-}
-
-static void clean_all(struct fixture *f)
-{
-    for (struct relocation *relocation;;) {
-        assert_int_equal(keeper_clean_begin(f->keeper, &relocation), ST_OK);
-        if (!relocation)
-            return;
-        uint64_t old = relocation->old_segment;
-        clean_to_end(f->store, f->keeper, relocation, SIZE_MAX);
-        store_forget_segment(f->store, old);
-        fixture_commit(f);
-    }
 }
 
 /*
@@ -521,7 +505,7 @@ static void record_loses_changes_while_it_is_being_trimmed(void **state)
         fixture_restart(f);
         if (store_has_work(f->store))
             assert_int_equal(store_work(f->store), ST_OK);
-        clean_all(f);
+        fixture_clean_all(f, SIZE_MAX);
     }
     fixture_settle(f);
     assert_int_equal(whole_hash_at(f->keeper, newest, &found), ST_OK);
