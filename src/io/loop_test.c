@@ -259,7 +259,7 @@ static void nested_loop_is_readable_when_it_has_something_to_do(void **state)
 {
     (void)state;
     AUTO(loop_freep) struct loop *loop = new_loop();
-    struct posting posting = {0};
+    struct posting posting = {.mailbox.waker = NULL};
     unsigned received = 0;
     loop_attach(loop, &posting.mailbox, count_message, &received);
     loop_turn_nested(loop);

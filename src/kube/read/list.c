@@ -35,9 +35,11 @@ static void drop_gathered(struct kube_list *list)
     list->charged_bytes = 0;
 }
 
-/* Charges what is held until the client reads it. */
+/* Charges what is held until the client reads it. While the list is away, that belongs to the
+ * worker. */
 static enum status charge_made(struct kube_list *list)
 {
+    assert(!list->call->work.away);
     struct account *account = list->call->arena.account;
     TRY(account_follow(account, &list->writer.made, &list->charged_made));
     return account_follow(account, &list->text, &list->charged_text);
@@ -128,7 +130,7 @@ static enum http_fill fill(struct http_source *source, uint8_t *dst, size_t room
     unsigned taken = kube_search_take(budget, &list->searcher, false), left = taken;
     enum http_fill said = fill_with(list, &left, dst, room, ret_len);
     kube_search_spend(budget, &list->searcher, taken - left);
-    if (charge_made(list) == ST_OK)
+    if (list->call->work.away || charge_made(list) == ST_OK)
         return said;
     http_abort(list->call->exchange);
     return HTTP_FILL_DONE;
