@@ -21,6 +21,7 @@ SUITE = os.environ.get("VIGIL_CLIENT_SUITE", str(pathlib.Path(SUBJECT).parent / 
 TEST_SECONDS = 300
 PROTECTED = ["wrong_password_is_an_error", "forbidden_watch_ends_with_the_reason",
              "untrusted_server_is_refused_with_the_reason"]
+CLUSTER = ["watches_survive_the_loss_of_members", "watch_that_requires_a_leader_ends_without_one"]  # cluster_test.py
 FAULTS = ["watches_lose_nothing_when_connections_break", "reads_succeed_and_writes_tell_their_outcome"]
 # What is repeated over TLS and with a user; the calls alone also in a thread of the program's.
 CALLS = ["put_get_and_delete", "large_values", "reads_are_repeated_after_a_restart", "unreachable_server_is_named"]
@@ -157,7 +158,7 @@ class WithUser(ClientTest):
 def add_tests():
     names = subprocess.run([SUITE], check=True, capture_output=True, text=True).stdout.split()
     assert set(BASIC + CALLS + PROTECTED + FAULTS) <= set(names)
-    elsewhere = PROTECTED + FAULTS
+    elsewhere = PROTECTED + FAULTS + CLUSTER
     runs = {Plain: [name for name in names if name not in elsewhere], OwnLoop: CALLS, Secure: BASIC, WithUser: BASIC,
             Faulty: FAULTS}
     for case, own in runs.items():
