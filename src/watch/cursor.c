@@ -237,7 +237,7 @@ static enum status find_next(struct watch_cursor *cursor, const struct watch_eve
     hub->budget = WATCH_FILL_EVENTS;
     hub->long_revisions.used_up = !hub->long_revisions.budget;
     if (cursor->turn != hub->turn) /* later in the turn it is less behind */
-        stats_scan_raise_behind(stream, stats_scan_behind(stream));
+        stats_scan_raise_behind(stream);
     while (stream->dirty) {
         enum status status = follow_tag(cursor) ? read_batch(cursor) : ST_END;
         if (status == ST_COMPACTED || status == ST_DAMAGED)

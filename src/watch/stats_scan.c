@@ -6,7 +6,8 @@
 enum { STREAMS_AT_ONCE = 256 };
 static const int64_t pause_ns = 5 * NS_PER_MS, interval_ns = NS_PER_S;
 
-uint64_t stats_scan_behind(const struct watch_stream *stream)
+/* Published revisions that have not been sent on the stream. */
+static uint64_t behind_of(const struct watch_stream *stream)
 {
     int64_t next = stream->hub->tail + 1;
     int64_t oldest = stream->dirty ? stream->place.revision : next;
@@ -19,23 +20,26 @@ uint64_t stats_scan_behind(const struct watch_stream *stream)
     return (uint64_t)(next - oldest);
 }
 
-void stats_scan_raise_behind(struct watch_stream *stream, uint64_t behind)
+/* The peak of the hub is not below that of any stream. */
+void stats_scan_raise_behind(struct watch_stream *stream)
 {
+    uint64_t behind = behind_of(stream);
+    if (LIKELY(behind <= stream->behind_peak))
+        return;
     watch_stats_raise(&stream->hub->stats.behind_peak, behind);
-    if (behind > stream->behind_peak)
-        stream->behind_peak = (uint32_t)(behind < UINT32_MAX ? behind : UINT32_MAX);
+    stream->behind_peak = (uint32_t)(behind < UINT32_MAX ? behind : UINT32_MAX);
 }
 
 static void examine(struct watch_hub *hub, struct watch_stream *stream)
 {
     struct watch_report *found = &hub->stats_scan.found;
-    uint64_t behind = stats_scan_behind(stream), catching_up = 0;
+    uint64_t behind = behind_of(stream), catching_up = 0;
     if (!behind)
         return;
     const struct watch_scan *scan;
     LIST_FOREACH (scan, &stream->scans, in_stream)
         catching_up += scan->member_count;
-    stats_scan_raise_behind(stream, behind);
+    stats_scan_raise_behind(stream);
     found->stats.streams_behind++;
     found->stats.watchers_behind += stream->ids.count;
     if (behind > found->stats.behind_max)

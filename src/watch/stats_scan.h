@@ -11,10 +11,8 @@
 struct watch_hub;
 struct watch_stream;
 
-/* Published revisions that have not been sent on the stream. */
-uint64_t stats_scan_behind(const struct watch_stream *stream);
-/* Raises the peaks of the stream and of its hub. */
-void stats_scan_raise_behind(struct watch_stream *stream, uint64_t behind);
+/* Raises the peaks of the stream and of its hub to how far the stream is behind. */
+void stats_scan_raise_behind(struct watch_stream *stream);
 /* Continues the scan if it is due. */
 void stats_scan_turn(struct watch_hub *hub);
 /* Examines all streams at once. */

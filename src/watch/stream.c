@@ -424,7 +424,7 @@ size_t watch_stream_fill(struct watch_stream *stream, uint8_t *dst, size_t room,
     uint8_t *end = dst + room;
     struct watch_output out = {.start = dst, .at = dst, .end = end, .pause = end};
     struct watch_hub *hub = stream->hub;
-    stats_scan_raise_behind(stream, stats_scan_behind(stream));
+    stats_scan_raise_behind(stream);
     stream->filling = true;
     hub->budget = WATCH_FILL_EVENTS;
     hub->long_revisions.used_up = !hub->long_revisions.budget;

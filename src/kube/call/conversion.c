@@ -40,7 +40,7 @@ static bool is_old(const struct kube_custom *custom, int64_t revision)
     return revision && revision < custom->definition->spec_revision;
 }
 
-bool kube_conversion_is_plain(const struct kube_kind *kind, int64_t revision)
+bool kube_conversion_is_plain_at(const struct kube_kind *kind, int64_t revision)
 {
     struct kube_custom *custom = kube_custom_of(kind);
     char version[KUBE_API_VERSION_BYTES];

@@ -26,8 +26,14 @@ bool kube_conversion_to_served(struct kube_call *call, struct arena *arena,
 MUST_CHECK
 bool kube_conversion_bytes(struct kube_call *call, struct slice json, int64_t revision,
                            struct slice *ret_json);
-/* Whether an object of this revision is served as it is stored. */
-bool kube_conversion_is_plain(const struct kube_kind *kind, int64_t revision);
+/* Whether an object of this revision is served as it is stored; for kinds that may be converted. */
+bool kube_conversion_is_plain_at(const struct kube_kind *kind, int64_t revision);
+/* The same for every kind. */
+static inline bool kube_conversion_is_plain(const struct kube_kind *kind, int64_t revision)
+{
+    return LIKELY(!(kind->flags & (KUBE_CUSTOM | KUBE_STORED_CONVERTED))) ||
+           kube_conversion_is_plain_at(kind, revision);
+}
 /*
  * Without a call, for many objects: *ret_json may be in `to`, which is overwritten. ST_MALFORMED:
  * not an object; ST_LIMIT: too large to be converted; ST_NOMEM.
