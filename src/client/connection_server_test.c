@@ -277,7 +277,7 @@ static void refused_certificates_are_explained(void **state)
     expect_failure(&w, "server.test",
                    "tls: failed to verify certificate: x509: certificate is valid for localhost, "
                    "not server.test");
-    struct test_certs other;
+    struct test_certs other = {0};
     test_certs_init(&other);
     world_init(&w, NULL);
     w.options.ca_file = other.ca_file;

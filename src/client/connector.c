@@ -38,9 +38,8 @@ void connector_fini(struct connector *c)
 static uint8_t *get(struct connector *c, uint8_t **buffer)
 {
     c->used = true;
-    if (*buffer)
-        return *buffer;
-    *buffer = malloc(CONNECTOR_BUFFER_BYTES);
+    if (!*buffer)
+        *buffer = malloc(CONNECTOR_BUFFER_BYTES);
     if (*buffer && !c->idle.set)
         loop_timer_set(c->options.loop, &c->idle, clock_add(loop_now_ns(c->options.loop), IDLE_NS));
     return *buffer;
