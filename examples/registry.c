@@ -1,6 +1,6 @@
 /*
- * A service registry: announces an address under a lease, and prints which ones exist. When the program
- * ends or loses its connection for too long, its entry disappears.
+ * A service registry: announces an address under a lease, and prints which ones exist. When the
+ * program ends or loses its connection for too long, its entry disappears.
  *
  *     ./registry http://127.0.0.1:2379 web 10.0.0.5:8080
  */
