@@ -24,7 +24,7 @@
 #include <vigil/poll.h>
 #include <vigil/vigil.h>
 
-#define DESCRIPTORS_MAX 1024
+enum { DESCRIPTORS_MAX = 1024, IDLE_SECONDS = 3 };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
@@ -308,6 +308,15 @@ static void on_connected(vigil_call *call, void *user)
     vigil_call_free(call);
 }
 
+/* One turn of a loop that has only this client. */
+static void turn(vigil_client *client, int timeout_ms)
+{
+    struct pollfd fd;
+    vigil_poll_prepare(client, &fd, &timeout_ms);
+    poll(&fd, 1, timeout_ms);
+    vigil_client_process(client);
+}
+
 static vigil_client *connect_in_loop(const char *endpoint)
 {
     int connected = 0;
@@ -315,14 +324,17 @@ static vigil_client *connect_in_loop(const char *endpoint)
     if (vigil_call_start(vigil_get(client, vigil_text("warm")), on_connected, &connected) !=
         VIGIL_OK)
         fail("start", NULL);
-    while (!connected) {
-        struct pollfd fd;
-        int timeout_ms = -1;
-        vigil_poll_prepare(client, &fd, &timeout_ms);
-        poll(&fd, 1, timeout_ms);
-        vigil_client_process(client);
-    }
+    while (!connected)
+        turn(client, -1);
     return client;
+}
+
+/* Until a client has had the time to give back what it uses only while bytes are transferred. */
+static void become_idle(vigil_client **clients, long count, int own_thread)
+{
+    for (double end = now_seconds() + IDLE_SECONDS; now_seconds() < end; usleep(100000))
+        for (long i = 0; i < count && !own_thread; i++)
+            turn(clients[i], 0);
 }
 
 static void run_idle(const char *endpoint, int own_thread, long count)
@@ -335,6 +347,7 @@ static void run_idle(const char *endpoint, int own_thread, long count)
     struct meter meter = start_meter();
     for (long i = 0; i < count; i++)
         clients[i] = own_thread ? connect_to(endpoint) : connect_in_loop(endpoint);
+    become_idle(clients, count, own_thread);
     report(&meter, count);
     for (long i = 0; i < count; i++)
         vigil_client_free(clients[i]);

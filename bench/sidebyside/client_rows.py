@@ -51,4 +51,4 @@ def size(server):
     return {"client_size.library_kb": server.stripped_library_kb(),
             "client_size.thread_kb": thread["bytes"] / 1024,
             "client_size.loop_kb": loop["bytes"] / 1024,
-            "client_size.loop_heap_kb": loop["heap_bytes"] / 1024}
+            "client_size.heap_kb": max(thread["heap_bytes"], loop["heap_bytes"]) / 1024}

@@ -154,7 +154,7 @@ METRICS = [
         Metric("client_size.thread_kb", "idle handle with its own thread and a connection, resident memory",
                "KB", goal=64, absolute=True),
         Metric("client_size.loop_kb", "— in the program's loop", "KB", goal=64, absolute=True),
-        Metric("client_size.loop_heap_kb", "— memory that was allocated for it", "KB", goal=64,
+        Metric("client_size.heap_kb", "— memory allocated for it, the larger of the two", "KB", goal=64,
                absolute=True),
     ]],
 ]

@@ -4,6 +4,8 @@ cmake_language(DEFER CALL target_link_options wire_connection_test PRIVATE
     -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc)
 cmake_language(DEFER CALL target_link_options wire_h2_roles_test PRIVATE
     -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc)
+cmake_language(DEFER CALL target_link_options wire_h2_hpack_test PRIVATE
+    -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc)
 cmake_language(DEFER CALL target_link_options wire_grpc_client_test PRIVATE
     -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc)
 

@@ -5,13 +5,15 @@
 #include <stdlib.h>
 
 enum {
-    LIST_BYTES_MAX = HPACK_LIST_BYTES_MAX, /* collected on the stack */
+    LIST_BYTES_MAX = HPACK_LIST_BYTES_MAX,
+    FEW_BYTES = 4096, /* of an ordinary list, which is collected on the stack */
     FIELDS_MAX = HPACK_FIELDS_MAX,
     FIELD_OVERHEAD = 32,    /* RFC 7541 section 4.1 */
     MEMO_BLOCK_BYTES = 128, /* longer blocks are not remembered */
 };
 
-/* Fields collected from a block before their number and size are known. */
+/* Fields collected from a block before their number and size are known. The largest list does not
+ * belong on the stack: a thread would keep these pages although it may never see such a list. */
 struct collected_fields {
     size_t list_bytes; /* of all fields, as HPACK counts */
     size_t bytes_len;
@@ -20,7 +22,10 @@ struct collected_fields {
     struct {
         uint16_t name_len, value_len;
     } lengths[FIELDS_MAX];
-    uint8_t bytes[LIST_BYTES_MAX];
+    size_t room;    /* of bytes */
+    uint8_t *bytes; /* few or many */
+    uint8_t *many;  /* owned: LIST_BYTES_MAX; NULL as long as few are enough */
+    uint8_t few[FEW_BYTES];
 };
 
 static void forget_memo(struct hpack_decoder *decoder)
@@ -44,21 +49,52 @@ void hpack_decoder_fini(struct hpack_decoder *decoder)
     *decoder = (struct hpack_decoder){0};
 }
 
-static void gather(struct collected_fields *g, struct http_field field,
-                   const struct hpack_limits *limits)
+/* The arrays are left as they are. */
+static void collected_init(struct collected_fields *g)
+{
+    g->list_bytes = g->bytes_len = g->count = 0;
+    g->too_large = false;
+    g->many = NULL;
+    g->bytes = g->few;
+    g->room = sizeof(g->few);
+}
+
+static void collected_fini(struct collected_fields *g)
+{
+    free(g->many);
+}
+
+static enum status make_room(struct collected_fields *g, size_t more)
+{
+    if (LIKELY(more <= g->room - g->bytes_len))
+        return ST_OK;
+    assert(!g->many);
+    g->many = malloc(LIST_BYTES_MAX);
+    if (!g->many)
+        return ST_NOMEM;
+    memcpy(g->many, g->few, g->bytes_len);
+    g->bytes = g->many;
+    g->room = LIST_BYTES_MAX;
+    return ST_OK;
+}
+
+static enum status gather(struct collected_fields *g, struct http_field field,
+                          const struct hpack_limits *limits)
 {
     g->list_bytes += field.name.len + field.value.len + HPACK_ENTRY_OVERHEAD;
     if (g->list_bytes > size_min(limits->list_bytes, LIST_BYTES_MAX) ||
         g->count >= size_min(limits->fields_max, FIELDS_MAX))
         g->too_large = true;
     if (g->too_large)
-        return;
+        return ST_OK;
+    TRY(make_room(g, field.name.len + field.value.len));
     slice_copy(g->bytes + g->bytes_len, field.name);
     slice_copy(g->bytes + g->bytes_len + field.name.len, field.value);
     g->bytes_len += field.name.len + field.value.len;
     g->lengths[g->count].name_len = (uint16_t)field.name.len;
     g->lengths[g->count].value_len = (uint16_t)field.value.len;
     g->count++;
+    return ST_OK;
 }
 
 /* An integer of RFC 7541 section 5.1. False: it is incomplete or too large. */
@@ -100,7 +136,8 @@ struct block_reader {
     struct slice block;
     size_t at;
     size_t scratch_used;
-    uint8_t *scratch;    /* LIST_BYTES_MAX, for the decoded strings of one field */
+    size_t scratch_room;
+    uint8_t *scratch;    /* for the decoded strings of one field */
     size_t excess_bytes; /* of strings that did not fit into it */
 };
 
@@ -112,7 +149,7 @@ static enum status read_string(struct block_reader *r, struct slice *ret_string)
         return ST_MALFORMED;
     if (coded) {
         uint8_t *to = r->scratch + r->scratch_used;
-        size_t len, room = LIST_BYTES_MAX - r->scratch_used;
+        size_t len, room = r->scratch_room - r->scratch_used;
         enum status status = huffman_decode(raw, to, room, &len);
         /* A field of this length is too large anyway, and it empties the table of entries. */
         if (status == ST_LIMIT) {
@@ -172,26 +209,41 @@ static enum status read_field(struct block_reader *r, struct hpack_entries *entr
     return read_literal(r, entries, 4, ret_field);
 }
 
-static enum status inflate(struct hpack_decoder *decoder, struct slice block,
-                           const struct hpack_limits *limits, struct collected_fields *g)
+static enum status read_fields(struct block_reader *r, struct hpack_entries *entries,
+                               const struct hpack_limits *limits, struct collected_fields *g)
 {
-    uint8_t scratch[LIST_BYTES_MAX];
-    struct block_reader r = {.block = block, .scratch = scratch};
-    struct hpack_entries *entries = &decoder->entries;
-    TRY(read_resizes(&r, entries));
-    while (r.at < block.len) {
-        bool kept = (block.ptr[r.at] & 0xc0) == 0x40;
+    TRY(read_resizes(r, entries));
+    while (r->at < r->block.len) {
+        bool kept = (r->block.ptr[r->at] & 0xc0) == 0x40;
         struct http_field field;
-        TRY(read_field(&r, entries, &field));
-        g->list_bytes += r.excess_bytes;
-        r.excess_bytes = 0;
-        gather(g, field, limits);
+        TRY(read_field(r, entries, &field));
+        g->list_bytes += r->excess_bytes;
+        r->excess_bytes = 0;
+        TRY(gather(g, field, limits));
         if (g->list_bytes > HPACK_EXCESS_FACTOR * (size_t)limits->list_bytes)
             return ST_LIMIT;
         if (kept)
             TRY(hpack_entries_add(entries, field));
     }
     return ST_OK;
+}
+
+/* The shortest code of Huffman's has five bits, so a string is at most 8/5 times as long as its
+ * code. */
+static enum status inflate(struct hpack_decoder *decoder, struct slice block,
+                           const struct hpack_limits *limits, struct collected_fields *g)
+{
+    uint8_t few[FEW_BYTES];
+    struct block_reader r = {.block = block, .scratch = few, .scratch_room = sizeof(few)};
+    if (LIKELY(block.len <= FEW_BYTES / 8 * 5))
+        return read_fields(&r, &decoder->entries, limits, g);
+    r.scratch = malloc(LIST_BYTES_MAX);
+    if (!r.scratch)
+        return ST_NOMEM;
+    r.scratch_room = LIST_BYTES_MAX;
+    enum status status = read_fields(&r, &decoder->entries, limits, g);
+    free(r.scratch);
+    return status;
 }
 
 /* One allocation: the struct, its fields, their bytes, the block. */
@@ -265,9 +317,8 @@ static enum status decode_anew(struct hpack_decoder *decoder, struct slice block
                                enum h2_headers_kind kind, const struct hpack_limits *limits,
                                struct h2_headers **ret_headers)
 {
-    struct collected_fields g;
-    g.list_bytes = g.bytes_len = g.count = 0;
-    g.too_large = false;
+    AUTO(collected_fini) struct collected_fields g;
+    collected_init(&g);
     bool pure = is_pure(block);
     if (!pure)
         forget_memo(decoder);

@@ -1,6 +1,7 @@
 #include "wire/h2/hpack.h"
 
 #include "base/buf.h"
+#include "wire/allocations_test.h"
 #include "wire/h2/huffman.h"
 
 #include <dirent.h>
@@ -100,6 +101,116 @@ static void repeated_block_is_not_decoded_again_until_the_table_changes(void **s
     h2_headers_unref(second);
     h2_headers_unref(third);
     hpack_decoder_fini(&decoder);
+}
+
+/* -- Lists that do not fit on the stack -- */
+
+/* A value of this many bytes 'a', whose Huffman code is the shortest: 00011. */
+static uint8_t *put_coded_value(uint8_t *dst, size_t len)
+{
+    size_t code_bytes = (len * 5 + 7) / 8, rest = code_bytes - 127;
+    *dst++ = 0xff;
+    for (; rest >= 0x80; rest >>= 7)
+        *dst++ = (uint8_t)(0x80 | (rest & 0x7f));
+    *dst++ = (uint8_t)rest;
+    memset(dst, 0, code_bytes);
+    for (size_t bit = 0; bit < code_bytes * 8; bit++)
+        if (bit >= len * 5 || bit % 5 >= 3)
+            dst[bit / 8] |= (uint8_t)(0x80 >> bit % 8);
+    return dst + code_bytes;
+}
+
+static const struct hpack_limits largest = {HPACK_LIST_BYTES_MAX, HPACK_FIELDS_MAX};
+static uint8_t long_block[2 * HPACK_LIST_BYTES_MAX];
+static char long_value[HPACK_LIST_BYTES_MAX];
+
+/* Two fields, the first short. */
+static struct slice block_with_value(size_t value_len, bool coded)
+{
+    uint8_t *end = hpack_put_literal(long_block, SLICE_LITERAL("first"), SLICE_LITERAL("1"));
+    if (!coded) {
+        end = hpack_put_literal(end, SLICE_LITERAL("n"), slice_of(long_value, value_len));
+    } else {
+        *end++ = 0;
+        *end++ = 1;
+        *end++ = 'n';
+        end = put_coded_value(end, value_len);
+    }
+    return slice_of(long_block, (size_t)(end - long_block));
+}
+
+static void assert_value_decodes(size_t value_len, bool coded)
+{
+    struct hpack_decoder decoder;
+    struct h2_headers *h;
+    hpack_decoder_init(&decoder);
+    assert_int_equal(
+        hpack_decode(&decoder, block_with_value(value_len, coded), false, &largest, &h), ST_OK);
+    assert_false(h->too_large);
+    assert_field(h, 0, "first", "1");
+    assert_true(slice_equal(h->fields[1].value, slice_of(long_value, value_len)));
+    h2_headers_unref(h);
+    hpack_decoder_fini(&decoder);
+}
+
+static void values_of_any_length_decode(void **state)
+{
+    (void)state;
+    static const size_t boundaries[] = {2048, 2560, 4096, 8192, 16384, 65000};
+    memset(long_value, 'a', sizeof(long_value));
+    for (size_t i = 0; i < sizeof(boundaries) / sizeof(boundaries[0]); i++)
+        for (size_t len = boundaries[i] - 20; len <= boundaries[i] + 20; len++) {
+            assert_value_decodes(len, false);
+            assert_value_decodes(len, true);
+        }
+}
+
+static void short_block_may_name_long_entries(void **state)
+{
+    (void)state;
+    struct hpack_decoder decoder;
+    struct h2_headers *h;
+    memset(long_value, 'a', sizeof(long_value));
+    hpack_decoder_init(&decoder);
+    uint8_t *end = hpack_put_literal(long_block, SLICE_LITERAL("n"), slice_of(long_value, 2000));
+    long_block[0] = 0x40; /* to be added to the table */
+    h2_headers_unref(decode(&decoder, slice_of(long_block, (size_t)(end - long_block))));
+    for (uint8_t count = 1; count <= 32; count++) {
+        memset(long_block, 0xbe, count);
+        assert_int_equal(hpack_decode(&decoder, slice_of(long_block, count), false, &largest, &h),
+                         ST_OK);
+        assert_false(h->too_large);
+        assert_int_equal(h->count, count);
+        for (size_t i = 0; i < count; i++)
+            assert_true(slice_equal(h->fields[i].value, slice_of(long_value, 2000)));
+        h2_headers_unref(h);
+    }
+    hpack_decoder_fini(&decoder);
+}
+
+static enum status decode_with_failure(struct slice block, size_t failing)
+{
+    struct hpack_decoder decoder;
+    struct h2_headers *h = NULL;
+    hpack_decoder_init(&decoder);
+    fail_at = failing;
+    allocations_exempt = false;
+    enum status status = hpack_decode(&decoder, block, false, &largest, &h);
+    allocations_exempt = true;
+    fail_at = 0;
+    h2_headers_unref(h);
+    hpack_decoder_fini(&decoder);
+    return status;
+}
+
+static void each_allocation_of_a_long_list_may_fail(void **state)
+{
+    (void)state;
+    memset(long_value, 'a', sizeof(long_value));
+    struct slice block = block_with_value(20000, true);
+    for (size_t failing = 1; failing <= 3; failing++) /* the result, its bytes, decoded strings */
+        assert_int_equal(decode_with_failure(block, failing), ST_NOMEM);
+    assert_int_equal(decode_with_failure(block, 4), ST_OK);
 }
 
 static void malformed_blocks_are_refused(void **state)
@@ -316,10 +427,14 @@ static void huffman_output_does_not_exceed_its_room(void **state)
 
 int main(void)
 {
+    allocations_exempt = true;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(examples_of_the_rfc_decode),
         cmocka_unit_test(written_blocks_decode_with_both_decoders),
         cmocka_unit_test(repeated_block_is_not_decoded_again_until_the_table_changes),
+        cmocka_unit_test(values_of_any_length_decode),
+        cmocka_unit_test(short_block_may_name_long_entries),
+        cmocka_unit_test(each_allocation_of_a_long_list_may_fail),
         cmocka_unit_test(malformed_blocks_are_refused),
         cmocka_unit_test(encoded_fields_decode_as_nghttp2_decodes_them),
         cmocka_unit_test(random_blocks_decode_as_nghttp2_decodes_them),
