@@ -21,7 +21,7 @@ enum {
     KUBE_SELECTABLE_MAX = 8,             /* as in Kubernetes */
     KUBE_NAMES_MAX = 64,                 /* short names per definition, and categories */
     KUBE_DEFINITIONS_MAX = 2000, /* definitions that are served; further ones are only stored */
-    KUBE_KINDS_MAX = 8000,       /* versions of all definitions together that are served */
+    KUBE_KINDS_MAX = 4000,       /* versions of all definitions together that are served */
 };
 
 struct kube_definition;

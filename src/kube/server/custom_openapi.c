@@ -36,14 +36,34 @@ static uint32_t hash_add(uint32_t hash, const struct kube_kind *kind)
     return crc32c(hash, slice_of(&d->spec_revision, sizeof(d->spec_revision)));
 }
 
+static bool is_builtin_group(struct slice api_version)
+{
+    size_t count;
+    const struct kube_kind *own = kube_builtin_kinds(&count);
+    const uint8_t *slash = api_version.len ? memchr(api_version.ptr, '/', api_version.len) : NULL;
+    struct slice group = slice_sub(api_version, 0, slash ? (size_t)(slash - api_version.ptr) : 0);
+    for (size_t i = 0; i < count; i++)
+        if (slice_equal(slice_from_text(own[i].group), group))
+            return api_version.len > 0;
+    return false;
+}
+
+static bool is_of_other_group(const struct kube_kind *kind)
+{
+    const struct kube_custom *custom = kube_custom_of(kind);
+    return custom && !custom->definition->builtin_group;
+}
+
 const char *kube_custom_openapi_hash(struct kube_kinds *kinds, struct slice api_version,
                                      char text[KUBE_CUSTOM_HASH_BYTES])
 {
     size_t count;
     const struct kube_kind *const *rows = kube_kinds_rows(kinds, &count);
     uint32_t hash = hash_begin();
-    bool any = !api_version.len;
+    bool any = !api_version.len, builtin = is_builtin_group(api_version);
     for (size_t i = 0; i < count; i++) {
+        if (builtin && is_of_other_group(rows[i]))
+            break; /* rows of groups with built-in kinds come first */
         if (!is_of(rows[i], api_version))
             continue;
         any = true;
