@@ -14,6 +14,7 @@
 #include <arpa/inet.h>
 #include <malloc.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -28,25 +29,30 @@ enum { DESCRIPTORS_MAX = 1024, IDLE_SECONDS = 3 };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
-static long completed, wanted;
+static atomic_long completed, wanted;
 
+/* Takes the mutex only at the end: per event it would be a part of what is measured. */
 static void note(long n)
 {
+    if (atomic_fetch_add(&completed, n) + n < atomic_load(&wanted))
+        return;
     pthread_mutex_lock(&mutex);
-    completed += n;
-    if (completed >= wanted)
-        pthread_cond_signal(&changed);
+    pthread_cond_signal(&changed);
     pthread_mutex_unlock(&mutex);
 }
 
-static void wait_for(long count)
+/* Set before the work is begun, so that nothing is signalled before it is complete. */
+static void expect(long count)
+{
+    atomic_store(&completed, 0);
+    atomic_store(&wanted, count);
+}
+
+static void wait_for_expected(void)
 {
     pthread_mutex_lock(&mutex);
-    wanted = count;
-    while (completed < wanted)
+    while (atomic_load(&completed) < atomic_load(&wanted))
         pthread_cond_wait(&changed, &mutex);
-    completed = 0;
-    wanted = 0;
     pthread_mutex_unlock(&mutex);
 }
 
@@ -176,10 +182,11 @@ static void begin_load(vigil_call *call, void *user)
 static void run_calls(const char *endpoint, int puts, long count)
 {
     struct load load = {connect_to(endpoint), puts, count};
+    expect(count);
     struct meter meter = start_meter();
     if (vigil_call_start(vigil_get(load.client, vigil_text("go")), begin_load, &load) != VIGIL_OK)
         fail("start", NULL);
-    wait_for(count);
+    wait_for_expected();
     report(&meter, count);
     vigil_client_free(load.client);
 }
@@ -202,6 +209,7 @@ static void make_watches(vigil_client *client, long count, const char *pattern)
     vigil_watch_options options;
     vigil_watch_options_init(&options);
     options.created_notify = 1;
+    expect(count);
     for (long i = 0; i < count; i++) {
         vigil_watch *watch;
         snprintf(key, sizeof(key), pattern, i);
@@ -209,7 +217,7 @@ static void make_watches(vigil_client *client, long count, const char *pattern)
         if (vigil_watch_new(client, &options, on_batch, NULL, &watch) != VIGIL_OK)
             fail("watch", NULL);
     }
-    wait_for(count);
+    wait_for_expected();
 }
 
 /* A change of the key that all watches see. */
@@ -247,10 +255,11 @@ static void run_events(const char *endpoint, long watches, long count)
     vigil_client *client = connect_to(endpoint);
     make_watches(client, watches, "seen");
     count = count / watches * watches;
+    expect(count);
     struct meter meter = start_meter();
     if (write(go[1], "x", 1) != 1)
         fail("pipe", NULL);
-    wait_for(count);
+    wait_for_expected();
     report(&meter, count);
     waitpid(writer, NULL, 0);
     vigil_client_free(client);
@@ -288,11 +297,12 @@ static void run_resume(const char *endpoint, long count)
     int connection = find_connection();
     vigil_client *writer = connect_to(endpoint);
     make_watches(client, count, "seen");
+    expect(count);
     struct meter meter = start_meter();
     if (shutdown(connection, SHUT_RDWR) != 0)
         fail("shutdown", NULL);
     put_seen(writer);
-    wait_for(count);
+    wait_for_expected();
     report(&meter, count);
     vigil_client_free(writer);
     vigil_client_free(client);
