@@ -4,11 +4,10 @@
  *     created ──start──► running ──► completed
  *        └───────────────cancel────────▲
  *
- * It completes exactly once: with a response, or with an error. There are three ways to wait:
+ * It completes exactly once: with a response, or with an error. There are two ways to wait:
  *
  *     vigil_call_run(call)                   blocks until it has completed
  *     vigil_call_start(call, done, user)     calls done
- *     vigil_call_start_on(call, queue, user) puts it on a queue, see vigil/queue.h
  *
  * The library repeats a request that only reads when the connection breaks or the server is
  * unavailable, until the timeout. It never repeats a request that may have changed something:
@@ -43,7 +42,8 @@ VIGIL_API void vigil_call_set_timeout(vigil_call *call, int64_t timeout_ms);
 VIGIL_API int vigil_call_start(vigil_call *call, vigil_done done, void *user);
 
 /* Starts the call and waits until it has completed; returns the code of its error. In the program's
- * loop it makes other callbacks meanwhile. VIGIL_ERROR_WOULD_BLOCK: called inside a callback. */
+ * loop it does what vigil_client_process does, so it makes other callbacks meanwhile.
+ * VIGIL_ERROR_WOULD_BLOCK: called inside a callback. */
 VIGIL_API int vigil_call_run(vigil_call *call);
 
 /* Completes a running call with VIGIL_ERROR_CANCELED, unless it has completed already. */

@@ -62,7 +62,8 @@ typedef struct vigil_options {
     int64_t backoff_min_ms;       /* between attempts to connect: doubles up to the maximum, with */
     int64_t backoff_max_ms;       /* jitter; defaults 25 and 3000 */
     size_t receive_bytes_max;     /* of one response; default 64 MiB */
-    size_t send_bytes_max;        /* of one request; default 2 MiB, as in etcd */
+    size_t send_bytes_max;        /* of one request; default 2 MiB, as in etcd; a larger one fails
+                                     with VIGIL_ERROR_REQUEST_TOO_LARGE and is not sent */
 
     int own_thread; /* default 1; 0: the program calls vigil_client_process */
 
@@ -95,7 +96,8 @@ VIGIL_API int vigil_client_fd(const vigil_client *client);
 /* Call vigil_client_process after this time even if the descriptor is not readable. -1: no limit.
  */
 VIGIL_API int vigil_client_timeout_ms(const vigil_client *client);
-/* Does what is due, without waiting. On one thread at a time; not inside a callback. */
+/* Does what is due, without waiting. On one thread at a time, as all functions of this section and
+ * as vigil_call_run; not inside a callback. */
 VIGIL_API void vigil_client_process(vigil_client *client);
 
 /* -- Statistics -- */

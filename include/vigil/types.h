@@ -81,8 +81,9 @@ typedef enum vigil_code {
 /* Whether a call that failed may have changed something. */
 typedef enum vigil_outcome {
     VIGIL_NOT_SENT = 0, /* no server has seen it: it may be repeated */
-    VIGIL_UNKNOWN = 1,  /* it was sent, and its answer is missing: it may have taken effect */
-    VIGIL_REFUSED = 2   /* the server answered with an error: it did not take effect */
+    VIGIL_UNKNOWN = 1, /* it was sent, and its answer is missing or says that the server has stopped
+                          waiting for the cluster: it may have taken effect */
+    VIGIL_REFUSED = 2  /* the server answered with another error: it did not take effect */
 } vigil_outcome;
 
 enum { VIGIL_ERROR_TEXT_BYTES = 232 };

@@ -16,6 +16,7 @@
  *     Unauthenticated, "invalid auth token"    gets a new token and resumes, if there is a user
  *     "revision of auth store is old"          gets a new token and resumes, if there is a user
  *     every other status                       ends
+ *     a response exceeds receive_bytes_max     ends: VIGIL_ERROR_TOO_LARGE
  *     cancelled with a compact revision        ends: VIGIL_ERROR_COMPACTED
  *     cancelled with another reason            ends with that reason
  *

@@ -56,7 +56,7 @@ static void make_callback(struct vigil_call *call)
 {
     struct vigil_client *client = call->client;
     lock_take(&client->lock);
-    call->done_waiting = true;
+    atomic_store_explicit(&call->completed, true, memory_order_release);
     client_changed(client);
     lock_release(&client->lock);
     if (!call->done || !client_callback_begin(client, &call->object))
@@ -279,11 +279,15 @@ static void run_start(struct client_command *command)
              client->ended ? "the client was shut down" : "the call was canceled");
         return;
     }
+    if (grpc_client_call_queued_bytes(&call->grpc) - GRPC_PREFIX_BYTES > client->send_bytes_max) {
+        fail(call, VIGIL_ERROR_REQUEST_TOO_LARGE, "the request exceeds send_bytes_max");
+        return;
+    }
     list_push_back(&client->members, &call->member.in_client);
     atomic_fetch_add_explicit(&client->counters.calls_started, 1, memory_order_relaxed);
     if (call->timeout_ms > 0)
         loop_timer_set(client->loop, &call->deadline,
-                       clock_add(loop_now_ns(client->loop), call->timeout_ms * NS_PER_MS));
+                       clock_add(loop_now_ns(client->loop), client_ns(call->timeout_ms)));
     move(call, CALL_WAITING);
     try_to_send(call);
 }
@@ -336,11 +340,21 @@ struct vigil_call *client_call_with(struct vigil_call *call, const struct pb_mes
     return call;
 }
 
+/* What the loop's thread has written about the result can be read when this is true. */
+static bool has_completed(const struct vigil_call *call)
+{
+    return atomic_load_explicit(&call->completed, memory_order_acquire);
+}
+
+static const void *response_of(const struct vigil_call *call)
+{
+    return call && has_completed(call) && call->error.code == VIGIL_OK ? call->response : NULL;
+}
+
 const void *client_call_response(const struct vigil_call *call, const struct client_method *method)
 {
-    if (!call || call->method != method || call->error.code != VIGIL_OK)
-        return NULL;
-    return call->response;
+    const void *response = response_of(call);
+    return response && call->method == method ? response : NULL;
 }
 
 void vigil_call_set_timeout(vigil_call *call, int64_t timeout_ms)
@@ -362,16 +376,10 @@ int vigil_call_start(vigil_call *call, vigil_done done, void *user)
     return VIGIL_OK;
 }
 
-static bool has_completed(struct vigil_call *call)
-{
-    LOCK_SCOPE(&call->client->lock);
-    return call->done_waiting;
-}
-
 static void wait_for_thread(struct vigil_call *call)
 {
     LOCK_SCOPE(&call->client->lock);
-    while (!call->done_waiting)
+    while (!has_completed(call))
         client_wait(call->client);
 }
 
@@ -384,7 +392,7 @@ int vigil_call_run(vigil_call *call)
     int code = vigil_call_start(call, NULL, NULL);
     if (code != VIGIL_OK)
         return code;
-    if (call->client->own_thread)
+    if (call->client->own_thread || atomic_load(&call->client->loop_ended))
         wait_for_thread(call);
     while (!has_completed(call))
         client_process_and_wait(call->client);
@@ -412,7 +420,10 @@ const vigil_error *vigil_call_error(const vigil_call *call)
 {
     static const vigil_error no_memory = {
         .code = VIGIL_ERROR_MEMORY, .grpc_code = -1, .text = "out of memory"};
-    return call ? &call->error : &no_memory;
+    static const vigil_error running = {.grpc_code = -1};
+    if (!call)
+        return &no_memory;
+    return has_completed(call) ? &call->error : &running;
 }
 
 void *vigil_call_user(const vigil_call *call)
@@ -423,7 +434,6 @@ void *vigil_call_user(const vigil_call *call)
 /* Every response begins with its header. */
 const vigil_header *vigil_call_header(const vigil_call *call)
 {
-    if (!call || call->error.code != VIGIL_OK || !call->response)
-        return NULL;
-    return *(const vigil_header *const *)call->response;
+    const void *response = response_of(call);
+    return response ? *(const vigil_header *const *)response : NULL;
 }

@@ -44,7 +44,7 @@ struct vigil_call {
     _Atomic bool started, canceled; /* by the user */
     struct client_command start, cancel;
     struct client_object object;
-    bool done_waiting; /* completed, for threads that wait; protected by the client's lock */
+    _Atomic bool completed; /* the result is final; set with the client's lock, read without */
 
     /* The loop's thread, from the start on. */
     enum call_state state;

@@ -52,7 +52,8 @@ struct channel {
     struct random random;
     uint64_t generation;
 
-    struct grpc_client_call auth; /* while authenticating */
+    struct grpc_client_call auth; /* open only while authenticating */
+    struct timer auth_limit;      /* set only while authenticating */
     bool auth_answered;
     struct buf token;
     struct grpc_head *heads[2]; /* without and with require_leader; NULL: not made yet */
@@ -111,16 +112,19 @@ void channel_waiter_cancel(struct channel_waiter *waiter)
         list_remove(&waiter->in_channel);
 }
 
-/* Those that cannot start yet wait again. */
+/* In order, until one has to wait again: then there is no room for the others either, and trying
+ * each of them whenever a stream ends would cost their number squared. */
 static void wake_waiters(struct channel *channel)
 {
     struct list woken;
     list_init(&woken);
     list_append(&woken, &channel->waiters);
-    for (struct list *link; (link = list_pop_front(&woken));) {
+    while (list_empty(&channel->waiters) && !list_empty(&woken)) {
+        struct list *link = list_pop_front(&woken);
         struct channel_waiter *waiter = LIST_ENTRY(link, struct channel_waiter, in_channel);
         waiter->ready(waiter);
     }
+    list_append(&channel->waiters, &woken);
 }
 
 /* -- Credentials -- */
@@ -211,7 +215,7 @@ static void link_free(struct link *link)
     free(link);
 }
 
-/* The connection is not used for new calls any more. */
+/* The connection is not used for new calls any more, nor for the authentication under way. */
 static void retire(struct channel *channel)
 {
     struct link *link = channel->current;
@@ -219,6 +223,8 @@ static void retire(struct channel *channel)
     channel->generation++;
     drop_heads(channel);
     list_push_back(&channel->old, &link->in_old);
+    loop_timer_cancel(channel->loop, &channel->auth_limit);
+    grpc_client_call_cancel(&channel->auth);
 }
 
 static void on_open(void *owner)
@@ -385,6 +391,7 @@ static void become_ready(struct channel *channel)
     channel->failure[0] = '\0';
     channel->generation++;
     drop_heads(channel);
+    loop_timer_cancel(channel->loop, &channel->auth_limit);
     move(channel, CHANNEL_READY);
     wake_waiters(channel);
 }
@@ -395,6 +402,7 @@ static void reject(struct channel *channel, struct slice text)
     char line[FAILURE_BYTES];
     snprintf(line, sizeof(line), "cannot authenticate: %.*s", SLICE_ARGS(text));
     note_failure(channel, line);
+    loop_timer_cancel(channel->loop, &channel->auth_limit);
     channel->rejected = true;
     wake_waiters(channel);
     channel->rejected = false;
@@ -416,31 +424,47 @@ static void on_auth_message(struct grpc_client_call *call, struct slice message)
     arena_fini(&arena);
 }
 
-/* A connection that cannot authenticate is given up: the next one may. */
+/* A connection that cannot authenticate is not used any more: the next one may. Calls that were
+ * started with the old token are finished. */
 static void give_up_connection(struct channel *channel, const char *text)
 {
     struct link *link = channel->current;
     note_failure(channel, text);
     retire(channel);
-    link_free(link);
+    connection_shutdown(link->connection);
     channel->stats.connect_errors++;
     go_on(channel);
+}
+
+static void on_auth_limit(struct timer *timer)
+{
+    struct channel *channel = CONTAINER_OF(timer, struct channel, auth_limit);
+    give_up_connection(channel, "cannot authenticate: the server does not answer");
+}
+
+/* The server may be able to authenticate later, or another one now. */
+static bool is_temporary(const struct grpc_outcome *outcome)
+{
+    return !outcome->from_peer || outcome->code == GRPC_OK || outcome->code == GRPC_UNAVAILABLE ||
+           outcome->code == GRPC_DEADLINE_EXCEEDED || outcome->code == GRPC_CANCELLED ||
+           outcome->code == GRPC_RESOURCE_EXHAUSTED;
 }
 
 static void on_auth_end(struct grpc_client_call *call, const struct grpc_outcome *outcome)
 {
     struct channel *channel = CONTAINER_OF(call, struct channel, auth);
-    if (channel->ending || channel->state != CHANNEL_AUTHENTICATING)
+    if (channel->ending || !channel->current)
         return;
+    assert(channel->state == CHANNEL_AUTHENTICATING);
     enum status status = client_status_of(outcome->text);
     if (outcome->code == GRPC_OK && channel->auth_answered) {
         become_ready(channel);
     } else if (outcome->from_peer && status == ST_AUTH_NOT_ENABLED) {
         channel->token.len = 0;
         become_ready(channel);
-    } else if (!outcome->from_peer) {
-        return; /* the connection has broken: on_closed follows */
-    } else if (outcome->code == GRPC_UNAVAILABLE || outcome->code == GRPC_OK) {
+    } else if (!connection_session(channel->current->connection)) {
+        return; /* it is closed: on_closed follows */
+    } else if (is_temporary(outcome)) {
         give_up_connection(channel, "the server cannot authenticate now");
     } else {
         reject(channel, outcome->text);
@@ -465,6 +489,7 @@ static enum status start_authentication(struct channel *channel)
     drop_heads(channel);
     TRY(pb_append(&pb_authenticate_request_table, &request, &message));
     channel->auth.ops = &ops;
+    grpc_client_call_clear(&channel->auth); /* an attempt that could not be started */
     TRY(grpc_client_call_send(&channel->auth, buf_slice(&message)));
     grpc_client_call_half_close(&channel->auth);
     return start_call(channel, &channel->auth, &start);
@@ -472,10 +497,16 @@ static enum status start_authentication(struct channel *channel)
 
 static void authenticate(struct channel *channel)
 {
-    channel->token_wanted = false;
+    enum status status = start_authentication(channel);
+    channel->token_wanted = status == ST_AGAIN || status == ST_CLOSED;
+    if (channel->token_wanted && channel->state == CHANNEL_READY)
+        return; /* on_room, on_draining or on_closed follows, and the waiters then try again */
     move(channel, CHANNEL_AUTHENTICATING);
-    if (start_authentication(channel) != ST_OK)
-        give_up_connection(channel, "cannot authenticate: out of memory");
+    if (status == ST_OK)
+        loop_timer_set(channel->loop, &channel->auth_limit,
+                       clock_add(loop_now_ns(channel->loop), channel->options.connect_timeout_ns));
+    else
+        give_up_connection(channel, "cannot authenticate: out of memory, or no stream is allowed");
 }
 
 bool channel_renew_token(struct channel *channel, uint64_t generation)
@@ -514,6 +545,8 @@ void channel_avoid(struct channel *channel, uint64_t generation)
     retire(channel);
     connection_shutdown(link->connection);
     move(channel, CHANNEL_IDLE);
+    if (!list_empty(&channel->waiters))
+        connect_next(channel);
 }
 
 uint64_t channel_generation(const struct channel *channel)
@@ -671,6 +704,7 @@ enum status channel_new(struct loop *loop, struct network *network,
         return ST_NOMEM;
     channel->loop = loop;
     channel->pause.fn = on_pause_over;
+    channel->auth_limit.fn = on_auth_limit;
     list_init(&channel->old);
     list_init(&channel->waiters);
     TRY(channel_init(channel, network, options, error));
@@ -685,6 +719,7 @@ void channel_free(struct channel *channel)
     assert(list_empty(&channel->waiters));
     channel->ending = true;
     loop_timer_cancel(channel->loop, &channel->pause);
+    loop_timer_cancel(channel->loop, &channel->auth_limit);
     lookup_cancel(channel->lookup);
     if (channel->current)
         link_free(channel->current);
@@ -710,5 +745,6 @@ void channel_check(const struct channel *channel)
     assert(connected == (channel->current != NULL));
     assert((channel->state == CHANNEL_RESOLVING) == (channel->lookup != NULL));
     assert((channel->state == CHANNEL_PAUSING) == channel->pause.set);
+    assert((channel->state == CHANNEL_AUTHENTICATING) == channel->auth_limit.set);
     assert(channel->backoff_ns <= channel->options.backoff_max_ns);
 }

@@ -9,6 +9,9 @@
 #include <signal.h>
 #include <stdlib.h>
 
+/* Ten years: can be added to a clock. */
+#define TIME_MS_MAX (INT64_C(10) * 365 * 24 * 3600 * 1000)
+
 /* -- References and commands -- */
 
 void client_ref(struct vigil_client *client)
@@ -44,18 +47,31 @@ static void run_command(void *owner, struct mailbox_node *node)
     command->run(command);
 }
 
-/* The loop has ended: commands run on the thread that posts them, and only release what they
- * belong to. */
-static void run_rest(struct vigil_client *client)
+static void run_commands(struct mailbox_node *node)
 {
-    lock_take(&client->lock);
-    struct mailbox_node *node = mailbox_take(&client->mailbox);
-    lock_release(&client->lock);
     while (node) {
         struct mailbox_node *next = node->next;
         run_command(NULL, node);
         node = next;
     }
+}
+
+/* The loop has ended: commands run on the threads that post them, and only release what they belong
+ * to. One thread at a time runs all of them, because two commands may be about one object. */
+static void run_rest(struct vigil_client *client)
+{
+    struct mailbox_node *node;
+    lock_take(&client->lock);
+    if (!client->running_rest) {
+        client->running_rest = true;
+        while ((node = mailbox_take(&client->mailbox))) {
+            lock_release(&client->lock);
+            run_commands(node);
+            lock_take(&client->lock);
+        }
+        client->running_rest = false;
+    }
+    lock_release(&client->lock);
 }
 
 void client_post(struct vigil_client *client, struct client_command *command)
@@ -221,8 +237,8 @@ int vigil_client_fd(const vigil_client *client)
 
 int vigil_client_timeout_ms(const vigil_client *client)
 {
-    int64_t next = loop_next_ns(client->loop);
-    if (client->own_thread || next == CLOCK_NEVER)
+    int64_t next = client->own_thread ? CLOCK_NEVER : loop_next_ns(client->loop);
+    if (next == CLOCK_NEVER)
         return -1;
     int64_t left = next - clock_mono_ns(clock_system());
     if (left <= 0)
@@ -246,7 +262,7 @@ void client_process_and_wait(struct vigil_client *client)
 {
     struct pollfd waited = {.fd = loop_fd(client->loop), .events = POLLIN};
     (void)poll(&waited, 1, vigil_client_timeout_ms(client)); /* interrupted: an early turn */
-    loop_turn_nested(client->loop);
+    vigil_client_process(client);
 }
 
 /* -- The beginning -- */
@@ -278,9 +294,9 @@ static void log_line(void *ctx, int level, const char *text)
     }
 }
 
-static int64_t to_ns(int64_t ms)
+int64_t client_ns(int64_t ms)
 {
-    return ms > CLOCK_NEVER / NS_PER_MS ? CLOCK_NEVER : ms * NS_PER_MS;
+    return ms > TIME_MS_MAX ? TIME_MS_MAX * NS_PER_MS : ms * NS_PER_MS;
 }
 
 static enum status open_channel(struct vigil_client *client, const vigil_options *o,
@@ -298,11 +314,11 @@ static enum status open_channel(struct vigil_client *client, const vigil_options
         .user = o->user,
         .password = o->password,
         .token = o->token,
-        .connect_timeout_ns = to_ns(o->connect_timeout_ms),
-        .keepalive_ns = to_ns(o->keepalive_ms),
-        .keepalive_timeout_ns = to_ns(o->keepalive_timeout_ms),
-        .backoff_min_ns = to_ns(o->backoff_min_ms),
-        .backoff_max_ns = to_ns(o->backoff_max_ms),
+        .connect_timeout_ns = client_ns(o->connect_timeout_ms),
+        .keepalive_ns = client_ns(o->keepalive_ms),
+        .keepalive_timeout_ns = client_ns(o->keepalive_timeout_ms),
+        .backoff_min_ns = client_ns(o->backoff_min_ms),
+        .backoff_max_ns = client_ns(o->backoff_max_ms),
         .receive_bytes_max = o->receive_bytes_max,
         .log = log_line,
         .ctx = client,
@@ -401,6 +417,13 @@ static int refuse(vigil_error *error, enum vigil_code code, const char *text)
     return (int)code;
 }
 
+static bool has_negative_time(const vigil_options *o)
+{
+    return o->connect_timeout_ms < 0 || o->call_timeout_ms < 0 || o->keepalive_ms < 0 ||
+           o->keepalive_timeout_ms < 0 || o->backoff_min_ms < 0 ||
+           o->backoff_max_ms < o->backoff_min_ms;
+}
+
 int vigil_client_new(const vigil_options *options, vigil_client **ret_client, vigil_error *error)
 {
     vigil_options complete;
@@ -410,6 +433,9 @@ int vigil_client_new(const vigil_options *options, vigil_client **ret_client, vi
                       "the options were not set up with vigil_options_init");
     if (options)
         memcpy(&complete, options, options->size);
+    if (has_negative_time(&complete))
+        return refuse(error, VIGIL_ERROR_ARGUMENT,
+                      "a time is negative, or backoff_max_ms is less than backoff_min_ms");
     struct vigil_client *client = aligned_alloc(
         _Alignof(struct vigil_client), align_up(sizeof(*client), _Alignof(struct vigil_client)));
     if (!client)

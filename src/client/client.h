@@ -86,7 +86,8 @@ struct vigil_client {
     unsigned waiting;                   /* threads that wait for changed */
     const struct client_object *inside; /* whose callback is being made */
     pthread_t inside_thread;
-    bool quiet; /* freed: no callback is made any more */
+    bool quiet;        /* freed: no callback is made any more */
+    bool running_rest; /* a thread runs the commands that were posted after the end of the loop */
 };
 
 void client_ref(struct vigil_client *client);
@@ -109,7 +110,10 @@ void client_drop(struct vigil_client *client, struct client_object *object);
 void client_wait(struct vigil_client *client);
 void client_changed(struct vigil_client *client);
 
-/* In the program's loop: waits until something is due, and does it. */
+/* A time of the public interface, shortened to what can be added to a clock. */
+int64_t client_ns(int64_t ms);
+
+/* In the program's loop: waits until something is due, and does it. The caller has a reference. */
 void client_process_and_wait(struct vigil_client *client);
 
 /* True: the caller is inside a callback of this client, so it must not wait for the loop. */

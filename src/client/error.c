@@ -110,8 +110,25 @@ void client_error_set(vigil_error *error, enum vigil_code code, enum vigil_outco
     va_end(args);
 }
 
+/* The server gave up waiting for a change that the cluster may still make or have made. */
+static bool is_undecided(enum grpc_code code, struct slice text)
+{
+    static const enum status undecided[] = {
+        ST_TIMEOUT,
+        ST_TIMEOUT_DUE_TO_LEADER_FAIL,
+        ST_TIMEOUT_DUE_TO_CONNECTION_LOST,
+        ST_LEADER_CHANGED,
+        ST_STOPPED,
+    };
+    for (size_t i = 0; i < COUNT_OF(undecided); i++)
+        if (slice_equal(text, slice_from_text(status_text(undecided[i]))))
+            return true;
+    return code == GRPC_DEADLINE_EXCEEDED || code == GRPC_CANCELLED;
+}
+
 void client_error_from_server(vigil_error *error, enum grpc_code code, struct slice text)
 {
-    client_error_set(error, code_of(code, text), VIGIL_REFUSED, "%.*s", SLICE_ARGS(text));
+    enum vigil_outcome outcome = is_undecided(code, text) ? VIGIL_UNKNOWN : VIGIL_REFUSED;
+    client_error_set(error, code_of(code, text), outcome, "%.*s", SLICE_ARGS(text));
     error->grpc_code = (int)code;
 }

@@ -36,6 +36,20 @@ static void long_texts_are_cut_off(void **state)
     assert_string_equal(error.text, "");
 }
 
+static void outcome_is_unknown_when_the_server_stopped_waiting(void **state)
+{
+    (void)state;
+    vigil_error error;
+    client_error_from_server(&error, GRPC_UNAVAILABLE, slice_from_text(status_text(ST_TIMEOUT)));
+    assert_int_equal(error.outcome, VIGIL_UNKNOWN);
+    client_error_from_server(&error, GRPC_DEADLINE_EXCEEDED, SLICE_LITERAL("x"));
+    assert_int_equal(error.outcome, VIGIL_UNKNOWN);
+    client_error_from_server(&error, GRPC_UNAVAILABLE, slice_from_text(status_text(ST_NO_LEADER)));
+    assert_int_equal(error.outcome, VIGIL_REFUSED);
+    client_error_from_server(&error, GRPC_FAILED_PRECONDITION, SLICE_LITERAL("x"));
+    assert_int_equal(error.outcome, VIGIL_REFUSED);
+}
+
 static void every_code_has_a_name_of_its_own(void **state)
 {
     (void)state;
@@ -60,6 +74,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(texts_of_a_server_become_codes),
         cmocka_unit_test(long_texts_are_cut_off),
+        cmocka_unit_test(outcome_is_unknown_when_the_server_stopped_waiting),
         cmocka_unit_test(every_code_has_a_name_of_its_own),
         cmocka_unit_test(statuses_are_found_by_their_text),
     };

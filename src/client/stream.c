@@ -41,10 +41,16 @@ static int64_t pause_ns(unsigned failures)
     return pause < PAUSE_NS_MAX ? pause : PAUSE_NS_MAX;
 }
 
-/* The first attempt after a break follows at once. */
+/* The first attempt after a break follows at once, and so does the first after a stream that made
+ * progress or lasted longer than the next pause: one that opens and breaks at once is not opened in
+ * a busy loop. */
 static void begin_again(struct client_stream *stream)
 {
     struct loop *loop = stream->client->loop;
+    bool lasted = stream->state == STREAM_OPEN &&
+                  loop_now_ns(loop) - stream->opened_ns > pause_ns(stream->failures);
+    if (lasted && stream->failures)
+        stream->failures = 0;
     if (!stream->wanted) {
         move(stream, STREAM_IDLE);
         return;
@@ -93,6 +99,7 @@ static void open_call(struct client_stream *stream)
     }
     move(stream, STREAM_OPEN);
     stream->generation = channel_generation(channel);
+    stream->opened_ns = loop_now_ns(stream->client->loop);
     stream->hooks->on_open(stream);
 }
 
@@ -206,7 +213,12 @@ bool client_stream_renew_token(struct client_stream *stream, struct slice reason
 
 void client_stream_works(struct client_stream *stream)
 {
-    stream->failures = stream->renewals = 0;
+    stream->renewals = 0;
+}
+
+void client_stream_progressed(struct client_stream *stream)
+{
+    stream->failures = 0;
 }
 
 /* -- What the connection says -- */
@@ -224,9 +236,14 @@ static void on_end(struct grpc_client_call *call, const struct grpc_outcome *out
     struct client_stream *stream = CONTAINER_OF(call, struct client_stream, call);
     bool no_leader = client_status_of(outcome->text) == ST_NO_LEADER;
     bool unavailable = outcome->code == GRPC_UNAVAILABLE || outcome->code == GRPC_INTERNAL;
+    /* A message that exceeds our limit would exceed it again. */
+    bool too_large = !outcome->from_peer && outcome->code == GRPC_RESOURCE_EXHAUSTED;
     if (stream->canceling)
         return;
-    if (!outcome->from_peer || outcome->code == GRPC_OK || get_token(stream, outcome->text)) {
+    if (too_large) {
+        refused(stream, outcome->code, outcome->text);
+    } else if (!outcome->from_peer || outcome->code == GRPC_OK ||
+               get_token(stream, outcome->text)) {
         broken(stream);
     } else if (unavailable && !no_leader) {
         channel_avoid(stream->client->channel, stream->generation);

@@ -49,6 +49,7 @@ struct client_stream {
     struct timer pause;
     struct deferred settle;
     unsigned failures;   /* in a row: determines the pause */
+    int64_t opened_ns;   /* valid while open */
     unsigned renewals;   /* of the token, in a row */
     uint64_t generation; /* of the connection */
 };
@@ -78,8 +79,10 @@ void client_stream_give_up(struct client_stream *stream);
 /* The server refused something because of its token. True: the stream is opened again with another
  * one. */
 bool client_stream_renew_token(struct client_stream *stream, struct slice reason);
-/* The server has answered as it should: the next failure is the first again. */
+/* The server has answered as it should: its token is valid. */
 void client_stream_works(struct client_stream *stream);
+/* Something new was received that is not sent again: the next failure is the first again. */
+void client_stream_progressed(struct client_stream *stream);
 
 /* Asserts every invariant; for tests. */
 void client_stream_check(const struct client_stream *stream);

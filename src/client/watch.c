@@ -180,6 +180,8 @@ static void describe_end(const struct vigil_watch *watch, const struct pb_watch_
     else
         client_error_from_server(ret_error, watch->end_code ? watch->end_code : GRPC_UNKNOWN,
                                  response->cancel_reason);
+    if (watch->end_code == GRPC_RESOURCE_EXHAUSTED && ret_error->code == VIGIL_ERROR_SERVER)
+        ret_error->code = VIGIL_ERROR_TOO_LARGE; /* for us, see client/stream.c */
 }
 
 static void deliver_end(struct vigil_watch *watch, const struct pb_watch_response *response)
@@ -281,7 +283,7 @@ static void advance(struct vigil_watch *watch, const struct pb_watch_response *r
     else if (response->created && watch->next_revision)
         return; /* the past is still to come */
     if (revision >= watch->next_revision)
-        watch->next_revision = revision + 1;
+        watch->next_revision = revision < INT64_MAX ? revision + 1 : revision;
 }
 
 static enum status receive_whole(struct vigil_watch *watch, struct slice message,

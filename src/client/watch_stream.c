@@ -227,8 +227,11 @@ static void receive(struct watch_stream *stream, struct vigil_watch *watch, stru
                     struct pb_watch_response *response)
 {
     enum status status = watch_receive(watch, message, response);
-    if (status == ST_OK)
+    if (status == ST_OK) {
+        if (response->events_count)
+            client_stream_progressed(&stream->stream);
         return;
+    }
     forget_id(stream, watch->entry.id);
     watch_drop_parts(watch);
     watch_move(watch, WATCH_PARKED);

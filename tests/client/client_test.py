@@ -15,6 +15,7 @@ import urllib.request
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "live"))
 from certs import Authority  # noqa: E402
 from faulty_proxy import FaultyProxy  # noqa: E402
+from misbehaving_server import MisbehavingServer  # noqa: E402
 from server import SUBJECT, LiveTest, free_port  # noqa: E402
 
 SUITE = os.environ.get("VIGIL_CLIENT_SUITE", str(pathlib.Path(SUBJECT).parent / "client_suite"))
@@ -150,6 +151,21 @@ class WithUser(ClientTest):
 
     def test_wrong_password_is_an_error(self):
         self.check("wrong_password_is_an_error", self.protected, VIGIL_USER="root", VIGIL_PASSWORD="guess")
+
+    def run_after(self, how, name):
+        server = MisbehavingServer(self.protected.port, how)
+        self.addCleanup(server.close)
+        env = {"VIGIL_ENDPOINTS": f"http://{server.address}", "VIGIL_USER": "root", "VIGIL_PASSWORD": "secret"}
+        code, errors = Driver(self.protected, name, env).run()
+        self.assertEqual((code, errors, server.connections), (0, "", 2), how)
+
+    def test_a_server_that_does_not_authenticate_is_left(self):
+        for how in ("reset", "goaway", "http error", "silent"):
+            with self.subTest(how):
+                self.run_after(how, "put_get_and_delete")
+
+    def test_a_token_is_renewed_when_no_stream_is_free(self):
+        self.run_after("full", "concurrent_reads_succeed")
 
     def test_forbidden_watch_ends_with_the_reason(self):
         self.check("forbidden_watch_ends_with_the_reason", self.protected, VIGIL_USER="anna", VIGIL_PASSWORD="pass")

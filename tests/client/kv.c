@@ -204,6 +204,19 @@ static void large_values(void)
     vigil_client_free(client);
 }
 
+static void request_over_the_limit_is_not_sent(void)
+{
+    enum { BYTES = 2 << 20 };
+    vigil_client *client = new_client();
+    char *value = calloc(1, BYTES);
+    vigil_call *call = vigil_put(client, vigil_text("k"), vigil_bytes_of(value, BYTES), 0);
+    CHECK(vigil_call_run(call) == VIGIL_ERROR_REQUEST_TOO_LARGE);
+    CHECK(vigil_call_error(call)->outcome == VIGIL_NOT_SENT);
+    vigil_call_free(call);
+    free(value);
+    vigil_client_free(client);
+}
+
 static void response_over_the_limit_is_an_error(void)
 {
     vigil_options options;
@@ -231,6 +244,7 @@ const struct suite_test kv_tests[] = {
     {"errors_of_the_server_have_codes", errors_of_the_server_have_codes},
     {"many_calls_at_once", many_calls_at_once},
     {"large_values", large_values},
+    {"request_over_the_limit_is_not_sent", request_over_the_limit_is_not_sent},
     {"response_over_the_limit_is_an_error", response_over_the_limit_is_an_error},
     {NULL, NULL},
 };

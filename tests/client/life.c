@@ -1,5 +1,6 @@
 #include "suite.h"
 
+#include <sched.h>
 #include <unistd.h>
 #include <vigil/poll.h>
 
@@ -217,7 +218,154 @@ static void reads_are_repeated_after_a_restart(void)
     vigil_client_free(client);
 }
 
+static void concurrent_reads_succeed(void)
+{
+    vigil_client *client = new_client();
+    vigil_call *calls[2];
+    for (int i = 0; i < 2; i++) {
+        calls[i] = vigil_get(client, vigil_text("x"));
+        CHECK(vigil_call_start(calls[i], NULL, NULL) == VIGIL_OK);
+    }
+    for (int i = 0; i < 2; i++) {
+        while (!vigil_call_header(calls[i]) && vigil_call_error(calls[i])->code == VIGIL_OK)
+            usleep(1000);
+        CHECK_CODE(calls[i], VIGIL_OK);
+        vigil_call_free(calls[i]);
+    }
+    vigil_client_free(client);
+}
+
+/* Until a call has completed, it has no result; then the whole result is there. */
+static void results_may_be_read_at_any_time(void)
+{
+    vigil_client *client = new_client();
+    put(client, "x", "1");
+    for (int i = 0; i < 200; i++) {
+        vigil_call *call = vigil_get(client, vigil_text("x"));
+        CHECK(vigil_call_start(call, NULL, NULL) == VIGIL_OK);
+        while (!vigil_range_result(call)) {
+            CHECK_CODE(call, VIGIL_OK);
+            sched_yield();
+        }
+        CHECK(vigil_call_header(call) && vigil_range_result(call)->kv_count == 1);
+        CHECK(vigil_call_error(call)->grpc_code == 0);
+        vigil_call_free(call);
+    }
+    vigil_client_free(client);
+}
+
+/* A new descriptor gets the lowest number that is free. */
+static int lowest_free_descriptor(void)
+{
+    int fd = dup(0);
+    CHECK(fd >= 0 && close(fd) == 0);
+    return fd;
+}
+
+static void free_the_client_only(vigil_call *call, void *user)
+{
+    (void)call;
+    vigil_client_free(user);
+}
+
+static void client_may_be_freed_while_a_call_runs_in_the_programs_loop(void)
+{
+    vigil_client *client;
+    vigil_options options;
+    default_options(&options);
+    options.own_thread = 0;
+    int descriptor = lowest_free_descriptor();
+    CHECK(vigil_client_new(&options, &client, NULL) == VIGIL_OK);
+    vigil_call *first = vigil_get(client, vigil_text("x")), *second = NULL;
+    CHECK(vigil_call_start(first, free_the_client_only, client) == VIGIL_OK);
+    second = vigil_get(client, vigil_text("x"));
+    int code = vigil_call_run(second);
+    CHECK(code == VIGIL_OK || code == VIGIL_ERROR_CANCELED);
+    vigil_call_free(first);
+    vigil_call_free(second);
+    CHECK(lowest_free_descriptor() == descriptor); /* the client is really freed */
+}
+
+enum { OBJECTS = 16 };
+
+struct objects {
+    pthread_barrier_t barrier;
+    vigil_watch *watches[OBJECTS];
+    vigil_call *calls[OBJECTS];
+};
+
+static void *free_objects(void *arg)
+{
+    struct objects *objects = arg;
+    pthread_barrier_wait(&objects->barrier);
+    for (int i = 0; i < OBJECTS; i++) {
+        CHECK(vigil_call_start(objects->calls[i], NULL, NULL) == VIGIL_OK);
+        vigil_watch_resume(objects->watches[i]);
+        vigil_watch_free(objects->watches[i]);
+        vigil_call_free(objects->calls[i]);
+    }
+    return NULL;
+}
+
+static int ignore_batch(vigil_watch *watch, const vigil_watch_batch *batch, void *user)
+{
+    (void)watch, (void)batch, (void)user;
+    return VIGIL_WATCH_CONTINUE;
+}
+
+static void free_client_and_objects(void)
+{
+    vigil_client *client = new_client();
+    vigil_watch_options options;
+    struct objects objects;
+    pthread_t thread;
+    pthread_barrier_init(&objects.barrier, NULL, 2);
+    vigil_watch_options_init(&options);
+    options.key = vigil_text("x");
+    CHECK(pthread_create(&thread, NULL, free_objects, &objects) == 0);
+    for (int i = 0; i < OBJECTS; i++) {
+        CHECK(vigil_watch_new(client, &options, ignore_batch, NULL, &objects.watches[i]) ==
+              VIGIL_OK);
+        objects.calls[i] = vigil_get(client, vigil_text("x"));
+    }
+    pthread_barrier_wait(&objects.barrier);
+    vigil_client_free(client);
+    pthread_join(thread, NULL);
+    pthread_barrier_destroy(&objects.barrier);
+}
+
+static void objects_may_be_freed_while_the_client_is_freed(void)
+{
+    for (int i = 0; i < 300; i++)
+        free_client_and_objects();
+}
+
+static void very_long_times_are_accepted(void)
+{
+    vigil_options options;
+    vigil_client *client;
+    default_options(&options);
+    options.backoff_min_ms = -1;
+    CHECK(vigil_client_new(&options, &client, NULL) == VIGIL_ERROR_ARGUMENT);
+    options.backoff_min_ms = options.backoff_max_ms = options.connect_timeout_ms = INT64_MAX;
+    options.keepalive_ms = options.keepalive_timeout_ms = INT64_MAX;
+    CHECK(vigil_client_new(&options, &client, NULL) == VIGIL_OK);
+    vigil_call *call = vigil_get(client, vigil_text("x"));
+    vigil_call_set_timeout(call, INT64_MAX);
+    vigil_call_run(call);
+    CHECK_CODE(call, VIGIL_OK);
+    vigil_call_free(call);
+    vigil_client_free(client);
+}
+
 const struct suite_test life_tests[] = {
+    {"concurrent_reads_succeed", concurrent_reads_succeed},
+    {"results_may_be_read_at_any_time", results_may_be_read_at_any_time},
+    {"client_may_be_freed_while_a_call_runs_in_the_programs_loop",
+     client_may_be_freed_while_a_call_runs_in_the_programs_loop},
+    {"objects_may_be_freed_while_the_client_is_freed",
+     objects_may_be_freed_while_the_client_is_freed},
+    {"very_long_times_are_accepted", very_long_times_are_accepted},
     {"unreachable_server_is_named", unreachable_server_is_named},
     {"bad_options_are_refused_with_a_reason", bad_options_are_refused_with_a_reason},
     {"cancelled_calls_complete_once", cancelled_calls_complete_once},

@@ -144,6 +144,25 @@ static void filters_and_previous_values(void)
     vigil_client_free(client);
 }
 
+/* It would be too large again after every resume. */
+static void event_over_the_limit_ends_the_watch(void)
+{
+    enum { BYTES = 200000 };
+    static char value[BYTES];
+    vigil_options options;
+    vigil_client *client;
+    struct record record = RECORD_INIT;
+    default_options(&options);
+    options.receive_bytes_max = BYTES / 2;
+    CHECK(vigil_client_new(&options, &client, NULL) == VIGIL_OK);
+    vigil_watch *watch = watch_key(client, "wide", 0, &record);
+    must(vigil_put(client, vigil_text("wide"), vigil_bytes_of(value, BYTES), 0));
+    latch_wait(&record.ended, 1);
+    CHECK(record.error.code == VIGIL_ERROR_TOO_LARGE);
+    vigil_watch_free(watch);
+    vigil_client_free(client);
+}
+
 static void compacted_watch_ends_with_the_revision(void)
 {
     vigil_client *client = new_client();
@@ -332,6 +351,7 @@ const struct suite_test watch_tests[] = {
     {"events_arrive_in_order", events_arrive_in_order},
     {"watch_from_the_past", watch_from_the_past},
     {"filters_and_previous_values", filters_and_previous_values},
+    {"event_over_the_limit_ends_the_watch", event_over_the_limit_ends_the_watch},
     {"compacted_watch_ends_with_the_revision", compacted_watch_ends_with_the_revision},
     {"watch_resumes_after_a_restart", watch_resumes_after_a_restart},
     {"thousand_watches_resume_after_a_restart", thousand_watches_resume_after_a_restart},
