@@ -29,7 +29,7 @@
 
 struct pb_watch_response;
 struct watch_message;
-struct watch_stream;
+struct client_watch_stream;
 
 enum watch_state {
     WATCH_NEW, /* the loop has not received it yet */
@@ -66,10 +66,10 @@ struct vigil_watch {
     bool created_wanted : 1; /* created is still to be delivered */
     bool paused : 1;
     bool require_leader : 1;
-    bool was_live : 1;           /* it was created before: counts as resumed */
-    uint8_t end_code;            /* enum grpc_code of its end; valid while ending */
-    struct vigil_client *client; /* a reference */
-    struct watch_stream *stream; /* NULL: ending or ended */
+    bool was_live : 1;                  /* it was created before: counts as resumed */
+    uint8_t end_code;                   /* enum grpc_code of its end; valid while ending */
+    struct vigil_client *client;        /* a reference */
+    struct client_watch_stream *stream; /* NULL: ending or ended */
     struct list in_stream;       /* links the list of its state: queued, creating or others */
     int64_t next_revision;       /* the first one that the server has not sent; 0: from now on */
     _Atomic int64_t delivered;   /* the revision after which the user would resume; any thread */

@@ -7,7 +7,7 @@
 
 /* -- Commands -- */
 
-static struct watch_stream **stream_place(struct vigil_client *client, bool require_leader)
+static struct client_watch_stream **stream_place(struct vigil_client *client, bool require_leader)
 {
     return &client->watch_streams[require_leader];
 }
@@ -15,7 +15,7 @@ static struct watch_stream **stream_place(struct vigil_client *client, bool requ
 static void start(struct vigil_watch *watch)
 {
     struct vigil_client *client = watch->client;
-    struct watch_stream **place = stream_place(client, watch->require_leader);
+    struct client_watch_stream **place = stream_place(client, watch->require_leader);
     if (client->ended) {
         watch_fail(watch, VIGIL_ERROR_CANCELED, "the client was shut down");
         return;

@@ -13,7 +13,7 @@ enum {
     SCRATCH_BYTES = 4096,
 };
 
-struct watch_stream {
+struct client_watch_stream {
     struct client_stream stream;
     struct vigil_client *client; /* borrowed: it owns this stream */
     struct client_part part;
@@ -25,13 +25,13 @@ struct watch_stream {
     _Alignas(ARENA_ALIGN) uint8_t scratch[SCRATCH_BYTES]; /* for decoding */
 };
 
-static bool is_empty(const struct watch_stream *stream)
+static bool is_empty(const struct client_watch_stream *stream)
 {
     return list_empty(&stream->queued) && list_empty(&stream->creating) &&
            list_empty(&stream->others);
 }
 
-void watch_stream_check(const struct watch_stream *stream)
+void watch_stream_check(const struct client_watch_stream *stream)
 {
     const struct vigil_watch *watch;
     size_t creating = 0, live = 0;
@@ -60,7 +60,7 @@ static struct slice id_of(const void *value)
     return slice_of(&entry->id, sizeof(entry->id));
 }
 
-static struct watch_entry *find_id(const struct watch_stream *stream, int64_t id)
+static struct watch_entry *find_id(const struct client_watch_stream *stream, int64_t id)
 {
     return hash_map_get(&stream->ids, slice_of(&id, sizeof(id)));
 }
@@ -70,7 +70,7 @@ static struct vigil_watch *watch_of(struct watch_entry *entry)
     return CONTAINER_OF(entry, struct vigil_watch, entry);
 }
 
-static void remove_id(struct watch_stream *stream, int64_t id)
+static void remove_id(struct client_watch_stream *stream, int64_t id)
 {
     struct watch_entry *entry = hash_map_remove(&stream->ids, slice_of(&id, sizeof(id)));
     if (!entry || !entry->forgotten)
@@ -79,7 +79,7 @@ static void remove_id(struct watch_stream *stream, int64_t id)
     free(entry);
 }
 
-static void clear_ids(struct watch_stream *stream)
+static void clear_ids(struct client_watch_stream *stream)
 {
     struct watch_entry *entry;
     MAP_FOREACH (entry, &stream->ids)
@@ -92,13 +92,13 @@ static void clear_ids(struct watch_stream *stream)
 
 /* -- Requests -- */
 
-static void send_request(struct watch_stream *stream, const struct pb_watch_request *request)
+static void send_request(struct client_watch_stream *stream, const struct pb_watch_request *request)
 {
     client_stream_send(&stream->stream, &pb_watch_request_table, request);
 }
 
 /* Cancels an id at the server, once. */
-static void forget_id(struct watch_stream *stream, int64_t id)
+static void forget_id(struct client_watch_stream *stream, int64_t id)
 {
     struct watch_entry *entry = calloc(1, sizeof(*entry));
     struct pb_watch_cancel_request cancel = {.watch_id = id};
@@ -120,7 +120,7 @@ static void forget_id(struct watch_stream *stream, int64_t id)
     send_request(stream, &request);
 }
 
-static void send_create(struct watch_stream *stream, const struct vigil_watch *watch)
+static void send_create(struct client_watch_stream *stream, const struct vigil_watch *watch)
 {
     int32_t filters[2];
     struct pb_watch_create_request create = {
@@ -151,7 +151,7 @@ static void put_on(struct vigil_watch *watch, struct list *list, enum watch_stat
 }
 
 /* Sends as many create requests as may be unanswered. */
-static void send_creates(struct watch_stream *stream)
+static void send_creates(struct client_watch_stream *stream)
 {
     while (client_stream_is_open(&stream->stream) && !list_empty(&stream->queued) &&
            stream->creating_count < CREATING_MAX) {
@@ -165,7 +165,7 @@ static void send_creates(struct watch_stream *stream)
 /* -- Watches leave -- */
 
 /* A watch leaves the stream, which ends at the server with its last one. */
-static void take_off(struct watch_stream *stream, struct vigil_watch *watch)
+static void take_off(struct client_watch_stream *stream, struct vigil_watch *watch)
 {
     if (watch->state == WATCH_CREATING || watch->state == WATCH_LEAVING)
         stream->creating_count--;
@@ -175,15 +175,15 @@ static void take_off(struct watch_stream *stream, struct vigil_watch *watch)
     client_stream_want(&stream->stream, !is_empty(stream));
 }
 
-static void finish(struct watch_stream *stream, struct vigil_watch *watch, enum grpc_code code,
-                   const struct pb_watch_response *response)
+static void finish(struct client_watch_stream *stream, struct vigil_watch *watch,
+                   enum grpc_code code, const struct pb_watch_response *response)
 {
     take_off(stream, watch);
     watch_finish(watch, code, response);
 }
 
 /* Takes the first watch of the stream; NULL: there is none. */
-static struct vigil_watch *first_of(struct watch_stream *stream)
+static struct vigil_watch *first_of(struct client_watch_stream *stream)
 {
     struct list *lists[] = {&stream->others, &stream->creating, &stream->queued};
     for (size_t i = 0; i < COUNT_OF(lists); i++)
@@ -196,7 +196,8 @@ static struct vigil_watch *first_of(struct watch_stream *stream)
  * that it never knew. */
 static void requeue_all(struct client_stream *client_stream)
 {
-    struct watch_stream *stream = CONTAINER_OF(client_stream, struct watch_stream, stream);
+    struct client_watch_stream *stream =
+        CONTAINER_OF(client_stream, struct client_watch_stream, stream);
     struct vigil_watch *watch, *following;
     struct list again;
     list_init(&again);
@@ -223,8 +224,8 @@ static void requeue_all(struct client_stream *client_stream)
 
 /* -- Responses -- */
 
-static void receive(struct watch_stream *stream, struct vigil_watch *watch, struct slice message,
-                    struct pb_watch_response *response)
+static void receive(struct client_watch_stream *stream, struct vigil_watch *watch,
+                    struct slice message, struct pb_watch_response *response)
 {
     enum status status = watch_receive(watch, message, response);
     if (status == ST_OK) {
@@ -244,7 +245,7 @@ static void receive(struct watch_stream *stream, struct vigil_watch *watch, stru
 }
 
 /* False: the server repeats an id, or there is no memory. */
-static bool make_live(struct watch_stream *stream, struct vigil_watch *watch, int64_t id)
+static bool make_live(struct client_watch_stream *stream, struct vigil_watch *watch, int64_t id)
 {
     void *replaced = NULL;
     watch->entry = (struct watch_entry){.id = id};
@@ -259,7 +260,7 @@ static bool make_live(struct watch_stream *stream, struct vigil_watch *watch, in
     return true;
 }
 
-static void created(struct watch_stream *stream, struct slice message,
+static void created(struct client_watch_stream *stream, struct slice message,
                     struct pb_watch_response *response)
 {
     if (list_empty(&stream->creating)) { /* nothing was to be created */
@@ -284,7 +285,7 @@ static void created(struct watch_stream *stream, struct slice message,
 
 /* Progress for all watches. Callbacks end none of them before the next turn, so the list does not
  * change. */
-static void broadcast(struct watch_stream *stream, const struct pb_watch_response *response)
+static void broadcast(struct client_watch_stream *stream, const struct pb_watch_response *response)
 {
     struct vigil_watch *watch;
     LIST_FOREACH (watch, &stream->others, in_stream)
@@ -292,7 +293,7 @@ static void broadcast(struct watch_stream *stream, const struct pb_watch_respons
             watch_receive_progress(watch, response);
 }
 
-static void dispatch(struct watch_stream *stream, struct slice message,
+static void dispatch(struct client_watch_stream *stream, struct slice message,
                      struct pb_watch_response *response)
 {
     if (response->created) {
@@ -314,7 +315,8 @@ static void dispatch(struct watch_stream *stream, struct slice message,
 
 static void on_message(struct client_stream *client_stream, struct slice message)
 {
-    struct watch_stream *stream = CONTAINER_OF(client_stream, struct watch_stream, stream);
+    struct client_watch_stream *stream =
+        CONTAINER_OF(client_stream, struct client_watch_stream, stream);
     struct pb_watch_response response;
     struct arena arena;
     arena_init(&arena, stream->scratch, sizeof(stream->scratch), SIZE_MAX);
@@ -328,13 +330,14 @@ static void on_message(struct client_stream *client_stream, struct slice message
 
 static void on_open(struct client_stream *client_stream)
 {
-    send_creates(CONTAINER_OF(client_stream, struct watch_stream, stream));
+    send_creates(CONTAINER_OF(client_stream, struct client_watch_stream, stream));
 }
 
 /* No watch survives. */
 static void on_refused(struct client_stream *client_stream, enum grpc_code code, struct slice text)
 {
-    struct watch_stream *stream = CONTAINER_OF(client_stream, struct watch_stream, stream);
+    struct client_watch_stream *stream =
+        CONTAINER_OF(client_stream, struct client_watch_stream, stream);
     struct pb_watch_response response = {.canceled = true, .cancel_reason = text};
     for (struct vigil_watch *watch; (watch = first_of(stream));)
         finish(stream, watch, code, &response);
@@ -342,7 +345,7 @@ static void on_refused(struct client_stream *client_stream, enum grpc_code code,
 
 /* -- What watches want -- */
 
-void watch_stream_add(struct watch_stream *stream, struct vigil_watch *watch)
+void watch_stream_add(struct client_watch_stream *stream, struct vigil_watch *watch)
 {
     if (watch->in_stream.next)
         list_remove(&watch->in_stream);
@@ -352,7 +355,7 @@ void watch_stream_add(struct watch_stream *stream, struct vigil_watch *watch)
     send_creates(stream);
 }
 
-void watch_stream_remove(struct watch_stream *stream, struct vigil_watch *watch)
+void watch_stream_remove(struct client_watch_stream *stream, struct vigil_watch *watch)
 {
     if (watch->state == WATCH_CREATING)
         watch_move(watch, WATCH_LEAVING);
@@ -363,7 +366,7 @@ void watch_stream_remove(struct watch_stream *stream, struct vigil_watch *watch)
     take_off(stream, watch);
 }
 
-void watch_stream_request_progress(struct watch_stream *stream)
+void watch_stream_request_progress(struct client_watch_stream *stream)
 {
     struct pb_watch_progress_request progress = {0};
     struct pb_watch_request request = {
@@ -378,7 +381,7 @@ void watch_stream_request_progress(struct watch_stream *stream)
 
 static void end_part(struct client_part *part)
 {
-    struct watch_stream *stream = CONTAINER_OF(part, struct watch_stream, part);
+    struct client_watch_stream *stream = CONTAINER_OF(part, struct client_watch_stream, part);
     client_stream_fini(&stream->stream);
     requeue_all(&stream->stream);
     for (struct vigil_watch *watch; (watch = first_of(stream));) {
@@ -390,7 +393,7 @@ static void end_part(struct client_part *part)
 
 static void free_part(struct client_part *part)
 {
-    struct watch_stream *stream = CONTAINER_OF(part, struct watch_stream, part);
+    struct client_watch_stream *stream = CONTAINER_OF(part, struct client_watch_stream, part);
     assert(is_empty(stream));
     client_stream_fini(&stream->stream);
     hash_map_fini(&stream->ids);
@@ -398,7 +401,7 @@ static void free_part(struct client_part *part)
 }
 
 enum status client_watch_stream_new(struct vigil_client *client, bool require_leader,
-                                    struct watch_stream **ret_stream)
+                                    struct client_watch_stream **ret_stream)
 {
     static const struct client_stream_hooks hooks = {
         .on_open = on_open,
@@ -406,7 +409,7 @@ enum status client_watch_stream_new(struct vigil_client *client, bool require_le
         .on_break = requeue_all,
         .on_refused = on_refused,
     };
-    struct watch_stream *stream = calloc(1, sizeof(*stream));
+    struct client_watch_stream *stream = calloc(1, sizeof(*stream));
     if (!stream)
         return ST_NOMEM;
     stream->client = client;

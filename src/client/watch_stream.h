@@ -14,22 +14,22 @@
 
 struct vigil_client;
 struct vigil_watch;
-struct watch_stream;
+struct client_watch_stream;
 
 /* It becomes a part of the client, which frees it. ST_NOMEM. */
 MUST_CHECK
 enum status client_watch_stream_new(struct vigil_client *client, bool require_leader,
-                                    struct watch_stream **ret_stream);
+                                    struct client_watch_stream **ret_stream);
 
 /* The watch is new or parked: it is created as soon as possible. */
-void watch_stream_add(struct watch_stream *stream, struct vigil_watch *watch);
+void watch_stream_add(struct client_watch_stream *stream, struct vigil_watch *watch);
 /* The user no longer wants the watch, so it is cancelled at the server. The watch is leaving or
  * released. */
-void watch_stream_remove(struct watch_stream *stream, struct vigil_watch *watch);
+void watch_stream_remove(struct client_watch_stream *stream, struct vigil_watch *watch);
 /* Sent when the stream is open; otherwise the request is dropped. */
-void watch_stream_request_progress(struct watch_stream *stream);
+void watch_stream_request_progress(struct client_watch_stream *stream);
 
 /* Asserts every invariant; for tests. */
-void watch_stream_check(const struct watch_stream *stream);
+void watch_stream_check(const struct client_watch_stream *stream);
 
 #endif
