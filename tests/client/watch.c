@@ -6,15 +6,16 @@
 struct record {
     struct latch events, created, progress, ended;
     int64_t last_revision;
+    int64_t progress_revision;
     int64_t expected; /* the value of the next event, if values are numbers in order; -1: not */
     vigil_error error;
     int64_t compact_revision;
     bool pause; /* answer every batch with a pause */
     size_t batches;
 };
-#define RECORD_INIT                                                                          \
-    {                                                                                        \
-        LATCH_INIT, LATCH_INIT, LATCH_INIT, LATCH_INIT, 0, -1, {0, 0, 0, 0, ""}, 0, false, 0 \
+#define RECORD_INIT                                                                             \
+    {                                                                                           \
+        LATCH_INIT, LATCH_INIT, LATCH_INIT, LATCH_INIT, 0, 0, -1, {0, 0, 0, 0, ""}, 0, false, 0 \
     }
 
 static void note_event(struct record *record, const vigil_event *event)
@@ -45,6 +46,7 @@ static int on_batch(vigil_watch *watch, const vigil_watch_batch *batch, void *us
         latch_add(&record->events, (long)batch->event_count);
     } else {
         CHECK(batch->event_count == 0 && batch->header);
+        record->progress_revision = batch->revision;
         latch_add(batch->what == VIGIL_WATCH_CREATED ? &record->created : &record->progress, 1);
     }
     return record->pause ? VIGIL_WATCH_PAUSE : VIGIL_WATCH_CONTINUE;
@@ -314,7 +316,7 @@ static void progress_on_request(void)
     int64_t revision = put(client, "elsewhere", "x");
     vigil_watch_request_progress(watch);
     latch_wait(&record.progress, 1);
-    (void)revision;
+    CHECK(record.progress_revision >= revision);
     CHECK(latch_count(&record.events) == 0);
     vigil_watch_free(watch);
     vigil_client_free(client);
