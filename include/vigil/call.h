@@ -55,6 +55,8 @@ VIGIL_API void vigil_call_free(vigil_call *call);
 
 /* Valid after completion; before, the code is VIGIL_OK. */
 VIGIL_API const vigil_error *vigil_call_error(const vigil_call *call);
+/* Of the response; NULL if the call has not succeeded. */
+VIGIL_API const vigil_header *vigil_call_header(const vigil_call *call);
 VIGIL_API void *vigil_call_user(const vigil_call *call);
 
 #ifdef __cplusplus

@@ -107,9 +107,6 @@ VIGIL_API const vigil_delete_response *vigil_delete_result(const vigil_call *cal
 /* physical: the answer waits until the space is free. */
 VIGIL_API vigil_call *vigil_compact(vigil_client *client, int64_t revision, int physical);
 
-/* The header of the response of any call; NULL if it has not succeeded. */
-VIGIL_API const vigil_header *vigil_call_header(const vigil_call *call);
-
 #ifdef __cplusplus
 }
 #endif

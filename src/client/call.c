@@ -1,12 +1,10 @@
 #include "client/call.h"
 
 #include "client/error.h"
-#include "codec/pb/rpc.pb.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <vigil/kv.h>
 
 #define PAUSE_NS (25 * NS_PER_MS)
 #define PAUSE_NS_MAX (1000 * NS_PER_MS)
@@ -80,14 +78,11 @@ static void complete(struct vigil_call *call)
     call_unref(call);
 }
 
-/* Not while the call is sent, or after its stream has ended. */
+/* Before the request was sent, or after the server has certainly ignored it. */
 static void fail(struct vigil_call *call, enum vigil_code code, const char *text)
 {
-    enum vigil_outcome outcome =
-        call->attempts && !call->method->reads ? VIGIL_UNKNOWN : VIGIL_NOT_SENT;
-    if (call->state != CALL_SENT)
-        outcome = VIGIL_NOT_SENT;
-    client_error_set(&call->error, code, outcome, "%s", text);
+    assert(call->state != CALL_SENT);
+    client_error_set(&call->error, code, VIGIL_NOT_SENT, "%s", text);
     complete(call);
 }
 
@@ -136,8 +131,12 @@ static void try_to_send(struct vigil_call *call)
     enum status status = channel_start(client->channel, &call->grpc, &request, &call->waiter);
     if (status == ST_AGAIN)
         return;
-    if (status != ST_OK) {
+    if (status == ST_NOMEM) {
         fail(call, VIGIL_ERROR_MEMORY, "out of memory");
+        return;
+    }
+    if (status != ST_OK) {
+        fail(call, VIGIL_ERROR_ARGUMENT, CHANNEL_BAD_CREDENTIALS);
         return;
     }
     move(call, CALL_SENT);

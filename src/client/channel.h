@@ -67,8 +67,9 @@ struct channel_request {
 
 /*
  * Starts a call. ST_AGAIN: not now; the waiter is called once when it is worth another try.
- * ST_NOMEM; ST_LIMIT: the server does not accept the credentials, because they are too long.
+ * ST_NOMEM; ST_LIMIT, ST_INVALID: the token is too long for the server, or is no text of a header.
  */
+#define CHANNEL_BAD_CREDENTIALS "the token is too long, or contains bytes that cannot be sent"
 MUST_CHECK
 enum status channel_start(struct channel *channel, struct grpc_client_call *call,
                           const struct channel_request *request, struct channel_waiter *waiter);

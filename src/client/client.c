@@ -1,6 +1,5 @@
 #include "client/client.h"
 
-#include "base/random.h"
 #include "client/error.h"
 #include "io/socket.h"
 

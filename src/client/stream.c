@@ -93,8 +93,12 @@ static void open_call(struct client_stream *stream)
     enum status status = channel_start(channel, &stream->call, &request, &stream->waiter);
     if (status == ST_AGAIN)
         return;
-    if (status != ST_OK) {
+    if (status == ST_NOMEM) {
         begin_again(stream);
+        return;
+    }
+    if (status != ST_OK) {
+        refused(stream, GRPC_INVALID_ARGUMENT, SLICE_LITERAL(CHANNEL_BAD_CREDENTIALS));
         return;
     }
     move(stream, STREAM_OPEN);

@@ -44,6 +44,26 @@ static void bad_options_are_refused_with_a_reason(void)
     CHECK(vigil_client_new(&options, &client, &error) == VIGIL_ERROR_ARGUMENT);
 }
 
+static void token_that_cannot_be_sent_is_an_error(void)
+{
+    static char long_token[70000];
+    const char *tokens[] = {"with\nnewline", long_token};
+    memset(long_token, 't', sizeof(long_token) - 1);
+    for (int i = 0; i < 2; i++) {
+        vigil_options options;
+        vigil_client *client;
+        default_options(&options);
+        options.token = tokens[i];
+        CHECK(vigil_client_new(&options, &client, NULL) == VIGIL_OK);
+        vigil_call *call = vigil_get(client, vigil_text("k"));
+        vigil_call_run(call);
+        CHECK_CODE(call, VIGIL_ERROR_ARGUMENT);
+        CHECK(vigil_call_error(call)->outcome == VIGIL_NOT_SENT);
+        vigil_call_free(call);
+        vigil_client_free(client);
+    }
+}
+
 static struct latch done = LATCH_INIT;
 
 static void count_and_free(vigil_call *call, void *user)
@@ -55,28 +75,39 @@ static void count_and_free(vigil_call *call, void *user)
     latch_add(&done, 1);
 }
 
+static void note_completion(vigil_call *call, void *user)
+{
+    int code = vigil_call_error(call)->code;
+    CHECK(code == VIGIL_OK || code == VIGIL_ERROR_CANCELED);
+    ++*(int *)user;
+    latch_add(&done, 1);
+}
+
 static void cancelled_calls_complete_once(void)
 {
     enum { CALLS = 1000 };
+    static int completions[CALLS];
     vigil_client *client;
     vigil_options options;
+    vigil_call *calls[CALLS];
     default_options(&options);
     options.own_thread = 1;
     CHECK(vigil_client_new(&options, &client, NULL) == VIGIL_OK);
-    static struct latch completed = LATCH_INIT;
-    vigil_call *calls[CALLS];
-    (void)completed;
     for (int i = 0; i < CALLS; i++) {
         calls[i] = vigil_get(client, vigil_text("x"));
-        CHECK(vigil_call_start(calls[i], NULL, NULL) == VIGIL_OK);
+        CHECK(vigil_call_start(calls[i], note_completion, &completions[i]) == VIGIL_OK);
         if (i % 3 == 0)
             vigil_call_cancel(calls[i]);
         if (i % 7 == 0)
             vigil_call_cancel(calls[i]);
     }
-    for (int i = 0; i < CALLS; i++)
+    latch_wait(&done, CALLS);
+    put(client, "after", "x"); /* everything that was posted before has been done */
+    CHECK(latch_count(&done) == CALLS);
+    for (int i = 0; i < CALLS; i++) {
+        CHECK(completions[i] == 1);
         vigil_call_free(calls[i]);
-    put(client, "after", "x");
+    }
     vigil_client_free(client);
 }
 
@@ -368,6 +399,7 @@ const struct suite_test life_tests[] = {
     {"very_long_times_are_accepted", very_long_times_are_accepted},
     {"unreachable_server_is_named", unreachable_server_is_named},
     {"bad_options_are_refused_with_a_reason", bad_options_are_refused_with_a_reason},
+    {"token_that_cannot_be_sent_is_an_error", token_that_cannot_be_sent_is_an_error},
     {"cancelled_calls_complete_once", cancelled_calls_complete_once},
     {"shutdown_completes_everything", shutdown_completes_everything},
     {"client_may_be_freed_inside_a_callback", client_may_be_freed_inside_a_callback},
