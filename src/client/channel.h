@@ -67,7 +67,7 @@ struct channel_request {
 
 /*
  * Starts a call. ST_AGAIN: not now; the waiter is called once when it is worth another try.
- * ST_NOMEM; ST_LIMIT, ST_INVALID: the token is too long for the server, or is no text of a header.
+ * ST_NOMEM; ST_LIMIT, ST_INVALID: see CHANNEL_BAD_CREDENTIALS.
  */
 #define CHANNEL_BAD_CREDENTIALS "the token is too long, or contains bytes that cannot be sent"
 MUST_CHECK
