@@ -4,6 +4,7 @@
 
 #include "base/buf.h"
 #include "wire/h2/frame.h"
+#include "wire/h2/session.h"
 
 #include <stdlib.h>
 
@@ -108,6 +109,30 @@ static inline int64_t test_error(struct slice bytes, uint32_t id)
     if (id != 0 && test_find(bytes, H2_RST_STREAM, id, 0, &frame, &payload))
         return h2_get32(payload.ptr);
     return -1;
+}
+
+/* Feeds and empties `in`, in pieces of `step` bytes. */
+static inline void test_feed(struct h2_session *session, struct buf *in, size_t step,
+                             int64_t now_ns)
+{
+    for (size_t i = 0; i < in->len; i += step) {
+        h2_session_feed(session, slice_of(in->ptr + i, size_min(step, in->len - i)), now_ns);
+        h2_session_check(session);
+    }
+    in->len = 0;
+}
+
+/* Appends all output to `out`. */
+static inline void test_drain(struct h2_session *session, struct buf *out, int64_t now_ns)
+{
+    uint8_t room[H2_FILL_ROOM_MIN * 2];
+    while (h2_session_wants_write(session)) {
+        size_t n = h2_session_fill(session, room, sizeof(room), now_ns);
+        test_put(out, slice_of(room, n));
+        h2_session_check(session);
+        if (n == 0)
+            break;
+    }
 }
 
 #endif

@@ -191,23 +191,12 @@ static inline void client_stop(struct client_fixture *f)
 
 static inline void client_feed(struct client_fixture *f, size_t step)
 {
-    for (size_t i = 0; i < f->in.len; i += step) {
-        h2_session_feed(f->session, slice_of(f->in.ptr + i, size_min(step, f->in.len - i)), f->now);
-        h2_session_check(f->session);
-    }
-    f->in.len = 0;
+    test_feed(f->session, &f->in, step, f->now);
 }
 
 static inline void client_drain(struct client_fixture *f)
 {
-    uint8_t room[H2_FILL_ROOM_MIN * 2];
-    while (h2_session_wants_write(f->session)) {
-        size_t n = h2_session_fill(f->session, room, sizeof(room), f->now);
-        test_put(&f->out, slice_of(room, n));
-        h2_session_check(f->session);
-        if (n == 0)
-            break;
-    }
+    test_drain(f->session, &f->out, f->now);
 }
 
 /* Writes what waits, feeds what the test has written, and writes again. */
