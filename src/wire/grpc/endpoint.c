@@ -8,6 +8,9 @@
 /* The calls are checked no more often than this. */
 #define CHECK_STEP_NS INT64_C(5000000)
 
+/* A client whose deadline passes in the middle of a message has this long to cancel the call. */
+#define HALF_SENT_GRACE_NS INT64_C(1000000000)
+
 static int64_t earlier(int64_t a, int64_t b)
 {
     return a < b ? a : b;
@@ -24,10 +27,36 @@ static int64_t message_by(const struct grpc_call *call)
                               call->message.len);
 }
 
+/* A message of which a part has been sent. A watch parks only between messages. */
+static bool is_half_sent(const struct grpc_call *call)
+{
+    if (!call->stream.head_sent)
+        return false;
+    if (call->source)
+        return !(call->method->parks && call->source_parked);
+    return call->first_chunk && call->first_chunk->sent > 0;
+}
+
+/*
+ * Trailers after half a message would make the client report a broken message instead of an
+ * exceeded deadline, so the stream is reset. gRPC's C library takes a reset for the deadline only
+ * if its own has passed, by a clock that it reads before it reads the connection. The grace lets it
+ * cancel the call by itself; the reset is for clients that do not.
+ */
+static int64_t expires_at(const struct grpc_call *call)
+{
+    int64_t at;
+    if (call->finished)
+        return INT64_MAX;
+    if (!is_half_sent(call) || __builtin_add_overflow(call->deadline_ns, HALF_SENT_GRACE_NS, &at))
+        return call->deadline_ns;
+    return at;
+}
+
 /* When the call has to be checked at the latest. */
 static int64_t check_at(const struct grpc_call *call, int64_t now_ns)
 {
-    int64_t at = call->finished ? INT64_MAX : call->deadline_ns;
+    int64_t at = expires_at(call);
     if (grpc_call_receives(call))
         at = earlier(at, message_by(call));
     return may_stall(call) ? earlier(at, now_ns + call->server->limits->stall_ns) : at;
@@ -146,21 +175,6 @@ static bool is_stalled(struct grpc_call *call, int64_t now_ns)
     return now_ns - call->progress_ns >= call->server->limits->stall_ns;
 }
 
-/*
- * A part of a message has been sent. Trailers after it would make the client report a broken
- * message instead of an exceeded deadline, so the stream is reset. Clients take a reset for the
- * deadline once their own has passed, and it has, because it began before ours. A watch parks only
- * between messages.
- */
-static bool is_half_sent(const struct grpc_call *call)
-{
-    if (!call->stream.head_sent)
-        return false;
-    if (call->source)
-        return !(call->method->parks && call->source_parked);
-    return call->first_chunk && call->first_chunk->sent > 0;
-}
-
 /* True: the call no longer exists. */
 static bool expire(struct grpc_call *call)
 {
@@ -177,7 +191,7 @@ static void check_calls(struct grpc_endpoint *endpoint)
     int64_t next = INT64_MAX;
     struct grpc_call *call, *following;
     LIST_FOREACH_SAFE (call, following, &endpoint->timed, in_timed) {
-        bool gone = !call->finished && call->deadline_ns <= now_ns && expire(call);
+        bool gone = expires_at(call) <= now_ns && expire(call);
         if (!gone && is_stalled(call, now_ns)) {
             h2_stream_reset(&call->stream, H2_CANCEL);
             gone = true;

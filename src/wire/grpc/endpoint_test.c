@@ -12,7 +12,8 @@ static void pass_deadline(struct fixture *f)
     drain(f);
 }
 
-/* Trailers after half a message would make the client report a broken message. */
+/* Trailers after half a message would make the client report a broken message. The reset waits for
+ * a second, so that a client whose clock is behind can end the call itself. */
 static void deadline_within_a_message_resets_the_stream(void **state)
 {
     struct fixture *f = *state;
@@ -21,6 +22,10 @@ static void deadline_within_a_message_resets_the_stream(void **state)
     test_message(&f->in, 1, H2_FLAG_END_STREAM, SLICE_EMPTY);
     exchange(f);
     assert_int_equal(test_data_bytes(buf_slice(&f->out), 1), 65535);
+    wire_connection_tick(f->connection, f->now + DEADLINE_NS + H2_SECOND_NS / 2);
+    drain(f);
+    assert_int_equal(test_error(buf_slice(&f->out), 1), -1);
+    assert_true(wire_connection_timeout(f->connection) <= f->now + DEADLINE_NS + H2_SECOND_NS);
     pass_deadline(f);
     assert_int_equal(test_error(buf_slice(&f->out), 1), H2_CANCEL);
     assert_int_equal(test_count(buf_slice(&f->out), H2_HEADERS, 1), 1);
