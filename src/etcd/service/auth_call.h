@@ -13,8 +13,8 @@
 
 #include "codec/pb/rpc.pb.h"
 #include "engine/engine.h"
-#include "etcd/service.h"
 #include "etcd/service/password_queue.h"
+#include "etcd/service/service_call.h"
 
 struct auth_call;
 
@@ -32,12 +32,9 @@ struct auth_kind {
 struct auth_call {
     struct engine_auth auth; /* first */
     struct password_job job;
-    struct grpc_call *call;
-    struct etcd_api *api;
+    struct service_call base; /* pending: the engine or the hasher works on it */
     const struct auth_kind *kind;
     void (*hashed)(struct auth_call *a); /* the next step after the hasher */
-    bool pending;                        /* the engine or the hasher works on it */
-    bool ended;                          /* the call has ended; its memory is held while pending */
     bool unknown_user;                   /* Authenticate: there is no such user */
     unsigned tries;                      /* Authenticate */
     union {

@@ -22,9 +22,8 @@ enum {
 static void job_done(struct password_job *job)
 {
     struct auth_call *a = CONTAINER_OF(job, struct auth_call, job);
-    a->pending = false;
-    if (a->ended)
-        grpc_call_release(a->call);
+    if (!service_call_answered(&a->base))
+        service_call_release(&a->base);
     else
         a->hashed(a);
 }
@@ -33,9 +32,9 @@ static void job_done(struct password_job *job)
 static void submitted(struct auth_call *a, enum status status)
 {
     if (status == ST_OK)
-        a->pending = true;
+        service_call_begin(&a->base);
     else
-        grpc_call_fail(a->call, status);
+        grpc_call_fail(a->base.call, status);
 }
 
 /* -- Setting a password -- */
@@ -44,13 +43,13 @@ static void fail_hashing(struct auth_call *a)
 {
     if (a->job.hasher.work.status == ST_INVALID &&
         a->job.hasher.password.len > AUTH_PASSWORD_BYTES_MAX)
-        grpc_call_fail_text(a->call, GRPC_UNKNOWN,
+        grpc_call_fail_text(a->base.call, GRPC_UNKNOWN,
                             SLICE_LITERAL("bcrypt: password length exceeds 72 bytes"));
     else if (a->job.hasher.work.status == ST_INVALID)
-        grpc_call_fail_text(a->call, GRPC_INVALID_ARGUMENT,
+        grpc_call_fail_text(a->base.call, GRPC_INVALID_ARGUMENT,
                             SLICE_LITERAL("vigil: a password cannot have a NUL byte"));
     else
-        grpc_call_fail(a->call, a->job.hasher.work.status);
+        grpc_call_fail(a->base.call, a->job.hasher.work.status);
 }
 
 static void password_made(struct auth_call *a)
@@ -67,8 +66,8 @@ static void make_password(struct auth_call *a, struct slice password)
 {
     a->hashed = password_made;
     a->job.done = job_done;
-    submitted(a,
-              password_queue_hash(a->api->passwords, &a->job, grpc_call_peer(a->call), password));
+    submitted(a, password_queue_hash(a->base.api->passwords, &a->job, grpc_call_peer(a->base.call),
+                                     password));
 }
 
 static void fill_user_add(struct auth_call *a)
@@ -113,13 +112,13 @@ static const struct auth_kind change_password = {
 static bool take_hash(struct auth_call *a, struct slice text)
 {
     size_t len;
-    uint8_t *bytes = arena_alloc(grpc_call_arena(a->call), text.len / 4 * 3 + 3);
+    uint8_t *bytes = arena_alloc(grpc_call_arena(a->base.call), text.len / 4 * 3 + 3);
     if (!bytes) {
-        grpc_call_fail(a->call, ST_NOMEM);
+        grpc_call_fail(a->base.call, ST_NOMEM);
         return false;
     }
     if (!base64_decode(text, bytes, &len)) {
-        grpc_call_fail_text(a->call, GRPC_UNKNOWN,
+        grpc_call_fail_text(a->base.call, GRPC_UNKNOWN,
                             SLICE_LITERAL("auth: authentication failed, password was given for no "
                                           "password user"));
         return false;
@@ -149,7 +148,7 @@ static void refuse_login(struct auth_call *a, enum status status)
     if (status != ST_AUTH_NOT_ENABLED)
         log_warn("invalid authentication was requested", LOG_SLICE("user", name),
                  LOG_STATUS(status));
-    grpc_call_fail(a->call, status);
+    grpc_call_fail(a->base.call, status);
 }
 
 static uint64_t newest_revision(void *engine)
@@ -160,33 +159,33 @@ static uint64_t newest_revision(void *engine)
 static void send_token(struct auth_call *a, struct slice token)
 {
     struct pb_response_header header;
-    etcd_header_fill(a->api, etcd_header_now(a->api).revision, &header);
+    etcd_header_fill(a->base.api, etcd_header_now(a->base.api).revision, &header);
     struct pb_authenticate_response response = {.header = &header, .token = token};
-    etcd_call_reply(a->call, &pb_authenticate_response_table, &response);
+    etcd_call_reply(a->base.call, &pb_authenticate_response_table, &response);
 }
 
 static void give_token(struct auth_call *a)
 {
     struct engine_status shown;
-    engine_status_get(a->api->shard, &shown);
+    engine_status_get(a->base.api->shard, &shown);
     struct auth_login login = {
         .principal = {.user = a->auth.user, .revision = a->auth.auth_revision},
         .index = shown.applied_index,
-        .now = {grpc_call_now(a->call), clock_real_ns(clock_system()) / NS_PER_S},
+        .now = {grpc_call_now(a->base.call), clock_real_ns(clock_system()) / NS_PER_S},
         .revision = newest_revision,
-        .ctx = a->api->engine,
+        .ctx = a->base.api->engine,
     };
     AUTO(buf_fini) struct buf token = {0};
-    enum status status = auth_issuer_give(a->api->config->issuer, &login, &token);
+    enum status status = auth_issuer_give(a->base.api->config->issuer, &login, &token);
     if (status == ST_OK)
         send_token(a, buf_slice(&token));
     else if (status == ST_AUTH_OLD_REVISION && ++a->tries < LOGIN_TRIES_MAX)
         auth_call_start(a); /* the password may have changed */
     else if (status == ST_UNIMPLEMENTED)
-        grpc_call_fail_text(a->call, GRPC_UNKNOWN,
+        grpc_call_fail_text(a->base.call, GRPC_UNKNOWN,
                             SLICE_LITERAL("auth: token signing attempted with verify-only key"));
     else
-        grpc_call_fail(a->call, status);
+        grpc_call_fail(a->base.call, status);
 }
 
 static void password_checked(struct auth_call *a)
@@ -204,23 +203,22 @@ static void check_password(struct auth_call *a, struct slice hash)
 {
     a->hashed = password_checked;
     a->job.done = job_done;
-    submitted(a, password_queue_verify(a->api->passwords, &a->job, grpc_call_peer(a->call),
-                                       a->request.authenticate.password, hash));
+    submitted(a,
+              password_queue_verify(a->base.api->passwords, &a->job, grpc_call_peer(a->base.call),
+                                    a->request.authenticate.password, hash));
 }
 
 static void login_done(struct engine_op *op)
 {
     struct auth_call *a = CONTAINER_OF(op, struct auth_call, auth.op);
-    a->pending = false;
-    a->api->under_way--;
     a->unknown_user = op->status == ST_AUTH_FAILED;
-    if (a->ended)
-        grpc_call_release(a->call);
+    if (!service_call_answered(&a->base))
+        service_call_release(&a->base);
     else if (op->status == ST_OK)
         check_password(a, a->auth.password_hash);
     else if (a->unknown_user)
-        check_password(a,
-                       password_dummy_hash(a->api->config->bcrypt_cost, grpc_call_arena(a->call)));
+        check_password(a, password_dummy_hash(a->base.api->config->bcrypt_cost,
+                                              grpc_call_arena(a->base.call)));
     else
         refuse_login(a, op->status);
 }

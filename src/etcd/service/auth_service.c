@@ -12,7 +12,7 @@
 
 static void end_tokens(struct auth_call *a)
 {
-    struct auth_issuer *issuer = a->api->config->issuer;
+    struct auth_issuer *issuer = a->base.api->config->issuer;
     if (!issuer)
         return;
     if (a->auth.ends_all_tokens)
@@ -25,7 +25,7 @@ static void reply_header(struct auth_call *a, struct pb_response_header *header)
 {
     /* All responses with only a header have the same encoding. */
     struct pb_auth_enable_response response = {.header = header};
-    etcd_call_reply(a->call, &pb_auth_enable_response_table, &response);
+    etcd_call_reply(a->base.call, &pb_auth_enable_response_table, &response);
 }
 
 static void tell(const struct auth_call *a)
@@ -39,19 +39,18 @@ static void tell(const struct auth_call *a)
 static void auth_done(struct engine_op *op)
 {
     struct auth_call *a = CONTAINER_OF(op, struct auth_call, auth.op);
-    a->pending = false;
-    a->api->under_way--;
+    bool ended = !service_call_answered(&a->base);
     if (op->status == ST_OK) {
         end_tokens(a);
         tell(a);
     }
-    if (a->ended) {
-        grpc_call_release(a->call);
+    if (ended) {
+        service_call_release(&a->base);
     } else if (op->status != ST_OK) {
-        etcd_call_fail_op(a->call, op);
+        etcd_call_fail_op(a->base.call, op);
     } else {
         struct pb_response_header header;
-        etcd_header_fill(a->api, op->revision, &header);
+        etcd_header_fill(a->base.api, op->revision, &header);
         if (a->kind->reply)
             a->kind->reply(a, &header);
         else
@@ -74,13 +73,9 @@ struct auth_call *auth_call_new(struct grpc_call *call, struct etcd_api *api, st
         grpc_call_fail(call, status);
         return NULL;
     }
-    a->call = call;
-    a->api = api;
+    service_call_init(&a->base, call, api, &a->auth.op, auth_done);
     a->kind = kind;
     a->auth.call = kind->call;
-    a->auth.op.done = auth_done;
-    a->auth.op.arena = grpc_call_arena(call);
-    a->auth.op.principal = etcd_call_principal(call);
     if (kind->fill)
         kind->fill(a);
     grpc_call_set_user(call, a);
@@ -89,9 +84,8 @@ struct auth_call *auth_call_new(struct grpc_call *call, struct etcd_api *api, st
 
 void auth_call_start(struct auth_call *a)
 {
-    a->pending = true;
-    a->api->under_way++;
-    engine_auth_start(a->api->shard, &a->auth);
+    service_call_begin(&a->base);
+    engine_auth_start(a->base.api->shard, &a->auth);
 }
 
 static void auth_call_on_end(struct grpc_call *call, void *api)
@@ -100,11 +94,8 @@ static void auth_call_on_end(struct grpc_call *call, void *api)
     struct auth_call *a = grpc_call_user(call);
     if (!a)
         return; /* refused before the operation was started */
-    a->ended = true;
-    if (!a->pending)
-        return;
-    password_job_cancel(&a->job);
-    grpc_call_hold(call);
+    if (!service_call_end(&a->base))
+        password_job_cancel(&a->job);
 }
 
 static void ask(struct grpc_call *call, struct etcd_api *api, struct slice message,
@@ -173,7 +164,7 @@ static void reply_user_get(struct auth_call *a, struct pb_response_header *heade
 {
     struct pb_auth_user_get_response response = {
         .header = header, .roles = a->auth.names, .roles_count = a->auth.name_count};
-    etcd_call_reply(a->call, &pb_auth_user_get_response_table, &response);
+    etcd_call_reply(a->base.call, &pb_auth_user_get_response_table, &response);
 }
 
 static const struct auth_kind user_get = {
@@ -188,7 +179,7 @@ static void reply_user_list(struct auth_call *a, struct pb_response_header *head
 {
     struct pb_auth_user_list_response response = {
         .header = header, .users = a->auth.names, .users_count = a->auth.name_count};
-    etcd_call_reply(a->call, &pb_auth_user_list_response_table, &response);
+    etcd_call_reply(a->base.call, &pb_auth_user_list_response_table, &response);
 }
 
 static const struct auth_kind user_list = {
@@ -263,7 +254,7 @@ static void reply_role_get(struct auth_call *a, struct pb_response_header *heade
 {
     struct pb_auth_role_get_response response = {
         .header = header, .perm = a->auth.permissions, .perm_count = a->auth.permission_count};
-    etcd_call_reply(a->call, &pb_auth_role_get_response_table, &response);
+    etcd_call_reply(a->base.call, &pb_auth_role_get_response_table, &response);
 }
 
 static const struct auth_kind role_get = {
@@ -278,7 +269,7 @@ static void reply_role_list(struct auth_call *a, struct pb_response_header *head
 {
     struct pb_auth_role_list_response response = {
         .header = header, .roles = a->auth.names, .roles_count = a->auth.name_count};
-    etcd_call_reply(a->call, &pb_auth_role_list_response_table, &response);
+    etcd_call_reply(a->base.call, &pb_auth_role_list_response_table, &response);
 }
 
 static const struct auth_kind role_list = {

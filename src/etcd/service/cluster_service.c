@@ -6,19 +6,15 @@
 #include "base/log/log.h"
 #include "codec/pb/rpc.pb.h"
 #include "engine/engine.h"
-#include "etcd/authenticator.h"
 #include "etcd/member_id.h"
-#include "etcd/service.h"
 #include "etcd/service/member_change.h"
+#include "etcd/service/service_call.h"
 #include "etcd/service/services.h"
 
 /* One call that the engine answers. In the call's arena. */
 struct cluster_call {
     struct engine_members members; /* first */
-    struct grpc_call *call;
-    struct etcd_api *api;
-    bool pending;
-    bool ended; /* the call's memory is held until the engine has answered */
+    struct service_call base;
 };
 
 /* -- Answers -- */
@@ -54,14 +50,14 @@ static struct pb_member message_of(const struct etcd_api *api, const struct engi
 static void add_reply(struct cluster_call *c, struct pb_response_header *header,
                       struct pb_member *members, size_t count)
 {
-    struct pb_member added = message_of(c->api, &c->members.member);
+    struct pb_member added = message_of(c->base.api, &c->members.member);
     struct pb_member_add_response response = {
         .header = header,
         .member = &added,
         .members = members,
         .members_count = count,
     };
-    etcd_call_reply(c->call, &pb_member_add_response_table, &response);
+    etcd_call_reply(c->base.call, &pb_member_add_response_table, &response);
 }
 
 #define SAME_AS_LIST(type)                                                                         \
@@ -93,15 +89,16 @@ static const struct pb_message *answer_table(enum engine_member_call call)
 
 static void reply(struct cluster_call *c)
 {
-    struct pb_response_header header = header_of(c->api);
+    struct pb_response_header header = header_of(c->base.api);
     size_t count = c->members.count;
-    struct pb_member *members = arena_calloc(grpc_call_arena(c->call), count, sizeof(*members));
+    struct pb_member *members =
+        arena_calloc(grpc_call_arena(c->base.call), count, sizeof(*members));
     if (!members) {
-        grpc_call_fail(c->call, ST_NOMEM);
+        grpc_call_fail(c->base.call, ST_NOMEM);
         return;
     }
     for (size_t i = 0; i < count; i++)
-        members[i] = message_of(c->api, &c->members.list[i]);
+        members[i] = message_of(c->base.api, &c->members.list[i]);
     if (c->members.call == ENGINE_MEMBER_ADD) {
         add_reply(c, &header, members, count);
         return;
@@ -111,7 +108,7 @@ static void reply(struct cluster_call *c)
         .members = members,
         .members_count = count,
     };
-    etcd_call_reply(c->call, answer_table(c->members.call), &response);
+    etcd_call_reply(c->base.call, answer_table(c->members.call), &response);
 }
 
 /* -- Operations of the engine -- */
@@ -119,13 +116,11 @@ static void reply(struct cluster_call *c)
 static void cluster_done(struct engine_op *op)
 {
     struct cluster_call *c = CONTAINER_OF(op, struct cluster_call, members.op);
-    c->pending = false;
-    c->api->under_way--;
-    member_change_log(c->api, &c->members);
-    if (c->ended)
-        grpc_call_release(c->call);
+    member_change_log(c->base.api, &c->members);
+    if (!service_call_answered(&c->base))
+        service_call_release(&c->base);
     else if (op->status != ST_OK)
-        etcd_call_fail_op(c->call, op);
+        etcd_call_fail_op(c->base.call, op);
     else
         reply(c);
 }
@@ -134,11 +129,8 @@ static void cluster_on_end(struct grpc_call *call, void *service)
 {
     (void)service;
     struct cluster_call *c = grpc_call_user(call);
-    if (!c)
-        return; /* refused before the operation was started */
-    c->ended = true;
-    if (c->pending)
-        grpc_call_hold(call);
+    if (c) /* otherwise it was refused before the operation was started */
+        service_call_end(&c->base);
 }
 
 static void start(struct grpc_call *call, struct etcd_api *api, enum engine_member_call kind,
@@ -149,15 +141,10 @@ static void start(struct grpc_call *call, struct etcd_api *api, enum engine_memb
         grpc_call_fail(call, ST_NOMEM);
         return;
     }
-    c->call = call;
-    c->api = api;
+    service_call_init(&c->base, call, api, &c->members.op, cluster_done);
     c->members.call = kind;
     c->members.member = member;
-    c->members.op.done = cluster_done;
-    c->members.op.arena = grpc_call_arena(call);
-    c->members.op.principal = etcd_call_principal(call);
-    c->pending = true;
-    api->under_way++;
+    service_call_begin(&c->base);
     grpc_call_set_user(call, c);
     engine_members(api->shard, &c->members);
 }

@@ -1,11 +1,10 @@
 /* The Election service: etcd's leader elections. Campaigns are in claim.c. */
 #include "base/memory/budget.h"
 #include "codec/pb/election.pb.h"
-#include "etcd/authenticator.h"
-#include "etcd/service.h"
 #include "etcd/service/claim.h"
 #include "etcd/service/key_change.h"
 #include "etcd/service/key_reader.h"
+#include "etcd/service/service_call.h"
 #include "etcd/service/services.h"
 
 #include <string.h>
@@ -52,12 +51,9 @@ static void campaign_on_message(struct grpc_call *call, void *service, struct sl
 /* In the call's arena, on the connection's thread. */
 struct leader_call {
     struct key_change change; /* first */
-    struct grpc_call *call;
-    struct etcd_api *api;
+    struct service_call base;
     const struct pb_message *response; /* both responses are a header alone */
     bool must_lead;                    /* it is an error if the key does not lead */
-    bool pending;
-    bool ended;
 };
 
 static void leader_done(struct engine_op *op)
@@ -66,19 +62,17 @@ static void leader_done(struct engine_op *op)
     enum status status = op->status;
     bool leads = status == ST_OK && l->change.write.answer.txn.succeeded;
     struct pb_response_header header;
-    etcd_header_fill(l->api, op->revision, &header);
+    etcd_header_fill(l->base.api, op->revision, &header);
     engine_write_close(&l->change.write);
-    l->pending = false;
-    l->api->under_way--;
-    if (l->ended) {
-        grpc_call_release(l->call);
+    if (!service_call_answered(&l->base)) {
+        service_call_release(&l->base);
     } else if (status != ST_OK) {
-        fail_text(l->call, status_text(status));
+        fail_text(l->base.call, status_text(status));
     } else if (l->must_lead && !leads) {
-        fail_text(l->call, not_leader);
+        fail_text(l->base.call, not_leader);
     } else {
         struct pb_resign_response response = {.header = &header};
-        etcd_call_reply(l->call, l->response, &response);
+        etcd_call_reply(l->base.call, l->response, &response);
     }
 }
 
@@ -86,11 +80,8 @@ static void leader_on_end(struct grpc_call *call, void *service)
 {
     (void)service;
     struct leader_call *l = grpc_call_user(call);
-    if (!l)
-        return;
-    l->ended = true;
-    if (l->pending)
-        grpc_call_hold(call);
+    if (l)
+        service_call_end(&l->base);
 }
 
 /* NULL: the call was answered with an error. */
@@ -106,14 +97,9 @@ static struct leader_call *leader_call_new(struct grpc_call *call, struct etcd_a
         grpc_call_fail(call, ST_NOMEM);
         return NULL;
     }
-    l->call = call;
-    l->api = api;
-    l->pending = true;
-    l->change.write.op.done = leader_done;
-    l->change.write.op.arena = grpc_call_arena(call);
-    l->change.write.op.principal = etcd_call_principal(call);
+    service_call_init(&l->base, call, api, &l->change.write.op, leader_done);
+    service_call_begin(&l->base);
     grpc_call_set_user(call, l);
-    api->under_way++;
     return l;
 }
 

@@ -11,9 +11,8 @@
 #include "etcd/service/kv_range.h"
 
 #include "codec/pb/rpc.pb.h"
-#include "etcd/authenticator.h"
-#include "etcd/service.h"
 #include "etcd/service/kv_check.h"
+#include "etcd/service/service_call.h"
 
 enum {
     DIRECT_BYTES_MAX = 16 * 1024, /* smaller responses are encoded directly into the output */
@@ -32,11 +31,8 @@ struct range_chunk {
 /* One call. In the call's arena, whose first block should suffice for a small response. */
 struct range_call {
     struct engine_range range; /* first */
-    struct grpc_call *call;
-    struct etcd_api *api;
+    struct service_call base;
     bool streams;
-    bool pending; /* the engine has not answered */
-    bool ended;   /* the call has ended; its memory is held until the engine has answered */
     struct pb_range_request request;
 };
 
@@ -74,7 +70,7 @@ static int64_t next_keys(int64_t keys, uint64_t weight, uint64_t target)
 static void message_begin(struct range_output *o, uint64_t kvs_bytes, bool last)
 {
     const struct range_call *r = o->range;
-    struct kv_header header = etcd_header(r->api, r->range.op.revision);
+    struct kv_header header = etcd_header(r->base.api, r->range.op.revision);
     uint64_t body = kvs_bytes;
     if (last)
         body += kv_header_size(&header) + kv_range_tail_size(r->range.more, r->range.count);
@@ -112,7 +108,7 @@ static void message_next(struct range_output *o)
     o->kvs_left -= keys;
     message_begin(o, bytes, o->kvs_left == 0);
     o->keys_per_message = next_keys(o->keys_per_message, chunk_weight(o, keys, bytes),
-                                    o->range->api->config->request_bytes_max);
+                                    o->range->base.api->config->request_bytes_max);
 }
 
 static size_t piece_copy(struct range_chunk *piece, uint8_t *dst, size_t room)
@@ -156,7 +152,7 @@ static enum grpc_fill source_fill(struct grpc_source *source, uint8_t *dst, size
     *ret_len = at;
     if (o->range->range.op.status != ST_OK) {
         /* The engine gave up within a message: the client gets the error instead of the rest. */
-        struct grpc_call *call = o->range->call;
+        struct grpc_call *call = o->range->base.call;
         enum status status = o->range->range.op.status;
         engine_range_close(&o->range->range);
         grpc_call_fail(call, status);
@@ -164,7 +160,7 @@ static enum grpc_fill source_fill(struct grpc_source *source, uint8_t *dst, size
     }
     if (!message_is_whole(o) || o->kvs_left > 0)
         return GRPC_FILL_MORE;
-    grpc_call_sent(o->range->call, o->messages);
+    grpc_call_sent(o->range->base.call, o->messages);
     engine_range_close(&o->range->range); /* releases the store before the client has read it all */
     return GRPC_FILL_DONE;
 }
@@ -172,10 +168,10 @@ static enum grpc_fill source_fill(struct grpc_source *source, uint8_t *dst, size
 /* NULL: there was no memory, and the call was answered with that error. */
 static struct range_output *output_new(struct range_call *r)
 {
-    struct range_output *o = arena_calloc(grpc_call_arena(r->call), 1, sizeof(*o));
+    struct range_output *o = arena_calloc(grpc_call_arena(r->base.call), 1, sizeof(*o));
     if (!o) {
         engine_range_close(&r->range);
-        grpc_call_fail(r->call, ST_NOMEM);
+        grpc_call_fail(r->base.call, ST_NOMEM);
         return NULL;
     }
     o->source.fill = source_fill;
@@ -187,7 +183,7 @@ static struct range_output *output_new(struct range_call *r)
 
 static void send_direct(struct range_call *r, const struct kv_header *header, size_t bytes)
 {
-    uint8_t *dst = grpc_call_message(r->call, bytes);
+    uint8_t *dst = grpc_call_message(r->base.call, bytes);
     if (dst) {
         dst = kv_header_write(dst, header);
         if (r->range.kvs_bytes) {
@@ -201,21 +197,21 @@ static void send_direct(struct range_call *r, const struct kv_header *header, si
     enum status status = dst ? r->range.op.status : ST_NOMEM;
     engine_range_close(&r->range);
     if (status == ST_OK)
-        grpc_call_finish(r->call);
+        grpc_call_finish(r->base.call);
     else
-        grpc_call_fail(r->call, status);
+        grpc_call_fail(r->base.call, status);
 }
 
 /* The range is closed first, because failing may end the call and free its memory. */
 static void fail_length(struct range_call *r, uint64_t bytes)
 {
     engine_range_close(&r->range);
-    etcd_call_fail_length(r->call, bytes);
+    etcd_call_fail_length(r->base.call, bytes);
 }
 
 static void send_unary(struct range_call *r)
 {
-    struct kv_header header = etcd_header(r->api, r->range.op.revision);
+    struct kv_header header = etcd_header(r->base.api, r->range.op.revision);
     uint64_t bytes = kv_header_size(&header) + r->range.kvs_bytes +
                      kv_range_tail_size(r->range.more, r->range.count);
     if (bytes <= DIRECT_BYTES_MAX) {
@@ -230,7 +226,7 @@ static void send_unary(struct range_call *r)
     if (!o)
         return;
     message_begin(o, r->range.kvs_bytes, true);
-    grpc_call_set_source(r->call, &o->source);
+    grpc_call_set_source(r->base.call, &o->source);
 }
 
 static void send_stream(struct range_call *r)
@@ -248,19 +244,17 @@ static void send_stream(struct range_call *r)
     o->keys_per_message = at_once ? INT64_MAX : STREAM_FIRST_KEYS;
     o->kvs_left = r->range.kvs;
     message_next(o);
-    grpc_call_set_source(r->call, &o->source);
+    grpc_call_set_source(r->base.call, &o->source);
 }
 
 static void range_done(struct engine_op *op)
 {
     struct range_call *r = CONTAINER_OF(op, struct range_call, range.op);
-    struct grpc_call *call = r->call;
-    r->pending = false;
-    r->api->under_way--;
-    if (r->ended) {
+    struct grpc_call *call = r->base.call;
+    if (!service_call_answered(&r->base)) {
         if (op->status == ST_OK)
             engine_range_close(&r->range);
-        grpc_call_release(call);
+        service_call_release(&r->base);
     } else if (op->status != ST_OK) {
         etcd_call_fail_op(call, op);
     } else if (r->streams) {
@@ -277,20 +271,15 @@ static struct range_call *range_call_new(struct grpc_call *call, struct etcd_api
         grpc_call_fail(call, ST_NOMEM);
         return NULL;
     }
-    r->call = call;
-    r->api = api;
-    r->range.op.done = range_done;
-    r->range.op.arena = grpc_call_arena(call);
-    r->range.op.principal = etcd_call_principal(call);
+    service_call_init(&r->base, call, api, &r->range.op, range_done);
     return r;
 }
 
 static void range_start(struct range_call *r)
 {
-    grpc_call_set_user(r->call, r);
-    r->pending = true;
-    r->api->under_way++;
-    engine_range_start(r->api->shard, &r->range, &r->request);
+    grpc_call_set_user(r->base.call, r);
+    service_call_begin(&r->base);
+    engine_range_start(r->base.api->shard, &r->range, &r->request);
 }
 
 void kv_range_on_message(struct grpc_call *call, void *api, struct slice message)
@@ -327,10 +316,8 @@ void kv_range_on_end(struct grpc_call *call, void *api)
     struct range_call *r = grpc_call_user(call);
     if (!r)
         return; /* refused before the operation was started */
-    r->ended = true;
-    if (r->pending) {
-        engine_range_give_up(&r->range);
-        grpc_call_hold(call);
-    } else
+    if (service_call_end(&r->base))
         engine_range_close(&r->range);
+    else
+        engine_range_give_up(&r->range);
 }

@@ -4,10 +4,9 @@
  * a list.
  */
 #include "codec/pb/rpc.pb.h"
-#include "etcd/authenticator.h"
-#include "etcd/service.h"
 #include "etcd/service/kv_check.h"
 #include "etcd/service/kv_range.h"
+#include "etcd/service/service_call.h"
 #include "etcd/service/services.h"
 
 enum { DIRECT_BYTES_MAX = 16 * 1024 }; /* smaller responses are encoded directly into the output */
@@ -21,11 +20,8 @@ static const int64_t take_within_ns = INT64_C(60000000000);
 /* One write. In the call's arena, on the connection's thread. */
 struct write_call {
     struct engine_write write; /* first */
-    struct grpc_call *call;
-    struct etcd_api *api;
-    bool pending; /* the engine has not answered */
-    bool open;    /* the engine has answered, and the answer is in use */
-    bool ended;   /* the call has ended; its memory is held until the engine has answered */
+    struct service_call base;
+    bool open; /* the engine has answered, and the answer is in use */
     union {
         struct pb_put_request put;
         struct pb_delete_range_request delete_range;
@@ -62,14 +58,14 @@ static void close_write(struct write_call *w)
 static void fail_done(struct write_call *w)
 {
     close_write(w);
-    grpc_call_fail(w->call, ST_TIMEOUT);
+    grpc_call_fail(w->base.call, ST_TIMEOUT);
 }
 
 static enum grpc_fill source_fill(struct grpc_source *source, uint8_t *dst, size_t room,
                                   size_t *ret_len)
 {
     struct write_output *o = CONTAINER_OF(source, struct write_output, source);
-    if (grpc_call_now(o->write->call) > o->give_up_ns) {
+    if (grpc_call_now(o->write->base.call) > o->give_up_ns) {
         *ret_len = 0;
         fail_done(o->write);
         return GRPC_FILL_PARKED;
@@ -88,7 +84,7 @@ static enum grpc_fill source_fill(struct grpc_source *source, uint8_t *dst, size
 
 static void reply_direct(struct write_call *w, const struct kv_plan *plan)
 {
-    uint8_t *dst = grpc_call_message(w->call, plan->bytes);
+    uint8_t *dst = grpc_call_message(w->base.call, plan->bytes);
     if (!dst) {
         fail_done(w);
         return;
@@ -98,12 +94,12 @@ static void reply_direct(struct write_call *w, const struct kv_plan *plan)
     size_t n = kv_writer_fill(&writer, dst, plan->bytes);
     assert(n == plan->bytes);
     close_write(w);
-    grpc_call_finish(w->call);
+    grpc_call_finish(w->base.call);
 }
 
 static void reply_long(struct write_call *w, const struct kv_plan *plan)
 {
-    struct write_output *o = arena_alloc(grpc_call_arena(w->call), sizeof(*o));
+    struct write_output *o = arena_alloc(grpc_call_arena(w->base.call), sizeof(*o));
     if (!o) {
         fail_done(w);
         return;
@@ -113,23 +109,23 @@ static void reply_long(struct write_call *w, const struct kv_plan *plan)
     o->plan = *plan;
     o->prefix_at = 0;
     o->left = plan->bytes;
-    o->give_up_ns = grpc_call_now(w->call) + take_within_ns;
+    o->give_up_ns = grpc_call_now(w->base.call) + take_within_ns;
     grpc_prefix_write(o->prefix, (uint32_t)plan->bytes);
     kv_writer_init(&o->writer, &o->plan);
-    grpc_call_set_source(w->call, &o->source);
+    grpc_call_set_source(w->base.call, &o->source);
 }
 
 static void reply(struct write_call *w)
 {
-    struct kv_header header = etcd_header(w->api, w->write.op.revision);
+    struct kv_header header = etcd_header(w->base.api, w->write.op.revision);
     struct kv_plan plan;
-    if (kv_plan_make(&plan, &w->write.answer, &header, grpc_call_arena(w->call)) != ST_OK) {
+    if (kv_plan_make(&plan, &w->write.answer, &header, grpc_call_arena(w->base.call)) != ST_OK) {
         fail_done(w);
     } else if (plan.bytes <= DIRECT_BYTES_MAX) {
         reply_direct(w, &plan);
     } else if (plan.bytes > ETCD_MESSAGE_BYTES_MAX) {
         close_write(w);
-        etcd_call_fail_length(w->call, plan.bytes);
+        etcd_call_fail_length(w->base.call, plan.bytes);
     } else {
         reply_long(w, &plan);
     }
@@ -138,13 +134,11 @@ static void reply(struct write_call *w)
 static void write_done(struct engine_op *op)
 {
     struct write_call *w = CONTAINER_OF(op, struct write_call, write.op);
-    struct grpc_call *call = w->call;
-    w->pending = false;
+    struct grpc_call *call = w->base.call;
     w->open = true;
-    w->api->under_way--;
-    if (w->ended) {
+    if (!service_call_answered(&w->base)) {
         close_write(w);
-        grpc_call_release(call);
+        service_call_release(&w->base);
     } else if (op->status != ST_OK) {
         close_write(w);
         etcd_call_fail_op(call, op);
@@ -156,24 +150,22 @@ static void write_done(struct engine_op *op)
 static void compact_done(struct engine_op *op)
 {
     struct write_call *w = CONTAINER_OF(op, struct write_call, write.op);
-    w->pending = false;
-    w->api->under_way--;
-    if (w->ended) {
-        grpc_call_release(w->call);
+    if (!service_call_answered(&w->base)) {
+        service_call_release(&w->base);
         return;
     }
     if (op->status != ST_OK) {
-        etcd_call_fail_op(w->call, op);
+        etcd_call_fail_op(w->base.call, op);
         return;
     }
-    struct kv_header header = etcd_header(w->api, op->revision);
-    uint8_t *dst = grpc_call_message(w->call, kv_header_size(&header));
+    struct kv_header header = etcd_header(w->base.api, op->revision);
+    uint8_t *dst = grpc_call_message(w->base.call, kv_header_size(&header));
     if (!dst) {
-        grpc_call_fail(w->call, ST_TIMEOUT); /* as in fail_done */
+        grpc_call_fail(w->base.call, ST_TIMEOUT); /* as in fail_done */
         return;
     }
     kv_header_write(dst, &header);
-    grpc_call_finish(w->call);
+    grpc_call_finish(w->base.call);
 }
 
 static void write_on_end(struct grpc_call *call, void *service)
@@ -182,13 +174,10 @@ static void write_on_end(struct grpc_call *call, void *service)
     struct write_call *w = grpc_call_user(call);
     if (!w)
         return; /* refused before the operation was started */
-    w->ended = true;
-    if (w->pending) {
+    if (!service_call_end(&w->base))
         engine_write_give_up(&w->write);
-        grpc_call_hold(call);
-    } else if (w->open) {
+    else if (w->open)
         close_write(w);
-    }
 }
 
 /* -- Requests -- */
@@ -200,11 +189,7 @@ static struct write_call *write_call_new(struct grpc_call *call, struct etcd_api
         grpc_call_fail(call, ST_NOMEM);
         return NULL;
     }
-    w->call = call;
-    w->api = api;
-    w->write.op.done = write_done;
-    w->write.op.arena = grpc_call_arena(call);
-    w->write.op.principal = etcd_call_principal(call);
+    service_call_init(&w->base, call, api, &w->write.op, write_done);
     return w;
 }
 
@@ -212,12 +197,11 @@ static struct write_call *write_call_new(struct grpc_call *call, struct etcd_api
 static bool admit(struct write_call *w, enum status checked)
 {
     if (checked != ST_OK) {
-        grpc_call_fail(w->call, checked);
+        grpc_call_fail(w->base.call, checked);
         return false;
     }
-    grpc_call_set_user(w->call, w);
-    w->pending = true;
-    w->api->under_way++;
+    grpc_call_set_user(w->base.call, w);
+    service_call_begin(&w->base);
     return true;
 }
 

@@ -2,8 +2,7 @@
 
 #include "codec/pb/rpc.pb.h"
 #include "engine/engine.h"
-#include "etcd/authenticator.h"
-#include "etcd/service.h"
+#include "etcd/service/service_call.h"
 
 enum {
     PAUSE_WAITING = 1024, /* waiting renewals from which on the client gets no more window */
@@ -15,15 +14,12 @@ enum {
 /* One stream. In the call's arena, on the connection's thread. */
 struct keep_alive {
     struct engine_renewals renewals; /* first */
-    struct grpc_call *call;
-    struct etcd_api *api;
+    struct service_call base;
     struct buf waiting; /* of struct engine_renewal: not started */
     struct buf batch;   /* of struct engine_renewal: used by the engine while pending */
-    bool pending;
     bool paused;
     bool half_closed;
-    bool over;  /* half-closed or failed; the call ends when the batch is answered */
-    bool ended; /* the call has ended; its memory is held until the engine has answered */
+    bool over; /* half-closed or failed; the call ends when the batch is answered */
 };
 
 static void drop_memory(struct keep_alive *k)
@@ -35,19 +31,19 @@ static void drop_memory(struct keep_alive *k)
 static void fail(struct keep_alive *k, enum status status)
 {
     k->over = true;
-    grpc_call_fail(k->call, status);
+    grpc_call_fail(k->base.call, status);
 }
 
 static void finish(struct keep_alive *k)
 {
     k->over = true;
-    grpc_call_finish(k->call);
+    grpc_call_finish(k->base.call);
 }
 
 /* Starts the next operation if renewals are waiting and none is under way. */
 static void begin(struct keep_alive *k)
 {
-    if (k->pending || k->over || k->waiting.len == 0)
+    if (service_call_is_pending(&k->base) || k->over || k->waiting.len == 0)
         return;
     size_t bytes = size_min(k->waiting.len, BATCH_MAX * sizeof(struct engine_renewal));
     buf_reset(&k->batch, KEEP_BYTES);
@@ -58,18 +54,17 @@ static void begin(struct keep_alive *k)
     buf_consume(&k->waiting, bytes);
     if (k->waiting.len == 0)
         buf_reset(&k->waiting, KEEP_BYTES);
-    k->pending = true;
-    k->api->under_way++;
-    k->renewals.op.principal = etcd_call_principal(k->call); /* of the latest message */
+    service_call_begin(&k->base);
+    k->renewals.op.principal = etcd_call_principal(k->base.call); /* of the latest message */
     k->renewals.items = (struct engine_renewal *)(void *)k->batch.ptr;
     k->renewals.count = bytes / sizeof(struct engine_renewal);
-    engine_lease_renew(k->api->shard, &k->renewals);
+    engine_lease_renew(k->base.api->shard, &k->renewals);
 }
 
 static void set_paused(struct keep_alive *k, bool paused)
 {
     if (k->paused != paused)
-        grpc_call_pause(k->call, paused);
+        grpc_call_pause(k->base.call, paused);
     k->paused = paused;
 }
 
@@ -82,7 +77,7 @@ static enum status answer_one(struct keep_alive *k, struct pb_response_header *h
         .ttl = renewal->ttl_s,
     };
     size_t size = pb_size(&pb_lease_keep_alive_response_table, &response);
-    uint8_t *dst = grpc_call_message(k->call, size);
+    uint8_t *dst = grpc_call_message(k->base.call, size);
     if (!dst)
         return ST_NOMEM;
     pb_encode(&pb_lease_keep_alive_response_table, &response, dst, size);
@@ -92,7 +87,7 @@ static enum status answer_one(struct keep_alive *k, struct pb_response_header *h
 static enum status answer_batch(struct keep_alive *k)
 {
     struct pb_response_header header;
-    etcd_header_fill(k->api, k->renewals.op.revision, &header);
+    etcd_header_fill(k->base.api, k->renewals.op.revision, &header);
     for (size_t i = 0; i < k->renewals.answered; i++)
         TRY(answer_one(k, &header, &k->renewals.items[i]));
     return ST_OK;
@@ -111,24 +106,22 @@ static void go_on(struct keep_alive *k)
         return;
     if (k->waiting.len < PAUSE_WAITING * sizeof(struct engine_renewal))
         set_paused(k, false);
-    if (k->half_closed && !k->pending)
+    if (k->half_closed && !service_call_is_pending(&k->base))
         finish(k);
 }
 
 static void renewals_done(struct engine_op *op)
 {
     struct keep_alive *k = CONTAINER_OF(op, struct keep_alive, renewals.op);
-    k->pending = false;
-    k->api->under_way--;
-    if (k->ended) {
+    if (!service_call_answered(&k->base)) {
         drop_memory(k);
-        grpc_call_release(k->call);
+        service_call_release(&k->base);
     } else if (op->status != ST_OK) {
         /* As in etcd, the renewals before the refused one are answered. */
         enum status ignored = k->over ? ST_OK : answer_batch(k);
         (void)ignored;
         k->over = true;
-        etcd_call_fail_op(k->call, op);
+        etcd_call_fail_op(k->base.call, op);
     } else if (!k->over) {
         go_on(k);
     }
@@ -143,10 +136,7 @@ static struct keep_alive *keep_alive_new(struct grpc_call *call, struct etcd_api
         grpc_call_fail(call, ST_NOMEM);
         return NULL;
     }
-    k->call = call;
-    k->api = api;
-    k->renewals.op.done = renewals_done;
-    k->renewals.op.arena = grpc_call_arena(call);
+    service_call_init(&k->base, call, api, &k->renewals.op, renewals_done);
     grpc_call_set_user(call, k);
     return k;
 }
@@ -158,8 +148,8 @@ static bool decode(struct keep_alive *k, struct slice message, int64_t *ret_id)
     struct pb_lease_keep_alive_request request;
     uint8_t first[128];
     arena_init(&arena, first, sizeof(first), REQUEST_BYTES_MAX);
-    bool decoded =
-        etcd_call_decode_in(k->call, &arena, &pb_lease_keep_alive_request_table, message, &request);
+    bool decoded = etcd_call_decode_in(k->base.call, &arena, &pb_lease_keep_alive_request_table,
+                                       message, &request);
     arena_fini(&arena);
     k->over = !decoded;
     *ret_id = decoded ? request.id : 0;
@@ -194,7 +184,7 @@ void lease_keep_alive_on_half_close(struct grpc_call *call, void *api)
         return;
     }
     k->half_closed = true;
-    if (!k->pending && !k->over)
+    if (!service_call_is_pending(&k->base) && !k->over)
         finish(k);
 }
 
@@ -202,11 +192,6 @@ void lease_keep_alive_on_end(struct grpc_call *call, void *api)
 {
     (void)api;
     struct keep_alive *k = grpc_call_user(call);
-    if (!k)
-        return;
-    k->ended = true;
-    if (k->pending)
-        grpc_call_hold(call);
-    else
+    if (k && service_call_end(&k->base))
         drop_memory(k);
 }

@@ -4,9 +4,8 @@
  */
 #include "codec/pb/rpc.pb.h"
 #include "engine/engine.h"
-#include "etcd/authenticator.h"
-#include "etcd/service.h"
 #include "etcd/service/lease_keep_alive.h"
+#include "etcd/service/service_call.h"
 #include "etcd/service/services.h"
 
 #include <stdlib.h>
@@ -14,25 +13,20 @@
 /* One call. In its arena, on the connection's thread. */
 struct lease_call {
     struct engine_lease lease; /* first */
-    struct grpc_call *call;
-    struct etcd_api *api;
+    struct service_call base;
     void (*reply)(struct lease_call *l, struct pb_response_header *header);
-    bool pending; /* the engine has not answered */
-    bool ended;   /* the call has ended; its memory is held until the engine has answered */
 };
 
 static void lease_done(struct engine_op *op)
 {
     struct lease_call *l = CONTAINER_OF(op, struct lease_call, lease.op);
-    l->pending = false;
-    l->api->under_way--;
-    if (l->ended) {
-        grpc_call_release(l->call);
+    if (!service_call_answered(&l->base)) {
+        service_call_release(&l->base);
     } else if (op->status != ST_OK) {
-        etcd_call_fail_op(l->call, op);
+        etcd_call_fail_op(l->base.call, op);
     } else {
         struct pb_response_header header;
-        etcd_header_fill(l->api, op->revision, &header);
+        etcd_header_fill(l->base.api, op->revision, &header);
         l->reply(l, &header);
     }
 }
@@ -41,11 +35,8 @@ static void lease_on_end(struct grpc_call *call, void *service)
 {
     (void)service;
     struct lease_call *l = grpc_call_user(call);
-    if (!l)
-        return;
-    l->ended = true;
-    if (l->pending)
-        grpc_call_hold(call);
+    if (l)
+        service_call_end(&l->base);
 }
 
 /* The caller fills it in and starts its operation. NULL: the call was answered with an error. */
@@ -58,14 +49,9 @@ static struct lease_call *lease_call_new(struct grpc_call *call, struct etcd_api
         grpc_call_fail(call, ST_NOMEM);
         return NULL;
     }
-    l->call = call;
-    l->api = api;
+    service_call_init(&l->base, call, api, &l->lease.op, lease_done);
+    service_call_begin(&l->base);
     l->reply = reply;
-    l->pending = true;
-    api->under_way++;
-    l->lease.op.done = lease_done;
-    l->lease.op.arena = grpc_call_arena(call);
-    l->lease.op.principal = etcd_call_principal(call);
     grpc_call_set_user(call, l);
     return l;
 }
@@ -79,7 +65,7 @@ static void grant_reply(struct lease_call *l, struct pb_response_header *header)
         .id = l->lease.id,
         .ttl = l->lease.ttl_s,
     };
-    etcd_call_reply(l->call, &pb_lease_grant_response_table, &response);
+    etcd_call_reply(l->base.call, &pb_lease_grant_response_table, &response);
 }
 
 static void grant_on_message(struct grpc_call *call, void *service, struct slice message)
@@ -101,7 +87,7 @@ static void grant_on_message(struct grpc_call *call, void *service, struct slice
 static void revoke_reply(struct lease_call *l, struct pb_response_header *header)
 {
     struct pb_lease_revoke_response response = {.header = header};
-    etcd_call_reply(l->call, &pb_lease_revoke_response_table, &response);
+    etcd_call_reply(l->base.call, &pb_lease_revoke_response_table, &response);
 }
 
 static void revoke_on_message(struct grpc_call *call, void *service, struct slice message)
@@ -159,14 +145,14 @@ static enum grpc_fill long_fill(struct grpc_source *source, uint8_t *dst, size_t
 static void reply_long(struct lease_call *l, const struct pb_message *type, const void *rest,
                        struct long_output items, uint64_t item_bytes)
 {
-    struct long_output *o = arena_alloc(grpc_call_arena(l->call), sizeof(*o));
+    struct long_output *o = arena_alloc(grpc_call_arena(l->base.call), sizeof(*o));
     size_t rest_bytes = pb_size(type, rest);
     if (!o) {
-        grpc_call_fail(l->call, ST_NOMEM);
+        grpc_call_fail(l->base.call, ST_NOMEM);
         return;
     }
     if (rest_bytes + item_bytes > ETCD_MESSAGE_BYTES_MAX) {
-        etcd_call_fail_length(l->call, rest_bytes + item_bytes);
+        etcd_call_fail_length(l->base.call, rest_bytes + item_bytes);
         return;
     }
     *o = items;
@@ -176,7 +162,7 @@ static void reply_long(struct lease_call *l, const struct pb_message *type, cons
     grpc_prefix_write(o->bytes, (uint32_t)(rest_bytes + item_bytes));
     pb_encode(type, rest, o->bytes + GRPC_PREFIX_BYTES, rest_bytes);
     o->head = slice_of(o->bytes, GRPC_PREFIX_BYTES + rest_bytes);
-    grpc_call_set_source(l->call, &o->source);
+    grpc_call_set_source(l->base.call, &o->source);
 }
 
 /* -- Time to live -- */
@@ -208,7 +194,7 @@ static void time_to_live_reply(struct lease_call *l, struct pb_response_header *
     }
     response.keys = l->lease.keys;
     response.keys_count = l->lease.key_count;
-    etcd_call_reply(l->call, &pb_lease_time_to_live_response_table, &response);
+    etcd_call_reply(l->base.call, &pb_lease_time_to_live_response_table, &response);
 }
 
 static void time_to_live_on_message(struct grpc_call *call, void *service, struct slice message)
@@ -254,15 +240,15 @@ static void list_reply(struct lease_call *l, struct pb_response_header *header)
         reply_long(l, &pb_lease_leases_response_table, &response, ids, bytes);
         return;
     }
-    response.leases = arena_calloc(grpc_call_arena(l->call), count, sizeof(*response.leases));
+    response.leases = arena_calloc(grpc_call_arena(l->base.call), count, sizeof(*response.leases));
     if (!response.leases) {
-        grpc_call_fail(l->call, ST_NOMEM);
+        grpc_call_fail(l->base.call, ST_NOMEM);
         return;
     }
     for (size_t i = 0; i < count; i++)
         response.leases[i].id = l->lease.ids[i];
     response.leases_count = count;
-    etcd_call_reply(l->call, &pb_lease_leases_response_table, &response);
+    etcd_call_reply(l->base.call, &pb_lease_leases_response_table, &response);
 }
 
 static void list_on_message(struct grpc_call *call, void *service, struct slice message)

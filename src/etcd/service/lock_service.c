@@ -1,9 +1,8 @@
 /* The Lock service: etcd's mutex. Waiting for a lock is in claim.c. */
 #include "codec/pb/lock.pb.h"
-#include "etcd/authenticator.h"
-#include "etcd/service.h"
 #include "etcd/service/claim.h"
 #include "etcd/service/kv_check.h"
+#include "etcd/service/service_call.h"
 #include "etcd/service/services.h"
 
 /* -- Lock -- */
@@ -34,29 +33,25 @@ static void lock_on_message(struct grpc_call *call, void *service, struct slice 
 /* In the call's arena, on the connection's thread. */
 struct unlock_call {
     struct engine_write write; /* first */
-    struct grpc_call *call;
-    struct etcd_api *api;
+    struct service_call base;
     struct pb_delete_range_request removal;
-    bool pending;
-    bool ended;
 };
 
 static void unlock_done(struct engine_op *op)
 {
     struct unlock_call *u = CONTAINER_OF(op, struct unlock_call, write.op);
-    u->pending = false;
-    u->api->under_way--;
+    bool ended = !service_call_answered(&u->base);
     enum status status = op->status;
     struct pb_response_header header;
-    etcd_header_fill(u->api, op->revision, &header);
+    etcd_header_fill(u->base.api, op->revision, &header);
     engine_write_close(&u->write);
-    if (u->ended) {
-        grpc_call_release(u->call);
+    if (ended) {
+        service_call_release(&u->base);
     } else if (status != ST_OK) {
-        grpc_call_fail_text(u->call, GRPC_UNKNOWN, slice_from_text(status_text(status)));
+        grpc_call_fail_text(u->base.call, GRPC_UNKNOWN, slice_from_text(status_text(status)));
     } else {
         struct pb_unlock_response response = {.header = &header};
-        etcd_call_reply(u->call, &pb_unlock_response_table, &response);
+        etcd_call_reply(u->base.call, &pb_unlock_response_table, &response);
     }
 }
 
@@ -78,14 +73,9 @@ static void unlock_on_message(struct grpc_call *call, void *service, struct slic
         grpc_call_fail_text(call, GRPC_UNKNOWN, slice_from_text(status_text(status)));
         return;
     }
-    u->call = call;
-    u->api = api;
-    u->pending = true;
-    u->write.op.done = unlock_done;
-    u->write.op.arena = grpc_call_arena(call);
-    u->write.op.principal = etcd_call_principal(call);
+    service_call_init(&u->base, call, api, &u->write.op, unlock_done);
+    service_call_begin(&u->base);
     grpc_call_set_user(call, u);
-    api->under_way++;
     engine_delete_range(api->shard, &u->write, &u->removal);
 }
 
@@ -93,11 +83,8 @@ static void unlock_on_end(struct grpc_call *call, void *service)
 {
     (void)service;
     struct unlock_call *u = grpc_call_user(call);
-    if (!u)
-        return;
-    u->ended = true;
-    if (u->pending)
-        grpc_call_hold(call);
+    if (u)
+        service_call_end(&u->base);
 }
 
 static const struct grpc_method methods[] = {

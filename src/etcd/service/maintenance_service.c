@@ -2,9 +2,8 @@
 #include "base/log/log.h"
 #include "codec/pb/rpc.pb.h"
 #include "engine/engine.h"
-#include "etcd/authenticator.h"
-#include "etcd/service.h"
 #include "etcd/service/downgrade.h"
+#include "etcd/service/service_call.h"
 #include "etcd/service/services.h"
 #include "etcd/service/snapshot.h"
 
@@ -96,11 +95,8 @@ struct maintenance_call {
         struct engine_alarm alarm;
         struct engine_defragment defragment;
     };
-    struct grpc_call *call;
-    struct etcd_api *api;
+    struct service_call base;
     void (*reply)(struct maintenance_call *m); /* called if the operation succeeded */
-    bool pending;
-    bool ended; /* the call's memory is held until the engine has answered */
     bool defragments, hashes;
     bool cancels; /* a downgrade is canceled, which succeeds with any result */
     struct pb_alarm_request alarm_request;
@@ -110,16 +106,15 @@ struct maintenance_call {
 static void maintenance_done(struct engine_op *op)
 {
     struct maintenance_call *m = CONTAINER_OF(op, struct maintenance_call, op);
-    m->pending = false;
-    m->api->under_way--;
+    bool ended = !service_call_answered(&m->base);
     if (m->defragments && op->status == ST_OK)
         log_info("finished defragment");
     else if (m->defragments)
         log_warn("failed to defragment", LOG_STATUS(op->status));
-    if (m->ended)
-        grpc_call_release(m->call);
+    if (ended)
+        service_call_release(&m->base);
     else if (op->status != ST_OK && !m->cancels)
-        etcd_call_fail_op(m->call, op);
+        etcd_call_fail_op(m->base.call, op);
     else
         m->reply(m);
 }
@@ -130,10 +125,8 @@ static void maintenance_on_end(struct grpc_call *call, void *service)
     struct maintenance_call *m = grpc_call_user(call);
     if (!m)
         return; /* refused before the operation was started */
-    m->ended = true;
-    if (!m->pending)
+    if (service_call_end(&m->base))
         return;
-    grpc_call_hold(call);
     if (m->defragments)
         engine_defragment_give_up(&m->defragment);
     if (m->hashes)
@@ -148,42 +141,37 @@ static struct maintenance_call *maintenance_call_new(struct grpc_call *call, str
         grpc_call_fail(call, ST_NOMEM);
         return NULL;
     }
-    m->call = call;
-    m->api = api;
+    service_call_init(&m->base, call, api, &m->op, maintenance_done);
     m->reply = reply;
-    m->op.done = maintenance_done;
-    m->op.arena = grpc_call_arena(call);
-    m->op.principal = etcd_call_principal(call);
     return m;
 }
 
 /* Called just before the operation is started. */
 static void mark_pending(struct maintenance_call *m)
 {
-    m->pending = true;
-    m->api->under_way++;
-    grpc_call_set_user(m->call, m);
+    service_call_begin(&m->base);
+    grpc_call_set_user(m->base.call, m);
 }
 
 /* -- Hashes -- */
 
 static void hash_kv_reply(struct maintenance_call *m)
 {
-    struct pb_response_header header = header_at(m->api, m->op.revision);
+    struct pb_response_header header = header_at(m->base.api, m->op.revision);
     struct pb_hash_kv_response response = {
         .header = &header,
         .hash = m->hash.hash,
         .compact_revision = m->hash.compact_revision,
         .hash_revision = m->hash.hash_revision,
     };
-    etcd_call_reply(m->call, &pb_hash_kv_response_table, &response);
+    etcd_call_reply(m->base.call, &pb_hash_kv_response_table, &response);
 }
 
 static void hash_reply(struct maintenance_call *m)
 {
-    struct pb_response_header header = header_at(m->api, m->op.revision);
+    struct pb_response_header header = header_at(m->base.api, m->op.revision);
     struct pb_hash_response response = {.header = &header, .hash = m->hash.hash};
-    etcd_call_reply(m->call, &pb_hash_response_table, &response);
+    etcd_call_reply(m->base.call, &pb_hash_response_table, &response);
 }
 
 static void hash_start(struct maintenance_call *m, int64_t revision)
@@ -191,7 +179,7 @@ static void hash_start(struct maintenance_call *m, int64_t revision)
     m->hash.at_revision = revision;
     m->hashes = true;
     mark_pending(m);
-    engine_hash_kv(m->api->shard, &m->hash);
+    engine_hash_kv(m->base.api->shard, &m->hash);
 }
 
 static void hash_kv_on_message(struct grpc_call *call, void *service, struct slice message)
@@ -219,12 +207,12 @@ static void hash_on_message(struct grpc_call *call, void *service, struct slice 
 
 static void alarm_reply(struct maintenance_call *m)
 {
-    struct pb_response_header header = header_at(m->api, m->op.revision);
+    struct pb_response_header header = header_at(m->base.api, m->op.revision);
     struct pb_alarm_response response = {.header = &header};
     size_t count = m->alarm.row_count;
-    response.alarms = arena_calloc(grpc_call_arena(m->call), count, sizeof(*response.alarms));
+    response.alarms = arena_calloc(grpc_call_arena(m->base.call), count, sizeof(*response.alarms));
     if (!response.alarms && count) {
-        grpc_call_fail(m->call, ST_NOMEM);
+        grpc_call_fail(m->base.call, ST_NOMEM);
         return;
     }
     for (size_t i = 0; i < count; i++)
@@ -233,7 +221,7 @@ static void alarm_reply(struct maintenance_call *m)
             .alarm = m->alarm.rows[i].type,
         };
     response.alarms_count = count;
-    etcd_call_reply(m->call, &pb_alarm_response_table, &response);
+    etcd_call_reply(m->base.call, &pb_alarm_response_table, &response);
 }
 
 static void alarm_on_message(struct grpc_call *call, void *service, struct slice message)
@@ -251,7 +239,7 @@ static void alarm_on_message(struct grpc_call *call, void *service, struct slice
 static void defragment_reply(struct maintenance_call *m)
 {
     struct pb_defragment_response response = {0}; /* etcd sends no header */
-    etcd_call_reply(m->call, &pb_defragment_response_table, &response);
+    etcd_call_reply(m->base.call, &pb_defragment_response_table, &response);
 }
 
 static void defragment_on_message(struct grpc_call *call, void *service, struct slice message)
@@ -273,23 +261,23 @@ static void defragment_on_message(struct grpc_call *call, void *service, struct 
 
 static void downgrade_reply(struct maintenance_call *m)
 {
-    struct pb_response_header header = header_at(m->api, m->op.revision);
-    const char *version = m->api->config->cluster_version;
+    struct pb_response_header header = header_at(m->base.api, m->op.revision);
+    const char *version = m->base.api->config->cluster_version;
     const char *patch = strrchr(version, '.');
     struct pb_downgrade_response response = {
         .header = &header,
         .version = slice_of(version, patch ? (size_t)(patch - version) : strlen(version)),
     };
-    etcd_call_reply(m->call, &pb_downgrade_response_table, &response);
+    etcd_call_reply(m->base.call, &pb_downgrade_response_table, &response);
 }
 
 static void downgrade_validate(struct maintenance_call *m)
 {
     struct engine_status status;
-    engine_status_get(m->api->shard, &status);
+    engine_status_get(m->base.api->shard, &status);
     m->op.revision = status.revision;
     if (status.downgrade_target[0])
-        grpc_call_fail(m->call, ST_DOWNGRADE_IN_PROCESS);
+        grpc_call_fail(m->base.call, ST_DOWNGRADE_IN_PROCESS);
     else
         downgrade_reply(m);
 }

@@ -11,8 +11,7 @@
 #include "codec/pb/rpc.pb.h"
 #include "codec/pb/wire.h"
 #include "engine/engine.h"
-#include "etcd/authenticator.h"
-#include "etcd/service.h"
+#include "etcd/service/service_call.h"
 
 #include <stdlib.h>
 
@@ -38,15 +37,12 @@ struct snapshot_part {
 struct snapshot_call {
     struct engine_snapshot snapshot; /* first */
     struct grpc_source source;
-    struct grpc_call *call;
-    struct etcd_api *api;
+    struct service_call base;
     struct buf member;    /* JSON; owned until the end */
     struct slice version; /* the storage version in each message; empty before 3.6 */
     int64_t begun_ns;
-    bool pending; /* the engine has not answered */
     bool started; /* the engine has started the snapshot */
     bool filling; /* within fill, so the call need not be woken */
-    bool ended;   /* the call has ended; its memory is held until the engine has answered */
     bool digest_begun;
     uint64_t left;     /* bytes of the file that are in no message yet */
     uint64_t messages; /* begun so far */
@@ -96,12 +92,6 @@ static bool message_is_whole(const struct snapshot_call *s)
     return s->head.at == s->head.len && s->blob.len == 0 && s->tail.at == s->tail.len;
 }
 
-static void mark_pending(struct snapshot_call *s)
-{
-    s->pending = true;
-    s->api->under_way++;
-}
-
 /* Begins the next message. False: there is none, because the engine is busy, has failed, or has
  * returned everything. */
 static bool message_next(struct snapshot_call *s)
@@ -118,9 +108,9 @@ static bool message_next(struct snapshot_call *s)
     }
     if (s->piece_at == s->snapshot.piece.len) {
         s->piece_at = 0;
-        mark_pending(s);
+        service_call_begin(&s->base);
         engine_snapshot_read(&s->snapshot);
-        if (s->pending || s->snapshot.op.status != ST_OK)
+        if (service_call_is_pending(&s->base) || s->snapshot.op.status != ST_OK)
             return false;
     }
     struct slice piece = s->snapshot.piece;
@@ -147,14 +137,14 @@ static void fail(struct snapshot_call *s)
     struct engine_op op = s->snapshot.op;
     log_warn("failed to send database snapshot to client", LOG_STATUS(op.status));
     release(s);
-    etcd_call_fail_op(s->call, &op);
+    etcd_call_fail_op(s->base.call, &op);
 }
 
 static void log_sent(const struct snapshot_call *s)
 {
     log_info("successfully sent database snapshot to client",
              LOG_U64("total-bytes", s->snapshot.bytes),
-             LOG_DURATION("took", grpc_call_now(s->call) - s->begun_ns),
+             LOG_DURATION("took", grpc_call_now(s->base.call) - s->begun_ns),
              LOG_SLICE("storage-version", s->version));
 }
 
@@ -164,14 +154,14 @@ static enum grpc_fill source_fill(struct grpc_source *source, uint8_t *dst, size
     struct snapshot_call *s = CONTAINER_OF(source, struct snapshot_call, source);
     size_t at = 0;
     s->filling = true;
-    while (at < room && !s->pending) {
+    while (at < room && !service_call_is_pending(&s->base)) {
         at += message_fill(s, dst + at, room - at);
         if (message_is_whole(s) && !message_next(s))
             break;
     }
     s->filling = false;
     *ret_len = at;
-    if (s->pending)
+    if (service_call_is_pending(&s->base))
         return GRPC_FILL_PARKED;
     if (s->snapshot.op.status != ST_OK) {
         fail(s);
@@ -179,7 +169,7 @@ static enum grpc_fill source_fill(struct grpc_source *source, uint8_t *dst, size
     }
     if (!message_is_whole(s) || s->left > 0 || !s->digest_begun)
         return GRPC_FILL_MORE;
-    grpc_call_sent(s->call, s->messages);
+    grpc_call_sent(s->base.call, s->messages);
     log_sent(s);
     release(s);
     return GRPC_FILL_DONE;
@@ -193,18 +183,16 @@ static void started(struct snapshot_call *s)
     log_info("sending database snapshot to client", LOG_U64("total-bytes", s->snapshot.bytes),
              LOG_SLICE("storage-version", s->version));
     s->source.fill = source_fill;
-    grpc_call_set_source(s->call, &s->source);
+    grpc_call_set_source(s->base.call, &s->source);
 }
 
 static void snapshot_done(struct engine_op *op)
 {
     struct snapshot_call *s = CONTAINER_OF(op, struct snapshot_call, snapshot.op);
-    struct grpc_call *call = s->call;
-    s->pending = false;
-    s->api->under_way--;
-    if (s->ended) {
+    struct grpc_call *call = s->base.call;
+    if (!service_call_answered(&s->base)) {
         release(s);
-        grpc_call_release(call);
+        service_call_release(&s->base);
     } else if (s->filling) {
         return; /* fill continues by itself */
     } else if (op->status != ST_OK) {
@@ -222,13 +210,10 @@ void snapshot_on_end(struct grpc_call *call, void *api)
     struct snapshot_call *s = grpc_call_user(call);
     if (!s)
         return; /* refused before the operation was started */
-    s->ended = true;
-    if (!s->pending) {
+    if (service_call_end(&s->base))
         release(s);
-        return;
-    }
-    grpc_call_hold(call);
-    engine_snapshot_give_up(&s->snapshot);
+    else
+        engine_snapshot_give_up(&s->snapshot);
 }
 
 /* -- The member and version in the file -- */
@@ -273,19 +258,15 @@ void snapshot_on_message(struct grpc_call *call, void *service, struct slice mes
     }
     const char *version = api->config->cluster_version;
     bool has_version = has_storage_version(version) && strlen(version) < VERSION_BYTES_MAX;
-    s->call = call;
-    s->api = api;
+    service_call_init(&s->base, call, api, &s->snapshot.op, snapshot_done);
     s->begun_ns = grpc_call_now(call);
     s->version = has_version ? slice_from_text(version) : SLICE_EMPTY;
-    s->snapshot.op.done = snapshot_done;
-    s->snapshot.op.arena = grpc_call_arena(call);
-    s->snapshot.op.principal = etcd_call_principal(call);
     s->snapshot.about = (struct engine_snapshot_about){
         .storage_version = has_version ? STORAGE_VERSION : "",
         .cluster_version = version,
         .member = buf_slice(&s->member),
     };
     grpc_call_set_user(call, s);
-    mark_pending(s);
+    service_call_begin(&s->base);
     engine_snapshot_start(api->shard, &s->snapshot);
 }
