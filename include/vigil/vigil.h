@@ -10,6 +10,7 @@
 #include <vigil/kv.h>
 #include <vigil/lease.h>
 #include <vigil/maintenance.h>
+#include <vigil/object.h>
 #include <vigil/txn.h>
 #include <vigil/types.h>
 #include <vigil/watch.h>
