@@ -14,7 +14,7 @@ from sidebyside import compaction
 
 NAMES = ["vigil", "etcd"]
 STOP_SECONDS = 30
-CALL_SECONDS = 300
+CALL_SECONDS = 900  # an etcd takes 10,000,000 puts in about eight minutes
 
 
 class Failed(Exception):
