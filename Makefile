@@ -1,6 +1,6 @@
 # The front door. Everything underneath is CMake, Ninja and the scripts in tools/.
 .DEFAULT_GOAL := help
-.PHONY: help run build install docs test tsan conformance e2e kube bench check lint format fuzz clean
+.PHONY: help run build install docs abi test tsan conformance e2e kube bench check lint format fuzz clean
 
 JOBS ?= $(shell nproc)
 FUZZ_SECONDS ?= 30
@@ -74,6 +74,10 @@ lint: ## the same, with clang-tidy of all files
 
 docs: build ## write docs/flags.md from the table of flags
 	@build/vigil man markdown >docs/flags.md
+
+abi: build ## write src/client/libvigil.abi after a compatible change of the installed headers
+	@tools/install-deps test
+	@tools/check-abi --update build/libvigil.so.1.0.0
 
 format: ## clang-format everything
 	@tools/install-deps lint

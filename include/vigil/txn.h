@@ -26,7 +26,8 @@ typedef struct vigil_txn vigil_txn;
 enum vigil_comparison { VIGIL_EQUAL, VIGIL_GREATER, VIGIL_LESS, VIGIL_NOT_EQUAL };
 
 VIGIL_API vigil_txn *vigil_txn_new(vigil_client *client);
-VIGIL_API void vigil_txn_free(vigil_txn *txn); /* accepts NULL */
+/* Accepts NULL. */
+VIGIL_API void vigil_txn_free(vigil_txn *txn);
 
 /* A key that does not exist has version 0 and revisions of 0. */
 VIGIL_API void vigil_txn_if_version(vigil_txn *txn, vigil_bytes key, int comparison,

@@ -1,0 +1,157 @@
+"""Reads the installed headers of libvigil: what they declare, and the comment above each declaration.
+
+Used by tools/write-manual and tools/check-abi. It reads the C that our headers contain (clang-format decides its
+layout) and refuses the rest by file and line.
+"""
+import dataclasses
+import pathlib
+import re
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+HEADERS = ROOT / "include/vigil"
+
+COMMENT = re.compile(r"/\*.*?\*/", re.S)
+SECTION = re.compile(r"^-- (.*) --$")
+FUNCTION = re.compile(r"^(?P<type>.*?[\s*])(?P<name>vigil_\w+)\((?P<parameters>.*)\)$", re.S)
+CALLBACK = re.compile(r"^typedef .*?\(\*(?P<name>vigil_\w+)\)\(", re.S)
+OPAQUE = re.compile(r"^(?:typedef )?struct (?P<name>vigil_\w+)(?: (?P=name))?$")
+BODY = re.compile(r"^(?:typedef )?(?P<kind>struct|enum|union)\s*(?P<name>vigil_\w+)?\s*\{.*\}\s*(?:vigil_\w+)?$", re.S)
+PARAMETER = re.compile(r"^(?P<type>.*?)(?P<name>\w+)$", re.S)
+CALLBACK_PARAMETER = re.compile(r"^(?P<type>.*?\(\*)(?P<name>\w+)(?P<rest>\).*)$", re.S)
+
+
+class HeaderError(Exception):
+    pass
+
+
+@dataclasses.dataclass
+class Declaration:
+    kind: str  # function, callback, struct, enum, union, opaque
+    name: str  # "" for an enum without one
+    code: str  # without VIGIL_API, without the body of a function, without the semicolon
+    comment: str  # "" if there is none
+    section: str  # the last heading above, or ""
+    header: str  # client.h
+    line: int
+    exported: bool = False  # a symbol of the library; the others are inline
+    returns: str = ""  # of functions
+    parameters: list = dataclasses.field(default_factory=list)  # of functions: (before the name, name, after it)
+
+
+@dataclasses.dataclass
+class Header:
+    name: str  # client.h
+    comment: str  # the one at its top
+    includes: list  # "sys/epoll.h", "vigil/client.h"
+    declarations: list
+
+
+def comment_text(comment):
+    """The text of a comment, without its frame. The indentation of its lines is kept."""
+    lines = comment[2:-2].split("\n")
+    lines = [lines[0].strip()] + [re.sub(r"^\s*\*? ?", "", line).rstrip() if line.lstrip().startswith("*") else line.strip()
+                                  for line in lines[1:]]
+    return "\n".join(lines).strip("\n ")
+
+
+def one_line(code):
+    return re.sub(r"\s+", " ", COMMENT.sub("", code)).strip()
+
+
+def split_parameters(text):
+    """Splits at the commas that are not inside parentheses."""
+    parts, depth, begin = [], 0, 0
+    for i, c in enumerate(text):
+        depth += (c == "(") - (c == ")")
+        if c == "," and depth == 0:
+            parts.append(text[begin:i])
+            begin = i + 1
+    return [part.strip() for part in [*parts, text[begin:]] if part.strip() not in ("", "void")]
+
+
+def parse_parameter(text):
+    found = CALLBACK_PARAMETER.match(text)
+    if found:
+        return found["type"], found["name"], found["rest"]
+    found = PARAMETER.match(text)
+    return found["type"], found["name"], ""
+
+
+def without_directives(text):
+    """Blanks preprocessor lines and the braces of extern "C"; line numbers stay as they are."""
+    text = re.sub(r"^#ifdef __cplusplus\n(?:.*\n)*?#endif$", lambda m: "\n" * m[0].count("\n"), text, flags=re.M)
+    return re.sub(r"^#(?:.*\\\n)*.*$", lambda m: "\n" * m[0].count("\n"), text, flags=re.M)
+
+
+def end_of_declaration(text, begin):
+    """Returns where a declaration ends: after its semicolon, or after the body of a function."""
+    depth, i = 0, begin
+    while i < len(text):
+        if text.startswith("/*", i):
+            i = text.index("*/", i) + 2
+            continue
+        depth += (text[i] == "{") - (text[i] == "}")
+        if depth == 0 and (text[i] == ";" or (text[i] == "}" and text.startswith("static inline", begin))):
+            return i + 1
+        i += 1
+    return None
+
+
+def parse_declaration(code, **facts):
+    exported = code.startswith("VIGIL_API ")
+    inline = code.startswith("static inline ")
+    if inline:
+        code = code[len("static inline "):code.index("{")].strip()
+    code = code.removeprefix("VIGIL_API ").removesuffix(";")
+    plain = one_line(code)
+    if found := CALLBACK.match(plain):
+        return Declaration("callback", found["name"], plain, **facts)
+    if found := BODY.match(code):
+        return Declaration(found["kind"], found["name"] or "", code, **facts)
+    if found := OPAQUE.match(plain):
+        return Declaration("opaque", found["name"], plain, **facts)
+    found = FUNCTION.match(plain)
+    if not found or not (exported or inline):
+        return None
+    parameters = [parse_parameter(p) for p in split_parameters(found["parameters"])]
+    return Declaration("function", found["name"], plain, exported=exported, returns=found["type"].strip(),
+                       parameters=parameters, **facts)
+
+
+def parse_header(name, text):
+    includes = re.findall(r"^#include <([\w./]+)>", text, re.M)
+    text = without_directives(text)
+    header = Header(name, "", includes, [])
+    section, comment, at = "", "", 0
+    while found := re.compile(r"\S").search(text, at):
+        # A comment belongs to a declaration only if no empty line is between them.
+        if "\n\n" in text[at:found.start()]:
+            comment = ""
+        at = found.start()
+        line = text.count("\n", 0, at) + 1
+        if text.startswith("/*", at):
+            if comment:
+                raise HeaderError(f"{name}:{line}: two comments one after the other")
+            end = text.index("*/", at) + 2
+            comment = comment_text(text[at:end])
+            if not header.comment and not header.declarations:
+                header.comment, comment = comment, ""
+            elif heading := SECTION.match(comment):
+                section, comment = heading[1], ""
+            at = end
+            continue
+        end = end_of_declaration(text, at)
+        facts = {"comment": comment, "section": section, "header": name, "line": line}
+        declaration = parse_declaration(text[at:end], **facts) if end else None
+        if not declaration:
+            raise HeaderError(f"{name}:{line}: cannot read this declaration")
+        header.declarations.append(declaration)
+        rest = re.compile(r"[^\n]*").match(text, end)
+        if "/*" in rest[0]:
+            raise HeaderError(f"{name}:{line}: put the comment above the declaration")
+        comment, at = "", end
+    return header
+
+
+def read_headers(directory=HEADERS):
+    return [parse_header(path.name, path.read_text()) for path in sorted(pathlib.Path(directory).glob("*.h"))]
