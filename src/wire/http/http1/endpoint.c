@@ -9,7 +9,6 @@
 enum {
     IN_KEPT = 0,                  /* an idle connection holds no buffers */
     OUT_PIPELINE_MAX = 64 * 1024, /* of queued answers: the next request waits */
-    CHUNK_LINE_MAX = 1024,        /* a line with a chunk size and extensions */
     ARENA_MAX = 256 * 1024,
     DROPPED_BODY_MAX = 256 * 1024, /* of a refused request; as in Go */
 };
@@ -18,12 +17,8 @@ enum {
 
 /* Drawn in endpoint_private.h. */
 static const uint8_t reading_moves[] = {
-    [HTTP1_HEAD] = TO(BODY) | TO(CHUNK_SIZE) | TO(ANSWERING) | TO(LEAVING),
+    [HTTP1_HEAD] = TO(BODY) | TO(ANSWERING) | TO(LEAVING),
     [HTTP1_BODY] = TO(ANSWERING) | TO(LEAVING),
-    [HTTP1_CHUNK_SIZE] = TO(CHUNK_DATA) | TO(TRAILERS) | TO(ANSWERING) | TO(LEAVING),
-    [HTTP1_CHUNK_DATA] = TO(CHUNK_END) | TO(ANSWERING) | TO(LEAVING),
-    [HTTP1_CHUNK_END] = TO(CHUNK_SIZE) | TO(ANSWERING) | TO(LEAVING),
-    [HTTP1_TRAILERS] = TO(ANSWERING) | TO(LEAVING),
     [HTTP1_ANSWERING] = TO(HEAD) | TO(LEAVING),
     [HTTP1_LEAVING] = TO(LEAVING),
 };
@@ -187,14 +182,13 @@ static bool admit(struct http1_endpoint *e, const struct http1_head *head)
     if (e->reading == HTTP1_LEAVING)
         return false;
     e->drops = has_body && !e->last;
-    e->body_left = head->content_length;
+    http1_body_of_length(&e->body, head->content_length);
     http1_move(e, e->drops ? HTTP1_BODY : HTTP1_ANSWERING);
     return false;
 }
 
 static void body_begin(struct http1_endpoint *e, const struct http1_head *head)
 {
-    e->trailer_bytes = 0;
     e->drops = false;
     if (!admit(e, head))
         return;
@@ -207,10 +201,11 @@ static void body_begin(struct http1_endpoint *e, const struct http1_head *head)
     if (has_body && head->expects_continue && unread_len(e) == 0 &&
         http1_put(e, SLICE_LITERAL("HTTP/1.1 100 Continue\r\n\r\n")) != ST_OK)
         return;
-    e->body_left = head->content_length;
     if (head->chunked)
-        http1_move(e, HTTP1_CHUNK_SIZE);
-    else if (head->content_length)
+        http1_body_in_chunks(&e->body);
+    else
+        http1_body_of_length(&e->body, head->content_length);
+    if (has_body)
         http1_move(e, HTTP1_BODY);
     else
         call_handler(e);
@@ -235,86 +230,35 @@ static bool read_head(struct http1_endpoint *e)
     return true;
 }
 
-/* Moves input into the body. True: the body or chunk is complete. */
-static bool take_body(struct http1_endpoint *e)
+/* Moves a piece of the input into the body. */
+static void keep_piece(struct http1_endpoint *e, struct slice piece)
 {
     struct http_exchange *x = &e->exchange;
-    size_t n = size_min(unread_len(e), e->body_left);
-    if (!e->drops && x->body.len + n > e->body_max) {
+    if (e->drops || piece.len == 0)
+        return;
+    if (x->body.len + piece.len > e->body_max)
         refuse_long(e);
-        return false;
-    }
-    if (!e->drops && account_append(x->account, &x->body, slice_sub(unread(e), 0, n)) != ST_OK) {
+    else if (account_append(x->account, &x->body, piece) != ST_OK)
         refuse_for_memory(e);
-        return false;
-    }
-    take(e, n);
-    e->body_left -= n;
-    return e->body_left == 0;
 }
 
-/* A line without its CRLF. False: it has not arrived completely. */
-static bool peek_line(struct http1_endpoint *e, struct slice *ret_line)
+/* False: it waits for input. */
+static bool read_body(struct http1_endpoint *e)
 {
-    struct slice in = unread(e);
-    size_t most = size_min(in.len, CHUNK_LINE_MAX + 2);
-    const uint8_t *end = most ? memmem(in.ptr, most, "\r\n", 2) : NULL;
-    if (!end) {
-        if (most > CHUNK_LINE_MAX)
-            refuse(e, 400, "chunk line too long");
-        return false;
-    }
-    *ret_line = slice_of(in.ptr, (size_t)(end - in.ptr));
-    return true;
-}
-
-static bool read_chunk_size(struct http1_endpoint *e)
-{
-    struct slice line;
-    if (!peek_line(e, &line))
-        return e->reading != HTTP1_CHUNK_SIZE;
-    if (!http1_chunk_size(line, &e->body_left)) {
-        refuse(e, 400, "bad chunk size");
-        return true;
-    }
-    if (e->body_left > e->body_max) {
-        refuse_long(e);
-        return true;
-    }
-    http1_move(e, e->body_left ? HTTP1_CHUNK_DATA : HTTP1_TRAILERS);
-    take(e, line.len + 2);
-    return true;
-}
-
-static bool read_chunk_end(struct http1_endpoint *e)
-{
-    struct slice in = unread(e);
-    if (in.len < 2)
-        return false;
-    if (memcmp(in.ptr, "\r\n", 2) != 0) {
-        refuse(e, 400, "chunk longer than announced");
-        return true;
-    }
-    take(e, 2);
-    http1_move(e, HTTP1_CHUNK_SIZE);
-    return true;
-}
-
-static bool read_trailer(struct http1_endpoint *e)
-{
-    struct slice line;
-    if (!peek_line(e, &line))
-        return e->reading != HTTP1_TRAILERS;
-    e->trailer_bytes += line.len + 2;
-    if (e->trailer_bytes > e->server->limits->head_bytes_max) {
-        refuse(e, 431, "trailers too large");
-        return true;
-    }
-    bool last = line.len == 0;
-    take(e, line.len + 2);
-    if (last)
+    size_t used;
+    struct slice piece;
+    enum http1_body_result result =
+        http1_body_read(&e->body, unread(e), e->server->limits->head_bytes_max, &used, &piece);
+    if (result == HTTP1_BODY_IS_BAD)
+        refuse(e, e->body.status, e->body.fault);
+    else if (!e->drops && e->body.left > e->body_max)
+        refuse_long(e); /* the size of a chunk says so */
+    else
+        keep_piece(e, piece);
+    take(e, used);
+    if (e->reading == HTTP1_BODY && result == HTTP1_BODY_IS_DONE)
         call_handler(e);
-    return true;
+    return e->reading != HTTP1_BODY || result == HTTP1_BODY_HAS_PIECE;
 }
 
 /* One step of reading. False: it waits for input or output. */
@@ -324,19 +268,7 @@ static bool step(struct http1_endpoint *e)
     case HTTP1_HEAD:
         return unread_len(e) && read_head(e);
     case HTTP1_BODY:
-        if (take_body(e))
-            call_handler(e);
-        return e->reading != HTTP1_BODY;
-    case HTTP1_CHUNK_SIZE:
-        return read_chunk_size(e);
-    case HTTP1_CHUNK_DATA:
-        if (take_body(e))
-            http1_move(e, HTTP1_CHUNK_END);
-        return e->reading != HTTP1_CHUNK_DATA;
-    case HTTP1_CHUNK_END:
-        return read_chunk_end(e);
-    case HTTP1_TRAILERS:
-        return read_trailer(e);
+        return read_body(e);
     case HTTP1_ANSWERING:
         if (!http_exchange_complete(&e->exchange) || http1_queued(e) > OUT_PIPELINE_MAX)
             return false;

@@ -3,27 +3,21 @@
 #define VIGIL_WIRE_HTTP_HTTP1_ENDPOINT_PRIVATE_H
 
 #include "wire/http/exchange_private.h"
+#include "wire/http/http1/body.h"
 #include "wire/http/http1/endpoint.h"
 
 /*
  *               ┌───────────────────(the next request)──────────────────┐
  *               ▼                                                       │
  *              head ──────────────────────────────────────────► answering ──► leaving
- *               ├──► body ──────────────────────────────────────────▲
- *               └──► chunk size ──► trailers ───────────────────────┘
- *                      ▲  └──► chunk data ──► chunk end ─┐
- *                      └─────────────────────────────────┘
+ *               └──► body ──────────────────────────────────────────▲
  *
  * Every state may also move to answering (the request is refused) and to leaving (a fault of the
  * connection, or a shutdown). Every move is made by http1_move.
  */
 enum http1_reading {
     HTTP1_HEAD,
-    HTTP1_BODY, /* of a known length */
-    HTTP1_CHUNK_SIZE,
-    HTTP1_CHUNK_DATA,
-    HTTP1_CHUNK_END, /* the CRLF after a chunk */
-    HTTP1_TRAILERS,  /* read and dropped */
+    HTTP1_BODY, /* its own states are in body.h */
     HTTP1_ANSWERING,
     HTTP1_LEAVING, /* nothing is read any more; the connection ends when out is empty */
 };
@@ -41,9 +35,8 @@ struct http1_endpoint {
     struct buf in; /* received bytes; parsed up to in_at, which is 0 outside of pump */
     size_t in_at;
     size_t head_seen;
-    size_t body_left; /* of the body or chunk */
-    size_t body_max;  /* of the request */
-    size_t trailer_bytes;
+    struct http1_body body; /* of the request */
+    size_t body_max;
     struct buf out; /* response bytes; those before out_sent were sent */
     size_t out_sent;
     int64_t now_ns;

@@ -20,7 +20,7 @@ static bool is_token_byte(uint8_t c)
     return c != 0 && strchr("!#$%&'*+-.^_`|~", c);
 }
 
-static bool is_token(struct slice s)
+bool http1_is_token(struct slice s)
 {
     for (size_t i = 0; i < s.len; i++) {
         if (!is_token_byte(s.ptr[i]))
@@ -47,7 +47,7 @@ static bool cut(struct slice *bytes, struct slice separator, struct slice *ret_p
     return true;
 }
 
-static bool is_visible(struct slice s)
+bool http1_is_target(struct slice s)
 {
     for (size_t i = 0; i < s.len; i++) {
         if (s.ptr[i] <= ' ' || s.ptr[i] >= 0x7f)
@@ -56,7 +56,7 @@ static bool is_visible(struct slice s)
     return s.len > 0;
 }
 
-static bool is_field_value(struct slice s)
+bool http1_is_field_value(struct slice s)
 {
     for (size_t i = 0; i < s.len; i++) {
         if ((s.ptr[i] < ' ' && s.ptr[i] != '\t') || s.ptr[i] == 0x7f)
@@ -87,8 +87,8 @@ static bool split_target(struct http_request *r)
 
 static unsigned parse_request_line(struct slice line, struct http_request *r)
 {
-    if (!cut(&line, SLICE_LITERAL(" "), &r->method) || !is_token(r->method) ||
-        !cut(&line, SLICE_LITERAL(" "), &r->target) || !is_visible(r->target))
+    if (!cut(&line, SLICE_LITERAL(" "), &r->method) || !http1_is_token(r->method) ||
+        !cut(&line, SLICE_LITERAL(" "), &r->target) || !http1_is_target(r->target))
         return 400;
     if (line.len != 8 || !slice_has_prefix(line, SLICE_LITERAL("HTTP/")))
         return 400;
@@ -112,62 +112,77 @@ static bool list_holds(struct slice list, struct slice word)
     return http_name_equal(slice_trim(list), word);
 }
 
-/* How often each of the fields that frame the message occurs. */
+/* What the fields of a message say about its framing, and how often they do. */
 struct framing {
     unsigned lengths, encodings, hosts;
+    size_t content_length;
+    bool chunked;
+    bool keep_alive;
 };
 
-static unsigned note_field(struct http1_head *head, const struct http_field *field,
-                           struct framing *seen)
+/* 0, or the status to refuse the message with. minor: of its version. */
+static unsigned note_framing(const struct http_field *field, uint8_t minor, struct framing *f)
 {
-    struct http_request *r = &head->request;
     if (http_name_equal(field->name, SLICE_LITERAL("content-length"))) {
-        seen->lengths++;
-        return slice_decimal(field->value, &head->content_length) ? 0 : 400;
+        f->lengths++;
+        return slice_decimal(field->value, &f->content_length) ? 0 : 400;
     }
     if (http_name_equal(field->name, SLICE_LITERAL("transfer-encoding"))) {
-        seen->encodings++;
-        head->chunked = http_name_equal(field->value, SLICE_LITERAL("chunked"));
-        return head->chunked ? 0 : 501;
+        f->encodings++;
+        f->chunked = http_name_equal(field->value, SLICE_LITERAL("chunked"));
+        return f->chunked ? 0 : 501;
     }
-    if (http_name_equal(field->name, SLICE_LITERAL("host"))) {
-        seen->hosts++;
-        r->host = field->value;
-    } else if (http_name_equal(field->name, SLICE_LITERAL("connection"))) {
+    if (http_name_equal(field->name, SLICE_LITERAL("connection"))) {
         if (list_holds(field->value, SLICE_LITERAL("close")))
-            r->keep_alive = false;
-        else if (r->minor == 0 && list_holds(field->value, SLICE_LITERAL("keep-alive")))
-            r->keep_alive = true;
-    } else if (r->minor == 1 && http_name_equal(field->name, SLICE_LITERAL("expect"))) {
-        head->expects_continue = http_name_equal(field->value, SLICE_LITERAL("100-continue"));
-        return head->expects_continue ? 0 : 417;
+            f->keep_alive = false;
+        else if (minor == 0 && list_holds(field->value, SLICE_LITERAL("keep-alive")))
+            f->keep_alive = true;
     }
     return 0;
 }
 
-static unsigned check_framing(const struct http1_head *head, const struct framing *seen)
+static unsigned note_request_field(struct http1_head *head, const struct http_field *field,
+                                   struct framing *f)
 {
-    if (seen->lengths > 1 || seen->encodings > 1 || (seen->lengths && seen->encodings))
+    struct http_request *r = &head->request;
+    if (http_name_equal(field->name, SLICE_LITERAL("host"))) {
+        f->hosts++;
+        r->host = field->value;
+    } else if (r->minor == 1 && http_name_equal(field->name, SLICE_LITERAL("expect"))) {
+        head->expects_continue = http_name_equal(field->value, SLICE_LITERAL("100-continue"));
+        return head->expects_continue ? 0 : 417;
+    }
+    return note_framing(field, r->minor, f);
+}
+
+/* Two lengths, or a length of chunks, would let two parties see different messages. */
+static bool is_ambiguous(const struct framing *f, uint8_t minor)
+{
+    return f->lengths > 1 || f->encodings > 1 || (f->lengths && f->encodings) ||
+           (minor == 0 && f->encodings);
+}
+
+static unsigned check_request(const struct http1_head *head, const struct framing *f)
+{
+    if (is_ambiguous(f, head->request.minor))
         return 400;
-    if (head->request.minor == 1 ? seen->hosts != 1 : seen->hosts > 1)
-        return 400;
-    if (head->request.minor == 0 && seen->encodings)
+    if (head->request.minor == 1 ? f->hosts != 1 : f->hosts > 1)
         return 400;
     return 0;
 }
 
 static bool parse_field(struct slice line, struct http_field *field)
 {
-    if (!cut(&line, SLICE_LITERAL(":"), &field->name) || !is_token(field->name))
+    if (!cut(&line, SLICE_LITERAL(":"), &field->name) || !http1_is_token(field->name))
         return false;
     field->value = slice_trim(line);
-    return is_field_value(field->value);
+    return http1_is_field_value(field->value);
 }
 
 unsigned http1_head_parse(struct slice bytes, size_t fields_max, struct http1_head *head)
 {
     struct slice line;
-    struct framing seen = {0};
+    struct framing framing = {0};
     struct http_request *r = &head->request;
     *r = (struct http_request){.fields = head->fields, .major = 1};
     head->content_length = 0;
@@ -175,16 +190,78 @@ unsigned http1_head_parse(struct slice bytes, size_t fields_max, struct http1_he
     if (!cut(&bytes, crlf, &line))
         return 400;
     unsigned fault = parse_request_line(line, r);
-    r->keep_alive = r->minor == 1;
+    framing.keep_alive = r->minor == 1;
     while (!fault && cut(&bytes, crlf, &line) && line.len) {
         if (r->field_count >= size_min(fields_max, HTTP1_FIELDS_MAX))
             return 431;
         struct http_field *field = &head->fields[r->field_count++];
-        fault = parse_field(line, field) ? note_field(head, field, &seen) : 400;
+        fault = parse_field(line, field) ? note_request_field(head, field, &framing) : 400;
     }
+    r->keep_alive = framing.keep_alive;
+    head->content_length = framing.content_length;
+    head->chunked = framing.chunked;
     if (!fault && bytes.len)
         fault = 400;
-    return fault ? fault : check_framing(head, &seen);
+    return fault ? fault : check_request(head, &framing);
+}
+
+/* -- Responses -- */
+
+/* "HTTP/1.1 200 OK"; as in Go, the reason may be absent. */
+static bool parse_status_line(struct slice line, struct http1_response *r)
+{
+    uint64_t status;
+    if (line.len < 12 || !slice_has_prefix(line, SLICE_LITERAL("HTTP/1.")) ||
+        (line.ptr[7] != '0' && line.ptr[7] != '1') || line.ptr[8] != ' ' ||
+        (line.len > 12 && line.ptr[12] != ' '))
+        return false;
+    r->minor = line.ptr[7] - '0';
+    if (!slice_decimal(slice_sub(line, 9, 3), &status) || status < 100)
+        return false;
+    r->status = (unsigned)status;
+    return http1_is_field_value(line);
+}
+
+static const char *frame_response(struct http1_response *r, const struct framing *f)
+{
+    if (is_ambiguous(f, r->minor))
+        return "a response with ambiguous framing";
+    r->keep_alive = f->keep_alive;
+    r->chunked = f->chunked;
+    r->has_length = f->lengths > 0;
+    r->content_length = f->content_length;
+    return NULL;
+}
+
+const char *http1_response_parse(struct slice bytes, size_t fields_max, struct http1_response *r)
+{
+    struct slice line;
+    struct framing framing = {0};
+    r->field_count = 0;
+    if (!cut(&bytes, crlf, &line) || !parse_status_line(line, r))
+        return "a malformed status line";
+    framing.keep_alive = r->minor == 1;
+    while (cut(&bytes, crlf, &line) && line.len) {
+        if (r->field_count >= size_min(fields_max, HTTP1_FIELDS_MAX))
+            return "too many header fields";
+        struct http_field *field = &r->fields[r->field_count++];
+        if (!parse_field(line, field))
+            return "a malformed header field";
+        if (note_framing(field, r->minor, &framing))
+            return "an unknown length or transfer encoding";
+    }
+    return frame_response(r, &framing);
+}
+
+bool http1_response_get(const struct http1_response *r, struct slice name, struct slice *ret_value)
+{
+    for (size_t i = 0; i < r->field_count; i++) {
+        if (http_name_equal(r->fields[i].name, name)) {
+            *ret_value = r->fields[i].value;
+            return true;
+        }
+    }
+    return false;
 }
 
 static int hex_digit(uint8_t c)
@@ -203,7 +280,7 @@ bool http1_chunk_size(struct slice line, size_t *ret_size)
             return false;
         size = size * 16 + (size_t)hex_digit(line.ptr[i]);
     }
-    if (i == 0 || (i < line.len && line.ptr[i] != ';') || !is_field_value(line))
+    if (i == 0 || (i < line.len && line.ptr[i] != ';') || !http1_is_field_value(line))
         return false;
     *ret_size = size;
     return true;
