@@ -28,10 +28,11 @@ extern "C" {
 
 typedef struct vigil_client vigil_client;
 
+/* How important a line for vigil_options.log is. */
 enum vigil_log_level { VIGIL_LOG_DEBUG, VIGIL_LOG_INFO, VIGIL_LOG_WARN };
 
-/* Set all fields with vigil_options_init, then change those you need. Texts are copied by
- * vigil_client_new. NULL means "not given". */
+/* How a client connects and behaves. Set all fields with vigil_options_init, then change those you
+ * need. Texts are copied by vigil_client_new. NULL means "not given". */
 typedef struct vigil_options {
     size_t size; /* set by vigil_options_init; lets the struct grow */
 
@@ -72,9 +73,18 @@ typedef struct vigil_options {
     void *log_user;
 } vigil_options;
 
+/* Sets the size and the defaults. */
 VIGIL_API void vigil_options_init(vigil_options *options);
 
-/* Does not wait for a connection. error may be NULL. Returns a vigil_code. */
+/*
+ * Creates a client. It does not wait for a connection, so it also succeeds while no server can be
+ * reached; calls then wait for one until their timeout. options may be NULL for the defaults; error
+ * may be NULL, too. Returns a vigil_code; *ret_client is set only if that is VIGIL_OK.
+ *
+ * Errors: VIGIL_ERROR_ARGUMENT for options that are invalid or were not set up with
+ * vigil_options_init, VIGIL_ERROR_MEMORY, and VIGIL_ERROR_SYSTEM if there can be no thread or
+ * descriptor, or a file of certificates cannot be read. error->text says which option is wrong.
+ */
 VIGIL_API int vigil_client_new(const vigil_options *options, vigil_client **ret_client,
                                vigil_error *error);
 
@@ -84,14 +94,16 @@ VIGIL_API void vigil_client_shutdown(vigil_client *client);
 
 /*
  * The same at once and without callbacks. A thread that waits in vigil_call_run returns. Calls and
- * watches that the program holds must still be freed; they have no effect any more. With an own
- * thread this waits for a running callback, unless it is called inside one. Accepts NULL.
+ * watches that the program holds must still be freed; they have no effect any more. If the client
+ * has its own thread, this waits for a running callback, unless it is called inside one. Accepts
+ * NULL.
  */
 VIGIL_API void vigil_client_free(vigil_client *client);
 
 /* -- In the program's loop (own_thread is 0) -- */
 
-/* Readable when vigil_client_process has something to do. Stays the same. -1 with an own thread. */
+/* Readable when vigil_client_process has something to do. Stays the same. -1 if the client has its
+ * own thread. */
 VIGIL_API int vigil_client_fd(const vigil_client *client);
 /* Call vigil_client_process after this time even if the descriptor is not readable. -1: no limit.
  */
@@ -102,6 +114,7 @@ VIGIL_API void vigil_client_process(vigil_client *client);
 
 /* -- Statistics -- */
 
+/* Counters of a client since it was created, unless a comment says "now". */
 typedef struct vigil_client_stats {
     uint64_t connects;       /* connections that were established */
     uint64_t connect_errors; /* attempts that failed */
@@ -114,7 +127,7 @@ typedef struct vigil_client_stats {
     uint64_t bytes_sent, bytes_received;
 } vigil_client_stats;
 
-/* size: sizeof(vigil_client_stats), so that the struct may grow. */
+/* Reads the counters. size is sizeof(vigil_client_stats), so that the struct may grow. */
 VIGIL_API void vigil_client_get_stats(const vigil_client *client, vigil_client_stats *ret_stats,
                                       size_t size);
 
@@ -126,7 +139,7 @@ VIGIL_API void vigil_set_allocator(void *(*allocate)(size_t bytes),
                                    void *(*resize)(void *memory, size_t bytes),
                                    void (*release)(void *memory));
 
-/* "1.0.0" */
+/* The version of the library that the program runs with, for instance "1.0.0". */
 VIGIL_API const char *vigil_version(void);
 
 #ifdef __cplusplus

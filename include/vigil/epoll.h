@@ -1,12 +1,20 @@
-/* A client in a loop around epoll(7). */
+/*
+ * A client in a loop around epoll(7).
+ *
+ * Create the client with vigil_options.own_thread = 0.
+ *
+ * Threads: all functions here run on the loop's thread.
+ *
+ * Example: examples/loop_epoll.c
+ */
 #ifndef VIGIL_EPOLL_H
 #define VIGIL_EPOLL_H
 
 #include <sys/epoll.h>
 #include <vigil/client.h>
 
-/* Once: adds the client's descriptor. data is returned by epoll_wait. Returns 0, or -1 with errno.
- */
+/* Adds the client's descriptor; needed once. data is returned by epoll_wait. Returns 0, or -1 with
+ * errno. */
 static inline int vigil_epoll_add(int epoll_fd, const vigil_client *client, epoll_data_t data)
 {
     struct epoll_event event;
@@ -15,8 +23,8 @@ static inline int vigil_epoll_add(int epoll_fd, const vigil_client *client, epol
     return epoll_ctl(epoll_fd, EPOLL_CTL_ADD, vigil_client_fd(client), &event);
 }
 
-/* Before epoll_wait: the timeout of the program (-1 for none), or the client's if that is shorter.
- * After it, call vigil_client_process. */
+/* Returns the timeout for epoll_wait: that of the program (-1 for none), or the client's if that is
+ * shorter. After epoll_wait call vigil_client_process. */
 static inline int vigil_epoll_timeout(const vigil_client *client, int timeout_ms)
 {
     int wanted_ms = vigil_client_timeout_ms(client);

@@ -1,5 +1,11 @@
 /*
  * Maintenance of one server: the one that the client is connected to.
+ *
+ * To reach every member of a cluster, create a client for each, with one endpoint.
+ *
+ * Errors: VIGIL_ERROR_PERMISSION_DENIED without the role root, VIGIL_ERROR_COMPACTED and
+ * VIGIL_ERROR_FUTURE_REVISION for a hash at a revision that the server does not have, and those of
+ * every call.
  */
 #ifndef VIGIL_MAINTENANCE_H
 #define VIGIL_MAINTENANCE_H
@@ -10,59 +16,71 @@
 extern "C" {
 #endif
 
+/* The state of a server. Fields that an older server does not know are 0 or empty. */
 typedef struct vigil_status_response {
     const vigil_header *header;
-    vigil_bytes version;
-    int64_t db_size;
-    uint64_t leader;
+    vigil_bytes version; /* of the server, "3.7.0" */
+    int64_t db_size;     /* of the file, in bytes */
+    uint64_t leader;     /* a member's id; 0: none */
     uint64_t raft_index;
     uint64_t raft_term;
     uint64_t raft_applied_index;
     const vigil_bytes *errors;
     size_t error_count;
-    int64_t db_size_in_use;
+    int64_t db_size_in_use; /* of it, in bytes; the rest is free */
     uint8_t is_learner;
     vigil_bytes storage_version;
-    int64_t db_size_quota;
+    int64_t db_size_quota; /* in bytes; beyond it writes fail with VIGIL_ERROR_NO_SPACE */
     const void *reserved;
 } vigil_status_response;
 
+/* The kinds of alarms. */
 enum vigil_alarm_type { VIGIL_ALARM_NONE, VIGIL_ALARM_NO_SPACE, VIGIL_ALARM_CORRUPT };
 
+/* An alarm of a member. */
 typedef struct vigil_alarm {
     uint64_t member_id;
     int32_t type; /* enum vigil_alarm_type */
 } vigil_alarm;
 
+/* The alarms that are raised, or that were lowered. */
 typedef struct vigil_alarms_response {
     const vigil_header *header;
     const vigil_alarm *alarms;
     size_t alarm_count;
 } vigil_alarms_response;
 
+/* A hash over keys and values. */
 typedef struct vigil_hash_kv_response {
     const vigil_header *header;
     uint32_t hash;
-    int64_t compact_revision;
-    int64_t hash_revision;
+    int64_t compact_revision; /* the hash begins after it */
+    int64_t hash_revision;    /* and includes this one */
 } vigil_hash_kv_response;
 
+/* Reads the state of the server. */
 VIGIL_API vigil_call *vigil_status(vigil_client *client);
+/* The answer to vigil_status. */
 VIGIL_API const vigil_status_response *vigil_status_result(const vigil_call *call);
 
-/* The alarms that are raised; or lowers one of them (member 0 and VIGIL_ALARM_NONE: all). */
+/* Lists the alarms that are raised. */
 VIGIL_API vigil_call *vigil_alarm_list(vigil_client *client);
+/* Lowers an alarm. type is an enum vigil_alarm_type; member 0 and VIGIL_ALARM_NONE lower all. */
 VIGIL_API vigil_call *vigil_alarm_disarm(vigil_client *client, uint64_t member_id, int type);
+/* The answer to vigil_alarm_list and vigil_alarm_disarm. */
 VIGIL_API const vigil_alarms_response *vigil_alarms_result(const vigil_call *call);
 
-/* Gives space back to the file system. A server may take long: see vigil_call_set_timeout. */
+/* Gives space back to the file system. A server may take longer than the usual timeout: see
+ * vigil_call_set_timeout. */
 VIGIL_API vigil_call *vigil_defragment(vigil_client *client);
 
-/* A hash of all keys up to a revision; 0: the newest. */
+/* Computes a hash of all keys up to a revision, or up to the newest if it is 0. Members with the
+ * same content have the same hash. */
 VIGIL_API vigil_call *vigil_hash_kv(vigil_client *client, int64_t revision);
+/* The answer to vigil_hash_kv. */
 VIGIL_API const vigil_hash_kv_response *vigil_hash_kv_result(const vigil_call *call);
 
-/* The server hands the leadership over to this member. */
+/* Lets the server hand the leadership of the cluster over to this member. */
 VIGIL_API vigil_call *vigil_move_leader(vigil_client *client, uint64_t member_id);
 
 #ifdef __cplusplus

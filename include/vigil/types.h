@@ -28,6 +28,7 @@ typedef struct vigil_bytes {
     size_t size;
 } vigil_bytes;
 
+/* Puts a pointer and a size together. The bytes are not copied. */
 static inline vigil_bytes vigil_bytes_of(const void *data, size_t size)
 {
     vigil_bytes bytes;
@@ -36,7 +37,7 @@ static inline vigil_bytes vigil_bytes_of(const void *data, size_t size)
     return bytes;
 }
 
-/* The bytes of a text without its final zero. NULL gives no bytes. */
+/* The bytes of a text without its final zero. They are not copied. NULL gives no bytes. */
 static inline vigil_bytes vigil_text(const char *text)
 {
     return vigil_bytes_of(text, text ? strlen(text) : 0);
@@ -86,8 +87,10 @@ typedef enum vigil_outcome {
     VIGIL_REFUSED = 2  /* the server answered with another error: it did not take effect */
 } vigil_outcome;
 
+/* The size of the text of an error, with its final zero. */
 enum { VIGIL_ERROR_TEXT_BYTES = 232 };
 
+/* Why something failed. */
 typedef struct vigil_error {
     int code;      /* enum vigil_code */
     int grpc_code; /* of the server's status; -1 if no server answered */
@@ -96,9 +99,11 @@ typedef struct vigil_error {
     char text[VIGIL_ERROR_TEXT_BYTES]; /* one line for people; "" if code is VIGIL_OK */
 } vigil_error;
 
-/* The name of a code, "VIGIL_ERROR_COMPACTED"; never NULL. */
+/* The name of a code, for instance "VIGIL_ERROR_COMPACTED". Never NULL, also not for a number that
+ * is not a code. */
 VIGIL_API const char *vigil_code_name(int code);
 
+/* A key, its value, and when it was changed. */
 typedef struct vigil_kv {
     vigil_bytes key;
     int64_t create_revision; /* of the put that created the key */
@@ -108,7 +113,7 @@ typedef struct vigil_kv {
     int64_t lease; /* 0: none */
 } vigil_kv;
 
-/* Every response has one. */
+/* What every response of a server begins with. */
 typedef struct vigil_header {
     uint64_t cluster_id;
     uint64_t member_id;

@@ -1,11 +1,20 @@
-/* A client in a loop of libuv. */
+/*
+ * A client in a loop of libuv.
+ *
+ * Create the client with vigil_options.own_thread = 0, and link the program with libuv as well.
+ *
+ * Threads: all functions here run on the loop's thread.
+ *
+ * Example: examples/loop_uv.c
+ */
 #ifndef VIGIL_UV_H
 #define VIGIL_UV_H
 
 #include <uv.h>
 #include <vigil/client.h>
 
-/* Owned by the program; must not move, and lives until the loop has closed its handles. */
+/* Connects a client with a loop. It is owned by the program, must not move, and lives until the
+ * loop has closed its handles. The fields are internal. */
 typedef struct vigil_uv {
     vigil_client *client;
     uv_poll_t poll;
@@ -13,6 +22,7 @@ typedef struct vigil_uv {
     uv_prepare_t prepare;
 } vigil_uv;
 
+/* Internal. */
 static inline void vigil_uv_on_poll(uv_poll_t *poll, int status, int events)
 {
     (void)status;
@@ -20,12 +30,13 @@ static inline void vigil_uv_on_poll(uv_poll_t *poll, int status, int events)
     vigil_client_process(((vigil_uv *)poll->data)->client);
 }
 
+/* Internal. */
 static inline void vigil_uv_on_timer(uv_timer_t *timer)
 {
     vigil_client_process(((vigil_uv *)timer->data)->client);
 }
 
-/* Before the loop waits: the client may want another timeout. */
+/* Internal: called before the loop waits, because the client may want another timeout. */
 static inline void vigil_uv_on_prepare(uv_prepare_t *prepare)
 {
     vigil_uv *uv = (vigil_uv *)prepare->data;

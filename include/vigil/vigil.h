@@ -1,4 +1,28 @@
-/* Everything of libvigil. */
+/*
+ * Libvigil: a client for etcd and Vigil, with a watch that resumes.
+ *
+ * This header includes all others of the library except the adapters for event loops. A program
+ * creates one client, which keeps a connection, and with it calls, watches and leases:
+ *
+ *     vigil/client.h        the client, its options, threads and event loops
+ *     vigil/call.h          a request and its answer, blocking or with a callback
+ *     vigil/kv.h            get, put, delete, compaction
+ *     vigil/txn.h           transactions
+ *     vigil/watch.h         every change of a range of keys
+ *     vigil/object.h        watches of objects, as Kubernetes has them
+ *     vigil/lease.h         keys that expire
+ *     vigil/concurrency.h   locks and elections
+ *     vigil/auth.h          users, roles and permissions
+ *     vigil/cluster.h       the members of a cluster
+ *     vigil/maintenance.h   status, alarms, defragmentation
+ *     vigil/types.h         bytes, errors, key-value pairs
+ *     vigil/poll.h, vigil/epoll.h, vigil/uv.h   the client in an event loop
+ *
+ * Compile and link with `pkg-config --cflags --libs libvigil`, or with --static and -static for a
+ * program that needs no shared libraries.
+ *
+ * Example: examples/watch.c
+ */
 #ifndef VIGIL_VIGIL_H
 #define VIGIL_VIGIL_H
 

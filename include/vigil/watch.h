@@ -22,6 +22,15 @@
  *
  * This is what etcd's clientv3 does, except for the token, which clientv3 does not renew for a
  * watch.
+ *
+ * Threads: as in vigil/client.h. The callbacks of one watch are made one at a time and in order.
+ *
+ * Errors: vigil_watch_new fails with VIGIL_ERROR_ARGUMENT for invalid options and with
+ * VIGIL_ERROR_MEMORY. Everything else is delivered as VIGIL_WATCH_ENDED: VIGIL_ERROR_COMPACTED with
+ * compact_revision, VIGIL_ERROR_PERMISSION_DENIED, VIGIL_ERROR_CANCELED when the client is shut
+ * down, and the others of the table.
+ *
+ * Example: examples/watch.c
  */
 #ifndef VIGIL_WATCH_H
 #define VIGIL_WATCH_H
@@ -34,14 +43,17 @@ extern "C" {
 
 typedef struct vigil_watch vigil_watch;
 
+/* What happened to a key. */
 enum vigil_event_type { VIGIL_PUT = 0, VIGIL_DELETE = 1 };
 
+/* One change of one key. */
 typedef struct vigil_event {
     int32_t type;            /* enum vigil_event_type */
     const vigil_kv *kv;      /* of a delete: only the key and the revision of the delete */
-    const vigil_kv *prev_kv; /* NULL unless requested, and if there was none */
+    const vigil_kv *prev_kv; /* NULL unless requested, and if the key did not exist */
 } vigil_event;
 
+/* The kinds of batches that a watch delivers. */
 enum vigil_watch_what {
     VIGIL_WATCH_CREATED,  /* the server has the watch; delivered once, with created_notify */
     VIGIL_WATCH_EVENTS,   /* all events of one or more revisions */
@@ -49,7 +61,7 @@ enum vigil_watch_what {
     VIGIL_WATCH_ENDED     /* nothing follows; error says why */
 };
 
-/* What a watch delivers. Valid during the callback. */
+/* What a watch delivers. It and everything that it points to are valid during the callback. */
 typedef struct vigil_watch_batch {
     int what;         /* enum vigil_watch_what */
     int64_t revision; /* of the newest event, or of the progress; the watch would resume after it */
@@ -60,23 +72,25 @@ typedef struct vigil_watch_batch {
     const vigil_error *error; /* with VIGIL_WATCH_ENDED; otherwise NULL */
 } vigil_watch_batch;
 
-/* The answer of a callback. */
+/* What the callback of a watch returns. */
 enum vigil_watch_answer {
     VIGIL_WATCH_CONTINUE = 0,
     VIGIL_WATCH_PAUSE = 1 /* no more until vigil_watch_resume */
 };
+
+/* Receives what a watch delivers; returns enum vigil_watch_answer. */
 typedef int (*vigil_watch_fn)(vigil_watch *watch, const vigil_watch_batch *batch, void *user);
 
-/* Set all fields with vigil_watch_options_init. */
+/* What to watch, and how. Set all fields with vigil_watch_options_init. */
 typedef struct vigil_watch_options {
     size_t size;
     vigil_bytes key;
-    vigil_bytes range_end; /* as in vigil_range_request */
-    uint8_t prefix;        /* all keys with the prefix `key`; range_end is not used */
-    int64_t revision;      /* the first one to be delivered; 0: from now on */
-    uint8_t prev_kv;
-    uint8_t progress_notify; /* progress now and then while nothing changes */
-    uint8_t created_notify;
+    vigil_bytes range_end;     /* as in vigil_range_request */
+    uint8_t prefix;            /* all keys with the prefix `key`; range_end is not used */
+    int64_t revision;          /* the first one to be delivered; 0: from now on */
+    uint8_t prev_kv;           /* deliver also what the key was before */
+    uint8_t progress_notify;   /* progress now and then while nothing changes */
+    uint8_t created_notify;    /* deliver VIGIL_WATCH_CREATED */
     uint8_t no_put, no_delete; /* leave these events out */
     uint8_t require_leader;    /* ends if the server loses its leader */
     uint8_t no_fragment;       /* do not let the server cut large revisions into pieces */
@@ -85,9 +99,12 @@ typedef struct vigil_watch_options {
     size_t buffer_bytes;
 } vigil_watch_options;
 
+/* Sets the size and the defaults. */
 VIGIL_API void vigil_watch_options_init(vigil_watch_options *options);
 
-/* Returns a vigil_code. fn is called later, also for errors of the server. */
+/* Begins to watch. The key and the range end are copied. fn is called later, also for errors of the
+ * server; *ret_watch is set before. Returns a vigil_code; if that is not VIGIL_OK, fn is not called
+ * and *ret_watch is not set. */
 VIGIL_API int vigil_watch_new(vigil_client *client, const vigil_watch_options *options,
                               vigil_watch_fn fn, void *user, vigil_watch **ret_watch);
 
@@ -95,7 +112,8 @@ VIGIL_API int vigil_watch_new(vigil_client *client, const vigil_watch_options *o
  * now, this waits for it. Accepts NULL. */
 VIGIL_API void vigil_watch_free(vigil_watch *watch);
 
-/* After a pause. */
+/* Continues a watch whose callback has returned VIGIL_WATCH_PAUSE. It has no effect on other
+ * watches. */
 VIGIL_API void vigil_watch_resume(vigil_watch *watch);
 
 /* Asks the server for progress: every watch of the same kind (with or without require_leader)
@@ -104,6 +122,7 @@ VIGIL_API void vigil_watch_request_progress(vigil_watch *watch);
 
 /* The revision after which the watch would resume now; -1 before it is known. */
 VIGIL_API int64_t vigil_watch_revision(const vigil_watch *watch);
+/* The user pointer of vigil_watch_new. */
 VIGIL_API void *vigil_watch_user(const vigil_watch *watch);
 
 #ifdef __cplusplus
