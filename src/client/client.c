@@ -298,8 +298,8 @@ int64_t client_ns(int64_t ms)
     return ms > TIME_MS_MAX ? TIME_MS_MAX * NS_PER_MS : ms * NS_PER_MS;
 }
 
-static enum status open_channel(struct vigil_client *client, const vigil_options *o,
-                                struct error *error)
+static enum status open_channel(struct vigil_client *client, struct network *network,
+                                const vigil_options *o, struct error *error)
 {
     struct channel_options options = {
         .endpoints = o->endpoints,
@@ -322,7 +322,7 @@ static enum status open_channel(struct vigil_client *client, const vigil_options
         .log = log_line,
         .ctx = client,
     };
-    return channel_new(client->loop, network_posix(), &options, &client->channel, error);
+    return channel_new(client->loop, network, &options, &client->channel, error);
 }
 
 static enum status copy_prefix(struct vigil_client *client, const char *prefix)
@@ -369,8 +369,8 @@ static bool publish_stats(void *ctx)
     return false;
 }
 
-static enum status client_init(struct vigil_client *client, const vigil_options *options,
-                               struct error *error)
+static enum status client_init(struct vigil_client *client, struct network *network,
+                               const vigil_options *options, struct error *error)
 {
     *client = (struct vigil_client){
         .refs = 1,
@@ -387,10 +387,10 @@ static enum status client_init(struct vigil_client *client, const vigil_options 
     list_init(&client->members);
     list_init(&client->parts);
     TRY(copy_prefix(client, options->prefix));
-    TRY(network_loop_new(network_posix(), &client->loop));
+    TRY(network_loop_new(network, &client->loop));
     loop_attach(client->loop, &client->mailbox, run_command, NULL);
     loop_set_hooks(client->loop, (struct loop_hooks){.end_of_turn = publish_stats, .ctx = client});
-    TRY(open_channel(client, options, error));
+    TRY(open_channel(client, network, options, error));
     if (client->own_thread)
         return start_thread(client);
     loop_turn_nested(client->loop);
@@ -423,7 +423,8 @@ static bool has_negative_time(const vigil_options *o)
            o->backoff_max_ms < o->backoff_min_ms;
 }
 
-int vigil_client_new(const vigil_options *options, vigil_client **ret_client, vigil_error *error)
+int client_new_over(struct network *network, const vigil_options *options,
+                    vigil_client **ret_client, vigil_error *error)
 {
     vigil_options complete;
     vigil_options_init(&complete);
@@ -440,7 +441,7 @@ int vigil_client_new(const vigil_options *options, vigil_client **ret_client, vi
     if (!client)
         return refuse(error, VIGIL_ERROR_MEMORY, "out of memory");
     struct error why = {0};
-    enum status status = client_init(client, &complete, &why);
+    enum status status = client_init(client, network, &complete, &why);
     if (status != ST_OK) {
         channel_free(client->channel);
         client->channel = NULL;
@@ -451,6 +452,11 @@ int vigil_client_new(const vigil_options *options, vigil_client **ret_client, vi
         *error = (vigil_error){.grpc_code = -1};
     *ret_client = client;
     return VIGIL_OK;
+}
+
+int vigil_client_new(const vigil_options *options, vigil_client **ret_client, vigil_error *error)
+{
+    return client_new_over(network_posix(), options, ret_client, error);
 }
 
 void vigil_client_get_stats(const vigil_client *client, vigil_client_stats *ret_stats, size_t size)

@@ -91,6 +91,11 @@ struct vigil_client {
     bool running_rest; /* a thread runs the commands that were posted after the end of the loop */
 };
 
+/* vigil_client_new over any network. The loops of a simulated one are stepped, so such a client has
+ * no own thread. */
+int client_new_over(struct network *network, const vigil_options *options,
+                    vigil_client **ret_client, vigil_error *error);
+
 void client_ref(struct vigil_client *client);
 void client_unref(struct vigil_client *client);
 

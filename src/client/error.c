@@ -129,6 +129,10 @@ static bool is_undecided(enum grpc_code code, struct slice text)
 void client_error_from_server(vigil_error *error, enum grpc_code code, struct slice text)
 {
     enum vigil_outcome outcome = is_undecided(code, text) ? VIGIL_UNKNOWN : VIGIL_REFUSED;
-    client_error_set(error, code_of(code, text), outcome, "%.*s", SLICE_ARGS(text));
+    if (text.len)
+        client_error_set(error, code_of(code, text), outcome, "%.*s", SLICE_ARGS(text));
+    else
+        client_error_set(error, code_of(code, text), outcome,
+                         "the server answered with the gRPC code %d", (int)code);
     error->grpc_code = (int)code;
 }

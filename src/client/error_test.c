@@ -33,7 +33,7 @@ static void long_texts_are_cut_off(void **state)
     client_error_from_server(&error, GRPC_UNKNOWN, slice_of(text, sizeof(text)));
     assert_int_equal(strlen(error.text), VIGIL_ERROR_TEXT_BYTES - 1);
     client_error_from_server(&error, GRPC_UNKNOWN, SLICE_EMPTY);
-    assert_string_equal(error.text, "");
+    assert_string_equal(error.text, "the server answered with the gRPC code 2");
 }
 
 static void outcome_is_unknown_when_the_server_stopped_waiting(void **state)

@@ -10,6 +10,7 @@
 
 /* Of each thread: */
 static _Thread_local size_t memory_fail_at;     /* 0: never; 1: the next allocation fails */
+static _Thread_local bool memory_fail_on;       /* and all that follow */
 static _Thread_local size_t memory_allocations; /* so far */
 
 void *__real_malloc(size_t size);
@@ -26,6 +27,8 @@ char *__wrap_strdup(const char *text);
 static bool memory_fails(void)
 {
     memory_allocations++;
+    if (memory_fail_at == 1 && memory_fail_on)
+        return true;
     return memory_fail_at && --memory_fail_at == 0;
 }
 

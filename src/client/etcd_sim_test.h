@@ -1,0 +1,446 @@
+/*
+ * For tests: a small etcd on a simulated network. The gRPC server is our own; the services are a
+ * few lines each, over a history of revisions that all members of the cluster share. It counts what
+ * it executes, so that tests can compare it with what a client reports.
+ */
+#ifndef VIGIL_CLIENT_ETCD_SIM_TEST_H
+#define VIGIL_CLIENT_ETCD_SIM_TEST_H
+
+#include "codec/pb/rpc.pb.h"
+#include "io/sim.h"
+#include "net/server.h"
+#include "net/wire.h"
+#include "wire/grpc/call.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+enum { ETCD_REVISIONS_MAX = 64, ETCD_WATCHES_MAX = 8, ETCD_PUTS_MAX = 64, ETCD_TEXT_BYTES = 24 };
+
+/* One revision: a put of this key, or of this many keys that begin with it. */
+struct etcd_revision {
+    char key[ETCD_TEXT_BYTES], value[ETCD_TEXT_BYTES];
+    unsigned keys;
+};
+
+enum etcd_answer {
+    ETCD_ANSWERS,
+    ETCD_IS_SILENT,         /* accepts requests and does not answer */
+    ETCD_IS_UNAVAILABLE,    /* refuses every request except for Authenticate */
+    ETCD_IS_EMPTY,          /* ends calls with OK and without a response */
+    ETCD_ANSWERS_TWICE,     /* sends two responses to one request */
+    ETCD_ANSWERS_MALFORMED, /* sends a response that is not protobuf */
+    ETCD_ANSWERS_EXHAUSTED, /* fails calls with RESOURCE_EXHAUSTED */
+};
+
+/* What the members share. */
+struct etcd_cluster {
+    struct etcd_revision history[ETCD_REVISIONS_MAX]; /* from revision 2 on */
+    int64_t revision, compacted;
+    unsigned executed[ETCD_PUTS_MAX]; /* puts of clients, by the number that is their value */
+    unsigned token;                   /* the number of the valid token; 0: no authentication */
+    unsigned authentications;
+    bool lease_lives;
+    int64_t lease_ttl;
+    unsigned renewals;
+    struct slice range_bytes; /* unless empty: the encoded answer to every range request */
+    unsigned ranges;          /* range requests */
+    struct list streams;      /* etcd_stream.in_cluster */
+};
+
+struct etcd_member {
+    struct etcd_cluster *cluster;
+    enum etcd_answer answer;
+    struct grpc_services *services;
+    struct grpc_guard guard;
+    struct net_wire wire; /* its limits may be changed before the start */
+    struct protocol_kind kind;
+    struct net_server *server; /* NULL: down */
+    struct url bound;
+    unsigned watch_requests;
+};
+
+struct etcd_watch {
+    int64_t id, next;
+    char key[ETCD_TEXT_BYTES], end[ETCD_TEXT_BYTES];
+    bool fragment;
+};
+
+/* A stream of watches. */
+struct etcd_stream {
+    struct list in_cluster;
+    struct etcd_cluster *cluster;
+    struct grpc_call *call;
+    struct etcd_watch watches[ETCD_WATCHES_MAX];
+    size_t count;
+    int64_t next_id;
+};
+
+static inline void etcd_send(struct grpc_call *call, const struct pb_message *type,
+                             const void *message)
+{
+    size_t size = pb_size(type, message);
+    uint8_t *to = grpc_call_message(call, size);
+    if (to)
+        pb_encode(type, message, to, size);
+}
+
+static inline void etcd_text(char text[ETCD_TEXT_BYTES], struct slice from)
+{
+    assert_true(from.len < ETCD_TEXT_BYTES);
+    slice_copy(text, from);
+    text[from.len] = '\0';
+}
+
+/* True: the member misbehaves, and the call has been dealt with. */
+static inline bool etcd_misbehaves(struct etcd_member *member, struct grpc_call *call)
+{
+    switch (member->answer) {
+    case ETCD_IS_SILENT:
+        return true;
+    case ETCD_IS_UNAVAILABLE:
+        grpc_call_fail_text(call, GRPC_UNAVAILABLE, SLICE_LITERAL("etcdserver: server stopped"));
+        return true;
+    case ETCD_ANSWERS_EXHAUSTED:
+        grpc_call_fail_text(call, GRPC_RESOURCE_EXHAUSTED, SLICE_LITERAL("too busy"));
+        return true;
+    case ETCD_IS_EMPTY:
+        grpc_call_finish(call);
+        return true;
+    case ETCD_ANSWERS_MALFORMED:
+        etcd_send(call, &pb_authenticate_response_table,
+                  &(struct pb_authenticate_response){.token = SLICE_LITERAL("\x07\x07")});
+        grpc_call_finish(call);
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* -- KV -- */
+
+static inline void etcd_range(struct grpc_call *call, void *service, struct slice message)
+{
+    struct etcd_member *member = service;
+    struct etcd_cluster *cluster = member->cluster;
+    struct pb_range_request request;
+    struct pb_response_header header = {.revision = cluster->revision};
+    struct pb_key_value kv = {0};
+    struct pb_range_response response = {.header = &header, .kvs = &kv};
+    cluster->ranges++;
+    if (etcd_misbehaves(member, call))
+        return;
+    if (cluster->range_bytes.len) {
+        uint8_t *to = grpc_call_message(call, cluster->range_bytes.len);
+        assert_non_null(to);
+        slice_copy(to, cluster->range_bytes);
+        grpc_call_finish(call);
+        return;
+    }
+    assert_int_equal(pb_decode(&pb_range_request_table, message, grpc_call_arena(call), &request),
+                     ST_OK);
+    for (int64_t r = 2; r <= cluster->revision; r++) {
+        const struct etcd_revision *at = &cluster->history[r];
+        if (!slice_equal(request.key, slice_from_text(at->key)))
+            continue;
+        kv.key = request.key;
+        kv.value = slice_from_text(at->value);
+        kv.mod_revision = r;
+        response.kvs_count = 1;
+    }
+    response.count = (int64_t)response.kvs_count;
+    etcd_send(call, &pb_range_response_table, &response);
+    if (member->answer == ETCD_ANSWERS_TWICE)
+        etcd_send(call, &pb_range_response_table, &response);
+    grpc_call_finish(call);
+}
+
+static inline void etcd_publish(struct etcd_cluster *cluster);
+
+static inline void etcd_change(struct etcd_cluster *cluster, struct slice key, struct slice value,
+                               unsigned keys)
+{
+    assert_true(cluster->revision + 1 < ETCD_REVISIONS_MAX);
+    struct etcd_revision *at = &cluster->history[++cluster->revision];
+    etcd_text(at->key, key);
+    etcd_text(at->value, value);
+    at->keys = keys;
+    etcd_publish(cluster);
+}
+
+static inline void etcd_put(struct grpc_call *call, void *service, struct slice message)
+{
+    struct etcd_member *member = service;
+    struct etcd_cluster *cluster = member->cluster;
+    struct pb_put_request request;
+    struct pb_response_header header = {0};
+    struct pb_put_response response = {.header = &header};
+    char value[ETCD_TEXT_BYTES];
+    assert_int_equal(pb_decode(&pb_put_request_table, message, grpc_call_arena(call), &request),
+                     ST_OK);
+    if (member->answer == ETCD_IS_UNAVAILABLE && etcd_misbehaves(member, call))
+        return;
+    etcd_text(value, request.value);
+    unsigned long number = strtoul(value, NULL, 10);
+    assert_true(number < ETCD_PUTS_MAX);
+    cluster->executed[number]++;
+    etcd_change(cluster, request.key, request.value, 1);
+    if (etcd_misbehaves(member, call))
+        return;
+    header.revision = cluster->revision;
+    etcd_send(call, &pb_put_response_table, &response);
+    grpc_call_finish(call);
+}
+
+/* -- Watch -- */
+
+static inline bool etcd_matches(const struct etcd_watch *watch, const char *key)
+{
+    if (!*watch->end)
+        return strcmp(watch->key, key) == 0;
+    return strcmp(watch->key, key) <= 0 && strcmp(key, watch->end) < 0;
+}
+
+/* Sends the events of one revision; as fragments with one event each, if there are several. */
+static inline void etcd_send_revision(struct etcd_stream *stream, const struct etcd_watch *watch,
+                                      int64_t revision)
+{
+    const struct etcd_revision *at = &stream->cluster->history[revision];
+    struct pb_response_header header = {.revision = revision};
+    for (unsigned i = 0; i < at->keys; i++) {
+        char key[ETCD_TEXT_BYTES];
+        snprintf(key, sizeof(key), at->keys == 1 ? "%.20s" : "%.20s/%u", at->key, i);
+        struct pb_key_value kv = {.key = slice_from_text(key),
+                                  .value = slice_from_text(at->value),
+                                  .mod_revision = revision};
+        struct pb_event event = {.kv = &kv};
+        struct pb_watch_response response = {
+            .header = &header,
+            .watch_id = watch->id,
+            .events = &event,
+            .events_count = 1,
+            .fragment = watch->fragment && i + 1 < at->keys,
+        };
+        etcd_send(stream->call, &pb_watch_response_table, &response);
+    }
+}
+
+static inline void etcd_send_events(struct etcd_stream *stream)
+{
+    for (size_t i = 0; i < stream->count; i++) {
+        struct etcd_watch *watch = &stream->watches[i];
+        for (; watch->next <= stream->cluster->revision; watch->next++)
+            if (etcd_matches(watch, stream->cluster->history[watch->next].key))
+                etcd_send_revision(stream, watch, watch->next);
+    }
+}
+
+static inline void etcd_publish(struct etcd_cluster *cluster)
+{
+    struct etcd_stream *stream;
+    LIST_FOREACH (stream, &cluster->streams, in_cluster)
+        etcd_send_events(stream);
+}
+
+static inline void etcd_send_mark(struct etcd_stream *stream, struct pb_watch_response response)
+{
+    struct pb_response_header header = {.revision = stream->cluster->revision};
+    response.header = &header;
+    etcd_send(stream->call, &pb_watch_response_table, &response);
+}
+
+static inline void etcd_create_watch(struct etcd_stream *stream,
+                                     const struct pb_watch_create_request *create)
+{
+    struct etcd_cluster *cluster = stream->cluster;
+    int64_t id = stream->next_id++, start = create->start_revision;
+    etcd_send_mark(stream, (struct pb_watch_response){.watch_id = id, .created = true});
+    if (start && start < cluster->compacted) {
+        etcd_send_mark(stream, (struct pb_watch_response){.watch_id = id,
+                                                          .canceled = true,
+                                                          .compact_revision = cluster->compacted});
+        return;
+    }
+    assert_true(stream->count < ETCD_WATCHES_MAX);
+    struct etcd_watch *watch = &stream->watches[stream->count++];
+    *watch = (struct etcd_watch){.id = id, .fragment = create->fragment};
+    watch->next = start ? (start < 2 ? 2 : start) : cluster->revision + 1;
+    etcd_text(watch->key, create->key);
+    etcd_text(watch->end, create->range_end);
+    etcd_send_events(stream);
+}
+
+static inline void etcd_cancel_watch(struct etcd_stream *stream, int64_t id)
+{
+    for (size_t i = 0; i < stream->count; i++) {
+        if (stream->watches[i].id != id)
+            continue;
+        stream->watches[i] = stream->watches[--stream->count];
+        etcd_send_mark(stream, (struct pb_watch_response){.watch_id = id, .canceled = true});
+    }
+}
+
+static inline struct etcd_stream *etcd_stream_of(struct grpc_call *call,
+                                                 struct etcd_cluster *cluster)
+{
+    struct etcd_stream *stream = grpc_call_user(call);
+    if (stream)
+        return stream;
+    stream = calloc(1, sizeof(*stream));
+    assert_non_null(stream);
+    stream->cluster = cluster;
+    stream->call = call;
+    list_push_back(&cluster->streams, &stream->in_cluster);
+    grpc_call_set_user(call, stream);
+    return stream;
+}
+
+static inline void etcd_watch(struct grpc_call *call, void *service, struct slice message)
+{
+    struct etcd_member *member = service;
+    struct pb_watch_request request;
+    struct arena arena;
+    member->watch_requests++;
+    if (etcd_misbehaves(member, call))
+        return;
+    struct etcd_stream *stream = etcd_stream_of(call, member->cluster);
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    assert_int_equal(pb_decode(&pb_watch_request_table, message, &arena, &request), ST_OK);
+    if (request.request_union_case == PB_WATCH_REQUEST_CREATE_REQUEST)
+        etcd_create_watch(stream, request.create_request);
+    else if (request.request_union_case == PB_WATCH_REQUEST_CANCEL_REQUEST)
+        etcd_cancel_watch(stream, request.cancel_request->watch_id);
+    else
+        etcd_send_mark(stream, (struct pb_watch_response){.watch_id = -1});
+    arena_fini(&arena);
+}
+
+static inline void etcd_watch_end(struct grpc_call *call, void *service)
+{
+    (void)service;
+    struct etcd_stream *stream = grpc_call_user(call);
+    if (stream)
+        list_remove(&stream->in_cluster);
+    free(stream);
+}
+
+/* -- Lease and Auth -- */
+
+static inline void etcd_keep_alive(struct grpc_call *call, void *service, struct slice message)
+{
+    struct etcd_member *member = service;
+    struct etcd_cluster *cluster = member->cluster;
+    struct pb_lease_keep_alive_request request;
+    if (etcd_misbehaves(member, call))
+        return;
+    assert_int_equal(
+        pb_decode(&pb_lease_keep_alive_request_table, message, grpc_call_arena(call), &request),
+        ST_OK);
+    cluster->renewals += cluster->lease_lives;
+    struct pb_lease_keep_alive_response response = {
+        .id = request.id, .ttl = cluster->lease_lives ? cluster->lease_ttl : 0};
+    etcd_send(call, &pb_lease_keep_alive_response_table, &response);
+}
+
+static inline void etcd_authenticate(struct grpc_call *call, void *service, struct slice message)
+{
+    struct etcd_cluster *cluster = ((struct etcd_member *)service)->cluster;
+    char token[ETCD_TEXT_BYTES];
+    (void)message;
+    if (cluster->token == 0) {
+        grpc_call_fail(call, ST_AUTH_NOT_ENABLED);
+        return;
+    }
+    cluster->authentications++;
+    snprintf(token, sizeof(token), "token.%u", cluster->token);
+    etcd_send(call, &pb_authenticate_response_table,
+              &(struct pb_authenticate_response){.token = slice_from_text(token)});
+    grpc_call_finish(call);
+}
+
+static inline enum status etcd_admit(void *ctx, struct grpc_call *call, const struct grpc_row *row)
+{
+    const struct etcd_cluster *cluster = ((struct etcd_member *)ctx)->cluster;
+    char valid[ETCD_TEXT_BYTES];
+    struct slice token;
+    if (cluster->token == 0 || row->method->on_message == etcd_authenticate)
+        return ST_OK;
+    snprintf(valid, sizeof(valid), "token.%u", cluster->token);
+    bool given = grpc_call_metadata(call, SLICE_LITERAL("token"), &token);
+    return given && slice_equal(token, slice_from_text(valid)) ? ST_OK : ST_INVALID_AUTH_TOKEN;
+}
+
+static const struct grpc_method etcd_methods[] = {
+    {.path = "/etcdserverpb.KV/Range", .on_message = etcd_range},
+    {.path = "/etcdserverpb.KV/Put", .on_message = etcd_put},
+    {.path = "/etcdserverpb.Auth/Authenticate", .on_message = etcd_authenticate},
+    {.path = "/etcdserverpb.Watch/Watch",
+     .client_streams = true,
+     .server_streams = true,
+     .parks = true,
+     .on_message = etcd_watch,
+     .on_end = etcd_watch_end},
+    {.path = "/etcdserverpb.Lease/LeaseKeepAlive",
+     .client_streams = true,
+     .server_streams = true,
+     .parks = true,
+     .on_message = etcd_keep_alive},
+};
+
+/* -- Life -- */
+
+static inline void etcd_cluster_init(struct etcd_cluster *cluster)
+{
+    *cluster = (struct etcd_cluster){.revision = 1, .lease_lives = true, .lease_ttl = 3};
+    list_init(&cluster->streams);
+}
+
+static inline void etcd_member_init(struct etcd_member *member, struct etcd_cluster *cluster)
+{
+    *member = (struct etcd_member){.cluster = cluster, .wire.limits = WIRE_LIMITS_DEFAULT};
+    member->guard = (struct grpc_guard){etcd_admit, member};
+    assert_int_equal(grpc_services_new(&member->services), ST_OK);
+    assert_int_equal(
+        grpc_services_add(member->services, etcd_methods, COUNT_OF(etcd_methods), member), ST_OK);
+    grpc_services_guard(member->services, &member->guard);
+    member->wire.services = member->services;
+    member->kind = net_wire_kind(&member->wire);
+}
+
+/* The first start chooses the address. */
+static inline void etcd_member_start(struct etcd_member *member, struct network *network)
+{
+    struct net_options options = NET_OPTIONS_DEFAULT;
+    struct error error;
+    struct url url = member->bound;
+    options.shards = 1;
+    options.linger_ns = 0;
+    if (!address_port(&url.address) &&
+        url_parse(SLICE_LITERAL("http://127.0.0.1:0"), &url, &error) != ST_OK)
+        fail_msg("%s", error.text);
+    assert_int_equal(net_server_new(network, &options, NULL, &member->server), ST_OK);
+    if (net_server_listen(member->server, &url, &member->kind, &member->bound, &error) != ST_OK)
+        fail_msg("%s", error.text);
+    assert_int_equal(net_server_start(member->server), ST_OK);
+}
+
+static inline void etcd_member_stop(struct etcd_member *member)
+{
+    if (!member->server)
+        return;
+    net_server_stop(member->server);
+    net_server_free(member->server);
+    member->server = NULL;
+}
+
+static inline void etcd_member_fini(struct etcd_member *member)
+{
+    etcd_member_stop(member);
+    grpc_services_free(member->services);
+}
+
+#endif

@@ -1,0 +1,341 @@
+/*
+ * For tests: a client and a cluster of two members on a simulated network, and what the client's
+ * callbacks have reported. One file of a program includes this.
+ */
+#ifndef VIGIL_CLIENT_SIM_WORLD_TEST_H
+#define VIGIL_CLIENT_SIM_WORLD_TEST_H
+
+#include "client/call.h"
+#include "client/etcd_sim_test.h"
+#include "client/faulty_sim_test.h"
+#include "client/lease_keeper.h"
+#include "client/watch.h"
+#include "client/watch_stream.h"
+
+#include <vigil/vigil.h>
+
+enum { WORLD_CALLS_MAX = 16, WORLD_WATCHES_MAX = 4, WORLD_EVENTS_MAX = 64, WORLD_MEMBERS = 2 };
+/* No scenario needs more; one that does is in a busy loop. */
+enum { WORLD_TURNS_MAX = 20000 };
+
+struct world_call {
+    vigil_call *call;
+    unsigned completions;
+    int code, outcome;
+    unsigned number; /* of a put; 0: it reads */
+};
+
+struct world_event {
+    int64_t revision;
+    char key[ETCD_TEXT_BYTES];
+};
+
+struct world_watch {
+    vigil_watch *watch;
+    unsigned created, progress, ended, batches;
+    int end_code;
+    int64_t compact_revision;
+    struct world_event events[WORLD_EVENTS_MAX];
+    size_t count;
+    int answer; /* of the callback */
+    bool freed;
+};
+
+struct world {
+    struct sim *sim;
+    struct etcd_cluster cluster;
+    struct etcd_member members[WORLD_MEMBERS];
+    char endpoints[128];
+    vigil_options options;
+    vigil_client *client;
+    struct world_call calls[WORLD_CALLS_MAX];
+    size_t call_count;
+    struct world_watch watches[WORLD_WATCHES_MAX];
+    size_t watch_count;
+    vigil_lease *lease;
+    unsigned lost;
+    int lost_code;
+};
+
+static struct world *world_checked;
+
+/* After every turn of the client. */
+static void world_check(void)
+{
+    struct vigil_client *client = world_checked->client;
+    struct client_member *member;
+    assert_true(faults.turns < WORLD_TURNS_MAX);
+    if (!client)
+        return;
+    channel_check(client->channel);
+    LIST_FOREACH (member, &client->members, in_client)
+        client_call_check(CONTAINER_OF(member, struct vigil_call, member));
+    for (size_t i = 0; i < COUNT_OF(client->watch_streams); i++)
+        if (client->watch_streams[i])
+            watch_stream_check(client->watch_streams[i]);
+    if (client->lease_keeper)
+        lease_keeper_check(client->lease_keeper);
+}
+
+/* -- Life -- */
+
+/* Limits of members and options of the client may be changed before world_start. */
+static void world_init(struct world *w, const struct sim_options *options)
+{
+    *w = (struct world){.sim = sim_new(options)};
+    etcd_cluster_init(&w->cluster);
+    for (size_t i = 0; i < WORLD_MEMBERS; i++)
+        etcd_member_init(&w->members[i], &w->cluster);
+    vigil_options_init(&w->options);
+    w->options.own_thread = 0;
+    w->options.call_timeout_ms = 20000;
+    (void)faulty_network(sim_network(w->sim));
+    faults.check = world_check;
+    world_checked = w;
+}
+
+/* With one member or with two. False: the client could not be created. */
+MUST_CHECK
+static bool world_start(struct world *w, size_t members)
+{
+    size_t len = 0;
+    for (size_t i = 0; i < members; i++) {
+        char address[ADDRESS_TEXT_BYTES];
+        etcd_member_start(&w->members[i], sim_network(w->sim));
+        address_format(&w->members[i].bound.address, address);
+        len += (size_t)snprintf(w->endpoints + len, sizeof(w->endpoints) - len, "%shttp://%s",
+                                i ? "," : "", address);
+    }
+    w->options.endpoints = w->endpoints;
+    vigil_error error;
+    faulty_memory_begin();
+    int code = client_new_over(&faults.network, &w->options, &w->client, &error);
+    faulty_memory_end();
+    assert_int_equal(code, error.code);
+    assert_true(code == VIGIL_OK || code == VIGIL_ERROR_MEMORY);
+    return code == VIGIL_OK;
+}
+
+static int64_t world_now(const struct world *w)
+{
+    return clock_mono_ns(sim_clock(w->sim));
+}
+
+static void world_run(struct world *w, int64_t ns)
+{
+    sim_run_until(w->sim, world_now(w) + ns);
+}
+
+/* Until the condition holds, or for a minute. */
+#define WORLD_RUN_UNTIL(w, condition)                                     \
+    for (int64_t until_ns_ = world_now(w) + 60 * NS_PER_S;                \
+         !(condition) && world_now(w) < until_ns_ && sim_step((w)->sim);) \
+    continue
+
+static void world_fini(struct world *w)
+{
+    for (size_t i = 0; i < w->call_count; i++)
+        vigil_call_free(w->calls[i].call);
+    for (size_t i = 0; i < w->watch_count; i++)
+        vigil_watch_free(w->watches[i].watch);
+    vigil_lease_free(w->lease);
+    vigil_client_free(w->client);
+    w->client = NULL;
+    faults.loop = NULL;
+    for (size_t i = 0; i < WORLD_MEMBERS; i++)
+        etcd_member_fini(&w->members[i]);
+    assert_true(list_empty(&w->cluster.streams));
+    sim_free(w->sim);
+}
+
+/* -- Calls -- */
+
+static void world_done(vigil_call *call, void *user)
+{
+    struct world_call *c = user;
+    const vigil_error *error = vigil_call_error(call);
+    c->completions++;
+    c->code = error->code;
+    c->outcome = error->outcome;
+    if (error->code != VIGIL_OK)
+        assert_true(error->text[0] != '\0');
+}
+
+static struct world_call *world_begin(struct world *w, vigil_call *call, unsigned number)
+{
+    assert_true(w->call_count < WORLD_CALLS_MAX);
+    struct world_call *c = &w->calls[w->call_count++];
+    *c = (struct world_call){.call = call, .number = number};
+    int code = vigil_call_start(call, world_done, c);
+    if (code != VIGIL_OK) {
+        assert_int_equal(code, VIGIL_ERROR_MEMORY);
+        *c = (struct world_call){.call = call,
+                                 .completions = 1,
+                                 .code = code,
+                                 .outcome = VIGIL_NOT_SENT,
+                                 .number = number};
+    }
+    return c;
+}
+
+static struct world_call *world_get(struct world *w)
+{
+    faulty_memory_begin();
+    vigil_call *call = vigil_get(w->client, vigil_text("k"));
+    faulty_memory_end();
+    return world_begin(w, call, 0);
+}
+
+/* Every put has another number, from 1 on. */
+static struct world_call *world_put(struct world *w, unsigned number)
+{
+    char value[16];
+    snprintf(value, sizeof(value), "%u", number);
+    faulty_memory_begin();
+    vigil_call *call = vigil_put(w->client, vigil_text("k"), vigil_text(value), 0);
+    faulty_memory_end();
+    return world_begin(w, call, number);
+}
+
+static bool world_completed(const struct world *w)
+{
+    for (size_t i = 0; i < w->call_count; i++)
+        if (!w->calls[i].completions)
+            return false;
+    return true;
+}
+
+/* Each has completed once, and no put was executed twice. */
+static void world_check_completions(const struct world *w)
+{
+    for (size_t i = 0; i < w->call_count; i++) {
+        assert_int_equal(w->calls[i].completions, 1);
+        assert_true(w->cluster.executed[w->calls[i].number] <= 1);
+    }
+}
+
+/* And what the calls report about the server is true. */
+static void world_check_calls(const struct world *w)
+{
+    world_check_completions(w);
+    for (size_t i = 0; i < w->call_count; i++) {
+        const struct world_call *c = &w->calls[i];
+        unsigned executed = w->cluster.executed[c->number];
+        if (c->number == 0)
+            continue;
+        if (c->code == VIGIL_OK)
+            assert_int_equal(executed, 1);
+        else if (c->outcome != VIGIL_UNKNOWN)
+            assert_int_equal(executed, 0);
+    }
+}
+
+/* -- Watches and leases -- */
+
+static int world_batch(vigil_watch *watch, const vigil_watch_batch *batch, void *user)
+{
+    struct world_watch *v = user;
+    (void)watch;
+    assert_false(v->freed);
+    assert_int_equal(v->ended, 0);
+    v->batches++;
+    v->created += batch->what == VIGIL_WATCH_CREATED;
+    v->progress += batch->what == VIGIL_WATCH_PROGRESS;
+    if (batch->what == VIGIL_WATCH_ENDED) {
+        v->ended++;
+        v->end_code = batch->error->code;
+        v->compact_revision = batch->compact_revision;
+    }
+    for (size_t i = 0; i < batch->event_count; i++) {
+        assert_true(v->count < WORLD_EVENTS_MAX);
+        const vigil_kv *kv = batch->events[i].kv;
+        struct world_event *e = &v->events[v->count++];
+        e->revision = kv->mod_revision;
+        snprintf(e->key, sizeof(e->key), "%.*s", (int)kv->key.size, (const char *)kv->key.data);
+    }
+    return v->answer;
+}
+
+/* Of all keys with the prefix "w". */
+static struct world_watch *world_watch_from(struct world *w, int64_t revision)
+{
+    vigil_watch_options options;
+    assert_true(w->watch_count < WORLD_WATCHES_MAX);
+    struct world_watch *v = &w->watches[w->watch_count++];
+    vigil_watch_options_init(&options);
+    options.key = vigil_text("w");
+    options.prefix = 1;
+    options.revision = revision;
+    options.created_notify = 1;
+    faulty_memory_begin();
+    int code = vigil_watch_new(w->client, &options, world_batch, v, &v->watch);
+    faulty_memory_end();
+    if (code != VIGIL_OK) {
+        assert_int_equal(code, VIGIL_ERROR_MEMORY);
+        v->ended = 1;
+        v->end_code = code;
+    }
+    return v;
+}
+
+static void world_watch_free(struct world_watch *v)
+{
+    v->freed = true;
+    vigil_watch_free(v->watch);
+    v->watch = NULL;
+}
+
+/* Puts at the server, not by the client: this many keys in one revision. */
+static void world_change(struct world *w, const char *key, unsigned keys)
+{
+    etcd_change(&w->cluster, slice_from_text(key), SLICE_LITERAL("0"), keys);
+}
+
+/* How many events the history has for a watch from this revision on. */
+static size_t world_expected(const struct world *w, int64_t revision)
+{
+    size_t count = 0;
+    for (int64_t r = revision < 2 ? 2 : revision; r <= w->cluster.revision; r++)
+        count += w->cluster.history[r].key[0] == 'w' ? w->cluster.history[r].keys : 0;
+    return count;
+}
+
+/* What was delivered is the beginning of the history from this revision on. */
+static void world_check_events(const struct world *w, const struct world_watch *v, int64_t revision)
+{
+    size_t at = 0;
+    for (int64_t r = revision < 2 ? 2 : revision; r <= w->cluster.revision; r++) {
+        const struct etcd_revision *change = &w->cluster.history[r];
+        for (unsigned i = 0; i < change->keys && change->key[0] == 'w' && at < v->count; i++) {
+            char key[ETCD_TEXT_BYTES];
+            snprintf(key, sizeof(key), change->keys == 1 ? "%.20s" : "%.20s/%u", change->key, i);
+            assert_int_equal(v->events[at].revision, r);
+            assert_string_equal(v->events[at].key, key);
+            at++;
+        }
+    }
+    assert_int_equal(at, v->count);
+    assert_true(v->created <= 1);
+}
+
+static void world_lost(vigil_lease *lease, const vigil_error *error, void *user)
+{
+    struct world *w = user;
+    (void)lease;
+    w->lost++;
+    w->lost_code = error->code;
+}
+
+static void world_keep_lease(struct world *w)
+{
+    faulty_memory_begin();
+    int code = vigil_lease_keep(w->client, 7, w->cluster.lease_ttl, world_lost, w, &w->lease);
+    faulty_memory_end();
+    if (code != VIGIL_OK) {
+        assert_int_equal(code, VIGIL_ERROR_MEMORY);
+        w->lost = 1;
+        w->lost_code = code;
+    }
+}
+
+#endif
