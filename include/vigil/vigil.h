@@ -11,6 +11,7 @@
  *     vigil/watch.h         every change of a range of keys
  *     vigil/object.h        watches of objects, as Kubernetes has them
  *     vigil/lease.h         keys that expire
+ *     vigil/queue.h         a queue to take results from, instead of callbacks
  *     vigil/concurrency.h   locks and elections
  *     vigil/auth.h          users, roles and permissions
  *     vigil/cluster.h       the members of a cluster
@@ -35,6 +36,7 @@
 #include <vigil/lease.h>
 #include <vigil/maintenance.h>
 #include <vigil/object.h>
+#include <vigil/queue.h>
 #include <vigil/txn.h>
 #include <vigil/types.h>
 #include <vigil/watch.h>

@@ -46,6 +46,7 @@ static void call_unref(struct vigil_call *call)
     struct vigil_client *client = call->client;
     arena_fini(&call->arena);
     grpc_client_call_fini(&call->grpc);
+    queue_item_fini(&call->item);
     free(call);
     client_unref(client);
 }
@@ -56,6 +57,8 @@ static void make_callback(struct vigil_call *call)
     lock_take(&client->lock);
     atomic_store_explicit(&call->completed, true, memory_order_release);
     client_changed(client);
+    if (call->item.queue)
+        queue_item_push(&call->item);
     lock_release(&client->lock);
     if (!call->done || !client_callback_begin(client, &call->object))
         return;
@@ -362,16 +365,58 @@ void vigil_call_set_timeout(vigil_call *call, int64_t timeout_ms)
         call->timeout_ms = timeout_ms;
 }
 
-int vigil_call_start(vigil_call *call, vigil_done done, void *user)
+/* Receives the start only once; a call that is NULL has failed already. */
+static int begin_start(struct vigil_call *call)
 {
     if (!call)
         return VIGIL_ERROR_MEMORY;
-    if (atomic_exchange(&call->started, true))
-        return VIGIL_ERROR_ARGUMENT;
-    call->done = done;
+    return atomic_exchange(&call->started, true) ? VIGIL_ERROR_ARGUMENT : VIGIL_OK;
+}
+
+static void post_start(struct vigil_call *call, void *user)
+{
     call->user = user;
     atomic_fetch_add_explicit(&call->refs, 1, memory_order_relaxed);
     client_post(call->client, &call->start);
+}
+
+int vigil_call_start(vigil_call *call, vigil_done done, void *user)
+{
+    int code = begin_start(call);
+    if (code != VIGIL_OK)
+        return code;
+    call->done = done;
+    post_start(call, user);
+    return VIGIL_OK;
+}
+
+static struct vigil_call *call_of(struct queue_item *item)
+{
+    return CONTAINER_OF(item, struct vigil_call, item);
+}
+
+static void ref_item(struct queue_item *item)
+{
+    atomic_fetch_add_explicit(&call_of(item)->refs, 1, memory_order_relaxed);
+}
+
+static void unref_item(struct queue_item *item)
+{
+    call_unref(call_of(item));
+}
+
+int vigil_queue_call(vigil_queue *queue, vigil_call *call, void *user)
+{
+    static const struct queue_item_ops item_ops = {.ref = ref_item, .unref = unref_item};
+    if (call && call->client != queue_client(queue))
+        return VIGIL_ERROR_ARGUMENT;
+    int code = begin_start(call);
+    if (code != VIGIL_OK)
+        return code;
+    call->item.shown =
+        (vigil_item){.what = VIGIL_ITEM_CALL, .user = user, .call = call, .error = &call->error};
+    queue_item_init(&call->item, queue, &item_ops);
+    post_start(call, user);
     return VIGIL_OK;
 }
 
@@ -411,6 +456,7 @@ void vigil_call_free(vigil_call *call)
     if (!call)
         return;
     client_drop(call->client, &call->object);
+    queue_item_drop(&call->item);
     vigil_call_cancel(call);
     call_unref(call);
 }

@@ -15,10 +15,8 @@
 #define VIGIL_CLIENT_CALL_H
 
 #include "base/memory/arena.h"
-#include "client/client.h"
+#include "client/queue.h"
 #include "codec/pb/pb.h"
-
-#include <vigil/call.h>
 
 struct client_method {
     const char *path; /* "/etcdserverpb.KV/Range" */
@@ -62,6 +60,7 @@ struct vigil_call {
     vigil_error error;
     vigil_done done;
     void *user;
+    struct queue_item item; /* of the queue that receives the completion, if there is one */
 };
 
 /* With a request that is still empty. NULL: no memory. */

@@ -139,6 +139,15 @@ void client_drop(struct vigil_client *client, struct client_object *object)
 
 /* -- The end -- */
 
+static void notify_observers(struct vigil_client *client)
+{
+    struct client_observer *observer;
+    LOCK_SCOPE(&client->lock);
+    client->all_ended = true;
+    LIST_FOREACH (observer, &client->observers, in_client)
+        observer->ended(observer);
+}
+
 static void end_all(struct vigil_client *client)
 {
     client->ended = true;
@@ -151,6 +160,7 @@ static void end_all(struct vigil_client *client)
     struct client_part *part;
     LIST_FOREACH (part, &client->parts, in_client)
         part->end(part);
+    notify_observers(client);
 }
 
 static void free_parts(struct vigil_client *client)
@@ -386,6 +396,7 @@ static enum status client_init(struct vigil_client *client, struct network *netw
     pthread_cond_init(&client->changed, NULL);
     list_init(&client->members);
     list_init(&client->parts);
+    list_init(&client->observers);
     TRY(copy_prefix(client, options->prefix));
     TRY(network_loop_new(network, &client->loop));
     loop_attach(client->loop, &client->mailbox, run_command, NULL);

@@ -39,6 +39,14 @@ struct client_part {
     void (*free)(struct client_part *part);
 };
 
+/* Learns that everything has ended: calls, watches and leases that are begun from now on end at
+ * once. */
+struct client_observer {
+    struct list in_client; /* links vigil_client.observers */
+    /* With the lock held. */
+    void (*ended)(struct client_observer *observer);
+};
+
 /* An object that has callbacks. */
 struct client_object {
     bool dropped; /* freed by the user: no callback is made any more; protected by the lock */
@@ -87,7 +95,9 @@ struct vigil_client {
     unsigned waiting;                   /* threads that wait for changed */
     const struct client_object *inside; /* whose callback is being made */
     pthread_t inside_thread;
-    bool quiet;        /* freed: no callback is made any more */
+    bool quiet;            /* freed: no callback is made any more */
+    bool all_ended;        /* everything that was begun has ended */
+    struct list observers; /* client_observer.in_client */
     bool running_rest; /* a thread runs the commands that were posted after the end of the loop */
 };
 

@@ -4,6 +4,7 @@
 #include "base/memory/arena.h"
 #include "base/random.h"
 #include "client/error.h"
+#include "client/queue.h"
 #include "client/stream.h"
 #include "codec/pb/rpc.pb.h"
 
@@ -31,11 +32,19 @@ struct kept_lease {
 
 enum { LEASE_WANTS_START = 1, LEASE_WANTS_END = 2 };
 
+/* Of a lease that was begun for a queue. */
+struct lease_item {
+    struct queue_item in_queue;
+    struct vigil_lease *lease; /* borrowed: it owns this */
+    vigil_error error;         /* why it is lost */
+};
+
 struct vigil_lease {
     struct vigil_client *client; /* a reference */
     int64_t id, ttl;
     vigil_lease_lost lost;
     void *user;
+    struct lease_item *item; /* with a queue; owned */
     struct client_object object;
     struct client_command command; /* posted when wanted becomes more than 0 */
     _Atomic uint32_t wanted;
@@ -49,6 +58,9 @@ static void lease_unref(struct vigil_lease *lease)
     if (atomic_fetch_sub_explicit(&lease->refs, 1, memory_order_acq_rel) > 1)
         return;
     struct vigil_client *client = lease->client;
+    if (lease->item)
+        queue_item_fini(&lease->item->in_queue);
+    free(lease->item);
     free(lease);
     client_unref(client);
 }
@@ -92,9 +104,18 @@ static void kept_free(struct kept_lease *kept)
     free(kept);
 }
 
+static void queue_loss(struct lease_item *item, const vigil_error *error)
+{
+    LOCK_SCOPE(&item->lease->client->lock);
+    item->error = *error;
+    queue_item_push(&item->in_queue);
+}
+
 static void tell_lost(struct vigil_lease *lease, const vigil_error *error)
 {
     struct vigil_client *client = lease->client;
+    if (lease->item)
+        queue_loss(lease->item, error);
     if (lease->lost && client_callback_begin(client, &lease->object)) {
         lease->lost(lease, error, lease->user);
         client_callback_end(client);
@@ -331,8 +352,8 @@ static void want(struct vigil_lease *lease, uint32_t what)
 
 /* -- Public functions -- */
 
-int vigil_lease_keep(vigil_client *client, int64_t id, int64_t ttl, vigil_lease_lost lost,
-                     void *user, vigil_lease **ret_lease)
+static int lease_new(vigil_client *client, int64_t id, int64_t ttl, void *user,
+                     struct vigil_lease **ret_lease)
 {
     if (id == 0 || ttl <= 0)
         return VIGIL_ERROR_ARGUMENT;
@@ -342,11 +363,65 @@ int vigil_lease_keep(vigil_client *client, int64_t id, int64_t ttl, vigil_lease_
     lease->client = client;
     lease->id = id;
     lease->ttl = ttl;
-    lease->lost = lost;
     lease->user = user;
     lease->refs = 2;
     lease->command.run = run_command;
     client_ref(client);
+    *ret_lease = lease;
+    return VIGIL_OK;
+}
+
+int vigil_lease_keep(vigil_client *client, int64_t id, int64_t ttl, vigil_lease_lost lost,
+                     void *user, vigil_lease **ret_lease)
+{
+    struct vigil_lease *lease;
+    int code = lease_new(client, id, ttl, user, &lease);
+    if (code != VIGIL_OK)
+        return code;
+    lease->lost = lost;
+    *ret_lease = lease;
+    want(lease, LEASE_WANTS_START);
+    return VIGIL_OK;
+}
+
+static struct vigil_lease *lease_of(struct queue_item *item)
+{
+    return CONTAINER_OF(item, struct lease_item, in_queue)->lease;
+}
+
+static void ref_item(struct queue_item *item)
+{
+    atomic_fetch_add_explicit(&lease_of(item)->refs, 1, memory_order_relaxed);
+}
+
+static void unref_item(struct queue_item *item)
+{
+    lease_unref(lease_of(item));
+}
+
+static void item_init(struct lease_item *item, struct vigil_lease *lease, vigil_queue *queue)
+{
+    static const struct queue_item_ops item_ops = {.ref = ref_item, .unref = unref_item};
+    item->lease = lease;
+    item->in_queue.shown = (vigil_item){
+        .what = VIGIL_ITEM_LEASE, .user = lease->user, .lease = lease, .error = &item->error};
+    queue_item_init(&item->in_queue, queue, &item_ops);
+}
+
+int vigil_queue_lease(vigil_queue *queue, int64_t id, int64_t ttl, void *user,
+                      vigil_lease **ret_lease)
+{
+    struct vigil_lease *lease;
+    struct lease_item *item = calloc(1, sizeof(*item));
+    if (!item)
+        return VIGIL_ERROR_MEMORY;
+    int code = lease_new(queue_client(queue), id, ttl, user, &lease);
+    if (code != VIGIL_OK) {
+        free(item);
+        return code;
+    }
+    item_init(item, lease, queue);
+    lease->item = item;
     *ret_lease = lease;
     want(lease, LEASE_WANTS_START);
     return VIGIL_OK;
@@ -357,6 +432,8 @@ void vigil_lease_free(vigil_lease *lease)
     if (!lease)
         return;
     client_drop(lease->client, &lease->object);
+    if (lease->item)
+        queue_item_drop(&lease->item->in_queue);
     want(lease, LEASE_WANTS_END);
     lease_unref(lease);
 }

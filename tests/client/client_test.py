@@ -24,8 +24,12 @@ PROTECTED = ["wrong_password_is_an_error", "forbidden_watch_ends_with_the_reason
              "untrusted_server_is_refused_with_the_reason"]
 CLUSTER = ["watches_survive_the_loss_of_members", "watch_that_requires_a_leader_ends_without_one"]  # cluster_test.py
 FAULTS = ["watches_lose_nothing_when_connections_break", "reads_succeed_and_writes_tell_their_outcome"]
-# What is repeated over TLS and with a user; the calls alone also in a thread of the program's.
+# What is repeated over TLS and with a user; the calls and the queue also in a thread of the program's.
 CALLS = ["put_get_and_delete", "large_values", "reads_are_repeated_after_a_restart", "unreachable_server_is_named"]
+QUEUE = ["queue_delivers_completed_calls", "queue_wakes_the_program_once", "queue_take_has_a_timeout",
+         "queue_delivers_a_lost_lease", "queue_may_be_used_inside_a_callback",
+         "shutdown_is_delivered_through_the_queue", "freed_client_ends_its_queue", "freed_queue_drops_its_items",
+         "everything_may_be_freed_in_every_order"]
 BASIC = ["put_get_and_delete", "large_values", "watch_resumes_after_a_restart", "reads_are_repeated_after_a_restart"]
 
 
@@ -173,9 +177,9 @@ class WithUser(ClientTest):
 
 def add_tests():
     names = subprocess.run([SUITE], check=True, capture_output=True, text=True).stdout.split()
-    assert set(BASIC + CALLS + PROTECTED + FAULTS) <= set(names)
+    assert set(BASIC + CALLS + QUEUE + PROTECTED + FAULTS) <= set(names)
     elsewhere = PROTECTED + FAULTS + CLUSTER
-    runs = {Plain: [name for name in names if name not in elsewhere], OwnLoop: CALLS, Secure: BASIC, WithUser: BASIC,
+    runs = {Plain: [name for name in names if name not in elsewhere], OwnLoop: CALLS + QUEUE, Secure: BASIC, WithUser: BASIC,
             Faulty: FAULTS}
     for case, own in runs.items():
         for name in own:
