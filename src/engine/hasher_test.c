@@ -6,27 +6,27 @@
 
 #include <cmocka.h>
 
-struct desk {
+struct inbox {
     struct waker waker;
     struct mailbox answers;
 };
 
 static int set_up(void **state)
 {
-    struct desk *desk = aligned_alloc(64, align_up(sizeof(*desk), 64));
-    assert_non_null(desk);
-    waker_init_thread(&desk->waker);
-    mailbox_init(&desk->answers, &desk->waker);
-    *state = desk;
+    struct inbox *inbox = aligned_alloc(64, align_up(sizeof(*inbox), 64));
+    assert_non_null(inbox);
+    waker_init_thread(&inbox->waker);
+    mailbox_init(&inbox->answers, &inbox->waker);
+    *state = inbox;
     return 0;
 }
 
 static int tear_down(void **state)
 {
-    struct desk *desk = *state;
-    assert_true(mailbox_empty(&desk->answers));
-    waker_fini(&desk->waker);
-    free(desk);
+    struct inbox *inbox = *state;
+    assert_true(mailbox_empty(&inbox->answers));
+    waker_fini(&inbox->waker);
+    free(inbox);
     return 0;
 }
 
@@ -37,20 +37,20 @@ static struct worker *start(void)
     return hasher;
 }
 
-static struct hasher_job make_job(struct desk *desk, unsigned cost)
+static struct hasher_job make_job(struct inbox *inbox, unsigned cost)
 {
-    return (struct hasher_job){.work.answers = &desk->answers,
+    return (struct hasher_job){.work.answers = &inbox->answers,
                                .task = HASHER_MAKE,
                                .password = SLICE_LITERAL("password"),
                                .cost = cost};
 }
 
 /* Waits for the next finished job. */
-static struct hasher_job *wait_for_one(struct desk *desk)
+static struct hasher_job *wait_for_one(struct inbox *inbox)
 {
     struct mailbox_node *node;
-    while (!(node = mailbox_take(&desk->answers)))
-        mailbox_wait(&desk->answers, CLOCK_NEVER);
+    while (!(node = mailbox_take(&inbox->answers)))
+        mailbox_wait(&inbox->answers, CLOCK_NEVER);
     assert_null(node->next);
     return CONTAINER_OF(node, struct hasher_job, work.in_mailbox);
 }

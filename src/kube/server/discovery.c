@@ -52,8 +52,8 @@ static void write_verbs(struct json_writer *w, const struct kube_kind *kind)
 }
 
 static const struct {
-    unsigned flag;    /* of kinds that have it; 0: */
-    const char *core; /* this one has */
+    unsigned flag;    /* kinds with this flag have the subresource … */
+    const char *core; /* … or, if the flag is 0, this kind of the core group */
     const char *name, *group, *version, *kind;
     const char *const *verbs;
     size_t verb_count;
@@ -250,7 +250,7 @@ static void end_resources(struct discovery_document *d)
         end_list(d);
 }
 
-/* -- The new one: everything at once -- */
+/* -- Aggregated discovery: all groups in one document -- */
 
 static void write_response_kind(struct json_writer *w, const char *group, const char *version,
                                 const char *kind)
