@@ -121,12 +121,23 @@ static size_t held_bytes(const struct budget *budget)
     return taken > ahead ? taken - ahead : 0; /* both read at about the same time */
 }
 
+void budget_check(const struct budget *budget)
+{
+    size_t ahead = 0;
+    for (size_t i = 0; i < CELLS; i++) {
+        assert(load(&budget->cells[i].ahead) <= 2 * budget->step);
+        ahead += load(&budget->cells[i].ahead);
+    }
+    assert(load(&budget->taken) >= ahead);
+    assert(load(&budget->accounts) > 0 || load(&budget->taken) == ahead);
+}
+
 void budget_free(struct budget *budget)
 {
     if (!budget)
         return;
     assert(load(&budget->accounts) == 0);
-    assert(held_bytes(budget) == 0);
+    budget_check(budget);
     free(budget);
 }
 

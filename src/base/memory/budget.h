@@ -56,6 +56,8 @@ struct budget_stats {
     uint64_t reclaims; /* connections closed because others could not get their share */
 };
 struct budget_stats budget_stats(const struct budget *budget);
+/* Asserts that the budget is consistent. No thread may use it meanwhile. */
+void budget_check(const struct budget *budget);
 
 /* Returns one reference for the caller. Without a budget there is no account either. */
 MUST_CHECK

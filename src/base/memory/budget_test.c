@@ -65,6 +65,7 @@ static void charges_are_held_until_they_are_released(void **state)
     assert_int_equal(budget_stats(budget).limit_bytes, LIMIT);
     account_release(a, 400);
     assert_int_equal(budget_stats(budget).held_bytes, 610);
+    budget_check(budget);
     drop(a);
     drop(b);
     assert_int_equal(budget_stats(budget).held_bytes, 0);
@@ -131,6 +132,7 @@ static void limit_is_never_exceeded(void **state)
         refused += !account_charge(accounts[i] = account_of(budget), BUDGET_LITTLE_BYTES);
     assert_true(refused > 0);
     assert_true(asked > 0);
+    budget_check(budget);
     assert_true(budget_stats(budget).held_bytes <= 4 * MIB);
     assert_true(budget_stats(budget).held_bytes > 3 * MIB);
     for (size_t i = 0; i < ACCOUNTS; i++)
