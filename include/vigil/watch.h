@@ -11,6 +11,7 @@
  * What ends a watch, and what does not (status of the stream, or reason of a cancelled watch):
  *
  *     connection broken, GOAWAY, reset         resumes
+ *     OK: the server has closed the stream     resumes
  *     Unavailable, Internal                    resumes, at another endpoint if there is one
  *     Unavailable "etcdserver: no leader"      ends (only with require_leader)
  *     Unauthenticated, "invalid auth token"    gets a new token and resumes, if there is a user
@@ -20,8 +21,15 @@
  *     cancelled with a compact revision        ends: VIGIL_ERROR_COMPACTED
  *     cancelled with another reason            ends with that reason
  *
- * This is what etcd's clientv3 does, except for the token, which clientv3 does not renew for a
- * watch.
+ * This is what etcd's clientv3 does, with these deliberate differences:
+ *
+ *     clientv3 does not renew a token for a watch; here it is renewed.
+ *     clientv3 ends a watch when the server closes the stream with OK; here it resumes.
+ *     clientv3 ends without an error when the server cancels a watch without a compact revision;
+ *     here every end has an error.
+ *     clientv3 resumes a watch from revision 0 at the revision of its creation and may deliver a
+ *     change again; here it resumes after that revision.
+ *     clientv3 sends one create request at a time; here thousands wait for their answers.
  *
  * Threads: as in vigil/client.h. The callbacks of one watch are made one at a time and in order.
  *
@@ -75,7 +83,8 @@ typedef struct vigil_watch_batch {
 /* What the callback of a watch returns. */
 enum vigil_watch_answer {
     VIGIL_WATCH_CONTINUE = 0,
-    VIGIL_WATCH_PAUSE = 1 /* no more until vigil_watch_resume */
+    VIGIL_WATCH_PAUSE = 1 /* no more until vigil_watch_resume; only an end because of missing memory
+                             or of vigil_client_shutdown is delivered to a paused watch */
 };
 
 /* Receives what a watch delivers; returns enum vigil_watch_answer. */
@@ -112,12 +121,14 @@ VIGIL_API int vigil_watch_new(vigil_client *client, const vigil_watch_options *o
  * now, this waits for it. Accepts NULL. */
 VIGIL_API void vigil_watch_free(vigil_watch *watch);
 
-/* Continues a watch whose callback has returned VIGIL_WATCH_PAUSE. It has no effect on other
- * watches. */
+/* Continues a watch whose callback has returned VIGIL_WATCH_PAUSE: what was kept meanwhile is
+ * delivered, and then whatever follows. It has no effect on other watches. */
 VIGIL_API void vigil_watch_resume(vigil_watch *watch);
 
-/* Asks the server for progress: every watch of the same kind (with or without require_leader)
- * gets a VIGIL_WATCH_PROGRESS. */
+/* Asks the server for progress: every live watch of the same kind (with or without require_leader)
+ * gets a VIGIL_WATCH_PROGRESS; a paused one when it is resumed, unless its buffer is full. The
+ * request is lost if there is no connection, and servers do not answer it while one of the watches
+ * has not yet received the past; a program that needs the answer asks again. */
 VIGIL_API void vigil_watch_request_progress(vigil_watch *watch);
 
 /* The revision after which the watch would resume now; -1 before it is known. */

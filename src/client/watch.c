@@ -9,11 +9,12 @@
 #define TO(state) (1u << WATCH_##state)
 
 /* Drawn in watch.h. */
-static const uint8_t moves[] = {
+static const uint16_t moves[] = {
     [WATCH_NEW] = TO(QUEUED) | TO(ENDED),
     [WATCH_QUEUED] = TO(CREATING) | TO(ENDING) | TO(ENDED),
-    [WATCH_CREATING] = TO(QUEUED) | TO(LIVE) | TO(LEAVING) | TO(ENDING) | TO(ENDED),
-    [WATCH_LIVE] = TO(QUEUED) | TO(PARKED) | TO(ENDING) | TO(ENDED),
+    [WATCH_CREATING] = TO(QUEUED) | TO(LIVE) | TO(LEAVING) | TO(ENDING),
+    [WATCH_LIVE] = TO(QUEUED) | TO(PARKING) | TO(LEAVING) | TO(ENDING),
+    [WATCH_PARKING] = TO(PARKED) | TO(QUEUED) | TO(LEAVING),
     [WATCH_PARKED] = TO(QUEUED) | TO(ENDING) | TO(ENDED),
     [WATCH_LEAVING] = TO(ENDED),
     [WATCH_ENDING] = TO(ENDED),
@@ -31,16 +32,22 @@ void watch_move(struct vigil_watch *watch, enum watch_state next)
 struct watch_message {
     struct watch_message *next;
     size_t len;
+    bool progress; /* newer progress may replace it */
     uint8_t bytes[];
 };
 
+/* Progress consists of four numbers of the header and an id, so it always fits. */
+enum { MESSAGE_ROOM_MIN = 64 };
+
 static enum status messages_push(struct watch_message **newest, struct slice bytes)
 {
-    struct watch_message *message = malloc(sizeof(*message) + bytes.len);
+    struct watch_message *message =
+        malloc(sizeof(*message) + size_max(bytes.len, MESSAGE_ROOM_MIN));
     if (!message)
         return ST_NOMEM;
     message->next = *newest ? (*newest)->next : message;
     message->len = bytes.len;
+    message->progress = false;
     slice_copy(message->bytes, bytes);
     if (*newest)
         (*newest)->next = message;
@@ -92,8 +99,10 @@ void watch_check(const struct vigil_watch *watch)
     assert((watch->stream == NULL) == (watch->state == WATCH_NEW || watch->state >= WATCH_ENDING));
     assert(watch->next_revision >= 0);
     assert(!watch->parts || watch->state == WATCH_LIVE);
-    assert(watch->state != WATCH_ENDING || watch->held);
-    assert(watch->state != WATCH_ENDED || !watch->held);
+    assert(watch->state != WATCH_ENDING || watch->held || watch->end_lost);
+    assert((watch->state != WATCH_ENDED && watch->state != WATCH_LEAVING) || !watch->held);
+    assert(watch->state != WATCH_LIVE || watch->entry.id != WATCH_NO_ID);
+    assert(watch->state != WATCH_PARKING || watch->entry.id != WATCH_NO_ID);
 }
 
 /* -- Callbacks -- */
@@ -113,6 +122,11 @@ static void set_delivered(struct vigil_watch *watch, int64_t revision)
 {
     if (revision > watch_delivered(watch))
         atomic_store_explicit(&watch->delivered, revision, memory_order_relaxed);
+}
+
+static int64_t header_revision(const struct pb_watch_response *response)
+{
+    return response->header ? response->header->revision : 0;
 }
 
 static int64_t revision_of(const struct pb_event *event)
@@ -162,7 +176,7 @@ static void deliver_mark(struct vigil_watch *watch, enum vigil_watch_what what,
 {
     vigil_watch_batch batch = {
         .what = (int)what,
-        .revision = response->header ? response->header->revision : 0,
+        .revision = header_revision(response),
         .header = (const vigil_header *)response->header,
     };
     call_back(watch, &batch);
@@ -221,13 +235,38 @@ static void count_held(struct vigil_watch *watch, int64_t bytes)
                               memory_order_relaxed);
 }
 
+static size_t room(const struct vigil_watch *watch)
+{
+    return watch->held_max - size_min(watch->held_bytes, watch->held_max);
+}
+
 static enum status hold(struct vigil_watch *watch, struct slice message, bool always)
 {
-    if (!always && message.len > watch->held_max - size_min(watch->held_bytes, watch->held_max))
+    if (!always && message.len > room(watch))
         return ST_LIMIT;
     TRY(messages_push(&watch->held, message));
     count_held(watch, (int64_t)message.len);
     return ST_OK;
+}
+
+/* Progress only matters until newer progress has arrived, so it replaces older progress that no
+ * event follows. Without room or memory it is dropped. */
+static void hold_progress(struct vigil_watch *watch, struct slice message)
+{
+    struct watch_message *newest = watch->held;
+    if (newest && newest->progress && message.len <= MESSAGE_ROOM_MIN) {
+        count_held(watch, (int64_t)message.len - (int64_t)newest->len);
+        newest->len = message.len;
+        slice_copy(newest->bytes, message);
+    } else if (hold(watch, message, false) == ST_OK) {
+        watch->held->progress = true;
+    }
+}
+
+void watch_drop_held(struct vigil_watch *watch)
+{
+    messages_free(&watch->held);
+    count_held(watch, -(int64_t)watch->held_bytes);
 }
 
 void watch_drop_parts(struct vigil_watch *watch)
@@ -239,9 +278,8 @@ void watch_release(struct vigil_watch *watch)
 {
     watch_move(watch, WATCH_ENDED);
     watch->stream = NULL;
-    messages_free(&watch->parts);
-    messages_free(&watch->held);
-    count_held(watch, -(int64_t)watch->held_bytes);
+    watch_drop_parts(watch);
+    watch_drop_held(watch);
     atomic_fetch_sub_explicit(&watch->client->counters.watches, 1, memory_order_relaxed);
     watch_unref(watch);
 }
@@ -254,8 +292,11 @@ static enum status deliver_message(struct vigil_watch *watch, const struct watch
     arena_init(&arena, NULL, 0, SIZE_MAX);
     enum status status = pb_decode(&pb_watch_response_table, slice_of(message->bytes, message->len),
                                    &arena, &response);
-    if (status == ST_OK)
+    if (status == ST_OK) {
+        if (message->progress && response.watch_id != WATCH_NO_ID)
+            set_delivered(watch, header_revision(&response));
         deliver(watch, &response);
+    }
     arena_fini(&arena);
     return status;
 }
@@ -269,7 +310,8 @@ enum status watch_deliver_held(struct vigil_watch *watch)
         status = deliver_message(watch, message);
         free(message);
     }
-    return status;
+    bool lost = watch->end_lost && !watch->held && !watch->paused;
+    return lost ? ST_NOMEM : status;
 }
 
 /* -- Responses -- */
@@ -277,7 +319,7 @@ enum status watch_deliver_held(struct vigil_watch *watch)
 /* What the server has sent completely need not be sent again. */
 static void advance(struct vigil_watch *watch, const struct pb_watch_response *response)
 {
-    int64_t revision = response->header ? response->header->revision : 0;
+    int64_t revision = header_revision(response);
     if (response->events_count)
         revision = revision_of(&response->events[response->events_count - 1]);
     else if (response->created && watch->next_revision)
@@ -299,6 +341,8 @@ static enum status receive_whole(struct vigil_watch *watch, struct slice message
     }
     if (!mark || (response->created && watch->created_wanted))
         TRY(hold(watch, message, false));
+    else if (!response->created)
+        hold_progress(watch, message);
     advance(watch, response);
     return ST_OK;
 }
@@ -331,7 +375,8 @@ static enum status receive_joined(struct vigil_watch *watch, struct slice last)
 
 static enum status keep_part(struct vigil_watch *watch, struct slice message)
 {
-    if (messages_bytes(watch->parts) + message.len > watch->client->receive_bytes_max)
+    size_t bytes = messages_bytes(watch->parts) + message.len;
+    if (bytes > watch->client->receive_bytes_max || (watch->paused && bytes > room(watch)))
         return ST_LIMIT;
     return messages_push(&watch->parts, message);
 }
@@ -346,11 +391,16 @@ enum status watch_receive(struct vigil_watch *watch, struct slice message,
     return receive_whole(watch, message, response);
 }
 
-void watch_receive_progress(struct vigil_watch *watch, const struct pb_watch_response *response)
+void watch_receive_progress(struct vigil_watch *watch, struct slice message,
+                            const struct pb_watch_response *response)
 {
     /* Servers before etcd 3.4.25 and 3.5.8 sent it too early, so it does not change where the watch
      * resumes. */
-    if (!watch->paused && !watch->held && !watch->parts)
+    if (watch->parts)
+        return;
+    if (watch->paused || watch->held)
+        hold_progress(watch, message);
+    else
         deliver_mark(watch, VIGIL_WATCH_PROGRESS, response);
 }
 
@@ -364,21 +414,29 @@ void watch_finish(struct vigil_watch *watch, enum grpc_code code,
     watch_move(watch, WATCH_ENDING);
     watch->stream = NULL;
     watch->end_code = (uint8_t)code;
-    messages_free(&watch->parts);
-    /* What is held comes first; then the end, as the last held message. */
-    if (watch->held && pb_append(&pb_watch_response_table, &last, &message) == ST_OK &&
-        hold(watch, buf_slice(&message), true) == ST_OK)
+    watch_drop_parts(watch);
+    if (!watch->paused && !watch->held) {
+        deliver_end(watch, &last);
+        watch_release(watch);
         return;
-    deliver_end(watch, &last);
-    watch_release(watch);
+    }
+    /* What is held comes first; then the end, as the last held message. */
+    watch->end_lost = pb_append(&pb_watch_response_table, &last, &message) != ST_OK ||
+                      hold(watch, buf_slice(&message), true) != ST_OK;
 }
 
-void watch_fail(struct vigil_watch *watch, enum vigil_code code, const char *text)
+void watch_deliver_failure(struct vigil_watch *watch, enum vigil_code code, const char *text)
 {
     vigil_error error;
     client_error_set(&error, code, VIGIL_REFUSED, "%s", text);
     vigil_watch_batch batch = {
         .what = VIGIL_WATCH_ENDED, .revision = watch_delivered(watch), .error = &error};
+    watch_drop_held(watch);
     call_back(watch, &batch);
+}
+
+void watch_fail(struct vigil_watch *watch, enum vigil_code code, const char *text)
+{
+    watch_deliver_failure(watch, code, text);
     watch_release(watch);
 }

@@ -1,19 +1,21 @@
 /*
  * The inside of a vigil_watch.
  *
- *     new ──► queued ──► creating ──► live          every state ──► ended
- *              ▲  ▲         │ │        │ │
- *              │  └─ broken ┼─┼────────┘ ├──► parked ──┐
- *              └────────────┼─┼──────────┼─────────────┘ resumed
- *                           │ └──► leaving
- *                           └────────────┴──► ending
+ *     new ──► queued ──► creating ──► live ──► parking ──► parked     every state ──► ended
+ *             ▲ ▲ ▲         │          │          │           │
+ *             │ │ └─ broken ┴──────────┘          │           │
+ *             └─┴─────────── resumed ─────────────┴───────────┘
+ *
+ *     creating, live, parking ──► leaving          queued, creating, live, parked ──► ending
  *
  *     queued     waits until its create request can be sent
  *     creating   sent; the server answers in the order of the requests
  *     live       has an id and receives events
- *     parked     paused with a full buffer, and cancelled at the server
- *     leaving    the user freed it while it was creating
- *     ending     over at the server, but the user is paused and has not received everything
+ *     parking    paused with a full buffer, and being cancelled at the server
+ *     parked     the same, and the server has confirmed it
+ *     leaving    it delivers nothing any more, but the server still has to answer its create
+ * request or to confirm its cancel request ending     over at the server, but the user is paused
+ * and has not received everything
  *
  * Its stream (client/watch_stream.h) talks to the server. Everything here belongs to the loop's
  * thread, except for the fields that say otherwise. Mirrors watcherStream of etcd's clientv3.
@@ -36,6 +38,7 @@ enum watch_state {
     WATCH_QUEUED,
     WATCH_CREATING,
     WATCH_LIVE,
+    WATCH_PARKING,
     WATCH_PARKED,
     WATCH_LEAVING,
     WATCH_ENDING,
@@ -50,27 +53,31 @@ enum {
     WATCH_WANTS_END = 8,
 };
 
+enum { WATCH_NO_ID = -1 };
+
 /* An id at the server. */
 struct watch_entry {
     int64_t id;
-    bool forgotten; /* we have cancelled it, and the server has not confirmed yet: only this entry
-                       exists; otherwise it is embedded in its watch */
+    bool unknown; /* no watch has this id: only this entry exists, and we have cancelled the id at
+                     the server; otherwise the entry is embedded in its watch */
 };
 
 /* Small, because a program may have hundreds of thousands of them. */
 struct vigil_watch {
-    struct watch_entry entry;    /* in watch_stream.ids while live */
+    struct watch_entry entry;    /* in client_watch_stream.ids unless its id is WATCH_NO_ID */
     uint8_t state;               /* enum watch_state */
     struct client_object object; /* protected by the client's lock */
     bool prev_kv : 1, progress_notify : 1, no_put : 1, no_delete : 1, fragment : 1;
     bool created_wanted : 1; /* created is still to be delivered */
     bool paused : 1;
     bool require_leader : 1;
-    bool was_live : 1;                  /* it was created before: counts as resumed */
-    uint8_t end_code;                   /* enum grpc_code of its end; valid while ending */
-    struct vigil_client *client;        /* a reference */
+    bool was_live : 1;           /* it was created before: counts as resumed */
+    bool cancel_sent : 1;        /* the server has not confirmed the cancel request */
+    bool end_lost : 1;           /* there was no memory to hold the end; valid while ending */
+    uint8_t end_code;            /* enum grpc_code of its end; valid while ending */
+    struct vigil_client *client; /* a reference */
     struct client_watch_stream *stream; /* NULL: ending or ended */
-    struct list in_stream;       /* links the list of its state: queued, creating or others */
+    struct list in_stream;              /* links a list of client_watch_stream */
     int64_t next_revision;       /* the first one that the server has not sent; 0: from now on */
     _Atomic int64_t delivered;   /* the revision after which the user would resume; any thread */
     struct watch_message *held;  /* received while paused; owned */
@@ -113,21 +120,26 @@ MUST_CHECK
 enum status watch_receive(struct vigil_watch *watch, struct slice message,
                           struct pb_watch_response *response);
 /* A progress response for all watches of the stream. */
-void watch_receive_progress(struct vigil_watch *watch, const struct pb_watch_response *response);
+void watch_receive_progress(struct vigil_watch *watch, struct slice message,
+                            const struct pb_watch_response *response);
 
 /* The watch has left its stream: nothing follows from the server. The response is a cancelled
  * one; code is the status of the stream, or GRPC_OK if only this watch ended. */
 void watch_finish(struct vigil_watch *watch, enum grpc_code code,
                   const struct pb_watch_response *response);
-/* The same because of an error of our own; what is held is dropped. */
+/* Delivers an end because of an error of our own, and drops what is held. Only the release may
+ * follow. */
+void watch_deliver_failure(struct vigil_watch *watch, enum vigil_code code, const char *text);
+/* Does both; the watch is in no stream. */
 void watch_fail(struct vigil_watch *watch, enum vigil_code code, const char *text);
 
-/* Delivers what is held until the user pauses again. ST_NOMEM: the rest is lost. */
+/* Delivers what is held until the user pauses again. ST_NOMEM: something is lost. */
 MUST_CHECK
 enum status watch_deliver_held(struct vigil_watch *watch);
 
-/* The connection broke in the middle of a response. */
+/* The rest of an unfinished response will not follow; the user will not receive what is held. */
 void watch_drop_parts(struct vigil_watch *watch);
+void watch_drop_held(struct vigil_watch *watch);
 /* Nothing more is delivered, not even an end. Releases the loop's reference. */
 void watch_release(struct vigil_watch *watch);
 

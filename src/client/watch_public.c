@@ -28,32 +28,27 @@ static void start(struct vigil_watch *watch)
     watch_stream_add(*place, watch);
 }
 
-static void resume(struct vigil_watch *watch)
-{
-    if (watch->state == WATCH_ENDED)
-        return;
-    watch->paused = false;
-    enum status status = watch_deliver_held(watch);
-    if (status != ST_OK) {
-        if (watch->stream)
-            watch_stream_remove(watch->stream, watch);
-        if (watch->state != WATCH_LEAVING)
-            watch_fail(watch, VIGIL_ERROR_MEMORY, "out of memory");
-    } else if (watch->state == WATCH_ENDING && !watch->held) {
-        watch_release(watch);
-    } else if (watch->state == WATCH_PARKED && !watch->paused) {
-        watch_stream_add(watch->stream, watch);
-    }
-}
-
 static void end(struct vigil_watch *watch)
 {
-    if (watch->state == WATCH_ENDED)
-        return;
     if (watch->stream)
         watch_stream_remove(watch->stream, watch);
-    if (watch->state != WATCH_LEAVING)
+    else if (watch->state != WATCH_ENDED)
         watch_release(watch);
+}
+
+static void resume(struct vigil_watch *watch)
+{
+    if (watch->state == WATCH_ENDED || watch->state == WATCH_LEAVING)
+        return;
+    watch->paused = false;
+    if (watch_deliver_held(watch) != ST_OK) {
+        watch_deliver_failure(watch, VIGIL_ERROR_MEMORY, "out of memory");
+        end(watch);
+    } else if (watch->state == WATCH_ENDING && !watch->held && !watch->end_lost) {
+        watch_release(watch);
+    } else if (watch->state == WATCH_PARKED && !watch->paused) {
+        watch_stream_resume(watch->stream, watch);
+    }
 }
 
 static void run_command(struct client_command *command)
@@ -102,6 +97,7 @@ static void watch_init(struct vigil_watch *watch, vigil_client *client,
     *watch = (struct vigil_watch){
         .client = client,
         .refs = 2,
+        .entry.id = WATCH_NO_ID,
         .prev_kv = options->prev_kv,
         .progress_notify = options->progress_notify,
         .created_wanted = options->created_notify,

@@ -1,7 +1,8 @@
 /*
  * A gRPC stream that watches share: one for each set of metadata. It exists at the server while it
- * has watches. Create requests are pipelined; their answers come in order. After a break all
- * watches are created again on a new stream, each from its own next revision.
+ * has watches. Create and cancel requests are pipelined, but only a limited number of them waits
+ * for the server's answer; answers to create requests come in order. After a break all watches are
+ * created again on a new stream, each from its own next revision.
  *
  * Owned by a client; the loop's thread. Mirrors watchGrpcStream of etcd's clientv3.
  */
@@ -21,10 +22,12 @@ MUST_CHECK
 enum status client_watch_stream_new(struct vigil_client *client, bool require_leader,
                                     struct client_watch_stream **ret_stream);
 
-/* The watch is new or parked: it is created as soon as possible. */
+/* The watch is new: it is created as soon as possible. */
 void watch_stream_add(struct client_watch_stream *stream, struct vigil_watch *watch);
-/* The user no longer wants the watch, so it is cancelled at the server. The watch is leaving or
- * released. */
+/* The watch is parked, and the user has resumed it: it is created again. */
+void watch_stream_resume(struct client_watch_stream *stream, struct vigil_watch *watch);
+/* The watch delivers nothing any more. It is cancelled at the server if necessary, and released at
+ * once or after that. */
 void watch_stream_remove(struct client_watch_stream *stream, struct vigil_watch *watch);
 /* Sent when the stream is open; otherwise the request is dropped. */
 void watch_stream_request_progress(struct client_watch_stream *stream);

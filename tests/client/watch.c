@@ -308,6 +308,58 @@ static void watches_can_be_freed_in_every_state(void)
     vigil_client_free(client);
 }
 
+/* More than the library cancels at a time. The others do not notice. */
+static void thousands_of_watches_are_freed_at_once(void)
+{
+    enum { WATCHES = 6000 };
+    static vigil_watch *watches[WATCHES];
+    vigil_client *client = new_client();
+    struct record record = RECORD_INIT, freed = RECORD_INIT;
+    vigil_watch_options options;
+    vigil_client_stats stats;
+    vigil_watch_options_init(&options);
+    options.key = vigil_text("many");
+    options.created_notify = 1;
+    for (int i = 0; i < WATCHES; i++)
+        watches[i] = watch_with(client, &freed, &options);
+    record.expected = 0;
+    vigil_watch *survivor = watch_key(client, "one", 0, &record);
+    latch_wait(&freed.created, WATCHES);
+    for (int i = 0; i < WATCHES; i++)
+        vigil_watch_free(watches[i]);
+    for (long i = 0; i < 10; i++)
+        put_number(client, "one", i);
+    latch_wait(&record.events, 10);
+    do {
+        usleep(1000);
+        vigil_client_get_stats(client, &stats, sizeof(stats));
+    } while (stats.watches != 1); /* the server has confirmed all */
+    CHECK(stats.watch_resumes == 0);
+    vigil_watch_free(survivor);
+    vigil_client_free(client);
+}
+
+static void paused_watch_receives_requested_progress(void)
+{
+    vigil_client *client = new_client();
+    struct record paused = RECORD_INIT, other = RECORD_INIT;
+    paused.pause = true;
+    vigil_watch *watch = watch_key(client, "progress", 0, &paused);
+    vigil_watch *beside = watch_key(client, "progress", 0, &other);
+    put(client, "progress", "x");
+    latch_wait(&other.events, 1);
+    vigil_watch_request_progress(watch);
+    latch_wait(&other.progress, 1);
+    CHECK(latch_count(&paused.events) == 0 && latch_count(&paused.progress) == 0);
+    vigil_watch_resume(watch);
+    latch_wait(&paused.events, 1);
+    vigil_watch_resume(watch);
+    latch_wait(&paused.progress, 1);
+    vigil_watch_free(watch);
+    vigil_watch_free(beside);
+    vigil_client_free(client);
+}
+
 static void progress_on_request(void)
 {
     vigil_client *client = new_client();
@@ -359,6 +411,8 @@ const struct suite_test watch_tests[] = {
     {"thousand_watches_resume_after_a_restart", thousand_watches_resume_after_a_restart},
     {"paused_watch_loses_nothing", paused_watch_loses_nothing},
     {"watches_can_be_freed_in_every_state", watches_can_be_freed_in_every_state},
+    {"thousands_of_watches_are_freed_at_once", thousands_of_watches_are_freed_at_once},
+    {"paused_watch_receives_requested_progress", paused_watch_receives_requested_progress},
     {"progress_on_request", progress_on_request},
     {"large_revisions_are_joined", large_revisions_are_joined},
     {NULL, NULL},
