@@ -5,6 +5,7 @@
 #include "base/random.h"
 #include "client/error.h"
 #include "client/queue.h"
+#include "client/shared.h"
 #include "client/stream.h"
 #include "codec/pb/rpc.pb.h"
 
@@ -46,16 +47,14 @@ struct vigil_lease {
     void *user;
     struct lease_item *item; /* with a queue; owned */
     struct client_object object;
-    struct client_command command; /* posted when wanted becomes more than 0 */
-    _Atomic uint32_t wanted;
-    _Atomic uint32_t refs;   /* the user's, the keeper's, and one while the command is posted */
-    struct kept_lease *kept; /* NULL: not kept yet, or lost */
+    struct client_shared shared; /* references: the user's, and the keeper's until it is lost */
+    struct kept_lease *kept;     /* NULL: not kept yet, or lost */
     struct list in_kept;
 };
 
 static void lease_unref(struct vigil_lease *lease)
 {
-    if (atomic_fetch_sub_explicit(&lease->refs, 1, memory_order_acq_rel) > 1)
+    if (!client_shared_unref(&lease->shared))
         return;
     struct vigil_client *client = lease->client;
     if (lease->item)
@@ -332,8 +331,8 @@ static void end(struct vigil_lease *lease)
 
 static void run_command(struct client_command *command)
 {
-    struct vigil_lease *lease = CONTAINER_OF(command, struct vigil_lease, command);
-    uint32_t wanted = atomic_exchange(&lease->wanted, 0);
+    struct vigil_lease *lease = CONTAINER_OF(command, struct vigil_lease, shared.command);
+    uint32_t wanted = client_shared_wanted(&lease->shared);
     if (wanted & LEASE_WANTS_START)
         start(lease);
     if (wanted & LEASE_WANTS_END)
@@ -343,11 +342,7 @@ static void run_command(struct client_command *command)
 
 static void want(struct vigil_lease *lease, uint32_t what)
 {
-    atomic_fetch_add_explicit(&lease->refs, 1, memory_order_relaxed);
-    if (atomic_fetch_or(&lease->wanted, what) == 0)
-        client_post(lease->client, &lease->command);
-    else
-        lease_unref(lease);
+    client_shared_want(&lease->shared, lease->client, what);
 }
 
 /* -- Public functions -- */
@@ -364,8 +359,7 @@ static int lease_new(vigil_client *client, int64_t id, int64_t ttl, void *user,
     lease->id = id;
     lease->ttl = ttl;
     lease->user = user;
-    lease->refs = 2;
-    lease->command.run = run_command;
+    client_shared_init(&lease->shared, 2, run_command);
     client_ref(client);
     *ret_lease = lease;
     return VIGIL_OK;
@@ -391,7 +385,7 @@ static struct vigil_lease *lease_of(struct queue_item *item)
 
 static void ref_item(struct queue_item *item)
 {
-    atomic_fetch_add_explicit(&lease_of(item)->refs, 1, memory_order_relaxed);
+    client_shared_ref(&lease_of(item)->shared);
 }
 
 static void unref_item(struct queue_item *item)

@@ -84,7 +84,7 @@ static size_t messages_bytes(const struct watch_message *newest)
 
 void watch_unref(struct vigil_watch *watch)
 {
-    if (atomic_fetch_sub_explicit(&watch->refs, 1, memory_order_acq_rel) > 1)
+    if (!client_shared_unref(&watch->shared))
         return;
     struct vigil_client *client = watch->client;
     messages_free(&watch->held);

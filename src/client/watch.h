@@ -25,7 +25,7 @@
 
 #include "base/container/hash_map.h"
 #include "base/memory/arena.h"
-#include "client/client.h"
+#include "client/shared.h"
 
 #include <vigil/watch.h>
 
@@ -45,7 +45,7 @@ enum watch_state {
     WATCH_ENDED,
 };
 
-/* What the user wants, as bits of vigil_watch.wanted. */
+/* What the user wants, as bits of vigil_watch.shared. */
 enum {
     WATCH_WANTS_START = 1,
     WATCH_WANTS_RESUME = 2,
@@ -85,10 +85,7 @@ struct vigil_watch {
     uint32_t held_bytes, held_max;
     vigil_watch_fn fn;
     void *user;
-    struct client_command command; /* posted when wanted becomes more than 0 */
-    _Atomic uint32_t wanted;
-    _Atomic uint32_t refs; /* the user's, the loop's until it has ended, and one while the command
-                              is posted */
+    struct client_shared shared; /* references: the user's, and the loop's until it has ended */
     uint32_t key_len, end_len;
     uint8_t bytes[]; /* the key, then the end of the range */
 };

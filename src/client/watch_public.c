@@ -53,8 +53,8 @@ static void resume(struct vigil_watch *watch)
 
 static void run_command(struct client_command *command)
 {
-    struct vigil_watch *watch = CONTAINER_OF(command, struct vigil_watch, command);
-    uint32_t wanted = atomic_exchange(&watch->wanted, 0);
+    struct vigil_watch *watch = CONTAINER_OF(command, struct vigil_watch, shared.command);
+    uint32_t wanted = client_shared_wanted(&watch->shared);
     if (wanted & WATCH_WANTS_START)
         start(watch);
     if (wanted & WATCH_WANTS_RESUME)
@@ -68,11 +68,7 @@ static void run_command(struct client_command *command)
 
 static void want(struct vigil_watch *watch, uint32_t what)
 {
-    atomic_fetch_add_explicit(&watch->refs, 1, memory_order_relaxed);
-    if (atomic_fetch_or(&watch->wanted, what) == 0)
-        client_post(watch->client, &watch->command);
-    else
-        watch_unref(watch);
+    client_shared_want(&watch->shared, watch->client, what);
 }
 
 /* -- Public functions -- */
@@ -96,7 +92,6 @@ static void watch_init(struct vigil_watch *watch, vigil_client *client,
 {
     *watch = (struct vigil_watch){
         .client = client,
-        .refs = 2,
         .entry.id = WATCH_NO_ID,
         .prev_kv = options->prev_kv,
         .progress_notify = options->progress_notify,
@@ -108,10 +103,10 @@ static void watch_init(struct vigil_watch *watch, vigil_client *client,
         .next_revision = options->revision,
         .delivered = options->revision - 1,
         .held_max = (uint32_t)size_min(options->buffer_bytes, UINT32_MAX / 2),
-        .command.run = run_command,
         .key_len = (uint32_t)range->key.len,
         .end_len = (uint32_t)range->end.len,
     };
+    client_shared_init(&watch->shared, 2, run_command);
     slice_copy(watch->bytes, range->key);
     slice_copy(watch->bytes + range->key.len, range->end);
     client_ref(client);
