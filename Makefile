@@ -22,7 +22,7 @@ build: ## release build: build/vigil
 	@$(call cmake,build,-DCMAKE_BUILD_TYPE=Release)
 	@$(call ninja,build) vigil libvigil libvigil_static
 
-install: build ## put it under PREFIX (/usr/local), or DESTDIR/PREFIX: program, man page, completions, units
+install: build ## put it under PREFIX (/usr/local), or DESTDIR/PREFIX: program, library, manual pages, completions, units
 	@tools/install build "$(PREFIX)" "$(DESTDIR)" "$(SYSCONFDIR)"
 
 test: ## unit and live tests under address and undefined-behaviour sanitizers

@@ -1,6 +1,6 @@
 /*
- * Leader election: waits until this program is the leader, says so, and steps down when it is
- * stopped. Start it twice and stop the first.
+ * Leader election: waits until this program is the leader, says so, and
+ * steps down when it is stopped. Start it twice and stop the first.
  *
  *     ./elect http://127.0.0.1:2379 one
  */
@@ -19,8 +19,10 @@ static int run(vigil_call *call)
     return code;
 }
 
-/* Without the lease another process may be the leader, so this one must stop at once. */
-static void on_lost(vigil_lease *lease, const vigil_error *error, void *user)
+/* Without the lease another process may be the leader, so this one must
+ * stop at once. */
+static void on_lost(vigil_lease *lease, const vigil_error *error,
+                    void *user)
 {
     (void)lease;
     (void)user;
@@ -28,24 +30,29 @@ static void on_lost(vigil_lease *lease, const vigil_error *error, void *user)
     _Exit(1);
 }
 
-static int lead(vigil_client *client, const char *name, const sigset_t *signals)
+static int lead(vigil_client *client, const char *name,
+                const sigset_t *signals)
 {
-    vigil_call *grant = vigil_lease_grant(client, TTL_SECONDS, 0), *campaign = NULL;
+    vigil_call *grant = vigil_lease_grant(client, TTL_SECONDS, 0),
+               *campaign = NULL;
     vigil_lease *lease = NULL;
     int got, failed = run(grant);
     if (!failed)
-        failed = vigil_lease_keep(client, vigil_lease_grant_result(grant)->id, TTL_SECONDS, on_lost,
-                                  NULL, &lease);
+        failed = vigil_lease_keep(client,
+                                  vigil_lease_grant_result(grant)->id,
+                                  TTL_SECONDS, on_lost, NULL, &lease);
     if (!failed) {
-        campaign = vigil_campaign(client, vigil_text("example-election"), vigil_lease_id(lease),
-                                  vigil_text(name));
+        campaign =
+            vigil_campaign(client, vigil_text("example-election"),
+                           vigil_lease_id(lease), vigil_text(name));
         failed = run(campaign);
     }
     if (!failed) {
         printf("%s is the leader\n", name);
         fflush(stdout);
         sigwait(signals, &got);
-        vigil_call *resign = vigil_resign(client, vigil_campaign_result(campaign)->leader);
+        vigil_call *resign = vigil_resign(
+            client, vigil_campaign_result(campaign)->leader);
         failed = run(resign);
         vigil_call_free(resign);
     }

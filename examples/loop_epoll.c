@@ -1,6 +1,6 @@
 /*
- * A client in a loop around epoll, without a thread of its own: prints every change of a key, until
- * standard input ends.
+ * A client in a loop around epoll, without a thread of its own: prints
+ * every change of a key, until standard input ends.
  *
  *     ./loop_epoll http://127.0.0.1:2379 key
  */
@@ -9,7 +9,8 @@
 #include <vigil/epoll.h>
 #include <vigil/vigil.h>
 
-static int on_batch(vigil_watch *watch, const vigil_watch_batch *batch, void *user)
+static int on_batch(vigil_watch *watch, const vigil_watch_batch *batch,
+                    void *user)
 {
     size_t i;
     (void)watch;
@@ -17,7 +18,8 @@ static int on_batch(vigil_watch *watch, const vigil_watch_batch *batch, void *us
     if (batch->what == VIGIL_WATCH_CREATED)
         printf("ready\n");
     for (i = 0; i < batch->event_count; i++)
-        printf("revision %lld\n", (long long)batch->events[i].kv->mod_revision);
+        printf("revision %lld\n",
+               (long long)batch->events[i].kv->mod_revision);
     fflush(stdout);
     return VIGIL_WATCH_CONTINUE;
 }
@@ -29,7 +31,8 @@ static void run_loop(int epoll_fd, vigil_client *client)
     char bytes[256];
     int i, count, open = 1;
     while (open) {
-        count = epoll_wait(epoll_fd, ready, 2, vigil_epoll_timeout(client, -1));
+        count = epoll_wait(epoll_fd, ready, 2,
+                           vigil_epoll_timeout(client, -1));
         vigil_client_process(client); /* makes the callbacks */
         for (i = 0; i < count; i++)
             if (ready[i].data.fd == STDIN_FILENO)
@@ -52,7 +55,8 @@ int main(int argc, char **argv)
     options.own_thread = 0;
     if (argc > 1)
         options.endpoints = argv[1];
-    if (epoll_fd < 0 || vigil_client_new(&options, &client, &error) != VIGIL_OK) {
+    if (epoll_fd < 0 ||
+        vigil_client_new(&options, &client, &error) != VIGIL_OK) {
         fprintf(stderr, "cannot begin\n");
         return 1;
     }
@@ -64,7 +68,8 @@ int main(int argc, char **argv)
     watch_options.created_notify = 1;
     if (epoll_ctl(epoll_fd, EPOLL_CTL_ADD, STDIN_FILENO, &input) == 0 &&
         vigil_epoll_add(epoll_fd, client, data) == 0 &&
-        vigil_watch_new(client, &watch_options, on_batch, NULL, &watch) == VIGIL_OK) {
+        vigil_watch_new(client, &watch_options, on_batch, NULL,
+                        &watch) == VIGIL_OK) {
         run_loop(epoll_fd, client);
         vigil_watch_free(watch);
     }

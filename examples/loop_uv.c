@@ -1,7 +1,9 @@
 /*
- * A client in a loop of libuv: puts a key, prints its revision, and ends.
+ * A client in a loop of libuv: puts a key, prints its revision, and
+ * ends.
  *
- *     cc -o loop_uv loop_uv.c $(pkg-config --cflags --libs libvigil libuv)
+ *     cc -o loop_uv loop_uv.c $(pkg-config --cflags --libs libvigil
+ * libuv)
  *     ./loop_uv http://127.0.0.1:2379 key value
  */
 #include <stdio.h>
@@ -14,7 +16,8 @@ static void on_put(vigil_call *call, void *user)
 {
     vigil_uv *uv = user;
     if (vigil_call_error(call)->code == VIGIL_OK) {
-        printf("revision %lld\n", (long long)vigil_call_header(call)->revision);
+        printf("revision %lld\n",
+               (long long)vigil_call_header(call)->revision);
         exit_code = 0;
     } else {
         fprintf(stderr, "%s\n", vigil_call_error(call)->text);
@@ -40,9 +43,10 @@ int main(int argc, char **argv)
         return 1;
     }
     if (vigil_uv_start(&uv, loop, client) == 0) {
-        vigil_call_start(vigil_put(client, vigil_text(argc > 2 ? argv[2] : "key"),
-                                   vigil_text(argc > 3 ? argv[3] : "value"), 0),
-                         on_put, &uv);
+        vigil_call_start(
+            vigil_put(client, vigil_text(argc > 2 ? argv[2] : "key"),
+                      vigil_text(argc > 3 ? argv[3] : "value"), 0),
+            on_put, &uv);
         uv_run(loop, UV_RUN_DEFAULT);
     }
     vigil_client_free(client);

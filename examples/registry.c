@@ -1,6 +1,7 @@
 /*
- * A service registry: announces an address under a lease, and prints which ones exist. When the
- * program ends or loses its connection for too long, its entry disappears.
+ * A service registry: announces an address under a lease, and prints
+ * which ones exist. When the program ends or loses its connection for
+ * too long, its entry disappears.
  *
  *     ./registry http://127.0.0.1:2379 web 10.0.0.5:8080
  */
@@ -10,7 +11,8 @@
 
 enum { TTL_SECONDS = 10 };
 
-static void on_lost(vigil_lease *lease, const vigil_error *error, void *user)
+static void on_lost(vigil_lease *lease, const vigil_error *error,
+                    void *user)
 {
     (void)lease;
     (void)user;
@@ -18,14 +20,17 @@ static void on_lost(vigil_lease *lease, const vigil_error *error, void *user)
     raise(SIGTERM); /* a real program would announce itself again */
 }
 
-static int on_batch(vigil_watch *watch, const vigil_watch_batch *batch, void *user)
+static int on_batch(vigil_watch *watch, const vigil_watch_batch *batch,
+                    void *user)
 {
     size_t i;
     (void)watch;
     (void)user;
     for (i = 0; i < batch->event_count; i++)
-        printf("%s %.*s\n", batch->events[i].type == VIGIL_PUT ? "up" : "down",
-               (int)batch->events[i].kv->key.size, (const char *)batch->events[i].kv->key.data);
+        printf("%s %.*s\n",
+               batch->events[i].type == VIGIL_PUT ? "up" : "down",
+               (int)batch->events[i].kv->key.size,
+               (const char *)batch->events[i].kv->key.data);
     fflush(stdout);
     return VIGIL_WATCH_CONTINUE;
 }
@@ -40,8 +45,8 @@ static int finish(vigil_call *call)
     return code;
 }
 
-static int announce(vigil_client *client, const char *key, const char *address,
-                    vigil_lease **ret_lease)
+static int announce(vigil_client *client, const char *key,
+                    const char *address, vigil_lease **ret_lease)
 {
     vigil_call *grant = vigil_lease_grant(client, TTL_SECONDS, 0);
     int64_t id;
@@ -52,9 +57,11 @@ static int announce(vigil_client *client, const char *key, const char *address,
     }
     id = vigil_lease_grant_result(grant)->id;
     vigil_call_free(grant);
-    if (vigil_lease_keep(client, id, TTL_SECONDS, on_lost, NULL, ret_lease) != VIGIL_OK)
+    if (vigil_lease_keep(client, id, TTL_SECONDS, on_lost, NULL,
+                         ret_lease) != VIGIL_OK)
         return 1;
-    return finish(vigil_put(client, vigil_text(key), vigil_text(address), id));
+    return finish(
+        vigil_put(client, vigil_text(key), vigil_text(address), id));
 }
 
 int main(int argc, char **argv)
@@ -89,7 +96,8 @@ int main(int argc, char **argv)
     vigil_watch_options_init(&watch_options);
     watch_options.key = vigil_text(prefix);
     watch_options.prefix = 1;
-    if (vigil_watch_new(client, &watch_options, on_batch, NULL, &watch) == VIGIL_OK) {
+    if (vigil_watch_new(client, &watch_options, on_batch, NULL,
+                        &watch) == VIGIL_OK) {
         failed = announce(client, key, argv[3], &lease);
         if (!failed) {
             sigwait(&signals, &got);

@@ -1,6 +1,7 @@
 /*
- * Configuration that is reloaded: reads a prefix once, then follows its changes from exactly that
- * revision, so that no change is missed in between.
+ * Configuration that is reloaded: reads a prefix once, then follows its
+ * changes from exactly that revision, so that no change is missed in
+ * between.
  *
  *     ./reload http://127.0.0.1:2379 config/
  */
@@ -10,12 +11,14 @@
 
 static void set_value(const vigil_kv *kv)
 {
-    printf("%.*s = %.*s\n", (int)kv->key.size, (const char *)kv->key.data, (int)kv->value.size,
+    printf("%.*s = %.*s\n", (int)kv->key.size,
+           (const char *)kv->key.data, (int)kv->value.size,
            (const char *)kv->value.data);
     fflush(stdout);
 }
 
-static int on_batch(vigil_watch *watch, const vigil_watch_batch *batch, void *user)
+static int on_batch(vigil_watch *watch, const vigil_watch_batch *batch,
+                    void *user)
 {
     size_t i;
     (void)watch;
@@ -25,10 +28,12 @@ static int on_batch(vigil_watch *watch, const vigil_watch_batch *batch, void *us
         if (event->type == VIGIL_PUT)
             set_value(event->kv);
         else
-            printf("%.*s is gone\n", (int)event->kv->key.size, (const char *)event->kv->key.data);
+            printf("%.*s is gone\n", (int)event->kv->key.size,
+                   (const char *)event->kv->key.data);
     }
     if (batch->what == VIGIL_WATCH_ENDED) {
-        /* VIGIL_ERROR_COMPACTED: too far behind. A real program would begin from the start. */
+        /* VIGIL_ERROR_COMPACTED: too far behind. A real program would
+         * begin from the start. */
         fprintf(stderr, "%s\n", batch->error->text);
         raise(SIGTERM);
     }
@@ -36,7 +41,8 @@ static int on_batch(vigil_watch *watch, const vigil_watch_batch *batch, void *us
     return VIGIL_WATCH_CONTINUE;
 }
 
-static int load(vigil_client *client, const char *prefix, int64_t *ret_revision)
+static int load(vigil_client *client, const char *prefix,
+                int64_t *ret_revision)
 {
     vigil_call *call = vigil_get_prefix(client, vigil_text(prefix));
     int code = vigil_call_run(call);
@@ -82,7 +88,8 @@ int main(int argc, char **argv)
     watch_options.prefix = 1;
     if (load(client, prefix, &revision) == VIGIL_OK) {
         watch_options.revision = revision + 1;
-        if (vigil_watch_new(client, &watch_options, on_batch, NULL, &watch) == VIGIL_OK) {
+        if (vigil_watch_new(client, &watch_options, on_batch, NULL,
+                            &watch) == VIGIL_OK) {
             sigwait(&signals, &got);
             vigil_watch_free(watch);
             failed = 0;

@@ -1,6 +1,7 @@
 /*
- * Prints every change of the keys with a prefix. It survives restarts of the server: stop it,
- * change keys after it is back, and nothing is missing.
+ * Prints every change of the keys with a prefix. It survives restarts
+ * of the server: stop it, change keys after it is back, and nothing is
+ * missing.
  *
  *     cc -o watch watch.c $(pkg-config --cflags --libs libvigil)
  *     ./watch http://127.0.0.1:2379 config/
@@ -12,24 +13,28 @@
 static void print_event(const vigil_event *event)
 {
     const vigil_kv *kv = event->kv;
-    printf("%s %.*s", event->type == VIGIL_PUT ? "put" : "delete", (int)kv->key.size,
-           (const char *)kv->key.data);
+    printf("%s %.*s", event->type == VIGIL_PUT ? "put" : "delete",
+           (int)kv->key.size, (const char *)kv->key.data);
     if (event->type == VIGIL_PUT)
-        printf(" = %.*s", (int)kv->value.size, (const char *)kv->value.data);
+        printf(" = %.*s", (int)kv->value.size,
+               (const char *)kv->value.data);
     printf(" (revision %lld)\n", (long long)kv->mod_revision);
 }
 
-static int on_batch(vigil_watch *watch, const vigil_watch_batch *batch, void *user)
+static int on_batch(vigil_watch *watch, const vigil_watch_batch *batch,
+                    void *user)
 {
     size_t i;
     (void)watch;
     (void)user;
     if (batch->what == VIGIL_WATCH_CREATED)
-        printf("watching from revision %lld\n", (long long)batch->revision + 1);
+        printf("watching from revision %lld\n",
+               (long long)batch->revision + 1);
     for (i = 0; i < batch->event_count; i++)
         print_event(&batch->events[i]);
     if (batch->what == VIGIL_WATCH_ENDED) {
-        fprintf(stderr, "the watch has ended: %s\n", batch->error->text);
+        fprintf(stderr, "the watch has ended: %s\n",
+                batch->error->text);
         raise(SIGTERM);
     }
     fflush(stdout);
@@ -62,7 +67,8 @@ int main(int argc, char **argv)
     watch_options.key = vigil_text(argc > 2 ? argv[2] : "");
     watch_options.prefix = 1;
     watch_options.created_notify = 1;
-    if (vigil_watch_new(client, &watch_options, on_batch, NULL, &watch) != VIGIL_OK) {
+    if (vigil_watch_new(client, &watch_options, on_batch, NULL,
+                        &watch) != VIGIL_OK) {
         vigil_client_free(client);
         return 1;
     }

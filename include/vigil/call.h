@@ -16,7 +16,7 @@
  * Every function accepts NULL for the call, as if it had failed with VIGIL_ERROR_MEMORY. So only
  * the result needs a check:
  *
- *     vigil_call *call = vigil_put(client, vigil_text("k"), vigil_text("v"), 0);
+ *     vigil_call *call = vigil_put(client, key, value, 0);
  *     if (vigil_call_run(call) != VIGIL_OK)
  *         fprintf(stderr, "%s\n", vigil_call_error(call)->text);
  *     vigil_call_free(call);
@@ -31,6 +31,7 @@ extern "C" {
 #endif
 
 typedef struct vigil_call vigil_call;
+/* Called once when the call has completed, also if it failed. It may free the call. */
 typedef void (*vigil_done)(vigil_call *call, void *user);
 
 /* Counts from the start. 0: no timeout. The default is vigil_options.call_timeout_ms. Only before
@@ -57,6 +58,7 @@ VIGIL_API void vigil_call_free(vigil_call *call);
 VIGIL_API const vigil_error *vigil_call_error(const vigil_call *call);
 /* Of the response; NULL if the call has not succeeded. */
 VIGIL_API const vigil_header *vigil_call_header(const vigil_call *call);
+/* The user pointer of vigil_call_start. */
 VIGIL_API void *vigil_call_user(const vigil_call *call);
 
 #ifdef __cplusplus

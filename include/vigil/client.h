@@ -60,11 +60,12 @@ typedef struct vigil_options {
     int64_t keepalive_ms;       /* a ping after this long without input; default 10000; 0: never */
     int64_t keepalive_timeout_ms; /* without an answer for this long the connection is given up;
                                      default 5000 */
-    int64_t backoff_min_ms;       /* between attempts to connect: doubles up to the maximum, with */
-    int64_t backoff_max_ms;       /* jitter; defaults 25 and 3000 */
-    size_t receive_bytes_max;     /* of one response; default 64 MiB */
-    size_t send_bytes_max;        /* of one request; default 2 MiB, as in etcd; a larger one fails
-                                     with VIGIL_ERROR_REQUEST_TOO_LARGE and is not sent */
+    /* The time between two attempts to connect, which doubles up to the maximum, with jitter. The
+     * defaults are 25 and 3000. */
+    int64_t backoff_min_ms, backoff_max_ms;
+    size_t receive_bytes_max; /* of one response; default 64 MiB */
+    size_t send_bytes_max;    /* of one request; default 2 MiB, as in etcd; a larger one fails
+                                 with VIGIL_ERROR_REQUEST_TOO_LARGE and is not sent */
 
     int own_thread; /* default 1; 0: the program calls vigil_client_process */
 
@@ -93,10 +94,10 @@ VIGIL_API int vigil_client_new(const vigil_options *options, vigil_client **ret_
 VIGIL_API void vigil_client_shutdown(vigil_client *client);
 
 /*
- * The same at once and without callbacks. A thread that waits in vigil_call_run returns. Calls and
- * watches that the program holds must still be freed; they have no effect any more. If the client
- * has its own thread, this waits for a running callback, unless it is called inside one. Accepts
- * NULL.
+ * Frees the client. Ends what vigil_client_shutdown would end, but at once and without callbacks. A
+ * thread that waits in vigil_call_run returns. Calls and watches that the program holds must still
+ * be freed; they have no effect any more. If the client has its own thread, this waits for a
+ * running callback, unless it is called inside one. Accepts NULL.
  */
 VIGIL_API void vigil_client_free(vigil_client *client);
 

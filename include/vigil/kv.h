@@ -79,8 +79,8 @@ VIGIL_API vigil_call *vigil_range(vigil_client *client, const vigil_range_reques
 VIGIL_API vigil_call *vigil_get(vigil_client *client, vigil_bytes key);
 /* Reads all keys with the prefix. */
 VIGIL_API vigil_call *vigil_get_prefix(vigil_client *client, vigil_bytes prefix);
-/* NULL unless the call was one of these and has succeeded. The same holds for the functions below.
- */
+/* The answer to vigil_range, vigil_get and vigil_get_prefix. NULL unless the call is one of these
+ * and has succeeded. The same holds for the other functions that return an answer. */
 VIGIL_API const vigil_range_response *vigil_range_result(const vigil_call *call);
 
 /* -- Put -- */

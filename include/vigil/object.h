@@ -47,6 +47,7 @@
 extern "C" {
 #endif
 
+/* What happened to an object. */
 typedef enum vigil_object_event_type {
     VIGIL_OBJECT_ADDED,
     VIGIL_OBJECT_MODIFIED,
@@ -55,6 +56,7 @@ typedef enum vigil_object_event_type {
     VIGIL_OBJECT_ERROR     /* nothing follows */
 } vigil_object_event_type;
 
+/* A key with a value. */
 typedef struct vigil_object {
     vigil_bytes key;
     vigil_bytes value;
@@ -85,6 +87,7 @@ typedef struct vigil_object_error {
     vigil_error error;        /* with the text that Kubernetes has for it */
 } vigil_object_error;
 
+/* One event of a watch of objects. */
 typedef struct vigil_object_event {
     int type; /* enum vigil_object_event_type */
     /* ADDED: the object is part of the state. BOOKMARK: the state is complete. */

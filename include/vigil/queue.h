@@ -8,9 +8,9 @@
  *     const vigil_item *item;
  *     while (vigil_queue_take(queue, -1, &item) == VIGIL_OK) {
  *         if (item->what == VIGIL_ITEM_CALL)
- *             …                                        item->call has completed
+ *             …                     item->call has completed
  *         else if (item->what == VIGIL_ITEM_WATCH)
- *             …                                        item->batch has events
+ *             …                     item->batch has events
  *         vigil_item_release(item);
  *     }
  *
@@ -48,6 +48,7 @@ extern "C" {
 
 typedef struct vigil_queue vigil_queue;
 
+/* The kinds of items. */
 enum vigil_item_what {
     VIGIL_ITEM_CALL = 1,  /* a call has completed */
     VIGIL_ITEM_WATCH = 2, /* a watch has a batch: created, events, progress or its end */

@@ -1,5 +1,5 @@
 /*
- * Libvigil: a client for etcd and Vigil, with a watch that resumes.
+ * A client library for etcd and Vigil, with a watch that resumes.
  *
  * This header includes all others of the library except the adapters for event loops. A program
  * creates one client, which keeps a connection, and with it calls, watches and leases:
@@ -19,8 +19,8 @@
  *     vigil/types.h         bytes, errors, key-value pairs
  *     vigil/poll.h, vigil/epoll.h, vigil/uv.h   the client in an event loop
  *
- * Compile and link with `pkg-config --cflags --libs libvigil`, or with --static and -static for a
- * program that needs no shared libraries.
+ * A program without shared libraries is linked with -static and `pkg-config --static --libs
+ * libvigil`.
  *
  * Example: examples/watch.c
  */

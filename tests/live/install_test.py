@@ -59,10 +59,14 @@ class Install(LiveTest):
         self.build_example(program, "--static")
         self.watch_once(program)
 
-    def test_exported_symbols_are_those_of_the_headers(self):
+    def declared_functions(self):
         declared = set()
         for header in (self.scratch / "usr/include/vigil").glob("*.h"):
             declared |= set(re.findall(r"VIGIL_API[^;]*?\b(vigil_\w+)\(", header.read_text()))
+        return declared
+
+    def test_exported_symbols_are_those_of_the_headers(self):
+        declared = self.declared_functions()
         symbols = output("nm", "-D", "--defined-only", str(self.scratch / "usr/lib/libvigil.so.1")).stdout
         exported = set(re.findall(r" T (\w+)@@VIGIL_1$", symbols, re.M))
         self.assertEqual(exported, declared)
@@ -84,6 +88,20 @@ class Install(LiveTest):
             self.assertEqual(done.stderr, "")
             for part in ("--data-dir", "EXIT STATUS", *parts):
                 self.assertIn(part, done.stdout)
+
+    def test_every_function_of_the_library_has_a_manual_page(self):
+        env = {"MANPATH": str(self.share / "man"), "LC_ALL": "C.UTF-8", "PATH": "/usr/bin:/bin"}
+        for name in self.declared_functions():
+            self.assertTrue((self.share / f"man/man3/{name}.3").exists(), name)
+        for name, part in (("libvigil", "pkg-config"), ("vigil_watch_new", "vigil_watch_fn"),
+                           ("vigil_watch_options", "buffer_bytes")):
+            done = output("man", "--warnings", "3", name, env=env)
+            self.assertEqual(done.stderr, "")
+            self.assertIn(part, done.stdout)
+
+    def test_examples_are_installed(self):
+        for example in (ROOT / "examples").glob("*.c"):
+            self.assertEqual((self.share / "doc/libvigil/examples" / example.name).read_bytes(), example.read_bytes())
 
     def test_main_manual_page_refers_to_the_others(self):
         page = self.share / "man/man1/vigil.1"
