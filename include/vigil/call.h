@@ -1,5 +1,5 @@
 /*
- * A call: one request to the server and its answer. Functions such as vigil_range create it.
+ * A call: a request to the server and its answer. Functions such as vigil_range create it.
  *
  *     created ──start──► running ──► completed
  *        └───────────────cancel────────▲
@@ -20,6 +20,21 @@
  *     if (vigil_call_run(call) != VIGIL_OK)
  *         fprintf(stderr, "%s\n", vigil_call_error(call)->text);
  *     vigil_call_free(call);
+ *
+ * Streamed calls. The answer of some calls comes in parts: vigil_range_stream, vigil_range_pages,
+ * vigil_snapshot and vigil_observe. They are created with a function that is called for every part,
+ * in order and before the completion, in the same place as other callbacks. A part is valid during
+ * that callback only, so the memory that a call needs does not depend on the size of its answer.
+ * The callback may cancel or free the call; no part follows then. When it returns VIGIL_PART_PAUSE,
+ * neither a part nor the completion follows until vigil_call_resume, unless the call is cancelled.
+ * While a call is paused, its server stops sending, and at most about 256 KiB that were on their
+ * way are kept; other calls and watches of the client do not notice. A server may end a call that
+ * is paused for long: Vigil does after a minute (--response-stall-timeout), etcd does not.
+ *
+ * A streamed call is repeated like others until its first part has arrived, and never afterwards,
+ * because parts would repeat: if the connection breaks, it completes with VIGIL_ERROR_UNAVAILABLE.
+ * Pages and observed leaders are exceptions, as their comments say. With a queue (vigil/queue.h)
+ * the completion is taken from the queue; the parts are still received by the function.
  */
 #ifndef VIGIL_CALL_H
 #define VIGIL_CALL_H
@@ -34,8 +49,9 @@ typedef struct vigil_call vigil_call;
 /* Called once when the call has completed, also if it failed. It may free the call. */
 typedef void (*vigil_done)(vigil_call *call, void *user);
 
-/* Counts from the start. 0: no timeout. The default is vigil_options.call_timeout_ms. Only before
- * the start. */
+/* Counts from the start, and in a streamed call again from every part, but not while it is paused.
+ * 0: no timeout. The default is vigil_options.call_timeout_ms, unless the function that creates the
+ * call says otherwise. Only before the start. */
 VIGIL_API void vigil_call_set_timeout(vigil_call *call, int64_t timeout_ms);
 
 /* done is called once, later. If the result is not VIGIL_OK, the call has not been started, and
@@ -50,13 +66,25 @@ VIGIL_API int vigil_call_run(vigil_call *call);
 /* Completes a running call with VIGIL_ERROR_CANCELED, unless it has completed already. */
 VIGIL_API void vigil_call_cancel(vigil_call *call);
 
+/* What the function that receives the parts of a streamed call returns. */
+enum vigil_part_answer {
+    VIGIL_PART_CONTINUE = 0,
+    VIGIL_PART_PAUSE = 1 /* nothing follows until vigil_call_resume */
+};
+
+/* Continues a streamed call that was paused. It may be called before the callback that pauses has
+ * returned, for instance by another thread that has finished its work already. It has no effect on
+ * a call that is not paused. */
+VIGIL_API void vigil_call_resume(vigil_call *call);
+
 /* A running call is cancelled first, and done is not called any more; if done is running on another
  * thread just now, this waits for it. */
 VIGIL_API void vigil_call_free(vigil_call *call);
 
 /* Valid after completion; before, the code is VIGIL_OK. */
 VIGIL_API const vigil_error *vigil_call_error(const vigil_call *call);
-/* Of the response; NULL if the call has not succeeded. */
+/* Of the response; NULL if the call has not succeeded. Of a streamed call: of the last part that
+ * has one; of vigil_range_pages: of the first page. */
 VIGIL_API const vigil_header *vigil_call_header(const vigil_call *call);
 /* The user pointer of vigil_call_start. */
 VIGIL_API void *vigil_call_user(const vigil_call *call);

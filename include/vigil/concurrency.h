@@ -69,6 +69,19 @@ VIGIL_API vigil_call *vigil_leader(vigil_client *client, vigil_bytes name);
 /* The answer to vigil_leader. */
 VIGIL_API const vigil_leader_response *vigil_leader_result(const vigil_call *call);
 
+/* Receives a leader; returns enum vigil_part_answer. */
+typedef int (*vigil_leader_fn)(vigil_call *call, const vigil_leader_response *leader, void *user);
+
+/*
+ * Calls fn with the current leader, or the first one when there is none yet, and again after every
+ * change of the leader or of its value: see "Streamed calls" in vigil/call.h. Not every value in
+ * between is observed, but the newest always is. After a break the call is repeated, if necessary
+ * at another endpoint, and the leader that fn knows already is left out. It lasts until it is
+ * cancelled or freed, or the server refuses it; there is no timeout unless one is set.
+ */
+VIGIL_API vigil_call *vigil_observe(vigil_client *client, vigil_bytes name, vigil_leader_fn fn,
+                                    void *user);
+
 #ifdef __cplusplus
 }
 #endif

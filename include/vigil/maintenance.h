@@ -80,6 +80,27 @@ VIGIL_API vigil_call *vigil_hash_kv(vigil_client *client, int64_t revision);
 /* The answer to vigil_hash_kv. */
 VIGIL_API const vigil_hash_kv_response *vigil_hash_kv_result(const vigil_call *call);
 
+/* A part of a snapshot. */
+typedef struct vigil_snapshot_part {
+    const vigil_header *header; /* NULL if the server sends none */
+    uint64_t remaining_bytes;   /* of the snapshot, after this part */
+    vigil_bytes blob;
+    vigil_bytes version; /* of the storage; empty before etcd 3.6 */
+} vigil_snapshot_part;
+
+/* Receives a part of a snapshot; returns enum vigil_part_answer. */
+typedef int (*vigil_snapshot_fn)(vigil_call *call, const vigil_snapshot_part *part, void *user);
+
+/*
+ * Copies the whole store of the server, in parts of about 32 KiB: see "Streamed calls" in
+ * vigil/call.h. The blobs one after the other, unchanged, are the file that "etcdctl snapshot save"
+ * writes and "etcdutl snapshot restore" reads: the database, and at its end 32 bytes, which are the
+ * SHA-256 of the database. The library checks that digest: a snapshot is complete and correct only
+ * if the call completes with VIGIL_OK, so write to a temporary name and rename the file then.
+ * There is no timeout unless one is set.
+ */
+VIGIL_API vigil_call *vigil_snapshot(vigil_client *client, vigil_snapshot_fn fn, void *user);
+
 /* Lets the server hand the leadership of the cluster over to this member. */
 VIGIL_API vigil_call *vigil_move_leader(vigil_client *client, uint64_t member_id);
 

@@ -16,8 +16,9 @@ enum { RENEWALS_MAX = 2 };
 static const uint8_t moves[] = {
     [CALL_CREATED] = TO(WAITING) | TO(COMPLETED),
     [CALL_WAITING] = TO(SENT) | TO(COMPLETED),
-    [CALL_SENT] = TO(WAITING) | TO(PAUSING) | TO(COMPLETED),
+    [CALL_SENT] = TO(WAITING) | TO(PAUSING) | TO(HOLDING) | TO(COMPLETED),
     [CALL_PAUSING] = TO(WAITING) | TO(COMPLETED),
+    [CALL_HOLDING] = TO(WAITING) | TO(COMPLETED),
     [CALL_COMPLETED] = 0,
 };
 
@@ -35,15 +36,23 @@ void client_call_check(const struct vigil_call *call)
     assert(!call->pause.set || call->state == CALL_PAUSING);
     assert(!call->deadline.set || call->state != CALL_COMPLETED);
     assert(call->response == NULL || call->attempts > 0);
+    assert(call->state != CALL_HOLDING || (call->method->parts && !call->deadline.set));
 }
 
 /* -- Completion -- */
 
-static void call_unref(struct vigil_call *call)
+void client_call_ref(struct vigil_call *call)
+{
+    atomic_fetch_add_explicit(&call->refs, 1, memory_order_relaxed);
+}
+
+void client_call_unref(struct vigil_call *call)
 {
     if (atomic_fetch_sub_explicit(&call->refs, 1, memory_order_acq_rel) > 1)
         return;
     struct vigil_client *client = call->client;
+    if (call->method->parts)
+        call->method->parts->release(call);
     arena_fini(&call->arena);
     grpc_client_call_fini(&call->grpc);
     queue_item_fini(&call->item);
@@ -66,8 +75,7 @@ static void make_callback(struct vigil_call *call)
     client_callback_end(client);
 }
 
-/* The error is set. Releases the loop's reference. */
-static void complete(struct vigil_call *call)
+void client_call_complete(struct vigil_call *call)
 {
     struct vigil_client *client = call->client;
     move(call, CALL_COMPLETED);
@@ -76,9 +84,20 @@ static void complete(struct vigil_call *call)
     loop_timer_cancel(client->loop, &call->pause);
     if (call->member.in_client.next)
         list_remove(&call->member.in_client);
+    if (call->method->parts)
+        call->method->parts->release(call);
     atomic_fetch_add_explicit(&client->counters.calls_completed, 1, memory_order_relaxed);
     make_callback(call);
-    call_unref(call);
+    client_call_unref(call);
+}
+
+/* The attempt has ended, and the error is set. */
+static void end_attempt(struct vigil_call *call)
+{
+    if (call->method->parts)
+        call->method->parts->end(call);
+    else
+        client_call_complete(call);
 }
 
 /* Before the request was sent, or after the server has certainly ignored it. */
@@ -86,20 +105,18 @@ static void fail(struct vigil_call *call, enum vigil_code code, const char *text
 {
     assert(call->state != CALL_SENT);
     client_error_set(&call->error, code, VIGIL_NOT_SENT, "%s", text);
-    complete(call);
+    client_call_complete(call);
 }
 
-/* Ends the call in any state. */
-static void stop(struct vigil_call *call, enum vigil_code code, const char *text)
+void client_call_stop(struct vigil_call *call, enum vigil_code code, const char *text)
 {
-    bool sent = call->state == CALL_SENT;
+    bool sent = call->state == CALL_SENT || call->state == CALL_HOLDING;
     if (call->state == CALL_COMPLETED)
         return;
     client_error_set(&call->error, code, sent ? VIGIL_UNKNOWN : VIGIL_NOT_SENT, "%s", text);
     call->stopping = true;
-    if (sent)
-        grpc_client_call_cancel(&call->grpc);
-    complete(call);
+    grpc_client_call_cancel(&call->grpc);
+    client_call_complete(call);
 }
 
 static void on_deadline(struct timer *timer)
@@ -109,11 +126,24 @@ static void on_deadline(struct timer *timer)
     char text[VIGIL_ERROR_TEXT_BYTES];
     if (call->state == CALL_SENT || !*failure) {
         snprintf(text, sizeof(text), "no answer within %" PRId64 " ms", call->timeout_ms);
-        stop(call, VIGIL_ERROR_TIMEOUT, text);
+        client_call_stop(call, VIGIL_ERROR_TIMEOUT, text);
     } else {
         snprintf(text, sizeof(text), "%s (for %" PRId64 " ms)", failure, call->timeout_ms);
-        stop(call, VIGIL_ERROR_UNAVAILABLE, text);
+        client_call_stop(call, VIGIL_ERROR_UNAVAILABLE, text);
     }
+}
+
+void client_call_restart_clock(struct vigil_call *call)
+{
+    struct loop *loop = call->client->loop;
+    if (call->timeout_ms > 0)
+        loop_timer_set(loop, &call->deadline,
+                       clock_add(loop_now_ns(loop), client_ns(call->timeout_ms)));
+}
+
+void client_call_stop_clock(struct vigil_call *call)
+{
+    loop_timer_cancel(call->client->loop, &call->deadline);
 }
 
 /* -- Attempts -- */
@@ -121,9 +151,11 @@ static void on_deadline(struct timer *timer)
 static void try_to_send(struct vigil_call *call)
 {
     struct vigil_client *client = call->client;
+    /* The deadline of a stream of parts moves with every part. */
+    bool moves_deadline = call->method->parts && call->method->parts->receive;
     struct channel_request request = {
         .path = slice_from_text(call->method->path),
-        .deadline_ns = call->deadline.set ? call->deadline.at_ns : CLOCK_NEVER,
+        .deadline_ns = call->deadline.set && !moves_deadline ? call->deadline.at_ns : CLOCK_NEVER,
         .replayable = true,
     };
     assert(call->state == CALL_WAITING);
@@ -159,11 +191,40 @@ static void on_pause_over(struct timer *timer)
     try_to_send(call);
 }
 
+void client_call_drop_response(struct vigil_call *call)
+{
+    call->response = NULL;
+    arena_fini(&call->arena);
+    arena_init(&call->arena, NULL, 0, SIZE_MAX);
+}
+
+void client_call_progressed(struct vigil_call *call)
+{
+    call->attempts = 1;
+    call->renewals = 0;
+}
+
+void client_call_hold(struct vigil_call *call)
+{
+    move(call, CALL_HOLDING);
+}
+
+void client_call_continue(struct vigil_call *call)
+{
+    client_call_drop_response(call);
+    call->attempts = call->renewals = 0;
+    client_call_restart_clock(call);
+    move(call, CALL_WAITING);
+    try_to_send(call);
+}
+
 static void try_again(struct vigil_call *call, bool at_once)
 {
     struct vigil_client *client = call->client;
     atomic_fetch_add_explicit(&client->counters.calls_retried, 1, memory_order_relaxed);
-    call->response = NULL;
+    client_call_drop_response(call);
+    if (call->method->parts && call->method->parts->repeat)
+        call->method->parts->repeat(call);
     if (at_once) {
         move(call, CALL_WAITING);
         try_to_send(call);
@@ -196,11 +257,18 @@ static enum status take_response(struct vigil_call *call, struct slice message)
 static void on_message(struct grpc_client_call *grpc, struct slice message)
 {
     struct vigil_call *call = CONTAINER_OF(grpc, struct vigil_call, grpc);
-    enum status status = take_response(call, message);
+    const struct client_part_ops *parts = call->method->parts;
+    enum status status =
+        parts && parts->receive ? parts->receive(call, message) : take_response(call, message);
     if (status == ST_NOMEM)
-        stop(call, VIGIL_ERROR_MEMORY, "out of memory");
+        client_call_stop(call, VIGIL_ERROR_MEMORY, "out of memory");
     else if (status != ST_OK)
-        stop(call, VIGIL_ERROR_PROTOCOL, "the server sent a response that is not valid");
+        client_call_stop(call, VIGIL_ERROR_PROTOCOL, CALL_BAD_RESPONSE);
+}
+
+static bool may_be_repeated(const struct vigil_call *call)
+{
+    return call->method->reads && !call->delivered;
 }
 
 /* The server answered with an error. */
@@ -209,15 +277,16 @@ static void refused(struct vigil_call *call, const struct grpc_outcome *outcome)
     struct channel *channel = call->client->channel;
     enum status status = client_status_of(outcome->text);
     bool token = status == ST_INVALID_AUTH_TOKEN || status == ST_AUTH_OLD_REVISION;
-    if (token && call->renewals < RENEWALS_MAX && channel_renew_token(channel, call->generation)) {
+    if (token && !call->delivered && call->renewals < RENEWALS_MAX &&
+        channel_renew_token(channel, call->generation)) {
         call->renewals++;
         try_again(call, true);
-    } else if (outcome->code == GRPC_UNAVAILABLE && call->method->reads) {
+    } else if (outcome->code == GRPC_UNAVAILABLE && may_be_repeated(call)) {
         channel_avoid(channel, call->generation);
         try_again(call, false);
     } else {
         client_error_from_server(&call->error, outcome->code, outcome->text);
-        complete(call);
+        end_attempt(call);
     }
 }
 
@@ -243,22 +312,23 @@ static void on_end(struct grpc_client_call *grpc, const struct grpc_outcome *out
     struct vigil_call *call = CONTAINER_OF(grpc, struct vigil_call, grpc);
     assert(call->state == CALL_SENT);
     if (call->stopping)
-        return; /* by stop, which completes it */
+        return; /* by client_call_stop, which completes it */
     if (outcome->code == GRPC_OK && call->response) {
         call->error = (vigil_error){.grpc_code = GRPC_OK};
-        complete(call);
+        end_attempt(call);
     } else if (outcome->code == GRPC_OK) {
         client_error_set(&call->error, VIGIL_ERROR_PROTOCOL, VIGIL_UNKNOWN,
                          "the server ended the call without a response");
-        complete(call);
+        end_attempt(call);
     } else if (outcome->from_peer) {
         refused(call, outcome);
-    } else if (outcome->unprocessed || (call->method->reads && outcome->code == GRPC_UNAVAILABLE)) {
+    } else if (outcome->unprocessed ||
+               (may_be_repeated(call) && outcome->code == GRPC_UNAVAILABLE)) {
         try_again(call, outcome->unprocessed && call->attempts == 1);
     } else {
         client_error_set(&call->error, broken_code(outcome->code), VIGIL_UNKNOWN, "%.*s",
                          SLICE_ARGS(outcome->text));
-        complete(call);
+        end_attempt(call);
     }
 }
 
@@ -269,7 +339,7 @@ static const struct grpc_client_ops call_ops = {.on_message = on_message, .on_en
 static void end_member(struct client_member *member)
 {
     struct vigil_call *call = CONTAINER_OF(member, struct vigil_call, member);
-    stop(call, VIGIL_ERROR_CANCELED, "the client was shut down");
+    client_call_stop(call, VIGIL_ERROR_CANCELED, "the client was shut down");
 }
 
 static void run_start(struct client_command *command)
@@ -281,15 +351,17 @@ static void run_start(struct client_command *command)
              client->ended ? "the client was shut down" : "the call was canceled");
         return;
     }
+    if (call->invalid) {
+        fail(call, VIGIL_ERROR_ARGUMENT, call->invalid);
+        return;
+    }
     if (grpc_client_call_queued_bytes(&call->grpc) - GRPC_PREFIX_BYTES > client->send_bytes_max) {
         fail(call, VIGIL_ERROR_REQUEST_TOO_LARGE, "the request exceeds send_bytes_max");
         return;
     }
     list_push_back(&client->members, &call->member.in_client);
     atomic_fetch_add_explicit(&client->counters.calls_started, 1, memory_order_relaxed);
-    if (call->timeout_ms > 0)
-        loop_timer_set(client->loop, &call->deadline,
-                       clock_add(loop_now_ns(client->loop), client_ns(call->timeout_ms)));
+    client_call_restart_clock(call);
     move(call, CALL_WAITING);
     try_to_send(call);
 }
@@ -298,15 +370,21 @@ static void run_cancel(struct client_command *command)
 {
     struct vigil_call *call = CONTAINER_OF(command, struct vigil_call, cancel);
     if (call->state != CALL_CREATED) /* otherwise it is cancelled by its start */
-        stop(call, VIGIL_ERROR_CANCELED, "the call was canceled");
-    call_unref(call);
+        client_call_stop(call, VIGIL_ERROR_CANCELED, "the call was canceled");
+    client_call_unref(call);
 }
 
 /* -- Public functions -- */
 
 struct vigil_call *client_call_new(struct vigil_client *client, const struct client_method *method)
 {
-    struct vigil_call *call = calloc(1, sizeof(*call));
+    return client_call_new_sized(client, method, sizeof(struct vigil_call));
+}
+
+struct vigil_call *client_call_new_sized(struct vigil_client *client,
+                                         const struct client_method *method, size_t bytes)
+{
+    struct vigil_call *call = calloc(1, bytes);
     if (!call)
         return NULL;
     call->client = client;
@@ -329,17 +407,23 @@ struct vigil_call *client_call_new(struct vigil_client *client, const struct cli
 struct vigil_call *client_call_with(struct vigil_call *call, const struct pb_message *type,
                                     const void *message)
 {
-    if (!call)
-        return NULL;
+    if (call && client_call_encode(call, type, message) == ST_OK)
+        return call;
+    vigil_call_free(call);
+    return NULL;
+}
+
+enum status client_call_encode(struct vigil_call *call, const struct pb_message *type,
+                               const void *message)
+{
     size_t size = pb_size(type, message);
+    grpc_client_call_clear(&call->grpc);
     uint8_t *to = grpc_client_call_message(&call->grpc, size);
-    if (!to) {
-        vigil_call_free(call);
-        return NULL;
-    }
+    if (!to)
+        return ST_NOMEM;
     pb_encode(type, message, to, size);
     grpc_client_call_half_close(&call->grpc);
-    return call;
+    return ST_OK;
 }
 
 /* What the loop's thread has written about the result can be read when this is true. */
@@ -376,7 +460,7 @@ static int begin_start(struct vigil_call *call)
 static void post_start(struct vigil_call *call, void *user)
 {
     call->user = user;
-    atomic_fetch_add_explicit(&call->refs, 1, memory_order_relaxed);
+    client_call_ref(call);
     client_post(call->client, &call->start);
 }
 
@@ -397,12 +481,12 @@ static struct vigil_call *call_of(struct queue_item *item)
 
 static void ref_item(struct queue_item *item)
 {
-    atomic_fetch_add_explicit(&call_of(item)->refs, 1, memory_order_relaxed);
+    client_call_ref(call_of(item));
 }
 
 static void unref_item(struct queue_item *item)
 {
-    call_unref(call_of(item));
+    client_call_unref(call_of(item));
 }
 
 int vigil_queue_call(vigil_queue *queue, vigil_call *call, void *user)
@@ -447,7 +531,7 @@ void vigil_call_cancel(vigil_call *call)
 {
     if (!call || atomic_exchange(&call->canceled, true) || !atomic_load(&call->started))
         return;
-    atomic_fetch_add_explicit(&call->refs, 1, memory_order_relaxed);
+    client_call_ref(call);
     client_post(call->client, &call->cancel);
 }
 
@@ -458,7 +542,7 @@ void vigil_call_free(vigil_call *call)
     client_drop(call->client, &call->object);
     queue_item_drop(&call->item);
     vigil_call_cancel(call);
-    call_unref(call);
+    client_call_unref(call);
 }
 
 const vigil_error *vigil_call_error(const vigil_call *call)

@@ -1,5 +1,6 @@
 /* Locks and elections as calls. */
 #include "client/kv.h"
+#include "client/parts.h"
 #include "codec/pb/election.pb.h"
 #include "codec/pb/lock.pb.h"
 
@@ -119,4 +120,55 @@ vigil_call *vigil_leader(vigil_client *client, vigil_bytes name)
 const vigil_leader_response *vigil_leader_result(const vigil_call *call)
 {
     return client_call_response(call, &leader_method);
+}
+
+/* -- Observe -- */
+
+struct observe_call {
+    struct parts_call parts;               /* first */
+    int64_t create_revision, mod_revision; /* of the leader that was delivered last */
+};
+
+static const void *open_leader(struct parts_call *parts, void *response)
+{
+    struct observe_call *observe = CONTAINER_OF(parts, struct observe_call, parts);
+    const struct pb_key_value *kv = ((struct pb_leader_response *)response)->kv;
+    if (!kv || (kv->create_revision == observe->create_revision &&
+                kv->mod_revision == observe->mod_revision))
+        return NULL; /* the call was repeated, and the user knows this leader */
+    observe->create_revision = kv->create_revision;
+    observe->mod_revision = kv->mod_revision;
+    return response;
+}
+
+static int call_back(struct parts_call *parts, const void *part)
+{
+    return parts->fn.leader(&parts->call, part, parts->user);
+}
+
+static const struct client_method observe_method = {
+    .path = "/v3electionpb.Election/Observe",
+    .response = &pb_leader_response_table,
+    .reads = true,
+    .parts = &parts_stream_ops,
+};
+static const struct parts_hooks observe_hooks = {
+    .open = open_leader,
+    .call_back = call_back,
+    .repeatable = true,
+};
+
+vigil_call *vigil_observe(vigil_client *client, vigil_bytes name, vigil_leader_fn fn, void *user)
+{
+    struct pb_leader_request message = {.name = kv_slice(name)};
+    AUTO(prefixed_range_fini) struct prefixed_range memory = {0};
+    struct slice no_end = SLICE_EMPTY;
+    if (kv_request_prefix(client, &message.name, &no_end, &memory) != ST_OK)
+        return NULL;
+    struct parts_call *parts =
+        parts_call_new(client, &observe_method, &observe_hooks, sizeof(struct observe_call), user);
+    if (!parts)
+        return NULL;
+    parts->fn.leader = fn;
+    return without_timeout(parts_call_with(parts, &pb_leader_request_table, &message));
 }

@@ -224,6 +224,12 @@ SAME(vigil_hash_kv_response, hash, pb_hash_kv_response, hash);
 SAME(vigil_hash_kv_response, compact_revision, pb_hash_kv_response, compact_revision);
 SAME(vigil_hash_kv_response, hash_revision, pb_hash_kv_response, hash_revision);
 
+SAME_SIZE(vigil_snapshot_part, pb_snapshot_response);
+SAME(vigil_snapshot_part, header, pb_snapshot_response, header);
+SAME(vigil_snapshot_part, remaining_bytes, pb_snapshot_response, remaining_bytes);
+SAME(vigil_snapshot_part, blob, pb_snapshot_response, blob);
+SAME(vigil_snapshot_part, version, pb_snapshot_response, version);
+
 SAME_SIZE(vigil_lock_response, pb_lock_response);
 SAME(vigil_lock_response, header, pb_lock_response, header);
 SAME(vigil_lock_response, key, pb_lock_response, key);

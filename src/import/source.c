@@ -1,6 +1,6 @@
 #include "import/source.h"
 
-#include "bolt/sha256.h"
+#include "net/sha256.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -172,7 +172,7 @@ static enum status sum_up(struct import_source *source, uint64_t bytes,
 {
     AUTO(sha256_freep) struct sha256 *sum = sha256_new();
     uint8_t *chunk = malloc(CHUNK_BYTES);
-    enum status status = chunk ? ST_OK : ST_NOMEM;
+    enum status status = chunk && sum ? ST_OK : ST_NOMEM;
     for (uint64_t at = 0; status == ST_OK && at < bytes;) {
         size_t len = size_min(CHUNK_BYTES, bytes - at);
         status = file_pread(source->file, chunk, len, at);
@@ -182,9 +182,7 @@ static enum status sum_up(struct import_source *source, uint64_t bytes,
         import_progress_report(progress, IMPORT_CHECKING, at, bytes);
     }
     free(chunk);
-    if (status == ST_OK)
-        sha256_finish(sum, ret_digest);
-    return status;
+    return status == ST_OK ? sha256_finish(sum, ret_digest) : status;
 }
 
 static void write_hex(const uint8_t digest[SHA256_BYTES], char ret_text[2 * SHA256_BYTES + 1])

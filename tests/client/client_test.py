@@ -2,9 +2,11 @@
 """Runs the tests of libvigil in tests/client/*.c, each with a server of its own. A test asks for what it needs of the
 server on standard output ("ask restart") and reads "done" when it has happened."""
 import base64
+import functools
 import json
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
@@ -19,13 +21,17 @@ from misbehaving_server import MisbehavingServer  # noqa: E402
 from server import SUBJECT, LiveTest, free_port  # noqa: E402
 
 SUITE = os.environ.get("VIGIL_CLIENT_SUITE", str(pathlib.Path(SUBJECT).parent / "client_suite"))
+ETCDCTL = os.environ.get("ETCDCTL", "etcdctl")
 TEST_SECONDS = 300
+SNAPSHOT_KEYS = 2500  # KEYS in parts.c
 PROTECTED = ["wrong_password_is_an_error", "forbidden_watch_ends_with_the_reason",
              "untrusted_server_is_refused_with_the_reason"]
 CLUSTER = ["watches_survive_the_loss_of_members", "watch_that_requires_a_leader_ends_without_one"]  # cluster_test.py
 FAULTS = ["watches_lose_nothing_when_connections_break", "reads_succeed_and_writes_tell_their_outcome"]
 # What is repeated over TLS and with a user; the calls and the queue also in a thread of the program's.
-CALLS = ["put_get_and_delete", "large_values", "reads_are_repeated_after_a_restart", "unreachable_server_is_named"]
+CALLS = ["put_get_and_delete", "large_values", "reads_are_repeated_after_a_restart", "unreachable_server_is_named",
+         "range_comes_as_a_stream", "pages_survive_a_restart", "paused_calls_leave_the_connection_to_others",
+         "paused_calls_may_end", "broken_stream_is_not_repeated", "leaders_are_observed"]
 QUEUE = ["queue_delivers_completed_calls", "queue_wakes_the_program_once", "queue_take_has_a_timeout",
          "queue_delivers_a_lost_lease", "queue_may_be_used_inside_a_callback",
          "shutdown_is_delivered_through_the_queue", "freed_client_ends_its_queue", "freed_queue_drops_its_items",
@@ -33,11 +39,25 @@ QUEUE = ["queue_delivers_completed_calls", "queue_wakes_the_program_once", "queu
 BASIC = ["put_get_and_delete", "large_values", "watch_resumes_after_a_restart", "reads_are_repeated_after_a_restart"]
 
 
+def check_snapshot(path):
+    """The digest of the file is checked by restoring it, and its keys are counted."""
+    directory = f"{path}.restored"
+    run = functools.partial(subprocess.run, check=True, capture_output=True, text=True,
+                            env=dict(os.environ, ETCDCTL_API="3"))
+    status = json.loads(run([ETCDCTL, "snapshot", "status", path, "-w", "json"]).stdout)
+    assert status["totalKey"] >= SNAPSHOT_KEYS, status
+    run([ETCDCTL, "snapshot", "restore", path, "--data-dir", directory])
+    shutil.rmtree(directory)
+    os.remove(path)
+
+
 class Driver:
     """One run of one test of the suite."""
 
     def __init__(self, server, name, env):
         self.server = server
+        self.snapshot = f"{server.directory}.snapshot"
+        env = dict(env, VIGIL_SNAPSHOT_FILE=self.snapshot)
         self.process = subprocess.Popen([SUITE, name], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         stderr=subprocess.PIPE, text=True, env=dict(os.environ, **env))
 
@@ -50,6 +70,8 @@ class Driver:
             os.kill(self.server.pid, signal.SIGSTOP)
         if what == "continue":
             os.kill(self.server.pid, signal.SIGCONT)
+        if what == "check-snapshot":
+            check_snapshot(self.snapshot)
 
     def run(self):
         timer = threading.Timer(TEST_SECONDS, self.process.kill)

@@ -92,9 +92,9 @@ long latch_count(struct latch *latch)
 /* Without arguments: lists the tests. With a name: runs it. */
 int main(int argc, char **argv)
 {
-    const struct suite_test *groups[] = {kv_tests,    watch_tests,  lease_tests,
-                                         life_tests,  access_tests, admin_tests,
-                                         queue_tests, fault_tests,  cluster_tests};
+    const struct suite_test *groups[] = {kv_tests,     watch_tests,  lease_tests, life_tests,
+                                         access_tests, admin_tests,  queue_tests, part_tests,
+                                         fault_tests,  cluster_tests};
     for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++) {
         for (const struct suite_test *test = groups[i]; test->name; test++) {
             if (argc < 2) {

@@ -18,7 +18,7 @@ struct suite_test {
 };
 
 extern const struct suite_test kv_tests[], watch_tests[], lease_tests[], life_tests[],
-    access_tests[], admin_tests[], queue_tests[], fault_tests[], cluster_tests[];
+    access_tests[], admin_tests[], queue_tests[], part_tests[], fault_tests[], cluster_tests[];
 
 /* Ends the program with a message that names the place. */
 #define CHECK(condition)                                                              \
@@ -40,7 +40,8 @@ extern const struct suite_test kv_tests[], watch_tests[], lease_tests[], life_te
         }                                                                                         \
     } while (0)
 
-/* Waits for the driver to do it: "restart", "stop", "start", "compact". */
+/* Waits for the driver to do it: "restart", "stop", "start", "pause", "continue",
+ * "check-snapshot". */
 void ask(const char *what);
 
 /* With the endpoints and credentials that the driver gives. */

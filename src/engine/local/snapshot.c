@@ -2,8 +2,8 @@
 
 #include "base/turn.h"
 #include "base/xalloc.h"
-#include "bolt/sha256.h"
 #include "engine/local/snapshot_rows.h"
+#include "net/sha256.h"
 #include "store/upkeep/keeper.h"
 
 #include <stdlib.h>
@@ -215,7 +215,7 @@ static void fail(struct local_snapshotter *snapshotter, struct local_snapshot *s
 static void measured(struct local_snapshot *s)
 {
     snapshot_move(s, SNAPSHOT_READABLE);
-    s->sum = sha256_new();
+    s->sum = xalloc_check(sha256_new(), SHA256_BYTES);
     s->left = s->asker->bytes = store_snapshot_bytes(s->store);
     for (size_t i = 0; i < COUNT_OF(s->pieces); i++)
         s->pieces[i].bytes = xmalloc(ENGINE_SNAPSHOT_PIECE_BYTES);
@@ -262,7 +262,7 @@ static void hand_out(struct local_snapshot *s)
     s->has_next = false;
     s->asker->piece = slice_of(handed.bytes, handed.len);
     if (s->left == 0)
-        sha256_finish(s->sum, s->asker->digest);
+        s->status = sha256_finish(s->sum, s->asker->digest);
 }
 
 static void read_on(struct local_snapshot *s)
