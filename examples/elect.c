@@ -26,7 +26,7 @@ static void on_lost(vigil_lease *lease, const vigil_error *error,
 {
     (void)lease;
     (void)user;
-    fprintf(stderr, "no leader any more: %s\n", error->text);
+    fprintf(stderr, "not the leader any more: %s\n", error->text);
     _Exit(1);
 }
 

@@ -2,8 +2,8 @@
  * A client in a loop of libuv: puts a key, prints its revision, and
  * ends.
  *
- *     cc -o loop_uv loop_uv.c $(pkg-config --cflags --libs libvigil
- * libuv)
+ *     cc -o loop_uv loop_uv.c \
+ *         $(pkg-config --cflags --libs libvigil libuv)
  *     ./loop_uv http://127.0.0.1:2379 key value
  */
 #include <stdio.h>

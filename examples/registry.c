@@ -29,8 +29,7 @@ static int on_batch(vigil_watch *watch, const vigil_watch_batch *batch,
     for (i = 0; i < batch->event_count; i++)
         printf("%s %.*s\n",
                batch->events[i].type == VIGIL_PUT ? "up" : "down",
-               (int)batch->events[i].kv->key.size,
-               (const char *)batch->events[i].kv->key.data);
+               VIGIL_ARGS(batch->events[i].kv->key));
     fflush(stdout);
     return VIGIL_WATCH_CONTINUE;
 }

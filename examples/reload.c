@@ -11,9 +11,7 @@
 
 static void set_value(const vigil_kv *kv)
 {
-    printf("%.*s = %.*s\n", (int)kv->key.size,
-           (const char *)kv->key.data, (int)kv->value.size,
-           (const char *)kv->value.data);
+    printf("%.*s = %.*s\n", VIGIL_ARGS(kv->key), VIGIL_ARGS(kv->value));
     fflush(stdout);
 }
 
@@ -28,8 +26,7 @@ static int on_batch(vigil_watch *watch, const vigil_watch_batch *batch,
         if (event->type == VIGIL_PUT)
             set_value(event->kv);
         else
-            printf("%.*s is gone\n", (int)event->kv->key.size,
-                   (const char *)event->kv->key.data);
+            printf("%.*s is gone\n", VIGIL_ARGS(event->kv->key));
     }
     if (batch->what == VIGIL_WATCH_ENDED) {
         /* VIGIL_ERROR_COMPACTED: too far behind. A real program would

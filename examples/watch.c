@@ -14,10 +14,9 @@ static void print_event(const vigil_event *event)
 {
     const vigil_kv *kv = event->kv;
     printf("%s %.*s", event->type == VIGIL_PUT ? "put" : "delete",
-           (int)kv->key.size, (const char *)kv->key.data);
+           VIGIL_ARGS(kv->key));
     if (event->type == VIGIL_PUT)
-        printf(" = %.*s", (int)kv->value.size,
-               (const char *)kv->value.data);
+        printf(" = %.*s", VIGIL_ARGS(kv->value));
     printf(" (revision %lld)\n", (long long)kv->mod_revision);
 }
 

@@ -9,6 +9,7 @@ import re
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 HEADERS = ROOT / "include/vigil"
+MACRO = "macro "
 
 COMMENT = re.compile(r"/\*.*?\*/", re.S)
 SECTION = re.compile(r"^-- (.*) --$")
@@ -26,7 +27,7 @@ class HeaderError(Exception):
 
 @dataclasses.dataclass
 class Declaration:
-    kind: str  # function, callback, struct, enum, union, opaque
+    kind: str  # function, macro, callback, struct, enum, union, opaque
     name: str  # "" for an enum without one
     code: str  # without VIGIL_API, without the body of a function, without the semicolon
     comment: str  # "" if there is none
@@ -35,7 +36,7 @@ class Declaration:
     line: int
     exported: bool = False  # a symbol of the library; the others are inline
     returns: str = ""  # of functions
-    parameters: list = dataclasses.field(default_factory=list)  # of functions: (before the name, name, after it)
+    parameters: list = dataclasses.field(default_factory=list)  # of functions and macros: (before the name, name, after it)
 
 
 @dataclasses.dataclass
@@ -78,7 +79,10 @@ def parse_parameter(text):
 
 
 def without_directives(text):
-    """Blanks preprocessor lines and the braces of extern "C"; line numbers stay as they are."""
+    """Blanks preprocessor lines and the braces of extern "C"; line numbers stay as they are. Macros with parameters
+    remain, without their text."""
+    text = re.sub(r"^#define (VIGIL_\w+\([^)]*\)) (?:.*\\\n)*.*$",
+                  lambda m: f"{MACRO}{m[1]};" + "\n" * m[0].count("\n"), text, flags=re.M)
     text = re.sub(r"^#ifdef __cplusplus\n(?:.*\n)*?#endif$", lambda m: "\n" * m[0].count("\n"), text, flags=re.M)
     return re.sub(r"^#(?:.*\\\n)*.*$", lambda m: "\n" * m[0].count("\n"), text, flags=re.M)
 
@@ -104,6 +108,9 @@ def parse_declaration(code, **facts):
         code = code[len("static inline "):code.index("{")].strip()
     code = code.removeprefix("VIGIL_API ").removesuffix(";")
     plain = one_line(code)
+    if code.startswith(MACRO):
+        name, _, parameters = plain.removeprefix(MACRO).removesuffix(")").partition("(")
+        return Declaration("macro", name, plain, parameters=[("", p, "") for p in split_parameters(parameters)], **facts)
     if found := CALLBACK.match(plain):
         return Declaration("callback", found["name"], plain, **facts)
     if found := BODY.match(code):

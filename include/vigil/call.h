@@ -35,6 +35,22 @@
  * because parts would repeat: if the connection breaks, it completes with VIGIL_ERROR_UNAVAILABLE.
  * Pages and observed leaders are exceptions, as their comments say. With a queue (vigil/queue.h)
  * the completion is taken from the queue; the parts are still received by the function.
+ *
+ * Errors: every call can fail with these, whatever it does:
+ *
+ *     VIGIL_ERROR_MEMORY              out of memory
+ *     VIGIL_ERROR_ARGUMENT            the call was started before, or cannot be sent
+ *     VIGIL_ERROR_CANCELED            vigil_call_cancel, or the client was shut down
+ *     VIGIL_ERROR_TIMEOUT             the server has not answered within the timeout
+ *     VIGIL_ERROR_UNAVAILABLE         no server can be reached, or the connection broke
+ *     VIGIL_ERROR_TOO_LARGE           the response exceeds vigil_options.receive_bytes_max
+ *     VIGIL_ERROR_REQUEST_TOO_LARGE   the request exceeds the client's or the server's limit
+ *     VIGIL_ERROR_TOO_MANY_REQUESTS   the server is overloaded
+ *     VIGIL_ERROR_PROTOCOL            the server sent a response that is not valid
+ *     VIGIL_ERROR_UNAUTHENTICATED     unknown user, wrong password or invalid token
+ *     VIGIL_ERROR_PERMISSION_DENIED   the user has no permission for this
+ *     VIGIL_ERROR_UNIMPLEMENTED       the server does not know this call
+ *     VIGIL_ERROR_SERVER              every other error of the server: see its text
  */
 #ifndef VIGIL_CALL_H
 #define VIGIL_CALL_H
@@ -46,21 +62,23 @@ extern "C" {
 #endif
 
 typedef struct vigil_call vigil_call;
+
 /* Called once when the call has completed, also if it failed. It may free the call. */
 typedef void (*vigil_done)(vigil_call *call, void *user);
 
-/* Counts from the start, and in a streamed call again from every part, but not while it is paused.
- * 0: no timeout. The default is vigil_options.call_timeout_ms, unless the function that creates the
- * call says otherwise. Only before the start. */
+/* Sets the timeout, before the call is started. It counts from the start, and in a streamed call
+ * again from every part, but not while that is paused. 0: no timeout. The default is
+ * vigil_options.call_timeout_ms, unless the function that creates the call says otherwise. */
 VIGIL_API void vigil_call_set_timeout(vigil_call *call, int64_t timeout_ms);
 
-/* done is called once, later. If the result is not VIGIL_OK, the call has not been started, and
- * done is not called. done may be NULL for a call whose result does not matter. */
+/* Starts a call; done is called once, later. A call can be started once. If the result is not
+ * VIGIL_OK, the call has not been started, and done is not called. done may be NULL; to
+ * send a call and forget it, pass a function that frees it. */
 VIGIL_API int vigil_call_start(vigil_call *call, vigil_done done, void *user);
 
 /* Starts the call and waits until it has completed; returns the code of its error. In the program's
- * loop it does what vigil_client_process does, so it makes other callbacks meanwhile.
- * VIGIL_ERROR_WOULD_BLOCK: called inside a callback. */
+ * loop it does what vigil_client_process does, so it makes other callbacks meanwhile. Inside a
+ * callback it returns VIGIL_ERROR_WOULD_BLOCK, and the call can still be started. */
 VIGIL_API int vigil_call_run(vigil_call *call);
 
 /* Completes a running call with VIGIL_ERROR_CANCELED, unless it has completed already. */
@@ -77,14 +95,16 @@ enum vigil_part_answer {
  * a call that is not paused. */
 VIGIL_API void vigil_call_resume(vigil_call *call);
 
-/* A running call is cancelled first, and done is not called any more; if done is running on another
- * thread just now, this waits for it. */
+/* Frees a call and its response. A running call is cancelled first, and done is not called any
+ * more; if done is running on another thread just now, this waits for it. Accepts NULL. */
 VIGIL_API void vigil_call_free(vigil_call *call);
 
-/* Valid after completion; before, the code is VIGIL_OK. */
+/* Why a call has failed. The code is VIGIL_OK if it has succeeded, and before it has completed; it
+ * is VIGIL_ERROR_WOULD_BLOCK after vigil_call_run has refused it. Never NULL. The error belongs to
+ * the call. */
 VIGIL_API const vigil_error *vigil_call_error(const vigil_call *call);
-/* Of the response; NULL if the call has not succeeded. Of a streamed call: of the last part that
- * has one; of vigil_range_pages: of the first page. */
+/* The header of the response; NULL if the call has not succeeded. For a streamed call it is that of
+ * the last part that has one, and for vigil_range_pages that of the first page. */
 VIGIL_API const vigil_header *vigil_call_header(const vigil_call *call);
 /* The user pointer of vigil_call_start. */
 VIGIL_API void *vigil_call_user(const vigil_call *call);

@@ -43,6 +43,10 @@ static inline vigil_bytes vigil_text(const char *text)
     return vigil_bytes_of(text, text ? strlen(text) : 0);
 }
 
+/* The two arguments for a "%.*s" of printf: printf("%.*s", VIGIL_ARGS(kv->key)). It evaluates bytes
+ * twice. */
+#define VIGIL_ARGS(bytes) (int)(bytes).size, (const char *)(bytes).data
+
 /*
  * What went wrong. The numbers below 100 are conditions of the library and of the connection; those
  * from 100 on are errors of the server that programs usually react to. Every other error of a

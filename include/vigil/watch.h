@@ -23,13 +23,13 @@
  *
  * This is what etcd's clientv3 does, with these deliberate differences:
  *
- *     clientv3 does not renew a token for a watch; here it is renewed.
- *     clientv3 ends a watch when the server closes the stream with OK; here it resumes.
- *     clientv3 ends without an error when the server cancels a watch without a compact revision;
- *     here every end has an error.
- *     clientv3 resumes a watch from revision 0 at the revision of its creation and may deliver a
- *     change again; here it resumes after that revision.
- *     clientv3 sends one create request at a time; here thousands wait for their answers.
+ * - clientv3 does not renew a token for a watch; here it is renewed.
+ * - clientv3 ends a watch when the server closes the stream with OK; here it resumes.
+ * - clientv3 ends without an error when the server cancels a watch without a compact revision; here
+ *   every end has an error.
+ * - clientv3 resumes a watch from revision 0 at the revision of its creation and may deliver a
+ *   change again; here it resumes after that revision.
+ * - clientv3 sends one create request at a time; here thousands wait for their answers.
  *
  * Threads: as in vigil/client.h. The callbacks of one watch are made one at a time and in order.
  *

@@ -515,8 +515,10 @@ int vigil_call_run(vigil_call *call)
 {
     if (!call)
         return VIGIL_ERROR_MEMORY;
-    if (client_is_inside(call->client))
+    if (client_is_inside(call->client)) {
+        atomic_store(&call->would_block, true);
         return VIGIL_ERROR_WOULD_BLOCK;
+    }
     int code = vigil_call_start(call, NULL, NULL);
     if (code != VIGIL_OK)
         return code;
@@ -550,9 +552,17 @@ const vigil_error *vigil_call_error(const vigil_call *call)
     static const vigil_error no_memory = {
         .code = VIGIL_ERROR_MEMORY, .grpc_code = -1, .text = "out of memory"};
     static const vigil_error running = {.grpc_code = -1};
+    static const vigil_error would_block = {
+        .code = VIGIL_ERROR_WOULD_BLOCK,
+        .grpc_code = -1,
+        .text = "vigil_call_run cannot wait inside a callback; use vigil_call_start",
+    };
     if (!call)
         return &no_memory;
-    return has_completed(call) ? &call->error : &running;
+    if (has_completed(call))
+        return &call->error;
+    return atomic_load(&call->would_block) && !atomic_load(&call->started) ? &would_block
+                                                                           : &running;
 }
 
 void *vigil_call_user(const vigil_call *call)

@@ -59,6 +59,7 @@ struct vigil_call {
     const struct client_method *method;
     _Atomic unsigned refs;
     _Atomic bool started, canceled; /* by the user */
+    _Atomic bool would_block;       /* vigil_call_run was called inside a callback */
     struct client_command start, cancel;
     struct client_object object;
     _Atomic bool completed; /* the result is final; set with the client's lock, read without */

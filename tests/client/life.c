@@ -154,7 +154,12 @@ static void run_inside(vigil_call *call, void *user)
 {
     vigil_client *client = user;
     vigil_call *inner = vigil_get(client, vigil_text("x"));
+    CHECK(vigil_call_error(inner)->code == VIGIL_OK);
     CHECK(vigil_call_run(inner) == VIGIL_ERROR_WOULD_BLOCK);
+    CHECK(vigil_call_error(inner)->code == VIGIL_ERROR_WOULD_BLOCK);
+    CHECK(strstr(vigil_call_error(inner)->text, "vigil_call_start"));
+    CHECK(vigil_call_start(inner, NULL, NULL) == VIGIL_OK);
+    CHECK(vigil_call_error(inner)->code == VIGIL_OK); /* it runs */
     vigil_call_free(inner);
     vigil_call_free(call);
     latch_add(&done, 1);

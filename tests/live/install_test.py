@@ -1,8 +1,11 @@
 #!/usr/bin/python3
 """The files of make install: all exist, and the programs that use them accept them."""
+import base64
+import json
 import os
 import pathlib
 import re
+import select
 import shutil
 import subprocess
 import unittest
@@ -28,13 +31,17 @@ class Install(LiveTest):
         etcd = self.scratch / "usr/libexec/vigil/etcd"
         self.assertIn("etcd Version: 3.", output(str(etcd), "--version").stdout)
 
-    def build_example(self, program, *flags):
-        """The example in the way of a program that is installed elsewhere: only with what pkg-config says."""
+    def build(self, program, source, *flags, standard=("-std=c99", "-D_POSIX_C_SOURCE=200809L")):
+        """Builds in the way of a program that is installed elsewhere: only with what pkg-config says."""
         said = output("pkg-config", f"--define-variable=prefix={self.scratch}/usr", "--cflags", "--libs", *flags,
                       "libvigil", env={"PKG_CONFIG_PATH": f"{self.scratch}/usr/lib/pkgconfig", "PATH": "/usr/bin:/bin"})
         sanitizers = ["-fsanitize=address,undefined"] if b"__asan_init" in pathlib.Path(SUBJECT).read_bytes() else []
-        output("cc", "-std=c99", "-D_POSIX_C_SOURCE=200809L", "-Wall", "-Wextra", "-Werror", "-o", str(program),
-               str(ROOT / "examples/watch.c"), *sanitizers, *said.stdout.split())
+        output("cc", *standard, "-Wall", "-Werror", "-o", str(program), str(source), *sanitizers, *said.stdout.split())
+
+    def put(self, server, key, value):
+        body = {"key": base64.b64encode(key.encode()).decode(), "value": base64.b64encode(value.encode()).decode()}
+        with urllib.request.urlopen(f"{server.url}/v3/kv/put", json.dumps(body).encode(), 30):
+            pass
 
     def watch_once(self, program, **env):
         """Runs the example until it has printed a change."""
@@ -42,22 +49,44 @@ class Install(LiveTest):
         with subprocess.Popen([str(program), server.url, "k"], stdout=subprocess.PIPE, text=True,
                               env=dict(os.environ, **env)) as watch:
             self.assertRegex(watch.stdout.readline(), r"^watching from revision \d+$")
-            with urllib.request.urlopen(f"{server.url}/v3/kv/put", b'{"key": "azE=", "value": "djE="}', 30):
-                pass
+            self.put(server, "k1", "v1")
             self.assertRegex(watch.stdout.readline(), r"^put k1 = v1 \(revision \d+\)$")
             watch.terminate()
         self.assertEqual(watch.returncode, 0)
 
     def test_example_with_the_shared_library(self):
         program = self.scratch / "watch"
-        self.build_example(program)
+        self.build(program, ROOT / "examples/watch.c")
         self.watch_once(program, LD_LIBRARY_PATH=f"{self.scratch}/usr/lib")
 
     def test_example_with_the_static_library(self):
         program = self.scratch / "watch"
         (self.scratch / "usr/lib/libvigil.so").unlink()
-        self.build_example(program, "--static")
+        self.build(program, ROOT / "examples/watch.c", "--static")
         self.watch_once(program)
+
+    def test_first_program_of_the_documentation(self):
+        """It resumes after the server was restarted."""
+        server = self.serving()
+        text = (ROOT / "docs/client.md").read_text()
+        program, source = self.scratch / "first", self.scratch / "first.c"
+        source.write_text(re.search(r"^```c\n(.*?)^```", text, re.S | re.M)[1].replace("http://127.0.0.1:2379", server.url))
+        self.build(program, source, standard=())
+        terminal, its_end = os.openpty()  # so that the program writes line by line
+        with subprocess.Popen([str(program)], stdin=subprocess.PIPE, stdout=its_end, stderr=subprocess.DEVNULL,
+                              env=dict(os.environ, LD_LIBRARY_PATH=f"{self.scratch}/usr/lib")) as first:
+            os.close(its_end)
+            with open(terminal, encoding="ascii", newline="\r\n") as lines:
+                while not select.select([terminal], [], [], 0.2)[0]:  # the watch may not have begun yet
+                    self.put(server, "config/first", "value")
+                for value in ("red", "blue"):
+                    self.put(server, "config/color", value)
+                    self.assertEqual(next(line for line in lines if "config/first" not in line),
+                                     f"put config/color = {value}\r\n")
+                    server.stop()
+                    server.start()
+                first.stdin.close()
+        self.assertEqual(first.returncode, 0)
 
     def declared_functions(self):
         declared = set()

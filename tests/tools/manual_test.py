@@ -121,6 +121,15 @@ class Parts(unittest.TestCase):
         self.assertIn(".TP", MANUAL.render(wide, names))
         self.assertEqual(MANUAL.render("    a ──► b ⇄ c", names), [".PP", ".RS 4", ".EX", "a \\-\\-> b<\\->c", ".EE", ".RE"])
 
+    def test_lists_have_bullets(self):
+        self.assertEqual(MANUAL.render("Text:\n\n- One\n  more.\n- Two.", MANUAL.Names("page", {})),
+                         [".PP", "Text:", ".IP \\(bu 2", "One more.", ".IP \\(bu 2", "Two."])
+
+    def test_macro_is_a_function_without_types(self):
+        macro = header_of("/* Text. */\n#define VIGIL_A(x, y) \\\n    f(x, y)\n").declarations[0]
+        self.assertEqual((macro.kind, macro.name, macro.comment), ("macro", "VIGIL_A", "Text."))
+        self.assertEqual(MANUAL.wrap_prototype(macro), ["\\fBVIGIL_A(\\fIx\\fB, \\fIy\\fB)\\fP"])
+
     def test_names_refer_to_their_pages(self):
         names = MANUAL.Names("vigil_a", {"vigil_a_new": "vigil_a", "vigil_b_new": "vigil_b"})
         self.assertEqual(names.prose("See vigil_a_new, vigil_b_new, vigil/c.h. VIGIL_OK is 0, not -1."),
