@@ -45,7 +45,7 @@ struct world {
     struct sim *sim;
     struct etcd_cluster cluster;
     struct etcd_member members[WORLD_MEMBERS];
-    char endpoints[128];
+    char endpoints[512];
     vigil_options options;
     vigil_client *client;
     struct world_call calls[WORLD_CALLS_MAX];
@@ -60,7 +60,7 @@ struct world {
 static struct world *world_checked;
 
 /* After every turn of the client. */
-static void world_check(void)
+static inline void world_check(void)
 {
     struct vigil_client *client = world_checked->client;
     struct client_member *member;
@@ -80,7 +80,7 @@ static void world_check(void)
 /* -- Life -- */
 
 /* Limits of members and options of the client may be changed before world_start. */
-static void world_init(struct world *w, const struct sim_options *options)
+static inline void world_init(struct world *w, const struct sim_options *options)
 {
     *w = (struct world){.sim = sim_new(options)};
     etcd_cluster_init(&w->cluster);
@@ -96,7 +96,7 @@ static void world_init(struct world *w, const struct sim_options *options)
 
 /* With one member or with two. False: the client could not be created. */
 MUST_CHECK
-static bool world_start(struct world *w, size_t members)
+static inline bool world_start(struct world *w, size_t members)
 {
     size_t len = 0;
     for (size_t i = 0; i < members; i++) {
@@ -116,12 +116,12 @@ static bool world_start(struct world *w, size_t members)
     return code == VIGIL_OK;
 }
 
-static int64_t world_now(const struct world *w)
+static inline int64_t world_now(const struct world *w)
 {
     return clock_mono_ns(sim_clock(w->sim));
 }
 
-static void world_run(struct world *w, int64_t ns)
+static inline void world_run(struct world *w, int64_t ns)
 {
     sim_run_until(w->sim, world_now(w) + ns);
 }
@@ -132,7 +132,7 @@ static void world_run(struct world *w, int64_t ns)
          !(condition) && world_now(w) < until_ns_ && sim_step((w)->sim);) \
     continue
 
-static void world_fini(struct world *w)
+static inline void world_fini(struct world *w)
 {
     for (size_t i = 0; i < w->call_count; i++)
         vigil_call_free(w->calls[i].call);
@@ -150,7 +150,7 @@ static void world_fini(struct world *w)
 
 /* -- Calls -- */
 
-static void world_done(vigil_call *call, void *user)
+static inline void world_done(vigil_call *call, void *user)
 {
     struct world_call *c = user;
     const vigil_error *error = vigil_call_error(call);
@@ -161,7 +161,7 @@ static void world_done(vigil_call *call, void *user)
         assert_true(error->text[0] != '\0');
 }
 
-static struct world_call *world_begin(struct world *w, vigil_call *call, unsigned number)
+static inline struct world_call *world_begin(struct world *w, vigil_call *call, unsigned number)
 {
     assert_true(w->call_count < WORLD_CALLS_MAX);
     struct world_call *c = &w->calls[w->call_count++];
@@ -178,7 +178,7 @@ static struct world_call *world_begin(struct world *w, vigil_call *call, unsigne
     return c;
 }
 
-static struct world_call *world_get(struct world *w)
+static inline struct world_call *world_get(struct world *w)
 {
     faulty_memory_begin();
     vigil_call *call = vigil_get(w->client, vigil_text("k"));
@@ -187,7 +187,7 @@ static struct world_call *world_get(struct world *w)
 }
 
 /* Every put has another number, from 1 on. */
-static struct world_call *world_put(struct world *w, unsigned number)
+static inline struct world_call *world_put(struct world *w, unsigned number)
 {
     char value[16];
     snprintf(value, sizeof(value), "%u", number);
@@ -197,7 +197,7 @@ static struct world_call *world_put(struct world *w, unsigned number)
     return world_begin(w, call, number);
 }
 
-static bool world_completed(const struct world *w)
+static inline bool world_completed(const struct world *w)
 {
     for (size_t i = 0; i < w->call_count; i++)
         if (!w->calls[i].completions)
@@ -206,7 +206,7 @@ static bool world_completed(const struct world *w)
 }
 
 /* Each has completed once, and no put was executed twice. */
-static void world_check_completions(const struct world *w)
+static inline void world_check_completions(const struct world *w)
 {
     for (size_t i = 0; i < w->call_count; i++) {
         assert_int_equal(w->calls[i].completions, 1);
@@ -215,7 +215,7 @@ static void world_check_completions(const struct world *w)
 }
 
 /* And what the calls report about the server is true. */
-static void world_check_calls(const struct world *w)
+static inline void world_check_calls(const struct world *w)
 {
     world_check_completions(w);
     for (size_t i = 0; i < w->call_count; i++) {
@@ -232,7 +232,7 @@ static void world_check_calls(const struct world *w)
 
 /* -- Watches and leases -- */
 
-static int world_batch(vigil_watch *watch, const vigil_watch_batch *batch, void *user)
+static inline int world_batch(vigil_watch *watch, const vigil_watch_batch *batch, void *user)
 {
     struct world_watch *v = user;
     (void)watch;
@@ -257,7 +257,7 @@ static int world_batch(vigil_watch *watch, const vigil_watch_batch *batch, void 
 }
 
 /* Of all keys with the prefix "w". */
-static struct world_watch *world_watch_from(struct world *w, int64_t revision)
+static inline struct world_watch *world_watch_from(struct world *w, int64_t revision)
 {
     vigil_watch_options options;
     assert_true(w->watch_count < WORLD_WATCHES_MAX);
@@ -278,7 +278,7 @@ static struct world_watch *world_watch_from(struct world *w, int64_t revision)
     return v;
 }
 
-static void world_watch_free(struct world_watch *v)
+static inline void world_watch_free(struct world_watch *v)
 {
     v->freed = true;
     vigil_watch_free(v->watch);
@@ -286,13 +286,13 @@ static void world_watch_free(struct world_watch *v)
 }
 
 /* Puts at the server, not by the client: this many keys in one revision. */
-static void world_change(struct world *w, const char *key, unsigned keys)
+static inline void world_change(struct world *w, const char *key, unsigned keys)
 {
     etcd_change(&w->cluster, slice_from_text(key), SLICE_LITERAL("0"), keys);
 }
 
 /* How many events the history has for a watch from this revision on. */
-static size_t world_expected(const struct world *w, int64_t revision)
+static inline size_t world_expected(const struct world *w, int64_t revision)
 {
     size_t count = 0;
     for (int64_t r = revision < 2 ? 2 : revision; r <= w->cluster.revision; r++)
@@ -301,7 +301,8 @@ static size_t world_expected(const struct world *w, int64_t revision)
 }
 
 /* What was delivered is the beginning of the history from this revision on. */
-static void world_check_events(const struct world *w, const struct world_watch *v, int64_t revision)
+static inline void world_check_events(const struct world *w, const struct world_watch *v,
+                                      int64_t revision)
 {
     size_t at = 0;
     for (int64_t r = revision < 2 ? 2 : revision; r <= w->cluster.revision; r++) {
@@ -318,7 +319,7 @@ static void world_check_events(const struct world *w, const struct world_watch *
     assert_true(v->created <= 1);
 }
 
-static void world_lost(vigil_lease *lease, const vigil_error *error, void *user)
+static inline void world_lost(vigil_lease *lease, const vigil_error *error, void *user)
 {
     struct world *w = user;
     (void)lease;
@@ -326,7 +327,7 @@ static void world_lost(vigil_lease *lease, const vigil_error *error, void *user)
     w->lost_code = error->code;
 }
 
-static void world_keep_lease(struct world *w)
+static inline void world_keep_lease(struct world *w)
 {
     faulty_memory_begin();
     int code = vigil_lease_keep(w->client, 7, w->cluster.lease_ttl, world_lost, w, &w->lease);
