@@ -1,142 +1,88 @@
 #!/usr/bin/python3
-"""Runs the tests of libvigil in tests/client/*.c, each with a server of its own. A test asks for what it needs of the
-server on standard output ("ask restart") and reads "done" when it has happened."""
+"""Runs the tests of libvigil in tests/client/*.c against Vigil, each with a server of its own."""
 import base64
-import functools
 import json
-import os
 import pathlib
-import shutil
-import signal
-import subprocess
 import sys
-import threading
 import unittest
 import urllib.request
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "live"))
 from certs import Authority  # noqa: E402
-from faulty_proxy import FaultyProxy  # noqa: E402
 from misbehaving_server import MisbehavingServer  # noqa: E402
-from server import SUBJECT, LiveTest, free_port  # noqa: E402
+from proxy import FaultyProxy  # noqa: E402
+from server import LiveTest, free_port  # noqa: E402
+from targets import Target, VigilMember, common_tests, run_test, tests_of  # noqa: E402
 
-SUITE = os.environ.get("VIGIL_CLIENT_SUITE", str(pathlib.Path(SUBJECT).parent / "client_suite"))
-ETCDCTL = os.environ.get("ETCDCTL", "etcdctl")
-TEST_SECONDS = 300
-SNAPSHOT_KEYS = 2500  # KEYS in parts.c
-PROTECTED = ["wrong_password_is_an_error", "forbidden_watch_ends_with_the_reason",
-             "untrusted_server_is_refused_with_the_reason"]
-CLUSTER = ["watches_survive_the_loss_of_members", "watch_that_requires_a_leader_ends_without_one"]  # cluster_test.py
-FAULTS = ["watches_lose_nothing_when_connections_break", "reads_succeed_and_writes_tell_their_outcome"]
 # What is repeated over TLS and with a user; the calls and the queue also in a thread of the program's.
 CALLS = ["put_get_and_delete", "large_values", "reads_are_repeated_after_a_restart", "unreachable_server_is_named",
          "range_comes_as_a_stream", "pages_survive_a_restart", "paused_calls_leave_the_connection_to_others",
          "paused_calls_may_end", "broken_stream_is_not_repeated", "leaders_are_observed"]
-QUEUE = ["queue_delivers_completed_calls", "queue_wakes_the_program_once", "queue_take_has_a_timeout",
-         "queue_delivers_a_lost_lease", "queue_may_be_used_inside_a_callback",
-         "shutdown_is_delivered_through_the_queue", "freed_client_ends_its_queue", "freed_queue_drops_its_items",
-         "everything_may_be_freed_in_every_order"]
 BASIC = ["put_get_and_delete", "large_values", "watch_resumes_after_a_restart", "reads_are_repeated_after_a_restart"]
 
 
-def check_snapshot(path):
-    """The digest of the file is checked by restoring it, and its keys are counted."""
-    directory = f"{path}.restored"
-    run = functools.partial(subprocess.run, check=True, capture_output=True, text=True,
-                            env=dict(os.environ, ETCDCTL_API="3"))
-    status = json.loads(run([ETCDCTL, "snapshot", "status", path, "-w", "json"]).stdout)
-    assert status["totalKey"] >= SNAPSHOT_KEYS, status
-    run([ETCDCTL, "snapshot", "restore", path, "--data-dir", directory])
-    shutil.rmtree(directory)
-    os.remove(path)
-
-
-class Driver:
-    """One run of one test of the suite."""
-
-    def __init__(self, server, name, env):
-        self.server = server
-        self.snapshot = f"{server.directory}.snapshot"
-        env = dict(env, VIGIL_SNAPSHOT_FILE=self.snapshot)
-        self.process = subprocess.Popen([SUITE, name], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        stderr=subprocess.PIPE, text=True, env=dict(os.environ, **env))
-
-    def obey(self, what):
-        if what in ("stop", "restart"):
-            self.server.stop()
-        if what in ("start", "restart"):
-            self.server.start()
-        if what == "pause":
-            os.kill(self.server.pid, signal.SIGSTOP)
-        if what == "continue":
-            os.kill(self.server.pid, signal.SIGCONT)
-        if what == "check-snapshot":
-            check_snapshot(self.snapshot)
-
-    def run(self):
-        timer = threading.Timer(TEST_SECONDS, self.process.kill)
-        timer.start()
-        with self.process:
-            for line in self.process.stdout:
-                verb, _, what = line.strip().partition(" ")
-                assert verb == "ask", line
-                self.obey(what)
-                self.process.stdin.write("done\n")
-                self.process.stdin.flush()
-            errors = self.process.stderr.read()
-        timer.cancel()
-        return self.process.returncode, errors
-
-
 class ClientTest(LiveTest):
+    def vigil(self, directory, **options):
+        """Starts Vigil for as long as the test takes; at its end the server must exit without a fault."""
+        member = VigilMember(directory, **options)
+        self.addCleanup(member.kill)
+        target = Target([member])
+        self.addCleanup(target.close)
+        self.addCleanup(target.stop)
+        self.addCleanup(target.recover)
+        return target
+
     def serving_tls(self, directory):
         """Returns an authority, and a server whose certificate it has signed."""
         authority = Authority(self.scratch / "certs")
         identity = authority.sign("server")
         port = free_port()
-        server = self.server(directory, port=port, listen=f"https://127.0.0.1:{port}",
-                             args=["--cert-file", identity.cert, "--key-file", identity.key])
-        server.url = f"https://127.0.0.1:{port}"
-        self.addCleanup(server.stop)
-        return authority, server.start()
+        target = self.vigil(directory, port=port, listen=f"https://127.0.0.1:{port}",
+                            args=["--cert-file", identity.cert, "--key-file", identity.key])
+        target.members[0].url = f"https://127.0.0.1:{port}"
+        return authority, target
 
-    def check(self, name, server, **env):
-        def wake():
-            if server.alive():
-                os.kill(server.pid, signal.SIGCONT)
-        self.addCleanup(wake)
-        code, errors = Driver(server, name, dict(env, VIGIL_ENDPOINTS=server.url)).run()
-        self.assertEqual((code, errors), (0, ""), name)
+    def check(self, name, target, **env):
+        env.setdefault("VIGIL_ENDPOINTS", target.endpoints)
+        self.assertEqual(run_test(name, target.obey, env), (0, ""), name)
 
 
 class Plain(ClientTest):
     def run_one(self, name):
-        self.check(name, self.serving())
+        self.check(name, self.vigil(self.scratch / "data"))
+
+
+class Ported(ClientTest):
+    """The cases of clientv3, whose connections can be cut."""
+
+    def run_one(self, name):
+        target = self.vigil(self.scratch / "data")
+        self.check(name, target, VIGIL_ENDPOINTS=target.bridged, VIGIL_DIRECT=target.endpoints)
 
 
 class Faulty(ClientTest):
     """Between client and server there is a proxy that breaks connections."""
 
-    def run_behind(self, server, seed, name, **env):
-        scheme = server.url.partition(":")[0]
-        proxy = FaultyProxy(server.port, seed, garbage=scheme == "https")
+    def run_behind(self, target, seed, name, **env):
+        scheme = target.endpoints.partition(":")[0]
+        proxy = FaultyProxy(target.members[0].port, seed, garbage=scheme == "https")
         self.addCleanup(proxy.close)
-        code, errors = Driver(server, name, dict(env, VIGIL_ENDPOINTS=f"{scheme}://{proxy.address}",
-                                                 VIGIL_DIRECT=server.url)).run()
-        self.assertEqual((code, errors), (0, ""), f"{name}, seed {seed}, {scheme}")
-        self.assertGreater(proxy.faults, 5)
+        with self.subTest(seed=seed, scheme=scheme):
+            self.check(name, target, VIGIL_ENDPOINTS=f"{scheme}://{proxy.address}", VIGIL_DIRECT=target.endpoints,
+                       **env)
+            self.assertGreater(proxy.faults, 5)
 
     def run_one(self, name):
-        self.run_behind(self.serving(self.scratch / "plain"), 1, name)
-        authority, server = self.serving_tls(self.scratch / "secure")
-        self.run_behind(server, 2, name, VIGIL_CA_FILE=authority.cert)
+        self.run_behind(self.vigil(self.scratch / "plain"), 1, name)
+        authority, target = self.serving_tls(self.scratch / "secure")
+        self.run_behind(target, 2, name, VIGIL_CA_FILE=authority.cert)
 
 
 class OwnLoop(ClientTest):
     """The blocking calls drive the client in the program's thread."""
 
     def run_one(self, name):
-        self.check(name, self.serving(), VIGIL_OWN_LOOP="1")
+        self.check(name, self.vigil(self.scratch / "data"), VIGIL_OWN_LOOP="1")
 
 
 class Secure(ClientTest):
@@ -157,7 +103,7 @@ class WithUser(ClientTest):
 
     def setUp(self):
         super().setUp()
-        self.protected = self.serving(args=["--bcrypt-cost", "4"])
+        self.protected = self.vigil(self.scratch / "data", args=["--bcrypt-cost", "4"])
         self.ask("user/add", name="root", password="secret")
         self.ask("user/grant", user="root", role="root")
         self.ask("role/add", name="anna")
@@ -168,7 +114,7 @@ class WithUser(ClientTest):
         self.ask("enable")
 
     def ask(self, path, **body):
-        url = f"{self.protected.url}/v3/auth/{path}"
+        url = f"{self.protected.endpoints}/v3/auth/{path}"
         with urllib.request.urlopen(urllib.request.Request(url, json.dumps(body).encode()), timeout=30) as answer:
             answer.read()
 
@@ -179,11 +125,11 @@ class WithUser(ClientTest):
         self.check("wrong_password_is_an_error", self.protected, VIGIL_USER="root", VIGIL_PASSWORD="guess")
 
     def run_after(self, how, name):
-        server = MisbehavingServer(self.protected.port, how)
+        server = MisbehavingServer(self.protected.members[0].port, how)
         self.addCleanup(server.close)
-        env = {"VIGIL_ENDPOINTS": f"http://{server.address}", "VIGIL_USER": "root", "VIGIL_PASSWORD": "secret"}
-        code, errors = Driver(self.protected, name, env).run()
-        self.assertEqual((code, errors, server.connections), (0, "", 2), how)
+        self.check(name, self.protected, VIGIL_ENDPOINTS=f"http://{server.address}", VIGIL_USER="root",
+                   VIGIL_PASSWORD="secret")
+        self.assertEqual(server.connections, 2, how)
 
     def test_a_server_that_does_not_authenticate_is_left(self):
         for how in ("reset", "goaway", "http error", "silent"):
@@ -198,13 +144,10 @@ class WithUser(ClientTest):
 
 
 def add_tests():
-    names = subprocess.run([SUITE], check=True, capture_output=True, text=True).stdout.split()
-    assert set(BASIC + CALLS + QUEUE + PROTECTED + FAULTS) <= set(names)
-    elsewhere = PROTECTED + FAULTS + CLUSTER
-    runs = {Plain: [name for name in names if name not in elsewhere], OwnLoop: CALLS + QUEUE, Secure: BASIC, WithUser: BASIC,
-            Faulty: FAULTS}
-    for case, own in runs.items():
-        for name in own:
+    runs = {Plain: common_tests(), OwnLoop: CALLS + tests_of("queue"), Secure: BASIC, WithUser: BASIC,
+            Faulty: tests_of("faults")}
+    for case, names in runs.items():
+        for name in names:
             setattr(case, f"test_{name}", lambda self, name=name: self.run_one(name))
 
 

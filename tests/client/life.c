@@ -187,6 +187,7 @@ static void note_done(vigil_call *call, void *user)
 static int note_events(vigil_watch *watch, const vigil_watch_batch *batch, void *user)
 {
     (void)watch;
+    CHECK(batch->what != VIGIL_WATCH_ENDED);
     *(int *)user += (int)batch->event_count;
     return VIGIL_WATCH_CONTINUE;
 }
@@ -203,7 +204,7 @@ static void program_drives_the_client_with_poll(void)
     CHECK(vigil_client_new(&options, &client, NULL) == VIGIL_OK);
     vigil_watch_options_init(&watch_options);
     watch_options.key = vigil_text("poll");
-    watch_options.revision = 1;
+    watch_options.revision = put(client, "before", "x") + 1;
     CHECK(vigil_watch_new(client, &watch_options, note_events, &events, &watch) == VIGIL_OK);
     for (int i = 0; i < 100; i++)
         CHECK(vigil_call_start(vigil_put(client, vigil_text("poll"), vigil_text("x"), 0), note_done,
@@ -300,8 +301,10 @@ static int lowest_free_descriptor(void)
 
 static void free_the_client_only(vigil_call *call, void *user)
 {
+    vigil_client **client = user;
     (void)call;
-    vigil_client_free(user);
+    vigil_client_free(*client);
+    *client = NULL;
 }
 
 static void client_may_be_freed_while_a_call_runs_in_the_programs_loop(void)
@@ -313,12 +316,13 @@ static void client_may_be_freed_while_a_call_runs_in_the_programs_loop(void)
     int descriptor = lowest_free_descriptor();
     CHECK(vigil_client_new(&options, &client, NULL) == VIGIL_OK);
     vigil_call *first = vigil_get(client, vigil_text("x")), *second = NULL;
-    CHECK(vigil_call_start(first, free_the_client_only, client) == VIGIL_OK);
+    CHECK(vigil_call_start(first, free_the_client_only, &client) == VIGIL_OK);
     second = vigil_get(client, vigil_text("x"));
     int code = vigil_call_run(second);
     CHECK(code == VIGIL_OK || code == VIGIL_ERROR_CANCELED);
     vigil_call_free(first);
     vigil_call_free(second);
+    vigil_client_free(client);                     /* etcd may answer the second call first */
     CHECK(lowest_free_descriptor() == descriptor); /* the client is really freed */
 }
 

@@ -5,13 +5,26 @@
 
 enum { WAIT_SECONDS = 60 };
 
+static void ask_and_read(const char *what, char *ret_answer, size_t bytes)
+{
+    printf("ask %s\n", what);
+    fflush(stdout);
+    CHECK(fgets(ret_answer, (int)bytes, stdin));
+}
+
 void ask(const char *what)
 {
     char answer[64];
-    printf("ask %s\n", what);
-    fflush(stdout);
-    CHECK(fgets(answer, sizeof(answer), stdin));
+    ask_and_read(what, answer, sizeof(answer));
     CHECK(strcmp(answer, "done\n") == 0);
+}
+
+long ask_number(const char *what)
+{
+    char answer[64];
+    ask_and_read(what, answer, sizeof(answer));
+    CHECK(strncmp(answer, "done ", 5) == 0);
+    return strtol(answer + 5, NULL, 10);
 }
 
 void default_options(vigil_options *options)
@@ -89,16 +102,23 @@ long latch_count(struct latch *latch)
     return count;
 }
 
-/* Without arguments: lists the tests. With a name: runs it. */
+static const struct {
+    const char *name;
+    const struct suite_test *tests;
+} groups[] = {
+    {"kv", kv_tests},           {"watch", watch_tests},   {"lease", lease_tests},
+    {"life", life_tests},       {"admin", admin_tests},   {"queue", queue_tests},
+    {"parts", part_tests},      {"access", access_tests}, {"faults", fault_tests},
+    {"cluster", cluster_tests}, {"driver", driver_tests},
+};
+
+/* Without arguments: lists the groups and their tests. With a name: runs that test. */
 int main(int argc, char **argv)
 {
-    const struct suite_test *groups[] = {kv_tests,     watch_tests,  lease_tests, life_tests,
-                                         access_tests, admin_tests,  queue_tests, part_tests,
-                                         fault_tests,  cluster_tests};
     for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++) {
-        for (const struct suite_test *test = groups[i]; test->name; test++) {
+        for (const struct suite_test *test = groups[i].tests; test->name; test++) {
             if (argc < 2) {
-                puts(test->name);
+                printf("%s %s\n", groups[i].name, test->name);
             } else if (strcmp(argv[1], test->name) == 0) {
                 test->run();
                 return 0;

@@ -18,7 +18,8 @@ struct suite_test {
 };
 
 extern const struct suite_test kv_tests[], watch_tests[], lease_tests[], life_tests[],
-    access_tests[], admin_tests[], queue_tests[], part_tests[], fault_tests[], cluster_tests[];
+    access_tests[], admin_tests[], queue_tests[], part_tests[], fault_tests[], cluster_tests[],
+    driver_tests[];
 
 /* Ends the program with a message that names the place. */
 #define CHECK(condition)                                                              \
@@ -40,9 +41,10 @@ extern const struct suite_test kv_tests[], watch_tests[], lease_tests[], life_te
         }                                                                                         \
     } while (0)
 
-/* Waits for the driver to do it: "restart", "stop", "start", "pause", "continue",
- * "check-snapshot". */
+/* Waits until the driver has done it, for instance "restart"; targets.py has the list. */
 void ask(const char *what);
+/* The same for a question whose answer is a number: "watchers". */
+long ask_number(const char *what);
 
 /* With the endpoints and credentials that the driver gives. */
 void default_options(vigil_options *options);
