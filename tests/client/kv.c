@@ -161,7 +161,7 @@ static void note_success(vigil_call *call, void *user)
 
 static void many_calls_at_once(void)
 {
-    enum { CALLS = 20000 };
+    enum { CALLS = 5000 };
     vigil_options options;
     vigil_client *client;
     default_options(&options);
