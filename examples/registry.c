@@ -7,6 +7,7 @@
  */
 #include <signal.h>
 #include <stdio.h>
+#include <unistd.h>
 #include <vigil/vigil.h>
 
 enum { TTL_SECONDS = 10 };
@@ -17,7 +18,8 @@ static void on_lost(vigil_lease *lease, const vigil_error *error,
     (void)lease;
     (void)user;
     fprintf(stderr, "the entry is lost: %s\n", error->text);
-    raise(SIGTERM); /* a real program would announce itself again */
+    kill(getpid(),
+         SIGTERM); /* a real program would announce itself again */
 }
 
 static int on_batch(vigil_watch *watch, const vigil_watch_batch *batch,

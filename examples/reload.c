@@ -7,6 +7,7 @@
  */
 #include <signal.h>
 #include <stdio.h>
+#include <unistd.h>
 #include <vigil/vigil.h>
 
 static void set_value(const vigil_kv *kv)
@@ -32,7 +33,7 @@ static int on_batch(vigil_watch *watch, const vigil_watch_batch *batch,
         /* VIGIL_ERROR_COMPACTED: too far behind. A real program would
          * begin from the start. */
         fprintf(stderr, "%s\n", batch->error->text);
-        raise(SIGTERM);
+        kill(getpid(), SIGTERM);
     }
     fflush(stdout);
     return VIGIL_WATCH_CONTINUE;

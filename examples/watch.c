@@ -8,6 +8,7 @@
  */
 #include <signal.h>
 #include <stdio.h>
+#include <unistd.h>
 #include <vigil/vigil.h>
 
 static void print_event(const vigil_event *event)
@@ -34,7 +35,7 @@ static int on_batch(vigil_watch *watch, const vigil_watch_batch *batch,
     if (batch->what == VIGIL_WATCH_ENDED) {
         fprintf(stderr, "the watch has ended: %s\n",
                 batch->error->text);
-        raise(SIGTERM);
+        kill(getpid(), SIGTERM);
     }
     fflush(stdout);
     return VIGIL_WATCH_CONTINUE;

@@ -4,7 +4,7 @@
  * objects, and it receives what happens to the selected objects: they are added, modified and
  * deleted.
  *
- *     vigil_object_watch_options_init(&options);
+ *     vigil_object_options_init(&options);
  *     options.key = vigil_text("/registry/pods/");
  *     options.prefix = 1;
  *     vigil_object_watch_new(client, &options, on_batch, user, &watch);
@@ -108,6 +108,68 @@ typedef struct vigil_object_batch {
     /* Nothing follows. The last event is an ERROR, unless the client was shut down. */
     uint8_t ended;
 } vigil_object_batch;
+
+/* A watch of objects. */
+typedef struct vigil_object_watch vigil_object_watch;
+
+/* Receives what a watch of objects delivers. Returns an enum vigil_watch_answer. */
+typedef int (*vigil_object_watch_fn)(vigil_object_watch *watch, vigil_object_batch *batch,
+                                     void *user);
+
+/* Set all fields with vigil_object_options_init. */
+typedef struct vigil_object_options {
+    size_t size;
+    vigil_bytes key;
+    uint8_t prefix;               /* all keys with the prefix `key`, which usually ends in "/" */
+    uint8_t progress_notify;      /* bookmarks now and then while nothing changes */
+    uint8_t require_leader;       /* ends if the server loses its leader, as in Kubernetes */
+    int64_t revision;             /* 0: the state and every later change; else: changes after it */
+    int64_t page_limit;           /* of objects in one page of the state; default 1000; a page that
+                                     exceeds receive_bytes_max is read again in smaller ones */
+    size_t buffer_bytes;          /* while the watch is paused; as in vigil_watch_options */
+    vigil_object_decode decode;   /* NULL: values are not decoded */
+    vigil_object_release release; /* NULL: nothing has to be freed */
+    vigil_object_matches matches; /* NULL: every object is selected */
+} vigil_object_options;
+
+/* Sets the defaults: one key, from its state on, without functions of the program. */
+VIGIL_API void vigil_object_options_init(vigil_object_options *options);
+
+/* Begins a watch of objects. Returns a vigil_code. fn is called later, also for errors of the
+ * server. decode and matches get the same user. */
+VIGIL_API int vigil_object_watch_new(vigil_client *client, const vigil_object_options *options,
+                                     vigil_object_watch_fn fn, void *user,
+                                     vigil_object_watch **ret_watch);
+
+/* Ends the watch in any state, silently: fn is not called any more; if it is running on another
+ * thread just now, this waits for it. Accepts NULL. */
+VIGIL_API void vigil_object_watch_free(vigil_object_watch *watch);
+
+/* Continues the watch after fn has answered VIGIL_WATCH_PAUSE. */
+VIGIL_API void vigil_object_watch_resume(vigil_object_watch *watch);
+
+/* Returns the revision with which another watch would continue this one; 0 while the state is
+ * incomplete. */
+VIGIL_API int64_t vigil_object_watch_revision(const vigil_object_watch *watch);
+
+/* Returns the user pointer that vigil_object_watch_new was called with. */
+VIGIL_API void *vigil_object_watch_user(const vigil_object_watch *watch);
+
+/* What a watch of objects has done so far, and what is in its queue. */
+typedef struct vigil_object_watch_stats {
+    uint64_t events;    /* delivered: ADDED, MODIFIED and DELETED */
+    uint64_t filtered;  /* objects and changes that yielded no event */
+    uint64_t bookmarks; /* delivered */
+    uint64_t pages;     /* of the state, that have been read */
+    uint64_t pauses;
+    uint64_t queued_bytes;     /* received while paused and not yet delivered, now */
+    uint64_t queued_bytes_max; /* high-water mark of queued_bytes */
+    uint64_t batch_events_max; /* high-water mark of the events in one batch */
+} vigil_object_watch_stats;
+
+/* Copies the statistics. size is sizeof(vigil_object_watch_stats), so that the struct may grow. */
+VIGIL_API void vigil_object_watch_get_stats(const vigil_object_watch *watch,
+                                            vigil_object_watch_stats *ret_stats, size_t size);
 
 #ifdef __cplusplus
 }

@@ -63,6 +63,7 @@ typedef enum vigil_code {
     VIGIL_ERROR_PROTOCOL = 7,    /* the server sent bytes that make no sense */
     VIGIL_ERROR_WOULD_BLOCK = 8, /* a blocking function was called inside a callback */
     VIGIL_ERROR_SYSTEM = 9,      /* a system call failed, for instance: too many open files */
+    VIGIL_ERROR_DECODE = 10,     /* the program's function refused to decode a value */
     VIGIL_ERROR_SERVER = 99,     /* see grpc_code and text */
     VIGIL_ERROR_COMPACTED = 100, /* the revision has been compacted */
     VIGIL_ERROR_FUTURE_REVISION = 101,

@@ -86,6 +86,8 @@ void client_post(struct vigil_client *client, struct client_command *command)
 
 bool client_callback_begin(struct vigil_client *client, const struct client_object *object)
 {
+    if (object->internal)
+        return !object->dropped;
     LOCK_SCOPE(&client->lock);
     if (object->dropped || client->quiet)
         return false;

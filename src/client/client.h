@@ -49,7 +49,9 @@ struct client_observer {
 
 /* An object that has callbacks. */
 struct client_object {
-    bool dropped; /* freed by the user: no callback is made any more; protected by the lock */
+    bool dropped;  /* freed by the user: no callback is made any more; protected by the lock */
+    bool internal; /* used by another object of the library: its callbacks are not the program's,
+                      and everything about it happens on the loop's thread */
 };
 
 /* Written by the loop's thread, read by any. */

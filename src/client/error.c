@@ -14,6 +14,7 @@
     X(VIGIL_ERROR_PROTOCOL)          \
     X(VIGIL_ERROR_WOULD_BLOCK)       \
     X(VIGIL_ERROR_SYSTEM)            \
+    X(VIGIL_ERROR_DECODE)            \
     X(VIGIL_ERROR_SERVER)            \
     X(VIGIL_ERROR_COMPACTED)         \
     X(VIGIL_ERROR_FUTURE_REVISION)   \

@@ -2,6 +2,7 @@
 
 #include "client/error.h"
 #include "client/prefix.h"
+#include "client/watch_observer.h"
 #include "codec/pb/rpc.pb.h"
 
 #include <stdlib.h>
@@ -113,7 +114,8 @@ static void call_back(struct vigil_watch *watch, const vigil_watch_batch *batch)
     struct vigil_client *client = watch->client;
     if (!client_callback_begin(client, &watch->object))
         return;
-    if (watch->fn(watch, batch, watch->user) == VIGIL_WATCH_PAUSE)
+    vigil_watch_fn fn = watch->object.internal ? watch->observer->fn : watch->fn;
+    if (fn(watch, batch, watch->user) == VIGIL_WATCH_PAUSE)
         watch->paused = true;
     client_callback_end(client);
 }
@@ -233,6 +235,8 @@ static void count_held(struct vigil_watch *watch, int64_t bytes)
     watch->held_bytes = (uint32_t)(watch->held_bytes + bytes);
     atomic_fetch_add_explicit(&watch->client->counters.queued_bytes, (uint64_t)bytes,
                               memory_order_relaxed);
+    if (watch->object.internal && !watch->object.dropped)
+        watch->observer->held(watch->user, watch->held_bytes);
 }
 
 static size_t room(const struct vigil_watch *watch)

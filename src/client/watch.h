@@ -83,7 +83,10 @@ struct vigil_watch {
     struct watch_message *held;  /* received while paused; owned */
     struct watch_message *parts; /* fragments of an unfinished response; owned */
     uint32_t held_bytes, held_max;
-    vigil_watch_fn fn;
+    union {
+        vigil_watch_fn fn;
+        const struct watch_observer *observer; /* if the object is internal */
+    };
     void *user;
     struct client_shared shared; /* references: the user's, and the loop's until it has ended */
     uint32_t key_len, end_len;

@@ -1,6 +1,7 @@
 /* The functions of vigil/watch.h. They only note what the user wants; the loop then does it. */
 #include "client/prefix.h"
 #include "client/watch.h"
+#include "client/watch_observer.h"
 #include "client/watch_stream.h"
 
 #include <stdlib.h>
@@ -113,13 +114,14 @@ static void watch_init(struct vigil_watch *watch, vigil_client *client,
     atomic_fetch_add_explicit(&client->counters.watches, 1, memory_order_relaxed);
 }
 
-int vigil_watch_new(vigil_client *client, const vigil_watch_options *options, vigil_watch_fn fn,
-                    void *user, vigil_watch **ret_watch)
+/* Returns a vigil_code; the watch has no callback yet, and is not started. */
+static int watch_create(vigil_client *client, const vigil_watch_options *options, void *user,
+                        struct vigil_watch **ret_watch)
 {
     AUTO(prefixed_range_fini) struct prefixed_range range = {0};
     vigil_watch_options complete;
     vigil_watch_options_init(&complete);
-    if (options->size == 0 || options->size > sizeof(complete) || !fn)
+    if (options->size == 0 || options->size > sizeof(complete))
         return VIGIL_ERROR_ARGUMENT;
     memcpy(&complete, options, options->size);
     if (complete.revision < 0 || complete.key.size > client->send_bytes_max ||
@@ -131,8 +133,31 @@ int vigil_watch_new(vigil_client *client, const vigil_watch_options *options, vi
     if (!watch)
         return VIGIL_ERROR_MEMORY;
     watch_init(watch, client, &complete, &range);
-    watch->fn = fn;
     watch->user = user;
+    *ret_watch = watch;
+    return VIGIL_OK;
+}
+
+int watch_new_observed(vigil_client *client, const vigil_watch_options *options,
+                       const struct watch_observer *observer, void *user, vigil_watch **ret_watch)
+{
+    int code = watch_create(client, options, user, ret_watch);
+    if (code != VIGIL_OK)
+        return code;
+    (*ret_watch)->observer = observer;
+    (*ret_watch)->object.internal = true;
+    want(*ret_watch, WATCH_WANTS_START);
+    return VIGIL_OK;
+}
+
+int vigil_watch_new(vigil_client *client, const vigil_watch_options *options, vigil_watch_fn fn,
+                    void *user, vigil_watch **ret_watch)
+{
+    struct vigil_watch *watch;
+    int code = fn ? watch_create(client, options, user, &watch) : VIGIL_ERROR_ARGUMENT;
+    if (code != VIGIL_OK)
+        return code;
+    watch->fn = fn;
     *ret_watch = watch;
     want(watch, WATCH_WANTS_START);
     return VIGIL_OK;

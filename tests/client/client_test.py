@@ -144,7 +144,7 @@ class WithUser(ClientTest):
 
 
 def add_tests():
-    runs = {Plain: common_tests(), OwnLoop: CALLS + tests_of("queue"), Secure: BASIC, WithUser: BASIC,
+    runs = {Plain: common_tests(), OwnLoop: CALLS + tests_of("queue") + tests_of("objects"), Secure: BASIC, WithUser: BASIC,
             Faulty: tests_of("faults")}
     for case, names in runs.items():
         for name in names:

@@ -37,9 +37,11 @@ class Examples(LiveTest):
 
     def begin(self, program, *arguments):
         process = subprocess.Popen([str(program), self.vigil.url, *arguments], stdin=subprocess.PIPE,
-                                   stdout=subprocess.PIPE, text=True, env=dict(os.environ, LD_LIBRARY_PATH=str(BUILD)))
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                   env=dict(os.environ, LD_LIBRARY_PATH=str(BUILD)))
         self.addCleanup(process.stdin.close)
         self.addCleanup(process.stdout.close)
+        self.addCleanup(process.stderr.close)
         self.addCleanup(process.wait)
         self.addCleanup(process.kill)
         return process
@@ -68,6 +70,24 @@ class Examples(LiveTest):
         self.call("deleterange", key="config/a")
         self.assertEqual(reload.stdout.readline(), "config/a is gone\n")
         self.end(reload)
+
+    def test_objects(self):
+        self.call("put", key="backends/a", value="10.0.0.1 10")
+        self.call("put", key="backends/b", value="10.0.0.2 1")
+        objects = self.begin(self.build("objects"), "backends/", "5")
+        self.assertEqual(objects.stdout.readline(), "added backends/a: 10.0.0.1, weight 10\n")
+        self.assertEqual(objects.stdout.readline(), "these are all\n")
+        self.call("put", key="backends/b", value="10.0.0.2 5")
+        self.assertEqual(objects.stdout.readline(), "added backends/b: 10.0.0.2, weight 5\n")
+        self.call("put", key="backends/b", value="10.0.0.2 6")
+        self.assertEqual(objects.stdout.readline(), "modified backends/b: 10.0.0.2, weight 6\n")
+        self.call("put", key="backends/b", value="10.0.0.2 2")
+        self.assertEqual(objects.stdout.readline(), "deleted backends/b: 10.0.0.2, weight 6\n")
+        self.call("deleterange", key="backends/a")
+        self.assertEqual(objects.stdout.readline(), "deleted backends/a: 10.0.0.1, weight 10\n")
+        self.call("put", key="backends/c", value="nonsense")
+        self.assertEqual(objects.wait(60), 0)
+        self.assertEqual(objects.stderr.read(), "Internal error occurred: backends/c is not a backend\n")
 
     def test_registry(self):
         program = self.build("registry")

@@ -106,10 +106,10 @@ static const struct {
     const char *name;
     const struct suite_test *tests;
 } groups[] = {
-    {"kv", kv_tests},           {"watch", watch_tests},   {"lease", lease_tests},
-    {"life", life_tests},       {"admin", admin_tests},   {"queue", queue_tests},
-    {"parts", part_tests},      {"access", access_tests}, {"faults", fault_tests},
-    {"cluster", cluster_tests}, {"driver", driver_tests},
+    {"kv", kv_tests},        {"watch", watch_tests},     {"lease", lease_tests},
+    {"life", life_tests},    {"admin", admin_tests},     {"queue", queue_tests},
+    {"parts", part_tests},   {"objects", object_tests},  {"access", access_tests},
+    {"faults", fault_tests}, {"cluster", cluster_tests}, {"driver", driver_tests},
 };
 
 /* Without arguments: lists the groups and their tests. With a name: runs that test. */
