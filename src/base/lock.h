@@ -11,6 +11,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 struct lock {
     pthread_mutex_t mutex;
@@ -35,6 +36,10 @@ bool lock_held(const struct lock *lock);
 
 /* Waits for a signal with the lock released; it is held again on return. */
 void lock_wait(struct lock *lock, pthread_cond_t *condition);
+/* The same, at most until this time of the system's monotonic clock, which the condition must have
+ * been initialised for (lock_condition_init). */
+void lock_wait_until(struct lock *lock, pthread_cond_t *condition, int64_t mono_ns);
+void lock_condition_init(pthread_cond_t *condition);
 
 static inline void lock_releasep(struct lock **lock)
 {

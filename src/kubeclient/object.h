@@ -1,0 +1,19 @@
+/* The inside of an object. */
+#ifndef VIGIL_KUBECLIENT_OBJECT_H
+#define VIGIL_KUBECLIENT_OBJECT_H
+
+#include "base/slice.h"
+#include "base/status.h"
+
+#include <vigil/kube/object.h>
+
+/* ST_MALFORMED: the JSON is invalid up to the end of its metadata, or has no name. ST_LIMIT: it is
+ * too long. ST_NOMEM. */
+MUST_CHECK
+enum status object_new(struct slice json, struct vigil_kube_object **ret_object);
+
+struct slice object_json(const struct vigil_kube_object *object);
+struct slice object_key(const struct vigil_kube_object *object);
+struct slice object_version(const struct vigil_kube_object *object);
+
+#endif
