@@ -9,9 +9,8 @@
  *     options.prefix = 1;
  *     vigil_object_watch_new(client, &options, on_batch, user, &watch);
  *
- *     new ──► listing ⇄ paused         every state ──► ended
- *      │         │         │
- *      └─────────┴─────────┴──► watching
+ *     new ──► listing ──► watching       every state ──► ended
+ *      └──────────────────────▲
  *
  * With revision 0 the watch begins with the state: every object that exists is ADDED, in the order
  * of the keys and as of one revision, which is read in pages. A BOOKMARK that is marked as initial

@@ -96,12 +96,6 @@ vigil_call *vigil_range(vigil_client *client, const vigil_range_request *request
                       &message.range_end);
 }
 
-vigil_call *kv_range_call(vigil_client *client, const struct pb_range_request *message)
-{
-    return client_call_with(client_call_new(client, &range_method), &pb_range_request_table,
-                            message);
-}
-
 vigil_call *vigil_get(vigil_client *client, vigil_bytes key)
 {
     vigil_range_request request = {.size = sizeof(request), .key = key};
@@ -116,7 +110,8 @@ vigil_call *vigil_get_prefix(vigil_client *client, vigil_bytes prefix)
         return NULL;
     message.key = range.key;
     message.range_end = range.end;
-    return kv_range_call(client, &message);
+    return client_call_with(client_call_new(client, &range_method), &pb_range_request_table,
+                            &message);
 }
 
 const vigil_range_response *vigil_range_result(const vigil_call *call)

@@ -23,10 +23,6 @@ MUST_CHECK
 enum status kv_request_prefix(const struct vigil_client *client, struct slice *key,
                               struct slice *range_end, struct prefixed_range *memory);
 
-/* A range whose keys have the client's prefix already. NULL: no memory. */
-struct vigil_call *kv_range_call(struct vigil_client *client,
-                                 const struct pb_range_request *message);
-
 /* Remove the client's prefix from the keys of a response. */
 void kv_strip_range(void *response, size_t prefix_len);
 void kv_strip_put(void *response, size_t prefix_len);

@@ -10,7 +10,7 @@
 
 enum { PAGE_LIMIT_DEFAULT = 1000, QUOTED_BYTES = 96 };
 
-/* What the user wants, as bits of vigil_object_watch.wanted. */
+/* What the user wants, as bits of client_shared.wanted. */
 enum { WANTS_START = 1, WANTS_RESUME = 2, WANTS_END = 4 };
 
 #define TO(state) (1u << OBJECT_WATCH_##state)
@@ -18,8 +18,7 @@ enum { WANTS_START = 1, WANTS_RESUME = 2, WANTS_END = 4 };
 /* Drawn in object_watch.h. */
 static const uint8_t moves[] = {
     [OBJECT_WATCH_NEW] = TO(LISTING) | TO(WATCHING) | TO(ENDED),
-    [OBJECT_WATCH_LISTING] = TO(PAUSED) | TO(WATCHING) | TO(ENDED),
-    [OBJECT_WATCH_PAUSED] = TO(LISTING) | TO(WATCHING) | TO(ENDED),
+    [OBJECT_WATCH_LISTING] = TO(WATCHING) | TO(ENDED),
     [OBJECT_WATCH_WATCHING] = TO(ENDED),
     [OBJECT_WATCH_ENDED] = 0,
 };
@@ -38,8 +37,8 @@ static int64_t revision_of(const struct vigil_object_watch *watch)
 void object_watch_check(const struct vigil_object_watch *watch)
 {
     object_batch_check(&watch->batch);
-    assert(atomic_load(&watch->refs) > 0);
-    assert((watch->page != NULL) == (watch->state == OBJECT_WATCH_LISTING));
+    assert(atomic_load(&watch->shared.refs) > 0);
+    assert((watch->pages != NULL) == (watch->state == OBJECT_WATCH_LISTING));
     assert((watch->watch != NULL) == (watch->state == OBJECT_WATCH_WATCHING));
     assert(watch->state != OBJECT_WATCH_WATCHING || revision_of(watch) > 0);
     assert(watch->batch.count == 0);
@@ -48,11 +47,10 @@ void object_watch_check(const struct vigil_object_watch *watch)
 
 static void object_watch_unref(struct vigil_object_watch *watch)
 {
-    if (atomic_fetch_sub_explicit(&watch->refs, 1, memory_order_acq_rel) > 1)
+    if (!client_shared_unref(&watch->shared))
         return;
     struct vigil_client *client = watch->client;
     object_batch_fini(&watch->batch);
-    buf_fini(&watch->next_key);
     free(watch);
     client_unref(client);
 }
@@ -101,22 +99,15 @@ static void on_held(void *user, size_t bytes)
 
 /* -- The end, and errors -- */
 
-static void drop_page(struct vigil_object_watch *watch)
-{
-    vigil_call_free(watch->page);
-    watch->page = NULL;
-}
-
 /* Silent. Releases the loop's reference. */
 static void end(struct vigil_object_watch *watch)
 {
     if (watch->state == OBJECT_WATCH_ENDED)
         return;
     move(watch, OBJECT_WATCH_ENDED);
-    if (watch->member.in_client.next)
-        list_remove(&watch->member.in_client);
-    drop_page(watch);
+    vigil_call_free(watch->pages);
     vigil_watch_free(watch->watch);
+    watch->pages = NULL;
     watch->watch = NULL;
     set(&watch->counters.queued_bytes, 0);
     object_watch_unref(watch);
@@ -140,16 +131,6 @@ static int deliver(struct vigil_object_watch *watch, bool ended)
     return answer;
 }
 
-/* The client ends: this is not an error. */
-static void end_with_client(struct vigil_object_watch *watch)
-{
-    if (client_callback_begin(watch->client, &watch->object)) {
-        (void)deliver(watch, true);
-        client_callback_end(watch->client);
-    }
-    end(watch);
-}
-
 static void add_error(struct vigil_object_watch *watch, enum vigil_code code, const char *text)
 {
     vigil_error error;
@@ -157,16 +138,7 @@ static void add_error(struct vigil_object_watch *watch, enum vigil_code code, co
     object_batch_internal_error(&watch->batch, &error);
 }
 
-static void end_without_memory(struct vigil_object_watch *watch)
-{
-    if (client_callback_begin(watch->client, &watch->object)) {
-        add_error(watch, VIGIL_ERROR_MEMORY, "out of memory");
-        (void)deliver(watch, true);
-        client_callback_end(watch->client);
-    }
-    end(watch);
-}
-
+/* Nothing if the client ends: that is not an error. */
 static void add_server_error(struct vigil_object_watch *watch, const vigil_error *error,
                              int64_t compact_revision)
 {
@@ -176,6 +148,24 @@ static void add_server_error(struct vigil_object_watch *watch, const vigil_error
         object_batch_expired(&watch->batch, error, compact_revision);
     else
         object_batch_internal_error(&watch->batch, error);
+}
+
+/* Outside of callbacks: delivers the error, unless the client ends, and ends the watch. */
+static void end_with(struct vigil_object_watch *watch, const vigil_error *error)
+{
+    if (client_callback_begin(watch->client, &watch->object)) {
+        add_server_error(watch, error, 0);
+        (void)deliver(watch, true);
+        client_callback_end(watch->client);
+    }
+    end(watch);
+}
+
+static void end_without_memory(struct vigil_object_watch *watch)
+{
+    vigil_error error;
+    client_error_set(&error, VIGIL_ERROR_MEMORY, VIGIL_NOT_SENT, "out of memory");
+    end_with(watch, &error);
 }
 
 /* -- Changes -- */
@@ -270,24 +260,33 @@ static void add_progress(struct vigil_object_watch *watch, int64_t revision)
     object_batch_bookmark(&watch->batch, revision_of(watch), false);
 }
 
+/* The end of an interval in which the program is called: the batch is delivered, and an error ends
+ * the watch. Returns an enum vigil_watch_answer. */
+static int end_callback(struct vigil_object_watch *watch, bool ended)
+{
+    ended = ended || object_batch_has_error(&watch->batch);
+    int answer = deliver(watch, ended);
+    client_callback_end(watch->client);
+    if (ended)
+        end(watch);
+    return answer;
+}
+
 static int on_watch_batch(vigil_watch *inner, const vigil_watch_batch *batch, void *user)
 {
     struct vigil_object_watch *watch = user;
     (void)inner;
-    if (!client_callback_begin(watch->client, &watch->object))
-        return VIGIL_WATCH_CONTINUE; /* its end is on the way */
+    if (!client_callback_begin(watch->client, &watch->object)) {
+        end(watch); /* nobody is called any more */
+        return VIGIL_WATCH_CONTINUE;
+    }
     if (batch->what == VIGIL_WATCH_EVENTS)
         add_events(watch, batch);
     else if (batch->what == VIGIL_WATCH_PROGRESS)
         add_progress(watch, batch->revision);
     else if (batch->what == VIGIL_WATCH_ENDED)
         add_server_error(watch, batch->error, batch->compact_revision);
-    bool ended = batch->what == VIGIL_WATCH_ENDED || object_batch_has_error(&watch->batch);
-    int answer = deliver(watch, ended);
-    client_callback_end(watch->client);
-    if (ended)
-        end(watch);
-    return answer;
+    return end_callback(watch, batch->what == VIGIL_WATCH_ENDED);
 }
 
 static void start_watching(struct vigil_object_watch *watch)
@@ -310,61 +309,6 @@ static void start_watching(struct vigil_object_watch *watch)
 
 /* -- The state -- */
 
-static void on_page(vigil_call *call, void *user);
-
-static struct vigil_call *page_call(const struct vigil_object_watch *watch)
-{
-    AUTO(prefixed_range_fini) struct prefixed_range range = {0};
-    struct slice prefix = watch->client->prefix, key = slice_of(watch->key, watch->key_len);
-    enum status status = watch->prefix ? prefix_all(prefix, key, &range)
-                                       : prefix_range(prefix, key, SLICE_EMPTY, &range);
-    if (status != ST_OK)
-        return NULL;
-    struct pb_range_request message = {
-        .key = watch->next_key.len ? buf_slice(&watch->next_key) : range.key,
-        .range_end = range.end,
-        .limit = watch->page_limit,
-        .revision = watch->list_revision,
-    };
-    return kv_range_call(watch->client, &message);
-}
-
-/* The call has no deadline: it is repeated, like a watch, until a server answers. */
-static void request_page(struct vigil_object_watch *watch)
-{
-    struct vigil_call *call = page_call(watch);
-    if (!call) {
-        end_without_memory(watch);
-        return;
-    }
-    call->object.internal = true;
-    vigil_call_set_timeout(call, 0);
-    watch->page = call;
-    (void)vigil_call_start(call, on_page, watch);
-}
-
-/* Every page that is not the last one must bring us further. */
-static bool page_is_valid(const struct vigil_object_watch *watch, const vigil_range_response *page)
-{
-    struct slice next = buf_slice(&watch->next_key);
-    if (!page->header || page->header->revision <= 0 || page->header->revision == INT64_MAX)
-        return false;
-    if (!page->more)
-        return true;
-    if (page->kv_count == 0)
-        return false;
-    prefix_strip(&next, watch->client->prefix.len);
-    return slice_compare(kv_slice(page->kvs[page->kv_count - 1].key), next) >= 0;
-}
-
-static enum status set_next_key(struct vigil_object_watch *watch, vigil_bytes last)
-{
-    buf_reset(&watch->next_key, SIZE_MAX);
-    TRY(buf_append(&watch->next_key, watch->client->prefix));
-    TRY(buf_append(&watch->next_key, kv_slice(last)));
-    return buf_append(&watch->next_key, slice_of("", 1)); /* a zero byte */
-}
-
 /* False: the batch ends with an error. */
 static bool add_object(struct vigil_object_watch *watch, const vigil_kv *kv)
 {
@@ -382,20 +326,8 @@ static bool add_object(struct vigil_object_watch *watch, const vigil_kv *kv)
     return false;
 }
 
-static void add_page(struct vigil_object_watch *watch, const vigil_range_response *page)
+static void add_objects(struct vigil_object_watch *watch, const vigil_range_response *page)
 {
-    if (!page_is_valid(watch, page)) {
-        add_error(watch, VIGIL_ERROR_PROTOCOL, "the server sent a page that is not valid");
-        return;
-    }
-    if (object_batch_reserve(&watch->batch, page->kv_count + 1) != ST_OK ||
-        (page->more && set_next_key(watch, page->kvs[page->kv_count - 1].key) != ST_OK)) {
-        add_error(watch, VIGIL_ERROR_MEMORY, "out of memory");
-        return;
-    }
-    count(&watch->counters.pages, 1);
-    if (watch->list_revision == 0)
-        watch->list_revision = page->header->revision;
     for (size_t i = 0; i < page->kv_count; i++)
         if (!add_object(watch, &page->kvs[i]))
             return;
@@ -405,96 +337,98 @@ static void add_page(struct vigil_object_watch *watch, const vigil_range_respons
     }
 }
 
-/* After a page that was delivered. */
-static void go_on(struct vigil_object_watch *watch)
+static void add_page(struct vigil_object_watch *watch, const vigil_range_response *page)
 {
-    if (revision_of(watch) > 0) { /* the state is complete */
-        start_watching(watch);
-        return;
+    if (watch->list_revision == 0)
+        watch->list_revision = page->header->revision;
+    count(&watch->counters.pages, 1);
+    if (watch->list_revision <= 0 || watch->list_revision == INT64_MAX)
+        add_error(watch, VIGIL_ERROR_PROTOCOL, "the server sent a revision that is not valid");
+    else if (object_batch_reserve(&watch->batch, page->kv_count + 1) != ST_OK)
+        add_error(watch, VIGIL_ERROR_MEMORY, "out of memory");
+    else
+        add_objects(watch, page);
+}
+
+static int on_page(vigil_call *call, const vigil_range_response *page, void *user)
+{
+    struct vigil_object_watch *watch = user;
+    (void)call;
+    if (!client_callback_begin(watch->client, &watch->object)) {
+        end(watch); /* nobody is called any more */
+        return VIGIL_PART_CONTINUE;
     }
-    if (watch->state != OBJECT_WATCH_LISTING)
-        move(watch, OBJECT_WATCH_LISTING);
-    request_page(watch);
+    add_page(watch, page);
+    return end_callback(watch, false) == VIGIL_WATCH_PAUSE ? VIGIL_PART_PAUSE : VIGIL_PART_CONTINUE;
 }
 
-static bool retry_with_smaller_pages(struct vigil_object_watch *watch, const vigil_error *error)
-{
-    if (error->code != VIGIL_ERROR_TOO_LARGE || watch->page_limit == 1)
-        return false;
-    watch->page_limit /= 2;
-    drop_page(watch);
-    request_page(watch);
-    return true;
-}
-
-static void on_page(vigil_call *call, void *user)
+static void on_pages_done(vigil_call *call, void *user)
 {
     struct vigil_object_watch *watch = user;
     const vigil_error *error = vigil_call_error(call);
-    if (retry_with_smaller_pages(watch, error) ||
-        !client_callback_begin(watch->client, &watch->object))
+    if (error->code != VIGIL_OK) {
+        end_with(watch, error);
         return;
-    if (error->code == VIGIL_OK)
-        add_page(watch, vigil_range_result(call));
-    else
-        add_server_error(watch, error, 0);
-    bool ended = error->code != VIGIL_OK || object_batch_has_error(&watch->batch);
-    bool paused = deliver(watch, ended) == VIGIL_WATCH_PAUSE;
-    client_callback_end(watch->client);
-    drop_page(watch);
-    if (ended)
-        end(watch);
-    else if (paused)
-        move(watch, OBJECT_WATCH_PAUSED);
-    else
-        go_on(watch);
+    }
+    vigil_call_free(watch->pages);
+    watch->pages = NULL;
+    start_watching(watch);
+}
+
+static struct vigil_call *pages_call(struct vigil_object_watch *watch, void *buffer)
+{
+    vigil_range_request request;
+    vigil_range_request_init(&request);
+    request.key = vigil_bytes_of(watch->key, watch->key_len);
+    request.limit = watch->page_limit;
+    if (watch->prefix)
+        request.range_end = vigil_prefix_end(request.key, buffer);
+    if (watch->prefix && watch->key_len + watch->client->prefix.len == 0)
+        request.key = vigil_bytes_of("", 1); /* "\0" is the first key */
+    return vigil_range_pages(watch->client, &request, on_page, watch);
+}
+
+/* The call has no deadline: it is repeated, like a watch, until a server answers. */
+static void start_listing(struct vigil_object_watch *watch)
+{
+    void *buffer = malloc(watch->key_len + 1);
+    struct vigil_call *call = buffer ? pages_call(watch, buffer) : NULL;
+    free(buffer);
+    if (!call) {
+        end_without_memory(watch);
+        return;
+    }
+    call->object.internal = true;
+    vigil_call_set_timeout(call, 0);
+    watch->pages = call;
+    move(watch, OBJECT_WATCH_LISTING);
+    (void)vigil_call_start(call, on_pages_done, watch);
 }
 
 /* -- Commands -- */
 
-static void end_member(struct client_member *member)
-{
-    end_with_client(CONTAINER_OF(member, struct vigil_object_watch, member));
-}
-
-static void start(struct vigil_object_watch *watch)
-{
-    if (watch->client->ended) {
-        end_with_client(watch);
-        return;
-    }
-    list_push_back(&watch->client->members, &watch->member.in_client);
-    go_on(watch);
-}
-
 static void resume(struct vigil_object_watch *watch)
 {
-    if (watch->state == OBJECT_WATCH_PAUSED)
-        go_on(watch);
+    if (watch->state == OBJECT_WATCH_LISTING)
+        vigil_call_resume(watch->pages);
     else if (watch->state == OBJECT_WATCH_WATCHING)
         vigil_watch_resume(watch->watch);
 }
 
 static void run_command(struct client_command *command)
 {
-    struct vigil_object_watch *watch = CONTAINER_OF(command, struct vigil_object_watch, command);
-    uint32_t wanted = atomic_exchange(&watch->wanted, 0);
-    if (wanted & WANTS_START)
-        start(watch);
+    struct vigil_object_watch *watch =
+        CONTAINER_OF(command, struct vigil_object_watch, shared.command);
+    uint32_t wanted = client_shared_wanted(&watch->shared);
+    if ((wanted & WANTS_START) && revision_of(watch) > 0)
+        start_watching(watch);
+    else if (wanted & WANTS_START)
+        start_listing(watch);
     if (wanted & WANTS_RESUME)
         resume(watch);
     if (wanted & WANTS_END)
         end(watch);
     object_watch_unref(watch);
-}
-
-static void want(struct vigil_object_watch *watch, uint32_t what)
-{
-    atomic_fetch_add_explicit(&watch->refs, 1, memory_order_relaxed);
-    if (atomic_fetch_or(&watch->wanted, what) == 0)
-        client_post(watch->client, &watch->command);
-    else
-        object_watch_unref(watch);
 }
 
 /* -- Public functions -- */
@@ -510,7 +444,6 @@ static void object_watch_init(struct vigil_object_watch *watch, vigil_client *cl
 {
     *watch = (struct vigil_object_watch){
         .client = client,
-        .refs = 2,
         .hooks = {.decode = options->decode,
                   .release = options->release,
                   .matches = options->matches},
@@ -520,10 +453,9 @@ static void object_watch_init(struct vigil_object_watch *watch, vigil_client *cl
         .require_leader = options->require_leader,
         .page_limit = options->page_limit,
         .buffer_bytes = options->buffer_bytes,
-        .command.run = run_command,
-        .member.end = end_member,
         .key_len = options->key.size,
     };
+    client_shared_init(&watch->shared, 2, run_command);
     object_batch_init(&watch->batch, &watch->hooks);
     slice_copy(watch->key, kv_slice(options->key));
     client_ref(client);
@@ -547,7 +479,7 @@ int vigil_object_watch_new(vigil_client *client, const vigil_object_options *opt
     watch->fn = fn;
     watch->hooks.user = user;
     *ret_watch = watch;
-    want(watch, WANTS_START);
+    client_shared_want(&watch->shared, client, WANTS_START);
     return VIGIL_OK;
 }
 
@@ -556,13 +488,13 @@ void vigil_object_watch_free(vigil_object_watch *watch)
     if (!watch)
         return;
     client_drop(watch->client, &watch->object);
-    want(watch, WANTS_END);
+    client_shared_want(&watch->shared, watch->client, WANTS_END);
     object_watch_unref(watch);
 }
 
 void vigil_object_watch_resume(vigil_object_watch *watch)
 {
-    want(watch, WANTS_RESUME);
+    client_shared_want(&watch->shared, watch->client, WANTS_RESUME);
 }
 
 int64_t vigil_object_watch_revision(const vigil_object_watch *watch)

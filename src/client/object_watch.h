@@ -1,31 +1,28 @@
 /*
  * The inside of a vigil_object_watch: the state in pages, then a vigil_watch.
  *
- *     new ──► listing ⇄ paused         every state ──► ended
- *      │         │         │
- *      └─────────┴─────────┴──► watching
+ *     new ──► listing ──► watching       every state ──► ended
+ *      └──────────────────────▲
  *
  *     new        the loop has not received it yet
- *     listing    a page of the state is being read, with a vigil_call
- *     paused     the program has paused after a page
- *     watching   the state is complete; a vigil_watch yields the changes, and pauses itself
+ *     listing    the state is being read, by a call of vigil_range_pages
+ *     watching   the state is complete; a vigil_watch yields the changes
  *
- * The call and the watch are internal: their functions are called on the loop's thread outside of
- * callbacks, and it is the object watch that makes the callbacks of the program. Everything belongs
- * to the loop's thread, except for the fields that say otherwise. Mirrors watchChan of Kubernetes'
- * storage/etcd3.
+ * The call and the watch pause, resume and end with the client themselves. They are internal: their
+ * functions are called on the loop's thread outside of callbacks, and it is the object watch that
+ * makes the callbacks of the program. Everything belongs to the loop's thread, except for the
+ * fields that say otherwise. Mirrors watchChan of Kubernetes' storage/etcd3.
  */
 #ifndef VIGIL_CLIENT_OBJECT_WATCH_H
 #define VIGIL_CLIENT_OBJECT_WATCH_H
 
-#include "base/buf.h"
 #include "client/client.h"
 #include "client/object.h"
+#include "client/shared.h"
 
 enum object_watch_state {
     OBJECT_WATCH_NEW,
     OBJECT_WATCH_LISTING,
-    OBJECT_WATCH_PAUSED,
     OBJECT_WATCH_WATCHING,
     OBJECT_WATCH_ENDED,
 };
@@ -40,25 +37,20 @@ struct vigil_object_watch {
     enum object_watch_state state;
     struct vigil_client *client; /* a reference */
     struct client_object object; /* protected by the client's lock */
-    struct client_member member; /* of the client, from the start to the end */
+    struct client_shared shared; /* its references are the user's, the loop's until it has ended,
+                                    and one while the command is posted */
     vigil_object_watch_fn fn;
     struct object_hooks hooks; /* with the user pointer of fn as well */
     struct object_batch batch;
-    struct vigil_call *page;   /* while listing; owned */
+    struct vigil_call *pages;  /* while listing; owned */
     struct vigil_watch *watch; /* while watching; owned */
     int64_t list_revision;     /* of the state; 0 before its first page */
-    struct buf next_key;       /* first key of the next page, with the client's prefix; empty
-                                  before the first page */
     int64_t page_limit;
     size_t buffer_bytes;
     bool prefix, progress_notify, require_leader;
     struct object_watch_counters counters;
-    _Atomic int64_t revision;      /* everything up to here has been delivered; 0 while the state is
-                                      incomplete; any thread */
-    struct client_command command; /* posted when wanted becomes more than 0 */
-    _Atomic uint32_t wanted;
-    _Atomic uint32_t refs; /* the user's, the loop's until it has ended, and one while the command
-                              is posted */
+    _Atomic int64_t revision; /* everything up to here has been delivered; 0 while the state is
+                                 incomplete; any thread */
     size_t key_len;
     uint8_t key[]; /* without the client's prefix */
 };
