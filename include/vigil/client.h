@@ -61,9 +61,10 @@ typedef struct vigil_options {
     int64_t keepalive_timeout_ms; /* without an answer for this long the connection is given up;
                                      default 5000 */
     /* The time between two attempts to connect, which doubles up to the maximum, with jitter. The
-     * defaults are 25 and 3000. */
+     * defaults are 25 and 3000; 0 counts as 1. */
     int64_t backoff_min_ms, backoff_max_ms;
-    size_t receive_bytes_max; /* of one response; default 64 MiB */
+    size_t receive_bytes_max; /* of one response; default 64 MiB. Decoded, it may take four times
+                                 as much; one that takes more fails in the same way. */
     size_t send_bytes_max;    /* of one request; default 2 MiB, as in etcd; a larger one fails
                                  with VIGIL_ERROR_REQUEST_TOO_LARGE and is not sent */
 

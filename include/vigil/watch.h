@@ -12,6 +12,7 @@
  *
  *     connection broken, GOAWAY, reset         resumes
  *     OK: the server has closed the stream     resumes
+ *     calls at its endpoint are Unavailable    resumes at another endpoint if there is one
  *     Unavailable, Internal                    resumes, at another endpoint if there is one
  *     Unavailable "etcdserver: no leader"      ends (only with require_leader)
  *     Unauthenticated, "invalid auth token"    gets a new token and resumes, if there is a user

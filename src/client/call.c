@@ -123,12 +123,14 @@ static void on_deadline(struct timer *timer)
 {
     struct vigil_call *call = CONTAINER_OF(timer, struct vigil_call, deadline);
     const char *failure = channel_failure(call->client->channel);
+    if (!*failure)
+        failure = call->error.text; /* of an earlier attempt */
     char text[VIGIL_ERROR_TEXT_BYTES];
     if (call->state == CALL_SENT || !*failure) {
         snprintf(text, sizeof(text), "no answer within %" PRId64 " ms", call->timeout_ms);
         client_call_stop(call, VIGIL_ERROR_TIMEOUT, text);
     } else {
-        snprintf(text, sizeof(text), "%s (for %" PRId64 " ms)", failure, call->timeout_ms);
+        snprintf(text, sizeof(text), "%.190s (for %" PRId64 " ms)", failure, call->timeout_ms);
         client_call_stop(call, VIGIL_ERROR_UNAVAILABLE, text);
     }
 }
@@ -195,7 +197,7 @@ void client_call_drop_response(struct vigil_call *call)
 {
     call->response = NULL;
     arena_fini(&call->arena);
-    arena_init(&call->arena, NULL, 0, SIZE_MAX);
+    arena_init(&call->arena, NULL, 0, client_decode_bytes_max(call->client));
 }
 
 void client_call_progressed(struct vigil_call *call)
@@ -262,6 +264,9 @@ static void on_message(struct grpc_client_call *grpc, struct slice message)
         parts && parts->receive ? parts->receive(call, message) : take_response(call, message);
     if (status == ST_NOMEM)
         client_call_stop(call, VIGIL_ERROR_MEMORY, "out of memory");
+    else if (status == ST_LIMIT)
+        client_call_stop(call, VIGIL_ERROR_TOO_LARGE,
+                         "the response takes too much memory when it is decoded");
     else if (status != ST_OK)
         client_call_stop(call, VIGIL_ERROR_PROTOCOL, CALL_BAD_RESPONSE);
 }
@@ -282,6 +287,7 @@ static void refused(struct vigil_call *call, const struct grpc_outcome *outcome)
         call->renewals++;
         try_again(call, true);
     } else if (outcome->code == GRPC_UNAVAILABLE && may_be_repeated(call)) {
+        client_error_from_server(&call->error, outcome->code, outcome->text); /* for on_deadline */
         channel_avoid(channel, call->generation);
         try_again(call, false);
     } else {
@@ -291,13 +297,17 @@ static void refused(struct vigil_call *call, const struct grpc_outcome *outcome)
 }
 
 /* The server has not answered with a status. */
-static enum vigil_code broken_code(enum grpc_code code)
+static enum vigil_code broken_code(const struct grpc_outcome *outcome)
 {
-    switch (code) {
+    if (outcome->reason == ST_LIMIT)
+        return VIGIL_ERROR_TOO_LARGE;
+    if (outcome->reason == ST_NOMEM)
+        return VIGIL_ERROR_MEMORY;
+    switch (outcome->code) {
     case GRPC_UNAVAILABLE:
         return VIGIL_ERROR_UNAVAILABLE;
-    case GRPC_RESOURCE_EXHAUSTED:
-        return VIGIL_ERROR_TOO_LARGE;
+    case GRPC_RESOURCE_EXHAUSTED: /* it has reset the stream with ENHANCE_YOUR_CALM */
+        return VIGIL_ERROR_TOO_MANY_REQUESTS;
     case GRPC_DEADLINE_EXCEEDED:
         return VIGIL_ERROR_TIMEOUT;
     case GRPC_CANCELLED:
@@ -313,6 +323,8 @@ static void on_end(struct grpc_client_call *grpc, const struct grpc_outcome *out
     assert(call->state == CALL_SENT);
     if (call->stopping)
         return; /* by client_call_stop, which completes it */
+    if (outcome->from_peer)
+        channel_worked(call->client->channel, call->generation);
     if (outcome->code == GRPC_OK && call->response) {
         call->error = (vigil_error){.grpc_code = GRPC_OK};
         end_attempt(call);
@@ -326,7 +338,7 @@ static void on_end(struct grpc_client_call *grpc, const struct grpc_outcome *out
                (may_be_repeated(call) && outcome->code == GRPC_UNAVAILABLE)) {
         try_again(call, outcome->unprocessed && call->attempts == 1);
     } else {
-        client_error_set(&call->error, broken_code(outcome->code), VIGIL_UNKNOWN, "%.*s",
+        client_error_set(&call->error, broken_code(outcome), VIGIL_UNKNOWN, "%.*s",
                          SLICE_ARGS(outcome->text));
         end_attempt(call);
     }
@@ -399,7 +411,7 @@ struct vigil_call *client_call_new_sized(struct vigil_client *client,
     call->pause.fn = on_pause_over;
     call->timeout_ms = client->call_timeout_ms;
     call->error.grpc_code = -1;
-    arena_init(&call->arena, NULL, 0, SIZE_MAX);
+    arena_init(&call->arena, NULL, 0, client_decode_bytes_max(client));
     client_ref(client);
     return call;
 }

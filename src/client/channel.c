@@ -13,6 +13,8 @@
 
 enum { ENDPOINTS_MAX = 256, FAILURE_BYTES = 512, SRV_NAME_BYTES = 512, SCRATCH_BYTES = 1024 };
 #define KEEPALIVE_NS_MAX (INT64_C(7200) * NS_PER_S)
+#define BACKOFF_NS_MIN (1 * NS_PER_MS)
+#define MOVE_NS (10 * NS_PER_S) /* between moves of lasting calls to another connection */
 #define USER_AGENT SLICE_LITERAL("libvigil/1.0.0")
 
 enum channel_state {
@@ -29,6 +31,8 @@ struct link {
     struct channel *channel;
     struct connection *connection; /* owned */
     struct list in_old;            /* links channel.old; alone while it is in use */
+    struct list lasting;           /* channel_lasting.in_link */
+    bool avoided;
 };
 
 struct channel {
@@ -48,7 +52,11 @@ struct channel {
     struct list waiters;  /* channel_waiter.in_channel */
     size_t failed;        /* endpoints that failed since the last success or pause */
     int64_t backoff_ns;   /* the next pause */
+    int64_t opened_ns;    /* when the latest connection was opened */
+    bool worked;          /* see channel_worked */
     struct timer pause;
+    struct timer move;     /* lasting calls are moved to another connection */
+    int64_t move_again_ns; /* not before this time */
     struct random random;
     uint64_t generation;
 
@@ -74,7 +82,7 @@ static const uint8_t moves[] = {
     [CHANNEL_RESOLVING] = TO(CONNECTING) | TO(PAUSING) | TO(IDLE),
     [CHANNEL_CONNECTING] = TO(AUTHENTICATING) | TO(READY) | TO(PAUSING) | TO(IDLE),
     [CHANNEL_AUTHENTICATING] = TO(READY) | TO(PAUSING) | TO(IDLE),
-    [CHANNEL_READY] = TO(AUTHENTICATING) | TO(IDLE),
+    [CHANNEL_READY] = TO(AUTHENTICATING) | TO(PAUSING) | TO(IDLE),
     [CHANNEL_PAUSING] = TO(RESOLVING) | TO(CONNECTING) | TO(IDLE),
 };
 
@@ -94,6 +102,11 @@ static void note_failure(struct channel *channel, const char *text)
 {
     snprintf(channel->failure, sizeof(channel->failure), "%s", text);
     log_line(channel, VIGIL_LOG_WARN, text);
+}
+
+static int64_t max_ns(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
 }
 
 /* -- Waiters -- */
@@ -173,7 +186,10 @@ static enum status start_call(struct channel *channel, struct grpc_client_call *
         .receive_max = (uint32_t)size_min(channel->options.receive_bytes_max, UINT32_MAX),
         .replayable = request->replayable,
     };
-    return grpc_client_call_start(call, session, &start);
+    TRY(grpc_client_call_start(call, session, &start));
+    if (request->lasting)
+        list_push_back(&channel->current->lasting, &request->lasting->in_link);
+    return ST_OK;
 }
 
 /* -- Connecting -- */
@@ -208,6 +224,23 @@ static void go_on(struct channel *channel)
     }
 }
 
+/* After the loss of a connection that was ready. Another one follows at once if that one was of use
+ * or lasted longer than the next pause: a server that accepts connections and breaks them is not
+ * called in a busy loop. */
+static void connect_again(struct channel *channel)
+{
+    int64_t lasted_ns = loop_now_ns(channel->loop) - channel->opened_ns;
+    if (!channel->worked && lasted_ns <= channel->backoff_ns) {
+        go_on(channel);
+        return;
+    }
+    channel->failed = 0;
+    channel->backoff_ns = channel->options.backoff_min_ns;
+    move(channel, CHANNEL_IDLE);
+    if (!list_empty(&channel->waiters))
+        connect_next(channel);
+}
+
 static void link_free(struct link *link)
 {
     list_remove(&link->in_old);
@@ -234,6 +267,8 @@ static void on_open(void *owner)
     char text[ENDPOINT_TEXT_BYTES + 32];
     assert(link == channel->current && channel->state == CHANNEL_CONNECTING);
     channel->stats.connects++;
+    channel->opened_ns = loop_now_ns(channel->loop);
+    channel->worked = false;
     snprintf(text, sizeof(text), "connected to %s", connection_endpoint(link->connection)->text);
     log_line(channel, VIGIL_LOG_INFO, text);
     if (channel->options.user)
@@ -255,9 +290,7 @@ static void on_draining(void *owner, enum h2_error code, const char *text)
     log_line(channel, VIGIL_LOG_INFO, "the server closes the connection");
     channel->stats.disconnects += channel->state == CHANNEL_READY;
     retire(channel);
-    move(channel, CHANNEL_IDLE);
-    if (!list_empty(&channel->waiters))
-        connect_next(channel);
+    connect_again(channel);
 }
 
 static void on_room(void *owner)
@@ -281,9 +314,7 @@ static void on_closed(void *owner, const struct error *error)
     link_free(link);
     if (was_ready) {
         channel->stats.disconnects++;
-        move(channel, CHANNEL_IDLE);
-        if (!list_empty(&channel->waiters))
-            connect_next(channel);
+        connect_again(channel);
     } else {
         channel->stats.connect_errors++;
         go_on(channel);
@@ -297,6 +328,7 @@ static enum status link_new(struct channel *channel, const struct endpoint *endp
         return ST_NOMEM;
     link->channel = channel;
     list_init(&link->in_old);
+    list_init(&link->lasting);
     struct connection_hooks hooks = {on_open, on_draining, on_room, on_closed, link};
     enum status status = connection_new(&channel->connector, endpoint, hooks, &link->connection);
     if (status != ST_OK) {
@@ -386,8 +418,6 @@ static void on_pause_over(struct timer *timer)
 
 static void become_ready(struct channel *channel)
 {
-    channel->failed = 0;
-    channel->backoff_ns = channel->options.backoff_min_ns;
     channel->failure[0] = '\0';
     channel->generation++;
     drop_heads(channel);
@@ -536,17 +566,53 @@ enum status channel_start(struct channel *channel, struct grpc_client_call *call
     return ST_AGAIN;
 }
 
+/* -- Avoiding an endpoint -- */
+
+void channel_lasting_end(struct channel_lasting *lasting)
+{
+    if (lasting->in_link.next)
+        list_remove(&lasting->in_link);
+}
+
+static void on_move(struct timer *timer)
+{
+    struct channel *channel = CONTAINER_OF(timer, struct channel, move);
+    struct channel_lasting *lasting, *next_lasting;
+    struct link *link;
+    channel->move_again_ns = loop_now_ns(channel->loop) + MOVE_NS;
+    LIST_FOREACH (link, &channel->old, in_old)
+        LIST_FOREACH_SAFE (lasting, next_lasting, &link->lasting, in_link)
+            if (link->avoided)
+                lasting->avoided(lasting);
+}
+
+/* They may be many, and an endpoint may be unavailable for some calls only; so not too often. */
+static void move_lasting(struct channel *channel)
+{
+    int64_t now = loop_now_ns(channel->loop);
+    if (!channel->move.set)
+        loop_timer_set(channel->loop, &channel->move, max_ns(now, channel->move_again_ns));
+}
+
 void channel_avoid(struct channel *channel, uint64_t generation)
 {
     struct link *link = channel->current;
     if (channel->state != CHANNEL_READY || generation != channel->generation ||
         channel->endpoint_count < 2)
         return;
+    link->avoided = true;
+    move_lasting(channel);
     retire(channel);
     connection_shutdown(link->connection);
     move(channel, CHANNEL_IDLE);
     if (!list_empty(&channel->waiters))
         connect_next(channel);
+}
+
+void channel_worked(struct channel *channel, uint64_t generation)
+{
+    if (generation == channel->generation)
+        channel->worked = true;
 }
 
 uint64_t channel_generation(const struct channel *channel)
@@ -573,37 +639,6 @@ struct channel_stats channel_stats(const struct channel *channel)
 }
 
 /* -- Life -- */
-
-static enum status copy_text(const char **text)
-{
-    if (!*text)
-        return ST_OK;
-    *text = strdup(*text);
-    return *text ? ST_OK : ST_NOMEM;
-}
-
-static const char **texts_of(struct channel_options *o, size_t at)
-{
-    const char **texts[] = {&o->endpoints, &o->srv_domain, &o->srv_name, &o->ca_file,
-                            &o->cert_file, &o->key_file,   &o->user,     &o->password,
-                            &o->token,     &o->server_name};
-    return at < COUNT_OF(texts) ? texts[at] : NULL;
-}
-
-/* Owns the texts that were copied, also when it fails. */
-static enum status copy_options(struct channel *channel, const struct channel_options *options)
-{
-    struct channel_options copy = *options;
-    enum status status = ST_OK;
-    for (size_t i = 0; texts_of(&copy, i); i++) {
-        if (status != ST_OK)
-            *texts_of(&copy, i) = NULL;
-        else if ((status = copy_text(texts_of(&copy, i))) != ST_OK)
-            *texts_of(&copy, i) = NULL;
-    }
-    channel->options = copy;
-    return status;
-}
 
 static bool is_given(const char *text)
 {
@@ -640,26 +675,10 @@ static enum status open_tls(struct channel *channel, struct error *error)
 
 static enum status parse_endpoints(struct channel *channel, struct error *error)
 {
-    struct slice rest = slice_from_text(or_empty(channel->options.endpoints));
     if (channel->options.srv_domain)
         return ST_OK;
-    while (rest.len) {
-        struct slice one = slice_trim(slice_cut(&rest, ','));
-        if (one.len == 0)
-            continue;
-        if (channel->endpoint_count == ENDPOINTS_MAX)
-            return error_set(error, ST_INVALID, "more than %d endpoints", ENDPOINTS_MAX);
-        struct endpoint *more =
-            realloc(channel->endpoints, (channel->endpoint_count + 1) * sizeof(struct endpoint));
-        if (!more)
-            return ST_NOMEM;
-        channel->endpoints = more;
-        TRY(endpoint_parse(one, &more[channel->endpoint_count], error));
-        channel->endpoint_count++;
-    }
-    if (channel->endpoint_count == 0)
-        return error_set(error, ST_INVALID, "no endpoint is given");
-    return ST_OK;
+    return endpoint_list_parse(slice_from_text(or_empty(channel->options.endpoints)), ENDPOINTS_MAX,
+                               &channel->endpoints, &channel->endpoint_count, error);
 }
 
 static void open_connector(struct channel *channel, struct network *network)
@@ -681,7 +700,7 @@ static enum status channel_init(struct channel *channel, struct network *network
                                 const struct channel_options *options, struct error *error)
 {
     uint64_t seed = random_seed_system();
-    TRY(copy_options(channel, options));
+    TRY(channel_options_copy(options, &channel->options));
     TRY(parse_endpoints(channel, error));
     TRY(open_tls(channel, error));
     TRY(resolver_new(channel->loop, &resolver_system, seed, &channel->resolver));
@@ -691,6 +710,9 @@ static enum status channel_init(struct channel *channel, struct network *network
     random_init(&channel->random, seed);
     if (channel->endpoint_count)
         channel->next_endpoint = random_below(&channel->random, channel->endpoint_count);
+    channel->options.backoff_min_ns = max_ns(channel->options.backoff_min_ns, BACKOFF_NS_MIN);
+    channel->options.backoff_max_ns =
+        max_ns(channel->options.backoff_max_ns, channel->options.backoff_min_ns);
     channel->backoff_ns = channel->options.backoff_min_ns;
     return ST_OK;
 }
@@ -704,6 +726,7 @@ enum status channel_new(struct loop *loop, struct network *network,
         return ST_NOMEM;
     channel->loop = loop;
     channel->pause.fn = on_pause_over;
+    channel->move.fn = on_move;
     channel->auth_limit.fn = on_auth_limit;
     list_init(&channel->old);
     list_init(&channel->waiters);
@@ -719,6 +742,7 @@ void channel_free(struct channel *channel)
     assert(list_empty(&channel->waiters));
     channel->ending = true;
     loop_timer_cancel(channel->loop, &channel->pause);
+    loop_timer_cancel(channel->loop, &channel->move);
     loop_timer_cancel(channel->loop, &channel->auth_limit);
     lookup_cancel(channel->lookup);
     if (channel->current)
@@ -733,8 +757,7 @@ void channel_free(struct channel *channel)
     tls_client_source_free(channel->tls);
     free(channel->endpoints);
     buf_fini(&channel->token);
-    for (size_t i = 0; texts_of(&channel->options, i); i++)
-        free((void *)*texts_of(&channel->options, i));
+    channel_options_fini(&channel->options);
     free(channel);
 }
 

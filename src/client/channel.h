@@ -4,10 +4,10 @@
  * once every endpoint has failed.
  *
  *     idle ──► connecting ──► authenticating ──► ready
- *                ▲  │              │               │
- *                │  └─► pausing ◄──┘               │
- *                ├────────┘                        │
- *                └──────── broken, or avoided ─────┘
+ *                ▲  │              │               │ │
+ *                │  └─► pausing ◄──┴── broken soon ┘ │
+ *                ├────────┘                          │
+ *                └──────── broken, or avoided ───────┘
  *
  * Owned by a client; all functions on its loop's thread.
  */
@@ -37,11 +37,26 @@ struct channel_options {
     void *ctx;
 };
 
+/* A copy that owns its texts. ST_NOMEM: the copy has none. */
+MUST_CHECK
+enum status channel_options_copy(const struct channel_options *options,
+                                 struct channel_options *ret_copy);
+void channel_options_fini(struct channel_options *copy);
+
 /* Waits until something can be started. Embedded by its owner; zeroed except for ready, it does not
  * wait. */
 struct channel_waiter {
     void (*ready)(struct channel_waiter *waiter);
     struct list in_channel; /* links channel.waiters; its links are NULL until first used */
+};
+
+/* A call that lasts, such as a stream of watches. Embedded by its owner; zeroed except for avoided.
+ */
+struct channel_lasting {
+    /* Other calls avoid the connection of this one: the owner ends the call and starts it again,
+     * but not from within. */
+    void (*avoided)(struct channel_lasting *lasting);
+    struct list in_link; /* links link.lasting; its links are NULL until first used */
 };
 
 struct channel_stats {
@@ -63,6 +78,7 @@ struct channel_request {
     bool require_leader;
     int64_t deadline_ns; /* sent to the server as the time that is left; CLOCK_NEVER: none */
     bool replayable;     /* the messages are kept for another start */
+    struct channel_lasting *lasting; /* NULL: the call is finished where it was started */
 };
 
 /*
@@ -75,11 +91,16 @@ enum status channel_start(struct channel *channel, struct grpc_client_call *call
                           const struct channel_request *request, struct channel_waiter *waiter);
 /* No effect if it does not wait. */
 void channel_waiter_cancel(struct channel_waiter *waiter);
+/* To be called when the call has ended. */
+void channel_lasting_end(struct channel_lasting *lasting);
 
 /* This connection is to be replaced by one to another endpoint, because calls on it failed as
- * unavailable. Calls in progress are finished. generation: of the connection that they used; an
- * older one is ignored. */
+ * unavailable. Calls in progress are finished; those that last are moved, at most every ten
+ * seconds. generation: of the connection that the failed call used; an older one is ignored. */
 void channel_avoid(struct channel *channel, uint64_t generation);
+/* A call on this connection has received an answer or an event: when it breaks, it is replaced
+ * without a pause. generation: as above. */
+void channel_worked(struct channel *channel, uint64_t generation);
 /* Changes with every connection. */
 uint64_t channel_generation(const struct channel *channel);
 

@@ -128,6 +128,13 @@ void client_drop(struct vigil_client *client, struct client_object *object);
 void client_wait(struct vigil_client *client);
 void client_changed(struct vigil_client *client);
 
+/* Memory of one decoded response. A hostile one takes 32 times its length (codec/pb/pb.h), one with
+ * the smallest keys about 8 times, and an ordinary one less than twice. */
+static inline size_t client_decode_bytes_max(const struct vigil_client *client)
+{
+    return size_min(client->receive_bytes_max, SIZE_MAX / 8) * 4 + 64 * 1024;
+}
+
 /* A time of the public interface, shortened to what can be added to a clock. */
 int64_t client_ns(int64_t ms);
 

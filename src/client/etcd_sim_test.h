@@ -7,8 +7,10 @@
 #define VIGIL_CLIENT_ETCD_SIM_TEST_H
 
 #include "codec/pb/rpc.pb.h"
+#include "io/loop.h"
 #include "io/sim.h"
 #include "net/server.h"
+#include "net/shard.h"
 #include "net/wire.h"
 #include "wire/grpc/call.h"
 
@@ -30,6 +32,7 @@ struct etcd_revision {
 enum etcd_answer {
     ETCD_ANSWERS,
     ETCD_IS_SILENT,         /* accepts requests and does not answer */
+    ETCD_CALLS_FAIL,        /* only streams work: other calls are refused as unavailable */
     ETCD_IS_UNAVAILABLE,    /* refuses every request except for Authenticate */
     ETCD_IS_EMPTY,          /* ends calls with OK and without a response */
     ETCD_ANSWERS_TWICE,     /* sends two responses to one request */
@@ -60,6 +63,8 @@ struct etcd_member {
     struct net_wire wire; /* its limits may be changed before the start */
     struct protocol_kind kind;
     struct net_server *server; /* NULL: down */
+    struct loop *loop;         /* of the server; NULL: down */
+    struct deferred publish;   /* sends events to its watches */
     struct url bound;
     unsigned watch_requests;
 };
@@ -74,6 +79,7 @@ struct etcd_watch {
 struct etcd_stream {
     struct list in_cluster;
     struct etcd_cluster *cluster;
+    struct etcd_member *member;
     struct grpc_call *call;
     struct etcd_watch watches[ETCD_WATCHES_MAX];
     size_t count;
@@ -132,7 +138,9 @@ static inline void etcd_range(struct grpc_call *call, void *service, struct slic
     struct pb_key_value kv = {0};
     struct pb_range_response response = {.header = &header, .kvs = &kv};
     cluster->ranges++;
-    if (etcd_misbehaves(member, call))
+    if (member->answer == ETCD_CALLS_FAIL)
+        grpc_call_fail_text(call, GRPC_UNAVAILABLE, SLICE_LITERAL("no quorum"));
+    if (member->answer == ETCD_CALLS_FAIL || etcd_misbehaves(member, call))
         return;
     if (cluster->range_bytes.len) {
         uint8_t *to = grpc_call_message(call, cluster->range_bytes.len);
@@ -239,11 +247,22 @@ static inline void etcd_send_events(struct etcd_stream *stream)
     }
 }
 
+/* Output is sent at the end of a turn, so events are made in one. */
 static inline void etcd_publish(struct etcd_cluster *cluster)
 {
     struct etcd_stream *stream;
     LIST_FOREACH (stream, &cluster->streams, in_cluster)
-        etcd_send_events(stream);
+        if (stream->member->loop)
+            loop_defer(stream->member->loop, &stream->member->publish);
+}
+
+static inline void etcd_on_publish(struct deferred *deferred)
+{
+    struct etcd_member *member = CONTAINER_OF(deferred, struct etcd_member, publish);
+    struct etcd_stream *stream;
+    LIST_FOREACH (stream, &member->cluster->streams, in_cluster)
+        if (stream->member == member)
+            etcd_send_events(stream);
 }
 
 static inline void etcd_send_mark(struct etcd_stream *stream, struct pb_watch_response response)
@@ -284,17 +303,17 @@ static inline void etcd_cancel_watch(struct etcd_stream *stream, int64_t id)
     }
 }
 
-static inline struct etcd_stream *etcd_stream_of(struct grpc_call *call,
-                                                 struct etcd_cluster *cluster)
+static inline struct etcd_stream *etcd_stream_of(struct grpc_call *call, struct etcd_member *member)
 {
     struct etcd_stream *stream = grpc_call_user(call);
     if (stream)
         return stream;
     stream = calloc(1, sizeof(*stream));
     assert_non_null(stream);
-    stream->cluster = cluster;
+    stream->cluster = member->cluster;
+    stream->member = member;
     stream->call = call;
-    list_push_back(&cluster->streams, &stream->in_cluster);
+    list_push_back(&member->cluster->streams, &stream->in_cluster);
     grpc_call_set_user(call, stream);
     return stream;
 }
@@ -307,7 +326,7 @@ static inline void etcd_watch(struct grpc_call *call, void *service, struct slic
     member->watch_requests++;
     if (etcd_misbehaves(member, call))
         return;
-    struct etcd_stream *stream = etcd_stream_of(call, member->cluster);
+    struct etcd_stream *stream = etcd_stream_of(call, member);
     arena_init(&arena, NULL, 0, SIZE_MAX);
     assert_int_equal(pb_decode(&pb_watch_request_table, message, &arena, &request), ST_OK);
     if (request.request_union_case == PB_WATCH_REQUEST_CREATE_REQUEST)
@@ -403,6 +422,7 @@ static inline void etcd_member_init(struct etcd_member *member, struct etcd_clus
 {
     *member = (struct etcd_member){.cluster = cluster, .wire.limits = WIRE_LIMITS_DEFAULT};
     member->guard = (struct grpc_guard){etcd_admit, member};
+    member->publish.fn = etcd_on_publish;
     assert_int_equal(grpc_services_new(&member->services), ST_OK);
     assert_int_equal(
         grpc_services_add(member->services, etcd_methods, COUNT_OF(etcd_methods), member), ST_OK);
@@ -411,10 +431,26 @@ static inline void etcd_member_init(struct etcd_member *member, struct etcd_clus
     member->kind = net_wire_kind(&member->wire);
 }
 
+static inline enum status etcd_shard_start(void *ctx, struct net_shard *shard)
+{
+    ((struct etcd_member *)ctx)->loop = net_shard_loop(shard);
+    return ST_OK;
+}
+
+static inline void etcd_shard_stop(void *ctx, struct net_shard *shard)
+{
+    struct etcd_member *member = ctx;
+    (void)shard;
+    loop_defer_cancel(&member->publish);
+    member->loop = NULL;
+}
+
 /* The first start chooses the address. */
 static inline void etcd_member_start(struct etcd_member *member, struct network *network)
 {
     struct net_options options = NET_OPTIONS_DEFAULT;
+    struct net_app app = {
+        .shard_start = etcd_shard_start, .shard_stop = etcd_shard_stop, .ctx = member};
     struct error error;
     struct url url = member->bound;
     options.shards = 1;
@@ -422,7 +458,7 @@ static inline void etcd_member_start(struct etcd_member *member, struct network 
     if (!address_port(&url.address) &&
         url_parse(SLICE_LITERAL("http://127.0.0.1:0"), &url, &error) != ST_OK)
         fail_msg("%s", error.text);
-    assert_int_equal(net_server_new(network, &options, NULL, &member->server), ST_OK);
+    assert_int_equal(net_server_new(network, &options, &app, &member->server), ST_OK);
     if (net_server_listen(member->server, &url, &member->kind, &member->bound, &error) != ST_OK)
         fail_msg("%s", error.text);
     assert_int_equal(net_server_start(member->server), ST_OK);

@@ -8,9 +8,11 @@
 #ifndef VIGIL_CLIENT_FAULTY_SIM_TEST_H
 #define VIGIL_CLIENT_FAULTY_SIM_TEST_H
 
+#include "base/buf.h"
 #include "client/failing_memory_test.h"
 #include "io/loop.h"
 #include "io/sim.h"
+#include "wire/h2/frame.h"
 
 #include <errno.h>
 
@@ -23,9 +25,10 @@ enum fault_kind {
     FAULT_GARBAGE,      /* received bytes are wrong from there on */
     FAULT_SILENCE,      /* nothing is transferred any more, and no error is reported */
     FAULT_CALL,         /* the nth system call fails */
+    FAULT_EVERY,        /* every connection is lost after this many received bytes */
 };
 
-enum { GARBAGE_BYTES = 24 };
+enum { GARBAGE_BYTES = 24, FAULTY_HANDLES_MAX = 64 };
 
 static struct faults {
     struct network network; /* for the client */
@@ -36,7 +39,11 @@ static struct faults {
     size_t at;
     bool happened;
     int dead; /* the handle of the connection that is lost; -1: none */
-    size_t bytes_read, bytes_written, calls, turns;
+    size_t bytes_read, bytes_written, calls, turns, connects;
+    /* Unless NULL: replaces a frame of the server by others. */
+    void (*rewrite)(struct h2_frame frame, struct slice payload, struct buf *out);
+    size_t rewritten;                        /* frames that were changed */
+    struct buf received[FAULTY_HANDLES_MAX]; /* frames that are not complete, by handle */
 } faults = {.dead = -1};
 
 static const struct socket_ops *faulty_real_ops;
@@ -46,12 +53,12 @@ static const struct socket_ops *faulty_real_ops;
 /* As memory_fail_at, for allocations in the client's turns and between these two. */
 static size_t faulty_memory_at;
 
-static void faulty_memory_begin(void)
+static inline void faulty_memory_begin(void)
 {
     memory_fail_at = faulty_memory_at;
 }
 
-static void faulty_memory_end(void)
+static inline void faulty_memory_end(void)
 {
     faulty_memory_at = memory_fail_at;
     memory_fail_at = 0;
@@ -84,7 +91,7 @@ uint64_t __wrap_random_seed_system(void)
 
 /* -- Sockets -- */
 
-static bool faulty_call_fails(void)
+static inline bool faulty_call_fails(void)
 {
     faults.calls++;
     if (faults.kind != FAULT_CALL || faults.happened || faults.calls < faults.at)
@@ -102,13 +109,13 @@ enum status __wrap_loop_watch(struct loop *loop, struct io_watch *watch, unsigne
     return changes && faulty_call_fails() ? ST_NOMEM : __real_loop_watch(loop, watch, events);
 }
 
-static enum status faulty_closed(struct socket *socket)
+static inline enum status faulty_closed(struct socket *socket)
 {
     socket->error_number = ECONNRESET;
     return ST_CLOSED;
 }
 
-static void faulty_happens(struct socket *socket)
+static inline void faulty_happens(struct socket *socket)
 {
     faults.happened = true;
     faults.dead = socket->handle;
@@ -119,7 +126,7 @@ static void faulty_happens(struct socket *socket)
 }
 
 /* What a lost connection reads: nothing, although bytes may arrive. */
-static enum status faulty_read_dead(struct socket *socket)
+static inline enum status faulty_read_dead(struct socket *socket)
 {
     uint8_t dropped[4096];
     size_t n;
@@ -131,7 +138,7 @@ static enum status faulty_read_dead(struct socket *socket)
     return status == ST_OK ? ST_AGAIN : status;
 }
 
-static void faulty_spoil(uint8_t *bytes, size_t n)
+static inline void faulty_spoil(uint8_t *bytes, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         size_t at = faults.bytes_read + i;
@@ -142,16 +149,47 @@ static void faulty_spoil(uint8_t *bytes, size_t n)
     }
 }
 
-static bool faulty_cuts_reads(void)
+static inline bool faulty_cuts_reads(void)
 {
-    return !faults.happened && (faults.kind == FAULT_LOST_READING || faults.kind == FAULT_RESET ||
-                                faults.kind == FAULT_END || faults.kind == FAULT_SILENCE);
+    return !faults.happened &&
+           (faults.kind == FAULT_LOST_READING || faults.kind == FAULT_RESET ||
+            faults.kind == FAULT_END || faults.kind == FAULT_SILENCE || faults.kind == FAULT_EVERY);
 }
 
-static enum status faulty_read_now(struct socket *socket, void *to, size_t len, size_t *ret_len)
+/* Takes what has arrived and returns the frames that replace it. */
+static inline enum status faulty_read_frames(struct socket *socket, void *to, size_t len,
+                                             size_t *ret_len)
+{
+    uint8_t bytes[4096];
+    size_t n;
+    AUTO(buf_fini) struct buf out = {0};
+    struct buf *in = &faults.received[socket->handle];
+    TRY(faulty_real_ops->read(socket, bytes, sizeof(bytes), &n));
+    TRY(buf_append(in, slice_of(bytes, n)));
+    while (in->len >= H2_FRAME_HEAD_BYTES) {
+        struct h2_frame frame = h2_frame_get(in->ptr);
+        size_t end = H2_FRAME_HEAD_BYTES + frame.len;
+        if (in->len < end)
+            break;
+        size_t before = out.len;
+        faults.rewrite(frame, slice_of(in->ptr + end - frame.len, frame.len), &out);
+        faults.rewritten += out.len != before + end;
+        memmove(in->ptr, in->ptr + end, in->len - end);
+        in->len -= end;
+    }
+    assert(out.len <= len);
+    slice_copy(to, buf_slice(&out));
+    *ret_len = out.len;
+    return out.len ? ST_OK : ST_AGAIN;
+}
+
+static inline enum status faulty_read_now(struct socket *socket, void *to, size_t len,
+                                          size_t *ret_len)
 {
     if (faulty_call_fails())
         return faulty_closed(socket);
+    if (faults.rewrite)
+        return faulty_read_frames(socket, to, len, ret_len);
     if (faulty_cuts_reads()) {
         if (faults.bytes_read == faults.at)
             faulty_happens(socket);
@@ -167,7 +205,7 @@ static enum status faulty_read_now(struct socket *socket, void *to, size_t len, 
     return ST_OK;
 }
 
-static enum status faulty_read(struct socket *socket, void *to, size_t len, size_t *ret_len)
+static inline enum status faulty_read(struct socket *socket, void *to, size_t len, size_t *ret_len)
 {
     size_t at = memory_fail_at;
     memory_fail_at = 0;
@@ -176,8 +214,8 @@ static enum status faulty_read(struct socket *socket, void *to, size_t len, size
     return status;
 }
 
-static enum status faulty_write_now(struct socket *socket, const struct iovec *parts, int count,
-                                    size_t *ret_len)
+static inline enum status faulty_write_now(struct socket *socket, const struct iovec *parts,
+                                           int count, size_t *ret_len)
 {
     struct iovec first = parts[0];
     assert(count == 1);
@@ -200,8 +238,8 @@ static enum status faulty_write_now(struct socket *socket, const struct iovec *p
     return ST_OK;
 }
 
-static enum status faulty_writev(struct socket *socket, const struct iovec *parts, int count,
-                                 size_t *ret_len)
+static inline enum status faulty_writev(struct socket *socket, const struct iovec *parts, int count,
+                                        size_t *ret_len)
 {
     size_t at = memory_fail_at;
     memory_fail_at = 0;
@@ -210,7 +248,7 @@ static enum status faulty_writev(struct socket *socket, const struct iovec *part
     return status;
 }
 
-static void faulty_shutdown(struct socket *socket)
+static inline void faulty_shutdown(struct socket *socket)
 {
     size_t at = memory_fail_at;
     memory_fail_at = 0;
@@ -218,29 +256,30 @@ static void faulty_shutdown(struct socket *socket)
     memory_fail_at = at;
 }
 
-static void faulty_close(struct socket *socket)
+static inline void faulty_close(struct socket *socket)
 {
     size_t at = memory_fail_at;
     memory_fail_at = 0;
     if (socket->handle == faults.dead)
         faults.dead = -1;
+    buf_fini(&faults.received[socket->handle]);
     faulty_real_ops->close(socket);
     memory_fail_at = at;
 }
 
-static enum status faulty_peer(const struct socket *socket, struct address *ret_address)
+static inline enum status faulty_peer(const struct socket *socket, struct address *ret_address)
 {
     return faulty_real_ops->peer(socket, ret_address);
 }
 
-static enum status faulty_connected(struct socket *socket)
+static inline enum status faulty_connected(struct socket *socket)
 {
     return faulty_call_fails() ? faulty_closed(socket) : faulty_real_ops->connected(socket);
 }
 
 /* -- The network -- */
 
-static enum status faulty_loop_new(struct network *network, struct loop **ret_loop)
+static inline enum status faulty_loop_new(struct network *network, struct loop **ret_loop)
 {
     (void)network;
     size_t at = memory_fail_at;
@@ -251,8 +290,8 @@ static enum status faulty_loop_new(struct network *network, struct loop **ret_lo
     return status;
 }
 
-static enum status faulty_connect(struct network *network, const struct address *address,
-                                  struct socket *ret_socket, struct error *error)
+static inline enum status faulty_connect(struct network *network, const struct address *address,
+                                         struct socket *ret_socket, struct error *error)
 {
     static const struct socket_ops ops = {
         .read = faulty_read,
@@ -263,6 +302,11 @@ static enum status faulty_connect(struct network *network, const struct address 
         .connected = faulty_connected,
     };
     (void)network;
+    faults.connects++;
+    if (faults.kind == FAULT_EVERY) {
+        faults.happened = false;
+        faults.bytes_read = 0;
+    }
     if (faulty_call_fails())
         return error_set(error, ST_LIMIT, "too many open files");
     size_t at = memory_fail_at;
@@ -270,6 +314,7 @@ static enum status faulty_connect(struct network *network, const struct address 
     enum status status = network_connect(faults.real, address, ret_socket, error);
     memory_fail_at = at;
     if (status == ST_OK) {
+        assert(ret_socket->handle < FAULTY_HANDLES_MAX);
         faulty_real_ops = ret_socket->ops;
         ret_socket->ops = &ops;
     }
@@ -277,7 +322,7 @@ static enum status faulty_connect(struct network *network, const struct address 
 }
 
 /* Nothing goes wrong until kind and at are set. */
-static struct network *faulty_network(struct network *real)
+static inline struct network *faulty_network(struct network *real)
 {
     static const struct network_ops ops = {.loop_new = faulty_loop_new, .connect = faulty_connect};
     faults = (struct faults){

@@ -9,7 +9,7 @@ foreach(test resolver connection connection_server watch_stream watch_memory obj
 endforeach()
 
 # The same, and the loops of a client are observed (src/client/faulty_sim_test.h).
-foreach(test client_sim parts_sim)
+foreach(test client_sim client_protocol channel parts_sim)
     cmake_language(EVAL CODE "cmake_language(DEFER CALL target_link_options client_${test}_test PRIVATE
         -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc,--wrap=strdup
         -Wl,--wrap=loop_turn,--wrap=loop_watch,--wrap=random_seed_system)")

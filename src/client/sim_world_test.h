@@ -52,6 +52,7 @@ struct world {
     size_t call_count;
     struct world_watch watches[WORLD_WATCHES_MAX];
     size_t watch_count;
+    size_t buffer_bytes; /* of watches; 0: the default */
     vigil_lease *lease;
     unsigned lost;
     int lost_code;
@@ -267,6 +268,8 @@ static inline struct world_watch *world_watch_from(struct world *w, int64_t revi
     options.prefix = 1;
     options.revision = revision;
     options.created_notify = 1;
+    if (w->buffer_bytes)
+        options.buffer_bytes = w->buffer_bytes;
     faulty_memory_begin();
     int code = vigil_watch_new(w->client, &options, world_batch, v, &v->watch);
     faulty_memory_end();

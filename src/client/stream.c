@@ -84,6 +84,7 @@ static void open_call(struct client_stream *stream)
         .path = stream->path,
         .require_leader = stream->require_leader,
         .deadline_ns = CLOCK_NEVER,
+        .lasting = &stream->lasting,
     };
     assert(stream->state == STREAM_WAITING);
     if (channel_is_rejected(channel)) {
@@ -102,6 +103,7 @@ static void open_call(struct client_stream *stream)
         return;
     }
     move(stream, STREAM_OPEN);
+    stream->of_use = false;
     stream->generation = channel_generation(channel);
     stream->opened_ns = loop_now_ns(stream->client->loop);
     stream->hooks->on_open(stream);
@@ -223,6 +225,7 @@ void client_stream_works(struct client_stream *stream)
 void client_stream_progressed(struct client_stream *stream)
 {
     stream->failures = 0;
+    stream->of_use = true;
 }
 
 /* -- What the connection says -- */
@@ -234,17 +237,23 @@ static void on_message(struct grpc_client_call *call, struct slice message)
         stream->hooks->on_message(stream, message);
 }
 
+static void on_avoided(struct channel_lasting *lasting)
+{
+    client_stream_give_up(CONTAINER_OF(lasting, struct client_stream, lasting));
+}
+
 /* See the table in vigil/watch.h. */
 static void on_end(struct grpc_client_call *call, const struct grpc_outcome *outcome)
 {
     struct client_stream *stream = CONTAINER_OF(call, struct client_stream, call);
     bool no_leader = client_status_of(outcome->text) == ST_NO_LEADER;
     bool unavailable = outcome->code == GRPC_UNAVAILABLE || outcome->code == GRPC_INTERNAL;
-    /* A message that exceeds our limit would exceed it again. */
-    bool too_large = !outcome->from_peer && outcome->code == GRPC_RESOURCE_EXHAUSTED;
+    channel_lasting_end(&stream->lasting);
+    if (stream->of_use)
+        channel_worked(stream->client->channel, stream->generation);
     if (stream->canceling)
         return;
-    if (too_large) {
+    if (outcome->reason == ST_LIMIT) { /* the message would exceed our limit again */
         refused(stream, outcome->code, outcome->text);
     } else if (!outcome->from_peer || outcome->code == GRPC_OK ||
                get_token(stream, outcome->text)) {
@@ -271,6 +280,7 @@ void client_stream_init(struct client_stream *stream, struct vigil_client *clien
         .require_leader = require_leader,
         .call.ops = &ops,
         .waiter.ready = on_channel_ready,
+        .lasting.avoided = on_avoided,
         .pause.fn = on_pause_over,
         .settle.fn = on_settle,
     };

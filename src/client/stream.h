@@ -43,9 +43,11 @@ struct client_stream {
     bool wanted;
     bool canceling; /* on_end is called because of us */
     bool given_up;  /* the call is cancelled at the end of this turn */
+    bool of_use;    /* something new was received since it was opened */
     enum client_stream_state state;
     struct grpc_client_call call;
     struct channel_waiter waiter;
+    struct channel_lasting lasting;
     struct timer pause;
     struct deferred settle;
     unsigned failures;   /* in a row: determines the pause */

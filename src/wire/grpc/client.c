@@ -56,6 +56,13 @@ static struct slice format_text(char text[TEXT_BYTES], const char *format, va_li
     return slice_of(text, size_min((size_t)len, TEXT_BYTES - 1));
 }
 
+static void fail_as(struct grpc_client_call *call, const struct grpc_outcome *outcome)
+{
+    /* on_close takes it before the reset returns. */
+    call->failure = outcome;
+    h2_stream_reset(&call->stream, H2_CANCEL);
+}
+
 static void fail(struct grpc_client_call *call, enum grpc_code code, const char *format, ...)
 {
     char text[TEXT_BYTES];
@@ -64,10 +71,19 @@ static void fail(struct grpc_client_call *call, enum grpc_code code, const char 
     va_start(args, format);
     outcome.text = format_text(text, format, args);
     va_end(args);
-    /* on_close takes it before the reset returns. */
-    /* cppcheck-suppress autoVariables */
-    call->failure = &outcome;
-    h2_stream_reset(&call->stream, H2_CANCEL);
+    fail_as(call, &outcome);
+}
+
+/* ST_LIMIT or ST_NOMEM: the message cannot be received. */
+static void fail_message(struct grpc_client_call *call, enum status reason)
+{
+    char text[TEXT_BYTES];
+    struct grpc_outcome outcome = {.code = GRPC_RESOURCE_EXHAUSTED, .reason = reason};
+    int len = snprintf(text, sizeof(text), "grpc: received message larger than max (%u vs. %u)",
+                       call->message_len, call->request.receive_max);
+    outcome.text =
+        reason == ST_LIMIT ? slice_of(text, (size_t)len) : SLICE_LITERAL("out of memory");
+    fail_as(call, &outcome);
 }
 
 static void finish_with(struct grpc_client_call *call, enum grpc_code code, const char *format, ...)
@@ -225,10 +241,8 @@ static void deliver(struct grpc_client_call *call, struct slice message, const b
 
 static void check_prefix(struct grpc_client_call *call)
 {
-    uint32_t max = call->request.receive_max;
-    if (call->message_len > max)
-        fail(call, GRPC_RESOURCE_EXHAUSTED, "grpc: received message larger than max (%u vs. %u)",
-             call->message_len, max);
+    if (call->message_len > call->request.receive_max)
+        fail_message(call, ST_LIMIT);
     else if (call->prefix[0] == 1 && call->encoded)
         fail(call, GRPC_UNIMPLEMENTED, "grpc: the message is compressed");
     else if (call->prefix[0] == 1)
@@ -267,7 +281,7 @@ static struct slice take_body(struct grpc_client_call *call, struct slice bytes,
     if (n == call->message_len)
         deliver(call, piece, gone);
     else if (buf_append(&call->message, piece) != ST_OK)
-        fail(call, GRPC_RESOURCE_EXHAUSTED, "out of memory");
+        fail_message(call, ST_NOMEM);
     else if (call->message.len == call->message_len)
         deliver(call, buf_slice(&call->message), gone);
     return slice_sub(bytes, n, bytes.len - n);

@@ -10,6 +10,9 @@ struct grpc_outcome {
     struct slice text; /* borrowed until the function returns that gets the outcome */
     bool from_peer;    /* the server's own status, not one that was derived here */
     bool unprocessed;  /* the server certainly did not process the call */
+    /* Why this side ended the call: ST_LIMIT, a message is larger than receive_max; ST_NOMEM;
+     * otherwise ST_OK. */
+    enum status reason;
 };
 
 /* Of a response with this HTTP status and without a status of gRPC. */
