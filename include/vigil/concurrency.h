@@ -3,7 +3,8 @@
  * lock is free and the leader is deposed. Keep the lease alive with vigil_lease_keep.
  *
  * vigil_lock and vigil_campaign wait until it is the caller's turn, so they have no timeout unless
- * one is set. A call that is cancelled may still have been granted: revoke the lease to be sure.
+ * one is set, also while no server can be reached. A call that is cancelled may still have been
+ * granted: revoke the lease to be sure.
  *
  * Errors: VIGIL_ERROR_LEASE_NOT_FOUND, VIGIL_ERROR_SERVER with the text of the service, for
  * instance when there is no leader or the leadership is over, and those of every call.

@@ -65,7 +65,8 @@ VIGIL_API const vigil_status_response *vigil_status_result(const vigil_call *cal
 
 /* Lists the alarms that are raised. */
 VIGIL_API vigil_call *vigil_alarm_list(vigil_client *client);
-/* Lowers an alarm. type is an enum vigil_alarm_type; member 0 and VIGIL_ALARM_NONE lower all. */
+/* Lowers an alarm. member_id and type (enum vigil_alarm_type) are those of one that
+ * vigil_alarm_list has returned; for any other the answer is empty. */
 VIGIL_API vigil_call *vigil_alarm_disarm(vigil_client *client, uint64_t member_id, int type);
 /* The answer to vigil_alarm_list and vigil_alarm_disarm. */
 VIGIL_API const vigil_alarms_response *vigil_alarms_result(const vigil_call *call);
