@@ -18,6 +18,10 @@ def output(*command, **options):
     return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60, **options)
 
 
+def sanitizers():
+    return ["-fsanitize=address,undefined"] if b"__asan_init" in pathlib.Path(SUBJECT).read_bytes() else []
+
+
 @only_vigil
 class Install(LiveTest):
     def setUp(self):
@@ -35,8 +39,7 @@ class Install(LiveTest):
         """Builds in the way of a program that is installed elsewhere: only with what pkg-config says."""
         said = output("pkg-config", f"--define-variable=prefix={self.scratch}/usr", "--cflags", "--libs", *flags,
                       "libvigil", env={"PKG_CONFIG_PATH": f"{self.scratch}/usr/lib/pkgconfig", "PATH": "/usr/bin:/bin"})
-        sanitizers = ["-fsanitize=address,undefined"] if b"__asan_init" in pathlib.Path(SUBJECT).read_bytes() else []
-        output("cc", *standard, "-Wall", "-Werror", "-o", str(program), str(source), *sanitizers, *said.stdout.split())
+        output("cc", *standard, "-Wall", "-Werror", "-o", str(program), str(source), *sanitizers(), *said.stdout.split())
 
     def put(self, server, key, value):
         body = {"key": base64.b64encode(key.encode()).decode(), "value": base64.b64encode(value.encode()).decode()}
@@ -45,7 +48,7 @@ class Install(LiveTest):
 
     def watch_once(self, program, **env):
         """Runs the example until it has printed a change."""
-        server = self.serving()
+        server = self.serving(self.scratch / f"data-{program.name}")
         with subprocess.Popen([str(program), server.url, "k"], stdout=subprocess.PIPE, text=True,
                               env=dict(os.environ, **env)) as watch:
             self.assertRegex(watch.stdout.readline(), r"^watching from revision \d+$")
@@ -64,6 +67,28 @@ class Install(LiveTest):
         (self.scratch / "usr/lib/libvigil.so").unlink()
         self.build(program, ROOT / "examples/watch.c", "--static")
         self.watch_once(program)
+
+    def test_example_with_cmake(self):
+        project = self.scratch / "project"
+        project.mkdir()
+        (project / "CMakeLists.txt").write_text(f"""cmake_minimum_required(VERSION 3.20)
+project(consumer C)
+find_package(libvigil 1.0 REQUIRED)
+foreach(kind libvigil static)
+    add_executable(watch_${{kind}} {ROOT}/examples/watch.c)
+    target_link_libraries(watch_${{kind}} libvigil::${{kind}})
+endforeach()
+find_package(libvigil 2.0 QUIET)
+if(libvigil_FOUND)
+    message(FATAL_ERROR "another major version is accepted")
+endif()
+""")
+        flags = f"-DCMAKE_C_FLAGS={' '.join(sanitizers())}"
+        output("cmake", "-S", str(project), "-B", str(project / "b"), "-G", "Ninja", flags,
+               f"-DCMAKE_PREFIX_PATH={self.scratch}/usr")
+        output("ninja", "-C", str(project / "b"))
+        for kind in ("libvigil", "static"):
+            self.watch_once(project / f"b/watch_{kind}")
 
     def test_first_program_of_the_documentation(self):
         """It resumes after the server was restarted."""
