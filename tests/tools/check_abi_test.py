@@ -77,7 +77,8 @@ class Abi(unittest.TestCase):
 
     def test_field_at_the_end_of_options_is_growth(self):
         self.change("client.h", "} vigil_options;", "    int64_t last;\n} vigil_options;")
-        self.expect(GROWN, "vigil_options")
+        self.change("client.h", "} vigil_client_stats;", "    int64_t last;\n} vigil_client_stats;")
+        self.expect(GROWN, "vigil_options", "vigil_client_stats")
 
     def test_new_function_is_growth(self):
         self.change("client.h", "VIGIL_API const char *vigil_version(void);",

@@ -136,6 +136,7 @@ class Parts(unittest.TestCase):
                          ["See \\%\\fBvigil_a_new\\fP(), \\%\\fBvigil_b_new\\fP(3), \\%\\fBvigil_c\\fP(3).",
                           "\\%\\fBVIGIL_OK\\fP is 0, not \\-1."])
         self.assertEqual(names.found, {"vigil_b", "vigil_c"})
+        self.assertEqual(names.prose("Set send_bytes_max first."), ["Set \\%send_bytes_max first."])
 
     def test_text_cannot_become_a_request(self):
         self.assertEqual(MANUAL.guard(".so"), "\\&.so")
