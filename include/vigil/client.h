@@ -15,7 +15,9 @@
  * inside the function that caused it, and callbacks of one client are made one at a time. Inside a
  * callback every object may be freed, also the one it is about.
  *
- * After fork, only the parent may use its clients; the child must not even free them.
+ * Processes: the library never raises SIGPIPE, its threads block all signals, and its descriptors
+ * are closed on exec. After fork, only the parent may use its clients; the child must not even free
+ * them. A callback must return: it must not leave by longjmp or a C++ exception.
  */
 #ifndef VIGIL_CLIENT_H
 #define VIGIL_CLIENT_H

@@ -436,6 +436,18 @@ static bool has_negative_time(const vigil_options *o)
            o->backoff_max_ms < o->backoff_min_ms;
 }
 
+/* Why these options cannot be used; NULL if they can. */
+static const char *fault_of(const vigil_options *o)
+{
+    if (has_negative_time(o))
+        return "a time is negative, or backoff_max_ms is less than backoff_min_ms";
+    if (!o->cert_file != !o->key_file)
+        return "cert_file and key_file belong together, but only one of them is set";
+    if (o->password && !o->user)
+        return "password is set without user";
+    return NULL;
+}
+
 int client_new_over(struct network *network, const vigil_options *options,
                     vigil_client **ret_client, vigil_error *error)
 {
@@ -446,9 +458,9 @@ int client_new_over(struct network *network, const vigil_options *options,
                       "the options were not set up with vigil_options_init");
     if (options)
         memcpy(&complete, options, options->size);
-    if (has_negative_time(&complete))
-        return refuse(error, VIGIL_ERROR_ARGUMENT,
-                      "a time is negative, or backoff_max_ms is less than backoff_min_ms");
+    const char *fault = fault_of(&complete);
+    if (fault)
+        return refuse(error, VIGIL_ERROR_ARGUMENT, fault);
     struct vigil_client *client = aligned_alloc(
         _Alignof(struct vigil_client), align_up(sizeof(*client), _Alignof(struct vigil_client)));
     if (!client)

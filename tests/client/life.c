@@ -40,8 +40,17 @@ static void bad_options_are_refused_with_a_reason(void)
     options.ca_file = "/nonexistent";
     CHECK(vigil_client_new(&options, &client, &error) != VIGIL_OK);
     CHECK(strstr(error.text, "/nonexistent"));
+    vigil_options_init(&options);
+    options.cert_file = "/certificate";
+    CHECK(vigil_client_new(&options, &client, &error) == VIGIL_ERROR_ARGUMENT);
+    CHECK(strstr(error.text, "key_file"));
+    vigil_options_init(&options);
+    options.password = "secret";
+    CHECK(vigil_client_new(&options, &client, &error) == VIGIL_ERROR_ARGUMENT);
+    CHECK(strstr(error.text, "without user"));
     memset(&options, 0, sizeof(options));
     CHECK(vigil_client_new(&options, &client, &error) == VIGIL_ERROR_ARGUMENT);
+    CHECK(strstr(error.text, "vigil_options_init"));
 }
 
 static void token_that_cannot_be_sent_is_an_error(void)
