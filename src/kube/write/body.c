@@ -8,7 +8,7 @@
 #include "kube/write/builtin_schema.h"
 #include "kube/write/custom_rules.h"
 #include "kube/write/subresource.h"
-#include "kube/yaml/yaml.h"
+#include "yaml/yaml.h"
 
 #include <stdio.h>
 

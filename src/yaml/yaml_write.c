@@ -1,4 +1,4 @@
-#include "kube/yaml/yaml.h"
+#include "yaml/yaml.h"
 
 #include "codec/json/writer.h"
 

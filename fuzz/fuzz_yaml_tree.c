@@ -1,7 +1,7 @@
 /* Input: YAML. What can be read is written as YAML, and reading that gives the same JSON. */
 #include "cost.h"
 
-#include "kube/yaml/yaml.h"
+#include "yaml/yaml.h"
 
 enum { ARENA_BYTES_MAX = 6 << 20 };
 

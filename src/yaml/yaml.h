@@ -5,8 +5,8 @@
  * compares each %TAG with all others and each token in brackets with all open ones; both are
  * limited here.
  */
-#ifndef VIGIL_KUBE_YAML_YAML_H
-#define VIGIL_KUBE_YAML_YAML_H
+#ifndef VIGIL_YAML_YAML_H
+#define VIGIL_YAML_YAML_H
 
 #include "codec/json/tree.h"
 

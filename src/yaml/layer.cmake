@@ -1,0 +1,1 @@
+vigil_corpus(yaml tree)
