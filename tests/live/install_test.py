@@ -18,6 +18,32 @@ def output(*command, **options):
     return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60, **options)
 
 
+# What the fragments of the documentation use without declaring it.
+FRAGMENT = """#include <stdio.h>
+#include <stdlib.h>
+#include <vigil/vigil.h>
+static vigil_client *client;
+static vigil_options options;
+static vigil_watch_options watch_options;
+static vigil_range_request request;
+static vigil_lease *lease;
+static vigil_watch *watch;
+static vigil_queue *queue;
+static const vigil_item *item;
+static vigil_error error;
+static int64_t lease_id;
+static vigil_object_decode decode;
+static vigil_object_matches matches;
+static vigil_object_watch_fn on_batch;
+static void *user;
+{}
+void fragment(void)
+{{
+{}
+}}
+"""
+
+
 def sanitizers():
     return ["-fsanitize=address,undefined"] if b"__asan_init" in pathlib.Path(SUBJECT).read_bytes() else []
 
@@ -112,6 +138,21 @@ endif()
                     server.start()
                 first.stdin.close()
         self.assertEqual(first.returncode, 0)
+
+    def test_fragments_of_the_documentation_compile(self):
+        text = (ROOT / "docs/client.md").read_text()
+        for number, block in enumerate(re.findall(r"^```c\n(.*?)^```", text, re.S | re.M)[1:]):
+            functions = re.findall(r"^static .*?^}\n", block, re.S | re.M)
+            for function in functions:
+                block = block.replace(function, "")
+            source = self.scratch / f"fragment{number}.c"
+            source.write_text(FRAGMENT.format("".join(functions), block.replace("…", "")))
+            done = subprocess.run(["cc", "-Wall", "-Wno-unused", "-fsyntax-only", f"-I{self.scratch}/usr/include", str(source)],
+                                  capture_output=True, text=True, timeout=60, check=False, env=dict(os.environ, LC_ALL="C"))
+            # Functions of the program may be missing, but none of the library.
+            faults = [line for line in done.stderr.splitlines() if re.search(r"error:|warning:", line)
+                      and not re.search(r"implicit declaration of function '(?!vigil)", line)]
+            self.assertEqual(faults, [])
 
     def declared_functions(self):
         declared = set()
