@@ -3,6 +3,7 @@
 import base64
 import json
 import pathlib
+import re
 import sys
 import unittest
 import urllib.request
@@ -14,11 +15,18 @@ from proxy import FaultyProxy  # noqa: E402
 from server import LiveTest, free_port  # noqa: E402
 from targets import Target, VigilMember, common_tests, run_test, tests_of  # noqa: E402
 
+CASES = pathlib.Path(__file__).with_name("clientv3_cases.txt")
 # What is repeated over TLS and with a user; the calls and the queue also in a thread of the program's.
 CALLS = ["put_get_and_delete", "large_values", "reads_are_repeated_after_a_restart", "unreachable_server_is_named",
          "range_comes_as_a_stream", "pages_survive_a_restart", "paused_calls_leave_the_connection_to_others",
          "paused_calls_may_end", "broken_stream_is_not_repeated", "leaders_are_observed"]
 BASIC = ["put_get_and_delete", "large_values", "watch_resumes_after_a_restart", "reads_are_repeated_after_a_restart"]
+
+
+def in_c(name):
+    """TestWatchWithPrevKV is watch_with_prev_kv."""
+    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name.removeprefix("Test"))
+    return words.lower()
 
 
 class ClientTest(LiveTest):
@@ -58,6 +66,22 @@ class Ported(ClientTest):
     def run_one(self, name):
         target = self.vigil(self.scratch / "data")
         self.check(name, target, VIGIL_ENDPOINTS=target.bridged, VIGIL_DIRECT=target.endpoints)
+
+
+class Cases(unittest.TestCase):
+    """The list of clientv3's cases and the suite have the same names."""
+
+    def test_every_case_is_ported_or_has_a_reason(self):
+        ported = []
+        for line in CASES.read_text().splitlines():
+            if line and not line.startswith("#"):
+                name, _, reason = line.partition(" - ")
+                self.assertRegex(name, r"^Test\w+$")
+                self.assertEqual(bool(reason), " " in line, line)
+                if not reason:
+                    ported.append(in_c(name))
+        self.assertGreater(len(ported), 60)
+        self.assertEqual(sorted(ported), sorted(tests_of("ported") + tests_of("ported-cluster")))
 
 
 class Faulty(ClientTest):
@@ -144,8 +168,8 @@ class WithUser(ClientTest):
 
 
 def add_tests():
-    runs = {Plain: common_tests(), OwnLoop: CALLS + tests_of("queue") + tests_of("objects"), Secure: BASIC, WithUser: BASIC,
-            Faulty: tests_of("faults")}
+    runs = {Plain: common_tests(), OwnLoop: CALLS + tests_of("queue") + tests_of("objects"), Secure: BASIC,
+            WithUser: BASIC, Faulty: tests_of("faults"), Ported: tests_of("ported")}
     for case, names in runs.items():
         for name in names:
             setattr(case, f"test_{name}", lambda self, name=name: self.run_one(name))

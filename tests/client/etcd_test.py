@@ -10,7 +10,7 @@ import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "live"))
-from targets import ETCD_34, ETCD_37, common_tests, etcd, run_test  # noqa: E402
+from targets import ETCD_34, ETCD_37, common_tests, etcd, run_test, tests_of  # noqa: E402
 
 
 class OnEtcd:
@@ -28,6 +28,10 @@ class OnEtcd:
         self.assertEqual(run_test("empty_the_store", None, {"VIGIL_ENDPOINTS": self.target.endpoints}), (0, ""))
         env.setdefault("VIGIL_ENDPOINTS", self.target.endpoints)
         self.assertEqual(run_test(name, self.target.obey, env), (0, ""), name)
+
+    def run_ported(self, name):
+        """Connections can be cut, except those of a client that uses VIGIL_DIRECT."""
+        self.run_one(name, VIGIL_ENDPOINTS=self.target.bridged, VIGIL_DIRECT=self.target.endpoints)
 
 
 class OneOf34(OnEtcd, unittest.TestCase):
@@ -47,9 +51,11 @@ class ThreeOf37(OnEtcd, unittest.TestCase):
 
 
 def add_tests():
-    for name in common_tests():
-        for case in (OneOf34, ThreeOf34, OneOf37, ThreeOf37):
+    for case in (OneOf34, ThreeOf34, OneOf37, ThreeOf37):
+        for name in common_tests():
             setattr(case, f"test_{name}", lambda self, name=name: self.run_one(name))
+        for name in tests_of("ported") + (tests_of("ported-cluster") if case.members > 1 else []):
+            setattr(case, f"test_{name}", lambda self, name=name: self.run_ported(name))
 
 
 def run_side_by_side(classes):

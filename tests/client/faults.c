@@ -23,17 +23,6 @@ static int follow(vigil_watch *watch, const vigil_watch_batch *batch, void *user
     return VIGIL_WATCH_CONTINUE;
 }
 
-static vigil_client *direct_client(void)
-{
-    vigil_options options;
-    vigil_client *client;
-    default_options(&options);
-    options.endpoints = getenv("VIGIL_DIRECT");
-    CHECK(options.endpoints);
-    CHECK(vigil_client_new(&options, &client, NULL) == VIGIL_OK);
-    return client;
-}
-
 static void watches_lose_nothing_when_connections_break(void)
 {
     static struct latch events = LATCH_INIT;

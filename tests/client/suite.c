@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { WAIT_SECONDS = 60 };
 
@@ -50,6 +51,53 @@ vigil_client *new_client(void)
         abort();
     }
     return client;
+}
+
+vigil_client *client_of(const char *endpoints)
+{
+    vigil_options options;
+    vigil_client *client;
+    default_options(&options);
+    options.endpoints = endpoints;
+    CHECK(endpoints && vigil_client_new(&options, &client, NULL) == VIGIL_OK);
+    return client;
+}
+
+vigil_client *direct_client(void)
+{
+    return client_of(getenv("VIGIL_DIRECT"));
+}
+
+int member_count(void)
+{
+    int count = 1;
+    for (const char *at = getenv("VIGIL_ENDPOINTS"); *at; at++)
+        count += *at == ',';
+    return count;
+}
+
+vigil_client *client_of_member(int member)
+{
+    char endpoint[128];
+    const char *first = getenv("VIGIL_DIRECT");
+    for (; member > 0; member--) {
+        first = strchr(first, ',');
+        CHECK(first);
+        first++;
+    }
+    snprintf(endpoint, sizeof(endpoint), "%.*s", (int)strcspn(first, ","), first);
+    return client_of(endpoint);
+}
+
+void wait_for_watchers(long count)
+{
+    for (int i = 0; ask_number("watchers") != count; i++) {
+        if (i == 10 * WAIT_SECONDS) {
+            fprintf(stderr, "the server does not have %ld watches\n", count);
+            abort();
+        }
+        usleep(100000);
+    }
 }
 
 int64_t must(vigil_call *call)
@@ -106,10 +154,21 @@ static const struct {
     const char *name;
     const struct suite_test *tests;
 } groups[] = {
-    {"kv", kv_tests},        {"watch", watch_tests},     {"lease", lease_tests},
-    {"life", life_tests},    {"admin", admin_tests},     {"queue", queue_tests},
-    {"parts", part_tests},   {"objects", object_tests},  {"access", access_tests},
-    {"faults", fault_tests}, {"cluster", cluster_tests}, {"driver", driver_tests},
+    {"kv", kv_tests},
+    {"watch", watch_tests},
+    {"lease", lease_tests},
+    {"life", life_tests},
+    {"admin", admin_tests},
+    {"queue", queue_tests},
+    {"parts", part_tests},
+    {"objects", object_tests},
+    {"access", access_tests},
+    {"faults", fault_tests},
+    {"cluster", cluster_tests},
+    {"driver", driver_tests},
+    {"ported", ported_watch_tests},
+    {"ported", ported_v3_watch_tests},
+    {"ported-cluster", ported_cluster_tests},
 };
 
 /* Without arguments: lists the groups and their tests. With a name: runs that test. */

@@ -19,7 +19,8 @@ struct suite_test {
 
 extern const struct suite_test kv_tests[], watch_tests[], lease_tests[], life_tests[],
     access_tests[], admin_tests[], queue_tests[], part_tests[], fault_tests[], cluster_tests[],
-    driver_tests[], object_tests[];
+    driver_tests[], object_tests[], ported_watch_tests[], ported_v3_watch_tests[],
+    ported_cluster_tests[];
 
 /* Ends the program with a message that names the place. */
 #define CHECK(condition)                                                              \
@@ -49,6 +50,14 @@ long ask_number(const char *what);
 /* With the endpoints and credentials that the driver gives. */
 void default_options(vigil_options *options);
 vigil_client *new_client(void);
+/* With other endpoints; with VIGIL_DIRECT, where nothing breaks connections; with one of those. */
+vigil_client *client_of(const char *endpoints);
+vigil_client *direct_client(void);
+vigil_client *client_of_member(int member);
+int member_count(void);
+
+/* Until the server has this many watches, of all clients. */
+void wait_for_watchers(long count);
 
 /* Runs a call that must succeed, frees it, and returns the revision of its header. */
 int64_t must(vigil_call *call);

@@ -19,7 +19,8 @@ from proxy import Bridge  # noqa: E402
 from server import PEER, START_SECONDS, STOP_SECONDS, SUBJECT, Server, free_port  # noqa: E402
 
 SUITE = os.environ.get("VIGIL_CLIENT_SUITE", str(pathlib.Path(SUBJECT).parent / "client_suite"))
-SPECIAL = ("access", "faults", "cluster", "driver")  # groups whose tests need a server of a special kind
+# Groups whose tests need something special around them.
+SPECIAL = ("access", "faults", "cluster", "driver", "ported", "ported-cluster")
 TEST_SECONDS = 300
 ETCD_34 = "/usr/bin/etcd"  # Debian's
 ETCD_37 = PEER
@@ -159,6 +160,13 @@ class Target:
         """All members but this one stop to answer."""
         self.signal(signal.SIGSTOP, [member for member in self.members if member is not kept])
 
+    def await_loss(self, member):
+        """Until the member knows that it has no leader."""
+        end = time.monotonic() + START_SECONDS
+        while member.has_leader():
+            assert time.monotonic() < end, "the member still has a leader"
+            time.sleep(0.02)
+
     def leader(self):
         return next(member for member in self.members if member.is_leader())
 
@@ -182,6 +190,10 @@ class Target:
                 self.start()
         elif verb == "kill":
             (self.leader() if which == "leader" else self.members[int(which)]).kill()
+        elif verb == "terminate":
+            self.leader().terminate()
+        elif verb == "lose":
+            self.await_loss(self.members[int(which.removeprefix("leader "))])
         elif verb == "leader":
             return self.members.index(self.leader())
         elif verb == "isolate":
