@@ -4,6 +4,7 @@
  *
  *     vigil_queue_new(client, &queue);
  *     vigil_queue_call(queue, vigil_get(client, vigil_text("k")), NULL);
+ *     vigil_queue_watch(queue, &watch_options, NULL, &watch);
  *     …
  *     const vigil_item *item;
  *     while (vigil_queue_take(queue, -1, &item) == VIGIL_OK) {
@@ -17,10 +18,14 @@
  * A program with a loop of its own waits until vigil_queue_fd is readable and then takes, with a
  * timeout of 0, until nothing is left. Callbacks and several queues may be used beside each other.
  *
- * What is not taken stays where it is, and memory is bounded. A call and a lost lease need none. A
- * watch keeps up to buffer_bytes (vigil_watch_options); then it is cancelled at the server, and
- * created again from its revision once the program has taken half of them. Nothing is lost, and
- * other watches do not notice.
+ * What is not taken waits, and memory is bounded. Calls and leases need none for the queue. A watch
+ * keeps up to buffer_bytes (vigil_watch_options) and one batch; then it is cancelled at the server,
+ * and created again from its revision when the program has taken enough. Nothing is lost, and other
+ * watches do not notice. If there is no memory for a batch, the watch ends with VIGIL_ERROR_MEMORY;
+ * the completion of a call, the end of a watch and the loss of a lease are always delivered.
+ *
+ * The parts of a streamed call (vigil/call.h) are given to its function; only its completion is
+ * taken from the queue.
  *
  * Order: the batches of one watch are taken in order, and the next one only after the previous one
  * was released, so that also several threads that take from one queue process each watch in order.
@@ -34,6 +39,8 @@
  * has of it. After vigil_client_shutdown or vigil_client_free the queue delivers the rest: every
  * call that was still running completes, every watch ends, and every lease is lost, with
  * VIGIL_ERROR_CANCELED; then vigil_queue_take returns VIGIL_ERROR_CANCELED.
+ *
+ * Example: examples/queue.c
  */
 #ifndef VIGIL_QUEUE_H
 #define VIGIL_QUEUE_H
@@ -80,6 +87,11 @@ VIGIL_API void vigil_queue_free(vigil_queue *queue);
  * not VIGIL_OK, the call has not been started. The call must be one of the queue's client. */
 VIGIL_API int vigil_queue_call(vigil_queue *queue, vigil_call *call, void *user);
 
+/* Begins a watch, as vigil_watch_new does; its batches are taken from the queue. Returns a
+ * vigil_code. */
+VIGIL_API int vigil_queue_watch(vigil_queue *queue, const vigil_watch_options *options, void *user,
+                                vigil_watch **ret_watch);
+
 /* Keeps a lease, as vigil_lease_keep does; its loss is taken from the queue. Returns a vigil_code.
  */
 VIGIL_API int vigil_queue_lease(vigil_queue *queue, int64_t id, int64_t ttl, void *user,
@@ -96,9 +108,8 @@ VIGIL_API int vigil_queue_fd(const vigil_queue *queue);
  * a timeout of 0 it may be on any thread.
  *
  * VIGIL_ERROR_TIMEOUT      there was nothing to take in this time
- * VIGIL_ERROR_CANCELED     the client was shut down or freed and everything has been taken, or the
- *                          queue is being freed
- * VIGIL_ERROR_MEMORY       the item stays in the queue; another take may succeed
+ * VIGIL_ERROR_CANCELED     the client was shut down or freed and nothing is left to take, unless
+ * the program releases a batch first and its watch has more; or the queue is being freed
  * VIGIL_ERROR_WOULD_BLOCK  a take that waits was called inside a callback
  */
 VIGIL_API int vigil_queue_take(vigil_queue *queue, int timeout_ms, const vigil_item **ret_item);

@@ -146,38 +146,46 @@ void queue_item_drop(struct queue_item *item)
         item->ops->unref(item);
 }
 
-/* A taken item is queued again, or idle. */
-static void put_back(struct queue_item *item, bool unfinished)
+/* A taken item is queued again, or idle. If the object is to be woken, there is one more reference
+ * to it. */
+static struct queue_item_next put_back(struct queue_item *item)
 {
-    struct lock *lock = lock_of(item->queue);
-    lock_take(lock);
-    bool more = unfinished || (item->ops->has_more && item->ops->has_more(item));
-    more = more && is_wanted(item);
-    if (more)
+    struct queue_item_next next = {0};
+    LOCK_SCOPE(lock_of(item->queue));
+    if (item->ops->settle)
+        next = item->ops->settle(item);
+    next.more = next.more && is_wanted(item);
+    if (next.wake)
+        item->ops->ref(item);
+    if (next.more)
         enqueue(item);
     else
         move(item, QUEUE_ITEM_IDLE);
-    lock_release(lock);
-    if (!more)
-        item->ops->unref(item);
-}
-
-static void release(struct queue_item *item)
-{
-    if (item->ops->clear)
-        item->ops->clear(item);
-    put_back(item, false);
+    return next;
 }
 
 void vigil_item_release(const vigil_item *shown)
 {
-    if (shown)
-        release(CONTAINER_OF((vigil_item *)(uintptr_t)shown, struct queue_item, shown));
+    if (!shown)
+        return;
+    struct queue_item *item =
+        CONTAINER_OF((vigil_item *)(uintptr_t)shown, struct queue_item, shown);
+    const struct queue_item_ops *ops = item->ops;
+    if (ops->clear)
+        ops->clear(item);
+    struct queue_item_next next = put_back(item);
+    if (next.wake) {
+        ops->wake(item);
+        ops->unref(item);
+    }
+    if (!next.more)
+        ops->unref(item);
 }
 
 /* -- Taking -- */
 
-static int take_first(struct vigil_queue *queue, struct queue_item **ret_item)
+/* Without waiting. */
+static int take(struct vigil_queue *queue, const vigil_item **ret_item)
 {
     LOCK_SCOPE(lock_of(queue));
     if (list_empty(&queue->items))
@@ -185,29 +193,11 @@ static int take_first(struct vigil_queue *queue, struct queue_item **ret_item)
     struct queue_item *item =
         LIST_ENTRY(list_pop_front(&queue->items), struct queue_item, in_queue);
     move(item, QUEUE_ITEM_TAKEN);
+    if (item->ops->fill)
+        item->ops->fill(item);
     settle_fd(queue);
-    *ret_item = item;
+    *ret_item = &item->shown;
     return VIGIL_OK;
-}
-
-/* Without waiting. */
-static int take(struct vigil_queue *queue, const vigil_item **ret_item)
-{
-    struct queue_item *item;
-    int code;
-    while ((code = take_first(queue, &item)) == VIGIL_OK) {
-        enum status status = item->ops->fill ? item->ops->fill(item) : ST_OK;
-        if (status == ST_OK) {
-            *ret_item = &item->shown;
-            return VIGIL_OK;
-        }
-        if (status == ST_NOMEM) {
-            put_back(item, true);
-            return VIGIL_ERROR_MEMORY;
-        }
-        release(item);
-    }
-    return code;
 }
 
 /* The shorter of two timeouts of poll, in which a negative one has no limit. */

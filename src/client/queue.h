@@ -7,9 +7,9 @@
  *      ├─ freed ┘  └─ more ─┤
  *      └──────── released ──┘
  *
- * The queue only links items, so nothing is lost for lack of memory. Everything here is protected
- * by the client's lock, except for what a taken item shows, which belongs to the thread that has
- * taken it. An item that is queued or taken has a reference to its object.
+ * The queue only links items, so taking needs no memory. Everything here is protected by the
+ * client's lock, except for what a taken item shows, which belongs to the thread that has taken it.
+ * An item that is queued or taken has a reference to its object.
  */
 #ifndef VIGIL_CLIENT_QUEUE_H
 #define VIGIL_CLIENT_QUEUE_H
@@ -22,19 +22,25 @@ enum queue_item_state { QUEUE_ITEM_IDLE, QUEUE_ITEM_QUEUED, QUEUE_ITEM_TAKEN };
 
 struct queue_item;
 
+struct queue_item_next {
+    bool more; /* to take */
+    bool wake; /* the object */
+};
+
 struct queue_item_ops {
     void (*ref)(struct queue_item *item);
     void (*unref)(struct queue_item *item);
 
-    /* The others are called without the lock, for an item that is taken, and may be NULL. */
+    /* The others are for objects of which the program takes more than once; otherwise NULL. */
 
-    /* Prepares what the program receives. ST_AGAIN: there is nothing after all; ST_NOMEM: the item
-     * is queued again. */
-    enum status (*fill)(struct queue_item *item);
-    /* The program has released what fill has prepared. */
+    /* With the lock held: the item is taken now, and shows the next thing. */
+    void (*fill)(struct queue_item *item);
+    /* Without the lock: the program has released the item, so what it shows may be freed. */
     void (*clear)(struct queue_item *item);
-    /* With the lock held: there is more to take. */
-    bool (*has_more)(const struct queue_item *item);
+    /* After that, with the lock held. Returns what follows. */
+    struct queue_item_next (*settle)(struct queue_item *item);
+    /* Without the lock, if settle has asked for it; the item may be queued or taken again. */
+    void (*wake)(struct queue_item *item);
 };
 
 struct queue_item {

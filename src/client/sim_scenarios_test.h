@@ -206,6 +206,42 @@ static inline void expect_failover(const struct world *w)
     expect_all_events(w);
 }
 
+/* Two watches, calls and a lease deliver through a queue, from which nothing is taken at first: the
+ * watches are cancelled at the server and created again. */
+static inline void run_queue(struct world *w)
+{
+    world_use_queue(w);
+    w->buffer_bytes = 200; /* a few events */
+    world_change(w, "w0", 1);
+    (void)world_watch_from(w, 1);
+    (void)world_watch_from(w, 2);
+    (void)world_put(w, 1);
+    (void)world_get(w);
+    world_keep_lease(w);
+    for (int i = 0; i < 6; i++) {
+        world_run(w, 3 * NS_PER_MS);
+        world_change(w, "w1", 1 + (unsigned)i % 2);
+    }
+    world_run(w, 100 * NS_PER_MS);
+    assert_true(faults.kind != FAULT_NONE || !w->queue || w->watches[0].count == 0);
+    w->takes = true;
+    world_take(w);
+    WORLD_RUN_UNTIL(w, world_completed(w) && watches_are_done(w));
+    w->cluster.lease_lives = w->lost > 0; /* revoked at the server */
+    WORLD_RUN_UNTIL(w, w->lost);
+}
+
+static inline void expect_queue(const struct world *w)
+{
+    vigil_client_stats stats;
+    vigil_client_get_stats(w->client, &stats, sizeof(stats));
+    assert_true(faults.kind != FAULT_NONE || stats.watch_resumes >= 2);
+    assert_int_equal(stats.queued_bytes, 0);
+    expect_calls_succeed(w);
+    expect_all_events(w);
+    assert_int_equal(w->lost, 1);
+}
+
 static const struct scenario scenarios[] = {
     {"read", 1, false, run_read, expect_calls_succeed},
     {"writes", 1, false, run_writes, expect_calls_succeed},
@@ -214,6 +250,7 @@ static const struct scenario scenarios[] = {
     {"compacted watch", 1, false, run_compacted_watch, expect_compaction},
     {"cancel while resuming", 1, false, run_cancel_while_resuming, expect_first_watch_resumed},
     {"paused watch", 1, false, run_paused_watch, expect_all_events},
+    {"queue", 1, false, run_queue, expect_queue},
     {"lease", 1, false, run_lease, expect_lease_was_kept},
     {"token", 1, true, run_token, expect_renewed_token},
     {"failover", WORLD_MEMBERS, false, run_failover, expect_failover},

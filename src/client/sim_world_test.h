@@ -9,6 +9,7 @@
 #include "client/etcd_sim_test.h"
 #include "client/faulty_sim_test.h"
 #include "client/lease_keeper.h"
+#include "client/queue.h"
 #include "client/watch.h"
 #include "client/watch_stream.h"
 
@@ -56,9 +57,13 @@ struct world {
     vigil_lease *lease;
     unsigned lost;
     int lost_code;
+    vigil_queue *queue; /* if there is one, it receives everything instead of callbacks */
+    bool takes;         /* from the queue, after every turn */
 };
 
 static struct world *world_checked;
+
+static inline void world_take(struct world *w);
 
 /* After every turn of the client. */
 static inline void world_check(void)
@@ -76,6 +81,8 @@ static inline void world_check(void)
             watch_stream_check(client->watch_streams[i]);
     if (client->lease_keeper)
         lease_keeper_check(client->lease_keeper);
+    if (world_checked->takes)
+        world_take(world_checked);
 }
 
 /* -- Life -- */
@@ -140,6 +147,7 @@ static inline void world_fini(struct world *w)
     for (size_t i = 0; i < w->watch_count; i++)
         vigil_watch_free(w->watches[i].watch);
     vigil_lease_free(w->lease);
+    vigil_queue_free(w->queue);
     vigil_client_free(w->client);
     w->client = NULL;
     faults.loop = NULL;
@@ -167,7 +175,8 @@ static inline struct world_call *world_begin(struct world *w, vigil_call *call, 
     assert_true(w->call_count < WORLD_CALLS_MAX);
     struct world_call *c = &w->calls[w->call_count++];
     *c = (struct world_call){.call = call, .number = number};
-    int code = vigil_call_start(call, world_done, c);
+    int code =
+        w->queue ? vigil_queue_call(w->queue, call, c) : vigil_call_start(call, world_done, c);
     if (code != VIGIL_OK) {
         assert_int_equal(code, VIGIL_ERROR_MEMORY);
         *c = (struct world_call){.call = call,
@@ -271,7 +280,8 @@ static inline struct world_watch *world_watch_from(struct world *w, int64_t revi
     if (w->buffer_bytes)
         options.buffer_bytes = w->buffer_bytes;
     faulty_memory_begin();
-    int code = vigil_watch_new(w->client, &options, world_batch, v, &v->watch);
+    int code = w->queue ? vigil_queue_watch(w->queue, &options, v, &v->watch)
+                        : vigil_watch_new(w->client, &options, world_batch, v, &v->watch);
     faulty_memory_end();
     if (code != VIGIL_OK) {
         assert_int_equal(code, VIGIL_ERROR_MEMORY);
@@ -333,12 +343,47 @@ static inline void world_lost(vigil_lease *lease, const vigil_error *error, void
 static inline void world_keep_lease(struct world *w)
 {
     faulty_memory_begin();
-    int code = vigil_lease_keep(w->client, 7, w->cluster.lease_ttl, world_lost, w, &w->lease);
+    int code = w->queue
+                   ? vigil_queue_lease(w->queue, 7, w->cluster.lease_ttl, w, &w->lease)
+                   : vigil_lease_keep(w->client, 7, w->cluster.lease_ttl, world_lost, w, &w->lease);
     faulty_memory_end();
     if (code != VIGIL_OK) {
         assert_int_equal(code, VIGIL_ERROR_MEMORY);
         w->lost = 1;
         w->lost_code = code;
+    }
+}
+
+/* -- The queue -- */
+
+/* From now on everything is begun for a queue. Without memory there is none. */
+static inline void world_use_queue(struct world *w)
+{
+    faulty_memory_begin();
+    int code = vigil_queue_new(w->client, &w->queue);
+    faulty_memory_end();
+    assert_true(code == VIGIL_OK || code == VIGIL_ERROR_MEMORY);
+}
+
+static inline void world_take_item(const vigil_item *item)
+{
+    if (item->what == VIGIL_ITEM_CALL)
+        world_done(item->call, item->user);
+    else if (item->what == VIGIL_ITEM_WATCH)
+        (void)world_batch(item->watch, item->batch, item->user);
+    else
+        world_lost(item->lease, item->error, item->user);
+    vigil_item_release(item);
+}
+
+/* Everything that is there. */
+static inline void world_take(struct world *w)
+{
+    const vigil_item *item;
+    while (w->queue && vigil_queue_take(w->queue, 0, &item) == VIGIL_OK) {
+        queue_check(w->queue);
+        world_take_item(item);
+        queue_check(w->queue);
     }
 }
 

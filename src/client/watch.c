@@ -2,6 +2,7 @@
 
 #include "client/error.h"
 #include "client/prefix.h"
+#include "client/watch_item.h"
 #include "client/watch_observer.h"
 #include "codec/pb/rpc.pb.h"
 
@@ -90,6 +91,7 @@ void watch_unref(struct vigil_watch *watch)
     struct vigil_client *client = watch->client;
     messages_free(&watch->held);
     messages_free(&watch->parts);
+    watch_item_free(watch->item);
     free(watch);
     client_unref(client);
 }
@@ -112,6 +114,11 @@ void watch_check(const struct vigil_watch *watch)
 static void call_back(struct vigil_watch *watch, const vigil_watch_batch *batch)
 {
     struct vigil_client *client = watch->client;
+    if (watch->item) {
+        if (watch_item_add(watch->item, batch, watch_delivered(watch)))
+            watch->paused = true;
+        return;
+    }
     if (!client_callback_begin(client, &watch->object))
         return;
     vigil_watch_fn fn = watch->object.internal ? watch->observer->fn : watch->fn;
@@ -408,6 +415,18 @@ void watch_receive_progress(struct vigil_watch *watch, struct slice message,
         deliver_mark(watch, VIGIL_WATCH_PROGRESS, response);
 }
 
+/* Everything that is held, also if the item is full: the program takes nothing any more after the
+ * end of the client, so its watch must not wait for it. */
+static enum status fill_item(struct vigil_watch *watch)
+{
+    enum status status = ST_OK;
+    while (watch->held && status == ST_OK) {
+        watch->paused = false;
+        status = watch_deliver_held(watch);
+    }
+    return status;
+}
+
 void watch_finish(struct vigil_watch *watch, enum grpc_code code,
                   const struct pb_watch_response *response)
 {
@@ -419,7 +438,11 @@ void watch_finish(struct vigil_watch *watch, enum grpc_code code,
     watch->stream = NULL;
     watch->end_code = (uint8_t)code;
     watch_drop_parts(watch);
-    if (!watch->paused && !watch->held) {
+    if (watch->item && fill_item(watch) != ST_OK) {
+        watch_fail(watch, VIGIL_ERROR_MEMORY, "out of memory");
+        return;
+    }
+    if (watch->item || (!watch->paused && !watch->held)) {
         deliver_end(watch, &last);
         watch_release(watch);
         return;

@@ -32,6 +32,7 @@
 struct pb_watch_response;
 struct watch_message;
 struct client_watch_stream;
+struct watch_item;
 
 enum watch_state {
     WATCH_NEW, /* the loop has not received it yet */
@@ -69,8 +70,7 @@ struct vigil_watch {
     struct client_object object; /* protected by the client's lock */
     bool prev_kv : 1, progress_notify : 1, no_put : 1, no_delete : 1, fragment : 1;
     bool created_wanted : 1; /* created is still to be delivered */
-    bool paused : 1;
-    bool require_leader : 1;
+    bool paused : 1, require_leader : 1;
     bool was_live : 1;           /* it was created before: counts as resumed */
     bool cancel_sent : 1;        /* the server has not confirmed the cancel request */
     bool end_lost : 1;           /* there was no memory to hold the end; valid while ending */
@@ -87,6 +87,7 @@ struct vigil_watch {
         vigil_watch_fn fn;
         const struct watch_observer *observer; /* if the object is internal */
     };
+    struct watch_item *item; /* of its queue, instead of a callback; owned; or NULL */
     void *user;
     struct client_shared shared; /* references: the user's, and the loop's until it has ended */
     uint32_t key_len, end_len;
@@ -127,8 +128,7 @@ void watch_receive_progress(struct vigil_watch *watch, struct slice message,
  * one; code is the status of the stream, or GRPC_OK if only this watch ended. */
 void watch_finish(struct vigil_watch *watch, enum grpc_code code,
                   const struct pb_watch_response *response);
-/* Delivers an end because of an error of our own, and drops what is held. Only the release may
- * follow. */
+/* Delivers an end because of our own error and drops what is held. Only the release follows. */
 void watch_deliver_failure(struct vigil_watch *watch, enum vigil_code code, const char *text);
 /* Does both; the watch is in no stream. */
 void watch_fail(struct vigil_watch *watch, enum vigil_code code, const char *text);

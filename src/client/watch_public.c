@@ -1,6 +1,7 @@
 /* The functions of vigil/watch.h. They only note what the user wants; the loop then does it. */
 #include "client/prefix.h"
 #include "client/watch.h"
+#include "client/watch_item.h"
 #include "client/watch_observer.h"
 #include "client/watch_stream.h"
 
@@ -163,18 +164,75 @@ int vigil_watch_new(vigil_client *client, const vigil_watch_options *options, vi
     return VIGIL_OK;
 }
 
+static void ref_watch(struct vigil_watch *watch)
+{
+    client_shared_ref(&watch->shared);
+}
+
+static void resume_watch(struct vigil_watch *watch)
+{
+    want(watch, WATCH_WANTS_RESUME);
+}
+
+static void end_watch(struct vigil_watch *watch)
+{
+    want(watch, WATCH_WANTS_END);
+}
+
+/* One half of the buffer is for the item, the other one for what arrives while it is full. */
+static struct watch_item *item_new(struct vigil_watch *watch, struct vigil_queue *queue)
+{
+    static const struct watch_item_hooks hooks = {
+        .ref = ref_watch,
+        .unref = watch_unref,
+        .resume = resume_watch,
+        .end = end_watch,
+    };
+    struct watch_item_options options = {
+        .queue = queue,
+        .watch = watch,
+        .hooks = &hooks,
+        .user = watch->user,
+        .revision = watch_delivered(watch),
+        .bytes_max = watch->held_max - watch->held_max / 2,
+    };
+    watch->held_max /= 2;
+    return watch_item_new(&options);
+}
+
+int vigil_queue_watch(vigil_queue *queue, const vigil_watch_options *options, void *user,
+                      vigil_watch **ret_watch)
+{
+    struct vigil_watch *watch;
+    int code = watch_create(queue_client(queue), options, user, &watch);
+    if (code != VIGIL_OK)
+        return code;
+    watch->item = item_new(watch, queue);
+    if (!watch->item) {
+        watch_release(watch);
+        watch_unref(watch);
+        return VIGIL_ERROR_MEMORY;
+    }
+    *ret_watch = watch;
+    want(watch, WATCH_WANTS_START);
+    return VIGIL_OK;
+}
+
 void vigil_watch_free(vigil_watch *watch)
 {
     if (!watch)
         return;
     client_drop(watch->client, &watch->object);
+    if (watch->item)
+        watch_item_drop(watch->item);
     want(watch, WATCH_WANTS_END);
     watch_unref(watch);
 }
 
 void vigil_watch_resume(vigil_watch *watch)
 {
-    want(watch, WATCH_WANTS_RESUME);
+    if (!watch->item) /* otherwise it is resumed when the program has taken enough */
+        want(watch, WATCH_WANTS_RESUME);
 }
 
 void vigil_watch_request_progress(vigil_watch *watch)
@@ -184,7 +242,7 @@ void vigil_watch_request_progress(vigil_watch *watch)
 
 int64_t vigil_watch_revision(const vigil_watch *watch)
 {
-    return watch_delivered(watch);
+    return watch->item ? watch_item_revision(watch->item) : watch_delivered(watch);
 }
 
 void *vigil_watch_user(const vigil_watch *watch)

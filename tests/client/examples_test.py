@@ -116,6 +116,20 @@ class Examples(LiveTest):
         loop.stdin.close()
         self.assertEqual(loop.wait(60), 0)
 
+    def test_queue(self):
+        queue = self.begin(self.build("queue"), "config/")
+        self.assertEqual(queue.stdout.readline(), "watching\n")
+        queue.stdin.write("config/color red\n")
+        queue.stdin.flush()
+        lines = sorted(queue.stdout.readline() for _ in range(2))  # in any order
+        self.assertEqual(lines[0], "put config/color\n")
+        self.assertRegex(lines[1], r"^stored at revision \d+$")
+        self.call("deleterange", key="config/color")
+        self.assertEqual(queue.stdout.readline(), "delete config/color\n")
+        queue.stdin.close()
+        self.assertEqual(queue.stdout.read(), "the watch has ended: the client was shut down\n")
+        self.assertEqual(queue.wait(60), 0)
+
     def test_loop_uv(self):
         loop = self.begin(self.build("loop_uv", "-luv"), "key", "value")
         self.assertRegex(loop.stdout.readline(), r"^revision \d+$")

@@ -80,7 +80,65 @@ static void reads_succeed_and_writes_tell_their_outcome(void)
     vigil_client_free(direct);
 }
 
+/* Takes one item, if there is one within this time. True: it was taken, and must be released. */
+static bool follow_queue(vigil_queue *queue, int timeout_ms, const vigil_item **ret_item)
+{
+    int code = vigil_queue_take(queue, timeout_ms, ret_item);
+    CHECK(code == VIGIL_OK || code == VIGIL_ERROR_TIMEOUT);
+    if (code == VIGIL_OK)
+        follow((*ret_item)->watch, (*ret_item)->batch, (*ret_item)->user);
+    return code == VIGIL_OK;
+}
+
+/* The buffers are small, and in each round the batch of another watch is kept while the others are
+ * taken, so that watches are cancelled and created again while connections break. */
+static void queue_loses_nothing_when_connections_break(void)
+{
+    enum { QUEUED = 5, ROUNDS = 10, ROUND = PUTS / ROUNDS };
+    struct latch events = LATCH_INIT;
+    struct follower followers[QUEUED];
+    vigil_watch *watches[QUEUED];
+    vigil_watch_options options;
+    vigil_client *writer = direct_client(), *client = new_client();
+    vigil_queue *queue;
+    const vigil_item *item, *kept = NULL;
+    CHECK(vigil_queue_new(client, &queue) == VIGIL_OK);
+    vigil_watch_options_init(&options);
+    options.key = vigil_text("f");
+    options.revision = put(writer, "before", "0") + 1;
+    options.buffer_bytes = 2000;
+    for (int i = 0; i < QUEUED; i++) {
+        followers[i] = (struct follower){&events, 0};
+        CHECK(vigil_queue_watch(queue, &options, &followers[i], &watches[i]) == VIGIL_OK);
+    }
+    for (long i = 0; i < PUTS; i++) {
+        char text[32];
+        snprintf(text, sizeof(text), "%ld", i);
+        put(writer, "f", text);
+        if (i % ROUND == 0) {
+            vigil_item_release(kept);
+            kept = follow_queue(queue, 60000, &item) ? item : NULL;
+        }
+        while (follow_queue(queue, 0, &item))
+            vigil_item_release(item);
+    }
+    vigil_item_release(kept);
+    while (latch_count(&events) < (long)PUTS * QUEUED) {
+        CHECK(follow_queue(queue, 60000, &item));
+        vigil_item_release(item);
+    }
+    vigil_client_stats stats;
+    vigil_client_get_stats(client, &stats, sizeof(stats));
+    CHECK(stats.watch_resumes > QUEUED + ROUNDS && stats.disconnects > 0);
+    for (int i = 0; i < QUEUED; i++)
+        vigil_watch_free(watches[i]);
+    vigil_queue_free(queue);
+    vigil_client_free(client);
+    vigil_client_free(writer);
+}
+
 const struct suite_test fault_tests[] = {
+    {"queue_loses_nothing_when_connections_break", queue_loses_nothing_when_connections_break},
     {"watches_lose_nothing_when_connections_break", watches_lose_nothing_when_connections_break},
     {"reads_succeed_and_writes_tell_their_outcome", reads_succeed_and_writes_tell_their_outcome},
     {NULL, NULL},

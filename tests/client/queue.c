@@ -1,6 +1,8 @@
 #include "suite.h"
 
+#include <malloc.h>
 #include <poll.h>
+#include <stdatomic.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -203,13 +205,247 @@ static void queue_may_be_used_inside_a_callback(void)
     vigil_client_free(client);
 }
 
-enum { TAKERS = 4, SHARED_CALLS = 2000 };
+/* -- Watches -- */
+
+static vigil_watch *watch_from(vigil_queue *queue, const char *key, int64_t revision,
+                               size_t buffer_bytes, void *user)
+{
+    vigil_watch_options options;
+    vigil_watch *watch = NULL;
+    vigil_watch_options_init(&options);
+    options.key = vigil_text(key);
+    options.revision = revision;
+    options.buffer_bytes = buffer_bytes;
+    CHECK(vigil_queue_watch(queue, &options, user, &watch) == VIGIL_OK);
+    return watch;
+}
+
+/* Values begin with a number. */
+static long number_of(const vigil_event *event)
+{
+    char text[16] = "";
+    size_t bytes = event->kv->value.size < sizeof(text) ? event->kv->value.size : sizeof(text) - 1;
+    memcpy(text, event->kv->value.data, bytes);
+    return strtol(text, NULL, 10);
+}
+
+/* Nothing is lost, repeated or reordered. */
+static void check_batch(const vigil_item *item, long *next)
+{
+    CHECK(item->what == VIGIL_ITEM_WATCH && !item->call && !item->lease && !item->error);
+    CHECK(item->batch->what == VIGIL_WATCH_EVENTS && item->batch->event_count > 0);
+    for (size_t i = 0; i < item->batch->event_count; i++)
+        CHECK(number_of(&item->batch->events[i]) == (*next)++);
+    CHECK(vigil_watch_revision(item->watch) == item->batch->revision);
+}
+
+static int64_t put_numbers(vigil_client *client, const char *key, long from, long to, size_t bytes)
+{
+    char *value = malloc(bytes + 1);
+    int64_t revision = 0;
+    memset(value, '.', bytes);
+    for (long i = from; i < to; i++) {
+        int len = snprintf(value, bytes + 1, "%ld ", i);
+        value[len] = '.';
+        revision = must(vigil_put(client, vigil_text(key), vigil_bytes_of(value, bytes), 0));
+    }
+    free(value);
+    return revision;
+}
+
+static void queue_delivers_a_watch(void)
+{
+    vigil_client *client = new_client();
+    vigil_queue *queue = new_queue(client);
+    vigil_watch_options options;
+    vigil_watch *watch = NULL;
+    int user;
+    int64_t first = put(client, "w/old", "0");
+    vigil_watch_options_init(&options);
+    options.key = vigil_text("w/");
+    options.prefix = 1;
+    options.revision = first;
+    options.prev_kv = 1;
+    options.created_notify = 1;
+    CHECK(vigil_queue_watch(queue, &options, &user, &watch) == VIGIL_OK);
+    CHECK(vigil_watch_user(watch) == &user && vigil_watch_revision(watch) == first - 1);
+    const vigil_item *item = take(queue);
+    CHECK(item->batch->what == VIGIL_WATCH_CREATED && item->user == &user && !item->error);
+    CHECK(item->batch->header && vigil_watch_revision(watch) == first - 1);
+    vigil_item_release(item);
+    vigil_item_release(take(queue)); /* the past */
+    int64_t second = put(client, "w/old", "1");
+    item = take(queue);
+    CHECK(item->watch == watch && item->batch->event_count == 1);
+    CHECK(item->batch->revision == second && vigil_watch_revision(watch) == second);
+    const vigil_event *event = item->batch->events;
+    CHECK(bytes_equal(event->kv->key, "w/old") && bytes_equal(event->kv->value, "1"));
+    CHECK(bytes_equal(event->prev_kv->value, "0") && event->prev_kv->mod_revision == first);
+    int64_t third = must(vigil_delete(client, vigil_text("w/old")));
+    const vigil_item *none;
+    CHECK(vigil_queue_take(queue, 100, &none) == VIGIL_ERROR_TIMEOUT); /* not before the release */
+    vigil_item_release(item);
+    item = take(queue);
+    CHECK(item->batch->events->type == VIGIL_DELETE && item->batch->revision == third);
+    vigil_item_release(item);
+    vigil_watch_request_progress(watch);
+    item = take(queue);
+    CHECK(item->batch->what == VIGIL_WATCH_PROGRESS && item->batch->revision >= third);
+    vigil_watch_free(watch);
+    CHECK(item->batch->what == VIGIL_WATCH_PROGRESS); /* still valid */
+    vigil_item_release(item);
+    check_empty(queue);
+    vigil_queue_free(queue);
+    vigil_client_free(client);
+}
+
+static void queue_delivers_the_end_of_a_watch(void)
+{
+    vigil_client *client = new_client();
+    vigil_queue *queue = new_queue(client);
+    int64_t last = put_numbers(client, "c", 0, 10, 20);
+    must(vigil_compact(client, last, 1));
+    vigil_watch *watch = watch_from(queue, "c", last - 5, 1000, NULL);
+    const vigil_item *item = take(queue);
+    CHECK(item->batch->what == VIGIL_WATCH_ENDED && item->error == item->batch->error);
+    CHECK(item->error->code == VIGIL_ERROR_COMPACTED && item->batch->compact_revision == last);
+    vigil_item_release(item);
+    check_empty(queue);
+    vigil_watch_free(watch);
+    vigil_queue_free(queue);
+    vigil_client_free(client);
+}
+
+/* -- A program that does not take -- */
+
+static _Atomic long heap_bytes, heap_bytes_max;
+
+static void count_heap(long bytes)
+{
+    long now = atomic_fetch_add(&heap_bytes, bytes) + bytes, most = atomic_load(&heap_bytes_max);
+    while (now > most && !atomic_compare_exchange_weak(&heap_bytes_max, &most, now))
+        continue;
+}
+
+static void *counted_malloc(size_t bytes)
+{
+    void *memory = malloc(bytes);
+    if (memory)
+        count_heap((long)malloc_usable_size(memory));
+    return memory;
+}
+
+static void *counted_realloc(void *memory, size_t bytes)
+{
+    long before = memory ? (long)malloc_usable_size(memory) : 0;
+    void *resized = realloc(memory, bytes);
+    if (resized)
+        count_heap((long)malloc_usable_size(resized) - before);
+    return resized;
+}
+
+static void counted_free(void *memory)
+{
+    count_heap(-(long)malloc_usable_size(memory));
+    free(memory);
+}
+
+static int check_callback(vigil_watch *watch, const vigil_watch_batch *batch, void *user)
+{
+    _Atomic long *next = user;
+    (void)watch;
+    for (size_t i = 0; i < batch->event_count; i++)
+        CHECK(number_of(&batch->events[i]) == (*next)++);
+    return VIGIL_WATCH_CONTINUE;
+}
+
+/* A watch whose batch is not released, and one in a queue from which nothing is taken, receive far
+ * more than their buffers. Another watch in the first queue and one with a callback continue, and
+ * the library's memory stays small. Then both deliver everything. */
+static void queue_is_bounded_while_the_program_does_not_take(void)
+{
+    enum { EVENTS = 1000, BYTES = 20000, ROUND = 25, BUFFER = 300000 };
+    vigil_set_allocator(counted_malloc, counted_realloc, counted_free);
+    vigil_client *client = new_client();
+    vigil_queue *queue = new_queue(client), *ignored = new_queue(client);
+    long slow = 0, quick = 0, untaken = 0;
+    _Atomic long called = 0;
+    int64_t first = put_numbers(client, "many", 0, 1, BYTES);
+    vigil_watch *slow_watch = watch_from(queue, "many", first, BUFFER, &slow);
+    vigil_watch *ignored_watch = watch_from(ignored, "many", first, BUFFER, &untaken);
+    const vigil_item *kept = take(queue), *item;
+    check_batch(kept, &slow);
+    vigil_watch *quick_watch = watch_from(queue, "many", first, BUFFER, &quick), *called_watch;
+    vigil_watch_options options;
+    vigil_watch_options_init(&options);
+    options.key = vigil_text("many");
+    options.revision = first;
+    CHECK(vigil_watch_new(client, &options, check_callback, &called, &called_watch) == VIGIL_OK);
+    long before = atomic_load(&heap_bytes);
+    atomic_store(&heap_bytes_max, before);
+    for (long i = 1; i < EVENTS; i += ROUND) {
+        put_numbers(client, "many", i, i + ROUND < EVENTS ? i + ROUND : EVENTS, BYTES);
+        while (quick < i) {
+            item = take(queue);
+            CHECK(item->watch == quick_watch);
+            check_batch(item, &quick);
+            vigil_item_release(item);
+        }
+    }
+    vigil_client_stats stats;
+    vigil_client_get_stats(client, &stats, sizeof(stats));
+    CHECK(stats.queued_bytes < 3 * (BUFFER + 2 * BYTES) && stats.queued_bytes > BUFFER);
+    CHECK(atomic_load(&heap_bytes_max) - before < (long)EVENTS * BYTES / 5);
+    CHECK(slow == 1 && untaken == 0);
+    vigil_item_release(kept);
+    while (slow < EVENTS || quick < EVENTS || untaken < EVENTS) {
+        bool other = slow == EVENTS && quick == EVENTS;
+        item = take(other ? ignored : queue);
+        check_batch(item, item->user);
+        vigil_item_release(item);
+    }
+    while (called < EVENTS)
+        must(vigil_get(client, vigil_text("q")));
+    vigil_client_get_stats(client, &stats, sizeof(stats));
+    CHECK(stats.watch_resumes >= 2); /* both were cancelled */
+    CHECK(stats.queued_bytes == 0);
+    check_empty(queue);
+    check_empty(ignored);
+    vigil_watch_free(slow_watch);
+    vigil_watch_free(quick_watch);
+    vigil_watch_free(called_watch);
+    vigil_watch_free(ignored_watch);
+    vigil_queue_free(queue);
+    vigil_queue_free(ignored);
+    vigil_client_free(client);
+    CHECK(atomic_load(&heap_bytes) == 0);
+}
+
+/* -- Several threads -- */
+
+enum { TAKERS = 4, SHARED_CALLS = 1000, SHARED_WATCHES = 3 };
 
 struct sharing {
     vigil_queue *queue;
-    int seen[SHARED_CALLS];
-    struct latch taken;
+    long seen[SHARED_CALLS];   /* completions of each call */
+    long last[SHARED_WATCHES]; /* the newest revision of each watch */
+    struct latch taken, ended; /* calls and events; watches */
 };
+
+static void take_shared_batch(struct sharing *sharing, const vigil_item *item)
+{
+    if (item->batch->what == VIGIL_WATCH_ENDED) {
+        CHECK(item->error->code == VIGIL_ERROR_CANCELED);
+        latch_add(&sharing->ended, 1);
+    } else {
+        long *last = item->user; /* no other thread has an item of this watch */
+        for (size_t i = 0; i < item->batch->event_count; i++) {
+            CHECK(item->batch->events[i].kv->mod_revision > *last);
+            *last = (long)item->batch->events[i].kv->mod_revision;
+        }
+        latch_add(&sharing->taken, (long)item->batch->event_count);
+    }
+}
 
 static void *take_shared(void *arg)
 {
@@ -217,37 +453,55 @@ static void *take_shared(void *arg)
     const vigil_item *item;
     int code;
     while ((code = vigil_queue_take(sharing->queue, -1, &item)) == VIGIL_OK) {
-        CHECK(item->error->code == VIGIL_OK);
-        ++*(int *)item->user; /* no other thread has this item */
-        vigil_call_free(item->call);
+        if (item->what == VIGIL_ITEM_WATCH) {
+            take_shared_batch(sharing, item);
+        } else {
+            CHECK_CODE(item->call, VIGIL_OK);
+            ++*(long *)item->user;
+            vigil_call_free(item->call);
+            latch_add(&sharing->taken, 1);
+        }
         vigil_item_release(item);
-        latch_add(&sharing->taken, 1);
     }
     CHECK(code == VIGIL_ERROR_CANCELED);
     return NULL;
 }
 
+static void put_shared(vigil_client *client, struct sharing *sharing)
+{
+    for (int i = 0; i < SHARED_CALLS; i++)
+        CHECK(vigil_queue_call(sharing->queue,
+                               vigil_put(client, vigil_text("many"), vigil_text("v"), 0),
+                               &sharing->seen[i]) == VIGIL_OK);
+    latch_wait(&sharing->taken, SHARED_CALLS * (1 + SHARED_WATCHES));
+}
+
+/* Each item is given to one thread, and the batches of a watch are processed in order. */
 static void threads_may_share_a_queue(void)
 {
-    static struct sharing sharing = {NULL, {0}, LATCH_INIT};
+    static struct sharing sharing = {NULL, {0}, {0}, LATCH_INIT, LATCH_INIT};
     vigil_options options;
     vigil_client *client;
+    vigil_watch *watches[SHARED_WATCHES];
     pthread_t threads[TAKERS];
     default_options(&options);
     options.own_thread = 1;
     CHECK(vigil_client_new(&options, &client, NULL) == VIGIL_OK);
     sharing.queue = new_queue(client);
+    int64_t first = put(client, "q", "v") + 1;
+    for (int i = 0; i < SHARED_WATCHES; i++)
+        watches[i] = watch_from(sharing.queue, "many", first, 5000, &sharing.last[i]);
     for (int i = 0; i < TAKERS; i++)
         CHECK(pthread_create(&threads[i], NULL, take_shared, &sharing) == 0);
-    for (int i = 0; i < SHARED_CALLS; i++)
-        CHECK(vigil_queue_call(sharing.queue, vigil_get(client, vigil_text("q")),
-                               &sharing.seen[i]) == VIGIL_OK);
-    latch_wait(&sharing.taken, SHARED_CALLS);
+    put_shared(client, &sharing);
     vigil_client_shutdown(client); /* all of them return */
     for (int i = 0; i < TAKERS; i++)
         pthread_join(threads[i], NULL);
+    CHECK(latch_count(&sharing.ended) == SHARED_WATCHES);
     for (int i = 0; i < SHARED_CALLS; i++)
         CHECK(sharing.seen[i] == 1);
+    for (int i = 0; i < SHARED_WATCHES; i++)
+        vigil_watch_free(watches[i]);
     vigil_queue_free(sharing.queue);
     vigil_client_free(client);
 }
@@ -269,7 +523,14 @@ static void end_a_queue(bool by_free)
     vigil_client *client = new_client();
     vigil_queue *queue = new_queue(client);
     vigil_lease *lease;
-    int calls = 0, leases = 0;
+    int calls = 0, leases = 0, watches = 0;
+    int64_t first = put(client, "q", "v") + 1;
+    long next = 0;
+    put_numbers(client, "many", 0, 50, 100);
+    watch_from(queue, "many", first, 1000, NULL); /* which is full when the client ends */
+    const vigil_item *item = take(queue);
+    check_batch(item, &next);
+    vigil_item_release(item);
     for (int i = 0; i < CALLS; i++)
         CHECK(vigil_queue_call(queue, endless_call(client), NULL) == VIGIL_OK);
     CHECK(vigil_queue_lease(queue, grant(client, 60), 60, NULL, &lease) == VIGIL_OK);
@@ -277,17 +538,22 @@ static void end_a_queue(bool by_free)
         vigil_client_free(client);
     else
         vigil_client_shutdown(client);
-    const vigil_item *item;
     int code;
     while ((code = vigil_queue_take(queue, TAKE_MS, &item)) == VIGIL_OK) {
-        CHECK(item->error->code == VIGIL_ERROR_CANCELED);
+        bool events = item->what == VIGIL_ITEM_WATCH && item->batch->what == VIGIL_WATCH_EVENTS;
+        if (events)
+            check_batch(item, &next);
+        CHECK(events || item->error->code == VIGIL_ERROR_CANCELED);
         calls += item->what == VIGIL_ITEM_CALL;
         leases += item->what == VIGIL_ITEM_LEASE;
+        watches += item->what == VIGIL_ITEM_WATCH && !events;
         vigil_call_free(item->call);
         vigil_lease_free(item->lease);
+        if (!events)
+            vigil_watch_free(item->watch);
         vigil_item_release(item);
     }
-    CHECK(code == VIGIL_ERROR_CANCELED && calls == CALLS && leases == 1);
+    CHECK(code == VIGIL_ERROR_CANCELED && calls == CALLS && leases == 1 && watches == 1);
     check_over(queue);
     vigil_queue_free(queue);
     if (!by_free)
@@ -325,15 +591,18 @@ static void freed_queue_drops_its_items(void)
 
 /* -- Every order of freeing -- */
 
-enum { PARTS = 6, ORDERS = 720 };
+/* All orders of the parts are more than need be: STEP has no divisor in common with them. */
+enum { PARTS = 8, ORDERS = 300, STEP = 7919 };
 
-/* A call that is running, one that was taken, a kept lease, the queue, the client and an item. */
+/* A call that is running, one that was taken, a kept lease, a watch, two items of which the second
+ * one is a batch, the queue and the client. */
 struct order {
     vigil_client *client;
     vigil_queue *queue;
     vigil_call *running, *taken;
-    const vigil_item *item;
+    const vigil_item *item, *batch;
     vigil_lease *lease;
+    vigil_watch *watch;
 };
 
 static void free_part(struct order *order, int part)
@@ -354,6 +623,14 @@ static void free_part(struct order *order, int part)
     case 4:
         CHECK(order->item->error->code == VIGIL_OK && order->item->user == order);
         vigil_item_release(order->item);
+        break;
+    case 5:
+        CHECK(order->batch->batch->what == VIGIL_WATCH_CREATED);
+        CHECK(order->batch->batch->header->revision == order->batch->batch->revision);
+        vigil_item_release(order->batch);
+        break;
+    case 6:
+        vigil_watch_free(order->watch);
         break;
     default:
         vigil_lease_free(order->lease);
@@ -377,6 +654,10 @@ static void everything_may_be_freed_in_every_order(void)
 {
     vigil_client *writer = new_client();
     int64_t id = grant(writer, 600);
+    vigil_watch_options options;
+    vigil_watch_options_init(&options);
+    options.key = vigil_text("q");
+    options.created_notify = 1;
     for (int number = 0; number < ORDERS; number++) {
         struct order order = {.client = new_client()};
         int parts[PARTS];
@@ -384,10 +665,12 @@ static void everything_may_be_freed_in_every_order(void)
         order.taken = vigil_get(order.client, vigil_text("q"));
         CHECK(vigil_queue_call(order.queue, order.taken, &order) == VIGIL_OK);
         order.item = take(order.queue);
+        CHECK(vigil_queue_watch(order.queue, &options, NULL, &order.watch) == VIGIL_OK);
+        order.batch = take(order.queue);
         order.running = vigil_get(order.client, vigil_text("q"));
         CHECK(vigil_queue_call(order.queue, order.running, NULL) == VIGIL_OK);
         CHECK(vigil_queue_lease(order.queue, id, 600, NULL, &order.lease) == VIGIL_OK);
-        permute(number, parts);
+        permute(number * STEP, parts);
         for (int i = 0; i < PARTS; i++)
             free_part(&order, parts[i]);
     }
@@ -401,6 +684,10 @@ const struct suite_test queue_tests[] = {
     {"queue_delivers_a_lost_lease", queue_delivers_a_lost_lease},
     {"queue_may_be_used_inside_a_callback", queue_may_be_used_inside_a_callback},
     {"threads_may_share_a_queue", threads_may_share_a_queue},
+    {"queue_delivers_a_watch", queue_delivers_a_watch},
+    {"queue_delivers_the_end_of_a_watch", queue_delivers_the_end_of_a_watch},
+    {"queue_is_bounded_while_the_program_does_not_take",
+     queue_is_bounded_while_the_program_does_not_take},
     {"shutdown_is_delivered_through_the_queue", shutdown_is_delivered_through_the_queue},
     {"freed_client_ends_its_queue", freed_client_ends_its_queue},
     {"freed_queue_drops_its_items", freed_queue_drops_its_items},
