@@ -11,7 +11,8 @@
  *     }
  *     vigil_call_free(call);
  *
- * A key that does not exist is not an error: kv_count is 0 then.
+ * A key that does not exist is not an error: kv_count is 0 then. A key with its value is a struct
+ * vigil_kv, which is in vigil/types.h.
  *
  * Requests and responses have the fields of etcd's API under the same names. A request starts as
  * zeros, which are etcd's defaults, with its size set: vigil_range_request_init and the like.

@@ -36,6 +36,8 @@
  * This is what the storage layer of Kubernetes does (watchChan), with these differences: the end of
  * the state is always marked, an empty value is an object like any other, and a server without a
  * leader ends the watch only with require_leader.
+ *
+ * Example: examples/objects.c
  */
 #ifndef VIGIL_OBJECT_H
 #define VIGIL_OBJECT_H

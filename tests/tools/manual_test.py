@@ -69,6 +69,10 @@ class Pages(unittest.TestCase):
                 self.assertEqual(alias, f".so man3/{page}.3\n")
                 self.assertIn(declaration.name, self.texts[page][0])
 
+    def test_overview_lists_every_page(self):
+        description = self.texts["libvigil"][0].partition("EXAMPLE")[0]
+        self.assertEqual([name for name in self.texts if name != "libvigil" and f"{name}(3)" not in description], [])
+
     def test_no_warnings(self):
         for page in self.pages:
             self.assertEqual(self.texts[page.stem][1], "")
