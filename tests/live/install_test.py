@@ -116,6 +116,16 @@ endif()
         for kind in ("libvigil", "static"):
             self.watch_once(project / f"b/watch_{kind}")
 
+    def test_versions_agree(self):
+        program, source = self.scratch / "version", self.scratch / "version.c"
+        source.write_text("#include <stdio.h>\n#include <vigil/vigil.h>\nint main(void) { return puts(vigil_version()) < 0; }\n")
+        self.build(program, source)
+        version = output(str(program), env=dict(os.environ, LD_LIBRARY_PATH=f"{self.scratch}/usr/lib")).stdout.strip()
+        packaged = output("pkg-config", "--modversion", "libvigil",
+                          env={"PKG_CONFIG_PATH": f"{self.scratch}/usr/lib/pkgconfig", "PATH": "/usr/bin:/bin"}).stdout.strip()
+        self.assertEqual(version, packaged)
+        self.assertTrue((self.scratch / f"usr/lib/libvigil.so.{version}").exists())
+
     def test_first_program_of_the_documentation(self):
         """It resumes after the server was restarted."""
         server = self.serving()

@@ -59,6 +59,14 @@ class Abi(unittest.TestCase):
         self.change("watch.h", "VIGIL_API int64_t vigil_watch_revision", "VIGIL_API int vigil_watch_revision")
         self.expect(BROKEN, "vigil_watch_revision")
 
+    def test_changed_callback_breaks(self):
+        self.change("watch.h", "typedef int (*vigil_watch_fn)(", "typedef void (*vigil_watch_fn)(")
+        self.expect(BROKEN, "vigil_watch_fn")
+
+    def test_changed_type_of_a_field_breaks_even_if_its_size_is_the_same(self):
+        self.change("types.h", "    int64_t mod_revision;", "    uint64_t mod_revision;")
+        self.expect(BROKEN, "mod_revision")
+
     def test_changed_value_of_an_enum_breaks(self):
         self.change("types.h", "VIGIL_ERROR_COMPACTED = 100", "VIGIL_ERROR_COMPACTED = 98")
         self.expect(BROKEN, "VIGIL_ERROR_COMPACTED")
