@@ -84,59 +84,73 @@ void client_post(struct vigil_client *client, struct client_command *command)
 
 /* -- Callbacks -- */
 
+/* Callbacks are frequent, and dropping an object is rare, so only a thread that has to wait takes
+ * the lock:
+ *
+ *     loop: inside = object, then reads dropped       loop: inside = NULL, then reads waiting
+ *     user: dropped = true, then reads inside         user: waiting++, then reads inside
+ *
+ * In each pair at least one of the two threads sees what the other has written. */
+
 bool client_callback_begin(struct vigil_client *client, const struct client_object *object)
 {
     if (object->internal)
-        return !object->dropped;
-    LOCK_SCOPE(&client->lock);
-    if (object->dropped || client->quiet)
-        return false;
-    assert(!client->inside);
-    client->inside = object;
-    client->inside_thread = pthread_self();
-    return true;
+        return !atomic_load_explicit(&object->dropped, memory_order_relaxed);
+    assert(!atomic_load_explicit(&client->inside, memory_order_relaxed));
+    atomic_store_explicit(&client->inside_thread, pthread_self(), memory_order_relaxed);
+    atomic_store(&client->inside, object);
+    if (!atomic_load(&object->dropped) && !atomic_load(&client->quiet))
+        return true;
+    client_callback_end(client);
+    return false;
 }
 
 void client_callback_end(struct vigil_client *client)
 {
+    atomic_store(&client->inside, NULL);
+    if (!atomic_load(&client->waiting))
+        return;
     LOCK_SCOPE(&client->lock);
-    client->inside = NULL;
-    if (client->waiting)
-        pthread_cond_broadcast(&client->changed);
-}
-
-static bool is_inside(const struct vigil_client *client)
-{
-    assert(lock_held(&client->lock));
-    return client->inside && pthread_equal(client->inside_thread, pthread_self());
+    pthread_cond_broadcast(&client->changed);
 }
 
 bool client_is_inside(struct vigil_client *client)
 {
+    return atomic_load(&client->inside) &&
+           pthread_equal(atomic_load_explicit(&client->inside_thread, memory_order_relaxed),
+                         pthread_self());
+}
+
+/* Waits for a callback of this object, or of any if it is NULL; not for one that we are inside. */
+static void wait_for_callback(struct vigil_client *client, const struct client_object *object)
+{
     LOCK_SCOPE(&client->lock);
-    return is_inside(client);
+    atomic_fetch_add(&client->waiting, 1);
+    for (const struct client_object *inside;
+         (inside = atomic_load(&client->inside)) && (!object || inside == object);)
+        lock_wait(&client->lock, &client->changed);
+    atomic_fetch_sub(&client->waiting, 1);
 }
 
 void client_wait(struct vigil_client *client)
 {
-    client->waiting++;
+    atomic_fetch_add(&client->waiting, 1);
     lock_wait(&client->lock, &client->changed);
-    client->waiting--;
+    atomic_fetch_sub(&client->waiting, 1);
 }
 
 void client_changed(struct vigil_client *client)
 {
     assert(lock_held(&client->lock));
-    if (client->waiting)
+    if (atomic_load(&client->waiting))
         pthread_cond_broadcast(&client->changed);
 }
 
 void client_drop(struct vigil_client *client, struct client_object *object)
 {
-    LOCK_SCOPE(&client->lock);
-    object->dropped = true;
-    while (client->inside == object && !is_inside(client))
-        client_wait(client);
+    atomic_store(&object->dropped, true);
+    if (atomic_load(&client->inside) == object && !client_is_inside(client))
+        wait_for_callback(client, object);
 }
 
 /* -- The end -- */
@@ -222,11 +236,11 @@ void vigil_client_free(vigil_client *client)
 {
     if (!client)
         return;
+    bool inside = client_is_inside(client);
+    atomic_store(&client->quiet, true);
+    if (!inside)
+        wait_for_callback(client, NULL);
     lock_take(&client->lock);
-    bool inside = is_inside(client);
-    client->quiet = true;
-    while (client->inside && !inside)
-        client_wait(client);
     client_changed(client);
     lock_release(&client->lock);
     if (client->own_thread)

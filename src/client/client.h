@@ -49,7 +49,7 @@ struct client_observer {
 
 /* An object that has callbacks. */
 struct client_object {
-    bool dropped;  /* freed by the user: no callback is made any more; protected by the lock */
+    _Atomic bool dropped; /* freed by the user: no callback is made any more */
     bool internal; /* used by another object of the library: its callbacks are not the program's,
                       and everything about it happens on the loop's thread */
 };
@@ -88,18 +88,18 @@ struct vigil_client {
     _Atomic unsigned refs;
     _Atomic bool loop_ended; /* no turn is made any more */
     _Atomic bool shutting_down;
+    _Atomic(const struct client_object *) inside; /* whose callback is being made */
+    _Atomic pthread_t inside_thread;              /* valid while inside is not NULL */
+    _Atomic bool quiet;                           /* freed: no callback is made any more */
     struct mailbox mailbox;
     struct client_command shutdown;
 
     /* Protected by the lock. */
     struct lock lock;
-    pthread_cond_t changed;             /* a callback ended, a call completed, or it is freed */
-    unsigned waiting;                   /* threads that wait for changed */
-    const struct client_object *inside; /* whose callback is being made */
-    pthread_t inside_thread;
-    bool quiet;            /* freed: no callback is made any more */
-    bool all_ended;        /* everything that was begun has ended */
-    struct list observers; /* client_observer.in_client */
+    pthread_cond_t changed;   /* a callback ended, a call completed, or it is freed */
+    _Atomic unsigned waiting; /* threads that wait for changed; read without the lock */
+    bool all_ended;           /* everything that was begun has ended */
+    struct list observers;    /* client_observer.in_client */
     bool running_rest; /* a thread runs the commands that were posted after the end of the loop */
 };
 

@@ -65,19 +65,19 @@ struct watch_entry {
 
 /* Small, because a program may have hundreds of thousands of them. */
 struct vigil_watch {
-    struct watch_entry entry;    /* in client_watch_stream.ids unless its id is WATCH_NO_ID */
-    uint8_t state;               /* enum watch_state */
-    struct client_object object; /* protected by the client's lock */
+    struct watch_entry entry; /* in client_watch_stream.ids unless its id is WATCH_NO_ID */
+    uint8_t state;            /* enum watch_state */
     bool prev_kv : 1, progress_notify : 1, no_put : 1, no_delete : 1, fragment : 1;
+    bool require_leader : 1, paused : 1;
     bool created_wanted : 1; /* created is still to be delivered */
-    bool paused : 1, require_leader : 1;
-    bool was_live : 1;           /* it was created before: counts as resumed */
-    bool cancel_sent : 1;        /* the server has not confirmed the cancel request */
-    bool end_lost : 1;           /* there was no memory to hold the end; valid while ending */
-    uint8_t end_code;            /* enum grpc_code of its end; valid while ending */
-    struct vigil_client *client; /* a reference */
-    struct client_watch_stream *stream; /* NULL: ending or ended */
-    struct list in_stream;              /* links a list of client_watch_stream */
+    bool was_live : 1;       /* it was created before: counts as resumed */
+    bool cancel_sent : 1;    /* the server has not confirmed the cancel request */
+    bool end_lost : 1;       /* there was no memory to hold the end; valid while ending */
+    uint8_t end_code;        /* enum grpc_code of its end; valid while ending */
+    _Alignas(uint32_t) struct client_object object; /* not in a word that others are read with */
+    struct vigil_client *client;                    /* a reference */
+    struct client_watch_stream *stream;             /* NULL: ending or ended */
+    struct list in_stream;                          /* links a list of client_watch_stream */
     int64_t next_revision;       /* the first one that the server has not sent; 0: from now on */
     _Atomic int64_t delivered;   /* the revision after which the user would resume; any thread */
     struct watch_message *held;  /* received while paused; owned */

@@ -3,7 +3,7 @@
 #include "base/random.h"
 #include "client/stream.h"
 #include "client/watch.h"
-#include "codec/pb/rpc.pb.h"
+#include "client/watch_decoder.h"
 
 #include <stdlib.h>
 
@@ -26,11 +26,12 @@ struct client_watch_stream {
     struct list to_cancel; /* parking or leaving; the request has not been sent */
     struct list known;     /* live, and those whose cancel request has been sent */
     struct list parked;
-    size_t creating_count;                                /* requests without an answer */
-    size_t canceling_count;                               /* requests without a confirmation */
-    struct hash_map ids;                                  /* watch_entry */
-    size_t unknown_count;                                 /* entries of ids without a watch */
-    uint64_t seed;                                        /* of ids */
+    size_t creating_count;  /* requests without an answer */
+    size_t canceling_count; /* requests without a confirmation */
+    struct hash_map ids;    /* watch_entry */
+    size_t unknown_count;   /* entries of ids without a watch */
+    uint64_t seed;          /* of ids */
+    struct watch_decoder decoder;
     _Alignas(ARENA_ALIGN) uint8_t scratch[SCRATCH_BYTES]; /* for decoding */
 };
 
@@ -446,7 +447,7 @@ static void on_message(struct client_stream *client_stream, struct slice message
     struct pb_watch_response response;
     struct arena arena;
     arena_init(&arena, stream->scratch, sizeof(stream->scratch), SIZE_MAX);
-    if (pb_decode(&pb_watch_response_table, message, &arena, &response) == ST_OK)
+    if (watch_decode(&stream->decoder, message, &arena, &response) == ST_OK)
         dispatch(stream, message, &response);
     else
         client_stream_give_up(client_stream);

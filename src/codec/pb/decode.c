@@ -228,14 +228,19 @@ static ALWAYS_INLINE const uint8_t *decode_value(struct pb_decoder *d, const str
                                                  const uint8_t *p, const uint8_t *end, void *at,
                                                  unsigned depth)
 {
-    enum pb_kind kind = field->kind;
-    if (kind == PB_KIND_BYTES)
+    switch ((enum pb_kind)field->kind) {
+    case PB_KIND_BYTES:
         return decode_bytes(d, PB_KIND_BYTES, p, end, at);
-    if (kind == PB_KIND_STRING)
+    case PB_KIND_STRING:
         return decode_bytes(d, PB_KIND_STRING, p, end, at);
-    if (kind == PB_KIND_MESSAGE)
+    case PB_KIND_MESSAGE:
         return decode_pointer(d, field->message, p, end, at, depth);
-    return decode_number(d, kind, p, end, at);
+    case PB_KIND_INT64:
+    case PB_KIND_UINT64:
+        return decode_number(d, PB_KIND_INT64, p, end, at);
+    default:
+        return decode_number(d, field->kind, p, end, at);
+    }
 }
 
 /* Setting one member of a oneof clears the others; the union holds one value of any kind. */

@@ -11,7 +11,7 @@
 #ifndef VIGIL_CODEC_PB_WIRE_H
 #define VIGIL_CODEC_PB_WIRE_H
 
-#include "base/slice.h"
+#include "codec/pb/varint.h"
 
 enum pb_wire {
     PB_WIRE_VARINT = 0,
@@ -22,56 +22,9 @@ enum pb_wire {
     PB_WIRE_I32 = 5,
 };
 
-enum { PB_VARINT_BYTES_MAX = 10, PB_NUMBER_MAX = (1 << 29) - 1 };
+enum { PB_NUMBER_MAX = (1 << 29) - 1 };
 
 #define PB_TAG(number, wire) ((uint32_t)(number) << 3 | (uint32_t)(wire))
-
-static inline size_t pb_varint_size(uint64_t value)
-{
-    /* One byte for every seven bits begun; 9/64 is close enough to 1/7 for up to 64 bits. */
-    unsigned bits = 64 - (unsigned)__builtin_clzll(value | 1);
-    return (bits * 9 + 64) / 64;
-}
-
-static inline uint8_t *pb_varint_write(uint8_t *dst, uint64_t value)
-{
-    while (value >= 0x80) {
-        *dst++ = (uint8_t)(value | 0x80);
-        value >>= 7;
-    }
-    *dst++ = (uint8_t)value;
-    return dst;
-}
-
-/* The general case of pb_varint_read. */
-static inline const uint8_t *pb_varint_read_long(const uint8_t *p, const uint8_t *end,
-                                                 uint64_t *ret_value)
-{
-    uint64_t value = 0;
-    for (unsigned shift = 0; shift < 70 && p < end; shift += 7) {
-        uint64_t byte = *p++;
-        if (shift == 63 && byte > 1)
-            return NULL; /* more than 64 bits */
-        value |= (byte & 0x7f) << shift;
-        if (byte < 0x80) {
-            *ret_value = value;
-            return p;
-        }
-    }
-    return NULL;
-}
-
-/* Reads one varint of [p, end). Returns the position behind it, or NULL if it is truncated or too
- * long. */
-static ALWAYS_INLINE const uint8_t *pb_varint_read(const uint8_t *p, const uint8_t *end,
-                                                   uint64_t *ret_value)
-{
-    if (LIKELY(p < end && *p < 0x80)) {
-        *ret_value = *p;
-        return p + 1;
-    }
-    return pb_varint_read_long(p, end, ret_value);
-}
 
 /* Reads the length of a LEN value. Returns its first byte; all of its bytes are before end. */
 static ALWAYS_INLINE const uint8_t *pb_len_read(const uint8_t *p, const uint8_t *end,

@@ -32,6 +32,22 @@ static void varints_are_read_as_written(void **state)
     }
 }
 
+/* With enough bytes behind it, it is read another way. */
+static void varints_are_read_alike_whatever_follows(void **state)
+{
+    (void)state;
+    for (unsigned bit = 0; bit < 64; bit++) {
+        for (unsigned following = 0; following < 0x200; following += 0xff) {
+            uint64_t value = 0xdeadbeefcafef00d >> bit, got = ~value;
+            uint8_t bytes[2 * PB_VARINT_BYTES_MAX];
+            memset(bytes, (uint8_t)following, sizeof(bytes));
+            uint8_t *end = pb_varint_write(bytes, value);
+            assert_ptr_equal(pb_varint_read(bytes, bytes + sizeof(bytes), &got), end);
+            assert_true(got == value);
+        }
+    }
+}
+
 static void varints_past_ten_bytes_or_64_bits_are_refused(void **state)
 {
     (void)state;
@@ -43,7 +59,8 @@ static void varints_past_ten_bytes_or_64_bits_are_refused(void **state)
     assert_ptr_equal(pb_varint_read(largest, largest + 10, &got), largest + 10);
     assert_true(got == UINT64_MAX);
     assert_null(pb_varint_read(too_large, too_large + 10, &got));
-    assert_null(pb_varint_read(too_long, too_long + 11, &got));
+    for (size_t len = 0; len <= 11; len++)
+        assert_null(pb_varint_read(too_long, too_long + len, &got));
     assert_ptr_equal(pb_varint_read(padded, padded + 10, &got), padded + 10);
     assert_true(got == 1);
 }
@@ -93,6 +110,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(varints_grow_by_a_byte_for_seven_bits),
         cmocka_unit_test(varints_are_read_as_written),
+        cmocka_unit_test(varints_are_read_alike_whatever_follows),
         cmocka_unit_test(varints_past_ten_bytes_or_64_bits_are_refused),
         cmocka_unit_test(lengths_end_within_the_bytes),
         cmocka_unit_test(sizes_agree_with_what_is_written),
