@@ -69,6 +69,13 @@ class Pages(unittest.TestCase):
                 self.assertEqual(alias, f".so man3/{page}.3\n")
                 self.assertIn(declaration.name, self.texts[page][0])
 
+    def test_every_constant_is_on_its_page(self):
+        for header in self.headers:
+            text = self.texts[MANUAL.page_name(header.name)][0]
+            for code in (d.code for d in header.declarations if d.kind == "enum"):
+                for constant in re.findall(r"VIGIL_\w+", public_headers.COMMENT.sub("", code)):
+                    self.assertIn(constant, text)
+
     def test_overview_lists_every_page(self):
         description = self.texts["libvigil"][0].partition("EXAMPLE")[0]
         self.assertEqual([name for name in self.texts if name != "libvigil" and f"{name}(3)" not in description], [])
