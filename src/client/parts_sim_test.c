@@ -529,15 +529,16 @@ static void wrong_servers_are_noticed(void **state)
         const struct kind *kind;
         int code;
         size_t parts;
+        const char *text; /* a part of the error's */
     } cases[] = {
-        {PAGE_WITHOUT_HEADER, &pages_kind, VIGIL_ERROR_PROTOCOL, 0},
-        {PAGE_WITHOUT_KEYS, &pages_kind, VIGIL_ERROR_PROTOCOL, 0},
-        {PAGE_REPEATED, &pages_kind, VIGIL_ERROR_PROTOCOL, 1},
-        {NO_PARTS, &stream_kind, VIGIL_ERROR_PROTOCOL, 0},
-        {PART_MALFORMED, &stream_kind, VIGIL_ERROR_PROTOCOL, 2},
-        {PARTS_ARE_REFUSED, &stream_kind, VIGIL_ERROR_COMPACTED, 2},
-        {PARTS_END_EARLY, &snapshot_kind, VIGIL_ERROR_PROTOCOL, 1},
-        {BLOB_CHANGED, &snapshot_kind, VIGIL_ERROR_PROTOCOL, BLOBS + 1},
+        {PAGE_WITHOUT_HEADER, &pages_kind, VIGIL_ERROR_PROTOCOL, 0, "not valid"},
+        {PAGE_WITHOUT_KEYS, &pages_kind, VIGIL_ERROR_PROTOCOL, 0, "not valid"},
+        {PAGE_REPEATED, &pages_kind, VIGIL_ERROR_PROTOCOL, 1, "not valid"},
+        {NO_PARTS, &stream_kind, VIGIL_ERROR_PROTOCOL, 0, "without a response"},
+        {PART_MALFORMED, &stream_kind, VIGIL_ERROR_PROTOCOL, 2, "not valid"},
+        {PARTS_ARE_REFUSED, &stream_kind, VIGIL_ERROR_COMPACTED, 2, "compacted"},
+        {PARTS_END_EARLY, &snapshot_kind, VIGIL_ERROR_PROTOCOL, 1, "has no digest"},
+        {BLOB_CHANGED, &snapshot_kind, VIGIL_ERROR_PROTOCOL, BLOBS + 1, "digest is wrong"},
     };
     (void)state;
     for (size_t i = 0; i < 2 * COUNT_OF(cases); i++) {
@@ -555,6 +556,7 @@ static void wrong_servers_are_noticed(void **state)
         }
         WORLD_RUN_UNTIL(&w, c->completions);
         assert_int_equal(c->code, cases[i / 2].code);
+        assert_non_null(strstr(vigil_call_error(user.call)->text, cases[i / 2].text));
         assert_int_equal(user.parts, cases[i / 2].parts);
         end(&w);
     }

@@ -20,7 +20,8 @@ CASES = pathlib.Path(__file__).with_name("clientv3_cases.txt")
 CALLS = ["put_get_and_delete", "large_values", "reads_are_repeated_after_a_restart", "unreachable_server_is_named",
          "range_comes_as_a_stream", "pages_survive_a_restart", "paused_calls_leave_the_connection_to_others",
          "paused_calls_may_end", "broken_stream_is_not_repeated", "leaders_are_observed"]
-BASIC = ["put_get_and_delete", "large_values", "watch_resumes_after_a_restart", "reads_are_repeated_after_a_restart"]
+BASIC = ["put_get_and_delete", "large_values", "watch_resumes_after_a_restart", "reads_are_repeated_after_a_restart",
+         "pages_survive_a_restart", "leaders_are_observed"]
 
 
 def in_c(name):
