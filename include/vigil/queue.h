@@ -107,10 +107,10 @@ VIGIL_API int vigil_queue_fd(const vigil_queue *queue);
  * waits does what vigil_client_process does, so it must be on the thread that may call that; with
  * a timeout of 0 it may be on any thread.
  *
- * VIGIL_ERROR_TIMEOUT      there was nothing to take in this time
- * VIGIL_ERROR_CANCELED     the client was shut down or freed and nothing is left to take, unless
- * the program releases a batch first and its watch has more; or the queue is being freed
- * VIGIL_ERROR_WOULD_BLOCK  a take that waits was called inside a callback
+ * - VIGIL_ERROR_TIMEOUT: there was nothing to take in this time.
+ * - VIGIL_ERROR_CANCELED: the client was shut down or freed and nothing is left to take, unless the
+ *   program releases a batch first and its watch has more; or the queue is being freed.
+ * - VIGIL_ERROR_WOULD_BLOCK: a take that waits was called inside a callback.
  */
 VIGIL_API int vigil_queue_take(vigil_queue *queue, int timeout_ms, const vigil_item **ret_item);
 
