@@ -11,6 +11,9 @@ cmake_language(DEFER CALL target_link_options wire_http_http1_client_test PRIVAT
 cmake_language(DEFER CALL target_link_options wire_grpc_client_test PRIVATE
     -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc)
 
+cmake_language(DEFER CALL target_link_options wire_http_http2_client_test PRIVATE
+    -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc)
+
 vigil_corpus(wire client)
 vigil_corpus(wire h2)
 vigil_corpus(wire hpack)
