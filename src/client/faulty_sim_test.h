@@ -156,31 +156,40 @@ static inline bool faulty_cuts_reads(void)
             faults.kind == FAULT_END || faults.kind == FAULT_SILENCE || faults.kind == FAULT_EVERY);
 }
 
-/* Takes what has arrived and returns the frames that replace it. */
-static inline enum status faulty_read_frames(struct socket *socket, void *to, size_t len,
-                                             size_t *ret_len)
+/* Replaces the whole frames that have arrived. */
+static inline void faulty_rewrite(struct buf *in, struct buf *out)
 {
-    uint8_t bytes[4096];
-    size_t n;
-    AUTO(buf_fini) struct buf out = {0};
-    struct buf *in = &faults.received[socket->handle];
-    TRY(faulty_real_ops->read(socket, bytes, sizeof(bytes), &n));
-    TRY(buf_append(in, slice_of(bytes, n)));
     while (in->len >= H2_FRAME_HEAD_BYTES) {
         struct h2_frame frame = h2_frame_get(in->ptr);
         size_t end = H2_FRAME_HEAD_BYTES + frame.len;
         if (in->len < end)
             break;
-        size_t before = out.len;
-        faults.rewrite(frame, slice_of(in->ptr + end - frame.len, frame.len), &out);
-        faults.rewritten += out.len != before + end;
+        size_t before = out->len;
+        faults.rewrite(frame, slice_of(in->ptr + end - frame.len, frame.len), out);
+        faults.rewritten += out->len != before + end;
         memmove(in->ptr, in->ptr + end, in->len - end);
         in->len -= end;
+    }
+}
+
+/* Takes a little of what has arrived, because it may grow, and returns the frames that replace it.
+ */
+static inline enum status faulty_read_frames(struct socket *socket, void *to, size_t len,
+                                             size_t *ret_len)
+{
+    uint8_t bytes[256];
+    size_t n;
+    AUTO(buf_fini) struct buf out = {0};
+    struct buf *in = &faults.received[socket->handle];
+    while (out.len == 0) {
+        TRY(faulty_real_ops->read(socket, bytes, sizeof(bytes), &n));
+        TRY(buf_append(in, slice_of(bytes, n)));
+        faulty_rewrite(in, &out);
     }
     assert(out.len <= len);
     slice_copy(to, buf_slice(&out));
     *ret_len = out.len;
-    return out.len ? ST_OK : ST_AGAIN;
+    return ST_OK;
 }
 
 static inline enum status faulty_read_now(struct socket *socket, void *to, size_t len,
