@@ -277,7 +277,7 @@ static int on_watch_batch(vigil_watch *inner, const vigil_watch_batch *batch, vo
     struct vigil_object_watch *watch = user;
     (void)inner;
     if (!client_callback_begin(watch->client, &watch->object)) {
-        end(watch); /* nobody is called any more */
+        end(watch); /* the program is not called any more */
         return VIGIL_WATCH_CONTINUE;
     }
     if (batch->what == VIGIL_WATCH_EVENTS)
@@ -355,7 +355,7 @@ static int on_page(vigil_call *call, const vigil_range_response *page, void *use
     struct vigil_object_watch *watch = user;
     (void)call;
     if (!client_callback_begin(watch->client, &watch->object)) {
-        end(watch); /* nobody is called any more */
+        end(watch); /* the program is not called any more */
         return VIGIL_PART_CONTINUE;
     }
     add_page(watch, page);

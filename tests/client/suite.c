@@ -164,6 +164,7 @@ static const struct {
     {"objects", object_tests},
     {"access", access_tests},
     {"faults", fault_tests},
+    {"faults", object_fault_tests},
     {"faults", part_fault_tests},
     {"cluster", cluster_tests},
     {"driver", driver_tests},
