@@ -198,6 +198,10 @@ static enum status start(struct wire_connection *c, enum sniffed protocol, int64
     if (protocol == SNIFFED_HTTP2)
         return h2_session_new(&server->limits.h2, &session_ops, c, c->hooks.account, now_ns,
                               &c->h2);
+    if (protocol == SNIFFED_TLS) {
+        close_for(c, "the client uses TLS, which is not served here");
+        return ST_OK;
+    }
     if (!server->http1.routes) {
         close_for(c, "only gRPC is served here");
         return ST_OK;

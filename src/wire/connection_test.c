@@ -88,7 +88,8 @@ static void protocols_are_detected_by_the_first_bytes(void **state)
     assert_int_equal(sniff(SLICE_LITERAL("P")), SNIFFED_MORE);
     assert_int_equal(sniff(SLICE_LITERAL("PO")), SNIFFED_HTTP1);
     assert_int_equal(sniff(SLICE_LITERAL("PRI * HTTP/2.0\r\n\r\nXX")), SNIFFED_HTTP1);
-    assert_int_equal(sniff(SLICE_LITERAL("\x16\x03")), SNIFFED_HTTP1);
+    assert_int_equal(sniff(SLICE_LITERAL("\x16")), SNIFFED_TLS);
+    assert_int_equal(sniff(SLICE_LITERAL("\x16\x03")), SNIFFED_TLS);
 }
 
 static void both_protocols_are_answered_byte_by_byte(void **state)

@@ -99,6 +99,18 @@ class Metrics(LiveTest):
         self.assertEqual(
             self.value(page, "etcd_disk_wal_fsync_duration_seconds_bucket", 'le="+Inf"'), syncs)
 
+    @only_vigil
+    def test_keys_with_a_lease_are_shown(self):
+        vigil = self.serving()
+        granted = subprocess.run(["etcdctl", "--endpoints", vigil.url, "lease", "grant", "100"], check=True,
+                                 capture_output=True, text=True, env=dict(os.environ, ETCDCTL_API="3"), timeout=60)
+        lease = granted.stdout.split()[1]
+        for args, keys in ((("put", "a", "x", "--lease", lease), 1), (("put", "b", "x", "--lease", lease), 2),
+                           (("put", "a", "x"), 1), (("del", "b"), 0)):
+            self.ctl(vigil, *args)
+            page = self.scrape(vigil)
+            self.assertEqual((self.value(page, "vigil_leases"), self.value(page, "vigil_lease_keys")), (1, keys), args)
+
     def test_watchers_are_shown_by_state(self):
         vigil = self.serving()
         watch = subprocess.Popen(["etcdctl", "--endpoints", vigil.url, "watch", "--prefix", "k"],

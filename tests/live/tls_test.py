@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """TLS with real clients (etcdctl, curl and Python's ssl): client certificates, files that change under load, error messages,
 and attacks. A real etcd passes the tests that are not marked only_vigil."""
+import contextlib
 import json
 import os
 import resource
@@ -166,6 +167,22 @@ class Clients(TlsTest):
         done = subprocess.run(["curl", "-s", f"http://127.0.0.1:{server.port}/health"], timeout=20,
                               capture_output=True, text=True)
         self.assertEqual(done.stdout, "Client sent an HTTP request to an HTTPS server.\n")
+
+    @only_vigil
+    def test_tls_on_a_plain_port_is_closed_at_once(self):
+        """etcd waits for a newline in the greeting, which random bytes may lack."""
+        server = self.serving()
+        context = ssl.create_default_context()
+        incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        with self.assertRaises(ssl.SSLWantReadError):
+            context.wrap_bio(incoming, outgoing, server_hostname="localhost").do_handshake()
+        greeting = outgoing.read()
+        for first in (greeting, greeting.replace(b"\n", b"x"), greeting[:1]):
+            with socket.create_connection(("127.0.0.1", server.port), 30) as sock:
+                sock.settimeout(5)  # a request may take longer to arrive
+                sock.sendall(first)
+                with contextlib.suppress(ConnectionResetError):
+                    self.assertEqual(sock.recv(1), b"")
 
     def test_plain_and_tls_side_by_side_and_on_one_port(self):
         both, plain = free_port(), free_port()

@@ -36,7 +36,7 @@ void local_lease_fini(struct local_lease *lease)
     buf_fini(&lease->loaded);
 }
 
-static void count(struct local_lease *lease)
+void local_lease_publish(struct local_lease *lease)
 {
     atomic_store_explicit(&lease->leases, lessor_count(lease->lessor), memory_order_relaxed);
     atomic_store_explicit(&lease->attached, lessor_key_count(lease->lessor), memory_order_relaxed);
@@ -161,7 +161,7 @@ void local_lease_start(struct local_lease *lease, struct store *store, int64_t n
     applier->lease_exists = lease_exists;
     applier->lease_moved = lease_moved;
     applier->lease_ctx = lease;
-    count(lease);
+    local_lease_publish(lease);
 }
 
 /* -- Permissions -- */
@@ -445,14 +445,14 @@ void local_lease_execute(struct local_lease *lease, struct engine_op *op,
         op->status = revoke_expired(lease, renewals);
         if (op->status == ST_OK)
             op->status = renew(lease, renewals, now_ns);
-        count(lease);
+        local_lease_publish(lease);
         return;
     }
     default:
         assert(false && "needs no record");
     }
     op->revision = applier->revision;
-    count(lease);
+    local_lease_publish(lease);
 }
 
 int64_t local_lease_db_bytes(const struct local_lease *lease)
@@ -493,7 +493,7 @@ enum status local_lease_expire(struct local_lease *lease, int64_t now_ns, size_t
         }
         local_count(lease->counts, LOCAL_LEASES_EXPIRED, 1);
     }
-    count(lease);
+    local_lease_publish(lease);
     return status;
 }
 

@@ -46,7 +46,7 @@ struct local_lease {
     size_t record_bytes_max;     /* limit for the deletes of one record */
     struct metric_block *counts; /* the writer's; set before the first call */
     _Atomic uint64_t leases,
-        attached; /* number of leases and of attached keys; any thread may read */
+        attached; /* published number of leases and of attached keys; any thread may read */
     struct lease_pass passes[LEASE_PASSES]; /* indexed by id */
 };
 
@@ -59,6 +59,9 @@ MUST_CHECK
 enum status local_lease_load_row(struct local_lease *lease, const struct row *row);
 /* After the store was opened: attaches keys to leases and starts all their times. */
 void local_lease_start(struct local_lease *lease, struct store *store, int64_t now_ns);
+
+/* Shows all threads the number of leases and of attached keys, which every write may change. */
+void local_lease_publish(struct local_lease *lease);
 
 /* Enumerates attached keys, for permission checks. */
 struct auth_leases local_lease_keys(struct local_lease *lease);

@@ -298,6 +298,7 @@ static void commit_group(struct local_writer *writer)
         local_fatal(&writer->shared->report, "the log could not be written", status);
     turn_phase("publishing a group");
     local_alarms_publish(&writer->shared->alarms);
+    local_lease_publish(writer->lease);
     bool rights_changed = local_auth_committed(&writer->shared->auth);
     count_group(writer, bytes);
     writer->granted_count = 0;
