@@ -2,8 +2,10 @@
 
 #include "base/random.h"
 #include "client/connection.h"
+#include "client/endpoint_list.h"
 #include "client/error.h"
 #include "client/resolver.h"
+#include "codec/base64.h"
 #include "codec/pb/rpc.pb.h"
 #include "io/socket.h"
 
@@ -11,7 +13,7 @@
 #include <stdlib.h>
 #include <vigil/client.h>
 
-enum { ENDPOINTS_MAX = 256, FAILURE_BYTES = 512, SRV_NAME_BYTES = 512, SCRATCH_BYTES = 1024 };
+enum { FAILURE_BYTES = 512, SCRATCH_BYTES = 1024 };
 #define KEEPALIVE_NS_MAX (INT64_C(7200) * NS_PER_S)
 #define BACKOFF_NS_MIN (1 * NS_PER_MS)
 #define MOVE_NS (10 * NS_PER_S) /* between moves of lasting calls to another connection */
@@ -41,8 +43,7 @@ struct channel {
     struct connector connector;
     struct resolver *resolver;
     struct tls_client_source *tls; /* NULL: not configured */
-    struct endpoint *endpoints;    /* owned */
-    size_t endpoint_count;
+    struct endpoint_list endpoints;
     size_t next_endpoint;
     struct lookup *lookup; /* of SRV records, while resolving */
 
@@ -107,6 +108,11 @@ static void note_failure(struct channel *channel, const char *text)
 static int64_t max_ns(int64_t a, int64_t b)
 {
     return a > b ? a : b;
+}
+
+static const char *or_empty(const char *text)
+{
+    return text ? text : "";
 }
 
 /* -- Waiters -- */
@@ -198,14 +204,19 @@ static void connect_next(struct channel *channel);
 static void become_ready(struct channel *channel);
 static void authenticate(struct channel *channel);
 
+int64_t channel_next_pause(struct channel *channel, int64_t *backoff_ns)
+{
+    const struct channel_options *o = &channel->options;
+    int64_t pause = *backoff_ns ? *backoff_ns : o->backoff_min_ns;
+    *backoff_ns = pause > o->backoff_max_ns / 2 ? o->backoff_max_ns : pause * 2;
+    return random_between(&channel->random, pause - pause / 5, pause + pause / 5);
+}
+
 static void pause_then_connect(struct channel *channel)
 {
-    int64_t pause = channel->backoff_ns;
+    int64_t pause = channel_next_pause(channel, &channel->backoff_ns);
     channel->failed = 0;
-    channel->backoff_ns =
-        pause > channel->options.backoff_max_ns / 2 ? channel->options.backoff_max_ns : pause * 2;
     move(channel, CHANNEL_PAUSING);
-    pause = random_between(&channel->random, pause - pause / 5, pause + pause / 5);
     loop_timer_set(channel->loop, &channel->pause, loop_now_ns(channel->loop) + pause);
 }
 
@@ -216,7 +227,7 @@ static void go_on(struct channel *channel)
     if (list_empty(&channel->waiters)) {
         channel->failed = 0;
         move(channel, CHANNEL_IDLE);
-    } else if (channel->failed >= channel->endpoint_count) {
+    } else if (channel->failed >= channel->endpoints.count) {
         pause_then_connect(channel);
     } else {
         move(channel, CHANNEL_IDLE);
@@ -330,7 +341,8 @@ static enum status link_new(struct channel *channel, const struct endpoint *endp
     list_init(&link->in_old);
     list_init(&link->lasting);
     struct connection_hooks hooks = {on_open, on_draining, on_room, on_closed, link};
-    enum status status = connection_new(&channel->connector, endpoint, hooks, &link->connection);
+    enum status status =
+        connection_new(&channel->connector, endpoint, SESSION_HTTP2, hooks, &link->connection);
     if (status != ST_OK) {
         free(link);
         return status;
@@ -343,7 +355,7 @@ static enum status link_new(struct channel *channel, const struct endpoint *endp
 static void connect_endpoint(struct channel *channel)
 {
     const struct endpoint *endpoint =
-        &channel->endpoints[channel->next_endpoint++ % channel->endpoint_count];
+        endpoint_list_at(&channel->endpoints, channel->next_endpoint++);
     move(channel, CHANNEL_CONNECTING);
     if (link_new(channel, endpoint) == ST_OK)
         return;
@@ -353,47 +365,37 @@ static void connect_endpoint(struct channel *channel)
 
 /* -- SRV records -- */
 
-static void targets_to_endpoints(struct channel *channel, const struct lookup_result *result)
+void channel_take_targets(struct channel *channel, const struct lookup_result *result)
 {
-    size_t count = size_min(result->target_count, ENDPOINTS_MAX);
-    struct endpoint *endpoints = calloc(count, sizeof(*endpoints));
-    if (!endpoints)
-        return; /* the old ones stay */
-    for (size_t i = 0; i < count; i++)
-        endpoint_from_target(result->targets[i].host, result->targets[i].port, channel->tls != NULL,
-                             &endpoints[i]);
-    free(channel->endpoints);
-    channel->endpoints = endpoints;
-    channel->endpoint_count = count;
-    channel->next_endpoint = 0;
+    const char *fault = endpoint_list_take(&channel->endpoints, result);
+    if (fault)
+        note_failure(channel, fault);
+    else
+        channel->next_endpoint = 0; /* the targets are in the order in which to try them */
 }
 
 static void on_targets(void *owner, const struct lookup_result *result)
 {
     struct channel *channel = owner;
     channel->lookup = NULL;
-    if (result->status == ST_OK && result->target_count)
-        targets_to_endpoints(channel, result);
-    else
-        note_failure(channel,
-                     result->status == ST_OK ? "the SRV records name no endpoint" : result->reason);
-    if (channel->endpoint_count)
+    channel_take_targets(channel, result);
+    if (channel->endpoints.count)
         connect_endpoint(channel);
     else
         pause_then_connect(channel);
 }
 
+enum status channel_look_up(struct channel *channel, struct lookup_hooks hooks,
+                            struct lookup **ret_lookup)
+{
+    return endpoint_list_look_up(&channel->endpoints, channel->resolver, hooks, ret_lookup);
+}
+
 static void look_up_targets(struct channel *channel)
 {
-    char name[SRV_NAME_BYTES];
-    const struct channel_options *o = &channel->options;
-    int len = snprintf(name, sizeof(name), "_etcd-client%s%s%s._tcp.%s", channel->tls ? "-ssl" : "",
-                       o->srv_name ? "-" : "", o->srv_name ? o->srv_name : "", o->srv_domain);
     struct lookup_hooks hooks = {on_targets, channel};
     move(channel, CHANNEL_RESOLVING);
-    if (len < (int)sizeof(name) &&
-        resolver_lookup_srv(channel->resolver, slice_of(name, (size_t)len), hooks,
-                            &channel->lookup) == ST_OK)
+    if (channel_look_up(channel, hooks, &channel->lookup) == ST_OK)
         return;
     note_failure(channel, "cannot look up the SRV records");
     pause_then_connect(channel);
@@ -598,7 +600,7 @@ void channel_avoid(struct channel *channel, uint64_t generation)
 {
     struct link *link = channel->current;
     if (channel->state != CHANNEL_READY || generation != channel->generation ||
-        channel->endpoint_count < 2)
+        channel->endpoints.count < 2)
         return;
     link->avoided = true;
     move_lasting(channel);
@@ -638,6 +640,41 @@ struct channel_stats channel_stats(const struct channel *channel)
     return stats;
 }
 
+/* -- Connections of HTTP/1.1 -- */
+
+struct connector *channel_connector(struct channel *channel)
+{
+    return &channel->connector;
+}
+
+const struct endpoint_list *channel_endpoints(const struct channel *channel)
+{
+    return &channel->endpoints;
+}
+
+enum status channel_basic_auth(const struct channel *channel, struct buf *to)
+{
+    const struct channel_options *o = &channel->options;
+    AUTO(buf_fini) struct buf plain = {0};
+    if (!o->user)
+        return ST_OK;
+    TRY(buf_append_format(&plain, "%s:%s", o->user, or_empty(o->password)));
+    size_t len = base64_encoded_len(plain.len);
+    TRY(buf_append_text(to, "Basic "));
+    TRY(buf_reserve(to, len));
+    base64_encode(buf_slice(&plain), to->ptr + to->len);
+    to->len += len;
+    return ST_OK;
+}
+
+void channel_report(struct channel *channel, enum channel_news news, const char *text)
+{
+    channel->stats.connects += news == CHANNEL_CONNECTED;
+    channel->stats.connect_errors += news == CHANNEL_CONNECT_FAILED;
+    channel->stats.disconnects += news == CHANNEL_DISCONNECTED;
+    log_line(channel, news == CHANNEL_CONNECTED ? VIGIL_LOG_INFO : VIGIL_LOG_WARN, text);
+}
+
 /* -- Life -- */
 
 static bool is_given(const char *text)
@@ -645,16 +682,11 @@ static bool is_given(const char *text)
     return text && *text;
 }
 
-static const char *or_empty(const char *text)
-{
-    return text ? text : "";
-}
-
 static bool wants_tls(const struct channel *channel)
 {
     const struct channel_options *o = &channel->options;
-    for (size_t i = 0; i < channel->endpoint_count; i++)
-        if (channel->endpoints[i].security == ENDPOINT_TLS)
+    for (size_t i = 0; i < channel->endpoints.count; i++)
+        if (channel->endpoints.all[i].security == ENDPOINT_TLS)
             return true;
     return is_given(o->ca_file) || is_given(o->cert_file) || o->insecure_skip_verify;
 }
@@ -671,14 +703,6 @@ static enum status open_tls(struct channel *channel, struct error *error)
     if (!wants_tls(channel))
         return ST_OK;
     return tls_client_source_new(&tls, (struct tls_source_hooks){0}, &channel->tls, error);
-}
-
-static enum status parse_endpoints(struct channel *channel, struct error *error)
-{
-    if (channel->options.srv_domain)
-        return ST_OK;
-    return endpoint_list_parse(slice_from_text(or_empty(channel->options.endpoints)), ENDPOINTS_MAX,
-                               &channel->endpoints, &channel->endpoint_count, error);
 }
 
 static void open_connector(struct channel *channel, struct network *network)
@@ -701,15 +725,19 @@ static enum status channel_init(struct channel *channel, struct network *network
 {
     uint64_t seed = random_seed_system();
     TRY(channel_options_copy(options, &channel->options));
-    TRY(parse_endpoints(channel, error));
+    if (!channel->options.srv_domain)
+        TRY(endpoint_list_parse(&channel->endpoints, or_empty(channel->options.endpoints), error));
     TRY(open_tls(channel, error));
+    channel->endpoints.srv_domain = channel->options.srv_domain;
+    channel->endpoints.srv_name = channel->options.srv_name;
+    channel->endpoints.srv_secure = channel->tls != NULL;
     TRY(resolver_new(channel->loop, &resolver_system, seed, &channel->resolver));
     open_connector(channel, network);
     if (is_given(channel->options.token))
         TRY(buf_append_text(&channel->token, channel->options.token));
     random_init(&channel->random, seed);
-    if (channel->endpoint_count)
-        channel->next_endpoint = random_below(&channel->random, channel->endpoint_count);
+    if (channel->endpoints.count)
+        channel->next_endpoint = random_below(&channel->random, channel->endpoints.count);
     channel->options.backoff_min_ns = max_ns(channel->options.backoff_min_ns, BACKOFF_NS_MIN);
     channel->options.backoff_max_ns =
         max_ns(channel->options.backoff_max_ns, channel->options.backoff_min_ns);
@@ -755,7 +783,7 @@ void channel_free(struct channel *channel)
         connector_fini(&channel->connector);
     resolver_free(channel->resolver);
     tls_client_source_free(channel->tls);
-    free(channel->endpoints);
+    endpoint_list_fini(&channel->endpoints);
     buf_fini(&channel->token);
     channel_options_fini(&channel->options);
     free(channel);

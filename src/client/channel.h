@@ -18,7 +18,13 @@
 #include "base/error.h"
 #include "wire/grpc/client.h"
 
+struct buf;
 struct channel;
+struct connector;
+struct endpoint_list;
+struct lookup;
+struct lookup_hooks;
+struct lookup_result;
 struct loop;
 struct network;
 struct resolver;
@@ -114,6 +120,26 @@ const char *channel_failure(const struct channel *channel);
 bool channel_is_rejected(const struct channel *channel);
 
 struct channel_stats channel_stats(const struct channel *channel);
+
+/* -- For connections of HTTP/1.1, which are made beside its own one: client/http_link.h -- */
+
+struct connector *channel_connector(struct channel *channel);
+/* They may change with every lookup of SRV records. */
+const struct endpoint_list *channel_endpoints(const struct channel *channel);
+/* A lookup of the SRV records, whose result is for channel_take_targets. */
+MUST_CHECK
+enum status channel_look_up(struct channel *channel, struct lookup_hooks hooks,
+                            struct lookup **ret_lookup);
+void channel_take_targets(struct channel *channel, const struct lookup_result *result);
+/* How long to pause after a failure of every endpoint, with jitter; *backoff_ns grows, and is 0 at
+ * first. */
+int64_t channel_next_pause(struct channel *channel, int64_t *backoff_ns);
+/* Appends "Basic …" if there is a user, otherwise nothing. ST_NOMEM. */
+MUST_CHECK
+enum status channel_basic_auth(const struct channel *channel, struct buf *to);
+/* Logs and counts what happened to such a connection. */
+enum channel_news { CHANNEL_CONNECTED, CHANNEL_CONNECT_FAILED, CHANNEL_DISCONNECTED };
+void channel_report(struct channel *channel, enum channel_news news, const char *text);
 
 /* Asserts every invariant; for tests. */
 void channel_check(const struct channel *channel);

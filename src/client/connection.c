@@ -53,7 +53,8 @@ struct connection {
     int64_t attempt_deadline_ns; /* of the current address */
 
     struct transport transport; /* to the current address */
-    struct h2_session *session; /* owned; set from greeting on */
+    enum session_protocol protocol;
+    struct session session; /* exists from greeting on */
     struct timer timer;
     struct deferred turn_end;
     struct error error; /* the first failure; the text is "" without one */
@@ -102,7 +103,7 @@ static void destroy(struct connection *c)
     drop_addresses(c);
     loop_timer_cancel(loop_of(c), &c->timer);
     loop_defer_cancel(&c->turn_end);
-    h2_session_free(c->session);
+    session_free(&c->session);
     transport_close(&c->transport);
     c->connector->connections--;
     free(c);
@@ -127,8 +128,8 @@ void connection_free(struct connection *c)
     assert(!c->freed);
     c->freed = true;
     enter(c);
-    if (c->session && c->busy == 1) /* otherwise its functions may be under way */
-        h2_session_lost(c->session, "the connection was freed");
+    if (session_exists(&c->session) && c->busy == 1) /* otherwise its functions may be under way */
+        session_lost(&c->session, "the connection was freed");
     leave(c);
 }
 
@@ -142,8 +143,8 @@ static void close_now(struct connection *c)
     move(c, CONNECTION_CLOSED);
     drop_addresses(c);
     loop_timer_cancel(loop_of(c), &c->timer);
-    if (c->session)
-        h2_session_lost(c->session, c->error.text);
+    if (session_exists(&c->session))
+        session_lost(&c->session, c->error.text);
     transport_close(&c->transport);
     c->news_closed = true;
     schedule(c);
@@ -177,8 +178,7 @@ static void fail(struct connection *c, enum status status, const char *reason)
         close_now(c);
         return;
     }
-    h2_session_free(c->session);
-    c->session = NULL;
+    session_free(&c->session);
     c->goaway = c->news_room = false;
     transport_close(&c->transport);
     connect_next(c);
@@ -194,17 +194,27 @@ static void fail_by_session(struct connection *c)
 {
     const char *reason;
     char text[256];
-    enum h2_error code = h2_session_error(c->session, &reason);
-    bool no_memory = code == H2_INTERNAL_ERROR && strcmp(reason, "out of memory") == 0;
-    if (h2_session_failed(c->session))
+    enum status status = ST_CLOSED;
+    if (session_failed(&c->session, &status, &reason))
         snprintf(text, sizeof(text), "%s", reason);
     else if (c->goaway)
         snprintf(text, sizeof(text), "the server closed it: GOAWAY, code %u%s%s",
                  (unsigned)c->goaway_code, *c->goaway_text ? ", " : "", c->goaway_text);
     else
         snprintf(text, sizeof(text), "%s",
-                 h2_session_over(c->session) ? "shut down" : "the server closed the connection");
-    fail(c, no_memory ? ST_NOMEM : ST_CLOSED, text);
+                 session_over(&c->session) ? "shut down" : "the server closed the connection");
+    fail(c, status, text);
+}
+
+static void end_input(struct connection *c)
+{
+    if (!session_exists(&c->session)) { /* TLS was closed as soon as it was open */
+        fail(c, ST_CLOSED, "the server closed the connection");
+        return;
+    }
+    session_feed_end(&c->session);
+    if (!c->freed)
+        fail_by_session(c);
 }
 
 /* -- time -- */
@@ -218,8 +228,8 @@ static int64_t deadline(const struct connection *c)
         at = c->attempt_deadline_ns;
     if (transport_timeout(&c->transport) < at)
         at = transport_timeout(&c->transport);
-    if (c->session && h2_session_timeout(c->session) < at)
-        at = h2_session_timeout(c->session);
+    if (session_exists(&c->session) && session_timeout(&c->session) < at)
+        at = session_timeout(&c->session);
     return at;
 }
 
@@ -268,8 +278,8 @@ static void on_timer(struct timer *timer)
     } else if (transport_timeout(&c->transport) <= now) {
         transport_tick(&c->transport, now);
         schedule(c);
-    } else if (c->session && h2_session_timeout(c->session) <= now) {
-        h2_session_tick(c->session, now);
+    } else if (session_exists(&c->session) && session_timeout(&c->session) <= now) {
+        session_tick(&c->session, now);
         schedule(c);
     }
     arm(c);
@@ -304,6 +314,14 @@ static void on_goaway(void *owner, enum h2_error code, struct slice text)
     schedule(c);
 }
 
+static void become_open(struct connection *c)
+{
+    move(c, CONNECTION_OPEN);
+    drop_addresses(c);
+    c->error.text[0] = 0; /* of addresses that failed */
+    c->news_open = true;
+}
+
 static void begin_session(struct connection *c)
 {
     static const struct h2_session_ops ops = {
@@ -311,26 +329,23 @@ static void begin_session(struct connection *c)
         .on_room = on_room,
         .on_goaway = on_goaway,
     };
-    if (h2_session_new_client(&c->connector->options.h2, &ops, c, NULL, now_of(c), &c->session) !=
+    if (session_begin(&c->session, c->protocol, &c->connector->options, &ops, c, now_of(c)) !=
         ST_OK) {
         fail(c, ST_NOMEM, "out of memory");
         return;
     }
     move(c, CONNECTION_GREETING);
+    if (c->protocol == SESSION_HTTP1)
+        become_open(c);
     schedule(c);
 }
 
 static void feed(struct connection *c, struct slice bytes)
 {
-    h2_session_feed(c->session, bytes, now_of(c));
+    session_feed(&c->session, bytes, now_of(c));
     schedule(c);
-    if (c->state != CONNECTION_GREETING || !h2_session_established(c->session) ||
-        h2_session_failed(c->session))
-        return;
-    move(c, CONNECTION_OPEN);
-    drop_addresses(c);
-    c->error.text[0] = 0; /* of addresses that failed */
-    c->news_open = true;
+    if (c->state == CONNECTION_GREETING && session_established(&c->session))
+        become_open(c);
 }
 
 /* -- receiving -- */
@@ -341,7 +356,7 @@ static void follow_transport(struct connection *c)
     struct error error;
     enum status status = transport_status(&c->transport, &error);
     if (status == ST_END)
-        fail_by_session(c);
+        end_input(c);
     else if (status != ST_OK && status != ST_AGAIN)
         fail_with(c, &error);
     else if (status == ST_OK && c->state == CONNECTION_SHAKING)
@@ -361,7 +376,7 @@ static void take_all(struct connection *c)
             break;
         if (c->state == CONNECTION_SHAKING)
             begin_session(c);
-        if (!c->session)
+        if (!session_exists(&c->session))
             return;
         feed(c, bytes);
         if (c->freed)
@@ -378,8 +393,8 @@ static bool receive(struct connection *c)
     enum status status = transport_read(&c->transport, &error);
     if (status == ST_OK)
         take_all(c);
-    else if (status == ST_END && c->session)
-        fail_by_session(c);
+    else if (status == ST_END && session_exists(&c->session))
+        end_input(c);
     else if (status == ST_END)
         follow_transport(c);
     else if (status != ST_AGAIN)
@@ -409,7 +424,7 @@ static void fail_by_write(struct connection *c, const struct error *error)
 static bool wants_write(const struct connection *c)
 {
     return transport_wants_write(&c->transport) ||
-           (c->session && h2_session_wants_write(c->session));
+           (session_exists(&c->session) && session_wants_write(&c->session));
 }
 
 /* Fills the buffer once and sends it. False: nothing was sent. */
@@ -422,8 +437,8 @@ static bool send_once(struct connection *c, size_t *total)
         fail(c, ST_NOMEM, "out of memory");
         return false;
     }
-    if (c->session && room >= H2_FILL_ROOM_MIN && h2_session_wants_write(c->session))
-        n = h2_session_fill(c->session, buffer, room, now_of(c));
+    if (session_exists(&c->session) && session_wants_write(&c->session))
+        n = session_fill(&c->session, buffer, room, now_of(c));
     if (c->freed || (n == 0 && !transport_wants_write(&c->transport)))
         return false;
     *total += n;
@@ -458,7 +473,7 @@ static void send_held(struct connection *c)
 static void update_watch(struct connection *c)
 {
     bool connecting = c->state == CONNECTION_CONNECTING;
-    bool reads = !connecting && (!c->session || h2_session_wants_read(c->session));
+    bool reads = !connecting && (!session_exists(&c->session) || session_wants_read(&c->session));
     if (transport_watch(&c->transport, reads, connecting) != ST_OK)
         fail(c, ST_NOMEM, "out of memory");
 }
@@ -469,7 +484,8 @@ static void flush(struct connection *c)
         send_all(c);
     if (is_connected(c))
         follow_transport(c);
-    if (is_connected(c) && c->session && !c->transport.held.len && h2_session_over(c->session))
+    if (is_connected(c) && session_exists(&c->session) && !c->transport.held.len &&
+        session_over(&c->session))
         fail_by_session(c);
     if (is_connected(c))
         update_watch(c);
@@ -483,7 +499,10 @@ static void begin_tls(struct connection *c)
 {
     const char *name = c->connector->options.server_name;
     struct error error;
-    if (transport_begin_tls(&c->transport, *name ? name : c->endpoint.host, &error) != ST_OK) {
+    enum tls_client_protocol protocol =
+        c->protocol == SESSION_HTTP1 ? TLS_CLIENT_HTTP1 : TLS_CLIENT_HTTP2;
+    if (transport_begin_tls(&c->transport, *name ? name : c->endpoint.host, protocol, &error) !=
+        ST_OK) {
         fail_with(c, &error);
         return;
     }
@@ -616,12 +635,14 @@ static bool is_secure(const struct connector *connector, const struct endpoint *
 }
 
 enum status connection_new(struct connector *connector, const struct endpoint *endpoint,
-                           struct connection_hooks hooks, struct connection **ret_connection)
+                           enum session_protocol protocol, struct connection_hooks hooks,
+                           struct connection **ret_connection)
 {
     struct connection *c = calloc(1, sizeof(*c));
     if (!c)
         return ST_NOMEM;
     c->connector = connector;
+    c->protocol = protocol;
     c->hooks = hooks;
     c->endpoint = *endpoint;
     c->secure = is_secure(connector, endpoint);
@@ -664,7 +685,12 @@ bool connection_is_secure(const struct connection *c)
 
 struct h2_session *connection_session(struct connection *c)
 {
-    return is_established(c) ? c->session : NULL;
+    return is_established(c) ? c->session.h2 : NULL;
+}
+
+struct http1_client *connection_http1(struct connection *c)
+{
+    return is_established(c) ? c->session.http1 : NULL;
 }
 
 const struct error *connection_error(const struct connection *c)
@@ -680,7 +706,7 @@ void connection_shutdown(struct connection *c)
     if (is_established(c)) {
         if (c->state == CONNECTION_OPEN)
             move(c, CONNECTION_DRAINING);
-        h2_session_shutdown(c->session, now_of(c));
+        session_shutdown(&c->session, now_of(c));
         schedule(c);
     } else {
         keep_error(c, ST_CLOSED, "shut down");
@@ -698,13 +724,12 @@ void connection_check(const struct connection *c)
     assert(!c->transport.tls || (c->secure && c->state >= CONNECTION_SHAKING));
     assert(c->state != CONNECTION_SHAKING || c->transport.tls);
     bool has_session = c->state >= CONNECTION_GREETING && c->state < CONNECTION_CLOSED;
-    assert(c->session ? c->state >= CONNECTION_GREETING : !has_session);
+    assert(session_exists(&c->session) ? c->state >= CONNECTION_GREETING : !has_session);
     assert(!c->addresses || c->state < CONNECTION_OPEN);
     assert(c->address_next <= c->address_count);
     assert(c->state == CONNECTION_CLOSED || !c->news_closed);
     assert(!is_established(c) || !*c->error.text);
     assert(c->state != CONNECTION_CLOSED || (*c->error.text && !c->timer.set));
-    if (c->session)
-        h2_session_check(c->session);
+    session_check(&c->session);
     transport_check(&c->transport);
 }

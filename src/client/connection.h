@@ -1,5 +1,5 @@
 /*
- * One connection to one endpoint: name lookup, socket, TLS, HTTP/2 session.
+ * One connection to one endpoint: name lookup, socket, TLS, and a session of HTTP/2 or HTTP/1.1.
  *
  *     looking up ──► connecting ──► shaking ──► greeting ──► open ──► draining
  *          │            │   ▲ └────────────────────▲ │          │         │
@@ -7,7 +7,8 @@
  *          └────────────┴─────────────┴──────────────┴──► closed ◄────────┘
  *
  *     shaking    the TLS handshake; skipped without TLS
- *     greeting   the session is made, and the server has not answered yet
+ *     greeting   the session is made, and the server has not answered yet; with HTTP/1.1, in which
+ *                the client begins, the connection is open at once
  *     draining   the server sent GOAWAY: the streams are finished, and no new one is opened
  *
  * A failed attempt is followed by one to the next address of the host. Everything that a turn of
@@ -21,7 +22,7 @@
 
 #include "client/connector.h"
 #include "client/endpoint.h"
-#include "wire/h2/session.h"
+#include "client/session.h"
 
 struct connection;
 
@@ -39,14 +40,14 @@ enum connection_state {
  * which it opens or begins to drain, only on_closed is called. */
 struct connection_hooks {
     void (*on_open)(void *owner);
-    /* No stream can be opened any more. text is the server's, "too_many_pings" for instance, and
-     * borrowed. */
+    /* HTTP/2: no stream can be opened any more. text is the server's, "too_many_pings" for
+     * instance, and borrowed. */
     void (*on_draining)(void *owner, enum h2_error code, const char *text);
-    /* h2_session_open returned ST_AGAIN before, and now a stream may be opened. */
+    /* HTTP/2: h2_session_open returned ST_AGAIN before, and now a stream may be opened. */
     void (*on_room)(void *owner);
-    /* It is closed; all its streams were closed before. The error names the endpoint and the
-     * reason. Its status is ST_CLOSED, or ST_NOMEM, ST_LIMIT (no descriptor), ST_INVALID (TLS is
-     * required and not configured). */
+    /* It is closed; all its streams and calls were closed before. The error names the endpoint and
+     * the reason. Its status is ST_CLOSED, or ST_NOMEM, ST_LIMIT (no descriptor), ST_INVALID (TLS
+     * is required and not configured). */
     void (*on_closed)(void *owner, const struct error *error);
     void *owner;
 };
@@ -54,7 +55,8 @@ struct connection_hooks {
 /* Begins to connect. The connector is borrowed, the endpoint is copied. ST_NOMEM. */
 MUST_CHECK
 enum status connection_new(struct connector *connector, const struct endpoint *endpoint,
-                           struct connection_hooks hooks, struct connection **ret_connection);
+                           enum session_protocol protocol, struct connection_hooks hooks,
+                           struct connection **ret_connection);
 /* At any time, also within a hook or a function that the session calls. No hook is called any more;
  * streams that are left are closed, within the session's functions as soon as they return. */
 void connection_free(struct connection *connection);
@@ -66,6 +68,8 @@ const struct endpoint *connection_endpoint(const struct connection *connection);
 bool connection_is_secure(const struct connection *connection);
 /* For h2_session_open, while open or draining; otherwise NULL. */
 struct h2_session *connection_session(struct connection *connection);
+/* The same for http1_client_start. */
+struct http1_client *connection_http1(struct connection *connection);
 /* Why it is closed, also while its streams are closed; the text is "" before. */
 const struct error *connection_error(const struct connection *connection);
 

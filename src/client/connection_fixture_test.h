@@ -193,7 +193,7 @@ static inline enum status owner_connect(struct test_owner *o, struct connector *
         .on_closed = owner_was_closed,
         .owner = o,
     };
-    enum status status = connection_new(connector, endpoint, hooks, &o->connection);
+    enum status status = connection_new(connector, endpoint, SESSION_HTTP2, hooks, &o->connection);
     assert_int_equal(o->opened + o->closed, 0); /* never from within */
     return status;
 }

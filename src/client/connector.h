@@ -11,6 +11,7 @@
 #include "io/loop.h"
 #include "net/tls/client.h"
 #include "wire/h2/limits.h"
+#include "wire/http/http1/client.h"
 
 struct network;
 struct resolver;
@@ -26,6 +27,7 @@ struct connector_options {
     const char *server_name;       /* borrowed: verified instead of the endpoint's host; "": not */
     int64_t connect_timeout_ns;    /* from the start until the server has answered */
     struct h2_limits h2;
+    struct http1_client_limits http1;
     struct tls_client_limits tls_limits;
 };
 
@@ -35,6 +37,7 @@ struct connector_options {
         .server_name = "",                             \
         .connect_timeout_ns = 5 * INT64_C(1000000000), \
         .h2 = H2_CLIENT_LIMITS_DEFAULT,                \
+        .http1 = HTTP1_CLIENT_LIMITS_DEFAULT,          \
         .tls_limits = TLS_CLIENT_LIMITS_DEFAULT,       \
     })
 

@@ -3,7 +3,6 @@
 #include "net/url.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
 static void copy_host(struct endpoint *endpoint, struct slice host)
 {
@@ -81,32 +80,4 @@ void endpoint_from_target(const char *host, uint16_t port, bool secure,
     copy_host(&endpoint, slice_from_text(host));
     set_text(&endpoint);
     *ret_endpoint = endpoint;
-}
-
-static enum status list_add(struct slice text, struct endpoint **list, size_t *count,
-                            struct error *error)
-{
-    struct endpoint *more = realloc(*list, (*count + 1) * sizeof(struct endpoint));
-    if (!more)
-        return ST_NOMEM;
-    *list = more;
-    TRY(endpoint_parse(text, &more[*count], error));
-    ++*count;
-    return ST_OK;
-}
-
-enum status endpoint_list_parse(struct slice text, size_t max, struct endpoint **ret_list,
-                                size_t *ret_count, struct error *error)
-{
-    while (text.len) {
-        struct slice one = slice_trim(slice_cut(&text, ','));
-        if (one.len == 0)
-            continue;
-        if (*ret_count == max)
-            return error_set(error, ST_INVALID, "more than %zu endpoints", max);
-        TRY(list_add(one, ret_list, ret_count, error));
-    }
-    if (*ret_count == 0)
-        return error_set(error, ST_INVALID, "no endpoint is given");
-    return ST_OK;
 }

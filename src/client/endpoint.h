@@ -41,10 +41,4 @@ enum status endpoint_parse(struct slice text, struct endpoint *ret_endpoint, str
 void endpoint_from_target(const char *host, uint16_t port, bool secure,
                           struct endpoint *ret_endpoint);
 
-/* Several, separated by commas. The list is extended, also if this fails, and owned by the caller;
- * it begins as NULL with a count of 0. ST_INVALID, ST_NOMEM. */
-MUST_CHECK
-enum status endpoint_list_parse(struct slice text, size_t max, struct endpoint **ret_list,
-                                size_t *ret_count, struct error *error);
-
 #endif

@@ -37,10 +37,12 @@ enum status transport_connected(struct transport *t, struct error *error)
     return socket_connected(&t->socket) == ST_OK ? ST_OK : socket_failed(t, error);
 }
 
-enum status transport_begin_tls(struct transport *t, const char *host, struct error *error)
+enum status transport_begin_tls(struct transport *t, const char *host,
+                                enum tls_client_protocol protocol, struct error *error)
 {
     const struct connector_options *o = &t->connector->options;
-    return tls_client_new(o->tls, host, &o->tls_limits, loop_now_ns(o->loop), &t->tls, error);
+    return tls_client_new(o->tls, host, protocol, &o->tls_limits, loop_now_ns(o->loop), &t->tls,
+                          error);
 }
 
 static void say_goodbye(struct transport *t)

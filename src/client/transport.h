@@ -34,7 +34,8 @@ MUST_CHECK
 enum status transport_connected(struct transport *transport, struct error *error);
 /* Then, with TLS: begins the handshake; host is the name to verify. */
 MUST_CHECK
-enum status transport_begin_tls(struct transport *transport, const char *host, struct error *error);
+enum status transport_begin_tls(struct transport *transport, const char *host,
+                                enum tls_client_protocol protocol, struct error *error);
 /* Closes the socket; an alert or the close notification of TLS is sent if there is room for it. No
  * effect if it is closed. */
 void transport_close(struct transport *transport);

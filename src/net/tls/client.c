@@ -21,7 +21,8 @@ static const unsigned moves[] = {
 /* When open and idle, it holds the SSL, but no buffer. */
 struct tls_client {
     enum tls_client_state state;
-    enum status status;          /* failed: why */
+    enum status status; /* failed: why */
+    enum tls_client_protocol protocol;
     SSL *ssl;                    /* owned */
     struct tls_context *context; /* a reference */
     char *host;                  /* owned; without brackets and without a dot at the end */
@@ -67,12 +68,29 @@ static void fail_by_openssl(struct tls_client *c)
 
 /* -- the handshake -- */
 
-static bool speaks_h2(const SSL *ssl)
+static struct slice selected_protocol(const SSL *ssl)
 {
     const unsigned char *name;
     unsigned len;
     SSL_get0_alpn_selected(ssl, &name, &len);
-    return slice_equal(slice_of(name, len), SLICE_LITERAL("h2"));
+    return slice_of(name, len);
+}
+
+/* A server of HTTP/1.1 need not select anything. */
+static bool speaks(const SSL *ssl, enum tls_client_protocol protocol)
+{
+    struct slice selected = selected_protocol(ssl);
+    if (protocol == TLS_CLIENT_HTTP2)
+        return slice_equal(selected, SLICE_LITERAL("h2"));
+    return selected.len == 0 || slice_equal(selected, SLICE_LITERAL("http/1.1"));
+}
+
+/* The context offers HTTP/2. */
+static bool offer(SSL *ssl, enum tls_client_protocol protocol)
+{
+    static const unsigned char http1[] = "\x08http/1.1";
+    return protocol == TLS_CLIENT_HTTP2 ||
+           SSL_set_alpn_protos(ssl, http1, sizeof(http1) - 1) == 0; /* 0 is success here */
 }
 
 static void shake(struct tls_client *c)
@@ -83,8 +101,11 @@ static void shake(struct tls_client *c)
         fail_by_openssl(c);
     } else if (c->bytes.taken > c->limits.handshake_bytes) {
         fail(c, ST_CLOSED, "tls: handshake message too long");
-    } else if (result == 1 && !speaks_h2(c->ssl)) {
-        fail(c, ST_CLOSED, "tls: the server does not support HTTP/2: it did not select \"h2\"");
+    } else if (result == 1 && !speaks(c->ssl, c->protocol)) {
+        fail(c, ST_CLOSED,
+             c->protocol == TLS_CLIENT_HTTP2
+                 ? "tls: the server does not support HTTP/2: it did not select \"h2\""
+                 : "tls: the server does not support HTTP/1.1");
     } else if (result == 1) {
         c->peer.messages = 0;
         move(c, TLS_CLIENT_OPEN);
@@ -232,6 +253,7 @@ static bool set_server_name(struct tls_client *c)
 }
 
 enum status tls_client_new(struct tls_client_source *source, const char *host,
+                           enum tls_client_protocol protocol,
                            const struct tls_client_limits *limits, int64_t now_ns,
                            struct tls_client **ret_client, struct error *error)
 {
@@ -241,12 +263,14 @@ enum status tls_client_new(struct tls_client_source *source, const char *host,
     if (strlen(c->host) > TLSEXT_MAXLEN_host_name)
         return error_set(error, ST_INVALID, "the name of the server is longer than %d bytes",
                          TLSEXT_MAXLEN_host_name);
+    c->protocol = protocol;
     c->limits = *limits;
     c->handshake_at_ns = clock_add(now_ns, limits->handshake_ns);
     c->peer.host = c->host;
     c->context = tls_source_get(source->source);
     c->ssl = tls_context_connect(c->context, &c->peer);
-    if (!c->ssl || !tls_bytes_attach(&c->bytes, source->method, c->ssl) || !set_server_name(c))
+    if (!c->ssl || !tls_bytes_attach(&c->bytes, source->method, c->ssl) || !set_server_name(c) ||
+        !offer(c->ssl, protocol))
         return error_set(error, ST_NOMEM, "out of memory");
     shake(c);
     if (c->state == TLS_CLIENT_FAILED)

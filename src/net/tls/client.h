@@ -1,6 +1,6 @@
 /*
- * TLS from the client's side: bytes in, bytes out; no socket, no clock. The server must select
- * HTTP/2 ("h2", by ALPN), as gRPC requires.
+ * TLS from the client's side: bytes in, bytes out; no socket, no clock. For HTTP/2 the server must
+ * select "h2" (by ALPN), as gRPC requires; for HTTP/1.1 it may also select nothing.
  *
  *     shaking ──► open ──► ended (a close notification was received or sent)
  *        └──► failed ◄──┘
@@ -65,10 +65,13 @@ enum tls_client_state {
 
 struct tls_client;
 
+enum tls_client_protocol { TLS_CLIENT_HTTP2, TLS_CLIENT_HTTP1 };
+
 /* host is the name or the IP address of the server, without a port and copied; it is verified, and
  * a name is sent to the server (SNI). The first output is ready. */
 MUST_CHECK
 enum status tls_client_new(struct tls_client_source *source, const char *host,
+                           enum tls_client_protocol protocol,
                            const struct tls_client_limits *limits, int64_t now_ns,
                            struct tls_client **ret_client, struct error *error);
 void tls_client_free(struct tls_client *client);

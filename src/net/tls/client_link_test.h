@@ -15,6 +15,7 @@ struct link {
     BIO *to_ssl, *from_ssl;
     struct tls_client_options options;
     struct tls_client_limits limits;
+    enum tls_client_protocol protocol;
     struct tls_client_source *source;
     struct tls_client *client;
     struct error error;
@@ -53,7 +54,8 @@ static inline void link_dial(struct link *l, const char *host)
 {
     if (!l->source)
         link_source(l);
-    if (tls_client_new(l->source, host, &l->limits, l->now, &l->client, &l->error) != ST_OK)
+    if (tls_client_new(l->source, host, l->protocol, &l->limits, l->now, &l->client, &l->error) !=
+        ST_OK)
         fail_msg("%s", l->error.text);
 }
 

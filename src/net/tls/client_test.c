@@ -341,8 +341,9 @@ static void name_longer_than_dns_allows_is_refused(void **state)
     char host[400];
     memset(host, 'a', sizeof(host));
     host[sizeof(host) - 1] = 0;
-    assert_int_equal(tls_client_new(l.source, host, &l.limits, l.now, &l.client, &l.error),
-                     ST_INVALID);
+    assert_int_equal(
+        tls_client_new(l.source, host, TLS_CLIENT_HTTP2, &l.limits, l.now, &l.client, &l.error),
+        ST_INVALID);
     link_fini(&l);
     test_certs_fini(&w.certs);
 }
@@ -361,6 +362,23 @@ static void server_without_http2_is_refused(void **state)
     assert_string_equal(failure(&l),
                         "tls: the server does not support HTTP/2: it did not select \"h2\"");
     link_fini(&l);
+    test_certs_fini(&w.certs);
+}
+
+static void http1_needs_no_choice_of_the_server(void **state)
+{
+    (void)state;
+    struct world w;
+    world_init(&w);
+    for (int chooses = 0; chooses < 2; chooses++) {
+        struct link l;
+        link_init(&l, &w);
+        l.protocol = TLS_CLIENT_HTTP1;
+        link_to_ssl(&l, chooses ? ssl_server_h2(&w) : ssl_server(&w), "localhost");
+        link_run(&l, ROOM);
+        assert_int_equal(tls_client_state(l.client), chooses ? TLS_CLIENT_FAILED : TLS_CLIENT_OPEN);
+        link_fini(&l);
+    }
     test_certs_fini(&w.certs);
 }
 
@@ -655,7 +673,8 @@ static bool live(struct world *w, const char *host)
     link_init(&l, w);
     enum status status = tls_client_source_new(&l.options, hooks, &l.source, &l.error);
     if (status == ST_OK)
-        status = tls_client_new(l.source, host, &l.limits, l.now, &l.client, &l.error);
+        status =
+            tls_client_new(l.source, host, TLS_CLIENT_HTTP2, &l.limits, l.now, &l.client, &l.error);
     if (status == ST_OK) {
         size_t left = fail_at; /* only the client's allocations fail */
         fail_at = 0;
@@ -720,6 +739,7 @@ int main(void)
         cmocka_unit_test(options_that_cannot_work_are_refused),
         cmocka_unit_test(name_longer_than_dns_allows_is_refused),
         cmocka_unit_test(server_without_http2_is_refused),
+        cmocka_unit_test(http1_needs_no_choice_of_the_server),
         cmocka_unit_test(only_names_are_sent_to_the_server),
         cmocka_unit_test(versions_below_the_lowest_are_refused),
         cmocka_unit_test(bytes_that_are_not_tls_are_refused),
