@@ -72,7 +72,7 @@ typedef struct vigil_object {
  * and must not free the watch.
  *
  * decode sets object->decoded and returns 0. Any other result ends the watch with an ERROR, whose
- * text contains error->text, if decode has set it.
+ * text contains error->text, if decode has set it; a watch over the v2 API skips the value instead.
  */
 typedef int (*vigil_object_decode)(vigil_object *object, vigil_error *error, void *user);
 /* Frees what decode has made. It may be called after the callback has freed the watch. */

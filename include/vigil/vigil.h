@@ -39,6 +39,7 @@
 #include <vigil/queue.h>
 #include <vigil/txn.h>
 #include <vigil/types.h>
+#include <vigil/v2.h>
 #include <vigil/watch.h>
 
 #endif

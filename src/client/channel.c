@@ -5,7 +5,6 @@
 #include "client/endpoint_list.h"
 #include "client/error.h"
 #include "client/resolver.h"
-#include "codec/base64.h"
 #include "codec/pb/rpc.pb.h"
 #include "io/socket.h"
 
@@ -652,19 +651,9 @@ const struct endpoint_list *channel_endpoints(const struct channel *channel)
     return &channel->endpoints;
 }
 
-enum status channel_basic_auth(const struct channel *channel, struct buf *to)
+const struct channel_options *channel_get_options(const struct channel *channel)
 {
-    const struct channel_options *o = &channel->options;
-    AUTO(buf_fini) struct buf plain = {0};
-    if (!o->user)
-        return ST_OK;
-    TRY(buf_append_format(&plain, "%s:%s", o->user, or_empty(o->password)));
-    size_t len = base64_encoded_len(plain.len);
-    TRY(buf_append_text(to, "Basic "));
-    TRY(buf_reserve(to, len));
-    base64_encode(buf_slice(&plain), to->ptr + to->len);
-    to->len += len;
-    return ST_OK;
+    return &channel->options;
 }
 
 void channel_report(struct channel *channel, enum channel_news news, const char *text)

@@ -48,6 +48,9 @@ MUST_CHECK
 enum status channel_options_copy(const struct channel_options *options,
                                  struct channel_options *ret_copy);
 void channel_options_fini(struct channel_options *copy);
+/* Appends "Basic …" if there is a user, otherwise nothing. ST_NOMEM. */
+MUST_CHECK
+enum status channel_options_basic_auth(const struct channel_options *options, struct buf *to);
 
 /* Waits until something can be started. Embedded by its owner; zeroed except for ready, it does not
  * wait. */
@@ -134,9 +137,7 @@ void channel_take_targets(struct channel *channel, const struct lookup_result *r
 /* How long to pause after a failure of every endpoint, with jitter; *backoff_ns grows, and is 0 at
  * first. */
 int64_t channel_next_pause(struct channel *channel, int64_t *backoff_ns);
-/* Appends "Basic …" if there is a user, otherwise nothing. ST_NOMEM. */
-MUST_CHECK
-enum status channel_basic_auth(const struct channel *channel, struct buf *to);
+const struct channel_options *channel_get_options(const struct channel *channel);
 /* Logs and counts what happened to such a connection. */
 enum channel_news { CHANNEL_CONNECTED, CHANNEL_CONNECT_FAILED, CHANNEL_DISCONNECTED };
 void channel_report(struct channel *channel, enum channel_news news, const char *text);

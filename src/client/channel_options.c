@@ -1,4 +1,6 @@
+#include "base/buf.h"
 #include "client/channel.h"
+#include "codec/base64.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -41,4 +43,18 @@ void channel_options_fini(struct channel_options *copy)
         free((void *)*text_at(copy, i));
         *text_at(copy, i) = NULL;
     }
+}
+
+enum status channel_options_basic_auth(const struct channel_options *o, struct buf *to)
+{
+    AUTO(buf_fini) struct buf plain = {0};
+    if (!o->user)
+        return ST_OK;
+    TRY(buf_append_format(&plain, "%s:%s", o->user, o->password ? o->password : ""));
+    size_t len = base64_encoded_len(plain.len);
+    TRY(buf_append_text(to, "Basic "));
+    TRY(buf_reserve(to, len));
+    base64_encode(buf_slice(&plain), to->ptr + to->len);
+    to->len += len;
+    return ST_OK;
 }

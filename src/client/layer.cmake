@@ -3,7 +3,7 @@ target_include_directories(vigil_client PUBLIC ${CMAKE_SOURCE_DIR}/include)
 
 # These tests make each of our allocations fail in turn. Their targets are created after this file is
 # included.
-foreach(test resolver connection connection_server watch_stream watch_memory object)
+foreach(test resolver connection connection_server watch_stream watch_memory object v2_poller v2_response)
     cmake_language(EVAL CODE "cmake_language(DEFER CALL target_link_options client_${test}_test PRIVATE
         -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc,--wrap=strdup)")
 endforeach()
@@ -23,3 +23,4 @@ foreach(test watch_stream watch_memory)
 endforeach()
 
 vigil_corpus(client srv)
+vigil_corpus(client v2_response)

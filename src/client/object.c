@@ -107,25 +107,36 @@ static void add_change(struct object_batch *batch, const struct object_change *c
         batch->filtered++;
         return;
     }
+    bool existed = matched || change->is_old;
     vigil_object_event *event = add(batch, !matches   ? VIGIL_OBJECT_DELETED
-                                           : !matched ? VIGIL_OBJECT_ADDED
+                                           : !existed ? VIGIL_OBJECT_ADDED
                                                       : VIGIL_OBJECT_MODIFIED);
     event->initial = change->initial;
     event->object = matches ? *after : *before;
     (matches ? after : before)->decoded = NULL; /* it belongs to the event now */
 }
 
+/* Whether the previous value decides about the event, or is its object. */
+static bool needs_before(const struct object_batch *batch, const struct object_change *change)
+{
+    return change->has_prev_value &&
+           (!change->has_value || batch->hooks->matches || change->may_lose_prev_value);
+}
+
 bool object_batch_change(struct object_batch *batch, const struct object_change *change,
                          vigil_error *ret_error)
 {
+    struct object_change known = *change;
     /* The one before has the revision of the change too: it is the object of a DELETED event. */
     vigil_object before = {change->key, change->prev_value, change->revision, NULL};
     vigil_object after = {change->key, change->value, change->revision, NULL};
-    bool before_counts = change->has_prev_value && (!change->has_value || batch->hooks->matches);
-    bool valid = (!change->has_value || decode(batch, &after, ret_error)) &&
-                 (!before_counts || decode(batch, &before, ret_error));
+    bool valid = !change->has_value || decode(batch, &after, ret_error);
+    if (valid && needs_before(batch, change)) {
+        known.has_prev_value = decode(batch, &before, ret_error);
+        valid = known.has_prev_value || change->may_lose_prev_value;
+    }
     if (valid)
-        add_change(batch, change, &before, &after);
+        add_change(batch, &known, &before, &after);
     release(batch, before.decoded);
     release(batch, after.decoded);
     return valid;
@@ -170,4 +181,11 @@ void object_batch_expired(struct object_batch *batch, const vigil_error *cause,
     add_error(batch, STATUS_EXPIRED, "Expired", cause,
               "The resourceVersion for the provided watch is too old.", "");
     batch->error.compact_revision = compact_revision;
+}
+
+void object_batch_error(struct object_batch *batch, const vigil_error *cause, int64_t cleared_index)
+{
+    add_error(batch, cleared_index ? STATUS_EXPIRED : STATUS_INTERNAL,
+              cleared_index ? "Expired" : "InternalError", cause, "", cause->text);
+    batch->error.compact_revision = cleared_index;
 }

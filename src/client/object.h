@@ -30,6 +30,9 @@ struct object_change {
     bool has_value;      /* false: the key was deleted */
     bool has_prev_value; /* false: the key was created */
     bool initial;        /* it is not a change, but part of the state */
+    bool is_old;         /* without a previous value: the object is MODIFIED nevertheless */
+    /* A previous value that cannot be decoded counts as one that is not selected. */
+    bool may_lose_prev_value;
 };
 
 /* The events of one callback. A zeroed batch may be finished. */
@@ -62,6 +65,10 @@ void object_batch_internal_error(struct object_batch *batch, const vigil_error *
 void object_batch_read_error(struct object_batch *batch, const vigil_error *cause);
 void object_batch_expired(struct object_batch *batch, const vigil_error *cause,
                           int64_t compact_revision);
+
+/* The same in the words of the cause itself, for the v2 API. cleared_index: 410 if it is not 0. */
+void object_batch_error(struct object_batch *batch, const vigil_error *cause,
+                        int64_t cleared_index);
 
 static inline bool object_batch_has_error(const struct object_batch *batch)
 {

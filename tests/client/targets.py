@@ -20,7 +20,7 @@ from server import PEER, START_SECONDS, STOP_SECONDS, SUBJECT, Server, free_port
 
 SUITE = os.environ.get("VIGIL_CLIENT_SUITE", str(pathlib.Path(SUBJECT).parent / "client_suite"))
 # Groups whose tests need something special around them.
-SPECIAL = ("access", "faults", "cluster", "driver", "ported", "ported-cluster")
+SPECIAL = ("access", "faults", "cluster", "driver", "ported", "ported-cluster", "v2")
 TEST_SECONDS = 300
 ETCD_34 = "/usr/bin/etcd"  # Debian's
 ETCD_37 = PEER

@@ -1,0 +1,622 @@
+/* The poller against a server of the v2 API that follows a script: what it asks for, what it makes
+ * of the answers, broken connections at every byte, missing memory. Also covers client/http_link.
+ */
+#include "client/v2_poller.h"
+
+#include "client/channel.h"
+#include "client/failing_memory_test.h"
+#include "io/loop.h"
+#include "io/sim.h"
+
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+enum { CHANGES = 6, STATE_INDEX = 10, SCRIPT_MAX = 8 };
+
+/* One response of a script. */
+struct answer {
+    const char *text; /* NULL: the model of a server answers, see answer_by_model */
+    const char
+        *body;   /* NULL: the text is the whole response, otherwise its head up to the length */
+    bool closes; /* the connection is closed afterwards */
+};
+
+/* Serves one connection at a time, the latest. */
+struct v2_server {
+    struct loop *loop;
+    struct listener listener;
+    struct io_watch listener_watch, watch;
+    struct socket socket;
+    struct buf in, out;
+    size_t sent_total, cut; /* after this many bytes in all the connection ends, once */
+    bool breaks;            /* it is reset, not closed */
+    struct answer script[SCRIPT_MAX];
+    size_t answered;
+    bool close_when_sent;
+    unsigned accepted;
+    char requests[SCRIPT_MAX * 4][300]; /* the heads of requests */
+};
+
+struct world {
+    struct sim *sim; /* NULL: over the operating system */
+    struct network *network;
+    struct loop *loop, *server_loop;
+    struct v2_server server;
+    struct channel *channel;
+    struct v2_poller poller;
+    /* What the poller has said. */
+    unsigned states, failures;
+    int64_t state_index, cleared_index;
+    size_t state_bytes;
+    int64_t changes[SCRIPT_MAX * 4];
+    size_t change_count, wanted; /* it wants no more once it has so many */
+    vigil_error error;
+};
+
+/* -- The server -- */
+
+static void must(bool condition)
+{
+    if (!condition)
+        abort();
+}
+
+static void server_close(struct v2_server *s)
+{
+    if (!s->socket.ops)
+        return;
+    loop_unwatch(s->loop, &s->watch);
+    socket_close(&s->socket);
+    s->in.len = s->out.len = 0;
+    s->close_when_sent = false;
+}
+
+static void append_chunked(struct buf *out, const char *body)
+{
+    must(buf_append_format(out,
+                           "HTTP/1.1 200 OK\r\nX-Etcd-Index: %d\r\nTransfer-Encoding: chunked\r\n"
+                           "\r\n%zx\r\n%s\r\n0\r\n\r\n",
+                           STATE_INDEX, strlen(body), body) == ST_OK);
+}
+
+/* A state at STATE_INDEX, and CHANGES changes after it. */
+static void answer_by_model(struct v2_server *s, const char *request)
+{
+    char body[300];
+    const char *at = strstr(request, "waitIndex=");
+    int64_t index = at ? strtoll(at + 10, NULL, 10) : 0;
+    if (!at)
+        append_chunked(&s->out, "{\"action\":\"get\",\"node\":{\"key\":\"/a\",\"value\":\"0\","
+                                "\"modifiedIndex\":5,\"createdIndex\":5}}");
+    if (!at || index > STATE_INDEX + CHANGES)
+        return;
+    snprintf(body, sizeof(body),
+             "{\"action\":\"set\",\"node\":{\"key\":\"/a\",\"value\":\"\\u0031\",\"modifiedIndex\":"
+             "%" PRId64 ",\"createdIndex\":5}}",
+             index);
+    append_chunked(&s->out, body);
+}
+
+static void server_answer(struct v2_server *s, size_t head_len)
+{
+    size_t n = s->answered++;
+    must(n < COUNT_OF(s->requests) && head_len < sizeof(s->requests[0]));
+    memcpy(s->requests[n], s->in.ptr, head_len);
+    s->requests[n][head_len] = '\0';
+    buf_consume(&s->in, head_len);
+    struct answer none = {0}, *answer = n < SCRIPT_MAX ? &s->script[n] : &none;
+    if (answer->text)
+        must(buf_append_text(&s->out, answer->text) == ST_OK);
+    if (answer->body)
+        must(buf_append_format(&s->out, "Content-Length: %zu\r\n\r\n%s", strlen(answer->body),
+                               answer->body) == ST_OK);
+    if (!answer->text)
+        answer_by_model(s, s->requests[n]);
+    s->close_when_sent = answer->closes;
+}
+
+static void server_read(struct v2_server *s, enum status *status)
+{
+    uint8_t bytes[4096];
+    size_t n, from = 0, len;
+    while ((*status = socket_read(&s->socket, bytes, sizeof(bytes), &n)) == ST_OK)
+        must(buf_append(&s->in, slice_of(bytes, n)) == ST_OK);
+    while ((len = http1_head_length(buf_slice(&s->in), &from))) {
+        server_answer(s, len);
+        from = 0;
+    }
+}
+
+/* False: the connection is over. */
+static bool server_write(struct v2_server *s)
+{
+    while (s->out.len) {
+        size_t n, most = s->sent_total < s->cut ? s->cut - s->sent_total : SIZE_MAX;
+        if (s->sent_total == s->cut)
+            return false;
+        struct slice bytes = slice_sub(buf_slice(&s->out), 0, size_min(s->out.len, most));
+        enum status status = socket_write(&s->socket, bytes, &n);
+        if (status != ST_OK)
+            return status == ST_AGAIN;
+        s->sent_total += n;
+        buf_consume(&s->out, n);
+    }
+    return !s->close_when_sent && s->sent_total != s->cut;
+}
+
+static void server_step(struct v2_server *s)
+{
+    enum status status;
+    server_read(s, &status);
+    if (status == ST_AGAIN && server_write(s)) {
+        unsigned events = IO_READ | (s->out.len ? IO_WRITE : 0u);
+        must(loop_watch(s->loop, &s->watch, events) == ST_OK);
+        return;
+    }
+    if (s->sent_total == s->cut) {
+        s->cut = SIZE_MAX;
+        if (s->breaks && s->socket.world)
+            sim_reset(&s->socket);
+    }
+    server_close(s);
+}
+
+static void server_ready(struct io_watch *watch, unsigned ready)
+{
+    (void)ready;
+    server_step(CONTAINER_OF(watch, struct v2_server, watch));
+}
+
+static void server_accept(struct io_watch *watch, unsigned ready)
+{
+    (void)ready;
+    struct v2_server *s = CONTAINER_OF(watch, struct v2_server, listener_watch);
+    server_close(s);
+    if (listener_accept(&s->listener, &s->socket) != ST_OK)
+        return;
+    s->accepted++;
+    s->watch = (struct io_watch){.handle = s->socket.handle, .fn = server_ready};
+    server_step(s);
+}
+
+static void server_listen(struct v2_server *s, struct network *network, struct loop *loop)
+{
+    struct address address;
+    struct error error;
+    must(address_from_host(SLICE_LITERAL("127.0.0.1"), 0, &address) == ST_OK);
+    *s = (struct v2_server){.loop = loop, .cut = SIZE_MAX};
+    must(network_listen(network, &address, &s->listener, &error) == ST_OK);
+    s->listener_watch = (struct io_watch){.handle = s->listener.handle, .fn = server_accept};
+    must(loop_watch(loop, &s->listener_watch, IO_READ) == ST_OK);
+}
+
+static void server_fini(struct v2_server *s)
+{
+    server_close(s);
+    loop_unwatch(s->loop, &s->listener_watch);
+    listener_close(&s->listener);
+    buf_fini(&s->in);
+    buf_fini(&s->out);
+}
+
+/* -- The client -- */
+
+static void on_reply(struct v2_poller *poller, struct v2_reply *reply)
+{
+    struct world *w = CONTAINER_OF(poller, struct world, poller);
+    assert_int_equal(w->failures, 0);
+    if (reply->is_state) {
+        w->states++;
+        w->state_index = reply->index;
+        w->state_bytes = reply->body.len;
+    } else {
+        assert_true(w->change_count < COUNT_OF(w->changes));
+        w->changes[w->change_count++] = reply->index;
+    }
+    v2_reply_free(reply);
+    v2_poller_want(poller, w->change_count < w->wanted);
+}
+
+static void on_failed(struct v2_poller *poller, const vigil_error *error, int64_t cleared_index)
+{
+    struct world *w = CONTAINER_OF(poller, struct world, poller);
+    assert_int_equal(w->failures++, 0);
+    w->error = *error;
+    w->cleared_index = cleared_index;
+}
+
+static enum status world_connect(struct world *w, int64_t index, const char *more)
+{
+    static const struct v2_poller_hooks hooks = {on_reply, on_failed};
+    char address[ADDRESS_TEXT_BYTES], endpoints[300];
+    struct error error;
+    address_format(&w->server.listener.address, address);
+    snprintf(endpoints, sizeof(endpoints), "http://%s%s", address, more);
+    struct channel_options options = {
+        .endpoints = endpoints,
+        .user = "u",
+        .password = "p",
+        .connect_timeout_ns = NS_PER_S,
+        .backoff_min_ns = 10 * NS_PER_MS,
+        .backoff_max_ns = 100 * NS_PER_MS,
+    };
+    struct v2_poller_options poll = {.key = SLICE_LITERAL("/a b/\xc3"),
+                                     .recursive = true,
+                                     .quorum = true,
+                                     .index = index,
+                                     .receive_bytes_max = 1000};
+    TRY(channel_new(w->loop, w->network, &options, &w->channel, &error));
+    TRY(v2_poller_init(&w->poller, w->channel, &poll, &hooks));
+    v2_poller_want(&w->poller, true);
+    return ST_OK;
+}
+
+static void world_begin(struct world *w, uint64_t seed)
+{
+    struct sim_options options = SIM_OPTIONS_DEFAULT;
+    options.seed = seed;
+    *w = (struct world){.wanted = CHANGES};
+    w->sim = seed ? sim_new(&options) : NULL;
+    w->network = w->sim ? sim_network(w->sim) : network_posix();
+    must(network_loop_new(w->network, &w->loop) == ST_OK);
+    must(network_loop_new(w->network, &w->server_loop) == ST_OK);
+    server_listen(&w->server, w->network, w->server_loop);
+}
+
+static void world_fini(struct world *w)
+{
+    v2_poller_fini(&w->poller);
+    channel_free(w->channel);
+    server_fini(&w->server);
+    loop_free(w->loop);
+    loop_free(w->server_loop);
+    sim_free(w->sim);
+}
+
+static bool is_done(const struct world *w)
+{
+    return w->failures || w->change_count >= w->wanted;
+}
+
+/* At most for a minute of simulated time. */
+static void run(struct world *w)
+{
+    int64_t until = clock_mono_ns(sim_clock(w->sim)) + 60 * NS_PER_S;
+    while (!is_done(w) && clock_mono_ns(sim_clock(w->sim)) < until && sim_step(w->sim))
+        v2_poller_check(&w->poller);
+}
+
+/* Every change once and in order, after the state. */
+static void expect_all(const struct world *w)
+{
+    assert_int_equal(w->failures, 0);
+    assert_int_equal(w->states, 1);
+    assert_int_equal(w->state_index, STATE_INDEX);
+    assert_int_equal(w->change_count, CHANGES);
+    for (int i = 0; i < CHANGES; i++)
+        assert_int_equal(w->changes[i], STATE_INDEX + 1 + i);
+}
+
+/* -- What is sent -- */
+
+static void requests_are_those_of_etcds_client(void **state)
+{
+    (void)state;
+    struct world w;
+    world_begin(&w, 1);
+    assert_int_equal(world_connect(&w, 0, ""), ST_OK);
+    run(&w);
+    expect_all(&w);
+    assert_int_equal(w.server.accepted, 1);
+    assert_non_null(strstr(w.server.requests[0],
+                           "GET /v2/keys/a%20b/%C3?recursive=true&quorum=true HTTP/1.1\r\n"));
+    assert_non_null(strstr(w.server.requests[0], "\r\nHost: 127.0.0.1:"));
+    assert_non_null(strstr(w.server.requests[0], "\r\nAuthorization: Basic dTpw\r\n"));
+    assert_non_null(
+        strstr(w.server.requests[1],
+               "GET /v2/keys/a%20b/%C3?recursive=true&wait=true&waitIndex=11 HTTP/1.1\r\n"));
+    world_fini(&w);
+}
+
+static void watch_from_an_index_reads_no_state(void **state)
+{
+    (void)state;
+    struct world w;
+    world_begin(&w, 1);
+    w.wanted = 2;
+    assert_int_equal(world_connect(&w, 14, ""), ST_OK);
+    run(&w);
+    assert_int_equal(w.states, 0);
+    assert_int_equal(w.changes[0], 15);
+    assert_int_equal(w.changes[1], 16);
+    assert_non_null(strstr(w.server.requests[0], "waitIndex=15 "));
+    world_fini(&w);
+}
+
+/* -- Broken connections -- */
+
+static void connection_may_break_at_every_byte(void **state)
+{
+    (void)state;
+    size_t cut = 0, total;
+    do {
+        for (int breaks = 0; breaks < 2; breaks++) {
+            struct world w;
+            world_begin(&w, cut + 1);
+            w.server.cut = cut;
+            w.server.breaks = breaks;
+            assert_int_equal(world_connect(&w, 0, ""), ST_OK);
+            run(&w);
+            expect_all(&w);
+            total = w.server.sent_total;
+            world_fini(&w);
+        }
+        cut++;
+    } while (cut < total);
+    assert_true(cut > 900);
+}
+
+static void connections_that_are_not_kept_are_replaced(void **state)
+{
+    (void)state;
+    struct world w;
+    world_begin(&w, 3);
+    for (size_t i = 0; i < SCRIPT_MAX; i++)
+        w.server.script[i].closes = true; /* without saying so before */
+    assert_int_equal(world_connect(&w, 0, ""), ST_OK);
+    run(&w);
+    expect_all(&w);
+    assert_true(w.server.accepted > CHANGES);
+    world_fini(&w);
+}
+
+static void endpoint_that_refuses_is_left(void **state)
+{
+    (void)state;
+    struct world w;
+    world_begin(&w, 4);
+    assert_int_equal(world_connect(&w, 0, ",http://127.0.0.1:9"), ST_OK);
+    w.server.script[0].text = "HTTP/1.1 503 No leader\r\nContent-Length: 0\r\n\r\n";
+    w.server.script[1].text = "HTTP/1.1 429 Too Many\r\nContent-Length: 2\r\n\r\nxx";
+    run(&w);
+    expect_all(&w);
+    assert_int_equal(w.server.accepted, 3);
+    world_fini(&w);
+}
+
+/* A server that never has anything to say gets requests with growing pauses. */
+static void empty_answers_do_not_become_a_busy_loop(void **state)
+{
+    (void)state;
+    struct world w;
+    world_begin(&w, 5);
+    w.wanted = 1;
+    for (size_t i = 0; i < SCRIPT_MAX; i++)
+        w.server.script[i].text =
+            "HTTP/1.1 200 OK\r\nX-Etcd-Index: 10\r\nContent-Length: 0\r\n\r\n";
+    assert_int_equal(world_connect(&w, 10, ""), ST_OK);
+    int64_t from = clock_mono_ns(sim_clock(w.sim));
+    run(&w);
+    assert_int_equal(w.changes[0], 11); /* none was skipped */
+    assert_int_equal(w.server.accepted, 1);
+    assert_true(clock_mono_ns(sim_clock(w.sim)) - from > 300 * NS_PER_MS);
+    world_fini(&w);
+}
+
+static void server_that_does_not_answer_is_given_up(void **state)
+{
+    (void)state;
+    struct world w;
+    world_begin(&w, 6);
+    w.server.script[0].text = "HTTP/1.1 200 OK\r\n";
+    assert_int_equal(world_connect(&w, 0, ""), ST_OK);
+    int64_t from = clock_mono_ns(sim_clock(w.sim));
+    run(&w);
+    expect_all(&w);
+    assert_true(clock_mono_ns(sim_clock(w.sim)) - from >= 30 * NS_PER_S);
+    world_fini(&w);
+}
+
+/* -- Answers -- */
+
+struct ending {
+    struct answer answer;
+    int64_t index; /* of the watch */
+    enum vigil_code code;
+    int64_t cleared_index;
+    const char *reason;
+};
+
+#define OK_HEAD "HTTP/1.1 200 OK\r\nX-Etcd-Index: 9\r\n"
+#define ERROR_HEAD "HTTP/1.1 400 Bad Request\r\n"
+
+static void errors_end_the_poller(void **state)
+{
+    (void)state;
+    static const struct ending rows[] = {
+        {{ERROR_HEAD, "{\"errorCode\":401,\"message\":\"old\",\"cause\":\"c\",\"index\":2007}", 0},
+         5,
+         VIGIL_ERROR_COMPACTED,
+         2007,
+         "401: old (c) [2007]"},
+        {{ERROR_HEAD, "{\"errorCode\":104,\"message\":\"m\",\"cause\":\"c\",\"index\":7}", 0},
+         0,
+         VIGIL_ERROR_SERVER,
+         0,
+         "104: m (c) [7]"},
+        {{ERROR_HEAD, "{\"errorCode\":100,\"message\":\"m\",\"cause\":\"c\",\"index\":7}", 0},
+         5,
+         VIGIL_ERROR_SERVER,
+         0,
+         "100: m (c) [7]"},
+        {{"HTTP/1.1 401 No\r\n", "{\"message\":\"Insufficient credentials\"}", 0},
+         0,
+         VIGIL_ERROR_UNAUTHENTICATED,
+         0,
+         "0: Insufficient credentials () [0]"},
+        {{"HTTP/1.1 307 Elsewhere\r\n", "", 0},
+         0,
+         VIGIL_ERROR_SERVER,
+         0,
+         "the server answered with status 307, which the v2 API does not have"},
+        {{"HTTP/1.1 200 OK\r\n", "{}", 0},
+         0,
+         VIGIL_ERROR_PROTOCOL,
+         0,
+         "the response has no valid X-Etcd-Index"},
+        {{OK_HEAD, "{,", 0}, 5, VIGIL_ERROR_PROTOCOL, 0, "the response is not valid JSON"},
+        {{OK_HEAD, "{\"node\":{\"modifiedIndex\":5}}", 0},
+         5,
+         VIGIL_ERROR_PROTOCOL,
+         0,
+         "the server sent a change from before the requested index"},
+        {{"SSH-2.0-OpenSSH\r\n\r\n", NULL, 0},
+         0,
+         VIGIL_ERROR_PROTOCOL,
+         0,
+         "a malformed status line"},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct world w;
+        world_begin(&w, i + 1);
+        w.server.script[0] = rows[i].answer;
+        assert_int_equal(world_connect(&w, rows[i].index, ""), ST_OK);
+        run(&w);
+        assert_int_equal(w.failures, 1);
+        assert_string_equal(w.error.text, rows[i].reason);
+        assert_int_equal(w.error.code, rows[i].code);
+        assert_int_equal(w.cleared_index, rows[i].cleared_index);
+        v2_poller_check(&w.poller);
+        world_fini(&w);
+    }
+}
+
+static void missing_key_is_an_empty_state(void **state)
+{
+    (void)state;
+    struct world w;
+    world_begin(&w, 1);
+    w.server.script[0].text = "HTTP/1.1 404 Not Found\r\n";
+    w.server.script[0].body = "{\"errorCode\":100,\"message\":\"m\",\"cause\":\"c\",\"index\":10}";
+    assert_int_equal(world_connect(&w, 0, ""), ST_OK);
+    run(&w);
+    expect_all(&w);
+    assert_int_equal(w.state_bytes, 0);
+    world_fini(&w);
+}
+
+static void change_without_a_node_is_skipped(void **state)
+{
+    (void)state;
+    struct world w;
+    world_begin(&w, 1);
+    w.wanted = 2;
+    w.server.script[0].text = OK_HEAD;
+    w.server.script[0].body = "{\"action\":\"set\"}";
+    assert_int_equal(world_connect(&w, 10, ""), ST_OK);
+    run(&w);
+    assert_int_equal(w.failures, 0);
+    assert_int_equal(w.changes[0], 0);
+    assert_int_equal(w.changes[1], 12);
+    world_fini(&w);
+}
+
+static void response_over_the_limit_ends_the_poller(void **state)
+{
+    (void)state;
+    for (int over = 0; over < 2; over++) {
+        struct world w;
+        char body[1200];
+        world_begin(&w, 1);
+        snprintf(body, sizeof(body), "%0*d", 1000 + over, 0);
+        w.server.script[0].text = OK_HEAD;
+        w.server.script[0].body = body;
+        w.wanted = 1;
+        assert_int_equal(world_connect(&w, 0, ""), ST_OK);
+        run(&w);
+        assert_int_equal(w.states, !over);
+        assert_int_equal(w.failures, over);
+        if (over)
+            assert_int_equal(w.error.code, VIGIL_ERROR_TOO_LARGE);
+        world_fini(&w);
+    }
+}
+
+/* -- Memory -- */
+
+/* Returns false when no allocation failed any more. The server's turns have memory. */
+static bool live_without(size_t nth)
+{
+    struct world w;
+    world_begin(&w, 0);
+    memory_fail_at = nth;
+    enum status status = world_connect(&w, 0, "");
+    size_t left = memory_fail_at;
+    memory_fail_at = 0;
+    for (int i = 0; status == ST_OK && i < 20000 && !is_done(&w); i++) {
+        memory_fail_at = left;
+        loop_turn(w.loop, NS_PER_MS);
+        left = memory_fail_at;
+        memory_fail_at = 0;
+        loop_turn(w.server_loop, 0);
+        v2_poller_check(&w.poller);
+    }
+    if (status != ST_OK)
+        assert_int_equal(status, ST_NOMEM);
+    else if (w.failures)
+        assert_int_equal(w.error.code, VIGIL_ERROR_MEMORY);
+    else
+        expect_all(&w); /* also after a connection without memory was replaced */
+    world_fini(&w);
+    return left == 0;
+}
+
+static void each_missing_allocation_is_reported_or_survived(void **state)
+{
+    (void)state;
+    size_t nth = 1;
+    while (live_without(nth))
+        nth++;
+    assert_true(nth > 20);
+}
+
+static void poller_may_be_finished_at_every_step(void **state)
+{
+    (void)state;
+    bool done = false;
+    for (int steps = 0; !done; steps++) {
+        struct world w;
+        world_begin(&w, 7);
+        w.server.script[1].closes = true;
+        assert_int_equal(world_connect(&w, 0, ""), ST_OK);
+        for (int i = 0; i < steps && !is_done(&w) && sim_step(w.sim); i++)
+            v2_poller_check(&w.poller);
+        done = is_done(&w);
+        world_fini(&w);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(requests_are_those_of_etcds_client),
+        cmocka_unit_test(watch_from_an_index_reads_no_state),
+        cmocka_unit_test(connection_may_break_at_every_byte),
+        cmocka_unit_test(connections_that_are_not_kept_are_replaced),
+        cmocka_unit_test(endpoint_that_refuses_is_left),
+        cmocka_unit_test(empty_answers_do_not_become_a_busy_loop),
+        cmocka_unit_test(server_that_does_not_answer_is_given_up),
+        cmocka_unit_test(errors_end_the_poller),
+        cmocka_unit_test(missing_key_is_an_empty_state),
+        cmocka_unit_test(change_without_a_node_is_skipped),
+        cmocka_unit_test(response_over_the_limit_ends_the_poller),
+        cmocka_unit_test(each_missing_allocation_is_reported_or_survived),
+        cmocka_unit_test(poller_may_be_finished_at_every_step),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
