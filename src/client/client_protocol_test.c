@@ -172,7 +172,7 @@ static void run_with(const struct scenario *s, const struct sim_options *options
                      void (*configure)(struct world *w))
 {
     struct world w;
-    start(&w, s, FAULT_NONE, 0, options);
+    start(&w, s, options ? FAULT_DELAY : FAULT_NONE, 0, options);
     if (configure)
         configure(&w);
     faults.rewrite = rewrite;
@@ -377,6 +377,8 @@ static void run_against(enum etcd_answer answer, int get_code, int put_code, int
     WORLD_RUN_UNTIL(&w, v->count || v->ended);
     world_check_events(&w, v, 1);
     assert_int_equal(v->ended, answer == ETCD_ANSWERS_EXHAUSTED);
+    if (v->ended)
+        assert_int_equal(v->end_code, VIGIL_ERROR_SERVER);
     world_fini(&w);
 }
 
@@ -432,6 +434,33 @@ static void decoded_responses_have_a_limit(void **state)
     assert_int_equal(get_of(usual, RECEIVE_MAX + 100), VIGIL_ERROR_TOO_LARGE);
 }
 
+/* A response of empty events: four of its bytes take about 90 in memory. */
+static int end_of_watch(size_t len)
+{
+    struct world w;
+    AUTO(buf_fini) struct buf bytes = {0};
+    begin(&w);
+    while (bytes.len < len)
+        test_put(&bytes, SLICE_LITERAL("\x5a\x02\x12\x00"));
+    w.cluster.watch_bytes = buf_slice(&bytes);
+    w.options.receive_bytes_max = RECEIVE_MAX;
+    assert_true(world_start(&w, 1));
+    struct world_watch *v = world_watch_from(&w, 1);
+    WORLD_RUN_UNTIL(&w, v->ended || w.members[0].watch_requests > 5);
+    int code = v->end_code;
+    assert_true(v->ended <= 1 && v->count == 0);
+    probe(&w);
+    world_fini(&w);
+    return code;
+}
+
+static void watch_ends_if_a_response_takes_too_much_memory(void **state)
+{
+    (void)state;
+    assert_int_equal(end_of_watch(RECEIVE_MAX), VIGIL_ERROR_TOO_LARGE);
+    assert_int_equal(end_of_watch(RECEIVE_MAX + 4), VIGIL_ERROR_TOO_LARGE);
+}
+
 #define TEST(name) cmocka_unit_test_teardown(name, teardown)
 
 int main(void)
@@ -445,6 +474,7 @@ int main(void)
         TEST(header_block_beyond_the_limit_fails_the_call),
         TEST(wrong_answers_are_reported),
         TEST(decoded_responses_have_a_limit),
+        TEST(watch_ends_if_a_response_takes_too_much_memory),
     };
     signal(SIGABRT, print_context);
     return cmocka_run_group_tests(tests, NULL, NULL);

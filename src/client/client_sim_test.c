@@ -166,6 +166,62 @@ static void every_allocation_may_fail(void **state)
     *context = '\0';
 }
 
+/* -- The end of the client -- */
+
+/* In the middle of everything the client is freed, before or after what it was used for. */
+static void client_may_be_freed_at_any_time(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(scenarios); i++) {
+        const struct scenario *s = &scenarios[i];
+        struct faults totals = run_clean(s);
+        for (size_t at = 2; at <= 2 * totals.turns; at++) {
+            struct world w;
+            start(&w, s, FAULT_NONE, at, NULL);
+            assert_true(world_start(&w, s->members));
+            world_stop_at = at / 2;
+            s->run(&w);
+            if (at % 2)
+                world_free_client(&w);
+            world_fini(&w);
+        }
+    }
+    *context = '\0';
+}
+
+static void check_ended(const struct world *w)
+{
+    world_check_calls(w);
+    for (size_t i = 0; i < w->watch_count; i++) {
+        world_check_events(w, &w->watches[i], 1);
+        assert_true(w->watches[i].ended == 1 || w->watches[i].freed);
+    }
+    assert_int_equal(w->lost, w->lease != NULL);
+}
+
+static void shutdown_ends_everything_at_any_time(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(scenarios); i++) {
+        const struct scenario *s = &scenarios[i];
+        struct faults totals = run_clean(s);
+        for (size_t at = 1; at <= totals.turns; at++) {
+            struct world w;
+            start(&w, s, FAULT_NONE, at, NULL);
+            assert_true(world_start(&w, s->members));
+            world_shutdown_at = at;
+            s->run(&w);
+            vigil_client_shutdown(w.client);
+            struct world_call *c = world_get(&w);
+            WORLD_RUN_UNTIL(&w, world_completed(&w));
+            assert_int_equal(c->code, VIGIL_ERROR_CANCELED);
+            check_ended(&w);
+            world_fini(&w);
+        }
+    }
+    *context = '\0';
+}
+
 #define TEST(name) cmocka_unit_test_teardown(name, teardown)
 
 int main(void)
@@ -180,6 +236,8 @@ int main(void)
         TEST(bytes_may_be_wrong_anywhere),
         TEST(every_system_call_may_fail),
         TEST(every_allocation_may_fail),
+        TEST(client_may_be_freed_at_any_time),
+        TEST(shutdown_ends_everything_at_any_time),
     };
     signal(SIGABRT, print_context);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -51,6 +51,7 @@ struct etcd_cluster {
     int64_t lease_ttl;
     unsigned renewals;
     struct slice range_bytes; /* unless empty: the encoded answer to every range request */
+    struct slice watch_bytes; /* unless empty: sent instead of a created response */
     unsigned ranges;          /* range requests */
     struct list streams;      /* etcd_stream.in_cluster */
 };
@@ -93,6 +94,13 @@ static inline void etcd_send(struct grpc_call *call, const struct pb_message *ty
     uint8_t *to = grpc_call_message(call, size);
     if (to)
         pb_encode(type, message, to, size);
+}
+
+static inline void etcd_send_bytes(struct grpc_call *call, struct slice message)
+{
+    uint8_t *to = grpc_call_message(call, message.len);
+    assert_non_null(to);
+    slice_copy(to, message);
 }
 
 static inline void etcd_text(char text[ETCD_TEXT_BYTES], struct slice from)
@@ -143,9 +151,7 @@ static inline void etcd_range(struct grpc_call *call, void *service, struct slic
     if (member->answer == ETCD_CALLS_FAIL || etcd_misbehaves(member, call))
         return;
     if (cluster->range_bytes.len) {
-        uint8_t *to = grpc_call_message(call, cluster->range_bytes.len);
-        assert_non_null(to);
-        slice_copy(to, cluster->range_bytes);
+        etcd_send_bytes(call, cluster->range_bytes);
         grpc_call_finish(call);
         return;
     }
@@ -277,6 +283,10 @@ static inline void etcd_create_watch(struct etcd_stream *stream,
 {
     struct etcd_cluster *cluster = stream->cluster;
     int64_t id = stream->next_id++, start = create->start_revision;
+    if (cluster->watch_bytes.len) {
+        etcd_send_bytes(stream->call, cluster->watch_bytes);
+        return;
+    }
     etcd_send_mark(stream, (struct pb_watch_response){.watch_id = id, .created = true});
     if (start && start < cluster->compacted) {
         etcd_send_mark(stream, (struct pb_watch_response){.watch_id = id,

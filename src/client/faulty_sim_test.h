@@ -25,6 +25,7 @@ enum fault_kind {
     FAULT_GARBAGE,      /* received bytes are wrong from there on */
     FAULT_SILENCE,      /* nothing is transferred any more, and no error is reported */
     FAULT_CALL,         /* the nth system call fails */
+    FAULT_DELAY,        /* nothing fails, but everything takes time (see sim_options) */
     FAULT_EVERY,        /* every connection is lost after this many received bytes */
 };
 

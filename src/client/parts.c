@@ -73,7 +73,7 @@ static enum status deliver_message(struct parts_call *parts, struct slice messag
     _Alignas(ARENA_ALIGN) uint8_t scratch[SCRATCH_BYTES];
     const struct pb_message *type = parts->call.method->response;
     struct arena arena;
-    arena_init(&arena, scratch, sizeof(scratch), SIZE_MAX);
+    arena_init(&arena, scratch, sizeof(scratch), client_decode_bytes_max(parts->call.client));
     void *response = arena_alloc(&arena, type->struct_bytes);
     enum status status = response ? pb_decode(type, message, &arena, response) : ST_NOMEM;
     if (status == ST_OK)

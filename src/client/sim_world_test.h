@@ -59,9 +59,12 @@ struct world {
     int lost_code;
     vigil_queue *queue; /* if there is one, it receives everything instead of callbacks */
     bool takes;         /* from the queue, after every turn */
+    bool freed;         /* the client: no callback follows */
 };
 
 static struct world *world_checked;
+static size_t world_stop_at;     /* after this many turns of the client nothing happens any more */
+static size_t world_shutdown_at; /* after this many the client is shut down; both: 0 for never */
 
 static inline void world_take(struct world *w);
 
@@ -73,6 +76,8 @@ static inline void world_check(void)
     assert_true(faults.turns < WORLD_TURNS_MAX);
     if (!client)
         return;
+    if (world_shutdown_at && faults.turns == world_shutdown_at)
+        vigil_client_shutdown(client);
     channel_check(client->channel);
     LIST_FOREACH (member, &client->members, in_client)
         client_call_check(CONTAINER_OF(member, struct vigil_call, member));
@@ -91,6 +96,7 @@ static inline void world_check(void)
 static inline void world_init(struct world *w, const struct sim_options *options)
 {
     *w = (struct world){.sim = sim_new(options)};
+    world_stop_at = world_shutdown_at = 0;
     etcd_cluster_init(&w->cluster);
     for (size_t i = 0; i < WORLD_MEMBERS; i++)
         etcd_member_init(&w->members[i], &w->cluster);
@@ -129,16 +135,35 @@ static inline int64_t world_now(const struct world *w)
     return clock_mono_ns(sim_clock(w->sim));
 }
 
+/* One step; false: nothing happens any more. */
+static inline bool world_step(struct world *w)
+{
+    return (!world_stop_at || faults.turns < world_stop_at) && sim_step(w->sim);
+}
+
 static inline void world_run(struct world *w, int64_t ns)
 {
-    sim_run_until(w->sim, world_now(w) + ns);
+    int64_t until = world_now(w) + ns;
+    if (!world_stop_at)
+        sim_run_until(w->sim, until);
+    while (world_now(w) < until && world_step(w))
+        continue;
 }
 
 /* Until the condition holds, or for a minute. */
-#define WORLD_RUN_UNTIL(w, condition)                                     \
-    for (int64_t until_ns_ = world_now(w) + 60 * NS_PER_S;                \
-         !(condition) && world_now(w) < until_ns_ && sim_step((w)->sim);) \
+#define WORLD_RUN_UNTIL(w, condition)                                \
+    for (int64_t until_ns_ = world_now(w) + 60 * NS_PER_S;           \
+         !(condition) && world_now(w) < until_ns_ && world_step(w);) \
     continue
+
+/* The client is freed first, while its calls and watches still exist; or last. */
+static inline void world_free_client(struct world *w)
+{
+    w->freed = true;
+    vigil_client_free(w->client);
+    w->client = NULL;
+    faults.loop = NULL;
+}
 
 static inline void world_fini(struct world *w)
 {
@@ -148,9 +173,7 @@ static inline void world_fini(struct world *w)
         vigil_watch_free(w->watches[i].watch);
     vigil_lease_free(w->lease);
     vigil_queue_free(w->queue);
-    vigil_client_free(w->client);
-    w->client = NULL;
-    faults.loop = NULL;
+    world_free_client(w);
     for (size_t i = 0; i < WORLD_MEMBERS; i++)
         etcd_member_fini(&w->members[i]);
     assert_true(list_empty(&w->cluster.streams));
@@ -163,6 +186,7 @@ static inline void world_done(vigil_call *call, void *user)
 {
     struct world_call *c = user;
     const vigil_error *error = vigil_call_error(call);
+    assert_false(world_checked->freed);
     c->completions++;
     c->code = error->code;
     c->outcome = error->outcome;
@@ -246,7 +270,7 @@ static inline int world_batch(vigil_watch *watch, const vigil_watch_batch *batch
 {
     struct world_watch *v = user;
     (void)watch;
-    assert_false(v->freed);
+    assert_false(v->freed || world_checked->freed);
     assert_int_equal(v->ended, 0);
     v->batches++;
     v->created += batch->what == VIGIL_WATCH_CREATED;
@@ -336,6 +360,7 @@ static inline void world_lost(vigil_lease *lease, const vigil_error *error, void
 {
     struct world *w = user;
     (void)lease;
+    assert_false(w->freed);
     w->lost++;
     w->lost_code = error->code;
 }

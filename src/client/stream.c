@@ -104,6 +104,7 @@ static void open_call(struct client_stream *stream)
     }
     move(stream, STREAM_OPEN);
     stream->of_use = false;
+    stream->too_large = false;
     stream->generation = channel_generation(channel);
     stream->opened_ns = loop_now_ns(stream->client->loop);
     stream->hooks->on_open(stream);
@@ -151,7 +152,11 @@ static void on_settle(struct deferred *deferred)
             stream->hooks->on_break(stream);
     } else if (stream->given_up) {
         cancel_call(stream);
-        broken(stream);
+        if (stream->too_large)
+            refused(stream, GRPC_RESOURCE_EXHAUSTED,
+                    SLICE_LITERAL("a response takes too much memory when it is decoded"));
+        else
+            broken(stream);
     } else if (stream->state == STREAM_IDLE) {
         move(stream, STREAM_WAITING);
         open_call(stream);
@@ -172,6 +177,12 @@ void client_stream_give_up(struct client_stream *stream)
         return;
     stream->given_up = true;
     loop_defer(stream->client->loop, &stream->settle);
+}
+
+void client_stream_overflow(struct client_stream *stream)
+{
+    stream->too_large = true;
+    client_stream_give_up(stream);
 }
 
 void client_stream_send(struct client_stream *stream, const struct pb_message *type,
@@ -253,7 +264,8 @@ static void on_end(struct grpc_client_call *call, const struct grpc_outcome *out
         channel_worked(stream->client->channel, stream->generation);
     if (stream->canceling)
         return;
-    if (outcome->reason == ST_LIMIT) { /* the message would exceed our limit again */
+    stream->too_large |= outcome->reason == ST_LIMIT;
+    if (stream->too_large) { /* the message would exceed our limit again */
         refused(stream, outcome->code, outcome->text);
     } else if (!outcome->from_peer || outcome->code == GRPC_OK ||
                get_token(stream, outcome->text)) {

@@ -44,6 +44,7 @@ struct client_stream {
     bool canceling; /* on_end is called because of us */
     bool given_up;  /* the call is cancelled at the end of this turn */
     bool of_use;    /* something new was received since it was opened */
+    bool too_large; /* a message was too large for us; valid in on_refused */
     enum client_stream_state state;
     struct grpc_client_call call;
     struct channel_waiter waiter;
@@ -78,6 +79,9 @@ void client_stream_send(struct client_stream *stream, const struct pb_message *t
 /* The server violates the protocol, or there is no memory: the stream is closed and opened again.
  */
 void client_stream_give_up(struct client_stream *stream);
+/* A message takes too much memory, and would again: the stream is closed, and on_refused is called.
+ */
+void client_stream_overflow(struct client_stream *stream);
 /* The server refused something because of its token. True: the stream is opened again with another
  * one. */
 bool client_stream_renew_token(struct client_stream *stream, struct slice reason);

@@ -200,11 +200,12 @@ static void describe_end(const struct vigil_watch *watch, const struct pb_watch_
     else if (watch->end_code == GRPC_OK && response->cancel_reason.len == 0 && response->created)
         client_error_from_server(ret_error, GRPC_OUT_OF_RANGE,
                                  slice_from_text(status_text(ST_FUTURE_REV)));
+    else if (watch->end_code == WATCH_TOO_LARGE)
+        client_error_set(ret_error, VIGIL_ERROR_TOO_LARGE, VIGIL_REFUSED, "%.*s",
+                         SLICE_ARGS(response->cancel_reason));
     else
         client_error_from_server(ret_error, watch->end_code ? watch->end_code : GRPC_UNKNOWN,
                                  response->cancel_reason);
-    if (watch->end_code == GRPC_RESOURCE_EXHAUSTED && ret_error->code == VIGIL_ERROR_SERVER)
-        ret_error->code = VIGIL_ERROR_TOO_LARGE; /* for us, see client/stream.c */
 }
 
 static void deliver_end(struct vigil_watch *watch, const struct pb_watch_response *response)
@@ -376,7 +377,7 @@ static enum status receive_joined(struct vigil_watch *watch, struct slice last)
     struct arena arena;
     struct pb_watch_response response;
     TRY(join_parts(watch, last, &joined));
-    arena_init(&arena, NULL, 0, SIZE_MAX);
+    arena_init(&arena, NULL, 0, client_decode_bytes_max(watch->client));
     enum status status = pb_decode(&pb_watch_response_table, buf_slice(&joined), &arena, &response);
     if (status == ST_OK)
         status = receive_whole(watch, buf_slice(&joined), &response);

@@ -54,7 +54,7 @@ enum {
     WATCH_WANTS_END = 8,
 };
 
-enum { WATCH_NO_ID = -1 };
+enum { WATCH_NO_ID = -1, WATCH_TOO_LARGE = 0xff /* for us, instead of a gRPC code */ };
 
 /* An id at the server. */
 struct watch_entry {
@@ -73,7 +73,7 @@ struct vigil_watch {
     bool was_live : 1;       /* it was created before: counts as resumed */
     bool cancel_sent : 1;    /* the server has not confirmed the cancel request */
     bool end_lost : 1;       /* there was no memory to hold the end; valid while ending */
-    uint8_t end_code;        /* enum grpc_code of its end; valid while ending */
+    uint8_t end_code;        /* enum grpc_code of its end, or WATCH_TOO_LARGE */
     _Alignas(uint32_t) struct client_object object; /* not in a word that others are read with */
     struct vigil_client *client;                    /* a reference */
     struct client_watch_stream *stream;             /* NULL: ending or ended */

@@ -446,9 +446,13 @@ static void on_message(struct client_stream *client_stream, struct slice message
         CONTAINER_OF(client_stream, struct client_watch_stream, stream);
     struct pb_watch_response response;
     struct arena arena;
-    arena_init(&arena, stream->scratch, sizeof(stream->scratch), SIZE_MAX);
-    if (watch_decode(&stream->decoder, message, &arena, &response) == ST_OK)
+    arena_init(&arena, stream->scratch, sizeof(stream->scratch),
+               client_decode_bytes_max(stream->client));
+    enum status status = watch_decode(&stream->decoder, message, &arena, &response);
+    if (status == ST_OK)
         dispatch(stream, message, &response);
+    else if (status == ST_LIMIT)
+        client_stream_overflow(client_stream);
     else
         client_stream_give_up(client_stream);
     arena_fini(&arena);
@@ -467,7 +471,8 @@ static void on_refused(struct client_stream *client_stream, enum grpc_code code,
         CONTAINER_OF(client_stream, struct client_watch_stream, stream);
     struct pb_watch_response response = {.canceled = true, .cancel_reason = text};
     for (struct vigil_watch *watch; (watch = first_of(stream));)
-        finish(stream, watch, code, &response);
+        finish(stream, watch, client_stream->too_large ? (enum grpc_code)WATCH_TOO_LARGE : code,
+               &response);
 }
 
 /* -- What watches want -- */
