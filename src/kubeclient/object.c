@@ -22,6 +22,7 @@ struct object_part {
 struct vigil_kube_object {
     _Atomic uint32_t refs;
     uint32_t json_bytes;
+    uint32_t mark;
     struct object_part fields[FIELDS]; /* name and namespace are parts of the key */
     struct object_part key;
     uint8_t bytes[]; /* the JSON, the key, and what of the other fields has escapes */
@@ -209,6 +210,16 @@ struct slice object_key(const struct vigil_kube_object *object)
 struct slice object_version(const struct vigil_kube_object *object)
 {
     return part(object, object->fields[FIELD_VERSION]);
+}
+
+uint32_t object_mark(const struct vigil_kube_object *object)
+{
+    return object->mark;
+}
+
+void object_set_mark(struct vigil_kube_object *object, uint32_t mark)
+{
+    object->mark = mark;
 }
 
 vigil_bytes vigil_kube_object_json(const vigil_kube_object *object)

@@ -15,5 +15,8 @@ enum status object_new(struct slice json, struct vigil_kube_object **ret_object)
 struct slice object_json(const struct vigil_kube_object *object);
 struct slice object_key(const struct vigil_kube_object *object);
 struct slice object_version(const struct vigil_kube_object *object);
+/* A number for the owner of a cache, which is 0 at first; only its thread uses it. */
+uint32_t object_mark(const struct vigil_kube_object *object);
+void object_set_mark(struct vigil_kube_object *object, uint32_t mark);
 
 #endif

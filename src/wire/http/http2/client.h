@@ -1,6 +1,6 @@
 /*
  * One HTTP request from the client's side: a stream of an HTTP/2 session with a client's role. The
- * body of the response is handed on as it arrives, of any length, so that a response may also be a
+ * body of the response is passed on as it arrives, of any length, so that a response may also be a
  * stream of events that lasts for days.
  *
  *     idle ──start──► open: on_head, on_body… ──► on_end ──► idle

@@ -1,0 +1,148 @@
+#include "kubeclient/cache.h"
+
+/* -- Versions -- */
+
+static bool is_number(struct slice text)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        if (text.ptr[i] < '0' || text.ptr[i] > '9')
+            return false;
+    }
+    return text.len > 0;
+}
+
+static struct slice without_zeros(struct slice number)
+{
+    size_t zeros = 0;
+    while (zeros + 1 < number.len && number.ptr[zeros] == '0')
+        zeros++;
+    return slice_sub(number, zeros, number.len - zeros);
+}
+
+int version_compare(struct slice a, struct slice b)
+{
+    if (!is_number(a) || !is_number(b))
+        return is_number(b) - is_number(a);
+    a = without_zeros(a);
+    b = without_zeros(b);
+    if (a.len != b.len)
+        return a.len < b.len ? -1 : 1;
+    return memcmp(a.ptr, b.ptr, a.len);
+}
+
+/* -- Life -- */
+
+void cache_init(struct cache *cache, uint64_t seed,
+                void (*on_change)(void *ctx, const struct cache_change *change), void *ctx)
+{
+    *cache = (struct cache){.on_change = on_change, .ctx = ctx};
+    indexer_init(&cache->indexer, seed);
+}
+
+void cache_fini(struct cache *cache)
+{
+    indexer_fini(&cache->indexer);
+}
+
+/* -- Changes -- */
+
+static void report(struct cache *cache, enum cache_change_kind kind,
+                   const struct vigil_kube_object *old, const struct vigil_kube_object *now,
+                   bool state_unknown)
+{
+    struct cache_change change = {.kind = kind,
+                                  .old = old,
+                                  .now = now,
+                                  .in_list = cache->in_list,
+                                  .state_unknown = state_unknown};
+    cache->on_change(cache->ctx, &change);
+}
+
+static bool exceeds(const struct cache *cache, const struct vigil_kube_object *object,
+                    const struct vigil_kube_object *old)
+{
+    size_t bytes = cache->indexer.json_bytes - (old ? object_json(old).len : 0);
+    return cache->bytes_max && bytes + object_json(object).len > cache->bytes_max;
+}
+
+enum status cache_put(struct cache *cache, struct vigil_kube_object *object)
+{
+    struct vigil_kube_object *old = indexer_get(&cache->indexer, object_key(object));
+    int order = old ? version_compare(object_version(object), object_version(old)) : 1;
+    if (order == 0 || (order < 0 && !(cache->in_list && cache->most_recent))) {
+        object_set_mark(old, cache->list); /* it exists, as it is or newer */
+        return ST_OK;
+    }
+    if (exceeds(cache, object, old))
+        return ST_LIMIT;
+    TRY(indexer_put(&cache->indexer, object, &old));
+    object_set_mark(object, cache->list);
+    report(cache, old ? CACHE_UPDATED : CACHE_ADDED, old, object, false);
+    vigil_kube_object_unref(old);
+    return ST_OK;
+}
+
+void cache_remove(struct cache *cache, const struct vigil_kube_object *object)
+{
+    struct vigil_kube_object *old = indexer_get(&cache->indexer, object_key(object));
+    if (!old || version_compare(object_version(object), object_version(old)) < 0)
+        return;
+    old = indexer_remove(&cache->indexer, object_key(object));
+    report(cache, CACHE_REMOVED, object, NULL, false);
+    vigil_kube_object_unref(old);
+}
+
+/* -- Lists -- */
+
+void cache_begin_list(struct cache *cache, bool most_recent)
+{
+    cache->list++;
+    cache->in_list = true;
+    cache->most_recent = most_recent;
+}
+
+void cache_drop_list(struct cache *cache)
+{
+    cache->in_list = false;
+}
+
+/* The next object that the list does not have. A removal moves others, also to places before it, so
+ * each search begins where the last one was found. */
+static struct vigil_kube_object *next_unmarked(const struct cache *cache, size_t *at)
+{
+    struct vigil_kube_object *object;
+    while ((object = hash_map_each(&cache->indexer.objects, at)) != NULL) {
+        if (object_mark(object) != cache->list)
+            return object;
+    }
+    return NULL;
+}
+
+static size_t remove_unmarked(struct cache *cache)
+{
+    size_t removed = 0, at = 0;
+    struct vigil_kube_object *object;
+    while ((object = next_unmarked(cache, &at)) != NULL) {
+        object = indexer_remove(&cache->indexer, object_key(object));
+        report(cache, CACHE_REMOVED, object, NULL, true);
+        vigil_kube_object_unref(object);
+        at--; /* another object may have moved here */
+        removed++;
+    }
+    return removed;
+}
+
+void cache_end_list(struct cache *cache)
+{
+    assert(cache->in_list);
+    /* An object that moved from the end of the table to its beginning is found the next time. */
+    while (remove_unmarked(cache) > 0)
+        continue;
+    cache->in_list = false;
+}
+
+void cache_check(const struct cache *cache)
+{
+    indexer_check(&cache->indexer);
+    assert(!cache->bytes_max || cache->indexer.json_bytes <= cache->bytes_max);
+}

@@ -1,0 +1,402 @@
+#include "kubeclient/reflector.h"
+
+#include "base/clock.h"
+#include "kubeclient/status.h"
+
+#include <stdio.h>
+
+#define DELAY_MIN_NS (800 * NS_PER_MS)
+#define DELAY_MAX_NS (30 * NS_PER_S)
+#define DELAY_RESET_NS (120 * NS_PER_S) /* without a failure for this long */
+#define SHORT_WATCH_NS (1 * NS_PER_S)   /* one that ends as soon without an event is a failure */
+
+enum {
+    PAGE_OBJECTS = 500,
+    TIMEOUT_MIN_S = 300,
+    WATCH_FAILURES_MAX = 5, /* in a row, before the state is requested again */
+};
+
+#define TO(state) (1u << REFLECTOR_##state)
+
+/* Drawn in reflector.h. */
+static const unsigned reflector_moves[] = {
+    [REFLECTOR_STOPPED] = TO(STREAMING) | TO(LISTING),
+    [REFLECTOR_STREAMING] = TO(STOPPED) | TO(STREAMING) | TO(LISTING) | TO(WATCHING) | TO(WAITING),
+    [REFLECTOR_LISTING] = TO(STOPPED) | TO(LISTING) | TO(WATCHING) | TO(WAITING),
+    [REFLECTOR_WATCHING] = TO(STOPPED) | TO(STREAMING) | TO(LISTING) | TO(WATCHING) | TO(WAITING),
+    [REFLECTOR_WAITING] = TO(STOPPED) | TO(STREAMING) | TO(LISTING) | TO(WATCHING),
+};
+
+static void reflector_move(struct reflector *r, enum reflector_state next)
+{
+    assert(reflector_moves[r->state] & (1u << next));
+    r->state = next;
+}
+
+void reflector_init(struct reflector *r, struct cache *cache, const struct reflector_ops *ops,
+                    void *ctx, uint64_t seed)
+{
+    *r = (struct reflector){.cache = cache, .ops = ops, .ctx = ctx, .delay_ns = DELAY_MIN_NS};
+    random_init(&r->random, seed);
+}
+
+void reflector_fini(struct reflector *r)
+{
+    buf_fini(&r->token);
+}
+
+/* -- Requests -- */
+
+/* Between once and twice the minimum, so that not all watches of a server end together. */
+static int watch_timeout_s(struct reflector *r)
+{
+    return TIMEOUT_MIN_S + (int)random_below(&r->random, TIMEOUT_MIN_S);
+}
+
+/* A server may answer a list from its cache if any version will do. */
+static const char *version_to_list(const struct reflector *r)
+{
+    if (r->version_unavailable || r->whole)
+        return "";
+    return r->newest[0] ? r->newest : "0";
+}
+
+/* With a version, a limit would keep the server from answering from its cache. */
+static int page_limit(const struct reflector *r, const char *version)
+{
+    bool any = !version[0] || strcmp(version, "0") == 0;
+    return !r->whole && (any || r->in_pages) ? PAGE_OBJECTS : 0;
+}
+
+static void request_page(struct reflector *r)
+{
+    const char *version = version_to_list(r);
+    struct reflector_request request = {
+        .kind = REFLECTOR_LISTING,
+        .version = r->token.len ? "" : version,
+        .continue_token = buf_slice(&r->token),
+        .limit = page_limit(r, version),
+    };
+    r->ops->request(r->ctx, &request);
+}
+
+/* The most recent state replaces whatever is known. */
+static void begin_state(struct reflector *r, const char *version)
+{
+    if (!version[0])
+        r->newest[0] = 0;
+    cache_begin_list(r->cache, !version[0]);
+}
+
+static void list(struct reflector *r)
+{
+    reflector_move(r, REFLECTOR_LISTING);
+    buf_reset(&r->token, 0);
+    begin_state(r, version_to_list(r));
+    request_page(r);
+}
+
+static void begin_watch(struct reflector *r, enum reflector_state kind, const char *version,
+                        int64_t now_ns)
+{
+    struct reflector_request request = {
+        .kind = kind, .version = version, .timeout_s = watch_timeout_s(r)};
+    r->events = 0;
+    r->begun_ns = now_ns;
+    r->ops->request(r->ctx, &request);
+}
+
+static void stream(struct reflector *r, int64_t now_ns)
+{
+    const char *version = r->version_unavailable ? "" : r->newest;
+    reflector_move(r, REFLECTOR_STREAMING);
+    begin_state(r, version);
+    begin_watch(r, REFLECTOR_STREAMING, version, now_ns);
+}
+
+static void watch(struct reflector *r, int64_t now_ns)
+{
+    reflector_move(r, REFLECTOR_WATCHING);
+    begin_watch(r, REFLECTOR_WATCHING, r->version, now_ns);
+}
+
+/* The state from the beginning. */
+static void relist(struct reflector *r, int64_t now_ns)
+{
+    if (r->lists)
+        list(r);
+    else
+        stream(r, now_ns);
+}
+
+void reflector_start(struct reflector *r, int64_t now_ns)
+{
+    assert(r->state == REFLECTOR_STOPPED);
+    relist(r, now_ns);
+}
+
+static bool has_request(const struct reflector *r)
+{
+    return r->state != REFLECTOR_STOPPED && r->state != REFLECTOR_WAITING;
+}
+
+void reflector_stop(struct reflector *r)
+{
+    if (r->state == REFLECTOR_STOPPED)
+        return;
+    if (has_request(r))
+        r->ops->cancel(r->ctx);
+    cache_drop_list(r->cache);
+    reflector_move(r, REFLECTOR_STOPPED);
+}
+
+void reflector_resume(struct reflector *r, int64_t now_ns)
+{
+    if (r->state != REFLECTOR_WAITING)
+        return;
+    if (r->again == REFLECTOR_WATCHING)
+        watch(r, now_ns);
+    else
+        relist(r, now_ns);
+}
+
+/* -- Failures -- */
+
+/* The delay doubles, and up to as much again is added at random. */
+static int64_t next_delay(struct reflector *r, int64_t now_ns)
+{
+    if (now_ns - r->failed_ns > DELAY_RESET_NS)
+        r->delay_ns = DELAY_MIN_NS;
+    r->failed_ns = now_ns;
+    int64_t delay_ns = r->delay_ns;
+    r->delay_ns = 2 * delay_ns < DELAY_MAX_NS ? 2 * delay_ns : DELAY_MAX_NS;
+    return delay_ns + (int64_t)random_below(&r->random, (uint64_t)delay_ns);
+}
+
+/* The request is over. `again` says what follows the wait. */
+static void wait_before(struct reflector *r, enum reflector_state again, int retry_after_s,
+                        int64_t now_ns)
+{
+    int64_t delay_ns = next_delay(r, now_ns), asked_ns = retry_after_s * NS_PER_S;
+    r->again = again;
+    cache_drop_list(r->cache);
+    reflector_move(r, REFLECTOR_WAITING);
+    r->ops->wait(r->ctx, delay_ns > asked_ns ? delay_ns : asked_ns);
+}
+
+/* The server does not have this version any more, or does not have it yet. */
+static bool is_version_unavailable(const struct vigil_kube_status *status)
+{
+    return kube_status_is_expired(status) || kube_status_is_too_large_version(status);
+}
+
+static void stream_failed(struct reflector *r, const struct vigil_kube_status *status,
+                          int64_t now_ns)
+{
+    cache_drop_list(r->cache);
+    if (is_version_unavailable(status) && !r->version_unavailable) {
+        r->version_unavailable = true;
+        stream(r, now_ns);
+    } else if (status->code == 0 || status->code == 429) {
+        wait_before(r, REFLECTOR_STREAMING, status->retry_after_s, now_ns);
+    } else {
+        r->lists = true; /* an older server, or one that is configured not to do it */
+        list(r);
+    }
+}
+
+static void list_failed(struct reflector *r, const struct vigil_kube_status *status, int64_t now_ns)
+{
+    bool in_middle = r->token.len > 0;
+    cache_drop_list(r->cache);
+    if (!is_version_unavailable(status) || (r->version_unavailable && !in_middle)) {
+        wait_before(r, REFLECTOR_LISTING, status->retry_after_s, now_ns);
+        return;
+    }
+    r->version_unavailable = true;
+    r->whole |= in_middle; /* the pages came too slowly for the server's history */
+    list(r);
+}
+
+static void watch_failed(struct reflector *r, const struct vigil_kube_status *status,
+                         int64_t now_ns)
+{
+    if (kube_status_is_too_large_version(status))
+        r->version_unavailable = true;
+    if (is_version_unavailable(status)) {
+        relist(r, now_ns);
+        return;
+    }
+    bool reached = status->code != 0 && status->code != 429;
+    r->failures += reached;
+    wait_before(r, r->failures > WATCH_FAILURES_MAX ? REFLECTOR_STREAMING : REFLECTOR_WATCHING,
+                status->retry_after_s, now_ns);
+}
+
+void reflector_failed(struct reflector *r, const struct vigil_kube_status *status, int64_t now_ns)
+{
+    assert(has_request(r));
+    r->ops->failed(r->ctx, status);
+    if (r->state == REFLECTOR_STREAMING)
+        stream_failed(r, status, now_ns);
+    else if (r->state == REFLECTOR_LISTING)
+        list_failed(r, status, now_ns);
+    else if (r->state == REFLECTOR_WATCHING)
+        watch_failed(r, status, now_ns);
+}
+
+static void fail_locally(struct reflector *r, const char *reason, const char *text, int64_t now_ns)
+{
+    struct vigil_kube_status status = {.retry_after_s = -1};
+    snprintf(status.reason, sizeof(status.reason), "%s", reason);
+    snprintf(status.message, sizeof(status.message), "%s", text);
+    r->ops->cancel(r->ctx);
+    r->ops->failed(r->ctx, &status);
+    wait_before(r, r->state == REFLECTOR_WATCHING ? REFLECTOR_WATCHING : REFLECTOR_STREAMING, -1,
+                now_ns);
+}
+
+/* -- Objects -- */
+
+static void note_newest(struct reflector *r, struct slice version)
+{
+    if (version.len && version.len < sizeof(r->newest) &&
+        (!r->newest[0] || version_compare(version, slice_from_text(r->newest)) > 0))
+        snprintf(r->newest, sizeof(r->newest), "%.*s", SLICE_ARGS(version));
+}
+
+static void set_version(struct reflector *r, struct slice version)
+{
+    if (version.len && version.len < sizeof(r->version))
+        snprintf(r->version, sizeof(r->version), "%.*s", SLICE_ARGS(version));
+    note_newest(r, version);
+}
+
+/* ST_MALFORMED, ST_LIMIT, ST_NOMEM. */
+static enum status put(struct reflector *r, struct slice json)
+{
+    struct vigil_kube_object *object;
+    TRY(object_new(json, &object));
+    enum status status = cache_put(r->cache, object);
+    if (status == ST_OK)
+        note_newest(r, object_version(object));
+    vigil_kube_object_unref(object);
+    return status;
+}
+
+static enum status drop(struct reflector *r, struct slice json)
+{
+    struct vigil_kube_object *object;
+    TRY(object_new(json, &object));
+    cache_remove(r->cache, object);
+    vigil_kube_object_unref(object);
+    return ST_OK;
+}
+
+static void synced(struct reflector *r, struct slice version)
+{
+    cache_end_list(r->cache);
+    set_version(r, version);
+    r->version_unavailable = r->whole = false;
+    r->ops->synced(r->ctx);
+}
+
+/* -- Lists -- */
+
+void reflector_listed(struct reflector *r, struct slice object)
+{
+    assert(r->state == REFLECTOR_LISTING);
+    if (put(r, object) != ST_OK)
+        r->out_of_memory = true; /* reported at the end of the page */
+}
+
+void reflector_page_ended(struct reflector *r, struct slice version, struct slice continue_token,
+                          int64_t now_ns)
+{
+    assert(r->state == REFLECTOR_LISTING);
+    r->token.len = 0;
+    if (r->out_of_memory || continue_token.len > REFLECTOR_CONTINUE_BYTES_MAX ||
+        buf_append(&r->token, continue_token) != ST_OK) {
+        r->out_of_memory = false;
+        fail_locally(r, "CacheLimit", "an object does not fit into the cache", now_ns);
+        return;
+    }
+    r->in_pages |= continue_token.len > 0;
+    if (continue_token.len) {
+        request_page(r);
+        return;
+    }
+    synced(r, version);
+    if (r->state == REFLECTOR_LISTING) /* not stopped within the callback */
+        watch(r, now_ns);
+}
+
+/* -- Watches -- */
+
+static enum status apply(struct reflector *r, const struct received_event *event)
+{
+    switch (event->type) {
+    case RECEIVED_ADDED:
+    case RECEIVED_MODIFIED:
+        return put(r, event->object);
+    case RECEIVED_DELETED:
+        return drop(r, event->object);
+    default:
+        return ST_OK;
+    }
+}
+
+static void error_received(struct reflector *r, struct slice object, int64_t now_ns)
+{
+    struct vigil_kube_status status;
+    if (!kube_status_read(object, &status))
+        kube_status_from_http(500, SLICE_EMPTY, &status);
+    r->ops->cancel(r->ctx);
+    reflector_failed(r, &status, now_ns);
+}
+
+void reflector_received(struct reflector *r, const struct received_event *event, int64_t now_ns)
+{
+    assert(r->state == REFLECTOR_STREAMING || r->state == REFLECTOR_WATCHING);
+    if (event->type == RECEIVED_ERROR) {
+        error_received(r, event->object, now_ns);
+        return;
+    }
+    enum status status = apply(r, event);
+    if (status != ST_OK) {
+        fail_locally(r, status == ST_MALFORMED ? "InternalError" : "CacheLimit",
+                     status == ST_MALFORMED ? "the server sent an object without a name"
+                                            : "an object does not fit into the cache",
+                     now_ns);
+        return;
+    }
+    r->events++;
+    r->failures = 0;
+    if (r->state == REFLECTOR_WATCHING) {
+        set_version(r, event->version);
+    } else if (event->ends_initial_events) {
+        reflector_move(r, REFLECTOR_WATCHING); /* the same request goes on */
+        synced(r, event->version);
+    }
+}
+
+void reflector_watch_ended(struct reflector *r, int64_t now_ns)
+{
+    assert(r->state == REFLECTOR_STREAMING || r->state == REFLECTOR_WATCHING);
+    bool too_short = r->events == 0 && now_ns - r->begun_ns < SHORT_WATCH_NS;
+    if (r->state == REFLECTOR_STREAMING)
+        wait_before(r, REFLECTOR_STREAMING, -1, now_ns);
+    else if (too_short)
+        wait_before(r, REFLECTOR_WATCHING, -1, now_ns);
+    else
+        watch(r, now_ns);
+}
+
+void reflector_check(const struct reflector *r)
+{
+    bool lists = r->state == REFLECTOR_STREAMING || r->state == REFLECTOR_LISTING;
+    cache_check(r->cache);
+    assert(r->cache->in_list == lists);
+    assert(r->state != REFLECTOR_WATCHING || r->version[0]);
+    assert(r->delay_ns >= DELAY_MIN_NS && r->delay_ns <= DELAY_MAX_NS);
+}
