@@ -28,8 +28,9 @@
  * The callback may cancel or free the call; no part follows then. When it returns VIGIL_PART_PAUSE,
  * neither a part nor the completion follows until vigil_call_resume, unless the call is cancelled.
  * While a call is paused, its server stops sending, and at most about 256 KiB that were on their
- * way are kept; other calls and watches of the client do not notice. A server may end a call that
- * is paused for long: Vigil does after a minute (--response-stall-timeout), etcd does not.
+ * way are kept; other calls and watches of the client do not notice. A server may end a stream that
+ * is paused for long, and the call then completes with VIGIL_ERROR_UNAVAILABLE once it is resumed:
+ * Vigil does so after a minute (--response-stall-timeout), etcd does not.
  *
  * A streamed call is repeated like others until its first part has arrived, and never afterwards,
  * because parts would repeat: if the connection breaks, it completes with VIGIL_ERROR_UNAVAILABLE.

@@ -119,6 +119,18 @@ void client_call_stop(struct vigil_call *call, enum vigil_code code, const char 
     client_call_complete(call);
 }
 
+void client_call_stop_for(struct vigil_call *call, enum status status)
+{
+    if (status == ST_NOMEM)
+        client_call_stop(call, VIGIL_ERROR_MEMORY, "out of memory");
+    else if (status == ST_LIMIT)
+        client_call_stop(call, VIGIL_ERROR_TOO_LARGE,
+                         "the response takes too much memory when it is decoded");
+    else
+        client_call_stop(call, VIGIL_ERROR_PROTOCOL,
+                         "the server sent a response that is not valid");
+}
+
 static void on_deadline(struct timer *timer)
 {
     struct vigil_call *call = CONTAINER_OF(timer, struct vigil_call, deadline);
@@ -262,13 +274,8 @@ static void on_message(struct grpc_client_call *grpc, struct slice message)
     const struct client_part_ops *parts = call->method->parts;
     enum status status =
         parts && parts->receive ? parts->receive(call, message) : take_response(call, message);
-    if (status == ST_NOMEM)
-        client_call_stop(call, VIGIL_ERROR_MEMORY, "out of memory");
-    else if (status == ST_LIMIT)
-        client_call_stop(call, VIGIL_ERROR_TOO_LARGE,
-                         "the response takes too much memory when it is decoded");
-    else if (status != ST_OK)
-        client_call_stop(call, VIGIL_ERROR_PROTOCOL, CALL_BAD_RESPONSE);
+    if (status != ST_OK)
+        client_call_stop_for(call, status);
 }
 
 static bool may_be_repeated(const struct vigil_call *call)
@@ -310,8 +317,8 @@ static enum vigil_code broken_code(const struct grpc_outcome *outcome)
         return VIGIL_ERROR_TOO_MANY_REQUESTS;
     case GRPC_DEADLINE_EXCEEDED:
         return VIGIL_ERROR_TIMEOUT;
-    case GRPC_CANCELLED:
-        return VIGIL_ERROR_CANCELED;
+    case GRPC_CANCELLED: /* by the server: our own cancellation does not come here */
+        return VIGIL_ERROR_UNAVAILABLE;
     default:
         return VIGIL_ERROR_PROTOCOL;
     }

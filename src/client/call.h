@@ -100,8 +100,6 @@ MUST_CHECK
 enum status client_call_encode(struct vigil_call *call, const struct pb_message *type,
                                const void *message);
 
-#define CALL_BAD_RESPONSE "the server sent a response that is not valid"
-
 /* -- For calls with parts, on the loop's thread -- */
 
 /* The timeout begins again, after something was received or the user has resumed. */
@@ -114,6 +112,8 @@ void client_call_progressed(struct vigil_call *call);
 void client_call_complete(struct vigil_call *call);
 /* Completes the call in any state with this error; no effect if it has completed. */
 void client_call_stop(struct vigil_call *call, enum vigil_code code, const char *text);
+/* The same for a response that cannot be used. */
+void client_call_stop_for(struct vigil_call *call, enum status status);
 /* The attempt has ended while the user has paused the call. */
 void client_call_hold(struct vigil_call *call);
 /* Forgets the response and sends the request, which is another one now. */

@@ -177,10 +177,8 @@ static void stream_resumed(struct parts_call *parts)
 {
     struct vigil_call *call = &parts->call;
     enum status status = deliver_held(parts);
-    if (status == ST_NOMEM) {
-        client_call_stop(call, VIGIL_ERROR_MEMORY, "out of memory");
-    } else if (status != ST_OK) {
-        client_call_stop(call, VIGIL_ERROR_PROTOCOL, CALL_BAD_RESPONSE);
+    if (status != ST_OK) {
+        client_call_stop_for(call, status);
     } else if (parts->paused) {
         return;
     } else if (call->state == CALL_HOLDING) {

@@ -78,14 +78,6 @@ static enum status encode_request(struct pages_call *pages)
     return client_call_encode(&pages->parts.call, &pb_range_request_table, &pages->request);
 }
 
-static void stop_pages(struct pages_call *pages, enum status status)
-{
-    if (status == ST_NOMEM)
-        client_call_stop(&pages->parts.call, VIGIL_ERROR_MEMORY, "out of memory");
-    else
-        client_call_stop(&pages->parts.call, VIGIL_ERROR_PROTOCOL, CALL_BAD_RESPONSE);
-}
-
 /* After a page was delivered. */
 static void go_on(struct parts_call *parts)
 {
@@ -99,7 +91,7 @@ static void go_on(struct parts_call *parts)
     if (status == ST_OK)
         client_call_continue(&parts->call);
     else
-        stop_pages(pages, status);
+        client_call_stop_for(&parts->call, status);
 }
 
 /* The key of the next page is the first one after the last key of this page. A server that does not
@@ -139,7 +131,7 @@ static void deliver_page(struct pages_call *pages)
     struct parts_call *parts = &pages->parts;
     enum status status = take_page(pages, parts->call.response);
     if (status != ST_OK) {
-        stop_pages(pages, status);
+        client_call_stop_for(&parts->call, status);
         return;
     }
     parts_deliver(parts, parts->call.response);

@@ -19,7 +19,7 @@ CASES = pathlib.Path(__file__).with_name("clientv3_cases.txt")
 # What is repeated over TLS and with a user; the calls and the queue also in a thread of the program's.
 CALLS = ["put_get_and_delete", "large_values", "reads_are_repeated_after_a_restart", "unreachable_server_is_named",
          "range_comes_as_a_stream", "pages_survive_a_restart", "paused_calls_leave_the_connection_to_others",
-         "paused_calls_may_end", "broken_stream_is_not_repeated", "leaders_are_observed"]
+         "paused_calls_may_end", "leaders_are_observed"]
 BASIC = ["put_get_and_delete", "large_values", "watch_resumes_after_a_restart", "reads_are_repeated_after_a_restart",
          "pages_survive_a_restart", "leaders_are_observed"]
 
@@ -59,6 +59,14 @@ class ClientTest(LiveTest):
 class Plain(ClientTest):
     def run_one(self, name):
         self.check(name, self.vigil(self.scratch / "data"))
+
+
+class Impatient(ClientTest):
+    """The server ends streams of which a client reads nothing."""
+
+    def test_stream_that_is_paused_for_long_is_ended(self):
+        target = self.vigil(self.scratch / "data", args=["--response-stall-timeout", "1s"])
+        self.check("stream_that_is_paused_for_long_is_ended", target)
 
 
 class Ported(ClientTest):

@@ -11,6 +11,7 @@ import urllib.request
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "live"))
 from server import ROOT, SUBJECT, LiveTest  # noqa: E402
+from targets import check_snapshot  # noqa: E402
 
 BUILD = pathlib.Path(SUBJECT).parent
 SANITIZED = b"__asan_init" in (BUILD / "libvigil.so.1").read_bytes()
@@ -107,6 +108,16 @@ class Examples(LiveTest):
         self.end(first)
         self.assertEqual(second.stdout.readline(), "two is the leader\n")
         self.end(second)
+
+    def test_backup(self):
+        self.call("put", key="k", value="v")
+        program = self.build("backup")
+        backup = self.begin(program, str(self.scratch / "saved"))
+        self.assertRegex(backup.stdout.read(), r"/saved has \d+ bytes$")
+        self.assertEqual((backup.wait(60), backup.stderr.read()), (0, ""))
+        check_snapshot(str(self.scratch / "saved"), keys=1)
+        backup = self.begin(program, "/dev/full/saved")
+        self.assertEqual(backup.wait(60), 1)
 
     def test_loop_epoll(self):
         loop = self.begin(self.build("loop_epoll"), "key")

@@ -1,9 +1,10 @@
 /* Calls whose answer comes in parts: ranges as streams and pages, snapshots, observed elections. */
 #include "suite.h"
 
+#include <unistd.h>
 #include <vigil/poll.h>
 
-enum { KEYS = 2500, MEDIUM_KEYS = 400, MEDIUM_BYTES = 64 << 10, LARGE_BYTES = 1 << 20 };
+enum { KEYS = 2500, MEDIUM_KEYS = 160, MEDIUM_BYTES = 64 << 10, LARGE_BYTES = 1 << 20 };
 
 /* What a streamed call has delivered. */
 struct parts {
@@ -484,6 +485,29 @@ static void broken_stream_is_not_repeated(void)
     vigil_client_free(client);
 }
 
+/* The driver has set the server's --response-stall-timeout to a second. */
+static void stream_that_is_paused_for_long_is_ended(void)
+{
+    struct parts parts;
+    vigil_client *client = new_client();
+    put_keys(client, MEDIUM_KEYS, MEDIUM_BYTES);
+    parts_init(&parts);
+    parts.pause_at = 1;
+    vigil_call *call = vigil_snapshot(client, on_snapshot, &parts);
+    start(call, &parts);
+    wait_for(client, &parts.received, 1);
+    sleep(4);
+    vigil_call_resume(call);
+    wait_for(client, &parts.completed, 1);
+    CHECK_CODE(call, VIGIL_ERROR_UNAVAILABLE);
+    put(client, "x", "1");
+    vigil_client_stats stats;
+    vigil_client_get_stats(client, &stats, sizeof(stats));
+    CHECK(stats.connects == 1); /* only the stream was ended */
+    vigil_call_free(call);
+    vigil_client_free(client);
+}
+
 static void stream_without_parts_times_out(void)
 {
     struct parts parts;
@@ -724,6 +748,11 @@ const struct suite_test part_tests[] = {
     {"paused_calls_may_end", paused_calls_may_end},
     {"leaders_are_observed", leaders_are_observed},
     {"leaders_are_observed_under_a_prefix", leaders_are_observed_under_a_prefix},
+    {NULL, NULL},
+};
+
+const struct suite_test part_access_tests[] = {
+    {"stream_that_is_paused_for_long_is_ended", stream_that_is_paused_for_long_is_ended},
     {NULL, NULL},
 };
 

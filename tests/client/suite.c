@@ -163,6 +163,7 @@ static const struct {
     {"parts", part_tests},
     {"objects", object_tests},
     {"access", access_tests},
+    {"access", part_access_tests},
     {"faults", fault_tests},
     {"faults", object_fault_tests},
     {"faults", part_fault_tests},
