@@ -35,6 +35,8 @@ static int64_t lease_id;
 static vigil_object_decode decode;
 static vigil_object_matches matches;
 static vigil_object_watch_fn on_batch;
+static vigil_v2_watch_fn on_v2_batch;
+static vigil_v2_include include;
 static void *user;
 {}
 void fragment(void)
