@@ -4,6 +4,7 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -92,9 +93,11 @@ static void accepted_sockets_inherit_the_options_of_their_listener(void **state)
     listener_close(&listener);
 }
 
+/* And the process is not ended by SIGPIPE. */
 static void writing_to_a_full_or_broken_socket_is_reported(void **state)
 {
     (void)state;
+    signal(SIGPIPE, SIG_DFL);
     static char big[1 << 20];
     struct listener listener = listen_on(loopback());
     struct socket client, server;
@@ -109,7 +112,10 @@ static void writing_to_a_full_or_broken_socket_is_reported(void **state)
         usleep(1000);
         status = socket_write(&server, slice_of(big, 1), &n);
     }
+    struct iovec two[] = {{big, 1}, {big, 1}};
     assert_int_equal(status, ST_CLOSED);
+    assert_int_equal(socket_write(&server, slice_of(big, 1), &n), ST_CLOSED);
+    assert_int_equal(socket_writev(&server, two, 2, &n), ST_CLOSED);
     socket_close(&server);
     listener_close(&listener);
 }

@@ -158,6 +158,7 @@ static const struct {
     {"watch", watch_tests},
     {"lease", lease_tests},
     {"life", life_tests},
+    {"life", process_tests},
     {"admin", admin_tests},
     {"queue", queue_tests},
     {"parts", part_tests},

@@ -18,9 +18,10 @@ struct suite_test {
 };
 
 extern const struct suite_test kv_tests[], watch_tests[], lease_tests[], life_tests[],
-    access_tests[], admin_tests[], queue_tests[], part_tests[], fault_tests[], part_fault_tests[],
-    part_access_tests[], cluster_tests[], driver_tests[], object_tests[], object_fault_tests[],
-    ported_watch_tests[], ported_v3_watch_tests[], ported_cluster_tests[], v2_tests[];
+    process_tests[], access_tests[], admin_tests[], queue_tests[], part_tests[], fault_tests[],
+    part_fault_tests[], part_access_tests[], cluster_tests[], driver_tests[], object_tests[],
+    object_fault_tests[], ported_watch_tests[], ported_v3_watch_tests[], ported_cluster_tests[],
+    v2_tests[];
 
 /* Ends the program with a message that names the place. */
 #define CHECK(condition)                                                              \
