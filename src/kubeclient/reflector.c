@@ -375,7 +375,7 @@ void reflector_received(struct reflector *r, const struct received_event *event,
     if (r->state == REFLECTOR_WATCHING) {
         set_version(r, event->version);
     } else if (event->ends_initial_events) {
-        reflector_move(r, REFLECTOR_WATCHING); /* the same request goes on */
+        reflector_move(r, REFLECTOR_WATCHING); /* the same request continues */
         synced(r, event->version);
     }
 }
