@@ -2,6 +2,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #define CODES(X)                     \
     X(VIGIL_OK)                      \
@@ -136,4 +137,17 @@ void client_error_from_server(vigil_error *error, enum grpc_code code, struct sl
         client_error_set(error, code_of(code, text), outcome,
                          "the server answered with the gRPC code %d", (int)code);
     error->grpc_code = (int)code;
+}
+
+void client_error_from_reason(vigil_error *error, struct slice reason)
+{
+    static const char between[] = " desc = "; /* the name of the code and the text */
+    struct slice text = reason;
+    if (slice_has_prefix(reason, SLICE_LITERAL("rpc error: code = "))) {
+        const uint8_t *found = memmem(reason.ptr, reason.len, between, sizeof(between) - 1);
+        size_t skipped = found ? (size_t)(found - reason.ptr) + sizeof(between) - 1 : 0;
+        text = slice_of(reason.ptr + skipped, reason.len - skipped);
+    }
+    enum status status = client_status_of(text);
+    client_error_from_server(error, status == ST_COUNT ? GRPC_UNKNOWN : status_code(status), text);
 }

@@ -14,6 +14,10 @@ void client_error_set(vigil_error *error, enum vigil_code code, enum vigil_outco
 /* The status that a server answered with. */
 void client_error_from_server(vigil_error *error, enum grpc_code code, struct slice text);
 
+/* The reason why a server cancelled a watch: a text, or a status as Go prints it, "rpc error: code
+ * = PermissionDenied desc = etcdserver: permission denied". */
+void client_error_from_reason(vigil_error *error, struct slice reason);
+
 /* Which of our statuses the server's text stands for; ST_COUNT: none. */
 enum status client_status_of(struct slice text);
 

@@ -69,6 +69,28 @@ static void statuses_are_found_by_their_text(void **state)
     assert_int_equal(client_status_of(SLICE_EMPTY), ST_COUNT);
 }
 
+static void reasons_of_cancelled_watches_have_codes(void **unused)
+{
+    vigil_error error;
+    (void)unused;
+    client_error_from_reason(&error,
+                             SLICE_LITERAL("rpc error: code = PermissionDenied desc = etcdserver: "
+                                           "permission denied"));
+    assert_int_equal(error.code, VIGIL_ERROR_PERMISSION_DENIED);
+    assert_int_equal(error.grpc_code, GRPC_PERMISSION_DENIED);
+    assert_string_equal(error.text, "etcdserver: permission denied");
+    static const char *const others[] = {"not allowed", "rpc error: code = ", " desc = x",
+                                         "rpc error: code = Unknown desc = not allowed"};
+    for (size_t i = 0; i < COUNT_OF(others); i++) {
+        client_error_from_reason(&error, slice_from_text(others[i]));
+        assert_int_equal(error.code, VIGIL_ERROR_SERVER);
+        assert_int_equal(error.grpc_code, GRPC_UNKNOWN);
+        assert_string_equal(error.text, i < 3 ? others[i] : "not allowed");
+    }
+    client_error_from_reason(&error, (struct slice){0});
+    assert_int_equal(error.code, VIGIL_ERROR_SERVER);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -77,6 +99,7 @@ int main(void)
         cmocka_unit_test(outcome_is_unknown_when_the_server_stopped_waiting),
         cmocka_unit_test(every_code_has_a_name_of_its_own),
         cmocka_unit_test(statuses_are_found_by_their_text),
+        cmocka_unit_test(reasons_of_cancelled_watches_have_codes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

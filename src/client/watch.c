@@ -203,9 +203,10 @@ static void describe_end(const struct vigil_watch *watch, const struct pb_watch_
     else if (watch->end_code == WATCH_TOO_LARGE)
         client_error_set(ret_error, VIGIL_ERROR_TOO_LARGE, VIGIL_REFUSED, "%.*s",
                          SLICE_ARGS(response->cancel_reason));
+    else if (watch->end_code == GRPC_OK)
+        client_error_from_reason(ret_error, response->cancel_reason);
     else
-        client_error_from_server(ret_error, watch->end_code ? watch->end_code : GRPC_UNKNOWN,
-                                 response->cancel_reason);
+        client_error_from_server(ret_error, watch->end_code, response->cancel_reason);
 }
 
 static void deliver_end(struct vigil_watch *watch, const struct pb_watch_response *response)

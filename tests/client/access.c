@@ -35,7 +35,8 @@ static void forbidden_watch_ends_with_the_reason(void)
     options.key = vigil_text("forbidden");
     CHECK(vigil_watch_new(client, &options, note_end, &error, &watch) == VIGIL_OK);
     latch_wait(&ended, 1);
-    CHECK(strstr(error.text, "permission denied"));
+    CHECK(error.code == VIGIL_ERROR_PERMISSION_DENIED);
+    CHECK(strcmp(error.text, "etcdserver: permission denied") == 0);
     vigil_watch_free(watch);
     vigil_call *call = vigil_get(client, vigil_text("forbidden"));
     vigil_call_run(call);

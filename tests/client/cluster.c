@@ -10,6 +10,7 @@ struct seen {
     long count;
     uint64_t hash;
     int64_t last_revision;
+    bool gaps; /* other keys are written as well */
 };
 
 static struct latch all_events = LATCH_INIT;
@@ -25,6 +26,7 @@ static int note_all(vigil_watch *watch, const vigil_watch_batch *batch, void *us
     for (size_t i = 0; i < batch->event_count; i++) {
         const vigil_kv *kv = batch->events[i].kv;
         CHECK(kv->mod_revision > seen->last_revision);
+        CHECK(seen->gaps || seen->count == 0 || kv->mod_revision == seen->last_revision + 1);
         seen->last_revision = kv->mod_revision;
         seen->count++;
         seen->hash = seen->hash * 1000003 + (uint64_t)kv->mod_revision;
@@ -103,6 +105,220 @@ static void watches_survive_the_loss_of_members(void)
     vigil_client_free(client);
 }
 
+/* -- A past that is compacted -- */
+
+enum { PAUSED = 20 };
+
+/* A watch whose consumer has paused it. */
+struct paused {
+    vigil_watch *watch;
+    struct latch deliveries;
+    int64_t last_revision;
+    int64_t compact_revision;
+    int code; /* of its end */
+};
+
+static int pause_always(vigil_watch *watch, const vigil_watch_batch *batch, void *user)
+{
+    struct paused *paused = user;
+    (void)watch;
+    for (size_t i = 0; i < batch->event_count; i++) {
+        int64_t revision = batch->events[i].kv->mod_revision;
+        CHECK(paused->last_revision == 0 || revision == paused->last_revision + 1);
+        paused->last_revision = revision;
+    }
+    if (batch->what == VIGIL_WATCH_ENDED) {
+        paused->code = batch->error->code;
+        paused->compact_revision = batch->compact_revision;
+    }
+    latch_add(&paused->deliveries, 1);
+    return VIGIL_WATCH_PAUSE;
+}
+
+static void begin_paused(vigil_client *client, int64_t revision, struct paused *paused)
+{
+    vigil_watch_options options;
+    *paused = (struct paused){.deliveries = LATCH_INIT};
+    vigil_watch_options_init(&options);
+    options.key = vigil_text("c");
+    options.revision = revision;
+    options.buffer_bytes = 500;
+    CHECK(vigil_watch_new(client, &options, pause_always, paused, &paused->watch) == VIGIL_OK);
+    latch_wait(&paused->deliveries, 1); /* not all events at once later */
+}
+
+/* It delivers what it has kept, and then that the rest is gone. */
+static void resume_until_compacted(struct paused *paused, int64_t compacted)
+{
+    for (long i = latch_count(&paused->deliveries); paused->code == VIGIL_OK; i++) {
+        vigil_watch_resume(paused->watch);
+        latch_wait(&paused->deliveries, i + 1);
+    }
+    CHECK(paused->code == VIGIL_ERROR_COMPACTED && paused->compact_revision == compacted);
+    CHECK(paused->last_revision < compacted - 1);
+    vigil_watch_free(paused->watch);
+}
+
+static int64_t compact_stubbornly(vigil_client *client, int64_t revision)
+{
+    int code;
+    do { /* the second attempt may find that the first has succeeded */
+        vigil_call *call = vigil_compact(client, revision, 0);
+        vigil_call_set_timeout(call, 2000);
+        code = vigil_call_run(call);
+        vigil_call_free(call);
+    } while (code != VIGIL_OK && code != VIGIL_ERROR_COMPACTED);
+    return revision;
+}
+
+/* A member that is behind could still send what the others have compacted. */
+static void wait_until_compacted_everywhere(int64_t revision)
+{
+    vigil_range_request request;
+    vigil_range_request_init(&request);
+    request.key = vigil_text("c");
+    request.revision = revision;
+    request.serializable = 1;
+    for (int i = 0; i < member_count(); i++) {
+        vigil_client *member = client_of_member(i);
+        int code;
+        do {
+            vigil_call *call = vigil_range(member, &request);
+            code = vigil_call_run(call);
+            vigil_call_free(call);
+        } while (code != VIGIL_ERROR_COMPACTED);
+        vigil_client_free(member);
+    }
+}
+
+/* Every revision is one of the key, so a watch that has them all without a gap has the history. */
+static void watches_survive_a_compaction(void)
+{
+    static struct seen seen[WATCHES];
+    static vigil_watch *watches[WATCHES];
+    static struct paused paused[PAUSED];
+    vigil_client *client = new_client();
+    int64_t first = put(client, "c", "first");
+    for (int i = 0; i < WATCHES; i++)
+        watches[i] = watch_from(client, first, &seen[i]);
+    for (int i = 0; i < PAUSED; i++)
+        begin_paused(client, first, &paused[i]);
+    for (int i = 0; i < PUTS_A_ROUND; i++)
+        put_stubbornly(client, i);
+    latch_wait(&all_events, (long)(PUTS_A_ROUND + 1) * WATCHES);
+    ask("kill leader");
+    int64_t compacted = compact_stubbornly(client, first + PUTS_A_ROUND);
+    for (int i = 0; i < PUTS_A_ROUND; i++)
+        put_stubbornly(client, i);
+    ask("start");
+    wait_until_compacted_everywhere(first);
+    for (int i = 0; i < PAUSED; i++)
+        resume_until_compacted(&paused[i], compacted);
+    put_stubbornly(client, 0);
+    long count = events_since(client, first);
+    latch_wait(&all_events, count * WATCHES);
+    for (int i = 0; i < WATCHES; i++) {
+        CHECK(seen[i].count == count && seen[i].hash == seen[0].hash);
+        CHECK(seen[i].last_revision == first + count - 1);
+        vigil_watch_free(watches[i]);
+    }
+    vigil_client_free(client);
+}
+
+/* -- A disk that is full -- */
+
+enum { BIG_BYTES = 1 << 20, BIG_MAX = 64 };
+
+/* Writes until the servers refuse it. Returns how many changes of "c" have happened meanwhile. */
+static long fill(vigil_client *client)
+{
+    char *value = calloc(1, BIG_BYTES), key[32];
+    int code = VIGIL_OK;
+    long changes = 0;
+    CHECK(value);
+    for (int i = 0; code == VIGIL_OK; i++) {
+        CHECK(i < BIG_MAX);
+        snprintf(key, sizeof(key), "big/%d", i);
+        vigil_call *call = vigil_put(client, vigil_text(key), vigil_bytes_of(value, BIG_BYTES), 0);
+        code = vigil_call_run(call);
+        CHECK(code == VIGIL_OK || vigil_call_error(call)->outcome == VIGIL_REFUSED);
+        vigil_call_free(call);
+        if (code == VIGIL_OK) {
+            call = vigil_put(client, vigil_text("c"), vigil_text("x"), 0);
+            code = vigil_call_run(call);
+            vigil_call_free(call);
+            changes += code == VIGIL_OK;
+        }
+    }
+    CHECK(code == VIGIL_ERROR_NO_SPACE);
+    free(value);
+    return changes;
+}
+
+/* For calls whose responses may have no header. */
+static void run_and_free(vigil_call *call)
+{
+    vigil_call_run(call);
+    CHECK_CODE(call, VIGIL_OK);
+    vigil_call_free(call);
+}
+
+static void make_room(vigil_client *client)
+{
+    must(vigil_delete_prefix(client, vigil_text("big/")));
+    must(vigil_compact(client, must(vigil_get(client, vigil_text("c"))), 1));
+    for (int i = 0; i < member_count(); i++) {
+        vigil_client *member = client_of_member(i);
+        run_and_free(vigil_defragment(member));
+        vigil_client_free(member);
+    }
+    vigil_call *list = vigil_alarm_list(client);
+    CHECK(vigil_call_run(list) == VIGIL_OK);
+    const vigil_alarms_response *alarms = vigil_alarms_result(list);
+    CHECK(alarms->alarm_count > 0);
+    for (size_t i = 0; i < alarms->alarm_count; i++) {
+        CHECK(alarms->alarms[i].type == VIGIL_ALARM_NO_SPACE);
+        run_and_free(vigil_alarm_disarm(client, alarms->alarms[i].member_id, VIGIL_ALARM_NO_SPACE));
+    }
+    vigil_call_free(list);
+}
+
+static void watches_survive_a_full_disk(void)
+{
+    static struct seen seen[WATCHES + 1];
+    static vigil_watch *watches[WATCHES + 1];
+    vigil_client *client = new_client(), *other = new_client();
+    int64_t first = put(client, "c", "first");
+    for (int i = 0; i <= WATCHES; i++) { /* the last one is alone at its client */
+        seen[i].gaps = true;
+        watches[i] = watch_from(i < WATCHES ? client : other, first, &seen[i]);
+    }
+    long changes = 1 + fill(client);
+    for (int i = 0; i < 3; i++) {
+        vigil_call *call = vigil_put(client, vigil_text("c"), vigil_text("refused"), 0);
+        vigil_call_run(call);
+        CHECK_CODE(call, VIGIL_ERROR_NO_SPACE);
+        CHECK(vigil_call_error(call)->outcome == VIGIL_REFUSED);
+        vigil_call_free(call);
+    }
+    latch_wait(&all_events, changes * (WATCHES + 1));
+    must(vigil_delete(client, vigil_text("c"))); /* needs no space, and the watches notice */
+    latch_wait(&all_events, ++changes * (WATCHES + 1));
+    make_room(client);
+    for (int i = 0; i < PUTS_A_ROUND; i++)
+        put(client, "c", "again");
+    changes += PUTS_A_ROUND;
+    latch_wait(&all_events, changes * (WATCHES + 1));
+    for (int i = 0; i <= WATCHES; i++) {
+        CHECK(seen[i].count == changes && seen[i].hash == seen[WATCHES].hash);
+        vigil_watch_free(watches[i]);
+    }
+    vigil_client_free(client);
+    vigil_client_free(other);
+}
+
+/* -- A cluster without a leader -- */
+
 struct end {
     struct latch count;
     vigil_error error;
@@ -151,6 +367,8 @@ static void watch_that_requires_a_leader_ends_without_one(void)
 
 const struct suite_test cluster_tests[] = {
     {"watches_survive_the_loss_of_members", watches_survive_the_loss_of_members},
+    {"watches_survive_a_compaction", watches_survive_a_compaction},
+    {"watches_survive_a_full_disk", watches_survive_a_full_disk},
     {"watch_that_requires_a_leader_ends_without_one",
      watch_that_requires_a_leader_ends_without_one},
     {NULL, NULL},

@@ -6,14 +6,29 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "live"))
 from server import LiveTest  # noqa: E402
-from targets import ETCD_37, etcd, run_test, tests_of  # noqa: E402
+from targets import ETCD_34, ETCD_37, Target, VigilMember, etcd, run_test, tests_of  # noqa: E402
+
+
+SMALL = ["--quota-backend-bytes", str(16 << 20)]  # a test fills it
+
+
+def check(test, name, target):
+    test.addCleanup(target.close)
+    env = {"VIGIL_ENDPOINTS": target.endpoints, "VIGIL_DIRECT": target.endpoints}
+    test.assertEqual(run_test(name, target.obey, env), (0, ""), name)
 
 
 class ThreeMembers(LiveTest):
     def run_one(self, name):
-        target = etcd(self.scratch, ETCD_37, members=3)
-        self.addCleanup(target.close)
-        self.assertEqual(run_test(name, target.obey, {"VIGIL_ENDPOINTS": target.endpoints}), (0, ""), name)
+        check(self, name, etcd(self.scratch, ETCD_37, members=3, args=SMALL))
+
+
+class OneMember(LiveTest):
+    def test_watches_survive_a_full_disk_of_vigil(self):
+        check(self, "watches_survive_a_full_disk", Target([VigilMember(self.scratch / "data", SMALL)]))
+
+    def test_watches_survive_a_full_disk_of_etcd_34(self):
+        check(self, "watches_survive_a_full_disk", etcd(self.scratch, ETCD_34, args=SMALL))
 
 
 for test in tests_of("cluster"):

@@ -169,6 +169,7 @@ static const struct {
     {"faults", object_fault_tests},
     {"faults", part_fault_tests},
     {"cluster", cluster_tests},
+    {"credentials", credential_tests},
     {"driver", driver_tests},
     {"ported", ported_watch_tests},
     {"ported", ported_v3_watch_tests},

@@ -17,11 +17,27 @@ struct suite_test {
     void (*run)(void);
 };
 
-extern const struct suite_test kv_tests[], watch_tests[], lease_tests[], life_tests[],
-    process_tests[], access_tests[], admin_tests[], queue_tests[], part_tests[], fault_tests[],
-    part_fault_tests[], part_access_tests[], cluster_tests[], driver_tests[], object_tests[],
-    object_fault_tests[], ported_watch_tests[], ported_v3_watch_tests[], ported_cluster_tests[],
-    v2_tests[];
+extern const struct suite_test access_tests[];
+extern const struct suite_test admin_tests[];
+extern const struct suite_test cluster_tests[];
+extern const struct suite_test credential_tests[];
+extern const struct suite_test driver_tests[];
+extern const struct suite_test fault_tests[];
+extern const struct suite_test kv_tests[];
+extern const struct suite_test lease_tests[];
+extern const struct suite_test life_tests[];
+extern const struct suite_test object_fault_tests[];
+extern const struct suite_test object_tests[];
+extern const struct suite_test part_access_tests[];
+extern const struct suite_test part_fault_tests[];
+extern const struct suite_test part_tests[];
+extern const struct suite_test ported_cluster_tests[];
+extern const struct suite_test ported_v3_watch_tests[];
+extern const struct suite_test ported_watch_tests[];
+extern const struct suite_test process_tests[];
+extern const struct suite_test queue_tests[];
+extern const struct suite_test v2_tests[];
+extern const struct suite_test watch_tests[];
 
 /* Ends the program with a message that names the place. */
 #define CHECK(condition)                                                              \

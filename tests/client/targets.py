@@ -20,7 +20,7 @@ from server import PEER, START_SECONDS, STOP_SECONDS, SUBJECT, Server, free_port
 
 SUITE = os.environ.get("VIGIL_CLIENT_SUITE", str(pathlib.Path(SUBJECT).parent / "client_suite"))
 # Groups whose tests need something special around them.
-SPECIAL = ("access", "faults", "cluster", "driver", "ported", "ported-cluster", "v2")
+SPECIAL = ("access", "credentials", "faults", "cluster", "driver", "ported", "ported-cluster", "v2")
 TEST_SECONDS = 300
 ETCD_34 = "/usr/bin/etcd"  # Debian's
 ETCD_37 = PEER
@@ -205,7 +205,7 @@ class Target:
             for member in self.members:
                 member.await_ready()
         else:
-            raise AssertionError(f"nobody knows how to {what}")
+            raise AssertionError(f"unknown request: {what}")
         return None
 
     def recover(self):
