@@ -4,11 +4,13 @@
 
 enum status client_messages_push(struct client_message **newest, struct slice bytes)
 {
-    struct client_message *message = malloc(sizeof(*message) + bytes.len);
+    struct client_message *message =
+        malloc(sizeof(*message) + size_max(bytes.len, CLIENT_MESSAGE_ROOM));
     if (!message)
         return ST_NOMEM;
     message->next = *newest ? (*newest)->next : message;
     message->len = bytes.len;
+    message->progress = false;
     slice_copy(message->bytes, bytes);
     if (*newest)
         (*newest)->next = message;

@@ -14,8 +14,13 @@
 struct client_message {
     struct client_message *next;
     size_t len;
+    bool progress; /* of a watch: newer progress may replace it */
     uint8_t bytes[];
 };
+
+/* Every message has room for this many bytes. Progress consists of four numbers of the header and
+ * an id, so it always fits. */
+enum { CLIENT_MESSAGE_ROOM = 64 };
 
 /* Appends a copy. ST_NOMEM. */
 MUST_CHECK

@@ -1,6 +1,7 @@
 #include "client/watch.h"
 
 #include "client/error.h"
+#include "client/messages.h"
 #include "client/prefix.h"
 #include "client/watch_item.h"
 #include "client/watch_observer.h"
@@ -29,68 +30,13 @@ void watch_move(struct vigil_watch *watch, enum watch_state next)
     watch->state = (uint8_t)next;
 }
 
-/* A response that is kept as it arrived, in a ring: a queue is known by its newest message, whose
- * next is the oldest. */
-struct watch_message {
-    struct watch_message *next;
-    size_t len;
-    bool progress; /* newer progress may replace it */
-    uint8_t bytes[];
-};
-
-/* Progress consists of four numbers of the header and an id, so it always fits. */
-enum { MESSAGE_ROOM_MIN = 64 };
-
-static enum status messages_push(struct watch_message **newest, struct slice bytes)
-{
-    struct watch_message *message =
-        malloc(sizeof(*message) + size_max(bytes.len, MESSAGE_ROOM_MIN));
-    if (!message)
-        return ST_NOMEM;
-    message->next = *newest ? (*newest)->next : message;
-    message->len = bytes.len;
-    message->progress = false;
-    slice_copy(message->bytes, bytes);
-    if (*newest)
-        (*newest)->next = message;
-    *newest = message;
-    return ST_OK;
-}
-
-static struct watch_message *messages_pop(struct watch_message **newest)
-{
-    struct watch_message *oldest = (*newest)->next;
-    if (oldest == *newest)
-        *newest = NULL;
-    else
-        (*newest)->next = oldest->next;
-    return oldest;
-}
-
-static void messages_free(struct watch_message **newest)
-{
-    while (*newest)
-        free(messages_pop(newest));
-}
-
-static size_t messages_bytes(const struct watch_message *newest)
-{
-    size_t bytes = 0;
-    const struct watch_message *m = newest;
-    do {
-        bytes += m ? m->len : 0;
-        m = m ? m->next : NULL;
-    } while (m != newest);
-    return bytes;
-}
-
 void watch_unref(struct vigil_watch *watch)
 {
     if (!client_shared_unref(&watch->shared))
         return;
     struct vigil_client *client = watch->client;
-    messages_free(&watch->held);
-    messages_free(&watch->parts);
+    client_messages_free(&watch->held);
+    client_messages_free(&watch->parts);
     watch_item_free(watch->item);
     free(watch);
     client_unref(client);
@@ -98,7 +44,7 @@ void watch_unref(struct vigil_watch *watch)
 
 void watch_check(const struct vigil_watch *watch)
 {
-    assert(messages_bytes(watch->held) == watch->held_bytes);
+    assert(client_messages_bytes(watch->held) == watch->held_bytes);
     assert((watch->stream == NULL) == (watch->state == WATCH_NEW || watch->state >= WATCH_ENDING));
     assert(watch->next_revision >= 0);
     assert(!watch->parts || watch->state == WATCH_LIVE);
@@ -257,7 +203,7 @@ static enum status hold(struct vigil_watch *watch, struct slice message, bool al
 {
     if (!always && message.len > room(watch))
         return ST_LIMIT;
-    TRY(messages_push(&watch->held, message));
+    TRY(client_messages_push(&watch->held, message));
     count_held(watch, (int64_t)message.len);
     return ST_OK;
 }
@@ -266,8 +212,8 @@ static enum status hold(struct vigil_watch *watch, struct slice message, bool al
  * event follows. Without room or memory it is dropped. */
 static void hold_progress(struct vigil_watch *watch, struct slice message)
 {
-    struct watch_message *newest = watch->held;
-    if (newest && newest->progress && message.len <= MESSAGE_ROOM_MIN) {
+    struct client_message *newest = watch->held;
+    if (newest && newest->progress && message.len <= CLIENT_MESSAGE_ROOM) {
         count_held(watch, (int64_t)message.len - (int64_t)newest->len);
         newest->len = message.len;
         slice_copy(newest->bytes, message);
@@ -278,13 +224,13 @@ static void hold_progress(struct vigil_watch *watch, struct slice message)
 
 void watch_drop_held(struct vigil_watch *watch)
 {
-    messages_free(&watch->held);
+    client_messages_free(&watch->held);
     count_held(watch, -(int64_t)watch->held_bytes);
 }
 
 void watch_drop_parts(struct vigil_watch *watch)
 {
-    messages_free(&watch->parts);
+    client_messages_free(&watch->parts);
 }
 
 void watch_release(struct vigil_watch *watch)
@@ -298,7 +244,7 @@ void watch_release(struct vigil_watch *watch)
 }
 
 /* Decodes a held message, which was valid before. ST_NOMEM. */
-static enum status deliver_message(struct vigil_watch *watch, const struct watch_message *message)
+static enum status deliver_message(struct vigil_watch *watch, const struct client_message *message)
 {
     struct arena arena;
     struct pb_watch_response response;
@@ -318,7 +264,7 @@ enum status watch_deliver_held(struct vigil_watch *watch)
 {
     enum status status = ST_OK;
     while (watch->held && !watch->paused && status == ST_OK) {
-        struct watch_message *message = messages_pop(&watch->held);
+        struct client_message *message = client_messages_pop(&watch->held);
         count_held(watch, -(int64_t)message->len);
         status = deliver_message(watch, message);
         free(message);
@@ -363,9 +309,9 @@ static enum status receive_whole(struct vigil_watch *watch, struct slice message
 /* The fragments and the last part as one message: protobuf appends repeated fields. */
 static enum status join_parts(struct vigil_watch *watch, struct slice last, struct buf *joined)
 {
-    enum status status = buf_reserve(joined, messages_bytes(watch->parts) + last.len);
+    enum status status = buf_reserve(joined, client_messages_bytes(watch->parts) + last.len);
     while (watch->parts && status == ST_OK) {
-        struct watch_message *part = messages_pop(&watch->parts);
+        struct client_message *part = client_messages_pop(&watch->parts);
         status = buf_append(joined, slice_of(part->bytes, part->len));
         free(part);
     }
@@ -388,10 +334,10 @@ static enum status receive_joined(struct vigil_watch *watch, struct slice last)
 
 static enum status keep_part(struct vigil_watch *watch, struct slice message)
 {
-    size_t bytes = messages_bytes(watch->parts) + message.len;
+    size_t bytes = client_messages_bytes(watch->parts) + message.len;
     if (bytes > watch->client->receive_bytes_max || (watch->paused && bytes > room(watch)))
         return ST_LIMIT;
-    return messages_push(&watch->parts, message);
+    return client_messages_push(&watch->parts, message);
 }
 
 enum status watch_receive(struct vigil_watch *watch, struct slice message,

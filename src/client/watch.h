@@ -30,7 +30,7 @@
 #include <vigil/watch.h>
 
 struct pb_watch_response;
-struct watch_message;
+struct client_message;
 struct client_watch_stream;
 struct watch_item;
 
@@ -78,10 +78,10 @@ struct vigil_watch {
     struct vigil_client *client;                    /* a reference */
     struct client_watch_stream *stream;             /* NULL: ending or ended */
     struct list in_stream;                          /* links a list of client_watch_stream */
-    int64_t next_revision;       /* the first one that the server has not sent; 0: from now on */
-    _Atomic int64_t delivered;   /* the revision after which the user would resume; any thread */
-    struct watch_message *held;  /* received while paused; owned */
-    struct watch_message *parts; /* fragments of an unfinished response; owned */
+    int64_t next_revision;        /* the first one that the server has not sent; 0: from now on */
+    _Atomic int64_t delivered;    /* the revision after which the user would resume; any thread */
+    struct client_message *held;  /* received while paused; owned */
+    struct client_message *parts; /* fragments of an unfinished response; owned */
     uint32_t held_bytes, held_max;
     union {
         vigil_watch_fn fn;
