@@ -10,6 +10,7 @@
  *     vigil/txn.h           transactions
  *     vigil/watch.h         every change of a range of keys
  *     vigil/object.h        watches of objects, as Kubernetes has them
+ *     vigil/v2.h            the same over the v2 keys API of etcd 3.4
  *     vigil/lease.h         keys that expire
  *     vigil/queue.h         a queue to take results from, instead of callbacks
  *     vigil/concurrency.h   locks and elections

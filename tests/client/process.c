@@ -1,7 +1,10 @@
 /* What else may happen in a program that uses the library: children, signals, broken pipes. */
 #include "suite.h"
 
+#include <dirent.h>
+#include <fcntl.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -192,9 +195,96 @@ static void broken_pipes_do_not_end_the_program(void)
     CHECK(sigaction(SIGPIPE, NULL, &action) == 0 && action.sa_handler == SIG_DFL);
 }
 
+enum { FD_MAX = 1024 };
+
+/* Calls a function for every number among the names of a directory. */
+static void for_each_number(const char *path, void (*fn)(int number, void *user), void *user)
+{
+    DIR *directory = opendir(path);
+    CHECK(directory);
+    for (struct dirent *entry; (entry = readdir(directory));) {
+        char *end;
+        long number = strtol(entry->d_name, &end, 10);
+        if (end != entry->d_name && *end == '\0' && number != dirfd(directory))
+            fn((int)number, user);
+    }
+    closedir(directory);
+}
+
+static unsigned long long blocked_signals(int thread)
+{
+    char path[64], line[256];
+    unsigned long long mask = 0;
+    snprintf(path, sizeof(path), "/proc/self/task/%d/status", thread);
+    FILE *file = fopen(path, "re");
+    CHECK(file);
+    while (fgets(line, sizeof(line), file)) {
+        if (strncmp(line, "SigBlk:", 7) == 0)
+            mask = strtoull(line + 7, NULL, 16);
+    }
+    fclose(file);
+    return mask;
+}
+
+static void check_thread(int thread, void *user)
+{
+    static const int left_alone[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGCHLD, SIGALRM, SIGPIPE};
+    int *others = user;
+    if (thread == getpid())
+        return;
+    ++*others;
+    for (size_t i = 0; i < sizeof(left_alone) / sizeof(left_alone[0]); i++)
+        CHECK(blocked_signals(thread) & (1ull << (left_alone[i] - 1)));
+}
+
+static void threads_of_the_library_take_no_signals(void)
+{
+    int others = 0;
+    vigil_client *client = client_with(1);
+    put(client, "k", "v");
+    for_each_number("/proc/self/task", check_thread, &others);
+    CHECK(others > 0);
+    vigil_client_free(client);
+}
+
+static void note_descriptor(int fd, void *user)
+{
+    bool *known = user;
+    CHECK(fd < FD_MAX);
+    known[fd] = true;
+}
+
+static void check_descriptor(int fd, void *user)
+{
+    bool *known = user;
+    CHECK(fd < FD_MAX && (known[fd] || (fcntl(fd, F_GETFD) & FD_CLOEXEC)));
+}
+
+static void check_descriptor_is_known(int fd, void *user)
+{
+    bool *known = user;
+    CHECK(fd < FD_MAX && known[fd]);
+}
+
+static void descriptors_are_closed_on_exec_and_by_free(void)
+{
+    bool known[FD_MAX] = {false};
+    vigil_queue *queue;
+    for_each_number("/proc/self/fd", note_descriptor, known);
+    vigil_client *client = new_client();
+    CHECK(vigil_queue_new(client, &queue) == VIGIL_OK);
+    put(client, "k", "v");
+    for_each_number("/proc/self/fd", check_descriptor, known);
+    vigil_queue_free(queue);
+    vigil_client_free(client);
+    for_each_number("/proc/self/fd", check_descriptor_is_known, known);
+}
+
 const struct suite_test process_tests[] = {
     {"parent_goes_on_after_fork", parent_goes_on_after_fork},
     {"signals_do_not_disturb_calls", signals_do_not_disturb_calls},
     {"broken_pipes_do_not_end_the_program", broken_pipes_do_not_end_the_program},
+    {"threads_of_the_library_take_no_signals", threads_of_the_library_take_no_signals},
+    {"descriptors_are_closed_on_exec_and_by_free", descriptors_are_closed_on_exec_and_by_free},
     {NULL, NULL},
 };
