@@ -40,6 +40,15 @@ function(vigil_layer name)
     add_custom_target(layer-${name} DEPENDS vigil_${name} ${programs})
 endfunction()
 
+# vigil_failing_memory(PROGRAM...): tests in which each allocation can fail (src/base/failing_memory_test.h). For the
+# layer.cmake of a layer, which is included before its tests are made.
+function(vigil_failing_memory)
+    foreach(program ${ARGN})
+        cmake_language(EVAL CODE "cmake_language(DEFER CALL target_link_options ${program} PRIVATE
+            -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc,--wrap=strdup)")
+    endforeach()
+endfunction()
+
 # vigil_tool(PROGRAM LAYER SOURCE...): a program beside the tests, over one layer.
 function(vigil_tool program layer)
     add_executable(${program} ${ARGN})

@@ -1,7 +1,7 @@
 /* Connections against our own server, with and without TLS: over real sockets, where the server has
  * threads of its own, and over a simulated network. */
+#include "base/failing_memory_test.h"
 #include "client/connection_fixture_test.h"
-#include "client/failing_memory_test.h"
 #include "net/server.h"
 #include "net/tls/certs_test.h"
 #include "net/tls/server_context.h"

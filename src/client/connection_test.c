@@ -1,6 +1,6 @@
 /* One connection against a server that follows a script: states, failures, cuts, time, memory. */
+#include "base/failing_memory_test.h"
 #include "client/connection_fixture_test.h"
-#include "client/failing_memory_test.h"
 #include "wire/h2/client_test.h"
 
 #include <arpa/inet.h>

@@ -9,7 +9,7 @@
 #define VIGIL_CLIENT_FAULTY_SIM_TEST_H
 
 #include "base/buf.h"
-#include "client/failing_memory_test.h"
+#include "base/failing_memory_test.h"
 #include "io/loop.h"
 #include "io/sim.h"
 #include "wire/h2/frame.h"

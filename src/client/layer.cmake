@@ -1,17 +1,14 @@
 # The installed headers of the library.
 target_include_directories(vigil_client PUBLIC ${CMAKE_SOURCE_DIR}/include)
 
-# These tests make each of our allocations fail in turn. Their targets are created after this file is
-# included.
-foreach(test resolver connection connection_server watch_stream watch_memory object v2_poller v2_response)
-    cmake_language(EVAL CODE "cmake_language(DEFER CALL target_link_options client_${test}_test PRIVATE
-        -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc,--wrap=strdup)")
-endforeach()
+vigil_failing_memory(client_resolver_test client_connection_test client_connection_server_test
+                     client_watch_stream_test client_watch_memory_test client_object_test client_v2_poller_test
+                     client_v2_response_test)
 
 # The same, and the loops of a client are observed (src/client/faulty_sim_test.h).
 foreach(test client_sim client_protocol channel parts_sim)
+    vigil_failing_memory(client_${test}_test)
     cmake_language(EVAL CODE "cmake_language(DEFER CALL target_link_options client_${test}_test PRIVATE
-        -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc,--wrap=strdup
         -Wl,--wrap=loop_turn,--wrap=loop_watch,--wrap=random_seed_system)")
 endforeach()
 

@@ -1,8 +1,8 @@
 /* Events from changes: every transition of the selection, errors, and what is released. */
 #include "client/object.h"
 
+#include "base/failing_memory_test.h"
 #include "base/slice.h"
-#include "client/failing_memory_test.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 #include "client/resolver.h"
 
+#include "base/failing_memory_test.h"
 #include "client/dns_table_test.h"
-#include "client/failing_memory_test.h"
 #include "io/loop.h"
 #include "io/socket.h"
 

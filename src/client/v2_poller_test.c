@@ -3,8 +3,8 @@
  */
 #include "client/v2_poller.h"
 
+#include "base/failing_memory_test.h"
 #include "client/channel.h"
-#include "client/failing_memory_test.h"
 #include "io/loop.h"
 #include "io/sim.h"
 

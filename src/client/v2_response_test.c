@@ -1,7 +1,7 @@
 #include "client/v2_response.h"
 
 #include "base/buf.h"
-#include "client/failing_memory_test.h"
+#include "base/failing_memory_test.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -4,7 +4,7 @@
 #ifndef VIGIL_CLIENT_WATCH_FIXTURE_TEST_H
 #define VIGIL_CLIENT_WATCH_FIXTURE_TEST_H
 
-#include "client/failing_memory_test.h"
+#include "base/failing_memory_test.h"
 #include "client/stream.h"
 #include "client/watch.h"
 #include "client/watch_stream.h"

@@ -1,7 +1,7 @@
 #include "kubeclient/cache.h"
 
+#include "base/failing_memory_test.h"
 #include "base/random.h"
-#include "client/failing_memory_test.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

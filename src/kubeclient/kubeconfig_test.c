@@ -1,7 +1,7 @@
 #include "kubeclient/kubeconfig.h"
 
+#include "base/failing_memory_test.h"
 #include "base/temp_dir_test.h"
-#include "client/failing_memory_test.h"
 
 #include <string.h>
 #include <sys/stat.h>

@@ -1,8 +1,8 @@
 #include "kubeclient/listener.h"
 
 #include "base/clock.h"
+#include "base/failing_memory_test.h"
 #include "base/random.h"
-#include "client/failing_memory_test.h"
 
 #include <poll.h>
 #include <sched.h>

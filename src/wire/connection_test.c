@@ -1,6 +1,6 @@
 #include "wire/connection.h"
 
-#include "wire/allocations_test.h"
+#include "base/failing_memory_test.h"
 #include "wire/life_test.h"
 #include "wire/sniff.h"
 

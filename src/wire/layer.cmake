@@ -1,18 +1,5 @@
-# These tests make each of our allocations fail in turn. The test targets are created after this
-# file is included.
-cmake_language(DEFER CALL target_link_options wire_connection_test PRIVATE
-    -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc)
-cmake_language(DEFER CALL target_link_options wire_h2_roles_test PRIVATE
-    -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc)
-cmake_language(DEFER CALL target_link_options wire_h2_hpack_test PRIVATE
-    -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc)
-cmake_language(DEFER CALL target_link_options wire_http_http1_client_test PRIVATE
-    -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc)
-cmake_language(DEFER CALL target_link_options wire_grpc_client_test PRIVATE
-    -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc)
-
-cmake_language(DEFER CALL target_link_options wire_http_http2_client_test PRIVATE
-    -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc)
+vigil_failing_memory(wire_connection_test wire_h2_roles_test wire_h2_hpack_test wire_http_http1_client_test
+                     wire_http_http2_client_test wire_grpc_client_test)
 
 vigil_corpus(wire client)
 vigil_corpus(wire h2)

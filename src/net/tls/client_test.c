@@ -1,120 +1,80 @@
 /* The client's side of TLS, against our listeners and against an OpenSSL server over memory. */
+#include "base/failing_memory_test.h"
 #include "net/tls/client_link_test.h"
 
-/* ---- any allocation may fail: the linker redirects our allocations to these functions ---- */
-
-static size_t fail_at; /* 0: never; 1: the next one */
-static size_t allocations;
-
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *ptr, size_t size);
-char *__real_strdup(const char *text);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *ptr, size_t size);
-char *__wrap_strdup(const char *text);
-
-static bool fails(void)
+/* A link with a world of its own. */
+static int set_up(void **state)
 {
-    allocations++;
-    return fail_at && --fail_at == 0;
+    static struct world w;
+    static struct link l;
+    world_init(&w);
+    world_begin(&w);
+    link_init(&l, &w);
+    *state = &l;
+    return 0;
 }
 
-void *__wrap_malloc(size_t size)
+static int tear_down(void **state)
 {
-    return fails() ? NULL : __real_malloc(size);
-}
-
-void *__wrap_calloc(size_t count, size_t size)
-{
-    return fails() ? NULL : __real_calloc(count, size);
-}
-
-void *__wrap_realloc(void *ptr, size_t size)
-{
-    return fails() ? NULL : __real_realloc(ptr, size);
-}
-
-char *__wrap_strdup(const char *text)
-{
-    return fails() ? NULL : __real_strdup(text);
+    struct link *l = *state;
+    link_fini(l);
+    world_fini(l->w);
+    return 0;
 }
 
 /* -- successful handshakes -- */
 
 static void bytes_arrive_for_every_split(void **state)
 {
-    (void)state;
-    struct world w;
-    world_init(&w);
-    world_begin(&w);
-    struct link l;
-    link_init(&l, &w);
+    struct link *l = *state;
     for (size_t piece = 1; piece <= 5000; piece = piece < 20 ? piece + 1 : piece * 3) {
-        link_to_listener(&l, "localhost");
-        assert_int_equal(tls_client_state(l.client), TLS_CLIENT_SHAKING);
-        link_run(&l, piece);
-        assert_string_equal(failure(&l), "");
-        assert_int_equal(tls_client_state(l.client), TLS_CLIENT_OPEN);
-        assert_true(tls_client_timeout(l.client) == CLOCK_NEVER);
-        say_frame(&l, "e hello");
-        link_run(&l, piece);
-        assert_true(heard(&l, "e hello"));
-        link_close(&l);
+        link_to_listener(l, "localhost");
+        assert_int_equal(tls_client_state(l->client), TLS_CLIENT_SHAKING);
+        link_run(l, piece);
+        assert_string_equal(failure(l), "");
+        assert_int_equal(tls_client_state(l->client), TLS_CLIENT_OPEN);
+        assert_true(tls_client_timeout(l->client) == CLOCK_NEVER);
+        say_frame(l, "e hello");
+        link_run(l, piece);
+        assert_true(heard(l, "e hello"));
+        link_close(l);
     }
-    link_fini(&l);
-    world_fini(&w);
 }
 
 static void long_input_and_output_arrive_in_order(void **state)
 {
-    (void)state;
-    struct world w;
-    world_init(&w);
-    world_begin(&w);
-    struct link l;
-    link_init(&l, &w);
-    link_to_listener(&l, "localhost");
-    link_run(&l, ROOM);
+    struct link *l = *state;
+    link_to_listener(l, "localhost");
+    link_run(l, ROOM);
     static uint8_t frame[4 + ECHO_FRAME_MAX], room[ROOM];
     echo_put_number(frame, ECHO_FRAME_MAX);
     for (size_t i = 4; i < sizeof(frame); i++)
         frame[i] = i == 4 ? 'e' : echo_pattern(i);
     for (size_t at = 0; at < sizeof(frame);) {
-        size_t n = size_min(tls_client_plain_room(l.client, sizeof(room)), sizeof(frame) - at);
-        size_t sealed = tls_client_fill(l.client, slice_of(frame + at, n), room, sizeof(room));
+        size_t n = size_min(tls_client_plain_room(l->client, sizeof(room)), sizeof(frame) - at);
+        size_t sealed = tls_client_fill(l->client, slice_of(frame + at, n), room, sizeof(room));
         assert_true(sealed > n);
-        assert_false(tls_client_wants_write(l.client)); /* plain_room: everything fits */
-        add(&l.to_server, room, sealed);
+        assert_false(tls_client_wants_write(l->client)); /* plain_room: everything fits */
+        add(&l->to_server, room, sealed);
         at += n;
     }
-    link_run(&l, ROOM);
-    assert_int_equal(l.received.len, sizeof(frame));
-    assert_memory_equal(l.received.ptr, frame, sizeof(frame));
-    link_fini(&l);
-    world_fini(&w);
+    link_run(l, ROOM);
+    assert_int_equal(l->received.len, sizeof(frame));
+    assert_memory_equal(l->received.ptr, frame, sizeof(frame));
 }
 
 static void output_without_room_waits(void **state)
 {
-    (void)state;
-    struct world w;
-    world_init(&w);
-    world_begin(&w);
-    struct link l;
-    link_init(&l, &w);
-    link_to_listener(&l, "localhost");
-    link_run(&l, ROOM);
+    struct link *l = *state;
+    link_to_listener(l, "localhost");
+    link_run(l, ROOM);
     uint8_t frame[] = {0, 0, 0, 3, 'e', 'o', 'k'}, byte;
-    assert_int_equal(tls_client_plain_room(l.client, 1), 0);
-    for (size_t n = tls_client_fill(l.client, slice_of(frame, sizeof(frame)), &byte, 1); n;
-         n = tls_client_fill(l.client, SLICE_EMPTY, &byte, 1))
-        add(&l.to_server, &byte, n);
-    link_run(&l, 1);
-    assert_true(heard(&l, "eok"));
-    link_fini(&l);
-    world_fini(&w);
+    assert_int_equal(tls_client_plain_room(l->client, 1), 0);
+    for (size_t n = tls_client_fill(l->client, slice_of(frame, sizeof(frame)), &byte, 1); n;
+         n = tls_client_fill(l->client, SLICE_EMPTY, &byte, 1))
+        add(&l->to_server, &byte, n);
+    link_run(l, 1);
+    assert_true(heard(l, "eok"));
 }
 
 /* -- the server's certificate -- */
@@ -454,38 +414,31 @@ static void bytes_that_are_not_tls_are_refused(void **state)
 
 static void each_side_may_close_first(void **state)
 {
-    (void)state;
-    struct world w;
-    world_init(&w);
-    world_begin(&w);
-    struct link l;
-    link_init(&l, &w);
-    link_to_listener(&l, "localhost");
-    link_run(&l, ROOM);
-    say_frame(&l, "q bye");
-    link_run(&l, ROOM);
-    assert_true(heard(&l, "q bye"));
-    assert_int_equal(tls_client_state(l.client), TLS_CLIENT_ENDED);
-    tls_client_shutdown(l.client); /* no effect any more */
-    link_close(&l);
+    struct link *l = *state;
+    link_to_listener(l, "localhost");
+    link_run(l, ROOM);
+    say_frame(l, "q bye");
+    link_run(l, ROOM);
+    assert_true(heard(l, "q bye"));
+    assert_int_equal(tls_client_state(l->client), TLS_CLIENT_ENDED);
+    tls_client_shutdown(l->client); /* no effect any more */
+    link_close(l);
 
-    link_to_listener(&l, "localhost");
-    link_run(&l, ROOM);
-    say_frame(&l, "h under way");
-    tls_client_shutdown(l.client);
-    assert_int_equal(tls_client_state(l.client), TLS_CLIENT_ENDED);
-    assert_int_equal(tls_client_plain_room(l.client, ROOM), 0);
-    assert_true(tls_client_wants_write(l.client));
-    link_run(&l, ROOM);
-    assert_string_equal(w.kind.ops->reason(l.listener_side), "the peer left");
-    link_close(&l);
+    link_to_listener(l, "localhost");
+    link_run(l, ROOM);
+    say_frame(l, "h under way");
+    tls_client_shutdown(l->client);
+    assert_int_equal(tls_client_state(l->client), TLS_CLIENT_ENDED);
+    assert_int_equal(tls_client_plain_room(l->client, ROOM), 0);
+    assert_true(tls_client_wants_write(l->client));
+    link_run(l, ROOM);
+    assert_string_equal(l->w->kind.ops->reason(l->listener_side), "the peer left");
+    link_close(l);
 
-    link_to_listener(&l, "localhost"); /* the connection ends without a notification */
-    link_run(&l, ROOM);
-    tls_client_feed_end(l.client);
-    assert_int_equal(tls_client_state(l.client), TLS_CLIENT_ENDED);
-    link_fini(&l);
-    world_fini(&w);
+    link_to_listener(l, "localhost"); /* the connection ends without a notification */
+    link_run(l, ROOM);
+    tls_client_feed_end(l->client);
+    assert_int_equal(tls_client_state(l->client), TLS_CLIENT_ENDED);
 }
 
 /* Collects what a listener sends in its handshake. */
@@ -527,53 +480,39 @@ static void end_within_the_handshake_is_a_failure_at_every_byte(void **state)
 
 static void damaged_handshake_is_refused(void **state)
 {
-    (void)state;
-    struct world w;
-    world_init(&w);
-    world_begin(&w);
-    struct link l;
-    link_init(&l, &w);
+    struct link *l = *state;
     for (size_t at = 0; at < 900; at += 7) {
-        link_to_listener(&l, "localhost");
-        client_send(&l, SLICE_EMPTY);
-        listener_turn(&l);
-        if (at < l.to_client.len) {
-            l.to_client.ptr[at] ^= 0x55;
-            client_receive(&l, buf_slice(&l.to_client));
-            tls_client_feed_end(l.client); /* it may wait for the rest of a longer record */
-            assert_int_equal(tls_client_state(l.client), TLS_CLIENT_FAILED);
+        link_to_listener(l, "localhost");
+        client_send(l, SLICE_EMPTY);
+        listener_turn(l);
+        if (at < l->to_client.len) {
+            l->to_client.ptr[at] ^= 0x55;
+            client_receive(l, buf_slice(&l->to_client));
+            tls_client_feed_end(l->client); /* it may wait for the rest of a longer record */
+            assert_int_equal(tls_client_state(l->client), TLS_CLIENT_FAILED);
         }
-        link_close(&l);
+        link_close(l);
     }
-    link_fini(&l);
-    world_fini(&w);
 }
 
 /* -- limits -- */
 
 static void handshake_is_limited_in_time_and_bytes(void **state)
 {
-    (void)state;
-    struct world w;
-    world_init(&w);
-    world_begin(&w);
-    struct link l;
-    link_init(&l, &w);
-    link_to_listener(&l, "localhost");
-    int64_t at = tls_client_timeout(l.client);
-    assert_int_equal(at, l.now + l.limits.handshake_ns);
-    tls_client_tick(l.client, at - 1);
-    assert_string_equal(failure(&l), "");
-    tls_client_tick(l.client, at);
-    assert_string_equal(failure(&l), "TLS handshake timeout");
-    link_close(&l);
+    struct link *l = *state;
+    link_to_listener(l, "localhost");
+    int64_t at = tls_client_timeout(l->client);
+    assert_int_equal(at, l->now + l->limits.handshake_ns);
+    tls_client_tick(l->client, at - 1);
+    assert_string_equal(failure(l), "");
+    tls_client_tick(l->client, at);
+    assert_string_equal(failure(l), "TLS handshake timeout");
+    link_close(l);
 
-    l.limits.handshake_bytes = 500; /* a certificate is longer */
-    link_to_listener(&l, "localhost");
-    link_run(&l, 100);
-    assert_string_equal(failure(&l), "tls: handshake message too long");
-    link_fini(&l);
-    world_fini(&w);
+    l->limits.handshake_bytes = 500; /* a certificate is longer */
+    link_to_listener(l, "localhost");
+    link_run(l, 100);
+    assert_string_equal(failure(l), "tls: handshake message too long");
 }
 
 static void key_updates_without_data_are_limited(void **state)
@@ -676,14 +615,13 @@ static bool live(struct world *w, const char *host)
         status =
             tls_client_new(l.source, host, TLS_CLIENT_HTTP2, &l.limits, l.now, &l.client, &l.error);
     if (status == ST_OK) {
-        size_t left = fail_at; /* only the client's allocations fail */
-        fail_at = 0;
+        memory_exempt = true; /* only the client's allocations fail */
         struct protocol_hooks server = {.on_output = ignore_output, .owner = &l};
         assert_int_equal(w->kind.open(w->shared, server, w->now, &l.listener_side), ST_OK);
         uint8_t room[DRAIN_ROOM], plain[100];
         add(&l.to_server, room, tls_client_fill(l.client, SLICE_EMPTY, room, sizeof(room)));
         listener_turn(&l);
-        fail_at = left;
+        memory_exempt = false;
         size_t n = 0;
         tls_client_feed(l.client, buf_slice(&l.to_client));
         while (tls_client_read(l.client, plain, sizeof(plain)))
@@ -692,13 +630,13 @@ static bool live(struct world *w, const char *host)
             n = tls_client_fill(l.client, SLICE_LITERAL("\0\0\0\3eok"), room, sizeof(room));
         tls_client_shutdown(l.client);
         tls_client_check(l.client);
-        fail_at = 0;
+        memory_fail_at = 0;
         worked = n > 7;
         const char *text;
         if (tls_client_state(l.client) == TLS_CLIENT_FAILED)
             status = tls_client_reason(l.client, &text);
     }
-    fail_at = 0;
+    memory_fail_at = 0;
     if (!worked)
         assert_true(status == ST_NOMEM || status == ST_CLOSED);
     link_fini(&l);
@@ -713,12 +651,12 @@ static void each_missing_allocation_is_reported(void **state)
     world_begin(&w);
     for (int wrong = 0; wrong < 2; wrong++) { /* a host that fits, and one that does not */
         const char *host = wrong ? "other" : "localhost";
-        allocations = 0;
+        memory_allocations = 0;
         assert_int_equal(live(&w, host), !wrong);
-        size_t count = allocations;
+        size_t count = memory_allocations;
         assert_true(count > 10);
         for (size_t i = 1; i <= count; i++) {
-            fail_at = i;
+            memory_fail_at = i;
             (void)live(&w, host);
         }
     }
@@ -728,9 +666,9 @@ static void each_missing_allocation_is_reported(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bytes_arrive_for_every_split),
-        cmocka_unit_test(long_input_and_output_arrive_in_order),
-        cmocka_unit_test(output_without_room_waits),
+        cmocka_unit_test_setup_teardown(bytes_arrive_for_every_split, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(long_input_and_output_arrive_in_order, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(output_without_room_waits, set_up, tear_down),
         cmocka_unit_test(server_is_verified_as_go_does),
         cmocka_unit_test(certificate_outside_its_time_is_refused),
         cmocka_unit_test(certificate_for_another_use_is_refused),
@@ -743,10 +681,10 @@ int main(void)
         cmocka_unit_test(only_names_are_sent_to_the_server),
         cmocka_unit_test(versions_below_the_lowest_are_refused),
         cmocka_unit_test(bytes_that_are_not_tls_are_refused),
-        cmocka_unit_test(each_side_may_close_first),
+        cmocka_unit_test_setup_teardown(each_side_may_close_first, set_up, tear_down),
         cmocka_unit_test(end_within_the_handshake_is_a_failure_at_every_byte),
-        cmocka_unit_test(damaged_handshake_is_refused),
-        cmocka_unit_test(handshake_is_limited_in_time_and_bytes),
+        cmocka_unit_test_setup_teardown(damaged_handshake_is_refused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(handshake_is_limited_in_time_and_bytes, set_up, tear_down),
         cmocka_unit_test(key_updates_without_data_are_limited),
         cmocka_unit_test(renegotiation_ends_the_connection),
         cmocka_unit_test(changed_files_are_used_for_the_next_connection),

@@ -1,7 +1,7 @@
 /* Calls from the client's side, answered by our own server. */
 #include "wire/grpc/client.h"
 
-#include "wire/allocations_test.h"
+#include "base/failing_memory_test.h"
 #include "wire/grpc/client_fixture_test.h"
 #include "wire/grpc/services_test.h"
 #include "wire/grpc/timeout.h"
@@ -41,9 +41,9 @@ static void to_server(struct joined *j)
     uint8_t room[H2_FILL_ROOM_MIN];
     struct client_fixture *f = &j->client;
     while (h2_session_wants_write(f->session)) {
-        allocations_exempt = false;
+        memory_exempt = false;
         size_t n = h2_session_fill(f->session, room, sizeof(room), f->now);
-        allocations_exempt = true;
+        memory_exempt = true;
         client_check(f);
         for (size_t i = 0; i < n; i += j->step)
             wire_connection_feed(j->connection, slice_of(room + i, size_min(j->step, n - i)),
@@ -60,9 +60,9 @@ static void to_client(struct joined *j)
     while (wire_connection_wants_write(j->connection)) {
         size_t n = wire_connection_fill(j->connection, room, sizeof(room), f->now);
         for (size_t i = 0; i < n; i += j->step) {
-            allocations_exempt = false;
+            memory_exempt = false;
             h2_session_feed(f->session, slice_of(room + i, size_min(j->step, n - i)), f->now);
-            allocations_exempt = true;
+            memory_exempt = true;
             client_check(f);
         }
         if (n == 0)
@@ -81,7 +81,7 @@ static void exchange(struct joined *j)
 static int setup(void **state)
 {
     struct joined *j = malloc(sizeof(*j));
-    allocations_exempt = true;
+    memory_exempt = true;
     joined_init(j, SIZE_MAX / 2);
     client_start(&j->client);
     exchange(j);
@@ -292,17 +292,17 @@ static void repeated_calls_allocate_nothing(void **state)
     j->client.request.path = SLICE_LITERAL("/t.T/Echo");
     for (size_t i = 0; i < 100; i++) {
         if (i == 10)
-            allocations = 0;
-        allocations_exempt = false;
+            memory_allocations = 0;
+        memory_exempt = false;
         assert_int_equal(grpc_client_call_send(&r->call, SLICE_LITERAL("hello")), ST_OK);
         grpc_client_call_half_close(&r->call);
         recorded_start(r);
-        allocations_exempt = true;
+        memory_exempt = true;
         to_server(j);
         to_client(j);
         assert_int_equal(r->ended, i + 1);
     }
-    assert_int_equal(allocations, 0);
+    assert_int_equal(memory_allocations, 0);
 }
 
 static void withheld_call_stops_the_server(void **state)
@@ -498,7 +498,7 @@ static void life_of_calls(struct joined *j)
     struct recorded_call *chat = recorded_new(&j->client);
     struct recorded_call *echo = recorded_new(&j->client), *fail = recorded_new(&j->client);
     j->client.request.path = SLICE_LITERAL("/t.T/Chat");
-    allocations_exempt = false;
+    memory_exempt = false;
     recorded_start(chat);
     if (chat->started) {
         (void)!grpc_client_call_send(&chat->call, SLICE_LITERAL("one"));
@@ -514,7 +514,7 @@ static void life_of_calls(struct joined *j)
         grpc_client_call_half_close(&fail->call);
         recorded_start(fail);
     }
-    allocations_exempt = true;
+    memory_exempt = true;
     exchange(j);
     if (grpc_client_call_is_open(&chat->call))
         grpc_client_call_half_close(&chat->call);
@@ -525,7 +525,7 @@ static void calls_work_for_every_split_of_the_bytes(void **state)
 {
     (void)state;
     struct joined *j = malloc(sizeof(*j));
-    allocations_exempt = true;
+    memory_exempt = true;
     for (size_t step = 1; step < 200; step++) {
         joined_init(j, step);
         client_start(&j->client);
@@ -546,7 +546,7 @@ static void calls_work_for_every_split_of_the_bytes(void **state)
 static void run_without_memory(void *ctx)
 {
     struct joined *j = ctx;
-    allocations_exempt = true;
+    memory_exempt = true;
     joined_init(j, 500);
     client_start(&j->client);
     life_of_calls(j);
@@ -569,17 +569,17 @@ static void head_without_memory_is_refused(void **state)
     (void)state;
     struct grpc_head_fields fields = {.authority = SLICE_LITERAL("x")};
     struct grpc_head *head = NULL;
-    allocations_exempt = false;
+    memory_exempt = false;
     size_t failures = 0;
     for (size_t n = 1; !head; n++) {
-        fail_at = n;
+        memory_fail_at = n;
         enum status status = grpc_head_new(&fields, &head);
         assert_true(status == ST_OK || status == ST_NOMEM);
         failures += status == ST_NOMEM;
     }
-    fail_at = 0;
+    memory_fail_at = 0;
     assert_true(failures >= 2);
-    allocations_exempt = true;
+    memory_exempt = true;
     grpc_head_unref(head);
 }
 

@@ -1,7 +1,7 @@
 #include "wire/h2/hpack.h"
 
 #include "base/buf.h"
-#include "wire/allocations_test.h"
+#include "base/failing_memory_test.h"
 #include "wire/h2/huffman.h"
 
 #include <dirent.h>
@@ -193,11 +193,11 @@ static enum status decode_with_failure(struct slice block, size_t failing)
     struct hpack_decoder decoder;
     struct h2_headers *h = NULL;
     hpack_decoder_init(&decoder);
-    fail_at = failing;
-    allocations_exempt = false;
+    memory_fail_at = failing;
+    memory_exempt = false;
     enum status status = hpack_decode(&decoder, block, false, &largest, &h);
-    allocations_exempt = true;
-    fail_at = 0;
+    memory_exempt = true;
+    memory_fail_at = 0;
     h2_headers_unref(h);
     hpack_decoder_fini(&decoder);
     return status;
@@ -427,7 +427,7 @@ static void huffman_output_does_not_exceed_its_room(void **state)
 
 int main(void)
 {
-    allocations_exempt = true;
+    memory_exempt = true;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(examples_of_the_rfc_decode),
         cmocka_unit_test(written_blocks_decode_with_both_decoders),

@@ -1,5 +1,5 @@
 /* A client's session joined to a server: our own, and nghttp2's as the judge of what we send. */
-#include "wire/allocations_test.h"
+#include "base/failing_memory_test.h"
 #include "wire/h2/answer_test.h"
 #include "wire/h2/request_test.h"
 
@@ -16,26 +16,26 @@ static uint32_t next_random(void)
 /* Only what the client's session allocates may fail, not what the test or the server does. */
 static void client_turn(struct client_fixture *f, struct slice bytes)
 {
-    allocations_exempt = false;
+    memory_exempt = false;
     h2_session_feed(f->session, bytes, f->now);
-    allocations_exempt = true;
+    memory_exempt = true;
     h2_session_check(f->session);
 }
 
 static size_t client_write(struct client_fixture *f, uint8_t *dst, size_t room)
 {
-    allocations_exempt = false;
+    memory_exempt = false;
     size_t n = h2_session_fill(f->session, dst, room, f->now);
-    allocations_exempt = true;
+    memory_exempt = true;
     h2_session_check(f->session);
     return n;
 }
 
 static bool client_request(struct client_fixture *f, struct request *r)
 {
-    allocations_exempt = false;
+    memory_exempt = false;
     enum status status = h2_session_open(f->session, &r->stream);
-    allocations_exempt = true;
+    memory_exempt = true;
     if (status == ST_OK)
         r->id = r->stream.id;
     return status == ST_OK;
@@ -43,10 +43,10 @@ static bool client_request(struct client_fixture *f, struct request *r)
 
 static bool client_begin(struct client_fixture *f)
 {
-    allocations_exempt = false;
+    memory_exempt = false;
     enum status status =
         h2_session_new_client(&f->limits, &client_ops, f, NULL, f->now, &f->session);
-    allocations_exempt = true;
+    memory_exempt = true;
     return status == ST_OK;
 }
 
@@ -113,7 +113,7 @@ static void run_joined(struct joined *j)
 static void both_roles_exchange_for_every_split_of_the_bytes(void **state)
 {
     (void)state;
-    allocations_exempt = true;
+    memory_exempt = true;
     struct joined *j = malloc(sizeof(*j));
     for (size_t step = 1; step < 300; step++) {
         join_init(j, step);
@@ -150,7 +150,7 @@ static void both_roles_exchange_for_every_split_of_the_bytes(void **state)
 static void run_without_memory(void *ctx)
 {
     struct joined *j = ctx;
-    allocations_exempt = true;
+    memory_exempt = true;
     join_init(j, 1000);
     if (client_begin(&j->client)) {
         to_server(j);
@@ -296,7 +296,7 @@ static void nghttp2_serves_our_requests(void **state)
 {
     struct client_fixture *f = *state;
     struct judge judge;
-    allocations_exempt = true;
+    memory_exempt = true;
     f->in.len = 0;
     judge_init(&judge);
     size_t body = 0;
@@ -325,7 +325,7 @@ static void nghttp2_finds_no_fault_in_a_random_life(void **state)
 {
     struct client_fixture *f = *state;
     struct judge judge;
-    allocations_exempt = true;
+    memory_exempt = true;
     seed = 5;
     f->in.len = 0;
     judge_init(&judge);
@@ -372,7 +372,7 @@ static void nghttp2_leaves_without_losing_a_request(void **state)
 {
     struct client_fixture *f = *state;
     struct judge judge;
-    allocations_exempt = true;
+    memory_exempt = true;
     f->in.len = 0;
     judge_init(&judge);
     struct request *r = request_open(f, 10);

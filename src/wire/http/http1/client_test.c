@@ -2,7 +2,7 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
-#include "wire/allocations_test.h"
+#include "base/failing_memory_test.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -45,11 +45,11 @@ static void on_head(struct http1_call *call, const struct http1_response *respon
     struct fixture *f = fixture_of(call);
     struct slice index;
     f->status = response->status;
-    allocations_exempt = true;
+    memory_exempt = true;
     f->index.len = 0;
     if (http1_response_get(response, SLICE_LITERAL("x-etcd-index"), &index))
         assert_int_equal(buf_append(&f->index, index), ST_OK);
-    allocations_exempt = false;
+    memory_exempt = false;
     if (f->cancels_in_head)
         http1_client_cancel(call);
 }
@@ -58,9 +58,9 @@ static void on_body(struct http1_call *call, struct slice bytes)
 {
     struct fixture *f = fixture_of(call);
     assert_true(bytes.len > 0);
-    allocations_exempt = true;
+    memory_exempt = true;
     assert_int_equal(buf_append(&f->body, bytes), ST_OK);
-    allocations_exempt = false;
+    memory_exempt = false;
     if (f->cancels_in_body)
         http1_client_cancel(call);
 }
@@ -130,13 +130,13 @@ static int teardown(void **state)
 static void drain(struct fixture *f)
 {
     uint8_t room[7];
-    allocations_exempt = true;
+    memory_exempt = true;
     while (http1_client_wants_write(f->client)) {
         size_t n = http1_client_fill(f->client, room, sizeof(room));
         assert_true(n > 0);
         assert_int_equal(buf_append(&f->out, slice_of(room, n)), ST_OK);
     }
-    allocations_exempt = false;
+    memory_exempt = false;
 }
 
 static void begin(struct fixture *f)
@@ -532,14 +532,14 @@ static void body_of_any_length_is_not_kept(void **state)
     size_t received = 0, before;
     int n = snprintf(chunk, sizeof(chunk), "%x\r\n%0*d\r\n", CHUNK, CHUNK, 0);
     exchange(f, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", false);
-    before = allocations;
+    before = memory_allocations;
     for (int i = 0; i < CHUNKS; i++) {
         http1_client_feed(f->client, slice_of(chunk, (size_t)n), f->now);
         received += f->body.len;
         f->body.len = 0;
     }
     assert_int_equal(received, (size_t)CHUNKS * CHUNK);
-    assert_int_equal(allocations, before);
+    assert_int_equal(memory_allocations, before);
     feed(f, "0\r\n\r\n");
     assert_int_equal(f->end, ST_OK);
 }

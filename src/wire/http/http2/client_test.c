@@ -1,7 +1,7 @@
 /* Requests of a client over HTTP/2 to our own server. */
 #include "wire/http/http2/client.h"
 
-#include "wire/allocations_test.h"
+#include "base/failing_memory_test.h"
 #include "wire/connection.h"
 #include "wire/http/routes_test.h"
 
@@ -60,10 +60,10 @@ static void on_body(struct http2_call *call, struct slice bytes)
 {
     struct request *r = CONTAINER_OF(call, struct request, call);
     r->body_bytes += bytes.len;
-    allocations_exempt = true;
+    memory_exempt = true;
     if (r->body.len < 1000)
         assert_int_equal(buf_append(&r->body, bytes), ST_OK);
-    allocations_exempt = false;
+    memory_exempt = false;
     if (r->cancels_in_body)
         http2_client_cancel(call);
 }
@@ -108,9 +108,9 @@ static void request_fini(struct request *r)
 {
     http2_call_check(&r->call);
     http2_call_fini(&r->call);
-    allocations_exempt = true;
+    memory_exempt = true;
     buf_fini(&r->body);
-    allocations_exempt = false;
+    memory_exempt = false;
 }
 
 static struct h2_stream *refuse(void *owner, struct h2_headers *headers, int64_t now_ns)
@@ -166,20 +166,20 @@ static bool to_server(struct fixture *f)
     if (!h2_session_wants_write(f->session))
         return false;
     size_t n = h2_session_fill(f->session, room, sizeof(room), f->now);
-    allocations_exempt = true;
+    memory_exempt = true;
     wire_connection_feed(f->connection, slice_of(room, n), f->now);
-    allocations_exempt = false;
+    memory_exempt = false;
     return n > 0;
 }
 
 static bool to_client(struct fixture *f)
 {
     uint8_t room[WIRE_FILL_ROOM_MIN];
-    allocations_exempt = true;
+    memory_exempt = true;
     size_t n = wire_connection_wants_write(f->connection)
                    ? wire_connection_fill(f->connection, room, sizeof(room), f->now)
                    : 0;
-    allocations_exempt = false;
+    memory_exempt = false;
     for (size_t at = 0; at < n;) {
         size_t piece = size_min(f->step, n - at);
         h2_session_feed(f->session, slice_of(room + at, piece), f->now);
@@ -378,21 +378,21 @@ static void each_allocation_may_fail(void **state)
     for (size_t at = 1;; at++) {
         void *own;
         struct request r = {0};
-        allocations_exempt = true;
+        memory_exempt = true;
         setup(&own);
         struct fixture *f = own;
-        allocations_exempt = false;
-        fail_at = at;
+        memory_exempt = false;
+        memory_fail_at = at;
         enum status status = start(f, &r, "POST", "/chunks/", "a body");
         if (status == ST_OK)
             exchange(f);
-        bool failed = fail_at == 0;
-        fail_at = 0;
+        bool failed = memory_fail_at == 0;
+        memory_fail_at = 0;
         assert_int_equal(r.ends, status == ST_OK);
         request_fini(&r);
-        allocations_exempt = true;
+        memory_exempt = true;
         teardown(&own);
-        allocations_exempt = false;
+        memory_exempt = false;
         if (!failed) {
             assert_int_equal(r.end, ST_OK);
             break;
