@@ -134,6 +134,22 @@ VIGIL_API void vigil_watch_request_progress(vigil_watch *watch);
 
 /* The revision after which the watch would resume now; -1 before it is known. */
 VIGIL_API int64_t vigil_watch_revision(const vigil_watch *watch);
+
+/* Where a watch is, and how it got there. */
+typedef struct vigil_watch_stats {
+    int64_t revision; /* as vigil_watch_revision */
+    /* By at most how many revisions it is behind, now: the newest revision that the client has
+     * received for any watch, minus that of this watch. 0 if everything that was received has been
+     * delivered and the server has the watch. */
+    uint64_t lag;
+    uint64_t queued_bytes; /* received and not yet delivered or released, now */
+    uint64_t resumes;      /* how often it was created again after a break or a pause */
+} vigil_watch_stats;
+
+/* Reads the statistics of a watch. size is sizeof(vigil_watch_stats), so that the struct may grow.
+ */
+VIGIL_API void vigil_watch_get_stats(const vigil_watch *watch, vigil_watch_stats *ret_stats,
+                                     size_t size);
 /* The user pointer of vigil_watch_new. */
 VIGIL_API void *vigil_watch_user(const vigil_watch *watch);
 

@@ -60,6 +60,7 @@ struct client_counters {
     _Atomic uint64_t calls_started, calls_completed, calls_retried;
     _Atomic uint64_t watches, watch_resumes, watch_events, queued_bytes;
     _Atomic uint64_t bytes_sent, bytes_received;
+    _Atomic int64_t watch_revision; /* the newest one in a response to a watch */
 };
 
 struct vigil_client {

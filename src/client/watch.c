@@ -27,7 +27,7 @@ static const uint16_t moves[] = {
 void watch_move(struct vigil_watch *watch, enum watch_state next)
 {
     assert(moves[watch->state] & (1u << next));
-    watch->state = (uint8_t)next;
+    atomic_store_explicit(&watch->state, (uint8_t)next, memory_order_relaxed);
 }
 
 void watch_unref(struct vigil_watch *watch)
@@ -187,7 +187,8 @@ static void deliver(struct vigil_watch *watch, const struct pb_watch_response *r
 
 static void count_held(struct vigil_watch *watch, int64_t bytes)
 {
-    watch->held_bytes = (uint32_t)(watch->held_bytes + bytes);
+    uint32_t before = atomic_load_explicit(&watch->held_bytes, memory_order_relaxed);
+    atomic_store_explicit(&watch->held_bytes, (uint32_t)(before + bytes), memory_order_relaxed);
     atomic_fetch_add_explicit(&watch->client->counters.queued_bytes, (uint64_t)bytes,
                               memory_order_relaxed);
     if (watch->object.internal && !watch->object.dropped)

@@ -66,11 +66,10 @@ struct watch_entry {
 /* Small, because a program may have hundreds of thousands of them. */
 struct vigil_watch {
     struct watch_entry entry; /* in client_watch_stream.ids unless its id is WATCH_NO_ID */
-    uint8_t state;            /* enum watch_state */
+    _Atomic uint8_t state;    /* enum watch_state; read by any thread */
     bool prev_kv : 1, progress_notify : 1, no_put : 1, no_delete : 1, fragment : 1;
     bool require_leader : 1, paused : 1;
     bool created_wanted : 1; /* created is still to be delivered */
-    bool was_live : 1;       /* it was created before: counts as resumed */
     bool cancel_sent : 1;    /* the server has not confirmed the cancel request */
     bool end_lost : 1;       /* there was no memory to hold the end; valid while ending */
     uint8_t end_code;        /* enum grpc_code of its end, or WATCH_TOO_LARGE */
@@ -82,7 +81,8 @@ struct vigil_watch {
     _Atomic int64_t delivered;    /* the revision after which the user would resume; any thread */
     struct client_message *held;  /* received while paused; owned */
     struct client_message *parts; /* fragments of an unfinished response; owned */
-    uint32_t held_bytes, held_max;
+    _Atomic uint32_t held_bytes, lives; /* how often it was live; both are read by any thread */
+    uint32_t held_max;
     union {
         vigil_watch_fn fn;
         const struct watch_observer *observer; /* if the object is internal */

@@ -245,6 +245,34 @@ int64_t vigil_watch_revision(const vigil_watch *watch)
     return watch->item ? watch_item_revision(watch->item) : watch_delivered(watch);
 }
 
+static uint64_t queued_bytes(const struct vigil_watch *watch)
+{
+    size_t bytes = atomic_load_explicit(&watch->held_bytes, memory_order_relaxed);
+    return bytes + (watch->item ? watch_item_bytes(watch->item) : 0);
+}
+
+static uint64_t lag(const struct vigil_watch *watch, int64_t revision)
+{
+    uint8_t state = atomic_load_explicit(&watch->state, memory_order_relaxed);
+    int64_t newest =
+        atomic_load_explicit(&watch->client->counters.watch_revision, memory_order_relaxed);
+    bool has_all = (state == WATCH_LIVE || state == WATCH_ENDED) && queued_bytes(watch) == 0;
+    return has_all || revision < 0 || newest < revision ? 0 : (uint64_t)(newest - revision);
+}
+
+void vigil_watch_get_stats(const vigil_watch *watch, vigil_watch_stats *ret_stats, size_t size)
+{
+    uint32_t lives = atomic_load_explicit(&watch->lives, memory_order_relaxed);
+    vigil_watch_stats stats = {
+        .revision = vigil_watch_revision(watch),
+        .queued_bytes = queued_bytes(watch),
+        .resumes = lives ? lives - 1 : 0,
+    };
+    stats.lag = lag(watch, stats.revision);
+    memset(ret_stats, 0, size);
+    memcpy(ret_stats, &stats, size_min(size, sizeof(stats)));
+}
+
 void *vigil_watch_user(const vigil_watch *watch)
 {
     return watch->user;

@@ -352,9 +352,8 @@ static void make_live(struct client_watch_stream *stream, struct vigil_watch *wa
 {
     stream->creating_count--;
     put_on(watch, &stream->known, WATCH_LIVE);
-    if (watch->was_live)
+    if (atomic_fetch_add_explicit(&watch->lives, 1, memory_order_relaxed) > 0)
         atomic_fetch_add_explicit(&stream->client->counters.watch_resumes, 1, memory_order_relaxed);
-    watch->was_live = true;
     client_stream_works(&stream->stream);
 }
 
@@ -440,6 +439,15 @@ static void dispatch(struct client_watch_stream *stream, struct slice message,
         cancel_unknown(stream, response->watch_id);
 }
 
+/* For statistics. */
+static void note_revision(struct vigil_client *client, const struct pb_watch_response *response)
+{
+    _Atomic int64_t *newest = &client->counters.watch_revision;
+    if (response->header &&
+        response->header->revision > atomic_load_explicit(newest, memory_order_relaxed))
+        atomic_store_explicit(newest, response->header->revision, memory_order_relaxed);
+}
+
 static void on_message(struct client_stream *client_stream, struct slice message)
 {
     struct client_watch_stream *stream =
@@ -449,12 +457,14 @@ static void on_message(struct client_stream *client_stream, struct slice message
     arena_init(&arena, stream->scratch, sizeof(stream->scratch),
                client_decode_bytes_max(stream->client));
     enum status status = watch_decode(&stream->decoder, message, &arena, &response);
-    if (status == ST_OK)
+    if (status == ST_OK) {
+        note_revision(stream->client, &response);
         dispatch(stream, message, &response);
-    else if (status == ST_LIMIT)
+    } else if (status == ST_LIMIT) {
         client_stream_overflow(client_stream);
-    else
+    } else {
         client_stream_give_up(client_stream);
+    }
     arena_fini(&arena);
     send_requests(stream);
 }

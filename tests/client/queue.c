@@ -4,9 +4,20 @@
 #include <poll.h>
 #include <stdatomic.h>
 #include <sys/eventfd.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 enum { TAKE_MS = 60000 };
+
+static vigil_client *client_with_thread(void)
+{
+    vigil_options options;
+    vigil_client *client;
+    default_options(&options);
+    options.own_thread = 1;
+    CHECK(vigil_client_new(&options, &client, NULL) == VIGIL_OK);
+    return client;
+}
 
 static vigil_queue *new_queue(vigil_client *client)
 {
@@ -397,6 +408,10 @@ static void queue_is_bounded_while_the_program_does_not_take(void)
     CHECK(stats.queued_bytes < 3 * (BUFFER + 2 * BYTES) && stats.queued_bytes > BUFFER);
     CHECK(atomic_load(&heap_bytes_max) - before < (long)EVENTS * BYTES / 5);
     CHECK(slow == 1 && untaken == 0);
+    vigil_watch_stats behind, ahead;
+    vigil_watch_get_stats(slow_watch, &behind, sizeof(behind));
+    CHECK(behind.revision == first && behind.queued_bytes > BUFFER / 4);
+    CHECK(behind.queued_bytes < BUFFER + 2 * BYTES && behind.lag >= EVENTS - 2 * ROUND);
     vigil_item_release(kept);
     while (slow < EVENTS || quick < EVENTS || untaken < EVENTS) {
         bool other = slow == EVENTS && quick == EVENTS;
@@ -407,7 +422,12 @@ static void queue_is_bounded_while_the_program_does_not_take(void)
     while (called < EVENTS)
         must(vigil_get(client, vigil_text("q")));
     vigil_client_get_stats(client, &stats, sizeof(stats));
-    CHECK(stats.watch_resumes >= 2); /* both were cancelled */
+    vigil_watch_get_stats(slow_watch, &behind, sizeof(behind));
+    vigil_watch_get_stats(quick_watch, &ahead, sizeof(ahead));
+    CHECK(behind.lag == 0 && behind.queued_bytes == 0 && behind.revision == ahead.revision);
+    CHECK(behind.resumes >= 1 && ahead.lag == 0); /* it was cancelled */
+    vigil_watch_get_stats(ignored_watch, &behind, sizeof(behind));
+    CHECK(behind.resumes >= 1 && stats.watch_resumes >= 2);
     CHECK(stats.queued_bytes == 0);
     check_empty(queue);
     check_empty(ignored);
@@ -480,13 +500,9 @@ static void put_shared(vigil_client *client, struct sharing *sharing)
 static void threads_may_share_a_queue(void)
 {
     static struct sharing sharing = {NULL, {0}, {0}, LATCH_INIT, LATCH_INIT};
-    vigil_options options;
-    vigil_client *client;
+    vigil_client *client = client_with_thread();
     vigil_watch *watches[SHARED_WATCHES];
     pthread_t threads[TAKERS];
-    default_options(&options);
-    options.own_thread = 1;
-    CHECK(vigil_client_new(&options, &client, NULL) == VIGIL_OK);
     sharing.queue = new_queue(client);
     int64_t first = put(client, "q", "v") + 1;
     for (int i = 0; i < SHARED_WATCHES; i++)
@@ -586,6 +602,93 @@ static void freed_queue_drops_its_items(void)
     CHECK_CODE(completed, VIGIL_OK);
     vigil_call_free(completed);
     vigil_call_free(running);
+    vigil_client_free(client);
+}
+
+/* -- Freeing on one thread while another one takes -- */
+
+static void *take_and_release(void *arg)
+{
+    const vigil_item *item;
+    int code;
+    while ((code = vigil_queue_take(arg, -1, &item)) == VIGIL_OK) {
+        if (item->what == VIGIL_ITEM_WATCH && item->batch->event_count)
+            CHECK(bytes_equal(item->batch->events->kv->key, "q"));
+        vigil_item_release(item);
+    }
+    CHECK(code == VIGIL_ERROR_CANCELED);
+    return NULL;
+}
+
+static void objects_may_be_freed_while_a_thread_takes(void)
+{
+    enum { OBJECTS = 60, TAKING = 2 };
+    for (int round = 0; round < 5; round++) {
+        vigil_client *client = client_with_thread();
+        vigil_queue *queue = new_queue(client);
+        vigil_watch *watches[OBJECTS];
+        vigil_call *calls[OBJECTS];
+        pthread_t threads[TAKING];
+        for (int i = 0; i < TAKING; i++)
+            CHECK(pthread_create(&threads[i], NULL, take_and_release, queue) == 0);
+        for (int i = 0; i < OBJECTS; i++) {
+            watches[i] = watch_from(queue, "q", 1, (size_t)i * 10, NULL);
+            calls[i] = vigil_put(client, vigil_text("q"), vigil_text("v"), 0);
+            CHECK(vigil_queue_call(queue, calls[i], NULL) == VIGIL_OK);
+            if (i >= 10) {
+                vigil_watch_free(watches[i - 10]);
+                vigil_call_free(calls[i - 10]);
+            }
+        }
+        vigil_client_free(client); /* both threads return */
+        for (int i = OBJECTS - 10; i < OBJECTS; i++) {
+            vigil_watch_free(watches[i]);
+            vigil_call_free(calls[i]);
+        }
+        for (int i = 0; i < TAKING; i++)
+            pthread_join(threads[i], NULL);
+        vigil_queue_free(queue);
+    }
+}
+
+struct waiter {
+    vigil_queue *queue;
+    struct latch ready;
+    long thread_id;
+};
+
+static void *take_until_freed(void *arg)
+{
+    struct waiter *waiter = arg;
+    const vigil_item *item;
+    waiter->thread_id = syscall(SYS_gettid);
+    latch_add(&waiter->ready, 1);
+    CHECK(vigil_queue_take(waiter->queue, -1, &item) == VIGIL_ERROR_CANCELED);
+    return NULL;
+}
+
+/* Returns when the thread sleeps. */
+static void wait_until_asleep(long thread_id)
+{
+    char path[64], state = 0;
+    snprintf(path, sizeof(path), "/proc/self/task/%ld/stat", thread_id);
+    while (state != 'S') {
+        FILE *file = fopen(path, "r");
+        CHECK(file && fscanf(file, "%*d (%*[^)]) %c", &state) == 1);
+        fclose(file);
+    }
+}
+
+static void freed_queue_ends_a_take(void)
+{
+    vigil_client *client = client_with_thread();
+    struct waiter waiter = {new_queue(client), LATCH_INIT, 0};
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, take_until_freed, &waiter) == 0);
+    latch_wait(&waiter.ready, 1);
+    wait_until_asleep(waiter.thread_id);
+    vigil_queue_free(waiter.queue);
+    pthread_join(thread, NULL);
     vigil_client_free(client);
 }
 
@@ -691,6 +794,8 @@ const struct suite_test queue_tests[] = {
     {"shutdown_is_delivered_through_the_queue", shutdown_is_delivered_through_the_queue},
     {"freed_client_ends_its_queue", freed_client_ends_its_queue},
     {"freed_queue_drops_its_items", freed_queue_drops_its_items},
+    {"objects_may_be_freed_while_a_thread_takes", objects_may_be_freed_while_a_thread_takes},
+    {"freed_queue_ends_a_take", freed_queue_ends_a_take},
     {"everything_may_be_freed_in_every_order", everything_may_be_freed_in_every_order},
     {NULL, NULL},
 };

@@ -267,10 +267,17 @@ static void paused_watch_loses_nothing(void)
     vigil_client_stats stats;
     vigil_client_get_stats(client, &stats, sizeof(stats));
     CHECK(stats.queued_bytes <= 500);
+    vigil_watch_stats behind, up_to_date;
+    vigil_watch_get_stats(watch, &behind, sizeof(behind));
+    vigil_watch_get_stats(beside, &up_to_date, sizeof(up_to_date));
+    CHECK(behind.queued_bytes == stats.queued_bytes && behind.lag == 200);
+    CHECK(up_to_date.queued_bytes == 0 && up_to_date.lag == 0 && up_to_date.resumes == 0);
     for (long seen = 0; seen < 200; seen = latch_count(&paused.events)) {
         vigil_watch_resume(watch); /* delivers at least one batch, then pauses again */
         latch_wait(&paused.events, seen + 1);
     }
+    vigil_watch_get_stats(watch, &behind, sizeof(behind));
+    CHECK(behind.revision == up_to_date.revision && behind.lag == 0 && behind.resumes >= 1);
     vigil_watch_free(beside);
     vigil_watch_free(watch);
     vigil_client_free(client);
