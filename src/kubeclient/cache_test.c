@@ -2,23 +2,12 @@
 
 #include "base/failing_memory_test.h"
 #include "base/random.h"
+#include "kubeclient/objects_test.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 #include <cmocka.h>
-
-static struct vigil_kube_object *object(const char *name, int version)
-{
-    char json[128];
-    struct vigil_kube_object *made;
-    int n = snprintf(json, sizeof(json),
-                     "{\"metadata\":{\"name\":\"%s\",\"resourceVersion\":\"%d\"}}", name, version);
-    assert_int_equal(object_new(slice_of(json, (size_t)n), &made), ST_OK);
-    return made;
-}
 
 /* What has changed, as "+a2 ~b3 -c1", with "?" for a state that may not be the last one. */
 struct journal {
@@ -50,7 +39,7 @@ static const char *changes(struct journal *journal)
 
 static void put(struct cache *cache, const char *name, int version)
 {
-    struct vigil_kube_object *made = object(name, version);
+    struct vigil_kube_object *made = test_object(name, version);
     assert_int_equal(cache_put(cache, made), ST_OK);
     vigil_kube_object_unref(made);
     cache_check(cache);
@@ -58,7 +47,7 @@ static void put(struct cache *cache, const char *name, int version)
 
 static void drop(struct cache *cache, const char *name, int version)
 {
-    struct vigil_kube_object *made = object(name, version);
+    struct vigil_kube_object *made = test_object(name, version);
     cache_remove(cache, made);
     vigil_kube_object_unref(made);
     cache_check(cache);
@@ -169,7 +158,7 @@ static void bytes_are_limited(void **state)
     cache_init(&cache, 1, note, &journal);
     put(&cache, "a", 1);
     cache.bytes_max = cache.indexer.json_bytes + 10;
-    struct vigil_kube_object *more = object("b", 2);
+    struct vigil_kube_object *more = test_object("b", 2);
     assert_int_equal(cache_put(&cache, more), ST_LIMIT);
     vigil_kube_object_unref(more);
     put(&cache, "a", 2); /* takes the place of the old one */
@@ -200,7 +189,7 @@ static void names_of(char text[8], uint64_t i)
 
 static bool put_or_fail(struct cache *cache, struct random *random, const char *name, int version)
 {
-    struct vigil_kube_object *made = object(name, version);
+    struct vigil_kube_object *made = test_object(name, version);
     memory_fail_at = random_chance(random, 1, 50) ? 1 : 0;
     enum status status = cache_put(cache, made);
     memory_fail_at = 0;

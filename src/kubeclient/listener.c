@@ -3,8 +3,6 @@
 #include "base/clock.h"
 
 #include <stdlib.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 struct waiting_change {
     struct listener_change change;
@@ -43,10 +41,8 @@ static void set(struct vigil_kube_object **place, const struct vigil_kube_object
 
 enum status listener_init(struct listener *listener, uint64_t seed)
 {
-    int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (fd < 0)
-        return ST_LIMIT;
-    *listener = (struct listener){.fd = fd};
+    *listener = (struct listener){.over = false};
+    TRY(readable_init(&listener->readable));
     lock_init(&listener->lock);
     lock_condition_init(&listener->changed);
     hash_map_init(&listener->waiting, key_of, seed);
@@ -75,20 +71,12 @@ void listener_fini(struct listener *listener)
     hash_map_fini(&listener->waiting);
     pthread_cond_destroy(&listener->changed);
     lock_fini(&listener->lock);
-    close(listener->fd);
+    readable_fini(&listener->readable);
 }
 
-/* Makes the descriptor readable or not. */
 static void signal_state(struct listener *listener)
 {
-    bool wanted = listener->waiting.count > 0 || listener->over;
-    uint64_t number = 1;
-    if (wanted == listener->signaled)
-        return;
-    listener->signaled = wanted;
-    ssize_t n = wanted ? write(listener->fd, &number, sizeof(number))
-                       : read(listener->fd, &number, sizeof(number));
-    assert(n == sizeof(number));
+    readable_set(&listener->readable, listener->waiting.count > 0 || listener->over);
 }
 
 /* -- Adding -- */
@@ -210,7 +198,7 @@ void listener_check(struct listener *listener)
     LOCK_SCOPE(&listener->lock);
     hash_map_check(&listener->waiting);
     assert(list_length(&listener->order) == listener->waiting.count);
-    assert(listener->signaled == (listener->waiting.count > 0 || listener->over));
+    assert(listener->readable.is_set == (listener->waiting.count > 0 || listener->over));
     LIST_FOREACH (waiting, &listener->order, in_order) {
         assert((waiting->change.old == NULL) == (waiting->change.kind == CACHE_ADDED));
         assert((waiting->change.now == NULL) == (waiting->change.kind == CACHE_REMOVED));

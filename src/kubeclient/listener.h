@@ -21,6 +21,7 @@
 
 #include "base/container/list.h"
 #include "base/lock.h"
+#include "io/readable.h"
 #include "kubeclient/cache.h"
 
 /* A change that was taken. References to both objects, of which one may be NULL as in struct
@@ -38,8 +39,7 @@ struct listener {
     struct hash_map waiting; /* of struct waiting_change, owned */
     struct list order;       /* the same, oldest first */
     bool over;
-    int fd; /* an eventfd: readable while a change waits, and after the end */
-    bool signaled;
+    struct readable readable; /* while a change waits, and after the end */
 };
 
 /* ST_LIMIT: no descriptor is left. */

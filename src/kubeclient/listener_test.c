@@ -3,31 +3,20 @@
 #include "base/clock.h"
 #include "base/failing_memory_test.h"
 #include "base/random.h"
+#include "kubeclient/objects_test.h"
 
 #include <poll.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 #include <cmocka.h>
-
-static struct vigil_kube_object *object(const char *name, int version)
-{
-    char json[128];
-    struct vigil_kube_object *made;
-    int n = snprintf(json, sizeof(json),
-                     "{\"metadata\":{\"name\":\"%s\",\"resourceVersion\":\"%d\"}}", name, version);
-    assert_int_equal(object_new(slice_of(json, (size_t)n), &made), ST_OK);
-    return made;
-}
 
 /* 0: there is no such object. */
 static void add(struct listener *listener, const char *name, int old, int now)
 {
-    struct vigil_kube_object *before = old ? object(name, old) : NULL;
-    struct vigil_kube_object *after = now ? object(name, now) : NULL;
+    struct vigil_kube_object *before = old ? test_object(name, old) : NULL;
+    struct vigil_kube_object *after = now ? test_object(name, now) : NULL;
     struct cache_change change = {.kind = !old  ? CACHE_ADDED
                                           : now ? CACHE_UPDATED
                                                 : CACHE_REMOVED,
@@ -59,7 +48,7 @@ static const char *take(struct listener *listener)
 
 static bool readable(const struct listener *listener)
 {
-    struct pollfd fd = {.fd = listener->fd, .events = POLLIN};
+    struct pollfd fd = {.fd = listener->readable.fd, .events = POLLIN};
     return poll(&fd, 1, 0) == 1;
 }
 
@@ -130,7 +119,7 @@ static void missing_memory_loses_the_change_and_says_so(void **state)
 {
     (void)state;
     struct listener l;
-    struct vigil_kube_object *now = object("a", 1);
+    struct vigil_kube_object *now = test_object("a", 1);
     struct cache_change change = {.kind = CACHE_ADDED, .now = now};
     assert_int_equal(listener_init(&l, 1), ST_OK);
     memory_fail_at = 1;
@@ -154,21 +143,14 @@ struct consumer {
     int known[NAMES]; /* the version that the consumer knows; 0: none */
 };
 
-static int number(struct slice digits)
-{
-    char text[16];
-    snprintf(text, sizeof(text), "%.*s", SLICE_ARGS(digits));
-    return (int)strtol(text, NULL, 10);
-}
-
 static void *consume(void *arg)
 {
     struct consumer *c = arg;
     struct listener_change change;
     while (listener_take(&c->listener, CLOCK_NEVER, &change) == ST_OK) {
-        int name = number(object_key(change.now ? change.now : change.old));
-        int old = change.old ? number(object_version(change.old)) : 0;
-        int now = change.now ? number(object_version(change.now)) : 0;
+        int name = test_number(object_key(change.now ? change.now : change.old));
+        int old = change.old ? test_number(object_version(change.old)) : 0;
+        int now = change.now ? test_number(object_version(change.now)) : 0;
         assert(change.kind != CACHE_ADDED || c->known[name] == 0);
         assert(change.kind != CACHE_UPDATED || c->known[name] == old);
         assert(change.kind != CACHE_REMOVED || c->known[name] != 0);

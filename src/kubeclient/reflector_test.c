@@ -3,12 +3,11 @@
 #include "kubeclient/reflector.h"
 
 #include "base/clock.h"
+#include "kubeclient/objects_test.h"
 #include "kubeclient/status.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 #include <cmocka.h>
 
@@ -108,19 +107,12 @@ static const struct reflector_ops ops = {
     .failed = on_failed,
 };
 
-static int number(struct slice digits)
-{
-    char text[16];
-    snprintf(text, sizeof(text), "%.*s", SLICE_ARGS(digits));
-    return (int)strtol(text, NULL, 10);
-}
-
 /* Versions never go back. */
 static void on_change(void *ctx, const struct cache_change *change)
 {
     struct world *w = ctx;
     const struct vigil_kube_object *about = change->now ? change->now : change->old;
-    int name = number(object_key(about)), version = number(object_version(about));
+    int name = test_number(object_key(about)), version = test_number(object_version(about));
     assert_true(version > w->seen[name] || change->state_unknown);
     if (version > w->seen[name])
         w->seen[name] = version;
@@ -329,7 +321,7 @@ static void expect_equal(struct world *w)
         int n = snprintf(name, sizeof(name), "%d", i % 1000);
         const struct vigil_kube_object *found =
             indexer_get(&w->cache.indexer, slice_of(name, (size_t)n));
-        assert_int_equal(found ? number(object_version(found)) : 0, w->versions[i]);
+        assert_int_equal(found ? test_number(object_version(found)) : 0, w->versions[i]);
         count += found != NULL;
     }
     assert_int_equal(indexer_count(&w->cache.indexer), count);

@@ -5,10 +5,9 @@
 #include "base/container/list.h"
 #include "base/lock.h"
 #include "base/random.h"
+#include "io/readable.h"
 
 #include <stdlib.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 enum { DOUBLINGS_MAX = 62 };
 
@@ -28,7 +27,6 @@ struct vigil_work_queue {
     int64_t retry_min_ns, retry_max_ns;
     int64_t interval_ns; /* between keys beyond the burst; 0: no limit */
     int64_t burst_ns;    /* what the burst is ahead of the rate */
-    int fd;              /* an eventfd: readable while something can be taken */
 
     struct lock lock; /* protects what follows */
     pthread_cond_t changed;
@@ -38,7 +36,7 @@ struct vigil_work_queue {
     struct heap waiting;
     int64_t reserved_ns; /* the time at which the rate has made up for all reservations */
     bool over;
-    bool signaled; /* the eventfd is readable */
+    struct readable readable; /* while something can be taken, and after the shutdown */
 };
 
 /* -- Life -- */
@@ -77,8 +75,7 @@ int work_queue_new_with(struct clock *clock, const vigil_work_queue_options *opt
     struct vigil_work_queue *queue = calloc(1, sizeof(*queue));
     if (!queue)
         return VIGIL_ERROR_MEMORY;
-    queue->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (queue->fd < 0) {
+    if (readable_init(&queue->readable) != ST_OK) {
         free(queue);
         return VIGIL_ERROR_SYSTEM;
     }
@@ -111,7 +108,7 @@ void vigil_work_queue_free(vigil_work_queue *queue)
     heap_fini(&queue->waiting);
     pthread_cond_destroy(&queue->changed);
     lock_fini(&queue->lock);
-    close(queue->fd);
+    readable_fini(&queue->readable);
     free(queue);
 }
 
@@ -150,17 +147,9 @@ static void free_unless_used(struct vigil_work_queue *queue, struct work_item *i
     free(item);
 }
 
-/* Makes the descriptor readable or not. */
 static void signal_state(struct vigil_work_queue *queue)
 {
-    bool wanted = queue->queued_count > 0 || queue->over;
-    uint64_t number = 1;
-    if (wanted == queue->signaled)
-        return;
-    queue->signaled = wanted;
-    ssize_t n = wanted ? write(queue->fd, &number, sizeof(number))
-                       : read(queue->fd, &number, sizeof(number));
-    assert(n == sizeof(number));
+    readable_set(&queue->readable, queue->queued_count > 0 || queue->over);
 }
 
 static void push(struct vigil_work_queue *queue, struct work_item *item)
@@ -353,7 +342,7 @@ size_t vigil_work_queue_length(vigil_work_queue *queue)
 
 int vigil_work_queue_fd(const vigil_work_queue *queue)
 {
-    return queue->fd;
+    return queue->readable.fd;
 }
 
 int vigil_work_queue_timeout_ms(vigil_work_queue *queue)
@@ -404,7 +393,7 @@ void work_queue_check(vigil_work_queue *queue)
     assert(queued == queue->queued_count && queued == list_length(&queue->queued));
     assert(processing == queue->processing_count);
     assert(waiting == queue->waiting.count);
-    assert(queue->signaled == (queued > 0 || queue->over));
+    assert(queue->readable.is_set == (queued > 0 || queue->over));
     heap_check(&queue->waiting);
     hash_map_check(&queue->items);
 }
