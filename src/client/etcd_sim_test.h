@@ -21,12 +21,26 @@
 
 #include <cmocka.h>
 
-enum { ETCD_REVISIONS_MAX = 64, ETCD_WATCHES_MAX = 8, ETCD_PUTS_MAX = 64, ETCD_TEXT_BYTES = 24 };
+enum {
+    ETCD_REVISIONS_MAX = 64,
+    ETCD_WATCHES_MAX = 8,
+    ETCD_PUTS_MAX = 64,
+    ETCD_TEXT_BYTES = 24,
+    ETCD_PAIRS_MAX = 16
+};
 
-/* One revision: a put of this key, or of this many keys that begin with it. */
+/* One revision: a put of this key, or of this many keys that begin with it; or their deletion. */
 struct etcd_revision {
     char key[ETCD_TEXT_BYTES], value[ETCD_TEXT_BYTES];
     unsigned keys;
+    bool deleted;
+};
+
+/* A key at some revision. */
+struct etcd_pair {
+    char key[ETCD_TEXT_BYTES];
+    const char *value;
+    int64_t created, changed;
 };
 
 enum etcd_answer {
@@ -50,6 +64,8 @@ struct etcd_cluster {
     bool lease_lives;
     int64_t lease_ttl;
     unsigned renewals;
+    unsigned progress;        /* how often progress was wanted for all watches */
+    bool forgets_previous;    /* events have no previous values */
     struct slice range_bytes; /* unless empty: the encoded answer to every range request */
     struct slice watch_bytes; /* unless empty: sent instead of a created response */
     unsigned ranges;          /* range requests */
@@ -73,7 +89,7 @@ struct etcd_member {
 struct etcd_watch {
     int64_t id, next;
     char key[ETCD_TEXT_BYTES], end[ETCD_TEXT_BYTES];
-    bool fragment;
+    bool fragment, prev_kv;
 };
 
 /* A stream of watches. */
@@ -85,6 +101,7 @@ struct etcd_stream {
     struct etcd_watch watches[ETCD_WATCHES_MAX];
     size_t count;
     int64_t next_id;
+    unsigned progress; /* how much of the cluster's was sent */
 };
 
 static inline void etcd_send(struct grpc_call *call, const struct pb_message *type,
@@ -137,14 +154,88 @@ static inline bool etcd_misbehaves(struct etcd_member *member, struct grpc_call 
 
 /* -- KV -- */
 
+static inline void etcd_key(const struct etcd_revision *at, unsigned i, char key[ETCD_TEXT_BYTES])
+{
+    snprintf(key, ETCD_TEXT_BYTES, at->keys == 1 ? "%.20s" : "%.20s/%u", at->key, i);
+}
+
+/* Puts or deletes one key in a sorted array. */
+static inline size_t etcd_set_pair(struct etcd_pair *pairs, size_t count, const char *key,
+                                   const struct etcd_revision *change, int64_t revision)
+{
+    size_t i = 0;
+    while (i < count && strcmp(pairs[i].key, key) < 0)
+        i++;
+    bool exists = i < count && strcmp(pairs[i].key, key) == 0;
+    if (change->deleted && exists)
+        memmove(&pairs[i], &pairs[i + 1], (count - i - 1) * sizeof(*pairs));
+    if (change->deleted)
+        return count - exists;
+    assert_true(exists || count < ETCD_PAIRS_MAX);
+    if (!exists)
+        memmove(&pairs[i + 1], &pairs[i], (count - i) * sizeof(*pairs));
+    int64_t created = exists ? pairs[i].created : revision;
+    pairs[i] = (struct etcd_pair){.value = change->value, .created = created, .changed = revision};
+    snprintf(pairs[i].key, ETCD_TEXT_BYTES, "%s", key);
+    return count + !exists;
+}
+
+/* The keys of a range at a revision, in their order. */
+static inline size_t etcd_pairs(const struct etcd_cluster *cluster, int64_t revision,
+                                struct slice key, struct slice end,
+                                struct etcd_pair pairs[ETCD_PAIRS_MAX])
+{
+    size_t count = 0;
+    for (int64_t r = 2; r <= revision; r++) {
+        const struct etcd_revision *at = &cluster->history[r];
+        for (unsigned i = 0; i < at->keys; i++) {
+            char name[ETCD_TEXT_BYTES];
+            etcd_key(at, i, name);
+            struct slice found = slice_from_text(name);
+            if (end.len ? slice_compare(key, found) <= 0 && slice_compare(found, end) < 0
+                        : slice_equal(key, found))
+                count = etcd_set_pair(pairs, count, name, at, r);
+        }
+    }
+    return count;
+}
+
+static inline struct pb_key_value etcd_kv(const struct etcd_pair *pair)
+{
+    return (struct pb_key_value){
+        .key = slice_from_text(pair->key),
+        .value = slice_from_text(pair->value),
+        .create_revision = pair->created,
+        .mod_revision = pair->changed,
+    };
+}
+
+static inline void etcd_answer_range(struct etcd_member *member, struct grpc_call *call,
+                                     const struct pb_range_request *request)
+{
+    const struct etcd_cluster *cluster = member->cluster;
+    struct etcd_pair pairs[ETCD_PAIRS_MAX];
+    struct pb_key_value kvs[ETCD_PAIRS_MAX];
+    struct pb_response_header header = {.revision = cluster->revision};
+    struct pb_range_response response = {.header = &header, .kvs = kvs};
+    size_t count = etcd_pairs(cluster, request->revision ? request->revision : cluster->revision,
+                              request->key, request->range_end, pairs);
+    response.count = (int64_t)count;
+    response.kvs_count = request->limit ? size_min(count, (size_t)request->limit) : count;
+    response.more = response.kvs_count < count;
+    for (size_t i = 0; i < response.kvs_count; i++)
+        kvs[i] = etcd_kv(&pairs[i]);
+    etcd_send(call, &pb_range_response_table, &response);
+    if (member->answer == ETCD_ANSWERS_TWICE)
+        etcd_send(call, &pb_range_response_table, &response);
+    grpc_call_finish(call);
+}
+
 static inline void etcd_range(struct grpc_call *call, void *service, struct slice message)
 {
     struct etcd_member *member = service;
     struct etcd_cluster *cluster = member->cluster;
     struct pb_range_request request;
-    struct pb_response_header header = {.revision = cluster->revision};
-    struct pb_key_value kv = {0};
-    struct pb_range_response response = {.header = &header, .kvs = &kv};
     cluster->ranges++;
     if (member->answer == ETCD_CALLS_FAIL)
         grpc_call_fail_text(call, GRPC_UNAVAILABLE, SLICE_LITERAL("no quorum"));
@@ -157,20 +248,10 @@ static inline void etcd_range(struct grpc_call *call, void *service, struct slic
     }
     assert_int_equal(pb_decode(&pb_range_request_table, message, grpc_call_arena(call), &request),
                      ST_OK);
-    for (int64_t r = 2; r <= cluster->revision; r++) {
-        const struct etcd_revision *at = &cluster->history[r];
-        if (!slice_equal(request.key, slice_from_text(at->key)))
-            continue;
-        kv.key = request.key;
-        kv.value = slice_from_text(at->value);
-        kv.mod_revision = r;
-        response.kvs_count = 1;
-    }
-    response.count = (int64_t)response.kvs_count;
-    etcd_send(call, &pb_range_response_table, &response);
-    if (member->answer == ETCD_ANSWERS_TWICE)
-        etcd_send(call, &pb_range_response_table, &response);
-    grpc_call_finish(call);
+    if (request.revision && request.revision < cluster->compacted)
+        grpc_call_fail(call, ST_COMPACTED);
+    else
+        etcd_answer_range(member, call, &request);
 }
 
 static inline void etcd_publish(struct etcd_cluster *cluster);
@@ -183,6 +264,22 @@ static inline void etcd_change(struct etcd_cluster *cluster, struct slice key, s
     etcd_text(at->key, key);
     etcd_text(at->value, value);
     at->keys = keys;
+    etcd_publish(cluster);
+}
+
+static inline void etcd_progress(struct etcd_cluster *cluster)
+{
+    cluster->progress++;
+    etcd_publish(cluster);
+}
+
+static inline void etcd_delete(struct etcd_cluster *cluster, struct slice key, unsigned keys)
+{
+    assert_true(cluster->revision + 1 < ETCD_REVISIONS_MAX);
+    struct etcd_revision *at = &cluster->history[++cluster->revision];
+    etcd_text(at->key, key);
+    at->keys = keys;
+    at->deleted = true;
     etcd_publish(cluster);
 }
 
@@ -226,12 +323,18 @@ static inline void etcd_send_revision(struct etcd_stream *stream, const struct e
     const struct etcd_revision *at = &stream->cluster->history[revision];
     struct pb_response_header header = {.revision = revision};
     for (unsigned i = 0; i < at->keys; i++) {
-        char key[ETCD_TEXT_BYTES];
-        snprintf(key, sizeof(key), at->keys == 1 ? "%.20s" : "%.20s/%u", at->key, i);
-        struct pb_key_value kv = {.key = slice_from_text(key),
-                                  .value = slice_from_text(at->value),
-                                  .mod_revision = revision};
-        struct pb_event event = {.kv = &kv};
+        struct etcd_pair before[ETCD_PAIRS_MAX], after = {.value = at->value, .changed = revision};
+        etcd_key(at, i, after.key);
+        bool existed = etcd_pairs(stream->cluster, revision - 1, slice_from_text(after.key),
+                                  SLICE_EMPTY, before);
+        if (watch->prev_kv && !at->deleted) /* others do not need it */
+            after.created = existed ? before[0].created : revision;
+        struct pb_key_value kv = etcd_kv(&after), prev_kv = {0};
+        struct pb_event event = {.kv = &kv, .type = at->deleted ? PB_EVENT_TYPE_DELETE : 0};
+        if (existed && watch->prev_kv && !stream->cluster->forgets_previous) {
+            prev_kv = etcd_kv(&before[0]);
+            event.prev_kv = &prev_kv;
+        }
         struct pb_watch_response response = {
             .header = &header,
             .watch_id = watch->id,
@@ -241,6 +344,21 @@ static inline void etcd_send_revision(struct etcd_stream *stream, const struct e
         };
         etcd_send(stream->call, &pb_watch_response_table, &response);
     }
+}
+
+static inline void etcd_send_mark(struct etcd_stream *stream, struct pb_watch_response response)
+{
+    struct pb_response_header header = {.revision = stream->cluster->revision};
+    response.header = &header;
+    etcd_send(stream->call, &pb_watch_response_table, &response);
+}
+
+/* Of each watch, if it was wanted since the last time. */
+static inline void etcd_send_progress(struct etcd_stream *stream)
+{
+    for (size_t i = 0; i < stream->count && stream->progress != stream->cluster->progress; i++)
+        etcd_send_mark(stream, (struct pb_watch_response){.watch_id = stream->watches[i].id});
+    stream->progress = stream->cluster->progress;
 }
 
 static inline void etcd_send_events(struct etcd_stream *stream)
@@ -266,16 +384,12 @@ static inline void etcd_on_publish(struct deferred *deferred)
 {
     struct etcd_member *member = CONTAINER_OF(deferred, struct etcd_member, publish);
     struct etcd_stream *stream;
-    LIST_FOREACH (stream, &member->cluster->streams, in_cluster)
-        if (stream->member == member)
-            etcd_send_events(stream);
-}
-
-static inline void etcd_send_mark(struct etcd_stream *stream, struct pb_watch_response response)
-{
-    struct pb_response_header header = {.revision = stream->cluster->revision};
-    response.header = &header;
-    etcd_send(stream->call, &pb_watch_response_table, &response);
+    LIST_FOREACH (stream, &member->cluster->streams, in_cluster) {
+        if (stream->member != member)
+            continue;
+        etcd_send_events(stream);
+        etcd_send_progress(stream);
+    }
 }
 
 static inline void etcd_create_watch(struct etcd_stream *stream,
@@ -296,7 +410,8 @@ static inline void etcd_create_watch(struct etcd_stream *stream,
     }
     assert_true(stream->count < ETCD_WATCHES_MAX);
     struct etcd_watch *watch = &stream->watches[stream->count++];
-    *watch = (struct etcd_watch){.id = id, .fragment = create->fragment};
+    *watch =
+        (struct etcd_watch){.id = id, .fragment = create->fragment, .prev_kv = create->prev_kv};
     watch->next = start ? (start < 2 ? 2 : start) : cluster->revision + 1;
     etcd_text(watch->key, create->key);
     etcd_text(watch->end, create->range_end);
@@ -323,6 +438,7 @@ static inline struct etcd_stream *etcd_stream_of(struct grpc_call *call, struct 
     stream->cluster = member->cluster;
     stream->member = member;
     stream->call = call;
+    stream->progress = stream->cluster->progress;
     list_push_back(&member->cluster->streams, &stream->in_cluster);
     grpc_call_set_user(call, stream);
     return stream;

@@ -6,7 +6,7 @@ vigil_failing_memory(client_resolver_test client_connection_test client_connecti
                      client_v2_response_test)
 
 # The same, and the loops of a client are observed (src/client/faulty_sim_test.h).
-foreach(test client_sim client_protocol channel parts_sim)
+foreach(test client_sim client_protocol channel parts_sim object_watch_sim)
     vigil_failing_memory(client_${test}_test)
     cmake_language(EVAL CODE "cmake_language(DEFER CALL target_link_options client_${test}_test PRIVATE
         -Wl,--wrap=loop_turn,--wrap=loop_watch,--wrap=random_seed_system)")

@@ -276,10 +276,8 @@ static int on_watch_batch(vigil_watch *inner, const vigil_watch_batch *batch, vo
 {
     struct vigil_object_watch *watch = user;
     (void)inner;
-    if (!client_callback_begin(watch->client, &watch->object)) {
-        end(watch); /* the program is not called any more */
-        return VIGIL_WATCH_CONTINUE;
-    }
+    if (!client_callback_begin(watch->client, &watch->object))
+        return VIGIL_WATCH_CONTINUE; /* the watch or its client has been freed */
     if (batch->what == VIGIL_WATCH_EVENTS)
         add_events(watch, batch);
     else if (batch->what == VIGIL_WATCH_PROGRESS)
@@ -354,10 +352,8 @@ static int on_page(vigil_call *call, const vigil_range_response *page, void *use
 {
     struct vigil_object_watch *watch = user;
     (void)call;
-    if (!client_callback_begin(watch->client, &watch->object)) {
-        end(watch); /* the program is not called any more */
-        return VIGIL_PART_CONTINUE;
-    }
+    if (!client_callback_begin(watch->client, &watch->object))
+        return VIGIL_PART_CONTINUE; /* the watch or its client has been freed */
     add_page(watch, page);
     return end_callback(watch, false) == VIGIL_WATCH_PAUSE ? VIGIL_PART_PAUSE : VIGIL_PART_CONTINUE;
 }
