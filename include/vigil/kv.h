@@ -84,30 +84,35 @@ VIGIL_API vigil_call *vigil_get_prefix(vigil_client *client, vigil_bytes prefix)
  * and has succeeded. The same holds for the other functions that return an answer. */
 VIGIL_API const vigil_range_response *vigil_range_result(const vigil_call *call);
 
-/* -- Ranges in parts: see "Streamed calls" in vigil/call.h -- */
+/* -- Ranges in parts -- */
 
 /* Receives a part of a range; returns enum vigil_part_answer. */
 typedef int (*vigil_range_fn)(vigil_call *call, const vigil_range_response *part, void *user);
 
 /*
  * Reads a range in one call whose result comes in parts, in the order of the keys and at one
- * revision. header, more and count are in the last part only; before it, header is NULL. Vigil and
- * etcd 3.7 have this call, other servers answer VIGIL_ERROR_UNIMPLEMENTED, as all do to a sort
- * order other than by key and to revision filters. The request is copied.
+ * revision: see "Streamed calls" in vigil/call.h. header, more and count are in the last part only;
+ * before it, header is NULL. The server chooses the size of the parts; one that exceeds
+ * receive_bytes_max ends the call with VIGIL_ERROR_TOO_LARGE.
+ *
+ * Vigil and etcd 3.7 have this call. Other servers answer VIGIL_ERROR_UNIMPLEMENTED, as all do to a
+ * sort order other than by key and to revision filters.
  */
 VIGIL_API vigil_call *vigil_range_stream(vigil_client *client, const vigil_range_request *request,
                                          vigil_range_fn fn, void *user);
 
 /*
- * Reads a range in pages of at most request->limit keys (0: 1000) with any server. All pages are
- * read at the revision of the first one, in the order of the keys, and each is a part. A page is
- * requested when the one before it was delivered, so at most one page is in memory; a page that
- * would exceed receive_bytes_max is requested again with half as many keys. A page is repeated like
- * any read, so broken connections and restarts of the server do not end the call. When the revision
- * is compacted meanwhile, it ends with VIGIL_ERROR_COMPACTED after some of the pages.
+ * Reads a range in pages of at most request->limit keys (0: 1000), with any server: see "Streamed
+ * calls" in vigil/call.h. All pages are read at the revision of the first one, in the order of the
+ * keys, and each is a part; its count is that of the keys from its first one on.
  *
- * VIGIL_ERROR_ARGUMENT: the request wants another order than ascending keys. The count of a page is
- * that of the keys from its first one on.
+ * A page is requested when the one before it was delivered, so at most one page is in memory. A
+ * page that would exceed receive_bytes_max is requested again with half as many keys. A page is
+ * repeated like any read until its timeout, so a broken connection or a restart of the server does
+ * not end the call.
+ *
+ * VIGIL_ERROR_COMPACTED: the revision was compacted meanwhile; some pages may have been delivered.
+ * VIGIL_ERROR_ARGUMENT: the request wants another order than that of ascending keys.
  */
 VIGIL_API vigil_call *vigil_range_pages(vigil_client *client, const vigil_range_request *request,
                                         vigil_range_fn fn, void *user);
