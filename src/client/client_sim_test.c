@@ -166,6 +166,30 @@ static void every_allocation_may_fail(void **state)
     *context = '\0';
 }
 
+/* Many faults in one run, on a network that also splits and delays. */
+static void connections_may_break_again_and_again(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 12 * COUNT_OF(scenarios); seed++) {
+        const struct scenario *s = &scenarios[seed % COUNT_OF(scenarios)];
+        struct sim_options options = SIM_OPTIONS_DEFAULT;
+        struct world w;
+        options.reset_per_million = 10000;
+        options.split_per_1000 = 700;
+        options.buffer_bytes = seed % 3 ? 200 : 100000;
+        options.seed = seed;
+        start(&w, s, FAULT_DELAY, seed, &options);
+        assert_true(world_start(&w, s->members));
+        s->run(&w);
+        world_check_calls(&w);
+        check_truth(&w);
+        s->expect(&w);
+        probe(&w);
+        world_fini(&w);
+    }
+    *context = '\0';
+}
+
 /* -- The end of the client -- */
 
 /* In the middle of everything the client is freed, before or after what it was used for. */
@@ -236,6 +260,7 @@ int main(void)
         TEST(bytes_may_be_wrong_anywhere),
         TEST(every_system_call_may_fail),
         TEST(every_allocation_may_fail),
+        TEST(connections_may_break_again_and_again),
         TEST(client_may_be_freed_at_any_time),
         TEST(shutdown_ends_everything_at_any_time),
     };

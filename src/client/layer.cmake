@@ -19,5 +19,10 @@ foreach(test watch_stream watch_memory)
         -Wl,--wrap=client_stream_give_up,--wrap=client_stream_send)")
 endforeach()
 
+# Each system call fails in turn.
+cmake_language(DEFER CALL target_link_options client_client_system_test PRIVATE
+    -Wl,--wrap=epoll_create1,--wrap=epoll_ctl,--wrap=eventfd,--wrap=pthread_create
+    -Wl,--wrap=socket,--wrap=connect,--wrap=getsockopt,--wrap=recv,--wrap=send)
+
 vigil_corpus(client srv)
 vigil_corpus(client v2_response)

@@ -281,7 +281,7 @@ static inline void start(struct world *w, const struct scenario *s, enum fault_k
     struct sim_options options = given ? *given : SIM_OPTIONS_DEFAULT;
     snprintf(context, sizeof(context), "in the scenario \"%s\" with fault %d at %zu\n", s->name,
              (int)kind, at);
-    options.seed = 1 + (uint64_t)(s - scenarios);
+    options.seed += (uint64_t)(s - scenarios);
     world_init(w, &options);
     if (s->has_user) {
         w->cluster.token = 1;
