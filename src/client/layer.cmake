@@ -3,7 +3,7 @@ target_include_directories(vigil_client PUBLIC ${CMAKE_SOURCE_DIR}/include)
 
 vigil_failing_memory(client_resolver_test client_connection_test client_connection_server_test
                      client_watch_stream_test client_watch_memory_test client_object_test client_v2_poller_test
-                     client_v2_response_test)
+                     client_v2_response_test client_v2_watch_test)
 
 # The same, and the loops of a client are observed (src/client/faulty_sim_test.h).
 foreach(test client_sim client_protocol channel parts_sim object_watch_sim)

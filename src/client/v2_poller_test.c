@@ -5,42 +5,14 @@
 
 #include "base/failing_memory_test.h"
 #include "client/channel.h"
-#include "io/loop.h"
-#include "io/sim.h"
+#include "client/v2_server_test.h"
 
-#include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include <cmocka.h>
-
-enum { CHANGES = 6, STATE_INDEX = 10, SCRIPT_MAX = 8 };
-
-/* One response of a script. */
-struct answer {
-    const char *text; /* NULL: the model of a server answers, see answer_by_model */
-    const char
-        *body;   /* NULL: the text is the whole response, otherwise its head up to the length */
-    bool closes; /* the connection is closed afterwards */
-};
-
-/* Serves one connection at a time, the latest. */
-struct v2_server {
-    struct loop *loop;
-    struct listener listener;
-    struct io_watch listener_watch, watch;
-    struct socket socket;
-    struct buf in, out;
-    size_t sent_total, cut; /* after this many bytes in all the connection ends, once */
-    bool breaks;            /* it is reset, not closed */
-    struct answer script[SCRIPT_MAX];
-    size_t answered;
-    bool close_when_sent;
-    unsigned accepted;
-    char requests[SCRIPT_MAX * 4][300]; /* the heads of requests */
-};
 
 struct world {
     struct sim *sim; /* NULL: over the operating system */
@@ -57,152 +29,6 @@ struct world {
     size_t change_count, wanted; /* it wants no more once it has so many */
     vigil_error error;
 };
-
-/* -- The server -- */
-
-static void must(bool condition)
-{
-    if (!condition)
-        abort();
-}
-
-static void server_close(struct v2_server *s)
-{
-    if (!s->socket.ops)
-        return;
-    loop_unwatch(s->loop, &s->watch);
-    socket_close(&s->socket);
-    s->in.len = s->out.len = 0;
-    s->close_when_sent = false;
-}
-
-static void append_chunked(struct buf *out, const char *body)
-{
-    must(buf_append_format(out,
-                           "HTTP/1.1 200 OK\r\nX-Etcd-Index: %d\r\nTransfer-Encoding: chunked\r\n"
-                           "\r\n%zx\r\n%s\r\n0\r\n\r\n",
-                           STATE_INDEX, strlen(body), body) == ST_OK);
-}
-
-/* A state at STATE_INDEX, and CHANGES changes after it. */
-static void answer_by_model(struct v2_server *s, const char *request)
-{
-    char body[300];
-    const char *at = strstr(request, "waitIndex=");
-    int64_t index = at ? strtoll(at + 10, NULL, 10) : 0;
-    if (!at)
-        append_chunked(&s->out, "{\"action\":\"get\",\"node\":{\"key\":\"/a\",\"value\":\"0\","
-                                "\"modifiedIndex\":5,\"createdIndex\":5}}");
-    if (!at || index > STATE_INDEX + CHANGES)
-        return;
-    snprintf(body, sizeof(body),
-             "{\"action\":\"set\",\"node\":{\"key\":\"/a\",\"value\":\"\\u0031\",\"modifiedIndex\":"
-             "%" PRId64 ",\"createdIndex\":5}}",
-             index);
-    append_chunked(&s->out, body);
-}
-
-static void server_answer(struct v2_server *s, size_t head_len)
-{
-    size_t n = s->answered++;
-    must(n < COUNT_OF(s->requests) && head_len < sizeof(s->requests[0]));
-    memcpy(s->requests[n], s->in.ptr, head_len);
-    s->requests[n][head_len] = '\0';
-    buf_consume(&s->in, head_len);
-    struct answer none = {0}, *answer = n < SCRIPT_MAX ? &s->script[n] : &none;
-    if (answer->text)
-        must(buf_append_text(&s->out, answer->text) == ST_OK);
-    if (answer->body)
-        must(buf_append_format(&s->out, "Content-Length: %zu\r\n\r\n%s", strlen(answer->body),
-                               answer->body) == ST_OK);
-    if (!answer->text)
-        answer_by_model(s, s->requests[n]);
-    s->close_when_sent = answer->closes;
-}
-
-static void server_read(struct v2_server *s, enum status *status)
-{
-    uint8_t bytes[4096];
-    size_t n, from = 0, len;
-    while ((*status = socket_read(&s->socket, bytes, sizeof(bytes), &n)) == ST_OK)
-        must(buf_append(&s->in, slice_of(bytes, n)) == ST_OK);
-    while ((len = http1_head_length(buf_slice(&s->in), &from))) {
-        server_answer(s, len);
-        from = 0;
-    }
-}
-
-/* False: the connection is over. */
-static bool server_write(struct v2_server *s)
-{
-    while (s->out.len) {
-        size_t n, most = s->sent_total < s->cut ? s->cut - s->sent_total : SIZE_MAX;
-        if (s->sent_total == s->cut)
-            return false;
-        struct slice bytes = slice_sub(buf_slice(&s->out), 0, size_min(s->out.len, most));
-        enum status status = socket_write(&s->socket, bytes, &n);
-        if (status != ST_OK)
-            return status == ST_AGAIN;
-        s->sent_total += n;
-        buf_consume(&s->out, n);
-    }
-    return !s->close_when_sent && s->sent_total != s->cut;
-}
-
-static void server_step(struct v2_server *s)
-{
-    enum status status;
-    server_read(s, &status);
-    if (status == ST_AGAIN && server_write(s)) {
-        unsigned events = IO_READ | (s->out.len ? IO_WRITE : 0u);
-        must(loop_watch(s->loop, &s->watch, events) == ST_OK);
-        return;
-    }
-    if (s->sent_total == s->cut) {
-        s->cut = SIZE_MAX;
-        if (s->breaks && s->socket.world)
-            sim_reset(&s->socket);
-    }
-    server_close(s);
-}
-
-static void server_ready(struct io_watch *watch, unsigned ready)
-{
-    (void)ready;
-    server_step(CONTAINER_OF(watch, struct v2_server, watch));
-}
-
-static void server_accept(struct io_watch *watch, unsigned ready)
-{
-    (void)ready;
-    struct v2_server *s = CONTAINER_OF(watch, struct v2_server, listener_watch);
-    server_close(s);
-    if (listener_accept(&s->listener, &s->socket) != ST_OK)
-        return;
-    s->accepted++;
-    s->watch = (struct io_watch){.handle = s->socket.handle, .fn = server_ready};
-    server_step(s);
-}
-
-static void server_listen(struct v2_server *s, struct network *network, struct loop *loop)
-{
-    struct address address;
-    struct error error;
-    must(address_from_host(SLICE_LITERAL("127.0.0.1"), 0, &address) == ST_OK);
-    *s = (struct v2_server){.loop = loop, .cut = SIZE_MAX};
-    must(network_listen(network, &address, &s->listener, &error) == ST_OK);
-    s->listener_watch = (struct io_watch){.handle = s->listener.handle, .fn = server_accept};
-    must(loop_watch(loop, &s->listener_watch, IO_READ) == ST_OK);
-}
-
-static void server_fini(struct v2_server *s)
-{
-    server_close(s);
-    loop_unwatch(s->loop, &s->listener_watch);
-    listener_close(&s->listener);
-    buf_fini(&s->in);
-    buf_fini(&s->out);
-}
 
 /* -- The client -- */
 
@@ -230,13 +56,14 @@ static void on_failed(struct v2_poller *poller, const vigil_error *error, int64_
     w->cleared_index = cleared_index;
 }
 
+/* more: endpoints before the server's. */
 static enum status world_connect(struct world *w, int64_t index, const char *more)
 {
     static const struct v2_poller_hooks hooks = {on_reply, on_failed};
     char address[ADDRESS_TEXT_BYTES], endpoints[300];
     struct error error;
     address_format(&w->server.listener.address, address);
-    snprintf(endpoints, sizeof(endpoints), "http://%s%s", address, more);
+    snprintf(endpoints, sizeof(endpoints), "%shttp://%s", more, address);
     struct channel_options options = {
         .endpoints = endpoints,
         .user = "u",
@@ -375,12 +202,78 @@ static void connections_that_are_not_kept_are_replaced(void **state)
     world_fini(&w);
 }
 
+/* That is not a failure, so there is no pause. */
+static void announced_end_of_a_connection_is_not_a_failure(void **state)
+{
+    (void)state;
+    struct world w;
+    world_begin(&w, 3);
+    w.wanted = 2;
+    for (size_t i = 0; i < 2; i++) {
+        w.server.script[i].text = "HTTP/1.1 200 OK\r\nConnection: close\r\n";
+        w.server.script[i].body =
+            i ? "{\"node\":{\"modifiedIndex\":12}}" : "{\"node\":{\"modifiedIndex\":11}}";
+    }
+    assert_int_equal(world_connect(&w, 10, ""), ST_OK);
+    run(&w);
+    assert_int_equal(w.change_count, 2);
+    assert_int_equal(w.poller.requests, 2);
+    assert_int_equal(w.poller.retries, 0);
+    world_fini(&w);
+}
+
+static void body_may_end_with_the_connection(void **state)
+{
+    (void)state;
+    struct world w;
+    world_begin(&w, 3);
+    w.wanted = 1;
+    w.server.script[0] = (struct answer){
+        .text = "HTTP/1.0 200 OK\r\n\r\n{\"node\":{\"modifiedIndex\":11}}", .closes = true};
+    assert_int_equal(world_connect(&w, 10, ""), ST_OK);
+    run(&w);
+    assert_int_equal(w.changes[0], 11);
+    assert_int_equal(w.poller.requests, 1);
+    world_fini(&w);
+}
+
+/* It accepts connections and closes them. */
+static void server_without_answers_is_not_flooded(void **state)
+{
+    (void)state;
+    struct world w;
+    world_begin(&w, 3);
+    for (size_t i = 0; i < SCRIPT_MAX; i++)
+        w.server.script[i] = (struct answer){.text = "", .closes = true};
+    assert_int_equal(world_connect(&w, 0, ""), ST_OK);
+    int64_t from = clock_mono_ns(sim_clock(w.sim));
+    run(&w);
+    expect_all(&w);
+    assert_true(clock_mono_ns(sim_clock(w.sim)) - from > 400 * NS_PER_MS);
+    world_fini(&w);
+}
+
+/* It answers with a header at once, and with a body when something happens. */
+static void poll_may_take_any_time(void **state)
+{
+    (void)state;
+    struct world w;
+    world_begin(&w, 3);
+    w.wanted = 1;
+    w.server.script[0].text = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+    assert_int_equal(world_connect(&w, 10, ""), ST_OK);
+    sim_run_until(w.sim, clock_mono_ns(sim_clock(w.sim)) + 3600 * NS_PER_S);
+    assert_int_equal(w.poller.requests, 1);
+    assert_int_equal(w.server.accepted, 1);
+    world_fini(&w);
+}
+
 static void endpoint_that_refuses_is_left(void **state)
 {
     (void)state;
     struct world w;
     world_begin(&w, 4);
-    assert_int_equal(world_connect(&w, 0, ",http://127.0.0.1:9"), ST_OK);
+    assert_int_equal(world_connect(&w, 0, "http://127.0.0.1:8,http://127.0.0.1:9,"), ST_OK);
     w.server.script[0].text = "HTTP/1.1 503 No leader\r\nContent-Length: 0\r\n\r\n";
     w.server.script[1].text = "HTTP/1.1 429 Too Many\r\nContent-Length: 2\r\n\r\nxx";
     run(&w);
@@ -608,6 +501,10 @@ int main(void)
         cmocka_unit_test(watch_from_an_index_reads_no_state),
         cmocka_unit_test(connection_may_break_at_every_byte),
         cmocka_unit_test(connections_that_are_not_kept_are_replaced),
+        cmocka_unit_test(announced_end_of_a_connection_is_not_a_failure),
+        cmocka_unit_test(body_may_end_with_the_connection),
+        cmocka_unit_test(server_without_answers_is_not_flooded),
+        cmocka_unit_test(poll_may_take_any_time),
         cmocka_unit_test(endpoint_that_refuses_is_left),
         cmocka_unit_test(empty_answers_do_not_become_a_busy_loop),
         cmocka_unit_test(server_that_does_not_answer_is_given_up),

@@ -146,7 +146,7 @@ static const char tree[] =
     "d\"}],"
     "\"dir\":true,\"key\":\"/b/c\",\"value\":\"no\"},{\"key\":\"/b/e\",\"value\":\"\"}],"
     "\"modifiedIndex\":4,\"createdIndex\":4},{\"key\":\"/empty\",\"dir\":true},"
-    "{\"key\":\"/none\",\"dir\":true,\"nodes\":[]},{\"key\":\"/f\"}"
+    "{\"key\":\"/none\",\"dir\":true,\"nodes\":[]},{\"key\":\"/odd\",\"nodes\":[]},{\"key\":\"/f\"}"
     "],\"modifiedIndex\":1},\"other\":{\"nodes\":[{\"key\":\"/wrong\"}]}}";
 
 static void nodes_of_nested_directories_are_found(void **state)

@@ -132,6 +132,7 @@ static void end(struct vigil_v2_watch *w)
     if (was_started)
         v2_poller_fini(&w->poller);
     free_replies(&w->queue);
+    w->tree_begun = false;
     set(&w->counters.queued, 0);
     set(&w->counters.queued_bytes, 0);
     v2_watch_unref(w);
