@@ -200,6 +200,45 @@ static void delete_users_and_roles(vigil_client *client)
     vigil_call_free(roles);
 }
 
+static size_t count_alarms(vigil_client *client)
+{
+    vigil_call *call = vigil_alarm_list(client);
+    CHECK(vigil_call_run(call) == VIGIL_OK);
+    size_t count = vigil_alarms_result(call)->alarm_count;
+    vigil_call_free(call);
+    return count;
+}
+
+/* Returns how many alarms were lowered. */
+static size_t lower(vigil_client *client, uint64_t member, int type)
+{
+    vigil_call *call = vigil_alarm_disarm(client, member, type);
+    CHECK(vigil_call_run(call) == VIGIL_OK);
+    size_t count = vigil_alarms_result(call)->alarm_count;
+    vigil_call_free(call);
+    return count;
+}
+
+static void alarm_refuses_writes_until_it_is_lowered(void)
+{
+    vigil_client *client = new_client();
+    ask("raise 7 NOSPACE");
+    CHECK(count_alarms(client) == 1);
+    vigil_call *refused = vigil_put(client, vigil_text("k"), vigil_text("v"), 0);
+    vigil_call_run(refused);
+    CHECK_CODE(refused, VIGIL_ERROR_NO_SPACE);
+    CHECK(vigil_call_error(refused)->outcome == VIGIL_REFUSED);
+    vigil_call_free(refused);
+    CHECK(lower(client, 0, VIGIL_ALARM_NONE) == 0);
+    CHECK(lower(client, 8, VIGIL_ALARM_NO_SPACE) == 0);
+    CHECK(lower(client, 7, VIGIL_ALARM_CORRUPT) == 0);
+    CHECK(count_alarms(client) == 1);
+    CHECK(lower(client, 7, VIGIL_ALARM_NO_SPACE) == 1);
+    CHECK(count_alarms(client) == 0);
+    put(client, "k", "v");
+    vigil_client_free(client);
+}
+
 /* Not a test: the driver runs it before a test that shares its server with others. */
 static void empty_the_store(void)
 {
@@ -223,6 +262,7 @@ const struct suite_test admin_tests[] = {
     {"users_and_roles", users_and_roles},
     {"authentication_is_enabled_and_disabled", authentication_is_enabled_and_disabled},
     {"members_and_maintenance", members_and_maintenance},
+    {"alarm_refuses_writes_until_it_is_lowered", alarm_refuses_writes_until_it_is_lowered},
     {"lock_is_held_by_one", lock_is_held_by_one},
     {"leader_is_elected", leader_is_elected},
     {NULL, NULL},

@@ -183,6 +183,11 @@ class Target:
                 bridge.obey(verb)
         elif verb == "watchers":
             return self.watchers()
+        elif verb == "raise":  # raise 7 NOSPACE: an alarm of member 7
+            member, alarm = which.split()
+            body = json.dumps({"action": "ACTIVATE", "memberID": member, "alarm": alarm}).encode()
+            with urllib.request.urlopen(f"{self.members[0].url}/v3/maintenance/alarm", body, timeout=30):
+                pass
         elif verb in ("stop", "restart", "start"):
             if verb != "start":
                 self.stop()
