@@ -424,10 +424,13 @@ static void v2_watch_may_be_freed_at_any_time(void)
     vigil_client_shutdown(client);
     latch_wait(&last->ended, 1);
     CHECK(last->error.status == 0); /* the end of the client is not an error */
-    vigil_v2_watch *late = watch_all(client, "/f", last);
+    struct v2_record *too_late = record_new();
+    vigil_v2_watch *late = watch_all(client, "/f", too_late);
+    latch_wait(&too_late->ended, 1);
     vigil_v2_watch_free(late);
     free(record);
     free(inside);
+    free(too_late);
     finish(client, watch, last);
 }
 
