@@ -341,11 +341,61 @@ static enum status keep_part(struct vigil_watch *watch, struct slice message)
     return client_messages_push(&watch->parts, message);
 }
 
+static int64_t last_revision(const struct pb_watch_response *response)
+{
+    return response->events_count ? revision_of(&response->events[response->events_count - 1]) : 0;
+}
+
+/* The newest revision of the fragments that are kept. ST_NOMEM. */
+static enum status revision_of_parts(const struct vigil_watch *watch, int64_t *ret_revision)
+{
+    const struct client_message *newest = watch->parts;
+    struct arena arena;
+    struct pb_watch_response response;
+    arena_init(&arena, NULL, 0, client_decode_bytes_max(watch->client));
+    enum status status = pb_decode(&pb_watch_response_table, slice_of(newest->bytes, newest->len),
+                                   &arena, &response);
+    if (status == ST_OK)
+        *ret_revision = last_revision(&response);
+    arena_fini(&arena);
+    return status;
+}
+
+static enum status append_events(const struct pb_watch_response *response, size_t from, size_t to,
+                                 struct buf *message)
+{
+    struct pb_watch_response some = *response;
+    some.events += from;
+    some.events_count = to - from;
+    return pb_append(&pb_watch_response_table, &some, message);
+}
+
+/* A fragment. etcd sends a thousand revisions of the past as one response, so those that are
+ * complete are received at once, and only the last revision is kept. */
+static enum status receive_part(struct vigil_watch *watch, struct slice message,
+                                const struct pb_watch_response *response)
+{
+    AUTO(buf_fini) struct buf complete = {0};
+    AUTO(buf_fini) struct buf rest = {0};
+    int64_t newest = last_revision(response), kept = newest;
+    size_t first = response->events_count; /* of the newest revision */
+    while (first > 0 && revision_of(&response->events[first - 1]) == newest)
+        first--;
+    if (watch->parts)
+        TRY(revision_of_parts(watch, &kept));
+    if (first == 0 && kept == newest)
+        return keep_part(watch, message);
+    TRY(append_events(response, 0, first, &complete));
+    TRY(append_events(response, first, response->events_count, &rest));
+    TRY(receive_joined(watch, buf_slice(&complete)));
+    return keep_part(watch, buf_slice(&rest));
+}
+
 enum status watch_receive(struct vigil_watch *watch, struct slice message,
                           struct pb_watch_response *response)
 {
     if (response->fragment)
-        return keep_part(watch, message);
+        return receive_part(watch, message, response);
     if (watch->parts)
         return receive_joined(watch, message);
     return receive_whole(watch, message, response);

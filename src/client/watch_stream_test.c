@@ -291,6 +291,55 @@ static void fragments_for_a_paused_watch_fit_in_its_buffer(void **state)
     drop(&record);
 }
 
+/* A fragment with one event of each of these revisions. */
+static void answer_revisions(int64_t id, int64_t from, int64_t to, bool fragment)
+{
+    enum { EVENTS = 8 };
+    struct pb_key_value kvs[EVENTS] = {0};
+    struct pb_event events[EVENTS] = {0};
+    struct pb_watch_response response = {.watch_id = id, .events = events, .fragment = fragment};
+    for (int64_t revision = from; revision <= to; revision++) {
+        size_t at = response.events_count++;
+        assert_true(at < EVENTS);
+        kvs[at] = (struct pb_key_value){.key = SLICE_LITERAL("key"), .mod_revision = revision};
+        events[at].kv = &kvs[at];
+    }
+    answer(response, 100);
+}
+
+/* Together they exceed the receive limit, which only holds for a single revision. */
+static void complete_revisions_of_fragments_are_delivered_at_once(void **state)
+{
+    (void)state;
+    struct record record = {0};
+    client->receive_bytes_max = 1000;
+    add_live(&record, 1, 1000);
+    answer_part(1, 11, 400, true);
+    answer_part(1, 11, 400, true);
+    assert_int_equal(record.events, 0);
+    answer_part(1, 12, 400, true);
+    assert_int_equal(record.events, 2);
+    assert_int_equal(record.revision, 11);
+    answer_part(1, 13, 400, true);
+    assert_int_equal(record.events, 3);
+    answer_revisions(1, 13, 16, true); /* the rest of 13, and a part of 16 */
+    assert_int_equal(record.events, 7);
+    assert_int_equal(record.batches, 3 + record.created);
+    assert_int_equal(record.revision, 15);
+    break_stream(); /* what is not complete is sent again */
+    open_stream();
+    answer_created(2);
+    answer_revisions(2, 16, 17, true);
+    answer_revisions(2, 17, 18, false);
+    assert_int_equal(record.events, 11);
+    assert_int_equal(record.revision, 18);
+    for (int i = 0; i < 3; i++)
+        answer_part(2, 19, 400, true);
+    assert_int_equal(record.error.code, VIGIL_ERROR_TOO_LARGE);
+    answer_canceled(2);
+    drop(&record);
+}
+
 static void progress_reaches_all_live_watches(void **state)
 {
     (void)state;
@@ -443,6 +492,7 @@ int main(void)
         TEST(stream_closes_with_the_last_watch),
         TEST(full_watch_is_parked_and_created_again),
         TEST(fragments_for_a_paused_watch_fit_in_its_buffer),
+        TEST(complete_revisions_of_fragments_are_delivered_at_once),
         TEST(progress_reaches_all_live_watches),
         TEST(paused_watch_receives_progress_when_it_is_resumed),
         TEST(progress_does_not_fill_the_buffer),

@@ -408,7 +408,32 @@ static void large_revisions_are_joined(void)
     vigil_client_free(client);
 }
 
+/* etcd sends the past as one response in many fragments. */
+static void past_may_exceed_the_receive_limit(void)
+{
+    enum { EVENTS = 30, BYTES = 300000 };
+    static char value[BYTES];
+    vigil_options options;
+    vigil_client *client;
+    struct record record = RECORD_INIT;
+    int64_t first = 0;
+    default_options(&options);
+    options.receive_bytes_max = 10 * BYTES;
+    CHECK(vigil_client_new(&options, &client, NULL) == VIGIL_OK);
+    for (int i = 0; i < EVENTS; i++) {
+        vigil_call *call = vigil_put(client, vigil_text("wide"), vigil_bytes_of(value, BYTES), 0);
+        int64_t revision = must(call);
+        first = first ? first : revision;
+    }
+    vigil_watch *watch = watch_key(client, "wide", first, &record);
+    latch_wait(&record.events, EVENTS);
+    CHECK(latch_count(&record.ended) == 0 && record.last_revision == first + EVENTS - 1);
+    vigil_watch_free(watch);
+    vigil_client_free(client);
+}
+
 const struct suite_test watch_tests[] = {
+    {"past_may_exceed_the_receive_limit", past_may_exceed_the_receive_limit},
     {"events_arrive_in_order", events_arrive_in_order},
     {"watch_from_the_past", watch_from_the_past},
     {"filters_and_previous_values", filters_and_previous_values},
