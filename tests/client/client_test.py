@@ -10,7 +10,7 @@ import urllib.request
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "live"))
 from certs import Authority  # noqa: E402
-from misbehaving_server import MisbehavingServer  # noqa: E402
+from misbehaving_server import ClosesTls, MisbehavingServer  # noqa: E402
 from proxy import FaultyProxy  # noqa: E402
 from server import LiveTest, free_port  # noqa: E402
 from targets import Target, VigilMember, common_tests, run_test, tests_of  # noqa: E402
@@ -129,6 +129,13 @@ class Secure(ClientTest):
     def test_untrusted_server_is_refused_with_the_reason(self):
         other = Authority(self.scratch / "other", "other")
         self.check("untrusted_server_is_refused_with_the_reason", self.secure, VIGIL_CA_FILE=other.cert)
+
+    def test_server_that_closes_tls_at_once_is_left(self):
+        server = ClosesTls(self.secure.members[0].port, self.authority.sign("closing"))
+        self.addCleanup(server.close)
+        self.check("put_get_and_delete", self.secure, VIGIL_CA_FILE=self.authority.cert,
+                   VIGIL_ENDPOINTS=f"https://{server.address}")
+        self.assertGreaterEqual(server.connections, 2)
 
 
 class WithUser(ClientTest):

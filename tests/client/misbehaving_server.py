@@ -3,6 +3,7 @@ connection is relayed to a real server."""
 import contextlib
 import select
 import socket
+import ssl
 import struct
 import threading
 import time
@@ -114,3 +115,28 @@ class MisbehavingServer:
         self.over.set()
         self.thread.join()
         self.listener.close()
+
+
+class ClosesTls(MisbehavingServer):
+    """Closes TLS as soon as it is open: the close notification arrives with the last bytes of the handshake."""
+
+    def __init__(self, port, identity):
+        self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self.context.maximum_version = ssl.TLSVersion.TLSv1_2  # in which the server has the last word
+        self.context.load_cert_chain(identity.cert, identity.key)
+        self.context.set_alpn_protocols(["h2"])
+        super().__init__(port, "close")
+
+    def misbehave(self, client):
+        received, sent = ssl.MemoryBIO(), ssl.MemoryBIO()
+        tls = self.context.wrap_bio(received, sent, server_side=True)
+        while True:
+            with contextlib.suppress(ssl.SSLWantReadError):
+                tls.do_handshake()
+                break
+            client.sendall(sent.read())
+            received.write(client.recv(65536))
+        with contextlib.suppress(ssl.SSLWantReadError):
+            tls.unwrap()
+        client.sendall(sent.read())
+        client.recv(1)  # until the client closes the connection
