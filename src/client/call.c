@@ -147,12 +147,17 @@ static void on_deadline(struct timer *timer)
     }
 }
 
+static void set_deadline(struct vigil_call *call, int64_t now_ns)
+{
+    if (call->timeout_ms > 0)
+        loop_timer_set(call->client->loop, &call->deadline,
+                       clock_add(now_ns, client_ns(call->timeout_ms)));
+}
+
+/* The time of the turn may be long ago, if the user's callback took long. */
 void client_call_restart_clock(struct vigil_call *call)
 {
-    struct loop *loop = call->client->loop;
-    if (call->timeout_ms > 0)
-        loop_timer_set(loop, &call->deadline,
-                       clock_add(loop_now_ns(loop), client_ns(call->timeout_ms)));
+    set_deadline(call, clock_mono_ns(loop_clock(call->client->loop)));
 }
 
 void client_call_stop_clock(struct vigil_call *call)
@@ -380,7 +385,7 @@ static void run_start(struct client_command *command)
     }
     list_push_back(&client->members, &call->member.in_client);
     atomic_fetch_add_explicit(&client->counters.calls_started, 1, memory_order_relaxed);
-    client_call_restart_clock(call);
+    set_deadline(call, loop_now_ns(client->loop));
     move(call, CALL_WAITING);
     try_to_send(call);
 }

@@ -217,14 +217,17 @@ static const struct grpc_method methods[] = {
 static struct {
     vigil_call *call;
     size_t parts, keys, bytes, leaders;
-    size_t pause_at; /* this part; 0: none */
-    char newest[16]; /* leader */
+    size_t pause_at;  /* this part; 0: none */
+    int64_t takes_ns; /* each callback */
+    char newest[16];  /* leader */
     bool completed;
 } user;
 
 static int answer(void)
 {
     assert_false(user.completed);
+    clock_sim_advance(CONTAINER_OF(sim_clock(world_checked->sim), struct clock_sim, clock),
+                      user.takes_ns);
     return ++user.parts == user.pause_at ? VIGIL_PART_PAUSE : VIGIL_PART_CONTINUE;
 }
 
@@ -591,6 +594,23 @@ static void timeout_counts_from_part_to_part(void **state)
     end(&w);
 }
 
+/* Only the time in which the server could send something counts. */
+static void callback_may_take_longer_than_the_timeout(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < 3; i++) {
+        struct world w;
+        start(&w, kinds[i]->name, FAULT_NONE, 0);
+        user.takes_ns = 2 * NS_PER_S;
+        assert_true(world_start(&w, 1));
+        struct world_call *c = begin(&w, kinds[i], 1000);
+        WORLD_RUN_UNTIL(&w, c->completions);
+        assert_int_equal(c->code, VIGIL_OK);
+        check_success(kinds[i]);
+        end(&w);
+    }
+}
+
 /* -- Observing -- */
 
 /* Meanwhile the server restarts again and again, and each time another message arrives. */
@@ -633,6 +653,7 @@ int main(void)
         TEST(every_allocation_may_fail),
         TEST(wrong_servers_are_noticed),
         TEST(timeout_counts_from_part_to_part),
+        TEST(callback_may_take_longer_than_the_timeout),
         TEST(paused_observer_keeps_only_the_newest_leader),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
