@@ -163,6 +163,7 @@ static const struct {
     {"queue", queue_tests},
     {"parts", part_tests},
     {"objects", object_tests},
+    {"objects", object_end_tests},
     {"access", access_tests},
     {"access", part_access_tests},
     {"faults", fault_tests},
