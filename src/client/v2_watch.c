@@ -84,12 +84,20 @@ static struct v2_reply *first_reply(const struct vigil_v2_watch *w)
     return list_empty(&w->queue) ? NULL : LIST_ENTRY(w->queue.next, struct v2_reply, in_queue);
 }
 
+/* The client has a sum of all its watches. */
+static void set_queued(struct vigil_v2_watch *w, uint64_t replies, uint64_t bytes)
+{
+    atomic_fetch_add_explicit(&w->client->counters.queued_bytes,
+                              bytes - get(&w->counters.queued_bytes), memory_order_relaxed);
+    set(&w->counters.queued, replies);
+    set(&w->counters.queued_bytes, bytes);
+}
+
 static void push_reply(struct vigil_v2_watch *w, struct v2_reply *reply)
 {
     struct v2_watch_counters *c = &w->counters;
     list_push_back(&w->queue, &reply->in_queue);
-    count(&c->queued, 1);
-    count(&c->queued_bytes, reply->body.len);
+    set_queued(w, get(&c->queued) + 1, get(&c->queued_bytes) + reply->body.len);
     set_max(&c->queued_max, get(&c->queued));
     set_max(&c->queued_bytes_max, get(&c->queued_bytes));
 }
@@ -100,8 +108,7 @@ static void take_reply(struct vigil_v2_watch *w, struct list *to)
     struct v2_reply *reply = first_reply(w);
     list_remove(&reply->in_queue);
     list_push_back(to, &reply->in_queue);
-    set(&w->counters.queued, get(&w->counters.queued) - 1);
-    set(&w->counters.queued_bytes, get(&w->counters.queued_bytes) - reply->body.len);
+    set_queued(w, get(&w->counters.queued) - 1, get(&w->counters.queued_bytes) - reply->body.len);
     w->tree_begun = false;
 }
 
@@ -133,8 +140,8 @@ static void end(struct vigil_v2_watch *w)
         v2_poller_fini(&w->poller);
     free_replies(&w->queue);
     w->tree_begun = false;
-    set(&w->counters.queued, 0);
-    set(&w->counters.queued_bytes, 0);
+    set_queued(w, 0, 0);
+    atomic_fetch_sub_explicit(&w->client->counters.watches, 1, memory_order_relaxed);
     v2_watch_unref(w);
 }
 
@@ -296,8 +303,11 @@ static void fill_batch(struct vigil_v2_watch *w, struct list *used, struct arena
 
 static void count_events(struct vigil_v2_watch *w)
 {
+    uint64_t events = 0;
     for (size_t i = 0; i < w->batch.count; i++)
-        count(&w->counters.events, w->batch.events[i].type <= VIGIL_OBJECT_DELETED);
+        events += w->batch.events[i].type <= VIGIL_OBJECT_DELETED;
+    count(&w->counters.events, events);
+    atomic_fetch_add_explicit(&w->client->counters.watch_events, events, memory_order_relaxed);
     set(&w->counters.filtered, w->batch.filtered);
 }
 
@@ -483,6 +493,7 @@ static void watch_init(struct vigil_v2_watch *w, vigil_client *client,
     client_shared_init(&w->shared, 2, run_command);
     slice_copy(w->key, slice_of(o->key.data, o->key.size));
     client_ref(client);
+    atomic_fetch_add_explicit(&client->counters.watches, 1, memory_order_relaxed);
 }
 
 int vigil_v2_watch_new(vigil_client *client, const vigil_v2_watch_options *options,

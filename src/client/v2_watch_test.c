@@ -306,6 +306,16 @@ static void answer_with_nodes(struct world *w, int count, struct buf *body)
     w->body_count = 1;
 }
 
+static void expect_client_stats(const struct world *w, uint64_t watches, uint64_t events,
+                                bool queued)
+{
+    vigil_client_stats stats;
+    vigil_client_get_stats(w->client, &stats, sizeof(stats));
+    assert_int_equal(stats.watches, watches);
+    assert_int_equal(stats.watch_events, events);
+    assert_int_equal(stats.queued_bytes > 0, queued);
+}
+
 static void state_comes_in_batches(void **state)
 {
     (void)state;
@@ -319,6 +329,7 @@ static void state_comes_in_batches(void **state)
     assert_int_equal(w.event_count, NODES);
     assert_int_equal(w.bookmarks, 1);
     assert_int_equal(w.index, 10);
+    expect_client_stats(&w, 1, NODES, false);
     assert_true(w.batches >= NODES / 128 && w.batch_max <= 129);
     world_fini(&w);
 }
@@ -393,6 +404,7 @@ static void bytes_of_the_queue_are_limited(void **state)
     assert_int_equal(stats.queued, 2); /* the second one exceeds the limit */
     assert_true(stats.queued_bytes_max >= 200 && stats.queued_bytes_max < 400);
     assert_int_equal(w.server.answered, 3);
+    expect_client_stats(&w, 1, 0, true);
     w.pauses = false;
     vigil_v2_watch_resume(w.watch);
     run(&w);
@@ -413,6 +425,7 @@ static void watch_may_be_freed_in_its_callback(void **state)
     for (int i = 0; i < 10; i++)
         turn(&w);
     assert_int_equal(w.batches, 1);
+    expect_client_stats(&w, 0, 1, false);
     world_fini(&w);
 }
 
