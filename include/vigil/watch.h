@@ -91,6 +91,14 @@ enum vigil_watch_answer {
 /* Receives what a watch delivers; returns enum vigil_watch_answer. */
 typedef int (*vigil_watch_fn)(vigil_watch *watch, const vigil_watch_batch *batch, void *user);
 
+/* A field of metadata for the server or a proxy before it. The name is in lower case and none of
+ * gRPC's own ("grpc-…", "content-type", "te", "user-agent"); the value has visible characters and
+ * spaces. Binary values ("…-bin") are not supported. */
+typedef struct vigil_metadata {
+    const char *name;
+    const char *value;
+} vigil_metadata;
+
 /* What to watch, and how. Set all fields with vigil_watch_options_init. */
 typedef struct vigil_watch_options {
     size_t size;
@@ -107,6 +115,11 @@ typedef struct vigil_watch_options {
     /* While the watch is paused, up to this many bytes are kept; beyond that the watch is cancelled
      * at the server and created again when it is resumed. Default 1 MiB. */
     size_t buffer_bytes;
+    /* Watches with the same metadata and the same require_leader share one stream to the server,
+     * those with different ones do not. Events of watches with different metadata thus do not wait
+     * for each other in one stream. */
+    const vigil_metadata *metadata; /* copied */
+    size_t metadata_count;
 } vigil_watch_options;
 
 /* Sets the size and the defaults. */
@@ -126,7 +139,7 @@ VIGIL_API void vigil_watch_free(vigil_watch *watch);
  * delivered, and then whatever follows. It has no effect on other watches. */
 VIGIL_API void vigil_watch_resume(vigil_watch *watch);
 
-/* Asks the server for progress: every live watch of the same kind (with or without require_leader)
+/* Asks the server for progress: every live watch that shares the stream of this one (see metadata)
  * gets a VIGIL_WATCH_PROGRESS; a paused one when it is resumed, unless its buffer is full. The
  * request is lost if there is no connection, and servers do not answer it while one of the watches
  * has not yet received the past; a program that needs the answer asks again. */

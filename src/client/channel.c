@@ -4,6 +4,7 @@
 #include "client/connection.h"
 #include "client/endpoint_list.h"
 #include "client/error.h"
+#include "client/metadata.h"
 #include "client/resolver.h"
 #include "codec/pb/rpc.pb.h"
 #include "io/socket.h"
@@ -155,9 +156,11 @@ static void drop_heads(struct channel *channel)
     }
 }
 
-static enum status make_head(struct channel *channel, bool require_leader)
+/* A request of the program's own metadata is rare, so its head is not kept. */
+static enum status make_head(struct channel *channel, bool require_leader,
+                             const struct client_metadata *own, struct grpc_head **ret_head)
 {
-    struct http_field metadata[2];
+    struct http_field metadata[2 + CLIENT_METADATA_FIELDS_MAX];
     const struct connection *connection = channel->current->connection;
     const struct endpoint *endpoint = connection_endpoint(connection);
     struct grpc_head_fields fields = {
@@ -172,18 +175,21 @@ static enum status make_head(struct channel *channel, bool require_leader)
     if (require_leader)
         metadata[fields.metadata_count++] =
             (struct http_field){SLICE_LITERAL("hasleader"), SLICE_LITERAL("true")};
-    return grpc_head_new(&fields, &channel->heads[require_leader]);
+    for (size_t i = 0; own && i < own->count; i++)
+        metadata[fields.metadata_count++] = own->fields[i];
+    return grpc_head_new(&fields, ret_head);
 }
 
 static enum status start_call(struct channel *channel, struct grpc_client_call *call,
                               const struct channel_request *request)
 {
-    struct grpc_head **head = &channel->heads[request->require_leader];
+    AUTO(grpc_head_unrefp) struct grpc_head *own = NULL;
+    struct grpc_head **head = request->metadata ? &own : &channel->heads[request->require_leader];
     struct h2_session *session = connection_session(channel->current->connection);
     if (!session)
         return ST_CLOSED;
     if (!*head)
-        TRY(make_head(channel, request->require_leader));
+        TRY(make_head(channel, request->require_leader, request->metadata, head));
     struct grpc_client_request start = {
         .head = *head,
         .path = request->path,

@@ -20,6 +20,7 @@
 
 struct buf;
 struct channel;
+struct client_metadata;
 struct connector;
 struct endpoint_list;
 struct lookup;
@@ -85,15 +86,14 @@ DEFINE_CLEANUP(struct channel *, channel_free)
 struct channel_request {
     struct slice path;
     bool require_leader;
+    const struct client_metadata *metadata; /* NULL: none */
     int64_t deadline_ns; /* sent to the server as the time that is left; CLOCK_NEVER: none */
     bool replayable;     /* the messages are kept for another start */
     struct channel_lasting *lasting; /* NULL: the call is finished where it was started */
 };
 
-/*
- * Starts a call. ST_AGAIN: not now; the waiter is called once when it is worth another try.
- * ST_NOMEM; ST_LIMIT, ST_INVALID: see CHANNEL_BAD_CREDENTIALS.
- */
+/* Starts a call. ST_AGAIN: not now; the waiter is called once when it is worth another try.
+ * ST_NOMEM; ST_LIMIT, ST_INVALID: see CHANNEL_BAD_CREDENTIALS. */
 #define CHANNEL_BAD_CREDENTIALS "the token is too long, or contains bytes that cannot be sent"
 MUST_CHECK
 enum status channel_start(struct channel *channel, struct grpc_client_call *call,

@@ -76,13 +76,12 @@ struct vigil_client {
 
     /* The loop's thread. */
     struct channel *channel;
-    struct list members; /* client_member.in_client */
-    struct list parts;   /* client_part.in_client */
-    struct client_watch_stream
-        *watch_streams[2];             /* without and with require_leader; NULL: not used yet */
-    struct lease_keeper *lease_keeper; /* NULL: not used yet */
-    bool ended;                        /* nothing is started any more */
-    bool free_wanted;                  /* freed inside a callback of the program's loop */
+    struct list members;                       /* client_member.in_client */
+    struct list parts;                         /* client_part.in_client */
+    struct client_watch_stream *watch_streams; /* the first one; NULL: none */
+    struct lease_keeper *lease_keeper;         /* NULL: not used yet */
+    bool ended;                                /* nothing is started any more */
+    bool free_wanted;                          /* freed inside a callback of the program's loop */
     struct client_counters counters;
 
     /* Any thread. */

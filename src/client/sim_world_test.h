@@ -81,9 +81,8 @@ static inline void world_check(void)
     channel_check(client->channel);
     LIST_FOREACH (member, &client->members, in_client)
         client_call_check(CONTAINER_OF(member, struct vigil_call, member));
-    for (size_t i = 0; i < COUNT_OF(client->watch_streams); i++)
-        if (client->watch_streams[i])
-            watch_stream_check(client->watch_streams[i]);
+    for (struct client_watch_stream *s = client->watch_streams; s; s = watch_stream_next(s))
+        watch_stream_check(s);
     if (client->lease_keeper)
         lease_keeper_check(client->lease_keeper);
     if (world_checked->takes)

@@ -83,6 +83,7 @@ static void open_call(struct client_stream *stream)
     struct channel_request request = {
         .path = stream->path,
         .require_leader = stream->require_leader,
+        .metadata = stream->metadata,
         .deadline_ns = CLOCK_NEVER,
         .lasting = &stream->lasting,
     };

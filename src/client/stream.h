@@ -39,6 +39,7 @@ struct client_stream {
     struct vigil_client *client;
     const struct client_stream_hooks *hooks;
     struct slice path;
+    const struct client_metadata *metadata; /* set by the owner, and borrowed; NULL: none */
     bool require_leader;
     bool wanted;
     bool canceling; /* on_end is called because of us */

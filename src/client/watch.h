@@ -46,14 +46,6 @@ enum watch_state {
     WATCH_ENDED,
 };
 
-/* What the user wants, as bits of vigil_watch.shared. */
-enum {
-    WATCH_WANTS_START = 1,
-    WATCH_WANTS_RESUME = 2,
-    WATCH_WANTS_PROGRESS = 4,
-    WATCH_WANTS_END = 8,
-};
-
 enum { WATCH_NO_ID = -1, WATCH_TOO_LARGE = 0xff /* for us, instead of a gRPC code */ };
 
 /* An id at the server. */
@@ -76,7 +68,10 @@ struct vigil_watch {
     _Alignas(uint32_t) struct client_object object; /* not in a word that others are read with */
     struct vigil_client *client;                    /* a reference */
     struct client_watch_stream *stream;             /* NULL: ending or ended */
-    struct list in_stream;                          /* links a list of client_watch_stream */
+    union {
+        struct client_metadata *metadata; /* while new: of its stream; owned */
+        struct list in_stream;            /* then: links a list of client_watch_stream */
+    };
     int64_t next_revision;        /* the first one that the server has not sent; 0: from now on */
     _Atomic int64_t delivered;    /* the revision after which the user would resume; any thread */
     struct client_message *held;  /* received while paused; owned */

@@ -5,6 +5,7 @@
 #define VIGIL_CLIENT_WATCH_FIXTURE_TEST_H
 
 #include "base/failing_memory_test.h"
+#include "client/metadata.h"
 #include "client/stream.h"
 #include "client/watch.h"
 #include "client/watch_stream.h"
@@ -111,8 +112,8 @@ static vigil_client *client;
 
 static inline void check(void)
 {
-    if (client->watch_streams[0])
-        watch_stream_check(client->watch_streams[0]);
+    for (struct client_watch_stream *s = client->watch_streams; s; s = watch_stream_next(s))
+        watch_stream_check(s);
 }
 
 /* Runs all commands. */
@@ -124,6 +125,8 @@ static inline void turn(void)
     check();
 }
 
+static vigil_metadata add_metadata; /* of the watches that are added; "": none */
+
 static inline void add(struct record *record, int64_t revision, size_t buffer_bytes)
 {
     vigil_watch_options options;
@@ -132,6 +135,8 @@ static inline void add(struct record *record, int64_t revision, size_t buffer_by
     options.revision = revision;
     options.created_notify = 1;
     options.buffer_bytes = buffer_bytes;
+    options.metadata = &add_metadata;
+    options.metadata_count = add_metadata.name != NULL;
     assert_int_equal(vigil_watch_new(client, &options, on_batch, record, &record->watch), VIGIL_OK);
     turn();
 }
@@ -243,6 +248,7 @@ static inline int set_up(void **state)
     options.own_thread = 0;
     creates = cancels = progress_requests = 0;
     memory_fail_at = 0;
+    add_metadata = (vigil_metadata){0};
     stream = NULL;
     return vigil_client_new(&options, &client, NULL);
 }

@@ -1,4 +1,5 @@
 /* The functions of vigil/watch.h. They only note what the user wants; the loop then does it. */
+#include "client/metadata.h"
 #include "client/prefix.h"
 #include "client/watch.h"
 #include "client/watch_item.h"
@@ -7,27 +8,30 @@
 
 #include <stdlib.h>
 
-/* -- Commands -- */
+/* What the user wants, as bits of vigil_watch.shared. */
+enum {
+    WATCH_WANTS_START = 1,
+    WATCH_WANTS_RESUME = 2,
+    WATCH_WANTS_PROGRESS = 4,
+    WATCH_WANTS_END = 8,
+};
 
-static struct client_watch_stream **stream_place(struct vigil_client *client, bool require_leader)
-{
-    return &client->watch_streams[require_leader];
-}
+/* -- Commands -- */
 
 static void start(struct vigil_watch *watch)
 {
     struct vigil_client *client = watch->client;
-    struct client_watch_stream **place = stream_place(client, watch->require_leader);
+    struct client_metadata *metadata = watch->metadata;
+    watch->in_stream = (struct list){0};
     if (client->ended) {
         watch_fail(watch, VIGIL_ERROR_CANCELED, "the client was shut down");
-        return;
-    }
-    if (!*place && client_watch_stream_new(client, watch->require_leader, place) != ST_OK) {
+    } else if (client_watch_stream_get(client, watch->require_leader, &metadata, &watch->stream) !=
+               ST_OK) {
         watch_fail(watch, VIGIL_ERROR_MEMORY, "out of memory");
-        return;
+    } else {
+        watch_stream_add(watch->stream, watch);
     }
-    watch->stream = *place;
-    watch_stream_add(*place, watch);
+    free(metadata);
 }
 
 static void end(struct vigil_watch *watch)
@@ -120,6 +124,7 @@ static int watch_create(vigil_client *client, const vigil_watch_options *options
                         struct vigil_watch **ret_watch)
 {
     AUTO(prefixed_range_fini) struct prefixed_range range = {0};
+    AUTO(client_metadata_freep) struct client_metadata *metadata = NULL;
     vigil_watch_options complete;
     vigil_watch_options_init(&complete);
     if (options->size == 0 || options->size > sizeof(complete))
@@ -128,12 +133,16 @@ static int watch_create(vigil_client *client, const vigil_watch_options *options
     if (complete.revision < 0 || complete.key.size > client->send_bytes_max ||
         complete.range_end.size > client->send_bytes_max)
         return VIGIL_ERROR_ARGUMENT;
+    enum status status = client_metadata_new(complete.metadata, complete.metadata_count, &metadata);
+    if (status != ST_OK)
+        return status == ST_NOMEM ? VIGIL_ERROR_MEMORY : VIGIL_ERROR_ARGUMENT;
     if (range_of(client, &complete, &range) != ST_OK)
         return VIGIL_ERROR_MEMORY;
     struct vigil_watch *watch = malloc(sizeof(*watch) + range.key.len + range.end.len);
     if (!watch)
         return VIGIL_ERROR_MEMORY;
     watch_init(watch, client, &complete, &range);
+    watch->metadata = TAKE(metadata);
     watch->user = user;
     *ret_watch = watch;
     return VIGIL_OK;

@@ -1,6 +1,7 @@
 #include "client/watch_stream.h"
 
 #include "base/random.h"
+#include "client/metadata.h"
 #include "client/stream.h"
 #include "client/watch.h"
 #include "client/watch_decoder.h"
@@ -19,6 +20,8 @@ struct client_watch_stream {
     struct client_stream stream;
     struct vigil_client *client; /* borrowed: it owns this stream */
     struct client_part part;
+    struct client_watch_stream *next; /* of vigil_client.watch_streams */
+    struct client_metadata *metadata; /* owned; NULL: none */
     size_t watches; /* all except those that are leaving; without any the stream is closed */
     /* vigil_watch.in_stream, each in one of these: */
     struct list queued;
@@ -553,11 +556,11 @@ static void free_part(struct client_part *part)
     assert(stream->watches == 0 && !first_of(stream));
     client_stream_fini(&stream->stream);
     hash_map_fini(&stream->ids);
+    free(stream->metadata);
     free(stream);
 }
 
-enum status client_watch_stream_new(struct vigil_client *client, bool require_leader,
-                                    struct client_watch_stream **ret_stream)
+static enum status stream_new(struct vigil_client *client, struct client_watch_stream **ret_stream)
 {
     static const struct client_stream_hooks hooks = {
         .on_open = on_open,
@@ -579,8 +582,46 @@ enum status client_watch_stream_new(struct vigil_client *client, bool require_le
     list_init(&stream->parked);
     hash_map_init(&stream->ids, id_of, stream->seed);
     client_stream_init(&stream->stream, client, &hooks, SLICE_LITERAL("/etcdserverpb.Watch/Watch"),
-                       require_leader);
+                       false);
     list_push_back(&client->parts, &stream->part.in_client);
+    stream->next = client->watch_streams;
+    client->watch_streams = stream;
     *ret_stream = stream;
+    return ST_OK;
+}
+
+struct client_watch_stream *watch_stream_next(const struct client_watch_stream *stream)
+{
+    return stream->next;
+}
+
+static bool is_unused(const struct client_watch_stream *stream)
+{
+    return stream->watches == 0 && stream->stream.state == STREAM_IDLE;
+}
+
+/* A stream without watches is used again for other metadata, so there are only as many as are
+ * needed at the same time. */
+enum status client_watch_stream_get(struct vigil_client *client, bool require_leader,
+                                    struct client_metadata **metadata,
+                                    struct client_watch_stream **ret_stream)
+{
+    struct client_watch_stream *unused = NULL;
+    for (struct client_watch_stream *s = client->watch_streams; s; s = s->next) {
+        if (s->stream.require_leader == require_leader &&
+            client_metadata_equal(s->metadata, *metadata)) {
+            *ret_stream = s;
+            return ST_OK;
+        }
+        if (is_unused(s))
+            unused = s;
+    }
+    if (!unused)
+        TRY(stream_new(client, &unused));
+    free(unused->metadata);
+    unused->metadata = TAKE(*metadata);
+    unused->stream.metadata = unused->metadata;
+    unused->stream.require_leader = require_leader;
+    *ret_stream = unused;
     return ST_OK;
 }

@@ -13,14 +13,19 @@
 
 #include <stdbool.h>
 
+struct client_metadata;
 struct vigil_client;
 struct vigil_watch;
 struct client_watch_stream;
 
-/* It becomes a part of the client, which frees it. ST_NOMEM. */
+/* The stream with these properties. It is a part of the client, which frees it. Takes the metadata
+ * only if it sets *metadata to NULL. ST_NOMEM. */
 MUST_CHECK
-enum status client_watch_stream_new(struct vigil_client *client, bool require_leader,
+enum status client_watch_stream_get(struct vigil_client *client, bool require_leader,
+                                    struct client_metadata **metadata,
                                     struct client_watch_stream **ret_stream);
+/* For iterating over vigil_client.watch_streams; NULL at the end. */
+struct client_watch_stream *watch_stream_next(const struct client_watch_stream *stream);
 
 /* The watch is new: it is created as soon as possible. */
 void watch_stream_add(struct client_watch_stream *stream, struct vigil_watch *watch);

@@ -81,6 +81,82 @@ static void unexpected_answers_break_the_stream(void **state)
     assert_int_equal(stat_watches(), 0);
 }
 
+static void watches_share_a_stream_per_metadata(void **state)
+{
+    (void)state;
+    struct record plain[2] = {0}, red[2] = {0}, blue = {0}, green = {0};
+    add_live(&plain[0], 1, 100);
+    struct client_stream *first = stream;
+    char value[] = "red";
+    add_metadata = (vigil_metadata){"colour", value};
+    add_live(&red[0], 1, 100);
+    struct client_stream *second = stream;
+    assert_ptr_not_equal(first, second);
+    assert_int_equal(second->metadata->count, 1);
+    value[0] = 'x'; /* it was copied */
+    add_metadata.value = "red";
+    add(&red[1], 0, 100);
+    add_metadata.value = "blue";
+    add_live(&blue, 1, 100);
+    assert_ptr_not_equal(stream, first);
+    assert_ptr_not_equal(stream, second);
+    add_metadata = (vigil_metadata){0};
+    add(&plain[1], 0, 100);
+    struct client_stream *last = stream;
+    stream = second;
+    answer_created(2); /* the second red one */
+    answer_progress(-1, 15);
+    assert_int_equal(red[0].progress + red[1].progress, 2);
+    assert_int_equal(plain[0].progress + blue.progress, 0);
+    drop(&red[0]);
+    drop(&red[1]);
+    break_stream(); /* it is idle now, and used again for other metadata */
+    add_metadata = (vigil_metadata){"colour", "green"};
+    add_live(&green, 1, 100);
+    assert_ptr_equal(stream, second);
+    assert_true(slice_equal(second->metadata->fields[0].value, SLICE_LITERAL("green")));
+    stream = last;
+    drop(&plain[0]);
+    drop(&plain[1]);
+    drop(&blue);
+    drop(&green);
+}
+
+static void metadata_that_cannot_be_sent_is_refused(void **state)
+{
+    static const vigil_metadata wrong[] = {
+        {"Upper", "x"},         {"", "x"},        {":path", "x"},
+        {"grpc-timeout", "1S"}, {"te", "x"},      {"image-bin", "AAAA"},
+        {"a b", "x"},           {"name", "a\nb"}, {NULL, "x"},
+        {"name", NULL},
+    };
+    (void)state;
+    vigil_watch *watch = NULL;
+    struct record record = {0};
+    vigil_watch_options options;
+    vigil_watch_options_init(&options);
+    options.metadata_count = 1;
+    for (size_t i = 0; i < COUNT_OF(wrong); i++) {
+        options.metadata = &wrong[i];
+        assert_int_equal(vigil_watch_new(client, &options, on_batch, &record, &watch),
+                         VIGIL_ERROR_ARGUMENT);
+    }
+    vigil_metadata many[33];
+    for (size_t i = 0; i < COUNT_OF(many); i++)
+        many[i] = (vigil_metadata){"name", "value"};
+    options.metadata = many;
+    options.metadata_count = COUNT_OF(many);
+    assert_int_equal(vigil_watch_new(client, &options, on_batch, &record, &watch),
+                     VIGIL_ERROR_ARGUMENT);
+    static char large[8193];
+    memset(large, 'x', sizeof(large) - 1);
+    many[0].value = large;
+    options.metadata_count = 1;
+    assert_int_equal(vigil_watch_new(client, &options, on_batch, &record, &watch),
+                     VIGIL_ERROR_ARGUMENT);
+    assert_null(watch);
+}
+
 /* -- Cancelling -- */
 
 /* More than may be cancelled at a time: the others do not notice. */
@@ -485,6 +561,8 @@ int main(void)
         TEST(refused_create_without_a_reason_is_a_future_revision),
         TEST(created_is_delivered_once),
         TEST(unexpected_answers_break_the_stream),
+        TEST(watches_share_a_stream_per_metadata),
+        TEST(metadata_that_cannot_be_sent_is_refused),
         TEST(many_watches_are_freed_at_once),
         TEST(creates_wait_for_answers),
         TEST(unknown_id_is_cancelled_once),

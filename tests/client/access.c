@@ -46,6 +46,36 @@ static void forbidden_watch_ends_with_the_reason(void)
     vigil_client_free(client);
 }
 
+static int note_created(vigil_watch *watch, const vigil_watch_batch *batch, void *user)
+{
+    (void)watch;
+    latch_add((struct latch *)user, batch->what == VIGIL_WATCH_CREATED);
+    return VIGIL_WATCH_CONTINUE;
+}
+
+/* The client has no user, so only the metadata of a watch can name one. */
+static void metadata_of_a_watch_reaches_the_server(void)
+{
+    struct latch created = LATCH_INIT;
+    vigil_metadata token = {"token", getenv("VIGIL_METADATA_TOKEN")};
+    vigil_client *client = new_client();
+    vigil_watch_options options;
+    vigil_watch *allowed, *forbidden;
+    vigil_error error;
+    vigil_watch_options_init(&options);
+    options.key = vigil_text("anna/key");
+    options.created_notify = 1;
+    CHECK(vigil_watch_new(client, &options, note_end, &error, &forbidden) == VIGIL_OK);
+    latch_wait(&ended, 1);
+    options.metadata = &token;
+    options.metadata_count = 1;
+    CHECK(vigil_watch_new(client, &options, note_created, &created, &allowed) == VIGIL_OK);
+    latch_wait(&created, 1);
+    vigil_watch_free(allowed);
+    vigil_watch_free(forbidden);
+    vigil_client_free(client);
+}
+
 static void untrusted_server_is_refused_with_the_reason(void)
 {
     vigil_options options;
@@ -64,6 +94,7 @@ static void untrusted_server_is_refused_with_the_reason(void)
 const struct suite_test access_tests[] = {
     {"wrong_password_is_an_error", wrong_password_is_an_error},
     {"forbidden_watch_ends_with_the_reason", forbidden_watch_ends_with_the_reason},
+    {"metadata_of_a_watch_reaches_the_server", metadata_of_a_watch_reaches_the_server},
     {"untrusted_server_is_refused_with_the_reason", untrusted_server_is_refused_with_the_reason},
     {NULL, NULL},
 };

@@ -156,7 +156,7 @@ class WithUser(ClientTest):
     def ask(self, path, **body):
         url = f"{self.protected.endpoints}/v3/auth/{path}"
         with urllib.request.urlopen(urllib.request.Request(url, json.dumps(body).encode()), timeout=30) as answer:
-            answer.read()
+            return json.load(answer)
 
     def run_one(self, name):
         self.check(name, self.protected, VIGIL_USER="root", VIGIL_PASSWORD="secret")
@@ -181,6 +181,10 @@ class WithUser(ClientTest):
 
     def test_forbidden_watch_ends_with_the_reason(self):
         self.check("forbidden_watch_ends_with_the_reason", self.protected, VIGIL_USER="anna", VIGIL_PASSWORD="pass")
+
+    def test_metadata_of_a_watch_reaches_the_server(self):
+        token = self.ask("authenticate", name="anna", password="pass")["token"]
+        self.check("metadata_of_a_watch_reaches_the_server", self.protected, VIGIL_METADATA_TOKEN=token)
 
 
 def add_tests():
