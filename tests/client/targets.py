@@ -35,6 +35,17 @@ def read(url):
     return ""
 
 
+def await_stop(pid):
+    """Until no thread of the process runs any more after SIGSTOP, which does not take effect at once."""
+    end = time.monotonic() + STOP_SECONDS
+    while True:
+        states = [path.read_text().rpartition(")")[2].split()[0] for path in pathlib.Path(f"/proc/{pid}/task").glob("*/stat")]
+        if set(states) == {"T"}:
+            return
+        assert time.monotonic() < end, f"the threads do not stop: {states}"
+        time.sleep(0.001)
+
+
 class VigilMember(Server):
     """Vigil, which has one member only."""
 
@@ -155,6 +166,8 @@ class Target:
         for member in members:
             if member.alive():
                 os.kill(member.pid, number)
+                if number == signal.SIGSTOP:
+                    await_stop(member.pid)
 
     def isolate(self, kept):
         """All members but this one stop to answer."""
