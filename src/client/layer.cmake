@@ -2,8 +2,8 @@
 target_include_directories(vigil_client PUBLIC ${CMAKE_SOURCE_DIR}/include)
 
 vigil_failing_memory(client_resolver_test client_connection_test client_connection_server_test
-                     client_watch_stream_test client_watch_memory_test client_object_test client_v2_poller_test
-                     client_v2_response_test client_v2_watch_test)
+                     client_watch_stream_test client_watch_memory_test client_watch_queue_test client_object_test
+                     client_v2_poller_test client_v2_response_test client_v2_watch_test)
 
 # The same, and the loops of a client are observed (src/client/faulty_sim_test.h).
 foreach(test client_sim client_protocol channel parts_sim object_watch_sim)
@@ -13,7 +13,7 @@ foreach(test client_sim client_protocol channel parts_sim object_watch_sim)
 endforeach()
 
 # The stream below the watches is replaced by one that the test drives.
-foreach(test watch_stream watch_memory)
+foreach(test watch_stream watch_memory watch_queue)
     cmake_language(EVAL CODE "cmake_language(DEFER CALL target_link_options client_${test}_test PRIVATE
         -Wl,--wrap=client_stream_init,--wrap=client_stream_fini,--wrap=client_stream_want
         -Wl,--wrap=client_stream_give_up,--wrap=client_stream_send)")
