@@ -19,6 +19,9 @@ foreach(test watch_stream watch_memory watch_queue)
         -Wl,--wrap=client_stream_give_up,--wrap=client_stream_send)")
 endforeach()
 
+# Names come from a table.
+cmake_language(DEFER CALL target_link_options client_v2_poller_test PRIVATE -Wl,--wrap=resolver_new)
+
 # Each system call fails in turn.
 cmake_language(DEFER CALL target_link_options client_client_system_test PRIVATE
     -Wl,--wrap=epoll_create1,--wrap=epoll_ctl,--wrap=eventfd,--wrap=pthread_create

@@ -5,6 +5,7 @@
 
 #include "base/failing_memory_test.h"
 #include "client/channel.h"
+#include "client/dns_table_test.h"
 #include "client/v2_server_test.h"
 
 #include <setjmp.h>
@@ -30,7 +31,7 @@ struct world {
     vigil_error error;
 };
 
-/* -- The client -- */
+/* -- The receiver -- */
 
 static void on_reply(struct v2_poller *poller, struct v2_reply *reply)
 {
@@ -56,7 +57,28 @@ static void on_failed(struct v2_poller *poller, const vigil_error *error, int64_
     w->cleared_index = cleared_index;
 }
 
-/* more: endpoints before the server's. */
+/* -- Names -- */
+
+static const struct dns_row no_names[] = {{NULL, NULL}};
+static struct dns_table names = {.rows = no_names};
+
+enum status __real_resolver_new(struct loop *loop, const struct resolver_backend *backend,
+                                uint64_t seed, struct resolver **ret_resolver);
+enum status __wrap_resolver_new(struct loop *loop, const struct resolver_backend *backend,
+                                uint64_t seed, struct resolver **ret_resolver);
+
+enum status __wrap_resolver_new(struct loop *loop, const struct resolver_backend *backend,
+                                uint64_t seed, struct resolver **ret_resolver)
+{
+    static struct resolver_backend table;
+    (void)backend;
+    table = dns_table_backend(&names);
+    return __real_resolver_new(loop, &table, seed, ret_resolver);
+}
+
+/* -- The poller -- */
+
+/* more: endpoints before the server's, or the domain whose SRV records name it. */
 static enum status world_connect(struct world *w, int64_t index, const char *more)
 {
     static const struct v2_poller_hooks hooks = {on_reply, on_failed};
@@ -66,6 +88,7 @@ static enum status world_connect(struct world *w, int64_t index, const char *mor
     snprintf(endpoints, sizeof(endpoints), "%shttp://%s", more, address);
     struct channel_options options = {
         .endpoints = endpoints,
+        .srv_domain = strcmp(more, "test") == 0 ? more : NULL,
         .user = "u",
         .password = "p",
         .connect_timeout_ns = NS_PER_S,
@@ -280,6 +303,31 @@ static void endpoint_that_refuses_is_left(void **state)
     expect_all(&w);
     assert_int_equal(w.server.accepted, 3);
     world_fini(&w);
+}
+
+/* They are looked up again after a pause, and after a failure. */
+static void endpoints_come_from_srv_records(void **state)
+{
+    (void)state;
+    struct world w;
+    char record[64];
+    world_begin(&w, 8);
+    snprintf(record, sizeof(record), "0 0 9 a.test; 1 0 %u a.test",
+             address_port(&w.server.listener.address));
+    const struct dns_row rows[] = {
+        {"_etcd-client._tcp.test", record}, {"a.test", "127.0.0.1"}, {NULL, NULL}};
+    w.server.script[1] = (struct answer){.text = "", .closes = true};
+    names = (struct dns_table){.rows = no_names};
+    assert_int_equal(world_connect(&w, 0, "test"), ST_OK);
+    sim_run_until(w.sim, clock_mono_ns(sim_clock(w.sim)) + NS_PER_S);
+    assert_true(names.lookups > 3 && names.lookups < 100);
+    assert_int_equal(w.server.accepted, 0);
+    names = (struct dns_table){.rows = rows};
+    run(&w);
+    expect_all(&w);
+    assert_true(names.lookups >= 4);
+    world_fini(&w);
+    names = (struct dns_table){.rows = no_names};
 }
 
 /* A server that never has anything to say gets requests with growing pauses. */
@@ -506,6 +554,7 @@ int main(void)
         cmocka_unit_test(server_without_answers_is_not_flooded),
         cmocka_unit_test(poll_may_take_any_time),
         cmocka_unit_test(endpoint_that_refuses_is_left),
+        cmocka_unit_test(endpoints_come_from_srv_records),
         cmocka_unit_test(empty_answers_do_not_become_a_busy_loop),
         cmocka_unit_test(server_that_does_not_answer_is_given_up),
         cmocka_unit_test(errors_end_the_poller),
