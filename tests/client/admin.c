@@ -239,8 +239,7 @@ static void alarm_refuses_writes_until_it_is_lowered(void)
     vigil_client_free(client);
 }
 
-/* Not a test: the driver runs it before a test that shares its server with others. */
-static void empty_the_store(void)
+void empty_the_store(void)
 {
     vigil_client *client = new_client();
     must(vigil_delete_prefix(client, vigil_text("")));
@@ -252,11 +251,6 @@ static void empty_the_store(void)
     delete_users_and_roles(client);
     vigil_client_free(client);
 }
-
-const struct suite_test driver_tests[] = {
-    {"empty_the_store", empty_the_store},
-    {NULL, NULL},
-};
 
 const struct suite_test admin_tests[] = {
     {"users_and_roles", users_and_roles},

@@ -21,7 +21,6 @@ extern const struct suite_test access_tests[];
 extern const struct suite_test admin_tests[];
 extern const struct suite_test cluster_tests[];
 extern const struct suite_test credential_tests[];
-extern const struct suite_test driver_tests[];
 extern const struct suite_test fault_tests[];
 extern const struct suite_test kv_tests[];
 extern const struct suite_test lease_tests[];
@@ -76,6 +75,9 @@ int member_count(void);
 
 /* Until the server has this many watches, of all clients. */
 void wait_for_watchers(long count);
+
+/* Deletes all keys, leases, users and roles: for a test that shares its server with others. */
+void empty_the_store(void);
 
 /* Runs a call that must succeed, frees it, and returns the revision of its header. */
 int64_t must(vigil_call *call);

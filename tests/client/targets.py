@@ -20,7 +20,7 @@ from server import PEER, START_SECONDS, STOP_SECONDS, SUBJECT, Server, free_port
 
 SUITE = os.environ.get("VIGIL_CLIENT_SUITE", str(pathlib.Path(SUBJECT).parent / "client_suite"))
 # Groups whose tests need something special around them.
-SPECIAL = ("access", "credentials", "faults", "cluster", "driver", "ported", "ported-cluster", "v2")
+SPECIAL = ("access", "credentials", "faults", "cluster", "ported", "ported-cluster", "v2")
 TEST_SECONDS = 300
 ETCD_34 = "/usr/bin/etcd"  # Debian's
 ETCD_37 = PEER
@@ -39,7 +39,8 @@ def await_stop(pid):
     """Until no thread of the process runs any more after SIGSTOP, which does not take effect at once."""
     end = time.monotonic() + STOP_SECONDS
     while True:
-        states = [path.read_text().rpartition(")")[2].split()[0] for path in pathlib.Path(f"/proc/{pid}/task").glob("*/stat")]
+        threads = pathlib.Path(f"/proc/{pid}/task").glob("*/stat")
+        states = [thread.read_text().rpartition(")")[2].split()[0] for thread in threads]
         if set(states) == {"T"}:
             return
         assert time.monotonic() < end, f"the threads do not stop: {states}"
@@ -110,7 +111,7 @@ class EtcdMember:
         while not self.has_leader() or '"not_decided"' in read(f"{self.status}/version"):
             assert self.process.poll() is None, f"{self.binary} ended with {self.process.returncode}"
             assert time.monotonic() < end, f"{self.binary} has no leader"
-            time.sleep(0.02)
+            time.sleep(0.05)
 
     def terminate(self):
         self.process.terminate()
@@ -141,6 +142,7 @@ class Target:
         self.members = members
         self.cluster = ",".join(f"{member.name}={member.peer}" for member in members)
         self.bridges = [Bridge(member.port) for member in members]
+        self.disturbed = False  # something has happened to the members or their bridges
         self.start()
 
     @property
@@ -191,6 +193,7 @@ class Target:
     def obey(self, what):
         """Returns a number if the test asks for one."""
         verb, _, which = what.partition(" ")
+        self.disturbed |= verb not in ("drop", "watchers", "leader")
         if verb in ("drop", "hold", "release", "silence"):
             for bridge in [self.bridges[int(which)]] if which else self.bridges:
                 bridge.obey(verb)
@@ -228,6 +231,9 @@ class Target:
 
     def recover(self):
         """After a test, however it ended."""
+        if not self.disturbed:
+            return
+        self.disturbed = False
         self.signal(signal.SIGCONT, self.members)
         for bridge in self.bridges:
             bridge.obey("release")
