@@ -66,6 +66,7 @@ struct vigil_watch {
     bool end_lost : 1;       /* there was no memory to hold the end; valid while ending */
     uint8_t end_code;        /* enum grpc_code of its end, or WATCH_TOO_LARGE */
     _Alignas(uint32_t) struct client_object object; /* not in a word that others are read with */
+    bool for_queue;                                 /* has an item instead of a callback */
     struct vigil_client *client;                    /* a reference */
     struct client_watch_stream *stream;             /* NULL: ending or ended */
     union {
@@ -81,8 +82,8 @@ struct vigil_watch {
     union {
         vigil_watch_fn fn;
         const struct watch_observer *observer; /* if the object is internal */
+        struct watch_item *item;               /* if it is for a queue; owned */
     };
-    struct watch_item *item; /* of its queue, instead of a callback; owned; or NULL */
     void *user;
     struct client_shared shared; /* references: the user's, and the loop's until it has ended */
     uint32_t key_len, end_len;

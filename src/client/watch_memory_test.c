@@ -1,6 +1,8 @@
 /* Watches when there is no memory. */
 #include "client/watch_fixture_test.h"
 
+#include <vigil/queue.h>
+
 enum moment { QUEUED, CREATING, LIVE, PARKING, ENDING };
 
 /* A paused watch with two events, and the stream as `moment` says. */
@@ -117,12 +119,48 @@ static void lost_end_is_replaced(void **state)
     }
 }
 
+static int new_watch(vigil_queue *queue, const vigil_watch_options *options, struct record *record)
+{
+    return queue ? vigil_queue_watch(queue, options, record, &record->watch)
+                 : vigil_watch_new(client, options, on_batch, record, &record->watch);
+}
+
+/* Nothing is lost, which the address sanitizer checks. */
+static void watch_is_not_made_without_memory(void **state)
+{
+    static const vigil_metadata metadata = {"name", "value"};
+    vigil_watch_options options;
+    vigil_watch_options_init(&options);
+    options.metadata = &metadata;
+    options.metadata_count = 1;
+    for (int queued = 0; queued < 2; queued++) {
+        vigil_queue *queue = NULL;
+        assert_int_equal(set_up(state), 0);
+        if (queued)
+            assert_int_equal(vigil_queue_new(client, &queue), VIGIL_OK);
+        int code = VIGIL_ERROR_MEMORY;
+        for (size_t fail = 1; code != VIGIL_OK; fail++) {
+            struct record record = {0};
+            memory_fail_at = fail;
+            code = new_watch(queue, &options, &record);
+            memory_fail_at = 0;
+            assert_true(code == VIGIL_OK || (code == VIGIL_ERROR_MEMORY && !record.watch));
+            vigil_watch_free(record.watch);
+        }
+        turn();
+        assert_int_equal(stat_watches(), 0);
+        vigil_queue_free(queue);
+        tear_down(state);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lost_memory_ends_a_resumed_watch_once),
         cmocka_unit_test(lost_memory_ends_a_live_watch_once),
         cmocka_unit_test(lost_end_is_replaced),
+        cmocka_unit_test(watch_is_not_made_without_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

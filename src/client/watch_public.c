@@ -216,12 +216,14 @@ int vigil_queue_watch(vigil_queue *queue, const vigil_watch_options *options, vo
     int code = watch_create(queue_client(queue), options, user, &watch);
     if (code != VIGIL_OK)
         return code;
-    watch->item = item_new(watch, queue);
-    if (!watch->item) {
+    struct watch_item *item = item_new(watch, queue);
+    if (!item) {
         watch_release(watch);
         watch_unref(watch);
         return VIGIL_ERROR_MEMORY;
     }
+    watch->item = item;
+    watch->for_queue = true;
     *ret_watch = watch;
     want(watch, WATCH_WANTS_START);
     return VIGIL_OK;
@@ -232,7 +234,7 @@ void vigil_watch_free(vigil_watch *watch)
     if (!watch)
         return;
     client_drop(watch->client, &watch->object);
-    if (watch->item)
+    if (watch->for_queue)
         watch_item_drop(watch->item);
     want(watch, WATCH_WANTS_END);
     watch_unref(watch);
@@ -240,7 +242,7 @@ void vigil_watch_free(vigil_watch *watch)
 
 void vigil_watch_resume(vigil_watch *watch)
 {
-    if (!watch->item) /* otherwise it is resumed when the program has taken enough */
+    if (!watch->for_queue) /* otherwise it is resumed when the program has taken enough */
         want(watch, WATCH_WANTS_RESUME);
 }
 
@@ -251,13 +253,13 @@ void vigil_watch_request_progress(vigil_watch *watch)
 
 int64_t vigil_watch_revision(const vigil_watch *watch)
 {
-    return watch->item ? watch_item_revision(watch->item) : watch_delivered(watch);
+    return watch->for_queue ? watch_item_revision(watch->item) : watch_delivered(watch);
 }
 
 static uint64_t queued_bytes(const struct vigil_watch *watch)
 {
     size_t bytes = atomic_load_explicit(&watch->held_bytes, memory_order_relaxed);
-    return bytes + (watch->item ? watch_item_bytes(watch->item) : 0);
+    return bytes + (watch->for_queue ? watch_item_bytes(watch->item) : 0);
 }
 
 static uint64_t lag(const struct vigil_watch *watch, int64_t revision)
