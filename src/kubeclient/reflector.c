@@ -9,6 +9,7 @@
 #define DELAY_MAX_NS (30 * NS_PER_S)
 #define DELAY_RESET_NS (120 * NS_PER_S) /* without a failure for this long */
 #define SHORT_WATCH_NS (1 * NS_PER_S)   /* one that ends as soon without an event is a failure */
+#define RETRY_AFTER_MAX_S 300           /* whatever a server demands, it is tried again */
 
 enum {
     PAGE_OBJECTS = 500,
@@ -92,6 +93,7 @@ static void list(struct reflector *r)
 {
     reflector_move(r, REFLECTOR_LISTING);
     buf_reset(&r->token, 0);
+    r->list_status = ST_OK;
     begin_state(r, version_to_list(r));
     request_page(r);
 }
@@ -156,6 +158,8 @@ void reflector_resume(struct reflector *r, int64_t now_ns)
         return;
     if (r->again == REFLECTOR_WATCHING)
         watch(r, now_ns);
+    else if (r->again == REFLECTOR_LISTING)
+        list(r);
     else
         relist(r, now_ns);
 }
@@ -177,7 +181,9 @@ static int64_t next_delay(struct reflector *r, int64_t now_ns)
 static void wait_before(struct reflector *r, enum reflector_state again, int retry_after_s,
                         int64_t now_ns)
 {
-    int64_t delay_ns = next_delay(r, now_ns), asked_ns = retry_after_s * NS_PER_S;
+    int64_t delay_ns = next_delay(r, now_ns);
+    int64_t asked_ns =
+        (retry_after_s < RETRY_AFTER_MAX_S ? retry_after_s : RETRY_AFTER_MAX_S) * NS_PER_S;
     r->again = again;
     cache_drop_list(r->cache);
     reflector_move(r, REFLECTOR_WAITING);
@@ -190,6 +196,12 @@ static bool is_version_unavailable(const struct vigil_kube_status *status)
     return kube_status_is_expired(status) || kube_status_is_too_large_version(status);
 }
 
+/* An older server, or one that is configured not to stream the state. Other errors may pass. */
+static bool is_refused(const struct vigil_kube_status *status)
+{
+    return status->code == 400 || status->code == 405 || status->code == 422;
+}
+
 static void stream_failed(struct reflector *r, const struct vigil_kube_status *status,
                           int64_t now_ns)
 {
@@ -200,8 +212,8 @@ static void stream_failed(struct reflector *r, const struct vigil_kube_status *s
     } else if (status->code == 0 || status->code == 429) {
         wait_before(r, REFLECTOR_STREAMING, status->retry_after_s, now_ns);
     } else {
-        r->lists = true; /* an older server, or one that is configured not to do it */
-        list(r);
+        r->lists = is_refused(status);
+        list(r); /* which may work although streaming does not */
     }
 }
 
@@ -209,7 +221,8 @@ static void list_failed(struct reflector *r, const struct vigil_kube_status *sta
 {
     bool in_middle = r->token.len > 0;
     cache_drop_list(r->cache);
-    if (!is_version_unavailable(status) || (r->version_unavailable && !in_middle)) {
+    bool tried = r->version_unavailable && (r->whole || !in_middle);
+    if (!is_version_unavailable(status) || tried) {
         wait_before(r, REFLECTOR_LISTING, status->retry_after_s, now_ns);
         return;
     }
@@ -218,18 +231,22 @@ static void list_failed(struct reflector *r, const struct vigil_kube_status *sta
     list(r);
 }
 
+/* After too many failures in a row, the state may help where the changes do not. */
+static enum reflector_state after_watch_failure(const struct reflector *r)
+{
+    return r->failures > WATCH_FAILURES_MAX ? REFLECTOR_STREAMING : REFLECTOR_WATCHING;
+}
+
+/* A server whose history is always too short would otherwise be asked for its state without a
+ * pause, so there is a delay also before that. */
 static void watch_failed(struct reflector *r, const struct vigil_kube_status *status,
                          int64_t now_ns)
 {
+    bool reached = status->code != 0 && status->code != 429;
     if (kube_status_is_too_large_version(status))
         r->version_unavailable = true;
-    if (is_version_unavailable(status)) {
-        relist(r, now_ns);
-        return;
-    }
-    bool reached = status->code != 0 && status->code != 429;
     r->failures += reached;
-    wait_before(r, r->failures > WATCH_FAILURES_MAX ? REFLECTOR_STREAMING : REFLECTOR_WATCHING,
+    wait_before(r, is_version_unavailable(status) ? REFLECTOR_STREAMING : after_watch_failure(r),
                 status->retry_after_s, now_ns);
 }
 
@@ -252,8 +269,22 @@ static void fail_locally(struct reflector *r, const char *reason, const char *te
     snprintf(status.message, sizeof(status.message), "%s", text);
     r->ops->cancel(r->ctx);
     r->ops->failed(r->ctx, &status);
-    wait_before(r, r->state == REFLECTOR_WATCHING ? REFLECTOR_WATCHING : REFLECTOR_STREAMING, -1,
-                now_ns);
+    if (!has_request(r))
+        return; /* stopped within the callback */
+    r->failures++;
+    wait_before(r, r->state == REFLECTOR_WATCHING ? after_watch_failure(r) : REFLECTOR_STREAMING,
+                -1, now_ns);
+}
+
+/* The status of one of our own operations on an object. */
+static void object_failed(struct reflector *r, enum status status, int64_t now_ns)
+{
+    if (status == ST_MALFORMED)
+        fail_locally(r, "InternalError", "the server sent an object without a name", now_ns);
+    else if (status == ST_NOMEM)
+        fail_locally(r, "OutOfMemory", "there is no memory for an object", now_ns);
+    else
+        fail_locally(r, "CacheLimit", "an object does not fit into the cache", now_ns);
 }
 
 /* -- Objects -- */
@@ -306,8 +337,9 @@ static void synced(struct reflector *r, struct slice version)
 void reflector_listed(struct reflector *r, struct slice object)
 {
     assert(r->state == REFLECTOR_LISTING);
-    if (put(r, object) != ST_OK)
-        r->out_of_memory = true; /* reported at the end of the page */
+    enum status status = put(r, object);
+    if (r->list_status == ST_OK)
+        r->list_status = status; /* reported at the end of the page */
 }
 
 void reflector_page_ended(struct reflector *r, struct slice version, struct slice continue_token,
@@ -315,10 +347,16 @@ void reflector_page_ended(struct reflector *r, struct slice version, struct slic
 {
     assert(r->state == REFLECTOR_LISTING);
     r->token.len = 0;
-    if (r->out_of_memory || continue_token.len > REFLECTOR_CONTINUE_BYTES_MAX ||
-        buf_append(&r->token, continue_token) != ST_OK) {
-        r->out_of_memory = false;
-        fail_locally(r, "CacheLimit", "an object does not fit into the cache", now_ns);
+    if (continue_token.len > REFLECTOR_CONTINUE_BYTES_MAX) {
+        fail_locally(r, "InternalError", "the server sent a continue token that is too long",
+                     now_ns);
+        return;
+    }
+    enum status status = r->list_status;
+    if (status == ST_OK)
+        status = buf_append(&r->token, continue_token);
+    if (status != ST_OK) {
+        object_failed(r, status, now_ns);
         return;
     }
     r->in_pages |= continue_token.len > 0;
@@ -351,6 +389,19 @@ static void error_received(struct reflector *r, struct slice object, int64_t now
     struct vigil_kube_status status;
     if (!kube_status_read(object, &status))
         kube_status_from_http(500, SLICE_EMPTY, &status);
+    if (status.code == 0)
+        status.code = 500; /* 0 would mean that the server could not be reached */
+    r->ops->cancel(r->ctx);
+    reflector_failed(r, &status, now_ns);
+}
+
+/* The first bookmark of a server that streams its state is the one at its end. Servers before 1.19
+ * ignore what they do not know of a request, and would never send that one. */
+static void unknown_bookmark(struct reflector *r, int64_t now_ns)
+{
+    struct vigil_kube_status status = {.code = 400, .retry_after_s = -1};
+    snprintf(status.reason, sizeof(status.reason), "BadRequest");
+    snprintf(status.message, sizeof(status.message), "the server does not stream its state");
     r->ops->cancel(r->ctx);
     reflector_failed(r, &status, now_ns);
 }
@@ -364,10 +415,7 @@ void reflector_received(struct reflector *r, const struct received_event *event,
     }
     enum status status = apply(r, event);
     if (status != ST_OK) {
-        fail_locally(r, status == ST_MALFORMED ? "InternalError" : "CacheLimit",
-                     status == ST_MALFORMED ? "the server sent an object without a name"
-                                            : "an object does not fit into the cache",
-                     now_ns);
+        object_failed(r, status, now_ns);
         return;
     }
     r->events++;
@@ -377,6 +425,8 @@ void reflector_received(struct reflector *r, const struct received_event *event,
     } else if (event->ends_initial_events) {
         reflector_move(r, REFLECTOR_WATCHING); /* the same request continues */
         synced(r, event->version);
+    } else if (r->state == REFLECTOR_STREAMING && event->type == RECEIVED_BOOKMARK) {
+        unknown_bookmark(r, now_ns);
     }
 }
 
@@ -384,8 +434,8 @@ void reflector_watch_ended(struct reflector *r, int64_t now_ns)
 {
     assert(r->state == REFLECTOR_STREAMING || r->state == REFLECTOR_WATCHING);
     bool too_short = r->events == 0 && now_ns - r->begun_ns < SHORT_WATCH_NS;
-    if (r->state == REFLECTOR_STREAMING)
-        wait_before(r, REFLECTOR_STREAMING, -1, now_ns);
+    if (r->state == REFLECTOR_STREAMING) /* the state is incomplete; a list may be shorter */
+        wait_before(r, REFLECTOR_LISTING, -1, now_ns);
     else if (too_short)
         wait_before(r, REFLECTOR_WATCHING, -1, now_ns);
     else

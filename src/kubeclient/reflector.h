@@ -3,15 +3,15 @@
  * next, and interprets the answers; it has no connection and no clock of its own.
  *
  *     stopped ──► streaming ──(end of the initial events)──► watching ──(ended)──┐
- *                  │  ▲  └──(not supported)──► listing ──(complete)──► ▲ ▲       │
- *                  │  │                           │                    │ └───────┘
- *                  │  └───────────(410: the version is too old)────────┤
- *                  └──► waiting, after errors ◄───┴────────────────────┘
+ *                  │     └──(failed)──► listing ──(complete)───► ▲ │ ▲           │
+ *                  │                       │                       │ └───────────┘
+ *                  └────► waiting ◄────────┴───────────────────────┘
  *
  *     streaming   a watch that begins with the state (sendInitialEvents)
  *     listing     the state in pages, for servers that do not know this
  *     watching    changes after the last known version
- *     waiting     until reflector_resume: then the request that failed is made again
+ *     waiting     after errors, until reflector_resume: then the request that failed is made
+ *                 again, or the state is requested if that cannot help (410)
  *
  * The rules, delays and limits are those of client-go's reflector, with one difference: objects
  * enter the cache as they arrive (cache.h), and the versions in it never go back.
@@ -50,7 +50,8 @@ struct reflector_request {
 struct reflector_ops {
     /* Texts are borrowed until the function returns. */
     void (*request)(void *ctx, const struct reflector_request *request);
-    /* Ends the request under way; nothing is reported about it any more. */
+    /* Ends the request under way; nothing is reported about it any more. No effect if it is over:
+     * that happens when the reflector is stopped within `failed`. */
     void (*cancel)(void *ctx);
     /* Call reflector_resume after this time. */
     void (*wait)(void *ctx, int64_t delay_ns);
@@ -70,16 +71,16 @@ struct reflector {
     char version[REFLECTOR_VERSION_BYTES]; /* up to which everything is known; "" at first */
     char newest[REFLECTOR_VERSION_BYTES];  /* of anything in the cache: a list must not be older */
     bool version_unavailable;              /* the server does not have it any more, or not yet */
-    bool lists;                            /* the server does not support streaming */
-    bool whole;       /* a list in pages took too long: everything at once the next time */
-    bool in_pages;    /* the server cuts lists into pages */
-    struct buf token; /* of the next page */
-    bool out_of_memory;
-    size_t events;     /* of the watch under way */
-    unsigned failures; /* of watches since the last event */
-    int64_t begun_ns;  /* the watch under way */
-    int64_t delay_ns;  /* of the next wait */
-    int64_t failed_ns; /* the last failure */
+    bool lists;                            /* the server refuses to stream */
+    bool whole;              /* a list in pages took too long: everything at once the next time */
+    bool in_pages;           /* the server cuts lists into pages */
+    struct buf token;        /* of the next page */
+    enum status list_status; /* the first failure of the list under way */
+    size_t events;           /* of the watch under way */
+    unsigned failures;       /* since the last event */
+    int64_t begun_ns;        /* the watch under way */
+    int64_t delay_ns;        /* of the next wait */
+    int64_t failed_ns;       /* the last failure */
 };
 
 /* The cache is borrowed. */
