@@ -81,6 +81,8 @@ void inbox_begin(struct inbox *inbox, vigil_client *client, const vigil_watch_op
 
 int64_t inbox_open(struct inbox *inbox, vigil_client *client, vigil_watch_options options)
 {
+    /* Afterwards the client's member has everything that was acknowledged at another one. */
+    must(vigil_get(client, options.key.size ? options.key : vigil_text("x")));
     options.created_notify = 1;
     inbox_begin(inbox, client, &options);
     struct delivery created = inbox_take(inbox);

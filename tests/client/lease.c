@@ -69,7 +69,6 @@ static void kept_lease_lives_and_its_loss_is_reported(void)
         if (left == 0)
             break;
     } while (1);
-    sleep(2);
     call = vigil_get(client, vigil_text("kept"));
     CHECK(vigil_call_run(call) == VIGIL_OK);
     CHECK(vigil_range_result(call)->kv_count == 1);
@@ -88,10 +87,10 @@ static void lease_is_kept_over_a_restart(void)
     vigil_client *client = new_client();
     struct loss loss = {LATCH_INIT, {0, 0, 0, 0, ""}};
     vigil_lease *lease;
-    int64_t id = grant(client, 5);
-    CHECK(vigil_lease_keep(client, id, 5, on_lost, &loss, &lease) == VIGIL_OK);
+    int64_t id = grant(client, 3);
+    CHECK(vigil_lease_keep(client, id, 3, on_lost, &loss, &lease) == VIGIL_OK);
     ask("restart");
-    sleep(6);
+    sleep(4);
     vigil_call *call = vigil_lease_ttl(client, id, 0);
     CHECK(vigil_call_run(call) == VIGIL_OK);
     CHECK(vigil_lease_ttl_result(call)->ttl > 0);
