@@ -27,5 +27,9 @@ cmake_language(DEFER CALL target_link_options client_client_system_test PRIVATE
     -Wl,--wrap=epoll_create1,--wrap=epoll_ctl,--wrap=eventfd,--wrap=pthread_create
     -Wl,--wrap=socket,--wrap=connect,--wrap=getsockopt,--wrap=recv,--wrap=send)
 
+# What a stream asks of its channel is counted.
+cmake_language(DEFER CALL target_link_options client_stream_test PRIVATE
+    -Wl,--wrap=channel_avoid,--wrap=channel_renew_token)
+
 vigil_corpus(client srv)
 vigil_corpus(client v2_response)
