@@ -5,6 +5,9 @@
  * history in order without gaps, and the client can be used afterwards.
  */
 #include "client/sim_scenarios_test.h"
+#include "net/tls/certs_test.h"
+#include "net/tls/server_context.h"
+#include "net/tls/tls.h"
 
 #include <signal.h>
 
@@ -190,6 +193,77 @@ static void connections_may_break_again_and_again(void **state)
     *context = '\0';
 }
 
+/* -- TLS -- */
+
+enum { TLS_RUNS = 24 }; /* of each scenario: a handshake takes time */
+
+static struct secure_server {
+    struct test_certs certs;
+    struct tls_source *source;
+    struct protocol_kind inner[WORLD_MEMBERS];
+    struct net_tls tls[WORLD_MEMBERS];
+} secure;
+
+static void open_secure(void)
+{
+    struct tls_options options = TLS_OPTIONS_NONE;
+    struct tls_recipe recipe;
+    struct error error;
+    test_certs_init(&secure.certs);
+    options.cert_file = secure.certs.cert_file;
+    options.key_file = secure.certs.key_file;
+    if (tls_server_recipe(&options, &recipe, &error) != ST_OK ||
+        tls_source_new(&recipe, (struct tls_source_hooks){0}, &secure.source, &error) != ST_OK)
+        fail_msg("%s", error.text);
+}
+
+static void use_tls(struct world *w)
+{
+    for (size_t i = 0; i < WORLD_MEMBERS; i++) {
+        secure.inner[i] = w->members[i].kind;
+        secure.tls[i] = (struct net_tls){
+            .inner = &secure.inner[i], .source = secure.source, .limits = NET_TLS_LIMITS_DEFAULT};
+        w->members[i].kind = net_tls_kind(&secure.tls[i]);
+        w->members[i].secure = true;
+    }
+    w->options.ca_file = secure.certs.ca_file;
+    w->options.server_name = "localhost";
+}
+
+static size_t run_over_tls(const struct scenario *s, enum fault_kind kind, size_t at)
+{
+    struct world w;
+    start(&w, s, kind, at, NULL);
+    use_tls(&w);
+    assert_true(world_start(&w, s->members));
+    s->run(&w);
+    size_t bytes = faults.bytes_read;
+    world_check_calls(&w);
+    check_truth(&w);
+    if (kind != FAULT_GARBAGE || !w.lost) /* a wrong length makes TLS wait: then it is silence */
+        s->expect(&w);
+    probe(&w);
+    world_fini(&w);
+    return bytes;
+}
+
+/* TLS notices what was garbled, so that it is as if the connection were lost. */
+static void faults_over_tls_change_nothing(void **state)
+{
+    (void)state;
+    static const enum fault_kind kinds[] = {FAULT_GARBAGE, FAULT_LOST_READING, FAULT_END};
+    open_secure();
+    for (size_t i = 0; i < COUNT_OF(scenarios); i++) {
+        size_t bytes = run_over_tls(&scenarios[i], FAULT_NONE, 0);
+        assert_true(bytes > 600); /* with a certificate */
+        for (size_t at = 0, nth = i; at < bytes; at += bytes / TLS_RUNS + 1, nth++)
+            run_over_tls(&scenarios[i], kinds[nth % COUNT_OF(kinds)], at);
+    }
+    *context = '\0';
+    tls_source_free(secure.source);
+    test_certs_fini(&secure.certs);
+}
+
 /* -- The end of the client -- */
 
 /* In the middle of everything the client is freed, before or after what it was used for. */
@@ -261,6 +335,7 @@ int main(void)
         TEST(every_system_call_may_fail),
         TEST(every_allocation_may_fail),
         TEST(connections_may_break_again_and_again),
+        TEST(faults_over_tls_change_nothing),
         TEST(client_may_be_freed_at_any_time),
         TEST(shutdown_ends_everything_at_any_time),
     };

@@ -77,8 +77,9 @@ struct etcd_member {
     enum etcd_answer answer;
     struct grpc_services *services;
     struct grpc_guard guard;
-    struct net_wire wire; /* its limits may be changed before the start */
-    struct protocol_kind kind;
+    struct net_wire wire;      /* its limits may be changed before the start */
+    struct protocol_kind kind; /* of its connections; may be replaced before the start */
+    bool secure;               /* that kind is TLS */
     struct net_server *server; /* NULL: down */
     struct loop *loop;         /* of the server; NULL: down */
     struct deferred publish;   /* sends events to its watches */
@@ -581,8 +582,8 @@ static inline void etcd_member_start(struct etcd_member *member, struct network 
     struct url url = member->bound;
     options.shards = 1;
     options.linger_ns = 0;
-    if (!address_port(&url.address) &&
-        url_parse(SLICE_LITERAL("http://127.0.0.1:0"), &url, &error) != ST_OK)
+    const char *any = member->secure ? "https://127.0.0.1:0" : "http://127.0.0.1:0";
+    if (!address_port(&url.address) && url_parse(slice_from_text(any), &url, &error) != ST_OK)
         fail_msg("%s", error.text);
     assert_int_equal(net_server_new(network, &options, &app, &member->server), ST_OK);
     if (net_server_listen(member->server, &url, &member->kind, &member->bound, &error) != ST_OK)

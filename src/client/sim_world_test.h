@@ -116,8 +116,8 @@ static inline bool world_start(struct world *w, size_t members)
         char address[ADDRESS_TEXT_BYTES];
         etcd_member_start(&w->members[i], sim_network(w->sim));
         address_format(&w->members[i].bound.address, address);
-        len += (size_t)snprintf(w->endpoints + len, sizeof(w->endpoints) - len, "%shttp://%s",
-                                i ? "," : "", address);
+        len += (size_t)snprintf(w->endpoints + len, sizeof(w->endpoints) - len, "%s%s://%s",
+                                i ? "," : "", w->members[i].secure ? "https" : "http", address);
     }
     w->options.endpoints = w->endpoints;
     vigil_error error;
