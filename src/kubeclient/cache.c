@@ -19,15 +19,15 @@ static struct slice without_zeros(struct slice number)
     return slice_sub(number, zeros, number.len - zeros);
 }
 
-int version_compare(struct slice a, struct slice b)
+int version_compare(struct slice arrived, struct slice known)
 {
-    if (!is_number(a) || !is_number(b))
-        return is_number(b) - is_number(a);
-    a = without_zeros(a);
-    b = without_zeros(b);
-    if (a.len != b.len)
-        return a.len < b.len ? -1 : 1;
-    return memcmp(a.ptr, b.ptr, a.len);
+    if (!is_number(arrived) || !is_number(known))
+        return arrived.len && slice_equal(arrived, known) ? 0 : 1;
+    arrived = without_zeros(arrived);
+    known = without_zeros(known);
+    if (arrived.len != known.len)
+        return arrived.len < known.len ? -1 : 1;
+    return memcmp(arrived.ptr, known.ptr, arrived.len);
 }
 
 /* -- Life -- */
@@ -58,11 +58,30 @@ static void report(struct cache *cache, enum cache_change_kind kind,
     cache->on_change(cache->ctx, &change);
 }
 
+/* Bytes of the object if it is part of the list under way. */
+static size_t listed_bytes_of(const struct cache *cache, const struct vigil_kube_object *object)
+{
+    bool listed = object && cache->in_list && object_mark(object) == cache->list;
+    return listed ? object_json(object).len : 0;
+}
+
+/* What a list will remove does not count, but there is room only for as much again. */
 static bool exceeds(const struct cache *cache, const struct vigil_kube_object *object,
                     const struct vigil_kube_object *old)
 {
-    size_t bytes = cache->indexer.json_bytes - (old ? object_json(old).len : 0);
-    return cache->bytes_max && bytes + object_json(object).len > cache->bytes_max;
+    size_t most = cache->bytes_max, more = object_json(object).len;
+    size_t all = cache->indexer.json_bytes - (old ? object_json(old).len : 0) + more;
+    if (most == 0 || all <= most)
+        return false;
+    size_t listed = cache->listed_bytes - listed_bytes_of(cache, old) + more;
+    return !cache->in_list || listed > most || all - most > most;
+}
+
+static void mark(struct cache *cache, struct vigil_kube_object *object)
+{
+    cache->listed_bytes -= listed_bytes_of(cache, object);
+    object_set_mark(object, cache->list);
+    cache->listed_bytes += listed_bytes_of(cache, object);
 }
 
 enum status cache_put(struct cache *cache, struct vigil_kube_object *object)
@@ -70,13 +89,14 @@ enum status cache_put(struct cache *cache, struct vigil_kube_object *object)
     struct vigil_kube_object *old = indexer_get(&cache->indexer, object_key(object));
     int order = old ? version_compare(object_version(object), object_version(old)) : 1;
     if (order == 0 || (order < 0 && !(cache->in_list && cache->most_recent))) {
-        object_set_mark(old, cache->list); /* it exists, as it is or newer */
+        mark(cache, old); /* it exists, as it is or newer */
         return ST_OK;
     }
     if (exceeds(cache, object, old))
         return ST_LIMIT;
     TRY(indexer_put(&cache->indexer, object, &old));
-    object_set_mark(object, cache->list);
+    cache->listed_bytes -= listed_bytes_of(cache, old);
+    mark(cache, object);
     report(cache, old ? CACHE_UPDATED : CACHE_ADDED, old, object, false);
     vigil_kube_object_unref(old);
     return ST_OK;
@@ -87,6 +107,7 @@ void cache_remove(struct cache *cache, const struct vigil_kube_object *object)
     struct vigil_kube_object *old = indexer_get(&cache->indexer, object_key(object));
     if (!old || version_compare(object_version(object), object_version(old)) < 0)
         return;
+    cache->listed_bytes -= listed_bytes_of(cache, old);
     old = indexer_remove(&cache->indexer, object_key(object));
     report(cache, CACHE_REMOVED, object, NULL, false);
     vigil_kube_object_unref(old);
@@ -98,6 +119,7 @@ void cache_begin_list(struct cache *cache, bool most_recent)
 {
     cache->list++;
     cache->in_list = true;
+    cache->listed_bytes = 0;
     cache->most_recent = most_recent;
 }
 
@@ -143,6 +165,11 @@ void cache_end_list(struct cache *cache)
 
 void cache_check(const struct cache *cache)
 {
+    size_t listed = 0;
+    const struct vigil_kube_object *object;
     indexer_check(&cache->indexer);
-    assert(!cache->bytes_max || cache->indexer.json_bytes <= cache->bytes_max);
+    MAP_FOREACH (object, &cache->indexer.objects)
+        listed += listed_bytes_of(cache, object);
+    assert(!cache->in_list || listed == cache->listed_bytes);
+    assert(!cache->bytes_max || cache->indexer.json_bytes / 2 <= cache->bytes_max);
 }

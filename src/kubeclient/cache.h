@@ -37,7 +37,9 @@ struct cache {
     bool most_recent; /* the list is of the most recent state */
     void (*on_change)(void *ctx, const struct cache_change *change);
     void *ctx;
-    size_t bytes_max; /* of JSON; 0: no limit */
+    size_t bytes_max; /* of JSON; 0: no limit. Until a list ends, objects that it may remove are not
+                         counted, but there are at most twice as many bytes. */
+    size_t listed_bytes; /* of the objects that the list under way has */
 };
 
 void cache_init(struct cache *cache, uint64_t seed,
@@ -57,9 +59,11 @@ enum status cache_put(struct cache *cache, struct vigil_kube_object *object);
 /* The object was deleted, and this is its last state. */
 void cache_remove(struct cache *cache, const struct vigil_kube_object *object);
 
-/* Versions are decimal numbers of any length. Less than 0, 0, greater than 0; a text that is not a
- * number is greater than everything. */
-int version_compare(struct slice a, struct slice b);
+/* Compares the version of an object that arrives with the one that is known: less than 0 if it is
+ * older, 0 if it is the same, greater than 0 if it is newer. Versions are decimal numbers of any
+ * length. Others, and objects without a version, have no order: what arrives later is newer, unless
+ * it has the same text. */
+int version_compare(struct slice arrived, struct slice known);
 
 /* Asserts every invariant; for tests. */
 void cache_check(const struct cache *cache);

@@ -174,8 +174,65 @@ static void versions_are_numbers_of_any_length(void **state)
     assert_true(version_compare(SLICE_LITERAL("99999999999999999999999"),
                                 SLICE_LITERAL("99999999999999999999998")) > 0);
     assert_true(version_compare(SLICE_LITERAL("abc"), SLICE_LITERAL("10")) > 0);
-    assert_true(version_compare(SLICE_LITERAL("10"), SLICE_LITERAL("abc")) < 0);
+    assert_true(version_compare(SLICE_LITERAL("10"), SLICE_LITERAL("abc")) > 0);
+    assert_true(version_compare(SLICE_LITERAL("abd"), SLICE_LITERAL("abc")) > 0);
+    assert_true(version_compare(SLICE_LITERAL("abc"), SLICE_LITERAL("abc")) == 0);
     assert_true(version_compare(SLICE_EMPTY, SLICE_LITERAL("1")) > 0);
+    assert_true(version_compare(SLICE_EMPTY, SLICE_EMPTY) > 0);
+}
+
+/* Kubernetes calls versions opaque, and extension servers may leave them out. */
+static void changes_without_a_numeric_version_are_not_lost(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {
+        "{\"metadata\":{\"name\":\"a\"},\"n\":1}", "{\"metadata\":{\"name\":\"a\"},\"n\":2}",
+        "{\"metadata\":{\"name\":\"a\",\"resourceVersion\":\"x\"}}",
+        "{\"metadata\":{\"name\":\"a\",\"resourceVersion\":\"w\"}}",
+        "{\"metadata\":{\"name\":\"a\",\"resourceVersion\":\"3\"}}"};
+    struct journal journal = {.len = 0};
+    struct cache cache;
+    cache_init(&cache, 1, note, &journal);
+    for (size_t i = 0; i < COUNT_OF(texts); i++) {
+        struct vigil_kube_object *made;
+        assert_int_equal(object_new(slice_from_text(texts[i]), &made), ST_OK);
+        assert_int_equal(cache_put(&cache, made), ST_OK);
+        vigil_kube_object_unref(made);
+    }
+    assert_string_equal(changes(&journal), "+a ~a ~ax ~aw ~a3 ");
+    cache_fini(&cache);
+}
+
+/* Otherwise a cache that is full could never follow a collection that was replaced in a gap. */
+static void list_may_replace_all_that_a_full_cache_has(void **state)
+{
+    (void)state;
+    struct journal journal = {.len = 0};
+    struct cache cache;
+    cache_init(&cache, 1, note, &journal);
+    put(&cache, "a", 1);
+    put(&cache, "b", 2);
+    cache.bytes_max = cache.indexer.json_bytes;
+    cache_begin_list(&cache, false);
+    put(&cache, "c", 3);
+    put(&cache, "d", 4);
+    struct vigil_kube_object *more = test_object("e", 5);
+    assert_int_equal(cache_put(&cache, more), ST_LIMIT);
+    cache_check(&cache);
+    put(&cache, "c", 6);
+    drop(&cache, "d", 7);
+    drop(&cache, "b", 7);
+    cache_drop_list(&cache);
+    cache_begin_list(&cache, false); /* again, with others: what is left counts twice at most */
+    put(&cache, "x", 8);
+    put(&cache, "y", 8);
+    assert_int_equal(cache_put(&cache, more), ST_LIMIT);
+    vigil_kube_object_unref(more);
+    cache_end_list(&cache);
+    cache_check(&cache);
+    assert_int_equal(indexer_count(&cache.indexer), 2);
+    assert_true(cache.indexer.json_bytes <= cache.bytes_max);
+    cache_fini(&cache);
 }
 
 /* -- Random lists and changes of a collection, compared with it; some allocations fail -- */
@@ -252,6 +309,8 @@ int main(void)
         cmocka_unit_test(list_that_fails_removes_nothing),
         cmocka_unit_test(bytes_are_limited),
         cmocka_unit_test(versions_are_numbers_of_any_length),
+        cmocka_unit_test(changes_without_a_numeric_version_are_not_lost),
+        cmocka_unit_test(list_may_replace_all_that_a_full_cache_has),
         cmocka_unit_test(cache_becomes_what_a_whole_list_says),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
