@@ -200,8 +200,10 @@ static enum status next_value(struct framer *framer, struct slice *ret_frame)
             return ST_AGAIN;
         framer->value = (uint8_t)value_of(framer->piece.ptr[0]);
     }
-    if (framer->value == VALUE_INVALID)
+    if (framer->value == VALUE_INVALID) {
+        framer->piece = SLICE_EMPTY; /* so that more may be fed all the same */
         return ST_MALFORMED;
+    }
     if (framer->piece.len == 0)
         return ST_AGAIN;
     const uint8_t *start = framer->piece.ptr, *at = start;

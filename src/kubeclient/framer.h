@@ -52,7 +52,7 @@ void framer_feed(struct framer *framer, struct slice bytes);
  *
  * ST_AGAIN       the piece is used up
  * ST_LIMIT       a frame was longer than bytes_max and is dropped; the next call continues after it
- * ST_MALFORMED   no value begins here; returned again by every further call
+ * ST_MALFORMED   no value begins here; returned again by every further call, also for later pieces
  * ST_NOMEM       the frame cannot be kept; the framer can only be finished
  */
 MUST_CHECK

@@ -124,11 +124,29 @@ int vigil_json_member(vigil_bytes json, vigil_bytes key, vigil_bytes *ret_value)
 
 /* -- Values -- */
 
+static const unsigned char *skip_space(const unsigned char *at, const unsigned char *end)
+{
+    while (at < end && (*at == ' ' || *at == '\n' || *at == '\r' || *at == '\t'))
+        at++;
+    return at;
+}
+
+/* Without the white space before it. */
+static struct slice trimmed(vigil_bytes value)
+{
+    const unsigned char *from = value.data;
+    if (value.size == 0)
+        return SLICE_EMPTY;
+    const unsigned char *at = skip_space(from, from + value.size);
+    return slice_of(at, value.size - (size_t)(at - from));
+}
+
 int vigil_json_type_of(vigil_bytes value)
 {
-    if (value.size == 0)
+    struct slice text = trimmed(value);
+    if (text.len == 0)
         return VIGIL_JSON_NONE;
-    switch (*(const char *)value.data) {
+    switch (text.ptr[0]) {
     case '{':
         return VIGIL_JSON_OBJECT;
     case '[':
@@ -148,20 +166,18 @@ int vigil_json_type_of(vigil_bytes value)
     }
 }
 
-/* The bytes between the quotes. False: it is not a string. */
-static bool inner_of(vigil_bytes value, struct slice *ret_inner)
+/* Whether the value is one whole string, so that it can be decoded. */
+static bool is_string(vigil_bytes value)
 {
-    struct slice raw = slice_of_bytes(value);
-    if (raw.len < 2 || raw.ptr[0] != '"' || raw.ptr[raw.len - 1] != '"')
-        return false;
-    *ret_inner = slice_sub(raw, 1, raw.len - 2);
-    return true;
+    struct json_scanner s;
+    json_scanner_init(&s, slice_of_bytes(value));
+    return json_next(&s) == JSON_STRING && s.raw.len == value.size;
 }
 
 int vigil_json_is(vigil_bytes value, const char *text)
 {
-    struct slice inner;
-    return inner_of(value, &inner) && json_inner_is(inner, slice_from_text(text));
+    return is_string(value) && json_inner_is(slice_sub(slice_of_bytes(value), 1, value.size - 2),
+                                             slice_from_text(text));
 }
 
 int vigil_json_is_true(vigil_bytes value)
@@ -173,14 +189,6 @@ int vigil_json_integer(vigil_bytes value, int64_t *ret_number)
 {
     struct slice text = slice_of_bytes(value);
     return json_number_valid(text) && json_number_i64(text, ret_number);
-}
-
-/* Whether the value is one whole string, so that it can be decoded. */
-static bool is_string(vigil_bytes value)
-{
-    struct json_scanner s;
-    json_scanner_init(&s, slice_of_bytes(value));
-    return json_next(&s) == JSON_STRING && s.raw.len == value.size;
 }
 
 int vigil_json_text(vigil_bytes value, char *buffer, size_t size, size_t *ret_length)
@@ -199,21 +207,14 @@ int vigil_json_text(vigil_bytes value, char *buffer, size_t size, size_t *ret_le
 
 /* -- Iterating -- */
 
-static const unsigned char *skip_space(const unsigned char *at, const unsigned char *end)
-{
-    while (at < end && (*at == ' ' || *at == '\n' || *at == '\r' || *at == '\t'))
-        at++;
-    return at;
-}
-
 vigil_json_iterator vigil_json_iterate(vigil_bytes container)
 {
     int type = vigil_json_type_of(container);
     bool usable = type == VIGIL_JSON_OBJECT || type == VIGIL_JSON_ARRAY;
-    const unsigned char *from = container.data;
+    struct slice text = trimmed(container);
     vigil_json_iterator iterator = {
-        .at = usable ? from + 1 : from,
-        .end = usable ? from + container.size : from,
+        .at = usable ? text.ptr + 1 : text.ptr,
+        .end = usable ? text.ptr + text.len : text.ptr,
         .in_object = type == VIGIL_JSON_OBJECT,
     };
     return iterator;
@@ -246,7 +247,9 @@ static bool next_pair(vigil_json_iterator *iterator, vigil_bytes *ret_key, vigil
         return false;
     iterator->begun = 1;
     *ret_key = vigil_bytes_of(NULL, 0);
-    if (iterator->in_object && (!next_value(iterator, ret_key) || !passes(iterator, ':')))
+    if (iterator->in_object &&
+        (!next_value(iterator, ret_key) || vigil_json_type_of(*ret_key) != VIGIL_JSON_TEXT ||
+         !passes(iterator, ':')))
         return false;
     return next_value(iterator, ret_value);
 }

@@ -144,6 +144,26 @@ static void strings_are_decoded(void **state)
     assert_false(vigil_json_is(vigil_text("a"), "a"));
 }
 
+/* In memory of exactly their size, so that the sanitizer finds a read past their end. */
+static void malformed_strings_equal_nothing(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {"\"\\\"",     "\"\\u\"",  "\"\\u00\"", "\"\\ud800\\u\"",
+                                        "\"a\\\"",    "\"a\"b\"", "\"",        "\"\n\"",
+                                        "\"\\u00zz\""};
+    for (size_t i = 0; i < COUNT_OF(texts); i++) {
+        size_t len = strlen(texts[i]);
+        char *copy = malloc(len);
+        assert_non_null(copy);
+        memcpy(copy, texts[i], len);
+        vigil_bytes value = vigil_bytes_of(copy, len);
+        assert_false(vigil_json_is(value, ""));
+        assert_false(vigil_json_is(value, "a\""));
+        assert_false(vigil_json_is(value, "a\"b"));
+        free(copy);
+    }
+}
+
 /* "key=value key=value" */
 static const char *all(const char *json)
 {
@@ -170,6 +190,20 @@ static void members_and_items_come_in_order(void **state)
     assert_string_equal(all("[1 2]"), "=1 ");
     assert_string_equal(all("{\"a\" 1}"), "");
     assert_string_equal(all("[1,"), "=1 ");
+    assert_string_equal(all("{1:2}"), "");
+    assert_string_equal(all("{\"a\":1,[]:2,\"b\":3}"), "\"a\"=1 ");
+    assert_string_equal(all(" \n[1]\n"), "=1 ");
+    assert_string_equal(all("\t{ \"a\" : 1 }"), "\"a\"=1 ");
+    assert_int_equal(vigil_json_type_of(vigil_text(" \r\n\t{")), VIGIL_JSON_OBJECT);
+    assert_int_equal(vigil_json_type_of(vigil_text("  ")), VIGIL_JSON_NONE);
+}
+
+static void first_of_equal_keys_is_found(void **state)
+{
+    (void)state;
+    vigil_bytes value;
+    assert_true(vigil_json_find(vigil_text("{\"a\":1,\"a\":2}"), "a", &value));
+    assert_int_equal(*(const char *)value.data, '1');
 }
 
 static void member_is_found_by_any_key(void **state)
@@ -191,8 +225,10 @@ int main(void)
         cmocka_unit_test(values_have_types),
         cmocka_unit_test(numbers_are_read),
         cmocka_unit_test(strings_are_decoded),
+        cmocka_unit_test(malformed_strings_equal_nothing),
         cmocka_unit_test(members_and_items_come_in_order),
         cmocka_unit_test(member_is_found_by_any_key),
+        cmocka_unit_test(first_of_equal_keys_is_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -41,7 +41,7 @@ static bool note_field(struct json_scanner *s, struct found_fields *found)
     size_t field = 0;
     while (field < FIELDS && !json_token_is(s, field_names[field]))
         field++;
-    if (field == FIELDS)
+    if (field == FIELDS || found->raw[field].len) /* as in vigil/kube/json.h, the first counts */
         return json_skip(s, JSON_KEY);
     enum json_token token = json_next(s);
     if (token != JSON_STRING)

@@ -41,6 +41,9 @@ static void metadata_is_found(void **state)
         show("{\"spec\":{\"metadata\":{\"name\":\"no\"}},"
              "\"metadata\":{\"labels\":{},\"resourceVersion\":\"7\",\"name\":\"a\"}}"),
         "a;a;;;7;");
+    assert_string_equal(show("{\"metadata\":{\"name\":\"a\",\"name\":\"b\",\"uid\":\"1\",\"uid\":2,"
+                             "\"uid\":\"3\"},\"metadata\":{\"name\":\"c\"}}"),
+                        "a;a;;1;;");
 }
 
 static void escapes_are_decoded(void **state)

@@ -41,9 +41,10 @@ static bool read_members(struct json_scanner *s, struct slice *ret_type, struct 
         if (!json_skip(s, token))
             return false;
         struct slice value = slice_of(from, (size_t)(s->at - from));
-        if (is_type)
+        /* As in vigil/kube/json.h, the first of equal keys counts. */
+        if (is_type && !ret_type->len)
             *ret_type = value;
-        if (is_object)
+        if (is_object && !ret_object->len)
             *ret_object = value;
     }
     return token == JSON_OBJECT_END && json_next(s) == JSON_END;
@@ -53,7 +54,7 @@ static struct slice version_of(vigil_bytes object)
 {
     vigil_bytes version;
     if (!vigil_json_find(object, "metadata.resourceVersion", &version) ||
-        vigil_json_type_of(version) != VIGIL_JSON_TEXT)
+        vigil_json_type_of(version) != VIGIL_JSON_TEXT || memchr(version.data, '\\', version.size))
         return SLICE_EMPTY;
     return slice_of((const uint8_t *)version.data + 1, version.size - 2);
 }

@@ -17,7 +17,7 @@ enum received_type {
 struct received_event {
     enum received_type type;
     struct slice object;      /* JSON */
-    struct slice version;     /* its resourceVersion; empty if it has none */
+    struct slice version;     /* its resourceVersion; empty if it has none, or one with escapes */
     bool ends_initial_events; /* a BOOKMARK after the last object of the state */
 };
 

@@ -40,6 +40,17 @@ static void events_have_type_object_and_version(void **state)
         "4  {\"kind\":\"Status\",\"code\":410}");
 }
 
+static void odd_members_are_read_as_elsewhere(void **state)
+{
+    (void)state;
+    assert_string_equal(
+        read_event("{\"type\":\"ADDED\",\"type\":\"DELETED\",\"object\":{},\"object\":[]}"),
+        "0  {}");
+    assert_string_equal(read_event("{\"\\u0074ype\":\"BOOKM\\u0041RK\",\"object\":{\"metadata\":{"
+                                   "\"resourceVersion\":\"\\u0031\"}}}"),
+                        "3  {\"metadata\":{\"resourceVersion\":\"\\u0031\"}}");
+}
+
 static void bookmark_may_end_the_initial_events(void **state)
 {
     (void)state;
@@ -78,6 +89,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(events_have_type_object_and_version),
+        cmocka_unit_test(odd_members_are_read_as_elsewhere),
         cmocka_unit_test(bookmark_may_end_the_initial_events),
         cmocka_unit_test(what_is_not_an_event_is_an_error),
     };

@@ -5,7 +5,9 @@
 #include <stdio.h>
 #include <vigil/kube/json.h>
 
-enum { TEXT_BYTES = 4096 };
+/* Raw JSON of which at most VIGIL_KUBE_MESSAGE_BYTES are shown: an escape has up to six bytes for
+ * one. */
+enum { TEXT_BYTES = 6 * VIGIL_KUBE_MESSAGE_BYTES + 16 };
 
 /* Copies as much as fits, without half of a character at the end. */
 static void copy_cut(char *to, size_t size, const char *text, size_t len)
@@ -17,13 +19,49 @@ static void copy_cut(char *to, size_t size, const char *text, size_t len)
     to[n] = 0;
 }
 
-/* "" if there is no string at the path, or if it is longer than anything we show. */
+/* The escape begins a surrogate pair, which is two escapes. */
+static bool begins_pair(const uint8_t *at)
+{
+    return (at[2] == 'd' || at[2] == 'D') && strchr("89abAB", at[3]);
+}
+
+/* The bytes of one character in a valid string: an escape, two of them, or a sequence of UTF-8. */
+static size_t character_bytes(const uint8_t *at, const uint8_t *end)
+{
+    size_t n = 1;
+    if (*at == '\\') {
+        if (at[1] != 'u')
+            return 2;
+        return begins_pair(at) ? 12 : 6;
+    }
+    while (at + n < end && (at[n] & 0xc0) == 0x80)
+        n++;
+    return n;
+}
+
+/* A string that is longer than anything we show, as a shorter one of whole characters. */
+static vigil_bytes shorten(vigil_bytes value, uint8_t room[TEXT_BYTES])
+{
+    const uint8_t *from = value.data, *end = from + value.size - 1;
+    size_t len = 1, n;
+    if (value.size <= TEXT_BYTES || from[0] != '"')
+        return value;
+    while ((n = character_bytes(from + len, end)) && len + n < TEXT_BYTES)
+        len += n;
+    slice_copy(room, slice_of(from, len));
+    room[len] = '"';
+    return vigil_bytes_of(room, len + 1);
+}
+
+/* "" if there is no string at the path. */
 static void read_text(vigil_bytes json, const char *path, char *to, size_t size)
 {
+    uint8_t room[TEXT_BYTES];
     char text[TEXT_BYTES];
     size_t len = 0;
     vigil_bytes value;
-    if (!vigil_json_find(json, path, &value) || !vigil_json_text(value, text, sizeof(text), &len))
+    if (!vigil_json_find(json, path, &value) ||
+        !vigil_json_text(shorten(value, room), text, sizeof(text), &len))
         len = 0;
     copy_cut(to, size, text, len);
 }

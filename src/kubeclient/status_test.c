@@ -1,5 +1,7 @@
 #include "kubeclient/status.h"
 
+#include "base/buf.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -72,6 +74,27 @@ static void long_and_odd_fields_are_cut_or_left_out(void **state)
     assert_int_equal(strlen(status.message), VIGIL_KUBE_MESSAGE_BYTES - 2); /* whole characters */
 }
 
+/* Validation of a large object easily has a message of several thousand bytes. */
+static void long_messages_are_cut_and_not_lost(void **state)
+{
+    (void)state;
+    static const char *const characters[] = {"x", "\xc3\xa4", "\\n", "\\u00e4", "\\ud83d\\ude00"};
+    for (size_t i = 0; i < COUNT_OF(characters); i++) {
+        for (size_t shift = 0; shift < 12; shift++) { /* so that any byte is at the end */
+            struct vigil_kube_status status;
+            AUTO(buf_fini) struct buf json = {0};
+            assert_int_equal(buf_append_text(&json, "{\"kind\":\"Status\",\"message\":\""), ST_OK);
+            assert_int_equal(buf_append(&json, slice_of("aaaaaaaaaaaa", shift)), ST_OK);
+            for (int n = 0; n < 20000; n++)
+                assert_int_equal(buf_append_text(&json, characters[i]), ST_OK);
+            assert_int_equal(buf_append_text(&json, "\"}"), ST_OK);
+            assert_true(kube_status_read(buf_slice(&json), &status));
+            assert_in_range(strlen(status.message), VIGIL_KUBE_MESSAGE_BYTES - 4,
+                            VIGIL_KUBE_MESSAGE_BYTES - 1);
+        }
+    }
+}
+
 static void answers_without_a_status_get_one(void **state)
 {
     (void)state;
@@ -91,6 +114,7 @@ int main(void)
         cmocka_unit_test(expired_versions_are_recognised),
         cmocka_unit_test(other_json_is_not_a_status),
         cmocka_unit_test(long_and_odd_fields_are_cut_or_left_out),
+        cmocka_unit_test(long_messages_are_cut_and_not_lost),
         cmocka_unit_test(answers_without_a_status_get_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -13,7 +13,8 @@
  *     metadata.labels['app.kubernetes.io/name']      a key that contains a dot or a bracket
  *
  * The text may come from anybody: what is malformed has no values. Only the part of a text up to
- * the value that is found is examined. Every function may be called on any thread.
+ * the value that is found is examined; of several members with the same key the first one is found.
+ * Every function may be called on any thread.
  */
 #ifndef VIGIL_KUBE_JSON_H
 #define VIGIL_KUBE_JSON_H
@@ -39,7 +40,7 @@ VIGIL_API int vigil_json_find(vigil_bytes json, const char *path, vigil_bytes *r
 /* The member of an object with this key, which is not a path. */
 VIGIL_API int vigil_json_member(vigil_bytes json, vigil_bytes key, vigil_bytes *ret_value);
 
-/* The type that the first byte of a value shows. Returns a vigil_json_type. */
+/* The type that the first byte of a value shows, after white space. Returns a vigil_json_type. */
 VIGIL_API int vigil_json_type_of(vigil_bytes value);
 /* Whether the value is a string with exactly this text. */
 VIGIL_API int vigil_json_is(vigil_bytes value, const char *text);
@@ -49,7 +50,8 @@ VIGIL_API int vigil_json_is_true(vigil_bytes value);
 VIGIL_API int vigil_json_integer(vigil_bytes value, int64_t *ret_number);
 /*
  * Decodes a string into a buffer of `size` bytes, with a final zero that is not counted. Returns 1,
- * or 0 if the value is not a string or does not fit: value.size bytes are always enough.
+ * or 0 if the value is not a string of UTF-8 or does not fit: value.size bytes are always enough.
+ * The text may contain zeros, which JSON writes as \u0000. ret_length may be NULL.
  */
 VIGIL_API int vigil_json_text(vigil_bytes value, char *buffer, size_t size, size_t *ret_length);
 
