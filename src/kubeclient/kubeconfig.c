@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 /* One file while it is read. */
 struct source {
@@ -83,18 +84,21 @@ static bool get_bool(const struct json_node *object, const char *key)
     return node && node->type == JSON_TYPE_BOOL && node->truth;
 }
 
+static enum status resolve(struct reading *r, const char **path)
+{
+    const char *directory, *slash = strrchr(r->path, '/');
+    if ((*path)[0] == '/' || !slash)
+        return ST_OK;
+    TRY(copy_text(r, slice_of(r->path, (size_t)(slash - r->path) + 1), &directory));
+    return JOIN(r, path, directory, *path);
+}
+
 /* A path that is relative to the directory of its file. */
 static enum status get_path(struct reading *r, const struct json_node *object, const char *key,
                             const char **ret_path)
 {
-    const char *path, *slash = strrchr(r->path, '/');
-    TRY(get_text(r, object, key, &path));
-    *ret_path = path;
-    if (!path || path[0] == '/' || !slash)
-        return ST_OK;
-    const char *directory;
-    TRY(copy_text(r, slice_of(r->path, (size_t)(slash - r->path) + 1), &directory));
-    return JOIN(r, ret_path, directory, path);
+    TRY(get_text(r, object, key, ret_path));
+    return *ret_path ? resolve(r, ret_path) : ST_OK;
 }
 
 static enum status get_data(struct reading *r, const struct json_node *object, const char *key,
@@ -181,6 +185,9 @@ static enum status read_args(struct reading *r, const struct json_node *exec)
         struct slice text;
         if (json_node_text(arg, &r->config->arena, &text) != ST_OK)
             return no_memory(r->error);
+        if (arg->type != JSON_TYPE_STRING || (text.len && memchr(text.ptr, 0, text.len)))
+            return error_set(r->error, ST_MALFORMED,
+                             "%s: an argument of exec is not a string without zero bytes", r->path);
         TRY(copy_text(r, text, &list[at++]));
     }
     r->config->exec.args = list;
@@ -217,6 +224,8 @@ static enum status read_exec(struct reading *r, const struct json_node *exec)
     if (!e->command || !e->api_version)
         return error_set(r->error, ST_MALFORMED, "%s: exec needs a command and an apiVersion",
                          r->path);
+    if (strchr(e->command, '/')) /* others are searched for in PATH */
+        TRY(resolve(r, &e->command));
     e->wants_cluster_info = get_bool(exec, "provideClusterInfo");
     TRY(read_args(r, exec));
     return read_env(r, exec);
@@ -411,22 +420,34 @@ enum status kubeconfig_load(const char *paths, const char *context, struct kubec
 
 /* -- In a pod -- */
 
+/* Without the file, the namespace is not given. */
+static enum status read_namespace(struct reading *r, const char *directory)
+{
+    const char *path;
+    AUTO(buf_fini) struct buf text = {0};
+    TRY(JOIN(r, &path, directory, "/namespace"));
+    enum status status = read_file(path, &text, r->error);
+    if (status == ST_NOT_FOUND)
+        return ST_OK;
+    TRY(status);
+    struct slice name = buf_slice(&text);
+    while (name.len && strchr(" \t\r\n", name.ptr[name.len - 1]))
+        name.len--;
+    return name.len ? copy_text(r, name, &r->config->name_space) : ST_OK;
+}
+
 static enum status read_account(struct reading *r, const char *host, const char *port,
                                 const char *directory)
 {
     struct kubeconfig *c = r->config;
-    const char *path;
-    struct buf text = {0};
     bool brackets = strchr(host, ':'); /* an address of IPv6 */
     TRY(JOIN(r, &c->server, "https://", brackets ? "[" : "", host, brackets ? "]:" : ":", port));
     TRY(JOIN(r, &c->token_file, directory, "/token"));
     TRY(JOIN(r, &c->ca.file, directory, "/ca.crt"));
-    TRY(JOIN(r, &path, directory, "/namespace"));
-    enum status status = read_file(path, &text, r->error);
-    if (status == ST_OK)
-        status = copy_text(r, buf_slice(&text), &c->name_space);
-    buf_fini(&text);
-    return status;
+    if (access(c->token_file, R_OK) != 0)
+        return error_set(r->error, errno == ENOENT ? ST_NOT_FOUND : ST_IO, "%s: %s", c->token_file,
+                         strerror(errno));
+    return read_namespace(r, directory);
 }
 
 enum status kubeconfig_in_cluster(const char *host, const char *port, const char *directory,

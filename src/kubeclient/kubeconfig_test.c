@@ -119,9 +119,30 @@ static void plugin_is_read(void **state)
     kubeconfig_fini(&c);
 }
 
+#define WITH_EXEC(exec)                                                           \
+    "{current-context: x, contexts: [{name: x, context: {cluster: c, user: u}}]," \
+    " clusters: [{name: c, cluster: {server: s}}],"                               \
+    " users: [{name: u, user: {exec: {apiVersion: v1, " exec "}}}]}"
+
+/* As kubectl does: a command with a slash is a path, others are searched for. */
+static void plugin_may_be_beside_the_file(void **state)
+{
+    (void)state;
+    struct kubeconfig c;
+    struct error error;
+    assert_int_equal(read_one(WITH_EXEC("command: bin/get-token"), NULL, &c, &error), ST_OK);
+    assert_string_equal(c.exec.command, "/home/ann/.kube/bin/get-token");
+    kubeconfig_fini(&c);
+    assert_int_equal(read_one(WITH_EXEC("command: /usr/bin/x"), NULL, &c, &error), ST_OK);
+    assert_string_equal(c.exec.command, "/usr/bin/x");
+    kubeconfig_fini(&c);
+}
+
 static void errors_name_the_file_and_the_place(void **state)
 {
     (void)state;
+    expect_error(WITH_EXEC("command: a, args: [b, 1]"), NULL, "an argument of exec is not a");
+    expect_error(WITH_EXEC("command: a, args: [\"b\\0c\"]"), NULL, "an argument of exec is not a");
     expect_error(first, "none", "/home/ann/.kube/config: there is no context \"none\"");
     expect_error(first, "three", "cluster \"c3\" has no server");
     expect_error(first, "four", "there is no cluster \"none\"");
@@ -196,7 +217,12 @@ static void service_account_of_a_pod_is_used(void **state)
     struct error error;
     temp_dir_make("account", dir);
     assert_int_equal(kubeconfig_in_cluster("10.0.0.1", "443", dir, &c, &error), ST_NOT_FOUND);
-    write_file(dir, "namespace", "team");
+    assert_non_null(strstr(error.text, "/token: No such file"));
+    write_file(dir, "token", "t");
+    assert_int_equal(kubeconfig_in_cluster("10.0.0.1", "443", dir, &c, &error), ST_OK);
+    assert_null(c.name_space);
+    kubeconfig_fini(&c);
+    write_file(dir, "namespace", "team \n");
     assert_int_equal(kubeconfig_in_cluster("10.0.0.1", "443", dir, &c, &error), ST_OK);
     assert_string_equal(c.server, "https://10.0.0.1:443");
     assert_string_equal(c.name_space, "team");
@@ -237,6 +263,7 @@ int main(void)
         cmocka_unit_test(current_context_is_read),
         cmocka_unit_test(paths_are_relative_to_the_file),
         cmocka_unit_test(plugin_is_read),
+        cmocka_unit_test(plugin_may_be_beside_the_file),
         cmocka_unit_test(errors_name_the_file_and_the_place),
         cmocka_unit_test(several_files_are_one),
         cmocka_unit_test(files_are_loaded),

@@ -99,6 +99,8 @@ static enum status append_escaped(struct buf *to, const char *value)
 
 static enum status check_key(struct vigil_selector *selector, const char *key)
 {
+    if (!key)
+        return error_set(&selector->error, ST_INVALID, "a condition has no key");
     if (selector->of_fields && (!*key || strpbrk(key, ",=!\\")))
         return error_set(&selector->error, ST_INVALID, "\"%.80s\" does not name a field", key);
     if (!selector->of_fields && !is_label_key(key))
@@ -108,6 +110,8 @@ static enum status check_key(struct vigil_selector *selector, const char *key)
 
 static enum status append_value(struct vigil_selector *selector, const char *value)
 {
+    if (!value)
+        return error_set(&selector->error, ST_INVALID, "a condition has no value");
     if (selector->of_fields)
         return append_escaped(&selector->text, value);
     if (!is_label_value(value))
@@ -123,16 +127,25 @@ static void reopen(struct vigil_selector *selector)
         selector->text.ptr[selector->text.len - 1] = ',';
 }
 
-static enum status append_pair(struct vigil_selector *selector, const char *before, const char *key,
+static enum status append_pair(struct vigil_selector *selector, const char *key,
                                const char *between, const char *value)
+{
+    TRY(check_key(selector, key));
+    reopen(selector);
+    TRY(buf_append_text(&selector->text, key));
+    TRY(buf_append_text(&selector->text, between));
+    TRY(append_value(selector, value));
+    return buf_append(&selector->text, slice_of("", 1));
+}
+
+/* before: "!" if it must be absent. */
+static enum status append_existence(struct vigil_selector *selector, const char *before,
+                                    const char *key)
 {
     TRY(check_key(selector, key));
     reopen(selector);
     TRY(buf_append_text(&selector->text, before));
     TRY(buf_append_text(&selector->text, key));
-    TRY(buf_append_text(&selector->text, between));
-    if (value)
-        TRY(append_value(selector, value));
     return buf_append(&selector->text, slice_of("", 1));
 }
 
@@ -179,13 +192,13 @@ static bool may_use_sets(struct vigil_selector *selector)
 void vigil_selector_equals(vigil_selector *selector, const char *key, const char *value)
 {
     if (is_usable(selector))
-        settle(selector, append_pair(selector, "", key, "=", value));
+        settle(selector, append_pair(selector, key, "=", value));
 }
 
 void vigil_selector_not_equals(vigil_selector *selector, const char *key, const char *value)
 {
     if (is_usable(selector))
-        settle(selector, append_pair(selector, "", key, "!=", value));
+        settle(selector, append_pair(selector, key, "!=", value));
 }
 
 void vigil_selector_in(vigil_selector *selector, const char *key, const char *const *values,
@@ -205,13 +218,13 @@ void vigil_selector_not_in(vigil_selector *selector, const char *key, const char
 void vigil_selector_exists(vigil_selector *selector, const char *key)
 {
     if (may_use_sets(selector))
-        settle(selector, append_pair(selector, "", key, "", NULL));
+        settle(selector, append_existence(selector, "", key));
 }
 
 void vigil_selector_absent(vigil_selector *selector, const char *key)
 {
     if (may_use_sets(selector))
-        settle(selector, append_pair(selector, "!", key, "", NULL));
+        settle(selector, append_existence(selector, "!", key));
 }
 
 const char *vigil_selector_text(const vigil_selector *selector)

@@ -71,6 +71,29 @@ static void invalid_labels_make_the_selector_invalid(void **state)
     vigil_selector_free(s);
 }
 
+/* A variable that is not set must not select what has an empty value. */
+static void missing_keys_and_values_make_the_selector_invalid(void **state)
+{
+    (void)state;
+    static const char *const values[] = {"a", NULL};
+    for (int i = 0; i < 6; i++) {
+        vigil_selector *s = i < 5 ? vigil_selector_new() : vigil_field_selector_new();
+        if (i == 0 || i == 5)
+            vigil_selector_equals(s, "app", NULL);
+        else if (i == 1)
+            vigil_selector_not_equals(s, NULL, "a");
+        else if (i == 2)
+            vigil_selector_in(s, "app", values, 2);
+        else if (i == 3)
+            vigil_selector_exists(s, NULL);
+        else
+            vigil_selector_absent(s, NULL);
+        assert_null(vigil_selector_text(s));
+        assert_non_null(strstr(vigil_selector_error(s), "a condition has no"));
+        vigil_selector_free(s);
+    }
+}
+
 static void missing_selector_is_an_error(void **state)
 {
     (void)state;
@@ -87,6 +110,7 @@ int main(void)
         cmocka_unit_test(conditions_are_joined),
         cmocka_unit_test(values_of_fields_are_escaped),
         cmocka_unit_test(invalid_labels_make_the_selector_invalid),
+        cmocka_unit_test(missing_keys_and_values_make_the_selector_invalid),
         cmocka_unit_test(missing_selector_is_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

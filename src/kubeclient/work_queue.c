@@ -60,17 +60,21 @@ static struct slice item_key(const void *value)
 
 static int64_t ns_of_ms(int64_t ms)
 {
+    if (ms <= 0)
+        return 0;
     return ms > INT64_MAX / NS_PER_MS ? CLOCK_NEVER : ms * NS_PER_MS;
 }
 
 int work_queue_new_with(struct clock *clock, const vigil_work_queue_options *options,
                         vigil_work_queue **ret_queue)
 {
-    vigil_work_queue_options defaults;
-    vigil_work_queue_options_init(&defaults);
-    if (!options)
-        options = &defaults;
-    if (options->retry_min_ms < 0 || options->retry_max_ms < options->retry_min_ms)
+    vigil_work_queue_options complete;
+    vigil_work_queue_options_init(&complete);
+    if (options && (options->size == 0 || options->size > sizeof(complete)))
+        return VIGIL_ERROR_ARGUMENT;
+    if (options) /* a program that was compiled with older headers has fewer fields */
+        memcpy(&complete, options, options->size);
+    if (complete.retry_min_ms < 0 || complete.retry_max_ms < complete.retry_min_ms)
         return VIGIL_ERROR_ARGUMENT;
     struct vigil_work_queue *queue = calloc(1, sizeof(*queue));
     if (!queue)
@@ -80,10 +84,10 @@ int work_queue_new_with(struct clock *clock, const vigil_work_queue_options *opt
         return VIGIL_ERROR_SYSTEM;
     }
     queue->clock = clock;
-    queue->retry_min_ns = ns_of_ms(options->retry_min_ms);
-    queue->retry_max_ns = ns_of_ms(options->retry_max_ms);
-    queue->interval_ns = options->per_second ? NS_PER_S / options->per_second : 0;
-    queue->burst_ns = queue->interval_ns * options->burst;
+    queue->retry_min_ns = ns_of_ms(complete.retry_min_ms);
+    queue->retry_max_ns = ns_of_ms(complete.retry_max_ms);
+    queue->interval_ns = complete.per_second ? NS_PER_S / complete.per_second : 0;
+    queue->burst_ns = queue->interval_ns * complete.burst;
     lock_init(&queue->lock);
     lock_condition_init(&queue->changed);
     hash_map_init(&queue->items, item_key, random_seed_system());

@@ -161,6 +161,16 @@ static void delayed_key_comes_at_its_time(void **state)
     assert_string_equal(take(bed), "-");
 }
 
+static void extreme_delays_are_possible(void **state)
+{
+    struct bed *bed = *state;
+    assert_int_equal(vigil_work_queue_add_after(bed->queue, vigil_text("a"), INT64_MIN), VIGIL_OK);
+    assert_string_equal(take(bed), "a");
+    done(bed, "a");
+    assert_int_equal(vigil_work_queue_add_after(bed->queue, vigil_text("a"), INT64_MAX), VIGIL_OK);
+    assert_string_equal(take(bed), "-");
+}
+
 /* TestDeduping */
 static void earlier_time_counts(void **state)
 {
@@ -268,6 +278,16 @@ static void options_are_checked(void **state)
     vigil_work_queue_options_init(&options);
     options.retry_max_ms = 1;
     assert_int_equal(vigil_work_queue_new(&options, &queue), VIGIL_ERROR_ARGUMENT);
+    options = (vigil_work_queue_options){.retry_max_ms = 1}; /* without a size: not initialised */
+    assert_int_equal(vigil_work_queue_new(&options, &queue), VIGIL_ERROR_ARGUMENT);
+    vigil_work_queue_options_init(&options);
+    options.size++; /* of a later version, with fields that are not known */
+    assert_int_equal(vigil_work_queue_new(&options, &queue), VIGIL_ERROR_ARGUMENT);
+    vigil_work_queue_options_init(&options);
+    options.size = offsetof(vigil_work_queue_options, burst); /* of an earlier one */
+    options.per_second = 1;
+    assert_int_equal(vigil_work_queue_new(&options, &queue), VIGIL_OK);
+    vigil_work_queue_free(queue);
     vigil_work_queue_free(NULL);
 }
 
@@ -383,6 +403,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(done_without_a_take_has_no_effect, setup, teardown),
         cmocka_unit_test_setup_teardown(after_the_end_only_the_queued_keys_come, setup, teardown),
         cmocka_unit_test_setup_teardown(delayed_key_comes_at_its_time, setup, teardown),
+        cmocka_unit_test_setup_teardown(extreme_delays_are_possible, setup, teardown),
         cmocka_unit_test_setup_teardown(earlier_time_counts, setup, teardown),
         cmocka_unit_test_setup_teardown(delayed_keys_come_in_the_order_of_their_times, setup,
                                         teardown),

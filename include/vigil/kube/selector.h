@@ -7,9 +7,10 @@
  *     …                                                  "app=web,tier in (a,b)"
  *     vigil_selector_free(selector);
  *
- * A condition that cannot be expressed, for instance because a value has forbidden characters, or
- * for which there is no memory, makes the whole selector invalid: vigil_selector_text returns NULL,
- * and vigil_selector_error says why. So only that needs a check. One thread at a time.
+ * A condition that cannot be expressed, for instance because a value is NULL or has forbidden
+ * characters, or for which there is no memory, makes the whole selector invalid:
+ * vigil_selector_text returns NULL, and vigil_selector_error says why. So only that needs a check.
+ * One thread at a time.
  */
 #ifndef VIGIL_KUBE_SELECTOR_H
 #define VIGIL_KUBE_SELECTOR_H

@@ -49,7 +49,9 @@ typedef struct vigil_work_queue_options {
 
 VIGIL_API void vigil_work_queue_options_init(vigil_work_queue_options *options);
 
-/* options may be NULL for the defaults. Returns a vigil_code. */
+/* options may be NULL for the defaults. Returns a vigil_code: VIGIL_ERROR_ARGUMENT if the options
+ * were not initialised, or a delay is negative or the longest one shorter than the first;
+ * VIGIL_ERROR_MEMORY; VIGIL_ERROR_SYSTEM: no descriptor is left. */
 VIGIL_API int vigil_work_queue_new(const vigil_work_queue_options *options,
                                    vigil_work_queue **ret_queue);
 /* No other thread may use the queue any more. Accepts NULL. */
@@ -58,7 +60,8 @@ VIGIL_API void vigil_work_queue_free(vigil_work_queue *queue);
 /* Adds a key, unless it is queued already. VIGIL_ERROR_CANCELED: the queue is shut down.
  * VIGIL_ERROR_MEMORY. */
 VIGIL_API int vigil_work_queue_add(vigil_work_queue *queue, vigil_bytes key);
-/* Adds it after a delay. If it waits already, the earlier time counts. */
+/* Adds it after a delay, or at once if that is not positive. If it waits already, the earlier time
+ * counts. */
 VIGIL_API int vigil_work_queue_add_after(vigil_work_queue *queue, vigil_bytes key,
                                          int64_t delay_ms);
 /* Adds it after the delay that the options describe, for another attempt. */
