@@ -3,3 +3,6 @@ target_include_directories(vigil_kubeclient PUBLIC ${CMAKE_SOURCE_DIR}/include)
 
 vigil_failing_memory(kubeclient_indexer_test kubeclient_kubeconfig_test kubeclient_cache_test
                      kubeclient_listener_test)
+
+vigil_corpus(kubeclient event)
+vigil_corpus(kubeclient json)
