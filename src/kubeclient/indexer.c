@@ -164,16 +164,18 @@ static enum status add_values(struct indexer *indexer, const struct index_change
     return ST_OK;
 }
 
-/* The values that only the old object has. */
+/* The values that only the old object has: where the new one has not taken its place. A server
+ * decides how many values there are, so they are not searched in each other. */
 static void drop_values(struct index *index, const struct index_change *change, size_t i)
 {
     size_t at = 0;
     struct slice value;
     while (next_value(&change->before[i], &at, &value)) {
+        struct slice key = object_key(change->old);
         struct index_entry *entry = hash_map_get(&index->entries, value);
-        if (!entry || (change->object && has_value(&change->now[i], value)))
+        if (!entry || hash_map_get(&entry->objects, key) != change->old)
             continue;
-        hash_map_remove(&entry->objects, object_key(change->old));
+        hash_map_remove(&entry->objects, key);
         entry_free_if_empty(index, entry);
     }
 }

@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -181,6 +182,38 @@ static void failed_changes_change_nothing(void **state)
     assert_true(failed);
 }
 
+enum { VALUES = 20000 };
+
+static void index_many(const struct vigil_kube_object *object, struct index_values *values,
+                       void *user)
+{
+    (void)object;
+    (void)user;
+    for (uint32_t i = 0; i < VALUES; i++)
+        index_values_add(values, slice_of(&i, sizeof(i)));
+}
+
+/* An object may have very many owners or labels. */
+static void work_is_proportional_to_the_values(void **state)
+{
+    (void)state;
+    struct indexer indexer;
+    struct vigil_kube_object *old, *versions[2] = {object("a", "", ""), object("a", "", "x")};
+    clock_t took[2];
+    indexer_init(&indexer, 1);
+    assert_int_equal(indexer_add_index(&indexer, "many", index_many, NULL), ST_OK);
+    for (int i = 0; i < 2; i++) {
+        clock_t from = clock();
+        assert_int_equal(indexer_put(&indexer, versions[i], &old), ST_OK);
+        took[i] = clock() - from;
+        vigil_kube_object_unref(old);
+        vigil_kube_object_unref(versions[i]);
+    }
+    assert_true(took[1] < 20 * took[0] + CLOCKS_PER_SEC / 20);
+    indexer_check(&indexer);
+    indexer_fini(&indexer);
+}
+
 static void index_without_memory_is_not_added(void **state)
 {
     (void)state;
@@ -211,6 +244,7 @@ int main(void)
         cmocka_unit_test(index_added_later_has_all_objects),
         cmocka_unit_test(object_that_a_reader_holds_outlives_the_indexer),
         cmocka_unit_test(failed_changes_change_nothing),
+        cmocka_unit_test(work_is_proportional_to_the_values),
         cmocka_unit_test(index_without_memory_is_not_added),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
