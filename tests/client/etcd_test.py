@@ -64,7 +64,7 @@ def run_side_by_side(classes):
     def run(name):
         return subprocess.run([sys.executable, __file__, "-v", name], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                               text=True)
-    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
         results = sorted(pool.map(run, classes), key=lambda result: result.returncode)
     print("".join(result.stdout for result in results))
     sys.exit(any(result.returncode for result in results))

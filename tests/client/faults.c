@@ -2,7 +2,7 @@
  * and garbles, VIGIL_DIRECT to the server itself. */
 #include "suite.h"
 
-enum { WATCHES = 20, PUTS = 1500 };
+enum { WATCHES = 20, PUTS = 600 };
 
 struct follower {
     struct latch *events;
