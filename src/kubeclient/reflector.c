@@ -231,10 +231,12 @@ static void list_failed(struct reflector *r, const struct vigil_kube_status *sta
     list(r);
 }
 
-/* After too many failures in a row, the state may help where the changes do not. */
-static enum reflector_state after_watch_failure(const struct reflector *r)
+/* After too many failures in a row, the state may help where the changes do not. Without a version
+ * a watch would miss what was deleted meanwhile. */
+static enum reflector_state after_watch(const struct reflector *r)
 {
-    return r->failures > WATCH_FAILURES_MAX ? REFLECTOR_STREAMING : REFLECTOR_WATCHING;
+    bool resumes = r->version[0] && r->failures <= WATCH_FAILURES_MAX;
+    return resumes ? REFLECTOR_WATCHING : REFLECTOR_STREAMING;
 }
 
 /* A server whose history is always too short would otherwise be asked for its state without a
@@ -246,7 +248,7 @@ static void watch_failed(struct reflector *r, const struct vigil_kube_status *st
     if (kube_status_is_too_large_version(status))
         r->version_unavailable = true;
     r->failures += reached;
-    wait_before(r, is_version_unavailable(status) ? REFLECTOR_STREAMING : after_watch_failure(r),
+    wait_before(r, is_version_unavailable(status) ? REFLECTOR_STREAMING : after_watch(r),
                 status->retry_after_s, now_ns);
 }
 
@@ -272,8 +274,8 @@ static void fail_locally(struct reflector *r, const char *reason, const char *te
     if (!has_request(r))
         return; /* stopped within the callback */
     r->failures++;
-    wait_before(r, r->state == REFLECTOR_WATCHING ? after_watch_failure(r) : REFLECTOR_STREAMING,
-                -1, now_ns);
+    wait_before(r, r->state == REFLECTOR_WATCHING ? after_watch(r) : REFLECTOR_STREAMING, -1,
+                now_ns);
 }
 
 /* The status of one of our own operations on an object. */
@@ -327,6 +329,7 @@ static enum status drop(struct reflector *r, struct slice json)
 static void synced(struct reflector *r, struct slice version)
 {
     cache_end_list(r->cache);
+    r->version[0] = 0;
     set_version(r, version);
     r->version_unavailable = r->whole = false;
     r->ops->synced(r->ctx);
@@ -421,7 +424,9 @@ void reflector_received(struct reflector *r, const struct received_event *event,
     r->events++;
     r->failures = 0;
     if (r->state == REFLECTOR_WATCHING) {
-        set_version(r, event->version);
+        /* A watch without a version begins with the objects that exist, in any order. */
+        if (r->version[0] || event->type != RECEIVED_ADDED)
+            set_version(r, event->version);
     } else if (event->ends_initial_events) {
         reflector_move(r, REFLECTOR_WATCHING); /* the same request continues */
         synced(r, event->version);
@@ -436,8 +441,8 @@ void reflector_watch_ended(struct reflector *r, int64_t now_ns)
     bool too_short = r->events == 0 && now_ns - r->begun_ns < SHORT_WATCH_NS;
     if (r->state == REFLECTOR_STREAMING) /* the state is incomplete; a list may be shorter */
         wait_before(r, REFLECTOR_LISTING, -1, now_ns);
-    else if (too_short)
-        wait_before(r, REFLECTOR_WATCHING, -1, now_ns);
+    else if (too_short || !r->version[0])
+        wait_before(r, after_watch(r), -1, now_ns);
     else
         watch(r, now_ns);
 }
@@ -447,6 +452,5 @@ void reflector_check(const struct reflector *r)
     bool lists = r->state == REFLECTOR_STREAMING || r->state == REFLECTOR_LISTING;
     cache_check(r->cache);
     assert(r->cache->in_list == lists);
-    assert(r->state != REFLECTOR_WATCHING || r->version[0]);
     assert(r->delay_ns >= DELAY_MIN_NS && r->delay_ns <= DELAY_MAX_NS);
 }

@@ -68,7 +68,7 @@ struct reflector {
     const struct reflector_ops *ops;
     void *ctx;
     struct random random;
-    char version[REFLECTOR_VERSION_BYTES]; /* up to which everything is known; "" at first */
+    char version[REFLECTOR_VERSION_BYTES]; /* up to which everything is known; "": unknown */
     char newest[REFLECTOR_VERSION_BYTES];  /* of anything in the cache: a list must not be older */
     bool version_unavailable;              /* the server does not have it any more, or not yet */
     bool lists;                            /* the server refuses to stream */

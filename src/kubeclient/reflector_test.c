@@ -599,6 +599,34 @@ static void event_that_always_fails_is_passed_by_a_list(void **state)
     world_fini(&w);
 }
 
+/* Extension servers may leave out the version of a list. */
+static void without_a_version_a_watch_is_followed_by_a_list(void **state)
+{
+    (void)state;
+    char json[128];
+    for (int changed = 0; changed < 2; changed++) {
+        struct world w;
+        world_init_streaming(&w, 16);
+        refuse(&w, 422, "Invalid");
+        w.open = false;
+        reflector_page_ended(&w.reflector, SLICE_EMPTY, SLICE_EMPTY, w.now_ns);
+        assert_int_equal(w.kind, REFLECTOR_WATCHING);
+        assert_string_equal(w.version, "");
+        send_event(&w, RECEIVED_ADDED, json_of(json, 1, 20), 20, false);
+        if (changed)
+            send_event(&w, RECEIVED_MODIFIED, json_of(json, 1, 30), 30, false);
+        w.open = false;
+        w.now_ns += 10 * NS_PER_S;
+        reflector_watch_ended(&w.reflector, w.now_ns);
+        assert_int_equal(w.waits, !changed);
+        if (w.waits)
+            serve(&w);
+        assert_int_equal(w.kind, changed ? REFLECTOR_WATCHING : REFLECTOR_LISTING);
+        assert_string_equal(w.version, changed ? "30" : "20");
+        world_fini(&w);
+    }
+}
+
 /* The test's own function checks the delay. */
 static void server_cannot_demand_an_endless_delay(void **state)
 {
@@ -657,6 +685,7 @@ int main(void)
         cmocka_unit_test(stream_without_an_end_is_followed_by_a_list),
         cmocka_unit_test(reflector_may_be_stopped_when_something_fails),
         cmocka_unit_test(event_that_always_fails_is_passed_by_a_list),
+        cmocka_unit_test(without_a_version_a_watch_is_followed_by_a_list),
         cmocka_unit_test(server_cannot_demand_an_endless_delay),
         cmocka_unit_test(error_event_without_a_code_is_an_answer),
         cmocka_unit_test(object_that_does_not_fit_is_reported_and_tried_again),
