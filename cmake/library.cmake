@@ -1,6 +1,6 @@
 # vigil_library(NAME LAYER): libNAME.so and libNAME.a from a layer and what it uses of those below.
 # Only the symbols of src/LAYER/libNAME.map are visible, and its memory functions can be replaced
-# (src/client/allocator.c).
+# (src/client/api/allocator.c).
 function(vigil_library name layer)
     set(map ${CMAKE_SOURCE_DIR}/src/${layer}/lib${name}.map)
     set(wraps --wrap=malloc --wrap=calloc --wrap=realloc --wrap=free --wrap=aligned_alloc --wrap=strdup)

@@ -2,7 +2,7 @@
 #include "cost.h"
 
 #include "base/random.h"
-#include "client/srv.h"
+#include "client/names/srv.h"
 
 #include <assert.h>
 

@@ -1,7 +1,7 @@
 /* Any bytes as a response of the v2 keys API: as a tree of nodes, a change, an error. */
 #include "cost.h"
 
-#include "client/v2_response.h"
+#include "client/v2/v2_response.h"
 
 #include <assert.h>
 

@@ -1,0 +1,31 @@
+/* What requests about keys share, alone or in a transaction. */
+#ifndef VIGIL_CLIENT_API_KV_H
+#define VIGIL_CLIENT_API_KV_H
+
+#include "client/call/call.h"
+#include "client/call/prefix.h"
+#include "codec/pb/rpc.pb.h"
+
+#include <vigil/kv.h>
+
+static inline struct slice kv_slice(vigil_bytes bytes)
+{
+    return slice_of(bytes.data, bytes.size);
+}
+
+/* Copies a request of the installed headers, which begins with its size, into our message. A
+ * program that was compiled with an older header has a shorter one. */
+void kv_request_copy(void *to, size_t to_bytes, const void *request);
+
+/* Adds the client's prefix to a range of a message. ST_NOMEM. memory is finished after the message
+ * was encoded. */
+MUST_CHECK
+enum status kv_request_prefix(const struct vigil_client *client, struct slice *key,
+                              struct slice *range_end, struct prefixed_range *memory);
+
+/* Remove the client's prefix from the keys of a response. */
+void kv_strip_range(void *response, size_t prefix_len);
+void kv_strip_put(void *response, size_t prefix_len);
+void kv_strip_delete(void *response, size_t prefix_len);
+
+#endif

@@ -1,0 +1,133 @@
+/*
+ * The inside of a vigil_call: a request, its attempts and its result.
+ *
+ *     created ──► waiting ⇄ sent ──► holding ──► waiting
+ *        │          │ ▲       │         │
+ *        │          ▼ │       │         │
+ *        │         pausing ◄──┤         │
+ *        └──────► completed ◄─┴─────────┘ (from every state)
+ *
+ * Only a call that the user has paused (client/call/parts.h) is holding: its attempt has ended, and
+ * the completion or the next request waits for the user.
+ *
+ * The states are those of the loop's thread: a call that was started by the user is `created` until
+ * the loop has received it. One reference is the user's; one is the loop's from the start until the
+ * completion, and one belongs to a posted cancellation.
+ */
+#ifndef VIGIL_CLIENT_CALL_CALL_H
+#define VIGIL_CLIENT_CALL_CALL_H
+
+#include "base/memory/arena.h"
+#include "client/call/queue.h"
+#include "codec/pb/pb.h"
+
+struct client_method {
+    const char *path; /* "/etcdserverpb.KV/Range" */
+    const struct pb_message *response;
+    bool reads; /* changes nothing, so it may be repeated */
+    /* Removes a prefix of this length from the keys of a response; NULL: it has none. */
+    void (*strip)(void *response, size_t prefix_len);
+    const struct client_part_ops *parts; /* NULL: the response is one message */
+};
+
+/* What a call does whose response comes in parts. The loop's thread. */
+struct client_part_ops {
+    /* One message. ST_NOMEM; ST_MALFORMED. NULL: it is decoded as vigil_call.response. */
+    enum status (*receive)(struct vigil_call *call, struct slice message);
+    /* The call has failed and is repeated from its beginning; may be NULL. */
+    void (*repeat)(struct vigil_call *call);
+    /* The attempt has ended, and the error is set. Calls one of client_call_complete,
+     * client_call_hold, client_call_continue and client_call_stop. */
+    void (*end)(struct vigil_call *call);
+    /* Frees what the call has beyond a vigil_call. Called at the completion and before the call is
+     * freed. */
+    void (*release)(struct vigil_call *call);
+};
+
+enum call_state {
+    CALL_CREATED,
+    CALL_WAITING, /* for a connection, a token, or the peer's limit of streams */
+    CALL_SENT,
+    CALL_PAUSING, /* before another attempt */
+    CALL_HOLDING, /* the attempt has ended while the user has paused the call */
+    CALL_COMPLETED,
+};
+
+struct vigil_call {
+    struct grpc_client_call grpc; /* has the request; used by the session while sent */
+    struct vigil_client *client;  /* a reference */
+    const struct client_method *method;
+    _Atomic unsigned refs;
+    _Atomic bool started, canceled; /* by the user */
+    _Atomic bool would_block;       /* vigil_call_run was called inside a callback */
+    struct client_command start, cancel;
+    struct client_object object;
+    _Atomic bool completed; /* the result is final; set with the client's lock, read without */
+
+    /* The loop's thread, from the start on. */
+    enum call_state state;
+    bool stopping;  /* its stream is being cancelled, and the error is set */
+    bool delivered; /* the user has received a part, so it is not repeated any more */
+    struct client_member member;
+    struct channel_waiter waiter;
+    struct timer deadline, pause;
+    unsigned attempts;   /* that were sent */
+    unsigned renewals;   /* of the token because of this call */
+    uint64_t generation; /* of the connection of the last attempt */
+
+    int64_t timeout_ms;
+    const char *invalid; /* why it fails with VIGIL_ERROR_ARGUMENT when it is started, or NULL */
+    struct arena arena;  /* of the response */
+    void *response;      /* in the arena; NULL: none */
+    vigil_error error;
+    vigil_done done;
+    void *user;
+    struct queue_item item; /* of the queue that receives the completion, if there is one */
+};
+
+/* With a request that is still empty. NULL: no memory. */
+struct vigil_call *client_call_new(struct vigil_client *client, const struct client_method *method);
+/* A larger object of this size, which begins with the call. The rest is zeroed. */
+struct vigil_call *client_call_new_sized(struct vigil_client *client,
+                                         const struct client_method *method, size_t bytes);
+
+/* Gives a new call its request. The result is NULL without memory, and then the call is freed. */
+struct vigil_call *client_call_with(struct vigil_call *call, const struct pb_message *type,
+                                    const void *message);
+
+/* Replaces the request of a call that is not being sent. ST_NOMEM. */
+MUST_CHECK
+enum status client_call_encode(struct vigil_call *call, const struct pb_message *type,
+                               const void *message);
+
+/* -- For calls with parts, on the loop's thread -- */
+
+/* The timeout begins again, after something was received or the user has resumed. */
+void client_call_restart_clock(struct vigil_call *call);
+void client_call_stop_clock(struct vigil_call *call);
+/* Something was received: the next failure is the first again. */
+void client_call_progressed(struct vigil_call *call);
+
+/* The error is set. Releases the loop's reference. */
+void client_call_complete(struct vigil_call *call);
+/* Completes the call in any state with this error; no effect if it has completed. */
+void client_call_stop(struct vigil_call *call, enum vigil_code code, const char *text);
+/* The same for a response that cannot be used. */
+void client_call_stop_for(struct vigil_call *call, enum status status);
+/* The attempt has ended while the user has paused the call. */
+void client_call_hold(struct vigil_call *call);
+/* Forgets the response and sends the request, which is another one now. */
+void client_call_continue(struct vigil_call *call);
+/* Frees what the response needed. */
+void client_call_drop_response(struct vigil_call *call);
+
+void client_call_ref(struct vigil_call *call);
+void client_call_unref(struct vigil_call *call);
+
+/* The decoded response of a call of this method that has succeeded; otherwise NULL. */
+const void *client_call_response(const struct vigil_call *call, const struct client_method *method);
+
+/* Asserts every invariant; for tests. The loop's thread. */
+void client_call_check(const struct vigil_call *call);
+
+#endif

@@ -1,0 +1,317 @@
+#include "client/call/queue.h"
+
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+struct vigil_queue {
+    struct vigil_client *client; /* a reference */
+    int fd;
+    _Atomic unsigned refs; /* the user's, one of each item, and one of each thread that takes */
+
+    /* Protected by the client's lock. */
+    struct client_observer observer; /* of the end of the client */
+    struct list items;               /* queue_item.in_queue */
+    bool closed;                     /* freed by the user */
+    bool readable;                   /* fd was written and not read since */
+};
+
+#define TO(state) (1u << QUEUE_ITEM_##state)
+
+/* Drawn in queue.h. */
+static const uint8_t moves[] = {
+    [QUEUE_ITEM_IDLE] = TO(QUEUED),
+    [QUEUE_ITEM_QUEUED] = TO(TAKEN) | TO(IDLE),
+    [QUEUE_ITEM_TAKEN] = TO(QUEUED) | TO(IDLE),
+};
+
+static void move(struct queue_item *item, enum queue_item_state next)
+{
+    assert(moves[item->state] & (1u << next));
+    item->state = next;
+}
+
+static struct lock *lock_of(const struct vigil_queue *queue)
+{
+    return &queue->client->lock;
+}
+
+struct vigil_client *queue_client(const struct vigil_queue *queue)
+{
+    return queue->client;
+}
+
+static void queue_ref(struct vigil_queue *queue)
+{
+    atomic_fetch_add_explicit(&queue->refs, 1, memory_order_relaxed);
+}
+
+static void queue_unref(struct vigil_queue *queue)
+{
+    if (atomic_fetch_sub_explicit(&queue->refs, 1, memory_order_acq_rel) > 1)
+        return;
+    struct vigil_client *client = queue->client;
+    close(queue->fd);
+    free(queue);
+    client_unref(client);
+}
+
+static bool is_over(const struct vigil_queue *queue)
+{
+    return queue->closed || queue->client->all_ended;
+}
+
+/* Makes the descriptor readable or not: one system call for a change, not for an item. Reading
+ * fails only if the program has read the descriptor, which is harmless. */
+static void settle_fd(struct vigil_queue *queue)
+{
+    bool readable = !list_empty(&queue->items) || is_over(queue);
+    eventfd_t ignored;
+    assert(lock_held(lock_of(queue)));
+    if (readable == queue->readable)
+        return;
+    queue->readable = readable;
+    (void)(readable ? eventfd_write(queue->fd, 1) : eventfd_read(queue->fd, &ignored));
+}
+
+void queue_check(struct vigil_queue *queue)
+{
+    const struct queue_item *item;
+    LOCK_SCOPE(lock_of(queue));
+    assert(queue->readable == (!list_empty(&queue->items) || is_over(queue)));
+    assert(!queue->closed || list_empty(&queue->items));
+    LIST_FOREACH (item, &queue->items, in_queue) {
+        assert(item->queue == queue && !item->dropped);
+        assert(item->state == QUEUE_ITEM_QUEUED);
+    }
+}
+
+/* -- Items -- */
+
+void queue_item_init(struct queue_item *item, struct vigil_queue *queue,
+                     const struct queue_item_ops *ops)
+{
+    queue_ref(queue);
+    item->queue = queue;
+    item->ops = ops;
+    item->state = QUEUE_ITEM_IDLE;
+    list_init(&item->in_queue);
+}
+
+void queue_item_fini(struct queue_item *item)
+{
+    assert(item->state == QUEUE_ITEM_IDLE);
+    if (item->queue)
+        queue_unref(item->queue);
+}
+
+/* The item is not in the list, and has its reference to the object. */
+static void enqueue(struct queue_item *item)
+{
+    move(item, QUEUE_ITEM_QUEUED);
+    list_push_back(&item->queue->items, &item->in_queue);
+    settle_fd(item->queue);
+}
+
+static bool is_wanted(const struct queue_item *item)
+{
+    return !item->dropped && !item->queue->closed;
+}
+
+void queue_item_push(struct queue_item *item)
+{
+    assert(lock_held(lock_of(item->queue)));
+    if (item->state != QUEUE_ITEM_IDLE || !is_wanted(item))
+        return;
+    item->ops->ref(item);
+    enqueue(item);
+}
+
+static bool dequeue(struct queue_item *item)
+{
+    LOCK_SCOPE(lock_of(item->queue));
+    item->dropped = true;
+    if (item->state != QUEUE_ITEM_QUEUED)
+        return false;
+    list_remove(&item->in_queue);
+    move(item, QUEUE_ITEM_IDLE);
+    settle_fd(item->queue);
+    return true;
+}
+
+void queue_item_drop(struct queue_item *item)
+{
+    if (item->queue && dequeue(item))
+        item->ops->unref(item);
+}
+
+/* A taken item is queued again, or idle. If the object is to be woken, there is one more reference
+ * to it. */
+static struct queue_item_next put_back(struct queue_item *item)
+{
+    struct queue_item_next next = {0};
+    LOCK_SCOPE(lock_of(item->queue));
+    if (item->ops->settle)
+        next = item->ops->settle(item);
+    next.more = next.more && is_wanted(item);
+    if (next.wake)
+        item->ops->ref(item);
+    if (next.more)
+        enqueue(item);
+    else
+        move(item, QUEUE_ITEM_IDLE);
+    return next;
+}
+
+void vigil_item_release(const vigil_item *shown)
+{
+    if (!shown)
+        return;
+    struct queue_item *item =
+        CONTAINER_OF((vigil_item *)(uintptr_t)shown, struct queue_item, shown);
+    const struct queue_item_ops *ops = item->ops;
+    if (ops->clear)
+        ops->clear(item);
+    struct queue_item_next next = put_back(item);
+    if (next.wake) {
+        ops->wake(item);
+        ops->unref(item);
+    }
+    if (!next.more)
+        ops->unref(item);
+}
+
+/* -- Taking -- */
+
+/* Without waiting. */
+static int take(struct vigil_queue *queue, const vigil_item **ret_item)
+{
+    LOCK_SCOPE(lock_of(queue));
+    if (list_empty(&queue->items))
+        return is_over(queue) ? VIGIL_ERROR_CANCELED : VIGIL_ERROR_TIMEOUT;
+    struct queue_item *item =
+        LIST_ENTRY(list_pop_front(&queue->items), struct queue_item, in_queue);
+    move(item, QUEUE_ITEM_TAKEN);
+    if (item->ops->fill)
+        item->ops->fill(item);
+    settle_fd(queue);
+    *ret_item = &item->shown;
+    return VIGIL_OK;
+}
+
+/* The shorter of two timeouts of poll, in which a negative one has no limit. */
+static int shorter(int a_ms, int b_ms)
+{
+    return a_ms < 0 || (b_ms >= 0 && b_ms < a_ms) ? b_ms : a_ms;
+}
+
+/* Waits until something may have been queued. In the program's loop it also drives the client. */
+static void wait_for_items(struct vigil_queue *queue, int timeout_ms)
+{
+    struct vigil_client *client = queue->client;
+    struct pollfd fds[] = {{.fd = queue->fd, .events = POLLIN}, {.fd = -1, .events = POLLIN}};
+    bool drives = !client->own_thread && !atomic_load(&client->loop_ended);
+    if (drives) {
+        fds[1].fd = vigil_client_fd(client);
+        timeout_ms = shorter(timeout_ms, vigil_client_timeout_ms(client));
+    }
+    (void)poll(fds, COUNT_OF(fds), timeout_ms); /* interrupted: an early look */
+    if (drives)
+        vigil_client_process(client);
+}
+
+/* The time until a deadline, rounded up; -1 if there is none. */
+static int left_ms(int64_t deadline_ns)
+{
+    if (deadline_ns == CLOCK_NEVER)
+        return -1;
+    int64_t left = deadline_ns - clock_mono_ns(clock_system());
+    return left <= 0 ? 0 : (int)((left + NS_PER_MS - 1) / NS_PER_MS);
+}
+
+static int take_until(struct vigil_queue *queue, int64_t deadline_ns, const vigil_item **ret_item)
+{
+    int code, timeout_ms = -1;
+    while ((code = take(queue, ret_item)) == VIGIL_ERROR_TIMEOUT && timeout_ms != 0) {
+        timeout_ms = left_ms(deadline_ns);
+        wait_for_items(queue, timeout_ms);
+    }
+    return code;
+}
+
+int vigil_queue_take(vigil_queue *queue, int timeout_ms, const vigil_item **ret_item)
+{
+    if (timeout_ms == 0)
+        return take(queue, ret_item);
+    if (client_is_inside(queue->client))
+        return VIGIL_ERROR_WOULD_BLOCK;
+    int64_t deadline_ns = timeout_ms < 0
+                              ? CLOCK_NEVER
+                              : clock_mono_ns(clock_system()) + timeout_ms * (int64_t)NS_PER_MS;
+    queue_ref(queue);
+    int code = take_until(queue, deadline_ns, ret_item);
+    queue_unref(queue);
+    return code;
+}
+
+int vigil_queue_fd(const vigil_queue *queue)
+{
+    return queue->fd;
+}
+
+/* -- Life -- */
+
+static void on_client_ended(struct client_observer *observer)
+{
+    settle_fd(CONTAINER_OF(observer, struct vigil_queue, observer));
+}
+
+int vigil_queue_new(vigil_client *client, vigil_queue **ret_queue)
+{
+    struct vigil_queue *queue = calloc(1, sizeof(*queue));
+    if (!queue)
+        return VIGIL_ERROR_MEMORY;
+    queue->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (queue->fd < 0) {
+        free(queue);
+        return VIGIL_ERROR_SYSTEM;
+    }
+    client_ref(client);
+    queue->client = client;
+    queue->refs = 1;
+    queue->observer.ended = on_client_ended;
+    list_init(&queue->items);
+    LOCK_SCOPE(&client->lock);
+    list_push_back(&client->observers, &queue->observer.in_client);
+    settle_fd(queue);
+    *ret_queue = queue;
+    return VIGIL_OK;
+}
+
+/* Closes the queue and returns its items, which are idle now and keep their references. */
+static void close_queue(struct vigil_queue *queue, struct list *ret_items)
+{
+    struct queue_item *item;
+    LOCK_SCOPE(lock_of(queue));
+    queue->closed = true;
+    list_remove(&queue->observer.in_client);
+    LIST_FOREACH (item, &queue->items, in_queue)
+        move(item, QUEUE_ITEM_IDLE);
+    list_append(ret_items, &queue->items);
+    settle_fd(queue);
+}
+
+void vigil_queue_free(vigil_queue *queue)
+{
+    struct list items;
+    if (!queue)
+        return;
+    list_init(&items);
+    close_queue(queue, &items);
+    for (struct list *link; (link = list_pop_front(&items));) {
+        struct queue_item *item = LIST_ENTRY(link, struct queue_item, in_queue);
+        item->ops->unref(item);
+    }
+    queue_unref(queue);
+}

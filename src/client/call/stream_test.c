@@ -1,0 +1,159 @@
+/* What the end of a stream means: each row of the table in vigil/watch.h. */
+#include "client/call/stream.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+static unsigned avoided, renewed, breaks, refusals;
+static bool has_user;
+
+void __wrap_channel_avoid(struct channel *channel, uint64_t generation);
+bool __wrap_channel_renew_token(struct channel *channel, uint64_t generation);
+
+void __wrap_channel_avoid(struct channel *channel, uint64_t generation)
+{
+    (void)channel;
+    (void)generation;
+    avoided++;
+}
+
+bool __wrap_channel_renew_token(struct channel *channel, uint64_t generation)
+{
+    (void)channel;
+    (void)generation;
+    renewed += has_user;
+    return has_user;
+}
+
+static void on_break(struct client_stream *stream)
+{
+    (void)stream;
+    breaks++;
+}
+
+static void on_refused(struct client_stream *stream, enum grpc_code code, struct slice text)
+{
+    (void)stream;
+    (void)code;
+    (void)text;
+    refusals++;
+}
+
+static const struct client_stream_hooks hooks = {.on_break = on_break, .on_refused = on_refused};
+
+static void open_stream(struct client_stream *stream, vigil_client *client)
+{
+    client_stream_init(stream, client, &hooks, SLICE_LITERAL("/path"), false);
+    stream->wanted = true;
+    stream->state = STREAM_OPEN;
+    avoided = renewed = breaks = refusals = 0;
+}
+
+static vigil_client *new_client(void)
+{
+    vigil_options options;
+    vigil_client *client;
+    vigil_options_init(&options);
+    options.own_thread = 0;
+    assert_int_equal(vigil_client_new(&options, &client, NULL), VIGIL_OK);
+    return client;
+}
+
+enum meaning { RESUMES, MOVES, RENEWS, ENDS };
+
+static void check_meaning(const struct client_stream *stream, enum meaning meaning)
+{
+    assert_int_equal(breaks, 1);
+    assert_int_equal(refusals, meaning == ENDS);
+    assert_int_equal(avoided, meaning == MOVES);
+    assert_int_equal(renewed, meaning == RENEWS);
+    assert_int_equal(stream->state, meaning == ENDS ? STREAM_IDLE : STREAM_PAUSING);
+    client_stream_check(stream);
+}
+
+static void every_status_has_its_meaning(void **state)
+{
+    static const struct {
+        bool derived; /* here, because the connection broke or the server violated the protocol */
+        enum grpc_code code;
+        const char *text;
+        enum status reason;
+        bool user;
+        enum meaning meaning;
+    } rows[] = {
+        {true, GRPC_UNAVAILABLE, "the connection broke", ST_OK, false, RESUMES},
+        {true, GRPC_INTERNAL, "reset", ST_OK, false, RESUMES},
+        {false, GRPC_OK, "", ST_OK, false, RESUMES},
+        {false, GRPC_UNAVAILABLE, "etcdserver: server stopped", ST_OK, false, MOVES},
+        {false, GRPC_UNAVAILABLE, "etcdserver: leader changed", ST_OK, false, MOVES},
+        {false, GRPC_INTERNAL, "transport is closing", ST_OK, false, MOVES},
+        {false, GRPC_UNAVAILABLE, "etcdserver: no leader", ST_OK, false, ENDS},
+        {false, GRPC_UNAUTHENTICATED, "etcdserver: invalid auth token", ST_OK, true, RENEWS},
+        {false, GRPC_UNAUTHENTICATED, "etcdserver: invalid auth token", ST_OK, false, ENDS},
+        {false, GRPC_INVALID_ARGUMENT, "etcdserver: revision of auth store is old", ST_OK, true,
+         RENEWS},
+        {false, GRPC_INVALID_ARGUMENT, "etcdserver: revision of auth store is old", ST_OK, false,
+         ENDS},
+        {true, GRPC_RESOURCE_EXHAUSTED, "too large", ST_LIMIT, false, ENDS},
+        {false, GRPC_RESOURCE_EXHAUSTED, "grpc: received message larger than max", ST_OK, false,
+         ENDS},
+        {false, GRPC_PERMISSION_DENIED, "etcdserver: permission denied", ST_OK, true, ENDS},
+        {false, GRPC_CANCELLED, "", ST_OK, false, ENDS},
+        {false, GRPC_UNKNOWN, "", ST_OK, false, ENDS},
+        {false, GRPC_UNIMPLEMENTED, "", ST_OK, false, ENDS},
+    };
+    (void)state;
+    vigil_client *client = new_client();
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct client_stream stream;
+        struct grpc_outcome outcome = {
+            .code = rows[i].code,
+            .text = slice_from_text(rows[i].text),
+            .from_peer = !rows[i].derived,
+            .reason = rows[i].reason,
+        };
+        open_stream(&stream, client);
+        has_user = rows[i].user;
+        stream.call.ops->on_end(&stream.call, &outcome);
+        check_meaning(&stream, rows[i].meaning);
+        client_stream_fini(&stream);
+    }
+    vigil_client_free(client);
+}
+
+/* A server that refuses every token is not asked for ever. */
+static void renewals_are_limited(void **state)
+{
+    (void)state;
+    vigil_client *client = new_client();
+    struct client_stream stream;
+    struct grpc_outcome outcome = {
+        .code = GRPC_UNAUTHENTICATED,
+        .text = SLICE_LITERAL("etcdserver: invalid auth token"),
+        .from_peer = true,
+    };
+    unsigned before = 0;
+    open_stream(&stream, client);
+    has_user = true;
+    while (refusals == 0 && before++ < 100) {
+        stream.state = STREAM_OPEN;
+        stream.call.ops->on_end(&stream.call, &outcome);
+        loop_timer_cancel(client->loop, &stream.pause);
+    }
+    assert_int_equal(refusals, 1);
+    assert_in_range(renewed, 1, 10);
+    client_stream_fini(&stream);
+    vigil_client_free(client);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_status_has_its_meaning),
+        cmocka_unit_test(renewals_are_limited),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,149 @@
+/*
+ * The way to a cluster: endpoints, of which one is connected, and the credentials that every call
+ * carries. It connects when something is started, and again after a break, with a growing pause
+ * once every endpoint has failed.
+ *
+ *     idle ──► connecting ──► authenticating ──► ready
+ *                ▲  │              │               │ │
+ *                │  └─► pausing ◄──┴── broken soon ┘ │
+ *                ├────────┘                          │
+ *                └──────── broken, or avoided ───────┘
+ *
+ * Owned by a client; all functions on its loop's thread.
+ */
+#ifndef VIGIL_CLIENT_CONNECT_CHANNEL_H
+#define VIGIL_CLIENT_CONNECT_CHANNEL_H
+
+#include "base/container/list.h"
+#include "base/error.h"
+#include "wire/grpc/client.h"
+
+struct buf;
+struct channel;
+struct client_metadata;
+struct connector;
+struct endpoint_list;
+struct lookup;
+struct lookup_hooks;
+struct lookup_result;
+struct loop;
+struct network;
+struct resolver;
+
+struct channel_options {
+    const char *endpoints; /* separated by commas */
+    const char *srv_domain, *srv_name;
+    const char *ca_file, *cert_file, *key_file, *server_name;
+    bool insecure_skip_verify;
+    const char *user, *password, *token;
+    int64_t connect_timeout_ns, keepalive_ns, keepalive_timeout_ns;
+    int64_t backoff_min_ns, backoff_max_ns;
+    size_t receive_bytes_max;
+    /* Called on the loop's thread with one line; may be NULL. */
+    void (*log)(void *ctx, int level, const char *text);
+    void *ctx;
+};
+
+/* A copy that owns its texts. ST_NOMEM: the copy has none. */
+MUST_CHECK
+enum status channel_options_copy(const struct channel_options *options,
+                                 struct channel_options *ret_copy);
+void channel_options_fini(struct channel_options *copy);
+/* Appends "Basic …" if there is a user, otherwise nothing. ST_NOMEM. */
+MUST_CHECK
+enum status channel_options_basic_auth(const struct channel_options *options, struct buf *to);
+
+/* Waits until something can be started. Embedded by its owner; zeroed except for ready, it does not
+ * wait. */
+struct channel_waiter {
+    void (*ready)(struct channel_waiter *waiter);
+    struct list in_channel; /* links channel.waiters; its links are NULL until first used */
+};
+
+/* A call that lasts, such as a stream of watches. Embedded by its owner; zeroed except for avoided.
+ */
+struct channel_lasting {
+    /* Other calls avoid the connection of this one: the owner ends the call and starts it again,
+     * but not from within. */
+    void (*avoided)(struct channel_lasting *lasting);
+    struct list in_link; /* links link.lasting; its links are NULL until first used */
+};
+
+struct channel_stats {
+    uint64_t connects, connect_errors, disconnects;
+    uint64_t bytes_sent, bytes_received;
+};
+
+/* The options are copied. The error says which option is wrong. */
+MUST_CHECK
+enum status channel_new(struct loop *loop, struct network *network,
+                        const struct channel_options *options, struct channel **ret_channel,
+                        struct error *error);
+/* Ends all calls. */
+void channel_free(struct channel *channel);
+DEFINE_CLEANUP(struct channel *, channel_free)
+
+struct channel_request {
+    struct slice path;
+    bool require_leader;
+    const struct client_metadata *metadata; /* NULL: none */
+    int64_t deadline_ns; /* sent to the server as the time that is left; CLOCK_NEVER: none */
+    bool replayable;     /* the messages are kept for another start */
+    struct channel_lasting *lasting; /* NULL: the call is finished where it was started */
+};
+
+/* Starts a call. ST_AGAIN: not now; the waiter is called once when it is worth another try.
+ * ST_NOMEM; ST_LIMIT, ST_INVALID: see CHANNEL_BAD_CREDENTIALS. */
+#define CHANNEL_BAD_CREDENTIALS "the token is too long, or contains bytes that cannot be sent"
+MUST_CHECK
+enum status channel_start(struct channel *channel, struct grpc_client_call *call,
+                          const struct channel_request *request, struct channel_waiter *waiter);
+/* No effect if it does not wait. */
+void channel_waiter_cancel(struct channel_waiter *waiter);
+/* To be called when the call has ended. */
+void channel_lasting_end(struct channel_lasting *lasting);
+
+/* This connection is to be replaced by one to another endpoint, because calls on it failed as
+ * unavailable. Calls in progress are finished; those that last are moved, at most every ten
+ * seconds. generation: of the connection that the failed call used; an older one is ignored. */
+void channel_avoid(struct channel *channel, uint64_t generation);
+/* A call on this connection has received an answer or an event: when it breaks, it is replaced
+ * without a pause. generation: as above. */
+void channel_worked(struct channel *channel, uint64_t generation);
+/* Changes with every connection. */
+uint64_t channel_generation(const struct channel *channel);
+
+/* The server refused the token. True: another one is being fetched, so that a repeated call may
+ * succeed; it waits for it. False: there is no user to fetch one with. */
+bool channel_renew_token(struct channel *channel, uint64_t generation);
+
+/* Why there is no connection: one line that names the endpoint; "" if nothing has failed. */
+const char *channel_failure(const struct channel *channel);
+/* The server refuses the user or the password: waiting for another token is useless. */
+bool channel_is_rejected(const struct channel *channel);
+
+struct channel_stats channel_stats(const struct channel *channel);
+
+/* -- For connections of HTTP/1.1, which are made beside its own one: client/connect/http_link.h --
+ */
+
+struct connector *channel_connector(struct channel *channel);
+/* They may change with every lookup of SRV records. */
+const struct endpoint_list *channel_endpoints(const struct channel *channel);
+/* A lookup of the SRV records, whose result is for channel_take_targets. */
+MUST_CHECK
+enum status channel_look_up(struct channel *channel, struct lookup_hooks hooks,
+                            struct lookup **ret_lookup);
+void channel_take_targets(struct channel *channel, const struct lookup_result *result);
+/* How long to pause after a failure of every endpoint, with jitter; *backoff_ns grows, and is 0 at
+ * first. */
+int64_t channel_next_pause(struct channel *channel, int64_t *backoff_ns);
+const struct channel_options *channel_get_options(const struct channel *channel);
+/* Logs and counts what happened to such a connection. */
+enum channel_news { CHANNEL_CONNECTED, CHANNEL_CONNECT_FAILED, CHANNEL_DISCONNECTED };
+void channel_report(struct channel *channel, enum channel_news news, const char *text);
+
+/* Asserts every invariant; for tests. */
+void channel_check(const struct channel *channel);
+
+#endif

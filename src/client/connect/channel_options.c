@@ -1,0 +1,60 @@
+#include "base/buf.h"
+#include "client/connect/channel.h"
+#include "codec/base64.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* NULL: there are no more. */
+static const char **text_at(struct channel_options *o, size_t at)
+{
+    const char **texts[] = {&o->endpoints, &o->srv_domain, &o->srv_name, &o->ca_file,
+                            &o->cert_file, &o->key_file,   &o->user,     &o->password,
+                            &o->token,     &o->server_name};
+    return at < COUNT_OF(texts) ? texts[at] : NULL;
+}
+
+static enum status copy_text(const char *from, const char **ret_copy)
+{
+    if (!from)
+        return ST_OK;
+    *ret_copy = strdup(from);
+    return *ret_copy ? ST_OK : ST_NOMEM;
+}
+
+enum status channel_options_copy(const struct channel_options *options,
+                                 struct channel_options *ret_copy)
+{
+    struct channel_options from = *options;
+    enum status status = ST_OK;
+    *ret_copy = from;
+    for (size_t i = 0; text_at(ret_copy, i); i++)
+        *text_at(ret_copy, i) = NULL;
+    for (size_t i = 0; status == ST_OK && text_at(&from, i); i++)
+        status = copy_text(*text_at(&from, i), text_at(ret_copy, i));
+    if (status != ST_OK)
+        channel_options_fini(ret_copy);
+    return status;
+}
+
+void channel_options_fini(struct channel_options *copy)
+{
+    for (size_t i = 0; text_at(copy, i); i++) {
+        free((void *)*text_at(copy, i));
+        *text_at(copy, i) = NULL;
+    }
+}
+
+enum status channel_options_basic_auth(const struct channel_options *o, struct buf *to)
+{
+    AUTO(buf_fini) struct buf plain = {0};
+    if (!o->user)
+        return ST_OK;
+    TRY(buf_append_format(&plain, "%s:%s", o->user, o->password ? o->password : ""));
+    size_t len = base64_encoded_len(plain.len);
+    TRY(buf_append_text(to, "Basic "));
+    TRY(buf_reserve(to, len));
+    base64_encode(buf_slice(&plain), to->ptr + to->len);
+    to->len += len;
+    return ST_OK;
+}

@@ -1,0 +1,65 @@
+/*
+ * What the connections of one client share: the loop, the network, the resolver, TLS, limits,
+ * counters, and the buffers through which bytes pass. A buffer exists only while bytes pass: it is
+ * freed when nothing was read or written for about a second, so that an idle client is small.
+ *
+ * Owned by the channel; the loop's thread.
+ */
+#ifndef VIGIL_CLIENT_CONNECT_CONNECTOR_H
+#define VIGIL_CLIENT_CONNECT_CONNECTOR_H
+
+#include "io/loop.h"
+#include "net/tls/client.h"
+#include "wire/h2/limits.h"
+#include "wire/http/http1/client.h"
+
+struct network;
+struct resolver;
+
+enum { CONNECTOR_BUFFER_BYTES = 64 * 1024 };
+
+/* Borrowed things outlive the connector. */
+struct connector_options {
+    struct loop *loop;             /* borrowed */
+    struct network *network;       /* borrowed */
+    struct resolver *resolver;     /* borrowed */
+    struct tls_client_source *tls; /* borrowed; NULL: only endpoints without TLS can be used */
+    const char *server_name;       /* borrowed: verified instead of the endpoint's host; "": not */
+    int64_t connect_timeout_ns;    /* from the start until the server has answered */
+    struct h2_limits h2;
+    struct http1_client_limits http1;
+    struct tls_client_limits tls_limits;
+};
+
+/* For loop, network and resolver. */
+#define CONNECTOR_OPTIONS_DEFAULT                      \
+    ((struct connector_options){                       \
+        .server_name = "",                             \
+        .connect_timeout_ns = 5 * INT64_C(1000000000), \
+        .h2 = H2_CLIENT_LIMITS_DEFAULT,                \
+        .http1 = HTTP1_CLIENT_LIMITS_DEFAULT,          \
+        .tls_limits = TLS_CLIENT_LIMITS_DEFAULT,       \
+    })
+
+struct connector_stats {
+    uint64_t bytes_sent, bytes_received, writes, reads;
+};
+
+struct connector {
+    struct connector_options options;
+    struct connector_stats stats;
+    unsigned connections; /* that use it */
+    uint8_t *raw, *plain; /* owned; NULL while nothing passes */
+    bool used;            /* since the timer was set */
+    struct timer idle;    /* set while a buffer exists */
+};
+
+void connector_init(struct connector *connector, const struct connector_options *options);
+void connector_fini(struct connector *connector); /* after its connections */
+
+/* CONNECTOR_BUFFER_BYTES, to be used within this call: bytes of a socket, and without encryption.
+ * NULL: no memory. */
+uint8_t *connector_raw(struct connector *connector);
+uint8_t *connector_plain(struct connector *connector);
+
+#endif

@@ -1,0 +1,92 @@
+#include "client/connect/metadata.h"
+
+#include "wire/grpc/head.h"
+
+#include <stdlib.h>
+
+enum { BYTES_MAX = 8192 }; /* a default of many servers for all header fields */
+
+static enum status measure(const vigil_metadata *fields, size_t count, size_t *ret_bytes)
+{
+    *ret_bytes = 0;
+    if (count > CLIENT_METADATA_FIELDS_MAX)
+        return ST_LIMIT;
+    for (size_t i = 0; i < count; i++) {
+        if (!fields[i].name || !fields[i].value)
+            return ST_INVALID;
+        *ret_bytes += strlen(fields[i].name) + strlen(fields[i].value);
+        if (*ret_bytes > BYTES_MAX)
+            return ST_LIMIT;
+    }
+    return ST_OK;
+}
+
+static struct slice copy_text(uint8_t **at, const char *text)
+{
+    struct slice copy = slice_of(*at, strlen(text));
+    memcpy(*at, text, copy.len);
+    *at += copy.len;
+    return copy;
+}
+
+static bool is_binary(struct slice name)
+{
+    struct slice suffix = SLICE_LITERAL("-bin");
+    return name.len >= suffix.len &&
+           slice_equal(slice_sub(name, name.len - suffix.len, suffix.len), suffix);
+}
+
+/* The rules of a request decide. Binary values would have to be encoded, so they are not allowed.
+ */
+static enum status check(const struct client_metadata *metadata)
+{
+    AUTO(grpc_head_unrefp) struct grpc_head *head = NULL;
+    struct grpc_head_fields fields = {
+        .authority = SLICE_LITERAL("localhost"),
+        .metadata = metadata->fields,
+        .metadata_count = metadata->count,
+    };
+    for (size_t i = 0; i < metadata->count; i++)
+        if (is_binary(metadata->fields[i].name))
+            return ST_INVALID;
+    return grpc_head_new(&fields, &head);
+}
+
+enum status client_metadata_new(const vigil_metadata *fields, size_t count,
+                                struct client_metadata **ret_metadata)
+{
+    size_t bytes;
+    *ret_metadata = NULL;
+    if (count == 0)
+        return ST_OK;
+    TRY(measure(fields, count, &bytes));
+    struct client_metadata *metadata =
+        malloc(sizeof(*metadata) + count * sizeof(metadata->fields[0]) + bytes);
+    if (!metadata)
+        return ST_NOMEM;
+    metadata->count = count;
+    uint8_t *at = (uint8_t *)&metadata->fields[count];
+    for (size_t i = 0; i < count; i++) {
+        metadata->fields[i].name = copy_text(&at, fields[i].name);
+        metadata->fields[i].value = copy_text(&at, fields[i].value);
+    }
+    enum status status = check(metadata);
+    if (status != ST_OK)
+        free(metadata);
+    else
+        *ret_metadata = metadata;
+    return status;
+}
+
+bool client_metadata_equal(const struct client_metadata *a, const struct client_metadata *b)
+{
+    if (!a || !b)
+        return a == b;
+    if (a->count != b->count)
+        return false;
+    for (size_t i = 0; i < a->count; i++)
+        if (!slice_equal(a->fields[i].name, b->fields[i].name) ||
+            !slice_equal(a->fields[i].value, b->fields[i].value))
+            return false;
+    return true;
+}

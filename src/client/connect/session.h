@@ -1,0 +1,54 @@
+/*
+ * What a connection speaks: HTTP/2 or HTTP/1.1. The connection drives both in the same way; its
+ * owner uses the one it wanted. Embedded in a connection, on the loop's thread.
+ */
+#ifndef VIGIL_CLIENT_CONNECT_SESSION_H
+#define VIGIL_CLIENT_CONNECT_SESSION_H
+
+#include "client/connect/connector.h"
+#include "wire/h2/session.h"
+
+enum session_protocol { SESSION_HTTP2, SESSION_HTTP1 };
+
+/* Zeroed, it does not exist. */
+struct session {
+    struct h2_session *h2;      /* owned; NULL with HTTP/1.1 */
+    struct http1_client *http1; /* owned; NULL with HTTP/2 */
+};
+
+/* The ops and the owner are those of h2_session_new_client; HTTP/1.1 only uses on_output. ST_NOMEM.
+ */
+MUST_CHECK
+enum status session_begin(struct session *session, enum session_protocol protocol,
+                          const struct connector_options *options, const struct h2_session_ops *ops,
+                          void *owner, int64_t now_ns);
+void session_free(struct session *session);
+
+static inline bool session_exists(const struct session *session)
+{
+    return session->h2 || session->http1;
+}
+
+/* The server speaks the protocol; HTTP/1.1 has no greeting, so nothing is known of it. */
+bool session_established(const struct session *session);
+void session_feed(struct session *session, struct slice bytes, int64_t now_ns);
+/* The server sends nothing any more. */
+void session_feed_end(struct session *session);
+bool session_wants_read(const struct session *session);
+bool session_wants_write(const struct session *session);
+size_t session_fill(struct session *session, uint8_t *dst, size_t room, int64_t now_ns);
+/* The connection is lost: everything that it carries ends. */
+void session_lost(struct session *session, const char *reason);
+void session_shutdown(struct session *session, int64_t now_ns);
+
+/* Nothing more will happen. */
+bool session_over(const struct session *session);
+/* It is over because of an error, whose status is ST_CLOSED or ST_NOMEM. */
+bool session_failed(const struct session *session, enum status *ret_status,
+                    const char **ret_reason);
+
+int64_t session_timeout(const struct session *session);
+void session_tick(struct session *session, int64_t now_ns);
+void session_check(const struct session *session);
+
+#endif

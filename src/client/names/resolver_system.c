@@ -1,0 +1,80 @@
+/* The operating system's resolver; both functions block. */
+#include "client/names/resolver.h"
+
+#include <arpa/nameser.h>
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <resolv.h>
+#include <string.h>
+
+static enum status host_error(int code, int error_number, struct error *error)
+{
+    switch (code) {
+    case EAI_NONAME:
+    case EAI_NODATA:
+        return error_set(error, ST_NOT_FOUND, "no such host");
+    case EAI_MEMORY:
+        return error_set(error, ST_NOMEM, "out of memory");
+    case EAI_AGAIN:
+        return error_set(error, ST_AGAIN, "temporary failure in name resolution");
+    case EAI_SYSTEM:
+        return error_set(error, ST_IO, "%s", strerrordesc_np(error_number));
+    default:
+        return error_set(error, ST_IO, "%s", gai_strerror(code));
+    }
+}
+
+static enum status system_host(void *ctx, const char *host, struct address *addresses,
+                               size_t *ret_count, struct error *error)
+{
+    (void)ctx;
+    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
+    struct addrinfo *list = NULL;
+    size_t count = 0;
+    int code = getaddrinfo(host, NULL, &hints, &list);
+    if (code != 0)
+        return host_error(code, errno, error);
+    for (struct addrinfo *at = list; at && count < RESOLVER_ADDRESSES_MAX; at = at->ai_next) {
+        if (at->ai_family != AF_INET && at->ai_family != AF_INET6)
+            continue;
+        addresses[count] = (struct address){.len = at->ai_addrlen};
+        memcpy(&addresses[count++].as, at->ai_addr, at->ai_addrlen);
+    }
+    freeaddrinfo(list);
+    if (count == 0)
+        return error_set(error, ST_NOT_FOUND, "no such host");
+    *ret_count = count;
+    return ST_OK;
+}
+
+static enum status srv_error(int code, struct error *error)
+{
+    if (code == HOST_NOT_FOUND || code == NO_DATA)
+        return error_set(error, ST_NOT_FOUND, "no such host");
+    if (code == TRY_AGAIN)
+        return error_set(error, ST_AGAIN, "temporary failure in name resolution");
+    return error_set(error, ST_IO, "server misbehaving");
+}
+
+static enum status system_srv(void *ctx, const char *name, uint8_t *answer, size_t *ret_len,
+                              struct error *error)
+{
+    (void)ctx;
+    struct __res_state state = {0};
+    if (res_ninit(&state) != 0)
+        return error_set(error, ST_IO, "the resolver's configuration cannot be read");
+    int len = res_nquery(&state, name, ns_c_in, ns_t_srv, answer, SRV_ANSWER_BYTES);
+    int code = state.res_h_errno;
+    res_nclose(&state);
+    if (len < 0)
+        return srv_error(code, error);
+    *ret_len = size_min((size_t)len, SRV_ANSWER_BYTES); /* it is longer if it was truncated */
+    return ST_OK;
+}
+
+const struct resolver_backend resolver_system = {
+    .host = system_host,
+    .srv = system_srv,
+    .blocks = true,
+};

@@ -1,0 +1,171 @@
+/* How a client chooses, keeps and leaves its connections, on a simulated network. */
+#include "client/sim/sim_world_test.h"
+
+static void begin(struct world *w, uint64_t seed)
+{
+    struct sim_options options = SIM_OPTIONS_DEFAULT;
+    options.seed = seed;
+    world_init(w, &options);
+}
+
+/* The member answers with SETTINGS, allows no stream, and every connection breaks after a few
+ * bytes: so the connection becomes ready while a call waits. */
+static void connections_that_break_soon_are_followed_by_pauses(void **state)
+{
+    (void)state;
+    for (size_t members = 1; members <= WORLD_MEMBERS; members++) {
+        struct world w;
+        begin(&w, members);
+        for (size_t i = 0; i < WORLD_MEMBERS; i++)
+            w.members[i].wire.limits.h2.streams_max = 0;
+        assert_true(world_start(&w, members));
+        faults.kind = FAULT_EVERY;
+        faults.at = 30;
+        struct world_call *c = world_get(&w);
+        world_run(&w, 10 * NS_PER_S);
+        assert_int_equal(c->completions, 0);
+        assert_true(faults.connects > 5);
+        assert_true(faults.connects < 12 * members + 4);
+        world_fini(&w);
+    }
+}
+
+static void get_soon(struct world *w)
+{
+    int64_t begun = world_now(w);
+    struct world_call *c = world_get(w);
+    WORLD_RUN_UNTIL(w, c->completions);
+    assert_int_equal(c->code, VIGIL_OK);
+    assert_true(world_now(w) - begun < 100 * NS_PER_MS);
+}
+
+static void restart(struct world *w)
+{
+    etcd_member_stop(&w->members[0]);
+    etcd_member_start(&w->members[0], sim_network(w->sim));
+    world_run(w, 10 * NS_PER_MS);
+}
+
+/* It has answered a call or sent an event, or it has just lasted. */
+static void connection_that_was_of_use_is_replaced_without_a_pause(void **state)
+{
+    (void)state;
+    struct world w;
+    begin(&w, 3);
+    w.options.backoff_min_ms = w.options.backoff_max_ms = 1000;
+    assert_true(world_start(&w, 1));
+    for (int i = 0; i < 5; i++) {
+        get_soon(&w);
+        restart(&w);
+    }
+    assert_int_equal(faults.connects, 5);
+    struct world_watch *v = world_watch_from(&w, 1);
+    for (size_t i = 1; i <= 5; i++) {
+        world_change(&w, "w", 1);
+        world_run(&w, 100 * NS_PER_MS);
+        assert_int_equal(v->count, i);
+        restart(&w);
+    }
+    world_run(&w, 1500 * NS_PER_MS);
+    restart(&w);
+    get_soon(&w);
+    world_fini(&w);
+}
+
+static size_t connects_in_a_second(int64_t min_ms, int64_t max_ms)
+{
+    struct world w;
+    begin(&w, 4);
+    w.options.backoff_min_ms = min_ms;
+    w.options.backoff_max_ms = max_ms;
+    assert_true(world_start(&w, 1));
+    etcd_member_stop(&w.members[0]);
+    struct world_call *c = world_get(&w);
+    world_run(&w, 1 * NS_PER_S);
+    size_t connects = faults.connects;
+    assert_int_equal(c->completions, 0);
+    world_fini(&w);
+    return connects;
+}
+
+static void back_off_of_zero_is_a_short_pause(void **state)
+{
+    (void)state;
+    assert_in_range(connects_in_a_second(0, 0), 500, 1500);
+    assert_in_range(connects_in_a_second(0, 3000), 5, 15);
+    assert_in_range(connects_in_a_second(25, 3000), 3, 10);
+}
+
+/* The member of the watch; the other one is returned. */
+static struct etcd_member *other_member(struct world *w)
+{
+    for (size_t i = 0; i < WORLD_MEMBERS; i++)
+        if (w->members[i].watch_requests)
+            return &w->members[1 - i];
+    fail_msg("no member has a watch");
+    return NULL;
+}
+
+static bool has_all(const struct world *w)
+{
+    return w->watches[0].count == world_expected(w, 1);
+}
+
+static void watch_leaves_an_endpoint_that_calls_avoid(void **state)
+{
+    (void)state;
+    struct world w;
+    begin(&w, 5);
+    assert_true(world_start(&w, WORLD_MEMBERS));
+    struct world_watch *v = world_watch_from(&w, 1);
+    world_change(&w, "w0", 1);
+    WORLD_RUN_UNTIL(&w, has_all(&w));
+    struct etcd_member *other = other_member(&w);
+    w.members[other == &w.members[0]].answer = ETCD_CALLS_FAIL;
+    struct world_call *c = world_get(&w);
+    WORLD_RUN_UNTIL(&w, c->completions);
+    assert_int_equal(c->code, VIGIL_OK);
+    world_run(&w, 100 * NS_PER_MS);
+    assert_int_equal(other->watch_requests, 1);
+    world_change(&w, "w1", 1);
+    WORLD_RUN_UNTIL(&w, has_all(&w));
+    world_check_events(&w, v, 1);
+    assert_int_equal(v->count, 2);
+    assert_int_equal(v->ended, 0);
+    world_fini(&w);
+}
+
+/* Calls fail everywhere. The watch moves now and then, not with every attempt. */
+static void watch_does_not_follow_every_attempt_of_calls(void **state)
+{
+    (void)state;
+    struct world w;
+    begin(&w, 6);
+    assert_true(world_start(&w, WORLD_MEMBERS));
+    struct world_watch *v = world_watch_from(&w, 1);
+    world_change(&w, "w0", 1);
+    WORLD_RUN_UNTIL(&w, has_all(&w));
+    w.members[0].answer = w.members[1].answer = ETCD_CALLS_FAIL;
+    struct world_call *c = world_get(&w);
+    world_run(&w, 30 * NS_PER_S);
+    assert_int_equal(c->completions, 1);
+    assert_true(w.cluster.ranges > 10);
+    assert_in_range(w.members[0].watch_requests + w.members[1].watch_requests, 2, 5);
+    world_change(&w, "w1", 1);
+    WORLD_RUN_UNTIL(&w, has_all(&w));
+    world_check_events(&w, v, 1);
+    assert_int_equal(v->count, 2);
+    world_fini(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(connections_that_break_soon_are_followed_by_pauses),
+        cmocka_unit_test(connection_that_was_of_use_is_replaced_without_a_pause),
+        cmocka_unit_test(back_off_of_zero_is_a_short_pause),
+        cmocka_unit_test(watch_leaves_an_endpoint_that_calls_avoid),
+        cmocka_unit_test(watch_does_not_follow_every_attempt_of_calls),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

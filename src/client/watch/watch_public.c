@@ -1,0 +1,290 @@
+/* The functions of vigil/watch.h. They only note what the user wants; the loop then does it. */
+#include "client/call/prefix.h"
+#include "client/connect/metadata.h"
+#include "client/watch/watch.h"
+#include "client/watch/watch_item.h"
+#include "client/watch/watch_observer.h"
+#include "client/watch/watch_stream.h"
+
+#include <stdlib.h>
+
+/* What the user wants, as bits of vigil_watch.shared. */
+enum {
+    WATCH_WANTS_START = 1,
+    WATCH_WANTS_RESUME = 2,
+    WATCH_WANTS_PROGRESS = 4,
+    WATCH_WANTS_END = 8,
+};
+
+/* -- Commands -- */
+
+static void start(struct vigil_watch *watch)
+{
+    struct vigil_client *client = watch->client;
+    struct client_metadata *metadata = watch->metadata;
+    watch->in_stream = (struct list){0};
+    if (client->ended) {
+        watch_fail(watch, VIGIL_ERROR_CANCELED, "the client was shut down");
+    } else if (client_watch_stream_get(client, watch->require_leader, &metadata, &watch->stream) !=
+               ST_OK) {
+        watch_fail(watch, VIGIL_ERROR_MEMORY, "out of memory");
+    } else {
+        watch_stream_add(watch->stream, watch);
+    }
+    free(metadata);
+}
+
+static void end(struct vigil_watch *watch)
+{
+    if (watch->stream)
+        watch_stream_remove(watch->stream, watch);
+    else if (watch->state != WATCH_ENDED)
+        watch_release(watch);
+}
+
+static void resume(struct vigil_watch *watch)
+{
+    if (watch->state == WATCH_ENDED || watch->state == WATCH_LEAVING)
+        return;
+    watch->paused = false;
+    if (watch_deliver_held(watch) != ST_OK) {
+        watch_deliver_failure(watch, VIGIL_ERROR_MEMORY, "out of memory");
+        end(watch);
+    } else if (watch->state == WATCH_ENDING && !watch->held && !watch->end_lost) {
+        watch_release(watch);
+    } else if (watch->state == WATCH_PARKED && !watch->paused) {
+        watch_stream_resume(watch->stream, watch);
+    }
+}
+
+static void run_command(struct client_command *command)
+{
+    struct vigil_watch *watch = CONTAINER_OF(command, struct vigil_watch, shared.command);
+    uint32_t wanted = client_shared_wanted(&watch->shared);
+    if (wanted & WATCH_WANTS_START)
+        start(watch);
+    if (wanted & WATCH_WANTS_RESUME)
+        resume(watch);
+    if ((wanted & WATCH_WANTS_PROGRESS) && watch->stream)
+        watch_stream_request_progress(watch->stream);
+    if (wanted & WATCH_WANTS_END)
+        end(watch);
+    watch_unref(watch);
+}
+
+static void want(struct vigil_watch *watch, uint32_t what)
+{
+    client_shared_want(&watch->shared, watch->client, what);
+}
+
+/* -- Public functions -- */
+
+void vigil_watch_options_init(vigil_watch_options *options)
+{
+    *options = (vigil_watch_options){.size = sizeof(*options), .buffer_bytes = 1u << 20};
+}
+
+static enum status range_of(const vigil_client *client, const vigil_watch_options *options,
+                            struct prefixed_range *ret_range)
+{
+    struct slice key = slice_of(options->key.data, options->key.size);
+    struct slice range_end = slice_of(options->range_end.data, options->range_end.size);
+    return options->prefix ? prefix_all(client->prefix, key, ret_range)
+                           : prefix_range(client->prefix, key, range_end, ret_range);
+}
+
+static void watch_init(struct vigil_watch *watch, vigil_client *client,
+                       const vigil_watch_options *options, const struct prefixed_range *range)
+{
+    *watch = (struct vigil_watch){
+        .client = client,
+        .entry.id = WATCH_NO_ID,
+        .prev_kv = options->prev_kv,
+        .progress_notify = options->progress_notify,
+        .created_wanted = options->created_notify,
+        .no_put = options->no_put,
+        .no_delete = options->no_delete,
+        .require_leader = options->require_leader,
+        .fragment = !options->no_fragment,
+        .next_revision = options->revision,
+        .delivered = options->revision - 1,
+        .held_max = (uint32_t)size_min(options->buffer_bytes, UINT32_MAX / 2),
+        .key_len = (uint32_t)range->key.len,
+        .end_len = (uint32_t)range->end.len,
+    };
+    client_shared_init(&watch->shared, 2, run_command);
+    slice_copy(watch->bytes, range->key);
+    slice_copy(watch->bytes + range->key.len, range->end);
+    client_ref(client);
+    atomic_fetch_add_explicit(&client->counters.watches, 1, memory_order_relaxed);
+}
+
+/* Returns a vigil_code; the watch has no callback yet, and is not started. */
+static int watch_create(vigil_client *client, const vigil_watch_options *options, void *user,
+                        struct vigil_watch **ret_watch)
+{
+    AUTO(prefixed_range_fini) struct prefixed_range range = {0};
+    AUTO(client_metadata_freep) struct client_metadata *metadata = NULL;
+    vigil_watch_options complete;
+    vigil_watch_options_init(&complete);
+    if (options->size == 0 || options->size > sizeof(complete))
+        return VIGIL_ERROR_ARGUMENT;
+    memcpy(&complete, options, options->size);
+    if (complete.revision < 0 || complete.key.size > client->send_bytes_max ||
+        complete.range_end.size > client->send_bytes_max)
+        return VIGIL_ERROR_ARGUMENT;
+    enum status status = client_metadata_new(complete.metadata, complete.metadata_count, &metadata);
+    if (status != ST_OK)
+        return status == ST_NOMEM ? VIGIL_ERROR_MEMORY : VIGIL_ERROR_ARGUMENT;
+    if (range_of(client, &complete, &range) != ST_OK)
+        return VIGIL_ERROR_MEMORY;
+    struct vigil_watch *watch = malloc(sizeof(*watch) + range.key.len + range.end.len);
+    if (!watch)
+        return VIGIL_ERROR_MEMORY;
+    watch_init(watch, client, &complete, &range);
+    watch->metadata = TAKE(metadata);
+    watch->user = user;
+    *ret_watch = watch;
+    return VIGIL_OK;
+}
+
+int watch_new_observed(vigil_client *client, const vigil_watch_options *options,
+                       const struct watch_observer *observer, void *user, vigil_watch **ret_watch)
+{
+    int code = watch_create(client, options, user, ret_watch);
+    if (code != VIGIL_OK)
+        return code;
+    (*ret_watch)->observer = observer;
+    (*ret_watch)->object.internal = true;
+    want(*ret_watch, WATCH_WANTS_START);
+    return VIGIL_OK;
+}
+
+int vigil_watch_new(vigil_client *client, const vigil_watch_options *options, vigil_watch_fn fn,
+                    void *user, vigil_watch **ret_watch)
+{
+    struct vigil_watch *watch;
+    int code = fn ? watch_create(client, options, user, &watch) : VIGIL_ERROR_ARGUMENT;
+    if (code != VIGIL_OK)
+        return code;
+    watch->fn = fn;
+    *ret_watch = watch;
+    want(watch, WATCH_WANTS_START);
+    return VIGIL_OK;
+}
+
+static void ref_watch(struct vigil_watch *watch)
+{
+    client_shared_ref(&watch->shared);
+}
+
+static void resume_watch(struct vigil_watch *watch)
+{
+    want(watch, WATCH_WANTS_RESUME);
+}
+
+static void end_watch(struct vigil_watch *watch)
+{
+    want(watch, WATCH_WANTS_END);
+}
+
+/* One half of the buffer is for the item, the other one for what arrives while it is full. */
+static struct watch_item *item_new(struct vigil_watch *watch, struct vigil_queue *queue)
+{
+    static const struct watch_item_hooks hooks = {
+        .ref = ref_watch,
+        .unref = watch_unref,
+        .resume = resume_watch,
+        .end = end_watch,
+    };
+    struct watch_item_options options = {
+        .queue = queue,
+        .watch = watch,
+        .hooks = &hooks,
+        .user = watch->user,
+        .revision = watch_delivered(watch),
+        .bytes_max = watch->held_max - watch->held_max / 2,
+    };
+    watch->held_max /= 2;
+    return watch_item_new(&options);
+}
+
+int vigil_queue_watch(vigil_queue *queue, const vigil_watch_options *options, void *user,
+                      vigil_watch **ret_watch)
+{
+    struct vigil_watch *watch;
+    int code = watch_create(queue_client(queue), options, user, &watch);
+    if (code != VIGIL_OK)
+        return code;
+    struct watch_item *item = item_new(watch, queue);
+    if (!item) {
+        watch_release(watch);
+        watch_unref(watch);
+        return VIGIL_ERROR_MEMORY;
+    }
+    watch->item = item;
+    watch->for_queue = true;
+    *ret_watch = watch;
+    want(watch, WATCH_WANTS_START);
+    return VIGIL_OK;
+}
+
+void vigil_watch_free(vigil_watch *watch)
+{
+    if (!watch)
+        return;
+    client_drop(watch->client, &watch->object);
+    if (watch->for_queue)
+        watch_item_drop(watch->item);
+    want(watch, WATCH_WANTS_END);
+    watch_unref(watch);
+}
+
+void vigil_watch_resume(vigil_watch *watch)
+{
+    if (!watch->for_queue) /* otherwise it is resumed when the program has taken enough */
+        want(watch, WATCH_WANTS_RESUME);
+}
+
+void vigil_watch_request_progress(vigil_watch *watch)
+{
+    want(watch, WATCH_WANTS_PROGRESS);
+}
+
+int64_t vigil_watch_revision(const vigil_watch *watch)
+{
+    return watch->for_queue ? watch_item_revision(watch->item) : watch_delivered(watch);
+}
+
+static uint64_t queued_bytes(const struct vigil_watch *watch)
+{
+    size_t bytes = atomic_load_explicit(&watch->held_bytes, memory_order_relaxed);
+    return bytes + (watch->for_queue ? watch_item_bytes(watch->item) : 0);
+}
+
+static uint64_t lag(const struct vigil_watch *watch, int64_t revision)
+{
+    uint8_t state = atomic_load_explicit(&watch->state, memory_order_relaxed);
+    int64_t newest =
+        atomic_load_explicit(&watch->client->counters.watch_revision, memory_order_relaxed);
+    bool has_all = (state == WATCH_LIVE || state == WATCH_ENDED) && queued_bytes(watch) == 0;
+    return has_all || revision < 0 || newest < revision ? 0 : (uint64_t)(newest - revision);
+}
+
+void vigil_watch_get_stats(const vigil_watch *watch, vigil_watch_stats *ret_stats, size_t size)
+{
+    uint32_t lives = atomic_load_explicit(&watch->lives, memory_order_relaxed);
+    vigil_watch_stats stats = {
+        .revision = vigil_watch_revision(watch),
+        .queued_bytes = queued_bytes(watch),
+        .resumes = lives ? lives - 1 : 0,
+    };
+    stats.lag = lag(watch, stats.revision);
+    memset(ret_stats, 0, size);
+    memcpy(ret_stats, &stats, size_min(size, sizeof(stats)));
+}
+
+void *vigil_watch_user(const vigil_watch *watch)
+{
+    return watch->user;
+}
