@@ -46,15 +46,9 @@ void cache_fini(struct cache *cache)
 
 /* -- Changes -- */
 
-static void report(struct cache *cache, enum cache_change_kind kind,
-                   const struct vigil_kube_object *old, const struct vigil_kube_object *now,
-                   bool state_unknown)
+static void report(struct cache *cache, struct cache_change change)
 {
-    struct cache_change change = {.kind = kind,
-                                  .old = old,
-                                  .now = now,
-                                  .in_list = cache->in_list,
-                                  .state_unknown = state_unknown};
+    change.in_list = cache->in_list;
     cache->on_change(cache->ctx, &change);
 }
 
@@ -97,7 +91,10 @@ enum status cache_put(struct cache *cache, struct vigil_kube_object *object)
     TRY(indexer_put(&cache->indexer, object, &old));
     cache->listed_bytes -= listed_bytes_of(cache, old);
     mark(cache, object);
-    report(cache, old ? CACHE_UPDATED : CACHE_ADDED, old, object, false);
+    report(cache, (struct cache_change){.kind = old ? CACHE_UPDATED : CACHE_ADDED,
+                                        .old = old,
+                                        .before = old,
+                                        .now = object});
     vigil_kube_object_unref(old);
     return ST_OK;
 }
@@ -109,7 +106,7 @@ void cache_remove(struct cache *cache, const struct vigil_kube_object *object)
         return;
     cache->listed_bytes -= listed_bytes_of(cache, old);
     old = indexer_remove(&cache->indexer, object_key(object));
-    report(cache, CACHE_REMOVED, object, NULL, false);
+    report(cache, (struct cache_change){.kind = CACHE_REMOVED, .old = object, .before = old});
     vigil_kube_object_unref(old);
 }
 
@@ -146,7 +143,9 @@ static size_t remove_unmarked(struct cache *cache)
     struct vigil_kube_object *object;
     while ((object = next_unmarked(cache, &at)) != NULL) {
         object = indexer_remove(&cache->indexer, object_key(object));
-        report(cache, CACHE_REMOVED, object, NULL, true);
+        report(cache,
+               (struct cache_change){
+                   .kind = CACHE_REMOVED, .old = object, .before = object, .state_unknown = true});
         vigil_kube_object_unref(object);
         at--; /* another object may have moved here */
         removed++;

@@ -26,7 +26,10 @@ struct cache_change {
     enum cache_change_kind kind;
     const struct vigil_kube_object *old; /* NULL if it was added */
     const struct vigil_kube_object *now; /* NULL if it was removed */
-    bool in_list;                        /* part of a list, and not of a watch */
+    /* What the cache had, and reported before. That is `old`, unless the object was removed: then
+     * `old` is its last state, which may be newer. */
+    const struct vigil_kube_object *before;
+    bool in_list;       /* part of a list, and not of a watch */
     bool state_unknown; /* removed: the deletion was not seen, so `old` may not be its last state */
 };
 

@@ -92,7 +92,7 @@ static enum status wait_new(struct listener *listener, const struct cache_change
                                                .now = ref(change->now),
                                                .in_list = change->in_list,
                                                .state_unknown = change->state_unknown};
-    waiting->seen = ref(change->old);
+    waiting->seen = ref(change->before);
     list_init(&waiting->in_order);
     if (hash_map_put(&listener->waiting, waiting, &replaced) != ST_OK) {
         listener_change_fini(&waiting->change);
@@ -126,7 +126,9 @@ static void join(struct listener *listener, struct waiting_change *waiting,
         set(&held->now, change->now);
         held->state_unknown = false;
     }
-    held->in_list = change->in_list;
+    /* For the consumer, an object of a list that has changed since is still one of the list. */
+    if (held->kind != CACHE_ADDED)
+        held->in_list = change->in_list;
 }
 
 enum status listener_add(struct listener *listener, const struct cache_change *change)

@@ -21,6 +21,7 @@ static void add(struct listener *listener, const char *name, int old, int now)
                                           : now ? CACHE_UPDATED
                                                 : CACHE_REMOVED,
                                   .old = before,
+                                  .before = before,
                                   .now = after};
     assert_int_equal(listener_add(listener, &change), ST_OK);
     vigil_kube_object_unref(before);
@@ -96,6 +97,59 @@ static void changes_of_one_object_are_joined(void **state)
     add(&l, "a", 11, 0);
     add(&l, "a", 0, 12);
     assert_string_equal(take(&l), "~a 10>12"); /* from what was seen */
+    listener_fini(&l);
+}
+
+static void forward(void *ctx, const struct cache_change *change)
+{
+    assert_int_equal(listener_add(ctx, change), ST_OK);
+}
+
+static void put(struct cache *cache, const char *name, int version)
+{
+    struct vigil_kube_object *made = test_object(name, version);
+    assert_int_equal(cache_put(cache, made), ST_OK);
+    vigil_kube_object_unref(made);
+}
+
+/* The event of a deletion has a state that was not reported before. */
+static void object_that_is_made_again_changes_from_what_was_seen(void **state)
+{
+    (void)state;
+    struct listener l;
+    struct cache cache;
+    struct vigil_kube_object *last = test_object("a", 2);
+    assert_int_equal(listener_init(&l, 1), ST_OK);
+    cache_init(&cache, 1, forward, &l);
+    put(&cache, "a", 1);
+    assert_string_equal(take(&l), "+a >1");
+    cache_remove(&cache, last);
+    put(&cache, "a", 3);
+    assert_string_equal(take(&l), "~a 1>3");
+    vigil_kube_object_unref(last);
+    cache_fini(&cache);
+    listener_fini(&l);
+}
+
+static void object_of_a_list_stays_one_when_it_changes(void **state)
+{
+    (void)state;
+    struct listener l;
+    struct cache cache;
+    struct listener_change change;
+    assert_int_equal(listener_init(&l, 1), ST_OK);
+    cache_init(&cache, 1, forward, &l);
+    cache_begin_list(&cache, true);
+    put(&cache, "a", 1);
+    cache_end_list(&cache);
+    put(&cache, "a", 2);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(listener_take(&l, 0, &change), ST_OK);
+        assert_int_equal(change.in_list, i == 0);
+        listener_change_fini(&change);
+        put(&cache, "a", 3);
+    }
+    cache_fini(&cache);
     listener_fini(&l);
 }
 
@@ -192,6 +246,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(consumer_that_keeps_up_gets_every_change),
         cmocka_unit_test(changes_of_one_object_are_joined),
+        cmocka_unit_test(object_that_is_made_again_changes_from_what_was_seen),
+        cmocka_unit_test(object_of_a_list_stays_one_when_it_changes),
         cmocka_unit_test(end_drops_what_waits),
         cmocka_unit_test(missing_memory_loses_the_change_and_says_so),
         cmocka_unit_test(every_old_state_is_the_one_seen_before),
