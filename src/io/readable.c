@@ -24,7 +24,8 @@ void readable_set(struct readable *readable, bool wanted)
     if (wanted == readable->is_set)
         return;
     readable->is_set = wanted;
-    ssize_t n = wanted ? write(readable->fd, &number, sizeof(number))
-                       : read(readable->fd, &number, sizeof(number));
-    assert(n == sizeof(number));
+    /* It fails only if the program has read or closed the descriptor, which is harmless here. */
+    ssize_t ignored = wanted ? write(readable->fd, &number, sizeof(number))
+                             : read(readable->fd, &number, sizeof(number));
+    (void)ignored;
 }

@@ -1,20 +1,19 @@
 #include "client/call/queue.h"
 
+#include "io/readable.h"
+
 #include <poll.h>
 #include <stdlib.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 struct vigil_queue {
     struct vigil_client *client; /* a reference */
-    int fd;
     _Atomic unsigned refs; /* the user's, one of each item, and one of each thread that takes */
 
     /* Protected by the client's lock. */
     struct client_observer observer; /* of the end of the client */
     struct list items;               /* queue_item.in_queue */
     bool closed;                     /* freed by the user */
-    bool readable;                   /* fd was written and not read since */
+    struct readable readable;        /* while something can be taken, and after the end */
 };
 
 #define TO(state) (1u << QUEUE_ITEM_##state)
@@ -52,7 +51,7 @@ static void queue_unref(struct vigil_queue *queue)
     if (atomic_fetch_sub_explicit(&queue->refs, 1, memory_order_acq_rel) > 1)
         return;
     struct vigil_client *client = queue->client;
-    close(queue->fd);
+    readable_fini(&queue->readable);
     free(queue);
     client_unref(client);
 }
@@ -62,24 +61,17 @@ static bool is_over(const struct vigil_queue *queue)
     return queue->closed || queue->client->all_ended;
 }
 
-/* Makes the descriptor readable or not: one system call for a change, not for an item. Reading
- * fails only if the program has read the descriptor, which is harmless. */
 static void settle_fd(struct vigil_queue *queue)
 {
-    bool readable = !list_empty(&queue->items) || is_over(queue);
-    eventfd_t ignored;
     assert(lock_held(lock_of(queue)));
-    if (readable == queue->readable)
-        return;
-    queue->readable = readable;
-    (void)(readable ? eventfd_write(queue->fd, 1) : eventfd_read(queue->fd, &ignored));
+    readable_set(&queue->readable, !list_empty(&queue->items) || is_over(queue));
 }
 
 void queue_check(struct vigil_queue *queue)
 {
     const struct queue_item *item;
     LOCK_SCOPE(lock_of(queue));
-    assert(queue->readable == (!list_empty(&queue->items) || is_over(queue)));
+    assert(queue->readable.is_set == (!list_empty(&queue->items) || is_over(queue)));
     assert(!queue->closed || list_empty(&queue->items));
     LIST_FOREACH (item, &queue->items, in_queue) {
         assert(item->queue == queue && !item->dropped);
@@ -210,7 +202,8 @@ static int shorter(int a_ms, int b_ms)
 static void wait_for_items(struct vigil_queue *queue, int timeout_ms)
 {
     struct vigil_client *client = queue->client;
-    struct pollfd fds[] = {{.fd = queue->fd, .events = POLLIN}, {.fd = -1, .events = POLLIN}};
+    struct pollfd fds[] = {{.fd = queue->readable.fd, .events = POLLIN},
+                           {.fd = -1, .events = POLLIN}};
     bool drives = !client->own_thread && !atomic_load(&client->loop_ended);
     if (drives) {
         fds[1].fd = vigil_client_fd(client);
@@ -257,7 +250,7 @@ int vigil_queue_take(vigil_queue *queue, int timeout_ms, const vigil_item **ret_
 
 int vigil_queue_fd(const vigil_queue *queue)
 {
-    return queue->fd;
+    return queue->readable.fd;
 }
 
 /* -- Life -- */
@@ -272,8 +265,7 @@ int vigil_queue_new(vigil_client *client, vigil_queue **ret_queue)
     struct vigil_queue *queue = calloc(1, sizeof(*queue));
     if (!queue)
         return VIGIL_ERROR_MEMORY;
-    queue->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (queue->fd < 0) {
+    if (readable_init(&queue->readable) != ST_OK) {
         free(queue);
         return VIGIL_ERROR_SYSTEM;
     }
