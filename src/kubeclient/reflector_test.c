@@ -136,7 +136,8 @@ static void change(struct world *w)
     bool deletes = w->versions[name] && random_chance(&w->random, 1, 3);
     if (w->revision + 1 == EVENTS_MAX)
         return;
-    w->history[++w->revision] = (struct change){name, w->revision, deletes};
+    w->revision++;
+    w->history[w->revision] = (struct change){name, w->revision, deletes};
     w->versions[name] = deletes ? 0 : w->revision;
 }
 

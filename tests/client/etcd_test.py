@@ -1,7 +1,6 @@
 #!/usr/bin/python3
 """Runs the tests of libvigil against Debian's etcd 3.4 and etcd 3.7, with one member and with three. The tests of a
-class share a cluster, because starting one takes longer than most tests. Three members need no tests of what happens
-inside the library."""
+class share a cluster, because starting one takes longer than most tests."""
 import concurrent.futures
 import pathlib
 import shutil
@@ -11,7 +10,7 @@ import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "live"))
-from targets import ETCD_34, ETCD_37, INTERNAL, common_tests, etcd, run_test, tests_of  # noqa: E402
+from targets import ETCD_34, ETCD_37, common_tests, etcd, run_test, tests_of  # noqa: E402
 
 
 class OnEtcd:
@@ -53,7 +52,7 @@ class ThreeOf37(OnEtcd, unittest.TestCase):
 
 def add_tests():
     for case in (OneOf34, ThreeOf34, OneOf37, ThreeOf37):
-        for name in common_tests(INTERNAL if case.members > 1 else ()):
+        for name in common_tests():
             setattr(case, f"test_{name}", lambda self, name=name: self.run_one(name))
         for name in tests_of("ported") + (tests_of("ported-cluster") if case.members > 1 else []):
             setattr(case, f"test_{name}", lambda self, name=name: self.run_ported(name))

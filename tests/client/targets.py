@@ -21,8 +21,6 @@ from server import PEER, START_SECONDS, STOP_SECONDS, SUBJECT, Server, free_port
 SUITE = os.environ.get("VIGIL_CLIENT_SUITE", str(pathlib.Path(SUBJECT).parent / "client_suite"))
 # Groups whose tests need something special around them.
 SPECIAL = ("access", "credentials", "faults", "cluster", "ported", "ported-cluster", "v2")
-# Groups that test the library rather than what it says to a server.
-INTERNAL = ("life", "process", "queue", "objects", "parts")
 TEST_SECONDS = 300
 ETCD_34 = "/usr/bin/etcd"  # Debian's
 ETCD_37 = PEER
@@ -304,6 +302,6 @@ def tests_of(group):
     return groups()[group]
 
 
-def common_tests(without=()):
+def common_tests():
     """The tests that any server with any number of members must pass."""
-    return [name for group, names in groups().items() if group not in (*SPECIAL, *without) for name in names]
+    return [name for group, names in groups().items() if group not in SPECIAL for name in names]

@@ -231,11 +231,15 @@ static int answer(void)
     return ++user.parts == user.pause_at ? VIGIL_PART_PAUSE : VIGIL_PART_CONTINUE;
 }
 
+/* The bytes of the server are changed on the way, so anything may be delivered. */
+static bool contents_may_be_wrong;
+
 static int on_range(vigil_call *call, const vigil_range_response *part, void *ctx)
 {
+    bool checked = !contents_may_be_wrong && server.wrong != PAGE_REPEATED;
     assert_ptr_equal(call, user.call);
     assert_ptr_equal(ctx, &user);
-    for (size_t i = 0; i < part->kv_count && server.wrong != PAGE_REPEATED; i++) {
+    for (size_t i = 0; i < part->kv_count && checked; i++) {
         char key[8];
         key_of(key, user.keys++);
         assert_true(part->kvs[i].key.size == strlen(key));
@@ -247,6 +251,8 @@ static int on_range(vigil_call *call, const vigil_range_response *part, void *ct
 static int on_snapshot(vigil_call *call, const vigil_snapshot_part *part, void *ctx)
 {
     (void)call, (void)ctx;
+    if (contents_may_be_wrong)
+        return answer();
     assert_true(user.bytes + part->blob.size <= SNAPSHOT_BYTES);
     if (server.wrong == NOTHING)
         assert_memory_equal(part->blob.data, snapshot_bytes + user.bytes, part->blob.size);
@@ -259,6 +265,8 @@ static int on_leader(vigil_call *call, const vigil_leader_response *leader, void
 {
     char value[16];
     (void)call, (void)ctx;
+    if (contents_may_be_wrong)
+        return answer();
     snprintf(value, sizeof(value), "%.*s", (int)leader->kv->value.size,
              (const char *)leader->kv->value.data);
     assert_string_not_equal(value, user.newest);
@@ -437,9 +445,9 @@ static void run_with_fault(const struct kind *kind, enum fault_kind fault, size_
     struct world w;
     start(&w, kind->name, fault, at);
     assert_true(world_start(&w, 1));
-    if (fault == FAULT_GARBAGE)
-        server.wrong = BLOB_CHANGED; /* what the user receives may be wrong */
+    contents_may_be_wrong = fault == FAULT_GARBAGE;
     struct world_call *c = run_kind(&w, kind);
+    contents_may_be_wrong = false;
     if (fault != FAULT_GARBAGE) {
         assert_true(is_over(c));
         if (c->code == VIGIL_OK && c->completions)
@@ -453,14 +461,14 @@ static void run_with_fault(const struct kind *kind, enum fault_kind fault, size_
     end(&w);
 }
 
-static void each_place(enum fault_kind fault, size_t offset, size_t stride)
+static void each_place(enum fault_kind fault)
 {
     for (size_t i = 0; i < COUNT_OF(kinds); i++) {
         struct faults totals = run_clean(kinds[i]);
         size_t places = fault == FAULT_CALL           ? totals.calls + 1
                         : fault == FAULT_LOST_WRITING ? totals.bytes_written
                                                       : totals.bytes_read;
-        for (size_t at = offset; at < places; at += stride)
+        for (size_t at = 0; at < places; at++)
             run_with_fault(kinds[i], fault, at);
     }
 }
@@ -468,28 +476,28 @@ static void each_place(enum fault_kind fault, size_t offset, size_t stride)
 static void connection_may_break_after_every_byte(void **state)
 {
     (void)state;
-    each_place(FAULT_LOST_READING, 0, 1);
-    each_place(FAULT_RESET, 1, 5);
-    each_place(FAULT_END, 2, 5);
-    each_place(FAULT_LOST_WRITING, 0, 1);
+    each_place(FAULT_LOST_READING);
+    each_place(FAULT_RESET);
+    each_place(FAULT_END);
+    each_place(FAULT_LOST_WRITING);
 }
 
 static void connection_may_fall_silent(void **state)
 {
     (void)state;
-    each_place(FAULT_SILENCE, 0, 11);
+    each_place(FAULT_SILENCE);
 }
 
 static void bytes_may_be_wrong(void **state)
 {
     (void)state;
-    each_place(FAULT_GARBAGE, 0, 5);
+    each_place(FAULT_GARBAGE);
 }
 
 static void every_system_call_may_fail(void **state)
 {
     (void)state;
-    each_place(FAULT_CALL, 0, 1);
+    each_place(FAULT_CALL);
 }
 
 /* False: there were fewer allocations. */

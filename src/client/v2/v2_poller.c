@@ -26,11 +26,28 @@ void v2_reply_free(struct v2_reply *reply)
 }
 DEFINE_CLEANUP(struct v2_reply *, v2_reply_free)
 
+#define TO(state) (1u << V2_POLLER_##state)
+
+/* Drawn in v2_poller.h. */
+static const unsigned poller_moves[] = {
+    [V2_POLLER_READING] = TO(POLLING) | TO(OVER),
+    [V2_POLLER_POLLING] = TO(OVER),
+    [V2_POLLER_OVER] = 0,
+};
+
+static void poller_move(struct v2_poller *p, enum v2_poller_state next)
+{
+    assert(poller_moves[p->state] & (1u << next));
+    p->state = next;
+}
+
 /* -- The end -- */
 
 static void stop(struct v2_poller *p)
 {
-    p->state = V2_POLLER_OVER;
+    if (p->state == V2_POLLER_OVER)
+        return;
+    poller_move(p, V2_POLLER_OVER);
     http1_client_cancel(&p->call);
     http_link_fini(&p->link);
     buf_fini(&p->body);
@@ -72,7 +89,7 @@ static struct v2_reply *reply_new(struct v2_poller *p)
 static void give_state(struct v2_poller *p, struct v2_reply *reply, int64_t index)
 {
     reply->index = index;
-    p->state = V2_POLLER_POLLING;
+    poller_move(p, V2_POLLER_POLLING);
     p->next_index = index + 1;
     http_link_succeeded(&p->link);
     p->hooks->on_reply(p, reply);
