@@ -47,6 +47,14 @@ static struct faults {
     struct buf received[FAULTY_HANDLES_MAX]; /* frames that are not complete, by handle */
 } faults = {.dead = -1};
 
+/* The places of a run at which this fault may happen: bytes, or system calls. */
+static inline size_t fault_places(enum fault_kind kind, const struct faults *totals)
+{
+    if (kind == FAULT_CALL)
+        return totals->calls + 1;
+    return kind == FAULT_LOST_WRITING ? totals->bytes_written : totals->bytes_read;
+}
+
 static const struct socket_ops *faulty_real_ops;
 
 /* -- Memory fails only in the client -- */

@@ -465,10 +465,7 @@ static void each_place(enum fault_kind fault)
 {
     for (size_t i = 0; i < COUNT_OF(kinds); i++) {
         struct faults totals = run_clean(kinds[i]);
-        size_t places = fault == FAULT_CALL           ? totals.calls + 1
-                        : fault == FAULT_LOST_WRITING ? totals.bytes_written
-                                                      : totals.bytes_read;
-        for (size_t at = 0; at < places; at++)
+        for (size_t at = 0; at < fault_places(fault, &totals); at++)
             run_with_fault(kinds[i], fault, at);
     }
 }
