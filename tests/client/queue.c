@@ -1,6 +1,6 @@
+#include "heap.h"
 #include "suite.h"
 
-#include <malloc.h>
 #include <poll.h>
 #include <stdatomic.h>
 #include <sys/eventfd.h>
@@ -329,38 +329,6 @@ static void queue_delivers_the_end_of_a_watch(void)
 
 /* -- A program that does not take -- */
 
-static _Atomic long heap_bytes, heap_bytes_max;
-
-static void count_heap(long bytes)
-{
-    long now = atomic_fetch_add(&heap_bytes, bytes) + bytes, most = atomic_load(&heap_bytes_max);
-    while (now > most && !atomic_compare_exchange_weak(&heap_bytes_max, &most, now))
-        continue;
-}
-
-static void *counted_malloc(size_t bytes)
-{
-    void *memory = malloc(bytes);
-    if (memory)
-        count_heap((long)malloc_usable_size(memory));
-    return memory;
-}
-
-static void *counted_realloc(void *memory, size_t bytes)
-{
-    long before = memory ? (long)malloc_usable_size(memory) : 0;
-    void *resized = realloc(memory, bytes);
-    if (resized)
-        count_heap((long)malloc_usable_size(resized) - before);
-    return resized;
-}
-
-static void counted_free(void *memory)
-{
-    count_heap(-(long)malloc_usable_size(memory));
-    free(memory);
-}
-
 static int check_callback(vigil_watch *watch, const vigil_watch_batch *batch, void *user)
 {
     _Atomic long *next = user;
@@ -376,7 +344,7 @@ static int check_callback(vigil_watch *watch, const vigil_watch_batch *batch, vo
 static void queue_is_bounded_while_the_program_does_not_take(void)
 {
     enum { EVENTS = 1000, BYTES = 20000, ROUND = 25, BUFFER = 300000 };
-    vigil_set_allocator(counted_malloc, counted_realloc, counted_free);
+    heap_count();
     vigil_client *client = new_client();
     vigil_queue *queue = new_queue(client), *ignored = new_queue(client);
     long slow = 0, quick = 0, untaken = 0;
@@ -392,8 +360,8 @@ static void queue_is_bounded_while_the_program_does_not_take(void)
     options.key = vigil_text("many");
     options.revision = first;
     CHECK(vigil_watch_new(client, &options, check_callback, &called, &called_watch) == VIGIL_OK);
-    long before = atomic_load(&heap_bytes);
-    atomic_store(&heap_bytes_max, before);
+    long before = heap_bytes();
+    heap_mark();
     for (long i = 1; i < EVENTS; i += ROUND) {
         put_numbers(client, "many", i, i + ROUND < EVENTS ? i + ROUND : EVENTS, BYTES);
         while (quick < i) {
@@ -406,7 +374,7 @@ static void queue_is_bounded_while_the_program_does_not_take(void)
     vigil_client_stats stats;
     vigil_client_get_stats(client, &stats, sizeof(stats));
     CHECK(stats.queued_bytes < 3 * (BUFFER + 2 * BYTES) && stats.queued_bytes > BUFFER);
-    CHECK(atomic_load(&heap_bytes_max) - before < (long)EVENTS * BYTES / 5);
+    CHECK(heap_bytes_max() - before < (long)EVENTS * BYTES / 5);
     CHECK(slow == 1 && untaken == 0);
     vigil_watch_stats behind, ahead;
     vigil_watch_get_stats(slow_watch, &behind, sizeof(behind));
@@ -438,7 +406,7 @@ static void queue_is_bounded_while_the_program_does_not_take(void)
     vigil_queue_free(queue);
     vigil_queue_free(ignored);
     vigil_client_free(client);
-    CHECK(atomic_load(&heap_bytes) == 0);
+    CHECK(heap_bytes() == 0);
 }
 
 /* -- Several threads -- */
