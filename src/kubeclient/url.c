@@ -1,29 +1,6 @@
 #include "kubeclient/url.h"
 
-/* -- Escapes -- */
-
-static bool is_unreserved(uint8_t c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           (c && strchr("-_.~", c));
-}
-
-static enum status append_escaped(struct buf *to, struct slice text)
-{
-    static const char digits[] = "0123456789ABCDEF";
-    TRY(buf_reserve(to, 3 * text.len));
-    for (size_t i = 0; i < text.len; i++) {
-        uint8_t c = text.ptr[i];
-        if (is_unreserved(c)) {
-            to->ptr[to->len++] = c;
-        } else {
-            to->ptr[to->len++] = '%';
-            to->ptr[to->len++] = (uint8_t)digits[c >> 4];
-            to->ptr[to->len++] = (uint8_t)digits[c & 15];
-        }
-    }
-    return ST_OK;
-}
+#include "wire/http/query.h"
 
 /* -- Paths -- */
 
@@ -39,7 +16,8 @@ static enum status append_part(struct buf *to, const char *what, const char *par
     if (!is_part(part))
         return error_set(error, ST_INVALID, "the %s \"%.80s\" cannot be a part of a path", what,
                          part);
-    if (buf_append_text(to, "/") != ST_OK || append_escaped(to, slice_from_text(part)) != ST_OK)
+    if (buf_append_text(to, "/") != ST_OK ||
+        http_escape_append(to, slice_from_text(part), "") != ST_OK)
         return error_set(error, ST_NOMEM, "out of memory");
     return ST_OK;
 }
@@ -86,7 +64,7 @@ enum status url_append_parameter(struct buf *to, size_t *count, const char *name
                                  struct slice value)
 {
     TRY(buf_append_text(to, (*count)++ ? "&" : "?"));
-    TRY(append_escaped(to, slice_from_text(name)));
+    TRY(http_escape_append(to, slice_from_text(name), ""));
     TRY(buf_append_text(to, "="));
-    return append_escaped(to, value);
+    return http_escape_append(to, value, "");
 }

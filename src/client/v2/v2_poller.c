@@ -3,6 +3,7 @@
 #include "client/connect/channel.h"
 #include "client/connect/connector.h"
 #include "client/connect/error.h"
+#include "wire/http/query.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -313,22 +314,10 @@ void v2_poller_want(struct v2_poller *p, bool wanted)
     poll(p);
 }
 
-static bool is_plain(uint8_t c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           (c && strchr("-._~/", c));
-}
-
 static enum status append_path(struct buf *path, struct slice key)
 {
     TRY(buf_append_text(path, key.len && key.ptr[0] == '/' ? "/v2/keys" : "/v2/keys/"));
-    for (size_t i = 0; i < key.len; i++) {
-        if (is_plain(key.ptr[i]))
-            TRY(buf_append(path, slice_sub(key, i, 1)));
-        else
-            TRY(buf_append_format(path, "%%%02X", key.ptr[i]));
-    }
-    return ST_OK;
+    return http_escape_append(path, key, "/");
 }
 
 enum status v2_poller_init(struct v2_poller *p, struct channel *channel,

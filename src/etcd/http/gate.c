@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "etcd/http/http.h"
 #include "wire/http/origin.h"
+#include "wire/http/query.h"
 
 #include <stdio.h>
 #include <time.h>
@@ -204,20 +205,6 @@ static size_t clean_path(struct slice path, uint8_t *to)
     return n;
 }
 
-static enum status append_escaped(struct buf *to, struct slice path)
-{
-    for (size_t i = 0; i < path.len; i++) {
-        uint8_t c = path.ptr[i];
-        bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                     (c && strchr("-_.~$&+,/:;=@", c));
-        if (plain)
-            TRY(buf_append(to, slice_of(&c, 1)));
-        else
-            TRY(buf_append_format(to, "%%%02X", c));
-    }
-    return ST_OK;
-}
-
 static enum status append_html(struct buf *to, struct slice text)
 {
     for (size_t i = 0; i < text.len; i++) {
@@ -242,7 +229,7 @@ static enum status redirect(struct http_exchange *x, const struct http_request *
     AUTO(buf_fini) struct buf location = {0}, body = {0};
     /* The last etcd with a v2 API was built with a Go whose redirects are permanent. */
     bool is_v2 = slice_has_prefix(path, SLICE_LITERAL("/v2/"));
-    TRY(append_escaped(&location, path));
+    TRY(http_escape_append(&location, path, "$&+,/:;=@")); /* as in Go */
     if (request->query.len) {
         TRY(buf_append_text(&location, "?"));
         TRY(buf_append(&location, request->query));

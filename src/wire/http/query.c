@@ -85,3 +85,26 @@ bool http_query_get(struct slice query, struct slice name, struct buf *scratch,
     }
     return false;
 }
+
+static bool is_unreserved(uint8_t c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == '_' || c == '.' || c == '~';
+}
+
+enum status http_escape_append(struct buf *to, struct slice text, const char *kept)
+{
+    static const char digits[] = "0123456789ABCDEF";
+    TRY(buf_reserve(to, 3 * text.len));
+    for (size_t i = 0; i < text.len; i++) {
+        uint8_t c = text.ptr[i];
+        if (is_unreserved(c) || (c && strchr(kept, c))) {
+            to->ptr[to->len++] = c;
+        } else {
+            to->ptr[to->len++] = '%';
+            to->ptr[to->len++] = (uint8_t)digits[c >> 4];
+            to->ptr[to->len++] = (uint8_t)digits[c & 15];
+        }
+    }
+    return ST_OK;
+}

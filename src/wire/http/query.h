@@ -23,4 +23,9 @@ bool http_query_get(struct slice query, struct slice name, struct buf *scratch,
  */
 bool http_path_decode(struct slice path, uint8_t *dst, size_t *ret_len);
 
+/* Appends a text with "%XX" for all bytes but letters, digits, "-", "_", "." and "~", and those of
+ * `kept`. ST_NOMEM. */
+MUST_CHECK
+enum status http_escape_append(struct buf *to, struct slice text, const char *kept);
+
 #endif

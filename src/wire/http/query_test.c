@@ -56,9 +56,21 @@ static void paths_are_decoded_or_refused(void **state)
     assert_false(http_path_decode(SLICE_LITERAL("/%"), dst, &len));
 }
 
+static void escapes_keep_only_what_is_named(void **state)
+{
+    (void)state;
+    struct buf to = {0};
+    assert_int_equal(http_escape_append(&to, SLICE_LITERAL("aZ9-_.~/ %+\xc3\xa4"), "/+"), ST_OK);
+    assert_int_equal(http_escape_append(&to, slice_of("\0/", 2), ""), ST_OK);
+    assert_int_equal(buf_append(&to, slice_of("", 1)), ST_OK);
+    assert_string_equal((const char *)to.ptr, "aZ9-_.~/%20%25+%C3%A4%00%2F");
+    buf_fini(&to);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(escapes_keep_only_what_is_named),
         cmocka_unit_test(pairs_are_decoded_as_in_go),
         cmocka_unit_test(first_value_of_a_name_counts),
         cmocka_unit_test(paths_are_decoded_or_refused),
