@@ -372,6 +372,19 @@ uint8_t *hpack_put_literal(uint8_t *dst, struct slice name, struct slice value)
     return dst + value.len;
 }
 
+uint8_t *hpack_put_lower(uint8_t *dst, struct slice name, struct slice value)
+{
+    *dst++ = 0x00;
+    dst = put_length(dst, name.len);
+    for (size_t i = 0; i < name.len; i++) {
+        uint8_t c = name.ptr[i];
+        *dst++ = c >= 'A' && c <= 'Z' ? (uint8_t)(c + 'a' - 'A') : c;
+    }
+    dst = put_length(dst, value.len);
+    slice_copy(dst, value);
+    return dst + value.len;
+}
+
 uint8_t *hpack_put_named(uint8_t *dst, unsigned entry, struct slice value)
 {
     assert(entry > 0 && entry <= 61);

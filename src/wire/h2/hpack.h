@@ -56,6 +56,8 @@ static inline size_t hpack_literal_bytes(struct slice name, struct slice value)
     return 1 + 5 + name.len + 5 + value.len;
 }
 uint8_t *hpack_put_literal(uint8_t *dst, struct slice name, struct slice value);
+/* The same, with the name in lower case. */
+uint8_t *hpack_put_lower(uint8_t *dst, struct slice name, struct slice value);
 /* With the name of an entry of the static table, by its index. */
 uint8_t *hpack_put_named(uint8_t *dst, unsigned entry, struct slice value);
 /* ":status": one byte for common codes, otherwise three digits. */

@@ -157,16 +157,6 @@ static size_t head_bytes_max(const struct http2_client_request *request)
     return bytes;
 }
 
-static uint8_t *put_field(uint8_t *to, const struct http_field *field)
-{
-    uint8_t name[H2_BLOCK_BYTES_MAX];
-    for (size_t i = 0; i < field->name.len; i++) {
-        uint8_t c = field->name.ptr[i];
-        name[i] = c >= 'A' && c <= 'Z' ? (uint8_t)(c + 32) : c;
-    }
-    return hpack_put_literal(to, slice_of(name, field->name.len), field->value);
-}
-
 static enum status write_block(struct buf *to, const struct http2_client_request *request)
 {
     char length[24];
@@ -181,7 +171,7 @@ static enum status write_block(struct buf *to, const struct http2_client_request
     end = hpack_put_named(end, STATIC_AUTHORITY, request->authority);
     end = hpack_put_named(end, STATIC_PATH, request->target);
     for (size_t i = 0; i < request->field_count; i++)
-        end = put_field(end, &request->fields[i]);
+        end = hpack_put_lower(end, request->fields[i].name, request->fields[i].value);
     if (request->body.len) {
         int n = snprintf(length, sizeof(length), "%zu", request->body.len);
         end = hpack_put_literal(end, SLICE_LITERAL("content-length"), slice_of(length, (size_t)n));

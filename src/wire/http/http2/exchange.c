@@ -31,16 +31,6 @@ static void break_off(struct http_exchange *x)
         h->endpoint->hooks.on_output(h->endpoint->hooks.owner);
 }
 
-static uint8_t *put_field(uint8_t *dst, const struct http_field *field)
-{
-    uint8_t name[HTTP_FIELDS_BYTES_MAX];
-    for (size_t i = 0; i < field->name.len; i++) {
-        uint8_t c = field->name.ptr[i];
-        name[i] = c >= 'A' && c <= 'Z' ? (uint8_t)(c + 32) : c;
-    }
-    return hpack_put_literal(dst, slice_of(name, field->name.len), field->value);
-}
-
 static enum status build_head(struct http2_exchange *h, unsigned status, struct slice type,
                               const size_t *length)
 {
@@ -61,7 +51,7 @@ static enum status build_head(struct http2_exchange *h, unsigned status, struct 
     }
     rest = buf_slice(&h->exchange.fields);
     while (http_fields_next(&rest, &field))
-        end = put_field(end, &field);
+        end = hpack_put_lower(end, field.name, field.value);
     h->head.len = (size_t)(end - h->head.ptr);
     assert(h->head.len <= need && h->head.len <= H2_BLOCK_BYTES_MAX);
     return ST_OK;
