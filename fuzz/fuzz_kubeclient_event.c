@@ -2,10 +2,10 @@
  * rest is cut into pieces: the frames are the same as those of one piece. */
 #include "cost.h"
 
-#include "kubeclient/framer.h"
-#include "kubeclient/object.h"
-#include "kubeclient/received_event.h"
-#include "kubeclient/status.h"
+#include "kubeclient/data/framer.h"
+#include "kubeclient/data/object.h"
+#include "kubeclient/data/received_event.h"
+#include "kubeclient/data/status.h"
 
 #include <assert.h>
 

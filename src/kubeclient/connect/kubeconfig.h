@@ -1,0 +1,81 @@
+/*
+ * How to reach a Kubernetes API server: what a kubeconfig file or a pod's service account says
+ * about it, for one context.
+ *
+ * Several files are read as one, as kubectl does: of clusters, users and contexts with the same
+ * name the first one counts, and so does the first current-context. A relative path in a file is
+ * relative to the file's directory. Everything is in the config's arena; texts that were not given
+ * are NULL. One owner, one thread.
+ */
+#ifndef VIGIL_KUBECLIENT_CONNECT_KUBECONFIG_H
+#define VIGIL_KUBECLIENT_CONNECT_KUBECONFIG_H
+
+#include "base/error.h"
+#include "base/memory/arena.h"
+
+enum {
+    KUBECONFIG_BYTES_MAX = 4 << 20, /* of one file */
+    KUBECONFIG_FILES_MAX = 32,
+    KUBECONFIG_ARENA_BYTES_MAX = 64 << 20,
+};
+
+/* A program that prints credentials (client.authentication.k8s.io). */
+struct kubeconfig_exec {
+    const char *command;     /* NULL: there is none */
+    const char *const *args; /* ends with NULL */
+    const char *const *env;  /* "NAME=value", ends with NULL */
+    const char *api_version;
+    const char *install_hint;
+    bool wants_cluster_info;
+};
+
+/* A certificate or key: the path of a file, or the PEM text itself. */
+struct kubeconfig_pem {
+    const char *file;
+    struct slice data; /* empty: not given; it is used instead of the file */
+};
+
+struct kubeconfig {
+    struct arena arena;
+    const char *context;
+    const char *server; /* "https://10.0.0.1:6443" */
+    const char *name_space;
+    struct kubeconfig_pem ca, cert, key;
+    const char *tls_server_name;
+    bool insecure_skip_verify;
+    const char *proxy_url;
+    const char *token;
+    const char *token_file; /* read again when it may have changed; used instead of the token */
+    const char *user, *password;
+    const char *impersonate;
+    struct kubeconfig_exec exec;
+};
+
+/* A zeroed config may be finished. */
+void kubeconfig_fini(struct kubeconfig *config);
+
+struct kubeconfig_file {
+    const char *path;  /* for errors and for relative paths in it */
+    struct slice text; /* YAML or JSON */
+};
+
+/* context: NULL for the current one. ST_MALFORMED, ST_NOT_FOUND, ST_NOMEM, with a text that names
+ * the file and what is wrong. */
+MUST_CHECK
+enum status kubeconfig_read(const struct kubeconfig_file *files, size_t count, const char *context,
+                            struct kubeconfig *ret_config, struct error *error);
+
+/* The same for the files of a list as in $KUBECONFIG, separated by colons. Missing files are left
+ * out, unless there is only one. */
+MUST_CHECK
+enum status kubeconfig_load(const char *paths, const char *context, struct kubeconfig *ret_config,
+                            struct error *error);
+
+/* In a pod: the address from the environment (KUBERNETES_SERVICE_HOST and _PORT), the rest from the
+ * files of the service account in a directory. ST_NOT_FOUND: this is not a pod. */
+#define KUBECONFIG_SERVICE_ACCOUNT "/var/run/secrets/kubernetes.io/serviceaccount"
+MUST_CHECK
+enum status kubeconfig_in_cluster(const char *host, const char *port, const char *directory,
+                                  struct kubeconfig *ret_config, struct error *error);
+
+#endif

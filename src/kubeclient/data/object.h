@@ -1,0 +1,22 @@
+/* The inside of an object. */
+#ifndef VIGIL_KUBECLIENT_DATA_OBJECT_H
+#define VIGIL_KUBECLIENT_DATA_OBJECT_H
+
+#include "base/slice.h"
+#include "base/status.h"
+
+#include <vigil/kube/object.h>
+
+/* ST_MALFORMED: the JSON is invalid up to the end of its metadata, or has no name. ST_LIMIT: it is
+ * too long. ST_NOMEM. */
+MUST_CHECK
+enum status object_new(struct slice json, struct vigil_kube_object **ret_object);
+
+struct slice object_json(const struct vigil_kube_object *object);
+struct slice object_key(const struct vigil_kube_object *object);
+struct slice object_version(const struct vigil_kube_object *object);
+/* A number for the owner of a cache, which is 0 at first; only its thread uses it. */
+uint32_t object_mark(const struct vigil_kube_object *object);
+void object_set_mark(struct vigil_kube_object *object, uint32_t mark);
+
+#endif

@@ -1,0 +1,90 @@
+#include "kubeclient/data/received_event.h"
+
+#include "codec/json/string.h"
+
+#include <vigil/kube/json.h>
+
+enum { SHOWN_BYTES_MAX = 40 };
+
+static const char *const type_names[] = {
+    [RECEIVED_ADDED] = "ADDED",     [RECEIVED_MODIFIED] = "MODIFIED",
+    [RECEIVED_DELETED] = "DELETED", [RECEIVED_BOOKMARK] = "BOOKMARK",
+    [RECEIVED_ERROR] = "ERROR",
+};
+
+static enum status read_type(struct slice raw, enum received_type *ret_type, struct error *error)
+{
+    vigil_bytes value = vigil_bytes_of(raw.ptr, raw.len);
+    for (size_t i = 0; i < COUNT_OF(type_names); i++) {
+        if (vigil_json_is(value, type_names[i])) {
+            *ret_type = (enum received_type)i;
+            return ST_OK;
+        }
+    }
+    raw.len = size_min(raw.len, SHOWN_BYTES_MAX);
+    return error_set(error, ST_MALFORMED, "the watch sent an event of an unknown type: %.*s",
+                     SLICE_ARGS(raw));
+}
+
+/* The values of both members, as they are written. */
+static bool read_members(struct json_scanner *s, struct slice *ret_type, struct slice *ret_object)
+{
+    enum json_token token = json_next(s);
+    *ret_type = *ret_object = SLICE_EMPTY;
+    if (token != JSON_OBJECT)
+        return false;
+    while ((token = json_next(s)) == JSON_KEY) {
+        bool is_type = json_token_is(s, SLICE_LITERAL("type"));
+        bool is_object = json_token_is(s, SLICE_LITERAL("object"));
+        token = json_next(s);
+        const uint8_t *from = s->raw.ptr;
+        if (!json_skip(s, token))
+            return false;
+        struct slice value = slice_of(from, (size_t)(s->at - from));
+        /* As in vigil/kube/json.h, the first of equal keys counts. */
+        if (is_type && !ret_type->len)
+            *ret_type = value;
+        if (is_object && !ret_object->len)
+            *ret_object = value;
+    }
+    return token == JSON_OBJECT_END && json_next(s) == JSON_END;
+}
+
+static struct slice version_of(vigil_bytes object)
+{
+    vigil_bytes version;
+    if (!vigil_json_find(object, "metadata.resourceVersion", &version) ||
+        vigil_json_type_of(version) != VIGIL_JSON_TEXT || memchr(version.data, '\\', version.size))
+        return SLICE_EMPTY;
+    return slice_of((const uint8_t *)version.data + 1, version.size - 2);
+}
+
+static bool ends_initial_events(vigil_bytes object)
+{
+    vigil_bytes value;
+    return vigil_json_find(object, "metadata.annotations['k8s.io/initial-events-end']", &value) &&
+           vigil_json_is(value, "true");
+}
+
+enum status received_event_read(struct slice frame, struct received_event *ret_event,
+                                struct error *error)
+{
+    struct json_scanner s;
+    struct slice type, object;
+    struct received_event event = {0};
+    json_scanner_init(&s, frame);
+    if (!read_members(&s, &type, &object)) {
+        char text[JSON_FAULT_TEXT_BYTES];
+        return error_set(error, ST_MALFORMED, "the watch sent an event that is not JSON: %s",
+                         json_fault_text(&s, text));
+    }
+    TRY(read_type(type, &event.type, error));
+    if (object.len == 0 || object.ptr[0] != '{')
+        return error_set(error, ST_MALFORMED, "the watch sent an event without an object");
+    vigil_bytes bytes = vigil_bytes_of(object.ptr, object.len);
+    event.object = object;
+    event.version = event.type == RECEIVED_ERROR ? SLICE_EMPTY : version_of(bytes);
+    event.ends_initial_events = event.type == RECEIVED_BOOKMARK && ends_initial_events(bytes);
+    *ret_event = event;
+    return ST_OK;
+}

@@ -1,0 +1,29 @@
+/* One event that a watch has received, read from a frame: {"type":"ADDED","object":{…}}. */
+#ifndef VIGIL_KUBECLIENT_DATA_RECEIVED_EVENT_H
+#define VIGIL_KUBECLIENT_DATA_RECEIVED_EVENT_H
+
+#include "base/error.h"
+#include "base/slice.h"
+
+enum received_type {
+    RECEIVED_ADDED,
+    RECEIVED_MODIFIED,
+    RECEIVED_DELETED,
+    RECEIVED_BOOKMARK,
+    RECEIVED_ERROR, /* the object is a Status */
+};
+
+/* Refers to the frame. */
+struct received_event {
+    enum received_type type;
+    struct slice object;      /* JSON */
+    struct slice version;     /* its resourceVersion; empty if it has none, or one with escapes */
+    bool ends_initial_events; /* a BOOKMARK after the last object of the state */
+};
+
+/* ST_MALFORMED, with a text for people. */
+MUST_CHECK
+enum status received_event_read(struct slice frame, struct received_event *ret_event,
+                                struct error *error);
+
+#endif
