@@ -10,7 +10,7 @@ enum { HELD_BYTES_KEPT = 64 << 10 };
  *
  *     none        between frames
  *     container   an object or an array, which ends with the bracket that closes it
- *     scalar      a number or a word, which ends where another value could begin
+ *     scalar      a number or a word, which ends with white space or punctuation
  */
 enum framer_value {
     VALUE_NONE,
@@ -170,7 +170,7 @@ static bool pass_container(struct framer *framer, const uint8_t **at, const uint
 
 static bool pass_scalar(const uint8_t **at, const uint8_t *end)
 {
-    while (*at < end && !is_space(**at) && !strchr("{[\"", **at))
+    while (*at < end && !is_space(**at) && !strchr("{}[]\",:", **at))
         ++*at;
     return *at < end;
 }

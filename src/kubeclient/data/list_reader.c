@@ -1,0 +1,367 @@
+#include "kubeclient/data/list_reader.h"
+
+#include "codec/json/string.h"
+
+#include <inttypes.h>
+#include <vigil/kube/json.h>
+
+/*
+ *     begin ─{─► first key ─}─────────────────────────────► ended
+ *                    │                                        ▲
+ *                    ▼                                        }
+ *            key ─► key text ─► colon ─:─► value ─► value text ─► comma
+ *             ▲                              │                    ▲ │
+ *             └──────────────────────────────┼─────────,──────────┼─┘
+ *                                            [ of items           ]
+ *                                            ▼                    │
+ *                                        first item ─► item text ─► item comma ─,─► item ─┐
+ *                                                         ▲                               │
+ *                                                         └───────────────────────────────┘
+ *
+ * In a state that ends in "text" a value is cut off by the framer; in the others the next byte
+ * decides, after white space. All but ended may move to failed.
+ */
+enum list_state {
+    LIST_BEGIN,
+    LIST_FIRST_KEY,
+    LIST_KEY,
+    LIST_KEY_TEXT,
+    LIST_COLON,
+    LIST_VALUE,
+    LIST_VALUE_TEXT,
+    LIST_COMMA,
+    LIST_FIRST_ITEM,
+    LIST_ITEM,
+    LIST_ITEM_TEXT,
+    LIST_ITEM_COMMA,
+    LIST_ENDED,
+    LIST_FAILED,
+};
+
+enum list_member { MEMBER_OTHER, MEMBER_KIND, MEMBER_API_VERSION, MEMBER_METADATA, MEMBER_ITEMS };
+
+static const struct slice member_names[] = {
+    [MEMBER_KIND] = {(const uint8_t *)"kind", 4},
+    [MEMBER_API_VERSION] = {(const uint8_t *)"apiVersion", 10},
+    [MEMBER_METADATA] = {(const uint8_t *)"metadata", 8},
+    [MEMBER_ITEMS] = {(const uint8_t *)"items", 5},
+};
+
+#define TO(state) (1u << LIST_##state)
+
+static const unsigned list_moves[] = {
+    [LIST_BEGIN] = TO(FIRST_KEY) | TO(FAILED),
+    [LIST_FIRST_KEY] = TO(KEY_TEXT) | TO(ENDED) | TO(FAILED),
+    [LIST_KEY] = TO(KEY_TEXT) | TO(FAILED),
+    [LIST_KEY_TEXT] = TO(COLON) | TO(FAILED),
+    [LIST_COLON] = TO(VALUE) | TO(FAILED),
+    [LIST_VALUE] = TO(VALUE_TEXT) | TO(FIRST_ITEM) | TO(FAILED),
+    [LIST_VALUE_TEXT] = TO(COMMA) | TO(FAILED),
+    [LIST_COMMA] = TO(KEY) | TO(ENDED) | TO(FAILED),
+    [LIST_FIRST_ITEM] = TO(ITEM_TEXT) | TO(COMMA) | TO(FAILED),
+    [LIST_ITEM] = TO(ITEM_TEXT) | TO(FAILED),
+    [LIST_ITEM_TEXT] = TO(ITEM_COMMA) | TO(FAILED),
+    [LIST_ITEM_COMMA] = TO(ITEM) | TO(COMMA) | TO(FAILED),
+    [LIST_ENDED] = TO(FAILED),
+    [LIST_FAILED] = 0,
+};
+
+static void move(struct list_reader *reader, enum list_state next)
+{
+    assert(list_moves[reader->state] & (1u << next));
+    reader->state = (uint8_t)next;
+}
+
+void list_reader_init(struct list_reader *reader, enum framer_format format)
+{
+    assert(format == FRAMER_JSON);
+    *reader = (struct list_reader){.remaining = -1};
+    framer_init(&reader->framer, format);
+    reader->framer.bytes_max = LIST_ITEM_BYTES_MAX;
+}
+
+void list_reader_fini(struct list_reader *reader)
+{
+    framer_fini(&reader->framer);
+    for (size_t i = 0; i < LIST_TEXTS; i++)
+        buf_fini(&reader->texts[i]);
+}
+
+void list_reader_feed(struct list_reader *reader, struct slice bytes)
+{
+    reader->fed_bytes += bytes.len;
+    framer_feed(&reader->framer, bytes);
+}
+
+/* -- Failures -- */
+
+static const char *text_of_failure(enum status status)
+{
+    if (status == ST_LIMIT)
+        return "the list has an item that is too long";
+    return status == ST_NOMEM ? "there is no memory for the list"
+                              : "the server sent a list that is not valid JSON";
+}
+
+static enum status fail(struct list_reader *reader, enum status status, struct error *error)
+{
+    uint64_t at = reader->fed_bytes - reader->framer.piece.len;
+    move(reader, LIST_FAILED);
+    reader->failure = status;
+    reader->framer.piece = SLICE_EMPTY; /* so that more may be fed all the same */
+    return error_set(error, status, "%s: at byte %" PRIu64 ", after %" PRIu64 " items",
+                     text_of_failure(status), at, reader->item_count);
+}
+
+/* -- Members -- */
+
+/* A value that is not a text is ignored. */
+static enum status keep_text(struct list_reader *reader, enum list_text text, vigil_bytes value)
+{
+    size_t len;
+    struct buf *to = &reader->texts[text];
+    struct slice raw = slice_of(value.data, value.size);
+    if (vigil_json_type_of(value) != VIGIL_JSON_TEXT)
+        return ST_OK;
+    if (raw.len > LIST_TEXT_BYTES_MAX)
+        return ST_LIMIT;
+    TRY(buf_reserve(to, raw.len));
+    if (json_string_decode(raw, to->ptr, &len) != JSON_STRING_FINE)
+        return ST_MALFORMED;
+    to->len = len;
+    return ST_OK;
+}
+
+static enum status keep_metadata(struct list_reader *reader, vigil_bytes metadata)
+{
+    vigil_bytes value;
+    if (vigil_json_find(metadata, "resourceVersion", &value))
+        TRY(keep_text(reader, LIST_VERSION, value));
+    if (vigil_json_find(metadata, "continue", &value))
+        TRY(keep_text(reader, LIST_CONTINUE, value));
+    if (vigil_json_find(metadata, "remainingItemCount", &value) &&
+        (!vigil_json_integer(value, &reader->remaining) || reader->remaining < 0))
+        reader->remaining = -1;
+    return ST_OK;
+}
+
+static enum status keep_member(struct list_reader *reader, struct slice text)
+{
+    vigil_bytes value = vigil_bytes_of(text.ptr, text.len);
+    switch (reader->member) {
+    case MEMBER_KIND:
+        return keep_text(reader, LIST_KIND, value);
+    case MEMBER_API_VERSION:
+        return keep_text(reader, LIST_API_VERSION, value);
+    case MEMBER_METADATA:
+        return keep_metadata(reader, value);
+    case MEMBER_ITEMS: /* an array of items does not come here; null is an empty one */
+        return vigil_json_type_of(value) == VIGIL_JSON_NULL ? ST_OK : ST_MALFORMED;
+    default:
+        return ST_OK;
+    }
+}
+
+static bool has_seen(const struct list_reader *reader, enum list_member member)
+{
+    return reader->seen & (1u << member);
+}
+
+/* The member with this key; MEMBER_OTHER if the list has had it before. */
+static uint8_t member_of(struct list_reader *reader, struct slice key)
+{
+    uint8_t member = MEMBER_KIND;
+    struct slice inner = slice_sub(key, 1, key.len - 2);
+    while (member <= MEMBER_ITEMS && !json_inner_is(inner, member_names[member]))
+        member++;
+    if (member > MEMBER_ITEMS || has_seen(reader, member))
+        return MEMBER_OTHER;
+    reader->seen |= (uint8_t)(1u << member);
+    return member;
+}
+
+/* -- Texts -- */
+
+static bool is_valid(struct slice text)
+{
+    struct json_scanner s;
+    struct slice value;
+    json_scanner_init(&s, text);
+    return json_next_value(&s, &value) && value.len == text.len;
+}
+
+/* The framer has cut off what the state stands for. ST_OK: it is an item. */
+static enum status take_text(struct list_reader *reader, struct slice text)
+{
+    if (!is_valid(text))
+        return ST_MALFORMED;
+    switch (reader->state) {
+    case LIST_KEY_TEXT:
+        reader->member = member_of(reader, text);
+        move(reader, LIST_COLON);
+        return ST_AGAIN;
+    case LIST_VALUE_TEXT:
+        TRY(keep_member(reader, text));
+        move(reader, LIST_COMMA);
+        return ST_AGAIN;
+    default:
+        reader->item_count++;
+        move(reader, LIST_ITEM_COMMA);
+        return ST_OK;
+    }
+}
+
+/* -- Bytes between texts -- */
+
+/* A byte that leads from one state to another. It is consumed unless it begins a text. */
+struct list_choice {
+    char byte;
+    uint8_t next;
+};
+
+static const struct list_choice choices[][2] = {
+    [LIST_BEGIN] = {{'{', LIST_FIRST_KEY}},
+    [LIST_FIRST_KEY] = {{'"', LIST_KEY_TEXT}, {'}', LIST_ENDED}},
+    [LIST_KEY] = {{'"', LIST_KEY_TEXT}},
+    [LIST_COLON] = {{':', LIST_VALUE}},
+    [LIST_COMMA] = {{',', LIST_KEY}, {'}', LIST_ENDED}},
+    [LIST_FIRST_ITEM] = {{'{', LIST_ITEM_TEXT}, {']', LIST_COMMA}},
+    [LIST_ITEM] = {{'{', LIST_ITEM_TEXT}},
+    [LIST_ITEM_COMMA] = {{',', LIST_ITEM}, {']', LIST_COMMA}},
+    [LIST_ENDED] = {{0}},
+};
+
+static bool is_in_text(const struct list_reader *reader)
+{
+    return reader->state == LIST_KEY_TEXT || reader->state == LIST_VALUE_TEXT ||
+           reader->state == LIST_ITEM_TEXT;
+}
+
+static void take_byte(struct list_reader *reader)
+{
+    struct slice *piece = &reader->framer.piece;
+    *piece = slice_sub(*piece, 1, piece->len - 1);
+}
+
+/* The framer decides whether a value begins with the byte. */
+static bool choose_value(struct list_reader *reader, uint8_t byte)
+{
+    bool items = reader->member == MEMBER_ITEMS && byte == '[';
+    move(reader, items ? LIST_FIRST_ITEM : LIST_VALUE_TEXT);
+    if (items)
+        take_byte(reader);
+    return true;
+}
+
+/* False: the byte may not be here. */
+static bool choose(struct list_reader *reader, uint8_t byte)
+{
+    if (reader->state == LIST_VALUE)
+        return choose_value(reader, byte);
+    for (size_t i = 0; i < COUNT_OF(choices[0]); i++) {
+        const struct list_choice *choice = &choices[reader->state][i];
+        if (!choice->byte || (uint8_t)choice->byte != byte)
+            continue;
+        move(reader, choice->next);
+        if (!is_in_text(reader))
+            take_byte(reader);
+        return true;
+    }
+    return false;
+}
+
+static bool is_space(uint8_t byte)
+{
+    return byte == ' ' || byte == '\n' || byte == '\r' || byte == '\t';
+}
+
+/* Up to the next text. ST_AGAIN: the piece is used up. */
+static enum status pass_bytes(struct list_reader *reader)
+{
+    while (!is_in_text(reader)) {
+        if (reader->framer.piece.len == 0)
+            return ST_AGAIN;
+        uint8_t byte = reader->framer.piece.ptr[0];
+        if (is_space(byte))
+            take_byte(reader);
+        else if (!choose(reader, byte))
+            return ST_MALFORMED;
+    }
+    return ST_OK;
+}
+
+/* -- Results -- */
+
+static enum status next(struct list_reader *reader, struct slice *ret_item)
+{
+    struct slice text;
+    for (;;) {
+        TRY(pass_bytes(reader));
+        TRY(framer_next(&reader->framer, &text));
+        enum status status = take_text(reader, text);
+        if (status == ST_OK)
+            *ret_item = text;
+        if (status != ST_AGAIN)
+            return status;
+    }
+}
+
+enum status list_reader_next(struct list_reader *reader, struct slice *ret_item,
+                             struct error *error)
+{
+    if (reader->state == LIST_FAILED) {
+        reader->framer.piece = SLICE_EMPTY;
+        return error_set(error, reader->failure, "%s", text_of_failure(reader->failure));
+    }
+    enum status status = next(reader, ret_item);
+    return status == ST_OK || status == ST_AGAIN ? status : fail(reader, status, error);
+}
+
+enum status list_reader_end(struct list_reader *reader, struct error *error)
+{
+    assert(reader->framer.piece.len == 0);
+    if (reader->state == LIST_FAILED)
+        return error_set(error, reader->failure, "%s", text_of_failure(reader->failure));
+    if (reader->state != LIST_ENDED)
+        return error_set(error, ST_MALFORMED,
+                         "the list ended early: after %" PRIu64 " bytes and %" PRIu64 " items",
+                         reader->fed_bytes, reader->item_count);
+    struct list_info info = list_reader_info(reader);
+    if (!has_seen(reader, MEMBER_ITEMS) && !info.item_kind.len)
+        return error_set(error, ST_MALFORMED, "the server sent no list, but an object of kind %.*s",
+                         (int)size_min(info.kind.len, 64), (const char *)info.kind.ptr);
+    return ST_OK;
+}
+
+static struct slice item_kind(struct slice kind)
+{
+    struct slice list = SLICE_LITERAL("List");
+    if (kind.len <= list.len || !slice_equal(slice_sub(kind, kind.len - list.len, list.len), list))
+        return SLICE_EMPTY;
+    return slice_sub(kind, 0, kind.len - list.len);
+}
+
+struct list_info list_reader_info(const struct list_reader *reader)
+{
+    struct slice kind = buf_slice(&reader->texts[LIST_KIND]);
+    return (struct list_info){
+        .kind = kind,
+        .api_version = buf_slice(&reader->texts[LIST_API_VERSION]),
+        .item_kind = item_kind(kind),
+        .version = buf_slice(&reader->texts[LIST_VERSION]),
+        .continue_token = buf_slice(&reader->texts[LIST_CONTINUE]),
+        .remaining = reader->remaining,
+    };
+}
+
+void list_reader_check(const struct list_reader *reader)
+{
+    framer_check(&reader->framer);
+    assert(reader->state <= LIST_FAILED && reader->member <= MEMBER_ITEMS);
+    assert((reader->state == LIST_FAILED) == (reader->failure != ST_OK));
+    /* Only a text may be incomplete. */
+    assert(reader->state == LIST_FAILED || is_in_text(reader) ||
+           !framer_is_cut_off(&reader->framer));
+    assert(has_seen(reader, MEMBER_ITEMS) || reader->item_count == 0);
+    assert(reader->remaining >= -1);
+}

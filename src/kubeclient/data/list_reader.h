@@ -1,0 +1,86 @@
+/*
+ * Reads the body of a list while it arrives, one item at a time:
+ *
+ *     {"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"7"},"items":[{…},{…}]}
+ *
+ * The body arrives in pieces that may be cut anywhere, with its members in any order:
+ *
+ *     list_reader_feed(&reader, bytes);
+ *     while ((status = list_reader_next(&reader, &item, &error)) == ST_OK)
+ *         …
+ *     … and after the last byte:
+ *     status = list_reader_end(&reader, &error);
+ *
+ * No more of the body is kept than one item, however long the list is; an item that is complete in
+ * its piece is not copied. An item is returned only if it is valid JSON and an object. Every byte
+ * is examined twice: to find where its value ends, and to check the value. Of several members with
+ * the same key the first one counts, as in vigil/kube/json.h. One owner, one thread.
+ */
+#ifndef VIGIL_KUBECLIENT_DATA_LIST_READER_H
+#define VIGIL_KUBECLIENT_DATA_LIST_READER_H
+
+#include "base/error.h"
+#include "kubeclient/data/framer.h"
+
+enum {
+    LIST_ITEM_BYTES_MAX = FRAMER_BYTES_MAX, /* also of every other member of a list */
+    LIST_TEXT_BYTES_MAX = 64 << 10,         /* of a text in struct list_info, as it is written */
+};
+
+/* What a list says about itself. The texts belong to the reader; those that the list does not have
+ * are empty. */
+struct list_info {
+    struct slice kind, api_version; /* "PodList", "v1" */
+    struct slice item_kind; /* "Pod": items have no kind of their own; empty if kind is another */
+    struct slice version;   /* metadata.resourceVersion */
+    struct slice continue_token;
+    int64_t remaining; /* items that follow on other pages; -1: unknown */
+};
+
+enum list_text { LIST_KIND, LIST_API_VERSION, LIST_VERSION, LIST_CONTINUE, LIST_TEXTS };
+
+struct list_reader {
+    struct framer framer; /* has the rest of what was fed */
+    uint8_t state;        /* enum list_state */
+    uint8_t member;       /* enum list_member: the member whose value follows */
+    uint8_t seen;         /* a bit for each list_member whose key was read */
+    enum status failure;  /* why the reader has failed */
+    uint64_t fed_bytes, item_count;
+    int64_t remaining;
+    struct buf texts[LIST_TEXTS];
+};
+
+/* The format must be FRAMER_JSON. */
+void list_reader_init(struct list_reader *reader, enum framer_format format);
+void list_reader_fini(struct list_reader *reader);
+
+/* The bytes are borrowed until list_reader_next has returned something other than ST_OK. */
+void list_reader_feed(struct list_reader *reader, struct slice bytes);
+
+/*
+ * Returns the next item, valid until the next call.
+ *
+ * ST_AGAIN       the piece is used up
+ * ST_LIMIT       an item or another member is longer than LIST_ITEM_BYTES_MAX, or a text is longer
+ *                than LIST_TEXT_BYTES_MAX
+ * ST_MALFORMED   this is not a list
+ * ST_NOMEM
+ *
+ * All but the first have a text for people, and are returned again by every further call.
+ */
+MUST_CHECK
+enum status list_reader_next(struct list_reader *reader, struct slice *ret_item,
+                             struct error *error);
+
+/* After the last byte. ST_MALFORMED: the body ended early, or is another object. */
+MUST_CHECK
+enum status list_reader_end(struct list_reader *reader, struct error *error);
+
+/* What was read so far. Servers send kind, apiVersion and metadata before the items, but only after
+ * list_reader_end is it certain that everything is known. */
+struct list_info list_reader_info(const struct list_reader *reader);
+
+/* Asserts every invariant; for tests. */
+void list_reader_check(const struct list_reader *reader);
+
+#endif
