@@ -4,9 +4,9 @@
 #include "base/memory/arena.h"
 #include "base/random.h"
 #include "client/call/queue.h"
-#include "client/call/shared.h"
 #include "client/call/stream.h"
 #include "client/connect/error.h"
+#include "client/driver/shared.h"
 #include "codec/pb/rpc.pb.h"
 
 #include <stdlib.h>
@@ -18,7 +18,7 @@ enum { SCRATCH_BYTES = 256 };
 struct lease_keeper {
     struct client_stream stream;
     struct vigil_client *client; /* borrowed: it owns the keeper */
-    struct client_part part;
+    struct driver_part part;
     struct hash_map kept; /* kept_lease by id */
 };
 
@@ -46,22 +46,22 @@ struct vigil_lease {
     vigil_lease_lost lost;
     void *user;
     struct lease_item *item; /* with a queue; owned */
-    struct client_object object;
-    struct client_shared shared; /* references: the user's, and the keeper's until it is lost */
+    struct driver_object object;
+    struct driver_shared shared; /* references: the user's, and the keeper's until it is lost */
     struct kept_lease *kept;     /* NULL: not kept yet, or lost */
     struct list in_kept;
 };
 
 static void lease_unref(struct vigil_lease *lease)
 {
-    if (!client_shared_unref(&lease->shared))
+    if (!driver_shared_unref(&lease->shared))
         return;
     struct vigil_client *client = lease->client;
     if (lease->item)
         queue_item_fini(&lease->item->in_queue);
     free(lease->item);
     free(lease);
-    client_unref(client);
+    driver_unref(&client->driver);
 }
 
 static struct slice id_of(const void *value)
@@ -94,7 +94,7 @@ void lease_keeper_check(const struct lease_keeper *keeper)
 static void kept_free(struct kept_lease *kept)
 {
     struct lease_keeper *keeper = kept->keeper;
-    struct loop *loop = keeper->client->loop;
+    struct loop *loop = keeper->client->driver.loop;
     assert(list_empty(&kept->leases));
     loop_timer_cancel(loop, &kept->renew);
     loop_timer_cancel(loop, &kept->expire);
@@ -105,7 +105,7 @@ static void kept_free(struct kept_lease *kept)
 
 static void queue_loss(struct lease_item *item, const vigil_error *error)
 {
-    LOCK_SCOPE(&item->lease->client->lock);
+    LOCK_SCOPE(&item->lease->client->driver.lock);
     item->error = *error;
     queue_item_push(&item->in_queue);
 }
@@ -115,9 +115,9 @@ static void tell_lost(struct vigil_lease *lease, const vigil_error *error)
     struct vigil_client *client = lease->client;
     if (lease->item)
         queue_loss(lease->item, error);
-    if (lease->lost && client_callback_begin(client, &lease->object)) {
+    if (lease->lost && driver_callback_begin(&client->driver, &lease->object)) {
         lease->lost(lease, error, lease->user);
-        client_callback_end(client);
+        driver_callback_end(&client->driver);
     }
     lease_unref(lease);
 }
@@ -157,7 +157,7 @@ static void on_expire(struct timer *timer)
 static void renew(struct kept_lease *kept)
 {
     struct lease_keeper *keeper = kept->keeper;
-    struct loop *loop = keeper->client->loop;
+    struct loop *loop = keeper->client->driver.loop;
     struct pb_lease_keep_alive_request request = {.id = kept->id};
     if (client_stream_is_open(&keeper->stream))
         client_stream_send(&keeper->stream, &pb_lease_keep_alive_request_table, &request);
@@ -179,7 +179,7 @@ static void on_open(struct client_stream *stream)
 
 static void renewed(struct kept_lease *kept, int64_t ttl)
 {
-    struct loop *loop = kept->keeper->client->loop;
+    struct loop *loop = kept->keeper->client->driver.loop;
     kept->ttl_ns = (ttl < TTL_S_MAX ? ttl : TTL_S_MAX) * NS_PER_S;
     loop_timer_set(loop, &kept->renew, loop_now_ns(loop) + kept->ttl_ns / 3);
     loop_timer_set(loop, &kept->expire, clock_add(loop_now_ns(loop), kept->ttl_ns));
@@ -227,7 +227,7 @@ static void on_refused(struct client_stream *stream, enum grpc_code code, struct
 
 /* -- Life -- */
 
-static void end_part(struct client_part *part)
+static void end_part(struct driver_part *part)
 {
     struct lease_keeper *keeper = CONTAINER_OF(part, struct lease_keeper, part);
     vigil_error error;
@@ -236,7 +236,7 @@ static void end_part(struct client_part *part)
     client_stream_fini(&keeper->stream);
 }
 
-static void free_part(struct client_part *part)
+static void free_part(struct driver_part *part)
 {
     struct lease_keeper *keeper = CONTAINER_OF(part, struct lease_keeper, part);
     assert(keeper->kept.count == 0);
@@ -262,7 +262,7 @@ enum status lease_keeper_new(struct vigil_client *client, struct lease_keeper **
     hash_map_init(&keeper->kept, id_of, random_seed_system());
     client_stream_init(&keeper->stream, client, &hooks,
                        SLICE_LITERAL("/etcdserverpb.Lease/LeaseKeepAlive"), false);
-    list_push_back(&client->parts, &keeper->part.in_client);
+    list_push_back(&client->driver.parts, &keeper->part.in_driver);
     *ret_keeper = keeper;
     return ST_OK;
 }
@@ -308,7 +308,7 @@ static enum status keep(struct vigil_lease *lease)
 static void start(struct vigil_lease *lease)
 {
     vigil_error error;
-    if (lease->client->ended) {
+    if (lease->client->driver.ended) {
         client_error_set(&error, VIGIL_ERROR_CANCELED, VIGIL_NOT_SENT, "the client was shut down");
         tell_lost(lease, &error);
     } else if (keep(lease) != ST_OK) {
@@ -329,10 +329,10 @@ static void end(struct vigil_lease *lease)
     lease_unref(lease);
 }
 
-static void run_command(struct client_command *command)
+static void run_command(struct driver_command *command)
 {
     struct vigil_lease *lease = CONTAINER_OF(command, struct vigil_lease, shared.command);
-    uint32_t wanted = client_shared_wanted(&lease->shared);
+    uint32_t wanted = driver_shared_wanted(&lease->shared);
     if (wanted & LEASE_WANTS_START)
         start(lease);
     if (wanted & LEASE_WANTS_END)
@@ -342,7 +342,7 @@ static void run_command(struct client_command *command)
 
 static void want(struct vigil_lease *lease, uint32_t what)
 {
-    client_shared_want(&lease->shared, lease->client, what);
+    driver_shared_want(&lease->shared, &lease->client->driver, what);
 }
 
 /* -- Public functions -- */
@@ -359,8 +359,8 @@ static int lease_new(vigil_client *client, int64_t id, int64_t ttl, void *user,
     lease->id = id;
     lease->ttl = ttl;
     lease->user = user;
-    client_shared_init(&lease->shared, 2, run_command);
-    client_ref(client);
+    driver_shared_init(&lease->shared, 2, run_command);
+    driver_ref(&client->driver);
     *ret_lease = lease;
     return VIGIL_OK;
 }
@@ -385,7 +385,7 @@ static struct vigil_lease *lease_of(struct queue_item *item)
 
 static void ref_item(struct queue_item *item)
 {
-    client_shared_ref(&lease_of(item)->shared);
+    driver_shared_ref(&lease_of(item)->shared);
 }
 
 static void unref_item(struct queue_item *item)
@@ -425,7 +425,7 @@ void vigil_lease_free(vigil_lease *lease)
 {
     if (!lease)
         return;
-    client_drop(lease->client, &lease->object);
+    driver_drop(&lease->client->driver, &lease->object);
     if (lease->item)
         queue_item_drop(&lease->item->in_queue);
     want(lease, LEASE_WANTS_END);

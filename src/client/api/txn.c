@@ -44,7 +44,7 @@ vigil_txn *vigil_txn_new(vigil_client *client)
         return NULL;
     txn->client = client;
     txn->branch = TXN_SUCCESS;
-    client_ref(client);
+    driver_ref(&client->driver);
     return txn;
 }
 
@@ -53,7 +53,7 @@ void vigil_txn_free(vigil_txn *txn)
     if (!txn)
         return;
     buf_fini(&txn->message);
-    client_unref(txn->client);
+    driver_unref(&txn->client->driver);
     free(txn);
 }
 

@@ -57,22 +57,22 @@ void client_call_unref(struct vigil_call *call)
     grpc_client_call_fini(&call->grpc);
     queue_item_fini(&call->item);
     free(call);
-    client_unref(client);
+    driver_unref(&client->driver);
 }
 
 static void make_callback(struct vigil_call *call)
 {
     struct vigil_client *client = call->client;
-    lock_take(&client->lock);
+    lock_take(&client->driver.lock);
     atomic_store_explicit(&call->completed, true, memory_order_release);
-    client_changed(client);
+    driver_changed(&client->driver);
     if (call->item.queue)
         queue_item_push(&call->item);
-    lock_release(&client->lock);
-    if (!call->done || !client_callback_begin(client, &call->object))
+    lock_release(&client->driver.lock);
+    if (!call->done || !driver_callback_begin(&client->driver, &call->object))
         return;
     call->done(call, call->user);
-    client_callback_end(client);
+    driver_callback_end(&client->driver);
 }
 
 void client_call_complete(struct vigil_call *call)
@@ -80,10 +80,10 @@ void client_call_complete(struct vigil_call *call)
     struct vigil_client *client = call->client;
     move(call, CALL_COMPLETED);
     channel_waiter_cancel(&call->waiter);
-    loop_timer_cancel(client->loop, &call->deadline);
-    loop_timer_cancel(client->loop, &call->pause);
-    if (call->member.in_client.next)
-        list_remove(&call->member.in_client);
+    loop_timer_cancel(client->driver.loop, &call->deadline);
+    loop_timer_cancel(client->driver.loop, &call->pause);
+    if (call->member.in_driver.next)
+        list_remove(&call->member.in_driver);
     if (call->method->parts)
         call->method->parts->release(call);
     atomic_fetch_add_explicit(&client->counters.calls_completed, 1, memory_order_relaxed);
@@ -150,19 +150,19 @@ static void on_deadline(struct timer *timer)
 static void set_deadline(struct vigil_call *call, int64_t now_ns)
 {
     if (call->timeout_ms > 0)
-        loop_timer_set(call->client->loop, &call->deadline,
-                       clock_add(now_ns, client_ns(call->timeout_ms)));
+        loop_timer_set(call->client->driver.loop, &call->deadline,
+                       clock_add(now_ns, driver_ns(call->timeout_ms)));
 }
 
 /* The time of the turn may be long ago, if the user's callback took long. */
 void client_call_restart_clock(struct vigil_call *call)
 {
-    set_deadline(call, clock_mono_ns(loop_clock(call->client->loop)));
+    set_deadline(call, clock_mono_ns(loop_clock(call->client->driver.loop)));
 }
 
 void client_call_stop_clock(struct vigil_call *call)
 {
-    loop_timer_cancel(call->client->loop, &call->deadline);
+    loop_timer_cancel(call->client->driver.loop, &call->deadline);
 }
 
 /* -- Attempts -- */
@@ -251,8 +251,9 @@ static void try_again(struct vigil_call *call, bool at_once)
     }
     int64_t pause = PAUSE_NS << (call->attempts < 6 ? call->attempts - 1 : 5);
     move(call, CALL_PAUSING);
-    loop_timer_set(client->loop, &call->pause,
-                   loop_now_ns(client->loop) + (pause < PAUSE_NS_MAX ? pause : PAUSE_NS_MAX));
+    loop_timer_set(client->driver.loop, &call->pause,
+                   loop_now_ns(client->driver.loop) +
+                       (pause < PAUSE_NS_MAX ? pause : PAUSE_NS_MAX));
 }
 
 /* -- What the connection says -- */
@@ -360,19 +361,19 @@ static const struct grpc_client_ops call_ops = {.on_message = on_message, .on_en
 
 /* -- Commands -- */
 
-static void end_member(struct client_member *member)
+static void end_member(struct driver_member *member)
 {
     struct vigil_call *call = CONTAINER_OF(member, struct vigil_call, member);
     client_call_stop(call, VIGIL_ERROR_CANCELED, "the client was shut down");
 }
 
-static void run_start(struct client_command *command)
+static void run_start(struct driver_command *command)
 {
     struct vigil_call *call = CONTAINER_OF(command, struct vigil_call, start);
     struct vigil_client *client = call->client;
-    if (client->ended || atomic_load(&call->canceled)) {
+    if (client->driver.ended || atomic_load(&call->canceled)) {
         fail(call, VIGIL_ERROR_CANCELED,
-             client->ended ? "the client was shut down" : "the call was canceled");
+             client->driver.ended ? "the client was shut down" : "the call was canceled");
         return;
     }
     if (call->invalid) {
@@ -383,14 +384,14 @@ static void run_start(struct client_command *command)
         fail(call, VIGIL_ERROR_REQUEST_TOO_LARGE, "the request exceeds send_bytes_max");
         return;
     }
-    list_push_back(&client->members, &call->member.in_client);
+    list_push_back(&client->driver.members, &call->member.in_driver);
     atomic_fetch_add_explicit(&client->counters.calls_started, 1, memory_order_relaxed);
-    set_deadline(call, loop_now_ns(client->loop));
+    set_deadline(call, loop_now_ns(client->driver.loop));
     move(call, CALL_WAITING);
     try_to_send(call);
 }
 
-static void run_cancel(struct client_command *command)
+static void run_cancel(struct driver_command *command)
 {
     struct vigil_call *call = CONTAINER_OF(command, struct vigil_call, cancel);
     if (call->state != CALL_CREATED) /* otherwise it is cancelled by its start */
@@ -424,7 +425,7 @@ struct vigil_call *client_call_new_sized(struct vigil_client *client,
     call->timeout_ms = client->call_timeout_ms;
     call->error.grpc_code = -1;
     arena_init(&call->arena, NULL, 0, client_decode_bytes_max(client));
-    client_ref(client);
+    driver_ref(&client->driver);
     return call;
 }
 
@@ -485,7 +486,7 @@ static void post_start(struct vigil_call *call, void *user)
 {
     call->user = user;
     client_call_ref(call);
-    client_post(call->client, &call->start);
+    driver_post(&call->client->driver, &call->start);
 }
 
 int vigil_call_start(vigil_call *call, vigil_done done, void *user)
@@ -530,26 +531,26 @@ int vigil_queue_call(vigil_queue *queue, vigil_call *call, void *user)
 
 static void wait_for_thread(struct vigil_call *call)
 {
-    LOCK_SCOPE(&call->client->lock);
+    LOCK_SCOPE(&call->client->driver.lock);
     while (!has_completed(call))
-        client_wait(call->client);
+        driver_wait(&call->client->driver);
 }
 
 int vigil_call_run(vigil_call *call)
 {
     if (!call)
         return VIGIL_ERROR_MEMORY;
-    if (client_is_inside(call->client)) {
+    if (driver_is_inside(&call->client->driver)) {
         atomic_store(&call->would_block, true);
         return VIGIL_ERROR_WOULD_BLOCK;
     }
     int code = vigil_call_start(call, NULL, NULL);
     if (code != VIGIL_OK)
         return code;
-    if (call->client->own_thread || atomic_load(&call->client->loop_ended))
+    if (call->client->driver.own_thread || atomic_load(&call->client->driver.loop_ended))
         wait_for_thread(call);
     while (!has_completed(call))
-        client_process_and_wait(call->client);
+        driver_process_and_wait(&call->client->driver);
     return call->error.code;
 }
 
@@ -558,14 +559,14 @@ void vigil_call_cancel(vigil_call *call)
     if (!call || atomic_exchange(&call->canceled, true) || !atomic_load(&call->started))
         return;
     client_call_ref(call);
-    client_post(call->client, &call->cancel);
+    driver_post(&call->client->driver, &call->cancel);
 }
 
 void vigil_call_free(vigil_call *call)
 {
     if (!call)
         return;
-    client_drop(call->client, &call->object);
+    driver_drop(&call->client->driver, &call->object);
     queue_item_drop(&call->item);
     vigil_call_cancel(call);
     client_call_unref(call);

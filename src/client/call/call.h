@@ -60,15 +60,15 @@ struct vigil_call {
     _Atomic unsigned refs;
     _Atomic bool started, canceled; /* by the user */
     _Atomic bool would_block;       /* vigil_call_run was called inside a callback */
-    struct client_command start, cancel;
-    struct client_object object;
+    struct driver_command start, cancel;
+    struct driver_object object;
     _Atomic bool completed; /* the result is final; set with the client's lock, read without */
 
     /* The loop's thread, from the start on. */
     enum call_state state;
     bool stopping;  /* its stream is being cancelled, and the error is set */
     bool delivered; /* the user has received a part, so it is not repeated any more */
-    struct client_member member;
+    struct driver_member member;
     struct channel_waiter waiter;
     struct timer deadline, pause;
     unsigned attempts;   /* that were sent */

@@ -46,10 +46,10 @@ void parts_deliver(struct parts_call *parts, const void *part)
 {
     struct vigil_call *call = &parts->call;
     struct vigil_client *client = call->client;
-    if (atomic_load(&call->canceled) || !client_callback_begin(client, &call->object))
+    if (atomic_load(&call->canceled) || !driver_callback_begin(&client->driver, &call->object))
         return;
     int answer = parts->hooks->call_back(parts, part);
-    client_callback_end(client);
+    driver_callback_end(&client->driver);
     if (answer == VIGIL_PART_PAUSE)
         pause_call(parts);
 }
@@ -189,7 +189,7 @@ static void stream_resumed(struct parts_call *parts)
     }
 }
 
-static void run_resume(struct client_command *command)
+static void run_resume(struct driver_command *command)
 {
     struct parts_call *parts = CONTAINER_OF(command, struct parts_call, resume);
     atomic_store(&parts->resume_posted, false);
@@ -211,7 +211,7 @@ void vigil_call_resume(vigil_call *call)
     if (atomic_exchange(&parts->resume_posted, true))
         return;
     client_call_ref(call);
-    client_post(call->client, &parts->resume);
+    driver_post(&call->client->driver, &parts->resume);
 }
 
 /* -- Creating -- */

@@ -50,7 +50,7 @@ struct parts_call {
     bool paused;
     struct client_message *held; /* received while paused; owned */
     size_t held_bytes;
-    struct client_command resume;
+    struct driver_command resume;
     _Atomic bool resume_posted;
     vigil_header header; /* valid if result.header points to it */
     struct {

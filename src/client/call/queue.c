@@ -10,7 +10,7 @@ struct vigil_queue {
     _Atomic unsigned refs; /* the user's, one of each item, and one of each thread that takes */
 
     /* Protected by the client's lock. */
-    struct client_observer observer; /* of the end of the client */
+    struct driver_observer observer; /* of the end of the client */
     struct list items;               /* queue_item.in_queue */
     bool closed;                     /* freed by the user */
     struct readable readable;        /* while something can be taken, and after the end */
@@ -33,7 +33,7 @@ static void move(struct queue_item *item, enum queue_item_state next)
 
 static struct lock *lock_of(const struct vigil_queue *queue)
 {
-    return &queue->client->lock;
+    return &queue->client->driver.lock;
 }
 
 struct vigil_client *queue_client(const struct vigil_queue *queue)
@@ -53,12 +53,12 @@ static void queue_unref(struct vigil_queue *queue)
     struct vigil_client *client = queue->client;
     readable_fini(&queue->readable);
     free(queue);
-    client_unref(client);
+    driver_unref(&client->driver);
 }
 
 static bool is_over(const struct vigil_queue *queue)
 {
-    return queue->closed || queue->client->all_ended;
+    return queue->closed || queue->client->driver.all_ended;
 }
 
 static void settle_fd(struct vigil_queue *queue)
@@ -204,7 +204,7 @@ static void wait_for_items(struct vigil_queue *queue, int timeout_ms)
     struct vigil_client *client = queue->client;
     struct pollfd fds[] = {{.fd = queue->readable.fd, .events = POLLIN},
                            {.fd = -1, .events = POLLIN}};
-    bool drives = !client->own_thread && !atomic_load(&client->loop_ended);
+    bool drives = !client->driver.own_thread && !atomic_load(&client->driver.loop_ended);
     if (drives) {
         fds[1].fd = vigil_client_fd(client);
         timeout_ms = shorter(timeout_ms, vigil_client_timeout_ms(client));
@@ -237,7 +237,7 @@ int vigil_queue_take(vigil_queue *queue, int timeout_ms, const vigil_item **ret_
 {
     if (timeout_ms == 0)
         return take(queue, ret_item);
-    if (client_is_inside(queue->client))
+    if (driver_is_inside(&queue->client->driver))
         return VIGIL_ERROR_WOULD_BLOCK;
     int64_t deadline_ns = timeout_ms < 0
                               ? CLOCK_NEVER
@@ -255,7 +255,7 @@ int vigil_queue_fd(const vigil_queue *queue)
 
 /* -- Life -- */
 
-static void on_client_ended(struct client_observer *observer)
+static void on_client_ended(struct driver_observer *observer)
 {
     settle_fd(CONTAINER_OF(observer, struct vigil_queue, observer));
 }
@@ -269,13 +269,13 @@ int vigil_queue_new(vigil_client *client, vigil_queue **ret_queue)
         free(queue);
         return VIGIL_ERROR_SYSTEM;
     }
-    client_ref(client);
+    driver_ref(&client->driver);
     queue->client = client;
     queue->refs = 1;
     queue->observer.ended = on_client_ended;
     list_init(&queue->items);
-    LOCK_SCOPE(&client->lock);
-    list_push_back(&client->observers, &queue->observer.in_client);
+    LOCK_SCOPE(&client->driver.lock);
+    list_push_back(&client->driver.observers, &queue->observer.in_driver);
     settle_fd(queue);
     *ret_queue = queue;
     return VIGIL_OK;
@@ -287,7 +287,7 @@ static void close_queue(struct vigil_queue *queue, struct list *ret_items)
     struct queue_item *item;
     LOCK_SCOPE(lock_of(queue));
     queue->closed = true;
-    list_remove(&queue->observer.in_client);
+    list_remove(&queue->observer.in_driver);
     LIST_FOREACH (item, &queue->items, in_queue)
         move(item, QUEUE_ITEM_IDLE);
     list_append(ret_items, &queue->items);

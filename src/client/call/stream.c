@@ -46,7 +46,7 @@ static int64_t pause_ns(unsigned failures)
  * a busy loop. */
 static void begin_again(struct client_stream *stream)
 {
-    struct loop *loop = stream->client->loop;
+    struct loop *loop = stream->client->driver.loop;
     bool lasted = stream->state == STREAM_OPEN &&
                   loop_now_ns(loop) - stream->opened_ns > pause_ns(stream->failures);
     if (lasted && stream->failures)
@@ -107,7 +107,7 @@ static void open_call(struct client_stream *stream)
     stream->of_use = false;
     stream->too_large = false;
     stream->generation = channel_generation(channel);
-    stream->opened_ns = loop_now_ns(stream->client->loop);
+    stream->opened_ns = loop_now_ns(stream->client->driver.loop);
     stream->hooks->on_open(stream);
 }
 
@@ -138,7 +138,7 @@ static void go_idle(struct client_stream *stream)
         cancel_call(stream);
     stream->given_up = false;
     channel_waiter_cancel(&stream->waiter);
-    loop_timer_cancel(stream->client->loop, &stream->pause);
+    loop_timer_cancel(stream->client->driver.loop, &stream->pause);
     if (stream->state != STREAM_IDLE)
         move(stream, STREAM_IDLE);
 }
@@ -169,7 +169,7 @@ void client_stream_want(struct client_stream *stream, bool wanted)
     if (stream->wanted == wanted)
         return;
     stream->wanted = wanted;
-    loop_defer(stream->client->loop, &stream->settle);
+    loop_defer(stream->client->driver.loop, &stream->settle);
 }
 
 void client_stream_give_up(struct client_stream *stream)
@@ -177,7 +177,7 @@ void client_stream_give_up(struct client_stream *stream)
     if (!client_stream_is_open(stream))
         return;
     stream->given_up = true;
-    loop_defer(stream->client->loop, &stream->settle);
+    loop_defer(stream->client->driver.loop, &stream->settle);
 }
 
 void client_stream_overflow(struct client_stream *stream)

@@ -141,7 +141,7 @@ static void renewals_are_limited(void **state)
     while (refusals == 0 && before++ < 100) {
         stream.state = STREAM_OPEN;
         stream.call.ops->on_end(&stream.call, &outcome);
-        loop_timer_cancel(client->loop, &stream.pause);
+        loop_timer_cancel(client->driver.loop, &stream.pause);
     }
     assert_int_equal(refusals, 1);
     assert_in_range(renewed, 1, 10);

@@ -72,14 +72,14 @@ static inline void world_take(struct world *w);
 static inline void world_check(void)
 {
     struct vigil_client *client = world_checked->client;
-    struct client_member *member;
+    struct driver_member *member;
     assert_true(faults.turns < WORLD_TURNS_MAX);
     if (!client)
         return;
     if (world_shutdown_at && faults.turns == world_shutdown_at)
         vigil_client_shutdown(client);
     channel_check(client->channel);
-    LIST_FOREACH (member, &client->members, in_client)
+    LIST_FOREACH (member, &client->driver.members, in_driver)
         client_call_check(CONTAINER_OF(member, struct vigil_call, member));
     for (struct client_watch_stream *s = client->watch_streams; s; s = watch_stream_next(s))
         watch_stream_check(s);

@@ -1,5 +1,6 @@
 #include "client/v2/v2_watch.h"
 
+#include "client/call/client.h"
 #include "client/connect/channel.h"
 #include "client/connect/error.h"
 
@@ -13,7 +14,7 @@ enum {
     TURN_NODES_MAX = 1024, /* that are looked at in a turn, selected or not */
 };
 
-/* What the user wants, as bits of client_shared. */
+/* What the user wants, as bits of driver_shared. */
 enum { WANTS_START = 1, WANTS_RESUME = 2, WANTS_END = 4 };
 
 #define TO(state) (1u << V2_WATCH_##state)
@@ -34,12 +35,12 @@ static void move(struct vigil_v2_watch *w, enum v2_watch_state next)
 
 static void v2_watch_unref(struct vigil_v2_watch *w)
 {
-    if (!client_shared_unref(&w->shared))
+    if (!driver_shared_unref(&w->shared))
         return;
     struct vigil_client *client = w->client;
     object_batch_fini(&w->batch);
     free(w);
-    client_unref(client);
+    driver_unref(&client->driver);
 }
 
 /* -- Counters -- */
@@ -133,8 +134,8 @@ static void end(struct vigil_v2_watch *w)
         return;
     bool was_started = w->state != V2_WATCH_NEW;
     move(w, V2_WATCH_ENDED);
-    if (w->member.in_client.next)
-        list_remove(&w->member.in_client);
+    if (w->member.in_driver.next)
+        list_remove(&w->member.in_driver);
     loop_defer_cancel(&w->delivery);
     if (was_started)
         v2_poller_fini(&w->poller);
@@ -352,16 +353,16 @@ static bool has_delivery(const struct vigil_v2_watch *w)
 static void schedule(struct vigil_v2_watch *w)
 {
     if (has_delivery(w))
-        loop_defer(w->client->loop, &w->delivery);
+        loop_defer(w->client->driver.loop, &w->delivery);
 }
 
 static void on_delivery(struct deferred *deferred)
 {
     struct vigil_v2_watch *w = CONTAINER_OF(deferred, struct vigil_v2_watch, delivery);
-    if (!has_delivery(w) || !client_callback_begin(w->client, &w->object))
+    if (!has_delivery(w) || !driver_callback_begin(&w->client->driver, &w->object))
         return; /* freed by the user: its end is on the way */
     bool ended = deliver_batch(w);
-    client_callback_end(w->client);
+    driver_callback_end(&w->client->driver);
     if (ended) {
         end(w);
         return;
@@ -402,14 +403,14 @@ static void on_failed(struct v2_poller *poller, const vigil_error *error, int64_
 /* The client ends, which is not an error. */
 static void end_with_client(struct vigil_v2_watch *w)
 {
-    if (client_callback_begin(w->client, &w->object)) {
+    if (driver_callback_begin(&w->client->driver, &w->object)) {
         call_program(w, true);
-        client_callback_end(w->client);
+        driver_callback_end(&w->client->driver);
     }
     end(w);
 }
 
-static void end_member(struct client_member *member)
+static void end_member(struct driver_member *member)
 {
     end_with_client(CONTAINER_OF(member, struct vigil_v2_watch, member));
 }
@@ -424,11 +425,11 @@ static void start(struct vigil_v2_watch *w)
         .index = vigil_v2_watch_index(w),
         .receive_bytes_max = w->client->receive_bytes_max,
     };
-    if (w->client->ended) {
+    if (w->client->driver.ended) {
         end_with_client(w);
         return;
     }
-    list_push_back(&w->client->members, &w->member.in_client);
+    list_push_back(&w->client->driver.members, &w->member.in_driver);
     move(w, V2_WATCH_OPEN);
     if (v2_poller_init(&w->poller, w->client->channel, &options, &hooks) == ST_OK) {
         v2_poller_want(&w->poller, true);
@@ -439,10 +440,10 @@ static void start(struct vigil_v2_watch *w)
     on_failed(&w->poller, &error, 0);
 }
 
-static void run_command(struct client_command *command)
+static void run_command(struct driver_command *command)
 {
     struct vigil_v2_watch *w = CONTAINER_OF(command, struct vigil_v2_watch, shared.command);
-    uint32_t wanted = client_shared_wanted(&w->shared);
+    uint32_t wanted = driver_shared_wanted(&w->shared);
     if ((wanted & WANTS_START) && !(wanted & WANTS_END)) /* freed before it was started */
         start(w);
     if ((wanted & WANTS_RESUME) && w->state != V2_WATCH_ENDED) {
@@ -490,9 +491,9 @@ static void watch_init(struct vigil_v2_watch *w, vigil_client *client,
     };
     list_init(&w->queue);
     object_batch_init(&w->batch, &w->hooks);
-    client_shared_init(&w->shared, 2, run_command);
+    driver_shared_init(&w->shared, 2, run_command);
     slice_copy(w->key, slice_of(o->key.data, o->key.size));
-    client_ref(client);
+    driver_ref(&client->driver);
     atomic_fetch_add_explicit(&client->counters.watches, 1, memory_order_relaxed);
 }
 
@@ -511,7 +512,7 @@ int vigil_v2_watch_new(vigil_client *client, const vigil_v2_watch_options *optio
         return VIGIL_ERROR_MEMORY;
     watch_init(w, client, &complete, fn, user);
     *ret_watch = w;
-    client_shared_want(&w->shared, client, WANTS_START);
+    driver_shared_want(&w->shared, &client->driver, WANTS_START);
     return VIGIL_OK;
 }
 
@@ -519,14 +520,14 @@ void vigil_v2_watch_free(vigil_v2_watch *w)
 {
     if (!w)
         return;
-    client_drop(w->client, &w->object);
-    client_shared_want(&w->shared, w->client, WANTS_END);
+    driver_drop(&w->client->driver, &w->object);
+    driver_shared_want(&w->shared, &w->client->driver, WANTS_END);
     v2_watch_unref(w);
 }
 
 void vigil_v2_watch_resume(vigil_v2_watch *w)
 {
-    client_shared_want(&w->shared, w->client, WANTS_RESUME);
+    driver_shared_want(&w->shared, &w->client->driver, WANTS_RESUME);
 }
 
 int64_t vigil_v2_watch_index(const vigil_v2_watch *w)

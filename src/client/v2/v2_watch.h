@@ -14,7 +14,7 @@
 #ifndef VIGIL_CLIENT_V2_V2_WATCH_H
 #define VIGIL_CLIENT_V2_V2_WATCH_H
 
-#include "client/call/shared.h"
+#include "client/driver/shared.h"
 #include "client/v2/v2_poller.h"
 #include "client/watch/object.h"
 
@@ -31,8 +31,8 @@ struct v2_watch_counters {
 struct vigil_v2_watch {
     enum v2_watch_state state;
     struct vigil_client *client; /* a reference */
-    struct client_object object; /* protected by the client's lock */
-    struct client_member member; /* of the client, from the start to the end */
+    struct driver_object object; /* protected by the client's lock */
+    struct driver_member member; /* of the client, from the start to the end */
     vigil_v2_watch_fn fn;
     vigil_v2_include include;
     struct object_hooks hooks; /* with the user pointer of all functions */
@@ -49,7 +49,7 @@ struct vigil_v2_watch {
     struct v2_watch_counters counters;
     _Atomic int64_t index; /* everything up to here has been delivered; any thread */
     bool recursive, quorum;
-    struct client_shared shared; /* references: the user's, and the loop's until it has ended */
+    struct driver_shared shared; /* references: the user's, and the loop's until it has ended */
     size_t key_len;
     uint8_t key[];
 };

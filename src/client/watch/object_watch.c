@@ -10,7 +10,7 @@
 
 enum { PAGE_LIMIT_DEFAULT = 1000, QUOTED_BYTES = 96 };
 
-/* What the user wants, as bits of client_shared.wanted. */
+/* What the user wants, as bits of driver_shared.wanted. */
 enum { WANTS_START = 1, WANTS_RESUME = 2, WANTS_END = 4 };
 
 #define TO(state) (1u << OBJECT_WATCH_##state)
@@ -47,12 +47,12 @@ void object_watch_check(const struct vigil_object_watch *watch)
 
 static void object_watch_unref(struct vigil_object_watch *watch)
 {
-    if (!client_shared_unref(&watch->shared))
+    if (!driver_shared_unref(&watch->shared))
         return;
     struct vigil_client *client = watch->client;
     object_batch_fini(&watch->batch);
     free(watch);
-    client_unref(client);
+    driver_unref(&client->driver);
 }
 
 /* -- Counters -- */
@@ -142,7 +142,7 @@ static void add_error(struct vigil_object_watch *watch, enum vigil_code code, co
 static void add_server_error(struct vigil_object_watch *watch, const vigil_error *error,
                              int64_t compact_revision)
 {
-    if (watch->client->ended)
+    if (watch->client->driver.ended)
         return;
     if (error->code == VIGIL_ERROR_COMPACTED)
         object_batch_expired(&watch->batch, error, compact_revision);
@@ -153,10 +153,10 @@ static void add_server_error(struct vigil_object_watch *watch, const vigil_error
 /* Outside of callbacks: delivers the error, unless the client ends, and ends the watch. */
 static void end_with(struct vigil_object_watch *watch, const vigil_error *error)
 {
-    if (client_callback_begin(watch->client, &watch->object)) {
+    if (driver_callback_begin(&watch->client->driver, &watch->object)) {
         add_server_error(watch, error, 0);
         (void)deliver(watch, true);
-        client_callback_end(watch->client);
+        driver_callback_end(&watch->client->driver);
     }
     end(watch);
 }
@@ -266,7 +266,7 @@ static int end_callback(struct vigil_object_watch *watch, bool ended)
 {
     ended = ended || object_batch_has_error(&watch->batch);
     int answer = deliver(watch, ended);
-    client_callback_end(watch->client);
+    driver_callback_end(&watch->client->driver);
     if (ended)
         end(watch);
     return answer;
@@ -276,7 +276,7 @@ static int on_watch_batch(vigil_watch *inner, const vigil_watch_batch *batch, vo
 {
     struct vigil_object_watch *watch = user;
     (void)inner;
-    if (!client_callback_begin(watch->client, &watch->object))
+    if (!driver_callback_begin(&watch->client->driver, &watch->object))
         return VIGIL_WATCH_CONTINUE; /* the watch or its client has been freed */
     if (batch->what == VIGIL_WATCH_EVENTS)
         add_events(watch, batch);
@@ -352,7 +352,7 @@ static int on_page(vigil_call *call, const vigil_range_response *page, void *use
 {
     struct vigil_object_watch *watch = user;
     (void)call;
-    if (!client_callback_begin(watch->client, &watch->object))
+    if (!driver_callback_begin(&watch->client->driver, &watch->object))
         return VIGIL_PART_CONTINUE; /* the watch or its client has been freed */
     add_page(watch, page);
     return end_callback(watch, false) == VIGIL_WATCH_PAUSE ? VIGIL_PART_PAUSE : VIGIL_PART_CONTINUE;
@@ -411,11 +411,11 @@ static void resume(struct vigil_object_watch *watch)
         vigil_watch_resume(watch->watch);
 }
 
-static void run_command(struct client_command *command)
+static void run_command(struct driver_command *command)
 {
     struct vigil_object_watch *watch =
         CONTAINER_OF(command, struct vigil_object_watch, shared.command);
-    uint32_t wanted = client_shared_wanted(&watch->shared);
+    uint32_t wanted = driver_shared_wanted(&watch->shared);
     if ((wanted & WANTS_START) && revision_of(watch) > 0)
         start_watching(watch);
     else if (wanted & WANTS_START)
@@ -451,10 +451,10 @@ static void object_watch_init(struct vigil_object_watch *watch, vigil_client *cl
         .buffer_bytes = options->buffer_bytes,
         .key_len = options->key.size,
     };
-    client_shared_init(&watch->shared, 2, run_command);
+    driver_shared_init(&watch->shared, 2, run_command);
     object_batch_init(&watch->batch, &watch->hooks);
     slice_copy(watch->key, kv_slice(options->key));
-    client_ref(client);
+    driver_ref(&client->driver);
 }
 
 int vigil_object_watch_new(vigil_client *client, const vigil_object_options *options,
@@ -475,7 +475,7 @@ int vigil_object_watch_new(vigil_client *client, const vigil_object_options *opt
     watch->fn = fn;
     watch->hooks.user = user;
     *ret_watch = watch;
-    client_shared_want(&watch->shared, client, WANTS_START);
+    driver_shared_want(&watch->shared, &client->driver, WANTS_START);
     return VIGIL_OK;
 }
 
@@ -483,14 +483,14 @@ void vigil_object_watch_free(vigil_object_watch *watch)
 {
     if (!watch)
         return;
-    client_drop(watch->client, &watch->object);
-    client_shared_want(&watch->shared, watch->client, WANTS_END);
+    driver_drop(&watch->client->driver, &watch->object);
+    driver_shared_want(&watch->shared, &watch->client->driver, WANTS_END);
     object_watch_unref(watch);
 }
 
 void vigil_object_watch_resume(vigil_object_watch *watch)
 {
-    client_shared_want(&watch->shared, watch->client, WANTS_RESUME);
+    driver_shared_want(&watch->shared, &watch->client->driver, WANTS_RESUME);
 }
 
 int64_t vigil_object_watch_revision(const vigil_object_watch *watch)

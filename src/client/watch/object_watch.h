@@ -17,7 +17,7 @@
 #define VIGIL_CLIENT_WATCH_OBJECT_WATCH_H
 
 #include "client/call/client.h"
-#include "client/call/shared.h"
+#include "client/driver/shared.h"
 #include "client/watch/object.h"
 
 enum object_watch_state {
@@ -36,8 +36,8 @@ struct object_watch_counters {
 struct vigil_object_watch {
     enum object_watch_state state;
     struct vigil_client *client; /* a reference */
-    struct client_object object; /* protected by the client's lock */
-    struct client_shared shared; /* its references are the user's, the loop's until it has ended,
+    struct driver_object object; /* protected by the client's lock */
+    struct driver_shared shared; /* its references are the user's, the loop's until it has ended,
                                     and one while the command is posted */
     vigil_object_watch_fn fn;
     struct object_hooks hooks; /* with the user pointer of fn as well */

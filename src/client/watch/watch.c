@@ -35,7 +35,7 @@ void watch_move(struct vigil_watch *watch, enum watch_state next)
 
 void watch_unref(struct vigil_watch *watch)
 {
-    if (!client_shared_unref(&watch->shared))
+    if (!driver_shared_unref(&watch->shared))
         return;
     struct vigil_client *client = watch->client;
     client_messages_free(&watch->held);
@@ -43,7 +43,7 @@ void watch_unref(struct vigil_watch *watch)
     if (watch->for_queue)
         watch_item_free(watch->item);
     free(watch);
-    client_unref(client);
+    driver_unref(&client->driver);
 }
 
 void watch_check(const struct vigil_watch *watch)
@@ -69,12 +69,12 @@ static void call_back(struct vigil_watch *watch, const vigil_watch_batch *batch)
             watch->paused = true;
         return;
     }
-    if (!client_callback_begin(client, &watch->object))
+    if (!driver_callback_begin(&client->driver, &watch->object))
         return;
     vigil_watch_fn fn = watch->object.internal ? watch->observer->fn : watch->fn;
     if (fn(watch, batch, watch->user) == VIGIL_WATCH_PAUSE)
         watch->paused = true;
-    client_callback_end(client);
+    driver_callback_end(&client->driver);
 }
 
 static void set_delivered(struct vigil_watch *watch, int64_t revision)

@@ -26,7 +26,7 @@
 
 #include "base/container/hash_map.h"
 #include "base/memory/arena.h"
-#include "client/call/shared.h"
+#include "client/driver/shared.h"
 
 #include <vigil/watch.h>
 
@@ -66,7 +66,7 @@ struct vigil_watch {
     bool cancel_sent : 1;    /* the server has not confirmed the cancel request */
     bool end_lost : 1;       /* there was no memory to hold the end; valid while ending */
     uint8_t end_code;        /* enum grpc_code of its end, or WATCH_TOO_LARGE */
-    _Alignas(uint32_t) struct client_object object; /* not in a word that others are read with */
+    _Alignas(uint32_t) struct driver_object object; /* not in a word that others are read with */
     bool for_queue;                                 /* has an item instead of a callback */
     struct vigil_client *client;                    /* a reference */
     struct client_watch_stream *stream;             /* NULL: ending or ended */
@@ -86,7 +86,7 @@ struct vigil_watch {
         struct watch_item *item;               /* if it is for a queue; owned */
     };
     void *user;
-    struct client_shared shared; /* references: the user's, and the loop's until it has ended */
+    struct driver_shared shared; /* references: the user's, and the loop's until it has ended */
     uint32_t key_len, end_len;
     uint8_t bytes[]; /* the key, then the end of the range */
 };

@@ -121,7 +121,7 @@ static inline void turn(void)
 {
     do
         vigil_client_process(client);
-    while (!mailbox_empty(&client->mailbox));
+    while (!mailbox_empty(&client->driver.mailbox));
     check();
 }
 

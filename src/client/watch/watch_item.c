@@ -202,9 +202,9 @@ static void fail(struct watch_item *item)
     client_error_set(&error, VIGIL_ERROR_MEMORY, VIGIL_REFUSED, "out of memory");
     vigil_watch_batch batch = {
         .what = VIGIL_WATCH_ENDED, .revision = item->added_revision, .error = &error};
-    lock_take(&client->lock);
+    lock_take(&client->driver.lock);
     set_end(item, &batch);
-    lock_release(&client->lock);
+    lock_release(&client->driver.lock);
     item->hooks->end(item->watch);
 }
 
@@ -226,7 +226,7 @@ bool watch_item_add(struct watch_item *item, const vigil_watch_batch *batch, int
         fail(item);
         return true;
     }
-    LOCK_SCOPE(&queue_client(item->item.queue)->lock);
+    LOCK_SCOPE(&queue_client(item->item.queue)->driver.lock);
     if (ends) {
         set_end(item, batch);
         return false;

@@ -23,7 +23,7 @@ static void start(struct vigil_watch *watch)
     struct vigil_client *client = watch->client;
     struct client_metadata *metadata = watch->metadata;
     watch->in_stream = (struct list){0};
-    if (client->ended) {
+    if (client->driver.ended) {
         watch_fail(watch, VIGIL_ERROR_CANCELED, "the client was shut down");
     } else if (client_watch_stream_get(client, watch->require_leader, &metadata, &watch->stream) !=
                ST_OK) {
@@ -57,10 +57,10 @@ static void resume(struct vigil_watch *watch)
     }
 }
 
-static void run_command(struct client_command *command)
+static void run_command(struct driver_command *command)
 {
     struct vigil_watch *watch = CONTAINER_OF(command, struct vigil_watch, shared.command);
-    uint32_t wanted = client_shared_wanted(&watch->shared);
+    uint32_t wanted = driver_shared_wanted(&watch->shared);
     if (wanted & WATCH_WANTS_START)
         start(watch);
     if (wanted & WATCH_WANTS_RESUME)
@@ -74,7 +74,7 @@ static void run_command(struct client_command *command)
 
 static void want(struct vigil_watch *watch, uint32_t what)
 {
-    client_shared_want(&watch->shared, watch->client, what);
+    driver_shared_want(&watch->shared, &watch->client->driver, what);
 }
 
 /* -- Public functions -- */
@@ -112,10 +112,10 @@ static void watch_init(struct vigil_watch *watch, vigil_client *client,
         .key_len = (uint32_t)range->key.len,
         .end_len = (uint32_t)range->end.len,
     };
-    client_shared_init(&watch->shared, 2, run_command);
+    driver_shared_init(&watch->shared, 2, run_command);
     slice_copy(watch->bytes, range->key);
     slice_copy(watch->bytes + range->key.len, range->end);
-    client_ref(client);
+    driver_ref(&client->driver);
     atomic_fetch_add_explicit(&client->counters.watches, 1, memory_order_relaxed);
 }
 
@@ -175,7 +175,7 @@ int vigil_watch_new(vigil_client *client, const vigil_watch_options *options, vi
 
 static void ref_watch(struct vigil_watch *watch)
 {
-    client_shared_ref(&watch->shared);
+    driver_shared_ref(&watch->shared);
 }
 
 static void resume_watch(struct vigil_watch *watch)
@@ -233,7 +233,7 @@ void vigil_watch_free(vigil_watch *watch)
 {
     if (!watch)
         return;
-    client_drop(watch->client, &watch->object);
+    driver_drop(&watch->client->driver, &watch->object);
     if (watch->for_queue)
         watch_item_drop(watch->item);
     want(watch, WATCH_WANTS_END);

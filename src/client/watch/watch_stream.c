@@ -19,7 +19,7 @@ enum {
 struct client_watch_stream {
     struct client_stream stream;
     struct vigil_client *client; /* borrowed: it owns this stream */
-    struct client_part part;
+    struct driver_part part;
     struct client_watch_stream *next; /* of vigil_client.watch_streams */
     struct client_metadata *metadata; /* owned; NULL: none */
     size_t watches; /* all except those that are leaving; without any the stream is closed */
@@ -538,7 +538,7 @@ void watch_stream_request_progress(struct client_watch_stream *stream)
 
 /* -- Life -- */
 
-static void end_part(struct client_part *part)
+static void end_part(struct driver_part *part)
 {
     struct client_watch_stream *stream = CONTAINER_OF(part, struct client_watch_stream, part);
     client_stream_fini(&stream->stream);
@@ -550,7 +550,7 @@ static void end_part(struct client_part *part)
     client_stream_fini(&stream->stream);
 }
 
-static void free_part(struct client_part *part)
+static void free_part(struct driver_part *part)
 {
     struct client_watch_stream *stream = CONTAINER_OF(part, struct client_watch_stream, part);
     assert(stream->watches == 0 && !first_of(stream));
@@ -583,7 +583,7 @@ static enum status stream_new(struct vigil_client *client, struct client_watch_s
     hash_map_init(&stream->ids, id_of, stream->seed);
     client_stream_init(&stream->stream, client, &hooks, SLICE_LITERAL("/etcdserverpb.Watch/Watch"),
                        false);
-    list_push_back(&client->parts, &stream->part.in_client);
+    list_push_back(&client->driver.parts, &stream->part.in_driver);
     stream->next = client->watch_streams;
     client->watch_streams = stream;
     *ret_stream = stream;

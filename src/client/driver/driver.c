@@ -1,0 +1,362 @@
+#include "client/driver/driver.h"
+
+#include "io/socket.h"
+
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+
+/* Ten years: can be added to a clock. */
+#define TIME_MS_MAX (INT64_C(10) * 365 * 24 * 3600 * 1000)
+
+/* -- References and commands -- */
+
+void driver_ref(struct driver *driver)
+{
+    atomic_fetch_add_explicit(&driver->refs, 1, memory_order_relaxed);
+}
+
+static void destroy(struct driver *driver)
+{
+    assert(list_empty(&driver->members));
+    if (driver->loop) {
+        mailbox_detach(&driver->mailbox);
+        assert(mailbox_empty(&driver->mailbox));
+    }
+    loop_free(driver->loop);
+    pthread_cond_destroy(&driver->changed);
+    lock_fini(&driver->lock);
+    driver->ops->destroy(driver);
+}
+
+void driver_unref(struct driver *driver)
+{
+    if (atomic_fetch_sub_explicit(&driver->refs, 1, memory_order_acq_rel) == 1)
+        destroy(driver);
+}
+
+static void run_command(void *owner, struct mailbox_node *node)
+{
+    (void)owner;
+    struct driver_command *command = CONTAINER_OF(node, struct driver_command, in_mailbox);
+    command->run(command);
+}
+
+static void run_commands(struct mailbox_node *node)
+{
+    while (node) {
+        struct mailbox_node *next = node->next;
+        run_command(NULL, node);
+        node = next;
+    }
+}
+
+/* The loop has ended: commands run on the threads that post them, and only release what they belong
+ * to. One thread at a time runs all of them, because two commands may be about one object. */
+static void run_rest(struct driver *driver)
+{
+    struct mailbox_node *node;
+    lock_take(&driver->lock);
+    if (!driver->running_rest) {
+        driver->running_rest = true;
+        while ((node = mailbox_take(&driver->mailbox))) {
+            lock_release(&driver->lock);
+            run_commands(node);
+            lock_take(&driver->lock);
+        }
+        driver->running_rest = false;
+    }
+    lock_release(&driver->lock);
+}
+
+void driver_post(struct driver *driver, struct driver_command *command)
+{
+    driver_ref(driver); /* the command may release the object that holds the driver */
+    mailbox_post(&driver->mailbox, &command->in_mailbox);
+    if (atomic_load_explicit(&driver->loop_ended, memory_order_seq_cst))
+        run_rest(driver);
+    driver_unref(driver);
+}
+
+/* -- Callbacks -- */
+
+/* Callbacks are frequent, and dropping an object is rare, so only a thread that has to wait takes
+ * the lock:
+ *
+ *     loop: inside = object, then reads dropped       loop: inside = NULL, then reads waiting
+ *     user: dropped = true, then reads inside         user: waiting++, then reads inside
+ *
+ * In each pair at least one of the two threads sees what the other has written. */
+
+bool driver_callback_begin(struct driver *driver, const struct driver_object *object)
+{
+    if (object->internal)
+        return !atomic_load_explicit(&object->dropped, memory_order_relaxed);
+    assert(!atomic_load_explicit(&driver->inside, memory_order_relaxed));
+    atomic_store_explicit(&driver->inside_thread, pthread_self(), memory_order_relaxed);
+    atomic_store(&driver->inside, object);
+    if (!atomic_load(&object->dropped) && !atomic_load(&driver->quiet))
+        return true;
+    driver_callback_end(driver);
+    return false;
+}
+
+void driver_callback_end(struct driver *driver)
+{
+    atomic_store(&driver->inside, NULL);
+    if (!atomic_load(&driver->waiting))
+        return;
+    LOCK_SCOPE(&driver->lock);
+    pthread_cond_broadcast(&driver->changed);
+}
+
+bool driver_is_inside(struct driver *driver)
+{
+    return atomic_load(&driver->inside) &&
+           pthread_equal(atomic_load_explicit(&driver->inside_thread, memory_order_relaxed),
+                         pthread_self());
+}
+
+/* Waits for a callback of this object, or of any if it is NULL; not for one that we are inside. */
+static void wait_for_callback(struct driver *driver, const struct driver_object *object)
+{
+    LOCK_SCOPE(&driver->lock);
+    atomic_fetch_add(&driver->waiting, 1);
+    for (const struct driver_object *inside;
+         (inside = atomic_load(&driver->inside)) && (!object || inside == object);)
+        lock_wait(&driver->lock, &driver->changed);
+    atomic_fetch_sub(&driver->waiting, 1);
+}
+
+void driver_wait(struct driver *driver)
+{
+    atomic_fetch_add(&driver->waiting, 1);
+    lock_wait(&driver->lock, &driver->changed);
+    atomic_fetch_sub(&driver->waiting, 1);
+}
+
+void driver_changed(struct driver *driver)
+{
+    assert(lock_held(&driver->lock));
+    if (atomic_load(&driver->waiting))
+        pthread_cond_broadcast(&driver->changed);
+}
+
+void driver_drop(struct driver *driver, struct driver_object *object)
+{
+    atomic_store(&object->dropped, true);
+    if (atomic_load(&driver->inside) == object && !driver_is_inside(driver))
+        wait_for_callback(driver, object);
+}
+
+/* -- The end -- */
+
+static void notify_observers(struct driver *driver)
+{
+    struct driver_observer *observer;
+    LOCK_SCOPE(&driver->lock);
+    driver->all_ended = true;
+    LIST_FOREACH (observer, &driver->observers, in_driver)
+        observer->ended(observer);
+}
+
+static void end_all(struct driver *driver)
+{
+    driver->ended = true;
+    while (!list_empty(&driver->members)) {
+        struct driver_member *member =
+            LIST_ENTRY(driver->members.next, struct driver_member, in_driver);
+        list_remove(&member->in_driver);
+        member->end(member);
+    }
+    struct driver_part *part;
+    LIST_FOREACH (part, &driver->parts, in_driver)
+        part->end(part);
+    notify_observers(driver);
+}
+
+static void free_parts(struct driver *driver)
+{
+    for (struct list *link; (link = list_pop_front(&driver->parts));) {
+        struct driver_part *part = LIST_ENTRY(link, struct driver_part, in_driver);
+        part->free(part);
+    }
+}
+
+static void run_shutdown(struct driver_command *command)
+{
+    struct driver *driver = CONTAINER_OF(command, struct driver, shutdown);
+    end_all(driver);
+    driver_unref(driver);
+}
+
+/* On the thread that drives the loop, which makes no turn any more. */
+static void end_loop(struct driver *driver)
+{
+    end_all(driver);
+    free_parts(driver);
+    driver->ops->close(driver);
+    atomic_store_explicit(&driver->loop_ended, true, memory_order_seq_cst);
+    run_rest(driver);
+}
+
+static void *run_thread(void *arg)
+{
+    struct driver *driver = arg;
+    loop_run(driver->loop);
+    end_loop(driver);
+    driver_unref(driver);
+    return NULL;
+}
+
+void driver_shutdown(struct driver *driver)
+{
+    if (atomic_exchange(&driver->shutting_down, true))
+        return;
+    driver_ref(driver);
+    driver_post(driver, &driver->shutdown);
+}
+
+static void stop_thread(struct driver *driver, bool inside)
+{
+    pthread_t thread = driver->thread;
+    loop_stop(driver->loop);
+    if (inside)
+        pthread_detach(thread); /* it is this thread, and ends after the callback */
+    else
+        pthread_join(thread, NULL);
+}
+
+void driver_free(struct driver *driver)
+{
+    bool inside = driver_is_inside(driver);
+    atomic_store(&driver->quiet, true);
+    if (!inside)
+        wait_for_callback(driver, NULL);
+    lock_take(&driver->lock);
+    driver_changed(driver);
+    lock_release(&driver->lock);
+    if (driver->own_thread)
+        stop_thread(driver, inside);
+    else if (inside)
+        driver->free_wanted = true;
+    else
+        end_loop(driver);
+    if (!driver->free_wanted)
+        driver_unref(driver);
+}
+
+/* -- In the program's loop -- */
+
+int driver_fd(const struct driver *driver)
+{
+    return driver->own_thread ? -1 : loop_fd(driver->loop);
+}
+
+int driver_timeout_ms(const struct driver *driver)
+{
+    int64_t next = driver->own_thread ? CLOCK_NEVER : loop_next_ns(driver->loop);
+    if (next == CLOCK_NEVER)
+        return -1;
+    int64_t left = next - clock_mono_ns(clock_system());
+    if (left <= 0)
+        return 0;
+    int64_t ms = left / NS_PER_MS + 1;
+    return ms > INT_MAX ? INT_MAX : (int)ms;
+}
+
+void driver_process(struct driver *driver)
+{
+    if (driver->own_thread)
+        return;
+    loop_turn_nested(driver->loop);
+    if (driver->free_wanted) {
+        end_loop(driver);
+        driver_unref(driver);
+    }
+}
+
+void driver_process_and_wait(struct driver *driver)
+{
+    struct pollfd waited = {.fd = loop_fd(driver->loop), .events = POLLIN};
+    (void)poll(&waited, 1, driver_timeout_ms(driver)); /* interrupted: an early turn */
+    driver_process(driver);
+}
+
+/* -- The beginning -- */
+
+/* The thread takes no signals: they are for the program. */
+static enum status start_thread(struct driver *driver)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    driver_ref(driver);
+    int failed = pthread_create(&driver->thread, NULL, run_thread, driver);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (!failed)
+        return ST_OK;
+    driver_unref(driver);
+    return status_from_errno(failed);
+}
+
+static bool end_of_turn(void *ctx)
+{
+    struct driver *driver = ctx;
+    driver->ops->end_of_turn(driver);
+    return false;
+}
+
+enum status driver_init(struct driver *driver, struct network *network,
+                        const struct driver_ops *ops)
+{
+    *driver = (struct driver){
+        .own_thread = driver->own_thread,
+        .log = driver->log,
+        .log_user = driver->log_user,
+        .ops = ops,
+        .refs = 1,
+        .shutdown.run = run_shutdown,
+    };
+    lock_init(&driver->lock);
+    pthread_cond_init(&driver->changed, NULL);
+    list_init(&driver->members);
+    list_init(&driver->parts);
+    list_init(&driver->observers);
+    TRY(network_loop_new(network, &driver->loop));
+    loop_attach(driver->loop, &driver->mailbox, run_command, NULL);
+    loop_set_hooks(driver->loop, (struct loop_hooks){.end_of_turn = end_of_turn, .ctx = driver});
+    return ST_OK;
+}
+
+enum status driver_start(struct driver *driver)
+{
+    if (driver->own_thread)
+        return start_thread(driver);
+    loop_turn_nested(driver->loop);
+    return ST_OK;
+}
+
+void driver_abandon(struct driver *driver)
+{
+    driver->ops->close(driver);
+    driver_unref(driver);
+}
+
+/* -- Helpers -- */
+
+void driver_log(void *ctx, int level, const char *text)
+{
+    struct driver *driver = ctx;
+    static const struct driver_object nobody;
+    if (driver->log && driver_callback_begin(driver, &nobody)) {
+        driver->log(driver->log_user, level, text);
+        driver_callback_end(driver);
+    }
+}
+
+int64_t driver_ns(int64_t ms)
+{
+    return ms > TIME_MS_MAX ? TIME_MS_MAX * NS_PER_MS : ms * NS_PER_MS;
+}

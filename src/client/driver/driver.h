@@ -1,0 +1,149 @@
+/*
+ * What drives a client: one loop with a thread of its own, or the program's loop; and the rules for
+ * threads and callbacks that all of its objects follow.
+ *
+ * Public functions run on any thread. They only post commands to the loop; everything else happens
+ * in its turns:
+ *
+ *     any thread ── vigil_call_start … ──► mailbox ──► loop: calls, watches … ──► callbacks
+ *
+ * The driver is reference-counted, because calls and watches may outlive the program's handle.
+ * Embedded in a client, which is freed with it.
+ */
+#ifndef VIGIL_CLIENT_DRIVER_DRIVER_H
+#define VIGIL_CLIENT_DRIVER_DRIVER_H
+
+#include "base/container/list.h"
+#include "base/lock.h"
+#include "io/loop.h"
+
+#include <pthread.h>
+
+struct driver;
+struct network;
+
+/* Something to be done in a turn of the loop. Embedded in the object that it is about. */
+struct driver_command {
+    struct mailbox_node in_mailbox;
+    void (*run)(struct driver_command *command);
+};
+
+/* A running call, which ends when the client ends. */
+struct driver_member {
+    struct list in_driver; /* links driver.members; its links are NULL until first used */
+    void (*end)(struct driver_member *member); /* it has been removed from the list */
+};
+
+/* What a client has from its first use until it is freed: the streams of watches and leases. */
+struct driver_part {
+    struct list in_driver;                 /* links driver.parts */
+    void (*end)(struct driver_part *part); /* ends everything that it has for users */
+    void (*free)(struct driver_part *part);
+};
+
+/* Learns that everything has ended: what is begun from now on ends at once. */
+struct driver_observer {
+    struct list in_driver;                           /* links driver.observers */
+    void (*ended)(struct driver_observer *observer); /* with the lock held */
+};
+
+/* An object that has callbacks. */
+struct driver_object {
+    _Atomic bool dropped; /* freed by the user: no callback is made any more */
+    bool internal; /* used by another object of the library: its callbacks are not the program's,
+                      and everything about it happens on the loop's thread */
+};
+
+struct driver_ops {
+    /* On the loop's thread, which makes no turn any more: ends connections and everything else that
+     * uses the loop. Also called if the client could not be created. */
+    void (*close)(struct driver *driver);
+    void (*destroy)(struct driver *driver);     /* frees the client, after the last reference */
+    void (*end_of_turn)(struct driver *driver); /* publishes counters */
+};
+
+struct driver {
+    /* Constant. */
+    bool own_thread;
+    void (*log)(void *user, int level, const char *text);
+    void *log_user;
+    const struct driver_ops *ops;
+    struct loop *loop;
+    pthread_t thread; /* valid with an own thread */
+
+    /* The loop's thread. */
+    struct list members; /* driver_member.in_driver */
+    struct list parts;   /* driver_part.in_driver */
+    bool ended;          /* nothing is started any more */
+    bool free_wanted;    /* freed inside a callback of the program's loop */
+
+    /* Any thread. */
+    _Atomic unsigned refs;
+    _Atomic bool loop_ended; /* no turn is made any more */
+    _Atomic bool shutting_down;
+    _Atomic(const struct driver_object *) inside; /* whose callback is being made */
+    _Atomic pthread_t inside_thread;              /* valid while inside is not NULL */
+    _Atomic bool quiet;                           /* freed: no callback is made any more */
+    struct mailbox mailbox;
+    struct driver_command shutdown;
+
+    /* Protected by the lock. */
+    struct lock lock;
+    pthread_cond_t changed;   /* a callback ended, a call completed, or it is freed */
+    _Atomic unsigned waiting; /* threads that wait for changed; read without the lock */
+    bool all_ended;           /* everything that was begun has ended */
+    struct list observers;    /* driver_observer.in_driver */
+    bool running_rest; /* a thread runs the commands that were posted after the end of the loop */
+};
+
+/* With one reference, which is the program's. own_thread, log and log_user are set before.
+ * ST_NOMEM, ST_LIMIT: no descriptor. If this, what follows or driver_start fails, driver_abandon is
+ * called. */
+MUST_CHECK
+enum status driver_init(struct driver *driver, struct network *network,
+                        const struct driver_ops *ops);
+/* Starts the thread, if it has its own. */
+MUST_CHECK
+enum status driver_start(struct driver *driver);
+/* The client could not be created: frees it. */
+void driver_abandon(struct driver *driver);
+
+void driver_ref(struct driver *driver);
+void driver_unref(struct driver *driver);
+
+/* What the public functions of a client do: see vigil/client.h. */
+void driver_shutdown(struct driver *driver);
+void driver_free(struct driver *driver);
+int driver_fd(const struct driver *driver);
+int driver_timeout_ms(const struct driver *driver);
+void driver_process(struct driver *driver);
+/* Waits until something is due, and does it. The caller has a reference. */
+void driver_process_and_wait(struct driver *driver);
+
+/* Any thread. The command is not posted again before it has run. */
+void driver_post(struct driver *driver, struct driver_command *command);
+
+/* On the loop's thread: false if the user has dropped the object. Otherwise the callback may be
+ * made, and driver_callback_end follows. */
+MUST_CHECK
+bool driver_callback_begin(struct driver *driver, const struct driver_object *object);
+void driver_callback_end(struct driver *driver);
+
+/* Any thread: no callback of the object is made any more. Waits for one that is being made on
+ * another thread. */
+void driver_drop(struct driver *driver, struct driver_object *object);
+
+/* True: the caller is inside a callback of this client, so it must not wait for the loop. */
+bool driver_is_inside(struct driver *driver);
+
+/* With the lock held: waits until something has changed; says that something has. */
+void driver_wait(struct driver *driver);
+void driver_changed(struct driver *driver);
+
+/* On the loop's thread: calls the program's logger, if there is one. ctx is the driver. */
+void driver_log(void *ctx, int level, const char *text);
+
+/* A time of the public interface, shortened to what can be added to a clock. */
+int64_t driver_ns(int64_t ms);
+
+#endif

@@ -1,0 +1,98 @@
+/*
+ * One request to the server with credentials, and its response: the common part of calls and
+ * watches. It does not retry; it says what happened, so that its owner can.
+ *
+ *     idle ──start──► authorizing ──► sent ──► receiving ──► on_end ──► idle
+ *
+ *     authorizing   an exec plugin is running
+ *     receiving     the head has arrived
+ *
+ * A response that is not of the class 2xx is collected, up to a limit, and becomes a Status:
+ * on_head and on_body are only called for one that is accepted. Warning fields are passed on to the
+ * program. After a 401 the credentials are renewed for the next exchange.
+ *
+ * Embedded by its owner; zeroed except for ops, it is idle. The loop's thread. No function is
+ * called from within kube_exchange_start. on_head and on_body may cancel and free the exchange, and
+ * on_end may start it again.
+ */
+#ifndef VIGIL_KUBECLIENT_CALL_EXCHANGE_H
+#define VIGIL_KUBECLIENT_CALL_EXCHANGE_H
+
+#include "kubeclient/call/kube.h"
+
+#include <vigil/kube/status.h>
+
+enum { EXCHANGE_ERROR_BYTES_MAX = 64 << 10 }; /* of a refusal that are read; the rest is dropped */
+
+struct kube_exchange;
+
+/* How an exchange ended. */
+enum exchange_end {
+    EXCHANGE_COMPLETE,     /* an accepted response, to its end */
+    EXCHANGE_REFUSED,      /* a response that is not 2xx: see status */
+    EXCHANGE_UNREACHED,    /* no connection could be made */
+    EXCHANGE_BROKEN,       /* the connection broke before the head arrived */
+    EXCHANGE_CUT_OFF,      /* the connection broke within the body */
+    EXCHANGE_UNAUTHORIZED, /* there are no credentials: the plugin failed, a file cannot be read */
+    EXCHANGE_MALFORMED,    /* the server violated HTTP */
+    EXCHANGE_LIMIT,        /* a limit of ours, or of the system's */
+    EXCHANGE_NO_MEMORY,
+};
+
+struct exchange_result {
+    enum exchange_end end;
+    const char *reason; /* one line for people, which names the server; "" if complete */
+    int retry_after_s;  /* of a refusal; -1: the server did not say */
+    bool may_be_sent;   /* the server may have received the request */
+    const struct vigil_kube_status *status; /* of a refusal; otherwise NULL */
+};
+
+struct exchange_ops {
+    /* A response of the class 2xx. Borrowed. */
+    void (*on_head)(struct kube_exchange *exchange, unsigned status,
+                    const struct http_field *fields, size_t field_count);
+    void (*on_body)(struct kube_exchange *exchange, struct slice bytes);
+    /* Exactly once, unless it is cancelled. */
+    void (*on_end)(struct kube_exchange *exchange, const struct exchange_result *result);
+};
+
+enum exchange_state {
+    EXCHANGE_IDLE,
+    EXCHANGE_AUTHORIZING,
+    EXCHANGE_SENT,
+    EXCHANGE_RECEIVING,
+};
+
+/* Copied. */
+struct exchange_request {
+    const char *method;
+    struct slice target;      /* path and query, without the prefix of the server's URL */
+    const char *accept;       /* "application/json" */
+    const char *content_type; /* of the body; NULL without one */
+    struct slice body;
+    bool waits; /* a stream of events: silence is not a stall */
+};
+
+struct kube_exchange {
+    const struct exchange_ops *ops; /* set by the owner; the rest is private */
+    enum exchange_state state;
+    struct vigil_kube *kube; /* borrowed; the owner holds a reference */
+    struct pool_request request;
+    struct credentials_waiter waiter;
+    struct exchange_parts *parts; /* owned: the request while it waits, the body of a refusal */
+    uint64_t generation;          /* of the credentials that were sent */
+};
+
+/* ST_NOMEM; ST_INVALID: a text contains bytes that cannot be sent. Otherwise on_end follows. */
+MUST_CHECK
+enum status kube_exchange_start(struct kube_exchange *exchange, struct vigil_kube *kube,
+                                const struct exchange_request *request);
+/* No function is called any more. No effect if it is idle. */
+void kube_exchange_cancel(struct kube_exchange *exchange);
+/* While set, the server is made to stop sending. */
+void kube_exchange_withhold(struct kube_exchange *exchange, bool withhold);
+
+/* Asserts every invariant; for tests. */
+void kube_exchange_check(const struct kube_exchange *exchange);
+
+#endif
