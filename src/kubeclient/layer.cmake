@@ -4,6 +4,13 @@ target_include_directories(vigil_kubeclient PUBLIC ${CMAKE_SOURCE_DIR}/include)
 vigil_failing_memory(kubeclient_data_list_reader_test kubeclient_informer_indexer_test kubeclient_connect_kubeconfig_test kubeclient_informer_cache_test
                      kubeclient_informer_listener_test)
 
+# The same, and the loop of a pool is observed (src/client/sim/faulty_sim_test.h).
+foreach(test http_pool)
+    vigil_failing_memory(kubeclient_connect_${test}_test)
+    cmake_language(EVAL CODE "cmake_language(DEFER CALL target_link_options kubeclient_connect_${test}_test PRIVATE
+        -Wl,--wrap=loop_turn,--wrap=loop_watch,--wrap=random_seed_system)")
+endforeach()
+
 vigil_corpus(kubeclient event)
 vigil_corpus(kubeclient json)
 vigil_corpus(kubeclient list)

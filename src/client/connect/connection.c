@@ -52,9 +52,9 @@ struct connection {
     int64_t deadline_ns;         /* of the whole */
     int64_t attempt_deadline_ns; /* of the current address */
 
-    struct transport transport; /* to the current address */
-    enum session_protocol protocol;
-    struct session session; /* exists from greeting on */
+    struct transport transport;     /* to the current address */
+    enum session_protocol protocol; /* as the owner wants it */
+    struct session session;         /* exists from greeting on */
     struct timer timer;
     struct deferred turn_end;
     struct error error; /* the first failure; the text is "" without one */
@@ -322,6 +322,13 @@ static void become_open(struct connection *c)
     c->news_open = true;
 }
 
+static enum session_protocol agreed_protocol(const struct connection *c)
+{
+    if (c->protocol != SESSION_NEGOTIATED)
+        return c->protocol;
+    return transport_selected_http2(&c->transport) ? SESSION_HTTP2 : SESSION_HTTP1;
+}
+
 static void begin_session(struct connection *c)
 {
     static const struct h2_session_ops ops = {
@@ -329,13 +336,13 @@ static void begin_session(struct connection *c)
         .on_room = on_room,
         .on_goaway = on_goaway,
     };
-    if (session_begin(&c->session, c->protocol, &c->connector->options, &ops, c, now_of(c)) !=
-        ST_OK) {
+    enum session_protocol protocol = agreed_protocol(c);
+    if (session_begin(&c->session, protocol, &c->connector->options, &ops, c, now_of(c)) != ST_OK) {
         fail(c, ST_NOMEM, "out of memory");
         return;
     }
     move(c, CONNECTION_GREETING);
-    if (c->protocol == SESSION_HTTP1)
+    if (protocol == SESSION_HTTP1)
         become_open(c);
     schedule(c);
 }
@@ -499,10 +506,13 @@ static void begin_tls(struct connection *c)
 {
     const char *name = c->connector->options.server_name;
     struct error error;
-    enum tls_client_protocol protocol =
-        c->protocol == SESSION_HTTP1 ? TLS_CLIENT_HTTP1 : TLS_CLIENT_HTTP2;
-    if (transport_begin_tls(&c->transport, *name ? name : c->endpoint.host, protocol, &error) !=
-        ST_OK) {
+    static const enum tls_client_protocol offers[] = {
+        [SESSION_HTTP2] = TLS_CLIENT_HTTP2,
+        [SESSION_HTTP1] = TLS_CLIENT_HTTP1,
+        [SESSION_NEGOTIATED] = TLS_CLIENT_NEGOTIATED,
+    };
+    if (transport_begin_tls(&c->transport, *name ? name : c->endpoint.host, offers[c->protocol],
+                            &error) != ST_OK) {
         fail_with(c, &error);
         return;
     }

@@ -66,7 +66,7 @@ enum connection_state connection_state(const struct connection *connection);
 const struct endpoint *connection_endpoint(const struct connection *connection);
 /* TLS protects the bytes: for :scheme. */
 bool connection_is_secure(const struct connection *connection);
-/* For h2_session_open, while open or draining; otherwise NULL. */
+/* For h2_session_open, while open or draining; otherwise, and with HTTP/1.1, NULL. */
 struct h2_session *connection_session(struct connection *connection);
 /* The same for http1_client_start. */
 struct http1_client *connection_http1(struct connection *connection);

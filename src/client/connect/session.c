@@ -4,7 +4,7 @@ enum status session_begin(struct session *s, enum session_protocol protocol,
                           const struct connector_options *options, const struct h2_session_ops *ops,
                           void *owner, int64_t now_ns)
 {
-    assert(!session_exists(s));
+    assert(!session_exists(s) && protocol != SESSION_NEGOTIATED);
     if (protocol == SESSION_HTTP2)
         return h2_session_new_client(&options->h2, ops, owner, NULL, now_ns, &s->h2);
     struct http1_client_hooks hooks = {ops->on_output, owner};

@@ -8,7 +8,11 @@
 #include "client/connect/connector.h"
 #include "wire/h2/session.h"
 
-enum session_protocol { SESSION_HTTP2, SESSION_HTTP1 };
+enum session_protocol {
+    SESSION_HTTP2,
+    SESSION_HTTP1,
+    SESSION_NEGOTIATED, /* the one that the server selects with TLS; HTTP/1.1 without TLS */
+};
 
 /* Zeroed, it does not exist. */
 struct session {
@@ -16,8 +20,8 @@ struct session {
     struct http1_client *http1; /* owned; NULL with HTTP/2 */
 };
 
-/* The ops and the owner are those of h2_session_new_client; HTTP/1.1 only uses on_output. ST_NOMEM.
- */
+/* The protocol is known. The ops and the owner are those of h2_session_new_client; HTTP/1.1 only
+ * uses on_output. ST_NOMEM. */
 MUST_CHECK
 enum status session_begin(struct session *session, enum session_protocol protocol,
                           const struct connector_options *options, const struct h2_session_ops *ops,

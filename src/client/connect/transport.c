@@ -45,6 +45,11 @@ enum status transport_begin_tls(struct transport *t, const char *host,
                           error);
 }
 
+bool transport_selected_http2(const struct transport *t)
+{
+    return t->tls && tls_client_selected_http2(t->tls);
+}
+
 static void say_goodbye(struct transport *t)
 {
     size_t sent;

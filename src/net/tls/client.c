@@ -80,17 +80,20 @@ static struct slice selected_protocol(const SSL *ssl)
 static bool speaks(const SSL *ssl, enum tls_client_protocol protocol)
 {
     struct slice selected = selected_protocol(ssl);
-    if (protocol == TLS_CLIENT_HTTP2)
-        return slice_equal(selected, SLICE_LITERAL("h2"));
-    return selected.len == 0 || slice_equal(selected, SLICE_LITERAL("http/1.1"));
+    if (slice_equal(selected, SLICE_LITERAL("h2")))
+        return protocol != TLS_CLIENT_HTTP1;
+    return protocol != TLS_CLIENT_HTTP2 &&
+           (selected.len == 0 || slice_equal(selected, SLICE_LITERAL("http/1.1")));
 }
 
 /* The context offers HTTP/2. */
 static bool offer(SSL *ssl, enum tls_client_protocol protocol)
 {
-    static const unsigned char http1[] = "\x08http/1.1";
+    static const unsigned char both[] = "\x02h2\x08http/1.1";
+    unsigned skipped = protocol == TLS_CLIENT_HTTP1 ? 3 : 0;
     return protocol == TLS_CLIENT_HTTP2 ||
-           SSL_set_alpn_protos(ssl, http1, sizeof(http1) - 1) == 0; /* 0 is success here */
+           SSL_set_alpn_protos(ssl, both + skipped, (unsigned)sizeof(both) - 1 - skipped) ==
+               0; /* 0 is success here */
 }
 
 static void shake(struct tls_client *c)
@@ -296,6 +299,11 @@ void tls_client_free(struct tls_client *c)
 enum tls_client_state tls_client_state(const struct tls_client *c)
 {
     return c->state;
+}
+
+bool tls_client_selected_http2(const struct tls_client *c)
+{
+    return slice_equal(selected_protocol(c->ssl), SLICE_LITERAL("h2"));
 }
 
 enum status tls_client_reason(const struct tls_client *c, const char **ret_text)

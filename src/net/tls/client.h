@@ -1,6 +1,7 @@
 /*
  * TLS from the client's side: bytes in, bytes out; no socket, no clock. For HTTP/2 the server must
- * select "h2" (by ALPN), as gRPC requires; for HTTP/1.1 it may also select nothing.
+ * select "h2" (by ALPN), as gRPC requires; for HTTP/1.1 it may also select nothing. When both are
+ * offered, a server that selects nothing speaks HTTP/1.1.
  *
  *     shaking ──► open ──► ended (a close notification was received or sent)
  *        └──► failed ◄──┘
@@ -65,7 +66,11 @@ enum tls_client_state {
 
 struct tls_client;
 
-enum tls_client_protocol { TLS_CLIENT_HTTP2, TLS_CLIENT_HTTP1 };
+enum tls_client_protocol {
+    TLS_CLIENT_HTTP2,
+    TLS_CLIENT_HTTP1,
+    TLS_CLIENT_NEGOTIATED, /* both are offered; tls_client_selected_http2 */
+};
 
 /* host is the name or the IP address of the server, without a port and copied; it is verified, and
  * a name is sent to the server (SNI). The first output is ready. */
@@ -78,6 +83,8 @@ void tls_client_free(struct tls_client *client);
 DEFINE_CLEANUP(struct tls_client *, tls_client_free)
 
 enum tls_client_state tls_client_state(const struct tls_client *client);
+/* The server has selected HTTP/2; valid once it is open. */
+bool tls_client_selected_http2(const struct tls_client *client);
 /* Failed: why, ST_NOMEM or ST_CLOSED with a text that is never NULL. */
 enum status tls_client_reason(const struct tls_client *client, const char **ret_text);
 

@@ -342,6 +342,24 @@ static void http1_needs_no_choice_of_the_server(void **state)
     test_certs_fini(&w.certs);
 }
 
+static void server_selects_one_of_both_protocols(void **state)
+{
+    (void)state;
+    struct world w;
+    world_init(&w);
+    for (int chooses = 0; chooses < 2; chooses++) {
+        struct link l;
+        link_init(&l, &w);
+        l.protocol = TLS_CLIENT_NEGOTIATED;
+        link_to_ssl(&l, chooses ? ssl_server_h2(&w) : ssl_server(&w), "localhost");
+        link_run(&l, ROOM);
+        assert_int_equal(tls_client_state(l.client), TLS_CLIENT_OPEN);
+        assert_int_equal(tls_client_selected_http2(l.client), chooses);
+        link_fini(&l);
+    }
+    test_certs_fini(&w.certs);
+}
+
 static void only_names_are_sent_to_the_server(void **state)
 {
     (void)state;
@@ -678,6 +696,7 @@ int main(void)
         cmocka_unit_test(name_longer_than_dns_allows_is_refused),
         cmocka_unit_test(server_without_http2_is_refused),
         cmocka_unit_test(http1_needs_no_choice_of_the_server),
+        cmocka_unit_test(server_selects_one_of_both_protocols),
         cmocka_unit_test(only_names_are_sent_to_the_server),
         cmocka_unit_test(versions_below_the_lowest_are_refused),
         cmocka_unit_test(bytes_that_are_not_tls_are_refused),

@@ -1,0 +1,63 @@
+/*
+ * A request of HTTP as its owner sees it: what is sent, and what becomes of it.
+ *
+ *     idle ──http_pool_start──► waiting ──► sent: on_head, on_body… ──► on_end ──► idle
+ *                                  └──────────(no connection)───────────▲
+ *
+ * Embedded by its owner; the loop's thread. http_pool.h sends it.
+ */
+#ifndef VIGIL_KUBECLIENT_CONNECT_POOL_REQUEST_H
+#define VIGIL_KUBECLIENT_CONNECT_POOL_REQUEST_H
+
+#include "base/status.h"
+#include "wire/http/field.h"
+
+struct http_attempt;
+struct pool_request;
+
+/* What becomes of a request. on_head and on_body may cancel the request and free it; on_end may
+ * also start it again. */
+struct pool_request_ops {
+    /* Borrowed; without interim responses and trailers. Names are compared without case. */
+    void (*on_head)(struct pool_request *request, unsigned status, const struct http_field *fields,
+                    size_t field_count);
+    void (*on_body)(struct pool_request *request, struct slice bytes);
+    /* Exactly once, unless the request is cancelled. ST_OK: the response is complete. Otherwise
+     * ST_CLOSED, ST_NOMEM, ST_MALFORMED (the server violated HTTP), ST_LIMIT (of descriptors, or
+     * more than our limits or the server's allow), ST_INVALID (TLS is required and is not
+     * configured), and the reason is a text for people, which names the server. */
+    void (*on_end)(struct pool_request *request, enum status status, const char *reason);
+};
+
+/* How far a request has got; valid in on_end. */
+enum pool_request_reached {
+    POOL_REQUEST_UNREACHED, /* there was no connection, or the server certainly ignored it */
+    POOL_REQUEST_SENT,      /* something of it may have been received */
+    POOL_REQUEST_ANSWERED,  /* something of the response has arrived */
+};
+
+/* Texts are copied. Fields do not include host, content-length, and those that belong to a
+ * connection: connection, keep-alive, proxy-connection, te, transfer-encoding, upgrade. */
+struct pool_request_params {
+    struct slice method;
+    struct slice target; /* "/api/v1/pods?watch=1" */
+    const struct http_field *fields;
+    size_t field_count;
+    struct slice body;
+    bool waits; /* for events: a response without progress is not a stall */
+};
+
+/* Embedded by its owner; zeroed except for ops, it is idle. The other fields are the pool's. */
+struct pool_request {
+    const struct pool_request_ops *ops;
+    enum pool_request_reached reached;
+    struct http_attempt *attempt; /* owned; NULL: idle */
+};
+
+/* No function is called any more. No effect if the request is idle. */
+void pool_request_cancel(struct pool_request *request);
+/* While set, the server is made to stop sending. What is on its way, at most a stream's window, is
+ * still delivered. No effect if the request is idle. */
+void pool_request_withhold(struct pool_request *request, bool withhold);
+
+#endif
