@@ -1,8 +1,15 @@
 # The installed headers of the library.
 target_include_directories(vigil_kubeclient PUBLIC ${CMAKE_SOURCE_DIR}/include)
 
-vigil_failing_memory(kubeclient_data_list_reader_test kubeclient_informer_indexer_test kubeclient_connect_kubeconfig_test kubeclient_informer_cache_test
-                     kubeclient_informer_listener_test)
+# One test per line, so that additions do not conflict.
+vigil_failing_memory(
+    kubeclient_connect_credentials_test
+    kubeclient_connect_kubeconfig_test
+    kubeclient_data_list_reader_test
+    kubeclient_informer_cache_test
+    kubeclient_informer_indexer_test
+    kubeclient_informer_listener_test
+)
 
 # The same, and the loop of a pool is observed (src/client/sim/faulty_sim_test.h).
 foreach(test http_pool)

@@ -1,6 +1,6 @@
 #include "base/buf.h"
 #include "client/connect/channel.h"
-#include "codec/base64.h"
+#include "wire/http/basic_auth.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -47,14 +47,5 @@ void channel_options_fini(struct channel_options *copy)
 
 enum status channel_options_basic_auth(const struct channel_options *o, struct buf *to)
 {
-    AUTO(buf_fini) struct buf plain = {0};
-    if (!o->user)
-        return ST_OK;
-    TRY(buf_append_format(&plain, "%s:%s", o->user, o->password ? o->password : ""));
-    size_t len = base64_encoded_len(plain.len);
-    TRY(buf_append_text(to, "Basic "));
-    TRY(buf_reserve(to, len));
-    base64_encode(buf_slice(&plain), to->ptr + to->len);
-    to->len += len;
-    return ST_OK;
+    return o->user ? http_basic_auth_append(to, o->user, o->password ? o->password : "") : ST_OK;
 }

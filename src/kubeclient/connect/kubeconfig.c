@@ -1,11 +1,12 @@
 #include "kubeclient/connect/kubeconfig.h"
 
 #include "codec/base64.h"
+#include "io/whole_file.h"
 #include "yaml/yaml.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
+#include <strings.h>
 #include <unistd.h>
 
 /* One file while it is read. */
@@ -126,6 +127,39 @@ static enum status get_pem(struct reading *r, const struct json_node *object, co
     return get_data(r, object, data_key, &ret_pem->data);
 }
 
+static size_t count_items(const struct json_node *array)
+{
+    return array && array->type == JSON_TYPE_ARRAY ? array->count : 0;
+}
+
+static enum status get_item(struct reading *r, const struct json_node *item, const char *key,
+                            const char **ret_text)
+{
+    struct slice text;
+    if (json_node_text(item, &r->config->arena, &text) != ST_OK)
+        return no_memory(r->error);
+    if (item->type != JSON_TYPE_STRING || (text.len && memchr(text.ptr, 0, text.len)))
+        return error_set(r->error, ST_MALFORMED,
+                         "%s: \"%.80s\" must be a list of strings without zero bytes", r->path,
+                         key);
+    return copy_text(r, text, ret_text);
+}
+
+/* A list of strings, which ends with NULL. */
+static enum status get_texts(struct reading *r, const struct json_node *object, const char *key,
+                             const char *const **ret_texts)
+{
+    const struct json_node *items = json_look_member(object, slice_from_text(key));
+    size_t count = count_items(items), at = 0;
+    const char **list = arena_calloc(&r->config->arena, count + 1, sizeof(*list));
+    if (!list)
+        return no_memory(r->error);
+    for (const struct json_node *item = count ? items->first : NULL; item; item = item->next)
+        TRY(get_item(r, item, key, &list[at++]));
+    *ret_texts = list;
+    return ST_OK;
+}
+
 /* -- Named entries -- */
 
 /* The entry of a list such as "clusters" in the first file that has it; its path is noted. NULL:
@@ -151,6 +185,23 @@ static const struct json_node *find_entry(struct reading *r, const char *list, c
     return NULL;
 }
 
+/* What the cluster has for exec plugins only. */
+static enum status read_plugin_extension(struct reading *r, const struct json_node *cluster)
+{
+    AUTO(buf_fini) struct buf json = {0};
+    const struct json_node *list = json_look_member(cluster, SLICE_LITERAL("extensions"));
+    const struct json_node *item = count_items(list) ? list->first : NULL, *extension;
+    while (item && !json_node_is_text(json_look_member(item, SLICE_LITERAL("name")),
+                                      "client.authentication.k8s.io/exec"))
+        item = item->next;
+    if (!item || !(extension = json_look_member(item, SLICE_LITERAL("extension"))))
+        return ST_OK;
+    if (json_tree_write(extension, &json) != ST_OK ||
+        arena_dup(&r->config->arena, buf_slice(&json), &r->config->exec.cluster_config) != ST_OK)
+        return no_memory(r->error);
+    return ST_OK;
+}
+
 static enum status read_cluster(struct reading *r, const char *name)
 {
     struct kubeconfig *c = r->config;
@@ -166,32 +217,8 @@ static enum status read_cluster(struct reading *r, const char *name)
     TRY(get_text(r, cluster, "tls-server-name", &c->tls_server_name));
     TRY(get_text(r, cluster, "proxy-url", &c->proxy_url));
     c->insecure_skip_verify = get_bool(cluster, "insecure-skip-tls-verify");
-    return ST_OK;
-}
-
-static size_t count_items(const struct json_node *array)
-{
-    return array && array->type == JSON_TYPE_ARRAY ? array->count : 0;
-}
-
-static enum status read_args(struct reading *r, const struct json_node *exec)
-{
-    const struct json_node *args = json_look_member(exec, SLICE_LITERAL("args"));
-    size_t count = count_items(args), at = 0;
-    const char **list = arena_calloc(&r->config->arena, count + 1, sizeof(*list));
-    if (!list)
-        return no_memory(r->error);
-    for (const struct json_node *arg = count ? args->first : NULL; arg; arg = arg->next) {
-        struct slice text;
-        if (json_node_text(arg, &r->config->arena, &text) != ST_OK)
-            return no_memory(r->error);
-        if (arg->type != JSON_TYPE_STRING || (text.len && memchr(text.ptr, 0, text.len)))
-            return error_set(r->error, ST_MALFORMED,
-                             "%s: an argument of exec is not a string without zero bytes", r->path);
-        TRY(copy_text(r, text, &list[at++]));
-    }
-    r->config->exec.args = list;
-    return ST_OK;
+    c->disable_compression = get_bool(cluster, "disable-compression");
+    return read_plugin_extension(r, cluster);
 }
 
 static enum status read_env(struct reading *r, const struct json_node *exec)
@@ -213,6 +240,22 @@ static enum status read_env(struct reading *r, const struct json_node *exec)
     return ST_OK;
 }
 
+/* This client has no terminal to offer. */
+static enum status check_interaction(struct reading *r, const struct json_node *exec)
+{
+    const char *mode;
+    TRY(get_text(r, exec, "interactiveMode", &mode));
+    if (!mode || strcmp(mode, "Never") == 0 || strcmp(mode, "IfAvailable") == 0)
+        return ST_OK;
+    if (strcmp(mode, "Always") == 0)
+        return error_set(r->error, ST_UNIMPLEMENTED,
+                         "%s: the exec plugin %.80s needs a terminal (interactiveMode: Always), "
+                         "which it cannot have here",
+                         r->path, r->config->exec.command);
+    return error_set(r->error, ST_MALFORMED, "%s: unknown interactiveMode \"%.80s\"", r->path,
+                     mode);
+}
+
 static enum status read_exec(struct reading *r, const struct json_node *exec)
 {
     struct kubeconfig_exec *e = &r->config->exec;
@@ -227,8 +270,86 @@ static enum status read_exec(struct reading *r, const struct json_node *exec)
     if (strchr(e->command, '/')) /* others are searched for in PATH */
         TRY(resolve(r, &e->command));
     e->wants_cluster_info = get_bool(exec, "provideClusterInfo");
-    TRY(read_args(r, exec));
+    TRY(check_interaction(r, exec));
+    TRY(get_texts(r, exec, "args", &e->args));
     return read_env(r, exec);
+}
+
+/* "as-user-extra" maps each key to a list of values. */
+static enum status read_extra(struct reading *r, const struct json_node *user)
+{
+    const struct json_node *map = json_look_member(user, SLICE_LITERAL("as-user-extra"));
+    const struct json_node *key = map && map->type == JSON_TYPE_OBJECT ? map->first : NULL;
+    struct kubeconfig_impersonation *to = &r->config->impersonate;
+    size_t count = 0;
+    for (const struct json_node *item = key; item; item = item->next)
+        count += count_items(item);
+    struct kubeconfig_extra *list = arena_calloc(&r->config->arena, count + 1, sizeof(*list));
+    if (!list)
+        return no_memory(r->error);
+    for (; key; key = key->next) {
+        const char *text;
+        if (key->key.len && memchr(key->key.ptr, 0, key->key.len))
+            return error_set(r->error, ST_MALFORMED,
+                             "%s: a key of \"as-user-extra\" contains a "
+                             "zero byte",
+                             r->path);
+        TRY(copy_text(r, key->key, &text));
+        const struct json_node *value = count_items(key) ? key->first : NULL;
+        for (; value; value = value->next) {
+            struct kubeconfig_extra *extra = &list[to->extra_count++];
+            extra->key = text;
+            TRY(get_item(r, value, text, &extra->value));
+        }
+    }
+    to->extra = list;
+    return ST_OK;
+}
+
+static enum status read_impersonation(struct reading *r, const struct json_node *user,
+                                      const char *name)
+{
+    struct kubeconfig_impersonation *to = &r->config->impersonate;
+    TRY(get_text(r, user, "as", &to->user));
+    TRY(get_text(r, user, "as-uid", &to->uid));
+    TRY(get_texts(r, user, "as-groups", &to->groups));
+    TRY(read_extra(r, user));
+    if (!to->user && (to->uid || to->groups[0] || to->extra_count))
+        return error_set(
+            r->error, ST_MALFORMED,
+            "%s: user \"%.80s\" has as-uid, as-groups or as-user-extra, but not \"as\"", r->path,
+            name);
+    return ST_OK;
+}
+
+static bool has_pem(const struct kubeconfig_pem *pem)
+{
+    return pem->file || pem->data.len;
+}
+
+static enum status check_user(struct reading *r, const char *name)
+{
+    const struct kubeconfig *c = r->config;
+    if ((c->token || c->token_file) && (c->user || c->password))
+        return error_set(r->error, ST_MALFORMED,
+                         "%s: user \"%.80s\" has both a token and a username or password", r->path,
+                         name);
+    if (has_pem(&c->cert) && !has_pem(&c->key))
+        return error_set(r->error, ST_MALFORMED,
+                         "%s: user \"%.80s\" has a client certificate without a client key",
+                         r->path, name);
+    return ST_OK;
+}
+
+/* They could be read on the way to the server. */
+static void drop_credentials_without_tls(struct kubeconfig *c)
+{
+    static const char secure[] = "https://";
+    if (strncasecmp(c->server, secure, sizeof(secure) - 1) == 0)
+        return;
+    c->cert = c->key = (struct kubeconfig_pem){0};
+    c->token = c->token_file = c->user = c->password = NULL;
+    c->exec = (struct kubeconfig_exec){0};
 }
 
 static enum status read_user(struct reading *r, const char *name)
@@ -248,8 +369,9 @@ static enum status read_user(struct reading *r, const char *name)
     TRY(get_path(r, user, "tokenFile", &c->token_file));
     TRY(get_text(r, user, "username", &c->user));
     TRY(get_text(r, user, "password", &c->password));
-    TRY(get_text(r, user, "as", &c->impersonate));
-    return read_exec(r, json_look_member(user, SLICE_LITERAL("exec")));
+    TRY(read_impersonation(r, user, name));
+    TRY(read_exec(r, json_look_member(user, SLICE_LITERAL("exec"))));
+    return check_user(r, name);
 }
 
 /* -- The context -- */
@@ -285,7 +407,10 @@ static enum status read_context(struct reading *r, const char *name)
         return error_set(r->error, ST_MALFORMED, "%s: context \"%.80s\" has no cluster", r->path,
                          name);
     TRY(read_cluster(r, cluster));
-    return user ? read_user(r, user) : ST_OK;
+    if (user)
+        TRY(read_user(r, user));
+    drop_credentials_without_tls(r->config);
+    return ST_OK;
 }
 
 /* -- Files -- */
@@ -340,29 +465,6 @@ enum status kubeconfig_read(const struct kubeconfig_file *files, size_t count, c
     return status;
 }
 
-/* ST_NOT_FOUND: the file does not exist. */
-static enum status read_file(const char *path, struct buf *to, struct error *error)
-{
-    FILE *file = fopen(path, "re");
-    if (!file)
-        return error_set(error, errno == ENOENT ? ST_NOT_FOUND : ST_IO, "%s: %s", path,
-                         strerror(errno));
-    enum status status = ST_OK;
-    while (status == ST_OK && !feof(file)) {
-        status = to->len > KUBECONFIG_BYTES_MAX ? error_set(error, ST_LIMIT, "%s: too long", path)
-                                                : buf_reserve(to, 16 << 10);
-        if (status == ST_NOMEM)
-            no_memory(error);
-        if (status != ST_OK)
-            break;
-        to->len += fread(to->ptr + to->len, 1, 16 << 10, file);
-        if (ferror(file))
-            status = error_set(error, ST_IO, "%s: %s", path, strerror(errno));
-    }
-    fclose(file);
-    return status;
-}
-
 /* The files of a list while they are read. */
 struct file_list {
     char *paths; /* a copy that is cut at the colons */
@@ -391,7 +493,8 @@ static enum status file_list_read(struct file_list *list, const char *paths, str
         if (list->count == KUBECONFIG_FILES_MAX)
             return error_set(error, ST_LIMIT, "more than %d kubeconfig files",
                              KUBECONFIG_FILES_MAX);
-        enum status status = read_file(path, &list->texts[list->count], error);
+        enum status status = whole_file_read(path, WHOLE_FILE_ANY, KUBECONFIG_BYTES_MAX,
+                                             &list->texts[list->count], error);
         if (status == ST_NOT_FOUND && !alone)
             continue;
         TRY(status);
@@ -426,7 +529,8 @@ static enum status read_namespace(struct reading *r, const char *directory)
     const char *path;
     AUTO(buf_fini) struct buf text = {0};
     TRY(JOIN(r, &path, directory, "/namespace"));
-    enum status status = read_file(path, &text, r->error);
+    enum status status =
+        whole_file_read(path, WHOLE_FILE_REGULAR, KUBECONFIG_BYTES_MAX, &text, r->error);
     if (status == ST_NOT_FOUND)
         return ST_OK;
     TRY(status);

@@ -4,8 +4,9 @@
  *
  * Several files are read as one, as kubectl does: of clusters, users and contexts with the same
  * name the first one counts, and so does the first current-context. A relative path in a file is
- * relative to the file's directory. Everything is in the config's arena; texts that were not given
- * are NULL. One owner, one thread.
+ * relative to the file's directory. The credentials of a user are left out if the server's URL does
+ * not begin with "https://", as in client-go: they could be read on the way. Everything is in
+ * the config's arena; texts that were not given are NULL. One owner, one thread.
  */
 #ifndef VIGIL_KUBECLIENT_CONNECT_KUBECONFIG_H
 #define VIGIL_KUBECLIENT_CONNECT_KUBECONFIG_H
@@ -27,6 +28,18 @@ struct kubeconfig_exec {
     const char *api_version;
     const char *install_hint;
     bool wants_cluster_info;
+    struct slice cluster_config; /* JSON: the cluster's extension for plugins; empty: none */
+};
+
+/* The user in whose name requests are made (impersonation). */
+struct kubeconfig_impersonation {
+    const char *user; /* NULL: requests are made in the own name */
+    const char *uid;
+    const char *const *groups; /* ends with NULL; may be NULL */
+    const struct kubeconfig_extra {
+        const char *key, *value;
+    } * extra; /* a key may occur several times */
+    size_t extra_count;
 };
 
 /* A certificate or key: the path of a file, or the PEM text itself. */
@@ -44,10 +57,12 @@ struct kubeconfig {
     const char *tls_server_name;
     bool insecure_skip_verify;
     const char *proxy_url;
+    bool disable_compression;
     const char *token;
-    const char *token_file; /* read again when it may have changed; used instead of the token */
+    const char *token_file; /* read again when it may have changed; the token is used until the
+                               file has been read */
     const char *user, *password;
-    const char *impersonate;
+    struct kubeconfig_impersonation impersonate;
     struct kubeconfig_exec exec;
 };
 

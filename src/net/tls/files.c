@@ -1,13 +1,11 @@
 #include "net/tls/files.h"
 
 #include "base/clock.h"
+#include "io/whole_file.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <string.h>
-#include <unistd.h>
 
 /* More than the coarsest time stamp of a file system. */
 #define FRESH_NS (2 * NS_PER_S)
@@ -57,48 +55,6 @@ bool tls_files_fresh(const struct tls_files_mark *mark)
     return false;
 }
 
-static enum status fail(const char *path, struct error *error)
-{
-    enum status status = status_from_errno(errno);
-    return error_set(error, status, "open %.300s: %s", path, strerror(errno));
-}
-
-static void closep(const int *fd)
-{
-    if (*fd >= 0)
-        close(*fd);
-}
-
-static enum status read_all(int fd, const char *path, struct buf *into, struct error *error)
-{
-    enum { PIECE_BYTES = 16 * 1024 };
-    for (;;) {
-        if (into->len >= TLS_FILE_BYTES_MAX)
-            return error_set(error, ST_LIMIT, "%.300s: longer than %d bytes", path,
-                             TLS_FILE_BYTES_MAX);
-        if (buf_reserve(into, PIECE_BYTES) != ST_OK)
-            return error_set(error, ST_NOMEM, "%.300s: out of memory", path);
-        ssize_t n = read(fd, into->ptr + into->len, PIECE_BYTES);
-        if (n == 0)
-            return ST_OK;
-        if (n < 0 && errno != EINTR)
-            return fail(path, error);
-        into->len += n > 0 ? (size_t)n : 0;
-    }
-}
-
-static enum status read_file(const char *path, struct buf *into, struct error *error)
-{
-    /* Non-blocking: a pipe at this path must not block an I/O thread. */
-    AUTO(closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    struct stat found;
-    if (fd < 0 || fstat(fd, &found) != 0)
-        return fail(path, error);
-    if (!S_ISREG(found.st_mode))
-        return error_set(error, ST_INVALID, "open %.300s: not a file", path);
-    return read_all(fd, path, into, error);
-}
-
 static enum status digest(struct tls_files *files)
 {
     EVP_MD_CTX *md = EVP_MD_CTX_new();
@@ -122,7 +78,8 @@ enum status tls_files_read(const struct tls_paths *paths, struct tls_files *ret_
     for (int i = 0; status == ST_OK && i < TLS_FILE_COUNT; i++) {
         const char *path = paths->of[i];
         if (*path)
-            status = read_file(path, &files.bytes[i], error);
+            status = whole_file_read(path, WHOLE_FILE_REGULAR, TLS_FILE_BYTES_MAX, &files.bytes[i],
+                                     error);
     }
     if (status == ST_OK && digest(&files) != ST_OK)
         status = error_set(error, ST_NOMEM, "out of memory");
