@@ -39,7 +39,7 @@ void session_feed_end(struct session *s)
 
 bool session_wants_read(const struct session *s)
 {
-    return s->http1 ? !http1_client_is_over(s->http1) : h2_session_wants_read(s->h2);
+    return s->http1 ? http1_client_wants_read(s->http1) : h2_session_wants_read(s->h2);
 }
 
 bool session_wants_write(const struct session *s)

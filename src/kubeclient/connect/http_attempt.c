@@ -232,17 +232,20 @@ enum status http_attempt_send(struct http_attempt *a, struct connection *connect
         status = send_http1(a, client, authority, now_ns);
     TRY(status);
     a->ignored = false;
+    a->sent_ns = now_ns;
     a->request->reached = POOL_REQUEST_SENT;
     if (a->withheld)
-        http_attempt_withhold(a, true);
+        http_attempt_withhold(a, true, now_ns);
     return ST_OK;
 }
 
-void http_attempt_withhold(struct http_attempt *a, bool withhold)
+void http_attempt_withhold(struct http_attempt *a, bool withhold, int64_t now_ns)
 {
     a->withheld = withhold;
     if (a->state == HTTP_ATTEMPT_OVER_HTTP2)
         http2_client_withhold(&a->http2, withhold);
+    else if (a->state == HTTP_ATTEMPT_OVER_HTTP1)
+        http1_client_withhold(&a->http1, withhold, now_ns);
 }
 
 void http_attempt_check(const struct http_attempt *a)

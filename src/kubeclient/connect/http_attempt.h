@@ -42,8 +42,11 @@ struct http_attempt {
     /* The pool's. */
     struct http_pool *pool;
     struct pool_link *link; /* over which it was sent; NULL: it is in the queue */
-    struct list in_pool;    /* links http_pool.waiting or pool_link.attempts */
+    struct list in_pool;    /* links http_pool.waiting, http_pool.paused or pool_link.attempts */
     unsigned repeats;
+    bool paused;       /* it is not sent again before repeat_ns */
+    int64_t repeat_ns; /* valid while paused */
+    int64_t sent_ns;   /* valid once it was sent */
 
     union {
         struct http1_call http1;
@@ -67,7 +70,7 @@ void http_attempt_free(struct http_attempt *attempt);
 MUST_CHECK
 enum status http_attempt_send(struct http_attempt *attempt, struct connection *connection,
                               struct slice authority, int64_t now_ns);
-void http_attempt_withhold(struct http_attempt *attempt, bool withhold);
+void http_attempt_withhold(struct http_attempt *attempt, bool withhold, int64_t now_ns);
 
 /* Asserts every invariant; for tests. */
 void http_attempt_check(const struct http_attempt *attempt);

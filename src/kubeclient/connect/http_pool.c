@@ -7,10 +7,12 @@
 #include <stdlib.h>
 
 enum {
-    REPEATS_MAX = 6,     /* as in Go */
+    REPEATS_MAX = 7,     /* of one request, as in Go */
     HTTP1_IDLE_MAX = 25, /* connections that are kept without requests, as in client-go */
     REASON_BYTES = 640,
 };
+/* Before the second repetition of a request; doubles with each one, as in Go. */
+#define REPEAT_PAUSE_NS (1 * NS_PER_S)
 
 enum pool_link_state {
     POOL_LINK_CONNECTING,
@@ -61,6 +63,7 @@ struct http_pool {
 
     struct list waiting; /* attempts without a link, in order */
     size_t waiting_count;
+    struct list paused; /* attempts that will be sent again, and are not waiting yet */
     struct list links[COUNT_OF(moves)];
     unsigned counts[COUNT_OF(moves)]; /* of the links in each state */
     unsigned idle_http1;              /* of the available ones */
@@ -71,7 +74,8 @@ struct http_pool {
     uint64_t tls_generation;
     struct list tls_changes;
     struct deferred dispatch;
-    struct timer idle;
+    struct timer expiry; /* of idle connections */
+    struct timer pause;  /* of the paused attempt that is due first */
     struct http_pool_stats stats;
 };
 
@@ -129,11 +133,35 @@ static void retire(struct pool_link *link)
     connection_shutdown(link->connection);
 }
 
-static void arm_idle(struct http_pool *pool)
+/* The timer may fire too early, and is then set again. */
+static void set_no_later(struct http_pool *pool, struct timer *timer, int64_t at_ns)
 {
-    int64_t at = clock_add(now_of(pool), pool->idle_ns);
-    if (!pool->idle.set && !pool->closing)
-        loop_timer_set(loop_of(pool), &pool->idle, at);
+    if (!pool->closing && at_ns != CLOCK_NEVER && (!timer->set || at_ns < timer->at_ns))
+        loop_timer_set(loop_of(pool), timer, at_ns);
+}
+
+/* An open connection on which the server allows no stream at all: more of them would not help. */
+static bool is_starved(const struct pool_link *link)
+{
+    return link->state == POOL_LINK_FULL && list_empty(&link->attempts);
+}
+
+/* When it is given up because it carries nothing. */
+static int64_t link_expires(const struct pool_link *link)
+{
+    const struct http_pool *pool = link->pool;
+    if (is_starved(link))
+        return clock_add(link->idle_since_ns, pool->connector.options.connect_timeout_ns);
+    if (link->state == POOL_LINK_AVAILABLE && list_empty(&link->attempts))
+        return clock_add(link->idle_since_ns, pool->idle_ns);
+    return CLOCK_NEVER;
+}
+
+static void begin_idle(struct pool_link *link)
+{
+    struct http_pool *pool = link->pool;
+    link->idle_since_ns = now_of(pool);
+    set_no_later(pool, &pool->expiry, link_expires(link));
 }
 
 static struct pool_link *first_link(const struct http_pool *pool, enum pool_link_state state)
@@ -148,7 +176,20 @@ static struct pool_link *first_link(const struct http_pool *pool, enum pool_link
 static void queue_remove(struct http_attempt *a)
 {
     list_remove(&a->in_pool);
-    a->pool->waiting_count--;
+    a->pool->waiting_count -= !a->paused;
+    a->paused = false;
+}
+
+static void queue_again(struct http_attempt *a)
+{
+    list_push_front(&a->pool->waiting, &a->in_pool);
+    a->pool->waiting_count++;
+    schedule(a->pool);
+}
+
+static struct http_attempt *first_of(const struct list *attempts)
+{
+    return list_empty(attempts) ? NULL : LIST_ENTRY(attempts->next, struct http_attempt, in_pool);
 }
 
 static void name_server(const struct http_pool *pool, const char *reason,
@@ -175,8 +216,8 @@ static void finish(struct http_attempt *a, enum status status, const char *reaso
 static void finish_waiting(struct http_pool *pool, size_t count, enum status status,
                            const char *reason)
 {
-    while (count-- && !list_empty(&pool->waiting)) {
-        struct http_attempt *a = LIST_ENTRY(pool->waiting.next, struct http_attempt, in_pool);
+    struct http_attempt *a;
+    while (count-- && (a = first_of(&pool->waiting))) {
         queue_remove(a);
         finish(a, status, reason);
     }
@@ -187,12 +228,11 @@ static void settle(struct pool_link *link)
 {
     struct http_pool *pool = link->pool;
     struct http1_client *client = connection_http1(link->connection);
-    if (list_empty(&link->attempts))
-        link->idle_since_ns = now_of(pool);
     if (link->http1 && link->state == POOL_LINK_FULL)
         link_move(link,
                   client && http1_client_is_idle(client) ? POOL_LINK_AVAILABLE : POOL_LINK_RETIRED);
-    arm_idle(pool);
+    if (list_empty(&link->attempts))
+        begin_idle(link);
     schedule(pool);
 }
 
@@ -204,29 +244,76 @@ static void detach(struct http_attempt *a)
     settle(link);
 }
 
+/* -- Requests are sent again -- */
+
+/* The server closed a connection that it had kept, and has not answered. */
+static bool was_kept_too_long(const struct http_attempt *a, const struct pool_link *link)
+{
+    int64_t limit_ns = a->pool->connector.options.http1.head_ns;
+    return link->http1 && link->used && now_of(a->pool) < clock_add(a->sent_ns, limit_ns);
+}
+
 static bool may_repeat(const struct http_attempt *a, const struct pool_link *link)
 {
-    bool was_kept_too_long = link->http1 && link->used && a->only_reads;
-    return !a->pool->closing && a->request->reached < POOL_REQUEST_ANSWERED && a->text &&
-           a->repeats < REPEATS_MAX && (a->ignored || was_kept_too_long);
+    return a->request->reached < POOL_REQUEST_ANSWERED && a->text && a->repeats < REPEATS_MAX &&
+           !a->pool->closing && (a->ignored || (a->only_reads && was_kept_too_long(a, link)));
+}
+
+static void on_pause(struct timer *timer)
+{
+    struct http_pool *pool = CONTAINER_OF(timer, struct http_pool, pause);
+    struct http_attempt *a, *following;
+    int64_t next = CLOCK_NEVER;
+    LIST_FOREACH_SAFE (a, following, &pool->paused, in_pool) {
+        if (a->repeat_ns > now_of(pool)) {
+            next = a->repeat_ns < next ? a->repeat_ns : next;
+            continue;
+        }
+        list_remove(&a->in_pool);
+        a->paused = false;
+        queue_again(a);
+    }
+    set_no_later(pool, timer, next);
+}
+
+static void repeat(struct http_attempt *a)
+{
+    struct http_pool *pool = a->pool;
+    pool->stats.repeats++;
+    if (a->repeats++ == 0) {
+        queue_again(a);
+        return;
+    }
+    a->repeat_ns = clock_add(now_of(pool), REPEAT_PAUSE_NS << (a->repeats - 2));
+    a->paused = true;
+    list_push_back(&pool->paused, &a->in_pool);
+    set_no_later(pool, &pool->pause, a->repeat_ns);
+}
+
+/* Those that were kept as long as one that the server has closed are closed, too, so that a request
+ * is not sent over one after the other. */
+static void retire_kept(struct http_pool *pool)
+{
+    struct pool_link *link, *following;
+    LIST_FOREACH_SAFE (link, following, &pool->links[POOL_LINK_AVAILABLE], in_pool)
+        if (link->http1)
+            retire(link);
 }
 
 static void on_attempt_end(struct http_attempt *a, enum status status, const char *reason)
 {
     struct http_pool *pool = a->pool;
     struct pool_link *link = a->link;
-    bool repeat = status == ST_CLOSED && may_repeat(a, link);
+    bool repeats = status == ST_CLOSED && may_repeat(a, link), over_http1 = link->http1;
     link->used |= status == ST_OK;
     detach(a);
-    if (!repeat) {
+    if (!repeats) {
         finish(a, status, reason);
         return;
     }
-    a->repeats++;
-    pool->stats.repeats++;
-    list_push_front(&pool->waiting, &a->in_pool);
-    pool->waiting_count++;
-    schedule(pool);
+    if (over_http1)
+        retire_kept(pool);
+    repeat(a);
 }
 
 /* -- Connecting -- */
@@ -270,10 +357,9 @@ static void on_link_open(void *owner)
     pool->stats.connects++;
     link->http1 = connection_http1(link->connection) != NULL;
     pool->speaks_http1 = link->http1;
-    link->idle_since_ns = now_of(pool);
     if (link->state == POOL_LINK_CONNECTING)
         link_move(link, POOL_LINK_AVAILABLE);
-    arm_idle(pool);
+    begin_idle(link);
     dispatch(pool);
 }
 
@@ -332,19 +418,18 @@ static enum status connect_link(struct http_pool *pool)
     return ST_OK;
 }
 
-/* An open connection on which the server allows no stream at all: more of them would not help. */
-static struct pool_link *find_starved(const struct http_pool *pool)
+static bool has_starved(const struct http_pool *pool)
 {
-    struct pool_link *link;
+    const struct pool_link *link;
     LIST_FOREACH (link, &pool->links[POOL_LINK_FULL], in_pool)
-        if (list_empty(&link->attempts))
-            return link;
-    return NULL;
+        if (is_starved(link))
+            return true;
+    return false;
 }
 
 static void connect_more(struct http_pool *pool)
 {
-    while (uncovered(pool) && link_count(pool) < pool->connections_max && !find_starved(pool)) {
+    while (uncovered(pool) && link_count(pool) < pool->connections_max && !has_starved(pool)) {
         enum status status = connect_link(pool);
         if (status == ST_OK)
             continue;
@@ -371,6 +456,8 @@ static void give(struct http_pool *pool, struct pool_link *link, struct http_att
     case ST_AGAIN:
         pool->streams_seen = h2_session_streams(connection_session(link->connection));
         link_move(link, POOL_LINK_FULL);
+        if (is_starved(link))
+            begin_idle(link);
         break;
     case ST_CLOSED:
         retire(link);
@@ -382,16 +469,28 @@ static void give(struct http_pool *pool, struct pool_link *link, struct http_att
     }
 }
 
+/* The least recently used ones of those that are kept are closed. */
+static void trim_kept(struct http_pool *pool)
+{
+    struct list *head = &pool->links[POOL_LINK_AVAILABLE], *at = head->prev;
+    while (at != head && pool->idle_http1 > HTTP1_IDLE_MAX) {
+        struct pool_link *link = LIST_ENTRY(at, struct pool_link, in_pool);
+        at = at->prev;
+        if (link->http1)
+            retire(link);
+    }
+}
+
 /* Requests that begin within on_end wait for the next turn. */
 static void dispatch(struct http_pool *pool)
 {
     struct pool_link *link;
     size_t most = pool->waiting_count + link_count(pool);
-    while (most-- && !list_empty(&pool->waiting) && (link = first_link(pool, POOL_LINK_AVAILABLE)))
-        give(pool, link, LIST_ENTRY(pool->waiting.next, struct http_attempt, in_pool));
-    if (list_empty(&pool->waiting))
-        return;
-    if (first_link(pool, POOL_LINK_AVAILABLE))
+    while (most-- && pool->waiting_count && (link = first_link(pool, POOL_LINK_AVAILABLE)))
+        give(pool, link, first_of(&pool->waiting));
+    if (pool->waiting_count == 0)
+        trim_kept(pool);
+    else if (first_link(pool, POOL_LINK_AVAILABLE))
         schedule(pool);
     else
         connect_more(pool);
@@ -404,22 +503,29 @@ static void on_dispatch(struct deferred *deferred)
 
 /* -- Idle connections -- */
 
-static void on_idle(struct timer *timer)
+/* The links in this state; returns when the next one expires. */
+static int64_t expire_some(struct http_pool *pool, enum pool_link_state state)
 {
-    struct http_pool *pool = CONTAINER_OF(timer, struct http_pool, idle);
     struct pool_link *link, *following;
-    int64_t now = now_of(pool), next = CLOCK_NEVER;
-    LIST_FOREACH_SAFE (link, following, &pool->links[POOL_LINK_AVAILABLE], in_pool) {
-        int64_t at = clock_add(link->idle_since_ns, pool->idle_ns);
-        if (!list_empty(&link->attempts))
-            continue;
-        if (at <= now)
+    int64_t next = CLOCK_NEVER;
+    LIST_FOREACH_SAFE (link, following, &pool->links[state], in_pool) {
+        int64_t at = link_expires(link);
+        if (at <= now_of(pool))
             retire(link);
-        else if (at < next)
-            next = at;
+        else
+            next = at < next ? at : next;
     }
-    if (next != CLOCK_NEVER)
-        loop_timer_set(loop_of(pool), &pool->idle, next);
+    return next;
+}
+
+static void on_expiry(struct timer *timer)
+{
+    struct http_pool *pool = CONTAINER_OF(timer, struct http_pool, expiry);
+    bool was_starved = has_starved(pool);
+    set_no_later(pool, timer, expire_some(pool, POOL_LINK_AVAILABLE));
+    set_no_later(pool, timer, expire_some(pool, POOL_LINK_FULL));
+    if (was_starved && !has_starved(pool))
+        finish_waiting(pool, pool->waiting_count, ST_LIMIT, "the server allows no streams");
 }
 
 /* -- TLS -- */
@@ -448,8 +554,8 @@ static void check_tls_changes(struct http_pool *pool)
 
 static void end_attempts(struct pool_link *link, enum status status, const char *reason)
 {
-    while (!list_empty(&link->attempts)) {
-        struct http_attempt *a = LIST_ENTRY(link->attempts.next, struct http_attempt, in_pool);
+    struct http_attempt *a;
+    while ((a = first_of(&link->attempts))) {
         list_remove(&a->in_pool);
         finish(a, status, reason);
     }
@@ -525,8 +631,10 @@ enum status http_pool_new(const struct http_pool_options *options, struct http_p
     pool->idle_ns = options->idle_ns;
     pool->speaks_http1 = options->protocol == HTTP_POOL_HTTP1;
     pool->dispatch.fn = on_dispatch;
-    pool->idle.fn = on_idle;
+    pool->expiry.fn = on_expiry;
+    pool->pause.fn = on_pause;
     list_init(&pool->waiting);
+    list_init(&pool->paused);
     list_init(&pool->tls_changes);
     for (size_t i = 0; i < COUNT_OF(moves); i++)
         list_init(&pool->links[i]);
@@ -540,11 +648,13 @@ void http_pool_free(struct http_pool *pool)
     if (!pool)
         return;
     pool->closing = true;
-    finish_waiting(pool, pool->waiting_count, ST_CLOSED, "the client was closed");
+    list_append(&pool->waiting, &pool->paused);
+    finish_waiting(pool, SIZE_MAX, ST_CLOSED, "the client was closed");
     drop_links(pool, ST_CLOSED, "the client was closed");
     check_tls_changes(pool);
     loop_defer_cancel(&pool->dispatch);
-    loop_timer_cancel(loop_of(pool), &pool->idle);
+    loop_timer_cancel(loop_of(pool), &pool->expiry);
+    loop_timer_cancel(loop_of(pool), &pool->pause);
     connector_fini(&pool->connector);
     free(pool);
 }
@@ -585,7 +695,7 @@ void pool_request_cancel(struct pool_request *request)
 void pool_request_withhold(struct pool_request *request, bool withhold)
 {
     if (request->attempt)
-        http_attempt_withhold(request->attempt, withhold);
+        http_attempt_withhold(request->attempt, withhold, now_of(request->attempt->pool));
 }
 
 struct http_pool_stats http_pool_stats(const struct http_pool *pool)
@@ -610,6 +720,7 @@ static void link_check(const struct pool_link *link)
         assert(count <= 1 && (link->state != POOL_LINK_FULL || count == 1));
         assert(link->state != POOL_LINK_AVAILABLE || count == 0);
     }
+    assert(link_expires(link) == CLOCK_NEVER || link->pool->expiry.set);
     connection_check(link->connection);
 }
 
@@ -619,7 +730,11 @@ void http_pool_check(const struct http_pool *pool)
     const struct pool_link *link;
     unsigned idle_http1 = 0;
     LIST_FOREACH (a, &pool->waiting, in_pool) {
-        assert(!a->link && a->pool == pool);
+        assert(!a->link && !a->paused && a->pool == pool);
+        http_attempt_check(a);
+    }
+    LIST_FOREACH (a, &pool->paused, in_pool) {
+        assert(!a->link && a->paused && pool->pause.set);
         http_attempt_check(a);
     }
     assert(list_length(&pool->waiting) == pool->waiting_count);

@@ -182,6 +182,170 @@ static void freeing_the_pool_ends_everything(void **state)
     }
 }
 
+/* -- Connections -- */
+
+static struct pool_test_request *start_many(struct pool_world *w, size_t count, const char *target)
+{
+    struct pool_test_request *requests = calloc(count, sizeof(*requests));
+    for (size_t i = 0; i < count; i++) {
+        requests[i].target = target;
+        start(w, &requests[i]);
+    }
+    return requests;
+}
+
+static size_t succeeded(const struct pool_test_request *requests, size_t count)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < count; i++)
+        n += pool_test_succeeded(&requests[i]);
+    return n;
+}
+
+static void streams_beyond_the_limit_get_connections_of_their_own(void **state)
+{
+    (void)state;
+    enum { COUNT = 1000, LIMIT = 100 };
+    struct pool_world w;
+    pool_world_init(&w, false, NULL);
+    w.options.protocol = HTTP_POOL_HTTP2;
+    w.wire.limits.h2.streams_max = LIMIT;
+    pool_world_start(&w);
+    struct pool_test_request *requests = start_many(&w, COUNT, "/watch");
+    pool_world_run(&w, NS_PER_S);
+    for (size_t i = 0; i < COUNT; i++)
+        assert_int_equal(requests[i].heads, 1);
+    assert_int_equal(http_pool_stats(w.pool).connects, COUNT / LIMIT);
+    assert_int_equal(http_pool_stats(w.pool).connections, COUNT / LIMIT);
+    for (size_t i = 0; i < COUNT - 1; i++)
+        pool_request_cancel(&requests[i].request);
+    pool_world_run(&w, 2 * w.options.idle_ns); /* all but one have nothing to do */
+    assert_int_equal(http_pool_stats(w.pool).connections, 1);
+    assert_int_equal(requests[COUNT - 1].ends, 0);
+    pool_world_fini(&w);
+    free(requests);
+}
+
+static void requests_wait_for_the_highest_number_of_connections(void **state)
+{
+    (void)state;
+    enum { COUNT = 40, LIMIT = 3 };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct pool_world w;
+        pool_world_init(&w, cases[i].secure, NULL);
+        w.options.protocol = cases[i].protocol;
+        w.options.connections_max = LIMIT;
+        w.wire.limits.h2.streams_max = 4;
+        pool_world_start(&w);
+        struct pool_test_request *requests = start_many(&w, COUNT, "/health");
+        pool_world_run(&w, 5 * NS_PER_S);
+        assert_int_equal(succeeded(requests, COUNT), COUNT);
+        assert_int_equal(http_pool_stats(w.pool).connects, LIMIT);
+        pool_world_fini(&w);
+        free(requests);
+    }
+}
+
+static void idle_connections_are_closed(void **state)
+{
+    (void)state;
+    enum { COUNT = 30, KEPT = 25 };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct pool_world w;
+        begin(&w, &cases[i]);
+        w.site.big_bytes = 2 << 20;
+        struct pool_test_request *requests = start_many(&w, COUNT, "/pull");
+        for (size_t n = 0; n < COUNT; n++)
+            pool_request_withhold(&requests[n].request, true); /* each has its connection */
+        pool_world_run(&w, NS_PER_S);
+        for (size_t n = 0; n < COUNT; n++)
+            pool_request_withhold(&requests[n].request, false);
+        pool_world_run(&w, NS_PER_S);
+        assert_int_equal(succeeded(requests, COUNT), COUNT);
+        assert_true(cases[i].http2 || http_pool_stats(w.pool).connects > KEPT);
+        assert_int_equal(http_pool_stats(w.pool).connections, cases[i].http2 ? 1 : KEPT);
+        pool_world_run(&w, w.options.idle_ns - 2 * NS_PER_S);
+        assert_int_equal(http_pool_stats(w.pool).connections, cases[i].http2 ? 1 : KEPT);
+        pool_world_run(&w, 3 * NS_PER_S);
+        assert_int_equal(http_pool_stats(w.pool).connections, 0);
+        start(&w, &requests[0]);
+        pool_world_run(&w, NS_PER_S);
+        assert_true(pool_test_succeeded(&requests[0]));
+        pool_world_fini(&w);
+        free(requests);
+    }
+}
+
+static void body_is_withheld(void **state)
+{
+    (void)state;
+    enum { BYTES = 8 << 20 };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct pool_world w;
+        struct pool_test_request big = {.target = "/pull"}, other = {.target = "/health"};
+        begin(&w, &cases[i]);
+        w.site.big_bytes = BYTES;
+        start(&w, &big);
+        pool_request_withhold(&big.request, true);
+        pool_world_run(&w, 30 * NS_PER_S);
+        size_t ahead = big.received;
+        assert_true(ahead < 1 << 20);
+        start(&w, &other);
+        pool_world_run(&w, 25 * NS_PER_S);
+        assert_true(pool_test_succeeded(&other));
+        assert_int_equal(big.received, ahead);
+        pool_request_withhold(&big.request, false);
+        pool_world_run(&w, 10 * NS_PER_S);
+        assert_true(pool_test_succeeded(&big));
+        assert_int_equal(big.received, BYTES);
+        pool_world_fini(&w);
+    }
+}
+
+static void count_done(void *ctx)
+{
+    ++*(unsigned *)ctx;
+}
+
+static void tls_source_is_replaced_when_its_requests_have_ended(void **state)
+{
+    (void)state;
+    for (int http1 = 0; http1 < 2; http1++) {
+        struct pool_world w;
+        unsigned first = 0, second = 0;
+        struct pool_test_request old = {.target = "/watch", .waits = true},
+                                 new = {.target = "/watch", .waits = true},
+                                 other = {.target = "/health"};
+        begin(&w, &cases[http1 ? 3 : 2]);
+        start(&w, &old);
+        pool_world_run(&w, NS_PER_S);
+        struct tls_client_source *a = pool_world_source(&w), *b = pool_world_source(&w);
+        start(&w, &other);
+        http_pool_set_tls(w.pool, a, count_done, &first);
+        pool_world_run(&w, NS_PER_S);
+        assert_true(pool_test_succeeded(&other));
+        assert_int_equal(http_pool_stats(w.pool).connects, 2);
+        start(&w, &new);
+        pool_world_run(&w, NS_PER_S);
+        http_pool_set_tls(w.pool, b, count_done, &second);
+        pool_request_cancel(&new.request);
+        pool_world_run(&w, NS_PER_S);
+        assert_int_equal(first + second, 0); /* the first source is still in use */
+        pool_request_cancel(&old.request);
+        pool_world_run(&w, NS_PER_S);
+        assert_int_equal(first, 1);
+        assert_int_equal(second, 1);
+        tls_client_source_free(w.source);
+        w.source = b;
+        start(&w, &other);
+        tls_client_source_free(a);
+        pool_world_run(&w, NS_PER_S);
+        assert_true(pool_test_succeeded(&other));
+        assert_int_equal(http_pool_stats(w.pool).connections, 1);
+        pool_world_fini(&w);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -191,6 +355,11 @@ int main(void)
         cmocka_unit_test(unreachable_server_fails_all_that_wait),
         cmocka_unit_test(requests_that_cannot_be_sent_are_refused),
         cmocka_unit_test(freeing_the_pool_ends_everything),
+        cmocka_unit_test(streams_beyond_the_limit_get_connections_of_their_own),
+        cmocka_unit_test(requests_wait_for_the_highest_number_of_connections),
+        cmocka_unit_test(idle_connections_are_closed),
+        cmocka_unit_test(body_is_withheld),
+        cmocka_unit_test(tls_source_is_replaced_when_its_requests_have_ended),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

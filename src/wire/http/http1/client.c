@@ -31,6 +31,7 @@ struct http1_client {
     bool inside;             /* within feed, fill or tick: on_output is not called */
     bool bodiless;           /* the request was HEAD */
     bool last;               /* the connection is not kept after the current call */
+    bool withheld;           /* the body of the current call is not read */
     struct buf out;          /* of the request; bytes before out_sent were sent */
     size_t out_sent;
     struct buf in; /* an incomplete head or line */
@@ -78,6 +79,7 @@ static struct http1_call *take_call(struct http1_client *c)
 {
     struct http1_call *call = c->call;
     c->call = NULL;
+    c->withheld = false;
     if (call)
         call->client = NULL;
     return call;
@@ -202,6 +204,23 @@ enum status http1_client_start(struct http1_client *c, struct http1_call *call,
     if (!c->inside && c->hooks.on_output)
         c->hooks.on_output(c->hooks.owner);
     return ST_OK;
+}
+
+void http1_client_withhold(struct http1_call *call, bool withhold, int64_t now_ns)
+{
+    struct http1_client *c = call->client;
+    if (!c || c->withheld == withhold)
+        return;
+    c->withheld = withhold;
+    if (!withhold && c->state == HTTP1_CLIENT_RECEIVING)
+        c->since_ns = now_ns;
+    if (!c->inside && c->hooks.on_output)
+        c->hooks.on_output(c->hooks.owner);
+}
+
+bool http1_client_wants_read(const struct http1_client *c)
+{
+    return c->state != HTTP1_CLIENT_OVER && !(c->withheld && c->state == HTTP1_CLIENT_RECEIVING);
 }
 
 bool http1_client_wants_write(const struct http1_client *c)
@@ -386,7 +405,7 @@ int64_t http1_client_timeout(const struct http1_client *c)
 {
     if (c->state == HTTP1_CLIENT_WAITING)
         return clock_add(c->since_ns, c->limits->head_ns);
-    if (c->state == HTTP1_CLIENT_RECEIVING && !c->call->waits)
+    if (c->state == HTTP1_CLIENT_RECEIVING && !c->call->waits && !c->withheld)
         return clock_add(c->since_ns, c->limits->stall_ns);
     return CLOCK_NEVER;
 }
@@ -406,6 +425,7 @@ void http1_client_check(const struct http1_client *c)
     bool under_way = c->state == HTTP1_CLIENT_WAITING || c->state == HTTP1_CLIENT_RECEIVING;
     assert((c->call != NULL) == under_way);
     assert(!c->call || c->call->client == c);
+    assert(!c->withheld || c->call);
     assert(!c->inside);
     assert(c->out_sent <= c->out.len && (c->out_sent == 0 || c->out_sent < c->out.len));
     assert(c->in.len <= c->limits->head_bytes_max || c->in.len <= HTTP1_CHUNK_LINE_MAX + 2);

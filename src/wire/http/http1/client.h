@@ -71,7 +71,8 @@ struct http1_client_request {
     struct slice body;
 };
 
-/* on_output: there is output where there was none; not called during feed, fill and tick. */
+/* on_output: there is output where there was none, or wants_read or is_over has changed; not called
+ * during feed, fill and tick. */
 struct http1_client_hooks {
     void (*on_output)(void *owner);
     void *owner;
@@ -94,6 +95,10 @@ enum status http1_client_start(struct http1_client *client, struct http1_call *c
  * effect if the call is not under way. */
 void http1_client_cancel(struct http1_call *call);
 
+/* While set, http1_client_wants_read is false once the body has begun, and its stop is not a stall.
+ * Bytes that are fed nevertheless are delivered. No effect if the call is not under way. */
+void http1_client_withhold(struct http1_call *call, bool withhold, int64_t now_ns);
+
 void http1_client_feed(struct http1_client *client, struct slice bytes, int64_t now_ns);
 /* The server sends nothing any more. */
 void http1_client_feed_end(struct http1_client *client);
@@ -101,6 +106,7 @@ void http1_client_feed_end(struct http1_client *client);
 void http1_client_lost(struct http1_client *client, const char *reason);
 size_t http1_client_fill(struct http1_client *client, uint8_t *dst, size_t room);
 
+bool http1_client_wants_read(const struct http1_client *client);
 bool http1_client_wants_write(const struct http1_client *client);
 bool http1_client_is_idle(const struct http1_client *client);
 bool http1_client_is_over(const struct http1_client *client);

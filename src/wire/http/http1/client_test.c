@@ -524,6 +524,36 @@ static void call_that_waits_for_events_may_take_any_time(void **state)
     assert_int_equal(http1_client_timeout(f->client), CLOCK_NEVER);
 }
 
+static void body_can_be_withheld(void **state)
+{
+    struct fixture *f = *state;
+    http1_client_withhold(&f->call, true, f->now); /* no effect: it is not under way */
+    assert_true(http1_client_wants_read(f->client));
+    begin(f);
+    http1_client_withhold(&f->call, true, f->now);
+    assert_true(http1_client_wants_read(f->client)); /* the head has not arrived */
+    assert_int_equal(f->outputs, 2);
+    feed(f, "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\na");
+    assert_false(http1_client_wants_read(f->client));
+    assert_int_equal(http1_client_timeout(f->client), CLOCK_NEVER);
+    feed(f, "b"); /* was read before */
+    assert_true(buf_is(&f->body, "ab"));
+    f->now += 10 * f->limits.stall_ns;
+    http1_client_withhold(&f->call, false, f->now);
+    assert_int_equal(f->outputs, 3);
+    assert_true(http1_client_wants_read(f->client));
+    assert_int_equal(http1_client_timeout(f->client), f->now + f->limits.stall_ns);
+    http1_client_withhold(&f->call, true, f->now);
+    feed(f, "cd");
+    assert_int_equal(f->ends, 1);
+    begin(f); /* and is forgotten with the call */
+    feed(f, "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n");
+    assert_true(http1_client_wants_read(f->client));
+    http1_client_withhold(&f->call, true, f->now);
+    http1_client_cancel(&f->call);
+    assert_false(http1_client_wants_read(f->client));
+}
+
 static void body_of_any_length_is_not_kept(void **state)
 {
     struct fixture *f = *state;
@@ -637,6 +667,7 @@ int main(void)
         CASE(chunk_lines_and_trailers_have_limits),
         CASE(time_without_an_answer_has_a_limit),
         CASE(call_that_waits_for_events_may_take_any_time),
+        CASE(body_can_be_withheld),
         CASE(body_of_any_length_is_not_kept),
         CASE(response_may_be_cut_anywhere),
         CASE(missing_memory_ends_the_call),
