@@ -20,9 +20,9 @@ run: build ## build and serve on 127.0.0.1:2379, data in ./vigil.data
 build: ## release build: build/vigil
 	@tools/install-deps build
 	@$(call cmake,build,-DCMAKE_BUILD_TYPE=Release)
-	@$(call ninja,build) vigil libvigil libvigil_static
+	@$(call ninja,build) vigil libvigil libvigil_static libvigil-kube libvigil-kube_static
 
-install: build ## put it under PREFIX (/usr/local), or DESTDIR/PREFIX: program, library, manual pages, completions, units
+install: build ## put it under PREFIX (/usr/local), or DESTDIR/PREFIX: program, libraries, manual pages, completions, units
 	@tools/install build "$(PREFIX)" "$(DESTDIR)" "$(SYSCONFDIR)"
 
 test: ## unit and live tests under address and undefined-behaviour sanitizers
@@ -75,9 +75,10 @@ lint: ## the same, with clang-tidy of all files
 docs: build ## write docs/flags.md from the table of flags
 	@build/vigil man markdown >docs/flags.md
 
-abi: build ## write src/client/libvigil.abi after a compatible change of the installed headers
+abi: build ## write src/*/libvigil*.abi after a compatible change of the installed headers
 	@tools/install-deps test
 	@tools/check-abi --update build/libvigil.so.1.0.0
+	@tools/check-abi --update build/libvigil-kube.so.1.0.0
 
 format: ## clang-format everything
 	@tools/install-deps lint

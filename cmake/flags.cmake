@@ -13,6 +13,8 @@ if(VIGIL_SANITIZE)
     add_compile_definitions(VIGIL_SANITIZED=1)
 else()
     add_compile_options(-D_FORTIFY_SOURCE=2 -fstack-clash-protection)
+    # So that the libraries contain only the functions that they use.
+    add_compile_options(-ffunction-sections -fdata-sections)
 endif()
 find_package(Threads REQUIRED)
 link_libraries(Threads::Threads)

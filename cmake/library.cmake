@@ -1,34 +1,46 @@
-# vigil_library(NAME LAYER): libNAME.so and libNAME.a from a layer and what it uses of those below.
-# Only the symbols of src/LAYER/libNAME.map are visible, and its memory functions can be replaced
-# (src/client/api/allocator.c).
+# vigil_library(NAME LAYER SOURCES source... USES library...)
+#
+# Makes libNAME.so and libNAME.a from a layer and what it uses of those below, which stays hidden:
+# only the symbols of src/LAYER/libNAME.map are visible. SOURCES are parts that no program contains:
+# the memory functions, which can be replaced (src/memory/hooks.h). USES are other libraries, whose
+# private symbols it may use.
 function(vigil_library name layer)
+    cmake_parse_arguments(ARG "" "" "SOURCES;USES" ${ARGN})
     set(map ${CMAKE_SOURCE_DIR}/src/${layer}/lib${name}.map)
     set(wraps --wrap=malloc --wrap=calloc --wrap=realloc --wrap=free --wrap=aligned_alloc --wrap=strdup)
     get_target_property(uses vigil_${layer} LINK_LIBRARIES)
     list(TRANSFORM wraps PREPEND -Wl, OUTPUT_VARIABLE link_wraps)
-    # A library needs a source of its own.
-    file(CONFIGURE OUTPUT generated/nothing.c CONTENT "")
-    add_library(lib${name} SHARED ${CMAKE_BINARY_DIR}/generated/nothing.c)
-    target_include_directories(lib${name} INTERFACE ${CMAKE_SOURCE_DIR}/include)
-    target_link_libraries(lib${name} PRIVATE -Wl,--whole-archive vigil_${layer}
+    add_library(lib${name} SHARED ${ARG_SOURCES})
+    target_include_directories(lib${name} PUBLIC ${CMAKE_SOURCE_DIR}/include)
+    target_link_libraries(lib${name} PRIVATE ${ARG_USES} -Wl,--whole-archive vigil_${layer}
                           -Wl,--no-whole-archive ${uses} ssl crypto)
-    target_link_options(lib${name} PRIVATE -Wl,--version-script=${map} -Wl,--as-needed ${link_wraps})
+    target_link_options(lib${name} PRIVATE -Wl,--version-script=${map} -Wl,--as-needed
+                        -Wl,--gc-sections ${link_wraps})
     set_target_properties(lib${name} PROPERTIES OUTPUT_NAME ${name} VERSION 1.0.0 SOVERSION 1
                           LINK_DEPENDS ${map})
 
-    # One object, in which everything but the public functions is local.
+    # One object, in which everything but the symbols of the map is local.
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${map})
+    file(STRINGS ${map} symbols REGEX "^    vigil_[a-z0-9_]+;$")
+    list(TRANSFORM symbols REPLACE "^ +(.*);$" "\\1")
+    list(TRANSFORM symbols PREPEND --undefined= OUTPUT_VARIABLE roots)
+    list(JOIN symbols "\n" text)
+    set(kept ${CMAKE_BINARY_DIR}/generated/lib${name}.symbols)
+    file(CONFIGURE OUTPUT ${kept} CONTENT "${text}\n")
     set(archives ${uses})
     list(FILTER archives INCLUDE REGEX "^vigil_")
     list(TRANSFORM archives REPLACE "(.+)" "$<TARGET_FILE:\\1>" OUTPUT_VARIABLE files)
     set(object ${CMAKE_BINARY_DIR}/lib${name}.o)
     add_custom_command(
         OUTPUT ${CMAKE_BINARY_DIR}/lib${name}.a
-        COMMAND ${CMAKE_LINKER} -r -o ${object} ${wraps} --whole-archive $<TARGET_FILE:vigil_${layer}>
+        COMMAND ${CMAKE_LINKER} -r -o ${object} ${wraps} --gc-sections ${roots} $<TARGET_OBJECTS:lib${name}>
+                --whole-archive $<TARGET_FILE:vigil_${layer}>
                 --no-whole-archive --start-group ${files} --end-group
-        COMMAND ${CMAKE_OBJCOPY} --wildcard "--keep-global-symbol=vigil_*" ${object}
+        COMMAND ${CMAKE_OBJCOPY} --keep-global-symbols=${kept} ${object}
         COMMAND ${CMAKE_COMMAND} -E rm -f ${CMAKE_BINARY_DIR}/lib${name}.a
         COMMAND ${CMAKE_AR} rcs ${CMAKE_BINARY_DIR}/lib${name}.a ${object}
-        DEPENDS vigil_${layer} ${archives}
+        DEPENDS vigil_${layer} ${archives} lib${name} ${kept}
+        COMMAND_EXPAND_LISTS
         VERBATIM)
     add_custom_target(lib${name}_static ALL DEPENDS ${CMAKE_BINARY_DIR}/lib${name}.a)
 endfunction()

@@ -1,5 +1,6 @@
 # find_package(libvigil) defines the targets libvigil::libvigil, the shared library, and
-# libvigil::static. Installed in PREFIX/lib/cmake/libvigil; the paths are relative to it.
+# libvigil::static; and of the component kube, the library for Kubernetes, libvigil::kube and
+# libvigil::kube_static. Installed in PREFIX/lib/cmake/libvigil; the paths are relative to it.
 get_filename_component(_libvigil_prefix "${CMAKE_CURRENT_LIST_DIR}/../../.." ABSOLUTE)
 
 if(NOT TARGET libvigil::libvigil)
@@ -13,5 +14,23 @@ if(NOT TARGET libvigil::libvigil)
         IMPORTED_LOCATION "${_libvigil_prefix}/lib/libvigil.a"
         INTERFACE_INCLUDE_DIRECTORIES "${_libvigil_prefix}/include"
         INTERFACE_LINK_LIBRARIES "ssl;crypto;resolv;-pthread")
+    add_library(libvigil::kube SHARED IMPORTED)
+    set_target_properties(libvigil::kube PROPERTIES
+        IMPORTED_LOCATION "${_libvigil_prefix}/lib/libvigil-kube.so.@version@"
+        IMPORTED_SONAME libvigil-kube.so.1
+        INTERFACE_LINK_LIBRARIES libvigil::libvigil)
+    add_library(libvigil::kube_static STATIC IMPORTED)
+    set_target_properties(libvigil::kube_static PROPERTIES
+        IMPORTED_LOCATION "${_libvigil_prefix}/lib/libvigil-kube.a"
+        INTERFACE_LINK_LIBRARIES "libvigil::static;yaml")
 endif()
+
+set(libvigil_kube_FOUND TRUE)
+foreach(_libvigil_component ${libvigil_FIND_COMPONENTS})
+    if(libvigil_FIND_REQUIRED_${_libvigil_component} AND NOT libvigil_${_libvigil_component}_FOUND)
+        set(libvigil_FOUND FALSE)
+        set(libvigil_NOT_FOUND_MESSAGE "libvigil has no component ${_libvigil_component}")
+    endif()
+endforeach()
+unset(_libvigil_component)
 unset(_libvigil_prefix)

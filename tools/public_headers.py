@@ -1,4 +1,4 @@
-"""Reads the installed headers of libvigil: what they declare, and the comment above each declaration.
+"""Reads the installed headers of the libraries: what they declare, and the comment above each declaration.
 
 Used by tools/write-manual and tools/check-abi. It reads the C that our headers contain (clang-format decides its
 layout) and refuses the rest by file and line.
@@ -8,7 +8,7 @@ import pathlib
 import re
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-HEADERS = ROOT / "include/vigil"
+INCLUDE = ROOT / "include"
 MACRO = "macro "
 
 COMMENT = re.compile(r"/\*.*?\*/", re.S)
@@ -25,6 +25,32 @@ class HeaderError(Exception):
     pass
 
 
+@dataclasses.dataclass(frozen=True)
+class Library:
+    name: str  # libvigil: of its files, of its manual page, and of its package
+    overview: str  # the header that includes the others
+    pattern: str  # of the others, below include/vigil
+    layer: str  # src/layer has its version script and its binary interface
+
+    @property
+    def symbols(self):
+        return ROOT / f"src/{self.layer}/{self.name}.map"
+
+    @property
+    def interface(self):
+        return ROOT / f"src/{self.layer}/{self.name}.abi"
+
+    def symbols_in_map(self):
+        return set(re.findall(r"^    (vigil_\w+);", self.symbols.read_text(), re.M))
+
+
+LIBRARIES = (Library("libvigil", "vigil.h", "*.h", "client"),
+             Library("libvigil-kube", "kube.h", "kube/*.h", "kubeclient"))
+OVERVIEWS = {library.overview: library for library in LIBRARIES}
+# Symbols that one library has for the other; no header declares them.
+PRIVATE = "vigil_private_"
+
+
 @dataclasses.dataclass
 class Declaration:
     kind: str  # function, macro, callback, struct, enum, union, opaque
@@ -32,7 +58,7 @@ class Declaration:
     code: str  # without VIGIL_API, without the body of a function, without the semicolon
     comment: str  # "" if there is none
     section: str  # the last heading above, or ""
-    header: str  # client.h
+    header: str  # client.h, kube/json.h
     line: int
     exported: bool = False  # a symbol of the library; the others are inline
     returns: str = ""  # of functions
@@ -41,7 +67,7 @@ class Declaration:
 
 @dataclasses.dataclass
 class Header:
-    name: str  # client.h
+    name: str  # client.h, kube/json.h
     comment: str  # the one at its top
     includes: list  # "sys/epoll.h", "vigil/client.h"
     declarations: list
@@ -160,5 +186,13 @@ def parse_header(name, text):
     return header
 
 
-def read_headers(directory=HEADERS):
-    return [parse_header(path.name, path.read_text()) for path in sorted(pathlib.Path(directory).glob("*.h"))]
+def header_files(library, include=INCLUDE):
+    """The installed headers of a library, as paths below include/vigil."""
+    root = pathlib.Path(include) / "vigil"
+    found = {path.relative_to(root).as_posix() for path in root.glob(library.pattern)} - set(OVERVIEWS)
+    return sorted(found | {library.overview})
+
+
+def read_headers(library, include=INCLUDE):
+    return [parse_header(name, (pathlib.Path(include) / "vigil" / name).read_text())
+            for name in header_files(library, include)]

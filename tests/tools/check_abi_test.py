@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""libvigil has the committed binary interface, and tools/check-abi finds every kind of planted change."""
+"""The libraries have the committed binary interfaces, and tools/check-abi finds every kind of planted change."""
 import os
 import pathlib
 import shutil
@@ -8,7 +8,8 @@ import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-LIBRARY = pathlib.Path(os.environ.get("VIGIL_BIN", ROOT / "build-test/vigil")).parent / "libvigil.so.1.0.0"
+BUILD = pathlib.Path(os.environ.get("VIGIL_BIN", ROOT / "build-test/vigil")).parent
+LIBRARY, KUBE_LIBRARY = BUILD / "libvigil.so.1.0.0", BUILD / "libvigil-kube.so.1.0.0"
 GROWN, BROKEN = "Run `make abi`", "would break"
 
 
@@ -29,15 +30,26 @@ class Abi(unittest.TestCase):
         return subprocess.run([str(ROOT / "tools/check-abi"), "--include", str(self.include), str(library)],
                               capture_output=True, text=True, check=False, timeout=120)
 
-    def expect(self, verdict, *names):
-        done = self.check()
+    def expect(self, verdict, *names, library=LIBRARY):
+        done = self.check(library)
         self.assertEqual(done.returncode, 1, done.stdout)
         for text in (verdict, *names):
             self.assertIn(text, done.stderr)
 
-    def test_interface_is_the_committed_one(self):
-        done = self.check()
-        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
+    def test_interfaces_are_the_committed_ones(self):
+        for library in (LIBRARY, KUBE_LIBRARY):
+            done = self.check(library)
+            self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
+
+    def test_changes_of_the_library_for_kubernetes_are_found(self):
+        self.change("kube/selector.h", "VIGIL_API const char *vigil_selector_text(const", "VIGIL_API char *vigil_selector_text(const")
+        self.expect(BROKEN, "vigil_selector_text", library=KUBE_LIBRARY)
+        self.assertEqual(self.check().returncode, 0)
+
+    def test_other_files_are_refused(self):
+        done = self.check(BUILD / "libother.so.1")
+        self.assertIn("none of our libraries", done.stderr)
+        self.assertEqual(done.returncode, 1)
 
     def test_library_without_the_functions_is_found(self):
         library = self.include / "libvigil.so.1"

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Every public name of libvigil has a comment and a manual page, and the pages have no warnings and fit 80 columns."""
+"""Every public name of the libraries has a comment and a manual page, and the pages have no warnings and fit 80 columns."""
 import importlib.machinery
 import importlib.util
 import pathlib
@@ -41,7 +41,7 @@ class Pages(unittest.TestCase):
         cls.scratch = tempfile.TemporaryDirectory()
         cls.folder = pathlib.Path(cls.scratch.name) / "man3"
         subprocess.run([str(TOOL), str(cls.folder)], check=True, timeout=60)
-        cls.headers = public_headers.read_headers()
+        cls.headers = [header for library in public_headers.LIBRARIES for header in public_headers.read_headers(library)]
         cls.pages = [cls.folder / (MANUAL.page_name(header.name) + ".3") for header in cls.headers]
         cls.texts = {page.stem: output("man", "--warnings", "-l", str(page)) for page in cls.pages}
 
@@ -55,7 +55,7 @@ class Pages(unittest.TestCase):
     def test_every_exported_function_is_read(self):
         """The reader of the headers has overlooked none."""
         for header in self.headers:
-            text = (public_headers.HEADERS / header.name).read_text()
+            text = (public_headers.INCLUDE / "vigil" / header.name).read_text()
             declared = re.findall(r"^VIGIL_API[^;]*?\b(vigil_\w+)\(", text, re.M)
             self.assertEqual([d.name for d in header.declarations if d.exported], declared)
 
@@ -76,9 +76,27 @@ class Pages(unittest.TestCase):
                 for constant in re.findall(r"VIGIL_\w+", public_headers.COMMENT.sub("", code)):
                     self.assertIn(constant, text)
 
-    def test_overview_lists_every_page(self):
-        description = self.texts["libvigil"][0].partition("EXAMPLE")[0]
-        self.assertEqual([name for name in self.texts if name != "libvigil" and f"{name}(3)" not in description], [])
+    def test_overviews_list_every_page_of_their_library(self):
+        for library in public_headers.LIBRARIES:
+            description = self.texts[library.name][0].partition("DESCRIPTION")[2].partition("EXAMPLE")[0].partition("SEE ALSO")[0]
+            pages = {MANUAL.page_name(name) for name in public_headers.header_files(library)} - {library.name}
+            self.assertEqual({page for page in pages if f"{page}(3)" not in description}, set())
+
+    def test_overviews_include_every_header_of_their_library(self):
+        """Only the adapters are left out, which need the headers of an event loop."""
+        for library in public_headers.LIBRARIES:
+            overview = next(header for header in self.headers if header.name == library.overview)
+            others = {f"vigil/{name}" for name in public_headers.header_files(library)} - {f"vigil/{library.overview}"}
+            adapters = {name for name in others if re.search(r"\b(epoll|poll|uv)\.h$", name)}
+            self.assertEqual(set(overview.includes), others - adapters)
+
+    def test_version_scripts_have_the_functions_of_the_headers(self):
+        for library in public_headers.LIBRARIES:
+            declared = {d.name for header in public_headers.read_headers(library) for d in header.declarations if d.exported}
+            listed = {name for name in library.symbols_in_map() if not name.startswith(public_headers.PRIVATE)}
+            path = library.symbols.relative_to(ROOT)
+            self.assertEqual(sorted(declared - listed), [], f"declared as VIGIL_API and not in {path}: programs cannot link")
+            self.assertEqual(sorted(listed - declared), [], f"in {path} and in no header of {library.name}")
 
     def test_no_warnings(self):
         for page in self.pages:

@@ -3,18 +3,22 @@
  * A value is a part of the text, as it is written there.
  *
  *     vigil_bytes phase;
- *     if (vigil_json_find(pod, "status.phase", &phase) && vigil_json_is(phase, "Running"))
+ *     if (vigil_json_find(pod, "status.phase", &phase) &&
+ *         vigil_json_is(phase, "Running"))
  *         …
  *
  * A path names members and items from the outside to the inside:
  *
  *     metadata.name
  *     spec.containers[0].image
- *     metadata.labels['app.kubernetes.io/name']      a key that contains a dot or a bracket
+ *     metadata.labels['app.kubernetes.io/name']
+ *
+ * The last form is for keys that contain a dot or a bracket.
  *
  * The text may come from anybody: what is malformed has no values. Only the part of a text up to
  * the value that is found is examined; of several members with the same key the first one is found.
- * Every function may be called on any thread.
+ *
+ * Threads: Every function may be called on any thread.
  */
 #ifndef VIGIL_KUBE_JSON_H
 #define VIGIL_KUBE_JSON_H
@@ -25,6 +29,7 @@
 extern "C" {
 #endif
 
+/* The types of values. */
 typedef enum vigil_json_type {
     VIGIL_JSON_NONE, /* not a value */
     VIGIL_JSON_NULL,
@@ -67,9 +72,12 @@ typedef struct vigil_json_iterator {
     int in_object, begun;
 } vigil_json_iterator;
 
+/* Begins before the first member or item. A value that is neither an object nor an array has none.
+ */
 VIGIL_API vigil_json_iterator vigil_json_iterate(vigil_bytes container);
-/* Returns 0 at the end, and where the text is malformed. The key is a JSON string with its quotes,
- * which vigil_json_text decodes; it is empty in an array. ret_key may be NULL. */
+/* The next member or item. Returns 0 at the end, and where the text is malformed. The key is a JSON
+ * string with its quotes, which vigil_json_text decodes; it is empty in an array. ret_key may be
+ * NULL. */
 VIGIL_API int vigil_json_next(vigil_json_iterator *iterator, vigil_bytes *ret_key,
                               vigil_bytes *ret_value);
 

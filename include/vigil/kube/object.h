@@ -4,10 +4,11 @@
  * the client that it came from.
  *
  *     vigil_bytes phase;
- *     if (vigil_json_find(vigil_kube_object_json(object), "status.phase", &phase))
+ *     vigil_bytes json = vigil_kube_object_json(object);
+ *     if (vigil_json_find(json, "status.phase", &phase))
  *         …
  *
- * Every function may be called on any thread.
+ * Threads: Every function may be called on any thread.
  */
 #ifndef VIGIL_KUBE_OBJECT_H
 #define VIGIL_KUBE_OBJECT_H
@@ -33,10 +34,13 @@ VIGIL_API vigil_bytes vigil_kube_object_json(const vigil_kube_object *object);
 /* "namespace/name", or the name alone if the object is in no namespace: its key in work queues and
  * caches. */
 VIGIL_API vigil_bytes vigil_kube_object_key(const vigil_kube_object *object);
-/* The fields of its metadata; empty if it has no such field. */
+/* metadata.name. */
 VIGIL_API vigil_bytes vigil_kube_object_name(const vigil_kube_object *object);
+/* metadata.namespace; empty if the object is in no namespace. */
 VIGIL_API vigil_bytes vigil_kube_object_namespace(const vigil_kube_object *object);
+/* metadata.uid; empty if it has none. */
 VIGIL_API vigil_bytes vigil_kube_object_uid(const vigil_kube_object *object);
+/* metadata.resourceVersion; empty if it has none. */
 VIGIL_API vigil_bytes vigil_kube_object_version(const vigil_kube_object *object);
 
 #ifdef __cplusplus

@@ -11,6 +11,7 @@
 extern "C" {
 #endif
 
+/* The sizes of texts, with their final zeros, and the number of causes. */
 enum { VIGIL_KUBE_REASON_BYTES = 64, VIGIL_KUBE_MESSAGE_BYTES = 512, VIGIL_KUBE_CAUSES_MAX = 8 };
 
 /* One of several causes. Texts that do not fit are cut. */
@@ -20,6 +21,7 @@ typedef struct vigil_kube_cause {
     char message[256];
 } vigil_kube_cause;
 
+/* Why a request has failed. Texts that do not fit are cut. */
 typedef struct vigil_kube_status {
     int code;                               /* of HTTP: 404, 409, 410 … */
     int retry_after_s;                      /* when to try again; -1 if the server did not say */

@@ -11,10 +11,18 @@ extern "C" {
 /*
  * A collection of objects, one object, or a part of one. NULL means "not given":
  *
- *     {.version = "v1", .resource = "pods"}                            all pods
- *     {.version = "v1", .resource = "pods", .name_space = "default"}   those of one namespace
- *     {.group = "apps", .version = "v1", .resource = "deployments", .name_space = "default",
- *      .name = "web", .subresource = "scale"}
+ *     {.version = "v1", .resource = "pods"}
+ *
+ *         all pods
+ *
+ *     {.version = "v1", .resource = "pods", .name_space = "default"}
+ *
+ *         those of one namespace
+ *
+ *     {.group = "apps", .version = "v1", .resource = "deployments",
+ *      .name_space = "default", .name = "web", .subresource = "scale"}
+ *
+ *         the scale of one deployment
  */
 typedef struct vigil_kube_target {
     const char *group;       /* "apps"; none for the core group */

@@ -21,8 +21,9 @@
  *        │               └──── done, if added ────┤   └──────┘
  *        └──────────────────────── done ──────────┘
  *
- * The order, the delays and their defaults are those of client-go's work queue. Every function may
- * be called on any thread. Keys are copied.
+ * The order, the delays and their defaults are those of client-go's work queue. Keys are copied.
+ *
+ * Threads: Every function may be called on any thread.
  */
 #ifndef VIGIL_KUBE_WORK_QUEUE_H
 #define VIGIL_KUBE_WORK_QUEUE_H
@@ -47,14 +48,15 @@ typedef struct vigil_work_queue_options {
     uint32_t per_second; /* default 10; 0: no limit */
 } vigil_work_queue_options;
 
+/* Sets the size and the defaults. */
 VIGIL_API void vigil_work_queue_options_init(vigil_work_queue_options *options);
 
-/* options may be NULL for the defaults. Returns a vigil_code: VIGIL_ERROR_ARGUMENT if the options
- * were not initialised, or a delay is negative or the longest one shorter than the first;
- * VIGIL_ERROR_MEMORY; VIGIL_ERROR_SYSTEM: no descriptor is left. */
+/* Creates a queue. options may be NULL for the defaults. Returns a vigil_code: VIGIL_ERROR_ARGUMENT
+ * if the options were not initialised, or a delay is negative or the longest one shorter than the
+ * first; VIGIL_ERROR_MEMORY; VIGIL_ERROR_SYSTEM: no descriptor is left. */
 VIGIL_API int vigil_work_queue_new(const vigil_work_queue_options *options,
                                    vigil_work_queue **ret_queue);
-/* No other thread may use the queue any more. Accepts NULL. */
+/* Frees the queue. No other thread may use it any more. Accepts NULL. */
 VIGIL_API void vigil_work_queue_free(vigil_work_queue *queue);
 
 /* Adds a key, unless it is queued already. VIGIL_ERROR_CANCELED: the queue is shut down.

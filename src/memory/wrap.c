@@ -1,38 +1,21 @@
 /*
- * The memory functions of the library, which a program may replace. The library is linked with
- * --wrap for malloc and the like, so that all of its code comes here. Memory from a replaced
- * function has a head in front of it, which remembers where it begins, because those functions know
- * nothing of alignment.
+ * A library is linked with --wrap for malloc and the like, so that all of its code calls these
+ * functions. Memory from a replaced function has a head in front of it, which remembers where it
+ * begins, because those functions know nothing of alignment.
  */
-#include "base/macros.h"
+#include "memory/hooks.h"
 
-#include <errno.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <vigil/client.h>
 
 enum { HEAD_BYTES = 16 };
 
-static struct {
-    void *(*allocate)(size_t bytes);
-    void *(*resize)(void *memory, size_t bytes);
-    void (*release)(void *memory);
-} hooks;
-
-void vigil_set_allocator(void *(*allocate)(size_t bytes),
-                         void *(*resize)(void *memory, size_t bytes), void (*release)(void *memory))
-{
-    hooks.allocate = allocate;
-    hooks.resize = resize;
-    hooks.release = release;
-}
-
-void *__real_malloc(size_t bytes) __attribute__((weak));
-void *__real_calloc(size_t count, size_t bytes) __attribute__((weak));
-void *__real_realloc(void *memory, size_t bytes) __attribute__((weak));
-void *__real_aligned_alloc(size_t alignment, size_t bytes) __attribute__((weak));
-void __real_free(void *memory) __attribute__((weak));
+void *__real_malloc(size_t bytes);
+void *__real_calloc(size_t count, size_t bytes);
+void *__real_realloc(void *memory, size_t bytes);
+void *__real_aligned_alloc(size_t alignment, size_t bytes);
+void __real_free(void *memory);
 
 void *__wrap_malloc(size_t bytes);
 void *__wrap_calloc(size_t count, size_t bytes);
@@ -47,12 +30,12 @@ static void **head_of(void *memory)
     return (void **)memory - 1;
 }
 
-static void *allocate_aligned(size_t alignment, size_t bytes)
+static void *allocate_aligned(const struct memory_hooks *hooks, size_t alignment, size_t bytes)
 {
     size_t more = HEAD_BYTES + (alignment > HEAD_BYTES ? alignment : 0);
     if (bytes > SIZE_MAX - more)
         return NULL;
-    uint8_t *begin = hooks.allocate(bytes + more);
+    uint8_t *begin = hooks->allocate(bytes + more);
     if (!begin)
         return NULL;
     uintptr_t at = (uintptr_t)begin + HEAD_BYTES;
@@ -65,17 +48,19 @@ static void *allocate_aligned(size_t alignment, size_t bytes)
 
 void *__wrap_malloc(size_t bytes)
 {
-    return hooks.allocate ? allocate_aligned(HEAD_BYTES, bytes) : __real_malloc(bytes);
+    const struct memory_hooks *hooks = vigil_private_hooks();
+    return hooks->allocate ? allocate_aligned(hooks, HEAD_BYTES, bytes) : __real_malloc(bytes);
 }
 
 void *__wrap_calloc(size_t count, size_t bytes)
 {
+    const struct memory_hooks *hooks = vigil_private_hooks();
     size_t total;
-    if (!hooks.allocate)
+    if (!hooks->allocate)
         return __real_calloc(count, bytes);
     if (__builtin_mul_overflow(count, bytes, &total))
         return NULL;
-    void *memory = allocate_aligned(HEAD_BYTES, total);
+    void *memory = allocate_aligned(hooks, HEAD_BYTES, total);
     if (memory)
         memset(memory, 0, total);
     return memory;
@@ -84,13 +69,14 @@ void *__wrap_calloc(size_t count, size_t bytes)
 /* Only memory of the usual alignment is resized. */
 void *__wrap_realloc(void *memory, size_t bytes)
 {
-    if (!hooks.allocate)
+    const struct memory_hooks *hooks = vigil_private_hooks();
+    if (!hooks->allocate)
         return __real_realloc(memory, bytes);
     if (!memory)
-        return allocate_aligned(HEAD_BYTES, bytes);
+        return allocate_aligned(hooks, HEAD_BYTES, bytes);
     if (bytes > SIZE_MAX - HEAD_BYTES)
         return NULL;
-    uint8_t *begin = hooks.resize(*head_of(memory), bytes + HEAD_BYTES);
+    uint8_t *begin = hooks->resize(*head_of(memory), bytes + HEAD_BYTES);
     if (!begin)
         return NULL;
     memory = begin + HEAD_BYTES;
@@ -100,8 +86,9 @@ void *__wrap_realloc(void *memory, size_t bytes)
 
 void *__wrap_aligned_alloc(size_t alignment, size_t bytes)
 {
-    return hooks.allocate ? allocate_aligned(alignment, bytes)
-                          : __real_aligned_alloc(alignment, bytes);
+    const struct memory_hooks *hooks = vigil_private_hooks();
+    return hooks->allocate ? allocate_aligned(hooks, alignment, bytes)
+                           : __real_aligned_alloc(alignment, bytes);
 }
 
 char *__wrap_strdup(const char *text)
@@ -113,8 +100,9 @@ char *__wrap_strdup(const char *text)
 
 void __wrap_free(void *memory)
 {
-    if (!hooks.release)
+    const struct memory_hooks *hooks = vigil_private_hooks();
+    if (!hooks->release)
         __real_free(memory);
     else if (memory)
-        hooks.release(*head_of(memory));
+        hooks->release(*head_of(memory));
 }

@@ -1,0 +1,27 @@
+/*
+ * A client library for Kubernetes, whose objects are JSON texts and need no generated code.
+ *
+ * This header includes all others of libvigil-kube. The library is one beside libvigil, whose types
+ * and allocator it shares:
+ *
+ *     vigil/kube/target.h       what a request is about: group, version, resource, namespace, name
+ *     vigil/kube/object.h       objects, counted by reference
+ *     vigil/kube/json.h         values of an object, without parsing the rest of it
+ *     vigil/kube/selector.h     selectors of labels and of fields
+ *     vigil/kube/status.h       why a request has failed
+ *     vigil/kube/work_queue.h   a work queue of keys for controllers
+ *
+ * A program without shared libraries is linked with -static and `pkg-config --static --libs
+ * libvigil-kube`.
+ */
+#ifndef VIGIL_KUBE_H
+#define VIGIL_KUBE_H
+
+#include <vigil/kube/json.h>
+#include <vigil/kube/object.h>
+#include <vigil/kube/selector.h>
+#include <vigil/kube/status.h>
+#include <vigil/kube/target.h>
+#include <vigil/kube/work_queue.h>
+
+#endif
