@@ -23,7 +23,6 @@ function(vigil_library name layer)
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${map})
     file(STRINGS ${map} symbols REGEX "^    vigil_[a-z0-9_]+;$")
     list(TRANSFORM symbols REPLACE "^ +(.*);$" "\\1")
-    list(TRANSFORM symbols PREPEND --undefined= OUTPUT_VARIABLE roots)
     list(JOIN symbols "\n" text)
     set(kept ${CMAKE_BINARY_DIR}/generated/lib${name}.symbols)
     file(CONFIGURE OUTPUT ${kept} CONTENT "${text}\n")
@@ -33,7 +32,7 @@ function(vigil_library name layer)
     set(object ${CMAKE_BINARY_DIR}/lib${name}.o)
     add_custom_command(
         OUTPUT ${CMAKE_BINARY_DIR}/lib${name}.a
-        COMMAND ${CMAKE_LINKER} -r -o ${object} ${wraps} --gc-sections ${roots} $<TARGET_OBJECTS:lib${name}>
+        COMMAND ${CMAKE_LINKER} -r -o ${object} ${wraps} $<TARGET_OBJECTS:lib${name}>
                 --whole-archive $<TARGET_FILE:vigil_${layer}>
                 --no-whole-archive --start-group ${files} --end-group
         COMMAND ${CMAKE_OBJCOPY} --keep-global-symbols=${kept} ${object}

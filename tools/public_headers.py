@@ -31,6 +31,7 @@ class Library:
     overview: str  # the header that includes the others
     pattern: str  # of the others, below include/vigil
     layer: str  # src/layer has its version script and its binary interface
+    prefix: str  # of its calls
 
     @property
     def symbols(self):
@@ -44,8 +45,8 @@ class Library:
         return set(re.findall(r"^    (vigil_\w+);", self.symbols.read_text(), re.M))
 
 
-LIBRARIES = (Library("libvigil", "vigil.h", "*.h", "client"),
-             Library("libvigil-kube", "kube.h", "kube/*.h", "kubeclient"))
+LIBRARIES = (Library("libvigil", "vigil.h", "*.h", "client", "vigil_"),
+             Library("libvigil-kube", "kube.h", "kube/*.h", "kubeclient", "vigil_kube_"))
 OVERVIEWS = {library.overview: library for library in LIBRARIES}
 # Symbols that one library has for the other; no header declares them.
 PRIVATE = "vigil_private_"

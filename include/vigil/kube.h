@@ -4,7 +4,13 @@
  * This header includes all others of libvigil-kube. The library is one beside libvigil, whose types
  * and allocator it shares:
  *
+ *     vigil/kube/client.h       the client, its options, threads and event loops
  *     vigil/kube/target.h       what a request is about: group, version, resource, namespace, name
+ *     vigil/kube/call.h         a request and its answer, blocking or with a callback
+ *     vigil/kube/discovery.h    the resources that a server has
+ *     vigil/kube/watch.h        every change of a collection
+ *     vigil/kube/informer.h     a copy of a collection that is kept up to date, with indexes
+ *     vigil/kube/leader.h       leader election
  *     vigil/kube/object.h       objects, counted by reference
  *     vigil/kube/json.h         values of an object, without parsing the rest of it
  *     vigil/kube/selector.h     selectors of labels and of fields
@@ -17,11 +23,17 @@
 #ifndef VIGIL_KUBE_H
 #define VIGIL_KUBE_H
 
+#include <vigil/kube/call.h>
+#include <vigil/kube/client.h>
+#include <vigil/kube/discovery.h>
+#include <vigil/kube/informer.h>
 #include <vigil/kube/json.h>
+#include <vigil/kube/leader.h>
 #include <vigil/kube/object.h>
 #include <vigil/kube/selector.h>
 #include <vigil/kube/status.h>
 #include <vigil/kube/target.h>
+#include <vigil/kube/watch.h>
 #include <vigil/kube/work_queue.h>
 
 #endif

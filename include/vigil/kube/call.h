@@ -18,8 +18,8 @@
  * Every function accepts NULL for the call, as if it had failed with VIGIL_ERROR_MEMORY. So only
  * the result needs a check:
  *
- *     vigil_kube_target pod = {.version = "v1", .resource = "pods", .name_space = "default",
- *                              .name = "web"};
+ *     vigil_kube_target pod = {.version = "v1", .resource = "pods",
+ *                              .name_space = "default", .name = "web"};
  *     vigil_kube_call *call = vigil_kube_get(kube, &pod);
  *     if (vigil_kube_call_run(call) == VIGIL_OK)
  *         use(vigil_kube_call_object(call));
@@ -180,8 +180,9 @@ VIGIL_API const vigil_kube_status *vigil_kube_call_status(const vigil_kube_call 
 VIGIL_API vigil_bytes vigil_kube_call_body(const vigil_kube_call *call);
 /* The object that the answer is; NULL if it is not one. It belongs to the call. */
 VIGIL_API const vigil_kube_object *vigil_kube_call_object(const vigil_kube_call *call);
-/* Of a list: its resourceVersion, and the token of the next page; "" if there is none. */
+/* The resourceVersion of a list; "" if the answer has none. */
 VIGIL_API const char *vigil_kube_call_version(const vigil_kube_call *call);
+/* The token of the next page of a list; "" if there is none. */
 VIGIL_API const char *vigil_kube_call_continue(const vigil_kube_call *call);
 /* The user pointer of vigil_kube_call_start. */
 VIGIL_API void *vigil_kube_call_user(const vigil_kube_call *call);

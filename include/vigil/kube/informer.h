@@ -119,9 +119,9 @@ typedef struct vigil_kube_change {
     const vigil_kube_object *before; /* NULL if it was added */
     const vigil_kube_object *object; /* as it is now; of a deleted object its last known state */
     uint8_t initial;                 /* it was part of a list, and not of a watch */
-    uint8_t
-        state_unknown; /* DELETED: the deletion was not seen, so the last state may be another */
-    uint8_t resync;    /* UPDATED: nothing has changed; see resync_ms */
+    uint8_t state_unknown;           /* DELETED: the deletion was not seen, so the last state may be
+                                        another */
+    uint8_t resync;                  /* UPDATED: nothing has changed; see resync_ms */
 } vigil_kube_change;
 
 /* Where the function of a handler is called. */
@@ -132,6 +132,8 @@ enum vigil_kube_handler_place {
                                     with vigil_kube_handler_take */
 };
 
+/* Receives a change. The change and its objects are valid during the callback; objects may be kept
+ * with vigil_kube_object_ref. */
 typedef void (*vigil_kube_handler_fn)(vigil_kube_handler *handler, const vigil_kube_change *change,
                                       void *user);
 

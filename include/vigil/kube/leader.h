@@ -3,8 +3,8 @@
  * at about the same speed. They agree by a Lease object (coordination.k8s.io/v1), so candidates
  * in C and in Go may take part in the same election.
  *
- *     waiting ──(acquired)──► leading ──(lost, or not renewed in time)──► waiting
- *        └────────────────────────┴──(ended)──► ended
+ *     waiting ──(acquired)──► leading ──(lost or not renewed)──► waiting
+ *        └───────────────────────┴──(ended)──► ended
  *
  * Times and rules are those of client-go's leaderelection: a candidate takes a lease that was not
  * renewed for lease_duration_ms, as it has observed it with its own clock; the leader renews it

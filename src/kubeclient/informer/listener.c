@@ -179,7 +179,7 @@ enum status listener_take(struct listener *listener, int64_t until_ns,
     return ST_OK;
 }
 
-void listener_close(struct listener *listener)
+void listener_end(struct listener *listener)
 {
     LOCK_SCOPE(&listener->lock);
     listener->over = true;

@@ -53,12 +53,12 @@ MUST_CHECK
 enum status listener_add(struct listener *listener, const struct cache_change *change);
 
 /* Takes the oldest change, and waits for it until a time of the system's monotonic clock; 0 does
- * not wait, CLOCK_NEVER waits without a limit. ST_TIMEOUT; ST_CLOSED: listener_close was called. */
+ * not wait, CLOCK_NEVER waits without a limit. ST_TIMEOUT; ST_CLOSED: listener_end was called. */
 MUST_CHECK
 enum status listener_take(struct listener *listener, int64_t until_ns,
                           struct listener_change *ret_change);
 /* Changes that wait are dropped, and threads that wait return. */
-void listener_close(struct listener *listener);
+void listener_end(struct listener *listener);
 
 size_t listener_count(struct listener *listener);
 

@@ -160,7 +160,7 @@ static void end_drops_what_waits(void **state)
     struct listener_change change;
     assert_int_equal(listener_init(&l, 1), ST_OK);
     add(&l, "a", 0, 1);
-    listener_close(&l);
+    listener_end(&l);
     listener_check(&l);
     assert_int_equal(listener_take(&l, CLOCK_NEVER, &change), ST_CLOSED);
     assert_true(readable(&l));
@@ -235,7 +235,7 @@ static void every_old_state_is_the_one_seen_before(void **state)
     }
     while (listener_count(&c.listener) > 0)
         sched_yield();
-    listener_close(&c.listener);
+    listener_end(&c.listener);
     pthread_join(thread, NULL);
     assert_memory_equal(c.known, versions, sizeof(versions));
     listener_fini(&c.listener);
