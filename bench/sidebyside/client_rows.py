@@ -48,7 +48,8 @@ def size(server):
         return {}
     server.start()
     thread, loop = server.client_bench("idle", HANDLES), server.client_bench("idle-loop", HANDLES)
-    return {"client_size.library_kb": server.stripped_library_kb(),
+    library, kube_library = server.stripped_libraries_kb()
+    return {"client_size.library_kb": library, "client_size.libraries_kb": library + kube_library,
             "client_size.thread_kb": thread["bytes"] / 1024,
             "client_size.loop_kb": loop["bytes"] / 1024,
             "client_size.heap_kb": max(thread["heap_bytes"], loop["heap_bytes"]) / 1024}

@@ -26,7 +26,7 @@ class Programs:
     command: dict    # name -> the words that start the server
     generator: list  # the words before `put`, `get`, ...
     client: dict     # "vigil": a program that uses libvigil, "etcd": the same with clientv3
-    library: pathlib.Path  # libvigil.so
+    libraries: list  # libvigil.so and libvigil-kube.so
 
 
 def find(root, args):
@@ -40,7 +40,8 @@ def find(root, args):
         if not os.access(words[0], os.X_OK):
             raise Failed(f"{words[0]} does not exist or cannot be run")
     client = {"vigil": build_client(root), "etcd": build_client_of_peer(root)}
-    return Programs(command, generator, client, root / "build/libvigil.so.1")
+    return Programs(command, generator, client,
+                    [root / f"build/{name}.so.1" for name in ("libvigil", "libvigil-kube")])
 
 
 def run_tool(words):
@@ -193,10 +194,13 @@ class Server:
         other_cores = max(0.0, busy / (time.monotonic() - began))
         return {**json.loads(done.stdout), "other_cores": other_cores}
 
-    def stripped_library_kb(self):
-        stripped = self.directory / "stripped"
-        run_tool(["strip", "-o", str(stripped), str(self.programs.library)])
-        return stripped.stat().st_size / 1024
+    def stripped_libraries_kb(self):
+        """Of libvigil, and of libvigil-kube."""
+        sizes, stripped = [], self.directory / "stripped"
+        for library in self.programs.libraries:
+            run_tool(["strip", "-o", str(stripped), str(library)])
+            sizes.append(stripped.stat().st_size / 1024)
+        return sizes
 
     def compaction(self, burst, cost_us):
         """What one takes while burst() is run again and again: see compaction.py."""

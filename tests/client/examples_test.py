@@ -1,23 +1,15 @@
 #!/usr/bin/python3
-"""Builds every program in examples/ with the library, and runs it against a server."""
+"""Runs every program for libvigil in examples/ against a server."""
 import base64
 import json
-import os
-import pathlib
-import subprocess
-import sys
 import unittest
 import urllib.request
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "live"))
-from server import ROOT, SUBJECT, LiveTest  # noqa: E402
-from targets import check_snapshot  # noqa: E402
-
-BUILD = pathlib.Path(SUBJECT).parent
-SANITIZED = b"__asan_init" in (BUILD / "libvigil.so.1").read_bytes()
+from examples import ExampleTest, example_names
+from targets import check_snapshot
 
 
-class Examples(LiveTest):
+class Examples(ExampleTest):
     def setUp(self):
         super().setUp()
         self.vigil = self.serving()
@@ -28,28 +20,8 @@ class Examples(LiveTest):
         with urllib.request.urlopen(f"{self.vigil.url}/v3/kv/{path}", json.dumps(body).encode(), 30) as answer:
             return json.load(answer)
 
-    def build(self, name, *libraries):
-        program = self.scratch / name
-        sanitizers = ["-fsanitize=address,undefined"] if SANITIZED else []
-        subprocess.run(["cc", "-std=gnu99", "-Wall", "-Wextra", "-Werror", f"-I{ROOT}/include", "-o", str(program),
-                        str(ROOT / f"examples/{name}.c"), *sanitizers, f"-L{BUILD}", "-lvigil", *libraries],
-                       check=True, timeout=120)
-        return program
-
     def begin(self, program, *arguments):
-        process = subprocess.Popen([str(program), self.vigil.url, *arguments], stdin=subprocess.PIPE,
-                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                                   env=dict(os.environ, LD_LIBRARY_PATH=str(BUILD)))
-        self.addCleanup(process.stdin.close)
-        self.addCleanup(process.stdout.close)
-        self.addCleanup(process.stderr.close)
-        self.addCleanup(process.wait)
-        self.addCleanup(process.kill)
-        return process
-
-    def end(self, process):
-        process.terminate()
-        self.assertEqual(process.wait(60), 0)
+        return super().begin(program, self.vigil.url, *arguments)
 
     def test_watch(self):
         watch = self.begin(self.build("watch"), "k")
@@ -147,9 +119,7 @@ class Examples(LiveTest):
         self.assertEqual(loop.wait(60), 0)
 
     def test_every_example_has_a_test(self):
-        names = {path.stem for path in (ROOT / "examples").glob("*.c")}
-        self.assertEqual(names, {name[len("test_"):] for name in dir(self) if name.startswith("test_")}
-                         - {"every_example_has_a_test"})
+        self.assertEqual(self.names_of_tests(), example_names(for_kube=False))
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ LIBRARIES = public_headers.LIBRARIES
 VERSIONS = {"libvigil": "VIGIL_1", "libvigil-kube": "VIGIL_KUBE_1"}
 # Together, without debug information. With sanitizers code is about ten times as large, and nothing is left out; `make
 # bench` measures the libraries as they are installed.
-STRIPPED_BYTES_MAX = 900_000 * (12 if SANITIZED else 1)
+STRIPPED_BYTES_MAX = 900 * 1024 * (12 if SANITIZED else 1)
 # Functions of the C library whose memory could not be given back to the program's own allocator.
 ALLOCATING = re.compile(r" U (?:__)?(strndup|v?asprintf|getline|getdelim|realpath|reallocarray|posix_memalign|memalign|valloc|"
                         r"open_memstream|open_wmemstream|scandir|get_current_dir_name|tempnam|wcsdup)(?:_chk)?@", re.M)

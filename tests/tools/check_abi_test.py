@@ -42,8 +42,8 @@ class Abi(unittest.TestCase):
             self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
 
     def test_changes_of_the_library_for_kubernetes_are_found(self):
-        self.change("kube/selector.h", "VIGIL_API const char *vigil_selector_text(const", "VIGIL_API char *vigil_selector_text(const")
-        self.expect(BROKEN, "vigil_selector_text", library=KUBE_LIBRARY)
+        self.change("kube/work_queue.h", "VIGIL_API size_t vigil_work_queue_length", "VIGIL_API int vigil_work_queue_length")
+        self.expect(BROKEN, "vigil_work_queue_length", library=KUBE_LIBRARY)
         self.assertEqual(self.check().returncode, 0)
 
     def test_other_files_are_refused(self):
