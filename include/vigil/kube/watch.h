@@ -49,7 +49,9 @@ typedef enum vigil_kube_end {
     VIGIL_KUBE_END_TIMEOUT,  /* the connection did not answer any more */
     VIGIL_KUBE_END_RETRIES,  /* the attempts were used up by errors that may pass */
     VIGIL_KUBE_END_REFUSED,  /* the server refused the request: see status */
-    VIGIL_KUBE_END_ERROR,    /* after VIGIL_KUBE_ERROR */
+    VIGIL_KUBE_END_FAILED, /* the server cannot be reached, there are no credentials, or its answer
+                              is not a watch: see status, whose code is 0 without an answer */
+    VIGIL_KUBE_END_ERROR,  /* after VIGIL_KUBE_ERROR */
     VIGIL_KUBE_END_CANCELED, /* the client was shut down */
     VIGIL_KUBE_END_MEMORY    /* out of memory */
 } vigil_kube_end;
@@ -62,7 +64,7 @@ typedef struct vigil_kube_event {
     vigil_bytes version;             /* of the object, or of a BOOKMARK */
     uint8_t initial_end;             /* BOOKMARK: the state is complete (sendInitialEvents) */
     int end;                         /* ENDED: enum vigil_kube_end */
-    const vigil_kube_status *status; /* ERROR and END_REFUSED; otherwise NULL */
+    const vigil_kube_status *status; /* ERROR, END_REFUSED and END_FAILED; otherwise NULL */
     const char *reason;              /* ENDED: one line for people */
 } vigil_kube_event;
 
@@ -86,9 +88,9 @@ typedef struct vigil_kube_watch_options {
                             the changes; "0": the same, beginning with any state that is cached */
     uint8_t bookmarks;   /* the server may send bookmarks; default 1 */
     uint8_t initial_events; /* sendInitialEvents: the state, then a BOOKMARK, then the changes */
-    uint8_t resume;         /* see above; needs a version that is not "0" */
-    uint8_t protobuf;       /* objects are Kubernetes' protobuf; not for custom resources */
-    int64_t timeout_s;      /* when the server ends the watch; 0: it chooses */
+    uint8_t resume;    /* see above; needs a version that is not "0"; not with initial_events */
+    uint8_t protobuf;  /* objects are Kubernetes' protobuf; not for custom resources */
+    int64_t timeout_s; /* when the server ends the watch; 0: it chooses */
 } vigil_kube_watch_options;
 
 /* Sets the size and the defaults. */

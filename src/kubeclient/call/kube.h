@@ -16,6 +16,7 @@
 #include "kubeclient/connect/credentials.h"
 #include "kubeclient/connect/http_pool.h"
 #include "kubeclient/connect/kubeconfig.h"
+#include "kubeclient/connect/server_backoff.h"
 
 #include <vigil/kube/client.h>
 
@@ -51,6 +52,7 @@ struct vigil_kube {
     struct rate_limiter *limiter;      /* owned; NULL: no limit */
     struct informer_table *informers;  /* of informers that may be shared; NULL: none */
     struct random random;
+    struct server_backoff backoff; /* of watches */
     struct kube_counters counters;
 
     /* Any thread, with a lock of its own. */

@@ -36,6 +36,13 @@ void framer_feed(struct framer *framer, struct slice bytes)
     framer->piece = bytes;
 }
 
+struct slice framer_take_rest(struct framer *framer)
+{
+    struct slice rest = framer->piece;
+    framer->piece = SLICE_EMPTY;
+    return rest;
+}
+
 /* -- Both formats -- */
 
 static struct slice take(struct framer *framer, size_t n)

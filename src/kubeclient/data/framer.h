@@ -58,6 +58,9 @@ void framer_feed(struct framer *framer, struct slice bytes);
 MUST_CHECK
 enum status framer_next(struct framer *framer, struct slice *ret_frame);
 
+/* What was fed and has not been examined. The framer forgets it: it is fed again later. */
+struct slice framer_take_rest(struct framer *framer);
+
 /* After the last byte: whether the body ended within a frame. */
 bool framer_is_cut_off(const struct framer *framer);
 

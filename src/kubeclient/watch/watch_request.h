@@ -22,13 +22,10 @@
 #ifndef VIGIL_KUBECLIENT_WATCH_WATCH_REQUEST_H
 #define VIGIL_KUBECLIENT_WATCH_WATCH_REQUEST_H
 
-#include "base/buf.h"
-#include "base/error.h"
 #include "kubeclient/call/exchange.h"
 #include "kubeclient/data/framer.h"
 #include "kubeclient/data/received_event.h"
-
-#include <vigil/kube/target.h>
+#include "kubeclient/watch/watch_query.h"
 
 enum {
     WATCH_RETRIES_MAX = 10,             /* as in client-go */
@@ -70,17 +67,6 @@ struct watch_request_ops {
     void (*on_end)(struct watch_request *request, const struct watch_result *result);
 };
 
-/* Texts are copied; NULL or "" means that it is not given. */
-struct watch_params {
-    const struct vigil_kube_target *target; /* with a name: the one object of this name */
-    const char *label_selector, *field_selector;
-    const char *version;
-    bool initial_events; /* sendInitialEvents, with resourceVersionMatch=NotOlderThan */
-    bool bookmarks;
-    bool protobuf;
-    int64_t timeout_s; /* 0: the server chooses */
-};
-
 enum watch_request_state {
     WATCH_REQUEST_IDLE,
     WATCH_REQUEST_WAITING,
@@ -93,9 +79,9 @@ struct watch_request {
     const struct watch_request_ops *ops; /* set by the owner; the rest is private */
     enum watch_request_state state;
     bool withheld;
-    uint64_t bytes;          /* of the response under way, or of the last one */
-    unsigned retries;        /* of the request under way, or of the last one */
-    struct vigil_kube *kube; /* borrowed; the owner holds a reference */
+    unsigned retries;                      /* of the request under way, or of the last one */
+    _Atomic uint64_t bytes, sent, retried; /* since it was zeroed; to be read by any thread */
+    struct vigil_kube *kube;               /* borrowed; the owner holds a reference */
     struct kube_exchange exchange;
     struct framer framer;
     struct buf rest; /* received, but withheld */
@@ -103,10 +89,12 @@ struct watch_request {
     struct timer timer;              /* the next attempt, or the delivery of the rest */
     struct watch_attempts *attempts; /* owned: what the next attempt needs; NULL once accepted */
     struct watch_delivery *delivery; /* on the stack; NULL: no event is being delivered */
-    struct watch_late_end *late_end; /* owned; while ending */
+    enum watch_end late_end;         /* while ending */
+    char *late_reason;               /* owned */
 };
 
-/* ST_NOMEM; ST_INVALID: the target or another text cannot be sent. Otherwise on_end follows. */
+/* Params are copied. ST_NOMEM; ST_INVALID: the target or another text cannot be sent. Otherwise
+ * on_end follows. */
 MUST_CHECK
 enum status watch_request_start(struct watch_request *request, struct vigil_kube *kube,
                                 const struct watch_params *params, struct error *error);
