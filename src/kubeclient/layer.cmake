@@ -3,6 +3,8 @@ target_include_directories(vigil_kubeclient PUBLIC ${CMAKE_SOURCE_DIR}/include)
 
 # One test per line, so that additions do not conflict.
 vigil_failing_memory(
+    kubeclient_call_configuration_test
+    kubeclient_call_warning_test
     kubeclient_connect_credentials_test
     kubeclient_connect_kubeconfig_test
     kubeclient_data_list_reader_test
@@ -12,9 +14,12 @@ vigil_failing_memory(
 )
 
 # The same, and the loop of a pool is observed (src/client/sim/faulty_sim_test.h).
-foreach(test http_pool)
-    vigil_failing_memory(kubeclient_connect_${test}_test)
-    cmake_language(EVAL CODE "cmake_language(DEFER CALL target_link_options kubeclient_connect_${test}_test PRIVATE
+foreach(test
+    call_exchange
+    connect_http_pool
+)
+    vigil_failing_memory(kubeclient_${test}_test)
+    cmake_language(EVAL CODE "cmake_language(DEFER CALL target_link_options kubeclient_${test}_test PRIVATE
         -Wl,--wrap=loop_turn,--wrap=loop_watch,--wrap=random_seed_system)")
 endforeach()
 

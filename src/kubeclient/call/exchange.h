@@ -3,13 +3,15 @@
  * watches. It does not retry; it says what happened, so that its owner can.
  *
  *     idle ──start──► authorizing ──► sent ──► receiving ──► on_end ──► idle
+ *                                      └─────► refusing ───────▲
  *
  *     authorizing   an exec plugin is running
- *     receiving     the head has arrived
+ *     receiving     the head of an accepted response has arrived: 200 to 206, as in client-go
+ *     refusing      the head of another response has arrived; its body is collected, up to a limit,
+ *                   and becomes a Status
  *
- * A response that is not of the class 2xx is collected, up to a limit, and becomes a Status:
- * on_head and on_body are only called for one that is accepted. Warning fields are passed on to the
- * program. After a 401 the credentials are renewed for the next exchange.
+ * on_head and on_body are only called for a response that is accepted. Warning fields are passed on
+ * to the program. After a 401 the credentials are renewed for the next exchange.
  *
  * Embedded by its owner; zeroed except for ops, it is idle. The loop's thread. No function is
  * called from within kube_exchange_start. on_head and on_body may cancel and free the exchange, and
@@ -23,13 +25,15 @@
 #include <vigil/kube/status.h>
 
 enum { EXCHANGE_ERROR_BYTES_MAX = 64 << 10 }; /* of a refusal that are read; the rest is dropped */
+/* For the body of a refusal; afterwards what has arrived of it is used. */
+#define EXCHANGE_ERROR_NS (10 * NS_PER_S)
 
 struct kube_exchange;
 
 /* How an exchange ended. */
 enum exchange_end {
     EXCHANGE_COMPLETE,     /* an accepted response, to its end */
-    EXCHANGE_REFUSED,      /* a response that is not 2xx: see status */
+    EXCHANGE_REFUSED,      /* a response that is not accepted: see status */
     EXCHANGE_UNREACHED,    /* no connection could be made */
     EXCHANGE_BROKEN,       /* the connection broke before the head arrived */
     EXCHANGE_CUT_OFF,      /* the connection broke within the body */
@@ -41,14 +45,16 @@ enum exchange_end {
 
 struct exchange_result {
     enum exchange_end end;
-    const char *reason; /* one line for people, which names the server; "" if complete */
-    int retry_after_s;  /* of a refusal; -1: the server did not say */
-    bool may_be_sent;   /* the server may have received the request */
+    /* For people: the message of a refusal, otherwise one line that names the server; "" if
+     * complete. */
+    const char *reason;
+    int retry_after_s; /* the Retry-After field of a refusal; -1: it has none */
+    bool may_be_sent;  /* the server may have received the request */
     const struct vigil_kube_status *status; /* of a refusal; otherwise NULL */
 };
 
 struct exchange_ops {
-    /* A response of the class 2xx. Borrowed. */
+    /* Of a response that is accepted. Borrowed. */
     void (*on_head)(struct kube_exchange *exchange, unsigned status,
                     const struct http_field *fields, size_t field_count);
     void (*on_body)(struct kube_exchange *exchange, struct slice bytes);
@@ -61,6 +67,7 @@ enum exchange_state {
     EXCHANGE_AUTHORIZING,
     EXCHANGE_SENT,
     EXCHANGE_RECEIVING,
+    EXCHANGE_REFUSING,
 };
 
 /* Copied. */
@@ -79,11 +86,13 @@ struct kube_exchange {
     struct vigil_kube *kube; /* borrowed; the owner holds a reference */
     struct pool_request request;
     struct credentials_waiter waiter;
-    struct exchange_parts *parts; /* owned: the request while it waits, the body of a refusal */
-    uint64_t generation;          /* of the credentials that were sent */
+    struct exchange_copy *copy;       /* owned: the request, while authorizing */
+    struct exchange_refusal *refusal; /* owned; while refusing */
+    uint64_t generation;              /* of the credentials that were sent */
 };
 
-/* ST_NOMEM; ST_INVALID: a text contains bytes that cannot be sent. Otherwise on_end follows. */
+/* ST_NOMEM; ST_INVALID: a text contains bytes that cannot be sent; ST_CLOSED: the client is being
+ * freed. Otherwise on_end follows. */
 MUST_CHECK
 enum status kube_exchange_start(struct kube_exchange *exchange, struct vigil_kube *kube,
                                 const struct exchange_request *request);

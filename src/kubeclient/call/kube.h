@@ -24,6 +24,9 @@ struct discovery;
 struct informer_table;
 struct rate_limiter;
 
+/* Header fields of a request beside those of the credentials, at most. */
+enum { KUBE_OWN_FIELDS = 4 };
+
 /* Written by the loop's thread, read by any. */
 struct kube_counters {
     _Atomic uint64_t connects, connect_errors, disconnects, connections;
@@ -38,21 +41,22 @@ struct vigil_kube {
     /* Constant. */
     struct kubeconfig config;
     struct slice path_prefix; /* of the server's URL, without a slash at its end; often empty */
+    bool secure;              /* TLS is used */
     char *user_agent;         /* owned */
     int64_t call_timeout_ms;
     size_t receive_bytes_max;
     void (*warning)(void *user, const char *text); /* may be NULL; its user is driver.log_user */
 
     /* The loop's thread. */
-    struct resolver *resolver;         /* owned */
-    struct tls_client_source *tls;     /* owned; NULL without TLS */
-    struct tls_client_source *old_tls; /* owned; until its connections are closed */
-    struct http_pool *pool;            /* owned */
-    struct credentials *credentials;   /* owned */
-    struct rate_limiter *limiter;      /* owned; NULL: no limit */
-    struct informer_table *informers;  /* of informers that may be shared; NULL: none */
+    struct resolver *resolver;        /* owned */
+    struct list tls_sources;          /* kube_tls.in_kube, the one in use first */
+    struct http_pool *pool;           /* owned */
+    struct credentials *credentials;  /* owned */
+    struct rate_limiter *limiter;     /* owned; NULL: no limit */
+    struct informer_table *informers; /* of informers that may be shared; NULL: none */
     struct random random;
     struct server_backoff backoff; /* of watches */
+    struct http_field *fields;     /* owned: room for those of a request */
     struct kube_counters counters;
 
     /* Any thread, with a lock of its own. */

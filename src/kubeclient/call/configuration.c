@@ -1,0 +1,150 @@
+#include "kubeclient/call/configuration.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+struct configuration_environment configuration_environment_system(void)
+{
+    return (struct configuration_environment){
+        .kubeconfig = getenv("KUBECONFIG"),
+        .home = getenv("HOME"),
+        .service_host = getenv("KUBERNETES_SERVICE_HOST"),
+        .service_port = getenv("KUBERNETES_SERVICE_PORT"),
+        .service_account = KUBECONFIG_SERVICE_ACCOUNT,
+    };
+}
+
+static bool is_given(const char *text)
+{
+    return text && *text;
+}
+
+/* -- Where the server is -- */
+
+/* Of a list that is separated by colons. */
+static bool any_exists(const char *paths)
+{
+    char path[PATH_MAX];
+    struct slice rest = slice_from_text(paths);
+    while (rest.len) {
+        struct slice part = slice_cut(&rest, ':');
+        if (part.len == 0 || part.len >= sizeof(path))
+            continue;
+        slice_copy(path, part);
+        path[part.len] = 0;
+        if (access(path, F_OK) == 0)
+            return true;
+    }
+    return false;
+}
+
+static enum status read_default(const struct configuration_environment *e, const char *context,
+                                struct kubeconfig *config, struct error *error)
+{
+    char path[PATH_MAX];
+    if (is_given(e->kubeconfig) && any_exists(e->kubeconfig))
+        return kubeconfig_load(e->kubeconfig, context, config, error);
+    int len = snprintf(path, sizeof(path), "%s/.kube/config", e->home ? e->home : "");
+    if (!is_given(e->kubeconfig) && is_given(e->home) && len < (int)sizeof(path) &&
+        access(path, F_OK) == 0)
+        return kubeconfig_load(path, context, config, error);
+    enum status status =
+        kubeconfig_in_cluster(e->service_host, e->service_port, e->service_account, config, error);
+    if (status != ST_NOT_FOUND || is_given(e->service_host))
+        return status;
+    return error_set(error, ST_NOT_FOUND,
+                     "no server is given: there is neither a kubeconfig ($KUBECONFIG, "
+                     "~/.kube/config) nor the service account of a pod");
+}
+
+static enum status read_source(const vigil_kube_options *o,
+                               const struct configuration_environment *e, struct kubeconfig *config,
+                               struct error *error)
+{
+    if (is_given(o->server)) {
+        arena_init(&config->arena, NULL, 0, KUBECONFIG_ARENA_BYTES_MAX);
+        return ST_OK;
+    }
+    if (is_given(o->kubeconfig))
+        return kubeconfig_load(o->kubeconfig, o->context, config, error);
+    if (o->in_cluster)
+        return kubeconfig_in_cluster(e->service_host, e->service_port, e->service_account, config,
+                                     error);
+    return read_default(e, o->context, config, error);
+}
+
+/* -- What the options replace -- */
+
+static enum status replace(struct kubeconfig *config, const char *text, const char **to)
+{
+    struct slice copy;
+    if (!is_given(text))
+        return ST_OK;
+    TRY(arena_dup(&config->arena, slice_of(text, strlen(text) + 1), &copy));
+    *to = (const char *)copy.ptr;
+    return ST_OK;
+}
+
+static enum status replace_pem(struct kubeconfig *config, const char *file,
+                               struct kubeconfig_pem *to)
+{
+    if (!is_given(file))
+        return ST_OK;
+    *to = (struct kubeconfig_pem){0};
+    return replace(config, file, &to->file);
+}
+
+static enum status replace_tls(const vigil_kube_options *o, struct kubeconfig *config)
+{
+    if (o->insecure_skip_verify) {
+        config->insecure_skip_verify = true;
+        config->ca = (struct kubeconfig_pem){0};
+    } else if (is_given(o->ca_file)) {
+        config->insecure_skip_verify = false;
+    }
+    TRY(replace_pem(config, o->ca_file, &config->ca));
+    TRY(replace_pem(config, o->cert_file, &config->cert));
+    TRY(replace_pem(config, o->key_file, &config->key));
+    return replace(config, o->server_name, &config->tls_server_name);
+}
+
+/* A token or a password is used alone. */
+static enum status replace_credentials(const vigil_kube_options *o, struct kubeconfig *config)
+{
+    if (is_given(o->token) || is_given(o->token_file) || is_given(o->user)) {
+        config->token = config->token_file = config->user = config->password = NULL;
+        config->exec = (struct kubeconfig_exec){0};
+    }
+    TRY(replace(config, o->token, &config->token));
+    TRY(replace(config, o->token_file, &config->token_file));
+    TRY(replace(config, o->user, &config->user));
+    TRY(replace(config, o->password, &config->password));
+    if (is_given(o->impersonate))
+        config->impersonate = (struct kubeconfig_impersonation){0};
+    return replace(config, o->impersonate, &config->impersonate.user);
+}
+
+static enum status replace_all(const vigil_kube_options *o, struct kubeconfig *config)
+{
+    TRY(replace(config, o->server, &config->server));
+    TRY(replace(config, o->proxy_url, &config->proxy_url));
+    TRY(replace(config, o->name_space, &config->name_space));
+    TRY(replace_tls(o, config));
+    return replace_credentials(o, config);
+}
+
+enum status configuration_choose(const vigil_kube_options *options,
+                                 const struct configuration_environment *environment,
+                                 struct kubeconfig *ret_config, struct error *error)
+{
+    struct kubeconfig config = {0};
+    TRY(read_source(options, environment, &config, error));
+    if (replace_all(options, &config) != ST_OK) {
+        kubeconfig_fini(&config);
+        return error_set(error, ST_NOMEM, "out of memory");
+    }
+    *ret_config = config;
+    return ST_OK;
+}

@@ -1,0 +1,405 @@
+#include "kubeclient/call/exchange.h"
+
+#include "kubeclient/call/warning.h"
+#include "kubeclient/data/status.h"
+
+#include <limits.h>
+#include <stdlib.h>
+
+#define TO(state) (1u << EXCHANGE_##state)
+
+/* Drawn in exchange.h. */
+static const uint8_t moves[] = {
+    [EXCHANGE_IDLE] = TO(AUTHORIZING) | TO(SENT),
+    [EXCHANGE_AUTHORIZING] = TO(SENT) | TO(IDLE),
+    [EXCHANGE_SENT] = TO(RECEIVING) | TO(REFUSING) | TO(IDLE),
+    [EXCHANGE_RECEIVING] = TO(IDLE),
+    [EXCHANGE_REFUSING] = TO(IDLE),
+};
+
+/* A request that waits for credentials. One allocation with its texts. */
+struct exchange_copy {
+    struct exchange_request request;
+    uint8_t bytes[];
+};
+
+struct exchange_refusal {
+    struct kube_exchange *exchange;
+    unsigned code;
+    int retry_after_s;
+    struct buf body;
+    struct timer limit;
+    struct vigil_kube_status status; /* made at the end */
+};
+
+static void move(struct kube_exchange *x, enum exchange_state next)
+{
+    assert(moves[x->state] & (1u << next));
+    x->state = next;
+}
+
+void kube_exchange_check(const struct kube_exchange *x)
+{
+    assert((x->state == EXCHANGE_AUTHORIZING) == (x->copy != NULL));
+    assert((x->state == EXCHANGE_REFUSING) == (x->refusal != NULL));
+    assert((x->state >= EXCHANGE_SENT) == (x->request.attempt != NULL));
+    assert(x->state == EXCHANGE_IDLE || x->kube);
+    assert(!x->refusal || x->refusal->body.len <= EXCHANGE_ERROR_BYTES_MAX);
+}
+
+/* -- Ends -- */
+
+static void refusal_free(struct vigil_kube *kube, struct exchange_refusal *refusal)
+{
+    if (!refusal)
+        return;
+    loop_timer_cancel(kube->driver.loop, &refusal->limit);
+    buf_fini(&refusal->body);
+    free(refusal);
+}
+
+static void copy_free(struct kube_exchange *x)
+{
+    free(x->copy);
+    x->copy = NULL;
+}
+
+/* The owner may free the exchange or start it again. */
+static void finish(struct kube_exchange *x, enum exchange_end end, const char *reason)
+{
+    struct exchange_result result = {
+        .end = end,
+        .reason = reason,
+        .retry_after_s = -1,
+        .may_be_sent = x->state >= EXCHANGE_SENT && x->request.reached != POOL_REQUEST_UNREACHED,
+    };
+    copy_free(x);
+    move(x, EXCHANGE_IDLE);
+    x->ops->on_end(x, &result);
+}
+
+static void finish_without_memory(struct kube_exchange *x)
+{
+    pool_request_cancel(&x->request);
+    finish(x, EXCHANGE_NO_MEMORY, "out of memory");
+}
+
+static void read_status(struct exchange_refusal *r)
+{
+    struct vigil_kube_status *status = &r->status, general;
+    kube_status_from_http((int)r->code, (struct slice){0}, &general);
+    if (!kube_status_read(buf_slice(&r->body), status))
+        kube_status_from_http((int)r->code, buf_slice(&r->body), status);
+    if (!*status->message)
+        memcpy(status->message, general.message, sizeof(general.message));
+    if (status->code == 0)
+        status->code = (int)r->code;
+    if (status->retry_after_s < 0)
+        status->retry_after_s = r->retry_after_s;
+}
+
+/* With what has arrived of the body. */
+static void finish_refused(struct kube_exchange *x)
+{
+    struct vigil_kube *kube = x->kube;
+    struct exchange_refusal *r = TAKE(x->refusal);
+    read_status(r);
+    struct exchange_result result = {
+        .end = EXCHANGE_REFUSED,
+        .reason = r->status.message,
+        .retry_after_s = r->retry_after_s,
+        .may_be_sent = true,
+        .status = &r->status,
+    };
+    pool_request_cancel(&x->request);
+    move(x, EXCHANGE_IDLE);
+    x->ops->on_end(x, &result);
+    refusal_free(kube, r);
+}
+
+/* -- The head -- */
+
+/* The text of the first field of this name; empty: there is none. */
+static struct slice find_field(const struct http_field *fields, size_t count, struct slice name)
+{
+    for (size_t i = 0; i < count; i++)
+        if (http_name_equal(fields[i].name, name))
+            return fields[i].value;
+    return (struct slice){0};
+}
+
+/* As in client-go, a date is not understood. */
+static int retry_after(const struct http_field *fields, size_t count)
+{
+    uint64_t seconds;
+    struct slice value = find_field(fields, count, SLICE_LITERAL("retry-after"));
+    if (!slice_decimal(slice_trim(value), &seconds))
+        return -1;
+    return seconds > INT32_MAX ? INT32_MAX : (int)seconds;
+}
+
+static void warn(struct vigil_kube *kube, const char *text)
+{
+    static const struct driver_object nobody;
+    if (!driver_callback_begin(&kube->driver, &nobody))
+        return;
+    kube->warning(kube->driver.log_user, text);
+    driver_callback_end(&kube->driver);
+}
+
+static void pass_on_warnings(struct vigil_kube *kube, const struct http_field *fields, size_t count)
+{
+    AUTO(buf_fini) struct buf text = {0};
+    for (size_t i = 0; i < count && kube->warning; i++) {
+        struct slice rest = fields[i].value;
+        if (!http_name_equal(fields[i].name, SLICE_LITERAL("warning")))
+            continue;
+        while (warning_next(&rest, &text)) {
+            warn(kube, (const char *)text.ptr);
+            text.len = 0;
+        }
+        text.len = 0;
+    }
+}
+
+static void on_refusal_limit(struct timer *timer)
+{
+    finish_refused(CONTAINER_OF(timer, struct exchange_refusal, limit)->exchange);
+}
+
+static void begin_refusal(struct kube_exchange *x, unsigned code, int retry_after_s)
+{
+    struct loop *loop = x->kube->driver.loop;
+    struct exchange_refusal *r = calloc(1, sizeof(*r));
+    if (!r) {
+        finish_without_memory(x);
+        return;
+    }
+    r->exchange = x;
+    r->code = code;
+    r->retry_after_s = retry_after_s;
+    r->limit.fn = on_refusal_limit;
+    loop_timer_set(loop, &r->limit, clock_add(loop_now_ns(loop), EXCHANGE_ERROR_NS));
+    x->refusal = r;
+    move(x, EXCHANGE_REFUSING);
+}
+
+static struct kube_exchange *exchange_of(struct pool_request *request)
+{
+    return CONTAINER_OF(request, struct kube_exchange, request);
+}
+
+static void on_head(struct pool_request *request, unsigned status, const struct http_field *fields,
+                    size_t count)
+{
+    struct kube_exchange *x = exchange_of(request);
+    pass_on_warnings(x->kube, fields, count);
+    if (status >= 200 && status <= 206) {
+        move(x, EXCHANGE_RECEIVING);
+        x->ops->on_head(x, status, fields, count);
+        return;
+    }
+    if (status == 401)
+        (void)credentials_refused(x->kube->credentials, x->generation);
+    begin_refusal(x, status, retry_after(fields, count));
+}
+
+/* -- The body -- */
+
+static void on_body(struct pool_request *request, struct slice bytes)
+{
+    struct kube_exchange *x = exchange_of(request);
+    if (x->state == EXCHANGE_RECEIVING) {
+        x->ops->on_body(x, bytes);
+        return;
+    }
+    struct exchange_refusal *r = x->refusal;
+    size_t room = EXCHANGE_ERROR_BYTES_MAX - r->body.len;
+    if (buf_append(&r->body, slice_sub(bytes, 0, size_min(bytes.len, room))) != ST_OK ||
+        bytes.len >= room)
+        finish_refused(x);
+}
+
+static enum exchange_end end_of(const struct kube_exchange *x, enum status status)
+{
+    switch (status) {
+    case ST_OK:
+        return EXCHANGE_COMPLETE;
+    case ST_NOMEM:
+        return EXCHANGE_NO_MEMORY;
+    case ST_LIMIT:
+        return EXCHANGE_LIMIT;
+    case ST_MALFORMED:
+        return EXCHANGE_MALFORMED;
+    default:
+        if (x->request.reached == POOL_REQUEST_UNREACHED)
+            return EXCHANGE_UNREACHED;
+        return x->state == EXCHANGE_RECEIVING ? EXCHANGE_CUT_OFF : EXCHANGE_BROKEN;
+    }
+}
+
+static void on_end(struct pool_request *request, enum status status, const char *reason)
+{
+    struct kube_exchange *x = exchange_of(request);
+    if (x->state == EXCHANGE_REFUSING)
+        finish_refused(x);
+    else
+        finish(x, end_of(x, status), reason);
+}
+
+static const struct pool_request_ops request_ops = {
+    .on_head = on_head,
+    .on_body = on_body,
+    .on_end = on_end,
+};
+
+/* -- Sending -- */
+
+static void add_field(struct vigil_kube *kube, size_t *count, const char *name, struct slice value)
+{
+    if (value.len)
+        kube->fields[(*count)++] = (struct http_field){slice_from_text(name), value};
+}
+
+static size_t fill_fields(struct vigil_kube *kube, const struct exchange_request *request,
+                          struct slice authorization)
+{
+    size_t count = 0, more;
+    const struct http_field *fields = credentials_fields(kube->credentials, &more);
+    add_field(kube, &count, "user-agent", slice_from_text(kube->user_agent));
+    add_field(kube, &count, "accept", slice_from_text(request->accept));
+    add_field(kube, &count, "authorization", authorization);
+    if (request->content_type)
+        add_field(kube, &count, "content-type", slice_from_text(request->content_type));
+    assert(count <= KUBE_OWN_FIELDS);
+    for (size_t i = 0; i < more; i++)
+        kube->fields[count++] = fields[i];
+    return count;
+}
+
+static enum status send_request(struct kube_exchange *x, const struct exchange_request *request,
+                                struct slice authorization)
+{
+    struct vigil_kube *kube = x->kube;
+    AUTO(buf_fini) struct buf target = {0};
+    TRY(buf_append(&target, kube->path_prefix));
+    TRY(buf_append(&target, request->target));
+    struct pool_request_params params = {
+        .method = slice_from_text(request->method),
+        .target = buf_slice(&target),
+        .fields = kube->fields,
+        .field_count = fill_fields(kube, request, authorization),
+        .body = request->body,
+        .waits = request->waits,
+    };
+    TRY(http_pool_start(kube->pool, &x->request, &params));
+    x->generation = credentials_generation(kube->credentials);
+    copy_free(x);
+    move(x, EXCHANGE_SENT);
+    return ST_OK;
+}
+
+static void send_authorized(struct kube_exchange *x, struct slice authorization)
+{
+    switch (send_request(x, &x->copy->request, authorization)) {
+    case ST_OK:
+        break;
+    case ST_NOMEM:
+        finish(x, EXCHANGE_NO_MEMORY, "out of memory");
+        break;
+    default:
+        finish(x, EXCHANGE_UNAUTHORIZED, "the request or its credentials cannot be sent");
+    }
+}
+
+static void on_credentials(struct credentials_waiter *waiter, enum status status,
+                           struct slice authorization, const struct error *error)
+{
+    struct kube_exchange *x = CONTAINER_OF(waiter, struct kube_exchange, waiter);
+    if (status == ST_OK)
+        send_authorized(x, authorization);
+    else
+        finish(x, status == ST_NOMEM ? EXCHANGE_NO_MEMORY : EXCHANGE_UNAUTHORIZED, error->text);
+}
+
+/* -- Waiting for credentials -- */
+
+static void *put(uint8_t **at, const void *bytes, size_t len)
+{
+    void *copy = *at;
+    slice_copy(*at, slice_of(bytes, len));
+    *at += len;
+    return copy;
+}
+
+static const char *put_text(uint8_t **at, const char *text)
+{
+    return text ? put(at, text, strlen(text) + 1) : NULL;
+}
+
+static size_t text_bytes(const char *text)
+{
+    return text ? strlen(text) + 1 : 0;
+}
+
+static enum status copy_request(struct kube_exchange *x, const struct exchange_request *r)
+{
+    size_t bytes = text_bytes(r->method) + text_bytes(r->accept) + text_bytes(r->content_type) +
+                   r->target.len + r->body.len;
+    struct exchange_copy *copy = malloc(sizeof(*copy) + bytes);
+    if (!copy)
+        return ST_NOMEM;
+    uint8_t *at = copy->bytes;
+    copy->request = (struct exchange_request){
+        .method = put_text(&at, r->method),
+        .accept = put_text(&at, r->accept),
+        .content_type = put_text(&at, r->content_type),
+        .target = slice_of(put(&at, r->target.ptr, r->target.len), r->target.len),
+        .body = slice_of(put(&at, r->body.ptr, r->body.len), r->body.len),
+        .waits = r->waits,
+    };
+    x->copy = copy;
+    return ST_OK;
+}
+
+static enum status wait_for_credentials(struct kube_exchange *x,
+                                        const struct exchange_request *request)
+{
+    enum status status = copy_request(x, request);
+    if (status == ST_OK)
+        move(x, EXCHANGE_AUTHORIZING);
+    else
+        credentials_waiter_cancel(&x->waiter);
+    return status;
+}
+
+enum status kube_exchange_start(struct kube_exchange *x, struct vigil_kube *kube,
+                                const struct exchange_request *request)
+{
+    struct slice authorization;
+    struct error error;
+    assert(x->state == EXCHANGE_IDLE);
+    x->kube = kube;
+    x->request.ops = &request_ops;
+    x->waiter.ready = on_credentials;
+    enum status status = credentials_get(kube->credentials, &x->waiter, &authorization, &error);
+    if (status == ST_AGAIN)
+        return wait_for_credentials(x, request);
+    return status == ST_OK ? send_request(x, request, authorization) : status;
+}
+
+void kube_exchange_cancel(struct kube_exchange *x)
+{
+    if (x->state == EXCHANGE_IDLE)
+        return;
+    credentials_waiter_cancel(&x->waiter);
+    pool_request_cancel(&x->request);
+    refusal_free(x->kube, TAKE(x->refusal));
+    copy_free(x);
+    move(x, EXCHANGE_IDLE);
+}
+
+void kube_exchange_withhold(struct kube_exchange *x, bool withhold)
+{
+    pool_request_withhold(&x->request, withhold);
+}

@@ -1,0 +1,373 @@
+#include "kubeclient/call/kube.h"
+
+#include "client/connect/error.h"
+#include "client/names/resolver.h"
+#include "io/socket.h"
+#include "kubeclient/call/configuration.h"
+#include "kubeclient/connect/server_url.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <vigil/client.h>
+
+/* A source of TLS. Another one is made when an exec plugin prints another certificate; the old one
+ * is freed when its connections are closed. */
+struct kube_tls {
+    struct list in_kube; /* links vigil_kube.tls_sources */
+    struct tls_client_source *source;
+};
+
+static struct vigil_kube *kube_of(struct driver *driver)
+{
+    return CONTAINER_OF(driver, struct vigil_kube, driver);
+}
+
+/* -- The program's handle -- */
+
+void vigil_kube_shutdown(vigil_kube *kube)
+{
+    driver_shutdown(&kube->driver);
+}
+
+void vigil_kube_free(vigil_kube *kube)
+{
+    if (kube)
+        driver_free(&kube->driver);
+}
+
+const char *vigil_kube_server(const vigil_kube *kube)
+{
+    return kube->config.server;
+}
+
+const char *vigil_kube_namespace(const vigil_kube *kube)
+{
+    return kube->config.name_space ? kube->config.name_space : "default";
+}
+
+int vigil_kube_fd(const vigil_kube *kube)
+{
+    return driver_fd(&kube->driver);
+}
+
+int vigil_kube_timeout_ms(const vigil_kube *kube)
+{
+    return driver_timeout_ms(&kube->driver);
+}
+
+void vigil_kube_process(vigil_kube *kube)
+{
+    driver_process(&kube->driver);
+}
+
+/* -- TLS -- */
+
+static const char *or_empty(const char *text)
+{
+    return text ? text : "";
+}
+
+/* A certificate or key is a file, or a text. */
+static const char *file_of(const struct kubeconfig_pem *pem)
+{
+    return pem->data.len ? "" : or_empty(pem->file);
+}
+
+static enum status add_tls_source(struct vigil_kube *kube, const struct tls_client_options *options,
+                                  struct error *error)
+{
+    struct kube_tls *tls = calloc(1, sizeof(*tls));
+    if (!tls)
+        return error_set(error, ST_NOMEM, "out of memory");
+    enum status status =
+        tls_client_source_new(options, (struct tls_source_hooks){0}, &tls->source, error);
+    if (status != ST_OK) {
+        free(tls);
+        return status;
+    }
+    list_push_front(&kube->tls_sources, &tls->in_kube);
+    return ST_OK;
+}
+
+static void free_tls_source(struct kube_tls *tls)
+{
+    list_remove(&tls->in_kube);
+    tls_client_source_free(tls->source);
+    free(tls);
+}
+
+static struct kube_tls *tls_in_use(const struct vigil_kube *kube)
+{
+    if (list_empty(&kube->tls_sources))
+        return NULL;
+    return LIST_ENTRY(kube->tls_sources.next, struct kube_tls, in_kube);
+}
+
+static struct tls_client_options tls_options(const struct kubeconfig *config)
+{
+    return (struct tls_client_options){
+        .ca_file = file_of(&config->ca),
+        .ca_pem = config->ca.data,
+        .cert_file = file_of(&config->cert),
+        .cert_pem = config->cert.data,
+        .key_file = file_of(&config->key),
+        .key_pem = config->key.data,
+        .insecure_skip_verify = config->insecure_skip_verify,
+    };
+}
+
+static void on_tls_unused(void *ctx)
+{
+    free_tls_source(ctx);
+}
+
+/* The exec plugin has printed another certificate. */
+static enum status on_certificate(void *ctx, struct error *error)
+{
+    struct vigil_kube *kube = ctx;
+    struct kube_tls *old = tls_in_use(kube);
+    if (!old)
+        return ST_OK; /* without TLS there is no use for it */
+    struct tls_client_options options = tls_options(&kube->config);
+    options.cert_file = options.key_file = "";
+    options.cert_pem = credentials_cert(kube->credentials);
+    options.key_pem = credentials_key(kube->credentials);
+    TRY(add_tls_source(kube, &options, error));
+    http_pool_set_tls(kube->pool, tls_in_use(kube)->source, on_tls_unused, old);
+    return ST_OK;
+}
+
+/* -- The beginning -- */
+
+void vigil_kube_options_init(vigil_kube_options *options)
+{
+    *options = (vigil_kube_options){
+        .size = sizeof(*options),
+        .calls_per_second = 5,
+        .calls_burst = 10,
+        .connect_timeout_ms = 30000,
+        .call_timeout_ms = 60000,
+        .receive_bytes_max = 256u << 20,
+        .own_thread = 1,
+    };
+}
+
+static bool has_pem(const struct kubeconfig_pem *pem)
+{
+    return pem->file || pem->data.len;
+}
+
+static enum status open_pool(struct vigil_kube *kube, struct network *network,
+                             const vigil_kube_options *o, struct error *error)
+{
+    static const enum http_pool_protocol protocols[] = {
+        [VIGIL_KUBE_HTTP_ANY] = HTTP_POOL_NEGOTIATED,
+        [VIGIL_KUBE_HTTP_1] = HTTP_POOL_HTTP1,
+        [VIGIL_KUBE_HTTP_2] = HTTP_POOL_HTTP2,
+    };
+    const struct kubeconfig *config = &kube->config;
+    struct server_url url;
+    struct tls_client_options tls = tls_options(config);
+    TRY(server_url_parse(config->server,
+                         has_pem(&config->ca) || has_pem(&config->cert) ||
+                             config->insecure_skip_verify,
+                         &url, error));
+    kube->path_prefix = url.prefix;
+    kube->secure = url.endpoint.security == ENDPOINT_TLS;
+    if (kube->secure)
+        TRY(add_tls_source(kube, &tls, error));
+    struct http_pool_options options = HTTP_POOL_OPTIONS_DEFAULT;
+    options.connector.loop = kube->driver.loop;
+    options.connector.network = network;
+    options.connector.resolver = kube->resolver;
+    options.connector.tls = kube->secure ? tls_in_use(kube)->source : NULL;
+    options.connector.server_name = or_empty(config->tls_server_name);
+    options.connector.connect_timeout_ns = driver_ns(o->connect_timeout_ms);
+    options.endpoint = url.endpoint;
+    options.proxy_url = config->proxy_url;
+    options.protocol = protocols[o->http];
+    return http_pool_new(&options, &kube->pool, error);
+}
+
+static enum status open_credentials(struct vigil_kube *kube, struct error *error)
+{
+    size_t count;
+    struct credentials_hooks hooks = {on_certificate, kube};
+    TRY(credentials_new(kube->driver.loop, &kube->config, hooks, &kube->credentials, error));
+    (void)credentials_fields(kube->credentials, &count);
+    kube->fields = calloc(KUBE_OWN_FIELDS + count, sizeof(*kube->fields));
+    return kube->fields ? ST_OK : error_set(error, ST_NOMEM, "out of memory");
+}
+
+static enum status set_user_agent(struct vigil_kube *kube, const char *given)
+{
+    char text[64];
+    snprintf(text, sizeof(text), "libvigil-kube/%s", vigil_version());
+    kube->user_agent = strdup(given && *given ? given : text);
+    return kube->user_agent ? ST_OK : ST_NOMEM;
+}
+
+static void publish(_Atomic uint64_t *counter, uint64_t value)
+{
+    atomic_store_explicit(counter, value, memory_order_relaxed);
+}
+
+/* The counters of the pool belong to the loop's thread. */
+static void publish_stats(struct driver *driver)
+{
+    struct vigil_kube *kube = kube_of(driver);
+    if (!kube->pool)
+        return;
+    struct http_pool_stats stats = http_pool_stats(kube->pool);
+    publish(&kube->counters.connects, stats.connects);
+    publish(&kube->counters.connect_errors, stats.connect_errors);
+    publish(&kube->counters.disconnects, stats.disconnects);
+    publish(&kube->counters.connections, stats.connections);
+    publish(&kube->counters.bytes_sent, stats.bytes_sent);
+    publish(&kube->counters.bytes_received, stats.bytes_received);
+}
+
+/* Everything that uses the loop. Connections use TLS and the resolver. */
+static void close_kube(struct driver *driver)
+{
+    struct vigil_kube *kube = kube_of(driver);
+    http_pool_free(kube->pool);
+    kube->pool = NULL;
+    credentials_free(kube->credentials);
+    kube->credentials = NULL;
+    resolver_free(kube->resolver);
+    kube->resolver = NULL;
+    while (tls_in_use(kube))
+        free_tls_source(tls_in_use(kube));
+}
+
+static void destroy(struct driver *driver)
+{
+    struct vigil_kube *kube = kube_of(driver);
+    assert(!kube->pool && !kube->credentials);
+    free(kube->fields);
+    free(kube->user_agent);
+    kubeconfig_fini(&kube->config);
+    free(kube);
+}
+
+static const struct driver_ops kube_driver_ops = {
+    .close = close_kube,
+    .destroy = destroy,
+    .end_of_turn = publish_stats,
+};
+
+static enum status kube_init(struct vigil_kube *kube, struct network *network,
+                             const vigil_kube_options *options, struct error *error)
+{
+    uint64_t seed = random_seed_system();
+    struct configuration_environment environment = configuration_environment_system();
+    *kube = (struct vigil_kube){
+        .driver.own_thread = options->own_thread != 0,
+        .driver.log = options->log,
+        .driver.log_user = options->log_user,
+        .call_timeout_ms = options->call_timeout_ms,
+        .receive_bytes_max = options->receive_bytes_max,
+        .warning = options->warning,
+    };
+    list_init(&kube->tls_sources);
+    random_init(&kube->random, seed);
+    TRY(driver_init(&kube->driver, network, &kube_driver_ops));
+    TRY(configuration_choose(options, &environment, &kube->config, error));
+    TRY(set_user_agent(kube, options->user_agent));
+    TRY(resolver_new(kube->driver.loop, &resolver_system, seed, &kube->resolver));
+    TRY(open_pool(kube, network, options, error));
+    TRY(open_credentials(kube, error));
+    return driver_start(&kube->driver);
+}
+
+static enum vigil_code code_of(enum status status)
+{
+    switch (status) {
+    case ST_NOMEM:
+        return VIGIL_ERROR_MEMORY;
+    case ST_IO:
+    case ST_LIMIT:
+        return VIGIL_ERROR_SYSTEM;
+    default:
+        return VIGIL_ERROR_ARGUMENT;
+    }
+}
+
+static int refuse(vigil_error *error, enum vigil_code code, const char *text)
+{
+    if (error)
+        client_error_set(error, code, VIGIL_NOT_SENT, "%s", text);
+    return (int)code;
+}
+
+/* Why these options cannot be used; NULL if they can. */
+static const char *fault_of(const vigil_kube_options *o)
+{
+    if (o->connect_timeout_ms < 0 || o->call_timeout_ms < 0)
+        return "a time is negative";
+    if (o->http < VIGIL_KUBE_HTTP_ANY || o->http > VIGIL_KUBE_HTTP_2)
+        return "http is not one of enum vigil_kube_http";
+    if (!o->cert_file != !o->key_file)
+        return "cert_file and key_file belong together, but only one of them is set";
+    if (o->password && !o->user)
+        return "password is set without user";
+    if (o->user && (o->token || o->token_file))
+        return "there may be a token, or a user and password, but not both";
+    return NULL;
+}
+
+int kube_new_over(struct network *network, const vigil_kube_options *options, vigil_kube **ret_kube,
+                  vigil_error *error)
+{
+    vigil_kube_options complete;
+    vigil_kube_options_init(&complete);
+    if (options && (options->size == 0 || options->size > sizeof(complete)))
+        return refuse(error, VIGIL_ERROR_ARGUMENT,
+                      "the options were not set up with vigil_kube_options_init");
+    if (options)
+        memcpy(&complete, options, options->size);
+    const char *fault = fault_of(&complete);
+    if (fault)
+        return refuse(error, VIGIL_ERROR_ARGUMENT, fault);
+    struct vigil_kube *kube = aligned_alloc(_Alignof(struct vigil_kube),
+                                            align_up(sizeof(*kube), _Alignof(struct vigil_kube)));
+    if (!kube)
+        return refuse(error, VIGIL_ERROR_MEMORY, "out of memory");
+    struct error why = {0};
+    enum status status = kube_init(kube, network, &complete, &why);
+    if (status != ST_OK) {
+        driver_abandon(&kube->driver);
+        return refuse(error, code_of(status), why.text[0] ? why.text : status_reason(status));
+    }
+    if (error)
+        *error = (vigil_error){.grpc_code = -1};
+    *ret_kube = kube;
+    return VIGIL_OK;
+}
+
+int vigil_kube_new(const vigil_kube_options *options, vigil_kube **ret_kube, vigil_error *error)
+{
+    return kube_new_over(network_posix(), options, ret_kube, error);
+}
+
+void vigil_kube_get_stats(const vigil_kube *kube, vigil_kube_stats *ret_stats, size_t size)
+{
+    const struct kube_counters *c = &kube->counters;
+    vigil_kube_stats stats = {
+        .connects = atomic_load(&c->connects),
+        .connect_errors = atomic_load(&c->connect_errors),
+        .disconnects = atomic_load(&c->disconnects),
+        .connections = atomic_load(&c->connections),
+        .calls_started = atomic_load(&c->calls_started),
+        .calls_completed = atomic_load(&c->calls_completed),
+        .calls_retried = atomic_load(&c->calls_retried),
+        .watches = atomic_load(&c->watches),
+        .watch_events = atomic_load(&c->watch_events),
+        .watch_retries = atomic_load(&c->watch_retries),
+        .bytes_sent = atomic_load(&c->bytes_sent),
+        .bytes_received = atomic_load(&c->bytes_received),
+    };
+    memset(ret_stats, 0, size);
+    memcpy(ret_stats, &stats, size_min(size, sizeof(stats)));
+}
