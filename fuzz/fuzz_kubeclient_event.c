@@ -41,18 +41,20 @@ static void check_object(struct slice json)
     if (status != ST_OK)
         return;
     vigil_bytes name = vigil_kube_object_name(object), space = vigil_kube_object_namespace(object);
-    assert(slice_equal(object_json(object), json) && name.size > 0);
+    assert(slice_equal(object_sent(object), json) && name.size > 0);
     assert(object_key(object).len == name.size + space.size + (space.size > 0));
     assert(vigil_kube_object_uid(object).size + object_version(object).len <= json.len);
     vigil_kube_object_unref(object);
 }
 
-static void check_event(struct slice frame)
+static void check_event(struct slice frame, enum framer_format format)
 {
     struct error error = {0};
     struct received_event event;
     struct vigil_kube_status status;
-    if (received_event_read(frame, &event, &error) != ST_OK) {
+    enum status read = format == FRAMER_JSON ? received_event_read(frame, &event, &error)
+                                             : received_event_read_protobuf(frame, &event, &error);
+    if (read != ST_OK) {
         assert(error.text[0]);
         return;
     }
@@ -76,7 +78,7 @@ static void take_frames(struct framer *framer, struct frames *frames, bool decod
         frames->count++;
         frames->digest = digest_of(frames->digest, frame);
         if (decodes)
-            check_event(frame);
+            check_event(frame, framer->format);
     }
     framer_check(framer);
 }

@@ -1,9 +1,12 @@
-/* Any bytes as the body of a list. The first byte is the seed for how the rest is cut into pieces:
- * the result is the same as that of one piece. */
+/* Any bytes as the body of a list. The highest bit of the first byte chooses the format, and the
+ * byte is the seed for how the rest is cut into pieces: the result is the same as that of one
+ * piece.
+ */
 #include "cost.h"
 
 #include "codec/json/scanner.h"
 #include "kubeclient/data/list_reader.h"
+#include "kubeclient/data/protobuf.h"
 
 #include <assert.h>
 
@@ -23,10 +26,16 @@ static uint64_t digest_of(uint64_t digest, struct slice bytes)
     return (digest ^ bytes.len) * 0x100000001b3u;
 }
 
-static void check_item(struct slice item)
+static void check_item(const struct list_reader *reader, struct slice item)
 {
     struct json_scanner s;
     struct slice value;
+    struct envelope envelope;
+    if (reader->framer.format == FRAMER_PROTOBUF) {
+        assert(envelope_read(item, &envelope) && envelope.message.len <= ITEM_BYTES_MAX);
+        assert(slice_equal(envelope.kind, list_reader_info(reader).item_kind));
+        return;
+    }
     json_scanner_init(&s, item);
     assert(item.len <= ITEM_BYTES_MAX && item.ptr[0] == '{');
     assert(json_next_value(&s, &value) && value.len == item.len);
@@ -39,7 +48,7 @@ static enum status take_items(struct list_reader *reader, struct result *result)
     struct error error = {0};
     while ((status = list_reader_next(reader, &item, &error)) == ST_OK) {
         list_reader_check(reader);
-        check_item(item);
+        check_item(reader, item);
         result->count++;
         result->digest = digest_of(result->digest, item);
     }
@@ -60,12 +69,12 @@ static void add_info(struct list_info info, struct result *result)
 }
 
 /* seed 0: in one piece. */
-static struct result read_list(struct slice body, uint32_t seed)
+static struct result read_list(struct slice body, enum framer_format format, uint32_t seed)
 {
     struct list_reader reader;
     struct error error;
     struct result result = {.status = ST_AGAIN};
-    list_reader_init(&reader, FRAMER_JSON);
+    list_reader_init(&reader, format);
     reader.framer.bytes_max = ITEM_BYTES_MAX;
     for (size_t at = 0; at < body.len && result.status == ST_AGAIN;) {
         bool whole = seed == 0;
@@ -88,7 +97,9 @@ FUZZ_INPUT()
     if (size == 0)
         return 0;
     struct slice body = slice_of(data + 1, size - 1);
-    struct result whole = read_list(body, 0), pieces = read_list(body, 1 + data[0]);
+    enum framer_format format = data[0] & 0x80 ? FRAMER_PROTOBUF : FRAMER_JSON;
+    struct result whole = read_list(body, format, 0);
+    struct result pieces = read_list(body, format, 1 + data[0]);
     assert(whole.status != ST_NOMEM && whole.status == pieces.status);
     assert(whole.digest == pieces.digest && whole.count == pieces.count);
     return 0;

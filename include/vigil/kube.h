@@ -13,6 +13,7 @@
  *     vigil/kube/leader.h       leader election
  *     vigil/kube/object.h       objects, counted by reference
  *     vigil/kube/json.h         values of an object, without parsing the rest of it
+ *     vigil/kube/protobuf.h     fields of an object that was sent in protobuf
  *     vigil/kube/selector.h     selectors of labels and of fields
  *     vigil/kube/status.h       why a request has failed
  *     vigil/kube/work_queue.h   a work queue of keys for controllers
@@ -30,6 +31,7 @@
 #include <vigil/kube/json.h>
 #include <vigil/kube/leader.h>
 #include <vigil/kube/object.h>
+#include <vigil/kube/protobuf.h>
 #include <vigil/kube/selector.h>
 #include <vigil/kube/status.h>
 #include <vigil/kube/target.h>

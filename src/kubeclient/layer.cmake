@@ -8,6 +8,7 @@ vigil_failing_memory(
     kubeclient_connect_credentials_test
     kubeclient_connect_kubeconfig_test
     kubeclient_data_list_reader_test
+    kubeclient_data_protobuf_test
     kubeclient_informer_cache_test
     kubeclient_informer_indexer_test
     kubeclient_informer_listener_test
@@ -26,3 +27,4 @@ endforeach()
 vigil_corpus(kubeclient event)
 vigil_corpus(kubeclient json)
 vigil_corpus(kubeclient list)
+vigil_corpus(kubeclient protobuf)

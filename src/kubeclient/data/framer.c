@@ -115,6 +115,17 @@ static enum status next_message(struct framer *framer, struct slice *ret_frame)
     return status;
 }
 
+enum status framer_expect(struct framer *framer, struct slice before, uint32_t bytes)
+{
+    assert(framer->format == FRAMER_PROTOBUF && framer->head_length == 0);
+    drop_given(framer);
+    TRY(buf_append(&framer->held, before));
+    for (unsigned i = 0; i < sizeof(framer->head); i++)
+        framer->head[i] = (uint8_t)(bytes >> (24 - 8 * i));
+    framer->head_length = sizeof(framer->head);
+    return ST_OK;
+}
+
 /* -- JSON -- */
 
 static bool is_space(uint8_t c)
@@ -243,7 +254,7 @@ bool framer_is_cut_off(const struct framer *framer)
 
 void framer_check(const struct framer *framer)
 {
-    assert(framer->given || framer->held.len <= framer->bytes_max);
+    assert(framer->skips || framer->length <= framer->bytes_max);
     assert(!framer->skips || framer->held.len == 0);
     assert(framer->head_length <= sizeof(framer->head));
     assert(framer->value != VALUE_NONE || (framer->depth == 0 && !framer->in_string));

@@ -30,7 +30,7 @@ struct framer {
     struct slice piece; /* the rest of what was fed, borrowed */
     struct buf held;    /* of an incomplete frame: what earlier pieces had of it */
     bool given;         /* held was returned as a frame */
-    size_t length;      /* bytes of the frame so far; for protobuf without its head */
+    size_t length;      /* bytes of the frame so far; for protobuf without what is before it */
     bool skips;         /* the frame is too long, and its bytes are dropped */
     /* JSON: */
     uint8_t value; /* enum framer_value */
@@ -60,6 +60,10 @@ enum status framer_next(struct framer *framer, struct slice *ret_frame);
 
 /* What was fed and has not been examined. The framer forgets it: it is fed again later. */
 struct slice framer_take_rest(struct framer *framer);
+
+/* Protobuf, between frames: the next frame is `before` and this many bytes, which have no head. */
+MUST_CHECK
+enum status framer_expect(struct framer *framer, struct slice before, uint32_t bytes);
 
 /* After the last byte: whether the body ended within a frame. */
 bool framer_is_cut_off(const struct framer *framer);

@@ -1,5 +1,6 @@
 #include "codec/json/number.h"
 #include "codec/json/string.h"
+#include "kubeclient/data/path.h"
 
 #include <vigil/kube/json.h>
 
@@ -11,51 +12,6 @@ static struct slice slice_of_bytes(vigil_bytes bytes)
 static vigil_bytes bytes_of_slice(struct slice slice)
 {
     return vigil_bytes_of(slice.ptr, slice.len);
-}
-
-/* -- Paths -- */
-
-/* One step of a path: a key, or an index. */
-struct step {
-    struct slice key;
-    size_t index;
-    bool is_index;
-};
-
-static bool read_quoted(const char **at, struct step *ret_step)
-{
-    const char *from = *at + 2, *end = strstr(from, "']");
-    if (!end)
-        return false;
-    *ret_step = (struct step){.key = slice_of(from, (size_t)(end - from))};
-    *at = end + 2;
-    return true;
-}
-
-static bool read_index(const char **at, struct step *ret_step)
-{
-    size_t index = 0, digits = 0;
-    const char *p = *at + 1;
-    for (; *p >= '0' && *p <= '9' && digits < 9; p++, digits++)
-        index = index * 10 + (size_t)(*p - '0');
-    if (digits == 0 || *p != ']')
-        return false;
-    *ret_step = (struct step){.index = index, .is_index = true};
-    *at = p + 1;
-    return true;
-}
-
-/* False: the path is malformed. *at is not at its end. */
-static bool read_step(const char **at, bool first, struct step *ret_step)
-{
-    if ((*at)[0] == '[')
-        return (*at)[1] == '\'' ? read_quoted(at, ret_step) : read_index(at, ret_step);
-    if (!first && *(*at)++ != '.')
-        return false;
-    size_t len = strcspn(*at, ".[");
-    *ret_step = (struct step){.key = slice_of(*at, len)};
-    *at += len;
-    return len > 0;
 }
 
 /* -- Finding -- */
@@ -83,9 +39,10 @@ static enum json_token enter_item(struct json_scanner *s, size_t index)
     return token == JSON_ARRAY_END ? JSON_FAULT : token;
 }
 
-static enum json_token enter(struct json_scanner *s, enum json_token outer, const struct step *step)
+static enum json_token enter(struct json_scanner *s, enum json_token outer,
+                             const struct path_step *step)
 {
-    if (step->is_index)
+    if (step->type == PATH_INDEX)
         return outer == JSON_ARRAY ? enter_item(s, step->index) : JSON_FAULT;
     return outer == JSON_OBJECT ? enter_member(s, step->key) : JSON_FAULT;
 }
@@ -103,11 +60,11 @@ static int found(struct json_scanner *s, enum json_token token, vigil_bytes *ret
 int vigil_json_find(vigil_bytes json, const char *path, vigil_bytes *ret_value)
 {
     struct json_scanner s;
-    struct step step;
+    struct path_step step;
     json_scanner_init(&s, slice_of_bytes(json));
     enum json_token token = json_next(&s);
     for (const char *at = path; *at && token != JSON_FAULT;) {
-        if (!read_step(&at, at == path, &step))
+        if (!path_next(&at, at == path, &step))
             return 0;
         token = enter(&s, token, &step);
     }
@@ -117,7 +74,7 @@ int vigil_json_find(vigil_bytes json, const char *path, vigil_bytes *ret_value)
 int vigil_json_member(vigil_bytes json, vigil_bytes key, vigil_bytes *ret_value)
 {
     struct json_scanner s;
-    struct step step = {.key = slice_of_bytes(key)};
+    struct path_step step = {.key = slice_of_bytes(key)};
     json_scanner_init(&s, slice_of_bytes(json));
     return found(&s, enter(&s, json_next(&s), &step), ret_value);
 }

@@ -3,7 +3,7 @@
  *
  *     {"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"7"},"items":[{…},{…}]}
  *
- * The body arrives in pieces that may be cut anywhere, with its members in any order:
+ * The body arrives in pieces that may be cut anywhere:
  *
  *     list_reader_feed(&reader, bytes);
  *     while ((status = list_reader_next(&reader, &item, &error)) == ST_OK)
@@ -11,10 +11,15 @@
  *     … and after the last byte:
  *     status = list_reader_end(&reader, &error);
  *
- * No more of the body is kept than one item, however long the list is; an item that is complete in
- * its piece is not copied. An item is returned only if it is valid JSON and an object. Every byte
- * is examined twice: to find where its value ends, and to check the value. Of several members with
- * the same key the first one counts, as in vigil/kube/json.h. One owner, one thread.
+ * No more of the body is kept than one item, however long the list is. One owner, one thread.
+ *
+ * JSON: members have any order, and of several with the same key the first one counts, as in
+ * vigil/kube/json.h. An item is returned only if it is valid JSON and an object; it is not copied
+ * if it is complete in its piece. Every byte is examined twice: to find where its value ends, and
+ * to check the value.
+ *
+ * Protobuf: an envelope (protobuf.h) of ListMeta = 1, items = 2. An item is returned in an envelope
+ * of its own, with the kind that follows from the list's. It is copied, and not examined.
  */
 #ifndef VIGIL_KUBECLIENT_DATA_LIST_READER_H
 #define VIGIL_KUBECLIENT_DATA_LIST_READER_H
@@ -42,15 +47,23 @@ enum list_text { LIST_KIND, LIST_API_VERSION, LIST_VERSION, LIST_CONTINUE, LIST_
 struct list_reader {
     struct framer framer; /* has the rest of what was fed */
     uint8_t state;        /* enum list_state */
-    uint8_t member;       /* enum list_member: the member whose value follows */
-    uint8_t seen;         /* a bit for each list_member whose key was read */
-    enum status failure;  /* why the reader has failed */
+    /* JSON: */
+    uint8_t member; /* enum list_member: the member whose value follows */
+    /* Protobuf: */
+    uint8_t head[20];    /* "k8s\0", or the beginning of a field: its tag, and a number */
+    uint8_t head_length; /* how much of it was read */
+    uint32_t field;      /* the field whose content follows */
+    bool in_list;        /* it is a field of the list, and not of the envelope */
+    uint64_t list_left;  /* bytes of the list that follow */
+    struct buf envelope; /* of an item, up to the item */
+    /* Both: */
+    uint8_t seen;        /* a bit for each list_member that was begun */
+    enum status failure; /* why the reader has failed */
     uint64_t fed_bytes, item_count;
     int64_t remaining;
     struct buf texts[LIST_TEXTS];
 };
 
-/* The format must be FRAMER_JSON. */
 void list_reader_init(struct list_reader *reader, enum framer_format format);
 void list_reader_fini(struct list_reader *reader);
 

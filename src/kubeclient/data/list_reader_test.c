@@ -2,6 +2,10 @@
 
 #include "base/failing_memory_test.h"
 #include "base/random.h"
+#include "codec/pb/wire.h"
+#include "kubeclient/data/object.h"
+#include "kubeclient/data/protobuf.h"
+#include "kubeclient/data/samples_test.h"
 
 #include <inttypes.h>
 #include <setjmp.h>
@@ -87,12 +91,12 @@ static void expect(const char *body, const char *items, const char *shown)
     }
 }
 
-static void expect_error(struct slice body, size_t item_bytes_max, enum status status,
-                         const char *text)
+static void expect_error_in(enum framer_format format, struct slice body, size_t item_bytes_max,
+                            enum status status, const char *text)
 {
     for (size_t piece_bytes = 1; piece_bytes <= body.len + 1; piece_bytes++) {
         struct list_reader reader;
-        list_reader_init(&reader, FRAMER_JSON);
+        list_reader_init(&reader, format);
         if (item_bytes_max)
             reader.framer.bytes_max = item_bytes_max;
         struct reading reading = read_list(&reader, body, piece_bytes);
@@ -101,6 +105,12 @@ static void expect_error(struct slice body, size_t item_bytes_max, enum status s
         buf_fini(&reading.items);
         list_reader_fini(&reader);
     }
+}
+
+static void expect_error(struct slice body, size_t item_bytes_max, enum status status,
+                         const char *text)
+{
+    expect_error_in(FRAMER_JSON, body, item_bytes_max, status, text);
 }
 
 static void items_and_metadata_may_be_cut_anywhere(void **state)
@@ -330,6 +340,167 @@ static void random_lists_are_read(void **state)
     }
 }
 
+/* -- Protobuf -- */
+
+static void expect_protobuf(struct slice body, struct slice items, const char *shown)
+{
+    for (size_t piece_bytes = 1; piece_bytes <= body.len; piece_bytes++) {
+        struct list_reader reader;
+        list_reader_init(&reader, FRAMER_PROTOBUF);
+        struct reading reading = read_list(&reader, body, piece_bytes);
+        assert_int_equal(reading.status, ST_OK);
+        assert_true(slice_equal(slice_of(reading.items.ptr, reading.items.len - 1), items));
+        struct list_info info = list_reader_info(&reader);
+        assert_string_equal(show(&info), shown);
+        buf_fini(&reading.items);
+        list_reader_fini(&reader);
+    }
+}
+
+/* The envelope of a pod without the two empty fields at its end. */
+static struct slice pod_of_list(void)
+{
+    return slice_of(SAMPLE_POD, sizeof(SAMPLE_POD) - 1 - 4);
+}
+
+static void lists_in_protobuf_may_be_cut_anywhere(void **state)
+{
+    (void)state;
+    struct buf items = {0};
+    append(&items, pod_of_list());
+    append(&items, SLICE_LITERAL("|"));
+    size_t second = items.len;
+    append(&items, pod_of_list());
+    append(&items, SLICE_LITERAL("|"));
+    items.ptr[second + 22] = 'b'; /* its name */
+    items.ptr[second + 38] = '3'; /* and the last digit of its version */
+    expect_protobuf(SLICE_LITERAL(SAMPLE_LIST), buf_slice(&items), "PodList v1 Pod 34 tok 7");
+    expect_protobuf(SLICE_LITERAL(SAMPLE_EMPTY_LIST), SLICE_EMPTY, "PodList v1 Pod 34 tok 7");
+    buf_fini(&items);
+}
+
+static void items_in_protobuf_are_objects(void **state)
+{
+    (void)state;
+    struct list_reader reader;
+    struct slice item;
+    struct error error;
+    vigil_kube_object *object;
+    list_reader_init(&reader, FRAMER_PROTOBUF);
+    list_reader_feed(&reader, SLICE_LITERAL(SAMPLE_LIST));
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(list_reader_next(&reader, &item, &error), ST_OK);
+        assert_int_equal(object_new(item, &object), ST_OK);
+        assert_true(slice_equal(object_key(object), slice_from_text(i ? "n/b" : "n/a")));
+        vigil_bytes kind = vigil_kube_object_kind(object);
+        assert_true(slice_equal(slice_of(kind.data, kind.size), SLICE_LITERAL("Pod")));
+        vigil_kube_object_unref(object);
+    }
+    assert_int_equal(list_reader_next(&reader, &item, &error), ST_AGAIN);
+    assert_int_equal(list_reader_end(&reader, &error), ST_OK);
+    list_reader_fini(&reader);
+}
+
+#define TYPE_META "\x0a\x09\x12\x07PodList"
+
+static void unknown_fields_are_skipped(void **state)
+{
+    (void)state;
+    expect_protobuf(SLICE_LITERAL("k8s\0" TYPE_META "\x28\xac\x02\x31"
+                                  "12345678\x3d"
+                                  "1234\x42\x02xx"
+                                  "\x12\x19"
+                                  "\x18\x07\x12\x03"
+                                  "a\0b\x22\x01y\x29"
+                                  "12345678\x12\x00\x10\x05"
+                                  "\x1a\x00" TYPE_META),
+                    SLICE_LITERAL("k8s\0\x0a\x05\x12\x03Pod\x12\x03"
+                                  "a\0b|"
+                                  "k8s\0\x0a\x05\x12\x03Pod\x12\x00|"),
+                    "PodList  Pod   -1");
+    expect_protobuf(SLICE_LITERAL("k8s\0" TYPE_META), SLICE_EMPTY, "PodList  Pod   -1");
+    expect_protobuf(SLICE_LITERAL("k8s\0" TYPE_META "\x12\x00"), SLICE_EMPTY, "PodList  Pod   -1");
+    /* The first ListMeta counts; a count below 0 is unknown. */
+    expect_protobuf(SLICE_LITERAL("k8s\0" TYPE_META "\x12\x14\x0a\x0d\x12\x00\x20"
+                                  "\xfb\xff\xff\xff\xff\xff\xff\xff\xff\x01\x0a\x03\x12\x01"
+                                  "1"),
+                    SLICE_EMPTY, "PodList  Pod   -1");
+}
+
+static void what_is_not_a_list_in_protobuf_is_an_error(void **state)
+{
+    (void)state;
+#define BODY(text) SLICE_LITERAL("k8s\0" text)
+    static const struct slice malformed[] = {
+        {(const uint8_t *)"k8t", 3},
+        {(const uint8_t *)"{}", 2},
+        BODY("\x0b"),                                             /* a group */
+        BODY("\x0f"),                                             /* no such type */
+        BODY("\x00\x00"),                                         /* the number 0 */
+        BODY("\x80\x80\x80\x80\x10\x00"),                         /* 2^29 */
+        BODY("\x8a\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80"),     /* a tag without end */
+        BODY("\x0a\x8a\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80"), /* a length */
+        BODY("\x12\x02\x0a\x00"),                                 /* before its kind */
+        BODY(TYPE_META "\x12\x00\x12\x00"),                       /* two lists */
+        BODY(TYPE_META "\x12\x03\x12\x05"
+                       "abcde"),                /* longer than the list */
+        BODY(TYPE_META "\x12\x02\x12\xff\x01"), /* a head, too */
+        BODY(TYPE_META "\x12\x01\x12\x00"),
+        BODY(TYPE_META "\x1a\x04gzip"),
+        BODY(TYPE_META "\x22\x10"
+                       "application/json"),
+        BODY("\x0a\x03\x12\x01\xff"),
+        BODY(TYPE_META "\x12\x05\x0a\x03\x12\x01\xff"),
+        BODY(TYPE_META "\x12\x05\x0a\x03\x1a\x01\xff"),
+    };
+    for (size_t i = 0; i < COUNT_OF(malformed); i++)
+        expect_error_in(FRAMER_PROTOBUF, malformed[i], 0, ST_MALFORMED,
+                        "not valid protobuf: at byte ");
+    expect_error_in(FRAMER_PROTOBUF, SLICE_LITERAL(SAMPLE_STATUS), 0, ST_MALFORMED,
+                    "no list, but an object of kind Status");
+    expect_error_in(FRAMER_PROTOBUF, SLICE_LITERAL(SAMPLE_POD), 0, ST_MALFORMED,
+                    "no list, but an object of kind Pod");
+}
+
+static void list_in_protobuf_that_ends_early_is_an_error(void **state)
+{
+    (void)state;
+    struct slice body = SLICE_LITERAL(SAMPLE_LIST);
+    for (size_t len = 0; len < body.len; len++) {
+        bool whole = len == 19 || len == body.len - 4 || len == body.len - 2;
+        if (!whole)
+            expect_error_in(FRAMER_PROTOBUF, slice_sub(body, 0, len), 0, ST_MALFORMED,
+                            "ended early");
+    }
+}
+
+static void lengths_of_protobuf_have_limits(void **state)
+{
+    (void)state;
+    struct slice list = SLICE_LITERAL("k8s\0" TYPE_META "\x12\x0c\x12\x0a"
+                                      "123456789a");
+    expect_protobuf(list,
+                    SLICE_LITERAL("k8s\0\x0a\x05\x12\x03Pod\x12\x0a"
+                                  "123456789a|"),
+                    "PodList  Pod   -1");
+    expect_error_in(FRAMER_PROTOBUF, list, 9, ST_LIMIT, "too long: at byte 19");
+    /* At once, and not when it has arrived; the longest list that can be announced. */
+    expect_error_in(
+        FRAMER_PROTOBUF,
+        BODY(TYPE_META "\x12\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\x12\x81\x80\x80\x08"), 0,
+        ST_LIMIT, "too long");
+    struct buf body = {0};
+    append(&body, BODY("\x0a\x85\x80\x04\x12\x81\x80\x04"));
+    append_many(&body, 'k', LIST_TEXT_BYTES_MAX + 1);
+    struct list_reader reader;
+    list_reader_init(&reader, FRAMER_PROTOBUF);
+    struct reading reading = read_list(&reader, buf_slice(&body), 1000);
+    assert_int_equal(reading.status, ST_LIMIT);
+    buf_fini(&reading.items);
+    buf_fini(&body);
+    list_reader_fini(&reader);
+}
+
 /* -- Memory -- */
 
 static void read_with_failures(void *ctx)
@@ -353,6 +524,24 @@ static void missing_memory_is_reported(void **state)
         assert_true(each_allocation_fails(read_with_failures, &piece_bytes) >= 4);
 }
 
+static void read_protobuf_with_failures(void *ctx)
+{
+    struct list_reader reader;
+    bool fails = memory_fail_at > 0;
+    list_reader_init(&reader, FRAMER_PROTOBUF);
+    struct reading reading = read_list(&reader, SLICE_LITERAL(SAMPLE_LIST), *(size_t *)ctx);
+    assert_int_equal(reading.status, fails ? ST_NOMEM : ST_OK);
+    buf_fini(&reading.items);
+    list_reader_fini(&reader);
+}
+
+static void missing_memory_for_protobuf_is_reported(void **state)
+{
+    (void)state;
+    for (size_t piece_bytes = 1; piece_bytes < 400; piece_bytes *= 3)
+        assert_true(each_allocation_fails(read_protobuf_with_failures, &piece_bytes) >= 5);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -369,6 +558,13 @@ int main(void)
         cmocka_unit_test(long_list_needs_the_memory_of_one_item),
         cmocka_unit_test(random_lists_are_read),
         cmocka_unit_test(missing_memory_is_reported),
+        cmocka_unit_test(lists_in_protobuf_may_be_cut_anywhere),
+        cmocka_unit_test(items_in_protobuf_are_objects),
+        cmocka_unit_test(unknown_fields_are_skipped),
+        cmocka_unit_test(what_is_not_a_list_in_protobuf_is_an_error),
+        cmocka_unit_test(list_in_protobuf_that_ends_early_is_an_error),
+        cmocka_unit_test(lengths_of_protobuf_have_limits),
+        cmocka_unit_test(missing_memory_for_protobuf_is_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,8 @@
 #include "kubeclient/data/object.h"
 
 #include "codec/json/string.h"
+#include "codec/utf8.h"
+#include "kubeclient/data/protobuf.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -14,40 +16,50 @@ static const struct slice field_names[FIELDS] = {
     [FIELD_VERSION] = {(const uint8_t *)"resourceVersion", 15},
 };
 
-/* Where the text of a field is in the bytes of its object. */
+static const uint8_t field_numbers[FIELDS] = {
+    [FIELD_NAMESPACE] = OBJECT_META_NAMESPACE,
+    [FIELD_NAME] = OBJECT_META_NAME,
+    [FIELD_UID] = OBJECT_META_UID,
+    [FIELD_VERSION] = OBJECT_META_VERSION,
+};
+
+/* Where a text is in the bytes of its object. */
 struct object_part {
     uint32_t at, len;
 };
 
 struct vigil_kube_object {
     _Atomic uint32_t refs;
-    uint32_t json_bytes;
     uint32_t mark;
-    struct object_part fields[FIELDS]; /* name and namespace are parts of the key */
-    struct object_part key;
-    uint8_t bytes[]; /* the JSON, the key, and what of the other fields has escapes */
+    uint32_t sent_bytes;
+    uint32_t namespace_bytes; /* the beginning of the key; 0: it is the name alone */
+    struct object_part key, uid, version;
+    bool is_protobuf;
+    uint8_t bytes[]; /* as they were sent, the key, and the other fields if they have escapes */
 };
 
-/* -- Reading metadata -- */
-
-/* The strings of the fields as they are written, with their quotes; empty: absent. */
+/* The texts of the fields; empty: absent. Those with escapes are JSON strings with their quotes. */
 struct found_fields {
-    struct slice raw[FIELDS];
+    struct slice text[FIELDS];
     bool escaped[FIELDS];
+    bool beyond_ascii; /* of one or several */
 };
+
+/* -- Reading metadata: JSON -- */
 
 static bool note_field(struct json_scanner *s, struct found_fields *found)
 {
     size_t field = 0;
     while (field < FIELDS && !json_token_is(s, field_names[field]))
         field++;
-    if (field == FIELDS || found->raw[field].len) /* as in vigil/kube/json.h, the first counts */
+    if (field == FIELDS || found->text[field].ptr) /* as in vigil/kube/json.h, the first counts */
         return json_skip(s, JSON_KEY);
     enum json_token token = json_next(s);
     if (token != JSON_STRING)
         return json_skip(s, token);
-    found->raw[field] = s->raw;
+    found->text[field] = s->escaped ? s->raw : slice_sub(s->raw, 1, s->raw.len - 2);
     found->escaped[field] = s->escaped;
+    found->beyond_ascii |= s->beyond_ascii;
     return true;
 }
 
@@ -64,7 +76,7 @@ static bool read_metadata(struct json_scanner *s, struct found_fields *found)
 }
 
 /* Examines the text only up to the end of the metadata, which servers send first. */
-static bool find_fields(struct slice json, struct found_fields *found)
+static bool find_in_json(struct slice json, struct found_fields *found)
 {
     struct json_scanner s;
     json_scanner_init(&s, json);
@@ -72,11 +84,36 @@ static bool find_fields(struct slice json, struct found_fields *found)
         return false;
     while (json_next(&s) == JSON_KEY) {
         if (json_token_is(&s, SLICE_LITERAL("metadata")))
-            return read_metadata(&s, found) && found->raw[FIELD_NAME].len > 2;
+            return read_metadata(&s, found);
         if (!json_skip(&s, JSON_KEY))
             return false;
     }
     return false;
+}
+
+/* -- Reading metadata: protobuf -- */
+
+static void note_number(uint32_t number, vigil_pb_value value, struct found_fields *found)
+{
+    for (size_t field = 0; field < FIELDS; field++) {
+        if (field_numbers[field] == number && !found->text[field].ptr)
+            found->text[field] = slice_of(value.bytes.data, value.bytes.size);
+    }
+}
+
+static bool find_in_protobuf(struct slice bytes, struct found_fields *found)
+{
+    uint32_t number;
+    vigil_pb_value value;
+    struct envelope envelope;
+    if (!envelope_read(bytes, &envelope))
+        return false;
+    struct slice metadata = protobuf_bytes(envelope.message, OBJECT_METADATA);
+    vigil_pb_iterator iterator = vigil_pb_iterate(vigil_bytes_of(metadata.ptr, metadata.len));
+    while (vigil_pb_next(&iterator, &number, &value))
+        note_number(number, value, found);
+    found->beyond_ascii = true; /* unknown */
+    return !iterator.malformed;
 }
 
 /* -- Making -- */
@@ -85,24 +122,34 @@ static bool find_fields(struct slice json, struct found_fields *found)
 static bool append_field(struct vigil_kube_object *object, const struct found_fields *found,
                          enum object_field field, size_t *end)
 {
-    size_t len = 0;
-    struct slice raw = found->raw[field];
-    if (raw.len && json_string_decode(raw, object->bytes + *end, &len) != JSON_STRING_FINE)
-        return false;
-    object->fields[field] = (struct object_part){(uint32_t)*end, (uint32_t)len};
+    size_t len = found->text[field].len;
+    uint8_t *to = object->bytes + *end;
+    if (found->escaped[field]) {
+        if (json_string_decode(found->text[field], to, &len) != JSON_STRING_FINE)
+            return false;
+    } else {
+        slice_copy(to, found->text[field]);
+        if (found->beyond_ascii && !utf8_valid(slice_of(to, len)))
+            return false;
+    }
     *end += len;
     return true;
 }
 
-/* A field without escapes is where it is in the JSON. */
+/* A field without escapes is where it was sent. */
 static bool place_field(struct vigil_kube_object *object, const struct found_fields *found,
-                        const uint8_t *json, enum object_field field, size_t *end)
+                        const uint8_t *sent, enum object_field field, size_t *end,
+                        struct object_part *ret_part)
 {
-    struct slice raw = found->raw[field];
-    if (!raw.len || found->escaped[field])
-        return append_field(object, found, field, end);
-    object->fields[field] =
-        (struct object_part){(uint32_t)(raw.ptr + 1 - json), (uint32_t)(raw.len - 2)};
+    size_t from = *end;
+    struct slice text = found->text[field];
+    if (text.len && !found->escaped[field]) {
+        *ret_part = (struct object_part){(uint32_t)(text.ptr - sent), (uint32_t)text.len};
+        return true;
+    }
+    if (!append_field(object, found, field, end))
+        return false;
+    *ret_part = (struct object_part){(uint32_t)from, (uint32_t)(*end - from)};
     return true;
 }
 
@@ -112,47 +159,53 @@ static bool place_key(struct vigil_kube_object *object, const struct found_field
     size_t from = *end;
     if (!append_field(object, found, FIELD_NAMESPACE, end))
         return false;
+    object->namespace_bytes = (uint32_t)(*end - from);
     if (*end > from)
         object->bytes[(*end)++] = '/';
-    if (!append_field(object, found, FIELD_NAME, end))
+    size_t name = *end;
+    if (!append_field(object, found, FIELD_NAME, end) || *end == name)
         return false;
     object->key = (struct object_part){(uint32_t)from, (uint32_t)(*end - from)};
     return true;
 }
 
 static bool place(struct vigil_kube_object *object, const struct found_fields *found,
-                  struct slice json)
+                  struct slice sent)
 {
-    size_t end = json.len;
-    slice_copy(object->bytes, json);
+    size_t end = sent.len;
+    slice_copy(object->bytes, sent);
     return place_key(object, found, &end) &&
-           place_field(object, found, json.ptr, FIELD_UID, &end) &&
-           place_field(object, found, json.ptr, FIELD_VERSION, &end);
+           place_field(object, found, sent.ptr, FIELD_UID, &end, &object->uid) &&
+           place_field(object, found, sent.ptr, FIELD_VERSION, &end, &object->version);
 }
 
-/* An upper bound of the bytes after the JSON. */
+/* An upper bound of the bytes after those that were sent. */
 static size_t extra_bytes(const struct found_fields *found)
 {
-    size_t bytes = 1;
-    for (size_t i = 0; i < FIELDS; i++)
-        bytes += found->raw[i].len;
+    size_t bytes = 1 + found->text[FIELD_NAMESPACE].len + found->text[FIELD_NAME].len;
+    for (size_t i = FIELD_UID; i < FIELDS; i++)
+        bytes += found->escaped[i] ? found->text[i].len : 0;
     return bytes;
 }
 
-enum status object_new(struct slice json, struct vigil_kube_object **ret_object)
+enum status object_new(struct slice sent, struct vigil_kube_object **ret_object)
 {
     struct found_fields found = {0};
-    if (!find_fields(json, &found))
+    bool is_protobuf = envelope_begins(sent);
+    if (!(is_protobuf ? find_in_protobuf(sent, &found) : find_in_json(sent, &found)))
         return ST_MALFORMED;
-    size_t bytes = json.len + extra_bytes(&found);
+    size_t bytes = sent.len + extra_bytes(&found);
     if (bytes > UINT32_MAX)
         return ST_LIMIT;
-    struct vigil_kube_object *object = calloc(1, sizeof(*object) + bytes);
+    struct vigil_kube_object *object = malloc(sizeof(*object) + bytes);
     if (!object)
         return ST_NOMEM;
+    *object = (struct vigil_kube_object){
+        .sent_bytes = (uint32_t)sent.len,
+        .is_protobuf = is_protobuf,
+    };
     atomic_init(&object->refs, 1);
-    object->json_bytes = (uint32_t)json.len;
-    if (!place(object, &found, json)) {
+    if (!place(object, &found, sent)) {
         free(object);
         return ST_MALFORMED;
     }
@@ -160,9 +213,9 @@ enum status object_new(struct slice json, struct vigil_kube_object **ret_object)
     return ST_OK;
 }
 
-int vigil_kube_object_new(vigil_bytes json, vigil_kube_object **ret_object)
+int vigil_kube_object_new(vigil_bytes sent, vigil_kube_object **ret_object)
 {
-    enum status status = object_new(slice_of(json.data, json.size), ret_object);
+    enum status status = object_new(slice_of(sent.data, sent.size), ret_object);
     if (status == ST_NOMEM)
         return VIGIL_ERROR_MEMORY;
     return status == ST_OK ? VIGIL_OK : VIGIL_ERROR_PROTOCOL;
@@ -192,14 +245,14 @@ static struct slice part(const struct vigil_kube_object *object, struct object_p
     return slice_of(object->bytes + part.at, part.len);
 }
 
-static vigil_bytes part_bytes(const struct vigil_kube_object *object, struct object_part p)
+static vigil_bytes bytes_of(struct slice slice)
 {
-    return vigil_bytes_of(object->bytes + p.at, p.len);
+    return vigil_bytes_of(slice.ptr, slice.len);
 }
 
-struct slice object_json(const struct vigil_kube_object *object)
+struct slice object_sent(const struct vigil_kube_object *object)
 {
-    return slice_of(object->bytes, object->json_bytes);
+    return slice_of(object->bytes, object->sent_bytes);
 }
 
 struct slice object_key(const struct vigil_kube_object *object)
@@ -209,7 +262,7 @@ struct slice object_key(const struct vigil_kube_object *object)
 
 struct slice object_version(const struct vigil_kube_object *object)
 {
-    return part(object, object->fields[FIELD_VERSION]);
+    return part(object, object->version);
 }
 
 uint32_t object_mark(const struct vigil_kube_object *object)
@@ -222,32 +275,69 @@ void object_set_mark(struct vigil_kube_object *object, uint32_t mark)
     object->mark = mark;
 }
 
+/* Nothing, if the object is JSON. */
+static struct envelope envelope_of(const struct vigil_kube_object *object)
+{
+    struct envelope envelope = {0};
+    bool read = object->is_protobuf && envelope_read(object_sent(object), &envelope);
+    assert(read == object->is_protobuf); /* it was read when the object was made */
+    return envelope;
+}
+
+/* The text of a member, if it is written without escapes. */
+static vigil_bytes member(const struct vigil_kube_object *object, const char *key)
+{
+    vigil_bytes value;
+    if (!vigil_json_find(vigil_kube_object_json(object), key, &value) ||
+        vigil_json_type_of(value) != VIGIL_JSON_TEXT || memchr(value.data, '\\', value.size))
+        return vigil_bytes_of(NULL, 0);
+    return vigil_bytes_of((const uint8_t *)value.data + 1, value.size - 2);
+}
+
 vigil_bytes vigil_kube_object_json(const vigil_kube_object *object)
 {
-    return vigil_bytes_of(object->bytes, object->json_bytes);
+    return bytes_of(object->is_protobuf ? SLICE_EMPTY : object_sent(object));
+}
+
+vigil_bytes vigil_kube_object_protobuf(const vigil_kube_object *object)
+{
+    return bytes_of(envelope_of(object).message);
+}
+
+vigil_bytes vigil_kube_object_kind(const vigil_kube_object *object)
+{
+    return object->is_protobuf ? bytes_of(envelope_of(object).kind) : member(object, "kind");
+}
+
+vigil_bytes vigil_kube_object_api_version(const vigil_kube_object *object)
+{
+    return object->is_protobuf ? bytes_of(envelope_of(object).api_version)
+                               : member(object, "apiVersion");
 }
 
 vigil_bytes vigil_kube_object_key(const vigil_kube_object *object)
 {
-    return part_bytes(object, object->key);
+    return bytes_of(object_key(object));
 }
 
 vigil_bytes vigil_kube_object_name(const vigil_kube_object *object)
 {
-    return part_bytes(object, object->fields[FIELD_NAME]);
+    struct slice key = object_key(object);
+    size_t before = object->namespace_bytes ? object->namespace_bytes + 1 : 0;
+    return bytes_of(slice_sub(key, before, key.len - before));
 }
 
 vigil_bytes vigil_kube_object_namespace(const vigil_kube_object *object)
 {
-    return part_bytes(object, object->fields[FIELD_NAMESPACE]);
+    return bytes_of(slice_sub(object_key(object), 0, object->namespace_bytes));
 }
 
 vigil_bytes vigil_kube_object_uid(const vigil_kube_object *object)
 {
-    return part_bytes(object, object->fields[FIELD_UID]);
+    return bytes_of(part(object, object->uid));
 }
 
 vigil_bytes vigil_kube_object_version(const vigil_kube_object *object)
 {
-    return part_bytes(object, object->fields[FIELD_VERSION]);
+    return bytes_of(object_version(object));
 }

@@ -7,12 +7,17 @@
 
 #include <vigil/kube/object.h>
 
-/* ST_MALFORMED: the JSON is invalid up to the end of its metadata, or has no name. ST_LIMIT: it is
- * too long. ST_NOMEM. */
+/*
+ * Makes an object from its JSON or from an envelope of protobuf (protobuf.h), which is copied.
+ *
+ * ST_MALFORMED: it is invalid up to the end of its metadata, or has no name. ST_LIMIT: it is too
+ * long. ST_NOMEM.
+ */
 MUST_CHECK
-enum status object_new(struct slice json, struct vigil_kube_object **ret_object);
+enum status object_new(struct slice sent, struct vigil_kube_object **ret_object);
 
-struct slice object_json(const struct vigil_kube_object *object);
+/* What object_new was given. */
+struct slice object_sent(const struct vigil_kube_object *object);
 struct slice object_key(const struct vigil_kube_object *object);
 struct slice object_version(const struct vigil_kube_object *object);
 /* A number for the owner of a cache, which is 0 at first; only its thread uses it. */

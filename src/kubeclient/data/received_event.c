@@ -1,8 +1,13 @@
 #include "kubeclient/data/received_event.h"
 
 #include "codec/json/string.h"
+#include "codec/utf8.h"
+#include "kubeclient/data/protobuf.h"
 
 #include <vigil/kube/json.h>
+
+/* The annotation of the bookmark after the last object of a streamed list. */
+#define INITIAL_EVENTS_END "k8s.io/initial-events-end"
 
 enum { SHOWN_BYTES_MAX = 40 };
 
@@ -11,6 +16,15 @@ static const char *const type_names[] = {
     [RECEIVED_DELETED] = "DELETED", [RECEIVED_BOOKMARK] = "BOOKMARK",
     [RECEIVED_ERROR] = "ERROR",
 };
+
+static enum status unknown_type(struct slice type, struct error *error)
+{
+    type.len = size_min(type.len, SHOWN_BYTES_MAX);
+    return error_set(error, ST_MALFORMED, "the watch sent an event of an unknown type: %.*s",
+                     SLICE_ARGS(type));
+}
+
+/* -- JSON -- */
 
 static enum status read_type(struct slice raw, enum received_type *ret_type, struct error *error)
 {
@@ -21,9 +35,7 @@ static enum status read_type(struct slice raw, enum received_type *ret_type, str
             return ST_OK;
         }
     }
-    raw.len = size_min(raw.len, SHOWN_BYTES_MAX);
-    return error_set(error, ST_MALFORMED, "the watch sent an event of an unknown type: %.*s",
-                     SLICE_ARGS(raw));
+    return unknown_type(raw, error);
 }
 
 /* The values of both members, as they are written. */
@@ -62,7 +74,7 @@ static struct slice version_of(vigil_bytes object)
 static bool ends_initial_events(vigil_bytes object)
 {
     vigil_bytes value;
-    return vigil_json_find(object, "metadata.annotations['k8s.io/initial-events-end']", &value) &&
+    return vigil_json_find(object, "metadata.annotations['" INITIAL_EVENTS_END "']", &value) &&
            vigil_json_is(value, "true");
 }
 
@@ -85,6 +97,58 @@ enum status received_event_read(struct slice frame, struct received_event *ret_e
     event.object = object;
     event.version = event.type == RECEIVED_ERROR ? SLICE_EMPTY : version_of(bytes);
     event.ends_initial_events = event.type == RECEIVED_BOOKMARK && ends_initial_events(bytes);
+    *ret_event = event;
+    return ST_OK;
+}
+
+/* -- Protobuf -- */
+
+enum { EVENT_TYPE = 1, EVENT_OBJECT = 2, RAW_EXTENSION_RAW = 1 };
+
+/* False: malformed, or without an object. */
+static bool read_fields(struct slice frame, struct slice *ret_type, struct slice *ret_object)
+{
+    uint32_t field;
+    vigil_pb_value value;
+    *ret_type = *ret_object = SLICE_EMPTY;
+    vigil_pb_iterator iterator = vigil_pb_iterate(vigil_bytes_of(frame.ptr, frame.len));
+    while (vigil_pb_next(&iterator, &field, &value)) {
+        struct slice bytes = slice_of(value.bytes.data, value.bytes.size);
+        if (field == EVENT_TYPE && !ret_type->len)
+            *ret_type = bytes;
+        if (field == EVENT_OBJECT && !ret_object->len)
+            *ret_object = protobuf_bytes(bytes, RAW_EXTENSION_RAW);
+    }
+    return !iterator.malformed && ret_object->len;
+}
+
+static enum status find_type(struct slice name, enum received_type *ret_type, struct error *error)
+{
+    for (size_t i = 0; i < COUNT_OF(type_names); i++) {
+        if (slice_equal(name, slice_from_text(type_names[i]))) {
+            *ret_type = (enum received_type)i;
+            return ST_OK;
+        }
+    }
+    return unknown_type(utf8_valid(name) ? name : SLICE_EMPTY, error);
+}
+
+enum status received_event_read_protobuf(struct slice frame, struct received_event *ret_event,
+                                         struct error *error)
+{
+    struct slice type;
+    struct envelope envelope;
+    struct received_event event = {0};
+    vigil_pb_value value = {0};
+    if (!read_fields(frame, &type, &event.object) || !envelope_read(event.object, &envelope))
+        return error_set(error, ST_MALFORMED, "the watch sent an event that is not protobuf");
+    TRY(find_type(type, &event.type, error));
+    vigil_bytes message = vigil_bytes_of(envelope.message.ptr, envelope.message.len);
+    if (event.type != RECEIVED_ERROR && vigil_pb_find(message, "1.6", &value))
+        event.version = slice_of(value.bytes.data, value.bytes.size);
+    event.ends_initial_events = event.type == RECEIVED_BOOKMARK &&
+                                vigil_pb_find(message, "1.12['" INITIAL_EVENTS_END "']", &value) &&
+                                vigil_pb_is(value, "true");
     *ret_event = event;
     return ST_OK;
 }

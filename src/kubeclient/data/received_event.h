@@ -1,4 +1,5 @@
-/* One event that a watch has received, read from a frame: {"type":"ADDED","object":{…}}. */
+/* One event that a watch has received, read from a frame: {"type":"ADDED","object":{…}}, or the same
+ * in protobuf. */
 #ifndef VIGIL_KUBECLIENT_DATA_RECEIVED_EVENT_H
 #define VIGIL_KUBECLIENT_DATA_RECEIVED_EVENT_H
 
@@ -16,7 +17,7 @@ enum received_type {
 /* Refers to the frame. */
 struct received_event {
     enum received_type type;
-    struct slice object;      /* JSON */
+    struct slice object;      /* JSON, or an envelope of protobuf (protobuf.h) */
     struct slice version;     /* its resourceVersion; empty if it has none, or one with escapes */
     bool ends_initial_events; /* a BOOKMARK after the last object of the state */
 };
@@ -25,5 +26,8 @@ struct received_event {
 MUST_CHECK
 enum status received_event_read(struct slice frame, struct received_event *ret_event,
                                 struct error *error);
+MUST_CHECK
+enum status received_event_read_protobuf(struct slice frame, struct received_event *ret_event,
+                                         struct error *error);
 
 #endif

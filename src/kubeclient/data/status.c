@@ -1,6 +1,7 @@
 #include "kubeclient/data/status.h"
 
 #include "codec/utf8.h"
+#include "kubeclient/data/protobuf.h"
 
 #include <stdio.h>
 #include <vigil/kube/json.h>
@@ -15,7 +16,7 @@ static void copy_cut(char *to, size_t size, const char *text, size_t len)
     size_t n = size_min(len, size - 1);
     while (n < len && n > 0 && ((uint8_t)text[n] & 0xc0) == 0x80)
         n--;
-    memcpy(to, text, n);
+    slice_copy(to, slice_of(text, n));
     to[n] = 0;
 }
 
@@ -95,7 +96,7 @@ static int in_range(int64_t number, int least, int most, int otherwise)
     return number >= least && number <= most ? (int)number : otherwise;
 }
 
-bool kube_status_read(struct slice json, struct vigil_kube_status *ret_status)
+static bool read_json(struct slice json, struct vigil_kube_status *ret_status)
 {
     vigil_bytes bytes = vigil_bytes_of(json.ptr, json.len), kind;
     if (!vigil_json_find(bytes, "kind", &kind) || !vigil_json_is(kind, "Status"))
@@ -108,6 +109,71 @@ bool kube_status_read(struct slice json, struct vigil_kube_status *ret_status)
     read_text(bytes, "message", ret_status->message, sizeof(ret_status->message));
     read_causes(bytes, ret_status);
     return true;
+}
+
+/* -- Protobuf -- */
+
+enum {
+    STATUS_MESSAGE = 3,
+    STATUS_REASON = 4,
+    STATUS_DETAILS = 5,
+    DETAILS_CAUSES = 4,
+    CAUSE_REASON = 1,
+    CAUSE_MESSAGE = 2,
+    CAUSE_FIELD = 3,
+};
+
+/* "" if the message has no such text. */
+static void copy_field(struct slice message, uint32_t field, char *to, size_t size)
+{
+    struct slice text = protobuf_bytes(message, field);
+    copy_cut(to, size, (const char *)text.ptr, utf8_valid(text) ? text.len : 0);
+}
+
+static void copy_causes(struct slice details, struct vigil_kube_status *status)
+{
+    uint32_t field;
+    vigil_pb_value value;
+    vigil_pb_iterator iterator = vigil_pb_iterate(vigil_bytes_of(details.ptr, details.len));
+    while (status->cause_count < VIGIL_KUBE_CAUSES_MAX &&
+           vigil_pb_next(&iterator, &field, &value)) {
+        struct slice cause = slice_of(value.bytes.data, value.bytes.size);
+        if (field != DETAILS_CAUSES || value.type != VIGIL_PB_BYTES)
+            continue;
+        vigil_kube_cause *to = &status->causes[status->cause_count++];
+        copy_field(cause, CAUSE_REASON, to->reason, sizeof(to->reason));
+        copy_field(cause, CAUSE_FIELD, to->field, sizeof(to->field));
+        copy_field(cause, CAUSE_MESSAGE, to->message, sizeof(to->message));
+    }
+}
+
+static int64_t number_at(struct slice message, const char *path, int64_t otherwise)
+{
+    vigil_pb_value value;
+    bool found = vigil_pb_find(vigil_bytes_of(message.ptr, message.len), path, &value);
+    return found ? (int64_t)value.number : otherwise;
+}
+
+static bool read_protobuf(struct slice sent, struct vigil_kube_status *ret_status)
+{
+    struct envelope envelope;
+    if (!envelope_read(sent, &envelope) || !slice_equal(envelope.kind, SLICE_LITERAL("Status")))
+        return false;
+    struct slice message = envelope.message;
+    *ret_status = (struct vigil_kube_status){0};
+    ret_status->code = in_range(number_at(message, "6", 0), 100, 999, 0);
+    ret_status->retry_after_s = in_range(number_at(message, "5.5", -1), 1, INT32_MAX, -1);
+    copy_field(message, STATUS_REASON, ret_status->reason, sizeof(ret_status->reason));
+    copy_field(message, STATUS_MESSAGE, ret_status->message, sizeof(ret_status->message));
+    copy_causes(protobuf_bytes(message, STATUS_DETAILS), ret_status);
+    return true;
+}
+
+/* -- Results -- */
+
+bool kube_status_read(struct slice sent, struct vigil_kube_status *ret_status)
+{
+    return envelope_begins(sent) ? read_protobuf(sent, ret_status) : read_json(sent, ret_status);
 }
 
 static const char *reason_of(int code)

@@ -6,9 +6,9 @@
 
 #include <vigil/kube/status.h>
 
-/* False: the JSON is not a Status. */
+/* Reads JSON or an envelope of protobuf (protobuf.h). False: it is not a Status. */
 MUST_CHECK
-bool kube_status_read(struct slice json, struct vigil_kube_status *ret_status);
+bool kube_status_read(struct slice sent, struct vigil_kube_status *ret_status);
 
 /* For an answer without a Status: a reason that client-go would give for the code, and the body as
  * the message if it is text. */

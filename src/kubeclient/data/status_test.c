@@ -1,6 +1,9 @@
 #include "kubeclient/data/status.h"
 
 #include "base/buf.h"
+#include "codec/pb/wire.h"
+#include "kubeclient/data/protobuf.h"
+#include "kubeclient/data/samples_test.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -107,6 +110,80 @@ static void answers_without_a_status_get_one(void **state)
     assert_non_null(strstr(status.message, "502"));
 }
 
+/* -- Protobuf -- */
+
+static void status_in_protobuf_is_read(void **state)
+{
+    (void)state;
+    struct vigil_kube_status status;
+    assert_true(kube_status_read(SLICE_LITERAL(SAMPLE_STATUS), &status));
+    assert_int_equal(status.code, 410);
+    assert_int_equal(status.retry_after_s, 3);
+    assert_string_equal(status.reason, "Expired");
+    assert_string_equal(status.message, "too old");
+    assert_int_equal(status.cause_count, 2);
+    assert_string_equal(status.causes[0].reason, "ResourceVersionTooLarge");
+    assert_string_equal(status.causes[0].message, "m");
+    assert_string_equal(status.causes[0].field, "f");
+    assert_string_equal(status.causes[1].reason, "Two");
+    assert_string_equal(status.causes[1].field, "");
+    assert_true(kube_status_is_expired(&status) && kube_status_is_too_large_version(&status));
+}
+
+static void other_protobuf_is_not_a_status(void **state)
+{
+    (void)state;
+    struct vigil_kube_status status;
+    assert_false(kube_status_read(SLICE_LITERAL(SAMPLE_POD), &status));
+    assert_false(kube_status_read(SLICE_LITERAL("k8s\0"), &status));
+    assert_false(kube_status_read(SLICE_LITERAL("k8s\0\xff"), &status));
+    assert_true(kube_status_read(SLICE_LITERAL("k8s\0\x0a\x08\x12\x06Status"), &status));
+    assert_int_equal(status.code, 0);
+    assert_int_equal(status.retry_after_s, -1);
+    assert_string_equal(status.message, "");
+}
+
+/* A status with this message, which has a number for its reason, ten causes and a code below 0. */
+static struct buf make_status(struct slice message)
+{
+    struct buf to = {0};
+    uint8_t *body = malloc(message.len + 200), *at = pb_bytes_write(body, 3, message);
+    assert_non_null(body);
+    at = pb_uint_write(at, 4, 7);
+    at = pb_message_head_write(at, 5, 10 * 5 + 2);
+    at = pb_uint_write(at, 4, 1); /* a cause that is a number */
+    for (int i = 0; i < 10; i++)
+        at = pb_bytes_write(pb_message_head_write(at, 4, 3), 1, SLICE_LITERAL("r"));
+    at = pb_uint_write(at, 6, UINT64_MAX);
+    struct slice whole = slice_of(body, (size_t)(at - body));
+    assert_int_equal(envelope_append_head(&to, SLICE_EMPTY, SLICE_LITERAL("Status"), whole.len),
+                     ST_OK);
+    assert_int_equal(buf_append(&to, whole), ST_OK);
+    free(body);
+    return to;
+}
+
+static void long_and_odd_fields_of_protobuf_are_cut_or_left_out(void **state)
+{
+    (void)state;
+    struct vigil_kube_status status;
+    char message[4 * VIGIL_KUBE_MESSAGE_BYTES];
+    for (size_t i = 0; i < sizeof(message); i++)
+        message[i] = i % 2 ? '\xa4' : '\xc3'; /* characters of two bytes */
+    struct buf sent = make_status(slice_of(message, sizeof(message)));
+    assert_true(kube_status_read(buf_slice(&sent), &status));
+    buf_fini(&sent);
+    assert_int_equal(status.code, 0);
+    assert_string_equal(status.reason, "");
+    assert_int_equal(status.cause_count, VIGIL_KUBE_CAUSES_MAX);
+    assert_string_equal(status.causes[0].reason, "r");
+    assert_int_equal(strlen(status.message), VIGIL_KUBE_MESSAGE_BYTES - 2);
+    sent = make_status(SLICE_LITERAL("\xff"));
+    assert_true(kube_status_read(buf_slice(&sent), &status));
+    buf_fini(&sent);
+    assert_string_equal(status.message, "");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -116,6 +193,9 @@ int main(void)
         cmocka_unit_test(long_and_odd_fields_are_cut_or_left_out),
         cmocka_unit_test(long_messages_are_cut_and_not_lost),
         cmocka_unit_test(answers_without_a_status_get_one),
+        cmocka_unit_test(status_in_protobuf_is_read),
+        cmocka_unit_test(other_protobuf_is_not_a_status),
+        cmocka_unit_test(long_and_odd_fields_of_protobuf_are_cut_or_left_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -56,15 +56,15 @@ static void report(struct cache *cache, struct cache_change change)
 static size_t listed_bytes_of(const struct cache *cache, const struct vigil_kube_object *object)
 {
     bool listed = object && cache->in_list && object_mark(object) == cache->list;
-    return listed ? object_json(object).len : 0;
+    return listed ? object_sent(object).len : 0;
 }
 
 /* What a list will remove does not count, but there is room only for as much again. */
 static bool exceeds(const struct cache *cache, const struct vigil_kube_object *object,
                     const struct vigil_kube_object *old)
 {
-    size_t most = cache->bytes_max, more = object_json(object).len;
-    size_t all = cache->indexer.json_bytes - (old ? object_json(old).len : 0) + more;
+    size_t most = cache->bytes_max, more = object_sent(object).len;
+    size_t all = cache->indexer.json_bytes - (old ? object_sent(old).len : 0) + more;
     if (most == 0 || all <= most)
         return false;
     size_t listed = cache->listed_bytes - listed_bytes_of(cache, old) + more;

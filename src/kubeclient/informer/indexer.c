@@ -249,7 +249,7 @@ enum status indexer_put(struct indexer *indexer, struct vigil_kube_object *objec
     if (status != ST_OK)
         return status;
     vigil_kube_object_ref(object);
-    indexer->json_bytes += object_json(object).len - (old ? object_json(old).len : 0);
+    indexer->json_bytes += object_sent(object).len - (old ? object_sent(old).len : 0);
     *ret_old = old;
     return ST_OK;
 }
@@ -283,7 +283,7 @@ struct vigil_kube_object *indexer_remove(struct indexer *indexer, struct slice k
     }
     change_fini(indexer, &change);
     hash_map_remove(&indexer->objects, key);
-    indexer->json_bytes -= object_json(old).len;
+    indexer->json_bytes -= object_sent(old).len;
     return old;
 }
 
@@ -414,7 +414,7 @@ void indexer_check(const struct indexer *indexer)
     const struct vigil_kube_object *object;
     hash_map_check(&indexer->objects);
     MAP_FOREACH (object, &indexer->objects)
-        json_bytes += object_json(object).len;
+        json_bytes += object_sent(object).len;
     assert(json_bytes == indexer->json_bytes);
     for (size_t i = 0; i < indexer->index_count; i++)
         index_check(indexer, &indexer->indexes[i]);
