@@ -26,7 +26,7 @@ STRIPPED_BYTES_MAX = 900 * 1024 * (12 if SANITIZED else 1)
 ALLOCATING = re.compile(r" U (?:__)?(strndup|v?asprintf|getline|getdelim|realpath|reallocarray|posix_memalign|memalign|valloc|"
                         r"open_memstream|open_wmemstream|scandir|get_current_dir_name|tempnam|wcsdup)(?:_chk)?@", re.M)
 
-# What the fragments of docs/client.md use without declaring it.
+# What the fragments of docs/client.md and docs/kube-client.md use without declaring it.
 FRAGMENT = """#include <stdio.h>
 #include <stdlib.h>
 #include <vigil/vigil.h>
@@ -46,6 +46,29 @@ static vigil_object_watch_fn on_batch;
 static vigil_v2_watch_fn on_v2_batch;
 static vigil_v2_include include;
 static void *user;
+{}
+void fragment(void)
+{{
+{}
+}}
+"""
+KUBE_FRAGMENT = """#include <stdio.h>
+#include <stdlib.h>
+#include <vigil/client.h>
+#include <vigil/kube.h>
+static vigil_kube *kube;
+static vigil_kube_options options;
+static vigil_kube_target target;
+static vigil_kube_watch_options watch_options;
+static vigil_kube_watch *watch;
+static vigil_kube_informer *informer;
+static vigil_kube_objects objects;
+static vigil_kube_leader_options leader_options;
+static vigil_kube_candidate *candidate;
+static vigil_work_queue *queue;
+static vigil_bytes json;
+static vigil_error error;
+static const char *object, *version;
 {}
 void fragment(void)
 {{
@@ -276,6 +299,9 @@ endif()
 """)
         for kind in ("kube", "kube_static"):
             self.assertEqual(output(str(programs / kind)).stdout, KUBE_PRINTS)
+
+    def test_fragments_of_the_documentation_compile(self):
+        self.check_fragments(blocks_of_c("kube-client.md")[1:], KUBE_FRAGMENT)
 
     def test_library_depends_on_little(self):
         """Of libvigil it uses the allocator and the names of codes, so that the two may be of different versions."""
