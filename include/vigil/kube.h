@@ -1,8 +1,8 @@
 /*
  * A client library for Kubernetes, whose objects are JSON texts and need no generated code.
  *
- * This header includes all others of libvigil-kube. The library is one beside libvigil, whose types
- * and allocator it shares:
+ * This header includes all others of libvigil-kube except the adapters for event loops. The library
+ * is one beside libvigil, whose types and allocator it shares:
  *
  *     vigil/kube/client.h       the client, its options, threads and event loops
  *     vigil/kube/target.h       what a request is about: group, version, resource, namespace, name
@@ -17,6 +17,7 @@
  *     vigil/kube/selector.h     selectors of labels and of fields
  *     vigil/kube/status.h       why a request has failed
  *     vigil/kube/work_queue.h   a work queue of keys for controllers
+ *     vigil/kube/poll.h, vigil/kube/epoll.h, vigil/kube/uv.h   the client in an event loop
  *
  * A program without shared libraries is linked with -static and `pkg-config --static --libs
  * libvigil-kube`.

@@ -12,7 +12,8 @@
  *   own thread (the default)   the library has one thread per client; callbacks are made on it
  *   the program's loop         the program waits for vigil_kube_fd to become readable, at most
  *                              vigil_kube_timeout_ms, and then calls vigil_kube_process, which
- *                              makes the callbacks
+ *                              makes the callbacks; vigil/kube/poll.h, vigil/kube/epoll.h and
+ *                              vigil/kube/uv.h do this
  *
  * Threads: every function may be called on any thread and inside every callback, unless its comment
  * says otherwise. An object must not be used after it was freed. A callback is never made from
