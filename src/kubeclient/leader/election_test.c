@@ -190,7 +190,7 @@ static void run(struct model *m, int64_t seconds)
         step(m);
 }
 
-static bool anybody_leads(const struct model *m)
+static bool one_leads(const struct model *m)
 {
     return m->leader >= 0 && m->candidates[m->leader].election.leads;
 }
@@ -209,7 +209,7 @@ static void there_is_always_at_most_one_leader(void **state)
         changes += m.changes;
         m.faults = false;
         run(&m, 60);
-        assert_true(anybody_leads(&m));
+        assert_true(one_leads(&m));
         model_fini(&m);
     }
     assert_true(changes > 80); /* the faults make candidates lose the lease */
@@ -243,7 +243,7 @@ static void a_released_lease_is_taken_at_once(void **state)
     first->request.forgotten = true;
     int before = m.leader;
     run(&m, 6);
-    assert_true(anybody_leads(&m));
+    assert_true(one_leads(&m));
     assert_int_not_equal(m.leader, before);
     assert_int_equal(m.candidates[m.leader].election.observed.transitions, 1);
     model_fini(&m);
@@ -260,9 +260,9 @@ static void a_silent_leader_is_replaced_after_the_duration(void **state)
     first->election.next_ns = CLOCK_NEVER;
     first->request.forgotten = true;
     run(&m, 12);
-    assert_false(anybody_leads(&m));
+    assert_false(one_leads(&m));
     run(&m, 10);
-    assert_true(anybody_leads(&m));
+    assert_true(one_leads(&m));
     model_fini(&m);
 }
 
@@ -274,14 +274,14 @@ static void a_leader_that_sees_another_holder_stops(void **state)
     run(&m, 20);
     struct candidate *first = &m.candidates[m.leader];
     struct lease_record other = first->election.observed;
-    snprintf(other.holder, sizeof(other.holder), "somebody else");
+    snprintf(other.holder, sizeof(other.holder), "another one");
     AUTO(buf_fini) struct buf body = {0};
     assert_int_equal(lease_write_update(&body, buf_slice(&m.lease), &other), ST_OK);
     set(&m.lease, buf_slice(&body));
     m.version++;
     run(&m, 4);
     assert_false(first->election.leads);
-    assert_string_equal(election_leader(&first->election), "somebody else");
+    assert_string_equal(election_leader(&first->election), "another one");
     model_fini(&m);
 }
 
