@@ -8,8 +8,11 @@
  *
  * Times and rules are those of client-go's leaderelection: a candidate takes a lease that was not
  * renewed for lease_duration_ms, as it has observed it with its own clock; the leader renews it
- * every retry_period_ms and stops leading if that fails for renew_deadline_ms. In contrast to
- * client-go, a candidate that stops leading becomes a candidate again.
+ * every retry_period_ms and stops leading if that fails for renew_deadline_ms.
+ *
+ * In contrast to client-go, a candidate that stops leading becomes a candidate again; a leader also
+ * stops as soon as it sees another holder, or when the lease that it wrote may have run out because
+ * answers were slow.
  */
 #ifndef VIGIL_KUBE_LEADER_H
 #define VIGIL_KUBE_LEADER_H
@@ -27,7 +30,7 @@ enum vigil_kube_leader_news {
     VIGIL_KUBE_LEADING,     /* it leads from now on */
     VIGIL_KUBE_NOT_LEADING, /* it has stopped leading: whatever it does as leader must end at once
                              */
-    VIGIL_KUBE_NEW_LEADER   /* another leader was observed */
+    VIGIL_KUBE_NEW_LEADER   /* the leader is another one than before; it may be this candidate */
 };
 
 /* leader is the identity of the candidate that leads; "" if none does. */
@@ -54,8 +57,9 @@ VIGIL_API void vigil_kube_leader_options_init(vigil_kube_leader_options *options
 VIGIL_API int vigil_kube_candidate_new(vigil_kube *kube, const vigil_kube_leader_options *options,
                                        vigil_kube_leader_fn fn, void *user,
                                        vigil_kube_candidate **ret_candidate);
-/* Stops; fn is not called any more. A leader releases the lease in the background, so that another
- * candidate need not wait for its end. Accepts NULL. */
+/* Stops; fn is not called any more. A leader releases the lease, so that another candidate need not
+ * wait for its end; this waits for the answer, at most two seconds, unless it is called inside a
+ * callback. In the program's loop it does what vigil_kube_process does meanwhile. Accepts NULL. */
 VIGIL_API void vigil_kube_candidate_free(vigil_kube_candidate *candidate);
 /* Returns 1 while it leads and the lease has not run out. */
 VIGIL_API int vigil_kube_candidate_is_leading(const vigil_kube_candidate *candidate);

@@ -1,6 +1,6 @@
 /*
  * The rules of an election by a Lease, those of client-go's leaderelection: which request comes
- * next, and who leads. It has no connection and no clock of its own.
+ * next, and which candidate leads. It has no connection and no clock of its own.
  *
  *     waiting ──► reading ──► writing ──► waiting …
  *        └───────────────────────▲  (the leader renews what it wrote, without reading it)
