@@ -18,6 +18,7 @@ vigil_failing_memory(
 foreach(test
     call_exchange
     connect_http_pool
+    leader_candidate
 )
     vigil_failing_memory(kubeclient_${test}_test)
     cmake_language(EVAL CODE "cmake_language(DEFER CALL target_link_options kubeclient_${test}_test PRIVATE

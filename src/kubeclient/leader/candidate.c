@@ -277,6 +277,7 @@ static void end_member(struct driver_member *member)
     struct vigil_kube_candidate *c = CONTAINER_OF(member, struct vigil_kube_candidate, member);
     driver_shared_ref(&c->shared);
     kube_exchange_cancel(&c->exchange);
+    atomic_store(&c->leads_until_ns, 0);
     if (c->state == CANDIDATE_RUNNING && c->led)
         report(c, VIGIL_KUBE_NOT_LEADING, "");
     end(c);
