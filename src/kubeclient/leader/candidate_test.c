@@ -14,7 +14,7 @@ struct stand {
     unsigned leading, not_leading, new_leader;
     char leader[64];
     bool leads;
-    struct stand *frees; /* when this one hears of another leader or leads */
+    struct stand *frees; /* when this one learns of another leader or leads */
 };
 
 struct scene {
@@ -181,7 +181,7 @@ static void a_leader_that_is_freed_releases_the_lease(void **state)
     assert_true(scene_begin(&s, SIM_HTTP2));
     assert_int_equal(stand_begin(&s, 0), VIGIL_OK);
     kube_world_run(&s.world, 10 * NS_PER_S);
-    s.stands[1].frees = &s.stands[0]; /* when it hears that the first one leads */
+    s.stands[1].frees = &s.stands[0]; /* when it learns that the first one leads */
     assert_int_equal(stand_begin(&s, 1), VIGIL_OK);
     kube_world_run(&s.world, NS_PER_S);
     assert_null(s.stands[0].candidate);
