@@ -1,7 +1,7 @@
 #include "kube/apply/managed.h"
 
+#include "codec/kube_time.h"
 #include "kube/apply/fields_v1.h"
-#include "kube/schema/time.h"
 
 #include <stdlib.h>
 

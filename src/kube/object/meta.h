@@ -12,8 +12,8 @@
 
 #include "base/random.h"
 #include "codec/json/tree.h"
+#include "codec/kube_time.h"
 #include "kube/resource/kind.h"
-#include "kube/schema/time.h"
 #include "kube/status/status.h"
 
 /*

@@ -1,9 +1,9 @@
 #include "kube/schema/protobuf.h"
 
 #include "codec/base64.h"
+#include "codec/kube_time.h"
 #include "codec/pb/wire.h"
 #include "kube/schema/go_value.h"
-#include "kube/schema/time.h"
 
 #include <math.h>
 #include <stdio.h>

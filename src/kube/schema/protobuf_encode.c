@@ -5,8 +5,8 @@
 #include "kube/schema/protobuf.h"
 
 #include "codec/base64.h"
+#include "codec/kube_time.h"
 #include "codec/pb/wire.h"
-#include "kube/schema/time.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 #include "kube/schema/protobuf.h"
 
 #include "codec/json/tree_fixture_test.h"
-#include "kube/schema/time.h"
+#include "codec/kube_time.h"
 
 #include <stdio.h>
 #include <stdlib.h>

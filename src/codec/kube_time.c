@@ -1,4 +1,4 @@
-#include "kube/schema/time.h"
+#include "codec/kube_time.h"
 
 #include <stdio.h>
 #include <time.h>

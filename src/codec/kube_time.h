@@ -1,6 +1,6 @@
 /* Times as Kubernetes writes them: RFC 3339 in UTC, in seconds or microseconds. */
-#ifndef VIGIL_KUBE_SCHEMA_TIME_H
-#define VIGIL_KUBE_SCHEMA_TIME_H
+#ifndef VIGIL_CODEC_KUBE_TIME_H
+#define VIGIL_CODEC_KUBE_TIME_H
 
 #include "base/slice.h"
 
