@@ -5,7 +5,10 @@ target_include_directories(vigil_kubeclient PUBLIC ${CMAKE_SOURCE_DIR}/include)
 vigil_failing_memory(
     kubeclient_call_configuration_test
     kubeclient_call_warning_test
+    kubeclient_connect_credentials_plugin_test
     kubeclient_connect_credentials_test
+    kubeclient_connect_exec_credential_test
+    kubeclient_connect_exec_plugin_test
     kubeclient_connect_kubeconfig_test
     kubeclient_data_list_reader_test
     kubeclient_data_protobuf_test

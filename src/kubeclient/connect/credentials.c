@@ -1,6 +1,7 @@
 #include "kubeclient/connect/credentials.h"
 
 #include "io/loop.h"
+#include "kubeclient/connect/exec_plugin.h"
 #include "kubeclient/connect/impersonation.h"
 #include "kubeclient/connect/token_file.h"
 #include "wire/http/basic_auth.h"
@@ -8,33 +9,204 @@
 
 #include <stdlib.h>
 
+#define PAUSE_NS_MIN (1 * NS_PER_S)
+#define PAUSE_NS_MAX (10 * NS_PER_S)
+/* A plugin that was not needed for this long is run at once. */
+#define CALM_NS (60 * NS_PER_S)
+
+enum credentials_state {
+    CREDENTIALS_UNKNOWN, /* nothing waits */
+    CREDENTIALS_PAUSING,
+    CREDENTIALS_RUNNING,
+    CREDENTIALS_KNOWN, /* always, without a plugin */
+};
+
 struct credentials {
     struct loop *loop;               /* borrowed */
     const struct kubeconfig *config; /* borrowed */
     struct credentials_hooks hooks;
     struct impersonation as;
-    struct token_file token_file; /* its path is NULL without one */
-    struct buf authorization;     /* "Bearer …", "Basic …" or empty */
-    bool stale;                   /* the token of the file is not in it yet */
+    enum credentials_state state;
+    struct buf authorization; /* "Bearer …", "Basic …" or empty */
     uint64_t generation;
+
+    struct token_file token_file; /* its path is NULL without one */
+    bool stale;                   /* its token is not in the authorization yet */
+
+    struct exec_plugin *plugin; /* NULL: none is used */
+    struct list waiters;        /* credentials_waiter.in_credentials; pausing or running */
+    struct timer pause;         /* set while pausing */
+    struct buf cert, key;       /* of the plugin */
+    int64_t expires_ns;         /* of the real-time clock */
+    int64_t ended_ns;           /* when the plugin last ended */
+    unsigned tries;             /* runs, each of them soon after the one before */
 };
+
+static const unsigned credentials_moves[] = {
+    [CREDENTIALS_UNKNOWN] = 1u << CREDENTIALS_PAUSING | 1u << CREDENTIALS_RUNNING,
+    [CREDENTIALS_PAUSING] = 1u << CREDENTIALS_UNKNOWN | 1u << CREDENTIALS_RUNNING,
+    [CREDENTIALS_RUNNING] = 1u << CREDENTIALS_UNKNOWN | 1u << CREDENTIALS_KNOWN,
+    [CREDENTIALS_KNOWN] = 1u << CREDENTIALS_UNKNOWN,
+};
+
+static void credentials_move(struct credentials *c, enum credentials_state next)
+{
+    assert(credentials_moves[c->state] & (1u << next));
+    c->state = next;
+}
 
 static enum status no_memory(struct error *error)
 {
     return error_set(error, ST_NOMEM, "out of memory");
 }
 
+static void swap(struct buf *a, struct buf *b)
+{
+    struct buf old = *a;
+    *a = *b;
+    *b = old;
+}
+
+static void fini_secret(struct buf *secret)
+{
+    if (secret->ptr)
+        explicit_bzero(secret->ptr, secret->capacity);
+    buf_fini(secret);
+}
+
 /* Replaces the field's value as a whole: without memory the old one is kept. */
 static enum status set_bearer(struct credentials *c, struct slice token)
 {
-    AUTO(buf_fini) struct buf made = {0};
-    TRY(buf_append_text(&made, "Bearer "));
+    AUTO(fini_secret) struct buf made = {0};
+    if (token.len)
+        TRY(buf_append_text(&made, "Bearer "));
     TRY(buf_append(&made, token));
-    struct buf old = c->authorization;
-    c->authorization = made;
-    made = old;
+    swap(&c->authorization, &made);
     c->generation++;
     return ST_OK;
+}
+
+/* -- Plugins: the end of a run -- */
+
+/* All requests that wait get the same. */
+static void wake(struct credentials *c, enum status status, const struct error *error)
+{
+    struct list woken;
+    struct list *link;
+    list_init(&woken);
+    list_append(&woken, &c->waiters);
+    while ((link = list_pop_front(&woken))) {
+        struct credentials_waiter *waiter =
+            LIST_ENTRY(link, struct credentials_waiter, in_credentials);
+        waiter->ready(waiter, status, status == ST_OK ? buf_slice(&c->authorization) : SLICE_EMPTY,
+                      error);
+    }
+}
+
+/* Without an error it is used from now on. */
+static enum status take_certificate(struct credentials *c, const struct exec_credential *found,
+                                    struct error *error)
+{
+    AUTO(fini_secret) struct buf cert = {0};
+    AUTO(fini_secret) struct buf key = {0};
+    if (slice_equal(found->cert, buf_slice(&c->cert)) &&
+        slice_equal(found->key, buf_slice(&c->key)))
+        return ST_OK;
+    if (buf_append(&cert, found->cert) != ST_OK || buf_append(&key, found->key) != ST_OK)
+        return no_memory(error);
+    swap(&c->cert, &cert);
+    swap(&c->key, &key);
+    if (!c->hooks.on_certificate)
+        return ST_OK;
+    enum status status = c->hooks.on_certificate(c->hooks.ctx, error);
+    if (status != ST_OK) {
+        swap(&c->cert, &cert);
+        swap(&c->key, &key);
+    }
+    return status;
+}
+
+static enum status take(struct credentials *c, const struct exec_credential *found,
+                        struct error *error)
+{
+    TRY(take_certificate(c, found, error));
+    if (set_bearer(c, found->token) != ST_OK)
+        return no_memory(error);
+    c->expires_ns = found->expires_ns;
+    return ST_OK;
+}
+
+static void on_plugin_end(void *ctx, enum status status, const struct exec_credential *found,
+                          const struct error *reason)
+{
+    struct credentials *c = ctx;
+    struct error error = *reason;
+    c->ended_ns = loop_now_ns(c->loop);
+    if (status == ST_OK)
+        status = take(c, found, &error);
+    credentials_move(c, status == ST_OK ? CREDENTIALS_KNOWN : CREDENTIALS_UNKNOWN);
+    wake(c, status, &error);
+}
+
+/* -- Plugins: the beginning of a run -- */
+
+static void run(struct credentials *c)
+{
+    credentials_move(c, CREDENTIALS_RUNNING);
+    c->tries++;
+    exec_plugin_run(c->plugin);
+}
+
+static void on_pause_end(struct timer *timer)
+{
+    struct credentials *c = CONTAINER_OF(timer, struct credentials, pause);
+    if (list_empty(&c->waiters))
+        credentials_move(c, CREDENTIALS_UNKNOWN);
+    else
+        run(c);
+}
+
+/* The plugin is not run before this time. */
+static int64_t earliest_ns(const struct credentials *c)
+{
+    int64_t pause_ns = c->tries ? PAUSE_NS_MIN : 0;
+    for (unsigned i = 1; i < c->tries && pause_ns < PAUSE_NS_MAX; i++)
+        pause_ns *= 2;
+    return c->ended_ns + (pause_ns < PAUSE_NS_MAX ? pause_ns : PAUSE_NS_MAX);
+}
+
+static void run_soon(struct credentials *c)
+{
+    int64_t now_ns = loop_now_ns(c->loop);
+    if (now_ns - c->ended_ns >= CALM_NS)
+        c->tries = 0;
+    if (earliest_ns(c) <= now_ns) {
+        run(c);
+        return;
+    }
+    credentials_move(c, CREDENTIALS_PAUSING);
+    loop_timer_set(c->loop, &c->pause, earliest_ns(c));
+}
+
+static bool has_expired(const struct credentials *c)
+{
+    return clock_real_ns(loop_clock(c->loop)) > c->expires_ns &&
+           loop_now_ns(c->loop) >= earliest_ns(c);
+}
+
+static enum status get_from_plugin(struct credentials *c, struct credentials_waiter *waiter)
+{
+    if (c->state == CREDENTIALS_KNOWN && has_expired(c))
+        credentials_move(c, CREDENTIALS_UNKNOWN);
+    if (c->state == CREDENTIALS_KNOWN)
+        return ST_OK;
+    if (c->state == CREDENTIALS_UNKNOWN)
+        run_soon(c);
+    if (!waiter->in_credentials.next)
+        list_init(&waiter->in_credentials);
+    assert(list_empty(&waiter->in_credentials));
+    list_push_back(&c->waiters, &waiter->in_credentials);
+    return ST_AGAIN;
 }
 
 /* -- Making -- */
@@ -71,7 +243,22 @@ static enum status init_fixed(struct credentials *c, struct error *error)
     return status == ST_OK ? ST_OK : no_memory(error);
 }
 
-static enum status init(struct credentials *c, struct error *error)
+static enum status init_plugin(struct credentials *c, const struct child_runner *runner,
+                               struct error *error)
+{
+    struct exec_plugin_options options = {
+        .loop = c->loop,
+        .config = c->config,
+        .runner = runner,
+        .on_end = on_plugin_end,
+        .ctx = c,
+    };
+    c->state = CREDENTIALS_UNKNOWN;
+    return exec_plugin_new(&options, &c->plugin, error);
+}
+
+static enum status init(struct credentials *c, const struct child_runner *runner,
+                        struct error *error)
 {
     const struct kubeconfig *config = c->config;
     if ((config->token || config->token_file) && (config->user || config->password))
@@ -79,16 +266,16 @@ static enum status init(struct credentials *c, struct error *error)
                          "there may be a token, or a user and password, but not both");
     TRY(impersonation_init(&c->as, &config->impersonate, error));
     if (needs_plugin(config))
-        return error_set(error, ST_UNIMPLEMENTED, "exec plugins cannot be run yet");
+        return init_plugin(c, runner, error);
     TRY(config->token_file ? init_token_file(c, error) : init_fixed(c, error));
     if (!http1_is_field_value(buf_slice(&c->authorization)))
         return error_set(error, ST_INVALID, "the token contains line ends or zeros");
     return ST_OK;
 }
 
-enum status credentials_new(struct loop *loop, const struct kubeconfig *config,
-                            struct credentials_hooks hooks, struct credentials **ret_credentials,
-                            struct error *error)
+enum status credentials_new_over(const struct child_runner *runner, struct loop *loop,
+                                 const struct kubeconfig *config, struct credentials_hooks hooks,
+                                 struct credentials **ret_credentials, struct error *error)
 {
     AUTO(credentials_freep) struct credentials *c = calloc(1, sizeof(*c));
     if (!c)
@@ -96,18 +283,35 @@ enum status credentials_new(struct loop *loop, const struct kubeconfig *config,
     c->loop = loop;
     c->config = config;
     c->hooks = hooks;
-    TRY(init(c, error));
+    c->state = CREDENTIALS_KNOWN;
+    c->expires_ns = CLOCK_NEVER;
+    c->pause.fn = on_pause_end;
+    list_init(&c->waiters);
+    TRY(init(c, runner, error));
     *ret_credentials = TAKE(c);
     return ST_OK;
+}
+
+enum status credentials_new(struct loop *loop, const struct kubeconfig *config,
+                            struct credentials_hooks hooks, struct credentials **ret_credentials,
+                            struct error *error)
+{
+    return credentials_new_over(child_runner_posix(), loop, config, hooks, ret_credentials, error);
 }
 
 void credentials_free(struct credentials *c)
 {
     if (!c)
         return;
+    exec_plugin_free(c->plugin);
+    loop_timer_cancel(c->loop, &c->pause);
+    while (list_pop_front(&c->waiters))
+        ;
     impersonation_fini(&c->as);
     token_file_fini(&c->token_file);
-    buf_fini(&c->authorization);
+    fini_secret(&c->authorization);
+    fini_secret(&c->cert);
+    fini_secret(&c->key);
     free(c);
 }
 
@@ -126,8 +330,9 @@ static void refresh(struct credentials *c)
 enum status credentials_get(struct credentials *c, struct credentials_waiter *waiter,
                             struct slice *ret_authorization, struct error *error)
 {
-    (void)waiter;
     (void)error;
+    if (c->plugin)
+        TRY(get_from_plugin(c, waiter));
     refresh(c);
     *ret_authorization = buf_slice(&c->authorization);
     return ST_OK;
@@ -147,6 +352,11 @@ const struct http_field *credentials_fields(const struct credentials *c, size_t 
 
 bool credentials_refused(struct credentials *c, uint64_t generation)
 {
+    if (c->plugin) {
+        if (generation == c->generation && c->state == CREDENTIALS_KNOWN)
+            credentials_move(c, CREDENTIALS_UNKNOWN);
+        return true;
+    }
     if (generation == c->generation && c->token_file.path) {
         token_file_expire(&c->token_file);
         refresh(c);
@@ -161,21 +371,25 @@ uint64_t credentials_generation(const struct credentials *c)
 
 struct slice credentials_cert(const struct credentials *c)
 {
-    (void)c;
-    return SLICE_EMPTY;
+    return buf_slice(&c->cert);
 }
 
 struct slice credentials_key(const struct credentials *c)
 {
-    (void)c;
-    return SLICE_EMPTY;
+    return buf_slice(&c->key);
 }
 
 void credentials_check(const struct credentials *c)
 {
-    assert(c->loop);
     assert(c->as.count == 0 || c->as.fields);
     assert(!c->token_file.path || c->token_file.token.len);
     assert(!c->token_file.path || c->token_file.due_ns > c->token_file.read_ns);
     assert(http1_is_field_value(buf_slice(&c->authorization)));
+    assert(c->plugin || c->state == CREDENTIALS_KNOWN);
+    assert(!c->plugin || !c->token_file.path);
+    assert((c->state == CREDENTIALS_RUNNING) == (c->plugin && exec_plugin_runs(c->plugin)));
+    assert((c->state == CREDENTIALS_PAUSING) == c->pause.set);
+    assert(list_empty(&c->waiters) || c->state == CREDENTIALS_RUNNING ||
+           c->state == CREDENTIALS_PAUSING);
+    assert(!c->cert.len == !c->key.len);
 }

@@ -9,12 +9,15 @@
  *                  the server has refused them; meanwhile requests wait. It is not used if the
  *                  kubeconfig has a token, a password or a certificate
  *
- *     unknown ──► running ──► known ─┐
- *      ▲ ▲  └► pausing ─▲  │         │ expired, refused
- *      │ └──────────(failed)         │
- *      └─────────────────────────────┘
+ *     unknown ──► running ──► known
+ *      ▲ ▲  │        ▲  │          │
+ *      │ │  └► pausing  │ failed   │ expired, refused
+ *      │ └───────┴──────┘          │
+ *      └───────────────────────────┘
  *
- * A plugin that fails, or whose credentials do not last, is run again after a pause that grows.
+ * A plugin that is needed again soon after it has ended, because it failed or its credentials do
+ * not last, is run after a pause that grows from 1 to 10 seconds. What has expired is used until
+ * then; what the server has refused is not.
  *
  * Owned by a client; all functions on its loop's thread.
  */
@@ -26,6 +29,7 @@
 #include "kubeclient/connect/kubeconfig.h"
 #include "wire/http/field.h"
 
+struct child_runner;
 struct credentials;
 struct loop;
 
@@ -33,8 +37,7 @@ struct credentials_hooks {
     /*
      * An exec plugin has printed another certificate than before, or none any more:
      * credentials_cert and credentials_key are new. With an error the credentials are not used, and
-     * the requests that wait fail with its text. May be NULL if the program has no use for
-     * certificates.
+     * the requests that wait fail with its text. NULL: certificates are not used.
      */
     enum status (*on_certificate)(void *ctx, struct error *error);
     void *ctx;
@@ -43,9 +46,9 @@ struct credentials_hooks {
 /* Waits until an exec plugin has finished. Embedded by its owner; zeroed except for ready, it does
  * not wait. */
 struct credentials_waiter {
-    /* Called once, with what credentials_get would have returned: the authorization is borrowed
-     * until the next call, the error is only set without ST_OK. The credentials must not be freed
-     * from within; everything else is allowed. */
+    /* Called once. ST_OK: the authorization is borrowed until the next call. Otherwise the error
+     * says what happened: ST_NOT_FOUND, ST_IO, ST_LIMIT, ST_TIMEOUT, ST_MALFORMED, ST_NOMEM. The
+     * credentials must not be freed from within; everything else is allowed. */
     void (*ready)(struct credentials_waiter *waiter, enum status status, struct slice authorization,
                   const struct error *error);
     struct list in_credentials; /* links credentials.waiters; its links are NULL until first used */
@@ -57,14 +60,19 @@ MUST_CHECK
 enum status credentials_new(struct loop *loop, const struct kubeconfig *config,
                             struct credentials_hooks hooks, struct credentials **ret_credentials,
                             struct error *error);
+/* The same in a simulation, which has no processes: plugins are run by this runner. */
+MUST_CHECK
+enum status credentials_new_over(const struct child_runner *runner, struct loop *loop,
+                                 const struct kubeconfig *config, struct credentials_hooks hooks,
+                                 struct credentials **ret_credentials, struct error *error);
 /* Ends a plugin that is running. Waiters are not called. */
 void credentials_free(struct credentials *credentials);
 DEFINE_CLEANUP(struct credentials *, credentials_free)
 
 /*
  * The value of the Authorization field for a request that is sent now; empty: none is needed. It is
- * borrowed until the next call. ST_AGAIN: the waiter is called once, later. ST_NOMEM; the error of
- * a plugin is given to its waiters only.
+ * borrowed until the next call. ST_AGAIN: the waiter, which does not wait yet, is called once,
+ * later, with the value or an error of the plugin. At present there are no other errors.
  */
 MUST_CHECK
 enum status credentials_get(struct credentials *credentials, struct credentials_waiter *waiter,
