@@ -18,6 +18,10 @@ function(vigil_library name layer)
                         -Wl,--gc-sections ${link_wraps})
     set_target_properties(lib${name} PROPERTIES OUTPUT_NAME ${name} VERSION 1.0.0 SOVERSION 1
                           LINK_DEPENDS ${map})
+    if(ARG_USES)
+        # The other libraries are beside it, where it is built and where it is installed.
+        set_target_properties(lib${name} PROPERTIES INSTALL_RPATH $ORIGIN BUILD_WITH_INSTALL_RPATH ON)
+    endif()
 
     # One object, in which everything but the symbols of the map is local.
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${map})

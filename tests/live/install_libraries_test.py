@@ -309,6 +309,7 @@ endif()
         needed = set(re.findall(r"NEEDED.*\[(.*?)\.so", output("readelf", "-d", library).stdout))
         self.assertLessEqual(needed - {"libasan", "libubsan", "libtsan"},
                              {"libvigil", "libyaml-0", "libssl", "libcrypto", "libresolv", "libc", "ld-linux-x86-64", "ld-linux-aarch64"})
+        self.assertEqual(re.findall(r"R(?:UN)?PATH.*\[(.*)\]", output("readelf", "-d", library).stdout), ["$ORIGIN"])
         imported = set(re.findall(r" U (vigil_\w+)@", output("nm", "-D", "--undefined-only", library).stdout))
         self.assertLessEqual(imported, {"vigil_private_hooks", "vigil_code_name"})
 

@@ -1,5 +1,6 @@
 #include "client/call/client.h"
 
+#include "client/call/version.h"
 #include "client/connect/error.h"
 #include "io/socket.h"
 
@@ -245,5 +246,5 @@ void vigil_client_get_stats(const vigil_client *client, vigil_client_stats *ret_
 
 const char *vigil_version(void)
 {
-    return "1.0.0";
+    return LIBRARY_VERSION;
 }

@@ -1,14 +1,13 @@
 #include "kubeclient/call/kube.h"
 
+#include "client/call/version.h"
 #include "client/connect/error.h"
 #include "client/names/resolver.h"
 #include "io/socket.h"
 #include "kubeclient/call/configuration.h"
 #include "kubeclient/connect/server_url.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-#include <vigil/client.h>
 
 /* A source of TLS. Another one is made when an exec plugin prints another certificate; the old one
  * is freed when its connections are closed. */
@@ -201,9 +200,7 @@ static enum status open_credentials(struct vigil_kube *kube, struct error *error
 
 static enum status set_user_agent(struct vigil_kube *kube, const char *given)
 {
-    char text[64];
-    snprintf(text, sizeof(text), "libvigil-kube/%s", vigil_version());
-    kube->user_agent = strdup(given && *given ? given : text);
+    kube->user_agent = strdup(given && *given ? given : "libvigil-kube/" LIBRARY_VERSION);
     return kube->user_agent ? ST_OK : ST_NOMEM;
 }
 
