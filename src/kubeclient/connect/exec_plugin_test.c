@@ -294,7 +294,7 @@ static void nothing_of_ours_is_inherited(void **state)
     assert_int_equal(sigaction(SIGUSR1, &ignored, &before), 0);
     assert_int_equal(dup2(STDERR_FILENO, 57), 57);
     write_program(f, "[ -e /proc/$$/fd/57 ] && echo inherited > open\n"
-                     "grep -E '^Sig(Blk|Ign)' /proc/$$/status > signals\n"
+                     "grep -E '^Sig(Blk|Ign)' /proc/self/status > signals\n"
                      "readlink /proc/$$/fd/0 > input\n" CREDENTIAL);
     expect_token(f);
     assert_int_equal(close(57), 0);
