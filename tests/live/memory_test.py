@@ -342,6 +342,57 @@ class Memory(Attacked):
         self.check(refused=False)
         self.assertLess(self.bystander.held, 4 * MIB)
 
+    def begin_with_users_of_v2(self):
+        """Passwords take long enough to be hashed that many requests wait."""
+        self.begin("--enable-v2", "--bcrypt-cost=10")
+        for path, body in (("users/root", {"user": "root", "password": "p"}), ("roles/guest", {"role": "guest"}), ("enable", {})):
+            request = urllib.request.Request(f"{self.vigil.url}/v2/auth/{path}", json.dumps(body).encode(), method="PUT")
+            urllib.request.urlopen(request, timeout=30).read()
+        self.watch_over()
+        wrong = "Basic " + base64.b64encode(b"root:wrong").decode()
+        return [("PUT", "/v2/keys/a", wrong, 20), ("PUT", "/v2/auth/users/a", wrong, 2), ("POST", "/v2/members", wrong, 2),
+                ("PUT", "/v2/keys/a", None, 20), ("PUT", "/v2/auth/users/a", None, 20), ("POST", "/v2/members", None, 20)]
+
+    def test_bodies_are_not_kept_before_users_of_v2_are_checked(self):
+        """The server answers when it has verified the password: none of these bodies ever ends."""
+        for method, path, credentials, count in self.begin_with_users_of_v2():
+            fields = f"Authorization: {credentials}\r\n" if credentials else ""
+            head = f"{method} {path} HTTP/1.1\r\nHost: localhost\r\n{fields}Content-Length: {2 * MIB - 1}\r\n\r\n".encode()
+            senders = [threading.Thread(target=self.hoard.http, args=(head + bytes(MIB), )) for _ in range(count)]
+            for sender in senders:
+                sender.start()
+            with socket.create_connection(("127.0.0.1", self.vigil.port), WAIT_SECONDS) as s:
+                s.sendall(head)
+                answer = s.makefile("rb").read()  # the connection ends without a byte of the body
+            self.assertEqual(answer.split()[1], b"401", (method, path, answer))
+            self.assertIn(b"Connection: close", answer)
+            for sender in senders:
+                sender.join()
+        self.check(refused=False)
+        self.assertLess(self.bystander.held, 6 * MIB)
+
+    def test_bodies_are_not_kept_before_users_of_v2_are_checked_over_http2(self):
+        for method, path, credentials, count in self.begin_with_users_of_v2():
+            streams = range(1, 2 * count + 1, 2)
+            c = h2.Connection(self.vigil.port, timeout=WAIT_SECONDS)
+            self.hoard.sockets.append(c.socket)
+            encoder = hpack.Encoder()
+            encoder.header_table_size = 0
+            block = encoder.encode([(":method", method), (":scheme", "http"), (":path", path), (":authority", "localhost"),
+                                    *([("authorization", credentials)] if credentials else [])])
+            for stream in streams:
+                c.send(h2.frame(h2.HEADERS, h2.END_HEADERS, stream, block) +
+                       b"".join(h2.frame(h2.DATA, 0, stream, bytes(16_000)) for _ in range(4)))  # up to the window
+            codes, decoder = {}, hpack.Decoder()
+            for kind, _, stream, payload in c.frames():
+                if kind == h2.HEADERS:
+                    codes[stream] = dict(decoder.decode(payload))[":status"]
+                    if len(codes) == len(streams):
+                        break
+            self.assertEqual(codes, dict.fromkeys(streams, "401"), (method, path))
+        self.check(refused=False)
+        self.assertLess(self.bystander.held, 1 * MIB)
+
     def test_callers_with_a_token_are_served(self):
         root = self.begin_with_auth()
         body = json.dumps({"metadata": {"name": "a"}, "data": {"a": "x" * MIB}}).encode()

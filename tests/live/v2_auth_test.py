@@ -4,6 +4,8 @@ import base64
 import concurrent.futures
 import json
 import os
+import re
+import socket
 import subprocess
 import unittest
 import urllib.error
@@ -144,6 +146,16 @@ class SameUsers(LiveTest):
                     self.same("GET", path, None, None, {"Authorization": field})
 
 
+    def test_body_that_asks_for_more_than_the_head(self):
+        for request in (user("root", password="p"), user("anna", password="a", roles=["w"]), role("w", permissions=kv([], ["/box"])),
+                        role("guest"), ("PUT", "/v2/auth/enable")):
+            self.assertIn(self.same(*request)[0], (200, 201))
+        for path, body, code in (("/box", b"value=1", 201), ("/box", b"value=1&recursive=true", 401), ("/box?recursive=true", b"value=1", 401),
+                                 ("/box?recursive=true", b"value=1&recursive=false", 200), ("/no", b"value=1", 401)):
+            answers = [send(url, "PUT", "/v2/keys" + path, body, ANNA)[0] for url in self.urls]
+            self.assertEqual(answers, [code, code], (path, body))
+
+
 class Users(LiveTest):
     def setUp(self):
         super().setUp()
@@ -167,6 +179,58 @@ class Users(LiveTest):
         self.assertEqual(self.send("GET", "/v2/keys/a/x", None, "anna:a")[0], 200)
         self.assertEqual(self.send("GET", "/v2/keys/a/x", None, "anna:b")[0], 401)
         self.assertEqual(self.send("PUT", "/v2/keys/a/x", b"value=2", "anna:a")[0], 401)
+
+    def exchange(self, request, more=b"", until=None):
+        """Sends a request, waits for some text of the answer if it is given, and sends more. Returns everything received."""
+        with socket.create_connection(("127.0.0.1", self.vigil.port), 60) as s:
+            s.sendall(request)
+            answer = b""
+            while until and until not in answer:
+                piece = s.recv(4096)
+                self.assertTrue(piece, answer)
+                answer += piece
+            s.sendall(more)
+            return answer + s.makefile("rb").read()
+
+    @only_vigil
+    def test_password_is_checked_before_the_body(self):
+        self.enable()
+        kind = "Content-Type: application/x-www-form-urlencoded\r\n"
+
+        def head(who, fields, path="/v2/keys/a/x"):
+            basic = base64.b64encode(who.encode()).decode()
+            return f"PUT {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Basic {basic}\r\n{kind}{fields}\r\n".encode()
+
+        refused = self.exchange(head("root:wrong", "Content-Length: 1000000\r\n"))
+        self.assertTrue(refused.startswith(b"HTTP/1.1 401 "), refused)
+        refused = self.exchange(head("root:wrong", "Content-Length: 7\r\nExpect: 100-continue\r\n"))
+        self.assertTrue(refused.startswith(b"HTTP/1.1 401 "), refused)
+        expected = self.exchange(head("root:p", "Content-Length: 7\r\nExpect: 100-continue\r\nConnection: close\r\n"),
+                                 b"value=1", until=b"HTTP/1.1 100 Continue\r\n\r\n")
+        self.assertIn(b"\r\n\r\nHTTP/1.1 201 ", expected)
+        # Pipelined: a short body of a wrong password, then bodies with a length and in chunks.
+        many = self.exchange(
+            head("root:wrong", "Content-Length: 7\r\n") + b"value=2" + head("root:p", "Content-Length: 7\r\n") + b"value=3" +
+            head("root:p", "Transfer-Encoding: chunked\r\n") + b"5\r\nvalue\r\n2\r\n=4\r\n0\r\n\r\n" +
+            head("root:p", "Connection: close\r\nContent-Length: 7\r\n", "/v2/keys/a/y") + b"value=5")
+        self.assertEqual(re.findall(rb"HTTP/1.1 (\d+)", many), [b"401", b"200", b"200", b"201"])
+        for path, value in (("/v2/keys/a/x", "4"), ("/v2/keys/a/y", "5")):
+            self.assertEqual(json.loads(self.send("GET", path, None, "anna:a")[2])["node"]["value"], value)
+
+    @only_vigil
+    def test_long_bodies_of_users(self):
+        self.enable()
+        value = "x" * 1_000_000
+        (self.scratch / "body").write_text("value=" + value)
+        for version in ("--http1.1", "--http2-prior-knowledge"):
+            for more in ([], ["-H", "Transfer-Encoding: chunked"]):
+                command = ["curl", "-sS", "-m", "60", version, "-u", "root:p", "-X", "PUT", f"{self.vigil.url}/v2/keys/a/long", *more,
+                           "--data-binary", f"@{self.scratch}/body", "-o", "/dev/null", "-w", "%{http_code}"]
+                with self.subTest(version=version, more=more):
+                    run = subprocess.run(command, capture_output=True, text=True, timeout=90, check=False)
+                    self.assertEqual(run.stdout, "201", run.stderr)
+                self.assertEqual(json.loads(self.send("GET", "/v2/keys/a/long", None, "anna:a")[2])["node"]["value"], value)
+                self.assertEqual(self.send("DELETE", "/v2/keys/a/long", None, "root:p")[0], 200)
 
     @only_vigil
     def test_empty_user_name_is_refused(self):

@@ -7,7 +7,8 @@
  *                                └─────────────┘
  *                               another write won
  *
- *     guarded    the guard checks whether the client may do this (guard.h); then the body is read
+ *     guarded    the guard checks whether the client may do this (guard.h), before and after the
+ *                body arrives; then the body is parsed
  *     hashing    the hasher computes the hash of a new password
  *     reading    users and roles are read; then the change is decided
  */
@@ -458,9 +459,9 @@ static bool admit(struct http_exchange *x, struct etcd_api *api, const struct ht
     return v2_admits(x, api, request, has_many ? "GET" : "GET,PUT,DELETE");
 }
 
-/* Starts the call of an admitted request. */
-static void begin(struct http_exchange *x, struct etcd_api *api, const struct http_request *request,
-                  const struct v2_auth_area *area)
+/* Makes the call of a request and checks its user. */
+static void authorize(struct http_exchange *x, struct etcd_api *api,
+                      const struct http_request *request, const struct v2_auth_area *area)
 {
     struct slice name;
     bool one = read_name(area, request->path, &name);
@@ -481,7 +482,14 @@ static void begin(struct http_exchange *x, struct etcd_api *api, const struct ht
         return;
     }
     bool is_open = area == &switch_area && !a->put && !a->removal;
-    v2_guard(&a->call, is_open ? V2_NEED_NOTHING : V2_NEED_ROOT, run);
+    v2_guard_admit(&a->call, is_open ? V2_NEED_NOTHING : V2_NEED_ROOT);
+}
+
+static void on_request(struct http_exchange *x, void *service, const struct http_request *request)
+{
+    (void)service;
+    (void)request;
+    v2_guard_confirm(http_exchange_user(x), run);
 }
 
 static bool admit_users(struct http_exchange *x, void *api, const struct http_request *request)
@@ -489,9 +497,9 @@ static bool admit_users(struct http_exchange *x, void *api, const struct http_re
     return admit(x, api, request, &user_area);
 }
 
-static void users(struct http_exchange *x, void *api, const struct http_request *request)
+static void authorize_users(struct http_exchange *x, void *api, const struct http_request *request)
 {
-    begin(x, api, request, &user_area);
+    authorize(x, api, request, &user_area);
 }
 
 static bool admit_roles(struct http_exchange *x, void *api, const struct http_request *request)
@@ -499,9 +507,9 @@ static bool admit_roles(struct http_exchange *x, void *api, const struct http_re
     return admit(x, api, request, &role_area);
 }
 
-static void roles(struct http_exchange *x, void *api, const struct http_request *request)
+static void authorize_roles(struct http_exchange *x, void *api, const struct http_request *request)
 {
-    begin(x, api, request, &role_area);
+    authorize(x, api, request, &role_area);
 }
 
 static bool admit_enable(struct http_exchange *x, void *api, const struct http_request *request)
@@ -509,15 +517,15 @@ static bool admit_enable(struct http_exchange *x, void *api, const struct http_r
     return admit(x, api, request, &switch_area);
 }
 
-static void enable(struct http_exchange *x, void *api, const struct http_request *request)
+static void authorize_enable(struct http_exchange *x, void *api, const struct http_request *request)
 {
-    begin(x, api, request, &switch_area);
+    authorize(x, api, request, &switch_area);
 }
 
 #define ROUTE(at, what)                                                                      \
     {                                                                                        \
-        .path = (at), .admit = admit_##what, .on_request = (what), .on_end = v2_call_on_end, \
-        .body_bytes_max = BODY_BYTES_MAX                                                     \
+        .path = (at), .admit = admit_##what, .authorize = authorize_##what,                  \
+        .on_request = on_request, .on_end = v2_call_on_end, .body_bytes_max = BODY_BYTES_MAX \
     }
 
 static const struct http_route routes[] = {

@@ -11,6 +11,7 @@
 #include "etcd/v2/node.h"
 
 struct password_job;
+struct v2_guard;
 
 enum { V2_CALL_BYTES_MAX = 16 << 20 }; /* of a call's arena */
 
@@ -35,6 +36,7 @@ struct v2_call {
     struct v2_key key;
     enum v2_call_state state;
     struct password_job *job; /* a password that is being hashed for it, or NULL */
+    struct v2_guard *guard;   /* in the arena; NULL: no permission is needed */
     void (*fini)(struct v2_call *call);
 };
 

@@ -123,14 +123,19 @@ static struct v2_fault read_all(struct form_reader *r, bool is_get, struct arena
     return fault;
 }
 
+bool v2_form_has_body(const struct http_request *request)
+{
+    return slice_equal(request->method, SLICE_LITERAL("PUT")) ||
+           slice_equal(request->method, SLICE_LITERAL("POST"));
+}
+
 struct v2_fault v2_form_read(const struct http_request *request, struct arena *arena,
                              struct v2_form *ret_form)
 {
     struct form_reader r = {.query = request->query};
     struct slice type;
-    bool is_post = slice_equal(request->method, SLICE_LITERAL("PUT")) ||
-                   slice_equal(request->method, SLICE_LITERAL("POST"));
-    if (is_post && http_request_get(request, SLICE_LITERAL("Content-Type"), &type) &&
+    if (v2_form_has_body(request) &&
+        http_request_get(request, SLICE_LITERAL("Content-Type"), &type) &&
         slice_has_prefix(type, SLICE_LITERAL("application/x-www-form-urlencoded")))
         r.body = request->body;
     *ret_form = (struct v2_form){0};

@@ -26,6 +26,8 @@ struct v2_fault {
     const char *cause;
 };
 
+/* Whether the body of a request may contain parameters, judged by its method. */
+bool v2_form_has_body(const struct http_request *request);
 struct v2_fault v2_form_read(const struct http_request *request, struct arena *arena,
                              struct v2_form *ret_form);
 

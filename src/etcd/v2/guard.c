@@ -20,6 +20,9 @@ struct v2_guard {
     void (*next)(struct v2_call *call);
     struct slice user, password; /* from the Authorization field, in the arena */
     bool allowed;                /* the user's roles permit it, if the password is right */
+    /* What was permitted before, and with users and roles of which revision. */
+    bool permitted, permitted_recursive;
+    int64_t permitted_revision;
 };
 
 /* -- Results -- */
@@ -46,13 +49,21 @@ static void fail(struct v2_guard *g, enum status status)
         v2_reply_message(g->call->exchange, g->call->api, 500, status_text(status));
 }
 
+static void permit(struct v2_guard *g)
+{
+    g->permitted = true;
+    g->permitted_recursive = g->call->form.recursive;
+    g->permitted_revision = g->store.revision;
+    g->next(g->call);
+}
+
 /* status: the result of the check itself. */
 static void conclude(struct v2_guard *g, enum status status, bool allowed, struct slice user)
 {
     if (status != ST_OK)
         fail(g, status);
     else if (allowed)
-        g->next(g->call);
+        permit(g);
     else
         refuse(g, "the user has no role that allows it", user);
 }
@@ -189,6 +200,13 @@ static void identify(struct v2_guard *g, const struct v2_policy *policy)
     conclude(g, status, allowed, name);
 }
 
+/* The same request was permitted before, by the same users and roles. */
+static bool is_unchanged(const struct v2_guard *g)
+{
+    return g->permitted && g->permitted_revision == g->store.revision &&
+           g->permitted_recursive == g->call->form.recursive;
+}
+
 static void read_done(struct engine_op *op)
 {
     struct v2_guard *g = CONTAINER_OF(op, struct v2_guard, store.range.op);
@@ -198,26 +216,48 @@ static void read_done(struct engine_op *op)
         return;
     if (status != ST_OK)
         fail(g, status);
-    else if (policy.enabled)
+    else if (policy.enabled && !is_unchanged(g))
         identify(g, &policy);
     else
-        g->next(g->call);
+        permit(g);
 }
 
-void v2_guard(struct v2_call *call, enum v2_need need, void (*next)(struct v2_call *call))
+static void start(struct v2_guard *g, void (*next)(struct v2_call *call))
 {
-    if (need == V2_NEED_NOTHING) {
-        next(call);
-        return;
-    }
-    struct v2_guard *g = arena_calloc(&call->arena, 1, sizeof(*g));
-    if (!g) {
-        http_abort(call->exchange);
-        return;
-    }
-    g->call = call;
-    g->need = need;
+    struct v2_call *call = g->call;
     g->next = next;
     v2_call_start(call);
     v2_policy_store_read(&g->store, call->api->shard, &call->arena, read_done);
+}
+
+static void admit(struct v2_call *call)
+{
+    http_authorized(call->exchange);
+}
+
+void v2_guard_admit(struct v2_call *call, enum v2_need need)
+{
+    assert(!call->guard);
+    if (need == V2_NEED_NOTHING) {
+        admit(call);
+        return;
+    }
+    call->guard = arena_calloc(&call->arena, 1, sizeof(*call->guard));
+    if (!call->guard) {
+        http_abort(call->exchange);
+        return;
+    }
+    call->guard->call = call;
+    call->guard->need = need;
+    start(call->guard, admit);
+}
+
+void v2_guard_confirm(struct v2_call *call, void (*next)(struct v2_call *call))
+{
+    struct v2_guard *g = call->guard;
+    bool had_body = http_exchange_request(call->exchange)->body.len > 0;
+    if (g && (had_body || g->permitted_recursive != call->form.recursive))
+        start(g, next);
+    else
+        next(call);
 }

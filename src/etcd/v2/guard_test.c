@@ -29,7 +29,7 @@ struct fixture {
     bool hashing; /* the hasher's thread runs */
     struct wire_server *server;
     struct wire_connection *connections[CONNECTIONS];
-    struct buf out[CONNECTIONS]; /* everything received */
+    struct buf out[CONNECTIONS]; /* everything received since the latest request */
 };
 
 static void ignore(void *owner)
@@ -78,12 +78,31 @@ static void hang_up(struct fixture *f, size_t c)
     f->connections[c] = NULL;
 }
 
+static void flush(struct fixture *f, size_t c)
+{
+    uint8_t bytes[WIRE_FILL_ROOM_MIN];
+    while (f->connections[c] && wire_connection_wants_write(f->connections[c])) {
+        size_t n = wire_connection_fill(f->connections[c], bytes, sizeof(bytes), 1);
+        if (n == 0)
+            break;
+        assert_int_equal(buf_append(&f->out[c], slice_of(bytes, n)), ST_OK);
+    }
+}
+
+static void flush_all(struct fixture *f)
+{
+    for (size_t i = 0; i < CONNECTIONS; i++)
+        flush(f, i);
+}
+
 /* Waits until the engine and the hasher's thread have answered everything. */
 static void settle(struct fixture *f)
 {
+    flush_all(f);
     for (int i = 0; i < 60000 && etcd_api_busy(f->api); i++) {
         (void)fake_step(f->engine);
         loop_turn(f->loop, NS_PER_MS);
+        flush_all(f);
     }
     assert_false(etcd_api_busy(f->api));
 }
@@ -128,14 +147,13 @@ static void store(struct fixture *f, struct slice document)
 
 enum { LONG_NAME_BYTES = V2_POLICY_NAME_BYTES_MAX };
 
-/* Creates root and a user with a long name, both with the password "p", and no guest permissions.
- */
-static void guard(struct fixture *f)
+/* Creates root and a user with a long name, both with this password, and no guest permissions. */
+static void guard_with(struct fixture *f, const char *password)
 {
     static char document[LONG_NAME_BYTES + 1024];
     uint8_t salt[AUTH_SALT_BYTES] = {1}, hash[AUTH_HASH_BYTES];
-    assert_int_equal(auth_password_hash(SLICE_LITERAL("p"), salt, AUTH_BCRYPT_COST_MIN, hash),
-                     ST_OK);
+    assert_int_equal(
+        auth_password_hash(slice_from_text(password), salt, AUTH_BCRYPT_COST_MIN, hash), ST_OK);
     int len = snprintf(document, sizeof(document),
                        "{\"enabled\":true,\"users\":[{\"user\":\"%0*d\",\"hash\":\"%.*s\","
                        "\"roles\":[\"root\"]},{\"user\":\"root\",\"hash\":\"%.*s\",\"roles\":"
@@ -145,10 +163,16 @@ static void guard(struct fixture *f)
     store(f, slice_of(document, (size_t)len));
 }
 
+static void guard(struct fixture *f)
+{
+    guard_with(f, "p");
+}
+
 /* -- Requests -- */
 
-static void ask(struct fixture *f, size_t c, const char *method, const char *path, const char *user,
-                const char *body)
+/* Sends the head of a request, and as much of its body as is given. */
+static void ask_in_part(struct fixture *f, size_t c, const char *method, const char *path,
+                        const char *user, size_t length, const char *body)
 {
     AUTO(buf_fini) struct buf request = {0};
     char shown[4096] = "";
@@ -162,25 +186,33 @@ static void ask(struct fixture *f, size_t c, const char *method, const char *pat
     assert_int_equal(buf_append_format(&request,
                                        "%s /v2/%s HTTP/1.1\r\nHost: x\r\n%sContent-Length: "
                                        "%zu\r\n\r\n%s",
-                                       method, path, shown, strlen(body), body),
+                                       method, path, shown, length, body),
                      ST_OK);
+    f->out[c].len = 0;
     wire_connection_feed(f->connections[c], buf_slice(&request), 1);
 }
 
-/* The status of the answer since the last call; 0: there is none. */
+static void ask(struct fixture *f, size_t c, const char *method, const char *path, const char *user,
+                const char *body)
+{
+    ask_in_part(f, c, method, path, user, strlen(body), body);
+}
+
+/* Everything received since the latest request. */
+static const char *answer_of(struct fixture *f, size_t c)
+{
+    struct buf *out = &f->out[c];
+    flush(f, c);
+    assert_int_equal(buf_append(out, slice_of("", 1)), ST_OK);
+    out->len--;
+    return (const char *)out->ptr;
+}
+
+/* The status of the answer; 0: there is none. */
 static int status_of(struct fixture *f, size_t c)
 {
-    uint8_t bytes[WIRE_FILL_ROOM_MIN];
-    struct buf *out = &f->out[c];
-    out->len = 0;
-    while (wire_connection_wants_write(f->connections[c])) {
-        size_t n = wire_connection_fill(f->connections[c], bytes, sizeof(bytes), 1);
-        if (n == 0)
-            break;
-        assert_int_equal(buf_append(out, slice_of(bytes, n)), ST_OK);
-    }
-    assert_int_equal(buf_append(out, slice_of("", 1)), ST_OK);
-    return out->len > 1 ? (int)strtol((const char *)out->ptr + strlen("HTTP/1.1 "), NULL, 10) : 0;
+    const char *answer = answer_of(f, c);
+    return *answer ? (int)strtol(answer + strlen("HTTP/1.1 "), NULL, 10) : 0;
 }
 
 static int asked(struct fixture *f, const char *method, const char *path, const char *user,
@@ -260,7 +292,7 @@ static void disconnect_during_hashing_leaks_nothing(void **state)
 static void disconnect_at_any_step_leaks_nothing(void **state)
 {
     (void)state;
-    for (int steps = 0; steps < 8; steps++) {
+    for (int steps = 0; steps < 16; steps++) {
         struct fixture f;
         fixture_init(&f, 0, 1);
         start_hasher(&f);
@@ -274,9 +306,89 @@ static void disconnect_at_any_step_leaks_nothing(void **state)
             for (int k = 0; k < 4; k++)
                 (void)fake_step(f.engine);
             loop_turn(f.loop, NS_PER_MS);
+            flush_all(&f);
         }
         fixture_fini(&f);
     }
+}
+
+static const struct body_row {
+    const char *method, *path, *body;
+    int status;
+} body_rows[] = {
+    {"PUT", "keys/k", "value=1", 201},
+    {"POST", "members", "{\"peerURLs\":[\"http://x:1\"]}",
+     415}, /* the test sends no content type */
+    {"PUT", "auth/users/a", "{\"user\":\"a\",\"password\":\"x\"}", 201},
+    {"PUT", "auth/roles/a", "{\"role\":\"a\"}", 201},
+};
+
+static void wrong_password_is_refused_before_the_body(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(body_rows); i++) {
+        struct fixture f;
+        fixture_init(&f, 100, 1);
+        start_hasher(&f);
+        guard(&f);
+        ask_in_part(&f, 0, body_rows[i].method, body_rows[i].path, "root:P", 1000000, "");
+        assert_int_equal(status_of(&f, 0), 0);
+        settle(&f);
+        assert_int_equal(status_of(&f, 0), 401);
+        assert_non_null(strstr(answer_of(&f, 0), "\r\nConnection: close\r\n"));
+        ask_in_part(&f, 1, body_rows[i].method, body_rows[i].path, NULL, 1000000, "");
+        assert_int_equal(status_of(&f, 1), 401);
+        fixture_fini(&f);
+    }
+}
+
+/* Sends a request whose body arrives after its password was verified and, if it is not NULL, after
+ * all passwords were changed. */
+static void ask_slowly(struct fixture *f, const struct body_row *row, const char *new_password)
+{
+    ask_in_part(f, 0, row->method, row->path, "root:p", strlen(row->body), "");
+    settle(f);
+    assert_int_equal(status_of(f, 0), 0);
+    if (new_password)
+        guard_with(f, new_password);
+    wire_connection_feed(f->connections[0], slice_from_text(row->body), 1);
+}
+
+static void changed_users_are_checked_again_after_the_body(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(body_rows); i++) {
+        struct fixture f;
+        fixture_init(&f, 100, 1);
+        start_hasher(&f);
+        guard(&f);
+        ask_slowly(&f, &body_rows[i], "q");
+        settle(&f);
+        assert_int_equal(status_of(&f, 0), 401);
+        fixture_fini(&f);
+    }
+}
+
+/* The same password, stored again, is verified again. */
+static void password_is_verified_once_while_users_stay_the_same(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fixture_init(&f, 100, 1);
+    start_hasher(&f);
+    guard(&f);
+    ask_slowly(&f, &body_rows[0], NULL);
+    assert_int_equal(status_of(&f, 0), body_rows[0].status); /* the hasher could not answer yet */
+    ask_slowly(&f, &body_rows[0], "p");
+    assert_int_equal(status_of(&f, 0), 0);
+    settle(&f);
+    assert_int_equal(status_of(&f, 0), 200);
+    for (size_t i = 1; i < COUNT_OF(body_rows); i++) {
+        ask_slowly(&f, &body_rows[i], NULL);
+        settle(&f);
+        assert_int_equal(status_of(&f, 0), body_rows[i].status);
+    }
+    fixture_fini(&f);
 }
 
 static void concurrent_changes_are_all_kept(void **state)
@@ -345,7 +457,7 @@ static void out_of_memory_is_not_reported_as_wrong_password(void **state)
         int status = asked(&f, "GET", "keys/?recursive=true",
                            limit / STARVED_STEP % 2 ? user : "root:p", "");
         if (status != 0 && status != 200 && status != 429 && status != 500)
-            fail_msg("%d with %zu bytes: %s", status, limit, (const char *)f.out[0].ptr);
+            fail_msg("%d with %zu bytes: %s", status, limit, answer_of(&f, 0));
         served += status == 200;
         starved += status != 200;
         hang_up(&f, 0);
@@ -363,6 +475,9 @@ int main(void)
         cmocka_unit_test(requests_are_refused_when_too_many_passwords_wait),
         cmocka_unit_test(disconnect_during_hashing_leaks_nothing),
         cmocka_unit_test(disconnect_at_any_step_leaks_nothing),
+        cmocka_unit_test(wrong_password_is_refused_before_the_body),
+        cmocka_unit_test(changed_users_are_checked_again_after_the_body),
+        cmocka_unit_test(password_is_verified_once_while_users_stay_the_same),
         cmocka_unit_test(concurrent_changes_are_all_kept),
         cmocka_unit_test(unreadable_policy_permits_nothing),
         cmocka_unit_test(out_of_memory_is_not_reported_as_wrong_password),

@@ -9,7 +9,7 @@ struct etcd_api;
 struct v2_call;
 
 /* For /v2/keys: new makes an empty call of its kind, on the heap. run takes it when its request has
- * been read and permitted, and answers it. */
+ * been permitted and read, and answers it. */
 struct v2_call *v2_list_new(void);
 void v2_list_run(struct v2_call *call);
 struct v2_call *v2_write_new(void);

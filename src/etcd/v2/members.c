@@ -247,7 +247,8 @@ static bool admit_members(struct http_exchange *x, void *service,
     return v2_admits(x, service, request, "GET,POST,DELETE,PUT");
 }
 
-static void members(struct http_exchange *x, void *service, const struct http_request *request)
+static void authorize_members(struct http_exchange *x, void *service,
+                              const struct http_request *request)
 {
     struct etcd_api *api = service;
     struct v2_members *m = xcalloc(1, sizeof(*m));
@@ -256,7 +257,14 @@ static void members(struct http_exchange *x, void *service, const struct http_re
     arena_charge(&m->call.arena, http_exchange_account(x));
     http_exchange_set_user(x, &m->call);
     bool looks = slice_equal(request->method, SLICE_LITERAL("GET"));
-    v2_guard(&m->call, looks ? V2_NEED_NOTHING : V2_NEED_ROOT, run_members);
+    v2_guard_admit(&m->call, looks ? V2_NEED_NOTHING : V2_NEED_ROOT);
+}
+
+static void members(struct http_exchange *x, void *service, const struct http_request *request)
+{
+    (void)service;
+    (void)request;
+    v2_guard_confirm(http_exchange_user(x), run_members);
 }
 
 /* -- Machines and statistics -- */
@@ -339,10 +347,12 @@ static void stats_store(struct http_exchange *x, void *service, const struct htt
 static const struct http_route routes[] = {
     {.path = "/v2/members",
      .admit = admit_members,
+     .authorize = authorize_members,
      .on_request = members,
      .on_end = v2_call_on_end},
     {.path = "/v2/members/",
      .admit = admit_members,
+     .authorize = authorize_members,
      .on_request = members,
      .on_end = v2_call_on_end},
     {.path = "/v2/machines", .admit = admit_machines, .on_request = machines},

@@ -21,14 +21,18 @@ static const struct keys_handler *handler_of(const struct http_request *request,
 }
 
 /* False: the request was answered with an error. */
-static bool read_request(struct v2_call *call, const struct http_request *request)
+static bool read_form(struct v2_call *call, const struct http_request *request)
+{
+    struct v2_fault fault = v2_form_read(request, &call->arena, &call->form);
+    if (fault.code)
+        v2_fail(call, (enum v2_code)fault.code, slice_from_text(fault.cause), 0);
+    return !fault.code;
+}
+
+/* False: the request was answered with an error. */
+static bool read_key(struct v2_call *call, const struct http_request *request)
 {
     size_t prefix = strlen("/v2/keys");
-    struct v2_fault fault = v2_form_read(request, &call->arena, &call->form);
-    if (fault.code) {
-        v2_fail(call, (enum v2_code)fault.code, slice_from_text(fault.cause), 0);
-        return false;
-    }
     enum status status = v2_key_make(
         &call->arena, slice_sub(request->path, prefix, request->path.len - prefix), &call->key);
     if (status == ST_LIMIT)
@@ -40,6 +44,14 @@ static bool read_request(struct v2_call *call, const struct http_request *reques
     return status == ST_OK;
 }
 
+/* Reads the head of the request, and its form unless the body may be a part of it. False: the
+ * request was answered with an error. */
+static bool read_head(struct v2_call *call, const struct http_request *request)
+{
+    return (v2_form_has_body(request) || read_form(call, request)) && read_key(call, request);
+}
+
+/* Called a second time after the body, when authorize has added the cluster's id. */
 static bool admit_keys(struct http_exchange *x, void *service, const struct http_request *request)
 {
     struct v2_call call = {.exchange = x, .api = service};
@@ -47,36 +59,48 @@ static bool admit_keys(struct http_exchange *x, void *service, const struct http
         return false;
     if (!v2_is_blocked(service))
         return true;
-    if (v2_add_cluster_id(x, service))
+    if (http_exchange_user(x) || v2_add_cluster_id(x, service))
         v2_fail(&call, V2_UNAUTHORIZED, SLICE_LITERAL("Insufficient credentials"), 0);
     return false;
 }
 
-static void keys(struct http_exchange *x, void *service, const struct http_request *request)
+static void authorize_keys(struct http_exchange *x, void *service,
+                           const struct http_request *request)
 {
     struct etcd_api *api = service;
     if (!v2_add_cluster_id(x, api))
         return;
-    /* The request decides which kind of call it is, so it is read before the call is made. */
+    /* The head decides which kind of call it is, so it is read before the call is made. */
     struct v2_call head = {.exchange = x, .api = api};
     arena_init(&head.arena, NULL, 0, V2_CALL_BYTES_MAX);
     arena_charge(&head.arena, http_exchange_account(x));
-    if (!read_request(&head, request)) {
+    if (!read_head(&head, request)) {
         arena_fini(&head.arena);
         return;
     }
-    const struct keys_handler *handler = handler_of(request, &head.form);
-    struct v2_call *call = handler->new ();
+    struct v2_call *call = handler_of(request, &head.form)->new ();
     head.fini = call->fini;
     *call = head;
     http_exchange_set_user(x, call);
-    v2_guard(call, V2_NEED_KEY, handler->run);
+    v2_guard_admit(call, V2_NEED_KEY);
 }
 
-static const struct http_route routes[] = {
-    {.path = "/v2/keys", .admit = admit_keys, .on_request = keys, .on_end = v2_call_on_end},
-    {.path = "/v2/keys/", .admit = admit_keys, .on_request = keys, .on_end = v2_call_on_end},
-};
+static void keys(struct http_exchange *x, void *service, const struct http_request *request)
+{
+    struct v2_call *call = http_exchange_user(x);
+    (void)service;
+    if (v2_form_has_body(request) && !read_form(call, request))
+        return;
+    v2_guard_confirm(call, handler_of(request, &call->form)->run);
+}
+
+#define ROUTE(at)                                                                           \
+    {                                                                                       \
+        .path = (at), .admit = admit_keys, .authorize = authorize_keys, .on_request = keys, \
+        .on_end = v2_call_on_end                                                            \
+    }
+
+static const struct http_route routes[] = {ROUTE("/v2/keys"), ROUTE("/v2/keys/")};
 
 enum status v2_routes_add(struct etcd_api *api)
 {

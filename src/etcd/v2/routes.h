@@ -11,7 +11,7 @@
  *     /v2/members, /v2/machines, /v2/stats                          members.c
  *     /v2/auth         users and roles of v2 (policy.h)             auth.c
  *
- * guard.c checks the permissions of v2 before every request.
+ * guard.c checks the permissions of v2 by the head of every request, before its body is read.
  */
 #ifndef VIGIL_ETCD_V2_ROUTES_H
 #define VIGIL_ETCD_V2_ROUTES_H

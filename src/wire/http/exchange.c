@@ -127,6 +127,15 @@ struct account *http_exchange_account(const struct http_exchange *x)
     return x->account;
 }
 
+void http_authorized(struct http_exchange *x)
+{
+    if (!http_exchange_is_authorizing(x))
+        return;
+    http_exchange_move(x, HTTP_ADMITTED);
+    if (!x->in_admit)
+        x->ops->authorized(x);
+}
+
 int64_t http_exchange_now(const struct http_exchange *x)
 {
     return x->ops->now(x);
@@ -332,7 +341,8 @@ void http_make_bulk(struct http_exchange *x)
 
 /* Drawn in exchange_private.h. */
 static const uint8_t exchange_moves[] = {
-    [HTTP_RECEIVING] = TO(ADMITTED) | TO(ANSWERING) | TO(COMPLETE) | TO(ENDED),
+    [HTTP_RECEIVING] = TO(AUTHORIZING) | TO(ADMITTED) | TO(ANSWERING) | TO(COMPLETE) | TO(ENDED),
+    [HTTP_AUTHORIZING] = TO(ADMITTED) | TO(ANSWERING) | TO(COMPLETE) | TO(ENDED),
     [HTTP_ADMITTED] = TO(HANDLED) | TO(ANSWERING) | TO(COMPLETE) | TO(ENDED),
     [HTTP_HANDLED] = TO(ANSWERING) | TO(COMPLETE) | TO(ENDED),
     [HTTP_ANSWERING] = TO(COMPLETE) | TO(ENDED),
@@ -345,14 +355,14 @@ void http_exchange_check(const struct http_exchange *x)
     assert(x->state <= HTTP_ENDED);
     assert(!x->source || x->state == HTTP_ANSWERING);
     assert(!x->called || x->route);
-    assert(x->state != HTTP_HANDLED || x->called);
+    assert((x->state != HTTP_HANDLED && x->state != HTTP_AUTHORIZING) || x->called);
 }
 
 void http_exchange_move(struct http_exchange *x, enum http_exchange_state next)
 {
     assert(exchange_moves[x->state] & (1u << next));
     x->state = (uint8_t)next;
-    x->called = x->called || next == HTTP_HANDLED;
+    x->called = x->called || next == HTTP_HANDLED || next == HTTP_AUTHORIZING;
     http_exchange_check(x);
 }
 

@@ -6,13 +6,14 @@
  *        │   └─────► begin ──► write… / source ──► end        in parts
  *        └──(the peer is gone, or it took too long)──► on_end
  *
- * A client is admitted by the head of its request (route.h), before any of the body is kept. The
- * body is read completely (up to the route's limit) before on_request is called. The handler
- * answers immediately, or keeps the exchange and answers later. The exchange lives until on_end,
- * which is called exactly once for every on_request, as the last function. Until then calls on an
- * exchange whose peer is gone do nothing. HTTP/1.1 answers the requests of a connection one after
- * another, HTTP/2 concurrently. Handlers check the method; the body of a response to HEAD is
- * dropped here. Everything happens on the connection's thread.
+ * A client is admitted by the head of its request (route.h: admit and authorize), before any of the
+ * body is kept. The body is read completely (up to the route's limit) before on_request is called.
+ * The handler answers immediately, or keeps the exchange and answers later. The exchange lives
+ * until on_end, which is called exactly once, as the last function, for every request that was
+ * given to the route's authorize or on_request. Until then calls on an exchange whose peer is gone
+ * do nothing. HTTP/1.1 answers the requests of a connection one after another, HTTP/2 concurrently.
+ * Handlers check the method; the body of a response to HEAD is dropped here. Everything happens on
+ * the connection's thread.
  */
 #ifndef VIGIL_WIRE_HTTP_EXCHANGE_H
 #define VIGIL_WIRE_HTTP_EXCHANGE_H
@@ -47,6 +48,10 @@ struct http_request {
 /* The connection's account, charged for what a handler keeps for the exchange. What is still
  * charged after on_end needs a reference to the account, which an arena has. May be NULL. */
 struct account *http_exchange_account(const struct http_exchange *x);
+
+/* For a route's authorize: the client may make this request, so its body is read. Does nothing if
+ * the peer is gone or the request was refused meanwhile. */
+void http_authorized(struct http_exchange *x);
 
 /* The first field with that name, in any case of letters, or false. */
 bool http_request_get(const struct http_request *request, struct slice name,

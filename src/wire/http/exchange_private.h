@@ -27,24 +27,27 @@ struct http_exchange_ops {
     void (*timed)(struct http_exchange *x);
     void (*make_bulk)(struct http_exchange *x); /* NULL if answers are sent one after another */
     int64_t (*now)(const struct http_exchange *x);
+    /* The route has admitted the request, after http_routes_admit has returned. */
+    void (*authorized)(struct http_exchange *x);
 };
 
 /*
- *     receiving ──► admitted ──► handled ──► answering ──► complete ──► ended
- *         │            │            │            ▲            ▲           ▲
- *         └────────────┴────────────┴─(refused)──┘            │           │
- *         └────────────┴────────────┴─(aborted)───────────────┘           │
- *         └────────────┴────────────┴──────────────(the peer is gone)─────┘
+ *     receiving ─────────────────────► admitted ──► handled ──► answering ──► complete ──► ended
+ *         │ └──────► authorizing ─────────▲ │            │            ▲            ▲           ▲
+ *         └────────────────┴────────────────┴────────────┴─(refused)──┘            │           │
+ *         └────────────────┴────────────────┴────────────┴─(aborted)───────────────┘           │
+ *         └────────────────┴────────────────┴────────────┴──────────────(the peer is gone)─────┘
  *
  * Answering may also be ended by the peer. Every move is made by http_exchange_move.
  */
 enum http_exchange_state {
-    HTTP_RECEIVING, /* the head has arrived, or is arriving */
-    HTTP_ADMITTED,  /* the gate and the route's admit were called */
-    HTTP_HANDLED,   /* the route has the whole request */
-    HTTP_ANSWERING, /* the status and the fields were given */
-    HTTP_COMPLETE,  /* the answer was given completely, or was aborted */
-    HTTP_ENDED,     /* on_end was called, if the route had the request */
+    HTTP_RECEIVING,   /* the head has arrived, or is arriving */
+    HTTP_AUTHORIZING, /* the route's authorize was called and has not decided */
+    HTTP_ADMITTED,    /* by the gate and by the route's admit and authorize */
+    HTTP_HANDLED,     /* the route has the whole request */
+    HTTP_ANSWERING,   /* the status and the fields were given */
+    HTTP_COMPLETE,    /* the answer was given completely, or was aborted */
+    HTTP_ENDED,       /* on_end was called, if the route had the request */
 };
 
 /* Before the exchange, HTTP/2 has the fields that sending uses; prefetched before many are sent. */
@@ -60,7 +63,8 @@ struct http_exchange {
     bool source_parked : 1;     /* the source had nothing to send */
     bool parks : 1;             /* http_park was called */
     bool leaving : 1;           /* the server shuts down */
-    bool called : 1;            /* on_request was called, so on_end is due */
+    bool called : 1;            /* authorize or on_request was called, so on_end is due */
+    bool in_admit : 1;          /* http_routes_admit is running */
     void *user;
     struct http_request request;
     const struct http_route *route; /* NULL until it was found */
@@ -84,6 +88,11 @@ void http_exchange_stop(struct http_exchange *x);
 static inline bool http_exchange_complete(const struct http_exchange *x)
 {
     return x->state >= HTTP_COMPLETE;
+}
+
+static inline bool http_exchange_is_authorizing(const struct http_exchange *x)
+{
+    return x->state == HTTP_AUTHORIZING;
 }
 
 /* How long the body of an admitted request may be. */

@@ -17,8 +17,15 @@ struct http_route {
      * it has answered. May be NULL.
      */
     bool (*admit)(struct http_exchange *x, void *service, const struct http_request *request);
+    /*
+     * The same for a decision that takes time, such as verifying a password. Called once, after
+     * admit and before any byte of the body is kept: it calls http_authorized or answers, now or
+     * later. Until then the connection reads almost nothing of the body. May be NULL.
+     */
+    void (*authorize)(struct http_exchange *x, void *service, const struct http_request *request);
     void (*on_request)(struct http_exchange *x, void *service, const struct http_request *request);
-    /* The exchange is over, for whatever reason. May be NULL. */
+    /* The exchange is over, for whatever reason. Not called for a request that was refused before
+     * authorize or on_request was called. May be NULL. */
     void (*on_end)(struct http_exchange *x, void *service);
     size_t body_bytes_max; /* 0: limits.body_bytes_max, which is also the upper bound */
     /* Answers a request whose body is longer, and is not read. NULL: 413 with a short text. */

@@ -108,27 +108,46 @@ static bool route_admits(struct http_exchange *x)
     return !x->route->admit || x->route->admit(x, x->service, &x->request);
 }
 
-bool http_routes_admit(const struct http_routes *routes, struct http_exchange *x)
+/* False: the request was answered. */
+static bool passes_gate(const struct http_routes *routes, struct http_exchange *x)
 {
-    http_exchange_move(x, HTTP_ADMITTED);
     if (!decode_path(x))
         return false;
     turn_work_copy("answering", x->request.method, x->request.path);
     if (routes && routes->gate && !routes->gate(x, routes->gate_ctx, &x->request))
         return false;
-    if (http_exchange_complete(x)) /* the gate had no memory for its fields */
-        return false;
+    return !http_exchange_complete(x); /* it is if the gate had no memory for its fields */
+}
+
+static void authorize(struct http_exchange *x)
+{
+    http_exchange_move(x, HTTP_AUTHORIZING);
+    x->in_admit = true;
+    x->route->authorize(x, x->service, &x->request);
+    x->in_admit = false;
+}
+
+void http_routes_admit(const struct http_routes *routes, struct http_exchange *x)
+{
+    if (!passes_gate(routes, x))
+        return;
     x->route = routes ? http_routes_find(routes, x->request.path, &x->service) : NULL;
-    if (x->route)
-        return route_admits(x);
-    http_answer_plain(x, 404);
-    return false;
+    if (!x->route)
+        http_answer_plain(x, 404);
+    else if (!route_admits(x) || http_exchange_complete(x))
+        return;
+    else if (x->route->authorize)
+        authorize(x);
+    else
+        http_exchange_move(x, HTTP_ADMITTED);
 }
 
 void http_routes_dispatch(const struct http_routes *routes, struct http_exchange *x)
 {
     x->request.body = buf_slice(&x->body);
-    if (x->state == HTTP_RECEIVING && !http_routes_admit(routes, x))
+    if (x->state == HTTP_RECEIVING)
+        http_routes_admit(routes, x);
+    if (x->state != HTTP_ADMITTED)
         return;
     turn_work_copy("answering", x->request.method, x->request.path);
     if (x->body.len && !route_admits(x))

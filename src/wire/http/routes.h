@@ -32,12 +32,13 @@ const struct http_route *http_routes_find(const struct http_routes *routes, stru
 
 /*
  * For the transports, once per request when its head has arrived: calls the gate and the route's
- * admit. False: the request was answered, and its body is not kept. routes may be NULL.
+ * admit and authorize. Afterwards the exchange is admitted; or it is authorizing, and the transport
+ * keeps nothing of the body until ops.authorized is called; or the request was answered. routes may
+ * be NULL.
  */
-MUST_CHECK
-bool http_routes_admit(const struct http_routes *routes, struct http_exchange *x);
+void http_routes_admit(const struct http_routes *routes, struct http_exchange *x);
 /* For the transports: the whole request has arrived and is passed to its route. A request that was
- * not admitted yet is admitted first. */
+ * not admitted yet is admitted first; if that takes time, this is called again afterwards. */
 void http_routes_dispatch(const struct http_routes *routes, struct http_exchange *x);
 
 #endif

@@ -17,7 +17,8 @@ enum {
 
 /* Drawn in endpoint_private.h. */
 static const uint8_t reading_moves[] = {
-    [HTTP1_HEAD] = TO(BODY) | TO(ANSWERING) | TO(LEAVING),
+    [HTTP1_HEAD] = TO(ADMITTING) | TO(ANSWERING) | TO(LEAVING),
+    [HTTP1_ADMITTING] = TO(BODY) | TO(ANSWERING) | TO(LEAVING),
     [HTTP1_BODY] = TO(ANSWERING) | TO(LEAVING),
     [HTTP1_ANSWERING] = TO(HEAD) | TO(LEAVING),
     [HTTP1_LEAVING] = TO(LEAVING),
@@ -163,52 +164,68 @@ static bool keep_head(struct http1_endpoint *e, size_t head_len, struct http1_he
     return true;
 }
 
-/*
- * Decides by the head alone. A refused request has been answered: a short body is read and dropped,
- * so that the connection can stay open; otherwise the connection ends.
- */
-static bool admit(struct http1_endpoint *e, const struct http1_head *head)
+/* Asks the route whether the client may make the request, by the head alone. */
+static void admit(struct http1_endpoint *e, const struct http1_head *head)
 {
     bool has_body = head->chunked || head->content_length;
     bool short_body =
         !head->chunked && !head->expects_continue && head->content_length <= DROPPED_BODY_MAX;
-    bool last = e->last || !head->request.keep_alive;
-    e->last = last || (has_body &&
-                       !short_body); /* if admit answers, the answer contains "Connection: close" */
-    if (http_routes_admit(e->server->routes, &e->exchange)) {
-        e->last = last;
-        return true;
-    }
-    if (e->reading == HTTP1_LEAVING)
-        return false;
-    e->drops = has_body && !e->last;
-    http1_body_of_length(&e->body, head->content_length);
-    http1_move(e, e->drops ? HTTP1_BODY : HTTP1_ANSWERING);
-    return false;
-}
-
-static void body_begin(struct http1_endpoint *e, const struct http1_head *head)
-{
-    e->drops = false;
-    if (!admit(e, head))
-        return;
-    e->body_max = http_exchange_body_max(&e->exchange, e->server->http->body_bytes_max);
-    if (head->content_length > e->body_max) {
-        refuse_long(e);
-        return;
-    }
-    bool has_body = head->chunked || head->content_length;
-    if (has_body && head->expects_continue && unread_len(e) == 0 &&
-        http1_put(e, SLICE_LITERAL("HTTP/1.1 100 Continue\r\n\r\n")) != ST_OK)
-        return;
     if (head->chunked)
         http1_body_in_chunks(&e->body);
     else
         http1_body_of_length(&e->body, head->content_length);
-    if (has_body)
-        http1_move(e, HTTP1_BODY);
-    else
+    e->drops = false;
+    e->expects_continue = has_body && head->expects_continue;
+    e->closes_if_refused = has_body && !short_body;
+    e->last = e->last || !head->request.keep_alive;
+    e->admitting_ns = e->now_ns;
+    http1_move(e, HTTP1_ADMITTING);
+    http_routes_admit(e->server->routes, &e->exchange);
+}
+
+/* The request was answered. A short body is read and dropped, so that the connection can stay open;
+ * otherwise the connection ends. */
+static void drop_body(struct http1_endpoint *e)
+{
+    e->drops = e->body.state != HTTP1_BODY_DONE && !e->last;
+    http1_move(e, e->drops ? HTTP1_BODY : HTTP1_ANSWERING);
+}
+
+/* The time in which the route decided does not count as the client's. */
+static void leave_out_admission(struct http1_endpoint *e)
+{
+    int64_t since_ns = e->since_ns + (e->now_ns - e->admitting_ns);
+    e->since_ns = since_ns < e->now_ns ? since_ns : e->now_ns;
+}
+
+static void begin_body(struct http1_endpoint *e)
+{
+    e->closes_if_refused = false;
+    leave_out_admission(e);
+    e->body_max = http_exchange_body_max(&e->exchange, e->server->http->body_bytes_max);
+    if (e->body.left > e->body_max) {
+        refuse_long(e);
+        return;
+    }
+    if (e->expects_continue && unread_len(e) == 0 &&
+        http1_put(e, SLICE_LITERAL("HTTP/1.1 100 Continue\r\n\r\n")) != ST_OK)
+        return;
+    if (e->body.state == HTTP1_BODY_DONE)
         call_handler(e);
+    else
+        http1_move(e, HTTP1_BODY);
+}
+
+/* False: the route has not decided. */
+static bool leave_admitting(struct http1_endpoint *e)
+{
+    if (http_exchange_is_authorizing(&e->exchange))
+        return false;
+    if (e->exchange.state == HTTP_ADMITTED)
+        begin_body(e);
+    else
+        drop_body(e);
+    return true;
 }
 
 static bool read_head(struct http1_endpoint *e)
@@ -225,7 +242,7 @@ static bool read_head(struct http1_endpoint *e)
     e->head_seen = 0;
     if (keep_head(e, len, &head)) {
         take(e, len);
-        body_begin(e, &head);
+        admit(e, &head);
     }
     return true;
 }
@@ -267,6 +284,8 @@ static bool step(struct http1_endpoint *e)
     switch (e->reading) {
     case HTTP1_HEAD:
         return unread_len(e) && read_head(e);
+    case HTTP1_ADMITTING:
+        return leave_admitting(e);
     case HTTP1_BODY:
         return read_body(e);
     case HTTP1_ANSWERING:
@@ -302,7 +321,7 @@ static void pump(struct http1_endpoint *e, int64_t now_ns)
     if (waits_parked(e) && e->in.len > e->server->limits->head_bytes_max)
         http1_die(e, "too much input behind a parked answer");
     /* Without more input the request cannot be completed. */
-    if (e->input_ended && e->reading != HTTP1_ANSWERING)
+    if (e->input_ended && (e->reading == HTTP1_HEAD || e->reading == HTTP1_BODY))
         http1_move(e, HTTP1_LEAVING);
     e->inside--;
 }
@@ -333,6 +352,8 @@ void http1_endpoint_feed_end(struct http1_endpoint *e, int64_t now_ns)
 
 size_t http1_endpoint_fill(struct http1_endpoint *e, uint8_t *dst, size_t room, int64_t now_ns)
 {
+    if (e->reading == HTTP1_ADMITTING)
+        pump(e, now_ns); /* may have something to send afterwards */
     e->now_ns = now_ns;
     e->inside++;
     size_t n = http1_take(e, dst, room);
@@ -347,13 +368,16 @@ bool http1_endpoint_wants_read(const struct http1_endpoint *e)
 {
     if (e->reading == HTTP1_LEAVING || e->input_ended)
         return false;
-    return e->reading != HTTP1_ANSWERING || e->in.len == 0 || waits_parked(e);
+    bool waits = e->reading == HTTP1_ADMITTING || e->reading == HTTP1_ANSWERING;
+    return !waits || e->in.len == 0 || waits_parked(e);
 }
 
 bool http1_endpoint_wants_write(const struct http1_endpoint *e)
 {
     if (http1_queued(e))
         return true;
+    if (e->reading == HTTP1_ADMITTING)
+        return !http_exchange_is_authorizing(&e->exchange);
     /* An answer that was completed from outside must be followed by the next request. */
     return e->reading == HTTP1_ANSWERING &&
            (http_exchange_complete(&e->exchange) || http_exchange_flows(&e->exchange));
@@ -392,6 +416,7 @@ static int64_t wait_max(const struct http1_endpoint *e)
         if (http1_queued(e))
             return e->server->http->stall_ns;
         return e->in.len ? e->server->limits->head_ns : e->server->limits->idle_ns;
+    case HTTP1_ADMITTING:
     case HTTP1_ANSWERING:
         if (e->exchange.parks)
             return 0;
@@ -423,7 +448,7 @@ void http1_endpoint_tick(struct http1_endpoint *e, int64_t now_ns)
         http_exchange_tick(&e->exchange, now_ns);
     else if (e->reading == HTTP1_HEAD && e->in.len && http1_queued(e) == 0)
         refuse(e, 408, "request head too slow");
-    else if (e->reading > HTTP1_HEAD && e->reading < HTTP1_ANSWERING)
+    else if (e->reading == HTTP1_BODY)
         refuse(e, 408, "request body too slow");
     else
         http1_die(e, "no progress");
@@ -438,5 +463,6 @@ void http1_endpoint_check(const struct http1_endpoint *e)
     assert(e->out_sent <= e->out.len);
     assert(e->reading != HTTP1_LEAVING || e->in.len == 0);
     assert(e->exchange.body.len <= e->body_max);
+    assert(e->reading == HTTP1_ADMITTING || !http_exchange_is_authorizing(&e->exchange));
     http_exchange_check(&e->exchange);
 }

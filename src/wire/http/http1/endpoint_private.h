@@ -9,15 +9,16 @@
 /*
  *               ┌───────────────────(the next request)──────────────────┐
  *               ▼                                                       │
- *              head ──────────────────────────────────────────► answering ──► leaving
- *               └──► body ──────────────────────────────────────────▲
+ *              head ──► admitting ────────────────────────────► answering ──► leaving
+ *                           └──► body ──────────────────────────────▲
  *
  * Every state may also move to answering (the request is refused) and to leaving (a fault of the
  * connection, or a shutdown). Every move is made by http1_move.
  */
 enum http1_reading {
     HTTP1_HEAD,
-    HTTP1_BODY, /* its own states are in body.h */
+    HTTP1_ADMITTING, /* the route decides by the head; almost nothing more is read meanwhile */
+    HTTP1_BODY,      /* its own states are in body.h */
     HTTP1_ANSWERING,
     HTTP1_LEAVING, /* nothing is read any more; the connection ends when out is empty */
 };
@@ -30,6 +31,8 @@ struct http1_endpoint {
     unsigned inside; /* within feed, fill or tick: on_output is not called */
     bool last;       /* the connection closes after the current answer */
     bool input_ended;
+    bool expects_continue;  /* the client sends the body after "100 Continue" */
+    bool closes_if_refused; /* the body is too long to be read and dropped */
     bool drops;    /* the body is dropped, because the request was answered after its head */
     bool chunked;  /* the response is */
     struct buf in; /* received bytes; parsed up to in_at, which is 0 outside of pump */
@@ -37,7 +40,8 @@ struct http1_endpoint {
     size_t head_seen;
     struct http1_body body; /* of the request */
     size_t body_max;
-    struct buf out; /* response bytes; those before out_sent were sent */
+    int64_t admitting_ns; /* when admission of the request began */
+    struct buf out;       /* response bytes; those before out_sent were sent */
     size_t out_sent;
     int64_t now_ns;
     int64_t since_ns;              /* when the current wait began or last made progress */

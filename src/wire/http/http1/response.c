@@ -66,6 +66,7 @@ static enum status begin(struct http_exchange *x, unsigned status, struct slice 
                          const size_t *length)
 {
     struct http1_endpoint *e = http1_endpoint_of(x);
+    e->last = e->last || e->closes_if_refused;
     bool bare = status == 204 || status == 304;
     bool streams = !length && !bare;
     e->chunked = streams && x->request.minor == 1;
@@ -129,6 +130,7 @@ static int64_t now(const struct http_exchange *x)
 }
 
 const struct http_exchange_ops http1_exchange_ops = {
+    .authorized = wake,
     .begin = begin,
     .reserve = reserve,
     .write = put_chunk,

@@ -26,16 +26,23 @@ void http2_endpoint_free(struct http2_endpoint *endpoint)
         return;
     assert(list_empty(&endpoint->exchanges));
     assert(list_empty(&endpoint->broken) && list_empty(&endpoint->waiting));
-    assert(endpoint->queued_bytes == 0);
+    assert(endpoint->queued_bytes == 0 && endpoint->early_bytes == 0);
     free(endpoint);
 }
 
 static int64_t wait_ends(const struct http2_exchange *h)
 {
     const struct http_limits *limits = h->endpoint->server->limits;
-    if (!h->received)
+    if (http2_exchange_arrives(h))
         return wire_message_by_ns(h->progress_ns, limits->message_ns, h->exchange.body.len);
     return h->progress_ns + limits->stall_ns;
+}
+
+static void check_in_time(const struct http2_exchange *h)
+{
+    int64_t at = wait_ends(h);
+    if (at < h->endpoint->check_at_ns)
+        h->endpoint->check_at_ns = at;
 }
 
 struct h2_stream *http2_endpoint_open(struct http2_endpoint *endpoint, struct h2_headers *headers,
@@ -45,9 +52,7 @@ struct h2_stream *http2_endpoint_open(struct http2_endpoint *endpoint, struct h2
     struct http2_exchange *h = http2_exchange_new(endpoint, headers);
     if (!h)
         return NULL;
-    int64_t at = wait_ends(h);
-    if (at < endpoint->check_at_ns)
-        endpoint->check_at_ns = at;
+    check_in_time(h);
     return &h->stream;
 }
 
@@ -70,7 +75,8 @@ void http2_endpoint_turn(struct http2_endpoint *endpoint, int64_t now_ns)
             LIST_ENTRY(endpoint->waiting.next, struct http2_exchange, in_waiting);
         list_remove(&h->in_waiting);
         h->progress_ns = now_ns;
-        http_routes_dispatch(endpoint->server->routes, &h->exchange);
+        check_in_time(h);
+        http2_exchange_proceed(h);
     }
 }
 
@@ -82,6 +88,8 @@ bool http2_endpoint_wants_turn(const struct http2_endpoint *endpoint)
 /* Answers that wait for the peer's window must not stop reading, which brings the window. */
 bool http2_endpoint_wants_read(const struct http2_endpoint *endpoint)
 {
+    if (endpoint->early_bytes > HTTP2_EARLY_BYTES_SOFT)
+        return false;
     return endpoint->queued_bytes <= HTTP2_QUEUED_BYTES_SOFT ||
            !h2_session_wants_write(endpoint->session);
 }
@@ -136,18 +144,22 @@ void http2_endpoint_tick(struct http2_endpoint *endpoint, int64_t now_ns)
 
 void http2_endpoint_check(const struct http2_endpoint *endpoint)
 {
-    size_t queued_bytes = 0, broken = 0, waiting = 0;
+    size_t queued_bytes = 0, early_bytes = 0, broken = 0, waiting = 0;
     const struct http2_exchange *h;
     LIST_FOREACH (h, &endpoint->exchanges, in_exchanges) {
         assert(h->endpoint == endpoint);
         assert(h->out_sent <= h->out.len);
-        assert(list_empty(&h->in_waiting) || h->received);
+        assert(list_empty(&h->in_waiting) || h->exchange.state <= HTTP_ADMITTED);
         http_exchange_check(&h->exchange);
+        assert(h->early_bytes == 0 || h->exchange.state <= HTTP_ADMITTED);
+        assert(h->early_bytes <= h->exchange.body.len);
         queued_bytes += h->out.len - h->out_sent;
+        early_bytes += h->early_bytes;
         broken += !list_empty(&h->in_broken);
         waiting += !list_empty(&h->in_waiting);
     }
     assert(endpoint->queued_bytes == queued_bytes);
+    assert(endpoint->early_bytes == early_bytes);
     assert(list_length(&endpoint->broken) == broken);
     assert(list_length(&endpoint->waiting) == waiting);
 }

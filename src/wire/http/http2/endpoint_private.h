@@ -11,11 +11,14 @@ struct http2_endpoint {
     struct http_hooks hooks;
     struct h2_session *session; /* borrowed */
     struct list exchanges;      /* all exchanges of the connection */
-    struct list broken;  /* to be reset, which must not happen within a call on the exchange */
-    struct list waiting; /* complete requests in order of arrival, not yet passed to their routes */
+    struct list broken; /* to be reset, which must not happen within a call on the exchange */
+    /* Requests that continue in the next turn: those that have arrived completely, in order, and
+     * those whose client was admitted. */
+    struct list waiting;
     int64_t now_ns;      /* time of the current turn */
     int64_t check_at_ns; /* no exchange has to be checked before */
     size_t queued_bytes; /* of answers */
+    size_t early_bytes;  /* of bodies whose clients are not admitted yet */
     bool leaving;
 };
 
@@ -35,8 +38,10 @@ struct http2_exchange {
     struct list in_exchanges;   /* links endpoint.exchanges */
     struct list in_waiting;     /* links endpoint.waiting */
     struct buf head;            /* the header block of the answer, until it is sent */
-    size_t body_max;            /* set when the request is admitted */
-    bool received;              /* the request arrived completely, or was refused */
+    size_t body_max;            /* set when the route is known */
+    size_t early_bytes; /* of the body: arrived before the client was admitted, and not given back
+                           to the stream's window */
+    bool received;      /* the request arrived completely */
 };
 
 _Static_assert(offsetof(struct http2_exchange, exchange) == HTTP_TRANSPORT_BYTES,
@@ -56,6 +61,9 @@ enum {
     /* When more bytes of answers than this are queued, requests wait. Otherwise a client that sends
      * requests and does not read would make us hold all the answers. */
     HTTP2_QUEUED_BYTES_SOFT = 1024 * 1024,
+    /* When more bytes than this have arrived of bodies whose clients are not admitted yet, nothing
+     * is read. */
+    HTTP2_EARLY_BYTES_SOFT = 64 * 1024,
     /* Requests passed to routes in one turn, and never while input is read: a request that is reset
      * in the same input costs nothing. */
     HTTP2_REQUESTS_PER_TURN = 16,
@@ -64,6 +72,10 @@ enum {
 /* exchange.c */
 struct http2_exchange *http2_exchange_new(struct http2_endpoint *endpoint,
                                           struct h2_headers *headers);
+/* Continues with a request that was waiting: reads its body, or passes it to its route. */
+void http2_exchange_proceed(struct http2_exchange *h);
+/* The client has to send the rest of a request. */
+bool http2_exchange_arrives(const struct http2_exchange *h);
 /* A request has not arrived completely, or the client does not read an answer. */
 bool http2_exchange_stalls(const struct http2_exchange *h);
 

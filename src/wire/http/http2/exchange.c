@@ -17,6 +17,31 @@ static size_t queued(const struct http_exchange *x)
     return h->out.len - h->out_sent;
 }
 
+/* ---- bytes of a body that arrive before the client is admitted ---- */
+
+static void forget_early(struct http2_exchange *h)
+{
+    h->endpoint->early_bytes -= h->early_bytes;
+    h->early_bytes = 0;
+}
+
+/* The client may send the rest. */
+static void accept_early(struct http2_exchange *h)
+{
+    if (h->early_bytes)
+        h2_stream_consumed(&h->stream, h->early_bytes);
+    forget_early(h);
+}
+
+/* The request is refused, so the client need not send more. */
+static void drop_early(struct http2_exchange *h)
+{
+    if (!h->early_bytes)
+        return;
+    forget_early(h);
+    account_buf_fini(h->exchange.account, &h->exchange.body);
+}
+
 /* ---- the answer, written by the handler ---- */
 
 /* The exchange is aborted. The stream is reset later, because that must not happen within a call on
@@ -25,6 +50,7 @@ static void break_off(struct http_exchange *x)
 {
     struct http2_exchange *h = http2_of(x);
     http_exchange_stop(x);
+    drop_early(h);
     if (list_empty(&h->in_broken))
         list_push_back(&h->endpoint->broken, &h->in_broken);
     if (h->endpoint->hooks.on_output)
@@ -67,6 +93,7 @@ static enum status begin(struct http_exchange *x, unsigned status, struct slice 
                          const size_t *length)
 {
     struct http2_exchange *h = http2_of(x);
+    drop_early(h);
     if (build_head(h, status, type, length) != ST_OK) {
         break_off(x);
         return ST_NOMEM;
@@ -121,7 +148,17 @@ static void timed(struct http_exchange *x)
         endpoint->check_at_ns = x->deadline_ns;
 }
 
+static void authorized(struct http_exchange *x)
+{
+    struct http2_exchange *h = http2_of(x);
+    struct http2_endpoint *endpoint = h->endpoint;
+    list_push_back(&endpoint->waiting, &h->in_waiting);
+    if (endpoint->hooks.on_output)
+        endpoint->hooks.on_output(endpoint->hooks.owner);
+}
+
 static const struct http_exchange_ops exchange_ops = {
+    .authorized = authorized,
     .begin = begin,
     .reserve = reserve,
     .write = append,
@@ -182,22 +219,22 @@ static enum h2_fill on_fill(struct h2_stream *stream, uint8_t *dst, size_t room,
 
 /* ---- the request ---- */
 
-/* Nothing more of the body is kept. */
-static void stop_receiving(struct http2_exchange *h)
+static void drop_body(struct http2_exchange *h)
 {
-    h->received = true;
+    forget_early(h);
+    list_remove(&h->in_waiting);
     account_buf_fini(h->exchange.account, &h->exchange.body);
 }
 
 static void refuse_long(struct http2_exchange *h)
 {
-    stop_receiving(h);
+    drop_body(h);
     http_answer_too_long(&h->exchange);
 }
 
 static void refuse_for_memory(struct http2_exchange *h)
 {
-    stop_receiving(h);
+    drop_body(h);
     http_answer_plain(&h->exchange, 429);
 }
 
@@ -207,42 +244,73 @@ static bool is_longer(const struct http2_exchange *h, size_t limit)
     return length > 0 && (uint64_t)length > limit;
 }
 
+/* The client was admitted. */
+static void accept_body(struct http2_exchange *h)
+{
+    accept_early(h);
+    if (is_longer(h, h->body_max) || h->exchange.body.len > h->body_max)
+        refuse_long(h);
+}
+
 /* Before the first byte of the body is kept. A request without a body is admitted when it is passed
  * to its route, so that a request that is reset before costs nothing. */
 static void admit(struct http2_exchange *h)
 {
     const struct http2_server *server = h->endpoint->server;
-    if (!http_routes_admit(server->routes, &h->exchange)) {
-        h->received = true;
-        return;
-    }
+    http_routes_admit(server->routes, &h->exchange);
     h->body_max = http_exchange_body_max(&h->exchange, server->limits->body_bytes_max);
-    if (is_longer(h, h->body_max))
-        refuse_long(h);
+    if (h->exchange.state == HTTP_ADMITTED)
+        accept_body(h);
 }
 
-static void on_data(struct h2_stream *stream, struct slice bytes)
+void http2_exchange_proceed(struct http2_exchange *h)
 {
-    struct http2_exchange *h = http2_of_stream(stream);
+    if (h->exchange.state == HTTP_ADMITTED)
+        accept_body(h);
+    if (h->received)
+        http_routes_dispatch(h->endpoint->server->routes, &h->exchange);
+}
+
+static void keep(struct http2_exchange *h, struct slice bytes)
+{
     struct buf *body = &h->exchange.body;
-    h2_stream_consumed(stream, bytes.len);
-    if (!h->received && h->exchange.state == HTTP_RECEIVING && bytes.len)
-        admit(h);
-    if (h->received || !bytes.len)
-        return;
     if (body->len + bytes.len > h->body_max)
         refuse_long(h);
     else if (account_append(h->exchange.account, body, bytes) != ST_OK)
         refuse_for_memory(h);
 }
 
+/* Keeps bytes that the client has sent before it is admitted. It can send more only when they were
+ * given back to its window. */
+static void keep_early(struct http2_exchange *h, struct slice bytes)
+{
+    h->early_bytes += bytes.len;
+    h->endpoint->early_bytes += bytes.len;
+    if (account_append(h->exchange.account, &h->exchange.body, bytes) != ST_OK)
+        refuse_for_memory(h);
+}
+
+static void on_data(struct h2_stream *stream, struct slice bytes)
+{
+    struct http2_exchange *h = http2_of_stream(stream);
+    if (h->exchange.state == HTTP_RECEIVING && bytes.len)
+        admit(h);
+    if (http_exchange_is_authorizing(&h->exchange)) {
+        keep_early(h, bytes);
+        return;
+    }
+    h2_stream_consumed(stream, bytes.len);
+    if (h->exchange.state == HTTP_ADMITTED && bytes.len)
+        keep(h, bytes);
+}
+
 static void on_request_end(struct h2_stream *stream)
 {
     struct http2_exchange *h = http2_of_stream(stream);
-    if (h->received)
-        return;
     h->received = true;
-    list_push_back(&h->endpoint->waiting, &h->in_waiting);
+    bool goes_on = h->exchange.state == HTTP_RECEIVING || h->exchange.state == HTTP_ADMITTED;
+    if (goes_on && list_empty(&h->in_waiting))
+        list_push_back(&h->endpoint->waiting, &h->in_waiting);
 }
 
 static void on_close(struct h2_stream *stream, enum h2_error code)
@@ -253,6 +321,7 @@ static void on_close(struct h2_stream *stream, enum h2_error code)
     list_remove(&h->in_broken);
     list_remove(&h->in_waiting);
     h->endpoint->queued_bytes -= queued(&h->exchange);
+    forget_early(h);
     http_exchange_end(&h->exchange);
     http_exchange_fini(&h->exchange);
     account_buf_fini(h->exchange.account, &h->head);
@@ -313,10 +382,17 @@ struct http2_exchange *http2_exchange_new(struct http2_endpoint *endpoint,
     return h;
 }
 
+bool http2_exchange_arrives(const struct http2_exchange *h)
+{
+    const struct http_exchange *x = &h->exchange;
+    bool goes_on = x->state == HTTP_RECEIVING || x->state == HTTP_ADMITTED;
+    return goes_on && !h->received && list_empty(&h->in_waiting);
+}
+
 bool http2_exchange_stalls(const struct http2_exchange *h)
 {
     const struct http_exchange *x = &h->exchange;
-    if (!h->received)
+    if (http2_exchange_arrives(h))
         return true;
     if (x->parks && !http_exchange_complete(x))
         return false;
