@@ -2,6 +2,7 @@
 target_include_directories(vigil_client PUBLIC ${CMAKE_SOURCE_DIR}/include)
 
 vigil_failing_memory(client_names_resolver_test client_connect_connection_test client_connect_connection_server_test
+                     client_connect_tunnel_test
                      client_watch_watch_stream_test client_watch_watch_memory_test client_watch_watch_queue_test
                      client_watch_object_test client_v2_v2_poller_test client_v2_v2_response_test
                      client_v2_v2_watch_test)

@@ -21,6 +21,7 @@ vigil_failing_memory(
 foreach(test
     call_exchange
     connect_http_pool
+    connect_pool_route
     leader_candidate
 )
     vigil_failing_memory(kubeclient_${test}_test)

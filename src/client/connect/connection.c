@@ -1,5 +1,6 @@
 #include "client/connect/connection.h"
 
+#include "client/connect/proxy.h"
 #include "client/connect/transport.h"
 #include "client/names/resolver.h"
 
@@ -20,7 +21,9 @@ enum {
 /* Drawn in connection.h. */
 static const unsigned moves[] = {
     [CONNECTION_LOOKING_UP] = TO(CONNECTING) | TO(CLOSED),
-    [CONNECTION_CONNECTING] = TO(CONNECTING) | TO(SHAKING) | TO(GREETING) | TO(CLOSED),
+    [CONNECTION_CONNECTING] =
+        TO(CONNECTING) | TO(TUNNELLING) | TO(SHAKING) | TO(GREETING) | TO(CLOSED),
+    [CONNECTION_TUNNELLING] = TO(CONNECTING) | TO(SHAKING) | TO(GREETING) | TO(CLOSED),
     [CONNECTION_SHAKING] = TO(CONNECTING) | TO(GREETING) | TO(CLOSED),
     [CONNECTION_GREETING] = TO(CONNECTING) | TO(OPEN) | TO(CLOSED),
     [CONNECTION_OPEN] = TO(DRAINING) | TO(CLOSED),
@@ -69,6 +72,12 @@ static void move(struct connection *c, enum connection_state next)
 static struct loop *loop_of(const struct connection *c)
 {
     return c->connector->options.loop;
+}
+
+/* NULL: the endpoint is reached directly. */
+static const struct proxy *proxy_of(const struct connection *c)
+{
+    return c->endpoint.is_path ? NULL : c->connector->options.proxy;
 }
 
 static bool is_established(const struct connection *c)
@@ -160,6 +169,11 @@ static void keep_error(struct connection *c, enum status status, const char *rea
         error_set(&c->error, status, "lost the connection to %s: %s", c->endpoint.text, reason);
         return;
     }
+    if (proxy_of(c)) {
+        error_set(&c->error, status, "cannot connect to %s through the proxy %s: %s",
+                  c->endpoint.text, proxy_of(c)->endpoint.text, reason);
+        return;
+    }
     if (c->address_next > 0)
         address_format(&c->addresses[c->address_next - 1], at);
     bool other = *at && strcmp(at, c->endpoint.text) != 0;
@@ -208,8 +222,10 @@ static void fail_by_session(struct connection *c)
 
 static void end_input(struct connection *c)
 {
-    if (!session_exists(&c->session)) { /* TLS was closed as soon as it was open */
-        fail(c, ST_CLOSED, "the server closed the connection");
+    if (!session_exists(&c->session)) { /* by a proxy, or TLS was closed as soon as it was open */
+        bool by_proxy = c->state == CONNECTION_TUNNELLING;
+        fail(c, ST_CLOSED,
+             by_proxy ? "the proxy closed the connection" : "the server closed the connection");
         return;
     }
     session_feed_end(&c->session);
@@ -247,11 +263,15 @@ static void fail_by_time(struct connection *c)
     char text[ENDPOINT_HOST_BYTES + 32];
     switch (c->state) {
     case CONNECTION_LOOKING_UP:
-        snprintf(text, sizeof(text), "lookup %s: i/o timeout", c->endpoint.host);
+        snprintf(text, sizeof(text), "lookup %s: i/o timeout",
+                 proxy_of(c) ? proxy_of(c)->endpoint.host : c->endpoint.host);
         fail(c, ST_CLOSED, text);
         break;
     case CONNECTION_CONNECTING:
         fail(c, ST_CLOSED, "i/o timeout");
+        break;
+    case CONNECTION_TUNNELLING:
+        fail(c, ST_CLOSED, "timeout: the proxy did not answer");
         break;
     case CONNECTION_SHAKING:
         fail(c, ST_CLOSED, "TLS handshake timeout");
@@ -355,9 +375,36 @@ static void feed(struct connection *c, struct slice bytes)
         become_open(c);
 }
 
+static void begin_tls(struct connection *c)
+{
+    const char *name = c->connector->options.server_name;
+    struct error error;
+    static const enum tls_client_protocol offers[] = {
+        [SESSION_HTTP2] = TLS_CLIENT_HTTP2,
+        [SESSION_HTTP1] = TLS_CLIENT_HTTP1,
+        [SESSION_NEGOTIATED] = TLS_CLIENT_NEGOTIATED,
+    };
+    if (transport_begin_tls(&c->transport, *name ? name : c->endpoint.host, offers[c->protocol],
+                            &error) != ST_OK) {
+        fail_with(c, &error);
+        return;
+    }
+    move(c, CONNECTION_SHAKING);
+    schedule(c);
+}
+
+/* Bytes reach the server, directly or through a proxy. */
+static void on_reached(struct connection *c)
+{
+    if (c->secure)
+        begin_tls(c);
+    else
+        begin_session(c);
+}
+
 /* -- receiving -- */
 
-/* What TLS has become by what was read or written. */
+/* What a tunnel and TLS have become by what was read or written. */
 static void follow_transport(struct connection *c)
 {
     struct error error;
@@ -366,6 +413,8 @@ static void follow_transport(struct connection *c)
         end_input(c);
     else if (status != ST_OK && status != ST_AGAIN)
         fail_with(c, &error);
+    else if (status == ST_OK && c->state == CONNECTION_TUNNELLING)
+        on_reached(c);
     else if (status == ST_OK && c->state == CONNECTION_SHAKING)
         begin_session(c);
 }
@@ -381,7 +430,11 @@ static void take_all(struct connection *c)
         }
         if (bytes.len == 0)
             break;
-        if (c->state == CONNECTION_SHAKING)
+        if (c->state == CONNECTION_TUNNELLING && c->secure) { /* in TLS the client begins */
+            fail(c, ST_CLOSED, "the proxy sent more than its response");
+            return;
+        }
+        if (c->state == CONNECTION_SHAKING || c->state == CONNECTION_TUNNELLING)
             begin_session(c);
         if (!session_exists(&c->session))
             return;
@@ -400,7 +453,7 @@ static bool receive(struct connection *c)
     enum status status = transport_read(&c->transport, &error);
     if (status == ST_OK)
         take_all(c);
-    else if (status == ST_END && session_exists(&c->session))
+    else if (status == ST_END && (session_exists(&c->session) || c->state == CONNECTION_TUNNELLING))
         end_input(c);
     else if (status == ST_END)
         follow_transport(c);
@@ -502,21 +555,14 @@ static void flush(struct connection *c)
 
 /* -- connecting -- */
 
-static void begin_tls(struct connection *c)
+static void begin_tunnel(struct connection *c)
 {
-    const char *name = c->connector->options.server_name;
     struct error error;
-    static const enum tls_client_protocol offers[] = {
-        [SESSION_HTTP2] = TLS_CLIENT_HTTP2,
-        [SESSION_HTTP1] = TLS_CLIENT_HTTP1,
-        [SESSION_NEGOTIATED] = TLS_CLIENT_NEGOTIATED,
-    };
-    if (transport_begin_tls(&c->transport, *name ? name : c->endpoint.host, offers[c->protocol],
-                            &error) != ST_OK) {
+    if (transport_begin_tunnel(&c->transport, proxy_of(c), &c->endpoint, &error) != ST_OK) {
         fail_with(c, &error);
         return;
     }
-    move(c, CONNECTION_SHAKING);
+    move(c, CONNECTION_TUNNELLING);
     schedule(c);
 }
 
@@ -525,10 +571,10 @@ static void on_connected(struct connection *c)
     struct error error;
     if (transport_connected(&c->transport, &error) != ST_OK)
         fail_with(c, &error);
-    else if (c->secure)
-        begin_tls(c);
+    else if (proxy_of(c))
+        begin_tunnel(c);
     else
-        begin_session(c);
+        on_reached(c);
 }
 
 static void on_ready(struct io_watch *watch, unsigned ready)
@@ -662,11 +708,12 @@ enum status connection_new(struct connector *connector, const struct endpoint *e
     c->deadline_ns = clock_add(now_of(c), connector->options.connect_timeout_ns);
     connector->connections++;
     bool begins_itself = endpoint->is_path || (c->secure && !connector->options.tls);
+    const struct endpoint *first = proxy_of(c) ? &proxy_of(c)->endpoint : endpoint;
     enum status status =
         begins_itself
             ? ST_OK
-            : resolver_lookup_host(connector->options.resolver, slice_from_text(endpoint->host),
-                                   endpoint->port, (struct lookup_hooks){on_lookup, c}, &c->lookup);
+            : resolver_lookup_host(connector->options.resolver, slice_from_text(first->host),
+                                   first->port, (struct lookup_hooks){on_lookup, c}, &c->lookup);
     if (status != ST_OK) {
         destroy(c);
         return status;
@@ -733,6 +780,7 @@ void connection_check(const struct connection *c)
     assert(transport_is_open(&c->transport) == connected);
     assert(!c->transport.tls || (c->secure && c->state >= CONNECTION_SHAKING));
     assert(c->state != CONNECTION_SHAKING || c->transport.tls);
+    assert(c->state != CONNECTION_TUNNELLING || proxy_of(c));
     bool has_session = c->state >= CONNECTION_GREETING && c->state < CONNECTION_CLOSED;
     assert(session_exists(&c->session) ? c->state >= CONNECTION_GREETING : !has_session);
     assert(!c->addresses || c->state < CONNECTION_OPEN);

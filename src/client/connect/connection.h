@@ -1,18 +1,19 @@
 /*
  * One connection to one endpoint: name lookup, socket, TLS, and a session of HTTP/2 or HTTP/1.1.
  *
- *     looking up ──► connecting ──► shaking ──► greeting ──► open ──► draining
- *          │            │   ▲ └────────────────────▲ │          │         │
- *          │            │   └─────────┴──────────────┤ (the next address) │
- *          └────────────┴─────────────┴──────────────┴──► closed ◄────────┘
+ *     looking up ──► connecting ──► tunnelling ──► shaking ──► greeting ──► open ──► draining
+ *          │            │   ▲             │             │            │         │         │
+ *          │            │   └─────────────┴─────────────┴────────────┤ (the next address) │
+ *          └────────────┴─────────────────┴─────────────┴────────────┴──► closed ◄────────┘
  *
+ *     tunnelling a proxy connects to the server; skipped without a proxy
  *     shaking    the TLS handshake; skipped without TLS
  *     greeting   the session is made, and the server has not answered yet; with HTTP/1.1, in which
  *                the client begins, the connection is open at once
  *     draining   the server sent GOAWAY: the streams are finished, and no new one is opened
  *
- * A failed attempt is followed by one to the next address of the host. Everything that a turn of
- * the loop produces is sent with one system call at its end.
+ * A failed attempt is followed by one to the next address of the host, or of the proxy. Everything
+ * that a turn of the loop produces is sent with one system call at its end.
  *
  * Owned by the channel; the loop's thread. No hook is called from within a function of this header,
  * and every hook may free the connection. Missing memory closes the connection and is its error.
@@ -29,6 +30,7 @@ struct connection;
 enum connection_state {
     CONNECTION_LOOKING_UP,
     CONNECTION_CONNECTING,
+    CONNECTION_TUNNELLING,
     CONNECTION_SHAKING,
     CONNECTION_GREETING,
     CONNECTION_OPEN,

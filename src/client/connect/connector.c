@@ -8,7 +8,8 @@ static void free_buffers(struct connector *c)
 {
     free(c->raw);
     free(c->plain);
-    c->raw = c->plain = NULL;
+    free(c->middle);
+    c->raw = c->plain = c->middle = NULL;
 }
 
 static void on_idle(struct timer *timer)
@@ -53,4 +54,9 @@ uint8_t *connector_raw(struct connector *c)
 uint8_t *connector_plain(struct connector *c)
 {
     return get(c, &c->plain);
+}
+
+uint8_t *connector_middle(struct connector *c)
+{
+    return get(c, &c->middle);
 }

@@ -14,6 +14,7 @@
 #include "wire/http/http1/client.h"
 
 struct network;
+struct proxy;
 struct resolver;
 
 enum { CONNECTOR_BUFFER_BYTES = 64 * 1024 };
@@ -24,6 +25,8 @@ struct connector_options {
     struct network *network;       /* borrowed */
     struct resolver *resolver;     /* borrowed */
     struct tls_client_source *tls; /* borrowed; NULL: only endpoints without TLS can be used */
+    const struct proxy *proxy;     /* borrowed: reaches the servers, except for Unix sockets; NULL:
+                                      none */
     const char *server_name;       /* borrowed: verified instead of the endpoint's host; "": not */
     int64_t connect_timeout_ns;    /* from the start until the server has answered */
     struct h2_limits h2;
@@ -50,6 +53,7 @@ struct connector {
     struct connector_stats stats;
     unsigned connections; /* that use it */
     uint8_t *raw, *plain; /* owned; NULL while nothing passes */
+    uint8_t *middle;      /* the same, between two layers of TLS */
     bool used;            /* since the timer was set */
     struct timer idle;    /* set while a buffer exists */
 };
@@ -61,5 +65,7 @@ void connector_fini(struct connector *connector); /* after its connections */
  * NULL: no memory. */
 uint8_t *connector_raw(struct connector *connector);
 uint8_t *connector_plain(struct connector *connector);
+/* Between the TLS of a proxy and that of the server behind it. */
+uint8_t *connector_middle(struct connector *connector);
 
 #endif

@@ -2,6 +2,9 @@
  * The bytes of one connection: a socket, with or without TLS. Plain bytes go in and out; what the
  * socket does not take at once is kept. Embedded in a connection, on the loop's thread.
  *
+ *     socket ── (TLS of a proxy) ── (tunnel, until it is open) ── (TLS of the server) ── owner
+ *
+
  * Errors are without the name of the endpoint: "connection refused". Their status is ST_CLOSED,
  * ST_NOMEM, ST_LIMIT (no descriptor) or ST_INVALID.
  */
@@ -12,12 +15,19 @@
 #include "client/connect/connector.h"
 #include "io/socket.h"
 
+struct endpoint;
+struct proxy;
+struct tunnel;
+
 struct transport {
     struct connector *connector;
-    struct socket socket;   /* open from transport_connect to transport_close */
-    struct io_watch watch;  /* its fn is the owner's */
-    struct tls_client *tls; /* owned; NULL without TLS */
-    struct slice arrived; /* without TLS: what was read and not taken, in the connector's buffer */
+    struct socket socket;         /* open from transport_connect to transport_close */
+    struct io_watch watch;        /* its fn is the owner's */
+    struct tls_client *tls;       /* owned; NULL without TLS */
+    struct tls_client *proxy_tls; /* owned; NULL unless there is a proxy with TLS */
+    struct tunnel *tunnel;        /* owned; NULL once it is open, and without a proxy */
+    struct slice arrived; /* what was read and not used, in the connector's buffer; empty if TLS
+                             has it */
     struct buf held;      /* to be sent when the socket has room */
     size_t held_at;       /* bytes before this were sent */
 };
@@ -32,6 +42,11 @@ enum status transport_connect(struct transport *transport, const struct address 
 /* What became of it. */
 MUST_CHECK
 enum status transport_connected(struct transport *transport, struct error *error);
+/* Then, with a proxy, which is borrowed: asks it to connect to the server; transport_status becomes
+ * ST_OK when it has. */
+MUST_CHECK
+enum status transport_begin_tunnel(struct transport *transport, const struct proxy *proxy,
+                                   const struct endpoint *server, struct error *error);
 /* Then, with TLS: begins the handshake; host is the name to verify. */
 MUST_CHECK
 enum status transport_begin_tls(struct transport *transport, const char *host,
@@ -56,16 +71,17 @@ enum status transport_watch(struct transport *transport, bool reads, bool writes
 MUST_CHECK
 enum status transport_read(struct transport *transport, struct error *error);
 /* The next plain bytes of what was read, borrowed until the next call. Empty: that was all, and
- * transport_status says what else happened. Otherwise an error: ST_NOMEM. */
+ * transport_status says what else happened. Otherwise an error: ST_NOMEM, or ST_CLOSED: the proxy
+ * refused. */
 MUST_CHECK
 enum status transport_take(struct transport *transport, struct slice *ret_bytes,
                            struct error *error);
-/* ST_OK: bytes can be sent; ST_AGAIN: the handshake is not finished; ST_END: the server sent a
- * close notification. Otherwise it has failed. */
+/* ST_OK: bytes can be sent; ST_AGAIN: the tunnel or the handshake is not finished; ST_END: the
+ * server sent a close notification. Otherwise it has failed. */
 MUST_CHECK
 enum status transport_status(const struct transport *transport, struct error *error);
 
-/* TLS has something to send by itself. */
+/* TLS or the tunnel has something to send by itself. */
 bool transport_wants_write(const struct transport *transport);
 /* How many bytes the owner may send now; 0 while bytes are kept. */
 size_t transport_room(const struct transport *transport);

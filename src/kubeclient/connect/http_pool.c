@@ -2,6 +2,7 @@
 
 #include "client/connect/connection.h"
 #include "kubeclient/connect/http_attempt.h"
+#include "kubeclient/connect/pool_route.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,11 +55,10 @@ struct tls_change {
 
 struct http_pool {
     struct connector connector;
-    struct endpoint endpoint;
+    struct pool_route route;
     enum session_protocol protocol;
     unsigned connections_max;
     int64_t idle_ns;
-    char authority[ENDPOINT_TEXT_BYTES];
     bool closing;
 
     struct list waiting; /* attempts without a link, in order */
@@ -195,10 +195,10 @@ static struct http_attempt *first_of(const struct list *attempts)
 static void name_server(const struct http_pool *pool, const char *reason,
                         char text[static REASON_BYTES])
 {
-    if (strstr(reason, pool->endpoint.text))
+    if (strstr(reason, pool->route.server.text))
         snprintf(text, REASON_BYTES, "%s", reason);
     else
-        snprintf(text, REASON_BYTES, "a request to %s failed: %s", pool->endpoint.text, reason);
+        snprintf(text, REASON_BYTES, "a request to %s failed: %s", pool->route.server.text, reason);
 }
 
 /* The attempt is in no list any more. */
@@ -404,8 +404,8 @@ static enum status connect_link(struct http_pool *pool)
         return ST_NOMEM;
     struct connection_hooks hooks = {on_link_open, on_link_draining, on_link_room, on_link_closed,
                                      link};
-    enum status status =
-        connection_new(&pool->connector, &pool->endpoint, pool->protocol, hooks, &link->connection);
+    enum status status = connection_new(&pool->connector, &pool->route.first, pool->protocol, hooks,
+                                        &link->connection);
     if (status != ST_OK) {
         free(link);
         return status;
@@ -443,8 +443,8 @@ static void connect_more(struct http_pool *pool)
 
 static void give(struct http_pool *pool, struct pool_link *link, struct http_attempt *a)
 {
-    enum status status =
-        http_attempt_send(a, link->connection, slice_from_text(pool->authority), now_of(pool));
+    enum status status = http_attempt_send(a, link->connection,
+                                           slice_from_text(pool->route.authority), now_of(pool));
     switch (status) {
     case ST_OK:
         queue_remove(a);
@@ -600,17 +600,6 @@ void http_pool_set_tls(struct http_pool *pool, struct tls_client_source *source,
 
 /* -- Life -- */
 
-static void set_authority(struct http_pool *pool)
-{
-    const struct endpoint *e = &pool->endpoint;
-    bool secure = e->security == ENDPOINT_TLS ||
-                  (e->security == ENDPOINT_TLS_IF_CONFIGURED && pool->connector.options.tls);
-    snprintf(pool->authority, sizeof(pool->authority), "%s", e->is_path ? e->host : e->text);
-    char *colon = strrchr(pool->authority, ':');
-    if (!e->is_path && colon && e->port == (secure ? 443 : 80))
-        *colon = 0; /* as browsers and Go send it */
-}
-
 enum status http_pool_new(const struct http_pool_options *options, struct http_pool **ret_pool,
                           struct error *error)
 {
@@ -619,13 +608,10 @@ enum status http_pool_new(const struct http_pool_options *options, struct http_p
         [HTTP_POOL_HTTP1] = SESSION_HTTP1,
         [HTTP_POOL_HTTP2] = SESSION_HTTP2,
     };
-    if (options->proxy_url)
-        return error_set(error, ST_INVALID, "proxies are not supported");
-    struct http_pool *pool = calloc(1, sizeof(*pool));
+    AUTO(http_pool_freep) struct http_pool *pool = calloc(1, sizeof(*pool));
     if (!pool)
         return error_set(error, ST_NOMEM, "out of memory");
     connector_init(&pool->connector, &options->connector);
-    pool->endpoint = options->endpoint;
     pool->protocol = protocols[options->protocol];
     pool->connections_max = options->connections_max;
     pool->idle_ns = options->idle_ns;
@@ -638,8 +624,11 @@ enum status http_pool_new(const struct http_pool_options *options, struct http_p
     list_init(&pool->tls_changes);
     for (size_t i = 0; i < COUNT_OF(moves); i++)
         list_init(&pool->links[i]);
-    set_authority(pool);
-    *ret_pool = pool;
+    TRY(pool_route_init(&pool->route, &options->endpoint, options->proxy_url,
+                        options->protocol == HTTP_POOL_HTTP2, &pool->connector.options, error));
+    if (pool->route.forwards)
+        pool->protocol = SESSION_HTTP1;
+    *ret_pool = TAKE(pool);
     return ST_OK;
 }
 
@@ -661,13 +650,24 @@ void http_pool_free(struct http_pool *pool)
 
 /* -- For the owners of requests -- */
 
+static enum status make_attempt(const struct http_pool *pool, struct pool_request *request,
+                                const struct pool_request_params *params)
+{
+    AUTO(buf_fini) struct buf target = {0}, fields = {0};
+    struct pool_request_params forwarded;
+    if (!pool->route.forwards)
+        return http_attempt_new(request, params, &request->attempt);
+    TRY(pool_route_forward(&pool->route, params, &target, &fields, &forwarded));
+    return http_attempt_new(request, &forwarded, &request->attempt);
+}
+
 enum status http_pool_start(struct http_pool *pool, struct pool_request *request,
                             const struct pool_request_params *params)
 {
     assert(!request->attempt && request->ops);
     if (pool->closing)
         return ST_CLOSED;
-    TRY(http_attempt_new(request, params, &request->attempt));
+    TRY(make_attempt(pool, request, params));
     struct http_attempt *a = request->attempt;
     request->reached = POOL_REQUEST_UNREACHED;
     a->pool = pool;
