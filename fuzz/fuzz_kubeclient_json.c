@@ -1,5 +1,5 @@
 /* Input: a path and a text, separated by a zero byte. What the lazy view finds in the text is a
- * part of it that is valid JSON, and all functions agree about it. */
+ * part of it that is valid JSON, and all functions agree about it. A value is set at the path. */
 #include "cost.h"
 
 #include "base/buf.h"
@@ -7,7 +7,7 @@
 
 #include <assert.h>
 #include <stdlib.h>
-#include <vigil/kube/json.h>
+#include <vigil/kube/edit.h>
 
 static bool is_within(vigil_bytes part, vigil_bytes whole)
 {
@@ -75,6 +75,19 @@ static void check_items(vigil_bytes container)
     assert(!vigil_json_next(&iterator, &key, &value));
 }
 
+/* A value that was set is found where it was set. */
+static void check_set(vigil_bytes json, const char *path)
+{
+    vigil_bytes changed, found;
+    int code = vigil_json_set(json, path, vigil_text(" 17 "), &changed);
+    assert(code == VIGIL_OK || code == VIGIL_ERROR_ARGUMENT);
+    if (code != VIGIL_OK)
+        return;
+    assert(is_json(changed) && vigil_json_find(changed, path, &found));
+    assert(found.size == 2 && memcmp(found.data, "17", 2) == 0);
+    vigil_json_free(changed);
+}
+
 FUZZ_INPUT()
 {
     AUTO(buf_fini) struct buf path = {0};
@@ -85,6 +98,7 @@ FUZZ_INPUT()
     vigil_bytes json = vigil_bytes_of(text.ptr, text.len);
     check_value(json);
     check_items(json);
+    check_set(json, (const char *)path.ptr);
     if (vigil_json_member(json, vigil_bytes_of(path.ptr, path.len - 1), &found))
         assert(is_within(found, json) && is_json(found));
     if (!vigil_json_find(json, (const char *)path.ptr, &found))

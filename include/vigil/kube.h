@@ -14,6 +14,7 @@
  *     vigil/kube/object.h       objects, counted by reference
  *     vigil/kube/json.h         values of an object, without parsing the rest of it
  *     vigil/kube/protobuf.h     fields of an object that was sent in protobuf
+ *     vigil/kube/edit.h         changing an object's JSON, finalizers, owners
  *     vigil/kube/selector.h     selectors of labels and of fields
  *     vigil/kube/status.h       why a request has failed
  *     vigil/kube/work_queue.h   a work queue of keys for controllers
@@ -28,6 +29,7 @@
 #include <vigil/kube/call.h>
 #include <vigil/kube/client.h>
 #include <vigil/kube/discovery.h>
+#include <vigil/kube/edit.h>
 #include <vigil/kube/informer.h>
 #include <vigil/kube/json.h>
 #include <vigil/kube/leader.h>

@@ -10,6 +10,7 @@ vigil_failing_memory(
     kubeclient_connect_exec_credential_test
     kubeclient_connect_exec_plugin_test
     kubeclient_connect_kubeconfig_test
+    kubeclient_data_edit_test
     kubeclient_data_list_reader_test
     kubeclient_data_protobuf_test
     kubeclient_informer_cache_test

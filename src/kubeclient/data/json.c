@@ -1,8 +1,7 @@
+#include "kubeclient/data/json.h"
+
 #include "codec/json/number.h"
 #include "codec/json/string.h"
-#include "kubeclient/data/path.h"
-
-#include <vigil/kube/json.h>
 
 static struct slice slice_of_bytes(vigil_bytes bytes)
 {
@@ -12,6 +11,43 @@ static struct slice slice_of_bytes(vigil_bytes bytes)
 static vigil_bytes bytes_of_slice(struct slice slice)
 {
     return vigil_bytes_of(slice.ptr, slice.len);
+}
+
+/* -- Paths -- */
+
+static bool read_quoted(const char **at, struct path_step *ret_step)
+{
+    const char *from = *at + 2, *end = strstr(from, "']");
+    if (!end)
+        return false;
+    *ret_step = (struct path_step){PATH_QUOTED, .key = slice_of(from, (size_t)(end - from))};
+    *at = end + 2;
+    return true;
+}
+
+static bool read_index(const char **at, struct path_step *ret_step)
+{
+    size_t index = 0, digits = 0;
+    const char *p = *at + 1;
+    for (; *p >= '0' && *p <= '9' && digits < 9; p++, digits++)
+        index = index * 10 + (size_t)(*p - '0');
+    if (digits == 0 || *p != ']')
+        return false;
+    *ret_step = (struct path_step){PATH_INDEX, .index = index};
+    *at = p + 1;
+    return true;
+}
+
+bool path_next(const char **at, bool first, struct path_step *ret_step)
+{
+    if ((*at)[0] == '[')
+        return (*at)[1] == '\'' ? read_quoted(at, ret_step) : read_index(at, ret_step);
+    if (!first && *(*at)++ != '.')
+        return false;
+    size_t len = strcspn(*at, ".[");
+    *ret_step = (struct path_step){PATH_KEY, .key = slice_of(*at, len)};
+    *at += len;
+    return len > 0;
 }
 
 /* -- Finding -- */
@@ -160,6 +196,15 @@ int vigil_json_text(vigil_bytes value, char *buffer, size_t size, size_t *ret_le
     if (ret_length)
         *ret_length = len;
     return 1;
+}
+
+vigil_bytes json_plain_text(vigil_bytes json, const char *path)
+{
+    vigil_bytes value;
+    if (!vigil_json_find(json, path, &value) || vigil_json_type_of(value) != VIGIL_JSON_TEXT ||
+        memchr(value.data, '\\', value.size))
+        return vigil_bytes_of(NULL, 0);
+    return vigil_bytes_of((const char *)value.data + 1, value.size - 2);
 }
 
 /* -- Iterating -- */

@@ -2,6 +2,7 @@
 
 #include "codec/json/string.h"
 #include "codec/utf8.h"
+#include "kubeclient/data/json.h"
 #include "kubeclient/data/protobuf.h"
 
 #include <stdatomic.h>
@@ -284,16 +285,6 @@ static struct envelope envelope_of(const struct vigil_kube_object *object)
     return envelope;
 }
 
-/* The text of a member, if it is written without escapes. */
-static vigil_bytes member(const struct vigil_kube_object *object, const char *key)
-{
-    vigil_bytes value;
-    if (!vigil_json_find(vigil_kube_object_json(object), key, &value) ||
-        vigil_json_type_of(value) != VIGIL_JSON_TEXT || memchr(value.data, '\\', value.size))
-        return vigil_bytes_of(NULL, 0);
-    return vigil_bytes_of((const uint8_t *)value.data + 1, value.size - 2);
-}
-
 vigil_bytes vigil_kube_object_json(const vigil_kube_object *object)
 {
     return bytes_of(object->is_protobuf ? SLICE_EMPTY : object_sent(object));
@@ -306,13 +297,14 @@ vigil_bytes vigil_kube_object_protobuf(const vigil_kube_object *object)
 
 vigil_bytes vigil_kube_object_kind(const vigil_kube_object *object)
 {
-    return object->is_protobuf ? bytes_of(envelope_of(object).kind) : member(object, "kind");
+    return object->is_protobuf ? bytes_of(envelope_of(object).kind)
+                               : json_plain_text(vigil_kube_object_json(object), "kind");
 }
 
 vigil_bytes vigil_kube_object_api_version(const vigil_kube_object *object)
 {
     return object->is_protobuf ? bytes_of(envelope_of(object).api_version)
-                               : member(object, "apiVersion");
+                               : json_plain_text(vigil_kube_object_json(object), "apiVersion");
 }
 
 vigil_bytes vigil_kube_object_key(const vigil_kube_object *object)

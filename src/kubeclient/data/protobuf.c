@@ -1,7 +1,7 @@
 #include "kubeclient/data/protobuf.h"
 
 #include "codec/pb/wire.h"
-#include "kubeclient/data/path.h"
+#include "kubeclient/data/json.h"
 
 /* -- Fields -- */
 

@@ -2,9 +2,8 @@
 
 #include "codec/json/string.h"
 #include "codec/utf8.h"
+#include "kubeclient/data/json.h"
 #include "kubeclient/data/protobuf.h"
-
-#include <vigil/kube/json.h>
 
 /* The annotation of the bookmark after the last object of a streamed list. */
 #define INITIAL_EVENTS_END "k8s.io/initial-events-end"
@@ -64,11 +63,8 @@ static bool read_members(struct json_scanner *s, struct slice *ret_type, struct 
 
 static struct slice version_of(vigil_bytes object)
 {
-    vigil_bytes version;
-    if (!vigil_json_find(object, "metadata.resourceVersion", &version) ||
-        vigil_json_type_of(version) != VIGIL_JSON_TEXT || memchr(version.data, '\\', version.size))
-        return SLICE_EMPTY;
-    return slice_of((const uint8_t *)version.data + 1, version.size - 2);
+    vigil_bytes version = json_plain_text(object, "metadata.resourceVersion");
+    return slice_of(version.data, version.size);
 }
 
 static bool ends_initial_events(vigil_bytes object)
