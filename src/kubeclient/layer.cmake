@@ -20,6 +20,7 @@ vigil_failing_memory(
 
 # The same, and the loop of a pool is observed (src/client/sim/faulty_sim_test.h).
 foreach(test
+    call_call
     call_exchange
     connect_http_pool
     connect_pool_route

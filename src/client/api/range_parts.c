@@ -145,9 +145,9 @@ static void deliver_page(struct pages_call *pages)
 static void end_page(struct vigil_call *call)
 {
     struct pages_call *pages = CONTAINER_OF(call, struct pages_call, parts.call);
-    if (call->error.code == VIGIL_OK) {
+    if (call->operation.error.code == VIGIL_OK) {
         deliver_page(pages);
-    } else if (call->error.code == VIGIL_ERROR_TOO_LARGE && pages->request.limit > 1) {
+    } else if (call->operation.error.code == VIGIL_ERROR_TOO_LARGE && pages->request.limit > 1) {
         pages->request.limit /= 2;
         go_on(&pages->parts);
     } else {

@@ -31,7 +31,7 @@ static void move(struct vigil_call *call, enum call_state next)
 void client_call_check(const struct vigil_call *call)
 {
     bool waits = call->waiter.in_channel.next && !list_empty(&call->waiter.in_channel);
-    assert(atomic_load(&call->refs) > 0);
+    assert(atomic_load(&call->operation.refs) > 0);
     assert(!waits || call->state == CALL_WAITING);
     assert(!call->pause.set || call->state == CALL_PAUSING);
     assert(!call->deadline.set || call->state != CALL_COMPLETED);
@@ -41,38 +41,27 @@ void client_call_check(const struct vigil_call *call)
 
 /* -- Completion -- */
 
-void client_call_ref(struct vigil_call *call)
+static struct vigil_call *call_of(struct operation *operation)
 {
-    atomic_fetch_add_explicit(&call->refs, 1, memory_order_relaxed);
+    return CONTAINER_OF(operation, struct vigil_call, operation);
 }
 
-void client_call_unref(struct vigil_call *call)
+static void free_call(struct operation *operation)
 {
-    if (atomic_fetch_sub_explicit(&call->refs, 1, memory_order_acq_rel) > 1)
-        return;
-    struct vigil_client *client = call->client;
+    struct vigil_call *call = call_of(operation);
     if (call->method->parts)
         call->method->parts->release(call);
     arena_fini(&call->arena);
     grpc_client_call_fini(&call->grpc);
     queue_item_fini(&call->item);
     free(call);
-    driver_unref(&client->driver);
 }
 
-static void make_callback(struct vigil_call *call)
+static void publish(struct operation *operation)
 {
-    struct vigil_client *client = call->client;
-    lock_take(&client->driver.lock);
-    atomic_store_explicit(&call->completed, true, memory_order_release);
-    driver_changed(&client->driver);
+    struct vigil_call *call = call_of(operation);
     if (call->item.queue)
         queue_item_push(&call->item);
-    lock_release(&client->driver.lock);
-    if (!call->done || !driver_callback_begin(&client->driver, &call->object))
-        return;
-    call->done(call, call->user);
-    driver_callback_end(&client->driver);
 }
 
 void client_call_complete(struct vigil_call *call)
@@ -82,13 +71,10 @@ void client_call_complete(struct vigil_call *call)
     channel_waiter_cancel(&call->waiter);
     loop_timer_cancel(client->driver.loop, &call->deadline);
     loop_timer_cancel(client->driver.loop, &call->pause);
-    if (call->member.in_driver.next)
-        list_remove(&call->member.in_driver);
     if (call->method->parts)
         call->method->parts->release(call);
     atomic_fetch_add_explicit(&client->counters.calls_completed, 1, memory_order_relaxed);
-    make_callback(call);
-    client_call_unref(call);
+    operation_complete(&call->operation);
 }
 
 /* The attempt has ended, and the error is set. */
@@ -104,7 +90,7 @@ static void end_attempt(struct vigil_call *call)
 static void fail(struct vigil_call *call, enum vigil_code code, const char *text)
 {
     assert(call->state != CALL_SENT);
-    client_error_set(&call->error, code, VIGIL_NOT_SENT, "%s", text);
+    client_error_set(&call->operation.error, code, VIGIL_NOT_SENT, "%s", text);
     client_call_complete(call);
 }
 
@@ -113,7 +99,8 @@ void client_call_stop(struct vigil_call *call, enum vigil_code code, const char 
     bool sent = call->state == CALL_SENT || call->state == CALL_HOLDING;
     if (call->state == CALL_COMPLETED)
         return;
-    client_error_set(&call->error, code, sent ? VIGIL_UNKNOWN : VIGIL_NOT_SENT, "%s", text);
+    client_error_set(&call->operation.error, code, sent ? VIGIL_UNKNOWN : VIGIL_NOT_SENT, "%s",
+                     text);
     call->stopping = true;
     grpc_client_call_cancel(&call->grpc);
     client_call_complete(call);
@@ -136,7 +123,7 @@ static void on_deadline(struct timer *timer)
     struct vigil_call *call = CONTAINER_OF(timer, struct vigil_call, deadline);
     const char *failure = channel_failure(call->client->channel);
     if (!*failure)
-        failure = call->error.text; /* of an earlier attempt */
+        failure = call->operation.error.text; /* of an earlier attempt */
     char text[VIGIL_ERROR_TEXT_BYTES];
     if (call->state == CALL_SENT || !*failure) {
         snprintf(text, sizeof(text), "no answer within %" PRId64 " ms", call->timeout_ms);
@@ -300,11 +287,12 @@ static void refused(struct vigil_call *call, const struct grpc_outcome *outcome)
         call->renewals++;
         try_again(call, true);
     } else if (outcome->code == GRPC_UNAVAILABLE && may_be_repeated(call)) {
-        client_error_from_server(&call->error, outcome->code, outcome->text); /* for on_deadline */
+        client_error_from_server(&call->operation.error, outcome->code,
+                                 outcome->text); /* for on_deadline */
         channel_avoid(channel, call->generation);
         try_again(call, false);
     } else {
-        client_error_from_server(&call->error, outcome->code, outcome->text);
+        client_error_from_server(&call->operation.error, outcome->code, outcome->text);
         end_attempt(call);
     }
 }
@@ -339,10 +327,10 @@ static void on_end(struct grpc_client_call *grpc, const struct grpc_outcome *out
     if (outcome->from_peer)
         channel_worked(call->client->channel, call->generation);
     if (outcome->code == GRPC_OK && call->response) {
-        call->error = (vigil_error){.grpc_code = GRPC_OK};
+        call->operation.error = (vigil_error){.grpc_code = GRPC_OK};
         end_attempt(call);
     } else if (outcome->code == GRPC_OK) {
-        client_error_set(&call->error, VIGIL_ERROR_PROTOCOL, VIGIL_UNKNOWN,
+        client_error_set(&call->operation.error, VIGIL_ERROR_PROTOCOL, VIGIL_UNKNOWN,
                          "the server ended the call without a response");
         end_attempt(call);
     } else if (outcome->from_peer) {
@@ -351,7 +339,7 @@ static void on_end(struct grpc_client_call *grpc, const struct grpc_outcome *out
                (may_be_repeated(call) && outcome->code == GRPC_UNAVAILABLE)) {
         try_again(call, outcome->unprocessed && call->attempts == 1);
     } else {
-        client_error_set(&call->error, broken_code(outcome), VIGIL_UNKNOWN, "%.*s",
+        client_error_set(&call->operation.error, broken_code(outcome), VIGIL_UNKNOWN, "%.*s",
                          SLICE_ARGS(outcome->text));
         end_attempt(call);
     }
@@ -359,23 +347,12 @@ static void on_end(struct grpc_client_call *grpc, const struct grpc_outcome *out
 
 static const struct grpc_client_ops call_ops = {.on_message = on_message, .on_end = on_end};
 
-/* -- Commands -- */
+/* -- For the operation -- */
 
-static void end_member(struct driver_member *member)
+static void begin(struct operation *operation)
 {
-    struct vigil_call *call = CONTAINER_OF(member, struct vigil_call, member);
-    client_call_stop(call, VIGIL_ERROR_CANCELED, "the client was shut down");
-}
-
-static void run_start(struct driver_command *command)
-{
-    struct vigil_call *call = CONTAINER_OF(command, struct vigil_call, start);
+    struct vigil_call *call = call_of(operation);
     struct vigil_client *client = call->client;
-    if (client->driver.ended || atomic_load(&call->canceled)) {
-        fail(call, VIGIL_ERROR_CANCELED,
-             client->driver.ended ? "the client was shut down" : "the call was canceled");
-        return;
-    }
     if (call->invalid) {
         fail(call, VIGIL_ERROR_ARGUMENT, call->invalid);
         return;
@@ -384,20 +361,19 @@ static void run_start(struct driver_command *command)
         fail(call, VIGIL_ERROR_REQUEST_TOO_LARGE, "the request exceeds send_bytes_max");
         return;
     }
-    list_push_back(&client->driver.members, &call->member.in_driver);
     atomic_fetch_add_explicit(&client->counters.calls_started, 1, memory_order_relaxed);
     set_deadline(call, loop_now_ns(client->driver.loop));
     move(call, CALL_WAITING);
     try_to_send(call);
 }
 
-static void run_cancel(struct driver_command *command)
+static void stop(struct operation *operation, enum vigil_code code, const char *text)
 {
-    struct vigil_call *call = CONTAINER_OF(command, struct vigil_call, cancel);
-    if (call->state != CALL_CREATED) /* otherwise it is cancelled by its start */
-        client_call_stop(call, VIGIL_ERROR_CANCELED, "the call was canceled");
-    client_call_unref(call);
+    client_call_stop(call_of(operation), code, text);
 }
+
+static const struct operation_ops operation_ops = {
+    .begin = begin, .stop = stop, .publish = publish, .free = free_call};
 
 /* -- Public functions -- */
 
@@ -412,20 +388,15 @@ struct vigil_call *client_call_new_sized(struct vigil_client *client,
     struct vigil_call *call = calloc(1, bytes);
     if (!call)
         return NULL;
+    operation_init(&call->operation, &client->driver, &operation_ops);
     call->client = client;
     call->method = method;
-    call->refs = 1;
     call->grpc.ops = &call_ops;
-    call->start.run = run_start;
-    call->cancel.run = run_cancel;
-    call->member.end = end_member;
     call->waiter.ready = on_channel_ready;
     call->deadline.fn = on_deadline;
     call->pause.fn = on_pause_over;
     call->timeout_ms = client->call_timeout_ms;
-    call->error.grpc_code = -1;
     arena_init(&call->arena, NULL, 0, client_decode_bytes_max(client));
-    driver_ref(&client->driver);
     return call;
 }
 
@@ -451,15 +422,12 @@ enum status client_call_encode(struct vigil_call *call, const struct pb_message 
     return ST_OK;
 }
 
-/* What the loop's thread has written about the result can be read when this is true. */
-static bool has_completed(const struct vigil_call *call)
-{
-    return atomic_load_explicit(&call->completed, memory_order_acquire);
-}
-
 static const void *response_of(const struct vigil_call *call)
 {
-    return call && has_completed(call) && call->error.code == VIGIL_OK ? call->response : NULL;
+    return call && operation_has_completed(&call->operation) &&
+                   call->operation.error.code == VIGIL_OK
+               ? call->response
+               : NULL;
 }
 
 const void *client_call_response(const struct vigil_call *call, const struct client_method *method)
@@ -470,48 +438,41 @@ const void *client_call_response(const struct vigil_call *call, const struct cli
 
 void vigil_call_set_timeout(vigil_call *call, int64_t timeout_ms)
 {
-    if (call && !atomic_load(&call->started))
+    if (call && !atomic_load(&call->operation.started))
         call->timeout_ms = timeout_ms;
 }
 
-/* Receives the start only once; a call that is NULL has failed already. */
-static int begin_start(struct vigil_call *call)
+static struct operation *operation_of(struct vigil_call *call)
 {
-    if (!call)
-        return VIGIL_ERROR_MEMORY;
-    return atomic_exchange(&call->started, true) ? VIGIL_ERROR_ARGUMENT : VIGIL_OK;
+    return call ? &call->operation : NULL;
 }
 
-static void post_start(struct vigil_call *call, void *user)
+static void make_callback(struct operation *operation)
 {
-    call->user = user;
-    client_call_ref(call);
-    driver_post(&call->client->driver, &call->start);
+    struct vigil_call *call = call_of(operation);
+    call->done(call, call->user);
 }
 
 int vigil_call_start(vigil_call *call, vigil_done done, void *user)
 {
-    int code = begin_start(call);
+    int code = operation_claim(operation_of(call));
     if (code != VIGIL_OK)
         return code;
     call->done = done;
-    post_start(call, user);
+    call->user = user;
+    call->operation.done = done ? make_callback : NULL;
+    operation_post(&call->operation);
     return VIGIL_OK;
-}
-
-static struct vigil_call *call_of(struct queue_item *item)
-{
-    return CONTAINER_OF(item, struct vigil_call, item);
 }
 
 static void ref_item(struct queue_item *item)
 {
-    client_call_ref(call_of(item));
+    operation_ref(&CONTAINER_OF(item, struct vigil_call, item)->operation);
 }
 
 static void unref_item(struct queue_item *item)
 {
-    client_call_unref(call_of(item));
+    operation_unref(&CONTAINER_OF(item, struct vigil_call, item)->operation);
 }
 
 int vigil_queue_call(vigil_queue *queue, vigil_call *call, void *user)
@@ -519,75 +480,39 @@ int vigil_queue_call(vigil_queue *queue, vigil_call *call, void *user)
     static const struct queue_item_ops item_ops = {.ref = ref_item, .unref = unref_item};
     if (call && call->client != queue_client(queue))
         return VIGIL_ERROR_ARGUMENT;
-    int code = begin_start(call);
+    int code = operation_claim(operation_of(call));
     if (code != VIGIL_OK)
         return code;
-    call->item.shown =
-        (vigil_item){.what = VIGIL_ITEM_CALL, .user = user, .call = call, .error = &call->error};
+    call->item.shown = (vigil_item){
+        .what = VIGIL_ITEM_CALL, .user = user, .call = call, .error = &call->operation.error};
     queue_item_init(&call->item, queue, &item_ops);
-    post_start(call, user);
+    call->user = user;
+    operation_post(&call->operation);
     return VIGIL_OK;
-}
-
-static void wait_for_thread(struct vigil_call *call)
-{
-    LOCK_SCOPE(&call->client->driver.lock);
-    while (!has_completed(call))
-        driver_wait(&call->client->driver);
 }
 
 int vigil_call_run(vigil_call *call)
 {
-    if (!call)
-        return VIGIL_ERROR_MEMORY;
-    if (driver_is_inside(&call->client->driver)) {
-        atomic_store(&call->would_block, true);
-        return VIGIL_ERROR_WOULD_BLOCK;
-    }
-    int code = vigil_call_start(call, NULL, NULL);
-    if (code != VIGIL_OK)
-        return code;
-    if (call->client->driver.own_thread || atomic_load(&call->client->driver.loop_ended))
-        wait_for_thread(call);
-    while (!has_completed(call))
-        driver_process_and_wait(&call->client->driver);
-    return call->error.code;
+    return operation_run(operation_of(call));
 }
 
 void vigil_call_cancel(vigil_call *call)
 {
-    if (!call || atomic_exchange(&call->canceled, true) || !atomic_load(&call->started))
-        return;
-    client_call_ref(call);
-    driver_post(&call->client->driver, &call->cancel);
+    operation_cancel(operation_of(call));
 }
 
 void vigil_call_free(vigil_call *call)
 {
     if (!call)
         return;
-    driver_drop(&call->client->driver, &call->object);
+    driver_drop(&call->client->driver, &call->operation.object);
     queue_item_drop(&call->item);
-    vigil_call_cancel(call);
-    client_call_unref(call);
+    operation_free(&call->operation);
 }
 
 const vigil_error *vigil_call_error(const vigil_call *call)
 {
-    static const vigil_error no_memory = {
-        .code = VIGIL_ERROR_MEMORY, .grpc_code = -1, .text = "out of memory"};
-    static const vigil_error running = {.grpc_code = -1};
-    static const vigil_error would_block = {
-        .code = VIGIL_ERROR_WOULD_BLOCK,
-        .grpc_code = -1,
-        .text = "vigil_call_run cannot wait inside a callback; use vigil_call_start",
-    };
-    if (!call)
-        return &no_memory;
-    if (has_completed(call))
-        return &call->error;
-    return atomic_load(&call->would_block) && !atomic_load(&call->started) ? &would_block
-                                                                           : &running;
+    return operation_error(call ? &call->operation : NULL);
 }
 
 void *vigil_call_user(const vigil_call *call)

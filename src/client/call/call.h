@@ -11,14 +11,14 @@
  * the completion or the next request waits for the user.
  *
  * The states are those of the loop's thread: a call that was started by the user is `created` until
- * the loop has received it. One reference is the user's; one is the loop's from the start until the
- * completion, and one belongs to a posted cancellation.
+ * the loop has received it.
  */
 #ifndef VIGIL_CLIENT_CALL_CALL_H
 #define VIGIL_CLIENT_CALL_CALL_H
 
 #include "base/memory/arena.h"
 #include "client/call/queue.h"
+#include "client/driver/operation.h"
 #include "codec/pb/pb.h"
 
 struct client_method {
@@ -54,21 +54,15 @@ enum call_state {
 };
 
 struct vigil_call {
+    struct operation operation;   /* has a reference to the client, and the error */
     struct grpc_client_call grpc; /* has the request; used by the session while sent */
-    struct vigil_client *client;  /* a reference */
+    struct vigil_client *client;
     const struct client_method *method;
-    _Atomic unsigned refs;
-    _Atomic bool started, canceled; /* by the user */
-    _Atomic bool would_block;       /* vigil_call_run was called inside a callback */
-    struct driver_command start, cancel;
-    struct driver_object object;
-    _Atomic bool completed; /* the result is final; set with the client's lock, read without */
 
     /* The loop's thread, from the start on. */
     enum call_state state;
     bool stopping;  /* its stream is being cancelled, and the error is set */
     bool delivered; /* the user has received a part, so it is not repeated any more */
-    struct driver_member member;
     struct channel_waiter waiter;
     struct timer deadline, pause;
     unsigned attempts;   /* that were sent */
@@ -79,7 +73,6 @@ struct vigil_call {
     const char *invalid; /* why it fails with VIGIL_ERROR_ARGUMENT when it is started, or NULL */
     struct arena arena;  /* of the response */
     void *response;      /* in the arena; NULL: none */
-    vigil_error error;
     vigil_done done;
     void *user;
     struct queue_item item; /* of the queue that receives the completion, if there is one */
@@ -120,9 +113,6 @@ void client_call_hold(struct vigil_call *call);
 void client_call_continue(struct vigil_call *call);
 /* Frees what the response needed. */
 void client_call_drop_response(struct vigil_call *call);
-
-void client_call_ref(struct vigil_call *call);
-void client_call_unref(struct vigil_call *call);
 
 /* The decoded response of a call of this method that has succeeded; otherwise NULL. */
 const void *client_call_response(const struct vigil_call *call, const struct client_method *method);

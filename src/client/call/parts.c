@@ -46,7 +46,8 @@ void parts_deliver(struct parts_call *parts, const void *part)
 {
     struct vigil_call *call = &parts->call;
     struct vigil_client *client = call->client;
-    if (atomic_load(&call->canceled) || !driver_callback_begin(&client->driver, &call->object))
+    if (atomic_load(&call->operation.canceled) ||
+        !driver_callback_begin(&client->driver, &call->operation.object))
         return;
     int answer = parts->hooks->call_back(parts, part);
     driver_callback_end(&client->driver);
@@ -126,7 +127,7 @@ static void stream_repeat(struct vigil_call *call)
 
 static void finish(struct parts_call *parts)
 {
-    vigil_error *error = &parts->call.error;
+    vigil_error *error = &parts->call.operation.error;
     const char *wrong = NULL;
     if (error->code == VIGIL_OK && parts->hooks->check)
         wrong = parts->hooks->check(parts);
@@ -200,7 +201,7 @@ static void run_resume(struct driver_command *command)
         else
             stream_resumed(parts);
     }
-    client_call_unref(&parts->call);
+    operation_unref(&parts->call.operation);
 }
 
 void vigil_call_resume(vigil_call *call)
@@ -210,7 +211,7 @@ void vigil_call_resume(vigil_call *call)
     struct parts_call *parts = parts_of(call);
     if (atomic_exchange(&parts->resume_posted, true))
         return;
-    client_call_ref(call);
+    operation_ref(&call->operation);
     driver_post(&call->client->driver, &parts->resume);
 }
 

@@ -80,7 +80,7 @@ static inline void world_check(void)
         vigil_client_shutdown(client);
     channel_check(client->channel);
     LIST_FOREACH (member, &client->driver.members, in_driver)
-        client_call_check(CONTAINER_OF(member, struct vigil_call, member));
+        client_call_check(CONTAINER_OF(member, struct vigil_call, operation.member));
     for (struct client_watch_stream *s = client->watch_streams; s; s = watch_stream_next(s))
         watch_stream_check(s);
     if (client->lease_keeper)

@@ -394,7 +394,7 @@ static void start_listing(struct vigil_object_watch *watch)
         end_without_memory(watch);
         return;
     }
-    call->object.internal = true;
+    call->operation.object.internal = true;
     vigil_call_set_timeout(call, 0);
     watch->pages = call;
     move(watch, OBJECT_WATCH_LISTING);

@@ -110,6 +110,8 @@ static void finish_refused(struct kube_exchange *x)
         .retry_after_s = r->retry_after_s,
         .may_be_sent = true,
         .status = &r->status,
+        .http_code = r->code,
+        .body = buf_slice(&r->body),
     };
     pool_request_cancel(&x->request);
     move(x, EXCHANGE_IDLE);

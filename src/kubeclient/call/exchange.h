@@ -50,7 +50,10 @@ struct exchange_result {
     const char *reason;
     int retry_after_s; /* the Retry-After field of a refusal; -1: it has none */
     bool may_be_sent;  /* the server may have received the request */
-    const struct vigil_kube_status *status; /* of a refusal; otherwise NULL */
+    /* Of a refusal; otherwise NULL, 0 and empty. */
+    const struct vigil_kube_status *status;
+    unsigned http_code; /* status->code is the one that the body says, if it says one */
+    struct slice body;
 };
 
 struct exchange_ops {

@@ -5,6 +5,7 @@
 #include "client/names/resolver.h"
 #include "io/socket.h"
 #include "kubeclient/call/configuration.h"
+#include "kubeclient/call/rate_limiter.h"
 #include "kubeclient/connect/server_url.h"
 
 #include <stdlib.h>
@@ -198,6 +199,13 @@ static enum status open_credentials(struct vigil_kube *kube, struct error *error
     return kube->fields ? ST_OK : error_set(error, ST_NOMEM, "out of memory");
 }
 
+static enum status open_limiter(struct vigil_kube *kube, const vigil_kube_options *o)
+{
+    if (!o->calls_per_second)
+        return ST_OK;
+    return rate_limiter_new(kube->driver.loop, o->calls_per_second, o->calls_burst, &kube->limiter);
+}
+
 static enum status set_user_agent(struct vigil_kube *kube, const char *given)
 {
     kube->user_agent = strdup(given && *given ? given : "libvigil-kube/" LIBRARY_VERSION);
@@ -232,6 +240,8 @@ static void close_kube(struct driver *driver)
     kube->pool = NULL;
     credentials_free(kube->credentials);
     kube->credentials = NULL;
+    rate_limiter_free(kube->limiter);
+    kube->limiter = NULL;
     resolver_free(kube->resolver);
     kube->resolver = NULL;
     while (tls_in_use(kube))
@@ -275,6 +285,7 @@ static enum status kube_init(struct vigil_kube *kube, struct network *network,
     TRY(resolver_new(kube->driver.loop, &resolver_system, seed, &kube->resolver));
     TRY(open_pool(kube, network, options, error));
     TRY(open_credentials(kube, error));
+    TRY(open_limiter(kube, options));
     return driver_start(&kube->driver);
 }
 

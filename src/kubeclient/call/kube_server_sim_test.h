@@ -197,6 +197,16 @@ static inline void sim_reply_status(struct sim_reply *reply, unsigned code, cons
     sim_reply_json(reply, code, json);
 }
 
+/* The connection is lost before the client has received anything of this reply. At this time the
+ * client must not receive anything else. */
+static inline void sim_reply_lose(struct sim_reply *reply)
+{
+    faults.kind = FAULT_LOST_READING;
+    faults.at = faults.bytes_read;
+    faults.happened = false;
+    sim_reply_json(reply, 200, "{}"); /* for the client to notice it */
+}
+
 static inline void sim_reply_on_timer(struct timer *timer)
 {
     struct sim_reply *reply = CONTAINER_OF(timer, struct sim_reply, timer);
