@@ -15,7 +15,7 @@ vigil_failing_memory(
     kubeclient_data_protobuf_test
     kubeclient_informer_cache_test
     kubeclient_informer_indexer_test
-    kubeclient_informer_listener_test
+    kubeclient_informer_change_queue_test
 )
 
 # The same, and the loop of a pool is observed (src/client/sim/faulty_sim_test.h).
@@ -24,6 +24,7 @@ foreach(test
     call_exchange
     connect_http_pool
     connect_pool_route
+    informer_informer
     leader_candidate
 )
     vigil_failing_memory(kubeclient_${test}_test)

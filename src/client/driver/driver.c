@@ -286,19 +286,23 @@ void driver_process_and_wait(struct driver *driver)
 
 /* -- The beginning -- */
 
-/* The thread takes no signals: they are for the program. */
-static enum status start_thread(struct driver *driver)
+enum status driver_thread_new(void *(*run)(void *arg), void *arg, pthread_t *ret_thread)
 {
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    driver_ref(driver);
-    int failed = pthread_create(&driver->thread, NULL, run_thread, driver);
+    int failed = pthread_create(ret_thread, NULL, run, arg);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (!failed)
-        return ST_OK;
-    driver_unref(driver);
-    return status_from_errno(failed);
+    return failed ? status_from_errno(failed) : ST_OK;
+}
+
+static enum status start_thread(struct driver *driver)
+{
+    driver_ref(driver);
+    enum status status = driver_thread_new(run_thread, driver, &driver->thread);
+    if (status != ST_OK)
+        driver_unref(driver);
+    return status;
 }
 
 static bool end_of_turn(void *ctx)

@@ -2,8 +2,7 @@
  * What drives a client: one loop with a thread of its own, or the program's loop; and the rules for
  * threads and callbacks that all of its objects follow.
  *
- * Public functions run on any thread. They only post commands to the loop; everything else happens
- * in its turns:
+ * Public functions run on any thread and only post commands; the rest happens in the loop's turns:
  *
  *     any thread ── vigil_call_start … ──► mailbox ──► loop: calls, watches … ──► callbacks
  *
@@ -93,7 +92,7 @@ struct driver {
     _Atomic unsigned waiting; /* threads that wait for changed; read without the lock */
     bool all_ended;           /* everything that was begun has ended */
     struct list observers;    /* driver_observer.in_driver */
-    bool running_rest; /* a thread runs the commands that were posted after the end of the loop */
+    bool running_rest;        /* a thread runs the commands that were posted after the loop's end */
 };
 
 /* With one reference, which is the program's. own_thread, log and log_user are set before.
@@ -105,6 +104,9 @@ enum status driver_init(struct driver *driver, struct network *network,
 /* Starts the thread, if it has its own. */
 MUST_CHECK
 enum status driver_start(struct driver *driver);
+/* Another thread, which takes no signals: they are for the program. */
+MUST_CHECK
+enum status driver_thread_new(void *(*run)(void *arg), void *arg, pthread_t *ret_thread);
 /* The client could not be created: frees it. */
 void driver_abandon(struct driver *driver);
 
@@ -123,20 +125,18 @@ void driver_process_and_wait(struct driver *driver);
 /* Any thread. The command is not posted again before it has run. */
 void driver_post(struct driver *driver, struct driver_command *command);
 
-/* On the loop's thread: false if the user has dropped the object. Otherwise the callback may be
- * made, and driver_callback_end follows. */
+/* On the loop's thread. False: the user has dropped the object; or driver_callback_end follows. */
 MUST_CHECK
 bool driver_callback_begin(struct driver *driver, const struct driver_object *object);
 void driver_callback_end(struct driver *driver);
 
-/* Any thread: no callback of the object is made any more. Waits for one that is being made on
- * another thread. */
+/* Any thread: no callback of the object follows. Waits for one that runs on another thread. */
 void driver_drop(struct driver *driver, struct driver_object *object);
 
 /* True: the caller is inside a callback of this client, so it must not wait for the loop. */
 bool driver_is_inside(struct driver *driver);
 
-/* With the lock held: waits until something has changed; says that something has. */
+/* With the lock held: waits until something has changed, and says that something has. */
 void driver_wait(struct driver *driver);
 void driver_changed(struct driver *driver);
 

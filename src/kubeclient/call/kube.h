@@ -21,7 +21,6 @@
 #include <vigil/kube/client.h>
 
 struct discovery;
-struct informer_table;
 struct rate_limiter;
 
 /* Header fields of a request beside those of the credentials, at most. */
@@ -48,16 +47,19 @@ struct vigil_kube {
     void (*warning)(void *user, const char *text); /* may be NULL; its user is driver.log_user */
 
     /* The loop's thread. */
-    struct resolver *resolver;        /* owned */
-    struct list tls_sources;          /* kube_tls.in_kube, the one in use first */
-    struct http_pool *pool;           /* owned */
-    struct credentials *credentials;  /* owned */
-    struct rate_limiter *limiter;     /* owned; NULL: no limit */
-    struct informer_table *informers; /* of informers that may be shared; NULL: none */
+    struct resolver *resolver;       /* owned */
+    struct list tls_sources;         /* kube_tls.in_kube, the one in use first */
+    struct http_pool *pool;          /* owned */
+    struct credentials *credentials; /* owned */
+    struct rate_limiter *limiter;    /* owned; NULL: no limit */
     struct random random;
     struct server_backoff backoff; /* of watches */
     struct http_field *fields;     /* owned: room for those of a request */
     struct kube_counters counters;
+
+    /* Protected by the driver's lock. */
+    struct list informers; /* that may be shared: vigil_kube_informer.in_kube; its links are NULL
+                              until first used */
 
     /* Any thread, with a lock of its own. */
     struct discovery *discovery; /* owned */

@@ -46,6 +46,11 @@ void cache_fini(struct cache *cache)
 
 /* -- Changes -- */
 
+static enum status reserve(struct cache *cache)
+{
+    return cache->reserve ? cache->reserve(cache->ctx) : ST_OK;
+}
+
 static void report(struct cache *cache, struct cache_change change)
 {
     change.in_list = cache->in_list;
@@ -88,6 +93,7 @@ enum status cache_put(struct cache *cache, struct vigil_kube_object *object)
     }
     if (exceeds(cache, object, old))
         return ST_LIMIT;
+    TRY(reserve(cache));
     TRY(indexer_put(&cache->indexer, object, &old));
     cache->listed_bytes -= listed_bytes_of(cache, old);
     mark(cache, object);
@@ -99,15 +105,17 @@ enum status cache_put(struct cache *cache, struct vigil_kube_object *object)
     return ST_OK;
 }
 
-void cache_remove(struct cache *cache, const struct vigil_kube_object *object)
+enum status cache_remove(struct cache *cache, const struct vigil_kube_object *object)
 {
     struct vigil_kube_object *old = indexer_get(&cache->indexer, object_key(object));
     if (!old || version_compare(object_version(object), object_version(old)) < 0)
-        return;
+        return ST_OK;
+    TRY(reserve(cache));
     cache->listed_bytes -= listed_bytes_of(cache, old);
     old = indexer_remove(&cache->indexer, object_key(object));
     report(cache, (struct cache_change){.kind = CACHE_REMOVED, .old = object, .before = old});
     vigil_kube_object_unref(old);
+    return ST_OK;
 }
 
 /* -- Lists -- */
@@ -137,29 +145,31 @@ static struct vigil_kube_object *next_unmarked(const struct cache *cache, size_t
     return NULL;
 }
 
-static size_t remove_unmarked(struct cache *cache)
+static enum status remove_unmarked(struct cache *cache, size_t *ret_removed)
 {
-    size_t removed = 0, at = 0;
+    size_t at = 0;
     struct vigil_kube_object *object;
-    while ((object = next_unmarked(cache, &at)) != NULL) {
+    for (*ret_removed = 0; (object = next_unmarked(cache, &at)) != NULL; ++*ret_removed) {
+        TRY(reserve(cache));
         object = indexer_remove(&cache->indexer, object_key(object));
         report(cache,
                (struct cache_change){
                    .kind = CACHE_REMOVED, .old = object, .before = object, .state_unknown = true});
         vigil_kube_object_unref(object);
         at--; /* another object may have moved here */
-        removed++;
     }
-    return removed;
+    return ST_OK;
 }
 
-void cache_end_list(struct cache *cache)
+enum status cache_end_list(struct cache *cache)
 {
+    size_t removed;
     assert(cache->in_list);
-    /* An object that moved from the end of the table to its beginning is found the next time. */
-    while (remove_unmarked(cache) > 0)
-        continue;
+    do /* an object that moved from the end of the table to its beginning is found the next time */
+        TRY(remove_unmarked(cache, &removed));
+    while (removed > 0);
     cache->in_list = false;
+    return ST_OK;
 }
 
 void cache_check(const struct cache *cache)

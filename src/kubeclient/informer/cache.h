@@ -39,6 +39,9 @@ struct cache {
     bool in_list;
     bool most_recent; /* the list is of the most recent state */
     void (*on_change)(void *ctx, const struct cache_change *change);
+    /* Called before each change: makes sure that it can be reported. If it fails, nothing changes,
+     * so no consumer misses a change. ST_NOMEM. May be NULL. */
+    enum status (*reserve)(void *ctx);
     void *ctx;
     size_t bytes_max; /* of JSON; 0: no limit. Until a list ends, objects that it may remove are not
                          counted, but there are at most twice as many bytes. */
@@ -50,8 +53,10 @@ void cache_init(struct cache *cache, uint64_t seed,
 void cache_fini(struct cache *cache);
 
 void cache_begin_list(struct cache *cache, bool most_recent);
-/* The list has every object of the collection. */
-void cache_end_list(struct cache *cache);
+/* The list has every object of the collection. ST_NOMEM: the list is still under way, and some
+ * objects that it does not have were not removed. */
+MUST_CHECK
+enum status cache_end_list(struct cache *cache);
 /* The list is abandoned. */
 void cache_drop_list(struct cache *cache);
 
@@ -59,8 +64,9 @@ void cache_drop_list(struct cache *cache);
  * exceeded. Then nothing has changed. */
 MUST_CHECK
 enum status cache_put(struct cache *cache, struct vigil_kube_object *object);
-/* The object was deleted, and this is its last state. */
-void cache_remove(struct cache *cache, const struct vigil_kube_object *object);
+/* The object was deleted, and this is its last state. ST_NOMEM: nothing has changed. */
+MUST_CHECK
+enum status cache_remove(struct cache *cache, const struct vigil_kube_object *object);
 
 /* Compares the version of an object that arrives with the one that is known: less than 0 if it is
  * older, 0 if it is the same, greater than 0 if it is newer. Versions are decimal numbers of any

@@ -48,7 +48,7 @@ static void put(struct cache *cache, const char *name, int version)
 static void drop(struct cache *cache, const char *name, int version)
 {
     struct vigil_kube_object *made = test_object(name, version);
-    cache_remove(cache, made);
+    assert_int_equal(cache_remove(cache, made), ST_OK);
     vigil_kube_object_unref(made);
     cache_check(cache);
 }
@@ -62,7 +62,7 @@ static void changes_are_reported(void **state)
     cache_begin_list(&cache, false);
     put(&cache, "a", 1);
     put(&cache, "b", 2);
-    cache_end_list(&cache);
+    assert_int_equal(cache_end_list(&cache), ST_OK);
     assert_string_equal(changes(&journal), "+a1 +b2 ");
     put(&cache, "a", 3);
     drop(&cache, "b", 4);
@@ -83,14 +83,14 @@ static void second_list_finds_what_was_missed(void **state)
     put(&cache, "a", 1);
     put(&cache, "b", 2);
     put(&cache, "c", 3);
-    cache_end_list(&cache);
+    assert_int_equal(cache_end_list(&cache), ST_OK);
     changes(&journal);
     cache_begin_list(&cache, false);
     put(&cache, "a", 1); /* as before */
     put(&cache, "c", 9);
     put(&cache, "d", 8);
     assert_string_equal(changes(&journal), "~c9 +d8 ");
-    cache_end_list(&cache);
+    assert_int_equal(cache_end_list(&cache), ST_OK);
     assert_string_equal(changes(&journal), "-b2? ");
     cache_fini(&cache);
 }
@@ -108,7 +108,7 @@ static void versions_never_go_back(void **state)
     drop(&cache, "a", 8);
     cache_begin_list(&cache, false); /* of a server that is behind */
     put(&cache, "a", 7);
-    cache_end_list(&cache);
+    assert_int_equal(cache_end_list(&cache), ST_OK);
     assert_string_equal(changes(&journal), "");
     cache_fini(&cache);
 }
@@ -125,7 +125,7 @@ static void most_recent_state_is_believed(void **state)
     changes(&journal);
     cache_begin_list(&cache, true);
     put(&cache, "a", 4);
-    cache_end_list(&cache);
+    assert_int_equal(cache_end_list(&cache), ST_OK);
     assert_string_equal(changes(&journal), "~a4 -b11? ");
     put(&cache, "a", 3); /* not in a list any more */
     assert_string_equal(changes(&journal), "");
@@ -145,7 +145,7 @@ static void list_that_fails_removes_nothing(void **state)
     assert_string_equal(changes(&journal), "+a1 +b2 ");
     cache_begin_list(&cache, false);
     put(&cache, "b", 2);
-    cache_end_list(&cache);
+    assert_int_equal(cache_end_list(&cache), ST_OK);
     assert_string_equal(changes(&journal), "-a1? ");
     cache_fini(&cache);
 }
@@ -228,7 +228,7 @@ static void list_may_replace_all_that_a_full_cache_has(void **state)
     put(&cache, "y", 8);
     assert_int_equal(cache_put(&cache, more), ST_LIMIT);
     vigil_kube_object_unref(more);
-    cache_end_list(&cache);
+    assert_int_equal(cache_end_list(&cache), ST_OK);
     cache_check(&cache);
     assert_int_equal(indexer_count(&cache.indexer), 2);
     assert_true(cache.indexer.json_bytes <= cache.bytes_max);
@@ -284,7 +284,7 @@ static void cache_becomes_what_a_whole_list_says(void **state)
             cache_drop_list(&cache);
             continue;
         }
-        cache_end_list(&cache);
+        assert_int_equal(cache_end_list(&cache), ST_OK);
         cache_check(&cache);
         for (uint64_t i = 0; i < NAMES; i++) {
             names_of(name, i);
@@ -296,6 +296,49 @@ static void cache_becomes_what_a_whole_list_says(void **state)
                                  versions[i]);
         }
     }
+    cache_fini(&cache);
+}
+
+/* -- Changes that could not be reported -- */
+
+static size_t reservations_left;
+
+static enum status reserve(void *ctx)
+{
+    (void)ctx;
+    if (reservations_left == 0)
+        return ST_NOMEM;
+    reservations_left--;
+    return ST_OK;
+}
+
+static void change_that_cannot_be_reported_is_not_made(void **state)
+{
+    (void)state;
+    struct journal journal = {.len = 0};
+    struct cache cache;
+    struct vigil_kube_object *a2 = test_object("a", 2);
+    cache_init(&cache, 1, note, &journal);
+    cache_begin_list(&cache, false);
+    put(&cache, "a", 1);
+    put(&cache, "b", 1);
+    put(&cache, "c", 1);
+    assert_int_equal(cache_end_list(&cache), ST_OK);
+    (void)changes(&journal);
+    cache.reserve = reserve;
+    reservations_left = 0;
+    assert_int_equal(cache_put(&cache, a2), ST_NOMEM);
+    assert_int_equal(cache_remove(&cache, a2), ST_NOMEM);
+    cache_begin_list(&cache, false);
+    reservations_left = 2;
+    assert_int_equal(cache_end_list(&cache), ST_NOMEM);
+    cache_check(&cache);
+    assert_int_equal(indexer_count(&cache.indexer), 1); /* the next list removes it, too */
+    assert_true(cache.in_list);
+    reservations_left = 1;
+    assert_int_equal(cache_end_list(&cache), ST_OK);
+    assert_int_equal(indexer_count(&cache.indexer), 0);
+    vigil_kube_object_unref(a2);
     cache_fini(&cache);
 }
 
@@ -312,6 +355,7 @@ int main(void)
         cmocka_unit_test(changes_without_a_numeric_version_are_not_lost),
         cmocka_unit_test(list_may_replace_all_that_a_full_cache_has),
         cmocka_unit_test(cache_becomes_what_a_whole_list_says),
+        cmocka_unit_test(change_that_cannot_be_reported_is_not_made),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

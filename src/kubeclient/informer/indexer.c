@@ -22,7 +22,7 @@ static struct slice key_of_entry(const void *value)
 
 /* -- Values -- */
 
-void index_values_add(struct index_values *values, struct slice value)
+void index_values_add(struct vigil_kube_index_values *values, struct slice value)
 {
     size_t before = values->bytes.len;
     uint32_t len = (uint32_t)value.len;
@@ -36,7 +36,7 @@ void index_values_add(struct index_values *values, struct slice value)
 }
 
 static enum status values_of(const struct index *index, const struct vigil_kube_object *object,
-                             struct index_values *values)
+                             struct vigil_kube_index_values *values)
 {
     values->bytes.len = 0;
     values->count = 0;
@@ -46,7 +46,8 @@ static enum status values_of(const struct index *index, const struct vigil_kube_
 }
 
 /* The next value; *at begins at 0. False: that was the last one. */
-static bool next_value(const struct index_values *values, size_t *at, struct slice *ret_value)
+static bool next_value(const struct vigil_kube_index_values *values, size_t *at,
+                       struct slice *ret_value)
 {
     uint32_t len;
     if (*at == values->bytes.len)
@@ -57,7 +58,7 @@ static bool next_value(const struct index_values *values, size_t *at, struct sli
     return true;
 }
 
-static bool has_value(const struct index_values *values, struct slice wanted)
+static bool has_value(const struct vigil_kube_index_values *values, struct slice wanted)
 {
     size_t at = 0;
     struct slice value;
@@ -135,9 +136,9 @@ static void entry_undo(struct index *index, struct slice value, struct vigil_kub
 
 /* What one change does to the indexes. */
 struct index_change {
-    struct vigil_kube_object *object;  /* NULL: it is removed */
-    struct vigil_kube_object *old;     /* NULL: there is none */
-    struct index_values *now, *before; /* of each index */
+    struct vigil_kube_object *object;             /* NULL: it is removed */
+    struct vigil_kube_object *old;                /* NULL: there is none */
+    struct vigil_kube_index_values *now, *before; /* of each index */
 };
 
 static void undo_values(struct index *index, const struct index_change *change, size_t i,
@@ -324,10 +325,15 @@ static struct index *index_named(const struct indexer *indexer, const char *name
     return NULL;
 }
 
+bool indexer_has_index(const struct indexer *indexer, const char *name)
+{
+    return index_named(indexer, name) != NULL;
+}
+
 static enum status index_fill(struct indexer *indexer, struct index *index)
 {
     struct vigil_kube_object *object;
-    struct index_values values = {0};
+    struct vigil_kube_index_values values = {0};
     enum status status = ST_OK;
     MAP_FOREACH (object, &indexer->objects) {
         size_t at = 0;
@@ -342,7 +348,8 @@ static enum status index_fill(struct indexer *indexer, struct index *index)
     return status;
 }
 
-enum status indexer_add_index(struct indexer *indexer, const char *name, index_fn fn, void *user)
+enum status indexer_add_index(struct indexer *indexer, const char *name, vigil_kube_index_fn fn,
+                              void *user)
 {
     struct index index = {.fn = fn, .user = user};
     if (index_named(indexer, name))
@@ -393,7 +400,7 @@ static void index_check(const struct indexer *indexer, const struct index *index
             assert(indexer_get(indexer, object_key(object)) == object);
     }
     MAP_FOREACH (object, &indexer->objects) {
-        struct index_values values = {0};
+        struct vigil_kube_index_values values = {0};
         enum status status = values_of(index, object, &values);
         assert(status == ST_OK);
         size_t at = 0, seen;

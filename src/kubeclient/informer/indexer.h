@@ -18,21 +18,19 @@
 #include "base/container/hash_map.h"
 #include "kubeclient/data/object.h"
 
+#include <vigil/kube/informer.h>
+
 /* Collects the values that an object has in an index. */
-struct index_values {
+struct vigil_kube_index_values {
     struct buf bytes; /* each value: its length, and its bytes */
     size_t count;
     bool no_memory;
 };
-void index_values_add(struct index_values *values, struct slice value);
-
-/* Adds the object's values. The same object always has the same ones. */
-typedef void (*index_fn)(const struct vigil_kube_object *object, struct index_values *values,
-                         void *user);
+void index_values_add(struct vigil_kube_index_values *values, struct slice value);
 
 struct index {
     char *name; /* owned */
-    index_fn fn;
+    vigil_kube_index_fn fn;
     void *user;
     struct hash_map entries; /* of struct index_entry, owned */
 };
@@ -48,10 +46,12 @@ struct indexer {
 void indexer_init(struct indexer *indexer, uint64_t seed);
 void indexer_fini(struct indexer *indexer);
 
+bool indexer_has_index(const struct indexer *indexer, const char *name);
 /* Objects that are there are added to the index. ST_EXISTS: there is an index with this name.
  * ST_NOMEM. */
 MUST_CHECK
-enum status indexer_add_index(struct indexer *indexer, const char *name, index_fn fn, void *user);
+enum status indexer_add_index(struct indexer *indexer, const char *name, vigil_kube_index_fn fn,
+                              void *user);
 
 /* Takes a reference. *ret_old: the object with the same key that it replaces, with its reference,
  * or NULL. ST_NOMEM. */

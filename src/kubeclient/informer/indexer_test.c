@@ -26,8 +26,8 @@ static struct vigil_kube_object *object(const char *name, const char *node, cons
 
 static char marker; /* the user pointer of an index */
 
-static void index_node(const struct vigil_kube_object *object, struct index_values *values,
-                       void *user)
+static void index_node(const struct vigil_kube_object *object,
+                       struct vigil_kube_index_values *values, void *user)
 {
     vigil_bytes node;
     assert_ptr_equal(user, &marker);
@@ -35,8 +35,8 @@ static void index_node(const struct vigil_kube_object *object, struct index_valu
         index_values_add(values, slice_of((const char *)node.data + 1, node.size - 2));
 }
 
-static void index_labels(const struct vigil_kube_object *object, struct index_values *values,
-                         void *user)
+static void index_labels(const struct vigil_kube_object *object,
+                         struct vigil_kube_index_values *values, void *user)
 {
     vigil_bytes labels;
     (void)user;
@@ -184,8 +184,8 @@ static void failed_changes_change_nothing(void **state)
 
 enum { VALUES = 20000 };
 
-static void index_many(const struct vigil_kube_object *object, struct index_values *values,
-                       void *user)
+static void index_many(const struct vigil_kube_object *object,
+                       struct vigil_kube_index_values *values, void *user)
 {
     (void)object;
     (void)user;

@@ -12,7 +12,6 @@
 #define RETRY_AFTER_MAX_S 300           /* whatever a server demands, it is tried again */
 
 enum {
-    PAGE_OBJECTS = 500,
     TIMEOUT_MIN_S = 300,
     WATCH_FAILURES_MAX = 5, /* in a row, before the state is requested again */
 };
@@ -37,7 +36,11 @@ static void reflector_move(struct reflector *r, enum reflector_state next)
 void reflector_init(struct reflector *r, struct cache *cache, const struct reflector_ops *ops,
                     void *ctx, uint64_t seed)
 {
-    *r = (struct reflector){.cache = cache, .ops = ops, .ctx = ctx, .delay_ns = DELAY_MIN_NS};
+    *r = (struct reflector){.cache = cache,
+                            .ops = ops,
+                            .ctx = ctx,
+                            .page_objects = REFLECTOR_PAGE_OBJECTS,
+                            .delay_ns = DELAY_MIN_NS};
     random_init(&r->random, seed);
 }
 
@@ -66,7 +69,7 @@ static const char *version_to_list(const struct reflector *r)
 static int page_limit(const struct reflector *r, const char *version)
 {
     bool any = !version[0] || strcmp(version, "0") == 0;
-    return !r->whole && (any || r->in_pages) ? PAGE_OBJECTS : 0;
+    return !r->whole && (any || r->in_pages) ? r->page_objects : 0;
 }
 
 static void request_page(struct reflector *r)
@@ -321,14 +324,14 @@ static enum status drop(struct reflector *r, struct slice json)
 {
     struct vigil_kube_object *object;
     TRY(object_new(json, &object));
-    cache_remove(r->cache, object);
+    enum status status = cache_remove(r->cache, object);
     vigil_kube_object_unref(object);
-    return ST_OK;
+    return status;
 }
 
+/* After cache_end_list. */
 static void synced(struct reflector *r, struct slice version)
 {
-    cache_end_list(r->cache);
     r->version[0] = 0;
     set_version(r, version);
     r->version_unavailable = r->whole = false;
@@ -365,6 +368,11 @@ void reflector_page_ended(struct reflector *r, struct slice version, struct slic
     r->in_pages |= continue_token.len > 0;
     if (continue_token.len) {
         request_page(r);
+        return;
+    }
+    status = cache_end_list(r->cache);
+    if (status != ST_OK) {
+        object_failed(r, status, now_ns);
         return;
     }
     synced(r, version);
@@ -417,6 +425,9 @@ void reflector_received(struct reflector *r, const struct received_event *event,
         return;
     }
     enum status status = apply(r, event);
+    bool completes = r->state == REFLECTOR_STREAMING && event->ends_initial_events;
+    if (status == ST_OK && completes)
+        status = cache_end_list(r->cache);
     if (status != ST_OK) {
         object_failed(r, status, now_ns);
         return;
@@ -427,10 +438,10 @@ void reflector_received(struct reflector *r, const struct received_event *event,
         /* A watch without a version begins with the objects that exist, in any order. */
         if (r->version[0] || event->type != RECEIVED_ADDED)
             set_version(r, event->version);
-    } else if (event->ends_initial_events) {
+    } else if (completes) {
         reflector_move(r, REFLECTOR_WATCHING); /* the same request continues */
         synced(r, event->version);
-    } else if (r->state == REFLECTOR_STREAMING && event->type == RECEIVED_BOOKMARK) {
+    } else if (event->type == RECEIVED_BOOKMARK) {
         unknown_bookmark(r, now_ns);
     }
 }

@@ -30,6 +30,7 @@
 #include <vigil/kube/status.h>
 
 enum { REFLECTOR_VERSION_BYTES = 128, REFLECTOR_CONTINUE_BYTES_MAX = 16 << 10 };
+enum { REFLECTOR_PAGE_OBJECTS = 500 }; /* as in client-go */
 
 enum reflector_state {
     REFLECTOR_STOPPED,
@@ -71,10 +72,11 @@ struct reflector {
     char version[REFLECTOR_VERSION_BYTES]; /* up to which everything is known; "": unknown */
     char newest[REFLECTOR_VERSION_BYTES];  /* of anything in the cache: a list must not be older */
     bool version_unavailable;              /* the server does not have it any more, or not yet */
-    bool lists;                            /* the server refuses to stream */
-    bool whole;              /* a list in pages took too long: everything at once the next time */
-    bool in_pages;           /* the server cuts lists into pages */
-    struct buf token;        /* of the next page */
+    bool lists;       /* the server refuses to stream; the owner may set it before the start */
+    int page_objects; /* of a page; the owner may change it before the start */
+    bool whole;       /* a list in pages took too long: everything at once the next time */
+    bool in_pages;    /* the server cuts lists into pages */
+    struct buf token; /* of the next page */
     enum status list_status; /* the first failure of the list under way */
     size_t events;           /* of the watch under way */
     unsigned failures;       /* since the last event */

@@ -1,0 +1,269 @@
+#include "kubeclient/informer/fetcher.h"
+
+#include "kubeclient/data/status.h"
+#include "kubeclient/data/url.h"
+
+#include <stdio.h>
+
+#define TO(state) (1u << FETCHER_##state)
+
+/* Drawn in fetcher.h. */
+static const unsigned fetcher_moves[] = {
+    [FETCHER_IDLE] = TO(STARTING),
+    [FETCHER_STARTING] = TO(IDLE) | TO(WATCHING) | TO(LISTING),
+    [FETCHER_WATCHING] = TO(IDLE),
+    [FETCHER_LISTING] = TO(IDLE),
+};
+
+static void fetcher_move(struct fetcher *f, enum fetcher_state next)
+{
+    assert(fetcher_moves[f->state] & (1u << next));
+    f->state = next;
+}
+
+/* -- The end of a request -- */
+
+static void stop_list(struct fetcher *f)
+{
+    kube_exchange_cancel(&f->exchange);
+    list_reader_fini(&f->reader);
+    fetcher_move(f, FETCHER_IDLE);
+}
+
+static void fail(struct fetcher *f, int code, const char *reason, const char *text)
+{
+    struct vigil_kube_status status = {.code = code, .retry_after_s = -1};
+    snprintf(status.reason, sizeof(status.reason), "%s", reason);
+    snprintf(status.message, sizeof(status.message), "%s", text);
+    f->ops->failed(f->ctx, &status);
+}
+
+static void fail_without_memory(struct fetcher *f)
+{
+    fail(f, 0, "OutOfMemory", "there is no memory for a request");
+}
+
+/* -- Watches -- */
+
+static struct fetcher *of_watch(struct watch_request *watch)
+{
+    return CONTAINER_OF(watch, struct fetcher, watch);
+}
+
+static void on_event(struct watch_request *watch, const struct received_event *event)
+{
+    struct fetcher *f = of_watch(watch);
+    f->ops->received(f->ctx, event);
+}
+
+static void on_watch_end(struct watch_request *watch, const struct watch_result *result)
+{
+    struct fetcher *f = of_watch(watch);
+    fetcher_move(f, FETCHER_IDLE);
+    if (result->status)
+        f->ops->failed(f->ctx, result->status);
+    else
+        f->ops->watch_ended(f->ctx);
+}
+
+static enum status start_watch(struct fetcher *f)
+{
+    struct error error;
+    struct watch_params params = {
+        .target = &f->scope->target,
+        .label_selector = f->scope->label_selector,
+        .field_selector = f->scope->field_selector,
+        .version = f->request.version,
+        .initial_events = f->request.kind == REFLECTOR_STREAMING,
+        .bookmarks = true,
+        .protobuf = f->scope->protobuf,
+        .timeout_s = f->request.timeout_s,
+    };
+    TRY(watch_request_start(&f->watch, f->kube, &params, &error));
+    fetcher_move(f, FETCHER_WATCHING);
+    return ST_OK;
+}
+
+/* -- Lists -- */
+
+static struct fetcher *of_exchange(struct kube_exchange *exchange)
+{
+    return CONTAINER_OF(exchange, struct fetcher, exchange);
+}
+
+static void on_head(struct kube_exchange *exchange, unsigned status,
+                    const struct http_field *fields, size_t field_count)
+{
+    (void)exchange, (void)status, (void)fields, (void)field_count;
+}
+
+static void list_failed(struct fetcher *f, enum status status, const struct error *error)
+{
+    stop_list(f);
+    if (status == ST_NOMEM)
+        fail_without_memory(f);
+    else
+        fail(f, 500, "InternalError", error->text);
+}
+
+static void on_body(struct kube_exchange *exchange, struct slice bytes)
+{
+    struct fetcher *f = of_exchange(exchange);
+    struct slice item;
+    struct error error;
+    enum status status;
+    if (f->reads_nothing && bytes.len) { /* an envelope of protobuf begins with "k8s" */
+        list_reader_init(&f->reader, bytes.ptr[0] == 'k' ? FRAMER_PROTOBUF : FRAMER_JSON);
+        f->reads_nothing = false;
+    }
+    list_reader_feed(&f->reader, bytes);
+    while ((status = list_reader_next(&f->reader, &item, &error)) == ST_OK)
+        f->ops->listed(f->ctx, item);
+    if (status != ST_AGAIN)
+        list_failed(f, status, &error);
+}
+
+static void page_complete(struct fetcher *f)
+{
+    struct error error;
+    enum status status = list_reader_end(&f->reader, &error);
+    if (status != ST_OK) {
+        list_failed(f, status, &error);
+        return;
+    }
+    struct list_reader reader = f->reader; /* has the texts, also when another page is requested */
+    f->reader = (struct list_reader){0};
+    fetcher_move(f, FETCHER_IDLE);
+    struct list_info info = list_reader_info(&reader);
+    f->ops->page_ended(f->ctx, info.version, info.continue_token);
+    list_reader_fini(&reader);
+}
+
+static void on_list_end(struct kube_exchange *exchange, const struct exchange_result *result)
+{
+    struct fetcher *f = of_exchange(exchange);
+    if (result->end == EXCHANGE_COMPLETE) {
+        page_complete(f);
+        return;
+    }
+    stop_list(f);
+    if (result->status)
+        f->ops->failed(f->ctx, result->status);
+    else
+        fail(f, 0, "", result->reason);
+}
+
+static enum status append_text(struct buf *to, size_t *count, const char *name, struct slice value)
+{
+    return value.len ? url_append_parameter(to, count, name, value) : ST_OK;
+}
+
+static struct slice text_of(const char *text)
+{
+    return text ? slice_from_text(text) : SLICE_EMPTY;
+}
+
+static enum status append_list_parameters(const struct fetcher *f, struct buf *to)
+{
+    size_t count = 0;
+    char limit[16] = "";
+    if (f->request.limit)
+        snprintf(limit, sizeof(limit), "%d", f->request.limit);
+    TRY(append_text(to, &count, "continue", f->request.continue_token));
+    TRY(append_text(to, &count, "fieldSelector", text_of(f->scope->field_selector)));
+    TRY(append_text(to, &count, "labelSelector", text_of(f->scope->label_selector)));
+    TRY(append_text(to, &count, "limit", slice_from_text(limit)));
+    return append_text(to, &count, "resourceVersion", slice_from_text(f->request.version));
+}
+
+static enum status start_list(struct fetcher *f)
+{
+    struct error error;
+    AUTO(buf_fini) struct buf target = {0};
+    TRY(url_append_target(&target, &f->scope->target, &error));
+    TRY(append_list_parameters(f, &target));
+    struct exchange_request request = {.method = "GET",
+                                       .target = buf_slice(&target),
+                                       .accept = watch_query_accept(f->scope->protobuf)};
+    TRY(kube_exchange_start(&f->exchange, f->kube, &request));
+    list_reader_init(&f->reader, FRAMER_JSON);
+    f->reads_nothing = true;
+    fetcher_move(f, FETCHER_LISTING);
+    return ST_OK;
+}
+
+/* -- Requests -- */
+
+static void start(struct deferred *deferred)
+{
+    struct fetcher *f = CONTAINER_OF(deferred, struct fetcher, start);
+    enum status status = ST_NOMEM;
+    if (!f->no_memory)
+        status = f->request.kind == REFLECTOR_LISTING ? start_list(f) : start_watch(f);
+    buf_reset(&f->token, 0);
+    if (status == ST_OK)
+        return;
+    fetcher_move(f, FETCHER_IDLE);
+    if (status == ST_NOMEM)
+        fail_without_memory(f);
+    else
+        fail(f, 400, "BadRequest", "the request cannot be sent"); /* the scope was checked */
+}
+
+void fetcher_request(struct fetcher *f, const struct reflector_request *request)
+{
+    fetcher_move(f, FETCHER_STARTING);
+    f->request = *request;
+    snprintf(f->version, sizeof(f->version), "%s", request->version);
+    f->request.version = f->version;
+    f->no_memory = buf_append(&f->token, request->continue_token) != ST_OK;
+    f->request.continue_token = buf_slice(&f->token);
+    loop_defer(f->kube->driver.loop, &f->start);
+}
+
+void fetcher_cancel(struct fetcher *f)
+{
+    if (f->state == FETCHER_LISTING) {
+        stop_list(f);
+    } else if (f->state != FETCHER_IDLE) {
+        loop_defer_cancel(&f->start);
+        buf_reset(&f->token, 0);
+        watch_request_cancel(&f->watch);
+        fetcher_move(f, FETCHER_IDLE);
+    }
+}
+
+/* -- Life -- */
+
+enum status fetcher_check_scope(const struct fetcher_scope *scope, struct error *error)
+{
+    AUTO(buf_fini) struct buf target = {0};
+    const struct vigil_kube_target *about = &scope->target;
+    if ((about->name && *about->name) || (about->subresource && *about->subresource))
+        return error_set(error, ST_INVALID, "an informer is about a collection, without a name");
+    return url_append_target(&target, about, error);
+}
+
+void fetcher_init(struct fetcher *f, struct vigil_kube *kube, const struct fetcher_scope *scope,
+                  const struct fetcher_ops *ops, void *ctx)
+{
+    static const struct watch_request_ops watch_ops = {.on_event = on_event,
+                                                       .on_end = on_watch_end};
+    static const struct exchange_ops list_ops = {
+        .on_head = on_head, .on_body = on_body, .on_end = on_list_end};
+    *f = (struct fetcher){
+        .ops = ops,
+        .ctx = ctx,
+        .kube = kube,
+        .scope = scope,
+        .start.fn = start,
+        .watch.ops = &watch_ops,
+        .exchange.ops = &list_ops,
+    };
+}
+
+void fetcher_fini(struct fetcher *f)
+{
+    assert(f->state == FETCHER_IDLE);
+    buf_fini(&f->token);
+}
