@@ -1,7 +1,10 @@
-"""What make install has installed, for the tests of it: each has its own in a directory of its own."""
+"""What make install has installed, for the tests of it: each has a copy in a directory of its own."""
+import os
 import pathlib
 import re
+import shutil
 import subprocess
+import tempfile
 
 from server import ROOT, SUBJECT, LiveTest
 
@@ -23,9 +26,16 @@ def blocks_of_c(page):
 
 
 class InstalledTest(LiveTest):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.original = tempfile.mkdtemp(prefix="vigil-installed-")
+        cls.addClassCleanup(shutil.rmtree, cls.original)
+        output(str(ROOT / "tools/install"), str(BUILD), "/usr", cls.original, "/etc", cwd=ROOT)
+
     def setUp(self):
         super().setUp()
-        output(str(ROOT / "tools/install"), str(BUILD), "/usr", str(self.scratch), "/etc", cwd=ROOT)
+        shutil.copytree(self.original, self.scratch, symlinks=True, copy_function=os.link, dirs_exist_ok=True)
         self.share, self.lib, self.include = (self.scratch / "usr" / name for name in ("share", "lib", "include"))
 
     def pkg_config(self, *arguments):
