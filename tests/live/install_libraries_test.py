@@ -12,6 +12,7 @@ import unittest
 import urllib.request
 
 from installed import SANITIZED, InstalledTest, blocks_of_c, output
+from kube import KubeServer
 from server import ROOT, only_vigil
 
 sys.path.insert(0, str(ROOT / "tools"))
@@ -204,21 +205,15 @@ endif()
         program, source = self.scratch / "first", self.scratch / "first.c"
         source.write_text(blocks_of_c("client.md")[0].replace("http://127.0.0.1:2379", server.url))
         self.build(program, source, standard=())
-        terminal, its_end = os.openpty()  # so that the program writes line by line
-        with subprocess.Popen([str(program)], stdin=subprocess.PIPE, stdout=its_end, stderr=subprocess.DEVNULL,
-                              env=dict(os.environ, LD_LIBRARY_PATH=str(self.lib))) as first:
-            os.close(its_end)
-            with open(terminal, encoding="ascii", newline="\r\n") as lines:
-                while not select.select([terminal], [], [], 0.2)[0]:  # the watch may not have begun yet
-                    self.put(server, "config/first", "value")
-                for value in ("red", "blue"):
-                    self.put(server, "config/color", value)
-                    self.assertEqual(next(line for line in lines if "config/first" not in line),
-                                     f"put config/color = {value}\r\n")
-                    server.stop()
-                    server.start()
-                first.stdin.close()
-        self.assertEqual(first.returncode, 0)
+        with self.running(program) as lines:
+            while not select.select([lines], [], [], 0.2)[0]:  # the watch may not have begun yet
+                self.put(server, "config/first", "value")
+            for value in ("red", "blue"):
+                self.put(server, "config/color", value)
+                self.assertEqual(next(line for line in lines if "config/first" not in line),
+                                 f"put config/color = {value}\r\n")
+                server.stop()
+                server.start()
 
     def test_fragments_of_the_documentation_compile(self):
         self.check_fragments(blocks_of_c("client.md")[1:], FRAGMENT)
@@ -299,6 +294,24 @@ endif()
 """)
         for kind in ("kube", "kube_static"):
             self.assertEqual(output(str(programs / kind)).stdout, KUBE_PRINTS)
+
+    def test_first_program_of_the_documentation(self):
+        """It continues after the server was restarted."""
+        server = KubeServer(self.scratch / "data")
+        self.addCleanup(server.kill)
+        server.start()
+        self.source.write_text(blocks_of_c("kube-client.md")[0])
+        self.build(self.program, self.source, library="libvigil-kube", standard=())
+        server.put("configmaps", "color", kind="ConfigMap")
+        with self.running(self.program, KUBECONFIG=server.kubeconfig) as lines:
+            self.assertEqual(next(lines), "added default/color\r\n")
+            for value in ("red", "blue"):
+                server.put("configmaps", "color", kind="ConfigMap", data={"value": value})
+                self.assertEqual(next(lines), "updated default/color\r\n")
+                server.stop()
+                server.start()
+            server.delete("configmaps", "color")
+            self.assertEqual(next(lines), "deleted default/color\r\n")
 
     def test_fragments_of_the_documentation_compile(self):
         self.check_fragments(blocks_of_c("kube-client.md")[1:], KUBE_FRAGMENT)

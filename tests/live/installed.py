@@ -1,4 +1,5 @@
 """What make install has installed, for the tests of it: each has a copy in a directory of its own."""
+import contextlib
 import os
 import pathlib
 import re
@@ -46,6 +47,18 @@ class InstalledTest(LiveTest):
         """Builds in the way of a program that is installed elsewhere: only with what pkg-config says."""
         said = self.pkg_config("--cflags", "--libs", *flags, library).split()
         output("cc", *standard, "-Wall", "-Werror", "-o", str(program), str(source), *SANITIZERS, *said)
+
+    @contextlib.contextmanager
+    def running(self, program, **env):
+        """Runs a program until its input ends; yields its output."""
+        terminal, its_end = os.openpty()  # so that the program writes line by line
+        with subprocess.Popen([str(program)], stdin=subprocess.PIPE, stdout=its_end, stderr=subprocess.DEVNULL,
+                              env=dict(os.environ, LD_LIBRARY_PATH=str(self.lib), **env)) as process:
+            os.close(its_end)
+            with open(terminal, encoding="ascii", newline="\r\n") as lines:
+                yield lines
+                process.stdin.close()
+        self.assertEqual(process.returncode, 0)
 
     def build_with_cmake(self, text):
         """Builds a project that consists of this CMakeLists.txt; returns where its programs are."""
