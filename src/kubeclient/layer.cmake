@@ -23,6 +23,8 @@ foreach(test
     call_call
     call_exchange
     connect_http_pool
+    connect_http_pool_faults
+    connect_http_pool_hostile
     connect_pool_route
     informer_informer
     leader_candidate

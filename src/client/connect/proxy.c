@@ -35,8 +35,9 @@ static const struct scheme *cut_scheme(struct slice *url)
 /* The part before the path, the query and the fragment. */
 static struct slice authority_of(struct slice rest)
 {
+    static const uint8_t ends[] = {'/', '?', '#'};
     size_t len = 0;
-    while (len < rest.len && !memchr("/?#", rest.ptr[len], 3))
+    while (len < rest.len && !memchr(ends, rest.ptr[len], sizeof(ends)))
         len++;
     return slice_sub(rest, 0, len);
 }

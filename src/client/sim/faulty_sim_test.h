@@ -43,6 +43,7 @@ static struct faults {
     size_t bytes_read, bytes_written, calls, turns, connects;
     /* Unless NULL: replaces a frame of the server by others. */
     void (*rewrite)(struct h2_frame frame, struct slice payload, struct buf *out);
+    int rewriting;                           /* the handle of its connection */
     size_t rewritten;                        /* frames that were changed */
     struct buf received[FAULTY_HANDLES_MAX]; /* frames that are not complete, by handle */
 } faults = {.dead = -1};
@@ -190,6 +191,7 @@ static inline enum status faulty_read_frames(struct socket *socket, void *to, si
     size_t n;
     AUTO(buf_fini) struct buf out = {0};
     struct buf *in = &faults.received[socket->handle];
+    faults.rewriting = socket->handle;
     while (out.len == 0) {
         TRY(faulty_real_ops->read(socket, bytes, sizeof(bytes), &n));
         TRY(buf_append(in, slice_of(bytes, n)));

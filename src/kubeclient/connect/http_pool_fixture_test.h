@@ -30,6 +30,9 @@ struct pool_world {
     struct protocol_kind inner, kind;
     struct http_routes *routes;
     struct test_site site;
+    const struct http_route *extra; /* more routes, for the service `extra_service` */
+    size_t extra_count;
+    void *extra_service;
     struct net_server *server;
     struct url bound;
     struct test_certs certs;
@@ -231,6 +234,9 @@ static inline void pool_world_listen(struct pool_world *w)
     assert_int_equal(http_routes_new(&w->routes), ST_OK);
     assert_int_equal(http_routes_add(w->routes, test_routes, COUNT_OF(test_routes), &w->site),
                      ST_OK);
+    if (w->extra)
+        assert_int_equal(http_routes_add(w->routes, w->extra, w->extra_count, w->extra_service),
+                         ST_OK);
     w->wire.routes = w->routes;
     w->kind = w->inner = net_wire_kind(&w->wire);
     if (w->secure)

@@ -49,6 +49,8 @@ static void skip(struct h2_session *s, uint32_t n)
 {
     s->left = n;
     reading_move(s, n ? H2_READ_SKIP : H2_READ_HEAD);
+    if (n)
+        h2_frame_wait(s);
 }
 
 /* The last byte of a DATA frame's body was passed on. */
@@ -115,6 +117,8 @@ static struct slice read_skip(struct h2_session *s, struct slice bytes)
 {
     size_t n = size_min(bytes.len, s->left);
     skip(s, s->left - (uint32_t)n);
+    if (s->left == 0 && !s->block_id)
+        s->frame_by_ns = INT64_MAX;
     return rest_of(bytes, n);
 }
 

@@ -238,12 +238,28 @@ static void slow_frame_ends_the_connection(void **state)
     assert_left_after_frame_time(f, SLICE_LITERAL("\x84"));
 }
 
+/* A frame of a type that we do not know. */
+static void slow_skipped_bytes_end_the_connection(void **state)
+{
+    struct fixture *f = *state;
+    test_frame(&f->in, 0x42, 0, 0, SLICE_LITERAL("0123456789"));
+    f->in.len -= 9;
+    exchange(f);
+    assert_left_after_frame_time(f, SLICE_LITERAL("12345678"));
+}
+
 static void completed_frames_have_no_timeout(void **state)
 {
     struct fixture *f = *state;
     exchange(f);
     int64_t idle = h2_session_timeout(f->session);
     test_frame(&f->in, H2_PING, 0, 0, SLICE_LITERAL("12345678"));
+    f->in.len -= 3;
+    exchange(f);
+    assert_int_equal(h2_session_timeout(f->session), f->now + f->limits.frame_ns);
+    h2_session_feed(f->session, SLICE_LITERAL("678"), f->now);
+    assert_int_equal(h2_session_timeout(f->session), idle);
+    test_frame(&f->in, 0x42, 0, 0, SLICE_LITERAL("12345678"));
     f->in.len -= 3;
     exchange(f);
     assert_int_equal(h2_session_timeout(f->session), f->now + f->limits.frame_ns);
@@ -541,6 +557,7 @@ int main(void)
         TEST(header_block_beyond_its_limit_ends_the_connection),
         TEST(slow_header_block_ends_the_connection),
         TEST(slow_frame_ends_the_connection),
+        TEST(slow_skipped_bytes_end_the_connection),
         TEST(completed_frames_have_no_timeout),
         TEST(resets_are_limited_by_rate),
         TEST(provoked_resets_are_limited_by_rate),
