@@ -11,17 +11,13 @@
  * Prints one JSON object: CPU per operation, the time of all, and bytes of resident memory and of
  * the heap per watch or handle.
  */
+#include "meter.h"
+
 #include <arpa/inet.h>
-#include <malloc.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 #include <vigil/poll.h>
 #include <vigil/vigil.h>
 
@@ -84,56 +80,6 @@ static vigil_client *connect_to(const char *endpoint)
         fail("cannot connect", vigil_call_error(call));
     vigil_call_free(call);
     return client;
-}
-
-static double cpu_seconds(void)
-{
-    struct rusage usage;
-    getrusage(RUSAGE_SELF, &usage);
-    return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
-           (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
-}
-
-static double now_seconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-}
-
-static double heap_bytes(void)
-{
-    struct mallinfo2 info = mallinfo2();
-    return (double)(info.uordblks + info.hblkhd);
-}
-
-static double resident_bytes(void)
-{
-    long pages = 0, resident = 0;
-    FILE *statm = fopen("/proc/self/statm", "r");
-    if (!statm || fscanf(statm, "%ld %ld", &pages, &resident) != 2)
-        fail("no statm", NULL);
-    fclose(statm);
-    return (double)resident * (double)sysconf(_SC_PAGESIZE);
-}
-
-/* What had been used when the measurement began. */
-struct meter {
-    double cpu, seconds, resident, heap;
-};
-
-static struct meter start_meter(void)
-{
-    return (struct meter){cpu_seconds(), now_seconds(), resident_bytes(), heap_bytes()};
-}
-
-static void report(const struct meter *since, long count)
-{
-    double each = (double)count;
-    printf("{\"count\": %ld, \"cpu_us\": %.4f, \"seconds\": %.4f, \"bytes\": %.1f, "
-           "\"heap_bytes\": %.1f}\n",
-           count, (cpu_seconds() - since->cpu) / each * 1e6, now_seconds() - since->seconds,
-           (resident_bytes() - since->resident) / each, (heap_bytes() - since->heap) / each);
 }
 
 /* -- Calls -- */

@@ -17,7 +17,7 @@ class Metric:
     goal: typing.Optional[float] = None
     absolute: bool = False  # the goal is for Vigil's number itself, not for its ratio to etcd's
     digits: int = 0
-    of_clients: bool = False  # libvigil and clientv3 are compared, not Vigil and etcd
+    compared: str = "servers"  # or clients "of etcd" or "of Kubernetes", all of them used with Vigil
 
 
 # The goals are those of the table this run has to answer; a metric without one is only shown.
@@ -130,7 +130,7 @@ METRICS = [
     Metric("kube_stopped.more_mb", "— memory that those take", "MB", goal=64, absolute=True, digits=1),
     Metric("put_many.generator_cpu_us", "generator's CPU for each put", "µs", digits=2),
     Metric("get.generator_cpu_us", "generator's CPU for each get", "µs", digits=2),
-    *[dataclasses.replace(metric, of_clients=True) for metric in [
+    *[dataclasses.replace(metric, compared="of etcd") for metric in [
         Metric("client_put.cpu_us", "put, 100 in flight, client CPU for each", "µs", goal=1 / 5, digits=2),
         Metric("client_put.cpu_us", "— and not only in comparison", "µs", goal=3, absolute=True, digits=2),
         Metric("client_put.rate", "— rate", "/s", True),
@@ -157,6 +157,22 @@ METRICS = [
         Metric("client_size.loop_kb", "— in the program's loop", "KB", goal=64, absolute=True),
         Metric("client_size.heap_kb", "— memory allocated for it, the larger of the two", "KB", goal=64,
                absolute=True),
+    ]],
+    *[dataclasses.replace(metric, compared="of Kubernetes") for metric in [
+        Metric("kube_informer.memory", "informer over 150,000 pods of 4 KB: resident memory after sync, parts of "
+               "the JSON", "", goal=1.2, absolute=True, digits=2),
+        Metric("kube_informer.memory", "— in comparison", "", goal=1 / 2, digits=2),
+        Metric("kube_informer.seconds", "— time until all are in the store and in a handler", "s", goal=1 / 3,
+               digits=2),
+        Metric("kube_informer.cpu_us", "— client CPU for each", "µs", goal=1 / 3, digits=2),
+        Metric("kube_catch_up.rate", "catch-up over changes of 2 KB into the store and a handler, after the process "
+               "was stopped", "/s", True, goal=100_000, absolute=True),
+        Metric("kube_catch_up.rate", "— in comparison", "/s", True, goal=4),
+        Metric("kube_catch_up.cpu_us", "— client CPU for each", "µs", digits=2),
+        Metric("kube_catch_up.count", "— number of changes", ""),
+        Metric("kube_client_idle.bytes", "1,000 idle watches (200 of client-go): resident memory of the client for "
+               "each", "B", goal=4096, absolute=True),
+        Metric("kube_client_idle.cpu_us", "— client CPU for each", "µs", digits=2),
     ]],
 ]
 
@@ -239,13 +255,14 @@ def goal_text(metric):
 
 def subjects(metric):
     """What is compared: the peer's and ours."""
-    return ("clientv3", "libvigil") if metric["of_clients"] else ("etcd", "Vigil")
+    return {"servers": ("etcd", "Vigil"), "of etcd": ("clientv3", "libvigil"),
+            "of Kubernetes": ("client-go", "libvigil-kube")}[metric["compared"]]
 
 
 def table(results):
-    """One for the servers, and one for the clients if they were measured."""
-    parts = [[m for m in results["metrics"] if m["of_clients"] == of_clients]
-             for of_clients in (False, True)]
+    """One for the servers, and one for each kind of clients that was measured."""
+    parts = [[m for m in results["metrics"] if m["compared"] == compared]
+             for compared in ("servers", "of etcd", "of Kubernetes")]
     return "\n\n".join(part_of_table(metrics) for metrics in parts if metrics)
 
 

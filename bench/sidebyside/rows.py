@@ -4,7 +4,7 @@ import statistics
 import time
 import typing
 
-from sidebyside import client_rows, compact_rows, kube_rows, servers, watch_rows
+from sidebyside import client_rows, compact_rows, kube_client_rows, kube_rows, servers, watch_rows
 
 MILLION = 1_000_000
 LISTED = 10_000
@@ -150,4 +150,7 @@ ROWS = [
     Row("kube_list", kube_rows.listed, rounds=2),
     Row("kube_many", kube_rows.many_pods, rounds=1),
     Row("kube_stopped", kube_rows.stopped_clients, rounds=2),
+    Row("kube_informer", kube_client_rows.informer, rounds=1, of_clients=True),
+    Row("kube_catch_up", kube_client_rows.catch_up, rounds=1, of_clients=True),
+    Row("kube_client_idle", kube_client_rows.idle_watches, rounds=2, of_clients=True),
 ]

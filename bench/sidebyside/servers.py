@@ -26,6 +26,7 @@ class Programs:
     command: dict    # name -> the words that start the server
     generator: list  # the words before `put`, `get`, ...
     client: dict     # "vigil": a program that uses libvigil, "etcd": the same with clientv3
+    kube_client: dict  # the same with libvigil-kube and client-go
     libraries: list  # libvigil.so and libvigil-kube.so
 
 
@@ -39,8 +40,11 @@ def find(root, args):
     for words in [*command.values(), generator]:
         if not os.access(words[0], os.X_OK):
             raise Failed(f"{words[0]} does not exist or cannot be run")
-    client = {"vigil": build_client(root), "etcd": build_client_of_peer(root)}
-    return Programs(command, generator, client,
+    client = {"vigil": build_client(root, "libvigil_bench"),
+              "etcd": build_client_of_peer(root, "clientv3")}
+    kube_client = {"vigil": build_client(root, "libvigil_kube_bench"),
+                   "etcd": build_client_of_peer(root, "client-go")}
+    return Programs(command, generator, client, kube_client,
                     [root / f"build/{name}.so.1" for name in ("libvigil", "libvigil-kube")])
 
 
@@ -63,23 +67,23 @@ def build_peer(root):
         return debian
 
 
-def build_client(root):
+def build_client(root, program):
     """None where it cannot be built: then the rows that need it fail, and the others do not."""
     try:
-        run_tool(["ninja", "-C", str(root / "build"), "libvigil_bench"])
+        run_tool(["ninja", "-C", str(root / "build"), program])
     except (Failed, OSError):
         return None
-    return str(root / "build/libvigil_bench")
+    return str(root / "build" / program)
 
 
-def build_client_of_peer(root):
+def build_client_of_peer(root, folder):
     """The same without a Go toolchain. Nothing is compiled unless something has changed."""
-    program = root / "build/peer/clientv3_bench"
+    program = root / f"build/peer/{folder}_bench"
     program.parent.mkdir(parents=True, exist_ok=True)
     path = os.environ["PATH"] + ":/usr/local/go/bin"
     try:
         subprocess.run(["go", "build", "-ldflags", "-s -w", "-o", str(program), "."], check=True,
-                       cwd=root / "bench/clients/clientv3",
+                       cwd=root / "bench/clients" / folder,
                        env={**os.environ, "CGO_ENABLED": "0", "PATH": path})
     except (OSError, subprocess.CalledProcessError):
         return None
@@ -175,10 +179,38 @@ class Server:
 
     def client_bench(self, work, *counts):
         """Runs the client's program against this server and returns what it found."""
-        program = self.programs.client[self.client]
-        if not program:
+        return self.run([self.client_program(self.programs.client), self.endpoint, work,
+                         *map(str, counts)])
+
+    def kube_client_bench(self, work, count):
+        """The same for the clients of Kubernetes."""
+        return self.run([self.client_program(self.programs.kube_client),
+                         f"http://{self.kube_endpoint}", work, str(count)])
+
+    def kube_catch_up(self, count, change):
+        """A client of Kubernetes has count objects in its informer and is then stopped (SIGSTOP)
+        while change() makes changes and returns their number; what it takes to process them."""
+        words = [self.client_program(self.programs.kube_client), f"http://{self.kube_endpoint}",
+                 "catchup", str(count)]
+        with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                              text=True) as client:
+            try:
+                if client.stdout.readline() != "ready\n":
+                    raise Failed(f"{' '.join(words)} failed")
+                client.send_signal(signal.SIGSTOP)
+                changes = change()
+                client.send_signal(signal.SIGCONT)
+                output, _ = client.communicate(f"{changes}\n", timeout=CALL_SECONDS)
+            except subprocess.TimeoutExpired:
+                raise Failed(f"{' '.join(words)} did not end in {CALL_SECONDS} s")
+            finally:
+                client.kill()
+        return json.loads(output)
+
+    def client_program(self, programs):
+        if not programs[self.client]:
             raise Failed(f"the program that uses the client of {self.client} could not be built")
-        return self.run([program, self.endpoint, work, *map(str, counts)])
+        return programs[self.client]
 
     def run(self, words):
         began = time.monotonic()
