@@ -265,19 +265,19 @@ static void fail_by_time(struct connection *c)
     case CONNECTION_LOOKING_UP:
         snprintf(text, sizeof(text), "lookup %s: i/o timeout",
                  proxy_of(c) ? proxy_of(c)->endpoint.host : c->endpoint.host);
-        fail(c, ST_CLOSED, text);
+        fail(c, ST_TIMEOUT, text);
         break;
     case CONNECTION_CONNECTING:
-        fail(c, ST_CLOSED, "i/o timeout");
+        fail(c, ST_TIMEOUT, "i/o timeout");
         break;
     case CONNECTION_TUNNELLING:
-        fail(c, ST_CLOSED, "timeout: the proxy did not answer");
+        fail(c, ST_TIMEOUT, "timeout: the proxy did not answer");
         break;
     case CONNECTION_SHAKING:
-        fail(c, ST_CLOSED, "TLS handshake timeout");
+        fail(c, ST_TIMEOUT, "TLS handshake timeout");
         break;
     default:
-        fail(c, ST_CLOSED, "timeout: the server did not answer with HTTP/2");
+        fail(c, ST_TIMEOUT, "timeout: the server did not answer with HTTP/2");
     }
 }
 

@@ -395,7 +395,7 @@ static void silent_server_times_out(void **state)
     run_sim(&w, w.connector.options.connect_timeout_ns - NS_PER_MS);
     assert_int_equal(w.owner.closed, 0);
     run_sim(&w, 2 * NS_PER_MS);
-    expect_closed(&w, ST_CLOSED,
+    expect_closed(&w, ST_TIMEOUT,
                   "cannot connect to %s: timeout: the server did not answer with HTTP/2");
     world_fini(&w);
 }

@@ -289,7 +289,7 @@ static void on_end(struct http1_call *call, enum status status, const char *reas
     struct v2_poller *p = poller_of(call);
     if (status == ST_OK)
         receive(p);
-    else if (status == ST_CLOSED)
+    else if (status == ST_CLOSED || status == ST_TIMEOUT)
         try_again(p, call->answered, reason);
     else if (status == ST_NOMEM)
         fail_without_memory(p);

@@ -65,17 +65,24 @@ static void copy_free(struct kube_exchange *x)
 }
 
 /* The owner may free the exchange or start it again. */
-static void finish(struct kube_exchange *x, enum exchange_end end, const char *reason)
+static void finish_timed(struct kube_exchange *x, enum exchange_end end, const char *reason,
+                         bool timed_out)
 {
     struct exchange_result result = {
         .end = end,
         .reason = reason,
         .retry_after_s = -1,
+        .timed_out = timed_out,
         .may_be_sent = x->state >= EXCHANGE_SENT && x->request.reached != POOL_REQUEST_UNREACHED,
     };
     copy_free(x);
     move(x, EXCHANGE_IDLE);
     x->ops->on_end(x, &result);
+}
+
+static void finish(struct kube_exchange *x, enum exchange_end end, const char *reason)
+{
+    finish_timed(x, end, reason, false);
 }
 
 static void finish_without_memory(struct kube_exchange *x)
@@ -246,7 +253,7 @@ static void on_end(struct pool_request *request, enum status status, const char 
     if (x->state == EXCHANGE_REFUSING)
         finish_refused(x);
     else
-        finish(x, end_of(x, status), reason);
+        finish_timed(x, end_of(x, status), reason, status == ST_TIMEOUT);
 }
 
 static const struct pool_request_ops request_ops = {

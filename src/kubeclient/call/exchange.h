@@ -49,6 +49,7 @@ struct exchange_result {
      * complete. */
     const char *reason;
     int retry_after_s; /* the Retry-After field of a refusal; -1: it has none */
+    bool timed_out;    /* no answer: with UNREACHED, BROKEN and CUT_OFF */
     bool may_be_sent;  /* the server may have received the request */
     /* Of a refusal; otherwise NULL, 0 and empty. */
     const struct vigil_kube_status *status;

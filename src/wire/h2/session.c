@@ -447,8 +447,10 @@ static void keepalive(struct h2_session *s)
     if (!keeps_alive(s))
         return;
     if (s->keepalive_sent_ns) {
-        if (s->now_ns - s->keepalive_sent_ns >= l->keepalive_timeout_ns)
+        if (s->now_ns - s->keepalive_sent_ns >= l->keepalive_timeout_ns) {
+            s->timed_out = true;
             h2_session_fail(s, H2_NO_ERROR, "keepalive ping not acked");
+        }
     } else if (s->now_ns - s->last_read_ns >= l->keepalive_ns) {
         uint8_t *payload = h2_control_put(s, 8, H2_PING, 0, 0);
         if (payload)
@@ -468,6 +470,11 @@ void h2_session_tick(struct h2_session *s, int64_t now_ns)
     if (s->phase != H2_FAILED)
         keepalive(s);
     h2_session_exit(s);
+}
+
+bool h2_session_timed_out(const struct h2_session *s)
+{
+    return s->timed_out;
 }
 
 bool h2_session_established(const struct h2_session *s)

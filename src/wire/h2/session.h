@@ -88,6 +88,9 @@ bool h2_session_failed(const struct h2_session *session);
  */
 enum h2_error h2_session_error(const struct h2_session *session, const char **ret_reason);
 
+/* It ended because the peer did not answer a ping in time. */
+bool h2_session_timed_out(const struct h2_session *session);
+
 /* Graceful: new streams are refused, those in progress are finished, then h2_session_over is true.
  */
 void h2_session_shutdown(struct h2_session *session, int64_t now_ns);

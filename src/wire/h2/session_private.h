@@ -82,6 +82,7 @@ struct h2_session {
     int64_t last_ping_ns;
     int64_t last_read_ns;
     int64_t keepalive_sent_ns; /* 0: no answer is awaited */
+    bool timed_out;            /* none arrived */
     int64_t drain_at_ns;
     int64_t frame_by_ns; /* when the frame or header block must be complete; INT64_MAX: none is
                             awaited */

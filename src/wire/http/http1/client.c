@@ -415,7 +415,7 @@ void http1_client_tick(struct http1_client *c, int64_t now_ns)
     if (now_ns < http1_client_timeout(c))
         return;
     c->inside = true;
-    fail(c, ST_CLOSED, "timeout: the server does not answer");
+    fail(c, ST_TIMEOUT, "timeout: the server does not answer");
     c->inside = false;
     drop_buffers(c);
 }

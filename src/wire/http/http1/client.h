@@ -48,8 +48,8 @@ struct http1_call_ops {
     void (*on_head)(struct http1_call *call, const struct http1_response *response);
     void (*on_body)(struct http1_call *call, struct slice bytes);
     /* Exactly once, unless the call is cancelled. ST_OK: the response is complete. Otherwise
-     * ST_CLOSED, ST_NOMEM, ST_MALFORMED (the bytes are not HTTP), ST_LIMIT (more than the limits
-     * allow), and the reason is a text for people. */
+     * ST_CLOSED, ST_TIMEOUT, ST_NOMEM, ST_MALFORMED (the bytes are not HTTP), ST_LIMIT (more than
+     * the limits allow), and the reason is a text for people. */
     void (*on_end)(struct http1_call *call, enum status status, const char *reason);
 };
 
@@ -110,7 +110,7 @@ bool http1_client_wants_read(const struct http1_client *client);
 bool http1_client_wants_write(const struct http1_client *client);
 bool http1_client_is_idle(const struct http1_client *client);
 bool http1_client_is_over(const struct http1_client *client);
-/* Why it is over: ST_CLOSED, ST_NOMEM, ST_MALFORMED or ST_LIMIT. */
+/* Why it is over: ST_CLOSED, ST_TIMEOUT, ST_NOMEM, ST_MALFORMED or ST_LIMIT. */
 enum status http1_client_reason(const struct http1_client *client, const char **ret_reason);
 
 /* No call is started any more; it is over as soon as the one under way has ended. */

@@ -509,7 +509,7 @@ static void time_without_an_answer_has_a_limit(void **state)
     http1_client_tick(f->client, f->now + f->limits.stall_ns - 1);
     assert_int_equal(f->ends, 0);
     http1_client_tick(f->client, f->now + f->limits.stall_ns);
-    assert_int_equal(f->end, ST_CLOSED);
+    assert_int_equal(f->end, ST_TIMEOUT);
     assert_string_equal(f->reason, "timeout: the server does not answer");
     assert_true(http1_client_is_over(f->client));
 }

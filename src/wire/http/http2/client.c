@@ -57,7 +57,8 @@ static void on_close(struct h2_stream *stream, enum h2_error error)
         break;
     case H2_ENDED_WITH_SESSION:
         (void)h2_session_error(call->session, &reason);
-        finish(call, ST_CLOSED, *reason ? reason : "the connection was closed");
+        finish(call, h2_session_timed_out(call->session) ? ST_TIMEOUT : ST_CLOSED,
+               *reason ? reason : "the connection was closed");
         break;
     }
 }

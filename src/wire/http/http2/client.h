@@ -24,9 +24,9 @@ struct http2_call_ops {
     void (*on_head)(struct http2_call *call, unsigned status, const struct http_field *fields,
                     size_t field_count);
     void (*on_body)(struct http2_call *call, struct slice bytes);
-    /* ST_OK: the response is complete. Otherwise ST_CLOSED, or ST_MALFORMED (the server violated
-     * HTTP/2), and the reason is a text for people. call->unprocessed: the server certainly ignored
-     * the request, so it may be repeated. */
+    /* ST_OK: the response is complete. Otherwise ST_CLOSED, ST_TIMEOUT (the server does not answer
+     * pings), or ST_MALFORMED (the server violated HTTP/2), and the reason is a text for people.
+     * call->unprocessed: the server certainly ignored the request, so it may be repeated. */
     void (*on_end)(struct http2_call *call, enum status status, const char *reason);
 };
 
