@@ -16,6 +16,7 @@ vigil_failing_memory(
     kubeclient_informer_cache_test
     kubeclient_informer_indexer_test
     kubeclient_informer_change_queue_test
+    kubeclient_watch_watch_query_test
 )
 
 # The same, and the loop of a pool is observed (src/client/sim/faulty_sim_test.h).
@@ -28,6 +29,8 @@ foreach(test
     connect_pool_route
     informer_informer
     leader_candidate
+    watch_kube_watch
+    watch_retry_watch
 )
     vigil_failing_memory(kubeclient_${test}_test)
     cmake_language(EVAL CODE "cmake_language(DEFER CALL target_link_options kubeclient_${test}_test PRIVATE

@@ -26,6 +26,7 @@
 #include "client/sim/faulty_sim_test.h"
 #include "kubeclient/call/kube.h"
 #include "net/server.h"
+#include "net/shard.h"
 #include "net/tls/certs_test.h"
 #include "net/tls/server_context.h"
 #include "net/tls/tls.h"
@@ -94,6 +95,8 @@ struct kube_server_sim {
     struct tls_source *tls_source;
     struct net_tls tls;
     struct loop *loop; /* for timers of the script */
+    struct net_shard *shard;
+    struct deferred poke;
     struct sim_route routes[SIM_ROUTES_MAX];
     size_t route_count;
     struct sim_request requests[SIM_REQUESTS_MAX];
@@ -135,6 +138,20 @@ static inline enum http_fill sim_reply_fill(struct http_source *source, uint8_t 
     return reply->ends ? HTTP_FILL_DONE : HTTP_FILL_PARKED;
 }
 
+static inline void sim_reply_poke(struct deferred *deferred)
+{
+    (void)deferred;
+}
+
+/* The server's loop sends it in a turn, which it makes also if the test wakes it from outside. */
+static inline void sim_reply_wake(struct sim_reply *reply)
+{
+    struct kube_server_sim *s = reply->server;
+    http_wake(reply->exchange);
+    s->poke.fn = sim_reply_poke;
+    loop_defer(net_shard_loop(s->shard), &s->poke);
+}
+
 static inline void sim_reply_leave(struct http_exchange *exchange)
 {
     http_end(exchange);
@@ -152,7 +169,7 @@ static inline void sim_reply_begin(struct sim_reply *reply, unsigned code, const
 static inline void sim_reply_write(struct sim_reply *reply, struct slice bytes)
 {
     assert_int_equal(buf_append(&reply->body, bytes), ST_OK);
-    http_wake(reply->exchange);
+    sim_reply_wake(reply);
 }
 
 static inline void sim_reply_text(struct sim_reply *reply, const char *text)
@@ -164,14 +181,14 @@ static inline void sim_reply_text(struct sim_reply *reply, const char *text)
 static inline void sim_reply_end(struct sim_reply *reply)
 {
     reply->ends = true;
-    http_wake(reply->exchange);
+    sim_reply_wake(reply);
 }
 
 /* The same, but the client sees that the answer is incomplete. */
 static inline void sim_reply_break(struct sim_reply *reply)
 {
     reply->breaks = true;
-    http_wake(reply->exchange);
+    sim_reply_wake(reply);
 }
 
 /* A whole answer. */
@@ -362,12 +379,19 @@ static inline void kube_server_secure(struct kube_server_sim *s)
     s->kind = net_tls_kind(&s->tls);
 }
 
+static inline enum status kube_server_note_shard(void *ctx, struct net_shard *shard)
+{
+    ((struct kube_server_sim *)ctx)->shard = shard;
+    return ST_OK;
+}
+
 /* Listens; again at the same address after a stop. */
 static inline void kube_server_start(struct kube_server_sim *s)
 {
     struct net_options net = NET_OPTIONS_DEFAULT;
     struct url url = s->bound;
     struct error error;
+    struct net_app app = {.shard_start = kube_server_note_shard, .ctx = s};
     net.shards = 1;
     if (!s->was_started)
         sim_must(url_parse(sim_is_secure(s->protocol) ? SLICE_LITERAL("https://127.0.0.1:0")
@@ -377,7 +401,7 @@ static inline void kube_server_start(struct kube_server_sim *s)
     if (!s->was_started && sim_is_secure(s->protocol))
         kube_server_secure(s);
     s->was_started = true;
-    assert_int_equal(net_server_new(sim_network(s->sim), &net, NULL, &s->server), ST_OK);
+    assert_int_equal(net_server_new(sim_network(s->sim), &net, &app, &s->server), ST_OK);
     sim_must(net_server_listen(s->server, &url, &s->kind, &s->bound, &error), &error);
     assert_int_equal(net_server_start(s->server), ST_OK);
 }
@@ -388,6 +412,7 @@ static inline void kube_server_stop(struct kube_server_sim *s)
     if (!s->server)
         return;
     net_server_stop(s->server);
+    loop_defer_cancel(&s->poke);
     net_server_free(s->server);
     s->server = NULL;
 }

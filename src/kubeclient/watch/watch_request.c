@@ -165,9 +165,8 @@ static void finish_undecodable(struct watch_request *request, const char *fault)
 static enum status read_event(const struct framer *framer, struct slice frame,
                               struct received_event *ret_event, struct error *error)
 {
-    if (framer->format == FRAMER_PROTOBUF)
-        return error_set(error, ST_MALFORMED, "protobuf is not supported");
-    return received_event_read(frame, ret_event, error);
+    return framer->format == FRAMER_PROTOBUF ? received_event_read_protobuf(frame, ret_event, error)
+                                             : received_event_read(frame, ret_event, error);
 }
 
 static void fail_delivery(struct watch_request *request, enum status status, const char *text)
@@ -248,7 +247,13 @@ static void finish_received(struct watch_request *request, enum watch_end end, c
         finish_silently(request, end, reason);
 }
 
-/* Within the rest, so that it is not moved while an event refers to it. */
+static void finish_late(struct watch_request *request)
+{
+    char reason[REASON_BYTES];
+    snprintf(reason, sizeof(reason), "%s", request->late_reason ? request->late_reason : "");
+    finish_received(request, request->late_end, reason);
+}
+
 static void deliver_rest(struct watch_request *request)
 {
     struct slice rest = buf_slice(&request->rest);
@@ -261,22 +266,23 @@ static void deliver_rest(struct watch_request *request)
         return;
     buf_reset(&request->rest, 0);
     request->rest_used = 0;
-    if (request->state == WATCH_REQUEST_ENDING) {
-        char reason[REASON_BYTES];
-        snprintf(reason, sizeof(reason), "%s", request->late_reason ? request->late_reason : "");
-        finish_received(request, request->late_end, reason);
-    }
+    if (request->state == WATCH_REQUEST_ENDING)
+        finish_late(request);
+    else
+        kube_exchange_withhold(&request->exchange, false);
 }
 
+/* The server may only send more when nothing is kept: otherwise every pause could add to that. */
 void watch_request_withhold(struct watch_request *request, bool withhold)
 {
     if (request->withheld == withhold)
         return;
     request->withheld = withhold;
-    if (request->state == WATCH_REQUEST_REQUESTING || request->state == WATCH_REQUEST_RECEIVING)
-        kube_exchange_withhold(&request->exchange, withhold);
     if (!withhold && (request->rest.len || request->state == WATCH_REQUEST_ENDING))
         loop_timer_set(loop_of(request), &request->timer, now_of(request));
+    else if (request->state == WATCH_REQUEST_REQUESTING ||
+             request->state == WATCH_REQUEST_RECEIVING)
+        kube_exchange_withhold(&request->exchange, withhold);
 }
 
 /* -- Attempts -- */
@@ -391,7 +397,10 @@ static void attempt_ended(struct watch_request *request, const struct exchange_r
         finish_failed(request, 500, result->reason);
         break;
     default:
-        finish_failed(request, 0, result->reason);
+        if (result->timed_out)
+            broken(request, result->reason);
+        else
+            finish_failed(request, 0, result->reason);
     }
 }
 
@@ -449,9 +458,9 @@ static void on_body(struct kube_exchange *exchange, struct slice bytes)
         (void)keep(request, framer_take_rest(&request->framer));
 }
 
-static enum watch_end end_of(enum exchange_end end)
+static enum watch_end end_of(const struct exchange_result *result)
 {
-    switch (end) {
+    switch (result->end) {
     case EXCHANGE_COMPLETE:
         return WATCH_END_COMPLETE;
     case EXCHANGE_NO_MEMORY:
@@ -460,7 +469,7 @@ static enum watch_end end_of(enum exchange_end end)
     case EXCHANGE_LIMIT:
         return WATCH_END_UNDECODABLE;
     default:
-        return WATCH_END_CUT_OFF;
+        return result->timed_out ? WATCH_END_TIMEOUT : WATCH_END_CUT_OFF;
     }
 }
 
@@ -471,11 +480,11 @@ static void on_end(struct kube_exchange *exchange, const struct exchange_result 
         note_reachability(request, result->end);
         attempt_ended(request, result);
     } else if (request->withheld || request->rest.len) {
-        request->late_end = end_of(result->end);
+        request->late_end = end_of(result);
         request->late_reason = strdup(result->reason);
         move(request, WATCH_REQUEST_ENDING);
     } else {
-        finish_received(request, end_of(result->end), result->reason);
+        finish_received(request, end_of(result), result->reason);
     }
 }
 
