@@ -6,8 +6,9 @@ import re
 import shutil
 import subprocess
 import tempfile
+import threading
 
-from server import ROOT, SUBJECT, LiveTest
+from server import ROOT, SUBJECT, WAIT_SECONDS, LiveTest
 
 BUILD = pathlib.Path(SUBJECT).parent
 SANITIZED = b"__asan_init" in pathlib.Path(SUBJECT).read_bytes()
@@ -50,11 +51,14 @@ class InstalledTest(LiveTest):
 
     @contextlib.contextmanager
     def running(self, program, **env):
-        """Runs a program until its input ends; yields its output."""
+        """Runs a program until its input ends; yields its output, which must not take long."""
         terminal, its_end = os.openpty()  # so that the program writes line by line
         with subprocess.Popen([str(program)], stdin=subprocess.PIPE, stdout=its_end, stderr=subprocess.DEVNULL,
                               env=dict(os.environ, LD_LIBRARY_PATH=str(self.lib), **env)) as process:
             os.close(its_end)
+            too_late = threading.Timer(WAIT_SECONDS, process.kill)
+            self.addCleanup(too_late.cancel)
+            too_late.start()
             with open(terminal, encoding="ascii", newline="\r\n") as lines:
                 yield lines
                 process.stdin.close()
