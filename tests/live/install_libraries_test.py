@@ -67,9 +67,10 @@ static vigil_kube_objects objects;
 static vigil_kube_leader_options leader_options;
 static vigil_kube_candidate *candidate;
 static vigil_work_queue *queue;
-static vigil_bytes json;
+static vigil_bytes json, changed;
 static vigil_error error;
-static const char *object, *version;
+static const vigil_kube_object *object;
+static const char *version;
 {}
 void fragment(void)
 {{
