@@ -23,10 +23,10 @@ vigil_failing_memory(
 foreach(test
     call_call
     call_exchange
-    connect_http_pool
-    connect_http_pool_faults
-    connect_http_pool_hostile
-    connect_pool_route
+    http_http_pool
+    http_http_pool_faults
+    http_http_pool_hostile
+    http_pool_route
     informer_informer
     leader_candidate
     watch_kube_watch

@@ -10,11 +10,11 @@
 static enum status parse(const char *url, struct proxy *proxy, struct error *error)
 {
     /* In memory of its own, so that reading beyond it is noticed. */
-    size_t len = strlen(url);
-    uint8_t *copy = malloc(len + 1);
+    struct slice text = slice_from_text(url);
+    uint8_t *copy = malloc(text.len + 1);
     assert_non_null(copy);
-    memcpy(copy, url, len);
-    enum status status = proxy_parse(slice_of(copy, len), proxy, error);
+    slice_copy(copy, text);
+    enum status status = proxy_parse(slice_of(copy, text.len), proxy, error);
     free(copy);
     return status;
 }

@@ -1,5 +1,5 @@
 /* Requests over the pool to our own server: protocols, connections, limits, failures. */
-#include "kubeclient/connect/http_pool_fixture_test.h"
+#include "kubeclient/http/http_pool_fixture_test.h"
 
 /* With TLS and both protocols, and without TLS. */
 static const struct pool_case {

@@ -1,4 +1,4 @@
-#include "kubeclient/connect/http_attempt.h"
+#include "kubeclient/http/http_attempt.h"
 
 #include "client/connect/connection.h"
 

@@ -1,8 +1,8 @@
-#include "kubeclient/connect/http_pool.h"
+#include "kubeclient/http/http_pool.h"
 
 #include "client/connect/connection.h"
-#include "kubeclient/connect/http_attempt.h"
-#include "kubeclient/connect/pool_route.h"
+#include "kubeclient/http/http_attempt.h"
+#include "kubeclient/http/pool_route.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "kubeclient/connect/pool_route.h"
+#include "kubeclient/http/pool_route.h"
 
 #include <stdio.h>
 
