@@ -4,6 +4,8 @@ target_include_directories(vigil_kubeclient PUBLIC ${CMAKE_SOURCE_DIR}/include)
 # One test per line, so that additions do not conflict.
 vigil_failing_memory(
     kubeclient_call_configuration_test
+    kubeclient_call_discovery_test
+    kubeclient_call_rate_limiter_test
     kubeclient_call_warning_test
     kubeclient_connect_credentials_plugin_test
     kubeclient_connect_credentials_test
@@ -22,7 +24,9 @@ vigil_failing_memory(
 # The same, and the loop of a pool is observed (src/client/sim/faulty_sim_test.h).
 foreach(test
     call_call
+    call_discover
     call_exchange
+    call_list_each
     http_http_pool
     http_http_pool_faults
     http_http_pool_hostile

@@ -77,7 +77,7 @@ typedef void (*vigil_kube_item)(vigil_kube_call *call, const vigil_kube_object *
  * completion: memory does not depend on the size of the collection. options->limit is the size of a
  * page; 0 means 500. If the server has forgotten the state of the first page, the rest is read as
  * of a newer one, as the server offers it, so that every object that existed all the time is passed
- * on.
+ * on. The timeout counts for each page.
  */
 VIGIL_API vigil_kube_call *vigil_kube_list_each(vigil_kube *kube, const vigil_kube_target *target,
                                                 const vigil_kube_list_options *options,

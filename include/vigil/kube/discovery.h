@@ -1,6 +1,6 @@
 /*
- * Discovery: which resources a server has. The answer is kept by the client, and read again when a
- * name is not found in it.
+ * Discovery: which resources a server has. The answer is kept by the client until it is discovered
+ * again, for instance because a name is not found in it.
  *
  *     vigil_kube_call *call = vigil_kube_discover(kube);
  *     if (vigil_kube_call_run(call) == VIGIL_OK &&
@@ -18,7 +18,7 @@ extern "C" {
 
 /* What a server says about a resource. Texts are cut if they do not fit. */
 typedef struct vigil_kube_resource {
-    char group[128]; /* "apps"; "" for the core group */
+    char group[256]; /* "apps"; "" for the core group */
     char version[64];
     char resource[128];    /* "deployments" */
     char singular[128];    /* "deployment" */
@@ -41,7 +41,8 @@ enum vigil_kube_verb {
 };
 
 /* Reads the resources of the server: with one request where it knows aggregated discovery,
- * otherwise group by group. What is known already is replaced when the call completes. */
+ * otherwise group by group. What is known already is replaced when the call completes; groups whose
+ * own server does not answer are missing then. The timeout counts for each request. */
 VIGIL_API vigil_kube_call *vigil_kube_discover(vigil_kube *kube);
 
 /*

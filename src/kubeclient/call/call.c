@@ -147,6 +147,7 @@ static void on_turn(struct rate_waiter *waiter)
 static void wait_for_turn(struct vigil_kube_call *call)
 {
     move(call, KUBE_CALL_WAITING);
+    call->has_next = false;
     buf_fini(&call->received);
     if (!call->kube->limiter || rate_limiter_take(call->kube->limiter, &call->turn))
         send_now(call);
@@ -165,14 +166,6 @@ static void try_again(struct vigil_kube_call *call, int64_t pause_s, const char 
     move(call, KUBE_CALL_PAUSING);
     loop_timer_set(loop_of(call), &call->pause,
                    clock_add(loop_now_ns(loop_of(call)), pause_s * NS_PER_S));
-}
-
-static void begin_next(struct vigil_kube_call *call)
-{
-    call->retries = 0;
-    call->previous[0] = 0;
-    set_deadline(call);
-    wait_for_turn(call);
 }
 
 /* -- Answers -- */
@@ -231,10 +224,9 @@ static bool is_json_object(struct slice json)
 
 /* An answer that is not JSON or protobuf is only bytes, for instance the log of a pod. One without
  * a name, such as a review of permissions, has no vigil_kube_object. */
-static enum status take_object(struct vigil_kube_call *call, bool *ret_next, struct error *error)
+static enum status take_object(struct vigil_kube_call *call, struct error *error)
 {
     struct slice body = buf_slice(&call->received);
-    (void)ret_next;
     if (body.len == 0 || (!call->is_json && !call->is_protobuf))
         return ST_OK;
     if (call->is_protobuf ? !envelope_begins(body) : !is_json_object(body))
@@ -280,25 +272,32 @@ static bool is_failure(const struct vigil_kube_call *call, struct vigil_kube_sta
     return !vigil_json_find(body, "status", &value) || !vigil_json_is(value, "Success");
 }
 
+static void go_on(struct vigil_kube_call *call)
+{
+    if (call->has_next) {
+        call->retries = 0;
+        call->previous[0] = 0;
+        set_deadline(call);
+        wait_for_turn(call);
+        return;
+    }
+    call->operation.error = (vigil_error){.grpc_code = -1};
+    complete(call);
+}
+
 static void answered(struct vigil_kube_call *call)
 {
     struct vigil_kube_status failure;
     struct error error = {0};
-    bool next = false;
     if (is_failure(call, &failure)) {
         refuse(call, &failure);
         return;
     }
-    enum status status =
-        call->ops->end ? call->ops->end(call, &next, &error) : take_object(call, &next, &error);
-    if (status != ST_OK) {
+    enum status status = call->ops->end ? call->ops->end(call, &error) : take_object(call, &error);
+    if (status == ST_OK)
+        go_on(call);
+    else
         fail_for(call, status, &error);
-    } else if (next) {
-        begin_next(call);
-    } else {
-        call->operation.error = (vigil_error){.grpc_code = -1};
-        complete(call);
-    }
 }
 
 /* -- Ends of attempts -- */
@@ -314,7 +313,7 @@ static void refused(struct vigil_kube_call *call, const struct exchange_result *
     if (may_wait(call, result))
         try_again(call, result->retry_after_s, result->reason);
     else if (call->ops->refused && call->ops->refused(call, result))
-        begin_next(call);
+        go_on(call);
     else
         refuse(call, result->status);
 }
@@ -423,6 +422,7 @@ struct vigil_kube_call *kube_call_finish(struct vigil_kube_call *call, enum stat
 enum status kube_call_set_target(struct vigil_kube_call *call, struct slice target)
 {
     call->target.len = 0;
+    call->has_next = true;
     return buf_append(&call->target, target);
 }
 

@@ -41,11 +41,12 @@ struct kube_call_ops {
     void (*begin)(struct vigil_kube_call *call);
     /* Bytes of it. ST_NOMEM, ST_LIMIT, ST_MALFORMED with a text. NULL: they are collected. */
     enum status (*receive)(struct vigil_kube_call *call, struct slice bytes, struct error *error);
-    /* The response is complete. Sets *ret_next if kube_call_set_target has set another request that
-     * is sent now; otherwise the call completes. Errors as for receive. NULL: the answer is an
+    /* The response is complete. The call continues if another request was set
+     * (kube_call_set_target), otherwise it completes. Errors as for receive. NULL: the answer is an
      * object. */
-    enum status (*end)(struct vigil_kube_call *call, bool *ret_next, struct error *error);
-    /* The server refused the request. True: another one was set, which is sent now. */
+    enum status (*end)(struct vigil_kube_call *call, struct error *error);
+    /* The server refused the request, and not only for now. True: that does not matter; the call
+     * continues or completes as above. False or NULL: it fails. */
     bool (*refused)(struct vigil_kube_call *call, const struct exchange_result *result);
     /* Frees what the call has beyond a vigil_kube_call. At the completion and when it is freed. */
     void (*release)(struct vigil_kube_call *call);
@@ -66,6 +67,7 @@ struct vigil_kube_call {
 
     /* The loop's thread, from the start on. */
     enum kube_call_state state;
+    bool has_next; /* another request was set */
     struct kube_exchange exchange;
     struct rate_waiter turn;
     struct timer deadline, pause;
@@ -92,7 +94,7 @@ struct vigil_kube_call *kube_call_new(struct vigil_kube *kube, const char *metho
 struct vigil_kube_call *kube_call_finish(struct vigil_kube_call *call, enum status status,
                                          const struct error *error);
 
-/* Another request of the same call: a path with a query. ST_NOMEM. */
+/* Sets the request, or another one of the same call: a path with a query. ST_NOMEM. */
 MUST_CHECK
 enum status kube_call_set_target(struct vigil_kube_call *call, struct slice target);
 
@@ -100,7 +102,7 @@ enum status kube_call_set_target(struct vigil_kube_call *call, struct slice targ
 MUST_CHECK
 enum status kube_call_copy_text(struct buf *to, struct slice text);
 
-/* True: the call goes on, and its functions may be called by the program. */
+/* True: the call is not cancelled, and its functions may be called by the program. */
 bool kube_call_is_wanted(const struct vigil_kube_call *call);
 
 /* Asserts every invariant; for tests. The loop's thread. */

@@ -315,7 +315,7 @@ static void answers_of_all_kinds_are_understood(void **state)
     }
 }
 
-static void protobuf_is_asked_for(void **state)
+static void protobuf_is_requested(void **state)
 {
     (void)state;
     struct kube_world w;
@@ -397,7 +397,7 @@ static void expect_attempts(vigil_kube_call *(*make)(vigil_kube *), struct scrip
     }
 }
 
-static void busy_server_is_asked_again_when_it_wants(void **state)
+static void busy_server_determines_the_pause(void **state)
 {
     (void)state;
     expect_attempts(make_get, (struct script){2, 429, "3"}, 3, VIGIL_OK, 6 * NS_PER_S);
@@ -440,9 +440,9 @@ int main(void)
         cmocka_unit_test(answers_can_be_read),
         cmocka_unit_test(list_has_a_version_and_a_token),
         cmocka_unit_test(answers_of_all_kinds_are_understood),
-        cmocka_unit_test(protobuf_is_asked_for),
+        cmocka_unit_test(protobuf_is_requested),
         cmocka_unit_test(answer_that_is_too_large_is_refused),
-        cmocka_unit_test(busy_server_is_asked_again_when_it_wants),
+        cmocka_unit_test(busy_server_determines_the_pause),
         cmocka_unit_test(other_refusals_are_final),
         cmocka_unit_test(broken_connection_is_retried_for_reads_only),
     };

@@ -5,6 +5,7 @@
 #include "client/names/resolver.h"
 #include "io/socket.h"
 #include "kubeclient/call/configuration.h"
+#include "kubeclient/call/discovery.h"
 #include "kubeclient/call/rate_limiter.h"
 #include "kubeclient/connect/server_url.h"
 
@@ -252,6 +253,7 @@ static void destroy(struct driver *driver)
 {
     struct vigil_kube *kube = kube_of(driver);
     assert(!kube->pool && !kube->credentials);
+    discovery_free(kube->discovery);
     free(kube->fields);
     free(kube->user_agent);
     kubeconfig_fini(&kube->config);
@@ -286,6 +288,7 @@ static enum status kube_init(struct vigil_kube *kube, struct network *network,
     TRY(open_pool(kube, network, options, error));
     TRY(open_credentials(kube, error));
     TRY(open_limiter(kube, options));
+    TRY(discovery_new(&kube->discovery));
     return driver_start(&kube->driver);
 }
 

@@ -143,13 +143,19 @@ static inline void sim_reply_poke(struct deferred *deferred)
     (void)deferred;
 }
 
-/* The server's loop sends it in a turn, which it makes also if the test wakes it from outside. */
-static inline void sim_reply_wake(struct sim_reply *reply)
+/* The server's loop sends what was written in a turn, which it makes also if the test writes from
+ * outside. */
+static inline void sim_reply_flush(struct sim_reply *reply)
 {
     struct kube_server_sim *s = reply->server;
-    http_wake(reply->exchange);
     s->poke.fn = sim_reply_poke;
     loop_defer(net_shard_loop(s->shard), &s->poke);
+}
+
+static inline void sim_reply_wake(struct sim_reply *reply)
+{
+    http_wake(reply->exchange);
+    sim_reply_flush(reply);
 }
 
 static inline void sim_reply_leave(struct http_exchange *exchange)
@@ -164,6 +170,7 @@ static inline void sim_reply_begin(struct sim_reply *reply, unsigned code, const
     http_begin(reply->exchange, code, slice_from_text(type));
     http_park(reply->exchange, sim_reply_leave);
     http_set_source(reply->exchange, &reply->source);
+    sim_reply_flush(reply);
 }
 
 static inline void sim_reply_write(struct sim_reply *reply, struct slice bytes)
@@ -195,6 +202,7 @@ static inline void sim_reply_break(struct sim_reply *reply)
 static inline void sim_reply_whole(struct sim_reply *reply, unsigned code, const char *type,
                                    struct slice body)
 {
+    sim_reply_flush(reply);
     http_respond(reply->exchange, code, slice_from_text(type), body);
 }
 

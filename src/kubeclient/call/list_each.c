@@ -71,11 +71,12 @@ static bool on_refused(struct vigil_kube_call *call, const struct exchange_resul
     if (result->http_code != 410 || !each->token.len || each->renewed ||
         !vigil_json_find(body, "metadata.continue", &value) || value.size <= 2 ||
         buf_reserve(&token, value.size) != ST_OK ||
-        !vigil_json_text(value, (char *)token.ptr, value.size, &len))
+        !vigil_json_text(value, (char *)token.ptr, value.size, &len) ||
+        kube_call_copy_text(&each->token, slice_of(token.ptr, len)) != ST_OK ||
+        set_page(each) != ST_OK)
         return false;
     each->renewed = true;
-    return kube_call_copy_text(&each->token, slice_of(token.ptr, len)) == ST_OK &&
-           set_page(each) == ST_OK;
+    return true;
 }
 
 /* -- Answers -- */
@@ -119,8 +120,7 @@ static enum status receive(struct vigil_kube_call *call, struct slice bytes, str
 }
 
 /* A server that repeats a token would never end. */
-static enum status next_page(struct list_each_call *each, struct slice token, bool *ret_next,
-                             struct error *error)
+static enum status next_page(struct list_each_call *each, struct slice token, struct error *error)
 {
     struct slice last = slice_of(each->token.ptr, each->token.len ? each->token.len - 1 : 0);
     if (token.len == 0)
@@ -131,11 +131,10 @@ static enum status next_page(struct list_each_call *each, struct slice token, bo
     TRY(kube_call_copy_text(&each->token, token));
     TRY(set_page(each));
     each->renewed = false;
-    *ret_next = true;
     return ST_OK;
 }
 
-static enum status end(struct vigil_kube_call *call, bool *ret_next, struct error *error)
+static enum status end(struct vigil_kube_call *call, struct error *error)
 {
     struct list_each_call *each = each_of(call);
     if (!each->reading)
@@ -143,7 +142,7 @@ static enum status end(struct vigil_kube_call *call, bool *ret_next, struct erro
     TRY(list_reader_end(&each->reader, error));
     struct list_info info = list_reader_info(&each->reader);
     TRY(kube_call_copy_text(&call->version, info.version));
-    return next_page(each, info.continue_token, ret_next, error);
+    return next_page(each, info.continue_token, error);
 }
 
 /* -- Creation -- */

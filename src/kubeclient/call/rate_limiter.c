@@ -10,7 +10,7 @@ struct rate_limiter {
     int64_t burst_ns;  /* in which an empty bucket becomes full */
     int64_t full_ns;   /* when the bucket is full */
     struct list waiters;
-    struct timer timer; /* set while somebody waits: when there is a token */
+    struct timer timer; /* set while calls wait: when there is a token */
 };
 
 /* When there is a token. */

@@ -1,6 +1,6 @@
 /*
  * The limit of calls per second, as in client-go: a bucket of tokens that refills evenly, of which
- * every call takes one. Calls that find none wait, first come first served; one that is cancelled
+ * every call takes one. Calls that find none wait, in their order; one that is cancelled
  * leaves its token to the next.
  *
  * Owned by a client; all functions on its loop's thread, whose clock is used.
@@ -27,7 +27,7 @@ struct rate_waiter {
 MUST_CHECK
 enum status rate_limiter_new(struct loop *loop, uint32_t per_second, uint32_t burst,
                              struct rate_limiter **ret_limiter);
-/* Nobody may wait. Accepts NULL. */
+/* No call may wait. Accepts NULL. */
 void rate_limiter_free(struct rate_limiter *limiter);
 
 /* Takes a token. False: there is none, and ready is called later. */

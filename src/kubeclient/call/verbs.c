@@ -52,11 +52,10 @@ vigil_kube_call *vigil_kube_get(vigil_kube *kube, const vigil_kube_target *targe
 }
 
 /* Everything that the list says about itself, which also proves that it is one. */
-static enum status take_list(struct vigil_kube_call *call, bool *ret_next, struct error *error)
+static enum status take_list(struct vigil_kube_call *call, struct error *error)
 {
     struct list_reader reader;
     struct slice body = buf_slice(&call->received), item;
-    (void)ret_next;
     list_reader_init(&reader, call->is_protobuf ? FRAMER_PROTOBUF : FRAMER_JSON);
     list_reader_feed(&reader, body);
     enum status status;
