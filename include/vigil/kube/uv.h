@@ -5,6 +5,8 @@
  * well.
  *
  * Threads: all functions here run on the loop's thread.
+ *
+ * Example: examples/kube_loop_uv.c
  */
 #ifndef VIGIL_KUBE_UV_H
 #define VIGIL_KUBE_UV_H
