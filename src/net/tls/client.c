@@ -221,7 +221,7 @@ int64_t tls_client_timeout(const struct tls_client *c)
 void tls_client_tick(struct tls_client *c, int64_t now_ns)
 {
     if (c->state == TLS_CLIENT_SHAKING && now_ns >= c->handshake_at_ns)
-        fail(c, ST_CLOSED, "TLS handshake timeout");
+        fail(c, ST_TIMEOUT, "TLS handshake timeout");
 }
 
 /* -- life -- */

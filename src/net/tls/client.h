@@ -85,7 +85,7 @@ DEFINE_CLEANUP(struct tls_client *, tls_client_free)
 enum tls_client_state tls_client_state(const struct tls_client *client);
 /* The server has selected HTTP/2; valid once it is open. */
 bool tls_client_selected_http2(const struct tls_client *client);
-/* Failed: why, ST_NOMEM or ST_CLOSED with a text that is never NULL. */
+/* Failed: why, ST_NOMEM, ST_TIMEOUT or ST_CLOSED with a text that is never NULL. */
 enum status tls_client_reason(const struct tls_client *client, const char **ret_text);
 
 /* Encrypted bytes arrived; they are borrowed until tls_client_read has returned 0. */

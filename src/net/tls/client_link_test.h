@@ -198,8 +198,10 @@ static inline bool heard(const struct link *l, const char *text)
 static inline const char *failure(const struct link *l)
 {
     const char *text = "";
-    if (tls_client_state(l->client) == TLS_CLIENT_FAILED)
-        assert_int_equal(tls_client_reason(l->client, &text), ST_CLOSED);
+    if (tls_client_state(l->client) != TLS_CLIENT_FAILED)
+        return text;
+    enum status status = tls_client_reason(l->client, &text);
+    assert_int_equal(status, strstr(text, "timeout") ? ST_TIMEOUT : ST_CLOSED);
     return text;
 }
 
