@@ -6,6 +6,8 @@
 #ifndef VIGIL_CODEC_JSON_PLAIN_H
 #define VIGIL_CODEC_JSON_PLAIN_H
 
+#include "base/macros.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
@@ -83,6 +85,22 @@ static inline const uint8_t *json_plain_end(const uint8_t *p, const uint8_t *end
         seen |= *p;
     *beyond_ascii |= (seen & JSON_PLAIN_HIGHS) != 0;
     return p;
+}
+
+/* The same without *beyond_ascii, for loops over texts of which most are short: the first bytes are
+ * examined inline. */
+static ALWAYS_INLINE const uint8_t *json_plain_end_inline(const uint8_t *p, const uint8_t *end)
+{
+    bool ignored = false;
+#ifdef __SSE2__
+    if (end - p >= 16) {
+        unsigned high, marks = json_plain_marks16(p, &high);
+        if (marks)
+            return p + (unsigned)__builtin_ctz(marks);
+        p += 16;
+    }
+#endif
+    return json_plain_end(p, end, &ignored);
 }
 
 #endif

@@ -303,18 +303,103 @@ enum json_token json_next(struct json_scanner *s)
     return token;
 }
 
+/* -- Skipping -- */
+
+/* A quote, plain text and a quote, with some bytes behind it. Returns the position behind it, or
+ * NULL. */
+static ALWAYS_INLINE const uint8_t *pass_plain_string(const uint8_t *at, const uint8_t *end)
+{
+    const uint8_t *quote = json_plain_end_inline(at + 1, end);
+    return end - quote >= 4 && *quote == '"' ? quote + 1 : NULL;
+}
+
+/* A whole number without a sign, or a word; at least six bytes follow. Returns the position behind
+ * it, or NULL. */
+static const uint8_t *pass_plain_scalar(const uint8_t *at, const uint8_t *end)
+{
+    if (*at >= '1' && *at <= '9') {
+        while (++at < end && *at >= '0' && *at <= '9')
+            ;
+        return at < end && *at != '.' && *at != 'e' && *at != 'E' ? at : NULL;
+    }
+    if (memcmp(at, "true", 4) == 0 || memcmp(at, "null", 4) == 0)
+        return at + 4;
+    return memcmp(at, "false", 5) == 0 ? at + 5 : NULL;
+}
+
+/*
+ * Passes tokens as programs write them, without white space and escapes: most of the tokens of
+ * most texts, so that this keeps its state in registers. It stops before any other token, which
+ * json_next examines, and behind the bracket that leads to the depth outside.
+ */
+static void pass_plain_tokens(struct json_scanner *s, uint32_t outside)
+{
+    const uint8_t *at = s->at, *const end = s->end, *next;
+    uint8_t expects = s->expects;
+    bool object = in_object(s);
+    while (end - at >= 8) {
+        if (expects == EXPECTS_COMMA && *at == ',') {
+            expects = object ? EXPECTS_KEY : EXPECTS_VALUE;
+            at++;
+        }
+        if (*at == '"' && (expects == EXPECTS_KEY || expects == EXPECTS_FIRST_KEY)) {
+            next = pass_plain_string(at, end);
+            if (!next || *next != ':')
+                break;
+            at = next + 1;
+            expects = EXPECTS_VALUE;
+        }
+        bool takes_value = expects == EXPECTS_VALUE || expects == EXPECTS_FIRST_ITEM;
+        if (*at == '"' && takes_value) {
+            next = pass_plain_string(at, end);
+            if (!next)
+                break;
+            at = next;
+            expects = EXPECTS_COMMA;
+        } else if (*at == (object ? '}' : ']') && expects != EXPECTS_KEY &&
+                   expects != EXPECTS_VALUE) {
+            s->at = at;
+            close(s);
+            at = s->at;
+            expects = s->expects;
+            if (s->depth == outside)
+                break;
+            object = in_object(s);
+        } else if ((*at == '{' || *at == '[') && takes_value && s->depth < JSON_DEPTH_MAX) {
+            object = *at == '{';
+            s->at = at;
+            open(s, object);
+            at = s->at;
+            expects = s->expects;
+        } else {
+            next = takes_value && end - at >= 6 ? pass_plain_scalar(at, end) : NULL;
+            if (!next)
+                break;
+            at = next;
+            expects = EXPECTS_COMMA;
+        }
+    }
+    s->at = at;
+    s->expects = expects;
+}
+
+static bool skip_rest(struct json_scanner *s)
+{
+    for (uint32_t outside = s->depth - 1; s->depth > outside;) {
+        pass_plain_tokens(s, outside);
+        if (s->depth > outside && json_next(s) == JSON_FAULT)
+            return false;
+    }
+    s->raw = slice_of(s->at - 1, 1); /* the last token: the bracket that closes the value */
+    return true;
+}
+
 bool json_skip(struct json_scanner *s, enum json_token first)
 {
     enum json_token token = first == JSON_KEY ? json_next(s) : first;
     if (token == JSON_FAULT)
         return false;
-    if (token != JSON_OBJECT && token != JSON_ARRAY)
-        return true;
-    for (uint32_t outside = s->depth - 1; s->depth > outside;) {
-        if (json_next(s) == JSON_FAULT)
-            return false;
-    }
-    return true;
+    return (token != JSON_OBJECT && token != JSON_ARRAY) || skip_rest(s);
 }
 
 bool json_next_value(struct json_scanner *s, struct slice *ret_value)

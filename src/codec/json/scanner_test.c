@@ -1,5 +1,6 @@
 #include "codec/json/scanner.h"
 
+#include "base/random.h"
 #include "codec/json/plain.h"
 #include "codec/json/string.h"
 
@@ -161,6 +162,106 @@ static void skipping_continues_after_the_value(void **state)
     assert_int_equal(json_next(&s), JSON_END);
 }
 
+/* -- Skipping, compared with reading every token -- */
+
+static enum json_token read_rest(struct json_scanner *s)
+{
+    enum json_token token = json_next(s);
+    while (s->depth > 0 && token != JSON_FAULT)
+        token = json_next(s);
+    return token;
+}
+
+/* Skips the value, which is an object or an array. */
+static void compare_skipping(struct slice text)
+{
+    struct json_scanner skips, reads;
+    uint8_t *copy = malloc(text.len ? text.len : 1);
+    assert_non_null(copy);
+    slice_copy(copy, text);
+    json_scanner_init(&skips, slice_of(copy, text.len));
+    json_scanner_init(&reads, slice_of(copy, text.len));
+    bool skipped = json_skip(&skips, json_next(&skips));
+    assert_int_equal(skipped, read_rest(&reads) != JSON_FAULT);
+    assert_ptr_equal(skips.at, reads.at);
+    assert_int_equal(skips.fault, reads.fault);
+    assert_int_equal(skips.depth, reads.depth);
+    assert_int_equal(skips.expects, reads.expects);
+    if (skipped)
+        assert_true(skips.raw.ptr == reads.raw.ptr && skips.raw.len == reads.raw.len);
+    free(copy);
+}
+
+static size_t append_text(char *to, const char *text)
+{
+    size_t len = strlen(text);
+    slice_copy(to, slice_of(text, len));
+    return len;
+}
+
+/* A random value with and without white space, escapes and kinds of numbers. */
+static size_t append_value(struct random *random, char *to, int depth)
+{
+    static const char *const scalars[] = {
+        "\"\"",     "\"a\"",        "\"a text of more than sixteen bytes\"",
+        "\"\\\"\"", "\"\\u00e4b\"", "12",
+        "0",        "-1",           "1.5",
+        "7e3",      "true",         "false",
+        "null",     "100",          "\"\xc3\xa4\""};
+    static const char *const keys[] = {
+        "\"k\":", "\"key\" :", "\"\\n\": ", "\"\":", "\"a longer key\":"};
+    static const char *const commas[] = {",", ", ", ",", "\n,"};
+    uint64_t kind = depth > 5    ? 0
+                    : depth == 0 ? 1 + random_below(random, 2)
+                                 : random_below(random, 3);
+    if (kind == 0)
+        return append_text(to, scalars[random_below(random, COUNT_OF(scalars))]);
+    size_t n = append_text(to, kind == 1 ? "{" : "[");
+    for (uint64_t i = 0, count = random_below(random, 5); i < count; i++) {
+        if (i)
+            n += append_text(to + n, commas[random_below(random, COUNT_OF(commas))]);
+        if (kind == 1)
+            n += append_text(to + n, keys[random_below(random, COUNT_OF(keys))]);
+        n += append_value(random, to + n, depth + 1);
+    }
+    return n + append_text(to + n, kind == 1 ? "}" : "]");
+}
+
+static void skipping_finds_what_reading_finds(void **state)
+{
+    (void)state;
+    static char text[1 << 20];
+    static const char bytes[] = "{}[],:\"\\ 0e1.tn\x01";
+    for (uint64_t seed = 0; seed < 500; seed++) {
+        struct random random;
+        random_init(&random, seed);
+        size_t len = append_value(&random, text, 0);
+        text[len] = ' ';
+        compare_skipping(slice_of(text, len));
+        compare_skipping(slice_of(text, len + 1));
+        for (int i = 0; i < 40; i++) {
+            size_t at = (size_t)random_below(&random, len);
+            char was = text[at];
+            compare_skipping(slice_of(text, at)); /* cut off */
+            text[at] = bytes[random_below(&random, sizeof(bytes) - 1)];
+            compare_skipping(slice_of(text, len));
+            text[at] = was;
+        }
+    }
+}
+
+static void skipping_ends_at_the_limit_of_nesting(void **state)
+{
+    (void)state;
+    static char text[3 * JSON_DEPTH_MAX];
+    for (size_t over = 0; over < 2; over++) {
+        size_t depth = JSON_DEPTH_MAX + over;
+        memset(text, '[', depth);
+        memset(text + depth, ']', depth);
+        compare_skipping(slice_of(text, 2 * depth));
+    }
+}
+
 static void strings_are_decoded(void **state)
 {
     (void)state;
@@ -229,6 +330,8 @@ int main(void)
         cmocka_unit_test(nesting_ends_at_its_limit),
         cmocka_unit_test(values_are_returned_one_after_another),
         cmocka_unit_test(skipping_continues_after_the_value),
+        cmocka_unit_test(skipping_finds_what_reading_finds),
+        cmocka_unit_test(skipping_ends_at_the_limit_of_nesting),
         cmocka_unit_test(strings_are_decoded),
         cmocka_unit_test(plain_text_ends_at_the_first_special_byte),
     };

@@ -166,8 +166,8 @@ static bool pass_string(struct framer *framer, const uint8_t **at, const uint8_t
     return false;
 }
 
-/* Passes bytes of the container up to its end. False: the piece ends before. */
-static bool pass_container(struct framer *framer, const uint8_t **at, const uint8_t *end)
+/* Passes bytes of the container up to its end. False: `end` comes before. */
+static bool pass_bytes(struct framer *framer, const uint8_t **at, const uint8_t *end)
 {
     while (*at < end) {
         if (framer->in_string) {
@@ -181,6 +181,100 @@ static bool pass_container(struct framer *framer, const uint8_t **at, const uint
         else if (c == '{' || c == '[')
             framer->depth++;
         else if ((c == '}' || c == ']') && --framer->depth == 0)
+            return true;
+    }
+    return false;
+}
+
+/* A bit for each byte of a block, the lowest for the first. */
+struct block {
+    uint64_t quotes, backslashes, opening, closing;
+};
+
+enum { BLOCK_BYTES = 64 };
+
+#ifdef __SSE2__
+static ALWAYS_INLINE uint64_t equal_bits(__m128i bytes, char byte)
+{
+    return (unsigned)_mm_movemask_epi8(_mm_cmpeq_epi8(bytes, _mm_set1_epi8(byte)));
+}
+
+static ALWAYS_INLINE void add_bits(struct block *block, const uint8_t *from, unsigned shift)
+{
+    __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)(from + shift));
+    /* Brackets differ from braces in this bit only. */
+    __m128i folded = _mm_or_si128(bytes, _mm_set1_epi8(0x20));
+    block->quotes |= equal_bits(bytes, '"') << shift;
+    block->backslashes |= equal_bits(bytes, '\\') << shift;
+    block->opening |= equal_bits(folded, '{') << shift;
+    block->closing |= equal_bits(folded, '}') << shift;
+}
+
+enum { STEP_BYTES = 16 };
+#else
+/* Exact for every byte, in contrast to json_plain_marks. */
+static ALWAYS_INLINE uint64_t equal_bits(uint64_t word, uint8_t byte)
+{
+    const uint64_t lows = ~JSON_PLAIN_HIGHS;
+    uint64_t other = word ^ (JSON_PLAIN_ONES * byte);
+    uint64_t equal = ~(((other & lows) + lows) | other | lows);
+    return ((equal >> 7) * UINT64_C(0x0102040810204080)) >> 56;
+}
+
+static ALWAYS_INLINE void add_bits(struct block *block, const uint8_t *from, unsigned shift)
+{
+    uint64_t word = json_plain_word(from + shift), folded = word | JSON_PLAIN_ONES * 0x20;
+    block->quotes |= equal_bits(word, '"') << shift;
+    block->backslashes |= equal_bits(word, '\\') << shift;
+    block->opening |= equal_bits(folded, '{') << shift;
+    block->closing |= equal_bits(folded, '}') << shift;
+}
+
+enum { STEP_BYTES = 8 };
+#endif
+
+static ALWAYS_INLINE size_t count_bits(uint64_t bits)
+{
+    bits -= bits >> 1 & UINT64_C(0x5555555555555555);
+    bits = (bits & UINT64_C(0x3333333333333333)) + (bits >> 2 & UINT64_C(0x3333333333333333));
+    return ((bits + (bits >> 4)) & UINT64_C(0x0f0f0f0f0f0f0f0f)) * JSON_PLAIN_ONES >> 56;
+}
+
+/* The bits from each quote up to the next one. */
+static ALWAYS_INLINE uint64_t bits_between(uint64_t quotes)
+{
+    for (unsigned shift = 1; shift < BLOCK_BYTES; shift *= 2)
+        quotes ^= quotes << shift;
+    return quotes;
+}
+
+/* Passes whole blocks that have no escapes and in which the container does not end. */
+static void pass_blocks(struct framer *framer, const uint8_t **at, const uint8_t *end)
+{
+    const uint8_t *from = *at;
+    uint64_t in_string = framer->in_string ? UINT64_MAX : 0;
+    for (; !framer->escapes && end - from >= BLOCK_BYTES; from += BLOCK_BYTES) {
+        struct block block = {0};
+        for (unsigned shift = 0; shift < BLOCK_BYTES; shift += STEP_BYTES)
+            add_bits(&block, from, shift);
+        uint64_t text = bits_between(block.quotes) ^ in_string;
+        size_t closing = count_bits(block.closing & ~text);
+        if (block.backslashes || closing >= framer->depth)
+            break;
+        framer->depth += count_bits(block.opening & ~text) - closing;
+        in_string = text >> (BLOCK_BYTES - 1) ? UINT64_MAX : 0;
+    }
+    framer->in_string = in_string;
+    *at = from;
+}
+
+/* Passes the container up to its end. False: the piece ends before. */
+static bool pass_container(struct framer *framer, const uint8_t **at, const uint8_t *end)
+{
+    while (*at < end) {
+        pass_blocks(framer, at, end);
+        size_t n = size_min((size_t)(end - *at), BLOCK_BYTES);
+        if (pass_bytes(framer, at, *at + n))
             return true;
     }
     return false;

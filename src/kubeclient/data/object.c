@@ -44,6 +44,7 @@ struct found_fields {
     struct slice text[FIELDS];
     bool escaped[FIELDS];
     bool beyond_ascii; /* of one or several */
+    uint8_t count;     /* JSON: those that were found */
 };
 
 /* -- Reading metadata: JSON -- */
@@ -58,6 +59,7 @@ static bool note_field(struct json_scanner *s, struct found_fields *found)
     enum json_token token = json_next(s);
     if (token != JSON_STRING)
         return json_skip(s, token);
+    found->count++;
     found->text[field] = s->escaped ? s->raw : slice_sub(s->raw, 1, s->raw.len - 2);
     found->escaped[field] = s->escaped;
     found->beyond_ascii |= s->beyond_ascii;
@@ -69,14 +71,14 @@ static bool read_metadata(struct json_scanner *s, struct found_fields *found)
     enum json_token token = json_next(s);
     if (token != JSON_OBJECT)
         return false;
-    while ((token = json_next(s)) == JSON_KEY) {
+    while (found->count < FIELDS && (token = json_next(s)) == JSON_KEY) {
         if (!note_field(s, found))
             return false;
     }
-    return token == JSON_OBJECT_END;
+    return found->count == FIELDS || token == JSON_OBJECT_END;
 }
 
-/* Examines the text only up to the end of the metadata, which servers send first. */
+/* Examines the text only up to the last of the fields, which servers send first. */
 static bool find_in_json(struct slice json, struct found_fields *found)
 {
     struct json_scanner s;

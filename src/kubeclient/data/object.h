@@ -10,8 +10,8 @@
 /*
  * Makes an object from its JSON or from an envelope of protobuf (protobuf.h), which is copied.
  *
- * ST_MALFORMED: it is invalid up to the end of its metadata, or has no name. ST_LIMIT: it is too
- * long. ST_NOMEM.
+ * ST_MALFORMED: it has no name, or is invalid: only the part up to the name, namespace, uid and
+ * resourceVersion is examined. ST_LIMIT: it is too long. ST_NOMEM.
  */
 MUST_CHECK
 enum status object_new(struct slice sent, struct vigil_kube_object **ret_object);
