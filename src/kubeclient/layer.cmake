@@ -24,6 +24,7 @@ vigil_failing_memory(
 # The same, and the loop of a pool is observed (src/client/sim/faulty_sim_test.h).
 foreach(test
     call_call
+    call_call_life
     call_discover
     call_exchange
     call_list_each

@@ -200,6 +200,7 @@ static void on_head(struct kube_exchange *exchange, unsigned status,
 {
     struct vigil_kube_call *call = CONTAINER_OF(exchange, struct vigil_kube_call, exchange);
     (void)status;
+    call->may_be_sent = true;
     note_content_type(call, fields, count);
     if (call->ops->begin)
         call->ops->begin(call);
