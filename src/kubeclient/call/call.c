@@ -385,7 +385,7 @@ static void free_call(struct operation *operation)
 
 static const struct operation_ops operation_ops = {.begin = begin, .stop = stop, .free = free_call};
 
-struct vigil_kube_call *kube_call_new(struct vigil_kube *kube, const char *method, size_t bytes)
+struct vigil_kube_call *kube_call_create(struct vigil_kube *kube, const char *method, size_t bytes)
 {
     static const struct kube_call_ops plain;
     struct vigil_kube_call *call = calloc(1, bytes);

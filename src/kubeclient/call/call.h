@@ -87,7 +87,7 @@ struct vigil_kube_call {
 
 /* With an empty target, from which kube_call_finish makes a call. NULL: no memory. bytes is the
  * size of a larger object that begins with the call; the rest is zeroed. */
-struct vigil_kube_call *kube_call_new(struct vigil_kube *kube, const char *method, size_t bytes);
+struct vigil_kube_call *kube_call_create(struct vigil_kube *kube, const char *method, size_t bytes);
 
 /* The call will fail when it is started, unless the status is ST_OK. NULL without memory, and then
  * the call is freed. */

@@ -70,7 +70,7 @@ static enum status set_up(struct discover_call *d)
 vigil_kube_call *vigil_kube_discover(vigil_kube *kube)
 {
     static const struct kube_call_ops ops = {.end = end, .refused = on_refused, .release = release};
-    struct vigil_kube_call *call = kube_call_new(kube, "GET", sizeof(struct discover_call));
+    struct vigil_kube_call *call = kube_call_create(kube, "GET", sizeof(struct discover_call));
     struct error error = {0};
     if (!call)
         return NULL;

@@ -190,7 +190,7 @@ vigil_kube_call *vigil_kube_list_each(vigil_kube *kube, const vigil_kube_target 
 {
     static const struct kube_call_ops ops = {
         .begin = begin, .receive = receive, .end = end, .refused = on_refused, .release = release};
-    struct vigil_kube_call *call = kube_call_new(kube, "GET", sizeof(struct list_each_call));
+    struct vigil_kube_call *call = kube_call_create(kube, "GET", sizeof(struct list_each_call));
     struct error error = {0};
     if (!call)
         return NULL;

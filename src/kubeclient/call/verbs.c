@@ -29,7 +29,7 @@ static enum status needs_no_name(const vigil_kube_target *target, struct error *
 
 static struct vigil_kube_call *new_call(struct vigil_kube *kube, const char *method)
 {
-    return kube_call_new(kube, method, sizeof(struct vigil_kube_call));
+    return kube_call_create(kube, method, sizeof(struct vigil_kube_call));
 }
 
 static enum status set_body(struct vigil_kube_call *call, vigil_bytes body)
