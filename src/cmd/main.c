@@ -1,6 +1,7 @@
 /* `vigil COMMAND`; started under the name etcd, the program is the server itself. */
 #include "cmd/bench/bench.h"
 #include "cmd/import.h"
+#include "cmd/kube/kube.h"
 #include "cmd/repair.h"
 #include "cmd/serve/options.h"
 #include "cmd/serve/serve.h"
@@ -15,7 +16,7 @@ struct command {
     const char *usage; /* its arguments; NULL: it has flags, and shows them itself */
 };
 
-#define MAN_USAGE "[vigil|serve|etcd|import|snapshot|repair|markdown]"
+#define MAN_USAGE "[vigil|serve|etcd|import|snapshot|repair|kube-watch|markdown]"
 #define COMPLETION_USAGE "bash|zsh|fish"
 
 static int run_serve(int count, char **args)
@@ -57,8 +58,9 @@ static int run_man(int count, char **args)
         const char *name;
         const struct options_table *table;
     } pages[] = {
-        {"serve", &serve_table},       {"etcd", &serve_etcd_table}, {"import", &import_table},
-        {"snapshot", &snapshot_table}, {"repair", &repair_table},
+        {"serve", &serve_table},   {"etcd", &serve_etcd_table},
+        {"import", &import_table}, {"snapshot", &snapshot_table},
+        {"repair", &repair_table}, {"kube-watch", &kube_watch_table},
     };
     const char *page = count < 2 ? "serve" : args[1];
     if (count == 2 && strcmp(page, "markdown") == 0) {
@@ -88,10 +90,12 @@ static const struct command commands[] = {
     {"snapshot", "restore a snapshot, or show what it contains", snapshot_main, NULL},
     {"repair", "show what a damaged data directory has lost, and accept the loss", repair_main,
      NULL},
+    {"kube", "watch a Kubernetes API server: vigil kube watch RESOURCE", kube_main, NULL},
     {"bench", "put load on a server and measure it", run_bench, NULL},
     {"version", "print the version", run_version, ""},
-    {"man", "write a manual page: vigil, serve, etcd, import, snapshot or repair (roff)", run_man,
-     MAN_USAGE},
+    {"man",
+     "write a manual page: vigil, serve, etcd, import, snapshot, repair or kube-watch (roff)",
+     run_man, MAN_USAGE},
     {"completion", "write a completion script: bash, zsh or fish", run_completion,
      COMPLETION_USAGE},
     {"help", "show this, or the flags of a command", run_help, "[COMMAND]"},
@@ -128,7 +132,8 @@ static void write_overview(void)
            "vigil serve \\-\\-data\\-dir /var/lib/vigil\n"
            "vigil import \\-\\-data\\-dir /var/lib/vigil /var/lib/etcd/default\n.fi\n"
            ".SH SEE ALSO\n"
-           "vigil\\-serve(8), vigil\\-import(8), vigil\\-snapshot(8), vigil\\-repair(8)\n");
+           "vigil\\-serve(8), vigil\\-import(8), vigil\\-snapshot(8), vigil\\-repair(8), "
+           "vigil\\-kube\\-watch(8)\n");
 }
 
 static const struct command *find_command(const char *name);
@@ -163,9 +168,11 @@ static int run_completion(int count, char **args)
         {.program = "vigil bench"},      {.program = "vigil version"}, {.program = "vigil man"},
         {.program = "vigil completion"}, {.program = "vigil help"},
     };
-    static const struct options_table *const tables[] = {
-        &serve_table, &import_table, &snapshot_table, &repair_table, &others[0],
-        &others[1],   &others[2],    &others[3],      &others[4],
+    struct options_table kube = kube_watch_table;
+    kube.program = "vigil kube"; /* whose only word is "watch" */
+    const struct options_table *const tables[] = {
+        &serve_table, &import_table, &snapshot_table, &repair_table, &kube,
+        &others[0],   &others[1],    &others[2],      &others[3],    &others[4],
     };
     static const struct {
         const char *shell;

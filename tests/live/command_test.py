@@ -54,7 +54,8 @@ class Command(LiveTest):
 
     @only_vigil
     def test_every_command_has_help(self):
-        for command in ("serve", "import", "snapshot", "repair", "bench", "version", "man", "completion", "help"):
+        for command in ("serve", "import", "snapshot", "repair", "kube", "bench", "version", "man", "completion",
+                        "help"):
             for words in ((command, "--help"), ("help", command)):
                 with self.subTest(words=words):
                     code, text = run(SUBJECT, *words)

@@ -19,12 +19,13 @@ class Install(InstalledTest):
     def test_manual_pages_are_complete_and_without_warnings(self):
         for name, parts in (("serve", ("CONFIGURATION FILE", "SIGNALS")), ("import", ("SOURCE",)),
                             ("snapshot", ("restore|status FILE", "--skip-hash-check")),
-                            ("repair", ("WHAT IS LOST", "--accept-loss"))):
+                            ("repair", ("WHAT IS LOST", "--accept-loss")),
+                            ("kube-watch", ("OUTPUT", "--informer"))):
             page = self.share / f"man/man8/vigil-{name}.8"
             done = output("man", "--warnings", "-l", str(page),
                           env={"MANWIDTH": "100", "LC_ALL": "C.UTF-8", "PATH": "/usr/bin:/bin"})
             self.assertEqual(done.stderr, "")
-            for part in ("--data-dir", "EXIT STATUS", *parts):
+            for part in ("EXIT STATUS", *parts, *(["--data-dir"] if name != "kube-watch" else [])):
                 self.assertIn(part, done.stdout)
 
     def test_main_manual_page_refers_to_the_others(self):
@@ -33,7 +34,7 @@ class Install(InstalledTest):
                       env={"MANWIDTH": "100", "LC_ALL": "C.UTF-8", "PATH": "/usr/bin:/bin"})
         self.assertEqual(done.stderr, "")
         for part in ("VIGIL(1)", "vigil COMMAND", "serve", "completion", "EXIT STATUS", "vigil-serve(8)",
-                     "vigil-repair(8)"):
+                     "vigil-repair(8)", "vigil-kube-watch(8)"):
             self.assertIn(part, done.stdout)
 
     def test_shells_accept_the_completions(self):
