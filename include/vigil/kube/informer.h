@@ -22,6 +22,8 @@
  *
  * Memory: the objects as the server sent them, and about 200 bytes for each. Objects that the
  * program holds stay valid and unchanged, whatever becomes of the copy.
+ *
+ * Example: examples/kube_reload.c
  */
 #ifndef VIGIL_KUBE_INFORMER_H
 #define VIGIL_KUBE_INFORMER_H

@@ -24,6 +24,8 @@
  * The order, the delays and their defaults are those of client-go's work queue. Keys are copied.
  *
  * Threads: Every function may be called on any thread.
+ *
+ * Example: examples/kube_controller.c
  */
 #ifndef VIGIL_KUBE_WORK_QUEUE_H
 #define VIGIL_KUBE_WORK_QUEUE_H
