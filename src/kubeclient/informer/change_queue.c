@@ -41,7 +41,8 @@ static void waiting_free(struct waiting_change *waiting)
 
 enum status change_queue_init(struct change_queue *queue, uint64_t seed, bool with_readable)
 {
-    *queue = (struct change_queue){.has_readable = with_readable};
+    *queue =
+        (struct change_queue){.has_readable = with_readable, .join_count = CHANGES_UNJOINED_MAX};
     if (with_readable)
         TRY(readable_init(&queue->readable));
     lock_init(&queue->lock);
@@ -113,12 +114,18 @@ void change_queue_resync(struct change_queue *queue, const struct vigil_kube_obj
 
 /* -- Joining -- */
 
+static size_t bytes_of(const struct waiting_change *waiting)
+{
+    return object_sent(waiting->change.object).len;
+}
+
 static void unlink_waiting(struct change_queue *queue, struct waiting_change *waiting)
 {
-    if (hash_map_get(&queue->waiting, key_of(waiting)) == waiting)
+    if (queue->waiting.count && hash_map_get(&queue->waiting, key_of(waiting)) == waiting)
         hash_map_remove(&queue->waiting, key_of(waiting));
     list_remove(&waiting->in_order);
     queue->count--;
+    queue->bytes -= bytes_of(waiting);
 }
 
 /* The table is in change_queue.h. The map keeps hashes and no keys, so another object with the same
@@ -146,21 +153,41 @@ static void join_or_drop(struct change_queue *queue, struct waiting_change *held
         unlink_waiting(queue, held);
         waiting_free(held);
     } else if (!later->change.resync) {
+        queue->bytes += bytes_of(later) - bytes_of(held);
         join(&held->change, &later->change);
     }
     waiting_free(later);
 }
 
-/* Without memory for the map, the change waits without being found there: later ones of the same
- * object then follow it. */
 static void append(struct change_queue *queue, struct waiting_change *later)
 {
-    void *replaced;
     later->number = ++queue->published;
     list_push_back(&queue->order, &later->in_order);
     queue->count++;
+    queue->bytes += bytes_of(later);
+}
+
+/* Joins the change with one that waits, or lets it wait so that others are joined with it. Without
+ * memory for the map it is not found there, and later changes of the object wait behind it. */
+static void publish_joined(struct change_queue *queue, struct waiting_change *later)
+{
+    void *replaced;
+    struct waiting_change *held = hash_map_get(&queue->waiting, key_of(later));
+    if (held) {
+        join_or_drop(queue, held, later);
+        return;
+    }
+    append(queue, later);
     if (hash_map_put(&queue->waiting, later, &replaced) == ST_OK)
         assert(!replaced);
+}
+
+/* What waits before it must not be joined with what follows it. */
+static void publish_alone(struct change_queue *queue, struct waiting_change *later)
+{
+    if (queue->waiting.count)
+        hash_map_remove(&queue->waiting, key_of(later));
+    append(queue, later);
 }
 
 static void publish_locked(struct change_queue *queue)
@@ -169,11 +196,10 @@ static void publish_locked(struct change_queue *queue)
         drop_all(&queue->incoming);
     for (struct list *link; (link = list_pop_front(&queue->incoming));) {
         struct waiting_change *later = LIST_ENTRY(link, struct waiting_change, in_order);
-        struct waiting_change *held = hash_map_get(&queue->waiting, key_of(later));
-        if (held)
-            join_or_drop(queue, held, later);
+        if (queue->count >= queue->join_count || queue->bytes >= CHANGES_UNJOINED_BYTES_MAX)
+            publish_joined(queue, later);
         else
-            append(queue, later);
+            publish_alone(queue, later);
     }
     queue->incoming_count = 0;
     signal_state(queue);
@@ -254,7 +280,7 @@ void change_queue_end(struct change_queue *queue)
     queue->over = true;
     drop_all(&queue->order);
     hash_map_fini(&queue->waiting);
-    queue->count = 0;
+    queue->count = queue->bytes = 0;
     signal_state(queue);
     pthread_cond_broadcast(&queue->changed);
 }
@@ -268,6 +294,7 @@ size_t change_queue_count(struct change_queue *queue)
 void change_queue_check(struct change_queue *queue)
 {
     uint64_t number = 0;
+    size_t bytes = 0;
     const struct waiting_change *waiting;
     LOCK_SCOPE(&queue->lock);
     hash_map_check(&queue->waiting);
@@ -280,5 +307,7 @@ void change_queue_check(struct change_queue *queue)
         assert(waiting->change.object);
         assert(waiting->number > number);
         number = waiting->number;
+        bytes += bytes_of(waiting);
     }
+    assert(bytes == queue->bytes);
 }

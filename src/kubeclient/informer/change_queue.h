@@ -4,10 +4,11 @@
  *
  *     change_queue_reserve, change_queue_add ──► incoming ──change_queue_publish──► waiting ──► change_queue_take
  *
- * Changes are published some at a time, so that there is one lock for many of them. While a change
- * waits, later changes of the same object are joined with it. A consumer that keeps up gets every
- * change; one that is slow gets fewer, and always the latest state, with the state that it saw
- * before. So the memory is bounded by the number of objects, however slow the consumer is:
+ * Changes are published some at a time, so that there is one lock for many of them. A consumer that
+ * keeps up gets every change. If the consumer is slow, so that many changes wait, later changes are
+ * joined with the one of the same object that waits: it gets fewer, and always the latest state,
+ * with the state that it saw before. So the memory is bounded by the number of objects, however
+ * slow the consumer is:
  *
  *     waiting      then        becomes
  *     added        updated     added, with the newer state
@@ -33,6 +34,8 @@
 #include "io/readable.h"
 #include "kubeclient/informer/cache.h"
 
+enum { CHANGES_UNJOINED_MAX = 1024, CHANGES_UNJOINED_BYTES_MAX = 8 << 20 };
+
 /* A change for the consumer, with references to both objects. */
 struct queued_change {
     enum cache_change_kind kind;
@@ -51,9 +54,10 @@ struct change_queue {
 
     struct lock lock; /* protects what follows */
     pthread_cond_t changed;
-    struct hash_map waiting; /* of struct waiting_change */
+    struct hash_map waiting; /* of struct waiting_change, those that others may be joined with */
     struct list order;       /* owned: all that wait, oldest first */
-    size_t count;            /* of those */
+    size_t count, bytes;     /* of those, and of their objects */
+    size_t join_count;       /* changes are joined while at least this many wait */
     uint64_t published;      /* so many changes were put into the order */
     uint64_t taken;          /* the number of the change that the consumer has not finished; or 0 */
     uint64_t mark;           /* the last change of the first state */

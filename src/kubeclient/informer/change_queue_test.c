@@ -12,6 +12,13 @@
 
 #include <cmocka.h>
 
+/* Joins changes as for a consumer that is very slow. */
+static void init_slow(struct change_queue *queue)
+{
+    assert_int_equal(change_queue_init(queue, 1, true), ST_OK);
+    queue->join_count = 0;
+}
+
 /* 0: there is no such object. */
 static void add(struct change_queue *queue, const char *name, int old, int now)
 {
@@ -54,11 +61,67 @@ static bool readable(const struct change_queue *queue)
     return poll(&fd, 1, 0) == 1;
 }
 
-static void consumer_that_keeps_up_gets_every_change(void **state)
+static void changes_are_joined_only_if_many_wait(void **state)
 {
     (void)state;
     struct change_queue l;
     assert_int_equal(change_queue_init(&l, 1, true), ST_OK);
+    for (int i = 1; i <= 3 * CHANGES_UNJOINED_MAX; i++)
+        add(&l, i % 2 ? "a" : "b", i > 2 ? i - 2 : 0, i);
+    assert_int_equal(change_queue_count(&l), CHANGES_UNJOINED_MAX + 2);
+    for (int i = 0; i < CHANGES_UNJOINED_MAX; i++) { /* now there is room again */
+        char expected[64], before[16] = "";
+        if (i >= 2)
+            snprintf(before, sizeof(before), "%d", i - 1);
+        snprintf(expected, sizeof(expected), "%c%c %s>%d", i < 2 ? '+' : '~', "ab"[i % 2], before,
+                 i + 1);
+        assert_string_equal(take(&l), expected);
+    }
+    add(&l, "a", 3 * CHANGES_UNJOINED_MAX - 1, 4000); /* waits behind the one that was joined */
+    add(&l, "a", 4000, 4001);
+    l.join_count = 0;
+    add(&l, "a", 4001, 4002);
+    add(&l, "a", 4002, 4003);
+    assert_string_equal(take(&l), "~a 1023>3071");
+    assert_string_equal(take(&l), "~b 1024>3072");
+    assert_string_equal(take(&l), "~a 3071>4000");
+    assert_string_equal(take(&l), "~a 4000>4001");
+    assert_string_equal(take(&l), "~a 4001>4003");
+    assert_string_equal(take(&l), "");
+    change_queue_fini(&l);
+}
+
+static void large_objects_are_joined_earlier(void **state)
+{
+    (void)state;
+    struct change_queue l;
+    struct vigil_kube_object *large;
+    size_t bytes = 1 << 20;
+    char *json = malloc(bytes);
+    assert_non_null(json);
+    memset(json, ' ', bytes);
+    memcpy(json, "{\"metadata\":{\"name\":\"a\"}}", 26);
+    assert_int_equal(object_new(slice_of(json, bytes), &large), ST_OK);
+    struct cache_change change = {
+        .kind = CACHE_UPDATED, .old = large, .before = large, .now = large};
+    assert_int_equal(change_queue_init(&l, 1, true), ST_OK);
+    for (int i = 0; i < 100; i++) {
+        assert_int_equal(change_queue_reserve(&l), ST_OK);
+        change_queue_add(&l, &change);
+        change_queue_publish(&l);
+        change_queue_check(&l);
+    }
+    assert_int_equal(change_queue_count(&l), CHANGES_UNJOINED_BYTES_MAX / bytes + 1);
+    vigil_kube_object_unref(large);
+    change_queue_fini(&l);
+    free(json);
+}
+
+static void consumer_that_keeps_up_gets_every_change(void **state)
+{
+    (void)state;
+    struct change_queue l;
+    init_slow(&l);
     assert_false(readable(&l));
     add(&l, "a", 0, 1);
     assert_true(readable(&l));
@@ -76,7 +139,7 @@ static void changes_of_one_object_are_joined(void **state)
 {
     (void)state;
     struct change_queue l;
-    assert_int_equal(change_queue_init(&l, 1, true), ST_OK);
+    init_slow(&l);
     add(&l, "a", 0, 1);
     add(&l, "b", 5, 6);
     add(&l, "a", 1, 2);
@@ -122,7 +185,7 @@ static void object_that_is_made_again_changes_from_what_was_seen(void **state)
     struct change_queue l;
     struct cache cache;
     struct vigil_kube_object *last = test_object("a", 2);
-    assert_int_equal(change_queue_init(&l, 1, true), ST_OK);
+    init_slow(&l);
     cache_init(&cache, 1, forward, &l);
     put(&cache, "a", 1);
     assert_string_equal(take(&l), "+a >1");
@@ -140,7 +203,7 @@ static void object_of_a_list_stays_one_when_it_changes(void **state)
     struct change_queue l;
     struct cache cache;
     struct queued_change change;
-    assert_int_equal(change_queue_init(&l, 1, true), ST_OK);
+    init_slow(&l);
     cache_init(&cache, 1, forward, &l);
     cache_begin_list(&cache, true);
     put(&cache, "a", 1);
@@ -161,7 +224,7 @@ static void end_drops_what_waits(void **state)
     (void)state;
     struct change_queue l;
     struct queued_change change;
-    assert_int_equal(change_queue_init(&l, 1, true), ST_OK);
+    init_slow(&l);
     add(&l, "a", 0, 1);
     change_queue_end(&l);
     change_queue_check(&l);
@@ -177,6 +240,7 @@ static void only_reserving_needs_memory(void **state)
     (void)state;
     struct change_queue l;
     assert_int_equal(change_queue_init(&l, 1, false), ST_OK);
+    l.join_count = 0;
     memory_fail_at = 1;
     assert_int_equal(change_queue_reserve(&l), ST_NOMEM);
     memory_fail_at = 0;
@@ -213,7 +277,7 @@ static void resync_yields_to_changes(void **state)
 {
     (void)state;
     struct change_queue l;
-    assert_int_equal(change_queue_init(&l, 1, true), ST_OK);
+    init_slow(&l);
     resync(&l, "a", 1);
     resync(&l, "a", 1);
     assert_string_equal(take(&l), "~a 1>1 again");
@@ -235,7 +299,7 @@ static void state_is_complete_when_its_last_change_is_finished(void **state)
 {
     (void)state;
     struct change_queue l;
-    assert_int_equal(change_queue_init(&l, 1, true), ST_OK);
+    init_slow(&l);
     add(&l, "a", 0, 1);
     add(&l, "b", 0, 1);
     assert_false(change_queue_has_state(&l));
@@ -259,7 +323,7 @@ static void state_without_objects_is_complete_at_once(void **state)
 {
     (void)state;
     struct change_queue l;
-    assert_int_equal(change_queue_init(&l, 1, true), ST_OK);
+    init_slow(&l);
     add(&l, "a", 0, 1);
     change_queue_mark_state(&l);
     assert_false(change_queue_has_state(&l));
@@ -302,7 +366,7 @@ static void every_old_state_is_the_one_seen_before(void **state)
     struct random random;
     pthread_t thread;
     random_init(&random, 3);
-    assert_int_equal(change_queue_init(&c.queue, 1, true), ST_OK);
+    init_slow(&c.queue);
     assert_int_equal(pthread_create(&thread, NULL, consume, &c), 0);
     for (int i = 1; i <= CHANGES; i++) {
         char name[8];
@@ -325,6 +389,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(consumer_that_keeps_up_gets_every_change),
+        cmocka_unit_test(changes_are_joined_only_if_many_wait),
+        cmocka_unit_test(large_objects_are_joined_earlier),
         cmocka_unit_test(changes_of_one_object_are_joined),
         cmocka_unit_test(object_that_is_made_again_changes_from_what_was_seen),
         cmocka_unit_test(object_of_a_list_stays_one_when_it_changes),

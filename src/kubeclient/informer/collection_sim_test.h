@@ -10,6 +10,7 @@
 #define VIGIL_KUBECLIENT_INFORMER_COLLECTION_SIM_TEST_H
 
 #include "kubeclient/call/kube_server_sim_test.h"
+#include "net/server_private.h"
 
 enum { COLLECTION_NAMES = 12, COLLECTION_CHANGES_MAX = 3000, COLLECTION_WATCHES_MAX = 8000 };
 
@@ -90,6 +91,14 @@ static inline void collection_send(struct sim_reply *reply, struct buf *bytes)
 
 /* -- Changes -- */
 
+/* The server notices only in a turn what was written outside of one. */
+static inline void collection_written(struct collection *c)
+{
+    struct net_server *server = c->world->server.server;
+    if (server)
+        loop_turn(server->shards[0].loop, 0);
+}
+
 static inline void collection_send_change(struct collection *c, struct sim_reply *reply)
 {
     struct collection_watch *watch = reply->later_ctx;
@@ -106,6 +115,7 @@ static inline void collection_send_changes(struct collection *c)
     struct sim_reply *reply;
     LIST_FOREACH (reply, &c->world->server.replies, in_server)
         collection_send_change(c, reply);
+    collection_written(c);
 }
 
 static inline void collection_put(struct collection *c, int name)
@@ -148,6 +158,7 @@ static inline void collection_bookmark(struct collection *c)
                  watch->at);
         sim_reply_text(reply, text);
     }
+    collection_written(c);
 }
 
 /* Ends, breaks or fails every watch. The replies may be gone afterwards. */
@@ -172,6 +183,7 @@ static inline void collection_end_watches(struct collection *c, enum collection_
         else
             sim_reply_end(reply);
     }
+    collection_written(c);
 }
 
 /* -- Requests -- */
