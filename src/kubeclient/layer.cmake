@@ -32,7 +32,9 @@ foreach(test
     http_http_pool_faults
     http_http_pool_hostile
     http_pool_route
+    informer_handler
     informer_informer
+    informer_informer_faults
     leader_candidate
     watch_kube_watch
     watch_retry_watch

@@ -1,221 +1,7 @@
-/* Informers and their handlers with a server on a simulated network. */
-#include "kubeclient/informer/informer.h"
-
-#include "kubeclient/data/objects_test.h"
-#include "kubeclient/informer/collection_sim_test.h"
-#include "kubeclient/informer/handler.h"
+/* Informers with a server on a simulated network. */
+#include "kubeclient/informer/follower_sim_test.h"
 
 #include <poll.h>
-#include <semaphore.h>
-
-static struct kube_world world;
-static struct collection collection;
-
-/* -- A handler that knows what the server's history allows -- */
-
-struct follower {
-    vigil_kube_informer *informer;
-    vigil_kube_handler *handler;
-    int known[COLLECTION_NAMES]; /* the version that the handler saw last; 0: none */
-    int newest[COLLECTION_NAMES];
-    bool delivered[COLLECTION_CHANGES_MAX]; /* by revision */
-    bool may_miss[COLLECTION_CHANGES_MAX];  /* the state was requested anew after it */
-    int synced_at;                          /* the version of the first whole state; 0: none yet */
-    int version;                            /* up to which everything is known */
-    uint64_t relists;
-    bool restored; /* the server went back to an older state, so versions may do so, too */
-    unsigned initial, added, updated, deleted, resyncs, unknown;
-    vigil_kube_informer *free_informer; /* in its function, after this many changes */
-    bool free_handler;
-    unsigned free_after;
-};
-
-static struct follower follower;
-
-static void follow(vigil_kube_handler *handler, const vigil_kube_change *change, void *user)
-{
-    struct follower *f = user;
-    int name = test_number(object_sent(change->object).len
-                               ? slice_of(vigil_kube_object_name(change->object).data,
-                                          vigil_kube_object_name(change->object).size)
-                               : SLICE_EMPTY);
-    int version = test_number(object_version(change->object));
-    int before = change->before ? test_number(object_version(change->before)) : 0;
-    bool deleted = change->kind == VIGIL_KUBE_CHANGE_DELETED;
-    assert_int_equal(f->known[name], before);
-    assert_int_equal(change->kind == VIGIL_KUBE_CHANGE_ADDED, before == 0);
-    assert_true(f->restored || version >= f->newest[name]);
-    assert_true(f->restored || change->resync || deleted || version > f->newest[name]);
-    f->known[name] = deleted ? 0 : version;
-    f->newest[name] = version;
-    f->delivered[version] = true;
-    f->initial += change->initial;
-    f->resyncs += change->resync;
-    f->unknown += change->state_unknown;
-    f->added += change->kind == VIGIL_KUBE_CHANGE_ADDED;
-    f->updated += change->kind == VIGIL_KUBE_CHANGE_UPDATED && !change->resync;
-    f->deleted += deleted;
-    if (f->free_after && --f->free_after == 0) {
-        vigil_kube_informer_free(f->free_informer);
-        if (f->free_handler)
-            vigil_kube_handler_free(handler);
-    }
-}
-
-static int copied_version(struct follower *f, int name)
-{
-    char key[32];
-    snprintf(key, sizeof(key), "%s/%d", name % 2 ? "odd" : "even", name);
-    vigil_kube_object *object = vigil_kube_informer_get(f->informer, vigil_text(key));
-    int version = object ? test_number(object_version(object)) : 0;
-    vigil_kube_object_unref(object);
-    return version;
-}
-
-/* What was changed before a list is not delivered one by one. */
-static void note_relist(struct follower *f, int from, int to)
-{
-    for (int r = from + 1; r <= to; r++)
-        f->may_miss[r] = true;
-}
-
-/* After every turn of the client: while it watches, the copy is exactly the state of the version
- * that it claims to know, and that version does not go back. */
-static void check_follower(struct kube_world *w)
-{
-    struct follower *f = &follower;
-    (void)w;
-    if (!f->informer)
-        return;
-    informer_check(f->informer);
-    vigil_kube_informer_stats stats;
-    vigil_kube_informer_get_stats(f->informer, &stats, sizeof(stats));
-    int version = test_number(slice_from_text(stats.version));
-    if (f->informer->reflector.state != REFLECTOR_WATCHING || f->informer->copy->ended)
-        return;
-    assert_true(f->restored || version >= f->version);
-    if (!f->synced_at || stats.relists > f->relists)
-        note_relist(f, f->version, version);
-    if (!f->synced_at)
-        f->synced_at = version;
-    f->relists = stats.relists;
-    f->version = version;
-    for (int name = 0; name < COLLECTION_NAMES; name++)
-        assert_int_equal(copied_version(f, name), collection_version(&collection, name, version));
-}
-
-static void begin_over(enum sim_protocol protocol, const struct sim_options *options)
-{
-    kube_world_init(&world, protocol, options);
-    collection_init(&collection, &world, options ? options->seed : 1);
-    for (int name = 0; name < 5; name++)
-        collection_put(&collection, name);
-    world.check = check_follower;
-    follower = (struct follower){0};
-}
-
-static void begin(void)
-{
-    begin_over(SIM_HTTP2, NULL);
-    assert_true(kube_world_start(&world));
-}
-
-static void end(void)
-{
-    struct follower *f = &follower;
-    vigil_kube_handler_free(TAKE(f->handler));
-    vigil_kube_informer_free(TAKE(f->informer));
-    kube_world_fini(&world);
-}
-
-static vigil_kube_informer_options options_of_pods(void)
-{
-    vigil_kube_informer_options options;
-    vigil_kube_informer_options_init(&options);
-    options.target = (vigil_kube_target){.version = "v1", .resource = "pods"};
-    return options;
-}
-
-static vigil_kube_informer *informer_new(vigil_kube_informer_options options)
-{
-    vigil_kube_informer *informer;
-    assert_int_equal(vigil_kube_informer_new(world.kube, &options, &informer), VIGIL_OK);
-    return informer;
-}
-
-static vigil_kube_handler_options handler_options(int place, vigil_kube_handler_fn fn, void *user)
-{
-    vigil_kube_handler_options options;
-    vigil_kube_handler_options_init(&options);
-    options.place = place;
-    options.fn = fn;
-    options.user = user;
-    return options;
-}
-
-static vigil_kube_handler *handler_new(vigil_kube_informer *informer,
-                                       vigil_kube_handler_options options)
-{
-    vigil_kube_handler *handler;
-    assert_int_equal(vigil_kube_informer_add_handler(informer, &options, &handler), VIGIL_OK);
-    return handler;
-}
-
-static void follow_with(vigil_kube_informer_options options)
-{
-    struct follower *f = &follower;
-    f->informer = informer_new(options);
-    f->handler = handler_new(f->informer, handler_options(VIGIL_KUBE_HANDLER_CALLBACK, follow, f));
-    assert_int_equal(vigil_kube_informer_start(f->informer), VIGIL_OK);
-}
-
-static void follow_pods(void)
-{
-    follow_with(options_of_pods());
-}
-
-static void run_until_synced(void)
-{
-    KUBE_WORLD_RUN_UNTIL(&world, vigil_kube_informer_has_synced(follower.informer));
-    assert_int_equal(vigil_kube_informer_has_synced(follower.informer), 1);
-}
-
-static bool handler_has_all(void)
-{
-    for (int name = 0; name < COLLECTION_NAMES; name++) {
-        if (follower.known[name] != collection_version(&collection, name, collection.revision))
-            return false;
-    }
-    return true;
-}
-
-/* The final state was delivered, and nothing was missed that the server still had. */
-static void run_until_complete(void)
-{
-    struct follower *f = &follower;
-    KUBE_WORLD_RUN_UNTIL(&world, handler_has_all() && f->synced_at);
-    kube_world_run(&world, NS_PER_S);
-    assert_true(handler_has_all());
-    for (int r = f->synced_at + 1; r <= collection.revision; r++)
-        assert_true(f->delivered[r] || f->may_miss[r]);
-    for (int name = 0; name < COLLECTION_NAMES; name++)
-        assert_int_equal(copied_version(f, name),
-                         collection_version(&collection, name, collection.revision));
-    assert_int_equal(vigil_kube_handler_has_synced(f->handler), 1);
-}
-
-static vigil_kube_informer_stats stats(void)
-{
-    vigil_kube_informer_stats read;
-    vigil_kube_informer_get_stats(follower.informer, &read, sizeof(read));
-    return read;
-}
-
-static void change_some(int count)
-{
-    for (int i = 0; i < count; i++)
-        collection_change_one(&collection);
-}
 
 /* -- Listing and watching -- */
 
@@ -370,7 +156,7 @@ static void gap_is_closed_by_another_list(void **state)
     }
 }
 
-static void watch_that_is_told_that_its_version_expired_lists_again(void **state)
+static void watch_whose_version_expires_lists_again(void **state)
 {
     (void)state;
     begin();
@@ -638,173 +424,6 @@ static void limit_of_bytes_is_kept_and_recovers(void **state)
     end();
 }
 
-/* -- Everything at once -- */
-
-static void do_something(struct random *random)
-{
-    switch (random_below(random, 12)) {
-    case 0:
-        collection_end_watches(&collection, (enum collection_end)random_below(random, 4));
-        break;
-    case 1:
-        collection.forgotten = collection.revision;
-        break;
-    case 2:
-        collection_bookmark(&collection);
-        break;
-    case 3:
-        collection.throttles = (unsigned)random_below(random, 3);
-        break;
-    case 4:
-        collection.ends = (unsigned)random_below(random, 3);
-        break;
-    case 5:
-        collection.breaks = (unsigned)random_below(random, 3);
-        break;
-    case 6:
-        collection.stale = random_chance(random, 1, 2);
-        collection.forgets_as_event = random_chance(random, 1, 2);
-        break;
-    case 7:
-        kube_server_stop(&world.server);
-        change_some((int)random_below(random, 5));
-        kube_world_run(&world, (int64_t)random_below(random, 5) * NS_PER_S);
-        kube_server_start(&world.server);
-        break;
-    default:
-        change_some((int)random_below(random, 10));
-    }
-}
-
-static void torture(uint64_t seed)
-{
-    struct random random;
-    struct sim_options options = SIM_OPTIONS_DEFAULT;
-    vigil_kube_informer_options watched = options_of_pods();
-    random_init(&random, seed);
-    options.seed = seed;
-    options.reset_per_million = random_chance(&random, 1, 2) ? 2000 : 0;
-    begin_over((enum sim_protocol)random_below(&random, 2), &options);
-    collection.no_streaming = random_chance(&random, 1, 3);
-    collection.pages_max = (int)random_below(&random, 5);
-    collection.pad_bytes = 1 + (int)random_below(&random, 2000);
-    watched.no_streaming = random_chance(&random, 1, 4);
-    watched.page_limit = 1 + (int64_t)random_below(&random, 5);
-    assert_true(kube_world_start(&world));
-    follow_with(watched);
-    for (int i = 0; i < 60; i++) {
-        do_something(&random);
-        kube_world_run(&world, (int64_t)random_below(&random, 3000) * NS_PER_MS);
-    }
-    collection.throttles = collection.ends = collection.breaks = 0;
-    collection.stale = false;
-    run_until_complete();
-    end();
-}
-
-/* Whatever happens, the copy converges on the server's state, its versions do not go back, and the
- * handler misses nothing that the server still had. */
-static void informer_converges_whatever_happens(void **state)
-{
-    (void)state;
-    for (uint64_t seed = 1; seed <= 60; seed++)
-        torture(seed);
-}
-
-/* -- Faults of the network and of memory -- */
-
-/* A life with a list, a watch, a gap and another list. The last part is without faults. */
-static void live(bool lists)
-{
-    struct follower *f = &follower;
-    vigil_kube_informer_options options = options_of_pods();
-    vigil_kube_handler_options handles = handler_options(VIGIL_KUBE_HANDLER_CALLBACK, follow, f);
-    options.no_streaming = lists;
-    options.page_limit = 3;
-    faulty_memory_begin();
-    int code = vigil_kube_informer_new(world.kube, &options, &f->informer);
-    if (code == VIGIL_OK)
-        code = vigil_kube_informer_add_handler(f->informer, &handles, &f->handler);
-    faulty_memory_end();
-    if (code != VIGIL_OK) {
-        assert_int_equal(code, VIGIL_ERROR_MEMORY);
-        f->handler = NULL;
-        return;
-    }
-    assert_int_equal(vigil_kube_informer_start(f->informer), VIGIL_OK);
-    kube_world_run(&world, 2 * NS_PER_S);
-    change_some(4);
-    kube_world_run(&world, 2 * NS_PER_S);
-    collection_end_watches(&collection, COLLECTION_BREAKS);
-    collection_delete(&collection, 2);
-    collection_put(&collection, 9);
-    collection.forgotten = collection.revision;
-    kube_world_run(&world, 2 * NS_PER_S);
-    collection_delete(&collection, 9);
-    kube_world_run(&world, 2 * NS_PER_S);
-}
-
-static size_t faulty_memory_left; /* allocations that would still have succeeded */
-
-static void live_with_failing_memory(size_t at, bool lists)
-{
-    begin_over(SIM_HTTP2, NULL);
-    assert_true(kube_world_start(&world));
-    faulty_memory_at = at;
-    live(lists);
-    faulty_memory_left = faulty_memory_at;
-    faulty_memory_at = 0;
-    if (follower.handler)
-        run_until_complete();
-    end();
-}
-
-static void every_allocation_may_fail(void **state)
-{
-    (void)state;
-    for (int lists = 0; lists < 2; lists++) {
-        live_with_failing_memory(1 << 20, lists);
-        size_t total = (1 << 20) - faulty_memory_left;
-        assert_in_range(total, 100, 3000);
-        for (memory_fail_on = false;; memory_fail_on = true) {
-            for (size_t at = 1; at <= total; at += memory_fail_on ? 7 : 1)
-                live_with_failing_memory(at, lists);
-            if (memory_fail_on)
-                break;
-        }
-        memory_fail_on = false;
-    }
-}
-
-static void live_with_fault(enum fault_kind kind, size_t at, enum sim_protocol protocol, bool lists)
-{
-    begin_over(protocol, NULL);
-    assert_true(kube_world_start(&world));
-    faults.kind = kind;
-    faults.at = at;
-    live(lists);
-    faults.kind = FAULT_NONE;
-    run_until_complete();
-    end();
-}
-
-static void connection_may_fail_at_any_byte(void **state)
-{
-    (void)state;
-    static const enum fault_kind kinds[] = {FAULT_LOST_READING, FAULT_LOST_WRITING, FAULT_RESET,
-                                            FAULT_END, FAULT_CALL};
-    for (int variant = 0; variant < 4; variant++) {
-        enum sim_protocol protocol = variant & 1 ? SIM_HTTP1 : SIM_HTTP2;
-        live_with_fault(FAULT_NONE, 0, protocol, variant & 2);
-        struct faults totals = faults;
-        for (size_t k = 0; k < COUNT_OF(kinds); k++) {
-            size_t places = fault_places(kinds[k], &totals);
-            for (size_t at = 0; at < places; at += 1 + places / 60)
-                live_with_fault(kinds[k], at, protocol, variant & 2);
-        }
-    }
-}
-
 /* -- Sharing, and the end -- */
 
 static void equal_informers_are_one(void **state)
@@ -816,7 +435,7 @@ static void equal_informers_are_one(void **state)
     assert_ptr_equal(same, follower.informer);
     vigil_kube_informer_options options = options_of_pods();
     options.target.group = options.label_selector = ""; /* the same as not given */
-    options.page_limit = 10;                            /* the first one's options count */
+    options.page_limit = 10;                            /* those of the first informer count */
     vigil_kube_informer *third = informer_new(options);
     assert_ptr_equal(third, follower.informer);
     options.label_selector = "a=b";
@@ -1042,7 +661,7 @@ int main(void)
         cmocka_unit_test(watch_continues_at_the_last_version),
         cmocka_unit_test(bookmark_moves_the_version_on),
         cmocka_unit_test(gap_is_closed_by_another_list),
-        cmocka_unit_test(watch_that_is_told_that_its_version_expired_lists_again),
+        cmocka_unit_test(watch_whose_version_expires_lists_again),
         cmocka_unit_test(watch_that_fails_continues),
         cmocka_unit_test(page_that_expires_is_followed_by_a_whole_list),
         cmocka_unit_test(restored_server_is_believed),
@@ -1054,9 +673,6 @@ int main(void)
         cmocka_unit_test(list_that_is_not_one_is_a_failure),
         cmocka_unit_test(list_without_end_is_limited),
         cmocka_unit_test(limit_of_bytes_is_kept_and_recovers),
-        cmocka_unit_test(informer_converges_whatever_happens),
-        cmocka_unit_test(every_allocation_may_fail),
-        cmocka_unit_test(connection_may_fail_at_any_byte),
         cmocka_unit_test(equal_informers_are_one),
         cmocka_unit_test(last_reference_stops_the_watch),
         cmocka_unit_test(client_ends_its_informers),

@@ -1,0 +1,490 @@
+/* Handlers of an informer in the three places where they may run. */
+#include "kubeclient/informer/handler.h"
+
+#include "kubeclient/data/objects_test.h"
+#include "kubeclient/informer/collection_sim_test.h"
+#include "kubeclient/informer/informer.h"
+
+#include <poll.h>
+#include <semaphore.h>
+
+static struct kube_world world;
+static struct collection collection;
+static vigil_kube_informer *informer;
+
+/* What a handler saw. Its function may run on another thread, which the test waits for. */
+struct seen {
+    vigil_kube_handler *handler;
+    struct lock lock;
+    int known[COLLECTION_NAMES];
+    unsigned calls, initial, resyncs;
+    bool wrong;             /* the state before was not the one seen last */
+    sem_t *entered, *leave; /* every call announces itself, and waits */
+    bool frees;             /* the first call frees the handler */
+    int wait_code;          /* of waiting inside the function */
+};
+
+static int number_of(vigil_bytes text)
+{
+    return test_number(slice_of(text.data, text.size));
+}
+
+static void note(vigil_kube_handler *handler, const vigil_kube_change *change, void *user)
+{
+    struct seen *seen = user;
+    int name = number_of(vigil_kube_object_name(change->object));
+    int before = change->before ? number_of(vigil_kube_object_version(change->before)) : 0;
+    bool deleted = change->kind == VIGIL_KUBE_CHANGE_DELETED;
+    if (seen->entered)
+        sem_post(seen->entered);
+    if (seen->leave)
+        sem_wait(seen->leave);
+    lock_take(&seen->lock);
+    seen->wrong |= seen->known[name] != before;
+    seen->known[name] = deleted ? 0 : number_of(vigil_kube_object_version(change->object));
+    seen->calls++;
+    seen->initial += change->initial;
+    seen->resyncs += change->resync;
+    lock_release(&seen->lock);
+    seen->wait_code = vigil_kube_informer_wait_synced(informer, 0);
+    if (seen->frees)
+        vigil_kube_handler_free(handler);
+}
+
+static bool has_all(struct seen *seen)
+{
+    LOCK_SCOPE(&seen->lock);
+    for (int name = 0; name < COLLECTION_NAMES; name++) {
+        if (seen->known[name] != collection_version(&collection, name, collection.revision))
+            return false;
+    }
+    return true;
+}
+
+static void begin(void)
+{
+    kube_world_init(&world, SIM_HTTP2, NULL);
+    collection_init(&collection, &world, 1);
+    for (int name = 0; name < 5; name++)
+        collection_put(&collection, name);
+    assert_true(kube_world_start(&world));
+    vigil_kube_informer_options options;
+    vigil_kube_informer_options_init(&options);
+    options.target = (vigil_kube_target){.version = "v1", .resource = "pods"};
+    assert_int_equal(vigil_kube_informer_new(world.kube, &options, &informer), VIGIL_OK);
+}
+
+static void start(void)
+{
+    assert_int_equal(vigil_kube_informer_start(informer), VIGIL_OK);
+    KUBE_WORLD_RUN_UNTIL(&world, vigil_kube_informer_has_synced(informer));
+    kube_world_run(&world, NS_PER_S);
+}
+
+static void end(void)
+{
+    vigil_kube_informer_free(informer);
+    kube_world_fini(&world);
+}
+
+static vigil_kube_handler_options options_of(int place, struct seen *seen)
+{
+    vigil_kube_handler_options options;
+    vigil_kube_handler_options_init(&options);
+    options.place = place;
+    options.fn = note;
+    options.user = seen;
+    return options;
+}
+
+static void add(struct seen *seen, int place, int64_t resync_ms)
+{
+    vigil_kube_handler_options options = options_of(place, seen);
+    options.resync_ms = resync_ms;
+    lock_init(&seen->lock);
+    assert_int_equal(vigil_kube_informer_add_handler(informer, &options, &seen->handler), VIGIL_OK);
+}
+
+/* Takes all that wait. */
+static void take_all(struct seen *seen)
+{
+    vigil_kube_change change;
+    int code;
+    while ((code = vigil_kube_handler_take(seen->handler, 0, &change)) == VIGIL_OK)
+        note(seen->handler, &change, seen);
+    assert_int_equal(code, VIGIL_ERROR_TIMEOUT);
+}
+
+/* Waits for a thread that will do it soon. */
+#define AWAIT(condition) \
+    while (!(condition)) \
+    sched_yield()
+
+static void change_some(int count)
+{
+    for (int i = 0; i < count; i++)
+        collection_change_one(&collection);
+    kube_world_run(&world, NS_PER_S);
+}
+
+static void handlers_in_all_places_get_the_same(void **state)
+{
+    (void)state;
+    struct seen thread = {0}, callback = {0}, taken = {0};
+    begin();
+    add(&thread, VIGIL_KUBE_HANDLER_THREAD, 0);
+    add(&callback, VIGIL_KUBE_HANDLER_CALLBACK, 0);
+    add(&taken, VIGIL_KUBE_HANDLER_TAKE, 0);
+    assert_int_equal(vigil_kube_handler_fd(callback.handler), -1);
+    start();
+    take_all(&taken);
+    for (int i = 0; i < 30; i++) {
+        change_some(10);
+        take_all(&taken);
+    }
+    AWAIT(has_all(&thread));
+    assert_true(has_all(&callback) && has_all(&taken));
+    AWAIT(vigil_kube_handler_has_synced(thread.handler));
+    assert_true(vigil_kube_handler_has_synced(callback.handler));
+    assert_true(vigil_kube_handler_has_synced(taken.handler));
+    assert_false(thread.wrong || callback.wrong || taken.wrong);
+    assert_int_equal(thread.calls, (unsigned)collection.revision);
+    assert_int_equal(callback.calls, (unsigned)collection.revision);
+    assert_int_equal(taken.calls, (unsigned)collection.revision);
+    assert_int_equal(callback.wait_code, VIGIL_ERROR_WOULD_BLOCK);
+    vigil_kube_handler_free(thread.handler);
+    vigil_kube_handler_free(callback.handler);
+    vigil_kube_handler_free(taken.handler);
+    end();
+}
+
+static void late_handler_gets_the_current_state(void **state)
+{
+    (void)state;
+    struct seen late[3] = {{0}};
+    begin();
+    start();
+    for (int place = 0; place < 3; place++)
+        add(&late[place], place, 0);
+    assert_int_equal(vigil_kube_handler_has_synced(late[VIGIL_KUBE_HANDLER_TAKE].handler), 0);
+    kube_world_run(&world, NS_PER_S);
+    take_all(&late[VIGIL_KUBE_HANDLER_TAKE]);
+    for (int place = 0; place < 3; place++) {
+        AWAIT(vigil_kube_handler_has_synced(late[place].handler));
+        assert_true(has_all(&late[place]));
+        assert_int_equal(late[place].calls, 5);
+        assert_int_equal(late[place].initial, 5);
+    }
+    collection_put(&collection, 1);
+    kube_world_run(&world, NS_PER_S);
+    take_all(&late[VIGIL_KUBE_HANDLER_TAKE]);
+    for (int place = 0; place < 3; place++) {
+        AWAIT(has_all(&late[place]));
+        assert_int_equal(late[place].initial, 5);
+        vigil_kube_handler_free(late[place].handler);
+    }
+    end();
+}
+
+static void descriptor_is_readable_while_a_change_waits(void **state)
+{
+    (void)state;
+    struct seen taken = {0};
+    vigil_kube_change first, second;
+    begin();
+    add(&taken, VIGIL_KUBE_HANDLER_TAKE, 0);
+    struct pollfd fd = {.fd = vigil_kube_handler_fd(taken.handler), .events = POLLIN};
+    assert_int_equal(poll(&fd, 1, 0), 0);
+    assert_int_equal(vigil_kube_handler_take(taken.handler, 0, &first), VIGIL_ERROR_TIMEOUT);
+    assert_int_equal(vigil_kube_handler_take(taken.handler, 1, &first), VIGIL_ERROR_TIMEOUT);
+    start();
+    assert_int_equal(poll(&fd, 1, 0), 1);
+    assert_int_equal(vigil_kube_handler_take(taken.handler, -1, &first), VIGIL_OK);
+    int version = number_of(vigil_kube_object_version(first.object));
+    collection_delete(&collection, version - 1);
+    kube_world_run(&world, NS_PER_S); /* the change stays valid */
+    assert_int_equal(number_of(vigil_kube_object_version(first.object)), version);
+    for (int i = 0; i < 5; i++)
+        assert_int_equal(vigil_kube_handler_take(taken.handler, 0, &second), VIGIL_OK);
+    assert_int_equal(second.kind, VIGIL_KUBE_CHANGE_DELETED);
+    assert_int_equal(number_of(vigil_kube_object_version(second.before)), version);
+    assert_int_equal(number_of(vigil_kube_object_version(second.object)), 6);
+    assert_int_equal(poll(&fd, 1, 0), 0);
+    vigil_kube_informer_free(informer);
+    assert_int_equal(poll(&fd, 1, 0), 1);
+    assert_int_equal(vigil_kube_handler_take(taken.handler, -1, &first), VIGIL_ERROR_CANCELED);
+    informer = NULL;
+    vigil_kube_handler_free(taken.handler);
+    end();
+}
+
+/* -- Slow handlers -- */
+
+static void slow_handler_delays_no_other(void **state)
+{
+    (void)state;
+    sem_t entered, leave;
+    struct seen slow = {.entered = &entered, .leave = &leave}, quick = {0}, forgotten = {0};
+    sem_init(&entered, 0, 0);
+    sem_init(&leave, 0, 0);
+    begin();
+    add(&slow, VIGIL_KUBE_HANDLER_THREAD, 0);
+    add(&quick, VIGIL_KUBE_HANDLER_CALLBACK, 0);
+    add(&forgotten, VIGIL_KUBE_HANDLER_TAKE, 0); /* takes nothing */
+    start();
+    sem_wait(&entered); /* it stays in its first call */
+    for (int i = 0; i < 25; i++) {
+        change_some(100);
+        assert_true(has_all(&quick));
+        size_t most = CHANGES_UNJOINED_MAX + COLLECTION_NAMES;
+        assert_true(change_queue_count(&slow.handler->consumer.queue) <= most);
+        assert_true(change_queue_count(&forgotten.handler->consumer.queue) <= most);
+    }
+    assert_int_equal(quick.calls, (unsigned)collection.revision);
+    assert_int_equal(vigil_kube_handler_has_synced(slow.handler), 0);
+    for (int i = 0; i < 2 * CHANGES_UNJOINED_MAX; i++)
+        sem_post(&leave);
+    AWAIT(has_all(&slow));
+    assert_false(slow.wrong);
+    assert_true(slow.calls < (unsigned)collection.revision);
+    vigil_kube_handler_free(slow.handler);
+    vigil_kube_handler_free(quick.handler);
+    vigil_kube_handler_free(forgotten.handler);
+    end();
+    sem_destroy(&entered);
+    sem_destroy(&leave);
+}
+
+/* -- Freeing -- */
+
+static void handler_frees_itself(void **state)
+{
+    (void)state;
+    sem_t entered;
+    sem_init(&entered, 0, 0);
+    for (int place = VIGIL_KUBE_HANDLER_THREAD; place <= VIGIL_KUBE_HANDLER_CALLBACK; place++) {
+        for (int late = 0; late < 2; late++) {
+            struct seen seen = {.entered = &entered, .frees = true};
+            begin();
+            if (late)
+                start();
+            add(&seen, place, 10);
+            if (!late)
+                start();
+            kube_world_run(&world, NS_PER_S);
+            sem_wait(&entered);
+            change_some(20);
+            while (atomic_load(&informer->copy->refs) > 1) /* until its thread is over, too */
+                kube_world_run(&world, NS_PER_MS);
+            end();
+            assert_int_equal(seen.calls, 1);
+            assert_int_equal(sem_trywait(&entered), -1);
+        }
+    }
+    sem_destroy(&entered);
+}
+
+static void *free_handler(void *arg)
+{
+    vigil_kube_handler_free(arg);
+    return NULL;
+}
+
+/* The handler is freed while its function runs on its thread, and while the thread waits. */
+static void freeing_waits_for_the_function(void **state)
+{
+    (void)state;
+    sem_t entered, leave;
+    pthread_t thread;
+    struct seen seen = {.entered = &entered, .leave = &leave}, idle = {0};
+    sem_init(&entered, 0, 0);
+    sem_init(&leave, 0, 0);
+    begin();
+    add(&seen, VIGIL_KUBE_HANDLER_THREAD, 0);
+    start();
+    sem_wait(&entered);
+    assert_int_equal(pthread_create(&thread, NULL, free_handler, seen.handler), 0);
+    struct change_queue *queue = &seen.handler->consumer.queue;
+    AWAIT(change_queue_count(queue) == 0); /* it is being freed, and waits */
+    assert_int_equal(seen.calls, 0);
+    sem_post(&leave);
+    pthread_join(thread, NULL);
+    assert_int_equal(seen.calls, 1);
+    collection_delete(&collection, 0);
+    collection_delete(&collection, 1);
+    kube_world_run(&world, NS_PER_S);
+    add(&idle, VIGIL_KUBE_HANDLER_THREAD, 0);
+    AWAIT(has_all(&idle));
+    vigil_kube_handler_free(idle.handler);
+    assert_int_equal(seen.calls, 1);
+    end();
+    sem_destroy(&entered);
+    sem_destroy(&leave);
+}
+
+static void handlers_outlive_informer_and_client(void **state)
+{
+    (void)state;
+    for (int order = 0; order < 2; order++) {
+        struct seen seen[3] = {{0}};
+        begin();
+        for (int place = 0; place < 3; place++)
+            add(&seen[place], place, 1000);
+        start();
+        AWAIT(has_all(&seen[VIGIL_KUBE_HANDLER_THREAD]));
+        if (order == 0)
+            vigil_kube_informer_free(TAKE(informer));
+        kube_world_free_client(&world);
+        for (int place = 0; place < 3; place++)
+            vigil_kube_handler_free(seen[place].handler);
+        end();
+    }
+}
+
+static void handler_of_an_informer_that_has_ended_is_refused(void **state)
+{
+    (void)state;
+    struct seen seen = {0};
+    vigil_kube_handler_options options = options_of(VIGIL_KUBE_HANDLER_THREAD, &seen);
+    begin();
+    kube_world_free_client(&world);
+    assert_int_equal(vigil_kube_informer_add_handler(informer, &options, &seen.handler),
+                     VIGIL_ERROR_CANCELED);
+    assert_null(seen.handler);
+    end();
+}
+
+/* -- Resync -- */
+
+static void resync_reports_every_object_again(void **state)
+{
+    (void)state;
+    struct seen seen[3] = {{0}}, none = {0};
+    begin();
+    for (int place = 0; place < 3; place++)
+        add(&seen[place], place, place == 0 ? 1 : 10000); /* at least a second */
+    add(&none, VIGIL_KUBE_HANDLER_CALLBACK, 0);
+    start();
+    kube_world_run(&world, 7500 * NS_PER_MS);
+    AWAIT(seen[0].resyncs >= 35);
+    take_all(&seen[2]);
+    assert_int_equal(seen[1].resyncs, 0);
+    kube_world_run(&world, 3 * NS_PER_S);
+    take_all(&seen[2]);
+    assert_int_equal(seen[1].resyncs, 5);
+    assert_int_equal(seen[2].resyncs, 5);
+    assert_int_equal(none.resyncs, 0);
+    for (int place = 0; place < 3; place++) {
+        assert_false(seen[place].wrong);
+        vigil_kube_handler_free(seen[place].handler);
+    }
+    vigil_kube_handler_free(none.handler);
+    end();
+}
+
+/* -- Missing memory -- */
+
+static void handler_that_cannot_be_added_changes_nothing(void **state)
+{
+    (void)state;
+    begin();
+    start();
+    for (int place = 0; place < 3; place++) {
+        struct seen seen = {0};
+        vigil_kube_handler_options options = options_of(place, &seen);
+        lock_init(&seen.lock);
+        for (size_t at = 1;; at++) {
+            memory_fail_at = at;
+            int code = vigil_kube_informer_add_handler(informer, &options, &seen.handler);
+            memory_fail_at = 0;
+            if (code == VIGIL_OK)
+                break;
+            assert_int_equal(code, VIGIL_ERROR_MEMORY);
+            assert_true(list_empty(&informer->copy->consumers));
+            assert_true(at < 100);
+        }
+        vigil_kube_handler_free(seen.handler);
+    }
+    change_some(5);
+    end();
+}
+
+/* -- Waiting, with a real loop and no server -- */
+
+static vigil_kube_informer *informer_without_server(vigil_kube **ret_kube, int own_thread)
+{
+    vigil_kube_options options;
+    vigil_kube_informer_options pods;
+    vigil_kube_informer *made;
+    vigil_kube_options_init(&options);
+    vigil_kube_informer_options_init(&pods);
+    options.server = "http://127.0.0.1:1";
+    options.own_thread = own_thread;
+    pods.target = (vigil_kube_target){.version = "v1", .resource = "pods"};
+    assert_int_equal(vigil_kube_new(&options, ret_kube, NULL), VIGIL_OK);
+    assert_int_equal(vigil_kube_informer_new(*ret_kube, &pods, &made), VIGIL_OK);
+    assert_int_equal(vigil_kube_informer_start(made), VIGIL_OK);
+    return made;
+}
+
+static void *shut_down(void *arg)
+{
+    vigil_kube_shutdown(arg);
+    return NULL;
+}
+
+static void waiting_ends_with_the_time_or_the_client(void **state)
+{
+    (void)state;
+    for (int own_thread = 0; own_thread < 2; own_thread++) {
+        vigil_kube *kube;
+        pthread_t thread;
+        informer = informer_without_server(&kube, own_thread);
+        assert_int_equal(vigil_kube_informer_wait_synced(informer, 0), VIGIL_ERROR_TIMEOUT);
+        assert_int_equal(vigil_kube_informer_wait_synced(informer, 20), VIGIL_ERROR_TIMEOUT);
+        assert_int_equal(pthread_create(&thread, NULL, shut_down, kube), 0);
+        assert_int_equal(vigil_kube_informer_wait_synced(informer, -1), VIGIL_ERROR_CANCELED);
+        pthread_join(thread, NULL);
+        vigil_kube_free(kube);
+        vigil_kube_informer_free(informer);
+    }
+}
+
+/* The program is killed by neither order of freeing, with its own thread in between. */
+static void client_with_its_own_thread_is_freed_at_any_time(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 40; i++) {
+        struct seen seen = {0};
+        vigil_kube *kube;
+        informer = informer_without_server(&kube, 1);
+        add(&seen, i % 3, 1000);
+        if (i % 2)
+            vigil_kube_free(kube);
+        if (i % 5 == 0)
+            vigil_kube_handler_free(TAKE(seen.handler));
+        vigil_kube_informer_free(informer);
+        vigil_kube_handler_free(seen.handler);
+        if (i % 2 == 0)
+            vigil_kube_free(kube);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(handlers_in_all_places_get_the_same),
+        cmocka_unit_test(late_handler_gets_the_current_state),
+        cmocka_unit_test(descriptor_is_readable_while_a_change_waits),
+        cmocka_unit_test(slow_handler_delays_no_other),
+        cmocka_unit_test(handler_frees_itself),
+        cmocka_unit_test(freeing_waits_for_the_function),
+        cmocka_unit_test(handlers_outlive_informer_and_client),
+        cmocka_unit_test(handler_of_an_informer_that_has_ended_is_refused),
+        cmocka_unit_test(resync_reports_every_object_again),
+        cmocka_unit_test(handler_that_cannot_be_added_changes_nothing),
+        cmocka_unit_test(waiting_ends_with_the_time_or_the_client),
+        cmocka_unit_test(client_with_its_own_thread_is_freed_at_any_time),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
