@@ -38,6 +38,8 @@ foreach(test
     leader_candidate
     watch_kube_watch
     watch_retry_watch
+    watch_watch_fault
+    watch_watch_request
 )
     vigil_failing_memory(kubeclient_${test}_test)
     cmake_language(EVAL CODE "cmake_language(DEFER CALL target_link_options kubeclient_${test}_test PRIVATE

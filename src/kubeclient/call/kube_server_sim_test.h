@@ -71,7 +71,8 @@ struct sim_reply {
     struct kube_server_sim *server;
     struct http_exchange *exchange;
     size_t number;   /* of the request, from 0 */
-    struct buf body; /* not sent yet */
+    struct buf body; /* not sent yet, after the bytes that were taken */
+    size_t taken;
     size_t sent;     /* bytes of the body, so far */
     size_t break_at; /* after this many bytes of the body; SIZE_MAX: never */
     bool ends, breaks;
@@ -125,10 +126,14 @@ static inline enum http_fill sim_reply_fill(struct http_source *source, uint8_t 
 {
     struct sim_reply *reply = CONTAINER_OF(source, struct sim_reply, source);
     size_t left = reply->break_at - reply->sent;
-    *ret_len = size_min(size_min(room, reply->body.len), left);
-    slice_copy(dst, slice_of(reply->body.ptr, *ret_len));
-    buf_consume(&reply->body, *ret_len);
+    struct slice rest =
+        slice_sub(buf_slice(&reply->body), reply->taken, reply->body.len - reply->taken);
+    *ret_len = size_min(size_min(room, rest.len), left);
+    slice_copy(dst, slice_of(rest.ptr, *ret_len));
+    reply->taken += *ret_len;
     reply->sent += *ret_len;
+    if (reply->taken == reply->body.len)
+        reply->taken = reply->body.len = 0;
     if (reply->sent == reply->break_at || (reply->breaks && reply->body.len == 0)) {
         http_abort(reply->exchange);
         return HTTP_FILL_DONE;

@@ -235,6 +235,25 @@ static void a_watch_begins_at_most_once_per_second(void **state)
     }
 }
 
+/* The number of requests is limited by the recorder of the server. */
+static void watches_that_are_ended_early_do_not_spin(void **state)
+{
+    (void)state;
+    static const struct watch_step step = {.text = ""};
+    struct watch_test t;
+    init(&t, &(struct history){.first = &step, .first_count = SIZE_MAX});
+    watch_test_watch(&t, "5");
+    for (int i = 0; i < 30; i++) {
+        faults.turns = 0;
+        kube_world_run(&t.w, 100 * NS_PER_S);
+        assert_in_range(t.w.server.request_count, 99, 101);
+        assert_true(faults.turns < 4000);
+        t.w.server.request_count = 0;
+    }
+    assert_in_range(watch_test_stats(&t).requests, 2990, 3010);
+    watch_test_fini(&t);
+}
+
 static void a_long_watch_is_continued_at_once(void **state)
 {
     (void)state;
@@ -376,6 +395,7 @@ int main(void)
         cmocka_unit_test(a_version_is_needed),
         cmocka_unit_test(a_paused_watch_can_be_freed),
         cmocka_unit_test(a_watch_begins_at_most_once_per_second),
+        cmocka_unit_test(watches_that_are_ended_early_do_not_spin),
         cmocka_unit_test(a_long_watch_is_continued_at_once),
         cmocka_unit_test(the_server_may_ask_for_more_time),
         cmocka_unit_test(bookmarks_move_the_version),

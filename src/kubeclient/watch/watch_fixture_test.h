@@ -113,6 +113,22 @@ static inline void watch_test_answer(struct sim_reply *reply, const struct sim_r
         sim_reply_after(reply, step->ends_ns, watch_step_end, NULL);
 }
 
+/* An event whose object has this many bytes more than it needs. */
+static inline void watch_test_append(struct buf *to, const char *name, const char *version,
+                                     size_t bytes)
+{
+    assert_int_equal(
+        buf_append_format(to,
+                          "{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"name\":\"%s\","
+                          "\"resourceVersion\":\"%s\"},\"data\":\"",
+                          name, version),
+        ST_OK);
+    assert_int_equal(buf_reserve(to, bytes), ST_OK);
+    memset(to->ptr + to->len, 'x', bytes);
+    to->len += bytes;
+    assert_int_equal(buf_append_text(to, "\"}}\n"), ST_OK);
+}
+
 /* -- The watch -- */
 
 static inline void watch_test_log(struct watch_test *t, const char *format, ...) PRINTF_LIKE(2, 3);
