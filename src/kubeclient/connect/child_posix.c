@@ -15,9 +15,9 @@
 enum {
     PIECE_BYTES = 16 * 1024,
     ERRORS_DRAINED_BYTES = 64 * 1024, /* of the standard error of a process that has ended */
-    REAP_MS_MAX = 100,                /* how long freeing waits for a process that was killed */
+    REAP_MS_MAX = 2000,               /* how long freeing waits for a process that was killed */
 };
-#define KILLED_NS_MAX (1 * NS_PER_S) /* a process that does not end even then is given up */
+#define KILLED_NS_MAX (10 * NS_PER_S) /* a process that does not end even then is given up */
 #define LOOK_NS_MIN (1 * NS_PER_MS)
 #define LOOK_NS_MAX (50 * NS_PER_MS)
 
