@@ -216,9 +216,14 @@ static void failing_plugin_is_run_after_growing_pauses(void **state)
         advance(f, 100 * NS_PER_MS);
     }
     assert_int_equal(f->starts, COUNT_OF(wanted_ms));
-    /* A request that comes later does not wait. */
-    advance(f, 10 * NS_PER_S);
+    /* A request that comes a minute later does not wait, and the pauses begin with the first. */
+    advance(f, 60 * NS_PER_S);
     ask(&r);
+    assert_true(f->runs);
+    end_plugin(f, 1, "");
+    ask(&r);
+    assert_false(f->runs);
+    advance(f, 1 * NS_PER_S);
     assert_true(f->runs);
 }
 
