@@ -15,6 +15,7 @@ vigil_failing_memory(
     kubeclient_data_edit_test
     kubeclient_data_list_reader_test
     kubeclient_data_protobuf_test
+    kubeclient_data_received_event_test
     kubeclient_informer_cache_test
     kubeclient_informer_indexer_test
     kubeclient_informer_change_queue_test

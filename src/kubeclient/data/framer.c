@@ -301,13 +301,34 @@ static bool pass_value(struct framer *framer, const uint8_t **at, const uint8_t 
     return pass_scalar(at, end);
 }
 
+static void pass_space(struct framer *framer)
+{
+    size_t spaces = 0;
+    while (spaces < framer->piece.len && is_space(framer->piece.ptr[spaces]))
+        spaces++;
+    take(framer, spaces);
+}
+
+struct slice framer_peek(struct framer *framer)
+{
+    assert(framer->format == FRAMER_JSON);
+    if (framer->value != VALUE_NONE)
+        return SLICE_EMPTY;
+    drop_given(framer);
+    pass_space(framer);
+    return framer->piece;
+}
+
+void framer_take(struct framer *framer, size_t frame_bytes)
+{
+    assert(framer->format == FRAMER_JSON && framer->value == VALUE_NONE);
+    take(framer, frame_bytes);
+}
+
 static enum status next_value(struct framer *framer, struct slice *ret_frame)
 {
     if (framer->value == VALUE_NONE) {
-        size_t spaces = 0;
-        while (spaces < framer->piece.len && is_space(framer->piece.ptr[spaces]))
-            spaces++;
-        take(framer, spaces);
+        pass_space(framer);
         if (framer->piece.len == 0)
             return ST_AGAIN;
         framer->value = (uint8_t)value_of(framer->piece.ptr[0]);

@@ -58,6 +58,14 @@ void framer_feed(struct framer *framer, struct slice bytes);
 MUST_CHECK
 enum status framer_next(struct framer *framer, struct slice *ret_frame);
 
+/*
+ * JSON: what was fed and has not been examined, without white space before it; empty within a
+ * frame. A reader of values that finds a whole one there takes it, so that its bytes are examined
+ * once.
+ */
+struct slice framer_peek(struct framer *framer);
+void framer_take(struct framer *framer, size_t frame_bytes);
+
 /* What was fed and has not been examined. The framer forgets it: it is fed again later. */
 struct slice framer_take_rest(struct framer *framer);
 

@@ -324,11 +324,28 @@ static enum status pass_bytes(struct list_reader *reader)
     return ST_OK;
 }
 
+/* An item that is complete in its piece: most are, and are examined only here. */
+static bool take_whole_item(struct list_reader *reader, struct slice *ret_item)
+{
+    struct json_scanner s;
+    if (reader->state != LIST_ITEM_TEXT)
+        return false;
+    json_scanner_init(&s, framer_peek(&reader->framer));
+    if (!json_next_value(&s, ret_item) || ret_item->len > reader->framer.bytes_max)
+        return false;
+    framer_take(&reader->framer, ret_item->len);
+    reader->item_count++;
+    move(reader, LIST_ITEM_COMMA);
+    return true;
+}
+
 static enum status next_in_json(struct list_reader *reader, struct slice *ret_item)
 {
     struct slice text;
     for (;;) {
         TRY(pass_bytes(reader));
+        if (take_whole_item(reader, ret_item))
+            return ST_OK;
         TRY(framer_next(&reader->framer, &text));
         enum status status = take_text(reader, text);
         if (status == ST_OK)

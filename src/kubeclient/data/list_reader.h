@@ -15,8 +15,8 @@
  *
  * JSON: members have any order, and of several with the same key the first one counts, as in
  * vigil/kube/json.h. An item is returned only if it is valid JSON and an object; it is not copied
- * if it is complete in its piece. Every byte is examined twice: to find where its value ends, and
- * to check the value.
+ * if it is complete in its piece, and its bytes are then examined once. Those of the others are
+ * examined up to three times.
  *
  * Protobuf: an envelope (protobuf.h) of ListMeta = 1, items = 2. An item is returned in an envelope
  * of its own, with the kind that follows from the list's. It is copied, and not examined.

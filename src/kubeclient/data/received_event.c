@@ -58,7 +58,7 @@ static bool read_members(struct json_scanner *s, struct slice *ret_type, struct 
         if (is_object && !ret_object->len)
             *ret_object = value;
     }
-    return token == JSON_OBJECT_END && json_next(s) == JSON_END;
+    return token == JSON_OBJECT_END;
 }
 
 static struct slice version_of(vigil_bytes object)
@@ -74,27 +74,47 @@ static bool ends_initial_events(vigil_bytes object)
            vigil_json_is(value, "true");
 }
 
+static enum status make_event(struct slice type, struct slice object,
+                              struct received_event *ret_event, struct error *error)
+{
+    struct received_event event = {.object = object};
+    TRY(read_type(type, &event.type, error));
+    if (object.len == 0 || object.ptr[0] != '{')
+        return error_set(error, ST_MALFORMED, "the watch sent an event without an object");
+    vigil_bytes bytes = vigil_bytes_of(object.ptr, object.len);
+    event.version = event.type == RECEIVED_ERROR ? SLICE_EMPTY : version_of(bytes);
+    event.ends_initial_events = event.type == RECEIVED_BOOKMARK && ends_initial_events(bytes);
+    *ret_event = event;
+    return ST_OK;
+}
+
 enum status received_event_read(struct slice frame, struct received_event *ret_event,
                                 struct error *error)
 {
     struct json_scanner s;
     struct slice type, object;
-    struct received_event event = {0};
     json_scanner_init(&s, frame);
-    if (!read_members(&s, &type, &object)) {
+    if (!read_members(&s, &type, &object) || json_next(&s) != JSON_END) {
         char text[JSON_FAULT_TEXT_BYTES];
         return error_set(error, ST_MALFORMED, "the watch sent an event that is not JSON: %s",
                          json_fault_text(&s, text));
     }
-    TRY(read_type(type, &event.type, error));
-    if (object.len == 0 || object.ptr[0] != '{')
-        return error_set(error, ST_MALFORMED, "the watch sent an event without an object");
-    vigil_bytes bytes = vigil_bytes_of(object.ptr, object.len);
-    event.object = object;
-    event.version = event.type == RECEIVED_ERROR ? SLICE_EMPTY : version_of(bytes);
-    event.ends_initial_events = event.type == RECEIVED_BOOKMARK && ends_initial_events(bytes);
-    *ret_event = event;
-    return ST_OK;
+    return make_event(type, object, ret_event, error);
+}
+
+/* The members of an event that is complete in its piece: most are, and are examined only here. */
+static bool take_whole(struct framer *framer, struct slice *ret_type, struct slice *ret_object)
+{
+    struct json_scanner s;
+    struct slice piece = framer_peek(framer);
+    json_scanner_init(&s, piece);
+    if (!read_members(&s, ret_type, ret_object))
+        return false;
+    size_t bytes = (size_t)(s.at - piece.ptr);
+    if (bytes > framer->bytes_max)
+        return false;
+    framer_take(framer, bytes);
+    return true;
 }
 
 /* -- Protobuf -- */
@@ -147,4 +167,21 @@ enum status received_event_read_protobuf(struct slice frame, struct received_eve
                                 vigil_pb_is(value, "true");
     *ret_event = event;
     return ST_OK;
+}
+
+/* -- Both -- */
+
+enum status received_event_next(struct framer *framer, struct received_event *ret_event,
+                                struct error *error)
+{
+    struct slice frame, type, object;
+    bool is_json = framer->format == FRAMER_JSON;
+    if (is_json && take_whole(framer, &type, &object))
+        return make_event(type, object, ret_event, error);
+    enum status status = framer_next(framer, &frame);
+    if (status == ST_MALFORMED)
+        return error_set(error, status, "the server sent bytes that are not an event");
+    TRY(status);
+    return is_json ? received_event_read(frame, ret_event, error)
+                   : received_event_read_protobuf(frame, ret_event, error);
 }

@@ -4,7 +4,7 @@
 #define VIGIL_KUBECLIENT_DATA_RECEIVED_EVENT_H
 
 #include "base/error.h"
-#include "base/slice.h"
+#include "kubeclient/data/framer.h"
 
 enum received_type {
     RECEIVED_ADDED,
@@ -22,7 +22,19 @@ struct received_event {
     bool ends_initial_events; /* a BOOKMARK after the last object of the state */
 };
 
-/* ST_MALFORMED, with a text for people. */
+/*
+ * Returns the next event of a watch whose body is fed to the framer, valid until the next call.
+ *
+ * ST_AGAIN       the piece is used up
+ * ST_LIMIT       an event was longer than the framer allows and is dropped
+ * ST_MALFORMED   the watch sent something else, with a text for people
+ * ST_NOMEM
+ */
+MUST_CHECK
+enum status received_event_next(struct framer *framer, struct received_event *ret_event,
+                                struct error *error);
+
+/* An event from its frame. ST_MALFORMED, with a text for people. */
 MUST_CHECK
 enum status received_event_read(struct slice frame, struct received_event *ret_event,
                                 struct error *error);

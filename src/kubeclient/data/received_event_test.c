@@ -1,5 +1,6 @@
 #include "kubeclient/data/received_event.h"
 
+#include "base/failing_memory_test.h"
 #include "kubeclient/data/samples_test.h"
 
 #include <setjmp.h>
@@ -160,6 +161,127 @@ static void what_is_not_an_event_of_protobuf_is_an_error(void **state)
                         "the watch sent an event that is not protobuf");
 }
 
+/* -- Streams -- */
+
+/* "type version|" for each event of a body that comes in pieces, "limit|" for one that is too long,
+ * and the error that ended it. */
+static const char *read_stream(enum framer_format format, size_t bytes_max, struct slice body,
+                               size_t piece_bytes)
+{
+    static char text[1024];
+    size_t n = 0;
+    enum status status = ST_AGAIN;
+    struct framer framer;
+    struct error error = {0};
+    framer_init(&framer, format);
+    framer.bytes_max = bytes_max;
+    for (size_t at = 0; at < body.len && status == ST_AGAIN; at += piece_bytes) {
+        struct received_event event;
+        size_t len = size_min(piece_bytes, body.len - at);
+        uint8_t *piece = malloc(len);
+        assert_non_null(piece);
+        slice_copy(piece, slice_sub(body, at, len));
+        framer_feed(&framer, slice_of(piece, len));
+        while ((status = received_event_next(&framer, &event, &error)) == ST_OK ||
+               status == ST_LIMIT) {
+            framer_check(&framer);
+            n +=
+                (size_t)(status == ST_LIMIT ? snprintf(text + n, sizeof(text) - n, "limit|")
+                                            : snprintf(text + n, sizeof(text) - n, "%d %.*s|",
+                                                       (int)event.type, SLICE_ARGS(event.version)));
+        }
+        framer_check(&framer);
+        free(piece);
+    }
+    snprintf(text + n, sizeof(text) - n, "%s%s", error.text,
+             framer_is_cut_off(&framer) ? "cut off" : "");
+    framer_fini(&framer);
+    return text;
+}
+
+static void expect_stream(enum framer_format format, size_t bytes_max, struct slice body,
+                          const char *events)
+{
+    for (size_t piece_bytes = 1; piece_bytes <= body.len; piece_bytes++)
+        assert_string_equal(read_stream(format, bytes_max, body, piece_bytes), events);
+}
+
+#define EVENT(type, version) \
+    "{\"type\":\"" type "\",\"object\":{\"metadata\":{\"resourceVersion\":\"" version "\"}}}"
+
+static void streams_may_be_cut_anywhere(void **state)
+{
+    (void)state;
+    expect_stream(FRAMER_JSON, FRAMER_BYTES_MAX,
+                  SLICE_LITERAL(EVENT("ADDED", "1") "\n" EVENT("MODIFIED", "2")
+                                    EVENT("DELETED", "3") " \r\n{\"type\""),
+                  "0 1|1 2|2 3|cut off");
+    expect_stream(FRAMER_JSON, FRAMER_BYTES_MAX, SLICE_LITERAL(EVENT("ADDED", "1") "\n"), "0 1|");
+    expect_stream(FRAMER_PROTOBUF, FRAMER_BYTES_MAX,
+                  SLICE_LITERAL("\0\0\0\xb9" SAMPLE_ADDED "\0\0\0\x8e" SAMPLE_BOOKMARK "\0"),
+                  "0 12|3 99|cut off");
+}
+
+static void streams_end_where_they_are_malformed(void **state)
+{
+    (void)state;
+    expect_stream(FRAMER_JSON, FRAMER_BYTES_MAX, SLICE_LITERAL(EVENT("ADDED", "1") ",{}"),
+                  "0 1|the server sent bytes that are not an event");
+    expect_stream(FRAMER_JSON, FRAMER_BYTES_MAX,
+                  SLICE_LITERAL(EVENT("ADDED", "1") EVENT("OTHER", "2") EVENT("ADDED", "3")),
+                  "0 1|the watch sent an event of an unknown type: \"OTHER\"");
+    expect_stream(FRAMER_JSON, FRAMER_BYTES_MAX,
+                  SLICE_LITERAL(EVENT("ADDED", "1") "{\"type\":\"ADDED\",\"object\":{]}}"),
+                  "0 1|the watch sent an event that is not JSON: invalid character ']' looking for "
+                  "beginning of object key string");
+    expect_stream(FRAMER_PROTOBUF, FRAMER_BYTES_MAX, SLICE_LITERAL("\0\0\0\1x"),
+                  "the watch sent an event that is not protobuf");
+}
+
+static void events_that_are_too_long_are_left_out(void **state)
+{
+    (void)state;
+    expect_stream(FRAMER_JSON, sizeof(EVENT("ADDED", "1")) - 1,
+                  SLICE_LITERAL(EVENT("ADDED", "1") EVENT("ADDED", "22") EVENT("ADDED", "3")),
+                  "0 1|limit|0 3|");
+    expect_stream(FRAMER_PROTOBUF, 0xb8, SLICE_LITERAL("\0\0\0\xb9" SAMPLE_ADDED), "limit|");
+}
+
+static void events_are_not_copied(void **state)
+{
+    (void)state;
+    struct framer framer;
+    struct received_event event;
+    struct error error;
+    struct slice body = SLICE_LITERAL(EVENT("ADDED", "1"));
+    framer_init(&framer, FRAMER_JSON);
+    framer_feed(&framer, body);
+    assert_int_equal(received_event_next(&framer, &event, &error), ST_OK);
+    assert_true(event.object.ptr > body.ptr && event.object.ptr < body.ptr + body.len);
+    assert_int_equal(framer.held.capacity, 0);
+    framer_fini(&framer);
+}
+
+static void read_with_failures(void *ctx)
+{
+    struct framer framer;
+    struct received_event event;
+    struct error error;
+    (void)ctx;
+    bool fails = memory_fail_at > 0;
+    framer_init(&framer, FRAMER_JSON);
+    framer_feed(&framer, SLICE_LITERAL("{\"type\":"));
+    enum status status = received_event_next(&framer, &event, &error);
+    assert_int_equal(status, fails ? ST_NOMEM : ST_AGAIN);
+    framer_fini(&framer);
+}
+
+static void missing_memory_is_reported(void **state)
+{
+    (void)state;
+    assert_int_equal(each_allocation_fails(read_with_failures, NULL), 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -170,6 +292,11 @@ int main(void)
         cmocka_unit_test(events_of_protobuf_are_read),
         cmocka_unit_test(only_a_bookmark_ends_the_initial_events),
         cmocka_unit_test(what_is_not_an_event_of_protobuf_is_an_error),
+        cmocka_unit_test(streams_may_be_cut_anywhere),
+        cmocka_unit_test(streams_end_where_they_are_malformed),
+        cmocka_unit_test(events_that_are_too_long_are_left_out),
+        cmocka_unit_test(events_are_not_copied),
+        cmocka_unit_test(missing_memory_is_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -162,13 +162,6 @@ static void finish_undecodable(struct watch_request *request, const char *fault)
 
 /* -- Events -- */
 
-static enum status read_event(const struct framer *framer, struct slice frame,
-                              struct received_event *ret_event, struct error *error)
-{
-    return framer->format == FRAMER_PROTOBUF ? received_event_read_protobuf(frame, ret_event, error)
-                                             : received_event_read(frame, ret_event, error);
-}
-
 static void fail_delivery(struct watch_request *request, enum status status, const char *text)
 {
     if (status == ST_NOMEM)
@@ -177,18 +170,6 @@ static void fail_delivery(struct watch_request *request, enum status status, con
         finish_undecodable(request, "an event is longer than 16 MiB");
     else
         finish_undecodable(request, text);
-}
-
-/* The next event of what was fed. ST_AGAIN: there is none. */
-static enum status next_event(struct watch_request *request, struct received_event *ret_event,
-                              struct error *error)
-{
-    struct slice frame;
-    enum status status = framer_next(&request->framer, &frame);
-    if (status == ST_MALFORMED)
-        return error_set(error, status, "the server sent bytes that are not an event");
-    TRY(status);
-    return read_event(&request->framer, frame, ret_event, error);
 }
 
 /* Delivers until the events are withheld. False: the request has been canceled, or is over. */
@@ -202,7 +183,8 @@ static bool deliver(struct watch_request *request, struct slice bytes)
     uint64_t events = 0;
     framer_feed(&request->framer, bytes);
     request->delivery = &delivery;
-    while (!request->withheld && (status = next_event(request, &event, &error)) == ST_OK) {
+    while (!request->withheld &&
+           (status = received_event_next(&request->framer, &event, &error)) == ST_OK) {
         events++;
         request->ops->on_event(request, &event);
         if (delivery.canceled)
