@@ -19,17 +19,17 @@
 static vigil_kube *kube;
 static vigil_kube_informer *websites;
 
-/* Runs and frees a call. Returns 0 if it has succeeded, or if the
- * object is gone. A conflict is reported, too: then we have seen too
- * little. */
+/* Runs and frees a call. Returns 0 if it has succeeded. A conflict, or
+ * an object that is gone, means that we have not seen the latest
+ * change. */
 static int run(vigil_kube_call *call)
 {
     int code = vigil_kube_call_run(call);
     int status = vigil_kube_call_status(call)->code;
-    if (code != VIGIL_OK && status != 404)
+    if (code != VIGIL_OK && status != 404 && status != 409)
         fprintf(stderr, "%s\n", vigil_kube_call_error(call)->text);
     vigil_kube_call_free(call);
-    return code == VIGIL_OK || status == 404 ? 0 : -1;
+    return status == 404 ? 404 : code;
 }
 
 static int patch(vigil_kube_target target, vigil_bytes body)
