@@ -29,6 +29,7 @@ foreach(test
     call_discover
     call_exchange
     call_list_each
+    call_request_cases
     http_http_pool
     http_http_pool_faults
     http_http_pool_hostile

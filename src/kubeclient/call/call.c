@@ -64,7 +64,7 @@ static void complete(struct vigil_kube_call *call)
     operation_complete(&call->operation);
 }
 
-/* An error that does not come from the server. The failure of an earlier attempt explains more. */
+/* An error that does not come from the server. As in client-go, an earlier failure is named. */
 static void set_error(struct vigil_kube_call *call, enum vigil_code code, const char *text)
 {
     enum vigil_outcome outcome = call->may_be_sent ? VIGIL_UNKNOWN : VIGIL_NOT_SENT;
@@ -158,10 +158,9 @@ static void on_pause_over(struct timer *timer)
     wait_for_turn(CONTAINER_OF(timer, struct vigil_kube_call, pause));
 }
 
-static void try_again(struct vigil_kube_call *call, int64_t pause_s, const char *reason)
+static void try_again(struct vigil_kube_call *call, int64_t pause_s)
 {
     atomic_fetch_add_explicit(&call->kube->counters.calls_retried, 1, memory_order_relaxed);
-    snprintf(call->previous, sizeof(call->previous), "%s", reason);
     call->retries++;
     move(call, KUBE_CALL_PAUSING);
     loop_timer_set(loop_of(call), &call->pause,
@@ -312,7 +311,7 @@ static bool may_wait(const struct vigil_kube_call *call, const struct exchange_r
 static void refused(struct vigil_kube_call *call, const struct exchange_result *result)
 {
     if (may_wait(call, result))
-        try_again(call, result->retry_after_s, result->reason);
+        try_again(call, result->retry_after_s);
     else if (call->ops->refused && call->ops->refused(call, result))
         go_on(call);
     else
@@ -335,6 +334,13 @@ static enum vigil_code failure_code(const struct exchange_result *result)
     }
 }
 
+/* The failure is named in a later error. */
+static void repair(struct vigil_kube_call *call, const char *reason)
+{
+    snprintf(call->previous, sizeof(call->previous), "%s", reason);
+    try_again(call, BROKEN_PAUSE_S);
+}
+
 static void on_end(struct kube_exchange *exchange, const struct exchange_result *result)
 {
     struct vigil_kube_call *call = CONTAINER_OF(exchange, struct vigil_kube_call, exchange);
@@ -345,7 +351,7 @@ static void on_end(struct kube_exchange *exchange, const struct exchange_result 
         refused(call, result);
     else if (result->end == EXCHANGE_BROKEN && strcmp(call->method, "GET") == 0 &&
              call->retries < KUBE_CALL_RETRIES_MAX)
-        try_again(call, BROKEN_PAUSE_S, result->reason);
+        repair(call, result->reason);
     else
         fail(call, failure_code(result), result->reason);
 }

@@ -72,7 +72,7 @@ struct vigil_kube_call {
     struct rate_waiter turn;
     struct timer deadline, pause;
     unsigned retries;          /* of this request */
-    char previous[128];        /* why the attempt before failed; "" for the first */
+    char previous[128];        /* why the connection of an earlier attempt broke; "" if none did */
     bool may_be_sent;          /* one of its attempts may have reached the server */
     bool is_json, is_protobuf; /* the content type of the response */
 

@@ -28,7 +28,7 @@ static const struct lasting {
 } lasting[] = {
     {answer_nothing, "no answer within 5000 ms"},
     {answer_half, "no answer within 5000 ms"},
-    {answer_busy, "no answer within 5000 ms - error from a previous attempt: come back later"},
+    {answer_busy, "no answer within 5000 ms"},
 };
 
 static void begin_lasting(struct kube_world *w, const struct lasting *l, struct call_result *r)

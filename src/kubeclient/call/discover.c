@@ -5,10 +5,9 @@
 struct discover_call {
     struct vigil_kube_call call;
     struct discovery_table *table; /* owned: what is known so far */
-    struct buf paths;              /* that follow, each with a final zero */
-    size_t path_count;             /* so far */
-    size_t at;                     /* in paths */
-    bool found;                    /* a document was read */
+    struct discovery_paths paths;
+    size_t at;  /* in their texts: the next one */
+    bool found; /* a document was read */
 };
 
 static struct discover_call *discover_of(struct vigil_kube_call *call)
@@ -20,19 +19,19 @@ static void release(struct vigil_kube_call *call)
 {
     struct discover_call *d = discover_of(call);
     discovery_table_free(TAKE(d->table));
-    buf_fini(&d->paths);
+    buf_fini(&d->paths.texts);
 }
 
 static enum status set_next(struct discover_call *d)
 {
-    struct slice path = slice_from_text((const char *)d->paths.ptr + d->at);
+    struct slice path = slice_from_text((const char *)d->paths.texts.ptr + d->at);
     d->at += path.len + 1;
     return kube_call_set_target(&d->call, path);
 }
 
 static enum status go_on(struct discover_call *d)
 {
-    if (d->at < d->paths.len)
+    if (d->at < d->paths.texts.len)
         return set_next(d);
     discovery_publish(d->call.kube->discovery, TAKE(d->table));
     return ST_OK;
@@ -41,8 +40,7 @@ static enum status go_on(struct discover_call *d)
 static enum status end(struct vigil_kube_call *call, struct error *error)
 {
     struct discover_call *d = discover_of(call);
-    TRY(discovery_table_read(d->table, buf_slice(&call->received), &d->paths, &d->path_count,
-                             error));
+    TRY(discovery_table_read(d->table, buf_slice(&call->received), &d->paths, error));
     buf_fini(&call->received);
     d->found = true;
     return go_on(d);
@@ -55,7 +53,7 @@ static bool on_refused(struct vigil_kube_call *call, const struct exchange_resul
     struct discover_call *d = discover_of(call);
     bool is_root = !memchr(call->target.ptr + 1, '/', call->target.len - 1);
     bool is_needed = is_root ? result->http_code != 404 : result->http_code == 401;
-    bool is_last = d->at == d->paths.len;
+    bool is_last = d->at == d->paths.texts.len;
     return !is_needed && (d->found || !is_last) && go_on(d) == ST_OK;
 }
 
@@ -63,7 +61,7 @@ static enum status set_up(struct discover_call *d)
 {
     static const char roots[] = "/api\0/apis";
     TRY(discovery_table_new(&d->table));
-    TRY(buf_append(&d->paths, slice_of(roots, sizeof(roots))));
+    TRY(buf_append(&d->paths.texts, slice_of(roots, sizeof(roots))));
     return set_next(d);
 }
 

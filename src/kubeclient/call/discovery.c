@@ -85,8 +85,7 @@ size_t discovery_table_count(const struct discovery_table *table)
 /* One document while it is read. */
 struct reading {
     struct discovery_table *table;
-    struct buf *paths;
-    size_t *path_count;
+    struct discovery_paths *paths;
     struct error *error;
 };
 
@@ -268,13 +267,13 @@ static enum status add_path(struct reading *r, const char *before, const char *g
 {
     if (!is_group_version(group_version))
         return ST_OK;
-    if (*r->path_count == DISCOVERY_VERSIONS_MAX)
+    if (r->paths->count == DISCOVERY_VERSIONS_MAX)
         return error_set(r->error, ST_LIMIT, "the server has more than %d versions of groups",
                          DISCOVERY_VERSIONS_MAX);
-    if (buf_append_format(r->paths, "%s%s", before, group_version) != ST_OK ||
-        buf_append(r->paths, slice_of("", 1)) != ST_OK)
+    if (buf_append_format(&r->paths->texts, "%s%s", before, group_version) != ST_OK ||
+        buf_append(&r->paths->texts, slice_of("", 1)) != ST_OK)
         return error_set(r->error, ST_NOMEM, "out of memory");
-    (*r->path_count)++;
+    r->paths->count++;
     return ST_OK;
 }
 
@@ -321,7 +320,7 @@ static enum status read_groups(struct reading *r, vigil_bytes document)
 }
 
 enum status discovery_table_read(struct discovery_table *table, struct slice document,
-                                 struct buf *paths, size_t *path_count, struct error *error)
+                                 struct discovery_paths *paths, struct error *error)
 {
     static const struct {
         const char *kind;
@@ -332,7 +331,7 @@ enum status discovery_table_read(struct discovery_table *table, struct slice doc
         {"APIVersions", read_core_versions},
         {"APIGroupList", read_groups},
     };
-    struct reading r = {table, paths, path_count, error};
+    struct reading r = {table, paths, error};
     vigil_bytes bytes = vigil_bytes_of(document.ptr, document.len), kind;
     if (vigil_json_find(bytes, "kind", &kind))
         for (size_t i = 0; i < COUNT_OF(rows); i++)

@@ -45,15 +45,20 @@ void discovery_table_free(struct discovery_table *table); /* accepts NULL */
 DEFINE_CLEANUP(struct discovery_table *, discovery_table_free)
 size_t discovery_table_count(const struct discovery_table *table);
 
+/* Paths of documents that are still to be read. */
+struct discovery_paths {
+    struct buf texts; /* each with a final zero */
+    size_t count;
+};
+
 /*
- * Adds what a document says: the answer to /api, /apis, or to one of the paths that were appended
- * to `paths`, each with a final zero. *ret_paths counts them. What is not understood in a document
- * is left out.
+ * Adds what a document says: the answer to /api, /apis, or to one of the paths that are appended to
+ * `paths`. What is not understood in a document is left out.
  *
  * ST_MALFORMED: the document is of another kind. ST_LIMIT, ST_NOMEM. The error has a text.
  */
 MUST_CHECK
 enum status discovery_table_read(struct discovery_table *table, struct slice document,
-                                 struct buf *paths, size_t *path_count, struct error *error);
+                                 struct discovery_paths *paths, struct error *error);
 
 #endif

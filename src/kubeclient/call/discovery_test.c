@@ -33,18 +33,22 @@ static const char others[] =
     "{\"kind\":\"Event\"},\"scope\":\"Namespaced\",\"singularResource\":\"event\",\"verbs\":[],"
     "\"shortNames\":[\"po\"]}]}]}]}";
 
+static void paths_fini(struct discovery_paths *paths)
+{
+    buf_fini(&paths->texts);
+}
+
 /* The status of the first document that cannot be read. */
 static enum status read_all(const char *const *documents, size_t count,
                             struct discovery **ret_discovery)
 {
     AUTO(discovery_table_freep) struct discovery_table *table = NULL;
-    AUTO(buf_fini) struct buf paths = {0};
-    size_t path_count = 0;
+    AUTO(paths_fini) struct discovery_paths paths = {.count = 0};
     struct error error = {0};
     TRY(discovery_table_new(&table));
     for (size_t i = 0; i < count; i++) {
         enum status status =
-            discovery_table_read(table, slice_from_text(documents[i]), &paths, &path_count, &error);
+            discovery_table_read(table, slice_from_text(documents[i]), &paths, &error);
         if (status != ST_OK) {
             assert_true(error.text[0] != 0);
             return status;
@@ -155,13 +159,12 @@ static void paths_of_versions_begin_with_the_preferred(void **state)
     (void)state;
     static const char expected[] = "/api/v1\0/apis/apps/v1\0/apis/apps/v1beta1";
     AUTO(discovery_table_freep) struct discovery_table *table = NULL;
-    AUTO(buf_fini) struct buf paths = {0};
-    size_t count = 0;
+    AUTO(paths_fini) struct discovery_paths paths = {.count = 0};
     struct error error;
     assert_int_equal(discovery_table_new(&table), ST_OK);
     assert_int_equal(discovery_table_read(
                          table, SLICE_LITERAL("{\"kind\":\"APIVersions\",\"versions\":[\"v1\",7]}"),
-                         &paths, &count, &error),
+                         &paths, &error),
                      ST_OK);
     assert_int_equal(
         discovery_table_read(
@@ -170,11 +173,11 @@ static void paths_of_versions_begin_with_the_preferred(void **state)
                           "{\"groupVersion\":\"apps/v1beta1\"},{\"groupVersion\":\"apps/v1\"},"
                           "{\"groupVersion\":\"a b\"},{\"groupVersion\":\"a?b\"}],"
                           "\"preferredVersion\":{\"groupVersion\":\"apps/v1\"}}]}"),
-            &paths, &count, &error),
+            &paths, &error),
         ST_OK);
-    assert_int_equal(count, 3);
-    assert_int_equal(paths.len, sizeof(expected));
-    assert_memory_equal(paths.ptr, expected, sizeof(expected));
+    assert_int_equal(paths.count, 3);
+    assert_int_equal(paths.texts.len, sizeof(expected));
+    assert_memory_equal(paths.texts.ptr, expected, sizeof(expected));
 }
 
 static void other_documents_are_refused(void **state)
@@ -235,15 +238,13 @@ static void documents_that_are_cut_anywhere_are_harmless(void **state)
     (void)state;
     for (size_t len = 0; len < sizeof(others); len++) {
         AUTO(discovery_table_freep) struct discovery_table *table = NULL;
-        AUTO(buf_fini) struct buf paths = {0};
-        size_t count = 0;
+        AUTO(paths_fini) struct discovery_paths paths = {.count = 0};
         struct error error;
         char *copy = malloc(len ? len : 1);
         assert_non_null(copy);
         memcpy(copy, others, len);
         assert_int_equal(discovery_table_new(&table), ST_OK);
-        enum status status =
-            discovery_table_read(table, slice_of(copy, len), &paths, &count, &error);
+        enum status status = discovery_table_read(table, slice_of(copy, len), &paths, &error);
         assert_true(status == ST_OK || status == ST_MALFORMED);
         assert_true(discovery_table_count(table) <= 4);
         free(copy);

@@ -3,8 +3,9 @@
 #include "kubeclient/call/warning.h"
 #include "kubeclient/data/status.h"
 
-#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <vigil/kube/json.h>
 
 #define TO(state) (1u << EXCHANGE_##state)
 
@@ -91,12 +92,30 @@ static void finish_without_memory(struct kube_exchange *x)
     finish(x, EXCHANGE_NO_MEMORY, "out of memory");
 }
 
+/* The body may be a Status of an earlier success. */
+static bool is_success(struct slice body)
+{
+    vigil_bytes value;
+    return vigil_json_find(vigil_bytes_of(body.ptr, body.len), "status", &value) &&
+           vigil_json_is(value, "Success");
+}
+
+/* As client-go, for an answer without a Status. */
+static void guess_status(const struct exchange_refusal *r, struct slice body,
+                         struct vigil_kube_status *status)
+{
+    kube_status_from_http((int)r->code, body, status);
+    if (r->code == 409 && r->exchange->creates)
+        snprintf(status->reason, sizeof(status->reason), "AlreadyExists");
+}
+
 static void read_status(struct exchange_refusal *r)
 {
     struct vigil_kube_status *status = &r->status, general;
-    kube_status_from_http((int)r->code, (struct slice){0}, &general);
-    if (!kube_status_read(buf_slice(&r->body), status))
-        kube_status_from_http((int)r->code, buf_slice(&r->body), status);
+    struct slice body = buf_slice(&r->body);
+    guess_status(r, (struct slice){0}, &general);
+    if (!kube_status_read(body, status) || is_success(body))
+        guess_status(r, body, status);
     if (!*status->message)
         memcpy(status->message, general.message, sizeof(general.message));
     if (status->code == 0)
@@ -302,6 +321,7 @@ static enum status send_request(struct kube_exchange *x, const struct exchange_r
         .waits = request->waits,
     };
     TRY(http_pool_start(kube->pool, &x->request, &params));
+    x->creates = strcmp(request->method, "POST") == 0;
     x->generation = credentials_generation(kube->credentials);
     copy_free(x);
     move(x, EXCHANGE_SENT);

@@ -93,6 +93,7 @@ struct kube_exchange {
     struct exchange_copy *copy;       /* owned: the request, while authorizing */
     struct exchange_refusal *refusal; /* owned; while refusing */
     uint64_t generation;              /* of the credentials that were sent */
+    bool creates;                     /* the method is POST */
 };
 
 /* ST_NOMEM; ST_INVALID: a text contains bytes that cannot be sent; ST_CLOSED: the client is being
