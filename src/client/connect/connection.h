@@ -48,8 +48,8 @@ struct connection_hooks {
     /* HTTP/2: h2_session_open returned ST_AGAIN before, and now a stream may be opened. */
     void (*on_room)(void *owner);
     /* It is closed; all its streams and calls were closed before. The error names the endpoint and
-     * the reason. Its status is ST_CLOSED, or ST_NOMEM, ST_LIMIT (no descriptor), ST_INVALID (TLS
-     * is required and not configured). */
+     * the reason. Its status is ST_CLOSED, ST_TIMEOUT, ST_NOMEM, ST_LIMIT (no descriptor),
+     * ST_INVALID (TLS is required and not configured). */
     void (*on_closed)(void *owner, const struct error *error);
     void *owner;
 };

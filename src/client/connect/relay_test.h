@@ -132,8 +132,8 @@ static inline void relay_reach(struct relay_pair *p, struct slice host, unsigned
 
 static inline void relay_connect(struct relay_pair *p)
 {
-    char host[64], *head = memmem(p->in.ptr, p->in.len, "\r\n\r\n", 4);
-    unsigned port;
+    char *head = memmem(p->in.ptr, p->in.len, "\r\n\r\n", 4);
+    struct slice rest = buf_slice(&p->in);
     if (!head)
         return;
     *head = 0;
@@ -141,10 +141,11 @@ static inline void relay_connect(struct relay_pair *p)
         relay_refuse(p, "HTTP/1.1 407 Proxy Authentication Required\r\n\r\n");
         return;
     }
-    relay_must(sscanf((char *)p->in.ptr, "CONNECT %63[^: ]:%u HTTP/1.1\r\n", host, &port) == 2);
+    struct slice method = slice_cut(&rest, ' '), host = slice_cut(&rest, ':');
+    relay_must(slice_equal(method, SLICE_LITERAL("CONNECT")) && rest.len);
     size_t used = (size_t)((uint8_t *)head - p->in.ptr) + 4;
     relay_must(used == p->in.len); /* the client waits for the answer */
-    relay_reach(p, slice_from_text(host), port);
+    relay_reach(p, host, (unsigned)strtoul((const char *)rest.ptr, NULL, 10));
     static const char ok[] = "HTTP/1.0 200 Connection established\r\nX: y\r\n\r\n";
     relay_put(p, RELAY_SIDE_CLIENT, ok, sizeof(ok) - 1);
 }

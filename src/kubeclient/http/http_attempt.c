@@ -232,7 +232,6 @@ enum status http_attempt_send(struct http_attempt *a, struct connection *connect
         status = send_http1(a, client, authority, now_ns);
     TRY(status);
     a->ignored = false;
-    a->sent_ns = now_ns;
     a->request->reached = POOL_REQUEST_SENT;
     if (a->withheld)
         http_attempt_withhold(a, true, now_ns);

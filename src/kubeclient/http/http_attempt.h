@@ -46,7 +46,6 @@ struct http_attempt {
     unsigned repeats;
     bool paused;       /* it is not sent again before repeat_ns */
     int64_t repeat_ns; /* valid while paused */
-    int64_t sent_ns;   /* valid once it was sent */
 
     union {
         struct http1_call http1;

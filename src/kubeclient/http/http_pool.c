@@ -246,17 +246,12 @@ static void detach(struct http_attempt *a)
 
 /* -- Requests are sent again -- */
 
-/* The server closed a connection that it had kept, and has not answered. */
-static bool was_kept_too_long(const struct http_attempt *a, const struct pool_link *link)
-{
-    int64_t limit_ns = a->pool->connector.options.http1.head_ns;
-    return link->http1 && link->used && now_of(a->pool) < clock_add(a->sent_ns, limit_ns);
-}
-
+/* After the connection was closed. */
 static bool may_repeat(const struct http_attempt *a, const struct pool_link *link)
 {
-    return a->request->reached < POOL_REQUEST_ANSWERED && a->text && a->repeats < REPEATS_MAX &&
-           !a->pool->closing && (a->ignored || (a->only_reads && was_kept_too_long(a, link)));
+    bool was_kept_too_long = link->http1 && link->used;
+    return a->request->reached < POOL_REQUEST_ANSWERED && a->repeats < REPEATS_MAX &&
+           !a->pool->closing && (a->ignored || (a->only_reads && was_kept_too_long));
 }
 
 static void on_pause(struct timer *timer)
@@ -561,22 +556,29 @@ static void end_attempts(struct pool_link *link, enum status status, const char 
     }
 }
 
+/* In one of the states up to this; NULL: there is none. */
+static struct pool_link *any_link(const struct http_pool *pool, enum pool_link_state last)
+{
+    struct pool_link *link = NULL;
+    for (unsigned state = 0; state <= last && !link; state++)
+        link = first_link(pool, state);
+    return link;
+}
+
 static void drop_links(struct http_pool *pool, enum status status, const char *reason)
 {
-    for (size_t i = 0; i < COUNT_OF(moves); i++) {
-        while (!list_empty(&pool->links[i])) {
-            struct pool_link *link = first_link(pool, (enum pool_link_state)i);
-            end_attempts(link, status, reason);
-            link_free(link);
-        }
+    struct pool_link *link;
+    while ((link = any_link(pool, POOL_LINK_RETIRED))) {
+        end_attempts(link, status, reason);
+        link_free(link);
     }
 }
 
 static void retire_all(struct http_pool *pool)
 {
-    for (enum pool_link_state state = 0; state < POOL_LINK_RETIRED; state++)
-        while (!list_empty(&pool->links[state]))
-            retire(first_link(pool, state));
+    struct pool_link *link;
+    while ((link = any_link(pool, POOL_LINK_FULL)))
+        retire(link);
 }
 
 void http_pool_set_tls(struct http_pool *pool, struct tls_client_source *source,

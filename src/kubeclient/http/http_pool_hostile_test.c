@@ -62,16 +62,16 @@ static void violations_of_http1_end_the_request(void **state)
         enum pool_request_reached reached;
     } rows[] = {
         {"", "", 0, SCRIPT_ENDS, ST_CLOSED, POOL_REQUEST_SENT},
-        {"", "", 0, SCRIPT_STAYS, ST_CLOSED, POOL_REQUEST_SENT}, /* never answers */
+        {"", "", 0, SCRIPT_STAYS, ST_TIMEOUT, POOL_REQUEST_SENT}, /* never answers */
         {"SSH-2.0\r\n\r\n", "", 0, SCRIPT_STAYS, ST_MALFORMED, POOL_REQUEST_ANSWERED},
-        {"HTTP/1.1 200 OK\r\n", "A: b\r\n", 99, SCRIPT_STAYS, ST_CLOSED, POOL_REQUEST_ANSWERED},
+        {"HTTP/1.1 200 OK\r\n", "A: b\r\n", 99, SCRIPT_STAYS, ST_TIMEOUT, POOL_REQUEST_ANSWERED},
         {"HTTP/1.1 200 OK\r\n", "A: bcdefghijk\r\n", 100000, SCRIPT_STAYS, ST_LIMIT,
          POOL_REQUEST_ANSWERED},
         {"", "HTTP/1.1 100 Continue\r\n\r\n", 100000, SCRIPT_STAYS, ST_LIMIT,
          POOL_REQUEST_ANSWERED},
         {"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nabcd", "", 0, SCRIPT_ENDS, ST_CLOSED,
          POOL_REQUEST_ANSWERED},
-        {"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nabcd", "", 0, SCRIPT_STAYS, ST_CLOSED,
+        {"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nabcd", "", 0, SCRIPT_STAYS, ST_TIMEOUT,
          POOL_REQUEST_ANSWERED}, /* stalls */
         {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", "x\r\n", 1, SCRIPT_STAYS,
          ST_MALFORMED, POOL_REQUEST_ANSWERED},
@@ -386,7 +386,7 @@ static void silent_server_is_given_up_as_in_client_go(void **state)
     int64_t began = pool_world_now(&w);
     pool_world_run(&w, 100 * NS_PER_S);
     assert_int_equal(r.ends, 1);
-    assert_int_equal(r.end, ST_CLOSED);
+    assert_int_equal(r.end, ST_TIMEOUT);
     assert_in_range((r.ended_ns - began) / NS_PER_S, 15, 75); /* 15 s after a ping */
     assert_non_null(strstr(r.reason, "keepalive ping not acked"));
     start(&w, &next);

@@ -23,9 +23,9 @@ struct pool_request_ops {
                     size_t field_count);
     void (*on_body)(struct pool_request *request, struct slice bytes);
     /* Exactly once, unless the request is cancelled. ST_OK: the response is complete. Otherwise
-     * ST_CLOSED, ST_TIMEOUT, ST_NOMEM, ST_MALFORMED (the server violated HTTP), ST_LIMIT (of descriptors, or
-     * more than our limits or the server's allow), ST_INVALID (TLS is required and is not
-     * configured), and the reason is a text for people, which names the server. */
+     * ST_CLOSED, ST_TIMEOUT, ST_NOMEM, ST_MALFORMED (the server violated HTTP), ST_LIMIT (of
+     * descriptors, or more than our limits or the server's allow), ST_INVALID (TLS is required and
+     * is not configured), and the reason is a text for people, which names the server. */
     void (*on_end)(struct pool_request *request, enum status status, const char *reason);
 };
 
