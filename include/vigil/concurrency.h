@@ -2,9 +2,10 @@
  * Locks and elections, by the services of the server. Both depend on a lease: when it expires, the
  * lock is free and the leader is deposed. Keep the lease alive with vigil_lease_keep.
  *
- * vigil_lock and vigil_campaign wait until it is the caller's turn, so they have no timeout unless
- * one is set, also while no server can be reached. A call that is cancelled may still have been
- * granted: revoke the lease to be sure.
+ * vigil_lock and vigil_campaign wait until it is the caller's turn, so their answer has no timeout
+ * unless one is set. They fail with VIGIL_ERROR_UNAVAILABLE if no server can be reached for
+ * vigil_options.call_timeout_ms; after vigil_call_set_timeout with 0 they wait for a server, too. A
+ * call that is cancelled may still have been granted: revoke the lease to be sure.
  *
  * Errors: VIGIL_ERROR_LEASE_NOT_FOUND, VIGIL_ERROR_SERVER with the text of the service, for
  * instance when there is no leader or the leadership is over, and those of every call.

@@ -98,7 +98,8 @@ typedef int (*vigil_snapshot_fn)(vigil_call *call, const vigil_snapshot_part *pa
  * writes and "etcdutl snapshot restore" reads: the database, and at its end 32 bytes, which are the
  * SHA-256 of the database. The library checks that digest: a snapshot is complete and correct only
  * if the call completes with VIGIL_OK, so write to a temporary name and rename the file then.
- * There is no timeout unless one is set.
+ * There is no timeout unless one is set, except that a server must be reached within
+ * vigil_options.call_timeout_ms.
  */
 VIGIL_API vigil_call *vigil_snapshot(vigil_client *client, vigil_snapshot_fn fn, void *user);
 

@@ -43,16 +43,10 @@ static vigil_call *named_call(vigil_client *client, const struct client_method *
     return client_call_with(client_call_new(client, method), type, message);
 }
 
-static vigil_call *without_timeout(vigil_call *call)
-{
-    vigil_call_set_timeout(call, 0);
-    return call;
-}
-
 vigil_call *vigil_lock(vigil_client *client, vigil_bytes name, int64_t lease)
 {
     struct pb_lock_request message = {.name = kv_slice(name), .lease = lease};
-    return without_timeout(
+    return client_call_wait_long(
         named_call(client, &lock_method, &pb_lock_request_table, &message, &message.name));
 }
 
@@ -75,7 +69,7 @@ vigil_call *vigil_campaign(vigil_client *client, vigil_bytes name, int64_t lease
         .lease = lease,
         .value = kv_slice(value),
     };
-    return without_timeout(
+    return client_call_wait_long(
         named_call(client, &campaign_method, &pb_campaign_request_table, &message, &message.name));
 }
 
@@ -170,5 +164,7 @@ vigil_call *vigil_observe(vigil_client *client, vigil_bytes name, vigil_leader_f
     if (!parts)
         return NULL;
     parts->fn.leader = fn;
-    return without_timeout(parts_call_with(parts, &pb_leader_request_table, &message));
+    vigil_call *call = parts_call_with(parts, &pb_leader_request_table, &message);
+    vigil_call_set_timeout(call, 0);
+    return call;
 }

@@ -94,6 +94,6 @@ vigil_call *vigil_snapshot(vigil_client *client, vigil_snapshot_fn fn, void *use
         vigil_call_free(&parts->call);
         return NULL;
     }
-    vigil_call_set_timeout(&parts->call, 0);
+    client_call_wait_long(&parts->call);
     return parts_call_with(parts, &pb_snapshot_request_table, &message);
 }

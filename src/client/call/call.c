@@ -37,6 +37,7 @@ void client_call_check(const struct vigil_call *call)
     assert(!call->deadline.set || call->state != CALL_COMPLETED);
     assert(call->response == NULL || call->attempts > 0);
     assert(call->state != CALL_HOLDING || (call->method->parts && !call->deadline.set));
+    assert(call->state != CALL_SENT || !call->waits_long || !call->deadline.set);
 }
 
 /* -- Completion -- */
@@ -124,6 +125,8 @@ static void on_deadline(struct timer *timer)
     const char *failure = channel_failure(call->client->channel);
     if (!*failure)
         failure = call->operation.error.text; /* of an earlier attempt */
+    if (!*failure && call->waits_long)
+        failure = "no server could be reached";
     char text[VIGIL_ERROR_TEXT_BYTES];
     if (call->state == CALL_SENT || !*failure) {
         snprintf(text, sizeof(text), "no answer within %" PRId64 " ms", call->timeout_ms);
@@ -136,7 +139,8 @@ static void on_deadline(struct timer *timer)
 
 static void set_deadline(struct vigil_call *call, int64_t now_ns)
 {
-    if (call->timeout_ms > 0)
+    bool limited = !call->waits_long || call->state != CALL_SENT;
+    if (call->timeout_ms > 0 && limited)
         loop_timer_set(call->client->driver.loop, &call->deadline,
                        clock_add(now_ns, driver_ns(call->timeout_ms)));
 }
@@ -159,9 +163,10 @@ static void try_to_send(struct vigil_call *call)
     struct vigil_client *client = call->client;
     /* The deadline of a stream of parts moves with every part. */
     bool moves_deadline = call->method->parts && call->method->parts->receive;
+    bool for_server = call->deadline.set && !moves_deadline && !call->waits_long;
     struct channel_request request = {
         .path = slice_from_text(call->method->path),
-        .deadline_ns = call->deadline.set && !moves_deadline ? call->deadline.at_ns : CLOCK_NEVER,
+        .deadline_ns = for_server ? call->deadline.at_ns : CLOCK_NEVER,
         .replayable = true,
     };
     assert(call->state == CALL_WAITING);
@@ -181,6 +186,8 @@ static void try_to_send(struct vigil_call *call)
         return;
     }
     move(call, CALL_SENT);
+    if (call->waits_long)
+        client_call_stop_clock(call);
     call->attempts++;
     call->generation = channel_generation(client->channel);
 }
@@ -231,13 +238,14 @@ static void try_again(struct vigil_call *call, bool at_once)
     client_call_drop_response(call);
     if (call->method->parts && call->method->parts->repeat)
         call->method->parts->repeat(call);
+    move(call, at_once ? CALL_WAITING : CALL_PAUSING);
+    if (call->waits_long)
+        set_deadline(call, loop_now_ns(client->driver.loop));
     if (at_once) {
-        move(call, CALL_WAITING);
         try_to_send(call);
         return;
     }
     int64_t pause = PAUSE_NS << (call->attempts < 6 ? call->attempts - 1 : 5);
-    move(call, CALL_PAUSING);
     loop_timer_set(client->driver.loop, &call->pause,
                    loop_now_ns(client->driver.loop) +
                        (pause < PAUSE_NS_MAX ? pause : PAUSE_NS_MAX));
@@ -409,6 +417,13 @@ struct vigil_call *client_call_with(struct vigil_call *call, const struct pb_mes
     return NULL;
 }
 
+struct vigil_call *client_call_wait_long(struct vigil_call *call)
+{
+    if (call)
+        call->waits_long = true;
+    return call;
+}
+
 enum status client_call_encode(struct vigil_call *call, const struct pb_message *type,
                                const void *message)
 {
@@ -438,8 +453,10 @@ const void *client_call_response(const struct vigil_call *call, const struct cli
 
 void vigil_call_set_timeout(vigil_call *call, int64_t timeout_ms)
 {
-    if (call && !atomic_load(&call->operation.started))
-        call->timeout_ms = timeout_ms;
+    if (!call || atomic_load(&call->operation.started))
+        return;
+    call->timeout_ms = timeout_ms;
+    call->waits_long = false;
 }
 
 static struct operation *operation_of(struct vigil_call *call)

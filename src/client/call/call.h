@@ -70,6 +70,7 @@ struct vigil_call {
     uint64_t generation; /* of the connection of the last attempt */
 
     int64_t timeout_ms;
+    bool waits_long;     /* the timeout is for reaching a server, not for its answer */
     const char *invalid; /* why it fails with VIGIL_ERROR_ARGUMENT when it is started, or NULL */
     struct arena arena;  /* of the response */
     void *response;      /* in the arena; NULL: none */
@@ -87,6 +88,10 @@ struct vigil_call *client_call_new_sized(struct vigil_client *client,
 /* Gives a new call its request. The result is NULL without memory, and then the call is freed. */
 struct vigil_call *client_call_with(struct vigil_call *call, const struct pb_message *type,
                                     const void *message);
+
+/* For a new call whose answer may take any time: unless the user sets a timeout, the client's one
+ * only limits how long the request waits to be sent. The call may be NULL, and is returned. */
+struct vigil_call *client_call_wait_long(struct vigil_call *call);
 
 /* Replaces the request of a call that is not being sent. ST_NOMEM. */
 MUST_CHECK

@@ -312,8 +312,11 @@ static void on_draining(void *owner, enum h2_error code, const char *text)
 static void on_room(void *owner)
 {
     struct link *link = owner;
-    if (link == link->channel->current && link->channel->state == CHANNEL_READY)
-        wake_waiters(link->channel);
+    struct channel *channel = link->channel;
+    if (link != channel->current || channel->state != CHANNEL_READY)
+        return;
+    channel->failure[0] = '\0';
+    wake_waiters(channel);
 }
 
 static void on_closed(void *owner, const struct error *error)
@@ -557,6 +560,20 @@ bool channel_renew_token(struct channel *channel, uint64_t generation)
 
 /* -- Calls -- */
 
+/* A call waits although the connection is ready. If the server allows no streams at all, another
+ * endpoint may; the only one is kept, because it may allow them later. */
+static void leave_without_streams(struct channel *channel)
+{
+    static const char reason[] = "the server allows no streams";
+    struct h2_session *session = connection_session(channel->current->connection);
+    if (!session || h2_session_peer_streams_max(session) > 0)
+        return;
+    if (channel->endpoints.count > 1)
+        give_up_connection(channel, reason);
+    else
+        memcpy(channel->failure, reason, sizeof(reason));
+}
+
 enum status channel_start(struct channel *channel, struct grpc_client_call *call,
                           const struct channel_request *request, struct channel_waiter *waiter)
 {
@@ -568,6 +585,8 @@ enum status channel_start(struct channel *channel, struct grpc_client_call *call
     wait_on(channel, waiter);
     if (channel->state == CHANNEL_READY && channel->token_wanted)
         authenticate(channel);
+    if (channel->state == CHANNEL_READY)
+        leave_without_streams(channel);
     else if (channel->state == CHANNEL_IDLE)
         connect_next(channel);
     return ST_AGAIN;
@@ -672,34 +691,6 @@ void channel_report(struct channel *channel, enum channel_news news, const char 
 
 /* -- Life -- */
 
-static bool is_given(const char *text)
-{
-    return text && *text;
-}
-
-static bool wants_tls(const struct channel *channel)
-{
-    const struct channel_options *o = &channel->options;
-    for (size_t i = 0; i < channel->endpoints.count; i++)
-        if (channel->endpoints.all[i].security == ENDPOINT_TLS)
-            return true;
-    return is_given(o->ca_file) || is_given(o->cert_file) || o->insecure_skip_verify;
-}
-
-static enum status open_tls(struct channel *channel, struct error *error)
-{
-    const struct channel_options *o = &channel->options;
-    struct tls_client_options tls = {
-        .ca_file = or_empty(o->ca_file),
-        .cert_file = or_empty(o->cert_file),
-        .key_file = or_empty(o->key_file),
-        .insecure_skip_verify = o->insecure_skip_verify,
-    };
-    if (!wants_tls(channel))
-        return ST_OK;
-    return tls_client_source_new(&tls, (struct tls_source_hooks){0}, &channel->tls, error);
-}
-
 static void open_connector(struct channel *channel, struct network *network)
 {
     const struct channel_options *o = &channel->options;
@@ -722,13 +713,13 @@ static enum status channel_init(struct channel *channel, struct network *network
     TRY(channel_options_copy(options, &channel->options));
     if (!channel->options.srv_domain)
         TRY(endpoint_list_parse(&channel->endpoints, or_empty(channel->options.endpoints), error));
-    TRY(open_tls(channel, error));
+    TRY(channel_options_open_tls(&channel->options, &channel->endpoints, &channel->tls, error));
     channel->endpoints.srv_domain = channel->options.srv_domain;
     channel->endpoints.srv_name = channel->options.srv_name;
     channel->endpoints.srv_secure = channel->tls != NULL;
     TRY(resolver_new(channel->loop, &resolver_system, seed, &channel->resolver));
     open_connector(channel, network);
-    if (is_given(channel->options.token))
+    if (channel->options.token)
         TRY(buf_append_text(&channel->token, channel->options.token));
     random_init(&channel->random, seed);
     if (channel->endpoints.count)

@@ -29,6 +29,7 @@ struct lookup_result;
 struct loop;
 struct network;
 struct resolver;
+struct tls_client_source;
 
 struct channel_options {
     const char *endpoints; /* separated by commas */
@@ -52,6 +53,13 @@ void channel_options_fini(struct channel_options *copy);
 /* Appends "Basic …" if there is a user, otherwise nothing. ST_NOMEM. */
 MUST_CHECK
 enum status channel_options_basic_auth(const struct channel_options *options, struct buf *to);
+
+/* What connections with TLS need. *ret_tls stays as it is if neither an option nor an endpoint asks
+ * for TLS. */
+MUST_CHECK
+enum status channel_options_open_tls(const struct channel_options *options,
+                                     const struct endpoint_list *endpoints,
+                                     struct tls_client_source **ret_tls, struct error *error);
 
 /* Waits until something can be started. Embedded by its owner; zeroed except for ready, it does not
  * wait. */

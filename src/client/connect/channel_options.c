@@ -1,5 +1,7 @@
 #include "base/buf.h"
 #include "client/connect/channel.h"
+#include "client/names/endpoint_list.h"
+#include "net/tls/client.h"
 #include "wire/http/basic_auth.h"
 
 #include <stdlib.h>
@@ -48,4 +50,37 @@ void channel_options_fini(struct channel_options *copy)
 enum status channel_options_basic_auth(const struct channel_options *o, struct buf *to)
 {
     return o->user ? http_basic_auth_append(to, o->user, o->password ? o->password : "") : ST_OK;
+}
+
+static bool is_given(const char *text)
+{
+    return text && *text;
+}
+
+static bool wants_tls(const struct channel_options *o, const struct endpoint_list *endpoints)
+{
+    for (size_t i = 0; i < endpoints->count; i++)
+        if (endpoints->all[i].security == ENDPOINT_TLS)
+            return true;
+    return is_given(o->ca_file) || is_given(o->cert_file) || o->insecure_skip_verify;
+}
+
+static const char *or_empty(const char *text)
+{
+    return text ? text : "";
+}
+
+enum status channel_options_open_tls(const struct channel_options *o,
+                                     const struct endpoint_list *endpoints,
+                                     struct tls_client_source **ret_tls, struct error *error)
+{
+    struct tls_client_options tls = {
+        .ca_file = or_empty(o->ca_file),
+        .cert_file = or_empty(o->cert_file),
+        .key_file = or_empty(o->key_file),
+        .insecure_skip_verify = o->insecure_skip_verify,
+    };
+    if (!wants_tls(o, endpoints))
+        return ST_OK;
+    return tls_client_source_new(&tls, (struct tls_source_hooks){0}, ret_tls, error);
 }

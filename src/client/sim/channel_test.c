@@ -1,5 +1,6 @@
 /* How a client chooses, keeps and leaves its connections, on a simulated network. */
 #include "client/sim/sim_world_test.h"
+#include "codec/pb/lock.pb.h"
 
 static void begin(struct world *w, uint64_t seed)
 {
@@ -158,6 +159,197 @@ static void watch_does_not_follow_every_attempt_of_calls(void **state)
     world_fini(&w);
 }
 
+/* -- Servers that allow no streams -- */
+
+static void use_users(struct world *w)
+{
+    w->cluster.token = 1;
+    w->options.user = "u";
+    w->options.password = "p";
+}
+
+/* Whichever is tried first, with and without a user. */
+static void endpoint_that_allows_no_streams_is_left(void **state)
+{
+    (void)state;
+    for (size_t seed = 0; seed < 4 * WORLD_MEMBERS; seed++) {
+        struct world w;
+        begin(&w, seed);
+        w.members[seed % WORLD_MEMBERS].wire.limits.h2.streams_max = 0;
+        if (seed / WORLD_MEMBERS % 2)
+            use_users(&w);
+        assert_true(world_start(&w, WORLD_MEMBERS));
+        get_soon(&w);
+        struct world_watch *v = world_watch_from(&w, 1);
+        struct world_call *c = world_put(&w, 1);
+        world_change(&w, "w0", 1);
+        WORLD_RUN_UNTIL(&w, has_all(&w) && c->completions);
+        assert_int_equal(c->code, VIGIL_OK);
+        assert_int_equal(v->ended, 0);
+        assert_true(faults.connects <= 3);
+        world_fini(&w);
+    }
+}
+
+/* There is no other one, so the connection is kept. */
+static void only_endpoint_may_allow_streams_later(void **state)
+{
+    (void)state;
+    struct world w;
+    begin(&w, 7);
+    w.members[0].wire.limits.h2.streams_max = 0;
+    w.options.call_timeout_ms = 3000;
+    assert_true(world_start(&w, 1));
+    struct world_call *c = world_get(&w);
+    world_run(&w, 2 * NS_PER_S);
+    assert_int_equal(c->completions, 0);
+    world_run(&w, 2 * NS_PER_S);
+    assert_int_equal(c->code, VIGIL_ERROR_UNAVAILABLE);
+    assert_non_null(strstr(vigil_call_error(c->call)->text, "the server allows no streams"));
+    assert_int_equal(faults.connects, 1);
+    world_fini(&w);
+}
+
+/* No endpoint allows streams: they are tried in turn, with pauses. */
+static void endpoints_without_streams_are_not_tried_in_a_busy_loop(void **state)
+{
+    (void)state;
+    struct world w;
+    begin(&w, 8);
+    for (size_t i = 0; i < WORLD_MEMBERS; i++)
+        w.members[i].wire.limits.h2.streams_max = 0;
+    assert_true(world_start(&w, WORLD_MEMBERS));
+    struct world_call *c = world_get(&w);
+    WORLD_RUN_UNTIL(&w, c->completions);
+    assert_int_equal(c->code, VIGIL_ERROR_UNAVAILABLE);
+    assert_in_range(faults.connects, 4, 60);
+    world_fini(&w);
+}
+
+/* -- Calls whose answer may take any time -- */
+
+static struct grpc_call *locking;
+
+static void take_lock(struct grpc_call *call, void *service, struct slice message)
+{
+    (void)service;
+    (void)message;
+    locking = call;
+}
+
+static void forget_lock(struct grpc_call *call, void *service)
+{
+    (void)service;
+    if (locking == call)
+        locking = NULL;
+}
+
+static const struct grpc_method lock_method = {
+    .path = "/v3lockpb.Lock/Lock", .on_message = take_lock, .on_end = forget_lock};
+
+static void begin_with_locks(struct world *w, uint64_t seed)
+{
+    begin(w, seed);
+    w->options.call_timeout_ms = 2000;
+    for (size_t i = 0; i < WORLD_MEMBERS; i++)
+        assert_int_equal(grpc_services_add(w->members[i].services, &lock_method, 1, &w->members[i]),
+                         ST_OK);
+}
+
+static vigil_call *lock(struct world *w)
+{
+    return vigil_lock(w->client, vigil_text("l"), 1);
+}
+
+static int ignore_part(vigil_call *call, const vigil_snapshot_part *part, void *user)
+{
+    (void)call;
+    (void)part;
+    (void)user;
+    return VIGIL_PART_CONTINUE;
+}
+
+static void long_calls_fail_if_no_server_is_reached(void **state)
+{
+    (void)state;
+    struct world w;
+    begin_with_locks(&w, 9);
+    assert_true(world_start(&w, WORLD_MEMBERS));
+    for (size_t i = 0; i < WORLD_MEMBERS; i++)
+        etcd_member_stop(&w.members[i]);
+    world_begin(&w, lock(&w), 0);
+    world_begin(&w, vigil_campaign(w.client, vigil_text("e"), 1, vigil_text("me")), 0);
+    world_begin(&w, vigil_snapshot(w.client, ignore_part, NULL), 0);
+    world_begin(&w, lock(&w), 0);
+    vigil_call *with_timeout = lock(&w);
+    vigil_call_set_timeout(with_timeout, 500);
+    struct world_call *hasty = world_begin(&w, with_timeout, 0);
+    world_run(&w, 600 * NS_PER_MS);
+    assert_int_equal(hasty->code, VIGIL_ERROR_UNAVAILABLE);
+    world_run(&w, 1300 * NS_PER_MS);
+    for (size_t i = 0; i < 4; i++)
+        assert_int_equal(w.calls[i].completions, 0);
+    world_run(&w, 200 * NS_PER_MS);
+    for (size_t i = 0; i < 4; i++) {
+        assert_int_equal(w.calls[i].code, VIGIL_ERROR_UNAVAILABLE);
+        assert_int_equal(w.calls[i].outcome, VIGIL_NOT_SENT);
+    }
+    world_fini(&w);
+}
+
+static void long_calls_wait_for_a_server_if_the_program_says_so(void **state)
+{
+    (void)state;
+    struct world w;
+    begin_with_locks(&w, 10);
+    assert_true(world_start(&w, 1));
+    etcd_member_stop(&w.members[0]);
+    vigil_call *call = lock(&w);
+    vigil_call_set_timeout(call, 0);
+    struct world_call *c = world_begin(&w, call, 0);
+    world_run(&w, 60 * NS_PER_S);
+    assert_int_equal(c->completions, 0);
+    etcd_member_start(&w.members[0], sim_network(w.sim));
+    WORLD_RUN_UNTIL(&w, locking);
+    assert_non_null(locking);
+    world_fini(&w);
+}
+
+static void long_calls_have_no_timeout_once_they_are_sent(void **state)
+{
+    (void)state;
+    struct world w;
+    begin_with_locks(&w, 11);
+    assert_true(world_start(&w, 1));
+    struct world_call *c = world_begin(&w, lock(&w), 0);
+    world_run(&w, 100 * NS_PER_S);
+    assert_int_equal(c->completions, 0);
+    assert_non_null(locking); /* no deadline was sent to the server either */
+    etcd_send(locking, &pb_lock_response_table,
+              &(struct pb_lock_response){.key = SLICE_LITERAL("l/1")});
+    grpc_call_finish(locking);
+    WORLD_RUN_UNTIL(&w, c->completions);
+    assert_int_equal(c->code, VIGIL_OK);
+    world_fini(&w);
+}
+
+/* The server refuses the stream after a while: the time for reaching one begins again. */
+static void refused_long_calls_are_limited_again(void **state)
+{
+    (void)state;
+    struct world w;
+    begin_with_locks(&w, 12);
+    w.members[0].wire.limits.h2.streams_max = 0;
+    assert_true(world_start(&w, 1));
+    struct world_call *c = world_begin(&w, lock(&w), 0);
+    world_run(&w, 1500 * NS_PER_MS);
+    assert_int_equal(c->completions, 0);
+    world_run(&w, 1 * NS_PER_S);
+    assert_int_equal(c->code, VIGIL_ERROR_UNAVAILABLE);
+    assert_int_equal(c->outcome, VIGIL_NOT_SENT);
+    world_fini(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -166,6 +358,13 @@ int main(void)
         cmocka_unit_test(back_off_of_zero_is_a_short_pause),
         cmocka_unit_test(watch_leaves_an_endpoint_that_calls_avoid),
         cmocka_unit_test(watch_does_not_follow_every_attempt_of_calls),
+        cmocka_unit_test(endpoint_that_allows_no_streams_is_left),
+        cmocka_unit_test(only_endpoint_may_allow_streams_later),
+        cmocka_unit_test(endpoints_without_streams_are_not_tried_in_a_busy_loop),
+        cmocka_unit_test(long_calls_fail_if_no_server_is_reached),
+        cmocka_unit_test(long_calls_wait_for_a_server_if_the_program_says_so),
+        cmocka_unit_test(long_calls_have_no_timeout_once_they_are_sent),
+        cmocka_unit_test(refused_long_calls_are_limited_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

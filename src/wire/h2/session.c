@@ -492,6 +492,11 @@ uint32_t h2_session_peer_header_list_bytes(const struct h2_session *s)
     return s->peer_header_list_bytes;
 }
 
+uint32_t h2_session_peer_streams_max(const struct h2_session *s)
+{
+    return s->peer_streams_max;
+}
+
 size_t h2_session_streams(const struct h2_session *s)
 {
     return s->table.count;

@@ -113,6 +113,8 @@ bool h2_session_established(const struct h2_session *session);
 int64_t h2_session_now(const struct h2_session *session);
 /* The largest header list that the peer accepts, as HPACK counts (RFC 9113 section 6.5.2). */
 uint32_t h2_session_peer_header_list_bytes(const struct h2_session *session);
+/* Client: how many streams the server allows at the same time; 0: none, for now. */
+uint32_t h2_session_peer_streams_max(const struct h2_session *session);
 size_t h2_session_streams(const struct h2_session *session);
 /* Iterates over the open streams, oldest first. Streams may be reset meanwhile. */
 struct h2_stream *h2_session_next(struct h2_session *session, struct h2_stream *after);
