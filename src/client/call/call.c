@@ -139,10 +139,21 @@ static void on_deadline(struct timer *timer)
 
 static void set_deadline(struct vigil_call *call, int64_t now_ns)
 {
-    bool limited = !call->waits_long || call->state != CALL_SENT;
-    if (call->timeout_ms > 0 && limited)
-        loop_timer_set(call->client->driver.loop, &call->deadline,
-                       clock_add(now_ns, driver_ns(call->timeout_ms)));
+    if (call->timeout_ms <= 0 || (call->waits_long && call->state == CALL_SENT))
+        return;
+    call->reach_by_ns = clock_add(now_ns, driver_ns(call->timeout_ms));
+    loop_timer_set(call->client->driver.loop, &call->deadline, call->reach_by_ns);
+}
+
+/* A call that waits long was sent, but not processed. A server that breaks one attempt after the
+ * other does not prolong the timeout. */
+static void limit_reaching(struct vigil_call *call)
+{
+    int64_t now_ns = loop_now_ns(call->client->driver.loop);
+    if (now_ns >= call->reach_by_ns)
+        set_deadline(call, now_ns);
+    else
+        loop_timer_set(call->client->driver.loop, &call->deadline, call->reach_by_ns);
 }
 
 /* The time of the turn may be long ago, if the user's callback took long. */
@@ -240,7 +251,7 @@ static void try_again(struct vigil_call *call, bool at_once)
         call->method->parts->repeat(call);
     move(call, at_once ? CALL_WAITING : CALL_PAUSING);
     if (call->waits_long)
-        set_deadline(call, loop_now_ns(client->driver.loop));
+        limit_reaching(call);
     if (at_once) {
         try_to_send(call);
         return;

@@ -71,6 +71,7 @@ struct vigil_call {
 
     int64_t timeout_ms;
     bool waits_long;     /* the timeout is for reaching a server, not for its answer */
+    int64_t reach_by_ns; /* then: when the timeout ends, or would have ended if it was sent */
     const char *invalid; /* why it fails with VIGIL_ERROR_ARGUMENT when it is started, or NULL */
     struct arena arena;  /* of the response */
     void *response;      /* in the arena; NULL: none */

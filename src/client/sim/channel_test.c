@@ -1,6 +1,7 @@
 /* How a client chooses, keeps and leaves its connections, on a simulated network. */
 #include "client/sim/sim_world_test.h"
 #include "codec/pb/lock.pb.h"
+#include "wire/h2/client_test.h"
 
 static void begin(struct world *w, uint64_t seed)
 {
@@ -229,12 +230,16 @@ static void endpoints_without_streams_are_not_tried_in_a_busy_loop(void **state)
 /* -- Calls whose answer may take any time -- */
 
 static struct grpc_call *locking;
+static bool refuses; /* streams of locks, as if they had not been processed */
 
 static void take_lock(struct grpc_call *call, void *service, struct slice message)
 {
     (void)service;
     (void)message;
-    locking = call;
+    if (refuses)
+        grpc_call_fail(call, ST_NO_LEADER); /* see refuse_streams */
+    else
+        locking = call;
 }
 
 static void forget_lock(struct grpc_call *call, void *service)
@@ -333,21 +338,40 @@ static void long_calls_have_no_timeout_once_they_are_sent(void **state)
     world_fini(&w);
 }
 
-/* The server refuses the stream after a while: the time for reaching one begins again. */
-static void refused_long_calls_are_limited_again(void **state)
+static void refuse_streams(struct h2_frame frame, struct slice payload, struct buf *out)
+{
+    static const uint8_t code[] = {0, 0, 0, H2_REFUSED_STREAM};
+    if (refuses && frame.type == H2_HEADERS)
+        test_frame(out, H2_RST_STREAM, 0, frame.stream_id, slice_of(code, sizeof(code)));
+    else
+        test_frame(out, frame.type, frame.flags, frame.stream_id, payload);
+}
+
+/* Attempts that are refused soon do not prolong the time for reaching a server; one that has lasted
+ * for long shows that there was a server. */
+static void refused_long_calls_are_limited(void **state)
 {
     (void)state;
-    struct world w;
-    begin_with_locks(&w, 12);
-    w.members[0].wire.limits.h2.streams_max = 0;
-    assert_true(world_start(&w, 1));
-    struct world_call *c = world_begin(&w, lock(&w), 0);
-    world_run(&w, 1500 * NS_PER_MS);
-    assert_int_equal(c->completions, 0);
-    world_run(&w, 1 * NS_PER_S);
-    assert_int_equal(c->code, VIGIL_ERROR_UNAVAILABLE);
-    assert_int_equal(c->outcome, VIGIL_NOT_SENT);
-    world_fini(&w);
+    for (int lasts = 0; lasts < 2; lasts++) {
+        struct world w;
+        begin_with_locks(&w, 12);
+        assert_true(world_start(&w, 1));
+        faults.rewrite = refuse_streams;
+        struct world_call *c = world_begin(&w, lock(&w), 0);
+        if (lasts) {
+            world_run(&w, 100 * NS_PER_S);
+            grpc_call_fail(locking, ST_NO_LEADER);
+        }
+        refuses = true;
+        WORLD_RUN_UNTIL(&w, c->call->attempts > 1);
+        int64_t begun = world_now(&w);
+        WORLD_RUN_UNTIL(&w, c->completions);
+        assert_int_equal(c->code, VIGIL_ERROR_UNAVAILABLE);
+        assert_int_equal(c->outcome, VIGIL_NOT_SENT);
+        assert_in_range(world_now(&w) - begun, 1900 * NS_PER_MS, 2100 * NS_PER_MS);
+        refuses = false;
+        world_fini(&w);
+    }
 }
 
 int main(void)
@@ -364,7 +388,7 @@ int main(void)
         cmocka_unit_test(long_calls_fail_if_no_server_is_reached),
         cmocka_unit_test(long_calls_wait_for_a_server_if_the_program_says_so),
         cmocka_unit_test(long_calls_have_no_timeout_once_they_are_sent),
-        cmocka_unit_test(refused_long_calls_are_limited_again),
+        cmocka_unit_test(refused_long_calls_are_limited),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
