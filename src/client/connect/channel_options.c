@@ -1,5 +1,6 @@
+#include "client/connect/channel_options.h"
+
 #include "base/buf.h"
-#include "client/connect/channel.h"
 #include "client/names/endpoint_list.h"
 #include "net/tls/client.h"
 #include "wire/http/basic_auth.h"
