@@ -328,59 +328,93 @@ static const uint8_t *pass_plain_scalar(const uint8_t *at, const uint8_t *end)
 }
 
 /*
- * Passes tokens as programs write them, without white space and escapes: most of the tokens of
- * most texts, so that this keeps its state in registers. It stops before any other token, which
- * json_next examines, and behind the bracket that leads to the depth outside.
+ * Passes tokens as programs write them, without white space and escapes: most of the tokens of most
+ * texts, so that this has its own copy of the state, in registers. It stops before any other token,
+ * which json_next examines, and behind the bracket that leads to the depth outside.
  */
+struct plain_pass {
+    const uint8_t *at, *end;
+    uint64_t nesting; /* of the first levels */
+    uint32_t depth;
+    uint8_t expects;
+    bool object; /* the innermost one is an object, and not an array */
+};
+
+enum { PLAIN_DEPTH_MAX = 64 };
+
+static ALWAYS_INLINE void plain_open(struct plain_pass *p, bool object)
+{
+    uint64_t bit = UINT64_C(1) << p->depth++;
+    p->nesting = object ? p->nesting | bit : p->nesting & ~bit;
+    p->object = object;
+    p->expects = object ? EXPECTS_FIRST_KEY : EXPECTS_FIRST_ITEM;
+    p->at++;
+}
+
+static ALWAYS_INLINE void plain_close(struct plain_pass *p)
+{
+    p->depth--;
+    p->object = p->depth && p->nesting >> (p->depth - 1) & 1;
+    p->expects = p->depth ? EXPECTS_COMMA : EXPECTS_END;
+    p->at++;
+}
+
+/* The comma before an item, and its key. False: they are something else. */
+static ALWAYS_INLINE bool plain_begin_item(struct plain_pass *p)
+{
+    if (p->expects == EXPECTS_COMMA) {
+        if (*p->at != ',')
+            return false;
+        p->at++;
+        p->expects = p->object ? EXPECTS_KEY : EXPECTS_VALUE;
+    }
+    if (!p->object || p->expects == EXPECTS_VALUE)
+        return true;
+    const uint8_t *next = *p->at == '"' ? pass_plain_string(p->at, p->end) : NULL;
+    if (!next || *next != ':')
+        return false;
+    p->at = next + 1;
+    p->expects = EXPECTS_VALUE;
+    return true;
+}
+
+/* A value, or the beginning of an object or an array. */
+static ALWAYS_INLINE bool plain_begin_value(struct plain_pass *p)
+{
+    const uint8_t *next;
+    if (*p->at == '"') {
+        next = pass_plain_string(p->at, p->end);
+    } else if (*p->at == '{' || *p->at == '[') {
+        if (p->depth == PLAIN_DEPTH_MAX)
+            return false;
+        plain_open(p, *p->at == '{');
+        return true;
+    } else {
+        next = p->end - p->at >= 6 ? pass_plain_scalar(p->at, p->end) : NULL;
+    }
+    if (!next)
+        return false;
+    p->at = next;
+    p->expects = EXPECTS_COMMA;
+    return true;
+}
+
 static void pass_plain_tokens(struct json_scanner *s, uint32_t outside)
 {
-    const uint8_t *at = s->at, *const end = s->end, *next;
-    uint8_t expects = s->expects;
-    bool object = in_object(s);
-    while (end - at >= 8) {
-        if (expects == EXPECTS_COMMA && *at == ',') {
-            expects = object ? EXPECTS_KEY : EXPECTS_VALUE;
-            at++;
-        }
-        if (*at == '"' && (expects == EXPECTS_KEY || expects == EXPECTS_FIRST_KEY)) {
-            next = pass_plain_string(at, end);
-            if (!next || *next != ':')
-                break;
-            at = next + 1;
-            expects = EXPECTS_VALUE;
-        }
-        bool takes_value = expects == EXPECTS_VALUE || expects == EXPECTS_FIRST_ITEM;
-        if (*at == '"' && takes_value) {
-            next = pass_plain_string(at, end);
-            if (!next)
-                break;
-            at = next;
-            expects = EXPECTS_COMMA;
-        } else if (*at == (object ? '}' : ']') && expects != EXPECTS_KEY &&
-                   expects != EXPECTS_VALUE) {
-            s->at = at;
-            close(s);
-            at = s->at;
-            expects = s->expects;
-            if (s->depth == outside)
-                break;
-            object = in_object(s);
-        } else if ((*at == '{' || *at == '[') && takes_value && s->depth < JSON_DEPTH_MAX) {
-            object = *at == '{';
-            s->at = at;
-            open(s, object);
-            at = s->at;
-            expects = s->expects;
-        } else {
-            next = takes_value && end - at >= 6 ? pass_plain_scalar(at, end) : NULL;
-            if (!next)
-                break;
-            at = next;
-            expects = EXPECTS_COMMA;
-        }
+    if (s->depth > PLAIN_DEPTH_MAX)
+        return;
+    struct plain_pass p = {s->at, s->end, s->nesting[0], s->depth, s->expects, in_object(s)};
+    while (p.depth > outside && p.end - p.at >= 8) {
+        bool may_end = p.expects != EXPECTS_KEY && p.expects != EXPECTS_VALUE;
+        if (may_end && *p.at == (p.object ? '}' : ']'))
+            plain_close(&p);
+        else if (!plain_begin_item(&p) || !plain_begin_value(&p))
+            break;
     }
-    s->at = at;
-    s->expects = expects;
+    s->at = p.at;
+    s->nesting[0] = p.nesting;
+    s->depth = p.depth;
+    s->expects = p.expects;
 }
 
 static bool skip_rest(struct json_scanner *s)

@@ -250,6 +250,24 @@ static void skipping_finds_what_reading_finds(void **state)
     }
 }
 
+/* The first levels are skipped in another way than those within them. */
+static void skipping_passes_deep_values(void **state)
+{
+    (void)state;
+    static char text[4096];
+    for (int depth = 50; depth < 140; depth++) {
+        size_t n = 0;
+        for (int i = 0; i < depth; i++)
+            n += append_text(text + n, i % 3 ? "{\"k\":" : "[\"value\",");
+        n += append_text(text + n, "1");
+        for (int i = depth; i-- > 0;)
+            n += append_text(text + n, i % 3 ? ",\"l\":2}" : ",\"other\"]");
+        compare_skipping(slice_of(text, n));
+        text[n - (size_t)depth * 3] = ']';
+        compare_skipping(slice_of(text, n));
+    }
+}
+
 static void skipping_ends_at_the_limit_of_nesting(void **state)
 {
     (void)state;
@@ -331,6 +349,7 @@ int main(void)
         cmocka_unit_test(values_are_returned_one_after_another),
         cmocka_unit_test(skipping_continues_after_the_value),
         cmocka_unit_test(skipping_finds_what_reading_finds),
+        cmocka_unit_test(skipping_passes_deep_values),
         cmocka_unit_test(skipping_ends_at_the_limit_of_nesting),
         cmocka_unit_test(strings_are_decoded),
         cmocka_unit_test(plain_text_ends_at_the_first_special_byte),
