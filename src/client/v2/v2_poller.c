@@ -12,6 +12,9 @@
 /* The codes of errors that are treated in a special way. */
 enum { V2_KEY_NOT_FOUND = 100, V2_UNAUTHORIZED = 110, V2_INDEX_CLEARED = 401 };
 
+/* A server lets a poll wait for five minutes. */
+#define POLL_NS_MAX (6 * 60 * NS_PER_S)
+
 static struct v2_poller *poller_of(struct http1_call *call)
 {
     return CONTAINER_OF(call, struct v2_poller, call);
@@ -49,6 +52,8 @@ static void stop(struct v2_poller *p)
     if (p->state == V2_POLLER_OVER)
         return;
     poller_move(p, V2_POLLER_OVER);
+    if (p->limit.set)
+        loop_timer_cancel(p->loop, &p->limit);
     http1_client_cancel(&p->call);
     http_link_fini(&p->link);
     buf_fini(&p->body);
@@ -242,7 +247,10 @@ static enum status start(struct v2_poller *p, struct http1_client *client)
     };
     p->body.len = 0;
     p->call.waits = p->state == V2_POLLER_POLLING;
-    return http1_client_start(client, &p->call, &request, loop_now_ns(p->loop));
+    TRY(http1_client_start(client, &p->call, &request, loop_now_ns(p->loop)));
+    if (p->call.waits)
+        loop_timer_set(p->loop, &p->limit, clock_add(loop_now_ns(p->loop), POLL_NS_MAX));
+    return ST_OK;
 }
 
 /* Sends the next request if there is a connection for it; otherwise on_ready follows. */
@@ -287,6 +295,7 @@ static void on_body(struct http1_call *call, struct slice bytes)
 static void on_end(struct http1_call *call, enum status status, const char *reason)
 {
     struct v2_poller *p = poller_of(call);
+    loop_timer_cancel(p->loop, &p->limit);
     if (status == ST_OK)
         receive(p);
     else if (status == ST_CLOSED || status == ST_TIMEOUT)
@@ -300,6 +309,15 @@ static void on_end(struct http1_call *call, enum status status, const char *reas
 }
 
 static const struct http1_call_ops call_ops = {on_head, on_body, on_end};
+
+static void on_limit(struct timer *timer)
+{
+    struct v2_poller *p = CONTAINER_OF(timer, struct v2_poller, limit);
+    bool answered = p->call.answered;
+    http1_client_cancel(&p->call);
+    try_again(p, answered, "the server does not end the poll");
+    poll(p);
+}
 
 static void on_ready(struct http_link *link)
 {
@@ -332,6 +350,7 @@ enum status v2_poller_init(struct v2_poller *p, struct channel *channel,
         .receive_bytes_max = options->receive_bytes_max,
         .loop = channel_connector(channel)->options.loop,
         .call.ops = &call_ops,
+        .limit.fn = on_limit,
         .next_index = options->index + 1,
     };
     http_link_init(&p->link, channel, on_ready);
@@ -350,6 +369,7 @@ void v2_poller_check(const struct v2_poller *p)
 {
     assert((p->state == V2_POLLER_OVER) == (p->link.channel == NULL));
     assert(p->state != V2_POLLER_OVER || !p->call.client);
+    assert(p->limit.set == (p->call.client && p->call.waits));
     assert(p->body.len <= p->receive_bytes_max);
     assert(p->state != V2_POLLER_POLLING || p->next_index > 0);
     if (p->link.channel)

@@ -6,9 +6,10 @@
  *     reading ──► polling ──► over
  *        └───────────────────▲
  *
- * A poll waits at the server for the first change at or after next_index. Mirrors the Watcher of
- * etcd's client/keys.go and etcdGetInitialWatchState of Kubernetes. Embedded in its watch; the
- * loop's thread.
+ * A poll waits at the server for the first change at or after next_index. A server ends it after
+ * five minutes without one, so a poll that lasts longer has lost its server and is repeated.
+ * Mirrors the Watcher of etcd's client/keys.go and etcdGetInitialWatchState of Kubernetes. Embedded
+ * in its watch; the loop's thread.
  */
 #ifndef VIGIL_CLIENT_V2_V2_POLLER_H
 #define VIGIL_CLIENT_V2_V2_POLLER_H
@@ -62,6 +63,7 @@ struct v2_poller {
     struct loop *loop;     /* borrowed */
     struct http_link link; /* its channel is NULL once the poller is over */
     struct http1_call call;
+    struct timer limit; /* set while a poll is under way */
     int64_t next_index; /* of the next change; valid while polling */
     /* Of the response that is arriving. */
     unsigned status;

@@ -276,19 +276,39 @@ static void server_without_answers_is_not_flooded(void **state)
     world_fini(&w);
 }
 
-/* It answers with a header at once, and with a body when something happens. */
-static void poll_may_take_any_time(void **state)
+static void run_for(struct world *w, int64_t seconds)
 {
+    sim_run_until(w->sim, clock_mono_ns(sim_clock(w->sim)) + seconds * NS_PER_S);
+    v2_poller_check(&w->poller);
+}
+
+/* It answers with a header at once, and with a body when something happens; or not even with a
+ * header. After the time for which a server waits the poll is repeated. */
+static void poll_lasts_as_long_as_a_server_waits(void **state)
+{
+    static const char *const heads[] = {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
+                                        "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{"};
     (void)state;
-    struct world w;
-    world_begin(&w, 3);
-    w.wanted = 1;
-    w.server.script[0].text = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
-    assert_int_equal(world_connect(&w, 10, ""), ST_OK);
-    sim_run_until(w.sim, clock_mono_ns(sim_clock(w.sim)) + 3600 * NS_PER_S);
-    assert_int_equal(w.poller.requests, 1);
-    assert_int_equal(w.server.accepted, 1);
-    world_fini(&w);
+    for (size_t i = 0; i < COUNT_OF(heads); i++) {
+        struct world w;
+        world_begin(&w, 3 + i);
+        w.wanted = 1;
+        w.server.script[0].text = w.server.script[1].text = heads[i];
+        assert_int_equal(world_connect(&w, 10, ""), ST_OK);
+        run_for(&w, 5 * 60 + 30);
+        assert_int_equal(w.poller.requests, 1);
+        assert_int_equal(w.server.accepted, 1);
+        run_for(&w, 60);
+        assert_int_equal(w.poller.requests, 2);
+        assert_int_equal(w.server.accepted, 2);
+        run_for(&w, 6 * 60);
+        assert_int_equal(w.change_count, 1);
+        assert_int_equal(w.changes[0], 11); /* none was skipped */
+        assert_int_equal(w.failures, 0);
+        run_for(&w, 3600); /* nothing more is wanted */
+        assert_int_equal(w.poller.requests, 3);
+        world_fini(&w);
+    }
 }
 
 static void endpoint_that_refuses_is_left(void **state)
@@ -552,7 +572,7 @@ int main(void)
         cmocka_unit_test(announced_end_of_a_connection_is_not_a_failure),
         cmocka_unit_test(body_may_end_with_the_connection),
         cmocka_unit_test(server_without_answers_is_not_flooded),
-        cmocka_unit_test(poll_may_take_any_time),
+        cmocka_unit_test(poll_lasts_as_long_as_a_server_waits),
         cmocka_unit_test(endpoint_that_refuses_is_left),
         cmocka_unit_test(endpoints_come_from_srv_records),
         cmocka_unit_test(empty_answers_do_not_become_a_busy_loop),
