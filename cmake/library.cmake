@@ -15,7 +15,7 @@ function(vigil_library name layer)
     target_link_libraries(lib${name} PRIVATE ${ARG_USES} -Wl,--whole-archive vigil_${layer}
                           -Wl,--no-whole-archive ${uses} ssl crypto)
     target_link_options(lib${name} PRIVATE -Wl,--version-script=${map} -Wl,--as-needed
-                        -Wl,--gc-sections ${link_wraps})
+                        -Wl,--gc-sections -Wl,-Bsymbolic-functions ${link_wraps})
     set_target_properties(lib${name} PROPERTIES OUTPUT_NAME ${name} VERSION 1.0.0 SOVERSION 1
                           LINK_DEPENDS ${map})
     if(ARG_USES)

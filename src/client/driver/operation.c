@@ -150,7 +150,8 @@ const vigil_error *operation_error(const struct operation *operation)
     static const vigil_error would_block = {
         .code = VIGIL_ERROR_WOULD_BLOCK,
         .grpc_code = -1,
-        .text = "the call cannot be waited for inside a callback; start it with a function instead",
+        .text = "a call cannot be waited for inside a callback; use vigil_call_start or "
+                "vigil_kube_call_start",
     };
     if (!operation)
         return &no_memory;
