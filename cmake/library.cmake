@@ -3,7 +3,7 @@
 # Makes libNAME.so and libNAME.a from a layer and what it uses of those below, which stays hidden:
 # only the symbols of src/LAYER/libNAME.map are visible. SOURCES are parts that no program contains:
 # the memory functions, which can be replaced (src/memory/hooks.h). USES are other libraries, whose
-# private symbols it may use.
+# private symbols it may use; programs that are linked with it are linked with them, too.
 function(vigil_library name layer)
     cmake_parse_arguments(ARG "" "" "SOURCES;USES" ${ARGN})
     set(map ${CMAKE_SOURCE_DIR}/src/${layer}/lib${name}.map)
@@ -12,7 +12,7 @@ function(vigil_library name layer)
     list(TRANSFORM wraps PREPEND -Wl, OUTPUT_VARIABLE link_wraps)
     add_library(lib${name} SHARED ${ARG_SOURCES})
     target_include_directories(lib${name} PUBLIC ${CMAKE_SOURCE_DIR}/include)
-    target_link_libraries(lib${name} PRIVATE ${ARG_USES} -Wl,--whole-archive vigil_${layer}
+    target_link_libraries(lib${name} PUBLIC ${ARG_USES} PRIVATE -Wl,--whole-archive vigil_${layer}
                           -Wl,--no-whole-archive ${uses} ssl crypto)
     target_link_options(lib${name} PRIVATE -Wl,--version-script=${map} -Wl,--as-needed
                         -Wl,--gc-sections -Wl,-Bsymbolic-functions ${link_wraps})
