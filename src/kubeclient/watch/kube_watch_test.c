@@ -510,6 +510,14 @@ static void a_paused_watch_ends_when_it_is_resumed(void **state)
             vigil_kube_watch_resume(t.watch);
             watch_test_expect(&t, logs[i]);
             watch_test_fini(&t);
+
+            watch_test_init(&t, protocol, &steps[i], 1);
+            t.pause_every = 4;
+            watch_test_watch(&t, "1");
+            watch_test_expect(&t, EVENTS_LOG);
+            vigil_kube_watch_resume(t.watch);
+            watch_test_expect(&t, logs[i]);
+            watch_test_fini(&t);
         }
     }
 }

@@ -27,7 +27,7 @@ static void start(struct owner *o)
 }
 
 /* The event is still valid after this. */
-static bool act(struct owner *o)
+static void act(struct owner *o)
 {
     switch (o->action) {
     case DO_CANCEL:
@@ -36,7 +36,7 @@ static bool act(struct owner *o)
     case DO_FREE:
         watch_request_cancel(&o->request);
         free(o);
-        return false;
+        break;
     case DO_RESTART:
         watch_request_cancel(&o->request);
         start(o);
@@ -47,16 +47,18 @@ static bool act(struct owner *o)
     default:
         break;
     }
-    return true;
 }
 
 static void on_event(struct watch_request *request, const struct received_event *event)
 {
     struct owner *o = CONTAINER_OF(request, struct owner, request);
     struct watch_test *t = o->t;
+    char version[20];
+    snprintf(version, sizeof(version), "%.*s", SLICE_ARGS(event->version));
     if (++o->events == o->at)
-        (void)act(o);
-    watch_test_log(t, "%d %.*s\n", event->type, SLICE_ARGS(event->version));
+        act(o);
+    assert_true(slice_equal(event->version, slice_from_text(version)));
+    watch_test_log(t, "%d %s\n", event->type, version);
 }
 
 static void on_end(struct watch_request *request, const struct watch_result *result)
@@ -229,6 +231,25 @@ static void withheld_events_follow_in_order(void **state)
     }
 }
 
+static void an_end_alone_is_withheld(void **state)
+{
+    (void)state;
+    static const struct watch_step step = {.text = EVENT("ADDED", "a", "2"),
+                                           .text_bytes = sizeof(EVENT("ADDED", "a", "2")) - 2};
+    struct watch_test t;
+    struct owner *o = begin(&t, SIM_HTTP2, &step, 1);
+    o->action = DO_WITHHOLD;
+    o->at = 1;
+    start(o);
+    watch_test_run(&t);
+    assert_string_equal(t.log, "0 2\n");
+    assert_int_equal(o->request.rest.len, 0);
+    watch_request_withhold(&o->request, false);
+    watch_test_run(&t);
+    assert_string_equal(t.log, "0 2\nend 0\n");
+    end(&t, o);
+}
+
 static void a_withheld_request_delivers_nothing(void **state)
 {
     (void)state;
@@ -247,6 +268,28 @@ static void a_withheld_request_delivers_nothing(void **state)
     watch_test_run(&t);
     assert_string_equal(t.log, THREE_LOG "end 0\n");
     end(&t, o);
+}
+
+static void a_withheld_request_holds_a_bounded_amount(void **state)
+{
+    (void)state;
+    AUTO(buf_fini) struct buf body = {0};
+    for (int i = 0; i < 1000; i++)
+        watch_test_append(&body, "a", "2", 2000);
+    struct watch_step step = {.text = (const char *)body.ptr, .text_bytes = body.len};
+    for (enum sim_protocol protocol = SIM_HTTP1; protocol <= SIM_HTTP2; protocol++) {
+        struct watch_test t;
+        struct owner *o = begin(&t, protocol, &step, 1);
+        watch_request_withhold(&o->request, true);
+        start(o);
+        watch_test_run(&t);
+        assert_in_range(o->request.rest.len, 1, WATCH_WITHHELD_BYTES_MAX / 2);
+        watch_request_withhold(&o->request, false);
+        watch_test_run(&t);
+        assert_int_equal(o->events, 1000);
+        assert_int_equal(o->ends, 1);
+        end(&t, o);
+    }
 }
 
 static void a_withheld_request_can_be_cancelled(void **state)
@@ -300,7 +343,9 @@ int main(void)
         cmocka_unit_test(a_request_may_start_again_within_an_event),
         cmocka_unit_test(a_request_may_start_again_at_its_end),
         cmocka_unit_test(withheld_events_follow_in_order),
+        cmocka_unit_test(an_end_alone_is_withheld),
         cmocka_unit_test(a_withheld_request_delivers_nothing),
+        cmocka_unit_test(a_withheld_request_holds_a_bounded_amount),
         cmocka_unit_test(a_withheld_request_can_be_cancelled),
         cmocka_unit_test(a_request_can_be_cancelled_at_every_step),
     };
