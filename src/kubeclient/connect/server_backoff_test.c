@@ -8,6 +8,7 @@
 
 enum { SEED = 7 };
 
+/* TestURLBackoffFunctionality */
 static void the_delay_doubles_up_to_its_limit(void **state)
 {
     (void)state;

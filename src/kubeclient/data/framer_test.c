@@ -65,12 +65,15 @@ static void values_may_be_cut_anywhere(void **state)
     EXPECT_JSON("{\"a\":\"\xc3\xa4\xf0\x9f\x98\x80\"}", "{\"a\":\"\xc3\xa4\xf0\x9f\x98\x80\"}|");
 }
 
+/* TestJSONFrameReader */
 static void scalar_values_are_frames_too(void **state)
 {
     (void)state;
+    EXPECT_JSON("{\"test\":true}\n1\n[\"a\"]", "{\"test\":true}|1|[\"a\"]|");
     EXPECT_JSON("\"a\\\"b\"{}\"\" 12 true{}null ", "\"a\\\"b\"|{}|\"\"|12|true|{}|null|");
 }
 
+/* TestReadInvalidFrame */
 static void the_end_within_a_value_is_known(void **state)
 {
     (void)state;
@@ -79,6 +82,7 @@ static void the_end_within_a_value_is_known(void **state)
     expect(FRAMER_JSON, 0, SLICE_LITERAL("{}\n"), "{}|", ST_AGAIN, false);
     expect(FRAMER_PROTOBUF, 0, SLICE_LITERAL("\0\0"), "", ST_AGAIN, true);
     expect(FRAMER_PROTOBUF, 0, SLICE_LITERAL("\0\0\0\2a"), "", ST_AGAIN, true);
+    expect(FRAMER_PROTOBUF, 0, SLICE_LITERAL("\0\0\0\4\1\2"), "", ST_AGAIN, true);
     expect(FRAMER_PROTOBUF, 0, SLICE_LITERAL("\0\0\0\2ab"), "ab|", ST_AGAIN, false);
 }
 
@@ -99,11 +103,14 @@ static void a_byte_that_begins_no_value_ends_the_frames(void **state)
     expect(FRAMER_JSON, 0, SLICE_LITERAL("{} ,{}"), "{}|", ST_MALFORMED, false);
 }
 
+/* TestRead, TestReadLarge */
 static void messages_have_a_length(void **state)
 {
     (void)state;
     expect(FRAMER_PROTOBUF, 0, SLICE_LITERAL("\0\0\0\3abc\0\0\0\0\0\0\0\1x"), "abc||x|", ST_AGAIN,
            false);
+    expect(FRAMER_PROTOBUF, 0, SLICE_LITERAL("\0\0\0\4\1\2\3\4\0\0\0\3\5\6\7\0\0\0\0\0\0\0\1x"),
+           "\1\2\3\4|\5\6\7||x|", ST_AGAIN, false);
     uint8_t body[4 + 300] = {0, 0, 1, 44};
     memset(body + 4, 'y', 300);
     struct framer f;
@@ -116,6 +123,7 @@ static void messages_have_a_length(void **state)
     framer_fini(&f);
 }
 
+/* TestDecoder of the streaming serializer */
 static void frames_that_are_too_long_are_skipped(void **state)
 {
     (void)state;

@@ -29,6 +29,7 @@ static const char *read_event(const char *frame)
     return text;
 }
 
+/* TestDecoder of rest/watch */
 static void events_have_type_object_and_version(void **state)
 {
     (void)state;

@@ -6,6 +6,8 @@
 
 #include <vigil/kube/status.h>
 
+enum { KUBE_RETRY_AFTER_MAX_S = 300 }; /* whatever a server demands, it is tried again then */
+
 /* Reads JSON or an envelope of protobuf (protobuf.h). False: it is not a Status. */
 MUST_CHECK
 bool kube_status_read(struct slice sent, struct vigil_kube_status *ret_status);

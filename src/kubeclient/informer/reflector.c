@@ -9,7 +9,6 @@
 #define DELAY_MAX_NS (30 * NS_PER_S)
 #define DELAY_RESET_NS (120 * NS_PER_S) /* without a failure for this long */
 #define SHORT_WATCH_NS (1 * NS_PER_S)   /* one that ends as soon without an event is a failure */
-#define RETRY_AFTER_MAX_S 300           /* whatever a server demands, it is tried again */
 
 enum {
     TIMEOUT_MIN_S = 300,
@@ -186,7 +185,8 @@ static void wait_before(struct reflector *r, enum reflector_state again, int ret
 {
     int64_t delay_ns = next_delay(r, now_ns);
     int64_t asked_ns =
-        (retry_after_s < RETRY_AFTER_MAX_S ? retry_after_s : RETRY_AFTER_MAX_S) * NS_PER_S;
+        (retry_after_s < KUBE_RETRY_AFTER_MAX_S ? retry_after_s : KUBE_RETRY_AFTER_MAX_S) *
+        NS_PER_S;
     r->again = again;
     cache_drop_list(r->cache);
     reflector_move(r, REFLECTOR_WAITING);

@@ -23,8 +23,7 @@
 #include <vigil/kube/watch.h>
 
 enum {
-    VERSION_BYTES = 128,      /* of a resourceVersion that is kept for the next request */
-    RETRY_AFTER_MAX_S = 3600, /* however long the server asks for */
+    VERSION_BYTES = 128, /* of a resourceVersion that is kept for the next request */
 };
 
 /* From the start of a request to the next one, as in client-go. */
@@ -193,7 +192,8 @@ static void on_timer(struct timer *timer)
 /* After the time that the server asked for, and not within a second. */
 static void restart(struct vigil_kube_watch *watch, int retry_after_s)
 {
-    int64_t asked_s = retry_after_s < RETRY_AFTER_MAX_S ? retry_after_s : RETRY_AFTER_MAX_S;
+    int64_t asked_s =
+        retry_after_s < KUBE_RETRY_AFTER_MAX_S ? retry_after_s : KUBE_RETRY_AFTER_MAX_S;
     int64_t at = loop_now_ns(loop_of(watch)) + (asked_s > 0 ? asked_s * NS_PER_S : 0);
     int64_t earliest = watch->started_ns + RESTART_NS;
     watch_request_cancel(&watch->request);

@@ -23,6 +23,7 @@ static void watch(struct watch_test *t, const struct watch_step *steps, size_t c
 
 /* -- Events -- */
 
+/* TestWatch, TestStreamWatcher */
 static void events_are_delivered_in_order(void **state)
 {
     (void)state;
@@ -92,6 +93,19 @@ static void protobuf_is_decoded(void **state)
     watch_test_fini(&t);
 }
 
+/* TestWatchNonDefaultContentType */
+static void the_server_may_answer_with_json_instead(void **state)
+{
+    (void)state;
+    static const struct watch_step step = {.text = EVENTS, .type = "application/json"};
+    struct watch_test t;
+    watch_test_init(&t, SIM_HTTP2, &step, 1);
+    t.options.protobuf = 1;
+    watch_test_watch(&t, "1");
+    watch_test_expect(&t, EVENTS_LOG "ENDED complete\n");
+    watch_test_fini(&t);
+}
+
 static void options_are_checked(void **state)
 {
     (void)state;
@@ -125,7 +139,7 @@ static void options_are_checked(void **state)
     watch_test_fini(&t);
 }
 
-/* -- Request.Watch -- */
+/* -- Request.Watch: TestRequestWatch -- */
 
 static void refusal_ends_the_watch_with_its_status(void **state)
 {
@@ -155,6 +169,7 @@ static void refusal_ends_the_watch_with_its_status(void **state)
     watch_test_fini(&t);
 }
 
+/* TestRequestWatchWithRetry */
 static void retry_after_is_obeyed(void **state)
 {
     (void)state;
@@ -171,6 +186,21 @@ static void retry_after_is_obeyed(void **state)
         assert_int_equal(watch_test_stats(&t).retries, 2);
         watch_test_fini(&t);
     }
+}
+
+static void a_server_cannot_ask_for_days(void **state)
+{
+    (void)state;
+    static const struct watch_step steps[] = {{.code = 429, .retry_after = "86400"},
+                                              {.text = EVENTS}};
+    struct watch_test t;
+    watch_test_init(&t, SIM_HTTP1, steps, COUNT_OF(steps));
+    watch_test_watch(&t, "1");
+    kube_world_run(&t.w, 299 * NS_PER_S);
+    assert_string_equal(t.log, "");
+    kube_world_run(&t.w, 3 * NS_PER_S);
+    assert_string_equal(t.log, EVENTS_LOG "ENDED complete\n");
+    watch_test_fini(&t);
 }
 
 static void refusal_without_retry_after_is_final(void **state)
@@ -229,6 +259,7 @@ static void broken_connections_give_an_empty_watch(void **state)
     }
 }
 
+/* TestRequestWatchWithWrapPreviousError */
 static void an_error_names_the_one_before_it(void **state)
 {
     (void)state;
@@ -239,6 +270,7 @@ static void an_error_names_the_one_before_it(void **state)
     watch_test_fini(&t);
 }
 
+/* TestWatchUnknownContentType */
 static void an_answer_that_is_not_a_watch_fails(void **state)
 {
     (void)state;
@@ -294,6 +326,7 @@ static void errors_of_the_server_end_the_watch(void **state)
     watch_test_fini(&t);
 }
 
+/* TestStreamWatcherError */
 static void what_cannot_be_decoded_is_one_error(void **state)
 {
     (void)state;
@@ -322,6 +355,7 @@ static void what_cannot_be_decoded_is_one_error(void **state)
     }
 }
 
+/* TestDecoder_SourceClose, TestEmptyDecoder */
 static void ends_are_silent_and_distinguished(void **state)
 {
     (void)state;
@@ -339,6 +373,7 @@ static void ends_are_silent_and_distinguished(void **state)
     watch_test_fini(&t);
 }
 
+/* TestReadClientTimeout */
 static void a_silent_connection_is_a_timeout(void **state)
 {
     (void)state;
@@ -390,6 +425,7 @@ static void an_event_over_the_limit_ends_the_watch(void **state)
 
 /* -- The program's side -- */
 
+/* TestStreamWatcherRace: also while an error waits to be delivered */
 static void free_inside_the_callback(void **state)
 {
     (void)state;
@@ -560,9 +596,11 @@ int main(void)
         cmocka_unit_test(events_are_delivered_in_order),
         cmocka_unit_test(bookmarks_and_initial_events_are_passed_on),
         cmocka_unit_test(protobuf_is_decoded),
+        cmocka_unit_test(the_server_may_answer_with_json_instead),
         cmocka_unit_test(options_are_checked),
         cmocka_unit_test(refusal_ends_the_watch_with_its_status),
         cmocka_unit_test(retry_after_is_obeyed),
+        cmocka_unit_test(a_server_cannot_ask_for_days),
         cmocka_unit_test(refusal_without_retry_after_is_final),
         cmocka_unit_test(throttling_ends_after_ten_retries),
         cmocka_unit_test(broken_connection_is_tried_again_after_a_second),

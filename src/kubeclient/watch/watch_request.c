@@ -1,5 +1,6 @@
 #include "kubeclient/watch/watch_request.h"
 
+#include "kubeclient/data/status.h"
 #include "kubeclient/watch/watch_status.h"
 
 #include <stdio.h>
@@ -7,7 +8,6 @@
 
 enum {
     REASON_BYTES = 1024,
-    RETRY_AFTER_MAX_S = 3600, /* however long the server asks for */
 };
 
 /* After a connection broke, as in client-go. */
@@ -356,7 +356,8 @@ static void refused(struct watch_request *request, const struct exchange_result 
 {
     int code = result->status->code, after_s = result->retry_after_s;
     if ((code == 429 || code >= 500) && after_s >= 0 && request->retries < WATCH_RETRIES_MAX)
-        retry(request, (after_s < RETRY_AFTER_MAX_S ? after_s : RETRY_AFTER_MAX_S) * NS_PER_S);
+        retry(request,
+              (after_s < KUBE_RETRY_AFTER_MAX_S ? after_s : KUBE_RETRY_AFTER_MAX_S) * NS_PER_S);
     else
         finish_refused(request, result);
 }
