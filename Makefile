@@ -29,7 +29,7 @@ test: ## unit and live tests under address and undefined-behaviour sanitizers
 	@tools/install-deps build test
 	@$(call cmake,build-test,-DVIGIL_SANITIZE=address$(comma)undefined)
 	@$(call ninja,build-test)
-	@tools/run-tests --build build-test unit tools peer live+crash+watch+lease+client
+	@tools/run-tests --build build-test unit tools peer live+crash+watch+lease+client+kube_client
 
 tsan: ## unit tests and the busiest live tests under the thread sanitizer
 	@tools/install-deps build test
@@ -54,7 +54,7 @@ e2e: ## etcd 3.4.23's own end-to-end tests, on clusters of one
 kube: ## a real kube-apiserver on top of Vigil, kubectl on top of it; builds both the first time
 	@tools/install-deps build test kube
 	@$(call cmake,build-test,-DVIGIL_SANITIZE=address$(comma)undefined)
-	@$(call ninja,build-test) vigil kube_oracle
+	@$(call ninja,build-test) vigil kube_oracle kube_client_suite
 	@tools/build-kube
 	@tools/run-tests --build build-test kube
 

@@ -133,7 +133,8 @@ static void finish_refused(struct kube_exchange *x)
     struct exchange_result result = {
         .end = EXCHANGE_REFUSED,
         .reason = r->status.message,
-        .retry_after_s = r->retry_after_s,
+        .retry_after_s = r->retry_after_s < EXCHANGE_RETRY_AFTER_S_MAX ? r->retry_after_s
+                                                                       : EXCHANGE_RETRY_AFTER_S_MAX,
         .may_be_sent = true,
         .status = &r->status,
         .http_code = r->code,

@@ -24,7 +24,10 @@
 
 #include <vigil/kube/status.h>
 
-enum { EXCHANGE_ERROR_BYTES_MAX = 64 << 10 }; /* of a refusal that are read; the rest is dropped */
+enum {
+    EXCHANGE_ERROR_BYTES_MAX = 64 << 10, /* of a refusal that are read; the rest is dropped */
+    EXCHANGE_RETRY_AFTER_S_MAX = 300,    /* a server cannot demand an endless delay */
+};
 /* For the body of a refusal; afterwards what has arrived of it is used. */
 #define EXCHANGE_ERROR_NS (10 * NS_PER_S)
 
@@ -48,7 +51,7 @@ struct exchange_result {
     /* For people: the message of a refusal, otherwise one line that names the server; "" if
      * complete. */
     const char *reason;
-    int retry_after_s; /* the Retry-After field of a refusal; -1: it has none */
+    int retry_after_s; /* the Retry-After field of a refusal, at most the limit; -1: none */
     bool timed_out;    /* no answer: with UNREACHED, BROKEN and CUT_OFF */
     bool may_be_sent;  /* the server may have received the request */
     /* Of a refusal; otherwise NULL, 0 and empty. */
