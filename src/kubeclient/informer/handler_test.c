@@ -356,6 +356,12 @@ static void handler_of_an_informer_that_has_ended_is_refused(void **state)
 
 /* -- Resync -- */
 
+static unsigned resyncs_of(struct seen *seen)
+{
+    LOCK_SCOPE(&seen->lock);
+    return seen->resyncs;
+}
+
 static void resync_reports_every_object_again(void **state)
 {
     (void)state;
@@ -366,7 +372,7 @@ static void resync_reports_every_object_again(void **state)
     add(&none, VIGIL_KUBE_HANDLER_CALLBACK, 0);
     start();
     kube_world_run(&world, 7500 * NS_PER_MS);
-    AWAIT(seen[0].resyncs >= 35);
+    AWAIT(resyncs_of(&seen[0]) >= 35);
     take_all(&seen[2]);
     assert_int_equal(seen[1].resyncs, 0);
     kube_world_run(&world, 3 * NS_PER_S);

@@ -294,17 +294,25 @@ static void object_failed(struct reflector *r, enum status status, int64_t now_n
 
 /* -- Objects -- */
 
+/* For every event, so without printf. */
+static void copy_version(char to[REFLECTOR_VERSION_BYTES], struct slice version)
+{
+    assert(version.len < REFLECTOR_VERSION_BYTES);
+    slice_copy(to, version);
+    to[version.len] = 0;
+}
+
 static void note_newest(struct reflector *r, struct slice version)
 {
     if (version.len && version.len < sizeof(r->newest) &&
         (!r->newest[0] || version_compare(version, slice_from_text(r->newest)) > 0))
-        snprintf(r->newest, sizeof(r->newest), "%.*s", SLICE_ARGS(version));
+        copy_version(r->newest, version);
 }
 
 static void set_version(struct reflector *r, struct slice version)
 {
     if (version.len && version.len < sizeof(r->version))
-        snprintf(r->version, sizeof(r->version), "%.*s", SLICE_ARGS(version));
+        copy_version(r->version, version);
     note_newest(r, version);
 }
 
