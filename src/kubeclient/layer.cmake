@@ -37,6 +37,7 @@ foreach(test
     informer_handler
     informer_informer
     informer_informer_faults
+    informer_reflector_cases
     leader_candidate
     watch_kube_watch
     watch_retry_watch

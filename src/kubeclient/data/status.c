@@ -226,7 +226,9 @@ bool kube_status_is_expired(const struct vigil_kube_status *status)
 bool kube_status_is_too_large_version(const struct vigil_kube_status *status)
 {
     for (size_t i = 0; i < status->cause_count; i++) {
-        if (strcmp(status->causes[i].reason, "ResourceVersionTooLarge") == 0)
+        const struct vigil_kube_cause *cause = &status->causes[i];
+        if (strcmp(cause->reason, "ResourceVersionTooLarge") == 0 ||
+            strcmp(cause->message, "Too large resource version") == 0) /* 1.17.0 to 1.18.5 */
             return true;
     }
     /* Servers before 1.17 have no cause. */

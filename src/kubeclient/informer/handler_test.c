@@ -127,6 +127,7 @@ static void change_some(int count)
     kube_world_run(&world, NS_PER_S);
 }
 
+/* TestSharedInformerMultipleRegistration: all of them have the same function. */
 static void handlers_in_all_places_get_the_same(void **state)
 {
     (void)state;
@@ -158,6 +159,7 @@ static void handlers_in_all_places_get_the_same(void **state)
     end();
 }
 
+/* TestAddWhileActive */
 static void late_handler_gets_the_current_state(void **state)
 {
     (void)state;
@@ -290,7 +292,8 @@ static void *free_handler(void *arg)
     return NULL;
 }
 
-/* The handler is freed while its function runs on its thread, and while the thread waits. */
+/* TestRemoveWhileActive, TestSharedInformerRemoveHandler: the handler is freed while its function
+ * runs on its thread, and while the thread waits. */
 static void freeing_waits_for_the_function(void **state)
 {
     (void)state;
@@ -322,6 +325,7 @@ static void freeing_waits_for_the_function(void **state)
     sem_destroy(&leave);
 }
 
+/* TestRemoveOnStoppedSharedInformer, TestShutdown */
 static void handlers_outlive_informer_and_client(void **state)
 {
     (void)state;
@@ -341,6 +345,7 @@ static void handlers_outlive_informer_and_client(void **state)
     }
 }
 
+/* TestAddOnStoppedSharedInformer */
 static void handler_of_an_informer_that_has_ended_is_refused(void **state)
 {
     (void)state;
@@ -354,6 +359,64 @@ static void handler_of_an_informer_that_has_ended_is_refused(void **state)
     end();
 }
 
+/* -- Threads -- */
+
+static _Atomic bool abuse_over;
+
+static void ignore(vigil_kube_handler *handler, const vigil_kube_change *change, void *user)
+{
+    (void)handler, (void)change, (void)user;
+}
+
+static void *abuse(void *arg)
+{
+    struct random random;
+    vigil_kube_handler *handlers[8] = {NULL};
+    random_init(&random, (uint64_t)(uintptr_t)arg);
+    while (!atomic_load(&abuse_over)) {
+        vigil_kube_handler_options options =
+            options_of((int)random_below(&random, 3), (struct seen *)NULL);
+        size_t at = (size_t)random_below(&random, COUNT_OF(handlers));
+        options.fn = ignore;
+        options.resync_ms = 1000;
+        if (handlers[at])
+            vigil_kube_handler_free(TAKE(handlers[at]));
+        else if (vigil_kube_informer_add_handler(informer, &options, &handlers[at]) != VIGIL_OK)
+            abort();
+        if (vigil_kube_informer_start(informer) != VIGIL_OK)
+            abort();
+        vigil_kube_object_unref(vigil_kube_informer_get(informer, vigil_text("odd/1")));
+    }
+    for (size_t i = 0; i < COUNT_OF(handlers); i++)
+        vigil_kube_handler_free(handlers[i]);
+    return NULL;
+}
+
+/* TestSharedInformerHandlerAbuse, TestSharedInformerStartRace: threads start the informer, and add
+ * and free handlers, while objects change. */
+static void handlers_are_added_and_freed_on_many_threads(void **state)
+{
+    (void)state;
+    pthread_t threads[4];
+    struct seen seen = {0};
+    begin();
+    add(&seen, VIGIL_KUBE_HANDLER_CALLBACK, 0);
+    atomic_store(&abuse_over, false);
+    for (size_t i = 0; i < COUNT_OF(threads); i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, abuse, (void *)(i + 1)), 0);
+    start();
+    for (int i = 0; i < 50; i++)
+        change_some(10);
+    assert_true(has_all(&seen));
+    assert_false(seen.wrong);
+    atomic_store(&abuse_over, true);
+    for (size_t i = 0; i < COUNT_OF(threads); i++)
+        pthread_join(threads[i], NULL);
+    kube_world_run(&world, NS_PER_S);
+    vigil_kube_handler_free(seen.handler);
+    end();
+}
+
 /* -- Resync -- */
 
 static unsigned resyncs_of(struct seen *seen)
@@ -362,6 +425,7 @@ static unsigned resyncs_of(struct seen *seen)
     return seen->resyncs;
 }
 
+/* TestReflectorResync, TestListenerResyncPeriods: every handler has its own time. */
 static void resync_reports_every_object_again(void **state)
 {
     (void)state;
@@ -456,7 +520,7 @@ static void waiting_ends_with_the_time_or_the_client(void **state)
     }
 }
 
-/* The program is killed by neither order of freeing, with its own thread in between. */
+/* TestSharedInformerInitializationRace: in any order, and while it begins. */
 static void client_with_its_own_thread_is_freed_at_any_time(void **state)
 {
     (void)state;
@@ -487,6 +551,7 @@ int main(void)
         cmocka_unit_test(freeing_waits_for_the_function),
         cmocka_unit_test(handlers_outlive_informer_and_client),
         cmocka_unit_test(handler_of_an_informer_that_has_ended_is_refused),
+        cmocka_unit_test(handlers_are_added_and_freed_on_many_threads),
         cmocka_unit_test(resync_reports_every_object_again),
         cmocka_unit_test(handler_that_cannot_be_added_changes_nothing),
         cmocka_unit_test(waiting_ends_with_the_time_or_the_client),

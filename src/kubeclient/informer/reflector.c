@@ -59,7 +59,7 @@ static int watch_timeout_s(struct reflector *r)
 /* A server may answer a list from its cache if any version will do. */
 static const char *version_to_list(const struct reflector *r)
 {
-    if (r->version_unavailable || r->whole)
+    if (r->version_unavailable)
         return "";
     return r->newest[0] ? r->newest : "0";
 }
@@ -222,15 +222,16 @@ static void stream_failed(struct reflector *r, const struct vigil_kube_status *s
 
 static void list_failed(struct reflector *r, const struct vigil_kube_status *status, int64_t now_ns)
 {
-    bool in_middle = r->token.len > 0;
+    bool too_slow = r->token.len > 0 && !r->whole; /* for the server's history */
     cache_drop_list(r->cache);
-    bool tried = r->version_unavailable && (r->whole || !in_middle);
-    if (!is_version_unavailable(status) || tried) {
+    if (!is_version_unavailable(status) || (r->version_unavailable && !too_slow)) {
         wait_before(r, REFLECTOR_LISTING, status->retry_after_s, now_ns);
         return;
     }
-    r->version_unavailable = true;
-    r->whole |= in_middle; /* the pages came too slowly for the server's history */
+    if (too_slow)
+        r->whole = true;
+    else
+        r->version_unavailable = true;
     list(r);
 }
 
@@ -242,6 +243,12 @@ static enum reflector_state after_watch(const struct reflector *r)
     return resumes ? REFLECTOR_WATCHING : REFLECTOR_STREAMING;
 }
 
+/* The changes cannot be had: the server has forgotten them, or cannot read them. */
+static bool needs_state(const struct vigil_kube_status *status)
+{
+    return is_version_unavailable(status) || strcmp(status->reason, "StoreReadError") == 0;
+}
+
 /* A server whose history is always too short would otherwise be asked for its state without a
  * pause, so there is a delay also before that. */
 static void watch_failed(struct reflector *r, const struct vigil_kube_status *status,
@@ -251,7 +258,7 @@ static void watch_failed(struct reflector *r, const struct vigil_kube_status *st
     if (kube_status_is_too_large_version(status))
         r->version_unavailable = true;
     r->failures += reached;
-    wait_before(r, is_version_unavailable(status) ? REFLECTOR_STREAMING : after_watch(r),
+    wait_before(r, needs_state(status) ? REFLECTOR_STREAMING : after_watch(r),
                 status->retry_after_s, now_ns);
 }
 
