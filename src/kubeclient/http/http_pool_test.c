@@ -1,4 +1,6 @@
 /* Requests over the pool to our own server: protocols, connections, limits, failures. */
+#include "client/connect/relay_test.h"
+#include "kubeclient/http/http_attempt.h"
 #include "kubeclient/http/http_pool_fixture_test.h"
 
 /* With TLS and both protocols, and without TLS. */
@@ -47,6 +49,51 @@ static void requests_are_answered(void **state)
         assert_int_equal(stats.connections, cases[i].http2 ? 1 : 2);
         assert_int_equal(stats.connect_errors + stats.disconnects + stats.repeats, 0);
         assert_true(stats.bytes_sent > 50 && stats.bytes_received > 50);
+        pool_world_fini(&w);
+    }
+}
+
+/* With TLS and without a selected protocol it is HTTP/1.1. */
+static void server_that_selects_nothing_gets_http1(void **state)
+{
+    (void)state;
+    struct pool_world w;
+    struct relay server;
+    struct pool_test_request r = {.target = "/health"};
+    pool_world_init(&w, true, NULL);
+    pool_world_listen(&w); /* for its certificates */
+    relay_start(&server, sim_network(w.sim));
+    relay_use_tls(&server, w.certs.cert_file, w.certs.key_file);
+    server.answer = SLICE_LITERAL("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi");
+    pool_world_connect(&w, &server.listener.address);
+    start(&w, &r);
+    pool_world_run(&w, NS_PER_S);
+    assert_true(pool_test_succeeded(&r));
+    assert_string_equal(r.text, "hi");
+    assert_true(strncmp(server.request, "GET /health HTTP/1.1\r\n", 22) == 0);
+    http_pool_free(w.pool);
+    w.pool = NULL;
+    relay_stop(&server);
+    pool_world_fini(&w);
+}
+
+/* What is left of a request whose response has begun: no text of it, and no buffer. */
+static void idle_watch_holds_little_memory(void **state)
+{
+    (void)state;
+    enum { BYTES_MAX = 512 };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct pool_world w;
+        struct pool_test_request r = {.target = "/watch", .waits = true};
+        begin(&w, &cases[i]);
+        start(&w, &r);
+        pool_world_run(&w, NS_PER_S);
+        assert_int_equal(r.heads, 1);
+        const struct http_attempt *a = r.request.attempt;
+        assert_true(sizeof(*a) <= BYTES_MAX);
+        assert_null(a->text);
+        if (cases[i].http2)
+            assert_true(!a->http2.head.ptr && !a->http2.body.ptr);
         pool_world_fini(&w);
     }
 }
@@ -346,10 +393,35 @@ static void tls_source_is_replaced_when_its_requests_have_ended(void **state)
     }
 }
 
+static void without_memory_old_connections_are_closed_at_once(void **state)
+{
+    (void)state;
+    struct pool_world w;
+    unsigned done = 0;
+    struct pool_test_request old = {.target = "/watch"}, other = {.target = "/health"};
+    begin(&w, &cases[2]);
+    start(&w, &old);
+    pool_world_run(&w, NS_PER_S);
+    struct tls_client_source *source = pool_world_source(&w);
+    memory_fail_at = 1;
+    http_pool_set_tls(w.pool, source, count_done, &done);
+    assert_int_equal(memory_fail_at, 0);
+    assert_int_equal(done, 1);
+    assert_int_equal(old.end, ST_NOMEM);
+    tls_client_source_free(w.source);
+    w.source = source;
+    start(&w, &other);
+    pool_world_run(&w, NS_PER_S);
+    assert_true(pool_test_succeeded(&other));
+    pool_world_fini(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(requests_are_answered),
+        cmocka_unit_test(server_that_selects_nothing_gets_http1),
+        cmocka_unit_test(idle_watch_holds_little_memory),
         cmocka_unit_test(connections_are_kept_for_the_next_request),
         cmocka_unit_test(cancelled_requests_are_silent),
         cmocka_unit_test(unreachable_server_fails_all_that_wait),
@@ -360,6 +432,7 @@ int main(void)
         cmocka_unit_test(idle_connections_are_closed),
         cmocka_unit_test(body_is_withheld),
         cmocka_unit_test(tls_source_is_replaced_when_its_requests_have_ended),
+        cmocka_unit_test(without_memory_old_connections_are_closed_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -205,6 +205,98 @@ static void refusals_name_the_server_and_the_proxy(void **state)
     }
 }
 
+/* -- Faults while a tunnel is made -- */
+
+static const struct {
+    const char *scheme, *user;
+    bool secure;
+    enum http_pool_protocol protocol;
+} routes[] = {
+    {"http", "", false, HTTP_POOL_HTTP2},
+    {"http", "u:p", false, HTTP_POOL_NEGOTIATED}, /* forwards */
+    {"socks5", "u:p", false, HTTP_POOL_HTTP2},
+    {"https", "", true, HTTP_POOL_NEGOTIATED},
+};
+
+static void begin_route(struct proxied *p, size_t i)
+{
+    begin(p, routes[i].secure, routes[i].protocol, routes[i].scheme, routes[i].user);
+    if (*routes[i].user) {
+        p->relay.user = "u";
+        p->relay.password = "p";
+    }
+    if (routes[i].protocol == HTTP_POOL_NEGOTIATED && !routes[i].secure) {
+        p->relay.answer = SLICE_LITERAL("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi");
+        p->relay.closes = true;
+    }
+}
+
+/* Ends once with a reason, and the next request succeeds. */
+static void send_in_trouble(struct proxied *p)
+{
+    struct pool_test_request r = {.target = "/health"}, next = {.target = "/health"};
+    faulty_memory_begin();
+    enum status status = pool_test_start(p->w.pool, &r);
+    faulty_memory_end();
+    assert_true(status == ST_OK || status == ST_NOMEM);
+    pool_world_run(&p->w, 40 * NS_PER_S);
+    assert_true(status == ST_NOMEM || r.ends == 1);
+    assert_true(status == ST_NOMEM || r.end == ST_OK || *r.reason);
+    faults.kind = FAULT_NONE;
+    faulty_memory_at = 0;
+    send_one(p, &next);
+    assert_true(pool_test_succeeded(&next));
+}
+
+static void proxied_connection_may_break_after_every_byte(void **state)
+{
+    (void)state;
+    static const enum fault_kind kinds[] = {FAULT_LOST_READING, FAULT_LOST_WRITING, FAULT_END,
+                                            FAULT_CALL};
+    for (size_t i = 0; i < COUNT_OF(routes) * COUNT_OF(kinds); i++) {
+        size_t route = i / COUNT_OF(kinds);
+        size_t step = routes[route].secure ? 97 : 1; /* of a handshake some are enough */
+        size_t places = 1;
+        for (size_t at = 0; at < places; at += step) {
+            struct proxied p;
+            begin_route(&p, route);
+            pool_world_start(&p.w);
+            faults.kind = at ? kinds[i % COUNT_OF(kinds)] : FAULT_NONE;
+            faults.at = at;
+            send_in_trouble(&p);
+            if (at == 0)
+                places = fault_places(kinds[i % COUNT_OF(kinds)], &faults) / 2;
+            end(&p);
+        }
+        assert_true(places > 5);
+    }
+}
+
+static void every_allocation_of_a_tunnel_may_fail(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(routes); i++) {
+        bool failed = true;
+        for (size_t nth = 1; failed; nth++) {
+            struct proxied p;
+            begin_route(&p, i);
+            pool_world_start(&p.w);
+            faulty_memory_at = nth;
+            struct pool_test_request r = {.target = "/health"};
+            faulty_memory_begin();
+            enum status status = pool_test_start(p.w.pool, &r);
+            faulty_memory_end();
+            pool_world_run(&p.w, 40 * NS_PER_S);
+            failed = faulty_memory_at == 0;
+            faulty_memory_at = 0;
+            assert_true(status == ST_NOMEM || r.ends == 1);
+            send_in_trouble(&p);
+            end(&p);
+            assert_true(failed || nth > 5);
+        }
+    }
+}
+
 static void malformed_proxy_is_refused(void **state)
 {
     (void)state;
@@ -228,6 +320,8 @@ int main(void)
         cmocka_unit_test(names_are_looked_up_by_the_proxy),
         cmocka_unit_test(requests_without_tls_are_forwarded),
         cmocka_unit_test(refusals_name_the_server_and_the_proxy),
+        cmocka_unit_test(proxied_connection_may_break_after_every_byte),
+        cmocka_unit_test(every_allocation_of_a_tunnel_may_fail),
         cmocka_unit_test(malformed_proxy_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
