@@ -254,12 +254,14 @@ static void streams_beyond_the_limit_get_connections_of_their_own(void **state)
     (void)state;
     enum { COUNT = 1000, LIMIT = 100 };
     struct pool_world w;
-    pool_world_init(&w, false, NULL);
+    struct sim_options options = SIM_OPTIONS_DEFAULT;
+    options.delay_min_ns = options.delay_max_ns = 100 * NS_PER_MS;
+    pool_world_init(&w, false, &options);
     w.options.protocol = HTTP_POOL_HTTP2;
     w.wire.limits.h2.streams_max = LIMIT;
     pool_world_start(&w);
     struct pool_test_request *requests = start_many(&w, COUNT, "/watch");
-    pool_world_run(&w, NS_PER_S);
+    pool_world_run(&w, 1500 * NS_PER_MS); /* the first is made, then the others at once */
     for (size_t i = 0; i < COUNT; i++)
         assert_int_equal(requests[i].heads, 1);
     assert_int_equal(http_pool_stats(w.pool).connects, COUNT / LIMIT);

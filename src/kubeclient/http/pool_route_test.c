@@ -168,6 +168,27 @@ static void requests_without_tls_are_forwarded(void **state)
     }
 }
 
+/* It is verified by its own name, and not by the one that is expected of the server. */
+static void proxy_with_tls_forwards(void **state)
+{
+    (void)state;
+    struct proxied p;
+    struct pool_test_request r = {.method = "GET"};
+    struct error error;
+    begin(&p, true, HTTP_POOL_NEGOTIATED, "https", "");
+    p.relay.answer = SLICE_LITERAL("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi");
+    p.w.options.connector.server_name = "kube.test";
+    pool_world_listen(&p.w);
+    pool_must(endpoint_parse(SLICE_LITERAL("http://kube.test:80"), &p.w.options.endpoint, &error),
+              &error);
+    pool_must(http_pool_new(&p.w.options, &p.w.pool, &error), &error);
+    send_one(&p, &r);
+    assert_string_equal(r.reason, "");
+    assert_non_null(strstr(p.relay.request, "GET http://kube.test/health HTTP/1.1\r\nHost: "
+                                            "kube.test\r\n"));
+    end(&p);
+}
+
 static void refusals_name_the_server_and_the_proxy(void **state)
 {
     (void)state;
@@ -319,6 +340,7 @@ int main(void)
         cmocka_unit_test(proxy_is_verified),
         cmocka_unit_test(names_are_looked_up_by_the_proxy),
         cmocka_unit_test(requests_without_tls_are_forwarded),
+        cmocka_unit_test(proxy_with_tls_forwards),
         cmocka_unit_test(refusals_name_the_server_and_the_proxy),
         cmocka_unit_test(proxied_connection_may_break_after_every_byte),
         cmocka_unit_test(every_allocation_of_a_tunnel_may_fail),
