@@ -60,7 +60,7 @@ static void missing_file_is_named(void **state)
     assert_non_null(strstr(f->error.text, "/file: No such file"));
 }
 
-/* Nobody writes to the pipe: opening it for reading would wait. */
+/* No process writes to the pipe: opening it for reading would wait. */
 static void pipe_does_not_block(void **state)
 {
     struct fixture *f = *state;

@@ -145,12 +145,12 @@ class SameUsers(LiveTest):
                 with self.subTest(field=field[:40], path=path):
                     self.same("GET", path, None, None, {"Authorization": field})
 
-
     def test_body_that_asks_for_more_than_the_head(self):
         for request in (user("root", password="p"), user("anna", password="a", roles=["w"]), role("w", permissions=kv([], ["/box"])),
                         role("guest"), ("PUT", "/v2/auth/enable")):
             self.assertIn(self.same(*request)[0], (200, 201))
-        for path, body, code in (("/box", b"value=1", 201), ("/box", b"value=1&recursive=true", 401), ("/box?recursive=true", b"value=1", 401),
+        for path, body, code in (("/box", b"value=1", 201), ("/box", b"value=1&recursive=true", 401),
+                                 ("/box?recursive=true", b"value=1", 401),
                                  ("/box?recursive=true", b"value=1&recursive=false", 200), ("/no", b"value=1", 401)):
             answers = [send(url, "PUT", "/v2/keys" + path, body, ANNA)[0] for url in self.urls]
             self.assertEqual(answers, [code, code], (path, body))

@@ -413,7 +413,7 @@ static void exit_code_and_errors_are_shown(void **state)
     assert_null(strchr(f->error.text, '\033'));
     assert_null(strchr(f->error.text, '\n'));
     assert_null(strstr(f->error.text, "\302\233"));
-    assert_null(strchr(f->error.text, '\377'));
+    assert_null(strstr(f->error.text, "\377"));
 }
 
 static void beginning_of_huge_errors_is_shown(void **state)

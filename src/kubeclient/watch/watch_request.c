@@ -182,6 +182,8 @@ static bool deliver(struct watch_request *request, struct slice bytes)
     enum status status = ST_OK;
     uint64_t events = 0;
     framer_feed(&request->framer, bytes);
+    /* It is forgotten before the function returns, unless the request is canceled and gone. */
+    /* cppcheck-suppress autoVariables */
     request->delivery = &delivery;
     while (!request->withheld &&
            (status = received_event_next(&request->framer, &event, &error)) == ST_OK) {
