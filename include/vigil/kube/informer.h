@@ -13,6 +13,8 @@
  * copy is an older state, and its versions never go back.
  *
  * Informers of one client with the same target and the same selectors share one watch and one copy.
+ * An informer makes one request at a time, with pauses after failures; these do not count for the
+ * client's limit of calls per second.
  *
  *     vigil_kube_informer_new(kube, &options, &informer);
  *     vigil_kube_informer_add_handler(informer, &handler_options, &handler);
@@ -55,8 +57,9 @@ typedef struct vigil_kube_informer_options {
 /* Sets the size and the defaults. */
 VIGIL_API void vigil_kube_informer_options_init(vigil_kube_informer_options *options);
 
-/* Creates an informer, or returns another reference to one with the same options. It does nothing
- * until it is started. Returns a vigil_code: VIGIL_ERROR_ARGUMENT, VIGIL_ERROR_MEMORY. */
+/* Creates an informer, which does nothing until it is started. If the client has one with the same
+ * target, selectors and encoding, this returns another reference to it, and the other options stay
+ * as they are. Returns a vigil_code: VIGIL_ERROR_ARGUMENT, VIGIL_ERROR_MEMORY. */
 VIGIL_API int vigil_kube_informer_new(vigil_kube *kube, const vigil_kube_informer_options *options,
                                       vigil_kube_informer **ret_informer);
 /* Gives the reference back; the last one stops the informer and ends its handlers. Accepts NULL. */
@@ -114,8 +117,8 @@ typedef enum vigil_kube_change_kind {
     VIGIL_KUBE_CHANGE_DELETED
 } vigil_kube_change_kind;
 
-/* A change of the copy. A handler that is slow gets several changes of one object as one: `before`
- * is then what it saw last. */
+/* A change of the copy. For a handler that is slow, so that 1,024 changes or 8 MiB wait for it,
+ * further changes of one object become one: `before` is always what it saw last. */
 typedef struct vigil_kube_change {
     int kind;                        /* enum vigil_kube_change_kind */
     const vigil_kube_object *before; /* NULL if it was added */
@@ -145,29 +148,37 @@ typedef struct vigil_kube_handler_options {
     int place; /* enum vigil_kube_handler_place */
     vigil_kube_handler_fn fn;
     void *user;
-    int64_t resync_ms; /* every object is reported again so often; default 0: never */
+    int64_t
+        resync_ms; /* every object is reported again so often, at least 1000; default 0: never */
 } vigil_kube_handler_options;
 
 /* Sets the size and the defaults. */
 VIGIL_API void vigil_kube_handler_options_init(vigil_kube_handler_options *options);
 
 /* Adds a handler, at any time: it gets every object that is there as added, and then the changes.
- * VIGIL_ERROR_ARGUMENT, VIGIL_ERROR_MEMORY, VIGIL_ERROR_SYSTEM (no thread or descriptor). */
+ * With a thread of its own, its function may be called before this one returns, after *ret_handler
+ * is set. VIGIL_ERROR_ARGUMENT, VIGIL_ERROR_MEMORY, VIGIL_ERROR_SYSTEM (no thread or descriptor),
+ * VIGIL_ERROR_CANCELED: the informer has ended. */
 VIGIL_API int vigil_kube_informer_add_handler(vigil_kube_informer *informer,
                                               const vigil_kube_handler_options *options,
                                               vigil_kube_handler **ret_handler);
-/* Ends it. Its function is not called any more; if it is running on another thread just now, this
- * waits for it. Accepts NULL. */
+/* Ends it, and may be called in its function. Otherwise its function is not called any more; if it
+ * is running on another thread just now, this waits for it. Handlers that the program holds must
+ * also be freed after their informer or client has ended. Accepts NULL. */
 VIGIL_API void vigil_kube_handler_free(vigil_kube_handler *handler);
-/* Returns 1 once it has got everything that the first complete copy had. */
+/* Returns 1 once everything that the first complete copy had was taken, or its function has
+ * returned for it. */
 VIGIL_API int vigil_kube_handler_has_synced(const vigil_kube_handler *handler);
 
 /* With VIGIL_KUBE_HANDLER_TAKE: takes the next change, and waits for it at most timeout_ms; 0 does
  * not wait, -1 waits without a limit. The change is valid until the next call on this handler,
- * which one thread at a time makes. VIGIL_ERROR_TIMEOUT; VIGIL_ERROR_CANCELED: it was ended. */
+ * which one thread at a time makes. Waiting does not drive a client in the program's loop.
+ * VIGIL_ERROR_TIMEOUT; VIGIL_ERROR_CANCELED: it was ended; VIGIL_ERROR_ARGUMENT: its place is
+ * another. */
 VIGIL_API int vigil_kube_handler_take(vigil_kube_handler *handler, int timeout_ms,
                                       vigil_kube_change *ret_change);
-/* Readable while a change can be taken. Only wait for it. */
+/* Readable while a change can be taken, and after the end. Only wait for it. -1 if its place is
+ * another. */
 VIGIL_API int vigil_kube_handler_fd(const vigil_kube_handler *handler);
 
 /* -- State -- */

@@ -364,6 +364,7 @@ static void list_that_is_not_one_is_a_failure(void **state)
 struct endless {
     int name;
     unsigned pages;
+    bool repeats; /* the continue token */
 };
 
 /* Every page has new objects, and another one follows it. */
@@ -375,10 +376,10 @@ static void list_without_end(struct sim_reply *reply, const struct sim_request *
     e->pages++;
     reply->server->request_count = 0;
     snprintf(json, sizeof(json),
-             "{\"kind\":\"PodList\",\"metadata\":{\"resourceVersion\":\"1\",\"continue\":\"c\"},"
+             "{\"kind\":\"PodList\",\"metadata\":{\"resourceVersion\":\"1\",\"continue\":\"%d\"},"
              "\"items\":[{\"metadata\":{\"name\":\"%d\",\"resourceVersion\":\"1\"}},"
              "{\"metadata\":{\"name\":\"%d\",\"resourceVersion\":\"1\"}}]}",
-             e->name, e->name + 1);
+             e->repeats ? 0 : e->name, e->name, e->name + 1);
     e->name += 2;
     sim_reply_json(reply, 200, json);
 }
@@ -401,6 +402,24 @@ static void list_without_end_is_limited(void **state)
     assert_in_range(stats().bytes, 3000, 8000); /* twice the limit while it lists again */
     assert_int_equal(vigil_kube_informer_has_synced(follower.informer), 0);
     assert_true(kube_world_now(&world) > NS_PER_S); /* with a pause between the attempts */
+    end();
+}
+
+static void continue_token_that_is_repeated_is_a_failure(void **state)
+{
+    (void)state;
+    struct endless endless = {.repeats = true};
+    vigil_kube_informer_options options = options_of_pods();
+    begin();
+    world.server.route_count = 0;
+    kube_server_route(&world.server, "GET", "/api/v1/pods", list_without_end, &endless);
+    options.no_streaming = 1;
+    follower.informer = informer_new(options);
+    assert_int_equal(vigil_kube_informer_start(follower.informer), VIGIL_OK);
+    KUBE_WORLD_RUN_UNTIL(&world, stats().failures == 2);
+    assert_int_equal(endless.pages, 4);
+    assert_string_equal(stats().last_failure.message,
+                        "the server sent the same continue token again");
     end();
 }
 
@@ -676,6 +695,7 @@ int main(void)
         cmocka_unit_test(refusal_is_reported_and_tried_again),
         cmocka_unit_test(list_that_is_not_one_is_a_failure),
         cmocka_unit_test(list_without_end_is_limited),
+        cmocka_unit_test(continue_token_that_is_repeated_is_a_failure),
         cmocka_unit_test(limit_of_bytes_is_kept_and_recovers),
         cmocka_unit_test(equal_informers_are_one),
         cmocka_unit_test(last_reference_stops_the_watch),

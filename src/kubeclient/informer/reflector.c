@@ -363,14 +363,24 @@ void reflector_listed(struct reflector *r, struct slice object)
         r->list_status = status; /* reported at the end of the page */
 }
 
+/* Why no page can follow; NULL: one can, or none does. */
+static const char *fault_of_token(const struct reflector *r, struct slice token)
+{
+    if (token.len > REFLECTOR_CONTINUE_BYTES_MAX)
+        return "the server sent a continue token that is too long";
+    if (token.len && slice_equal(token, buf_slice(&r->token)))
+        return "the server sent the same continue token again";
+    return NULL;
+}
+
 void reflector_page_ended(struct reflector *r, struct slice version, struct slice continue_token,
                           int64_t now_ns)
 {
     assert(r->state == REFLECTOR_LISTING);
+    const char *fault = fault_of_token(r, continue_token);
     r->token.len = 0;
-    if (continue_token.len > REFLECTOR_CONTINUE_BYTES_MAX) {
-        fail_locally(r, "InternalError", "the server sent a continue token that is too long",
-                     now_ns);
+    if (fault) {
+        fail_locally(r, "InternalError", fault, now_ns);
         return;
     }
     enum status status = r->list_status;

@@ -242,8 +242,10 @@ static void serve_list(struct world *w)
     }
     int n = snprintf(version, sizeof(version), "%d", w->list_at);
     w->open = false;
+    char token[16];
+    snprintf(token, sizeof(token), "%d", w->sent);
     reflector_page_ended(&w->reflector, slice_of(version, (size_t)n),
-                         w->sent < NAMES ? SLICE_LITERAL("more") : SLICE_EMPTY, w->now_ns);
+                         w->sent < NAMES ? slice_from_text(token) : SLICE_EMPTY, w->now_ns);
 }
 
 static void serve(struct world *w)
