@@ -4,7 +4,7 @@ target_include_directories(vigil_kubeclient PUBLIC ${CMAKE_SOURCE_DIR}/include)
 # One test per line, so that additions do not conflict.
 vigil_failing_memory(
     kubeclient_call_configuration_test
-    kubeclient_call_discovery_test
+    kubeclient_discovery_discovery_test
     kubeclient_call_rate_limiter_test
     kubeclient_call_warning_test
     kubeclient_connect_credentials_plugin_test

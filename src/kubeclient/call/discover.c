@@ -1,6 +1,6 @@
 /* vigil_kube_discover: the requests that fill a table of resources (discovery.h). */
 #include "kubeclient/call/call.h"
-#include "kubeclient/call/discovery.h"
+#include "kubeclient/discovery/discovery.h"
 
 struct discover_call {
     struct vigil_kube_call call;

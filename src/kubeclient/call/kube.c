@@ -5,9 +5,9 @@
 #include "client/names/resolver.h"
 #include "io/socket.h"
 #include "kubeclient/call/configuration.h"
-#include "kubeclient/call/discovery.h"
 #include "kubeclient/call/rate_limiter.h"
 #include "kubeclient/connect/server_url.h"
+#include "kubeclient/discovery/discovery.h"
 
 #include <stdlib.h>
 

@@ -1,4 +1,4 @@
-#include "kubeclient/call/discovery.h"
+#include "kubeclient/discovery/discovery.h"
 
 #include "base/lock.h"
 #include "base/memory/arena.h"

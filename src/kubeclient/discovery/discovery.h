@@ -10,8 +10,8 @@
  * The order of the rows is the server's preference: the core group first, the other groups in the
  * order in which the server names them, and the preferred version of each group first.
  */
-#ifndef VIGIL_KUBECLIENT_CALL_DISCOVERY_H
-#define VIGIL_KUBECLIENT_CALL_DISCOVERY_H
+#ifndef VIGIL_KUBECLIENT_DISCOVERY_DISCOVERY_H
+#define VIGIL_KUBECLIENT_DISCOVERY_DISCOVERY_H
 
 #include "base/buf.h"
 #include "base/error.h"

@@ -1,5 +1,5 @@
 /* The table of resources: documents, limits, names. */
-#include "kubeclient/call/discovery.h"
+#include "kubeclient/discovery/discovery.h"
 
 #include "base/failing_memory_test.h"
 
