@@ -135,10 +135,9 @@ static const struct {
     const struct suite_test *tests;
     bool is_scripted; /* the server is not one of Kubernetes */
 } groups[] = {
-    {"call", call_tests, false},
-    {"discovery", discovery_tests, false},
-    {"restart", restart_tests, false},
-    {"script", script_tests, true},
+    {"call", call_tests, false},       {"discovery", discovery_tests, false},
+    {"restart", restart_tests, false}, {"restart", watch_restart_tests, false},
+    {"script", script_tests, true},    {"watch", watch_tests, false},
 };
 
 /* For this test; it may exist already. */

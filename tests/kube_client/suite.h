@@ -23,6 +23,8 @@ extern const struct suite_test call_tests[];
 extern const struct suite_test discovery_tests[];
 extern const struct suite_test restart_tests[];
 extern const struct suite_test script_tests[];
+extern const struct suite_test watch_restart_tests[];
+extern const struct suite_test watch_tests[];
 
 /* Ends the program with a message that names the place. */
 #define CHECK(condition)                                                              \

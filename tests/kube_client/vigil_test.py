@@ -90,7 +90,8 @@ class Scripted(unittest.TestCase):
 
 
 def add_tests():
-    runs = {Plain: common_tests() + groups()["restart"], OwnLoop: BASIC, Http2: BASIC, Scripted: groups()["script"]}
+    runs = {Plain: common_tests() + groups()["restart"], OwnLoop: BASIC, Http2: BASIC + groups()["watch"],
+            Scripted: groups()["script"]}
     for case, names in runs.items():
         for name in names:
             setattr(case, f"test_{name}", lambda self, name=name: self.run_one(name))

@@ -2,8 +2,6 @@
 
 #include "codec/json/plain.h"
 
-enum { HELD_BYTES_KEPT = 64 << 10 };
-
 /*
  *     none ──► container, string, scalar ──► none
  *       └─────────────────────────────────► invalid
@@ -81,7 +79,7 @@ static enum status add(struct framer *framer, size_t n, bool completes, struct s
 static void drop_given(struct framer *framer)
 {
     if (framer->given)
-        buf_reset(&framer->held, HELD_BYTES_KEPT);
+        buf_fini(&framer->held); /* so that a thousand watches that wait hold nothing */
     framer->given = false;
 }
 

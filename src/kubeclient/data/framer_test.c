@@ -133,6 +133,22 @@ static void frames_that_are_too_long_are_skipped(void **state)
            ST_AGAIN, false);
 }
 
+static void nothing_is_held_between_frames(void **state)
+{
+    (void)state;
+    struct framer f;
+    struct slice frame;
+    framer_init(&f, FRAMER_JSON);
+    framer_feed(&f, SLICE_LITERAL("{\"a\":"));
+    assert_int_equal(framer_next(&f, &frame), ST_AGAIN);
+    assert_true(f.held.capacity > 0);
+    framer_feed(&f, SLICE_LITERAL("1}\n"));
+    assert_int_equal(framer_next(&f, &frame), ST_OK);
+    assert_int_equal(framer_next(&f, &frame), ST_AGAIN);
+    assert_int_equal(f.held.capacity, 0);
+    framer_fini(&f);
+}
+
 static void a_frame_that_is_too_long_is_not_kept(void **state)
 {
     (void)state;
@@ -220,6 +236,7 @@ int main(void)
         cmocka_unit_test(a_byte_that_begins_no_value_ends_the_frames),
         cmocka_unit_test(messages_have_a_length),
         cmocka_unit_test(frames_that_are_too_long_are_skipped),
+        cmocka_unit_test(nothing_is_held_between_frames),
         cmocka_unit_test(a_frame_that_is_too_long_is_not_kept),
         cmocka_unit_test(frames_are_what_the_scanner_finds),
     };
