@@ -176,14 +176,18 @@ static void fail(struct vigil_kube_watch *watch, const vigil_kube_status *status
 
 static void request(struct vigil_kube_watch *watch)
 {
+    vigil_kube_status failure;
     struct error error;
     enum status status = watch_request_start(&watch->request, watch->kube, &watch->params, &error);
     watch->started_ns = loop_now_ns(loop_of(watch));
     watch->accepted = false;
+    if (status == ST_OK)
+        return;
+    watch_status_set(&failure, 0, "", error.text);
     if (status == ST_NOMEM)
         end(watch, VIGIL_KUBE_END_MEMORY, error.text, NULL);
-    else if (status != ST_OK)
-        end(watch, VIGIL_KUBE_END_FAILED, error.text, NULL);
+    else
+        end(watch, VIGIL_KUBE_END_FAILED, error.text, &failure);
 }
 
 static void on_timer(struct timer *timer)

@@ -508,7 +508,9 @@ enum status watch_request_start(struct watch_request *request, struct vigil_kube
         if (status != ST_OK) {
             request->attempts = NULL;
             return error_set(error, status, "%s",
-                             status == ST_NOMEM ? "out of memory" : "a text cannot be sent");
+                             status == ST_NOMEM    ? "out of memory"
+                             : status == ST_CLOSED ? "the client is being freed"
+                                                   : "a text cannot be sent");
         }
     }
     (void)TAKE(attempts);

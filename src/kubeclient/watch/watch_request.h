@@ -93,8 +93,8 @@ struct watch_request {
     char *late_reason;               /* owned */
 };
 
-/* Params are copied. ST_NOMEM; ST_INVALID: the target or another text cannot be sent. Otherwise
- * on_end follows. */
+/* Params are copied. ST_NOMEM; ST_INVALID: the target or another text cannot be sent; ST_CLOSED:
+ * the client is being freed. Otherwise on_end follows. */
 MUST_CHECK
 enum status watch_request_start(struct watch_request *request, struct vigil_kube *kube,
                                 const struct watch_params *params, struct error *error);
