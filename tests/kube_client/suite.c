@@ -13,7 +13,7 @@ void ask(const char *what)
     CHECK(fgets(answer, sizeof(answer), stdin) && strcmp(answer, "done\n") == 0);
 }
 
-static void fail_call(vigil_kube_call *call, const char *file, int line)
+void fail_call(const vigil_kube_call *call, const char *file, int line)
 {
     const vigil_error *error = vigil_kube_call_error(call);
     fprintf(stderr, "%s:%d: %s: %s (%d %s)\n", file, line, vigil_code_name(error->code),
@@ -45,8 +45,7 @@ void expect_refusal(vigil_kube_call *call, int code, const char *reason, const c
 
 vigil_kube_call *must_run(vigil_kube_call *call)
 {
-    if (vigil_kube_call_run(call) != VIGIL_OK)
-        fail_call(call, __FILE__, __LINE__);
+    CHECK_RUN(call, vigil_kube_call_run(call) == VIGIL_OK);
     return call;
 }
 
@@ -129,15 +128,19 @@ void latch_wait(struct latch *latch, long count)
     pthread_mutex_unlock(&latch->mutex);
 }
 
-/* Those of "restart" and "script" need a server of their own. */
+/* Those of "identity", "restart" and "script" need a server of their own. */
 static const struct {
     const char *name;
     const struct suite_test *tests;
-    bool is_scripted; /* the server is not one of Kubernetes */
+    bool has_namespace; /* each test has its own */
 } groups[] = {
-    {"call", call_tests, false},       {"discovery", discovery_tests, false},
-    {"restart", restart_tests, false}, {"restart", watch_restart_tests, false},
-    {"script", script_tests, true},    {"watch", watch_tests, false},
+    {"call", call_tests, true},
+    {"discovery", discovery_tests, true},
+    {"identity", identity_tests, false},
+    {"restart", restart_tests, true},
+    {"restart", watch_restart_tests, true},
+    {"script", script_tests, false},
+    {"watch", watch_tests, true},
 };
 
 /* For this test; it may exist already. */
@@ -162,7 +165,7 @@ int main(int argc, char **argv)
             if (argc < 2) {
                 printf("%s %s\n", groups[i].name, test->name);
             } else if (strcmp(argv[1], test->name) == 0) {
-                if (!groups[i].is_scripted)
+                if (groups[i].has_namespace)
                     create_namespace();
                 test->run();
                 return 0;

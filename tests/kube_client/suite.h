@@ -21,6 +21,7 @@ struct suite_test {
 /* A group is run against every server, unless suite.c says otherwise. */
 extern const struct suite_test call_tests[];
 extern const struct suite_test discovery_tests[];
+extern const struct suite_test identity_tests[];
 extern const struct suite_test restart_tests[];
 extern const struct suite_test script_tests[];
 extern const struct suite_test watch_restart_tests[];
@@ -34,6 +35,14 @@ extern const struct suite_test watch_tests[];
             abort();                                                                  \
         }                                                                             \
     } while (0)
+
+/* The same about a call, whose error is printed. */
+#define CHECK_RUN(call, condition)                 \
+    do {                                           \
+        if (!(condition))                          \
+            fail_call((call), __FILE__, __LINE__); \
+    } while (0)
+void fail_call(const vigil_kube_call *call, const char *file, int line);
 
 /* The call completes with this code; a wrong one is printed with its text. Frees the call. */
 #define EXPECT(call, wanted) expect_code((call), (wanted), __FILE__, __LINE__)
