@@ -31,11 +31,11 @@ test: ## unit and live tests under address and undefined-behaviour sanitizers
 	@$(call ninja,build-test)
 	@tools/run-tests --build build-test unit tools peer live+crash+watch+lease+client+kube_client
 
-tsan: ## unit tests and the busiest live tests under the thread sanitizer
+tsan: ## unit tests, the busiest live tests and those of libvigil under the thread sanitizer
 	@tools/install-deps build test
 	@$(call cmake,build-tsan,-DVIGIL_SANITIZE=thread)
 	@$(call ninja,build-tsan)
-	@tools/run-tests --build build-tsan unit live:etcdctl,attacks,kube_read,kube_load,kube_contention,kube_large crash:30 watch:Guarantees
+	@tools/run-tests --build build-tsan unit live:etcdctl,attacks,kube_read,kube_load,kube_contention,kube_large crash:30 watch:Guarantees client:client
 
 conformance: ## clients of all kinds, a kube-apiserver's calls, the same random requests to Vigil and a real etcd, moving from one to the other
 	@tools/install-deps build test clients

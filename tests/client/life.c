@@ -166,7 +166,7 @@ static void run_inside(vigil_call *call, void *user)
     CHECK(vigil_call_error(inner)->code == VIGIL_OK);
     CHECK(vigil_call_run(inner) == VIGIL_ERROR_WOULD_BLOCK);
     CHECK(vigil_call_error(inner)->code == VIGIL_ERROR_WOULD_BLOCK);
-    CHECK(strstr(vigil_call_error(inner)->text, "vigil_call_start"));
+    CHECK(strstr(vigil_call_error(inner)->text, "inside a callback"));
     CHECK(vigil_call_start(inner, NULL, NULL) == VIGIL_OK);
     CHECK(vigil_call_error(inner)->code == VIGIL_OK); /* it runs */
     vigil_call_free(inner);
