@@ -103,9 +103,10 @@ static vigil_kube_informer *start_informer(vigil_kube *kube)
 /* Of the whole program: the store is most of it. */
 static void report_whole(const struct meter *since, long count)
 {
-    printf("{\"count\": %ld, \"cpu_us\": %.4f, \"seconds\": %.4f, \"bytes\": %.1f}\n", count,
-           (cpu_seconds() - since->cpu) / (double)count * 1e6, now_seconds() - since->seconds,
-           resident_bytes());
+    printf("{\"count\": %ld, \"cpu_us\": %.4f, \"seconds\": %.4f, \"bytes\": %.1f, "
+           "\"heap_bytes\": %.1f}\n",
+           count, (cpu_seconds() - since->cpu) / (double)count * 1e6,
+           now_seconds() - since->seconds, resident_bytes(), heap_bytes());
 }
 
 static void run_informer(const char *server, long count)
