@@ -120,11 +120,16 @@ static bool deliver_one(struct vigil_kube_handler *handler)
 static void deliver(struct deferred *deferred)
 {
     struct vigil_kube_handler *handler = CONTAINER_OF(deferred, struct vigil_kube_handler, deliver);
-    size_t delivered = 0;
-    while (delivered < HANDLER_BATCH && deliver_one(handler))
-        delivered++;
-    if (delivered == HANDLER_BATCH)
-        loop_defer(loop_of(handler), &handler->deliver);
+    struct clock *clock = loop_clock(loop_of(handler));
+    int64_t from_ns = clock_mono_ns(clock);
+    for (size_t delivered = 1; deliver_one(handler); delivered++) {
+        bool timed = delivered % HANDLER_CHANGES_TIMED == 0;
+        if (delivered == HANDLER_CHANGES_MAX ||
+            (timed && clock_mono_ns(clock) - from_ns > HANDLER_TIME_MAX_NS)) {
+            loop_defer(loop_of(handler), &handler->deliver);
+            break;
+        }
+    }
 }
 
 static void on_published(struct copy_consumer *consumer)

@@ -15,7 +15,10 @@
 #include "client/driver/shared.h"
 #include "kubeclient/informer/copy.h"
 
-enum { HANDLER_BATCH = 256 }; /* changes per turn of the loop, so that others get their turn */
+/* What callbacks get in one turn of the loop, so that others get their turn: this many changes, or
+ * as many as take this time, which is examined now and then. A turn receives fewer. */
+enum { HANDLER_CHANGES_MAX = 4096, HANDLER_CHANGES_TIMED = 64 };
+#define HANDLER_TIME_MAX_NS (2 * NS_PER_MS)
 
 struct vigil_kube_handler {
     struct driver_shared shared;

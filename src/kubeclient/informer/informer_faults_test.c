@@ -155,12 +155,14 @@ static void connection_may_fail_at_any_byte(void **state)
 {
     (void)state;
     static const enum fault_kind kinds[] = {FAULT_LOST_READING, FAULT_LOST_WRITING, FAULT_RESET,
-                                            FAULT_END, FAULT_CALL};
+                                            FAULT_END,          FAULT_CALL,         FAULT_SILENCE};
     for (int variant = 0; variant < 4; variant++) {
         enum sim_protocol protocol = variant & 1 ? SIM_HTTP1 : SIM_HTTP2;
         live_with_fault(FAULT_NONE, 0, protocol, variant & 2);
         struct faults totals = faults;
         for (size_t k = 0; k < COUNT_OF(kinds); k++) {
+            if (kinds[k] == FAULT_SILENCE && protocol == SIM_HTTP1)
+                continue; /* only pings find such a connection before the watch's timeout */
             size_t places = fault_places(kinds[k], &totals);
             for (size_t at = 0; at < places; at += 1 + places / 40)
                 live_with_fault(kinds[k], at, protocol, variant & 2);

@@ -83,6 +83,23 @@ static void server_that_does_not_stream_is_listed(void **state)
     }
 }
 
+static void large_objects_are_copied(void **state)
+{
+    (void)state;
+    for (int lists = 0; lists < 2; lists++) {
+        vigil_kube_informer_options options = options_of_pods();
+        begin();
+        collection.pad_bytes = 1500000;
+        options.no_streaming = lists != 0;
+        follow_with(options);
+        run_until_synced();
+        change_some(3);
+        run_until_complete();
+        assert_true(stats().bytes > stats().objects * 1500000);
+        end();
+    }
+}
+
 static void watch_continues_at_the_last_version(void **state)
 {
     (void)state;
@@ -681,6 +698,7 @@ int main(void)
         cmocka_unit_test(copy_follows_the_server),
         cmocka_unit_test(list_and_watch_without_streaming),
         cmocka_unit_test(server_that_does_not_stream_is_listed),
+        cmocka_unit_test(large_objects_are_copied),
         cmocka_unit_test(watch_continues_at_the_last_version),
         cmocka_unit_test(bookmark_moves_the_version_on),
         cmocka_unit_test(gap_is_closed_by_another_list),
