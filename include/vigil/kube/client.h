@@ -71,10 +71,12 @@ typedef struct vigil_kube_options {
     const char *token_file;      /* read again when it may have changed */
     const char *user, *password; /* of HTTP's basic authentication */
     const char *impersonate;     /* the user to be treated as */
-    const char *proxy_url;       /* "http://proxy:3128" */
-    const char *name_space;      /* the default of vigil_kube_namespace */
-    const char *user_agent;      /* the default names the library */
-    int http;                    /* enum vigil_kube_http */
+    /* "http://user:password@proxy:3128", "https://…" or "socks5://…"; the default is that of the
+     * environment variables HTTPS_PROXY, HTTP_PROXY and NO_PROXY */
+    const char *proxy_url;
+    const char *name_space; /* the default of vigil_kube_namespace */
+    const char *user_agent; /* the default names the library */
+    int http;               /* enum vigil_kube_http */
 
     /* Calls, except for watches, are sent at most at this rate. The defaults are those of
      * client-go: 5 per second after a burst of 10. 0 per second: no limit. */

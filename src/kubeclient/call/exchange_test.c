@@ -257,6 +257,28 @@ static void broken_response_is_reported(void **state)
     }
 }
 
+/* Only the proxy can look up the server's name. An option has precedence. */
+static void proxy_of_the_environment_is_used(void **state)
+{
+    (void)state;
+    for (int option = 0; option < 2; option++) {
+        struct kube_world w;
+        struct test_exchange t = {.heads = 0};
+        kube_world_init(&w, SIM_HTTP1, NULL);
+        w.options.server = "http://kube.internal";
+        w.options.proxy_url = option ? "http://127.0.0.1:2" : NULL;
+        assert_int_equal(setenv("HTTP_PROXY", "http://127.0.0.1:1", 1), 0);
+        bool started = kube_world_start(&w);
+        assert_int_equal(unsetenv("HTTP_PROXY"), 0);
+        assert_true(started);
+        run(&w, &t);
+        assert_int_equal(t.end, EXCHANGE_UNREACHED);
+        assert_non_null(strstr(t.reason, "a request to kube.internal:80 failed"));
+        assert_non_null(strstr(t.reason, option ? "127.0.0.1:2" : "127.0.0.1:1"));
+        kube_world_fini(&w);
+    }
+}
+
 static void unreachable_server_is_reported(void **state)
 {
     (void)state;
@@ -404,6 +426,7 @@ int main(void)
         cmocka_unit_test(refusal_becomes_a_status),
         cmocka_unit_test(refusal_that_does_not_end_is_used_as_it_is),
         cmocka_unit_test(broken_response_is_reported),
+        cmocka_unit_test(proxy_of_the_environment_is_used),
         cmocka_unit_test(unreachable_server_is_reported),
         cmocka_unit_test(cancelled_exchange_is_silent),
         cmocka_unit_test(warnings_reach_the_program),

@@ -8,6 +8,7 @@
 #include "kubeclient/call/rate_limiter.h"
 #include "kubeclient/connect/server_url.h"
 #include "kubeclient/discovery/discovery.h"
+#include "kubeclient/http/proxy_environment.h"
 
 #include <stdlib.h>
 
@@ -158,6 +159,20 @@ static bool has_pem(const struct kubeconfig_pem *pem)
     return pem->file || pem->data.len;
 }
 
+/* Through a proxy that the environment of the program names, as in client-go. */
+static enum status open_pool_as_environment_says(struct vigil_kube *kube,
+                                                 struct http_pool_options *options,
+                                                 struct error *error)
+{
+    char *proxy_url;
+    if (proxy_environment_find(&options->endpoint, kube->secure, getenv, &proxy_url) != ST_OK)
+        return error_set(error, ST_NOMEM, "out of memory");
+    options->proxy_url = proxy_url;
+    enum status status = http_pool_new(options, &kube->pool, error);
+    free(proxy_url);
+    return status;
+}
+
 static enum status open_pool(struct vigil_kube *kube, struct network *network,
                              const vigil_kube_options *o, struct error *error)
 {
@@ -187,7 +202,8 @@ static enum status open_pool(struct vigil_kube *kube, struct network *network,
     options.endpoint = url.endpoint;
     options.proxy_url = config->proxy_url;
     options.protocol = protocols[o->http];
-    return http_pool_new(&options, &kube->pool, error);
+    return config->proxy_url ? http_pool_new(&options, &kube->pool, error)
+                             : open_pool_as_environment_says(kube, &options, error);
 }
 
 static enum status open_credentials(struct vigil_kube *kube, struct error *error)
