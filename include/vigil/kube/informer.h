@@ -148,8 +148,7 @@ typedef struct vigil_kube_handler_options {
     int place; /* enum vigil_kube_handler_place */
     vigil_kube_handler_fn fn;
     void *user;
-    int64_t
-        resync_ms; /* every object is reported again so often, at least 1000; default 0: never */
+    int64_t resync_ms; /* every object is reported again so often, from 1000 on; default 0: never */
 } vigil_kube_handler_options;
 
 /* Sets the size and the defaults. */

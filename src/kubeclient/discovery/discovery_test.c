@@ -198,7 +198,7 @@ static char *repeat(const char *before, const char *item, size_t count, const ch
     at = stpcpy(at, before);
     for (size_t i = 0; i < count; i++)
         at = stpcpy(stpcpy(at, i ? "," : ""), item);
-    strcpy(at, after);
+    (void)stpcpy(at, after);
     return text;
 }
 
@@ -209,7 +209,7 @@ static void limits_are_kept(void **state)
     assert_non_null(large);
     snprintf(large, 100, "{\"name\":\"");
     memset(large + 9, 'a', 1 << 20);
-    strcpy(large + 9 + (1 << 20), "\"}");
+    (void)stpcpy(large + 9 + (1 << 20), "\"}");
     static const char version[] =
         "{\"kind\":\"APIResourceList\",\"groupVersion\":\"v1\",\"resources\":[";
     const struct {
