@@ -104,6 +104,18 @@ static void http2_watch_survives_silence(void **state)
     every_event_is_delivered_once_after(&silence, 1, SIM_HTTP2);
 }
 
+/* As in client-go, in contrast to one that is refused. */
+static void a_connection_that_times_out_is_tried_again(void **state)
+{
+    (void)state;
+    struct watch_test t;
+    begin(&t, SIM_HTTP2, false);
+    disturb(&t, FAULT_SILENCE, 0, 100);
+    assert_string_equal(t.log, history_log);
+    assert_int_equal(watch_test_stats(&t).retries, 1);
+    watch_test_fini(&t);
+}
+
 /* Only timeouts of the connection end such a watch. */
 static void silent_chunked_watch_can_be_freed(void **state)
 {
@@ -250,6 +262,7 @@ int main(void)
         cmocka_unit_test(chunked_watch_survives_every_cut),
         cmocka_unit_test(http2_watch_survives_every_cut),
         cmocka_unit_test(http2_watch_survives_silence),
+        cmocka_unit_test(a_connection_that_times_out_is_tried_again),
         cmocka_unit_test(silent_chunked_watch_can_be_freed),
         cmocka_unit_test(without_resume_the_beginning_is_delivered),
         cmocka_unit_test(wrong_bytes_do_no_harm),
