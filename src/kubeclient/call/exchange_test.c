@@ -3,6 +3,8 @@
 
 #include "kubeclient/call/kube_server_sim_test.h"
 
+#include <vigil/client.h>
+
 enum test_action { ACT_NOTHING, ACT_CANCEL_IN_HEAD, ACT_CANCEL_IN_BODY, ACT_RESTART_IN_END };
 
 struct test_exchange {
@@ -339,6 +341,31 @@ static void warnings_reach_the_program(void **state)
     kube_world_fini(&w);
 }
 
+static void connections_are_logged(void **state)
+{
+    (void)state;
+    for (enum sim_protocol protocol = 0; protocol < SIM_PROTOCOLS; protocol++) {
+        bool is_http2 = protocol == SIM_HTTP2 || protocol == SIM_TLS_HTTP2;
+        char text[ADDRESS_TEXT_BYTES], expected[512];
+        struct kube_world w;
+        struct test_exchange t = {.heads = 0};
+        begin(&w, protocol, answer_pods, NULL);
+        address_format(&w.server.bound.address, text);
+        run(&w, &t);
+        snprintf(expected, sizeof(expected), "%d connected to %s over %s\n", VIGIL_LOG_INFO, text,
+                 is_http2 ? "HTTP/2" : "HTTP/1.1");
+        assert_string_equal(w.log, expected);
+        kube_server_stop(&w.server);
+        kube_world_run(&w, NS_PER_S);
+        run(&w, &t);
+        snprintf(expected, sizeof(expected), "%d cannot connect to %s: connection refused\n",
+                 VIGIL_LOG_WARN, text);
+        if (!strstr(w.log, expected))
+            fail_msg("%s", w.log);
+        kube_world_fini(&w);
+    }
+}
+
 static void answer_with_warning_and_refusal(struct sim_reply *reply,
                                             const struct sim_request *request, void *ctx)
 {
@@ -430,6 +457,7 @@ int main(void)
         cmocka_unit_test(unreachable_server_is_reported),
         cmocka_unit_test(cancelled_exchange_is_silent),
         cmocka_unit_test(warnings_reach_the_program),
+        cmocka_unit_test(connections_are_logged),
         cmocka_unit_test(missing_memory_is_reported),
         cmocka_unit_test(faults_at_every_byte_are_reported),
     };

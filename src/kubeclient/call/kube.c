@@ -202,6 +202,8 @@ static enum status open_pool(struct vigil_kube *kube, struct network *network,
     options.endpoint = url.endpoint;
     options.proxy_url = config->proxy_url;
     options.protocol = protocols[o->http];
+    options.log = driver_log;
+    options.log_ctx = &kube->driver;
     return config->proxy_url ? http_pool_new(&options, &kube->pool, error)
                              : open_pool_as_environment_says(kube, &options, error);
 }

@@ -459,6 +459,7 @@ struct kube_world {
     vigil_kube_options options;
     vigil_kube *kube;
     vigil_error error;  /* of vigil_kube_new */
+    char log[1024];     /* one line after the other */
     char warnings[512]; /* one per line */
     /* Called after every turn of the client, for checks of the test. */
     void (*check)(struct kube_world *w);
@@ -485,6 +486,13 @@ static inline void kube_world_on_warning(void *user, const char *text)
     snprintf(w->warnings + len, sizeof(w->warnings) - len, "%s\n", text);
 }
 
+static inline void kube_world_on_log(void *user, int level, const char *text)
+{
+    struct kube_world *w = user;
+    size_t len = strlen(w->log);
+    snprintf(w->log + len, sizeof(w->log) - len, "%d %s\n", level, text);
+}
+
 /* Routes and options may be set before the start. There is no limit of calls per second. */
 static inline void kube_world_init(struct kube_world *w, enum sim_protocol protocol,
                                    const struct sim_options *sim_options)
@@ -498,6 +506,7 @@ static inline void kube_world_init(struct kube_world *w, enum sim_protocol proto
     w->options.own_thread = 0;
     w->options.calls_per_second = 0;
     w->options.warning = kube_world_on_warning;
+    w->options.log = kube_world_on_log;
     w->options.log_user = w;
     if (protocol == SIM_HTTP2 || protocol == SIM_TLS_HTTP2)
         w->options.http = VIGIL_KUBE_HTTP_2;

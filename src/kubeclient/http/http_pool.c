@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <vigil/client.h>
 
 enum {
     REPEATS_MAX = 7,     /* of one request, as in Go */
@@ -59,6 +60,8 @@ struct http_pool {
     enum session_protocol protocol;
     unsigned connections_max;
     int64_t idle_ns;
+    void (*log)(void *ctx, int level, const char *text); /* may be NULL */
+    void *log_ctx;
     bool closing;
 
     struct list waiting; /* attempts without a link, in order */
@@ -345,6 +348,20 @@ static void link_free(struct pool_link *link)
     free(link);
 }
 
+static void log_line(const struct http_pool *pool, int level, const char *text)
+{
+    if (pool->log)
+        pool->log(pool->log_ctx, level, text);
+}
+
+static void log_open(const struct pool_link *link)
+{
+    char text[ENDPOINT_TEXT_BYTES + 64];
+    snprintf(text, sizeof(text), "connected to %s over %s", link->pool->route.server.text,
+             link->http1 ? "HTTP/1.1" : "HTTP/2");
+    log_line(link->pool, VIGIL_LOG_INFO, text);
+}
+
 static void on_link_open(void *owner)
 {
     struct pool_link *link = owner;
@@ -355,6 +372,7 @@ static void on_link_open(void *owner)
     if (link->state == POOL_LINK_CONNECTING)
         link_move(link, POOL_LINK_AVAILABLE);
     begin_idle(link);
+    log_open(link);
     dispatch(pool);
 }
 
@@ -364,6 +382,7 @@ static void on_link_draining(void *owner, enum h2_error code, const char *text)
     (void)code, (void)text;
     if (link->state != POOL_LINK_RETIRED)
         link_move(link, POOL_LINK_RETIRED);
+    log_line(link->pool, VIGIL_LOG_INFO, "the server closes the connection");
 }
 
 static void on_link_room(void *owner)
@@ -380,9 +399,12 @@ static void on_link_closed(void *owner, const struct error *error)
     struct http_pool *pool = link->pool;
     struct error reason = *error;
     bool failed = link->state == POOL_LINK_CONNECTING;
+    bool was_wanted = link->state != POOL_LINK_RETIRED;
     size_t carried = link_capacity(pool);
     link_free(link);
     schedule(pool);
+    if (was_wanted)
+        log_line(pool, VIGIL_LOG_WARN, reason.text);
     if (failed) {
         pool->stats.connect_errors++;
         finish_waiting(pool, size_min(carried, uncovered(pool)), reason.status, reason.text);
@@ -617,6 +639,8 @@ enum status http_pool_new(const struct http_pool_options *options, struct http_p
     pool->protocol = protocols[options->protocol];
     pool->connections_max = options->connections_max;
     pool->idle_ns = options->idle_ns;
+    pool->log = options->log;
+    pool->log_ctx = options->log_ctx;
     pool->speaks_http1 = options->protocol == HTTP_POOL_HTTP1;
     pool->dispatch.fn = on_dispatch;
     pool->expiry.fn = on_expiry;

@@ -46,6 +46,10 @@ struct http_pool_options {
     enum http_pool_protocol protocol;
     unsigned connections_max; /* requests beyond what they can carry wait */
     int64_t idle_ns;          /* after which a connection without requests is closed */
+    /* Called with one line when a connection is made, fails or breaks; may be NULL. The level is an
+     * enum vigil_log_level. The pool must not be freed from within. */
+    void (*log)(void *ctx, int level, const char *text);
+    void *log_ctx;
 };
 
 /* For loop, network, resolver, tls and endpoint. The times are those of client-go, which has no
