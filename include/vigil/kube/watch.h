@@ -9,9 +9,9 @@
  * Without `resume` this is one request, as Request.Watch and StreamWatcher of client-go make it. It
  * is repeated until the server has accepted it: at most 10 times, after the time that Retry-After
  * names, or one second if the connection breaks. When these attempts have been used up by an error
- * that may pass, the watch ends as if the server had ended it. Once it was accepted, an end of the
- * connection or a timeout ends it silently, and the program begins a new one at the version that it
- * knows.
+ * that may pass, the watch ends as if the server had ended it; it also ends if the server refuses
+ * it or cannot be reached. Once it was accepted, an end of the connection or a timeout ends it
+ * silently, and the program begins a new one at the version that it knows.
  *
  * With `resume` it is client-go's RetryWatcher: it continues after the last version that it has
  * received, at most once per second, until the server says that the version is too old (410) or
@@ -45,7 +45,7 @@ typedef enum vigil_kube_event_type {
 /* Why a watch has ended. */
 typedef enum vigil_kube_end {
     VIGIL_KUBE_END_COMPLETE, /* the server ended it in an orderly way */
-    VIGIL_KUBE_END_CUT_OFF,  /* within an event */
+    VIGIL_KUBE_END_CUT_OFF,  /* within an event, or the connection broke */
     VIGIL_KUBE_END_TIMEOUT,  /* the connection did not answer any more */
     VIGIL_KUBE_END_RETRIES,  /* the attempts were used up by errors that may pass */
     VIGIL_KUBE_END_REFUSED,  /* the server refused the request: see status */

@@ -264,8 +264,7 @@ void watch_request_withhold(struct watch_request *request, bool withhold)
     request->withheld = withhold;
     if (!withhold && (request->rest.len || request->state == WATCH_REQUEST_ENDING))
         loop_timer_set(loop_of(request), &request->timer, now_of(request));
-    else if (request->state == WATCH_REQUEST_REQUESTING ||
-             request->state == WATCH_REQUEST_RECEIVING)
+    else if (request->state == WATCH_REQUEST_RECEIVING)
         kube_exchange_withhold(&request->exchange, withhold);
 }
 
@@ -285,8 +284,6 @@ static enum status send_request(struct watch_request *request)
     TRY(kube_exchange_start(&request->exchange, request->kube, &exchange));
     move(request, WATCH_REQUEST_REQUESTING);
     count(&request->sent, 1);
-    if (request->withheld)
-        kube_exchange_withhold(&request->exchange, true);
     return ST_OK;
 }
 
@@ -428,6 +425,8 @@ static void on_head(struct kube_exchange *exchange, unsigned status,
     attempts_free(request->attempts);
     request->attempts = NULL;
     move(request, WATCH_REQUEST_RECEIVING);
+    if (request->withheld)
+        kube_exchange_withhold(&request->exchange, true);
     if (request->ops->on_accepted)
         request->ops->on_accepted(request);
 }
