@@ -28,6 +28,7 @@ foreach(test
     call_call_life
     call_discover
     call_exchange
+    call_kube
     call_list_each
     call_request_cases
     http_http_pool
