@@ -45,10 +45,8 @@ static void observe(struct election *election, const struct lease_record *record
 /* The holder may still be leading. */
 static bool is_held(const struct election *election, int64_t now_ns)
 {
-    int64_t duration_ns = election->observed.duration_s > INT64_MAX / NS_PER_S / 2
-                              ? INT64_MAX / 2
-                              : election->observed.duration_s * NS_PER_S;
-    return election->observed.holder[0] && clock_add(election->observed_ns, duration_ns) > now_ns;
+    int64_t until_ns = clock_add(election->observed_ns, election->observed.duration_s * NS_PER_S);
+    return election->observed.holder[0] && until_ns > now_ns;
 }
 
 /* -- One attempt -- */
@@ -64,7 +62,8 @@ static void prepare_record(struct election *election, int64_t wall_ns)
         wanted->transitions = observed->transitions;
         memcpy(wanted->acquire_time, observed->acquire_time, sizeof(wanted->acquire_time));
     } else {
-        wanted->transitions = observed->transitions + (election->creates ? 0 : 1);
+        bool counts = !election->creates && observed->transitions < INT32_MAX;
+        wanted->transitions = observed->transitions + counts;
     }
     if (!wanted->acquire_time[0])
         memcpy(wanted->acquire_time, wanted->renew_time, sizeof(wanted->acquire_time));

@@ -330,6 +330,24 @@ static void strange_leases_belong_to_others(void **state)
     assert_int_equal(lease_write_update(&lease, SLICE_LITERAL("[1]"), &record), ST_MALFORMED);
 }
 
+/* Both numbers of a Lease have 32 bits, so the next count of leaders must not exceed them. */
+static void numbers_of_a_lease_stay_in_their_range(void **state)
+{
+    (void)state;
+    struct model m;
+    model_init(&m, 11);
+    struct election *election = &m.candidates[0].election;
+    election_begin(election, m.now_ns, m.now_ns);
+    election_read(election,
+                  SLICE_LITERAL("{\"spec\":{\"leaseTransitions\":9223372036854775807,"
+                                "\"leaseDurationSeconds\":9223372036854775807}}"),
+                  m.now_ns, m.now_ns);
+    assert_int_equal(election->state, ELECTION_WRITING);
+    assert_int_equal(election->observed.duration_s, INT32_MAX);
+    assert_int_equal(election->wanted.transitions, INT32_MAX);
+    model_fini(&m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -340,6 +358,7 @@ int main(void)
         cmocka_unit_test(a_leader_that_sees_another_holder_stops),
         cmocka_unit_test(a_record_survives_writing_and_reading),
         cmocka_unit_test(strange_leases_belong_to_others),
+        cmocka_unit_test(numbers_of_a_lease_stay_in_their_range),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -29,12 +29,15 @@ static void read_text(vigil_bytes spec, const char *key, char *to, size_t size)
     }
 }
 
+/* Of 32 bits, as Kubernetes has them. */
 static int64_t read_integer(vigil_bytes spec, const char *key)
 {
     vigil_bytes value;
     int64_t number = 0;
     if (!vigil_json_member(spec, vigil_text(key), &value) || !vigil_json_integer(value, &number))
         return 0;
+    if (number > INT32_MAX)
+        return INT32_MAX;
     return number > 0 ? number : 0;
 }
 

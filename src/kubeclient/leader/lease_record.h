@@ -12,7 +12,7 @@ enum { LEASE_IDENTITY_BYTES = 256, LEASE_TIME_BYTES = 40 };
 /* A value. Texts that do not fit are cut, so that they equal no identity of ours. */
 struct lease_record {
     char holder[LEASE_IDENTITY_BYTES]; /* "": released */
-    int64_t duration_s;
+    int64_t duration_s;                /* at most INT32_MAX, as transitions */
     char acquire_time[LEASE_TIME_BYTES], renew_time[LEASE_TIME_BYTES]; /* as written */
     int64_t transitions;
 };
