@@ -117,8 +117,11 @@ static void on_body(struct kube_exchange *exchange, struct slice bytes)
         f->reads_nothing = false;
     }
     list_reader_feed(&f->reader, bytes);
-    while ((status = list_reader_next(&f->reader, &item, &error)) == ST_OK)
+    while ((status = list_reader_next(&f->reader, &item, &error)) == ST_OK) {
         f->ops->listed(f->ctx, item);
+        if (f->state != FETCHER_LISTING)
+            return; /* canceled within the function */
+    }
     if (status != ST_AGAIN)
         list_failed(f, status, &error);
 }

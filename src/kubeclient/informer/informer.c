@@ -135,7 +135,7 @@ static void on_listed(void *ctx, struct slice object)
     struct vigil_kube_informer *informer = ctx;
     if (!begin_step(informer))
         return;
-    reflector_listed(&informer->reflector, object);
+    reflector_listed(&informer->reflector, object, now_of(informer));
     end_step(informer);
 }
 

@@ -422,6 +422,42 @@ static void list_without_end_is_limited(void **state)
     end();
 }
 
+/* One page that goes on for ever. */
+static void page_without_end(struct sim_reply *reply, const struct sim_request *request, void *ctx)
+{
+    unsigned *pages = ctx;
+    (void)request;
+    ++*pages;
+    sim_reply_begin(reply, 200, "application/json");
+    sim_reply_text(reply, "{\"kind\":\"PodList\",\"items\":[");
+    for (int name = 0; name < 100; name++) {
+        char json[128];
+        snprintf(json, sizeof(json), "%s{\"metadata\":{\"name\":\"%d\",\"resourceVersion\":\"1\"}}",
+                 name ? "," : "", name);
+        sim_reply_text(reply, json);
+    }
+}
+
+static void page_without_end_is_not_read_beyond_the_limit(void **state)
+{
+    (void)state;
+    unsigned pages = 0;
+    vigil_kube_informer_options options = options_of_pods();
+    begin();
+    world.server.route_count = 0;
+    kube_server_route(&world.server, "GET", "/api/v1/pods", page_without_end, &pages);
+    options.no_streaming = 1;
+    options.bytes_max = 1000;
+    follower.informer = informer_new(options);
+    assert_int_equal(vigil_kube_informer_start(follower.informer), VIGIL_OK);
+    KUBE_WORLD_RUN_UNTIL(&world, pages == 3);
+    assert_int_equal(pages, 3);
+    assert_int_equal(stats().failures, 2);
+    assert_string_equal(stats().last_failure.reason, "CacheLimit");
+    assert_true(kube_world_now(&world) > NS_PER_S); /* with a pause between the attempts */
+    end();
+}
+
 static void continue_token_that_is_repeated_is_a_failure(void **state)
 {
     (void)state;
@@ -713,6 +749,7 @@ int main(void)
         cmocka_unit_test(refusal_is_reported_and_tried_again),
         cmocka_unit_test(list_that_is_not_one_is_a_failure),
         cmocka_unit_test(list_without_end_is_limited),
+        cmocka_unit_test(page_without_end_is_not_read_beyond_the_limit),
         cmocka_unit_test(continue_token_that_is_repeated_is_a_failure),
         cmocka_unit_test(limit_of_bytes_is_kept_and_recovers),
         cmocka_unit_test(equal_informers_are_one),

@@ -95,7 +95,6 @@ static void list(struct reflector *r)
 {
     reflector_move(r, REFLECTOR_LISTING);
     buf_reset(&r->token, 0);
-    r->list_status = ST_OK;
     begin_state(r, version_to_list(r));
     request_page(r);
 }
@@ -355,12 +354,12 @@ static void synced(struct reflector *r, struct slice version)
 
 /* -- Lists -- */
 
-void reflector_listed(struct reflector *r, struct slice object)
+void reflector_listed(struct reflector *r, struct slice object, int64_t now_ns)
 {
     assert(r->state == REFLECTOR_LISTING);
     enum status status = put(r, object);
-    if (r->list_status == ST_OK)
-        r->list_status = status; /* reported at the end of the page */
+    if (status != ST_OK)
+        object_failed(r, status, now_ns);
 }
 
 /* Why no page can follow; NULL: one can, or none does. */
@@ -383,9 +382,7 @@ void reflector_page_ended(struct reflector *r, struct slice version, struct slic
         fail_locally(r, "InternalError", fault, now_ns);
         return;
     }
-    enum status status = r->list_status;
-    if (status == ST_OK)
-        status = buf_append(&r->token, continue_token);
+    enum status status = buf_append(&r->token, continue_token);
     if (status != ST_OK) {
         object_failed(r, status, now_ns);
         return;

@@ -72,17 +72,16 @@ struct reflector {
     char version[REFLECTOR_VERSION_BYTES]; /* up to which everything is known; "": unknown */
     char newest[REFLECTOR_VERSION_BYTES];  /* of anything in the cache: a list must not be older */
     bool version_unavailable;              /* the server does not have it any more, or not yet */
-    bool lists;       /* the server refuses to stream; the owner may set it before the start */
-    int page_objects; /* of a page; the owner may change it before the start */
-    bool whole;       /* a list in pages took too long: everything at once the next time */
-    bool in_pages;    /* the server cuts lists into pages */
-    struct buf token; /* of the next page */
-    enum status list_status; /* the first failure of the list under way */
-    size_t events;           /* of the watch under way */
-    unsigned failures;       /* since the last event */
-    int64_t begun_ns;        /* the watch under way */
-    int64_t delay_ns;        /* of the next wait */
-    int64_t failed_ns;       /* the last failure */
+    bool lists;        /* the server refuses to stream; the owner may set it before the start */
+    int page_objects;  /* of a page; the owner may change it before the start */
+    bool whole;        /* a list in pages took too long: everything at once the next time */
+    bool in_pages;     /* the server cuts lists into pages */
+    struct buf token;  /* of the next page */
+    size_t events;     /* of the watch under way */
+    unsigned failures; /* since the last event */
+    int64_t begun_ns;  /* the watch under way */
+    int64_t delay_ns;  /* of the next wait */
+    int64_t failed_ns; /* the last failure */
 };
 
 /* The cache is borrowed. */
@@ -95,8 +94,9 @@ void reflector_start(struct reflector *reflector, int64_t now_ns);
 void reflector_stop(struct reflector *reflector);
 void reflector_resume(struct reflector *reflector, int64_t now_ns);
 
-/* An object of a page, and the end of the page. */
-void reflector_listed(struct reflector *reflector, struct slice object);
+/* An object of a page, and the end of the page. An object that cannot be kept fails the request,
+ * so that a page without an end is not read for ever. */
+void reflector_listed(struct reflector *reflector, struct slice object, int64_t now_ns);
 void reflector_page_ended(struct reflector *reflector, struct slice version,
                           struct slice continue_token, int64_t now_ns);
 /* An event of a watch. */

@@ -238,7 +238,9 @@ static void serve_list(struct world *w)
     int page = w->in_pages && w->limit ? 5 : NAMES;
     for (int n = 0; n < page && w->sent < NAMES; n++, w->sent++) {
         if (w->listed[w->sent])
-            reflector_listed(&w->reflector, json_of(json, w->sent, w->listed[w->sent]));
+            reflector_listed(&w->reflector, json_of(json, w->sent, w->listed[w->sent]), w->now_ns);
+        if (w->waits)
+            return; /* the object did not fit */
     }
     int n = snprintf(version, sizeof(version), "%d", w->list_at);
     w->open = false;
