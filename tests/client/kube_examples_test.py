@@ -57,6 +57,20 @@ class KubeExamples(ExampleTest):
             time.sleep(0.02)
         return found[1]
 
+    def test_kube_elect(self):
+        program = self.build("kube_elect")
+        first = self.begin(program, "lock", "one")
+        self.assertEqual([first.stdout.readline() for _ in range(2)], ["the leader is one\n", "leading\n"])
+        second = self.begin(program, "lock", "two")
+        self.assertEqual(second.stdout.readline(), "the leader is one\n")
+        self.end(first)
+        self.assertIn(second.stdout.readline(), ("the leader is \n", "the leader is two\n"))
+        line = second.stdout.readline()
+        self.assertIn(line, ("the leader is two\n", "leading\n"))
+        if line != "leading\n":
+            self.assertEqual(second.stdout.readline(), "leading\n")
+        self.end(second)
+
     def test_kube_reload(self):
         self.create(CONFIG_MAPS, "app", data={"color": "red"})
         reload = self.begin(self.build("kube_reload"), "default", "app")

@@ -116,16 +116,16 @@ func (c *websiteController) reconcile(ctx context.Context, website *unstructured
 	return err
 }
 
-// startWebsiteProgram builds and runs examples/kube_controller.c.
-func startWebsiteProgram(t *testing.T, s *server) {
+// buildExample builds a program of examples/ with the library beside the server.
+func buildExample(t *testing.T, name string) string {
 	t.Helper()
 	build := filepath.Dir(os.Getenv("VIGIL_BIN"))
 	root, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
 	}
-	program := filepath.Join(t.TempDir(), "kube_controller")
-	flags := []string{"-o", program, root + "/examples/kube_controller.c", "-I" + root + "/include", "-L" + build, "-lvigil-kube", "-lvigil"}
+	program := filepath.Join(t.TempDir(), name)
+	flags := []string{"-o", program, root + "/examples/" + name + ".c", "-I" + root + "/include", "-L" + build, "-lvigil-kube", "-lvigil"}
 	library, err := os.ReadFile(build + "/libvigil.so.1")
 	if err != nil {
 		t.Fatal(err)
@@ -136,8 +136,17 @@ func startWebsiteProgram(t *testing.T, s *server) {
 	if output, err := exec.Command("cc", flags...).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, output)
 	}
-	process := exec.Command(program)
-	process.Env = append(os.Environ(), "LD_LIBRARY_PATH="+build, "KUBECONFIG="+s.dir+"/kubeconfig")
+	return program
+}
+
+func exampleEnvironment(s *server) []string {
+	return []string{"LD_LIBRARY_PATH=" + filepath.Dir(os.Getenv("VIGIL_BIN")), "KUBECONFIG=" + s.dir + "/kubeconfig"}
+}
+
+func startWebsiteProgram(t *testing.T, s *server) {
+	t.Helper()
+	process := exec.Command(buildExample(t, "kube_controller"))
+	process.Env = append(os.Environ(), exampleEnvironment(s)...)
 	process.Stderr = os.Stderr
 	if err := process.Start(); err != nil {
 		t.Fatal(err)
