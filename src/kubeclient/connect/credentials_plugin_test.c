@@ -146,6 +146,7 @@ static void clock_of_the_machine_may_be_set_back(void **state)
     f->clock.real_offset_ns += 3600 * NS_PER_S;
     ask(&r);
     assert_int_equal(f->starts, 2);
+    credentials_free(TAKE(f->credentials)); /* the request still waits */
 }
 
 static void refused_credentials_are_replaced_once(void **state)
@@ -225,6 +226,7 @@ static void failing_plugin_is_run_after_growing_pauses(void **state)
     assert_false(f->runs);
     advance(f, 1 * NS_PER_S);
     assert_true(f->runs);
+    credentials_free(TAKE(f->credentials)); /* the request still waits */
 }
 
 /* A wrong clock must not make every request slow: what the plugin gave is used until the pause is
@@ -266,6 +268,7 @@ static void refused_plugin_is_run_after_growing_pauses(void **state)
         assert_int_equal(r.answers, 0);
     }
     assert_in_range(f->starts, 8, 10);
+    credentials_free(TAKE(f->credentials)); /* the request still waits */
 }
 
 static void cancelled_request_is_not_called(void **state)
@@ -299,6 +302,7 @@ static void plugin_is_not_run_for_cancelled_requests(void **state)
     assert_int_equal(f->starts, 1);
     ask(&r);
     assert_int_equal(f->starts, 2);
+    credentials_free(TAKE(f->credentials)); /* the request still waits */
 }
 
 /* A request that is repeated at once waits for the next run, which does not begin from within. */
