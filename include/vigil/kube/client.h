@@ -22,8 +22,10 @@
  * freed, also the one it is about.
  *
  * Processes: the library never raises SIGPIPE, its threads block all signals, and its descriptors
- * are closed on exec. After fork, only the parent may use its clients. A callback must return: it
- * must not leave by longjmp or a C++ exception.
+ * are closed on exec. After fork, only the parent may use its clients. If the kubeconfig names a
+ * program that prints credentials (exec), it is run as a child process, and only this process is
+ * waited for; the program may ignore SIGCHLD or wait for all its children itself. A callback must
+ * return: it must not leave by longjmp or a C++ exception.
  */
 #ifndef VIGIL_KUBE_CLIENT_H
 #define VIGIL_KUBE_CLIENT_H
