@@ -5,8 +5,11 @@
 #include <stdio.h>
 #include <strings.h>
 
+/* A URL that may have a password is not shown. */
 static enum status invalid(struct error *error, const char *text, const char *why)
 {
+    if (strchr(text, '@'))
+        return error_set(error, ST_INVALID, "the server's URL %s", why);
     return error_set(error, ST_INVALID, "the server's URL \"%.200s\" %s", text, why);
 }
 

@@ -48,6 +48,7 @@ static void wrong_urls_are_refused(void **state)
         {"https:///path", "has no host"},
         {"ftp://a.b", "must begin with https:// or http://"},
         {"https://user:secret@a.b", "has a user"},
+        {"ftp://user:secret@a.b", "must begin with https:// or http://"},
         {"https://a.b/x?y=z", "has a path that cannot be used"},
         {"https://a.b/x y", "has a path that cannot be used"},
         {"https://a.b/\n", "has a path that cannot be used"},
@@ -61,6 +62,7 @@ static void wrong_urls_are_refused(void **state)
         assert_int_equal(server_url_parse(rows[i].text, false, &url, &error), ST_INVALID);
         if (!strstr(error.text, rows[i].why))
             fail_msg("%s: %s", rows[i].text, error.text);
+        assert_null(strstr(error.text, "secret"));
     }
 }
 

@@ -422,7 +422,7 @@ static void list_without_end_is_limited(void **state)
     end();
 }
 
-/* One page that goes on for ever. */
+/* The beginning of a page that never ends. */
 static void page_without_end(struct sim_reply *reply, const struct sim_request *request, void *ctx)
 {
     unsigned *pages = ctx;

@@ -107,7 +107,7 @@ static void report_changes(struct vigil_kube_candidate *c)
 
 static void log_failure(struct vigil_kube_candidate *c, const char *reason)
 {
-    if (strcmp(c->failure, reason) == 0)
+    if (strncmp(c->failure, reason, sizeof(c->failure) - 1) == 0)
         return;
     snprintf(c->failure, sizeof(c->failure), "%.*s", (int)sizeof(c->failure) - 1, reason);
     char line[512];

@@ -246,6 +246,31 @@ static void a_silent_holder_is_replaced(void **state)
     scene_end(&s);
 }
 
+static void refuse_at_length(struct sim_reply *reply, const struct sim_request *request, void *ctx)
+{
+    char message[301];
+    (void)request, (void)ctx;
+    memset(message, 'x', sizeof(message) - 1);
+    message[sizeof(message) - 1] = 0;
+    sim_reply_status(reply, 403, "Forbidden", message);
+}
+
+static void a_failure_that_stays_is_logged_once(void **state)
+{
+    (void)state;
+    struct scene s;
+    assert_true(scene_begin(&s, SIM_HTTP2));
+    s.world.server.route_count = 0;
+    kube_server_route(&s.world.server, "GET", LEASES "/lock", refuse_at_length, NULL);
+    s.world.log[0] = 0;
+    assert_int_equal(stand_begin(&s, 0), VIGIL_OK);
+    kube_world_run(&s.world, 30 * NS_PER_S);
+    const char *first = strstr(s.world.log, "leader election by lease");
+    assert_non_null(first);
+    assert_null(strstr(first + 1, "leader election by lease"));
+    scene_end(&s);
+}
+
 static void a_shutdown_ends_leading(void **state)
 {
     (void)state;
@@ -322,6 +347,7 @@ int main(void)
         cmocka_unit_test(a_leader_without_a_server_stops_and_leads_again),
         cmocka_unit_test(a_server_that_does_not_answer_costs_the_leader_its_lease),
         cmocka_unit_test(a_silent_holder_is_replaced),
+        cmocka_unit_test(a_failure_that_stays_is_logged_once),
         cmocka_unit_test(a_shutdown_ends_leading),
         cmocka_unit_test(a_candidate_may_free_itself_in_every_callback),
         cmocka_unit_test(options_are_checked),
