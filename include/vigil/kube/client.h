@@ -19,7 +19,7 @@
  * says otherwise. An object must not be used after it was freed. A callback is never made from
  * inside the function that caused it, and callbacks of one client are made one at a time, except
  * for handlers of informers that have a thread of their own. Inside a callback every object may be
- * freed, also the one it is about.
+ * freed, also the one it is about; see vigil_kube_handler_free for those handlers.
  *
  * Processes: the library never raises SIGPIPE, its threads block all signals, and its descriptors
  * are closed on exec. After fork, only the parent may use its clients. If the kubeconfig names a

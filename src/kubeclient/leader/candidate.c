@@ -130,21 +130,27 @@ static enum status write_body(struct vigil_kube_candidate *c, struct buf *to)
                                : lease_write_update(to, buf_slice(&c->lease), &c->election.wanted);
 }
 
-static enum status send_request(struct vigil_kube_candidate *c)
+/* Of the Lease, or without a name of the collection. */
+static enum status append_path(struct buf *to, const char *name_space, const char *name)
 {
-    AUTO(buf_fini) struct buf path = {0};
-    AUTO(buf_fini) struct buf body = {0};
     struct error error;
-    bool creates = c->state == CANDIDATE_RUNNING && c->election.state == ELECTION_WRITING &&
-                   c->election.creates;
     struct vigil_kube_target target = {
         .group = "coordination.k8s.io",
         .version = "v1",
         .resource = "leases",
-        .name_space = c->name_space,
-        .name = creates ? NULL : c->name,
+        .name_space = name_space,
+        .name = name,
     };
-    TRY(url_append_target(&path, &target, &error));
+    return url_append_target(to, &target, &error);
+}
+
+static enum status send_request(struct vigil_kube_candidate *c)
+{
+    AUTO(buf_fini) struct buf path = {0};
+    AUTO(buf_fini) struct buf body = {0};
+    bool creates = c->state == CANDIDATE_RUNNING && c->election.state == ELECTION_WRITING &&
+                   c->election.creates;
+    TRY(append_path(&path, c->name_space, creates ? NULL : c->name));
     TRY(write_body(c, &body));
     struct exchange_request request = {
         .method = creates    ? "POST"
@@ -345,6 +351,18 @@ static bool is_valid(const vigil_kube_leader_options *o)
            (!o->identity || (o->identity[0] && strlen(o->identity) < LEASE_IDENTITY_BYTES));
 }
 
+/* Also that the Lease can be requested, so that the program learns of a wrong name at once. */
+static int check_options(const vigil_kube_leader_options *o)
+{
+    AUTO(buf_fini) struct buf path = {0};
+    if (!is_valid(o))
+        return VIGIL_ERROR_ARGUMENT;
+    enum status status = append_path(&path, o->name_space, o->name);
+    if (status != ST_OK)
+        return status == ST_NOMEM ? VIGIL_ERROR_MEMORY : VIGIL_ERROR_ARGUMENT;
+    return VIGIL_OK;
+}
+
 /* As client-go's users do: the host name and something unique. */
 static void invent_identity(char to[LEASE_IDENTITY_BYTES])
 {
@@ -359,7 +377,8 @@ static void invent_identity(char to[LEASE_IDENTITY_BYTES])
 static struct vigil_kube_candidate *allocate(vigil_kube *kube, const vigil_kube_leader_options *o,
                                              const char *identity)
 {
-    const char *name_space = o->name_space ? o->name_space : vigil_kube_namespace(kube);
+    bool given = o->name_space && *o->name_space;
+    const char *name_space = given ? o->name_space : vigil_kube_namespace(kube);
     size_t space_bytes = strlen(name_space) + 1, name_bytes = strlen(o->name) + 1;
     size_t identity_bytes = strlen(identity) + 1;
     struct vigil_kube_candidate *c = malloc(sizeof(*c) + space_bytes + name_bytes + identity_bytes);
@@ -392,8 +411,9 @@ int vigil_kube_candidate_new(vigil_kube *kube, const vigil_kube_leader_options *
     if (options->size == 0 || options->size > sizeof(complete) || !fn)
         return VIGIL_ERROR_ARGUMENT;
     memcpy(&complete, options, options->size);
-    if (!is_valid(&complete))
-        return VIGIL_ERROR_ARGUMENT;
+    int code = check_options(&complete);
+    if (code != VIGIL_OK)
+        return code;
     if (!complete.identity)
         invent_identity(identity);
     struct vigil_kube_candidate *c =

@@ -317,6 +317,14 @@ static void options_are_checked(void **state)
     options.renew_deadline_ms = options.retry_period_ms;
     assert_int_equal(vigil_kube_candidate_new(s.world.kube, &options, on_news, NULL, &candidate),
                      VIGIL_ERROR_ARGUMENT);
+    vigil_kube_leader_options_init(&options);
+    options.name = "a/b"; /* cannot be requested */
+    assert_int_equal(vigil_kube_candidate_new(s.world.kube, &options, on_news, NULL, &candidate),
+                     VIGIL_ERROR_ARGUMENT);
+    options.name = "lock";
+    options.name_space = "..";
+    assert_int_equal(vigil_kube_candidate_new(s.world.kube, &options, on_news, NULL, &candidate),
+                     VIGIL_ERROR_ARGUMENT);
     scene_end(&s);
 }
 
