@@ -520,6 +520,61 @@ static void waiting_ends_with_the_time_or_the_client(void **state)
     }
 }
 
+struct blocked {
+    vigil_kube_handler *handler;
+    sem_t entered, leave;
+    _Atomic bool left, freed;
+};
+
+static void block(vigil_kube_handler *handler, const vigil_kube_change *change, void *user)
+{
+    struct blocked *b = user;
+    (void)handler, (void)change;
+    sem_post(&b->entered);
+    sem_wait(&b->leave);
+    atomic_store(&b->left, true);
+}
+
+static void *free_blocked(void *arg)
+{
+    struct blocked *b = arg;
+    vigil_kube_handler_free(b->handler);
+    assert(atomic_load(&b->left));
+    atomic_store(&b->freed, true);
+    return NULL;
+}
+
+/* On the client's own thread, to which an object that is put into the copy is reported. */
+static void freeing_waits_for_a_callback_on_another_thread(void **state)
+{
+    (void)state;
+    vigil_kube *kube;
+    pthread_t thread;
+    struct blocked blocked = {0};
+    vigil_kube_handler_options options = options_of(VIGIL_KUBE_HANDLER_CALLBACK, NULL);
+    struct vigil_kube_object *object = test_object("a", 1);
+    sem_init(&blocked.entered, 0, 0);
+    sem_init(&blocked.leave, 0, 0);
+    informer = informer_without_server(&kube, 1);
+    lock_take(&informer->copy->lock);
+    assert_int_equal(cache_put(&informer->copy->cache, object), ST_OK);
+    lock_release(&informer->copy->lock);
+    options.fn = block;
+    options.user = &blocked;
+    assert_int_equal(vigil_kube_informer_add_handler(informer, &options, &blocked.handler),
+                     VIGIL_OK);
+    sem_wait(&blocked.entered);
+    assert_int_equal(pthread_create(&thread, NULL, free_blocked, &blocked), 0);
+    AWAIT(atomic_load(&kube->driver.waiting) || atomic_load(&blocked.freed));
+    sem_post(&blocked.leave);
+    pthread_join(thread, NULL);
+    vigil_kube_object_unref(object);
+    vigil_kube_informer_free(informer);
+    vigil_kube_free(kube);
+    sem_destroy(&blocked.entered);
+    sem_destroy(&blocked.leave);
+}
+
 /* TestSharedInformerInitializationRace: in any order, and while it begins. */
 static void client_with_its_own_thread_is_freed_at_any_time(void **state)
 {
@@ -555,6 +610,7 @@ int main(void)
         cmocka_unit_test(resync_reports_every_object_again),
         cmocka_unit_test(handler_that_cannot_be_added_changes_nothing),
         cmocka_unit_test(waiting_ends_with_the_time_or_the_client),
+        cmocka_unit_test(freeing_waits_for_a_callback_on_another_thread),
         cmocka_unit_test(client_with_its_own_thread_is_freed_at_any_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -665,6 +665,37 @@ static void objects_are_found_by_index(void **state)
     end();
 }
 
+static void count_call(const vigil_kube_object *object, vigil_kube_index_values *values, void *user)
+{
+    (void)object, (void)values;
+    ++*(unsigned *)user;
+}
+
+/* The program may free what they use. */
+static void functions_of_indexes_are_not_called_after_the_end(void **state)
+{
+    (void)state;
+    unsigned calls = 0;
+    begin();
+    world.check = NULL; /* which would call them */
+    follower.informer = informer_new(options_of_pods());
+    assert_int_equal(vigil_kube_informer_add_index(follower.informer, "count", count_call, &calls),
+                     VIGIL_OK);
+    assert_int_equal(vigil_kube_informer_start(follower.informer), VIGIL_OK);
+    run_until_synced();
+    change_some(20); /* on its way when the informer is freed */
+    struct sim_reply *reply = LIST_ENTRY(world.server.replies.next, struct sim_reply, in_server);
+    while (reply->body.len)
+        collection_written(&collection);
+    clock_sim_advance((struct clock_sim *)sim_clock(world.sim), NS_PER_S);
+    unsigned before = calls;
+    assert_int_equal(before, 5);
+    vigil_kube_informer_free(TAKE(follower.informer));
+    kube_world_run(&world, NS_PER_S);
+    assert_int_equal(calls, before);
+    end();
+}
+
 static void objects_stay_valid_while_they_are_held(void **state)
 {
     (void)state;
@@ -757,6 +788,7 @@ int main(void)
         cmocka_unit_test(client_ends_its_informers),
         cmocka_unit_test(informer_and_handler_may_be_freed_in_a_callback),
         cmocka_unit_test(objects_are_found_by_index),
+        cmocka_unit_test(functions_of_indexes_are_not_called_after_the_end),
         cmocka_unit_test(objects_stay_valid_while_they_are_held),
         cmocka_unit_test(wrong_options_are_refused),
     };
