@@ -388,13 +388,20 @@ static enum status fail(enum status status, struct error *error)
                      status == ST_NOMEM ? "out of memory" : "the loop cannot watch its output");
 }
 
+/* Of processes (EAGAIN) and descriptors there may be too many. */
+static enum status status_of(int reason)
+{
+    bool too_many = reason == EAGAIN || reason == EMFILE || reason == ENFILE;
+    return too_many ? ST_LIMIT : status_from_errno(reason);
+}
+
 static enum status begin(struct child_posix *c, struct error *error)
 {
     if (buf_reserve(&c->errors.bytes, c->errors.kept_max) != ST_OK)
         return fail(ST_NOMEM, error);
     int reason = start_process(c);
     if (reason)
-        return error_set(error, status_from_errno(reason), "%s", strerror(reason));
+        return error_set(error, status_of(reason), "%s", strerror(reason));
     watch_exit(c);
     enum status status = loop_watch(c->loop, &c->output.watch, IO_READ);
     if (status == ST_OK)

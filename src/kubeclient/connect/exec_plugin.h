@@ -26,7 +26,8 @@ struct exec_plugin_options {
      * Exactly once for each run, not from within exec_plugin_run. ST_OK: the credential is borrowed
      * until on_end returns. Otherwise the error names the command and says what happened, with the
      * beginning of what it printed to its standard error: ST_NOT_FOUND, ST_IO (it failed), ST_LIMIT
-     * (too much output), ST_TIMEOUT, ST_MALFORMED, ST_NOMEM. The plugin may be run again inside.
+     * (too much output, too many processes or descriptors), ST_TIMEOUT, ST_MALFORMED, ST_NOMEM. The
+     * plugin may be run again inside.
      */
     void (*on_end)(void *ctx, enum status status, const struct exec_credential *credential,
                    const struct error *error);
