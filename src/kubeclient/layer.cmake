@@ -38,6 +38,7 @@ foreach(test
     informer_handler
     informer_informer
     informer_informer_faults
+    informer_informer_protobuf
     informer_reflector_cases
     leader_candidate
     watch_kube_watch
