@@ -31,7 +31,7 @@ struct object_part {
 
 struct vigil_kube_object {
     _Atomic uint32_t refs;
-    uint32_t mark;
+    uint32_t mark, indexed;
     uint32_t sent_bytes;
     uint32_t namespace_bytes; /* the beginning of the key; 0: it is the name alone */
     struct object_part key, uid, version;
@@ -276,6 +276,16 @@ uint32_t object_mark(const struct vigil_kube_object *object)
 void object_set_mark(struct vigil_kube_object *object, uint32_t mark)
 {
     object->mark = mark;
+}
+
+uint32_t object_indexed(const struct vigil_kube_object *object)
+{
+    return object->indexed;
+}
+
+void object_set_indexed(struct vigil_kube_object *object, uint32_t indexed)
+{
+    object->indexed = indexed;
 }
 
 /* Nothing, if the object is JSON. */

@@ -23,5 +23,8 @@ struct slice object_version(const struct vigil_kube_object *object);
 /* A number for the owner of a cache, which is 0 at first; only its thread uses it. */
 uint32_t object_mark(const struct vigil_kube_object *object);
 void object_set_mark(struct vigil_kube_object *object, uint32_t mark);
+/* The same for an indexer: how many values it has in all indexes. */
+uint32_t object_indexed(const struct vigil_kube_object *object);
+void object_set_indexed(struct vigil_kube_object *object, uint32_t indexed);
 
 #endif

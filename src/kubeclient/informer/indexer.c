@@ -22,11 +22,15 @@ static struct slice key_of_entry(const void *value)
 
 /* -- Values -- */
 
+/* In the length of a value: the object has taken the place of the old one there. */
+#define VALUE_REPLACES (UINT32_C(1) << 31)
+
 void index_values_add(struct vigil_kube_index_values *values, struct slice value)
 {
     size_t before = values->bytes.len;
     uint32_t len = (uint32_t)value.len;
-    if (buf_append(&values->bytes, slice_of(&len, sizeof(len))) != ST_OK ||
+    if (value.len >= VALUE_REPLACES ||
+        buf_append(&values->bytes, slice_of(&len, sizeof(len))) != ST_OK ||
         buf_append(&values->bytes, value) != ST_OK) {
         values->bytes.len = before;
         values->no_memory = true;
@@ -45,28 +49,29 @@ static enum status values_of(const struct index *index, const struct vigil_kube_
     return values->no_memory ? ST_NOMEM : ST_OK;
 }
 
+static uint32_t head_at(const struct vigil_kube_index_values *values, size_t at)
+{
+    uint32_t head;
+    memcpy(&head, values->bytes.ptr + at, sizeof(head));
+    return head;
+}
+
 /* The next value; *at begins at 0. False: that was the last one. */
 static bool next_value(const struct vigil_kube_index_values *values, size_t *at,
                        struct slice *ret_value)
 {
-    uint32_t len;
     if (*at == values->bytes.len)
         return false;
-    memcpy(&len, values->bytes.ptr + *at, sizeof(len));
+    uint32_t len = head_at(values, *at) & ~VALUE_REPLACES;
     *ret_value = slice_of(values->bytes.ptr + *at + sizeof(len), len);
     *at += sizeof(len) + len;
     return true;
 }
 
-static bool has_value(const struct vigil_kube_index_values *values, struct slice wanted)
+static void mark_replaced(struct vigil_kube_index_values *values, size_t at)
 {
-    size_t at = 0;
-    struct slice value;
-    while (next_value(values, &at, &value)) {
-        if (slice_equal(value, wanted))
-            return true;
-    }
-    return false;
+    uint32_t head = head_at(values, at) | VALUE_REPLACES;
+    memcpy(values->bytes.ptr + at, &head, sizeof(head));
 }
 
 /* -- Entries -- */
@@ -104,27 +109,27 @@ static void entry_free_if_empty(struct index *index, struct index_entry *entry)
 }
 
 static enum status entry_add(struct indexer *indexer, struct index *index, struct slice value,
-                             struct vigil_kube_object *object)
+                             struct vigil_kube_object *object, void **ret_replaced)
 {
-    void *replaced;
     struct index_entry *entry = hash_map_get(&index->entries, value);
     if (!entry)
         TRY(entry_new(indexer, index, value, &entry));
-    enum status status = hash_map_put(&entry->objects, object, &replaced);
+    enum status status = hash_map_put(&entry->objects, object, ret_replaced);
     entry_free_if_empty(index, entry);
     return status;
 }
 
-/* Takes the object out, or puts the one back that it had replaced. */
+/* Takes the object out, or puts the one back that it had replaced. The object may have a value
+ * twice. */
 static void entry_undo(struct index *index, struct slice value, struct vigil_kube_object *object,
-                       struct vigil_kube_object *old, bool old_had_it)
+                       struct vigil_kube_object *replaced)
 {
-    void *replaced;
+    void *undone;
     struct index_entry *entry = hash_map_get(&index->entries, value);
-    if (!entry)
+    if (!entry || hash_map_get(&entry->objects, object_key(object)) != object)
         return;
-    if (old && old_had_it) {
-        enum status status = hash_map_put(&entry->objects, old, &replaced);
+    if (replaced) {
+        enum status status = hash_map_put(&entry->objects, replaced, &undone);
         assert(status == ST_OK); /* it takes the place of one with the same key */
         return;
     }
@@ -139,28 +144,38 @@ struct index_change {
     struct vigil_kube_object *object;             /* NULL: it is removed */
     struct vigil_kube_object *old;                /* NULL: there is none */
     struct vigil_kube_index_values *now, *before; /* of each index */
+    uint32_t added;                               /* values of the object */
+    uint32_t replaced;                            /* of those, the old one had so many */
 };
 
 static void undo_values(struct index *index, const struct index_change *change, size_t i,
                         size_t until)
 {
-    size_t at = 0;
+    size_t at = 0, from = 0;
     struct slice value;
-    while (at < until && next_value(&change->now[i], &at, &value))
-        entry_undo(index, value, change->object, change->old, has_value(&change->before[i], value));
+    for (; from < until && next_value(&change->now[i], &at, &value); from = at) {
+        bool replaces = head_at(&change->now[i], from) & VALUE_REPLACES;
+        entry_undo(index, value, change->object, replaces ? change->old : NULL);
+    }
 }
 
-static enum status add_values(struct indexer *indexer, const struct index_change *change, size_t i)
+static enum status add_values(struct indexer *indexer, struct index_change *change, size_t i)
 {
-    size_t at = 0, before = 0;
+    size_t at = 0, from = 0;
     struct slice value;
+    void *replaced;
     struct index *index = &indexer->indexes[i];
-    for (; next_value(&change->now[i], &at, &value); before = at) {
-        enum status status = entry_add(indexer, index, value, change->object);
+    for (; next_value(&change->now[i], &at, &value); from = at) {
+        enum status status = entry_add(indexer, index, value, change->object, &replaced);
         if (status != ST_OK) {
-            undo_values(index, change, i, before);
+            undo_values(index, change, i, from);
             return status;
         }
+        change->added += replaced != change->object; /* otherwise it has the value twice */
+        if (!change->old || replaced != change->old)
+            continue;
+        mark_replaced(&change->now[i], from);
+        change->replaced++;
     }
     return ST_OK;
 }
@@ -204,13 +219,50 @@ static enum status change_init(struct indexer *indexer, struct vigil_kube_object
     for (size_t i = 0; i < count; i++) {
         if (object)
             TRY(values_of(&indexer->indexes[i], object, &change->now[i]));
-        if (old)
-            TRY(values_of(&indexer->indexes[i], old, &change->before[i]));
     }
     return ST_OK;
 }
 
-static enum status add_to_indexes(struct indexer *indexer, const struct index_change *change)
+/* Without memory for the values of the old object, every entry is searched for it. */
+static void drop_everywhere(struct indexer *indexer, struct vigil_kube_object *old)
+{
+    struct index_entry *entry;
+    for (size_t i = 0; i < indexer->index_count; i++) {
+        struct index *index = &indexer->indexes[i];
+        for (size_t at = 0; (entry = hash_map_each(&index->entries, &at)) != NULL;) {
+            if (hash_map_get(&entry->objects, object_key(old)) != old)
+                continue;
+            hash_map_remove(&entry->objects, object_key(old));
+            if (entry->objects.count)
+                continue;
+            entry_free_if_empty(index, entry);
+            at = 0; /* the removal has moved other entries */
+        }
+    }
+}
+
+static enum status read_old_values(struct indexer *indexer, const struct index_change *change)
+{
+    for (size_t i = 0; i < indexer->index_count; i++)
+        TRY(values_of(&indexer->indexes[i], change->old, &change->before[i]));
+    return ST_OK;
+}
+
+/* An update rarely changes values. If the object has replaced the old one everywhere, the values of
+ * the old one are not needed. */
+static void drop_old_values(struct indexer *indexer, const struct index_change *change)
+{
+    if (!change->old || change->replaced == object_indexed(change->old))
+        return;
+    if (read_old_values(indexer, change) != ST_OK) {
+        drop_everywhere(indexer, change->old);
+        return;
+    }
+    for (size_t i = 0; i < indexer->index_count; i++)
+        drop_values(&indexer->indexes[i], change, i);
+}
+
+static enum status add_to_indexes(struct indexer *indexer, struct index_change *change)
 {
     for (size_t i = 0; i < indexer->index_count; i++) {
         enum status status = add_values(indexer, change, i);
@@ -223,17 +275,18 @@ static enum status add_to_indexes(struct indexer *indexer, const struct index_ch
     return ST_OK;
 }
 
-static enum status put_changed(struct indexer *indexer, const struct index_change *change)
+static enum status put_changed(struct indexer *indexer, struct index_change *change)
 {
     void *replaced;
     TRY(add_to_indexes(indexer, change));
     enum status status = hash_map_put(&indexer->objects, change->object, &replaced);
-    for (size_t i = 0; i < indexer->index_count; i++) {
-        if (status == ST_OK)
-            drop_values(&indexer->indexes[i], change, i);
-        else
-            undo_values(&indexer->indexes[i], change, i, SIZE_MAX);
+    if (status == ST_OK) {
+        drop_old_values(indexer, change);
+        object_set_indexed(change->object, change->added);
+        return ST_OK;
     }
+    for (size_t i = 0; i < indexer->index_count; i++)
+        undo_values(&indexer->indexes[i], change, i, SIZE_MAX);
     return status;
 }
 
@@ -255,33 +308,17 @@ enum status indexer_put(struct indexer *indexer, struct vigil_kube_object *objec
     return ST_OK;
 }
 
-/* Without memory for the values of the old object, every entry is searched for its key. */
-static void drop_everywhere(struct indexer *indexer, struct vigil_kube_object *old)
-{
-    struct index_entry *entry;
-    for (size_t i = 0; i < indexer->index_count; i++) {
-        struct index *index = &indexer->indexes[i];
-        for (size_t at = 0; (entry = hash_map_each(&index->entries, &at)) != NULL;) {
-            if (!hash_map_remove(&entry->objects, object_key(old)) || entry->objects.count)
-                continue;
-            entry_free_if_empty(index, entry);
-            at = 0; /* the removal has moved other entries */
-        }
-    }
-}
-
 struct vigil_kube_object *indexer_remove(struct indexer *indexer, struct slice key)
 {
     struct index_change change;
     struct vigil_kube_object *old = indexer_get(indexer, key);
     if (!old)
         return NULL;
-    if (change_init(indexer, NULL, old, &change) == ST_OK) {
-        for (size_t i = 0; i < indexer->index_count; i++)
-            drop_values(&indexer->indexes[i], &change, i);
-    } else {
+    if (change_init(indexer, NULL, old, &change) == ST_OK)
+        drop_old_values(indexer, &change);
+    else
         drop_everywhere(indexer, old);
-    }
+    object_set_indexed(old, 0);
     change_fini(indexer, &change);
     hash_map_remove(&indexer->objects, key);
     indexer->json_bytes -= object_sent(old).len;
@@ -332,6 +369,7 @@ bool indexer_has_index(const struct indexer *indexer, const char *name)
 
 static enum status index_fill(struct indexer *indexer, struct index *index)
 {
+    void *replaced;
     struct vigil_kube_object *object;
     struct vigil_kube_index_values values = {0};
     enum status status = ST_OK;
@@ -340,12 +378,22 @@ static enum status index_fill(struct indexer *indexer, struct index *index)
         struct slice value;
         status = values_of(index, object, &values);
         while (status == ST_OK && next_value(&values, &at, &value))
-            status = entry_add(indexer, index, value, object);
+            status = entry_add(indexer, index, value, object, &replaced);
         if (status != ST_OK)
             break;
     }
     buf_fini(&values.bytes);
     return status;
+}
+
+/* The objects of a new index have more values now. */
+static void index_count_values(struct index *index)
+{
+    struct index_entry *entry;
+    struct vigil_kube_object *object;
+    MAP_FOREACH (entry, &index->entries)
+        MAP_FOREACH (object, &entry->objects)
+            object_set_indexed(object, object_indexed(object) + 1);
 }
 
 enum status indexer_add_index(struct indexer *indexer, const char *name, vigil_kube_index_fn fn,
@@ -364,11 +412,13 @@ enum status indexer_add_index(struct indexer *indexer, const char *name, vigil_k
         return ST_NOMEM;
     hash_map_init(&index.entries, key_of_entry, indexer->seed);
     enum status status = index_fill(indexer, &index);
-    if (status != ST_OK)
+    if (status != ST_OK) {
         index_fini(&index);
-    else
-        indexer->indexes[indexer->index_count++] = index;
-    return status;
+        return status;
+    }
+    index_count_values(&index);
+    indexer->indexes[indexer->index_count++] = index;
+    return ST_OK;
 }
 
 /* -- Reading -- */
@@ -386,7 +436,8 @@ const struct hash_map *indexer_find(const struct indexer *indexer, const char *i
     return entry ? &entry->objects : NULL;
 }
 
-static void index_check(const struct indexer *indexer, const struct index *index)
+/* Returns in how many entries objects are. */
+static size_t index_check(const struct indexer *indexer, const struct index *index)
 {
     size_t in_entries = 0, values_count = 0;
     const struct index_entry *entry;
@@ -413,16 +464,20 @@ static void index_check(const struct indexer *indexer, const struct index *index
         buf_fini(&values.bytes);
     }
     assert(in_entries <= values_count); /* an object may name a value twice */
+    return in_entries;
 }
 
 void indexer_check(const struct indexer *indexer)
 {
-    size_t json_bytes = 0;
+    size_t json_bytes = 0, indexed = 0;
     const struct vigil_kube_object *object;
     hash_map_check(&indexer->objects);
-    MAP_FOREACH (object, &indexer->objects)
+    MAP_FOREACH (object, &indexer->objects) {
         json_bytes += object_sent(object).len;
+        indexed += object_indexed(object);
+    }
     assert(json_bytes == indexer->json_bytes);
     for (size_t i = 0; i < indexer->index_count; i++)
-        index_check(indexer, &indexer->indexes[i]);
+        indexed -= index_check(indexer, &indexer->indexes[i]);
+    assert(indexed == 0);
 }
