@@ -81,12 +81,11 @@ static void on_change(vigil_kube_handler *handler, const vigil_kube_change *chan
     note(1);
 }
 
-static vigil_kube_informer *start_informer(vigil_kube *kube)
+static vigil_kube_informer *start_informer(vigil_kube *kube, vigil_kube_handler **ret_handler)
 {
     vigil_kube_informer_options options;
     vigil_kube_handler_options handler_options;
     vigil_kube_informer *informer;
-    vigil_kube_handler *handler;
     vigil_kube_informer_options_init(&options);
     options.target.version = "v1";
     options.target.resource = "pods";
@@ -94,7 +93,7 @@ static vigil_kube_informer *start_informer(vigil_kube *kube)
     handler_options.place = VIGIL_KUBE_HANDLER_CALLBACK;
     handler_options.fn = on_change;
     if (vigil_kube_informer_new(kube, &options, &informer) != VIGIL_OK ||
-        vigil_kube_informer_add_handler(informer, &handler_options, &handler) != VIGIL_OK ||
+        vigil_kube_informer_add_handler(informer, &handler_options, ret_handler) != VIGIL_OK ||
         vigil_kube_informer_start(informer) != VIGIL_OK)
         fail("informer", "cannot be started");
     return informer;
@@ -112,11 +111,13 @@ static void report_whole(const struct meter *since, long count)
 static void run_informer(const char *server, long count)
 {
     struct meter meter = start_meter();
+    vigil_kube_handler *handler;
     vigil_kube *kube = connect_to(server, VIGIL_KUBE_HTTP_ANY);
     atomic_store(&wanted, count);
-    vigil_kube_informer *informer = start_informer(kube);
+    vigil_kube_informer *informer = start_informer(kube, &handler);
     wait_for_wanted();
     report_whole(&meter, count);
+    vigil_kube_handler_free(handler);
     vigil_kube_informer_free(informer);
     vigil_kube_free(kube);
 }
@@ -124,9 +125,10 @@ static void run_informer(const char *server, long count)
 static void run_catch_up(const char *server, long count)
 {
     long changes;
+    vigil_kube_handler *handler;
     vigil_kube *kube = connect_to(server, VIGIL_KUBE_HTTP_ANY);
     atomic_store(&wanted, count);
-    vigil_kube_informer *informer = start_informer(kube);
+    vigil_kube_informer *informer = start_informer(kube, &handler);
     wait_for_wanted();
     printf("ready\n");
     fflush(stdout);
@@ -136,6 +138,7 @@ static void run_catch_up(const char *server, long count)
     atomic_fetch_add(&wanted, changes);
     wait_for_wanted();
     report_whole(&meter, changes);
+    vigil_kube_handler_free(handler);
     vigil_kube_informer_free(informer);
     vigil_kube_free(kube);
 }

@@ -185,13 +185,9 @@ static bool is_media_type(struct slice content_type, const char *type)
 static void note_content_type(struct vigil_kube_call *call, const struct http_field *fields,
                               size_t count)
 {
-    call->is_json = call->is_protobuf = false;
-    for (size_t i = 0; i < count; i++) {
-        if (!http_name_equal(fields[i].name, SLICE_LITERAL("content-type")))
-            continue;
-        call->is_json = is_media_type(fields[i].value, "application/json");
-        call->is_protobuf = is_media_type(fields[i].value, "application/vnd.kubernetes.protobuf");
-    }
+    struct slice type = exchange_find_field(fields, count, SLICE_LITERAL("content-type"));
+    call->is_json = is_media_type(type, "application/json");
+    call->is_protobuf = is_media_type(type, "application/vnd.kubernetes.protobuf");
 }
 
 static void on_head(struct kube_exchange *exchange, unsigned status,

@@ -133,8 +133,8 @@ static void finish_refused(struct kube_exchange *x)
     struct exchange_result result = {
         .end = EXCHANGE_REFUSED,
         .reason = r->status.message,
-        .retry_after_s = r->retry_after_s < EXCHANGE_RETRY_AFTER_S_MAX ? r->retry_after_s
-                                                                       : EXCHANGE_RETRY_AFTER_S_MAX,
+        .retry_after_s =
+            r->retry_after_s < KUBE_RETRY_AFTER_MAX_S ? r->retry_after_s : KUBE_RETRY_AFTER_MAX_S,
         .may_be_sent = true,
         .status = &r->status,
         .http_code = r->code,
@@ -148,8 +148,7 @@ static void finish_refused(struct kube_exchange *x)
 
 /* -- The head -- */
 
-/* The text of the first field of this name; empty: there is none. */
-static struct slice find_field(const struct http_field *fields, size_t count, struct slice name)
+struct slice exchange_find_field(const struct http_field *fields, size_t count, struct slice name)
 {
     for (size_t i = 0; i < count; i++)
         if (http_name_equal(fields[i].name, name))
@@ -161,7 +160,7 @@ static struct slice find_field(const struct http_field *fields, size_t count, st
 static int retry_after(const struct http_field *fields, size_t count)
 {
     uint64_t seconds;
-    struct slice value = find_field(fields, count, SLICE_LITERAL("retry-after"));
+    struct slice value = exchange_find_field(fields, count, SLICE_LITERAL("retry-after"));
     if (!slice_decimal(slice_trim(value), &seconds))
         return -1;
     return seconds > INT32_MAX ? INT32_MAX : (int)seconds;

@@ -26,7 +26,6 @@
 
 enum {
     EXCHANGE_ERROR_BYTES_MAX = 64 << 10, /* of a refusal that are read; the rest is dropped */
-    EXCHANGE_RETRY_AFTER_S_MAX = 300,    /* a server cannot demand an endless delay */
 };
 /* For the body of a refusal; afterwards what has arrived of it is used. */
 #define EXCHANGE_ERROR_NS (10 * NS_PER_S)
@@ -108,6 +107,9 @@ enum status kube_exchange_start(struct kube_exchange *exchange, struct vigil_kub
 void kube_exchange_cancel(struct kube_exchange *exchange);
 /* While set, the server is made to stop sending. */
 void kube_exchange_withhold(struct kube_exchange *exchange, bool withhold);
+
+/* The text of the first field of this name; empty: there is none. */
+struct slice exchange_find_field(const struct http_field *fields, size_t count, struct slice name);
 
 /* Asserts every invariant; for tests. */
 void kube_exchange_check(const struct kube_exchange *exchange);

@@ -154,11 +154,6 @@ void vigil_kube_options_init(vigil_kube_options *options)
     };
 }
 
-static bool has_pem(const struct kubeconfig_pem *pem)
-{
-    return pem->file || pem->data.len;
-}
-
 /* Through a proxy that the environment of the program names, as in client-go. */
 static enum status open_pool_as_environment_says(struct vigil_kube *kube,
                                                  struct http_pool_options *options,
@@ -185,7 +180,7 @@ static enum status open_pool(struct vigil_kube *kube, struct network *network,
     struct server_url url;
     struct tls_client_options tls = tls_options(config);
     TRY(server_url_parse(config->server,
-                         has_pem(&config->ca) || has_pem(&config->cert) ||
+                         kubeconfig_has_pem(&config->ca) || kubeconfig_has_pem(&config->cert) ||
                              config->insecure_skip_verify,
                          &url, error));
     kube->path_prefix = url.prefix;

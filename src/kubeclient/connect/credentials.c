@@ -211,16 +211,12 @@ static enum status get_from_plugin(struct credentials *c, struct credentials_wai
 
 /* -- Making -- */
 
-static bool has_pem(const struct kubeconfig_pem *pem)
-{
-    return pem->file || pem->data.len;
-}
-
 /* A plugin is not used beside anything else. */
 static bool needs_plugin(const struct kubeconfig *config)
 {
     return config->exec.command && !config->token && !config->token_file && !config->user &&
-           !config->password && !(has_pem(&config->cert) && has_pem(&config->key));
+           !config->password &&
+           !(kubeconfig_has_pem(&config->cert) && kubeconfig_has_pem(&config->key));
 }
 
 static enum status init_token_file(struct credentials *c, struct error *error)

@@ -322,11 +322,6 @@ static enum status read_impersonation(struct reading *r, const struct json_node 
     return ST_OK;
 }
 
-static bool has_pem(const struct kubeconfig_pem *pem)
-{
-    return pem->file || pem->data.len;
-}
-
 static enum status check_user(struct reading *r, const char *name)
 {
     const struct kubeconfig *c = r->config;
@@ -334,7 +329,7 @@ static enum status check_user(struct reading *r, const char *name)
         return error_set(r->error, ST_MALFORMED,
                          "%s: user \"%.80s\" has both a token and a username or password", r->path,
                          name);
-    if (has_pem(&c->cert) && !has_pem(&c->key))
+    if (kubeconfig_has_pem(&c->cert) && !kubeconfig_has_pem(&c->key))
         return error_set(r->error, ST_MALFORMED,
                          "%s: user \"%.80s\" has a client certificate without a client key",
                          r->path, name);

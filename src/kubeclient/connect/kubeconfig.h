@@ -47,6 +47,10 @@ struct kubeconfig_pem {
     const char *file;
     struct slice data; /* empty: not given; it is used instead of the file */
 };
+static inline bool kubeconfig_has_pem(const struct kubeconfig_pem *pem)
+{
+    return pem->file || pem->data.len;
+}
 
 struct kubeconfig {
     struct arena arena;

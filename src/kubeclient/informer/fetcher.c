@@ -1,5 +1,7 @@
 #include "kubeclient/informer/fetcher.h"
 
+#include "kubeclient/call/call.h"
+#include "kubeclient/call/list_query.h"
 #include "kubeclient/data/status.h"
 #include "kubeclient/data/url.h"
 
@@ -156,35 +158,20 @@ static void on_list_end(struct kube_exchange *exchange, const struct exchange_re
         fail(f, 0, "", result->reason);
 }
 
-static enum status append_text(struct buf *to, size_t *count, const char *name, struct slice value)
-{
-    return value.len ? url_append_parameter(to, count, name, value) : ST_OK;
-}
-
-static struct slice text_of(const char *text)
-{
-    return text ? slice_from_text(text) : SLICE_EMPTY;
-}
-
-static enum status append_list_parameters(const struct fetcher *f, struct buf *to)
-{
-    size_t count = 0;
-    char limit[16] = "";
-    if (f->request.limit)
-        snprintf(limit, sizeof(limit), "%d", f->request.limit);
-    TRY(append_text(to, &count, "continue", f->request.continue_token));
-    TRY(append_text(to, &count, "fieldSelector", text_of(f->scope->field_selector)));
-    TRY(append_text(to, &count, "labelSelector", text_of(f->scope->label_selector)));
-    TRY(append_text(to, &count, "limit", slice_from_text(limit)));
-    return append_text(to, &count, "resourceVersion", slice_from_text(f->request.version));
-}
-
 static enum status start_list(struct fetcher *f)
 {
     struct error error;
     AUTO(buf_fini) struct buf target = {0};
+    struct vigil_kube_list_options options = {
+        .size = sizeof(options),
+        .label_selector = f->scope->label_selector,
+        .field_selector = f->scope->field_selector,
+        .limit = f->request.limit,
+        .continue_token = f->token.len ? (const char *)f->token.ptr : NULL,
+        .version = f->version,
+    };
     TRY(url_append_target(&target, &f->scope->target, &error));
-    TRY(append_list_parameters(f, &target));
+    TRY(list_query_append(&target, &options));
     struct exchange_request request = {.method = "GET",
                                        .target = buf_slice(&target),
                                        .accept = watch_query_accept(f->scope->protobuf)};
@@ -219,8 +206,9 @@ void fetcher_request(struct fetcher *f, const struct reflector_request *request)
     f->request = *request;
     snprintf(f->version, sizeof(f->version), "%s", request->version);
     f->request.version = f->version;
-    f->no_memory = buf_append(&f->token, request->continue_token) != ST_OK;
-    f->request.continue_token = buf_slice(&f->token);
+    f->request.continue_token = SLICE_EMPTY;
+    f->no_memory = request->continue_token.len &&
+                   kube_call_copy_text(&f->token, request->continue_token) != ST_OK;
     loop_defer(f->kube->driver.loop, &f->start);
 }
 

@@ -45,8 +45,8 @@ struct fetcher {
     struct deferred start;
     struct reflector_request request; /* starting: its texts are below */
     char version[REFLECTOR_VERSION_BYTES];
-    struct buf token;
-    bool no_memory; /* the request could not be kept */
+    struct buf token; /* with a final zero */
+    bool no_memory;   /* the request could not be kept */
     struct watch_request watch;
     struct kube_exchange exchange;
     struct list_reader reader; /* listing */

@@ -355,8 +355,7 @@ static void refused(struct watch_request *request, const struct exchange_result 
 {
     int code = result->status->code, after_s = result->retry_after_s;
     if ((code == 429 || code >= 500) && after_s >= 0 && request->retries < WATCH_RETRIES_MAX)
-        retry(request,
-              (after_s < KUBE_RETRY_AFTER_MAX_S ? after_s : KUBE_RETRY_AFTER_MAX_S) * NS_PER_S);
+        retry(request, after_s * NS_PER_S);
     else
         finish_refused(request, result);
 }
@@ -398,25 +397,17 @@ static void note_reachability(struct watch_request *request, enum exchange_end e
         server_backoff_succeeded(&kube->backoff);
 }
 
-static struct slice find_content_type(const struct http_field *fields, size_t field_count)
-{
-    for (size_t i = 0; i < field_count; i++) {
-        if (http_name_equal(fields[i].name, SLICE_LITERAL("content-type")))
-            return fields[i].value;
-    }
-    return SLICE_EMPTY;
-}
-
 static void on_head(struct kube_exchange *exchange, unsigned status,
                     const struct http_field *fields, size_t field_count)
 {
     struct watch_request *request = CONTAINER_OF(exchange, struct watch_request, exchange);
     enum framer_format format;
     struct error error = {.text = ""};
+    struct slice type = exchange_find_field(fields, field_count, SLICE_LITERAL("content-type"));
     server_backoff_succeeded(&request->kube->backoff);
     if (status != 200)
         (void)error_set(&error, ST_INVALID, "the server answered a watch with status %u", status);
-    else if (watch_format_read(find_content_type(fields, field_count), &format, &error) == ST_OK)
+    else if (watch_format_read(type, &format, &error) == ST_OK)
         framer_init(&request->framer, format);
     if (error.text[0]) {
         finish_failed(request, 500, error.text);
