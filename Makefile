@@ -35,7 +35,7 @@ tsan: ## unit tests, the busiest live tests and those of libvigil under the thre
 	@tools/install-deps build test
 	@$(call cmake,build-tsan,-DVIGIL_SANITIZE=thread)
 	@$(call ninja,build-tsan)
-	@tools/run-tests --build build-tsan unit live:etcdctl,attacks,kube_read,kube_load,kube_contention,kube_large crash:30 watch:Guarantees client:client
+	@tools/run-tests --build build-tsan unit live:etcdctl,attacks,kube_read,kube_load,kube_contention,kube_large crash:30 watch:Guarantees client:client kube_client
 
 conformance: ## clients of all kinds, a kube-apiserver's calls, the same random requests to Vigil and a real etcd, moving from one to the other
 	@tools/install-deps build test clients
