@@ -138,6 +138,8 @@ static const struct {
     {"discovery", discovery_tests, true},
     {"identity", identity_tests, false},
     {"restart", restart_tests, true},
+    {"informer", informer_tests, true},
+    {"restart", informer_restart_tests, true},
     {"restart", watch_restart_tests, true},
     {"script", script_tests, false},
     {"watch", watch_tests, true},

@@ -90,7 +90,7 @@ class Scripted(unittest.TestCase):
 
 
 def add_tests():
-    runs = {Plain: common_tests() + groups()["restart"], OwnLoop: BASIC, Http2: BASIC + groups()["watch"],
+    runs = {Plain: common_tests() + groups()["restart"], OwnLoop: BASIC, Http2: BASIC + groups()["watch"] + groups()["informer"],
             Scripted: groups()["script"]}
     for case, names in runs.items():
         for name in names:
