@@ -160,7 +160,7 @@ static void paths_of_versions_begin_with_the_preferred(void **state)
     static const char expected[] = "/api/v1\0/apis/apps/v1\0/apis/apps/v1beta1";
     AUTO(discovery_table_freep) struct discovery_table *table = NULL;
     AUTO(paths_fini) struct discovery_paths paths = {.count = 0};
-    struct error error;
+    struct error error = {0};
     assert_int_equal(discovery_table_new(&table), ST_OK);
     assert_int_equal(discovery_table_read(
                          table, SLICE_LITERAL("{\"kind\":\"APIVersions\",\"versions\":[\"v1\",7]}"),
@@ -239,7 +239,7 @@ static void documents_that_are_cut_anywhere_are_harmless(void **state)
     for (size_t len = 0; len < sizeof(others); len++) {
         AUTO(discovery_table_freep) struct discovery_table *table = NULL;
         AUTO(paths_fini) struct discovery_paths paths = {.count = 0};
-        struct error error;
+        struct error error = {0};
         char *copy = malloc(len ? len : 1);
         assert_non_null(copy);
         memcpy(copy, others, len);
