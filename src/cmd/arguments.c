@@ -5,8 +5,19 @@ enum { EXIT_OK = 0, EXIT_USAGE = 2 };
 int words_refuse(const struct words *words, const char *why)
 {
     const char *program = words->table->program;
-    fprintf(stderr, "%s: %s. See %s --help.\n", program, why, program);
+    if (strstr(why, " --help")) /* an unknown flag */
+        fprintf(stderr, "%s: %s\n", program, why);
+    else
+        fprintf(stderr, "%s: %s. See %s --help.\n", program, why, program);
     return EXIT_USAGE;
+}
+
+static int refuse_word(const struct words *words, const char *word)
+{
+    char why[256];
+    snprintf(why, sizeof(why), "unexpected argument \"%.100s\" after %.100s", word,
+             words->table->words ? words->table->words : "the flags");
+    return words_refuse(words, why);
 }
 
 int words_read(struct words *words, int count, char **args)
@@ -29,7 +40,7 @@ int words_read(struct words *words, int count, char **args)
         if (at == count)
             break;
         if (found == words->word_count_needed)
-            return words_refuse(words, "there are too many words");
+            return refuse_word(words, args[at]);
         words->words[found++] = args[at++];
     }
     if (found < words->word_count_needed) {

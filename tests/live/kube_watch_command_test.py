@@ -90,6 +90,20 @@ class KubeWatchCommand(LiveTest):
         self.assertEqual(code, 1)
         self.assertRegex(output, "ENDED     400 BadRequest")
 
+    def test_flags_that_make_no_sense_are_refused(self):
+        for arguments, reason in (
+            (("pods", "--since", "5", "--initial-events"), "--initial-events begins with the state"),
+            (("pods", "--since", "newest"), "--since must be a resourceVersion"),
+            (("pods", "--informer", "--since", "5"), "--informer cannot be used with --since"),
+            (("pods/a", "--informer"), "--field-selector metadata.name=NAME"),
+            (("pods/",), "the NAME after"),
+            (("pods", "a"), 'unexpected argument "a" after RESOURCE'),
+            (("pods", "--bogus"), "flag provided but not defined: -bogus"),
+        ):
+            code, output, errors = self.run_to_end(*arguments)
+            self.assertEqual((code, output, errors.count("--help")), (2, "", 1), errors)
+            self.assertRegex(errors, reason)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -94,7 +94,8 @@ typedef struct vigil_kube_options {
     /* Called with the text of every Warning that a server sends, on the thread that makes
      * callbacks. */
     void (*warning)(void *user, const char *text);
-    /* Called for changes of the connection and the like, with an enum vigil_log_level. */
+    /* Called for changes of the connection and the like, on the thread that makes callbacks, with
+     * an enum vigil_log_level (vigil/client.h): 1 is information, 2 a warning. */
     void (*log)(void *user, int level, const char *text);
     void *log_user; /* of both */
 } vigil_kube_options;

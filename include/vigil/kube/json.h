@@ -47,7 +47,8 @@ VIGIL_API int vigil_json_member(vigil_bytes json, vigil_bytes key, vigil_bytes *
 
 /* The type that the first byte of a value shows, after white space. Returns a vigil_json_type. */
 VIGIL_API int vigil_json_type_of(vigil_bytes value);
-/* Whether the value is a string with exactly this text. */
+/* Whether the value is a JSON string with exactly this text. Names, keys and the like that
+ * functions of vigil/kube/object.h return are texts without quotes, and not JSON values. */
 VIGIL_API int vigil_json_is(vigil_bytes value, const char *text);
 /* Whether the value is true. */
 VIGIL_API int vigil_json_is_true(vigil_bytes value);

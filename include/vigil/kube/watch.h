@@ -97,7 +97,8 @@ typedef struct vigil_kube_watch_options {
 VIGIL_API void vigil_kube_watch_options_init(vigil_kube_watch_options *options);
 
 /* Begins to watch. fn is called later, also for errors of the server; *ret_watch is set before.
- * Returns a vigil_code: VIGIL_ERROR_ARGUMENT, VIGIL_ERROR_MEMORY. */
+ * Returns a vigil_code: VIGIL_ERROR_ARGUMENT if the target cannot be requested, or for `resume`
+ * without a version or with initial_events; VIGIL_ERROR_MEMORY. */
 VIGIL_API int vigil_kube_watch_new(vigil_kube *kube, const vigil_kube_watch_options *options,
                                    vigil_kube_watch_fn fn, void *user,
                                    vigil_kube_watch **ret_watch);

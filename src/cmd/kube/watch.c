@@ -5,9 +5,11 @@
 
 #include <inttypes.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
+#include <vigil/client.h>
 #include <vigil/kube/call.h>
 #include <vigil/kube/discovery.h>
 #include <vigil/kube/informer.h>
@@ -62,19 +64,19 @@ static const struct option watch_rows[] = {
      .kind = OPTION_TEXT,
      .fallback = "",
      FLAG(name_space),
-     .help = "The namespace. The default is that of the kubeconfig."},
+     .help = "The namespace; -n for short. The default is that of the kubeconfig."},
     {.name = "n", .alias_of = "namespace"},
     {.name = "all-namespaces",
      .kind = OPTION_BOOL,
      .fallback = "false",
      FLAG(all_namespaces),
-     .help = "Watch all namespaces."},
+     .help = "Watch all namespaces; -A for short."},
     {.name = "A", .alias_of = "all-namespaces"},
     {.name = "selector",
      .kind = OPTION_TEXT,
      .fallback = "",
      FLAG(selector),
-     .help = "Only objects with these labels, for instance app=web,tier!=test."},
+     .help = "Only objects with these labels, for instance app=web,tier!=test; -l for short."},
     {.name = "l", .alias_of = "selector"},
     {.name = "field-selector",
      .kind = OPTION_TEXT,
@@ -116,7 +118,8 @@ static const struct option watch_rows[] = {
      .fallback = "text",
      .choices = "text|json",
      FLAG(output),
-     .help = "The format of the output: text for people, or one JSON object per line."},
+     .help = "The format of the output: text for people, or one JSON object per line; -o for "
+             "short."},
     {.name = "o", .alias_of = "output"},
     {.name = "count",
      .kind = OPTION_INT,
@@ -152,6 +155,9 @@ const struct options_table kube_watch_table = {
         "by how many versions the server is ahead of it, the time since its last event, and the "
         "number of its requests and failures. Changes of other resources also count as versions, "
         "until a bookmark arrives.\n"
+        ".PP\n"
+        "A watch that breaks is continued. Standard error says why the server cannot be reached "
+        "meanwhile.\n"
         ".SH EXAMPLES\n.nf\n"
         "vigil kube watch pods \\-A\n"
         "vigil kube watch deployments.apps/web \\-n default \\-o json\n"
@@ -159,7 +165,7 @@ const struct options_table kube_watch_table = {
         ".SH EXIT STATUS\n"
         ".TP\n0\nIt was interrupted, or has shown as many events as it should.\n"
         ".TP\n1\nThe server refused the watch, or cannot be reached; the last line says why.\n"
-        ".TP\n2\nA flag is unknown or has an invalid value.\n",
+        ".TP\n2\nA flag is unknown or has an invalid value, or two flags contradict each other.\n",
 };
 
 /* What the callbacks and the main thread share. */
@@ -172,7 +178,8 @@ struct session {
     /* After the state: the version up to which everything was shown, where another watch can begin;
      * "" before. */
     char version[128];
-    int64_t left; /* events to be shown; 0: no limit */
+    atomic_bool logs; /* troubles with the connection are reported as they occur */
+    int64_t left;     /* events to be shown; 0: no limit */
     int exit_code;
 };
 
@@ -237,8 +244,16 @@ static void wait_for_signal(void)
     sigwait(&signals, &got);
 }
 
+static void on_log(void *user, int level, const char *text)
+{
+    struct session *s = user;
+    if (atomic_load(&s->logs) && level >= VIGIL_LOG_WARN)
+        fprintf(stderr, "vigil kube watch: %s\n", text);
+}
+
 static int show_events(struct session *s)
 {
+    atomic_store(&s->logs, true);
     int code = vigil_kube_watch_new(s->kube, &s->options, on_event, s, &s->watch);
     if (code != VIGIL_OK) {
         fprintf(stderr, "vigil kube watch: %s\n", vigil_code_name(code));
@@ -280,11 +295,16 @@ static void show_informer(struct session *s, vigil_kube_informer *informer)
                now_ms, synced ? "true" : "false", stats.objects, stats.bytes, stats.version, behind,
                quiet_ms, stats.lists, stats.watches, stats.events, stats.bookmarks, stats.failures);
     } else {
-        printf("%s%" PRIu64 " objects, %" PRIu64 " bytes, version %s, behind by %" PRId64
-               ", last event %.1f s ago, %" PRIu64 " lists, %" PRIu64 " watches, %" PRIu64
+        char behind_text[32] = "?", quiet_text[32] = "never";
+        if (behind >= 0)
+            snprintf(behind_text, sizeof(behind_text), "%" PRId64, behind);
+        if (quiet_ms >= 0)
+            snprintf(quiet_text, sizeof(quiet_text), "%.1f s ago", (double)quiet_ms / 1000);
+        printf("%s%" PRIu64 " objects, %" PRIu64 " bytes, version %s, behind by %s"
+               ", last event %s, %" PRIu64 " lists, %" PRIu64 " watches, %" PRIu64
                " failures%s%s\n",
                synced ? "" : "not synced: ", stats.objects, stats.bytes,
-               stats.version[0] ? stats.version : "-", behind, (double)quiet_ms / 1000, stats.lists,
+               stats.version[0] ? stats.version : "-", behind_text, quiet_text, stats.lists,
                stats.watches, stats.failures, stats.last_failure.message[0] ? ", the last: " : "",
                stats.last_failure.message);
     }
@@ -332,12 +352,26 @@ static const char *given(const char *text)
     return text[0] ? text : NULL;
 }
 
+/* What the user can do about an error; "" if nothing is known. */
+static const char *hint(const vigil_error *error)
+{
+    if (error->code == VIGIL_ERROR_UNAUTHENTICATED)
+        return " (the server does not accept the credentials, or there are none: see --token and "
+               "the user of the kubeconfig)";
+    if (strstr(error->text, "signed by unknown authority"))
+        return " (--certificate-authority names a file with the server's authority)";
+    if (strstr(error->text, "connection refused"))
+        return " (is the server running, and is this its address?)";
+    return "";
+}
+
 static int find(struct session *s, const char *name, vigil_kube_resource *ret_resource)
 {
     vigil_kube_call *call = vigil_kube_discover(s->kube);
     int code = vigil_kube_call_run(call);
     if (code != VIGIL_OK)
-        fprintf(stderr, "vigil kube watch: %s\n", vigil_kube_call_error(call)->text);
+        fprintf(stderr, "vigil kube watch: %s: %s%s\n", vigil_kube_server(s->kube),
+                vigil_kube_call_error(call)->text, hint(vigil_kube_call_error(call)));
     else if ((code = vigil_kube_find_resource(s->kube, name, ret_resource)) != VIGIL_OK)
         fprintf(stderr, "vigil kube watch: %s has no resource \"%s\"\n", vigil_kube_server(s->kube),
                 name);
@@ -381,6 +415,8 @@ static int connect_and_watch(const struct watch_flags *flags, const char *word)
     options.token = given(flags->token);
     options.ca_file = given(flags->ca_file);
     options.insecure_skip_verify = flags->insecure;
+    options.log = on_log;
+    options.log_user = &s;
     if (vigil_kube_new(&options, &s.kube, &error) != VIGIL_OK) {
         fprintf(stderr, "vigil kube watch: %s\n", error.text);
         return EXIT_FAILED;
@@ -396,6 +432,23 @@ static int connect_and_watch(const struct watch_flags *flags, const char *word)
     return exit_code;
 }
 
+/* Why the flags and the word make no sense together; NULL if they do. */
+static const char *contradiction(const struct watch_flags *flags, const char *word)
+{
+    const char *slash = strchr(word, '/');
+    if (slash && !slash[1])
+        return "the NAME after \"/\" is missing";
+    if (flags->version[strspn(flags->version, "0123456789")])
+        return "--since must be a resourceVersion, which is a number";
+    if (flags->version[0] && flags->initial_events)
+        return "--initial-events begins with the state, so it cannot be used with --since";
+    if (flags->informer && (flags->version[0] || flags->initial_events))
+        return "--informer cannot be used with --since or --initial-events";
+    if (flags->informer && slash)
+        return "--informer needs a whole collection: use --field-selector metadata.name=NAME";
+    return NULL;
+}
+
 static int watch_main(int count, char **args)
 {
     struct watch_flags flags;
@@ -403,6 +456,9 @@ static int watch_main(int count, char **args)
     int done = words_read(&words, count - 1, args + 1);
     if (done >= 0)
         return done;
+    const char *wrong = contradiction(&flags, words.words[0]);
+    if (wrong)
+        return words_refuse(&words, wrong);
     /* The main thread waits for them. */
     sigset_t signals;
     sigemptyset(&signals);

@@ -209,6 +209,8 @@ void kube_status_from_http(int code, struct slice body, struct vigil_kube_status
 {
     *ret_status = (struct vigil_kube_status){.code = code, .retry_after_s = -1};
     snprintf(ret_status->reason, sizeof(ret_status->reason), "%s", reason_of(code));
+    while (body.len && strchr(" \r\n", body.ptr[body.len - 1]))
+        body.len--; /* http.Error of Go adds a line end */
     if (body.len && utf8_valid(body) && !memchr(body.ptr, 0, body.len))
         copy_cut(ret_status->message, sizeof(ret_status->message), (const char *)body.ptr,
                  body.len);

@@ -104,7 +104,9 @@ static void answers_without_a_status_get_one(void **state)
     struct vigil_kube_status status;
     kube_status_from_http(404, SLICE_LITERAL("404 page not found\n"), &status);
     assert_string_equal(status.reason, "NotFound");
-    assert_string_equal(status.message, "404 page not found\n");
+    assert_string_equal(status.message, "404 page not found");
+    kube_status_from_http(502, SLICE_LITERAL(" \r\n"), &status);
+    assert_non_null(strstr(status.message, "without an explanation"));
     kube_status_from_http(502, SLICE_LITERAL("\xff\xfe"), &status);
     assert_string_equal(status.reason, "InternalError");
     assert_non_null(strstr(status.message, "502"));

@@ -347,6 +347,14 @@ static bool is_final(const struct watch_result *result)
     return code == 401 || code == 403 || kube_status_is_expired(result->status);
 }
 
+/* An end that the server did not explain still gets a line. */
+static const char *reason_for_people(const struct watch_result *result)
+{
+    if (result->reason && result->reason[0])
+        return result->reason;
+    return result->end == WATCH_END_COMPLETE ? "the server ended the watch" : "the watch broke";
+}
+
 static void on_end(struct watch_request *from, const struct watch_result *result)
 {
     static const enum vigil_kube_end ends[] = {
@@ -366,7 +374,7 @@ static void on_end(struct watch_request *from, const struct watch_result *result
     else if (result->end == WATCH_END_UNDECODABLE)
         fail(watch, result->status);
     else
-        end(watch, ends[result->end], result->reason, result->status);
+        end(watch, ends[result->end], reason_for_people(result), result->status);
 }
 
 /* -- Commands -- */

@@ -103,6 +103,7 @@ static void the_server_may_answer_with_json_instead(void **state)
     t.options.protobuf = 1;
     watch_test_watch(&t, "1");
     watch_test_expect(&t, EVENTS_LOG "ENDED complete\n");
+    assert_string_equal(t.reason, "the server ended the watch");
     watch_test_fini(&t);
 }
 
