@@ -2,6 +2,8 @@
 
 #include "codec/json/plain.h"
 
+enum { KEPT_BYTES_MAX = 64 << 10 }; /* of a buffer, while pieces follow each other */
+
 /*
  *     none ──► container, string, scalar ──► none
  *       └─────────────────────────────────► invalid
@@ -76,11 +78,20 @@ static enum status add(struct framer *framer, size_t n, bool completes, struct s
     return ST_OK;
 }
 
+/* The buffer is kept for the next frame that is cut: buffers of every size between the objects of a
+ * long list would leave holes in the heap. */
 static void drop_given(struct framer *framer)
 {
     if (framer->given)
-        buf_fini(&framer->held); /* so that a thousand watches that wait hold nothing */
+        buf_reset(&framer->held, KEPT_BYTES_MAX);
     framer->given = false;
+}
+
+/* Between two pieces, so that a thousand watches that wait hold nothing. */
+static void free_unused(struct framer *framer)
+{
+    if (framer->held.len == 0)
+        buf_fini(&framer->held);
 }
 
 /* -- Protobuf -- */
@@ -354,6 +365,8 @@ enum status framer_next(struct framer *framer, struct slice *ret_frame)
                                                        : next_message(framer, ret_frame);
     if (status == ST_OK || status == ST_LIMIT)
         framer->length = 0;
+    if (status == ST_AGAIN)
+        free_unused(framer);
     return status;
 }
 

@@ -149,6 +149,24 @@ static void nothing_is_held_between_frames(void **state)
     framer_fini(&f);
 }
 
+static void one_buffer_serves_all_frames_that_are_cut(void **state)
+{
+    (void)state;
+    struct framer f;
+    struct slice frame;
+    framer_init(&f, FRAMER_JSON);
+    framer_feed(&f, SLICE_LITERAL("{\"a\":"));
+    assert_int_equal(framer_next(&f, &frame), ST_AGAIN);
+    const uint8_t *buffer = f.held.ptr;
+    for (int i = 0; i < 100; i++) {
+        framer_feed(&f, SLICE_LITERAL("1}{\"a\":"));
+        assert_int_equal(framer_next(&f, &frame), ST_OK);
+        assert_int_equal(framer_next(&f, &frame), ST_AGAIN);
+        assert_ptr_equal(f.held.ptr, buffer);
+    }
+    framer_fini(&f);
+}
+
 static void a_frame_that_is_too_long_is_not_kept(void **state)
 {
     (void)state;
@@ -237,6 +255,7 @@ int main(void)
         cmocka_unit_test(messages_have_a_length),
         cmocka_unit_test(frames_that_are_too_long_are_skipped),
         cmocka_unit_test(nothing_is_held_between_frames),
+        cmocka_unit_test(one_buffer_serves_all_frames_that_are_cut),
         cmocka_unit_test(a_frame_that_is_too_long_is_not_kept),
         cmocka_unit_test(frames_are_what_the_scanner_finds),
     };
