@@ -309,6 +309,31 @@ static void informers_survive_a_restart(void)
     vigil_kube_free(writer);
 }
 
+/* The followers' connections break all the time, those of the writer do not. */
+static void informers_survive_broken_connections(void)
+{
+    vigil_kube_options options;
+    vigil_kube *kube = new_kube(), *writer;
+    vigil_error error;
+    int exists[OBJECTS] = {0};
+    default_options(&options);
+    options.server = getenv("VIGIL_DIRECT");
+    CHECK(vigil_kube_new(&options, &writer, &error) == VIGIL_OK);
+    struct follower *f = follow(kube, VIGIL_KUBE_HANDLER_CALLBACK, 0);
+    for (unsigned round = 0; round < 4; round++) {
+        change_objects(writer, exists, 20 + round, CHANGES / 2);
+        wait_for_state(f, writer);
+    }
+    follower_free(f);
+    vigil_kube_free(kube);
+    vigil_kube_free(writer);
+}
+
+const struct suite_test informer_fault_tests[] = {
+    {"informers_survive_broken_connections", informers_survive_broken_connections},
+    {NULL, NULL},
+};
+
 const struct suite_test informer_tests[] = {
     {"an_informer_follows_every_change", an_informer_follows_every_change},
     {"a_slow_handler_gets_the_last_state_and_delays_no_other",

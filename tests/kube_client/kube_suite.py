@@ -11,7 +11,7 @@ from targets import drive  # noqa: E402
 
 SUITE = os.environ.get("VIGIL_KUBE_CLIENT_SUITE", str(pathlib.Path(SUBJECT).parent / "kube_client_suite"))
 # Groups that need a server of their own; the others run against any.
-SPECIAL = ("identity", "restart", "script")
+SPECIAL = ("broken", "identity", "restart", "script")
 
 
 def groups():

@@ -139,6 +139,7 @@ static const struct {
     {"identity", identity_tests, false},
     {"restart", restart_tests, true},
     {"informer", informer_tests, true},
+    {"broken", informer_fault_tests, true},
     {"restart", informer_restart_tests, true},
     {"restart", watch_restart_tests, true},
     {"script", script_tests, false},

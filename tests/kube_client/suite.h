@@ -22,6 +22,7 @@ struct suite_test {
 extern const struct suite_test call_tests[];
 extern const struct suite_test discovery_tests[];
 extern const struct suite_test identity_tests[];
+extern const struct suite_test informer_fault_tests[];
 extern const struct suite_test informer_restart_tests[];
 extern const struct suite_test informer_tests[];
 extern const struct suite_test restart_tests[];

@@ -10,6 +10,7 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from kube_suite import common_tests, groups, run_test  # noqa: E402
 from kube import KubeServer  # noqa: E402
+from proxy import FaultyProxy  # noqa: E402
 
 # What is repeated in the program's loop and over HTTP/2.
 BASIC = ["an_object_is_created_read_changed_and_deleted", "conflicts_are_refused", "every_object_is_passed_on",
@@ -53,6 +54,21 @@ class Http2(Shared):
     env = {"VIGIL_HTTP2": "1"}
 
 
+class Broken(Shared):
+    """Between client and server there is a proxy that breaks connections."""
+
+    def run_one(self, name):
+        proxy = FaultyProxy(self.server.kube_port, 1, garbage=False)
+        self.addCleanup(proxy.close)
+        env = dict(self.env, VIGIL_KUBE_SERVER=f"http://{proxy.address}", VIGIL_DIRECT=self.server.kube_url)
+        self.assertEqual(run_test(name, env), (0, ""), name)
+        self.assertGreater(proxy.faults, 5)
+
+
+class BrokenHttp2(Broken):
+    env = {"VIGIL_HTTP2": "1"}
+
+
 class Throttling(http.server.BaseHTTPRequestHandler):
     """Refuses the first request to /throttled with a Retry-After field, and everything else without one."""
 
@@ -91,7 +107,7 @@ class Scripted(unittest.TestCase):
 
 def add_tests():
     runs = {Plain: common_tests() + groups()["restart"], OwnLoop: BASIC, Http2: BASIC + groups()["watch"] + groups()["informer"],
-            Scripted: groups()["script"]}
+            Scripted: groups()["script"], Broken: groups()["broken"], BrokenHttp2: groups()["broken"]}
     for case, names in runs.items():
         for name in names:
             setattr(case, f"test_{name}", lambda self, name=name: self.run_one(name))
