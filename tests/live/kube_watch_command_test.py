@@ -2,6 +2,7 @@
 """`vigil kube watch` shows events, differences and what an informer holds."""
 import json
 import os
+import select
 import signal
 import subprocess
 import unittest
@@ -89,6 +90,12 @@ class KubeWatchCommand(LiveTest):
         code, output, _ = self.run_to_end("pods", "--selector", "=x")
         self.assertEqual(code, 1)
         self.assertRegex(output, "ENDED     400 BadRequest")
+
+    def test_a_refusal_of_a_repeated_watch_is_reported(self):
+        watch = self.begin("pods", "--since", "1", "--selector", "a=b=c")
+        self.assertTrue(select.select([watch.stderr], [], [], SECONDS)[0], "nothing is reported")
+        self.assertRegex(watch.stderr.readline(), "^vigil kube watch: the watch of pods tries again: 400 BadRequest: ")
+        self.end(watch)
 
     def test_flags_that_make_no_sense_are_refused(self):
         for arguments, reason in (

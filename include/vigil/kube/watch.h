@@ -16,7 +16,8 @@
  * With `resume` it is client-go's RetryWatcher: it continues after the last version that it has
  * received, at most once per second, until the server says that the version is too old (410) or
  * that the program may not watch (401, 403). Nothing is lost, repeated or reordered before such an
- * end.
+ * end. Other refusals, for instance of a selector that is wrong, are repeated; the log of the
+ * client says so once.
  */
 #ifndef VIGIL_KUBE_WATCH_H
 #define VIGIL_KUBE_WATCH_H

@@ -247,8 +247,14 @@ static void wait_for_signal(void)
 static void on_log(void *user, int level, const char *text)
 {
     struct session *s = user;
-    if (atomic_load(&s->logs) && level >= VIGIL_LOG_WARN)
-        fprintf(stderr, "vigil kube watch: %s\n", text);
+    if (!atomic_load(&s->logs) || level < VIGIL_LOG_WARN)
+        return;
+    flockfile(stderr);
+    fputs("vigil kube watch: ", stderr);
+    for (; *text; text++) /* of a server, which must not control the terminal */
+        putc((unsigned char)*text < ' ' || *text == '\x7f' ? '?' : *text, stderr);
+    putc('\n', stderr);
+    funlockfile(stderr);
 }
 
 static int show_events(struct session *s)

@@ -19,7 +19,9 @@
 #include "kubeclient/watch/watch_request.h"
 #include "kubeclient/watch/watch_status.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <vigil/client.h>
 #include <vigil/kube/watch.h>
 
 enum {
@@ -60,6 +62,7 @@ struct vigil_kube_watch {
     bool resumes;   /* with `resume` */
     bool bookmarks; /* the program wants them */
     bool accepted;  /* the request under way */
+    int logged;     /* the code of the refusal that was logged last; 0: none since an acceptance */
     struct watch_request request;
     struct timer timer; /* while waiting */
     int64_t started_ns; /* the last request */
@@ -317,7 +320,9 @@ static void on_event(struct watch_request *from, const struct received_event *ev
 
 static void on_accepted(struct watch_request *from)
 {
-    CONTAINER_OF(from, struct vigil_kube_watch, request)->accepted = true;
+    struct vigil_kube_watch *watch = CONTAINER_OF(from, struct vigil_kube_watch, request);
+    watch->accepted = true;
+    watch->logged = 0;
 }
 
 /* -- Ends of requests -- */
@@ -355,6 +360,19 @@ static const char *reason_for_people(const struct watch_result *result)
     return result->end == WATCH_END_COMPLETE ? "the server ended the watch" : "the watch broke";
 }
 
+/* The program does not see a refusal of a request that is repeated, so it is logged, once. */
+static void log_refusal(struct vigil_kube_watch *watch, const struct watch_result *result)
+{
+    char line[VIGIL_KUBE_MESSAGE_BYTES + 256];
+    if (result->end != WATCH_END_REFUSED || result->status->code == watch->logged)
+        return;
+    watch->logged = result->status->code;
+    snprintf(line, sizeof(line), "the watch of %.100s tries again: %d %s: %s",
+             watch->target.resource, result->status->code, result->status->reason,
+             result->status->message);
+    driver_log(&watch->kube->driver, VIGIL_LOG_WARN, line);
+}
+
 static void on_end(struct watch_request *from, const struct watch_result *result)
 {
     static const enum vigil_kube_end ends[] = {
@@ -369,12 +387,14 @@ static void on_end(struct watch_request *from, const struct watch_result *result
     };
     struct vigil_kube_watch *watch = CONTAINER_OF(from, struct vigil_kube_watch, request);
     count_end(watch, result->end);
-    if (watch->resumes && !is_final(result))
+    if (watch->resumes && !is_final(result)) {
+        log_refusal(watch, result);
         restart(watch, result->status ? result->status->retry_after_s : 0);
-    else if (result->end == WATCH_END_UNDECODABLE)
+    } else if (result->end == WATCH_END_UNDECODABLE) {
         fail(watch, result->status);
-    else
+    } else {
         end(watch, ends[result->end], reason_for_people(result), result->status);
+    }
 }
 
 /* -- Commands -- */
