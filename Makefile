@@ -1,10 +1,12 @@
 # The front door. Everything underneath is CMake, Ninja and the scripts in tools/.
 .DEFAULT_GOAL := help
-.PHONY: help run build install docs abi test tsan conformance e2e kube bench check lint format fuzz clean
+.PHONY: help run build install deb deb-test docs abi test tsan conformance e2e kube cluster bench check lint format fuzz clean
 
 JOBS ?= $(shell nproc)
 FUZZ_SECONDS ?= 30
 PREFIX ?= /usr/local
+# Live tests of the Kubernetes API that hold whatever stores the objects.
+CLUSTER_LIVE = kube_read,kube_write,kube_custom,kube_apply,kube_refusal,kube_formats,kube_options,kube_versions,kube_contention,kube_cluster,kube_history
 SYSCONFDIR ?= /etc
 C_FILES = $(shell git ls-files --cached --others --exclude-standard '*.c' '*.h')
 
@@ -12,7 +14,7 @@ cmake = cmake -S . -B $(1) -G Ninja $(2) >$(1).log 2>&1 || { cat $(1).log; exit 
 ninja = ninja -C $(1) -j $(JOBS) --quiet
 
 help: ## show this
-	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: build ## build and serve on 127.0.0.1:2379, data in ./vigil.data
 	@tools/run-server
@@ -20,16 +22,23 @@ run: build ## build and serve on 127.0.0.1:2379, data in ./vigil.data
 build: ## release build: build/vigil
 	@tools/install-deps build
 	@$(call cmake,build,-DCMAKE_BUILD_TYPE=Release)
-	@$(call ninja,build) vigil libvigil libvigil_static libvigil-kube libvigil-kube_static
+	@$(call ninja,build) installed
 
 install: build ## put it under PREFIX (/usr/local), or DESTDIR/PREFIX: program, libraries, manual pages, completions, units
 	@tools/install build "$(PREFIX)" "$(DESTDIR)" "$(SYSCONFDIR)"
+
+deb: ## Debian packages of the program and the libraries, in build/deb
+	@tools/install-deps build deb
+	@tools/build-deb build/deb
+
+deb-test: deb ## lintian, then install, try and remove the packages in a Debian of their own; the same for the container; needs root
+	@tools/run-tests packages
 
 test: ## unit and live tests under address and undefined-behaviour sanitizers
 	@tools/install-deps build test
 	@$(call cmake,build-test,-DVIGIL_SANITIZE=address$(comma)undefined)
 	@$(call ninja,build-test)
-	@tools/run-tests --build build-test unit tools peer live+crash+watch+lease+client+kube_client
+	@tools/run-tests --build build-test unit tools peer live+crash+watch+lease+client+kube_client+ctl:short+cluster:short+live@cluster:kube_versions
 
 tsan: ## unit tests, the busiest live tests and those of libvigil under the thread sanitizer
 	@tools/install-deps build test
@@ -43,7 +52,7 @@ conformance: ## clients of all kinds, a kube-apiserver's calls, the same random 
 	@$(call ninja,build-test) vigil
 	@tools/build-peer >/dev/null
 	@tools/build-clients
-	@tools/run-tests --build build-test kubeclient+differential+etcdctl+conformance+migration+clients+kubeapi+kubectl
+	@tools/run-tests --build build-test kubeclient+differential+ctl+etcdctl+conformance+migration+clients+kubeapi+kubectl
 
 e2e: ## etcd 3.4.23's own end-to-end tests, on clusters of one
 	@tools/install-deps build e2e
@@ -58,8 +67,18 @@ kube: ## a real kube-apiserver on top of Vigil, kubectl on top of it; builds bot
 	@tools/build-kube
 	@tools/run-tests --build build-test kube
 
-bench: build ## Vigil and a real etcd side by side; results in bench/results
+cluster: ## Vigil in front of three members of a real etcd that fail; the Kubernetes API and a real kube-apiserver on top
+	@tools/install-deps build test e2e kube
+	@$(call cmake,build-test,-DVIGIL_SANITIZE=address$(comma)undefined)
+	@$(call ninja,build-test) vigil kube_oracle kube_client_suite
+	@tools/run-e2e --build build-test --in-front V3
+	@tools/build-peer >/dev/null
+	@tools/build-kube
+	@tools/run-tests --build build-test cluster conformance@cluster kubeapi@cluster watch@cluster:Guarantees live@cluster:$(CLUSTER_LIVE) kube@cluster:apiserver
+
+bench: ## Vigil and a real etcd side by side; results in bench/results
 	@tools/install-deps test
+	@$(MAKE) --no-print-directory build
 	@bench/run
 
 check: ## format, layers, pages, words, Python, Go, cppcheck; clang-tidy of what has changed
@@ -75,10 +94,12 @@ lint: ## the same, with clang-tidy of all files
 docs: build ## write docs/flags.md from the table of flags
 	@build/vigil man markdown >docs/flags.md
 
-abi: build ## write src/*/libvigil*.abi after a compatible change of the installed headers
+abi: build ## write src/*/libvigil*.abi and debian/*.symbols after a compatible change of the installed headers
 	@tools/install-deps test
 	@tools/check-abi --update build/libvigil.so.1.0.0
 	@tools/check-abi --update build/libvigil-kube.so.1.0.0
+	@tools/check-abi --update build/libvigil-embed.so.1.0.0
+	@tools/write-symbols
 
 format: ## clang-format everything
 	@tools/install-deps lint

@@ -1,6 +1,6 @@
 # Warnings, hardening and sanitizers, the same for every target.
 add_compile_options(
-    -Wall -Wextra -Wconversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Werror
+    -Wall -Wextra -Wconversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla $<$<BOOL:${VIGIL_WERROR}>:-Werror>
     -fno-strict-aliasing -fno-common -fstack-protector-strong -fno-omit-frame-pointer)
 add_compile_definitions(_GNU_SOURCE)
 include_directories(${CMAKE_SOURCE_DIR}/src ${CMAKE_BINARY_DIR}/generated)

@@ -1,18 +1,22 @@
-# vigil_library(NAME LAYER SOURCES source... USES library...)
+# vigil_library(NAME LAYER WHOLE layer... SOURCES source... USES library...)
 #
 # Makes libNAME.so and libNAME.a from a layer and what it uses of those below, which stays hidden:
-# only the symbols of src/LAYER/libNAME.map are visible. SOURCES are parts that no program contains:
+# only the symbols of src/LAYER/libNAME.map are visible. WHOLE are layers below whose functions it
+# offers, too. SOURCES are parts that no program contains:
 # the memory functions, which can be replaced (src/memory/hooks.h). USES are other libraries, whose
 # private symbols it may use; programs that are linked with it are linked with them, too.
 function(vigil_library name layer)
-    cmake_parse_arguments(ARG "" "" "SOURCES;USES" ${ARGN})
+    cmake_parse_arguments(ARG "" "" "WHOLE;SOURCES;USES" ${ARGN})
+    list(TRANSFORM ARG_WHOLE PREPEND vigil_)
+    set(whole vigil_${layer} ${ARG_WHOLE})
+    list(TRANSFORM whole REPLACE "(.+)" "$<TARGET_FILE:\\1>" OUTPUT_VARIABLE whole_files)
     set(map ${CMAKE_SOURCE_DIR}/src/${layer}/lib${name}.map)
     set(wraps --wrap=malloc --wrap=calloc --wrap=realloc --wrap=free --wrap=aligned_alloc --wrap=strdup)
     get_target_property(uses vigil_${layer} LINK_LIBRARIES)
     list(TRANSFORM wraps PREPEND -Wl, OUTPUT_VARIABLE link_wraps)
     add_library(lib${name} SHARED ${ARG_SOURCES})
     target_include_directories(lib${name} PUBLIC ${CMAKE_SOURCE_DIR}/include)
-    target_link_libraries(lib${name} PUBLIC ${ARG_USES} PRIVATE -Wl,--whole-archive vigil_${layer}
+    target_link_libraries(lib${name} PUBLIC ${ARG_USES} PRIVATE -Wl,--whole-archive ${whole}
                           -Wl,--no-whole-archive ${uses} ssl crypto)
     target_link_options(lib${name} PRIVATE -Wl,--version-script=${map} -Wl,--as-needed
                         -Wl,--gc-sections -Wl,-Bsymbolic-functions ${link_wraps})
@@ -32,26 +36,29 @@ function(vigil_library name layer)
     file(CONFIGURE OUTPUT ${kept} CONTENT "${text}\n")
     set(archives ${uses})
     list(FILTER archives INCLUDE REGEX "^vigil_")
+    list(REMOVE_ITEM archives ${whole})
     list(TRANSFORM archives REPLACE "(.+)" "$<TARGET_FILE:\\1>" OUTPUT_VARIABLE files)
     set(object ${CMAKE_BINARY_DIR}/lib${name}.o)
     add_custom_command(
         OUTPUT ${CMAKE_BINARY_DIR}/lib${name}.a
         COMMAND ${CMAKE_LINKER} -r -o ${object} ${wraps} $<TARGET_OBJECTS:lib${name}>
-                --whole-archive $<TARGET_FILE:vigil_${layer}>
+                --whole-archive ${whole_files}
                 --no-whole-archive --start-group ${files} --end-group
         COMMAND ${CMAKE_OBJCOPY} --keep-global-symbols=${kept} ${object}
         COMMAND ${CMAKE_COMMAND} -E rm -f ${CMAKE_BINARY_DIR}/lib${name}.a
         COMMAND ${CMAKE_AR} rcs ${CMAKE_BINARY_DIR}/lib${name}.a ${object}
-        DEPENDS vigil_${layer} ${archives} lib${name} ${kept}
+        DEPENDS ${whole} ${archives} lib${name} ${kept}
         COMMAND_EXPAND_LISTS
         VERBATIM)
     add_custom_target(lib${name}_static ALL DEPENDS ${CMAKE_BINARY_DIR}/lib${name}.a)
+    add_dependencies(installed lib${name} lib${name}_static)
 endfunction()
 
-# vigil_suite(PROGRAM LIBRARY FOLDER): a program from the sources of a folder, over an installed
-# library.
-function(vigil_suite program library folder)
-    file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${folder}/*.c)
+# vigil_suite(PROGRAM LIBRARY FOLDER...): a program from the sources of some folders, over an
+# installed library.
+function(vigil_suite program library)
+    list(TRANSFORM ARGN REPLACE "(.+)" "${CMAKE_SOURCE_DIR}/\\1/*.c" OUTPUT_VARIABLE patterns)
+    file(GLOB sources CONFIGURE_DEPENDS ${patterns})
     add_executable(${program} ${sources})
     target_link_libraries(${program} PRIVATE ${library})
 endfunction()

@@ -32,6 +32,7 @@ class Library:
     pattern: str  # of the others, below include/vigil
     layer: str  # src/layer has its version script and its binary interface
     prefix: str  # of its calls
+    contains: tuple = ()  # libraries whose functions it offers as well
 
     @property
     def symbols(self):
@@ -46,7 +47,8 @@ class Library:
 
 
 LIBRARIES = (Library("libvigil", "vigil.h", "*.h", "client", "vigil_"),
-             Library("libvigil-kube", "kube.h", "kube/*.h", "kubeclient", "vigil_kube_"))
+             Library("libvigil-kube", "kube.h", "kube/*.h", "kubeclient", "vigil_kube_"),
+             Library("libvigil-embed", "embed.h", "embed/*.h", "embed", "vigil_", ("libvigil",)))
 OVERVIEWS = {library.overview: library for library in LIBRARIES}
 # Symbols that one library has for the other; no header declares them.
 PRIVATE = "vigil_private_"
@@ -197,3 +199,9 @@ def header_files(library, include=INCLUDE):
 def read_headers(library, include=INCLUDE):
     return [parse_header(name, (pathlib.Path(include) / "vigil" / name).read_text())
             for name in header_files(library, include)]
+
+
+def read_all_headers(library, include=INCLUDE):
+    """The headers of everything that a library offers."""
+    contained = [header for other in LIBRARIES if other.name in library.contains for header in read_headers(other, include)]
+    return contained + read_headers(library, include)

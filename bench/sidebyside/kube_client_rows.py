@@ -19,7 +19,7 @@ def informer(server):
 def catch_up(server):
     """Of an informer whose process was stopped while pods were changed."""
     server.start()
-    server.bench("kube-load", "--key-space", CHANGED, "--value-size", CHANGED_BYTES)
+    server.bench("kube-load", "--key-space", CHANGED, "--value-size", CHANGED_BYTES, "--nodes", 1)
 
     def change():
         made = server.bench("kube-watch", "--connections", 1, "--streams", 1, "--nodes", 1,

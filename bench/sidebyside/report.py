@@ -17,7 +17,9 @@ class Metric:
     goal: typing.Optional[float] = None
     absolute: bool = False  # the goal is for Vigil's number itself, not for its ratio to etcd's
     digits: int = 0
-    compared: str = "servers"  # or clients "of etcd" or "of Kubernetes", all of them used with Vigil
+    # or clients "of etcd" or "of Kubernetes", all of them used with Vigil; or what is in front of a "cluster": nothing
+    # and Vigil, or a "proxy" and Vigil; or the store in a program and etcd ("embedded"), "sqlite" or "lmdb"
+    compared: str = "servers"
 
 
 # The goals are those of the table this run has to answer; a metric without one is only shown.
@@ -174,6 +176,59 @@ METRICS = [
                "each", "B", goal=4096, absolute=True),
         Metric("kube_client_idle.cpu_us", "— client CPU for each", "µs", digits=2),
     ]],
+    *[dataclasses.replace(metric, compared="cluster") for metric in [
+        Metric("cluster_watch.rate", "10,000 watchers of one prefix on 100 connections, 16 puts in flight, events", "/s",
+               True, goal=10),
+        Metric("cluster_watch.p99_ms", "— p99", "ms", digits=2),
+        Metric("cluster_watch.members_times", "— the members' CPU with 50 puts a second, times that with one watcher",
+               "", goal=1.1, absolute=True, digits=2),
+        Metric("cluster_get.rate", "linearizable gets of one key, 1,000 in flight", "/s", True, goal=3),
+        Metric("cluster_get.p50_ms", "— p50", "ms", digits=2),
+        Metric("cluster_list.members_calls", "linearizable list of 10,000 keys: calls at the members for each", "",
+               goal=1.1, absolute=True, digits=2),
+        Metric("cluster_list.members_cpu_ms", "— the members' CPU for each", "ms", digits=2),
+        Metric("cluster_list.p50_ms", "— p50", "ms", digits=2),
+        Metric("cluster_catch_up.members_cores", "1,000 watchers that catch up over 100,000 revisions: cores that the "
+               "members use for it", "", goal=0.05, absolute=True, digits=2),
+        Metric("cluster_catch_up.rate", "— events", "/s", True),
+        Metric("cluster_million.cold_s", "1,000,000 keys in the cluster: start with nothing, until the first get", "s",
+               goal=10, absolute=True, digits=1),
+        Metric("cluster_million_34.cold_s", "— the same in front of etcd 3.4", "s", goal=20, absolute=True, digits=1),
+        Metric("cluster_million.warm_s", "— start again", "s", goal=1, absolute=True, digits=2),
+        Metric("cluster_million.anonymous_mb", "— anonymous memory", "MB", goal=160, absolute=True),
+    ]],
+    *[dataclasses.replace(metric, compared="proxy") for metric in [
+        Metric("proxy_cluster_watch.rate", "10,000 watchers of one prefix on 100 connections, 16 puts in flight, events",
+               "/s", True, goal=10),
+        Metric("proxy_cluster_watch.members_times", "— the members' CPU with 50 puts a second, times that with one "
+               "watcher", "", digits=2),
+        Metric("cluster_delay.put_ms", "added to the median of a put", "ms", goal=0.3, absolute=True, digits=2),
+        Metric("cluster_delay.get_ms", "— of a linearizable get", "ms", goal=0.3, absolute=True, digits=2),
+        Metric("cluster_delay.event_ms", "— of an event", "ms", goal=0.3, absolute=True, digits=2),
+        Metric("proxy_cluster_get.rate", "linearizable gets of one key, 1,000 in flight", "/s", True),
+        Metric("proxy_cluster_list.members_calls", "linearizable list of 10,000 keys: calls at the members for each", "",
+               digits=2),
+        Metric("proxy_cluster_list.members_cpu_ms", "— the members' CPU for each", "ms", digits=2),
+        Metric("proxy_cluster_catch_up.members_cores", "1,000 watchers that catch up over 100,000 revisions: cores that "
+               "the members use for it", "", digits=2),
+        Metric("proxy_cluster_catch_up.rate", "— events", "/s", True),
+    ]],
+    *[dataclasses.replace(metric, compared="embedded") for metric in [
+        Metric("embedded_get.us", "blocking get of one key", "µs", goal=1, absolute=True, digits=2),
+        Metric("embedded_put.us", "durable put, one thread", "µs"),
+        Metric("embedded_put.sync_us", "— fdatasync alone, of as many bytes", "µs"),
+        Metric("embedded_put.more_us", "— more than that", "µs", goal=25, absolute=True),
+        Metric("embedded_puts.rate", "durable puts, 64 threads", "/s", True, goal=300_000, absolute=True),
+        Metric("embedded_puts.cpu_us", "— CPU for each", "µs", digits=2),
+        Metric("embedded_events.cpu_us", "event to callback, CPU", "µs", goal=2, absolute=True, digits=2),
+        Metric("embedded_open.s", "open with 1,000,000 keys, up to the first get", "s", goal=0.4, absolute=True, digits=2),
+    ]],
+    *[dataclasses.replace(metric, key=f"{store}_{metric.key}", compared=store) for store in ("sqlite", "lmdb") for metric in [
+        Metric("get.us", "blocking get of one key", "µs", digits=2),
+        Metric("put.us", "durable put, one thread", "µs"),
+        Metric("puts.rate", "durable puts, 64 threads", "/s", True),
+        Metric("open.s", "open with 1,000,000 keys, up to the first get", "s", digits=2),
+    ]],
 ]
 
 
@@ -256,13 +311,17 @@ def goal_text(metric):
 def subjects(metric):
     """What is compared: the peer's and ours."""
     return {"servers": ("etcd", "Vigil"), "of etcd": ("clientv3", "libvigil"),
-            "of Kubernetes": ("client-go", "libvigil-kube")}[metric["compared"]]
+            "of Kubernetes": ("client-go", "libvigil-kube"), "cluster": ("three members", "Vigil in front"),
+            "proxy": ("grpc-proxy in front", "Vigil in front"), "embedded": ("etcd over loopback", "libvigil-embed"),
+            "sqlite": ("SQLite, WAL, synchronous=FULL", "libvigil-embed"),
+            "lmdb": ("LMDB alone", "libvigil-embed")}[metric["compared"]]
 
 
 def table(results):
-    """One for the servers, and one for each kind of clients that was measured."""
+    """One for the servers, one for each kind of clients that was measured, two for a cluster, and three for
+    the store in a program."""
     parts = [[m for m in results["metrics"] if m["compared"] == compared]
-             for compared in ("servers", "of etcd", "of Kubernetes")]
+             for compared in ("servers", "of etcd", "of Kubernetes", "cluster", "proxy", "embedded", "sqlite", "lmdb")]
     return "\n\n".join(part_of_table(metrics) for metrics in parts if metrics)
 
 

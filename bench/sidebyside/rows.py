@@ -4,7 +4,8 @@ import statistics
 import time
 import typing
 
-from sidebyside import client_rows, compact_rows, kube_client_rows, kube_rows, servers, watch_rows
+from sidebyside import (client_rows, cluster, cluster_rows, compact_rows, embedded_rows, kube_client_rows, kube_rows, servers,
+                        watch_rows)
 
 MILLION = 1_000_000
 LISTED = 10_000
@@ -19,6 +20,8 @@ class Row:
     rounds: int = 0  # 0: as many as asked for
     asked: bool = False  # only with --only: it takes minutes
     of_clients: bool = False  # the server is always Vigil, and the clients are compared
+    of_cluster: bool = False  # a cluster of etcd: what is in front of it is compared
+    of_stores: bool = False  # stores inside a program are compared
 
 
 class Bench:
@@ -27,6 +30,12 @@ class Bench:
 
     def round(self, row, name):
         """One fresh server, one measurement. Returns values by metric."""
+        if row.of_stores:
+            with embedded_rows.Stores(name, self.programs, self.directory / name) as stores:
+                return row.measure(stores)
+        if row.of_cluster:
+            with cluster.Cluster(name, self.programs, self.directory / name) as members:
+                return row.measure(members)
         server_name = "vigil" if row.of_clients else name
         with servers.Server(server_name, self.programs, self.directory / name, client=name) as server:
             return row.measure(server)
@@ -153,4 +162,16 @@ ROWS = [
     Row("kube_informer", kube_client_rows.informer, rounds=1, of_clients=True),
     Row("kube_catch_up", kube_client_rows.catch_up, rounds=1, of_clients=True),
     Row("kube_client_idle", kube_client_rows.idle_watches, rounds=2, of_clients=True),
+    Row("cluster_watch", cluster_rows.watchers, rounds=1, of_cluster=True),
+    Row("cluster_delay", cluster_rows.delay, rounds=2, of_cluster=True),
+    Row("cluster_get", cluster_rows.gets, rounds=2, of_cluster=True),
+    Row("cluster_list", cluster_rows.lists, rounds=1, of_cluster=True),
+    Row("cluster_catch_up", cluster_rows.catch_up, rounds=1, of_cluster=True),
+    Row("cluster_million", cluster_rows.million_keys, rounds=1, of_cluster=True),
+    Row("cluster_million_34", cluster_rows.million_keys_of_old, rounds=1, of_cluster=True),
+    Row("embedded_get", embedded_rows.get, rounds=2, of_stores=True),
+    Row("embedded_put", embedded_rows.put, rounds=3, of_stores=True),
+    Row("embedded_puts", embedded_rows.puts_of_threads, rounds=2, of_stores=True),
+    Row("embedded_events", embedded_rows.events, rounds=2, of_stores=True),
+    Row("embedded_open", embedded_rows.million, rounds=1, of_stores=True),
 ]

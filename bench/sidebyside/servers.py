@@ -28,6 +28,7 @@ class Programs:
     client: dict     # "vigil": a program that uses libvigil, "etcd": the same with clientv3
     kube_client: dict  # the same with libvigil-kube and client-go
     libraries: list  # libvigil.so and libvigil-kube.so
+    embedded: str = ""  # bench/embedded; None: it could not be built
 
 
 def find(root, args):
@@ -45,7 +46,8 @@ def find(root, args):
     kube_client = {"vigil": build_client(root, "libvigil_kube_bench"),
                    "etcd": build_client_of_peer(root, "client-go")}
     return Programs(command, generator, client, kube_client,
-                    [root / f"build/{name}.so.1" for name in ("libvigil", "libvigil-kube")])
+                    [root / f"build/{name}.so.1" for name in ("libvigil", "libvigil-kube")],
+                    build_client(root, "embedded_bench"))
 
 
 def run_tool(words):

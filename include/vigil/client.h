@@ -16,8 +16,9 @@
  * callback every object may be freed, also the one it is about.
  *
  * Processes: the library never raises SIGPIPE, its threads block all signals, and its descriptors
- * are closed on exec. After fork, only the parent may use its clients; the child must not even free
- * them. A callback must return: it must not leave by longjmp or a C++ exception.
+ * are closed on exec. After fork, only the parent can use its clients: in the child calls, watches,
+ * leases and queues fail with VIGIL_ERROR_SYSTEM, and freeing a client has no effect. A callback
+ * must return: it must not leave by longjmp or a C++ exception.
  */
 #ifndef VIGIL_CLIENT_H
 #define VIGIL_CLIENT_H

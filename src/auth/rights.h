@@ -27,6 +27,9 @@ struct auth_principal {
     uint64_t
         revision;   /* of users and roles when the credentials were checked; 0: none were given */
     bool is_server; /* the server itself, which may do everything; set by our own code only */
+    /* With an engine in front of a cluster: the client's own token, which the cluster checks; the
+     * fields above are not set then. Empty: none was given. */
+    struct slice token;
 };
 
 /* With one reference. Aborts without memory. */

@@ -129,7 +129,9 @@ enum grpc_code {
     X(INVALID, GRPC_INVALID_ARGUMENT, "vigil: invalid argument")                                   \
     X(AGAIN, GRPC_UNAVAILABLE, "vigil: not ready, try again")                                      \
     X(END, GRPC_OK, "vigil: end of input")                                                         \
-    X(CLOSED, GRPC_UNAVAILABLE, "vigil: closed")
+    X(CLOSED, GRPC_UNAVAILABLE, "vigil: closed")                                                   \
+    X(NOT_SYNCED, GRPC_UNAVAILABLE, "vigil: the mirror of the cluster is not complete yet")        \
+    X(UPSTREAM, GRPC_UNKNOWN, "vigil: the cluster has answered with an unknown error")
 
 enum status {
 #define X(name, code, text) ST_##name,

@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static inline void *xalloc_check(void *memory, size_t bytes)
 {
@@ -29,6 +30,13 @@ static inline void *xcalloc(size_t count, size_t bytes_each)
     if (__builtin_mul_overflow(count, bytes_each, &bytes))
         bytes = SIZE_MAX;
     return xalloc_check(calloc(count, bytes_each), bytes);
+}
+
+/* Zeroed. For objects whose type needs more than the usual alignment. */
+static inline void *xcalloc_aligned(size_t alignment, size_t bytes)
+{
+    size_t whole = (bytes + alignment - 1) / alignment * alignment;
+    return memset(xalloc_check(aligned_alloc(alignment, whole), whole), 0, whole);
 }
 
 static inline void *xrealloc(void *memory, size_t bytes)

@@ -31,7 +31,7 @@ cmake_language(DEFER CALL target_link_options client_sim_client_system_test PRIV
 
 # What a stream asks of its channel is counted.
 cmake_language(DEFER CALL target_link_options client_call_stream_test PRIVATE
-    -Wl,--wrap=channel_avoid,--wrap=channel_renew_token)
+    -Wl,--wrap=channel_avoid,--wrap=channel_renew_token,--wrap=channel_has_token)
 
 vigil_corpus(client srv)
 vigil_corpus(client v2_response)

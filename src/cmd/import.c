@@ -69,5 +69,6 @@ int import_main(int count, char **args)
         .data_dir = flags.data_dir,
         .digest = flags.skip_hash_check ? IMPORT_DIGEST_SKIPPED : IMPORT_DIGEST_IF_THERE,
     };
-    return import_and_report(import_table.program, &options, flags.json);
+    return import_and_report(import_table.program, &options,
+                             flags.json ? IMPORT_JSON : IMPORT_TEXT);
 }

@@ -1,28 +1,22 @@
 #include "cmd/import_report.h"
 
-#include "base/clock.h"
 #include "base/random.h"
 #include "cmd/serve/preflight.h"
 #include "engine/local/local.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
-#include <unistd.h>
-
-enum { BAR_CELLS = 30 };
-#define DRAW_EVERY_NS (100 * NS_PER_MS)
 
 /* -- The bar -- */
 
 void import_bar_init(struct import_bar *bar, FILE *to, const char *program, bool is_quiet)
 {
     *bar = (struct import_bar){
-        .to = to,
         .program = program,
-        .is_terminal = isatty(fileno(to)) == 1,
         .is_quiet = is_quiet,
         .stage = -1,
     };
+    progress_init(&bar->progress, to, "", NULL);
 }
 
 static const char *const stage_texts[IMPORT_STAGES] = {
@@ -32,48 +26,19 @@ static const char *const stage_texts[IMPORT_STAGES] = {
     [IMPORT_FINISHING] = "finishing",
 };
 
-static void draw(struct import_bar *bar, enum import_stage stage, uint64_t done, uint64_t all,
-                 int64_t now_ns)
-{
-    char cells[BAR_CELLS + 1];
-    unsigned full = all ? (unsigned)((double)done / (double)all * BAR_CELLS) : 0;
-    for (unsigned i = 0; i < BAR_CELLS; i++)
-        cells[i] = i < full ? '#' : '.';
-    cells[BAR_CELLS] = '\0';
-    double seconds = (double)(now_ns - bar->begun_ns) / (double)NS_PER_S;
-    double left = done ? seconds * (double)(all - done) / (double)done : 0;
-    fprintf(bar->to, "\r%-16s [%s] %3.0f %%", stage_texts[stage], cells,
-            all ? 100 * (double)done / (double)all : 0);
-    if (stage != IMPORT_ENTRIES && seconds > 0.5 && all > 1) {
-        char speed[32];
-        import_bytes_text((uint64_t)((double)done / seconds), speed);
-        fprintf(bar->to, "  %s/s, %.0f s left", speed, left);
-    }
-    fputs("\033[K", bar->to);
-    fflush(bar->to);
-    bar->drawn = true;
-}
-
 static void tell(void *ctx, enum import_stage stage, uint64_t done, uint64_t all)
 {
     struct import_bar *bar = ctx;
     if (bar->is_quiet)
         return;
-    bool is_new = bar->stage != (int)stage;
-    if (!bar->is_terminal) {
-        if (is_new)
-            fprintf(bar->to, "%s: %s\n", bar->program, stage_texts[stage]);
+    if (bar->stage != (int)stage) {
         bar->stage = (int)stage;
-        return;
+        progress_next(&bar->progress, stage_texts[stage]);
+        bar->progress.unit = stage == IMPORT_ENTRIES ? "entries" : NULL;
+        if (!bar->progress.is_terminal)
+            fprintf(bar->progress.to, "%s: %s\n", bar->program, stage_texts[stage]);
     }
-    int64_t now_ns = clock_mono_ns(clock_system());
-    if (is_new)
-        bar->begun_ns = now_ns;
-    bar->stage = (int)stage;
-    if (!is_new && now_ns - bar->shown_ns < DRAW_EVERY_NS)
-        return;
-    bar->shown_ns = now_ns;
-    draw(bar, stage, done, all, now_ns);
+    progress_show(&bar->progress, done, all);
 }
 
 struct import_progress import_bar_progress(struct import_bar *bar)
@@ -83,26 +48,10 @@ struct import_progress import_bar_progress(struct import_bar *bar)
 
 void import_bar_end(struct import_bar *bar)
 {
-    if (bar->drawn)
-        fputs("\r\033[K", bar->to);
-    bar->drawn = false;
+    progress_end(&bar->progress);
 }
 
 /* -- The result -- */
-
-void import_bytes_text(uint64_t bytes, char ret_text[32])
-{
-    static const char *const units[] = {"B", "kB", "MB", "GB", "TB", "PB", "EB"};
-    double value = (double)bytes;
-    size_t unit = 0;
-    while (value >= 1000 && unit + 1 < COUNT_OF(units)) {
-        value /= 1000;
-        unit++;
-    }
-    value = (double)(uint64_t)(value * 10 + 0.5) / 10;
-    bool is_short = value < 10 && bytes >= 10;
-    snprintf(ret_text, 32, "%.*f %s", is_short ? 1 : 0, value, units[unit]);
-}
 
 static void write_log_line(FILE *to, const struct import_summary *summary)
 {
@@ -130,7 +79,7 @@ static void write_text(FILE *to, const struct import_options *options,
                        const struct import_summary *summary)
 {
     char size[32];
-    import_bytes_text(summary->file_bytes, size);
+    progress_bytes_text(summary->file_bytes, size);
     fprintf(to, "%s %s%s%s (%s) into %s in %.1f s.\n", options->is_file ? "Restored" : "Imported",
             options->source, *summary->etcd_version ? ", etcd " : "", summary->etcd_version, size,
             options->data_dir, (double)summary->elapsed_ns / (double)NS_PER_S);
@@ -176,10 +125,11 @@ int import_report_failure(const char *program, enum status status, const struct 
     return EXIT_FAILURE;
 }
 
-int import_and_report(const char *program, struct import_options *options, bool json)
+int import_and_report(const char *program, struct import_options *options,
+                      enum import_report report)
 {
     struct import_bar bar;
-    import_bar_init(&bar, stderr, program, json);
+    import_bar_init(&bar, stderr, program, report != IMPORT_TEXT);
     options->fs = fs_posix();
     options->checkpoint_map_bytes = engine_local_map_bytes();
     options->salt = random_seed_system();
@@ -192,9 +142,9 @@ int import_and_report(const char *program, struct import_options *options, bool 
     import_bar_end(&bar);
     if (status != ST_OK)
         return import_report_failure(program, status, &error);
-    if (json)
+    if (report == IMPORT_JSON)
         write_json(stdout, &summary);
-    else
+    else if (report == IMPORT_TEXT)
         write_text(stdout, options, &summary);
     return EXIT_SUCCESS;
 }

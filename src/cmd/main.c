@@ -1,7 +1,15 @@
-/* `vigil COMMAND`; started under the name etcd, the program is the server itself. */
+/* `vigil COMMAND`; started under the name etcd or kube-apiserver, the program is the server itself,
+ * and under the name etcdctl its command line client. */
 #include "cmd/bench/bench.h"
+#include "cmd/complete/complete.h"
+#include "cmd/completion_script.h"
+#include "cmd/ctl/ctl.h"
+#include "cmd/ctl/help.h"
+#include "cmd/ctl/suggest.h"
 #include "cmd/import.h"
 #include "cmd/kube/kube.h"
+#include "cmd/names/apiserver.h"
+#include "cmd/names/assets.h"
 #include "cmd/repair.h"
 #include "cmd/serve/options.h"
 #include "cmd/serve/serve.h"
@@ -16,12 +24,13 @@ struct command {
     const char *usage; /* its arguments; NULL: it has flags, and shows them itself */
 };
 
-#define MAN_USAGE "[vigil|serve|etcd|import|snapshot|repair|kube-watch|markdown]"
+#define MAN_PAGES "vigil|serve|etcd|import|snapshot|repair|kube-watch|pages|markdown"
+#define MAN_USAGE "[" MAN_PAGES "]"
 #define COMPLETION_USAGE "bash|zsh|fish"
 
 static int run_serve(int count, char **args)
 {
-    return serve_main(count - 1, args + 1, false);
+    return serve_main(count - 1, args + 1, &(struct serve_how){SERVE_AS_VIGIL, ""});
 }
 
 static int run_bench(int count, char **args)
@@ -52,6 +61,14 @@ static void write_flags_page(void)
 
 static void write_overview(void); /* vigil(1) */
 
+/* The names of the pages of the client's commands, one a line: they are in section 1. */
+static void write_page_names(void)
+{
+    char name[64];
+    for (size_t i = 0; ctl_man_page(i, name, sizeof(name)), *name; i++)
+        printf("%s\n", name);
+}
+
 static int run_man(int count, char **args)
 {
     static const struct {
@@ -71,12 +88,18 @@ static int run_man(int count, char **args)
         write_overview();
         return EXIT_OK;
     }
+    if (count == 2 && strcmp(page, "pages") == 0) {
+        write_page_names();
+        return EXIT_OK;
+    }
     for (size_t i = 0; count <= 2 && i < COUNT_OF(pages); i++) {
         if (strcmp(page, pages[i].name) == 0) {
             options_write_man(pages[i].table, "vigil " VIGIL_VERSION, VIGIL_DATE, stdout);
             return EXIT_OK;
         }
     }
+    if (count == 2 && ctl_write_man(page, "vigil " VIGIL_VERSION, VIGIL_DATE, stdout))
+        return EXIT_OK;
     fprintf(stderr, "usage: vigil man " MAN_USAGE "\n");
     return EXIT_USAGE;
 }
@@ -91,10 +114,12 @@ static const struct command commands[] = {
     {"repair", "show what a damaged data directory has lost, and accept the loss", repair_main,
      NULL},
     {"kube", "watch a Kubernetes API server: vigil kube watch RESOURCE", kube_main, NULL},
+    {"assets", "make the directory that envtest takes as KUBEBUILDER_ASSETS, and print it",
+     assets_main, "[DIR]"},
     {"bench", "put load on a server and measure it", run_bench, NULL},
     {"version", "print the version", run_version, ""},
     {"man",
-     "write a manual page: vigil, serve, etcd, import, snapshot, repair or kube-watch (roff)",
+     "write a manual page (roff): vigil, serve, etcd, import, snapshot, repair, kube-watch, get …",
      run_man, MAN_USAGE},
     {"completion", "write a completion script: bash, zsh or fish", run_completion,
      COMPLETION_USAGE},
@@ -108,7 +133,8 @@ static void write_usage(FILE *to)
         "Vigil keeps versioned keys on disk and serves etcd's and Kubernetes' API from them.\n\n"
         "Usage:\n  vigil COMMAND [flags]\n\nCommands:\n");
     for (size_t i = 0; i < COUNT_OF(commands); i++)
-        fprintf(to, "  %-12s %s\n", commands[i].name, commands[i].help);
+        fprintf(to, "  %-23s %s\n", commands[i].name, commands[i].help);
+    ctl_write_commands(CTL_VIGIL, to);
     fprintf(to, "\nvigil help COMMAND shows the flags of a command. Begin with: vigil serve\n");
 }
 
@@ -119,11 +145,15 @@ static void write_overview(void)
         ".SH NAME\nvigil \\- a server that speaks the APIs of etcd and Kubernetes\n"
         ".SH SYNOPSIS\n.B vigil\nCOMMAND [\\fIflags\\fR]\n"
         ".SH DESCRIPTION\nVigil keeps versioned keys on disk and serves the v3 API of etcd and "
-        "the list\\-watch API of Kubernetes from them. Started under the name etcd, it takes the "
-        "flags of etcd and serves at once.\n.SH COMMANDS\n",
+        "the list\\-watch API of Kubernetes from them. Started under the name etcd or "
+        "kube\\-apiserver, it takes the flags of that program and serves at once; under the name "
+        "etcdctl, it is the client of the "
+        "commands "
+        "below that etcdctl has, with its output.\n.SH COMMANDS\n",
         VIGIL_DATE, VIGIL_VERSION);
     for (size_t i = 0; i < COUNT_OF(commands); i++)
         printf(".TP\n.B %s\n%s\n", commands[i].name, commands[i].help);
+    ctl_write_man_commands(stdout);
     printf(".SH EXIT STATUS\n"
            ".TP\n0\nThe command succeeded.\n"
            ".TP\n1\nIt failed; the last line says why.\n"
@@ -133,14 +163,27 @@ static void write_overview(void)
            "vigil import \\-\\-data\\-dir /var/lib/vigil /var/lib/etcd/default\n.fi\n"
            ".SH SEE ALSO\n"
            "vigil\\-serve(8), vigil\\-import(8), vigil\\-snapshot(8), vigil\\-repair(8), "
-           "vigil\\-kube\\-watch(8)\n");
+           "vigil\\-kube\\-watch(8)");
+    char name[64];
+    for (size_t i = 0; ctl_man_page(i, name, sizeof(name)), *name; i++)
+        printf(", vigil\\-%s(1)", name);
+    printf("\n");
 }
 
 static const struct command *find_command(const char *name);
+static bool is_for_client(const struct command *command, int count, char **args);
 
 static int refuse_command(const char *name)
 {
-    fprintf(stderr, "vigil: there is no command '%.100s'. See vigil --help.\n", name);
+    struct slice names[CTL_SUGGESTIONS_MAX + COUNT_OF(commands)];
+    size_t count = ctl_suggest(name, CTL_VIGIL, names);
+    for (size_t i = 0; i < COUNT_OF(commands); i++)
+        if (ctl_resembles(name, slice_from_text(commands[i].name)))
+            names[count++] = slice_from_text(commands[i].name);
+    fprintf(stderr, "vigil: there is no command '%.100s'.", name);
+    for (size_t i = 0; i < count; i++)
+        fprintf(stderr, "%s%.*s", i ? ", " : " Did you mean this: ", SLICE_ARGS(names[i]));
+    fprintf(stderr, "%s See vigil --help.\n", count ? "?" : "");
     return EXIT_USAGE;
 }
 
@@ -148,6 +191,8 @@ static int refuse_command(const char *name)
 static int run_help(int count, char **args)
 {
     const struct command *command = find_command(count > 1 ? args[1] : "help");
+    if (count > 1 && is_for_client(command, count - 1, args + 1))
+        return ctl_main(count, args, CTL_VIGIL);
     if (!command)
         return refuse_command(args[1]);
     if (!command->usage) {
@@ -164,30 +209,56 @@ static int run_help(int count, char **args)
 
 static int run_completion(int count, char **args)
 {
-    static const struct options_table others[] = {
-        {.program = "vigil bench"},      {.program = "vigil version"}, {.program = "vigil man"},
-        {.program = "vigil completion"}, {.program = "vigil help"},
-    };
-    struct options_table kube = kube_watch_table;
-    kube.program = "vigil kube"; /* whose only word is "watch" */
-    const struct options_table *const tables[] = {
-        &serve_table, &import_table, &snapshot_table, &repair_table, &kube,
-        &others[0],   &others[1],    &others[2],      &others[3],    &others[4],
-    };
-    static const struct {
-        const char *shell;
-        void (*write)(const char *command, const struct options_table *const *tables, size_t count,
-                      FILE *to);
-    } shells[] = {
-        {"bash", options_write_bash}, {"zsh", options_write_zsh}, {"fish", options_write_fish}};
-    for (size_t i = 0; count == 2 && i < COUNT_OF(shells); i++) {
-        if (strcmp(args[1], shells[i].shell) == 0) {
-            shells[i].write("vigil", tables, COUNT_OF(tables), stdout);
-            return EXIT_OK;
-        }
-    }
+    if (count == 2 && completion_script_write(args[1], "vigil", stdout))
+        return EXIT_OK;
     fprintf(stderr, "usage: vigil completion " COMPLETION_USAGE "\n");
     return EXIT_USAGE;
+}
+
+static int write_candidates(const struct complete_commands *others, int count, char **args)
+{
+    if (freopen("/dev/null", "r", stdin) && freopen("/dev/null", "w", stderr))
+        complete_write(others, count - 1, args + 1, stdout);
+    return EXIT_OK;
+}
+
+/* For the completion scripts; not a command for users. */
+static int run_complete(int count, char **args)
+{
+    static const struct {
+        const char *name;
+        const struct options_table *table;
+        const char *words;
+    } details[] = {
+        {"serve", &serve_table, NULL},
+        {"import", &import_table, "FILE"},
+        {"snapshot", &snapshot_table, "restore|status"},
+        {"repair", &repair_table, NULL},
+        {"kube", &kube_watch_table, "watch"},
+        {"man", NULL, MAN_PAGES},
+        {"completion", NULL, COMPLETION_USAGE},
+    };
+    struct complete_command all[COUNT_OF(commands)] = {0};
+    for (size_t i = 0; i < COUNT_OF(commands); i++) {
+        all[i] = (struct complete_command){.name = commands[i].name, .help = commands[i].help};
+        for (size_t k = 0; k < COUNT_OF(details); k++) {
+            if (strcmp(details[k].name, all[i].name) == 0) {
+                all[i].table = details[k].table;
+                all[i].words = details[k].words;
+            }
+        }
+    }
+    struct complete_commands others = {all, COUNT_OF(all), CTL_VIGIL};
+    return write_candidates(&others, count, args);
+}
+
+static int run_etcdctl(int count, char **args)
+{
+    static const struct complete_command help = {.name = "help", .help = "Shows the flags"};
+    struct complete_commands others = {&help, 1, ctl_etcdctl_style()};
+    if (count > 0 && strcmp(args[0], "__complete") == 0)
+        return write_candidates(&others, count, args);
+    return ctl_main(count, args, others.style);
 }
 
 static bool asks_for_help(const char *word)
@@ -208,21 +279,36 @@ static const struct command *find_command(const char *name)
     return NULL;
 }
 
-static bool is_named_etcd(const char *path)
+static bool is_named(const char *path, const char *name)
 {
     const char *slash = strrchr(path, '/');
-    return strcmp(slash ? slash + 1 : path, "etcd") == 0;
+    return strcmp(slash ? slash + 1 : path, name) == 0;
+}
+
+/* `vigil snapshot save` is the client's, `vigil snapshot restore` is not. */
+static bool is_for_client(const struct command *command, int count, char **args)
+{
+    unsigned words = ctl_has(count, args);
+    return command ? words > 1 : words > 0 || strcmp(args[0], "options") == 0;
 }
 
 int main(int argc, char **argv)
 {
-    if (argc > 0 && is_named_etcd(argv[0]))
-        return serve_main(argc - 1, argv + 1, true);
+    if (argc > 0 && is_named(argv[0], "etcd"))
+        return serve_main(argc - 1, argv + 1, &(struct serve_how){SERVE_AS_ETCD, ""});
+    if (argc > 0 && is_named(argv[0], "kube-apiserver"))
+        return apiserver_main(argc - 1, argv + 1);
+    if (argc > 0 && is_named(argv[0], "etcdctl"))
+        return run_etcdctl(argc - 1, argv + 1);
     if (argc < 2) {
         write_usage(stderr);
         return EXIT_USAGE;
     }
+    if (strcmp(argv[1], "__complete") == 0)
+        return run_complete(argc - 1, argv + 1);
     const struct command *command = find_command(argv[1]);
+    if (is_for_client(command, argc - 1, argv + 1))
+        return ctl_main(argc - 1, argv + 1, CTL_VIGIL);
     if (!command)
         return refuse_command(argv[1]);
     if (command->usage && argc > 2 && asks_for_help(argv[2]))

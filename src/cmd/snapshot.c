@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { WRITE_SIMPLE, WRITE_TABLE, WRITE_JSON, WRITE_FIELDS };
-
 struct snapshot_flags {
     const char *name;
     const char *data_dir;
@@ -108,11 +106,12 @@ const struct options_table snapshot_table = {
     .summary = "Restores a snapshot into a new data directory, or shows what a snapshot contains.",
     .groups = groups,
     .group_count = COUNT_OF(groups),
-    .words = "restore|status FILE",
+    .words = "save|restore|status FILE",
     .flags_only = true,
     .man_more =
         ".SH FILE\n"
-        "A snapshot, made by etcdctl snapshot save from Vigil or from etcd 3.4 to 3.7.\n"
+        "A snapshot, made by vigil snapshot save or etcdctl snapshot save from Vigil or from etcd "
+        "3.4 to 3.7.\n"
         ".SH EXIT STATUS\n"
         ".TP\n0\nDone.\n"
         ".TP\n1\nThe file cannot be read, or the data directory cannot be made; nothing is left "
@@ -122,29 +121,43 @@ const struct options_table snapshot_table = {
 
 /* -- Restore -- */
 
-static int restore(const struct words *words, const struct snapshot_flags *flags)
+static int restore_to(const char *program, const char *path, const struct snapshot_flags *flags,
+                      enum import_report report)
 {
-    if (flags->mark_compacted != (flags->bump_revision > 0))
-        return words_refuse(words, "--bump-revision and --mark-compacted go together");
     char default_dir[4096];
     snprintf(default_dir, sizeof(default_dir), "%s.etcd", flags->name);
     struct import_options options = {
-        .source = words->words[1],
+        .source = path,
         .data_dir = *flags->data_dir ? flags->data_dir : default_dir,
         .digest = flags->skip_hash_check ? IMPORT_DIGEST_SKIPPED : IMPORT_DIGEST_NEEDED,
         .bump_revision = flags->bump_revision,
         .is_file = true,
     };
-    return import_and_report("vigil snapshot restore", &options, flags->json);
+    return import_and_report(program, &options, report);
+}
+
+static int restore(const struct words *words, const struct snapshot_flags *flags)
+{
+    if (flags->mark_compacted != (flags->bump_revision > 0))
+        return words_refuse(words, "--bump-revision and --mark-compacted go together");
+    return restore_to("vigil snapshot restore", words->words[1], flags,
+                      flags->json ? IMPORT_JSON : IMPORT_TEXT);
+}
+
+int snapshot_restore(const char *path, const char *name, const char *data_dir, bool skip_hash_check)
+{
+    struct snapshot_flags flags = {
+        .name = name, .data_dir = data_dir, .skip_hash_check = skip_hash_check};
+    return restore_to("Error", path, &flags, IMPORT_SILENT);
 }
 
 /* -- Status -- */
 
 enum { COLUMNS = 5, CELL_BYTES = 32 };
 
-static void write_rule(const size_t widths[COLUMNS])
+static void write_rule(const size_t widths[COLUMNS], size_t count)
 {
-    for (size_t i = 0; i < COLUMNS; i++) {
+    for (size_t i = 0; i < count; i++) {
         fputc('+', stdout);
         for (size_t n = 0; n < widths[i] + 2; n++)
             fputc('-', stdout);
@@ -152,44 +165,65 @@ static void write_rule(const size_t widths[COLUMNS])
     fputs("+\n", stdout);
 }
 
-static void write_table(const char *const heads[COLUMNS], char cells[COLUMNS][CELL_BYTES])
+static void write_table(const char *const heads[COLUMNS], char cells[COLUMNS][CELL_BYTES],
+                        size_t count)
 {
     size_t widths[COLUMNS];
-    for (size_t i = 0; i < COLUMNS; i++)
+    for (size_t i = 0; i < count; i++)
         widths[i] = size_max(strlen(heads[i]), strlen(cells[i]));
-    write_rule(widths);
-    for (size_t i = 0; i < COLUMNS; i++) {
+    write_rule(widths, count);
+    for (size_t i = 0; i < count; i++) {
         size_t space = widths[i] - strlen(heads[i]);
         printf("| %*s%s%*s ", (int)(space / 2), "", heads[i], (int)(space - space / 2), "");
     }
     fputs("|\n", stdout);
-    write_rule(widths);
-    for (size_t i = 0; i < COLUMNS; i++)
+    write_rule(widths, count);
+    for (size_t i = 0; i < count; i++)
         printf("| %*s ", (int)widths[i], cells[i]);
     fputs("|\n", stdout);
-    write_rule(widths);
+    write_rule(widths, count);
 }
 
-static void write_status(const struct import_status *found, int how)
+/* 3.4 does not know the version of a snapshot. */
+static void write_status_3_4(const struct import_status *found, char cells[COLUMNS][CELL_BYTES],
+                             int how)
+{
+    if (how == SNAPSHOT_JSON)
+        printf("{\"hash\":%" PRIu32 ",\"revision\":%" PRId64 ",\"totalKey\":%" PRIu64
+               ",\"totalSize\":%" PRIu64 "}\n",
+               found->hash, found->revision, found->total_entries, found->total_bytes);
+    else if (how == SNAPSHOT_FIELDS)
+        printf("\"Hash\" : %" PRIu32 "\n\"Revision\" : %" PRId64 "\n\"Keys\" : %" PRIu64
+               "\n\"Size\" : %" PRIu64 "\n",
+               found->hash, found->revision, found->total_entries, found->total_bytes);
+    else
+        printf("%s, %s, %s, %s\n", cells[0], cells[1], cells[2], cells[3]);
+}
+
+static void write_status(const struct import_status *found, int how, bool is_3_4)
 {
     static const char *const heads[COLUMNS] = {"HASH", "REVISION", "TOTAL KEYS", "TOTAL SIZE",
                                                "VERSION"};
     char cells[COLUMNS][CELL_BYTES];
     snprintf(cells[0], CELL_BYTES, "%" PRIx32, found->hash);
     snprintf(cells[1], CELL_BYTES, "%" PRId64, found->revision);
-    snprintf(cells[2], CELL_BYTES, "%" PRIu64, found->total_keys);
-    import_bytes_text(found->total_bytes, cells[3]);
+    snprintf(cells[2], CELL_BYTES, "%" PRIu64, is_3_4 ? found->total_entries : found->total_keys);
+    progress_bytes_text(found->total_bytes, cells[3]);
     snprintf(cells[4], CELL_BYTES, "%s", found->version);
+    if (is_3_4 && how != SNAPSHOT_TABLE) {
+        write_status_3_4(found, cells, how);
+        return;
+    }
     switch (how) {
-    case WRITE_TABLE:
-        write_table(heads, cells);
+    case SNAPSHOT_TABLE:
+        write_table(heads, cells, is_3_4 ? COLUMNS - 1 : COLUMNS);
         break;
-    case WRITE_JSON:
+    case SNAPSHOT_JSON:
         printf("{\"hash\":%" PRIu32 ",\"revision\":%" PRId64 ",\"totalKey\":%" PRIu64
                ",\"totalSize\":%" PRIu64 ",\"version\":\"%s\"}\n",
                found->hash, found->revision, found->total_keys, found->total_bytes, found->version);
         break;
-    case WRITE_FIELDS:
+    case SNAPSHOT_FIELDS:
         printf("\"Hash\" : %" PRIu32 "\n\"Revision\" : %" PRId64 "\n\"Keys\" : %" PRIu64
                "\n\"Size\" : %" PRIu64 "\n\"Version\" : %s\n",
                found->hash, found->revision, found->total_keys, found->total_bytes, found->version);
@@ -199,10 +233,10 @@ static void write_status(const struct import_status *found, int how)
     }
 }
 
-static int show_status(const struct words *words, const struct snapshot_flags *flags)
+int snapshot_show(const char *program, const char *path, int how, bool is_3_4)
 {
     struct import_bar bar;
-    import_bar_init(&bar, stderr, "vigil snapshot status", isatty(STDERR_FILENO) != 1);
+    import_bar_init(&bar, stderr, program, is_3_4 || isatty(STDERR_FILENO) != 1);
     struct import_progress progress = import_bar_progress(&bar);
     struct import_source source = {0};
     struct import_status found;
@@ -210,7 +244,7 @@ static int show_status(const struct words *words, const struct snapshot_flags *f
     enum status status = import_source_open(&source,
                                             &(struct import_source_options){
                                                 .fs = fs_posix(),
-                                                .path = words->words[1],
+                                                .path = path,
                                                 .is_file = true,
                                                 .digest = IMPORT_DIGEST_IF_THERE,
                                                 .progress = &progress,
@@ -221,8 +255,8 @@ static int show_status(const struct words *words, const struct snapshot_flags *f
     import_source_close(&source);
     import_bar_end(&bar);
     if (status != ST_OK)
-        return import_report_failure("vigil snapshot status", status, &error);
-    write_status(&found, flags->json ? WRITE_JSON : flags->write_out);
+        return import_report_failure(program, status, &error);
+    write_status(&found, how, is_3_4);
     return EXIT_SUCCESS;
 }
 
@@ -236,6 +270,7 @@ int snapshot_main(int count, char **args)
     if (strcmp(words.words[0], "restore") == 0)
         return restore(&words, &flags);
     if (strcmp(words.words[0], "status") == 0)
-        return show_status(&words, &flags);
-    return words_refuse(&words, "say restore or status (snapshots are saved with etcdctl)");
+        return snapshot_show("vigil snapshot status", words.words[1],
+                             flags.json ? SNAPSHOT_JSON : flags.write_out, false);
+    return words_refuse(&words, "say save, restore or status");
 }

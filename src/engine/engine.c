@@ -1,5 +1,6 @@
 #include "engine/engine_private.h"
 
+#include "auth/check.h"
 #include "auth/method.h"
 #include "watch/stats.h"
 
@@ -9,6 +10,11 @@ static void op_begin(struct engine_op *op, struct engine_shard *shard, enum auth
     op->shard = shard;
     op->need = (uint8_t)need;
     op->request = request;
+}
+
+bool engine_is_synced(const struct engine *engine)
+{
+    return !engine->ops->is_synced || engine->ops->is_synced(engine);
 }
 
 /* -- Shards -- */
@@ -23,6 +29,12 @@ void engine_shard_free(struct engine_shard *shard)
 {
     if (shard)
         shard->engine->ops->shard_free(shard);
+}
+
+void engine_shard_stop(struct engine_shard *shard)
+{
+    if (shard->engine->ops->shard_stop)
+        shard->engine->ops->shard_stop(shard);
 }
 
 void engine_shard_turn_begin(struct engine_shard *shard)
@@ -67,7 +79,10 @@ size_t engine_range_fill(struct engine_range *range, uint8_t *dst, size_t room)
 
 void engine_range_give_up(struct engine_range *range)
 {
+    struct engine_shard *shard = range->op.shard;
     range->given_up = true; /* the engine reads it on the same thread */
+    if (shard && shard->engine->ops->range_give_up)
+        shard->engine->ops->range_give_up(range);
 }
 
 void engine_range_close(struct engine_range *range)
@@ -141,6 +156,62 @@ size_t engine_watch_slowest(const struct engine *engine, struct watch_stream_sta
     for (size_t i = 0; i < count; i++)
         ret_streams[i] = all.slowest[i];
     return count;
+}
+
+void engine_watch_admit(struct engine_shard *shard, struct engine_admission *admission)
+{
+    struct engine_op *op = &admission->op;
+    op_begin(op, shard, AUTH_NEED_NOTHING, NULL);
+    if (shard->engine->ops->watch_admit) {
+        shard->engine->ops->watch_admit(shard, admission);
+        return;
+    }
+    op->status = engine_watch_recheck(shard, &op->principal, admission->key, admission->range_end);
+    op->done(op);
+}
+
+enum status engine_watch_recheck(struct engine_shard *shard, const struct auth_principal *principal,
+                                 struct slice key, struct slice range_end)
+{
+    if (shard->engine->ops->watch_recheck)
+        return shard->engine->ops->watch_recheck(shard, principal, key, range_end);
+    struct auth_asker asker = {.rights = engine_auth_rights(shard), .principal = *principal};
+    struct pb_watch_create_request request = {.key = key, .range_end = range_end};
+    return auth_check_watch(&asker, &request);
+}
+
+/* -- Forwarding -- */
+
+bool engine_forwards(const struct engine *engine)
+{
+    return engine->ops->forward_start;
+}
+
+void engine_forward_start(struct engine_shard *shard, struct engine_forward *forward)
+{
+    forward->shard = shard;
+    forward->state = NULL;
+    shard->engine->ops->forward_start(shard, forward);
+}
+
+enum status engine_forward_send(struct engine_forward *forward, struct slice message)
+{
+    return forward->shard->engine->ops->forward_send(forward, message);
+}
+
+void engine_forward_half_close(struct engine_forward *forward)
+{
+    forward->shard->engine->ops->forward_half_close(forward);
+}
+
+void engine_forward_pause(struct engine_forward *forward, bool paused)
+{
+    forward->shard->engine->ops->forward_pause(forward, paused);
+}
+
+void engine_forward_cancel(struct engine_forward *forward)
+{
+    forward->shard->engine->ops->forward_cancel(forward);
 }
 
 /* -- Leases -- */
@@ -247,6 +318,12 @@ void engine_members(struct engine_shard *shard, struct engine_members *members)
     shard->engine->ops->members(shard, members);
 }
 
+void engine_await_revision(struct engine_shard *shard, int64_t revision)
+{
+    if (shard->engine->ops->await_revision)
+        shard->engine->ops->await_revision(shard, revision);
+}
+
 void engine_status_get(struct engine_shard *shard, struct engine_status *ret_status)
 {
     shard->engine->ops->status_get(shard, ret_status);
@@ -255,6 +332,11 @@ void engine_status_get(struct engine_shard *shard, struct engine_status *ret_sta
 struct engine_identity engine_identity_get(const struct engine *engine)
 {
     return engine->ops->identity(engine);
+}
+
+bool engine_ready(const struct engine *engine, char ret_reason[ENGINE_REASON_BYTES])
+{
+    return !engine->ops->ready || engine->ops->ready(engine, ret_reason);
 }
 
 size_t engine_alarms_get(struct engine_shard *shard,

@@ -1,7 +1,8 @@
 /*
  * The interface between the APIs (etcd/, kube/) and the engine that stores the data. The local
  * engine (engine/local/local.h) is a store in this process; the fake (engine/fake/fake.h) delays
- * and reorders completions, for tests of the APIs; a cluster engine will forward to etcd servers.
+ * and reorders completions, for tests of the APIs; the cluster engine (engine/cluster/cluster.h) is
+ * in front of etcd servers.
  *
  * Every call is an operation (engine/operation.h):
  *
@@ -38,6 +39,12 @@ struct watch_hub;
 struct watch_stats;
 struct watch_stream_stats;
 
+/*
+ * Whether the engine has the data. One in front of a cluster has to read it first; until then
+ * ranges fail with ST_AGAIN, and a cursor on the hub would miss events. Any thread.
+ */
+bool engine_is_synced(const struct engine *engine);
+
 /* -- Shards -- */
 
 /* On the thread that owns the loop. Operations of this shard complete in turns of that loop. */
@@ -45,6 +52,8 @@ MUST_CHECK
 enum status engine_shard_new(struct engine *engine, struct loop *loop,
                              struct engine_shard **ret_shard);
 void engine_shard_free(struct engine_shard *shard);
+/* The server stops: operations that wait for another server fail soon, with ST_STOPPED. */
+void engine_shard_stop(struct engine_shard *shard);
 
 /*
  * Called by the owner of the loop in each turn, after the ready sockets were read, and at the end.
@@ -118,6 +127,18 @@ void engine_compact(struct engine_shard *shard, struct engine_op *op,
 /* The shard's only hub, which holds its watch streams (watch/stream.h). Owned by the shard. */
 struct watch_hub *engine_watch_hub(struct engine_shard *shard);
 
+/*
+ * Whether the caller may watch a range. For a new watch it is an operation, because an engine in
+ * front of a cluster asks the cluster, and is done when watches see everything that was written
+ * before. The server itself may watch everything. For a running one the answer is the last known
+ * one; when it may have changed, the listeners of engine_auth_listen are called. ST_AGAIN: the
+ * permission was not confirmed lately; a watch for which this does not change must be ended.
+ */
+void engine_watch_admit(struct engine_shard *shard, struct engine_admission *admission);
+MUST_CHECK
+enum status engine_watch_recheck(struct engine_shard *shard, const struct auth_principal *principal,
+                                 struct slice key, struct slice range_end);
+
 /* The counts of all shards (watch/stats.h) up to their last turns. Any thread, without a lock. */
 void engine_watch_stats(const struct engine *engine, struct watch_stats *ret_stats);
 /* The streams farthest behind, the slowest first; about a second old. Returns their number. */
@@ -173,9 +194,19 @@ void engine_members(struct engine_shard *shard, struct engine_members *members);
 
 /* -- Maintenance -- */
 
+/* The caller waits until engine_status_get returns this revision. An engine in front of a cluster
+ * then requests it, since revisions without keys that it mirrors do not reach it by themselves. */
+void engine_await_revision(struct engine_shard *shard, int64_t revision);
 /* From the shard's own data, immediately. */
 void engine_status_get(struct engine_shard *shard, struct engine_status *ret_status);
 struct engine_identity engine_identity_get(const struct engine *engine);
+/*
+ * Whether the engine can answer as well as ever, for /readyz; otherwise the reason says why not, in
+ * a line. The local engine always can: if its store fails, the process ends. Any thread.
+ */
+enum { ENGINE_REASON_BYTES = 1024 };
+MUST_CHECK
+bool engine_ready(const struct engine *engine, char ret_reason[ENGINE_REASON_BYTES]);
 /* The raised alarms, by type and member; returns their number. */
 size_t engine_alarms_get(struct engine_shard *shard,
                          struct engine_alarm_row ret_rows[ENGINE_ALARMS_MAX]);

@@ -6,6 +6,7 @@
 #define VIGIL_ENGINE_ENGINE_PRIVATE_H
 
 #include "engine/engine.h"
+#include "engine/forward.h"
 
 struct watch_report;
 
@@ -19,15 +20,23 @@ enum engine_lease_call {
 
 struct engine_ops {
     struct engine_identity (*identity)(const struct engine *engine);
+    /* These two: NULL means always. */
+    bool (*ready)(const struct engine *engine, char ret_reason[ENGINE_REASON_BYTES]);
+    bool (*is_synced)(const struct engine *engine);
     enum status (*shard_new)(struct engine *engine, struct loop *loop,
                              struct engine_shard **ret_shard);
     void (*shard_free)(struct engine_shard *shard);
+    void (*shard_stop)(struct engine_shard *shard); /* NULL: nothing is to be done */
     void (*turn_begin)(struct engine_shard *shard);
     void (*turn_end)(struct engine_shard *shard);
     void (*flushed)(struct engine_shard *shard);
     struct watch_hub *(*watch_hub)(struct engine_shard *shard);
     /* The counts of the i-th shard's watches; false if there is no such shard. Any thread. */
     bool (*watch_report)(const struct engine *engine, unsigned i, struct watch_report *ret_report);
+    /* NULL: decided by auth_rights. */
+    void (*watch_admit)(struct engine_shard *shard, struct engine_admission *admission);
+    enum status (*watch_recheck)(struct engine_shard *shard, const struct auth_principal *principal,
+                                 struct slice key, struct slice range_end);
     void (*range_start)(struct engine_shard *shard, struct engine_range *range,
                         const struct pb_range_request *request);
     void (*range_window)(struct engine_range *range, int64_t keys_max, int64_t *ret_keys,
@@ -35,6 +44,8 @@ struct engine_ops {
     bool (*range_next)(struct engine_range *range, struct slice *ret_field);
     size_t (*range_fill)(struct engine_range *range, uint8_t *dst, size_t room);
     void (*range_close)(struct engine_range *range);
+    /* Of a range that is not done. NULL: the engine looks at given_up now and then. */
+    void (*range_give_up)(struct engine_range *range);
     void (*put)(struct engine_shard *shard, struct engine_write *write,
                 const struct pb_put_request *request);
     void (*delete_range)(struct engine_shard *shard, struct engine_write *write,
@@ -63,6 +74,14 @@ struct engine_ops {
     uint64_t (*auth_revision)(const struct engine *engine);
     void (*metrics_write)(struct engine_shard *shard, struct metric_page *page);
     void (*status_get)(struct engine_shard *shard, struct engine_status *ret_status);
+    /* NULL: nothing is to be done. */
+    void (*await_revision)(struct engine_shard *shard, int64_t revision);
+    /* Only of an engine in front of a cluster; otherwise NULL. */
+    void (*forward_start)(struct engine_shard *shard, struct engine_forward *forward);
+    enum status (*forward_send)(struct engine_forward *forward, struct slice message);
+    void (*forward_half_close)(struct engine_forward *forward);
+    void (*forward_pause)(struct engine_forward *forward, bool paused);
+    void (*forward_cancel)(struct engine_forward *forward);
 };
 
 struct engine {

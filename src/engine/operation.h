@@ -60,6 +60,7 @@ struct engine_op {
  */
 struct engine_range {
     struct engine_op op; /* first */
+    struct slice sent;   /* by the caller: the request's bytes, borrowed like it; empty: unknown */
     int64_t count;       /* all keys in the range, without limit and filters */
     bool more;           /* the limit left some out */
     int64_t kvs;         /* number of key-values that can be pulled */
@@ -182,6 +183,15 @@ struct engine_auth_listener {
     struct engine_auth_listener *next; /* private to the engine */
 };
 
+/* The question whether a new watch may read its range, as the client has sent it. */
+struct engine_admission {
+    struct engine_op op; /* first; its status is the answer */
+    struct slice key, range_end;
+    /* After done, only of an engine in front of a cluster: the range is not mirrored, and the watch
+     * must be made at the cluster (engine/forward.h), which decides about it. */
+    bool is_foreign;
+};
+
 /* -- Members -- */
 
 enum {
@@ -215,7 +225,8 @@ struct engine_members {
 
 /* -- Maintenance -- */
 
-/* In every response header besides the revision. Constant while the engine runs. */
+/* In every response header besides the revision. Constant while the engine runs, except in front of
+ * a cluster, which may be known later, and whose term changes. */
 struct engine_identity {
     uint64_t cluster_id;
     uint64_t member_id;
@@ -257,6 +268,7 @@ enum { ENGINE_VERSION_BYTES_MAX = 32 };
 struct engine_status {
     int64_t revision;
     int64_t compact_revision;
+    uint64_t keys; /* that exist */
     uint64_t raft_index;
     uint64_t applied_index;
     int64_t db_size_bytes;

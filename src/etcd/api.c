@@ -1,10 +1,12 @@
 #include "etcd/api.h"
 
 #include "base/xalloc.h"
+#include "engine/forward.h"
 #include "etcd/authenticator.h"
 #include "etcd/gateway/gateway.h"
 #include "etcd/http/http.h"
 #include "etcd/service.h"
+#include "etcd/service/forward.h"
 #include "etcd/service/password_queue.h"
 #include "etcd/service/services.h"
 #include "etcd/v2/routes.h"
@@ -24,25 +26,31 @@ static enum status count_calls(struct etcd_api *api)
     return ST_OK;
 }
 
+/* Those that are forwarded if the engine is in front of a cluster. */
+static enum status add_own_services(struct etcd_api *api)
+{
+    TRY(auth_service_add(api));
+    TRY(lock_service_add(api));
+    TRY(election_service_add(api));
+    TRY(maintenance_service_add(api));
+    return cluster_service_add(api);
+}
+
 static enum status add_services(struct etcd_api *api)
 {
     TRY(grpc_services_new(&api->services));
     grpc_services_set_gunzip(api->services, gunzip);
     TRY(http_routes_new(&api->routes));
     TRY(http_routes_new(&api->metrics_routes));
-    TRY(auth_service_add(api));
+    TRY(engine_forwards(api->engine) ? forward_add(api, &api->forwards) : add_own_services(api));
     TRY(kv_service_add(api));
     TRY(lease_service_add(api));
-    TRY(lock_service_add(api));
-    TRY(election_service_add(api));
-    TRY(maintenance_service_add(api));
-    TRY(cluster_service_add(api));
     TRY(health_service_add(api));
     TRY(watch_service_add(api));
     TRY(http_service_add(api));
     if (api->config->v2)
         TRY(v2_routes_add(api));
-    api->authenticator = authenticator_new(api->config, api->shard, api->services);
+    api->authenticator = authenticator_new(api->config, api->engine, api->shard, api->services);
     if (!api->config->origins_given)
         grpc_services_refuse_pages(api->services);
     return count_calls(api);
@@ -80,6 +88,7 @@ void etcd_api_free(struct etcd_api *api)
         loop_defer_cancel(&api->recheck);
     password_queue_free(api->passwords);
     grpc_services_free(api->services);
+    forward_rows_free(api->forwards);
     authenticator_free(api->authenticator);
     http_routes_free(api->routes);
     http_routes_free(api->metrics_routes);
@@ -89,9 +98,10 @@ void etcd_api_free(struct etcd_api *api)
 void etcd_api_set_clock(struct etcd_api *api, int64_t (*now_ns)(void *ctx), void *ctx)
 {
     const struct etcd_config *config = api->config;
+    /* In front of a cluster nothing is applied here: a slow call is only a slow call. */
+    int64_t apply_ns = engine_forwards(api->engine) ? INT64_MAX : config->warn_apply_ns;
     if (config->warn_apply_ns || config->warn_unary_ns)
-        slow_log_init(&api->slow, api->services, config->warn_apply_ns, config->warn_unary_ns,
-                      now_ns, ctx);
+        slow_log_init(&api->slow, api->services, apply_ns, config->warn_unary_ns, now_ns, ctx);
     api->slow.counts = api->counts;
     api->slow.apply_slot = ETCD_SLOW_APPLY_SLOT;
 }

@@ -7,6 +7,7 @@
 #include "base/random.h"
 #include "base/xalloc.h"
 #include "engine/engine.h"
+#include "engine/forward.h"
 #include "etcd/config.h"
 
 #include <stdlib.h>
@@ -32,6 +33,7 @@ struct token_slot {
 struct authenticator {
     const struct etcd_config *config;
     struct engine_shard *shard;
+    bool forwards; /* the engine's cluster knows the users; see engine_forwards */
     struct grpc_guard guard;
     const struct grpc_row *rows;        /* of the services */
     const struct auth_method **methods; /* owned; for each row. NULL: the method is refused */
@@ -102,6 +104,23 @@ enum status find_token(struct authenticator *authenticator, struct slice token, 
     return ST_OK;
 }
 
+/* A token comes before a certificate. */
+static bool has_token(const struct grpc_call *call, struct slice *ret_token)
+{
+    return grpc_call_metadata(call, SLICE_LITERAL("token"), ret_token) ||
+           grpc_call_metadata(call, SLICE_LITERAL("authorization"), ret_token);
+}
+
+/* etcd refuses an empty token, while a call without one may be admitted: what is passed on for it
+ * is as invalid. */
+struct slice etcd_call_token(const struct grpc_call *call)
+{
+    struct slice token;
+    if (!has_token(call, &token))
+        return SLICE_EMPTY;
+    return token.len ? token : SLICE_LITERAL("empty");
+}
+
 /* -- Certificates -- */
 
 /*
@@ -128,11 +147,12 @@ enum status authenticator_find(struct authenticator *authenticator, const struct
     struct auth_principal none = {0};
     struct slice token, name;
     *ret_principal = none;
+    if (authenticator->forwards)
+        ret_principal->token = etcd_call_token(call);
     if (!auth_rights_enabled(rights))
         return ST_OK;
     uint64_t revision = auth_rights_revision(rights);
-    if (grpc_call_metadata(call, SLICE_LITERAL("token"), &token) ||
-        grpc_call_metadata(call, SLICE_LITERAL("authorization"), &token))
+    if (has_token(call, &token))
         return find_token(authenticator, token, revision, grpc_call_now(call), ret_principal);
     if (has_certificate(authenticator, call, &name))
         *ret_principal = (struct auth_principal){.user = name, .revision = revision};
@@ -157,6 +177,21 @@ enum status set_principal(struct grpc_call *call, const struct auth_principal *p
         grpc_call_set_caller(call, kept);
     }
     kept->revision = principal->revision;
+    return ST_OK;
+}
+
+/* The token lives as long as the call, and does not change. */
+static MUST_CHECK
+enum status set_token(struct grpc_call *call)
+{
+    struct slice token = etcd_call_token(call);
+    if (grpc_call_caller(call) || !token.len)
+        return ST_OK;
+    struct auth_principal *kept = arena_calloc(grpc_call_arena(call), 1, sizeof(*kept));
+    if (!kept)
+        return ST_NOMEM;
+    kept->token = token;
+    grpc_call_set_caller(call, kept);
     return ST_OK;
 }
 
@@ -234,6 +269,8 @@ static enum status admit(void *ctx, struct grpc_call *call, const struct grpc_ro
     struct auth_principal principal;
     if (UNLIKELY(!method))
         return ST_PERMISSION_DENIED;
+    if (authenticator->forwards)
+        return method->need == AUTH_NEED_WATCH ? ST_OK : set_token(call);
     if (is_open(authenticator, method))
         return ST_OK;
     TRY(authenticator_find(authenticator, call, &principal));
@@ -241,13 +278,14 @@ static enum status admit(void *ctx, struct grpc_call *call, const struct grpc_ro
     return set_principal(call, &principal);
 }
 
-struct authenticator *authenticator_new(const struct etcd_config *config,
+struct authenticator *authenticator_new(const struct etcd_config *config, struct engine *engine,
                                         struct engine_shard *shard, struct grpc_services *services)
 {
     size_t count;
     struct authenticator *authenticator = xcalloc(1, sizeof(*authenticator));
     authenticator->config = config;
     authenticator->shard = shard;
+    authenticator->forwards = engine_forwards(engine);
     authenticator->rows = grpc_services_rows(services, &count);
     authenticator->methods = xcalloc(size_max(count, 1), sizeof(*authenticator->methods));
     for (size_t i = 0; i < count; i++)

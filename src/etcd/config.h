@@ -33,6 +33,7 @@ struct etcd_config {
     size_t peer_url_count;
     const struct slice *client_urls;
     size_t client_url_count;
+    bool client_urls_given; /* by a flag: clients reach the server there */
     /* Counters of calls, with ETCD_METHOD_SLOTS slots; NULL: calls are not counted. */
     struct metric_set *method_counts;
     bool metrics_extensive;                   /* /metrics has a histogram for each method */

@@ -66,6 +66,9 @@ struct peer {
     struct arena arena; /* of the test */
 };
 
+/* Changes a new engine before an API uses it; NULL: nothing. */
+static void (*peer_prepare)(struct engine *engine);
+
 static inline void peer_ignore(void *owner)
 {
     (void)owner;
@@ -121,6 +124,8 @@ static inline void peer_init_named(struct peer *p, const struct etcd_config *con
     arena_init(&p->arena, NULL, 0, 1 << 30);
     p->next_id = 1;
     p->engine = fake_new(options);
+    if (peer_prepare)
+        peer_prepare(p->engine);
     assert_int_equal(engine_shard_new(p->engine, NULL, &p->shard), ST_OK);
     assert_int_equal(etcd_api_new(config, p->engine, p->shard, &p->api), ST_OK);
     assert_int_equal(

@@ -2,6 +2,7 @@
 
 #include "codec/pb/rpc.pb.h"
 #include "codec/utf8.h"
+#include "engine/forward.h"
 
 #include <stdio.h>
 
@@ -54,8 +55,20 @@ enum status etcd_check_size(const struct etcd_api *api, size_t message_bytes)
     return bytes > api->config->request_bytes_max ? ST_REQUEST_TOO_LARGE : ST_OK;
 }
 
-struct kv_header etcd_header(const struct etcd_api *api, int64_t revision)
+/* A cluster may be known only after the start, and its term changes. */
+static void renew_identity(struct etcd_api *api)
 {
+    if (LIKELY(!engine_forwards(api->engine)))
+        return;
+    struct engine_identity now = engine_identity_get(api->engine);
+    if (now.cluster_id != api->identity.cluster_id || now.member_id != api->identity.member_id)
+        kv_ids_init(&api->ids, now.cluster_id, now.member_id);
+    api->identity = now;
+}
+
+struct kv_header etcd_header(struct etcd_api *api, int64_t revision)
+{
+    renew_identity(api);
     return (struct kv_header){
         .ids = &api->ids,
         .revision = revision,
@@ -63,9 +76,9 @@ struct kv_header etcd_header(const struct etcd_api *api, int64_t revision)
     };
 }
 
-void etcd_header_fill(const struct etcd_api *api, int64_t revision,
-                      struct pb_response_header *ret_header)
+void etcd_header_fill(struct etcd_api *api, int64_t revision, struct pb_response_header *ret_header)
 {
+    renew_identity(api);
     *ret_header = (struct pb_response_header){
         .cluster_id = api->identity.cluster_id,
         .member_id = api->identity.member_id,
@@ -74,7 +87,7 @@ void etcd_header_fill(const struct etcd_api *api, int64_t revision,
     };
 }
 
-struct kv_header etcd_header_now(const struct etcd_api *api)
+struct kv_header etcd_header_now(struct etcd_api *api)
 {
     struct engine_status status;
     engine_status_get(api->shard, &status);

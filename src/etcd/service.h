@@ -16,9 +16,20 @@
 #include "wire/http/routes.h"
 
 struct authenticator;
+struct forward_rows;
 struct gateway;
 struct password_queue;
 struct pb_response_header;
+
+/* The permissions of a call's watches are checked again, over several turns. A call that waits for
+ * this sends nothing, and an idle one has no memory for it. */
+struct watch_recheck {
+    const void *call; /* NULL: none */
+    uint32_t at;      /* of watch_stream_keep */
+    uint32_t changes; /* api.rights_changes when it was begun */
+    bool is_old;      /* the cluster does not accept the caller's token any more */
+    bool unconfirmed; /* the cluster has not confirmed a permission */
+};
 
 struct etcd_api {
     const struct etcd_config *config;
@@ -37,14 +48,17 @@ struct etcd_api {
     struct authenticator *authenticator; /* owned */
     struct password_queue *passwords;    /* owned; NULL: no password can be hashed */
     struct gateway *gateway;             /* owned */
+    struct forward_rows *forwards;       /* owned; NULL: the engine has its own data */
     struct loop *loop;                   /* NULL: nothing is deferred to a later turn */
-    /* The open calls of Watch, and how many of them still have to check their permissions again
-     * (watch_service.c). */
+    /* The open calls of Watch, and how many of them still have to be examined because permissions
+     * have changed (watch_service.c). */
     struct list watches;
     size_t watch_count, recheck_left;
     struct engine_auth_listener rights;
     uint32_t rights_changes;
     struct deferred recheck;
+    size_t recheck_units;        /* watches that the fills of this turn may still check */
+    struct watch_recheck checks; /* of the call that is first in `watches`, if it is begun */
 };
 
 /* Checks the request's metadata and decodes its message into *ret_struct, in the call's arena.
@@ -62,12 +76,12 @@ bool etcd_call_decode_in(struct grpc_call *call, struct arena *arena, const stru
 MUST_CHECK
 enum status etcd_check_size(const struct etcd_api *api, size_t message_bytes);
 
-struct kv_header etcd_header(const struct etcd_api *api, int64_t revision);
+struct kv_header etcd_header(struct etcd_api *api, int64_t revision);
 /* The same as a message. */
-void etcd_header_fill(const struct etcd_api *api, int64_t revision,
+void etcd_header_fill(struct etcd_api *api, int64_t revision,
                       struct pb_response_header *ret_header);
 /* With the newest revision that this shard knows. */
-struct kv_header etcd_header_now(const struct etcd_api *api);
+struct kv_header etcd_header_now(struct etcd_api *api);
 
 /* Answers with one message, or with an error if there is no memory for it. */
 void etcd_call_reply(struct grpc_call *call, const struct pb_message *type, const void *message);

@@ -22,7 +22,6 @@ struct counting {
     struct import_status *status;
     struct error *error;
     struct hash_map names; /* struct key_name, owned: of keys that exist */
-    uint64_t entries;
 };
 
 static struct slice name_of(const void *value)
@@ -76,7 +75,7 @@ static enum status take_bucket(struct counting *c, struct bolt_cursor *cursor, b
             hash_bytes(c, entry.value);
         if (is_keys)
             TRY(take_revision(c, &entry));
-        if (++c->entries % REPORT_EVERY == 0)
+        if (++c->status->total_entries % REPORT_EVERY == 0)
             import_progress_report(c->progress, IMPORT_KEYS,
                                    (meta->pages - cursor->pages_left) * meta->page_bytes,
                                    meta->pages * meta->page_bytes);

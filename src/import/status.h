@@ -10,6 +10,7 @@ struct import_status {
     uint32_t hash;
     int64_t revision;
     uint64_t total_keys;
+    uint64_t total_entries; /* of all buckets: what etcdctl 3.4 shows as the number of keys */
     uint64_t total_bytes;
     char version[16]; /* of the storage; "" before 3.6 */
 };

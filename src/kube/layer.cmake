@@ -7,6 +7,7 @@ add_test(NAME kube/oracle COMMAND Python3::Interpreter ${CMAKE_SOURCE_DIR}/tests
 set_tests_properties(kube/oracle PROPERTIES TIMEOUT 300)
 vigil_corpus(kube schema)
 vigil_corpus(kube custom)
+vigil_corpus(kube defaults)
 vigil_corpus(kube apply)
 vigil_corpus(kube patch)
 vigil_corpus(kube selector)

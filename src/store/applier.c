@@ -512,8 +512,8 @@ static enum status kept_check(const struct applier *applier, int64_t revision,
     return ST_OK;
 }
 
-enum status applier_import(struct applier *applier, int64_t revision,
-                           const struct imported_change *changes, size_t count)
+static enum status import(struct applier *applier, int64_t revision,
+                          const struct imported_change *changes, size_t count, bool mirrors)
 {
     size_t bytes;
     TRY(kept_check(applier, revision, changes, count, &bytes));
@@ -522,10 +522,46 @@ enum status applier_import(struct applier *applier, int64_t revision,
     for (size_t i = 0; i < count; i++) {
         struct change_kv kv = changes[i].kv;
         kv.mod_revision = revision;
-        change_append_as(applier, changes[i].sub, index_find(applier->index, kv.key), &kv,
-                         changes[i].is_tombstone);
+        const struct index_item *before = index_find(applier->index, kv.key);
+        if (mirrors && changes[i].is_tombstone && !(before && index_item_live(before)))
+            continue;
+        change_append_as(applier, changes[i].sub, before, &kv, changes[i].is_tombstone);
     }
     return record_end(applier, ST_OK);
+}
+
+enum status applier_import(struct applier *applier, int64_t revision,
+                           const struct imported_change *changes, size_t count)
+{
+    return import(applier, revision, changes, count, false);
+}
+
+/* -- A mirror -- */
+
+enum status applier_mirror(struct applier *applier, int64_t revision,
+                           const struct imported_change *changes, size_t count)
+{
+    TRY(import(applier, revision, changes, count, true));
+    applier_reach(applier, revision);
+    return ST_OK;
+}
+
+void applier_reach(struct applier *applier, int64_t revision)
+{
+    if (applier->revision < revision)
+        applier->revision = revision;
+}
+
+enum status applier_mirror_compact(struct applier *applier, int64_t compact, int64_t reached)
+{
+    struct change_compaction body = {.compact_revision = compact, .reached = reached};
+    log_loc loc;
+    TRY(log_reserve(applier->log, sizeof(body)));
+    memcpy(log_append_begin(applier->log, &loc), &body, sizeof(body));
+    log_append_end(applier->log, LOG_RECORD_COMPACT, 0, sizeof(body));
+    applier->compact_revision = compact;
+    applier_reach(applier, reached);
+    return ST_OK;
 }
 
 /* -- Compaction and replay -- */
@@ -585,6 +621,15 @@ static enum status replay_rows(const struct applier *applier, const struct log_r
     return status == ST_END ? ST_OK : status;
 }
 
+static enum status replay_compaction(struct applier *applier, const struct log_record *record)
+{
+    struct change_compaction compaction;
+    TRY(change_compaction_read(record->body, &compaction));
+    applier->compact_revision = compaction.compact_revision;
+    applier_reach(applier, compaction.reached);
+    return ST_OK;
+}
+
 enum status applier_replay(struct applier *applier, const struct log_record *record)
 {
     switch (record->type) {
@@ -594,10 +639,7 @@ enum status applier_replay(struct applier *applier, const struct log_record *rec
     case LOG_RECORD_ROWS:
         return replay_rows(applier, record);
     case LOG_RECORD_COMPACT:
-        if (record->body.len != sizeof(applier->compact_revision))
-            return ST_DAMAGED;
-        memcpy(&applier->compact_revision, record->body.ptr, record->body.len);
-        return ST_OK;
+        return replay_compaction(applier, record);
     default:
         return ST_WRONG_FORMAT;
     }

@@ -116,6 +116,24 @@ MUST_CHECK
 enum status applier_import(struct applier *applier, int64_t revision,
                            const struct imported_change *changes, size_t count);
 
+/*
+ * The same in a mirror (engine/local/mirror.h), where a tombstone of a key that does not exist is
+ * left out. If nothing is left, the revision is reached without a record.
+ */
+MUST_CHECK
+enum status applier_mirror(struct applier *applier, int64_t revision,
+                           const struct imported_change *changes, size_t count);
+/* Raises the revision without a record. */
+void applier_reach(struct applier *applier, int64_t revision);
+/* Appends the record of a compaction, which may be newer than what is reached: then the mirror is
+ * incomplete, also after a start, until another such record has reached it. */
+MUST_CHECK
+enum status applier_mirror_compact(struct applier *applier, int64_t compact, int64_t reached);
+static inline bool applier_is_complete(const struct applier *applier)
+{
+    return applier->compact_revision <= applier->revision;
+}
+
 /* Appends the record of a compaction; the index is trimmed later (store/upkeep/compaction.h). */
 MUST_CHECK
 enum status applier_compact(struct applier *applier, int64_t revision);

@@ -235,3 +235,15 @@ enum status change_walk_next(struct change_walk *walk, const struct change_head 
     walk->left--;
     return ST_OK;
 }
+
+/* -- Compactions -- */
+
+enum status change_compaction_read(struct slice body, struct change_compaction *ret_compaction)
+{
+    struct change_compaction compaction = {0};
+    if (body.len != sizeof(compaction.compact_revision) && body.len != sizeof(compaction))
+        return ST_DAMAGED;
+    memcpy(&compaction, body.ptr, body.len);
+    *ret_compaction = compaction;
+    return ST_OK;
+}

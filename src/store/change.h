@@ -18,7 +18,7 @@
 
 enum log_record_type {
     LOG_RECORD_KV = LOG_TYPE_OF_REVISIONS, /* body as above */
-    LOG_RECORD_COMPACT = 2,                /* body: the revision, 8 bytes */
+    LOG_RECORD_COMPACT = 2,                /* body: struct change_compaction */
     /*
      * A body without changes. It creates no revision and carries the one before it, so that a
      * search of the log by revision knows its position.
@@ -58,6 +58,14 @@ struct change_kv {
     struct slice value;
     int64_t lease;
 };
+
+/* Written to disk as it is. `reached` only in a mirror: otherwise 0, and not written. */
+struct change_compaction {
+    int64_t compact_revision;
+    int64_t reached; /* everything up to this revision was known */
+};
+MUST_CHECK
+enum status change_compaction_read(struct slice body, struct change_compaction *ret_compaction);
 
 /* Bytes that a change takes in a body, including head and padding. */
 size_t change_bytes(size_t field_bytes);

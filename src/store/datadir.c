@@ -4,10 +4,11 @@
 
 /* Numbers in the log are in the machine's byte order, so the format file names it. */
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-#define FORMAT_OF(number) "vigil data directory, format " number ", little endian\n"
+#define BYTE_ORDER_TEXT "little endian"
 #else
-#define FORMAT_OF(number) "vigil data directory, format " number ", big endian\n"
+#define BYTE_ORDER_TEXT "big endian"
 #endif
+#define FORMAT_OF(number) "vigil data directory, format " number ", " BYTE_ORDER_TEXT "\n"
 
 /*
  * Format 2 has rows besides keys (store/row.h). In format 3 the checkpoint may have part of a
@@ -15,11 +16,14 @@
  * which an older program would not maintain. Earlier formats become 3 when they are opened.
  */
 #define FORMAT_TEXT FORMAT_OF("3")
+/* A mirror may lose its newest records, so it must not be taken for a store. */
+#define FORMAT_TEXT_OF_MIRROR "vigil mirror of a cluster, format 3, " BYTE_ORDER_TEXT "\n"
 static const char *const formats_before[] = {FORMAT_OF("1"), FORMAT_OF("2")};
 
 struct datadir_contents {
     bool format;
     bool etcd_member;
+    bool mirror;
     bool import; /* an unfinished import */
     bool others;
 };
@@ -33,6 +37,8 @@ static void note_name(void *ctx, const char *name)
         contents->etcd_member = true;
     else if (strcmp(name, "import.tmp") == 0)
         contents->import = true;
+    else if (strcmp(name, "MIRROR") == 0)
+        contents->mirror = true;
     else if (strcmp(name, "LOCK") != 0 && strcmp(name, "FORMAT.new") != 0 &&
              strcmp(name, "lost+found") != 0)
         contents->others = true;
@@ -48,11 +54,22 @@ static enum status join(char *to, size_t size, const char *dir, const char *name
     return ST_OK;
 }
 
+static enum status refuse_mirror(const char *path, struct error *ret_error)
+{
+    return error_set(ret_error, ST_WRONG_FORMAT,
+                     "%s contains the mirror of an etcd cluster, which is not a store of its own; "
+                     "start the server with --upstream-endpoints, or choose another directory with "
+                     "--data-dir",
+                     path);
+}
+
 static enum status check_contents(const char *path, const struct datadir_contents *contents,
                                   struct error *ret_error)
 {
     if (contents->format)
         return ST_OK;
+    if (contents->mirror)
+        return refuse_mirror(path, ret_error);
     if (contents->etcd_member)
         return error_set(
             ret_error, ST_WRONG_FORMAT,
@@ -85,8 +102,14 @@ static enum status examine(struct fs *fs, const char *path, struct datadir_conte
     return check_contents(path, ret_contents, ret_error);
 }
 
+/* The text with which a directory is marked, without the end of the line. */
+static const char *format_text(bool is_mirror)
+{
+    return is_mirror ? FORMAT_TEXT_OF_MIRROR : FORMAT_TEXT;
+}
+
 static enum status check_format(struct fs *fs, const char *path, const char *file_path,
-                                bool *ret_before, struct error *ret_error)
+                                bool is_mirror, bool *ret_before, struct error *ret_error)
 {
     AUTO(file_closep) struct file *file = NULL;
     enum status status = fs_open(fs, file_path, FILE_READ_WRITE, &file);
@@ -100,20 +123,23 @@ static enum status check_format(struct fs *fs, const char *path, const char *fil
     if (status != ST_OK)
         return error_set(ret_error, status, "cannot read %s: %s", file_path, status_reason(status));
     *ret_before = false;
-    for (size_t i = 0; i < COUNT_OF(formats_before); i++)
+    for (size_t i = 0; i < COUNT_OF(formats_before) && !is_mirror; i++)
         *ret_before |= strcmp(text, formats_before[i]) == 0;
-    if (!*ret_before && strcmp(text, FORMAT_TEXT) != 0)
+    if (!is_mirror && strcmp(text, FORMAT_TEXT_OF_MIRROR) == 0)
+        return refuse_mirror(path, ret_error);
+    const char *wanted = format_text(is_mirror);
+    if (!*ret_before && strcmp(text, wanted) != 0)
         return error_set(ret_error, ST_WRONG_FORMAT,
                          "%s was written in another format than this version of Vigil reads: its "
                          "FORMAT file says \"%.*s\" and should say \"%.*s\". Start it with the "
                          "version of Vigil that wrote it; to bring the data here, save a snapshot "
                          "there and use vigil snapshot restore",
-                         path, (int)strcspn(text, "\n"), text, (int)sizeof(FORMAT_TEXT) - 2,
-                         FORMAT_TEXT);
+                         path, (int)strcspn(text, "\n"), text, (int)strlen(wanted) - 1, wanted);
     return ST_OK;
 }
 
-static enum status write_format(struct fs *fs, const char *path, const char *file_path)
+static enum status write_format(struct fs *fs, const char *path, const char *file_path,
+                                bool is_mirror)
 {
     char new_path[4200];
     snprintf(new_path, sizeof(new_path), "%s.new", file_path);
@@ -122,7 +148,7 @@ static enum status write_format(struct fs *fs, const char *path, const char *fil
         return removed;
     AUTO(file_closep) struct file *file = NULL;
     TRY(fs_open(fs, new_path, FILE_CREATE, &file));
-    TRY(file_pwrite(file, SLICE_LITERAL(FORMAT_TEXT), 0));
+    TRY(file_pwrite(file, slice_from_text(format_text(is_mirror)), 0));
     TRY(file_sync(file));
     TRY(fs_rename(fs, new_path, file_path));
     return fs_sync_dir(fs, path);
@@ -167,15 +193,15 @@ static enum status take_lock(struct datadir *dir, struct fs *fs, const char *pat
 }
 
 static enum status prepare(struct datadir *dir, struct fs *fs, const char *path, bool marked,
-                           struct error *ret_error)
+                           bool is_mirror, struct error *ret_error)
 {
     char format_path[4096];
     TRY(join(format_path, sizeof(format_path), path, "FORMAT", ret_error));
     bool before = false;
     if (marked)
-        TRY(check_format(fs, path, format_path, &before, ret_error));
+        TRY(check_format(fs, path, format_path, is_mirror, &before, ret_error));
     if (!marked || before) {
-        enum status status = write_format(fs, path, format_path);
+        enum status status = write_format(fs, path, format_path, is_mirror);
         if (status != ST_OK)
             return error_set(ret_error, status, "cannot write %s: %s", format_path,
                              status_reason(status));
@@ -191,24 +217,30 @@ static enum status prepare(struct datadir *dir, struct fs *fs, const char *path,
     return ST_OK;
 }
 
-enum status datadir_open(struct datadir *dir, struct fs *fs, const char *path,
+enum status datadir_make(struct fs *fs, const char *path, struct error *ret_error)
+{
+    enum status status = make_data_dir(fs, path);
+    if (status == ST_OK)
+        return ST_OK;
+    return error_set(ret_error, status, "cannot make the data directory %s: %s", path,
+                     status_reason(status));
+}
+
+enum status datadir_open(struct datadir *dir, struct fs *fs, const char *path, bool is_mirror,
                          struct error *ret_error)
 {
     *dir = (struct datadir){0};
     TRY(join(dir->log_path, sizeof(dir->log_path), path, "log", ret_error));
     TRY(join(dir->meta_path, sizeof(dir->meta_path), path, "meta", ret_error));
-    enum status status = make_data_dir(fs, path);
-    if (status != ST_OK)
-        return error_set(ret_error, status, "cannot make the data directory %s: %s", path,
-                         status_reason(status));
+    TRY(datadir_make(fs, path, ret_error));
     struct datadir_contents contents;
     /* Checked before the lock, so that nothing is left in a directory that is not ours. */
     TRY(examine(fs, path, &contents, ret_error));
-    status = take_lock(dir, fs, path, ret_error);
+    enum status status = take_lock(dir, fs, path, ret_error);
     if (status == ST_OK) /* again, because an import may have held the lock */
         status = examine(fs, path, &contents, ret_error);
     if (status == ST_OK)
-        status = prepare(dir, fs, path, contents.format, ret_error);
+        status = prepare(dir, fs, path, contents.format, is_mirror, ret_error);
     if (status != ST_OK)
         datadir_close(dir);
     return status;

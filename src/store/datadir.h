@@ -19,12 +19,17 @@ struct datadir {
     struct file *lock; /* owned */
 };
 
+/* Creates only the directory, durably in its parent. No effect if it exists. */
+MUST_CHECK
+enum status datadir_make(struct fs *fs, const char *path, struct error *ret_error);
+
 /*
- * ST_IN_USE, ST_WRONG_FORMAT (another version, etcd's data, or a directory with other files), or
- * the error of the system; the error text says what to do.
+ * Of a store, or of the mirror of a cluster: neither is opened as the other. ST_IN_USE,
+ * ST_WRONG_FORMAT (another version, etcd's data, or a directory with other files), or the error of
+ * the system; the error text says what to do.
  */
 MUST_CHECK
-enum status datadir_open(struct datadir *dir, struct fs *fs, const char *path,
+enum status datadir_open(struct datadir *dir, struct fs *fs, const char *path, bool is_mirror,
                          struct error *ret_error);
 /* Releases the lock. A zeroed one may be closed. */
 void datadir_close(struct datadir *dir);

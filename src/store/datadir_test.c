@@ -32,7 +32,7 @@ static enum status open_and_close(struct fs *fs, struct error *ret_error)
 {
     struct datadir dir;
     *ret_error = (struct error){0};
-    enum status status = datadir_open(&dir, fs, "/data", ret_error);
+    enum status status = datadir_open(&dir, fs, "/data", false, ret_error);
     if (status == ST_OK) /* otherwise it is not locked */
         datadir_close(&dir);
     return status;
@@ -79,7 +79,7 @@ static void directory_in_use_is_refused_until_it_is_released(void **state)
     struct fs *fs = fs_of(state);
     struct datadir dir;
     struct error error;
-    assert_int_equal(datadir_open(&dir, fs, "/data", &error), ST_OK);
+    assert_int_equal(datadir_open(&dir, fs, "/data", false, &error), ST_OK);
     assert_int_equal(open_and_close(fs, &error), ST_IN_USE);
     assert_non_null(strstr(error.text, "/data"));
     datadir_close(&dir);
@@ -96,6 +96,29 @@ static void data_of_a_real_etcd_is_left_alone(void **state)
     assert_non_null(strstr(error.text, "etcd"));
     assert_false(holds(fs, "/data", "LOCK"));
     assert_false(holds(fs, "/data", "FORMAT"));
+}
+
+static void a_mirror_is_not_opened_as_a_store(void **state)
+{
+    struct fs *fs = fs_of(state);
+    struct error error;
+    struct datadir dir;
+    assert_int_equal(datadir_open(&dir, fs, "/data", true, &error), ST_OK);
+    datadir_close(&dir);
+    assert_int_equal(open_and_close(fs, &error), ST_WRONG_FORMAT);
+    assert_non_null(strstr(error.text, "--upstream-endpoints"));
+    assert_int_equal(datadir_open(&dir, fs, "/data", true, &error), ST_OK);
+    datadir_close(&dir);
+}
+
+static void a_store_is_not_opened_as_a_mirror(void **state)
+{
+    struct fs *fs = fs_of(state);
+    struct error error;
+    struct datadir dir;
+    assert_int_equal(open_and_close(fs, &error), ST_OK);
+    assert_int_equal(datadir_open(&dir, fs, "/data", true, &error), ST_WRONG_FORMAT);
+    assert_int_equal(open_and_close(fs, &error), ST_OK);
 }
 
 static void directory_with_other_files_is_left_alone(void **state)
@@ -171,7 +194,7 @@ static void path_too_long_is_refused(void **state)
     memset(path, 'x', sizeof(path) - 1);
     struct datadir dir;
     struct error error;
-    assert_int_equal(datadir_open(&dir, fs_of(state), path, &error), ST_INVALID);
+    assert_int_equal(datadir_open(&dir, fs_of(state), path, false, &error), ST_INVALID);
     datadir_close(&dir);
 }
 
@@ -207,6 +230,8 @@ int main(void)
         TEST(directory_in_use_is_refused_until_it_is_released),
         TEST(data_of_a_real_etcd_is_left_alone),
         TEST(directory_with_other_files_is_left_alone),
+        TEST(a_mirror_is_not_opened_as_a_store),
+        TEST(a_store_is_not_opened_as_a_mirror),
         TEST(remains_of_a_mount_or_an_interrupted_start_are_accepted),
         TEST(other_formats_are_refused),
         TEST(earlier_formats_are_opened_and_converted),

@@ -242,7 +242,7 @@ enum status store_repair(const struct store_repair_options *options,
     struct repairing repairing = {.options = options, .backend = options->backend};
     enum status status = check_is_ours(options, ret_error);
     if (status == ST_OK)
-        status = datadir_open(&repairing.dir, options->fs, options->dir, ret_error);
+        status = datadir_open(&repairing.dir, options->fs, options->dir, false, ret_error);
     if (status == ST_OK)
         status = open_checkpoint(&repairing, ret_error);
     if (status == ST_OK)

@@ -39,6 +39,7 @@ struct store {
     struct backend *backend;
     struct applier applier;       /* the writer's */
     struct compaction compaction; /* the writer's */
+    bool hidden;                  /* nothing is published */
     bool index_changed;           /* since the last publish, by something that is not in the log */
     unsigned unpublished_steps;   /* of trimming */
     size_t retired;               /* objects waiting for readers */
@@ -60,6 +61,7 @@ static void free_view(void *ctx, void *object)
 
 static void publish(struct store *store)
 {
+    assert(!store->hidden);
     struct store_view *view = xmalloc(sizeof(*view));
     *view = (struct store_view){
         .root = index_publish(store->index),
@@ -133,6 +135,7 @@ static enum status open_log(struct store *store, const struct store_options *opt
                 .dir = store->dir.log_path,
                 .segment_bytes_first = options->segment_bytes_first,
                 .segment_bytes_max = options->segment_bytes_max,
+                .unsynced = options->is_mirror,
                 .salt = options->salt,
             },
             index, index ? (const uint64_t *)(const void *)ids.ptr : NULL,
@@ -227,7 +230,7 @@ static enum status open_parts(struct store *store, const struct store_options *o
                               struct error *ret_error)
 {
     store->backend = options->backend; /* owned from here on, also after a failure */
-    TRY(datadir_open(&store->dir, options->fs, options->dir, ret_error));
+    TRY(datadir_open(&store->dir, options->fs, options->dir, options->is_mirror, ret_error));
     TRY(open_backend(store, options, ret_error));
     TRY(load_checkpoint(store, options, ret_error));
     TRY(open_log(store, options, ret_error));
@@ -350,11 +353,28 @@ enum status store_commit(struct store *store)
         TRY(write_and_sync(store));
         store->index_changed = true;
     }
+    if (store->hidden)
+        return ST_OK;
     if (store->index_changed)
         publish(store);
     check_disk_space(store);
     reclaim(store, RECLAIM_PER_COMMIT);
     return ST_OK;
+}
+
+void store_hide(struct store *store, bool hidden)
+{
+    store->hidden = hidden;
+}
+
+bool store_is_hidden(const struct store *store)
+{
+    return store->hidden;
+}
+
+void store_note_reached(struct store *store)
+{
+    store->index_changed = true; /* so that it is published */
 }
 
 void store_set_attachment(struct store *store, void *object,
@@ -485,7 +505,7 @@ void store_check_writer(const struct store *store)
     log_check(store->log);
     index_check(store->index);
     assert(!applier->body);
-    assert(applier->compact_revision <= applier->revision);
+    assert(store->hidden || applier_is_complete(applier));
     assert(applier->db_bytes_in_use >= 0);
     assert(view->revision <= applier->revision);
     assert(view->compact_revision <= applier->compact_revision);

@@ -27,7 +27,8 @@ struct store_options {
     size_t segment_bytes_max;
     size_t checkpoint_map_bytes; /* upper bound of the checkpoint's size */
     unsigned readers_max;        /* threads that will pin */
-    uint64_t salt; /* random: stored values cannot be mistaken for records of the log */
+    bool is_mirror; /* of a cluster: its log is unsynced, and it is never opened as a store */
+    uint64_t salt;  /* random: stored values cannot be mistaken for records of the log */
     uint64_t cluster_id, member_id; /* stored at the first start; ignored at later starts */
     row_fn row_seen; /* called for all rows while the store opens (store/row.h); may be NULL */
     void *row_ctx;
@@ -66,6 +67,16 @@ size_t store_pending_bytes(const struct store *store);
  */
 MUST_CHECK
 enum status store_commit(struct store *store);
+
+/*
+ * Hidden changes are written by store_commit and not shown: a state of which half was applied must
+ * not be read. No other call of the writer may follow until the first store_commit that is not
+ * hidden any more.
+ */
+void store_hide(struct store *store, bool hidden);
+bool store_is_hidden(const struct store *store);
+/* The revision was raised without a record: store_commit shows it. */
+void store_note_reached(struct store *store);
 
 /*
  * An object of the writer to be published with every state from the next commit on, as

@@ -40,7 +40,7 @@ struct watch_cursor *watch_cursor_new(struct watch_hub *hub,
                                       const struct watch_cursor_options *options)
 {
     struct slice key = options->key, end = options->range_end, tag = options->tag;
-    if (!stream_take_one(hub))
+    if (!options->own && !stream_take_one(hub))
         return NULL;
     struct watch_cursor *cursor = xmalloc(sizeof(*cursor) + key.len + end.len);
     *cursor = (struct watch_cursor){
@@ -56,6 +56,7 @@ struct watch_cursor *watch_cursor_new(struct watch_hub *hub,
                                                                        .ctx = options->ctx,
                                                                        .soon = options->soon});
     cursor->stream->cursor = true;
+    cursor->stream->own = options->own;
     hub->cursors++;
     struct watch_create create = {.key = tag.len ? tag : key,
                                   .range_end = tag.len ? SLICE_EMPTY : end,
@@ -272,6 +273,8 @@ static enum status find_next(struct watch_cursor *cursor, const struct watch_eve
 enum status watch_cursor_next(struct watch_cursor *cursor, const struct watch_event **ret_event,
                               int64_t *ret_revision)
 {
+    if (UNLIKELY(cursor->watcher->is_void))
+        return ST_COMPACTED;
     if (!cursor->stream->dirty)
         return suspend(cursor, ST_END);
     return find_next(cursor, ret_event, ret_revision);

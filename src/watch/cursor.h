@@ -25,6 +25,7 @@ struct watch_cursor_options {
     struct slice tag;
     bool tag_within; /* the range contains every event of the tag, and is not compared with them */
     int64_t from;    /* the first revision of interest; 0: the next one */
+    bool own;        /* it is the server's, so the limit of clients' watches is not for it */
     /* There may be something to read. Not called again until next has returned ST_END or ST_AGAIN,
      * or the last event was taken. */
     void (*wake)(void *ctx);
@@ -33,7 +34,7 @@ struct watch_cursor_options {
     void *ctx;
 };
 
-/* NULL: the server's limit of watches is reached. */
+/* NULL: the server's limit of watches is reached; never if it is the server's own. */
 struct watch_cursor *watch_cursor_new(struct watch_hub *hub,
                                       const struct watch_cursor_options *options);
 void watch_cursor_free(struct watch_cursor *cursor); /* accepts NULL */

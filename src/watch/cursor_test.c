@@ -243,12 +243,33 @@ static void compacted_past_is_reported(void **state)
     turn_end(f);
 }
 
+static void discarded_past_is_reported(void **state)
+{
+    struct fixture *f = *state;
+    struct owner *lost = &f->owners[0], *present = &f->owners[1];
+    memory_put(&f->memory, "a", "x");
+    f->memory.void_until = 9;
+    open_cursor(f, lost, "a", "", "", 9);
+    open_cursor(f, present, "a", "", "", 3);
+    turn(f);
+    assert_int_equal(lost->wakes, 1);
+    assert_int_equal(take(f, lost, 100), ST_COMPACTED);
+    assert_int_equal(take(f, present, 100), ST_END);
+    turn_end(f);
+}
+
 static void cursors_are_limited(void **state)
 {
     struct fixture *f = *state;
     f->watchers = WATCHERS_MAX;
     struct watch_cursor_options options = {.key = SLICE_LITERAL("a"), .wake = wake};
     assert_null(watch_cursor_new(f->hub, &options));
+    options.own = true;
+    struct watch_cursor *own = watch_cursor_new(f->hub, &options);
+    assert_non_null(own);
+    assert_int_equal(watch_hub_scan_stats(f->hub)->stats.watchers, 0);
+    watch_cursor_free(own);
+    assert_int_equal(f->watchers, WATCHERS_MAX);
     f->watchers = 0;
 }
 
@@ -680,6 +701,7 @@ int main(void)
         TEST(events_come_in_order_from_the_past_and_then_as_they_happen),
         TEST(cursor_without_room_keeps_its_place_and_delays_no_other),
         TEST(compacted_past_is_reported),
+        TEST(discarded_past_is_reported),
         TEST(cursors_are_limited),
         TEST(owners_of_many_closed_cursors_are_not_touched),
         TEST(cursor_with_a_tag_is_woken_for_its_tag_only),

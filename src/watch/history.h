@@ -58,8 +58,8 @@ struct watch_history_ops {
                         struct watch_batch *ret_batch);
     /*
      * Holds the long revision that `next` gave for this place. What it hands out stays valid until
-     * it is released. ST_COMPACTED: it no longer exists. A history without long revisions leaves
-     * hold, load, event and release NULL.
+     * it is released. ST_COMPACTED: it no longer exists. ST_AGAIN: as of `next`. A history without
+     * long revisions leaves hold, load, event and release NULL.
      */
     enum status (*hold)(struct watch_history *history, const struct watch_place *place,
                         int64_t revision, struct watch_held **ret_held, size_t *ret_count);
@@ -77,6 +77,9 @@ struct watch_history_ops {
     /* The newest revision that watchers may see, and the oldest that can still be read. */
     int64_t (*revision)(struct watch_history *history);
     int64_t (*compact_revision)(struct watch_history *history);
+    /* Whether this revision, which is newer than all that exist, may be known from a past that was
+     * discarded: a watch that begins there ends as compacted. NULL: there was no other past. */
+    bool (*is_void)(struct watch_history *history, int64_t revision);
     /* Whether this shard has watchers, and so needs to be woken for new revisions. */
     void (*listen)(struct watch_history *history, bool wanted);
 };

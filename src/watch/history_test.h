@@ -33,6 +33,7 @@ struct memory_history {
     struct watch_history history;
     struct memory_revision *revisions; /* [i] is revision i; 0 and 1 have no events */
     int64_t revision, published, compacted;
+    int64_t void_until; /* newer revisions up to this one are of another past */
     size_t capacity;
     struct hash_map newest;      /* by key */
     struct memory_block *blocks; /* handed out in this turn */
@@ -204,6 +205,12 @@ static int64_t memory_compact_revision(struct watch_history *history)
     return memory_of(history)->compacted;
 }
 
+static bool memory_is_void(struct watch_history *history, int64_t revision)
+{
+    const struct memory_history *memory = memory_of(history);
+    return revision > memory->published + 1 && revision <= memory->void_until;
+}
+
 static void memory_listen(struct watch_history *history, bool wanted)
 {
     struct memory_history *memory = memory_of(history);
@@ -227,6 +234,7 @@ static inline void memory_init(struct memory_history *memory)
         .release = memory_release,
         .revision = memory_revision,
         .compact_revision = memory_compact_revision,
+        .is_void = memory_is_void,
         .listen = memory_listen,
     };
     *memory =

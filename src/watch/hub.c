@@ -5,6 +5,7 @@
 #include "watch/hub_read.h"
 #include "watch/long_revision.h"
 #include "watch/output.h"
+#include "watch/run.h"
 #include "watch/stats_scan.h"
 #include "watch/stream_private.h"
 
@@ -16,6 +17,13 @@ enum {
     DEFERRED_WAKES = 64,     /* deferred streams woken in one turn that search no window */
     MARKED_WAKES = 4096,     /* streams with new events woken in one turn, 1 to 2 ms */
 };
+
+void watch_hub_set_identity(struct watch_hub *hub, const struct watch_identity *identity)
+{
+    message_identity_init(&hub->identity, identity);
+    for (size_t i = 0; i < WATCH_HEADERS; i++)
+        message_header_make(&hub->headers[i], &hub->identity, 0);
+}
 
 struct watch_hub *watch_hub_new(const struct watch_hub_options *options)
 {
@@ -29,14 +37,13 @@ struct watch_hub *watch_hub_new(const struct watch_hub_options *options)
     hub->pool = pool_new();
     random_init(&hub->random, options->seed);
     range_index_init(&hub->index, hub->pool, random_u64(&hub->random));
-    message_identity_init(&hub->identity, &options->identity);
-    for (size_t i = 0; i < WATCH_HEADERS; i++)
-        message_header_make(&hub->headers[i], &hub->identity, 0);
+    watch_hub_set_identity(hub, &options->identity);
     hub->turn = 1;
     hub->tail = hub->ring_after = hub->history->ops->revision(hub->history);
     hub->place.revision = hub->tail + 1;
     tag_index_init(&hub->tag_index, hub->place.revision);
     hub->ring = xcalloc(WATCH_RING_BATCHES, sizeof(hub->ring[0]));
+    hub->run = xcalloc(1, sizeof(*hub->run));
     hub->encoded_bytes = xmalloc(WATCH_ENCODED_BYTES);
     hub->piece = xmalloc(WATCH_PIECE_BYTES_MAX);
     list_init(&hub->streams);
@@ -68,6 +75,7 @@ void watch_hub_free(struct watch_hub *hub)
     free(hub->hits);
     free(hub->piece);
     free(hub->encoded_bytes);
+    free(hub->run);
     free(hub->ring);
     pool_free(hub->pool);
     free(hub);
@@ -280,7 +288,7 @@ static bool read_new_revisions(struct watch_hub *hub)
             return true;
         struct watch_slot *slot = &hub->ring[hub->ring_count];
         marking.slot = slot;
-        hub->hit_count = 0;
+        hub_hits_drop(hub);
         slot->before = hub->place;
         enum status status = hub->history->ops->next(hub->history, &hub->place, last, &slot->batch);
         bool is_long = status == ST_OK && !slot->batch.events;
@@ -523,6 +531,8 @@ void watch_hub_check(const struct watch_hub *hub)
         stream_check(stream, &counts);
     assert(counts.streams == hub->stats.streams);
     long_revision_check(hub);
+    if (hub->run->turn)
+        run_check(hub->run);
     LIST_FOREACH (stream, &hub->closing, in_hub) {
         stream_check(stream, &counts);
         assert(stream->closing && !stream->owner.wake && !stream->owner.ctx && !stream->owner.soon);
@@ -531,7 +541,7 @@ void watch_hub_check(const struct watch_hub *hub)
     size_t indexed = range_index_check(&hub->index);
     assert(indexed == counts.indexed);
     assert(counts.live == hub->live);
-    assert(counts.watchers == hub->stats.watchers);
+    assert(counts.watchers == hub->stats.watchers + hub->own_watchers);
     assert(counts.catching_up == hub->stats.watchers_catching_up);
     assert(counts.compacted == hub->stats.watchers_compacted);
     assert(counts.scans == hub->scans);

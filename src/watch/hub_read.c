@@ -87,6 +87,12 @@ enum status hub_batch(struct watch_hub *hub, int64_t revision, struct watch_batc
 
 /* -- Hits -- */
 
+void hub_hits_drop(struct watch_hub *hub)
+{
+    hub->hit_count = 0;
+    hub->hits_turn = 0;
+}
+
 struct watch_hit *hub_find_hit(const struct watch_hub *hub, const struct watch_range *range)
 {
     bool found = range->hit < hub->hit_count && hub->hits[range->hit].range == range;
@@ -136,18 +142,19 @@ static bool encoded_write(struct watch_hub *hub, struct encoded_events *encoded,
 }
 
 const struct encoded_events *hub_encode_events(struct watch_hub *hub,
-                                               const struct watch_batch *batch,
+                                               const struct watch_batch *batch, int64_t since,
                                                const struct watch_range *range, unsigned variant,
                                                size_t first, size_t last)
 {
-    uint64_t mixed = ((uintptr_t)range >> 3) * 31 + (uint64_t)batch->revision * 8 + variant;
+    uint64_t mixed = ((uintptr_t)range >> 3) * 31 + (uint64_t)batch->revision * 8 +
+                     (uint64_t)since * 72 + variant;
     struct encoded_events *encoded = &hub->encoded[(mixed ^ (mixed >> 17)) % WATCH_ENCODED_SLOTS];
-    if (encoded->revision == batch->revision && encoded->range == range &&
-        encoded->variant == variant)
+    if (encoded->revision == batch->revision && encoded->since == since &&
+        encoded->range == range && encoded->variant == variant)
         return encoded;
     if (WATCH_ENCODED_BYTES - hub->encoded_used < ENCODED_LEN_MAX)
         hub_encoded_drop(hub);
-    *encoded = (struct encoded_events){.range = range, .variant = variant};
+    *encoded = (struct encoded_events){.since = since, .range = range, .variant = variant};
     if (!encoded_write(hub, encoded, batch, first, last))
         return NULL;
     encoded->revision = batch->revision;

@@ -18,13 +18,16 @@ enum status hub_next(struct watch_hub *hub, struct watch_place *place,
 MUST_CHECK
 enum status hub_batch(struct watch_hub *hub, int64_t revision, struct watch_batch *ret_batch);
 
+/* Forgets hub->hits: a range was added or freed, or they are searched for something else. */
+void hub_hits_drop(struct watch_hub *hub);
 /* The entry of a range in hub->hits, or NULL; and a new one. */
 struct watch_hit *hub_find_hit(const struct watch_hub *hub, const struct watch_range *range);
 struct watch_hit *hub_add_hit(struct watch_hub *hub, struct watch_range *range);
 
-/* The events of the batch in [first, last] that the range covers. NULL: too large to be kept. */
+/* The events of the batch in [first, last] that the range covers; `since` is the revision of the
+ * first event, which is not the batch's in a run. NULL: too large to be kept. */
 const struct encoded_events *hub_encode_events(struct watch_hub *hub,
-                                               const struct watch_batch *batch,
+                                               const struct watch_batch *batch, int64_t since,
                                                const struct watch_range *range, unsigned variant,
                                                size_t first, size_t last);
 /* A range was freed: its encoded events must not be used for a new range at the same address. */

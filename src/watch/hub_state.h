@@ -4,7 +4,7 @@
  *
  *   history, watcher, message, range_index     what events, watchers and responses are
  *   tag_index, tag_cache, history_window       indexes of the recent past
- *   hub_state, hub_read, stream_state          data of a hub and its streams; shared reading
+ *   hub_state, hub_read, run, stream_state     data of a hub and its streams; shared reading
  *   stats_scan, long_revision                  statistics; revisions with very many events
  *   output: watcher_state, large_response,     what writes into the room of a fill
  *           notify, live, catch_up
@@ -43,7 +43,8 @@ enum {
 
 /* The events of a response as encoded bytes, kept for other watchers of the same keys. */
 struct encoded_events {
-    int64_t revision; /* 0: the slot is empty */
+    int64_t revision; /* the last one; 0: the slot is empty */
+    int64_t since;    /* the first one from which events were taken */
     const struct watch_range *range;
     unsigned variant;
     uint32_t events;
@@ -51,10 +52,9 @@ struct encoded_events {
     size_t len;
 };
 
-/* A range that covers some events of the current revision. */
+/* A range that covers some events of a revision, or of a run. */
 struct watch_hit {
     struct watch_range *range;
-    struct watcher *first; /* of the current stream */
     size_t first_event, last_event;
 };
 
@@ -84,6 +84,8 @@ struct long_revisions {
     bool used_up;       /* the budget was, when the current fill began */
 };
 
+struct watch_run;
+
 struct watch_hub {
     struct watch_history *history;
     struct watch_hub_options options;
@@ -99,6 +101,7 @@ struct watch_hub {
     size_t ring_count;
     int64_t ring_after;
     struct watch_batch reread; /* what hub_batch last read in this turn */
+    struct watch_run *run;     /* the last that was read; owned (run.h) */
 
     struct long_revisions long_revisions;
     struct list streams;
@@ -116,6 +119,7 @@ struct watch_hub {
     void *tagger_ctx;
     size_t tagged;          /* cursors with a tag */
     size_t cursors;         /* among the streams */
+    size_t own_watchers;    /* of the server itself, which statistics leave out */
     int64_t pause_until_ns; /* new revisions are not read before; 0: no pause */
     struct tag_index tag_index;
     struct tag_cache tag_cache;
@@ -127,7 +131,9 @@ struct watch_hub {
     uint8_t *encoded_bytes;
     size_t encoded_used;
     uint8_t *piece;                /* a message that does not fit the output */
-    struct watch_hit *hits;        /* ranges that cover events of one revision */
+    struct watch_hit *hits;        /* ranges that cover events of one revision or run … */
+    uint64_t hits_turn;            /* … of this turn; otherwise they are not for the next fill */
+    int64_t hits_first, hits_last; /* its revisions */
     struct watch_event long_event; /* that a cursor has found in a long revision */
     size_t hit_count, hit_capacity;
     struct history_window windows[WATCH_WINDOWS];

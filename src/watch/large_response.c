@@ -237,6 +237,12 @@ static enum status source_open(struct watch_hub *hub, const struct large_respons
         return batch.events ? ST_OK : ST_END;
     }
     struct long_revision *long_rev;
+    if (!long_revision_is_held(hub, large->revision)) {
+        /* The history may have to fetch it again. */
+        struct watch_place place = large->place;
+        struct watch_batch batch;
+        TRY(hub_next(hub, &place, &batch));
+    }
     enum status status = long_revision_get_loaded(hub, &large->place, large->revision, &long_rev);
     if (status != ST_OK)
         return status == ST_AGAIN ? ST_LIMIT : status;

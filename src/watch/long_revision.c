@@ -144,6 +144,11 @@ static struct long_revision *find_open(const struct watch_hub *hub, int64_t revi
     return NULL;
 }
 
+bool long_revision_is_held(const struct watch_hub *hub, int64_t revision)
+{
+    return find_open(hub, revision) != NULL;
+}
+
 static enum status open_new(struct watch_hub *hub, const struct watch_place *place,
                             int64_t revision, struct long_revision **ret_long)
 {

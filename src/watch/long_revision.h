@@ -120,6 +120,7 @@ MUST_CHECK
 enum status long_revision_search_again(struct watch_hub *hub, struct long_revision *long_rev,
                                        uint32_t passes);
 
+bool long_revision_is_held(const struct watch_hub *hub, int64_t revision);
 void long_revision_event(const struct watch_hub *hub, const struct long_revision *long_rev,
                          size_t at, struct watch_event *ret_event);
 /* NULL: the range has no events, if it existed when a completed search began. */

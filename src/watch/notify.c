@@ -133,10 +133,26 @@ static void round_fill(struct watch_stream *stream, struct watch_output *out)
     stream->ticking = false;
 }
 
-void notify_ask(struct watch_stream *stream)
+/* The highest revision that an answer may have; INT64_MAX: any. */
+static int64_t progress_most(const struct watch_stream *stream)
+{
+    return stream->progress_less == UINT32_MAX ? INT64_MAX
+                                               : stream->progress_newest - stream->progress_less;
+}
+
+static void set_progress_most(struct watch_stream *stream, int64_t most)
+{
+    int64_t less = stream->progress_newest > most ? stream->progress_newest - most : 0;
+    assert(less < UINT32_MAX);
+    stream->progress_less = most == INT64_MAX ? UINT32_MAX : (uint32_t)less;
+}
+
+void notify_ask(struct watch_stream *stream, int64_t most)
 {
     struct watch_history *history = stream->hub->history;
+    int64_t before = stream->progress_wanted ? progress_most(stream) : INT64_MAX;
     stream->progress_newest = history->ops->revision(history);
+    set_progress_most(stream, most < before ? most : before);
     if (!stream->progress_wanted)
         stream->progress_wanted = stream->progress_newest;
 }
@@ -155,7 +171,8 @@ void notify_answer(struct watch_stream *stream, struct watch_output *out, int64_
         return;
     }
     struct message message = {.watch_id = -1};
-    output_message(stream, out, &message, revision);
+    int64_t most = progress_most(stream);
+    output_message(stream, out, &message, revision < most ? revision : most);
     if (stream->progress_newest > revision)
         stream->progress_wanted = stream->progress_newest;
 }

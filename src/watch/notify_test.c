@@ -87,10 +87,47 @@ static void first_progress_on_an_idle_hub_comes_after_the_interval(void **state)
     bench_fini(&bench);
 }
 
+static void create_at(struct bench *bench, int64_t revision)
+{
+    struct watch_create create = {.key = SLICE_LITERAL("a"), .start_revision = revision};
+    assert_int_equal(watch_stream_create(bench->client.stream, &create), ST_OK);
+}
+
+static void watch_that_begins_in_a_discarded_past_is_canceled(void **state)
+{
+    (void)state;
+    struct bench bench;
+    bench_init(&bench);
+    for (int i = 0; i < 9; i++)
+        memory_put(&bench.memory, "a", "x");
+    bench.memory.void_until = 20;
+    create_at(&bench, 11); /* the next one of the present */
+    create_at(&bench, 12);
+    create_at(&bench, 20);
+    create_at(&bench, 21); /* newer than all that were discarded */
+    run(&bench);
+    for (int64_t id = 0; id < 4; id++)
+        expect_of(&bench, id); /* created */
+    for (int64_t id = 1; id < 3; id++) {
+        struct pb_watch_response *response = client_next(&bench.client);
+        assert_non_null(response);
+        assert_int_equal(response->watch_id, id);
+        assert_true(response->canceled);
+        assert_int_equal(response->compact_revision, 10);
+    }
+    assert_null(client_next(&bench.client));
+    memory_put(&bench.memory, "a", "x");
+    run(&bench);
+    assert_int_equal(client_next(&bench.client)->events_count, 1);
+    assert_null(client_next(&bench.client));
+    bench_fini(&bench);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(first_progress_on_an_idle_hub_comes_after_the_interval),
+        cmocka_unit_test(watch_that_begins_in_a_discarded_past_is_canceled),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

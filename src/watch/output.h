@@ -56,7 +56,7 @@ void notify_tick(struct watch_stream *stream);
 /* Notifications can be written now: some are due, and the stream is at the tail. */
 bool notify_due(const struct watch_stream *stream);
 void notify_fill(struct watch_stream *stream, struct watch_output *out);
-void notify_ask(struct watch_stream *stream);
+void notify_ask(struct watch_stream *stream, int64_t most);
 /* Writes the answer to a progress request, or nothing where etcd does not answer. */
 void notify_answer(struct watch_stream *stream, struct watch_output *out, int64_t revision);
 /* No watcher of the stream starts beyond revision + 1. */

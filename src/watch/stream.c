@@ -153,6 +153,8 @@ static void compacted_fill(struct watch_stream *stream, struct watch_output *out
     struct message message = {.watch_id = stream->compacted->id, .canceled = true};
     if (stream->compacted->damaged)
         message.reason = slice_from_text(status_text(ST_CORRUPT));
+    else if (stream->compacted->is_void)
+        message.compact_revision = history->ops->revision(history);
     else
         message.compact_revision = history->ops->compact_revision(history);
     watcher_close(stream->compacted);
@@ -218,12 +220,36 @@ static uint8_t create_flags(const struct watch_create *create)
                      (create->progress_notify ? WATCHER_NOTIFY | WATCHER_QUIET : 0));
 }
 
+static bool begins_in_void(const struct watch_hub *hub, int64_t revision)
+{
+    struct watch_history *history = hub->history;
+    return revision > hub->tail && history->ops->is_void &&
+           history->ops->is_void(history, revision);
+}
+
+/* It becomes COMPACTED, and a cursor finds out when it reads. */
+static void watcher_void(struct watcher *watcher)
+{
+    struct watch_stream *stream = watcher->stream;
+    watcher->is_void = true;
+    if (!stream->cursor) {
+        watcher_compacted(watcher);
+        return;
+    }
+    stream->dirty = true;
+    stream->place = (struct watch_place){.revision = watcher->from};
+    stream->last_hit = watcher->from;
+    stream_wake(stream);
+}
+
 struct watcher *stream_add_watcher(struct watch_stream *stream, const struct watch_create *create,
                                    struct slice key)
 {
     struct watch_hub *hub = stream->hub;
-    if (hub->stats.watchers++ == 0 && hub->history->ops->listen)
+    if (hub->stats.watchers + hub->own_watchers == 0 && hub->history->ops->listen)
         hub->history->ops->listen(hub->history, true);
+    hub->stats.watchers += !stream->own;
+    hub->own_watchers += stream->own;
     watch_stats_raise(&hub->stats.watchers_peak, hub->stats.watchers);
     hub_catch_tail(hub);
     struct watcher *watcher = pool_alloc(hub->pool, sizeof(*watcher));
@@ -239,6 +265,7 @@ struct watcher *stream_add_watcher(struct watch_stream *stream, const struct wat
     hub->live += live;
     stream_add_id(stream, watcher);
     range_index_add(&hub->index, watcher, key, create->range_end);
+    hub_hits_drop(hub);
     long_revision_watcher_added(hub, watcher);
     notify_watcher_added(watcher);
     stream_changed(stream);
@@ -252,6 +279,8 @@ struct watcher *stream_add_watcher(struct watch_stream *stream, const struct wat
         stream->last_hit = hub->tail;
         stream_wake(stream);
     }
+    if (create->start_revision && begins_in_void(hub, create->start_revision))
+        watcher_void(watcher);
     return watcher;
 }
 
@@ -283,23 +312,29 @@ enum status watch_stream_refuse(struct watch_stream *stream, struct slice reason
     return ST_OK;
 }
 
-enum status watch_stream_keep(struct watch_stream *stream,
-                              bool (*keep)(void *ctx, struct slice key, struct slice range_end),
-                              void *ctx, struct slice reason)
+typedef bool (*keep_fn)(void *ctx, struct slice key, struct slice range_end);
+
+/* Appends the ids of the watchers of one bucket that must be ended. Returns how many it has. */
+static size_t keep_bucket(const struct chain_link *link, keep_fn keep, void *ctx, struct buf *ended)
 {
-    AUTO(buf_fini) struct buf ended = {0}; /* int64_t: ids */
-    CHAIN_FOREACH(link, &stream->ids)
-    {
+    size_t count = 0;
+    for (; link; link = link->next, count++) {
         const struct watcher *watcher = CONTAINER_OF(link, struct watcher, in_ids);
         if (watcher->state ==
                 WATCHER_COMPACTED || /* its next and only response reports the compaction */
             keep(ctx, watch_range_key(watcher->range), watch_range_end(watcher->range)))
             continue;
-        TRY(buf_append(&ended, slice_of(&watcher->id, sizeof(watcher->id))));
+        if (buf_append(ended, slice_of(&watcher->id, sizeof(watcher->id))) != ST_OK)
+            xalloc_check(NULL, sizeof(watcher->id));
     }
-    for (size_t at = 0; at < ended.len; at += sizeof(int64_t)) {
+    return count;
+}
+
+static enum status end_all(struct watch_stream *stream, struct slice ids, struct slice reason)
+{
+    for (size_t at = 0; at < ids.len; at += sizeof(int64_t)) {
         int64_t id;
-        memcpy(&id, ended.ptr + at, sizeof(id));
+        memcpy(&id, ids.ptr + at, sizeof(id));
         if (stream->control_count >= WATCH_WAITING_MAX)
             return ST_LIMIT;
         watcher_close(stream_find_watcher(stream, id));
@@ -307,6 +342,20 @@ enum status watch_stream_keep(struct watch_stream *stream,
                             reason);
     }
     return ST_OK;
+}
+
+enum status watch_stream_keep(struct watch_stream *stream, keep_fn keep, void *ctx,
+                              struct slice reason, uint32_t *at, size_t *units)
+{
+    AUTO(buf_fini) struct buf ended = {0}; /* int64_t: ids */
+    bool complete = false;
+    while (*units && !complete) {
+        size_t count = keep_bucket(chain_table_visit(&stream->ids, at), keep, ctx, &ended);
+        *units -= size_min(*units, count);
+        complete = !*at;
+    }
+    TRY(end_all(stream, buf_slice(&ended), reason));
+    return complete ? ST_OK : ST_AGAIN;
 }
 
 enum status watch_stream_cancel(struct watch_stream *stream, int64_t watch_id)
@@ -321,11 +370,14 @@ enum status watch_stream_cancel(struct watch_stream *stream, int64_t watch_id)
     return ST_OK;
 }
 
-enum status watch_stream_progress(struct watch_stream *stream)
+enum status watch_stream_progress(struct watch_stream *stream, int64_t most)
 {
-    if (!stream->ids.count)
+    struct watch_history *history = stream->hub->history;
+    bool far =
+        history->ops->revision(history) - most >= UINT32_MAX; /* not a revision of this history */
+    if (!stream->ids.count || far)
         return ST_OK;
-    notify_ask(stream);
+    notify_ask(stream, most);
     stream_wake(stream);
     return ST_OK;
 }
@@ -333,6 +385,16 @@ enum status watch_stream_progress(struct watch_stream *stream)
 enum status watch_stream_status(const struct watch_stream *stream)
 {
     return stream->broken;
+}
+
+bool watch_stream_has(const struct watch_stream *stream, int64_t watch_id)
+{
+    return stream_find_watcher(stream, watch_id) != NULL;
+}
+
+bool watch_stream_is_within(const struct watch_stream *stream)
+{
+    return stream->rest || stream->large;
 }
 
 /* -- Filling -- */
@@ -428,7 +490,7 @@ size_t watch_stream_fill(struct watch_stream *stream, uint8_t *dst, size_t room,
     stream->filling = true;
     hub->budget = WATCH_FILL_EVENTS;
     hub->long_revisions.used_up = !hub->long_revisions.budget;
-    while (out.at < out.end && has_work(stream))
+    while (out.at < out.end && !out.closed && has_work(stream))
         fill_next(stream, &out);
     stream->filling = false;
     if (progress_is_ahead(stream))

@@ -53,15 +53,24 @@ enum status watch_stream_refuse(struct watch_stream *stream, struct slice reason
 /* An unknown id has no effect, as in etcd. */
 MUST_CHECK
 enum status watch_stream_cancel(struct watch_stream *stream, int64_t watch_id);
-/* Ends every watcher for whose range `keep` returns false, with the reason in its canceled
- * response. ST_LIMIT: too many responses would wait; end the call. Some watchers were ended. */
+/*
+ * Ends every watcher for whose range `keep` returns false, with the reason in its canceled
+ * response. Examines about *units watchers, and subtracts them. ST_OK: all were examined. ST_AGAIN:
+ * there are more; call it again with the same *at, which is 0 at first. Watchers may come and go
+ * meanwhile; those that come need not be examined. ST_LIMIT: too many responses would wait; end the
+ * call. Some watchers were ended.
+ */
 MUST_CHECK
 enum status watch_stream_keep(struct watch_stream *stream,
                               bool (*keep)(void *ctx, struct slice key, struct slice range_end),
-                              void *ctx, struct slice reason);
-/* Answered with id -1 once everything up to now was sent to every watcher of the stream. */
+                              void *ctx, struct slice reason, uint32_t *at, size_t *units);
+/*
+ * Answered with id -1 once everything up to now was sent to every watcher of the stream. The answer
+ * has at most the revision `most`: others, whose events are not sent by this stream, may be
+ * complete only up to it. INT64_MAX: there are none.
+ */
 MUST_CHECK
-enum status watch_stream_progress(struct watch_stream *stream);
+enum status watch_stream_progress(struct watch_stream *stream, int64_t most);
 
 /* ST_OK; ST_COMPACTED when the rest of a large message under way was compacted: the call cannot
  * continue and must be ended, so that the client resumes and learns of the compaction. To be
@@ -79,6 +88,11 @@ size_t watch_stream_watchers(const struct watch_stream *stream);
 
 /* The number of responses made by all streams of its hub, to count those of one fill. */
 uint64_t watch_stream_responses(const struct watch_stream *stream);
+
+/* Whether it has a watcher with this id. */
+bool watch_stream_has(const struct watch_stream *stream, int64_t watch_id);
+/* What was filled ends within a response, or between fragments. */
+bool watch_stream_is_within(const struct watch_stream *stream);
 
 /* Writes at most room bytes; *ret_more: there is more to write now. */
 size_t watch_stream_fill(struct watch_stream *stream, uint8_t *dst, size_t room, bool *ret_more);

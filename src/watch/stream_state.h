@@ -50,13 +50,18 @@ struct watch_stream {
     bool deferred : 1;   /* in hub->deferred: woken in a later turn, to continue these searches */
     bool live_deferred : 1, scan_deferred : 1, large_deferred : 1;
     bool live_waiting : 1, large_waiting : 1; /* for the history */
-    bool cursor : 1;  /* belongs to a cursor (cursor.c): its watcher is live wherever it starts */
-    bool closing : 1; /* it has no owner any more: never woken, and freed over several turns */
-    uint8_t broken;   /* enum status */
+    bool cursor : 1; /* belongs to a cursor (cursor.c): its watcher is live wherever it starts */
+    bool own : 1;    /* of the server itself, not of a client */
+    bool resume_long : 1; /* resume_hit is a bucket of watchers, and not one of the hub's hits */
+    bool closing : 1;     /* it has no owner any more: never woken, and freed over several turns */
+    uint8_t broken;       /* enum status */
     uint8_t scan_count, scans_waiting;
+    uint8_t resume_span; /* the revisions at `place` that resume_at and resume_hit are about, if
+                            they were not one: up to this many behind it */
     struct watch_place place;
-    /* In the revision at `place`, everything before these was sent: a hint, dropped when a watcher
-     * is added or removed. */
+    /* Of the revision at `place`, or the run of them, everything before these was sent: a hint,
+     * dropped when a watcher is added or removed, or a long revision is not long any more because
+     * the history reads it from elsewhere. */
     struct watcher *resume_at;
     uint32_t resume_hit;
     uint32_t behind_peak; /* revisions */
@@ -85,7 +90,9 @@ struct watch_stream {
     int64_t progress_wanted; /* a request is to be answered at this revision or later; 0: none */
     int64_t progress_newest; /* revision of the newest request; valid while one is wanted */
     struct heap_link tick;
-    int64_t tick_ns;      /* its interval */
+    int64_t tick_ns;        /* its interval */
+    uint32_t progress_less; /* an answer has at most the revision progress_newest minus this;
+                               UINT32_MAX: no limit */
     uint32_t tick_bucket; /* of ids: where the round of notifications, or the freeing, continues */
 };
 
@@ -120,12 +127,13 @@ void stream_remove_id(struct watch_stream *stream, struct watcher *watcher);
 struct watch_output {
     uint8_t *start, *at, *end;
     uint8_t *pause; /* no message begins behind it, so that other watchers get their turn */
+    bool closed;    /* the next message is left to the next fill, where it has room */
 };
 
 /* More messages may begin. */
 static inline bool output_open(const struct watch_stream *stream, const struct watch_output *out)
 {
-    return out->at < out->pause && !stream->rest && !stream->large;
+    return out->at < out->pause && !out->closed && !stream->rest && !stream->large;
 }
 /* Room for a message of at most WATCH_PIECE_BYTES_MAX; output_end keeps what does not fit. */
 uint8_t *output_begin(struct watch_stream *stream, struct watch_output *out, size_t len);

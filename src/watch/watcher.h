@@ -53,6 +53,7 @@ struct watcher {
     uint8_t state; /* enum watcher_state */
     uint8_t flags;
     bool damaged; /* when COMPACTED: the revisions exist but cannot be read */
+    bool is_void; /* when COMPACTED: it began in a past that was discarded */
 };
 
 _Static_assert(sizeof(struct watcher) <= 64, "there are millions of them");

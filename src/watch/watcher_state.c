@@ -30,6 +30,7 @@ static void range_gone(struct watch_hub *hub, const struct watch_range *range)
 {
     long_revision_range_gone(hub, range);
     hub_windows_drop(hub);
+    hub_hits_drop(hub);
     if (hub->encoded_used)
         hub_encoded_drop(hub);
 }
@@ -84,10 +85,12 @@ void watcher_destroy(struct watcher *watcher)
     notify_watcher_gone(watcher);
     if (watcher->stream->large)
         large_response_watcher_gone(watcher->stream->large, watcher->id);
-    pool_free_object(hub->pool, watcher);
-    if (hub->options.watchers_all)
+    if (hub->options.watchers_all && !watcher->stream->own)
         atomic_fetch_sub_explicit(hub->options.watchers_all, 1, memory_order_relaxed);
-    if (--hub->stats.watchers == 0 && hub->history->ops->listen)
+    hub->stats.watchers -= !watcher->stream->own;
+    hub->own_watchers -= watcher->stream->own;
+    pool_free_object(hub->pool, watcher);
+    if (hub->stats.watchers + hub->own_watchers == 0 && hub->history->ops->listen)
         hub->history->ops->listen(hub->history, false);
 }
 

@@ -17,7 +17,9 @@ static bool is_plain_byte(uint8_t c)
 static bool is_word(struct slice text)
 {
     static const char *const words[] = {"true", "false", "yes", "no", "on",
-                                        "off",  "null",  "y",   "n",  ""};
+                                        "off",  "null",  "y",   "n"};
+    if (text.len == 0)
+        return true;
     for (size_t i = 0; i < COUNT_OF(words); i++)
         if (strlen(words[i]) == text.len &&
             !strncasecmp(words[i], (const char *)text.ptr, text.len))

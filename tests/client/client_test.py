@@ -13,7 +13,7 @@ from certs import Authority  # noqa: E402
 from misbehaving_server import ClosesTls, MisbehavingServer  # noqa: E402
 from proxy import FaultyProxy  # noqa: E402
 from server import LiveTest, free_port  # noqa: E402
-from targets import Target, VigilMember, common_tests, run_test, tests_of  # noqa: E402
+from targets import Target, VigilMember, common_tests, run_side_by_side, run_test, tests_of  # noqa: E402
 
 CASES = pathlib.Path(__file__).with_name("clientv3_cases.txt")
 # What is repeated over TLS and with a user; the calls and the queue also in a thread of the program's.
@@ -197,4 +197,4 @@ def add_tests():
 
 add_tests()
 if __name__ == "__main__":
-    unittest.main()
+    run_side_by_side(__file__, [Faulty, Plain, Ported, OwnLoop, WithUser, Secure, Impatient, Cases])

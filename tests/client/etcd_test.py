@@ -1,16 +1,14 @@
 #!/usr/bin/python3
 """Runs the tests of libvigil against Debian's etcd 3.4 and etcd 3.7, with one member and with three. The tests of a
 class share a cluster, because starting one takes longer than most tests."""
-import concurrent.futures
 import pathlib
 import shutil
-import subprocess
 import sys
 import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "live"))
-from targets import ETCD_34, ETCD_37, common_tests, etcd, run_test, tests_of  # noqa: E402
+from targets import ETCD_34, ETCD_37, common_tests, etcd, run_side_by_side, run_test, tests_of  # noqa: E402
 
 
 class OnEtcd:
@@ -58,19 +56,6 @@ def add_tests():
             setattr(case, f"test_{name}", lambda self, name=name: self.run_ported(name))
 
 
-def run_side_by_side(classes):
-    """Every class in a process of its own: most of the time the tests wait for elections and leases."""
-    def run(name):
-        return subprocess.run([sys.executable, __file__, "-v", name], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                              text=True)
-    with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        results = sorted(pool.map(run, classes), key=lambda result: result.returncode)
-    print("".join(result.stdout for result in results))
-    sys.exit(any(result.returncode for result in results))
-
-
 add_tests()
 if __name__ == "__main__":
-    if any(name in globals() for name in (argument.partition(".")[0] for argument in sys.argv[1:])):
-        unittest.main()
-    run_side_by_side(["ThreeOf34", "ThreeOf37", "OneOf34", "OneOf37"])
+    run_side_by_side(__file__, [ThreeOf34, ThreeOf37, OneOf34, OneOf37])

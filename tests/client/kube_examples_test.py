@@ -17,7 +17,7 @@ WAIT_SECONDS = 60
 class KubeExamples(ExampleTest):
     def setUp(self):
         super().setUp()
-        self.vigil = KubeServer(self.scratch / "data")
+        self.vigil = KubeServer(self.scratch / "data", ["--kube-bootstrap=false"])  # which has config maps, too
         self.addCleanup(self.vigil.kill)
         self.addCleanup(self.vigil.close)
         self.vigil.start()

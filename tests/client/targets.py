@@ -1,5 +1,6 @@
 """The servers that the tests of libvigil run against: Vigil, Debian's etcd 3.4 and etcd 3.7, with one member or three.
 A Target does what a test asks for ("ask restart" on its standard output)."""
+import concurrent.futures
 import contextlib
 import functools
 import json
@@ -12,6 +13,7 @@ import sys
 import tempfile
 import threading
 import time
+import unittest
 import urllib.request
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "live"))
@@ -22,6 +24,7 @@ SUITE = os.environ.get("VIGIL_CLIENT_SUITE", str(pathlib.Path(SUBJECT).parent / 
 # Groups whose tests need something special around them.
 SPECIAL = ("access", "credentials", "faults", "cluster", "ported", "ported-cluster", "v2")
 TEST_SECONDS = 300
+AT_A_TIME = 4  # classes of tests
 ETCD_34 = "/usr/bin/etcd"  # Debian's
 ETCD_37 = PEER
 ETCDCTL = os.environ.get("ETCDCTL", "etcdctl")
@@ -66,6 +69,13 @@ class VigilMember(Server):
 
     def is_leader(self):
         return True
+
+
+class Front(VigilMember):
+    """Vigil in front of the members of another target, which it reaches through their bridges."""
+
+    def __init__(self, directory, target, args=(), **options):
+        super().__init__(directory, ["--upstream-endpoints", target.bridged, *args], **options)
 
 
 class EtcdMember:
@@ -305,3 +315,19 @@ def tests_of(group):
 def common_tests():
     """The tests that any server with any number of members must pass."""
     return [name for group, names in groups().items() if group not in SPECIAL for name in names]
+
+
+def run_side_by_side(file, classes):
+    """Runs the tests of a file; without arguments, every class in a process of its own, because most of the time tests
+    wait for servers, elections and leases."""
+    names = [case.__name__ for case in classes]
+    if any(argument.partition(".")[0] in names for argument in sys.argv[1:]):
+        unittest.main()
+
+    def run(name):
+        return subprocess.run([sys.executable, file, "-v", name], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              text=True)
+    with concurrent.futures.ThreadPoolExecutor(AT_A_TIME) as pool:
+        results = sorted(pool.map(run, names), key=lambda result: result.returncode)
+    print("".join(result.stdout for result in results))
+    sys.exit(any(result.returncode for result in results))

@@ -129,7 +129,7 @@ func TestAuthClientContinuesAfterARestart(t *testing.T) {
 }
 
 func webToken(t *testing.T, ttl string) []string {
-	a := newAuthority(t)
+	a := harness.NewAuthority(t)
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
 		t.Fatal(err)
@@ -138,10 +138,10 @@ func webToken(t *testing.T, ttl string) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a.write("token.key", "RSA PRIVATE KEY", x509.MarshalPKCS1PrivateKey(key))
-	a.write("token.pub", "PUBLIC KEY", public)
+	a.Write("token.key", "RSA PRIVATE KEY", x509.MarshalPKCS1PrivateKey(key))
+	a.Write("token.pub", "PUBLIC KEY", public)
 	return []string{"--auth-token", fmt.Sprintf("jwt,pub-key=%s,priv-key=%s,sign-method=RS256,ttl=%s",
-		a.path("token.pub"), a.path("token.key"), ttl)}
+		a.Path("token.pub"), a.Path("token.key"), ttl)}
 }
 
 func TestAuthWebTokens(t *testing.T) {
@@ -180,6 +180,7 @@ func (f *fixture) wantRefused(watch clientv3.WatchChan, why error) {
 }
 
 func TestAuthWatch(t *testing.T) {
+	harness.OnlyAlone(t, "checks of running watches keep a token alive")
 	f, root, anna := newAuthFixture(t, "--auth-token-ttl", "4")
 	anna.wantRefused(anna.client.Watch(f.ctx, "b"), rpctypes.ErrGRPCPermissionDenied)
 	anna.wantRefused(anna.client.Watch(f.ctx, "a/", clientv3.WithFromKey()), rpctypes.ErrGRPCPermissionDenied)
@@ -201,6 +202,7 @@ func TestAuthWatch(t *testing.T) {
 }
 
 func TestAuthWatchEndsWhenItsPermissionIsRevoked(t *testing.T) {
+	harness.OnlyAlone(t, "a right that was taken back may be used for another second")
 	if harness.IsEtcd(harness.Subject()) {
 		t.Skip("etcd checks permissions only when a watch is created")
 	}
@@ -273,17 +275,18 @@ func TestAuthLeases(t *testing.T) {
 }
 
 func TestAuthUserOfACertificate(t *testing.T) {
+	harness.OnlyAlone(t, "the name in a certificate cannot be passed on")
 	t.Parallel()
-	a := newAuthority(t)
-	root, anna, server := a.issue("root"), a.issue("anna"), append(easy, "--trusted-ca-file", a.path("ca.pem"), "--client-cert-auth")
-	f := newTLSFixture(t, a, a.config(&root), server...)
+	a := harness.NewAuthority(t)
+	root, anna, server := a.Issue("root"), a.Issue("anna"), append(easy, "--trusted-ca-file", a.Path("ca.pem"), "--client-cert-auth")
+	f := newTLSFixture(t, a, a.Config(&root), server...)
 	f.users()
 	f.put("b", "1")
-	other := f.as("", "", a.config(&anna))
+	other := f.as("", "", a.Config(&anna))
 	other.put("a/1", "1")
 	_, err := other.client.Put(f.ctx, "b", "1")
 	f.wantError(err, rpctypes.ErrPermissionDenied)
 	other.wantRefused(other.client.Watch(f.ctx, "b"), rpctypes.ErrGRPCPermissionDenied)
 	// A login takes precedence over the certificate.
-	f.as("root", "rootpw", a.config(&anna)).put("b", "2")
+	f.as("root", "rootpw", a.Config(&anna)).put("b", "2")
 }

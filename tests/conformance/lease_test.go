@@ -263,6 +263,7 @@ func TestLeaseKeepAliveManyOnOneStream(t *testing.T) {
 
 // As in etcd: a lease exists after a restart, with its keys and its full TTL.
 func TestLeaseAfterRestart(t *testing.T) {
+	harness.OnlyAlone(t, "leases do not restart with Vigil")
 	t.Parallel()
 	options := harness.Options{Dir: t.TempDir() + "/data", Port: harness.FreePort()}
 	server := harness.Start(t, options)

@@ -194,6 +194,7 @@ func TestLockWithARevokedLease(t *testing.T) {
 }
 
 func TestLockPastTheLimitOnWatches(t *testing.T) {
+	harness.OnlyAlone(t, "locks wait in the cluster")
 	if harness.IsEtcd(harness.Subject()) {
 		t.Skip("etcd has no such limit")
 	}
@@ -437,6 +438,7 @@ func wantEachInTurn[T any](f *fixture, prefix string, get func(lease int64) *lat
 const etcdGivesUp = "etcd's calls fail when the revision that they wait for is compacted"
 
 func TestLockDuringCompactions(t *testing.T) {
+	harness.OnlyAlone(t, "locks wait in the cluster, where a compaction ends them")
 	if harness.IsEtcd(harness.Subject()) {
 		t.Skip(etcdGivesUp)
 	}
@@ -449,6 +451,7 @@ func TestLockDuringCompactions(t *testing.T) {
 }
 
 func TestCampaignDuringCompactions(t *testing.T) {
+	harness.OnlyAlone(t, "elections wait in the cluster, where a compaction ends them")
 	if harness.IsEtcd(harness.Subject()) {
 		t.Skip(etcdGivesUp)
 	}

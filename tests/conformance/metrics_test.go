@@ -13,6 +13,8 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 	"go.etcd.io/etcd/client/v3"
+
+	"vigil/tests/harness"
 )
 
 // Metrics that etcd's dashboards and alerts use, and others that are often used. A label in braces must exist.
@@ -191,6 +193,7 @@ func value(families map[string]*dto.MetricFamily, name string, labels map[string
 }
 
 func TestMetricsCount(t *testing.T) {
+	harness.OnlyAlone(t, "leases are counted by the members")
 	f := newFixture(t)
 	before, _ := f.page()
 	f.traffic()

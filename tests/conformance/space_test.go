@@ -49,6 +49,7 @@ func (f *fixture) alarms() []*pb.AlarmMember {
 }
 
 func TestQuotaAndRecovery(t *testing.T) {
+	harness.OnlyAlone(t, "the health of Vigil shows alarms of members some seconds later")
 	f := newFixture(t, "--quota-backend-bytes", fmt.Sprint(16*page))
 	want(f, "quota", f.status().DbSizeQuota, 16*page)
 	f.fill()
@@ -86,6 +87,7 @@ func TestQuotaAndRecovery(t *testing.T) {
 }
 
 func TestAlarmsSurviveARestart(t *testing.T) {
+	harness.OnlyAlone(t, "the health of Vigil shows alarms of members some seconds later")
 	f := newFixture(t)
 	raw := pb.NewMaintenanceClient(f.raw())
 	_, err := raw.Alarm(f.ctx, &pb.AlarmRequest{Action: pb.AlarmRequest_ACTIVATE, MemberID: 5, Alarm: pb.AlarmType_CORRUPT})

@@ -2,17 +2,8 @@ package conformance
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
-	"math/big"
-	"net"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -24,92 +15,10 @@ import (
 	"vigil/tests/harness"
 )
 
-// authority signs certificates for a test's servers and clients.
-type authority struct {
-	*testing.T
-	dir    string
-	cert   *x509.Certificate
-	key    *ecdsa.PrivateKey
-	serial int64
-}
-
-func (a *authority) make(template *x509.Certificate, parent *x509.Certificate, signer *ecdsa.PrivateKey) (*x509.Certificate, *ecdsa.PrivateKey) {
-	a.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		a.Fatal(err)
-	}
-	if signer == nil {
-		parent, signer = template, key
-	}
-	a.serial++
-	template.SerialNumber = big.NewInt(a.serial)
-	template.NotBefore, template.NotAfter = time.Now().Add(-time.Minute), time.Now().Add(time.Hour)
-	der, err := x509.CreateCertificate(rand.Reader, template, parent, &key.PublicKey, signer)
-	if err != nil {
-		a.Fatal(err)
-	}
-	cert, err := x509.ParseCertificate(der)
-	if err != nil {
-		a.Fatal(err)
-	}
-	return cert, key
-}
-
-func newAuthority(t *testing.T) *authority {
-	a := &authority{T: t, dir: t.TempDir()}
-	a.cert, a.key = a.make(&x509.Certificate{
-		Subject: pkix.Name{CommonName: "ca"}, IsCA: true, BasicConstraintsValid: true,
-		KeyUsage: x509.KeyUsageCertSign,
-	}, nil, nil)
-	a.write("ca.pem", "CERTIFICATE", a.cert.Raw)
-	return a
-}
-
-func (a *authority) path(name string) string { return filepath.Join(a.dir, name) }
-
-// write replaces a file atomically, as certificate managers do.
-func (a *authority) write(name, kind string, der []byte) {
-	a.Helper()
-	text := pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
-	if err := os.WriteFile(a.path(name+".new"), text, 0o600); err != nil {
-		a.Fatal(err)
-	}
-	if err := os.Rename(a.path(name+".new"), a.path(name)); err != nil {
-		a.Fatal(err)
-	}
-}
-
-// issue signs a certificate for clients and servers, and writes it to name.pem and name.key.
-func (a *authority) issue(name string) tls.Certificate {
-	a.Helper()
-	cert, key := a.make(&x509.Certificate{
-		Subject: pkix.Name{CommonName: name}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-	}, a.cert, a.key)
-	der, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		a.Fatal(err)
-	}
-	a.write(name+".pem", "CERTIFICATE", cert.Raw)
-	a.write(name+".key", "PRIVATE KEY", der)
-	return tls.Certificate{Certificate: [][]byte{cert.Raw}, PrivateKey: key}
-}
-
-func (a *authority) config(client *tls.Certificate) *tls.Config {
-	pool := x509.NewCertPool()
-	pool.AddCert(a.cert)
-	config := &tls.Config{RootCAs: pool}
-	if client != nil {
-		config.Certificates = []tls.Certificate{*client}
-	}
-	return config
-}
-
-func newTLSFixture(t *testing.T, a *authority, config *tls.Config, args ...string) *fixture {
+func newTLSFixture(t *testing.T, a *harness.Authority, config *tls.Config, args ...string) *fixture {
 	t.Helper()
-	a.issue("server")
-	args = append([]string{"--cert-file", a.path("server.pem"), "--key-file", a.path("server.key")}, args...)
+	a.Issue("server")
+	args = append([]string{"--cert-file", a.Path("server.pem"), "--key-file", a.Path("server.key")}, args...)
 	server := harness.Start(t, harness.Options{TLS: true, Args: args})
 	ctx, cancel := context.WithTimeout(context.Background(), testLimit)
 	t.Cleanup(cancel)
@@ -132,8 +41,8 @@ func TestClientOverTLS(t *testing.T) {
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
 		t.Run(tls.VersionName(version), func(t *testing.T) {
 			t.Parallel()
-			a := newAuthority(t)
-			config := a.config(nil)
+			a := harness.NewAuthority(t)
+			config := a.Config(nil)
 			config.MinVersion, config.MaxVersion = version, version
 			f := newTLSFixture(t, a, config)
 			watch := f.client.Watch(f.ctx, "k", clientv3.WithPrefix())
@@ -153,19 +62,19 @@ func TestClientOverTLS(t *testing.T) {
 
 func TestClientCertificateIsRequired(t *testing.T) {
 	t.Parallel()
-	a := newAuthority(t)
-	alice := a.issue("alice")
-	f := newTLSFixture(t, a, a.config(&alice), "--trusted-ca-file", a.path("ca.pem"), "--client-cert-auth")
+	a := harness.NewAuthority(t)
+	alice := a.Issue("alice")
+	f := newTLSFixture(t, a, a.Config(&alice), "--trusted-ca-file", a.Path("ca.pem"), "--client-cert-auth")
 	f.put("a", "1")
 	ctx, cancel := context.WithTimeout(f.ctx, time.Second)
 	defer cancel()
-	if _, err := dialTLS(t, f.server, a.config(nil)).Get(ctx, "a"); err == nil {
+	if _, err := dialTLS(t, f.server, a.Config(nil)).Get(ctx, "a"); err == nil {
 		t.Error("a client without a certificate was accepted")
 	}
-	unknown := newAuthority(t).issue("mallory")
+	unknown := harness.NewAuthority(t).Issue("mallory")
 	ctx, cancel = context.WithTimeout(f.ctx, time.Second)
 	defer cancel()
-	if _, err := dialTLS(t, f.server, a.config(&unknown)).Get(ctx, "a"); err == nil {
+	if _, err := dialTLS(t, f.server, a.Config(&unknown)).Get(ctx, "a"); err == nil {
 		t.Error("a client of another authority was accepted")
 	}
 	f.put("a", "2")
@@ -174,8 +83,8 @@ func TestClientCertificateIsRequired(t *testing.T) {
 // Writers and a watch continue, and new clients trust only the new authority.
 func TestCertificatesRotateUnderLoad(t *testing.T) {
 	t.Parallel()
-	a := newAuthority(t)
-	f := newTLSFixture(t, a, a.config(nil))
+	a := harness.NewAuthority(t)
+	f := newTLSFixture(t, a, a.Config(nil))
 	watch := f.client.Watch(f.ctx, "k", clientv3.WithPrefix())
 	stop := make(chan struct{})
 	var writers sync.WaitGroup
@@ -199,12 +108,12 @@ func TestCertificatesRotateUnderLoad(t *testing.T) {
 		}()
 	}
 	for range 5 {
-		next := newAuthority(t)
-		next.issue("server")
+		next := harness.NewAuthority(t)
+		next.Issue("server")
 		for _, name := range []string{"server.pem", "server.key"} {
-			f.must(os.Rename(next.path(name), a.path(name)))
+			f.must(os.Rename(next.Path(name), a.Path(name)))
 		}
-		client := dialTLS(t, f.server, next.config(nil))
+		client := dialTLS(t, f.server, next.Config(nil))
 		_, err := client.Put(f.ctx, "other", "v")
 		f.must(err)
 		f.must(client.Close())
@@ -228,8 +137,8 @@ func TestCertificatesRotateUnderLoad(t *testing.T) {
 
 func TestClientReconnectsOverTLS(t *testing.T) {
 	t.Parallel()
-	a := newAuthority(t)
-	f := newTLSFixture(t, a, a.config(nil))
+	a := harness.NewAuthority(t)
+	f := newTLSFixture(t, a, a.Config(nil))
 	f.put("a", "1")
 	watch := f.client.Watch(f.ctx, "a")
 	f.must(f.server.Stop())

@@ -107,10 +107,10 @@ func TestWatchCallDeleteEvents(t *testing.T) {
 	c.create(&pb.WatchCreateRequest{Key: []byte("k"), PrevKv: true})
 	c.want("0 created")
 	f.put("k", "1")
-	f.delete("k")
 	put := c.want("0 events 1").Events[0]
 	f.wantKV(put.Kv, "k=1 2/2/1")
 	want(f, "no previous", put.PrevKv == nil, true)
+	f.delete("k")
 	del := c.want("0 events 1").Events[0]
 	f.wantKV(del.Kv, "k= 0/3/0")
 	f.wantKV(del.PrevKv, "k=1 2/2/1")

@@ -28,9 +28,11 @@ import (
 const (
 	readyLine   = "ready to serve client requests"
 	decidedLine = "enabled capabilities for version" // etcd may serve before, and its answers differ until then
-	startLimit  = 60 * time.Second
-	stopLimit   = 60 * time.Second
-	logTailSize = 64 << 10
+	// In front of a cluster: printed when the mirror is complete. Before, only forwarded calls are served.
+	followingLine = "following the cluster"
+	startLimit    = 60 * time.Second
+	stopLimit     = 60 * time.Second
+	logTailSize   = 64 << 10
 )
 
 // Root is the top of the repository.
@@ -68,6 +70,10 @@ type Options struct {
 	Args []string // more flags
 	TLS  bool     // listen on https; Args name the certificate
 	Fast bool     // a real etcd runs without syncs, for tests that only need its answers
+
+	command   []string // all arguments, instead of those that follow from the fields above
+	readyLine string   // what it prints when it serves, if that is unusual
+	follows   bool     // it is in front of an etcd that runs
 }
 
 // Server is one running process.
@@ -80,6 +86,7 @@ type Server struct {
 	binary string
 	cmd    *exec.Cmd
 	log    tail
+	isCold bool // in front of a cluster, without a mirror
 	ready  chan struct{}
 	exited chan struct{}
 }
@@ -104,6 +111,7 @@ func StartBinary(t testing.TB, binary string, options Options) *Server {
 		if err := s.Stop(); err != nil {
 			t.Error(err)
 		}
+		endUpstream(options.Dir)
 	})
 	return s
 }
@@ -114,14 +122,19 @@ func Launch(binary string, options Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	return s, s.Await()
+}
+
+// Await waits until the server serves. If it does not, the server is killed.
+func (s *Server) Await() error {
 	select {
 	case <-s.ready:
-		return s, nil
+		return nil
 	case <-s.exited:
-		return nil, fmt.Errorf("%s ended before it was ready: %v\n%s", binary, s.cmd.ProcessState, s.Log())
+		return fmt.Errorf("%s ended before it was ready: %v\n%s", s.binary, s.cmd.ProcessState, s.Log())
 	case <-time.After(startLimit):
 		s.Kill()
-		return nil, fmt.Errorf("%s was not ready after %v\n%s", binary, startLimit, s.Log())
+		return fmt.Errorf("%s was not ready after %v\n%s", s.binary, startLimit, s.Log())
 	}
 }
 
@@ -133,20 +146,34 @@ func environment() []string {
 	})
 }
 
-// Begin starts a binary and does not wait.
-func Begin(binary string, options Options) (*Server, error) {
-	if options.Port == 0 {
-		options.Port = FreePort()
-	}
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// newServer returns a server without a process.
+func newServer(options Options) *Server {
 	addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(options.Port))
 	scheme := "http://"
 	if options.TLS {
 		scheme = "https://"
 	}
-	s := &Server{
-		Addr: addr, URL: scheme + addr, Dir: options.Dir, Options: options, binary: binary,
-		ready: make(chan struct{}), exited: make(chan struct{}),
+	return &Server{Addr: addr, URL: scheme + addr, Dir: options.Dir, Options: options}
+}
+
+// Begin starts a binary and does not wait.
+func Begin(binary string, options Options) (*Server, error) {
+	if options.Port == 0 {
+		options.Port = FreePort()
 	}
+	s := newServer(options)
+	if !IsEtcd(binary) {
+		if err := putInFront(&s.Options); err != nil {
+			return nil, err
+		}
+	}
+	s.binary, s.ready, s.exited = binary, make(chan struct{}), make(chan struct{})
+	s.isCold = slices.ContainsFunc(s.Options.Args, isUpstream) && !exists(filepath.Join(s.Dir, "MIRROR"))
 	s.cmd = exec.Command(binary, s.arguments()...)
 	s.cmd.Env = environment()
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -170,6 +197,9 @@ func Begin(binary string, options Options) (*Server, error) {
 }
 
 func (s *Server) arguments() []string {
+	if s.Options.command != nil {
+		return s.Options.command
+	}
 	flags := []string{
 		"--data-dir", s.Dir, "--listen-client-urls", s.URL, "--advertise-client-urls", s.URL,
 	}
@@ -195,8 +225,12 @@ func (s *Server) readLog(out io.ReadCloser) {
 	defer out.Close()
 	reader := bufio.NewReader(out)
 	awaited := []string{readyLine}
-	if IsEtcd(s.binary) {
+	if s.Options.readyLine != "" {
+		awaited[0] = s.Options.readyLine
+	} else if IsEtcd(s.binary) {
 		awaited = append(awaited, decidedLine)
+	} else if s.isCold || s.Options.follows {
+		awaited = append(awaited, followingLine)
 	}
 	for {
 		line, err := reader.ReadString('\n')
@@ -226,6 +260,33 @@ func (s *Server) Kill() {
 	s.cmd.Process.Kill()
 	<-s.exited
 }
+
+// Pause stops the process with SIGSTOP, and returns when no thread of it runs any more.
+func (s *Server) Pause() error {
+	s.cmd.Process.Signal(syscall.SIGSTOP)
+	deadline := time.Now().Add(stopLimit)
+	for !s.paused() {
+		if time.Now().After(deadline) {
+			return fmt.Errorf("%s does not stop after SIGSTOP", s.binary)
+		}
+		time.Sleep(time.Millisecond)
+	}
+	return nil
+}
+
+func (s *Server) paused() bool {
+	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", s.Pid()))
+	for _, thread := range threads {
+		text, err := os.ReadFile(thread)
+		if err == nil && !strings.HasPrefix(string(text[bytes.LastIndexByte(text, ')')+1:]), " T") {
+			return false
+		}
+	}
+	return true
+}
+
+// Continue lets a paused process run again.
+func (s *Server) Continue() { s.cmd.Process.Signal(syscall.SIGCONT) }
 
 // Stop ends the process with SIGTERM. It returns an error if the process does not stop or had ended
 // for another reason.
@@ -258,8 +319,9 @@ func signalled(state *os.ProcessState, signal syscall.Signal) bool {
 	return ok && status.Signaled() && status.Signal() == signal
 }
 
-// FreePort returns a port that is free now. It is below the kernel's range of ephemeral ports, so
-// that no outgoing connection takes it before the server listens on it.
+// FreePort returns a port that is free now, and that no other test gets while this process lives: a
+// server that was killed finds its port again. It is below the kernel's range of ephemeral ports, so that
+// no outgoing connection takes it before the server listens on it.
 func FreePort() int {
 	first := 0
 	if text, err := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range"); err == nil {
@@ -271,11 +333,32 @@ func FreePort() int {
 			port = 10_000 + rand.IntN(first-10_000)
 		}
 		listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
-		if err == nil {
-			defer listener.Close()
-			return listener.Addr().(*net.TCPAddr).Port
+		if err != nil {
+			continue
+		}
+		port = listener.Addr().(*net.TCPAddr).Port
+		listener.Close()
+		if reserve(port) {
+			return port
 		}
 	}
+}
+
+// reserve locks the file of a port until the process ends. tests/live/server.py does the same.
+func reserve(port int) bool {
+	dir := filepath.Join(os.TempDir(), "vigil-ports")
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return true
+	}
+	fd, err := syscall.Open(filepath.Join(dir, strconv.Itoa(port)), syscall.O_RDWR|syscall.O_CREAT|syscall.O_CLOEXEC, 0o666)
+	if err != nil {
+		return true
+	}
+	if syscall.Flock(fd, syscall.LOCK_EX|syscall.LOCK_NB) == nil {
+		return true
+	}
+	syscall.Close(fd)
+	return false
 }
 
 // tail keeps the last bytes written to it.

@@ -10,6 +10,9 @@ from server import Server, free_port
 
 class SideBySide(unittest.TestCase):
     maxDiff = None
+    # Garbage is collected by kube-controller-manager, which does not run beside the kube-apiserver.
+    flags = ("--kube-garbage-collector=false",)
+    their_flags = ("--request-timeout=30s",)
     client = None  # a class: takes a URL and optionally a token; its send() returns a code and a body
 
     @classmethod
@@ -17,11 +20,11 @@ class SideBySide(unittest.TestCase):
         cls.directory = tempfile.TemporaryDirectory()
         root = pathlib.Path(cls.directory.name)
         port = free_port()
-        cls.server = Server(str(root / "data"), args=[f"--listen-kube-urls=http://127.0.0.1:{port}"])
+        cls.server = Server(str(root / "data"), args=[f"--listen-kube-urls=http://127.0.0.1:{port}", *cls.flags])
         cls.server.start()
         cls.backend = Server(str(root / "backend"))
         cls.backend.start()
-        cls.apiserver = Apiserver(root, cls.backend.url, ("--request-timeout=30s",))
+        cls.apiserver = Apiserver(root, cls.backend.url, cls.their_flags)
         cls.ours = cls.client(f"http://127.0.0.1:{port}")
         cls.theirs = cls.client(f"https://127.0.0.1:{cls.apiserver.port}", "the-token")
         cls.wait_for("/api/v1/namespaces/default")

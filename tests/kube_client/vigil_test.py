@@ -54,6 +54,12 @@ class Http2(Shared):
     env = {"VIGIL_HTTP2": "1"}
 
 
+class NoStreaming(Shared):
+    """The informers begin with a list instead of a watch that sends the initial events."""
+
+    env = {"VIGIL_NO_STREAMING": "1"}
+
+
 class Broken(Shared):
     """Between client and server there is a proxy that breaks connections."""
 
@@ -107,7 +113,7 @@ class Scripted(unittest.TestCase):
 
 def add_tests():
     runs = {Plain: common_tests() + groups()["restart"], OwnLoop: BASIC, Http2: BASIC + groups()["watch"] + groups()["informer"],
-            Scripted: groups()["script"], Broken: groups()["broken"], BrokenHttp2: groups()["broken"]}
+            NoStreaming: groups()["informer"], Scripted: groups()["script"], Broken: groups()["broken"], BrokenHttp2: groups()["broken"]}
     for case, names in runs.items():
         for name in names:
             setattr(case, f"test_{name}", lambda self, name=name: self.run_one(name))

@@ -20,6 +20,7 @@ import (
 // goCandidate is a candidate of client-go; it releases the lease when it stops.
 type goCandidate struct {
 	leads chan bool
+	seen  chan string // the holders of the lease that it has seen
 	stop  context.CancelFunc
 }
 
@@ -30,7 +31,7 @@ func newGoCandidate(t *testing.T, s *server, identity string) *goCandidate {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	c := &goCandidate{leads: make(chan bool, 16), stop: stop}
+	c := &goCandidate{leads: make(chan bool, 16), seen: make(chan string, 16), stop: stop}
 	t.Cleanup(stop)
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Lock: &resourcelock.LeaseLock{LeaseMeta: metav1.ObjectMeta{Name: "lock", Namespace: "default"}, Client: client.CoordinationV1(),
@@ -39,6 +40,7 @@ func newGoCandidate(t *testing.T, s *server, identity string) *goCandidate {
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: func(context.Context) { c.leads <- true },
 			OnStoppedLeading: func() { c.leads <- false },
+			OnNewLeader:      func(identity string) { c.seen <- identity },
 		},
 	})
 	if err != nil {
@@ -110,11 +112,15 @@ func TestCandidatesInCAndInGoShareOneElection(t *testing.T) {
 	inC := newCCandidate(t, s, "in-c")
 	inC.read(t, "leading")
 	inGo := newGoCandidate(t, s, "in-go")
-	time.Sleep(3 * time.Second) // more than a period: the Go candidate has seen the leader
 	select {
 	case <-inGo.leads:
 		t.Fatal("there are two leaders")
-	default:
+	case holder := <-inGo.seen:
+		if holder != "in-c" {
+			t.Fatalf("the leader is %q", holder)
+		}
+	case <-time.After(patience):
+		t.Fatal("the Go candidate has not seen the leader")
 	}
 	again := newCCandidate(t, s, "again")
 	again.read(t, "the leader is in-c")

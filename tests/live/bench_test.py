@@ -170,7 +170,7 @@ class Bench(LiveTest):
         self.addCleanup(server.close)
         server.start()
         server.port, store = server.kube_port, server.port  # which the generator uses
-        report = self.good(server, "kube-load", "--key-space", 300, "--value-size", 2048)
+        report = self.good(server, "kube-load", "--key-space", 300, "--value-size", 2048, "--nodes", 10)
         self.assertEqual((report["operations"], report["errors"]), (300, 0))
         report = self.good(server, "kube-list", "--key-space", 300, "--value-size", 2048,
                            "--warmup", "0s", "--duration", "300ms")

@@ -11,14 +11,19 @@ from server import SUBJECT, only_vigil
 
 @only_vigil
 class Install(InstalledTest):
-    def test_program_runs_under_both_names(self):
+    def test_program_runs_under_all_its_names(self):
         self.assertIn("vigil", output(str(self.scratch / "usr/bin/vigil"), "version").stdout)
         etcd = self.scratch / "usr/libexec/vigil/etcd"
         self.assertIn("etcd Version: 3.", output(str(etcd), "--version").stdout)
+        etcdctl = self.scratch / "usr/libexec/vigil/etcdctl"
+        self.assertIn("etcdctl version: 3.", output(str(etcdctl), "version").stdout)
+        apiserver = self.scratch / "usr/libexec/vigil/kube-apiserver"
+        self.assertIn("Kubernetes v1.", output(str(apiserver), "--version").stdout)
+        self.assertEqual(output(str(self.scratch / "usr/bin/vigil"), "assets").stdout, f"{apiserver.parent.resolve()}\n")
 
     def test_manual_pages_are_complete_and_without_warnings(self):
         for name, parts in (("serve", ("CONFIGURATION FILE", "SIGNALS")), ("import", ("SOURCE",)),
-                            ("snapshot", ("restore|status FILE", "--skip-hash-check")),
+                            ("snapshot", ("save|restore|status FILE", "--skip-hash-check")),
                             ("repair", ("WHAT IS LOST", "--accept-loss")),
                             ("kube-watch", ("OUTPUT", "--informer"))):
             page = self.share / f"man/man8/vigil-{name}.8"
@@ -27,6 +32,19 @@ class Install(InstalledTest):
             self.assertEqual(done.stderr, "")
             for part in ("EXIT STATUS", *parts, *(["--data-dir"] if name != "kube-watch" else [])):
                 self.assertIn(part, done.stdout)
+
+    def test_every_command_of_the_client_has_a_manual_page(self):
+        pages = output(SUBJECT, "man", "pages").stdout.split()
+        self.assertIn("get", pages)
+        self.assertIn("lease", pages)
+        for name in pages:
+            page = self.share / f"man/man1/vigil-{name}.1"
+            done = output("man", "--warnings", "-l", str(page),
+                          env={"MANWIDTH": "80", "LC_ALL": "C.UTF-8", "PATH": "/usr/bin:/bin"})
+            self.assertEqual(done.stderr, "", name)
+            self.assertEqual([line for line in done.stdout.split("\n") if len(line) > 80], [], name)
+            for part in ("NAME", "SYNOPSIS", "--endpoints", "EXIT STATUS"):
+                self.assertIn(part, done.stdout, name)
 
     def test_main_manual_page_refers_to_the_others(self):
         page = self.share / "man/man1/vigil.1"
@@ -42,7 +60,7 @@ class Install(InstalledTest):
         output("zsh", "-n", str(self.share / "zsh/site-functions/_vigil"))
         fish = self.share / "fish/vendor_completions.d/vigil.fish"
         offered = output("fish", "-c", f"source {fish}; complete -C 'vigil serve --log-level '",
-                         env={"HOME": str(self.scratch), "PATH": "/usr/bin:/bin"}).stdout
+                         env={"HOME": str(self.scratch), "PATH": f"{self.scratch}/usr/bin:/usr/bin:/bin"}).stdout
         self.assertEqual({line.split("\t")[0] for line in offered.splitlines()},
                          {"debug", "info", "warn", "error", "panic", "fatal"})
 

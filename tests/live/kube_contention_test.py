@@ -18,6 +18,8 @@ CROWD = 200
 LARGE_BYTES = 40_000
 CMS = "/api/v1/namespaces/default/configmaps"
 DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
+DEPLOYMENT = {"metadata": {"name": "one"}, "spec": {"replicas": 0, "selector": {"matchLabels": {"a": "b"}}, "template": {
+    "metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}}}
 ROLES = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles"
 JSON, MERGE = "application/json", "application/merge-patch+json"
 JSON_PATCH, STRATEGIC = "application/json-patch+json", "application/strategic-merge-patch+json"
@@ -101,7 +103,8 @@ class KubeContention(LiveTest):
 
     def changes(self, recorder, path):
         """All events up to now."""
-        self.request("POST", path, {"metadata": {"name": "the-end"}}, code=201)
+        more = DEPLOYMENT if path == DEPLOYMENTS else {}
+        self.request("POST", path, dict(more, metadata={"name": "the-end"}), code=201)
         events = recorder.finish()
         versions = [version(event["object"]) for event in events]
         self.assertEqual(versions, sorted(set(versions)), "events are out of order or repeated")
@@ -237,7 +240,7 @@ class KubeContention(LiveTest):
     # -- parts of objects --
 
     def test_status(self):
-        self.request("POST", DEPLOYMENTS, {"metadata": {"name": "one"}, "spec": {"replicas": 0}}, code=201)
+        self.request("POST", DEPLOYMENTS, DEPLOYMENT, code=201)
         recorder, crowd, acknowledged = Recorder(self.kube, DEPLOYMENTS), self.crowd(CLIENTS), []
         for i in range(ROUNDS):
             answers = crowd.send([("PATCH", DEPLOYMENTS + "/one/status", {"status": {"conditions": [
@@ -250,7 +253,7 @@ class KubeContention(LiveTest):
         self.check(self.changes(recorder, DEPLOYMENTS), acknowledged)
 
     def test_scale(self):
-        self.request("POST", DEPLOYMENTS, {"metadata": {"name": "one"}, "spec": {"replicas": 0}}, code=201)
+        self.request("POST", DEPLOYMENTS, DEPLOYMENT, code=201)
         recorder, crowd, acknowledged = Recorder(self.kube, DEPLOYMENTS), self.crowd(CLIENTS), []
         for i in range(ROUNDS):
             answers = crowd.send([("PATCH", DEPLOYMENTS + "/one/scale", {"spec": {"replicas": 1 + i * CLIENTS + c}}, MERGE)

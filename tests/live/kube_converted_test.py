@@ -17,7 +17,10 @@ FRESH = {"metadata": {"name": "fresh"}, "regarding": {"kind": "Pod", "name": "q"
          "reason": "New", "note": "by the new one", "action": "Doing", "type": "Normal",
          "eventTime": "2026-11-15T06:00:00.000000Z", "reportingController": "me", "reportingInstance": "me-1"}
 SAME = {"involvedObject": "regarding", "message": "note", "source": "deprecatedSource", "count": "deprecatedCount",
+        "firstTimestamp": "deprecatedFirstTimestamp", "lastTimestamp": "deprecatedLastTimestamp",
         "reportingComponent": "reportingController"}
+# Written always in the core group, and only if they have a value in the other one.
+OPTIONAL = ("reportingController", "reportingInstance")
 
 
 @only_vigil
@@ -45,6 +48,7 @@ class ConvertedKinds(LiveTest):
         self.assertEqual((old["apiVersion"], new["apiVersion"]), ("v1", "events.k8s.io/v1"))
         drop = ("apiVersion",)
         renamed = {SAME.get(key, key): value for key, value in old.items() if key not in drop}
+        renamed = {key: value for key, value in renamed.items() if value or key not in OPTIONAL}
         self.assertEqual(renamed, {key: value for key, value in new.items() if key not in drop})
 
     def test_events_are_readable_through_both_groups(self):
@@ -74,15 +78,18 @@ class ConvertedKinds(LiveTest):
         self.assertEqual(events[0][1]["object"]["message"], "changed")
 
     def test_autoscalers_are_readable_in_both_versions(self):
-        spec = {"maxReplicas": 5, "scaleTargetRef": {"kind": "Deployment", "name": "d"}}
+        spec = {"minReplicas": 1, "maxReplicas": 5, "scaleTargetRef": {
+            "apiVersion": "apps/v1", "kind": "Deployment", "name": "d"}}
+        given = {key: value for key, value in spec.items() if key != "minReplicas"}
         self.send("POST", SCALERS % "v1", {"metadata": {"name": "h"},
-                                           "spec": {**spec, "targetCPUUtilizationPercentage": 70}})
+                                           "spec": {**given, "targetCPUUtilizationPercentage": 70}})
         path = SCALERS % "v2" + "/h"
         seen = self.send("GET", path)
         cpu = {"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization",
                                                                           "averageUtilization": 70}}}
         self.assertEqual((seen["apiVersion"], seen["spec"]), ("autoscaling/v2", {**spec, "metrics": [cpu]}))
-        pods = {"type": "Pods", "pods": {"metric": {"name": "m"}, "target": {"type": "Value", "value": "1"}}}
+        pods = {"type": "Pods", "pods": {"metric": {"name": "m"}, "target": {
+            "type": "AverageValue", "averageValue": "1"}}}
         self.send("PUT", path, {"metadata": {"name": "h"}, "spec": {**spec, "metrics": [pods, cpu]}})
         # A client of version 1 writes back the object that it read, with one change: nothing else is lost.
         old = self.send("GET", SCALERS % "v1" + "/h")

@@ -124,7 +124,7 @@ class Identity(LiveTest):
         code, output = self.kubectl("create", "--raw=/api/v1/namespaces/default/serviceaccounts/default/token", "-f",
                                     "/dev/null")
         self.assertEqual(code, 1)
-        self.assertIn("--kube-token-file", output)
+        self.assertIn("--kube-service-account-signing-key-file", output)
 
 
 if __name__ == "__main__":

@@ -182,7 +182,8 @@ class Load(LiveTest):
     def test_requests_are_counted_on_both_metrics_pages(self):
         server = self.serve("--kube-undecodable", "skip")
         path = "/api/v1/namespaces/default/pods"
-        pod = {"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "a"}}
+        pod = {"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "a"},
+               "spec": {"containers": [{"name": "c", "image": "i"}]}}
         self.assertEqual(self.send(server, "POST", path, json.dumps(pod))[0], 201)
         self.assertEqual(self.send(server, "POST", path, json.dumps(pod))[0], 409)
         self.assertEqual(self.send(server, "GET", path + "/missing", "")[0], 404)

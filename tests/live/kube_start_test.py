@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""The server writes nothing without a request; the first request for a Kubernetes resource creates four namespaces."""
+"""The server writes nothing without a request; the first request for a Kubernetes resource creates four namespaces
+and the other objects of a new cluster."""
 import concurrent.futures
 import http.client
 import unittest
@@ -9,6 +10,8 @@ from server import LiveTest, Server, only_vigil
 
 NAMESPACES = ["default", "kube-node-lease", "kube-public", "kube-system"]
 LISTED = "/api/v1/namespaces"
+SERVICES = "/api/v1/namespaces/default/services"
+ROLES = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
 # Requests of clients that check the server's health or its discovery documents.
 PAGES = ("/healthz", "/livez", "/readyz", "/version", "/metrics", "/", "/api", "/apis", "/api/v1", "/apis/apps/v1",
          "/openapi/v2", "/openapi/v3", "/api/v1/nothing", "/apis/none.example/v1/things")
@@ -49,12 +52,42 @@ class DefaultNamespaces(LiveTest):
         self.assertEqual(self.state(server), before)
 
     def test_first_requests_on_every_thread_see_the_namespaces(self):
-        server = self.serve()
+        server = self.serve("--kube-bootstrap=false")
         with concurrent.futures.ThreadPoolExecutor(32) as pool:
             lists = list(pool.map(lambda _: server.list(LISTED), range(64)))
         for listed in lists:
             self.assertEqual(names(listed), NAMESPACES)
         self.assertEqual(self.state(server)[0], 1 + len(NAMESPACES))
+
+    def stored(self, server):
+        """The keys of all objects with their versions and revisions."""
+        answer = server.call("/v3/kv/range", key=text64("/registry/"), range_end=text64("/registry0"), keys_only=True)
+        return {kv["key"]: (kv["version"], kv["mod_revision"]) for kv in answer["kvs"]}
+
+    def test_objects_of_a_new_cluster_are_created_once_by_all_threads(self):
+        server = self.serve()
+        with concurrent.futures.ThreadPoolExecutor(32) as pool:
+            lists = list(pool.map(lambda path: (path, names(server.list(path))), [SERVICES, ROLES] * 32))
+        for path, found in lists:
+            self.assertIn("kubernetes" if path == SERVICES else "cluster-admin", found)
+        stored = self.stored(server)
+        self.assertGreater(len(stored), 100)
+        self.assertEqual({version for version, _ in stored.values()}, {"1"})
+
+    def test_start_adds_only_missing_objects(self):
+        server = self.serve()
+        server.list(SERVICES)
+        before = self.stored(server)
+        gone = [text64(f"/registry/{key}") for key in ("clusterroles/edit", "services/specs/default/kubernetes")]
+        for key in gone:
+            server.call("/v3/kv/deleterange", key=key)
+        server.kill()
+        server.close()
+        server = self.serve()
+        server.list(SERVICES)
+        after = self.stored(server)
+        self.assertEqual(after.keys(), before.keys())
+        self.assertEqual({key for key in after if after[key] != before[key]}, set(gone))
 
     def test_start_adds_only_missing_namespaces(self):
         server = self.serve()

@@ -16,6 +16,11 @@ JSON_PATCH = "application/json-patch+json"
 GROWTH_KB_MAX = 128 << 10
 
 
+def deployment(name, **spec):
+    return {"metadata": {"name": name}, "spec": dict({"selector": {"matchLabels": {"a": "b"}}, "template": {
+        "metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}}, **spec)}
+
+
 class KubeTest(LiveTest):
     def setUp(self):
         super().setUp()
@@ -154,7 +159,7 @@ class Statuses(KubeTest):
 
     def test_scale_of_zero_has_no_replicas_in_its_spec(self):
         apps = "/apis/apps/v1/namespaces/default/deployments"
-        self.assertEqual(self.send("POST", apps, {"metadata": {"name": "d"}, "spec": {"replicas": 3}})[0], 201)
+        self.assertEqual(self.send("POST", apps, deployment("d", replicas=3))[0], 201)
         scale = self.send("PATCH", apps + "/d/scale", {"spec": {"replicas": 0}}, MERGE)[1]
         self.assertEqual((scale["spec"], scale["status"]["replicas"]), ({}, 0))
         self.assertEqual(self.send("PATCH", apps + "/d/scale", {"metadata": {}}, MERGE)[1]["spec"], {})
@@ -162,9 +167,10 @@ class Statuses(KubeTest):
 
     def test_missing_status_is_the_zero_value_of_its_type(self):
         apps = "/apis/apps/v1/namespaces/default/deployments"
-        for path, name, zero in ((apps, "d", {}), ("/api/v1/namespaces/default/services", "s", {"loadBalancer": {}}),
-                                 (CMS, "c", None)):
-            code, made = self.send("POST", path, {"metadata": {"name": name}})
+        service = {"metadata": {"name": "s"}, "spec": {"ports": [{"port": 80}]}}
+        for path, sent, zero in ((apps, deployment("d"), {}), (CMS, {"metadata": {"name": "c"}}, None),
+                                 ("/api/v1/namespaces/default/services", service, {"loadBalancer": {}})):
+            code, made = self.send("POST", path, sent)
             self.assertEqual((code, made.get("status")), (201, zero))
         self.assertEqual(self.send("PATCH", apps + "/d/status", {"status": {"replicas": 2}}, MERGE)[1]["status"], {"replicas": 2})
         self.assertEqual(self.send("PATCH", apps + "/d/status", {"status": None}, MERGE)[1]["status"], {})
@@ -380,8 +386,8 @@ class Attacks(KubeTest):
         code, status = self.send("POST", CMS, b'{"a":"' + b"x" * (3 << 20) + b'"}')
         self.assertEqual((code, status["message"]), (413, "Request entity too large: limit is 3145728"))
         # This object may be sent but is too large to be stored.
-        large = {"metadata": {"name": "large"}, "data": {"a": "x" * (2 << 20)}}
-        self.assertEqual(self.send("POST", CMS, large)[0], 413)
+        large = {"metadata": {"name": "large"}, "spec": {"holderIdentity": "x" * (2 << 20)}}
+        self.assertEqual(self.send("POST", "/apis/coordination.k8s.io/v1/namespaces/default/leases", large)[0], 413)
         for _ in range(5):
             many = b'{"metadata":{"name":"x"},"data":[' + b"{}," * 900000 + b"{}]}"
             self.assertIn(self.send("POST", CMS, many)[0], (400, 413))

@@ -1,12 +1,18 @@
 """Starts servers for live tests. VIGIL_BIN names the server under test; a binary named etcd is started with
-etcd's own flags, so that the expectations of these tests can be verified on a real etcd."""
+etcd's own flags, so that the expectations of these tests can be verified on a real etcd. With VIGIL_ENGINE=cluster every
+Vigil is started in front of a real etcd of its own."""
+import atexit
 import contextlib
+import fcntl
+import http.client
 import os
 import pathlib
 import random
+import re
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import tempfile
 import threading
@@ -19,30 +25,63 @@ PEER = os.environ.get("VIGIL_PEER", str(ROOT / "build/peer/etcd"))
 READY = "ready to serve client requests"
 # etcd may serve before it knows its cluster's version, and its answers differ until then.
 DECIDED = "enabled capabilities for version"
+# In front of a cluster: the mirror is complete. Before, only forwarded calls are served.
+FOLLOWING = "following the cluster"
 START_SECONDS = 60
 STOP_SECONDS = 60
 WAIT_SECONDS = 60  # at least ten times as long as any expected event takes
+IN_FRONT = os.environ.get("VIGIL_ENGINE") == "cluster"
+# Flags that configure the store, which is the cluster's: the etcd behind Vigil gets them instead of Vigil.
+STORE_FLAGS = ("--quota-backend-bytes", "--max-txn-ops", "--auto-compaction-mode", "--auto-compaction-retention",
+               "--auth-token", "--auth-token-ttl", "--bcrypt-cost")
+SHARED_FLAGS = ("--max-request-bytes",)
 
 
 def is_etcd(binary):
     return pathlib.Path(binary).name == "etcd"
 
 
-USED_PORTS = set()
+UPSTREAMS = {}  # the etcds behind servers, by the directory of the server, which another one may use after it
+RESERVED = []  # files that stay locked until the process ends
 
 
 def free_port():
-    """Returns a port that is free now. It is below the kernel's range of ephemeral ports, so that no outgoing connection
-    takes it before the server listens on it."""
+    """Returns a port that is free now, and that no other test gets while this process lives. It is below the kernel's
+    range of ephemeral ports, so that no outgoing connection takes it before the server listens on it."""
     first = int(pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
     while True:
         port = random.SystemRandom().randrange(10_000, first) if first > 12_000 else 0
         with socket.socket() as s, contextlib.suppress(OSError):
             s.bind(("127.0.0.1", port))
             port = s.getsockname()[1]
-            if port not in USED_PORTS:
-                USED_PORTS.add(port)
+            if reserve(port):
                 return port
+
+
+def reserve(port):
+    """Locks the file of a port. tests/harness/server.go does the same."""
+    folder = pathlib.Path(tempfile.gettempdir(), "vigil-ports")
+    folder.mkdir(exist_ok=True)
+    file = open(folder / str(port), "w")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        file.close()
+        return False
+    RESERVED.append(file)
+    return True
+
+
+def split_flags(args):
+    """The flags of Vigil and those of the etcd behind it."""
+    own, store, args = [], [], list(args)
+    while args:
+        name = args[0].partition("=")[0]
+        known = name in STORE_FLAGS + SHARED_FLAGS
+        taken, args = (args[:2], args[2:]) if known and name == args[0] else (args[:1], args[1:])
+        store += taken if known else []
+        own += [] if name in STORE_FLAGS else taken
+    return own, store
 
 
 class Server:
@@ -64,6 +103,7 @@ class Server:
         self.listen = listen or self.url
         self.process = None
         self.lines = []
+        self.upstream = None  # the etcd behind it; it lives longer than the process
 
     def command(self):
         flags = ["--data-dir", self.directory, "--listen-client-urls", self.listen,
@@ -77,10 +117,31 @@ class Server:
             flags = ["serve"] + flags
             if not any("--listen-kube-urls" in arg for arg in self.args):
                 flags += ["--listen-kube-urls="]
-        return self.wrap + [self.binary] + flags + self.args
+        return self.wrap + [self.binary] + flags + (self.args if is_etcd(self.binary) else self.own_args())
+
+    def own_args(self):
+        """Vigil's own flags, after the etcd behind it was started if there is to be one."""
+        if not IN_FRONT or any("--upstream-endpoints" in arg for arg in self.args):
+            return self.args
+        own, store = split_flags(self.args)
+        self.upstream = self.upstream or UPSTREAMS.get(self.directory)
+        if self.upstream is None:
+            self.upstream = Server(f"{self.directory}.upstream", ["--unsafe-no-fsync", *store], binary=PEER)
+            UPSTREAMS[self.directory] = self.upstream
+            atexit.register(self.upstream.kill)
+            self.upstream.start()
+        return [*own, "--upstream-endpoints", self.upstream.url]
+
+    def close(self):
+        """Ends everything at once."""
+        self.kill()
+        if self.upstream is not None:
+            UPSTREAMS.pop(self.directory, None)
+            self.upstream.kill()
 
     def begin(self):
         self.lines = []
+        self.is_cold = not pathlib.Path(self.directory, "MIRROR").exists()  # if it is in front of a cluster
         self.ready = threading.Event()
         self.process = subprocess.Popen(self.command(), stdout=subprocess.PIPE,
                                         stderr=subprocess.STDOUT, env=self.env,
@@ -91,6 +152,8 @@ class Server:
 
     def _read(self, process):
         awaited = {READY, DECIDED} if is_etcd(self.binary) else {READY}
+        if self.is_cold and "--upstream-endpoints" in process.args:
+            awaited.add(FOLLOWING)
         for line in process.stdout:
             text = line.decode(errors="replace")
             self.lines.append(text)
@@ -110,7 +173,33 @@ class Server:
             if time.monotonic() > end:
                 self.kill()
                 raise AssertionError(f"not ready after {START_SECONDS} s:\n{self.log}")
+        if IN_FRONT and not is_etcd(self.binary):
+            self.await_kube(end)
         return self
+
+    def await_kube(self, end):
+        """In front of a cluster: returns when the Kubernetes API serves. Before, a client may only be sent away for a while."""
+        urls = re.findall(r"--listen-kube-urls[= ](https?)://([^: ]+):(\d+)", " ".join(self.args))
+        while urls and urls[-1][2] != "0":
+            scheme, host, port = urls[-1]
+            host = "127.0.0.1" if host == "0.0.0.0" else host
+            connection = http.client.HTTPConnection(host, int(port), timeout=START_SECONDS)
+            if scheme == "https":
+                connection = http.client.HTTPSConnection(host, int(port), timeout=START_SECONDS,
+                                                         context=ssl._create_unverified_context())
+            try:
+                connection.request("GET", "/apis")
+                answer = connection.getresponse()
+                if answer.status != 429:
+                    return
+                body = answer.read()
+                assert answer.headers["Retry-After"] == "1" and b"storage is (re)initializing" in body, body
+            except ssl.SSLError:
+                return  # it wants a certificate
+            finally:
+                connection.close()
+            assert time.monotonic() < end, self.log
+            time.sleep(0.02)
 
     def refuse(self, seconds=START_SECONDS):
         """Starts a server that must refuse to serve; returns its exit code and its log."""
@@ -210,7 +299,7 @@ class LiveTest(unittest.TestCase):
 
     def server(self, directory=None, **options):
         s = Server(directory or self.scratch / "data", **options)
-        self.addCleanup(s.kill)
+        self.addCleanup(s.close)
         return s
 
     def serving(self, directory=None, **options):
@@ -231,3 +320,8 @@ def only_vigil(test):
     """Marks a test of behaviour that a real etcd does not have."""
     skip = is_etcd(SUBJECT) and not os.environ.get("VIGIL_TEST_ALL")
     return unittest.skipIf(skip, "not a property of etcd")(test)
+
+
+def only_alone(test):
+    """Marks a test of a server that stores the data itself: in front of a cluster its flags are refused."""
+    return unittest.skipIf(IN_FRONT, "not a property of a server in front of a cluster")(test)

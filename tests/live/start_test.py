@@ -8,7 +8,7 @@ import subprocess
 import unittest
 import urllib.request
 
-from server import SUBJECT, LiveTest, only_vigil
+from server import SUBJECT, LiveTest, free_port, only_vigil
 
 
 @only_vigil
@@ -183,6 +183,18 @@ class Starts(LiveTest):
         self.eventually(lambda: log.exists() and "reopened the log files" in log.read_text())
         self.assertIn("ready to serve client requests", moved.read_text())
         self.assertEqual(log.stat().st_mode & 0o777, 0o600)
+
+    def test_server_in_front_of_a_cluster_starts_without_it(self):
+        path, dead = str(self.scratch / "notify"), f"http://127.0.0.1:{free_port()}"
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+            manager.bind(path)
+            manager.settimeout(10)
+            server = self.server(args=["--upstream-endpoints", dead], env={"NOTIFY_SOCKET": path}).begin()
+            self.assertEqual(manager.recv(100), b"READY=1")
+            with urllib.request.urlopen(server.url + "/livez", timeout=10) as answer:
+                self.assertEqual((answer.status, answer.read()), (200, b"ok\n"))
+            server.stop()
+            self.assertEqual(manager.recv(100), b"STOPPING=1")
 
     def test_service_manager_is_notified_of_every_step(self):
         path = str(self.scratch / "notify")

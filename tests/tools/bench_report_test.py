@@ -53,13 +53,27 @@ class BenchReport(unittest.TestCase):
             def __getattr__(self, _):
                 return lambda *_, **__: collections.defaultdict(lambda: 1.0)
 
+        class Cluster:
+            """Three members that have used more CPU and had more calls whenever they are read."""
+            def __init__(self, name):
+                self.name, self.read = name, 0.0
+                self.direct = self.vigil = self.proxy = self.other = Server()
+
+            def __getattr__(self, _):
+                return self.more
+
+            def more(self, *_):
+                self.read += 1
+                return self.read
+
         known = {m.key for m in report.METRICS} | {"other_cores", "beside.alone"}
         quantiles = re.compile(r".*\.p\d+_(us|ms)$")
         with unittest.mock.patch("subprocess.Popen"), unittest.mock.patch("time.sleep"), \
                 unittest.mock.patch("statistics.median"):
             for row in rows.ROWS:
-                for key in row.measure(Server()):
-                    self.assertTrue(key in known or quantiles.match(key), key)
+                for server in [Cluster("vigil"), Cluster("etcd")] if row.of_cluster else [Server()]:
+                    for key in row.measure(server):
+                        self.assertTrue(key in known or quantiles.match(key), key)
 
     def test_metric_without_goal_or_peer_is_neither_reached_nor_missed(self):
         results = results_of({"get.p99_us": {"vigil": [1], "etcd": [2]},

@@ -1,6 +1,9 @@
 package watch
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Guarantee names a property of watches that a recording can violate.
 type Guarantee string
@@ -31,6 +34,12 @@ type Fault struct {
 type Rules struct {
 	// MissingPrev: a previous value may be missing, because etcd omits it after a compaction.
 	MissingPrev bool
+	// Behind: a watch from now on may begin with a revision that other clients know already, because
+	// the server follows others.
+	Behind bool
+	// LostDeletes: deletes of a revision to which the history was compacted may be missing, because
+	// etcd 3.4.23 removes them with it (etcd's issue 18089).
+	LostDeletes bool
 }
 
 // checker walks one leg of a recording.
@@ -175,7 +184,7 @@ func (c *checker) progress(r *Response) {
 		c.fault(Bookmarkable, "a mark at %d after %d", r.Revision, max(c.marked, c.last))
 	}
 	c.marked = max(c.marked, r.Revision)
-	for _, wanted := range c.truth.Wanted(&c.leg.Request, max(c.from(), c.last), r.Revision) {
+	for _, wanted := range c.wanted(max(c.from(), c.last), r.Revision) {
 		if !c.seen[place{wanted.KV.Mod, wanted.KV.Key}] {
 			c.fault(Bookmarkable, "the mark at %d came before %s", r.Revision, &wanted)
 			return
@@ -216,6 +225,18 @@ func (c *checker) from() int64 {
 }
 
 // first checks that a watch begins with the first event at or after the requested revision.
+// wanted returns the events that the leg must have received, except those that the rules let be lost
+// and that were.
+func (c *checker) wanted(from, to int64) []Event {
+	all := c.truth.Wanted(&c.leg.Request, from, to)
+	if !c.rules.LostDeletes {
+		return all
+	}
+	return slices.DeleteFunc(all, func(e Event) bool {
+		return e.Delete && slices.Contains(c.truth.Compactions, e.KV.Mod) && !c.seen[place{e.KV.Mod, e.KV.Key}]
+	})
+}
+
 func (c *checker) first() {
 	for _, r := range c.leg.Responses {
 		if len(r.Events) == 0 {
@@ -223,12 +244,12 @@ func (c *checker) first() {
 		}
 		got := &r.Events[0]
 		if c.leg.Request.Start == 0 {
-			if got.KV.Mod <= c.leg.Known {
+			if got.KV.Mod <= c.leg.Known && !c.rules.Behind {
 				c.fault(Resumable, "a watch from now, requested after %d, began with %s", c.leg.Known, got)
 			}
 			return
 		}
-		wanted := c.truth.Wanted(&c.leg.Request, c.leg.Request.Start, got.KV.Mod)
+		wanted := c.wanted(c.leg.Request.Start, got.KV.Mod)
 		if len(wanted) == 0 || wanted[0].KV.Mod != got.KV.Mod || wanted[0].KV.Key != got.KV.Key {
 			c.fault(Resumable, "the watch began with %s", got)
 		}
@@ -240,7 +261,7 @@ func (c *checker) missing(shown int64) {
 	if c.leg.Request.Start == 0 && c.leg.Created == 0 {
 		return
 	}
-	for _, wanted := range c.truth.Wanted(&c.leg.Request, c.from(), shown) {
+	for _, wanted := range c.wanted(c.from(), shown) {
 		if !c.seen[place{wanted.KV.Mod, wanted.KV.Key}] {
 			c.fault(Reliable, "%s is missing", &wanted)
 			if len(c.faults) >= faultsMax {

@@ -207,3 +207,19 @@ func TestInconsistentHistoryIsRefused(t *testing.T) {
 		})
 	}
 }
+
+func TestDeletesOfACompactedRevisionMayBeLostOnlyByOldEtcd(t *testing.T) {
+	p := newPlanted(t)
+	p.leg().Responses = p.leg().Responses[:11]
+	p.truth.Compacted, p.truth.Compactions = 13, []int64{13}
+	if faults := Check(p.truth, Rules{LostDeletes: true}, p.recording); len(faults) != 0 {
+		t.Error(faults)
+	}
+	if faults := p.check(); len(faults) == 0 {
+		t.Error("the lost delete was accepted")
+	}
+	p.truth.Compactions = []int64{12}
+	if faults := Check(p.truth, Rules{LostDeletes: true}, p.recording); len(faults) == 0 {
+		t.Error("the lost delete of another revision was accepted")
+	}
+}

@@ -90,6 +90,8 @@ func (q *Request) wants(e *Event) bool {
 type Truth struct {
 	revisions [][]Event // events of revision r are at r-2
 	Compacted int64     // the highest revision compacted to
+	// All revisions compacted to.
+	Compactions []int64
 }
 
 // Last is the newest revision.

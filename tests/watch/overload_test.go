@@ -385,14 +385,14 @@ func TestConnectionsCutInTheMiddleOfAFragment(t *testing.T) {
 		_, err := f.kv.Txn(f.ctx, txn)
 		f.must(err)
 	}
-	p, err := newProxy(f.server.Addr, seedOf(t), 3<<20)
+	p, err := harness.NewCuttingRelay(f.server.Addr, SeedOf(t), 3<<20)
 	f.must(err)
 	defer p.Close()
 	conn, err := dial(p.Addr)
 	f.must(err)
 	defer conn.Close()
-	w := &world{T: f.T, random: rand.New(rand.NewSource(1)), proxy: p}
-	s := w.stream("cut", conn)
+	w := &Session{TB: f.T, random: rand.New(rand.NewSource(1))}
+	s := w.stream("cut", Place{Etcd: harness.IsEtcd(harness.Subject())}, conn)
 	request := Request{Key: "k/", End: "k0", Start: 2, Prev: true}
 	s.add(request)
 	s.watch[0].fragment = true
@@ -401,7 +401,7 @@ func TestConnectionsCutInTheMiddleOfAFragment(t *testing.T) {
 	go s.run(ctx)
 	for deadline := time.Now().Add(settleLimit); s.watch[0].seen() <= revisions && time.Now().Before(deadline); {
 		time.Sleep(10 * time.Millisecond)
-		if p.cuts() > 40 {
+		if p.Cuts() > 40 {
 			p.Settle()
 		}
 	}
@@ -418,8 +418,8 @@ func TestConnectionsCutInTheMiddleOfAFragment(t *testing.T) {
 	for _, failure := range w.failures {
 		f.Error(failure)
 	}
-	f.Logf("%d fragments, %d cuts, %d legs", s.fragments, p.cuts(), len(s.watch[0].recording.Legs))
-	if s.fragments == 0 || p.cuts() == 0 {
+	f.Logf("%d fragments, %d cuts, %d legs", s.fragments, p.Cuts(), len(s.watch[0].recording.Legs))
+	if s.fragments == 0 || p.Cuts() == 0 {
 		f.Error("nothing was fragmented, or nothing was cut, so the test shows nothing")
 	}
 }

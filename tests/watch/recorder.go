@@ -54,6 +54,9 @@ func (r *recorder) learn(revision int64) {
 	r.revision = max(r.revision, revision)
 }
 
+// Known is the highest revision that any client has learned.
+func (r *recorder) Known() int64 { return r.known() }
+
 func (r *recorder) known() int64 {
 	r.lock.Lock()
 	defer r.lock.Unlock()

@@ -25,6 +25,7 @@ type stream struct {
 	// cover. Also, the ID of a compacted watch stays in use. With lateAnswers, IDs are not reused, and
 	// marks count only while no watch has been created again.
 	lateAnswers bool
+	earlyMarks  bool // marks may come before their events, and are ignored
 
 	call    pb.Watch_WatchClient
 	asked   []*rawWatch // requested watches, in the order of their created answers
@@ -126,6 +127,9 @@ func (s *stream) take(answer *pb.WatchResponse) error {
 	if s.partial = nil; answer.Fragment {
 		s.partial = answer
 		s.fragments++
+		return nil
+	}
+	if s.earlyMarks && !answer.Canceled && len(answer.Events) == 0 {
 		return nil
 	}
 	if answer.WatchId == -1 && s.lateAnswers && s.renewed {

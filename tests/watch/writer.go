@@ -33,6 +33,7 @@ type writer struct {
 	conn   *grpc.ClientConn
 	id     int
 	pause  time.Duration // between writes, at most
+	limit  time.Duration // of a call
 	acked  []write
 	count  int
 }
@@ -42,7 +43,7 @@ func (w *writer) run(ctx context.Context) {
 	kv := pb.NewKVClient(w.conn)
 	for ctx.Err() == nil {
 		txn := w.next()
-		call, cancel := context.WithTimeout(context.Background(), callLimit)
+		call, cancel := context.WithTimeout(context.Background(), w.limit)
 		answer, err := kv.Txn(call, txn)
 		cancel()
 		if err != nil {

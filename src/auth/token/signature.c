@@ -161,6 +161,43 @@ enum status signature_key_new(struct slice method_name, struct slice public_key,
     return ST_OK;
 }
 
+enum status signature_key_detect(struct slice public_key, struct slice private_key,
+                                 struct signature_key **ret_key, struct error *error)
+{
+    static const char *const names[] = {"RS256", "ES256", "ES384", "ES512"};
+    bool given_as_private =
+        public_key.len && memmem(public_key.ptr, public_key.len, "PRIVATE KEY-----", 16);
+    for (size_t i = 0; i < COUNT_OF(names); i++) {
+        struct slice method = slice_from_text(names[i]);
+        enum status status =
+            given_as_private ? signature_key_new(method, SLICE_EMPTY, public_key, ret_key, error)
+                             : signature_key_new(method, public_key, private_key, ret_key, error);
+        if (status == ST_OK && given_as_private)
+            (*ret_key)->can_sign = false;
+        if (status == ST_OK)
+            return ST_OK;
+    }
+    return error_set(error, ST_INVALID,
+                     "not a key for tokens: PEM of RSA or of an ECDSA curve P-256, P-384 or P-521 "
+                     "is needed, without a password");
+}
+
+const char *signature_key_method(const struct signature_key *key)
+{
+    return key->method->name;
+}
+
+enum status signature_key_id(const struct signature_key *key,
+                             uint8_t ret_id[SIGNATURE_KEY_ID_BYTES])
+{
+    uint8_t *der = NULL;
+    int len = i2d_PUBKEY(key->pkey, &der);
+    bool done = len > 0 && EVP_Digest(der, (size_t)len, ret_id, NULL, EVP_sha256(), NULL) == 1;
+    OPENSSL_free(der);
+    ERR_clear_error();
+    return done ? ST_OK : ST_INTERNAL;
+}
+
 /* -- Signatures of ES: two numbers of fixed length; OpenSSL uses DER -- */
 
 static size_t coordinate_bytes(const struct method *method)

@@ -20,6 +20,17 @@ MUST_CHECK
 enum status signature_key_new(struct slice method, struct slice public_key,
                               struct slice private_key, struct signature_key **ret_key,
                               struct error *error);
+/* The same for the method that a key determines: RS256 for RSA, ES256, ES384 or ES512 for the curve
+ * of an ECDSA key. The public key may also be given as a private one. */
+MUST_CHECK
+enum status signature_key_detect(struct slice public_key, struct slice private_key,
+                                 struct signature_key **ret_key, struct error *error);
+const char *signature_key_method(const struct signature_key *key);
+/* SHA-256 of the public key in DER, by which verifiers find it. */
+enum { SIGNATURE_KEY_ID_BYTES = 32 };
+MUST_CHECK
+enum status signature_key_id(const struct signature_key *key,
+                             uint8_t ret_id[SIGNATURE_KEY_ID_BYTES]);
 void signature_key_free(struct signature_key *key); /* accepts NULL */
 DEFINE_CLEANUP(struct signature_key *, signature_key_free)
 

@@ -88,6 +88,35 @@ static void join_one(struct chain_table *table)
         set_capacity(table, table->capacity / 2);
 }
 
+static uint32_t bits_reversed(uint32_t bits)
+{
+    uint32_t reversed = 0;
+    for (int i = 0; i < 32; i++, bits >>= 1)
+        reversed = reversed << 1 | (bits & 1);
+    return reversed;
+}
+
+/* How many low bits the hashes of a bucket have in common. */
+static unsigned bits_of(const struct chain_table *table, uint32_t bucket)
+{
+    uint32_t top = chain_table_top(table->bucket_count);
+    unsigned bits = (unsigned)__builtin_ctz(top);
+    bool is_split = bucket >= top || bucket < table->bucket_count - top;
+    return is_split ? bits + 1 : bits;
+}
+
+struct chain_link *chain_table_visit(const struct chain_table *table, uint32_t *at)
+{
+    if (!table->bucket_count) {
+        *at = 0;
+        return table->few;
+    }
+    uint32_t bucket = chain_table_place(table, bits_reversed(*at));
+    unsigned below = 32 - bits_of(table, bucket);
+    *at = ((*at >> below) + 1) << below; /* 0 behind the last */
+    return table->buckets[bucket];
+}
+
 void chain_table_add(struct chain_table *table, struct chain_link *link, chain_hash_fn hash_of,
                      const void *ctx)
 {

@@ -85,6 +85,16 @@ static inline struct chain_link *chain_table_drain(struct chain_table *table, ui
     return NULL;
 }
 
+/*
+ * Visits all members over several calls, between which others may be added and removed. Returns the
+ * first member of the next bucket, NULL if that is empty. *at is 0 at first, and 0 again when all
+ * buckets were visited. A member that is in the table all the time is visited at least once.
+ *
+ * Buckets are visited in the order of their lowest bits, read from right to left: in this order the
+ * members of a bucket stay together, and in their place, however many buckets there are.
+ */
+struct chain_link *chain_table_visit(const struct chain_table *table, uint32_t *at);
+
 /* Iterates over all members; none may be added or removed meanwhile. */
 #define CHAIN_FOREACH(link, table)                                                    \
     for (uint32_t chain_at_ = 0; chain_at_ < chain_table_buckets(table); chain_at_++) \

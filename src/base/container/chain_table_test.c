@@ -111,12 +111,90 @@ static void a_table_is_emptied_in_steps(void **state)
     chain_table_fini(&table);
 }
 
+/* Visits one bucket. Returns whether it was the last. */
+static bool visit(const struct chain_table *table, uint32_t *at, size_t *visits)
+{
+    for (struct chain_link *link = chain_table_visit(table, at); link; link = link->next) {
+        CONTAINER_OF(link, struct number, in_table)->seen = true;
+        ++*visits;
+    }
+    return *at == 0;
+}
+
+static void set(struct chain_table *table, struct number *number, bool inside)
+{
+    if (number->inside && !inside)
+        chain_table_remove(table, &number->in_table, number_hash, &factor);
+    else if (!number->inside && inside)
+        chain_table_add(table, &number->in_table, number_hash, &factor);
+    number->inside = inside;
+}
+
+static void an_unchanged_table_is_visited_once(void **state)
+{
+    (void)state;
+    enum { NUMBERS = 300 };
+    static struct number numbers[NUMBERS];
+    struct chain_table table = {0};
+    for (uint32_t count = 0; count < NUMBERS; count++) {
+        uint32_t at = 0, buckets = 0;
+        size_t visits = 0;
+        do
+            buckets++;
+        while (!visit(&table, &at, &visits));
+        assert_int_equal(buckets, chain_table_buckets(&table));
+        assert_int_equal(visits, count);
+        for (uint32_t i = 0; i < count; i++) {
+            assert_true(numbers[i].seen);
+            numbers[i].seen = false;
+        }
+        numbers[count].value = count;
+        set(&table, &numbers[count], true);
+    }
+    chain_table_fini(&table);
+}
+
+static void members_that_stay_are_visited_while_others_come_and_go(void **state)
+{
+    (void)state;
+    enum { NUMBERS = 2000, STAY = 10 }; /* each tenth stays */
+    static struct number numbers[NUMBERS];
+    struct random random;
+    struct chain_table table = {0};
+    random_init(&random, 5);
+    for (uint64_t i = 0; i < NUMBERS; i++)
+        numbers[i].value = i;
+    for (unsigned round = 0; round < 200; round++) {
+        bool many = random_chance(&random, 1, 2);
+        for (size_t i = 0; i < NUMBERS; i++) {
+            set(&table, &numbers[i], i % STAY == 0 ? round < 190 || i < 50 : many);
+            numbers[i].seen = false;
+        }
+        uint32_t at = 0;
+        size_t visits = 0;
+        while (!visit(&table, &at, &visits)) {
+            bool inside = random_chance(&random, 1, 2);
+            for (uint64_t k = random_below(&random, 100); k; k--) {
+                size_t i = (size_t)random_below(&random, NUMBERS);
+                if (i % STAY)
+                    set(&table, &numbers[i], inside);
+            }
+        }
+        for (size_t i = 0; i < NUMBERS; i += STAY)
+            assert_true(numbers[i].seen || !numbers[i].inside);
+        assert_true(visits <= 2 * NUMBERS);
+    }
+    chain_table_fini(&table);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_members_match_a_list),
         cmocka_unit_test(few_members_need_no_memory),
         cmocka_unit_test(a_table_is_emptied_in_steps),
+        cmocka_unit_test(an_unchanged_table_is_visited_once),
+        cmocka_unit_test(members_that_stay_are_visited_while_others_come_and_go),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-#include "base/options/options.h"
+#include "base/options/options_private.h"
 
 #include <stdlib.h>
 
@@ -32,7 +32,7 @@ static enum status parse_enum(const struct option *row, const char *text, int *r
     return ST_INVALID;
 }
 
-static enum status store(const struct options *options, const struct option *row, const char *text)
+enum status options_store(const struct options *options, const struct option *row, const char *text)
 {
     union nowhere nowhere;
     bool kept = row->offset != OPTION_NOWHERE;
@@ -123,9 +123,8 @@ static const struct option *find_name(const struct options_table *table, struct 
     return NULL;
 }
 
-/* The row itself, also when the name is an alias of it. */
-static const struct option *find_row(const struct options_table *table, struct slice name,
-                                     size_t *ret_place)
+const struct option *options_find_place(const struct options_table *table, struct slice name,
+                                        size_t *ret_place)
 {
     const struct option *row = find_name(table, name, ret_place);
     if (row && row->alias_of) {
@@ -138,7 +137,7 @@ static const struct option *find_row(const struct options_table *table, struct s
 const struct option *options_find(const struct options_table *table, struct slice name)
 {
     size_t place;
-    return find_row(table, name, &place);
+    return options_find_place(table, name, &place);
 }
 
 void options_init(struct options *options, const struct options_table *table, void *config)
@@ -147,7 +146,7 @@ void options_init(struct options *options, const struct options_table *table, vo
     const struct option *row;
     for (size_t i = 0; (row = options_row(table, i)); i++) {
         assert(i < OPTIONS_MAX);
-        enum status status = row->alias_of ? ST_OK : store(options, row, row->fallback);
+        enum status status = row->alias_of ? ST_OK : options_store(options, row, row->fallback);
         assert(status == ST_OK);
     }
 }
@@ -155,7 +154,7 @@ void options_init(struct options *options, const struct options_table *table, vo
 enum option_source options_source(const struct options *options, const char *name)
 {
     size_t place;
-    const struct option *row = find_row(options->table, slice_from_text(name), &place);
+    const struct option *row = options_find_place(options->table, slice_from_text(name), &place);
     assert(row);
     return options->source[place];
 }
@@ -164,10 +163,10 @@ enum status options_set(struct options *options, const char *name, const char *v
                         enum option_source source, struct error *error)
 {
     size_t place;
-    const struct option *row = find_row(options->table, slice_from_text(name), &place);
+    const struct option *row = options_find_place(options->table, slice_from_text(name), &place);
     if (!row)
         return error_set(error, ST_NOT_FOUND, "no such setting: %s", name);
-    enum status status = store(options, row, value);
+    enum status status = options_store(options, row, value);
     if (status != ST_OK)
         return value_error(row, value, name, status, error);
     options->source[place] = (uint8_t)source;
@@ -194,6 +193,19 @@ static bool asks_for_help(struct slice name)
     return slice_equal(name, SLICE_LITERAL("h")) || slice_equal(name, SLICE_LITERAL("help"));
 }
 
+const char *options_join(struct options *options, const struct option *row, const char *value)
+{
+    const char *before;
+    memcpy(&before, (const char *)options->config + row->offset, sizeof(before));
+    char *to = options->joined + options->joined_len;
+    size_t room = sizeof(options->joined) - options->joined_len;
+    int len = snprintf(to, room, "%s,%s", before, value);
+    if (len < 0 || (size_t)len >= room)
+        return NULL;
+    options->joined_len += (size_t)len + 1;
+    return to;
+}
+
 /* args[*at] is "-name", "--name" or either with "=value". Moves *at behind what it consumed. */
 static enum status parse_flag(struct options *options, int count, char *const *args, int *at,
                               struct error *error)
@@ -206,7 +218,7 @@ static enum status parse_flag(struct options *options, int count, char *const *a
     if (name.len == 0 || name.ptr[0] == '-')
         return error_set(error, ST_INVALID, "bad flag syntax: %s", word);
     size_t place;
-    const struct option *row = find_row(options->table, name, &place);
+    const struct option *row = options_find_place(options->table, name, &place);
     if (!row)
         return asks_for_help(name) ? ST_END : unknown_flag(options, name, error);
 
@@ -216,9 +228,13 @@ static enum status parse_flag(struct options *options, int count, char *const *a
             return error_set(error, ST_INVALID, "flag needs an argument: -%s", row->name);
         value = args[(*at)++];
     }
+    if (row->repeats && options->source[place] == OPTION_FROM_FLAG)
+        value = options_join(options, row, value);
+    if (!value)
+        return error_set(error, ST_INVALID, "the values of flag -%s are too long", row->name);
     char where[128];
     snprintf(where, sizeof(where), "flag -%s", row->name);
-    enum status status = store(options, row, value);
+    enum status status = options_store(options, row, value);
     if (status != ST_OK)
         return value_error(row, value, where, status, error);
     options->source[place] = OPTION_FROM_FLAG;
@@ -245,7 +261,7 @@ enum status options_parse_args(struct options *options, int count, char *const *
 
 /* -- the environment -- */
 
-static const char *const prefixes[] = {"VIGIL_", "ETCD_"}; /* the first one takes precedence */
+static const char *const usual_prefixes[] = {"VIGIL_", "ETCD_", NULL};
 
 /* The row that a variable's name (without prefix, up to len) belongs to. */
 static const struct option *row_of_variable(const struct options_table *table, const char *name,
@@ -260,16 +276,17 @@ static const struct option *row_of_variable(const struct options_table *table, c
             return NULL;
         flag[i] = (char)(c == '_' ? '-' : c >= 'A' && c <= 'Z' ? c | 0x20 : c);
     }
-    return find_row(table, slice_of(flag, len), ret_place);
+    return options_find_place(table, slice_of(flag, len), ret_place);
 }
 
 static void tell(struct option_listener listener, enum option_notice notice, const char *variable,
-                 size_t name_len)
+                 size_t name_len, bool secret)
 {
     char name[160];
     snprintf(name, sizeof(name), "%.*s", (int)name_len, variable);
     if (listener.fn)
-        listener.fn(listener.ctx, notice, name, variable + name_len + 1);
+        listener.fn(listener.ctx, notice, name,
+                    secret ? OPTION_SECRET_SHOWN : variable + name_len + 1);
 }
 
 static enum status use_variable(struct options *options, const char *variable, const char *prefix,
@@ -283,7 +300,7 @@ static enum status use_variable(struct options *options, const char *variable, c
     const struct option *row =
         row_of_variable(options->table, variable + prefix_len, name_len - prefix_len, &place);
     if (!row) {
-        tell(listener, OPTION_ENV_UNKNOWN, variable, name_len);
+        tell(listener, OPTION_ENV_UNKNOWN, variable, name_len, false);
         return ST_OK;
     }
     const char *value = variable + name_len + 1;
@@ -291,21 +308,21 @@ static enum status use_variable(struct options *options, const char *variable, c
     if (*value == 0) /* an empty variable counts as not set */
         return ST_OK;
     if (row->flag_only) {
-        tell(listener, OPTION_ENV_SPECIAL, variable, name_len);
+        tell(listener, OPTION_ENV_SPECIAL, variable, name_len, row->secret);
         return ST_OK;
     }
     if (*source != OPTION_FROM_DEFAULT) {
-        tell(listener, OPTION_ENV_SHADOWED, variable, name_len);
+        tell(listener, OPTION_ENV_SHADOWED, variable, name_len, row->secret);
         return ST_OK;
     }
-    enum status status = store(options, row, value);
+    enum status status = options_store(options, row, value);
     if (status != ST_OK) {
         char where[160];
         snprintf(where, sizeof(where), "%.*s", (int)name_len, variable);
         return value_error(row, value, where, status, error);
     }
     *source = OPTION_FROM_ENVIRONMENT;
-    tell(listener, OPTION_ENV_USED, variable, name_len);
+    tell(listener, OPTION_ENV_USED, variable, name_len, row->secret);
     return ST_OK;
 }
 
@@ -315,10 +332,34 @@ enum status options_parse_environment(struct options *options, char *const *vari
     for (size_t i = 0; i < OPTIONS_MAX; i++)
         if (options->source[i] == OPTION_FROM_ENVIRONMENT)
             options->source[i] = OPTION_FROM_DEFAULT;
-    for (size_t p = 0; p < COUNT_OF(prefixes); p++)
+    const char *const *prefix =
+        options->table->prefixes ? options->table->prefixes : usual_prefixes;
+    for (; *prefix; prefix++)
         for (char *const *variable = variables; *variable; variable++)
-            TRY(use_variable(options, *variable, prefixes[p], listener, error));
+            TRY(use_variable(options, *variable, *prefix, listener, error));
     return ST_OK;
+}
+
+static bool is_empty_variable(const struct options_table *table, const char *variable,
+                              const char *prefix, const char *flag)
+{
+    size_t len = strcspn(variable, "="), prefix_len = strlen(prefix), place;
+    if (strncmp(variable, prefix, prefix_len) != 0 || strcmp(variable + len, "=") != 0)
+        return false;
+    const struct option *row =
+        row_of_variable(table, variable + prefix_len, len - prefix_len, &place);
+    return row && strcmp(row->name, flag) == 0;
+}
+
+bool options_variable_is_empty(const struct options_table *table, char *const *variables,
+                               const char *flag)
+{
+    const char *const *prefix = table->prefixes ? table->prefixes : usual_prefixes;
+    for (; *prefix; prefix++)
+        for (char *const *variable = variables; *variable; variable++)
+            if (is_empty_variable(table, *variable, *prefix, flag))
+                return true;
+    return false;
 }
 
 /* -- Suggestions for mistyped names -- */

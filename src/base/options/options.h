@@ -3,7 +3,8 @@
  * page and the shell completion; nothing about a flag is written twice.
  *
  * Flags are parsed like Go's flag package does: -f and --f alike, "--f v" or "--f=v", a bool
- * without a value is true, "--" or the first other word ends them, the last of several wins. A flag
+ * without a value is true, "--" or the first other word ends them, the last of several wins, unless
+ * it `repeats`. A flag
  * that was not given may come from the environment: --foo-bar from VIGIL_FOO_BAR or else
  * ETCD_FOO_BAR.
  *
@@ -30,6 +31,7 @@ enum option_kind {
 };
 
 #define OPTION_NOWHERE SIZE_MAX
+#define OPTION_SECRET_SHOWN "(not shown)" /* in place of the value of a secret one */
 
 struct option {
     const char *name; /* without dashes */
@@ -43,6 +45,9 @@ struct option {
     const char *ignored;  /* why it has no effect; NULL: it has an effect */
     bool refused;   /* has no effect, but a user who gives it relies on it: the program must stop */
     bool flag_only; /* can only be set on the command line */
+    bool secret;    /* the value is never shown or logged */
+    bool repeats;   /* list: the values of several flags are joined */
+    char letter;    /* "-w" for "--write-out", in options_parse_words; 0: none */
 };
 
 struct option_group {
@@ -59,9 +64,12 @@ struct options_table {
     const char *man_more; /* further sections of the manual page, roff; may be NULL */
     const char *words;    /* the arguments after the flags: "FILE"; may be NULL */
     bool flags_only;      /* the environment is not used */
+    /* Of variables of the environment, up to a NULL; the first takes precedence. NULL: VIGIL_ and
+     * ETCD_. */
+    const char *const *prefixes;
 };
 
-enum { OPTIONS_MAX = 256 };
+enum { OPTIONS_MAX = 256, OPTIONS_JOINED_BYTES = 4096 };
 
 /* Iterates over the rows of all groups: NULL after the last. */
 const struct option *options_row(const struct options_table *table, size_t place);
@@ -78,7 +86,9 @@ enum option_source {
 struct options {
     const struct options_table *table;
     void *config;
-    uint8_t source[OPTIONS_MAX]; /* enum option_source, by row */
+    uint8_t source[OPTIONS_MAX];       /* enum option_source, by row */
+    char joined[OPTIONS_JOINED_BYTES]; /* values of flags that were given several times … */
+    size_t joined_len;                 /* … and the length of all of them */
 };
 
 /* Fills the configuration with the defaults. A default that does not parse is a bug. */
@@ -104,6 +114,10 @@ MUST_CHECK
 enum status options_parse_environment(struct options *options, char *const *variables,
                                       struct option_listener listener, struct error *error);
 
+/* Whether a variable for this flag exists and is empty, which counts as not set. */
+bool options_variable_is_empty(const struct options_table *table, char *const *variables,
+                               const char *flag);
+
 /* Sets one by name, as a configuration file does. ST_NOT_FOUND: no such flag. */
 MUST_CHECK
 enum status options_set(struct options *options, const char *name, const char *value,
@@ -121,12 +135,5 @@ void options_write_man(const struct options_table *table, const char *version, c
                        FILE *to);
 /* Markdown tables for the documentation, one for each group. */
 void options_write_markdown(const struct options_table *table, FILE *to);
-/* Completion for a command whose tables' programs are "command" itself or "command word". */
-void options_write_bash(const char *command, const struct options_table *const *tables,
-                        size_t count, FILE *to);
-void options_write_zsh(const char *command, const struct options_table *const *tables, size_t count,
-                       FILE *to);
-void options_write_fish(const char *command, const struct options_table *const *tables,
-                        size_t count, FILE *to);
 
 #endif

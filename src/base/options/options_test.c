@@ -18,6 +18,7 @@ struct config {
     int64_t interval_ns;
     int log_format;
     const char *hidden;
+    const char *prefixes;
 };
 
 #define ROW(flag, type, usual, text, field)                               \
@@ -52,6 +53,7 @@ static const struct option others[] = {
      .offset = OPTION_NOWHERE},
     {.name = "vv", .kind = OPTION_ANY, .fallback = "", .ignored = "gone", .offset = OPTION_NOWHERE},
     {.name = "max-ops", .alias_of = "max-txn-ops"},
+    {ROW("prefix", LIST, "", NULL, prefixes), .repeats = true, .secret = true},
 };
 
 static const struct option_group groups[] = {
@@ -236,14 +238,11 @@ static char *written(int what)
 {
     char *text = NULL;
     size_t len = 0;
-    const struct options_table *const tables[] = {&table};
     FILE *to = open_memstream(&text, &len);
     if (what == 0)
         options_write_help(&table, to);
-    else if (what == 1)
-        options_write_man(&table, "vigil 0.1", "2026-11-15", to);
     else
-        options_write_bash("vigil", tables, 1, to);
+        options_write_man(&table, "vigil 0.1", "2026-11-15", to);
     fclose(to);
     return text;
 }
@@ -274,44 +273,6 @@ static void man_page_escapes_roff_characters(void **state)
     free(text);
 }
 
-static void completion_is_a_script_bash_accepts(void **state)
-{
-    (void)state;
-    char *text = written(2);
-    assert_non_null(strstr(text, "compgen -W 'json console'"));
-    assert_non_null(strstr(text, "serve) _vigil_serve_flags ;;"));
-    FILE *bash = popen("bash -n 2>/dev/null", "w");
-    assert_non_null(bash);
-    fputs(text, bash);
-    assert_int_equal(pclose(bash), 0);
-    free(text);
-}
-
-static char *script(void (*write)(const char *, const struct options_table *const *, size_t,
-                                  FILE *))
-{
-    const struct options_table *const tables[] = {&table};
-    char *text = NULL;
-    size_t len = 0;
-    FILE *to = open_memstream(&text, &len);
-    write("vigil", tables, 1, to);
-    fclose(to);
-    return text;
-}
-
-static void every_shell_gets_flags_and_choices(void **state)
-{
-    (void)state;
-    char *zsh = script(options_write_zsh), *fish = script(options_write_fish);
-    assert_non_null(strstr(zsh, "'--log-format=[.leading dot - and dash.]:value:(json console)'"));
-    assert_non_null(strstr(zsh, "'--enable-grpc-gateway[Enable the gateway.]'"));
-    assert_non_null(strstr(fish, "-l log-format -d '.leading dot - and dash.' -xa 'json console'"));
-    assert_null(strstr(zsh, "secret-switch"));
-    assert_null(strstr(fish, "heartbeat-interval"));
-    free(zsh);
-    free(fish);
-}
-
 static void note_notice(void *ctx, enum option_notice notice, const char *variable,
                         const char *value)
 {
@@ -334,6 +295,59 @@ static void environment_may_be_read_twice(void **state)
     assert_int_equal(options_parse_environment(&options, variables, nobody, &error), ST_OK);
     assert_int_equal(options_parse_environment(&options, variables, listener, &error), ST_OK);
     assert_int_equal(told, 1u << OPTION_ENV_USED);
+}
+
+static void note_value(void *ctx, enum option_notice notice, const char *variable,
+                       const char *value)
+{
+    (void)notice;
+    (void)variable;
+    snprintf(ctx, 64, "%s", value);
+}
+
+static void secret_value_is_used_and_not_told(void **state)
+{
+    (void)state;
+    struct config config;
+    struct options options;
+    struct error error;
+    char *variables[] = {"VIGIL_PREFIX=s3cret", NULL};
+    char told[64];
+    struct option_listener listener = {.fn = note_value, .ctx = told};
+    options_init(&options, &table, &config);
+    assert_int_equal(options_parse_environment(&options, variables, listener, &error), ST_OK);
+    assert_string_equal(config.prefixes, "s3cret");
+    assert_string_equal(told, OPTION_SECRET_SHOWN);
+}
+
+static void values_of_a_repeated_flag_are_joined(void **state)
+{
+    (void)state;
+    struct config config;
+    struct options options;
+    struct error error;
+    int rest;
+    char *args[] = {"--prefix", "a", "--name=x", "--prefix=b,c", "--prefix", "d"};
+    options_init(&options, &table, &config);
+    assert_int_equal(options_parse_args(&options, COUNT_OF(args), args, &rest, &error), ST_OK);
+    assert_string_equal(config.prefixes, "a,b,c,d");
+}
+
+static void repeated_flags_that_are_too_long_are_refused(void **state)
+{
+    (void)state;
+    struct config config;
+    struct options options;
+    struct error error;
+    int rest;
+    char value[OPTIONS_JOINED_BYTES - 1] = {0}; /* with a comma and "a" it fits exactly */
+    memset(value, 'x', sizeof(value) - 2);
+    char *args[] = {"--prefix", "a", "--prefix", value, "--prefix", ""};
+    options_init(&options, &table, &config);
+    assert_int_equal(options_parse_args(&options, 4, args, &rest, &error), ST_OK);
+    options_init(&options, &table, &config);
+    assert_int_equal(options_parse_args(&options, 6, args, &rest, &error), ST_INVALID);
+    assert_non_null(strstr(error.text, "too long"));
 }
 
 static void ignored_flags_are_read_and_dropped(void **state)
@@ -367,9 +381,10 @@ int main(void)
         cmocka_unit_test(settings_can_be_set_by_name),
         cmocka_unit_test(help_is_grouped_and_wrapped),
         cmocka_unit_test(man_page_escapes_roff_characters),
-        cmocka_unit_test(completion_is_a_script_bash_accepts),
-        cmocka_unit_test(every_shell_gets_flags_and_choices),
         cmocka_unit_test(environment_may_be_read_twice),
+        cmocka_unit_test(secret_value_is_used_and_not_told),
+        cmocka_unit_test(values_of_a_repeated_flag_are_joined),
+        cmocka_unit_test(repeated_flags_that_are_too_long_are_refused),
         cmocka_unit_test(ignored_flags_are_read_and_dropped),
         cmocka_unit_test(alias_sets_the_same_flag),
     };

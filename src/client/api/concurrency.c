@@ -1,65 +1,38 @@
 /* Locks and elections as calls. */
 #include "client/api/kv.h"
+#include "client/api/methods.h"
 #include "client/call/parts.h"
 #include "codec/pb/election.pb.h"
 #include "codec/pb/lock.pb.h"
 
 #include <vigil/concurrency.h>
 
-static const struct client_method lock_method = {
-    .path = "/v3lockpb.Lock/Lock",
-    .response = &pb_lock_response_table,
-};
-static const struct client_method unlock_method = {
-    .path = "/v3lockpb.Lock/Unlock",
-    .response = &pb_unlock_response_table,
-};
-static const struct client_method campaign_method = {
-    .path = "/v3electionpb.Election/Campaign",
-    .response = &pb_campaign_response_table,
-};
-static const struct client_method proclaim_method = {
-    .path = "/v3electionpb.Election/Proclaim",
-    .response = &pb_proclaim_response_table,
-};
-static const struct client_method resign_method = {
-    .path = "/v3electionpb.Election/Resign",
-    .response = &pb_resign_response_table,
-};
-static const struct client_method leader_method = {
-    .path = "/v3electionpb.Election/Leader",
-    .response = &pb_leader_response_table,
-    .reads = true,
-};
-
 /* The name of a lock or an election is a prefix of keys, so the client's prefix is added to it. */
-static vigil_call *named_call(vigil_client *client, const struct client_method *method,
-                              const struct pb_message *type, void *message, struct slice *name)
+static vigil_call *named_call(vigil_client *client, enum client_method_id method, void *message,
+                              struct slice *name)
 {
     AUTO(prefixed_range_fini) struct prefixed_range memory = {0};
     struct slice no_end = SLICE_EMPTY;
     if (kv_request_prefix(client, name, &no_end, &memory) != ST_OK)
         return NULL;
-    return client_call_with(client_call_new(client, method), type, message);
+    return client_request(client, method, message);
 }
 
 vigil_call *vigil_lock(vigil_client *client, vigil_bytes name, int64_t lease)
 {
     struct pb_lock_request message = {.name = kv_slice(name), .lease = lease};
-    return client_call_wait_long(
-        named_call(client, &lock_method, &pb_lock_request_table, &message, &message.name));
+    return client_call_wait_long(named_call(client, METHOD_LOCK, &message, &message.name));
 }
 
 const vigil_lock_response *vigil_lock_result(const vigil_call *call)
 {
-    return client_call_response(call, &lock_method);
+    return client_result(call, METHOD_LOCK);
 }
 
 vigil_call *vigil_unlock(vigil_client *client, vigil_bytes key)
 {
     struct pb_unlock_request message = {.key = kv_slice(key)};
-    return client_call_with(client_call_new(client, &unlock_method), &pb_unlock_request_table,
-                            &message);
+    return client_request(client, METHOD_UNLOCK, &message);
 }
 
 vigil_call *vigil_campaign(vigil_client *client, vigil_bytes name, int64_t lease, vigil_bytes value)
@@ -69,13 +42,12 @@ vigil_call *vigil_campaign(vigil_client *client, vigil_bytes name, int64_t lease
         .lease = lease,
         .value = kv_slice(value),
     };
-    return client_call_wait_long(
-        named_call(client, &campaign_method, &pb_campaign_request_table, &message, &message.name));
+    return client_call_wait_long(named_call(client, METHOD_CAMPAIGN, &message, &message.name));
 }
 
 const vigil_campaign_response *vigil_campaign_result(const vigil_call *call)
 {
-    return client_call_response(call, &campaign_method);
+    return client_result(call, METHOD_CAMPAIGN);
 }
 
 /* The keys of a leadership are whole: the server has returned them with the prefix. */
@@ -93,27 +65,25 @@ vigil_call *vigil_proclaim(vigil_client *client, const vigil_leader_key *leader,
 {
     struct pb_leader_key key = leader_key(leader);
     struct pb_proclaim_request message = {.leader = &key, .value = kv_slice(value)};
-    return client_call_with(client_call_new(client, &proclaim_method), &pb_proclaim_request_table,
-                            &message);
+    return client_request(client, METHOD_PROCLAIM, &message);
 }
 
 vigil_call *vigil_resign(vigil_client *client, const vigil_leader_key *leader)
 {
     struct pb_leader_key key = leader_key(leader);
     struct pb_resign_request message = {.leader = &key};
-    return client_call_with(client_call_new(client, &resign_method), &pb_resign_request_table,
-                            &message);
+    return client_request(client, METHOD_RESIGN, &message);
 }
 
 vigil_call *vigil_leader(vigil_client *client, vigil_bytes name)
 {
     struct pb_leader_request message = {.name = kv_slice(name)};
-    return named_call(client, &leader_method, &pb_leader_request_table, &message, &message.name);
+    return named_call(client, METHOD_LEADER, &message, &message.name);
 }
 
 const vigil_leader_response *vigil_leader_result(const vigil_call *call)
 {
-    return client_call_response(call, &leader_method);
+    return client_result(call, METHOD_LEADER);
 }
 
 /* -- Observe -- */
@@ -142,6 +112,7 @@ static int call_back(struct parts_call *parts, const void *part)
 
 static const struct client_method observe_method = {
     .path = "/v3electionpb.Election/Observe",
+    .request = &pb_leader_request_table,
     .response = &pb_leader_response_table,
     .reads = true,
     .parts = &parts_stream_ops,
@@ -164,7 +135,7 @@ vigil_call *vigil_observe(vigil_client *client, vigil_bytes name, vigil_leader_f
     if (!parts)
         return NULL;
     parts->fn.leader = fn;
-    vigil_call *call = parts_call_with(parts, &pb_leader_request_table, &message);
+    vigil_call *call = parts_call_with(parts, &message);
     vigil_call_set_timeout(call, 0);
     return call;
 }

@@ -23,9 +23,4 @@ MUST_CHECK
 enum status kv_request_prefix(const struct vigil_client *client, struct slice *key,
                               struct slice *range_end, struct prefixed_range *memory);
 
-/* Remove the client's prefix from the keys of a response. */
-void kv_strip_range(void *response, size_t prefix_len);
-void kv_strip_put(void *response, size_t prefix_len);
-void kv_strip_delete(void *response, size_t prefix_len);
-
 #endif

@@ -227,11 +227,18 @@ static void on_refused(struct client_stream *stream, enum grpc_code code, struct
 
 /* -- Life -- */
 
+/* Why the client has ended. */
+static void set_end_error(const struct driver *driver, vigil_error *error)
+{
+    client_error_set(error, driver_end_code(&driver->end), VIGIL_NOT_SENT, "%s",
+                     driver_end_text(&driver->end));
+}
+
 static void end_part(struct driver_part *part)
 {
     struct lease_keeper *keeper = CONTAINER_OF(part, struct lease_keeper, part);
     vigil_error error;
-    client_error_set(&error, VIGIL_ERROR_CANCELED, VIGIL_NOT_SENT, "the client was shut down");
+    set_end_error(&keeper->client->driver, &error);
     lose_all(keeper, &error);
     client_stream_fini(&keeper->stream);
 }
@@ -309,7 +316,7 @@ static void start(struct vigil_lease *lease)
 {
     vigil_error error;
     if (lease->client->driver.ended) {
-        client_error_set(&error, VIGIL_ERROR_CANCELED, VIGIL_NOT_SENT, "the client was shut down");
+        set_end_error(&lease->client->driver, &error);
         tell_lost(lease, &error);
     } else if (keep(lease) != ST_OK) {
         client_error_set(&error, VIGIL_ERROR_MEMORY, VIGIL_NOT_SENT, "out of memory");
@@ -352,6 +359,8 @@ static int lease_new(vigil_client *client, int64_t id, int64_t ttl, void *user,
 {
     if (id == 0 || ttl <= 0)
         return VIGIL_ERROR_ARGUMENT;
+    if (driver_is_inherited(&client->driver))
+        return VIGIL_ERROR_SYSTEM;
     struct vigil_lease *lease = calloc(1, sizeof(*lease));
     if (!lease)
         return VIGIL_ERROR_MEMORY;

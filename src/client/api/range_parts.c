@@ -1,6 +1,7 @@
 /* Ranges in parts: as a stream of one call, or as pages that are requested one after the other. */
 #include "base/buf.h"
 #include "client/api/kv.h"
+#include "client/api/strip.h"
 #include "client/call/parts.h"
 
 enum { PAGE_KEYS_DEFAULT = 1000 };
@@ -16,7 +17,7 @@ static void strip_stream(void *response, size_t prefix_len)
 {
     struct pb_range_stream_response *stream = response;
     if (stream->range_response)
-        kv_strip_range(stream->range_response, prefix_len);
+        strip_range(stream->range_response, prefix_len);
 }
 
 static const void *open_stream(struct parts_call *parts, void *response)
@@ -27,6 +28,7 @@ static const void *open_stream(struct parts_call *parts, void *response)
 
 static const struct client_method range_stream_method = {
     .path = "/etcdserverpb.KV/RangeStream",
+    .request = &pb_range_request_table,
     .response = &pb_range_stream_response_table,
     .reads = true,
     .strip = strip_stream,
@@ -47,7 +49,7 @@ vigil_call *vigil_range_stream(vigil_client *client, const vigil_range_request *
     if (!parts)
         return NULL;
     parts->fn.range = fn;
-    return parts_call_with(parts, &pb_range_request_table, &message);
+    return parts_call_with(parts, &message);
 }
 
 /* -- Pages -- */
@@ -75,7 +77,7 @@ static enum status encode_request(struct pages_call *pages)
 {
     pages->request.key = buf_slice(&pages->key);
     pages->request.range_end = buf_slice(&pages->end);
-    return client_call_encode(&pages->parts.call, &pb_range_request_table, &pages->request);
+    return client_call_encode(&pages->parts.call, &pages->request);
 }
 
 /* After a page was delivered. */
@@ -158,9 +160,10 @@ static void end_page(struct vigil_call *call)
 static const struct client_part_ops pages_ops = {.end = end_page, .release = parts_release};
 static const struct client_method pages_method = {
     .path = "/etcdserverpb.KV/Range",
+    .request = &pb_range_request_table,
     .response = &pb_range_response_table,
     .reads = true,
-    .strip = kv_strip_range,
+    .strip = strip_range,
     .parts = &pages_ops,
 };
 static const struct parts_hooks pages_hooks = {
@@ -207,5 +210,5 @@ vigil_call *vigil_range_pages(vigil_client *client, const vigil_range_request *r
     }
     pages->request.key = buf_slice(&pages->key);
     pages->request.range_end = buf_slice(&pages->end);
-    return parts_call_with(parts, &pb_range_request_table, &pages->request);
+    return parts_call_with(parts, &pages->request);
 }

@@ -69,6 +69,7 @@ static void release(struct parts_call *parts)
 
 static const struct client_method snapshot_method = {
     .path = "/etcdserverpb.Maintenance/Snapshot",
+    .request = &pb_snapshot_request_table,
     .response = &pb_snapshot_response_table,
     .reads = true,
     .parts = &parts_stream_ops,
@@ -95,5 +96,5 @@ vigil_call *vigil_snapshot(vigil_client *client, vigil_snapshot_fn fn, void *use
         return NULL;
     }
     client_call_wait_long(&parts->call);
-    return parts_call_with(parts, &pb_snapshot_request_table, &message);
+    return parts_call_with(parts, &message);
 }

@@ -1,4 +1,5 @@
 #include "client/api/kv.h"
+#include "client/api/methods.h"
 #include "codec/pb/wire.h"
 
 #include <stdlib.h>
@@ -13,28 +14,6 @@ struct vigil_txn {
     struct buf message;
     uint32_t branch; /* TXN_SUCCESS or TXN_FAILURE */
     bool failed;     /* out of memory: it has no call */
-};
-
-static void strip_txn(void *response, size_t prefix_len)
-{
-    struct pb_txn_response *txn = response;
-    for (size_t i = 0; i < txn->responses_count; i++) {
-        struct pb_response_op *op = &txn->responses[i];
-        if (op->response_case == PB_RESPONSE_OP_RESPONSE_RANGE)
-            kv_strip_range(op->response_range, prefix_len);
-        else if (op->response_case == PB_RESPONSE_OP_RESPONSE_PUT)
-            kv_strip_put(op->response_put, prefix_len);
-        else if (op->response_case == PB_RESPONSE_OP_RESPONSE_DELETE_RANGE)
-            kv_strip_delete(op->response_delete_range, prefix_len);
-        else if (op->response_case == PB_RESPONSE_OP_RESPONSE_TXN)
-            strip_txn(op->response_txn, prefix_len); /* the decoder limits the depth */
-    }
-}
-
-static const struct client_method txn_method = {
-    .path = "/etcdserverpb.KV/Txn",
-    .response = &pb_txn_response_table,
-    .strip = strip_txn,
 };
 
 vigil_txn *vigil_txn_new(vigil_client *client)
@@ -223,7 +202,7 @@ vigil_call *vigil_txn_call(const vigil_txn *txn)
 {
     if (!txn || txn->failed)
         return NULL;
-    struct vigil_call *call = client_call_new(txn->client, &txn_method);
+    struct vigil_call *call = client_call_new(txn->client, &client_methods[METHOD_TXN]);
     if (!call)
         return NULL;
     if (grpc_client_call_send(&call->grpc, buf_slice(&txn->message)) != ST_OK) {
@@ -236,5 +215,5 @@ vigil_call *vigil_txn_call(const vigil_txn *txn)
 
 const vigil_txn_response *vigil_txn_result(const vigil_call *call)
 {
-    return client_call_response(call, &txn_method);
+    return client_result(call, METHOD_TXN);
 }

@@ -264,20 +264,31 @@ static void try_again(struct vigil_call *call, bool at_once)
 
 /* -- What the connection says -- */
 
+struct slice client_call_request(const struct vigil_call *call)
+{
+    struct slice output = buf_slice(&call->grpc.output);
+    return slice_sub(output, GRPC_PREFIX_BYTES, output.len - GRPC_PREFIX_BYTES);
+}
+
+enum status client_call_decode(struct vigil_call *call, struct slice message)
+{
+    void *response = arena_alloc(&call->arena, call->method->response->struct_bytes);
+    if (!response)
+        return ST_NOMEM;
+    TRY(pb_decode(call->method->response, message, &call->arena, response));
+    if (call->client->prefix.len && call->method->strip)
+        call->method->strip(response, call->client->prefix.len);
+    call->response = response;
+    return ST_OK;
+}
+
 static enum status take_response(struct vigil_call *call, struct slice message)
 {
     struct slice bytes;
     if (call->response)
         return ST_MALFORMED; /* one response too many */
-    void *response = arena_alloc(&call->arena, call->method->response->struct_bytes);
-    if (!response)
-        return ST_NOMEM;
     TRY(arena_dup(&call->arena, message, &bytes));
-    TRY(pb_decode(call->method->response, bytes, &call->arena, response));
-    if (call->client->prefix.len && call->method->strip)
-        call->method->strip(response, call->client->prefix.len);
-    call->response = response;
-    return ST_OK;
+    return client_call_decode(call, bytes);
 }
 
 static void on_message(struct grpc_client_call *grpc, struct slice message)
@@ -300,9 +311,13 @@ static void refused(struct vigil_call *call, const struct grpc_outcome *outcome)
 {
     struct channel *channel = call->client->channel;
     enum status status = client_status_of(outcome->text);
-    bool token = status == ST_INVALID_AUTH_TOKEN || status == ST_AUTH_OLD_REVISION;
+    bool token = status == ST_INVALID_AUTH_TOKEN || status == ST_AUTH_OLD_REVISION ||
+                 status == ST_USER_EMPTY; /* authentication was enabled after we connected */
+    /* Users or roles were changed while the request was on its way. A client that is known by its
+     * certificate needs no new token for another attempt. */
+    bool outdated = status == ST_AUTH_OLD_REVISION;
     if (token && !call->delivered && call->renewals < RENEWALS_MAX &&
-        channel_renew_token(channel, call->generation)) {
+        (channel_renew_token(channel, call->generation) || outdated)) {
         call->renewals++;
         try_again(call, true);
     } else if (outcome->code == GRPC_UNAVAILABLE && may_be_repeated(call)) {
@@ -368,26 +383,80 @@ static const struct grpc_client_ops call_ops = {.on_message = on_message, .on_en
 
 /* -- For the operation -- */
 
+static bool is_too_large(const struct vigil_call *call)
+{
+    size_t bytes = grpc_client_call_queued_bytes(&call->grpc) - GRPC_PREFIX_BYTES;
+    return bytes > call->client->send_bytes_max;
+}
+
+static bool is_local_write(const struct vigil_call *call)
+{
+    return call->client->local && call->method->kind > LOCAL_KIND_RANGE;
+}
+
+/* Counted until the end of the turn in which it reaches the loop, when it is passed to the store.
+ */
+static void post(struct vigil_call *call)
+{
+    call->posted = is_local_write(call);
+    if (call->posted)
+        atomic_fetch_add(&call->client->writes_posted, 1);
+    operation_post(&call->operation);
+}
+
+static void note_arrival(struct vigil_call *call)
+{
+    if (call->posted)
+        call->client->writes_arrived++;
+    call->posted = false;
+}
+
+void client_call_pass_on(struct vigil_call *call)
+{
+    client_call_drop_response(call);
+    move(call, CALL_WAITING);
+    call->attempts = 0;
+    try_to_send(call);
+}
+
+/* True: the store in this process executes it. */
+static bool begin_here(struct vigil_call *call)
+{
+    struct client_local *local = call->client->local;
+    if (!local || !call->method->kind)
+        return false;
+    move(call, CALL_SENT);
+    call->attempts = 1;
+    if (local->ops->begin(local, call))
+        return true;
+    move(call, CALL_WAITING);
+    call->attempts = 0;
+    return false;
+}
+
 static void begin(struct operation *operation)
 {
     struct vigil_call *call = call_of(operation);
     struct vigil_client *client = call->client;
+    note_arrival(call);
     if (call->invalid) {
         fail(call, VIGIL_ERROR_ARGUMENT, call->invalid);
         return;
     }
-    if (grpc_client_call_queued_bytes(&call->grpc) - GRPC_PREFIX_BYTES > client->send_bytes_max) {
+    if (is_too_large(call)) {
         fail(call, VIGIL_ERROR_REQUEST_TOO_LARGE, "the request exceeds send_bytes_max");
         return;
     }
     atomic_fetch_add_explicit(&client->counters.calls_started, 1, memory_order_relaxed);
     set_deadline(call, loop_now_ns(client->driver.loop));
     move(call, CALL_WAITING);
-    try_to_send(call);
+    if (!begin_here(call))
+        try_to_send(call);
 }
 
 static void stop(struct operation *operation, enum vigil_code code, const char *text)
 {
+    note_arrival(call_of(operation));
     client_call_stop(call_of(operation), code, text);
 }
 
@@ -404,9 +473,10 @@ struct vigil_call *client_call_new(struct vigil_client *client, const struct cli
 struct vigil_call *client_call_new_sized(struct vigil_client *client,
                                          const struct client_method *method, size_t bytes)
 {
-    struct vigil_call *call = calloc(1, bytes);
+    struct vigil_call *call = malloc(bytes); /* glibc's calloc does not use its cache */
     if (!call)
         return NULL;
+    memset(call, 0, bytes);
     operation_init(&call->operation, &client->driver, &operation_ops);
     call->client = client;
     call->method = method;
@@ -419,10 +489,9 @@ struct vigil_call *client_call_new_sized(struct vigil_client *client,
     return call;
 }
 
-struct vigil_call *client_call_with(struct vigil_call *call, const struct pb_message *type,
-                                    const void *message)
+struct vigil_call *client_call_with(struct vigil_call *call, const void *message)
 {
-    if (call && client_call_encode(call, type, message) == ST_OK)
+    if (call && client_call_encode(call, message) == ST_OK)
         return call;
     vigil_call_free(call);
     return NULL;
@@ -435,9 +504,9 @@ struct vigil_call *client_call_wait_long(struct vigil_call *call)
     return call;
 }
 
-enum status client_call_encode(struct vigil_call *call, const struct pb_message *type,
-                               const void *message)
+enum status client_call_encode(struct vigil_call *call, const void *message)
 {
+    const struct pb_message *type = call->method->request;
     size_t size = pb_size(type, message);
     grpc_client_call_clear(&call->grpc);
     uint8_t *to = grpc_client_call_message(&call->grpc, size);
@@ -489,7 +558,7 @@ int vigil_call_start(vigil_call *call, vigil_done done, void *user)
     call->done = done;
     call->user = user;
     call->operation.done = done ? make_callback : NULL;
-    operation_post(&call->operation);
+    post(call);
     return VIGIL_OK;
 }
 
@@ -515,13 +584,47 @@ int vigil_queue_call(vigil_queue *queue, vigil_call *call, void *user)
         .what = VIGIL_ITEM_CALL, .user = user, .call = call, .error = &call->operation.error};
     queue_item_init(&call->item, queue, &item_ops);
     call->user = user;
-    operation_post(&call->operation);
+    post(call);
     return VIGIL_OK;
+}
+
+/* On this thread, by the store in this process. False: it goes to the loop. */
+static bool run_here(struct vigil_call *call)
+{
+    struct vigil_client *client = call->client;
+    struct client_local *local = client->local;
+    if (call->invalid || is_too_large(call) || atomic_load(&call->operation.canceled) ||
+        atomic_load(&client->driver.shutting_down))
+        return false;
+    if (is_local_write(call) && atomic_load(&client->writes_posted))
+        return false;
+    if (!local->ops->run(local, call))
+        return false;
+    atomic_fetch_add_explicit(&client->counters.calls_started, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&client->counters.calls_completed, 1, memory_order_relaxed);
+    operation_complete_here(&call->operation);
+    return true;
+}
+
+/* A blocking call drives a client in the program's loop, also if it did not have to wait. */
+static void make_due_callbacks(struct driver *driver)
+{
+    if (!driver->own_thread && !atomic_load(&driver->loop_ended) && driver_timeout_ms(driver) == 0)
+        driver_process(driver);
 }
 
 int vigil_call_run(vigil_call *call)
 {
-    return operation_run(operation_of(call));
+    if (!call || !call->client->local || !call->method->kind ||
+        driver_must_not_wait(&call->client->driver))
+        return operation_run(operation_of(call));
+    int code = operation_claim(&call->operation);
+    if (code != VIGIL_OK)
+        return code;
+    if (!run_here(call))
+        return operation_run_claimed(&call->operation);
+    make_due_callbacks(&call->client->driver);
+    return call->operation.error.code;
 }
 
 void vigil_call_cancel(vigil_call *call)

@@ -17,17 +17,19 @@
 #define VIGIL_CLIENT_CALL_CALL_H
 
 #include "base/memory/arena.h"
+#include "client/call/local.h"
 #include "client/call/queue.h"
 #include "client/driver/operation.h"
 #include "codec/pb/pb.h"
 
 struct client_method {
     const char *path; /* "/etcdserverpb.KV/Range" */
-    const struct pb_message *response;
+    const struct pb_message *request, *response;
     bool reads; /* changes nothing, so it may be repeated */
     /* Removes a prefix of this length from the keys of a response; NULL: it has none. */
     void (*strip)(void *response, size_t prefix_len);
     const struct client_part_ops *parts; /* NULL: the response is one message */
+    enum client_local_kind kind;
 };
 
 /* What a call does whose response comes in parts. The loop's thread. */
@@ -63,6 +65,7 @@ struct vigil_call {
     enum call_state state;
     bool stopping;  /* its stream is being cancelled, and the error is set */
     bool delivered; /* the user has received a part, so it is not repeated any more */
+    bool posted;    /* it is counted in writes_posted of the client; set by the starting thread */
     struct channel_waiter waiter;
     struct timer deadline, pause;
     unsigned attempts;   /* that were sent */
@@ -86,9 +89,9 @@ struct vigil_call *client_call_new(struct vigil_client *client, const struct cli
 struct vigil_call *client_call_new_sized(struct vigil_client *client,
                                          const struct client_method *method, size_t bytes);
 
-/* Gives a new call its request. The result is NULL without memory, and then the call is freed. */
-struct vigil_call *client_call_with(struct vigil_call *call, const struct pb_message *type,
-                                    const void *message);
+/* Gives a new call its request, the struct of method->request. The result is NULL without memory,
+ * and then the call is freed. */
+struct vigil_call *client_call_with(struct vigil_call *call, const void *message);
 
 /* For a new call whose answer may take any time: unless the user sets a timeout, the client's one
  * only limits how long the request waits to be sent. The call may be NULL, and is returned. */
@@ -96,8 +99,18 @@ struct vigil_call *client_call_wait_long(struct vigil_call *call);
 
 /* Replaces the request of a call that is not being sent. ST_NOMEM. */
 MUST_CHECK
-enum status client_call_encode(struct vigil_call *call, const struct pb_message *type,
-                               const void *message);
+enum status client_call_encode(struct vigil_call *call, const void *message);
+
+/* -- For a store in this process: client/call/local.h -- */
+
+/* The request of a call that is being executed, encoded. */
+struct slice client_call_request(const struct vigil_call *call);
+/* On the loop's thread, after begin: the store does not execute the call, which has changed
+ * nothing. It goes to the connection. */
+void client_call_pass_on(struct vigil_call *call);
+/* Decodes a response, which is in the arena of the call. ST_NOMEM, ST_LIMIT, ST_MALFORMED. */
+MUST_CHECK
+enum status client_call_decode(struct vigil_call *call, struct slice message);
 
 /* -- For calls with parts, on the loop's thread -- */
 

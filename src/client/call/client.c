@@ -118,6 +118,8 @@ static void close_channel(struct driver *driver)
     struct vigil_client *client = client_of(driver);
     channel_free(client->channel);
     client->channel = NULL;
+    if (client->local)
+        client->local->ops->close(client->local);
 }
 
 static void destroy(struct driver *driver)
@@ -125,6 +127,8 @@ static void destroy(struct driver *driver)
     struct vigil_client *client = client_of(driver);
     assert(!client->channel);
     free((void *)client->prefix.ptr);
+    if (client->local)
+        client->local->ops->free(client->local);
     free(client);
 }
 
@@ -134,10 +138,39 @@ static const struct driver_ops client_driver_ops = {
     .end_of_turn = publish_stats,
 };
 
+/* -- With a store in this process -- */
+
+static void local_after_input(void *ctx)
+{
+    struct vigil_client *client = ctx;
+    client->local->ops->after_input(client->local);
+}
+
+static bool local_end_of_turn(void *ctx)
+{
+    struct vigil_client *client = ctx;
+    publish_stats(&client->driver);
+    bool more = client->local->ops->end_of_turn(client->local);
+    if (client->writes_arrived)
+        atomic_fetch_sub(&client->writes_posted, client->writes_arrived);
+    client->writes_arrived = 0;
+    return more;
+}
+
+static void attach_local(struct vigil_client *client)
+{
+    if (client->local)
+        loop_set_hooks(client->driver.loop, (struct loop_hooks){.after_input = local_after_input,
+                                                                .end_of_turn = local_end_of_turn,
+                                                                .ctx = client});
+}
+
 static enum status client_init(struct vigil_client *client, struct network *network,
-                               const vigil_options *options, struct error *error)
+                               struct client_local *local, const vigil_options *options,
+                               struct error *error)
 {
     *client = (struct vigil_client){
+        .local = local,
         .driver.own_thread = options->own_thread != 0,
         .driver.log = options->log,
         .driver.log_user = options->log_user,
@@ -146,6 +179,7 @@ static enum status client_init(struct vigil_client *client, struct network *netw
         .receive_bytes_max = options->receive_bytes_max,
     };
     TRY(driver_init(&client->driver, network, &client_driver_ops));
+    attach_local(client);
     TRY(copy_prefix(client, options->prefix));
     TRY(open_channel(client, network, options, error));
     return driver_start(&client->driver);
@@ -189,25 +223,43 @@ static const char *fault_of(const vigil_options *o)
     return NULL;
 }
 
-int client_new_over(struct network *network, const vigil_options *options,
-                    vigil_client **ret_client, vigil_error *error)
+/* The options with the defaults for fields that the program's header does not have. */
+static int complete_options(const vigil_options *options, vigil_options *ret_complete,
+                            vigil_error *error)
 {
-    vigil_options complete;
-    vigil_options_init(&complete);
-    if (options && (options->size == 0 || options->size > sizeof(complete)))
+    vigil_options_init(ret_complete);
+    if (options && (options->size == 0 || options->size > sizeof(*ret_complete)))
         return refuse(error, VIGIL_ERROR_ARGUMENT,
                       "the options were not set up with vigil_options_init");
     if (options)
-        memcpy(&complete, options, options->size);
-    const char *fault = fault_of(&complete);
-    if (fault)
-        return refuse(error, VIGIL_ERROR_ARGUMENT, fault);
-    struct vigil_client *client = aligned_alloc(
-        _Alignof(struct vigil_client), align_up(sizeof(*client), _Alignof(struct vigil_client)));
-    if (!client)
-        return refuse(error, VIGIL_ERROR_MEMORY, "out of memory");
+        memcpy(ret_complete, options, options->size);
+    const char *fault = fault_of(ret_complete);
+    return fault ? refuse(error, VIGIL_ERROR_ARGUMENT, fault) : VIGIL_OK;
+}
+
+static void drop_local(struct client_local *local)
+{
+    if (!local)
+        return;
+    local->ops->close(local);
+    local->ops->free(local);
+}
+
+static int create(struct network *network, struct client_local *local, const vigil_options *options,
+                  vigil_client **ret_client, vigil_error *error)
+{
+    vigil_options complete;
+    struct vigil_client *client = NULL;
+    int code = complete_options(options, &complete, error);
+    if (code == VIGIL_OK)
+        client = aligned_alloc(_Alignof(struct vigil_client),
+                               align_up(sizeof(*client), _Alignof(struct vigil_client)));
+    if (!client) {
+        drop_local(local);
+        return code == VIGIL_OK ? refuse(error, VIGIL_ERROR_MEMORY, "out of memory") : code;
+    }
     struct error why = {0};
-    enum status status = client_init(client, network, &complete, &why);
+    enum status status = client_init(client, network, local, &complete, &why);
     if (status != ST_OK) {
         driver_abandon(&client->driver);
         return refuse(error, code_of(status), why.text[0] ? why.text : status_reason(status));
@@ -216,6 +268,18 @@ int client_new_over(struct network *network, const vigil_options *options,
         *error = (vigil_error){.grpc_code = -1};
     *ret_client = client;
     return VIGIL_OK;
+}
+
+int client_new_over(struct network *network, const vigil_options *options,
+                    vigil_client **ret_client, vigil_error *error)
+{
+    return create(network, NULL, options, ret_client, error);
+}
+
+int client_new_local(struct network *network, struct client_local *local,
+                     const vigil_options *options, vigil_client **ret_client, vigil_error *error)
+{
+    return create(network, local, options, ret_client, error);
 }
 
 int vigil_client_new(const vigil_options *options, vigil_client **ret_client, vigil_error *error)

@@ -3,6 +3,7 @@
 #ifndef VIGIL_CLIENT_CALL_CLIENT_H
 #define VIGIL_CLIENT_CALL_CLIENT_H
 
+#include "client/call/local.h"
 #include "client/connect/channel.h"
 #include "client/driver/driver.h"
 
@@ -23,9 +24,15 @@ struct vigil_client {
     /* Constant. */
     int64_t call_timeout_ms;
     size_t send_bytes_max, receive_bytes_max;
-    struct slice prefix; /* owned */
+    struct slice prefix;        /* owned */
+    struct client_local *local; /* owned; NULL: the client uses servers */
+
+    /* Writes that were started and have not reached the store in this process. A blocking write
+     * that finds some takes their way, so that it does not overtake one of its own thread. */
+    _Atomic unsigned writes_posted;
 
     /* The loop's thread. */
+    unsigned writes_arrived; /* of writes_posted, in this turn */
     struct channel *channel;
     struct client_watch_stream *watch_streams; /* the first one; NULL: none */
     struct lease_keeper *lease_keeper;         /* NULL: not used yet */
@@ -36,6 +43,10 @@ struct vigil_client {
  * no own thread. */
 int client_new_over(struct network *network, const vigil_options *options,
                     vigil_client **ret_client, vigil_error *error);
+
+/* A client of a store in this process, which owns local from then on, also if this fails. */
+int client_new_local(struct network *network, struct client_local *local,
+                     const vigil_options *options, vigil_client **ret_client, vigil_error *error);
 
 /* Memory of one decoded response. A hostile one takes 32 times its length (codec/pb/pb.h), one with
  * the smallest keys about 8 times, and an ordinary one less than twice. */

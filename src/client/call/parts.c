@@ -230,12 +230,11 @@ struct parts_call *parts_call_new(struct vigil_client *client, const struct clie
     return parts;
 }
 
-struct vigil_call *parts_call_with(struct parts_call *parts, const struct pb_message *type,
-                                   const void *message)
+struct vigil_call *parts_call_with(struct parts_call *parts, const void *message)
 {
     if (!parts)
         return NULL;
     if (!parts->fn.range)
         parts->call.invalid = "no function receives the parts";
-    return client_call_with(&parts->call, type, message);
+    return client_call_with(&parts->call, message);
 }

@@ -66,8 +66,7 @@ struct parts_call *parts_call_new(struct vigil_client *client, const struct clie
                                   const struct parts_hooks *hooks, size_t bytes, void *user);
 
 /* As client_call_with. */
-struct vigil_call *parts_call_with(struct parts_call *parts, const struct pb_message *type,
-                                   const void *message);
+struct vigil_call *parts_call_with(struct parts_call *parts, const void *message);
 
 /* Calls the user's function, unless the user does not want parts any more. */
 void parts_deliver(struct parts_call *parts, const void *part);

@@ -235,9 +235,11 @@ static int take_until(struct vigil_queue *queue, int64_t deadline_ns, const vigi
 
 int vigil_queue_take(vigil_queue *queue, int timeout_ms, const vigil_item **ret_item)
 {
+    if (driver_is_inherited(&queue->client->driver))
+        return VIGIL_ERROR_SYSTEM;
     if (timeout_ms == 0)
         return take(queue, ret_item);
-    if (driver_is_inside(&queue->client->driver))
+    if (driver_must_not_wait(&queue->client->driver))
         return VIGIL_ERROR_WOULD_BLOCK;
     int64_t deadline_ns = timeout_ms < 0
                               ? CLOCK_NEVER
@@ -262,6 +264,8 @@ static void on_client_ended(struct driver_observer *observer)
 
 int vigil_queue_new(vigil_client *client, vigil_queue **ret_queue)
 {
+    if (driver_is_inherited(&client->driver))
+        return VIGIL_ERROR_SYSTEM;
     struct vigil_queue *queue = calloc(1, sizeof(*queue));
     if (!queue)
         return VIGIL_ERROR_MEMORY;
@@ -297,7 +301,7 @@ static void close_queue(struct vigil_queue *queue, struct list *ret_items)
 void vigil_queue_free(vigil_queue *queue)
 {
     struct list items;
-    if (!queue)
+    if (!queue || driver_is_inherited(&queue->client->driver))
         return;
     list_init(&items);
     close_queue(queue, &items);

@@ -201,20 +201,24 @@ void client_stream_send(struct client_stream *stream, const struct pb_message *t
 }
 
 /* The reason may be a whole gRPC error, as etcd puts it into the reason of a refused watch. */
-static bool is_about_token(struct slice reason)
+static bool names(struct slice reason, enum status status)
 {
-    static const enum status about[] = {ST_INVALID_AUTH_TOKEN, ST_AUTH_OLD_REVISION};
-    for (size_t i = 0; i < COUNT_OF(about); i++) {
-        const char *text = status_text(about[i]);
-        if (reason.len && memmem(reason.ptr, reason.len, text, strlen(text)))
-            return true;
-    }
-    return false;
+    const char *text = status_text(status);
+    return reason.len && memmem(reason.ptr, reason.len, text, strlen(text));
+}
+
+/* Etcd 3.4 refuses a watch without a token as one without permission. There is none if
+ * authentication was enabled after the connection was made. */
+static bool is_about_token(const struct client_stream *stream, struct slice reason)
+{
+    return names(reason, ST_INVALID_AUTH_TOKEN) || names(reason, ST_AUTH_OLD_REVISION) ||
+           names(reason, ST_USER_EMPTY) ||
+           (names(reason, ST_PERMISSION_DENIED) && !channel_has_token(stream->client->channel));
 }
 
 static bool get_token(struct client_stream *stream, struct slice reason)
 {
-    if (!is_about_token(reason) || stream->renewals >= RENEWALS_MAX ||
+    if (!is_about_token(stream, reason) || stream->renewals >= RENEWALS_MAX ||
         !channel_renew_token(stream->client->channel, stream->generation))
         return false;
     stream->renewals++;

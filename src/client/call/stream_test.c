@@ -8,10 +8,11 @@
 #include <cmocka.h>
 
 static unsigned avoided, renewed, breaks, refusals;
-static bool has_user;
+static bool has_user, has_token;
 
 void __wrap_channel_avoid(struct channel *channel, uint64_t generation);
 bool __wrap_channel_renew_token(struct channel *channel, uint64_t generation);
+bool __wrap_channel_has_token(const struct channel *channel);
 
 void __wrap_channel_avoid(struct channel *channel, uint64_t generation)
 {
@@ -26,6 +27,12 @@ bool __wrap_channel_renew_token(struct channel *channel, uint64_t generation)
     (void)generation;
     renewed += has_user;
     return has_user;
+}
+
+bool __wrap_channel_has_token(const struct channel *channel)
+{
+    (void)channel;
+    return has_token;
 }
 
 static void on_break(struct client_stream *stream)
@@ -82,28 +89,32 @@ static void every_status_has_its_meaning(void **state)
         const char *text;
         enum status reason;
         bool user;
+        bool token; /* the connection has one */
         enum meaning meaning;
     } rows[] = {
-        {true, GRPC_UNAVAILABLE, "the connection broke", ST_OK, false, RESUMES},
-        {true, GRPC_INTERNAL, "reset", ST_OK, false, RESUMES},
-        {false, GRPC_OK, "", ST_OK, false, RESUMES},
-        {false, GRPC_UNAVAILABLE, "etcdserver: server stopped", ST_OK, false, MOVES},
-        {false, GRPC_UNAVAILABLE, "etcdserver: leader changed", ST_OK, false, MOVES},
-        {false, GRPC_INTERNAL, "transport is closing", ST_OK, false, MOVES},
-        {false, GRPC_UNAVAILABLE, "etcdserver: no leader", ST_OK, false, ENDS},
-        {false, GRPC_UNAUTHENTICATED, "etcdserver: invalid auth token", ST_OK, true, RENEWS},
-        {false, GRPC_UNAUTHENTICATED, "etcdserver: invalid auth token", ST_OK, false, ENDS},
+        {true, GRPC_UNAVAILABLE, "the connection broke", ST_OK, false, false, RESUMES},
+        {true, GRPC_INTERNAL, "reset", ST_OK, false, false, RESUMES},
+        {false, GRPC_OK, "", ST_OK, false, false, RESUMES},
+        {false, GRPC_UNAVAILABLE, "etcdserver: server stopped", ST_OK, false, false, MOVES},
+        {false, GRPC_UNAVAILABLE, "etcdserver: leader changed", ST_OK, false, false, MOVES},
+        {false, GRPC_INTERNAL, "transport is closing", ST_OK, false, false, MOVES},
+        {false, GRPC_UNAVAILABLE, "etcdserver: no leader", ST_OK, false, false, ENDS},
+        {false, GRPC_UNAUTHENTICATED, "etcdserver: invalid auth token", ST_OK, true, true, RENEWS},
+        {false, GRPC_UNAUTHENTICATED, "etcdserver: invalid auth token", ST_OK, false, false, ENDS},
         {false, GRPC_INVALID_ARGUMENT, "etcdserver: revision of auth store is old", ST_OK, true,
-         RENEWS},
+         true, RENEWS},
         {false, GRPC_INVALID_ARGUMENT, "etcdserver: revision of auth store is old", ST_OK, false,
-         ENDS},
-        {true, GRPC_RESOURCE_EXHAUSTED, "too large", ST_LIMIT, false, ENDS},
+         false, ENDS},
+        {true, GRPC_RESOURCE_EXHAUSTED, "too large", ST_LIMIT, false, false, ENDS},
         {false, GRPC_RESOURCE_EXHAUSTED, "grpc: received message larger than max", ST_OK, false,
-         ENDS},
-        {false, GRPC_PERMISSION_DENIED, "etcdserver: permission denied", ST_OK, true, ENDS},
-        {false, GRPC_CANCELLED, "", ST_OK, false, ENDS},
-        {false, GRPC_UNKNOWN, "", ST_OK, false, ENDS},
-        {false, GRPC_UNIMPLEMENTED, "", ST_OK, false, ENDS},
+         false, ENDS},
+        {false, GRPC_PERMISSION_DENIED, "etcdserver: permission denied", ST_OK, true, true, ENDS},
+        {false, GRPC_PERMISSION_DENIED, "etcdserver: permission denied", ST_OK, true, false,
+         RENEWS},
+        {false, GRPC_PERMISSION_DENIED, "etcdserver: permission denied", ST_OK, false, false, ENDS},
+        {false, GRPC_CANCELLED, "", ST_OK, false, false, ENDS},
+        {false, GRPC_UNKNOWN, "", ST_OK, false, false, ENDS},
+        {false, GRPC_UNIMPLEMENTED, "", ST_OK, false, false, ENDS},
     };
     (void)state;
     vigil_client *client = new_client();
@@ -117,6 +128,7 @@ static void every_status_has_its_meaning(void **state)
         };
         open_stream(&stream, client);
         has_user = rows[i].user;
+        has_token = rows[i].token;
         stream.call.ops->on_end(&stream.call, &outcome);
         check_meaning(&stream, rows[i].meaning);
         client_stream_fini(&stream);

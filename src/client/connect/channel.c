@@ -17,7 +17,6 @@ enum { FAILURE_BYTES = 512, SCRATCH_BYTES = 1024 };
 #define KEEPALIVE_NS_MAX (INT64_C(7200) * NS_PER_S)
 #define BACKOFF_NS_MIN (1 * NS_PER_MS)
 #define MOVE_NS (10 * NS_PER_S) /* between moves of lasting calls to another connection */
-#define USER_AGENT SLICE_LITERAL("libvigil/1.0.0")
 
 enum channel_state {
     CHANNEL_IDLE,
@@ -65,9 +64,9 @@ struct channel {
     struct timer auth_limit;      /* set only while authenticating */
     bool auth_answered;
     struct buf token;
-    struct grpc_head *heads[2]; /* without and with require_leader; NULL: not made yet */
-    bool token_wanted;          /* the token was refused: another one is fetched first */
-    bool rejected;              /* the waiters fail because of it, just now */
+    struct client_heads heads;
+    bool token_wanted; /* the token was refused: another one is fetched first */
+    bool rejected;     /* the waiters fail because of it, just now */
     bool ending;
     char failure[FAILURE_BYTES];
     struct channel_stats stats;
@@ -148,53 +147,34 @@ static void wake_waiters(struct channel *channel)
 
 /* -- Credentials -- */
 
-static void drop_heads(struct channel *channel)
+static struct slice via_of(const struct channel *channel, const struct channel_request *request)
 {
-    for (size_t i = 0; i < COUNT_OF(channel->heads); i++) {
-        grpc_head_unref(channel->heads[i]);
-        channel->heads[i] = NULL;
-    }
-}
-
-/* A request of the program's own metadata is rare, so its head is not kept. */
-static enum status make_head(struct channel *channel, bool require_leader,
-                             const struct client_metadata *own, struct grpc_head **ret_head)
-{
-    struct http_field metadata[2 + CLIENT_METADATA_FIELDS_MAX];
-    const struct connection *connection = channel->current->connection;
-    const struct endpoint *endpoint = connection_endpoint(connection);
-    struct grpc_head_fields fields = {
-        .secure = connection_is_secure(connection),
-        .authority = slice_from_text(endpoint->is_path ? endpoint->host : endpoint->text),
-        .user_agent = USER_AGENT,
-        .metadata = metadata,
-    };
-    if (channel->token.len)
-        metadata[fields.metadata_count++] =
-            (struct http_field){SLICE_LITERAL("token"), buf_slice(&channel->token)};
-    if (require_leader)
-        metadata[fields.metadata_count++] =
-            (struct http_field){SLICE_LITERAL("hasleader"), SLICE_LITERAL("true")};
-    for (size_t i = 0; own && i < own->count; i++)
-        metadata[fields.metadata_count++] = own->fields[i];
-    return grpc_head_new(&fields, ret_head);
+    const char *usual = channel->options.via;
+    return request->via.len ? request->via : slice_from_text(usual ? usual : "vigil");
 }
 
 static enum status start_call(struct channel *channel, struct grpc_client_call *call,
                               const struct channel_request *request)
 {
-    AUTO(grpc_head_unrefp) struct grpc_head *own = NULL;
-    struct grpc_head **head = request->metadata ? &own : &channel->heads[request->require_leader];
+    AUTO(grpc_head_unrefp) struct grpc_head *head = NULL;
     struct h2_session *session = connection_session(channel->current->connection);
     if (!session)
         return ST_CLOSED;
-    if (!*head)
-        TRY(make_head(channel, request->require_leader, request->metadata, head));
+    struct client_credentials credentials = {
+        .token = request->caller ? *request->caller : buf_slice(&channel->token),
+        .via = request->caller ? via_of(channel, request) : SLICE_EMPTY,
+        .is_usual = !request->via.len,
+        .require_leader = request->require_leader,
+        .metadata = request->metadata,
+    };
+    TRY(client_heads_find(&channel->heads, channel->current->connection, &credentials, &head));
     struct grpc_client_request start = {
-        .head = *head,
+        .head = head,
         .path = request->path,
         .deadline_ns = request->deadline_ns,
-        .receive_max = (uint32_t)size_min(channel->options.receive_bytes_max, UINT32_MAX),
+        .receive_max = (uint32_t)size_min(request->receive_max ? request->receive_max
+                                                               : channel->options.receive_bytes_max,
+                                          UINT32_MAX),
         .replayable = request->replayable,
     };
     TRY(grpc_client_call_start(call, session, &start));
@@ -270,7 +250,7 @@ static void retire(struct channel *channel)
     struct link *link = channel->current;
     channel->current = NULL;
     channel->generation++;
-    drop_heads(channel);
+    client_heads_drop(&channel->heads);
     list_push_back(&channel->old, &link->in_old);
     loop_timer_cancel(channel->loop, &channel->auth_limit);
     grpc_client_call_cancel(&channel->auth);
@@ -430,7 +410,7 @@ static void become_ready(struct channel *channel)
 {
     channel->failure[0] = '\0';
     channel->generation++;
-    drop_heads(channel);
+    client_heads_drop(&channel->heads);
     loop_timer_cancel(channel->loop, &channel->auth_limit);
     move(channel, CHANNEL_READY);
     wake_waiters(channel);
@@ -526,7 +506,7 @@ static enum status start_authentication(struct channel *channel)
     };
     channel->token.len = 0;
     channel->auth_answered = false;
-    drop_heads(channel);
+    client_heads_drop(&channel->heads);
     TRY(pb_append(&pb_authenticate_request_table, &request, &message));
     channel->auth.ops = &ops;
     grpc_client_call_clear(&channel->auth); /* an attempt that could not be started */
@@ -556,6 +536,11 @@ bool channel_renew_token(struct channel *channel, uint64_t generation)
     if (channel->state == CHANNEL_READY && generation == channel->generation)
         channel->token_wanted = true;
     return true;
+}
+
+bool channel_has_token(const struct channel *channel)
+{
+    return channel->token.len > 0;
 }
 
 /* -- Calls -- */
@@ -644,6 +629,16 @@ void channel_worked(struct channel *channel, uint64_t generation)
 uint64_t channel_generation(const struct channel *channel)
 {
     return channel->generation;
+}
+
+bool channel_is_ready(const struct channel *channel)
+{
+    return channel->state == CHANNEL_READY;
+}
+
+const char *channel_endpoint(const struct channel *channel)
+{
+    return channel->current ? connection_endpoint(channel->current->connection)->text : "";
 }
 
 const char *channel_failure(const struct channel *channel)
@@ -764,7 +759,7 @@ void channel_free(struct channel *channel)
     while (!list_empty(&channel->old))
         link_free(LIST_ENTRY(channel->old.next, struct link, in_old));
     grpc_client_call_fini(&channel->auth);
-    drop_heads(channel);
+    client_heads_drop(&channel->heads);
     if (channel->connector.options.loop)
         connector_fini(&channel->connector);
     resolver_free(channel->resolver);

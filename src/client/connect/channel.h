@@ -63,7 +63,12 @@ struct channel_request {
     struct slice path;
     bool require_leader;
     const struct client_metadata *metadata; /* NULL: none */
+    /* The token of another client, in whose name the call is made, or empty: it carries none of the
+     * channel's own credentials. NULL: in the channel's own name. */
+    const struct slice *caller;
+    struct slice via;    /* with a caller: instead of the options' */
     int64_t deadline_ns; /* sent to the server as the time that is left; CLOCK_NEVER: none */
+    size_t receive_max;  /* bytes of one message; 0: as the options say */
     bool replayable;     /* the messages are kept for another start */
     struct channel_lasting *lasting; /* NULL: the call is finished where it was started */
 };
@@ -92,7 +97,14 @@ uint64_t channel_generation(const struct channel *channel);
 /* The server refused the token. True: another one is being fetched, so that a repeated call may
  * succeed; it waits for it. False: there is no user to fetch one with. */
 bool channel_renew_token(struct channel *channel, uint64_t generation);
+/* Calls carry a token: the connection was made while authentication was enabled, or one was given.
+ */
+bool channel_has_token(const struct channel *channel);
 
+/* A call can be started now, unless the server allows no more of them. */
+bool channel_is_ready(const struct channel *channel);
+/* Of the connection that is open or being opened: "host:port"; "" if there is none. */
+const char *channel_endpoint(const struct channel *channel);
 /* Why there is no connection: one line that names the endpoint; "" if nothing has failed. */
 const char *channel_failure(const struct channel *channel);
 /* The server refuses the user or the password: waiting for another token is useless. */

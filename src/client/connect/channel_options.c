@@ -11,9 +11,9 @@
 /* NULL: there are no more. */
 static const char **text_at(struct channel_options *o, size_t at)
 {
-    const char **texts[] = {&o->endpoints, &o->srv_domain, &o->srv_name, &o->ca_file,
-                            &o->cert_file, &o->key_file,   &o->user,     &o->password,
-                            &o->token,     &o->server_name};
+    const char **texts[] = {&o->endpoints, &o->srv_domain,  &o->srv_name, &o->ca_file,
+                            &o->cert_file, &o->key_file,    &o->user,     &o->password,
+                            &o->token,     &o->server_name, &o->via};
     return at < COUNT_OF(texts) ? texts[at] : NULL;
 }
 

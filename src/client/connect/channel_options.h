@@ -20,6 +20,9 @@ struct channel_options {
     const char *ca_file, *cert_file, *key_file, *server_name;
     bool insecure_skip_verify;
     const char *user, *password, *token;
+    /* How calls in the name of others are marked: the value of grpcgateway-accept. NULL: "vigil".
+     */
+    const char *via;
     int64_t connect_timeout_ns, keepalive_ns, keepalive_timeout_ns;
     int64_t backoff_min_ns, backoff_max_ns;
     size_t receive_bytes_max;

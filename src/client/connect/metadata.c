@@ -1,5 +1,8 @@
 #include "client/connect/metadata.h"
 
+#include "base/random.h"
+#include "client/connect/connection.h"
+
 #include "wire/grpc/head.h"
 
 #include <stdlib.h>
@@ -89,4 +92,75 @@ bool client_metadata_equal(const struct client_metadata *a, const struct client_
             !slice_equal(a->fields[i].value, b->fields[i].value))
             return false;
     return true;
+}
+
+#define USER_AGENT SLICE_LITERAL("libvigil/1.0.0")
+
+/* etcd's own gateway sends grpcgateway-accept with the calls that it passes on. */
+static enum status make_head(const struct connection *connection,
+                             const struct client_credentials *credentials,
+                             struct grpc_head **ret_head)
+{
+    struct http_field metadata[3 + CLIENT_METADATA_FIELDS_MAX];
+    const struct client_metadata *own = credentials->metadata;
+    const struct endpoint *endpoint = connection_endpoint(connection);
+    struct grpc_head_fields fields = {
+        .secure = connection_is_secure(connection),
+        .authority = slice_from_text(endpoint->is_path ? endpoint->host : endpoint->text),
+        .user_agent = USER_AGENT,
+        .metadata = metadata,
+    };
+    if (credentials->token.len)
+        metadata[fields.metadata_count++] =
+            (struct http_field){SLICE_LITERAL("token"), credentials->token};
+    if (credentials->via.len)
+        metadata[fields.metadata_count++] =
+            (struct http_field){SLICE_LITERAL("grpcgateway-accept"), credentials->via};
+    if (credentials->require_leader)
+        metadata[fields.metadata_count++] =
+            (struct http_field){SLICE_LITERAL("hasleader"), SLICE_LITERAL("true")};
+    for (size_t i = 0; own && i < own->count; i++)
+        metadata[fields.metadata_count++] = own->fields[i];
+    return grpc_head_new(&fields, ret_head);
+}
+
+static enum status find_caller(struct client_heads *heads, const struct connection *connection,
+                               const struct client_credentials *credentials,
+                               struct grpc_head **ret_head)
+{
+    struct slice token = credentials->token;
+    if (!heads->callers)
+        heads->callers = grpc_head_cache_new(random_seed_system());
+    if (!heads->callers)
+        return ST_NOMEM;
+    if (grpc_head_cache_get(heads->callers, token, credentials->require_leader, ret_head))
+        return ST_OK;
+    TRY(make_head(connection, credentials, ret_head));
+    grpc_head_cache_put(heads->callers, token, credentials->require_leader, *ret_head);
+    return ST_OK;
+}
+
+/* Metadata of the program's own and calls that others have passed on are rare, so their heads are
+ * not kept. */
+enum status client_heads_find(struct client_heads *heads, const struct connection *connection,
+                              const struct client_credentials *credentials,
+                              struct grpc_head **ret_head)
+{
+    struct grpc_head **kept = &heads->own[credentials->require_leader];
+    if (credentials->metadata || (credentials->via.len && !credentials->is_usual))
+        return make_head(connection, credentials, ret_head);
+    if (credentials->via.len)
+        return find_caller(heads, connection, credentials, ret_head);
+    if (!*kept)
+        TRY(make_head(connection, credentials, kept));
+    grpc_head_ref(*kept);
+    *ret_head = *kept;
+    return ST_OK;
+}
+
+void client_heads_drop(struct client_heads *heads)
+{
+    for (size_t i = 0; i < COUNT_OF(heads->own); i++)
+        grpc_head_unref(TAKE(heads->own[i]));
+    grpc_head_cache_free(TAKE(heads->callers));
 }

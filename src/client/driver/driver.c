@@ -1,5 +1,6 @@
 #include "client/driver/driver.h"
 
+#include "client/driver/scope.h"
 #include "io/socket.h"
 
 #include <limits.h>
@@ -72,6 +73,8 @@ static void run_rest(struct driver *driver)
 
 void driver_post(struct driver *driver, struct driver_command *command)
 {
+    if (driver_is_inherited(driver))
+        return;
     driver_ref(driver); /* the command may release the object that holds the driver */
     mailbox_post(&driver->mailbox, &command->in_mailbox);
     if (atomic_load_explicit(&driver->loop_ended, memory_order_seq_cst))
@@ -118,6 +121,11 @@ bool driver_is_inside(struct driver *driver)
                          pthread_self());
 }
 
+bool driver_must_not_wait(struct driver *driver)
+{
+    return driver_is_inside(driver) || (driver->owner && driver_scope_has(driver->owner));
+}
+
 /* Waits for a callback of this object, or of any if it is NULL; not for one that we are inside. */
 static void wait_for_callback(struct driver *driver, const struct driver_object *object)
 {
@@ -146,7 +154,8 @@ void driver_changed(struct driver *driver)
 void driver_drop(struct driver *driver, struct driver_object *object)
 {
     atomic_store(&object->dropped, true);
-    if (atomic_load(&driver->inside) == object && !driver_is_inside(driver))
+    if (atomic_load(&driver->inside) == object && !driver_is_inside(driver) &&
+        !driver_is_inherited(driver))
         wait_for_callback(driver, object);
 }
 
@@ -212,8 +221,15 @@ static void *run_thread(void *arg)
 
 void driver_shutdown(struct driver *driver)
 {
+    driver_shutdown_for(driver, VIGIL_OK, NULL);
+}
+
+void driver_shutdown_for(struct driver *driver, enum vigil_code code, const char *text)
+{
     if (atomic_exchange(&driver->shutting_down, true))
         return;
+    if (code != VIGIL_OK)
+        driver_end_give(&driver->end, code, text);
     driver_ref(driver);
     driver_post(driver, &driver->shutdown);
 }
@@ -223,13 +239,33 @@ static void stop_thread(struct driver *driver, bool inside)
     pthread_t thread = driver->thread;
     loop_stop(driver->loop);
     if (inside)
-        pthread_detach(thread); /* it is this thread, and ends after the callback */
+        pthread_detach(thread); /* it is this thread or waits for it, and ends after the callback */
     else
         pthread_join(thread, NULL);
 }
 
+static void *run_end(void *arg)
+{
+    struct driver *driver = arg;
+    end_loop(driver);
+    driver_unref(driver);
+    return NULL;
+}
+
+/* In the program's loop, but inside a callback of the owner: the end waits for what waits for us.
+ */
+static void end_loop_later(struct driver *driver)
+{
+    pthread_t thread;
+    driver_ref(driver);
+    if (driver_thread_new(run_end, driver, &thread) == ST_OK)
+        pthread_detach(thread); /* otherwise it is never freed */
+}
+
 void driver_free(struct driver *driver)
 {
+    if (driver_is_inherited(driver))
+        return;
     bool inside = driver_is_inside(driver);
     atomic_store(&driver->quiet, true);
     if (!inside)
@@ -238,9 +274,11 @@ void driver_free(struct driver *driver)
     driver_changed(driver);
     lock_release(&driver->lock);
     if (driver->own_thread)
-        stop_thread(driver, inside);
+        stop_thread(driver, driver_must_not_wait(driver));
     else if (inside)
         driver->free_wanted = true;
+    else if (driver_must_not_wait(driver))
+        end_loop_later(driver);
     else
         end_loop(driver);
     if (!driver->free_wanted)
@@ -251,12 +289,13 @@ void driver_free(struct driver *driver)
 
 int driver_fd(const struct driver *driver)
 {
-    return driver->own_thread ? -1 : loop_fd(driver->loop);
+    return driver->own_thread || driver_is_inherited(driver) ? -1 : loop_fd(driver->loop);
 }
 
 int driver_timeout_ms(const struct driver *driver)
 {
-    int64_t next = driver->own_thread ? CLOCK_NEVER : loop_next_ns(driver->loop);
+    bool drives = !driver->own_thread && !driver_is_inherited(driver);
+    int64_t next = drives ? loop_next_ns(driver->loop) : CLOCK_NEVER;
     if (next == CLOCK_NEVER)
         return -1;
     int64_t left = next - clock_mono_ns(clock_system());
@@ -268,7 +307,7 @@ int driver_timeout_ms(const struct driver *driver)
 
 void driver_process(struct driver *driver)
 {
-    if (driver->own_thread)
+    if (driver->own_thread || driver_is_inherited(driver))
         return;
     loop_turn_nested(driver->loop);
     if (driver->free_wanted) {
@@ -320,6 +359,7 @@ enum status driver_init(struct driver *driver, struct network *network,
         .log = driver->log,
         .log_user = driver->log_user,
         .ops = ops,
+        .forks = fork_watch(),
         .refs = 1,
         .shutdown.run = run_shutdown,
     };

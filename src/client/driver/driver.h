@@ -12,46 +12,16 @@
 #ifndef VIGIL_CLIENT_DRIVER_DRIVER_H
 #define VIGIL_CLIENT_DRIVER_DRIVER_H
 
-#include "base/container/list.h"
+#include "base/fork.h"
 #include "base/lock.h"
+#include "client/driver/end.h"
+#include "client/driver/member.h"
 #include "io/loop.h"
 
 #include <pthread.h>
 
 struct driver;
 struct network;
-
-/* Something to be done in a turn of the loop. Embedded in the object that it is about. */
-struct driver_command {
-    struct mailbox_node in_mailbox;
-    void (*run)(struct driver_command *command);
-};
-
-/* A running call, which ends when the client ends. */
-struct driver_member {
-    struct list in_driver; /* links driver.members; its links are NULL until first used */
-    void (*end)(struct driver_member *member); /* it has been removed from the list */
-};
-
-/* What a client has from its first use until it is freed: the streams of watches and leases. */
-struct driver_part {
-    struct list in_driver;                 /* links driver.parts */
-    void (*end)(struct driver_part *part); /* ends everything that it has for users */
-    void (*free)(struct driver_part *part);
-};
-
-/* Learns that everything has ended: what is begun from now on ends at once. */
-struct driver_observer {
-    struct list in_driver;                           /* links driver.observers */
-    void (*ended)(struct driver_observer *observer); /* with the lock held */
-};
-
-/* An object that has callbacks. */
-struct driver_object {
-    _Atomic bool dropped; /* freed by the user: no callback is made any more */
-    bool internal; /* used by another object of the library: its callbacks are not the program's,
-                      and everything about it happens on the loop's thread */
-};
 
 struct driver_ops {
     /* On the loop's thread, which makes no turn any more: ends connections and everything else that
@@ -68,7 +38,9 @@ struct driver {
     void *log_user;
     const struct driver_ops *ops;
     struct loop *loop;
-    pthread_t thread; /* valid with an own thread */
+    pthread_t thread;  /* valid with an own thread */
+    const void *owner; /* driver_scope.owner; may be NULL */
+    unsigned forks;    /* fork_count of the process that it belongs to */
 
     /* The loop's thread. */
     struct list members; /* driver_member.in_driver */
@@ -85,6 +57,7 @@ struct driver {
     _Atomic bool quiet;                           /* freed: no callback is made any more */
     struct mailbox mailbox;
     struct driver_command shutdown;
+    struct driver_end end; /* why everything ends */
 
     /* Protected by the lock. */
     struct lock lock;
@@ -95,9 +68,8 @@ struct driver {
     bool running_rest;        /* a thread runs the commands that were posted after the loop's end */
 };
 
-/* With one reference, which is the program's. own_thread, log and log_user are set before.
- * ST_NOMEM, ST_LIMIT: no descriptor. If this, what follows or driver_start fails, driver_abandon is
- * called. */
+/* With the program's reference. own_thread, log and log_user are set before. ST_NOMEM, ST_LIMIT: no
+ * descriptor. If this, what follows or driver_start fails, driver_abandon is called. */
 MUST_CHECK
 enum status driver_init(struct driver *driver, struct network *network,
                         const struct driver_ops *ops);
@@ -107,7 +79,7 @@ enum status driver_start(struct driver *driver);
 /* Another thread, which takes no signals: they are for the program. */
 MUST_CHECK
 enum status driver_thread_new(void *(*run)(void *arg), void *arg, pthread_t *ret_thread);
-/* The client could not be created: frees it. */
+/* It could not be created: frees it. */
 void driver_abandon(struct driver *driver);
 
 void driver_ref(struct driver *driver);
@@ -115,6 +87,7 @@ void driver_unref(struct driver *driver);
 
 /* What the public functions of a client do: see vigil/client.h. */
 void driver_shutdown(struct driver *driver);
+void driver_shutdown_for(struct driver *driver, enum vigil_code code, const char *text);
 void driver_free(struct driver *driver);
 int driver_fd(const struct driver *driver);
 int driver_timeout_ms(const struct driver *driver);
@@ -124,17 +97,23 @@ void driver_process_and_wait(struct driver *driver);
 
 /* Any thread. The command is not posted again before it has run. */
 void driver_post(struct driver *driver, struct driver_command *command);
-
 /* On the loop's thread. False: the user has dropped the object; or driver_callback_end follows. */
 MUST_CHECK
 bool driver_callback_begin(struct driver *driver, const struct driver_object *object);
 void driver_callback_end(struct driver *driver);
-
 /* Any thread: no callback of the object follows. Waits for one that runs on another thread. */
 void driver_drop(struct driver *driver, struct driver_object *object);
 
-/* True: the caller is inside a callback of this client, so it must not wait for the loop. */
+/* The caller is inside a callback of this client; of it or its owner, so it must not wait. */
 bool driver_is_inside(struct driver *driver);
+bool driver_must_not_wait(struct driver *driver);
+
+/* This process is a child of the one that the client belongs to: nothing is done with it any more,
+ * and its memory remains. */
+static inline bool driver_is_inherited(const struct driver *driver)
+{
+    return driver->forks != fork_count();
+}
 
 /* With the lock held: waits until something has changed, and says that something has. */
 void driver_wait(struct driver *driver);

@@ -42,7 +42,8 @@ void operation_complete(struct operation *operation)
 static void end_member(struct driver_member *member)
 {
     struct operation *operation = CONTAINER_OF(member, struct operation, member);
-    operation->ops->stop(operation, VIGIL_ERROR_CANCELED, "the client was shut down");
+    operation->ops->stop(operation, driver_end_code(&operation->driver->end),
+                         driver_end_text(&operation->driver->end));
 }
 
 static void run_start(struct driver_command *command)
@@ -51,8 +52,9 @@ static void run_start(struct driver_command *command)
     struct driver *driver = operation->driver;
     operation->begun = true;
     if (driver->ended || atomic_load(&operation->canceled)) {
-        operation->ops->stop(operation, VIGIL_ERROR_CANCELED,
-                             driver->ended ? "the client was shut down" : "the call was canceled");
+        operation->ops->stop(
+            operation, driver->ended ? driver_end_code(&driver->end) : VIGIL_ERROR_CANCELED,
+            driver->ended ? driver_end_text(&driver->end) : "the call was canceled");
         return;
     }
     list_push_back(&driver->members, &operation->member.in_driver);
@@ -88,6 +90,8 @@ int operation_claim(struct operation *operation)
 {
     if (!operation)
         return VIGIL_ERROR_MEMORY;
+    if (driver_is_inherited(operation->driver))
+        return VIGIL_ERROR_SYSTEM;
     return atomic_exchange(&operation->started, true) ? VIGIL_ERROR_ARGUMENT : VIGIL_OK;
 }
 
@@ -109,13 +113,17 @@ int operation_run(struct operation *operation)
     if (!operation)
         return VIGIL_ERROR_MEMORY;
     struct driver *driver = operation->driver;
-    if (driver_is_inside(driver)) {
+    if (driver_must_not_wait(driver)) {
         atomic_store(&operation->would_block, true);
         return VIGIL_ERROR_WOULD_BLOCK;
     }
     int code = operation_claim(operation);
-    if (code != VIGIL_OK)
-        return code;
+    return code == VIGIL_OK ? operation_run_claimed(operation) : code;
+}
+
+int operation_run_claimed(struct operation *operation)
+{
+    struct driver *driver = operation->driver;
     operation_post(operation);
     if (driver->own_thread || atomic_load(&driver->loop_ended))
         wait_for_thread(operation);
@@ -124,10 +132,16 @@ int operation_run(struct operation *operation)
     return operation->error.code;
 }
 
+void operation_complete_here(struct operation *operation)
+{
+    atomic_store_explicit(&operation->completed, true, memory_order_release);
+}
+
+/* One that has completed does not wake the loop, because there is nothing to do. */
 void operation_cancel(struct operation *operation)
 {
-    if (!operation || atomic_exchange(&operation->canceled, true) ||
-        !atomic_load(&operation->started))
+    if (!operation || operation_has_completed(operation) ||
+        atomic_exchange(&operation->canceled, true) || !atomic_load(&operation->started))
         return;
     operation_ref(operation);
     driver_post(operation->driver, &operation->cancel);
@@ -147,6 +161,11 @@ const vigil_error *operation_error(const struct operation *operation)
     static const vigil_error no_memory = {
         .code = VIGIL_ERROR_MEMORY, .grpc_code = -1, .text = "out of memory"};
     static const vigil_error running = {.grpc_code = -1};
+    static const vigil_error inherited = {
+        .code = VIGIL_ERROR_SYSTEM,
+        .grpc_code = -1,
+        .text = "the client belongs to the process from which this one was forked",
+    };
     static const vigil_error would_block = {
         .code = VIGIL_ERROR_WOULD_BLOCK,
         .grpc_code = -1,
@@ -157,6 +176,8 @@ const vigil_error *operation_error(const struct operation *operation)
         return &no_memory;
     if (operation_has_completed(operation))
         return &operation->error;
+    if (driver_is_inherited(operation->driver))
+        return &inherited;
     bool blocked = atomic_load(&operation->would_block) && !atomic_load(&operation->started);
     return blocked ? &would_block : &running;
 }

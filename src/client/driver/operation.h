@@ -62,11 +62,16 @@ static inline bool operation_has_completed(const struct operation *operation)
 
 /* -- For the program; all but operation_post accept NULL, as if there had been no memory -- */
 
-/* VIGIL_OK once, and then operation_post follows; afterwards VIGIL_ERROR_ARGUMENT. */
+/* VIGIL_OK once, and then operation_post follows; afterwards VIGIL_ERROR_ARGUMENT.
+ * VIGIL_ERROR_SYSTEM: the client belongs to another process. */
 int operation_claim(struct operation *operation);
 void operation_post(struct operation *operation);
 /* Starts it without a callback and waits. VIGIL_ERROR_WOULD_BLOCK: not inside a callback. */
 int operation_run(struct operation *operation);
+/* The same after operation_claim, outside of callbacks. */
+int operation_run_claimed(struct operation *operation);
+/* The claimed operation was executed by this thread instead, and the error is set. */
+void operation_complete_here(struct operation *operation);
 void operation_cancel(struct operation *operation);
 /* Releases the program's reference; no callback is made any more. */
 void operation_free(struct operation *operation);

@@ -169,6 +169,45 @@ static void use_users(struct world *w)
     w->options.password = "p";
 }
 
+static void authentication_may_be_enabled_while_connected(void **state)
+{
+    (void)state;
+    struct world w;
+    begin(&w, 9);
+    use_users(&w);
+    w.cluster.token = 0;
+    assert_true(world_start(&w, 1));
+    get_soon(&w);
+    w.cluster.token = 3;
+    get_soon(&w);
+    struct world_call *c = world_put(&w, 1);
+    WORLD_RUN_UNTIL(&w, c->completions);
+    assert_int_equal(c->code, VIGIL_OK);
+    assert_int_equal(w.cluster.executed[1], 1);
+    assert_int_equal(w.cluster.authentications, 1);
+    world_fini(&w);
+}
+
+/* A client without a user is one that is known by its certificate. */
+static void call_is_repeated_if_users_have_changed_meanwhile(void **state)
+{
+    (void)state;
+    struct world w;
+    begin(&w, 9);
+    assert_true(world_start(&w, 1));
+    w.cluster.outdated = 1;
+    struct world_call *c = world_put(&w, 1);
+    WORLD_RUN_UNTIL(&w, c->completions);
+    assert_int_equal(c->code, VIGIL_OK);
+    assert_int_equal(w.cluster.executed[1], 1);
+    w.cluster.outdated = 100; /* but not for ever */
+    c = world_put(&w, 2);
+    WORLD_RUN_UNTIL(&w, c->completions);
+    assert_int_equal(c->code, VIGIL_ERROR_UNAUTHENTICATED);
+    assert_in_range(w.cluster.outdated, 90, 99);
+    world_fini(&w);
+}
+
 /* Whichever is tried first, with and without a user. */
 static void endpoint_that_allows_no_streams_is_left(void **state)
 {
@@ -382,6 +421,8 @@ int main(void)
         cmocka_unit_test(back_off_of_zero_is_a_short_pause),
         cmocka_unit_test(watch_leaves_an_endpoint_that_calls_avoid),
         cmocka_unit_test(watch_does_not_follow_every_attempt_of_calls),
+        cmocka_unit_test(authentication_may_be_enabled_while_connected),
+        cmocka_unit_test(call_is_repeated_if_users_have_changed_meanwhile),
         cmocka_unit_test(endpoint_that_allows_no_streams_is_left),
         cmocka_unit_test(only_endpoint_may_allow_streams_later),
         cmocka_unit_test(endpoints_without_streams_are_not_tried_in_a_busy_loop),

@@ -61,6 +61,7 @@ struct etcd_cluster {
     unsigned executed[ETCD_PUTS_MAX]; /* puts of clients, by the number that is their value */
     unsigned token;                   /* the number of the valid token; 0: no authentication */
     unsigned authentications;
+    unsigned outdated; /* this many calls are refused because users were changed meanwhile */
     bool lease_lives;
     int64_t lease_ttl;
     unsigned renewals;
@@ -510,14 +511,19 @@ static inline void etcd_authenticate(struct grpc_call *call, void *service, stru
 
 static inline enum status etcd_admit(void *ctx, struct grpc_call *call, const struct grpc_row *row)
 {
-    const struct etcd_cluster *cluster = ((struct etcd_member *)ctx)->cluster;
+    struct etcd_cluster *cluster = ((struct etcd_member *)ctx)->cluster;
     char valid[ETCD_TEXT_BYTES];
     struct slice token;
+    if (cluster->outdated) {
+        cluster->outdated--;
+        return ST_AUTH_OLD_REVISION;
+    }
     if (cluster->token == 0 || row->method->on_message == etcd_authenticate)
         return ST_OK;
     snprintf(valid, sizeof(valid), "token.%u", cluster->token);
-    bool given = grpc_call_metadata(call, SLICE_LITERAL("token"), &token);
-    return given && slice_equal(token, slice_from_text(valid)) ? ST_OK : ST_INVALID_AUTH_TOKEN;
+    if (!grpc_call_metadata(call, SLICE_LITERAL("token"), &token))
+        return ST_USER_EMPTY;
+    return slice_equal(token, slice_from_text(valid)) ? ST_OK : ST_INVALID_AUTH_TOKEN;
 }
 
 static const struct grpc_method etcd_methods[] = {

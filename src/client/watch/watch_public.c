@@ -24,7 +24,8 @@ static void start(struct vigil_watch *watch)
     struct client_metadata *metadata = watch->metadata;
     watch->in_stream = (struct list){0};
     if (client->driver.ended) {
-        watch_fail(watch, VIGIL_ERROR_CANCELED, "the client was shut down");
+        watch_fail(watch, driver_end_code(&client->driver.end),
+                   driver_end_text(&client->driver.end));
     } else if (client_watch_stream_get(client, watch->require_leader, &metadata, &watch->stream) !=
                ST_OK) {
         watch_fail(watch, VIGIL_ERROR_MEMORY, "out of memory");
@@ -127,6 +128,8 @@ static int watch_create(vigil_client *client, const vigil_watch_options *options
     AUTO(client_metadata_freep) struct client_metadata *metadata = NULL;
     vigil_watch_options complete;
     vigil_watch_options_init(&complete);
+    if (driver_is_inherited(&client->driver))
+        return VIGIL_ERROR_SYSTEM;
     if (options->size == 0 || options->size > sizeof(complete))
         return VIGIL_ERROR_ARGUMENT;
     memcpy(&complete, options, options->size);

@@ -545,7 +545,8 @@ static void end_part(struct driver_part *part)
     requeue_all(&stream->stream);
     for (struct vigil_watch *watch; (watch = first_of(stream));) {
         take_off(stream, watch);
-        watch_fail(watch, VIGIL_ERROR_CANCELED, "the client was shut down");
+        const struct driver *driver = &watch->client->driver;
+        watch_fail(watch, driver_end_code(&driver->end), driver_end_text(&driver->end));
     }
     client_stream_fini(&stream->stream);
 }

@@ -1,6 +1,7 @@
 #include "cmd/bench/lease_client.h"
 
 #include "cmd/bench/message.h"
+#include "cmd/bench/reassembly.h"
 #include "cmd/bench/request.h"
 
 #include <stdio.h>
@@ -13,7 +14,6 @@ enum {
     EVENTS_MAX = 256,
     ID_BYTES = 5,
     TTL_S = 3600,
-    MESSAGE_BYTES_MAX = 1 << 16,
     OUT_ENOUGH = 64 * 1024, /* nothing is begun while so much is unsent */
 };
 
@@ -26,7 +26,7 @@ struct link {
     uint32_t stream;        /* 0: not opened */
     uint64_t *sent_ns;      /* owned ring: when each unanswered renewal was sent */
     uint64_t sent, answered;
-    struct buf partial; /* start of a message whose rest has not come */
+    struct bench_reassembly incoming;
 };
 
 struct bench_lease_client {
@@ -52,9 +52,10 @@ static void note(struct bench_lease_client *client, const char *text)
 
 /* -- What comes -- */
 
-static enum status on_renewed(struct bench_lease_client *client, struct link *link,
-                              struct slice message)
+static enum status on_renewed(void *argument, struct slice message)
 {
+    struct link *link = argument;
+    struct bench_lease_client *client = link->conn.owner;
     struct bench_field field;
     uint64_t ttl = 0;
     enum status status;
@@ -72,29 +73,12 @@ static enum status on_renewed(struct bench_lease_client *client, struct link *li
     return ST_OK;
 }
 
-static enum status take_messages(struct bench_lease_client *client, struct link *link)
-{
-    struct slice rest = buf_slice(&link->partial);
-    while (rest.len >= BENCH_GRPC_PREFIX_BYTES) {
-        size_t len = bench_u32_read(rest.ptr + 1), whole = BENCH_GRPC_PREFIX_BYTES + len;
-        if (rest.ptr[0] != 0 || len > MESSAGE_BYTES_MAX)
-            return ST_MALFORMED;
-        if (rest.len < whole)
-            break;
-        TRY(on_renewed(client, link, slice_sub(rest, BENCH_GRPC_PREFIX_BYTES, len)));
-        rest = slice_sub(rest, whole, rest.len - whole);
-    }
-    buf_consume(&link->partial, link->partial.len - rest.len);
-    return ST_OK;
-}
-
 static enum status on_data(struct bench_conn *conn, struct bench_call *call, struct slice bytes)
 {
     struct link *link = CONTAINER_OF(conn, struct link, conn);
     if (call->stream != link->stream)
         return ST_OK; /* of a grant: its status says enough */
-    TRY(buf_append(&link->partial, bytes));
-    return take_messages(conn->owner, link);
+    return bench_reassembly_take(&link->incoming, bytes, on_renewed, link);
 }
 
 static void on_end(struct bench_conn *conn, struct bench_call *call,
@@ -299,7 +283,7 @@ void bench_lease_client_free(struct bench_lease_client *client)
     for (uint32_t i = 0; client->links && i < client->config.connections; i++) {
         if (i < client->links_open)
             bench_conn_close(&client->links[i].conn);
-        buf_fini(&client->links[i].partial);
+        bench_reassembly_fini(&client->links[i].incoming);
         free(client->links[i].sent_ns);
     }
     if (client->epoll_fd >= 0)

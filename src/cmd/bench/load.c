@@ -3,11 +3,14 @@
 #include "cmd/bench/message.h"
 #include "cmd/bench/pod.h"
 #include "cmd/bench/worker.h"
+#include "cmd/progress.h"
 
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
+
+#define SHOW_NS 500000000u
 
 static const char *const paths[] = {
     [BENCH_PUT] = "/etcdserverpb.KV/Put",
@@ -112,11 +115,19 @@ static uint32_t *shuffle(uint64_t count)
     return order;
 }
 
-static void sleep_until(uint64_t at_ns)
+/* On a terminal it wakes up twice a second, to show how much of the time is over. */
+static void sleep_until(struct progress *progress, const struct bench_shared *shared,
+                        uint64_t begun_ns, uint64_t at_ns)
 {
-    struct timespec t = {(time_t)(at_ns / 1000000000u), (long)(at_ns % 1000000000u)};
-    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) != 0)
-        continue;
+    uint64_t now_ns;
+    while ((now_ns = bench_now_ns()) < at_ns) {
+        uint64_t next_ns =
+            at_ns - now_ns > SHOW_NS && progress->is_terminal ? now_ns + SHOW_NS : at_ns;
+        struct timespec t = {(time_t)(next_ns / 1000000000u), (long)(next_ns % 1000000000u)};
+        (void)clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL);
+        progress_show(progress, (bench_now_ns() - begun_ns) / 1000000000u,
+                      (shared->record_until_ns - begun_ns) / 1000000000u);
+    }
 }
 
 struct run {
@@ -171,20 +182,41 @@ static void join_all(struct run *run)
         pthread_join(run->threads[run->threads_running - 1], NULL);
 }
 
+/* By total, on a terminal: shows how many calls were made, until the workers have begun the last.
+ */
+static void show_total(const struct run *run, struct progress *progress)
+{
+    struct timespec pause = {.tv_nsec = SHOW_NS / 5};
+    uint64_t left = run->shared.load->total;
+    while (progress->is_terminal && left) {
+        (void)clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
+        left = 0;
+        for (uint32_t i = 0; i < run->workers_open; i++)
+            left += bench_worker_left(run->workers[i]);
+        progress_show(progress, run->shared.load->total - left, run->shared.load->total);
+    }
+}
+
 /* By time: sleep to both edges of the measured time. By total: all of it is measured. */
 static void run_measured(struct run *run, struct bench_outcome *outcome)
 {
     const struct bench_load *load = run->shared.load;
+    uint64_t begun_ns = bench_now_ns();
+    struct progress progress;
+    progress_init(&progress, stderr, "load", load->total ? "calls" : "");
     if (!load->total)
-        sleep_until(run->shared.record_from_ns);
+        sleep_until(&progress, &run->shared, begun_ns, run->shared.record_from_ns);
     uint64_t own_cpu = bench_usage_own_cpu_ns();
     read_usage(load, &outcome->before, &outcome->has_usage);
-    if (load->total)
+    if (load->total) {
+        show_total(run, &progress);
         join_all(run);
-    else
-        sleep_until(run->shared.record_until_ns);
+    } else {
+        sleep_until(&progress, &run->shared, begun_ns, run->shared.record_until_ns);
+    }
     outcome->own_cpu_ns = bench_usage_own_cpu_ns() - own_cpu;
     read_usage(load, &outcome->after, &outcome->has_usage);
+    progress_end(&progress);
     join_all(run);
 }
 

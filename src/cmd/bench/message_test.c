@@ -91,6 +91,27 @@ static void overlong_numbers_and_unknown_wire_types_are_refused(void **state)
     }
 }
 
+static void numbers_of_every_length_are_read(void **state)
+{
+    (void)state;
+    for (unsigned bits = 0; bits < 64; bits++) {
+        uint8_t bytes[12] = {0x10};
+        uint64_t value = UINT64_C(1) << bits;
+        size_t len = 1;
+        for (uint64_t rest = value; rest; rest >>= 7)
+            bytes[len++] = (uint8_t)((rest & 0x7f) | (rest > 0x7f ? 0x80 : 0));
+        for (size_t behind = 0; behind < 2; behind++) { /* at the end, and before another byte */
+            struct slice message = slice_of(bytes, len + behind);
+            struct bench_field field;
+            assert_int_equal(bench_message_next(&message, &field), ST_OK);
+            assert_true(field.value == value && message.len == behind);
+        }
+        struct slice cut = slice_of(bytes, len - 1);
+        struct bench_field field;
+        assert_int_equal(bench_message_next(&cut, &field), ST_MALFORMED);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -99,6 +120,7 @@ int main(void)
         cmocka_unit_test(a_revision_is_found_in_the_header),
         cmocka_unit_test(watch_answers_give_each_events_value),
         cmocka_unit_test(every_cut_of_a_message_is_refused_or_a_message),
+        cmocka_unit_test(numbers_of_every_length_are_read),
         cmocka_unit_test(overlong_numbers_and_unknown_wire_types_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -54,7 +54,7 @@ static const struct flag flags[] = {
     {"await-events", KIND_SWITCH, AT(await_events), 0, 0,
      "watch: a put is in flight until its events have come, too"},
     {"nodes", KIND_NUMBER, AT(nodes), 1, 1000000,
-     "kube: nodes that the pods are on; a watch is of one"},
+     "kube: nodes that the pods are on; a watch is of one; as when they were loaded"},
     {"spread", KIND_SWITCH, AT(spread), 0, 0,
      "kube-watch: the watches of a node are on different connections"},
     {"stopped", KIND_NUMBER, AT(stopped), 0, BENCH_CONNECTIONS_MAX,

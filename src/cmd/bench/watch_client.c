@@ -1,6 +1,7 @@
 #include "cmd/bench/watch_client.h"
 
 #include "cmd/bench/message.h"
+#include "cmd/bench/reassembly.h"
 #include "cmd/bench/request.h"
 
 #include <errno.h>
@@ -11,15 +12,14 @@
 
 enum {
     EVENTS_MAX = 256,
-    MESSAGE_BYTES_MAX = 64 << 20, /* a catching-up answer of 1000 revisions stays far below */
-    OUT_ENOUGH = 64 * 1024,       /* creates wait while so much is unsent */
+    OUT_ENOUGH = 64 * 1024, /* creates wait while so much is unsent */
 };
 
 /* One Watch call. Owned by the client, in the order of its connections. */
 struct stream {
     uint32_t id; /* 0: not opened yet */
     uint32_t asked;
-    struct buf partial; /* start of a message whose rest has not come */
+    struct bench_reassembly incoming;
 };
 
 struct bench_watch_client {
@@ -59,8 +59,9 @@ static void on_event(void *argument, struct slice value)
         bench_histogram_add(&client->counts.event_latency, client->now_ns - sent_ns);
 }
 
-static enum status on_message(struct bench_watch_client *client, struct slice message)
+static enum status on_message(void *argument, struct slice message)
 {
+    struct bench_watch_client *client = argument;
     static const struct bench_verdict canceled = {
         .http_status = -1, .grpc_status = -1, .message = "a watch was canceled"};
     struct bench_watch_answer answer;
@@ -79,40 +80,13 @@ static enum status on_message(struct bench_watch_client *client, struct slice me
     return ST_OK;
 }
 
-/* Takes whole messages off the front; leaves what is incomplete. */
-static enum status take_messages(struct bench_watch_client *client, struct slice *bytes)
-{
-    while (bytes->len >= BENCH_GRPC_PREFIX_BYTES) {
-        size_t len = bench_u32_read(bytes->ptr + 1);
-        if (bytes->ptr[0] != 0 || len > MESSAGE_BYTES_MAX)
-            return ST_MALFORMED;
-        if (bytes->len - BENCH_GRPC_PREFIX_BYTES < len)
-            break;
-        TRY(on_message(client, slice_sub(*bytes, BENCH_GRPC_PREFIX_BYTES, len)));
-        size_t whole = BENCH_GRPC_PREFIX_BYTES + len;
-        *bytes = slice_sub(*bytes, whole, bytes->len - whole);
-    }
-    return ST_OK;
-}
-
 static enum status on_data(struct bench_conn *conn, struct bench_call *call, struct slice bytes)
 {
     struct bench_watch_client *client = conn->owner;
     if (conn == put_conn(client))
         return ST_OK;
     struct stream *stream = &client->streams[call->tag];
-    struct slice rest = bytes;
-    if (stream->partial.len) {
-        TRY(buf_append(&stream->partial, bytes));
-        rest = buf_slice(&stream->partial);
-    }
-    size_t before = rest.len;
-    TRY(take_messages(client, &rest));
-    if (stream->partial.len) {
-        buf_consume(&stream->partial, before - rest.len);
-        return ST_OK;
-    }
-    return buf_append(&stream->partial, rest);
+    return bench_reassembly_take(&stream->incoming, bytes, on_message, client);
 }
 
 static void on_end(struct bench_conn *conn, struct bench_call *call,
@@ -395,7 +369,7 @@ void bench_watch_client_free(struct bench_watch_client *client)
         bench_conn_close(&client->conns[i]);
     size_t streams = (size_t)client->config.connections * client->config.streams;
     for (size_t i = 0; client->streams && i < streams; i++)
-        buf_fini(&client->streams[i].partial);
+        bench_reassembly_fini(&client->streams[i].incoming);
     if (client->epoll_fd >= 0)
         close(client->epoll_fd);
     bench_request_fini(&client->open_stream);

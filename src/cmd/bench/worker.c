@@ -4,6 +4,7 @@
 #include "cmd/bench/pod.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <unistd.h>
@@ -21,10 +22,11 @@ struct bench_worker {
     uint64_t key_from, key_until, key_next;
     uint64_t random;
     bool by_total;
-    bool stopping;      /* no new calls */
-    uint64_t left;      /* calls still to make, by total */
-    uint64_t in_flight; /* on all connections */
-    uint64_t now_ns;    /* when the bytes being handled had come */
+    bool stopping;               /* no new calls */
+    uint64_t left;               /* calls still to make, by total */
+    _Atomic uint64_t shown_left; /* the same as others may see it; 0 at the end */
+    uint64_t in_flight;          /* on all connections */
+    uint64_t now_ns;             /* when the bytes being handled had come */
     uint64_t last_end_ns;
     struct bench_outcome outcome;
 };
@@ -204,9 +206,17 @@ void *bench_worker_run(void *argument)
         if (fill(worker, conn) != ST_OK || send_out(worker, conn) != ST_OK)
             lose(worker, conn);
     }
-    while (!finished(worker))
+    while (!finished(worker)) {
         turn(worker);
+        atomic_store_explicit(&worker->shown_left, worker->left, memory_order_relaxed);
+    }
+    atomic_store_explicit(&worker->shown_left, 0, memory_order_relaxed);
     return NULL;
+}
+
+uint64_t bench_worker_left(const struct bench_worker *worker)
+{
+    return atomic_load_explicit(&worker->shown_left, memory_order_relaxed);
 }
 
 static enum status open_all(struct bench_worker *worker, uint32_t connections, struct error *error)
@@ -240,6 +250,7 @@ enum status bench_worker_new(const struct bench_shared *shared, uint32_t connect
     worker->random = key_from * 2654435761u + 88172645463325252u;
     worker->by_total = shared->load->total > 0;
     worker->left = total;
+    worker->shown_left = total;
     worker->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     worker->conns = calloc(connections, sizeof(*worker->conns));
     worker->scratch = malloc(BENCH_CONN_SCRATCH_BYTES);

@@ -1,7 +1,7 @@
 /*
  * One thread of a load: its connections, its share of the keys, its epoll loop, its counts.
- * Opened by the thread that starts the load, then run on its own thread; nothing of it is shared
- * until that thread has ended.
+ * Opened by the thread that starts the load, then run on its own thread; nothing of it but
+ * bench_worker_left is shared until that thread has ended.
  */
 #ifndef VIGIL_CMD_BENCH_WORKER_H
 #define VIGIL_CMD_BENCH_WORKER_H
@@ -33,6 +33,9 @@ void bench_worker_free(struct bench_worker *worker);
 
 /* Runs to the end of the load; a thread's start function over a struct bench_worker. */
 void *bench_worker_run(void *argument);
+
+/* How many calls of its total it has not begun; 0 when it has ended. Any thread. */
+uint64_t bench_worker_left(const struct bench_worker *worker);
 
 /* Adds this worker's counts; ret_end_ns: when its last call ended. */
 void bench_worker_collect(const struct bench_worker *worker, struct bench_outcome *into,

@@ -8,13 +8,27 @@
 
 enum { ARGUMENTS_SHOWN_MAX = 64 };
 
+/* The flag of which this word is the whole or the beginning; NULL: it is not a flag. */
+static const struct option *flag_of(const char *word)
+{
+    const char *name = word + strspn(word, "-");
+    if (name == word || name - word > 2)
+        return NULL;
+    return options_find(&serve_table, slice_of(name, strcspn(name, "=")));
+}
+
 void announce_arguments(const char *program, int count, char *const *args)
 {
     struct slice shown[ARGUMENTS_SHOWN_MAX];
     size_t n = 0;
+    bool hides_next = false;
     shown[n++] = slice_from_text(program);
-    for (int i = 0; i < count && n < ARGUMENTS_SHOWN_MAX; i++)
-        shown[n++] = slice_from_text(args[i]);
+    for (int i = 0; i < count && n < ARGUMENTS_SHOWN_MAX; i++) {
+        const struct option *flag = hides_next ? NULL : flag_of(args[i]);
+        bool hides = hides_next || (flag && flag->secret && strchr(args[i], '='));
+        shown[n++] = slice_from_text(hides ? OPTION_SECRET_SHOWN : args[i]);
+        hides_next = flag && flag->secret && !hides;
+    }
     log_info("Running: ", LOG_SLICES("args", shown, n));
 }
 
@@ -23,6 +37,18 @@ static bool is_initialized(const char *data_dir)
     char path[4096];
     snprintf(path, sizeof(path), "%s/FORMAT", data_dir);
     return access(path, F_OK) == 0;
+}
+
+static void announce_cluster(const struct server_config *server,
+                             const struct serve_options *options)
+{
+    log_info("starting in front of an etcd cluster", LOG_TEXT("vigil-version", VIGIL_VERSION),
+             LOG_LIST("upstream-endpoints", options->upstream_endpoints),
+             LOG_LIST("upstream-prefix", options->upstream_prefix),
+             LOG_TEXT("upstream-reads",
+                      options->upstream_reads == SERVE_READS_FORWARD ? "forward" : "mirror"),
+             LOG_U64("io-threads", server->net.shards),
+             LOG_TEXT("data-dir", server->engine.data_dir));
 }
 
 /* The port of a URL with port 0 is known only once the server listens. */
@@ -41,6 +67,10 @@ void announce_start(const struct serve_config *config, const struct serve_option
     const struct server_config *server = &config->server;
     const char *dir = server->engine.data_dir;
     bool initialized = is_initialized(dir);
+    if (server->clustered) {
+        announce_cluster(server, options);
+        return;
+    }
     if (!*options->data_dir)
         log_warn("'data-dir' was empty; using default", LOG_TEXT("data-dir", dir));
     log_info(initialized ? "server has already been initialized"
@@ -87,19 +117,15 @@ static void announce_listener(const struct url *bound, enum server_role role)
                  LOG_TEXT("address", address ? address + 3 : text));
 }
 
-void announce_ready(const struct serve_config *config, struct server *server,
-                    const char *kubeconfig)
+static void announce_member(const struct serve_config *config, struct server *server,
+                            const char *cluster_version)
 {
     const struct etcd_config *etcd = &config->server.etcd;
     struct engine_identity identity = engine_identity_get(server_engine(server));
-    char short_version[16];
-    snprintf(short_version, sizeof(short_version), "%.*s",
-             (int)(strrchr(etcd->cluster_version, '.') - etcd->cluster_version),
-             etcd->cluster_version);
     log_info("starting etcd server", LOG_HEX("local-member-id", identity.member_id),
              LOG_TEXT("local-server-version", etcd->version),
              LOG_HEX("cluster-id", identity.cluster_id),
-             LOG_TEXT("cluster-version", short_version));
+             LOG_TEXT("cluster-version", cluster_version));
     log_info("now serving peer/client/metrics", LOG_HEX("local-member-id", identity.member_id),
              LOG_SLICES("advertise-client-urls", etcd->client_urls, etcd->client_url_count),
              LOG_SLICES("listen-client-urls", config->listen_texts, config->client_count));
@@ -107,6 +133,18 @@ void announce_ready(const struct serve_config *config, struct server *server,
              LOG_HEX("local-member-id", identity.member_id),
              LOG_TEXT("local-member-name", etcd->member_name),
              LOG_HEX("cluster-id", identity.cluster_id));
+}
+
+void announce_ready(const struct serve_config *config, struct server *server,
+                    const char *kubeconfig)
+{
+    const struct etcd_config *etcd = &config->server.etcd;
+    char short_version[16];
+    snprintf(short_version, sizeof(short_version), "%.*s",
+             (int)(strrchr(etcd->cluster_version, '.') - etcd->cluster_version),
+             etcd->cluster_version);
+    if (!config->server.clustered) /* whose ids are not known yet */
+        announce_member(config, server, short_version);
     log_info("enabled capabilities for version", LOG_TEXT("cluster-version", short_version));
     log_info("grpc service status changed", LOG_TEXT("service", ""), LOG_TEXT("status", "SERVING"));
     log_info("ready to serve client requests");

@@ -30,7 +30,10 @@ void banner_write(FILE *to, const struct serve_config *config, struct server *se
     else if (config->kube_withheld)
         fprintf(to, "  Kubernetes   not served by default: %s (--listen-kube-urls)\n",
                 config->kube_withheld);
-    fprintf(to, "  data         %s\n\n", config->server.engine.data_dir);
+    if (config->server.clustered)
+        fprintf(to, "  cluster      %s\n", config->server.cluster.upstream.endpoints);
+    fprintf(to, config->server.clustered ? "  mirror       %s\n\n" : "  data         %s\n\n",
+            config->server.engine.data_dir);
     fprintf(to, "In another terminal (etcdctl: Debian package etcd-client):\n\n");
     fprintf(to, "    export ETCDCTL_API=3 ETCDCTL_ENDPOINTS=%s\n", first);
     fprintf(to, "    etcdctl put greeting hello\n");
@@ -42,5 +45,7 @@ void banner_write(FILE *to, const struct serve_config *config, struct server *se
         fprintf(to, "    curl %s/health\n", first);
     if (kubeconfig)
         fprintf(to, "    kubectl --kubeconfig %s api-resources\n", kubeconfig);
-    fprintf(to, "\nCtrl-C stops the server; acknowledged writes are kept.\n\n");
+    fprintf(to, config->server.clustered
+                    ? "\nCtrl-C stops the server; the cluster keeps all data.\n\n"
+                    : "\nCtrl-C stops the server; acknowledged writes are kept.\n\n");
 }

@@ -1,11 +1,14 @@
 #include "cmd/serve/config.h"
 
 #include "base/xalloc.h"
+#include "cmd/serve/config_kube.h"
+#include "cmd/serve/config_upstream.h"
 #include "cmd/serve/emulated_version.h"
 #include "cmd/serve/feature_gates.h"
 #include "cmd/serve/memory.h"
 #include "cmd/version.h"
 #include "etcd/member_id.h"
+#include "kube/access/account_token.h"
 #include "kube/request/tokens.h"
 
 #include <sched.h>
@@ -101,12 +104,19 @@ static const char *clients_are_kept_out(const struct serve_config *config,
     return NULL;
 }
 
+/* False without client URLs, which refuse no client then. */
 static bool clients_use_sockets_alone(const struct serve_config *config)
 {
     for (size_t i = 0; i < config->client_count; i++)
         if (!address_is_path(&config->urls[i].address))
             return false;
-    return true;
+    return config->client_count > 0;
+}
+
+/* The rules in the store decide what a client may do, also one without credentials. */
+static bool authorizes(const struct serve_options *options)
+{
+    return options->kube_authorization_mode == KUBE_AUTHORIZATION_RBAC;
 }
 
 /* True when the Kubernetes URL would admit local users that the client URLs refuse, by certificates
@@ -115,7 +125,8 @@ static bool is_a_way_around(const struct serve_config *config, const struct url 
                             const struct serve_options *options)
 {
     bool closed = wants_certificates(options) || clients_use_sockets_alone(config);
-    bool asks = config->kube_tokens || (url->secure && wants_certificates(options));
+    bool asks =
+        config->kube_tokens || authorizes(options) || (url->secure && wants_certificates(options));
     return closed && !asks && !address_is_path(&url->address);
 }
 
@@ -126,14 +137,16 @@ static enum status check_kube_urls(const struct serve_config *config,
 {
     for (size_t i = 0; i < config->server.listen_count; i++) {
         const struct url *url = &config->urls[i];
-        bool known = url->secure && (options->client_cert_auth || config->kube_tokens);
+        bool known = url->secure &&
+                     (options->client_cert_auth || config->kube_tokens || authorizes(options));
         if (config->roles[i] != SERVER_KUBE)
             continue;
         if (!known && !address_is_local(&url->address))
             return error_set(error, ST_INVALID,
                              "--listen-kube-urls: %.*s would let everyone in who can reach it; "
                              "elsewhere than on this machine's loopback use https:// with "
-                             "--client-cert-auth or --kube-token-file",
+                             "--client-cert-auth, --kube-token-file or "
+                             "--kube-authorization-mode=RBAC",
                              SLICE_ARGS(config->listen_texts[i]));
         if (is_a_way_around(config, url, options))
             return error_set(error, ST_INVALID,
@@ -145,6 +158,33 @@ static enum status check_kube_urls(const struct serve_config *config,
     return ST_OK;
 }
 
+static const struct url *find_kube_url(const struct serve_config *config)
+{
+    for (size_t i = 0; i < config->server.listen_count; i++)
+        if (config->roles[i] == SERVER_KUBE && !address_is_path(&config->urls[i].address))
+            return &config->urls[i];
+    return NULL;
+}
+
+static enum status set_kube_access(struct serve_config *config, const struct serve_options *options,
+                                   struct error *error)
+{
+    struct kube_config *kube = &config->server.kube;
+    if (options->kube_token_file[0])
+        TRY(kube_tokens_read(options->kube_token_file, &config->kube_tokens, error));
+    struct kube_account_settings accounts = {
+        .issuers = options->kube_service_account_issuer,
+        .audiences = options->kube_api_audiences,
+        .key_files = options->kube_service_account_key_file,
+        .signing_key_file = options->kube_service_account_signing_key_file,
+    };
+    TRY(kube_account_keys_read(&accounts, &config->kube_accounts, error));
+    kube->tokens = config->kube_tokens;
+    kube->accounts = config->kube_accounts;
+    kube->authorization = (enum kube_authorization)options->kube_authorization_mode;
+    return ST_OK;
+}
+
 /* Started as etcd, the server listens only on etcd's ports unless a flag asks for more. By default
  * the Kubernetes API admits only clients that the client URLs admit; while authentication is
  * enabled every client must identify itself (kube/call/access.h). */
@@ -152,8 +192,14 @@ static enum status set_kube(struct serve_config *config, const struct serve_opti
                             bool as_etcd, struct error *error)
 {
     bool asked = options->kube_urls_given, wanted = asked || !as_etcd;
+    bool mirrored = config_upstream_mirrors(options, SLICE_LITERAL("/registry/"));
     if (wanted && !asked)
-        config->kube_withheld = clients_are_kept_out(config, options);
+        config->kube_withheld = mirrored ? clients_are_kept_out(config, options)
+                                         : "no --upstream-prefix contains /registry/";
+    else if (wanted && *options->listen_kube_urls && !mirrored)
+        return error_set(error, ST_INVALID,
+                         "--listen-kube-urls: the Kubernetes API needs the keys below /registry/; "
+                         "give --upstream-prefix=/registry/ too");
     wanted &= !config->kube_withheld;
     struct texts kube = split(config, wanted ? options->listen_kube_urls : "");
     TRY(add_listen(config, kube, "listen-kube-urls", SERVER_KUBE, error));
@@ -162,12 +208,15 @@ static enum status set_kube(struct serve_config *config, const struct serve_opti
     config->server.kube = (struct kube_config){
         .version = VIGIL_VERSION,
         .skip_undecodable = options->kube_undecodable == SERVE_UNDECODABLE_SKIP,
+        .garbage = options->kube_garbage_collector,
     };
-    if (options->kube_token_file[0])
-        TRY(kube_tokens_read(options->kube_token_file, &config->kube_tokens, error));
+    TRY(set_kube_access(config, options, error));
+    TRY(config_kube_services(options, &config->arena, &config->server.kube.services, error));
+    TRY(config_kube_start(find_kube_url(config), options, &config->arena,
+                          &config->server.kube.start, error));
     config->server.kube_history_ns = options->kube_history_ns;
+    config->server.kube.compaction_s = (options->kube_history_ns + NS_PER_S - 1) / NS_PER_S;
     config->server.kube_history_bytes = (int64_t)options->kube_history_bytes;
-    config->server.kube.tokens = config->kube_tokens;
     return check_kube_urls(config, options, error);
 }
 
@@ -177,7 +226,7 @@ static enum status set_listen(struct serve_config *config, const struct serve_op
     struct texts clients = split(config, options->listen_client_urls);
     struct texts http = split(config, options->listen_client_http_urls);
     struct texts metrics = split(config, options->listen_metrics_urls);
-    if (clients.count == 0)
+    if (clients.count == 0 && !(options->kube_urls_given && *options->listen_kube_urls))
         return error_set(error, ST_INVALID, "--listen-client-urls needs at least one URL");
     config->listen_texts = take(config, NET_LISTENERS_MAX * sizeof(*config->listen_texts));
     config->urls = take(config, NET_LISTENERS_MAX * sizeof(*config->urls));
@@ -192,6 +241,7 @@ static enum status set_listen(struct serve_config *config, const struct serve_op
 
     struct texts shown = clients;
     config->server.shows_listen = !*options->advertise_client_urls;
+    config->server.etcd.client_urls_given = *options->advertise_client_urls;
     if (!config->server.shows_listen) {
         shown = split(config, options->advertise_client_urls);
         TRY(check_shown("advertise-client-urls", shown, error));
@@ -348,10 +398,16 @@ static enum status set_tls(struct serve_config *config, const struct serve_optio
                            struct error *error)
 {
     struct server_tls_config *tls = &config->server.tls;
+    bool optional = *options->kube_client_ca_file;
+    if (optional && wants_certificates(options))
+        return error_set(error, ST_INVALID,
+                         "--kube-client-ca-file, which makes certificates optional, cannot be used "
+                         "with --trusted-ca-file or --client-cert-auth, which require them");
     tls->options = (struct tls_options){
         .cert_file = options->cert_file,
         .key_file = options->key_file,
-        .trusted_ca_file = options->trusted_ca_file,
+        .trusted_ca_file = optional ? options->kube_client_ca_file : options->trusted_ca_file,
+        .client_cert_optional = optional,
         .client_cert_auth = options->client_cert_auth,
         .crl_file = options->client_crl_file,
         .allowed_cns = options->client_cert_allowed_cn,
@@ -430,7 +486,7 @@ static void set_engine(struct serve_config *config, const struct serve_options *
         snprintf(named, bytes, "%s.etcd", options->name);
         dir = named;
     } else if (!*dir) {
-        dir = "vigil.data";
+        dir = *options->upstream_endpoints ? "vigil.mirror" : "vigil.data";
     }
     engine->data_dir = dir;
     engine->segment_bytes_max = options->segment_bytes;
@@ -497,7 +553,10 @@ static enum status set_all(struct serve_config *config, const struct serve_optio
                                           ? options->max_client_bytes
                                           : memory_for_clients(memory_bytes_here());
     set_engine(config, options, as_etcd);
-    return ST_OK;
+    config->server.clustered = *options->upstream_endpoints;
+    TRY(config_upstream_check_addresses(options->upstream_endpoints, config->urls,
+                                        config->server.listen_count, error));
+    return config_upstream_set(&config->server.cluster, &config->arena, options, error);
 }
 
 enum status serve_config_init(struct serve_config *config, const struct serve_options *options,
@@ -526,6 +585,7 @@ void serve_config_set_client_urls(struct serve_config *config, const struct slic
 void serve_config_fini(struct serve_config *config)
 {
     kube_tokens_free(config->kube_tokens);
+    kube_account_keys_free(config->kube_accounts);
     arena_fini(&config->arena);
     *config = (struct serve_config){0};
 }

@@ -8,15 +8,16 @@
 
 #include "base/memory/arena.h"
 #include "cmd/serve/options.h"
-#include "cmd/serve/server.h"
+#include "server/server.h"
 
 struct serve_config {
     struct server_config server; /* borrows from here and from the options */
     /* The URLs as given, server.listen_count of them: for clients first, then for HTTP, then for
      * metrics. */
     struct slice *listen_texts;
-    size_t client_count;             /* of --listen-client-urls */
-    struct kube_tokens *kube_tokens; /* NULL: none */
+    size_t client_count;                     /* of --listen-client-urls */
+    struct kube_tokens *kube_tokens;         /* NULL: none */
+    struct kube_account_keys *kube_accounts; /* the same */
     /* Why the Kubernetes API is not served by default; NULL: it is, or a flag decides. */
     const char *kube_withheld;
     uint64_t member_id, cluster_id;

@@ -226,6 +226,32 @@ static void assert_withheld(const char *reason, char *flag, char *other, char *t
 }
 
 /* A client that the client URLs refuse must not get in through a default listener. */
+static void kubernetes_with_rules_is_served_to_other_machines(void **state)
+{
+    (void)state;
+    struct fixture f;
+    const char *url = "--listen-kube-urls=https://10.0.0.1:1";
+    assert_int_equal(read_flags(&f, 0, url, "--auto-tls", "--kube-authorization-mode=RBAC", NULL),
+                     ST_OK);
+    assert_int_equal(f.config.server.kube.authorization, KUBE_AUTHORIZATION_RBAC);
+    serve_config_fini(&f.config);
+    assert_refused(read_flags(&f, 0, "--listen-kube-urls=http://10.0.0.1:1",
+                              "--kube-authorization-mode=RBAC", NULL),
+                   &f, "everyone");
+}
+
+static void keys_of_service_accounts_need_an_issuer(void **state)
+{
+    (void)state;
+    struct fixture f;
+    assert_refused(read_flags(&f, 0, "--kube-service-account-key-file=/nowhere", NULL), &f,
+                   "--kube-service-account-issuer");
+    enum status status = read_flags(&f, 0, "--kube-service-account-key-file=/nowhere",
+                                    "--kube-service-account-issuer=https://a/", NULL);
+    assert_int_not_equal(status, ST_OK);
+    assert_non_null(strstr(f.error.text, "/nowhere"));
+}
+
 static void kubernetes_is_served_by_default_only_with_open_client_urls(void **state)
 {
     (void)state;
@@ -243,6 +269,41 @@ static void kubernetes_is_served_by_default_only_with_open_client_urls(void **st
                     "--trusted-ca-file=a");
     assert_withheld("clients need a certificate", "--trusted-ca-file=a", "--cert-file=c",
                     "--name=a");
+}
+
+#define UPSTREAM "--upstream-endpoints=http://a:1"
+
+/* Its watches come from the mirror, so all of its keys must be mirrored. */
+static void kubernetes_needs_its_prefix_in_front_of_a_cluster(void **state)
+{
+    (void)state;
+    static const struct {
+        char *prefixes;
+        bool served;
+    } rows[] = {
+        {"--upstream-prefix=/a/,/registry/", true}, {"--upstream-prefix=/", true},
+        {"--upstream-prefix=/a/", false},           {"--upstream-prefix=/registry/pods/", false},
+        {"--upstream-reads=mirror", true}, /* everything is mirrored */
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct fixture f;
+        assert_int_equal(read_flags(&f, 0, UPSTREAM, rows[i].prefixes, NULL), ST_OK);
+        assert_int_equal(f.config.server.kube_wanted, rows[i].served);
+        assert_int_equal(f.config.server.kube.compaction_s, 300);
+        serve_config_fini(&f.config);
+        assert_int_equal(read_flags(&f, 0, UPSTREAM, rows[i].prefixes, "--listen-kube-urls=", NULL),
+                         ST_OK);
+        assert_false(f.config.server.kube_wanted);
+        serve_config_fini(&f.config);
+        enum status status = read_flags(&f, 0, UPSTREAM, rows[i].prefixes,
+                                        "--listen-kube-urls=http://127.0.0.1:1", NULL);
+        if (rows[i].served) {
+            assert_int_equal(status, ST_OK);
+            serve_config_fini(&f.config);
+        } else {
+            assert_refused(status, &f, "--upstream-prefix=/registry/");
+        }
+    }
 }
 
 static void kubernetes_refuses_clients_that_the_client_urls_refuse(void **state)
@@ -425,7 +486,10 @@ int main(void)
         cmocka_unit_test(member_comes_from_the_initial_cluster),
         cmocka_unit_test(invalid_flags_are_explained),
         cmocka_unit_test(kubernetes_is_served_to_this_machine_unless_clients_are_known),
+        cmocka_unit_test(kubernetes_with_rules_is_served_to_other_machines),
+        cmocka_unit_test(keys_of_service_accounts_need_an_issuer),
         cmocka_unit_test(kubernetes_is_served_by_default_only_with_open_client_urls),
+        cmocka_unit_test(kubernetes_needs_its_prefix_in_front_of_a_cluster),
         cmocka_unit_test(kubernetes_refuses_clients_that_the_client_urls_refuse),
         cmocka_unit_test(browser_pages_are_refused_except_under_the_name_etcd),
         cmocka_unit_test(http_and_metrics_urls_are_added_to_client_urls),

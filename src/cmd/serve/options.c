@@ -1,10 +1,11 @@
 #include "cmd/serve/options_private.h"
 
 static const struct option_group *const groups[] = {
-    &serve_member_options,     &serve_cluster_options, &serve_request_options,
-    &serve_http_options,       &serve_kube_options,    &serve_storage_options,
-    &serve_security_options,   &serve_limit_options,   &serve_logging_options,
-    &serve_monitoring_options, &serve_ignored_options, &serve_alias_options,
+    &serve_member_options,  &serve_cluster_options,    &serve_request_options,
+    &serve_http_options,    &serve_kube_options,       &serve_upstream_options,
+    &serve_storage_options, &serve_security_options,   &serve_limit_options,
+    &serve_logging_options, &serve_monitoring_options, &serve_ignored_options,
+    &serve_alias_options,
 };
 
 #define MAN_MORE                                                                                 \
@@ -42,6 +43,14 @@ const struct options_table serve_etcd_table = {
     .groups = groups,
     .group_count = COUNT_OF(groups),
     .man_more = MAN_MORE,
+};
+
+const struct options_table serve_apiserver_table = {
+    .program = "kube-apiserver",
+    .summary = "Vigil under the name of kube-apiserver, in front of an etcd.",
+    .groups = groups,
+    .group_count = COUNT_OF(groups),
+    .flags_only = true,
 };
 
 static bool is_given(const struct options *options, const char *name)

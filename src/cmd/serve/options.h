@@ -11,6 +11,7 @@
 enum serve_log_format { SERVE_LOG_AUTO, SERVE_LOG_JSON, SERVE_LOG_CONSOLE };
 enum serve_compaction_mode { SERVE_COMPACT_PERIODIC, SERVE_COMPACT_REVISION };
 enum serve_undecodable { SERVE_UNDECODABLE_ERROR, SERVE_UNDECODABLE_SKIP };
+enum serve_upstream_reads { SERVE_READS_MIRROR, SERVE_READS_FORWARD };
 enum serve_metrics_detail { SERVE_METRICS_BASIC, SERVE_METRICS_EXTENSIVE };
 
 #define SERVE_KUBE_URL_DEFAULT "http://127.0.0.1:8001"
@@ -31,35 +32,44 @@ struct serve_options {
     int64_t max_learners;
     int initial_cluster_state;
     const char *emulate_version;
-    const char *config_file;
-    const char *feature_gates;
+    const char *config_file, *feature_gates;
     int64_t snapshot_catchup;
-    int64_t heartbeat_interval_ms;
-    int64_t election_timeout_ms;
+    int64_t heartbeat_interval_ms, election_timeout_ms;
     bool version; /* print it and exit */
 
     /* Requests */
     int64_t max_txn_ops;
     uint64_t max_request_bytes;
     int64_t max_concurrent_streams;
-    int64_t grpc_keepalive_min_time_ns;
-    int64_t grpc_keepalive_interval_ns;
-    int64_t grpc_keepalive_timeout_ns;
+    int64_t grpc_keepalive_min_time_ns, grpc_keepalive_interval_ns, grpc_keepalive_timeout_ns;
     int64_t watch_progress_notify_interval_ns;
     bool enable_grpc_gateway;
     const char *cors;           /* "" and "*": all */
     const char *host_whitelist; /* "" and "*": all */
     bool cors_given, hosts_given;
-    int64_t warning_apply_duration_ns;
-    int64_t warning_unary_request_duration_ns;
+    int64_t warning_apply_duration_ns, warning_unary_request_duration_ns;
 
     /* Kubernetes API */
     const char *listen_kube_urls;
-    bool kube_urls_given; /* not a flag, like the next: listen_kube_urls was given */
-    const char *kube_token_file;
-    int kube_undecodable; /* enum serve_undecodable */
+    const char *kube_token_file, *kube_client_ca_file, *kube_api_audiences;
+    const char *kube_service_account_issuer, *kube_service_account_key_file;
+    const char *kube_service_account_signing_key_file;
+    const char *kube_advertise_address;
+    const char *kube_service_cluster_ip_range, *kube_service_node_port_range;
+    bool kube_garbage_collector, kube_bootstrap;
+    bool kube_urls_given;        /* not a flag: listen_kube_urls was given */
+    int kube_authorization_mode; /* enum kube_authorization */
+    int kube_undecodable;        /* enum serve_undecodable */
     int64_t kube_history_ns;
     size_t kube_history_bytes;
+
+    /* In front of an etcd cluster */
+    const char *upstream_endpoints; /* "": the server stores everything itself */
+    const char *upstream_cacert, *upstream_cert, *upstream_key, *upstream_server_name;
+    bool upstream_insecure_skip_tls_verify;
+    const char *upstream_user, *upstream_password_file, *upstream_prefix;
+    int64_t upstream_max_lag;
+    int upstream_reads; /* enum serve_upstream_reads */
 
     /* Storage */
     int64_t quota_backend_bytes;
@@ -81,8 +91,7 @@ struct serve_options {
     const char *client_cert_allowed_hostname;
     bool auto_tls;
     int64_t self_signed_cert_validity; /* years */
-    const char *tls_min_version;
-    const char *tls_max_version;
+    const char *tls_min_version, *tls_max_version;
     const char *cipher_suites; /* Go's names, which are the standard's */
     /* Security: users */
     const char *auth_token;
@@ -128,14 +137,13 @@ struct serve_options {
 
     /* Monitoring */
     int metrics; /* enum serve_metrics_detail */
-    bool enable_pprof;
-    bool enable_v2;
+    bool enable_pprof, enable_v2;
 };
 
 /* Sets the fields that say whether a flag was given, after all flags have been read. */
 void serve_options_note_given(const struct options *options, struct serve_options *values);
 
-extern const struct options_table serve_table;      /* vigil serve */
-extern const struct options_table serve_etcd_table; /* etcd */
+/* vigil serve; etcd; kube-apiserver, see cmd/names/apiserver.h */
+extern const struct options_table serve_table, serve_etcd_table, serve_apiserver_table;
 
 #endif

@@ -6,7 +6,8 @@
 
 #define ONE_NODE "it has no effect on a single node"
 #define NO_PEERS "there are no peers"
-#define NO_DIALLING "the server opens no connections"
+#define NO_DIALLING \
+    "the server opens no connections to itself; for those to a cluster see --upstream-cert"
 #define NO_DISCOVERY "Vigil is a single node and discovers no cluster"
 #define NO_BBOLT "the data is not kept in bbolt"
 #define OWN_STEPS "compaction paces itself"

@@ -20,6 +20,91 @@ static const struct option kube[] = {
         FIELD(kube_token_file),
     },
     {
+        .name = "kube-client-ca-file",
+        .kind = OPTION_TEXT,
+        .fallback = "",
+        .help = "The certificate authorities of users of the Kubernetes API, PEM. Clients of https "
+                "URLs may then present a certificate, which must be valid, or none. It cannot be "
+                "used with --trusted-ca-file, which requires one.",
+        FIELD(kube_client_ca_file),
+    },
+    {
+        .name = "kube-authorization-mode",
+        .kind = OPTION_ENUM,
+        .fallback = "AlwaysAllow",
+        .choices = "AlwaysAllow|RBAC",
+        .help = "Who may do what in the Kubernetes API. AlwaysAllow: every client with access may "
+                "do everything. RBAC: a client may do what roles and bindings allow its user and "
+                "groups, as in Kubernetes; members of system:masters may do everything, and a "
+                "client without credentials is system:anonymous.",
+        FIELD(kube_authorization_mode),
+    },
+    {
+        .name = "kube-service-account-issuer",
+        .kind = OPTION_LIST,
+        .fallback = "",
+        .help = "The issuer of the tokens of service accounts, a URL. Of several, the first "
+                "issues and all are accepted.",
+        FIELD(kube_service_account_issuer),
+    },
+    {
+        .name = "kube-service-account-key-file",
+        .kind = OPTION_LIST,
+        .fallback = "",
+        .help = "Files (PEM) of public keys, certificates or private keys that verify the tokens "
+                "of service accounts: RSA (RS256) or ECDSA (ES256, ES384, ES512). By default the "
+                "key of --kube-service-account-signing-key-file.",
+        FIELD(kube_service_account_key_file),
+    },
+    {
+        .name = "kube-service-account-signing-key-file",
+        .kind = OPTION_TEXT,
+        .fallback = "",
+        .help = "A file (PEM) of the private key that signs the tokens of service accounts. "
+                "Without it, no tokens are issued.",
+        FIELD(kube_service_account_signing_key_file),
+    },
+    {
+        .name = "kube-api-audiences",
+        .kind = OPTION_LIST,
+        .fallback = "",
+        .help = "The audiences of this server: a token of a service account must be meant for one "
+                "of them. By default the issuers.",
+        FIELD(kube_api_audiences),
+    },
+    {
+        .name = "kube-bootstrap",
+        .kind = OPTION_BOOL,
+        .fallback = "true",
+        .help = "Create the objects that a cluster has from the start, such as the service "
+                "kubernetes, priority classes, and the roles of RBAC, with the first request for a "
+                "resource. The namespaces are always created.",
+        FIELD(kube_bootstrap),
+    },
+    {
+        .name = "kube-advertise-address",
+        .kind = OPTION_TEXT,
+        .fallback = "",
+        .help = "The address of the endpoints of the service kubernetes. Empty: that of the first "
+                "URL of --listen-kube-urls. A loopback address has no endpoints, as in Kubernetes.",
+        FIELD(kube_advertise_address),
+    },
+    {
+        .name = "kube-service-cluster-ip-range",
+        .kind = OPTION_TEXT,
+        .fallback = "10.0.0.0/24",
+        .help = "The range from which services get their addresses. Of two ranges, separated by a "
+                "comma, the first is used.",
+        FIELD(kube_service_cluster_ip_range),
+    },
+    {
+        .name = "kube-service-node-port-range",
+        .kind = OPTION_TEXT,
+        .fallback = "30000-32767",
+        .help = "The first and the last node port of services.",
+        FIELD(kube_service_node_port_range),
+    },
+    {
         .name = "kube-undecodable",
         .kind = OPTION_ENUM,
         .fallback = "error",
@@ -29,12 +114,23 @@ static const struct option kube[] = {
         FIELD(kube_undecodable),
     },
     {
+        .name = "kube-garbage-collector",
+        .kind = OPTION_BOOL,
+        .fallback = "true",
+        .help = "Delete objects of the Kubernetes API whose owners are gone, and carry out "
+                "deletions in the foreground and with orphans, as kube-controller-manager does. "
+                "While a kube-controller-manager holds its lease, this is left to it.",
+        FIELD(kube_garbage_collector),
+    },
+    {
         .name = "kube-history",
         .kind = OPTION_DURATION,
         .fallback = "5m0s",
         .help = "How long history is kept for watches after the first write through the Kubernetes "
                 "API: older revisions of all keys are compacted, as a kube-apiserver does. 0: no "
-                "compaction. --auto-compaction-retention takes precedence.",
+                "compaction. --auto-compaction-retention takes precedence. In front of a cluster "
+                "all Vigils and kube-apiservers agree, by the key compact_rev_key, on one of them "
+                "that compacts it.",
         .min = 0,
         .max = 24 * HOUR,
         FIELD(kube_history_ns),

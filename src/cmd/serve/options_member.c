@@ -23,7 +23,8 @@ static const struct option member[] = {
         .fallback = "http://localhost:2379",
         .help = "URLs on which clients are served over gRPC and HTTP: http://HOST:PORT, "
                 "https://HOST:PORT (needs --cert-file), unix://FILE or unixs://FILE. Port 0 picks "
-                "a free port, which the log shows.",
+                "a free port, which the log shows. Empty, which needs --listen-kube-urls: etcd's "
+                "API is not served.",
         FIELD(listen_client_urls),
     },
     {

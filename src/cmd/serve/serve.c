@@ -5,6 +5,7 @@
 #include "cmd/serve/announce.h"
 #include "cmd/serve/banner.h"
 #include "cmd/serve/config.h"
+#include "cmd/serve/config_upstream.h"
 #include "cmd/serve/kubeconfig.h"
 #include "cmd/serve/log_rotation.h"
 #include "cmd/serve/notify.h"
@@ -20,15 +21,18 @@
 #include <unistd.h>
 
 #define SAME_SIGNAL_NS (200 * NS_PER_MS)
+#define FAREWELL_NS (2 * NS_PER_S) /* how long clients of a discarded mirror may take to end */
 
 enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
 struct serve {
+    const struct serve_how *how;
     bool as_etcd;
     bool for_people; /* started on a terminal: sentences and a banner instead of JSON */
     struct serve_settings settings;
     struct serve_config config;
     struct signals signals;
+    _Atomic bool reset; /* the mirror does not belong to the cluster's past */
 };
 
 extern char **environ;
@@ -65,8 +69,15 @@ static int fail_settings(const struct serve *s, const struct error *error)
 static int read_settings(struct serve *s, int count, char **args)
 {
     struct error error;
-    const struct options_table *table = s->as_etcd ? &serve_etcd_table : &serve_table;
-    switch (serve_settings_read(&s->settings, table, count, args, environ, &error)) {
+    static char *no_variables[] = {NULL};
+    static const struct options_table *const tables[] = {
+        [SERVE_AS_VIGIL] = &serve_table,
+        [SERVE_AS_ETCD] = &serve_etcd_table,
+        [SERVE_AS_APISERVER] = &serve_apiserver_table,
+    };
+    const struct options_table *table = tables[s->how->name];
+    char **variables = table->flags_only ? no_variables : environ;
+    switch (serve_settings_read(&s->settings, table, count, args, variables, &error)) {
     case SETTINGS_READ:
         serve_options_note_given(&s->settings.options, &s->settings.values);
         return -1;
@@ -160,6 +171,40 @@ static void on_defragment(void *ctx, const struct engine_local_defragment *defra
              LOG_TEXT("bootstrap-defrag-threshold", threshold_text));
 }
 
+static void on_waiting(void *ctx, const char *reason)
+{
+    (void)ctx;
+    log_warn("waiting for the cluster", LOG_TEXT("reason", reason));
+}
+
+static void on_loading(void *ctx, const struct cluster_loaded *loaded)
+{
+    (void)ctx;
+    log_info(loaded->is_complete ? "read the state of the cluster"
+                                 : "reading the state of the cluster",
+             LOG_TEXT("why", loaded->why), LOG_U64("keys", loaded->keys),
+             LOG_U64("not-in-the-mirror", loaded->different));
+}
+
+static void on_following(void *ctx, const struct cluster_followed *followed)
+{
+    (void)ctx;
+    log_info("following the cluster", LOG_I64("revision", followed->revision),
+             LOG_TEXT("endpoint", followed->endpoint), LOG_HEX("member-id", followed->member_id),
+             LOG_TEXT("etcd-version", followed->version),
+             LOG_HEX("cluster-id", followed->cluster_id),
+             LOG_U64("raft-term", followed->raft_term));
+}
+
+static void on_reset(void *ctx, const char *reason)
+{
+    struct serve *s = ctx;
+    log_warn("the cluster has another past than the mirror; starting again from nothing",
+             LOG_TEXT("reason", reason));
+    atomic_store(&s->reset, true);
+    signals_wake();
+}
+
 /* etcd's warnings about TLS files without https URLs and the reverse. */
 static void tell_tls(const struct serve *s)
 {
@@ -185,6 +230,12 @@ static void tell_tls(const struct serve *s)
         server_tls_tell(tls);
 }
 
+static void tell_flags(const struct serve *s)
+{
+    if (*s->how->without_effect)
+        log_info("flags without effect here", LOG_LIST("flags", s->how->without_effect));
+}
+
 /* The banner says it on a terminal. */
 static void tell_kube(const struct serve *s)
 {
@@ -197,30 +248,37 @@ static void tell_kube(const struct serve *s)
 
 /* -- Signals -- */
 
-/* The log files have been rotated. The line also shows the operator that the signal arrived. */
-static void reload(void)
+static void notify_reloading(void)
 {
     char state[96];
     snprintf(state, sizeof(state), "RELOADING=1\nMONOTONIC_USEC=%lld",
              (long long)(clock_mono_ns(clock_system()) / NS_PER_US));
     notify_manager(state);
+}
+
+/* The log files have been rotated. The line also shows the operator that the signal arrived. */
+static void reload(void)
+{
+    notify_reloading();
     logger_reopen();
     log_info("reopened the log files");
     notify_manager("READY=1");
 }
 
-/* Waits for a signal that ends the server, and meanwhile feeds the watchdog of the service manager
- * if it has one. */
-static int wait_for_end(const struct serve *s)
+/* Waits for a signal that ends the server, or for a reset (SIGNALS_WOKEN), and meanwhile feeds the
+ * watchdog of the service manager if it has one. */
+static int wait_for_end(struct serve *s)
 {
     int64_t watchdog_ns = notify_watchdog_ns();
     for (;;) {
+        if (atomic_exchange(&s->reset, false)) /* perhaps during the start, which took the signal */
+            return SIGNALS_WOKEN;
         int number = signals_wait(&s->signals, watchdog_ns > 0 ? watchdog_ns / 2 : -1);
         if (number == 0)
             notify_manager("WATCHDOG=1");
         else if (number == SIGUSR1)
             reload();
-        else
+        else if (number > 0)
             return number;
     }
 }
@@ -248,11 +306,21 @@ static void drain(const struct serve *s, struct server *server)
 static enum status configure(struct serve *s, struct error *error)
 {
     TRY(serve_settings_log(&s->settings, error));
+    TRY(config_upstream_check_flags(&s->settings.options, *s->settings.values.upstream_endpoints,
+                                    error));
+    TRY(config_upstream_check_variables(&s->settings.options,
+                                        s->settings.path ? NULL : s->settings.variables, error));
     TRY(serve_config_init(&s->config, &s->settings.values, s->as_etcd, error));
     warn_raised(s);
+    tell_flags(s);
     tell_tls(s);
     tell_kube(s);
-    if (!s->for_people || s->settings.values.quota_backend_bytes)
+    s->config.server.cluster.ctx = s;
+    s->config.server.cluster.on_reset = on_reset;
+    s->config.server.cluster.on_waiting = on_waiting;
+    s->config.server.cluster.on_loading = on_loading;
+    s->config.server.cluster.on_following = on_following;
+    if (!s->config.server.clustered && (!s->for_people || s->settings.values.quota_backend_bytes))
         quota_notice_log(s->settings.values.quota_backend_bytes);
     s->config.server.engine.ctx = s;
     s->config.server.engine.on_fatal = on_fatal;
@@ -280,6 +348,56 @@ static int fail(const struct serve *s, const struct error *error)
     return EXIT_FAILED;
 }
 
+static int end_by(const struct serve *s, int number)
+{
+    if (s->as_etcd)
+        signals_die_by(&s->signals, number);
+    return EXIT_OK;
+}
+
+static void say_stopped(int number)
+{
+    log_info("received signal; stopping", LOG_TEXT("signal", signals_name(number)));
+}
+
+/* The next server listens where this one does, also if the ports were chosen. */
+static void keep_addresses(struct serve *s, const struct server *server)
+{
+    for (size_t i = 0; i < s->config.server.listen_count; i++)
+        if (server_bound(server, i))
+            s->config.urls[i] = *server_bound(server, i);
+}
+
+/* Ends what clients still do on a mirror that is void. Returns a signal that ends the server, or 0.
+ */
+static int say_farewell(const struct serve *s, struct server *server)
+{
+    int number = 0;
+    int64_t end_ns = clock_mono_ns(clock_system()) + FAREWELL_NS;
+    server_drain(server);
+    while (number <= 0 && !server_drained(server) && clock_mono_ns(clock_system()) < end_ns)
+        number = signals_wait(&s->signals, 10 * NS_PER_MS);
+    return number > 0 && number != SIGUSR1 ? number : 0;
+}
+
+/* Replaces the server by one that has mirrored nothing yet. */
+static enum status restart(struct serve *s, struct server **server, int *ret_signal,
+                           struct error *error)
+{
+    notify_reloading();
+    keep_addresses(s, *server);
+    int64_t void_until = server_end_watches(*server);
+    *ret_signal = say_farewell(s, *server);
+    server_free(TAKE(*server));
+    TRY(server_discard_mirror(&s->config.server, void_until, error));
+    if (*ret_signal)
+        return ST_CANCELED;
+    TRY(server_start(&s->config.server, server, error));
+    log_info("serving again");
+    notify_manager("READY=1");
+    return ST_OK;
+}
+
 static int run(struct serve *s, struct server *server)
 {
     char path[KUBECONFIG_PATH_BYTES];
@@ -290,16 +408,24 @@ static int run(struct serve *s, struct server *server)
     else
         announce_ready(&s->config, server, kubeconfig);
     notify_manager("READY=1");
-    int number = wait_for_end(s);
+    int number;
+    while ((number = wait_for_end(s)) == SIGNALS_WOKEN) {
+        struct error error;
+        enum status status = restart(s, &server, &number, &error);
+        if (status != ST_OK && !number)
+            return fail(s, &error);
+        if (number) {
+            say_stopped(number);
+            return end_by(s, number);
+        }
+    }
     log_info("received signal; shutting down", LOG_TEXT("signal", signals_name(number)));
     announce_closing(&s->config);
     notify_manager("STOPPING=1");
     drain(s, server);
     server_free(server);
     announce_closed(&s->config);
-    if (s->as_etcd)
-        signals_die_by(&s->signals, number);
-    return EXIT_OK;
+    return end_by(s, number);
 }
 
 static int serve(struct serve *s, int count, char **args)
@@ -315,14 +441,12 @@ static int serve(struct serve *s, int count, char **args)
         return fail_settings(s, &error);
     if (!s->for_people)
         announce_start(&s->config, &s->settings.values);
-    if (start(s, &server, &error) != ST_OK)
-        return fail(s, &error);
-    return run(s, server);
+    return start(s, &server, &error) == ST_OK ? run(s, server) : fail(s, &error);
 }
 
-int serve_main(int count, char **args, bool as_etcd)
+int serve_main(int count, char **args, const struct serve_how *how)
 {
-    struct serve s = {.as_etcd = as_etcd};
+    struct serve s = {.how = how, .as_etcd = how->name == SERVE_AS_ETCD};
     int code = read_settings(&s, count, args);
     if (code < 0)
         code = serve(&s, count, args);

@@ -1,5 +1,6 @@
 /*
- * `vigil serve`, also started as `etcd`: reads the flags, starts the server, waits for a signal.
+ * `vigil serve`, also started as `etcd` or `kube-apiserver`: reads the flags, starts the server,
+ * waits for a signal.
  *
  * SIGTERM and SIGINT end it gracefully, a second signal ends it at once. The exit status is 0, 1
  * when the server could not start, and 2 for wrong flags. Started as etcd it dies by the signal.
@@ -7,9 +8,16 @@
 #ifndef VIGIL_CMD_SERVE_SERVE_H
 #define VIGIL_CMD_SERVE_SERVE_H
 
-#include <stdbool.h>
+enum serve_name { SERVE_AS_VIGIL, SERVE_AS_ETCD, SERVE_AS_APISERVER };
 
-/* args are the arguments after the name of the command. */
-int serve_main(int count, char **args, bool as_etcd);
+struct serve_how {
+    enum serve_name name;
+    /* Flags that were accepted and have no effect, separated by commas, for one line of the log;
+     * "": none. */
+    const char *without_effect;
+};
+
+/* args are the flags of `vigil serve`, after the name of the command. */
+int serve_main(int count, char **args, const struct serve_how *how);
 
 #endif

@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
 void signals_block(struct signals *signals)
 {
@@ -17,6 +18,7 @@ void signals_block(struct signals *signals)
         if (sigaction(waited[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN)
             sigaddset(&signals->set, waited[i]);
     }
+    sigaddset(&signals->set, SIGRTMIN); /* from signals_wake */
     pthread_sigmask(SIG_BLOCK, &signals->set, NULL);
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ,
@@ -30,11 +32,16 @@ int signals_wait(const struct signals *signals, int64_t timeout_ns)
         int number = timeout_ns < 0 ? sigwaitinfo(&signals->set, NULL)
                                     : sigtimedwait(&signals->set, NULL, &timeout);
         if (number > 0)
-            return number;
+            return number == SIGRTMIN ? SIGNALS_WOKEN : number;
         if (errno == EAGAIN)
             return 0;
         assert(errno == EINTR);
     }
+}
+
+void signals_wake(void)
+{
+    (void)kill(getpid(), SIGRTMIN);
 }
 
 void signals_die_by(const struct signals *signals, int number)

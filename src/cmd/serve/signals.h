@@ -14,8 +14,12 @@ struct signals {
 
 /* Before any thread is started. Signals that the parent ignored (nohup) stay ignored. */
 void signals_block(struct signals *signals);
-/* The next signal, or 0 after the timeout; timeout_ns < 0 waits for ever. */
+enum { SIGNALS_WOKEN = -1 };
+
+/* The next signal, 0 after the timeout, or SIGNALS_WOKEN; timeout_ns < 0 waits for ever. */
 int signals_wait(const struct signals *signals, int64_t timeout_ns);
+/* Any thread: the thread that waits, or waits next, is woken. */
+void signals_wake(void);
 /* Ends the process as if the signal had not been caught. */
 _Noreturn void signals_die_by(const struct signals *signals, int number);
 

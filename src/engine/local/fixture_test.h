@@ -44,15 +44,31 @@ static inline void fixture_close(struct fixture *f)
     engine_local_close(f->engine);
 }
 
-static inline struct fixture *fixture_new(struct engine_local_options options)
+/* Its directory exists. */
+static inline struct fixture *fixture_new_in(const char *dir, struct engine_local_options options)
 {
     struct fixture *f = fixture = calloc(1, sizeof(*f));
     assert_non_null(f);
-    temp_dir_make("engine", f->dir);
+    snprintf(f->dir, sizeof(f->dir), "%s", dir);
     assert_int_equal(loop_new(clock_system(), &f->loop), ST_OK);
     arena_init(&f->arena, NULL, 0, SIZE_MAX);
     fixture_open(f, options);
     return f;
+}
+
+static inline struct fixture *fixture_new(struct engine_local_options options)
+{
+    char dir[TEMP_DIR_BYTES];
+    temp_dir_make("engine", dir);
+    return fixture_new_in(dir, options);
+}
+
+/* In memory if possible, for tests that do not test the disk. */
+static inline struct fixture *fixture_new_fast(struct engine_local_options options)
+{
+    char dir[TEMP_DIR_BYTES];
+    temp_dir_make_fast("engine", dir);
+    return fixture_new_in(dir, options);
 }
 
 static inline int fixture_free(void **state)

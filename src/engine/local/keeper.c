@@ -334,9 +334,12 @@ static bool continue_cleaning(struct local_keeper *keeper)
                       keeper_error_text(keeper->upkeep));
         return false;
     }
-    if (status != ST_OK)
-        local_fatal(&keeper->shared->report,
-                    "the checkpoint of a cleaned segment could not be written", status);
+    if (status != ST_OK) {
+        local_fail(&keeper->shared->report,
+                   "the checkpoint of a cleaned segment could not be written", status);
+        waker_wake(&keeper->shared->writer.waker);
+        return false;
+    }
     if (done)
         cleaned(keeper, old_segment);
     else if (relocation->count)
@@ -594,11 +597,29 @@ static int64_t rest_ns(const struct local_keeper *keeper)
     return next > now ? next - now : 0;
 }
 
+/* The engine has stopped: nothing may be written. */
+static void refuse_all(struct local_keeper *keeper)
+{
+    take_compactions(keeper);
+    take_finished(keeper);
+    take_requests(keeper); /* a snapshot that begins again ends where the others end */
+    answer_defragments(keeper, &keeper->defragmenter.served, ST_STOPPED, true);
+    answer_defragments(keeper, &keeper->defragmenter.waiting, ST_STOPPED, true);
+    local_hashes_stop(&keeper->hashes);
+    while (keeper->unsorted.first)
+        sort_one(keeper);
+}
+
 static void *keeper_main(void *arg)
 {
     struct local_keeper *keeper = arg;
     keeper_join(keeper->upkeep);
     while (!atomic_load_explicit(&keeper->stopping, memory_order_acquire)) {
+        if (local_has_failed(&keeper->shared->report)) {
+            refuse_all(keeper);
+            mailbox_wait(&keeper->inbox->requests, CLOCK_NEVER);
+            continue;
+        }
         turn_begin(keeper->turn, now_ns());
         work(keeper);
         turn_end(keeper->turn, now_ns());
@@ -611,6 +632,10 @@ static void *keeper_main(void *arg)
     local_hashes_stop(&keeper->hashes);
     while (keeper->unsorted.first)
         sort_one(keeper);
+    if (local_has_failed(&keeper->shared->report)) {
+        refuse_all(keeper);
+        return NULL;
+    }
     checkpoint_last(keeper); /* unfinished cleaning is repeated after the next start */
     mark(keeper);
     return NULL;

@@ -4,7 +4,9 @@
 #include "base/random.h"
 #include "base/turn.h"
 #include "base/xalloc.h"
+#include "engine/local/direct.h"
 #include "engine/local/keeper.h"
+#include "engine/local/mirroring.h"
 #include "engine/local/page_fault.h"
 #include "engine/local/shard.h"
 #include "engine/local/snapshot.h"
@@ -165,7 +167,8 @@ static MUST_CHECK
 enum status open_store(struct local_shared *shared, struct error *ret_error)
 {
     const struct engine_local_options *options = &shared->options;
-    page_fault_guard(options->data_dir);
+    if (!options->leaves_signals)
+        page_fault_guard(options->data_dir);
     enum status status = store_open(
         &(struct store_options){
             .fs = options->fs,
@@ -173,7 +176,9 @@ enum status open_store(struct local_shared *shared, struct error *ret_error)
             .segment_bytes_first = options->segment_bytes_first,
             .segment_bytes_max = options->segment_bytes_max,
             .checkpoint_map_bytes = engine_local_map_bytes(),
-            .readers_max = options->shards_max + 2, /* and keeper and snapshotter */
+            /* and keeper, snapshotter, a mirror's walk */
+            .readers_max = options->shards_max + 3 + (options->has_readers ? LOCAL_READERS_MAX : 0),
+            .is_mirror = options->is_mirror,
             .salt = random_seed_system(),
             .cluster_id = options->cluster_id,
             .member_id = options->member_id,
@@ -181,10 +186,13 @@ enum status open_store(struct local_shared *shared, struct error *ret_error)
             .row_ctx = shared,
         },
         &shared->store, ret_error);
-    page_fault_unguard();
+    if (!options->leaves_signals)
+        page_fault_unguard();
     TRY(status);
     shared->report.log = store_log(shared->store);
     report_cut(shared);
+    if (options->is_mirror)
+        TRY(local_mirroring_check_complete(shared, ret_error));
     if (!options->check_first)
         return ST_OK;
     return local_check_first(store_view(shared->store), store_log(shared->store), ret_error);
@@ -196,6 +204,7 @@ static void shared_init(struct local_shared *shared, const struct engine_local_o
     shared->options = *options;
     engine_local_options_set_defaults(&shared->options);
     shared->report.on_fatal = options->on_fatal;
+    shared->report.on_failure = options->on_failure;
     shared->report.on_warning = options->on_warning;
     shared->report.ctx = options->ctx;
     local_alarms_init(&shared->alarms);
@@ -211,6 +220,8 @@ static void shared_start(struct local_shared *shared)
     local_alarms_publish(&shared->alarms);
     local_auth_open(&shared->auth, shared->store);
     local_lease_start(&shared->lease, shared->store, clock_mono_ns(clock_system()));
+    if (options->is_mirror)
+        local_mirroring_open(shared);
     options->cluster_id = store_cluster_id(shared->store);
     options->member_id = store_member_id(shared->store);
     shared->members.lax = options->members_lax;
@@ -218,7 +229,14 @@ static void shared_start(struct local_shared *shared)
     local_members_open(&shared->members, options->member_id, options->peer_urls,
                        options->peer_url_count);
     shared->metrics = local_metrics_new();
-    shared->shards = xcalloc(options->shards_max, sizeof(*shared->shards));
+    shared->shards = xcalloc(options->shards_max + 1, sizeof(*shared->shards));
+    shared->shards[options->shards_max] = &shared->direct;
+    shared->direct.shard.engine = &shared->engine;
+    shared->direct.number = options->shards_max;
+    shared->direct.is_direct = true;
+    if (options->has_readers)
+        shared->readers = local_readers_new(shared);
+    shared->places = xcalloc(options->shards_max, sizeof(*shared->places));
     shared->notices = xcalloc(options->shards_max, sizeof(*shared->notices));
     shared->progress = xcalloc(options->shards_max, sizeof(*shared->progress));
     shared->watch_snapshots = xcalloc(options->shards_max, sizeof(*shared->watch_snapshots));
@@ -234,6 +252,8 @@ static void shared_fini(struct local_shared *shared)
     member_list_fini(&shared->members);
     metric_set_free(shared->metrics);
     free(shared->shards);
+    free(shared->readers);
+    free(shared->places);
     free(shared->notices);
     free(shared->progress);
     free(shared->watch_snapshots);
@@ -242,7 +262,7 @@ static void shared_fini(struct local_shared *shared)
 enum status engine_local_open(const struct engine_local_options *options,
                               struct engine **ret_engine, struct error *ret_error)
 {
-    struct engine_local *local = xcalloc(1, sizeof(*local));
+    struct engine_local *local = xcalloc_aligned(_Alignof(struct engine_local), sizeof(*local));
     struct local_shared *shared = &local->shared;
     shared_init(shared, options);
     enum status status = open_store(shared, ret_error);
@@ -259,7 +279,8 @@ enum status engine_local_open(const struct engine_local_options *options,
     local_keeper_start(&local->keeper);
     local_snapshotter_start(&local->snapshotter);
     local_writer_start(&local->writer);
-    page_fault_watch(store_log(shared->store));
+    if (!options->leaves_signals)
+        page_fault_watch(store_log(shared->store));
     *ret_engine = &shared->engine;
     return ST_OK;
 }
@@ -280,20 +301,40 @@ static void shared_check(const struct local_shared *shared)
     assert(shared->watchers == 0);
 }
 
-void engine_local_close(struct engine *base)
+static void stop_threads(struct engine_local *local)
 {
-    if (!base)
-        return;
-    struct engine_local *local = CONTAINER_OF(base, struct engine_local, shared.engine);
     local_snapshotter_stop(&local->snapshotter);
     local_writer_stop(&local->writer);
     local_keeper_stop(&local->keeper);
+}
+
+static void free_stopped(struct engine_local *local)
+{
     if (local->shared.options.checks_at_close)
         shared_check(&local->shared);
     local_writer_fini(&local->writer);
     local_keeper_fini(&local->keeper);
     local_snapshotter_fini(&local->snapshotter);
-    page_fault_unwatch();
+    if (!local->shared.options.leaves_signals)
+        page_fault_unwatch();
     shared_fini(&local->shared);
     free(local);
+}
+
+void engine_local_close(struct engine *engine)
+{
+    if (!engine)
+        return;
+    struct engine_local *local = CONTAINER_OF(engine, struct engine_local, shared.engine);
+    stop_threads(local);
+    free_stopped(local);
+}
+
+enum status local_mirror_close(struct engine *engine)
+{
+    struct engine_local *local = CONTAINER_OF(engine, struct engine_local, shared.engine);
+    stop_threads(local);
+    enum status status = log_sync_all(store_log_of_keeper(local->shared.store));
+    free_stopped(local);
+    return status;
 }

@@ -34,6 +34,11 @@ void local_job_free(struct local_job *job)
 
 void local_answer_chain(struct local_shard_base *shard, const struct mailbox_chain *chain)
 {
+    if (shard->is_direct) {
+        chain->last->next = NULL;
+        op_of(chain->first)->done(op_of(chain->first));
+        return;
+    }
     atomic_fetch_add(&shard->posting, 1);
     mailbox_post_chain(&shard->answers, chain);
     atomic_fetch_sub(&shard->posting, 1);
@@ -43,4 +48,20 @@ void local_answer(struct engine_op *op)
 {
     struct local_shard_base *shard = CONTAINER_OF(op->shard, struct local_shard_base, shard);
     local_answer_chain(shard, &(struct mailbox_chain){&op->in_mailbox, &op->in_mailbox});
+}
+
+void local_refuse(struct mailbox_node *node, enum status status)
+{
+    for (struct mailbox_node *next; node; node = next) {
+        next = node->next;
+        op_of(node)->status = status;
+        local_answer(op_of(node));
+    }
+}
+
+void local_refuse_chain(struct mailbox_chain *chain, enum status status)
+{
+    struct mailbox_node *first = chain->first;
+    *chain = (struct mailbox_chain){0};
+    local_refuse(first, status);
 }

@@ -32,7 +32,8 @@ enum local_op_kind {
     LOCAL_HASH_KV,
     LOCAL_SNAPSHOT,
     LOCAL_DEFRAGMENT,
-    LOCAL_LEASE, /* plus an enum engine_lease_call */
+    LOCAL_MIRROR, /* struct mirror_batch */
+    LOCAL_LEASE,  /* plus an enum engine_lease_call */
 };
 
 /* For reports of long turns (base/turn.h). Empty for operations that are never long. */
@@ -101,7 +102,9 @@ struct local_snapshot_inbox {
 struct local_shard_base {
     struct engine_shard shard; /* first */
     unsigned number;
-    struct mailbox answers; /* attached to the shard's loop */
+    bool is_direct;         /* of threads without a shard: the answering thread calls done
+                             * (engine/local/direct.h) … */
+    struct mailbox answers; /* … otherwise attached to the shard's loop */
     /* Number of threads that are posting to answers. The last answer may be received before its
      * sender has woken the loop; neither may be freed until it has. */
     _Atomic unsigned posting;
@@ -110,5 +113,9 @@ struct local_shard_base {
 /* Any thread: completes operations on their shard. */
 void local_answer(struct engine_op *op);
 void local_answer_chain(struct local_shard_base *shard, const struct mailbox_chain *chain);
+/* Completes operations of any shards, which are linked by next, with an error; and those of a
+ * chain, which becomes empty. */
+void local_refuse(struct mailbox_node *node, enum status status);
+void local_refuse_chain(struct mailbox_chain *chain, enum status status);
 
 #endif

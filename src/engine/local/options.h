@@ -58,6 +58,15 @@ struct engine_local_options {
     void *ctx;
     bool checks_at_close; /* for tests: close asserts that everything is consistent */
     struct turns *turns;  /* measures the turns of the threads; NULL: not measured */
+    bool is_mirror;       /* of another server: see engine/local/mirror.h */
+    bool leaves_signals;  /* they are the program's: page faults are not reported */
+    bool has_readers;     /* for engine/local/direct.h */
+    /*
+     * Called instead of on_fatal when the log or the checkpoint cannot be written, on the thread
+     * that met it. When it returns, the engine has stopped: every operation that needs another
+     * thread fails, and nothing is written any more, also not by close. May be NULL.
+     */
+    void (*on_failure)(void *ctx, const char *text);
 };
 
 /* Replaces zeros by the defaults above. */

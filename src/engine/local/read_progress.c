@@ -7,6 +7,7 @@
 void read_progress_begin(struct read_progress *progress, struct mailbox *to, int64_t now_ns)
 {
     atomic_store(&progress->read_ns, now_ns);
+    atomic_store(&progress->asked, false); /* the shard before with this number may be gone */
     atomic_store(&progress->to, to);
 }
 

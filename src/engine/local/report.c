@@ -6,14 +6,31 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+enum { FAILURE_TEXT_BYTES = 256 };
+
+static void failure_text(char text[static FAILURE_TEXT_BYTES], const char *what, enum status status)
+{
+    snprintf(text, FAILURE_TEXT_BYTES, "%s: %s", what, status_reason(status));
+}
+
 _Noreturn void local_fatal(const struct local_report *report, const char *what, enum status status)
 {
-    char text[256];
-    snprintf(text, sizeof(text), "%s: %s", what, status_reason(status));
+    char text[FAILURE_TEXT_BYTES];
+    failure_text(text, what, status);
     if (report->on_fatal)
         report->on_fatal(report->ctx, text);
     fprintf(stderr, "vigil: %s\n", text);
     abort();
+}
+
+void local_fail(struct local_report *report, const char *what, enum status status)
+{
+    char text[FAILURE_TEXT_BYTES];
+    if (!report->on_failure)
+        local_fatal(report, what, status);
+    failure_text(text, what, status);
+    if (!atomic_exchange(&report->failed, true))
+        report->on_failure(report->ctx, text);
 }
 
 void local_warn(const struct local_report *report, const char *what, enum status status,

@@ -17,6 +17,8 @@ struct log;
 struct local_report {
     void (*on_fatal)(void *ctx, const char *text); /* may be NULL, as the next */
     void (*on_warning)(void *ctx, const char *text);
+    void (*on_failure)(void *ctx, const char *text); /* NULL: a failure is fatal */
+    _Atomic bool failed;                             /* the engine has stopped */
     void *ctx;
     const struct log *log;             /* the store's; set when it is open */
     _Atomic int64_t damage_logged_ns;  /* time of the last warning about damage; 0: none */
@@ -25,6 +27,13 @@ struct local_report {
 
 /* Reports why the engine cannot continue, and does not return. */
 _Noreturn void local_fatal(const struct local_report *report, const char *what, enum status status);
+/* The same, unless there is on_failure: then the caller stops, and so do the other threads. */
+void local_fail(struct local_report *report, const char *what, enum status status);
+static inline bool local_has_failed(const struct local_report *report)
+{
+    return atomic_load_explicit(&report->failed, memory_order_acquire);
+}
+
 /* detail may be empty. */
 void local_warn(const struct local_report *report, const char *what, enum status status,
                 const char *detail);

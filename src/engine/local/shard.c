@@ -76,25 +76,45 @@ static struct read_progress *progress_of(struct local_shard *shard)
     return &shard->shared->progress[shard->base.number];
 }
 
+/* The first number that no shard has; shards_max: there is none. */
+static unsigned take_number(struct local_shared *shared)
+{
+    unsigned number = 0;
+    while (number < shared->options.shards_max &&
+           atomic_exchange(&shared->places[number].taken, true))
+        number++;
+    return number;
+}
+
+static struct local_place *place_of(struct local_shared *shared, unsigned number)
+{
+    struct local_place *place = &shared->places[number];
+    if (!place->slot) {
+        place->slot = epoch_slot_add(store_epoch(shared->store));
+        place->counts = local_metrics_join(shared->metrics);
+    }
+    return place;
+}
+
 enum status local_shard_new(struct engine *engine, struct loop *loop,
                             struct engine_shard **ret_shard)
 {
     struct local_shared *shared = CONTAINER_OF(engine, struct local_shared, engine);
-    unsigned number = atomic_fetch_add(&shared->shard_count, 1);
-    if (number >= shared->options.shards_max)
+    unsigned number = take_number(shared);
+    if (number == shared->options.shards_max)
         return ST_LIMIT;
-    struct local_shard *shard = xcalloc(1, sizeof(*shard));
+    struct local_shard *shard = xcalloc_aligned(_Alignof(struct local_shard), sizeof(*shard));
     shard->base.shard.engine = engine;
     shard->base.number = number;
     shard->shared = shared;
     shard->loop = loop;
-    shard->slot = epoch_slot_add(store_epoch(shared->store));
+    shard->slot = place_of(shared, number)->slot;
     shard->rights = (struct local_auth_reader){
         .auth = &shared->auth,
         .slot = shard->slot,
         .shard = &shard->base.shard,
     };
-    shard->counts = local_metrics_join(shared->metrics);
+    shard->counts = place_of(shared, number)->counts;
     list_init(&shard->ranges);
     list_init(&shard->txn_reads);
     shard->again.fn = on_again;
@@ -123,6 +143,7 @@ void local_shard_free(struct engine_shard *base)
     mailbox_detach(&shard->progress_requests);
     auth_rights_unref(shard->rights.rights);
     shard->shared->shards[shard->base.number] = NULL;
+    atomic_store(&shard->shared->places[shard->base.number].taken, false);
     free(shard);
 }
 
@@ -189,6 +210,8 @@ struct watch_hub *local_shard_watch_hub(struct engine_shard *base)
             .rights = &shard->rights,
             .counts = shard->counts,
             .shard_number = shard->base.number,
+            .wrap = shard->wrap,
+            .wrap_ctx = shard->wrap_ctx,
         });
     return local_watch_hub(shard->watch);
 }
@@ -216,10 +239,14 @@ static void unpin(struct local_shard *shard, struct engine_op *op)
 }
 
 /* Pins the newest state and checks the operation with the rights of that same state. Not pinned
- * after a failure. */
+ * after a failure. ST_STOPPED: the engine has failed, and reads as little as it writes. */
 static enum status pin_checked(struct local_shard *shard, struct engine_op *op,
                                struct range_state *ret_state)
 {
+    if (local_has_failed(&shard->shared->report)) {
+        op->pinned = 0;
+        return ST_STOPPED;
+    }
     const struct store_view *view = pin(shard, op);
     enum status status = permission_check(op, local_auth_of(view), NULL);
     if (status == ST_OK)
@@ -488,9 +515,20 @@ static void count_begun(struct local_shard *shard)
     local_count(shard->counts, LOCAL_WRITES, 1);
 }
 
+/* A mirror has no clients that write, and no leases: all of that belongs to the other server. */
+static bool is_refused(struct local_shard *shard, struct engine_op *op)
+{
+    if (!shard->shared->options.is_mirror)
+        return false;
+    finish(op, ST_UNIMPLEMENTED);
+    return true;
+}
+
 static void send_to_writer(struct local_shard *shard, struct engine_op *op, enum local_op_kind kind,
                            const void *request)
 {
+    if (is_refused(shard, op))
+        return;
     op->kind = (uint8_t)kind;
     op->request = request;
     count_begun(shard);
@@ -553,6 +591,8 @@ void local_lease_start_op(struct engine_shard *base, struct engine_op *op,
 {
     struct local_shard *shard = shard_of(base);
     bool writes = call == ENGINE_LEASE_GRANT || call == ENGINE_LEASE_REVOKE;
+    if (is_refused(shard, op))
+        return;
     if (call == ENGINE_LEASE_RENEW) /* a busy shard does not make a renewal late */
         CONTAINER_OF(op, struct engine_renewals, op)->asked_ns = loop_served_ns(shard->loop);
     op->kind = (uint8_t)(LOCAL_LEASE + (unsigned)call);
@@ -715,6 +755,7 @@ void local_status_get(struct engine_shard *base, struct engine_status *ret_statu
     *ret_status = (struct engine_status){
         .revision = view->revision,
         .compact_revision = view->compact_revision,
+        .keys = view->root.live_keys,
         .raft_index = raft_index(shard->shared->store, view),
         .applied_index = raft_index(shard->shared->store, view),
         .db_size_bytes = LOCAL_DB_BYTES_EMPTY + view->db_bytes + lease_bytes,

@@ -26,6 +26,22 @@
 /* Size and bytes in use that an empty store reports, as etcd's file does. */
 enum { LOCAL_DB_BYTES_EMPTY = 20480, LOCAL_DB_BYTES_IN_USE_EMPTY = 16384 };
 
+/* Only of a mirror (engine/local/mirror.h). */
+struct local_mirror {
+    _Atomic int64_t revision, compact_revision; /* as published; any thread may read them */
+    struct epoch_slot *slot;                    /* of the walk */
+    _Atomic bool walking;
+    _Atomic int
+        failed; /* enum status: of the first batch that has failed; see local_mirror_retry */
+};
+
+/* What the shards with one number have after each other: neither can be returned. */
+struct local_place {
+    _Atomic bool taken;
+    struct epoch_slot *slot; /* NULL: no shard had this number yet */
+    struct metric_block *counts;
+};
+
 struct local_shared {
     struct engine engine;                /* first: what callers see */
     struct engine_local_options options; /* constant once the engine is open */
@@ -42,17 +58,23 @@ struct local_shared {
     struct local_auth auth;
     struct member_list members;
 
+    struct local_shard_base direct; /* of engine/local/direct.h; its number is shards_max */
+    struct local_reader *readers;   /* owned; NULL without has_readers */
+
+    struct local_mirror mirror;
     struct local_check_result check; /* set by the keeper, read by any thread */
 
-    /* Arrays with options.shards_max items, owned. They belong to the engine and not to a shard, so
-     * that the writer never uses one that was freed. */
+    /* Arrays with options.shards_max items, shards with one more, owned. They belong to the engine
+     * and not to a shard, so that the writer never uses one that was freed, and the next shard with
+     * the number has them.
+     */
+    struct local_place *places;
     struct local_shard_base **shards; /* NULL: none with this number */
     struct revision_notice *notices;
     struct read_progress *progress;
     struct watch_stats_snapshot *watch_snapshots; /* counts of each shard's watches */
 
     _Atomic uint64_t watchers; /* in all shards */
-    _Atomic unsigned shard_count;
 };
 
 /* For one of the engine's threads; NULL when turns are not measured. Aborts without memory. */

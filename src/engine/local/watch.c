@@ -64,7 +64,7 @@ static void on_damage(void *ctx, enum status status)
 
 struct local_watch *local_watch_new(const struct local_watch_options *from)
 {
-    struct local_watch *watch = xcalloc(1, sizeof(*watch));
+    struct local_watch *watch = xcalloc_aligned(_Alignof(struct local_watch), sizeof(*watch));
     struct local_shared *shared = from->shared;
     const struct engine_local_options *options = &shared->options;
     struct engine_identity identity = engine_identity_get(&shared->engine);
@@ -80,8 +80,11 @@ struct local_watch *local_watch_new(const struct local_watch_options *from)
         .on_damage = on_damage,
         .ctx = watch,
     });
+    struct watch_history *history = local_history_base(watch->history);
+    if (from->wrap)
+        history = from->wrap(from->wrap_ctx, history);
     watch->hub = watch_hub_new(&(struct watch_hub_options){
-        .history = local_history_base(watch->history),
+        .history = history,
         .identity = {identity.cluster_id, identity.member_id, identity.raft_term},
         .fragment_bytes = options->watch_fragment_bytes,
         .watchers_max = options->watchers_per_stream_max,
@@ -103,6 +106,7 @@ void local_watch_free(struct local_watch *watch)
     watch_hub_free(watch->hub);
     revision_notice_end(watch->notice);
     mailbox_detach(&watch->mailbox);
+    revision_notice_received(watch->notice); /* perhaps there, for the next shard with the number */
     local_history_free(watch->history);
     free(watch);
 }

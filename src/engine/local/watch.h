@@ -18,6 +18,8 @@ struct local_watch_options {
     struct local_auth_reader *rights;
     struct metric_block *counts;
     unsigned shard_number;
+    struct watch_history *(*wrap)(void *ctx, struct watch_history *own); /* NULL: see mirror.h */
+    void *wrap_ctx;
 };
 
 struct local_watch *local_watch_new(

@@ -181,6 +181,11 @@ static bool execute(struct local_writer *writer, struct engine_op *op)
         local_auth_execute(&shared->auth, CONTAINER_OF(op, struct engine_auth, op));
         return true;
     }
+    if (op->kind == LOCAL_MIRROR) {
+        local_mirroring_execute(&writer->mirroring, CONTAINER_OF(op, struct mirror_batch, op),
+                                writer->now_ns);
+        return false;
+    }
     op->revision = applier->revision;
     op->status = may(writer, op);
     if (op->status != ST_OK)
@@ -222,7 +227,7 @@ static bool execute(struct local_writer *writer, struct engine_op *op)
 static void answer(struct local_writer *writer, struct mailbox_chain *chains)
 {
     unsigned shards = writer->shared->options.shards_max;
-    for (unsigned i = 0; i < shards; i++) {
+    for (unsigned i = 0; i <= shards; i++) {
         if (chains[i].first)
             local_answer_chain(writer->shared->shards[i], &chains[i]);
         chains[i] = (struct mailbox_chain){0};
@@ -287,6 +292,41 @@ static void count_group(struct local_writer *writer, size_t bytes)
     local_observe(counts, LOCAL_GROUP_REQUESTS, writer->group_requests);
 }
 
+/* -- After a failure -- */
+
+static bool has_failed(const struct local_writer *writer)
+{
+    return local_has_failed(&writer->shared->report);
+}
+
+/* Whether the group is on the disk is unknown. */
+static void refuse_begun(struct local_writer *writer)
+{
+    local_refuse_chain(&writer->waiting, ST_TIMEOUT);
+    local_refuse_chain(&writer->deferred, ST_STOPPED);
+    for (unsigned i = 0; i <= writer->shared->options.shards_max; i++)
+        local_refuse_chain(&writer->answers[i], ST_TIMEOUT);
+    post_compacted(writer); /* which only frees them now */
+}
+
+static void fail(struct local_writer *writer, const char *what, enum status status)
+{
+    local_fail(&writer->shared->report, what, status);
+    refuse_begun(writer);
+    waker_wake(&writer->shared->keeper.waker); /* it refuses what waits for the writer */
+}
+
+/* Also after a failure that the keeper has reported, wherever the writer was at that time. */
+static void refuse_all(struct local_writer *writer)
+{
+    refuse_begun(writer);
+    local_refuse(TAKE(writer->lease_left), ST_STOPPED);
+    local_refuse(mailbox_take(&writer->inbox->lease_reads), ST_STOPPED);
+    local_refuse(mailbox_take(&writer->inbox->requests), ST_STOPPED);
+    if (mailbox_empty(&writer->inbox->requests) && mailbox_empty(&writer->inbox->lease_reads))
+        mailbox_wait(&writer->inbox->requests, CLOCK_NEVER);
+}
+
 static void commit_group(struct local_writer *writer)
 {
     size_t bytes = store_pending_bytes(writer->shared->store);
@@ -294,8 +334,10 @@ static void commit_group(struct local_writer *writer)
         local_observe(writer->counts, LOCAL_APPLY_SECONDS, now_ns() - writer->group_begun_ns);
     turn_phase("writing and syncing the log");
     enum status status = store_commit(writer->shared->store);
-    if (status != ST_OK)
-        local_fatal(&writer->shared->report, "the log could not be written", status);
+    if (status != ST_OK) {
+        fail(writer, "the log could not be written", status);
+        return;
+    }
     turn_phase("publishing a group");
     local_alarms_publish(&writer->shared->alarms);
     local_lease_publish(writer->lease);
@@ -306,10 +348,16 @@ static void commit_group(struct local_writer *writer)
     writer->committed_revision = store_applier(writer->shared->store)->revision;
     answer(writer, writer->answers);
     notify_shards(writer, rights_changed);
+    local_mirroring_published(&writer->mirroring);
     post_compacted(writer);
     if (bytes)
         wake_keeper(writer, bytes);
     writer->group_requests = 0;
+}
+
+static void end_group(void *ctx)
+{
+    commit_group(ctx);
 }
 
 static unsigned shard_number(const struct engine_op *op)
@@ -417,10 +465,12 @@ static void run_requests(struct local_writer *writer, struct mailbox_node *node)
     yield_point_here = &writer->yield_point;
     while (node) {
         struct engine_op *op = op_of(node);
-        node = node->next;
-        unsigned shard =
-            shard_number(op); /* read before executing: afterwards the operation may be freed */
         make_room_between(writer, op);
+        if (has_failed(writer))
+            break; /* it is refused with those behind it */
+        node = node->next;
+        /* Read before executing: afterwards the operation may be freed. */
+        unsigned shard = op->kind == LOCAL_MIRROR ? 0 : shard_number(op);
         struct slice name = local_op_name(op);
         if (writer->group_requests++ == 0) {
             turn_phase("applying puts");
@@ -433,8 +483,11 @@ static void run_requests(struct local_writer *writer, struct mailbox_node *node)
         if (store_pending_bytes(writer->shared->store) > GROUP_BYTES_MAX)
             commit_group(writer);
     }
-    expire_leases(writer);
-    commit_group(writer); /* also with yield_point_here set, because it may take long */
+    local_refuse(node, ST_STOPPED);
+    if (!has_failed(writer))
+        expire_leases(writer);
+    if (!has_failed(writer) && !store_is_hidden(writer->shared->store))
+        commit_group(writer); /* also with yield_point_here set, because it may take long */
     yield_point_here = NULL;
 }
 
@@ -504,6 +557,10 @@ static void take_lease_reads(struct local_writer *writer)
 
 static void take_deferred(struct local_writer *writer)
 {
+    if (writer->mirroring.deferred.first) {
+        local_mirroring_continue(&writer->mirroring, writer->now_ns);
+        run_requests(writer, NULL);
+    }
     struct mailbox_node *node = writer->deferred.first;
     if (!node)
         return;
@@ -563,8 +620,8 @@ static void relocate_some(struct local_writer *writer)
     enum status status = store_relocate(writer->shared->store, writer->relocating->relocation,
                                         RELOCATIONS_PER_STEP, &done);
     if (status != ST_OK)
-        local_fatal(&writer->shared->report, "the log could not be written", status);
-    if (!done)
+        fail(writer, "the log could not be written", status);
+    if (status != ST_OK || !done)
         return;
     mailbox_post(&writer->shared->keeper.finished, &TAKE(writer->relocating)->in_mailbox);
 }
@@ -584,8 +641,10 @@ static void step(struct local_writer *writer)
     turn_phase("trimming compacted versions");
     bool trims = store_has_work(writer->shared->store);
     enum status status = store_work(writer->shared->store);
-    if (status != ST_OK)
-        local_fatal(&writer->shared->report, "the log could not be read", status);
+    if (status != ST_OK) {
+        fail(writer, "the log could not be read", status);
+        return;
+    }
     if (trims && !store_has_work(writer->shared->store))
         wake_keeper(writer, 0); /* the checkpoint can drop the trimmed versions */
     answer_waiting(writer);
@@ -604,7 +663,7 @@ static void steps(struct local_writer *writer)
     do {
         step(writer);
         now = now_ns();
-    } while (has_steps(writer) &&
+    } while (!has_failed(writer) && has_steps(writer) &&
              now - begun_ns < (has_requests(writer) ? share_ns : steps_ns_max));
     writer->stepped_ns = now;
 }
@@ -613,7 +672,8 @@ static void steps(struct local_writer *writer)
 
 static bool nothing_to_do(const struct local_writer *writer)
 {
-    return !has_requests(writer) && mailbox_empty(&writer->inbox->jobs) && !has_steps(writer);
+    bool has_work = !mailbox_empty(&writer->inbox->jobs) || has_steps(writer);
+    return !has_requests(writer) && (!has_work || store_is_hidden(writer->shared->store));
 }
 
 /*
@@ -639,7 +699,8 @@ static void wait_for_work(struct local_writer *writer, int64_t from_ns)
         until_ns = writer->now_ns + progress_look_ns; /* a report of a shard ends the wait */
     int64_t retired_ns = writer->now_ns + RETIRED_WAIT_NS;
     int64_t deferred_ns = writer->now_ns + DEFERRED_LOOK_NS;
-    if (writer->deferred.first && deferred_ns < until_ns)
+    bool deferred = writer->deferred.first || writer->mirroring.deferred.first;
+    if (deferred && deferred_ns < until_ns)
         until_ns = deferred_ns;
     if (store_has_retired(writer->shared->store) && retired_ns < until_ns)
         until_ns = retired_ns;
@@ -649,10 +710,22 @@ static void wait_for_work(struct local_writer *writer, int64_t from_ns)
                      until_ns == CLOCK_NEVER ? CLOCK_NEVER : until_ns - from_ns);
 }
 
+static void work_between(struct local_writer *writer, bool is_idle)
+{
+    take_jobs(writer);
+    bool retired = store_has_retired(writer->shared->store);
+    if (has_steps(writer) || (retired && is_idle) || writer->waiting.first || writer->trimming)
+        steps(writer);
+}
+
 static void *writer_main(void *arg)
 {
     struct local_writer *writer = arg;
     while (!atomic_load_explicit(&writer->stopping, memory_order_acquire) || has_requests(writer)) {
+        if (has_failed(writer)) {
+            refuse_all(writer);
+            continue;
+        }
         take_time(writer);
         turn_begin(writer->turn, writer->now_ns);
         take_lease_reads(writer);
@@ -660,11 +733,8 @@ static void *writer_main(void *arg)
         struct mailbox_node *requests = mailbox_take(&writer->inbox->requests);
         if (requests || leases_are_over(writer))
             run_requests(writer, requests);
-        take_jobs(writer);
-        bool retired = store_has_retired(writer->shared->store);
-        if (has_steps(writer) || (retired && !requests) || writer->waiting.first ||
-            writer->trimming)
-            steps(writer);
+        if (!has_failed(writer) && !store_is_hidden(writer->shared->store))
+            work_between(writer, !requests);
         writer->awaits_progress = request_progress(writer);
         int64_t ended_ns = now_ns();
         turn_end(writer->turn, ended_ns);
@@ -683,8 +753,10 @@ void local_writer_init(struct local_writer *writer, struct local_shared *shared)
     writer->turn = local_turn(shared, "writer");
     writer->counts = local_metrics_join(shared->metrics);
     writer->lease->counts = writer->counts;
-    writer->answers = xcalloc(shared->options.shards_max, sizeof(*writer->answers));
-    writer->early = xcalloc(shared->options.shards_max, sizeof(*writer->early));
+    writer->answers = xcalloc(shared->options.shards_max + 1, sizeof(*writer->answers));
+    writer->early = xcalloc(shared->options.shards_max + 1, sizeof(*writer->early));
+    writer->mirroring =
+        (struct local_mirroring){.shared = shared, .commit = end_group, .ctx = writer};
     writer->yield_point = (struct yield_point){.fn = serve_between, .ctx = writer};
     writer->committed_revision = store_applier(shared->store)->revision;
     waker_init_thread(&inbox->waker);

@@ -3,6 +3,7 @@
 #define VIGIL_ENGINE_LOCAL_WRITER_H
 
 #include "base/yield_point.h"
+#include "engine/local/mirroring.h"
 #include "engine/local/shared.h"
 
 #include <pthread.h>
@@ -46,6 +47,8 @@ struct local_writer {
     struct mailbox_chain waiting;  /* physical compactions that are not finished */
     struct mailbox_chain deferred; /* compactions of revisions that some shard has not read */
     int64_t deferred_until_ns;     /* they wait until then; 0: there are none */
+
+    struct local_mirroring mirroring;
 
     struct local_job *relocating; /* owned while the writer has it */
     struct local_job *trimming;   /* the same */

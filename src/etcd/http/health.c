@@ -1,11 +1,15 @@
 /*
  * Health checks over HTTP: the alarms, and a read like a client's. There is only one member, so
  * there is always a leader and never a learner.
+ *
+ * In front of a cluster the mirror is checked too. A server whose cluster is gone is not ready, but
+ * it is alive: ending it would help no client.
  */
 #include "base/buf.h"
 #include "base/xalloc.h"
 #include "codec/json/writer.h"
 #include "codec/pb/rpc.pb.h"
+#include "engine/forward.h"
 #include "etcd/http/health_counts.h"
 #include "etcd/http/http.h"
 #include "wire/http/query.h"
@@ -19,6 +23,7 @@ enum health_check {
     CHECK_SERIALIZABLE_READ = 2,
     CHECK_LINEARIZABLE_READ = 4,
     CHECK_NON_LEARNER = 8,
+    CHECK_MIRROR = 16, /* only in front of a cluster */
 };
 
 static const struct {
@@ -30,6 +35,7 @@ static const struct {
     {CHECK_SERIALIZABLE_READ, "serializable_read", ETCD_READYZ_SERIALIZABLE_READ},
     {CHECK_LINEARIZABLE_READ, "linearizable_read", ETCD_READYZ_LINEARIZABLE_READ},
     {CHECK_NON_LEARNER, "non_learner", ETCD_READYZ_NON_LEARNER},
+    {CHECK_MIRROR, "mirror", ETCD_READYZ_MIRROR},
 };
 
 /* One running check. On the heap; freed when the exchange has ended and the engine has answered. */
@@ -44,6 +50,9 @@ struct check_call {
     bool verbose;
     bool pending;
     bool ended;
+    /* Why the engine could not answer as well as ever when the request arrived; "": it could. Then
+     * a linearizable read is known to fail, and is not tried, since it would only wait. */
+    char fault[ENGINE_REASON_BYTES];
 };
 
 static void check_call_free(struct check_call *check)
@@ -51,6 +60,20 @@ static void check_call_free(struct check_call *check)
     engine_range_close(&check->range);
     arena_fini(&check->arena);
     free(check);
+}
+
+/* Why the engine cannot answer as well as ever; "": it can. */
+static void engine_fault(const struct etcd_api *api, char ret_fault[ENGINE_REASON_BYTES])
+{
+    if (engine_ready(api->engine, ret_fault))
+        ret_fault[0] = '\0';
+}
+
+/* Why the read failed: the cluster's own text, if it has sent one. */
+static struct slice read_fault(const struct check_call *check)
+{
+    const struct engine_op *op = &check->range.op;
+    return op->text.len ? op->text : slice_from_text(status_text(op->status));
 }
 
 static unsigned alarms_of(const struct etcd_api *api)
@@ -141,25 +164,23 @@ static void health_read_done(const struct check_call *check)
 {
     char reason[256] = "";
     if (check->range.op.status != ST_OK)
-        snprintf(reason, sizeof(reason), "RANGE ERROR:%s", status_text(check->range.op.status));
+        snprintf(reason, sizeof(reason), "RANGE ERROR:%.*s", SLICE_ARGS(read_fault(check)));
     health_reply(check->api, check->exchange, reason);
 }
 
 /* -- /livez and /readyz -- */
 
-/* Why the check failed, or NULL. */
-static const char *check_fault(const struct check_call *check, enum health_check which)
+/* Why the check failed; empty: it passed. */
+static struct slice check_fault(const struct check_call *check, enum health_check which)
 {
-    switch (which) {
-    case CHECK_DATA_CORRUPTION:
-        return check->corrupt ? "alarm activated: CORRUPT" : NULL;
-    case CHECK_SERIALIZABLE_READ:
-    case CHECK_LINEARIZABLE_READ:
-        return check->range.op.status == ST_OK ? NULL : status_text(check->range.op.status);
-    case CHECK_NON_LEARNER:
-        return NULL;
-    }
-    return NULL;
+    if (which == CHECK_DATA_CORRUPTION && check->corrupt)
+        return SLICE_LITERAL("alarm activated: CORRUPT");
+    if (which == CHECK_MIRROR || (which == CHECK_LINEARIZABLE_READ && *check->fault))
+        return slice_from_text(check->fault);
+    if ((which == CHECK_SERIALIZABLE_READ || which == CHECK_LINEARIZABLE_READ) &&
+        check->range.op.status != ST_OK)
+        return read_fault(check);
+    return SLICE_EMPTY;
 }
 
 static bool is_livez(const struct http_request *request)
@@ -174,13 +195,14 @@ static enum status list_checks(const struct check_call *check, struct buf *lines
     for (size_t i = 0; i < COUNT_OF(check_names); i++) {
         if (!(check->checks & check_names[i].check))
             continue;
-        const char *fault = check_fault(check, check_names[i].check);
+        struct slice fault = check_fault(check, check_names[i].check);
         const char *name = check_names[i].name;
         etcd_health_count_row(check->api->config->health_counts,
-                              livez ? ETCD_LIVEZ_SERIALIZABLE_READ : check_names[i].row, !fault);
-        if (fault) {
+                              livez ? ETCD_LIVEZ_SERIALIZABLE_READ : check_names[i].row,
+                              !fault.len);
+        if (fault.len) {
             *ret_passed = false;
-            TRY(buf_append_format(lines, "[-]%s failed: %s\n", name, fault));
+            TRY(buf_append_format(lines, "[-]%s failed: %.*s\n", name, SLICE_ARGS(fault)));
         } else {
             TRY(buf_append_format(lines, "[+]%s ok\n", name));
         }
@@ -245,6 +267,7 @@ static void start_read(struct http_exchange *x, struct etcd_api *api, unsigned c
     check->exchange = x;
     check->checks = checks;
     check->corrupt = alarms_of(api) & 1u << ENGINE_ALARM_CORRUPT;
+    engine_fault(api, check->fault);
     check->verbose = http_query_get(query, SLICE_LITERAL("verbose"), &scratch, &value);
     check->pending = true;
     check->api = api;
@@ -254,7 +277,7 @@ static void start_read(struct http_exchange *x, struct etcd_api *api, unsigned c
         .key = SLICE_LITERAL("\0"),
         .limit = 1,
         .keys_only = true,
-        .serializable = serializable,
+        .serializable = serializable || *check->fault,
     };
     check->range.op.done = read_done;
     check->range.op.arena = &check->arena;
@@ -270,14 +293,17 @@ static void health(struct http_exchange *x, void *service, const struct http_req
     struct slice value = SLICE_EMPTY;
     if (!http_is_get(x, request))
         return;
-    const char *reason = alarm_reason(alarms_of(api), request->query);
-    if (*reason) {
-        health_reply(api, x, reason);
-        return;
-    }
     bool serializable =
         http_query_get(request->query, SLICE_LITERAL("serializable"), &scratch, &value) &&
         slice_equal(value, SLICE_LITERAL("true"));
+    const char *reason = alarm_reason(alarms_of(api), request->query);
+    char fault[ENGINE_REASON_BYTES] = "";
+    if (!serializable)
+        engine_fault(api, fault);
+    if (*reason || *fault) {
+        health_reply(api, x, *reason ? reason : fault);
+        return;
+    }
     start_read(x, api, 0, serializable);
 }
 
@@ -298,25 +324,29 @@ static void run_checks(struct http_exchange *x, struct etcd_api *api,
 
 static void livez(struct http_exchange *x, void *service, const struct http_request *request)
 {
-    run_checks(x, service, request, CHECK_SERIALIZABLE_READ);
+    const struct etcd_api *api = service;
+    run_checks(x, service, request, engine_forwards(api->engine) ? 0 : CHECK_SERIALIZABLE_READ);
 }
 
 static void readyz(struct http_exchange *x, void *service, const struct http_request *request)
 {
+    const struct etcd_api *api = service;
     run_checks(x, service, request,
                CHECK_DATA_CORRUPTION | CHECK_SERIALIZABLE_READ | CHECK_LINEARIZABLE_READ |
-                   CHECK_NON_LEARNER);
+                   CHECK_NON_LEARNER | (engine_forwards(api->engine) ? CHECK_MIRROR : 0));
 }
 
 /* "/readyz/non_learner": the named check alone, if that path has it. `exclude` has no effect. */
 static void single_check(struct http_exchange *x, void *service, const struct http_request *request)
 {
+    const struct etcd_api *api = service;
     struct slice path = request->path;
     size_t prefix = is_livez(request) ? strlen("/livez/") : strlen("/readyz/");
     struct slice name = slice_sub(path, prefix, path.len - prefix);
     for (size_t i = 0; i < COUNT_OF(check_names); i++) {
         enum health_check check = check_names[i].check;
-        bool known = !is_livez(request) || check == CHECK_SERIALIZABLE_READ;
+        bool known = is_livez(request) ? check == CHECK_SERIALIZABLE_READ
+                                       : check != CHECK_MIRROR || engine_forwards(api->engine);
         if (known && slice_equal(name, slice_from_text(check_names[i].name))) {
             if (http_is_get(x, request))
                 start_read(x, service, check, check != CHECK_LINEARIZABLE_READ);

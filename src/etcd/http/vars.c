@@ -63,12 +63,13 @@ static void write_raft(struct json_writer *w, const struct etcd_api *api)
 {
     struct engine_status status;
     engine_status_get(api->shard, &status);
-    uint64_t id = api->identity.member_id;
+    struct engine_identity now = engine_identity_get(api->engine); /* a cluster's may change */
+    uint64_t id = now.member_id;
     char text[24];
     snprintf(text, sizeof(text), "%llx", (unsigned long long)id);
     json_begin_object(w);
     put_id(w, "id", id);
-    put_u64(w, "term", api->identity.raft_term);
+    put_u64(w, "term", now.raft_term);
     put_id(w, "vote", id);
     put_u64(w, "commit", status.raft_index);
     put_id(w, "lead", id);

@@ -11,6 +11,7 @@
 #include "etcd/service/kv_range.h"
 
 #include "codec/pb/rpc.pb.h"
+#include "etcd/service/forward.h"
 #include "etcd/service/kv_check.h"
 #include "etcd/service/service_call.h"
 
@@ -255,6 +256,8 @@ static void range_done(struct engine_op *op)
         if (op->status == ST_OK)
             engine_range_close(&r->range);
         service_call_release(&r->base);
+    } else if (op->status != ST_OK && op->text.len) {
+        forward_fail(call, r->base.api, status_code(op->status), op->text);
     } else if (op->status != ST_OK) {
         etcd_call_fail_op(call, op);
     } else if (r->streams) {
@@ -275,8 +278,9 @@ static struct range_call *range_call_new(struct grpc_call *call, struct etcd_api
     return r;
 }
 
-static void range_start(struct range_call *r)
+static void range_start(struct range_call *r, struct slice message)
 {
+    r->range.sent = message;
     grpc_call_set_user(r->base.call, r);
     service_call_begin(&r->base);
     engine_range_start(r->base.api->shard, &r->range, &r->request);
@@ -291,7 +295,7 @@ void kv_range_on_message(struct grpc_call *call, void *api, struct slice message
     if (status != ST_OK)
         grpc_call_fail(call, status);
     else
-        range_start(r);
+        range_start(r, message);
 }
 
 void kv_range_stream_on_message(struct grpc_call *call, void *api, struct slice message)
@@ -307,7 +311,7 @@ void kv_range_stream_on_message(struct grpc_call *call, void *api, struct slice 
     else if (missing)
         grpc_call_fail_text(call, GRPC_UNIMPLEMENTED, slice_from_text(missing));
     else
-        range_start(r);
+        range_start(r, message);
 }
 
 void kv_range_on_end(struct grpc_call *call, void *api)

@@ -4,6 +4,7 @@
  * a list.
  */
 #include "codec/pb/rpc.pb.h"
+#include "engine/forward.h"
 #include "etcd/service/kv_check.h"
 #include "etcd/service/kv_range.h"
 #include "etcd/service/service_call.h"
@@ -259,6 +260,10 @@ static void compact_on_message(struct grpc_call *call, void *service, struct sli
         engine_compact(api->shard, &w->write.op, &w->compaction);
 }
 
+/* The reads come first: in front of a cluster only they are answered here (etcd/service/forward.h).
+ */
+enum { READ_METHODS = 2 };
+
 static const struct grpc_method methods[] = {
     {
         .path = PB_KV_RANGE_PATH,
@@ -283,5 +288,6 @@ static const struct grpc_method methods[] = {
 
 enum status kv_service_add(struct etcd_api *api)
 {
-    return grpc_services_add(api->services, methods, COUNT_OF(methods), api);
+    size_t count = engine_forwards(api->engine) ? READ_METHODS : COUNT_OF(methods);
+    return grpc_services_add(api->services, methods, count, api);
 }

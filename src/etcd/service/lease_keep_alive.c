@@ -2,6 +2,7 @@
 
 #include "codec/pb/rpc.pb.h"
 #include "engine/engine.h"
+#include "etcd/service/forward.h"
 #include "etcd/service/service_call.h"
 
 enum {
@@ -121,7 +122,10 @@ static void renewals_done(struct engine_op *op)
         enum status ignored = k->over ? ST_OK : answer_batch(k);
         (void)ignored;
         k->over = true;
-        etcd_call_fail_op(k->base.call, op);
+        if (op->text.len)
+            forward_fail(k->base.call, k->base.api, status_code(op->status), op->text);
+        else
+            etcd_call_fail_op(k->base.call, op);
     } else if (!k->over) {
         go_on(k);
     }

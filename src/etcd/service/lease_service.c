@@ -4,6 +4,7 @@
  */
 #include "codec/pb/rpc.pb.h"
 #include "engine/engine.h"
+#include "engine/forward.h"
 #include "etcd/service/lease_keep_alive.h"
 #include "etcd/service/service_call.h"
 #include "etcd/service/services.h"
@@ -262,7 +263,17 @@ static void list_on_message(struct grpc_call *call, void *service, struct slice 
         engine_lease_list(api->shard, &l->lease);
 }
 
+/* In front of a cluster only the first one is answered here (etcd/service/forward.h). */
 static const struct grpc_method methods[] = {
+    {
+        .path = PB_LEASE_LEASE_KEEP_ALIVE_PATH,
+        .client_streams = true,
+        .server_streams = true,
+        .parks = true,
+        .on_message = lease_keep_alive_on_message,
+        .on_half_close = lease_keep_alive_on_half_close,
+        .on_end = lease_keep_alive_on_end,
+    },
     {
         .path = PB_LEASE_LEASE_GRANT_PATH,
         .on_message = grant_on_message,
@@ -283,18 +294,10 @@ static const struct grpc_method methods[] = {
         .on_message = list_on_message,
         .on_end = lease_on_end,
     },
-    {
-        .path = PB_LEASE_LEASE_KEEP_ALIVE_PATH,
-        .client_streams = true,
-        .server_streams = true,
-        .parks = true,
-        .on_message = lease_keep_alive_on_message,
-        .on_half_close = lease_keep_alive_on_half_close,
-        .on_end = lease_keep_alive_on_end,
-    },
 };
 
 enum status lease_service_add(struct etcd_api *api)
 {
-    return grpc_services_add(api->services, methods, COUNT_OF(methods), api);
+    size_t count = engine_forwards(api->engine) ? 1 : COUNT_OF(methods);
+    return grpc_services_add(api->services, methods, count, api);
 }

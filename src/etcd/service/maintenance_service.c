@@ -10,7 +10,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-static struct pb_response_header header_at(const struct etcd_api *api, int64_t revision)
+static struct pb_response_header header_at(struct etcd_api *api, int64_t revision)
 {
     struct pb_response_header header;
     etcd_header_fill(api, revision, &header);

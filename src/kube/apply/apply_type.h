@@ -60,13 +60,4 @@ struct apply_type_key {
 };
 bool apply_type_key(struct apply_type type, size_t *at, struct apply_type_key *ret_key);
 
-/* The object that Go's encoder writes for a zero value: all fields without omitempty. ST_NOMEM. */
-MUST_CHECK
-enum status apply_type_zero(struct arena *arena, const struct kube_type *type,
-                            struct json_node **ret_object);
-/* One member of that object; NULL: it is omitted. */
-MUST_CHECK
-enum status apply_type_zero_member(struct arena *arena, const struct kube_type *type,
-                                   struct slice name, struct json_node **ret_value);
-
 #endif

@@ -2,6 +2,7 @@
 
 #include "kube/apply/fixture_test.h"
 #include "kube/custom/regex/patterns.h"
+#include "kube/schema/zero.h"
 
 static struct apply_type message(const char *version, const char *kind)
 {
@@ -80,7 +81,8 @@ static void zero_values_have_the_fields_without_omitempty(void **state)
 {
     struct fixture *f = *state;
     struct json_node *zero;
-    assert_int_equal(apply_type_zero(&f->arena, message("apps/v1", "Deployment").of, &zero), ST_OK);
+    assert_int_equal(kube_zero_object(&f->arena, message("apps/v1", "Deployment").of, &zero),
+                     ST_OK);
     assert_tree(zero, "{\"metadata\":{},\"spec\":{\"selector\":null,\"template\":{\"metadata\":{},"
                       "\"spec\":{\"containers\":null}},\"strategy\":{}},\"status\":{}}");
 }

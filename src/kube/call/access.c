@@ -1,8 +1,12 @@
 #include "kube/call/access.h"
 
 #include "engine/engine.h"
+#include "engine/forward.h"
+#include "kube/access/identity.h"
 #include "kube/request/tokens.h"
 #include "wire/http/origin.h"
+
+#include <stdio.h>
 
 /* Paths without authentication, as in Kubernetes. */
 static bool is_public(struct slice path)
@@ -22,18 +26,28 @@ static bool has_token(const struct kube_api *api, const struct http_request *req
     return api->config->tokens && kube_tokens_find(api->config->tokens, field);
 }
 
+/* The names of certificates are users of the store, but a cluster knows only its own tokens, so
+ * there a certificate is not enough to act in the name of the server. */
 struct auth_principal kube_principal(const struct kube_api *api, const struct http_request *request)
 {
+    if (api->access)
+        return ENGINE_SERVER;
     bool named = request->peer_name || api->config->tokens; /* the gate admits only these */
-    return named ? ENGINE_SERVER : (struct auth_principal){0};
+    if (engine_forwards(api->engine))
+        named = has_token(api, request);
+    return named || request->own ? ENGINE_SERVER : (struct auth_principal){0};
 }
 
 bool kube_lets_in(const struct kube_api *api, const struct http_request *request)
 {
-    if (has_token(api, request))
+    if (api->access)
+        return true; /* kube/access/identity.h decides */
+    if (request->own || has_token(api, request))
         return true;
     if (api->config->tokens && !request->peer_name)
         return false;
+    if (engine_forwards(api->engine))
+        return kube_anonymous_get(&api->anonymous) == KUBE_ANONYMOUS_ADMITTED;
     return engine_auth_holds(api->shard,
                              slice_from_text(request->peer_name ? request->peer_name : ""),
                              SLICE_LITERAL("/registry/"), SLICE_LITERAL("/registry0"));
@@ -41,35 +55,57 @@ bool kube_lets_in(const struct kube_api *api, const struct http_request *request
 
 bool kube_shuts_out(const struct kube_api *api, const struct http_request *request)
 {
-    return engine_auth_enabled(api->shard) && !kube_lets_in(api, request);
+    bool enabled = engine_forwards(api->engine)
+                       ? kube_anonymous_get(&api->anonymous) == KUBE_ANONYMOUS_REFUSED
+                       : engine_auth_enabled(api->shard);
+    return enabled && !kube_lets_in(api, request);
 }
 
-static void respond_status(struct http_exchange *x, const struct kube_status *status)
+/* Before a cluster has been read, and before it is known whether it serves this client. */
+static bool is_early(const struct kube_api *api, const struct http_request *request)
 {
-    struct buf text = {0};
-    if (kube_status_write(status, &text) == ST_OK)
-        http_respond(x, kube_status_code(status), SLICE_LITERAL("application/json"),
-                     buf_slice(&text));
-    else
-        http_abort(x);
-    buf_fini(&text);
+    if (!engine_forwards(api->engine) || is_public(request->path))
+        return false;
+    return !engine_is_synced(api->engine) ||
+           (!api->access && kube_anonymous_get(&api->anonymous) == KUBE_ANONYMOUS_UNKNOWN &&
+            !has_token(api, request));
 }
 
 void kube_unauthorized(const struct kube_api *api, struct kube_status *status)
 {
-    (void)kube_fail(status, KUBE_UNAUTHORIZED, "%s",
-                    engine_auth_enabled(api->shard)
-                        ? "Unauthorized: authentication is enabled in this store, so a request "
-                          "needs a bearer token of the server's --kube-token-file, or over TLS the "
-                          "certificate of a user who may read and write all keys below /registry/"
-                        : "Unauthorized");
+    if (kube_anonymous_get(&api->anonymous) == KUBE_ANONYMOUS_REFUSED)
+        (void)kube_fail(
+            status, KUBE_UNAUTHORIZED,
+            "Unauthorized: authentication is enabled in the cluster, so a request needs a bearer "
+            "token of the server's --kube-token-file; the name in a certificate is not a user of "
+            "the cluster here");
+    else
+        (void)kube_fail(
+            status, KUBE_UNAUTHORIZED, "%s",
+            engine_auth_enabled(api->shard)
+                ? "Unauthorized: authentication is enabled in this store, so a request "
+                  "needs a bearer token of the server's --kube-token-file, or over TLS the "
+                  "certificate of a user who may read and write all keys below /registry/"
+                : "Unauthorized");
+}
+
+static void respond_early(struct http_exchange *x, const struct kube_api *api)
+{
+    struct kube_status status;
+    char reason[ENGINE_REASON_BYTES], text[ENGINE_REASON_BYTES + 64];
+    (void)kube_fail_engine(&status, ST_NOT_SYNCED);
+    if (!engine_ready(api->engine, reason)) {
+        int len = snprintf(text, sizeof(text), "%s: %s", status.message, reason);
+        (void)kube_fail_later(&status, slice_of(text, (size_t)len));
+    }
+    kube_refuse(x, &status);
 }
 
 static void respond_unauthorized(struct http_exchange *x, const struct kube_api *api)
 {
     struct kube_status status;
     kube_unauthorized(api, &status);
-    respond_status(x, &status);
+    kube_refuse(x, &status);
 }
 
 /* Impersonate-User, -Group, -Uid and -Extra-…: executed in the name of its sender, such a request
@@ -93,7 +129,15 @@ static void refuse_impersonation(struct http_exchange *x, const struct http_fiel
               "impersonation is not supported by this server: send the request without the header "
               "%.*s",
               (int)size_min(field->name.len, 64), (const char *)field->name.ptr);
-    respond_status(x, &status);
+    kube_refuse(x, &status);
+}
+
+void kube_life_end(struct http_exchange *x, void *service)
+{
+    struct kube_life *life = http_exchange_user(x);
+    (void)service;
+    if (life)
+        life->end(life);
 }
 
 bool kube_gate(struct http_exchange *x, void *ctx, const struct http_request *request)
@@ -101,7 +145,11 @@ bool kube_gate(struct http_exchange *x, void *ctx, const struct http_request *re
     struct kube_api *api = ctx;
     struct slice origin;
     bool local = http_host_is_loopback(request->host) && !http_is_foreign(request, &origin);
-    const struct http_field *impersonation = find_impersonation(request);
+    const struct http_field *impersonation = api->access ? NULL : find_impersonation(request);
+    if ((request->secure || local) && is_early(api, request)) {
+        respond_early(x, api);
+        return false;
+    }
     if (request->secure || local) {
         bool known = is_public(request->path) || kube_lets_in(api, request);
         if (!known)

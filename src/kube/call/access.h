@@ -14,6 +14,8 @@
 /* The gate of the HTTP routes (wire/http/routes.h), which every request passes first; ctx is the
  * API. False: it has answered. */
 bool kube_gate(struct http_exchange *x, void *ctx, const struct http_request *request);
+/* The on_end of routes (wire/http/route.h) whose exchanges belong to a kube_life or to nothing. */
+void kube_life_end(struct http_exchange *x, void *service);
 /* Whether the sender has access now. */
 bool kube_lets_in(const struct kube_api *api, const struct http_request *request);
 /* Whether a sender who had access has lost it. */

@@ -7,6 +7,7 @@
 
 #include "base/random.h"
 #include "engine/engine.h"
+#include "kube/call/anonymous.h"
 #include "kube/call/config.h"
 #include "kube/call/event_ttl.h"
 #include "kube/call/metrics.h"
@@ -15,6 +16,7 @@
 #include "kube/request/selection.h"
 
 struct http_routes;
+struct kube_access;
 struct kube_event_cache;
 struct kube_jobs;
 struct kube_namespaces;
@@ -29,13 +31,17 @@ struct kube_api {
     struct loop *loop;
     struct clock *clock;        /* for the times in metadata */
     struct http_routes *routes; /* owned */
+    struct http_route *guarded; /* owned; with authorization: copies of their rows, */
+    size_t guarded_count;       /* so many */
     struct random random;       /* for uids, names and jitter */
     size_t under_way;           /* operations that the engine or the worker has not completed */
     size_t gathered_bytes;      /* of protobuf lists, which are held until they are sent */
     unsigned packers;           /* lists that are being compressed */
     void (*write_metrics)(void *ctx, struct metric_page *page); /* NULL: there is no /metrics */
     void *metrics_ctx;
-    struct kube_registry *registry; /* owned; kube/call/registry.h */
+    struct kube_access *access;      /* owned; kube/access/access.h; NULL: no authorization */
+    struct kube_registry *registry;  /* owned; kube/call/registry.h */
+    struct kube_anonymous anonymous; /* in front of a cluster only */
     struct kube_event_lease event_lease;
     struct kube_write_queue write_queue;
     struct kube_counter counter;

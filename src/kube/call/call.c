@@ -2,6 +2,8 @@
 
 #include "base/clock.h"
 #include "base/xalloc.h"
+#include "kube/access/identity.h"
+#include "kube/access/sign_in.h"
 
 static void call_end(struct kube_life *life)
 {
@@ -49,6 +51,7 @@ static void call_free(struct kube_call *call)
     if (call->on_free)
         call->on_free(call);
     kube_kinds_unref(call->kinds);
+    kube_identity_free(call->identity);
     buf_fini(&call->work.answer.made);
     buf_fini(&call->warnings);
     arena_fini(&call->arena);
@@ -84,6 +87,40 @@ void kube_call_release(struct kube_call *call)
         atomic_store_explicit(&call->work.job.worker.given_up, true, memory_order_relaxed);
     if (!call->under_way)
         call_free(call);
+}
+
+/* Without authorization a client without credentials may do everything. */
+static void find_user(struct kube_call *call, struct kube_user_info *user)
+{
+    const struct kube_tokens *tokens = call->api->config->tokens;
+    const struct kube_user *known = NULL;
+    struct slice field;
+    if (kube_user_of_certificate(&call->arena, call->request, user))
+        return;
+    if (tokens && http_request_get(call->request, SLICE_LITERAL("authorization"), &field))
+        known = kube_tokens_find(tokens, field);
+    if (known) {
+        kube_user_of_file(&call->arena, known, user);
+        return;
+    }
+    *user = (struct kube_user_info){.name = SLICE_LITERAL("system:admin")};
+    kube_user_add_group(&call->arena, user, KUBE_GROUP_MASTERS);
+    kube_user_add_group(&call->arena, user, KUBE_GROUP_AUTHENTICATED);
+}
+
+const struct kube_user_info *kube_call_user(struct kube_call *call)
+{
+    static const struct kube_user_info none;
+    if (call->identity)
+        return kube_identity_user(call->identity);
+    if (!call->user) {
+        struct kube_user_info *user = arena_calloc(&call->arena, 1, sizeof(*user));
+        if (!user)
+            return &none; /* the arena remembers it */
+        find_user(call, user);
+        call->user = user;
+    }
+    return call->user;
 }
 
 enum { WARNING_BYTES_MAX = 1024 };

@@ -16,17 +16,15 @@
 #include "kube/call/registry.h"
 #include "kube/object/object.h"
 #include "kube/request/accept.h"
+#include "kube/request/life.h"
 #include "kube/request/request.h"
 #include "kube/resource/kind.h"
 #include "kube/storage/storage.h"
 #include "wire/http/exchange.h"
 
 struct kube_call;
-
-/* The owner of an HTTP exchange: a call, or what has replaced it (a watch). */
-struct kube_life {
-    void (*end)(struct kube_life *life); /* the exchange has ended */
-};
+struct kube_identity;
+struct kube_user_info;
 
 /* The body of an answer, ready to be sent. */
 struct kube_answer {
@@ -59,7 +57,9 @@ struct kube_call {
     const struct http_request *request; /* a copy, for a call that writes */
     struct arena arena;
     struct arena *ops_arena; /* of engine operations, if a handler starts very many; or NULL */
-    struct auth_principal principal; /* see kube_principal */
+    struct auth_principal principal;   /* see kube_principal */
+    struct kube_identity *identity;    /* owned; NULL: every client may do everything */
+    const struct kube_user_info *user; /* see kube_call_user; NULL until it is needed */
     struct kube_path path;
     struct kube_query query;
     struct kube_accept accept;
@@ -107,6 +107,9 @@ bool kube_call_done(struct kube_call *call);
  */
 void kube_call_hand_over(struct kube_call *call, struct kube_life *life);
 void kube_call_release(struct kube_call *call);
+
+/* The user in whose name the call is made, in its arena. Not on the worker. */
+const struct kube_user_info *kube_call_user(struct kube_call *call);
 
 /* Adds a Warning field to the answer; truncating call->warnings removes it. */
 void kube_call_warn(struct kube_call *call, struct slice warning);

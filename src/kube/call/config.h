@@ -4,21 +4,37 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdint.h>
 
+struct kube_account_keys;
 struct kube_metrics;
+struct kube_service_ranges;
+struct kube_start_settings;
 struct kube_tokens;
 struct schema_pool;
 struct worker;
 
+enum kube_authorization { KUBE_AUTHORIZATION_ALWAYS_ALLOW, KUBE_AUTHORIZATION_RBAC };
+
 /* Borrowed by the APIs and outlives them. Nothing in it changes, except what it points to. */
 struct kube_config {
-    const char *version;              /* of Vigil */
-    bool skip_undecodable;            /* a watch skips values that are not objects */
-    const struct kube_tokens *tokens; /* kube/request/tokens.h; NULL: no authentication */
-    struct kube_metrics *metrics;     /* kube/call/metrics.h; NULL: nothing is counted */
-    _Atomic bool *written;            /* becomes true with the first write; may be NULL */
-    struct schema_pool *schemas;      /* kube/custom/schema/pool.h; NULL: each API has its own */
-    struct worker *worker;            /* io/worker.h, for large requests; NULL: there is none */
+    const char *version;                      /* of Vigil */
+    bool skip_undecodable;                    /* a watch skips values that are not objects */
+    const struct kube_tokens *tokens;         /* kube/request/tokens.h; NULL: no authentication */
+    const struct kube_account_keys *accounts; /* kube/access/account_token.h; NULL: there are no
+                                                 tokens of service accounts */
+    enum kube_authorization authorization;
+    struct kube_metrics *metrics; /* kube/call/metrics.h; NULL: nothing is counted */
+    _Atomic bool *written;        /* becomes true with the first write; may be NULL */
+    struct schema_pool *schemas;  /* kube/custom/schema/pool.h; NULL: each API has its own */
+    _Atomic int *anonymous;       /* kube/call/anonymous.h; may be NULL */
+    bool garbage;                 /* kube/garbage/garbage.h: garbage is collected */
+    int64_t compaction_s;         /* kube/jobs/compaction.h; 0: the cluster is not compacted */
+    /* kube/start/start.h: of the objects that exist from the start; NULL: only namespaces do */
+    const struct kube_start_settings *start;
+    const struct kube_service_ranges *services; /* kube/allocate/claims.h; NULL: services get
+                                                   neither addresses nor node ports */
+    struct worker *worker; /* io/worker.h, for large requests; NULL: there is none */
 };
 
 /* Limits of a request, as in Kubernetes. */

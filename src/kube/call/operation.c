@@ -173,6 +173,7 @@ static void look(struct kube_revision_wait *wait)
     if (current >= wait->revision) {
         wait->done(call, true);
     } else if (loop_now_ns(loop) < wait->until_ns) {
+        engine_await_revision(call->api->shard, wait->revision);
         loop_timer_set(loop, &wait->timer, loop_now_ns(loop) + POLL_NS);
     } else {
         kube_fail_future(&call->status, wait->revision, current);

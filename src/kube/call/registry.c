@@ -388,7 +388,7 @@ static void finish_reading(struct kube_registry *r, enum status status)
     bool complete = status == ST_OK && !r->incomplete;
     if (status == ST_OK)
         take_all(r);
-    else
+    else if (status != ST_NOT_SYNCED) /* which passes by itself */
         log_warn("the CustomResourceDefinitions cannot be read", LOG_TEXT("why", why(status)));
     drop_read(r);
     engine_range_close(&r->range);
@@ -485,6 +485,7 @@ static void start_reading(struct kube_registry *r)
     r->request = (struct pb_range_request){
         .key = SLICE_LITERAL(KUBE_DEFINITIONS_PREFIX),
         .range_end = SLICE_LITERAL("/registry/apiextensions.k8s.io/customresourcedefinitions0"),
+        .serializable = true, /* as the informers that read them in Kubernetes */
     };
     r->range.op =
         (struct engine_op){.done = on_range, .arena = &r->arena, .principal = ENGINE_SERVER};
@@ -544,6 +545,7 @@ static bool open_cursor(struct kube_registry *r)
         &(struct watch_cursor_options){
             .key = SLICE_LITERAL(KUBE_DEFINITIONS_PREFIX),
             .range_end = SLICE_LITERAL("/registry/apiextensions.k8s.io/customresourcedefinitions0"),
+            .own = true,
             .wake = wake,
             .ctx = r,
         });

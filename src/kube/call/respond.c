@@ -129,9 +129,45 @@ static void send_answer(struct kube_call *call)
     buf_fini(&made);
 }
 
+/* The text of the cluster for this error of the last operation; empty: there is none. */
+static struct slice cluster_text(const struct kube_call *call, enum status status)
+{
+    const struct engine_op *read = &call->range.op, *write = &call->write.engine.op;
+    if (write->status == status && write->text.len)
+        return write->text;
+    return read->status == status ? read->text : SLICE_EMPTY;
+}
+
+/* What the cluster denies to the server's own user is not the fault of the client. */
+static bool denies_us(const struct kube_call *call, enum status status)
+{
+    return call->principal.is_server && status_code(status) == GRPC_PERMISSION_DENIED;
+}
+
+bool kube_call_set_engine(struct kube_call *call, enum status status)
+{
+    struct slice text = cluster_text(call, status);
+    struct kube_status *answer = &call->status;
+    kube_fail_engine(answer, status);
+    if (!text.len)
+        return false;
+    if (denies_us(call, status))
+        kube_fail(answer, KUBE_INTERNAL_ERROR,
+                  "Internal error occurred: the cluster denies it to the user of this server, see "
+                  "--upstream-user: %.*s",
+                  SLICE_ARGS(text));
+    else if (status == ST_LIMIT) /* a range that is longer than what is forwarded */
+        kube_fail_later(answer, text);
+    else if (answer->reason == KUBE_INTERNAL_ERROR)
+        kube_fail(answer, KUBE_INTERNAL_ERROR, "Internal error occurred: %.*s", SLICE_ARGS(text));
+    else if (answer->reason == KUBE_SERVICE_UNAVAILABLE)
+        kube_fail(answer, KUBE_SERVICE_UNAVAILABLE, "%.*s", SLICE_ARGS(text));
+    return false;
+}
+
 void kube_call_fail_engine(struct kube_call *call, enum status status)
 {
-    kube_fail_engine(&call->status, status);
+    (void)kube_call_set_engine(call, status);
     kube_call_fail(call);
 }
 

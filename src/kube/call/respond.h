@@ -10,6 +10,8 @@
 
 /* Answers with call->status. */
 void kube_call_fail(struct kube_call *call);
+/* Returns false: call->status is that of an error of the engine, with the cluster's text. */
+bool kube_call_set_engine(struct kube_call *call, enum status status);
 /* Answers with the status of an error of the engine. */
 void kube_call_fail_engine(struct kube_call *call, enum status status);
 /* Returns false: the object of the path does not exist; call->status says so. */

@@ -141,7 +141,12 @@ void kube_job_reset_arena(struct kube_job *job, size_t bytes_max)
     arena_init(&job->arena, NULL, 0, bytes_max);
 }
 
-static void begin_op(struct kube_job *job, struct engine_op *op, void (*done)(struct engine_op *op))
+void kube_job_run(struct kube_job *job)
+{
+    move(job, KUBE_JOB_RUNNING);
+}
+
+void kube_job_begin(struct kube_job *job, struct engine_op *op, void (*done)(struct engine_op *op))
 {
     *op = (struct engine_op){.done = done, .arena = &job->arena, .principal = ENGINE_SERVER};
     move(job, KUBE_JOB_RUNNING);
@@ -149,19 +154,19 @@ static void begin_op(struct kube_job *job, struct engine_op *op, void (*done)(st
 
 void kube_job_read(struct kube_job *job, void (*done)(struct engine_op *op))
 {
-    begin_op(job, &job->range.op, done);
+    kube_job_begin(job, &job->range.op, done);
     engine_range_start(job->api->shard, &job->range, &job->request);
 }
 
 void kube_job_put(struct kube_job *job, void (*done)(struct engine_op *op))
 {
-    begin_op(job, &job->write.engine.op, done);
+    kube_job_begin(job, &job->write.engine.op, done);
     kube_storage_put(job->api->shard, &job->write);
 }
 
 void kube_job_delete(struct kube_job *job, void (*done)(struct engine_op *op))
 {
-    begin_op(job, &job->write.engine.op, done);
+    kube_job_begin(job, &job->write.engine.op, done);
     kube_storage_delete(job->api->shard, &job->write);
 }
 

@@ -74,6 +74,10 @@ void kube_job_start(struct kube_job *job, const struct kube_job_type *type, stru
 /* Empties the arena for the next operation. */
 void kube_job_reset_arena(struct kube_job *job, size_t bytes_max);
 
+/* Something else is under way, such as a request of its own: kube_job_next is its end. */
+void kube_job_run(struct kube_job *job);
+/* Any operation of the engine: fills in its head, and the caller starts it. */
+void kube_job_begin(struct kube_job *job, struct engine_op *op, void (*done)(struct engine_op *op));
 /* Operations: each ends in `done`, which uses the result, closes it and calls kube_job_next. They
  * are done in the name of the server. */
 void kube_job_read(struct kube_job *job, void (*done)(struct engine_op *op)); /* job->request */

@@ -3,13 +3,16 @@
 #include "base/clock.h"
 #include "base/log/log.h"
 #include "base/xalloc.h"
+#include "engine/forward.h"
+#include "kube/jobs/bootstrap.h"
+#include "kube/jobs/definitions.h"
 #include "kube/jobs/purge.h"
 #include "kube/object/object.h"
 #include "kube/object/strategy.h"
 
 #define NAMESPACES_PREFIX "/registry/namespaces/"
 
-enum { PAGE_KEYS = 100, ARENA_BYTES_MAX = 4 << 20, RETRY_S = 10 };
+enum { PAGE_KEYS = 100, ARENA_BYTES_MAX = 4 << 20, RETRY_S = 10, TAKE_OVER_S = 60 };
 
 static const char *const default_namespaces[] = {"default", "kube-node-lease", "kube-public",
                                                  "kube-system"};
@@ -82,7 +85,12 @@ static void read_page(struct resume_job *resume)
 static void resume_step(struct kube_job *job)
 {
     struct resume_job *resume = CONTAINER_OF(job, struct resume_job, job);
-    if (resume->done) {
+    if (resume->done && engine_forwards(job->api->engine)) {
+        resume->done = false;
+        buf_reset(&resume->from, SIZE_MAX);
+        kube_definitions_check(job->api);
+        kube_job_wait(job, TAKE_OVER_S);
+    } else if (resume->done) {
         kube_job_end(job);
     } else if (resume->failed) {
         resume->failed = false;
@@ -106,8 +114,9 @@ void kube_namespaces_resume(struct kube_api *api)
 struct default_job {
     struct kube_job job;
     struct buf value;
-    size_t at;   /* in default_namespaces */
-    bool failed; /* one could not be created */
+    size_t at;    /* in default_namespaces */
+    bool missing; /* this one is not in the mirror of a cluster */
+    bool failed;  /* one could not be created */
 };
 
 static void default_fini(struct kube_job *job)
@@ -125,9 +134,28 @@ static void on_created(struct engine_op *op)
                  LOG_TEXT("why", status_text(op->status)));
         creation->failed = true;
     }
+    bool gives_up = creation->failed && engine_forwards(job->api->engine);
     engine_write_close(&job->write.engine);
-    creation->at++;
+    creation->at = gives_up ? COUNT_OF(default_namespaces) : creation->at + 1;
+    creation->missing = false;
     kube_job_next(job);
+}
+
+static void on_looked_up(struct engine_op *op)
+{
+    struct kube_job *job = kube_job_of_range(op);
+    struct default_job *creation = CONTAINER_OF(job, struct default_job, job);
+    creation->missing = op->status != ST_OK || !job->range.count;
+    creation->at += !creation->missing;
+    engine_range_close(&job->range);
+    kube_job_next(job);
+}
+
+/* In the mirror, so that a request that only reads makes no call of the cluster if they exist. */
+static void look_up(struct kube_job *job, struct slice key)
+{
+    job->request = (struct pb_range_request){.key = key, .serializable = true, .count_only = true};
+    kube_job_read(job, on_looked_up);
 }
 
 static bool make_value(struct default_job *creation, const char *name)
@@ -150,15 +178,13 @@ static bool make_value(struct default_job *creation, const char *name)
            json_tree_write(object, &creation->value) == ST_OK;
 }
 
-static void finish(struct default_job *creation)
+static void release(struct kube_api *api, bool failed)
 {
-    struct kube_api *api = creation->job.api;
     struct kube_namespaces *n = api->namespaces;
     struct list ready, *link;
     n->making = false;
-    n->made = !creation->failed;
+    n->made = !failed;
     n->retry_ns = clock_add(clock_mono_ns(api->clock), RETRY_S * NS_PER_S);
-    kube_job_end(&creation->job);
     list_init(&ready);
     while ((link = list_pop_front(&n->waiting)) != NULL)
         list_push_back(&ready, link);
@@ -167,6 +193,17 @@ static void finish(struct default_job *creation)
             LIST_ENTRY(link, struct kube_namespaces_wait, in_namespaces);
         wait->go(wait);
     }
+}
+
+static void finish(struct default_job *creation)
+{
+    struct kube_api *api = creation->job.api;
+    bool failed = creation->failed;
+    kube_job_end(&creation->job);
+    if (failed || !api->config->start)
+        release(api, failed);
+    else
+        kube_bootstrap_start(api, release);
 }
 
 /* Creates one after the other, on the condition that it does not exist: another thread may be
@@ -184,6 +221,10 @@ static void default_step(struct kube_job *job)
     if (!make_value(creation, name) || kube_key_make(&job->arena, NAMESPACES_PREFIX, SLICE_EMPTY,
                                                      slice_from_text(name), &key) != ST_OK) {
         xalloc_check(NULL, ARENA_BYTES_MAX);
+        return;
+    }
+    if (engine_forwards(job->api->engine) && !creation->missing) {
+        look_up(job, key);
         return;
     }
     job->write = (struct kube_write){.key = key, .value = buf_slice(&creation->value)};

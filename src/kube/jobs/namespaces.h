@@ -12,9 +12,9 @@
 bool kube_is_default_namespace(struct slice name);
 
 /*
- * Whether the default namespaces of an API exist. Those that are missing are created by the first
- * request for a resource, which waits for them: a store that is used only through the etcd API gets
- * none.
+ * Whether the default namespaces of an API exist, and the other objects that a cluster has from the
+ * start (kube/jobs/bootstrap.h). Those that are missing are created by the first request for a
+ * resource, which waits for them: a store that is used only through the etcd API gets none.
  */
 struct kube_namespaces {
     struct list waiting; /* struct kube_namespaces_wait */
@@ -35,7 +35,8 @@ bool kube_namespaces_ready(const struct kube_api *api);
 /* Creates what is missing, then calls go. */
 void kube_namespaces_make(struct kube_api *api, struct kube_namespaces_wait *wait);
 
-/* Starts a purge for every namespace that is marked for deletion. */
+/* Starts a purge for every namespace that is marked for deletion. In front of a cluster again every
+ * minute, and for definitions, too: another server may have stopped while it was deleting one. */
 void kube_namespaces_resume(struct kube_api *api);
 
 #endif

@@ -1,5 +1,7 @@
 #include "kube/object/conversion.h"
 
+#include "kube/defaults/defaults.h"
+
 #include <string.h>
 
 static enum status set_text(struct arena *arena, struct json_node *object, const char *key,
@@ -165,7 +167,10 @@ static enum status part_from_stored(struct arena *arena, struct json_node *objec
     if (!is_object(metadata) || !is_object(part) || !json_node_named(part, kept->field))
         return ST_OK;
     AUTO(buf_fini) struct buf text = {0};
-    TRY(json_tree_write(detach(part, kept->field), &text));
+    struct json_node *value = detach(part, kept->field);
+    if (value->type == JSON_TYPE_NULL)
+        return ST_OK;
+    TRY(json_tree_write(value, &text));
     struct json_node *annotations = json_node_named(metadata, "annotations");
     if (!is_object(annotations)) {
         annotations = json_node_new(arena, JSON_TYPE_OBJECT);
@@ -221,13 +226,15 @@ static enum status scaler_to_stored(struct arena *arena, struct json_node *objec
 
 struct conversion {
     const char *group, *shown, *stored; /* apiVersions */
+    const char *stored_group, *stored_version;
     enum status (*from_stored)(struct arena *arena, struct json_node *object);
     enum status (*to_stored)(struct arena *arena, struct json_node *object);
 };
 
 static const struct conversion conversions[] = {
-    {"events.k8s.io", "events.k8s.io/v1", "v1", event_from_stored, event_to_stored},
-    {"autoscaling", "autoscaling/v1", "autoscaling/v2", scaler_from_stored, scaler_to_stored},
+    {"events.k8s.io", "events.k8s.io/v1", "v1", "", "v1", event_from_stored, event_to_stored},
+    {"autoscaling", "autoscaling/v1", "autoscaling/v2", "autoscaling", "v2", scaler_from_stored,
+     scaler_to_stored},
 };
 
 static const struct conversion *conversion_of(const struct kube_kind *kind)
@@ -237,6 +244,17 @@ static const struct conversion *conversion_of(const struct kube_kind *kind)
     while (i + 1 < COUNT_OF(conversions) && strcmp(conversions[i].group, kind->group) != 0)
         i++;
     return &conversions[i];
+}
+
+/* Each form has the defaults of its own version. */
+static const struct kube_kind *stored_kind(const struct conversion *conversion,
+                                           const struct kube_kind *kind)
+{
+    const struct kube_kind *stored = kube_builtin_find(slice_from_text(conversion->stored_group),
+                                                       slice_from_text(conversion->stored_version),
+                                                       slice_from_text(kind->plural));
+    assert(stored);
+    return stored;
 }
 
 /*
@@ -256,7 +274,8 @@ enum status kube_convert_from_stored(const struct kube_kind *kind, struct arena 
     if (!is_object(object))
         return ST_MALFORMED;
     TRY(conversion->from_stored(arena, object));
-    return set_text(arena, object, "apiVersion", slice_from_text(conversion->shown));
+    TRY(set_text(arena, object, "apiVersion", slice_from_text(conversion->shown)));
+    return kube_default_tree(arena, kind, object);
 }
 
 enum status kube_convert_to_stored(const struct kube_kind *kind, struct arena *arena,
@@ -268,5 +287,6 @@ enum status kube_convert_to_stored(const struct kube_kind *kind, struct arena *a
     if (!is_own_kind(kind, object))
         return ST_OK;
     TRY(conversion->to_stored(arena, object));
-    return set_text(arena, object, "apiVersion", slice_from_text(conversion->stored));
+    TRY(set_text(arena, object, "apiVersion", slice_from_text(conversion->stored)));
+    return kube_default_tree(arena, stored_kind(conversion, kind), object);
 }

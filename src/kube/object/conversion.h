@@ -3,8 +3,9 @@
  * of them is seen through both: events of events.k8s.io are stored as core events, autoscalers of
  * version 1 as version 2. Their flags have KUBE_STORED_CONVERTED.
  *
- * Fields that the other form lacks are preserved in the same annotations as in Kubernetes. Objects
- * are changed in place; a value of an unexpected type is left unchanged.
+ * Fields that the other form lacks are preserved in the same annotations as in Kubernetes, and each
+ * form has its own defaults (kube/defaults/defaults.h). Objects are changed in place; a value of an
+ * unexpected type is left unchanged.
  */
 #ifndef VIGIL_KUBE_OBJECT_CONVERSION_H
 #define VIGIL_KUBE_OBJECT_CONVERSION_H

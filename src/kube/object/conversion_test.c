@@ -5,12 +5,17 @@
 
 #include <cmocka.h>
 
-static const struct kube_kind event_kind = {
-    .group = "events.k8s.io", .version = "v1", .kind = "Event", .flags = KUBE_STORED_CONVERTED};
-static const struct kube_kind scaler_kind = {.group = "autoscaling",
-                                             .version = "v1",
-                                             .kind = "HorizontalPodAutoscaler",
-                                             .flags = KUBE_STORED_CONVERTED};
+static const struct kube_kind *event_kind(void)
+{
+    return kube_builtin_find(SLICE_LITERAL("events.k8s.io"), SLICE_LITERAL("v1"),
+                             SLICE_LITERAL("events"));
+}
+
+static const struct kube_kind *scaler_kind(void)
+{
+    return kube_builtin_find(SLICE_LITERAL("autoscaling"), SLICE_LITERAL("v1"),
+                             SLICE_LITERAL("horizontalpodautoscalers"));
+}
 
 typedef enum status (*changer)(const struct kube_kind *kind, struct arena *arena,
                                struct json_node *object);
@@ -44,12 +49,14 @@ static void event_fields_are_renamed(void **state)
 {
     (void)state;
     assert_converts_both_ways(
-        &event_kind,
+        event_kind(),
         "{\"kind\":\"Event\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"a\"},"
+        "\"eventTime\":null,\"reportingInstance\":\"\","
         "\"involvedObject\":{\"kind\":\"Pod\"},\"reason\":\"r\",\"message\":\"m\","
         "\"source\":{\"component\":\"c\"},\"firstTimestamp\":null,\"lastTimestamp\":\"t\","
         "\"count\":3,\"type\":\"Normal\",\"reportingComponent\":\"d\",\"action\":\"b\"}",
         "{\"kind\":\"Event\",\"apiVersion\":\"events.k8s.io/v1\",\"metadata\":{\"name\":\"a\"},"
+        "\"eventTime\":null,"
         "\"regarding\":{\"kind\":\"Pod\"},\"reason\":\"r\",\"note\":\"m\","
         "\"deprecatedSource\":{\"component\":\"c\"},\"deprecatedFirstTimestamp\":null,"
         "\"deprecatedLastTimestamp\":\"t\",\"deprecatedCount\":3,\"type\":\"Normal\","
@@ -60,30 +67,61 @@ static void cpu_utilization_is_a_field_in_version_1(void **state)
 {
     (void)state;
     assert_converts_both_ways(
-        &scaler_kind,
+        scaler_kind(),
         "{\"apiVersion\":\"autoscaling/v2\",\"metadata\":{},\"spec\":{\"maxReplicas\":3,"
+        "\"minReplicas\":1,\"scaleTargetRef\":{\"kind\":\"Deployment\",\"name\":\"d\"},"
         "\"metrics\":[{\"type\":\"Resource\",\"resource\":{\"name\":\"cpu\",\"target\":"
         "{\"type\":\"Utilization\",\"averageUtilization\":70}}}]},"
-        "\"status\":{\"currentMetrics\":[{\"type\":\"Resource\",\"resource\":{\"name\":"
-        "\"cpu\",\"current\":{\"averageUtilization\":50}}}]}}",
+        "\"status\":{\"currentReplicas\":2,\"desiredReplicas\":2,\"currentMetrics\":[{\"type\":"
+        "\"Resource\",\"resource\":{\"name\":\"cpu\",\"current\":{\"averageUtilization\":50}}}]}}",
         "{\"apiVersion\":\"autoscaling/v1\",\"metadata\":{},\"spec\":{\"maxReplicas\":3,"
-        "\"targetCPUUtilizationPercentage\":70},"
-        "\"status\":{\"currentCPUUtilizationPercentage\":50}}");
+        "\"minReplicas\":1,\"scaleTargetRef\":{\"kind\":\"Deployment\",\"name\":\"d\"},"
+        "\"targetCPUUtilizationPercentage\":70},\"status\":{\"currentReplicas\":2,"
+        "\"desiredReplicas\":2,\"currentCPUUtilizationPercentage\":50}}");
 }
 
 static void fields_unknown_to_version_1_are_kept_in_annotations(void **state)
 {
     (void)state;
     assert_converts_both_ways(
-        &scaler_kind,
-        "{\"apiVersion\":\"autoscaling/v2\",\"metadata\":{},\"spec\":{\"behavior\":"
-        "{\"scaleUp\":{}},\"metrics\":[{\"type\":\"Pods\"}]},\"status\":{\"conditions\":"
-        "[{\"type\":\"A\\\"\"}]}}",
+        scaler_kind(),
+        "{\"apiVersion\":\"autoscaling/v2\",\"metadata\":{},\"spec\":{\"maxReplicas\":3,"
+        "\"minReplicas\":1,\"scaleTargetRef\":{\"kind\":\"Deployment\",\"name\":\"d\"},"
+        "\"metrics\":[{\"type\":\"Pods\",\"pods\":{\"metric\":{\"name\":\"m\"},"
+        "\"target\":{\"type\":\"Value\",\"value\":\"1\"}}}]},"
+        "\"status\":{\"currentReplicas\":2,\"desiredReplicas\":2,\"currentMetrics\":null,"
+        "\"conditions\":[{\"type\":\"A\\\"\",\"status\":\"True\",\"lastTransitionTime\":null}]}}",
         "{\"apiVersion\":\"autoscaling/v1\",\"metadata\":{\"annotations\":{"
-        "\"autoscaling.alpha.kubernetes.io/metrics\":\"[{\\\"type\\\":\\\"Pods\\\"}]\","
-        "\"autoscaling.alpha.kubernetes.io/behavior\":\"{\\\"scaleUp\\\":{}}\","
-        "\"autoscaling.alpha.kubernetes.io/conditions\":"
-        "\"[{\\\"type\\\":\\\"A\\\\\\\"\\\"}]\"}},\"spec\":{},\"status\":{}}");
+        "\"autoscaling.alpha.kubernetes.io/metrics\":\"[{\\\"type\\\":\\\"Pods\\\",\\\"pods\\\":"
+        "{\\\"metric\\\":{\\\"name\\\":\\\"m\\\"},\\\"target\\\":{\\\"type\\\":\\\"Value\\\","
+        "\\\"value\\\":\\\"1\\\"}}}]\","
+        "\"autoscaling.alpha.kubernetes.io/conditions\":\"[{\\\"type\\\":\\\"A\\\\\\\"\\\","
+        "\\\"status\\\":\\\"True\\\",\\\"lastTransitionTime\\\":null}]\"}},"
+        "\"spec\":{\"maxReplicas\":3,\"minReplicas\":1,\"scaleTargetRef\":{\"kind\":"
+        "\"Deployment\",\"name\":\"d\"}},\"status\":{\"currentReplicas\":2,"
+        "\"desiredReplicas\":2}}");
+}
+
+/* The annotation has what the client of version 2 wrote; the stored form is complete. */
+static void a_behavior_from_an_annotation_gets_its_defaults(void **state)
+{
+    (void)state;
+    assert_converted(
+        kube_convert_to_stored, scaler_kind(),
+        "{\"metadata\":{\"annotations\":{\"autoscaling.alpha.kubernetes.io/behavior\":"
+        "\"{\\\"scaleDown\\\":{\\\"policies\\\":[{\\\"type\\\":\\\"Pods\\\",\\\"value\\\":1,"
+        "\\\"periodSeconds\\\":2}]}}\"}},\"spec\":{\"maxReplicas\":3,"
+        "\"targetCPUUtilizationPercentage\":5,\"scaleTargetRef\":{\"kind\":\"D\",\"name\":\"d\"}}}",
+        "{\"apiVersion\":\"autoscaling/v2\",\"metadata\":{},\"spec\":{\"maxReplicas\":3,"
+        "\"minReplicas\":1,\"scaleTargetRef\":{\"kind\":\"D\",\"name\":\"d\"},"
+        "\"metrics\":[{\"type\":\"Resource\",\"resource\":{\"name\":\"cpu\",\"target\":"
+        "{\"type\":\"Utilization\",\"averageUtilization\":5}}}],\"behavior\":{"
+        "\"scaleDown\":{\"policies\":[{\"type\":\"Pods\",\"value\":1,\"periodSeconds\":2}],"
+        "\"selectPolicy\":\"Max\"},\"scaleUp\":{\"selectPolicy\":\"Max\","
+        "\"stabilizationWindowSeconds\":0,\"policies\":["
+        "{\"type\":\"Pods\",\"value\":4,\"periodSeconds\":15},"
+        "{\"type\":\"Percent\",\"value\":100,\"periodSeconds\":15}]}}},"
+        "\"status\":{\"currentMetrics\":null,\"desiredReplicas\":0}}");
 }
 
 static void values_of_unexpected_types_are_unchanged(void **state)
@@ -105,7 +143,7 @@ static void values_of_unexpected_types_are_unchanged(void **state)
     arena_init(&arena, NULL, 0, 1 << 20);
     for (size_t i = 0; i < COUNT_OF(odd); i++) {
         for (int which = 0; which < 4; which++) {
-            const struct kube_kind *kind = which & 1 ? &event_kind : &scaler_kind;
+            const struct kube_kind *kind = which & 1 ? event_kind() : scaler_kind();
             assert_int_equal(json_tree_read(&arena, slice_from_text(odd[i]), &object, &error),
                              ST_OK);
             assert_int_equal((which & 2 ? kube_convert_from_stored
@@ -114,9 +152,10 @@ static void values_of_unexpected_types_are_unchanged(void **state)
         }
     }
     assert_int_equal(json_tree_read(&arena, SLICE_LITERAL("[]"), &object, &error), ST_OK);
-    assert_int_equal(kube_convert_from_stored(&event_kind, &arena, object), ST_MALFORMED);
+    assert_int_equal(kube_convert_from_stored(event_kind(), &arena, object), ST_MALFORMED);
     arena_fini(&arena);
-    assert_converted(kube_convert_to_stored, &event_kind, "{\"kind\":\"DeleteOptions\",\"note\":1}",
+    assert_converted(kube_convert_to_stored, event_kind(),
+                     "{\"kind\":\"DeleteOptions\",\"note\":1}",
                      "{\"kind\":\"DeleteOptions\",\"note\":1}");
 }
 
@@ -126,6 +165,7 @@ int main(void)
         cmocka_unit_test(event_fields_are_renamed),
         cmocka_unit_test(cpu_utilization_is_a_field_in_version_1),
         cmocka_unit_test(fields_unknown_to_version_1_are_kept_in_annotations),
+        cmocka_unit_test(a_behavior_from_an_annotation_gets_its_defaults),
         cmocka_unit_test(values_of_unexpected_types_are_unchanged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,7 +10,7 @@ static const struct {
     unsigned flags;
 } exceptions[] = {
     {"", "endpoints", KUBE_CREATES_ON_PUT},
-    {"", "events", KUBE_CREATES_ON_PUT},
+    {"", "events", KUBE_CREATES_ON_PUT | KUBE_NO_DEPENDENTS},
     {"", "limitranges", KUBE_CREATES_ON_PUT},
     {"", "namespaces", KUBE_NAME_DNS_LABEL | KUBE_RETURNS_DELETED},
     {"", "nodes", KUBE_KEEPS_STATUS},
@@ -18,6 +18,7 @@ static const struct {
     {"", "persistentvolumes", KUBE_RETURNS_DELETED},
     {"", "pods", KUBE_RETURNS_DELETED | KUBE_STATUS_NO_OWNERS | KUBE_HAS_GRACE},
     {"", "podtemplates", KUBE_RETURNS_DELETED},
+    {"", "replicationcontrollers", KUBE_ORPHANS},
     {"", "resourcequotas", KUBE_RETURNS_DELETED},
     {"", "serviceaccounts", KUBE_RETURNS_DELETED},
     {"", "services", KUBE_RETURNS_DELETED | KUBE_CREATES_ON_PUT | KUBE_NAME_DNS_LABEL},
@@ -26,7 +27,8 @@ static const struct {
     {"apiregistration.k8s.io", NULL, KUBE_NEEDS_VERSION | KUBE_STATUS_ONLY},
     {"apps", "deployments", KUBE_COUNTS_ANNOTATIONS | KUBE_STATUS_NO_LABELS},
     {"coordination.k8s.io", NULL, KUBE_NEEDS_VERSION | KUBE_CREATES_ON_PUT},
-    {"events.k8s.io", NULL, KUBE_CREATES_ON_PUT},
+    {"batch", "jobs", KUBE_ORPHANS},
+    {"events.k8s.io", NULL, KUBE_CREATES_ON_PUT | KUBE_NO_DEPENDENTS},
     {"flowcontrol.apiserver.k8s.io", NULL, KUBE_STATUS_ONLY},
     {"node.k8s.io", NULL, KUBE_NEEDS_VERSION | KUBE_CREATES_ON_PUT},
     {"policy", NULL, KUBE_NEEDS_VERSION},

@@ -21,7 +21,9 @@ enum kube_kind_rule {
     KUBE_COUNTS_ANNOTATIONS = 1 << 8, /* a change of annotations increments generation */
     KUBE_STATUS_NO_LABELS = 1 << 9,   /* a write to /status changes metadata except labels */
     KUBE_STATUS_NO_OWNERS = 1 << 10,  /* a write to /status changes metadata except owners */
-    KUBE_NAME_IP = 1 << 11            /* names are IP addresses */
+    KUBE_NAME_IP = 1 << 11,           /* names are IP addresses */
+    KUBE_ORPHANS = 1 << 12,           /* a delete without a policy orphans dependents */
+    KUBE_NO_DEPENDENTS = 1 << 13      /* the policy of a delete has no effect */
 };
 
 /* The flags (enum kube_kind_rule) of a kind. */

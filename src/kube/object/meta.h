@@ -31,6 +31,9 @@ struct kube_meta {
     bool patched;   /* the result of a patch, in which another uid is not a precondition */
     bool of_status; /* a write to /status, which does not increment generation */
     bool dry_run;   /* nothing will be stored */
+    /* Errors in metadata stay in status->causes, and the caller fails with them and with those that
+     * it finds itself. */
+    bool goes_on;
 };
 
 /*

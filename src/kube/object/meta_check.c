@@ -475,7 +475,7 @@ bool kube_meta_validate(const struct kube_meta *meta, const struct json_node *ob
         validate_owners(meta, owners);
         validate_ownership(meta, owners);
     }
-    if (!meta->status->cause_count)
+    if (!meta->status->cause_count || meta->goes_on)
         return true;
     return kube_fail_invalid(meta->status, slice_from_text(meta->kind->group),
                              slice_from_text(meta->kind->kind), name);

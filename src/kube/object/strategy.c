@@ -2,6 +2,7 @@
 
 #include "codec/base64.h"
 #include "kube/object/kind_rules.h"
+#include "kube/object/stored_fields.h"
 
 #include <stdio.h>
 
@@ -44,12 +45,7 @@ static void drop_empty(struct json_node *object, const char *key)
 
 static bool normalize_secret(const struct kube_meta *meta, struct json_node *object)
 {
-    struct json_node *data, *type, *texts;
-    type = json_node_named(object, "type");
-    if ((!type || type->type != JSON_TYPE_STRING || !type->text.len) &&
-        !kube_meta_set_text(meta, object, "type", SLICE_LITERAL("Opaque")))
-        return false;
-    texts = json_node_named(object, "stringData");
+    struct json_node *data, *texts = json_node_named(object, "stringData");
     if (!texts)
         return true;
     if (texts->type == JSON_TYPE_OBJECT && texts->first) {
@@ -95,9 +91,10 @@ static bool set_name_label(const struct kube_meta *meta, struct json_node *objec
            kube_meta_set_text(meta, labels, "kubernetes.io/metadata.name", name);
 }
 
-bool kube_strategy_update(const struct kube_meta *meta, struct json_node *object)
+bool kube_strategy_update(const struct kube_meta *meta, const struct json_node *old,
+                          struct json_node *object)
 {
-    return normalize_content(meta, object) &&
+    return normalize_content(meta, object) && kube_stored_fields_update(meta, old, object) &&
            (!is_core(meta->kind, "namespaces") || set_name_label(meta, object));
 }
 
@@ -132,107 +129,8 @@ bool kube_strategy_create(const struct kube_meta *meta, struct json_node *object
         return create_namespace(meta, object);
     if (is_core(meta->kind, "pods") || is_core(meta->kind, "persistentvolumes") ||
         is_core(meta->kind, "persistentvolumeclaims"))
-        return set_phase(meta, object, "Pending");
-    return normalize_content(meta, object);
-}
-
-/* -- Immutable fields -- */
-
-/* An absent field and null are equal. */
-static bool same(const struct json_node *a, const struct json_node *b)
-{
-    a = a && a->type != JSON_TYPE_NULL ? a : NULL;
-    b = b && b->type != JSON_TYPE_NULL ? b : NULL;
-    return a && b ? json_node_equal(a, b) : a == b;
-}
-
-static bool is_true(const struct json_node *object, const char *key)
-{
-    const struct json_node *node = json_node_named(object, key);
-    return node && node->type == JSON_TYPE_BOOL && node->truth;
-}
-
-/* For config maps and secrets that have `immutable: true`. */
-static void check_immutable(const struct kube_meta *meta, const struct json_node *old,
-                            const struct json_node *object)
-{
-    static const char *const members[] = {"data", "binaryData"};
-    static const char *const why = "Forbidden: field is immutable when `immutable` is set";
-    if (!is_true(old, "immutable"))
-        return;
-    if (!is_true(object, "immutable"))
-        kube_status_cause(meta->status, "FieldValueForbidden", "immutable", why);
-    for (size_t i = 0; i < COUNT_OF(members); i++) {
-        if (!same(json_node_named(old, members[i]), json_node_named(object, members[i])))
-            kube_status_cause(meta->status, "FieldValueForbidden", members[i], why);
-    }
-}
-
-static const struct {
-    const char *group, *plural, *path, *why;
-} fixed[] = {
-    {"", "secrets", "type", "field is immutable"},
-    {"apps", "daemonsets", "spec.selector", "field is immutable"},
-    {"apps", "deployments", "spec.selector", "field is immutable"},
-    {"apps", "replicasets", "spec.selector", "field is immutable"},
-    {"rbac.authorization.k8s.io", "clusterrolebindings", "roleRef", "cannot change roleRef"},
-    {"rbac.authorization.k8s.io", "rolebindings", "roleRef", "cannot change roleRef"},
-    {"storage.k8s.io", "storageclasses", "provisioner", "field is immutable"},
-};
-
-static bool changed(const struct kube_meta *meta, const char *path, const char *why,
-                    const struct json_node *node)
-{
-    AUTO(buf_fini) struct buf value = {0};
-    char message[640];
-    if ((node && json_tree_write(node, &value) != ST_OK) ||
-        (!node && buf_append_text(&value, "null") != ST_OK))
-        return kube_fail_engine(meta->status, ST_NOMEM);
-    snprintf(message, sizeof(message), "Invalid value: %.*s: %s", (int)size_min(value.len, 480),
-             (const char *)value.ptr, why);
-    kube_status_cause(meta->status, "FieldValueInvalid", path, message);
-    return true;
-}
-
-/*
- * Only a delete can make a namespace Terminating, so its phase must agree with deletionTimestamp.
- */
-static void check_phase(const struct kube_meta *meta, const struct json_node *old,
-                        const struct json_node *object)
-{
-    const struct json_node *phase = json_node_path(object, "status.phase");
-    bool deleting = kube_meta_is_deleting(old);
-    const char *wanted = deleting ? "Terminating" : "Active";
-    char message[192];
-    if (!phase || phase->type != JSON_TYPE_STRING || json_node_is_text(phase, wanted))
-        return;
-    snprintf(message, sizeof(message),
-             "Invalid value: \"%.*s\": may only be '%s' if `deletionTimestamp` is %sempty",
-             (int)size_min(phase->text.len, 64), (const char *)phase->text.ptr, wanted,
-             deleting ? "not " : "");
-    kube_status_cause(meta->status, "FieldValueInvalid", "status.Phase", message);
-}
-
-bool kube_strategy_check_update(const struct kube_meta *meta, const struct json_node *old,
-                                const struct json_node *object)
-{
-    meta->status->cause_count = 0;
-    for (size_t i = 0; i < COUNT_OF(fixed); i++) {
-        const struct json_node *node;
-        if (!is(meta->kind, fixed[i].group, fixed[i].plural))
-            continue;
-        node = json_node_path(object, fixed[i].path);
-        if (!same(json_node_path(old, fixed[i].path), node) &&
-            !changed(meta, fixed[i].path, fixed[i].why, node))
-            return false;
-    }
-    if (is(meta->kind, "", "configmaps") || is(meta->kind, "", "secrets"))
-        check_immutable(meta, old, object);
-    if (meta->of_status && is(meta->kind, "", "namespaces"))
-        check_phase(meta, old, object);
-    return !meta->status->cause_count ||
-           kube_fail_invalid(meta->status, slice_from_text(meta->kind->group),
-                             slice_from_text(meta->kind->kind), meta->name);
+        return set_phase(meta, object, "Pending") && kube_stored_fields_create(meta, object);
+    return normalize_content(meta, object) && kube_stored_fields_create(meta, object);
 }
 
 /* -- Deleting -- */

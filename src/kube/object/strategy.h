@@ -1,7 +1,7 @@
 /*
- * What the server changes and checks in objects of particular kinds when they are written: secrets,
- * config maps, namespaces, pods, and fields that are immutable. Mirrors the strategies of
- * Kubernetes' registries. Each function that fails returns false with *meta->status filled.
+ * What the server changes in objects of particular kinds when they are written: secrets, config
+ * maps, namespaces and pods. Mirrors the strategies of Kubernetes' registries. Each function that
+ * fails returns false with *meta->status filled.
  */
 #ifndef VIGIL_KUBE_OBJECT_STRATEGY_H
 #define VIGIL_KUBE_OBJECT_STRATEGY_H
@@ -17,12 +17,8 @@ bool kube_strategy_create(const struct kube_meta *meta, struct json_node *object
 
 /* Prepares an update in the same way; the name label of a namespace cannot be removed. */
 MUST_CHECK
-bool kube_strategy_update(const struct kube_meta *meta, struct json_node *object);
-
-/* Fails if an immutable field differs from `old`. */
-MUST_CHECK
-bool kube_strategy_check_update(const struct kube_meta *meta, const struct json_node *old,
-                                const struct json_node *object);
+bool kube_strategy_update(const struct kube_meta *meta, const struct json_node *old,
+                          struct json_node *object);
 
 /*
  * The grace period of a delete in seconds. requested_s: that of the client, or -1 for the one in

@@ -28,7 +28,7 @@ static bool find(struct kube_call *call)
     struct get_state *get = call->handler;
     struct slice field;
     if (call->range.op.status != ST_OK)
-        return kube_fail_engine(&call->status, call->range.op.status);
+        return kube_call_set_engine(call, call->range.op.status);
     if (!engine_range_next(&call->range, &field))
         return kube_call_not_found(call);
     struct kube_kv kv = kube_kv_of(field);
@@ -99,6 +99,7 @@ void kube_get(struct kube_call *call)
     }
     if (!kube_call_key(call, &get->request.key))
         return;
+    get->request.serializable = call->query.resource_version.len; /* not older than that */
     call->handler = get;
     call->on_end = on_end;
     kube_revision_wait_start(&get->fresh, call, revision, on_fresh);

@@ -375,7 +375,7 @@ static void on_range(struct engine_op *op)
     else if (op->status == ST_FUTURE_REV)
         kube_fail_future(&call->status, list->request.revision, op->revision);
     else
-        kube_fail_engine(&call->status, op->status);
+        (void)kube_call_set_engine(call, op->status);
     kube_call_fail(call);
 }
 
@@ -436,6 +436,7 @@ static bool prepare(struct kube_list *list)
                  (query->match == KUBE_MATCH_UNSET && list->limit && list->scope.revision);
     if (exact)
         list->request.revision = list->scope.revision;
+    list->request.serializable = list->scope.revision_given; /* not older than that */
     return true;
 }
 

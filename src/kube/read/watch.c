@@ -548,7 +548,7 @@ static void on_range(struct engine_op *op)
         return;
     w->begins->range_open = open;
     if (!open)
-        kube_fail_engine(&call->status, op->status);
+        (void)kube_call_set_engine(call, op->status);
     if (!open || !open_cursor(w, op->revision + 1, &call->status)) {
         fail_later(w, &call->status);
         return;
@@ -562,6 +562,7 @@ static void on_fresh(struct kube_call *call, bool fresh)
     struct kube_watch *w = call->handler;
     w->begins->request.key = w->begins->scope.key;
     w->begins->request.range_end = w->begins->scope.range_end;
+    w->begins->request.serializable = w->begins->scope.revision_given; /* not older than that */
     if (fresh)
         kube_call_range(call, &w->begins->request, on_range);
     else

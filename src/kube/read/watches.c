@@ -19,7 +19,7 @@ static void wake_some(struct deferred *deferred)
         loop_defer(watches->loop, &watches->wake);
 }
 
-static void rights_changed(void *ctx)
+void kube_watches_check_access(void *ctx)
 {
     struct kube_watches *watches = ctx;
     watches->left = watches->count;
@@ -32,7 +32,7 @@ void kube_watches_init(struct kube_watches *watches, struct engine_shard *shard,
     *watches = (struct kube_watches){
         .shard = shard,
         .loop = loop,
-        .rights = {.changed = rights_changed, .ctx = watches},
+        .rights = {.changed = kube_watches_check_access, .ctx = watches},
         .wake = {.fn = wake_some},
     };
     list_init(&watches->all);

@@ -26,6 +26,9 @@ struct kube_watches_link {
     struct http_exchange *exchange; /* which is woken */
 };
 
+/* Wakes all watches, some in each turn, so that those whose client has lost access end; ctx is the
+ * struct kube_watches. */
+void kube_watches_check_access(void *ctx);
 void kube_watches_init(struct kube_watches *watches, struct engine_shard *shard, struct loop *loop);
 /* Must be empty. */
 void kube_watches_fini(struct kube_watches *watches);

@@ -1,5 +1,6 @@
 #include "kube/schema/schema.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 
 /* The names of enum values in schema_rows.inc. */
@@ -155,17 +156,70 @@ const struct kube_field *kube_type_fields(const struct kube_type *type)
     return &fields[type->first];
 }
 
-const struct kube_field *kube_type_field(const struct kube_type *type, struct slice name)
+/*
+ * Every field by its type and name, those of inlined structs also by the type that inlines them: an
+ * open hash table, built at the first use. Objects have about a hundred members, and the types of
+ * pods and containers have dozens of fields.
+ */
+enum { SLOTS = 8192 };
+static struct slot {
+    const struct kube_field *field; /* NULL: free */
+    uint16_t type;
+} slots[SLOTS];
+
+/* Loads the first and the last eight bytes, which overlap in most names. */
+static size_t slot_of(size_t type, struct slice name)
 {
+    uint64_t first = 0, last = 0;
+    size_t some = size_min(name.len, sizeof(first));
+    if (some == sizeof(first)) {
+        memcpy(&first, name.ptr, sizeof(first));
+        memcpy(&last, name.ptr + name.len - sizeof(last), sizeof(last));
+    } else {
+        for (size_t i = 0; i < some; i++)
+            first = first << 8 | name.ptr[i];
+    }
+    uint64_t hash = (first ^ last * UINT64_C(0x9e3779b97f4a7c15) ^ type << 17 ^ name.len) *
+                    UINT64_C(0xff51afd7ed558ccd);
+    return hash >> 51;
+}
+
+/* Returns how many there are. */
+static size_t add_fields(size_t outer, const struct kube_type *type)
+{
+    size_t count = 0;
     const struct kube_field *field = kube_type_fields(type);
     for (size_t i = 0; i < type->field_count; i++, field++) {
         if (field->flags & KUBE_FIELD_INLINE) {
-            const struct kube_field *inner = kube_type_field(&types[field->type], name);
-            if (inner)
-                return inner;
-        } else if (slice_equal(text_at(field->name), name)) {
-            return field;
+            count += add_fields(outer, &types[field->type]);
+            continue;
         }
+        size_t at = slot_of(outer, text_at(field->name));
+        while (slots[at].field && (slots[at].type != outer || slots[at].field->name != field->name))
+            at = (at + 1) % SLOTS;
+        if (!slots[at].field)
+            slots[at] = (struct slot){field, (uint16_t)outer};
+        count++;
+    }
+    return count;
+}
+
+static void build_slots(void)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < COUNT_OF(types); i++)
+        count += add_fields(i, &types[i]);
+    assert(count <= SLOTS / 2); /* so that a search is short */
+}
+
+const struct kube_field *kube_type_field(const struct kube_type *type, struct slice name)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, build_slots);
+    size_t index = kube_type_index(type), at = slot_of(index, name);
+    for (; slots[at].field; at = (at + 1) % SLOTS) {
+        if (slots[at].type == index && slice_equal(text_at(slots[at].field->name), name))
+            return slots[at].field;
     }
     return NULL;
 }

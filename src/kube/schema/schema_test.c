@@ -83,6 +83,8 @@ static void the_table_is_consistent(void **state)
             const struct kube_field *one = &kube_type_fields(type)[f];
             assert_true(one->value == KUBE_VALUE_MESSAGE || !(one->flags & KUBE_FIELD_INLINE));
             assert_true(one->shape == KUBE_SHAPE_ONE || !(one->flags & KUBE_FIELD_INLINE));
+            if (!(one->flags & KUBE_FIELD_INLINE))
+                assert_ptr_equal(kube_type_field(type, kube_field_name(one)), one);
             if (one->number)
                 assert_ptr_equal(kube_type_number(type, one->number), one);
         }

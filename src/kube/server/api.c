@@ -2,9 +2,13 @@
 
 #include "base/clock.h"
 #include "base/xalloc.h"
+#include "engine/forward.h"
+#include "kube/access/access.h"
 #include "kube/call/access.h"
 #include "kube/call/api_state.h"
 #include "kube/call/registry.h"
+#include "kube/garbage/garbage.h"
+#include "kube/jobs/compaction.h"
 #include "kube/jobs/definitions.h"
 #include "kube/jobs/namespaces.h"
 #include "kube/read/event_cache.h"
@@ -14,6 +18,7 @@
 #include "kube/server/dispatch.h"
 #include "kube/server/meta_routes.h"
 #include "kube/server/openapi.h"
+#include "kube/server/routes.h"
 
 /* The state with the parts to which it has pointers. */
 struct kube_api_whole {
@@ -24,10 +29,10 @@ struct kube_api_whole {
     struct kube_namespaces namespaces;
 };
 
-#define ROUTE(path_)                                                                       \
-    {                                                                                      \
-        .path = (path_), .on_request = kube_dispatch_request, .on_end = kube_dispatch_end, \
-        .too_long = kube_dispatch_too_long                                                 \
+#define ROUTE(path_)                                                                   \
+    {                                                                                  \
+        .path = (path_), .on_request = kube_dispatch_request, .on_end = kube_life_end, \
+        .too_long = kube_dispatch_too_long                                             \
     }
 static const struct http_route routes[] = {ROUTE("/api"), ROUTE("/apis"), ROUTE("/api/"),
                                            ROUTE("/apis/")};
@@ -38,7 +43,7 @@ static enum status add_routes(struct kube_api *api)
     http_routes_set_gate(api->routes, kube_gate, api);
     TRY(kube_meta_routes_add(api));
     TRY(kube_openapi_add(api));
-    return http_routes_add(api->routes, routes, COUNT_OF(routes), api);
+    return kube_routes_add(api, routes, COUNT_OF(routes));
 }
 
 static void on_selection_gone(void *ctx)
@@ -53,6 +58,27 @@ static void init_reading(struct kube_api *api)
     kube_watches_init(api->watches, api->shard, api->loop);
     kube_selections_init(&api->selections, random_u64(&api->random), on_selection_gone, api);
     watch_hub_set_tagger(engine_watch_hub(api->shard), kube_scope_tags, api);
+}
+
+/* Watches end when the cluster no longer serves clients without a token. */
+static void start_anonymous(struct kube_api *api)
+{
+    api->anonymous.on_refused = kube_watches_check_access;
+    api->anonymous.ctx = api->watches;
+    api->anonymous.first = api->config->anonymous;
+    kube_anonymous_start(&api->anonymous, api->shard, api->loop, &api->under_way);
+}
+
+static struct kube_access *open_access(struct kube_api *api)
+{
+    return kube_access_new(&(struct kube_access_options){
+        .shard = api->shard,
+        .loop = api->loop,
+        .clock = api->clock,
+        .under_way = &api->under_way,
+        .tokens = api->config->tokens,
+        .accounts = api->config->accounts,
+    });
 }
 
 enum status kube_api_new(const struct kube_config *config, struct engine *engine,
@@ -78,9 +104,13 @@ enum status kube_api_new(const struct kube_config *config, struct engine *engine
     kube_offload_init(&api->offload, config->worker, loop);
     kube_jobs_init(api->jobs);
     kube_namespaces_init(api->namespaces);
+    if (config->authorization == KUBE_AUTHORIZATION_RBAC)
+        api->access = open_access(api);
     api->registry = kube_registry_new(shard, loop, config->schemas, &api->offload, &api->under_way);
     TRY(kube_counter_init(&api->counter, config->metrics));
     TRY(add_routes(api));
+    if (engine_forwards(engine) && !api->access)
+        start_anonymous(api);
     *ret_api = TAKE(api);
     return ST_OK;
 }
@@ -96,12 +126,16 @@ void kube_api_start_jobs(struct kube_api *api)
 {
     kube_namespaces_resume(api);
     kube_definitions_check(api);
+    kube_compaction_start(api);
+    kube_garbage_start(api, &routes[0]);
 }
 
 void kube_api_stop(struct kube_api *api)
 {
     kube_search_stop(api->search_budget);
     kube_registry_stop(api->registry);
+    kube_access_stop(api->access);
+    kube_anonymous_stop(&api->anonymous);
     kube_jobs_stop(api->jobs);
 }
 
@@ -115,7 +149,9 @@ void kube_api_free(struct kube_api *api)
     kube_write_queue_fini(&api->write_queue);
     kube_watches_fini(api->watches);
     kube_registry_free(api->registry);
+    kube_access_free(api->access);
     http_routes_free(api->routes);
+    kube_routes_free(api);
     kube_selections_fini(&api->selections);
     kube_event_cache_free(api->event_cache);
     free(CONTAINER_OF(api, struct kube_api_whole, state));

@@ -29,6 +29,7 @@ enum { EXCHANGES_MAX = 2048 };
 struct peer {
     struct http_exchange x; /* first */
     struct http_field field;
+    const struct http_routes *routes;
     struct buf answer;
     char *text; /* of the request; freed when the peer has left */
     unsigned code;
@@ -49,10 +50,14 @@ struct fixture {
     uint64_t seed;
     struct account *account; /* of further requests; NULL: nothing is charged */
     struct wire_peer peer;   /* of further requests */
+    const char *peer_name;   /* the same */
 };
 
 static struct fixture *bed;
-static struct worker *bed_worker; /* of the next fixture; NULL: none */
+static void (*bed_alter)(struct engine *engine);  /* the next fixture's; NULL: nothing */
+static int64_t bed_compaction_s;                  /* of the next fixture */
+static struct worker *bed_worker;                 /* of the next fixture; NULL: none */
+static enum kube_authorization bed_authorization; /* of the next fixture */
 
 /* -- A peer without a connection -- */
 
@@ -88,7 +93,14 @@ static int64_t on_now(const struct http_exchange *x)
     return bed->clock.mono_ns;
 }
 
-static const struct http_exchange_ops ops = {.begin = on_begin,
+/* The whole request is there already. */
+static void on_authorized(struct http_exchange *x)
+{
+    http_routes_dispatch(((struct peer *)x)->routes, x);
+}
+
+static const struct http_exchange_ops ops = {.authorized = on_authorized,
+                                             .begin = on_begin,
                                              .reserve = on_reserve,
                                              .write = on_write,
                                              .end = on_over,
@@ -110,12 +122,13 @@ static struct peer *send_with(const char *method, const char *path, const char *
                                             .target = slice_from_text(peer->text),
                                             .host = SLICE_LITERAL("127.0.0.1"),
                                             .peer = bed->peer,
+                                            .peer_name = bed->peer_name,
                                             .fields = &peer->field,
                                             .field_count = 1};
     http_split_target(peer->x.request.target, &peer->x.request);
     assert_int_equal(account_append(bed->account, &peer->x.body, slice_from_text(body)), ST_OK);
-    http_routes_dispatch(kube_api_routes(bed->spread && bed->count % 2 ? bed->other : bed->api),
-                         &peer->x);
+    peer->routes = kube_api_routes(bed->spread && bed->count % 2 ? bed->other : bed->api);
+    http_routes_dispatch(peer->routes, &peer->x);
     return peer;
 }
 
@@ -146,14 +159,37 @@ static inline void leave(struct peer *peer)
     free(peer->text);
 }
 
+/* One turn of the loop; watches get what was written before it. */
+static inline void turn_once(void)
+{
+    engine_shard_turn_begin(bed->shard);
+    engine_shard_turn_begin(bed->other_shard);
+    loop_turn(bed->loop, 0);
+    engine_shard_turn_end(bed->shard);
+    engine_shard_turn_end(bed->other_shard);
+}
+
 /* Runs until there is nothing left to do. */
 static inline void run(void)
 {
     do {
-        loop_turn(bed->loop, 0);
+        turn_once();
     } while (fake_step(bed->engine) || loop_next_ns(bed->loop) <= bed->clock.mono_ns);
     kube_jobs_check(bed->api->jobs);
     kube_write_queue_check(&bed->api->write_queue);
+}
+
+/* The same with turns of the engine, in which watches are woken. */
+static inline void run_watching(void)
+{
+    for (int i = 0; i < 4; i++) {
+        run();
+        engine_shard_turn_begin(bed->shard);
+        loop_turn(bed->loop, 0);
+        engine_shard_turn_end(bed->shard);
+        engine_shard_flushed(bed->shard);
+    }
+    run();
 }
 
 static inline bool said(struct peer *peer, const char *text)
@@ -174,8 +210,12 @@ static void begin(uint64_t seed, unsigned inline_percent)
     bed = calloc(1, sizeof(*bed));
     bed->seed = seed;
     bed->config.worker = bed_worker;
+    bed->config.authorization = bed_authorization;
+    bed->config.compaction_s = bed_compaction_s;
     clock_sim_init(&bed->clock, 1700000000 * INT64_C(1000000000));
     bed->engine = fake_new(&(struct fake_options){.seed = seed, .inline_percent = inline_percent});
+    if (bed_alter)
+        bed_alter(bed->engine);
     assert_int_equal(loop_new(&bed->clock.clock, &bed->loop), ST_OK);
     assert_int_equal(engine_shard_new(bed->engine, bed->loop, &bed->shard), ST_OK);
     assert_int_equal(kube_api_new(&bed->config, bed->engine, bed->shard, bed->loop, &bed->api),

@@ -52,14 +52,18 @@ static void write_verbs(struct json_writer *w, const struct kube_kind *kind)
 }
 
 static const struct {
-    unsigned flag;    /* kinds with this flag have the subresource … */
-    const char *core; /* … or, if the flag is 0, this kind of the core group */
+    unsigned flag;      /* kinds with this flag have the subresource … */
+    const char *plural; /* … or, if the flag is 0, this kind */
     const char *name, *group, *version, *kind;
     const char *const *verbs;
     size_t verb_count;
 } parts[] = {
+    {0, "certificatesigningrequests", "approval", NULL, NULL, NULL, part_verbs, 3},
     {0, "pods", "binding", NULL, NULL, "Binding", create_verb, 1},
+    {0, "pods", "ephemeralcontainers", NULL, NULL, NULL, part_verbs, 3},
     {0, "pods", "eviction", "policy", "v1", "Eviction", create_verb, 1},
+    {0, "pods", "resize", NULL, NULL, NULL, part_verbs, 3},
+    {0, "serviceaccounts", "token", "authentication.k8s.io", "v1", "TokenRequest", create_verb, 1},
     {0, "namespaces", "finalize", NULL, NULL, NULL, update_verb, 1},
     {KUBE_HAS_SCALE, NULL, "scale", "autoscaling", "v1", "Scale", part_verbs, 3},
     {KUBE_HAS_STATUS, NULL, "status", NULL, NULL, NULL, part_verbs, 3}, /* the kind itself */
@@ -69,7 +73,7 @@ static bool has_part(const struct kube_kind *kind, size_t part)
 {
     if (parts[part].flag)
         return kind->flags & parts[part].flag;
-    return !kind->group[0] && strcmp(kind->plural, parts[part].core) == 0;
+    return !(kind->flags & KUBE_CUSTOM) && strcmp(kind->plural, parts[part].plural) == 0;
 }
 
 static void write_resource(struct json_writer *w, const struct kube_kind *kind)

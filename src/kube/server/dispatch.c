@@ -1,5 +1,6 @@
 #include "kube/server/dispatch.h"
 
+#include "kube/access/identity.h"
 #include "kube/call/access.h"
 #include "kube/call/call.h"
 #include "kube/call/call_offload.h"
@@ -9,6 +10,7 @@
 #include "kube/jobs/namespaces.h"
 #include "kube/read/read.h"
 #include "kube/server/discovery.h"
+#include "kube/write/part.h"
 #include "kube/write/subresource.h"
 #include "kube/write/write.h"
 
@@ -117,7 +119,7 @@ static void dispatch_read(struct kube_call *call)
         kube_watch(call);
     else if (kube_is_scale(call))
         kube_scale_get(call);
-    else if (call->path.subresource.len && !kube_is_status(call))
+    else if (call->path.subresource.len && !kube_is_status(call) && !kube_is_part(call))
         kube_no_subresource(call);
     else if (call->path.name.len)
         kube_get(call);
@@ -306,6 +308,7 @@ static void read_definition(struct kube_call *call)
     key[prefix.len + path->resource.len] = '.';
     slice_copy(key + prefix.len + path->resource.len + 1, path->group);
     request->key = slice_of(key, len);
+    request->serializable = true; /* as the informers that read them in Kubernetes */
     call->handler = request;
     kube_call_range(call, request, on_definition);
 }
@@ -356,7 +359,10 @@ void kube_dispatch_request(struct http_exchange *x, void *service,
                            const struct http_request *request)
 {
     struct kube_api *api = service;
+    bool guarded = api->access && !request->own;
+    struct kube_identity *identity = guarded ? kube_identity_take(x) : NULL;
     struct kube_call *call = kube_call_new(api, x, request);
+    call->identity = identity;
     call->principal = kube_principal(api, request);
     /* Access may have been withdrawn since the gate has seen the head of the request. */
     if (request->body.len && !kube_lets_in(api, request)) {
@@ -380,12 +386,4 @@ void kube_dispatch_too_long(struct http_exchange *x)
         http_respond(x, 413, SLICE_LITERAL("application/json"), buf_slice(&text));
     else
         http_abort(x);
-}
-
-void kube_dispatch_end(struct http_exchange *x, void *service)
-{
-    struct kube_life *life = http_exchange_user(x);
-    (void)service;
-    if (life)
-        life->end(life);
 }

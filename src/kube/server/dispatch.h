@@ -11,7 +11,6 @@
 /* The functions of a route (wire/http/routes.h) whose service is the API. */
 void kube_dispatch_request(struct http_exchange *x, void *service,
                            const struct http_request *request);
-void kube_dispatch_end(struct http_exchange *x, void *service);
 void kube_dispatch_too_long(struct http_exchange *x);
 
 #endif

@@ -1,15 +1,18 @@
 #include "kube/server/openapi.h"
 
 #include "base/xalloc.h"
+#include "kube/call/access.h"
 #include "kube/call/registry.h"
+#include "kube/request/life.h"
 #include "kube/schema/openapi.h"
 #include "kube/server/custom_openapi.h"
-#include "wire/http/routes.h"
+#include "kube/server/routes.h"
 
 #include <stdio.h>
 
 /* A document that is being sent. */
 struct sending {
+    struct kube_life life;
     struct http_source source;
     struct http_exchange *x; /* NULL once it has ended */
     struct kube_api *api;
@@ -174,11 +177,20 @@ static void on_definitions(struct kube_registry_wait *wait)
                      slice_from_text(status_text(wait->status)));
 }
 
+static void on_end(struct kube_life *life)
+{
+    struct sending *s = CONTAINER_OF(life, struct sending, life);
+    s->x = NULL;
+    if (!s->waits)
+        sending_free(s);
+}
+
 static void begin(struct http_exchange *x, struct kube_api *api, void (*answer)(struct sending *s))
 {
     struct sending *s = xcalloc(1, sizeof(*s));
-    *s = (struct sending){.source.fill = fill, .x = x, .api = api, .answer = answer};
-    http_exchange_set_user(x, s);
+    *s = (struct sending){
+        .life.end = on_end, .source.fill = fill, .x = x, .api = api, .answer = answer};
+    http_exchange_set_user(x, &s->life);
     s->wait.go = on_definitions;
     s->waits = true;
     api->under_way++;
@@ -195,17 +207,6 @@ static void on_document(struct http_exchange *x, void *service, const struct htt
 {
     if (is_get(x, request))
         begin(x, service, answer_document);
-}
-
-static void on_end(struct http_exchange *x, void *service)
-{
-    (void)service;
-    struct sending *s = http_exchange_user(x);
-    if (!s)
-        return;
-    s->x = NULL;
-    if (!s->waits)
-        sending_free(s);
 }
 
 /* -- Version 2 -- */
@@ -243,11 +244,11 @@ static void on_v2(struct http_exchange *x, void *service, const struct http_requ
 
 static const struct http_route routes[] = {
     {.path = "/openapi/v2", .on_request = on_v2},
-    {.path = "/openapi/v3", .on_request = on_index, .on_end = on_end},
-    {.path = "/openapi/v3/", .on_request = on_document, .on_end = on_end},
+    {.path = "/openapi/v3", .on_request = on_index, .on_end = kube_life_end},
+    {.path = "/openapi/v3/", .on_request = on_document, .on_end = kube_life_end},
 };
 
 enum status kube_openapi_add(struct kube_api *api)
 {
-    return http_routes_add(api->routes, routes, COUNT_OF(routes), api);
+    return kube_routes_add(api, routes, COUNT_OF(routes));
 }

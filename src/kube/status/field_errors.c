@@ -49,10 +49,29 @@ static enum status append_text(const struct kube_field_error *fault, struct buf 
     return buf_append(to, fault->message);
 }
 
+/* Whether an earlier error has the same text, which the message then does not repeat. */
+static bool is_repeated(const struct kube_field_errors *errors,
+                        const struct kube_field_error *fault)
+{
+    const struct kube_field_error *other = errors->first;
+    while (other != fault && !(slice_equal(other->field, fault->field) &&
+                               slice_equal(other->message, fault->message)))
+        other = other->next;
+    return other != fault;
+}
+
+static size_t count_distinct(const struct kube_field_errors *errors)
+{
+    size_t count = 0;
+    for (const struct kube_field_error *fault = errors->first; fault; fault = fault->next)
+        count += !is_repeated(errors, fault);
+    return count;
+}
+
 static enum status append_all(const struct kube_status *status,
                               const struct kube_field_errors *errors, struct buf *to)
 {
-    size_t count = status->cause_count + errors->count, written = 0;
+    size_t count = status->cause_count + count_distinct(errors), written = 0;
     TRY(buf_append_text(to, count > 1 ? "[" : ""));
     for (size_t i = 0; i < status->cause_count; i++) {
         const struct kube_cause *cause = &status->causes[i];
@@ -60,6 +79,8 @@ static enum status append_all(const struct kube_status *status,
                               cause->field[0] ? ": " : "", cause->message));
     }
     for (const struct kube_field_error *fault = errors->first; fault; fault = fault->next) {
+        if (is_repeated(errors, fault))
+            continue;
         TRY(buf_append_text(to, written++ ? ", " : ""));
         TRY(append_text(fault, to));
     }

@@ -165,6 +165,13 @@ bool kube_fail_invalid(struct kube_status *status, struct slice group, struct sl
     return with_details(status, group, kind, name);
 }
 
+bool kube_fail_later(struct kube_status *status, struct slice text)
+{
+    kube_fail(status, KUBE_TOO_MANY_REQUESTS, "%.*s", SLICE_ARGS(text));
+    status->retry_after_s = 1;
+    return false;
+}
+
 bool kube_fail_engine(struct kube_status *status, enum status engine)
 {
     switch (engine) {
@@ -174,19 +181,29 @@ bool kube_fail_engine(struct kube_status *status, enum status engine)
     case ST_LIMIT:
         return kube_fail(status, KUBE_BAD_REQUEST, "exceeded max depth");
     case ST_NOMEM:
-        kube_fail(status, KUBE_TOO_MANY_REQUESTS, "%s", status_text(engine));
-        status->retry_after_s = 1;
-        return false;
+        return kube_fail_later(status, slice_from_text(status_text(engine)));
+    case ST_REQUEST_TOO_MANY_REQUESTS:
+        return kube_fail_later(status, slice_from_text(status_text(engine)));
+    case ST_NOT_SYNCED: /* as the watch cache of a kube-apiserver that has not read its storage */
+        return kube_fail_later(status, SLICE_LITERAL("storage is (re)initializing"));
     case ST_NO_SPACE:
         return kube_fail(status, KUBE_UNKNOWN, "%s", status_text(engine));
     case ST_COMPACTED:
         return kube_fail(status, KUBE_EXPIRED,
                          "The resourceVersion for the provided watch is too old.");
-    case ST_TIMEOUT:
+    case ST_TIMEOUT: /* the outcome of all these is unknown, so there is no Retry-After */
+    case ST_TIMEOUT_DUE_TO_LEADER_FAIL:
+    case ST_TIMEOUT_DUE_TO_CONNECTION_LOST:
+    case ST_TIMEOUT_WAIT_APPLIED_INDEX:
+    case ST_DEADLINE_EXCEEDED:
+    case ST_LEADER_CHANGED:
         return kube_fail(status, KUBE_TIMEOUT, "Timeout: %s", status_text(engine));
     case ST_USER_EMPTY:
     case ST_PERMISSION_DENIED:
         return kube_fail(status, KUBE_UNAUTHORIZED, "Unauthorized");
+    case ST_NO_LEADER:
+    case ST_UNHEALTHY:
+    case ST_AGAIN:
     case ST_STOPPED:
         return kube_fail(status, KUBE_SERVICE_UNAVAILABLE, "%s", status_text(engine));
     default:

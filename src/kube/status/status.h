@@ -97,6 +97,8 @@ bool kube_fail_invalid(struct kube_status *status, struct slice group, struct sl
 bool kube_fail_too_long(struct kube_status *status, int limit);
 /* A stored value is not a JSON object. */
 bool kube_fail_stored(struct kube_status *status);
+/* Nothing was done: 429, and the client may try again after a second. */
+bool kube_fail_later(struct kube_status *status, struct slice text);
 /* Translates the error of an engine operation. */
 bool kube_fail_engine(struct kube_status *status, enum status engine);
 /* Adds one error of an invalid object. More than KUBE_CAUSES_MAX are dropped. */

@@ -2,8 +2,10 @@
 
 #include "codec/pb/wire.h"
 
+enum { COMPARES_MAX = 3, READS_MAX = 2 }; /* of the object itself */
+
 /* Field numbers of KeyValue. */
-enum { FIELD_KEY = 1, FIELD_MOD_REVISION = 3, FIELD_VALUE = 5 };
+enum { FIELD_KEY = 1, FIELD_MOD_REVISION = 3, FIELD_VERSION = 4, FIELD_VALUE = 5 };
 
 static uint64_t varint(const uint8_t **at)
 {
@@ -39,6 +41,9 @@ struct kube_kv kube_kv_of(struct slice field)
             break;
         case FIELD_MOD_REVISION:
             kv.mod_revision = (int64_t)value;
+            break;
+        case FIELD_VERSION:
+            kv.version = (int64_t)value;
             break;
         default:
             break;
@@ -95,6 +100,58 @@ static struct pb_request_op range_op(struct pb_range_request *range)
                                   .request_range = range};
 }
 
+struct kube_companions *kube_companions_new(struct arena *arena, size_t count)
+{
+    assert(count <= KUBE_COMPANIONS_MAX);
+    struct kube_companions *c = arena_calloc(arena, 1, sizeof(*c));
+    if (!c)
+        return NULL;
+    c->count = count;
+    c->items = arena_calloc(arena, count, sizeof(*c->items));
+    c->compares = arena_calloc(arena, count + COMPARES_MAX, sizeof(*c->compares));
+    c->success = arena_calloc(arena, count + 1, sizeof(*c->success));
+    c->failure = arena_calloc(arena, count + READS_MAX, sizeof(*c->failure));
+    c->puts = arena_calloc(arena, count, sizeof(*c->puts));
+    c->deletes = arena_calloc(arena, count, sizeof(*c->deletes));
+    c->ranges = arena_calloc(arena, count, sizeof(*c->ranges));
+    return arena_ran_out(arena) ? NULL : c;
+}
+
+static struct pb_request_op write_companion(struct kube_companions *c, size_t at)
+{
+    const struct kube_companion *item = &c->items[at];
+    if (item->value.len) {
+        c->puts[at] = (struct pb_put_request){.key = item->key, .value = item->value};
+        return (struct pb_request_op){.request_case = PB_REQUEST_OP_REQUEST_PUT,
+                                      .request_put = &c->puts[at]};
+    }
+    c->deletes[at] = (struct pb_delete_range_request){.key = item->key};
+    return (struct pb_request_op){.request_case = PB_REQUEST_OP_REQUEST_DELETE_RANGE,
+                                  .request_delete_range = &c->deletes[at]};
+}
+
+/* Extends the transaction of the object itself. */
+static void add_companions(struct kube_write *write)
+{
+    struct kube_companions *c = write->companions;
+    struct pb_txn_request *txn = &write->txn;
+    memcpy(c->compares, write->compares, txn->compare_count * sizeof(*c->compares));
+    memcpy(c->failure, write->failure, txn->failure_count * sizeof(*c->failure));
+    c->success[0] = write->success;
+    for (size_t i = 0; i < c->count; i++) {
+        const struct kube_companion *item = &c->items[i];
+        if (item->value.len)
+            c->compares[txn->compare_count++] = compare_revision(item->key, item->expected);
+        c->success[1 + i] = write_companion(c, i);
+        c->ranges[i] = (struct pb_range_request){.key = item->key};
+        c->failure[txn->failure_count++] = range_op(&c->ranges[i]);
+    }
+    txn->compare = c->compares;
+    txn->success = c->success;
+    txn->success_count = 1 + c->count;
+    txn->failure = c->failure;
+}
+
 static void begin(struct engine_shard *shard, struct kube_write *write)
 {
     write->compares[0] = compare_revision(write->key, write->expected);
@@ -115,6 +172,8 @@ static void begin(struct engine_shard *shard, struct kube_write *write)
         .failure = write->failure,
         .failure_count = write->rule.len ? 2 : 1,
     };
+    if (write->companions)
+        add_companions(write);
     engine_txn(shard, &write->engine, &write->txn);
 }
 
@@ -151,6 +210,11 @@ bool kube_write_succeeded(const struct kube_write *write, struct kube_kv *ret_cu
     if (!succeeded)
         *ret_current = found(write, 0);
     return succeeded;
+}
+
+struct kube_kv kube_write_companion(const struct kube_write *write, size_t at)
+{
+    return found(write, (write->rule.len ? 2 : 1) + at);
 }
 
 bool kube_write_rule_changed(const struct kube_write *write)

@@ -14,7 +14,7 @@
 /* A stored key and value. Slices point into the response. */
 struct kube_kv {
     struct slice key, value;
-    int64_t mod_revision;
+    int64_t mod_revision, version;
 };
 
 /* Parses `12 len KeyValue`, the form in which the engine returns it. */
@@ -27,6 +27,31 @@ enum status kube_key_make(struct arena *arena, const char *prefix, struct slice 
 /* The end of the range of all keys with this prefix. */
 MUST_CHECK
 enum status kube_prefix_end(struct arena *arena, struct slice prefix, struct slice *ret_end);
+
+/*
+ * Other keys that are written together with an object, such as the address of a service: put if
+ * their revision is the expected one, or deleted.
+ */
+struct kube_companion {
+    struct slice key;
+    struct slice value; /* empty: it is deleted */
+    int64_t expected;   /* for a put: mod_revision; 0: the key must not exist */
+};
+
+enum { KUBE_COMPANIONS_MAX = 100 }; /* etcd permits 128 operations in a transaction */
+
+struct kube_companions {
+    struct kube_companion *items; /* the caller fills them */
+    size_t count;
+    struct pb_compare *compares; /* this and the following members are private */
+    struct pb_request_op *success, *failure;
+    struct pb_put_request *puts;
+    struct pb_delete_range_request *deletes;
+    struct pb_range_request *ranges;
+};
+
+/* count is at most KUBE_COMPANIONS_MAX. NULL: no memory. */
+struct kube_companions *kube_companions_new(struct arena *arena, size_t count);
 
 /*
  * A put or delete of one key, on the condition that its revision is still the expected one, and
@@ -43,7 +68,8 @@ struct kube_write {
     int64_t guard_expected;
     struct slice rule; /* a third key: the definition that was in effect; empty: none */
     int64_t rule_expected;
-    struct pb_txn_request txn; /* this and the following members are private */
+    struct kube_companions *companions; /* NULL: none; must outlive the operation */
+    struct pb_txn_request txn;          /* this and the following members are private */
     struct pb_compare compares[3];
     struct pb_request_op success, failure[2];
     struct pb_put_request put;
@@ -60,6 +86,8 @@ void kube_storage_delete(struct engine_shard *shard, struct kube_write *write);
  * Valid until engine_write_close.
  */
 bool kube_write_succeeded(const struct kube_write *write, struct kube_kv *ret_current);
+/* Called if the condition did not hold: the current key value of a companion; revision 0: none. */
+struct kube_kv kube_write_companion(const struct kube_write *write, size_t at);
 /* Called if the condition did not hold: whether the rule no longer has the expected revision. */
 bool kube_write_rule_changed(const struct kube_write *write);
 

@@ -127,6 +127,42 @@ static void writes_fail_if_the_guard_has_changed(void **state)
     assert_false(put_guarded("/registry/pods/n/c", seen));
 }
 
+/* Puts an object together with a key that must not exist, or deletes both. */
+static bool run_with(start_fn *start, const char *key, int64_t expected, const char *value,
+                     int64_t *ret_companion)
+{
+    struct kube_kv current;
+    bed->done = 0;
+    bed->write = (struct kube_write){
+        .engine.op = {.done = on_done, .arena = &bed->arena},
+        .key = slice_from_text(key),
+        .value = SLICE_LITERAL("{}"),
+        .expected = expected,
+        .companions = kube_companions_new(&bed->arena, 1),
+    };
+    bed->write.companions->items[0] = (struct kube_companion){
+        .key = SLICE_LITERAL("/registry/ipaddresses/1"), .value = slice_from_text(value)};
+    start(bed->shard, &bed->write);
+    while (!bed->done)
+        assert_true(fake_step(bed->engine));
+    bool held = kube_write_succeeded(&bed->write, &current);
+    *ret_companion = held ? 0 : kube_write_companion(&bed->write, 0).mod_revision;
+    engine_write_close(&bed->write.engine);
+    return held;
+}
+
+static void companions_are_written_and_deleted_with_their_object(void **state)
+{
+    (void)state;
+    int64_t found, first;
+    assert_true(run_with(kube_storage_put, "/registry/services/n/a", 0, "{}", &found));
+    first = bed->write.engine.op.revision;
+    assert_false(run_with(kube_storage_put, "/registry/services/n/b", 0, "{}", &found));
+    assert_int_equal(found, first);
+    assert_true(run_with(kube_storage_delete, "/registry/services/n/a", first, "", &found));
+    assert_true(run_with(kube_storage_put, "/registry/services/n/b", 0, "{}", &found));
+}
+
 static void keys_have_the_form_of_kubernetes(void **state)
 {
     (void)state;
@@ -152,6 +188,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(writes_succeed_only_at_the_expected_revision, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(writes_fail_if_the_guard_has_changed, setup, teardown),
+        cmocka_unit_test_setup_teardown(companions_are_written_and_deleted_with_their_object, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(keys_have_the_form_of_kubernetes, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

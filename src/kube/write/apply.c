@@ -6,6 +6,7 @@
 #include "kube/call/call.h"
 #include "kube/object/kind_rules.h"
 #include "kube/schema/strict.h"
+#include "kube/schema/zero.h"
 #include "kube/write/body.h"
 #include "kube/write/custom_rules.h"
 #include "kube/write/subresource.h"
@@ -173,7 +174,7 @@ static bool zero_object(struct job *job, struct json_node **ret_zero)
     struct arena *arena = job->meta->arena;
     *ret_zero = json_node_new(arena, JSON_TYPE_OBJECT);
     if (job->apply.type.kind == APPLY_TYPE_MESSAGE &&
-        apply_type_zero(arena, job->apply.type.of, ret_zero) != ST_OK)
+        kube_zero_object(arena, job->apply.type.of, ret_zero) != ST_OK)
         return no_memory(job);
     return *ret_zero || no_memory(job);
 }
@@ -383,20 +384,6 @@ static bool check_types(struct job *job, const struct json_node *config)
     return false;
 }
 
-static bool is_zero(const struct json_node *node)
-{
-    switch (node->type) {
-    case JSON_TYPE_BOOL:
-        return !node->truth;
-    case JSON_TYPE_NUMBER:
-        return slice_equal(node->text, SLICE_LITERAL("0"));
-    case JSON_TYPE_STRING:
-        return !node->text.len;
-    default:
-        return !node->first;
-    }
-}
-
 /* Decoding into Go's types loses the value: a null, or a zero value that is omitted when empty,
  * unless the field is a pointer. */
 static bool is_lost(struct apply_type type, const struct json_node *node)
@@ -404,7 +391,8 @@ static bool is_lost(struct apply_type type, const struct json_node *node)
     const struct kube_field *field = type.of;
     if (node->type == JSON_TYPE_NULL)
         return true;
-    if (type.kind != APPLY_TYPE_FIELD || !(field->flags & KUBE_FIELD_OMIT_EMPTY) || !is_zero(node))
+    if (type.kind != APPLY_TYPE_FIELD || !(field->flags & KUBE_FIELD_OMIT_EMPTY) ||
+        !kube_is_zero(node))
         return false;
     return field->shape != KUBE_SHAPE_ONE ||
            (!(field->flags & KUBE_FIELD_POINTER) && field->value < KUBE_VALUE_MESSAGE);

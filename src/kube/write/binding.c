@@ -1,12 +1,12 @@
 /*
  * POST to a pod: a Binding, by which a scheduler assigns it to a node, and an Eviction, which
- * deletes it. Both answer with a Status. Disruption budgets are not checked, because no controller
- * here maintains them.
+ * deletes it (eviction.c). Both answer with a Status.
  */
 #include "kube/call/call.h"
 #include "kube/call/respond.h"
 #include "kube/write/body.h"
 #include "kube/write/delete.h"
+#include "kube/write/eviction.h"
 #include "kube/write/subresource.h"
 #include "kube/write/write.h"
 
@@ -15,6 +15,7 @@
 struct posting {
     struct kube_change change;
     const struct json_node *body;
+    bool evicts;
     struct kube_delete_options options; /* of an eviction */
 };
 
@@ -148,17 +149,6 @@ static bool check_target(struct kube_call *call, const struct json_node *body, s
            kube_fail_invalid(&call->status, SLICE_EMPTY, SLICE_LITERAL("Binding"), pod);
 }
 
-/* -- Evictions -- */
-
-static enum kube_decision evict(struct kube_change *change, const struct json_node *stored,
-                                struct json_node **ret_object)
-{
-    if (stored)
-        return kube_delete_decide(change, &posting_of(change)->options, stored, ret_object);
-    not_found(change);
-    return KUBE_DECIDE_FAIL;
-}
-
 /* -- Both -- */
 
 /* The pod of the path, or of the body if the path has none. */
@@ -187,7 +177,7 @@ static bool prepare(struct kube_call *call, const struct http_request *request,
     call->kind = kube_builtin_find(SLICE_EMPTY, SLICE_LITERAL("v1"), SLICE_LITERAL("pods"));
     posting->change.call = call;
     posting->change.namespace = call->path.namespace;
-    posting->change.decide = binds ? bind : evict;
+    posting->change.decide = bind;
     posting->change.done = respond;
     if (!find_name(call, posting, binds))
         return false;
@@ -195,11 +185,9 @@ static bool prepare(struct kube_call *call, const struct http_request *request,
         posting->change.dry_run = call->query.dry_run;
         return check_target(call, posting->body, posting->change.name);
     }
-    const struct json_node *options = json_node_named(posting->body, "deleteOptions");
-    if (!kube_delete_options_of(call, options, &posting->options))
-        return false;
-    posting->change.dry_run = posting->options.dry_run;
-    return true;
+    posting->evicts = true;
+    return kube_delete_options_of(call, json_node_named(posting->body, "deleteOptions"),
+                                  &posting->options);
 }
 
 void kube_post_subresource(struct kube_call *call, const struct http_request *request)
@@ -207,8 +195,10 @@ void kube_post_subresource(struct kube_call *call, const struct http_request *re
     struct posting *posting = arena_calloc(&call->arena, 1, sizeof(*posting));
     if (!posting)
         kube_fail_engine(&call->status, ST_NOMEM);
-    if (posting && prepare(call, request, posting))
-        kube_change_start(&posting->change);
-    else
+    if (!posting || !prepare(call, request, posting))
         kube_call_fail(call);
+    else if (posting->evicts)
+        kube_evict(call, posting->change.name, &posting->options);
+    else
+        kube_change_start(&posting->change);
 }

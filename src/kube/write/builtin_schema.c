@@ -1,9 +1,9 @@
 #include "kube/write/builtin_schema.h"
 
-#include "kube/apply/apply_type.h"
 #include "kube/patch/patch.h"
 #include "kube/schema/protobuf.h"
 #include "kube/schema/strict.h"
+#include "kube/schema/zero.h"
 
 static bool too_large(struct kube_status *status)
 {
@@ -104,5 +104,5 @@ enum status kube_schema_zero_status(struct arena *arena, const struct kube_kind 
 {
     const struct kube_type *type = kube_type_of_kind(kind);
     *ret_status = NULL;
-    return type ? apply_type_zero_member(arena, type, SLICE_LITERAL("status"), ret_status) : ST_OK;
+    return type ? kube_zero_member(arena, type, SLICE_LITERAL("status"), ret_status) : ST_OK;
 }

@@ -1,11 +1,15 @@
 #include "kube/write/change.h"
 
 #include "base/clock.h"
+#include "kube/access/access.h"
+#include "kube/access/escalation.h"
+#include "kube/access/identity.h"
 #include "kube/call/call.h"
 #include "kube/call/call_offload.h"
 #include "kube/call/conversion.h"
 #include "kube/call/operation.h"
 #include "kube/call/respond.h"
+#include "kube/write/claim.h"
 #include "kube/write/custom_rules.h"
 
 struct kube_meta kube_call_meta(struct kube_call *call, struct arena *arena)
@@ -72,10 +76,26 @@ static void finish_call(struct kube_call *call)
     finish(call->handler);
 }
 
+/* Whether the object is unchanged and wants an address or port that is in use; the next attempt
+ * chooses others where the client has not named one. */
+static bool lacks_claims(struct kube_change *change, int64_t current_revision)
+{
+    struct kube_call *call = change->call;
+    struct kube_claim *claim;
+    if (!change->claims || current_revision != change->revision ||
+        !kube_claims_look(change->claims, &call->write))
+        return false;
+    while ((claim = kube_claims_taken(change->claims)))
+        if (!kube_claim_next(call, change->claims, claim, change->name))
+            return true;
+    return false;
+}
+
 static void on_written(struct engine_op *op)
 {
     struct kube_call *call = kube_call_of_write(op);
     struct kube_change *change = call->handler;
+    bool refused = false;
     enum status status = op->status;
     struct kube_kv current = {0};
     bool held = status == ST_OK && kube_write_succeeded(&call->write, &current);
@@ -83,7 +103,8 @@ static void on_written(struct engine_op *op)
     call->written = held;
     if (held)
         change->revision = op->revision;
-    else if (status == ST_OK && !take_stored(change, current))
+    else if (status == ST_OK && !(refused = lacks_claims(change, current.mod_revision)) &&
+             !take_stored(change, current))
         status = ST_NOMEM;
     engine_write_close(&call->write.engine);
     if (!kube_call_done(call))
@@ -94,6 +115,8 @@ static void on_written(struct engine_op *op)
         finish(change);
     else if (other_rule)
         kube_custom_fail_changed(call);
+    else if (refused)
+        kube_call_fail(call);
     else
         attempt(change);
 }
@@ -103,7 +126,11 @@ static void write_it(struct kube_change *change)
     struct kube_call *call = change->call;
     call->write = (struct kube_write){
         .key = change->key, .value = change->value, .expected = change->revision};
-    if (change->decision == KUBE_DECIDE_PUT)
+    bool puts = change->decision == KUBE_DECIDE_PUT;
+    if (!(puts ? kube_claim_write(call, change->claims, change->namespace, change->name)
+               : kube_claim_delete(call, &change->scratch, change->stored)))
+        kube_call_fail(call);
+    else if (puts)
         kube_call_put(call, on_written);
     else
         kube_call_delete(call, on_written);
@@ -149,6 +176,7 @@ static enum kube_decision decide(struct kube_change *change, struct json_node **
     struct kube_call *call = change->call;
     struct json_node *stored;
     change->follow = NULL;
+    change->claims = NULL;
     if (change->tries++)
         forget_attempt(change);
     change->meta = kube_call_meta(call, &change->scratch);
@@ -190,6 +218,42 @@ static bool encode(struct kube_change *change, struct json_node *object)
     return status == ST_OK || kube_fail_engine(&call->status, status);
 }
 
+bool kube_change_is_guarded(const struct kube_call *call)
+{
+    bool writes = call->verb == KUBE_VERB_POST || call->verb == KUBE_VERB_PUT ||
+                  call->verb == KUBE_VERB_PATCH;
+    return call->identity && writes &&
+           kube_escalation_applies(kube_identity_user(call->identity), call->kind);
+}
+
+bool kube_change_guard(struct kube_call *call, struct slice value, struct slice old)
+{
+    const struct kube_escalation write = {
+        .rbac = call->api->access->rbac,
+        .user = kube_identity_user(call->identity),
+        .kind = call->kind,
+        .namespace = call->path.namespace,
+        .name = call->path.name,
+        .arena = &call->arena,
+        .status = &call->status,
+    };
+    return kube_escalation_check(&write, value, old);
+}
+
+/* Of a role or binding: on the thread of the API. */
+static void write_checked(struct kube_call *call)
+{
+    struct kube_change *change = call->handler;
+    if (kube_call_defers(call, write_checked))
+        return;
+    if (!kube_change_guard(call, change->value, change->stored))
+        kube_call_fail(call);
+    else if (change->dry_run)
+        finish(change);
+    else
+        write_it(change);
+}
+
 static void try_once(struct kube_call *call)
 {
     struct kube_change *change = call->handler;
@@ -200,6 +264,8 @@ static void try_once(struct kube_call *call)
         kube_create_for(change, object);
     else if (change->decision == KUBE_DECIDE_FAIL || !encode(change, object))
         kube_call_fail(change->call);
+    else if (change->decision == KUBE_DECIDE_PUT && kube_change_is_guarded(call))
+        write_checked(call);
     else if (change->decision == KUBE_DECIDE_KEEP || change->dry_run)
         finish(change);
     else

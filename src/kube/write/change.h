@@ -53,9 +53,10 @@ struct kube_change {
     enum kube_decision decision;
     /* Set by decide: called right before done. */
     void (*follow)(struct kube_change *change);
-    int64_t revision;   /* of the stored object; in done, of the written one */
-    int64_t before;     /* in done: of the object that was stored before */
-    struct slice value; /* in done: the bytes of the object; empty: it did not exist */
+    struct kube_claims *claims; /* set by decide: kube/write/claim.h; NULL: none */
+    int64_t revision;           /* of the stored object; in done, of the written one */
+    int64_t before;             /* in done: of the object that was stored before */
+    struct slice value;         /* in done: the bytes of the object; empty: it did not exist */
 
     /* Private. */
     struct arena scratch;
@@ -80,6 +81,13 @@ void kube_create_for(struct kube_change *change, struct json_node *object);
 void kube_change_fini(struct kube_change *change);
 /* The on_free of its call. */
 void kube_change_free(struct kube_call *call);
+
+/* Whether the call writes a role or binding of which its user must have every permission itself
+ * (kube/access/escalation.h), and whether it has; false: call->status says why. The latter on the
+ * thread of the API. */
+bool kube_change_is_guarded(const struct kube_call *call);
+MUST_CHECK
+bool kube_change_guard(struct kube_call *call, struct slice value, struct slice old);
 
 /* The context for the rules of metadata, whose results are in the arena. */
 struct kube_meta kube_call_meta(struct kube_call *call, struct arena *arena);

@@ -13,11 +13,14 @@
 #include "kube/call/conversion.h"
 #include "kube/call/operation.h"
 #include "kube/call/respond.h"
+#include "kube/defaults/defaults.h"
 #include "kube/jobs/namespaces.h"
 #include "kube/object/strategy.h"
 #include "kube/write/apply.h"
 #include "kube/write/body.h"
+#include "kube/write/builtin_rules.h"
 #include "kube/write/change.h"
+#include "kube/write/claim.h"
 #include "kube/write/custom_rules.h"
 #include "kube/write/definition.h"
 #include "kube/write/write.h"
@@ -36,10 +39,12 @@ struct create {
     struct slice guard;
     int64_t guard_revision;
     unsigned renamed, guarded;
-    bool named;           /* by the client: no other name is generated */
-    bool deleting;        /* the existing object of that name is being deleted */
-    int64_t revision;     /* of the answer; 0: a dry run */
-    struct slice version; /* given by the client; the answer of a dry run repeats it */
+    bool named;                 /* by the client: no other name is generated */
+    bool deleting;              /* the existing object of that name is being deleted */
+    int64_t revision;           /* of the answer; 0: a dry run */
+    struct slice version;       /* given by the client; the answer of a dry run repeats it */
+    struct kube_claims *claims; /* of a service; NULL: none */
+    bool contended;             /* a claim is in use */
 };
 
 static void on_free(struct kube_call *call)
@@ -63,7 +68,7 @@ static bool encode(struct kube_call *call, struct create *create)
     return status == ST_OK || kube_fail_engine(&call->status, status);
 }
 
-/* The rules of definitions, and the schema of a custom resource. */
+/* The rules of definitions and built-in kinds, and the schema of a custom resource. */
 static bool check(struct kube_call *call, struct create *create)
 {
     struct slice name;
@@ -71,7 +76,8 @@ static bool check(struct kube_call *call, struct create *create)
         ST_OK)
         return kube_fail_engine(&call->status, ST_NOMEM);
     return kube_definition_create(call, &create->meta, create->object, name) &&
-           kube_custom_validate(call, create->arena, create->object, NULL, name);
+           kube_custom_validate(call, create->arena, create->object, NULL, name) &&
+           kube_builtin_validate(call, create->arena, create->object, NULL, name);
 }
 
 /* The name and version that the client gives. */
@@ -99,10 +105,13 @@ static bool prepare(struct kube_call *call, struct create *create)
 {
     struct json_node *object = create->object;
     create->meta = kube_call_meta(call, create->arena);
+    create->meta.goes_on = kube_builtin_validates(call);
     return kube_meta_check(&create->meta, object) && read_identity(call, create) &&
            kube_custom_default(call, create->arena, object) &&
+           kube_default(create->arena, call->kind, object, &call->status) &&
            kube_meta_create(&create->meta, object) && kube_strategy_create(&create->meta, object) &&
-           check(call, create) && kube_body_zero_status(call, create->arena, object) &&
+           check(call, create) && kube_claim(call, &create->meta, object, NULL, &create->claims) &&
+           kube_body_zero_status(call, create->arena, object) &&
            kube_conversion_to_stored(call, create->arena, object) &&
            kube_meta_order(&create->meta, object) && repeat_version(call, create) &&
            encode(call, create);
@@ -176,6 +185,82 @@ static void exists(struct kube_call *call)
     kube_call_fail(call);
 }
 
+/* -- Claims -- */
+
+static void settle_claims(struct kube_call *call);
+
+static bool settle(struct kube_call *call, struct kube_claim *claim, bool owned)
+{
+    struct create *create = call->handler;
+    if (owned)
+        return kube_claim_next(call, create->claims, claim, create->name);
+    kube_claims_forget(claim);
+    return true;
+}
+
+/* Whether the service that was read has what its claim says. */
+static bool has_claim(struct kube_call *call, const struct kube_claim *claim)
+{
+    struct create *create = call->handler;
+    struct json_node *service;
+    struct error error;
+    struct slice field, copy;
+    if (!engine_range_next(&call->range, &field))
+        return false;
+    if (arena_dup(create->arena, kube_kv_of(field).value, &copy) != ST_OK ||
+        json_tree_read(create->arena, copy, &service, &error) != ST_OK)
+        return true;
+    return kube_claims_has(create->claims, claim, service);
+}
+
+static void on_owner(struct engine_op *op)
+{
+    struct kube_call *call = kube_call_of_range(op);
+    struct create *create = call->handler;
+    struct kube_claim *claim = kube_claims_taken(create->claims);
+    enum status status = op->status;
+    bool settled = status == ST_OK && settle(call, claim, has_claim(call, claim));
+    engine_range_close(&call->range);
+    if (!kube_call_done(call))
+        return;
+    if (status != ST_OK)
+        kube_call_fail_engine(call, status);
+    else if (settled)
+        settle_claims(call);
+    else
+        kube_call_fail(call);
+}
+
+static void write_again(struct kube_call *call)
+{
+    if (encode(call, call->handler))
+        read_namespace(call);
+    else
+        kube_call_fail(call);
+}
+
+/* Reads the owners of all claims that are in use, one after the other, and then tries again. */
+static void settle_claims(struct kube_call *call)
+{
+    struct create *create = call->handler;
+    const struct kube_claim *claim = kube_claims_taken(create->claims);
+    struct pb_range_request *request = arena_calloc(create->arena, 1, sizeof(*request));
+    if (!request) {
+        kube_call_fail_engine(call, ST_NOMEM);
+        return;
+    }
+    if (!claim) {
+        kube_call_work(call, create->encoded.len, write_again);
+        return;
+    }
+    if (kube_key_make(create->arena, call->kind->storage_prefix, claim->owner_namespace,
+                      claim->owner_name, &request->key) != ST_OK) {
+        kube_call_fail_engine(call, ST_NOMEM);
+        return;
+    }
+    kube_call_range(call, request, on_owner);
+}
+
 /* The name is in use, or the definition or the namespace has changed since it was read. */
 static void refused(struct kube_call *call, bool taken, bool other_rule)
 {
@@ -184,10 +269,12 @@ static void refused(struct kube_call *call, bool taken, bool other_rule)
         exists(call);
     else if (other_rule)
         kube_custom_fail_changed(call);
-    else if (create->guarded++ < KUBE_CHANGE_TRIES_MAX)
-        read_namespace(call);
-    else
+    else if (create->guarded++ == KUBE_CHANGE_TRIES_MAX)
         kube_call_fail_engine(call, ST_TIMEOUT);
+    else if (create->contended)
+        settle_claims(call);
+    else
+        read_namespace(call);
 }
 
 static bool is_deleting(struct slice value)
@@ -206,8 +293,11 @@ static void on_put(struct engine_op *op)
     struct kube_kv current = {0};
     bool held = status == ST_OK && kube_write_succeeded(&call->write, &current);
     bool taken = current.mod_revision;
+    struct create *create = call->handler;
+    create->contended = status == ST_OK && !held && !taken && create->claims &&
+                        kube_claims_look(create->claims, &call->write);
     bool other_rule = status == ST_OK && !held && kube_write_rule_changed(&call->write);
-    ((struct create *)call->handler)->deleting = taken && is_deleting(current.value);
+    create->deleting = taken && is_deleting(current.value);
     engine_write_close(&call->write.engine);
     call->written = held;
     if (!kube_call_done(call))
@@ -243,6 +333,14 @@ static void put(struct kube_call *call)
 {
     struct create *create = call->handler;
     struct slice key;
+    if (kube_change_is_guarded(call)) {
+        if (kube_call_defers(call, put))
+            return;
+        if (!kube_change_guard(call, buf_slice(&create->encoded), SLICE_EMPTY)) {
+            kube_call_fail(call);
+            return;
+        }
+    }
     struct pb_range_request *request = arena_calloc(create->arena, 1, sizeof(*request));
     if (!request || kube_key_make(create->arena, call->kind->storage_prefix, call->path.namespace,
                                   create->name, &key) != ST_OK) {
@@ -258,7 +356,10 @@ static void put(struct kube_call *call)
                                       .value = buf_slice(&create->encoded),
                                       .guard = create->guard,
                                       .guard_expected = create->guard_revision};
-    kube_call_put(call, on_put);
+    if (kube_claim_write(call, create->claims, call->path.namespace, create->name))
+        kube_call_put(call, on_put);
+    else
+        kube_call_fail(call);
 }
 
 /* -- The namespace -- */
@@ -289,7 +390,7 @@ static bool look_at_namespace(struct kube_call *call)
     struct kube_object object;
     struct slice field, phase;
     if (call->range.op.status != ST_OK)
-        return kube_fail_engine(&call->status, call->range.op.status);
+        return kube_call_set_engine(call, call->range.op.status);
     create->guard_revision = 0;
     bool found = engine_range_next(&call->range, &field);
     if (!found && kube_is_default_namespace(call->path.namespace))

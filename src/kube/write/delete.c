@@ -178,13 +178,34 @@ static bool set_finalizer(struct kube_change *change, struct json_node *object, 
            kube_fail_engine(&change->call->status, ST_NOMEM);
 }
 
+/* What becomes of the dependents: the request decides, then finalizers of the object, then its
+ * kind. */
+static enum kube_delete_policy find_policy(const struct kube_kind *kind,
+                                           const struct json_node *object,
+                                           const struct kube_delete_options *options)
+{
+    unsigned rules = kube_kind_rules(kind);
+    const struct json_node *list = json_node_path(object, "metadata.finalizers");
+    const struct json_node *item = list && list->type == JSON_TYPE_ARRAY ? list->first : NULL;
+    if (rules & KUBE_NO_DEPENDENTS)
+        return KUBE_BACKGROUND;
+    if (options->policy != KUBE_POLICY_UNSET)
+        return options->policy;
+    for (; item; item = item->next) {
+        if (json_node_is_text(item, "orphan"))
+            return KUBE_ORPHAN;
+        if (json_node_is_text(item, "foregroundDeletion"))
+            return KUBE_FOREGROUND;
+    }
+    return rules & KUBE_ORPHANS ? KUBE_ORPHAN : KUBE_BACKGROUND;
+}
+
 static bool apply_policy(struct kube_change *change, struct json_node *object,
                          const struct kube_delete_options *options)
 {
-    if (options->policy == KUBE_POLICY_UNSET)
-        return true;
-    return set_finalizer(change, object, "orphan", options->policy == KUBE_ORPHAN) &&
-           set_finalizer(change, object, "foregroundDeletion", options->policy == KUBE_FOREGROUND);
+    enum kube_delete_policy policy = find_policy(change->call->kind, object, options);
+    return set_finalizer(change, object, "orphan", policy == KUBE_ORPHAN) &&
+           set_finalizer(change, object, "foregroundDeletion", policy == KUBE_FOREGROUND);
 }
 
 static bool may_be_deleted(struct kube_call *call, struct slice name)

@@ -1,15 +1,30 @@
 /*
- * Reviews, which are posted and answered but not stored: access, the user of a request, the user of
- * a token. There are no authorization rules yet, so every client with access may do everything, and
- * the answers say so.
+ * Reviews, which are posted and answered but not stored: what a user may do, the user of a request,
+ * the user of a token. The body may be read on the worker; what is decided uses roles, bindings and
+ * objects on the thread of the API.
+ *
+ *     body ─► check ─► wait for roles, or sign in with the token ─► answer
+ *
+ * Without authorization every client with access may do everything, and the answers say so.
  */
+#include "kube/access/access.h"
+#include "kube/access/sign_in.h"
 #include "kube/call/call.h"
 #include "kube/call/respond.h"
-#include "kube/request/tokens.h"
 #include "kube/write/body.h"
 #include "kube/write/change.h"
 #include "kube/write/write.h"
-#include "wire/http/certificate.h"
+
+#include <stdio.h>
+
+struct review {
+    struct kube_call *call;
+    struct kube_meta meta;
+    struct json_node *object, *status;
+    struct kube_rbac_wait wait;
+    struct kube_sign_in sign_in;
+    struct kube_texts audiences; /* of a TokenReview */
+};
 
 static bool set_object(struct kube_call *call, struct json_node *to, const char *key,
                        struct json_node *value)
@@ -27,141 +42,22 @@ static bool set_bool(struct kube_call *call, struct json_node *to, const char *k
     return set_object(call, to, key, value);
 }
 
-static bool add_text(struct kube_call *call, struct json_node *list, struct slice text)
+static bool add_item(struct kube_call *call, struct json_node *list, struct json_node *item)
 {
-    struct json_node *item = json_node_new_text(&call->arena, text);
     return (item && json_node_insert(list, NULL, item) == ST_OK) ||
            kube_fail_engine(&call->status, ST_NOMEM);
 }
 
-/* A list of one text. */
-static bool set_list(struct kube_call *call, struct json_node *to, const char *key,
-                     const char *text)
+static bool set_texts(struct kube_call *call, struct json_node *to, const char *key,
+                      const struct kube_texts *texts)
 {
     struct json_node *list = json_node_new(&call->arena, JSON_TYPE_ARRAY);
-    return set_object(call, to, key, list) && add_text(call, list, slice_from_text(text));
-}
-
-/* A user, for the answers. */
-struct person {
-    struct slice name, uid;
-    struct slice groups;    /* a list, */
-    char between;           /* with this between its items */
-    const char *credential; /* NULL: omitted */
-};
-
-/* The groups of the user, then system:authenticated. */
-static bool set_groups(struct kube_call *call, struct json_node *info, const struct person *person)
-{
-    struct slice all = SLICE_LITERAL("system:authenticated"), groups = person->groups;
-    struct json_node *list = json_node_new(&call->arena, JSON_TYPE_ARRAY);
-    bool has_all = false;
-    if (!set_object(call, info, "groups", list))
+    if (!set_object(call, to, key, list))
         return false;
-    while (groups.len) {
-        const uint8_t *end = memchr(groups.ptr, person->between, groups.len);
-        size_t len = end ? (size_t)(end - groups.ptr) : groups.len, skip = end ? len + 1 : len;
-        struct slice group = slice_sub(groups, 0, len);
-        has_all = has_all || slice_equal(group, all);
-        if (!add_text(call, list, group))
+    for (size_t i = 0; i < texts->count; i++)
+        if (!add_item(call, list, json_node_new_text(&call->arena, texts->items[i])))
             return false;
-        groups = slice_sub(groups, skip, groups.len - skip);
-    }
-    return has_all || add_text(call, list, all);
-}
-
-static bool set_person(const struct kube_meta *meta, struct kube_call *call,
-                       const struct person *person, struct json_node *status, const char *key)
-{
-    struct json_node *info, *extra;
-    if (!kube_meta_object(meta, status, key, &info) ||
-        !kube_meta_set_text(meta, info, "username", person->name) ||
-        (person->uid.len && !kube_meta_set_text(meta, info, "uid", person->uid)) ||
-        !set_groups(call, info, person))
-        return false;
-    return !person->credential ||
-           (kube_meta_object(meta, info, "extra", &extra) &&
-            set_list(call, extra, "authentication.kubernetes.io/credential-id",
-                     person->credential));
-}
-
-static struct person person_of_user(const struct kube_user *user)
-{
-    return (struct person){
-        .name = user->name, .uid = user->uid, .groups = user->groups, .between = ','};
-}
-
-/* The user of the request: that of the certificate or of the token, or the anonymous one. */
-static struct person person_of(const struct kube_call *call, const struct http_request *request)
-{
-    const struct kube_tokens *tokens = call->api->config->tokens;
-    const struct http_certificate *certificate = request->certificate;
-    const struct kube_user *user = NULL;
-    struct slice field;
-    struct person person = {.name = SLICE_LITERAL("system:admin"),
-                            .groups = SLICE_LITERAL("system:masters"),
-                            .between = ','};
-    if (request->peer_name) {
-        person = (struct person){.name = slice_from_text(request->peer_name)};
-        if (certificate) {
-            person.groups = slice_of(certificate->groups, certificate->groups_bytes);
-            person.credential = certificate->id;
-        }
-        return person;
-    }
-    if (tokens && http_request_get(request, SLICE_LITERAL("authorization"), &field))
-        user = kube_tokens_find(tokens, field);
-    return user ? person_of_user(user) : person;
-}
-
-static bool review_self(const struct kube_meta *meta, struct kube_call *call,
-                        const struct http_request *request, struct json_node *status)
-{
-    struct person person = person_of(call, request);
-    return set_person(meta, call, &person, status, "userInfo");
-}
-
-static bool review_token(const struct kube_meta *meta, struct kube_call *call,
-                         struct json_node *object, struct json_node *status)
-{
-    const struct kube_tokens *tokens = call->api->config->tokens;
-    struct slice token;
-    AUTO(buf_fini) struct buf field = {0};
-    if (json_node_text(json_node_path(object, "spec.token"), &call->arena, &token) != ST_OK ||
-        buf_append_format(&field, "Bearer %.*s", SLICE_ARGS(token)) != ST_OK)
-        return kube_fail_engine(&call->status, ST_NOMEM);
-    const struct kube_user *user = tokens ? kube_tokens_find(tokens, buf_slice(&field)) : NULL;
-    if (!user)
-        return kube_meta_set_text(meta, status, "error",
-                                  SLICE_LITERAL("[invalid bearer token, Token is unknown]"));
-    struct person person = person_of_user(user);
-    return set_bool(call, status, "authenticated", true) &&
-           set_person(meta, call, &person, status, "user");
-}
-
-/* Every verb on everything. */
-static bool set_rules(struct kube_call *call, struct json_node *status)
-{
-    static const struct {
-        const char *list;
-        const char *const fields[3];
-    } rules[] = {
-        {"resourceRules", {"verbs", "apiGroups", "resources"}},
-        {"nonResourceRules", {"verbs", "nonResourceURLs", NULL}},
-    };
-    for (size_t i = 0; i < COUNT_OF(rules); i++) {
-        struct json_node *list = json_node_new(&call->arena, JSON_TYPE_ARRAY);
-        struct json_node *rule = json_node_new(&call->arena, JSON_TYPE_OBJECT);
-        if (!list || !rule || !set_object(call, status, rules[i].list, list))
-            return kube_fail_engine(&call->status, ST_NOMEM);
-        for (size_t f = 0; f < 3 && rules[i].fields[f]; f++) {
-            if (!set_list(call, rule, rules[i].fields[f], "*"))
-                return false;
-        }
-        if (json_node_insert(list, NULL, rule) != ST_OK)
-            return kube_fail_engine(&call->status, ST_NOMEM);
-    }
-    return set_bool(call, status, "incomplete", false);
+    return true;
 }
 
 static bool is_kind(const struct kube_call *call, const char *kind)
@@ -169,52 +65,340 @@ static bool is_kind(const struct kube_call *call, const char *kind)
     return strcmp(call->kind->kind, kind) == 0;
 }
 
+/* -- The question -- */
+
+static struct slice text_of(struct kube_call *call, const struct json_node *from, const char *name)
+{
+    struct slice text = SLICE_EMPTY;
+    (void)!json_node_text(json_node_named(from, name), &call->arena, &text);
+    return text; /* the arena remembers a failure */
+}
+
+static struct kube_attributes attributes_of(struct kube_call *call, const struct json_node *spec)
+{
+    const struct json_node *resource = json_node_named(spec, "resourceAttributes");
+    const struct json_node *path = json_node_named(spec, "nonResourceAttributes");
+    if (!resource)
+        return (struct kube_attributes){.verb = text_of(call, path, "verb"),
+                                        .path = text_of(call, path, "path")};
+    return (struct kube_attributes){
+        .of_resource = true,
+        .verb = text_of(call, resource, "verb"),
+        .group = text_of(call, resource, "group"),
+        .resource = text_of(call, resource, "resource"),
+        .subresource = text_of(call, resource, "subresource"),
+        .namespace = text_of(call, resource, "namespace"),
+        .name = text_of(call, resource, "name"),
+    };
+}
+
+/* The user of a SubjectAccessReview; extra is not used by roles. */
+static bool subject_of(struct kube_call *call, const struct json_node *spec,
+                       struct kube_user_info *user)
+{
+    *user = (struct kube_user_info){.name = text_of(call, spec, "user"),
+                                    .uid = text_of(call, spec, "uid")};
+    return kube_texts_read(&call->arena, json_node_named(spec, "groups"), KUBE_USER_GROUPS_MAX,
+                           &user->groups) ||
+           kube_fail(&call->status, KUBE_BAD_REQUEST, "a user with more than %d groups",
+                     KUBE_USER_GROUPS_MAX);
+}
+
+/* -- Checks, with the texts of Kubernetes -- */
+
+static void invalid(struct kube_call *call, const char *field, const char *value, const char *text)
+{
+    char message[512];
+    snprintf(message, sizeof(message), "Invalid value: %s: %s", value, text);
+    kube_status_cause(&call->status, "FieldValueInvalid", field, message);
+}
+
+static void check_local(struct kube_call *call, const struct json_node *object)
+{
+    const struct json_node *spec = json_node_named(object, "spec");
+    const struct json_node *resource = json_node_named(spec, "resourceAttributes");
+    struct slice namespace = text_of(call, json_node_named(object, "metadata"), "namespace");
+    struct slice asked = text_of(call, resource, "namespace");
+    char value[160];
+    if (!is_kind(call, "LocalSubjectAccessReview"))
+        return;
+    snprintf(value, sizeof(value), "\"%.*s\"", (int)size_min(asked.len, 128),
+             (const char *)asked.ptr);
+    if (resource && !slice_equal(asked, namespace))
+        invalid(call, "spec.resourceAttributes.namespace", value, "must match metadata.namespace");
+}
+
+static bool check_access(struct kube_call *call, const struct json_node *object)
+{
+    const struct json_node *spec = json_node_named(object, "spec");
+    const struct json_node *resource = json_node_named(spec, "resourceAttributes");
+    const struct json_node *groups = json_node_named(spec, "groups");
+    bool self = is_kind(call, "SelfSubjectAccessReview");
+    call->status = (struct kube_status){0};
+    if (!resource && !json_node_named(spec, "nonResourceAttributes"))
+        invalid(call, "spec.resourceAttributes", "null",
+                "exactly one of nonResourceAttributes or resourceAttributes must be specified");
+    else if (resource && json_node_named(spec, "nonResourceAttributes"))
+        invalid(call, "spec.nonResourceAttributes", "{}",
+                "cannot be specified in combination with resourceAttributes");
+    if (!self && !text_of(call, spec, "user").len && (!groups || !groups->count))
+        invalid(call, "spec.user", "\"\"", "at least one of user or group must be specified");
+    check_local(call, object);
+    return !call->status.cause_count ||
+           kube_fail_invalid(&call->status, slice_from_text(call->kind->group), SLICE_EMPTY,
+                             SLICE_EMPTY); /* as in Kubernetes, without its kind */
+}
+
+/* -- Answers -- */
+
+static bool answer_access(struct review *r)
+{
+    struct kube_call *call = r->call;
+    const struct json_node *spec = json_node_named(r->object, "spec");
+    struct kube_attributes attributes = attributes_of(call, spec);
+    struct kube_user_info other;
+    const struct kube_user_info *user = kube_call_user(call);
+    char reason[KUBE_RBAC_REASON_BYTES] = "there are no rules: everyone may do everything";
+    bool allowed = true;
+    if (!is_kind(call, "SelfSubjectAccessReview")) {
+        if (!subject_of(call, spec, &other))
+            return false;
+        user = &other;
+    }
+    if (call->api->access)
+        allowed = kube_rbac_allows(call->api->access->rbac, user, &attributes, reason);
+    return set_bool(call, r->status, "allowed", allowed) &&
+           (!*reason || kube_meta_set_text(&r->meta, r->status, "reason", slice_from_text(reason)));
+}
+
+static bool add_rule(struct kube_call *call, struct json_node *list, const struct kube_rule *rule,
+                     bool of_resources)
+{
+    struct json_node *node = json_node_new(&call->arena, JSON_TYPE_OBJECT);
+    if (!node)
+        return kube_fail_engine(&call->status, ST_NOMEM);
+    if (!set_texts(call, node, "verbs", &rule->verbs))
+        return false;
+    if (!of_resources)
+        return set_texts(call, node, "nonResourceURLs", &rule->urls) && add_item(call, list, node);
+    return set_texts(call, node, "apiGroups", &rule->groups) &&
+           set_texts(call, node, "resources", &rule->resources) &&
+           (!rule->names.count || set_texts(call, node, "resourceNames", &rule->names)) &&
+           add_item(call, list, node);
+}
+
+static bool set_rules(struct review *r, const struct kube_rules *rules)
+{
+    struct kube_call *call = r->call;
+    struct json_node *resources = json_node_new(&call->arena, JSON_TYPE_ARRAY);
+    struct json_node *urls = json_node_new(&call->arena, JSON_TYPE_ARRAY);
+    if (!set_object(call, r->status, "resourceRules", resources) ||
+        !set_object(call, r->status, "nonResourceRules", urls))
+        return false;
+    for (size_t i = 0; i < rules->count; i++) {
+        const struct kube_rule *rule = &rules->items[i];
+        if ((rule->resources.count && !add_rule(call, resources, rule, true)) ||
+            (rule->urls.count && !add_rule(call, urls, rule, false)))
+            return false;
+    }
+    return true;
+}
+
+static bool answer_rules(struct review *r)
+{
+    static const struct slice all = {(const uint8_t *)"*", 1};
+    const struct kube_texts star = {&all, 1};
+    const struct kube_rule every[] = {{.verbs = star, .groups = star, .resources = star},
+                                      {.verbs = star, .urls = star}};
+    struct kube_call *call = r->call;
+    struct kube_rules rules = {every, COUNT_OF(every)};
+    char reason[KUBE_RBAC_REASON_BYTES] = "";
+    bool complete = true;
+    struct slice namespace = text_of(call, json_node_named(r->object, "spec"), "namespace");
+    if (!namespace.len)
+        return kube_fail(&call->status, KUBE_BAD_REQUEST, "no namespace on request");
+    if (call->api->access)
+        complete = kube_rbac_rules(call->api->access->rbac, &call->arena, kube_call_user(call),
+                                   namespace, &rules, reason);
+    return set_object(call, r->object, "spec", json_node_new(&call->arena, JSON_TYPE_OBJECT)) &&
+           set_object(call, r->object, "status", r->status) && set_rules(r, &rules) &&
+           set_bool(call, r->status, "incomplete", !complete) &&
+           (!*reason ||
+            kube_meta_set_text(&r->meta, r->status, "evaluationError", slice_from_text(reason)));
+}
+
 /* Only the SelfSubjectReview has a creation time, as in Kubernetes. */
-static bool set_time(const struct kube_meta *meta, struct json_node *object)
+static bool answer_self(struct review *r)
 {
     char text[KUBE_TIME_BYTES];
     struct json_node *metadata;
-    kube_time_text(meta->now_s, text);
-    return kube_meta_object(meta, object, "metadata", &metadata) &&
-           kube_meta_set_text(meta, metadata, "creationTimestamp", slice_from_text(text));
+    kube_time_text(r->meta.now_s, text);
+    return kube_meta_object(&r->meta, r->object, "metadata", &metadata) &&
+           kube_meta_set_text(&r->meta, metadata, "creationTimestamp", slice_from_text(text)) &&
+           set_object(r->call, r->status, "userInfo",
+                      kube_user_json(&r->call->arena, kube_call_user(r->call)));
 }
 
-static bool answer(struct kube_call *call, const struct http_request *request,
-                   struct json_node *object)
+static bool answer_now(struct review *r)
 {
-    struct kube_meta meta = kube_call_meta(call, &call->arena);
-    struct json_node *status = json_node_new(&call->arena, JSON_TYPE_OBJECT);
-    if (!kube_meta_check(&meta, object) || !set_object(call, object, "status", status))
-        return false;
+    struct kube_call *call = r->call;
     if (is_kind(call, "SelfSubjectReview"))
-        return set_time(&meta, object) && review_self(&meta, call, request, status);
+        return answer_self(r);
     if (is_kind(call, "SelfSubjectRulesReview"))
-        return set_rules(call, status);
-    if (is_kind(call, "TokenReview"))
-        return review_token(&meta, call, object, status);
+        return answer_rules(r);
     if (is_kind(call, "SelfSubjectAccessReview") || is_kind(call, "SubjectAccessReview") ||
         is_kind(call, "LocalSubjectAccessReview"))
-        return set_bool(call, status, "allowed", true) &&
-               kube_meta_set_text(&meta, status, "reason",
-                                  SLICE_LITERAL("there are no rules: everyone may do everything"));
+        return check_access(call, r->object) && answer_access(r);
     return kube_fail_not_allowed(&call->status);
 }
 
-void kube_review(struct kube_call *call, const struct http_request *request)
+static void respond(struct review *r, bool made)
 {
-    struct json_node *object = NULL;
+    struct kube_call *call = r->call;
     AUTO(buf_fini) struct buf text = {0};
-    bool made = kube_body_read(call, request, &object);
-    if (made && !object)
-        made = kube_fail(&call->status, KUBE_BAD_REQUEST, "a %s is missing", call->kind->kind);
-    made = made && answer(call, request, object);
-    if (made && json_tree_write(object, &text) != ST_OK)
+    if (made && (arena_ran_out(&call->arena) || json_tree_write(r->object, &text) != ST_OK))
         made = kube_fail_engine(&call->status, ST_NOMEM);
     struct slice json = buf_slice(&text);
     if (made && call->accept.shape != KUBE_WHOLE)
         made = kube_call_object(call, json, 0, &json);
     if (made)
         kube_call_respond(call, 201, json);
+    else
+        kube_call_fail(call);
+}
+
+/* -- TokenReview -- */
+
+/* A token of the file is for this server, and a review may ask for other audiences. */
+static bool has_audience(const struct review *r, const struct kube_texts *audiences)
+{
+    for (size_t i = 0; i < r->audiences.count; i++)
+        if (kube_texts_have(audiences, r->audiences.items[i]))
+            return true;
+    return !r->audiences.count;
+}
+
+/* Those of the review that are the token's, too. */
+static bool set_audiences(struct review *r, const struct kube_texts *of_token)
+{
+    const struct kube_account_keys *accounts = r->call->api->config->accounts;
+    struct kube_texts own = accounts ? kube_account_audiences(accounts) : (struct kube_texts){0};
+    const struct kube_texts *asked = r->audiences.count ? &r->audiences : &own;
+    struct kube_text_list both = {.arena = &r->call->arena};
+    for (size_t i = 0; i < asked->count; i++)
+        if (kube_texts_have(of_token, asked->items[i]))
+            kube_text_add(&both, asked->items[i]);
+    struct kube_texts texts = kube_text_taken(&both);
+    return !texts.count || set_texts(r->call, r->status, "audiences", &texts);
+}
+
+#define UNKNOWN "invalid bearer token"
+
+static bool answer_token(struct review *r)
+{
+    struct kube_call *call = r->call;
+    const struct kube_sign_in *s = &r->sign_in;
+    const struct kube_account_keys *accounts = call->api->config->accounts;
+    struct kube_texts own = accounts ? kube_account_audiences(accounts) : (struct kube_texts){0};
+    const struct kube_texts *of_token = s->by_account ? &s->claims.audiences : &own;
+    AUTO(buf_fini) struct buf error = {0};
+    if (s->status != ST_OK && s->status != ST_INVALID_AUTH_TOKEN)
+        return kube_fail_engine(&call->status, s->status);
+    if (s->status == ST_OK && (s->by_account || has_audience(r, &own)))
+        return set_bool(call, r->status, "authenticated", true) &&
+               set_object(call, r->status, "user", kube_user_json(&call->arena, &s->user)) &&
+               set_audiences(r, of_token);
+    bool more = s->why && strcmp(s->why, UNKNOWN) != 0;
+    if (buf_append_format(&error, more ? "[" UNKNOWN ", %s]" : UNKNOWN "%s", more ? s->why : "") !=
+        ST_OK)
+        return kube_fail_engine(&call->status, ST_NOMEM);
+    return set_object(call, r->status, "user", json_node_new(&call->arena, JSON_TYPE_OBJECT)) &&
+           kube_meta_set_text(&r->meta, r->status, "error", buf_slice(&error));
+}
+
+static void on_signed_in(struct kube_sign_in *sign_in)
+{
+    struct review *r = CONTAINER_OF(sign_in, struct review, sign_in);
+    if (kube_call_done(r->call))
+        respond(r, answer_token(r));
+}
+
+static bool start_token(struct review *r)
+{
+    struct kube_call *call = r->call;
+    const struct json_node *spec = json_node_named(r->object, "spec");
+    struct slice token = text_of(call, spec, "token");
+    if (!token.len)
+        return kube_fail(&call->status, KUBE_BAD_REQUEST,
+                         "token is required for TokenReview in authentication");
+    if (!kube_texts_read(&call->arena, json_node_named(spec, "audiences"),
+                         KUBE_ACCOUNT_AUDIENCES_MAX, &r->audiences))
+        return kube_fail(&call->status, KUBE_BAD_REQUEST, "more than %d audiences",
+                         KUBE_ACCOUNT_AUDIENCES_MAX);
+    r->sign_in = (struct kube_sign_in){
+        .shard = call->api->shard,
+        .clock = call->api->clock,
+        .under_way = &call->api->under_way,
+        .tokens = call->api->config->tokens,
+        .accounts = call->api->config->accounts,
+        .arena = &call->arena,
+        .done = on_signed_in,
+    };
+    kube_call_hold(call);
+    kube_sign_in_token(&r->sign_in, token, r->audiences.count ? &r->audiences : NULL);
+    return true;
+}
+
+/* -- The whole -- */
+
+static void on_roles(struct kube_rbac_wait *wait)
+{
+    struct review *r = CONTAINER_OF(wait, struct review, wait);
+    if (!kube_call_done(r->call))
+        return;
+    if (wait->status == ST_OK)
+        respond(r, answer_now(r));
+    else
+        kube_call_fail_engine(r->call, wait->status);
+}
+
+static void decide(struct kube_call *call)
+{
+    struct review *r = call->handler;
+    if (kube_call_defers(call, decide))
+        return;
+    if (is_kind(call, "TokenReview")) {
+        if (!start_token(r))
+            kube_call_fail(call);
+    } else if (call->api->access && !kube_rbac_ready(call->api->access->rbac)) {
+        kube_call_hold(call);
+        r->wait.go = on_roles;
+        kube_rbac_wait(call->api->access->rbac, &r->wait);
+    } else {
+        respond(r, answer_now(r));
+    }
+}
+
+static bool begin(struct kube_call *call, struct json_node *object)
+{
+    struct review *r = arena_calloc(&call->arena, 1, sizeof(*r));
+    if (!object)
+        return kube_fail(&call->status, KUBE_BAD_REQUEST, "a %s is missing", call->kind->kind);
+    if (!r)
+        return kube_fail_engine(&call->status, ST_NOMEM);
+    call->handler = r;
+    r->call = call;
+    r->object = object;
+    r->meta = kube_call_meta(call, &call->arena);
+    r->status = json_node_new(&call->arena, JSON_TYPE_OBJECT);
+    return kube_meta_check(&r->meta, object) && set_object(call, object, "status", r->status);
+}
+
+void kube_review(struct kube_call *call, const struct http_request *request)
+{
+    struct json_node *object = NULL;
+    if (kube_body_read(call, request, &object) && begin(call, object))
+        decide(call);
     else
         kube_call_fail(call);
 }

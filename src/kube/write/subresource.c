@@ -1,5 +1,6 @@
 #include "kube/write/subresource.h"
 
+#include "kube/access/account_token.h"
 #include "kube/call/call.h"
 #include "kube/call/respond.h"
 
@@ -55,6 +56,11 @@ static bool is_of_running(const struct kube_call *call)
     return false;
 }
 
+bool kube_is_token(const struct kube_call *call)
+{
+    return is_token_request(call) && kube_account_can_sign(call->api->config->accounts);
+}
+
 void kube_not_allowed(struct kube_call *call)
 {
     kube_fail_not_allowed(&call->status);
@@ -63,7 +69,7 @@ void kube_not_allowed(struct kube_call *call)
 
 void kube_no_subresource(struct kube_call *call)
 {
-    if (kube_is_post_subresource(call) || kube_is_finalize(call)) {
+    if (kube_is_post_subresource(call) || kube_is_finalize(call) || kube_is_token(call)) {
         kube_not_allowed(call);
         return;
     }
@@ -74,8 +80,8 @@ void kube_no_subresource(struct kube_call *call)
     }
     if (is_token_request(call))
         kube_fail_bare(&call->status, KUBE_METHOD_NOT_ALLOWED,
-                       "this server issues no tokens of service accounts: clients come in with "
-                       "those of --kube-token-file or with certificates");
+                       "this server issues no tokens of service accounts without "
+                       "--kube-service-account-signing-key-file");
     else if (is_of_running(call))
         kube_fail_bare(&call->status, KUBE_METHOD_NOT_ALLOWED,
                        "pods do not run here: this server keeps objects and has no kubelet to ask "

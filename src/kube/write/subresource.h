@@ -8,6 +8,8 @@
 bool kube_is_status(const struct kube_call *call);
 bool kube_is_scale(const struct kube_call *call);
 bool kube_is_finalize(const struct kube_call *call);
+/* …/serviceaccounts/x/token, if this server issues tokens */
+bool kube_is_token(const struct kube_call *call);
 /* …/pods/x/binding, …/pods/x/eviction */
 bool kube_is_post_subresource(const struct kube_call *call);
 

@@ -6,16 +6,20 @@
 #include "kube/call/call_offload.h"
 #include "kube/call/operation.h"
 #include "kube/call/respond.h"
+#include "kube/defaults/defaults.h"
 #include "kube/object/kind_rules.h"
 #include "kube/object/strategy.h"
 #include "kube/patch/patch.h"
 #include "kube/schema/go_value.h"
 #include "kube/write/apply.h"
 #include "kube/write/body.h"
+#include "kube/write/builtin_rules.h"
 #include "kube/write/builtin_schema.h"
 #include "kube/write/change.h"
+#include "kube/write/claim.h"
 #include "kube/write/custom_rules.h"
 #include "kube/write/definition.h"
+#include "kube/write/part.h"
 #include "kube/write/subresource.h"
 #include "kube/write/write.h"
 
@@ -254,6 +258,9 @@ static bool make_object(struct kube_change *change, const struct json_node *stor
     if (kube_is_finalize(call))
         return with_identity(change, stored, wanted, ret_object) &&
                take_spec(change, *ret_object, wanted, "finalizers");
+    if (kube_is_part(call))
+        return with_identity(change, stored, wanted, ret_object) &&
+               kube_part_take(change, stored, wanted, *ret_object);
     if (call->kind->flags & KUBE_HAS_STATUS && !replace(change, wanted, stored, "status"))
         return false;
     return !kube_is_namespaces(call->kind) || take_spec(change, wanted, stored, "finalizers");
@@ -390,6 +397,22 @@ static bool make_new(struct update *update, struct json_node **ret_object)
 
 /* -- Deciding -- */
 
+/* A subresource changes only its part, and the rest of the object is as it was stored. */
+static bool set_defaults(struct update *update, const struct json_node *stored,
+                         struct json_node *object)
+{
+    struct kube_change *change = &update->change;
+    struct kube_call *call = change->call;
+    if (kube_is_status(call))
+        return kube_default_member(&change->scratch, call->kind, object, SLICE_LITERAL("status"),
+                                   &call->status);
+    if (call->path.subresource.len)
+        return true;
+    return update->patches
+               ? kube_default_changed(&change->scratch, call->kind, stored, object, &call->status)
+               : kube_default(&change->scratch, call->kind, object, &call->status);
+}
+
 static enum kube_decision decide(struct kube_change *change, const struct json_node *stored,
                                  struct json_node **ret_object)
 {
@@ -397,15 +420,18 @@ static enum kube_decision decide(struct kube_change *change, const struct json_n
     struct json_node *wanted;
     change->meta.patched = update->patches;
     change->meta.of_status = kube_is_status(change->call);
+    change->meta.goes_on = kube_builtin_validates(change->call);
     if (!stored)
         return make_new(update, ret_object) ? KUBE_DECIDE_CREATE : KUBE_DECIDE_FAIL;
     if (!make_wanted(update, stored, &wanted) || !check_version_given(update, wanted) ||
         !make_object(change, stored, wanted, ret_object) ||
         !kube_custom_default(change->call, &change->scratch, *ret_object) ||
-        !kube_strategy_update(&change->meta, *ret_object) ||
+        !set_defaults(update, stored, *ret_object) ||
+        !kube_strategy_update(&change->meta, stored, *ret_object) ||
         !kube_definition_default(change->call, &change->meta, *ret_object) ||
         !kube_meta_update(&change->meta, stored, *ret_object, change->revision, change->key) ||
-        !kube_strategy_check_update(&change->meta, stored, *ret_object) ||
+        !kube_claim(change->call, &change->meta, *ret_object, stored, &change->claims) ||
+        !kube_builtin_validate(change->call, &change->scratch, *ret_object, stored, change->name) ||
         !kube_definition_update(change->call, &change->meta, *ret_object, stored) ||
         !kube_custom_validate(change->call, &change->scratch, *ret_object, stored, change->name) ||
         !keep_owners(update, stored, wanted, *ret_object) ||

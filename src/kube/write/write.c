@@ -3,6 +3,7 @@
 #include "kube/call/call.h"
 #include "kube/call/respond.h"
 #include "kube/custom/schema/go_text.h"
+#include "kube/write/part.h"
 #include "kube/write/subresource.h"
 
 #include <stdio.h>
@@ -102,6 +103,8 @@ static handler *handler_of(const struct kube_call *call, struct slice method)
         return NULL;
     if (kube_is_finalize(call))
         return slice_equal(method, SLICE_LITERAL("PUT")) ? kube_update : NULL;
+    if (kube_is_token(call))
+        return slice_equal(method, SLICE_LITERAL("POST")) ? kube_account_request : NULL;
     if (kube_is_post_subresource(call))
         return slice_equal(method, SLICE_LITERAL("POST")) ? kube_post_subresource : NULL;
     if (!call->kind->group[0] && strcmp(call->kind->plural, "bindings") == 0)
@@ -143,7 +146,8 @@ bool kube_mutate(struct kube_call *call, const struct http_request *request)
         return false;
     handler *handle = handler_of(call, request->method);
     if (call->path.subresource.len && !kube_is_status(call) && !kube_is_scale(call) &&
-        !kube_is_finalize(call) && !kube_is_post_subresource(call)) {
+        !kube_is_finalize(call) && !kube_is_post_subresource(call) && !kube_is_part(call) &&
+        !kube_is_token(call)) {
         kube_no_subresource(call);
     } else if (!handle || call->path.watch) {
         kube_not_allowed(call);

@@ -12,6 +12,8 @@ void kube_delete(struct kube_call *call, const struct http_request *request);
 void kube_delete_collection(struct kube_call *call, const struct http_request *request);
 /* POST of a Binding or an Eviction of a pod. */
 void kube_post_subresource(struct kube_call *call, const struct http_request *request);
+/* POST of a TokenRequest to a service account. */
+void kube_account_request(struct kube_call *call, const struct http_request *request);
 /* POST of a review, which is answered and not stored: access and tokens. */
 void kube_review(struct kube_call *call, const struct http_request *request);
 

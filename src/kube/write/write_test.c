@@ -366,7 +366,10 @@ static void generation_counts_what_is_not_status(void **state)
     begin(3, 50);
     struct peer *made = send_json("POST", "/apis/apps/v1/namespaces/default/deployments",
                                   "{\"metadata\":{\"name\":\"d\",\"generation\":9},"
-                                  "\"spec\":{\"replicas\":1},\"status\":{\"replicas\":7}}");
+                                  "\"spec\":{\"replicas\":1,\"selector\":{\"matchLabels\":"
+                                  "{\"a\":\"b\"}},\"template\":{\"metadata\":{\"labels\":"
+                                  "{\"a\":\"b\"}},\"spec\":{\"containers\":[{\"name\":\"c\","
+                                  "\"image\":\"i\"}]}}},\"status\":{\"replicas\":7}}");
     run();
     assert_answer(made, 201, "\"generation\":1");
     assert_answer(made, 201, "\"status\":{}");

@@ -17,8 +17,10 @@ struct tls_options {
     const char *
         trusted_ca_file; /* PEM: authorities of clients' certificates; if given, clients need one */
     bool client_cert_auth; /* clients need a certificate; without a CA file, of the system's CAs */
-    const char *crl_file;  /* DER or PEM: serial numbers that are refused */
-    const char *allowed_cns; /* separated by commas: a client's name must be one of them */
+    bool client_cert_optional; /* with a CA file: clients without one are admitted, and one that is
+                                  presented must be valid */
+    const char *crl_file;      /* DER or PEM: serial numbers that are refused */
+    const char *allowed_cns;   /* separated by commas: a client's name must be one of them */
     const char *allowed_hostnames;
     const char *cipher_suites; /* Go's names of TLS 1.2 ciphers, separated by commas */
     enum tls_version min_version, max_version;

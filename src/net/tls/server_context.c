@@ -85,7 +85,8 @@ static enum status set_clients(struct tls_context *context, const struct tls_opt
         TRY(tls_pem_trust(ssl, pem_of(options, files, TLS_FILE_CA), true, error));
     else
         TRY(tls_pem_trust_system(ssl, error));
-    SSL_CTX_set_verify(ssl, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
+    int needed = options->client_cert_optional ? 0 : SSL_VERIFY_FAIL_IF_NO_PEER_CERT;
+    SSL_CTX_set_verify(ssl, SSL_VERIFY_PEER | needed, NULL);
     SSL_CTX_set_cert_verify_callback(ssl, verify_client, context);
     return ST_OK;
 }

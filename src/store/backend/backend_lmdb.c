@@ -13,6 +13,7 @@
 
 #include <endian.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <lmdb.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -511,6 +512,14 @@ static enum status check_pages(struct backend_lmdb *lmdb, const char *dir)
     return status;
 }
 
+/* LMDB does this for its other descriptors only. */
+static void close_on_exec(MDB_env *env)
+{
+    int fd;
+    if (mdb_env_get_fd(env, &fd) == MDB_SUCCESS)
+        (void)fcntl(fd, F_SETFD, FD_CLOEXEC);
+}
+
 static enum status open_env(struct backend_lmdb *lmdb, const char *dir, size_t map_bytes)
 {
     enum { TABLES = 4, MODE = 0600 };
@@ -520,6 +529,7 @@ static enum status open_env(struct backend_lmdb *lmdb, const char *dir, size_t m
     TRY(lmdb_check(lmdb, mdb_env_set_maxdbs(lmdb->env, TABLES), "opening"));
     TRY(lmdb_check(lmdb, mdb_env_set_maxreaders(lmdb->env, READERS_MAX), "opening"));
     TRY(lmdb_check(lmdb, mdb_env_open(lmdb->env, dir, MDB_NOTLS, MODE), "opening"));
+    close_on_exec(lmdb->env);
     TRY(open_tables(lmdb));
     return read_numbers(lmdb);
 }

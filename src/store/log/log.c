@@ -70,8 +70,8 @@ enum status log_new_segment(struct log *log, uint64_t capacity, uint64_t capacit
         .salt = log_salt_for(log, id),
     };
     AUTO(segment_freep) struct segment *segment = NULL;
-    TRY(segment_create(log->fs, log->dir, &head, &segment));
-    enum status status = segment_publish(log->fs, log->dir, id);
+    TRY(segment_create(log->fs, log->dir, &head, !log->unsynced, &segment));
+    enum status status = segment_publish(log->fs, log->dir, id, !log->unsynced);
     if (status == ST_OK) {
         LOCK_SCOPE(&log->lock);
         status = segment_table_put(&log->table, id, segment);
@@ -128,7 +128,7 @@ enum status log_prepare(struct log *log)
 
 bool log_is_marked(const struct log *log)
 {
-    return log->mark.index == log_durable_index(log);
+    return log->unsynced || log->mark.index == log_durable_index(log);
 }
 
 enum status log_mark(struct log *log)
@@ -153,6 +153,7 @@ static enum status log_make(const struct log_options *options, struct log **ret_
     if (strlen(options->dir) > SEGMENT_DIR_MAX)
         return ST_LIMIT;
     log->fs = options->fs;
+    log->unsynced = options->unsynced;
     log->salt = options->salt;
     log->segment_bytes_first = align_up(options->segment_bytes_first, RECORD_ALIGN);
     log->segment_bytes_max = align_up(options->segment_bytes_max, RECORD_ALIGN);
@@ -290,9 +291,9 @@ static enum status enlarge_current(struct log *log, size_t bytes)
     if (!has_space(log, head.capacity))
         return ST_DISK_FULL;
     AUTO(segment_freep) struct segment *segment = NULL;
-    TRY(segment_create(log->fs, log->dir, &head, &segment));
+    TRY(segment_create(log->fs, log->dir, &head, !log->unsynced, &segment));
     /* After a failure it is unknown which of the two files has the name. */
-    enum status status = segment_publish(log->fs, log->dir, head.id);
+    enum status status = segment_publish(log->fs, log->dir, head.id, !log->unsynced);
     if (status != ST_OK)
         return log_fail(log, status);
     segment->first_index = old->first_index;
@@ -424,7 +425,7 @@ uint64_t log_last_index(const struct log *log)
 
 static void mark_dirty(struct log *log, struct segment *segment)
 {
-    if (atomic_exchange(&segment->dirty, true))
+    if (log->unsynced || atomic_exchange(&segment->dirty, true))
         return;
     struct segment *head = atomic_load(&log->dirty);
     do
@@ -437,7 +438,8 @@ static void mark_dirty(struct log *log, struct segment *segment)
  * that are synced one by one. One sync of the whole would take long, and the writer would serve no
  * requests meanwhile.
  */
-static enum status write_pieces(struct segment *segment, const struct group_block *block)
+static enum status write_pieces(const struct log *log, struct segment *segment,
+                                const struct group_block *block)
 {
     for (size_t at = 0; at < block->len;) {
         size_t bytes = size_min(block->len - at, SEGMENT_PIECE_BYTES);
@@ -445,7 +447,8 @@ static enum status write_pieces(struct segment *segment, const struct group_bloc
         at += bytes;
         if (at == block->len)
             break;
-        TRY(file_sync(segment->file));
+        if (!log->unsynced)
+            TRY(file_sync(segment->file));
         yield_point_pass(YIELD_POINT_WORK);
     }
     return ST_OK;
@@ -456,7 +459,7 @@ static enum status write_block(struct log *log, const struct group_block *block)
     if (!block->len)
         return ST_OK;
     struct segment *segment = block->segment;
-    TRY(write_pieces(segment, block));
+    TRY(write_pieces(log, segment, block));
     int64_t first = atomic_load(&segment->first_revision);
     int64_t last = atomic_load(&segment->last_revision);
     note_revision(&first, &last, block->first_revision);
@@ -521,6 +524,25 @@ enum status log_sync(struct log *log)
     }
     atomic_store_explicit(&log->durable_index, index, memory_order_release);
     return ST_OK;
+}
+
+static enum status sync_order(const struct segment_order *order)
+{
+    for (size_t i = 0; i < order->count; i++)
+        TRY(file_sync(order->items[i]->file));
+    return ST_OK;
+}
+
+enum status log_sync_all(struct log *log)
+{
+    TRY(log_failed(log));
+    struct segment *const unused[] = {atomic_load(&log->waiting), log->upcoming};
+    for (size_t i = 0; i < COUNT_OF(unused); i++)
+        if (unused[i])
+            TRY(file_sync(unused[i]->file));
+    TRY(sync_order(&log->retired));
+    TRY(sync_order(&log->order));
+    return fs_sync_dir(log->fs, log->dir);
 }
 
 uint64_t log_durable_index(const struct log *log)

@@ -35,6 +35,7 @@ struct log_options {
     const char *dir;            /* exists; contains the segments */
     size_t segment_bytes_first; /* capacity of the first segment; each next one doubles … */
     size_t segment_bytes_max;   /* … up to this */
+    bool unsynced;              /* nothing is synced before log_sync_all; "durable" means written */
     uint64_t salt;              /* random: stored values cannot be mistaken for records */
 };
 
@@ -94,11 +95,8 @@ bool log_is_short(const struct log *log);
  */
 uint8_t *log_append_begin(struct log *log, log_loc *ret_body_loc);
 uint64_t log_append_end(struct log *log, uint8_t type, int64_t revision, size_t body_bytes);
-/* Drops the record that was begun: nothing was appended. */
-void log_append_abort(struct log *log);
-
-/* Bytes appended and not yet written. */
-size_t log_pending_bytes(const struct log *log);
+void log_append_abort(struct log *log);          /* drops the record that was begun */
+size_t log_pending_bytes(const struct log *log); /* appended and not yet written */
 /* Writes what was appended to the file; not durable yet. */
 MUST_CHECK
 enum status log_write(struct log *log);
@@ -108,6 +106,9 @@ enum status log_write(struct log *log);
  */
 MUST_CHECK
 enum status log_sync(struct log *log);
+/* Of an unsynced log, when no other thread uses it. */
+MUST_CHECK
+enum status log_sync_all(struct log *log);
 uint64_t log_last_index(const struct log *log); /* for tests */
 uint64_t log_durable_index(const struct log *log);
 

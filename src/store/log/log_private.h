@@ -26,6 +26,7 @@ struct log {
     char *dir; /* owned */
     size_t segment_bytes_first;
     size_t segment_bytes_max;
+    bool unsynced;
     uint64_t salt;
 
     struct segment_table table;   /* read by any thread; written under lock */

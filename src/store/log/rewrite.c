@@ -166,7 +166,7 @@ static enum status finish_file(struct log_rewrite *rewrite)
     TRY(file_pwrite(rewrite->file, slice_of(&rewrite->head, sizeof(rewrite->head)), 0));
     TRY(file_pwrite(rewrite->file, slice_of(&seal, sizeof(seal)), SEGMENT_SEAL_OFFSET));
     TRY(file_sync(rewrite->file));
-    return segment_publish(log->fs, log->dir, rewrite->head.id);
+    return segment_publish(log->fs, log->dir, rewrite->head.id, true);
 }
 
 /* The new segment, if any, replaces the old one, which stays readable. */

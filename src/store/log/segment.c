@@ -74,19 +74,19 @@ static struct segment *segment_alloc(struct file *file, const struct segment_hea
     return segment;
 }
 
-static enum status fill_new_file(struct file *file, const struct segment_head *head)
+static enum status fill_new_file(struct file *file, const struct segment_head *head, bool synced)
 {
     TRY(file_pwrite(file, slice_of(head, sizeof(*head)), 0));
     TRY(file_write_zeros(file, sizeof(*head), head->capacity));
-    return file_sync(file);
+    return synced ? file_sync(file) : ST_OK;
 }
 
 static enum status create_at(struct fs *fs, const char *path, const struct segment_head *head,
-                             struct segment **ret_segment)
+                             bool synced, struct segment **ret_segment)
 {
     AUTO(file_closep) struct file *file = NULL;
     TRY(fs_open(fs, path, FILE_CREATE, &file));
-    TRY(fill_new_file(file, head));
+    TRY(fill_new_file(file, head, synced));
     AUTO(segment_freep) struct segment *segment = segment_alloc(file, head);
     if (!segment)
         return ST_NOMEM;
@@ -97,12 +97,12 @@ static enum status create_at(struct fs *fs, const char *path, const struct segme
 }
 
 enum status segment_create(struct fs *fs, const char *dir, const struct segment_head *head,
-                           struct segment **ret_segment)
+                           bool synced, struct segment **ret_segment)
 {
     struct segment_path temporary = segment_path(dir, head->id, ".tmp");
     struct segment_head finished = *head;
     segment_head_finish(&finished);
-    enum status status = create_at(fs, temporary.text, &finished, ret_segment);
+    enum status status = create_at(fs, temporary.text, &finished, synced, ret_segment);
     if (status != ST_OK) {
         enum status ignored = fs_unlink(fs, temporary.text);
         (void)ignored;
@@ -110,12 +110,12 @@ enum status segment_create(struct fs *fs, const char *dir, const struct segment_
     return status;
 }
 
-enum status segment_publish(struct fs *fs, const char *dir, uint64_t id)
+enum status segment_publish(struct fs *fs, const char *dir, uint64_t id, bool synced)
 {
     struct segment_path temporary = segment_path(dir, id, ".tmp");
     struct segment_path name = segment_path(dir, id, ".seg");
     TRY(fs_rename(fs, temporary.text, name.text));
-    return fs_sync_dir(fs, dir);
+    return synced ? fs_sync_dir(fs, dir) : ST_OK;
 }
 
 void segment_discard(struct fs *fs, const char *dir, uint64_t id)

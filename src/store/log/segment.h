@@ -61,10 +61,10 @@ bool segment_name_parse(const char *name, const char *suffix, uint64_t *ret_id);
  */
 MUST_CHECK
 enum status segment_create(struct fs *fs, const char *dir, const struct segment_head *head,
-                           struct segment **ret_segment);
-/* Gives it its final name, durably; replaces a file with that name. */
+                           bool synced, struct segment **ret_segment);
+/* Gives it its final name, durably if synced; replaces a file with that name. */
 MUST_CHECK
-enum status segment_publish(struct fs *fs, const char *dir, uint64_t id);
+enum status segment_publish(struct fs *fs, const char *dir, uint64_t id, bool synced);
 /* Removes the file with the id's final or temporary name, and ignores failures. */
 void segment_discard(struct fs *fs, const char *dir, uint64_t id);
 

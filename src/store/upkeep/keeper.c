@@ -175,7 +175,8 @@ void keeper_check(const struct keeper *keeper)
     segments_check(&keeper->segments);
     assert(keeper->index <= log_durable_index(keeper->log));
     assert(keeper->trimmed <= 0 || keeper->trimmed <= keeper->compact_revision);
-    assert(keeper->compact_revision <= keeper->revision);
+    /* Until the last record of a mirror's state is added, its revision is not reached. */
+    assert(keeper_checkpoint_lags(keeper) || keeper->compact_revision <= keeper->revision);
     assert(keeper->db_bytes_in_use >= 0);
     const struct keeper_victims *victims = &keeper->victims;
     size_t count = victims->ids.len / sizeof(struct backend_version_id);
@@ -262,8 +263,12 @@ static enum status record_continue(struct keeper *keeper, size_t *bytes)
 static enum status record_begin(struct keeper *keeper, const struct log_record *record)
 {
     if (record->type == LOG_RECORD_COMPACT) {
+        struct change_compaction compaction;
+        TRY(change_compaction_read(record->body, &compaction));
         keeper->index = record->index;
-        memcpy(&keeper->compact_revision, record->body.ptr, sizeof(keeper->compact_revision));
+        keeper->compact_revision = compaction.compact_revision;
+        if (keeper->revision < compaction.reached)
+            keeper->revision = compaction.reached;
         return ST_OK;
     }
     struct keeper_taking *taking = &keeper->taking;

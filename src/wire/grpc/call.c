@@ -272,6 +272,11 @@ int64_t grpc_call_now(const struct grpc_call *call)
     return call->endpoint ? call->endpoint->now_ns : 0;
 }
 
+int64_t grpc_call_deadline(const struct grpc_call *call)
+{
+    return call->deadline_ns;
+}
+
 void grpc_call_set_user(struct grpc_call *call, void *user)
 {
     call->user = user;

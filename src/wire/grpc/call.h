@@ -44,6 +44,9 @@ enum { GRPC_PARKED_BYTES = 64 };
 
 /* The time of the connection's latest turn. */
 int64_t grpc_call_now(const struct grpc_call *call);
+/* When the client gives up, by the same clock; INT64_MAX: it has not said. The call is ended then.
+ */
+int64_t grpc_call_deadline(const struct grpc_call *call);
 
 /* The common name of the client's verified certificate; NULL without one, and once the call has
  * ended. Lives as long as the connection. */

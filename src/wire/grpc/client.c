@@ -86,6 +86,14 @@ static void fail_message(struct grpc_client_call *call, enum status reason)
     fail_as(call, &outcome);
 }
 
+static void refuse_message(struct grpc_client_call *call)
+{
+    struct grpc_outcome outcome = {.code = GRPC_RESOURCE_EXHAUSTED,
+                                   .reason = ST_NOMEM,
+                                   .text = SLICE_LITERAL("grpc: no room to receive a message")};
+    fail_as(call, &outcome);
+}
+
 static void finish_with(struct grpc_client_call *call, enum grpc_code code, const char *format, ...)
 {
     char text[TEXT_BYTES];
@@ -269,6 +277,9 @@ static struct slice take_prefix(struct grpc_client_call *call, struct slice byte
     call->message_len = h2_get32(call->prefix + 1);
     if (call->prefix[0] || call->message_len > call->request.receive_max)
         check_prefix(call);
+    else if (call->message_len > bytes.len && call->ops->on_begin &&
+             !call->ops->on_begin(call, call->message_len))
+        refuse_message(call);
     else
         expect_rest(call, bytes.len);
     return bytes;

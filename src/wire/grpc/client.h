@@ -25,6 +25,10 @@ struct grpc_client_call;
 struct grpc_client_ops {
     /* One whole message; borrowed. It is not copied if it arrived in one piece. */
     void (*on_message)(struct grpc_client_call *call, struct slice message);
+    /* A message of this length has begun and will be kept until its rest has come. The call may be
+     * withheld from within, but not ended. False: there is no room, and the call ends. May be
+     * NULL. */
+    bool (*on_begin)(struct grpc_client_call *call, size_t len);
     void (*on_end)(struct grpc_client_call *call, const struct grpc_outcome *outcome);
     /* Everything that was queued has been written to the session's output. More may be queued from
      * within; the call may not be ended. May be NULL. */

@@ -22,6 +22,8 @@ struct recorded_call {
     size_t cancel_at;   /* cancel within on_message when so many messages have arrived */
     size_t withhold_at; /* the same for withholding */
     size_t restarts;    /* start it again within on_end, so often */
+    size_t begun;       /* bytes of messages that came in pieces */
+    size_t room;        /* refuse longer ones; 0: none */
     bool frees;         /* is freed within on_end */
     size_t refills;     /* queue another message within on_drained, so often */
     enum grpc_code code;
@@ -61,6 +63,14 @@ static inline void recorded_on_message(struct grpc_client_call *call, struct sli
         grpc_client_call_cancel(call);
     else if (r->withhold_at == r->messages)
         grpc_client_call_withhold(call, true);
+}
+
+static inline bool recorded_on_begin(struct grpc_client_call *call, size_t len)
+{
+    struct recorded_call *r = (struct recorded_call *)call;
+    assert_int_equal(call->message.len, 0); /* nothing of it is kept yet */
+    r->begun += len;
+    return !r->room || len <= r->room;
 }
 
 static inline void recorded_free(struct recorded_call *r)
@@ -105,6 +115,7 @@ static inline void recorded_on_drained(struct grpc_client_call *call)
 
 static const struct grpc_client_ops recorded_ops = {
     .on_message = recorded_on_message,
+    .on_begin = recorded_on_begin,
     .on_end = recorded_on_end,
     .on_drained = recorded_on_drained,
 };

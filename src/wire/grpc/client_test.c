@@ -360,6 +360,24 @@ static void message_beyond_the_limit_ends_the_call(void **state)
     assert_false(large->unprocessed);
 }
 
+static void message_without_room_ends_the_call(void **state)
+{
+    struct joined *j = *state;
+    const size_t len = 100000;
+    uint8_t *bytes = calloc(1, len);
+    struct recorded_call *fits = unary(j, "/t.T/Echo", slice_of(bytes, len));
+    struct recorded_call *large = unary(j, "/t.T/Echo", slice_of(bytes, len));
+    fits->room = len;
+    large->room = len - 1;
+    exchange(j);
+    assert_outcome(fits, GRPC_OK, "", true);
+    assert_int_equal(fits->begun, len);
+    assert_outcome(large, GRPC_RESOURCE_EXHAUSTED, "grpc: no room to receive a message", false);
+    assert_int_equal(large->begun, len);
+    assert_int_equal(large->messages, 0);
+    free(bytes);
+}
+
 static void lost_connection_makes_calls_unavailable(void **state)
 {
     struct joined *j = *state;
@@ -602,6 +620,7 @@ int main(void)
         TEST(withheld_call_stops_the_server),
         TEST(message_beyond_the_window_arrives_whole),
         TEST(message_beyond_the_limit_ends_the_call),
+        TEST(message_without_room_ends_the_call),
         TEST(lost_connection_makes_calls_unavailable),
         TEST(server_that_leaves_answers_what_it_received),
         TEST(server_learns_the_rest_of_the_time),

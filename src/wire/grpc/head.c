@@ -1,6 +1,7 @@
 #include "wire/grpc/head.h"
 
 #include "base/buf.h"
+#include "base/container/hash_map.h"
 #include "wire/grpc/timeout.h"
 #include "wire/h2/hpack.h"
 #include "wire/h2/stream.h"
@@ -155,4 +156,73 @@ uint8_t *grpc_head_write(const struct grpc_head *head, struct slice path, int64_
         dst = hpack_put_literal(dst, TIMEOUT_NAME, slice_of(text, len));
     }
     return dst;
+}
+
+/* ---- recent callers ---- */
+
+struct cached_head {
+    struct grpc_head *head; /* a reference; NULL: the slot is empty */
+    uint8_t *token;         /* owned */
+    size_t token_len;
+    unsigned kind;
+};
+
+struct grpc_head_cache {
+    struct hash_map hashing; /* stays empty; clients choose their tokens, so its hash is secret */
+    struct cached_head slots[GRPC_HEAD_CACHE_SLOTS];
+};
+
+static void cached_head_fini(struct cached_head *slot)
+{
+    grpc_head_unref(slot->head);
+    free(slot->token);
+    *slot = (struct cached_head){0};
+}
+
+struct grpc_head_cache *grpc_head_cache_new(uint64_t seed)
+{
+    struct grpc_head_cache *cache = calloc(1, sizeof(*cache));
+    if (cache)
+        hash_map_init(&cache->hashing, NULL, seed);
+    return cache;
+}
+
+void grpc_head_cache_free(struct grpc_head_cache *cache)
+{
+    if (!cache)
+        return;
+    for (size_t i = 0; i < GRPC_HEAD_CACHE_SLOTS; i++)
+        cached_head_fini(&cache->slots[i]);
+    hash_map_fini(&cache->hashing);
+    free(cache);
+}
+
+static size_t slot_of(const struct grpc_head_cache *cache, struct slice token, unsigned kind)
+{
+    return (hash_map_hash(&cache->hashing, token) + kind) % GRPC_HEAD_CACHE_SLOTS;
+}
+
+bool grpc_head_cache_get(const struct grpc_head_cache *cache, struct slice token, unsigned kind,
+                         struct grpc_head **ret_head)
+{
+    const struct cached_head *slot = &cache->slots[slot_of(cache, token, kind)];
+    if (!slot->head || slot->kind != kind ||
+        !slice_equal(slice_of(slot->token, slot->token_len), token))
+        return false;
+    grpc_head_ref(slot->head);
+    *ret_head = slot->head;
+    return true;
+}
+
+void grpc_head_cache_put(struct grpc_head_cache *cache, struct slice token, unsigned kind,
+                         struct grpc_head *head)
+{
+    struct cached_head *slot = &cache->slots[slot_of(cache, token, kind)];
+    uint8_t *copy = malloc(size_max(token.len, 1));
+    if (!copy)
+        return;
+    slice_copy(copy, token);
+    grpc_head_ref(head);
+    cached_head_fini(slot);
+    *slot = (struct cached_head){head, copy, token.len, kind};
 }

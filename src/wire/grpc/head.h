@@ -41,4 +41,21 @@ size_t grpc_head_list_bytes(const struct grpc_head *head, struct slice path);
 uint8_t *grpc_head_write(const struct grpc_head *head, struct slice path, int64_t timeout_ns,
                          uint8_t *dst);
 
+/*
+ * The heads of recent callers, found by the caller's token, so that a caller's next call encodes
+ * nothing. A new one replaces the one in its slot. One owner, one thread.
+ */
+enum { GRPC_HEAD_CACHE_SLOTS = 256 }; /* a power of two; each has at most about 12 KiB */
+struct grpc_head_cache;
+
+struct grpc_head_cache *grpc_head_cache_new(uint64_t seed); /* NULL: no memory */
+void grpc_head_cache_free(struct grpc_head_cache *cache);   /* accepts NULL */
+/* With a reference. kind tells apart heads of one token. False: it has none. */
+MUST_CHECK
+bool grpc_head_cache_get(const struct grpc_head_cache *cache, struct slice token, unsigned kind,
+                         struct grpc_head **ret_head);
+/* Takes a reference if there is memory to remember it. */
+void grpc_head_cache_put(struct grpc_head_cache *cache, struct slice token, unsigned kind,
+                         struct grpc_head *head);
+
 #endif

@@ -62,6 +62,9 @@ struct h2_limits {
         .drain_ns = 5 * H2_SECOND_NS,              \
     })
 
+/* What a server may send ahead on one stream of a client. */
+enum { H2_CLIENT_STREAM_WINDOW = 256 * 1024 };
+
 /* Of a client for its server. The windows let one stream receive at full speed. */
 #define H2_CLIENT_LIMITS_DEFAULT                   \
     ((struct h2_limits){                           \
@@ -75,7 +78,7 @@ struct h2_limits {
         .reset_burst = 1000,                       \
         .reset_per_s = 33,                         \
         .settings_burst = 100,                     \
-        .stream_window = 256 * 1024,               \
+        .stream_window = H2_CLIENT_STREAM_WINDOW,  \
         .connection_window = 4 * 1024 * 1024,      \
         .keepalive_timeout_ns = 20 * H2_SECOND_NS, \
         .keepalive_streams_only = true,            \

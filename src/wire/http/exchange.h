@@ -39,6 +39,7 @@ struct http_request {
     bool keep_alive;      /* HTTP/1: the connection may stay open; HTTP/2: always true */
     bool secure;          /* came over TLS */
     bool guarded;         /* it did not, and the server refuses pages of other origins */
+    bool own;             /* made by the server itself (wire/http/local.h), which may do anything */
     /* The common name of the client's verified certificate; NULL without one. */
     const char *peer_name;
     const struct http_certificate *certificate; /* wire/http/certificate.h; NULL if peer_name is */

@@ -1,0 +1,325 @@
+#include "cmd/ctl/live/checks.h"
+
+#include "base/clock.h"
+#include "cmd/ctl/decode/size_text.h"
+
+#include <inttypes.h>
+
+#define MS(seconds) ((seconds)*1000)
+
+/* Where something begins to be a warning, and where it is bad. */
+struct limit {
+    double warning, bad;
+};
+
+static const struct limit latency_s = {0.1, 1};
+static const struct limit full_part = {0.8, 0.95};
+static const struct limit sync_s = {0.01, 0.1};
+static const struct limit commit_s = {0.025, 0.25};
+static const struct limit files_part = {0.7, 0.9};
+static const struct limit memory_part = {0.7, 0.9};
+static const struct limit expiry_s = {30.0 * 86400, 3.0 * 86400}; /* less is worse */
+enum {
+    UNCOMPACTED_REVISIONS = 1000 * 1000,
+    PENDING_PROPOSALS = 100,
+    BEHIND_REVISIONS = 1000,
+    APPLY_LAG = 5000,
+    LEADER_CHANGES_PER_HOUR = 3,
+};
+#define FREE_BYTES_MIN (INT64_C(100) << 20) /* less is not worth a defragmentation */
+
+static enum finding_level level_of(double value, const struct limit *limit)
+{
+    return value >= limit->bad       ? FINDING_BAD
+           : value >= limit->warning ? FINDING_WARNING
+                                     : FINDING_GOOD;
+}
+
+/* -- One server: its status -- */
+
+static void check_latency(struct findings *f, const struct examined *s)
+{
+    double seconds = (double)s->latency_ns / (double)NS_PER_S;
+    findings_add(f, level_of(seconds, &latency_s), "answer",
+                 "See how busy the server and the network are: vigil top shows the server.",
+                 "version %.*s answered in %.1f ms", VIGIL_ARGS(s->status->version), MS(seconds));
+}
+
+static void check_leader(struct findings *f, const struct examined *s)
+{
+    if (s->status->leader == 0)
+        findings_add(f, FINDING_BAD, "leader",
+                     "Without a leader nothing can be written: see whether a majority of the "
+                     "members runs and can reach each other.",
+                     "the member knows no leader");
+    else if (s->status->raft_index > s->status->raft_applied_index + APPLY_LAG)
+        findings_add(f, FINDING_WARNING, "leader",
+                     "The member cannot keep up: see its disk and its CPU.",
+                     "%" PRIu64 " entries of the log are not applied yet",
+                     s->status->raft_index - s->status->raft_applied_index);
+    else
+        findings_add(f, FINDING_GOOD, "leader", NULL, "there is a leader, in term %" PRIu64,
+                     s->status->raft_term);
+}
+
+static double quota_of(const struct examined *s)
+{
+    if (s->status->db_size_quota > 0)
+        return (double)s->status->db_size_quota;
+    return metrics_sum(&s->metrics, "etcd_server_quota_backend_bytes", NULL);
+}
+
+static void check_size(struct findings *f, const struct examined *s)
+{
+    char size[SIZE_TEXT_BYTES], quota_text[SIZE_TEXT_BYTES];
+    double quota = quota_of(s), used = (double)s->status->db_size;
+    size_text((uint64_t)used, size);
+    if (quota <= 0) {
+        findings_add(f, FINDING_GOOD, "size", NULL, "%s, without a known quota", size);
+        return;
+    }
+    findings_add(f, level_of(used / quota, &full_part), "size",
+                 "Writes are refused when the quota is reached: compact old revisions, defragment "
+                 "(vigil defrag), or raise --quota-backend-bytes.",
+                 "%s of a quota of %s (%.0f %%)", size, size_text((uint64_t)quota, quota_text),
+                 used / quota * 100);
+}
+
+static void check_fragments(struct findings *f, const struct examined *s)
+{
+    char free_text[SIZE_TEXT_BYTES];
+    int64_t used = s->status->db_size_in_use, unused = s->status->db_size - used;
+    if (used <= 0 || unused < FREE_BYTES_MIN || unused < s->status->db_size / 2)
+        return;
+    findings_add(f, FINDING_WARNING, "fragmentation",
+                 "vigil defrag gives the space back; do it one member at a time.",
+                 "%s of the store's file are free", size_text((uint64_t)unused, free_text));
+}
+
+static void check_errors(struct findings *f, const struct examined *s)
+{
+    for (size_t i = 0; i < s->status->error_count; i++)
+        findings_add(f, FINDING_BAD, "error", "See the log of the server.", "%.*s",
+                     VIGIL_ARGS(s->status->errors[i]));
+}
+
+static void check_transport(struct findings *f, const struct examined *s)
+{
+    if (s->is_plain && !s->is_local)
+        findings_add(f, FINDING_WARNING, "transport",
+                     "Use certificates (--cert-file, --key-file, --trusted-ca-file of the server).",
+                     "the connection is not encrypted");
+}
+
+/* -- One server: its metrics -- */
+
+static void check_disk(struct findings *f, const struct metrics *m)
+{
+    double sync = metrics_quantile(NULL, m, "etcd_disk_wal_fsync_duration_seconds", 0.99);
+    double commit = metrics_quantile(NULL, m, "etcd_disk_backend_commit_duration_seconds", 0.99);
+    if (sync >= 0)
+        findings_add(f, level_of(sync, &sync_s), "disk",
+                     "The disk is slow: use a local SSD, and let nothing else write to it.",
+                     "99 %% of the log's syncs took at most %.4g ms", MS(sync));
+    if (commit >= 0)
+        findings_add(f, level_of(commit, &commit_s), "disk",
+                     "The disk is slow, or the store is very large.",
+                     "99 %% of the commits took at most %.4g ms", MS(commit));
+}
+
+static void check_compaction(struct findings *f, const struct metrics *m)
+{
+    double now = metrics_sum(m, "etcd_debugging_mvcc_current_revision", NULL);
+    double compacted = metrics_sum(m, "etcd_debugging_mvcc_compact_revision", NULL);
+    bool is_old = now - (compacted > 0 ? compacted : 0) > UNCOMPACTED_REVISIONS;
+    findings_add(f, is_old ? FINDING_WARNING : FINDING_GOOD, "compaction",
+                 "Old revisions take space: start the server with --auto-compaction-retention, or "
+                 "compact (vigil compaction).",
+                 "%.0f revisions are kept", now - (compacted > 0 ? compacted : 0));
+}
+
+static void check_watches(struct findings *f, const struct metrics *m)
+{
+    double slow = metrics_sum(m, "etcd_debugging_mvcc_slow_watcher_total", NULL);
+    double behind = metrics_sum(m, "vigil_watch_behind_revisions", NULL);
+    bool is_slow =
+        slow > 0 && (!metrics_has(m, "vigil_watch_behind_revisions") || behind >= BEHIND_REVISIONS);
+    findings_add(f, is_slow ? FINDING_WARNING : FINDING_GOOD, "watches",
+                 "Clients do not read fast enough: vigil top shows the slowest of a Vigil server.",
+                 "%.0f of %.0f watchers are behind", slow,
+                 metrics_sum(m, "etcd_debugging_mvcc_watcher_total", NULL));
+}
+
+static void check_files(struct findings *f, const struct metrics *m)
+{
+    double open = metrics_sum(m, "process_open_fds", NULL);
+    double max = metrics_sum(m, "process_max_fds", NULL);
+    if (max > 0)
+        findings_add(f, level_of(open / max, &files_part), "files",
+                     "Raise the limit of open files (LimitNOFILE=), or close idle clients.",
+                     "%.0f of %.0f descriptors are open", open, max);
+}
+
+static void check_memory(struct findings *f, const struct metrics *m)
+{
+    double held = metrics_sum(m, "vigil_client_held_bytes", NULL);
+    double max = metrics_sum(m, "vigil_client_held_bytes_max", NULL);
+    double refused = metrics_sum(m, "vigil_client_memory_refusals_total", NULL);
+    if (max <= 0)
+        return;
+    enum finding_level level = level_of(held / max, &memory_part);
+    if (refused > 0 && level == FINDING_GOOD)
+        level = FINDING_WARNING;
+    findings_add(f, level, "memory", "Raise --max-client-bytes, or let clients read less at once.",
+                 "clients hold %.0f %% of the memory for them; it was refused %.0f times",
+                 held / max * 100, refused);
+}
+
+static void check_work(struct findings *f, const struct metrics *m)
+{
+    double pending = metrics_sum(m, "etcd_server_proposals_pending", NULL);
+    double slow = metrics_sum(m, "etcd_server_slow_apply_total", NULL);
+    if (pending > PENDING_PROPOSALS)
+        findings_add(f, FINDING_WARNING, "load", "The cluster gets more writes than it can take.",
+                     "%.0f proposals are pending", pending);
+    if (slow > 0)
+        findings_add(f, FINDING_WARNING, "load",
+                     "See the log for the slow requests; large ranges and a slow disk are common "
+                     "causes.",
+                     "%.0f requests were slow since the start", slow);
+}
+
+static void check_stability(struct findings *f, const struct examined *s)
+{
+    const struct metrics *m = &s->metrics;
+    double changes = metrics_sum(m, "etcd_server_leader_changes_seen_total", NULL);
+    double start_s = metrics_sum(m, "process_start_time_seconds", NULL);
+    double hours = start_s > 0 ? ((double)s->wall_s - start_s) / 3600 : 0;
+    if (changes > 2 && changes > LEADER_CHANGES_PER_HOUR * (hours > 1 ? hours : 1))
+        findings_add(f, FINDING_WARNING, "stability",
+                     "Leaders change because of slow disks, lost packets or a busy CPU.",
+                     "the leader has changed %.0f times in %.1f hours", changes, hours);
+}
+
+static void check_store(struct findings *f, const struct metrics *m)
+{
+    double bad = metrics_sum(m, "vigil_store_check_bad_records_total", NULL) +
+                 metrics_sum(m, "vigil_store_check_bad_versions_total", NULL) +
+                 metrics_sum(m, "vigil_store_damaged_reads_total", NULL);
+    if (bad > 0)
+        findings_add(f, FINDING_BAD, "store",
+                     "The disk has damaged the store: make a snapshot of what can be read, and see "
+                     "vigil repair.",
+                     "%.0f records or versions are damaged", bad);
+}
+
+static void check_certificate(struct findings *f, const struct examined *s)
+{
+    double expiry = metrics_sum(&s->metrics, "vigil_tls_certificate_expiry_seconds", NULL);
+    double left = expiry - (double)s->wall_s;
+    if (expiry > 0)
+        findings_add(f,
+                     left < expiry_s.bad       ? FINDING_BAD
+                     : left < expiry_s.warning ? FINDING_WARNING
+                                               : FINDING_GOOD,
+                     "certificate", "Renew it; the server uses changed files by itself.",
+                     "the server's certificate expires in %.0f days", left / 86400);
+}
+
+static void check_metrics(struct findings *f, const struct examined *s)
+{
+    check_disk(f, &s->metrics);
+    check_compaction(f, &s->metrics);
+    check_watches(f, &s->metrics);
+    check_files(f, &s->metrics);
+    check_memory(f, &s->metrics);
+    check_work(f, &s->metrics);
+    check_stability(f, s);
+    check_store(f, &s->metrics);
+    check_certificate(f, s);
+}
+
+void check_server(struct findings *findings, const struct examined *server)
+{
+    findings->where = server->endpoint;
+    if (server->status) {
+        check_latency(findings, server);
+        check_leader(findings, server);
+        check_size(findings, server);
+        check_fragments(findings, server);
+        check_errors(findings, server);
+        check_transport(findings, server);
+    }
+    if (server->metrics.time_ns)
+        check_metrics(findings, server);
+}
+
+/* -- All servers -- */
+
+static bool same_version(const vigil_status_response *a, const vigil_status_response *b)
+{
+    return slice_equal(slice_of(a->version.data, a->version.size),
+                       slice_of(b->version.data, b->version.size));
+}
+
+void check_together(struct findings *findings, const struct examined *servers, size_t count)
+{
+    const vigil_status_response *first = NULL;
+    bool leaders = false, versions = false, clusters = false;
+    for (size_t i = 0; i < count; i++) {
+        const vigil_status_response *status = servers[i].status;
+        first = first ? first : status;
+        if (!status || status == first)
+            continue;
+        clusters = clusters || status->header->cluster_id != first->header->cluster_id;
+        leaders = leaders || status->leader != first->leader;
+        versions = versions || !same_version(status, first);
+    }
+    findings->where = "cluster";
+    if (clusters)
+        findings_add(findings, FINDING_BAD, "members", "Give endpoints of one cluster.",
+                     "the endpoints belong to different clusters");
+    else if (leaders)
+        findings_add(findings, FINDING_BAD, "leader",
+                     "Some members cannot reach the others: see the network between them.",
+                     "members know different leaders");
+    if (versions && !clusters)
+        findings_add(findings, FINDING_WARNING, "versions", "Finish the upgrade of all members.",
+                     "members have different versions");
+}
+
+void check_members(struct findings *findings, const vigil_members_response *members)
+{
+    size_t voters = 0, learners = 0, unstarted = 0;
+    for (size_t i = 0; i < members->member_count; i++) {
+        const vigil_member *member = &members->members[i];
+        learners += member->is_learner != 0;
+        voters += member->is_learner == 0;
+        unstarted += member->name.size == 0;
+    }
+    findings->where = "cluster";
+    if (unstarted > 0)
+        findings_add(findings, FINDING_WARNING, "members",
+                     "Start the member, or remove it (vigil member remove): it counts for the "
+                     "majority.",
+                     "%zu members have never started", unstarted);
+    findings_add(findings, voters > 1 && voters % 2 == 0 ? FINDING_WARNING : FINDING_GOOD,
+                 "members", "An even number tolerates no more failures than one member fewer.",
+                 "voting members: %zu, learners: %zu; members that may fail: %zu", voters, learners,
+                 voters > 0 ? (voters - 1) / 2 : 0);
+}
+
+void check_alarms(struct findings *findings, const vigil_alarms_response *alarms)
+{
+    findings->where = "cluster";
+    for (size_t i = 0; i < alarms->alarm_count; i++) {
+        bool is_space = alarms->alarms[i].type == VIGIL_ALARM_NO_SPACE;
+        findings_add(findings, FINDING_BAD, "alarm",
+                     is_space ? "Compact, defragment, then lower the alarm: vigil alarm disarm."
+                              : "Replace the member, whose data differs from that of the others.",
+                     "member %" PRIx64 " has raised %s", alarms->alarms[i].member_id,
+                     is_space ? "NOSPACE: nothing can be written" : "CORRUPT");
+    }
+    if (alarms->alarm_count == 0)
+        findings_add(findings, FINDING_GOOD, "alarm", NULL, "no alarm is raised");
+}

@@ -1,0 +1,368 @@
+#include "cmd/ctl/live/top_view.h"
+
+#include "base/clock.h"
+#include "base/xalloc.h"
+#include "cmd/ctl/decode/decode.h"
+#include "cmd/ctl/decode/safe_text.h"
+#include "cmd/ctl/decode/size_text.h"
+#include "cmd/ctl/live/screen.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <time.h>
+
+enum {
+    ROWS_FIXED = 11,
+    CALLS_SHOWN_MAX = 8,
+    WATCHERS_SHOWN_MAX = 5,
+    NAME_COLUMNS = 40,
+    JSON_PREFIXES_MAX = 50,
+    PREFIXES_MAX = 256
+};
+
+#define PUT(to, ...) \
+    xalloc_check(buf_append_format(to, __VA_ARGS__) == ST_OK ? (void *)(to) : NULL, 1)
+
+/* -- Figures as texts; a figure that is not known is "-" -- */
+
+struct figure {
+    char text[SIZE_TEXT_BYTES * 2];
+};
+
+static struct figure number(double value)
+{
+    struct figure f = {"-"};
+    if (value >= 0)
+        snprintf(f.text, sizeof(f.text), "%.0f", value);
+    return f;
+}
+
+static struct figure size(double value)
+{
+    struct figure f = {"-"};
+    if (value >= 0)
+        size_text((uint64_t)value, f.text);
+    return f;
+}
+
+static struct figure milliseconds(double seconds)
+{
+    struct figure f = {"-"};
+    if (seconds >= 0)
+        snprintf(f.text, sizeof(f.text), "%.4g ms", seconds * 1000);
+    return f;
+}
+
+static struct figure rate(const struct top_report *r, double value)
+{
+    struct figure f = {"-"};
+    if (value >= 0 && !r->is_first)
+        snprintf(f.text, sizeof(f.text), value < 10 ? "%.1f" : "%.0f", value);
+    return f;
+}
+
+static struct figure duration(double seconds)
+{
+    struct figure f = {"-"};
+    int64_t s = (int64_t)seconds;
+    if (s >= 0)
+        snprintf(f.text, sizeof(f.text), "%" PRId64 " d %02d:%02d:%02d", s / 86400,
+                 (int)(s / 3600 % 24), (int)(s / 60 % 60), (int)(s % 60));
+    return f;
+}
+
+/* A text that may come from a server. */
+static void put_line(struct buf *to, const char *title, const char *text)
+{
+    PUT(to, "%s", title);
+    xalloc_check(safe_text_append(to, slice_from_text(text), SAFE_ONE_LINE) == ST_OK ? to : NULL,
+                 1);
+    PUT(to, "\n");
+}
+
+/* -- The upper part -- */
+
+static void put_head(struct buf *to, const struct top_view *v, const struct top_report *r)
+{
+    char clock[16];
+    time_t seconds = (time_t)(v->wall_ns / NS_PER_S);
+    struct tm parts;
+    localtime_r(&seconds, &parts);
+    strftime(clock, sizeof(clock), "%H:%M:%S", &parts);
+    PUT(to, "vigil top  %s  %s  %s%s  up %s\n", clock, v->endpoint,
+        r->is_vigil ? "Vigil, as etcd " : "etcd ", r->status.known ? r->status.version : "-",
+        duration(r->uptime_s).text);
+}
+
+static const char *role_of(const struct top_status *s)
+{
+    return !s->known       ? "-"
+           : s->is_leader  ? "leader"
+           : s->is_learner ? "learner"
+           : s->has_leader ? "follower"
+                           : "without a leader";
+}
+
+static void put_store(struct buf *to, const struct top_report *r)
+{
+    const struct top_status *s = &r->status;
+    PUT(to, "Store     revision %s (%s/s), compacted %s, %s keys\n",
+        number(s->known ? (double)s->revision : -1).text, rate(r, r->revisions_rate).text,
+        number(r->compact_revision).text, number(r->keys).text);
+    PUT(to, "Size      %s in use of %s, quota %s\n",
+        size(s->known ? (double)s->db_used_bytes : -1).text,
+        size(s->known ? (double)s->db_bytes : -1).text,
+        s->quota_bytes > 0 ? size((double)s->quota_bytes).text : "-");
+    PUT(to, "Member    %s, term %s\n", role_of(s), number(s->known ? (double)s->term : -1).text);
+}
+
+static void put_process(struct buf *to, const struct top_report *r)
+{
+    char cpu[SIZE_TEXT_BYTES] = "-";
+    if (r->cpu >= 0 && !r->is_first)
+        snprintf(cpu, sizeof(cpu), "%.0f %%", r->cpu * 100);
+    PUT(to, "Process   CPU %s, memory %s, files %s of %s, connections %s\n", cpu,
+        size(r->memory_bytes).text, number(r->files).text, number(r->files_max).text,
+        number(r->connections).text);
+    PUT(to, "Network   received %s/s, sent %s/s\n", r->is_first ? "-" : size(r->received_rate).text,
+        r->is_first ? "-" : size(r->sent_rate).text);
+    PUT(to, "Disk      %s syncs/s, half within %s, 99 %% within %s; 99 %% of commits within %s\n",
+        rate(r, r->sync_rate).text, milliseconds(r->sync_p50_s).text,
+        milliseconds(r->sync_p99_s).text, milliseconds(r->commit_p99_s).text);
+    PUT(to,
+        "Watches   %s watchers on %s streams, %s slow, %s events/s, slowest %s revisions behind\n",
+        number(r->watchers).text, number(r->streams).text, number(r->slow_watchers).text,
+        rate(r, r->events_rate).text, number(r->behind_max).text);
+}
+
+/* -- Lists -- */
+
+/* How many rows the lists may have. */
+static size_t put_calls(struct buf *to, const struct top_report *r, size_t rows)
+{
+    size_t shown = size_min(r->call_count, size_min(CALLS_SHOWN_MAX, rows));
+    PUT(to, SCREEN_HEADING "%-*s %12s %12s %14s\n", NAME_COLUMNS, "CALLS", "PER SECOND", "FAILED/S",
+        "SINCE START");
+    for (size_t i = 0; i < shown; i++)
+        PUT(to, "%-*s %12s %12s %14s\n", NAME_COLUMNS, r->calls[i].name,
+            rate(r, r->calls[i].rate).text, rate(r, r->calls[i].errors_rate).text,
+            number(r->calls[i].total).text);
+    return shown;
+}
+
+static size_t put_watchers(struct buf *to, const struct top_report *r, size_t rows)
+{
+    size_t shown = size_min(r->watcher_count, size_min(WATCHERS_SHOWN_MAX, rows));
+    if (shown == 0)
+        return 0;
+    PUT(to, SCREEN_HEADING "%-*s %12s %12s\n", NAME_COLUMNS, "SLOWEST WATCHERS", "BEHIND", "HELD");
+    for (size_t i = 0; i < shown; i++) {
+        AUTO(buf_fini) struct buf peer = {0};
+        xalloc_check(safe_text_append_short(&peer, slice_from_text(r->watchers_behind[i].peer),
+                                            NAME_COLUMNS) == ST_OK
+                         ? to
+                         : NULL,
+                     1);
+        PUT(to, "%-*.*s %12s %12s\n", NAME_COLUMNS, SLICE_ARGS(buf_slice(&peer)),
+            number(r->watchers_behind[i].behind).text, size(r->watchers_behind[i].held_bytes).text);
+    }
+    return shown + 1;
+}
+
+static void put_prefix(struct buf *to, const struct top_view *v, const struct prefix_count *count)
+{
+    AUTO(buf_fini) struct buf name = {0};
+    struct slice text = slice_of(count->name, count->name_len);
+    if (count == &v->counts->others)
+        text = SLICE_LITERAL("(others)");
+    else if (text.len == 0)
+        text = SLICE_LITERAL("(without a prefix)");
+    xalloc_check(safe_text_append_short(&name, text, NAME_COLUMNS) == ST_OK ? to : NULL, 1);
+    double seconds = v->counted_s > 0 ? v->counted_s : 1;
+    double changes = (double)count->changes / seconds;
+    struct figure per_second = {""};
+    snprintf(per_second.text, sizeof(per_second.text), changes < 10 ? "%.1f" : "%.0f", changes);
+    PUT(to, "%-*.*s %12s %12s %14" PRIu64 "\n", NAME_COLUMNS, SLICE_ARGS(buf_slice(&name)),
+        per_second.text, size((double)count->bytes / seconds).text, count->total);
+}
+
+static void put_prefixes(struct buf *to, const struct top_view *v, size_t rows)
+{
+    static const char *const orders[] = {"changes", "bytes", "total"};
+    const struct prefix_count *largest[PREFIXES_MAX];
+    char title[NAME_COLUMNS];
+    if (!v->counts)
+        return;
+    snprintf(title, sizeof(title), "CHANGES BELOW (by %s)", orders[v->order]);
+    PUT(to, SCREEN_HEADING "%-*s %12s %12s %14s\n", NAME_COLUMNS, title, "PER SECOND", "SIZE/S",
+        "SINCE BEGIN");
+    if (*v->prefixes_error)
+        put_line(to, "Changes cannot be watched: ", v->prefixes_error);
+    size_t found =
+        prefix_counts_largest(v->counts, v->order, largest, size_min(rows, COUNT_OF(largest)));
+    for (size_t i = 0; i < found; i++)
+        put_prefix(to, v, largest[i]);
+}
+
+void top_view_server(struct buf *to, size_t place, bool is_shown, const char *endpoint,
+                     const struct top_report *r)
+{
+    const struct top_status *s = &r->status;
+    double calls = 0;
+    for (size_t i = 0; i < r->call_count; i++)
+        calls += r->calls[i].rate;
+    if (place == 0)
+        PUT(to, SCREEN_HEADING "  %-30.30s %-16s %12s %10s %10s %10s %10s\n", "SERVER", "ROLE",
+            "REVISION", "CALLS/S", "SIZE", "MEMORY", "SYNC 99%");
+    PUT(to, "%c %-30.30s ", is_shown ? '>' : ' ', endpoint);
+    if (!s->known) {
+        put_line(to, "", s->error);
+        return;
+    }
+    PUT(to, "%-16s %12" PRId64 " %10s %10s %10s %10s\n", role_of(s), s->revision,
+        rate(r, r->has_metrics ? calls : -1).text, size((double)s->db_bytes).text,
+        size(r->memory_bytes).text, milliseconds(r->sync_p99_s).text);
+}
+
+void top_view_text(struct buf *to, const struct top_view *view, const struct top_report *report)
+{
+    size_t rows = view->rows > ROWS_FIXED + 3 ? view->rows - ROWS_FIXED : 3;
+    put_head(to, view, report);
+    put_store(to, report);
+    if (report->has_metrics)
+        put_process(to, report);
+    else
+        put_line(to, "Metrics   ", *view->metrics_error ? view->metrics_error : "not read yet");
+    if (*report->status.error)
+        PUT(to, "Status    %s\n", report->status.error);
+    rows -= size_min(rows, put_calls(to, report, rows / 2 + 1));
+    rows -= size_min(rows, put_watchers(to, report, rows / 2));
+    put_prefixes(to, view, rows ? rows : 1);
+}
+
+/* -- JSON -- */
+
+static void put_number(struct json_writer *w, const char *name, double value)
+{
+    char text[40];
+    if (value < 0 || !isfinite(value))
+        return;
+    int len = snprintf(text, sizeof(text), "%.13g", value);
+    json_key(w, name);
+    json_raw(w, slice_of(text, (size_t)len));
+}
+
+static void put_json_status(struct json_writer *w, const struct top_report *r)
+{
+    const struct top_status *s = &r->status;
+    json_key(w, "server");
+    json_text(w, r->is_vigil ? "vigil" : "etcd");
+    if (s->known) {
+        json_key(w, "version");
+        json_text(w, s->version);
+        put_number(w, "revision", (double)s->revision);
+        put_number(w, "db_bytes", (double)s->db_bytes);
+        put_number(w, "db_used_bytes", (double)s->db_used_bytes);
+        put_number(w, "quota_bytes", (double)s->quota_bytes);
+        json_key(w, "is_leader");
+        json_bool(w, s->is_leader);
+    }
+    if (*s->error) {
+        json_key(w, "error");
+        json_text(w, s->error);
+    }
+}
+
+static void put_json_figures(struct json_writer *w, const struct top_report *r)
+{
+    put_number(w, "keys", r->keys);
+    put_number(w, "compact_revision", r->compact_revision);
+    put_number(w, "revisions_per_s", r->is_first ? -1 : r->revisions_rate);
+    put_number(w, "cpu", r->is_first ? -1 : r->cpu);
+    put_number(w, "memory_bytes", r->memory_bytes);
+    put_number(w, "open_files", r->files);
+    put_number(w, "connections", r->connections);
+    put_number(w, "uptime_s", r->uptime_s);
+    put_number(w, "syncs_per_s", r->is_first ? -1 : r->sync_rate);
+    put_number(w, "sync_p50_s", r->sync_p50_s);
+    put_number(w, "sync_p99_s", r->sync_p99_s);
+    put_number(w, "commit_p99_s", r->commit_p99_s);
+    put_number(w, "watchers", r->watchers);
+    put_number(w, "watch_streams", r->streams);
+    put_number(w, "slow_watchers", r->slow_watchers);
+    put_number(w, "events_per_s", r->is_first ? -1 : r->events_rate);
+    put_number(w, "behind_revisions_max", r->behind_max);
+}
+
+static void put_json_calls(struct json_writer *w, const struct top_report *r)
+{
+    json_key(w, "calls");
+    json_begin_array(w);
+    for (size_t i = 0; i < r->call_count; i++) {
+        json_begin_object(w);
+        json_key(w, "method");
+        json_text(w, r->calls[i].name);
+        put_number(w, "per_s", r->is_first ? -1 : r->calls[i].rate);
+        put_number(w, "failed_per_s", r->is_first ? -1 : r->calls[i].errors_rate);
+        put_number(w, "total", r->calls[i].total);
+        json_end_object(w);
+    }
+    json_end_array(w);
+    json_key(w, "slowest_watchers");
+    json_begin_array(w);
+    for (size_t i = 0; i < r->watcher_count; i++) {
+        json_begin_object(w);
+        json_key(w, "peer");
+        json_text(w, r->watchers_behind[i].peer);
+        put_number(w, "behind_revisions", r->watchers_behind[i].behind);
+        put_number(w, "held_bytes", r->watchers_behind[i].held_bytes);
+        json_end_object(w);
+    }
+    json_end_array(w);
+}
+
+static void put_json_prefixes(struct json_writer *w, const struct top_view *v)
+{
+    const struct prefix_count *largest[JSON_PREFIXES_MAX];
+    if (!v->counts)
+        return;
+    double seconds = v->counted_s > 0 ? v->counted_s : 1;
+    size_t found = prefix_counts_largest(v->counts, v->order, largest, COUNT_OF(largest));
+    json_key(w, "prefixes");
+    json_begin_array(w);
+    for (size_t i = 0; i < found; i++) {
+        json_begin_object(w);
+        decode_put_member(w, "prefix", DECODE_TEXT,
+                          slice_of(largest[i]->name, largest[i]->name_len));
+        put_number(w, "changes_per_s", (double)largest[i]->changes / seconds);
+        put_number(w, "bytes_per_s", (double)largest[i]->bytes / seconds);
+        put_number(w, "changes", (double)largest[i]->total);
+        json_end_object(w);
+    }
+    json_end_array(w);
+    if (*v->prefixes_error) {
+        json_key(w, "prefixes_error");
+        json_text(w, v->prefixes_error);
+    }
+}
+
+void top_view_json(struct buf *to, const struct top_view *view, const struct top_report *report)
+{
+    struct json_writer w;
+    json_writer_init(&w, to);
+    json_begin_object(&w);
+    put_number(&w, "time_s", (double)view->wall_ns / (double)NS_PER_S);
+    json_key(&w, "endpoint");
+    json_text(&w, view->endpoint);
+    put_json_status(&w, report);
+    if (*view->metrics_error) {
+        json_key(&w, "metrics_error");
+        json_text(&w, view->metrics_error);
+    }
+    put_json_figures(&w, report);
+    put_json_calls(&w, report);
+    put_json_prefixes(&w, view);
+    json_end_object(&w);
+    xalloc_check(json_writer_finish(&w) == ST_OK ? to : NULL, to->len);
+    PUT(to, "\n");
+}

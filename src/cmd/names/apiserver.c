@@ -1,0 +1,342 @@
+#include "cmd/names/apiserver.h"
+
+#include "base/options/value.h"
+#include "base/xalloc.h"
+#include "cmd/serve/serve.h"
+#include "cmd/version.h"
+#include "kube/server/meta_routes.h"
+
+#include <errno.h>
+#include <ftw.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { EXIT_OK = 0, EXIT_FAILED = 1, ARENA_BYTES_MAX = 1 << 20, REMOVE_FILES_OPEN = 8 };
+
+#define CERT_DIR_DEFAULT "/var/run/kubernetes"
+#define BIND_ADDRESS_DEFAULT "0.0.0.0"
+#define SECURE_PORT_DEFAULT "6443"
+#define ETCD_PREFIX "/registry"
+#define TLS_VERSION_PREFIX "VersionTLS1"
+
+/* Flags whose value is passed on as it is. */
+static const struct renamed {
+    const char *flag, *ours;
+} renamed[] = {
+    {"advertise-address", "kube-advertise-address"},
+    {"api-audiences", "kube-api-audiences"},
+    {"client-ca-file", "kube-client-ca-file"},
+    {"etcd-cafile", "upstream-cacert"},
+    {"etcd-certfile", "upstream-cert"},
+    {"etcd-compaction-interval", "kube-history"},
+    {"etcd-keyfile", "upstream-key"},
+    {"etcd-servers", "upstream-endpoints"},
+    {"http2-max-streams-per-connection", "max-concurrent-streams"},
+    {"service-account-issuer", "kube-service-account-issuer"},
+    {"service-account-key-file", "kube-service-account-key-file"},
+    {"service-account-signing-key-file", "kube-service-account-signing-key-file"},
+    {"service-cluster-ip-range", "kube-service-cluster-ip-range"},
+    {"service-node-port-range", "kube-service-node-port-range"},
+    {"tls-cert-file", "cert-file"},
+    {"tls-cipher-suites", "cipher-suites"},
+    {"tls-private-key-file", "key-file"},
+    {"token-auth-file", "kube-token-file"},
+};
+
+/* Flags that the functions below translate. */
+static const char *const translated[] = {
+    "authorization-mode", "bind-address",    "cert-dir", "etcd-prefix", "help",
+    "secure-port",        "tls-min-version", "version",
+};
+
+/* -- Values -- */
+
+static const char *get_or(const struct apiserver_flags *flags, const char *name,
+                          const char *fallback)
+{
+    const char *value = apiserver_flags_get(flags, name);
+    return value ? value : fallback;
+}
+
+PRINTF_LIKE(2, 3)
+static char *format(struct arena *arena, const char *text, ...)
+{
+    va_list values;
+    va_start(values, text);
+    int len = vsnprintf(NULL, 0, text, values);
+    va_end(values);
+    assert(len >= 0);
+    char *made = xalloc_check(arena_alloc(arena, (size_t)len + 1), (size_t)len + 1);
+    va_start(values, text);
+    vsnprintf(made, (size_t)len + 1, text, values);
+    va_end(values);
+    return made;
+}
+
+static void add(struct apiserver_args *args, struct arena *arena, const char *flag,
+                const char *value)
+{
+    assert(args->count < APISERVER_ARGS_MAX);
+    args->args[args->count++] = format(arena, "--%s=%s", flag, value);
+}
+
+/* -- Translation -- */
+
+static bool has_effect(const char *flag)
+{
+    for (size_t i = 0; i < COUNT_OF(renamed); i++)
+        if (strcmp(renamed[i].flag, flag) == 0)
+            return true;
+    for (size_t i = 0; i < COUNT_OF(translated); i++)
+        if (strcmp(translated[i], flag) == 0)
+            return true;
+    return false;
+}
+
+static const char *list_without_effect(const struct apiserver_flags *flags, struct arena *arena)
+{
+    const char *names = "";
+    const struct apiserver_flag *flag;
+    for (size_t i = 0; (flag = apiserver_flag_at(i)); i++)
+        if (flags->values[i] && !has_effect(flag->name))
+            names = format(arena, "%s%s%s", names, *names ? "," : "", flag->name);
+    return names;
+}
+
+static enum status check_port(const char *text, struct error *error)
+{
+    char *end;
+    errno = 0;
+    long port = strtol(text, &end, 10);
+    if (!*text || *end || errno)
+        return error_set(error, ST_INVALID,
+                         "invalid argument \"%.100s\" for \"--secure-port\" flag: "
+                         "strconv.ParseInt: parsing \"%.100s\": invalid syntax",
+                         text, text);
+    if (port < 1 || port > UINT16_MAX)
+        return error_set(error, ST_INVALID,
+                         "--secure-port %ld must be between 1 and 65535, inclusive. It cannot be "
+                         "turned off with 0",
+                         port);
+    return ST_OK;
+}
+
+static enum status add_address(const struct apiserver_flags *flags, struct arena *arena,
+                               struct apiserver_args *args, struct error *error)
+{
+    const char *port = get_or(flags, "secure-port", SECURE_PORT_DEFAULT);
+    const char *host = get_or(flags, "bind-address", BIND_ADDRESS_DEFAULT);
+    bool is_v6 = strchr(host, ':');
+    TRY(check_port(port, error));
+    add(args, arena, "listen-kube-urls",
+        format(arena, is_v6 ? "https://[%s]:%s" : "https://%s:%s", host, port));
+    add(args, arena, "listen-client-urls", "");
+    return ST_OK;
+}
+
+/* Without files of its own, the pair in --cert-dir; without that, a certificate is generated. */
+static void add_serving_pair(const struct apiserver_flags *flags, struct arena *arena,
+                             struct apiserver_args *args)
+{
+    if (apiserver_flags_get(flags, "tls-cert-file"))
+        return;
+    const char *dir = get_or(flags, "cert-dir", CERT_DIR_DEFAULT);
+    const char *cert = format(arena, "%s/apiserver.crt", dir);
+    const char *key = format(arena, "%s/apiserver.key", dir);
+    if (access(cert, F_OK) != 0 && access(key, F_OK) != 0) {
+        add(args, arena, "auto-tls", "true");
+        return;
+    }
+    add(args, arena, "cert-file", cert);
+    add(args, arena, "key-file", key);
+}
+
+/* VersionTLS12 is TLS1.2. Versions 1.0 and 1.1 are not offered. */
+static enum status add_tls_version(const struct apiserver_flags *flags, struct arena *arena,
+                                   struct apiserver_args *args, struct error *error)
+{
+    const char *version = get_or(flags, "tls-min-version", "");
+    size_t prefix = strlen(TLS_VERSION_PREFIX);
+    if (!*version)
+        return ST_OK;
+    if (strncmp(version, TLS_VERSION_PREFIX, prefix) != 0 || !version[prefix] ||
+        version[prefix + 1] || !strchr("0123", version[prefix]))
+        return error_set(error, ST_INVALID, "unknown tls version \"%.100s\"", version);
+    add(args, arena, "tls-min-version", version[prefix] == '3' ? "TLS1.3" : "TLS1.2");
+    return ST_OK;
+}
+
+static bool list_has(const char *list, const char *word)
+{
+    struct slice item;
+    while (option_list_next(&list, &item))
+        if (slice_equal(item, slice_from_text(word)))
+            return true;
+    return false;
+}
+
+/* Of several modes the first that allows a request decides, so AlwaysAllow makes the others
+ * irrelevant. Node only grants what kubelets need. */
+static enum status add_authorization(const struct apiserver_flags *flags, struct arena *arena,
+                                     struct apiserver_args *args, struct error *error)
+{
+    const char *modes = get_or(flags, "authorization-mode", "AlwaysAllow");
+    struct slice item;
+    for (const char *rest = modes; option_list_next(&rest, &item);)
+        if (!slice_equal(item, SLICE_LITERAL("AlwaysAllow")) &&
+            !slice_equal(item, SLICE_LITERAL("RBAC")) && !slice_equal(item, SLICE_LITERAL("Node")))
+            return error_set(error, ST_INVALID,
+                             "--authorization-mode %.*s is not supported by Vigil, which has "
+                             "AlwaysAllow, Node and RBAC",
+                             (int)size_min(item.len, 100), item.ptr);
+    add(args, arena, "kube-authorization-mode",
+        list_has(modes, "AlwaysAllow") ? "AlwaysAllow" : "RBAC");
+    return ST_OK;
+}
+
+static enum status check_etcd(const struct apiserver_flags *flags, struct error *error)
+{
+    const char *prefix = get_or(flags, "etcd-prefix", ETCD_PREFIX);
+    if (!*get_or(flags, "etcd-servers", ""))
+        return error_set(error, ST_INVALID, "--etcd-servers must be specified");
+    if (strcmp(prefix, ETCD_PREFIX) != 0 && strcmp(prefix, ETCD_PREFIX "/") != 0)
+        return error_set(error, ST_INVALID,
+                         "--etcd-prefix %.200s: Vigil keeps objects below " ETCD_PREFIX, prefix);
+    return ST_OK;
+}
+
+enum status apiserver_translate(const struct apiserver_flags *flags, struct arena *arena,
+                                struct apiserver_args *ret_args, struct error *error)
+{
+    struct apiserver_args args = {0};
+    TRY(check_etcd(flags, error));
+    TRY(add_address(flags, arena, &args, error));
+    TRY(add_tls_version(flags, arena, &args, error));
+    TRY(add_authorization(flags, arena, &args, error));
+    add_serving_pair(flags, arena, &args);
+    for (size_t i = 0; i < COUNT_OF(renamed); i++) {
+        const char *value = apiserver_flags_get(flags, renamed[i].flag);
+        if (value && *value)
+            add(&args, arena, renamed[i].ours, value);
+    }
+    args.without_effect = list_without_effect(flags, arena);
+    *ret_args = args;
+    return ST_OK;
+}
+
+/* -- The mirror -- */
+
+static bool make_below(const char *dir, char path[PATH_MAX])
+{
+    int len = snprintf(path, PATH_MAX, "%s/vigil-mirror-XXXXXX", dir);
+    return len > 0 && len < PATH_MAX && mkdtemp(path);
+}
+
+static bool make_mirror(const struct apiserver_flags *flags, char path[PATH_MAX])
+{
+    const char *temporary = getenv("TMPDIR");
+    return make_below(get_or(flags, "cert-dir", CERT_DIR_DEFAULT), path) ||
+           make_below(temporary && *temporary ? temporary : "/tmp", path);
+}
+
+static int remove_one(const char *path, const struct stat *about, int kind, struct FTW *place)
+{
+    (void)about, (void)kind, (void)place;
+    return remove(path);
+}
+
+static void remove_mirror(const char *path)
+{
+    (void)nftw(path, remove_one, REMOVE_FILES_OPEN, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+}
+
+/* -- The program -- */
+
+static const char *find_ours(const char *flag)
+{
+    for (size_t i = 0; i < COUNT_OF(renamed); i++)
+        if (strcmp(renamed[i].flag, flag) == 0)
+            return renamed[i].ours;
+    return NULL;
+}
+
+static void write_flag(const struct apiserver_flag *flag)
+{
+    static const char *const values[] = {
+        [APISERVER_BOOL] = "",
+        [APISERVER_OPTIONAL] = " value[=true]",
+        [APISERVER_VALUE] = " value",
+        [APISERVER_LIST] = " values",
+    };
+    char shown[128];
+    const char *ours = find_ours(flag->name);
+    snprintf(shown, sizeof(shown), "--%s%s", flag->name, values[flag->kind]);
+    if (ours)
+        printf("      %-56s see vigil serve --%s\n", shown, ours);
+    else
+        printf("      %-56s%s\n", shown, has_effect(flag->name) ? "" : " accepted without effect");
+}
+
+static int write_help(void)
+{
+    const struct apiserver_flag *flag;
+    printf("Vigil under the name of kube-apiserver: serves the Kubernetes API from an etcd.\n\n"
+           "Usage:\n  kube-apiserver [flags]\n\nFlags:\n\n");
+    for (size_t i = 0; (flag = apiserver_flag_at(i)); i++)
+        write_flag(flag);
+    return EXIT_OK;
+}
+
+static int fail(const struct error *error)
+{
+    fprintf(stderr, "Error: %s\n", error->text);
+    return EXIT_FAILED;
+}
+
+static int serve(const struct apiserver_flags *flags, struct arena *arena,
+                 struct apiserver_args *args)
+{
+    struct error error;
+    char mirror[PATH_MAX];
+    if (!make_mirror(flags, mirror)) {
+        (void)error_set(&error, ST_IO, "cannot create a directory for the mirror of the etcd: %s",
+                        strerror(errno));
+        return fail(&error);
+    }
+    add(args, arena, "data-dir", mirror);
+    struct serve_how how = {SERVE_AS_APISERVER, args->without_effect};
+    int code = serve_main(args->count, args->args, &how);
+    remove_mirror(mirror);
+    return code;
+}
+
+static int run(struct arena *arena, int count, char **args)
+{
+    struct error error;
+    struct apiserver_flags flags;
+    struct apiserver_args translation;
+    if (apiserver_flags_parse(&flags, arena, count, args, &error) != ST_OK)
+        return fail(&error);
+    if (apiserver_flags_get(&flags, "help"))
+        return write_help();
+    if (apiserver_flags_get(&flags, "version")) {
+        printf("Kubernetes v" KUBE_VERSION_MAJOR "." KUBE_VERSION_MINOR ".0-vigil." VIGIL_VERSION
+               "\n");
+        return EXIT_OK;
+    }
+    if (apiserver_translate(&flags, arena, &translation, &error) != ST_OK)
+        return fail(&error);
+    return serve(&flags, arena, &translation);
+}
+
+int apiserver_main(int count, char **args)
+{
+    struct arena arena;
+    arena_init(&arena, NULL, 0, ARENA_BYTES_MAX);
+    int code = run(&arena, count, args);
+    arena_fini(&arena);
+    return code;
+}

@@ -1,0 +1,23 @@
+/* The settings of the objects that exist from the start of a Kubernetes cluster. */
+#ifndef VIGIL_CMD_SERVE_CONFIG_KUBE_H
+#define VIGIL_CMD_SERVE_CONFIG_KUBE_H
+
+#include "base/memory/arena.h"
+#include "cmd/serve/options.h"
+#include "kube/allocate/claims.h"
+#include "kube/start/start.h"
+#include "net/url.h"
+
+/* Where services get their addresses and node ports from. The result lives in the arena. */
+MUST_CHECK
+enum status config_kube_services(const struct serve_options *options, struct arena *arena,
+                                 const struct kube_service_ranges **ret_ranges,
+                                 struct error *error);
+/* url is the first one of the API; NULL: it is not served over TCP. The result lives in the arena.
+ * NULL: --kube-bootstrap is off. */
+MUST_CHECK
+enum status config_kube_start(const struct url *url, const struct serve_options *options,
+                              struct arena *arena, const struct kube_start_settings **ret_start,
+                              struct error *error);
+
+#endif

@@ -1,0 +1,610 @@
+#include "embed/direct.h"
+
+#include "client/connect/error.h"
+#include "codec/pb/rpc.pb.h"
+#include "embed/futex.h"
+#include "engine/local/direct.h"
+#include "etcd/service.h"
+#include "etcd/service/kv_check.h"
+#include "store/applier.h"
+#include "store/txn.h"
+
+/* Work between two looks at the time and at whether the call was canceled: less than a millisecond.
+ */
+enum { KEYS_AT_ONCE = 2048, BYTES_AT_ONCE = 1 << 20 };
+
+/* Threads that wake each other one after the other when a group is durable. The last one waits for
+ * the others to get a core, so there are few. */
+enum { WOKEN_IN_TURN = 4 };
+
+enum direct_state { DIRECT_WAITING, DIRECT_DONE, DIRECT_LEFT };
+
+/* One write. In the arena of its call, of which it has a reference while the engine uses it. */
+struct direct_write {
+    struct engine_write write; /* first */
+    struct embed_direct *direct;
+    struct vigil_call *call;
+    struct local_reader *reader; /* pins what the answer refers to; NULL: nothing */
+    unsigned stripe;             /* in which the thread is counted */
+    _Atomic uint32_t state;      /* enum direct_state */
+    struct direct_write *wakes;  /* when it is done: the next one to be woken; NULL: none */
+    union {
+        struct pb_put_request put;
+        struct pb_delete_range_request delete_range;
+        struct pb_txn_request txn;
+        struct pb_compaction_request compaction;
+    };
+};
+
+/* -- Who is inside -- */
+
+static unsigned stripe_of_thread(void)
+{
+    static _Atomic unsigned threads;
+    static _Thread_local unsigned stripe; /* plus one */
+    if (UNLIKELY(!stripe))
+        stripe = atomic_fetch_add(&threads, 1) % DIRECT_STRIPES + 1;
+    return stripe - 1;
+}
+
+/* False: it is closed. Either the closing thread sees the count, or we see that it is closed. */
+static bool enter(struct embed_direct *direct, unsigned stripe)
+{
+    atomic_fetch_add(&direct->inside[stripe].count, 1);
+    if (LIKELY(!atomic_load(&direct->closed)))
+        return true;
+    atomic_fetch_sub(&direct->inside[stripe].count, 1);
+    return false;
+}
+
+static void leave(struct embed_direct *direct, unsigned stripe)
+{
+    atomic_fetch_sub_explicit(&direct->inside[stripe].count, 1, memory_order_release);
+}
+
+void embed_direct_init(struct embed_direct *direct, struct embed_store *store,
+                       struct engine_shard *shard, struct etcd_api *etcd)
+{
+    direct->store = store;
+    direct->shard = shard;
+    direct->etcd = etcd;
+    atomic_store(&direct->closed, false);
+}
+
+void embed_direct_close(struct embed_direct *direct)
+{
+    atomic_store(&direct->closed, true);
+}
+
+bool embed_direct_is_busy(const struct embed_direct *direct)
+{
+    for (int i = 0; i < DIRECT_STRIPES; i++)
+        if (atomic_load(&direct->inside[i].count))
+            return true;
+    return direct->begun > 0;
+}
+
+/* -- Results -- */
+
+/* The error of a call, with the reason if the store has failed. */
+static void set_status(struct embed_direct *direct, struct vigil_call *call, enum status status)
+{
+    vigil_error *error = &call->operation.error;
+    const char *failure = embed_store_failure(direct->store);
+    if (LIKELY(status == ST_OK))
+        *error = (vigil_error){.grpc_code = GRPC_OK};
+    else if (failure && (status == ST_TIMEOUT || status == ST_STOPPED))
+        client_error_set(error, VIGIL_ERROR_SYSTEM,
+                         status == ST_TIMEOUT ? VIGIL_UNKNOWN : VIGIL_NOT_SENT, "%s", failure);
+    else
+        client_error_from_server(error, status_code(status), slice_from_text(status_text(status)));
+}
+
+static bool has_failed(struct embed_direct *direct, struct vigil_call *call)
+{
+    if (LIKELY(!embed_store_failure(direct->store)))
+        return false;
+    set_status(direct, call, ST_STOPPED);
+    return true;
+}
+
+static void set_timed_out(struct vigil_call *call)
+{
+    client_error_set(&call->operation.error, VIGIL_ERROR_TIMEOUT, VIGIL_UNKNOWN,
+                     "no answer within %lld ms", (long long)call->timeout_ms);
+}
+
+/* When the call must have ended. */
+static int64_t end_of(const struct vigil_call *call)
+{
+    return call->timeout_ms > 0
+               ? clock_add(clock_mono_ns(clock_system()), driver_ns(call->timeout_ms))
+               : CLOCK_NEVER;
+}
+
+/* Whether a read that takes long ends without a result; then the error is set. */
+static bool is_given_up(struct vigil_call *call, int64_t end_ns)
+{
+    if (atomic_load_explicit(&call->operation.canceled, memory_order_relaxed))
+        client_error_set(&call->operation.error, VIGIL_ERROR_CANCELED, VIGIL_UNKNOWN,
+                         "the call was canceled");
+    else if (end_ns != CLOCK_NEVER && clock_mono_ns(clock_system()) >= end_ns)
+        set_timed_out(call);
+    else
+        return false;
+    return true;
+}
+
+/* The response is complete in the arena. What was done cannot be taken back. */
+static void take_message(struct vigil_call *call, struct slice message)
+{
+    vigil_error *error = &call->operation.error;
+    enum status status = client_call_decode(call, message);
+    call->attempts = 1;
+    if (LIKELY(status == ST_OK))
+        *error = (vigil_error){.grpc_code = GRPC_OK};
+    else
+        client_error_set(error, status == ST_LIMIT ? VIGIL_ERROR_TOO_LARGE : VIGIL_ERROR_MEMORY,
+                         VIGIL_UNKNOWN, "the response takes too much memory when it is decoded");
+}
+
+/* -- Ranges -- */
+
+/* The most common read by far. */
+static bool is_plain_get(const struct pb_range_request *request)
+{
+    return request->range_end.len == 0 && request->revision == 0 && !request->keys_only &&
+           !request->count_only && !request->min_mod_revision && !request->max_mod_revision &&
+           !request->min_create_revision && !request->max_create_revision;
+}
+
+/* Room for a response with key-values of this length; NULL: it is too long, or no memory. */
+static uint8_t *response_room(struct vigil_call *call, uint64_t kvs_bytes, size_t *ret_bytes)
+{
+    uint64_t bytes = kvs_bytes + KV_HEADER_BYTES_MAX + KV_RANGE_TAIL_BYTES_MAX;
+    *ret_bytes = (size_t)bytes;
+    return bytes <= call->client->receive_bytes_max ? arena_alloc(&call->arena, *ret_bytes) : NULL;
+}
+
+static enum status answer_get(struct embed_direct *direct, struct vigil_call *call,
+                              struct local_reader *reader, struct slice key)
+{
+    struct slice field;
+    size_t room;
+    TRY(local_reader_get(reader, key, &field));
+    uint8_t *message = response_room(call, field.len, &room), *end = message;
+    if (!message)
+        return ST_AGAIN;
+    struct kv_header header = etcd_header(direct->etcd, local_reader_state(reader)->revision);
+    end = kv_header_write(end, &header);
+    slice_copy(end, field);
+    end = kv_range_tail_write(end + field.len, false, field.len > 0);
+    take_message(call, slice_of(message, (size_t)(end - message)));
+    return ST_OK;
+}
+
+/* ST_CANCELED: it was given up, and the error is set. */
+static enum status prepare_range(struct vigil_call *call, struct range *range, int64_t end_ns)
+{
+    enum status status = ST_AGAIN;
+    while (status == ST_AGAIN) {
+        size_t keys = KEYS_AT_ONCE;
+        status = range_step(range, &keys);
+        if (status == ST_AGAIN && is_given_up(call, end_ns))
+            return ST_CANCELED;
+    }
+    return status;
+}
+
+static enum status fill_range(struct vigil_call *call, struct range *range, uint8_t *to,
+                              int64_t end_ns)
+{
+    for (uint64_t left = range->kvs_bytes; left > 0;) {
+        size_t room = left < BYTES_AT_ONCE ? (size_t)left : BYTES_AT_ONCE;
+        if (range_fill(range, to, room) < room)
+            return ST_CORRUPT;
+        to += room;
+        left -= room;
+        if (left > 0 && is_given_up(call, end_ns))
+            return ST_CANCELED;
+    }
+    return ST_OK;
+}
+
+static enum status write_range(struct embed_direct *direct, struct vigil_call *call,
+                               struct range *range, int64_t revision, int64_t end_ns)
+{
+    size_t room;
+    TRY(prepare_range(call, range, end_ns));
+    uint8_t *message = response_room(call, range->kvs_bytes, &room), *end = message;
+    if (!message)
+        return ST_AGAIN;
+    struct kv_header header = etcd_header(direct->etcd, revision);
+    end = kv_header_write(end, &header);
+    TRY(fill_range(call, range, end, end_ns));
+    end = kv_range_tail_write(end + range->kvs_bytes, range->more, range->count);
+    take_message(call, slice_of(message, (size_t)(end - message)));
+    return ST_OK;
+}
+
+static enum status answer_range(struct embed_direct *direct, struct vigil_call *call,
+                                struct local_reader *reader, const struct pb_range_request *request)
+{
+    struct range range;
+    const struct range_state *state = local_reader_state(reader);
+    int64_t end_ns = end_of(call);
+    TRY(range_begin(&range, state, request));
+    enum status status = write_range(direct, call, &range, state->revision, end_ns);
+    range_fini(&range);
+    return status;
+}
+
+/* False: it goes to the connection, which has a token or can say that the answer is too long. */
+static bool run_range(struct embed_direct *direct, struct vigil_call *call,
+                      const struct pb_range_request *request)
+{
+    enum status status = kv_check_range(request);
+    if (status != ST_OK) {
+        set_status(direct, call, status);
+        return true;
+    }
+    struct local_reader *reader = local_reader_begin(direct->store->engine);
+    if (!reader)
+        return false;
+    if (!local_reader_is_free(reader))
+        status = ST_AGAIN;
+    else if (is_plain_get(request))
+        status = answer_get(direct, call, reader, request->key);
+    else
+        status = answer_range(direct, call, reader, request);
+    local_reader_end(reader);
+    if (status == ST_AGAIN)
+        return false;
+    if (status != ST_OK && status != ST_CANCELED)
+        set_status(direct, call, status == ST_DAMAGED ? ST_CORRUPT : status);
+    return true;
+}
+
+/* -- Requests that write -- */
+
+static enum status decode(struct direct_write *w, const struct pb_message *type, void *request)
+{
+    return pb_decode(type, client_call_request(w->call), &w->call->arena, request);
+}
+
+static enum status check_txn(struct direct_write *w)
+{
+    struct embed_direct *direct = w->direct;
+    struct slice message = client_call_request(w->call);
+    size_t ops_max = direct->store->etcd.txn_ops_max;
+    if (kv_txn_is_too_long(message, ops_max))
+        return ST_TOO_MANY_OPS;
+    TRY(decode(w, &pb_txn_request_table, &w->txn));
+    TRY(kv_check_txn(&w->txn, ops_max, &w->call->arena));
+    return kv_txn_reads_only(&w->txn) ? ST_OK : etcd_check_size(direct->etcd, message.len);
+}
+
+/* Decodes the request and checks it as the API does. */
+static enum status check(struct direct_write *w)
+{
+    size_t bytes = client_call_request(w->call).len;
+    switch (w->call->method->kind) {
+    case LOCAL_KIND_PUT:
+        TRY(decode(w, &pb_put_request_table, &w->put));
+        TRY(kv_check_put(&w->put));
+        return etcd_check_size(w->direct->etcd, bytes);
+    case LOCAL_KIND_DELETE:
+        TRY(decode(w, &pb_delete_range_request_table, &w->delete_range));
+        TRY(kv_check_delete_range(&w->delete_range));
+        return etcd_check_size(w->direct->etcd, bytes);
+    case LOCAL_KIND_TXN:
+        return check_txn(w);
+    default:
+        return decode(w, &pb_compaction_request_table, &w->compaction);
+    }
+}
+
+/* NULL: no memory, or the request is refused; then the error is set. */
+static struct direct_write *write_new(struct embed_direct *direct, struct vigil_call *call,
+                                      void (*done)(struct engine_op *op))
+{
+    struct direct_write *w = arena_calloc(&call->arena, 1, sizeof(*w));
+    if (!w) {
+        client_error_set(&call->operation.error, VIGIL_ERROR_MEMORY, VIGIL_NOT_SENT,
+                         "out of memory");
+        return NULL;
+    }
+    w->direct = direct;
+    w->call = call;
+    w->write.op.done = done;
+    w->write.op.arena = &call->arena;
+    enum status status = check(w);
+    if (status == ST_OK)
+        return w;
+    set_status(direct, call, status);
+    return NULL;
+}
+
+/* The state that the answer refers to is still pinned. */
+static void take_answer(struct direct_write *w)
+{
+    struct vigil_call *call = w->call;
+    struct kv_header header = etcd_header(w->direct->etcd, w->write.op.revision);
+    struct kv_plan plan;
+    struct kv_writer writer;
+    uint8_t *message = NULL;
+    bool planned = kv_plan_make(&plan, &w->write.answer, &header, &call->arena) == ST_OK;
+    if (planned && plan.bytes > call->client->receive_bytes_max) { /* as from a server */
+        client_error_set(&call->operation.error, VIGIL_ERROR_TOO_LARGE, VIGIL_UNKNOWN,
+                         "the response of %zu bytes exceeds receive_bytes_max", plan.bytes);
+        return;
+    }
+    if (planned)
+        message = arena_alloc(&call->arena, plan.bytes);
+    if (!message) { /* but the change was made */
+        client_error_set(&call->operation.error, VIGIL_ERROR_MEMORY, VIGIL_UNKNOWN,
+                         "there is no memory for the response");
+        return;
+    }
+    kv_writer_init(&writer, &plan);
+    size_t filled = kv_writer_fill(&writer, message, plan.bytes);
+    take_message(call, slice_of(message, filled));
+}
+
+/* The response has nothing but a header, which is decoded to numbers. */
+static void take_header(struct direct_write *w)
+{
+    uint8_t message[KV_HEADER_BYTES_MAX];
+    struct kv_header header = etcd_header(w->direct->etcd, w->write.op.revision);
+    uint8_t *end = kv_header_write(message, &header);
+    take_message(w->call, slice_of(message, (size_t)(end - message)));
+}
+
+static void take_result(struct direct_write *w)
+{
+    enum client_local_kind kind = w->call->method->kind;
+    enum status status = w->write.op.status;
+    if (status != ST_OK)
+        set_status(w->direct, w->call, status);
+    else if (kind == LOCAL_KIND_COMPACT || (kind == LOCAL_KIND_PUT && !w->put.prev_kv))
+        take_header(w);
+    else
+        take_answer(w);
+}
+
+/* -- Writes of a thread that waits -- */
+
+static struct direct_write *write_of(struct mailbox_node *node)
+{
+    return CONTAINER_OF(node, struct direct_write, write.op.in_mailbox);
+}
+
+/* It is done; its thread, if it still waits, does the same for the next ones. */
+static void wake(struct direct_write *w)
+{
+    for (struct direct_write *next; w; w = next) {
+        struct vigil_call *call = w->call;
+        next = w->wakes;
+        bool waits = atomic_exchange(&w->state, DIRECT_DONE) == DIRECT_WAITING;
+        if (waits) {
+            futex_wake(&w->state);
+        } else {
+            if (w->reader)
+                local_reader_end(w->reader);
+            leave(w->direct, w->stripe);
+        }
+        operation_unref(&call->operation);
+        if (waits)
+            return;
+    }
+}
+
+/*
+ * On the writer's thread, with the operations of a group. It wakes the first thread of each
+ * WOKEN_IN_TURN, and these wake each other: a system call that wakes a thread takes longer than a
+ * put, and the threads that were woken would compete with the writer for its core.
+ */
+static void on_done(struct engine_op *op)
+{
+    struct mailbox_node *node = &op->in_mailbox;
+    while (node) {
+        struct direct_write *first = write_of(node), *last = first;
+        for (int i = 1; (node = node->next) && i < WOKEN_IN_TURN; i++)
+            last = last->wakes = write_of(node);
+        wake(first);
+    }
+}
+
+static void post(struct direct_write *w)
+{
+    struct engine *engine = w->direct->store->engine;
+    operation_ref(&w->call->operation);
+    switch (w->call->method->kind) {
+    case LOCAL_KIND_PUT:
+        local_direct_put(engine, &w->write, &w->put);
+        break;
+    case LOCAL_KIND_DELETE:
+        local_direct_delete_range(engine, &w->write, &w->delete_range);
+        break;
+    case LOCAL_KIND_TXN:
+        local_direct_txn(engine, &w->write, &w->txn);
+        break;
+    default:
+        local_direct_compact(engine, &w->write.op, &w->compaction);
+    }
+}
+
+/* False: the timeout has passed, and the writer drops the answer. */
+static bool await(struct direct_write *w)
+{
+    int64_t end_ns = end_of(w->call);
+    while (atomic_load_explicit(&w->state, memory_order_acquire) == DIRECT_WAITING) {
+        if (futex_wait(&w->state, DIRECT_WAITING, end_ns))
+            continue;
+        uint32_t waiting = DIRECT_WAITING;
+        if (atomic_compare_exchange_strong(&w->state, &waiting, DIRECT_LEFT))
+            return false;
+    }
+    return true;
+}
+
+static bool needs_reader(const struct direct_write *w)
+{
+    enum client_local_kind kind = w->call->method->kind;
+    return (kind == LOCAL_KIND_PUT && w->put.prev_kv) ||
+           (kind == LOCAL_KIND_DELETE && w->delete_range.prev_kv) || kind == LOCAL_KIND_TXN;
+}
+
+/* A transaction that only reads is executed here. */
+static void read_txn(struct direct_write *w)
+{
+    struct txn_reading reading;
+    enum status status = ST_AGAIN;
+    const struct range_state *state = local_reader_state(w->reader);
+    int64_t end_ns = end_of(w->call);
+    txn_reading_begin(&reading, state, &w->txn, &w->call->arena);
+    while (status == ST_AGAIN) {
+        size_t keys = KEYS_AT_ONCE;
+        status = txn_reading_step(&reading, &keys, &w->write.answer);
+        if (status == ST_AGAIN && is_given_up(w->call, end_ns))
+            status = ST_CANCELED;
+    }
+    txn_reading_fini(&reading);
+    if (status == ST_CANCELED)
+        return;
+    w->write.op.status = status == ST_DAMAGED ? ST_CORRUPT : status;
+    w->write.op.revision = state->revision;
+    take_result(w);
+}
+
+enum direct_outcome { DIRECT_ANSWERED, DIRECT_ABANDONED, DIRECT_REFUSED };
+
+static enum direct_outcome write_and_wait(struct direct_write *w)
+{
+    struct vigil_call *call = w->call;
+    post(w);
+    if (!await(w)) {
+        set_timed_out(call);
+        return DIRECT_ABANDONED;
+    }
+    wake(w->wakes);
+    if (w->write.op.status == ST_USER_EMPTY)
+        return DIRECT_REFUSED; /* authentication is enabled, and nothing was changed */
+    take_result(w);
+    return DIRECT_ANSWERED;
+}
+
+/* The thread is counted in the stripe, and is not any more unless the result is abandoned. */
+static enum direct_outcome run_write(struct embed_direct *direct, struct vigil_call *call,
+                                     unsigned stripe)
+{
+    struct direct_write *w = write_new(direct, call, on_done);
+    if (!w)
+        return DIRECT_ANSWERED;
+    w->stripe = stripe;
+    if (needs_reader(w)) {
+        w->reader = local_reader_begin(direct->store->engine);
+        if (!w->reader)
+            return DIRECT_REFUSED;
+    }
+    enum direct_outcome outcome = DIRECT_ANSWERED;
+    if (w->reader && !local_reader_is_free(w->reader))
+        outcome = DIRECT_REFUSED;
+    else if (call->method->kind == LOCAL_KIND_TXN && applier_txn_is_read_only(&w->txn))
+        read_txn(w);
+    else
+        outcome = write_and_wait(w);
+    if (outcome != DIRECT_ABANDONED && w->reader)
+        local_reader_end(w->reader);
+    return outcome;
+}
+
+static bool run_get(struct embed_direct *direct, struct vigil_call *call)
+{
+    struct pb_range_request request;
+    return pb_decode(&pb_range_request_table, client_call_request(call), &call->arena, &request) ==
+               ST_OK &&
+           run_range(direct, call, &request);
+}
+
+bool embed_direct_run(struct embed_direct *direct, struct vigil_call *call)
+{
+    unsigned stripe = stripe_of_thread();
+    enum direct_outcome outcome = DIRECT_ANSWERED;
+    if (!enter(direct, stripe))
+        return false;
+    if (has_failed(direct, call))
+        outcome = DIRECT_ANSWERED;
+    else if (call->method->kind == LOCAL_KIND_RANGE)
+        outcome = run_get(direct, call) ? DIRECT_ANSWERED : DIRECT_REFUSED;
+    else
+        outcome = run_write(direct, call, stripe);
+    if (outcome != DIRECT_ABANDONED)
+        leave(direct, stripe);
+    return outcome != DIRECT_REFUSED;
+}
+
+/* -- Calls with a callback, on the loop's thread -- */
+
+static void on_answer(struct engine_op *op)
+{
+    struct direct_write *w = CONTAINER_OF(op, struct direct_write, write.op);
+    struct vigil_call *call = w->call;
+    bool wanted = call->state == CALL_SENT;
+    /* Authentication was enabled meanwhile, and nothing was changed. */
+    bool passed_on = wanted && op->status == ST_USER_EMPTY;
+    w->direct->begun--;
+    if (wanted && !passed_on)
+        take_result(w);
+    if (call->method->kind != LOCAL_KIND_COMPACT)
+        engine_write_close(&w->write);
+    if (passed_on)
+        client_call_pass_on(call);
+    else if (wanted)
+        client_call_complete(call);
+    operation_unref(&call->operation);
+}
+
+static void begin_write(struct embed_direct *direct, struct vigil_call *call)
+{
+    struct direct_write *w = write_new(direct, call, on_answer);
+    if (!w) {
+        client_call_complete(call);
+        return;
+    }
+    operation_ref(&call->operation);
+    direct->begun++;
+    if (call->method->kind == LOCAL_KIND_PUT)
+        engine_put(direct->shard, &w->write, &w->put);
+    else if (call->method->kind == LOCAL_KIND_DELETE)
+        engine_delete_range(direct->shard, &w->write, &w->delete_range);
+    else if (call->method->kind == LOCAL_KIND_TXN)
+        engine_txn(direct->shard, &w->write, &w->txn);
+    else
+        engine_compact(direct->shard, &w->write.op, &w->compaction);
+}
+
+static bool begin_range(struct embed_direct *direct, struct vigil_call *call)
+{
+    struct pb_range_request request;
+    if (pb_decode(&pb_range_request_table, client_call_request(call), &call->arena, &request) !=
+            ST_OK ||
+        !is_plain_get(&request) || !run_range(direct, call, &request))
+        return false;
+    client_call_complete(call);
+    return true;
+}
+
+bool embed_direct_begin(struct embed_direct *direct, struct vigil_call *call)
+{
+    if (has_failed(direct, call)) {
+        client_call_complete(call);
+        return true;
+    }
+    if (atomic_load(&direct->closed) || engine_auth_enabled(direct->shard))
+        return false;
+    if (call->method->kind == LOCAL_KIND_RANGE)
+        return begin_range(direct, call);
+    begin_write(direct, call);
+    return true;
+}

@@ -1,0 +1,223 @@
+#include "client/call/client.h"
+#include "embed/fixture_test.h"
+
+enum { ORDERED_ROUNDS = 200 };
+
+static void note_code(vigil_call *call, void *user)
+{
+    atomic_store((_Atomic int *)user, vigil_call_error(call)->code);
+}
+
+/* Starts a call whose code is stored when it completes. */
+static vigil_call *start(vigil_call *call, _Atomic int *code)
+{
+    atomic_store(code, -1);
+    assert_int_equal(vigil_call_start(call, note_code, code), VIGIL_OK);
+    return call;
+}
+
+static bool has_value(vigil_client *client, const char *key, const char *value)
+{
+    vigil_call *get = vigil_get(client, vigil_text(key));
+    assert_int_equal(vigil_call_run(get), VIGIL_OK);
+    const vigil_range_response *found = vigil_range_result(get);
+    bool same = found->kv_count == 1 && found->kvs[0].value.size == strlen(value) &&
+                memcmp(found->kvs[0].value.data, value, strlen(value)) == 0;
+    vigil_call_free(get);
+    return same;
+}
+
+/* -- The order of writes -- */
+
+/* The program's loop has made no turn when the second write begins. */
+static void blocking_write_does_not_overtake_a_started_one(void **state)
+{
+    (void)state;
+    vigil_client *client = open_in_own_loop();
+    vigil_txn *txn = vigil_txn_new(client);
+    _Atomic int code;
+    vigil_call *first = start(vigil_put(client, vigil_text("k"), vigil_text("first"), 0), &code);
+    assert_int_equal(put(client, "k", "second"), VIGIL_OK);
+    assert_int_equal(atomic_load(&code), VIGIL_OK);
+    assert_true(has_value(client, "k", "second"));
+    vigil_call_free(first);
+    first = start(vigil_delete(client, vigil_text("k")), &code);
+    vigil_txn_put(txn, vigil_text("k"), vigil_text("third"), 0);
+    assert_int_equal(run(vigil_txn_call(txn)), VIGIL_OK);
+    assert_true(has_value(client, "k", "third"));
+    vigil_call_free(first);
+    vigil_txn_free(txn);
+    vigil_client_free(client);
+}
+
+static void writes_of_a_thread_keep_their_order(void **state)
+{
+    (void)state;
+    vigil_client *client = open_store();
+    for (int i = 0; i < ORDERED_ROUNDS; i++) {
+        _Atomic int code;
+        vigil_call *first =
+            start(vigil_put(client, vigil_text("k"), vigil_text("first"), 0), &code);
+        assert_int_equal(put(client, "k", "second"), VIGIL_OK);
+        assert_true(has_value(client, "k", "second"));
+        AWAIT(atomic_load(&code) == VIGIL_OK);
+        vigil_call_free(first);
+    }
+    vigil_client_free(client);
+}
+
+/* A write that was canceled before it began, or is refused, is not waited for by later ones. */
+static void writes_that_never_begin_are_not_waited_for(void **state)
+{
+    (void)state;
+    vigil_client *client = open_in_own_loop();
+    _Atomic int code;
+    vigil_call *canceled = start(vigil_put(client, vigil_text("k"), vigil_text("v"), 0), &code);
+    vigil_call_cancel(canceled);
+    vigil_client_process(client);
+    assert_int_equal(atomic_load(&code), VIGIL_ERROR_CANCELED);
+    vigil_call *refused = start(vigil_put(client, vigil_text(""), vigil_text("v"), 0), &code);
+    vigil_client_process(client);
+    assert_true(atomic_load(&code) > VIGIL_OK);
+    assert_int_equal(atomic_load(&client->writes_posted), 0);
+    vigil_call_free(refused);
+    vigil_call_free(canceled);
+    vigil_client_free(client);
+}
+
+/* -- Users -- */
+
+/* The writer has enabled authentication, but no reader can see it yet. The calls have a user, and
+ * get a token when they are refused. */
+static void calls_survive_that_authentication_is_enabled(void **state)
+{
+    (void)state;
+    _Atomic int enabled, code;
+    vigil_client *client = open_as("root", "secret");
+    assert_int_equal(put(client, "k", "v"), VIGIL_OK);
+    assert_int_equal(run(vigil_user_add(client, "root", "secret")), VIGIL_OK);
+    assert_int_equal(run(vigil_user_grant_role(client, "root", "root")), VIGIL_OK);
+    int before = atomic_load(&syncs);
+    atomic_store(&sync_waits, true);
+    vigil_call *enable = start(vigil_auth_enable(client), &enabled);
+    AWAIT(atomic_load(&syncs) > before);
+    vigil_call *late = start(vigil_put(client, vigil_text("k"), vigil_text("late"), 0), &code);
+    usleep(50000); /* it waits for the writer now; the test is correct without it */
+    atomic_store(&sync_waits, false);
+    AWAIT(atomic_load(&code) != -1);
+    assert_string_equal(vigil_call_error(late)->text, "");
+    assert_int_equal(atomic_load(&code), VIGIL_OK);
+    AWAIT(atomic_load(&enabled) == VIGIL_OK);
+    assert_true(has_value(client, "k", "late"));
+    vigil_call_free(late);
+    vigil_call_free(enable);
+    vigil_client_free(client);
+}
+
+/* -- Limits -- */
+
+enum { LARGE_BYTES = 1 << 20 };
+
+static void put_large(vigil_client *client, int keys)
+{
+    static char value[LARGE_BYTES];
+    char key[16];
+    for (int i = 0; i < keys; i++) {
+        snprintf(key, sizeof(key), "k%02d", i);
+        assert_int_equal(
+            run(vigil_put(client, vigil_text(key), vigil_bytes_of(value, sizeof(value)), 0)),
+            VIGIL_OK);
+    }
+}
+
+static void check_too_large(vigil_call *call)
+{
+    assert_int_equal(vigil_call_run(call), VIGIL_ERROR_TOO_LARGE);
+    assert_int_equal(vigil_call_error(call)->outcome, VIGIL_UNKNOWN);
+    vigil_call_free(call);
+}
+
+static vigil_call *delete_large(vigil_client *client)
+{
+    vigil_delete_request request;
+    vigil_delete_request_init(&request);
+    request.key = vigil_text("k");
+    request.range_end = vigil_text("l");
+    request.prev_kv = 1;
+    return vigil_delete_with(client, &request);
+}
+
+static vigil_call *read_large(vigil_client *client)
+{
+    vigil_range_request request;
+    vigil_range_request_init(&request);
+    request.key = vigil_text("k");
+    request.range_end = vigil_text("l");
+    vigil_txn *txn = vigil_txn_new(client);
+    vigil_txn_range(txn, &request);
+    vigil_call *call = vigil_txn_call(txn);
+    vigil_txn_free(txn);
+    return call;
+}
+
+static void responses_have_a_limit(void **state)
+{
+    (void)state;
+    vigil_embedded_options options;
+    vigil_options own;
+    _Atomic int code;
+    vigil_embedded_options_init(&options);
+    vigil_options_init(&own);
+    own.receive_bytes_max = LARGE_BYTES + LARGE_BYTES / 2;
+    options.client = &own;
+    vigil_client *client = open_with(&options);
+    put_large(client, 1);
+    assert_int_equal(run(read_large(client)), VIGIL_OK);
+    put_large(client, 2);
+    check_too_large(vigil_get_prefix(client, vigil_text("k")));
+    check_too_large(read_large(client));
+    vigil_call *started = start(read_large(client), &code);
+    AWAIT(atomic_load(&code) != -1);
+    assert_int_equal(atomic_load(&code), VIGIL_ERROR_TOO_LARGE);
+    vigil_call_free(started);
+    check_too_large(delete_large(client));
+    assert_int_equal(count(client, "k", true), 0);
+    vigil_client_free(client);
+}
+
+static void check_late(vigil_call *call)
+{
+    vigil_call_set_timeout(call, 1);
+    assert_int_equal(vigil_call_run(call), VIGIL_ERROR_TIMEOUT);
+    assert_string_equal(vigil_call_error(call)->text, "no answer within 1 ms");
+    vigil_call_free(call);
+}
+
+/* More than a thread can copy to new memory in a millisecond. */
+static void long_ranges_have_a_timeout(void **state)
+{
+    (void)state;
+    vigil_client *client = open_store();
+    put_large(client, 48);
+    check_late(vigil_get_prefix(client, vigil_text("k")));
+    vigil_call *patient = vigil_get_prefix(client, vigil_text("k"));
+    vigil_call_set_timeout(patient, 0);
+    assert_int_equal(vigil_call_run(patient), VIGIL_OK);
+    assert_int_equal(vigil_range_result(patient)->kv_count, 48);
+    vigil_call_free(patient);
+    vigil_client_free(client);
+}
+
+int main(void)
+{
+#define STORE_TEST(f) cmocka_unit_test_setup_teardown(f, make_dir, remove_dir)
+    const struct CMUnitTest tests[] = {
+        STORE_TEST(blocking_write_does_not_overtake_a_started_one),
+        STORE_TEST(writes_of_a_thread_keep_their_order),
+        STORE_TEST(writes_that_never_begin_are_not_waited_for),
+        STORE_TEST(calls_survive_that_authentication_is_enabled),
+        STORE_TEST(responses_have_a_limit),
+        STORE_TEST(long_ranges_have_a_timeout),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,130 @@
+/*
+ * Whether a watch may be created, and when: the cluster decides about the caller's rights, and the
+ * mirror must show what was written through this server.
+ */
+#include "base/xalloc.h"
+#include "engine/cluster/joined/grants.h"
+#include "engine/cluster/link/phase.h"
+#include "engine/cluster/mirror_wait.h"
+#include "engine/cluster/shard.h"
+
+#include <stdio.h>
+
+/* In the operation's arena. */
+struct admission {
+    struct grants_waiter rights;
+    struct mirror_wait mirror;
+    struct engine_op *op;
+    struct cluster_shard *shard;
+    bool is_reached; /* only the permission was too old */
+};
+
+void cluster_fail_unsynced(struct cluster_shared *shared, struct engine_op *op)
+{
+    char why[CLUSTER_PHASE_BYTES], text[CLUSTER_PHASE_BYTES + 64];
+    enum cluster_phase phase = cluster_phase_explain(&shared->state, &shared->options, why);
+    int len =
+        snprintf(text, sizeof(text), "%s%s%s", status_text(ST_NOT_SYNCED),
+                 phase == CLUSTER_UNREACHED ? ": " : "", phase == CLUSTER_UNREACHED ? why : "");
+    op->status = ST_NOT_SYNCED;
+    if (arena_dup(op->arena, slice_of(text, (size_t)len), &op->text) != ST_OK)
+        op->text = SLICE_EMPTY; /* the text of the status must do */
+}
+
+static void end(struct admission *admission, enum status status)
+{
+    struct engine_op *op = admission->op;
+    admission->shard->in_progress--;
+    op->status = status;
+    op->done(op);
+}
+
+/* The permission may have become too old meanwhile. */
+static bool must_ask_again(const struct admission *admission)
+{
+    return !admission->op->principal.is_server &&
+           !grants_is_current(admission->shard->grants, &admission->rights);
+}
+
+static void on_mirror(struct mirror_wait *wait, bool reached)
+{
+    struct admission *admission = CONTAINER_OF(wait, struct admission, mirror);
+    if (!reached) {
+        admission->op->text = SLICE_LITERAL("vigil: the mirror is behind the cluster");
+        end(admission, ST_AGAIN);
+    } else if (must_ask_again(admission)) {
+        admission->is_reached = true;
+        grants_ask(admission->shard->grants, &admission->rights);
+    } else {
+        end(admission, ST_OK);
+    }
+}
+
+static void on_rights(struct grants_waiter *waiter)
+{
+    struct admission *admission = CONTAINER_OF(waiter, struct admission, rights);
+    if (waiter->status == ST_OK && admission->is_reached) {
+        end(admission, ST_OK);
+        return;
+    }
+    if (waiter->status == ST_OK) {
+        mirror_wait_start(&admission->shard->mirror_waits, &admission->mirror);
+        return;
+    }
+    cluster_fail(admission->op, waiter->code, waiter->text);
+    end(admission, admission->op->status);
+}
+
+static struct admission *admission_new(struct cluster_shard *shard, struct engine_admission *asked)
+{
+    struct engine_op *op = &asked->op;
+    struct admission *admission = arena_alloc(op->arena, sizeof(*admission));
+    if (!admission)
+        return NULL;
+    *admission = (struct admission){
+        .rights = {.done = on_rights,
+                   .token = op->principal.token,
+                   .key = asked->key,
+                   .range_end = asked->range_end},
+        .mirror = {.done = on_mirror},
+        .op = op,
+        .shard = shard,
+    };
+    shard->in_progress++;
+    return admission;
+}
+
+void cluster_watch_admit(struct engine_shard *base, struct engine_admission *asked)
+{
+    struct cluster_shard *shard = cluster_shard_of(base);
+    asked->is_foreign = !asked->op.principal.is_server &&
+                        (!cluster_mirrors(&shard->shared->options, asked->key, asked->range_end) ||
+                         !grants_can_decide(shard->grants, asked->key, asked->range_end));
+    if (asked->is_foreign) {
+        asked->op.status = ST_OK;
+        asked->op.done(&asked->op);
+        return;
+    }
+    if (!atomic_load(&shard->shared->state.synced)) { /* the watch's start is not known yet */
+        cluster_fail_unsynced(shard->shared, &asked->op);
+        asked->op.done(&asked->op);
+        return;
+    }
+    struct admission *admission = admission_new(shard, asked);
+    if (!admission) {
+        asked->op.status = ST_NOMEM;
+        asked->op.done(&asked->op);
+    } else if (asked->op.principal.is_server) {
+        mirror_wait_start(&shard->mirror_waits, &admission->mirror);
+    } else {
+        grants_ask(shard->grants, &admission->rights);
+    }
+}
+
+enum status cluster_watch_recheck(struct engine_shard *base, const struct auth_principal *principal,
+                                  struct slice key, struct slice range_end)
+{
+    if (principal->is_server)
+        return ST_OK;
+    return grants_known(cluster_shard_of(base)->grants, principal->token, key, range_end);
+}

@@ -1,0 +1,52 @@
+/*
+ * Compares the pasts of the mirror and of the cluster, by linearizable reads: a member that is
+ * merely behind does not answer them, and without a quorum none does.
+ *
+ *     version of the server ──► what the witness asks, one read after the other ──► the verdict
+ *
+ * Another cluster id, a revision or a term below the last one, or another change at the revision of
+ * the mirror's last changes means another past.
+ *
+ * Owned by the follower; its thread.
+ */
+#ifndef VIGIL_ENGINE_CLUSTER_FOLLOW_COMPARER_H
+#define VIGIL_ENGINE_CLUSTER_FOLLOW_COMPARER_H
+
+#include "engine/cluster/follow/witness.h"
+
+#include <vigil/call.h>
+
+struct comparer;
+
+enum comparer_verdict {
+    COMPARER_SAME,
+    COMPARER_OTHER,  /* another past */
+    COMPARER_FAILED, /* the cluster does not answer */
+};
+
+struct comparer_result {
+    enum comparer_verdict verdict;
+    char reason[VIGIL_ERROR_TEXT_BYTES]; /* unless it is the same */
+    vigil_header header;                 /* of the last linearizable answer */
+    char version[32];                    /* of the server; "" if it does not say */
+};
+
+struct comparer_question {
+    const struct witness *witness; /* borrowed; does not change until the verdict */
+    int64_t mirrored;              /* the cluster's revision is not below */
+    uint64_t cluster_id;           /* 0: not known yet */
+    uint64_t raft_term;            /* of the last comparison; 0: not known */
+    struct slice key;              /* one that may be read; borrowed */
+};
+
+struct comparer *comparer_new(vigil_client *client,
+                              void (*done)(void *ctx, const struct comparer_result *result),
+                              void *ctx);      /* aborts without memory */
+void comparer_free(struct comparer *comparer); /* accepts NULL */
+
+/* done is called once, but not from within. It is idle. */
+void comparer_start(struct comparer *comparer, const struct comparer_question *question);
+/* done is not called any more. */
+void comparer_cancel(struct comparer *comparer);
+
+#endif

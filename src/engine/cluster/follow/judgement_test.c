@@ -1,0 +1,234 @@
+/* The small parts that judge a cluster: its last change, its compactions, its version, its term,
+ * and the ranges that are mirrored. */
+#include "engine/cluster/follow/compact_search.h"
+#include "engine/cluster/follow/pulse.h"
+#include "engine/cluster/follow/server_version.h"
+#include "engine/cluster/follow/witness.h"
+#include "engine/cluster/laggard.h"
+#include "engine/cluster/load/ranges.h"
+#include "engine/operation.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+/* -- Witness -- */
+
+static const vigil_kv seen = {
+    .key = {"k", 1},
+    .create_revision = 3,
+    .mod_revision = 9,
+    .version = 4,
+    .value = {"value", 5},
+    .lease = 7,
+};
+
+static void note_put(struct witness *witness)
+{
+    witness_note(witness, &(struct imported_change){
+                              .kv = {.key = SLICE_LITERAL("k"),
+                                     .create_revision = 3,
+                                     .mod_revision = 9,
+                                     .version = 4,
+                                     .value = SLICE_LITERAL("value"),
+                                     .lease = 7},
+                          });
+}
+
+static void every_field_of_the_last_put_counts(void **state)
+{
+    (void)state;
+    struct witness witness = {0};
+    struct slice key;
+    int64_t revision;
+    assert_false(witness_question(&witness, WITNESS_PUT, &key, &revision));
+    note_put(&witness);
+    assert_true(witness_question(&witness, WITNESS_PUT, &key, &revision));
+    assert_int_equal(revision, 9);
+    assert_true(slice_equal(key, SLICE_LITERAL("k")));
+    assert_true(witness_agrees(&witness, WITNESS_PUT, &seen));
+    assert_false(witness_agrees(&witness, WITNESS_PUT, NULL));
+    for (unsigned field = 0; field < 6; field++) {
+        vigil_kv other = seen;
+        other.create_revision += field == 0;
+        other.mod_revision -= field == 1;
+        other.version += field == 2;
+        other.lease += field == 3;
+        if (field >= 4)
+            other.value = field == 4 ? vigil_text("valu") : vigil_text("valuf");
+        assert_false(witness_agrees(&witness, WITNESS_PUT, &other));
+    }
+    witness_fini(&witness);
+}
+
+static void a_later_delete_has_two_questions(void **state)
+{
+    (void)state;
+    struct witness witness = {0};
+    struct slice key;
+    int64_t revision;
+    note_put(&witness);
+    assert_false(witness_question(&witness, WITNESS_GONE, &key, &revision));
+    witness_note(&witness,
+                 &(struct imported_change){.kv = {.key = SLICE_LITERAL("d"), .mod_revision = 12},
+                                           .is_tombstone = true});
+    assert_true(witness_question(&witness, WITNESS_GONE, &key, &revision));
+    assert_int_equal(revision, 12);
+    assert_true(slice_equal(key, SLICE_LITERAL("d")));
+    assert_true(witness_question(&witness, WITNESS_WAS_THERE, &key, &revision));
+    assert_int_equal(revision, 11);
+    assert_true(witness_agrees(&witness, WITNESS_GONE, NULL));
+    assert_false(witness_agrees(&witness, WITNESS_GONE, &seen));
+    assert_true(witness_agrees(&witness, WITNESS_WAS_THERE, &seen));
+    assert_false(witness_agrees(&witness, WITNESS_WAS_THERE, NULL));
+    witness.revision = 13; /* a put that is later still says more */
+    assert_false(witness_question(&witness, WITNESS_GONE, &key, &revision));
+    witness_fini(&witness);
+}
+
+/* -- Compactions -- */
+
+static void the_compact_revision_is_found_for_every_pair(void **state)
+{
+    (void)state;
+    for (int64_t known = 0; known < 40; known++) {
+        for (int64_t compacted = known; compacted < 40; compacted++) {
+            struct compact_search search;
+            unsigned questions = 0;
+            int64_t revision;
+            compact_search_init(&search, known, 40);
+            for (; (revision = compact_search_next(&search)); questions++)
+                compact_search_answer(&search, revision >= compacted);
+            int64_t found = compact_search_result(&search);
+            /* Nothing is older than the first revision: its compaction has no effect. */
+            assert_int_equal(found, compacted == 1 && known == 0 ? 0 : compacted);
+            assert_true(questions <= (found == known ? 1 : 7));
+        }
+    }
+}
+
+/* -- Version -- */
+
+static void only_newer_servers_have_progress(void **state)
+{
+    (void)state;
+    static const char *const with[] = {"3.4.31",     "3.5.8",  "3.5.21", "3.6.0",
+                                       "3.7.0-rc.0", "3.10.1", "4.0.0"};
+    static const char *const without[] = {"3.4.30", "3.4.0", "3.5.0", "3.5.7", "3.3.99",
+                                          "2.9.9",  "",      "3",     "3.6",   "x.y.z"};
+    for (size_t i = 0; i < COUNT_OF(with); i++)
+        assert_true(server_version_has_progress(slice_from_text(with[i])));
+    for (size_t i = 0; i < COUNT_OF(without); i++)
+        assert_false(server_version_has_progress(slice_from_text(without[i])));
+}
+
+/* -- Alarms -- */
+
+static unsigned alarms_in(const char *text)
+{
+    return pulse_alarms_in(slice_from_text(text));
+}
+
+static void alarms_are_found_in_the_errors_of_a_status(void **state)
+{
+    (void)state;
+    assert_int_equal(alarms_in("memberID:13803658152347727308 alarm:NOSPACE "),
+                     1 << ENGINE_ALARM_NOSPACE);
+    assert_int_equal(alarms_in("memberID:1  alarm:CORRUPT"), 1 << ENGINE_ALARM_CORRUPT);
+    assert_int_equal(alarms_in("etcdserver: no leader"), 0);
+    assert_int_equal(alarms_in(""), 0);
+}
+
+/* -- Ranges -- */
+
+static void prefixes_become_disjoint_ranges(void **state)
+{
+    (void)state;
+    static const struct slice given[] = {SLICE_LITERAL("/b/c"), SLICE_LITERAL("/b"),
+                                         SLICE_LITERAL("\xff"), SLICE_LITERAL("/a/"),
+                                         SLICE_LITERAL("/b")};
+    struct ranges ranges;
+    ranges_init(&ranges, given, COUNT_OF(given));
+    assert_int_equal(ranges.count, 3);
+    assert_int_equal(ranges.prefix_count, 3);
+    assert_true(slice_equal(ranges.items[0].key, SLICE_LITERAL("/a/")));
+    assert_true(slice_equal(ranges.items[0].range_end, SLICE_LITERAL("/a0")));
+    assert_true(slice_equal(ranges.items[1].range_end, SLICE_LITERAL("/c")));
+    assert_true(slice_equal(ranges.items[2].range_end, slice_of("", 1))); /* all that follow */
+    ranges_fini(&ranges);
+}
+
+static void no_prefix_and_an_empty_one_are_all_keys(void **state)
+{
+    (void)state;
+    static const struct slice empty[] = {SLICE_LITERAL("/a"), SLICE_LITERAL("")};
+    for (size_t count = 0; count <= 2; count += 2) {
+        struct ranges ranges;
+        ranges_init(&ranges, empty, count);
+        assert_int_equal(ranges.count, 1);
+        assert_int_equal(ranges.prefix_count, 0);
+        assert_true(slice_equal(ranges.items[0].key, slice_of("", 1)));
+        assert_true(slice_equal(ranges.items[0].range_end, slice_of("", 1)));
+        ranges_fini(&ranges);
+    }
+}
+
+/* -- A member that is behind -- */
+
+/* What it has delivered every second, and what others have. */
+static bool seconds(struct lag *lag, int64_t *now_s, int64_t count, int64_t received, int64_t heard)
+{
+    bool left = false;
+    for (int64_t i = 0; i < count; i++)
+        left |= lag_is_too_long(lag, ++*now_s * NS_PER_S, received, heard);
+    return left;
+}
+
+static void a_member_that_does_not_follow_the_others_is_left(void **state)
+{
+    (void)state;
+    struct lag lag = {0};
+    int64_t now_s = 1000;
+    assert_false(seconds(&lag, &now_s, 100, 10, 10)); /* nothing happens in the cluster */
+    assert_false(seconds(&lag, &now_s, 5, 10, 11));
+    assert_false(seconds(&lag, &now_s, 5, 11, 12)); /* it is late, and delivers */
+    for (int64_t i = 0; i < 100; i++)               /* always a little behind */
+        assert_false(seconds(&lag, &now_s, 3, 20 + i, 21 + i));
+    assert_false(
+        seconds(&lag, &now_s, 100, INT64_MAX, 1000)); /* the mirror is slow, not the member */
+    assert_false(seconds(&lag, &now_s, 5, 200, 1000));
+    assert_true(seconds(&lag, &now_s, 1, 201, 1000));
+}
+
+/* All may be equally slow. */
+static void members_are_not_left_one_after_the_other(void **state)
+{
+    (void)state;
+    struct lag lag = {0};
+    int64_t now_s = 1000;
+    unsigned left = 0;
+    for (int i = 0; i < 300; i++) {
+        left += seconds(&lag, &now_s, 1, 10, 20 + i);
+        left += lag_unanswered(&lag, now_s * NS_PER_S);
+    }
+    assert_in_range(left, 9, 10);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_field_of_the_last_put_counts),
+        cmocka_unit_test(a_later_delete_has_two_questions),
+        cmocka_unit_test(the_compact_revision_is_found_for_every_pair),
+        cmocka_unit_test(only_newer_servers_have_progress),
+        cmocka_unit_test(alarms_are_found_in_the_errors_of_a_status),
+        cmocka_unit_test(prefixes_become_disjoint_ranges),
+        cmocka_unit_test(no_prefix_and_an_empty_one_are_all_keys),
+        cmocka_unit_test(a_member_that_does_not_follow_the_others_is_left),
+        cmocka_unit_test(members_are_not_left_one_after_the_other),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

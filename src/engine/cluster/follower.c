@@ -1,0 +1,796 @@
+#include "engine/cluster/follower.h"
+
+#include "base/xalloc.h"
+#include "client/call/client.h"
+#include "client/connect/error.h"
+#include "engine/cluster/follow/compactions.h"
+#include "engine/cluster/follow/comparer.h"
+#include "engine/cluster/follow/feeder.h"
+#include "engine/cluster/follow/pulse.h"
+#include "engine/cluster/follow/server_version.h"
+#include "engine/cluster/follow/watches.h"
+#include "engine/cluster/laggard.h"
+#include "engine/cluster/link/own_client.h"
+#include "engine/cluster/load/loader.h"
+#include "engine/cluster/mirror/mirror.h"
+#include "engine/cluster/news.h"
+
+#define PAUSE_NS (1 * NS_PER_S)
+#define NO_LEADER_PAUSE_NS (200 * NS_PER_MS)
+#define COMPACTIONS_EVERY_NS (5 * NS_PER_S)
+#define PROGRESS_EVERY_NS (1 * NS_PER_S) /* at least, if the server does not answer */
+
+enum follower_state {
+    FOLLOWER_CONNECTING, /* the stream of watches is being opened */
+    FOLLOWER_COMPARING,  /* pasts; the stream is open */
+    FOLLOWER_FOLLOWING,  /* the watches are created */
+    FOLLOWER_DRAINING,   /* a state must be loaded once the mirror has applied what it was given */
+    FOLLOWER_LOADING,    /* pages are read */
+    FOLLOWER_GIVING,     /* the state is given to the mirror */
+    FOLLOWER_PAUSING,    /* after a failure */
+    FOLLOWER_RESET,      /* another past */
+};
+
+#define TO(state) (1u << FOLLOWER_##state)
+
+/* Drawn in follower.h. */
+static const uint16_t moves[] = {
+    [FOLLOWER_CONNECTING] = TO(CONNECTING) | TO(COMPARING) | TO(PAUSING) | TO(RESET),
+    [FOLLOWER_COMPARING] = TO(CONNECTING) | TO(FOLLOWING) | TO(DRAINING) | TO(PAUSING) | TO(RESET),
+    [FOLLOWER_FOLLOWING] = TO(CONNECTING) | TO(PAUSING) | TO(RESET),
+    [FOLLOWER_DRAINING] = TO(LOADING) | TO(PAUSING) | TO(RESET),
+    [FOLLOWER_LOADING] = TO(GIVING) | TO(DRAINING) | TO(PAUSING) | TO(RESET),
+    [FOLLOWER_GIVING] = TO(CONNECTING) | TO(RESET),
+    [FOLLOWER_PAUSING] = TO(CONNECTING) | TO(RESET),
+    [FOLLOWER_RESET] = 0,
+};
+
+struct follower {
+    /* Constant. */
+    struct follower_options options;
+    const struct cluster_options *cluster;
+    struct cluster_state *shown;
+    struct engine *mirror;
+    vigil_client *client; /* owned */
+    struct ranges ranges;
+
+    /* The thread of the client's loop. */
+    enum follower_state state;
+    struct driver_part part;
+    struct watches *watches; /* owned, as all that follow */
+    struct comparer *comparer;
+    struct compactions *compactions;
+    struct laggard *laggard;
+    struct pulse *pulse;
+    struct feeder *feeder;
+    struct merge *merge;      /* while following; otherwise NULL */
+    struct loader *loader;    /* while loading */
+    struct load *load;        /* while loading or giving */
+    struct mirror_walk *walk; /* while loading */
+    struct witness witness;
+    struct intake intake;
+    const char *load_why; /* a state must be loaded before the watches are created; NULL: none */
+    bool trust_progress;  /* of this server */
+    bool all_keys;        /* one watch for all keys, whatever the prefixes are */
+    int64_t given;        /* the last revision that was given to the mirror */
+    int64_t load_revision;
+    char version[32];    /* of the member that is followed */
+    enum status failure; /* of the mirror, until everything in flight has returned */
+    struct news news;
+    int64_t progress_at_ns; /* a request for progress was sent then; 0: none is unanswered */
+    bool progress_again;
+    struct timer pause, progress;
+
+    /* Any thread. */
+    struct driver_command begin, progress_wanted, compacted;
+    _Atomic bool progress_posted, compacted_posted;
+    _Atomic int64_t compacted_to;
+    _Atomic int64_t complete_at; /* the mirror is complete when it has this revision; 0: unknown */
+};
+
+static void connect_stream(struct follower *follower);
+static void compare(struct follower *follower);
+static void give_again(struct follower *follower);
+
+static struct loop *loop_of(const struct follower *follower)
+{
+    return follower->client->driver.loop;
+}
+
+static int64_t now_ns(const struct follower *follower)
+{
+    return loop_now_ns(loop_of(follower));
+}
+
+static void follower_check(const struct follower *follower)
+{
+    bool loads = follower->state == FOLLOWER_LOADING, gives = follower->state == FOLLOWER_GIVING;
+    assert((follower->merge != NULL) == (follower->state == FOLLOWER_FOLLOWING));
+    assert((follower->loader != NULL) == loads);
+    assert((follower->walk != NULL) == loads);
+    assert((follower->load != NULL) == (loads || gives));
+    assert(!follower->pause.set || follower->state == FOLLOWER_PAUSING || gives);
+    assert(!atomic_load(&follower->shown->connected) || follower->state == FOLLOWER_FOLLOWING);
+}
+
+/* Frees what only the state before needs, moves, and checks. */
+static void move(struct follower *follower, enum follower_state next)
+{
+    assert(moves[follower->state] & (1u << next));
+    if (follower->state == FOLLOWER_FOLLOWING) {
+        atomic_store(&follower->shown->connected, false);
+        atomic_store(&follower->shown->upstream_watches, 0);
+        merge_free(TAKE(follower->merge));
+        compactions_stop(follower->compactions);
+        laggard_stop(follower->laggard);
+        pulse_stop(follower->pulse);
+        loop_timer_cancel(loop_of(follower), &follower->progress);
+    }
+    if (follower->state == FOLLOWER_COMPARING)
+        comparer_cancel(follower->comparer);
+    if (follower->state == FOLLOWER_LOADING) {
+        loader_free(TAKE(follower->loader));
+        local_mirror_walk_free(TAKE(follower->walk));
+    }
+    if (next != FOLLOWER_GIVING && next != FOLLOWER_LOADING)
+        load_free(TAKE(follower->load));
+    follower->state = next;
+    news_expect_answer(&follower->news, next == FOLLOWER_CONNECTING || next == FOLLOWER_COMPARING);
+    if (next != FOLLOWER_FOLLOWING && next != FOLLOWER_LOADING)
+        follower_check(follower);
+}
+
+/* -- Connecting and comparing -- */
+
+static void pause_after(struct follower *follower, const char *reason, int64_t pause_ns)
+{
+    news_waiting(&follower->news, reason);
+    move(follower, FOLLOWER_PAUSING);
+    loop_timer_set(loop_of(follower), &follower->pause, now_ns(follower) + pause_ns);
+}
+
+static void on_pause_over(struct timer *timer)
+{
+    struct follower *follower = CONTAINER_OF(timer, struct follower, pause);
+    if (follower->state == FOLLOWER_GIVING)
+        give_again(follower);
+    else
+        connect_stream(follower);
+}
+
+static void reset(struct follower *follower, const char *reason)
+{
+    move(follower, FOLLOWER_RESET);
+    if (follower->cluster->on_reset)
+        follower->cluster->on_reset(follower->cluster->ctx, reason);
+}
+
+/* Everything has returned from the mirror. What it has refused is watched again. */
+static void forget_failure(struct follower *follower)
+{
+    if (follower->failure == ST_OK)
+        return;
+    follower->failure = ST_OK;
+    local_mirror_retry(follower->mirror);
+    follower->given = local_mirror_revision(follower->mirror);
+}
+
+/* The stream may be open already. */
+static void connect_stream(struct follower *follower)
+{
+    loop_timer_cancel(loop_of(follower), &follower->pause);
+    move(follower, FOLLOWER_CONNECTING);
+    if (follower->failure != ST_OK && !feeder_is_idle(follower->feeder))
+        return; /* continues when everything has returned */
+    forget_failure(follower);
+    if (watches_is_open(follower->watches))
+        compare(follower);
+    else
+        watches_open(follower->watches);
+}
+
+static void compare(struct follower *follower)
+{
+    struct cluster_state *shown = follower->shown;
+    uint64_t known = atomic_load(&shown->cluster_id);
+    struct comparer_question question = {
+        .witness = &follower->witness,
+        .mirrored = follower->given,
+        .cluster_id = known ? known : follower->options.mirror->cluster_id,
+        .raft_term = follower->options.mirror->raft_term,
+        .key = follower->ranges.items[0].key,
+    };
+    move(follower, FOLLOWER_COMPARING);
+    comparer_start(follower->comparer, &question);
+}
+
+/* The ids of the cluster are known now. False: the mirror cannot be used. */
+static bool identify(struct follower *follower, const vigil_header *header)
+{
+    struct error error = {0};
+    struct mirror *mirror = follower->options.mirror;
+    atomic_store(&follower->shown->member_id, header->member_id);
+    atomic_store(&follower->shown->raft_term, header->raft_term);
+    if (mirror->cluster_id != header->cluster_id &&
+        mirror_identify(mirror, follower->cluster, header->cluster_id, &error) != ST_OK) {
+        pause_after(follower, error.text, PAUSE_NS);
+        return false;
+    }
+    atomic_store(&follower->shown->cluster_id, header->cluster_id);
+    atomic_store(&follower->shown->reached, true);
+    if (mirror_raise_term(mirror, follower->cluster, header->raft_term, &error) != ST_OK)
+        news_waiting(&follower->news, error.text);
+    return true;
+}
+
+static void note_complete(struct follower *follower)
+{
+    int64_t at = atomic_load(&follower->complete_at);
+    if (at && atomic_load(&follower->shown->mirrored) >= at)
+        atomic_store(&follower->shown->synced, true);
+}
+
+static void follow(struct follower *follower)
+{
+    bool all = follower->ranges.prefix_count == 0 || !follower->trust_progress;
+    struct range everything = range_all();
+    struct watches_request request = {
+        .ranges = all ? &everything : follower->ranges.items,
+        .count = all ? 1 : follower->ranges.count,
+        .revision = follower->given + 1,
+        .trust_progress = !all,
+    };
+    move(follower, FOLLOWER_FOLLOWING);
+    follower->all_keys = all;
+    follower->progress_at_ns = 0;
+    follower->progress_again = false;
+    follower->intake = intake_default();
+    follower->merge = merge_new(request.count, follower->given, follower->ranges.prefixes,
+                                follower->ranges.prefix_count);
+    request.merge = follower->merge;
+    watches_create(follower->watches, &request);
+    follower_check(follower);
+}
+
+static void drain(struct follower *follower);
+
+static void on_compared(void *ctx, const struct comparer_result *result)
+{
+    struct follower *follower = ctx;
+    if (result->verdict == COMPARER_OTHER) {
+        reset(follower, result->reason);
+        return;
+    }
+    if (result->verdict == COMPARER_FAILED) {
+        watches_avoid_server(follower->watches); /* it may be cut off from the others */
+        pause_after(follower, result->reason, PAUSE_NS);
+        return;
+    }
+    cluster_state_heard(follower->shown, result->header.revision);
+    follower->trust_progress = server_version_has_progress(slice_from_text(result->version));
+    atomic_store(&follower->shown->progress_reliable, follower->trust_progress);
+    if (!identify(follower, &result->header))
+        return;
+    snprintf(follower->version, sizeof(follower->version), "%s", result->version);
+    if (follower->load_why) {
+        drain(follower);
+        return;
+    }
+    atomic_store(&follower->complete_at, result->header.revision);
+    note_complete(follower);
+    follow(follower);
+}
+
+/* -- Following -- */
+
+static void request_progress(struct follower *follower)
+{
+    if (follower->state != FOLLOWER_FOLLOWING || follower->all_keys)
+        return;
+    if (follower->progress_at_ns) {
+        follower->progress_again = true;
+        return;
+    }
+    follower->progress_at_ns = now_ns(follower);
+    follower->progress_again = false;
+    watches_request_progress(follower->watches);
+    loop_timer_set(loop_of(follower), &follower->progress, now_ns(follower) + PROGRESS_EVERY_NS);
+}
+
+static void on_progress_late(struct timer *timer)
+{
+    struct follower *follower = CONTAINER_OF(timer, struct follower, progress);
+    follower->progress_at_ns = 0;
+    if (follower->progress_again || merge_waits(follower->merge))
+        request_progress(follower);
+}
+
+static void on_progress(struct follower *follower)
+{
+    loop_timer_cancel(loop_of(follower), &follower->progress);
+    follower->progress_at_ns = 0;
+    if (follower->progress_again)
+        request_progress(follower);
+}
+
+static void pump(struct follower *follower)
+{
+    struct merge_taken taken;
+    while (feeder_has_room(follower->feeder) &&
+           merge_take(follower->merge, FEEDER_BATCH_BYTES, &taken)) {
+        witness_note_last(&follower->witness, taken.changes, taken.change_count);
+        follower->given = taken.reach;
+        feeder_give(follower->feeder, &taken);
+    }
+    if (intake_regulate(&follower->intake, follower->merge, follower->feeder))
+        watches_pause(follower->watches, follower->intake.is_paused);
+    if (merge_waits(follower->merge))
+        request_progress(follower);
+    if (intake_is_beyond(&follower->intake, follower->merge)) {
+        follower->load_why = "too many events wait for those of other prefixes";
+        watches_give_up(follower->watches);
+    }
+}
+
+static void on_received(void *ctx, const vigil_header *header, size_t events)
+{
+    struct follower *follower = ctx;
+    if (header) {
+        cluster_state_heard(follower->shown, header->revision);
+        atomic_store(&follower->shown->member_id, header->member_id);
+    }
+    atomic_fetch_add(&follower->shown->upstream_events, events);
+    if (events == 0)
+        on_progress(follower);
+    pump(follower);
+}
+
+static void on_live(void *ctx)
+{
+    struct follower *follower = ctx;
+    atomic_store(&follower->shown->connected, true);
+    atomic_store(&follower->shown->upstream_watches,
+                 follower->all_keys ? 1 : follower->ranges.count);
+    news_following(&follower->news, (struct cluster_followed){
+                                        .revision = follower->given,
+                                        .cluster_id = atomic_load(&follower->shown->cluster_id),
+                                        .member_id = atomic_load(&follower->shown->member_id),
+                                        .raft_term = atomic_load(&follower->shown->raft_term),
+                                        .version = follower->version,
+                                    });
+    compactions_start(follower->compactions);
+    laggard_start(follower->laggard);
+    pulse_start(follower->pulse);
+    if (!atomic_load(&follower->shown->synced))
+        request_progress(follower); /* prefixes may be complete without any event */
+}
+
+static void on_opened(void *ctx)
+{
+    struct follower *follower = ctx;
+    if (follower->state == FOLLOWER_CONNECTING && follower->failure == ST_OK)
+        compare(follower);
+}
+
+static void on_broken(void *ctx, bool is_only_that)
+{
+    struct follower *follower = ctx;
+    if (follower->state != FOLLOWER_FOLLOWING && follower->state != FOLLOWER_COMPARING)
+        return;
+    if (follower->state == FOLLOWER_FOLLOWING)
+        atomic_fetch_add(&follower->shown->resumes, 1);
+    const char *why = channel_failure(follower->client->channel);
+    if (is_only_that)
+        news_waiting(&follower->news, *why ? why : "the watch of the cluster has broken");
+    move(follower, FOLLOWER_CONNECTING);
+}
+
+static void on_refused(void *ctx, enum grpc_code code, struct slice text)
+{
+    struct follower *follower = ctx;
+    bool no_leader = client_status_of(text) == ST_NO_LEADER;
+    char reason[VIGIL_ERROR_TEXT_BYTES];
+    (void)code;
+    snprintf(reason, sizeof(reason), "the watch is refused: %.*s", SLICE_ARGS(text));
+    if (no_leader)
+        watches_avoid_server(follower->watches);
+    if (follower->state == FOLLOWER_CONNECTING)
+        pause_after(follower, reason, no_leader ? NO_LEADER_PAUSE_NS : PAUSE_NS);
+}
+
+static void on_compacted(void *ctx, int64_t compact_revision)
+{
+    struct follower *follower = ctx;
+    cluster_state_raise(&follower->shown->compacted, compact_revision);
+    follower->load_why = "the cluster has compacted events that the mirror lacks";
+    if (follower->state == FOLLOWER_CONNECTING)
+        connect_stream(follower);
+}
+
+static void on_lost(void *ctx)
+{
+    struct follower *follower = ctx;
+    follower->load_why = "events of the cluster are missing, or too large for the watch";
+    if (follower->state == FOLLOWER_CONNECTING)
+        connect_stream(follower);
+}
+
+/* -- Loading -- */
+
+static bool walk_next(void *ctx, struct slice *ret_key, int64_t *ret_mod_revision)
+{
+    return local_mirror_walk_next(ctx, ret_key, ret_mod_revision);
+}
+
+static void on_load_progress(void *ctx, const char *text)
+{
+    struct follower *follower = ctx;
+    if (text)
+        news_waiting(&follower->news, text);
+    else
+        news_loading(&follower->news, follower->load, false);
+}
+
+static void on_loaded(void *ctx, const struct loader_result *result);
+
+static void load(struct follower *follower)
+{
+    static const struct loader_hooks hooks = {.done = on_loaded, .progress = on_load_progress};
+    struct error error = {0};
+    struct mirror_walk *walk = local_mirror_walk_new(follower->mirror);
+    struct load_walk walk_of_load = {walk_next, walk};
+    forget_failure(follower);
+    enum status status = load_new(follower->cluster->mirror.data_dir, walk_of_load, follower->given,
+                                  &follower->load, &error);
+    if (status != ST_OK) {
+        local_mirror_walk_free(walk);
+        pause_after(follower, error.text, PAUSE_NS);
+        return;
+    }
+    move(follower, FOLLOWER_LOADING);
+    news_load(&follower->news, follower->load_why);
+    follower->walk = walk;
+    follower->loader = loader_new(&(struct loader_options){
+        .client = follower->client,
+        .ranges = &follower->ranges,
+        .load = follower->load,
+        .hooks = &hooks,
+        .ctx = follower,
+    });
+    follower_check(follower);
+}
+
+static void drain(struct follower *follower)
+{
+    move(follower, FOLLOWER_DRAINING);
+    if (feeder_is_idle(follower->feeder))
+        load(follower);
+}
+
+/* Gives parts while there is room. */
+static void give(struct follower *follower)
+{
+    struct load_part part;
+    bool is_last = follower->given == follower->load_revision;
+    while (!is_last && feeder_has_room(follower->feeder)) {
+        load_take(follower->load, FEEDER_BATCH_BYTES, &part);
+        is_last = part.is_last;
+        feeder_give_part(follower->feeder, &part, follower->load_revision);
+    }
+    if (is_last)
+        follower->given = follower->load_revision;
+}
+
+/* The disk was full. */
+static void give_again(struct follower *follower)
+{
+    follower->failure = ST_OK;
+    local_mirror_retry(follower->mirror);
+    feeder_give_again(follower->feeder);
+}
+
+/* Everything has returned from the mirror, and some of it was refused. A full disk is waited for:
+ * to read the state again, which is in a file already, would need more space. */
+static void giving_failed(struct follower *follower)
+{
+    if (!feeder_has_refused(follower->feeder)) {
+        reset(follower, status_text(follower->failure)); /* a part of the state is missing */
+        return;
+    }
+    news_waiting(&follower->news, status_text(follower->failure));
+    loop_timer_set(loop_of(follower), &follower->pause, now_ns(follower) + PAUSE_NS);
+}
+
+/*
+ * Also a state without a difference ends the history before it: a key may have been put and deleted
+ * in between.
+ */
+static void give_loaded(struct follower *follower, int64_t revision)
+{
+    bool is_complete = local_mirror_walk_is_complete(follower->walk);
+    bool is_newer = revision > follower->given;
+    if (!is_complete || (!is_newer && load_different(follower->load))) {
+        reset(follower, is_complete ? "the mirror differs from the cluster at the same revision"
+                                    : "the mirror is damaged");
+        return;
+    }
+    news_loading(&follower->news, follower->load, true);
+    follower->load_revision = revision;
+    move(follower, FOLLOWER_GIVING);
+    atomic_store(&follower->complete_at, revision);
+    if (is_newer) {
+        /* Older events are not in the mirror as soon as the state is visible. */
+        atomic_store(&follower->shown->oldest, revision + 1);
+        give(follower);
+    } else {
+        feeder_reach(follower->feeder, revision);
+    }
+}
+
+static void on_loaded(void *ctx, const struct loader_result *result)
+{
+    struct follower *follower = ctx;
+    if (result->outcome == LOADER_COMPLETE) {
+        give_loaded(follower, result->revision);
+    } else if (result->outcome == LOADER_COMPACTED) {
+        drain(follower);
+    } else if (result->outcome == LOADER_OTHER) {
+        reset(follower, result->reason);
+    } else {
+        pause_after(follower, result->reason, PAUSE_NS);
+    }
+}
+
+static void loaded_is_visible(struct follower *follower)
+{
+    atomic_fetch_add(&follower->shown->loads, 1);
+    follower->load_why = NULL;
+    witness_fini(&follower->witness);
+    witness_find(&follower->witness, follower->mirror);
+    connect_stream(follower);
+}
+
+/* -- What the mirror says -- */
+
+/* The writer's thread. */
+static void on_visible(void *ctx, int64_t revision)
+{
+    struct follower *follower = ctx;
+    cluster_state_mirrored(follower->shown, revision);
+    note_complete(follower);
+}
+
+static void on_applied(void *ctx, enum status status)
+{
+    struct follower *follower = ctx;
+    bool idle = feeder_is_idle(follower->feeder);
+    if (status != ST_OK)
+        follower->failure = status;
+    if (follower->state == FOLLOWER_GIVING && follower->failure != ST_OK) {
+        if (idle)
+            giving_failed(follower);
+    } else if (follower->state == FOLLOWER_GIVING) {
+        if (follower->given != follower->load_revision)
+            give(follower);
+        else if (idle)
+            loaded_is_visible(follower);
+    } else if (follower->failure != ST_OK && follower->state == FOLLOWER_FOLLOWING) {
+        watches_give_up(follower->watches);
+        pause_after(follower, status_text(status), PAUSE_NS);
+    } else if (follower->failure != ST_OK && follower->state == FOLLOWER_CONNECTING && idle) {
+        connect_stream(follower);
+    } else if (follower->state == FOLLOWER_FOLLOWING) {
+        pump(follower);
+    } else if (follower->state == FOLLOWER_DRAINING && idle) {
+        forget_failure(follower);
+        load(follower);
+    }
+}
+
+/* -- Compactions -- */
+
+static void on_compaction_found(void *ctx, int64_t revision)
+{
+    struct follower *follower = ctx;
+    cluster_state_raise(&follower->shown->compacted, revision);
+    revision = atomic_load(&follower->shown->compacted);
+    if (follower->state != FOLLOWER_FOLLOWING || revision > follower->given ||
+        revision <= local_mirror_compact_revision(follower->mirror) ||
+        !feeder_has_room(follower->feeder))
+        return; /* perhaps the next time */
+    cluster_state_raise(&follower->shown->oldest, revision);
+    feeder_compact(follower->feeder, revision);
+}
+
+static int64_t newest_heard(void *ctx, int64_t *ret_known)
+{
+    struct follower *follower = ctx;
+    *ret_known = atomic_load(&follower->shown->compacted);
+    return atomic_load(&follower->shown->heard);
+}
+
+static void run_compacted(struct driver_command *command)
+{
+    struct follower *follower = CONTAINER_OF(command, struct follower, compacted);
+    atomic_store(&follower->compacted_posted, false);
+    if (!follower->client->driver.ended)
+        on_compaction_found(follower, atomic_load(&follower->compacted_to));
+}
+
+void follower_note_compaction(struct follower *follower, int64_t revision)
+{
+    cluster_state_raise(&follower->compacted_to, revision);
+    if (!atomic_exchange(&follower->compacted_posted, true))
+        driver_post(&follower->client->driver, &follower->compacted);
+}
+
+static void run_progress_wanted(struct driver_command *command)
+{
+    struct follower *follower = CONTAINER_OF(command, struct follower, progress_wanted);
+    atomic_store(&follower->progress_posted, false);
+    if (!follower->client->driver.ended)
+        request_progress(follower);
+}
+
+void follower_request_progress(struct follower *follower)
+{
+    if (!atomic_exchange(&follower->progress_posted, true))
+        driver_post(&follower->client->driver, &follower->progress_wanted);
+}
+
+/* -- A member that is behind -- */
+
+static int64_t received_of(void *ctx)
+{
+    struct follower *follower = ctx;
+    if (follower->given < atomic_load(&follower->shown->heard))
+        request_progress(follower); /* the rest may be outside the prefixes */
+    bool waits = merge_bytes(follower->merge) || !feeder_is_idle(follower->feeder);
+    return waits ? INT64_MAX : follower->given;
+}
+
+static void leave_member(void *ctx)
+{
+    struct follower *follower = ctx;
+    news_waiting(&follower->news, "the member is far behind the others; another one is tried");
+    watches_avoid_server(follower->watches);
+}
+
+/* -- The thread -- */
+
+static void end_part(struct driver_part *part)
+{
+    (void)part;
+}
+
+/* Ends everything that uses the client. What the mirror may still use is freed later. */
+static void free_part(struct driver_part *part)
+{
+    struct follower *follower = CONTAINER_OF(part, struct follower, part);
+    loop_timer_cancel(loop_of(follower), &follower->pause);
+    loop_timer_cancel(loop_of(follower), &follower->progress);
+    news_stop(&follower->news);
+    compactions_free(TAKE(follower->compactions));
+    laggard_free(TAKE(follower->laggard));
+    pulse_free(TAKE(follower->pulse));
+    comparer_free(TAKE(follower->comparer));
+    loader_free(TAKE(follower->loader));
+    watches_free(TAKE(follower->watches));
+}
+
+static void make_parts(struct follower *follower)
+{
+    static const struct watches_ops ops = {
+        .opened = on_opened,
+        .broken = on_broken,
+        .refused = on_refused,
+        .compacted = on_compacted,
+        .live = on_live,
+        .received = on_received,
+        .lost = on_lost,
+    };
+    news_start(&follower->news, follower->cluster, &follower->shown->trouble, loop_of(follower),
+               follower->client->channel);
+    follower->watches = watches_new(follower->client, &ops, follower);
+    follower->comparer = comparer_new(follower->client, on_compared, follower);
+    follower->compactions = compactions_new(&(struct compactions_options){
+        .client = follower->client,
+        .key = follower->ranges.items[0].key,
+        .every_ns = COMPACTIONS_EVERY_NS,
+        .newest = newest_heard,
+        .found = on_compaction_found,
+        .ctx = follower,
+    });
+    follower->laggard = laggard_new(&(struct laggard_options){
+        .client = follower->client,
+        .key = follower->ranges.items[0].key,
+        .state = follower->shown,
+        .received = received_of,
+        .leave = leave_member,
+        .ctx = follower,
+    });
+    follower->pulse = pulse_new(follower->client, follower->shown);
+}
+
+static void run_begin(struct driver_command *command)
+{
+    struct follower *follower = CONTAINER_OF(command, struct follower, begin);
+    struct driver *driver = &follower->client->driver;
+    if (driver->ended)
+        return;
+    pthread_setname_np(pthread_self(), "vigil-follower");
+    make_parts(follower);
+    follower->part.end = end_part;
+    follower->part.free = free_part;
+    list_push_back(&driver->parts, &follower->part.in_driver);
+    if (follower->options.mirror->is_warm)
+        witness_find(&follower->witness, follower->mirror);
+    connect_stream(follower);
+}
+
+static struct follower *follower_new(const struct follower_options *options)
+{
+    struct follower *follower = xcalloc(1, sizeof(*follower));
+    follower->options = *options;
+    follower->cluster = options->cluster;
+    follower->shown = options->state;
+    follower->mirror = options->mirror->engine;
+    follower->load_why = options->mirror->is_warm ? NULL : "there is no mirror yet";
+    follower->pause.fn = on_pause_over;
+    follower->progress.fn = on_progress_late;
+    follower->begin.run = run_begin;
+    follower->progress_wanted.run = run_progress_wanted;
+    follower->compacted.run = run_compacted;
+    ranges_init(&follower->ranges, options->cluster->prefixes, options->cluster->prefix_count);
+    return follower;
+}
+
+static void show_warm(struct follower *follower)
+{
+    follower->given = local_mirror_revision(follower->mirror);
+    atomic_store(&follower->shown->mirrored, follower->given);
+    atomic_store(&follower->shown->oldest, local_mirror_compact_revision(follower->mirror) + 1);
+}
+
+static enum status start_client(struct follower *follower, struct error *error)
+{
+    TRY(own_client_new(&follower->cluster->upstream, &follower->client, error));
+    follower->feeder = feeder_new(&(struct feeder_options){
+        .mirror = follower->mirror,
+        .driver = &follower->client->driver,
+        .visible = on_visible,
+        .done = on_applied,
+        .ctx = follower,
+    });
+    driver_post(&follower->client->driver, &follower->begin);
+    return ST_OK;
+}
+
+enum status follower_start(const struct follower_options *options, struct follower **ret_follower,
+                           struct error *error)
+{
+    struct follower *follower = follower_new(options);
+    if (options->mirror->is_warm)
+        show_warm(follower);
+    enum status status = start_client(follower, error);
+    if (status != ST_OK) {
+        follower_stop(follower);
+        return status;
+    }
+    *ret_follower = follower;
+    return ST_OK;
+}
+
+void follower_stop(struct follower *follower)
+{
+    if (!follower)
+        return;
+    vigil_client_free(follower->client);
+    feeder_free(follower->feeder);
+    merge_free(follower->merge);
+    load_free(follower->load);
+    local_mirror_walk_free(follower->walk);
+    witness_fini(&follower->witness);
+    ranges_fini(&follower->ranges);
+    free(follower);
+}

@@ -1,0 +1,41 @@
+/*
+ * Finds the cluster's newest revision for linearizable reads: one question at a time, shared by all
+ * reads that were waiting when it was sent. One for each shard, on its thread.
+ *
+ *     read ──► waiting ──► next question is sent ──► its answer: the revision ──► done
+ *
+ * The question is a linearizable range of one key, which need not exist, in Vigil's own name. The
+ * cluster refuses it if Vigil's user may not read that key.
+ */
+#ifndef VIGIL_ENGINE_CLUSTER_JOINED_PROBE_H
+#define VIGIL_ENGINE_CLUSTER_JOINED_PROBE_H
+
+#include "base/container/list.h"
+#include "base/slice.h"
+#include "base/status.h"
+
+struct cluster_state;
+struct loop;
+struct probe;
+struct upstream;
+
+/* The key is one that Vigil's user may read, such as a mirrored prefix; empty: it may read all.
+ * Aborts without memory. */
+struct probe *probe_new(struct loop *loop, struct upstream *upstream, struct cluster_state *state,
+                        struct slice key);
+void probe_free(struct probe *probe); /* no waiter may be left; accepts NULL */
+
+/* Embedded by its owner, zeroed except for done. */
+struct probe_waiter {
+    void (*done)(struct probe_waiter *waiter);
+    int64_t revision;     /* after done with GRPC_OK */
+    enum grpc_code code;  /* after done */
+    struct slice text;    /* after done: the cluster's own text, if it failed */
+    struct list in_probe; /* private */
+};
+
+/* done is not called from within. */
+void probe_ask(struct probe *probe, struct probe_waiter *waiter);
+void probe_cancel(struct probe_waiter *waiter); /* no effect if it does not wait */
+
+#endif

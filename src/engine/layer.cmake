@@ -1,0 +1,7 @@
+
+# The test is the mirror.
+cmake_language(DEFER CALL target_link_options engine_cluster_follow_feeder_test PRIVATE
+    -Wl,--wrap=local_mirror_apply)
+
+# Syncs that fail or wait.
+cmake_language(DEFER CALL target_link_options engine_local_failure_test PRIVATE -Wl,--wrap=fdatasync)

@@ -1,0 +1,251 @@
+/* Requests to an API with roles and bindings: which clients are admitted, and what is refused at
+ * the limits. */
+#include "kube/access/identity.h"
+
+#include "kube/server/bed_test.h"
+
+#define ROLES "/registry/clusterroles/"
+#define BINDINGS "/registry/clusterrolebindings/"
+
+static void start(unsigned inline_percent)
+{
+    bed_authorization = KUBE_AUTHORIZATION_RBAC;
+    begin(1, inline_percent);
+    bed_authorization = KUBE_AUTHORIZATION_ALWAYS_ALLOW;
+}
+
+static void put(const char *prefix, const char *name, struct slice json)
+{
+    char key[256];
+    snprintf(key, sizeof(key), "%s%s", prefix, name);
+    store(key, json);
+    run_watching();
+}
+
+static void put_role(const char *name, const char *rules)
+{
+    AUTO(buf_fini) struct buf text = {0};
+    assert_int_equal(
+        buf_append_format(&text, "{\"metadata\":{\"name\":\"%s\"},\"rules\":[%s]}", name, rules),
+        ST_OK);
+    put(ROLES, name, buf_slice(&text));
+}
+
+static void put_binding(const char *name, const char *role, const char *kind, const char *subject)
+{
+    AUTO(buf_fini) struct buf text = {0};
+    assert_int_equal(
+        buf_append_format(&text,
+                          "{\"metadata\":{\"name\":\"%s\"},\"roleRef\":{\"kind\":\"ClusterRole\","
+                          "\"name\":\"%s\"},\"subjects\":[{\"kind\":\"%s\",\"name\":\"%s\"}]}",
+                          name, role, kind, subject),
+        ST_OK);
+    put(BINDINGS, name, buf_slice(&text));
+}
+
+#define READS "{\"verbs\":[\"get\",\"list\"],\"apiGroups\":[\"\"],\"resources\":[\"configmaps\"]}"
+
+/* The answer to a list of config maps by this user; NULL: without credentials. */
+static struct peer *list_as(const char *user)
+{
+    bed->peer_name = user;
+    struct peer *peer = send_json("GET", CMS, "");
+    bed->peer_name = NULL;
+    run_watching();
+    return peer;
+}
+
+static void users_may_do_what_their_bindings_allow(void **state)
+{
+    static const unsigned percents[] = {0, 50, 100};
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(percents); i++) {
+        start(percents[i]);
+        assert_answer(list_as("jane"), 403,
+                      "configmaps is forbidden: User \\\"jane\\\" cannot list resource "
+                      "\\\"configmaps\\\" in API group \\\"\\\" in the namespace \\\"default\\\"");
+        assert_answer(list_as(NULL), 403, "system:anonymous");
+        put_role("reads", READS);
+        put_binding("jane", "reads", "User", "jane");
+        assert_answer(list_as("jane"), 200, NULL);
+        assert_answer(list_as("joe"), 403, NULL);
+        put_binding("all", "reads", "Group", "system:authenticated");
+        assert_answer(list_as("joe"), 200, NULL);
+        assert_answer(list_as(NULL), 403, NULL);
+        assert_answer(send_json("GET", "/healthz", ""), 200, NULL);
+        end();
+    }
+}
+
+static void a_wrong_token_is_not_anonymous(void **state)
+{
+    (void)state;
+    start(100);
+    put_role("reads", READS);
+    put_binding("all", "reads", "Group", "system:unauthenticated");
+    struct peer *none = send_json("GET", CMS, "");
+    struct peer *wrong = send_with("GET", CMS, "authorization", "Bearer wrong", "");
+    struct peer *basic = send_with("GET", CMS, "authorization", "Basic dTpw", "");
+    run_watching();
+    assert_answer(none, 200, NULL);
+    assert_answer(wrong, 401, "Unauthorized");
+    assert_answer(basic, 200, NULL);
+    end();
+}
+
+static void clients_may_leave_while_roles_are_read(void **state)
+{
+    (void)state;
+    for (int turns = 0; turns < 12; turns++) {
+        start(0);
+        put_role("reads", READS);
+        bed->peer_name = "jane";
+        struct peer *gone = send_json("GET", CMS, ""), *stays = send_json("GET", CMS, "");
+        for (int i = 0; i < turns; i++) {
+            loop_turn(bed->loop, 0);
+            fake_step(bed->engine);
+        }
+        leave(gone);
+        run_watching();
+        assert_answer(stays, 403, NULL);
+        end();
+    }
+}
+
+static void aggregated_roles_have_the_rules_of_those_they_select(void **state)
+{
+    (void)state;
+    start(100);
+    put(ROLES, "sum",
+        SLICE_LITERAL("{\"metadata\":{\"name\":\"sum\",\"labels\":{\"to\":\"top\"}},\"rules\":[],"
+                      "\"aggregationRule\":{\"clusterRoleSelectors\":[{\"matchLabels\":{\"to\":"
+                      "\"sum\"}}]}}"));
+    put(ROLES, "top",
+        SLICE_LITERAL("{\"metadata\":{\"name\":\"top\",\"labels\":{\"to\":\"top\"}},\"rules\":[],"
+                      "\"aggregationRule\":{\"clusterRoleSelectors\":[{\"matchExpressions\":[{"
+                      "\"key\":\"to\",\"operator\":\"In\",\"values\":[\"top\"]}]}]}}"));
+    put_binding("jane", "top", "User", "jane");
+    assert_answer(list_as("jane"), 403, NULL);
+    put(ROLES, "part",
+        SLICE_LITERAL(
+            "{\"metadata\":{\"name\":\"part\",\"labels\":{\"to\":\"sum\"}},\"rules\":[" READS
+            "]}"));
+    assert_answer(list_as("jane"), 200, NULL);
+    end();
+}
+
+/* -- Past the limits -- */
+
+static void a_role_with_too_many_rules_has_no_effect(void **state)
+{
+    AUTO(buf_fini) struct buf text = {0};
+    (void)state;
+    start(100);
+    for (int count = KUBE_RULES_MAX; count <= KUBE_RULES_MAX + 1; count++) {
+        char name[16];
+        buf_reset(&text, SIZE_MAX);
+        assert_int_equal(buf_append_text(&text, "{\"metadata\":{},\"rules\":[" READS), ST_OK);
+        for (int i = 1; i < count; i++)
+            assert_int_equal(buf_append_text(&text, ",{\"verbs\":[\"x\"]}"), ST_OK);
+        assert_int_equal(buf_append_text(&text, "]}"), ST_OK);
+        snprintf(name, sizeof(name), "r%d", count);
+        put(ROLES, name, buf_slice(&text));
+        put_binding(name, name, "User", name);
+        assert_answer(list_as(name), count > KUBE_RULES_MAX ? 403 : 200, NULL);
+    }
+    end();
+}
+
+static void a_binding_with_too_many_subjects_has_no_effect(void **state)
+{
+    AUTO(buf_fini) struct buf text = {0};
+    (void)state;
+    start(100);
+    put_role("reads", READS);
+    for (int count = KUBE_RBAC_SUBJECTS_MAX; count <= KUBE_RBAC_SUBJECTS_MAX + 1; count++) {
+        char name[16];
+        snprintf(name, sizeof(name), "u%d", count);
+        buf_reset(&text, SIZE_MAX);
+        assert_int_equal(buf_append_text(&text,
+                                         "{\"metadata\":{},\"roleRef\":{\"kind\":"
+                                         "\"ClusterRole\",\"name\":\"reads\"},\"subjects\":["),
+                         ST_OK);
+        for (int i = 1; i < count; i++)
+            assert_int_equal(buf_append_text(&text, "{\"kind\":\"User\",\"name\":\"x\"},"), ST_OK);
+        assert_int_equal(buf_append_format(&text, "{\"kind\":\"User\",\"name\":\"%s\"}]}", name),
+                         ST_OK);
+        put(BINDINGS, name, buf_slice(&text));
+        assert_answer(list_as(name), count > KUBE_RBAC_SUBJECTS_MAX ? 403 : 200, NULL);
+    }
+    end();
+}
+
+/* Each binding names a role of many rules; all together are too many for one decision. */
+static void a_decision_examines_a_bounded_number_of_rules(void **state)
+{
+    AUTO(buf_fini) struct buf rules = {0};
+    (void)state;
+    start(100);
+    for (int i = 0; i < 4000; i++)
+        assert_int_equal(
+            buf_append_format(&rules, "%s{\"verbs\":[\"a\",\"b\",\"c\",\"d\"]}", i ? "," : ""),
+            ST_OK);
+    assert_int_equal(buf_append(&rules, slice_of("", 1)), ST_OK);
+    put_role("long", (const char *)rules.ptr);
+    put_role("reads", READS);
+    for (int i = 0; i < 30; i++) {
+        char name[16];
+        snprintf(name, sizeof(name), "b%02d", i);
+        put_binding(name, "long", "User", "jane");
+    }
+    put_binding("z", "reads", "Group", "system:authenticated");
+    assert_answer(list_as("jane"), 403, "too many bindings and rules");
+    assert_answer(list_as("joe"), 200, NULL);
+    end();
+}
+
+static void too_many_groups_cannot_be_impersonated(void **state)
+{
+    static struct http_field fields[KUBE_USER_GROUPS_MAX + 2];
+    (void)state;
+    fields[0] = (struct http_field){SLICE_LITERAL("impersonate-user"), SLICE_LITERAL("x")};
+    for (size_t i = 1; i < COUNT_OF(fields); i++)
+        fields[i] = (struct http_field){SLICE_LITERAL("Impersonate-Group"), SLICE_LITERAL("g")};
+    start(100);
+    for (size_t count = KUBE_USER_GROUPS_MAX; count <= KUBE_USER_GROUPS_MAX + 1; count++) {
+        struct peer *peer = calloc(1, sizeof(*peer));
+        bed->peers[bed->count++] = peer;
+        peer->text = strdup(CMS);
+        peer->x.ops = &ops;
+        peer->x.request = (struct http_request){.method = SLICE_LITERAL("GET"),
+                                                .target = slice_from_text(peer->text),
+                                                .host = SLICE_LITERAL("127.0.0.1"),
+                                                .peer_name = "jane",
+                                                .fields = fields,
+                                                .field_count = count};
+        http_split_target(peer->x.request.target, &peer->x.request);
+        peer->routes = kube_api_routes(bed->api);
+        http_routes_dispatch(peer->routes, &peer->x);
+        run_watching();
+        if (count > KUBE_USER_GROUPS_MAX)
+            assert_answer(peer, 400, "too many groups");
+        else
+            assert_answer(peer, 403, "cannot impersonate resource \\\"users\\\"");
+    }
+    end();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(users_may_do_what_their_bindings_allow),
+        cmocka_unit_test(a_wrong_token_is_not_anonymous),
+        cmocka_unit_test(clients_may_leave_while_roles_are_read),
+        cmocka_unit_test(aggregated_roles_have_the_rules_of_those_they_select),
+        cmocka_unit_test(a_role_with_too_many_rules_has_no_effect),
+        cmocka_unit_test(a_binding_with_too_many_subjects_has_no_effect),
+        cmocka_unit_test(a_decision_examines_a_bounded_number_of_rules),
+        cmocka_unit_test(too_many_groups_cannot_be_impersonated),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,71 @@
+/*
+ * Authorization by roles and bindings, as Kubernetes' RBAC authorizer decides: rules only allow,
+ * and what no rule allows is refused. Members of system:masters may do everything.
+ *
+ *     user and groups ─► bindings whose subject it is ─► their roles ─► rules ─► allowed or not
+ *
+ * The four kinds are kept by lookups (kube/lookup/lookup.h). A cluster role with an aggregationRule
+ * has the rules of the cluster roles that it selects, which kube-controller-manager would write
+ * into it. One per API, on its thread.
+ */
+#ifndef VIGIL_KUBE_ACCESS_RBAC_H
+#define VIGIL_KUBE_ACCESS_RBAC_H
+
+#include "kube/access/rule.h"
+#include "kube/lookup/lookup.h"
+
+struct engine_shard;
+struct kube_rbac;
+struct loop;
+
+enum {
+    KUBE_RBAC_REASON_BYTES = 1024,
+    KUBE_RBAC_SUBJECTS_MAX = 4096,   /* of one binding; one with more is left out */
+    KUBE_RBAC_SELECTORS_MAX = 64,    /* of one aggregationRule */
+    KUBE_RBAC_AGGREGATION_DEPTH = 8, /* roles that are aggregated of aggregated roles */
+    KUBE_RBAC_BINDINGS_MAX = 20000,  /* of each of the two kinds */
+};
+
+struct kube_rbac *kube_rbac_new(struct engine_shard *shard, struct loop *loop, size_t *under_way);
+void kube_rbac_stop(struct kube_rbac *rbac); /* accepts NULL */
+void kube_rbac_free(struct kube_rbac *rbac); /* must be stopped; accepts NULL */
+
+bool kube_rbac_ready(const struct kube_rbac *rbac);
+
+/* Embedded by its caller until go. */
+struct kube_rbac_wait {
+    struct kube_lookup_wait lookup;
+    struct kube_rbac *rbac;
+    size_t next;
+    void (*go)(struct kube_rbac_wait *wait);
+    enum status status; /* in go */
+};
+/* Calls go when roles and bindings are known, perhaps at once. */
+void kube_rbac_wait(struct kube_rbac *rbac, struct kube_rbac_wait *wait);
+
+/* The revision up to which roles and bindings are known at least. */
+int64_t kube_rbac_revision(const struct kube_rbac *rbac);
+
+/* The decision with Kubernetes' reason: which binding allows it, or which roles are missing. Must
+ * be ready. */
+MUST_CHECK
+bool kube_rbac_allows(const struct kube_rbac *rbac, const struct kube_user_info *user,
+                      const struct kube_attributes *attributes,
+                      char ret_reason[KUBE_RBAC_REASON_BYTES]);
+
+/* All rules of a user in a namespace (empty: those of cluster role bindings alone), in the arena;
+ * their texts are borrowed until the next turn. False: there are too many; those before them are
+ * returned. The reason is that of missing roles, or "". */
+MUST_CHECK
+bool kube_rbac_rules(const struct kube_rbac *rbac, struct arena *arena,
+                     const struct kube_user_info *user, struct slice namespace,
+                     struct kube_rules *ret_rules, char ret_reason[KUBE_RBAC_REASON_BYTES]);
+
+/* The rules of the role that a binding in this namespace refers to. False: there is no such role,
+ * or it has too many; the reason says so. */
+MUST_CHECK
+bool kube_rbac_role_rules(const struct kube_rbac *rbac, struct arena *arena, struct slice ref_kind,
+                          struct slice ref_name, struct slice namespace,
+                          struct kube_rules *ret_rules, char ret_reason[KUBE_RBAC_REASON_BYTES]);
+
+#endif

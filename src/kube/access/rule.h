@@ -1,0 +1,49 @@
+/*
+ * The rules of a role: which verbs on which resources or paths. Read once per version of a role
+ * into its arena; immutable afterwards.
+ */
+#ifndef VIGIL_KUBE_ACCESS_RULE_H
+#define VIGIL_KUBE_ACCESS_RULE_H
+
+#include "kube/access/attributes.h"
+#include "kube/access/user.h"
+
+enum {
+    KUBE_RULES_MAX = 4096,      /* of one role */
+    KUBE_RULE_ITEMS_MAX = 4096, /* of each list of a rule */
+    /* Comparisons for one decision, about 3 ms. */
+    KUBE_RULE_STEPS_MAX = 400000,
+};
+
+struct kube_rule {
+    struct kube_texts verbs, groups, resources, names, urls;
+};
+
+struct kube_rules {
+    const struct kube_rule *items;
+    size_t count;
+};
+
+/* False: the rules exceed the limits. The arena remembers if it ran out. */
+MUST_CHECK
+bool kube_rules_read(struct arena *arena, const struct json_node *array,
+                     struct kube_rules *ret_rules);
+
+bool kube_rule_allows(const struct kube_rule *rule, const struct kube_attributes *attributes);
+/* Comparisons that kube_rule_allows makes at most. */
+size_t kube_rule_cost(const struct kube_rule *rule);
+
+/* For escalation checks: the rules that `wanted` has and `owned` does not, each with one verb, one
+ * resource and one name. False: that takes more than KUBE_RULE_STEPS_MAX steps. */
+MUST_CHECK
+bool kube_rules_missing(struct arena *arena, const struct kube_rules *owned,
+                        const struct kube_rules *wanted, struct kube_rules *ret_missing);
+
+/* Rules that differ only in their verbs become one, as in Kubernetes' messages. */
+void kube_rules_compact(struct arena *arena, struct kube_rules *rules);
+
+/* {APIGroups:["a"], Resources:["b"], Verbs:["c"]}, as Go prints it. ST_NOMEM. */
+MUST_CHECK
+enum status kube_rule_write(const struct kube_rule *rule, struct buf *to);
+
+#endif

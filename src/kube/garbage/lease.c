@@ -1,0 +1,57 @@
+#include "kube/garbage/lease.h"
+
+#include "base/clock.h"
+#include "kube/object/object.h"
+
+#include <stdio.h>
+#include <time.h>
+
+/* "2026-01-01T00:00:00.000000Z"; false: it has another form. */
+static bool read_time(struct slice text, int64_t *ret_s)
+{
+    char copy[32];
+    struct tm tm = {0};
+    snprintf(copy, sizeof(copy), "%.*s", (int)size_min(text.len, sizeof(copy) - 1),
+             (const char *)text.ptr);
+    if (!strptime(copy, "%Y-%m-%dT%H:%M:%S", &tm))
+        return false;
+    *ret_s = timegm(&tm);
+    return true;
+}
+
+static bool is_long_past(const struct kube_object *object, int64_t duration_s, int64_t real_ns)
+{
+    struct slice text;
+    int64_t renewed_s;
+    return kube_object_field(object, SLICE_LITERAL("spec.renewTime"), &text) &&
+           read_time(text, &renewed_s) &&
+           renewed_s + duration_s + GARBAGE_LEASE_CLOCKS_S < real_ns / NS_PER_S;
+}
+
+static int64_t duration_of(const struct kube_object *object)
+{
+    struct slice text;
+    uint64_t seconds;
+    if (!kube_object_field(object, SLICE_LITERAL("spec.leaseDurationSeconds"), &text) ||
+        !slice_decimal(text, &seconds))
+        return GARBAGE_LEASE_S;
+    return seconds < GARBAGE_LEASE_MAX_S ? (int64_t)seconds : GARBAGE_LEASE_MAX_S;
+}
+
+void garbage_lease_note(struct garbage_lease *lease, int64_t revision, struct slice value,
+                        int64_t now_ns, int64_t real_ns)
+{
+    bool first = !lease->revision, held = value.len;
+    int64_t duration_s = GARBAGE_LEASE_S;
+    struct kube_object object;
+    struct slice holder = SLICE_EMPTY;
+    if (lease->revision == revision)
+        return;
+    if (value.len && kube_object_parse(value, &object) == ST_OK) {
+        duration_s = duration_of(&object);
+        held = kube_object_field(&object, SLICE_LITERAL("spec.holderIdentity"), &holder) &&
+               holder.len && !(first && is_long_past(&object, duration_s, real_ns));
+    }
+    lease->revision = revision;
+    lease->until_ns = held ? clock_add(now_ns, duration_s * NS_PER_S) : 0;
+}

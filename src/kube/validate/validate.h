@@ -1,0 +1,32 @@
+/*
+ * Kubernetes' validation of built-in objects: the rules that the types alone do not express, with
+ * Kubernetes' reasons, fields and texts, in its order. The objects are in the version of the
+ * request and have their defaults; where a default is missing the rules assume it.
+ *
+ *     kube_validate ─► rows[] (validate.c) ─► the function of the kind, in the file of its group
+ *
+ * A rule only reads the tree and adds errors, at most KUBE_FIELD_ERRORS_MAX of them. Its time is
+ * n log n in the size of the object, whatever the object contains. For any thread.
+ */
+#ifndef VIGIL_KUBE_VALIDATE_VALIDATE_H
+#define VIGIL_KUBE_VALIDATE_VALIDATE_H
+
+#include "codec/json/tree.h"
+#include "kube/resource/kind.h"
+#include "kube/status/field_errors.h"
+
+/* What a write may change. */
+enum kube_validated {
+    KUBE_VALIDATE_OBJECT, /* everything but status */
+    KUBE_VALIDATE_STATUS, /* a write to /status */
+};
+
+/*
+ * old NULL: the object is new. Values that `old` has already remain valid where Kubernetes allows
+ * it. False: errors have been added.
+ */
+bool kube_validate(struct arena *arena, const struct kube_kind *kind,
+                   const struct json_node *object, const struct json_node *old,
+                   enum kube_validated part, struct kube_field_errors *errors);
+
+#endif

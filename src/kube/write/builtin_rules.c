@@ -1,0 +1,27 @@
+#include "kube/write/builtin_rules.h"
+
+#include "kube/call/call.h"
+#include "kube/validate/validate.h"
+
+bool kube_builtin_validates(const struct kube_call *call)
+{
+    struct slice sub = call->path.subresource;
+    bool of_extensions = strcmp(call->kind->group, "apiextensions.k8s.io") == 0;
+    return !(call->kind->flags & KUBE_CUSTOM) && !of_extensions &&
+           (!sub.len || slice_equal(sub, SLICE_LITERAL("status")));
+}
+
+bool kube_builtin_validate(struct kube_call *call, struct arena *arena,
+                           const struct json_node *object, const struct json_node *old,
+                           struct slice name)
+{
+    struct kube_field_errors errors = {.arena = &call->arena};
+    bool status = slice_equal(call->path.subresource, SLICE_LITERAL("status"));
+    if (!kube_builtin_validates(call))
+        return true;
+    bool fine = kube_validate(arena, call->kind, object, old,
+                              status ? KUBE_VALIDATE_STATUS : KUBE_VALIDATE_OBJECT, &errors);
+    return (fine && !call->status.cause_count) ||
+           kube_fail_field_errors(&call->status, &errors, slice_from_text(call->kind->group),
+                                  slice_from_text(call->kind->kind), name);
+}

@@ -1,0 +1,28 @@
+/*
+ * Subresources that are a part of their object: a PUT or PATCH sends the whole object, of which
+ * only this part is taken. GET answers with the whole object.
+ *
+ *     pods/ephemeralcontainers                  spec.ephemeralContainers, which may only grow
+ *     pods/resize                               resources and resizePolicy of each container
+ *     certificatesigningrequests/approval       status.conditions
+ */
+#ifndef VIGIL_KUBE_WRITE_PART_H
+#define VIGIL_KUBE_WRITE_PART_H
+
+#include "kube/write/change.h"
+
+/* Whether the path names one of them. */
+bool kube_is_part(const struct kube_call *call);
+
+/* Takes the part of `wanted` into the object, which is a copy of the stored one. False:
+ * call->status says why it may not be changed so. */
+MUST_CHECK
+bool kube_part_take(struct kube_change *change, const struct json_node *stored,
+                    const struct json_node *wanted, struct json_node *object);
+
+/* Gives each condition of a CertificateSigningRequest its times, as Kubernetes does. */
+MUST_CHECK
+bool kube_part_set_times(const struct kube_meta *meta, const struct json_node *stored,
+                         struct json_node *object);
+
+#endif
