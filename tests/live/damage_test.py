@@ -355,9 +355,7 @@ class Damage(LiveTest):
                 meta.write_bytes(whole[:at] + bytes([whole[at] ^ 0xA5]) + whole[at + 1:])
                 server = self.new_server()
                 server.begin()
-                while not server.ready.wait(0.02) and server.alive():
-                    pass
-                if server.ready.is_set():
+                if server.becomes_ready():
                     self.check_served(server)
                 else:
                     self.assertEqual(server.wait(), 1, server.log)
@@ -450,7 +448,6 @@ class Damage(LiveTest):
             path.write_bytes(damage)
             server.begin()
             self.assertNotEqual(server.process.wait(60), 0)
-            server.reader.join(60)
             self.assertIn("the checkpoint is damaged", server.log)
             self.assertIn("vigil repair", server.log)
             code, report = self.repair(server)

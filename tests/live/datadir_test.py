@@ -67,7 +67,7 @@ class Refusals(LiveTest):
         server = self.server()
         server.begin()
         # The server may refuse the directory or use it, but it must not touch the file.
-        server.ready.wait(5)
+        server.becomes_ready()
         server.kill()
         self.assertEqual((directory / "thesis.txt").read_text(), "years of work")
 

@@ -113,7 +113,7 @@ class DiskFull(Faulty):
         filler = self.fill_disk(0)
         second = self.server(self.disk / "data")
         second.begin()
-        if second.ready.wait(10):
+        if second.becomes_ready(10):
             reader = Client(second.port)
             self.addCleanup(reader.close)
             reader.check_acked(self, client.acked)
@@ -228,7 +228,7 @@ class FileSizeLimit(Faulty):
 
         server = self.server(limits=limit)
         server.begin()
-        if not server.ready.wait(10):
+        if not server.becomes_ready(10):
             self.assertFalse(server.alive(), server.log)
             self.check_end(server)
             return
@@ -253,9 +253,7 @@ class InjectedErrors(Faulty):
         server.begin()
         client = Client(server.port)
         self.addCleanup(client.close)
-        while not server.ready.wait(0.05) and server.alive():
-            pass
-        if server.ready.is_set():
+        if server.becomes_ready():
             self.settled(server, put_until_failure(client, 40, 2000, self))
         else:
             self.check_end(server)

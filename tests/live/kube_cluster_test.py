@@ -35,7 +35,7 @@ class InFront(LiveTest):
         self.addCleanup(server.kill)
         self.addCleanup(server.close)
         server.begin()
-        self.eventually(server.ready.is_set, lambda: server.log)
+        self.eventually(server.is_ready, lambda: server.log)
         self.eventually(lambda: server.get("/apis")[0] != 429, lambda: server.log)
         return server
 

@@ -84,6 +84,27 @@ def split_flags(args):
     return own, store
 
 
+class Output:
+    """What a process writes. It goes to a file, not through a pipe and a thread: whatever the process wrote before it
+    answered a request can be read after the answer."""
+
+    def __init__(self):
+        self.file = tempfile.TemporaryFile("a+b", buffering=0)
+        self.lock = threading.Lock()
+        self.found = []
+        self.at = 0  # where the first line begins that was not complete
+
+    def lines(self):
+        with self.lock:
+            while part := os.pread(self.file.fileno(), 1 << 20, self.at):
+                whole = part[:part.rfind(b"\n") + 1]
+                if not whole:
+                    break
+                self.found += [f"{line.decode(errors='replace')}\n" for line in whole[:-1].split(b"\n")]
+                self.at += len(whole)
+            return list(self.found)
+
+
 class Server:
     """One server process. wrap is a command put in front of it, such as strace; limits is called in the child
     before it becomes the server."""
@@ -102,7 +123,7 @@ class Server:
         self.limits = limits
         self.listen = listen or self.url
         self.process = None
-        self.lines = []
+        self.output = Output()
         self.upstream = None  # the etcd behind it; it lives longer than the process
 
     def command(self):
@@ -140,39 +161,34 @@ class Server:
             self.upstream.kill()
 
     def begin(self):
-        self.lines = []
         self.is_cold = not pathlib.Path(self.directory, "MIRROR").exists()  # if it is in front of a cluster
-        self.ready = threading.Event()
-        self.process = subprocess.Popen(self.command(), stdout=subprocess.PIPE,
-                                        stderr=subprocess.STDOUT, env=self.env,
-                                        preexec_fn=self.limits, start_new_session=True)
-        self.reader = threading.Thread(target=self._read, args=(self.process,), daemon=True)
-        self.reader.start()
+        self.output = Output()
+        self.process = subprocess.Popen(self.command(), stdout=self.output.file, stderr=subprocess.STDOUT,
+                                        env=self.env, preexec_fn=self.limits, start_new_session=True)
         return self
 
-    def _read(self, process):
-        awaited = {READY, DECIDED} if is_etcd(self.binary) else {READY}
-        if self.is_cold and "--upstream-endpoints" in process.args:
-            awaited.add(FOLLOWING)
-        for line in process.stdout:
-            text = line.decode(errors="replace")
-            self.lines.append(text)
-            awaited -= {message for message in awaited if message in text}
-            if not awaited:
-                self.ready.set()
-        process.stdout.close()
+    def is_ready(self):
+        """Whether it has written everything that it writes before it serves."""
+        awaited = [READY, DECIDED] if is_etcd(self.binary) else [READY]
+        if self.is_cold and "--upstream-endpoints" in self.process.args:
+            awaited.append(FOLLOWING)
+        return all(any(message in line for line in self.lines) for message in awaited)
+
+    def becomes_ready(self, seconds=START_SECONDS):
+        """Waits until it serves or has ended, and returns whether it serves."""
+        end = time.monotonic() + seconds
+        while not self.is_ready() and self.alive() and time.monotonic() < end:
+            time.sleep(0.01)
+        return self.is_ready()
 
     def start(self):
         self.begin()
         end = time.monotonic() + START_SECONDS
-        while not self.ready.wait(0.02):
-            if self.process.poll() is not None:
-                self.reader.join()
-                if not self.ready.is_set():
-                    raise AssertionError(f"ended with {self.process.returncode}:\n{self.log}")
-            if time.monotonic() > end:
-                self.kill()
-                raise AssertionError(f"not ready after {START_SECONDS} s:\n{self.log}")
+        if not self.becomes_ready():
+            if not self.alive():
+                raise AssertionError(f"ended with {self.process.returncode}:\n{self.log}")
+            self.kill()
+            raise AssertionError(f"not ready after {START_SECONDS} s:\n{self.log}")
         if IN_FRONT and not is_etcd(self.binary):
             self.await_kube(end)
         return self
@@ -209,8 +225,12 @@ class Server:
         except subprocess.TimeoutExpired:
             self.kill()
             raise AssertionError(f"the server did not exit, although it should refuse to serve:\n{self.log}") from None
-        self.reader.join()
         return code, self.log
+
+    @property
+    def lines(self):
+        """All lines that the server has written by now."""
+        return self.output.lines()
 
     @property
     def log(self):
@@ -228,9 +248,7 @@ class Server:
         return self.process.poll() is None
 
     def wait(self, seconds=STOP_SECONDS):
-        code = self.process.wait(seconds)
-        self.reader.join()
-        return code
+        return self.process.wait(seconds)
 
     def stop(self):
         """Stops the server as an operator would, with SIGTERM. The exit must be clean; a sanitizer's report is not."""
