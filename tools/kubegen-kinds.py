@@ -72,7 +72,7 @@ def rows(directory):
         document = json.loads(path.read_text())
         names = {r["name"] for r in document["resources"]}
         for resource in document["resources"]:
-            if "/" not in resource["name"] and "create" in resource["verbs"]:
+            if "/" not in resource["name"]:
                 yield group, version, resource, names
 
 
@@ -91,6 +91,8 @@ def flags(group, version, resource, names):
         found.append("KUBE_HAS_SCALE")
     if "get" not in resource["verbs"]:
         found.append("KUBE_CREATE_ONLY")
+    elif "create" not in resource["verbs"]:
+        found.append("KUBE_COMPUTED")
     elif plural not in NO_GENERATION:
         found.append("KUBE_HAS_GENERATION")
     if (group, version, plural) in TWINS:

@@ -419,7 +419,7 @@ COMMANDS = [
     ("get csr", None),
     ("get leases -A --field-selector=metadata.namespace=team", None),
     ("get crd", None),
-    ("get componentstatuses", None, MISSING),
+    ("get componentstatuses --sort-by=metadata.name", None),
     ("create -f -", "apiVersion: v1\nkind: Node\nmetadata: {name: n1}\n"),
     ("cordon n1", None),
     ("get node n1", None),

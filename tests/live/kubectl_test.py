@@ -30,6 +30,12 @@ spec:
       - {name: c, image: "nginx:1", ports: [{containerPort: 80}]}
       - {name: side, image: "side:1"}
 """
+REQUEST = """
+apiVersion: certificates.k8s.io/v1
+kind: CertificateSigningRequest
+metadata: {name: jane}
+spec: {request: aGk=, signerName: example.com/s, usages: [client auth]}
+"""
 HATS = """
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -340,8 +346,21 @@ class BuiltIn(Kubectl):
 
     def test_commands_that_need_running_pods_are_refused_with_a_reason(self):
         self.kubectl("run", "idle", "--image=a:1")
-        for what in (["logs", "idle"], ["exec", "idle", "--", "ls"], ["attach", "idle"]):
-            self.assertIn("pods do not run here", self.kubectl(*what, code=1))
+        self.assertEqual(self.kubectl("logs", "idle"), "")
+        self.assertIn("idle does not have a host assigned", self.kubectl("exec", "idle", "--", "ls", code=1))
+        self.assertIn("container other is not valid for pod idle", self.kubectl("logs", "idle", "-c", "other", code=1))
+
+    def test_component_statuses_are_listed(self):
+        listed = self.kubectl("get", "componentstatuses")
+        self.assertRegex(listed, r"etcd-0 +Healthy +ok")
+        self.assertRegex(listed, r"scheduler +Unhealthy +Get ")
+
+    def test_certificates_are_approved(self):
+        self.kubectl("create", "-f", "-", given=REQUEST)
+        self.assertIn("Pending", self.kubectl("get", "csr", "jane"))
+        self.kubectl("certificate", "approve", "jane")
+        self.assertIn("Approved", self.kubectl("get", "csr", "jane"))
+        self.kubectl("certificate", "deny", "jane", code=1)
 
 
 class Custom(Kubectl):

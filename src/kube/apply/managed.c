@@ -50,7 +50,7 @@ void managed_drop(struct managed *managed, struct managed_entry *entry)
 
 /* -- Entries -- */
 
-static enum status append(struct managed *managed, const struct managed_entry *entry)
+enum status managed_add(struct managed *managed, const struct managed_entry *entry)
 {
     if (managed->count == MANAGED_ENTRIES_MAX)
         return ST_LIMIT;
@@ -84,7 +84,7 @@ enum status managed_set(struct managed *managed, const struct field_manager *man
         found->set = set;
         found->manager.api_version = manager->api_version;
     } else {
-        TRY(append(managed, &entry));
+        TRY(managed_add(managed, &entry));
         found = &managed->entries[managed->count - 1];
     }
     *ret_entry = found;
@@ -161,7 +161,7 @@ enum status managed_read(struct managed *managed, const struct json_node *list)
         if (same)
             *same = entry;
         else
-            TRY(append(managed, &entry));
+            TRY(managed_add(managed, &entry));
     }
     return ST_OK;
 }

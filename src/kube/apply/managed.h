@@ -59,6 +59,9 @@ MUST_CHECK
 enum status managed_set(struct managed *managed, const struct field_manager *manager,
                         const struct field_set *set, struct managed_entry **ret_entry);
 void managed_drop(struct managed *managed, struct managed_entry *entry);
+/* Adds a copy of an entry with its id. ST_LIMIT: too many entries; ST_NOMEM. */
+MUST_CHECK
+enum status managed_add(struct managed *managed, const struct managed_entry *entry);
 
 /* Merges the oldest updates of each version into one while there are too many. ST_NOMEM. */
 MUST_CHECK

@@ -27,7 +27,8 @@ static bool is_text(struct slice a, const char *b)
 static bool matches(const struct kube_kind *kind, const struct wanted *wanted, bool any)
 {
     return is_text(wanted->kind, kind->kind) && is_text(wanted->group, kind->group) &&
-           (any || is_text(wanted->version, kind->version)) && !(kind->flags & KUBE_CREATE_ONLY);
+           (any || is_text(wanted->version, kind->version)) &&
+           !(kind->flags & (KUBE_CREATE_ONLY | KUBE_COMPUTED));
 }
 
 static const struct kube_kind *find_custom(const struct kube_definition *d,

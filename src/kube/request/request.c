@@ -56,17 +56,19 @@ static bool is(struct slice text, const char *word)
 
 enum { PARTS_MAX = 9 };
 
-/* The parts between slashes; PARTS_MAX + 1 if there are too many. */
+/* The parts between slashes. *ret_more: there are more than PARTS_MAX. */
 static enum status path_parts(struct arena *arena, struct slice path, struct slice parts[PARTS_MAX],
-                              size_t *ret_count)
+                              size_t *ret_count, bool *ret_more)
 {
     size_t count = 0;
+    *ret_more = false;
     while (path.len) {
         struct slice part = slice_cut(&path, '/');
         if (!part.len)
             continue;
-        if (count == PARTS_MAX)
-            return ST_NOT_FOUND;
+        *ret_more = count == PARTS_MAX;
+        if (*ret_more)
+            break;
         enum status status = kube_percent_decode(arena, part, false, &parts[count]);
         if (status == ST_MALFORMED)
             return ST_NOT_FOUND;
@@ -81,6 +83,7 @@ static enum status path_parts(struct arena *arena, struct slice path, struct sli
 
 struct steps {
     const struct slice *at, *end;
+    bool more; /* behind the end */
 };
 
 static struct slice step(struct steps *steps)
@@ -101,16 +104,18 @@ static enum status resource_parse(struct steps *steps, struct kube_path *path)
     path->resource = step(steps);
     path->name = step(steps);
     path->subresource = step(steps);
-    return steps->at == steps->end ? ST_OK : ST_NOT_FOUND;
+    bool ends = steps->at == steps->end && !steps->more;
+    return ends || is(path->subresource, "proxy") ? ST_OK : ST_NOT_FOUND;
 }
 
 enum status kube_path_parse(struct arena *arena, struct slice text, struct kube_path *ret_path)
 {
     struct slice parts[PARTS_MAX];
     size_t count = 0;
+    bool more;
     *ret_path = (struct kube_path){0};
-    TRY(path_parts(arena, text, parts, &count));
-    struct steps steps = {parts, parts + count};
+    TRY(path_parts(arena, text, parts, &count, &more));
+    struct steps steps = {parts, parts + count, more};
     struct slice root = step(&steps);
     if (is(root, "apis"))
         ret_path->group = step(&steps);
@@ -196,6 +201,7 @@ static bool parse_option(struct slice name, struct slice value, struct kube_quer
         {"fieldValidation", &query->field_validation, NULL, NULL},
         {"propagationPolicy", &query->propagation_policy, NULL, NULL},
         {"includeObject", &query->include_object, NULL, NULL},
+        {"container", &query->container, NULL, NULL},
         {"watch", NULL, &query->watch, NULL},
         {"allowWatchBookmarks", NULL, &query->allow_bookmarks, NULL},
         {"sendInitialEvents", NULL, &query->send_initial_events, NULL},

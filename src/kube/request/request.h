@@ -13,7 +13,7 @@
 struct kube_path {
     struct slice group, version; /* the group of /api is empty */
     struct slice namespace;      /* empty: cluster scope, or all namespaces */
-    struct slice resource, name, subresource;
+    struct slice resource, name, subresource; /* what follows …/proxy is not parsed */
     bool watch; /* the old form: /api/v1/watch/… */
 };
 
@@ -51,6 +51,7 @@ struct kube_query {
     bool orphan_dependents, orphan_given;
     int64_t grace_period_s;      /* -1: not given */
     struct slice include_object; /* of a Table */
+    struct slice container;      /* of a pod, for its log or a command */
 };
 
 /* False: a value is invalid, and *status has the error of Kubernetes. */

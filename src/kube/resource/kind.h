@@ -18,6 +18,7 @@ enum kube_kind_flag {
     KUBE_CUSTOM = 1 << 5,
     KUBE_STORED_CONVERTED =
         1 << 6, /* stored in the form of another built-in kind (kube/object/conversion.h) */
+    KUBE_COMPUTED = 1 << 7, /* can only be read, and is made for each request: componentstatuses */
 };
 
 struct kube_names {

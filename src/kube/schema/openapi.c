@@ -440,9 +440,10 @@ void kube_openapi_write_paths(struct json_writer *w, const struct kube_kind *kin
         write_path(w, kind, path, &make, 1);
         return;
     }
-    write_path(w, kind, path, collection, COUNT_OF(collection));
+    bool computed = kind->flags & KUBE_COMPUTED;
+    write_path(w, kind, path, collection, computed ? 1 : COUNT_OF(collection));
     snprintf(sub, sizeof(sub), "%s/{name}", path);
-    write_path(w, kind, sub, object, COUNT_OF(object));
+    write_path(w, kind, sub, object, computed ? 1 : COUNT_OF(object));
     if (kind->flags & KUBE_HAS_STATUS) {
         snprintf(sub, sizeof(sub), "%s/{name}/status", path);
         write_path(w, kind, sub, object, 3);

@@ -18,6 +18,10 @@ static const char *const all_verbs[] = {"create", "delete", "deletecollection", 
 static const char *const part_verbs[] = {"get", "patch", "update"};
 static const char *const create_verb[] = {"create"};
 static const char *const update_verb[] = {"update"};
+static const char *const get_verb[] = {"get"};
+static const char *const read_verbs[] = {"get", "list"};
+static const char *const stream_verbs[] = {"create", "get"};
+static const char *const proxy_verbs[] = {"create", "delete", "get", "patch", "update"};
 /* Namespaces cannot be deleted all at once. */
 static const char *const namespace_verbs[] = {"create", "delete", "get",  "list",
                                               "patch",  "update", "watch"};
@@ -45,7 +49,9 @@ static void write_names(struct json_writer *w, const char *key, const char *cons
 static void write_verbs(struct json_writer *w, const struct kube_kind *kind)
 {
     bool question = kind->flags & KUBE_CREATE_ONLY;
-    if (kube_is_namespaces(kind))
+    if (kind->flags & KUBE_COMPUTED)
+        write_names(w, "verbs", read_verbs, COUNT_OF(read_verbs));
+    else if (kube_is_namespaces(kind))
         write_names(w, "verbs", namespace_verbs, COUNT_OF(namespace_verbs));
     else
         write_names(w, "verbs", all_verbs, question ? 1 : COUNT_OF(all_verbs));
@@ -59,12 +65,19 @@ static const struct {
     size_t verb_count;
 } parts[] = {
     {0, "certificatesigningrequests", "approval", NULL, NULL, NULL, part_verbs, 3},
+    {0, "namespaces", "finalize", NULL, NULL, NULL, update_verb, 1},
+    {0, "nodes", "proxy", NULL, NULL, "NodeProxyOptions", proxy_verbs, 5},
+    {0, "pods", "attach", NULL, NULL, "PodAttachOptions", stream_verbs, 2},
     {0, "pods", "binding", NULL, NULL, "Binding", create_verb, 1},
     {0, "pods", "ephemeralcontainers", NULL, NULL, NULL, part_verbs, 3},
     {0, "pods", "eviction", "policy", "v1", "Eviction", create_verb, 1},
+    {0, "pods", "exec", NULL, NULL, "PodExecOptions", stream_verbs, 2},
+    {0, "pods", "log", NULL, NULL, NULL, get_verb, 1},
+    {0, "pods", "portforward", NULL, NULL, "PodPortForwardOptions", stream_verbs, 2},
+    {0, "pods", "proxy", NULL, NULL, "PodProxyOptions", proxy_verbs, 5},
     {0, "pods", "resize", NULL, NULL, NULL, part_verbs, 3},
     {0, "serviceaccounts", "token", "authentication.k8s.io", "v1", "TokenRequest", create_verb, 1},
-    {0, "namespaces", "finalize", NULL, NULL, NULL, update_verb, 1},
+    {0, "services", "proxy", NULL, NULL, "ServiceProxyOptions", proxy_verbs, 5},
     {KUBE_HAS_SCALE, NULL, "scale", "autoscaling", "v1", "Scale", part_verbs, 3},
     {KUBE_HAS_STATUS, NULL, "status", NULL, NULL, NULL, part_verbs, 3}, /* the kind itself */
 };
@@ -74,6 +87,14 @@ static bool has_part(const struct kube_kind *kind, size_t part)
     if (parts[part].flag)
         return kind->flags & parts[part].flag;
     return !(kind->flags & KUBE_CUSTOM) && strcmp(kind->plural, parts[part].plural) == 0;
+}
+
+static bool has_parts(const struct kube_kind *kind)
+{
+    for (size_t i = 0; i < COUNT_OF(parts); i++)
+        if (has_part(kind, i))
+            return true;
+    return false;
 }
 
 static void write_resource(struct json_writer *w, const struct kube_kind *kind)
@@ -269,7 +290,7 @@ static void write_response_kind(struct json_writer *w, const char *group, const 
 
 static void write_parts_v2(struct json_writer *w, const struct kube_kind *kind)
 {
-    if (!(kind->flags & (KUBE_HAS_STATUS | KUBE_HAS_SCALE)))
+    if (!has_parts(kind))
         return;
     json_key(w, "subresources");
     json_begin_array(w);

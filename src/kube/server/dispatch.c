@@ -7,9 +7,11 @@
 #include "kube/call/format.h"
 #include "kube/call/operation.h"
 #include "kube/call/respond.h"
+#include "kube/connect/connect.h"
 #include "kube/jobs/namespaces.h"
 #include "kube/read/read.h"
 #include "kube/server/discovery.h"
+#include "kube/write/certificate_request.h"
 #include "kube/write/part.h"
 #include "kube/write/subresource.h"
 #include "kube/write/write.h"
@@ -113,9 +115,23 @@ static enum kube_verb verb_of(const struct kube_call *call, struct slice method)
     return KUBE_VERB_OTHER;
 }
 
+static void no_watch(struct kube_call *call)
+{
+    kube_fail(&call->status, KUBE_METHOD_NOT_ALLOWED,
+              "watch is not supported on resources of kind \"%s\"", call->kind->plural);
+    kube_call_fail(call);
+}
+
 static void dispatch_read(struct kube_call *call)
 {
-    if (call->verb == KUBE_VERB_WATCH)
+    bool computed = call->kind->flags & KUBE_COMPUTED;
+    if (computed && call->path.subresource.len)
+        kube_no_subresource(call);
+    else if (computed && call->verb == KUBE_VERB_WATCH)
+        no_watch(call);
+    else if (computed)
+        kube_components(call);
+    else if (call->verb == KUBE_VERB_WATCH)
         kube_watch(call);
     else if (kube_is_scale(call))
         kube_scale_get(call);
@@ -137,10 +153,17 @@ static void dispatch_now(struct kube_call *call)
 {
     const struct http_request *request = call->request;
     bool stored = !(call->kind->flags & KUBE_CREATE_ONLY);
+    if (kube_is_connect(call)) {
+        kube_connect(call);
+        return;
+    }
     if (stored && slice_equal(request->method, SLICE_LITERAL("GET"))) {
         dispatch_read(call);
         return;
     }
+    /* A new request for a certificate names its user, who is only known on this thread. */
+    if (kube_is_certificate_request(call->kind))
+        (void)kube_call_user(call);
     /* delete_collection starts on the I/O thread: it uses its shared state, and its body is short
      * (KUBE_DELETE_OPTIONS_BYTES_MAX). */
     kube_call_work(call, call->verb == KUBE_VERB_DELETE_COLLECTION ? 0 : request->body.len, mutate);
@@ -218,6 +241,8 @@ static void dispatch_known(struct kube_call *call)
     custom = kube_custom_of(call->kind);
     if (custom && custom->warning)
         kube_call_warn(call, slice_from_text(custom->warning));
+    if (call->kind->flags & KUBE_COMPUTED)
+        kube_call_warn(call, SLICE_LITERAL("v1 ComponentStatus is deprecated in v1.19+"));
     if (call->kind->flags & KUBE_CREATE_ONLY || kube_namespaces_ready(call->api))
         dispatch(call);
     else

@@ -577,9 +577,33 @@ static const struct kube_column resource_slices[] = {
     AGE,
 };
 
+/* -- Components -- */
+
+/* A member of the first condition, which is the only one. */
+static void print_condition(struct kube_cells *cells, const struct kube_column *column)
+{
+    const struct json_node *condition = first_in(cells->object, "conditions");
+    json_string(cells->w, kube_cell_text(cells, condition, column->path));
+}
+
+static void print_health(struct kube_cells *cells, const struct kube_column *column)
+{
+    const struct json_node *condition = first_in(cells->object, "conditions");
+    bool healthy = json_node_is_text(json_node_named(condition, column->path), "True");
+    json_text(cells->w, healthy ? "Healthy" : "Unhealthy");
+}
+
+static const struct kube_column components[] = {
+    NAME,
+    CELL("Status", print_health, "status"),
+    CELL("Message", print_condition, "message"),
+    CELL("Error", print_condition, "error"),
+};
+
 const struct kube_printer *kube_printers_other(size_t *ret_count)
 {
     static const struct kube_printer printers[] = {
+        {"", "componentstatuses", components, COUNT_OF(components)},
         {"", "endpoints", endpoints, COUNT_OF(endpoints)},
         {"", "limitranges", created_at, COUNT_OF(created_at)},
         {"", "persistentvolumeclaims", claims, COUNT_OF(claims)},

@@ -3,11 +3,13 @@
 #include "kube/apply/apply.h"
 #include "kube/apply/conflict.h"
 #include "kube/apply/fields_v1.h"
+#include "kube/apply/scale_owners.h"
 #include "kube/call/call.h"
 #include "kube/object/kind_rules.h"
 #include "kube/schema/strict.h"
 #include "kube/schema/zero.h"
 #include "kube/write/body.h"
+#include "kube/write/certificate_request.h"
 #include "kube/write/custom_rules.h"
 #include "kube/write/subresource.h"
 
@@ -25,6 +27,9 @@ struct job {
     struct managed managed;
     struct error why;
     bool no_memory; /* an allocation failed */
+    bool of_scale;  /* what is applied is a Scale, which is made from the object */
+    struct slice kind;
+    struct scale_paths paths; /* if of_scale */
     char api_version[KUBE_API_VERSION_BYTES];
     char now[KUBE_TIME_BYTES];
 };
@@ -51,8 +56,8 @@ static bool version_known(const struct apply_request *apply, struct slice api_ve
     const struct job *job = apply->ctx;
     const struct kube_kind *kind = job->call->kind;
     const struct kube_custom *custom = kube_custom_of(kind);
-    if (!custom)
-        return kube_type_find(api_version, slice_from_text(kind->kind));
+    if (job->of_scale || !custom)
+        return kube_type_find(api_version, job->kind);
     for (size_t i = 0; i < custom->definition->version_count; i++) {
         char text[VERSION_BYTES];
         snprintf(text, sizeof(text), "%s/%s", kind->group,
@@ -68,6 +73,13 @@ static bool find_type(struct job *job)
     const struct kube_kind *kind = job->call->kind;
     struct kube_custom *custom = kube_custom_of(kind);
     struct apply_type *type = &job->apply.type;
+    if (job->of_scale) {
+        struct slice version = SLICE_LITERAL(SCALE_API_VERSION);
+        *type = (struct apply_type){.kind = APPLY_TYPE_MESSAGE,
+                                    .of = kube_type_find(version, job->kind)};
+        assert(type->of);
+        return true;
+    }
     if (custom) {
         *type = (struct apply_type){.kind = APPLY_TYPE_RESOURCE, .of = kube_custom_schema(custom)};
         return type->of || kube_custom_fail_schema(job->call);
@@ -87,11 +99,23 @@ static enum status add_reset(struct job *job, const char *a, const char *b)
     return field_set_combine(arena, FIELD_UNION, job->apply.reset, set, &job->apply.reset);
 }
 
+/* A certificate request cannot be changed, and its status on two paths. */
+static enum status reset_certificate(struct job *job)
+{
+    struct slice sub = job->call->path.subresource;
+    TRY(add_reset(job, "spec", NULL));
+    if (!sub.len)
+        return add_reset(job, "status", NULL);
+    return add_reset(job, "status", kube_is_status(job->call) ? "conditions" : "certificate");
+}
+
 /* The fields that the rules of the kind reset whatever the client sends. */
 static enum status find_reset(struct job *job)
 {
     const struct kube_kind *kind = job->call->kind;
     unsigned flags = kube_kind_rules(kind);
+    if (kube_is_certificate_request(kind))
+        return reset_certificate(job);
     if (!kube_is_status(job->call))
         return kind->flags & KUBE_HAS_STATUS && !job->call->path.subresource.len
                    ? add_reset(job, "status", NULL)
@@ -128,6 +152,7 @@ static bool begin(struct job *job, const struct kube_meta *meta, struct kube_cal
 {
     const struct kube_kind *kind = call->kind;
     *job = (struct job){.call = call, .meta = meta, .managed = {.arena = meta->arena}};
+    job->kind = slice_from_text(kind->kind);
     kube_kind_api_version(kind, job->api_version);
     kube_time_text(meta->now_s, job->now);
     job->apply = (struct apply_request){
@@ -203,22 +228,6 @@ static enum status read_managed(struct job *job, const struct json_node *stored,
     return ST_OK;
 }
 
-/* "spec.replicas" */
-static bool owns(const struct field_set *set, const char *path)
-{
-    for (;;) {
-        size_t len = strcspn(path, ".");
-        struct field_element element = field_name(slice_of(path, len));
-        const struct field_entry *entry = field_set_find(set, &element);
-        if (!entry)
-            return false;
-        if (!path[len])
-            return entry->marks;
-        set = entry->below;
-        path += len + 1;
-    }
-}
-
 /*
  * Kubernetes tracks a change of scale on a temporary Scale whose owners are those of replicas:
  * without owners nothing is tracked, and a new manager gets no time.
@@ -228,7 +237,7 @@ static bool scale_is_owned(const struct job *job)
     const struct kube_custom *custom = kube_custom_of(job->call->kind);
     const char *path = custom && custom->replicas_path ? custom->replicas_path : "spec.replicas";
     for (size_t i = 0; i < job->managed.count; i++)
-        if (owns(job->managed.entries[i].set, path))
+        if (scale_owns(job->managed.entries[i].set, path))
             return true;
     return false;
 }
@@ -342,7 +351,7 @@ static bool check_kind(struct job *job, const struct json_node *config)
     if (job->no_memory)
         return no_memory(job);
     if (!slice_equal(version, slice_from_text(job->api_version)) ||
-        !slice_equal(kind, slice_from_text(job->call->kind->kind))) {
+        !slice_equal(kind, job->kind)) {
         print_kind(job, config, shown);
         return kube_fail(&job->call->status, KUBE_BAD_REQUEST, "invalid object type: %s", shown);
     }
@@ -569,6 +578,8 @@ static enum status attempt(struct job *job, struct json_node *live, struct json_
     if (status == ST_MALFORMED)
         return error_set(&job->why, ST_INVALID, "failed to decode managed fields");
     TRY(status);
+    if (job->of_scale)
+        TRY(scale_owners_of(&job->managed, &job->paths));
     if (!job->managed.count && json_node_path(live, "metadata.uid"))
         TRY(own_before(job, live));
     return apply_config(&job->apply, live, config, &job->managed, ret_object, conflicts);
@@ -600,12 +611,64 @@ static bool run(struct job *job, struct json_node *live, struct json_node *list,
     return status == ST_OK || fail(job, status);
 }
 
+/* -- Scale -- */
+
+/* Where each version of the kind has its replicas. */
+static bool find_paths(struct job *job)
+{
+    const struct kube_kind *kind = job->call->kind;
+    const struct kube_custom *custom = kube_custom_of(kind);
+    size_t count = custom ? custom->definition->version_count : 1;
+    struct scale_path *paths = arena_calloc(job->meta->arena, count, sizeof(*paths));
+    char text[KUBE_API_VERSION_BYTES];
+    if (!paths)
+        return no_memory(job);
+    for (size_t i = 0; i < count; i++) {
+        const struct kube_custom *version = custom ? &custom->definition->versions[i] : NULL;
+        paths[i].path = version ? version->replicas_path : "spec.replicas";
+        kube_kind_api_version(version ? &version->kind : kind, text);
+        if (arena_dup(job->meta->arena, slice_from_text(text), &paths[i].api_version) != ST_OK)
+            return no_memory(job);
+    }
+    job->paths = (struct scale_paths){paths, count};
+    return true;
+}
+
+static bool begin_scale(struct job *job, const struct kube_meta *meta, struct kube_call *call)
+{
+    if (!begin(job, meta, call))
+        return false;
+    if (!kube_is_scale(call))
+        return true;
+    job->of_scale = true;
+    job->kind = SLICE_LITERAL("Scale");
+    snprintf(job->api_version, sizeof(job->api_version), SCALE_API_VERSION);
+    job->apply.manager.api_version = slice_from_text(job->api_version);
+    return find_paths(job) && find_type(job);
+}
+
+/* Replaces the managers of the Scale by those that the object will have. */
+static bool own_replicas(struct job *job, const struct json_node *list)
+{
+    struct managed object = {.arena = job->meta->arena};
+    char version[KUBE_API_VERSION_BYTES];
+    struct slice api_version;
+    kube_kind_api_version(job->call->kind, version);
+    enum status status = arena_dup(job->meta->arena, slice_from_text(version), &api_version);
+    if (status == ST_OK)
+        status = managed_read(&object, list);
+    if (status == ST_OK)
+        status =
+            scale_owners_put(&object, &job->paths, api_version, &job->managed, &job->managed);
+    return status == ST_OK || fail(job, status);
+}
+
 bool kube_apply(const struct kube_meta *meta, struct kube_call *call, struct json_node *stored,
                 const struct json_node *config, struct json_node **ret_object)
 {
     struct job job;
     struct json_node *live = stored, *list = list_of(stored), *object;
-    if (!begin(&job, meta, call) || !check_kind(&job, config) || !check_types(&job, config))
+    if (!begin_scale(&job, meta, call) || !check_kind(&job, config) || !check_types(&job, config))
         return false;
     job.apply.manager.applied = true;
     job.apply.force = call->query.force;
@@ -621,10 +684,12 @@ bool kube_apply(const struct kube_meta *meta, struct kube_call *call, struct jso
         object = live;
     if (!check_go(&job, config, object))
         return false;
-    if (!(call->kind->flags & KUBE_CUSTOM))
+    if (job.of_scale || !(call->kind->flags & KUBE_CUSTOM))
         drop_lost(job.apply.type, object);
     *ret_object = object;
     if (by_kubectl(&job) && annotation_of(object) && !set_annotation(&job, config, object))
+        return false;
+    if (job.of_scale && !own_replicas(&job, list))
         return false;
     return put_list(&job, object);
 }

@@ -7,7 +7,6 @@
 #include "kube/schema/go_value.h"
 #include "kube/write/builtin_schema.h"
 #include "kube/write/custom_rules.h"
-#include "kube/write/subresource.h"
 #include "yaml/yaml.h"
 
 #include <stdio.h>
@@ -309,9 +308,7 @@ static bool find_patch_type(struct slice type, enum kube_patch_type *ret_type)
 /* Whether the kind supports this type of patch. */
 static bool patch_known(const struct kube_call *call, enum kube_patch_type type)
 {
-    if (type == KUBE_PATCH_STRATEGIC)
-        return !(call->kind->flags & KUBE_CUSTOM);
-    return type != KUBE_PATCH_APPLY || !kube_is_scale(call);
+    return type != KUBE_PATCH_STRATEGIC || !(call->kind->flags & KUBE_CUSTOM);
 }
 
 /* Reports duplicate keys, as for other bodies. */
@@ -422,12 +419,10 @@ bool kube_body_read_patch(struct kube_call *call, const struct http_request *req
         return kube_fail_bare(&call->status, KUBE_UNSUPPORTED_MEDIA_TYPE,
                               "415: Unsupported Media Type");
     if (!patch_known(call, *ret_type))
-        return kube_fail(
-            &call->status, KUBE_UNSUPPORTED_MEDIA_TYPE,
-            UNKNOWN_FORMAT "application/json-patch+json, application/merge-patch+json%s%s",
-            patch_known(call, KUBE_PATCH_STRATEGIC) ? ", application/strategic-merge-patch+json"
-                                                    : "",
-            patch_known(call, KUBE_PATCH_APPLY) ? ", application/apply-patch+yaml" : "");
+        return kube_fail(&call->status, KUBE_UNSUPPORTED_MEDIA_TYPE,
+                         UNKNOWN_FORMAT "application/json-patch+json, "
+                                        "application/merge-patch+json, "
+                                        "application/apply-patch+yaml");
     size_t before = narrow(&call->arena, KUBE_BODY_TREE_BYTES_MAX);
     bool fine = *ret_type == KUBE_PATCH_APPLY
                     ? read_config(call, request->body, ret_patch)

@@ -20,6 +20,7 @@
 #include "kube/write/body.h"
 #include "kube/write/builtin_rules.h"
 #include "kube/write/change.h"
+#include "kube/write/certificate_request.h"
 #include "kube/write/claim.h"
 #include "kube/write/custom_rules.h"
 #include "kube/write/definition.h"
@@ -110,7 +111,8 @@ static bool prepare(struct kube_call *call, struct create *create)
            kube_custom_default(call, create->arena, object) &&
            kube_default(create->arena, call->kind, object, &call->status) &&
            kube_meta_create(&create->meta, object) && kube_strategy_create(&create->meta, object) &&
-           check(call, create) && kube_claim(call, &create->meta, object, NULL, &create->claims) &&
+           kube_certificate_create(call, &create->meta, object) && check(call, create) &&
+           kube_claim(call, &create->meta, object, NULL, &create->claims) &&
            kube_body_zero_status(call, create->arena, object) &&
            kube_conversion_to_stored(call, create->arena, object) &&
            kube_meta_order(&create->meta, object) && repeat_version(call, create) &&

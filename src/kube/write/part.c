@@ -1,6 +1,7 @@
 #include "kube/write/part.h"
 
 #include "kube/call/call.h"
+#include "kube/write/certificate_request.h"
 
 #include <stdio.h>
 
@@ -118,58 +119,13 @@ static bool take_resize(struct kube_change *change, const struct json_node *stor
 
 /* -- certificatesigningrequests/approval -- */
 
-static bool is_same_condition(const struct json_node *a, const struct json_node *b)
-{
-    static const char *const members[] = {"type", "status"};
-    for (size_t i = 0; i < COUNT_OF(members); i++) {
-        const struct json_node *x = json_node_named(a, members[i]);
-        const struct json_node *y = json_node_named(b, members[i]);
-        if (!x || !y || !json_node_equal(x, y))
-            return false;
-    }
-    return true;
-}
-
-/* A condition that was there before keeps the time of its transition. */
-static bool set_transition(const struct kube_meta *meta, const struct json_node *stored,
-                           struct json_node *condition, struct slice now)
-{
-    const struct json_node *old = items_of(stored, "status.conditions");
-    if (json_node_named(condition, "lastTransitionTime"))
-        return true;
-    while (old && !is_same_condition(old, condition))
-        old = old->next;
-    const struct json_node *time = old ? json_node_named(old, "lastTransitionTime") : NULL;
-    return kube_meta_set_text(meta, condition, "lastTransitionTime", time ? time->text : now);
-}
-
-bool kube_part_set_times(const struct kube_meta *meta, const struct json_node *stored,
-                         struct json_node *object)
-{
-    struct json_node *list = json_node_path(object, "status.conditions");
-    char now[KUBE_TIME_BYTES];
-    kube_time_text(meta->now_s, now);
-    if (!list || list->type != JSON_TYPE_ARRAY)
-        return true;
-    for (struct json_node *one = json_node_first(list); one; one = json_node_next(one)) {
-        if (one->type != JSON_TYPE_OBJECT)
-            continue;
-        if (!json_node_named(one, "lastUpdateTime") &&
-            !kube_meta_set_text(meta, one, "lastUpdateTime", slice_from_text(now)))
-            return false;
-        if (!set_transition(meta, stored, one, slice_from_text(now)))
-            return false;
-    }
-    return true;
-}
-
 static bool take_approval(struct kube_change *change, const struct json_node *stored,
                           const struct json_node *wanted, struct json_node *object)
 {
     struct json_node *status;
     return kube_meta_object(&change->meta, object, "status", &status) &&
            take(change, status, json_node_named(wanted, "status"), "conditions") &&
-           kube_part_set_times(&change->meta, stored, object);
+           kube_certificate_approval(change, stored, object);
 }
 
 /* -- All -- */

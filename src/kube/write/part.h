@@ -20,9 +20,4 @@ MUST_CHECK
 bool kube_part_take(struct kube_change *change, const struct json_node *stored,
                     const struct json_node *wanted, struct json_node *object);
 
-/* Gives each condition of a CertificateSigningRequest its times, as Kubernetes does. */
-MUST_CHECK
-bool kube_part_set_times(const struct kube_meta *meta, const struct json_node *stored,
-                         struct json_node *object);
-
 #endif

@@ -44,18 +44,6 @@ static bool is_token_request(const struct kube_call *call)
            slice_equal(call->path.subresource, SLICE_LITERAL("token"));
 }
 
-/* Subresources that a kubelet serves for a running pod. */
-static bool is_of_running(const struct kube_call *call)
-{
-    static const char *const names[] = {"log", "exec", "attach", "portforward", "proxy"};
-    if (call->kind->group[0] || strcmp(call->kind->plural, "pods") != 0)
-        return false;
-    for (size_t i = 0; i < COUNT_OF(names); i++)
-        if (slice_equal(call->path.subresource, slice_from_text(names[i])))
-            return true;
-    return false;
-}
-
 bool kube_is_token(const struct kube_call *call)
 {
     return is_token_request(call) && kube_account_can_sign(call->api->config->accounts);
@@ -82,10 +70,6 @@ void kube_no_subresource(struct kube_call *call)
         kube_fail_bare(&call->status, KUBE_METHOD_NOT_ALLOWED,
                        "this server issues no tokens of service accounts without "
                        "--kube-service-account-signing-key-file");
-    else if (is_of_running(call))
-        kube_fail_bare(&call->status, KUBE_METHOD_NOT_ALLOWED,
-                       "pods do not run here: this server keeps objects and has no kubelet to ask "
-                       "for logs, commands or ports");
     else
         kube_fail_bare(&call->status, KUBE_NOT_FOUND,
                        "the server could not find the requested resource");

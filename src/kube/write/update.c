@@ -15,6 +15,7 @@
 #include "kube/write/body.h"
 #include "kube/write/builtin_rules.h"
 #include "kube/write/builtin_schema.h"
+#include "kube/write/certificate_request.h"
 #include "kube/write/change.h"
 #include "kube/write/claim.h"
 #include "kube/write/custom_rules.h"
@@ -111,6 +112,24 @@ static bool applies(const struct update *update)
     return update->patches && update->patch_type == KUBE_PATCH_APPLY;
 }
 
+/* A custom resource without replicas has a Scale with a number that stands for none. */
+static bool mark_absent(struct kube_change *change, const struct json_node *stored,
+                        struct json_node *scale)
+{
+    const struct kube_custom *custom = kube_custom_of(change->call->kind);
+    struct json_node *spec = json_node_named(scale, "spec");
+    return !custom || json_node_path(stored, custom->replicas_path) ||
+           kube_meta_set_int(&change->meta, spec, "replicas", INT32_MIN);
+}
+
+/* An apply to the Scale continues with the owners of the object. */
+static bool lend_owners(struct kube_change *change, const struct json_node *stored,
+                        struct json_node *scale)
+{
+    return replace(change, json_node_named(scale, "metadata"), json_node_named(stored, "metadata"),
+                   "managedFields");
+}
+
 /* What a patch applies to: the object with its resourceVersion, or its scale. */
 static bool make_base(struct update *update, const struct json_node *stored,
                       struct json_node **ret_base)
@@ -119,7 +138,9 @@ static bool make_base(struct update *update, const struct json_node *stored,
     char version[24];
     if (kube_is_scale(change->call))
         return kube_scale_make(&change->scratch, change->call->kind, stored, change->revision,
-                               ret_base, &change->call->status);
+                               ret_base, &change->call->status) &&
+               (applies(update) ? lend_owners(change, stored, *ret_base)
+                                : mark_absent(change, stored, *ret_base));
     struct json_node *base = json_node_copy(&change->scratch, stored);
     struct json_node *metadata = json_node_named(base, "metadata");
     snprintf(version, sizeof(version), "%lld", (long long)change->revision);
@@ -222,7 +243,8 @@ static bool scaled(struct kube_change *change, const struct json_node *stored,
     int64_t replicas = 0;
     struct json_node *node = json_node_path(wanted, "spec.replicas");
     const struct kube_custom *custom = kube_custom_of(change->call->kind);
-    if (!node && custom && !json_node_path(stored, custom->replicas_path))
+    bool absent = custom && change->meta.patched && !json_node_path(stored, custom->replicas_path);
+    if (absent && (!node || (json_node_int(node, &replicas) && replicas == INT32_MIN)))
         return kube_fail(&change->call->status, KUBE_BAD_REQUEST,
                          "the spec replicas field \".%s\" cannot be empty", custom->replicas_path);
     if (wanted->type != JSON_TYPE_OBJECT || (node && !json_node_int(node, &replicas)))
@@ -254,6 +276,7 @@ static bool make_object(struct kube_change *change, const struct json_node *stor
     if (kube_is_status(call))
         return with_identity(change, stored, wanted, ret_object) &&
                replace(change, *ret_object, wanted, "status") &&
+               kube_certificate_status(change, stored, *ret_object) &&
                kube_body_zero_status(call, &change->scratch, *ret_object);
     if (kube_is_finalize(call))
         return with_identity(change, stored, wanted, ret_object) &&
@@ -262,6 +285,8 @@ static bool make_object(struct kube_change *change, const struct json_node *stor
         return with_identity(change, stored, wanted, ret_object) &&
                kube_part_take(change, stored, wanted, *ret_object);
     if (call->kind->flags & KUBE_HAS_STATUS && !replace(change, wanted, stored, "status"))
+        return false;
+    if (!kube_certificate_update(change, stored, wanted))
         return false;
     return !kube_is_namespaces(call->kind) || take_spec(change, wanted, stored, "finalizers");
 }
@@ -386,11 +411,13 @@ static bool put_new(struct update *update, struct json_node **ret_object)
 static bool make_new(struct update *update, struct json_node **ret_object)
 {
     struct kube_call *call = update->change.call;
+    if (kube_is_scale(call))
+        return kube_call_not_found(call);
     if (applies(update) && !apply_new(update, ret_object))
         return false;
     if (applies(update) && !call->path.subresource.len)
         return true;
-    if (update->patches || kube_is_scale(call))
+    if (update->patches)
         return kube_call_not_found(call);
     return put_new(update, ret_object);
 }

@@ -99,7 +99,7 @@ static handler *handler_of(const struct kube_call *call, struct slice method)
 {
     bool named = call->path.name.len, sub = call->path.subresource.len;
     bool everywhere = call->kind->flags & KUBE_NAMESPACED && !call->path.namespace.len;
-    if (everywhere)
+    if (everywhere || call->kind->flags & KUBE_COMPUTED)
         return NULL;
     if (kube_is_finalize(call))
         return slice_equal(method, SLICE_LITERAL("PUT")) ? kube_update : NULL;
