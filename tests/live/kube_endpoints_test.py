@@ -1,6 +1,9 @@
 #!/usr/bin/python3
 """Endpoints of the Kubernetes API besides objects: apply to scale, requests for certificates, what needs a kubelet,
-componentstatuses. tests/kube/same_endpoints_test.py compares the answers with those of a real kube-apiserver."""
+componentstatuses, OpenAPI v2. tests/kube/same_endpoints_test.py compares the answers with those of a real kube-apiserver."""
+import contextlib
+import http.client
+import json
 import pathlib
 import sys
 import unittest
@@ -22,6 +25,37 @@ def scale(replicas, kind="Scale"):
 
 def condition(type_, status="True"):
     return {"type": type_, "status": status, "reason": "r", "message": "m"}
+
+
+def define(test):
+    number = {"type": "object", "properties": {"copies": {"type": "integer"}}}
+    test.want(201, "POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", {
+        "metadata": {"name": "hats.example.com"}, "spec": {
+            "group": "example.com", "scope": "Namespaced", "names": {"plural": "hats", "kind": "Hat"}, "versions": [
+                {"name": "v1", "served": True, "storage": True,
+                 "subresources": {"scale": {"specReplicasPath": ".spec.copies", "statusReplicasPath": ".status.copies"}},
+                 "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": number, "status": number}}}}]}})
+
+
+def varint(data, at):
+    value = shift = 0
+    while True:
+        value |= (data[at] & 127) << shift
+        at, shift = at + 1, shift + 7
+        if data[at - 1] < 128:
+            return value, at
+
+
+def fields_of(data):
+    """The fields of a protobuf message, all of which have a length or are numbers."""
+    at, found = 0, []
+    while at < len(data):
+        tag, at = varint(data, at)
+        value, at = varint(data, at)
+        if tag & 7:
+            value, at = data[at:at + value], at + value
+        found.append((tag >> 3, value))
+    return found
 
 
 class EndpointTest(KubeTest):
@@ -64,15 +98,8 @@ class Scale(EndpointTest):
         self.assertIn("field not declared in schema", self.apply(500, dict(scale(2), extra=1), "one")["message"])
         self.want(404, "PATCH", f"{DEPLOYMENTS}/none/scale?fieldManager=one", dict(scale(2), metadata={"name": "none"}), APPLY)
 
-
     def test_custom_resources(self):
-        number = {"type": "object", "properties": {"copies": {"type": "integer"}}}
-        self.want(201, "POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", {
-            "metadata": {"name": "hats.example.com"}, "spec": {
-                "group": "example.com", "scope": "Namespaced", "names": {"plural": "hats", "kind": "Hat"}, "versions": [
-                    {"name": "v1", "served": True, "storage": True,
-                     "subresources": {"scale": {"specReplicasPath": ".spec.copies", "statusReplicasPath": ".status.copies"}},
-                     "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": number, "status": number}}}}]}})
+        define(self)
         hats = "/apis/example.com/v1/namespaces/default/hats"
         self.want(201, "POST", hats, {"apiVersion": "example.com/v1", "kind": "Hat", "metadata": {"name": "web"}, "spec": {}})
         self.refuse(400, 'the spec replicas field ".spec.copies" cannot be empty', "PATCH", hats + "/web/scale?fieldManager=one",
@@ -176,6 +203,51 @@ class Connect(EndpointTest):
         self.assertIn("nodes/proxy", listed)
         self.assertIn("services/proxy", listed)
         self.assertEqual((listed["componentstatuses"]["verbs"], listed["componentstatuses"]["shortNames"]), (["get", "list"], ["cs"]))
+
+
+@only_vigil
+class OpenApi(EndpointTest):
+    def fetch(self, **fields):
+        connection = http.client.HTTPConnection("127.0.0.1", self.kube_port, timeout=30)
+        with contextlib.closing(connection):
+            connection.request("GET", "/openapi/v2", headers=fields)
+            response = connection.getresponse()
+            return response.status, response.headers, response.read()
+
+    def test_version_2_has_all_kinds(self):
+        define(self)
+        code, headers, text = self.fetch()
+        document = json.loads(text)
+        definitions = document["definitions"]
+        self.assertEqual((code, document["swagger"]), (200, "2.0"))
+        for name, definition in definitions.items():
+            for key, value in definition.get("properties", {}).items():
+                while isinstance(value, dict) and "$ref" not in value and ("items" in value or "additionalProperties" in value):
+                    value = value.get("items", value.get("additionalProperties"))
+                if "$ref" in value:
+                    self.assertIn(value["$ref"].replace("#/definitions/", ""), definitions, (name, key))
+        kinds = {(g["group"], g["version"], g["kind"]) for d in definitions.values()
+                 for g in d.get("x-kubernetes-group-version-kind", [])}
+        self.assertLessEqual({("apps", "v1", "Deployment"), ("", "v1", "Pod"), ("example.com", "v1", "Hat")}, kinds)
+        ids = [o["operationId"] for p in document["paths"].values() for method, o in p.items() if method != "parameters"]
+        self.assertEqual(len(ids), len(set(ids)))
+        self.assertIn("listCoreV1NamespacedPod", ids)
+        self.assertEqual(self.fetch(**{"If-None-Match": headers["Etag"]})[0], 304)
+        self.want(200, "DELETE", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/hats.example.com")
+        self.eventually(404, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/hats.example.com")
+        self.assertEqual(self.fetch(**{"If-None-Match": headers["Etag"]})[0], 200)
+
+    def test_version_2_as_protobuf_has_the_same_names(self):
+        define(self)
+        document = json.loads(self.fetch()[2])
+        code, headers, text = self.fetch(Accept="application/com.github.proto-openapi.spec.v2@v1.0+protobuf")
+        self.assertEqual((code, headers["Content-Type"]), (200, "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"))
+        names = {8: [], 9: []}
+        for number, part in fields_of(text):
+            if number in names:
+                for _, named in fields_of(part):
+                    names[number].append(dict(fields_of(named))[1].decode())
+        self.assertEqual(names, {8: list(document["paths"]), 9: list(document["definitions"])})
 
 
 @only_vigil

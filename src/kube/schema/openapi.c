@@ -1,17 +1,17 @@
 #include "kube/schema/openapi.h"
 
 #include "base/crc32c.h"
-#include "codec/json/writer.h"
-#include "kube/resource/kind.h"
-#include "kube/schema/schema.h"
+#include "kube/schema/gnostic.h"
+#include "kube/schema/openapi_internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-#define WRITTEN_AS "1" /* increment it whenever the form of the documents changes */
-#define REF "#/components/schemas/"
+#define TITLE "Kubernetes"
+#define VERSION "v1.36"
+#define WRITTEN_AS "2" /* increment it whenever the form of the documents changes */
 
-enum { NAME_BYTES = 256, PATH_BYTES = 512 };
+enum { PART_TREE_BYTES_MAX = 16 << 20 }; /* of a part that becomes protobuf */
 
 /*
  * The phases follow one another in this order:
@@ -32,7 +32,9 @@ enum openapi_phase {
 };
 
 struct kube_openapi {
-    char api_version[128];
+    char api_version[128]; /* empty: all */
+    enum kube_openapi_form form;
+    bool protobuf;
     enum openapi_phase phase;
     size_t at;       /* index of the next kind or type */
     struct buf part; /* generated but not yet read */
@@ -45,9 +47,9 @@ struct kube_openapi {
 
 /* -- Names -- */
 
-static const char *document_of(const struct kube_kind *kind, char text[NAME_BYTES])
+const char *openapi_document_of(const struct kube_kind *kind, char text[OPENAPI_NAME_BYTES])
 {
-    snprintf(text, NAME_BYTES, "%s%s%s%s", kind->group[0] ? "apis/" : "api", kind->group, "/",
+    snprintf(text, OPENAPI_NAME_BYTES, "%s%s/%s", kind->group[0] ? "apis/" : "api", kind->group,
              kind->version);
     return text;
 }
@@ -78,7 +80,7 @@ enum status kube_openapi_index(struct buf *out, const struct kube_openapi_others
 {
     struct json_writer w;
     size_t count;
-    char name[NAME_BYTES], last[NAME_BYTES] = "", url[NAME_BYTES + 64],
+    char name[OPENAPI_NAME_BYTES], last[OPENAPI_NAME_BYTES] = "", url[OPENAPI_NAME_BYTES + 64],
                            version[KUBE_API_VERSION_BYTES];
     char text[KUBE_OPENAPI_HASH_BYTES];
     const struct kube_kind *kinds = kube_builtin_kinds(&count);
@@ -87,7 +89,7 @@ enum status kube_openapi_index(struct buf *out, const struct kube_openapi_others
     json_key(&w, "paths");
     json_begin_object(&w);
     for (size_t i = 0; i < count; i++) {
-        if (strcmp(document_of(&kinds[i], name), last) == 0)
+        if (strcmp(openapi_document_of(&kinds[i], name), last) == 0)
             continue;
         memcpy(last, name, sizeof(last));
         struct slice of = slice_from_text(kube_kind_api_version(&kinds[i], version));
@@ -108,22 +110,29 @@ enum status kube_openapi_index(struct buf *out, const struct kube_openapi_others
 
 /* -- Schemas -- */
 
-static void write_pair(struct json_writer *w, const char *key, const char *text)
+void openapi_write_pair(struct json_writer *w, const char *key, const char *text)
 {
     json_key(w, key);
     json_text(w, text);
 }
 
-static void write_ref(struct json_writer *w, const struct kube_type *type)
+void openapi_write_ref(struct json_writer *w, const struct kube_type *type,
+                       enum kube_openapi_form form)
 {
-    char text[NAME_BYTES];
-    snprintf(text, sizeof(text), REF "%s.%s", kube_type_package(type), kube_type_name(type));
-    json_key(w, "allOf");
-    json_begin_array(w);
-    json_begin_object(w);
-    write_pair(w, "$ref", text);
-    json_end_object(w);
-    json_end_array(w);
+    char text[OPENAPI_NAME_BYTES];
+    bool v3 = form == KUBE_OPENAPI_V3;
+    snprintf(text, sizeof(text), "#/%s/%s.%s", v3 ? "components/schemas" : "definitions",
+             kube_type_package(type), kube_type_name(type));
+    if (v3) {
+        json_key(w, "allOf");
+        json_begin_array(w);
+        json_begin_object(w);
+    }
+    openapi_write_pair(w, "$ref", text);
+    if (v3) {
+        json_end_object(w);
+        json_end_array(w);
+    }
 }
 
 static void write_one_of(struct json_writer *w, const char *first, const char *second)
@@ -131,10 +140,10 @@ static void write_one_of(struct json_writer *w, const char *first, const char *s
     json_key(w, "oneOf");
     json_begin_array(w);
     json_begin_object(w);
-    write_pair(w, "type", first);
+    openapi_write_pair(w, "type", first);
     json_end_object(w);
     json_begin_object(w);
-    write_pair(w, "type", second);
+    openapi_write_pair(w, "type", second);
     json_end_object(w);
     json_end_array(w);
 }
@@ -147,7 +156,8 @@ static void write_any(struct json_writer *w)
 }
 
 /* Writes the members of the schema of one value. */
-static void write_value(struct json_writer *w, const struct kube_field *field)
+static void write_value(struct json_writer *w, const struct kube_field *field,
+                        enum kube_openapi_form form)
 {
     static const char *const names[][2] = {
         [KUBE_VALUE_STRING] = {"string", NULL},
@@ -160,16 +170,19 @@ static void write_value(struct json_writer *w, const struct kube_field *field)
         [KUBE_VALUE_MICROTIME] = {"string", "date-time"},
         [KUBE_VALUE_INTORSTRING] = {NULL, "int-or-string"},
     };
+    bool v3 = form == KUBE_OPENAPI_V3;
     if (field->value < COUNT_OF(names) && names[field->value][0])
-        write_pair(w, "type", names[field->value][0]);
+        openapi_write_pair(w, "type", names[field->value][0]);
     if (field->value < COUNT_OF(names) && names[field->value][1])
-        write_pair(w, "format", names[field->value][1]);
+        openapi_write_pair(w, "format", names[field->value][1]);
     if (field->value == KUBE_VALUE_MESSAGE)
-        write_ref(w, kube_field_type(field));
-    else if (field->value == KUBE_VALUE_QUANTITY)
+        openapi_write_ref(w, kube_field_type(field), form);
+    else if (field->value == KUBE_VALUE_QUANTITY && v3)
         write_one_of(w, "string", "number");
-    else if (field->value == KUBE_VALUE_INTORSTRING)
+    else if (field->value == KUBE_VALUE_INTORSTRING && v3)
         write_one_of(w, "integer", "string");
+    else if (field->value == KUBE_VALUE_QUANTITY || field->value == KUBE_VALUE_INTORSTRING)
+        openapi_write_pair(w, "type", "string"); /* version 2 has no alternatives */
     else if (field->value >= KUBE_VALUE_RAW)
         write_any(w);
 }
@@ -186,7 +199,7 @@ static void write_extensions(struct json_writer *w, const struct kube_field *fie
                                                             : NULL;
     const char *list = lists[kube_field_list_type(field)];
     if (list)
-        write_pair(
+        openapi_write_pair(
             w, field->shape == KUBE_SHAPE_LIST ? "x-kubernetes-list-type" : "x-kubernetes-map-type",
             list);
     if (keys.len) {
@@ -202,9 +215,9 @@ static void write_extensions(struct json_writer *w, const struct kube_field *fie
         json_end_array(w);
     }
     if (strategy)
-        write_pair(w, "x-kubernetes-patch-strategy", strategy);
+        openapi_write_pair(w, "x-kubernetes-patch-strategy", strategy);
     if (merge_key.len)
-        write_pair(w, "x-kubernetes-patch-merge-key", (const char *)merge_key.ptr);
+        openapi_write_pair(w, "x-kubernetes-patch-merge-key", (const char *)merge_key.ptr);
 }
 
 static bool has_list(const struct kube_field *field)
@@ -213,22 +226,23 @@ static bool has_list(const struct kube_field *field)
            field->shape == KUBE_SHAPE_MAP_OF_LISTS;
 }
 
-static void write_property(struct json_writer *w, const struct kube_field *field)
+static void write_property(struct json_writer *w, const struct kube_field *field,
+                           enum kube_openapi_form form)
 {
     bool map = field->shape >= KUBE_SHAPE_MAP;
     json_key(w, (const char *)kube_field_name(field).ptr);
     json_begin_object(w);
     if (map) {
-        write_pair(w, "type", "object");
+        openapi_write_pair(w, "type", "object");
         json_key(w, "additionalProperties");
         json_begin_object(w);
     }
     if (has_list(field)) {
-        write_pair(w, "type", "array");
+        openapi_write_pair(w, "type", "array");
         json_key(w, "items");
         json_begin_object(w);
     }
-    write_value(w, field);
+    write_value(w, field, form);
     if (has_list(field))
         json_end_object(w);
     if (map)
@@ -237,14 +251,15 @@ static void write_property(struct json_writer *w, const struct kube_field *field
     json_end_object(w);
 }
 
-static void write_properties(struct json_writer *w, const struct kube_type *type)
+static void write_properties(struct json_writer *w, const struct kube_type *type,
+                             enum kube_openapi_form form)
 {
     const struct kube_field *field = kube_type_fields(type);
     for (size_t i = 0; i < type->field_count; i++, field++) {
         if (field->flags & KUBE_FIELD_INLINE)
-            write_properties(w, kube_field_type(field));
+            write_properties(w, kube_field_type(field), form);
         else
-            write_property(w, field);
+            write_property(w, field, form);
     }
 }
 
@@ -266,7 +281,7 @@ static void write_required(struct json_writer *w, const struct kube_type *type)
         json_end_array(w);
 }
 
-static void write_gvk(struct json_writer *w, struct slice api_version, struct slice kind)
+void openapi_write_gvk(struct json_writer *w, struct slice api_version, struct slice kind)
 {
     const uint8_t *slash = api_version.len ? memchr(api_version.ptr, '/', api_version.len) : NULL;
     size_t group = slash ? (size_t)(slash - api_version.ptr) : 0, skip = slash ? group + 1 : 0;
@@ -294,160 +309,49 @@ static void write_kinds(struct json_writer *w, const struct kube_type *type)
             json_begin_array(w);
         }
         any = true;
-        write_gvk(w, kube_type_kind_version(&kinds[i]), kube_type_kind_name(&kinds[i]));
+        openapi_write_gvk(w, kube_type_kind_version(&kinds[i]), kube_type_kind_name(&kinds[i]));
     }
     if (any)
         json_end_array(w);
 }
 
-static void write_schema(struct json_writer *w, const struct kube_type *type)
+/* Of a type that one kind has, which is its name; Kubernetes' own texts are not included. */
+static void write_description(struct json_writer *w, const struct kube_type *type)
 {
-    char name[NAME_BYTES];
+    size_t count, found = 0;
+    const struct kube_type_kind *kinds = kube_type_kinds(&count), *kind = NULL;
+    char text[OPENAPI_NAME_BYTES];
+    for (size_t i = 0; i < count; i++) {
+        if (kinds[i].type != kube_type_index(type))
+            continue;
+        kind = &kinds[i];
+        found++;
+    }
+    if (found != 1)
+        return;
+    struct slice name = kube_type_kind_name(kind), version = kube_type_kind_version(kind);
+    snprintf(text, sizeof(text), "%.*s of %.*s.", SLICE_ARGS(name), SLICE_ARGS(version));
+    openapi_write_pair(w, "description", text);
+}
+
+static void write_schema(struct json_writer *w, const struct kube_type *type,
+                         enum kube_openapi_form form)
+{
+    char name[OPENAPI_NAME_BYTES];
     snprintf(name, sizeof(name), "%s.%s", kube_type_package(type), kube_type_name(type));
     json_key(w, name);
     json_begin_object(w);
-    write_pair(w, "type", "object");
+    write_description(w, type);
+    openapi_write_pair(w, "type", "object");
     write_required(w, type);
     json_key(w, "properties");
     json_begin_object(w);
-    write_properties(w, type);
+    write_properties(w, type, form);
     json_end_object(w);
     write_kinds(w, type);
     if (type->atomic)
-        write_pair(w, "x-kubernetes-map-type", "atomic");
+        openapi_write_pair(w, "x-kubernetes-map-type", "atomic");
     json_end_object(w);
-}
-
-/* -- Paths -- */
-
-struct openapi_operation {
-    const char *method, *action;
-    bool writes; /* accepts dryRun, fieldManager and fieldValidation */
-};
-
-static void write_parameter(struct json_writer *w, const char *name, const char *type)
-{
-    json_begin_object(w);
-    write_pair(w, "name", name);
-    write_pair(w, "in", "query");
-    json_key(w, "schema");
-    json_begin_object(w);
-    write_pair(w, "type", type);
-    json_end_object(w);
-    json_end_object(w);
-}
-
-static void write_parameters(struct json_writer *w, const struct openapi_operation *operation)
-{
-    json_key(w, "parameters");
-    json_begin_array(w);
-    if (operation->writes) {
-        write_parameter(w, "dryRun", "string");
-        write_parameter(w, "fieldManager", "string");
-        write_parameter(w, "fieldValidation", "string");
-    }
-    json_end_array(w);
-}
-
-/* The content types of a PATCH: kubectl looks for the one it would use. */
-static void write_patch_types(struct json_writer *w, const struct kube_kind *kind)
-{
-    static const char *const types[] = {
-        "application/apply-patch+yaml",
-        "application/json-patch+json",
-        "application/merge-patch+json",
-        "application/strategic-merge-patch+json",
-    };
-    json_key(w, "requestBody");
-    json_begin_object(w);
-    json_key(w, "content");
-    json_begin_object(w);
-    size_t count = COUNT_OF(types) - (kind->flags & KUBE_CUSTOM ? 1 : 0);
-    for (size_t i = 0; i < count; i++) {
-        json_key(w, types[i]);
-        json_begin_object(w);
-        json_end_object(w);
-    }
-    json_end_object(w);
-    json_end_object(w);
-}
-
-static void write_operation(struct json_writer *w, const struct kube_kind *kind,
-                            const struct openapi_operation *operation)
-{
-    const struct kube_type *type = kube_type_of_kind(kind);
-    char version[KUBE_API_VERSION_BYTES];
-    json_key(w, operation->method);
-    json_begin_object(w);
-    write_parameters(w, operation);
-    if (strcmp(operation->method, "patch") == 0)
-        write_patch_types(w, kind);
-    json_key(w, "responses");
-    json_begin_object(w);
-    json_key(w, "200");
-    json_begin_object(w);
-    write_pair(w, "description", "OK");
-    if (type) {
-        json_key(w, "content");
-        json_begin_object(w);
-        json_key(w, "application/json");
-        json_begin_object(w);
-        json_key(w, "schema");
-        json_begin_object(w);
-        write_ref(w, type);
-        json_end_object(w);
-        json_end_object(w);
-        json_end_object(w);
-    }
-    json_end_object(w);
-    json_end_object(w);
-    write_pair(w, "x-kubernetes-action", operation->action);
-    json_key(w, "x-kubernetes-group-version-kind");
-    write_gvk(w, slice_from_text(kube_kind_api_version(kind, version)),
-              slice_from_text(kind->kind));
-    json_end_object(w);
-}
-
-static void write_path(struct json_writer *w, const struct kube_kind *kind, const char *path,
-                       const struct openapi_operation *operations, size_t count)
-{
-    json_key(w, path);
-    json_begin_object(w);
-    for (size_t i = 0; i < count; i++)
-        write_operation(w, kind, &operations[i]);
-    json_end_object(w);
-}
-
-void kube_openapi_write_paths(struct json_writer *w, const struct kube_kind *kind)
-{
-    static const struct openapi_operation make = {"post", "post", true};
-    static const struct openapi_operation collection[] = {
-        {"get", "list", false}, {"post", "post", true}, {"delete", "deletecollection", false}};
-    static const struct openapi_operation object[] = {{"get", "get", false},
-                                                      {"put", "put", true},
-                                                      {"patch", "patch", true},
-                                                      {"delete", "delete", false}};
-    char path[PATH_BYTES], sub[PATH_BYTES + 16], document[NAME_BYTES];
-    bool namespaced = kind->flags & KUBE_NAMESPACED;
-    document_of(kind, document);
-    if (namespaced && !(kind->flags & KUBE_CREATE_ONLY)) {
-        snprintf(path, sizeof(path), "/%s/%s", document, kind->plural);
-        write_path(w, kind, path, collection, 1);
-    }
-    snprintf(path, sizeof(path), "/%s/%s%s", document, namespaced ? "namespaces/{namespace}/" : "",
-             kind->plural);
-    if (kind->flags & KUBE_CREATE_ONLY) {
-        write_path(w, kind, path, &make, 1);
-        return;
-    }
-    bool computed = kind->flags & KUBE_COMPUTED;
-    write_path(w, kind, path, collection, computed ? 1 : COUNT_OF(collection));
-    snprintf(sub, sizeof(sub), "%s/{name}", path);
-    write_path(w, kind, sub, object, computed ? 1 : COUNT_OF(object));
-    if (kind->flags & KUBE_HAS_STATUS) {
-        snprintf(sub, sizeof(sub), "%s/{name}/status", path);
-        write_path(w, kind, sub, object, 3);
-    }
 }
 
 /* -- Documents -- */
@@ -476,14 +380,15 @@ enum status kube_openapi_write_meta(struct json_writer *w)
             mark_used(d, kube_type_at(i));
     for (size_t i = 0; i < kube_type_count(); i++)
         if (d->uses[i])
-            write_schema(w, kube_type_at(i));
+            write_schema(w, kube_type_at(i), KUBE_OPENAPI_V3);
     return ST_OK;
 }
 
 static bool is_of(const struct kube_openapi *d, const struct kube_kind *kind)
 {
     char version[KUBE_API_VERSION_BYTES];
-    return strcmp(kube_kind_api_version(kind, version), d->api_version) == 0;
+    return !d->api_version[0] ||
+           strcmp(kube_kind_api_version(kind, version), d->api_version) == 0;
 }
 
 enum status kube_openapi_open(struct slice api_version, struct kube_openapi **ret_document)
@@ -493,7 +398,7 @@ enum status kube_openapi_open(struct slice api_version, struct kube_openapi **re
     struct kube_openapi *d = calloc(1, sizeof(*d) + kube_type_count() * sizeof(d->uses[0]));
     if (!d)
         return ST_NOMEM;
-    if (api_version.len >= sizeof(d->api_version))
+    if (!api_version.len || api_version.len >= sizeof(d->api_version))
         return ST_NOT_FOUND;
     slice_copy(d->api_version, api_version);
     json_writer_init(&d->writer, &d->part);
@@ -511,6 +416,20 @@ enum status kube_openapi_open(struct slice api_version, struct kube_openapi **re
     return ST_OK;
 }
 
+enum status kube_openapi_open_v2(bool protobuf, struct kube_openapi **ret_document)
+{
+    struct kube_openapi *d = calloc(1, sizeof(*d) + kube_type_count() * sizeof(d->uses[0]));
+    if (!d)
+        return ST_NOMEM;
+    d->form = KUBE_OPENAPI_V2;
+    d->protobuf = protobuf;
+    json_writer_init(&d->writer, &d->part);
+    for (size_t i = 0; i < kube_type_count(); i++)
+        d->uses[i] = true;
+    *ret_document = d;
+    return ST_OK;
+}
+
 void kube_openapi_close(struct kube_openapi *document)
 {
     if (!document)
@@ -523,11 +442,14 @@ static void make_head(struct kube_openapi *d)
 {
     struct json_writer *w = &d->writer;
     json_begin_object(w);
-    write_pair(w, "openapi", "3.0.0");
+    if (d->form == KUBE_OPENAPI_V3)
+        openapi_write_pair(w, "openapi", "3.0.0");
+    else
+        openapi_write_pair(w, "swagger", "2.0");
     json_key(w, "info");
     json_begin_object(w);
-    write_pair(w, "title", "Kubernetes");
-    write_pair(w, "version", "v1.36");
+    openapi_write_pair(w, "title", TITLE);
+    openapi_write_pair(w, "version", VERSION);
     json_end_object(w);
     json_key(w, "paths");
     json_begin_object(w);
@@ -536,9 +458,11 @@ static void make_head(struct kube_openapi *d)
 static void make_middle(struct kube_openapi *d)
 {
     json_end_object(&d->writer);
-    json_key(&d->writer, "components");
-    json_begin_object(&d->writer);
-    json_key(&d->writer, "schemas");
+    if (d->form == KUBE_OPENAPI_V3) {
+        json_key(&d->writer, "components");
+        json_begin_object(&d->writer);
+    }
+    json_key(&d->writer, d->form == KUBE_OPENAPI_V3 ? "schemas" : "definitions");
     json_begin_object(&d->writer);
 }
 
@@ -580,7 +504,7 @@ static void make_part(struct kube_openapi *d)
         break;
     case PHASE_PATHS:
         if (is_of(d, &kinds[d->at]))
-            kube_openapi_write_paths(&d->writer, &kinds[d->at]);
+            kube_openapi_write_paths(&d->writer, &kinds[d->at], d->form);
         if (++d->at < count)
             return;
         break;
@@ -594,18 +518,44 @@ static void make_part(struct kube_openapi *d)
         break;
     case PHASE_SCHEMAS:
         if (d->uses[d->at])
-            write_schema(&d->writer, kube_type_at(d->at));
+            write_schema(&d->writer, kube_type_at(d->at), d->form);
         if (++d->at < kube_type_count())
             return;
         break;
     case PHASE_TAIL:
-        for (int i = 0; i < 3; i++)
+        for (int i = 0; i < (d->form == KUBE_OPENAPI_V3 ? 3 : 2); i++)
             json_end_object(&d->writer);
         break;
     case PHASE_DONE:
         return;
     }
     next_phase(d);
+}
+
+/* The part, which consists of members of an object, as protobuf. */
+static enum status encode_part(struct kube_openapi *d, enum openapi_phase phase)
+{
+    AUTO(buf_fini) struct buf text = {0}, encoded = {0};
+    AUTO(arena_fini) struct arena arena = {0};
+    struct slice members = buf_slice(&d->part);
+    struct json_node *tree;
+    struct error error;
+    bool paths = phase == PHASE_PATHS || phase == PHASE_OTHER_PATHS;
+    if (members.len && members.ptr[0] == ',')
+        members = slice_sub(members, 1, members.len - 1);
+    if (phase == PHASE_HEAD)
+        TRY(gnostic_write_head(TITLE, VERSION, &encoded));
+    if ((paths || phase == PHASE_SCHEMAS || phase == PHASE_OTHER_SCHEMAS) && members.len) {
+        arena_init(&arena, NULL, 0, PART_TREE_BYTES_MAX);
+        TRY(buf_append_text(&text, "{"));
+        TRY(buf_append(&text, members));
+        TRY(buf_append_text(&text, "}"));
+        TRY(json_tree_read(&arena, buf_slice(&text), &tree, &error));
+        TRY(paths ? gnostic_write_paths(tree, &encoded)
+                  : gnostic_write_definitions(tree, &encoded));
+    }
+    d->part.len = 0;
+    return buf_append(&d->part, buf_slice(&encoded));
 }
 
 enum status kube_openapi_read(struct kube_openapi *d, uint8_t *dst, size_t room, size_t *ret_len)
@@ -616,8 +566,11 @@ enum status kube_openapi_read(struct kube_openapi *d, uint8_t *dst, size_t room,
             if (d->phase == PHASE_DONE)
                 break;
             d->part.len = d->read = 0;
+            enum openapi_phase phase = d->phase;
             make_part(d);
             TRY(d->writer.status);
+            if (d->protobuf)
+                TRY(encode_part(d, phase));
             continue;
         }
         size_t n = size_min(room - len, d->part.len - d->read);

@@ -1,9 +1,10 @@
 /*
- * OpenAPI v3 of the built-in kinds, generated from the schema table while it is sent, so that a
+ * OpenAPI of the built-in kinds, generated from the schema table while it is sent, so that a
  * document of any size needs a few kilobytes of memory. It contains what kubectl needs: the
- * parameters of a PATCH, the members of each kind with their types, and how lists are merged. There
- * are no descriptions.
+ * parameters of a PATCH, the members of each kind with their types, and how lists are merged. 
+ * Descriptions are short ones of our own.
  *
+ *     /openapi/v2                 everything, as JSON or protobuf
  *     /openapi/v3                 the list of documents
  *     /openapi/v3/apis/apps/v1    paths and schemas of one group and version
  */
@@ -14,6 +15,7 @@
 #include "base/slice.h"
 #include "codec/json/writer.h"
 #include "kube/resource/kind.h"
+#include "kube/schema/openapi_form.h"
 
 enum { KUBE_OPENAPI_HASH_BYTES = 32 };
 
@@ -45,6 +47,9 @@ struct kube_openapi;
 /* "v1", "apps/v1". ST_NOT_FOUND, ST_NOMEM. */
 MUST_CHECK
 enum status kube_openapi_open(struct slice api_version, struct kube_openapi **ret_document);
+/* All kinds, in the form of version 2; as protobuf it is one of gnostic's documents. ST_NOMEM. */
+MUST_CHECK
+enum status kube_openapi_open_v2(bool protobuf, struct kube_openapi **ret_document);
 void kube_openapi_close(struct kube_openapi *document);
 DEFINE_CLEANUP(struct kube_openapi *, kube_openapi_close)
 
@@ -65,7 +70,8 @@ enum status kube_openapi_read(struct kube_openapi *document, uint8_t *dst, size_
 /* -- For documents of other kinds -- */
 
 /* Writes the operations of a kind: members of "paths". */
-void kube_openapi_write_paths(struct json_writer *w, const struct kube_kind *kind);
+void kube_openapi_write_paths(struct json_writer *w, const struct kube_kind *kind,
+                              enum kube_openapi_form form);
 /* Writes the schema of metadata and of all types it contains: members of "schemas". ST_NOMEM. */
 MUST_CHECK
 enum status kube_openapi_write_meta(struct json_writer *w);

@@ -224,6 +224,7 @@ enum document_phase { PHASE_PATHS, PHASE_SCHEMAS, PHASE_DONE };
 
 struct kube_custom_openapi {
     struct kube_kinds *kinds; /* a reference */
+    bool v2;                  /* in the form of version 2, without the fields of the schemas */
     struct buf version;
     enum document_phase phase;
     size_t row; /* the next one of kinds */
@@ -273,12 +274,40 @@ static enum status write_tail(struct json_writer *w)
     return json_writer_finish(w);
 }
 
-static enum status write_one(const struct kube_kind *kind, bool schema, struct json_writer *w)
+/* Only what kubectl needs to leave the object to the server: a schema of version 3 cannot be
+ * represented in version 2, and may have 1 MB. */
+static void write_any(const struct kube_kind *kind, struct json_writer *w)
 {
-    if (schema)
-        TRY(write_schema(kind, w));
+    char name[MODEL_NAME_BYTES];
+    json_key(w, model_name(kind, name));
+    json_begin_object(w);
+    json_key(w, "type");
+    json_text(w, "object");
+    json_key(w, "x-kubernetes-preserve-unknown-fields");
+    json_bool(w, true);
+    json_key(w, GVK);
+    json_begin_array(w);
+    json_begin_object(w);
+    json_key(w, "group");
+    json_text(w, kind->group);
+    json_key(w, "kind");
+    json_text(w, kind->kind);
+    json_key(w, "version");
+    json_text(w, kind->version);
+    json_end_object(w);
+    json_end_array(w);
+    json_end_object(w);
+}
+
+static enum status write_one(const struct kube_custom_openapi *d, const struct kube_kind *kind,
+                             bool schema, struct json_writer *w)
+{
+    if (!schema)
+        kube_openapi_write_paths(w, kind, d->v2 ? KUBE_OPENAPI_V2 : KUBE_OPENAPI_V3);
+    else if (d->v2)
+        write_any(kind, w);
     else
-        kube_openapi_write_paths(w, kind);
+        TRY(write_schema(kind, w));
     return w->status;
 }
 
@@ -290,14 +319,14 @@ enum status kube_custom_openapi_write(void *ctx, bool schemas, struct json_write
     *ret_more = kind;
     if (!kind)
         d->row = 0;
-    return kind ? write_one(kind, schemas, w) : ST_OK;
+    return kind ? write_one(d, kind, schemas, w) : ST_OK;
 }
 
 static enum status make_piece(struct kube_custom_openapi *d)
 {
     const struct kube_kind *kind = next_kind(d);
     if (kind)
-        return write_one(kind, d->phase == PHASE_SCHEMAS, &d->writer);
+        return write_one(d, kind, d->phase == PHASE_SCHEMAS, &d->writer);
     d->row = 0;
     if (d->phase++ == PHASE_SCHEMAS)
         return write_tail(&d->writer);
@@ -321,6 +350,14 @@ enum status kube_custom_openapi_read(struct kube_custom_openapi *d, uint8_t *dst
     }
     *ret_len = len;
     return ST_OK;
+}
+
+struct kube_custom_openapi *kube_custom_openapi_open_v2(struct kube_kinds *kinds)
+{
+    struct kube_custom_openapi *d = xcalloc(1, sizeof(*d));
+    d->kinds = kube_kinds_ref(kinds);
+    d->v2 = true;
+    return d;
 }
 
 enum status kube_custom_openapi_open(struct kube_kinds *kinds, struct slice api_version,

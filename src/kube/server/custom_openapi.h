@@ -20,6 +20,8 @@ struct kube_custom_openapi;
 MUST_CHECK
 enum status kube_custom_openapi_open(struct kube_kinds *kinds, struct slice api_version,
                                      struct kube_custom_openapi **ret_document);
+/* All kinds in the form of version 2, only for kube_custom_openapi_write. */
+struct kube_custom_openapi *kube_custom_openapi_open_v2(struct kube_kinds *kinds);
 void kube_custom_openapi_close(struct kube_custom_openapi *document); /* accepts NULL */
 
 /* Writes the next bytes, at most room; *ret_len < room: these were the last. ST_LIMIT,

@@ -19,6 +19,7 @@ struct sending {
     struct kube_registry_wait wait;
     bool waits;
     void (*answer)(struct sending *s);
+    const char *type; /* of the content; NULL: JSON */
     struct kube_openapi *document; /* owned; of built-in kinds; or NULL */
     struct kube_custom_openapi
         *custom; /* owned; of custom resources, alone or added to the document; or NULL */
@@ -128,7 +129,7 @@ static void begin_sending(struct sending *s, const char *hash)
     if (is_known(s->x, http_exchange_request(s->x), hash))
         return;
     http_make_bulk(s->x);
-    http_begin(s->x, 200, SLICE_LITERAL("application/json"));
+    http_begin(s->x, 200, slice_from_text(s->type ? s->type : "application/json"));
     http_set_source(s->x, &s->source);
 }
 
@@ -213,37 +214,36 @@ static void on_document(struct http_exchange *x, void *service, const struct htt
 
 #define V2_PROTOBUF "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 
-/*
- * A document without kinds. kubectl before 1.27 needs one, as protobuf, to process a file, and
- * leaves the validation of kinds that it does not find there to the server.
- */
-static const char v2_json[] =
-    "{\"swagger\":\"2.0\",\"info\":{\"title\":\"Kubernetes\",\"version\":\"v1.36\"},\"paths\":{}}";
-static const char v2_protobuf[] = "\x0a\x03"
-                                  "2.0"
-                                  "\x12\x13"
-                                  "\x0a\x0a"
-                                  "Kubernetes"
-                                  "\x12\x05"
-                                  "v1.36";
+static bool wants_protobuf(const struct http_request *request)
+{
+    struct slice accept;
+    return http_request_get(request, SLICE_LITERAL("accept"), &accept) &&
+           slice_has_prefix(accept, SLICE_LITERAL("application/com.github.proto-openapi.spec.v2"));
+}
+
+static void answer_v2(struct sending *s)
+{
+    struct kube_kinds *kinds = kube_registry_kinds(s->api->registry);
+    char hash[KUBE_CUSTOM_HASH_BYTES];
+    bool protobuf = wants_protobuf(http_exchange_request(s->x));
+    if (kube_openapi_open_v2(protobuf, &s->document) != ST_OK) {
+        http_abort(s->x);
+        return;
+    }
+    s->custom = kube_custom_openapi_open_v2(kinds);
+    kube_openapi_add_others(s->document, kube_custom_openapi_write, s->custom);
+    s->type = protobuf ? V2_PROTOBUF : NULL;
+    begin_sending(s, kube_custom_openapi_hash(kinds, SLICE_EMPTY, hash));
+}
 
 static void on_v2(struct http_exchange *x, void *service, const struct http_request *request)
 {
-    (void)service;
-    struct slice accept = SLICE_EMPTY;
-    if (!is_get(x, request))
-        return;
-    if (http_request_get(request, SLICE_LITERAL("accept"), &accept) &&
-        slice_has_prefix(accept, SLICE_LITERAL("application/com.github.proto-openapi.spec.v2")))
-        http_respond(x, 200, SLICE_LITERAL(V2_PROTOBUF),
-                     slice_of(v2_protobuf, sizeof(v2_protobuf) - 1));
-    else
-        http_respond(x, 200, SLICE_LITERAL("application/json"),
-                     slice_of(v2_json, sizeof(v2_json) - 1));
+    if (is_get(x, request))
+        begin(x, service, answer_v2);
 }
 
 static const struct http_route routes[] = {
-    {.path = "/openapi/v2", .on_request = on_v2},
+    {.path = "/openapi/v2", .on_request = on_v2, .on_end = kube_life_end},
     {.path = "/openapi/v3", .on_request = on_index, .on_end = kube_life_end},
     {.path = "/openapi/v3/", .on_request = on_document, .on_end = kube_life_end},
 };
