@@ -298,6 +298,11 @@ bool same_member(const struct json_node *a, const struct json_node *b, const cha
     return same_node(json_node_named(a, name), json_node_named(b, name));
 }
 
+bool is_kept(const struct check *c, const struct json_node *is, const struct json_node *was)
+{
+    return !c->all && was && json_node_equal(is, was);
+}
+
 /* -- Texts seen before -- */
 
 static bool in_few(const struct seen *seen, struct slice key)

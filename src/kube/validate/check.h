@@ -15,6 +15,7 @@
 struct check {
     struct arena *arena;
     struct kube_field_errors *errors;
+    bool all; /* also checks what the old object has already: for tests */
 };
 
 /* -- Paths -- */
@@ -82,6 +83,9 @@ bool truth_in(const struct json_node *object, const char *name);
 /* An absent value, null, and an empty list or map are equal. */
 bool same_node(const struct json_node *a, const struct json_node *b);
 bool same_member(const struct json_node *a, const struct json_node *b, const char *name);
+/* Whether the old object has the same value, which was valid when it was stored. was NULL: it has
+ * none. */
+bool is_kept(const struct check *c, const struct json_node *is, const struct json_node *was);
 
 /* -- Values -- */
 

@@ -7,6 +7,11 @@
  *
  * A rule only reads the tree and adds errors, at most KUBE_FIELD_ERRORS_MAX of them. Its time is
  * n log n in the size of the object, whatever the object contains. For any thread.
+ *
+ * What the stored object has already was valid when it was written, so most updates need only be
+ * compared with it: an object that differs only in its metadata, a template, and each container of
+ * a pod whose other members are unchanged. Rules that compare the old with the new, or parts of an
+ * object with each other, are applied whenever one of these has changed.
  */
 #ifndef VIGIL_KUBE_VALIDATE_VALIDATE_H
 #define VIGIL_KUBE_VALIDATE_VALIDATE_H
@@ -28,5 +33,10 @@ enum kube_validated {
 bool kube_validate(struct arena *arena, const struct kube_kind *kind,
                    const struct json_node *object, const struct json_node *old,
                    enum kube_validated part, struct kube_field_errors *errors);
+
+/* For tests: the same, and also applies the rules to what `old` has already. */
+bool kube_validate_all(struct arena *arena, const struct kube_kind *kind,
+                       const struct json_node *object, const struct json_node *old,
+                       enum kube_validated part, struct kube_field_errors *errors);
 
 #endif

@@ -72,6 +72,11 @@ static bool check_workload_selector(struct check *c, const struct at *at,
 
 /* -- Templates -- */
 
+static const struct json_node *template_of(const struct json_node *object)
+{
+    return member(member(object, "spec"), "template");
+}
+
 static void check_matches(struct check *c, const struct at *at, const struct json_node *selector,
                           const struct json_node *template)
 {
@@ -96,12 +101,12 @@ static void check_keeps_running(struct check *c, const struct at *at,
         bad_forbidden(c, AT(in, "activeDeadlineSeconds"), why);
 }
 
-static void check_template_of(struct check *c, const struct at *at,
-                              const struct json_node *selector, const struct json_node *template,
-                              const char *kind)
+static void check_template_of(struct check *c, const struct at *at, const struct json_node *spec,
+                              const struct json_node *old, const char *kind)
 {
-    check_matches(c, at, selector, template);
-    check_pod_template(c, at, template);
+    const struct json_node *template = member(spec, "template");
+    check_matches(c, at, member(spec, "selector"), template);
+    check_pod_template(c, at, template, template_of(old));
     check_keeps_running(c, at, template, kind);
 }
 
@@ -171,7 +176,7 @@ void validate_deployment(struct check *c, const struct json_node *object,
     check_count_in(c, at, spec, "replicas");
     if (check_workload_selector(c, AT(at, "selector"), selector, "deployment",
                                 "invalid label selector"))
-        check_template_of(c, AT(at, "template"), selector, member(spec, "template"), "ReplicaSet");
+        check_template_of(c, AT(at, "template"), spec, old, "ReplicaSet");
     check_strategy(c, AT(at, "strategy"), member(spec, "strategy"));
     check_count_in(c, at, spec, "minReadySeconds");
     check_count_in(c, at, spec, "revisionHistoryLimit");
@@ -188,7 +193,7 @@ void validate_replica_set(struct check *c, const struct json_node *object,
     check_count_in(c, at, spec, "minReadySeconds");
     if (check_workload_selector(c, AT(at, "selector"), selector, "deployment",
                                 "invalid label selector"))
-        check_template_of(c, AT(at, "template"), selector, member(spec, "template"), "ReplicaSet");
+        check_template_of(c, AT(at, "template"), spec, old, "ReplicaSet");
     check_selector_kept(c, at, spec, old);
 }
 
@@ -200,7 +205,6 @@ void validate_replication_controller(struct check *c, const struct json_node *ob
     const struct json_node *labels = json_node_path(template, "metadata.labels");
     const struct json_node *selector = filled(spec, "selector");
     const struct at *at = AT(NULL, "spec"), *in = AT(at, "template");
-    (void)old;
     if (!selector && !count_in(labels))
         bad_required(c, AT(at, "selector"), NULL);
     if (!template) {
@@ -214,7 +218,7 @@ void validate_replication_controller(struct check *c, const struct json_node *ob
                      "`selector` does not match template `labels`");
             break;
         }
-        check_pod_template(c, in, template);
+        check_pod_template(c, in, template, template_of(old));
         check_keeps_running(c, in, template, "ReplicationController");
     }
     check_count_in(c, at, spec, "minReadySeconds");
@@ -272,7 +276,7 @@ void validate_daemon_set(struct check *c, const struct json_node *object,
                  "`selector` does not match template `labels`");
     if (selector && is_empty_selector(selector))
         bad_node(c, AT(at, "selector"), selector, "empty selector is invalid for daemonset");
-    check_pod_template(c, in, template);
+    check_pod_template(c, in, template, template_of(old));
     check_keeps_running(c, in, template, "DaemonSet");
     check_count_in(c, at, spec, "minReadySeconds");
     check_daemon_strategy(c, AT(at, "updateStrategy"), member(spec, "updateStrategy"));
@@ -343,6 +347,19 @@ static struct json_node *with_claims(struct check *c, const struct json_node *sp
     return copy;
 }
 
+/* It depends on the names of the claims, too. */
+static void check_stateful_template(struct check *c, const struct at *at,
+                                    const struct json_node *spec, const struct json_node *old)
+{
+    const struct json_node *template = member(spec, "template"), *was = member(old, "template");
+    bool claims = filled(spec, "volumeClaimTemplates");
+    bool same_claims = same_member(spec, old, "volumeClaimTemplates");
+    if (same_claims && is_kept(c, template, was))
+        return;
+    check_pod_template(c, at, claims ? with_claims(c, spec) : template,
+                       same_claims && !claims ? was : NULL);
+}
+
 static void check_claim_templates(struct check *c, const struct at *at,
                                   const struct json_node *list)
 {
@@ -395,8 +412,7 @@ void validate_stateful_set(struct check *c, const struct json_node *object,
     check_stateful_counts(c, at, spec, !old);
     if (check_workload_selector(c, AT(at, "selector"), selector, "statefulset", "")) {
         check_matches(c, in, selector, template);
-        check_pod_template(c, in,
-                           filled(spec, "volumeClaimTemplates") ? with_claims(c, spec) : template);
+        check_stateful_template(c, in, spec, member(old, "spec"));
         check_labels(c, AT(in, "labels"), json_node_path(template, "metadata.labels"));
     }
     check_keeps_running(c, in, template, "StatefulSet");

@@ -94,14 +94,15 @@ static void check_job_restart(struct check *c, const struct at *at, const struct
         bad_text(c, at, policy, "only \"Never\" is supported when podFailurePolicy is specified");
 }
 
-static void check_job_spec(struct check *c, const struct at *at, const struct json_node *spec)
+static void check_job_spec(struct check *c, const struct at *at, const struct json_node *spec,
+                           const struct json_node *old)
 {
     const struct at *in = AT(at, "template");
     check_counts(c, at, spec);
     check_manager(c, AT(at, "managedBy"), member(spec, "managedBy"));
     check_mode(c, at, spec);
     check_replacement(c, AT(at, "podReplacementPolicy"), spec);
-    check_pod_template(c, in, member(spec, "template"));
+    check_pod_template(c, in, member(spec, "template"), member(old, "template"));
     check_job_restart(c, AT(AT(in, "spec"), "restartPolicy"), spec);
 }
 
@@ -134,7 +135,7 @@ void validate_job(struct check *c, const struct json_node *object, const struct 
     const struct json_node *labels = json_node_path(spec, "template.metadata.labels");
     const struct at *at = AT(NULL, "spec");
     size_t before = c->errors->count;
-    check_job_spec(c, at, spec);
+    check_job_spec(c, at, spec, member(old, "spec"));
     /* Otherwise it is generated. */
     check_selector(c, AT(at, "selector"), selector);
     if (selector && c->errors->count == before && !selector_matches(c, selector, labels))
@@ -174,11 +175,12 @@ static void check_schedule(struct check *c, const struct at *at, struct slice sc
                  "cannot use TZ or CRON_TZ in schedule, use timeZone field instead");
 }
 
-static void check_job_template(struct check *c, const struct at *at, const struct json_node *of)
+static void check_job_template(struct check *c, const struct at *at, const struct json_node *of,
+                               const struct json_node *old)
 {
     const struct json_node *spec = member(of, "spec");
     const struct at *in = AT(at, "spec");
-    check_job_spec(c, in, spec);
+    check_job_spec(c, in, spec, member(old, "spec"));
     if (member(spec, "selector"))
         bad_node(c, AT(in, "selector"), member(spec, "selector"),
                  "`selector` will be auto-generated");
@@ -199,7 +201,8 @@ void validate_cron_job(struct check *c, const struct json_node *object, const st
         bad_text(c, AT(at, "timeZone"), SLICE_EMPTY, "timeZone must be nil or non-empty string");
     if (policy.len)
         check_choice(c, AT(at, "concurrencyPolicy"), policy, "Allow,Forbid,Replace");
-    check_job_template(c, AT(at, "jobTemplate"), member(spec, "jobTemplate"));
+    check_job_template(c, AT(at, "jobTemplate"), member(spec, "jobTemplate"),
+                       member(member(old, "spec"), "jobTemplate"));
     check_not_negative(c, AT(at, "successfulJobsHistoryLimit"),
                        int_in(spec, "successfulJobsHistoryLimit", 0));
     check_not_negative(c, AT(at, "failedJobsHistoryLimit"),

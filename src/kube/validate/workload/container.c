@@ -459,18 +459,30 @@ static void check_restart(struct check *c, const struct at *at, const struct jso
                      "must specify restartPolicy when restart rules are used");
 }
 
+/* The stored containers beside which those of a pod are checked, one by one. */
+static const struct json_node *next_in(const struct json_node *item)
+{
+    return item ? item->next : NULL;
+}
+
 static void check_regular(struct check *c, const struct at *list, struct pod_check *pod,
                           struct seen *names)
 {
     const struct json_node *containers = member(pod->spec, "containers");
+    const struct json_node *was = first_in(member(pod->old, "containers"));
     struct seen ports = {0};
     size_t i = 0;
     if (!count_in(containers))
         bad_required(c, list, NULL);
-    for (const struct json_node *item = first_in(containers); item; item = item->next, i++) {
-        check_common(c, AT_ITEM(list, i), item, pod);
+    for (const struct json_node *item = first_in(containers); item;
+         item = item->next, was = next_in(was), i++) {
+        bool kept = is_kept(c, item, was);
+        if (!kept)
+            check_common(c, AT_ITEM(list, i), item, pod);
         if (!seen_add(c, names, text_in(c, item, "name")))
             bad_repeat(c, AT(AT_ITEM(list, i), "name"), text_in(c, item, "name"));
+        if (kept)
+            continue;
         check_life(c, AT_ITEM(list, i), item, pod);
         check_restart(c, AT_ITEM(list, i), item);
     }
@@ -493,18 +505,24 @@ static void check_no_life(struct check *c, const struct at *at, const struct jso
 static void check_init(struct check *c, const struct at *list, struct pod_check *pod,
                        struct seen *names)
 {
+    const struct json_node *was = first_in(member(pod->old, "initContainers"));
     size_t i = 0;
     for (const struct json_node *item = first_in(member(pod->spec, "initContainers")); item;
-         item = item->next, i++) {
+         item = item->next, was = next_in(was), i++) {
         const struct at *at = AT_ITEM(list, i);
         struct slice name = text_in(c, item, "name");
         struct seen ports = {0};
-        check_common(c, at, item, pod);
-        check_restart(c, at, item);
+        bool kept = is_kept(c, item, was);
+        if (!kept) {
+            check_common(c, at, item, pod);
+            check_restart(c, at, item);
+        }
         if (seen_has(names, name))
             bad_repeat(c, AT(at, "name"), name);
         else if (name.len)
             seen_add(c, names, name);
+        if (kept)
+            continue;
         check_host_ports(c, AT_ITEM(list, 0), item, &ports);
         if (text_is(item, "restartPolicy", "Always"))
             check_life(c, at, item, pod);

@@ -195,15 +195,24 @@ static void check_rest(struct check *c, const struct at *at, struct pod_check *p
         check_choice(c, AT(at, "os"), text_in(c, os, "name"), "linux,windows");
 }
 
-void check_pod_spec(struct check *c, const struct at *at, const struct json_node *spec, bool is_pod)
+/* Whether all members but the lists of containers are those of the stored spec. */
+static bool only_containers_differ(const struct check *c, const struct json_node *spec,
+                                   const struct json_node *old)
 {
-    struct pod_check pod = {.spec = spec, .is_pod = is_pod};
-    check_volumes(c, AT(at, "volumes"), &pod);
-    check_claims(c, AT(at, "resourceClaims"), &pod);
-    check_containers(c, at, &pod);
-    if (member(spec, "resources"))
-        check_resources(c, AT(at, "resources"), member(spec, "resources"), &pod);
-    check_host_network(c, at, &pod);
+    if (c->all || count_in(spec) != count_in(old))
+        return false;
+    for (const struct json_node *item = first_in(spec); item; item = item->next) {
+        const struct json_node *was = json_node_member(old, item->key);
+        bool skips = one_of(item->key, "containers,initContainers,ephemeralContainers");
+        if (!was || (!skips && !json_node_equal(item, was)))
+            return false;
+    }
+    return true;
+}
+
+static void check_members(struct check *c, const struct at *at, struct pod_check *pod)
+{
+    const struct json_node *spec = pod->spec;
     check_policies(c, at, spec);
     check_labels(c, AT(at, "nodeSelector"), member(spec, "nodeSelector"));
     check_pod_security(c, AT(at, "securityContext"), spec);
@@ -212,14 +221,34 @@ void check_pod_spec(struct check *c, const struct at *at, const struct json_node
     check_gates(c, at, spec);
     check_topology_spread(c, AT(at, "topologySpreadConstraints"),
                           member(spec, "topologySpreadConstraints"));
-    check_rest(c, at, &pod);
+    check_rest(c, at, pod);
 }
 
-void check_pod_template(struct check *c, const struct at *at, const struct json_node *template)
+void check_pod_spec(struct check *c, const struct at *at, const struct json_node *spec,
+                    const struct json_node *old, bool is_pod)
+{
+    struct pod_check pod = {.spec = spec, .is_pod = is_pod};
+    if (is_kept(c, spec, old))
+        return;
+    pod.old = only_containers_differ(c, spec, old) ? old : NULL;
+    check_volumes(c, AT(at, "volumes"), &pod);
+    check_claims(c, AT(at, "resourceClaims"), &pod);
+    check_containers(c, at, &pod);
+    if (member(spec, "resources"))
+        check_resources(c, AT(at, "resources"), member(spec, "resources"), &pod);
+    check_host_network(c, at, &pod);
+    if (!pod.old)
+        check_members(c, at, &pod);
+}
+
+void check_pod_template(struct check *c, const struct at *at, const struct json_node *template,
+                        const struct json_node *old)
 {
     const struct json_node *spec = member(template, "spec");
+    if (is_kept(c, template, old))
+        return;
     check_labels(c, AT(at, "labels"), json_node_path(template, "metadata.labels"));
-    check_pod_spec(c, AT(at, "spec"), spec, false);
+    check_pod_spec(c, AT(at, "spec"), spec, member(old, "spec"), false);
     if (filled(spec, "ephemeralContainers"))
         bad_forbidden(c, AT(AT(at, "spec"), "ephemeralContainers"),
                       "ephemeral containers not allowed in pod template");
@@ -398,7 +427,7 @@ void validate_pod(struct check *c, const struct json_node *object, const struct 
 {
     const struct json_node *spec = member(object, "spec");
     const struct at *at = AT(NULL, "spec");
-    check_pod_spec(c, at, spec, true);
+    check_pod_spec(c, at, spec, member(old, "spec"), true);
     check_images(c, at, spec, "containers", false);
     check_images(c, at, spec, "initContainers", false);
     if (old)
@@ -410,6 +439,6 @@ void validate_pod(struct check *c, const struct json_node *object, const struct 
 void validate_pod_template(struct check *c, const struct json_node *object,
                            const struct json_node *old)
 {
-    (void)old;
-    check_pod_template(c, AT(NULL, "template"), member(object, "template"));
+    check_pod_template(c, AT(NULL, "template"), member(object, "template"),
+                       member(old, "template"));
 }

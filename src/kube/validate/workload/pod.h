@@ -12,16 +12,19 @@
 /* The pod of the containers that are checked. */
 struct pod_check {
     const struct json_node *spec;
+    /* The one that is stored, if only containers have changed; NULL otherwise. */
+    const struct json_node *old;
     bool is_pod;         /* otherwise a template, for which some rules do not count yet */
     struct seen volumes; /* names of the volumes that are valid */
     struct seen claims;  /* names of its resource claims */
 };
 
-/* pod.c */
+/* pod.c; old NULL: there is none, or what the rules also depend on has changed */
 void check_pod_spec(struct check *c, const struct at *at, const struct json_node *spec,
-                    bool is_pod);
+                    const struct json_node *old, bool is_pod);
 /* Labels, annotations and spec. */
-void check_pod_template(struct check *c, const struct at *at, const struct json_node *template);
+void check_pod_template(struct check *c, const struct at *at, const struct json_node *template,
+                        const struct json_node *old);
 
 /* Whether they differ only in values that were filled in: an object that was stored before is not
  * changed by them. */
