@@ -43,7 +43,7 @@ func (f *fixture) users() {
 func (f *fixture) as(name, password string, config *tls.Config) *fixture {
 	f.Helper()
 	client, err := clientv3.New(clientv3.Config{
-		Endpoints: []string{f.server.URL}, DialTimeout: 10 * time.Second, Logger: zap.NewNop(),
+		Endpoints: []string{f.server.URL}, DialTimeout: time.Minute, Logger: zap.NewNop(),
 		Username: name, Password: password, TLS: config,
 	})
 	f.must(err)
@@ -81,7 +81,7 @@ func TestAuthRights(t *testing.T) {
 		}
 	}
 	_, err = clientv3.New(clientv3.Config{Endpoints: []string{f.server.URL}, Logger: zap.NewNop(),
-		DialTimeout: 10 * time.Second, Username: "anna", Password: "wrong"})
+		DialTimeout: time.Minute, Username: "anna", Password: "wrong"})
 	f.wantError(err, rpctypes.ErrAuthFailed)
 }
 
@@ -265,7 +265,7 @@ func TestAuthLeases(t *testing.T) {
 	f.must(err)
 	want(f, "keys", root.get("", clientv3.WithPrefix()).Count, 0)
 	// A session renews its lease and uses it for locks.
-	session, err := concurrency.NewSession(anna.client, concurrency.WithTTL(2))
+	session, err := concurrency.NewSession(anna.client, concurrency.WithTTL(60))
 	f.must(err)
 	defer session.Close()
 	mutex := concurrency.NewMutex(session, "a/lock")

@@ -336,9 +336,9 @@ func TestLeaseKeepAliveAcrossRestart(t *testing.T) {
 
 func TestLeaseSessionLockAndElection(t *testing.T) {
 	f := newFixture(t)
-	first, err := concurrency.NewSession(f.client, concurrency.WithTTL(5))
+	first, err := concurrency.NewSession(f.client, concurrency.WithTTL(60))
 	f.must(err)
-	second, err := concurrency.NewSession(f.client, concurrency.WithTTL(5))
+	second, err := concurrency.NewSession(f.client, concurrency.WithTTL(60))
 	f.must(err)
 	defer second.Close()
 	mutex := concurrency.NewMutex(first, "lock")

@@ -88,7 +88,7 @@ func TestGrpcHealth(t *testing.T) {
 
 func (f *fixture) http(path string) (int, string, http.Header) {
 	f.Helper()
-	client := http.Client{Timeout: 5 * time.Second}
+	client := http.Client{Timeout: time.Minute}
 	r, err := client.Get(f.server.URL + path)
 	f.must(err)
 	defer r.Body.Close()

@@ -78,8 +78,8 @@ class Jumps(Clock):
                 granted = self.lease("LeaseGrant", f1=3)[2][0]
                 self.client.call("Put", pb.message(f1=b"leased", f2=b"v", f3=granted))
                 self.jump(offset)
-                left = self.lease("LeaseTimeToLive", f1=granted)
-                self.assertIn(left[3][0], (0, 1, 2, 3))
+                left = self.lease("LeaseTimeToLive", f1=granted).get(3, [0])[0]
+                self.assertTrue(left in (0, 1, 2, 3) or time.monotonic() - begin > 2.9, left)
                 time.sleep(1)
                 lives = self.client.get(b"leased") is not None
                 self.assertTrue(lives or time.monotonic() - begin > 2.9, "the lease expired early")
@@ -131,12 +131,13 @@ class Fast(Clock):
             self.client.put(b"a", b"%d" % i)
 
         def compacted():
+            """To ten revisions before the last put. Earlier compactions are possible if the puts take long."""
             self.client.get(b"a")  # wakes the server: the kernel's timers do not follow the fast clock
-            return self.lines("completed auto revision compaction")
+            return [line for line in self.lines("completed auto revision compaction") if line["revision"] == 21]
         self.until(compacted)
-        line = self.lines("starting auto revision compaction")[0]
-        self.assertEqual(line["revision"], 21)
-        self.assertEqual(line["revision-compaction-retention"], 10)
+        for line in self.lines("starting auto revision compaction"):
+            self.assertLessEqual(line["revision"], 21)
+            self.assertEqual(line["revision-compaction-retention"], 10)
         with self.assertRaises(grpc.RpcError):
             self.client.get(b"a", 20)
         self.assertEqual(self.client.get(b"a", 21)[0], b"19")

@@ -16,7 +16,6 @@ import urllib.request
 from server import SUBJECT, WAIT_SECONDS, LiveTest, only_vigil
 
 CANDIDATES_MAX = 100  # COMPLETE_MAX
-SECONDS_MAX = 10  # COMPLETE_MS and the alarm, with sanitizers on a busy machine
 TAB, TO_BEGIN = "\t", "\x01"
 KEYS = ["/registry/pods/default/a", "/registry/pods/default/b", "/registry/services/s", "plain", "with space/x", "with:colon/y",
         "it's", "bad\x1b[31m", "tab\tbed"]
@@ -86,69 +85,78 @@ class Completion(LiveTest):
         self.assertIn(last, (":", ":f"))
         return [line.partition("\t")[0] for line in found]
 
+    def offers(self, expected, *words, **env):
+        """A user waits for a short time only, after which there are no candidates: on a busy machine they appear later."""
+        found = []
+
+        def are_right():
+            found[:] = self.candidates(*words, **env)
+            return found == expected
+        self.eventually(are_right, message=lambda: f"{words}: {found} instead of {expected}")
+
     # -- What the program offers --
 
     def test_keys_like_paths(self):
-        self.assertEqual(self.candidates("get", "/"), ["/registry/pods/", "/registry/services/"])
-        self.assertEqual(self.candidates("get", "--prefix", "/registry/p"), ["/registry/pods/default/a", "/registry/pods/default/b"])
-        self.assertEqual(self.candidates("del", "/registry/pods/default/a"), ["/registry/pods/default/a"])
+        self.offers(["/registry/pods/", "/registry/services/"], "get", "/")
+        self.offers(["/registry/pods/default/a", "/registry/pods/default/b"], "get", "--prefix", "/registry/p")
+        self.offers(["/registry/pods/default/a"], "del", "/registry/pods/default/a")
         self.assertEqual(self.candidates("watch", "none"), [])
-        self.assertEqual(self.candidates("get", "a", "pl"), ["plain"])
-        self.assertEqual(self.candidates("tree", "pl"), ["plain"])
+        self.offers(["plain"], "get", "a", "pl")
+        self.offers(["plain"], "tree", "pl")
 
     def test_keys_that_cannot_be_typed_are_left_out(self):
-        self.assertEqual(self.candidates("get", ""), ["/", "it's", "plain", "with space/", "with:colon/"])
+        self.offers(["/", "it's", "plain", "with space/", "with:colon/"], "get", "")
 
     def test_leases_users_roles_and_members(self):
         lease = re.search(r"lease (\w+) granted", self.run_vigil("lease", "grant", "600"))[1]
         self.run_vigil("role", "add", "reader")
         self.run_vigil("user", "add", "alice", "--no-password")
-        self.assertEqual(self.candidates("lease", "revoke", ""), [lease])
-        self.assertEqual(self.candidates("put", "--lease", lease[:6]), [lease])
-        self.assertEqual(self.candidates("put", f"--lease={lease[:6]}"), [f"--lease={lease}"])
-        self.assertEqual(self.candidates("user", "get", ""), ["alice"])
-        self.assertEqual(self.candidates("user", "grant-role", "alice", "r"), ["reader"])
+        self.offers([lease], "lease", "revoke", "")
+        self.offers([lease], "put", "--lease", lease[:6])
+        self.offers([f"--lease={lease}"], "put", f"--lease={lease[:6]}")
+        self.offers(["alice"], "user", "get", "")
+        self.offers(["reader"], "user", "grant-role", "alice", "r")
         self.assertEqual(self.candidates("role", "add", ""), [])
         member = re.match(r"\w+", self.run_vigil("member", "list"))[0]
-        self.assertEqual(self.candidates("member", "remove", ""), [member.rjust(16, "0")])
+        self.offers([member.rjust(16, "0")], "member", "remove", "")
 
     def test_profiles(self):
         file = self.scratch / "profiles.yaml"
         file.write_text("prod:\n  endpoints: [http://a.example:2379]\ntest:\n  endpoints: [http://b.example:2379]\n")
-        self.assertEqual(self.candidates("get", "--profile", "p", VIGIL_PROFILES=str(file)), ["prod"])
+        self.offers(["prod"], "get", "--profile", "p", VIGIL_PROFILES=str(file))
 
     def test_number_of_candidates_is_limited(self):
         self.put([f"many/{i:04}/k" for i in range(500)] + [f"other/{i:04}" for i in range(500)])
         for prefix in ("many/", "other/"):
-            found = self.candidates("get", prefix)
+            found = self.eventually(lambda prefix=prefix: self.candidates("get", prefix))
             self.assertEqual(len(found), CANDIDATES_MAX)
             self.assertEqual(found, sorted(found))
         for _ in range(CANDIDATES_MAX + 5):
             self.call("lease/grant", {"TTL": 600})
-        self.assertEqual(len(self.candidates("lease", "revoke", "")), CANDIDATES_MAX)
+        self.assertEqual(len(self.eventually(lambda: self.candidates("lease", "revoke", ""))), CANDIDATES_MAX)
 
     def test_a_large_directory_is_one_candidate(self):
         """It is passed by, not read: eight pages would not be enough."""
         self.put([f"deep/a/{i:06}" for i in range(2000)] + ["deep/b"])
-        self.assertEqual(self.candidates("get", "deep/"), ["deep/a/", "deep/b"])
+        self.offers(["deep/a/", "deep/b"], "get", "deep/")
 
     def test_failures_are_silent_and_quick(self):
-        begin = time.monotonic()
         os.kill(self.server.pid, signal.SIGSTOP)
         self.addCleanup(os.kill, self.server.pid, signal.SIGCONT)
-        self.assertEqual(self.candidates("get", "/"), [])
+        # Longer than run_vigil() waits.
+        patient = {"ETCDCTL_COMMAND_TIMEOUT": f"{2 * WAIT_SECONDS}s", "ETCDCTL_DIAL_TIMEOUT": f"{2 * WAIT_SECONDS}s"}
+        self.assertEqual(self.candidates("get", "/", **patient), [])
         os.kill(self.server.pid, signal.SIGCONT)
         self.assertEqual(self.candidates("get", "/", ETCDCTL_ENDPOINTS="http://127.0.0.1:1"), [])
         self.assertEqual(self.candidates("get", "/", ETCDCTL_USER="root"), [])
         self.assertEqual(self.candidates("get", "/", ETCDCTL_CACERT="/none"), [])
-        self.assertLess(time.monotonic() - begin, SECONDS_MAX)
 
     def test_without_permission_there_are_no_candidates(self):
         self.run_vigil("user", "add", "root:secret")
         self.run_vigil("user", "grant-role", "root", "root")
         self.run_vigil("auth", "enable")
         self.assertEqual(self.candidates("get", "/"), [])
-        self.assertEqual(self.candidates("get", "pl", ETCDCTL_USER="root:secret"), ["plain"])
+        self.offers(["plain"], "get", "pl", ETCDCTL_USER="root:secret")
 
     # -- In the shells --
 
@@ -166,7 +174,16 @@ class Completion(LiveTest):
                             ("vigil get it", ["vigil", "get", "it's", "x"]),
                             ("vigil get --cacert some-f", ["vigil", "get", "--cacert", "some-file", "x"])):
             with self.subTest(line):
-                self.assertEqual(shell.complete(line), words)
+                self.await_words(shell, line, words)
+
+    def await_words(self, shell, line, words):
+        """Presses tab again as long as the keys do not come in time."""
+        found = []
+
+        def are_right():
+            found[:] = shell.complete(line)
+            return found == words
+        self.eventually(are_right, message=lambda: f"{found} instead of {words}")
 
     def open_shell(self, command, setup):
         (self.scratch / "some-file").write_text("")
@@ -193,10 +210,13 @@ class Completion(LiveTest):
                                ("vigil get /registry/s", ["/registry/services/s"]), ("vigil get with\\ s", ["with space/x"]),
                                ("vigil get --cacert some-f", ["some-file"]), ("vigil get --cacert=some-f", ["--cacert=some-file"])):
             with self.subTest(line):
-                done = subprocess.run(["fish", "-c", f"source {script}; complete -C {line!r}"], env=self.env, cwd=self.scratch,
-                                      capture_output=True, text=True, check=False, timeout=WAIT_SECONDS)
-                self.assertEqual(done.stderr, "")
-                self.assertEqual([text.partition("\t")[0] for text in done.stdout.splitlines()], expected)
+                self.eventually(lambda line=line, expected=expected: self.in_fish(script, line) == expected)
+
+    def in_fish(self, script, line):
+        done = subprocess.run(["fish", "-c", f"source {script}; complete -C {line!r}"], env=self.env, cwd=self.scratch,
+                              capture_output=True, text=True, check=False, timeout=WAIT_SECONDS)
+        self.assertEqual(done.stderr, "")
+        return [text.partition("\t")[0] for text in done.stdout.splitlines()]
 
 
 if __name__ == "__main__":

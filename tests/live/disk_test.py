@@ -228,7 +228,7 @@ class FileSizeLimit(Faulty):
 
         server = self.server(limits=limit)
         server.begin()
-        if not server.becomes_ready(10):
+        if not server.becomes_ready():
             self.assertFalse(server.alive(), server.log)
             self.check_end(server)
             return

@@ -6,9 +6,8 @@ import os
 import threading
 import urllib.parse
 
-from server import Server, free_port
+from server import WAIT_SECONDS, Server, free_port
 
-WAIT_SECONDS = 20
 NAMESPACES = 4
 
 

@@ -75,7 +75,7 @@ class Apply(KubeTest):
         self.assertEqual(json.loads(watch.splitlines()[0])["object"]["metadata"]["managedFields"], fields)
 
     def get(self, path, accept):
-        connection = http.client.HTTPConnection("127.0.0.1", self.kube_port, timeout=30)
+        connection = http.client.HTTPConnection("127.0.0.1", self.kube_port, timeout=60)
         try:
             connection.request("GET", path, headers={"Accept": accept})
             return connection.getresponse().read()
@@ -188,7 +188,7 @@ class FromClientToServer(unittest.TestCase):
             self.assertEqual(code, 0, output)
             code, output = kubectl({"l": "1"}, "--server-side")
             self.assertEqual(code, 0, output)
-            connection = http.client.HTTPConnection("127.0.0.1", server.kube_port, timeout=30)
+            connection = http.client.HTTPConnection("127.0.0.1", server.kube_port, timeout=60)
             connection.request("GET", CMS + "/a")
             self.assertEqual(json.loads(connection.getresponse().read())["data"], {"k": "3", "l": "1"})
             connection.close()

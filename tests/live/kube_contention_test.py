@@ -92,7 +92,7 @@ class KubeContention(LiveTest):
         self.one = self.crowd(1)
 
     def crowd(self, count):
-        crowd = Crowd(lambda: http.client.HTTPConnection("127.0.0.1", self.kube.kube_port, timeout=3 * WAIT_SECONDS), count)
+        crowd = Crowd(lambda: http.client.HTTPConnection("127.0.0.1", self.kube.kube_port, timeout=WAIT_SECONDS), count)
         self.addCleanup(crowd.close)
         return crowd
 

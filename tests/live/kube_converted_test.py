@@ -33,7 +33,7 @@ class ConvertedKinds(LiveTest):
         self.server.start()
 
     def send(self, method, path, body=None, content_type="application/json", headers=None):
-        connection = http.client.HTTPConnection("127.0.0.1", self.server.kube_port, timeout=30)
+        connection = http.client.HTTPConnection("127.0.0.1", self.server.kube_port, timeout=60)
         try:
             connection.request(method, path, json.dumps(body) if body else None,
                                {"Content-Type": content_type, **(headers or {})})

@@ -14,7 +14,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from kube import KubeServer, names, summary  # noqa: E402
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-WAIT_SECONDS = 30
+WAIT_SECONDS = 60
 MERGE = "application/merge-patch+json"
 TEXT = {"type": "string"}
 SPEC = {"type": "object", "required": ["color"], "properties": {

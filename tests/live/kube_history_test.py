@@ -18,7 +18,7 @@ class History(LiveTest):
         self.addCleanup(server.kill)
         self.addCleanup(server.close)
         self.server = server.start()
-        self.connection = http.client.HTTPConnection("127.0.0.1", server.kube_port, timeout=30)
+        self.connection = http.client.HTTPConnection("127.0.0.1", server.kube_port, timeout=60)
         self.addCleanup(self.connection.close)
 
     def send(self, method, path, **fields):

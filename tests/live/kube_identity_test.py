@@ -13,7 +13,7 @@ import unittest
 from certs import Authority
 from server import LiveTest, free_port, only_vigil
 
-WAIT_SECONDS = 30
+WAIT_SECONDS = 60
 REVIEW = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 KUBECTL = os.environ.get("VIGIL_KUBECTL", "kubectl")
 

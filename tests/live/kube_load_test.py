@@ -194,6 +194,9 @@ class Load(LiveTest):
         server.put("pods", "b")
         self.assertEqual(summary(watch.next())[:2], ("ADDED", "b"))
         kind = 'group="",version="v1",resource="pods"'
+        # A request is counted when its call ends, which may be after the client has its answer.
+        listed = "apiserver_request_total", f'verb="LIST",{kind},code="200"'
+        self.wait_for("the list is counted", lambda: self.page(server).get(listed) == 1)
         for port in (server.kube_port, server.port):
             page = self.page(server, port)
             for verb, code in (("POST", 201), ("POST", 409), ("GET", 404), ("LIST", 200), ("WATCH", 200)):

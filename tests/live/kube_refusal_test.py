@@ -23,7 +23,7 @@ class Refusals(LiveTest):
         self.server.start()
 
     def send(self, method, path, body=None, **headers):
-        connection = http.client.HTTPConnection("127.0.0.1", self.server.kube_port, timeout=20)
+        connection = http.client.HTTPConnection("127.0.0.1", self.server.kube_port, timeout=60)
         fields = {"Content-Type": "application/json"}
         fields.update({name.replace("_", "-"): value for name, value in headers.items()})
         connection.request(method, path, json.dumps(body) if body is not None else None, fields)

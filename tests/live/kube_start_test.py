@@ -43,7 +43,7 @@ class DefaultNamespaces(LiveTest):
         self.assertEqual(before[0], 1)
         for path in PAGES:
             server.get(path)
-        connection = http.client.HTTPConnection("127.0.0.1", server.kube_port, timeout=20)
+        connection = http.client.HTTPConnection("127.0.0.1", server.kube_port, timeout=60)
         connection.request("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
                            '{"spec":{"nonResourceAttributes":{"path":"/","verb":"get"}}}',
                            {"Content-Type": "application/json"})

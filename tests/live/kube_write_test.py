@@ -8,7 +8,7 @@ import time
 import unittest
 import urllib.request
 
-from server import LiveTest, free_port, only_vigil
+from server import WAIT_SECONDS, LiveTest, free_port, only_vigil
 
 CMS = "/api/v1/namespaces/default/configmaps"
 MERGE = "application/merge-patch+json"
@@ -31,7 +31,7 @@ class KubeTest(LiveTest):
 
     def send(self, method, path, body=None, content_type="application/json"):
         data = body if isinstance(body, (bytes, type(None))) else json.dumps(body).encode()
-        connection = http.client.HTTPConnection("127.0.0.1", self.kube_port, timeout=30)
+        connection = http.client.HTTPConnection("127.0.0.1", self.kube_port, timeout=60)
         try:
             connection.request(method, path, body=data, headers={"Content-Type": content_type})
             response = connection.getresponse()
@@ -49,7 +49,7 @@ class KubeTest(LiveTest):
         self.assertEqual(code, 201, made)
         return made
 
-    def eventually(self, code, path, seconds=30):
+    def eventually(self, code, path, seconds=WAIT_SECONDS):
         end = time.monotonic() + seconds
         while True:
             got = self.send("GET", path)
@@ -334,7 +334,7 @@ class Tokens(KubeTest):
                                         f"--kube-token-file={self.tokens}"])
 
     def send_with(self, token, method="GET", path="/api/v1/namespaces", body=None):
-        connection = http.client.HTTPConnection("127.0.0.1", self.kube_port, timeout=30)
+        connection = http.client.HTTPConnection("127.0.0.1", self.kube_port, timeout=60)
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         connection.request(method, path, headers=headers, body=None if body is None else json.dumps(body))
         response = connection.getresponse()

@@ -42,7 +42,6 @@ def is_etcd(binary):
 
 
 UPSTREAMS = {}  # the etcds behind servers, by the directory of the server, which another one may use after it
-RESERVED = []  # files that stay locked until the process ends
 
 
 def free_port():
@@ -62,14 +61,13 @@ def reserve(port):
     """Locks the file of a port. tests/harness/server.go does the same."""
     folder = pathlib.Path(tempfile.gettempdir(), "vigil-ports")
     folder.mkdir(exist_ok=True)
-    file = open(folder / str(port), "w")
+    file = os.open(folder / str(port), os.O_RDWR | os.O_CREAT, 0o666)
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
-        file.close()
+        os.close(file)
         return False
-    RESERVED.append(file)
-    return True
+    return True  # it stays locked until the process ends
 
 
 def split_flags(args):
@@ -89,14 +87,19 @@ class Output:
     answered a request can be read after the answer."""
 
     def __init__(self):
-        self.file = tempfile.TemporaryFile("a+b", buffering=0)
+        self.file, path = tempfile.mkstemp(prefix="vigil-output-")
+        fcntl.fcntl(self.file, fcntl.F_SETFL, fcntl.fcntl(self.file, fcntl.F_GETFL) | os.O_APPEND)
+        os.unlink(path)
         self.lock = threading.Lock()
         self.found = []
         self.at = 0  # where the first line begins that was not complete
 
+    def __del__(self):
+        os.close(self.file)
+
     def lines(self):
         with self.lock:
-            while part := os.pread(self.file.fileno(), 1 << 20, self.at):
+            while part := os.pread(self.file, 1 << 20, self.at):
                 whole = part[:part.rfind(b"\n") + 1]
                 if not whole:
                     break
@@ -284,11 +287,15 @@ class Server:
         raise AssertionError("no RssAnon")
 
     def cpu_seconds(self):
-        user, system = pathlib.Path(f"/proc/{self.pid}/stat").read_text().rsplit(")", 1)[1].split()[11:13]
-        return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+        return cpu_seconds_of(self.pid)
 
     def descriptors(self):
         return len(os.listdir(f"/proc/{self.pid}/fd"))
+
+
+def cpu_seconds_of(pid):
+    user, system = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[11:13]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
 
 # Where the thread sanitizer of x86-64 records accesses; the program's own memory is elsewhere.

@@ -8,7 +8,7 @@ import subprocess
 import unittest
 import urllib.request
 
-from server import SUBJECT, LiveTest, free_port, only_vigil
+from server import SUBJECT, WAIT_SECONDS, LiveTest, free_port, only_vigil
 
 
 @only_vigil
@@ -188,10 +188,10 @@ class Starts(LiveTest):
         path, dead = str(self.scratch / "notify"), f"http://127.0.0.1:{free_port()}"
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
             manager.bind(path)
-            manager.settimeout(10)
+            manager.settimeout(WAIT_SECONDS)
             server = self.server(args=["--upstream-endpoints", dead], env={"NOTIFY_SOCKET": path}).begin()
             self.assertEqual(manager.recv(100), b"READY=1")
-            with urllib.request.urlopen(server.url + "/livez", timeout=10) as answer:
+            with urllib.request.urlopen(server.url + "/livez", timeout=WAIT_SECONDS) as answer:
                 self.assertEqual((answer.status, answer.read()), (200, b"ok\n"))
             server.stop()
             self.assertEqual(manager.recv(100), b"STOPPING=1")
@@ -200,7 +200,7 @@ class Starts(LiveTest):
         path = str(self.scratch / "notify")
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
             manager.bind(path)
-            manager.settimeout(10)
+            manager.settimeout(WAIT_SECONDS)
             server = self.server(env={"NOTIFY_SOCKET": path, "WATCHDOG_USEC": "200000"}).start()
             self.assertEqual(manager.recv(100), b"READY=1")
             self.assertEqual(manager.recv(100), b"WATCHDOG=1")

@@ -16,7 +16,7 @@ import (
 	"vigil/tests/harness"
 )
 
-const testLimit = 100 * time.Second
+const testLimit = 5 * time.Minute
 
 // fixture is one server and one connection to it.
 type fixture struct {

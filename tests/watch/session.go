@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	settleLimit  = 40 * time.Second
-	sessionLimit = 3 * time.Minute
+	settleLimit  = 3 * time.Minute
+	sessionLimit = 6 * time.Minute
 )
 
 // Place is a server to which clients connect.
