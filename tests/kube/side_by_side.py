@@ -11,7 +11,7 @@ from server import Server, free_port
 class SideBySide(unittest.TestCase):
     maxDiff = None
     # Garbage is collected by kube-controller-manager, which does not run beside the kube-apiserver.
-    flags = ("--kube-garbage-collector=false",)
+    flags = ("--kube-garbage-collector=false", "--kube-enable-admission-plugins=StorageObjectInUseProtection")
     their_flags = ("--request-timeout=30s",)
     client = None  # a class: takes a URL and optionally a token; its send() returns a code and a body
 

@@ -4,6 +4,7 @@
 #include "base/xalloc.h"
 #include "cmd/serve/serve.h"
 #include "cmd/version.h"
+#include "kube/admission/admission.h"
 #include "kube/server/meta_routes.h"
 
 #include <errno.h>
@@ -29,6 +30,7 @@ static const struct renamed {
     {"advertise-address", "kube-advertise-address"},
     {"api-audiences", "kube-api-audiences"},
     {"client-ca-file", "kube-client-ca-file"},
+    {"disable-admission-plugins", "kube-disable-admission-plugins"},
     {"etcd-cafile", "upstream-cacert"},
     {"etcd-certfile", "upstream-cert"},
     {"etcd-compaction-interval", "kube-history"},
@@ -48,8 +50,15 @@ static const struct renamed {
 
 /* Flags that the functions below translate. */
 static const char *const translated[] = {
-    "authorization-mode", "bind-address",    "cert-dir", "etcd-prefix", "help",
-    "secure-port",        "tls-min-version", "version",
+    "authorization-mode",
+    "bind-address",
+    "cert-dir",
+    "enable-admission-plugins",
+    "etcd-prefix",
+    "help",
+    "secure-port",
+    "tls-min-version",
+    "version",
 };
 
 /* -- Values -- */
@@ -197,6 +206,24 @@ static enum status add_authorization(const struct apiserver_flags *flags, struct
     return ST_OK;
 }
 
+/* Kubernetes' defaults include those that rely on controllers. Plugins that Vigil does not have are
+ * named in the log like flags without effect. */
+static void add_plugins(const struct apiserver_flags *flags, struct arena *arena,
+                        struct apiserver_args *args)
+{
+    const char *rest = get_or(flags, "enable-admission-plugins", "");
+    const char *enabled = "ServiceAccount,StorageObjectInUseProtection";
+    struct slice name;
+    while (option_list_next(&rest, &name))
+        if (kube_admission_exists(name))
+            enabled = format(arena, "%s,%.*s", enabled, SLICE_ARGS(name));
+        else
+            args->without_effect =
+                format(arena, "%s%senable-admission-plugins=%.*s", args->without_effect,
+                       *args->without_effect ? "," : "", SLICE_ARGS(name));
+    add(args, arena, "kube-enable-admission-plugins", enabled);
+}
+
 static enum status check_etcd(const struct apiserver_flags *flags, struct error *error)
 {
     const char *prefix = get_or(flags, "etcd-prefix", ETCD_PREFIX);
@@ -223,6 +250,7 @@ enum status apiserver_translate(const struct apiserver_flags *flags, struct aren
             add(&args, arena, renamed[i].ours, value);
     }
     args.without_effect = list_without_effect(flags, arena);
+    add_plugins(flags, arena, &args);
     *ret_args = args;
     return ST_OK;
 }

@@ -211,6 +211,7 @@ static enum status set_kube(struct serve_config *config, const struct serve_opti
         .garbage = options->kube_garbage_collector,
     };
     TRY(set_kube_access(config, options, error));
+    TRY(config_kube_admission(options, &config->arena, &config->server.kube.admission, error));
     TRY(config_kube_services(options, &config->arena, &config->server.kube.services, error));
     TRY(config_kube_start(find_kube_url(config), options, &config->arena,
                           &config->server.kube.start, error));

@@ -2,6 +2,7 @@
 
 #include "base/xalloc.h"
 #include "io/whole_file.h"
+#include "kube/call/config.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -115,5 +116,19 @@ enum status config_kube_start(const struct url *url, const struct serve_options 
     TRY(set_advertised(start, url, options, error));
     TRY(set_authorities(start, arena, options, error));
     *ret_start = options->kube_bootstrap ? start : NULL;
+    return ST_OK;
+}
+
+enum status config_kube_admission(const struct serve_options *options, struct arena *arena,
+                                  const struct kube_admission_set **ret_set, struct error *error)
+{
+    size_t bytes = sizeof(struct kube_admission_set);
+    struct kube_admission_set *set = xalloc_check(arena_alloc(arena, bytes), bytes);
+    *set = kube_admission_default(options->kube_authorization_mode == KUBE_AUTHORIZATION_RBAC);
+    TRY(kube_admission_enable(set, options->kube_enable_admission_plugins,
+                              "kube-enable-admission-plugins", error));
+    TRY(kube_admission_disable(set, options->kube_disable_admission_plugins,
+                               "kube-disable-admission-plugins", error));
+    *ret_set = set;
     return ST_OK;
 }

@@ -1,9 +1,10 @@
-/* The settings of the objects that exist from the start of a Kubernetes cluster. */
+/* The settings of the Kubernetes API that are made of several flags. */
 #ifndef VIGIL_CMD_SERVE_CONFIG_KUBE_H
 #define VIGIL_CMD_SERVE_CONFIG_KUBE_H
 
 #include "base/memory/arena.h"
 #include "cmd/serve/options.h"
+#include "kube/admission/admission.h"
 #include "kube/allocate/claims.h"
 #include "kube/start/start.h"
 #include "net/url.h"
@@ -13,6 +14,10 @@ MUST_CHECK
 enum status config_kube_services(const struct serve_options *options, struct arena *arena,
                                  const struct kube_service_ranges **ret_ranges,
                                  struct error *error);
+/* The admission plugins that are enabled. The result lives in the arena. */
+MUST_CHECK
+enum status config_kube_admission(const struct serve_options *options, struct arena *arena,
+                                  const struct kube_admission_set **ret_set, struct error *error);
 /* url is the first one of the API; NULL: it is not served over TCP. The result lives in the arena.
  * NULL: --kube-bootstrap is off. */
 MUST_CHECK

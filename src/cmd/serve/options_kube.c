@@ -40,6 +40,25 @@ static const struct option kube[] = {
         FIELD(kube_authorization_mode),
     },
     {
+        .name = "kube-enable-admission-plugins",
+        .kind = OPTION_LIST,
+        .fallback = "",
+        .help = "Admission plugins of the Kubernetes API that are enabled besides those that are "
+                "by default: all that Vigil has, but two of them only with "
+                "--kube-authorization-mode=RBAC, because they rely on kube-controller-manager. "
+                "ServiceAccount refuses pods until their account is created, and "
+                "StorageObjectInUseProtection adds a finalizer to volumes and claims.",
+        FIELD(kube_enable_admission_plugins),
+    },
+    {
+        .name = "kube-disable-admission-plugins",
+        .kind = OPTION_LIST,
+        .fallback = "",
+        .help = "Admission plugins of the Kubernetes API that are disabled, by the names that "
+                "Kubernetes has for them.",
+        FIELD(kube_disable_admission_plugins),
+    },
+    {
         .name = "kube-service-account-issuer",
         .kind = OPTION_LIST,
         .fallback = "",

@@ -17,6 +17,7 @@
 
 struct http_routes;
 struct kube_access;
+struct kube_admission;
 struct kube_event_cache;
 struct kube_jobs;
 struct kube_namespaces;
@@ -39,9 +40,10 @@ struct kube_api {
     unsigned packers;           /* lists that are being compressed */
     void (*write_metrics)(void *ctx, struct metric_page *page); /* NULL: there is no /metrics */
     void *metrics_ctx;
-    struct kube_access *access;      /* owned; kube/access/access.h; NULL: no authorization */
-    struct kube_registry *registry;  /* owned; kube/call/registry.h */
-    struct kube_anonymous anonymous; /* in front of a cluster only */
+    struct kube_access *access;       /* owned; kube/access/access.h; NULL: no authorization */
+    struct kube_admission *admission; /* owned; kube/admission/admission.h */
+    struct kube_registry *registry;   /* owned; kube/call/registry.h */
+    struct kube_anonymous anonymous;  /* in front of a cluster only */
     struct kube_event_lease event_lease;
     struct kube_write_queue write_queue;
     struct kube_counter counter;

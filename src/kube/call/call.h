@@ -23,6 +23,7 @@
 #include "wire/http/exchange.h"
 
 struct kube_call;
+struct kube_gathered;
 struct kube_identity;
 struct kube_user_info;
 
@@ -78,6 +79,7 @@ struct kube_call {
     struct engine_range range;
     struct kube_write write;
     struct kube_write_ticket ticket; /* of a change; it leaves the queue with the answer */
+    struct kube_gathered *gathered;  /* kube/write/admit.h; in the arena; NULL: nothing so far */
     struct kube_work work;
     unsigned under_way;                      /* operations of this call */
     void *handler;                           /* state of the handler, in the arena */

@@ -36,6 +36,7 @@ struct entry {
     struct kube_lookup_object object;
     struct slice key; /* after the prefix: "namespace/name" or "name" */
     size_t bytes;     /* of this allocation, without the arena's blocks */
+    unsigned holds;   /* by the lookup and by users */
     struct arena arena;
     _Alignas(ARENA_ALIGN) uint8_t first[];
 };
@@ -80,7 +81,7 @@ static size_t entry_size(const struct entry *entry)
 
 static void entry_free(struct entry *entry)
 {
-    if (!entry)
+    if (!entry || --entry->holds)
         return;
     arena_fini(&entry->arena);
     free(entry);
@@ -101,7 +102,7 @@ static struct entry *entry_new(const struct kube_lookup *l, struct slice key, st
 {
     size_t room = key.len + kv.value.len + 256, bytes = sizeof(struct entry) + room;
     struct entry *entry = xmalloc(bytes);
-    *entry = (struct entry){.bytes = bytes, .object.revision = kv.mod_revision};
+    *entry = (struct entry){.bytes = bytes, .holds = 1, .object.revision = kv.mod_revision};
     arena_init(&entry->arena, entry->first, room, l->options.bytes_max);
     if (arena_dup(&entry->arena, key, &entry->key) != ST_OK)
         abort(); /* the first bytes have room for it */
@@ -441,6 +442,22 @@ void kube_lookup_each(const struct kube_lookup *l, struct slice namespace,
         if ((all || slice_equal(object->namespace, namespace)) && !fn(ctx, object))
             return;
     }
+}
+
+static struct entry *entry_of(const struct kube_lookup_object *object)
+{
+    return CONTAINER_OF((struct kube_lookup_object *)(uintptr_t)object, struct entry, object);
+}
+
+void kube_lookup_hold(const struct kube_lookup_object *object)
+{
+    entry_of(object)->holds++;
+}
+
+void kube_lookup_release(const struct kube_lookup_object *object)
+{
+    if (object)
+        entry_free(entry_of(object));
 }
 
 size_t kube_lookup_left_out(const struct kube_lookup *l)

@@ -31,7 +31,7 @@ enum {
     KUBE_LOOKUP_OBJECTS_MAX = 50000,          /* default */
 };
 
-/* Valid until the next turn of the loop. */
+/* Valid until the next turn of the loop, unless it is held. */
 struct kube_lookup_object {
     struct slice namespace, name; /* the namespace of a cluster-scoped object is empty */
     int64_t revision;
@@ -78,6 +78,11 @@ const struct kube_lookup_object *kube_lookup_get(const struct kube_lookup *looku
  * namespace means all. The lookup must be ready, and fn must not change it. */
 void kube_lookup_each(const struct kube_lookup *lookup, struct slice namespace,
                       bool (*fn)(void *ctx, const struct kube_lookup_object *object), void *ctx);
+
+/* Keeps this version, also after it was replaced or the lookup was freed, until it is released as
+ * often. On the lookup's thread; meanwhile other threads may read it. */
+void kube_lookup_hold(const struct kube_lookup_object *object);
+void kube_lookup_release(const struct kube_lookup_object *object); /* accepts NULL */
 
 /* Objects that the limits have left out. */
 size_t kube_lookup_left_out(const struct kube_lookup *lookup);

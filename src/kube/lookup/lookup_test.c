@@ -153,6 +153,26 @@ static void objects_are_loaded_at_the_first_use_and_then_followed(void **state)
     close_lookup();
 }
 
+static void a_version_that_is_held_outlives_its_successor_and_the_lookup(void **state)
+{
+    (void)state;
+    begin(1, 50);
+    put_thing("a/x", "1");
+    open_lookup(0, 0);
+    load();
+    const struct kube_lookup_object *held =
+        kube_lookup_get(lookup, SLICE_LITERAL("a"), SLICE_LITERAL("x"));
+    kube_lookup_hold(held);
+    put_thing("a/x", "2");
+    assert_string_equal(value_of("a", "x"), "2");
+    assert_string_equal(held->data, "1");
+    close_lookup();
+    assert_string_equal(held->data, "1");
+    assert_true(slice_equal(held->name, SLICE_LITERAL("x")));
+    kube_lookup_release(held);
+    kube_lookup_release(NULL);
+}
+
 static void an_object_that_changes_while_all_are_read_is_current(void **state)
 {
     (void)state;
@@ -277,6 +297,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(objects_are_loaded_at_the_first_use_and_then_followed),
+        cmocka_unit_test(a_version_that_is_held_outlives_its_successor_and_the_lookup),
         cmocka_unit_test(an_object_that_changes_while_all_are_read_is_current),
         cmocka_unit_test(objects_past_the_limits_are_left_out),
         cmocka_unit_test(the_longest_object_is_read),

@@ -4,6 +4,7 @@
 #include "base/xalloc.h"
 #include "engine/forward.h"
 #include "kube/access/access.h"
+#include "kube/admission/admission.h"
 #include "kube/call/access.h"
 #include "kube/call/api_state.h"
 #include "kube/call/registry.h"
@@ -81,6 +82,17 @@ static struct kube_access *open_access(struct kube_api *api)
     });
 }
 
+static struct kube_admission *open_admission(struct kube_api *api)
+{
+    const struct kube_admission_set least = kube_admission_least();
+    return kube_admission_new(api->config->admission ? api->config->admission : &least,
+                              &(struct kube_fact_finder_options){
+                                  .shard = api->shard,
+                                  .loop = api->loop,
+                                  .under_way = &api->under_way,
+                              });
+}
+
 enum status kube_api_new(const struct kube_config *config, struct engine *engine,
                          struct engine_shard *shard, struct loop *loop, struct kube_api **ret_api)
 {
@@ -106,6 +118,7 @@ enum status kube_api_new(const struct kube_config *config, struct engine *engine
     kube_namespaces_init(api->namespaces);
     if (config->authorization == KUBE_AUTHORIZATION_RBAC)
         api->access = open_access(api);
+    api->admission = open_admission(api);
     api->registry = kube_registry_new(shard, loop, config->schemas, &api->offload, &api->under_way);
     TRY(kube_counter_init(&api->counter, config->metrics));
     TRY(add_routes(api));
@@ -135,6 +148,7 @@ void kube_api_stop(struct kube_api *api)
     kube_search_stop(api->search_budget);
     kube_registry_stop(api->registry);
     kube_access_stop(api->access);
+    kube_admission_stop(api->admission);
     kube_anonymous_stop(&api->anonymous);
     kube_jobs_stop(api->jobs);
 }
@@ -150,6 +164,7 @@ void kube_api_free(struct kube_api *api)
     kube_watches_fini(api->watches);
     kube_registry_free(api->registry);
     kube_access_free(api->access);
+    kube_admission_free(api->admission);
     http_routes_free(api->routes);
     kube_routes_free(api);
     kube_selections_fini(&api->selections);

@@ -54,10 +54,11 @@ struct fixture {
 };
 
 static struct fixture *bed;
-static void (*bed_alter)(struct engine *engine);  /* the next fixture's; NULL: nothing */
-static int64_t bed_compaction_s;                  /* of the next fixture */
-static struct worker *bed_worker;                 /* of the next fixture; NULL: none */
-static enum kube_authorization bed_authorization; /* of the next fixture */
+static void (*bed_alter)(struct engine *engine);       /* the next fixture's; NULL: nothing */
+static int64_t bed_compaction_s;                       /* of the next fixture */
+static struct worker *bed_worker;                      /* of the next fixture; NULL: none */
+static enum kube_authorization bed_authorization;      /* of the next fixture */
+static const struct kube_admission_set *bed_admission; /* of the next fixture; NULL: the least */
 
 /* -- A peer without a connection -- */
 
@@ -211,6 +212,7 @@ static void begin(uint64_t seed, unsigned inline_percent)
     bed->seed = seed;
     bed->config.worker = bed_worker;
     bed->config.authorization = bed_authorization;
+    bed->config.admission = bed_admission;
     bed->config.compaction_s = bed_compaction_s;
     clock_sim_init(&bed->clock, 1700000000 * INT64_C(1000000000));
     bed->engine = fake_new(&(struct fake_options){.seed = seed, .inline_percent = inline_percent});

@@ -9,6 +9,7 @@
 #include "kube/call/conversion.h"
 #include "kube/call/operation.h"
 #include "kube/call/respond.h"
+#include "kube/write/admit.h"
 #include "kube/write/claim.h"
 #include "kube/write/custom_rules.h"
 
@@ -272,11 +273,17 @@ static void try_once(struct kube_call *call)
         write_it(change);
 }
 
+static void on_facts(struct kube_call *call)
+{
+    const struct kube_change *change = call->handler;
+    kube_call_work(call, change->stored.len + call->request->body.len, try_once);
+}
+
 static void attempt(struct kube_change *change)
 {
     struct kube_call *call = change->call;
     kube_count_total(&call->api->counter, KUBE_TOTAL_ATTEMPTS, 1);
-    kube_call_work(call, change->stored.len + call->request->body.len, try_once);
+    kube_admit_gather(call, change->needs, NULL, change->stored, on_facts);
 }
 
 static void on_read(struct engine_op *op)
@@ -302,6 +309,7 @@ static void on_read(struct engine_op *op)
 void kube_change_free(struct kube_call *call)
 {
     struct kube_change *change = call->handler;
+    kube_admit_release(call);
     if (change->on_free)
         change->on_free(change);
     kube_change_fini(change);

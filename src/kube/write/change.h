@@ -46,6 +46,7 @@ struct kube_change {
     void (*done)(struct kube_change *change);
     void (*on_free)(struct kube_change *change); /* of the caller; may be NULL */
     bool dry_run;
+    unsigned needs; /* facts for decide: kube/write/admit.h */
 
     /* For decide and done. */
     struct slice key;

@@ -1,13 +1,13 @@
 /*
  * POST: a new object in a namespace that exists and is not being deleted. The namespace is read
  * first, and the write has its revision as a condition, so that nothing appears in a namespace that
- * is being emptied.
+ * is being emptied. Then come the facts for admission (kube/write/admit.h).
  *
- *     prepare ─► read the namespace ─► put, if the key is free ─► 201
- *                     ▲                   │ the namespace has changed, or a generated name is in use
- *                     └───────────────────┘
+ *     complete ─► read the namespace ─► facts ─► prepare once, check ─► put, if the key is free
+ *                     ▲                                                  │ the namespace has changed,
+ *                     └──────────────────────────────────────────────────┘ or the name is in use
  */
-#include "codec/json/string.h"
+#include "kube/admission/namespace_lifecycle.h"
 #include "kube/call/call.h"
 #include "kube/call/call_offload.h"
 #include "kube/call/conversion.h"
@@ -16,6 +16,7 @@
 #include "kube/defaults/defaults.h"
 #include "kube/jobs/namespaces.h"
 #include "kube/object/strategy.h"
+#include "kube/write/admit.h"
 #include "kube/write/apply.h"
 #include "kube/write/body.h"
 #include "kube/write/builtin_rules.h"
@@ -35,6 +36,9 @@ struct create {
     struct arena *arena;        /* of the object */
     struct kube_change *change; /* which creates the object; NULL: a POST */
     struct kube_meta meta;
+    struct kube_admission_write admitted;
+    bool prepared;
+    unsigned needs; /* facts: kube/write/admit.h */
     struct slice name;
     struct buf encoded;
     struct slice guard;
@@ -51,6 +55,7 @@ struct create {
 static void on_free(struct kube_call *call)
 {
     struct create *create = call->handler;
+    kube_admit_release(call);
     buf_fini(&create->encoded);
     if (!create->change)
         return;
@@ -102,14 +107,22 @@ static bool repeat_version(struct kube_call *call, struct create *create)
            kube_meta_set_text(&create->meta, metadata, "resourceVersion", create->version);
 }
 
-static bool prepare(struct kube_call *call, struct create *create)
+/* What a decoder does: the object is complete when it is admitted. */
+static bool complete(struct kube_call *call, struct create *create)
 {
     struct json_node *object = create->object;
     create->meta = kube_call_meta(call, create->arena);
     create->meta.goes_on = kube_builtin_validates(call);
     return kube_meta_check(&create->meta, object) && read_identity(call, create) &&
            kube_custom_default(call, create->arena, object) &&
-           kube_default(create->arena, call->kind, object, &call->status) &&
+           kube_default(create->arena, call->kind, object, &call->status);
+}
+
+static bool prepare(struct kube_call *call, struct create *create)
+{
+    struct json_node *object = create->object;
+    create->meta.random = kube_call_random(call);
+    return kube_admission_admit(call->api->admission, &create->admitted) &&
            kube_meta_create(&create->meta, object) && kube_strategy_create(&create->meta, object) &&
            kube_certificate_create(call, &create->meta, object) && check(call, create) &&
            kube_claim(call, &create->meta, object, NULL, &create->claims) &&
@@ -364,49 +377,62 @@ static void put(struct kube_call *call)
         kube_call_fail(call);
 }
 
-/* -- The namespace -- */
+/* -- The namespace and the facts -- */
 
-static bool forbidden(struct kube_call *call, struct slice name, const char *why)
+/* An object that was made after an allocation failed is not written. */
+static bool is_whole(struct kube_call *call, const struct create *create, bool fine)
 {
-    return kube_fail_forbidden(&call->status, slice_from_text(call->kind->group),
-                               slice_from_text(call->kind->plural), name, why);
+    if (!arena_ran_out(create->arena))
+        return fine;
+    if (fine || !kube_code_is_no_memory(kube_status_code(&call->status)))
+        kube_fail_engine(&call->status, ST_NOMEM);
+    return false;
 }
 
-static bool namespace_is_terminating(struct kube_call *call, struct slice name)
+/* The facts may be newer than those of the previous attempt. */
+static void admit(struct kube_call *call)
 {
-    struct slice namespace = call->path.namespace;
-    char text[192];
-    snprintf(text, sizeof(text),
-             "unable to create new content in namespace %.*s because it is being terminated",
-             (int)size_min(namespace.len, 100), (const char *)namespace.ptr);
-    forbidden(call, name, text);
-    snprintf(text, sizeof(text), "namespace %.*s is being terminated",
-             (int)size_min(namespace.len, 100), (const char *)namespace.ptr);
-    kube_status_cause(&call->status, "NamespaceTerminating", "metadata.namespace", text);
-    return false;
+    struct create *create = call->handler;
+    create->admitted =
+        kube_admit_write(call, create->arena, KUBE_ADMISSION_CREATE, create->object, NULL);
+    bool fine = create->prepared || prepare(call, create);
+    create->prepared = true;
+    fine = fine && kube_admission_check(call->api->admission, &create->admitted);
+    if (is_whole(call, create, fine))
+        put(call);
+    else
+        kube_call_fail(call);
+}
+
+static void on_facts(struct kube_call *call)
+{
+    const struct create *create = call->handler;
+    kube_call_work(call, create->prepared ? 0 : call->request->body.len, admit);
+}
+
+static void gather(struct kube_call *call)
+{
+    struct create *create = call->handler;
+    if (kube_call_defers(call, gather))
+        return;
+    kube_admit_gather(call, create->needs, create->object, SLICE_EMPTY, on_facts);
 }
 
 static bool look_at_namespace(struct kube_call *call)
 {
     struct create *create = call->handler;
-    struct kube_object object;
-    struct slice field, phase;
+    struct slice field;
     if (call->range.op.status != ST_OK)
         return kube_call_set_engine(call, call->range.op.status);
     create->guard_revision = 0;
     bool found = engine_range_next(&call->range, &field);
     if (!found && kube_is_default_namespace(call->path.namespace))
         return true;
-    if (!found)
-        return kube_fail_not_found(&call->status, SLICE_EMPTY, SLICE_LITERAL("namespaces"),
-                                   call->path.namespace);
-    struct kube_kv kv = kube_kv_of(field);
+    struct kube_kv kv = found ? kube_kv_of(field) : (struct kube_kv){0};
     create->guard_revision = kv.mod_revision;
-    if (kube_object_parse(kv.value, &object) == ST_OK &&
-        kube_object_field(&object, SLICE_LITERAL("status.phase"), &phase) &&
-        json_inner_is(phase, SLICE_LITERAL("Terminating")))
-        return namespace_is_terminating(call, create->name);
-    return true;
+    struct kube_admission_write write =
+        kube_admit_write(call, create->arena, KUBE_ADMISSION_CREATE, create->object, NULL);
+    return kube_namespace_accepts(&write, kv.value);
 }
 
 static void on_namespace(struct engine_op *op)
@@ -417,7 +443,7 @@ static void on_namespace(struct engine_op *op)
     if (!kube_call_done(call))
         return;
     if (fine)
-        put(call);
+        gather(call);
     else
         kube_call_fail(call);
 }
@@ -426,8 +452,8 @@ static void read_namespace(struct kube_call *call)
 {
     struct create *create = call->handler;
     struct pb_range_request *request;
-    if (!call->path.namespace.len) {
-        put(call);
+    if (!call->path.namespace.len || !kube_admission_needs_namespace(call->api->admission)) {
+        gather(call);
         return;
     }
     request = arena_calloc(create->arena, 1, sizeof(*request));
@@ -447,23 +473,10 @@ static void fail_terminating_definition(struct kube_call *call, struct json_node
         kube_call_fail_engine(call, ST_NOMEM);
         return;
     }
-    forbidden(call, name, "create not allowed while custom resource definition is terminating");
+    kube_fail_forbidden(&call->status, slice_from_text(call->kind->group),
+                        slice_from_text(call->kind->plural), name,
+                        "create not allowed while custom resource definition is terminating");
     kube_call_fail(call);
-}
-
-/* An object that was made after an allocation failed is not written. */
-static void begin_prepared(struct kube_call *call, struct create *create)
-{
-    bool fine = prepare(call, create);
-    if (arena_ran_out(create->arena)) {
-        if (fine || !kube_code_is_no_memory(kube_status_code(&call->status)))
-            kube_fail_engine(&call->status, ST_NOMEM);
-        fine = false;
-    }
-    if (fine)
-        read_namespace(call);
-    else
-        kube_call_fail(call);
 }
 
 static void begin(struct kube_call *call, struct arena *arena, struct json_node *object,
@@ -479,10 +492,16 @@ static void begin(struct kube_call *call, struct arena *arena, struct json_node 
         fail_terminating_definition(call, object);
         return;
     }
-    *create = (struct create){.object = object, .arena = arena, .change = change};
+    *create = (struct create){.object = object,
+                              .arena = arena,
+                              .change = change,
+                              .needs = kube_admit_needs(call, KUBE_ADMISSION_CREATE)};
     call->handler = create;
     call->on_free = on_free;
-    begin_prepared(call, create);
+    if (is_whole(call, create, complete(call, create)))
+        read_namespace(call);
+    else
+        kube_call_fail(call);
 }
 
 void kube_create_for(struct kube_change *change, struct json_node *object)

@@ -8,6 +8,7 @@
 #include "kube/object/kind_rules.h"
 #include "kube/object/strategy.h"
 #include "kube/schema/go_value.h"
+#include "kube/write/admit.h"
 #include "kube/write/body.h"
 #include "kube/write/subresource.h"
 #include "kube/write/write.h"
@@ -208,16 +209,13 @@ static bool apply_policy(struct kube_change *change, struct json_node *object,
            set_finalizer(change, object, "foregroundDeletion", policy == KUBE_FOREGROUND);
 }
 
-static bool may_be_deleted(struct kube_call *call, struct slice name)
+static bool may_be_deleted(struct kube_change *change, const struct json_node *stored)
 {
-    static const char *const immortal[] = {"default", "kube-system", "kube-public"};
-    for (size_t i = 0; i < COUNT_OF(immortal); i++) {
-        if (!slice_equal(name, slice_from_text(immortal[i])))
-            continue;
-        return kube_fail_forbidden(&call->status, SLICE_EMPTY, SLICE_LITERAL("namespaces"), name,
-                                   "this namespace may not be deleted");
-    }
-    return true;
+    struct kube_admission_write write =
+        kube_admit_write(change->call, &change->scratch, KUBE_ADMISSION_DELETE, NULL, stored);
+    write.namespace = change->namespace;
+    write.name = change->name;
+    return kube_admission_check(change->call->api->admission, &write);
 }
 
 static bool has_items(const struct json_node *list)
@@ -305,7 +303,7 @@ enum kube_decision kube_delete_decide(struct kube_change *change,
     struct kube_call *call = change->call;
     bool namespaces = kube_is_namespaces(call->kind);
     change->follow = start_purge;
-    if ((namespaces && !may_be_deleted(call, change->name)) ||
+    if (!may_be_deleted(change, stored) ||
         !kube_meta_preconditions(&change->meta, stored, options->preconditions, change->revision))
         return KUBE_DECIDE_FAIL;
     struct json_node *object = json_node_copy(&change->scratch, stored);

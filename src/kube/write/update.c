@@ -11,6 +11,7 @@
 #include "kube/object/strategy.h"
 #include "kube/patch/patch.h"
 #include "kube/schema/go_value.h"
+#include "kube/write/admit.h"
 #include "kube/write/apply.h"
 #include "kube/write/body.h"
 #include "kube/write/builtin_rules.h"
@@ -453,7 +454,12 @@ static enum kube_decision decide(struct kube_change *change, const struct json_n
     if (!make_wanted(update, stored, &wanted) || !check_version_given(update, wanted) ||
         !make_object(change, stored, wanted, ret_object) ||
         !kube_custom_default(change->call, &change->scratch, *ret_object) ||
-        !set_defaults(update, stored, *ret_object) ||
+        !set_defaults(update, stored, *ret_object))
+        return KUBE_DECIDE_FAIL;
+    struct kube_admission_write write = kube_admit_write(
+        change->call, &change->scratch, KUBE_ADMISSION_UPDATE, *ret_object, stored);
+    const struct kube_admission *admission = change->call->api->admission;
+    if (!kube_admission_admit(admission, &write) ||
         !kube_strategy_update(&change->meta, stored, *ret_object) ||
         !kube_definition_default(change->call, &change->meta, *ret_object) ||
         !kube_meta_update(&change->meta, stored, *ret_object, change->revision, change->key) ||
@@ -461,6 +467,7 @@ static enum kube_decision decide(struct kube_change *change, const struct json_n
         !kube_builtin_validate(change->call, &change->scratch, *ret_object, stored, change->name) ||
         !kube_definition_update(change->call, &change->meta, *ret_object, stored) ||
         !kube_custom_validate(change->call, &change->scratch, *ret_object, stored, change->name) ||
+        !kube_admission_check(admission, &write) ||
         !keep_owners(update, stored, wanted, *ret_object) ||
         !kube_meta_order(&change->meta, *ret_object) ||
         !kube_apply_keep_times(&change->meta, stored, *ret_object))
@@ -514,6 +521,7 @@ static struct update *update_new(struct kube_call *call)
         .decide = decide,
         .done = done,
         .dry_run = call->query.dry_run,
+        .needs = kube_admit_needs(call, KUBE_ADMISSION_UPDATE),
     };
     return update;
 }
