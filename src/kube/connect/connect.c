@@ -151,11 +151,11 @@ static void send_elsewhere(struct kube_call *call)
 {
     const struct http_request *request = call->request;
     AUTO(buf_fini) struct buf place = {0};
-    bool made = buf_append(&place, request->path) == ST_OK &&
-                buf_append_text(&place, request->query.len ? "/?" : "/") == ST_OK &&
-                buf_append(&place, request->query) == ST_OK &&
-                http_add_field(call->exchange, SLICE_LITERAL("Location"), buf_slice(&place)) ==
-                    ST_OK;
+    bool made =
+        buf_append(&place, request->path) == ST_OK &&
+        buf_append_text(&place, request->query.len ? "/?" : "/") == ST_OK &&
+        buf_append(&place, request->query) == ST_OK &&
+        http_add_field(call->exchange, SLICE_LITERAL("Location"), buf_slice(&place)) == ST_OK;
     call->code = 301;
     if (made)
         http_respond(call->exchange, 301, SLICE_EMPTY, SLICE_EMPTY);
@@ -165,8 +165,7 @@ static void send_elsewhere(struct kube_call *call)
 
 static bool ends_with(struct slice text, struct slice end)
 {
-    return text.len >= end.len &&
-           slice_equal(slice_sub(text, text.len - end.len, end.len), end);
+    return text.len >= end.len && slice_equal(slice_sub(text, text.len - end.len, end.len), end);
 }
 
 void connect_unreachable(struct connect *c, struct slice host, struct slice port)

@@ -64,8 +64,8 @@ static void on_node(struct connect *c, const struct json_node *node)
     if (!connect_kubelet(c, node, &host, &port))
         return;
     if (connect_is_name(host))
-        connect_fail(c, KUBE_BAD_REQUEST, "lookup %.*s: no such host",
-                     (int)size_min(host.len, 253), (const char *)host.ptr);
+        connect_fail(c, KUBE_BAD_REQUEST, "lookup %.*s: no such host", (int)size_min(host.len, 253),
+                     (const char *)host.ptr);
     else if (connect_may_reach(host))
         connect_unreachable(c, host, c->port.len ? c->port : port);
     else

@@ -60,8 +60,7 @@ static bool choose(struct connect *c, const struct json_node *subset)
     while (port && !slice_equal(connect_text(c, port, "name"), c->port))
         port = port->next;
     const struct json_node *number = port ? json_node_named(port, "port") : NULL;
-    const struct json_node **list =
-        arena_calloc(&c->call->arena, ADDRESSES_MAX, sizeof(*list));
+    const struct json_node **list = arena_calloc(&c->call->arena, ADDRESSES_MAX, sizeof(*list));
     if (!number || !one || !list)
         return false;
     for (; one && c->address_count < ADDRESSES_MAX; one = one->next)

@@ -11,10 +11,10 @@
 
 /* Decoded; in the arena or in the request. */
 struct kube_path {
-    struct slice group, version; /* the group of /api is empty */
-    struct slice namespace;      /* empty: cluster scope, or all namespaces */
+    struct slice group, version;              /* the group of /api is empty */
+    struct slice namespace;                   /* empty: cluster scope, or all namespaces */
     struct slice resource, name, subresource; /* what follows …/proxy is not parsed */
-    bool watch; /* the old form: /api/v1/watch/… */
+    bool watch;                               /* the old form: /api/v1/watch/… */
 };
 
 /*

@@ -183,18 +183,16 @@ static const struct field response_fields[] = {
 static const struct message response = {response_fields, COUNT_OF(response_fields), 5};
 
 static const struct field operation_fields[] = {
-    {"operationId", 5, 0, 0, FORM_TEXT, NULL},
-    {"produces", 6, 0, 0, FORM_TEXTS, NULL},
-    {"consumes", 7, 0, 0, FORM_TEXTS, NULL},
-    {"parameters", 8, 1, 0, FORM_PARAMETERS, NULL},
+    {"operationId", 5, 0, 0, FORM_TEXT, NULL},     {"produces", 6, 0, 0, FORM_TEXTS, NULL},
+    {"consumes", 7, 0, 0, FORM_TEXTS, NULL},       {"parameters", 8, 1, 0, FORM_PARAMETERS, NULL},
     {"responses", 9, 1, 1, FORM_NAMED, &response},
 };
 static const struct message operation = {operation_fields, COUNT_OF(operation_fields), 13};
 
 static const struct field path_item_fields[] = {
-    {"get", 2, 0, 0, FORM_ONE, &operation},         {"put", 3, 0, 0, FORM_ONE, &operation},
-    {"post", 4, 0, 0, FORM_ONE, &operation},        {"delete", 5, 0, 0, FORM_ONE, &operation},
-    {"patch", 8, 0, 0, FORM_ONE, &operation},       {"parameters", 9, 1, 0, FORM_PARAMETERS, NULL},
+    {"get", 2, 0, 0, FORM_ONE, &operation},   {"put", 3, 0, 0, FORM_ONE, &operation},
+    {"post", 4, 0, 0, FORM_ONE, &operation},  {"delete", 5, 0, 0, FORM_ONE, &operation},
+    {"patch", 8, 0, 0, FORM_ONE, &operation}, {"parameters", 9, 1, 0, FORM_PARAMETERS, NULL},
 };
 static const struct message path_item = {path_item_fields, COUNT_OF(path_item_fields), 10};
 

@@ -81,7 +81,7 @@ enum status kube_openapi_index(struct buf *out, const struct kube_openapi_others
     struct json_writer w;
     size_t count;
     char name[OPENAPI_NAME_BYTES], last[OPENAPI_NAME_BYTES] = "", url[OPENAPI_NAME_BYTES + 64],
-                           version[KUBE_API_VERSION_BYTES];
+                                   version[KUBE_API_VERSION_BYTES];
     char text[KUBE_OPENAPI_HASH_BYTES];
     const struct kube_kind *kinds = kube_builtin_kinds(&count);
     json_writer_init(&w, out);
@@ -387,8 +387,7 @@ enum status kube_openapi_write_meta(struct json_writer *w)
 static bool is_of(const struct kube_openapi *d, const struct kube_kind *kind)
 {
     char version[KUBE_API_VERSION_BYTES];
-    return !d->api_version[0] ||
-           strcmp(kube_kind_api_version(kind, version), d->api_version) == 0;
+    return !d->api_version[0] || strcmp(kube_kind_api_version(kind, version), d->api_version) == 0;
 }
 
 enum status kube_openapi_open(struct slice api_version, struct kube_openapi **ret_document)

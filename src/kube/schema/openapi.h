@@ -1,7 +1,7 @@
 /*
  * OpenAPI of the built-in kinds, generated from the schema table while it is sent, so that a
  * document of any size needs a few kilobytes of memory. It contains what kubectl needs: the
- * parameters of a PATCH, the members of each kind with their types, and how lists are merged. 
+ * parameters of a PATCH, the members of each kind with their types, and how lists are merged.
  * Descriptions are short ones of our own.
  *
  *     /openapi/v2                 everything, as JSON or protobuf

@@ -350,8 +350,7 @@ static bool check_kind(struct job *job, const struct json_node *config)
     struct slice version = text_of(job, config, "apiVersion"), kind = text_of(job, config, "kind");
     if (job->no_memory)
         return no_memory(job);
-    if (!slice_equal(version, slice_from_text(job->api_version)) ||
-        !slice_equal(kind, job->kind)) {
+    if (!slice_equal(version, slice_from_text(job->api_version)) || !slice_equal(kind, job->kind)) {
         print_kind(job, config, shown);
         return kube_fail(&job->call->status, KUBE_BAD_REQUEST, "invalid object type: %s", shown);
     }
@@ -658,8 +657,7 @@ static bool own_replicas(struct job *job, const struct json_node *list)
     if (status == ST_OK)
         status = managed_read(&object, list);
     if (status == ST_OK)
-        status =
-            scale_owners_put(&object, &job->paths, api_version, &job->managed, &job->managed);
+        status = scale_owners_put(&object, &job->paths, api_version, &job->managed, &job->managed);
     return status == ST_OK || fail(job, status);
 }
 

@@ -91,8 +91,7 @@ static bool keep_conditions(struct kube_change *change, const struct json_node *
 {
     const struct json_node *old = conditions_of(stored);
     struct json_node *list = json_node_path(object, CONDITIONS), *next;
-    if (!count_of_type(stored, type) ||
-        count_of_type(stored, type) != count_of_type(object, type))
+    if (!count_of_type(stored, type) || count_of_type(stored, type) != count_of_type(object, type))
         return true;
     for (struct json_node *one = json_node_first(list); one; one = next) {
         struct json_node *copy;
@@ -167,8 +166,8 @@ static bool set_times(const struct kube_meta *meta, const struct json_node *stor
 static void forbid(struct kube_change *change, const char *verb, const char *type)
 {
     char message[128];
-    snprintf(message, sizeof(message),
-             "Forbidden: updates may not %s a condition of type \"%s\"", verb, type);
+    snprintf(message, sizeof(message), "Forbidden: updates may not %s a condition of type \"%s\"",
+             verb, type);
     kube_status_cause(&change->call->status, "FieldValueForbidden", CONDITIONS, message);
 }
 
@@ -277,8 +276,8 @@ static bool check_conditions(struct kube_change *change, const struct json_node 
         for (; one; one = one->next)
             for (size_t i = 0; i < COUNT_OF(approvals); i++)
                 last = is_of_type(one, approvals[i]) ? approvals[i] : last;
-        return add_cause(change, "FieldValueInvalid", CONDITIONS, "Invalid value: ",
-                         slice_from_text(last),
+        return add_cause(change, "FieldValueInvalid", CONDITIONS,
+                         "Invalid value: ", slice_from_text(last),
                          ": Approved and Denied conditions are mutually exclusive");
     }
     return true;
