@@ -3,9 +3,11 @@
 #include "base/options/value.h"
 #include "base/xalloc.h"
 #include "kube/admission/ingress_class.h"
+#include "kube/admission/limit_range.h"
 #include "kube/admission/namespace_lifecycle.h"
 #include "kube/admission/node_taint.h"
 #include "kube/admission/priority.h"
+#include "kube/admission/quota.h"
 #include "kube/admission/runtime_class.h"
 #include "kube/admission/service_account.h"
 #include "kube/admission/storage.h"
@@ -15,15 +17,24 @@
 
 /* In the order in which Kubernetes calls them. */
 static const struct kube_admission_plugin *const chain[] = {
-    &kube_namespace_lifecycle, &kube_service_account,
-    &kube_node_taint,          &kube_priority,
-    &kube_default_tolerations, &kube_default_storage_class,
-    &kube_storage_protection,  &kube_claim_resize,
-    &kube_runtime_class,       &kube_default_ingress_class,
+    &kube_namespace_lifecycle,
+    &kube_limit_ranger,
+    &kube_service_account,
+    &kube_node_taint,
+    &kube_priority,
+    &kube_default_tolerations,
+    &kube_default_storage_class,
+    &kube_storage_protection,
+    &kube_claim_resize,
+    &kube_runtime_class,
+    &kube_default_ingress_class,
+    &kube_resource_quota,
 };
 _Static_assert(COUNT_OF(chain) <= 32, "a set has a bit for each");
 
 static const struct kube_fact_row *const rows[KUBE_FACTS] = {
+    [KUBE_FACT_LIMIT_RANGES] = &kube_limit_ranges,
+    [KUBE_FACT_QUOTAS] = &kube_resource_quotas,
     [KUBE_FACT_ACCOUNTS] = &kube_accounts,
     [KUBE_FACT_PRIORITY_CLASSES] = &kube_priority_classes,
     [KUBE_FACT_STORAGE_CLASSES] = &kube_storage_classes,

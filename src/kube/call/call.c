@@ -48,6 +48,7 @@ static void call_free(struct kube_call *call)
     if (call->code && call->path.resource.len)
         count_call(call);
     kube_write_queue_leave(&call->ticket);
+    kube_write_queue_leave(&call->quota_ticket);
     if (call->on_free)
         call->on_free(call);
     kube_kinds_unref(call->kinds);

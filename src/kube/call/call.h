@@ -79,7 +79,10 @@ struct kube_call {
     struct engine_range range;
     struct kube_write write;
     struct kube_write_ticket ticket; /* of a change; it leaves the queue with the answer */
-    struct kube_gathered *gathered;  /* kube/write/admit.h; in the arena; NULL: nothing so far */
+    /* Of a write that changes quotas (kube/write/charge.h); the same. */
+    struct kube_write_ticket quota_ticket;
+    void (*on_quota_turn)(struct kube_call *call);
+    struct kube_gathered *gathered; /* kube/write/admit.h; in the arena; NULL: nothing so far */
     struct kube_work work;
     unsigned under_way;                      /* operations of this call */
     void *handler;                           /* state of the handler, in the arena */

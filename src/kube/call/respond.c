@@ -118,6 +118,7 @@ static void send_answer(struct kube_call *call)
     struct kube_answer *answer = &call->work.answer;
     call->code = answer->code;
     kube_write_queue_leave(&call->ticket);
+    kube_write_queue_leave(&call->quota_ticket);
     if (!add_field(call, "Cache-Control", "no-cache, private") ||
         (answer->packed && !add_field(call, "Content-Encoding", "gzip")))
         return;

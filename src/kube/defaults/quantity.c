@@ -134,8 +134,7 @@ bool quantity_read(struct slice text, struct quantity *ret_quantity)
 
 /* -- Rounding -- */
 
-/* Away from zero, to this power of ten. */
-static void round_up(struct quantity *quantity, int scale)
+void quantity_round_up(struct quantity *quantity, int scale)
 {
     bool rest = false;
     if (quantity->scale >= scale)
@@ -153,7 +152,7 @@ static void round_up(struct quantity *quantity, int scale)
 static bool whole(const struct quantity *quantity, u128 *ret_value, bool *ret_exact)
 {
     struct quantity rounded = *quantity;
-    round_up(&rounded, 0);
+    quantity_round_up(&rounded, 0);
     *ret_value = rounded.amount;
     *ret_exact = true;
     struct quantity again = *quantity;
@@ -250,10 +249,10 @@ struct slice quantity_canonical(struct slice text, bool milli, char to[QUANTITY_
     text = slice_trim(text);
     if (!quantity_read(text, &quantity))
         return text;
-    round_up(&quantity, NANO);
+    quantity_round_up(&quantity, NANO);
     cap(&quantity);
     if (milli)
-        round_up(&quantity, MILLI);
+        quantity_round_up(&quantity, MILLI);
     return quantity.kept ? text : quantity_write(&quantity, to);
 }
 
@@ -284,6 +283,22 @@ bool quantity_add(struct quantity *to, const struct quantity *more)
     sum.kept = false;
     *to = sum;
     return true;
+}
+
+void quantity_subtract(struct quantity *from, const struct quantity *less)
+{
+    struct quantity rest = *from, other = *less;
+    int scale = rest.scale < other.scale ? rest.scale : other.scale;
+    if (quantity_compare(from, less) <= 0) {
+        *from = (struct quantity){0};
+        return;
+    }
+    /* One that does not fit here is so large that the other makes no difference. */
+    if (!lower_scale(&rest, scale) || !lower_scale(&other, scale))
+        return;
+    rest.amount -= other.amount;
+    rest.kept = false;
+    *from = rest;
 }
 
 int quantity_compare(const struct quantity *a, const struct quantity *b)

@@ -38,9 +38,13 @@ bool quantity_read(struct slice text, struct quantity *ret_quantity);
 /* The canonical form, in `to` or constant. */
 struct slice quantity_write(const struct quantity *quantity, char to[QUANTITY_BYTES]);
 
+/* Away from zero, to this power of ten. */
+void quantity_round_up(struct quantity *quantity, int scale);
 /* Adds a quantity; both may not be negative. False: the sum does not fit. */
 MUST_CHECK
 bool quantity_add(struct quantity *to, const struct quantity *more);
+/* Takes a quantity away; at least 0 is left. Both may not be negative. */
+void quantity_subtract(struct quantity *from, const struct quantity *less);
 /* Negative, zero or positive, for quantities that are not negative. */
 int quantity_compare(const struct quantity *a, const struct quantity *b);
 

@@ -67,6 +67,7 @@ static void finish(struct kube_change *change)
     if (kube_call_defers(change->call, finish_call))
         return;
     kube_write_queue_leave(&change->call->ticket);
+    kube_charge_leave(change->call);
     if (change->follow && !change->dry_run)
         change->follow(change);
     change->done(change);
@@ -122,19 +123,35 @@ static void on_written(struct engine_op *op)
         attempt(change);
 }
 
+static void write_call(struct kube_call *call);
+
+static void attempt_call(struct kube_call *call)
+{
+    attempt(call->handler);
+}
+
 static void write_it(struct kube_change *change)
 {
     struct kube_call *call = change->call;
+    if (change->charges.count && (kube_call_defers(call, write_call) ||
+                                  !kube_charge_enter(call, &change->charges, attempt_call)))
+        return;
     call->write = (struct kube_write){
         .key = change->key, .value = change->value, .expected = change->revision};
     bool puts = change->decision == KUBE_DECIDE_PUT;
-    if (!(puts ? kube_claim_write(call, change->claims, change->namespace, change->name)
+    if (!(puts ? kube_claim_write(call, change->claims, change->namespace, change->name) &&
+                     kube_charge_write(call, &change->scratch, &change->charges)
                : kube_claim_delete(call, &change->scratch, change->stored)))
         kube_call_fail(call);
     else if (puts)
         kube_call_put(call, on_written);
     else
         kube_call_delete(call, on_written);
+}
+
+static void write_call(struct kube_call *call)
+{
+    write_it(call->handler);
 }
 
 /* Removes the status and warnings of the previous attempt. */
@@ -178,6 +195,7 @@ static enum kube_decision decide(struct kube_change *change, struct json_node **
     struct json_node *stored;
     change->follow = NULL;
     change->claims = NULL;
+    change->charges = (struct kube_charges){0};
     if (change->tries++)
         forget_attempt(change);
     change->meta = kube_call_meta(call, &change->scratch);

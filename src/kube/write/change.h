@@ -20,6 +20,7 @@
 
 #include "kube/call/call.h"
 #include "kube/object/meta.h"
+#include "kube/write/charge.h"
 
 enum kube_decision {
     KUBE_DECIDE_FAIL,   /* call->status says why */
@@ -54,10 +55,11 @@ struct kube_change {
     enum kube_decision decision;
     /* Set by decide: called right before done. */
     void (*follow)(struct kube_change *change);
-    struct kube_claims *claims; /* set by decide: kube/write/claim.h; NULL: none */
-    int64_t revision;           /* of the stored object; in done, of the written one */
-    int64_t before;             /* in done: of the object that was stored before */
-    struct slice value;         /* in done: the bytes of the object; empty: it did not exist */
+    struct kube_claims *claims;  /* set by decide: kube/write/claim.h; NULL: none */
+    struct kube_charges charges; /* set by decide */
+    int64_t revision;            /* of the stored object; in done, of the written one */
+    int64_t before;              /* in done: of the object that was stored before */
+    struct slice value;          /* in done: the bytes of the object; empty: it did not exist */
 
     /* Private. */
     struct arena scratch;

@@ -22,6 +22,7 @@
 #include "kube/write/builtin_rules.h"
 #include "kube/write/certificate_request.h"
 #include "kube/write/change.h"
+#include "kube/write/charge.h"
 #include "kube/write/claim.h"
 #include "kube/write/custom_rules.h"
 #include "kube/write/definition.h"
@@ -315,6 +316,8 @@ static void on_put(struct engine_op *op)
     create->deleting = taken && is_deleting(current.value);
     engine_write_close(&call->write.engine);
     call->written = held;
+    if (held)
+        kube_charge_leave(call);
     if (!kube_call_done(call))
         return;
     if (status != ST_OK)
@@ -344,10 +347,17 @@ static void on_looked(struct engine_op *op)
         respond(call, 0);
 }
 
+static void gather(struct kube_call *call);
+
 static void put(struct kube_call *call)
 {
     struct create *create = call->handler;
+    const struct kube_charges charges = {create->admitted.companions,
+                                         create->admitted.companion_count};
     struct slice key;
+    if (charges.count && !call->query.dry_run &&
+        (kube_call_defers(call, put) || !kube_charge_enter(call, &charges, gather)))
+        return;
     if (kube_change_is_guarded(call)) {
         if (kube_call_defers(call, put))
             return;
@@ -371,7 +381,8 @@ static void put(struct kube_call *call)
                                       .value = buf_slice(&create->encoded),
                                       .guard = create->guard,
                                       .guard_expected = create->guard_revision};
-    if (kube_claim_write(call, create->claims, call->path.namespace, create->name))
+    if (kube_claim_write(call, create->claims, call->path.namespace, create->name) &&
+        kube_charge_write(call, create->arena, &charges))
         kube_call_put(call, on_put);
     else
         kube_call_fail(call);

@@ -472,6 +472,7 @@ static enum kube_decision decide(struct kube_change *change, const struct json_n
         !kube_meta_order(&change->meta, *ret_object) ||
         !kube_apply_keep_times(&change->meta, stored, *ret_object))
         return KUBE_DECIDE_FAIL;
+    change->charges = (struct kube_charges){write.companions, write.companion_count};
     if (is_over(change, *ret_object))
         return KUBE_DECIDE_DELETE;
     return json_node_equal(stored, *ret_object) ? KUBE_DECIDE_KEEP : KUBE_DECIDE_PUT;
