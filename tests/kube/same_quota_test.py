@@ -154,6 +154,7 @@ class SameQuota(SideBySide):
         fine = container(requests={"cpu": "700m"}, limits={"memory": "600Mi"})
         self.dry("pods", pod(container()))
         self.dry("pods", pod(container("a"), container("b", {"cpu": "1"}), init=[container("i")]))
+        self.dry("pods", pod(*[container(f"container-{i}-with-a-long-name") for i in range(60)]))
         self.dry("pods", pod(container(requests={"cpu": "3"}, limits={"memory": "3Gi"})))
         self.dry("pods", pod(container(requests={"cpu": "1", "example.com/gpu": "2"}, limits={"memory": "1", "example.com/gpu": "2"})))
         self.dry("pods", pod(container(requests={"cpu": "1", "ephemeral-storage": "2Gi"}, limits={"memory": "1"})))
