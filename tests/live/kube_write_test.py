@@ -246,9 +246,13 @@ class Statuses(KubeTest):
         pods = "/api/v1/namespaces/default/pods"
         pod = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
         self.assertEqual(self.send("POST", pods, pod)[0], 201)
+        nominated = self.send("GET", pods + "/p")[1]
+        nominated["status"]["nominatedNodeName"] = "m"
+        self.assertEqual(self.send("PUT", pods + "/p/status", nominated)[1]["status"]["nominatedNodeName"], "m")
         binding = {"metadata": {"name": "p"}, "target": {"kind": "Node", "name": "n"}}
         self.assertEqual(self.send("POST", pods + "/p/binding", binding)[0], 201)
         bound = self.send("GET", pods + "/p")[1]
+        self.assertNotIn("nominatedNodeName", bound["status"])
         self.assertEqual((bound["spec"]["nodeName"], bound["status"]["conditions"][0]["type"]), ("n", "PodScheduled"))
         self.refuse(409, "Conflict", 'Operation cannot be fulfilled on pods/binding "p": pod p is already assigned to '
                     'node "n"', "POST", "/api/v1/namespaces/default/bindings", binding)

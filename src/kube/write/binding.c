@@ -59,7 +59,8 @@ static bool may_bind(struct kube_change *change, const struct json_node *pod)
                                          SLICE_LITERAL("pods/binding"), change->name, why);
 }
 
-/* status.conditions: {"type":"PodScheduled","status":"True"} */
+/* status.conditions: {"type":"PodScheduled","status":"True"}. A node that was only nominated is
+ * forgotten. */
 static bool set_scheduled(struct kube_change *change, struct json_node *pod)
 {
     struct kube_meta *meta = &change->meta;
@@ -67,6 +68,9 @@ static bool set_scheduled(struct kube_change *change, struct json_node *pod)
     struct json_node *status, *list, *item;
     if (!kube_meta_object(meta, pod, "status", &status))
         return false;
+    item = json_node_named(status, "nominatedNodeName");
+    if (item)
+        json_node_remove(status, item);
     if (!kube_meta_array(meta, status, "conditions", &list))
         return false;
     item = json_node_first(list);
