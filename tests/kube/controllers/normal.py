@@ -47,7 +47,7 @@ def normal(value, key=""):
 
 
 def normal_object(found):
-    """One object; names that were generated are cut in it and wherever else they stand in it."""
+    """One object; names that were generated are cut in it and wherever else it has them."""
     metadata = found["metadata"]
     raw = json.dumps(found)
     addresses = [a for subset in found.get("subsets", []) for a in subset.get("addresses", [])]
