@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Sends broken objects of built-in kinds (validation_cases.py) to a real kube-apiserver and to Vigil's own Kubernetes API. Code,
+"""Sends broken objects of built-in kinds (validation_cases*.py) to a real kube-apiserver and to Vigil's own Kubernetes API. Code,
 reason, message and causes of each answer must be the same. tools/build-kube builds the real kube-apiserver."""
 import pathlib
 import sys
@@ -10,7 +10,9 @@ sys.path.insert(0, str(ROOT / "tests/live"))
 sys.path.insert(0, str(ROOT / "tests/kube"))
 from side_by_side import SideBySide  # noqa: E402
 from same_writes_test import Client  # noqa: E402
-from validation_cases import CREATES, UPDATES, changed  # noqa: E402
+import validation_cases as workloads  # noqa: E402
+import validation_cases_cluster as cluster  # noqa: E402
+from validation_cases import changed  # noqa: E402
 
 # Kubernetes adds the difference of the two objects, as Go prints them.
 DIFFERENCE = ("pod updates may not change fields other than", "spec is immutable after creation except",
@@ -35,14 +37,18 @@ def what_counts(answer):
 
 
 def requests():
-    """(setup, method, path, body): each is refused, except those without a change."""
-    for path, base, changes in CREATES:
+    """(setup, method, path, body): most are refused, none of those without a change."""
+    for path, base, changes in workloads.CREATES + cluster.CREATES:
         for change in [{}, *changes]:
             yield None, "POST", path + "?dryRun=All", changed(base, change)
-    for path, base, changes in UPDATES:
+    for path, base, changes in workloads.UPDATES + cluster.UPDATES:
         yield (path, base), "PUT", f"{path}/{base['metadata']['name']}?dryRun=All", base
         for change in changes:
             yield None, "PUT", f"{path}/{base['metadata']['name']}?dryRun=All", changed(base, change)
+    for path, base, changes in cluster.STATUSES:
+        yield (path, base), "PUT", f"{path}/{base['metadata']['name']}/status?dryRun=All", base
+        for change in changes:
+            yield None, "PUT", f"{path}/{base['metadata']['name']}/status?dryRun=All", changed(base, change)
 
 
 class SameValidation(SideBySide):

@@ -68,7 +68,7 @@ class ConvertedKinds(LiveTest):
     def test_each_watch_gets_events_in_its_own_version(self):
         watches = [self.server.watch(path) for path in (CORE, NEW)]
         self.send("POST", NEW, FRESH)
-        self.send("PATCH", f"{NEW}/fresh", {"note": "changed"}, "application/merge-patch+json")
+        self.send("PATCH", f"{CORE}/fresh", {"message": "changed"}, "application/merge-patch+json")
         self.send("DELETE", f"{CORE}/fresh")
         events = [watch.take(3) for watch in watches]
         for old, new in zip(*events):

@@ -64,6 +64,12 @@ class Refusals(LiveTest):
     def test_unsupported_admission_causes_warnings(self):
         calls = "calls no admission webhooks"
         evaluates = "evaluates no admission policies"
+        match = {"resourceRules": [{"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"], "operations": ["CREATE"]}]}
+        spec = {"policyName": "p", "validationActions": ["Deny"], "matchConstraints": match, "reinvocationPolicy": "Never",
+                "validations": [{"expression": "true"}],
+                "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": "[]"}}]}
+        members = {"policies": ("matchConstraints", "validations"), "bindings": ("policyName", "validationActions")}
+        mutating = {"policies": ("matchConstraints", "reinvocationPolicy", "mutations"), "bindings": ("policyName",)}
         for plural, kind, why in (
                 ("validatingwebhookconfigurations", "ValidatingWebhookConfiguration", calls),
                 ("mutatingwebhookconfigurations", "MutatingWebhookConfiguration", calls),
@@ -72,7 +78,9 @@ class Refusals(LiveTest):
                 ("mutatingadmissionpolicies", "MutatingAdmissionPolicy", evaluates),
                 ("mutatingadmissionpolicybindings", "MutatingAdmissionPolicyBinding", evaluates)):
             expected = [f'299 - "this server {why}: this {kind} is stored and has no effect"']
-            code, made, warnings = self.send("POST", ADMISSION + plural, {"metadata": {"name": "a"}})
+            names = (mutating if plural.startswith("mutating") else members).get(plural[-8:])
+            valid = {"spec": {name: spec[name] for name in names}} if names else {}
+            code, made, warnings = self.send("POST", ADMISSION + plural, {"metadata": {"name": "a"}, **valid})
             self.assertEqual((code, warnings), (201, expected), made)
             path = f"{ADMISSION}{plural}/a"
             self.assertEqual(self.send("PUT", path, made)[::2], (200, expected))

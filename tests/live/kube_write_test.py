@@ -177,8 +177,9 @@ class Statuses(KubeTest):
 
     def test_name_of_an_ip_address_must_be_canonical(self):
         addresses = "/apis/networking.k8s.io/v1/ipaddresses"
+        spec = {"parentRef": {"resource": "services", "name": "s"}}
         for name in ("192.0.2.1", "2001:db8::1", "::1", "::102:304"):
-            self.assertEqual(self.send("POST", addresses, {"metadata": {"name": name}})[0], 201)
+            self.assertEqual(self.send("POST", addresses, {"metadata": {"name": name}, "spec": spec})[0], 201)
             self.assertEqual(self.send("GET", f"{addresses}/{name}")[1]["metadata"]["name"], name)
         valid = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
         for name, why in (("2001:DB8::2", 'must be in canonical form ("2001:db8::2")'),
@@ -188,7 +189,7 @@ class Statuses(KubeTest):
                           ("01.2.3.4", "must not have leading 0s"), ("::01.2.3.4", "must not have leading 0s"),
                           ("one", valid), ("1.2.3", valid), ("0", valid), ("1:" * 40, valid)):
             self.refuse(422, "Invalid", f'IPAddress.networking.k8s.io "{name}" is invalid: metadata.name: Invalid value: "{name}": '
-                        + why, "POST", addresses, {"metadata": {"name": name}})
+                        + why, "POST", addresses, {"metadata": {"name": name}, "spec": spec})
 
     def test_given_name_takes_precedence_over_generate_name(self):
         self.make("given")
@@ -280,15 +281,17 @@ class Statuses(KubeTest):
         pod = {"kind": "Pod", "namespace": "default", "name": "p"}
         watch = urllib.request.urlopen(f"http://127.0.0.1:{self.kube_port}{new}?watch=1&timeoutSeconds=30"
                                        "&fieldSelector=regarding.name%3Dp", timeout=60)
-        event = {"metadata": {"name": "e"}, "regarding": pod, "note": "n", "reportingController": "c"}
+        event = {"metadata": {"name": "e"}, "regarding": pod, "note": "n", "reportingController": "c", "reportingInstance": "i",
+                 "eventTime": "2026-11-15T06:00:00.000000Z", "type": "Normal", "reason": "r", "action": "a"}
         code, made = self.send("POST", new, event)
         self.assertEqual((code, made["apiVersion"], made["regarding"], made["note"]),
                          (201, "events.k8s.io/v1", pod, "n"))
         seen = self.send("GET", core + "?fieldSelector=involvedObject.name%3Dp")[1]["items"][0]
         self.assertEqual((seen["involvedObject"], seen["message"], seen["reportingComponent"]), (pod, "n", "c"))
         self.assertNotIn("regarding", seen)
-        patched = self.send("PATCH", new + "/e", {"note": "m", "deprecatedCount": 2}, MERGE)[1]
-        self.assertEqual((patched["note"], patched["deprecatedCount"]), ("m", 2))
+        self.assertEqual(self.send("PATCH", new + "/e", {"note": "m"}, MERGE)[0], 422)
+        patched = self.send("PATCH", core + "/e", {"message": "m", "count": 2}, MERGE)[1]
+        self.assertEqual((patched["message"], patched["count"]), ("m", 2))
         self.assertEqual(self.send("PATCH", core + "/e", {"message": "l"}, MERGE)[1]["count"], 2)
         self.assertEqual(self.send("GET", new)[1]["items"][0]["note"], "l")
         self.send("DELETE", core + "/e")

@@ -111,6 +111,22 @@ void bad_text(struct check *c, const struct at *at, struct slice value, const ch
     add_invalid(c, at, (struct value){.as = SHOW_TEXT, .text = value}, why);
 }
 
+void bad_texts(struct check *c, const struct at *at, struct slice value, char *whys)
+{
+    while (whys) {
+        char *end = strstr(whys, "; ");
+        if (end)
+            *end = '\0';
+        bad_text(c, at, value, whys);
+        whys = end ? end + 2 : NULL;
+    }
+}
+
+void bad_omitted(struct check *c, const struct at *at, const char *why)
+{
+    add_plain(c, at, "FieldValueInvalid", "Invalid value", why);
+}
+
 void bad_node(struct check *c, const struct at *at, const struct json_node *value, const char *why)
 {
     add_invalid(c, at, (struct value){.as = SHOW_NODE, .node = value}, why);
@@ -245,6 +261,21 @@ struct slice text_of(struct check *c, const struct json_node *node)
 struct slice text_in(struct check *c, const struct json_node *object, const char *name)
 {
     return text_of(c, member(object, name));
+}
+
+static bool is_space(uint8_t c)
+{
+    return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+struct slice trimmed_in(struct check *c, const struct json_node *object, const char *name)
+{
+    struct slice text = text_in(c, object, name);
+    while (text.len && is_space(text.ptr[0]))
+        text = slice_sub(text, 1, text.len - 1);
+    while (text.len && is_space(text.ptr[text.len - 1]))
+        text.len--;
+    return text;
 }
 
 bool text_is(const struct json_node *object, const char *name, const char *text)

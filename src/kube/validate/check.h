@@ -15,7 +15,8 @@
 struct check {
     struct arena *arena;
     struct kube_field_errors *errors;
-    bool all; /* also checks what the old object has already: for tests */
+    bool all;              /* also checks what the old object has already: for tests */
+    bool any_label_values; /* values of selectors are not checked: the stored object has bad ones */
 };
 
 /* -- Paths -- */
@@ -39,6 +40,10 @@ struct at {
 void bad_required(struct check *c, const struct at *at, const char *detail); /* NULL: none */
 void bad_forbidden(struct check *c, const struct at *at, const char *detail);
 void bad_text(struct check *c, const struct at *at, struct slice value, const char *why);
+/* One error for each of the reasons, which are separated by "; ". */
+void bad_texts(struct check *c, const struct at *at, struct slice value, char *whys);
+/* Without the value. */
+void bad_omitted(struct check *c, const struct at *at, const char *why);
 void bad_int(struct check *c, const struct at *at, int64_t value, const char *why);
 /* Shows the value as JSON; NULL is null. */
 void bad_node(struct check *c, const struct at *at, const struct json_node *value, const char *why);
@@ -73,6 +78,8 @@ static inline size_t count_in(const struct json_node *list)
 /* The decoded text of a string; that of a number as it stands. */
 struct slice text_of(struct check *c, const struct json_node *node);
 struct slice text_in(struct check *c, const struct json_node *object, const char *name);
+/* Without white space at both ends. */
+struct slice trimmed_in(struct check *c, const struct json_node *object, const char *name);
 bool text_is(const struct json_node *object, const char *name, const char *text);
 /* The same with a default for an absent or empty text. */
 bool choice_is(const struct json_node *object, const char *name, const char *fallback,
@@ -106,7 +113,13 @@ void check_immutable_choice(struct check *c, const struct at *at, const struct j
                             const struct json_node *old, const char *fallback);
 void check_labels(struct check *c, const struct at *at, const struct json_node *labels);
 void check_selector(struct check *c, const struct at *at, const struct json_node *selector);
-/* An IP address that is not of a special range. */
+bool selector_is_valid(struct check *c, const struct json_node *selector);
+/* Values in expressions stay valid if the stored selector is invalid. */
+void check_kept_selector(struct check *c, const struct at *at, const struct json_node *selector,
+                         const struct json_node *old);
+/* An IP address is not of a special range. */
+void check_ip_range(struct check *c, const struct at *at, struct slice text);
+/* The same, and it is valid. */
 void check_usable_ip(struct check *c, const struct at *at, struct slice text);
 
 /* -- Texts seen before -- */

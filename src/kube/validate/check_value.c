@@ -7,16 +7,10 @@
 
 bool check_name(struct check *c, const struct at *at, struct slice value, name_rule rule)
 {
-    char whole[NAME_ERROR_BYTES], *why = whole;
-    if (rule(value, whole))
+    char why[NAME_ERROR_BYTES];
+    if (rule(value, why))
         return true;
-    while (why) {
-        char *end = strstr(why, "; ");
-        if (end)
-            *end = '\0';
-        bad_text(c, at, value, why);
-        why = end ? end + 2 : NULL;
-    }
+    bad_texts(c, at, value, why);
     return false;
 }
 
@@ -114,8 +108,8 @@ static void check_requirement(struct check *c, const struct at *at, const struct
     size_t i = 0;
     check_operator(c, at, item);
     check_name(c, AT(at, "key"), text_in(c, item, "key"), label_key_valid);
-    for (const struct json_node *value = first_in(member(item, "values")); value;
-         value = value->next)
+    for (const struct json_node *value = first_in(member(item, "values"));
+         value && !c->any_label_values; value = value->next)
         check_name(c, AT_ITEM(values, i++), text_of(c, value), label_value_valid);
 }
 
@@ -129,7 +123,25 @@ void check_selector(struct check *c, const struct at *at, const struct json_node
         check_requirement(c, AT_ITEM(list, i++), item);
 }
 
-void check_usable_ip(struct check *c, const struct at *at, struct slice text)
+bool selector_is_valid(struct check *c, const struct json_node *selector)
+{
+    struct kube_field_errors errors = {.arena = c->arena};
+    struct check alone = {.arena = c->arena, .errors = &errors};
+    check_selector(&alone, NULL, selector);
+    c->errors->no_memory = c->errors->no_memory || errors.no_memory;
+    return !errors.count;
+}
+
+void check_kept_selector(struct check *c, const struct at *at, const struct json_node *selector,
+                         const struct json_node *old)
+{
+    bool before = c->any_label_values;
+    c->any_label_values = old && !selector_is_valid(c, old);
+    check_selector(c, at, selector);
+    c->any_label_values = before;
+}
+
+void check_ip_range(struct check *c, const struct at *at, struct slice text)
 {
     static const char *const ranges[] = {
         [ADDRESS_LOOPBACK] = "may not be in the loopback range (127.0.0.0/8, ::1/128)",
@@ -138,7 +150,7 @@ void check_usable_ip(struct check *c, const struct at *at, struct slice text)
             "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)"};
     struct address address;
     char why[96];
-    if (!check_name(c, at, text, ip_valid) || !address_read(text, &address))
+    if (!address_read(text, &address))
         return;
     enum address_range range = address_range(&address);
     if (range == ADDRESS_UNSPECIFIED) {
@@ -147,4 +159,10 @@ void check_usable_ip(struct check *c, const struct at *at, struct slice text)
     } else if (range != ADDRESS_ORDINARY) {
         bad_text(c, at, text, ranges[range]);
     }
+}
+
+void check_usable_ip(struct check *c, const struct at *at, struct slice text)
+{
+    if (check_name(c, at, text, ip_valid))
+        check_ip_range(c, at, text);
 }

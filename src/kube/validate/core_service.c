@@ -277,29 +277,43 @@ static void check_of_type(struct check *c, const struct at *at, const struct jso
         bad_text(c, first, SLICE_LITERAL("None"), "may not be set to 'None' for NodePort services");
 }
 
-static void check_external_ips(struct check *c, const struct at *at, const struct json_node *spec)
+/* Texts that an update keeps stay valid. */
+static struct seen texts_of(struct check *c, const struct json_node *list)
 {
-    const struct at *list = AT(at, "externalIPs");
-    size_t i = 0;
-    for (const struct json_node *item = first_in(member(spec, "externalIPs")); item;
-         item = item->next, i++)
-        check_usable_ip(c, AT_ITEM(list, i), text_of(c, item));
+    struct seen seen = {0};
+    for (const struct json_node *item = first_in(list); item; item = item->next)
+        seen_add(c, &seen, slice_trim(text_of(c, item)));
+    return seen;
 }
 
-static void check_source_ranges(struct check *c, const struct at *at, const struct json_node *spec)
+static void check_external_ips(struct check *c, const struct at *at, const struct json_node *spec,
+                               const struct json_node *was)
+{
+    const struct at *list = AT(at, "externalIPs");
+    struct seen kept = texts_of(c, member(was, "externalIPs"));
+    size_t i = 0;
+    for (const struct json_node *item = first_in(member(spec, "externalIPs")); item;
+         item = item->next, i++) {
+        if (seen_has(&kept, text_of(c, item)))
+            check_ip_range(c, AT_ITEM(list, i), text_of(c, item));
+        else
+            check_usable_ip(c, AT_ITEM(list, i), text_of(c, item));
+    }
+}
+
+static void check_source_ranges(struct check *c, const struct at *at, const struct json_node *spec,
+                                const struct json_node *was)
 {
     const struct at *list = AT(at, "LoadBalancerSourceRanges");
     const struct json_node *ranges = filled(spec, "loadBalancerSourceRanges");
+    struct seen kept = texts_of(c, member(was, "loadBalancerSourceRanges"));
     size_t i = 0;
     if (ranges && !is_of_type(spec, "LoadBalancer"))
         bad_forbidden(c, list, FOR_LOAD_BALANCERS);
-    for (const struct json_node *item = first_in(ranges); item; item = item->next) {
-        struct slice text = text_of(c, item);
-        while (text.len && text.ptr[0] == ' ')
-            text = slice_sub(text, 1, text.len - 1);
-        while (text.len && text.ptr[text.len - 1] == ' ')
-            text.len--;
-        check_name(c, AT_ITEM(list, i++), text, cidr_valid);
+    for (const struct json_node *item = first_in(ranges); item; item = item->next, i++) {
+        struct slice text = slice_trim(text_of(c, item));
+        if (!seen_has(&kept, text))
+            check_name(c, AT_ITEM(list, i), text, cidr_valid);
     }
 }
 
@@ -390,6 +404,28 @@ static void check_service_update(struct check *c, const struct at *at, const str
         bad_forbidden(c, AT(at, "healthCheckNodePort"), "field is immutable");
 }
 
+/* The older form: ranges that are separated by commas. */
+static void check_range_annotation(struct check *c, const struct json_node *object,
+                                   const struct json_node *old)
+{
+    static const char name[] = "service.beta.kubernetes.io/load-balancer-source-ranges";
+    const struct json_node *is = member(json_node_path(object, "metadata.annotations"), name);
+    const struct json_node *was = member(json_node_path(old, "metadata.annotations"), name);
+    const struct at *at = AT_KEY(AT(AT(NULL, "metadata"), "annotations"), slice_from_text(name));
+    struct slice rest = slice_trim(text_of(c, is));
+    if (!is)
+        return;
+    if (!is_of_type(member(object, "spec"), "LoadBalancer"))
+        bad_forbidden(c, at, FOR_LOAD_BALANCERS);
+    if (old && same_node(is, was))
+        return;
+    for (bool more = rest.len; more;) {
+        more = memchr(rest.ptr, ',', rest.len);
+        check_name(c, at, slice_trim(slice_cut(&rest, ',')), cidr_valid);
+        rest = rest.len ? rest : SLICE_LITERAL("");
+    }
+}
+
 void validate_service(struct check *c, const struct json_node *object, const struct json_node *old)
 {
     const struct json_node *spec = member(object, "spec"), *was = member(old, "spec");
@@ -402,13 +438,16 @@ void validate_service(struct check *c, const struct json_node *object, const str
     check_labels(c, AT(at, "selector"), member(spec, "selector"));
     check_affinity(c, at, spec);
     check_cluster_ips(c, at, spec, was);
-    check_external_ips(c, at, spec);
+    check_external_ips(c, at, spec, was);
     if (text_in(c, spec, "type").len)
         check_choice(c, AT(at, "type"), text_in(c, spec, "type"),
                      "ClusterIP,ExternalName,LoadBalancer,NodePort");
     check_node_ports(c, list, spec);
     check_distinct_ports(c, list, ports);
-    check_source_ranges(c, at, spec);
+    if (filled(spec, "loadBalancerSourceRanges"))
+        check_source_ranges(c, at, spec, was);
+    else
+        check_range_annotation(c, object, old);
     check_balancer(c, at, spec);
     check_traffic(c, at, spec);
 }

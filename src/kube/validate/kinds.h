@@ -53,6 +53,32 @@ KIND_RULE(validate_cron_job);
 KIND_RULE(validate_node); /* workload/node.c */
 KIND_RULE(validate_node_status);
 
+KIND_RULE(validate_controller_revision); /* workload/revision.c */
+KIND_RULE(validate_event);               /* event.c */
+KIND_RULE(validate_new_event);
+
+KIND_RULE(validate_csi_driver); /* cluster/csi.c */
+KIND_RULE(validate_csi_node);
+KIND_RULE(validate_csi_capacity);
+KIND_RULE(validate_volume_attachment);
+KIND_RULE(validate_volume_attachment_status);
+KIND_RULE(validate_csr); /* cluster/certificates.c */
+KIND_RULE(validate_csr_status);
+KIND_RULE(validate_validating_webhooks); /* cluster/webhook.c */
+KIND_RULE(validate_mutating_webhooks);
+KIND_RULE(validate_validating_policy); /* cluster/admission_policy.c */
+KIND_RULE(validate_mutating_policy);
+KIND_RULE(validate_validating_binding);
+KIND_RULE(validate_mutating_binding);
+KIND_RULE(validate_flow_schema); /* cluster/flow_control.c */
+KIND_RULE(validate_priority_level);
+KIND_RULE(validate_flow_status);
+KIND_RULE(validate_runtime_class); /* cluster/runtime_class.c */
+KIND_RULE(validate_service_range); /* cluster/service_range.c */
+KIND_RULE(validate_ip_address);
+KIND_RULE(validate_api_service); /* cluster/api_service.c */
+KIND_RULE(validate_api_service_status);
+
 /* -- Parts that several kinds have in common -- */
 
 /* A number or "25%": policy.c */

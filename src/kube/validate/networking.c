@@ -32,18 +32,27 @@ static void check_policy_port(struct check *c, const struct at *at, const struct
     check_port(c, last, int_of(end));
 }
 
+/* A block that the stored policy has stays valid. */
+static void check_cidr(struct check *c, const struct at *at, struct slice text,
+                       const struct seen *kept)
+{
+    if (!seen_has(kept, text))
+        check_name(c, at, text, cidr_valid);
+}
+
 static void check_except(struct check *c, const struct at *at, const struct address_block *whole,
-                         struct slice text)
+                         struct slice text, const struct seen *kept)
 {
     struct address_block part;
-    check_name(c, at, text, cidr_valid);
+    check_cidr(c, at, text, kept);
     if (!address_block_read(text, &part))
         return;
     if (!address_block_has(whole, &part.first) || whole->bits >= part.bits)
         bad_text(c, at, text, "must be a strict subset of `cidr`");
 }
 
-static void check_ip_block(struct check *c, const struct at *at, const struct json_node *block)
+static void check_ip_block(struct check *c, const struct at *at, const struct json_node *block,
+                           const struct seen *kept)
 {
     struct slice text = text_in(c, block, "cidr");
     struct address_block whole;
@@ -53,21 +62,22 @@ static void check_ip_block(struct check *c, const struct at *at, const struct js
         bad_required(c, AT(at, "cidr"), NULL);
         return;
     }
-    check_name(c, AT(at, "cidr"), text, cidr_valid);
+    check_cidr(c, AT(at, "cidr"), text, kept);
     if (!address_block_read(text, &whole))
         return;
     for (const struct json_node *item = first_in(member(block, "except")); item; item = item->next)
-        check_except(c, AT_ITEM(list, i++), &whole, text_of(c, item));
+        check_except(c, AT_ITEM(list, i++), &whole, text_of(c, item), kept);
 }
 
-static void check_peer(struct check *c, const struct at *at, const struct json_node *peer)
+static void check_peer(struct check *c, const struct at *at, const struct json_node *peer,
+                       const struct seen *kept)
 {
     const struct json_node *pods = member(peer, "podSelector"), *block = member(peer, "ipBlock");
     const struct json_node *namespaces = member(peer, "namespaceSelector");
     check_selector(c, AT(at, "podSelector"), pods);
     check_selector(c, AT(at, "namespaceSelector"), namespaces);
     if (block)
-        check_ip_block(c, AT(at, "ipBlock"), block);
+        check_ip_block(c, AT(at, "ipBlock"), block, kept);
     if (!pods && !namespaces && !block)
         bad_required(c, at, "must specify a peer");
     else if (block && (pods || namespaces))
@@ -75,7 +85,7 @@ static void check_peer(struct check *c, const struct at *at, const struct json_n
 }
 
 static void check_policy_rules(struct check *c, const struct at *at, const struct json_node *rules,
-                               const char *peers)
+                               const char *peers, const struct seen *kept)
 {
     size_t i = 0;
     for (const struct json_node *rule = first_in(rules); rule; rule = rule->next, i++) {
@@ -86,7 +96,23 @@ static void check_policy_rules(struct check *c, const struct at *at, const struc
             check_policy_port(c, AT_ITEM(ports, j++), port);
         j = 0;
         for (const struct json_node *peer = first_in(member(rule, peers)); peer; peer = peer->next)
-            check_peer(c, AT_ITEM(list, j++), peer);
+            check_peer(c, AT_ITEM(list, j++), peer, kept);
+    }
+}
+
+static void add_blocks(struct check *c, const struct json_node *rules, const char *peers,
+                       struct seen *blocks)
+{
+    for (const struct json_node *rule = first_in(rules); rule; rule = rule->next) {
+        for (const struct json_node *peer = first_in(member(rule, peers)); peer;
+             peer = peer->next) {
+            const struct json_node *block = member(peer, "ipBlock");
+            if (block)
+                seen_add(c, blocks, text_in(c, block, "cidr"));
+            for (const struct json_node *item = first_in(member(block, "except")); item;
+                 item = item->next)
+                seen_add(c, blocks, text_of(c, item));
+        }
     }
 }
 
@@ -94,12 +120,17 @@ void validate_network_policy(struct check *c, const struct json_node *object,
                              const struct json_node *old)
 {
     const struct json_node *spec = member(object, "spec"), *types = member(spec, "policyTypes");
+    const struct json_node *was = member(old, "spec");
     const struct at *at = AT(NULL, "spec"), *list = AT(at, "policyTypes");
+    struct seen kept = {0};
     size_t i = 0;
-    (void)old;
+    add_blocks(c, member(was, "ingress"), "from", &kept);
+    add_blocks(c, member(was, "egress"), "to", &kept);
+    c->any_label_values = was && !selector_is_valid(c, member(was, "podSelector"));
     check_selector(c, AT(at, "podSelector"), member(spec, "podSelector"));
-    check_policy_rules(c, AT(at, "ingress"), member(spec, "ingress"), "from");
-    check_policy_rules(c, AT(at, "egress"), member(spec, "egress"), "to");
+    check_policy_rules(c, AT(at, "ingress"), member(spec, "ingress"), "from", &kept);
+    check_policy_rules(c, AT(at, "egress"), member(spec, "egress"), "to", &kept);
+    c->any_label_values = false;
     if (count_in(types) > 2) {
         bad_node(c, list, types, "may not specify more than two policyTypes");
         return;

@@ -52,13 +52,13 @@ void validate_disruption_budget(struct check *c, const struct json_node *object,
     const struct json_node *min = member(spec, "minAvailable"), *max;
     const struct json_node *policy = member(spec, "unhealthyPodEvictionPolicy");
     const struct at *at = AT(NULL, "spec");
-    (void)old;
     max = member(spec, "maxUnavailable");
     if (min && max)
         bad_node(c, at, spec, "minAvailable and maxUnavailable cannot be both set");
     check_amount(c, AT(at, "minAvailable"), min);
     check_amount(c, AT(at, "maxUnavailable"), max);
-    check_selector(c, AT(at, "selector"), member(spec, "selector"));
+    check_kept_selector(c, AT(at, "selector"), member(spec, "selector"),
+                        json_node_path(old, "spec.selector"));
     if (policy)
         check_choice(c, AT(at, "unhealthyPodEvictionPolicy"), text_of(c, policy),
                      "AlwaysAllow,IfHealthyBudget");

@@ -16,12 +16,15 @@ bool kube_builtin_validate(struct kube_call *call, struct arena *arena,
                            struct slice name)
 {
     struct kube_field_errors errors = {.arena = &call->arena};
+    /* Events of both groups are of one kind, which Kubernetes names without a group. */
+    bool event = strcmp(call->kind->kind, "Event") == 0;
     bool status = slice_equal(call->path.subresource, SLICE_LITERAL("status"));
     if (!kube_builtin_validates(call))
         return true;
     bool fine = kube_validate(arena, call->kind, object, old,
                               status ? KUBE_VALIDATE_STATUS : KUBE_VALIDATE_OBJECT, &errors);
     return (fine && !call->status.cause_count) ||
-           kube_fail_field_errors(&call->status, &errors, slice_from_text(call->kind->group),
+           kube_fail_field_errors(&call->status, &errors,
+                                  slice_from_text(event ? "" : call->kind->group),
                                   slice_from_text(call->kind->kind), name);
 }

@@ -1,10 +1,18 @@
 /* Job and CronJob. */
 #include "kube/validate/kinds.h"
+#include "kube/validate/shown.h"
+#include "kube/validate/workload/job.h"
 #include "kube/validate/workload/pod.h"
 
 #include <stdio.h>
 
-enum { MANAGER_BYTES_MAX = 63, PARALLEL_MAX = 100000, CRON_NAME_BYTES_MAX = 52 };
+enum {
+    MANAGER_BYTES_MAX = 63,
+    PARALLEL_MAX = 100000,
+    COMPLETIONS_SOFT_MAX = 100000,
+    MANY_COMPLETIONS_MAX = 10000, /* of what is parallel or failed */
+    CRON_NAME_BYTES_MAX = 52,
+};
 
 /* -- Jobs -- */
 
@@ -58,14 +66,34 @@ static void check_indexed(struct check *c, const struct at *at, const struct jso
                 "must be less than or equal to 100000");
 }
 
+/* Limits that keep the lists of indexes in the status short. */
+static void check_many_indexes(struct check *c, const struct at *at, const struct json_node *spec)
+{
+    static const char *const names[] = {"parallelism", "maxFailedIndexes"};
+    static const char why[] = "must be less than or equal to 10000 when completions are above "
+                              "100000 and used with backoff limit per index";
+    if (int_in(spec, "completions", 0) <= COMPLETIONS_SOFT_MAX ||
+        !member(spec, "backoffLimitPerIndex"))
+        return;
+    if (!member(spec, "maxFailedIndexes"))
+        bad_required(c, AT(at, "maxFailedIndexes"),
+                     "must be specified when completions is above 100000");
+    for (size_t i = 0; i < COUNT_OF(names); i++) {
+        if (int_in(spec, names[i], 0) > MANY_COMPLETIONS_MAX)
+            bad_int(c, AT(at, names[i]), int_in(spec, names[i], 0), why);
+    }
+}
+
 static void check_mode(struct check *c, const struct at *at, const struct json_node *spec)
 {
     static const char *const names[] = {"backoffLimitPerIndex", "maxFailedIndexes"};
     struct slice mode = text_in(c, spec, "completionMode");
     if (mode.len)
         check_choice(c, AT(at, "completionMode"), mode, "NonIndexed,Indexed");
-    if (slice_equal(mode, SLICE_LITERAL("Indexed")))
+    if (slice_equal(mode, SLICE_LITERAL("Indexed"))) {
         check_indexed(c, at, spec);
+        check_many_indexes(c, at, spec);
+    }
     if (mode.len && !slice_equal(mode, SLICE_LITERAL("NonIndexed")))
         return;
     for (size_t i = 0; i < COUNT_OF(names); i++) {
@@ -73,6 +101,24 @@ static void check_mode(struct check *c, const struct at *at, const struct json_n
             bad_int(c, AT(at, names[i]), int_in(spec, names[i], 0),
                     "requires indexed completion mode");
     }
+}
+
+static void check_policies(struct check *c, const struct at *at, const struct json_node *spec)
+{
+    static const struct shown_member rule_members[] = {
+        {"SucceededIndexes", "succeededIndexes", "null", NULL},
+        {"SucceededCount", "succeededCount", "null", NULL}};
+    static const struct shown_type rule = SHOWN_TYPE(rule_members);
+    static const struct shown_member members[] = {{"Rules", "rules", "[]", &rule}};
+    static const struct shown_type type = SHOWN_TYPE(members);
+    const struct json_node *success = member(spec, "successPolicy");
+    if (member(spec, "podFailurePolicy"))
+        check_failure_policy(c, AT(at, "podFailurePolicy"), spec);
+    if (success && text_is(spec, "completionMode", "Indexed"))
+        check_success_policy(c, AT(at, "successPolicy"), spec);
+    else if (success)
+        bad_raw(c, AT(at, "successPolicy"), show_struct(c, success, &type),
+                "requires indexed completion mode");
 }
 
 static void check_replacement(struct check *c, const struct at *at, const struct json_node *spec)
@@ -101,6 +147,7 @@ static void check_job_spec(struct check *c, const struct at *at, const struct js
     check_counts(c, at, spec);
     check_manager(c, AT(at, "managedBy"), member(spec, "managedBy"));
     check_mode(c, at, spec);
+    check_policies(c, at, spec);
     check_replacement(c, AT(at, "podReplacementPolicy"), spec);
     check_pod_template(c, in, member(spec, "template"), member(old, "template"));
     check_job_restart(c, AT(AT(in, "spec"), "restartPolicy"), spec);
@@ -129,6 +176,22 @@ static void check_job_update(struct check *c, const struct at *at, const struct 
         check_immutable(c, AT(at, fixed[i]), member(spec, fixed[i]), member(old, fixed[i]));
 }
 
+/* The name of the last pod is a host name. */
+static void check_pod_name(struct check *c, const struct json_node *object,
+                           const struct json_node *spec)
+{
+    struct slice name = text_in(c, member(object, "metadata"), "name");
+    int64_t count = int_in(spec, "completions", 0);
+    char host[320], why[400], ignored[NAME_ERROR_BYTES];
+    if (!text_is(spec, "completionMode", "Indexed") || count <= 0)
+        return;
+    snprintf(host, sizeof(host), "%.*s-%lld", (int)size_min(name.len, 253), (const char *)name.ptr,
+             (long long)count - 1);
+    snprintf(why, sizeof(why), "will not able to create pod with invalid DNS label: %s", host);
+    if (!dns_label_valid(slice_from_text(host), ignored))
+        bad_text(c, AT(AT(NULL, "metadata"), "name"), name, why);
+}
+
 void validate_job(struct check *c, const struct json_node *object, const struct json_node *old)
 {
     const struct json_node *spec = member(object, "spec"), *selector = member(spec, "selector");
@@ -141,39 +204,18 @@ void validate_job(struct check *c, const struct json_node *object, const struct 
     if (selector && c->errors->count == before && !selector_matches(c, selector, labels))
         bad_node(c, AT(AT(AT(at, "template"), "metadata"), "labels"), labels,
                  "`selector` does not match template `labels`");
+    if (!selector && !old && truth_in(spec, "manualSelector")) {
+        bad_required(c, AT(at, "selector"), NULL);
+        bad_node(c, AT(AT(AT(at, "template"), "metadata"), "labels"), labels,
+                 "`selector` does not match template `labels`");
+    }
     if (old)
         check_job_update(c, at, spec, member(old, "spec"));
+    else
+        check_pod_name(c, object, spec);
 }
 
 /* -- Cron jobs -- */
-
-static size_t count_fields(struct slice text)
-{
-    size_t count = 0;
-    for (size_t i = 0; i < text.len; i++)
-        count += text.ptr[i] != ' ' && text.ptr[i] != '\t' &&
-                 (!i || text.ptr[i - 1] == ' ' || text.ptr[i - 1] == '\t');
-    return count;
-}
-
-/* Only the number of fields is checked. */
-static void check_schedule(struct check *c, const struct at *at, struct slice schedule)
-{
-    char why[320];
-    size_t count = count_fields(schedule);
-    if (!schedule.len) {
-        bad_required(c, at, NULL);
-        return;
-    }
-    if (schedule.ptr[0] != '@' && count != 5 && !memmem(schedule.ptr, schedule.len, "TZ", 2)) {
-        snprintf(why, sizeof(why), "expected exactly 5 fields, found %zu: [%.*s]", count,
-                 (int)size_min(schedule.len, 200), (const char *)schedule.ptr);
-        bad_text(c, at, schedule, why);
-    }
-    if (memmem(schedule.ptr, schedule.len, "TZ", 2))
-        bad_text(c, at, schedule,
-                 "cannot use TZ or CRON_TZ in schedule, use timeZone field instead");
-}
 
 static void check_job_template(struct check *c, const struct at *at, const struct json_node *of,
                                const struct json_node *old)
@@ -190,15 +232,15 @@ static void check_job_template(struct check *c, const struct at *at, const struc
 
 void validate_cron_job(struct check *c, const struct json_node *object, const struct json_node *old)
 {
-    const struct json_node *spec = member(object, "spec");
+    const struct json_node *spec = member(object, "spec"), *was = member(old, "spec");
     struct slice name = text_in(c, member(object, "metadata"), "name");
     struct slice policy = text_in(c, spec, "concurrencyPolicy");
     const struct at *at = AT(NULL, "spec");
-    check_schedule(c, AT(at, "schedule"), text_in(c, spec, "schedule"));
+    check_schedule(c, AT(at, "schedule"), spec, was);
     check_not_negative(c, AT(at, "startingDeadlineSeconds"),
                        int_in(spec, "startingDeadlineSeconds", 0));
-    if (member(spec, "timeZone") && !text_in(c, spec, "timeZone").len)
-        bad_text(c, AT(at, "timeZone"), SLICE_EMPTY, "timeZone must be nil or non-empty string");
+    if (!old || !same_member(spec, was, "timeZone"))
+        check_time_zone(c, AT(at, "timeZone"), member(spec, "timeZone"));
     if (policy.len)
         check_choice(c, AT(at, "concurrencyPolicy"), policy, "Allow,Forbid,Replace");
     check_job_template(c, AT(at, "jobTemplate"), member(spec, "jobTemplate"),

@@ -1,29 +1,20 @@
 /* Node. */
+#include "kube/validate/address.h"
 #include "kube/validate/kinds.h"
 #include "kube/validate/names.h"
 #include "kube/validate/quantity.h"
+#include "kube/validate/shown.h"
 
-/* Kubernetes shows its internal type. */
-static void bad_taint(struct check *c, const struct at *at, struct slice key, struct slice value,
-                      struct slice effect)
-{
-    AUTO(buf_fini) struct buf json = {0};
-    if (buf_append_format(&json,
-                          "{\"Key\":\"%.*s\",\"Value\":\"%.*s\",\"Effect\":\"%.*s\","
-                          "\"TimeAdded\":null}",
-                          (int)size_min(key.len, 400), (const char *)key.ptr,
-                          (int)size_min(value.len, 400), (const char *)value.ptr,
-                          (int)size_min(effect.len, 400), (const char *)effect.ptr) != ST_OK ||
-        buf_append(&json, slice_of("", 1)) != ST_OK)
-        c->errors->no_memory = true;
-    else
-        bad_repeat_why(c, at, (const char *)json.ptr,
-                       "taints must be unique by key and effect pair");
-}
+enum { IPV4_BYTES = 4, IPV6_BYTES = 16 };
 
 static void check_taint(struct check *c, const struct at *at, const struct json_node *taint,
                         struct seen *seen)
 {
+    static const struct shown_member members[] = {{"Key", "key", "\"\"", NULL},
+                                                  {"Value", "value", "\"\"", NULL},
+                                                  {"Effect", "effect", "\"\"", NULL},
+                                                  {"TimeAdded", "timeAdded", "null", NULL}};
+    static const struct shown_type type = SHOWN_TYPE(members);
     struct slice key = text_in(c, taint, "key"), effect = text_in(c, taint, "effect");
     struct slice pair = SLICE_EMPTY;
     char why[NAME_ERROR_BYTES];
@@ -39,7 +30,8 @@ static void check_taint(struct check *c, const struct at *at, const struct json_
         arena_dup(c->arena, buf_slice(&text), &pair) != ST_OK)
         c->errors->no_memory = true;
     else if (!seen_add(c, seen, pair))
-        bad_taint(c, at, key, text_in(c, taint, "value"), effect);
+        bad_repeat_why(c, at, show_struct(c, taint, &type),
+                       "taints must be unique by key and effect pair");
 }
 
 static void check_taints(struct check *c, const struct json_node *list)
@@ -64,39 +56,94 @@ static void check_node_amounts(struct check *c, const struct json_node *object, 
     }
 }
 
-static void check_node_update(struct check *c, const struct json_node *spec,
-                              const struct json_node *old)
+static void check_addresses(struct check *c, const struct json_node *list)
 {
+    static const struct shown_member members[] = {{"Type", "type", "\"\"", NULL},
+                                                  {"Address", "address", "\"\"", NULL}};
+    static const struct shown_type type = SHOWN_TYPE(members);
+    const struct at *at = AT(AT(NULL, "status"), "addresses");
+    struct seen seen = {0};
+    size_t i = 0;
+    for (const struct json_node *item = first_in(list); item; item = item->next, i++) {
+        const char *shown = show_struct(c, item, &type);
+        if (!seen_add(c, &seen, slice_from_text(shown)))
+            bad_repeat_raw(c, AT_ITEM(at, i), shown);
+    }
+}
+
+static void check_kept_cidrs(struct check *c, const struct at *at, const struct json_node *spec,
+                             const struct json_node *old)
+{
+    static const char why[] = "node updates may not change podCIDR except from \"\" to valid";
+    const struct json_node *list = member(spec, "podCIDRs"), *before = filled(old, "podCIDRs");
+    const struct json_node *is = first_in(list), *was = first_in(before);
+    if (before && count_in(list) != count_in(before)) {
+        bad_forbidden(c, at, why);
+        return;
+    }
+    for (; is && was; is = is->next, was = was->next) {
+        if (!slice_equal(text_of(c, is), text_of(c, was)))
+            bad_forbidden(c, at, why);
+    }
+}
+
+static void check_node_update(struct check *c, const struct json_node *object,
+                              const struct json_node *old_node)
+{
+    const struct json_node *spec = member(object, "spec"), *old = member(old_node, "spec");
     const struct at *at = AT(NULL, "spec");
-    if (filled(old, "podCIDRs") && !same_member(spec, old, "podCIDRs"))
-        bad_forbidden(c, AT(at, "podCIDRs"),
-                      "node updates may not change podCIDR except from \"\" to valid");
+    check_node_amounts(c, object, "capacity");
+    check_node_amounts(c, object, "allocatable");
+    check_addresses(c, member(member(object, "status"), "addresses"));
+    check_kept_cidrs(c, AT(at, "podCIDRs"), spec, old);
     if (text_in(c, old, "providerID").len && !same_member(spec, old, "providerID"))
         bad_forbidden(c, AT(at, "providerID"),
                       "node updates may not change providerID except from \"\" to valid");
+    check_taints(c, member(spec, "taints"));
+}
+
+static int family_of(struct check *c, const struct json_node *cidr)
+{
+    struct address_block block;
+    return address_block_read(text_of(c, cidr), &block) ? block.first.len : 0;
+}
+
+static void check_pod_cidrs(struct check *c, const struct at *at, const struct json_node *list)
+{
+    size_t i = 0;
+    bool families[2] = {false, false};
+    for (const struct json_node *item = first_in(list); item; item = item->next) {
+        int family = family_of(c, item);
+        check_name(c, AT_ITEM(at, i++), text_of(c, item), cidr_valid);
+        families[0] = families[0] || family == IPV4_BYTES;
+        families[1] = families[1] || family == IPV6_BYTES;
+    }
+    if (count_in(list) > 2 || (count_in(list) == 2 && (!families[0] || !families[1])))
+        bad_node(c, at, list, "may specify no more than one CIDR for each IP family");
 }
 
 void validate_node(struct check *c, const struct json_node *object, const struct json_node *old)
 {
     const struct json_node *spec = member(object, "spec");
+    const struct json_node *swap = json_node_path(object, "status.nodeInfo.swap.capacity");
     const struct at *cidrs = AT(AT(NULL, "spec"), "podCIDRs");
-    size_t i = 0;
+    const struct at *swap_at = AT(AT(AT(NULL, "metadata"), "nodeSwapStatus"), "capacity");
     check_taints(c, member(spec, "taints"));
     check_node_amounts(c, object, "capacity");
     check_node_amounts(c, object, "allocatable");
-    for (const struct json_node *item = first_in(member(spec, "podCIDRs")); item; item = item->next)
-        check_name(c, AT_ITEM(cidrs, i++), text_of(c, item), cidr_valid);
-    if (!old)
-        return;
-    check_node_update(c, spec, member(old, "spec"));
-    /* Kubernetes reports them twice. */
-    check_taints(c, member(spec, "taints"));
+    if (swap && int_of(swap) <= 0)
+        bad_int(c, swap_at, int_of(swap), "must be greater than zero");
+    check_pod_cidrs(c, cidrs, member(spec, "podCIDRs"));
+    /* Kubernetes makes a list of it. */
+    if (!filled(spec, "podCIDRs") && text_in(c, spec, "podCIDR").len)
+        check_name(c, AT_ITEM(cidrs, 0), text_in(c, spec, "podCIDR"), cidr_valid);
+    /* Kubernetes reports some errors of an update twice. */
+    if (old)
+        check_node_update(c, object, old);
 }
 
 void validate_node_status(struct check *c, const struct json_node *object,
                           const struct json_node *old)
 {
-    (void)old;
-    check_node_amounts(c, object, "capacity");
-    check_node_amounts(c, object, "allocatable");
+    check_node_update(c, object, old);
 }
