@@ -3,6 +3,7 @@ import base64
 import http.client
 import json
 import os
+import subprocess
 import threading
 import urllib.parse
 
@@ -108,6 +109,13 @@ class KubeServer(Server):
 
 def text64(text):
     return base64.b64encode(text if isinstance(text, bytes) else text.encode()).decode()
+
+
+def certificate_request(name):
+    """The field spec.request of a CertificateSigningRequest."""
+    made = subprocess.run(["openssl", "req", "-new", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
+                           "-keyout", "/dev/null", "-subj", f"/CN={name}"], check=True, capture_output=True)
+    return base64.b64encode(made.stdout).decode()
 
 
 def key_of(prefix, name, namespace):

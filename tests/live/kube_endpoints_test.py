@@ -9,6 +9,7 @@ import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from kube import certificate_request  # noqa: E402
 from kube_write_test import MERGE, KubeTest, deployment  # noqa: E402
 from server import only_vigil  # noqa: E402
 
@@ -117,7 +118,7 @@ class Scale(EndpointTest):
 class Certificates(EndpointTest):
     def test_the_user_is_written_by_the_server_and_the_spec_never_changes(self):
         made = self.want(201, "POST", REQUESTS, {"metadata": {"name": "a"}, "spec": {
-            "request": "aGk=", "signerName": "example.com/s", "usages": ["client auth"], "username": "me", "uid": "1",
+            "request": certificate_request("jane"), "signerName": "example.com/s", "usages": ["client auth"], "username": "me", "uid": "1",
             "groups": ["mine"], "extra": {"k": ["v"]}}})["spec"]
         self.assertEqual((made["username"], made.get("uid"), made.get("extra")), ("system:admin", None, None))
         self.assertEqual(made["groups"], ["system:masters", "system:authenticated"])
@@ -127,7 +128,7 @@ class Certificates(EndpointTest):
 
     def test_conditions_belong_to_two_paths(self):
         self.want(201, "POST", REQUESTS, {"metadata": {"name": "a"}, "spec": {
-            "request": "aGk=", "signerName": "example.com/s", "usages": ["client auth"]}})
+            "request": certificate_request("jane"), "signerName": "example.com/s", "usages": ["client auth"]}})
 
         def patch(code, sub, *conditions):
             return self.want(code, "PATCH", f"{REQUESTS}/a/{sub}", {"status": {"conditions": list(conditions)}}, MERGE)

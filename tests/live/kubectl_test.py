@@ -11,7 +11,7 @@ import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from kube import KubeServer  # noqa: E402
+from kube import KubeServer, certificate_request  # noqa: E402
 from server import only_vigil  # noqa: E402
 
 KUBECTL = os.environ.get("VIGIL_KUBECTL", "kubectl")
@@ -30,11 +30,11 @@ spec:
       - {name: c, image: "nginx:1", ports: [{containerPort: 80}]}
       - {name: side, image: "side:1"}
 """
-REQUEST = """
+REQUEST = f"""
 apiVersion: certificates.k8s.io/v1
 kind: CertificateSigningRequest
-metadata: {name: jane}
-spec: {request: aGk=, signerName: example.com/s, usages: [client auth]}
+metadata: {{name: jane}}
+spec: {{request: {certificate_request("jane")}, signerName: example.com/s, usages: [client auth]}}
 """
 HATS = """
 apiVersion: apiextensions.k8s.io/v1

@@ -113,7 +113,9 @@ static void conditions_report_the_remaining_objects(void **state)
     ask("POST", IN_T "/configmaps", "{\"metadata\":{\"name\":\"c\"," HELD "}}", 201);
     ask("POST", IN_T "/secrets", "{\"metadata\":{\"name\":\"s\"," HELD "}}", 201);
     ask("POST", "/apis/apps/v1/namespaces/t/controllerrevisions",
-        "{\"metadata\":{\"name\":\"r\",\"finalizers\":[\"example.com/b\"]},\"revision\":1}", 201);
+        "{\"metadata\":{\"name\":\"r\",\"finalizers\":[\"example.com/b\"]},"
+        "\"data\":{},\"revision\":1}",
+        201);
     ask("DELETE", IN_T, "", 200);
     later();
     tells(IN_T, "\"type\":\"NamespaceContentRemaining\",\"status\":\"True\"");
@@ -223,7 +225,8 @@ static void an_event_that_is_marked_keeps_its_lease(void **state)
 {
     (void)state;
     make_namespace(4, 50);
-    ask("POST", IN_T "/events", "{\"metadata\":{\"name\":\"e\"," HELD "}}", 201);
+    ask("POST", IN_T "/events",
+        "{\"metadata\":{\"name\":\"e\"," HELD "},\"involvedObject\":{\"namespace\":\"t\"}}", 201);
     assert_int_equal(count_leases(bed->api->event_lease.lease), 1);
     ask("DELETE", IN_T, "", 200);
     tells(IN_T "/events/e", "deletionTimestamp");

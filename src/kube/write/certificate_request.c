@@ -254,15 +254,21 @@ static bool has_repeated(const struct json_node *object)
 /* As many as an object of the largest size could have would take seconds to compare. */
 enum { CONDITIONS_MAX = 1000 };
 
+static bool check_count(struct kube_change *change, const struct json_node *object)
+{
+    const struct json_node *list = json_node_path(object, CONDITIONS);
+    return !list || list->count <= CONDITIONS_MAX ||
+           kube_fail(&change->call->status, KUBE_TOO_LARGE,
+                     "Request entity too large: limit of conditions is %d", CONDITIONS_MAX);
+}
+
 static bool check_conditions(struct kube_change *change, const struct json_node *stored,
                              const struct json_node *object)
 {
-    const struct json_node *list = json_node_path(object, CONDITIONS);
     const struct json_node *first = conditions_of(object);
     size_t at = 0;
-    if (list && list->count > CONDITIONS_MAX)
-        return kube_fail(&change->call->status, KUBE_TOO_LARGE,
-                         "Request entity too large: limit of conditions is %d", CONDITIONS_MAX);
+    if (!check_count(change, object))
+        return false;
     bool repeats = has_repeated(stored);
     for (const struct json_node *one = first; one; one = one->next, at++) {
         if (!check_value(change, one, at))
@@ -308,7 +314,7 @@ bool kube_certificate_status(struct kube_change *change, const struct json_node 
     for (size_t i = 0; i < COUNT_OF(approvals); i++)
         if (!keep_conditions(change, stored, object, approvals[i]))
             return false;
-    return set_times(&change->meta, stored, object);
+    return set_times(&change->meta, stored, object) && check_count(change, object);
 }
 
 bool kube_certificate_approval(struct kube_change *change, const struct json_node *stored,
