@@ -68,6 +68,7 @@ def without_owners(answer):
 
 class SameDefaults(SideBySide):
     client = Client
+    flags = ("--kube-garbage-collector=false", WITHOUT_ADMISSION.replace("--disable", "--kube-disable"))
     their_flags = ("--request-timeout=30s", WITHOUT_ADMISSION)
 
     def send_both(self, *case):

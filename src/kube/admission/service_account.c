@@ -183,7 +183,7 @@ static bool check_secrets(const struct kube_admission_write *write, const struct
 static bool admit(struct kube_admission_write *write)
 {
     struct json_node *spec = json_node_named(write->object, "spec");
-    const struct account *account;
+    const struct account *account = NULL;
     struct slice name;
     if (write->old || !spec || spec->type != JSON_TYPE_OBJECT)
         return true;
@@ -197,7 +197,7 @@ static bool admit(struct kube_admission_write *write)
 static bool check(struct kube_admission_write *write)
 {
     const struct json_node *spec = json_node_named(write->object, "spec");
-    const struct account *account;
+    const struct account *account = NULL;
     struct slice name, pod;
     if (!write->old)
         return true;
