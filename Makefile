@@ -81,7 +81,7 @@ bench: ## Vigil and a real etcd side by side; results in bench/results
 	@$(MAKE) --no-print-directory build
 	@bench/run
 
-check: ## format, layers, pages, words, Python, Go, cppcheck; clang-tidy of what has changed
+check: ## format, layers, pages, words, Python, Go, cppcheck; clang-tidy and release warnings of what has changed
 	@tools/install-deps build lint
 	@$(call cmake,build-lint,)
 	@tools/lint build-lint --changed
