@@ -10,7 +10,7 @@
  *     put     COUNT durable puts, each alone, on THREADS threads
  *     load    COUNT keys, many at once
  *     open    opens what load has made, and reads a key
- *     events  COUNT puts with a watch, less what they take without (vigil)
+ *     events  COUNT puts with ten watches, less what they take without (vigil)
  *     sync    COUNT writes of the size of a put, each with fdatasync: what the disk alone takes
  */
 #include "stores.h"

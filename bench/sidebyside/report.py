@@ -292,7 +292,7 @@ def cell(metric, found):
 def ratio_text(metric):
     if metric["ratio"] is None:
         return "–"
-    if metric["more_is_better"] or metric["ratio"] >= 1:
+    if metric["more_is_better"] or metric["ratio"] >= 1 or metric["ratio"] == 0:
         return f"{metric['ratio']:.2f} ×"
     return f"1/{1 / metric['ratio']:.1f}"
 

@@ -87,6 +87,10 @@ class BenchReport(unittest.TestCase):
         self.assertIn("1/11.4", text)
         self.assertIn("| reached |", text)
 
+    def test_nothing_beside_something_has_a_ratio(self):
+        text = report.table(results_of({"list.cpu_ms": {"vigil": [0, 0], "etcd": [12, 12]}}))
+        self.assertIn("| 0.00 × |", text)
+
     def test_clients_have_a_table_of_their_own(self):
         results = results_of({"get.rate": {"vigil": [50], "etcd": [5]},
                               "client_put.cpu_us": {"vigil": [2.0], "etcd": [9.0]}})
