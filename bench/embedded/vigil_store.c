@@ -153,7 +153,7 @@ static void put_all(vigil_client *client, long count)
         usleep(20);
 }
 
-/* So many that what they take is more than what the same puts take from one time to the next. */
+/* So many that they take more than the difference between two runs of the same puts. */
 enum { WATCHES = 10 };
 
 /* The CPU of an event is what puts with watches take more than puts without one. */
