@@ -132,7 +132,7 @@ func (m *mixer) once(random *rand.Rand, prefix, other string) string {
 	switch {
 	case canceled && code == codes.Canceled:
 		return ""
-	case kind == 5 && prefix == "": // etcd renews leases without asking who wants it
+	case kind == 5 && prefix == "": // etcd renews a lease for every caller, whatever its rights
 		return ""
 	case permitted && err != nil, !permitted && !refused:
 		return fmt.Sprintf("the user of %q got %v for a call of kind %d with %q", prefix, err, kind, key)
