@@ -1,45 +1,7 @@
 #include "kube/admission/limit_range.h"
 
 #include "base/buf.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
-
-enum { ARENA_BYTES = 64 << 20 };
-
-static struct arena arena;
-
-static int set_up(void **state)
-{
-    (void)state;
-    arena_init(&arena, NULL, 0, ARENA_BYTES);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    arena_fini(&arena);
-    return 0;
-}
-
-/* A JSON text with ' in place of ". */
-static struct json_node *tree(const char *text)
-{
-    struct json_node *root;
-    struct error error;
-    struct slice copy;
-    assert_int_equal(arena_dup(&arena, slice_from_text(text), &copy), ST_OK);
-    char *at = (char *)(uintptr_t)copy.ptr;
-    for (size_t i = 0; i < copy.len; i++)
-        at[i] = at[i] == '\'' ? '"' : at[i];
-    assert_int_equal(json_tree_read(&arena, copy, &root, &error), ST_OK);
-    return root;
-}
+#include "kube/admission/trees_test.h"
 
 static struct json_node *range_of(const char *limits)
 {
