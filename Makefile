@@ -1,6 +1,6 @@
 # The front door. Everything underneath is CMake, Ninja and the scripts in tools/.
 .DEFAULT_GOAL := help
-.PHONY: help run build install deb deb-test docs abi test tsan conformance e2e kube cluster bench check lint format fuzz clean
+.PHONY: help run build install deb deb-test docs abi test tsan conformance e2e kube cluster bench soak report check lint format fuzz clean
 
 JOBS ?= $(shell nproc)
 FUZZ_SECONDS ?= 30
@@ -80,6 +80,11 @@ bench: ## Vigil and a real etcd side by side; results in bench/results
 	@tools/install-deps test
 	@$(MAKE) --no-print-directory build
 	@bench/run
+
+T ?= 600
+soak: build ## mixed load on both APIs for T seconds (600): memory, disk, descriptors and latency must level off
+	@tools/install-deps test
+	@tests/soak/run --seconds $(T) $(if $(REPORT),--report $(REPORT))
 
 check: ## format, layers, pages, words, Python, Go, cppcheck; clang-tidy and release warnings of what has changed
 	@tools/install-deps build lint
