@@ -210,6 +210,6 @@ class Planted:
             self.held.append((self.target.starts, connection))
 
     def keys(self):
-        """Puts keys that nobody deletes."""
+        """Puts keys that no client deletes."""
         self.wanted += 1
         self.target.bench("load", "--prefix", f"planted/{self.wanted}/", "--key-space", PLANTED_VALUES, "--value-size", 60_000)

@@ -2,7 +2,7 @@
 
 A series levels off if its last third does not exceed its middle third by more than a margin. The first third is left
 out: caches fill, files are created ahead, and the allocator takes what it will use. Of each third one quantile counts.
-Of amounts it is the 0.9 quantile: a restart makes them small for a moment, and one sample is no trend. Of latencies it
+Of amounts it is the 0.9 quantile: a restart makes them small for a moment, and a single sample does not count. Of latencies it
 is the 0.25 quantile: other work on the machine makes many of them longer, but a server that becomes slower makes even
 the shortest longer."""
 import dataclasses

@@ -44,7 +44,7 @@ class Rules(unittest.TestCase):
     def test_saw_teeth_level_off(self):
         self.assertTrue(self.judge("disk", lambda at: 100 + 10 * (at % 30)))
 
-    def test_one_sample_is_no_trend(self):
+    def test_single_sample_does_not_count(self):
         self.assertTrue(self.judge("descriptors", lambda at: 10_000 if at == 250 else 100))
 
     def test_busy_machine_does_not_make_latencies_grow(self):
@@ -53,7 +53,7 @@ class Rules(unittest.TestCase):
     def test_slower_server_makes_latencies_grow(self):
         self.assertFalse(self.judge("put, p50", lambda at: 1 if at < 200 else 5))
 
-    def test_too_few_samples_are_no_result(self):
+    def test_third_without_samples_gives_no_verdict(self):
         self.assertIsNone(series.judge("disk", [(at, 1) for at in range(150)], 300))
 
 
