@@ -9,7 +9,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/live"))
 sys.path.insert(0, str(ROOT / "tests/kube"))
 from side_by_side import SideBySide  # noqa: E402
-from same_writes_test import Client  # noqa: E402
+from same_writes_test import Client, STRATEGIC, UID  # noqa: E402
 import validation_cases as workloads  # noqa: E402
 import validation_cases_cluster as cluster  # noqa: E402
 from validation_cases import changed  # noqa: E402
@@ -19,7 +19,9 @@ DIFFERENCE = ("pod updates may not change fields other than", "spec is immutable
               "spec.persistentvolumesource is immutable after creation")
 
 
-def without_difference(text):
+def comparable(text):
+    """The text without uids and differences."""
+    text = UID.sub("UID", text)
     for mark in DIFFERENCE:
         if mark in text:
             return text[:text.index(mark) + len(mark)]
@@ -32,8 +34,8 @@ def what_counts(answer):
     if code < 300 or not isinstance(body, dict):
         return code, None
     details = body.get("details") or {}
-    return (code, body.get("reason"), without_difference(body.get("message", "")), details.get("kind"), details.get("group"),
-            [(c.get("reason"), without_difference(c.get("message", "")), c.get("field")) for c in details.get("causes", [])])
+    return (code, body.get("reason"), comparable(body.get("message", "")), details.get("kind"), details.get("group"),
+            [(c.get("reason"), comparable(c.get("message", "")), c.get("field")) for c in details.get("causes", [])])
 
 
 def requests():
@@ -49,6 +51,13 @@ def requests():
         yield (path, base), "PUT", f"{path}/{base['metadata']['name']}/status?dryRun=All", base
         for change in changes:
             yield None, "PUT", f"{path}/{base['metadata']['name']}/status?dryRun=All", changed(base, change)
+
+
+# Patches of the pod that UPDATES has made: what it was given and what it was not.
+POD_PATCHES = [{"priority": 7}, {"priority": None}, {"priorityClassName": "system-node-critical"}, {"preemptionPolicy": "Never"},
+               {"serviceAccountName": "other"}, {"serviceAccount": "other"}, {"automountServiceAccountToken": False},
+               {"hostNetwork": True}, {"hostNetwork": False}, {"shareProcessNamespace": False}, {"hostUsers": False},
+               {"schedulerName": "x"}, {"terminationGracePeriodSeconds": 7}, {"enableServiceLinks": False}]
 
 
 class SameValidation(SideBySide):
@@ -71,6 +80,9 @@ class SameValidation(SideBySide):
             with self.subTest(case=str(case)[:400]):
                 self.assertEqual(ours, theirs)
         self.assertGreater(refused, 200)
+        path = f"{workloads.CORE}pods/{workloads.POD['metadata']['name']}?dryRun=All"
+        for spec in POD_PATCHES:
+            self.compare(what_counts, "PATCH", path, {"spec": spec}, STRATEGIC)
 
 
 if __name__ == "__main__":

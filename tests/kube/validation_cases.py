@@ -137,6 +137,7 @@ PODS = [
         {"projected": {"sources": [{"secret": {"name": ""}}]}}, {"projected": {"sources": [{"configMap": {"name": "a", "items": [
             {"key": "k", "path": "p"}]}}, {"secret": {"name": "b", "items": [{"key": "k", "path": "p"}]}}]}},
         {"projected": {"sources": [{"configMap": {"name": "a"}, "secret": {"name": "b"}}]}},
+        {"projected": {"sources": [{"configMap": {"name": "a"}}, {"serviceAccountToken": {"path": "t"}}]}},
         {"ephemeral": {"volumeClaimTemplate": {"spec": {}}}}, {"gitRepo": {"repository": ""}}, {"iscsi": {
             "targetPortal": "", "iqn": ""}})],
     {"spec.volumes": [{"name": "A", "emptyDir": {}}]}, {"spec.volumes": [{"emptyDir": {}}]},
@@ -242,7 +243,19 @@ CREATES = [
         {"spec.completionMode": "X"}, {"spec.completionMode": "Indexed"}, {"spec.managedBy": "x"}, {"spec.podReplacementPolicy": "X"},
         {"spec.completionMode": "Indexed", "spec.completions": 1, "spec.parallelism": 100001},
         {"spec.template.spec.restartPolicy": NONE}, {"spec.template.spec.restartPolicy": "Always"}, {"spec.template.spec.containers": []},
-        {"spec.template.spec.restartPolicy": "X"}]),
+        {"spec.template.spec.restartPolicy": "X"},
+        *of("spec.selector", [{}, {"matchLabels": {"a": "b"}}, {"matchLabels": {"job-name": "base"}}, {"matchLabels": {"job-name": "x"}},
+                              {"matchLabels": {"controller-uid": "x"}}, {"matchLabels": {"batch.kubernetes.io/controller-uid": "x"}},
+                              {"matchExpressions": [{"key": "job-name", "operator": "Exists"}]},
+                              {"matchExpressions": [{"key": "job-name", "operator": "DoesNotExist"}]},
+                              {"matchExpressions": [{"key": "a", "operator": "In", "values": ["b"]}]},
+                              {"matchExpressions": [{"key": "a", "operator": "X"}]}]),
+        *of("spec.template.metadata.labels", [{"job-name": "x"}, {"job-name": "base"}, {"controller-uid": "x"}, {"a": "b"},
+                                              {"batch.kubernetes.io/job-name": "x", "batch.kubernetes.io/controller-uid": "y"}]),
+        {"spec.selector": {"matchLabels": {"a": "b"}}, "spec.template.metadata.labels": {"a": "b"}},
+        {"spec.selector": {"matchLabels": {"a": "b"}}, "spec.template.metadata.labels": {"a": "b"}, "spec.manualSelector": True},
+        {"spec.selector": {"matchLabels": {"a": "b"}}, "spec.template.metadata.labels": {"job-name": "x"}, "spec.manualSelector": True},
+        {"spec.manualSelector": True}]),
     ("/apis/batch/v1/namespaces/default/cronjobs", CRON, [
         {"spec.schedule": ""}, {"spec.schedule": "x"}, {"spec.schedule": "TZ=UTC * * * * *"}, {"spec.concurrencyPolicy": "X"},
         {"spec.startingDeadlineSeconds": -1}, {"spec.timeZone": ""}, {"spec.successfulJobsHistoryLimit": -1},
@@ -392,8 +405,10 @@ UPDATES = [
     (CORE + "pods", changed(POD, {"spec.nodeName": "n", "spec.activeDeadlineSeconds": 50, "spec.tolerations": [
         {"key": "a", "operator": "Exists"}]}), [
         {FIRST + "name": "x"}, {FIRST + "image": "i "}, {"spec.containers.+": {"name": "d", "image": "i"}}, {"spec.nodeName": "m"},
-        {"spec.hostname": "x"}, {"spec.activeDeadlineSeconds": 51}, {"spec.activeDeadlineSeconds": NONE}, {"spec.tolerations": []},
-        {FIRST + "command": ["a"]}, {FIRST + "env": [{"name": "a"}]}, {"spec.restartPolicy": "Never"},
+        {"spec.volumes": [{"name": "t", "projected": {"sources": [{"serviceAccountToken": {"path": "t"}}]}}]},
+        {"spec.hostname": "x"}, {"spec.priority": 7}, {"spec.priority": 0}, {"spec.priorityClassName": "x"},
+        {"spec.serviceAccountName": "other"}, {"spec.automountServiceAccountToken": False}, {"spec.activeDeadlineSeconds": 51},
+        {"spec.activeDeadlineSeconds": NONE}, {"spec.tolerations": []}, {FIRST + "command": ["a"]}, {FIRST + "env": [{"name": "a"}]}, {"spec.restartPolicy": "Never"},
         {"spec.initContainers": [{"name": "d", "image": "i"}]}]),
     ("/apis/apps/v1/namespaces/default/deployments", WORKLOAD, [
         {"spec.selector": {"matchLabels": {"a": "c"}}, "spec.template.metadata.labels": {"a": "c"}}, {"spec.template.spec.containers": []},

@@ -2,6 +2,8 @@
 
 #include "kube/custom/schema/go_text.h"
 
+#include <stdlib.h>
+
 static enum status append_struct(struct check *c, const struct json_node *object,
                                  const struct shown_type *type, struct buf *to);
 
@@ -55,4 +57,66 @@ const char *show_struct(struct check *c, const struct json_node *object,
     }
     c->errors->no_memory = true;
     return "";
+}
+
+/* -- Maps -- */
+
+static int key_order(const void *a, const void *b)
+{
+    const struct json_node *const *x = a, *const *y = b;
+    return slice_compare((*x)->key, (*y)->key);
+}
+
+static bool set_copy(struct check *c, struct json_node *to, const struct json_node *member)
+{
+    struct json_node *copy = json_node_copy(c->arena, member);
+    if (copy && json_node_set(c->arena, to, member->key, copy) == ST_OK)
+        return true;
+    c->errors->no_memory = true;
+    return false;
+}
+
+/* Members of `from` in the order of their keys. */
+static void set_sorted(struct check *c, struct json_node *to, const struct json_node *from)
+{
+    size_t count = 0;
+    const struct json_node **members =
+        arena_calloc(c->arena, count_in(from) + 1, sizeof(const struct json_node *));
+    for (const struct json_node *item = first_in(from); members && item; item = item->next)
+        members[count++] = item;
+    if (count)
+        qsort(members, count, sizeof(members[0]), key_order);
+    for (size_t i = 0; i < count && set_copy(c, to, members[i]); i++)
+        ;
+    c->errors->no_memory = c->errors->no_memory || !members;
+}
+
+static struct json_node *new_object(struct check *c)
+{
+    struct json_node *object = json_node_new(c->arena, JSON_TYPE_OBJECT);
+    c->errors->no_memory = c->errors->no_memory || !object;
+    return object;
+}
+
+void bad_map(struct check *c, const struct at *at, const struct json_node *map, const char *why)
+{
+    struct json_node *sorted = map ? new_object(c) : NULL;
+    if (sorted)
+        set_sorted(c, sorted, map);
+    bad_node(c, at, sorted, why);
+}
+
+void bad_selector(struct check *c, const struct at *at, const struct json_node *selector,
+                  const char *why)
+{
+    struct json_node *sorted = new_object(c), *labels = new_object(c);
+    if (!sorted || !labels)
+        return;
+    labels->key = SLICE_LITERAL("matchLabels");
+    set_sorted(c, labels, member(selector, "matchLabels"));
+    if (!labels->first || set_copy(c, sorted, labels)) {
+        if (filled(selector, "matchExpressions"))
+            set_copy(c, sorted, member(selector, "matchExpressions"));
+        bad_node(c, at, sorted, why);
+    }
 }

@@ -27,4 +27,10 @@ struct shown_type {
 const char *show_struct(struct check *c, const struct json_node *object,
                         const struct shown_type *type);
 
+/* An error that shows a map, in the order of its keys as Go writes it. */
+void bad_map(struct check *c, const struct at *at, const struct json_node *map, const char *why);
+/* The same of a LabelSelector: its labels, then its expressions. */
+void bad_selector(struct check *c, const struct at *at, const struct json_node *selector,
+                  const char *why);
+
 #endif

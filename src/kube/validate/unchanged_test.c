@@ -87,7 +87,7 @@ static const struct sample {
      "{" META ",'spec':{'podManagementPolicy':'Parallel'," SELECTOR "," TEMPLATE("Always") "}}"},
     {"batch", "v1", "jobs",
      "{" META ",'spec':{'completions':3,'parallelism':2,'completionMode':'Indexed','suspend':true,"
-     "'backoffLimitPerIndex':1," SELECTOR "," TEMPLATE("Never") "}}"},
+     "'backoffLimitPerIndex':1,'manualSelector':true," SELECTOR "," TEMPLATE("Never") "}}"},
     {"batch", "v1", "cronjobs",
      "{" META ",'spec':{'schedule':'* * * * *','concurrencyPolicy':'Forbid','jobTemplate':{'spec':{"
      "'completions':3," TEMPLATE("Never") "}}}}"},

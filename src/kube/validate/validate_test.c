@@ -109,6 +109,42 @@ static void immutable_fields_are_compared_with_the_old_object(void **state)
     assert_error(f->errors.first, "type", "Invalid value: \"b\": field is immutable");
 }
 
+static void generated_selectors_are_not_contradicted(void **state)
+{
+    struct fixture *f = *state;
+    const struct kube_kind *jobs = kind_of("batch", "v1", "jobs");
+#define JOB(selector, name)                                                                      \
+    "{\"metadata\":{\"name\":\"j\",\"uid\":\"u\"},\"spec\":{\"selector\":{\"matchLabels\":"      \
+    "{" selector "\"job-name\":\"j\"}},\"template\":{\"metadata\":{\"labels\":{\"z\":\"y\","     \
+    "\"controller-uid\":\"u\",\"job-name\":\"" name "\",\"batch.kubernetes.io/job-name\":\"j\"," \
+    "\"batch.kubernetes.io/controller-uid\":\"u\"}},\"spec\":{\"restartPolicy\":\"Never\","      \
+    "\"containers\":[{\"name\":\"c\",\"image\":\"i\"}]}}}}"
+    assert_true(validate(f, jobs, JOB("", "j"), NULL));
+    assert_false(validate(f, jobs, JOB("\"z\":\"y\",", "j"), NULL));
+    assert_error(
+        f->errors.first, "spec.selector",
+        "Invalid value: {\"matchLabels\":{\"job-name\":\"j\",\"z\":\"y\"}}: `selector` not "
+        "auto-generated");
+    assert_false(validate(f, jobs, JOB("", "k"), NULL));
+    assert_error(f->errors.first, "spec.template.metadata.labels[job-name]",
+                 "Invalid value: {\"batch.kubernetes.io/controller-uid\":\"u\","
+                 "\"batch.kubernetes.io/job-name\":\"j\",\"controller-uid\":\"u\","
+                 "\"job-name\":\"k\",\"z\":\"y\"}: must be 'j'");
+}
+
+static void pods_without_account_have_no_token(void **state)
+{
+    struct fixture *f = *state;
+    const struct kube_kind *pods = kind_of("", "v1", "pods");
+#define TOKEN(account)                                                                       \
+    "{\"spec\":{" account "\"containers\":[{\"name\":\"c\",\"image\":\"i\"}],\"volumes\":[{" \
+    "\"name\":\"v\",\"projected\":{\"sources\":[{\"serviceAccountToken\":{\"path\":\"t\"}}]}}]}}"
+    assert_true(validate(f, pods, TOKEN("\"serviceAccountName\":\"a\","), NULL));
+    assert_false(validate(f, pods, TOKEN(""), NULL));
+    assert_error(f->errors.first, "spec.volumes[0].projected.sources[0].serviceAccountToken",
+                 "Forbidden: must not be specified when serviceAccountName is not set");
+}
+
 static void pods_keep_their_spec(void **state)
 {
     struct fixture *f = *state;
@@ -322,6 +358,8 @@ int main(void)
         TEST(errors_have_kubernetes_texts_in_its_order),
         TEST(valid_and_unknown_objects_pass),
         TEST(immutable_fields_are_compared_with_the_old_object),
+        TEST(generated_selectors_are_not_contradicted),
+        TEST(pods_without_account_have_no_token),
         TEST(pods_keep_their_spec),
         TEST(volumes_of_claims_may_be_mounted),
         TEST(large_lists_take_bounded_time),

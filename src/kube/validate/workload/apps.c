@@ -1,5 +1,6 @@
 /* Deployment, ReplicaSet, DaemonSet, StatefulSet and ReplicationController. */
 #include "kube/validate/kinds.h"
+#include "kube/validate/shown.h"
 #include "kube/validate/workload/pod.h"
 #include "kube/validate/workload/volume.h"
 
@@ -84,8 +85,8 @@ static void check_matches(struct check *c, const struct at *at, const struct jso
     /* Without a selector nothing matches; an empty one has been refused. */
     if (selector && (is_empty_selector(selector) || selector_matches(c, selector, labels)))
         return;
-    bad_node(c, AT(AT(at, "metadata"), "labels"), labels,
-             "`selector` does not match template `labels`");
+    bad_map(c, AT(AT(at, "metadata"), "labels"), labels,
+            "`selector` does not match template `labels`");
 }
 
 static void check_keeps_running(struct check *c, const struct at *at,
@@ -214,8 +215,8 @@ void validate_replication_controller(struct check *c, const struct json_node *ob
             const struct json_node *label = json_node_member(labels, item->key);
             if (label && json_node_equal(label, item))
                 continue;
-            bad_node(c, AT(AT(in, "metadata"), "labels"), labels,
-                     "`selector` does not match template `labels`");
+            bad_map(c, AT(AT(in, "metadata"), "labels"), labels,
+                    "`selector` does not match template `labels`");
             break;
         }
         check_pod_template(c, in, template, template_of(old));
@@ -272,8 +273,8 @@ void validate_daemon_set(struct check *c, const struct json_node *object,
     check_selector(c, AT(at, "selector"), selector);
     /* No selector matches nothing. */
     if (c->errors->count == before && (!selector || !selector_matches(c, selector, labels)))
-        bad_node(c, AT(AT(in, "metadata"), "labels"), labels,
-                 "`selector` does not match template `labels`");
+        bad_map(c, AT(AT(in, "metadata"), "labels"), labels,
+                "`selector` does not match template `labels`");
     if (selector && is_empty_selector(selector))
         bad_node(c, AT(at, "selector"), selector, "empty selector is invalid for daemonset");
     check_pod_template(c, in, template, template_of(old));

@@ -192,22 +192,74 @@ static void check_pod_name(struct check *c, const struct json_node *object,
         bad_text(c, AT(AT(NULL, "metadata"), "name"), name, why);
 }
 
+/* The labels by which a job without manualSelector finds its pods. */
+static const struct generated {
+    const char *label, *from; /* from: the member of the job's metadata */
+} generated[] = {
+    {"controller-uid", "uid"},
+    {"job-name", "name"},
+    {"batch.kubernetes.io/controller-uid", "uid"},
+    {"batch.kubernetes.io/job-name", "name"},
+};
+
+static void check_generated_label(struct check *c, const struct at *at,
+                                  const struct json_node *labels, const char *label,
+                                  struct slice value)
+{
+    const struct json_node *is = json_node_named(labels, label);
+    const struct at *key = AT_KEY(at, slice_from_text(label));
+    char why[320];
+    snprintf(why, sizeof(why), "must be '%.*s'", (int)size_min(value.len, 253),
+             (const char *)value.ptr);
+    if (!is)
+        bad_required(c, key, why);
+    else if (!slice_equal(text_of(c, is), value))
+        bad_map(c, key, labels, why);
+}
+
+/* The client may add labels and a selector of its own, but not contradict the generated ones. */
+static void check_generated(struct check *c, const struct json_node *object,
+                            const struct json_node *spec)
+{
+    const struct json_node *selector = member(spec, "selector");
+    const struct json_node *labels = json_node_path(spec, "template.metadata.labels");
+    const struct at *at = AT(AT(AT(AT(NULL, "spec"), "template"), "metadata"), "labels");
+    struct json_node *expected = json_node_new(c->arena, JSON_TYPE_OBJECT);
+    if (!selector || truth_in(spec, "manualSelector"))
+        return;
+    for (size_t i = 0; i < COUNT_OF(generated); i++) {
+        struct slice value = text_in(c, member(object, "metadata"), generated[i].from);
+        struct json_node *text = json_node_new_text(c->arena, value);
+        check_generated_label(c, at, labels, generated[i].label, value);
+        if (!expected || !text ||
+            json_node_set(c->arena, expected, slice_from_text(generated[i].label), text) != ST_OK) {
+            c->errors->no_memory = true;
+            return;
+        }
+    }
+    if (selector_is_valid(c, selector) && !selector_matches(c, selector, expected))
+        bad_selector(c, AT(AT(NULL, "spec"), "selector"), selector,
+                     "`selector` not auto-generated");
+}
+
 void validate_job(struct check *c, const struct json_node *object, const struct json_node *old)
 {
     const struct json_node *spec = member(object, "spec"), *selector = member(spec, "selector");
     const struct json_node *labels = json_node_path(spec, "template.metadata.labels");
     const struct at *at = AT(NULL, "spec");
+    if (!old)
+        check_generated(c, object, spec);
     size_t before = c->errors->count;
     check_job_spec(c, at, spec, member(old, "spec"));
     /* Otherwise it is generated. */
     check_selector(c, AT(at, "selector"), selector);
     if (selector && c->errors->count == before && !selector_matches(c, selector, labels))
-        bad_node(c, AT(AT(AT(at, "template"), "metadata"), "labels"), labels,
-                 "`selector` does not match template `labels`");
+        bad_map(c, AT(AT(AT(at, "template"), "metadata"), "labels"), labels,
+                "`selector` does not match template `labels`");
     if (!selector && !old && truth_in(spec, "manualSelector")) {
         bad_required(c, AT(at, "selector"), NULL);
-        bad_node(c, AT(AT(AT(at, "template"), "metadata"), "labels"), labels,
-                 "`selector` does not match template `labels`");
+        bad_map(c, AT(AT(AT(at, "template"), "metadata"), "labels"), labels,
+                "`selector` does not match template `labels`");
     }
     if (old)
         check_job_update(c, at, spec, member(old, "spec"));

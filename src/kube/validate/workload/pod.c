@@ -259,17 +259,22 @@ void check_pod_template(struct check *c, const struct at *at, const struct json_
 /* Members that have defaults: an object that was stored without them is not changed by them. */
 #define DEFAULTED                                                                          \
     "restartPolicy,terminationGracePeriodSeconds,dnsPolicy,securityContext,schedulerName," \
-    "enableServiceLinks,serviceAccount,serviceAccountName,priority,priorityClassName,"     \
-    "preemptionPolicy,terminationMessagePath,terminationMessagePolicy,imagePullPolicy,"    \
-    "resources,protocol,successThreshold,failureThreshold,periodSeconds,timeoutSeconds,"   \
-    "scheme,path,defaultMode,expirationSeconds,apiVersion,hostPort,type,divisor,requests," \
-    "recursiveReadOnly,automountServiceAccountToken,volumeMode,status,kind,creationTimestamp"
+    "enableServiceLinks,serviceAccount,terminationMessagePath,terminationMessagePolicy,"   \
+    "imagePullPolicy,resources,protocol,successThreshold,failureThreshold,periodSeconds,"  \
+    "timeoutSeconds,scheme,path,defaultMode,expirationSeconds,apiVersion,hostPort,type,"   \
+    "divisor,requests,recursiveReadOnly,volumeMode,status,kind,creationTimestamp"
 /* Members of the spec that an update may change, or that have rules of their own. */
 #define CHANGEABLE "activeDeadlineSeconds,schedulingGates,tolerations"
 
+/* Members for which false is another value than none. */
+#define MAYBE_FALSE                                                                   \
+    "automountServiceAccountToken,hostUsers,shareProcessNamespace,setHostnameAsFQDN," \
+    "allowPrivilegeEscalation,privileged,readOnlyRootFilesystem,runAsNonRoot,optional"
+
 static bool is_empty(const struct json_node *node)
 {
-    return node->type == JSON_TYPE_NULL || (node->type == JSON_TYPE_BOOL && !node->truth) ||
+    return node->type == JSON_TYPE_NULL ||
+           (node->type == JSON_TYPE_BOOL && !node->truth && !one_of(node->key, MAYBE_FALSE)) ||
            ((node->type == JSON_TYPE_ARRAY || node->type == JSON_TYPE_OBJECT) && !node->first) ||
            (node->type == JSON_TYPE_STRING && !node->text.len);
 }
@@ -414,6 +419,24 @@ static void check_pod_update(struct check *c, const struct at *at, const struct 
                       "previously negative)");
 }
 
+/* The token of a projected volume is that of the pod's account. */
+static void check_token_volumes(struct check *c, const struct at *spec, const struct json_node *of)
+{
+    const struct at *at = AT(spec, "volumes");
+    size_t i = 0;
+    if (text_in(c, of, "serviceAccountName").len)
+        return;
+    for (const struct json_node *v = first_in(member(of, "volumes")); v; v = v->next, i++) {
+        const struct json_node *sources = member(member(v, "projected"), "sources");
+        const struct at *list = AT(AT(AT_ITEM(at, i), "projected"), "sources");
+        size_t k = 0;
+        for (const struct json_node *source = first_in(sources); source; source = source->next, k++)
+            if (member(source, "serviceAccountToken"))
+                bad_forbidden(c, AT(AT_ITEM(list, k), "serviceAccountToken"),
+                              "must not be specified when serviceAccountName is not set");
+    }
+}
+
 static void check_new_pod(struct check *c, const struct at *at, const struct json_node *spec)
 {
     if (filled(spec, "ephemeralContainers"))
@@ -428,6 +451,8 @@ void validate_pod(struct check *c, const struct json_node *object, const struct 
     const struct json_node *spec = member(object, "spec");
     const struct at *at = AT(NULL, "spec");
     check_pod_spec(c, at, spec, member(old, "spec"), true);
+    if (!is_kept(c, spec, member(old, "spec")))
+        check_token_volumes(c, at, spec);
     check_images(c, at, spec, "containers", false);
     check_images(c, at, spec, "initContainers", false);
     if (old)
