@@ -297,6 +297,33 @@ static struct peer *ask_list(const char *query, long long revision)
     return send_json("GET", path, "");
 }
 
+static void a_watch_from_now_begins_with_the_newest_revision(void **state)
+{
+    static const char watching[] =
+        "?watch=1&sendInitialEvents=false&resourceVersionMatch=NotOlderThan&resourceVersion=";
+    (void)state;
+    begin(1, 0);
+    struct peer *made = send_json("POST", CMS, "{\"metadata\":{\"name\":\"a\"}}");
+    settle();
+    assert_int_equal(made->code, 201);
+    struct peer *watch = ask_list(watching, 0), *gone = ask_list(watching, 0);
+    turn(NULL);
+    assert_int_equal(watch->code, 0); /* not before the newest revision is known */
+    assert_int_equal(fake_waiting(bed->engine), 2);
+    leave(gone);
+    settle();
+    assert_int_equal(watch->code, 200);
+    send_json("POST", CMS, "{\"metadata\":{\"name\":\"b\"}}");
+    settle();
+    assert_answer(watch, 200, "\"name\":\"b\"");
+    assert_false(said(watch, "\"name\":\"a\""));
+    fake_fail_next(bed->engine, ST_NOT_SYNCED, SLICE_EMPTY);
+    struct peer *refused = ask_list(watching, 0);
+    settle();
+    assert_answer(refused, 429, NULL);
+    end();
+}
+
 static void from_the_future(void)
 {
     struct peer *made = send_json("POST", CMS, "{\"metadata\":{\"name\":\"a\"}}");
@@ -372,6 +399,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lists_and_watches_during_changes_miss_and_repeat_nothing),
         cmocka_unit_test(a_future_revision_is_waited_for_until_the_timeout),
+        cmocka_unit_test(a_watch_from_now_begins_with_the_newest_revision),
         cmocka_unit_test(bookmarks_come_every_minute_and_at_the_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

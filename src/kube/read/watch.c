@@ -719,6 +719,42 @@ static struct kube_watch *watch_new(struct kube_call *call, struct beginning *be
     return w;
 }
 
+static void drop_scope(struct kube_call *call)
+{
+    kube_scope_fini(&((struct beginning *)call->handler)->scope);
+}
+
+static void on_newest(struct engine_op *op)
+{
+    struct kube_call *call = kube_call_of_range(op);
+    struct beginning *begins = call->handler;
+    enum status status = op->status;
+    if (status == ST_OK)
+        engine_range_close(&call->range);
+    if (!kube_call_done(call))
+        return;
+    if (status != ST_OK) {
+        kube_call_fail_engine(call, status);
+        return;
+    }
+    begins->scope.revision = op->revision;
+    begin(watch_new(call, begins));
+}
+
+/*
+ * A watch that begins now begins after everything that was written before. The history may not
+ * show all of that yet if it belongs to a cluster, so the newest revision is read first. The answer
+ * begins afterwards: what is written after its head has arrived is an event.
+ */
+static void begin_now(struct kube_call *call, struct beginning *begins)
+{
+    begins->request = (struct pb_range_request){
+        .key = begins->scope.key, .range_end = begins->scope.range_end, .count_only = true};
+    call->handler = begins;
+    call->on_end = drop_scope;
+    kube_call_range(call, &begins->request, on_newest);
+}
+
 /* The answer to a negative timeout, as in Kubernetes. */
 static void answer_nothing(struct kube_call *call)
 {
@@ -737,6 +773,9 @@ void kube_watch(struct kube_call *call)
     } else if (call->query.timeout_s < 0) {
         kube_scope_fini(&begins->scope);
         answer_nothing(call);
+    } else if (begins->scope.revision == 0 && call->query.send_initial_events_given &&
+               !call->query.send_initial_events) {
+        begin_now(call, begins);
     } else {
         begin(watch_new(call, begins));
     }
