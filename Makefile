@@ -1,6 +1,6 @@
 # The front door. Everything underneath is CMake, Ninja and the scripts in tools/.
 .DEFAULT_GOAL := help
-.PHONY: help run build install deb deb-test docs abi test tsan conformance e2e kube cluster bench soak report check lint format fuzz clean
+.PHONY: help run build install deb deb-test docs abi test tsan conformance e2e kube cluster bench bench-growth soak report check lint format fuzz clean
 
 JOBS ?= $(shell nproc)
 FUZZ_SECONDS ?= 30
@@ -79,7 +79,15 @@ cluster: ## Vigil in front of three members of a real etcd that fail; the Kubern
 bench: ## Vigil and a real etcd side by side; results in bench/results
 	@tools/install-deps test
 	@$(MAKE) --no-print-directory build
-	@bench/run
+	@bench/run; status=$$?; tools/write-report; exit $$status
+
+bench-growth: ## large sizes, and how cost grows with size; results in bench/results/growth.json
+	@tools/install-deps test
+	@$(MAKE) --no-print-directory build
+	@bench/run --rows growth; status=$$?; tools/write-report; exit $$status
+
+report: ## docs/report: everything that was measured and proved, from the data of the programs that did it
+	@tools/write-report
 
 T ?= 600
 soak: build ## mixed load on both APIs for T seconds (600): memory, disk, descriptors and latency must level off

@@ -20,6 +20,7 @@ class Metric:
     # or clients "of etcd" or "of Kubernetes", all of them used with Vigil; or what is in front of a "cluster": nothing
     # and Vigil, or a "proxy" and Vigil; or the store in a program and etcd ("embedded"), "sqlite" or "lmdb"
     compared: str = "servers"
+    growth: bool = False  # of the rows that run only with --rows growth
 
 
 # The goals are those of the table this run has to answer; a metric without one is only shown.
@@ -254,9 +255,9 @@ def latencies(samples):
     return rows
 
 
-def summarize(samples, machine, seconds):
+def summarize(samples, machine, seconds, known=METRICS):
     metrics = []
-    for metric in METRICS:
+    for metric in known:
         by_server = {name: middle(values) for name, values in samples.get(metric.key, {}).items()}
         vigil, etcd = by_server.get("vigil"), by_server.get("etcd")
         if not by_server:
@@ -370,6 +371,10 @@ on loopback, a fresh server and data directory for each round. Medians of the ro
 """
 
 
+def write_data(results, file):
+    file.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n")
+
+
 def write(results, directory):
-    (directory / "latest.json").write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n")
+    write_data(results, directory / "latest.json")
     (directory / "README.md").write_text(page(results))

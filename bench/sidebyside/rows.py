@@ -19,6 +19,7 @@ class Row:
     measure: typing.Callable
     rounds: int = 0  # 0: as many as asked for
     asked: bool = False  # only with --only: it takes minutes
+    group: str = "usual"  # or growth, which runs only with --rows growth
     of_clients: bool = False  # the server is always Vigil, and the clients are compared
     of_cluster: bool = False  # a cluster of etcd: what is in front of it is compared
     of_stores: bool = False  # stores inside a program are compared
@@ -27,6 +28,7 @@ class Row:
 class Bench:
     def __init__(self, programs, directory):
         self.programs, self.directory = programs, directory
+        self.plots = []  # as in docs/report/data, of rows that measure several sizes
 
     def round(self, row, name):
         """One fresh server, one measurement. Returns values by metric."""
