@@ -169,6 +169,9 @@ CASES = [
     # Kinds with their own rules.
     ("POST", PODS, pod("one")),
     ("PUT", PODS + "/one/status", dict(pod("one"), status={"phase": "Running"})),
+    *[("PATCH", PODS + "/one/status", {"status": addresses}, MERGE) for addresses in (
+        {"podIP": "10.0.0.1"}, {"podIP": "10.0.0.2"}, {"podIPs": [{"ip": "10.0.0.3"}, {"ip": "fd00::1"}]},
+        {"podIP": "10.0.0.3", "podIPs": [{"ip": "10.0.0.3"}, {"ip": "fd00::1"}]})],
     ("PATCH", PODS + "/one/status", {"status": {"phase": "Running"}, "metadata": {"labels": {"by": "status"}}}, MERGE),
     ("PATCH", PODS + "/one", {"metadata": {"labels": {"by": "patch"}}}, STRATEGIC),
     ("DELETE", PODS + "/one"),
@@ -197,6 +200,12 @@ CASES = [
     ("POST", "/apis/rbac.authorization.k8s.io/v1/clusterroles", {"metadata": {"name": "system:odd"}, "rules": []}),
     ("DELETE", "/apis/rbac.authorization.k8s.io/v1/clusterroles/system:odd"),
     ("POST", "/api/v1/nodes", {"metadata": {"name": "n"}, "status": {"capacity": {"cpu": "1"}}}),
+    # As the manager does if its copy of the node is older than its first patch.
+    *[("PATCH", "/api/v1/nodes/n", {"spec": {"podCIDR": cidr, "podCIDRs": [cidr]}}, STRATEGIC) for cidr in (
+        "10.128.2.0/24", "10.128.3.0/24", "10.128.2.0/24")],
+    ("PATCH", "/api/v1/nodes/n", {"spec": {"podCIDR": "10.128.4.0/24"}}, MERGE),
+    ("DELETE", "/api/v1/nodes/n"),
+    ("POST", "/api/v1/nodes", {"metadata": {"name": "n"}, "spec": {"podCIDR": "10.0.2.0/24", "podCIDRs": ["10.0.3.0/24"]}}),
     ("DELETE", "/api/v1/nodes/n"),
     ("POST", "/api/v1/namespaces", {"metadata": {"generateName": "gen-", "name": "given"}}),
     ("PUT", "/api/v1/namespaces/given", {"metadata": {"name": "given"}, "spec": {"finalizers": []}}),

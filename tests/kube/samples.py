@@ -302,6 +302,8 @@ def plain():
     yield CORE + "/nodes", {}
     yield CORE + "/nodes", {"spec": {"taints": [{"key": "k", "effect": "NoSchedule"}], "unschedulable": False, "podCIDR": ""},
                             "status": {"capacity": {"cpu": "1000m"}}}
+    yield CORE + "/nodes", {"spec": {"podCIDR": "10.0.0.0/24"}}
+    yield CORE + "/nodes", {"spec": {"podCIDRs": ["10.0.1.0/24", "fd00::/64"]}}
     yield CORE + NAMESPACED + "/endpoints", {}
     yield CORE + NAMESPACED + "/endpoints", {"subsets": [{"addresses": [{"ip": "1.2.3.4"}], "notReadyAddresses": [],
                                                           "ports": [{"port": 80}]}]}

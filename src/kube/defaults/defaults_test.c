@@ -124,6 +124,26 @@ static void a_zero_is_absent_unless_the_field_is_a_pointer(void **state)
                     "\"status\":{\"replicas\":0}}");
 }
 
+/* One member of an object, written with single quotes. */
+static void assert_member(const char *plural, const char *member, const char *given,
+                          const char *expected)
+{
+    struct arena arena;
+    struct kube_status status = {0};
+    char texts[2][512];
+    snprintf(texts[0], sizeof(texts[0]), "{\"%s\":{%s}}", member, given);
+    snprintf(texts[1], sizeof(texts[1]), "{\"%s\":{%s}}", member, expected);
+    for (size_t i = 0; i < COUNT_OF(texts); i++)
+        for (char *at = texts[i]; *at; at++)
+            *at = *at == '\'' ? '"' : *at;
+    arena_init(&arena, NULL, 0, ARENA_BYTES);
+    struct json_node *object = tree(&arena, texts[0]);
+    assert_true(kube_default_member(&arena, kind_of("", "v1", plural), object,
+                                    slice_from_text(member), &status));
+    assert_same(object, tree(&arena, texts[1]));
+    arena_fini(&arena);
+}
+
 static void a_write_to_status_completes_the_status_alone(void **state)
 {
     struct arena arena;
@@ -143,6 +163,31 @@ static void a_write_to_status_completes_the_status_alone(void **state)
                                    "\"kubeProxyVersion\":\"\",\"operatingSystem\":\"\","
                                    "\"architecture\":\"\"}}}"));
     arena_fini(&arena);
+}
+
+static void an_address_and_the_first_of_its_list_are_the_same(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *given, *expected;
+    } nodes[] =
+        {
+            {"'podCIDR':'a'", "'podCIDR':'a','podCIDRs':['a']"},
+            {"'podCIDRs':['a','b']", "'podCIDR':'a','podCIDRs':['a','b']"},
+            {"'podCIDR':'a','podCIDRs':['a','b']", "'podCIDR':'a','podCIDRs':['a','b']"},
+            {"'podCIDR':'a','podCIDRs':['b']", "'podCIDR':'a','podCIDRs':['a']"},
+            {"'podCIDR':'','podCIDRs':[]", ""},
+        },
+      pods[] = {
+          {"'podIP':'a'", "'podIP':'a','podIPs':[{'ip':'a'}]"},
+          {"'podIPs':[{'ip':'a'},{'ip':'b'}]", "'podIP':'a','podIPs':[{'ip':'a'},{'ip':'b'}]"},
+          {"'podIP':'a','podIPs':[{'ip':'b'}]", "'podIP':'a','podIPs':[{'ip':'a'}]"},
+          {"'podIP':'a','podIPs':[{}]", "'podIP':'a','podIPs':[{'ip':'a'}]"},
+      };
+    for (size_t i = 0; i < COUNT_OF(nodes); i++)
+        assert_member("nodes", "spec", nodes[i].given, nodes[i].expected);
+    for (size_t i = 0; i < COUNT_OF(pods); i++)
+        assert_member("pods", "status", pods[i].given, pods[i].expected);
 }
 
 /* A patch does not complete what it does not touch. */
@@ -357,6 +402,7 @@ int main(void)
         cmocka_unit_test(values_that_go_loses_are_removed),
         cmocka_unit_test(a_zero_is_absent_unless_the_field_is_a_pointer),
         cmocka_unit_test(a_write_to_status_completes_the_status_alone),
+        cmocka_unit_test(an_address_and_the_first_of_its_list_are_the_same),
         cmocka_unit_test(a_member_that_has_not_changed_is_not_walked),
         cmocka_unit_test(custom_resources_and_definitions_are_left_alone),
         cmocka_unit_test(rows_are_ordered_and_name_fields_that_exist),

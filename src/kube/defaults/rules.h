@@ -55,6 +55,10 @@ enum status default_service(struct arena *arena, struct json_node *service);
 MUST_CHECK
 enum status default_service_port(struct arena *arena, struct json_node *port);
 MUST_CHECK
+enum status default_node_spec(struct arena *arena, struct json_node *spec);
+MUST_CHECK
+enum status default_pod_status(struct arena *arena, struct json_node *status);
+MUST_CHECK
 enum status default_node_status(struct arena *arena, struct json_node *status);
 MUST_CHECK
 enum status default_limit_range(struct arena *arena, struct json_node *item);

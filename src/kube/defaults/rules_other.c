@@ -67,7 +67,63 @@ enum status default_service_port(struct arena *arena, struct json_node *port)
     return number ? default_set_copy(arena, port, "targetPort", number) : ST_OK;
 }
 
+/* -- Addresses that are both a value and the first item of a list -- */
+
+/* A list with one item: the value, or an object that has it. */
+static struct json_node *list_of(struct arena *arena, const struct json_node *value,
+                                 const char *member)
+{
+    struct json_node *list = json_node_new(arena, JSON_TYPE_ARRAY);
+    struct json_node *text = json_node_copy(arena, value), *item = text;
+    if (!list || !text)
+        return NULL;
+    if (member) {
+        item = json_node_new(arena, JSON_TYPE_OBJECT);
+        if (!item || json_node_set(arena, item, slice_from_text(member), text) != ST_OK)
+            return NULL;
+    }
+    return json_node_insert(list, NULL, item) == ST_OK ? list : NULL;
+}
+
+static const struct json_node *first_of(const struct json_node *list, const char *member)
+{
+    const struct json_node *item = list && list->type == JSON_TYPE_ARRAY ? list->first : NULL;
+    return item && member ? json_look_member(item, slice_from_text(member)) : item;
+}
+
+static bool has_text(const struct json_node *node)
+{
+    return node && node->type == JSON_TYPE_STRING && node->text.len;
+}
+
+/* The value of older clients wins over a list that begins with another one. `member` of an item has
+ * it; NULL: the items are texts. */
+static enum status set_first(struct arena *arena, struct json_node *object, const char *one,
+                             const char *many, const char *member)
+{
+    const struct json_node *value = json_node_named(object, one);
+    const struct json_node *first = first_of(json_node_named(object, many), member);
+    struct json_node *set;
+    if (has_text(value) && first && json_node_equal(value, first))
+        return ST_OK;
+    if (!has_text(value) && !has_text(first))
+        return ST_OK;
+    set = has_text(value) ? list_of(arena, value, member) : json_node_copy(arena, first);
+    return set ? json_node_set(arena, object, slice_from_text(has_text(value) ? many : one), set)
+               : ST_NOMEM;
+}
+
 /* -- Nodes and limits -- */
+
+enum status default_node_spec(struct arena *arena, struct json_node *spec)
+{
+    return set_first(arena, spec, "podCIDR", "podCIDRs", NULL);
+}
+
+enum status default_pod_status(struct arena *arena, struct json_node *status)
+{
+    return set_first(arena, status, "podIP", "podIPs", "ip");
+}
 
 enum status default_node_status(struct arena *arena, struct json_node *status)
 {

@@ -134,9 +134,6 @@ void validate_node(struct check *c, const struct json_node *object, const struct
     if (swap && int_of(swap) <= 0)
         bad_int(c, swap_at, int_of(swap), "must be greater than zero");
     check_pod_cidrs(c, cidrs, member(spec, "podCIDRs"));
-    /* Kubernetes makes a list of it. */
-    if (!filled(spec, "podCIDRs") && text_in(c, spec, "podCIDR").len)
-        check_name(c, AT_ITEM(cidrs, 0), text_in(c, spec, "podCIDR"), cidr_valid);
     /* Kubernetes reports some errors of an update twice. */
     if (old)
         check_node_update(c, object, old);
