@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 """Writes through the Kubernetes API: exact Statuses, tokens, and malicious clients."""
+import datetime
 import http.client
 import json
 import os
@@ -328,6 +329,26 @@ class Statuses(KubeTest):
         self.assertEqual(self.send("PATCH", inside + "/held", {"metadata": {"finalizers": None}}, MERGE)[0], 200)
         self.eventually(404, "/api/v1/namespaces/t")
         self.assertEqual(self.send("GET", "/api/v1/namespaces/kube-system")[1]["metadata"]["uid"], uid)
+
+    def test_emptying_a_namespace_is_left_to_a_controller_manager(self):
+        """As long as it renews its lease."""
+        leases, inside = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases", "/api/v1/namespaces/t/configmaps"
+
+        def renewed():
+            now = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+            return {"metadata": {"name": "kube-controller-manager"},
+                    "spec": {"holderIdentity": "m", "leaseDurationSeconds": 30, "renewTime": now}}
+        self.assertEqual(self.send("POST", leases, renewed())[0], 201)
+        for path, name in (("/api/v1/namespaces", "t"), (inside, "c")):
+            self.assertEqual(self.send("POST", path, {"metadata": {"name": name}})[0], 201)
+        self.assertEqual(self.send("DELETE", "/api/v1/namespaces/t")[1]["status"]["phase"], "Terminating")
+        LiveTest.eventually(self, lambda: "kube-controller-manager empties a namespace" in self.vigil.log)
+        self.assertEqual(self.send("GET", inside + "/c")[0], 200)
+        # It is renewed for the last time, for a short while; another request lets the server look at once.
+        last = {"spec": dict(renewed()["spec"], leaseDurationSeconds=1)}
+        self.assertEqual(self.send("PATCH", leases + "/kube-controller-manager", last, MERGE)[0], 200)
+        self.assertEqual(self.send("DELETE", "/api/v1/namespaces/t")[0], 200)
+        self.eventually(404, "/api/v1/namespaces/t")
 
 
 @only_vigil

@@ -4,8 +4,8 @@
 #include "base/clock.h"
 #include "base/log/log.h"
 #include "base/xalloc.h"
-#include "kube/garbage/lease.h"
 #include "kube/garbage/worker.h"
+#include "kube/jobs/manager_lease.h"
 #include "watch/cursor.h"
 #include "watch/history.h"
 
@@ -42,7 +42,7 @@ struct collector {
     const struct http_route *route;
     enum state state;
     struct watch_cursor *cursor;
-    struct garbage_lease lease;
+    struct kube_manager_lease lease;
     struct garbage *garbage; /* a reference; NULL unless LOADING or FOLLOWING */
     struct buf from;         /* LOADING: the first key of the next page */
     bool page_open;          /* its range has objects that have not been examined */
@@ -105,7 +105,7 @@ static void move(struct collector *c, enum state next)
     c->noted = c->loaded = c->failed = false;
     buf_reset(&c->from, SIZE_MAX);
     if (next == STATE_STANDING_BACK) {
-        watch(c, SLICE_LITERAL(GARBAGE_LEASE_KEY), SLICE_EMPTY);
+        watch(c, SLICE_LITERAL(KUBE_MANAGER_LEASE_KEY), SLICE_EMPTY);
     } else if (next == STATE_LOADING) {
         watch(c, ALL_KEYS, ALL_END);
         c->garbage = garbage_new(c->job.api, c->route);
@@ -125,7 +125,8 @@ static void follow(struct collector *c)
 
 static void note_lease(struct collector *c, int64_t revision, struct slice value)
 {
-    garbage_lease_note(&c->lease, revision, value, now_ns(c), clock_real_ns(c->job.api->clock));
+    kube_manager_lease_note(&c->lease, revision, value, now_ns(c),
+                            clock_real_ns(c->job.api->clock));
     c->noted = true;
 }
 
@@ -169,7 +170,7 @@ static bool has_changed(struct collector *c)
     if (c->state == STATE_UNUSED)
         watch(c, SLICE_LITERAL(DEFAULT_NAMESPACE_KEY), SLICE_EMPTY);
     else
-        watch(c, SLICE_LITERAL(GARBAGE_LEASE_KEY), SLICE_EMPTY);
+        watch(c, SLICE_LITERAL(KUBE_MANAGER_LEASE_KEY), SLICE_EMPTY);
     return true;
 }
 
@@ -203,9 +204,9 @@ static void step_standing_back(struct collector *c)
         c->failed = false;
         kube_job_wait(&c->job, RETRY_S);
     } else if (changed || !c->noted) {
-        read_key(c, SLICE_LITERAL(GARBAGE_LEASE_KEY));
-    } else if (garbage_lease_held(&c->lease, now_ns(c))) {
-        kube_job_wait(&c->job, seconds_until(c, c->lease.until_ns));
+        read_key(c, SLICE_LITERAL(KUBE_MANAGER_LEASE_KEY));
+    } else if (kube_manager_lease_held(&c->lease, now_ns(c))) {
+        kube_job_wait(&c->job, kube_manager_lease_left_s(&c->lease, now_ns(c)));
     } else {
         move(c, STATE_LOADING);
         kube_job_next(&c->job);
@@ -334,7 +335,7 @@ static bool take_event(struct collector *c, const struct watch_event *event, int
     struct kube_kv kv = {.mod_revision = revision};
     if (!event->tombstone)
         kv = kube_kv_of(event->field);
-    if (slice_equal(event->key, SLICE_LITERAL(GARBAGE_LEASE_KEY)))
+    if (slice_equal(event->key, SLICE_LITERAL(KUBE_MANAGER_LEASE_KEY)))
         note_lease(c, revision, kv.value);
     if (event->tombstone)
         fine = take_deletion(c, event, revision);
@@ -374,7 +375,7 @@ static void step_following(struct collector *c)
         kube_job_next(&c->job);
         return;
     }
-    if (garbage_lease_held(&c->lease, now_ns(c))) {
+    if (kube_manager_lease_held(&c->lease, now_ns(c))) {
         log_info("garbage collection stands back: kube-controller-manager holds its lease");
         move(c, STATE_STANDING_BACK);
         kube_job_next(&c->job);

@@ -39,14 +39,11 @@ static void resume_fini(struct kube_job *job)
     buf_fini(&CONTAINER_OF(job, struct resume_job, job)->from);
 }
 
-/* The phase is set by any client, but deletionTimestamp only by a delete. */
+/* The phase is set by any client, so it says nothing. */
 static bool is_deleting(struct slice json)
 {
     struct kube_object object;
-    struct slice deleted;
-    return kube_object_parse(json, &object) == ST_OK &&
-           kube_object_field(&object, SLICE_LITERAL("metadata.deletionTimestamp"), &deleted) &&
-           deleted.len;
+    return kube_object_parse(json, &object) == ST_OK && kube_object_is_deleting(&object);
 }
 
 static void on_page(struct engine_op *op)

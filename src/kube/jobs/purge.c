@@ -6,6 +6,7 @@
 #include "codec/json/string.h"
 #include "kube/custom/definition_rules.h"
 #include "kube/jobs/job.h"
+#include "kube/jobs/manager_lease.h"
 #include "kube/jobs/namespace_conditions.h"
 #include "kube/object/kind_rules.h"
 #include "kube/object/object.h"
@@ -47,6 +48,10 @@ struct purge {
     bool page_open;                  /* its range has objects that have not been examined */
     bool pods_gone;                  /* in this round: the other kinds may be deleted, too */
     bool left;                       /* something remains for now */
+    bool lease_known;                /* in this round */
+    bool stands_back;                /* in this round: kube-controller-manager empties it */
+    bool noted;                      /* the log says that it stands back */
+    struct kube_manager_lease lease; /* as of this round */
     bool over;                       /* the target is gone, or not to be deleted */
     bool done;                       /* the target itself has been examined */
     int64_t delay_s;
@@ -520,6 +525,53 @@ static const struct kube_kind *target_kind(const struct purge *purge)
     return kube_builtin_find(SLICE_EMPTY, SLICE_LITERAL("v1"), SLICE_LITERAL("namespaces"));
 }
 
+/* -- Standing back -- */
+
+static int64_t now_ns(const struct purge *purge)
+{
+    return loop_now_ns(purge->job.api->loop);
+}
+
+static void on_lease(struct engine_op *op)
+{
+    struct purge *purge = purge_of(kube_job_of_range(op));
+    struct slice field;
+    struct kube_kv kv = {0};
+    if (op->status == ST_OK && engine_range_next(&purge->job.range, &field))
+        kv = kube_kv_of(field);
+    /* Without an answer the round ends, and the next one asks again. */
+    bool failed = purge->job.range.op.status != ST_OK;
+    if (!failed)
+        kube_manager_lease_note(&purge->lease, kv.mod_revision, kv.value, now_ns(purge),
+                                clock_real_ns(purge->job.api->clock));
+    purge->lease_known = true;
+    purge->stands_back = failed || kube_manager_lease_held(&purge->lease, now_ns(purge));
+    engine_range_close(&purge->job.range);
+    kube_job_next(&purge->job);
+}
+
+static void read_lease(struct purge *purge)
+{
+    kube_job_reset_arena(&purge->job, PAGE_BYTES_MAX);
+    purge->job.request = (struct pb_range_request){.key = SLICE_LITERAL(KUBE_MANAGER_LEASE_KEY)};
+    kube_job_read(&purge->job, on_lease);
+}
+
+/* Ends when the manager has removed the namespace, even if there is a new one. */
+static void on_looked_after(struct engine_op *op)
+{
+    struct purge *purge = purge_of(kube_job_of_range(op));
+    struct slice field;
+    struct kube_object object;
+    bool exists = op->status == ST_OK && engine_range_next(&purge->job.range, &field);
+    bool deleting = exists && kube_object_parse(kube_kv_of(field).value, &object) == ST_OK &&
+                    kube_object_is_deleting(&object);
+    purge->done = true;
+    purge->over = !deleting && purge->job.range.op.status == ST_OK;
+    engine_range_close(&purge->job.range);
+    kube_job_next(&purge->job);
+}
+
 /* -- Rounds -- */
 
 static void begin_round(struct purge *purge)
@@ -528,6 +580,7 @@ static void begin_round(struct purge *purge)
     purge->kinds = NULL;
     purge->kind_at = 0;
     purge->left = purge->pods_gone = purge->over = purge->done = false;
+    purge->lease_known = purge->stands_back = false;
     purge->count = purge->at = 0;
     buf_reset(&purge->from, SIZE_MAX);
     arena_fini(&purge->object);
@@ -539,6 +592,21 @@ static void wait_a_while(struct purge *purge)
     begin_round(purge);
     kube_job_wait(&purge->job, purge->delay_s);
     purge->delay_s = purge->delay_s * 2 < DELAY_MAX_S ? purge->delay_s * 2 : DELAY_MAX_S;
+}
+
+/* Until the lease ends unless it is renewed: the next round sees whether it was. */
+static void wait_for_manager(struct purge *purge)
+{
+    if (!kube_manager_lease_held(&purge->lease, now_ns(purge))) {
+        wait_a_while(purge);
+        return;
+    }
+    if (!purge->noted)
+        log_info("kube-controller-manager empties a namespace",
+                 LOG_SLICE("namespace", buf_slice(&purge->name)));
+    purge->noted = true;
+    begin_round(purge);
+    kube_job_wait(&purge->job, kube_manager_lease_left_s(&purge->lease, now_ns(purge)));
 }
 
 static void on_kinds(struct kube_registry_wait *wait)
@@ -559,10 +627,24 @@ static void finish(struct purge *purge)
         on_end(api);
 }
 
+static void step_back(struct purge *purge)
+{
+    if (!purge->done)
+        read_keys(purge, target_kind(purge), false, on_looked_after);
+    else if (purge->over)
+        finish(purge);
+    else
+        wait_for_manager(purge);
+}
+
 static void purge_step(struct kube_job *job)
 {
     struct purge *purge = purge_of(job);
-    if (purge->page_open)
+    if (!is_definition(purge) && !purge->lease_known)
+        read_lease(purge);
+    else if (purge->stands_back)
+        step_back(purge);
+    else if (purge->page_open)
         examine_some(purge);
     else if (purge->at < purge->count)
         do_step(purge);

@@ -9,6 +9,10 @@
  *        └─ something is left: set the namespace's conditions, again after 1 s up to 30 s ◄────┤
  *                                                nothing is left: remove the finalizer ◄───────┘
  *
+ * While a kube-controller-manager holds its lease, it empties namespaces, and a round only finds
+ * out whether the namespace still exists. Definitions are always emptied here, as in a
+ * kube-apiserver.
+ *
  * One operation at a time: emptying a large namespace does not delay requests.
  */
 #ifndef VIGIL_KUBE_JOBS_PURGE_H

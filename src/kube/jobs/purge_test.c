@@ -268,6 +268,119 @@ static void names_may_be_very_long(void **state)
     end();
 }
 
+/* -- Beside a kube-controller-manager -- */
+
+#define LEASES "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
+#define MANAGER LEASES "/kube-controller-manager"
+
+/* As many seconds after the start of the simulated clock. */
+static void renew(const char *method, const char *holder, int second)
+{
+    char body[512];
+    snprintf(body, sizeof(body),
+             "{\"metadata\":{\"name\":\"kube-controller-manager\"},\"spec\":{\"holderIdentity\":"
+             "\"%s\",\"leaseDurationSeconds\":15,\"renewTime\":\"2023-11-14T22:%02d:%02d."
+             "000000Z\"}}",
+             holder, 13 + second / 60, second % 60);
+    if (method[1] == 'O')
+        (void)send_json(method, LEASES, body);
+    else
+        (void)send_patch(MANAGER, body);
+    run();
+}
+
+static void pass(int seconds)
+{
+    for (int i = 0; i < seconds; i++) {
+        clock_sim_advance(&bed->clock, NS_PER_S);
+        fake_set_now(bed->engine, bed->clock.mono_ns);
+        run();
+    }
+}
+
+static void make_namespace_with_object(uint64_t seed)
+{
+    make_namespace(seed, 50);
+    ask("POST", IN_T "/configmaps", "{\"metadata\":{\"name\":\"c\"}}", 201);
+}
+
+static void a_namespace_is_left_to_the_controller_manager(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < SEEDS; seed++) {
+        make_namespace_with_object(seed);
+        renew("POST", "manager", 20);
+        ask("DELETE", IN_T, "", 200);
+        for (int second = 34; second < 90; second += 14) {
+            pass(14);
+            renew("PATCH", "manager", second);
+        }
+        ask("DELETE", IN_T, "", 200); /* requested again, it still waits */
+        ask("GET", IN_T "/configmaps/c", "", 200);
+        ask("GET", IN_T, "", 200);
+        end();
+    }
+}
+
+static void a_namespace_is_emptied_when_the_lease_is_not_renewed(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < SEEDS; seed++) {
+        make_namespace_with_object(seed);
+        renew("POST", "manager", 20);
+        ask("DELETE", IN_T, "", 200);
+        pass(14);
+        renew("PATCH", "manager", 34);
+        pass(14);
+        ask("GET", IN_T "/configmaps/c", "", 200);
+        pass(18);
+        ask("GET", IN_T, "", 404);
+        end();
+    }
+}
+
+/* As at a stop of the manager, which gives the lease back. */
+static void a_lease_without_holder_is_not_waited_for(void **state)
+{
+    (void)state;
+    make_namespace_with_object(1);
+    renew("POST", "", 20);
+    ask("DELETE", IN_T, "", 200);
+    ask("GET", IN_T, "", 404);
+    end();
+}
+
+/* What the manager does: it deletes the objects and removes the finalizer. */
+static void a_purge_ends_when_the_manager_has_removed_the_namespace(void **state)
+{
+    (void)state;
+    make_namespace_with_object(1);
+    renew("POST", "manager", 20);
+    ask("DELETE", IN_T, "", 200);
+    ask("DELETE", IN_T "/configmaps/c", "", 200);
+    ask("PUT", IN_T "/finalize", "{\"metadata\":{\"name\":\"t\"},\"spec\":{\"finalizers\":[]}}",
+        200);
+    ask("GET", IN_T, "", 404);
+    ask("POST", "/api/v1/namespaces", "{\"metadata\":{\"name\":\"t\"}}", 201);
+    pass(60);
+    ask("GET", IN_T, "", 200);
+    end();
+}
+
+/* A kube-apiserver empties definitions itself. */
+static void a_definition_is_emptied_beside_the_controller_manager(void **state)
+{
+    (void)state;
+    begin(1, 50);
+    make_hats();
+    renew("POST", "manager", 20);
+    ask("POST", HATS,
+        "{\"apiVersion\":\"example.com/v1\",\"kind\":\"Hat\",\"metadata\":{\"name\":\"h\"}}", 201);
+    ask("DELETE", CRDS "/hats.example.com", "", 200);
+    ask("GET", CRDS "/hats.example.com", "", 404);
+    end();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -279,6 +392,11 @@ int main(void)
         cmocka_unit_test(objects_deleted_by_other_clients_are_not_waited_for),
         cmocka_unit_test(a_start_that_cannot_read_tries_again),
         cmocka_unit_test(a_purge_that_is_started_again_runs_one_operation_at_a_time),
+        cmocka_unit_test(a_namespace_is_left_to_the_controller_manager),
+        cmocka_unit_test(a_namespace_is_emptied_when_the_lease_is_not_renewed),
+        cmocka_unit_test(a_lease_without_holder_is_not_waited_for),
+        cmocka_unit_test(a_purge_ends_when_the_manager_has_removed_the_namespace),
+        cmocka_unit_test(a_definition_is_emptied_beside_the_controller_manager),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

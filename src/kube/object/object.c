@@ -214,6 +214,13 @@ bool kube_object_field(const struct kube_object *object, struct slice path, stru
     return memo->found;
 }
 
+bool kube_object_is_deleting(const struct kube_object *object)
+{
+    struct slice time;
+    return kube_object_field(object, SLICE_LITERAL("metadata.deletionTimestamp"), &time) &&
+           time.len;
+}
+
 /* -- Sending -- */
 
 /* The parts of the object as it is sent, in order. */

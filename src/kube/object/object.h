@@ -66,6 +66,9 @@ MUST_CHECK
 bool kube_object_field(const struct kube_object *object, struct slice path,
                        struct slice *ret_value);
 
+/* Whether it is marked for deletion. Only a delete sets deletionTimestamp. */
+bool kube_object_is_deleting(const struct kube_object *object);
+
 /*
  * The size of the object as it is sent: the stored bytes with the resourceVersion inserted. `item`:
  * as an item of a list, without kind and apiVersion.

@@ -1,6 +1,5 @@
-#include "kube/garbage/lease.h"
+#include "kube/jobs/manager_lease.h"
 
-#include "base/clock.h"
 #include "kube/object/object.h"
 
 #include <stdio.h>
@@ -25,7 +24,7 @@ static bool is_long_past(const struct kube_object *object, int64_t duration_s, i
     int64_t renewed_s;
     return kube_object_field(object, SLICE_LITERAL("spec.renewTime"), &text) &&
            read_time(text, &renewed_s) &&
-           renewed_s + duration_s + GARBAGE_LEASE_CLOCKS_S < real_ns / NS_PER_S;
+           renewed_s + duration_s + KUBE_MANAGER_LEASE_CLOCKS_S < real_ns / NS_PER_S;
 }
 
 static int64_t duration_of(const struct kube_object *object)
@@ -34,15 +33,15 @@ static int64_t duration_of(const struct kube_object *object)
     uint64_t seconds;
     if (!kube_object_field(object, SLICE_LITERAL("spec.leaseDurationSeconds"), &text) ||
         !slice_decimal(text, &seconds))
-        return GARBAGE_LEASE_S;
-    return seconds < GARBAGE_LEASE_MAX_S ? (int64_t)seconds : GARBAGE_LEASE_MAX_S;
+        return KUBE_MANAGER_LEASE_S;
+    return seconds < KUBE_MANAGER_LEASE_MAX_S ? (int64_t)seconds : KUBE_MANAGER_LEASE_MAX_S;
 }
 
-void garbage_lease_note(struct garbage_lease *lease, int64_t revision, struct slice value,
-                        int64_t now_ns, int64_t real_ns)
+void kube_manager_lease_note(struct kube_manager_lease *lease, int64_t revision, struct slice value,
+                             int64_t now_ns, int64_t real_ns)
 {
     bool first = !lease->revision, held = value.len;
-    int64_t duration_s = GARBAGE_LEASE_S;
+    int64_t duration_s = KUBE_MANAGER_LEASE_S;
     struct kube_object object;
     struct slice holder = SLICE_EMPTY;
     if (lease->revision == revision)
