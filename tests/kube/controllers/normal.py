@@ -43,6 +43,8 @@ def normal(value, key=""):
     if isinstance(value, list):
         found = [normal(item, key) for item in value]
         return sorted(found, key=order) if key in ("conditions", "addresses", "endpoints", "ownerReferences", "ports") else found
+    if key == "message":  # may name an object that was refused, whose name was generated
+        return RANDOM.sub("-<random>", text(value))
     return text(value) if isinstance(value, str) else value
 
 
