@@ -1,6 +1,6 @@
 # The front door. Everything underneath is CMake, Ninja and the scripts in tools/.
 .DEFAULT_GOAL := help
-.PHONY: help run build install deb deb-test docs abi test tsan conformance e2e kube cluster bench bench-growth soak report check lint format fuzz clean
+.PHONY: help run build install deb deb-test docs abi test tsan conformance e2e kube scale cluster bench bench-growth soak report check lint format fuzz clean
 
 JOBS ?= $(shell nproc)
 FUZZ_SECONDS ?= 30
@@ -66,6 +66,12 @@ kube: ## a real kube-apiserver on top of Vigil, kubectl on top of it; builds bot
 	@$(call ninja,build-test) vigil kube_oracle kube_client_suite
 	@tools/build-kube
 	@tools/run-tests --build build-test kube
+
+scale: ## 1,000 nodes and 30,000 pods with real controllers, on Vigil and on a real kube-apiserver and etcd; an hour
+	@tools/install-deps build test kube
+	@$(MAKE) --no-print-directory build
+	@tools/build-kube
+	@tests/kube/controllers/scale.py --build build $(SCALE_FLAGS)
 
 cluster: ## Vigil in front of three members of a real etcd that fail; the Kubernetes API and a real kube-apiserver on top
 	@tools/install-deps build test e2e kube

@@ -1,16 +1,21 @@
 #!/usr/bin/python3
 """Many nodes and pods with a real kube-controller-manager and kube-scheduler, first on Vigil, then on a real kube-apiserver
-and etcd. Prints the time, the processor time and the memory of each program.
+and etcd. Prints the time, the processor time and the memory of each program; --report writes them to a file, too.
 
-    tests/kube/controllers/scale.py [--nodes 1000] [--pods 30000] [--build build] [--on vigil,real]
+    tests/kube/controllers/scale.py [--nodes 1000] [--pods 30000] [--build build] [--on vigil,real] [--report FILE]
+
+A size of its own is given as real:NODES:PODS, for a server that would take too long with the other one.
 """
 import argparse
 import contextlib
+import datetime
 import json
 import os
 import pathlib
+import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
@@ -18,8 +23,13 @@ TICKS = os.sysconf("SC_CLK_TCK")
 DEPLOYMENTS = 30
 IDLE_SECONDS = 60
 PHASE_SECONDS = 3600
-FAST = ("--kube-api-qps=5000", "--kube-api-burst=10000")
+# No program may give up because the machine is busy: this is about how much is used.
+CLIENTS = ("--kube-api-qps=5000", "--kube-api-burst=10000", "--leader-elect-lease-duration=300s", "--leader-elect-renew-deadline=240s",
+           "--leader-elect-retry-period=5s")
 APPS = "/apis/apps/v1/namespaces/many"
+SERVER = ("apiserver", "etcd")
+SAMPLE_SECONDS = 2
+NAMES = {"vigil": "Vigil", "pair": "Vigil as kube-apiserver and etcd", "real": "kube-apiserver and etcd"}
 
 
 def processor_seconds(pid):
@@ -35,13 +45,26 @@ def memory_mb(pid, what):
 
 
 class Figures:
-    """What the programs of a control plane have used, phase by phase."""
+    """What the programs of a control plane have used, phase by phase, and the memory of its server over time."""
 
-    def __init__(self, plane):
-        self.plane, self.rows = plane, []
-        self.seen = {}
-        self.begin = time.monotonic()
-        self.phase_begin = self.begin
+    def __init__(self, plane, nodes, pods):
+        self.plane, self.nodes, self.pods = plane, nodes, pods
+        self.rows, self.seen = [], {}
+        self.begin = self.phase_begin = time.monotonic()
+        self.memory, self.running = [], []  # points: seconds since the begin, and a number
+        self.ended = threading.Event()
+        self.sampler = threading.Thread(target=self.sample, daemon=True)
+
+    def server(self):
+        return [p.process.pid for name, p in list(self.plane.programs.items()) if name in SERVER and p.alive()]
+
+    def sample(self):
+        while not self.ended.wait(SAMPLE_SECONDS):
+            with contextlib.suppress(OSError):
+                self.memory.append([self.since(), sum(memory_mb(pid, "VmRSS") for pid in self.server())])
+
+    def since(self):
+        return round(time.monotonic() - self.begin, 1)
 
     def phase(self, name):
         """Ends a phase: notes its time, and the processor time in it and the memory after it of each program."""
@@ -84,40 +107,99 @@ def want(plane, *request):
 
 
 def measure(plane, nodes, pods):
-    figures = Figures(plane)
+    figures = Figures(plane, nodes, pods)
+    figures.sampler.start()
+    try:
+        run(plane, figures, nodes, pods // DEPLOYMENTS)
+    finally:
+        figures.ended.set()
+        figures.sampler.join()
+    return figures
+
+
+def all_run(plane, figures, count):
+    """A look per second, since it costs the server something, too."""
+    time.sleep(1)
+    figures.running.append([figures.since(), available(plane)])
+    return figures.running[-1][1] == count
+
+
+def run(plane, figures, nodes, replicas):
     plane.start_apiserver()
     figures.phase("start")
-    plane.start_controllers(("--concurrent-replicaset-syncs=20", "--concurrent-deployment-syncs=10", *FAST), FAST)
+    plane.start_controllers(("--concurrent-replicaset-syncs=20", "--concurrent-deployment-syncs=10", *CLIENTS), CLIENTS)
     plane.start_kubelets(nodes)
-    figures.phase(f"{nodes} nodes")
+    figures.phase("nodes registered")
     want(plane, "POST", "/api/v1/namespaces", {"metadata": {"name": "many"}})
     plane.wait_for("default account", lambda: plane.client.send(
         "GET", "/api/v1/namespaces/many/serviceaccounts/default")[0] == 200)
     for i in range(DEPLOYMENTS):
-        want(plane, "POST", f"{APPS}/deployments", deployment(i, pods // DEPLOYMENTS))
-    plane.wait_for("pods", lambda: time.sleep(1) or available(plane) == pods // DEPLOYMENTS * DEPLOYMENTS, PHASE_SECONDS)
-    figures.phase(f"{pods} pods run")
+        want(plane, "POST", f"{APPS}/deployments", deployment(i, replicas))
+    plane.wait_for("pods", lambda: all_run(plane, figures, replicas * DEPLOYMENTS), PHASE_SECONDS)
+    figures.phase("all pods run")
     time.sleep(IDLE_SECONDS)
     figures.phase("nothing changes")
     for i in range(DEPLOYMENTS):
         want(plane, "DELETE", f"{APPS}/deployments/web-{i}", {"propagationPolicy": "Background"})
     plane.wait_for("end of the pods", lambda: time.sleep(1) or pods_left(plane) == 0, PHASE_SECONDS)
     figures.phase("pods deleted")
-    return figures
+
+
+def of_server(row, what):
+    return sum(used[what] for name, used in row["programs"].items() if name in SERVER)
+
+
+def of_clients(row, what):
+    return sum(used[what] for name, used in row["programs"].items() if name not in SERVER)
+
+
+def title(figures):
+    return f"{NAMES[figures.plane.what]}, {figures.nodes:,} nodes and {figures.pods:,} pods"
 
 
 def table(measured):
-    """The figures as rows of Markdown: each phase, with the server's programs added up."""
-    print("\n| phase | " + " | ".join(f"{f.plane.what}: time | CPU of the server | its memory, peak | CPU of the clients"
-                                      for f in measured) + " |")
-    for rows in zip(*(f.rows for f in measured)):
-        cells = []
-        for row in rows:
-            server = [p for name, p in row["programs"].items() if name in ("apiserver", "etcd")]
-            clients = [p for name, p in row["programs"].items() if name not in ("apiserver", "etcd")]
-            cells.append(f"{row['seconds']} s | {sum(p['cpu'] for p in server):.1f} s | {sum(p['rss'] for p in server)} MB, "
-                         f"{sum(p['peak'] for p in server)} MB | {sum(p['cpu'] for p in clients):.1f} s")
-        print(f"| {rows[0]['phase']} | " + " | ".join(cells) + " |")
+    """The figures as tables of Markdown: each phase, with the server's programs added up."""
+    for figures in measured:
+        print(f"\n{title(figures)}\n\n| phase | time | CPU of the server | its memory | peak | CPU of the clients |\n"
+              "| --- | --- | --- | --- | --- | --- |")
+        for row in figures.rows:
+            print(f"| {row['phase']} | {row['seconds']} s | {of_server(row, 'cpu'):.1f} s | {of_server(row, 'rss')} MB | "
+                  f"{of_server(row, 'peak')} MB | {of_clients(row, 'cpu'):.1f} s |")
+
+
+def facts(figures):
+    name = title(figures)
+    for row in figures.rows:
+        yield [f"{name}: {row['phase']}, time", row["seconds"], "s"]
+        yield [f"{name}: {row['phase']}, processor time of the server", round(of_server(row, "cpu"), 1), "s"]
+        yield [f"{name}: {row['phase']}, memory of the server after it", of_server(row, "rss"), "MB"]
+    yield [f"{name}: peak memory of the server", of_server(figures.rows[-1], "peak"), "MB"]
+    yield [f"{name}: processor time of the server, in all", round(sum(of_server(row, "cpu") for row in figures.rows), 1), "s"]
+    yield [f"{name}: processor time of its clients, in all", round(sum(of_clients(row, "cpu") for row in figures.rows), 1), "s"]
+
+
+def plot(measured, name, unit, points):
+    return {"title": name, "x": "seconds since the start", "y": unit, "log": False,
+            "series": [{"name": title(f), "points": points(f)} for f in measured]}
+
+
+def write_report(path, measured, seconds):
+    commit = subprocess.run(["git", "rev-parse", "--short=12", "HEAD"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps({
+        "part": "scale", "command": "make scale", "commit": commit.strip(),
+        "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d"), "seconds": round(seconds, 1),
+        "facts": [fact for f in measured for fact in facts(f)],
+        "plots": [plot(measured, "Memory of the server", "MB", lambda f: [[x, round(y, 1)] for x, y in f.memory]),
+                  plot(measured, "Pods that run", "pods", lambda f: f.running)],
+        "rows": []}, indent=1) + "\n")
+
+
+def sizes(text, nodes, pods):
+    """vigil,real:100:3000 as what to measure, with nodes and pods."""
+    for part in text.split(","):
+        what, *own = part.split(":")
+        yield what, *([int(number) for number in own] or [nodes, pods])
 
 
 def main():
@@ -125,23 +207,26 @@ def main():
     parser.add_argument("--nodes", type=int, default=1000)
     parser.add_argument("--pods", type=int, default=30000)
     parser.add_argument("--build", default=str(ROOT / "build"), help="where vigil was built")
-    parser.add_argument("--on", default="vigil,real", help="what to measure: vigil, pair, real")
+    parser.add_argument("--on", default="vigil,real", help="what to measure: vigil, pair, real, each with a size of its own, if given")
+    parser.add_argument("--report", type=pathlib.Path, help="a file for the figures, as JSON")
     parser.add_argument("--keep", help="a directory for the logs")
     args = parser.parse_args()
     os.environ.setdefault("VIGIL_BIN", str(pathlib.Path(args.build, "vigil").resolve()))
     from plane import Identities, Plane, build_kubelet  # reads VIGIL_BIN
-    measured = []
+    measured, begin = [], time.monotonic()
     with contextlib.ExitStack() as stack:
         root = pathlib.Path(args.keep or stack.enter_context(tempfile.TemporaryDirectory(prefix="vigil-scale-")))
         root.mkdir(exist_ok=True)
         kubelet, identities = build_kubelet(root), Identities(root / "identities")
-        for what in args.on.split(","):
+        for what, nodes, pods in sizes(args.on, args.nodes, args.pods):
             plane = Plane(what, root / what, identities, kubelet, ("--quota-backend-bytes=8000000000",))
             try:
-                measured.append(measure(plane, args.nodes, args.pods))
+                measured.append(measure(plane, nodes, pods))
             finally:
                 plane.stop()
     table(measured)
+    if args.report:
+        write_report(args.report, measured, time.monotonic() - begin)
 
 
 if __name__ == "__main__":
