@@ -408,7 +408,8 @@ UPDATES = [
         {"spec.volumes": [{"name": "t", "projected": {"sources": [{"serviceAccountToken": {"path": "t"}}]}}]},
         {"spec.hostname": "x"}, {"spec.priority": 7}, {"spec.priority": 0}, {"spec.priorityClassName": "x"},
         {"spec.serviceAccountName": "other"}, {"spec.automountServiceAccountToken": False}, {"spec.activeDeadlineSeconds": 51},
-        {"spec.activeDeadlineSeconds": NONE}, {"spec.tolerations": []}, {FIRST + "command": ["a"]}, {FIRST + "env": [{"name": "a"}]}, {"spec.restartPolicy": "Never"},
+        {"spec.activeDeadlineSeconds": NONE}, {"spec.tolerations": []}, {FIRST + "command": ["a"]},
+        {FIRST + "env": [{"name": "a"}]}, {"spec.restartPolicy": "Never"},
         {"spec.initContainers": [{"name": "d", "image": "i"}]}]),
     ("/apis/apps/v1/namespaces/default/deployments", WORKLOAD, [
         {"spec.selector": {"matchLabels": {"a": "c"}}, "spec.template.metadata.labels": {"a": "c"}}, {"spec.template.spec.containers": []},

@@ -2,6 +2,7 @@
  * the limits. */
 #include "kube/access/identity.h"
 
+#include "kube/access/binding.h"
 #include "kube/server/bed_test.h"
 
 #define ROLES "/registry/clusterroles/"
@@ -162,7 +163,7 @@ static void a_binding_with_too_many_subjects_has_no_effect(void **state)
     (void)state;
     start(100);
     put_role("reads", READS);
-    for (int count = KUBE_RBAC_SUBJECTS_MAX; count <= KUBE_RBAC_SUBJECTS_MAX + 1; count++) {
+    for (int count = KUBE_BINDING_SUBJECTS_MAX; count <= KUBE_BINDING_SUBJECTS_MAX + 1; count++) {
         char name[16];
         snprintf(name, sizeof(name), "u%d", count);
         buf_reset(&text, SIZE_MAX);
@@ -175,7 +176,7 @@ static void a_binding_with_too_many_subjects_has_no_effect(void **state)
         assert_int_equal(buf_append_format(&text, "{\"kind\":\"User\",\"name\":\"%s\"}]}", name),
                          ST_OK);
         put(BINDINGS, name, buf_slice(&text));
-        assert_answer(list_as(name), count > KUBE_RBAC_SUBJECTS_MAX ? 403 : 200, NULL);
+        assert_answer(list_as(name), count > KUBE_BINDING_SUBJECTS_MAX ? 403 : 200, NULL);
     }
     end();
 }
@@ -204,6 +205,167 @@ static void a_decision_examines_a_bounded_number_of_rules(void **state)
     end();
 }
 
+/* A list of items, the last of which is this one; the others are `filler`. */
+static void append_many(struct buf *to, int count, const char *filler, const char *last)
+{
+    for (int i = 1; i < count; i++)
+        assert_int_equal(buf_append_format(to, "%s,", filler), ST_OK);
+    assert_int_equal(buf_append_text(to, last), ST_OK);
+}
+
+static void a_role_with_too_many_items_in_a_rule_has_no_effect(void **state)
+{
+    AUTO(buf_fini) struct buf text = {0};
+    (void)state;
+    start(100);
+    for (int count = KUBE_RULE_ITEMS_MAX; count <= KUBE_RULE_ITEMS_MAX + 1; count++) {
+        char name[16];
+        snprintf(name, sizeof(name), "r%d", count);
+        buf_reset(&text, SIZE_MAX);
+        assert_int_equal(buf_append_text(&text, "{\"metadata\":{},\"rules\":[{\"verbs\":[\"list\"],"
+                                                "\"apiGroups\":[\"\"],\"resources\":["),
+                         ST_OK);
+        append_many(&text, count, "\"x\"", "\"configmaps\"]}]}");
+        put(ROLES, name, buf_slice(&text));
+        put_binding(name, name, "User", name);
+        assert_answer(list_as(name), count > KUBE_RULE_ITEMS_MAX ? 403 : 200, NULL);
+    }
+    end();
+}
+
+static void a_role_with_too_many_selectors_has_no_effect(void **state)
+{
+    AUTO(buf_fini) struct buf text = {0};
+    (void)state;
+    start(100);
+    put(ROLES, "part",
+        SLICE_LITERAL("{\"metadata\":{\"labels\":{\"to\":\"sum\"}},\"rules\":[" READS "]}"));
+    for (int count = KUBE_RBAC_SELECTORS_MAX; count <= KUBE_RBAC_SELECTORS_MAX + 1; count++) {
+        char name[16];
+        snprintf(name, sizeof(name), "r%d", count);
+        buf_reset(&text, SIZE_MAX);
+        assert_int_equal(buf_append_text(&text, "{\"metadata\":{},\"aggregationRule\":{"
+                                                "\"clusterRoleSelectors\":["),
+                         ST_OK);
+        append_many(&text, count, "{\"matchLabels\":{\"to\":\"none\"}}",
+                    "{\"matchLabels\":{\"to\":\"sum\"}}]}}");
+        put(ROLES, name, buf_slice(&text));
+        put_binding(name, name, "User", name);
+        assert_answer(list_as(name), count > KUBE_RBAC_SELECTORS_MAX ? 403 : 200, NULL);
+    }
+    end();
+}
+
+/* level0 has rules, and each other level aggregates the one before it. */
+static void deeper_roles_are_not_aggregated(void **state)
+{
+    enum { DEPTH = KUBE_RBAC_AGGREGATION_DEPTH };
+    (void)state;
+    start(100);
+    put(ROLES, "level0",
+        SLICE_LITERAL("{\"metadata\":{\"labels\":{\"level\":\"0\"}},\"rules\":[" READS "]}"));
+    for (int level = 1; level <= DEPTH + 1; level++) {
+        char name[32], text[256];
+        snprintf(name, sizeof(name), "level%d", level);
+        snprintf(text, sizeof(text),
+                 "{\"metadata\":{\"labels\":{\"level\":\"%d\"}},\"aggregationRule\":{"
+                 "\"clusterRoleSelectors\":[{\"matchLabels\":{\"level\":\"%d\"}}]}}",
+                 level, level - 1);
+        put(ROLES, name, slice_from_text(text));
+        put_binding(name, name, "User", name);
+        assert_answer(list_as(name), level > DEPTH ? 403 : 200, NULL);
+    }
+    end();
+}
+
+static struct slice binding_text(char (*to)[256], const char *role, const char *user)
+{
+    snprintf(*to, sizeof(*to),
+             "{\"metadata\":{},\"roleRef\":{\"kind\":\"ClusterRole\",\"name\":\"%s\"},"
+             "\"subjects\":[{\"kind\":\"User\",\"name\":\"%s\"}]}",
+             role, user);
+    return slice_from_text(*to);
+}
+
+/* They are stored before the first request reads them. */
+static void more_bindings_than_the_limit_have_no_effect(void **state)
+{
+    char key[64], text[256];
+    (void)state;
+    start(100);
+    put_role("reads", READS);
+    for (int i = 0; i < KUBE_RBAC_BINDINGS_MAX; i++) {
+        bool last = i == KUBE_RBAC_BINDINGS_MAX - 1;
+        snprintf(key, sizeof(key), BINDINGS "b%05d", i);
+        store(key, binding_text(&text, last ? "reads" : "none", last ? "last" : "other"));
+    }
+    store(BINDINGS "c", binding_text(&text, "reads", "more"));
+    run_watching();
+    assert_answer(list_as("last"), 200, NULL);
+    assert_answer(list_as("more"), 403, NULL);
+    end();
+}
+
+/* A binding with as many subjects as it may have, the last of which is this one. */
+static void store_full(const char *name, const char *role, const char *last)
+{
+    AUTO(buf_fini) struct buf text = {0};
+    char key[64], subject[64];
+    snprintf(key, sizeof(key), BINDINGS "%s", name);
+    snprintf(subject, sizeof(subject), "{\"kind\":\"User\",\"name\":\"%s\"}]}", last);
+    assert_int_equal(buf_append_format(&text,
+                                       "{\"metadata\":{},\"roleRef\":{\"kind\":\"ClusterRole\","
+                                       "\"name\":\"%s\"},\"subjects\":[",
+                                       role),
+                     ST_OK);
+    append_many(&text, KUBE_BINDING_SUBJECTS_MAX, "{\"kind\":\"Group\",\"name\":\"x\"}", subject);
+    store(key, buf_slice(&text));
+}
+
+/* A decision does not examine the subjects of others: comparing all of them with the groups of a
+ * user would take more steps than it has. */
+static void more_subjects_than_the_limit_have_no_effect(void **state)
+{
+    enum { FULL = KUBE_BINDING_INDEXED_MAX / KUBE_BINDING_SUBJECTS_MAX };
+    char name[32], text[256];
+    (void)state;
+    start(100);
+    put_role("reads", READS);
+    for (int i = 0; i < FULL; i++) {
+        snprintf(name, sizeof(name), "b%02d", i);
+        store_full(name, "reads", i == FULL - 1 ? "full" : "other");
+    }
+    store(BINDINGS "c", binding_text(&text, "reads", "small"));
+    store_full("d", "reads", "more");
+    store(BINDINGS "e", binding_text(&text, "reads", "after"));
+    run_watching();
+    assert_answer(list_as("full"), 200, NULL);
+    assert_answer(list_as("small"), 200, NULL);
+    assert_answer(list_as("more"), 403, NULL);
+    assert_answer(list_as("after"), 200, NULL);
+    end();
+}
+
+/* The answer to a list by jane with these fields. */
+static struct peer *list_with(const struct http_field *fields, size_t count)
+{
+    struct peer *peer = calloc(1, sizeof(*peer));
+    bed->peers[bed->count++] = peer;
+    peer->text = strdup(CMS);
+    peer->x.ops = &ops;
+    peer->x.request = (struct http_request){.method = SLICE_LITERAL("GET"),
+                                            .target = slice_from_text(peer->text),
+                                            .host = SLICE_LITERAL("127.0.0.1"),
+                                            .peer_name = "jane",
+                                            .fields = fields,
+                                            .field_count = count};
+    http_split_target(peer->x.request.target, &peer->x.request);
+    peer->routes = kube_api_routes(bed->api);
+    http_routes_dispatch(peer->routes, &peer->x);
+    run_watching();
+    return peer;
+}
+
 static void too_many_groups_cannot_be_impersonated(void **state)
 {
     static struct http_field fields[KUBE_USER_GROUPS_MAX + 2];
@@ -213,25 +375,28 @@ static void too_many_groups_cannot_be_impersonated(void **state)
         fields[i] = (struct http_field){SLICE_LITERAL("Impersonate-Group"), SLICE_LITERAL("g")};
     start(100);
     for (size_t count = KUBE_USER_GROUPS_MAX; count <= KUBE_USER_GROUPS_MAX + 1; count++) {
-        struct peer *peer = calloc(1, sizeof(*peer));
-        bed->peers[bed->count++] = peer;
-        peer->text = strdup(CMS);
-        peer->x.ops = &ops;
-        peer->x.request = (struct http_request){.method = SLICE_LITERAL("GET"),
-                                                .target = slice_from_text(peer->text),
-                                                .host = SLICE_LITERAL("127.0.0.1"),
-                                                .peer_name = "jane",
-                                                .fields = fields,
-                                                .field_count = count};
-        http_split_target(peer->x.request.target, &peer->x.request);
-        peer->routes = kube_api_routes(bed->api);
-        http_routes_dispatch(peer->routes, &peer->x);
-        run_watching();
+        struct peer *peer = list_with(fields, count);
         if (count > KUBE_USER_GROUPS_MAX)
             assert_answer(peer, 400, "too many groups");
         else
             assert_answer(peer, 403, "cannot impersonate resource \\\"users\\\"");
     }
+    end();
+}
+
+static void too_many_extra_keys_cannot_be_impersonated(void **state)
+{
+    static struct http_field fields[KUBE_USER_EXTRAS_MAX + 2];
+    static char names[COUNT_OF(fields)][32];
+    (void)state;
+    fields[0] = (struct http_field){SLICE_LITERAL("impersonate-user"), SLICE_LITERAL("x")};
+    for (size_t i = 1; i < COUNT_OF(fields); i++) {
+        snprintf(names[i], sizeof(names[i]), "impersonate-extra-k%zu", i);
+        fields[i] = (struct http_field){slice_from_text(names[i]), SLICE_LITERAL("v")};
+    }
+    start(100);
+    assert_answer(list_with(fields, KUBE_USER_EXTRAS_MAX + 1), 403, "cannot impersonate resource");
+    assert_answer(list_with(fields, KUBE_USER_EXTRAS_MAX + 2), 400, "too many groups or extras");
     end();
 }
 
@@ -245,7 +410,13 @@ int main(void)
         cmocka_unit_test(a_role_with_too_many_rules_has_no_effect),
         cmocka_unit_test(a_binding_with_too_many_subjects_has_no_effect),
         cmocka_unit_test(a_decision_examines_a_bounded_number_of_rules),
+        cmocka_unit_test(a_role_with_too_many_items_in_a_rule_has_no_effect),
+        cmocka_unit_test(a_role_with_too_many_selectors_has_no_effect),
+        cmocka_unit_test(deeper_roles_are_not_aggregated),
+        cmocka_unit_test(more_bindings_than_the_limit_have_no_effect),
+        cmocka_unit_test(more_subjects_than_the_limit_have_no_effect),
         cmocka_unit_test(too_many_groups_cannot_be_impersonated),
+        cmocka_unit_test(too_many_extra_keys_cannot_be_impersonated),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

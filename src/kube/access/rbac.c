@@ -3,6 +3,7 @@
 #include "base/xalloc.h"
 #include "codec/json/field_fault.h"
 #include "engine/engine.h"
+#include "kube/access/binding.h"
 #include "kube/selector/label.h"
 
 #include <stdio.h>
@@ -11,6 +12,7 @@ enum kind { ROLES, ROLE_BINDINGS, CLUSTER_ROLES, CLUSTER_ROLE_BINDINGS, KINDS };
 
 struct kube_rbac {
     struct kube_lookup *lookups[KINDS];
+    struct kube_binding_index bindings[KINDS]; /* of the two kinds of bindings */
 };
 
 /* -- What is kept of objects -- */
@@ -21,17 +23,6 @@ struct role {
     bool aggregates;     /* it has an aggregationRule: */
     const struct label_selector **selectors;
     size_t selector_count;
-};
-
-struct subject {
-    enum { SUBJECT_USER, SUBJECT_GROUP, SUBJECT_ACCOUNT } kind;
-    struct slice name, namespace;
-};
-
-struct binding {
-    struct slice ref_kind, ref_name;
-    struct subject *subjects;
-    size_t subject_count;
 };
 
 static struct slice text_of(struct arena *arena, const struct json_node *from, const char *name)
@@ -132,44 +123,10 @@ static const void *read_role(struct arena *arena, const struct json_node *object
     return fine ? role : NULL;
 }
 
-static bool read_subject(struct arena *arena, const struct json_node *node, struct subject *to)
-{
-    struct slice kind = text_of(arena, node, "kind");
-    to->name = text_of(arena, node, "name");
-    to->namespace = text_of(arena, node, "namespace");
-    if (slice_equal(kind, SLICE_LITERAL("User")))
-        to->kind = SUBJECT_USER;
-    else if (slice_equal(kind, SLICE_LITERAL("Group")))
-        to->kind = SUBJECT_GROUP;
-    else if (slice_equal(kind, SLICE_LITERAL("ServiceAccount")))
-        to->kind = SUBJECT_ACCOUNT;
-    else
-        return false;
-    return to->name.len;
-}
-
-static const void *read_binding(struct arena *arena, const struct json_node *object)
-{
-    struct binding *b = arena_calloc(arena, 1, sizeof(*b));
-    const struct json_node *ref = json_node_named(object, "roleRef");
-    const struct json_node *list = json_node_named(object, "subjects");
-    bool some = list && list->type == JSON_TYPE_ARRAY && list->count;
-    if (!b || (some && list->count > KUBE_RBAC_SUBJECTS_MAX))
-        return NULL;
-    b->ref_kind = text_of(arena, ref, "kind");
-    b->ref_name = text_of(arena, ref, "name");
-    if (!some)
-        return b;
-    b->subjects = arena_calloc(arena, list->count, sizeof(*b->subjects));
-    for (const struct json_node *item = list->first; b->subjects && item; item = item->next)
-        if (read_subject(arena, item, &b->subjects[b->subject_count]))
-            b->subject_count++;
-    return b;
-}
-
 /* -- Life -- */
 
-struct kube_rbac *kube_rbac_new(struct engine_shard *shard, struct loop *loop, size_t *under_way)
+struct kube_rbac *kube_rbac_new(struct engine_shard *shard, struct loop *loop, size_t *under_way,
+                                uint64_t seed)
 {
     static const struct {
         const char *prefix;
@@ -181,16 +138,21 @@ struct kube_rbac *kube_rbac_new(struct engine_shard *shard, struct loop *loop, s
         [CLUSTER_ROLE_BINDINGS] = {"/registry/clusterrolebindings/", false, true},
     };
     struct kube_rbac *rbac = xcalloc(1, sizeof(*rbac));
-    for (size_t i = 0; i < KINDS; i++)
+    for (size_t i = 0; i < KINDS; i++) {
+        kube_binding_index_init(&rbac->bindings[i], seed);
         rbac->lookups[i] = kube_lookup_new(&(struct kube_lookup_options){
             .shard = shard,
             .loop = loop,
             .under_way = under_way,
             .prefix = rows[i].prefix,
             .namespaced = rows[i].namespaced,
-            .read = rows[i].binding ? read_binding : read_role,
+            .read = rows[i].binding ? kube_binding_read : read_role,
             .objects_max = rows[i].binding ? KUBE_RBAC_BINDINGS_MAX : 0,
+            .added = rows[i].binding ? kube_binding_index_add : NULL,
+            .removed = rows[i].binding ? kube_binding_index_remove : NULL,
+            .index = &rbac->bindings[i],
         });
+    }
     return rbac;
 }
 
@@ -204,8 +166,10 @@ void kube_rbac_free(struct kube_rbac *rbac)
 {
     if (!rbac)
         return;
-    for (size_t i = 0; i < KINDS; i++)
+    for (size_t i = 0; i < KINDS; i++) {
         kube_lookup_free(rbac->lookups[i]);
+        kube_binding_index_fini(&rbac->bindings[i]);
+    }
     free(rbac);
 }
 
@@ -263,9 +227,7 @@ struct visit {
     bool exhausted; /* too many steps */
     bool ended;     /* fn has returned false */
     bool (*fn)(struct visit *visit, const struct kube_rule *rule);
-    /* The binding whose rules are visited; name NULL: none. */
-    const struct kube_lookup_object *binding;
-    const struct subject *subject;
+    struct kube_bound bound; /* the binding whose rules are visited */
     /* Roles that are missing. */
     struct buf missing;
     unsigned missing_count;
@@ -381,58 +343,29 @@ static void visit_role(struct visit *v, struct slice kind, struct slice name)
         visit_rules(v, &((const struct role *)object->data)->rules);
 }
 
-static bool is_account(const struct visit *v, const struct subject *s)
-{
-    struct slice namespace = s->namespace.len ? s->namespace : v->namespace, rest = v->user->name;
-    struct slice prefix = SLICE_LITERAL("system:serviceaccount:");
-    if (!namespace.len || !slice_has_prefix(rest, prefix))
-        return false;
-    rest = slice_sub(rest, prefix.len, rest.len - prefix.len);
-    if (rest.len != namespace.len + 1 + s->name.len || !slice_has_prefix(rest, namespace) ||
-        rest.ptr[namespace.len] != ':')
-        return false;
-    return slice_equal(slice_sub(rest, namespace.len + 1, s->name.len), s->name);
-}
-
-static bool applies(const struct visit *v, const struct subject *s)
-{
-    switch (s->kind) {
-    case SUBJECT_USER:
-        return slice_equal(s->name, v->user->name);
-    case SUBJECT_GROUP:
-        return kube_texts_have(&v->user->groups, s->name);
-    case SUBJECT_ACCOUNT:
-        return is_account(v, s);
-    }
-    return false;
-}
-
-static bool visit_binding(void *ctx, const struct kube_lookup_object *object)
+static bool visit_binding(void *ctx, const struct kube_bound *bound)
 {
     struct visit *v = ctx;
-    const struct binding *b = object->data;
-    for (size_t i = 0; i < b->subject_count; i++) {
-        size_t cost = b->subjects[i].kind == SUBJECT_GROUP ? v->user->groups.count : 1;
-        if (!charge(v, cost))
-            return false;
-        if (!applies(v, &b->subjects[i]))
-            continue;
-        v->binding = object;
-        v->subject = &b->subjects[i];
+    const struct kube_binding *b = bound->object->data;
+    v->bound = *bound;
+    if (charge(v, 1))
         visit_role(v, b->ref_kind, b->ref_name);
-        break;
-    }
-    return charge(v, 1);
+    return !v->exhausted && !v->ended;
+}
+
+static void visit_bindings(struct visit *v, enum kind kind, struct slice namespace)
+{
+    v->namespace = namespace;
+    if (charge(v, 1 + v->user->groups.count))
+        kube_binding_index_each(&v->rbac->bindings[kind], v->user, namespace, visit_binding, v);
 }
 
 static void visit_user(struct visit *v, struct slice namespace)
 {
     assert(kube_rbac_ready(v->rbac));
-    v->namespace = SLICE_EMPTY;
-    kube_lookup_each(v->rbac->lookups[CLUSTER_ROLE_BINDINGS], SLICE_EMPTY, visit_binding, v);
-    v->namespace = namespace;
+    visit_bindings(v, CLUSTER_ROLE_BINDINGS, SLICE_EMPTY);
     if (namespace.len && !v->ended && !v->exhausted)
-        kube_lookup_each(v->rbac->lookups[ROLE_BINDINGS], namespace, visit_binding, v);
+        visit_bindings(v, ROLE_BINDINGS, namespace);
 }
 
 /* -- Reasons -- */
@@ -466,16 +399,18 @@ static enum status describe(const struct visit *v, struct buf *to)
 {
     static const char *const kinds[] = {
         [SUBJECT_USER] = "User", [SUBJECT_GROUP] = "Group", [SUBJECT_ACCOUNT] = "ServiceAccount"};
-    const struct binding *b = v->binding->data;
-    bool account = v->subject->kind == SUBJECT_ACCOUNT;
-    struct slice of = v->subject->namespace.len ? v->subject->namespace : v->binding->namespace;
-    TRY(buf_append_text(to, v->binding->namespace.len ? "RBAC: allowed by RoleBinding"
-                                                      : "RBAC: allowed by ClusterRoleBinding"));
-    TRY(append_name(to, v->binding->name, v->binding->namespace));
+    const struct kube_lookup_object *binding = v->bound.object;
+    const struct kube_binding *b = binding->data;
+    const struct kube_subject *subject = v->bound.subject;
+    bool account = subject->kind == SUBJECT_ACCOUNT;
+    struct slice of = subject->namespace.len ? subject->namespace : binding->namespace;
+    TRY(buf_append_text(to, binding->namespace.len ? "RBAC: allowed by RoleBinding"
+                                                   : "RBAC: allowed by ClusterRoleBinding"));
+    TRY(append_name(to, binding->name, binding->namespace));
     TRY(buf_append_format(to, " of %.*s", SLICE_ARGS(b->ref_kind)));
     TRY(append_name(to, b->ref_name, SLICE_EMPTY));
-    TRY(buf_append_format(to, " to %s", kinds[v->subject->kind]));
-    return append_name(to, v->subject->name, account ? of : SLICE_EMPTY);
+    TRY(buf_append_format(to, " to %s", kinds[subject->kind]));
+    return append_name(to, subject->name, account ? of : SLICE_EMPTY);
 }
 
 static void set_allowed(const struct visit *v, char *ret_reason)

@@ -4,7 +4,8 @@
  *
  *     user and groups ─► bindings whose subject it is ─► their roles ─► rules ─► allowed or not
  *
- * The four kinds are kept by lookups (kube/lookup/lookup.h). A cluster role with an aggregationRule
+ * The four kinds are kept by lookups (kube/lookup/lookup.h), bindings with an index by subject
+ * (kube/access/binding.h). A cluster role with an aggregationRule
  * has the rules of the cluster roles that it selects, which kube-controller-manager would write
  * into it. One per API, on its thread.
  */
@@ -20,13 +21,14 @@ struct loop;
 
 enum {
     KUBE_RBAC_REASON_BYTES = 1024,
-    KUBE_RBAC_SUBJECTS_MAX = 4096,   /* of one binding; one with more is left out */
     KUBE_RBAC_SELECTORS_MAX = 64,    /* of one aggregationRule */
     KUBE_RBAC_AGGREGATION_DEPTH = 8, /* roles that are aggregated of aggregated roles */
     KUBE_RBAC_BINDINGS_MAX = 20000,  /* of each of the two kinds */
 };
 
-struct kube_rbac *kube_rbac_new(struct engine_shard *shard, struct loop *loop, size_t *under_way);
+/* seed: of hashes. */
+struct kube_rbac *kube_rbac_new(struct engine_shard *shard, struct loop *loop, size_t *under_way,
+                                uint64_t seed);
 void kube_rbac_stop(struct kube_rbac *rbac); /* accepts NULL */
 void kube_rbac_free(struct kube_rbac *rbac); /* must be stopped; accepts NULL */
 

@@ -163,6 +163,8 @@ static bool is_at(const struct kube_lookup *l, size_t at, struct slice key)
 static void remove_at(struct kube_lookup *l, size_t at)
 {
     struct entry *entry = l->entries[at];
+    if (l->options.removed)
+        l->options.removed(l->options.index, &entry->object);
     memmove(&l->entries[at], &l->entries[at + 1], (--l->count - at) * sizeof(struct entry *));
     l->bytes -= entry_size(entry);
     entry_free(entry);
@@ -181,11 +183,11 @@ static void insert_at(struct kube_lookup *l, size_t at, struct entry *entry)
 
 static void clear(struct kube_lookup *l)
 {
-    for (size_t i = 0; i < l->count; i++)
-        entry_free(l->entries[i]);
+    while (l->count)
+        remove_at(l, l->count - 1); /* the last is the cheapest to remove, also from an index */
     free(l->entries);
     l->entries = NULL;
-    l->count = l->capacity = l->bytes = l->left_out = 0;
+    l->capacity = l->left_out = 0;
     l->lines = 0;
 }
 
@@ -200,8 +202,14 @@ static void leave_out(struct kube_lookup *l, struct slice key, const char *why)
                  LOG_TEXT("why", why));
 }
 
+static const char *index_object(const struct kube_lookup *l, const struct entry *entry)
+{
+    return l->options.added ? l->options.added(l->options.index, &entry->object) : NULL;
+}
+
 static void add(struct kube_lookup *l, struct slice key, struct kube_kv kv)
 {
+    const char *why;
     if (kv.value.len > KUBE_LOOKUP_OBJECT_BYTES_MAX) {
         leave_out(l, key, "it is too long");
         return;
@@ -216,6 +224,8 @@ static void add(struct kube_lookup *l, struct slice key, struct kube_kv kv)
         leave_out(l, key, "it cannot be read");
     else if (entry_size(entry) > l->options.bytes_max - l->bytes)
         leave_out(l, key, "all together are too large");
+    else if ((why = index_object(l, entry)) != NULL)
+        leave_out(l, key, why);
     else
         insert_at(l, find(l, key), TAKE(entry));
 }

@@ -49,6 +49,11 @@ struct kube_lookup_options {
      * is not usable; it is left out. Without the function, the whole tree is kept. */
     const void *(*read)(struct arena *arena, const struct json_node *object);
     size_t bytes_max, objects_max; /* 0: the defaults */
+    /* For an index of the objects; both or none. They are called with each object that is kept, and
+     * again before it is freed or replaced. added returns why the object is left out, or NULL. */
+    const char *(*added)(void *index, const struct kube_lookup_object *object);
+    void (*removed)(void *index, const struct kube_lookup_object *object);
+    void *index;
 };
 
 /* Reads nothing yet. The options are copied. */

@@ -79,6 +79,7 @@ static struct kube_access *open_access(struct kube_api *api)
         .under_way = &api->under_way,
         .tokens = api->config->tokens,
         .accounts = api->config->accounts,
+        .seed = random_u64(&api->random),
     });
 }
 
