@@ -82,6 +82,14 @@ cluster: ## Vigil in front of three members of a real etcd that fail; the Kubern
 	@tools/build-kube
 	@tools/run-tests --build build-test cluster conformance@cluster kubeapi@cluster watch@cluster:Guarantees live@cluster:$(CLUSTER_LIVE) kube@cluster:apiserver
 
+.PHONY: sim
+SEEDS ?= 500
+sim: ## the whole server and its clients in a simulation with faults, SEEDS=500 times; a failing seed prints how to repeat it
+	@tools/install-deps build test
+	@$(call cmake,build-test,-DVIGIL_SANITIZE=address$(comma)undefined)
+	@$(call ninja,build-test) vigil_sim
+	@build-test/vigil_sim --seeds=$(SEEDS)
+
 bench: ## Vigil and a real etcd side by side; results in bench/results
 	@tools/install-deps test
 	@$(MAKE) --no-print-directory build

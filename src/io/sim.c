@@ -33,8 +33,11 @@ struct sim_handle {
     struct buf arrived;
     size_t arrived_at; /* bytes before this were read */
     bool end_arrived, end_sent, broken;
+    bool silent, slow;         /* what is sent to it is lost, or takes a second longer */
+    struct sim_handle *origin; /* of the accepting end: its listener; NULL once that is closed */
 
     /* a listener */
+    bool unplugged;
     char address[ADDRESS_TEXT_BYTES];
     int waiting[CONNECTIONS_WAITING_MAX]; /* handles of connections to accept */
     unsigned waiting_count;
@@ -158,9 +161,13 @@ static unsigned ready_events(struct sim *sim, const struct sim_handle *handle)
 
 static void send_segment(struct sim *sim, struct sim_handle *to, struct slice bytes, bool end)
 {
+    if (to->silent)
+        return;
     struct sim_segment *segment = must(malloc(sizeof(*segment) + bytes.len));
     int64_t delay =
         random_between(&sim->random, sim->options.delay_min_ns, sim->options.delay_max_ns);
+    if (to->slow)
+        delay += NS_PER_S;
     *segment = (struct sim_segment){
         .at_ns = now_of(sim) + delay, .end = end, .bytes = slice_of(segment + 1, bytes.len)};
     slice_copy(segment + 1, bytes);
@@ -280,6 +287,52 @@ void sim_reset(struct socket *socket)
     break_both(handle_at(socket->world, socket->handle, HANDLE_SOCKET));
 }
 
+/* -- faults -- */
+
+static void disturb(struct sim_handle *handle, enum sim_fault fault)
+{
+    struct sim_handle *ends[] = {handle, handle->peer};
+    if (fault == SIM_BREAK) {
+        break_both(handle);
+        return;
+    }
+    for (size_t i = 0; i < COUNT_OF(ends); i++) {
+        ends[i]->silent |= fault == SIM_SILENCE;
+        ends[i]->slow |= fault == SIM_SLOW;
+        if (fault == SIM_SILENCE)
+            drop_flight(ends[i]);
+    }
+}
+
+void sim_disturb(struct sim *sim, enum sim_fault fault)
+{
+    struct sim_handle *chosen = NULL;
+    uint64_t count = 0;
+    for (int i = 0; i < sim->handles_used; i++) {
+        struct sim_handle *handle = sim->handles[i];
+        if (handle && handle->kind == HANDLE_SOCKET && handle->peer &&
+            random_below(&sim->random, ++count) == 0)
+            chosen = handle;
+    }
+    if (chosen)
+        disturb(chosen, fault);
+}
+
+static struct sim_handle *find_listener(struct sim *sim, const char *address);
+
+void sim_unplug(struct sim *sim, const struct address *address)
+{
+    char text[ADDRESS_TEXT_BYTES];
+    address_format(address, text);
+    struct sim_handle *listener = find_listener(sim, text);
+    if (!listener)
+        return;
+    listener->unplugged = true;
+    for (int i = 0; i < sim->handles_used; i++)
+        if (sim->handles[i] && sim->handles[i]->origin == listener)
+            break_both(sim->handles[i]);
+}
+
 /* Every socket has its own port. */
 static enum status sim_peer(const struct socket *socket, struct address *ret_address)
 {
@@ -328,6 +381,9 @@ static void sim_close_listener(struct listener *listener)
         break_both(waiting);
         close_socket(sim, waiting);
     }
+    for (int i = 0; i < sim->handles_used; i++)
+        if (sim->handles[i] && sim->handles[i]->origin == self)
+            sim->handles[i]->origin = NULL;
     handle_free(sim, self);
 }
 
@@ -335,7 +391,8 @@ static struct sim_handle *find_listener(struct sim *sim, const char *address)
 {
     for (int i = 0; i < sim->handles_used; i++) {
         struct sim_handle *handle = sim->handles[i];
-        if (handle && handle->kind == HANDLE_LISTENER && strcmp(handle->address, address) == 0)
+        if (handle && handle->kind == HANDLE_LISTENER && !handle->unplugged &&
+            strcmp(handle->address, address) == 0)
             return handle;
     }
     return NULL;
@@ -373,6 +430,7 @@ static enum status sim_connect(struct network *network, const struct address *ad
     struct sim_handle *there = handle_new(sim, HANDLE_SOCKET);
     here->peer = there;
     there->peer = here;
+    there->origin = listener;
     listener->waiting[listener->waiting_count++] = there->number;
     *ret_socket = socket_over(sim, here);
     return ST_OK;
@@ -573,6 +631,17 @@ static bool step_before(struct sim *sim, int64_t limit_ns)
         return false;
     clock_sim_advance_to(&sim->clock, next);
     return true;
+}
+
+int64_t sim_next_ns(struct sim *sim)
+{
+    int64_t next = deliver(sim);
+    struct sim_poller *poller;
+    LIST_FOREACH (poller, &sim->pollers, in_sim) {
+        int64_t at = any_ready(poller) ? now_of(sim) : loop_next_ns(poller->loop);
+        next = at < next ? at : next;
+    }
+    return next;
 }
 
 bool sim_step(struct sim *sim)

@@ -55,7 +55,21 @@ bool sim_step(struct sim *sim);
 /* Steps until that time or until nothing will happen; the clock is then at that time. */
 void sim_run_until(struct sim *sim, int64_t mono_ns);
 
+/* When sim_step does something besides advancing the time: now, later or CLOCK_NEVER. */
+int64_t sim_next_ns(struct sim *sim);
+
 /* The connection breaks: both ends read and write ST_CLOSED. */
 void sim_reset(struct socket *socket);
+
+enum sim_fault {
+    SIM_BREAK,   /* both ends read and write ST_CLOSED */
+    SIM_SILENCE, /* from now on nothing arrives, and neither end notices */
+    SIM_SLOW,    /* from now on everything takes a second longer */
+};
+/* Happens to one of the open connections. */
+void sim_disturb(struct sim *sim, enum sim_fault fault);
+/* The machine that listens there is gone: its connections break, and new ones are refused until
+ * another listener has the address. */
+void sim_unplug(struct sim *sim, const struct address *address);
 
 #endif

@@ -162,6 +162,79 @@ static void broken_connections_are_seen_by_both_ends(void **state)
 
 static int fired;
 
+/* A connection without loops. */
+static void connect_directly(struct sim *sim, struct listener *ret_listener,
+                             struct socket *ret_here, struct socket *ret_there)
+{
+    struct address address;
+    struct error error;
+    assert_int_equal(address_from_host(SLICE_LITERAL("127.0.0.1"), 7, &address), ST_OK);
+    assert_int_equal(network_listen(sim_network(sim), &address, ret_listener, &error), ST_OK);
+    assert_int_equal(network_connect(sim_network(sim), &address, ret_here, &error), ST_OK);
+    assert_int_equal(listener_accept(ret_listener, ret_there), ST_OK);
+}
+
+static enum status send_one(struct sim *sim, struct socket *from, struct socket *to,
+                            int64_t wait_ns)
+{
+    char byte;
+    size_t len;
+    enum status status = socket_write(from, SLICE_LITERAL("x"), &len);
+    if (status != ST_OK)
+        return status;
+    sim_run_until(sim, clock_mono_ns(sim_clock(sim)) + wait_ns);
+    return socket_read(to, &byte, 1, &len);
+}
+
+static void connections_break_fall_silent_and_become_slow(void **state)
+{
+    static const struct {
+        enum sim_fault fault;
+        enum status soon, later;
+    } cases[] = {
+        {SIM_BREAK, ST_CLOSED, ST_CLOSED},
+        {SIM_SILENCE, ST_AGAIN, ST_AGAIN},
+        {SIM_SLOW, ST_AGAIN, ST_OK},
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct sim *sim = sim_new(&SIM_OPTIONS_DEFAULT);
+        struct listener listener;
+        struct socket here, there;
+        connect_directly(sim, &listener, &here, &there);
+        assert_int_equal(send_one(sim, &here, &there, NS_PER_MS), ST_OK);
+        sim_disturb(sim, cases[i].fault);
+        assert_int_equal(send_one(sim, &here, &there, NS_PER_MS), cases[i].soon);
+        assert_int_equal(send_one(sim, &there, &here, 2 * NS_PER_S), cases[i].later);
+        socket_close(&here);
+        socket_close(&there);
+        listener_close(&listener);
+        sim_free(sim);
+    }
+}
+
+static void unplugged_machine_is_not_reached_until_another_listens(void **state)
+{
+    (void)state;
+    struct sim *sim = sim_new(&SIM_OPTIONS_DEFAULT);
+    struct listener listener, next;
+    struct socket here, there, again;
+    struct error error;
+    connect_directly(sim, &listener, &here, &there);
+    sim_unplug(sim, &listener.address);
+    assert_int_equal(send_one(sim, &here, &there, NS_PER_MS), ST_CLOSED);
+    assert_int_equal(network_connect(sim_network(sim), &listener.address, &again, &error),
+                     ST_CLOSED);
+    assert_int_equal(network_listen(sim_network(sim), &listener.address, &next, &error), ST_OK);
+    assert_int_equal(network_connect(sim_network(sim), &listener.address, &again, &error), ST_OK);
+    socket_close(&here);
+    socket_close(&there);
+    socket_close(&again);
+    listener_close(&listener);
+    listener_close(&next);
+    sim_free(sim);
+}
+
 static void fire(struct timer *timer)
 {
     (void)timer;
@@ -210,6 +283,8 @@ int main(void)
         cmocka_unit_test(stream_arrives_whole_and_in_order),
         cmocka_unit_test(same_seed_is_the_same_run),
         cmocka_unit_test(broken_connections_are_seen_by_both_ends),
+        cmocka_unit_test(connections_break_fall_silent_and_become_slow),
+        cmocka_unit_test(unplugged_machine_is_not_reached_until_another_listens),
         cmocka_unit_test(time_advances_to_timers_and_messages_need_no_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

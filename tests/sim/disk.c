@@ -1,0 +1,230 @@
+#include "disk.h"
+
+#include "actors.h"
+#include "io/file_sim.h"
+#include "plants.h"
+#include "store/backend/backend_memory.h"
+
+#include <string.h>
+
+enum { SEGMENTS_MAX = 256 };
+
+static struct {
+    struct disk_options options;
+    struct random random;
+    struct fs_sim *files;
+    struct backend_disk *checkpoint;
+    uint64_t actions, crash_at;
+    bool stopped;
+    const struct file *segments[SEGMENTS_MAX]; /* files of the log that were opened lately */
+    unsigned segment_count;
+} disk;
+
+void disk_begin(const struct disk_options *options)
+{
+    disk.options = *options;
+    disk.actions = disk.crash_at = 0;
+    disk.stopped = true;
+    random_init(&disk.random, options->seed);
+    disk.files = fs_sim_new(random_u64(&disk.random));
+    disk.checkpoint = backend_disk_new();
+}
+
+void disk_end(void)
+{
+    fs_sim_free(disk.files);
+    backend_disk_free(disk.checkpoint);
+    disk.files = NULL;
+}
+
+struct fs *disk_fs(void)
+{
+    return fs_sim_fs(disk.files);
+}
+
+uint64_t disk_actions(void)
+{
+    return disk.actions;
+}
+
+void disk_plan_crash(uint64_t n)
+{
+    disk.crash_at = n ? disk.actions + n : 0;
+}
+
+void disk_stop(void)
+{
+    disk.stopped = true;
+    disk.crash_at = 0;
+}
+
+void disk_start(void)
+{
+    disk.stopped = false;
+}
+
+void disk_cut_power(void)
+{
+    fs_sim_crash(disk.files);
+}
+
+void disk_plan_error(uint64_t n)
+{
+    static const enum fs_sim_call calls[] = {FS_SIM_PWRITE, FS_SIM_SYNC, FS_SIM_ANY};
+    fs_sim_fail(disk.files, calls[random_below(&disk.random, COUNT_OF(calls))], n, ST_IO, false);
+}
+
+void disk_set_full(bool full)
+{
+    uint64_t room = 0;
+    enum status status = fs_space(disk_fs(), "/data", &room);
+    assert(status == ST_OK);
+    fs_sim_set_space(disk.files, full ? UINT64_MAX - room + 4096 : UINT64_MAX);
+}
+
+void disk_heal(void)
+{
+    fs_sim_fail(disk.files, FS_SIM_ANY, 0, ST_OK, false);
+    fs_sim_set_space(disk.files, UINT64_MAX);
+}
+
+/* -- Actions -- */
+
+/* False: the process does not exist any more. */
+static bool enter(void)
+{
+    if (!disk.files)
+        return true;
+    actor_may_yield();
+    if (disk.stopped)
+        return false;
+    disk.actions++;
+    if (disk.crash_at && disk.actions >= disk.crash_at) {
+        disk.options.crash(disk.options.ctx);
+        return false;
+    }
+    return true;
+}
+
+static void take_time(void)
+{
+    if (!actor_running())
+        return;
+    bool long_one = disk.options.slow && random_chance(&disk.random, 1, 50);
+    actor_sleep(long_one ? NS_PER_S : random_between(&disk.random, 0, NS_PER_MS));
+}
+
+#define ACTION(call)      \
+    do {                  \
+        if (!enter())     \
+            return ST_IO; \
+        return call;      \
+    } while (0)
+
+enum status __real_file_pwrite(struct file *file, struct slice bytes, uint64_t offset);
+enum status __wrap_file_pwrite(struct file *file, struct slice bytes, uint64_t offset);
+enum status __wrap_file_pwrite(struct file *file, struct slice bytes, uint64_t offset)
+{
+    ACTION(__real_file_pwrite(file, bytes, offset));
+}
+
+enum status __real_file_pread(struct file *file, void *to, size_t len, uint64_t offset);
+enum status __wrap_file_pread(struct file *file, void *to, size_t len, uint64_t offset);
+enum status __wrap_file_pread(struct file *file, void *to, size_t len, uint64_t offset)
+{
+    ACTION(__real_file_pread(file, to, len, offset));
+}
+
+static bool is_segment(const struct file *file)
+{
+    for (unsigned i = 0; i < SEGMENTS_MAX; i++)
+        if (disk.segments[i] == file)
+            return true;
+    return false;
+}
+
+static void note_file(const char *path, const struct file *file)
+{
+    for (unsigned i = 0; i < SEGMENTS_MAX; i++)
+        if (disk.segments[i] == file)
+            disk.segments[i] = NULL;
+    if (strstr(path, ".seg"))
+        disk.segments[disk.segment_count++ % SEGMENTS_MAX] = file;
+}
+
+enum status __real_file_sync(struct file *file);
+enum status __wrap_file_sync(struct file *file);
+enum status __wrap_file_sync(struct file *file)
+{
+    if (!enter())
+        return ST_IO;
+    take_time();
+    if (!enter())
+        return ST_IO;
+    if (plant_is(PLANT_NO_SYNC) && is_segment(file))
+        return ST_OK;
+    return __real_file_sync(file);
+}
+
+enum status __real_fs_open(struct fs *fs, const char *path, int flags, struct file **ret_file);
+enum status __wrap_fs_open(struct fs *fs, const char *path, int flags, struct file **ret_file);
+enum status __wrap_fs_open(struct fs *fs, const char *path, int flags, struct file **ret_file)
+{
+    if (!enter())
+        return ST_IO;
+    enum status status = __real_fs_open(fs, path, flags, ret_file);
+    if (status == ST_OK)
+        note_file(path, *ret_file);
+    return status;
+}
+
+enum status __real_fs_rename(struct fs *fs, const char *from, const char *to);
+enum status __wrap_fs_rename(struct fs *fs, const char *from, const char *to);
+enum status __wrap_fs_rename(struct fs *fs, const char *from, const char *to)
+{
+    ACTION(__real_fs_rename(fs, from, to));
+}
+
+enum status __real_fs_unlink(struct fs *fs, const char *path);
+enum status __wrap_fs_unlink(struct fs *fs, const char *path);
+enum status __wrap_fs_unlink(struct fs *fs, const char *path)
+{
+    ACTION(__real_fs_unlink(fs, path));
+}
+
+enum status __real_fs_sync_dir(struct fs *fs, const char *path);
+enum status __wrap_fs_sync_dir(struct fs *fs, const char *path);
+enum status __wrap_fs_sync_dir(struct fs *fs, const char *path)
+{
+    if (!enter())
+        return ST_IO;
+    take_time();
+    ACTION(plant_is(PLANT_NO_SYNC_DIR) ? ST_OK : __real_fs_sync_dir(fs, path));
+}
+
+/* -- The checkpoint -- */
+
+enum status __wrap_backend_lmdb_open(const char *dir, size_t map_bytes,
+                                     struct backend **ret_backend, struct error *ret_error);
+enum status __wrap_backend_lmdb_open(const char *dir, size_t map_bytes,
+                                     struct backend **ret_backend, struct error *ret_error)
+{
+    (void)dir, (void)map_bytes, (void)ret_error;
+    *ret_backend = backend_memory_open(disk.checkpoint);
+    return ST_OK;
+}
+
+/* A crash during a commit: it has happened, or not. */
+enum status __real_backend_commit(struct backend *backend);
+enum status __wrap_backend_commit(struct backend *backend);
+enum status __wrap_backend_commit(struct backend *backend)
+{
+    bool was_stopped = disk.stopped;
+    if (!enter()) {
+        if (!was_stopped && random_chance(&disk.random, 1, 2))
+            (void)__real_backend_commit(backend);
+        return ST_IO;
+    }
+    take_time();
+    return disk.stopped ? ST_IO : __real_backend_commit(backend);
+}

@@ -1,0 +1,20 @@
+/*
+ * The faults of a plan: an actor that causes them at random times, and one that starts the server
+ * again whenever it has died.
+ */
+#ifndef VIGIL_TESTS_SIM_FAULTS_H
+#define VIGIL_TESTS_SIM_FAULTS_H
+
+#include "io/sim.h"
+#include "plan.h"
+
+/* Starts the server and keeps it running. Inside an actor; returns when the server runs. */
+void faults_begin(const struct plan *plan, struct sim *sim);
+/* Faults begin. */
+void faults_start(void);
+/* Everything is repaired; returns when the server runs. Inside an actor. */
+void faults_stop(void);
+/* The server is stopped, and not started again. Inside an actor. */
+void faults_end(void);
+
+#endif

@@ -1,0 +1,160 @@
+#include "fiber.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+
+#if defined(__SANITIZE_ADDRESS__)
+#define SANITIZED_STACKS 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define SANITIZED_STACKS 1
+#endif
+#endif
+
+#ifdef SANITIZED_STACKS
+#include <sanitizer/asan_interface.h>
+#include <sanitizer/common_interface_defs.h>
+#endif
+
+enum { STACK_BYTES = 1 << 20, GUARD_BYTES = 4096 };
+
+struct fiber {
+    ucontext_t context;
+    void (*fn)(void *arg);
+    void *arg;
+    char *stack; /* owned; a guard page is below it */
+    bool ended;
+    struct fiber *next; /* among the free ones */
+};
+
+static struct {
+    ucontext_t context; /* of the root */
+    struct fiber *running;
+    struct fiber *free;
+#ifdef SANITIZED_STACKS
+    const void *stack; /* of the root */
+    size_t stack_bytes;
+#endif
+} root;
+
+/* The address sanitizer has to know of every switch; fake is NULL when the fiber ends. */
+static void switch_begin(void **fake, const void *stack, size_t bytes)
+{
+#ifdef SANITIZED_STACKS
+    __sanitizer_start_switch_fiber(fake, stack, bytes);
+#else
+    (void)fake, (void)stack, (void)bytes;
+#endif
+}
+
+static void arrive_at_root(void *fake)
+{
+#ifdef SANITIZED_STACKS
+    __sanitizer_finish_switch_fiber(fake, NULL, NULL);
+#else
+    (void)fake;
+#endif
+}
+
+static void arrive_at_fiber(void *fake)
+{
+#ifdef SANITIZED_STACKS
+    __sanitizer_finish_switch_fiber(fake, &root.stack, &root.stack_bytes);
+#else
+    (void)fake;
+#endif
+}
+
+static void leave(struct fiber *fiber, void **fake)
+{
+#ifdef SANITIZED_STACKS
+    switch_begin(fake, root.stack, root.stack_bytes);
+#else
+    switch_begin(fake, NULL, 0);
+#endif
+    swapcontext(&fiber->context, &root.context);
+}
+
+static void fiber_main(void)
+{
+    arrive_at_fiber(NULL);
+    struct fiber *fiber = root.running;
+    fiber->fn(fiber->arg);
+    fiber->ended = true;
+    leave(fiber, NULL);
+    abort(); /* it has ended */
+}
+
+static struct fiber *make(void)
+{
+    struct fiber *fiber = calloc(1, sizeof(*fiber));
+    char *memory = mmap(NULL, STACK_BYTES + GUARD_BYTES, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (!fiber || memory == MAP_FAILED || mprotect(memory, GUARD_BYTES, PROT_NONE) != 0)
+        abort();
+    fiber->stack = memory + GUARD_BYTES;
+    return fiber;
+}
+
+__attribute__((noinline)) static void prepare(struct fiber *fiber)
+{
+    getcontext(&fiber->context);
+    fiber->context.uc_stack.ss_sp = fiber->stack;
+    fiber->context.uc_stack.ss_size = STACK_BYTES;
+    fiber->context.uc_link = NULL;
+    makecontext(&fiber->context, fiber_main, 0);
+}
+
+struct fiber *fiber_new(void (*fn)(void *arg), void *arg)
+{
+    struct fiber *fiber = root.free ? root.free : make();
+    root.free = fiber->next;
+#ifdef SANITIZED_STACKS
+    __asan_unpoison_memory_region(fiber->stack, STACK_BYTES);
+#endif
+    fiber->next = NULL;
+    fiber->fn = fn;
+    fiber->arg = arg;
+    fiber->ended = false;
+    prepare(fiber);
+    return fiber;
+}
+
+void fiber_free(struct fiber *fiber)
+{
+    assert(fiber->ended);
+    fiber->next = root.free;
+    root.free = fiber;
+}
+
+void fiber_continue(struct fiber *fiber)
+{
+    assert(!root.running && !fiber->ended);
+    void *fake = NULL;
+    root.running = fiber;
+    switch_begin(&fake, fiber->stack, STACK_BYTES);
+    swapcontext(&root.context, &fiber->context);
+    arrive_at_root(fake);
+    root.running = NULL;
+}
+
+void fiber_yield(void)
+{
+    struct fiber *fiber = root.running;
+    void *fake = NULL;
+    assert(fiber);
+    leave(fiber, &fake);
+    arrive_at_fiber(fake);
+}
+
+bool fiber_has_ended(const struct fiber *fiber)
+{
+    return fiber->ended;
+}
+
+struct fiber *fiber_running(void)
+{
+    return root.running;
+}

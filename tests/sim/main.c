@@ -1,0 +1,127 @@
+/*
+ * vigil_sim: the whole server in a simulation, from a seed. See docs/simulation.md.
+ *
+ *     vigil_sim --seeds=500              runs the seeds 1 to 500, each in a process of its own
+ *     vigil_sim --seed=7 --trace         runs one, and prints what happens
+ *     vigil_sim --plants --seeds=1000    how many seeds find each planted bug
+ */
+#include "base/log/log.h"
+#include "plants.h"
+#include "reduce.h"
+#include "report.h"
+
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct arguments {
+    uint64_t first, seeds;
+    bool one, trace, plants, reduces;
+    const char *report;
+    struct plan_limits limits;
+};
+
+static const char usage[] =
+    "usage: vigil_sim [--seeds=N] [--first=N] [--plants] [--report=FILE]\n"
+    "       vigil_sim --seed=N [--trace] [--without=SWITCH,…] [--operations=N] [--plant=NAME]\n";
+
+_Noreturn static void refuse(const char *what)
+{
+    fprintf(stderr, "vigil_sim: %s\n%s", what, usage);
+    exit(2);
+}
+
+static void take_switches(struct plan_limits *limits, const char *list)
+{
+    while (*list) {
+        size_t len = strcspn(list, ",");
+        enum plan_switch which = switch_named(list, len);
+        if (which == SWITCHES)
+            refuse("there is no such switch");
+        limits->off[which] = true;
+        list += len + (list[len] == ',');
+    }
+}
+
+static struct arguments parse(int argc, char **argv)
+{
+    static const struct option options[] = {
+        {"seeds", required_argument, NULL, 'n'},
+        {"first", required_argument, NULL, 'f'},
+        {"seed", required_argument, NULL, 's'},
+        {"trace", no_argument, NULL, 't'},
+        {"without", required_argument, NULL, 'w'},
+        {"operations", required_argument, NULL, 'o'},
+        {"plant", required_argument, NULL, 'p'},
+        {"plants", no_argument, NULL, 'P'},
+        {"report", required_argument, NULL, 'r'},
+        {"no-reduction", no_argument, NULL, 'R'},
+        {NULL, 0, NULL, 0},
+    };
+    struct arguments a = {.first = 1, .seeds = 500, .reduces = true};
+    for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
+        switch (c) {
+        case 'n':
+            a.seeds = strtoull(optarg, NULL, 10);
+            break;
+        case 's':
+            a.one = true;
+            a.first = strtoull(optarg, NULL, 10);
+            break;
+        case 'f':
+            a.first = strtoull(optarg, NULL, 10);
+            break;
+        case 't':
+            a.trace = true;
+            break;
+        case 'w':
+            take_switches(&a.limits, optarg);
+            break;
+        case 'o':
+            a.limits.operations = (unsigned)strtoul(optarg, NULL, 10);
+            break;
+        case 'p':
+            plant_now = plant_named(optarg);
+            if (plant_now == PLANTS)
+                refuse("there is no such planted bug");
+            break;
+        case 'P':
+            a.plants = true;
+            break;
+        case 'R':
+            a.reduces = false;
+            break;
+        case 'r':
+            a.report = optarg;
+            break;
+        default:
+            refuse("unknown option");
+        }
+    }
+    return a;
+}
+
+int main(int argc, char **argv)
+{
+    struct arguments a = parse(argc, argv);
+    log_set_level(LOG_FATAL);
+    if (a.one) {
+        struct plan plan = plan_make(a.first, &a.limits);
+        struct run_result result = run_plan(&plan, a.trace);
+        run_print(&plan, &result);
+        return 0;
+    }
+    struct report report;
+    report_begin(&report, &(struct report_options){
+                              .first = a.first,
+                              .seeds = a.seeds,
+                              .plants = a.plants,
+                              .reduces = a.reduces,
+                              .limits = a.limits,
+                          });
+    report_run(&report);
+    if (a.report && !report_write(&report, a.report))
+        refuse("the report cannot be written");
+    return report_failed(&report) ? 1 : 0;
+}

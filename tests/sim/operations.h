@@ -1,0 +1,74 @@
+/*
+ * What clients asked and what they were answered. An operation is recorded when it begins and
+ * completed with its answer; operations_check compares all of them with the history.
+ */
+#ifndef VIGIL_TESTS_SIM_OPERATIONS_H
+#define VIGIL_TESTS_SIM_OPERATIONS_H
+
+#include "history.h"
+
+enum operation_kind {
+    OPERATION_RANGE,
+    OPERATION_PUT,
+    OPERATION_DELETE,
+    OPERATION_TXN, /* if key's mod_revision is `compared`: puts key = value, else: reads it */
+    OPERATION_GRANT,
+    OPERATION_REVOKE,
+    OPERATION_COMPACT,
+};
+
+enum answer_kind {
+    ANSWER_NONE, /* it has not completed */
+    ANSWER_OK,
+    ANSWER_REFUSED, /* it has not been executed */
+    ANSWER_UNKNOWN,
+};
+
+struct operation {
+    enum operation_kind kind;
+    unsigned client, number;
+    int64_t begun_ns, ended_ns;
+    int64_t floor; /* the newest revision that anybody had seen when it began */
+    int64_t compacted_floor, compacted_ceiling; /* compactions that were done, and were wanted */
+    bool forbidden;                             /* its user has no permission for it */
+    bool permitted;                             /* its user has it all the time */
+
+    /* The request. */
+    char key[KEY_BYTES], end[KEY_BYTES], value[VALUE_BYTES];
+    int64_t revision; /* of a range or compaction; 0: the newest */
+    int64_t limit;
+    int64_t lease; /* of a put, or of the lease itself */
+    int64_t ttl;
+    int64_t compared;
+    bool previous;    /* prev_kv is wanted */
+    bool is_repeated; /* the library may repeat it: it only reads */
+
+    /* The answer. */
+    enum answer_kind answer;
+    int code; /* enum vigil_code */
+    char text[64];
+    int64_t header_revision;
+    bool succeeded, more;
+    int64_t count;            /* of keys, or of deleted ones */
+    struct version *versions; /* owned: keys that were read, or previous ones */
+    size_t version_count;
+};
+
+void operations_begin(void);
+void operations_end(void);
+
+/* A new one, with the time and the floors. The pointer is valid until operations_end. */
+struct operation *operation_new(enum operation_kind kind, unsigned client);
+/* The answer is filled in. */
+void operation_done(struct operation *operation);
+/* The newest revision that anybody has seen. */
+int64_t operations_seen(void);
+void operations_see(int64_t revision);
+void operations_want_compaction(int64_t revision);
+int64_t operations_compacted_ceiling(void);
+size_t operations_count(void);
+
+/* The history is complete. */
+void operations_check(void);
+
+#endif

@@ -1,0 +1,169 @@
+#include "report.h"
+
+#include "reduce.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+/* A run in so many is made twice and compared with itself. */
+enum { REPEAT_ONE_IN = 20 };
+
+void report_begin(struct report *report, const struct report_options *options)
+{
+    *report = (struct report){.options = *options};
+}
+
+static double now_seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+static void print_failure(const struct report *report, uint64_t seed, struct attempt *attempt)
+{
+    struct plan_limits limits = report->options.limits;
+    printf("seed %llu fails:\n%s\n", (unsigned long long)seed, attempt->text);
+    if (report->options.reduces) {
+        reduce(seed, &limits, attempt);
+        printf("reduced to:\n%s\n", attempt->text);
+    }
+    replay_print(seed, &limits);
+    fflush(stdout);
+}
+
+static void add(struct report *report, const struct plan *plan, const struct run_result *result)
+{
+    report->steps += result->steps;
+    report->operations += result->operations;
+    report->revisions += result->revisions;
+    report->simulated_seconds += result->seconds;
+    for (int i = 0; i < SWITCHES; i++)
+        report->switched[i] += plan->on[i];
+}
+
+static void repeat(struct report *report, const struct plan *plan, const struct run_result *result)
+{
+    struct attempt again;
+    attempt_run(plan, false, &again);
+    if (!again.failed && again.result.hash == result->hash) {
+        report->repeated++;
+        return;
+    }
+    printf("seed %llu is not repeatable\n", (unsigned long long)plan->seed);
+    report->failures++;
+}
+
+static void run_seed(struct report *report, uint64_t seed)
+{
+    struct attempt attempt;
+    struct plan plan = plan_make(seed, &report->options.limits);
+    attempt_run(&plan, false, &attempt);
+    report->runs++;
+    if (attempt.failed) {
+        report->failures++;
+        print_failure(report, seed, &attempt);
+        return;
+    }
+    add(report, &plan, &attempt.result);
+    if (seed % REPEAT_ONE_IN == 0)
+        repeat(report, &plan, &attempt.result);
+}
+
+static void find_plant(struct report *report, enum plant plant)
+{
+    plant_now = plant;
+    report->tried[plant] = true;
+    for (uint64_t i = 0; i < report->options.seeds && !report->found_after[plant]; i++) {
+        struct attempt attempt;
+        uint64_t seed = report->options.first + i;
+        struct plan plan = plan_make(seed, &report->options.limits);
+        attempt_run(&plan, false, &attempt);
+        report->runs++;
+        if (!attempt.failed)
+            continue;
+        report->found_after[plant] = i + 1;
+        printf("%-24s found after %llu seeds\n", plant_name(plant), (unsigned long long)(i + 1));
+        print_failure(report, seed, &attempt);
+    }
+    if (!report->found_after[plant]) {
+        printf("%-24s not found\n", plant_name(plant));
+        report->failures++;
+    }
+    plant_now = PLANT_NONE;
+}
+
+void report_run(struct report *report)
+{
+    const struct report_options *options = &report->options;
+    double begun = now_seconds();
+    if (options->plants)
+        for (enum plant plant = PLANT_NONE + 1; plant < PLANTS; plant++)
+            find_plant(report, plant);
+    else
+        for (uint64_t i = 0; i < options->seeds; i++)
+            run_seed(report, options->first + i);
+    report->seconds = now_seconds() - begun;
+    printf("%llu runs, %llu failures, %.0f s; %llu operations, %llu revisions, %.0f simulated "
+           "seconds, %llu steps\n",
+           (unsigned long long)report->runs, (unsigned long long)report->failures, report->seconds,
+           (unsigned long long)report->operations, (unsigned long long)report->revisions,
+           report->simulated_seconds, (unsigned long long)report->steps);
+}
+
+bool report_failed(const struct report *report)
+{
+    return report->failures > 0;
+}
+
+static void write_fact(FILE *file, const char *name, double value, const char *unit)
+{
+    fprintf(file, "    [\"%s\", %.0f, \"%s\"],\n", name, value, unit);
+}
+
+static void write_seeds(FILE *file, const struct report *report)
+{
+    write_fact(file, "seeds", (double)report->runs, "");
+    write_fact(file, "seeds that failed", (double)report->failures, "");
+    write_fact(file, "seeds that were run twice, with the same trace", (double)report->repeated,
+               "");
+    write_fact(file, "requests of clients", (double)report->operations, "");
+    write_fact(file, "revisions", (double)report->revisions, "");
+    write_fact(file, "simulated time", report->simulated_seconds, "s");
+    write_fact(file, "steps", (double)report->steps, "");
+    for (int i = 0; i < SWITCHES; i++) {
+        char name[64];
+        snprintf(name, sizeof(name), "seeds with %s", switch_name((enum plan_switch)i));
+        write_fact(file, name, (double)report->switched[i], "");
+    }
+}
+
+static void write_plants(FILE *file, const struct report *report)
+{
+    for (enum plant plant = PLANT_NONE + 1; plant < PLANTS; plant++) {
+        char name[96];
+        snprintf(name, sizeof(name), "seeds until %s was found", plant_name(plant));
+        write_fact(file, name, (double)report->found_after[plant], "");
+    }
+}
+
+bool report_write(const struct report *report, const char *path)
+{
+    char date[32];
+    time_t now = time(NULL);
+    strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%SZ", gmtime(&now));
+    FILE *file = fopen(path, "w");
+    if (!file)
+        return false;
+    fprintf(file,
+            "{\n  \"part\": \"sim\",\n  \"date\": \"%s\",\n  \"seconds\": %.1f,\n"
+            "  \"facts\": [\n",
+            date, report->seconds);
+    if (report->options.plants)
+        write_plants(file, report);
+    else
+        write_seeds(file, report);
+    fprintf(file, "    [\"failures\", %llu, \"\"]\n  ]\n}\n", (unsigned long long)report->failures);
+    return fclose(file) == 0;
+}

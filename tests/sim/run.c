@@ -1,0 +1,132 @@
+#include "run.h"
+
+#include "actors.h"
+#include "clients.h"
+#include "faults.h"
+#include "machine.h"
+#include "operations.h"
+#include "trace.h"
+#include "watchers.h"
+#include "wraps.h"
+
+#include <stdio.h>
+
+/* A watch may take this long after everything was repaired: connections that fell silent have to be
+ * noticed, and servers that are slow. */
+#define ARRIVAL_NS_MAX (120 * NS_PER_S)
+
+struct run {
+    const struct plan *plan;
+    struct sim *sim;
+};
+
+/* Reads everything, and waits until the watches have delivered it. */
+static void settle(vigil_client *client)
+{
+    int64_t revision = client_read_all(client), until = actors_now() + ARRIVAL_NS_MAX;
+    while (!watchers_have_reached(revision)) {
+        if (actors_now() > until)
+            violation("watches have not delivered revision %lld after two minutes",
+                      (long long)revision);
+        watchers_ask();
+        watchers_resume();
+        actor_sleep(100 * NS_PER_MS);
+    }
+}
+
+static const struct version *leased_key(void)
+{
+    const struct version *left[RANGE_MAX];
+    size_t count = history_range(" ", "~", history_revision(), left);
+    for (size_t i = 0; i < count; i++)
+        if (left[i]->lease)
+            return left[i];
+    return NULL;
+}
+
+/* A start of the server renews all leases, and so does a stall of the machine. */
+static void await_leases(vigil_client *client)
+{
+    int64_t until = actors_now() + CLIENTS_TTL_MAX_S * NS_PER_S + ARRIVAL_NS_MAX;
+    const struct version *left;
+    settle(client);
+    while ((left = leased_key())) {
+        if (actors_now() > until)
+            violation("%s still exists, but its lease %lld is over", left->key,
+                      (long long)left->lease);
+        actor_sleep(NS_PER_S);
+    }
+    settle(client);
+}
+
+static void control(void *arg)
+{
+    const struct run *run = arg;
+    const struct plan *plan = run->plan;
+    faults_begin(plan, run->sim);
+    if (plan->on[SWITCH_AUTH])
+        clients_enable_auth();
+    vigil_client *auditor = client_connect(plan->on[SWITCH_AUTH] ? "root" : NULL);
+    watchers_audit(auditor);
+    clients_start(plan);
+    faults_start();
+    clients_join();
+    faults_stop();
+    settle(auditor);
+    if (plan->on[SWITCH_LEASES])
+        await_leases(auditor);
+    watchers_check();
+    operations_check();
+    watchers_end();
+    clients_free();
+    vigil_client_free(auditor);
+    faults_end();
+}
+
+static struct sim *make_sim(const struct plan *plan)
+{
+    struct sim_options options = SIM_OPTIONS_DEFAULT;
+    options.seed = plan->seed + 2;
+    return sim_new(&options);
+}
+
+struct run_result run_plan(const struct plan *plan, bool prints)
+{
+    struct run run = {.plan = plan, .sim = make_sim(plan)};
+    actors_begin(run.sim, plan->seed + 3);
+    wraps_begin(run.sim, plan->seed + 4);
+    trace_begin(prints);
+    history_begin();
+    operations_begin();
+    watchers_begin();
+    machine_begin(&(struct machine_options){
+        .sim = run.sim,
+        .seed = plan->seed + 5,
+        .shards = plan->shards,
+        .slow_disk = plan->on[SWITCH_SLOW],
+    });
+    if (!actors_run(actor_start("control", control, &run)))
+        violation("every actor waits, and nothing will happen");
+    struct run_result result = {
+        .hash = trace_hash(),
+        .steps = actors_steps(),
+        .operations = operations_count(),
+        .revisions = (uint64_t)history_revision(),
+        .seconds = (double)actors_now() / 1e9,
+    };
+    machine_end();
+    operations_end();
+    history_end();
+    actors_end();
+    wraps_end();
+    sim_free(run.sim);
+    return result;
+}
+
+void run_print(const struct plan *plan, const struct run_result *result)
+{
+    printf("seed %llu: trace %016llx, %llu steps, %llu operations, %llu revisions, %.1f s\n",
+           (unsigned long long)plan->seed, (unsigned long long)result->hash,
+           (unsigned long long)result->steps, (unsigned long long)result->operations,
+           (unsigned long long)result->revisions, result->seconds);
+}

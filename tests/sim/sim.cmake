@@ -1,0 +1,15 @@
+# vigil_sim: the whole server in a simulation (docs/simulation.md). Threads, waiting, time, randomness, the network and
+# the disk are replaced when it is linked.
+file(GLOB sim_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/sim/*.c)
+add_executable(vigil_sim ${sim_sources})
+target_include_directories(vigil_sim PRIVATE ${CMAKE_SOURCE_DIR}/tests/sim)
+target_link_libraries(vigil_sim PRIVATE vigil_server vigil_kubeclient vigil_client)
+set(sim_wraps
+    clock_system random_seed_system random_secret network_posix
+    pthread_create pthread_join pthread_detach pthread_setname_np sched_yield
+    pthread_cond_broadcast pthread_cond_signal
+    waker_wake waker_sleep waker_look lock_take lock_release lock_wait lock_wait_until
+    loop_run loop_stop loop_turn
+    file_pread file_pwrite file_sync fs_open fs_rename fs_unlink fs_sync_dir backend_lmdb_open backend_commit)
+list(TRANSFORM sim_wraps PREPEND "-Wl,--wrap=")
+target_link_options(vigil_sim PRIVATE ${sim_wraps})
