@@ -57,9 +57,9 @@ static enum status join(char *to, size_t size, const char *dir, const char *name
 static enum status refuse_mirror(const char *path, struct error *ret_error)
 {
     return error_set(ret_error, ST_WRONG_FORMAT,
-                     "%s contains the mirror of an etcd cluster, which is not a store of its own; "
-                     "start the server with --upstream-endpoints, or choose another directory with "
-                     "--data-dir",
+                     "%s contains the mirror of an etcd cluster, which is not a store of its own "
+                     "and is used by vigil serve with --upstream-endpoints; choose another "
+                     "directory",
                      path);
 }
 
@@ -75,7 +75,7 @@ static enum status check_contents(const char *path, const struct datadir_content
             ret_error, ST_WRONG_FORMAT,
             "%s contains the data of a real etcd (it has a member directory), which is "
             "left as it is; make a data directory of it with vigil import, or choose "
-            "another one with --data-dir",
+            "another directory",
             path);
     if (contents->import)
         return error_set(
@@ -86,7 +86,7 @@ static enum status check_contents(const char *path, const struct datadir_content
     if (contents->others)
         return error_set(ret_error, ST_WRONG_FORMAT,
                          "%s is not empty and is not a data directory of Vigil (it has no FORMAT "
-                         "file); choose an empty or new directory with --data-dir",
+                         "file); choose an empty or new directory",
                          path);
     return ST_OK;
 }
@@ -185,7 +185,7 @@ static enum status take_lock(struct datadir *dir, struct fs *fs, const char *pat
     if (status == ST_IN_USE)
         return error_set(ret_error, ST_IN_USE,
                          "the data directory %s is in use by another process; stop that one or "
-                         "choose another directory with --data-dir",
+                         "choose another directory",
                          path);
     if (status != ST_OK)
         return error_set(ret_error, status, "cannot lock %s: %s", lock_path, status_reason(status));
