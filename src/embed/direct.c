@@ -2,11 +2,13 @@
 
 #include "client/connect/error.h"
 #include "codec/pb/rpc.pb.h"
+#include "codec/pb/wire.h"
 #include "embed/futex.h"
 #include "engine/local/direct.h"
 #include "etcd/service.h"
 #include "etcd/service/kv_check.h"
 #include "store/applier.h"
+#include "store/change.h"
 #include "store/txn.h"
 
 /* Work between two looks at the time and at whether the call was canceled: less than a millisecond.
@@ -150,6 +152,29 @@ static void take_message(struct vigil_call *call, struct slice message)
 
 /* -- Ranges -- */
 
+/* Most requests have nothing but a key, which is field 1. */
+static bool is_only_key(struct slice message, struct slice *ret_key)
+{
+    const uint8_t *end = message.ptr + message.len;
+    size_t len = 0;
+    if (message.len == 0 || message.ptr[0] != PB_TAG(1, PB_WIRE_LEN))
+        return false;
+    const uint8_t *key = pb_len_read(message.ptr + 1, end, &len);
+    if (!key || key + len != end)
+        return false;
+    *ret_key = slice_of(key, len);
+    return true;
+}
+
+static enum status decode_range(struct vigil_call *call, struct pb_range_request *ret_request)
+{
+    struct slice message = client_call_request(call), key;
+    if (!is_only_key(message, &key))
+        return pb_decode(&pb_range_request_table, message, &call->arena, ret_request);
+    *ret_request = (struct pb_range_request){.key = key};
+    return ST_OK;
+}
+
 /* The most common read by far. */
 static bool is_plain_get(const struct pb_range_request *request)
 {
@@ -158,28 +183,74 @@ static bool is_plain_get(const struct pb_range_request *request)
            !request->min_create_revision && !request->max_create_revision;
 }
 
-/* Room for a response with key-values of this length; NULL: it is too long, or no memory. */
-static uint8_t *response_room(struct vigil_call *call, uint64_t kvs_bytes, size_t *ret_bytes)
+/* An upper bound of the length of a response with key-values of this length. */
+static uint64_t response_bytes(uint64_t kvs_bytes)
 {
-    uint64_t bytes = kvs_bytes + KV_HEADER_BYTES_MAX + KV_RANGE_TAIL_BYTES_MAX;
-    *ret_bytes = (size_t)bytes;
-    return bytes <= call->client->receive_bytes_max ? arena_alloc(&call->arena, *ret_bytes) : NULL;
+    return kvs_bytes + KV_HEADER_BYTES_MAX + KV_RANGE_TAIL_BYTES_MAX;
+}
+
+/* Room for a response with key-values of this length; NULL: it is too long, or no memory. */
+static uint8_t *response_room(struct vigil_call *call, uint64_t kvs_bytes)
+{
+    uint64_t bytes = response_bytes(kvs_bytes);
+    return bytes <= call->client->receive_bytes_max ? arena_alloc(&call->arena, (size_t)bytes)
+                                                    : NULL;
+}
+
+/* The response of a get, as if it had been decoded. */
+struct get_response {
+    struct pb_range_response range; /* first */
+    struct pb_response_header header;
+    struct pb_key_value kv;
+    uint8_t bytes[]; /* of key and value */
+};
+
+static struct slice copy_to(uint8_t **to, struct slice bytes)
+{
+    struct slice copy = slice_of(*to, bytes.len);
+    slice_copy(*to, bytes);
+    *to += bytes.len;
+    return bytes.len ? copy : SLICE_EMPTY;
+}
+
+static void fill_get(struct get_response *response, const struct change_kv *found)
+{
+    uint8_t *to = response->bytes;
+    response->kv = (struct pb_key_value){
+        .key = copy_to(&to, found->key),
+        .create_revision = found->create_revision,
+        .mod_revision = found->mod_revision,
+        .version = found->version,
+        .value = copy_to(&to, found->value),
+        .lease = found->lease,
+    };
+    response->range.kvs = &response->kv;
+    response->range.kvs_count = 1;
+    response->range.count = 1;
 }
 
 static enum status answer_get(struct embed_direct *direct, struct vigil_call *call,
                               struct local_reader *reader, struct slice key)
 {
-    struct slice field;
-    size_t room;
-    TRY(local_reader_get(reader, key, &field));
-    uint8_t *message = response_room(call, field.len, &room), *end = message;
-    if (!message)
+    const struct change_head *change;
+    struct change_kv found = {0};
+    TRY(local_reader_get(reader, key, &change));
+    if (change && response_bytes(change->field_bytes) > call->client->receive_bytes_max)
         return ST_AGAIN;
-    struct kv_header header = etcd_header(direct->etcd, local_reader_state(reader)->revision);
-    end = kv_header_write(end, &header);
-    slice_copy(end, field);
-    end = kv_range_tail_write(end + field.len, false, field.len > 0);
-    take_message(call, slice_of(message, (size_t)(end - message)));
+    if (change)
+        change_read_kv(change, &found);
+    struct get_response *response =
+        arena_alloc(&call->arena, sizeof(*response) + found.key.len + found.value.len);
+    if (!response)
+        return ST_AGAIN;
+    response->range = (struct pb_range_response){.header = &response->header};
+    etcd_header_fill(direct->etcd, local_reader_state(reader)->revision, &response->header);
+    if (change)
+        fill_get(response, &found);
+    client_call_take_response(call, &response->range);
+    call->attempts = 1;
+    call->operation.error.code = VIGIL_OK;
+    call->operation.error.grpc_code = GRPC_OK;
     return ST_OK;
 }
 
@@ -214,9 +285,8 @@ static enum status fill_range(struct vigil_call *call, struct range *range, uint
 static enum status write_range(struct embed_direct *direct, struct vigil_call *call,
                                struct range *range, int64_t revision, int64_t end_ns)
 {
-    size_t room;
     TRY(prepare_range(call, range, end_ns));
-    uint8_t *message = response_room(call, range->kvs_bytes, &room), *end = message;
+    uint8_t *message = response_room(call, range->kvs_bytes), *end = message;
     if (!message)
         return ST_AGAIN;
     struct kv_header header = etcd_header(direct->etcd, revision);
@@ -522,9 +592,7 @@ static enum direct_outcome run_write(struct embed_direct *direct, struct vigil_c
 static bool run_get(struct embed_direct *direct, struct vigil_call *call)
 {
     struct pb_range_request request;
-    return pb_decode(&pb_range_request_table, client_call_request(call), &call->arena, &request) ==
-               ST_OK &&
-           run_range(direct, call, &request);
+    return decode_range(call, &request) == ST_OK && run_range(direct, call, &request);
 }
 
 bool embed_direct_run(struct embed_direct *direct, struct vigil_call *call)
@@ -587,9 +655,8 @@ static void begin_write(struct embed_direct *direct, struct vigil_call *call)
 static bool begin_range(struct embed_direct *direct, struct vigil_call *call)
 {
     struct pb_range_request request;
-    if (pb_decode(&pb_range_request_table, client_call_request(call), &call->arena, &request) !=
-            ST_OK ||
-        !is_plain_get(&request) || !run_range(direct, call, &request))
+    if (decode_range(call, &request) != ST_OK || !is_plain_get(&request) ||
+        !run_range(direct, call, &request))
         return false;
     client_call_complete(call);
     return true;

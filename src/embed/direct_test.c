@@ -27,6 +27,116 @@ static bool has_value(vigil_client *client, const char *key, const char *value)
     return same;
 }
 
+/* -- Gets, whose requests and responses are made without the encoder and the decoder -- */
+
+static bool is_same(vigil_bytes a, vigil_bytes b)
+{
+    return a.size == b.size && (a.size == 0 || memcmp(a.data, b.data, a.size) == 0);
+}
+
+static void check_same(const vigil_range_response *a, const vigil_range_response *b)
+{
+    assert_int_equal(a->header->cluster_id, b->header->cluster_id);
+    assert_int_equal(a->header->member_id, b->header->member_id);
+    assert_int_equal(a->header->revision, b->header->revision);
+    assert_int_equal(a->header->raft_term, b->header->raft_term);
+    assert_int_equal(a->count, b->count);
+    assert_int_equal(a->more, b->more);
+    assert_int_equal(a->kv_count, b->kv_count);
+    for (size_t i = 0; i < a->kv_count; i++) {
+        const vigil_kv *x = &a->kvs[i], *y = &b->kvs[i];
+        assert_true(is_same(x->key, y->key) && is_same(x->value, y->value));
+        assert_int_equal(x->create_revision, y->create_revision);
+        assert_int_equal(x->mod_revision, y->mod_revision);
+        assert_int_equal(x->version, y->version);
+        assert_int_equal(x->lease, y->lease);
+    }
+}
+
+/* The range of the same one key. */
+static vigil_call *range_of(vigil_client *client, const char *key)
+{
+    vigil_range_request request;
+    char end[64];
+    size_t len = strlen(key) + 1; /* with a zero byte: the next possible key */
+    assert_true(len <= sizeof(end));
+    memcpy(end, key, len);
+    vigil_range_request_init(&request);
+    request.key = vigil_text(key);
+    request.range_end = vigil_bytes_of(end, len);
+    return vigil_range(client, &request);
+}
+
+static void check_get(vigil_client *client, const char *key, size_t found)
+{
+    vigil_call *get = vigil_get(client, vigil_text(key)), *range = range_of(client, key);
+    assert_int_equal(vigil_call_run(get), VIGIL_OK);
+    assert_int_equal(vigil_call_run(range), VIGIL_OK);
+    assert_int_equal(vigil_range_result(get)->kv_count, found);
+    assert_int_equal(vigil_call_error(get)->grpc_code, vigil_call_error(range)->grpc_code);
+    check_same(vigil_range_result(get), vigil_range_result(range));
+    vigil_call_free(get);
+    vigil_call_free(range);
+}
+
+static void put_some(vigil_client *client)
+{
+    vigil_call *grant = vigil_lease_grant(client, 1000, 4711);
+    char large[5000];
+    memset(large, 'l', sizeof(large));
+    assert_int_equal(run(grant), VIGIL_OK);
+    assert_int_equal(put(client, "k", "v"), VIGIL_OK);
+    assert_int_equal(put(client, "k", "w"), VIGIL_OK);
+    assert_int_equal(put(client, "empty", ""), VIGIL_OK);
+    assert_int_equal(run(vigil_put(client, vigil_text("leased"), vigil_text("v"), 4711)), VIGIL_OK);
+    assert_int_equal(
+        run(vigil_put(client, vigil_text("large"), vigil_bytes_of(large, sizeof(large)), 0)),
+        VIGIL_OK);
+    assert_int_equal(put(client, "deleted", "v"), VIGIL_OK);
+    assert_int_equal(run(vigil_delete(client, vigil_text("deleted"))), VIGIL_OK);
+}
+
+static void get_has_what_a_range_has(void **state)
+{
+    (void)state;
+    vigil_client *client = open_store();
+    put_some(client);
+    static const char *const keys[] = {"k", "empty", "leased", "large"};
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+        check_get(client, keys[i], 1);
+    check_get(client, "deleted", 0);
+    check_get(client, "never", 0);
+    vigil_call *nameless = vigil_get(client, vigil_text(""));
+    assert_int_equal(vigil_call_run(nameless), VIGIL_ERROR_SERVER);
+    assert_string_equal(vigil_call_error(nameless)->text, "etcdserver: key is not provided");
+    vigil_call_free(nameless);
+    vigil_client_free(client);
+}
+
+static void get_has_the_prefix_of_its_client(void **state)
+{
+    (void)state;
+    vigil_embedded_options options;
+    vigil_options own;
+    vigil_client *all = open_store();
+    vigil_embedded_options_init(&options);
+    vigil_options_init(&own);
+    own.prefix = "team/";
+    options.client = &own;
+    vigil_client *team = open_with(&options);
+    put_some(team);
+    check_get(team, "k", 1);
+    check_get(team, "empty", 1);
+    check_get(team, "never", 0);
+    assert_int_equal(count(team, "", false), 0);
+    assert_int_equal(put(all, "team/", "x"), VIGIL_OK);
+    assert_true(has_value(team, "", "x"));
+    assert_true(has_value(all, "team/k", "w"));
+    assert_false(has_value(all, "k", "w"));
+    vigil_client_free(team);
+    vigil_client_free(all);
+}
+
 /* -- The order of writes -- */
 
 /* The program's loop has made no turn when the second write begins. */
@@ -212,6 +322,8 @@ int main(void)
 {
 #define STORE_TEST(f) cmocka_unit_test_setup_teardown(f, make_dir, remove_dir)
     const struct CMUnitTest tests[] = {
+        STORE_TEST(get_has_what_a_range_has),
+        STORE_TEST(get_has_the_prefix_of_its_client),
         STORE_TEST(blocking_write_does_not_overtake_a_started_one),
         STORE_TEST(writes_of_a_thread_keep_their_order),
         STORE_TEST(writes_that_never_begin_are_not_waited_for),

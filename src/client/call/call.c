@@ -270,15 +270,20 @@ struct slice client_call_request(const struct vigil_call *call)
     return slice_sub(output, GRPC_PREFIX_BYTES, output.len - GRPC_PREFIX_BYTES);
 }
 
+void client_call_take_response(struct vigil_call *call, void *response)
+{
+    if (call->client->prefix.len && call->method->strip)
+        call->method->strip(response, call->client->prefix.len);
+    call->response = response;
+}
+
 enum status client_call_decode(struct vigil_call *call, struct slice message)
 {
     void *response = arena_alloc(&call->arena, call->method->response->struct_bytes);
     if (!response)
         return ST_NOMEM;
     TRY(pb_decode(call->method->response, message, &call->arena, response));
-    if (call->client->prefix.len && call->method->strip)
-        call->method->strip(response, call->client->prefix.len);
-    call->response = response;
+    client_call_take_response(call, response);
     return ST_OK;
 }
 
@@ -504,16 +509,23 @@ struct vigil_call *client_call_wait_long(struct vigil_call *call)
     return call;
 }
 
+uint8_t *client_call_room(struct vigil_call *call, size_t bytes)
+{
+    grpc_client_call_clear(&call->grpc);
+    uint8_t *room = grpc_client_call_message(&call->grpc, bytes);
+    if (room)
+        grpc_client_call_half_close(&call->grpc);
+    return room;
+}
+
 enum status client_call_encode(struct vigil_call *call, const void *message)
 {
     const struct pb_message *type = call->method->request;
     size_t size = pb_size(type, message);
-    grpc_client_call_clear(&call->grpc);
-    uint8_t *to = grpc_client_call_message(&call->grpc, size);
+    uint8_t *to = client_call_room(call, size);
     if (!to)
         return ST_NOMEM;
     pb_encode(type, message, to, size);
-    grpc_client_call_half_close(&call->grpc);
     return ST_OK;
 }
 

@@ -97,6 +97,9 @@ struct vigil_call *client_call_with(struct vigil_call *call, const void *message
  * only limits how long the request waits to be sent. The call may be NULL, and is returned. */
 struct vigil_call *client_call_wait_long(struct vigil_call *call);
 
+/* Room for the encoded request of a call that is not being sent, which the caller fills at once.
+ * NULL: no memory. */
+uint8_t *client_call_room(struct vigil_call *call, size_t bytes);
 /* Replaces the request of a call that is not being sent. ST_NOMEM. */
 MUST_CHECK
 enum status client_call_encode(struct vigil_call *call, const void *message);
@@ -108,6 +111,8 @@ struct slice client_call_request(const struct vigil_call *call);
 /* On the loop's thread, after begin: the store does not execute the call, which has changed
  * nothing. It goes to the connection. */
 void client_call_pass_on(struct vigil_call *call);
+/* Takes a response that was made in the arena of the call: the struct of method->response. */
+void client_call_take_response(struct vigil_call *call, void *response);
 /* Decodes a response, which is in the arena of the call. ST_NOMEM, ST_LIMIT, ST_MALFORMED. */
 MUST_CHECK
 enum status client_call_decode(struct vigil_call *call, struct slice message);

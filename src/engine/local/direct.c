@@ -78,18 +78,15 @@ const struct range_state *local_reader_state(const struct local_reader *reader)
     return &reader->state;
 }
 
-enum status local_reader_get(struct local_reader *reader, struct slice key, struct slice *ret_field)
+enum status local_reader_get(struct local_reader *reader, struct slice key,
+                             const struct change_head **ret_change)
 {
     const struct index_item *item = index_root_find(&reader->state.root, key);
-    const struct change_head *change;
-    *ret_field = SLICE_EMPTY;
+    *ret_change = NULL;
     if (!item || !index_item_live(item))
         return ST_OK;
-    enum status status = change_get(reader->state.log, item->newest.loc, &change);
-    if (status != ST_OK)
-        return local_report_damage(&reader->shared->report, status, key);
-    *ret_field = change_field(change);
-    return ST_OK;
+    enum status status = change_get(reader->state.log, item->newest.loc, ret_change);
+    return status == ST_OK ? ST_OK : local_report_damage(&reader->shared->report, status, key);
 }
 
 /* -- Writing -- */

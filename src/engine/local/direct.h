@@ -27,11 +27,11 @@ void local_reader_end(struct local_reader *reader);
 bool local_reader_is_free(const struct local_reader *reader);
 const struct range_state *local_reader_state(const struct local_reader *reader);
 
-/* The newest version of a key as it is stored, `12 len KeyValue`; empty: the key does not exist.
+/* The newest version of a key as it is stored, until the reader ends; NULL: the key does not exist.
  * ST_CORRUPT: it is damaged. */
 MUST_CHECK
 enum status local_reader_get(struct local_reader *reader, struct slice key,
-                             struct slice *ret_field);
+                             const struct change_head **ret_change);
 
 /*
  * All operations have the same done. It is called with the first of those that end together, to
