@@ -132,13 +132,18 @@ format: ## clang-format everything
 	@tools/install-deps lint
 	@clang-format-14 -i $(C_FILES)
 
-fuzz: ## each fuzzer for FUZZ_SECONDS on its corpus
+fuzz: ## each fuzzer for FUZZ_SECONDS of the processor, after what earlier runs have found; FUZZ_REPORT=1 also writes coverage and totals
 	@tools/install-deps build fuzz
 	@$(call cmake,build-fuzz,-DCMAKE_C_COMPILER=clang-14 -DVIGIL_FUZZ=ON -DVIGIL_SANITIZE=address$(comma)undefined)
 	@$(call ninja,build-fuzz) fuzzers
-	@tools/run-fuzzers build-fuzz/fuzz $(FUZZ_SECONDS)
+	@tools/run-fuzzers build-fuzz $(FUZZ_SECONDS)
+ifdef FUZZ_REPORT
+	@$(call cmake,build-coverage,-DCMAKE_C_COMPILER=clang-14 -DVIGIL_COVERAGE=ON)
+	@$(call ninja,build-coverage) corpora
+	@tools/run-fuzzers build-fuzz 0 --coverage build-coverage --report docs/report/data/fuzz.json
+endif
 
 clean: ## remove every build directory; data stays
-	rm -rf build build-test build-tsan build-lint build-fuzz
+	rm -rf build build-test build-tsan build-lint build-fuzz build-coverage
 
 comma := ,

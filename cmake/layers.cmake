@@ -65,6 +65,7 @@ function(vigil_corpus layer name)
     get_property(libs GLOBAL PROPERTY vigil_test_libs_of_${layer})
     target_link_libraries(${program} PRIVATE ${libs})
     set_property(GLOBAL APPEND PROPERTY vigil_tests_of_${layer} ${program})
+    set_property(GLOBAL APPEND PROPERTY vigil_corpora ${program})
 endfunction()
 
 # vigil_bench(LAYER): bench/layers/LAYER_bench.c. Built with the tests, so that it keeps compiling.

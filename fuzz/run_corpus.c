@@ -1,7 +1,11 @@
 /*
- * Runs a fuzz harness over the files of a corpus directory, as an ordinary test: linked with the
+ * Runs a fuzz harness over the files of corpus directories, as an ordinary test: linked with the
  * harness instead of libFuzzer, so it needs no clang. What each costs is checked (cost.h), and what
  * it costs when parts of it are repeated; the stack is small, so that deep recursion ends it.
+ *
+ *     run_corpus [--once] DIRECTORY...
+ *
+ * --once runs each file as it is and nothing else, to see what the corpus reaches.
  */
 #include "cost.h"
 
@@ -20,7 +24,13 @@ static void fail(const char *why, const char *what)
     exit(1);
 }
 
-static void run_file(const char *path)
+/* The command line. */
+struct given {
+    char **directories; /* ends with NULL */
+    bool once;
+};
+
+static void run_file(const char *path, bool once)
 {
     FILE *file = fopen(path, "rb");
     if (!file)
@@ -40,14 +50,17 @@ static void run_file(const char *path)
     if (!exact)
         fail("out of memory", path);
     slice_copy(exact, buf_slice(&bytes));
-    (void)cost_run(fuzz_input, &fuzz_limits, exact, bytes.len);
-    cost_pump(fuzz_input, &fuzz_limits, exact, bytes.len);
+    if (once) {
+        (void)fuzz_input(exact, bytes.len);
+    } else {
+        (void)cost_run(fuzz_input, &fuzz_limits, exact, bytes.len);
+        cost_pump(fuzz_input, &fuzz_limits, exact, bytes.len);
+    }
     free(exact);
 }
 
-static void *run_all(void *given)
+static unsigned run_directory(const char *path_of_all, bool once)
 {
-    const char *path_of_all = given;
     DIR *directory = opendir(path_of_all);
     if (!directory)
         fail("cannot open", path_of_all);
@@ -59,12 +72,21 @@ static void *run_all(void *given)
         int len = snprintf(path, sizeof(path), "%s/%s", path_of_all, entry->d_name);
         if (len < 0 || (size_t)len >= sizeof(path))
             fail("path too long", entry->d_name);
-        run_file(path);
+        run_file(path, once);
         files++;
     }
     closedir(directory);
+    return files;
+}
+
+static void *run_all(void *argument)
+{
+    const struct given *given = argument;
+    unsigned files = 0;
+    for (char **directory = given->directories; *directory; directory++)
+        files += run_directory(*directory, given->once);
     if (files == 0)
-        fail("no files in", path_of_all);
+        fail("no files in", given->directories[0]);
     struct cost most = cost_most();
     printf("%u files; long ones take up to %llu us, %zu bytes, %llu steps a byte, %zu of stack\n",
            files, (unsigned long long)most.cpu_ns / 1000, most.memory_bytes,
@@ -76,10 +98,12 @@ int main(int argc, char **argv)
 {
     pthread_attr_t attributes;
     pthread_t thread;
-    if (argc != 2)
-        fail("usage", "run_corpus DIRECTORY");
+    bool once = argc > 1 && strcmp(argv[1], "--once") == 0;
+    struct given given = {argv + 1 + once, once};
+    if (argc < 2 + once)
+        fail("usage", "run_corpus [--once] DIRECTORY...");
     if (pthread_attr_init(&attributes) || pthread_attr_setstacksize(&attributes, STACK_BYTES) ||
-        pthread_create(&thread, &attributes, run_all, argv[1]) || pthread_join(thread, NULL))
+        pthread_create(&thread, &attributes, run_all, &given) || pthread_join(thread, NULL))
         fail("no thread for", argv[1]);
     return 0;
 }

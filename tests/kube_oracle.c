@@ -5,19 +5,30 @@
  *
  *     d protobuf                            JSON
  *     e JSON                                protobuf
- *     p apiVersion kind object patch        object
+ *     p apiVersion kind object patch        object, by a strategic merge patch
+ *     j object patch                        object, by a JSON patch
+ *     m object patch                        object, by a JSON merge patch
+ *     a apiVersion kind how manager managedFields live object
+ *                                           {"object":…,"managedFields":…}; how: apply, force,
+ *                                           update
  *     s apiVersion kind object              strict validation's message, empty if the object is
- * valid
+ *                                           valid
+ *     n JSON                                the same JSON as it is understood
+ *     y YAML                                JSON
+ *     w JSON                                YAML
  */
 #include "codec/json/tree.h"
+#include "kube/apply/apply.h"
+#include "kube/apply/conflict.h"
 #include "kube/patch/patch.h"
 #include "kube/schema/protobuf.h"
 #include "kube/schema/strict.h"
+#include "yaml/yaml.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { TEXTS_MAX = 4, TEXT_BYTES_MAX = 16 << 20 };
+enum { TEXTS_MAX = 7, TEXT_BYTES_MAX = 16 << 20 };
 
 static void fail(const char *why)
 {
@@ -87,20 +98,142 @@ static enum status check(struct arena *arena, struct slice *texts, struct buf *o
     return kube_strict(type, object, out, error);
 }
 
-static void serve(int letter)
+static enum status patch_by_json(struct arena *arena, struct slice *texts, struct buf *out,
+                                 struct error *error)
+{
+    struct json_node *object, *change;
+    TRY(json_tree_read(arena, texts[0], &object, error));
+    TRY(json_tree_read(arena, texts[1], &change, error));
+    TRY(patch_json(arena, object, change, &object, error));
+    return json_tree_write(object, out);
+}
+
+static enum status merge(struct arena *arena, struct slice *texts, struct buf *out,
+                         struct error *error)
+{
+    struct json_node *object, *change;
+    TRY(json_tree_read(arena, texts[0], &object, error));
+    TRY(json_tree_read(arena, texts[1], &change, error));
+    TRY(patch_merge(arena, object, change, &object));
+    return json_tree_write(object, out);
+}
+
+static enum status repeat(struct arena *arena, struct slice *texts, struct buf *out,
+                          struct error *error)
+{
+    struct json_node *value;
+    TRY(json_tree_read(arena, texts[0], &value, error));
+    return json_tree_write(value, out);
+}
+
+static enum status read_yaml(struct arena *arena, struct slice *texts, struct buf *out,
+                             struct error *error)
+{
+    struct json_node *value;
+    TRY(yaml_tree_read(arena, texts[0], &value, error));
+    return json_tree_write(value, out);
+}
+
+static enum status write_yaml(struct arena *arena, struct slice *texts, struct buf *out,
+                              struct error *error)
+{
+    struct json_node *value;
+    TRY(json_tree_read(arena, texts[0], &value, error));
+    return yaml_tree_write(arena, value, out);
+}
+
+/* -- Server-side apply -- */
+
+static bool version_known(const struct apply_request *request, struct slice api_version)
+{
+    const struct slice *kind = request->ctx;
+    return kube_type_find(api_version, *kind);
+}
+
+static enum status write_applied(const struct json_node *object, const struct managed *managed,
+                                 struct buf *out)
+{
+    struct json_node *list;
+    TRY(managed_write(managed, &list));
+    TRY(buf_append_text(out, "{\"object\":"));
+    TRY(json_tree_write(object, out));
+    TRY(buf_append_text(out, ",\"managedFields\":"));
+    TRY(list ? json_tree_write(list, out) : buf_append_text(out, "[]"));
+    return buf_append_text(out, "}");
+}
+
+/* The texts of conflicts are those of the answer of a server. */
+static enum status fail_conflicts(struct arena *arena, const struct apply_conflicts *conflicts,
+                                  struct error *error)
+{
+    struct kube_status status = {0};
+    (void)!kube_fail_apply_conflict(&status, arena, conflicts);
+    struct slice text =
+        status.long_message.len ? status.long_message : slice_from_text(status.message);
+    return error_set(error, ST_EXISTS, "%.*s", SLICE_ARGS(text));
+}
+
+static enum status apply(struct arena *arena, struct slice *texts, struct buf *out,
+                         struct error *error)
+{
+    struct json_node *list, *live, *config, *made = NULL;
+    struct managed managed = {.arena = arena};
+    struct apply_conflicts conflicts;
+    AUTO(buf_fini) struct buf faults = {0};
+    size_t count;
+    bool update = slice_equal(texts[2], SLICE_LITERAL("update"));
+    struct apply_request request = {
+        .typed = {.arena = arena, .why = error},
+        .type = {.kind = APPLY_TYPE_MESSAGE, .of = kube_type_find(texts[0], texts[1])},
+        .manager = {.name = texts[3], .api_version = texts[0], .applied = !update},
+        .now = SLICE_LITERAL("2026-11-15T06:00:00Z"),
+        .force = slice_equal(texts[2], SLICE_LITERAL("force")),
+        .version_known = version_known,
+        .ctx = &texts[1],
+    };
+    if (!request.type.of)
+        fail("unknown kind");
+    TRY(json_tree_read(arena, texts[4], &list, error));
+    TRY(json_tree_read(arena, texts[5], &live, error));
+    TRY(json_tree_read(arena, texts[6], &config, error));
+    TRY(typed_validate(arena, request.type, config, &faults, &count));
+    if (count)
+        return error_set(error, ST_INVALID, "errors:%.*s", SLICE_ARGS(buf_slice(&faults)));
+    TRY(managed_read(&managed, list));
+    if (update) {
+        TRY(apply_update(&request, live, config, &managed));
+        return write_applied(config, &managed, out);
+    }
+    enum status status = apply_config(&request, live, config, &managed, &made, &conflicts);
+    if (status == ST_EXISTS)
+        return fail_conflicts(arena, &conflicts, error);
+    TRY(status);
+    return write_applied(made ? made : live, &managed, out);
+}
+
+/* -- Requests -- */
+
+static const struct kind_of_request {
+    char letter;
+    int texts;
+    enum status (*serve)(struct arena *arena, struct slice *texts, struct buf *out,
+                         struct error *error);
+} kinds[] = {
+    {'d', 1, decode},        {'e', 1, encode},     {'p', 4, patch}, {'s', 3, check},
+    {'j', 2, patch_by_json}, {'m', 2, merge},      {'a', 7, apply}, {'n', 1, repeat},
+    {'y', 1, read_yaml},     {'w', 1, write_yaml},
+};
+
+static void serve(const struct kind_of_request *kind)
 {
     struct slice texts[TEXTS_MAX];
     struct arena arena;
     struct buf out = {0};
     struct error error = {.text = "?"};
     arena_init(&arena, NULL, 0, 256 << 20);
-    for (int i = 0; i < (letter == 'p' ? 4 : letter == 's' ? 3 : 1); i++)
+    for (int i = 0; i < kind->texts; i++)
         texts[i] = read_text(&arena);
-    enum status status = letter == 'd'   ? decode(&arena, texts, &out, &error)
-                         : letter == 'e' ? encode(&arena, texts, &out, &error)
-                         : letter == 's' ? check(&arena, texts, &out, &error)
-                                         : patch(&arena, texts, &out, &error);
-    if (status == ST_OK)
+    if (kind->serve(&arena, texts, &out, &error) == ST_OK)
         answer('+', buf_slice(&out));
     else
         answer('-', slice_from_text(error.text));
@@ -112,9 +245,12 @@ int main(void)
 {
     int letter;
     while ((letter = getchar()) != EOF) {
-        if (!strchr("deps", letter))
+        size_t at = 0;
+        while (at < COUNT_OF(kinds) && kinds[at].letter != letter)
+            at++;
+        if (at == COUNT_OF(kinds))
             fail("unknown request");
-        serve(letter);
+        serve(&kinds[at]);
     }
     return 0;
 }
