@@ -28,11 +28,21 @@ METRICS = [
     Metric("put_one.p50_us", "put, 1 client, p50", "µs", goal=1 / 2),
     Metric("put_one.p99_us", "put, 1 client, p99", "µs"),
     Metric("put_many.rate", "put, 100 connections, 1000 in flight", "/s", True, goal=8),
+    Metric("put_many.rate", "— and not only in comparison", "/s", True, goal=350_000, absolute=True),
     Metric("put_many.cpu_us", "— server CPU for each", "µs", goal=1 / 10, digits=2),
     Metric("put_many.p99_us", "— p99", "µs"),
     Metric("get.rate", "get of one key, 10 connections, 100 in flight", "/s", True, goal=10),
     Metric("get.cpu_us", "— server CPU for each", "µs", goal=1 / 10, digits=2),
     Metric("get.p99_us", "— p99", "µs"),
+    Metric("tls_put.rate", "put over TLS, 100 connections, 1000 in flight", "/s", True, goal=8),
+    Metric("tls_put.of_plain", "— part of the rate without TLS", "", True, goal=0.5, absolute=True, digits=2),
+    Metric("tls_put.cpu_us", "— server CPU for each", "µs", digits=2),
+    Metric("tls_get.rate", "get of one key over TLS, 10 connections, 100 in flight", "/s", True, goal=8),
+    Metric("tls_get.of_plain", "— part of the rate without TLS", "", True, goal=0.5, absolute=True, digits=2),
+    Metric("tls_get.cpu_us", "— server CPU for each", "µs", digits=2),
+    Metric("tls_events.rate", "100 watchers of one key on one stream over TLS, 16 puts in flight, events", "/s", True, goal=8),
+    Metric("tls_events.of_plain", "— part of the rate without TLS", "", True, goal=0.4, absolute=True, digits=2),
+    Metric("tls_events.cpu_us", "— server CPU for each", "µs", digits=2),
     Metric("list.cpu_ms", "list of 10,000 keys overwritten in random order, server CPU", "ms",
            goal=1 / 8, digits=2),
     Metric("list.p50_ms", "— p50", "ms", digits=2),
@@ -102,6 +112,11 @@ METRICS = [
     Metric("compact_one.kept", "— put rate, part of its rate alone", "", True, goal=0.8, absolute=True, digits=2),
     Metric("compact_one.p50_times", "— p50, times that alone", "", goal=1.5, absolute=True, digits=2),
     Metric("compact_one.seconds", "— until a put costs what it did before", "s"),
+    Metric("during_compaction.p99_ms", "puts of one client during compaction of 1,000,000 revisions of 50,000 keys, p99", "ms", goal=5,
+           absolute=True, digits=2),
+    Metric("during_snapshot.p99_ms", "— during snapshots of all of them, one after the other", "ms", goal=5, absolute=True, digits=2),
+    Metric("during_defragmentation.p99_ms", "— during defragmentations", "ms", goal=5, absolute=True, digits=2),
+    Metric("during_nothing.p99_ms", "— during nothing else", "ms", digits=2),
     Metric("compact_ten.more_mb", "compaction of 10,000,000 revisions of 50,000 keys beside one client's puts: memory "
            "that it takes", "MB", goal=32, absolute=True, digits=1),
     Metric("compact_ten.kept", "— put rate, part of its rate alone", "", True, goal=0.8, absolute=True, digits=2),
@@ -133,6 +148,32 @@ METRICS = [
     Metric("kube_stopped.more_mb", "— memory that those take", "MB", goal=64, absolute=True, digits=1),
     Metric("put_many.generator_cpu_us", "generator's CPU for each put", "µs", digits=2),
     Metric("get.generator_cpu_us", "generator's CPU for each get", "µs", digits=2),
+    *[dataclasses.replace(metric, compared="kube-apiserver") for metric in [
+        Metric("peer_kube_event.cpu_us", "1,000 watches of pods by node, ten on a connection, 100 changes of 2 KB a second for 100 each: "
+               "server CPU for each event delivered", "µs", goal=1 / 3, digits=2),
+        Metric("peer_kube_event.p99_ms", "— p99", "ms", digits=2),
+        Metric("peer_kube_change.cpu_us", "— server CPU for each change that one watch sees", "µs"),
+        Metric("peer_kube_list.cpu_ms", "list of 10,000 pods of 2 KB, server CPU", "ms", goal=1 / 10, digits=1),
+        Metric("peer_kube_list.p50_ms", "— p50", "ms", digits=1),
+        Metric("peer_kube_create.cpu_us", "create of pods of 2 KB, 500 in flight, server CPU for each", "µs", goal=1 / 10),
+        Metric("peer_kube_create.rate", "— rate", "/s", True),
+        Metric("peer_kube_memory.mb", "10,000 pods and 1,000 watches, all resident memory, the mapped log too", "MB", goal=1 / 10),
+    ]],
+    *[dataclasses.replace(metric, growth=True) for metric in [
+        Metric("many_watchers.mb", "10,000,000 watchers on 1,000 streams, 100,000 puts a second that each reach one of them: anonymous "
+               "memory", "MB", goal=1500, absolute=True),
+        Metric("many_watchers.p99_ms", "— p99 of the events", "ms", goal=5, absolute=True, digits=2),
+        Metric("many_watchers.p50_ms", "— p50", "ms", digits=2),
+        Metric("many_watchers.rate", "— events", "/s", True),
+        Metric("many_keys.bytes", "10,000,000 keys, anonymous memory of each", "B", goal=95, absolute=True, digits=1),
+        Metric("many_keys.kept", "— rate of puts, 1000 in flight, part of that with 100,000 keys", "", True, goal=0.8, absolute=True,
+               digits=2),
+        Metric("many_keys.rate", "— rate of puts", "/s", True),
+        Metric("many_keys.restart_s", "— restart to the first get", "s", goal=3, absolute=True, digits=2),
+        *[Metric(f"growth_{name}.slope", f"growth with {what}: the steepest slope", "", goal=1.1, absolute=True, digits=2)
+          for name, what in (("keys", "keys"), ("values", "the size of values"), ("watchers", "watchers"), ("streams", "streams"),
+                             ("connections", "connections"))],
+    ]],
     *[dataclasses.replace(metric, compared="of etcd") for metric in [
         Metric("client_put.cpu_us", "put, 100 in flight, client CPU for each", "µs", goal=1 / 5, digits=2),
         Metric("client_put.cpu_us", "— and not only in comparison", "µs", goal=3, absolute=True, digits=2),
@@ -311,7 +352,7 @@ def goal_text(metric):
 
 def subjects(metric):
     """What is compared: the peer's and ours."""
-    return {"servers": ("etcd", "Vigil"), "of etcd": ("clientv3", "libvigil"),
+    return {"servers": ("etcd", "Vigil"), "kube-apiserver": ("kube-apiserver on etcd", "Vigil"), "of etcd": ("clientv3", "libvigil"),
             "of Kubernetes": ("client-go", "libvigil-kube"), "cluster": ("three members", "Vigil in front"),
             "proxy": ("grpc-proxy in front", "Vigil in front"), "embedded": ("etcd over loopback", "libvigil-embed"),
             "sqlite": ("SQLite, WAL, synchronous=FULL", "libvigil-embed"),
@@ -319,10 +360,10 @@ def subjects(metric):
 
 
 def table(results):
-    """One for the servers, one for each kind of clients that was measured, two for a cluster, and three for
+    """One for the servers, one for a real kube-apiserver, one for each kind of clients that was measured, two for a cluster, and three for
     the store in a program."""
     parts = [[m for m in results["metrics"] if m["compared"] == compared]
-             for compared in ("servers", "of etcd", "of Kubernetes", "cluster", "proxy", "embedded", "sqlite", "lmdb")]
+             for compared in ("servers", "kube-apiserver", "of etcd", "of Kubernetes", "cluster", "proxy", "embedded", "sqlite", "lmdb")]
     return "\n\n".join(part_of_table(metrics) for metrics in parts if metrics)
 
 

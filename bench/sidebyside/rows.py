@@ -4,8 +4,8 @@ import statistics
 import time
 import typing
 
-from sidebyside import (client_rows, cluster, cluster_rows, compact_rows, embedded_rows, kube_client_rows, kube_rows, servers,
-                        watch_rows)
+from sidebyside import (client_rows, cluster, cluster_rows, compact_rows, during_rows, embedded_rows, growth_rows, kube_client_rows,
+                        kube_peer, kube_peer_rows, kube_rows, servers, tls_rows, watch_rows)
 
 MILLION = 1_000_000
 LISTED = 10_000
@@ -22,6 +22,7 @@ class Row:
     group: str = "usual"  # or growth, which runs only with --rows growth
     of_clients: bool = False  # the server is always Vigil, and the clients are compared
     of_cluster: bool = False  # a cluster of etcd: what is in front of it is compared
+    of_kube: bool = False  # a Kubernetes API: Vigil's, or a real kube-apiserver
     of_stores: bool = False  # stores inside a program are compared
 
 
@@ -38,6 +39,9 @@ class Bench:
         if row.of_cluster:
             with cluster.Cluster(name, self.programs, self.directory / name) as members:
                 return row.measure(members)
+        if row.of_kube:
+            with kube_peer.make(name, self.programs, self.directory / name) as server:
+                return row.measure(server)
         server_name = "vigil" if row.of_clients else name
         with servers.Server(server_name, self.programs, self.directory / name, client=name) as server:
             return row.measure(server)
@@ -133,6 +137,9 @@ ROWS = [
     Row("put_many", put_many),
     Row("get", get_one_key),
     Row("list", list_shuffled),
+    Row("tls_put", tls_rows.put, rounds=2),
+    Row("tls_get", tls_rows.get, rounds=2),
+    Row("tls_events", tls_rows.events, rounds=2),
     Row("lease", leases, rounds=3),
     Row("million_leases", million_leases, rounds=1),
     Row("idle", idle, rounds=3),
@@ -154,6 +161,7 @@ ROWS = [
     Row("million_watchers", watch_rows.million_watchers, rounds=1),
     Row("million", million_keys, rounds=2),
     Row("compact_one", compact_rows.one_million, rounds=1),
+    Row("during", during_rows.during, rounds=2),
     Row("compact_ten", compact_rows.ten_million, rounds=1),
     Row("compact_ten_of_peer", compact_rows.ten_million_of_peer, rounds=1, asked=True),
     Row("kube_watch", kube_rows.watches, rounds=2),
@@ -161,6 +169,7 @@ ROWS = [
     Row("kube_list", kube_rows.listed, rounds=2),
     Row("kube_many", kube_rows.many_pods, rounds=1),
     Row("kube_stopped", kube_rows.stopped_clients, rounds=2),
+    Row("peer_kube", kube_peer_rows.side_by_side, rounds=1, of_kube=True),
     Row("kube_informer", kube_client_rows.informer, rounds=1, of_clients=True),
     Row("kube_catch_up", kube_client_rows.catch_up, rounds=1, of_clients=True),
     Row("kube_client_idle", kube_client_rows.idle_watches, rounds=2, of_clients=True),
@@ -176,4 +185,10 @@ ROWS = [
     Row("embedded_puts", embedded_rows.puts_of_threads, rounds=2, of_stores=True),
     Row("embedded_events", embedded_rows.events, rounds=2, of_stores=True),
     Row("embedded_open", embedded_rows.million, rounds=1, of_stores=True),
+    Row("growth_keys", growth_rows.keys, rounds=1, group="growth"),
+    Row("growth_values", growth_rows.values, rounds=1, group="growth"),
+    Row("growth_watchers", growth_rows.watchers, rounds=1, group="growth"),
+    Row("growth_streams", growth_rows.streams, rounds=1, group="growth"),
+    Row("growth_connections", growth_rows.connections, rounds=1, group="growth"),
+    Row("many_watchers", growth_rows.many_watchers, rounds=1, group="growth"),
 ]

@@ -10,7 +10,7 @@ import socket
 import subprocess
 import time
 
-from sidebyside import compaction
+from sidebyside import compaction, identity
 
 NAMES = ["vigil", "etcd"]
 STOP_SECONDS = 30
@@ -29,6 +29,7 @@ class Programs:
     kube_client: dict  # the same with libvigil-kube and client-go
     libraries: list  # libvigil.so and libvigil-kube.so
     embedded: str = ""  # bench/embedded; None: it could not be built
+    apiserver: str = ""  # a real kube-apiserver; "": there is none
 
 
 def find(root, args):
@@ -47,7 +48,13 @@ def find(root, args):
                    "etcd": build_client_of_peer(root, "client-go")}
     return Programs(command, generator, client, kube_client,
                     [root / f"build/{name}.so.1" for name in ("libvigil", "libvigil-kube")],
-                    build_client(root, "embedded_bench"))
+                    build_client(root, "embedded_bench"), find_apiserver(root))
+
+
+def find_apiserver(root):
+    """Building it takes a quarter of an hour, so it is only used where tools/build-kube has made it."""
+    path = str(root / "build/kube/kube-apiserver")
+    return path if os.access(path, os.X_OK) else ""
 
 
 def run_tool(words):
@@ -99,10 +106,12 @@ def machine_cpu_seconds():
     return (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK")
 
 
-def own_cpu_seconds(pid):
+def own_cpu_seconds(pids):
     """This script's, its ended children's (the generator) and the server's."""
-    stat = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    total = (int(stat[11]) + int(stat[12])) / os.sysconf("SC_CLK_TCK")
+    total = 0.0
+    for pid in pids:
+        stat = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+        total += (int(stat[11]) + int(stat[12])) / os.sysconf("SC_CLK_TCK")
     for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN):
         usage = resource.getrusage(who)
         total += usage.ru_utime + usage.ru_stime
@@ -130,6 +139,8 @@ class Server:
         self.endpoint = f"127.0.0.1:{free_port()}"
         self.peer_url = f"http://127.0.0.1:{free_port()}"
         self.kube_endpoint = f"127.0.0.1:{free_port()}"  # of Vigil
+        self.tls_endpoint = f"127.0.0.1:{free_port()}"
+        self.tls, self.own = False, None  # served there, with this identity
         self.process = None
         self.flags = []  # more of them, for the next start
         if not keep:
@@ -138,9 +149,10 @@ class Server:
 
     def words(self):
         url = f"http://{self.endpoint}"
+        listen = url + (f",https://{self.tls_endpoint}" if self.tls else "")
         words = self.programs.command[self.name] + [
             "--data-dir", str(self.directory / "data"),
-            "--listen-client-urls", url, "--advertise-client-urls", url, *self.flags]
+            "--listen-client-urls", listen, "--advertise-client-urls", url, *self.flags]
         if words[1] != "serve":
             words += ["--listen-peer-urls", self.peer_url,
                       "--initial-advertise-peer-urls", self.peer_url,
@@ -148,6 +160,16 @@ class Server:
         else:
             words += ["--listen-kube-urls", f"http://{self.kube_endpoint}"]
         return words
+
+    def secure(self):
+        """From the next start on, clients are served over TLS, too."""
+        self.tls = True
+        self.own = identity.make(self.directory)
+        self.flags += ["--cert-file", self.own.cert, "--key-file", self.own.key]
+
+    def pids(self):
+        """All processes that serve."""
+        return [self.process.pid]
 
     def start(self, prefix="bench/", value_size=0):
         """Returns the seconds until a get succeeded."""
@@ -178,6 +200,12 @@ class Server:
         """Runs the generator against this server and returns what it found. other_cores is the
         work of other processes meanwhile: with more than a little of it the numbers mean nothing."""
         return self.run(self.words_of_bench(command, *flags))
+
+    def bench_tls(self, command, *flags):
+        """The same over TLS."""
+        words = self.words_of_bench(command, *flags)
+        words[words.index(self.endpoint)] = f"https://{self.tls_endpoint}"
+        return self.run([*words, "--cacert", self.own.cert])
 
     def client_bench(self, work, *counts):
         """Runs the client's program against this server and returns what it found."""
@@ -216,7 +244,7 @@ class Server:
 
     def run(self, words):
         began = time.monotonic()
-        busy = machine_cpu_seconds() - own_cpu_seconds(self.process.pid)
+        busy = machine_cpu_seconds() - own_cpu_seconds(self.pids())
         try:
             done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                   timeout=CALL_SECONDS)
@@ -224,7 +252,7 @@ class Server:
             raise Failed(f"{self.name}: {' '.join(words)} did not end in {CALL_SECONDS} s")
         if done.returncode != 0:
             raise Failed(f"{self.name}: {done.stderr.strip()}\n{self.log_tail()}")
-        busy = machine_cpu_seconds() - own_cpu_seconds(self.process.pid) - busy
+        busy = machine_cpu_seconds() - own_cpu_seconds(self.pids()) - busy
         other_cores = max(0.0, busy / (time.monotonic() - began))
         return {**json.loads(done.stdout), "other_cores": other_cores}
 

@@ -54,6 +54,23 @@ class Bench(LiveTest):
             self.assertGreater(report["server_cpu_us_per_operation"], 0, command)
             self.assertGreater(report["server_anonymous_kb_after"], 0, command)
 
+    def test_watch_puts_random_keys_that_one_watcher_each_sees(self):
+        server = self.serving()
+        report = self.good(server, "watch", "--connections", 2, "--streams", 5, "--watchers", 20, "--watch-keys", "own",
+                           "--key-space", 200, "--keys", "random", "--warmup", "0s", "--duration", "300ms")
+        self.assertEqual(report["operations"], report["puts"])
+        self.assertGreater(report["puts"], 20)
+        answer = self.client(server).call("Range", pb.range_of(b"bench/", b"bench0"))
+        self.assertGreater(len(answer[2]), 10)
+        code, _, messages = self.bench(server, "watch", "--keys", "shuffled")
+        self.assertEqual((code, messages), (1, "bench watch: --keys: sequential or random\n"))
+
+    def test_store_process_is_counted_with_the_server(self):
+        server = self.serving()
+        one = self.good(server, "put", "--total", 10)
+        both = self.good(server, "put", "--total", 10, "--store-pid", server.pid)
+        self.assertEqual(both["server_threads"], 2 * one["server_threads"])
+
     def test_lease_grants_and_renews(self):
         server = self.serving()
         report = self.good(server, "lease", "--total", 1000, "--connections", 3, "--pipeline", 7,

@@ -2,6 +2,7 @@
 import math
 
 from sidebyside.plot import WIDTH, svg, text
+from sidebyside.slope import slope_of
 
 COLORS = ("#0969da", "#bc4c00", "#1a7f37", "#8250df", "#bf3989", "#6e7781")
 LEFT, RIGHT, TOP, BOTTOM = 70, 24, 44, 46
@@ -13,15 +14,6 @@ def label(value):
         if abs(value) >= limit:
             return f"{value / limit:g}{suffix}"
     return f"{value:.3g}"
-
-
-def slope_of(points):
-    """Of the line through the points on logarithmic scales, by least squares; None if there are fewer than two sizes."""
-    logs = [(math.log(x), math.log(y)) for x, y in points if x > 0 and y > 0]
-    if len({x for x, _ in logs}) < 2:
-        return None
-    mean_x, mean_y = (sum(values) / len(logs) for values in zip(*logs))
-    return sum((x - mean_x) * (y - mean_y) for x, y in logs) / sum((x - mean_x) ** 2 for x, _ in logs)
 
 
 class Linear:

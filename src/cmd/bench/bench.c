@@ -121,7 +121,8 @@ static enum status set_up(struct bench_context *context)
         return error_set(error, ST_INVALID, "--threads: each needs a connection of its own");
     TRY(parse_order(options->keys, &context->order, error));
     TRY(parse_watch_keys(options->watch_keys, &context->watch_keys, error));
-    context->target.server_pid = (pid_t)options->server_pid;
+    context->target.processes = (struct bench_processes){.server = (pid_t)options->server_pid,
+                                                         .store = (pid_t)options->store_pid};
     bool secure;
     context->target.token = options->token;
     context->target.authority = bench_endpoint_name(options->endpoint, &secure);

@@ -80,12 +80,12 @@ enum status bench_idle_run(struct bench_context *context)
     AUTO(idlers_fini) struct idlers idlers = {.epoll_fd = -1};
     struct bench_report *report = &context->report;
     struct bench_usage before, after;
-    pid_t pid = context->target.server_pid;
-    bool has_usage = pid && bench_usage_read(pid, &before) == ST_OK;
+    const struct bench_processes *processes = &context->target.processes;
+    bool has_usage = processes->server && bench_usage_read(processes, &before) == ST_OK;
     TRY(open_all(&idlers, context));
     TRY(hold(&idlers, context));
     bench_report_count(report, "connections", idlers.open);
-    if (!has_usage || bench_usage_read(pid, &after) != ST_OK)
+    if (!has_usage || bench_usage_read(processes, &after) != ST_OK)
         return ST_OK;
     bench_report_usage(report, &before, &after, 0);
     double more = (double)after.anonymous_kb - (double)before.anonymous_kb;

@@ -73,8 +73,8 @@ enum status bench_kube_list_run(struct bench_context *context)
 
 static void read_usage(struct watching *watching, struct bench_usage *usage)
 {
-    pid_t pid = watching->context->target.server_pid;
-    watching->has_usage = pid && bench_usage_read(pid, usage) == ST_OK;
+    const struct bench_processes *processes = &watching->context->target.processes;
+    watching->has_usage = processes->server && bench_usage_read(processes, usage) == ST_OK;
 }
 
 /* The server's memory, looked at now and then while it works. */

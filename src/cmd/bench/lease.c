@@ -14,7 +14,7 @@ struct leasing {
 
 static enum status read_usage(const struct leasing *leasing, struct bench_usage *usage)
 {
-    return bench_usage_read(leasing->context->target.server_pid, usage);
+    return bench_usage_read(&leasing->context->target.processes, usage);
 }
 
 static enum status turn(struct leasing *leasing)
@@ -78,7 +78,7 @@ static enum status measure(struct leasing *leasing)
     struct bench_context *context = leasing->context;
     const struct bench_options *options = &context->options;
     leasing->has_usage =
-        context->target.server_pid && read_usage(leasing, &leasing->before) == ST_OK;
+        context->target.processes.server && read_usage(leasing, &leasing->before) == ST_OK;
     TRY(bench_lease_client_new(
         &(struct bench_lease_config){
             .target = &context->target,

@@ -172,8 +172,8 @@ static enum status run_open(struct run *run, struct error *error)
 
 static void read_usage(const struct bench_load *load, struct bench_usage *usage, bool *has_usage)
 {
-    if (load->target->server_pid)
-        *has_usage = bench_usage_read(load->target->server_pid, usage) == ST_OK;
+    if (load->target->processes.server)
+        *has_usage = bench_usage_read(&load->target->processes, usage) == ST_OK;
 }
 
 static void join_all(struct run *run)

@@ -3,6 +3,7 @@
 #define VIGIL_CMD_BENCH_LOAD_SPEC_H
 
 #include "cmd/bench/conn.h"
+#include "cmd/bench/usage.h"
 
 #include <sys/socket.h>
 
@@ -34,7 +35,7 @@ struct bench_target {
     struct bench_address address;
     const char *authority;
     const char *token; /* of the user; empty: anonymous */
-    pid_t server_pid;  /* 0: unknown, its usage is not read */
+    struct bench_processes processes;
 };
 
 struct bench_load {

@@ -127,7 +127,7 @@ static void a_load_by_time_measures_about_that_time(void **state)
     f.load.total = 0;
     f.load.warmup_ns = 20000000;
     f.load.duration_ns = 250000000;
-    f.target.server_pid = getpid();
+    f.target.processes.server = getpid();
     assert_int_equal(run(&f), ST_OK);
     assert_int_equal(f.outcome.errors, 0);
     assert_true(f.outcome.latency.count > 0);

@@ -19,7 +19,7 @@ struct bench_options {
     uint64_t total;
     uint64_t key_space;
     uint64_t value_bytes;
-    uint64_t server_pid;
+    uint64_t server_pid, store_pid;
     uint64_t streams;
     uint64_t watchers;
     uint64_t nodes;         /* of pods */

@@ -61,7 +61,7 @@ static uint64_t stat_ticks(const char *text)
     return user + strtoull(end, NULL, 10);
 }
 
-enum status bench_usage_read(pid_t pid, struct bench_usage *ret_usage)
+static enum status read_one(pid_t pid, struct bench_usage *ret_usage)
 {
     char status[PROC_BYTES_MAX], stat[PROC_BYTES_MAX];
     clockid_t cpu_clock;
@@ -77,5 +77,20 @@ enum status bench_usage_read(pid_t pid, struct bench_usage *ret_usage)
         .cpu_ns = clock_ns(cpu_clock),
         .at_ns = bench_now_ns(),
     };
+    return ST_OK;
+}
+
+enum status bench_usage_read(const struct bench_processes *processes, struct bench_usage *ret_usage)
+{
+    struct bench_usage usage, store = {0};
+    TRY(read_one(processes->server, &usage));
+    if (processes->store)
+        TRY(read_one(processes->store, &store));
+    usage.anonymous_kb += store.anonymous_kb;
+    usage.resident_kb += store.resident_kb;
+    usage.threads += store.threads;
+    usage.cpu_ticks += store.cpu_ticks;
+    usage.cpu_ns += store.cpu_ns;
+    *ret_usage = usage;
     return ST_OK;
 }

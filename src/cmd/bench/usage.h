@@ -17,9 +17,16 @@ struct bench_usage {
     uint64_t threads;
 };
 
-/* ST_NOT_FOUND when there is no such process. */
+/* Which processes serve together. */
+struct bench_processes {
+    pid_t server; /* 0: unknown, usage is not read */
+    pid_t store;  /* the process in which the server keeps its data; 0: none */
+};
+
+/* Of both together. ST_NOT_FOUND when one of them does not exist. */
 MUST_CHECK
-enum status bench_usage_read(pid_t pid, struct bench_usage *ret_usage);
+enum status bench_usage_read(const struct bench_processes *processes,
+                             struct bench_usage *ret_usage);
 
 /* CPU time of this process. */
 uint64_t bench_usage_own_cpu_ns(void);

@@ -5,6 +5,7 @@
 
 #define WAIT_NS UINT64_C(20000000)
 #define CREATE_TIMEOUT_NS UINT64_C(60000000000)
+#define CREATE_EACH_NS UINT64_C(20000) /* and for each watcher */
 #define READING_EVERY_NS UINT64_C(50000000)
 #define QUIET_NS UINT64_C(10000000000) /* without any event: what is missing does not come */
 
@@ -33,6 +34,7 @@ static struct bench_watch_config config_of(const struct bench_context *context)
         .streams = (uint32_t)options->streams,
         .watchers = (uint32_t)options->watchers,
         .key_space = options->key_space,
+        .random_puts = context->order == BENCH_RANDOM,
         .value_bytes = size_max(options->value_bytes, sizeof(uint64_t)),
         .pipeline = (uint32_t)options->pipeline,
         .behind = options->behind,
@@ -42,8 +44,8 @@ static struct bench_watch_config config_of(const struct bench_context *context)
 
 static void read_usage(const struct bench_context *context, struct bench_usage *usage, bool *has)
 {
-    pid_t pid = context->target.server_pid;
-    *has = pid && bench_usage_read(pid, usage) == ST_OK;
+    const struct bench_processes *processes = &context->target.processes;
+    *has = processes->server && bench_usage_read(processes, usage) == ST_OK;
 }
 
 static enum status begin(struct watching *watching, const struct bench_watch_config *config)
@@ -61,8 +63,8 @@ static enum status begin(struct watching *watching, const struct bench_watch_con
 static enum status wait_created(struct watching *watching)
 {
     struct error *error = &watching->context->error;
-    uint64_t give_up_ns = bench_now_ns() + CREATE_TIMEOUT_NS;
     uint64_t wanted = watching->watchers + watching->behind;
+    uint64_t give_up_ns = bench_now_ns() + CREATE_TIMEOUT_NS + wanted * CREATE_EACH_NS;
     while (watching->counts->created < wanted) {
         if (bench_now_ns() > give_up_ns)
             return error_set(error, ST_IO, "only %llu of %llu watchers were created in 60 s",
@@ -324,6 +326,8 @@ enum status bench_watch_run(struct bench_context *context)
     if (context->watch_keys == BENCH_WATCH_OWN_KEYS && options->key_space > watchers)
         return error_set(&context->error, ST_INVALID,
                          "--key-space: no more than watchers, when each has an own key");
+    if (context->order == BENCH_SHUFFLED)
+        return error_set(&context->error, ST_INVALID, "--keys: sequential or random");
     struct watching watching = {.context = context};
     enum status status = watch(&watching);
     bench_watch_client_free(watching.client);

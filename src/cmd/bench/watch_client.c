@@ -36,6 +36,7 @@ struct bench_watch_client {
     struct bench_request put_first, put_next;
     size_t put_key_at[2], put_value_at[2]; /* in put_first, in put_next */
     uint64_t put_key;
+    uint64_t random; /* state of the generator of keys */
     int epoll_fd;
     uint8_t *scratch;
     uint64_t now_ns;
@@ -184,6 +185,18 @@ static enum status ask_all(struct bench_watch_client *client, struct bench_conn 
     return ST_OK;
 }
 
+static uint64_t next_put_key(struct bench_watch_client *client)
+{
+    if (!client->config.random_puts)
+        return client->put_key++ % client->config.key_space;
+    uint64_t x = client->random;
+    x ^= x << 13;
+    x ^= x >> 7;
+    x ^= x << 17;
+    client->random = x;
+    return x % client->config.key_space;
+}
+
 bool bench_watch_client_put(struct bench_watch_client *client, uint64_t at_ns)
 {
     struct bench_conn *conn = put_conn(client);
@@ -193,7 +206,7 @@ bool bench_watch_client_put(struct bench_watch_client *client, uint64_t at_ns)
     uint8_t *at;
     if (!call || bench_request_append(request, call->stream, &conn->out, &at) != ST_OK)
         return false;
-    write_digits(at + client->put_key_at[next], client->put_key++ % client->config.key_space);
+    write_digits(at + client->put_key_at[next], next_put_key(client));
     memcpy(at + client->put_value_at[next], &at_ns, sizeof(at_ns));
     client->counts.puts_sent++;
     return true;
@@ -344,6 +357,7 @@ enum status bench_watch_client_new(const struct bench_watch_config *config,
     if (!client)
         return ST_NOMEM;
     client->config = *config;
+    client->random = 88172645463325252u;
     client->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     client->conns = calloc(config->connections + 1, sizeof(*client->conns));
     client->streams =

@@ -24,6 +24,7 @@ struct bench_watch_config {
     const char *behind;     /* one more on each stream, of this prefix; "": none */
     int64_t behind_start;
     uint64_t key_space; /* of the puts */
+    bool random_puts;   /* of any key; otherwise one key after the other */
     size_t value_bytes; /* of a put; at least 8, it carries the time it was sent */
     uint32_t pipeline;  /* puts in flight */
 };

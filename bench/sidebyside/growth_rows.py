@@ -1,0 +1,121 @@
+"""How cost grows with size, and the largest sizes: Vigil alone. A point of a plot is the cost of all keys, watchers, streams or
+connections together, so linear growth has the slope 1."""
+import shutil
+import statistics
+import time
+
+from sidebyside import sizes, slope, watch_rows
+
+TEN_MILLION, HUNDRED_THOUSAND = 10_000_000, 100_000
+QUOTA = ["--quota-backend-bytes", str(32 << 30)]
+EVENTS = ("watch", *watch_rows.ONE_KEY, "--await-events", "--pipeline", 1, "--warmup", "500ms", "--duration", "1500ms")
+
+
+def fresh(server):
+    """A server without data. Returns its anonymous memory."""
+    server.stop()
+    shutil.rmtree(server.directory / "data", ignore_errors=True)
+    server.flags = QUOTA
+    server.start()
+    return server.anonymous_mb()
+
+
+def grown(key, title, x, series):
+    """The plot, and the steepest slope of its lines."""
+    slopes = [slope.slope_of(points) for points in series.values()]
+    plot = {"title": title, "x": x, "y": "cost, in the unit of each line", "log": True,
+            "series": [{"name": name, "points": points} for name, points in series.items()]}
+    return {f"{key}.slope": max(s for s in slopes if s is not None), "plots": [plot]}
+
+
+def put_rate(server, count):
+    """Of random keys, 1,000 in flight; the median of three."""
+    return statistics.median(server.bench("put", "--key-space", count, "--warmup", "500ms", "--duration", "2s")["operations_per_second"]
+                             for _ in range(3))
+
+
+def keys(server):
+    """Loaded, weighed, restarted, then put at random."""
+    if server.name != "vigil":
+        return {}
+    lines = {name: [] for name in ("memory, MB", "server CPU to load, s", "restart, s")}
+    rates = {}
+    for count in map(sizes.of, (10_000, HUNDRED_THOUSAND, 1_000_000, TEN_MILLION)):
+        before = fresh(server)
+        loaded = server.bench("load", "--key-space", count)
+        time.sleep(3)  # what is garbage to a server, it may give back
+        memory = server.anonymous_mb() - before
+        server.stop()
+        restart = server.start(value_size=256)
+        rates[count] = put_rate(server, count)
+        for name, value in zip(lines, (memory, loaded["server_cpu_us_per_operation"] * count / 1e6, restart)):
+            lines[name].append([count, value])
+    most, usual = sizes.of(TEN_MILLION), sizes.of(HUNDRED_THOUSAND)
+    return {**grown("growth_keys", "Cost of keys of 16 bytes with values of 256", "keys", lines),
+            "many_keys.bytes": memory * 1e6 / most, "many_keys.rate": rates[most], "many_keys.kept": rates[most] / rates[usual],
+            "many_keys.restart_s": restart}
+
+
+def values(server):
+    if server.name != "vigil":
+        return {}
+    fresh(server)
+    points = []
+    for size in (64, 256, 1024, 4096, 16_384, 60_000):
+        found = server.bench("put", "--connections", 10, "--pipeline", 10, "--key-space", 1000, "--value-size", size,
+                             "--warmup", "500ms", "--duration", "2s")
+        points.append([size, found["server_cpu_us_per_operation"]])
+    return grown("growth_values", "Cost of a put by the size of its value", "bytes", {"server CPU of a put, µs": points})
+
+
+def fan_out(server, flags, counts):
+    """What a put costs that so many see, and the memory of those."""
+    cpu, memory = [], []
+    for count in counts:
+        before = fresh(server)
+        found = server.bench(*EVENTS, *flags(count))
+        cpu.append([count, found["server_cpu_us_per_operation"] * count])
+        memory.append([count, max(found["server_anonymous_kb_after"] / 1024 * 1.048576 - before, 0)])
+    return {"server CPU of a put, µs": cpu, "memory, MB": memory}
+
+
+def watchers(server):
+    if server.name != "vigil":
+        return {}
+    lines = fan_out(server, lambda n: ("--connections", 1, "--streams", 1, "--watchers", n), (100, 1000, 10_000, 100_000))
+    created = []
+    for count in map(sizes.of, (10_000, 100_000, 1_000_000)):
+        fresh(server)
+        found = server.bench("idle", "--connections", 10, "--streams", 1, "--watchers", max(count // 10, 1), *watch_rows.OWN_KEYS,
+                             *watch_rows.SETTLE)
+        created.append([count, found["created_seconds"]])
+    return grown("growth_watchers", "Cost of watchers of one key on one stream", "watchers",
+                 {**lines, "creation of watchers of different keys, s": created})
+
+
+def streams(server):
+    if server.name != "vigil":
+        return {}
+    lines = fan_out(server, lambda n: ("--connections", 10, "--streams", n // 10), (100, 1000, 10_000))
+    return grown("growth_streams", "Cost of streams with one watcher each on ten connections", "streams", lines)
+
+
+def connections(server):
+    if server.name != "vigil":
+        return {}
+    lines = fan_out(server, lambda n: ("--connections", n, "--streams", 1), (100, 1000, 10_000))
+    return grown("growth_connections", "Cost of connections with one watcher each", "connections", lines)
+
+
+def many_watchers(server):
+    """10,000,000 on 1,000 streams, each with a key of its own; random ones of these keys are put, 100,000 a second."""
+    if server.name != "vigil":
+        return {}
+    fresh(server)
+    each = sizes.of(10_000)
+    found = server.bench("watch", "--connections", 10, "--streams", 100, "--watchers", each, *watch_rows.OWN_KEYS,
+                         "--key-space", 1000 * each, "--keys", "random", "--rate", 100_000, "--pipeline", 10_000,
+                         "--warmup", "2s", "--duration", "5s")
+    return {"many_watchers.mb": found["server_anonymous_kb_after"] * 1024 / 1e6, "many_watchers.rate": found["operations_per_second"],
+            "many_watchers.p50_ms": found["event_latency_p50_us"] / 1e3, "many_watchers.p99_ms": found["event_latency_p99_us"] / 1e3,
+            "other_cores": found["other_cores"]}
