@@ -90,6 +90,14 @@ sim: ## the whole server and its clients in a simulation with faults, SEEDS=500 
 	@$(call ninja,build-test) vigil_sim
 	@build-test/vigil_sim --seeds=$(SEEDS)
 
+.PHONY: histories
+histories: ## clients of Vigil and of a real etcd under faults for T seconds; every answer checked. REPORT names a file for the numbers
+	@tools/install-deps build test
+	@$(call cmake,build-test,-DVIGIL_SANITIZE=address$(comma)undefined)
+	@$(call ninja,build-test) vigil histories_client slow_disk
+	@tools/build-peer >/dev/null
+	@tests/histories/run build-test --seconds $(T) $(if $(REPORT),--report $(REPORT))
+
 bench: ## Vigil and a real etcd side by side; results in bench/results
 	@tools/install-deps test
 	@$(MAKE) --no-print-directory build

@@ -5,6 +5,7 @@ import (
 	"math/rand"
 	"net"
 	"sync"
+	"time"
 )
 
 // Relay forwards TCP connections to a server. Its link can be cut and restored, and it can carry
@@ -19,7 +20,8 @@ type Relay struct {
 	state    linkState
 	random   *rand.Rand
 	budget   int64 // average bytes of a connection; 0: unlimited
-	open     map[net.Conn]bool
+	delay    time.Duration
+	open     map[net.Conn]bool // true: to a client
 	cut      int
 }
 
@@ -62,8 +64,29 @@ func (r *Relay) Cut() { r.move(linkDown) }
 // Stall leaves connections open and carries no bytes until Restore, also on new connections.
 func (r *Relay) Stall() { r.move(linkStalled) }
 
-// Restore makes the link carry again. Bytes that were held back arrive.
-func (r *Relay) Restore() { r.move(linkUp) }
+// Restore makes the link carry again, without a delay. Bytes that were held back arrive.
+func (r *Relay) Restore() {
+	r.Slow(0)
+	r.move(linkUp)
+}
+
+// Slow delays everything that is carried from now on.
+func (r *Relay) Slow(delay time.Duration) {
+	r.lock.Lock()
+	defer r.lock.Unlock()
+	r.delay = delay
+}
+
+// HalfClose ends one direction of every connection: either the clients or the server see its end, and can still send.
+func (r *Relay) HalfClose(clientsSeeIt bool) {
+	r.lock.Lock()
+	defer r.lock.Unlock()
+	for conn, isClient := range r.open {
+		if isClient == clientsSeeIt {
+			conn.(*net.TCPConn).CloseWrite()
+		}
+	}
+}
 
 func (r *Relay) move(to linkState) {
 	r.lock.Lock()
@@ -133,7 +156,7 @@ func (r *Relay) admit(client, server net.Conn) (int64, bool) {
 	if r.state == linkDown || r.state == linkClosed {
 		return 0, false
 	}
-	r.open[client], r.open[server] = true, true
+	r.open[client], r.open[server] = true, false
 	if r.budget == 0 {
 		return 1 << 62, true
 	}
@@ -174,6 +197,8 @@ func (l link) Write(bytes []byte) (int, error) {
 	for l.relay.state == linkStalled {
 		l.relay.change.Wait()
 	}
+	delay := l.relay.delay
 	l.relay.lock.Unlock()
+	time.Sleep(delay)
 	return l.to.Write(bytes)
 }

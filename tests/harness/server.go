@@ -70,6 +70,8 @@ type Options struct {
 	Args []string // more flags
 	TLS  bool     // listen on https; Args name the certificate
 	Fast bool     // a real etcd runs without syncs, for tests that only need its answers
+	// A program with its arguments that executes the server in its own process.
+	Launcher []string
 
 	command   []string // all arguments, instead of those that follow from the fields above
 	readyLine string   // what it prints when it serves, if that is unusual
@@ -174,7 +176,9 @@ func Begin(binary string, options Options) (*Server, error) {
 	}
 	s.binary, s.ready, s.exited = binary, make(chan struct{}), make(chan struct{})
 	s.isCold = slices.ContainsFunc(s.Options.Args, isUpstream) && !exists(filepath.Join(s.Dir, "MIRROR"))
-	s.cmd = exec.Command(binary, s.arguments()...)
+	command := append(slices.Clone(options.Launcher), binary)
+	command = append(command, s.arguments()...)
+	s.cmd = exec.Command(command[0], command[1:]...)
 	s.cmd.Env = environment()
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	out, in, err := os.Pipe()
