@@ -219,6 +219,13 @@ static void read_previous(struct claim *c)
     key_reader_get_before(&c->reader, c->prefix, c->prefix_end, c->create_revision);
 }
 
+/* An older key existed after the claim, or perhaps until just before the first read: at the
+ * revision of the claim, another call may have been the owner. */
+static bool may_have_waited(const struct claim *c)
+{
+    return c->sourced || c->reader.range.op.revision > c->revision;
+}
+
 static void read_done(struct key_reader *reader)
 {
     struct claim *c = CONTAINER_OF(reader, struct claim, reader);
@@ -229,7 +236,7 @@ static void read_done(struct key_reader *reader)
         fail(c, status);
     else if (c->state == CLAIM_READING && reader->found)
         wait_for(c, reader->kv.key);
-    else if (c->state == CLAIM_READING && c->sourced && c->kind->gone_text) {
+    else if (c->state == CLAIM_READING && c->kind->gone_text && may_have_waited(c)) {
         claim_move(c, CLAIM_CONFIRMING);
         key_reader_get(reader, c->key);
     } else if (c->state == CLAIM_CONFIRMING && !reader->found) {

@@ -99,6 +99,29 @@ static void locks_are_granted_one_after_another(void **state)
     }
 }
 
+/* A client that reads at the revision of the answer must find no older key than that of the lock.
+ */
+static void lock_is_answered_at_a_revision_at_which_it_is_held(void **state)
+{
+    (void)state;
+    for (unsigned seed = 0; seed < SEEDS; seed++) {
+        struct peer *p = peer_new(seed, 70, PEER_WINDOW);
+        int64_t first = grant(p), second = grant(p);
+        start_lock(p, first);
+        settle(p);
+        uint32_t lock = start_lock(p, second);
+        uint32_t unlock = start_unlock(p, first);
+        settle(p);
+        struct pb_unlock_response released;
+        struct pb_lock_response held;
+        assert_answers(p, unlock, &pb_unlock_response_table, &released);
+        int64_t free_since = released.header->revision;
+        assert_answers(p, lock, &pb_lock_response_table, &held);
+        assert_true(held.header->revision >= free_since);
+        peer_free(p);
+    }
+}
+
 static void expired_waiter_gets_an_error(void **state)
 {
     (void)state;
@@ -413,6 +436,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(locks_are_granted_one_after_another),
+        cmocka_unit_test(lock_is_answered_at_a_revision_at_which_it_is_held),
         cmocka_unit_test(expired_waiter_gets_an_error),
         cmocka_unit_test(observed_values_are_charged),
         cmocka_unit_test(engine_failure_is_reported),
