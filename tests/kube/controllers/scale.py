@@ -219,14 +219,14 @@ def main():
         root.mkdir(exist_ok=True)
         kubelet, identities = build_kubelet(root), Identities(root / "identities")
         for what, nodes, pods in sizes(args.on, args.nodes, args.pods):
-            plane = Plane(what, root / what, identities, kubelet, ("--quota-backend-bytes=8000000000",))
+            plane = Plane(what, root / f"{what}-{nodes}-{pods}", identities, kubelet, ("--quota-backend-bytes=8000000000",))
             try:
                 measured.append(measure(plane, nodes, pods))
             finally:
                 plane.stop()
+            if args.report:  # after each of them, so that an interrupted run has a result, too
+                write_report(args.report, measured, time.monotonic() - begin)
     table(measured)
-    if args.report:
-        write_report(args.report, measured, time.monotonic() - begin)
 
 
 if __name__ == "__main__":
