@@ -161,7 +161,7 @@ ROWS = [
     Row("million_watchers", watch_rows.million_watchers, rounds=1),
     Row("million", million_keys, rounds=2),
     Row("compact_one", compact_rows.one_million, rounds=1),
-    Row("during", during_rows.during, rounds=2),
+    Row("during", during_rows.during, rounds=1),
     Row("compact_ten", compact_rows.ten_million, rounds=1),
     Row("compact_ten_of_peer", compact_rows.ten_million_of_peer, rounds=1, asked=True),
     Row("kube_watch", kube_rows.watches, rounds=2),
