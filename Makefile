@@ -34,11 +34,11 @@ deb: ## Debian packages of the program and the libraries, in build/deb
 deb-test: deb ## lintian, then install, try and remove the packages in a Debian of their own; the same for the container; needs root
 	@tools/run-tests packages
 
-test: ## unit and live tests under address and undefined-behaviour sanitizers
+test: ## unit and live tests, a short simulation and short histories, under address and undefined-behaviour sanitizers
 	@tools/install-deps build test
 	@$(call cmake,build-test,-DVIGIL_SANITIZE=address$(comma)undefined)
 	@$(call ninja,build-test)
-	@tools/run-tests --build build-test unit tools peer live+crash+watch+lease+client+kube_client+ctl:short+cluster:short+live@cluster:kube_versions
+	@tools/run-tests --build build-test unit tools peer live+crash+watch+lease+client+kube_client+ctl:short+cluster:short+live@cluster:kube_versions+sim:500+histories:60
 
 tsan: ## unit tests, the busiest live tests and those of libvigil under the thread sanitizer
 	@tools/install-deps build test
