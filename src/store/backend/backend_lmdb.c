@@ -8,6 +8,7 @@
  * Reads outside a transaction use one read transaction that is reset at the next begin, so that it
  * never keeps freed pages from being used again.
  */
+#include "io/file.h"
 #include "store/backend/backend_private.h"
 #include "store/backend/lmdb_pages.h"
 
@@ -17,7 +18,9 @@
 #include <lmdb.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <sys/vfs.h>
+#include <unistd.h>
 
 enum { VERSION_KEY_BYTES = 12, READERS_MAX = 16 };
 
@@ -520,15 +523,74 @@ static void close_on_exec(MDB_env *env)
         (void)fcntl(fd, F_SETFD, FD_CLOEXEC);
 }
 
-static enum status open_env(struct backend_lmdb *lmdb, const char *dir, size_t map_bytes)
+enum { FILE_MODE = 0600 };
+
+static enum status create_env(struct backend_lmdb *lmdb, size_t map_bytes)
 {
-    enum { TABLES = 4, MODE = 0600 };
-    TRY(check_pages(lmdb, dir));
+    enum { TABLES = 4 };
     TRY(lmdb_check(lmdb, mdb_env_create(&lmdb->env), "opening"));
     TRY(lmdb_check(lmdb, mdb_env_set_mapsize(lmdb->env, map_bytes), "reserving its map"));
     TRY(lmdb_check(lmdb, mdb_env_set_maxdbs(lmdb->env, TABLES), "opening"));
-    TRY(lmdb_check(lmdb, mdb_env_set_maxreaders(lmdb->env, READERS_MAX), "opening"));
-    TRY(lmdb_check(lmdb, mdb_env_open(lmdb->env, dir, MDB_NOTLS, MODE), "opening"));
+    return lmdb_check(lmdb, mdb_env_set_maxreaders(lmdb->env, READERS_MAX), "opening");
+}
+
+/* An empty file is as good as none. Any other that is no environment is left to LMDB to refuse. */
+static bool is_missing(const char *dir)
+{
+    char path[4200];
+    struct stat st;
+    snprintf(path, sizeof(path), "%s/data.mdb", dir);
+    return stat(path, &st) < 0 ? errno == ENOENT : st.st_size == 0;
+}
+
+static void remove_unfinished(const char *new_dir)
+{
+    char path[4200];
+    snprintf(path, sizeof(path), "%s/data.mdb", new_dir);
+    (void)unlink(path);
+    (void)rmdir(new_dir);
+}
+
+static enum status make_in(struct backend_lmdb *lmdb, const char *dir, size_t map_bytes)
+{
+    TRY(lmdb_check(lmdb, mkdir(dir, 0700) < 0 ? errno : MDB_SUCCESS, "making"));
+    TRY(create_env(lmdb, map_bytes));
+    TRY(lmdb_check(lmdb, mdb_env_open(lmdb->env, dir, MDB_NOTLS | MDB_NOLOCK, FILE_MODE),
+                   "making"));
+    TRY(open_tables(lmdb));
+    mdb_env_close(TAKE(lmdb->env));
+    return ST_OK;
+}
+
+/*
+ * Makes an environment with empty tables. LMDB writes the first pages of a new file without a sync,
+ * and after a power failure they would be taken for a damaged checkpoint. So it is made elsewhere,
+ * and gets its name when it is durable.
+ */
+static enum status make_env(struct backend_lmdb *lmdb, const char *dir, size_t map_bytes)
+{
+    char path[4200], new_dir[4100], new_path[4200];
+    snprintf(path, sizeof(path), "%s/data.mdb", dir);
+    snprintf(new_dir, sizeof(new_dir), "%s/new", dir);
+    snprintf(new_path, sizeof(new_path), "%s/data.mdb", new_dir);
+    remove_unfinished(new_dir); /* of an interrupted start */
+    TRY(make_in(lmdb, new_dir, map_bytes));
+    TRY(lmdb_check(lmdb, rename(new_path, path) < 0 ? errno : MDB_SUCCESS, "making"));
+    enum status status = fs_sync_dir(fs_posix(), dir);
+    if (status != ST_OK)
+        snprintf(lmdb->backend.error_text, sizeof(lmdb->backend.error_text),
+                 "checkpoint, while making data.mdb: %s", status_text(status));
+    remove_unfinished(new_dir);
+    return status;
+}
+
+static enum status open_env(struct backend_lmdb *lmdb, const char *dir, size_t map_bytes)
+{
+    TRY(check_pages(lmdb, dir));
+    if (is_missing(dir))
+        TRY(make_env(lmdb, dir, map_bytes));
+    TRY(create_env(lmdb, map_bytes));
+    TRY(lmdb_check(lmdb, mdb_env_open(lmdb->env, dir, MDB_NOTLS, FILE_MODE), "opening"));
     close_on_exec(lmdb->env);
     TRY(open_tables(lmdb));
     return read_numbers(lmdb);

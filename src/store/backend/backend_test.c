@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -502,6 +503,27 @@ static void an_invalid_file_is_refused_with_its_name(void **state)
                      ST_NOT_FOUND);
 }
 
+/* What a power failure leaves during the first start: it is never found under the final name. */
+static void a_file_that_was_not_finished_is_made_again(void **state)
+{
+    struct bed *bed = *state;
+    backend_close(TAKE(bed->backend));
+    char path[128], new_dir[128], new_path[160];
+    snprintf(path, sizeof(path), "%s/data.mdb", bed->dir);
+    snprintf(new_dir, sizeof(new_dir), "%s/new", bed->dir);
+    snprintf(new_path, sizeof(new_path), "%s/data.mdb", new_dir);
+    assert_int_equal(mkdir(new_dir, 0700), 0);
+    assert_int_equal(rename(path, new_path), 0);
+    assert_int_equal(truncate(new_path, 4096), 0);
+    bed_open(bed);
+    assert_int_equal(access(new_dir, F_OK), -1);
+    assert_int_equal(backend_begin(bed->backend), ST_OK);
+    put(bed, 1, 0);
+    assert_int_equal(backend_commit(bed->backend), ST_OK);
+    bed_open(bed);
+    assert_has(bed, 1, 0);
+}
+
 static void overwriting_does_not_grow_the_file_forever(void **state)
 {
     struct bed *bed = *state;
@@ -545,6 +567,7 @@ int main(void)
         LMDB(a_commit_that_the_disk_refuses_leaves_the_last_one),
         LMDB(keys_longer_than_lmdbs_limit_are_stored),
         LMDB(an_invalid_file_is_refused_with_its_name),
+        LMDB(a_file_that_was_not_finished_is_made_again),
         LMDB(overwriting_does_not_grow_the_file_forever),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
