@@ -68,6 +68,7 @@ type Options struct {
 	Dir  string   // data directory; a new one by default
 	Port int      // client port; a free one by default
 	Args []string // more flags
+	Env  []string // more variables of its environment
 	TLS  bool     // listen on https; Args name the certificate
 	Fast bool     // a real etcd runs without syncs, for tests that only need its answers
 	// A program with its arguments that executes the server in its own process.
@@ -179,7 +180,7 @@ func Begin(binary string, options Options) (*Server, error) {
 	command := append(slices.Clone(options.Launcher), binary)
 	command = append(command, s.arguments()...)
 	s.cmd = exec.Command(command[0], command[1:]...)
-	s.cmd.Env = environment()
+	s.cmd.Env = append(environment(), options.Env...)
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	out, in, err := os.Pipe()
 	if err != nil {
@@ -263,6 +264,12 @@ func (s *Server) Log() string { return s.log.String() }
 func (s *Server) Kill() {
 	s.cmd.Process.Kill()
 	<-s.exited
+}
+
+// Signalled says whether a process that has ended was ended by a signal.
+func (s *Server) Signalled() bool {
+	status, ok := s.cmd.ProcessState.Sys().(syscall.WaitStatus)
+	return ok && status.Signaled()
 }
 
 // Pause stops the process with SIGSTOP, and returns when no thread of it runs any more.

@@ -534,7 +534,7 @@ static enum status create_env(struct backend_lmdb *lmdb, size_t map_bytes)
     return lmdb_check(lmdb, mdb_env_set_maxreaders(lmdb->env, READERS_MAX), "opening");
 }
 
-/* An empty file is as good as none. Any other that is no environment is left to LMDB to refuse. */
+/* An empty file is as good as none. LMDB refuses any other that is not an environment. */
 static bool is_missing(const char *dir)
 {
     char path[4200];
