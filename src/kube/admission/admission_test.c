@@ -2,6 +2,7 @@
 #include "kube/admission/admission.h"
 
 #include "kube/server/bed_test.h"
+#include "kube/server/starved_test.h"
 
 #define PODS "/api/v1/namespaces/default/pods"
 #define ACCOUNTS "/api/v1/namespaces/default/serviceaccounts"
@@ -182,6 +183,103 @@ static void only_the_least_is_enabled_without_a_set(void **state)
     end();
 }
 
+/* -- Memory that ends anywhere -- */
+
+#define JSON "application/json"
+#define MERGE "application/merge-patch+json"
+#define IN_DEFAULT(group) group "/namespaces/default/"
+
+/* What the plugins need to know. Texts have escapes, so that reading them takes memory. */
+static const struct starved_request facts[] = {
+    {"POST", ACCOUNTS, JSON,
+     "{\"metadata\":{\"name\":\"default\",\"annotations\":{"
+     "\"kubernetes.io/enforce-mountable-secrets\":\"tru\\u0065\"}},\"secrets\":[{\"name\":\"s\"}],"
+     "\"imagePullSecrets\":[{\"name\":\"pull\"}]}"},
+    {"POST", CLASSES, JSON,
+     "{\"metadata\":{\"name\":\"high\"},\"value\":7,\"globalDefault\":true}"},
+    {"POST", IN_DEFAULT("/api/v1") "limitranges", JSON,
+     "{\"metadata\":{\"name\":\"l\"},\"spec\":{\"limits\":[{\"type\":\"Container\",\"default\":{"
+     "\"cpu\":\"500m\"},\"defaultRequest\":{\"cpu\":\"100m\"},\"max\":{\"cpu\":\"2\"}}]}}"},
+    {"POST", IN_DEFAULT("/api/v1") "resourcequotas", JSON,
+     "{\"metadata\":{\"name\":\"q\"},\"spec\":{\"hard\":{\"requests.cpu\":\"250m\",\"services\":"
+     "\"5\","
+     "\"requests.storage\":\"5Gi\"}}}"},
+    {"PATCH", IN_DEFAULT("/api/v1") "resourcequotas/q/status", MERGE,
+     "{\"status\":{\"hard\":{\"requests.cpu\":\"250m\",\"services\":\"5\",\"requests.storage\":"
+     "\"5Gi\"},"
+     "\"used\":{\"requests.cpu\":\"0\",\"services\":\"0\",\"requests.storage\":\"0\"}}}"},
+    {"POST", "/apis/storage.k8s.io/v1/storageclasses", JSON,
+     "{\"metadata\":{\"name\":\"fast\",\"annotations\":{"
+     "\"storageclass.kubernetes.io/is-default-class\":\"true\"}},\"provisioner\":\"x\"}"},
+    {"POST", "/apis/networking.k8s.io/v1/ingressclasses", JSON,
+     "{\"metadata\":{\"name\":\"front\",\"annotations\":{"
+     "\"ingressclass.kubernetes.io/is-default-class\":\"true\"}},\"spec\":{\"controller\":\"a/"
+     "b\"}}"},
+    {"POST", "/apis/node.k8s.io/v1/runtimeclasses", JSON,
+     "{\"metadata\":{\"name\":\"vm\"},\"handler\":\"h\",\"overhead\":{\"podFixed\":{\"cpu\":\"5m\"}"
+     "},"
+     "\"scheduling\":{\"nodeSelector\":{\"a\":\"b\"},\"tolerations\":[{\"key\":\"k\"}]}}"},
+};
+
+static const struct starved_request admitted[] = {
+    {"POST", PODS, JSON, POD("a", "")},
+    {"POST", PODS, JSON,
+     POD("b", ",\"priorityClassName\":\"h\\u0069gh\",\"runtimeClassName\":\"v\\u006d\","
+              "\"volumes\":[{\"name\":\"v\",\"secret\":{\"secretName\":\"\\u0073\"}}]")},
+    {"POST", PODS, JSON, POD("c", ",\"priorityClassName\":\"n\\u006fne\"")},
+    {"POST", PODS, JSON, POD("c", ",\"serviceAccountName\":\"n\\u006fne\"")},
+    {"POST", PODS, JSON,
+     POD("c", ",\"volumes\":[{\"name\":\"v\",\"secret\":{\"secretName\":\"\\u0074\"}}]")},
+    {"POST", PODS, JSON, POD("c", "")}, /* past the quota */
+    {"PATCH", PODS "/a", MERGE, "{\"metadata\":{\"labels\":{\"\\u0061\":\"b\"}}}"},
+    {"PATCH", PODS "/a", MERGE, "{\"spec\":{\"tolerations\":[{\"key\":\"\\u006b\"}]}}"},
+    {"POST", IN_DEFAULT("/api/v1") "persistentvolumeclaims", JSON,
+     "{\"metadata\":{\"name\":\"d\"},\"spec\":{\"accessModes\":[\"ReadWriteOnc\\u0065\"],"
+     "\"resources\":{"
+     "\"requests\":{\"storage\":\"1G\\u0069\"}}}}"},
+    {"PATCH", IN_DEFAULT("/api/v1") "persistentvolumeclaims/d", MERGE,
+     "{\"spec\":{\"resources\":{\"requests\":{\"storage\":\"2G\\u0069\"}}}}"},
+    {"POST", IN_DEFAULT("/apis/networking.k8s.io/v1") "ingresses", JSON,
+     "{\"metadata\":{\"name\":\"i\"},\"spec\":{\"defaultBackend\":{\"service\":{\"name\":\"s\","
+     "\"port\":{"
+     "\"number\":80}}}}}"},
+    {"POST", IN_DEFAULT("/api/v1") "services", JSON,
+     "{\"metadata\":{\"name\":\"s\"},\"spec\":{\"ports\":[{\"port\":80}],\"type\":"
+     "\"NodeP\\u006frt\"}}"},
+    {"POST", "/api/v1/nodes", JSON, "{\"metadata\":{\"name\":\"n\\u006f\"}}"},
+    {"POST", "/api/v1/persistentvolumes", JSON,
+     "{\"metadata\":{\"name\":\"v\"},\"spec\":{\"accessModes\":[\"ReadWriteOnce\"],\"capacity\":{"
+     "\"storage\":\"1Gi\"},\"hostPath\":{\"path\":\"/\\u0061\"}}}"},
+    {"POST", CLASSES, JSON,
+     "{\"metadata\":{\"name\":\"o\\u0074her\"},\"value\":8,\"globalDefault\":true}"},
+    {"DELETE", PODS "/b?gracePeriodSeconds=0", JSON, ""},
+    {"DELETE", "/api/v1/namespaces/default", JSON, ""},
+};
+
+static void admission_never_decides_from_a_failed_allocation(void **state)
+{
+    (void)state;
+    unsigned expected[COUNT_OF(admitted)];
+    for (int round = 0; round < 3; round++) {
+        begin_with(true, 15, 100);
+        size_t *limit = round == 1 ? &bed->api->call_bytes_max : &bed->api->attempt_bytes_max;
+        for (size_t i = 0; i < COUNT_OF(facts); i++)
+            assert_true(starved_send(&facts[i], limit, *limit) < 300);
+        for (size_t i = 0; i < COUNT_OF(admitted); i++) {
+            if (round)
+                starve(&admitted[i], limit, expected[i]);
+            else
+                expected[i] = starved_send(&admitted[i], limit, *limit);
+        }
+        end();
+    }
+    static const unsigned refused[] = {2, 3, 4, 5, 14, 16};
+    for (size_t i = 0; i < COUNT_OF(refused); i++)
+        assert_int_equal(expected[refused[i]], 403);
+    assert_int_equal(expected[1], 201);
+    assert_int_equal(expected[9], 422); /* a claim that is not bound does not grow */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -194,6 +292,7 @@ int main(void)
         cmocka_unit_test(a_missing_account_is_refused_at_once),
         cmocka_unit_test(requests_that_wait_end_with_the_server),
         cmocka_unit_test(only_the_least_is_enabled_without_a_set),
+        cmocka_unit_test(admission_never_decides_from_a_failed_allocation),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -130,6 +130,11 @@ void connect_fail(struct connect *c, enum kube_reason reason, const char *format
     va_start(args, format);
     vsnprintf(text, sizeof(text), format, args);
     va_end(args);
+    /* The text may be made of names for which there was no memory. */
+    if (arena_ran_out(&c->call->arena)) {
+        kube_call_fail_engine(c->call, ST_NOMEM);
+        return;
+    }
     kube_fail(&c->call->status, reason, "%s", text);
     kube_call_fail(c->call);
 }

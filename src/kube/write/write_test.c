@@ -1,6 +1,7 @@
 /* Writes over an engine that completes at once, late or in any order, by clients that may
  * disconnect. */
 #include "kube/server/bed_test.h"
+#include "kube/server/starved_test.h"
 
 /* -- Tests -- */
 
@@ -479,9 +480,7 @@ static void a_patch_cannot_take_all_memory(void **state)
 #define APPLY "application/apply-patch+yaml"
 
 /* Answers of every sort. */
-static const struct {
-    const char *method, *path, *type, *body;
-} writes[] = {
+static const struct starved_request writes[] = {
     {"POST", CMS, JSON, "{\"metadata\":{\"name\":\"\\u0061\"," LABELS "}}"},
     {"POST", CMS, JSON, "{\"metadata\":{\"generateName\":\"g\\u0061\"}}"},
     {"POST", CMS, JSON, "{\"metadata\":{\"name\":\"\\u0041\"}}"},
@@ -511,51 +510,6 @@ static const struct {
     {"DELETE", CMS "/a", JSON, "{\"propagationPolicy\":\"Orph\\u0061n\"}"},
 };
 
-static int64_t revision(void)
-{
-    struct engine_status status;
-    engine_status_get(bed->shard, &status);
-    return status.revision;
-}
-
-static unsigned write_with(size_t at, size_t *limit, size_t bytes)
-{
-    size_t usual = *limit;
-    *limit = bytes;
-    struct peer *peer = send(writes[at].method, writes[at].path, writes[at].type, writes[at].body);
-    run();
-    *limit = usual;
-    unsigned code = peer->code;
-    assert_true(code != 429 || said(peer, "\"retryAfterSeconds\":1"));
-    leave(peer);
-    buf_fini(&peer->answer);
-    free(peer);
-    bed->count--;
-    return code;
-}
-
-static size_t written_and_starved;
-
-/* A write gets its own answer or an error for lack of memory, whichever allocation fails. */
-static void starve(size_t at, size_t *limit, unsigned expected)
-{
-    int64_t before = revision();
-    for (size_t bytes = ARENA_ALIGN;; bytes += ARENA_ALIGN) {
-        unsigned code = write_with(at, limit, bytes);
-        if (code == expected)
-            return;
-        if (!kube_code_is_no_memory(code))
-            fail_msg("write %zu with %zu bytes: %u instead of %u", at, bytes, code, expected);
-        if (revision() == before)
-            continue;
-        /* It was written, and there was no memory for its answer: 429 would make clients send it
-         * again. */
-        assert_int_equal(code, 500);
-        written_and_starved++;
-        return;
-    }
-}
-
 static void an_answer_is_never_made_from_a_failed_allocation(void **state)
 {
     (void)state;
@@ -567,9 +521,9 @@ static void an_answer_is_never_made_from_a_failed_allocation(void **state)
         run();
         for (size_t i = 0; i < COUNT_OF(writes); i++) {
             if (round)
-                starve(i, limit, expected[i]);
+                starve(&writes[i], limit, expected[i]);
             else
-                expected[i] = write_with(i, limit, *limit);
+                expected[i] = starved_send(&writes[i], limit, *limit);
         }
         end();
     }

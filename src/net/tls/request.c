@@ -41,13 +41,21 @@ static BIO *open_pem(struct slice pem)
                              : BIO_new_mem_buf(pem.len ? (const void *)pem.ptr : "", (int)pem.len);
 }
 
-static bool next_block(BIO *from, struct block *ret_block)
+enum next { NEXT_BLOCK, NEXT_NONE, NEXT_NO_MEMORY };
+
+/* OpenSSL names a fault of the text; otherwise there was no memory to read it. */
+static enum next next_block(BIO *from, struct block *ret_block)
 {
     struct block b = {0};
-    if (PEM_read_bio(from, &b.type, &b.headers, &b.bytes, &b.len) != 1)
-        return false;
+    ERR_clear_error();
+    if (PEM_read_bio(from, &b.type, &b.headers, &b.bytes, &b.len) != 1) {
+        unsigned long error = ERR_peek_error();
+        bool named =
+            ERR_GET_LIB(error) == ERR_LIB_PEM && ERR_GET_REASON(error) != ERR_R_MALLOC_FAILURE;
+        return named ? NEXT_NONE : NEXT_NO_MEMORY;
+    }
     *ret_block = b;
-    return true;
+    return NEXT_BLOCK;
 }
 
 static enum tls_request fault_of(const EVP_PKEY *key)
@@ -79,15 +87,27 @@ static enum tls_request check_der(const struct block *b)
     return X509_REQ_verify(request, key) == 1 ? TLS_REQUEST_FINE : fault;
 }
 
-enum tls_request tls_request_check(struct slice pem)
+static enum tls_request check_request(struct slice pem)
 {
     AUTO(bio_freep) BIO *from = open_pem(pem);
     AUTO(block_fini) struct block b = {0};
-    if (!from)
+    enum next next = from ? next_block(from, &b) : NEXT_NO_MEMORY;
+    if (next == NEXT_NO_MEMORY)
         return TLS_REQUEST_NO_MEMORY;
-    enum tls_request result = TLS_REQUEST_OTHER_PEM;
-    if (next_block(from, &b) && strcmp(b.type, PEM_STRING_X509_REQ) == 0)
-        result = check_der(&b);
+    return next == NEXT_BLOCK && strcmp(b.type, PEM_STRING_X509_REQ) == 0 ? check_der(&b)
+                                                                          : TLS_REQUEST_OTHER_PEM;
+}
+
+/*
+ * OpenSSL does not always say that it had no memory: a key for which there was none is one that it
+ * cannot decode. So a fault is one only if it is found twice; without memory the second attempt
+ * does not get that far.
+ */
+enum tls_request tls_request_check(struct slice pem)
+{
+    enum tls_request result = check_request(pem);
+    if (result != TLS_REQUEST_FINE && check_request(pem) != result)
+        result = TLS_REQUEST_NO_MEMORY;
     ERR_clear_error();
     return result;
 }
@@ -105,7 +125,7 @@ static enum tls_chain check_certificate(const struct block *b, char ret_type[TLS
     return certificate && at == b->bytes + b->len ? TLS_CHAIN_FINE : TLS_CHAIN_DAMAGED;
 }
 
-enum tls_chain tls_chain_check(struct slice pem, char ret_type[TLS_PEM_TYPE_BYTES])
+static enum tls_chain check_chain(struct slice pem, char ret_type[TLS_PEM_TYPE_BYTES])
 {
     AUTO(bio_freep) BIO *from = open_pem(pem);
     enum tls_chain result = TLS_CHAIN_EMPTY;
@@ -114,10 +134,21 @@ enum tls_chain tls_chain_check(struct slice pem, char ret_type[TLS_PEM_TYPE_BYTE
         return TLS_CHAIN_NO_MEMORY;
     while (result == TLS_CHAIN_EMPTY || result == TLS_CHAIN_FINE) {
         AUTO(block_fini) struct block b = {0};
-        if (!next_block(from, &b))
+        enum next next = next_block(from, &b);
+        if (next == NEXT_NO_MEMORY)
+            return TLS_CHAIN_NO_MEMORY;
+        if (next == NEXT_NONE)
             break;
         result = check_certificate(&b, ret_type);
     }
+    return result;
+}
+
+enum tls_chain tls_chain_check(struct slice pem, char ret_type[TLS_PEM_TYPE_BYTES])
+{
+    enum tls_chain result = check_chain(pem, ret_type);
+    if (result != TLS_CHAIN_FINE && check_chain(pem, ret_type) != result)
+        result = TLS_CHAIN_NO_MEMORY;
     ERR_clear_error();
     return result;
 }
