@@ -143,15 +143,19 @@ bool kube_meta_rename(const struct kube_meta *meta, struct json_node *object)
 
 static bool set_uid(const struct kube_meta *meta, struct json_node *metadata)
 {
+    static const char digits[] = "0123456789abcdef";
     uint8_t b[16];
-    char text[40];
+    char text[40], *at = text;
     random_fill(meta->random, b, sizeof(b));
     b[6] = (uint8_t)((b[6] & 0x0f) | 0x40); /* UUID version 4 */
     b[8] = (uint8_t)((b[8] & 0x3f) | 0x80);
-    snprintf(text, sizeof(text),
-             "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0], b[1],
-             b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14],
-             b[15]);
+    for (size_t i = 0; i < sizeof(b); i++) {
+        if (i == 4 || i == 6 || i == 8 || i == 10)
+            *at++ = '-';
+        *at++ = digits[b[i] >> 4];
+        *at++ = digits[b[i] & 0xf];
+    }
+    *at = '\0';
     return kube_meta_set_text(meta, metadata, "uid", slice_from_text(text));
 }
 

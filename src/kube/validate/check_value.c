@@ -17,10 +17,10 @@ bool check_name(struct check *c, const struct at *at, struct slice value, name_r
 bool one_of(struct slice value, const char *values)
 {
     while (*values) {
-        size_t len = strcspn(values, ",");
-        if (slice_equal(value, slice_of(values, len)))
+        const char *end = strchrnul(values, ',');
+        if (slice_equal(value, slice_of(values, (size_t)(end - values))))
             return true;
-        values += len + (values[len] == ',');
+        values = end + (*end == ',');
     }
     return false;
 }

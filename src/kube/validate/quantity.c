@@ -190,7 +190,7 @@ bool resource_is_huge_page(struct slice name)
 
 static bool is_standard(struct slice name)
 {
-    return one_of(name, COUNTED "," COMPUTED ",storage") || resource_is_huge_page(name) ||
+    return one_of(name, COMPUTED "," COUNTED ",storage") || resource_is_huge_page(name) ||
            has_prefix(name, "requests.hugepages-");
 }
 

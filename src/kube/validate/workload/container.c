@@ -225,7 +225,6 @@ static void check_request(struct check *c, const struct at *at, const struct at 
 {
     bool fixed = !resource_is_native(item->key) || resource_is_huge_page(item->key);
     quantity is = quantity_of(c, item), most = quantity_of(c, limit);
-    struct slice text = quantity_text(c, limit);
     char why[256];
     if (!limit) {
         if (fixed)
@@ -234,6 +233,7 @@ static void check_request(struct check *c, const struct at *at, const struct at 
     }
     if (is <= most && !(fixed && is != most))
         return;
+    struct slice text = quantity_text(c, limit);
     snprintf(why, sizeof(why), "must be %s %.*s limit of %.*s",
              fixed ? "equal to" : "less than or equal to", (int)size_min(item->key.len, 100),
              (const char *)item->key.ptr, SLICE_ARGS(text));

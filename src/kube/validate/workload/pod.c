@@ -281,18 +281,34 @@ static bool is_empty(const struct json_node *node)
 
 static bool same_values(const struct json_node *a, const struct json_node *b, const char *but);
 
-/* Whether each member of `a` is in `b`, with the same value. */
+static bool may_lack(const struct json_node *item, const char *but)
+{
+    return is_empty(item) || one_of(item->key, DEFAULTED) || one_of(item->key, but);
+}
+
+/* Whether each member of `a` is in `b`, with the same value. Most are equal. */
 static bool has_members(const struct json_node *a, const struct json_node *b, const char *but)
 {
     for (const struct json_node *item = first_in(a); item; item = item->next) {
         const struct json_node *other = json_node_member(b, item->key);
-        if (one_of(item->key, but))
+        if (other ? json_node_equal(item, other) : may_lack(item, but))
             continue;
         bool containers = one_of(item->key, "containers,initContainers");
-        if (other ? !same_values(item, other, containers ? "image" : "")
-                  : !is_empty(item) && !one_of(item->key, DEFAULTED))
+        if (!other ||
+            (!one_of(item->key, but) && !same_values(item, other, containers ? "image" : "")))
             return false;
     }
+    return true;
+}
+
+/* Whether they have the same members, but those of a list, with the same values. */
+static bool same_members(const struct json_node *a, const struct json_node *b, const char *but)
+{
+    if (!has_members(a, b, but))
+        return false;
+    for (const struct json_node *item = first_in(b); item; item = item->next)
+        if (!json_node_member(a, item->key) && !may_lack(item, but))
+            return false;
     return true;
 }
 
@@ -306,7 +322,7 @@ static bool same_values(const struct json_node *a, const struct json_node *b, co
     if (a->type != b->type)
         return is_empty(a) && is_empty(b);
     if (a->type == JSON_TYPE_OBJECT)
-        return has_members(a, b, but) && has_members(b, a, but);
+        return same_members(a, b, but);
     if (a->type != JSON_TYPE_ARRAY)
         return json_node_equal(a, b);
     if (a->count != b->count)
@@ -384,7 +400,7 @@ static void check_added_tolerations(struct check *c, const struct at *at,
                                     const struct json_node *is, const struct json_node *was)
 {
     struct seen seen = {0};
-    if (!count_in(was))
+    if (!count_in(was) || same_node(is, was))
         return;
     for (const struct json_node *item = first_in(is); item; item = item->next)
         seen_add(c, &seen, toleration_key(c, item));
@@ -410,7 +426,7 @@ static void check_pod_update(struct check *c, const struct at *at, const struct 
     /* A pod that waits at a gate may still be directed to other nodes. */
     const char *but =
         filled(old, "schedulingGates") ? CHANGEABLE ",nodeSelector,affinity" : CHANGEABLE;
-    if (!has_members(spec, old, but) || !has_members(old, spec, but))
+    if (!same_members(spec, old, but))
         bad_forbidden(c, at,
                       "pod updates may not change fields other than `spec.containers[*].image`,"
                       "`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,"
