@@ -114,7 +114,8 @@ static bool validate(struct check *c, const struct kube_kind *kind, const struct
     const struct row *row = kind->flags & KUBE_CUSTOM
                                 ? NULL
                                 : bsearch(kind, rows, COUNT_OF(rows), sizeof(rows[0]), row_order);
-    kind_rule rule = !row ? NULL : part == KUBE_VALIDATE_STATUS ? row->of_status : row->of_object;
+    kind_rule rule = !row ? NULL : part == KUBE_VALIDATE_OBJECT ? row->of_object : row->of_status;
+    c->approves = part == KUBE_VALIDATE_APPROVAL;
     bool skips = rule && !c->all && part == KUBE_VALIDATE_OBJECT && is_unchanged(row, object, old);
     if (rule && !skips)
         rule(c, object, old);

@@ -22,8 +22,9 @@
 
 /* What a write may change. */
 enum kube_validated {
-    KUBE_VALIDATE_OBJECT, /* everything but status */
-    KUBE_VALIDATE_STATUS, /* a write to /status */
+    KUBE_VALIDATE_OBJECT,   /* everything but status */
+    KUBE_VALIDATE_STATUS,   /* a write to /status */
+    KUBE_VALIDATE_APPROVAL, /* a write to /approval: a status with its conditions */
 };
 
 /*

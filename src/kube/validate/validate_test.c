@@ -145,6 +145,39 @@ static void pods_without_account_have_no_token(void **state)
                  "Forbidden: must not be specified when serviceAccountName is not set");
 }
 
+static bool validate_approval(struct fixture *f, const char *json, const char *old)
+{
+    f->errors = (struct kube_field_errors){.arena = &f->arena};
+    return kube_validate(&f->arena,
+                         kind_of("certificates.k8s.io", "v1", "certificatesigningrequests"),
+                         read_json(f, slice_from_text(json)), read_json(f, slice_from_text(old)),
+                         KUBE_VALIDATE_APPROVAL, &f->errors);
+}
+
+static void approvals_have_the_rules_of_a_status(void **state)
+{
+    struct fixture *f = *state;
+#define CONDITION(type) "{\"type\":\"" type "\",\"status\":\"True\"}"
+#define REQUEST(list) "{\"status\":{\"conditions\":[" list "]}}"
+#define BOTH CONDITION("Approved") "," CONDITION("Denied")
+    assert_true(validate_approval(f, REQUEST(CONDITION("Approved")), REQUEST("")));
+    assert_false(validate_approval(f, REQUEST(""), REQUEST(CONDITION("Approved"))));
+    assert_error(f->errors.first, "status.conditions",
+                 "Forbidden: updates may not remove a condition of type \"Approved\"");
+    assert_false(validate_approval(f, REQUEST(BOTH), REQUEST(CONDITION("Approved"))));
+    assert_error(
+        f->errors.first, "status.conditions",
+        "Invalid value: \"Denied\": Approved and Denied conditions are mutually exclusive");
+    assert_false(validate_approval(f, REQUEST(CONDITION("a") "," CONDITION("a")), REQUEST("")));
+    assert_error(f->errors.first, "status.conditions[1].type", "Duplicate value: \"a\"");
+    /* What was stored before the rules stays allowed. */
+    assert_true(validate_approval(f, REQUEST(BOTH "," CONDITION("a")), REQUEST(BOTH)));
+    assert_true(validate_approval(f, REQUEST(CONDITION("a") "," CONDITION("a")),
+                                  REQUEST(CONDITION("b") "," CONDITION("b"))));
+    assert_false(validate_approval(f, REQUEST(CONDITION("")), REQUEST("")));
+    assert_true(validate_approval(f, REQUEST(CONDITION("")), REQUEST(CONDITION(""))));
+}
+
 static void pods_keep_their_spec(void **state)
 {
     struct fixture *f = *state;
@@ -360,6 +393,7 @@ int main(void)
         TEST(immutable_fields_are_compared_with_the_old_object),
         TEST(generated_selectors_are_not_contradicted),
         TEST(pods_without_account_have_no_token),
+        TEST(approvals_have_the_rules_of_a_status),
         TEST(pods_keep_their_spec),
         TEST(volumes_of_claims_may_be_mounted),
         TEST(large_lists_take_bounded_time),

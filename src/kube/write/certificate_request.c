@@ -1,15 +1,10 @@
 #include "kube/write/certificate_request.h"
 
 #include "kube/access/user.h"
-#include "kube/custom/schema/go_text.h"
-
-#include <stdio.h>
 
 #define CONDITIONS "status.conditions"
 
 static const char *const approvals[] = {"Approved", "Denied"};
-/* Conditions that are true or absent, and stay. */
-static const char *const lasting[] = {"Approved", "Denied", "Failed"};
 
 bool kube_is_certificate_request(const struct kube_kind *kind)
 {
@@ -161,95 +156,7 @@ static bool set_times(const struct kube_meta *meta, const struct json_node *stor
     return true;
 }
 
-/* -- Rules -- */
-
-static void forbid_removal(struct kube_change *change, const char *type)
-{
-    char message[128];
-    snprintf(message, sizeof(message),
-             "Forbidden: updates may not remove a condition of type \"%s\"", type);
-    kube_status_cause(&change->call->status, "FieldValueForbidden", CONDITIONS, message);
-}
-
-static bool is_lasting(const struct json_node *condition)
-{
-    for (size_t i = 0; i < COUNT_OF(lasting); i++)
-        if (is_of_type(condition, lasting[i]))
-            return true;
-    return false;
-}
-
-/* "Duplicate value: " with the quoted text of a client. */
-static bool add_cause(struct kube_change *change, const char *reason, const char *field,
-                      const char *head, struct slice value, const char *tail)
-{
-    AUTO(buf_fini) struct buf text = {0};
-    if (buf_append_text(&text, head) != ST_OK || go_quote(value, &text) != ST_OK ||
-        buf_append_text(&text, tail) != ST_OK || buf_append(&text, slice_of("", 1)) != ST_OK)
-        return no_memory(change->call);
-    kube_status_cause(&change->call->status, reason, field, (const char *)text.ptr);
-    return true;
-}
-
-static bool check_value(struct kube_change *change, const struct json_node *condition, size_t at)
-{
-    static const char *const values[] = {"False", "True", "Unknown"};
-    bool only_true = is_lasting(condition);
-    struct slice value;
-    char field[64];
-    if (json_node_text(json_node_named(condition, "status"), &change->scratch, &value) != ST_OK)
-        return no_memory(change->call);
-    snprintf(field, sizeof(field), CONDITIONS "[%zu].status", at);
-    if (!value.len) {
-        kube_status_cause(&change->call->status, "FieldValueRequired", field, "Required value");
-        return true;
-    }
-    for (size_t i = 0; i < COUNT_OF(values); i++)
-        if (slice_equal(value, slice_from_text(values[i])) && (!only_true || i == 1))
-            return true;
-    return add_cause(change, "FieldValueNotSupported", field, "Unsupported value: ", value,
-                     only_true ? ": supported values: \"True\""
-                               : ": supported values: \"False\", \"True\", \"Unknown\"");
-}
-
-/* A type that an earlier condition has. */
-static bool check_type(struct kube_change *change, const struct json_node *condition,
-                       const struct json_node *first, size_t at)
-{
-    const struct json_node *type = json_node_named(condition, "type");
-    struct slice text;
-    char field[64];
-    snprintf(field, sizeof(field), CONDITIONS "[%zu].type", at);
-    if (json_node_text(type, &change->scratch, &text) != ST_OK)
-        return no_memory(change->call);
-    if (!text.len) {
-        kube_status_cause(&change->call->status, "FieldValueRequired", field, "Required value");
-        return true;
-    }
-    for (; first != condition; first = first->next) {
-        const struct json_node *other = json_node_named(first, "type");
-        if (other && json_node_equal(type, other))
-            return add_cause(change, "FieldValueDuplicate", field, "Duplicate value: ", text, "");
-    }
-    return true;
-}
-
-static bool has_both(const struct json_node *object)
-{
-    return count_of_type(object, approvals[0]) && count_of_type(object, approvals[1]);
-}
-
-/* What was wrong before stays allowed. */
-static bool has_repeated(const struct json_node *object)
-{
-    for (const struct json_node *a = conditions_of(object); a; a = a->next)
-        for (const struct json_node *b = a->next; b; b = b->next) {
-            const struct json_node *x = json_node_named(a, "type"), *y = json_node_named(b, "type");
-            if (x && y && json_node_equal(x, y))
-                return true;
-        }
-    return false;
-}
+/* -- Requests -- */
 
 /* As many as an object of the largest size could have would take seconds to compare. */
 enum { CONDITIONS_MAX = 1000 };
@@ -262,50 +169,6 @@ static bool check_count(struct kube_change *change, const struct json_node *obje
                      "Request entity too large: limit of conditions is %d", CONDITIONS_MAX);
 }
 
-static bool check_conditions(struct kube_change *change, const struct json_node *stored,
-                             const struct json_node *object)
-{
-    const struct json_node *first = conditions_of(object);
-    size_t at = 0;
-    if (!check_count(change, object))
-        return false;
-    bool repeats = has_repeated(stored);
-    for (const struct json_node *one = first; one; one = one->next, at++) {
-        if (!check_value(change, one, at))
-            return false;
-        if (!repeats && !check_type(change, one, first, at))
-            return false;
-    }
-    if (has_both(object) && !has_both(stored)) {
-        const struct json_node *one = first;
-        const char *last = approvals[0];
-        for (; one; one = one->next)
-            for (size_t i = 0; i < COUNT_OF(approvals); i++)
-                last = is_of_type(one, approvals[i]) ? approvals[i] : last;
-        return add_cause(change, "FieldValueInvalid", CONDITIONS,
-                         "Invalid value: ", slice_from_text(last),
-                         ": Approved and Denied conditions are mutually exclusive");
-    }
-    return true;
-}
-
-static void check_removed(struct kube_change *change, const struct json_node *stored,
-                          const struct json_node *object)
-{
-    for (size_t i = 0; i < COUNT_OF(lasting); i++)
-        if (count_of_type(object, lasting[i]) < count_of_type(stored, lasting[i]))
-            forbid_removal(change, lasting[i]);
-}
-
-/* False if anything was found. */
-static bool settle(struct kube_change *change)
-{
-    struct kube_call *call = change->call;
-    return !call->status.cause_count ||
-           kube_fail_invalid(&call->status, slice_from_text(call->kind->group),
-                             slice_from_text(call->kind->kind), change->name);
-}
-
 bool kube_certificate_status(struct kube_change *change, const struct json_node *stored,
                              struct json_node *object)
 {
@@ -314,14 +177,11 @@ bool kube_certificate_status(struct kube_change *change, const struct json_node 
     for (size_t i = 0; i < COUNT_OF(approvals); i++)
         if (!keep_conditions(change, stored, object, approvals[i]))
             return false;
-    return set_times(&change->meta, stored, object) && check_count(change, object);
+    return check_count(change, object) && set_times(&change->meta, stored, object);
 }
 
 bool kube_certificate_approval(struct kube_change *change, const struct json_node *stored,
                                struct json_node *object)
 {
-    if (!set_times(&change->meta, stored, object) || !check_conditions(change, stored, object))
-        return false;
-    check_removed(change, stored, object);
-    return settle(change);
+    return check_count(change, object) && set_times(&change->meta, stored, object);
 }

@@ -142,10 +142,42 @@ void validate_csr(struct check *c, const struct json_node *object, const struct 
 
 /* -- Status -- */
 
-static void check_condition(struct check *c, const struct at *at, const struct json_node *item)
+static const struct json_node *first_condition(const struct json_node *object)
+{
+    const struct json_node *list = json_node_path(object, "status.conditions");
+    return list && list->type == JSON_TYPE_ARRAY ? list->first : NULL;
+}
+
+static size_t count_type(const struct json_node *object, const char *type)
+{
+    size_t count = 0;
+    for (const struct json_node *item = first_condition(object); item; item = item->next)
+        count += text_is(item, "type", type);
+    return count;
+}
+
+/* What the stored conditions have that is not allowed stays allowed. */
+struct kept {
+    bool both, repeats, untyped;
+};
+
+static struct kept kept_of(struct check *c, const struct json_node *old)
+{
+    struct kept kept = {.both = count_type(old, "Approved") && count_type(old, "Denied")};
+    struct seen seen = {0};
+    for (const struct json_node *item = first_condition(old); item; item = item->next) {
+        struct slice type = text_in(c, item, "type");
+        kept.untyped = kept.untyped || !type.len;
+        kept.repeats = !seen_add(c, &seen, type) || kept.repeats;
+    }
+    return kept;
+}
+
+static void check_condition(struct check *c, const struct at *at, const struct json_node *item,
+                            const struct kept *kept)
 {
     struct slice type = text_in(c, item, "type"), status = text_in(c, item, "status");
-    if (!type.len)
+    if (!type.len && !kept->untyped)
         bad_required(c, AT(at, "type"), NULL);
     if (!status.len)
         bad_required(c, AT(at, "status"), NULL);
@@ -154,21 +186,22 @@ static void check_condition(struct check *c, const struct at *at, const struct j
                      one_of(type, "Approved,Denied,Failed") ? "True" : "False,True,Unknown");
 }
 
-static void check_conditions(struct check *c, const struct at *at, const struct json_node *list)
+static void check_conditions(struct check *c, const struct at *at, const struct json_node *object,
+                             const struct kept *kept)
 {
     bool approved = false, denied = false;
     struct seen seen = {0};
     size_t i = 0;
-    for (const struct json_node *item = first_in(list); item; item = item->next, i++) {
+    for (const struct json_node *item = first_condition(object); item; item = item->next, i++) {
         struct slice type = text_in(c, item, "type");
         bool is_approved = slice_equal(type, SLICE_LITERAL("Approved"));
         bool is_denied = slice_equal(type, SLICE_LITERAL("Denied"));
-        check_condition(c, AT_ITEM(at, i), item);
-        if ((is_approved && denied) || (is_denied && approved))
+        check_condition(c, AT_ITEM(at, i), item, kept);
+        if (!kept->both && ((is_approved && denied) || (is_denied && approved)))
             bad_text(c, at, type, "Approved and Denied conditions are mutually exclusive");
         approved = approved || is_approved;
         denied = denied || is_denied;
-        if (!seen_add(c, &seen, type))
+        if (!seen_add(c, &seen, type) && !kept->repeats)
             bad_repeat(c, AT(AT_ITEM(at, i), "type"), type);
     }
 }
@@ -191,15 +224,6 @@ static void check_certificate(struct check *c, const struct at *at, const struct
                  result == TLS_CHAIN_OTHER_PEM ? why : faults[result]);
 }
 
-static size_t count_type(const struct json_node *object, const char *type)
-{
-    size_t count = 0;
-    for (const struct json_node *item = first_in(json_node_path(object, "status.conditions")); item;
-         item = item->next)
-        count += text_is(item, "type", type);
-    return count;
-}
-
 /* A condition of these types is never removed; only /approval adds the first two. */
 static void check_kept_conditions(struct check *c, const struct at *at,
                                   const struct json_node *object, const struct json_node *old)
@@ -211,7 +235,7 @@ static void check_kept_conditions(struct check *c, const struct at *at,
         if (count_type(object, types[i]) < count_type(old, types[i]))
             bad_forbidden(c, at, why);
     }
-    for (size_t i = 0; i < 2; i++) {
+    for (size_t i = 0; i < 2 && !c->approves; i++) {
         snprintf(why, sizeof(why), "updates may not add a condition of type \"%s\"", types[i]);
         if (count_type(object, types[i]) > count_type(old, types[i]))
             bad_forbidden(c, at, why);
@@ -224,7 +248,8 @@ void validate_csr_status(struct check *c, const struct json_node *object,
     const struct json_node *is = json_node_path(object, "status.certificate");
     const struct json_node *was = json_node_path(old, "status.certificate");
     const struct at *at = AT(NULL, "status");
-    check_conditions(c, AT(at, "conditions"), json_node_path(object, "status.conditions"));
+    const struct kept kept = kept_of(c, old);
+    check_conditions(c, AT(at, "conditions"), object, &kept);
     if (!same_node(is, was))
         check_certificate(c, AT(at, "certificate"), is);
     if (!old)
