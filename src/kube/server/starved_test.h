@@ -1,6 +1,6 @@
 /*
  * Requests whose memory ends anywhere: each is sent with a limit that grows by the smallest step
- * until it gets its usual answer. Until then it must be told that there is no memory.
+ * until it gets its usual answer. Until then the answer must say that there is no memory.
  */
 #ifndef VIGIL_KUBE_SERVER_STARVED_TEST_H
 #define VIGIL_KUBE_SERVER_STARVED_TEST_H

@@ -152,7 +152,7 @@ static void starve(int (*check)(const char *pem), const char *pem, int no_memory
     }
 }
 
-static void a_failed_allocation_is_no_fault_of_the_client(void **state)
+static void a_failed_allocation_is_not_blamed_on_the_client(void **state)
 {
     char mixed[sizeof(chain_pem) + sizeof(request_pem)];
     (void)state;
@@ -170,7 +170,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(requests_are_verified),
         cmocka_unit_test(chains_are_read),
-        cmocka_unit_test(a_failed_allocation_is_no_fault_of_the_client),
+        cmocka_unit_test(a_failed_allocation_is_not_blamed_on_the_client),
     };
     if (!CRYPTO_set_mem_functions(on_malloc, on_realloc, on_free))
         return 1;
