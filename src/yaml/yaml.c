@@ -1,5 +1,9 @@
 #include "yaml/yaml.h"
 
+#include "yaml/scalar.h"
+
+#include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <yaml.h>
@@ -37,121 +41,80 @@ static enum status malformed(struct yaml_reader *r, const char *what)
 
 /* -- Scalars -- */
 
-static bool is_one_of(struct slice text, const char *const *words, size_t count)
+static enum status new_number(struct yaml_reader *r, const char *text, struct json_node **ret_node)
 {
-    for (size_t i = 0; i < count; i++) {
-        if (slice_equal(text, slice_from_text(words[i])))
-            return true;
-    }
-    return false;
-}
-
-static const char *const nulls[] = {"", "~", "null", "Null", "NULL"};
-static const char *const trues[] = {"true", "True", "TRUE", "yes", "Yes", "YES",
-                                    "on",   "On",   "ON",   "y",   "Y"};
-static const char *const falses[] = {"false", "False", "FALSE", "no", "No", "NO",
-                                     "off",   "Off",   "OFF",   "n",  "N"};
-
-/* Copies the text without underscores to a C string; false: too long for a number. */
-static bool plain_digits(struct slice text, char to[64])
-{
-    size_t len = 0;
-    for (size_t i = 0; i < text.len; i++) {
-        if (text.ptr[i] == '_')
-            continue;
-        if (len == 63)
-            return false;
-        to[len++] = (char)text.ptr[i];
-    }
-    to[len] = '\0';
-    return len;
-}
-
-/* Parses "0x1f", "0b11", "0o17" and the old "017"; otherwise decimal. */
-static bool parse_int(const char *digits, int64_t *ret_value)
-{
-    bool negative = *digits == '-';
-    int base = 10;
-    char *end;
-    if (*digits == '-' || *digits == '+')
-        digits++;
-    if (digits[0] == '0' && digits[1]) {
-        char mark = digits[1];
-        base = mark == 'x' || mark == 'X' ? 16 : mark == 'b' || mark == 'B' ? 2 : 8;
-        digits += base != 8 || mark == 'o' ? 2 : 1;
-    }
-    if (*digits == '-' || *digits == '+' || *digits == ' ' || !*digits)
-        return false;
-    unsigned long long value = strtoull(digits, &end, base);
-    if (*end || value > (unsigned long long)INT64_MAX)
-        return false;
-    *ret_value = negative ? -(int64_t)value : (int64_t)value;
-    return true;
-}
-
-static bool is_float(const char *s)
-{
-    size_t digits = 0;
-    s += *s == '-' || *s == '+';
-    for (; *s >= '0' && *s <= '9'; s++)
-        digits++;
-    if (*s == '.')
-        for (s++; *s >= '0' && *s <= '9'; s++)
-            digits++;
-    if (!digits)
-        return false;
-    if (*s == 'e' || *s == 'E') {
-        s++;
-        s += *s == '-' || *s == '+';
-        if (!*s)
-            return false;
-        while (*s >= '0' && *s <= '9')
-            s++;
-    }
-    return !*s;
-}
-
-static struct json_node *new_float(struct yaml_reader *r, const char *digits)
-{
-    double value = strtod(digits, NULL);
-    char text[40];
     struct json_node *node = json_node_new(r->arena, JSON_TYPE_NUMBER);
-    for (int precision = 15; precision <= 17; precision++) {
-        snprintf(text, sizeof(text), "%.*g", precision, value);
-        if (strtod(text, NULL) == value)
-            break;
-    }
-    if (!node || arena_dup(r->arena, slice_from_text(text), &node->text) != ST_OK)
-        return NULL;
-    return node;
+    if (!node)
+        return ST_NOMEM;
+    *ret_node = node;
+    return arena_dup(r->arena, slice_from_text(text), &node->text);
 }
 
-static struct json_node *new_bool(struct yaml_reader *r, bool truth)
+static enum status new_float(struct yaml_reader *r, double value, struct json_node **ret_node)
 {
-    struct json_node *node = json_node_new(r->arena, JSON_TYPE_BOOL);
-    if (node)
-        node->truth = truth;
-    return node;
+    char text[YAML_NUMBER_BYTES];
+    if (!isfinite(value))
+        return error_set(r->error, ST_MALFORMED, "json: unsupported value: %s",
+                         isnan(value) ? "NaN"
+                         : value > 0  ? "+Inf"
+                                      : "-Inf");
+    yaml_float_text(value, text);
+    return new_number(r, text, ret_node);
 }
 
-/* NULL: no memory. */
-static struct json_node *resolve(struct yaml_reader *r, struct slice text)
+static enum status resolve(struct yaml_reader *r, struct slice text, struct json_node **ret_node)
 {
-    char digits[64];
-    int64_t number;
-    if (is_one_of(text, nulls, COUNT_OF(nulls)))
-        return json_node_new(r->arena, JSON_TYPE_NULL);
-    if (is_one_of(text, trues, COUNT_OF(trues)))
-        return new_bool(r, true);
-    if (is_one_of(text, falses, COUNT_OF(falses)))
-        return new_bool(r, false);
-    if (strchr("0123456789+-.", text.ptr[0]) && plain_digits(text, digits)) {
-        if (parse_int(digits, &number))
-            return json_node_new_int(r->arena, number);
-        if (is_float(digits) && strtod(digits, NULL) - strtod(digits, NULL) == 0)
-            return new_float(r, digits);
+    struct yaml_scalar scalar = yaml_scalar_of(text);
+    char digits[YAML_NUMBER_BYTES];
+    switch (scalar.kind) {
+    case YAML_SCALAR_NULL:
+        *ret_node = json_node_new(r->arena, JSON_TYPE_NULL);
+        break;
+    case YAML_SCALAR_BOOL:
+        *ret_node = json_node_new(r->arena, JSON_TYPE_BOOL);
+        if (*ret_node)
+            (*ret_node)->truth = scalar.truth;
+        break;
+    case YAML_SCALAR_INT:
+        *ret_node = json_node_new_int(r->arena, scalar.i);
+        break;
+    case YAML_SCALAR_UINT:
+        snprintf(digits, sizeof(digits), "%" PRIu64, scalar.u);
+        return new_number(r, digits, ret_node);
+    case YAML_SCALAR_FLOAT:
+        return new_float(r, scalar.f, ret_node);
+    case YAML_SCALAR_TEXT:
+        *ret_node = json_node_new_text(r->arena, text);
+        break;
     }
-    return json_node_new_text(r->arena, text);
+    return *ret_node ? ST_OK : ST_NOMEM;
+}
+
+/* The text that a plain key becomes. */
+static enum status resolve_key(struct yaml_reader *r, struct slice text, struct slice *ret_key)
+{
+    struct yaml_scalar scalar = yaml_scalar_of(text);
+    char made[YAML_NUMBER_BYTES];
+    switch (scalar.kind) {
+    case YAML_SCALAR_NULL:
+        return malformed(r, "unsupported map key of type: nil");
+    case YAML_SCALAR_UINT:
+        return malformed(r, "unsupported map key of type: uint64");
+    case YAML_SCALAR_BOOL:
+        text = scalar.truth ? SLICE_LITERAL("true") : SLICE_LITERAL("false");
+        break;
+    case YAML_SCALAR_INT:
+        snprintf(made, sizeof(made), "%" PRId64, scalar.i);
+        text = slice_from_text(made);
+        break;
+    case YAML_SCALAR_FLOAT:
+        yaml_float_key(scalar.f, made);
+        text = slice_from_text(made);
+        break;
+    case YAML_SCALAR_TEXT:
+        break;
+    }
+    return arena_dup(r->arena, text, ret_key);
 }
 
 static bool is_text(const yaml_event_t *event)
@@ -265,21 +228,21 @@ static enum status take_key(struct yaml_reader *r)
 {
     struct yaml_level *level = &r->levels[r->depth - 1];
     struct slice text = event_text(&r->event);
-    if (!is_text(&r->event) && is_one_of(text, trues, COUNT_OF(trues)))
-        text = SLICE_LITERAL("true");
-    else if (!is_text(&r->event) && is_one_of(text, falses, COUNT_OF(falses)))
-        text = SLICE_LITERAL("false");
     level->has_key = true;
-    return arena_dup(r->arena, text, &level->key);
+    return is_text(&r->event) ? arena_dup(r->arena, text, &level->key)
+                              : resolve_key(r, text, &level->key);
 }
 
 static enum status take_scalar(struct yaml_reader *r)
 {
     struct slice text = event_text(&r->event);
+    struct json_node *node = NULL;
     if (wants_key(r))
         return take_key(r);
-    struct json_node *node =
-        is_text(&r->event) ? json_node_new_text(r->arena, text) : resolve(r, text);
+    if (is_text(&r->event))
+        node = json_node_new_text(r->arena, text);
+    else
+        TRY(resolve(r, text, &node));
     TRY(put(r, node));
     return keep_anchor(r, r->event.data.scalar.anchor, node);
 }

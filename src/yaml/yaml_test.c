@@ -38,8 +38,24 @@ static void scalars_have_the_types_of_yaml_1_1(void **state)
     assert_becomes("[~, null, '', ]", "[null,null,\"\"]");
     assert_becomes("[1, -2, +3, 0x1f, 0b11, 0o17, 017, 1_000]", "[1,-2,3,31,3,15,15,1000]");
     assert_becomes("[1.5, .5, 1e3, -0.25, 1.2.3, 1-2]", "[1.5,0.5,1000,-0.25,\"1.2.3\",\"1-2\"]");
-    assert_becomes("[.inf, .nan, 1e999]", "[\".inf\",\".nan\",\"1e999\"]");
+    assert_becomes("[1e999, 18446744073709551615, 18446744073709551616]",
+                   "[\"1e999\",18446744073709551615,1.8446744073709552e+19]");
+    assert_becomes("[-9223372036854775808, -9223372036854775809]",
+                   "[-9223372036854775808,-9.223372036854776e+18]");
+    assert_becomes("a: .inf", "!json: unsupported value: +Inf");
+    assert_becomes("a: -.Inf", "!json: unsupported value: -Inf");
+    assert_becomes("a: .nan", "!json: unsupported value: NaN");
     assert_becomes("2026-01-01T00:00:00Z", "\"2026-01-01T00:00:00Z\"");
+}
+
+static void plain_keys_are_written_as_their_values(void **state)
+{
+    (void)state;
+    assert_becomes("{yes: 1, 0x1F: 2, 1_0: 3, '0x1F': 4}",
+                   "{\"true\":1,\"31\":2,\"10\":3,\"0x1F\":4}");
+    assert_becomes("{1.50: 1, .inf: 2, 100000.0: 3, 1e6: 4, 0.00001: 5, 123456.7: 6}",
+                   "{\"1.5\":1,\".inf\":2,\"100000\":3,\"1e+06\":4,\"1e-05\":5,\"123456.7\":6}");
+    assert_becomes("~: 1", "!yaml: line 1: unsupported map key of type: nil");
 }
 
 static void empty_values_are_null(void **state)
@@ -217,6 +233,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(scalars_have_the_types_of_yaml_1_1),
+        cmocka_unit_test(plain_keys_are_written_as_their_values),
         cmocka_unit_test(empty_values_are_null),
         cmocka_unit_test(objects_and_lists_nest),
         cmocka_unit_test(anchors_are_copied_and_merged),
