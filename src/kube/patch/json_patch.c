@@ -1,7 +1,6 @@
 /* JSON Patch (RFC 6902) on trees. Errors are those of the Go library evanphx/json-patch. */
 #include "kube/patch/patch.h"
 
-#include "codec/json/number.h"
 #include "codec/json/spans.h"
 
 enum { TOKEN_BYTES_MAX = 4096 };
@@ -39,12 +38,22 @@ static bool path_step(struct slice *path, uint8_t room[TOKEN_BYTES_MAX], struct 
     return true;
 }
 
-/* An index of RFC 6901; the library also accepts negative ones, counted from the end. */
+/* An index as Go reads numbers: with a sign and leading zeros, which RFC 6901 does not allow. Those
+ * below 0 are counted from the end. */
 static bool read_index(struct slice step, size_t end, size_t *ret_index)
 {
-    int64_t index;
-    if (!json_number_valid(step) || !json_number_i64(step, &index))
+    bool negative = step.len && step.ptr[0] == '-';
+    bool sign = negative || (step.len && step.ptr[0] == '+');
+    int64_t index = 0;
+    if (step.len == sign)
         return false;
+    for (size_t i = sign; i < step.len; i++) {
+        unsigned digit = (unsigned)step.ptr[i] - '0';
+        if (digit > 9 || index > (INT64_MAX - 9) / 10)
+            return false;
+        index = index * 10 + (int64_t)digit;
+    }
+    index = negative ? -index : index;
     if (index < 0)
         index += (int64_t)end;
     *ret_index = index < 0 ? SIZE_MAX : (size_t)index;
@@ -70,6 +79,14 @@ static enum status missing(const struct patching *p, const char *op, struct slic
     return error_set(p->error, ST_INVALID,
                      "%s operation does not apply: doc is missing path: %.*s: missing value", op,
                      SLICE_ARGS(path));
+}
+
+/* Kubernetes' library replaces and tests the whole document, but does nothing else with it. */
+static enum status missing_root(const struct patching *p, const char *op, const char *what)
+{
+    return error_set(p->error, ST_INVALID,
+                     "%s operation does not apply: doc is missing %spath: %s: missing value", op,
+                     what, *what ? "" : "\"\"");
 }
 
 static enum status find(const struct patching *p, const char *op, struct slice path,
@@ -125,10 +142,8 @@ static enum status add_at(struct patching *p, const char *op, struct slice path,
                           struct json_node *value)
 {
     struct patch_position position;
-    if (!path.len) {
-        p->root = value;
-        return ST_OK;
-    }
+    if (!path.len)
+        return missing_root(p, op, strcmp(op, "add") == 0 ? "" : "destination ");
     TRY(find(p, op, path, &position));
     if (position.parent->type == JSON_TYPE_ARRAY)
         return add_item(p, &position, value);
@@ -161,6 +176,9 @@ static enum status replace_at(struct patching *p, struct slice path, struct json
     /* As in Kubernetes' library, replacing a missing member adds it. */
     if (!position.node && !is_absent_member(&position))
         return missing(p, "replace", path);
+    if (!position.parent && value->type < JSON_TYPE_ARRAY)
+        return error_set(p->error, ST_INVALID,
+                         "replace operation value must be object or array: %%!w(<nil>)");
     if (!position.parent) {
         p->root = value;
         return ST_OK;
@@ -189,6 +207,8 @@ static enum status move(struct patching *p, struct slice from, struct slice path
 static enum status copy(struct patching *p, struct slice from, struct slice path)
 {
     struct patch_position position;
+    if (!from.len)
+        return missing_root(p, "copy", "from ");
     TRY(find(p, "copy", from, &position));
     if (!position.node && !is_absent_member(&position))
         return missing(p, "copy", from);
@@ -203,6 +223,12 @@ static enum status test(const struct patching *p, struct slice path,
     struct patch_position position;
     TRY(find(p, "test", path, &position));
     bool null = !expected || expected->type == JSON_TYPE_NULL;
+    if (position.parent && position.parent->type == JSON_TYPE_ARRAY &&
+        !read_index(position.key, position.parent->count, &position.index))
+        return error_set(p->error, ST_INVALID,
+                         "error in test for path: '%.*s': strconv.Atoi: parsing \"%.*s\": invalid "
+                         "syntax",
+                         SLICE_ARGS(path), SLICE_ARGS(position.key));
     if (!position.node && null)
         return ST_OK;
     if (json_node_equal(position.node, expected))

@@ -1,11 +1,18 @@
 #include "kube/patch/patch.h"
 
-/* What a merge patch inserts for a missing member: itself, without nulls. */
-static enum status without_nulls(struct arena *arena, const struct json_node *patch,
-                                 struct json_node **ret_value)
+/* Removes the members that are null from all objects; items of lists stay. */
+static void drop_nulls(struct json_node *value)
 {
-    struct json_node *value = json_node_new(arena, JSON_TYPE_OBJECT);
-    return value ? patch_merge(arena, value, patch, ret_value) : ST_NOMEM;
+    struct json_node *next;
+    if (value->type != JSON_TYPE_OBJECT && value->type != JSON_TYPE_ARRAY)
+        return;
+    for (struct json_node *node = json_node_first(value); node; node = next) {
+        next = json_node_next(node);
+        if (node->type == JSON_TYPE_NULL && value->type == JSON_TYPE_OBJECT)
+            json_node_remove(value, node);
+        else
+            drop_nulls(node);
+    }
 }
 
 static enum status merge_member(struct arena *arena, struct json_node *object,
@@ -18,9 +25,15 @@ static enum status merge_member(struct arena *arena, struct json_node *object,
         return ST_OK;
     }
     struct json_node *merged;
-    if (member && member->type == JSON_TYPE_OBJECT && change->type == JSON_TYPE_OBJECT)
+    bool has_object = member && member->type == JSON_TYPE_OBJECT;
+    if (has_object && change->type == JSON_TYPE_OBJECT)
         return patch_merge(arena, member, change, &merged);
-    TRY(patch_merge(arena, NULL, change, &merged));
+    merged = json_node_copy(arena, change);
+    if (!merged)
+        return ST_NOMEM;
+    /* As in Kubernetes' library, a list that replaces an object keeps its nulls. */
+    if (!has_object)
+        drop_nulls(merged);
     return json_node_set(arena, object, change->key, merged);
 }
 
@@ -32,7 +45,9 @@ enum status patch_merge(struct arena *arena, struct json_node *object,
         return *ret_object ? ST_OK : ST_NOMEM;
     }
     if (!object || object->type != JSON_TYPE_OBJECT)
-        return without_nulls(arena, patch, ret_object);
+        object = json_node_new(arena, JSON_TYPE_OBJECT);
+    if (!object)
+        return ST_NOMEM;
     for (const struct json_node *change = patch->first; change; change = change->next)
         TRY(merge_member(arena, object, change));
     *ret_object = object;

@@ -30,6 +30,10 @@ static void merge_patches_follow_the_rfc(void **state)
         {"{\"e\":null}", "{\"a\":1}", "{\"e\":null,\"a\":1}"},
         {"[1,2]", "{\"a\":\"b\",\"c\":null}", "{\"a\":\"b\"}"},
         {"{}", "{\"a\":{\"bb\":{\"ccc\":null}}}", "{\"a\":{\"bb\":{}}}"},
+        /* Also within lists, unless they replace an object; items that are null stay. */
+        {"{\"a\":[1]}", "{\"a\":[null,{\"b\":null,\"c\":[{\"d\":null}]}]}",
+         "{\"a\":[null,{\"c\":[{}]}]}"},
+        {"{\"a\":{}}", "{\"a\":[{\"b\":null}]}", "{\"a\":[{\"b\":null}]}"},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct fixture *f = *state;
@@ -50,6 +54,8 @@ static void json_patches_follow_the_rfc(void **state)
         {"{\"a\":1,\"b\":2}", "[{\"op\":\"remove\",\"path\":\"/a\"}]", "{\"b\":2}"},
         {"{\"a\":[1,2]}", "[{\"op\":\"remove\",\"path\":\"/a/0\"}]", "{\"a\":[2]}"},
         {"{\"a\":[1,2]}", "[{\"op\":\"remove\",\"path\":\"/a/-1\"}]", "{\"a\":[1]}"},
+        {"{\"a\":[1,2]}", "[{\"op\":\"remove\",\"path\":\"/a/01\"}]", "{\"a\":[1]}"},
+        {"{\"a\":[1,2]}", "[{\"op\":\"remove\",\"path\":\"/a/+0\"}]", "{\"a\":[2]}"},
         {"{\"a\":[1,2]}", "[{\"op\":\"replace\",\"path\":\"/a/1\",\"value\":{}}]",
          "{\"a\":[1,{}]}"},
         {"{\"a\":1}", "[{\"op\":\"replace\",\"path\":\"/b\",\"value\":2}]", "{\"a\":1,\"b\":2}"},
@@ -85,6 +91,11 @@ static void impossible_operations_are_refused(void **state)
         {"[{\"op\":\"jump\",\"path\":\"/a\"}]", ST_INVALID},
         {"[{\"op\":\"remove\",\"path\":\"/x\"}]", ST_INVALID},
         {"[{\"op\":\"remove\",\"path\":\"\"}]", ST_INVALID},
+        {"[{\"op\":\"add\",\"path\":\"\",\"value\":{}}]", ST_INVALID},
+        {"[{\"op\":\"replace\",\"path\":\"\",\"value\":1}]", ST_INVALID},
+        {"[{\"op\":\"copy\",\"from\":\"\",\"path\":\"/c\"}]", ST_INVALID},
+        {"[{\"op\":\"copy\",\"from\":\"/a\",\"path\":\"\"}]", ST_INVALID},
+        {"[{\"op\":\"move\",\"from\":\"/a\",\"path\":\"\"}]", ST_INVALID},
         {"[{\"op\":\"replace\",\"path\":\"/x/y\",\"value\":1}]", ST_INVALID},
         {"[{\"op\":\"replace\",\"path\":\"/l/1\",\"value\":1}]", ST_INVALID},
         {"[{\"op\":\"add\",\"path\":\"/x/y\",\"value\":1}]", ST_INVALID},
@@ -97,6 +108,7 @@ static void impossible_operations_are_refused(void **state)
         {"[{\"op\":\"copy\",\"from\":\"/l/1\",\"path\":\"/y\"}]", ST_INVALID},
         {"[{\"op\":\"move\",\"from\":\"/x\",\"path\":\"/y\"}]", ST_INVALID},
         {"[{\"op\":\"test\",\"path\":\"/a\",\"value\":2}]", ST_INVALID},
+        {"[{\"op\":\"test\",\"path\":\"/l/x\",\"value\":null}]", ST_INVALID},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct fixture *f = *state;
@@ -115,7 +127,7 @@ static void growing_copies_are_limited_by_the_arena(void **state)
                      ST_OK);
     for (int i = 0; i < 64; i++)
         assert_int_equal(
-            buf_append_format(&patch, ",{\"op\":\"copy\",\"from\":\"\",\"path\":\"/%d\"}", i),
+            buf_append_format(&patch, ",{\"op\":\"copy\",\"from\":\"/a\",\"path\":\"/a/%d\"}", i),
             ST_OK);
     assert_int_equal(buf_append_text(&patch, "]"), ST_OK);
     struct json_node *document, *patched;
