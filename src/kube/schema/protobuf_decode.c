@@ -162,10 +162,9 @@ static enum status bytes_node(struct protobuf_decoder *d, struct slice bytes,
 
 /* Reads the fields of a small message of numbers and texts, by number. */
 enum { SMALL_FIELDS = 4 };
-static enum status read_small(struct protobuf_decoder *d, struct slice bytes,
-                              struct wire_field fields[SMALL_FIELDS])
+static enum status merge_small(struct protobuf_decoder *d, struct slice bytes,
+                               struct wire_field fields[SMALL_FIELDS])
 {
-    memset(fields, 0, SMALL_FIELDS * sizeof(fields[0]));
     while (bytes.len) {
         struct wire_field field;
         TRY(read_field(d, &bytes, &field));
@@ -173,6 +172,13 @@ static enum status read_small(struct protobuf_decoder *d, struct slice bytes,
             fields[field.number] = field;
     }
     return ST_OK;
+}
+
+static enum status read_small(struct protobuf_decoder *d, struct slice bytes,
+                              struct wire_field fields[SMALL_FIELDS])
+{
+    memset(fields, 0, SMALL_FIELDS * sizeof(fields[0]));
+    return merge_small(d, bytes, fields);
 }
 
 static enum status time_node(struct protobuf_decoder *d, struct slice bytes, bool micro,
@@ -466,17 +472,37 @@ static enum status put_type(struct protobuf_decoder *d, struct slice key, struct
     return json_node_set_first(d->arena, object, key, node) == ST_OK ? ST_OK : no_memory(d);
 }
 
+/* The object's bytes, and its version and kind. Like any message, a TypeMeta that is repeated is
+ * merged with the one before. */
+static enum status read_envelope(struct protobuf_decoder *d, struct slice bytes,
+                                 struct wire_field meta[SMALL_FIELDS], struct slice *ret_object)
+{
+    memset(meta, 0, SMALL_FIELDS * sizeof(meta[0]));
+    *ret_object = SLICE_EMPTY;
+    while (bytes.len) {
+        struct wire_field field;
+        TRY(read_field(d, &bytes, &field));
+        if (field.number >= 1 && field.number <= 4 && field.wire != PB_WIRE_LEN)
+            return malformed(d, "wrong wireType for a field of Unknown");
+        if (field.number == 1)
+            TRY(merge_small(d, field.bytes, meta));
+        else if (field.number == 2)
+            *ret_object = field.bytes;
+    }
+    return ST_OK;
+}
+
 enum status kube_protobuf_decode(struct arena *arena, struct slice bytes,
                                  struct json_node **ret_object, struct error *error)
 {
     struct protobuf_decoder d = {.arena = arena, .error = error};
-    struct wire_field unknown[SMALL_FIELDS], meta[SMALL_FIELDS];
+    struct wire_field meta[SMALL_FIELDS];
+    struct slice raw;
     if (!kube_protobuf_is(bytes))
         return error_set(error, ST_MALFORMED,
                          "provided data does not appear to be a protobuf message, expected prefix "
                          "[107 56 115 0]");
-    TRY(read_small(&d, slice_sub(bytes, magic.len, bytes.len - magic.len), unknown));
-    TRY(read_small(&d, unknown[1].bytes, meta));
+    TRY(read_envelope(&d, slice_sub(bytes, magic.len, bytes.len - magic.len), meta, &raw));
     const struct kube_type *type = kube_type_find(meta[1].bytes, meta[2].bytes);
     if (!type)
         return error_set(error, ST_NOT_FOUND,
@@ -484,7 +510,7 @@ enum status kube_protobuf_decode(struct arena *arena, struct slice bytes,
                          (int)size_min(meta[2].bytes.len, 128), (const char *)meta[2].bytes.ptr,
                          (int)size_min(meta[1].bytes.len, 128), (const char *)meta[1].bytes.ptr);
     struct json_node *object;
-    TRY(message(&d, type, unknown[2].bytes, &object));
+    TRY(message(&d, type, raw, &object));
     TRY(put_type(&d, SLICE_LITERAL("apiVersion"), meta[1].bytes, object));
     TRY(put_type(&d, SLICE_LITERAL("kind"), meta[2].bytes, object));
     *ret_object = object;
