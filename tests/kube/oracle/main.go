@@ -1,5 +1,6 @@
-// Compares Vigil with Kubernetes' own code: random objects of the built-in kinds in protobuf and JSON, random strategic
-// merge patches, and patches like those of kubectl apply.
+// Compares Vigil with Kubernetes' own code: random objects of the built-in kinds in protobuf and JSON, also damaged; random
+// strategic merge patches, JSON patches and merge patches, and patches like those of kubectl apply; server-side applies and
+// updates by several managers; JSON and YAML documents, also damaged.
 //
 //	go run ./oracle check PROGRAM COUNT SEED    compares the answers of kube_oracle
 //	go run ./oracle record COUNT SEED           writes cases and correct answers for tests/kube_oracle.py
@@ -14,7 +15,6 @@ import (
 	"os"
 	"reflect"
 	"regexp"
-	"sort"
 	"strconv"
 	"strings"
 
@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/yaml"
 )
 
 var kinds = []schema.GroupVersionKind{
@@ -49,11 +50,13 @@ type request struct {
 	Op      string          `json:"op"`
 	Version string          `json:"apiVersion,omitempty"`
 	Kind    string          `json:"kind,omitempty"`
-	Bytes   []byte          `json:"bytes,omitempty"`  // of d
-	Object  json.RawMessage `json:"object,omitempty"` // of e and p
+	Bytes   []byte          `json:"bytes,omitempty"`  // of d, D, n and y
+	Object  json.RawMessage `json:"object,omitempty"` // of the others
 	Patch   json.RawMessage `json:"patch,omitempty"`
 	Want    json.RawMessage `json:"want,omitempty"`
 	Error   string          `json:"error,omitempty"`
+
+	Ownership *ownership `json:"ownership,omitempty"` // of a
 }
 
 func must(err error) {
@@ -119,16 +122,38 @@ func main() {
 func cases(count int, seed int64) []request {
 	found := applyCases()
 	for i := 0; i < count; i++ {
-		// Each case has its own random numbers, so that a patch that is discarded and made again does not change later cases.
-		r := rand.New(rand.NewSource(seed<<20 + int64(i)))
-		switch i % 5 {
-		case 0, 1:
-			found = append(found, protobufCase(r))
-		case 2, 3:
-			found = append(found, patchCase(r))
-		case 4:
-			found = append(found, strictCase(r))
-		}
+		found = append(found, recordedCase(seed, i))
+	}
+	return found
+}
+
+// Each case has its own random numbers, so that a patch that is discarded and made again does not change later cases.
+func recordedCase(seed int64, i int) request {
+	r := rand.New(rand.NewSource(seed<<20 + int64(i)))
+	switch i % 5 {
+	case 0, 1:
+		return protobufCase(r)
+	case 2, 3:
+		return patchCase(r)
+	}
+	return strictCase(r)
+}
+
+// Cases that are compared, but not recorded.
+func moreCases(seed int64, i int) []request {
+	r := rand.New(rand.NewSource(seed<<20 + int64(i)))
+	found := []request{mergePatchCase(r), jsonCase(r), writtenYAMLCase(r)}
+	if c, ok := jsonPatchCase(r); ok {
+		found = append(found, c)
+	}
+	if c, ok := yamlCase(r); ok {
+		found = append(found, c)
+	}
+	if c, ok := damagedProtobufCase(r); ok {
+		found = append(found, c)
+	}
+	if i%4 == 0 {
+		found = append(found, ownershipCases(r)...)
 	}
 	return found
 }
@@ -172,55 +197,123 @@ func parse(text []byte) any {
 	return value
 }
 
+// Sends a case to the program. Returns what is wrong, or nothing.
+func (p *program) try(c request) string {
+	switch c.Op {
+	case "d":
+		return p.tryProtobuf(c)
+	case "D":
+		ok, got := p.ask('d', c.Bytes)
+		return differs(c, ok, got, parse(got))
+	case "s":
+		_, got := p.ask('s', []byte(c.Version), []byte(c.Kind), c.Object)
+		if before(string(got)) != before(c.Error) {
+			return string(got)
+		}
+	case "p":
+		ok, got := p.ask('p', []byte(c.Version), []byte(c.Kind), c.Object, c.Patch)
+		return differs(c, ok, got, parse(got))
+	case "a":
+		ok, got := p.ask('a', []byte(c.Version), []byte(c.Kind), []byte(c.Ownership.How), []byte(c.Ownership.Manager),
+			c.Ownership.Managed, c.Ownership.Live, c.Object)
+		c.Want = toJSON(sorted(parse(c.Want)))
+		return differs(c, ok, got, sorted(parse(got)))
+	case "w":
+		ok, got := p.ask('w', c.Object)
+		if !ok {
+			return string(got)
+		}
+		made, err := yaml.YAMLToJSON(got)
+		if err != nil {
+			return fmt.Sprintf("%v: %s", err, got)
+		}
+		return differs(c, ok, made, parse(made))
+	case "n", "y":
+		ok, got := p.ask(c.Op[0], c.Bytes)
+		return differs(c, ok, got, parse(got))
+	default:
+		ok, got := p.ask(c.Op[0], c.Object, c.Patch)
+		return differs(c, ok, got, parse(got))
+	}
+	return ""
+}
+
+func (p *program) tryProtobuf(c request) string {
+	ok, got := p.ask('d', c.Bytes)
+	if !ok || !reflect.DeepEqual(parse(got), parse(c.Want)) {
+		return string(got)
+	}
+	ok, wire := p.ask('e', c.Want)
+	if !ok {
+		return string(wire)
+	}
+	back, _, err := codec.Decode(wire, nil, nil)
+	if err != nil || !reflect.DeepEqual(parse(toJSON(back)), parse(throughJSON(back, c.Want))) {
+		return fmt.Sprintf("encoded: %v %s", err, toJSON(back))
+	}
+	return ""
+}
+
+// Writes each number in one way: 1e3 is 1000.
+func numbers(value any) any {
+	switch v := value.(type) {
+	case map[string]any:
+		for key := range v {
+			v[key] = numbers(v[key])
+		}
+	case []any:
+		for i := range v {
+			v[i] = numbers(v[i])
+		}
+	case json.Number:
+		if f, err := v.Float64(); err == nil && strings.ContainsAny(v.String(), ".eE") {
+			return json.Number(strconv.FormatFloat(f, 'f', -1, 64))
+		}
+	}
+	return value
+}
+
+// Both accept it, with the same value, or both refuse it.
+func differs(c request, ok bool, text []byte, value any) string {
+	if ok != (c.Error == "") || ok && !reflect.DeepEqual(numbers(value), numbers(parse(c.Want))) {
+		if known(c, ok, text) {
+			return ""
+		}
+		return fmt.Sprintf("%v %s", ok, text)
+	}
+	return ""
+}
+
+// How many wrong answers are printed.
+const shown = 20
+
 func check(path string, count int, seed int64) {
 	p := startProgram(path)
-	wrong := 0
-	failures := map[string]int{}
-	complain := func(c request, got string) {
-		wrong++
-		if wrong <= 5 {
-			text, _ := json.Marshal(c)
-			fmt.Printf("WRONG %s\n  got %s\n", text, got)
+	wrong, tried := 0, 0
+	refused := map[string]int{} // by Kubernetes
+	try := func(c request) {
+		tried++
+		if c.Error != "" {
+			refused[c.Op]++
 		}
-	}
-	for _, c := range cases(count, seed) {
-		switch c.Op {
-		case "d":
-			ok, got := p.ask('d', c.Bytes)
-			if !ok || !reflect.DeepEqual(parse(got), parse(c.Want)) {
-				complain(c, string(got))
-				continue
-			}
-			ok, wire := p.ask('e', c.Want)
-			if !ok {
-				complain(c, string(wire))
-				continue
-			}
-			back, _, err := codec.Decode(wire, nil, nil)
-			if err != nil || !reflect.DeepEqual(parse(toJSON(back)), parse(throughJSON(back, c.Want))) {
-				complain(c, fmt.Sprintf("encoded: %v %s", err, toJSON(back)))
-			}
-		case "s":
-			_, got := p.ask('s', []byte(c.Version), []byte(c.Kind), c.Object)
-			if before(string(got)) != before(c.Error) {
-				complain(c, string(got))
-			}
-		case "p":
-			ok, got := p.ask('p', []byte(c.Version), []byte(c.Kind), c.Object, c.Patch)
-			if c.Error != "" {
-				failures[c.Error[:min(30, len(c.Error))]]++
-			}
-			if ok != (c.Error == "") || ok && !reflect.DeepEqual(parse(got), parse(c.Want)) {
-				complain(c, string(got))
+		if got := p.try(c); got != "" {
+			wrong++
+			if wrong <= shown {
+				text, _ := json.Marshal(c)
+				fmt.Printf("WRONG %s\n  input %q\n  got %s\n", text, c.Bytes, got)
 			}
 		}
 	}
-	var texts []string
-	for text, n := range failures {
-		texts = append(texts, fmt.Sprintf("%d %s", n, text))
+	for _, c := range applyCases() {
+		try(c)
 	}
-	sort.Strings(texts)
-	fmt.Printf("%d cases, %d wrong; errors: %q\n", count, wrong, texts)
+	for i := range count {
+		try(recordedCase(seed, i))
+		for _, c := range moreCases(seed, i) {
+			try(c)
+		}
+	}
+	fmt.Printf("%d cases, %d wrong, %d known differences; refused: %v\n", tried, wrong, knownCount, refused)
 	if wrong > 0 {
 		os.Exit(1)
 	}
