@@ -60,6 +60,7 @@ struct fs_sim {
     uint64_t fail_at; /* index among calls[fail_call]; 0: no failure is planned */
     enum status fail_status;
     bool fail_sticky;
+    bool misdirects;
 };
 
 struct sim_file {
@@ -628,11 +629,45 @@ void fs_sim_set_space(struct fs_sim *sim, uint64_t bytes)
     sim->space_bytes = bytes;
 }
 
+/* A part of an unsynced write that is in one sector. */
+struct sim_piece {
+    uint64_t offset;
+    size_t len;
+    uint8_t bytes[SECTOR_BYTES];
+};
+
+static size_t piece_len(const struct sim_write *write, size_t done)
+{
+    return size_min(write->len - done, SECTOR_BYTES - (write->offset + done) % SECTOR_BYTES);
+}
+
+/* One of them. False: there is none. */
+static bool piece_draw(struct random *random, const struct sim_node *node,
+                       struct sim_piece *ret_piece)
+{
+    uint64_t count = 0;
+    for (const struct sim_write *write = node->writes; write; write = write->next) {
+        for (size_t done = 0; done < write->len; done += piece_len(write, done)) {
+            if (random_below(random, ++count) != 0)
+                continue;
+            *ret_piece =
+                (struct sim_piece){.offset = write->offset + done, .len = piece_len(write, done)};
+            memcpy(ret_piece->bytes, write->bytes + done, ret_piece->len);
+        }
+    }
+    return count > 0;
+}
+
 /* The content of a file after a power cut, as a new file: the old one stays with its users. */
 static struct sim_node *node_after_crash(struct fs_sim *sim, struct sim_node *node)
 {
+    struct sim_piece from, to;
+    bool misdirected = sim->misdirects && random_chance(&sim->random, 1, 2) &&
+                       piece_draw(&sim->random, node, &from) && piece_draw(&sim->random, node, &to);
     struct fate fate = node_fate(&sim->random, node);
     node_settle(node, &fate);
+    if (misdirected)
+        bytes_write(&node->durable, to.offset, from.bytes, size_min(from.len, to.len));
     struct sim_node *after = node_new();
     bytes_copy(&after->durable, &node->durable);
     bytes_copy(&after->now, &node->durable);
@@ -662,4 +697,41 @@ void fs_sim_crash(struct fs_sim *sim)
         }
         names_set(&sim->now, name->path, name->node);
     }
+}
+
+void fs_sim_set_misdirects(struct fs_sim *sim, bool misdirects)
+{
+    sim->misdirects = misdirects;
+}
+
+/* A byte of the file that is not zero, if one is found soon: most of a file is unused. */
+static size_t place_to_rot(struct fs_sim *sim, const struct sim_bytes *bytes)
+{
+    enum { ATTEMPTS = 64 };
+    size_t at = 0;
+    for (int i = 0; i < ATTEMPTS; i++) {
+        at = random_below(&sim->random, bytes->len);
+        if (bytes->ptr[at])
+            break;
+    }
+    return at;
+}
+
+void fs_sim_rot(struct fs_sim *sim)
+{
+    struct sim_node *chosen = NULL;
+    uint64_t count = 0;
+    for (size_t i = 0; i < sim->now.count; i++) {
+        struct sim_node *node = sim->now.items[i].node;
+        if (node && node->now.len && random_below(&sim->random, ++count) == 0)
+            chosen = node;
+    }
+    if (!chosen)
+        return;
+    assert(!chosen->mappings);
+    size_t at = place_to_rot(sim, &chosen->now);
+    uint8_t bit = (uint8_t)(1u << random_below(&sim->random, 8));
+    chosen->now.ptr[at] ^= bit;
+    if (at < chosen->durable.len)
+        chosen->durable.ptr[at] ^= bit;
 }

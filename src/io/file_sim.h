@@ -55,5 +55,10 @@ void fs_sim_set_space(struct fs_sim *sim, uint64_t bytes);
  * unmapped. Locks are released.
  */
 void fs_sim_crash(struct fs_sim *sim);
+/* From now on a power cut may also put a sector of an unsynced write in the place of another. */
+void fs_sim_set_misdirects(struct fs_sim *sim, bool misdirects);
+
+/* A bit of a file changes on the disk. No file is open. */
+void fs_sim_rot(struct fs_sim *sim);
 
 #endif

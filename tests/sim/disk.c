@@ -27,6 +27,7 @@ void disk_begin(const struct disk_options *options)
     disk.stopped = true;
     random_init(&disk.random, options->seed);
     disk.files = fs_sim_new(random_u64(&disk.random));
+    fs_sim_set_misdirects(disk.files, options->misdirects);
     disk.checkpoint = backend_disk_new();
 }
 
@@ -82,6 +83,11 @@ void disk_set_full(bool full)
     fs_sim_set_space(disk.files, full ? UINT64_MAX - room + 4096 : UINT64_MAX);
 }
 
+void disk_rot(void)
+{
+    fs_sim_rot(disk.files);
+}
+
 void disk_heal(void)
 {
     fs_sim_fail(disk.files, FS_SIM_ANY, 0, ST_OK, false);
@@ -125,7 +131,12 @@ enum status __real_file_pwrite(struct file *file, struct slice bytes, uint64_t o
 enum status __wrap_file_pwrite(struct file *file, struct slice bytes, uint64_t offset);
 enum status __wrap_file_pwrite(struct file *file, struct slice bytes, uint64_t offset)
 {
-    ACTION(__real_file_pwrite(file, bytes, offset));
+    if (!enter())
+        return ST_IO;
+    enum status status = __real_file_pwrite(file, bytes, offset);
+    bool ignored = (plant_is(PLANT_WRITE_ERROR) && status == ST_IO) ||
+                   (plant_is(PLANT_FULL_IGNORED) && status == ST_DISK_FULL);
+    return ignored ? ST_OK : status;
 }
 
 enum status __real_file_pread(struct file *file, void *to, size_t len, uint64_t offset);
@@ -161,9 +172,10 @@ enum status __wrap_file_sync(struct file *file)
     take_time();
     if (!enter())
         return ST_IO;
-    if (plant_is(PLANT_NO_SYNC) && is_segment(file))
+    if ((plant_is(PLANT_NO_SYNC) || plant_chance(PLANT_HALF_SYNC, 4)) && is_segment(file))
         return ST_OK;
-    return __real_file_sync(file);
+    enum status status = __real_file_sync(file);
+    return plant_is(PLANT_SYNC_ERROR) ? ST_OK : status;
 }
 
 enum status __real_fs_open(struct fs *fs, const char *path, int flags, struct file **ret_file);

@@ -11,6 +11,7 @@
 struct disk_options {
     uint64_t seed;
     bool slow; /* some syncs take a second */
+    bool misdirects;
     /* Called at the planned action, which then fails as everything after it. */
     void (*crash)(void *ctx);
     void *ctx;
@@ -32,6 +33,8 @@ void disk_cut_power(void);
 /* The nth call from now on fails once. */
 void disk_plan_error(uint64_t n);
 void disk_set_full(bool full);
+/* A bit changes. The server does not run. */
+void disk_rot(void);
 void disk_heal(void); /* no error is planned, and there is room */
 
 #endif

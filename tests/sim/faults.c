@@ -12,6 +12,8 @@ static struct {
     struct random random;
     struct actor *keeper, *maker;
     bool making, ending;
+    bool rotted;     /* a bit has changed */
+    bool damaged;    /* the server has noticed that, and does not start */
     bool disk_fails; /* an error was planned, or the disk is full */
 } faults;
 
@@ -28,21 +30,23 @@ static void repair_disk(void)
     faults.disk_fails = false;
 }
 
-static void start_server(void)
+/* True: the server runs, or has died again. False: its data is damaged, and it says so. */
+static bool start_server(void)
 {
     for (unsigned i = 0;; i++) {
         struct error error = {0};
-        bool may_fail = faults.disk_fails || faults.plan->on[SWITCH_CUT];
-        if (faults.making && faults.plan->on[SWITCH_CUT] && below(4) == 0)
+        bool died = false;
+        if (faults.making && faults.plan->on[SWITCH_CUT] && i < 3 && below(4) == 0)
             disk_plan_crash(1 + below(60));
-        if (machine_start(&error) == ST_OK)
-            return;
-        if (!may_fail || i > 3)
+        enum status status = machine_start(&died, &error);
+        if (status == ST_OK)
+            return true;
+        if (faults.rotted && (status == ST_DAMAGED || status == ST_WRONG_FORMAT))
+            return false;
+        if (!died && !faults.disk_fails)
             violation("the server does not start: %s", error.text);
-        if (i == 3 || !faults.making) {
+        if (i >= 3 || !faults.making)
             repair_disk();
-            disk_plan_crash(0);
-        }
         actor_sleep(100 * NS_PER_MS);
     }
 }
@@ -53,9 +57,9 @@ static void keep_running(void *arg)
     while (!faults.ending || machine_has_died()) {
         if (machine_has_died() && !machine_is_down())
             machine_bury();
-        if (machine_is_down() && !faults.ending) {
+        if (machine_is_down() && !faults.ending && !faults.damaged) {
             actor_sleep((int64_t)below(2 * NS_PER_S));
-            start_server();
+            faults.damaged = !start_server();
         }
         if (!machine_has_died())
             actor_sleep(50 * NS_PER_MS);
@@ -69,6 +73,18 @@ static void stop_server(void)
     if (machine_is_down() || machine_has_died())
         return;
     machine_stop();
+}
+
+/* What was written before a stop is known to be durable, so that every change must be noticed. */
+static void rot(void)
+{
+    if (faults.rotted)
+        return;
+    stop_server();
+    if (!machine_is_down() || machine_has_died())
+        return;
+    faults.rotted = true;
+    disk_rot();
 }
 
 static void jump(void)
@@ -111,8 +127,11 @@ static void cause(enum plan_switch which)
     case SWITCH_FULL:
         faults.disk_fails = true;
         disk_set_full(true);
-        actor_sleep((int64_t)below(3 * NS_PER_S));
+        actor_sleep((int64_t)below(8 * NS_PER_S));
         disk_set_full(false);
+        break;
+    case SWITCH_ROT:
+        rot();
         break;
     case SWITCH_BREAK:
         sim_disturb(faults.sim, SIM_BREAK);
@@ -149,7 +168,7 @@ static void make_faults(void *arg)
 
 static void await_server(void)
 {
-    while (machine_is_down() || machine_has_died())
+    while (!faults.damaged && (machine_is_down() || machine_has_died()))
         actor_sleep(10 * NS_PER_MS);
 }
 
@@ -158,6 +177,7 @@ void faults_begin(const struct plan *plan, struct sim *sim)
     faults.plan = plan;
     faults.sim = sim;
     faults.making = faults.ending = faults.disk_fails = false;
+    faults.rotted = faults.damaged = false;
     random_init(&faults.random, plan->seed + 1);
     faults.keeper = actor_start("supervisor", keep_running, NULL);
     await_server();
@@ -178,6 +198,16 @@ void faults_stop(void)
     repair_disk();
     await_server();
     trace_line("nothing is wrong any more");
+}
+
+bool faults_have_rotted(void)
+{
+    return faults.rotted;
+}
+
+bool faults_have_damaged(void)
+{
+    return faults.damaged;
 }
 
 void faults_end(void)

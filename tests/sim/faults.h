@@ -14,6 +14,10 @@ void faults_begin(const struct plan *plan, struct sim *sim);
 void faults_start(void);
 /* Everything is repaired; returns when the server runs. Inside an actor. */
 void faults_stop(void);
+/* A bit has changed on the disk: requests may fail. */
+bool faults_have_rotted(void);
+/* The server has noticed it and does not start any more. */
+bool faults_have_damaged(void);
 /* The server is stopped, and not started again. Inside an actor. */
 void faults_end(void);
 

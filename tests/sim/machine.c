@@ -12,6 +12,7 @@ static struct {
     enum server_role roles[2];
     struct server *server;
     bool died;
+    bool freeing; /* by machine_stop */
 } machine;
 
 static void crash(void *ctx)
@@ -90,8 +91,11 @@ void machine_begin(const struct machine_options *options)
     machine.options = *options;
     machine.server = NULL;
     machine.died = false;
-    disk_begin(&(struct disk_options){
-        .seed = options->seed, .slow = options->slow_disk, .crash = crash, .ctx = NULL});
+    disk_begin(&(struct disk_options){.seed = options->seed,
+                                      .slow = options->slow_disk,
+                                      .misdirects = options->misdirects,
+                                      .crash = crash,
+                                      .ctx = NULL});
     parse(MACHINE_ENDPOINT, &machine.listen[0]);
     parse(MACHINE_KUBE_ENDPOINT, &machine.listen[1]);
     configure();
@@ -110,10 +114,10 @@ bool machine_is_down(void)
 
 bool machine_has_died(void)
 {
-    return machine.died;
+    return machine.died && !machine.freeing;
 }
 
-enum status machine_start(struct error *ret_error)
+enum status machine_start(bool *ret_died, struct error *ret_error)
 {
     assert(!machine.server && !machine.died);
     disk_start();
@@ -126,7 +130,8 @@ enum status machine_start(struct error *ret_error)
         return status;
     }
     disk_stop();
-    machine.died = false; /* while it started */
+    *ret_died = machine.died;
+    machine.died = false;
     return status;
 }
 
@@ -139,7 +144,9 @@ void machine_stop(void)
         actor_sleep(10 * NS_PER_MS);
     if (machine.died)
         return;
+    machine.freeing = true;
     server_free(server);
+    machine.freeing = false;
     machine.server = NULL;
     machine.died = false; /* while it stopped */
     disk_stop();

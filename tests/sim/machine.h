@@ -12,7 +12,7 @@ struct machine_options {
     struct sim *sim;
     uint64_t seed;
     unsigned shards;
-    bool slow_disk;
+    bool slow_disk, misdirects;
     bool kube;
 };
 
@@ -24,8 +24,8 @@ void machine_end(void); /* stopped */
 
 /* The server does not run: it was never started, has been stopped, or has died. */
 bool machine_is_down(void);
-/* Inside an actor; the machine is down. */
-enum status machine_start(struct error *ret_error);
+/* Inside an actor; the machine is down. *ret_died: it failed because power failed meanwhile. */
+enum status machine_start(bool *ret_died, struct error *ret_error);
 /* Inside an actor: ends the server as a signal does, and waits for it. */
 void machine_stop(void);
 

@@ -68,7 +68,8 @@ void operations_want_compaction(int64_t revision);
 int64_t operations_compacted_ceiling(void);
 size_t operations_count(void);
 
-/* The history is complete. */
-void operations_check(void);
+/* The history is complete; or partial, because the data is damaged: what is newer is not checked.
+ */
+void operations_check(bool partial);
 
 #endif

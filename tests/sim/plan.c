@@ -8,14 +8,24 @@ static const struct {
     const char *name;
     unsigned percent; /* of the seeds */
 } switches[SWITCHES] = {
-    [SWITCH_CUT] = {"cut", 60},         [SWITCH_KILL] = {"kill", 40},
-    [SWITCH_STOP] = {"stop", 30},       [SWITCH_ERRORS] = {"errors", 25},
-    [SWITCH_FULL] = {"full", 15},       [SWITCH_SLOW] = {"slow", 20},
-    [SWITCH_BREAK] = {"break", 50},     [SWITCH_SILENCE] = {"silence", 25},
-    [SWITCH_DELAY] = {"delay", 25},     [SWITCH_PAUSE] = {"pause", 40},
-    [SWITCH_CLOCK] = {"clock", 25},     [SWITCH_LEASES] = {"leases", 60},
-    [SWITCH_WATCHES] = {"watches", 80}, [SWITCH_COMPACTION] = {"compaction", 60},
-    [SWITCH_AUTH] = {"auth", 30},       [SWITCH_LARGE] = {"large", 40},
+    [SWITCH_CUT] = {"cut", 60},
+    [SWITCH_KILL] = {"kill", 40},
+    [SWITCH_STOP] = {"stop", 30},
+    [SWITCH_ERRORS] = {"errors", 25},
+    [SWITCH_FULL] = {"full", 15},
+    [SWITCH_SLOW] = {"slow", 20},
+    [SWITCH_MISDIRECT] = {"misdirect", 30},
+    [SWITCH_ROT] = {"rot", 10},
+    [SWITCH_BREAK] = {"break", 50},
+    [SWITCH_SILENCE] = {"silence", 25},
+    [SWITCH_DELAY] = {"delay", 25},
+    [SWITCH_PAUSE] = {"pause", 40},
+    [SWITCH_CLOCK] = {"clock", 25},
+    [SWITCH_LEASES] = {"leases", 60},
+    [SWITCH_WATCHES] = {"watches", 80},
+    [SWITCH_COMPACTION] = {"compaction", 60},
+    [SWITCH_AUTH] = {"auth", 30},
+    [SWITCH_LARGE] = {"large", 40},
 };
 
 struct plan plan_make(uint64_t seed, const struct plan_limits *limits)

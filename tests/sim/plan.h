@@ -10,17 +10,19 @@
 
 enum plan_switch {
     /* Faults. */
-    SWITCH_CUT,     /* power fails, at any action of the disk */
-    SWITCH_KILL,    /* the process is killed */
-    SWITCH_STOP,    /* it is stopped and started again */
-    SWITCH_ERRORS,  /* calls of the disk fail */
-    SWITCH_FULL,    /* the disk is full for a while */
-    SWITCH_SLOW,    /* some syncs take a second */
-    SWITCH_BREAK,   /* connections break */
-    SWITCH_SILENCE, /* connections fall silent */
-    SWITCH_DELAY,   /* connections become slow */
-    SWITCH_PAUSE,   /* actors do not run for a while */
-    SWITCH_CLOCK,   /* the clock jumps: the machine was suspended, or was set */
+    SWITCH_CUT,       /* power fails, at any action of the disk */
+    SWITCH_KILL,      /* the process is killed */
+    SWITCH_STOP,      /* it is stopped and started again */
+    SWITCH_ERRORS,    /* calls of the disk fail */
+    SWITCH_FULL,      /* the disk is full for a while */
+    SWITCH_SLOW,      /* some syncs take a second */
+    SWITCH_MISDIRECT, /* power cuts put sectors in the wrong place */
+    SWITCH_ROT,       /* a bit changes on the disk while the server is stopped */
+    SWITCH_BREAK,     /* connections break */
+    SWITCH_SILENCE,   /* connections fall silent */
+    SWITCH_DELAY,     /* connections become slow */
+    SWITCH_PAUSE,     /* actors do not run for a while */
+    SWITCH_CLOCK,     /* the clock jumps: the machine was suspended, or was set */
     /* Requests. */
     SWITCH_LEASES,
     SWITCH_WATCHES,

@@ -1,19 +1,38 @@
 /*
- * Planted bugs: vigil_sim --plant=NAME breaks the server or the client in one place, which the
- * checks have to find. Each replaces a function when the program is linked; nothing of this is in
- * the server.
+ * Planted bugs: vigil_sim --plant=NAME breaks the server in one place, which the checks have to
+ * find. Each replaces a function when the program is linked; nothing of this is in the server.
  */
 #ifndef VIGIL_TESTS_SIM_PLANTS_H
 #define VIGIL_TESTS_SIM_PLANTS_H
 
 #include <stdbool.h>
 
-enum plant {
-    PLANT_NONE,
-    PLANT_NO_SYNC,     /* the log is not synced before an answer */
-    PLANT_NO_SYNC_DIR, /* new files are not synced into their directory */
-    PLANTS
-};
+/* name, what is wrong, the fault that it needs */
+#define PLANTS_TABLE(X)                                                                         \
+    X(NO_SYNC, "no-sync", "writes are answered before they are synced", "power cut")            \
+    X(HALF_SYNC, "half-sync", "one sync in four is left out", "power cut")                      \
+    X(NO_SYNC_DIR, "no-sync-dir", "new files are not synced into their directory", "power cut") \
+    X(TORN_RECORD, "torn-record", "a torn record is taken for a good one", "power cut")         \
+    X(SYNC_ERROR, "sync-error", "a sync that fails is ignored", "I/O error")                    \
+    X(WRITE_ERROR, "write-error", "a write that fails is ignored", "I/O error")                 \
+    X(FULL_IGNORED, "full-ignored", "a write onto a full disk is ignored", "full disk")         \
+    X(LEASES_LOST, "leases-lost", "leases are forgotten by a restart", "kill")                  \
+    X(AUTH_LOST, "auth-lost", "users are forgotten by a restart", "kill")                       \
+    X(WATCH_GAP, "watch-gap", "a watch that resumes misses a revision", "broken connection")    \
+    X(WATCH_EARLY, "watch-early", "a watch that resumes begins too early", "broken connection") \
+    X(SILENCE, "silence", "a silent connection is not noticed", "silent connection")            \
+    X(WALL_CLOCK, "wall-clock", "leases end by the time of day", "jumping clock")               \
+    X(LEASE_EARLY, "lease-early", "leases end half a second too early", "none")                 \
+    X(DOUBLE_APPLY, "double-apply", "one put in fifty is applied twice", "none")                \
+    X(NO_COMPARE, "no-compare", "one transaction in ten ignores its comparisons", "none")       \
+    X(STALE_READ, "stale-read", "one range in ten is read a revision too early", "none")        \
+    X(COMPACT_FAR, "compact-far", "a compaction goes a revision too far", "none")               \
+    X(NO_PERMISSION, "no-permission", "permissions of writes are not checked", "none")          \
+    X(WRONG_PREVIOUS, "wrong-previous", "one put in ten has no previous value", "none")
+
+#define PLANT_ENUM(id, name, what, fault) PLANT_##id,
+enum plant { PLANT_NONE, PLANTS_TABLE(PLANT_ENUM) PLANTS };
+#undef PLANT_ENUM
 
 extern enum plant plant_now;
 
@@ -21,9 +40,13 @@ static inline bool plant_is(enum plant plant)
 {
     return plant_now == plant;
 }
+/* True with a chance of one in n, by the seed. */
+bool plant_chance(enum plant plant, unsigned n);
 
 /* PLANTS: there is no such plant. */
 enum plant plant_named(const char *name);
 const char *plant_name(enum plant plant);
+const char *plant_what(enum plant plant);
+const char *plant_fault(enum plant plant);
 
 #endif

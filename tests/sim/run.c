@@ -20,11 +20,19 @@ struct run {
     struct sim *sim;
 };
 
+/* A bit has changed on the disk, and the server has noticed it: the run ends here. */
+static bool is_damaged(void)
+{
+    return faults_have_damaged() || (faults_have_rotted() && watchers_audit_has_ended());
+}
+
 /* Reads everything, and waits until the watches have delivered it. */
 static void settle(vigil_client *client)
 {
+    if (is_damaged())
+        return;
     int64_t revision = client_read_all(client), until = actors_now() + ARRIVAL_NS_MAX;
-    while (!watchers_have_reached(revision)) {
+    while (!watchers_have_reached(revision) && !is_damaged()) {
         if (actors_now() > until)
             violation("watches have not delivered revision %lld after two minutes",
                       (long long)revision);
@@ -50,7 +58,7 @@ static void await_leases(vigil_client *client)
     int64_t until = actors_now() + CLIENTS_TTL_MAX_S * NS_PER_S + ARRIVAL_NS_MAX;
     const struct version *left;
     settle(client);
-    while ((left = leased_key())) {
+    while (!is_damaged() && (left = leased_key())) {
         if (actors_now() > until)
             violation("%s still exists, but its lease %lld is over", left->key,
                       (long long)left->lease);
@@ -75,8 +83,8 @@ static void control(void *arg)
     settle(auditor);
     if (plan->on[SWITCH_LEASES])
         await_leases(auditor);
-    watchers_check();
-    operations_check();
+    watchers_check(is_damaged());
+    operations_check(is_damaged());
     watchers_end();
     clients_free();
     vigil_client_free(auditor);
@@ -104,6 +112,7 @@ struct run_result run_plan(const struct plan *plan, bool prints)
         .seed = plan->seed + 5,
         .shards = plan->shards,
         .slow_disk = plan->on[SWITCH_SLOW],
+        .misdirects = plan->on[SWITCH_MISDIRECT],
     });
     if (!actors_run(actor_start("control", control, &run)))
         violation("every actor waits, and nothing will happen");

@@ -32,8 +32,10 @@ void watchers_resume(void);
 bool watchers_have_reached(int64_t revision);
 /* Asks for progress, so that the above comes true without events. */
 void watchers_ask(void);
-/* The history is complete. */
-void watchers_check(void);
+/* Only after a bit has changed on the disk. */
+bool watchers_audit_has_ended(void);
+/* The history is complete; or partial, because the data is damaged. */
+void watchers_check(bool partial);
 
 /* A key-value of the library. */
 struct version version_of(const vigil_kv *kv);
