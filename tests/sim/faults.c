@@ -68,20 +68,15 @@ static void keep_running(void *arg)
 
 /* -- The one who causes faults -- */
 
-static void stop_server(void)
+static bool stop_server(void)
 {
-    if (machine_is_down() || machine_has_died())
-        return;
-    machine_stop();
+    return !machine_is_down() && !machine_has_died() && machine_stop();
 }
 
 /* What was written before a stop is known to be durable, so that every change must be noticed. */
 static void rot(void)
 {
-    if (faults.rotted)
-        return;
-    stop_server();
-    if (!machine_is_down() || machine_has_died())
+    if (faults.rotted || faults.disk_fails || !stop_server() || !machine_is_down())
         return;
     faults.rotted = true;
     disk_rot();
@@ -118,7 +113,7 @@ static void cause(enum plan_switch which)
         die(MACHINE_KILLED);
         break;
     case SWITCH_STOP:
-        stop_server();
+        (void)stop_server();
         break;
     case SWITCH_ERRORS:
         faults.disk_fails = true;
@@ -215,5 +210,5 @@ void faults_end(void)
     faults.ending = true;
     actor_join(faults.keeper);
     if (!machine_is_down())
-        machine_stop();
+        (void)machine_stop();
 }

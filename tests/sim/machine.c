@@ -135,7 +135,7 @@ enum status machine_start(bool *ret_died, struct error *ret_error)
     return status;
 }
 
-void machine_stop(void)
+bool machine_stop(void)
 {
     struct server *server = machine.server;
     trace_line("the server is stopped");
@@ -143,14 +143,16 @@ void machine_stop(void)
     for (int i = 0; i < 1000 && !server_drained(server) && !machine.died; i++)
         actor_sleep(10 * NS_PER_MS);
     if (machine.died)
-        return;
+        return false;
     machine.freeing = true;
     server_free(server);
     machine.freeing = false;
     machine.server = NULL;
-    machine.died = false; /* while it stopped */
+    bool clean = !machine.died;
+    machine.died = false;
     disk_stop();
     trace_line("the server has stopped");
+    return clean;
 }
 
 void machine_die(enum machine_end_kind kind)

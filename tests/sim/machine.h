@@ -26,8 +26,8 @@ void machine_end(void); /* stopped */
 bool machine_is_down(void);
 /* Inside an actor; the machine is down. *ret_died: it failed because power failed meanwhile. */
 enum status machine_start(bool *ret_died, struct error *ret_error);
-/* Inside an actor: ends the server as a signal does, and waits for it. */
-void machine_stop(void);
+/* Inside an actor: ends the server as a signal does, and waits for it. False: it died meanwhile. */
+bool machine_stop(void);
 
 enum machine_end_kind {
     MACHINE_KILLED, /* the process ends; the system keeps what it wrote */

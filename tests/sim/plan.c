@@ -25,6 +25,7 @@ static const struct {
     [SWITCH_WATCHES] = {"watches", 80},
     [SWITCH_COMPACTION] = {"compaction", 60},
     [SWITCH_AUTH] = {"auth", 30},
+    [SWITCH_KUBE] = {"kube", 25},
     [SWITCH_LARGE] = {"large", 40},
 };
 
@@ -38,6 +39,7 @@ struct plan plan_make(uint64_t seed, const struct plan_limits *limits)
     plan.clients = 2 + (unsigned)random_below(&random, 3);
     plan.operations = 10 + (unsigned)random_below(&random, 60);
     plan.shards = 1 + (unsigned)random_below(&random, 3);
+    plan.on[SWITCH_KUBE] &= !plan.on[SWITCH_AUTH]; /* it would need credentials */
     for (size_t i = 0; i < SWITCHES; i++)
         plan.on[i] &= !limits->off[i];
     if (limits->operations && limits->operations < plan.operations)

@@ -28,6 +28,7 @@ enum plan_switch {
     SWITCH_WATCHES,
     SWITCH_COMPACTION,
     SWITCH_AUTH,
+    SWITCH_KUBE,  /* the Kubernetes API */
     SWITCH_LARGE, /* values that fill segments of the log */
     SWITCHES
 };

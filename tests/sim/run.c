@@ -3,6 +3,7 @@
 #include "actors.h"
 #include "clients.h"
 #include "faults.h"
+#include "kube.h"
 #include "machine.h"
 #include "operations.h"
 #include "trace.h"
@@ -77,15 +78,25 @@ static void control(void *arg)
     vigil_client *auditor = client_connect(plan->on[SWITCH_AUTH] ? "root" : NULL);
     watchers_audit(auditor);
     clients_start(plan);
+    if (plan->on[SWITCH_KUBE])
+        kube_start(plan);
     faults_start();
     clients_join();
+    if (plan->on[SWITCH_KUBE])
+        kube_join();
     faults_stop();
     settle(auditor);
     if (plan->on[SWITCH_LEASES])
         await_leases(auditor);
+    if (plan->on[SWITCH_KUBE] && !is_damaged())
+        kube_settle();
+    if (plan->on[SWITCH_KUBE])
+        kube_check();
     watchers_check(is_damaged());
     operations_check(is_damaged());
     watchers_end();
+    if (plan->on[SWITCH_KUBE])
+        kube_end();
     clients_free();
     vigil_client_free(auditor);
     faults_end();
@@ -111,6 +122,7 @@ struct run_result run_plan(const struct plan *plan, bool prints)
         .sim = run.sim,
         .seed = plan->seed + 5,
         .shards = plan->shards,
+        .kube = plan->on[SWITCH_KUBE],
         .slow_disk = plan->on[SWITCH_SLOW],
         .misdirects = plan->on[SWITCH_MISDIRECT],
     });
