@@ -30,16 +30,17 @@ func (v *Verdict) Passed() bool { return len(v.Violations) == 0 && v.Undecided =
 
 // Check runs all checks. Each partition is searched within the limit.
 func Check(h *History, limit time.Duration) *Verdict {
-	v := &Verdict{Linearizability: CheckLinearizability(h.Ops, limit)}
-	v.Violations = v.Linearizability.Violations
+	v := &Verdict{}
 	t, err := NewTimeline(h.Events, h.Ops)
 	if err != nil {
-		v.Violations = append(v.Violations, fmt.Sprintf("the history contradicts itself: %v", err))
+		v.Linearizability = CheckLinearizability(h.Ops, limit)
+		v.Violations = append(v.Linearizability.Violations, fmt.Sprintf("the history contradicts itself: %v", err))
 		return v
 	}
-	v.Revisions = t.last()
 	writers, found := CheckRevisions(t, h.Ops)
-	v.Violations = append(v.Violations, found...)
+	v.Linearizability = CheckLinearizability(h.Ops, limit) // with the revisions that were found
+	v.Revisions = t.last()
+	v.Violations = append(v.Linearizability.Violations, found...)
 	v.Violations = append(v.Violations, CheckLeases(t, h.Ops, writers, h.Remaining)...)
 	v.Violations = append(v.Violations, CheckLocks(t, h.Ops)...)
 	for _, recording := range h.Watches {

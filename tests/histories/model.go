@@ -179,7 +179,7 @@ func (m *model) guess(o *Op, state []slot) (states [][]slot) {
 		next := state
 		for i := range branch.actions {
 			if branch.actions[i].Kind != "get" {
-				next = m.change(&branch.actions[i], 0, next)
+				next = m.change(&branch.actions[i], o.Hint, next)
 			}
 		}
 		if !slices.Equal(next, state) {

@@ -70,6 +70,9 @@ type Op struct {
 	Results      []Result  `json:"results,omitempty"`
 	Revision     int64     `json:"revision,omitempty"` // of the answer's header; 0: the API does not report it
 
+	// The revision that the operation wrote according to the timeline, if its answer does not say it.
+	Hint int64 `json:"-"`
+
 	Lease int64  `json:"lease,omitempty"` // of grant, renew, revoke, ttl, lock
 	TTL   int64  `json:"ttl,omitempty"`   // in seconds, as granted
 	Lock  string `json:"lock,omitempty"`  // name of the lock

@@ -18,6 +18,7 @@ const operationsGoal = 1_000_000
 // total adds up all rounds.
 type total struct {
 	begin        time.Time
+	commit       string
 	rounds       int
 	ops          map[string]map[string]map[Outcome]int // server, kind, outcome
 	faultCounts  map[string]int
@@ -34,7 +35,8 @@ type total struct {
 }
 
 func newTotal() *total {
-	return &total{begin: time.Now(), ops: map[string]map[string]map[Outcome]int{}, faultCounts: map[string]int{},
+	commit, _ := exec.Command("git", "-C", harness.Root(), "rev-parse", "HEAD").Output()
+	return &total{begin: time.Now(), commit: strings.TrimSpace(string(commit)), ops: map[string]map[string]map[Outcome]int{}, faultCounts: map[string]int{},
 		violations: map[string]int{}, points: map[string][][2]float64{}}
 }
 
@@ -159,10 +161,6 @@ func (t *total) print() {
 
 // write makes the file for the report of the project.
 func (t *total) write(path string) error {
-	commit, err := exec.Command("git", "-C", harness.Root(), "rev-parse", "HEAD").Output()
-	if err != nil {
-		return err
-	}
 	var series []map[string]any
 	for _, server := range slices.Sorted(maps.Keys(t.points)) {
 		series = append(series, map[string]any{"name": server, "points": t.points[server]})
@@ -177,7 +175,7 @@ func (t *total) write(path string) error {
 		rows = append(rows, row("violations of "+server, float64(t.violations[server]), 0, t.violations[server] == 0))
 	}
 	text, err := json.MarshalIndent(map[string]any{
-		"part": "histories", "command": "make histories", "commit": strings.TrimSpace(string(commit)),
+		"part": "histories", "command": "make histories", "commit": t.commit,
 		"date": t.begin.UTC().Format(time.RFC3339), "seconds": t.elapsed().Seconds(), "facts": t.facts(), "rows": rows,
 		"plots": []map[string]any{{"title": "Operations of each round under faults", "x": "round", "y": "operations", "log": false, "series": series}},
 	}, "", " ")

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -184,18 +185,32 @@ func equal(got, want *KV) bool {
 	return *got == *want
 }
 
-func (c *revisionChecker) compares(o *Op, revision int64) {
-	all := true
+// holds says whether the conditions of an operation were true at a revision.
+func (c *revisionChecker) holds(o *Op, revision int64) bool {
 	for i := range o.If {
 		var s slot
 		if kv := c.t.get(o.If[i].Key, revision); kv != nil {
 			s = slot{kv.Value, kv.Version, kv.Create, kv.Mod, kv.Lease}
 		}
-		all = all && o.If[i].holds(&s) == yes
+		if o.If[i].holds(&s) != yes {
+			return false
+		}
 	}
-	if all != o.Succeeded {
-		c.add("wrong comparison: it was really %v: %s", all, o)
+	return true
+}
+
+func (c *revisionChecker) compares(o *Op, revision int64) {
+	if really := c.holds(o, revision); really != o.Succeeded {
+		c.add("wrong comparison: it was really %v: %s", really, o)
 	}
+}
+
+// explains says whether an operation without an answer has written exactly the events of a revision.
+func (c *revisionChecker) explains(o *Op, revision int64) bool {
+	if c.holds(o, revision-1) {
+		return c.fits(o.Then, revision)
+	}
+	return c.fits(o.Else, revision)
 }
 
 // claim makes an operation the writer of its revision, whose events must be exactly what it wrote.
@@ -238,18 +253,19 @@ func (c *revisionChecker) fits(actions []Action, revision int64) bool {
 // attribute finds the writer of every revision that no answered operation has claimed.
 func (c *revisionChecker) attribute(ops []*Op) {
 	byValue := map[string]*Op{}
-	var deletes []*Op // without an answer, by time of call
+	var deletes []*Op // without an answer or a revision, those with the earliest return first
 	for _, o := range ops {
 		for _, a := range o.actions() {
 			if a.Kind == "put" {
 				byValue[a.Value] = o
 			}
 		}
-		if o.Outcome == Unknown && slices.ContainsFunc(o.actions(), func(a Action) bool { return a.Kind == "delete" }) {
+		if o.Outcome == Unknown && slices.ContainsFunc(o.actions(), func(a Action) bool { return a.Kind == "delete" }) ||
+			o.Outcome == Done && o.Revision == 0 && o.isKV() && o.wrote() {
 			deletes = append(deletes, o)
 		}
 	}
-	slices.SortFunc(deletes, func(a, b *Op) int { return compareInt(a.Call, b.Call) })
+	slices.SortFunc(deletes, func(a, b *Op) int { return cmp.Or(compareInt(a.until(), b.until()), compareInt(a.Call, b.Call)) })
 	// Deletes of one key first, because one of a prefix can explain more.
 	isWide := func(a Action) bool { return a.Prefix }
 	slices.SortStableFunc(deletes, func(a, b *Op) int {
@@ -312,22 +328,20 @@ func (c *revisionChecker) findPut(r int64, byValue map[string]*Op, used map[*Op]
 	}
 }
 
-// findDelete finds a delete without an answer that explains a revision.
+// findDelete finds a delete without an answer, or without a revision in it, that explains a revision.
 func (c *revisionChecker) findDelete(r int64, deletes []*Op, used map[*Op]int64) {
 	events := c.t.at(r)
 	if slices.ContainsFunc(events, func(e Event) bool { return !e.Delete }) {
 		return // reported already
 	}
 	for _, o := range deletes {
-		if used[o] == 0 && o.Call <= c.t.committedBefore(r) && (c.fits(o.Then, r) || c.fits(o.Else, r)) {
-			used[o], c.writers[r] = r, o
+		if used[o] == 0 && o.Call <= c.t.committedBefore(r) && o.until() >= c.t.after[r-2] && c.explains(o, r) {
+			used[o], c.writers[r], o.Hint = r, o, r
 			return
 		}
 	}
-	// The deletes of a lease, and those through an API that does not report their revision, are checked elsewhere.
-	if before := c.t.get(events[0].KV.Key, r-1); before != nil && before.Lease != 0 ||
-		strings.HasPrefix(events[0].KV.Key, "/registry/") {
-		return
+	if before := c.t.get(events[0].KV.Key, r-1); before != nil && before.Lease != 0 {
+		return // of a lease, which is checked elsewhere
 	}
 	c.add("no client wrote revision %d: %v", r, events)
 }
@@ -337,8 +351,8 @@ func (c *revisionChecker) adopt(r int64, o *Op, used map[*Op]int64) {
 		c.add("applied twice: at %d and %d: %s", used[o], r, o)
 		return
 	}
-	used[o], c.writers[r] = r, o
-	if !c.fits(o.Then, r) && !c.fits(o.Else, r) {
+	used[o], c.writers[r], o.Hint = r, o, r
+	if !c.explains(o, r) {
 		c.add("not what was written: revision %d has %v, by %s", r, c.t.at(r), o)
 	}
 	if before := c.t.committedBefore(r); before < o.Call && before != math.MaxInt64 {

@@ -25,20 +25,22 @@ const (
 //     never excludes an order of the others.
 //   - Operations without an answer never have to be placed. They are tried when answered ones were.
 //   - A state that was reached before with the same operations placed is not visited again.
-//   - The first attempt places operations only in the order of the revisions in their answers. What it finds is an order
-//     like any other, and it rarely has to guess. If it finds none, a second attempt tries every order.
+//   - The first attempt places operations only in the order of their revisions, and of those without an answer only the
+//     ones that the timeline knows. What it finds is an order like any other, and it hardly ever has to guess. If it finds
+//     none, a second attempt tries every order.
 type search struct {
 	model    model
-	answered []*Op   // by time of call
-	unknown  []*Op   // by time of call
-	ranks    []int64 // of answered, in the order of revisions; 0: without a revision
+	ops      []*Op   // have to be placed; by time of call
+	unknown  []*Op   // may be placed; by time of call
+	ranks    []int64 // of ops, in the order of revisions; 0: without a revision
 	byRank   []int
-	ordered  bool // only in the order of revisions
-	lowRank  int  // all before it in byRank are placed
+	rankAt   []int // the place of an operation in byRank
+	ordered  bool  // only in the order of revisions
+	lowRank  int   // all before it in byRank are placed
 	placed   []bool
 	used     []bool // of unknown
 	left     int
-	low      int // all answered operations before it are placed
+	low      int // all operations before it are placed
 	visited  map[string]bool
 	deadline time.Time
 	steps    int
@@ -49,50 +51,58 @@ type search struct {
 
 // Search decides whether a partition is linearizable, and describes where the search got stuck if it is not.
 func Search(keys []string, ops []*Op, limit time.Duration) (Decision, string) {
+	if s := newSearch(keys, ops, true, limit); s.run() {
+		return Linearizable, ""
+	}
+	s := newSearch(keys, ops, false, limit)
+	switch {
+	case s.run():
+		return Linearizable, ""
+	case s.expired:
+		return Undecided, fmt.Sprintf("no result after %v; %d of %d operations were placed", limit, len(s.ops)-s.best, len(s.ops))
+	}
+	return Violated, s.why
+}
+
+func newSearch(keys []string, ops []*Op, ordered bool, limit time.Duration) *search {
 	s := &search{model: model{keys: slices.Sorted(slices.Values(keys))}, visited: map[string]bool{},
-		deadline: time.Now().Add(limit), best: math.MaxInt}
+		deadline: time.Now().Add(limit), best: math.MaxInt, ordered: ordered}
 	for _, o := range ops {
-		if o.Outcome == Done {
-			s.answered = append(s.answered, o)
+		if o.Outcome == Done || ordered && o.Outcome == Unknown && o.Hint > 0 {
+			s.ops = append(s.ops, o)
 		} else if o.Outcome == Unknown {
 			s.unknown = append(s.unknown, o)
 		}
 	}
 	byCall := func(a, b *Op) int { return compareInt(a.Call, b.Call) }
-	slices.SortFunc(s.answered, byCall)
+	slices.SortFunc(s.ops, byCall)
 	slices.SortFunc(s.unknown, byCall)
+	s.placed, s.used, s.left = make([]bool, len(s.ops)), make([]bool, len(s.unknown)), len(s.ops)
 	s.rank()
-	found := s.attempt(true) || !s.expired && s.attempt(false)
-	switch {
-	case found:
-		return Linearizable, ""
-	case s.expired:
-		return Undecided, fmt.Sprintf("no result after %v; %d of %d operations were placed", limit, len(s.answered)-s.best, len(s.answered))
-	}
-	return Violated, s.why
+	return s
 }
 
-func (s *search) attempt(ordered bool) bool {
-	s.ordered, s.low, s.lowRank, s.best = ordered, 0, 0, math.MaxInt
-	s.placed, s.used, s.left = make([]bool, len(s.answered)), make([]bool, len(s.unknown)), len(s.answered)
-	clear(s.visited)
-	return s.from(make([]slot, len(s.model.keys)))
-}
+func (s *search) run() bool { return s.from(make([]slot, len(s.model.keys))) }
 
 // rank sorts the operations whose revisions are known. A read comes after the write of its revision.
 func (s *search) rank() {
-	s.ranks = make([]int64, len(s.answered))
-	for i, o := range s.answered {
-		if o.Revision == 0 {
+	s.ranks = make([]int64, len(s.ops))
+	for i, o := range s.ops {
+		revision := max(o.Revision, o.Hint)
+		if revision == 0 {
 			continue
 		}
-		s.ranks[i] = 2 * o.Revision
-		if !o.wrote() {
+		s.ranks[i] = 2 * revision
+		if o.Outcome == Done && !o.wrote() {
 			s.ranks[i]++
 		}
 		s.byRank = append(s.byRank, i)
 	}
 	slices.SortFunc(s.byRank, func(a, b int) int { return compareInt(s.ranks[a], s.ranks[b]) })
+	s.rankAt = make([]int, len(s.ops))
+	for at, i := range s.byRank {
+		s.rankAt[i] = at
+	}
 }
 
 // isDue says whether no operation of a lower revision is left.
@@ -101,6 +111,25 @@ func (s *search) isDue(i int) bool {
 		s.lowRank++
 	}
 	return !s.ordered || s.ranks[i] == 0 || s.lowRank == len(s.byRank) || s.ranks[i] <= s.ranks[s.byRank[s.lowRank]]
+}
+
+// until is the time before which an operation was executed.
+func (o *Op) until() int64 {
+	if o.Outcome == Unknown {
+		return math.MaxInt64
+	}
+	return o.Return
+}
+
+// after returns the states to which the operation may lead; none if its answer does not fit.
+func (s *search) after(o *Op, state []slot) [][]slot {
+	if o.Outcome == Unknown {
+		return s.model.guess(o, state)
+	}
+	if next, fits := s.model.answer(o, state); fits {
+		return [][]slot{next}
+	}
+	return nil
 }
 
 func compareInt(a, b int64) int {
@@ -113,17 +142,17 @@ func compareInt(a, b int64) int {
 	return 0
 }
 
-// candidates returns the answered operations that may come next, and the first return among those not yet placed.
+// candidates returns the operations that may come next, and the first return among those not yet placed.
 func (s *search) candidates() (next []int, first int64) {
 	first = math.MaxInt64
-	for s.low < len(s.answered) && s.placed[s.low] {
+	for s.low < len(s.ops) && s.placed[s.low] {
 		s.low++
 	}
-	for i := s.low; i < len(s.answered) && s.answered[i].Call <= first; i++ {
+	for i := s.low; i < len(s.ops) && s.ops[i].Call <= first; i++ {
 		if s.placed[i] {
 			continue
 		}
-		first = min(first, s.answered[i].Return)
+		first = min(first, s.ops[i].until())
 		if s.isDue(i) {
 			next = append(next, i)
 		}
@@ -139,7 +168,10 @@ func (s *search) place(i int) {
 func (s *search) remove(i int) {
 	s.placed[i] = false
 	s.left++
-	s.low, s.lowRank = min(s.low, i), 0
+	s.low = min(s.low, i)
+	if s.ranks[i] > 0 {
+		s.lowRank = min(s.lowRank, s.rankAt[i])
+	}
 }
 
 // absorb places all operations that change nothing and whose answers fit, and returns them.
@@ -148,10 +180,10 @@ func (s *search) absorb(state []slot) (absorbed []int) {
 		next, _ := s.candidates()
 		before := len(absorbed)
 		for _, i := range next {
-			if s.answered[i].wrote() {
+			if s.ops[i].Outcome == Unknown || s.ops[i].wrote() {
 				continue
 			}
-			if _, fits := s.model.answer(s.answered[i], state); fits {
+			if _, fits := s.model.answer(s.ops[i], state); fits {
 				s.place(i)
 				absorbed = append(absorbed, i)
 			}
@@ -187,7 +219,7 @@ func (s *search) continues(state []slot) bool {
 		if s.expired {
 			return false
 		}
-		if after, fits := s.model.answer(s.answered[i], state); fits {
+		for _, after := range s.after(s.ops[i], state) {
 			s.place(i)
 			if s.from(after) {
 				return true
@@ -256,7 +288,7 @@ func (s *search) note(next []int, state []slot) {
 		return
 	}
 	s.best = s.left
-	s.why = fmt.Sprintf("%d of %d operations can be placed; then the state is", len(s.answered)-s.left, len(s.answered))
+	s.why = fmt.Sprintf("%d of %d operations can be placed; then the state is", len(s.ops)-s.left, len(s.ops))
 	for i := range state {
 		if state[i].exists() {
 			kv := KV{s.model.keys[i], state[i].value, state[i].create, state[i].mod, state[i].version, state[i].lease}
@@ -265,6 +297,6 @@ func (s *search) note(next []int, state []slot) {
 	}
 	s.why += "\n  and the next operation is one of"
 	for _, i := range next[:min(len(next), 12)] {
-		s.why += "\n    " + s.answered[i].String()
+		s.why += "\n    " + s.ops[i].String()
 	}
 }

@@ -88,7 +88,6 @@ func (s *site) begin(p *plan, random *rand.Rand) error {
 		return err
 	}
 	for name, request := range map[string]watch.Request{
-		"from the beginning":   {Key: "h/", End: "h0", Start: 1},
 		"with previous values": {Key: "h/", End: "h0", Start: 1, Prev: true},
 		"from now on":          {Key: "h/", End: "h0"},
 		"leases":               {Key: "l/", End: "l0", Start: 1},
