@@ -17,18 +17,18 @@ import (
 func main() {
 	total := newTotal()
 	seconds := flag.Int64("seconds", 600, "how long to record and check")
-	round := flag.Int64("round", 16, "seconds of recording in a round")
+	round := flag.Int64("round", 40, "seconds of recording in a round; at most half of all")
 	seed := flag.Int64("seed", time.Now().UnixNano(), "for operations and faults")
 	limit := flag.Duration("limit", 20*time.Second, "for the search of one partition")
 	report := flag.String("report", "", "file for the report")
 	p := &plan{}
 	only := flag.String("faults", "", "only faults whose names contain this")
-	flag.IntVar(&p.clients, "clients", 12, "clients of clientv3 for each server")
-	flag.IntVar(&p.library, "library", 12, "clients of libvigil for each server")
+	flag.IntVar(&p.clients, "clients", 40, "clients of clientv3 for each server")
+	flag.IntVar(&p.library, "library", 40, "clients of libvigil for each server")
 	flag.IntVar(&p.kube, "kube", 3, "clients of client-go for Vigil")
 	flag.StringVar(&p.tools, "tools", filepath.Join(harness.Root(), "build-test"), "directory of histories_client, slow_disk and recorder")
 	flag.Parse()
-	p.seconds = *round
+	p.seconds = min(*round, max(1, *seconds/2))
 	allFaults = slices.DeleteFunc(allFaults, func(f fault) bool { return !strings.Contains(f.name, *only) })
 	fmt.Printf("seed %d\n", *seed)
 	random := rand.New(rand.NewSource(*seed))
