@@ -66,18 +66,19 @@ static int read_exponent(struct slice suffix)
 
 static enum quantity_format read_suffix(struct slice suffix, int *ret_exponent)
 {
-    for (size_t i = 0; i < COUNT_OF(decimal_suffixes); i++) {
+    for (size_t i = 0; i < COUNT_OF(decimal_suffixes) && suffix.len == 1; i++) {
         *ret_exponent = decimal_suffixes[i].exponent;
-        if (slice_equal(suffix, slice_from_text(decimal_suffixes[i].suffix)))
+        if (suffix.ptr[0] == (uint8_t)decimal_suffixes[i].suffix[0])
             return QUANTITY_DECIMAL;
     }
-    for (size_t i = 1; i < COUNT_OF(binary_suffixes); i++) {
+    bool binary = suffix.len == 2 && suffix.ptr[1] == 'i';
+    for (size_t i = 1; i < COUNT_OF(binary_suffixes) && binary; i++) {
         *ret_exponent = 10 * (int)i;
-        if (slice_equal(suffix, slice_from_text(binary_suffixes[i])))
+        if (suffix.ptr[0] == (uint8_t)binary_suffixes[i][0])
             return QUANTITY_BINARY;
     }
     *ret_exponent = read_exponent(suffix);
-    return QUANTITY_EXPONENT;
+    return suffix.len ? QUANTITY_EXPONENT : QUANTITY_DECIMAL;
 }
 
 static u128 add_digits(u128 amount, struct slice digits)

@@ -6,6 +6,7 @@
 
 /*
  * In billionths, the finest unit of Kubernetes, rounded up; limited to the range of 64-bit units.
+ * Read by kube/defaults/quantity.h; what has too many digits for that is the largest amount.
  */
 __extension__ typedef __int128 quantity;
 
