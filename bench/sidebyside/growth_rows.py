@@ -53,7 +53,7 @@ def keys(server):
     most, usual = sizes.of(TEN_MILLION), sizes.of(HUNDRED_THOUSAND)
     return {**grown("growth_keys", "Cost of keys of 16 bytes with values of 256", "keys", lines),
             "many_keys.bytes": memory * 1e6 / most, "many_keys.rate": rates[most], "many_keys.kept": rates[most] / rates[usual],
-            "many_keys.restart_s": restart}
+            "many_keys.restart_s": restart, "other_cores": loaded["other_cores"]}
 
 
 def values(server):
@@ -65,7 +65,8 @@ def values(server):
         found = server.bench("put", "--connections", 10, "--pipeline", 10, "--key-space", 1000, "--value-size", size,
                              "--warmup", "500ms", "--duration", "2s")
         points.append([size, found["server_cpu_us_per_operation"]])
-    return grown("growth_values", "Cost of a put by the size of its value", "bytes", {"server CPU of a put, µs": points})
+    return {**grown("growth_values", "Cost of a put by the size of its value", "bytes", {"server CPU of a put, µs": points}),
+            "other_cores": found["other_cores"]}
 
 
 def fan_out(server, flags, counts):

@@ -13,7 +13,7 @@ import time
 from sidebyside import compaction, identity
 
 NAMES = ["vigil", "etcd"]
-STOP_SECONDS = 30
+STOP_SECONDS = 120  # a clean stop writes the checkpoint of everything
 CALL_SECONDS = 900  # an etcd takes 10,000,000 puts in about eight minutes
 
 
