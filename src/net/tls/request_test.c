@@ -100,7 +100,7 @@ static void requests_are_verified(void **state)
     assert_int_equal(tls_request_check(SLICE_EMPTY), TLS_REQUEST_OTHER_PEM);
     assert_int_equal(tls_request_check(SLICE_LITERAL("text")), TLS_REQUEST_OTHER_PEM);
     copy(damaged, sizeof(damaged), "%s", request_pem);
-    memcpy(strchr(damaged, '\n') + 1, "AAAA", 4);
+    memset(strchr(damaged, '\n') + 1, 'A', 4);
     assert_int_equal(tls_request_check(slice_from_text(damaged)), TLS_REQUEST_DAMAGED);
 }
 
@@ -113,7 +113,7 @@ static void chains_are_read(void **state)
     assert_int_equal(tls_chain_check(slice_from_text(request_pem), type), TLS_CHAIN_OTHER_PEM);
     assert_string_equal(type, "CERTIFICATE REQUEST");
     copy(damaged, sizeof(damaged), "%s", chain_pem);
-    memcpy(strchr(damaged, '\n') + 1, "AAAA", 4);
+    memset(strchr(damaged, '\n') + 1, 'A', 4);
     assert_int_equal(tls_chain_check(slice_from_text(damaged), type), TLS_CHAIN_DAMAGED);
 }
 
