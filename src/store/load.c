@@ -3,6 +3,7 @@
 #include "base/xalloc.h"
 #include "store/applier.h"
 #include "store/change.h"
+#include "store/load_queue.h"
 #include "store/log/damage.h"
 #include "store/upkeep/segments.h"
 
@@ -17,10 +18,12 @@ struct bounds {
 };
 
 struct loading {
-    struct index *index;
+    struct load_queue *queue;
     struct bounds bounds;
-    uint64_t moved_from; /* a segment that is gone; its versions are located later … */
-    uint64_t moved_to;   /* … in this one */
+    int64_t last_revision; /* later ones are ignored: their record is not complete */
+    bool is_unsound;       /* a version was damaged, and nothing is loaded any more */
+    uint64_t moved_from;   /* a segment that is gone; its versions are located later … */
+    uint64_t moved_to;     /* … in this one */
     struct backend_version_id before; /* the previous version */
     int64_t db_bytes;                 /* of the versions so far, as the checkpoint counts them */
 };
@@ -73,27 +76,33 @@ static bool is_sound(struct loading *loading, const struct backend_version *vers
 /*
  * Versions are in the order of revisions, with keys in any order. Each is put into the index in
  * that order: sorting all of them by key first took no less time, and many times the memory.
+ *
+ * The scan goes on after a damaged one, because wrong sums are reported rather than what they
+ * cause.
  */
 static enum status take_version(void *ctx, const struct backend_version *version)
 {
     struct loading *loading = ctx;
-    if (!is_sound(loading, version))
-        return ST_DAMAGED;
+    if (version->id.revision > loading->last_revision || loading->is_unsound)
+        return ST_OK;
+    loading->is_unsound = !is_sound(loading, version);
+    if (loading->is_unsound)
+        return ST_OK;
     loading->before = version->id;
     struct bounds *bounds = &loading->bounds;
     bounds->segments[bounds->last].live_bytes += segments_live_bytes(version->field_bytes);
     loading->db_bytes += applier_db_bytes(version->field_bytes);
     bool tombstone = version->create_revision == 0;
-    index_put(loading->index, version->key,
-              &(struct index_version){
-                  .mod_revision = version->id.revision,
-                  .create_revision = version->create_revision,
-                  .version = version->version,
-                  .lease = version->lease,
-                  .loc = version->loc,
-                  .field_bytes = tombstone ? 0 : version->field_bytes,
-                  .sub_revision = version->id.sub,
-              });
+    load_queue_put(loading->queue, version->key,
+                   &(struct index_version){
+                       .mod_revision = version->id.revision,
+                       .create_revision = version->create_revision,
+                       .version = version->version,
+                       .lease = version->lease,
+                       .loc = version->loc,
+                       .field_bytes = tombstone ? 0 : version->field_bytes,
+                       .sub_revision = version->id.sub,
+                   });
     return ST_OK;
 }
 
@@ -160,19 +169,20 @@ enum status store_load_drop_unfinished(struct backend *backend)
 enum status store_load_index(struct backend *backend, struct index *index)
 {
     struct loading loading = {
-        .index = index,
+        .queue = load_queue_new(index),
+        .last_revision = backend_meta_get(backend, BACKEND_REVISION, 1),
         .moved_from = (uint64_t)backend_meta_get(backend, BACKEND_MOVED_FROM, 0),
         .moved_to = (uint64_t)backend_meta_get(backend, BACKEND_MOVED_TO, 0),
     };
     enum status status = backend_segments_scan(backend, take_segment, &loading.bounds);
     index_load_begin(index);
     if (status == ST_OK)
-        status =
-            backend_versions_scan(backend, (struct backend_version_id){0}, take_version, &loading);
+        status = backend_verify_and_scan(backend, take_version, &loading);
+    load_queue_free(loading.queue);
     index_load_end(index);
     /* A lost page may lose versions that nothing else would miss. */
-    if (status == ST_OK &&
-        loading.db_bytes != backend_meta_get(backend, BACKEND_DB_BYTES_IN_USE, 0))
+    bool has_all = loading.db_bytes == backend_meta_get(backend, BACKEND_DB_BYTES_IN_USE, 0);
+    if (status == ST_OK && (loading.is_unsound || !has_all))
         status = ST_DAMAGED;
     if (status == ST_OK)
         status = correct_live_bytes(backend, &loading.bounds);

@@ -161,9 +161,9 @@ static enum status load_checkpoint(struct store *store, const struct store_optio
     store->applier.db_bytes_held = store->applier.compact_revision > 0 ? -1 : 0;
     compaction_init(&store->compaction, &store->applier,
                     backend_meta_get(backend, BACKEND_TRIMMED, 0));
-    enum status status = store_load_drop_unfinished(backend);
+    enum status status = store_load_index(backend, store->index);
     if (status == ST_OK)
-        status = store_load_index(backend, store->index);
+        status = store_load_drop_unfinished(backend);
     if (status == ST_OK && options->row_seen)
         status = backend_rows_scan(backend, options->row_seen, options->row_ctx);
     if (status != ST_OK)
@@ -188,17 +188,15 @@ static enum status sign_in(struct store *store, const struct store_options *opti
     return backend_commit(backend);
 }
 
+/* Nothing is changed in a checkpoint before its sums are verified. */
 static enum status open_backend(struct store *store, const struct store_options *options,
                                 struct error *ret_error)
 {
     if (!store->backend)
         TRY(backend_lmdb_open(store->dir.meta_path, options->checkpoint_map_bytes, &store->backend,
                               ret_error));
-    enum status status = backend_verify(store->backend);
-    if (status != ST_OK)
-        return error_set(ret_error, status, "%s: %s", store->dir.meta_path,
-                         backend_error_text(store->backend));
-    status = sign_in(store, options);
+    TRY(load_checkpoint(store, options, ret_error));
+    enum status status = sign_in(store, options);
     if (status != ST_OK) {
         backend_abort(store->backend);
         return error_set(ret_error, status, "cannot write the checkpoint in %s: %s",
@@ -232,7 +230,6 @@ static enum status open_parts(struct store *store, const struct store_options *o
     store->backend = options->backend; /* owned from here on, also after a failure */
     TRY(datadir_open(&store->dir, options->fs, options->dir, options->is_mirror, ret_error));
     TRY(open_backend(store, options, ret_error));
-    TRY(load_checkpoint(store, options, ret_error));
     TRY(open_log(store, options, ret_error));
     TRY(resume_cleaning(store, ret_error));
     store->applier.log = store->log;

@@ -154,6 +154,8 @@ static bool id_after(struct backend_version_id a, struct backend_version_id b)
 /* Sums up the entries of a scan; segments are added together with the numbers. */
 struct summing {
     struct backend *backend;
+    backend_version_fn fn; /* is given the versions, too; may be NULL */
+    void *ctx;
     uint64_t sum;
 };
 
@@ -163,7 +165,7 @@ static enum status sum_version(void *ctx, const struct backend_version *version)
     uint64_t sum;
     TRY(version_sum(summing->backend, version, &sum));
     summing->sum += sum;
-    return ST_OK;
+    return summing->fn ? summing->fn(summing->ctx, version) : ST_OK;
 }
 
 static enum status sum_row(void *ctx, const struct row *row)
@@ -190,8 +192,13 @@ static enum status sum_of_all(struct backend *backend, uint64_t *ret_sum)
 
 enum status backend_verify(struct backend *backend)
 {
+    return backend_verify_and_scan(backend, NULL, NULL);
+}
+
+enum status backend_verify_and_scan(struct backend *backend, backend_version_fn fn, void *ctx)
+{
     assert(!backend->changing);
-    struct summing entries = {.backend = backend};
+    struct summing entries = {.backend = backend, .fn = fn, .ctx = ctx};
     TRY(backend_versions_scan(backend, (struct backend_version_id){0}, sum_version, &entries));
     TRY(backend_rows_scan(backend, sum_row, &entries));
     if (!backend->numbers.present[BACKEND_SUM]) { /* written by a version without sums */

@@ -59,6 +59,10 @@ typedef enum status (*backend_version_fn)(void *ctx, const struct backend_versio
 MUST_CHECK
 enum status backend_versions_scan(struct backend *backend, struct backend_version_id from,
                                   backend_version_fn fn, void *ctx);
+/* backend_verify that also calls fn with every version, before it is known whether the sums are
+ * right. A status other than ST_OK ends it. The keys remain readable until the next change. */
+MUST_CHECK
+enum status backend_verify_and_scan(struct backend *backend, backend_version_fn fn, void *ctx);
 typedef enum status (*backend_segment_fn)(void *ctx, const struct backend_segment *segment);
 MUST_CHECK
 enum status backend_segments_scan(struct backend *backend, backend_segment_fn fn, void *ctx);
