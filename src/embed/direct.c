@@ -11,6 +11,8 @@
 #include "store/change.h"
 #include "store/txn.h"
 
+#include <sched.h>
+
 /* Work between two looks at the time and at whether the call was canceled: less than a millisecond.
  */
 enum { KEYS_AT_ONCE = 2048, BYTES_AT_ONCE = 1 << 20 };
@@ -19,7 +21,17 @@ enum { KEYS_AT_ONCE = 2048, BYTES_AT_ONCE = 1 << 20 };
  * the others to get a core, so there are few. */
 enum { WOKEN_IN_TURN = 4 };
 
-enum direct_state { DIRECT_WAITING, DIRECT_DONE, DIRECT_LEFT };
+/*
+ * How often a thread lets others run before it sleeps. To sleep and to be woken costs more than a
+ * put, and with so many threads that wait, the answer is there when each has run once or twice. If
+ * the core is given to another program instead, that takes a time slice: then threads sleep at once
+ * for a while, up to 2^YIELD_MISSES_MAX waits.
+ */
+enum { YIELDS_MAX = 8, YIELD_THREADS_MIN = 8, YIELD_MISSES_FIRST = 6, YIELD_MISSES_MAX = 12 };
+static const int64_t yield_ns_max = NS_PER_MS;
+
+/* Drawn in direct.h. */
+enum direct_state { DIRECT_WAITING, DIRECT_ASLEEP, DIRECT_DONE, DIRECT_LEFT };
 
 /* One write. In the arena of its call, of which it has a reference while the engine uses it. */
 struct direct_write {
@@ -71,6 +83,9 @@ void embed_direct_init(struct embed_direct *direct, struct embed_store *store,
     direct->shard = shard;
     direct->etcd = etcd;
     atomic_store(&direct->closed, false);
+    atomic_store(&direct->waiting, 0);
+    atomic_store(&direct->yield_misses, 0);
+    atomic_store(&direct->yield_pause, 0);
 }
 
 void embed_direct_close(struct embed_direct *direct)
@@ -449,14 +464,25 @@ static struct direct_write *write_of(struct mailbox_node *node)
     return CONTAINER_OF(node, struct direct_write, write.op.in_mailbox);
 }
 
-/* It is done; its thread, if it still waits, does the same for the next ones. */
+/* It is done. False: its thread sleeps or has left. */
+static bool finish_awake(struct direct_write *w)
+{
+    struct vigil_call *call = w->call;
+    uint32_t waiting = DIRECT_WAITING;
+    if (!atomic_compare_exchange_strong(&w->state, &waiting, DIRECT_DONE))
+        return false;
+    operation_unref(&call->operation);
+    return true;
+}
+
+/* It is done; its thread, if it still sleeps, does the same for the next ones. */
 static void wake(struct direct_write *w)
 {
     for (struct direct_write *next; w; w = next) {
         struct vigil_call *call = w->call;
         next = w->wakes;
-        bool waits = atomic_exchange(&w->state, DIRECT_DONE) == DIRECT_WAITING;
-        if (waits) {
+        bool sleeps = atomic_exchange(&w->state, DIRECT_DONE) == DIRECT_ASLEEP;
+        if (sleeps) {
             futex_wake(&w->state);
         } else {
             if (w->reader)
@@ -464,25 +490,34 @@ static void wake(struct direct_write *w)
             leave(w->direct, w->stripe);
         }
         operation_unref(&call->operation);
-        if (waits)
+        if (sleeps)
             return;
     }
 }
 
 /*
- * On the writer's thread, with the operations of a group. It wakes the first thread of each
- * WOKEN_IN_TURN, and these wake each other: a system call that wakes a thread takes longer than a
- * put, and the threads that were woken would compete with the writer for its core.
+ * On the writer's thread, with the operations of a group. Of the threads that sleep it wakes the
+ * first of each WOKEN_IN_TURN, and these wake each other: a system call that wakes a thread takes
+ * longer than a put, and the threads that were woken would compete with the writer for its core.
  */
 static void on_done(struct engine_op *op)
 {
-    struct mailbox_node *node = &op->in_mailbox;
-    while (node) {
-        struct direct_write *first = write_of(node), *last = first;
-        for (int i = 1; (node = node->next) && i < WOKEN_IN_TURN; i++)
-            last = last->wakes = write_of(node);
-        wake(first);
+    struct direct_write *first = NULL, *last = NULL;
+    int count = 0;
+    for (struct mailbox_node *node = &op->in_mailbox, *next; node; node = next) {
+        struct direct_write *w = write_of(node);
+        next = node->next; /* read first: a thread that is not asleep may free it */
+        if (finish_awake(w))
+            continue;
+        if (first)
+            last->wakes = w;
+        else
+            first = w;
+        last = w;
+        if (++count % WOKEN_IN_TURN == 0)
+            wake(TAKE(first));
     }
+    wake(first);
 }
 
 static void post(struct direct_write *w)
@@ -504,18 +539,91 @@ static void post(struct direct_write *w)
     }
 }
 
-/* False: the timeout has passed, and the writer drops the answer. */
-static bool await(struct direct_write *w)
+static bool is_done(const struct direct_write *w)
 {
-    int64_t end_ns = end_of(w->call);
-    while (atomic_load_explicit(&w->state, memory_order_acquire) == DIRECT_WAITING) {
-        if (futex_wait(&w->state, DIRECT_WAITING, end_ns))
+    return atomic_load_explicit(&w->state, memory_order_acquire) == DIRECT_DONE;
+}
+
+/* After a miss only one thread at a time tries again. */
+enum yield_turn { YIELD_NOT, YIELD_FREELY, YIELD_TRY };
+
+static enum yield_turn yield_turn(struct embed_direct *direct, int waiting)
+{
+    if (waiting < YIELD_THREADS_MIN)
+        return YIELD_NOT;
+    if (LIKELY(atomic_load_explicit(&direct->yield_misses, memory_order_relaxed) == 0))
+        return YIELD_FREELY;
+    int pause = atomic_fetch_sub_explicit(&direct->yield_pause, 1, memory_order_relaxed);
+    return pause == 1 ? YIELD_TRY : YIELD_NOT;
+}
+
+static void note_yields(struct embed_direct *direct, enum yield_turn turn, bool missed)
+{
+    int misses = atomic_load_explicit(&direct->yield_misses, memory_order_relaxed);
+    if (turn == YIELD_FREELY && (!missed || misses > 0))
+        return;
+    if (missed)
+        misses = misses ? misses + 1 : YIELD_MISSES_FIRST;
+    else if (misses > 0)
+        misses--;
+    misses = misses < YIELD_MISSES_MAX ? misses : YIELD_MISSES_MAX;
+    atomic_store_explicit(&direct->yield_pause, 1 << misses, memory_order_relaxed);
+    atomic_store_explicit(&direct->yield_misses, misses, memory_order_relaxed);
+}
+
+/* True: it is done. Missed: another program was given the core. */
+static bool yield_some(struct direct_write *w, bool *ret_missed)
+{
+    *ret_missed = false;
+    int64_t begun_ns = clock_mono_ns(clock_system());
+    for (int i = 0; i < YIELDS_MAX && !*ret_missed; i++) {
+        if (is_done(w))
+            return true;
+        sched_yield();
+        int64_t now_ns = clock_mono_ns(clock_system());
+        *ret_missed = now_ns - begun_ns > yield_ns_max;
+        begun_ns = now_ns;
+    }
+    return is_done(w);
+}
+
+/* Lets other threads run until it is done. False: that has not helped, and the thread sleeps. */
+static bool await_awake(struct direct_write *w, int waiting)
+{
+    enum yield_turn turn = yield_turn(w->direct, waiting);
+    bool missed = false;
+    if (turn == YIELD_NOT)
+        return false;
+    bool done = yield_some(w, &missed);
+    note_yields(w->direct, turn, missed);
+    return done;
+}
+
+/* False: the timeout has passed, and the writer drops the answer. */
+static bool await_asleep(struct direct_write *w, int64_t end_ns)
+{
+    uint32_t waiting = DIRECT_WAITING;
+    if (!atomic_compare_exchange_strong(&w->state, &waiting, DIRECT_ASLEEP))
+        return true;
+    while (!is_done(w)) {
+        if (futex_wait(&w->state, DIRECT_ASLEEP, end_ns))
             continue;
-        uint32_t waiting = DIRECT_WAITING;
-        if (atomic_compare_exchange_strong(&w->state, &waiting, DIRECT_LEFT))
+        uint32_t asleep = DIRECT_ASLEEP;
+        if (atomic_compare_exchange_strong(&w->state, &asleep, DIRECT_LEFT))
             return false;
     }
     return true;
+}
+
+/* The same. */
+static bool await(struct direct_write *w)
+{
+    struct embed_direct *direct = w->direct;
+    int64_t end_ns = end_of(w->call);
+    int waiting = 1 + atomic_fetch_add_explicit(&direct->waiting, 1, memory_order_relaxed);
+    bool done = await_awake(w, waiting) || await_asleep(w, end_ns);
+    atomic_fetch_sub_explicit(&direct->waiting, 1, memory_order_relaxed);
+    return done;
 }
 
 static bool needs_reader(const struct direct_write *w)

@@ -3,11 +3,13 @@
  * and compactions.
  *
  * A thread that waits in vigil_call_run reads from the published state, and passes a write to the
- * writer. When a group is durable, the writer wakes a few of its threads, and each of them wakes
- * the next one before it does anything else:
+ * writer. If many wait, it lets others run a few times; then it sleeps. When a group is durable,
+ * the writer wakes a few of the threads that sleep, and each of them wakes the next one before it
+ * does anything else:
  *
- *     waiting ──► done ──► the thread wakes the next one and takes its answer
- *        └──────► left (the timeout has passed) ──► the thread that would wake it drops the answer
+ *     waiting ──► asleep ──► done ──► the thread wakes the next one and takes its answer
+ *        │           └─────► left (the timeout has passed) ──► who would wake it drops the answer
+ *        └─────────────────► done ──► the thread takes its answer
  *
  * A call that was started with a callback begins on the loop's thread, and uses the shard of the
  * engine there. Only gets of one key are executed that way: longer ranges go to the connection,
@@ -39,6 +41,10 @@ struct embed_direct {
     struct engine_shard *shard; /* the loop's thread */
     unsigned begun;             /* on the loop's thread, and not answered; the loop's thread */
     _Atomic bool closed;        /* calls go to the connection, which is closed */
+    /* Threads that wait for a write. */
+    _Atomic int waiting;      /* how many there are */
+    _Atomic int yield_misses; /* how often letting others run took too long, less later successes */
+    _Atomic int yield_pause;  /* if there are misses: waits until one thread tries again */
     struct embed_inside inside[DIRECT_STRIPES];
 };
 
