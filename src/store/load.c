@@ -77,7 +77,7 @@ static bool is_sound(struct loading *loading, const struct backend_version *vers
  * Versions are in the order of revisions, with keys in any order. Each is put into the index in
  * that order: sorting all of them by key first took no less time, and many times the memory.
  *
- * The scan goes on after a damaged one, because wrong sums are reported rather than what they
+ * The scan continues after a damaged one, because wrong sums are reported rather than what they
  * cause.
  */
 static enum status take_version(void *ctx, const struct backend_version *version)

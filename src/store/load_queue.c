@@ -62,7 +62,7 @@ static void *run(void *arg)
 }
 
 /* Takes no signals, because the program may have handlers that expect its own threads. Without a
- * thread the caller goes on alone. */
+ * thread the caller continues alone. */
 static void start(struct load_queue *queue)
 {
     sigset_t all, before;
