@@ -8,6 +8,8 @@
 #include <stdlib.h>
 
 enum { HANDLES_MAX = 4096, CONNECTIONS_WAITING_MAX = 128 };
+/* After this the system notices that the peer is silent (TCP's keepalive, io/socket_posix.c). */
+#define SILENCE_NS (90 * NS_PER_S)
 
 /* Bytes, or the end of the stream, in flight to a socket. */
 struct sim_segment {
@@ -33,6 +35,7 @@ struct sim_handle {
     struct buf arrived;
     size_t arrived_at; /* bytes before this were read */
     bool end_arrived, end_sent, broken;
+    int64_t silent_until_ns;   /* it breaks then; 0: it is not silent */
     bool silent, slow;         /* what is sent to it is lost, or takes a second longer */
     struct sim_handle *origin; /* of the accepting end: its listener; NULL once that is closed */
 
@@ -289,7 +292,7 @@ void sim_reset(struct socket *socket)
 
 /* -- faults -- */
 
-static void disturb(struct sim_handle *handle, enum sim_fault fault)
+static void disturb(struct sim *sim, struct sim_handle *handle, enum sim_fault fault)
 {
     struct sim_handle *ends[] = {handle, handle->peer};
     if (fault == SIM_BREAK) {
@@ -302,6 +305,8 @@ static void disturb(struct sim_handle *handle, enum sim_fault fault)
         if (fault == SIM_SILENCE)
             drop_flight(ends[i]);
     }
+    if (fault == SIM_SILENCE)
+        handle->silent_until_ns = now_of(sim) + SILENCE_NS;
 }
 
 void sim_disturb(struct sim *sim, enum sim_fault fault)
@@ -315,7 +320,7 @@ void sim_disturb(struct sim *sim, enum sim_fault fault)
             chosen = handle;
     }
     if (chosen)
-        disturb(chosen, fault);
+        disturb(sim, chosen, fault);
 }
 
 static struct sim_handle *find_listener(struct sim *sim, const char *address);
@@ -592,6 +597,11 @@ static int64_t deliver(struct sim *sim)
         struct sim_handle *handle = sim->handles[i];
         if (!handle)
             continue;
+        int64_t silent_until = handle->broken ? 0 : handle->silent_until_ns;
+        if (silent_until && silent_until <= now_of(sim))
+            break_both(handle);
+        else if (silent_until && silent_until < next)
+            next = silent_until;
         struct sim_segment *segment;
         while ((segment = first_segment(handle)) && segment->at_ns <= now_of(sim))
             arrive(handle, segment);

@@ -63,7 +63,7 @@ void sim_reset(struct socket *socket);
 
 enum sim_fault {
     SIM_BREAK,   /* both ends read and write ST_CLOSED */
-    SIM_SILENCE, /* from now on nothing arrives, and neither end notices */
+    SIM_SILENCE, /* from now on nothing arrives; it breaks when TCP's keepalive notices that */
     SIM_SLOW,    /* from now on everything takes a second longer */
 };
 /* Happens to one of the open connections. */

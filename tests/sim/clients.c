@@ -394,7 +394,7 @@ void clients_enable_auth(void)
 
 int64_t client_read_all(vigil_client *client)
 {
-    enum { ATTEMPTS_MAX = 30 };
+    enum { ATTEMPTS_MAX = 15 };
     for (int i = 0; i < ATTEMPTS_MAX; i++) {
         struct operation *op = operation_new(OPERATION_RANGE, 0);
         vigil_range_request request;

@@ -14,7 +14,7 @@
 
 #define ROOT "/registry/configmaps/default/"
 
-enum { ACTORS_MAX = 4, NAMES = 4, WRITES_MAX = 1024, CONVERGES_S_MAX = 1500 };
+enum { ACTORS_MAX = 4, NAMES = 4, WRITES_MAX = 1024, CONVERGES_S_MAX = 300 };
 
 /* A write that was answered. */
 struct write {
@@ -210,8 +210,7 @@ static bool has_converged(void)
     return same;
 }
 
-/* As in client-go, a connection that has fallen silent is noticed when the watch on it should have
- * ended, after ten minutes at most. */
+/* A connection that has fallen silent is noticed by the system, after 90 seconds. */
 void kube_settle(void)
 {
     int64_t until = actors_now() + CONVERGES_S_MAX * NS_PER_S;

@@ -3,7 +3,7 @@
  *
  *     vigil_sim --seeds=500              runs the seeds 1 to 500, each in a process of its own
  *     vigil_sim --seed=7 --trace         runs one, and prints what happens
- *     vigil_sim --plants --seeds=1000    how many seeds find each planted bug
+ *     vigil_sim --plants --seeds=0       how many seeds find each planted bug
  */
 #include "base/log/log.h"
 #include "plants.h"
@@ -19,11 +19,12 @@ struct arguments {
     uint64_t first, seeds;
     bool one, trace, plants, reduces;
     const char *report;
+    double seconds;
     struct plan_limits limits;
 };
 
 static const char usage[] =
-    "usage: vigil_sim [--seeds=N] [--first=N] [--plants] [--report=FILE]\n"
+    "usage: vigil_sim [--seeds=N] [--first=N] [--seconds=N] [--plants] [--report=FILE]\n"
     "       vigil_sim --seed=N [--trace] [--without=SWITCH,…] [--operations=N] [--plant=NAME]\n";
 
 _Noreturn static void refuse(const char *what)
@@ -47,17 +48,12 @@ static void take_switches(struct plan_limits *limits, const char *list)
 static struct arguments parse(int argc, char **argv)
 {
     static const struct option options[] = {
-        {"seeds", required_argument, NULL, 'n'},
-        {"first", required_argument, NULL, 'f'},
-        {"seed", required_argument, NULL, 's'},
-        {"trace", no_argument, NULL, 't'},
-        {"without", required_argument, NULL, 'w'},
-        {"operations", required_argument, NULL, 'o'},
-        {"plant", required_argument, NULL, 'p'},
-        {"plants", no_argument, NULL, 'P'},
-        {"report", required_argument, NULL, 'r'},
-        {"no-reduction", no_argument, NULL, 'R'},
-        {NULL, 0, NULL, 0},
+        {"seeds", required_argument, NULL, 'n'},   {"first", required_argument, NULL, 'f'},
+        {"seed", required_argument, NULL, 's'},    {"trace", no_argument, NULL, 't'},
+        {"without", required_argument, NULL, 'w'}, {"operations", required_argument, NULL, 'o'},
+        {"plant", required_argument, NULL, 'p'},   {"plants", no_argument, NULL, 'P'},
+        {"seconds", required_argument, NULL, 'S'}, {"report", required_argument, NULL, 'r'},
+        {"no-reduction", no_argument, NULL, 'R'},  {NULL, 0, NULL, 0},
     };
     struct arguments a = {.first = 1, .seeds = 500, .reduces = true};
     for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
@@ -92,6 +88,9 @@ static struct arguments parse(int argc, char **argv)
         case 'R':
             a.reduces = false;
             break;
+        case 'S':
+            a.seconds = strtod(optarg, NULL);
+            break;
         case 'r':
             a.report = optarg;
             break;
@@ -117,6 +116,7 @@ int main(int argc, char **argv)
                               .first = a.first,
                               .seeds = a.seeds,
                               .plants = a.plants,
+                              .seconds_max = a.seconds,
                               .reduces = a.reduces,
                               .limits = a.limits,
                           });

@@ -7,7 +7,7 @@
 #include <time.h>
 
 /* A run in so many is made twice and compared with itself. */
-enum { REPEAT_ONE_IN = 20 };
+enum { REPEAT_ONE_IN = 20, PLANT_SEEDS_MAX = 1000 };
 
 void report_begin(struct report *report, const struct report_options *options)
 {
@@ -74,23 +74,20 @@ static void run_seed(struct report *report, uint64_t seed)
 static void find_plant(struct report *report, enum plant plant)
 {
     plant_now = plant;
-    report->tried[plant] = true;
-    for (uint64_t i = 0; i < report->options.seeds && !report->found_after[plant]; i++) {
+    for (uint64_t i = 0; i < PLANT_SEEDS_MAX && !report->found_after[plant]; i++) {
         struct attempt attempt;
-        uint64_t seed = report->options.first + i;
-        struct plan plan = plan_make(seed, &report->options.limits);
+        struct plan plan = plan_make(i + 1, &report->options.limits);
         attempt_run(&plan, false, &attempt);
-        report->runs++;
-        if (!attempt.failed)
-            continue;
-        report->found_after[plant] = i + 1;
-        printf("%-24s found after %llu seeds\n", plant_name(plant), (unsigned long long)(i + 1));
-        print_failure(report, seed, &attempt);
+        report->found_after[plant] = attempt.failed ? i + 1 : 0;
+        if (attempt.failed)
+            printf("%-16s found by seed %llu: %.160s\n", plant_name(plant),
+                   (unsigned long long)(i + 1), attempt.text);
     }
     if (!report->found_after[plant]) {
-        printf("%-24s not found\n", plant_name(plant));
+        printf("%-16s not found\n", plant_name(plant));
         report->failures++;
     }
+    fflush(stdout);
     plant_now = PLANT_NONE;
 }
 
@@ -98,12 +95,13 @@ void report_run(struct report *report)
 {
     const struct report_options *options = &report->options;
     double begun = now_seconds();
-    if (options->plants)
-        for (enum plant plant = PLANT_NONE + 1; plant < PLANTS; plant++)
-            find_plant(report, plant);
-    else
-        for (uint64_t i = 0; i < options->seeds; i++)
-            run_seed(report, options->first + i);
+    for (enum plant plant = PLANT_NONE + 1; options->plants && plant < PLANTS; plant++)
+        find_plant(report, plant);
+    for (uint64_t i = 0; i < options->seeds; i++) {
+        if (options->seconds_max && now_seconds() - begun > options->seconds_max)
+            break;
+        run_seed(report, options->first + i);
+    }
     report->seconds = now_seconds() - begun;
     printf("%llu runs, %llu failures, %.0f s; %llu operations, %llu revisions, %.0f simulated "
            "seconds, %llu steps\n",
@@ -117,6 +115,8 @@ bool report_failed(const struct report *report)
     return report->failures > 0;
 }
 
+/* -- JSON -- */
+
 static void write_fact(FILE *file, const char *name, double value, const char *unit)
 {
     fprintf(file, "    [\"%s\", %.0f, \"%s\"],\n", name, value, unit);
@@ -125,7 +125,6 @@ static void write_fact(FILE *file, const char *name, double value, const char *u
 static void write_seeds(FILE *file, const struct report *report)
 {
     write_fact(file, "seeds", (double)report->runs, "");
-    write_fact(file, "seeds that failed", (double)report->failures, "");
     write_fact(file, "seeds that were run twice, with the same trace", (double)report->repeated,
                "");
     write_fact(file, "requests of clients", (double)report->operations, "");
@@ -141,29 +140,45 @@ static void write_seeds(FILE *file, const struct report *report)
 
 static void write_plants(FILE *file, const struct report *report)
 {
-    for (enum plant plant = PLANT_NONE + 1; plant < PLANTS; plant++) {
-        char name[96];
-        snprintf(name, sizeof(name), "seeds until %s was found", plant_name(plant));
+    for (enum plant plant = PLANT_NONE + 1; report->options.plants && plant < PLANTS; plant++) {
+        char name[160];
+        snprintf(name, sizeof(name), "planted: %s (%s): seeds until it was found",
+                 plant_what(plant), plant_fault(plant));
         write_fact(file, name, (double)report->found_after[plant], "");
     }
 }
 
+/* Of the tree in which the program is run. */
+static void read_commit(char text[static 64])
+{
+    FILE *pipe = popen("git rev-parse --short HEAD 2>/dev/null", "r");
+    text[0] = 0;
+    if (!pipe)
+        return;
+    if (!fgets(text, 64, pipe))
+        text[0] = 0;
+    pclose(pipe);
+    text[strcspn(text, "\n")] = 0;
+}
+
 bool report_write(const struct report *report, const char *path)
 {
-    char date[32];
+    char date[32], commit[64];
     time_t now = time(NULL);
     strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%SZ", gmtime(&now));
+    read_commit(commit);
     FILE *file = fopen(path, "w");
     if (!file)
         return false;
     fprintf(file,
-            "{\n  \"part\": \"sim\",\n  \"date\": \"%s\",\n  \"seconds\": %.1f,\n"
+            "{\n  \"part\": \"sim\",\n  \"command\": \"make sim SEEDS=%llu\",\n"
+            "  \"commit\": \"%s\",\n  \"date\": \"%s\",\n  \"seconds\": %.1f,\n"
             "  \"facts\": [\n",
-            date, report->seconds);
-    if (report->options.plants)
-        write_plants(file, report);
-    else
-        write_seeds(file, report);
-    fprintf(file, "    [\"failures\", %llu, \"\"]\n  ]\n}\n", (unsigned long long)report->failures);
+            (unsigned long long)report->runs, commit, date, report->seconds);
+    write_seeds(file, report);
+    write_plants(file, report);
+    fprintf(file,
+            "    [\"seeds that failed\", %llu, \"\"]\n  ],\n  \"plots\": [],\n  \"rows\": []\n}\n",
+            (unsigned long long)report->failures);
     return fclose(file) == 0;
 }

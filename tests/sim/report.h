@@ -7,8 +7,9 @@
 
 struct report_options {
     uint64_t first, seeds;
-    bool plants;  /* instead: how many seeds find each planted bug */
-    bool reduces; /* failures */
+    bool plants;        /* first: how many seeds find each planted bug */
+    bool reduces;       /* failures */
+    double seconds_max; /* then no further seed begins; 0: no limit */
     struct plan_limits limits;
 };
 
@@ -20,7 +21,6 @@ struct report {
     uint64_t switched[SWITCHES]; /* seeds with this switch */
     double simulated_seconds, seconds;
     uint64_t found_after[PLANTS]; /* seeds; 0: not found */
-    bool tried[PLANTS];
 };
 
 void report_begin(struct report *report, const struct report_options *options);

@@ -14,7 +14,7 @@
 
 /* A watch may take this long after everything was repaired: connections that fell silent have to be
  * noticed, and servers that are slow. */
-#define ARRIVAL_NS_MAX (120 * NS_PER_S)
+#define ARRIVAL_NS_MAX (60 * NS_PER_S)
 
 struct run {
     const struct plan *plan;
@@ -35,7 +35,7 @@ static void settle(vigil_client *client)
     int64_t revision = client_read_all(client), until = actors_now() + ARRIVAL_NS_MAX;
     while (!watchers_have_reached(revision) && !is_damaged()) {
         if (actors_now() > until)
-            violation("watches have not delivered revision %lld after two minutes",
+            violation("watches have not delivered revision %lld after a minute",
                       (long long)revision);
         watchers_ask();
         watchers_resume();
