@@ -172,7 +172,7 @@ static void make_image(const struct settings *settings, struct disk *disk, struc
     remove_tree(path);
 }
 
-static int compare_job(const struct settings *settings, uint64_t number, uint64_t job)
+static bool is_of_job(const struct settings *settings, uint64_t number, uint64_t job)
 {
     return !settings->has_only ? number % settings->jobs == job
                                : job == 0 && number == settings->only;
@@ -195,7 +195,7 @@ static void run_job(const struct settings *settings, uint64_t job)
         struct random random;
         random_of_image(settings, number, &random);
         uint64_t position = random_u64(&random) % (disk_end(disk) + 1);
-        if (compare_job(settings, number, job))
+        if (is_of_job(settings, number, job))
             images[count++] = (struct image){number, position};
     }
     qsort(images, count, sizeof(*images), compare_images);
