@@ -125,7 +125,7 @@ func TestPowerFailures(t *testing.T) {
 	report.fact("… names lost", int(all.NamesLost))
 	report.fact("crash images served by the program and read by a client", servers)
 	report.fact("images of a second failure, during the recovery from one", int(again.Images))
-	report.fact("… of them wrong ", int(again.Wrong))
+	report.fact("… of these wrong", int(again.Wrong))
 	report.row("crash images opened", float64(all.Images), 10_000, all.Images >= 10_000)
 	report.row("crash images that lack an acknowledged write or are inconsistent", float64(all.Wrong+again.Wrong), 0, all.Wrong+again.Wrong == 0)
 }
