@@ -49,7 +49,7 @@ const struct kube_kind *kube_builtin_find(struct slice group, struct slice versi
 const char *kube_kind_api_version(const struct kube_kind *kind, char text[KUBE_API_VERSION_BYTES])
 {
     /* Every write needs it several times. */
-    char *end = text + KUBE_API_VERSION_BYTES - 1;
+    char *end = &text[KUBE_API_VERSION_BYTES - 1];
     char *at = mempcpy(text, kind->group, size_min(strlen(kind->group), (size_t)(end - text)));
     if (at > text && at < end)
         *at++ = '/';

@@ -207,14 +207,15 @@ static void check_generated_label(struct check *c, const struct at *at,
                                   struct slice value)
 {
     const struct json_node *is = json_node_named(labels, label);
-    const struct at *key = AT_KEY(at, slice_from_text(label));
+    struct slice name = slice_from_text(label);
+    const struct at *at_label = AT_KEY(at, name);
     char why[320];
     snprintf(why, sizeof(why), "must be '%.*s'", (int)size_min(value.len, 253),
              (const char *)value.ptr);
     if (!is)
-        bad_required(c, key, why);
+        bad_required(c, at_label, why);
     else if (!slice_equal(text_of(c, is), value))
-        bad_map(c, key, labels, why);
+        bad_map(c, at_label, labels, why);
 }
 
 /* The client may add labels and a selector of its own, but not contradict the generated ones. */
