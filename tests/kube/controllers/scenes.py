@@ -244,6 +244,10 @@ def quota(s):
     s.make(CORE, "resourcequotas", {"metadata": {"name": "small"}, "spec": {"hard": {
         "pods": "2", "count/configmaps": "3", "requests.cpu": "1", "services": "1"}}})
     yield lambda: s.get(CORE, "resourcequotas", "small").get("status", {}).get("used")
+    # A kube-apiserver enforces a quota only when its own copy has the amounts; until then it admits any number of pods.
+    large = {"metadata": {"name": "large"}, "spec": template()["spec"]}
+    large["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "2"}}
+    yield lambda: s.client.send("POST", s.path(CORE, "pods") + "?dryRun=All", large)[0] == 403
     made = workload("web", 3)
     made["spec"]["template"]["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "100m"}}
     s.make(APPS, "deployments", made)
