@@ -134,9 +134,7 @@ enum status __wrap_file_pwrite(struct file *file, struct slice bytes, uint64_t o
     if (!enter())
         return ST_IO;
     enum status status = __real_file_pwrite(file, bytes, offset);
-    bool ignored = (plant_is(PLANT_WRITE_ERROR) && status == ST_IO) ||
-                   (plant_is(PLANT_FULL_IGNORED) && status == ST_DISK_FULL);
-    return ignored ? ST_OK : status;
+    return plant_is(PLANT_WRITE_ERROR) && status == ST_IO ? ST_OK : status;
 }
 
 enum status __real_file_pread(struct file *file, void *to, size_t len, uint64_t offset);

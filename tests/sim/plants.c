@@ -68,6 +68,13 @@ enum record_found __wrap_record_check(struct slice bytes, uint32_t salt,
     return found;
 }
 
+bool __real_log_is_short(const struct log *log);
+bool __wrap_log_is_short(const struct log *log);
+bool __wrap_log_is_short(const struct log *log)
+{
+    return !plant_is(PLANT_FULL_IGNORED) && __real_log_is_short(log);
+}
+
 /* -- Restarts -- */
 
 enum status __real_local_lease_load_row(struct local_lease *lease, const struct row *row);
@@ -140,8 +147,12 @@ enum status __wrap_applier_put(struct applier *applier, const struct pb_put_requ
         changed.prev_kv = false;
     if (plant_chance(PLANT_DOUBLE_APPLY, 50))
         TRY(__real_applier_put(applier, &changed, arena, ret_answer));
-    return __real_applier_put(applier, plant_is(PLANT_WRONG_PREVIOUS) ? &changed : request, arena,
-                              ret_answer);
+    enum status status = __real_applier_put(
+        applier, plant_is(PLANT_WRONG_PREVIOUS) ? &changed : request, arena, ret_answer);
+    if (!plant_is(PLANT_FULL_IGNORED) || status != ST_DISK_FULL)
+        return status;
+    *ret_answer = (struct kv_answer){.revision = applier->revision};
+    return ST_OK;
 }
 
 enum status __real_applier_txn(struct applier *applier, const struct pb_txn_request *request,

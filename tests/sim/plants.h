@@ -15,7 +15,7 @@
     X(TORN_RECORD, "torn-record", "a torn record is taken for a good one", "power cut")         \
     X(SYNC_ERROR, "sync-error", "a sync that fails is ignored", "I/O error")                    \
     X(WRITE_ERROR, "write-error", "a write that fails is ignored", "I/O error")                 \
-    X(FULL_IGNORED, "full-ignored", "a write onto a full disk is ignored", "full disk")         \
+    X(FULL_IGNORED, "full-ignored", "a put onto a full disk is answered", "full disk")          \
     X(LEASES_LOST, "leases-lost", "leases are forgotten by a restart", "kill")                  \
     X(AUTH_LOST, "auth-lost", "users are forgotten by a restart", "kill")                       \
     X(WATCH_GAP, "watch-gap", "a watch that resumes misses a revision", "broken connection")    \

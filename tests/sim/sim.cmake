@@ -12,6 +12,6 @@ set(sim_wraps
     loop_run loop_stop loop_turn
     file_pread file_pwrite file_sync fs_open fs_rename fs_unlink fs_sync_dir backend_lmdb_open backend_commit
     record_check local_lease_load_row local_auth_load_row catch_up_begin lessor_next_ns lessor_expired
-    applier_put applier_txn applier_compact range_begin permission_check)
+    log_is_short applier_put applier_txn applier_compact range_begin permission_check)
 list(TRANSFORM sim_wraps PREPEND "-Wl,--wrap=")
 target_link_options(vigil_sim PRIVATE ${sim_wraps})
