@@ -171,10 +171,11 @@ bool report_write(const struct report *report, const char *path)
     if (!file)
         return false;
     fprintf(file,
-            "{\n  \"part\": \"sim\",\n  \"command\": \"make sim SEEDS=%llu\",\n"
+            "{\n  \"part\": \"sim\",\n  \"command\": \"build-test/vigil_sim%s --seeds=%llu\",\n"
             "  \"commit\": \"%s\",\n  \"date\": \"%s\",\n  \"seconds\": %.1f,\n"
             "  \"facts\": [\n",
-            (unsigned long long)report->runs, commit, date, report->seconds);
+            report->options.plants ? " --plants" : "", (unsigned long long)report->runs, commit,
+            date, report->seconds);
     write_seeds(file, report);
     write_plants(file, report);
     fprintf(file,
