@@ -98,7 +98,7 @@ void report_run(struct report *report)
     for (enum plant plant = PLANT_NONE + 1; options->plants && plant < PLANTS; plant++)
         find_plant(report, plant);
     for (uint64_t i = 0; i < options->seeds; i++) {
-        if (options->seconds_max && now_seconds() - begun > options->seconds_max)
+        if (options->seconds_max > 0 && now_seconds() - begun > options->seconds_max)
             break;
         run_seed(report, options->first + i);
     }
