@@ -6,20 +6,11 @@
 
 /* -- Reading -- */
 
-static struct slice text_of(struct arena *arena, const struct json_node *from, const char *name)
-{
-    struct slice text, copy;
-    if (json_node_text(json_node_named(from, name), arena, &text) != ST_OK ||
-        arena_dup(arena, text, &copy) != ST_OK)
-        return SLICE_EMPTY;
-    return copy;
-}
-
 static bool read_subject(struct arena *arena, const struct json_node *node, struct kube_subject *to)
 {
-    struct slice kind = text_of(arena, node, "kind");
-    to->name = text_of(arena, node, "name");
-    to->namespace = text_of(arena, node, "namespace");
+    struct slice kind = kube_text_copy(arena, node, "kind");
+    to->name = kube_text_copy(arena, node, "name");
+    to->namespace = kube_text_copy(arena, node, "namespace");
     if (slice_equal(kind, SLICE_LITERAL("User")))
         to->kind = SUBJECT_USER;
     else if (slice_equal(kind, SLICE_LITERAL("Group")))
@@ -39,8 +30,8 @@ const void *kube_binding_read(struct arena *arena, const struct json_node *objec
     bool some = list && list->type == JSON_TYPE_ARRAY && list->count;
     if (!b || (some && list->count > KUBE_BINDING_SUBJECTS_MAX))
         return NULL;
-    b->ref_kind = text_of(arena, ref, "kind");
-    b->ref_name = text_of(arena, ref, "name");
+    b->ref_kind = kube_text_copy(arena, ref, "kind");
+    b->ref_name = kube_text_copy(arena, ref, "name");
     if (!some)
         return b;
     b->subjects = arena_calloc(arena, list->count, sizeof(*b->subjects));

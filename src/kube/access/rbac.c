@@ -25,19 +25,11 @@ struct role {
     size_t selector_count;
 };
 
-static struct slice text_of(struct arena *arena, const struct json_node *from, const char *name)
-{
-    struct slice text, copy;
-    if (json_node_text(json_node_named(from, name), arena, &text) != ST_OK ||
-        arena_dup(arena, text, &copy) != ST_OK)
-        return SLICE_EMPTY;
-    return copy;
-}
-
 /* One matchExpressions entry as a selector's text; false: it is not valid. */
 static bool append_expression(struct arena *arena, const struct json_node *node, struct buf *to)
 {
-    struct slice key = text_of(arena, node, "key"), op = text_of(arena, node, "operator");
+    struct slice key = kube_text_copy(arena, node, "key"),
+                 op = kube_text_copy(arena, node, "operator");
     struct kube_texts values;
     bool in = slice_equal(op, SLICE_LITERAL("In")),
          not_in = slice_equal(op, SLICE_LITERAL("NotIn"));

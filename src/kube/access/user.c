@@ -25,6 +25,15 @@ void kube_text_add(struct kube_text_list *list, struct slice text)
     list->items[list->count++] = text;
 }
 
+struct slice kube_text_copy(struct arena *arena, const struct json_node *from, const char *name)
+{
+    struct slice text, copy;
+    if (json_node_text(json_node_named(from, name), arena, &text) != ST_OK ||
+        arena_dup(arena, text, &copy) != ST_OK)
+        return SLICE_EMPTY;
+    return copy;
+}
+
 bool kube_texts_read(struct arena *arena, const struct json_node *array, size_t max,
                      struct kube_texts *ret_texts)
 {

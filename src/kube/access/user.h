@@ -42,6 +42,8 @@ struct kube_text_list {
     size_t count, capacity;
 };
 void kube_text_add(struct kube_text_list *list, struct slice text);
+/* A copy of a member's text; empty if it is not a text, or without memory. */
+struct slice kube_text_copy(struct arena *arena, const struct json_node *from, const char *name);
 /* The strings of an array; other items are left out. Not more than max; false: there are more. */
 bool kube_texts_read(struct arena *arena, const struct json_node *array, size_t max,
                      struct kube_texts *ret_texts);
