@@ -27,7 +27,13 @@ func main() {
 	flag.IntVar(&p.library, "library", 40, "clients of libvigil for each server")
 	flag.IntVar(&p.kube, "kube", 3, "clients of client-go for Vigil")
 	flag.StringVar(&p.tools, "tools", filepath.Join(harness.Root(), "build-test"), "directory of histories_client, slow_disk and recorder")
+	again := flag.String("check", "", "check this saved history, and record nothing")
 	flag.Parse()
+	if *again != "" {
+		checkSaved(*again, *limit)
+		return
+	}
+	p.seed = *seed
 	p.seconds = min(*round, max(1, *seconds/2))
 	allFaults = slices.DeleteFunc(allFaults, func(f fault) bool { return !strings.Contains(f.name, *only) })
 	fmt.Printf("seed %d\n", *seed)
@@ -93,6 +99,21 @@ func runRound(p *plan, random *rand.Rand, limit time.Duration, total *total, num
 	return err
 }
 
+// checkSaved checks a history that an earlier run has saved.
+func checkSaved(path string, limit time.Duration) {
+	h, err := load(path)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	total, begin := newTotal(), time.Now()
+	v := Check(h, limit)
+	total.add(1, h, v, time.Since(begin))
+	if !v.Passed() {
+		os.Exit(1)
+	}
+}
+
 func checkSite(s *site, p *plan, limit time.Duration, total *total, number int) error {
 	h, err := s.end(p)
 	if err != nil {
@@ -101,5 +122,10 @@ func checkSite(s *site, p *plan, limit time.Duration, total *total, number int) 
 	begin := time.Now()
 	v := Check(h, limit)
 	total.add(number, h, v, time.Since(begin))
-	return nil
+	if v.Passed() {
+		return nil
+	}
+	path, err := save(h, p.seed, number)
+	fmt.Printf("the history is in %s; to check it again: histories --check %s\n", path, path)
+	return err
 }

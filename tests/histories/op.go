@@ -127,16 +127,27 @@ func (o *Op) String() string {
 	for _, c := range o.If {
 		text += fmt.Sprintf(" if %s.%s%s%s%d", c.Key, c.Field, c.Relation, c.Text, c.Number)
 	}
-	if len(o.If) > 0 {
+	if len(o.If) > 0 && o.Outcome == Done {
 		text += fmt.Sprintf(" %v", o.Succeeded)
 	}
-	for i, a := range o.ran() {
-		text += fmt.Sprintf("; %s %s %s → %+v", a.Kind, a.Key, a.Value, o.result(i))
+	if o.Outcome == Done {
+		for i, a := range o.ran() {
+			text += fmt.Sprintf("; %s %s %s → %+v", a.Kind, a.Key, a.Value, o.result(i))
+		}
+	} else {
+		text += fmt.Sprintf("%s%s: %s", branch("then", o.Then), branch("else", o.Else), o.Error)
 	}
 	if o.Lease != 0 {
 		text += fmt.Sprintf(" lease %x", o.Lease)
 	}
 	return text + o.Lock
+}
+
+func branch(name string, actions []Action) (text string) {
+	for _, a := range actions {
+		text += fmt.Sprintf("; %s %s %s %s", name, a.Kind, a.Key, a.Value)
+	}
+	return text
 }
 
 func (k *KV) String() string {

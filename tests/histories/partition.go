@@ -153,6 +153,9 @@ func CheckLinearizability(ops []*Op, limit time.Duration) (all Linearizability) 
 		decision, why := Search(p.Keys, p.Ops, limit)
 		switch decision {
 		case Violated:
+			for _, key := range p.Keys {
+				why += unanswered(ops, key)
+			}
 			all.Violations = append(all.Violations, "not linearizable: "+why)
 		case Undecided:
 			all.Undecided++

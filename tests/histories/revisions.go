@@ -1,9 +1,7 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 )
@@ -248,114 +246,4 @@ func (c *revisionChecker) fits(actions []Action, revision int64) bool {
 		found += matched
 	}
 	return found == len(events)
-}
-
-// attribute finds the writer of every revision that no answered operation has claimed.
-func (c *revisionChecker) attribute(ops []*Op) {
-	byValue := map[string]*Op{}
-	var deletes []*Op // without an answer or a revision, those with the earliest return first
-	for _, o := range ops {
-		for _, a := range o.actions() {
-			if a.Kind == "put" {
-				byValue[a.Value] = o
-			}
-		}
-		if o.Outcome == Unknown && slices.ContainsFunc(o.actions(), func(a Action) bool { return a.Kind == "delete" }) ||
-			o.Outcome == Done && o.Revision == 0 && o.isKV() && o.wrote() {
-			deletes = append(deletes, o)
-		}
-	}
-	slices.SortFunc(deletes, func(a, b *Op) int { return cmp.Or(compareInt(a.until(), b.until()), compareInt(a.Call, b.Call)) })
-	// Deletes of one key first, because one of a prefix can explain more.
-	isWide := func(a Action) bool { return a.Prefix }
-	slices.SortStableFunc(deletes, func(a, b *Op) int {
-		return boolInt(slices.ContainsFunc(a.actions(), isWide)) - boolInt(slices.ContainsFunc(b.actions(), isWide))
-	})
-	used := map[*Op]int64{}
-	for _, find := range []func(int64){
-		func(r int64) { c.findPut(r, byValue, used) },
-		func(r int64) { c.findDelete(r, deletes, used) },
-	} {
-		for r := int64(2); r <= c.t.last(); r++ {
-			if c.writers[r] == nil && isOurs(c.t.at(r)[0].KV.Key) {
-				find(r)
-			}
-		}
-	}
-	c.twice(byValue)
-}
-
-// twice checks that no value was written at two revisions, as a repeated request would do.
-func (c *revisionChecker) twice(byValue map[string]*Op) {
-	at := map[string]int64{}
-	for r := int64(2); r <= c.t.last(); r++ {
-		for _, e := range c.t.at(r) {
-			if e.Delete || byValue[e.KV.Value] == nil {
-				continue
-			}
-			if first := at[e.KV.Value]; first != 0 && first != r {
-				c.add("applied twice: at %d and %d: %s", first, r, byValue[e.KV.Value])
-			}
-			at[e.KV.Value] = r
-		}
-	}
-}
-
-func boolInt(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
-}
-
-// findPut finds the writer of a revision with a put: values are unique.
-func (c *revisionChecker) findPut(r int64, byValue map[string]*Op, used map[*Op]int64) {
-	events := c.t.at(r)
-	put := slices.IndexFunc(events, func(e Event) bool { return !e.Delete })
-	if put < 0 {
-		return
-	}
-	o := byValue[events[put].KV.Value]
-	switch {
-	case o == nil:
-		c.add("no client wrote revision %d: %v", r, events)
-	case o.Outcome == Refused:
-		c.add("refused, but written at %d: %s", r, o)
-	case o.Outcome == Done && o.Revision > 0:
-		c.add("applied twice, or at another revision: %d has %v, by %s", r, events, o)
-	default:
-		c.adopt(r, o, used)
-	}
-}
-
-// findDelete finds a delete without an answer, or without a revision in it, that explains a revision.
-func (c *revisionChecker) findDelete(r int64, deletes []*Op, used map[*Op]int64) {
-	events := c.t.at(r)
-	if slices.ContainsFunc(events, func(e Event) bool { return !e.Delete }) {
-		return // reported already
-	}
-	for _, o := range deletes {
-		if used[o] == 0 && o.Call <= c.t.committedBefore(r) && o.until() >= c.t.after[r-2] && c.explains(o, r) {
-			used[o], c.writers[r], o.Hint = r, o, r
-			return
-		}
-	}
-	if before := c.t.get(events[0].KV.Key, r-1); before != nil && before.Lease != 0 {
-		return // of a lease, which is checked elsewhere
-	}
-	c.add("no client wrote revision %d: %v", r, events)
-}
-
-func (c *revisionChecker) adopt(r int64, o *Op, used map[*Op]int64) {
-	if used[o] != 0 {
-		c.add("applied twice: at %d and %d: %s", used[o], r, o)
-		return
-	}
-	used[o], c.writers[r], o.Hint = r, o, r
-	if !c.explains(o, r) {
-		c.add("not what was written: revision %d has %v, by %s", r, c.t.at(r), o)
-	}
-	if before := c.t.committedBefore(r); before < o.Call && before != math.MaxInt64 {
-		c.add("written before it was sent: revision %d by %s", r, o)
-	}
 }
