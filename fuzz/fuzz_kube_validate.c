@@ -10,13 +10,6 @@
 
 #include "base/random.h"
 #include "kube/admission/admission.h"
-#include "kube/admission/ingress_class.h"
-#include "kube/admission/limit_range.h"
-#include "kube/admission/priority.h"
-#include "kube/admission/quota.h"
-#include "kube/admission/runtime_class.h"
-#include "kube/admission/service_account.h"
-#include "kube/admission/storage.h"
 #include "kube/defaults/defaults.h"
 #include "kube/validate/validate.h"
 
@@ -29,16 +22,6 @@ enum {
     OF_STATUS = 1, /* the first choice: the status is written */
 };
 
-static const struct kube_fact_row *const rows[KUBE_FACTS] = {
-    [KUBE_FACT_LIMIT_RANGES] = &kube_limit_ranges,
-    [KUBE_FACT_QUOTAS] = &kube_resource_quotas,
-    [KUBE_FACT_ACCOUNTS] = &kube_accounts,
-    [KUBE_FACT_PRIORITY_CLASSES] = &kube_priority_classes,
-    [KUBE_FACT_STORAGE_CLASSES] = &kube_storage_classes,
-    [KUBE_FACT_RUNTIME_CLASSES] = &kube_runtime_classes,
-    [KUBE_FACT_INGRESS_CLASSES] = &kube_ingress_classes,
-};
-
 /* One object that a write may depend on, in each role that its kind has. */
 struct known {
     struct kube_facts facts;
@@ -49,7 +32,7 @@ struct known {
 static void know(struct known *known, struct arena *arena, unsigned choice,
                  const struct json_node *tree)
 {
-    const struct kube_fact_row *row = rows[choice % KUBE_FACTS];
+    const struct kube_fact_row *row = kube_admission_facts[choice % KUBE_FACTS];
     struct kube_fact_objects *objects = &known->facts.of[choice % KUBE_FACTS];
     const void *data = !tree ? NULL : row->read ? row->read(arena, tree) : tree;
     known->facts.known = (1u << KUBE_FACTS) - 1;

@@ -1,13 +1,20 @@
 #!/usr/bin/python3
 """Every fuzzer has a corpus that runs as a test and source files whose coverage is measured, and tools/run-fuzzers adds up its runs."""
+import importlib.machinery
+import importlib.util
 import json
 import pathlib
 import re
 import subprocess
+import sys
 import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.dont_write_bytecode = True
+LOADER = importlib.machinery.SourceFileLoader("run_fuzzers", str(ROOT / "tools/run-fuzzers"))
+run_fuzzers = importlib.util.module_from_spec(importlib.util.spec_from_loader("run_fuzzers", LOADER))
+LOADER.exec_module(run_fuzzers)
 # A program in place of a fuzzer: it keeps an input, ends at SIGUSR1, and fails at once if a file exists.
 FUZZER = """#!/bin/bash
 trap 'echo stat::number_of_executed_units: 7; exit 0' USR1
@@ -69,12 +76,23 @@ class Runs(unittest.TestCase):
         self.assertIn("0 passed, 1 failed", done.stdout)
         self.assertTrue((self.build / "state/some_thing/failed/crash-1").exists())
 
+    def test_larger_decoders_get_more_time_and_small_ones_half_of_the_mean(self):
+        rows = run_fuzzers.subjects()
+        fuzzers = [run_fuzzers.Fuzzer(pathlib.Path(f"fuzz_{name}"), self.build / "state", rows) for name in ("wire_h2", "client_srv")]
+        run_fuzzers.divide(fuzzers)
+        large, small = (f.share for f in fuzzers)
+        self.assertAlmostEqual(large + small, 2)
+        self.assertGreater(large, 1.2)
+        self.assertGreaterEqual(small, 0.5)
+
     def test_report_has_the_totals(self):
         report = self.build / "fuzz.json"
         self.assertEqual(self.run_fuzzers("--report", str(report)).returncode, 0)
         made = json.loads(report.read_text())
         self.assertEqual(made["part"], "fuzz")
         self.assertIn(["inputs executed", 7, ""], made["facts"])
+        [fuzzers] = made["tables"]
+        self.assertEqual((fuzzers["rows"][0][0], fuzzers["rows"][0][2:]), ("some_thing", [7, 1]))
         self.assertFalse(made["rows"][0]["met"])
 
 

@@ -28,6 +28,7 @@ PART = {"part": "power", "command": "make power", "commit": "abc", "date": "toda
         "rows": [{"row": "lost writes", "value": 3, "unit": "", "goal": 0, "met": False},
                  {"row": "images opened", "value": 10000, "unit": "", "goal": 10000, "met": True},
                  {"row": "torn sectors", "value": None, "unit": "", "goal": 5, "met": None}],
+        "tables": [{"title": "Each <disk>", "columns": ["disk", "images", "time, s"], "rows": [["one", 4000, 1.5], ["two", 6000, 2.0]]}],
         "plots": [{"title": "cost", "x": "n", "y": "s", "log": True, "series": [{"name": "line", "points": [[1, 2], [10, 20]]}]},
                   {"title": "time", "x": "s", "y": "MB", "log": False, "series": [{"name": "flat", "points": [[0, 0], [9, 0]]}]},
                   {"title": "nothing", "x": "s", "y": "MB", "log": True, "series": []}]}
@@ -90,12 +91,15 @@ class Made(unittest.TestCase):
         self.bench({"get.rate": {"vigil": [500.0], "etcd": [10.0]}})
         self.assertIn("| – | – | – | at most 3 MB | not measured |", self.line_of(self.pages()["README.md"], "idle, anonymous memory"))
 
-    def test_part_shows_facts_rows_and_plots(self):
+    def test_part_shows_facts_rows_tables_and_plots(self):
         self.store("docs/report/data/power.json", PART)
         files = self.pages()
         for line in ("| images <opened> | 10,000 |", "| lost writes | 3 | 0 | **missed** |", "| torn sectors | – | 5 | not measured |",
-                     "| images opened | 10,000 | 10,000 | reached |", "![power-3](plots/power-3.svg)"):
+                     "| images opened | 10,000 | 10,000 | reached |", "![power-3](plots/power-3.svg)", "### Each <disk>",
+                     "| one | 4,000 | 1.5 |  |"):
             self.assertIn(line, files["README.md"])
+        self.assertIn("<h3>Each &lt;disk&gt;</h3>", files["report.html"])
+        self.assertIn("<td>two</td><td>6,000</td><td>2</td>", files["report.html"])
         self.assertIn("line: slope 1.00", files["plots/power-1.svg"])
         self.assertIn("nothing: no data", files["plots/power-3.svg"])
         self.assertEqual(files["report.html"].count("<svg"), 4)

@@ -5,6 +5,7 @@ A part's file, docs/report/data/PART.json, is written by its program:
     {"part": "power", "command": "make power", "commit": "…", "date": "…", "seconds": 1.0,
      "facts": [["crash images opened", 10000, ""]],
      "rows": [{"row": "…", "value": 1.0, "unit": "", "goal": 1.0, "met": true}],
+     "tables": [{"title": "", "columns": ["…", "s"], "rows": [["…", 1.0]]}],
      "plots": [{"title": "", "x": "", "y": "", "log": true, "series": [{"name": "", "points": [[1, 2]]}]}]}
 """
 import dataclasses
@@ -46,6 +47,7 @@ class Part:
     facts: list = dataclasses.field(default_factory=list)  # the same
     table: typing.Optional[Table] = None
     plots: list = dataclasses.field(default_factory=list)
+    details: list = dataclasses.field(default_factory=list)  # tables without goals
 
 
 @dataclasses.dataclass
@@ -144,6 +146,11 @@ def part_row(row):
     return Row(row["row"], [with_unit(row.get("value"), row.get("unit", "")), with_unit(row.get("goal"), row.get("unit", ""))], verdict)
 
 
+def detail_of(stored):
+    rows = [Row(str(first), [number(value) for value in others], SHOWN) for first, *others in stored["rows"]]
+    return Table(stored["title"], [*stored["columns"], ""], rows)
+
+
 def part_of(stored):
     title, command = PARTS.get(stored["part"], (stored["part"].capitalize(), stored["command"]))
     about = [("command", stored["command"]), ("commit", stored["commit"]), ("date", stored["date"]),
@@ -151,7 +158,7 @@ def part_of(stored):
     rows = [part_row(row) for row in stored.get("rows", [])]
     table = Table(title, ["row", "value", "goal", ""], rows) if rows else None
     return Part(stored["part"], title, command, about, [(name, with_unit(value, unit)) for name, value, unit in stored["facts"]],
-                table, stored.get("plots", []))
+                table, stored.get("plots", []), [detail_of(table) for table in stored.get("tables", [])])
 
 
 def parts_of(directory):

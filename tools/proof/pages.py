@@ -89,6 +89,8 @@ def markdown_part(part):
     yield markdown_pairs([*part.about, *part.facts])
     if part.table:
         yield markdown_table(part.table.columns, part.table.rows)
+    for table in part.details:
+        yield f"### {table.title}\n\n{markdown_table(table.columns, table.rows)}"
     yield from (markdown_image(f"{part.name}-{index + 1}") for index in range(len(part.plots)))
 
 
@@ -171,6 +173,8 @@ def html_part(part, plots):
     yield html_pairs([*part.about, *part.facts])
     if part.table:
         yield html_table(part.table.columns, part.table.rows)
+    for table in part.details:
+        yield f"<h3>{escape(table.title)}</h3>\n{html_table(table.columns, table.rows)}"
     yield from (plots[f"{part.name}-{index + 1}"] for index in range(len(part.plots)))
 
 

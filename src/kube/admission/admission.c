@@ -32,7 +32,7 @@ static const struct kube_admission_plugin *const chain[] = {
 };
 _Static_assert(COUNT_OF(chain) <= 32, "a set has a bit for each");
 
-static const struct kube_fact_row *const rows[KUBE_FACTS] = {
+const struct kube_fact_row *const kube_admission_facts[KUBE_FACTS] = {
     [KUBE_FACT_LIMIT_RANGES] = &kube_limit_ranges,
     [KUBE_FACT_QUOTAS] = &kube_resource_quotas,
     [KUBE_FACT_ACCOUNTS] = &kube_accounts,
@@ -164,7 +164,7 @@ struct kube_admission *kube_admission_new(const struct kube_admission_set *set,
 {
     struct kube_admission *admission = xcalloc(1, sizeof(*admission));
     struct kube_fact_finder_options with_rows = *options;
-    with_rows.rows = rows;
+    with_rows.rows = kube_admission_facts;
     admission->set = *set;
     admission->facts = kube_fact_finder_new(&with_rows);
     return admission;

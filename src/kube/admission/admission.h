@@ -13,6 +13,9 @@
 #include "base/error.h"
 #include "kube/admission/plugin.h"
 
+/* What the plugins have to know about objects of other kinds, by enum kube_fact. */
+extern const struct kube_fact_row *const kube_admission_facts[KUBE_FACTS];
+
 /* Which plugins are enabled: bits of their places in the chain. */
 struct kube_admission_set {
     uint32_t enabled;
