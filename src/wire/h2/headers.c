@@ -1,6 +1,7 @@
 #include "wire/h2/headers.h"
 
 #include <stdlib.h>
+#include <strings.h>
 
 void h2_headers_ref(struct h2_headers *headers)
 {
@@ -88,14 +89,21 @@ static bool is_value(struct slice value)
     return true;
 }
 
+/* The word may be written in upper case. */
+static bool is_trailers(struct slice value)
+{
+    struct slice word = SLICE_LITERAL("trailers");
+    return value.len == word.len &&
+           strncasecmp((const char *)value.ptr, (const char *)word.ptr, word.len) == 0;
+}
+
 /* Fields that concern one connection have no meaning in HTTP/2 and are used for request smuggling.
  */
 static bool is_forbidden(struct slice name, struct slice value)
 {
     switch (name.len) {
     case 2:
-        return slice_equal(name, SLICE_LITERAL("te")) &&
-               !slice_equal(value, SLICE_LITERAL("trailers"));
+        return slice_equal(name, SLICE_LITERAL("te")) && !is_trailers(value);
     case 7:
         return slice_equal(name, SLICE_LITERAL("upgrade"));
     case 10:
