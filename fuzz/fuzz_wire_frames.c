@@ -3,7 +3,7 @@
  * bytes and ends, and refuse the same with the same codes. The input describes each frame in four
  * bytes, so that any input is a sequence of frames:
  *
- *     type, flags, stream, length: so many bytes of the input, or from FILLED kilobytes of zeros
+ *     type, flags, stream, length: of the payload, which follows, or from FILLED of zeros
  *
  * Streams whose number is 3, 7, 11 … are answered when the client has sent everything; the others
  * stay open. A difference that is intended (by_design) ends the comparison.
@@ -94,7 +94,7 @@ static bool is_answered(uint32_t id)
     return id % 4 == ANSWERED;
 }
 
-/* What the peer is told: whether a frame is accepted, and the answers to those that need one. */
+/* What the peer gets: errors, and the answers to frames that need one. */
 static void note_output(struct side *side, struct slice out)
 {
     while (out.len >= H2_FRAME_HEAD_BYTES) {
