@@ -63,6 +63,30 @@ func TestCorrectHistoriesWithManyUnansweredDeletesAreAccepted(t *testing.T) {
 	}
 }
 
+// A delete of everything cannot be the one that left a key.
+func TestWideDeleteExplainsOnlyWhatTookEveryKey(t *testing.T) {
+	s := newStore()
+	h := &History{}
+	for i, key := range []string{"h/0/0", "h/0/1"} {
+		put := &Op{Kind: "put", Outcome: Done, Call: int64(10 * i), Return: int64(10*i + 9), Then: []Action{{Kind: "put", Key: key, Value: key}}}
+		s.now = put.Call + 1
+		s.execute(put)
+		h.Ops = append(h.Ops, put)
+	}
+	wide := &Op{Client: "w", Kind: "delete", Outcome: Unknown, Call: 30, Return: 40, Then: []Action{{Kind: "delete", Key: "h/0/", Prefix: true}}}
+	h.Ops = append(h.Ops, wide)
+	s.now = 35
+	s.execute(&Op{Then: []Action{{Kind: "delete", Key: "h/0/0"}}})
+	h.Events = s.events
+	expect(t, Check(h, enough).Violations, "no client wrote revision 4")
+	s.execute(&Op{Then: []Action{{Kind: "delete", Key: "h/0/1"}}})
+	h.Events = s.events
+	h.Ops = append(h.Ops, unansweredDelete(20))
+	if v := Check(h, enough); !v.Passed() || wide.Hint != 5 {
+		t.Errorf("%d: %q", wide.Hint, v.Violations)
+	}
+}
+
 func TestDeleteWithoutAWriterNamesWhatIsUnanswered(t *testing.T) {
 	refused := unansweredDelete(1)
 	refused.Outcome, refused.Error = Refused, "not sent"

@@ -240,8 +240,8 @@ func (c *revisionChecker) fits(actions []Action, revision int64) bool {
 				matched++
 			}
 		}
-		if a.Kind == "put" && matched != 1 {
-			return false
+		if a.Kind == "put" && matched != 1 || a.Kind == "delete" && matched != len(c.read(a, revision-1, nil)) {
+			return false // a delete takes every key that exists
 		}
 		found += matched
 	}

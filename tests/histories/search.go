@@ -227,6 +227,9 @@ func (s *search) continues(state []slot) bool {
 			s.remove(i)
 		}
 	}
+	if s.ordered {
+		return false // the timeline does not know the others
+	}
 	for i, o := range s.unknown {
 		if o.Call > first || s.expired {
 			break
