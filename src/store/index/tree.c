@@ -88,10 +88,12 @@ static void inner_append(struct index_inner *inner, const struct inner_entry *en
     inner_refresh(inner);
 }
 
-static void inner_entries(const struct index_inner *inner, struct inner_entry *ret_entries)
+/* Copies the entries `from` to `to` - 1 of a node. */
+static void inner_entries(const struct index_inner *inner, unsigned from, unsigned to,
+                          struct inner_entry *ret_entries)
 {
-    for (unsigned i = 0; i < inner->head.count; i++)
-        ret_entries[i] = (struct inner_entry){
+    for (unsigned i = from; i < to; i++)
+        ret_entries[i - from] = (struct inner_entry){
             .child = inner->child[i],
             .sum = {.live_keys = inner->live_keys[i], .live_bytes = inner->live_bytes[i]},
             .separator = inner->separator[i],
@@ -110,10 +112,10 @@ static struct index_inner *inner_split(struct index *index, struct index_inner *
     struct index_inner *right = inner_new(&index->memory, inner->head.level);
     struct inner_entry entries[INDEX_INNER_MAX + 1];
     unsigned count = inner->head.count;
-    assert(at > 0);
-    inner_entries(inner, entries);
-    memmove(entries + at + 1, entries + at, (count - at) * sizeof(entries[0]));
+    assert(at > 0 && at <= count);
+    inner_entries(inner, 0, at, entries);
     entries[at] = *entry;
+    inner_entries(inner, at, count, entries + at + 1);
     unsigned cut = at == count ? count : (count + 1) / 2;
     *ret_up = entries[cut].separator;
     inner_append(right, entries + cut, count + 1 - cut);
@@ -240,9 +242,9 @@ static void inners_balance(struct index *index, struct index_inner *parent, unsi
     struct index_inner *right = inner_writable(&index->memory, node_inner(parent->child[at + 1]));
     struct inner_entry all[2 * INDEX_INNER_MAX];
     unsigned total = (unsigned)left->head.count + right->head.count;
-    inner_entries(left, all);
-    inner_entries(right, all + left->head.count);
     unsigned right_first = left->head.count;
+    inner_entries(left, 0, right_first, all);
+    inner_entries(right, 0, right->head.count, all + right_first);
     all[right_first].separator = inner_remove(parent, at + 1);
 
     unsigned cut = fits_in_one(total, index->memory.inner_max) ? total : total / 2;
