@@ -1,20 +1,14 @@
 #include "fiber.h"
 
+#include "base/memory/sanitizer.h"
+
 #include <assert.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <ucontext.h>
 
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(SANITIZER_ADDRESS) || defined(SANITIZER_MEMORY)
 #define SANITIZED_STACKS 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define SANITIZED_STACKS 1
-#endif
-#endif
-
-#ifdef SANITIZED_STACKS
-#include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
 #endif
 
@@ -39,7 +33,7 @@ static struct {
 #endif
 } root;
 
-/* The address sanitizer has to know of every switch; fake is NULL when the fiber ends. */
+/* These sanitizers have to know of every switch; fake is NULL when the fiber ends. */
 static void switch_begin(void **fake, const void *stack, size_t bytes)
 {
 #ifdef SANITIZED_STACKS
@@ -111,9 +105,7 @@ struct fiber *fiber_new(void (*fn)(void *arg), void *arg)
 {
     struct fiber *fiber = root.free ? root.free : make();
     root.free = fiber->next;
-#ifdef SANITIZED_STACKS
-    __asan_unpoison_memory_region(fiber->stack, STACK_BYTES);
-#endif
+    sanitizer_show(fiber->stack, STACK_BYTES);
     fiber->next = NULL;
     fiber->fn = fn;
     fiber->arg = arg;

@@ -1,18 +1,9 @@
 #include "base/memory/arena.h"
 
 #include "base/memory/budget.h"
+#include "base/memory/sanitizer.h"
 
 #include <stdlib.h>
-
-/* Under the address sanitizer the free part of a block is poisoned, so that an overrun of one
- * allocation into the next is found. The owner's first bytes are not poisoned, because they may be
- * reused without a fini. */
-#ifdef __SANITIZE_ADDRESS__
-#include <sanitizer/asan_interface.h>
-#else
-#define ASAN_POISON_MEMORY_REGION(ptr, bytes) ((void)(ptr), (void)(bytes))
-#define ASAN_UNPOISON_MEMORY_REGION(ptr, bytes) ((void)(ptr), (void)(bytes))
-#endif
 
 /* The first block is so small that allocators keep it at hand for the next call of the thread:
  * glibc does so up to 1032 bytes. */
@@ -96,7 +87,9 @@ static bool arena_grow(struct arena *arena, size_t bytes)
     arena->held_bytes += block_bytes;
     arena->next = block->data;
     arena->end = block->data + block_bytes;
-    ASAN_POISON_MEMORY_REGION(block->data, block_bytes);
+    /* So that an overrun of one allocation into the next is found. The owner's first bytes are not
+     * hidden, because they may be reused without a fini. */
+    sanitizer_hide(block->data, block_bytes);
     return true;
 }
 
@@ -115,7 +108,7 @@ void *arena_alloc_slow(struct arena *arena, size_t bytes)
         return run_out(arena);
     void *result = arena->next;
     arena->next += rounded;
-    ASAN_UNPOISON_MEMORY_REGION(result, bytes);
+    sanitizer_allocated(result, bytes);
     return result;
 }
 

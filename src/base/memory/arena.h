@@ -49,7 +49,7 @@ static inline bool arena_ran_out(const struct arena *arena)
     return arena->ran_out;
 }
 
-/* The slow path of arena_alloc: the current block has no room, or the address sanitizer is in use.
+/* The slow path of arena_alloc: the current block has no room, or the program has a sanitizer.
  */
 MUST_CHECK
 void *arena_alloc_slow(struct arena *arena, size_t bytes);
@@ -58,7 +58,7 @@ void *arena_alloc_slow(struct arena *arena, size_t bytes);
 MUST_CHECK
 static inline void *arena_alloc(struct arena *arena, size_t bytes)
 {
-#ifndef __SANITIZE_ADDRESS__
+#ifndef VIGIL_SANITIZED
     size_t room = (size_t)(arena->end - arena->next);
     size_t rounded = align_up(bytes, ARENA_ALIGN);
     if (LIKELY(bytes && bytes <= room && rounded <= room)) {

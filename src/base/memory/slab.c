@@ -1,20 +1,10 @@
 #include "base/memory/slab.h"
 
+#include "base/memory/sanitizer.h"
 #include "base/xalloc.h"
 
 #include <stdbool.h>
 #include <sys/mman.h>
-
-#if defined(__SANITIZE_ADDRESS__)
-#define SLAB_POISON 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define SLAB_POISON 1
-#endif
-#endif
-#ifdef SLAB_POISON
-#include <sanitizer/asan_interface.h>
-#endif
 
 enum {
     CHUNK_BYTES = 2 << 20,
@@ -38,27 +28,12 @@ struct slab_chunk {
 };
 _Static_assert(sizeof(struct slab_chunk) <= CHUNK_HEAD_BYTES, "the head has its own line");
 
-/* A freed object is poisoned, except for its link, until it is allocated again. */
-static void poison(void *object, size_t bytes)
+/* A freed object is hidden, except for its link, until it is allocated again. */
+static void hide(void *object, size_t bytes)
 {
-#ifdef SLAB_POISON
     if (bytes > sizeof(struct slab_free_object))
-        ASAN_POISON_MEMORY_REGION((uint8_t *)object + sizeof(struct slab_free_object),
-                                  bytes - sizeof(struct slab_free_object));
-#else
-    (void)object;
-    (void)bytes;
-#endif
-}
-
-static void unpoison(void *object, size_t bytes)
-{
-#ifdef SLAB_POISON
-    ASAN_UNPOISON_MEMORY_REGION(object, bytes);
-#else
-    (void)object;
-    (void)bytes;
-#endif
+        sanitizer_hide((uint8_t *)object + sizeof(struct slab_free_object),
+                       bytes - sizeof(struct slab_free_object));
 }
 
 static struct slab_chunk *chunk_of(const void *object)
@@ -108,7 +83,7 @@ static void chunk_free(struct slab_chunk *chunk)
     list_remove(&chunk->in_slab);
     slab->held_bytes -= chunk_held_bytes(chunk);
     slab->chunks--;
-    unpoison(chunk, CHUNK_BYTES);
+    sanitizer_show(chunk, CHUNK_BYTES);
     munmap(chunk, CHUNK_BYTES);
 }
 
@@ -140,7 +115,6 @@ static void *chunk_take(struct slab_chunk *chunk)
     void *object = chunk->free;
     if (object) {
         chunk->free = chunk->free->next;
-        unpoison(object, slab->object_bytes);
         __builtin_prefetch(chunk->free, 1); /* the next one to be allocated */
     } else {
         size_t held = chunk_held_bytes(chunk);
@@ -150,6 +124,7 @@ static void *chunk_take(struct slab_chunk *chunk)
     }
     chunk->objects++;
     slab->objects++;
+    sanitizer_allocated(object, slab->object_bytes);
     return object;
 }
 
@@ -176,7 +151,7 @@ static void chunk_reset(struct slab_chunk *chunk)
 {
     struct slab *slab = chunk->slab;
     size_t held = chunk_held_bytes(chunk);
-    unpoison(chunk, CHUNK_BYTES);
+    sanitizer_show(chunk, CHUNK_BYTES);
     if (held > MAP_STEP_BYTES)
         (void)madvise((uint8_t *)chunk + MAP_STEP_BYTES, CHUNK_BYTES - MAP_STEP_BYTES,
                       MADV_DONTNEED);
@@ -205,7 +180,7 @@ void slab_free(void *object)
     struct slab_free_object *freed = object;
     freed->next = chunk->free;
     chunk->free = freed;
-    poison(object, slab->object_bytes);
+    hide(object, slab->object_bytes);
 
     assert(chunk->objects > 0);
     chunk->objects--;

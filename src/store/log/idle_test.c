@@ -21,7 +21,7 @@
 
 enum { BODY_BYTES = 100, RECORD_BYTES = 136, SEGMENT_BYTES = 4096, FILES_MAX = 8 };
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef VIGIL_SANITIZED
 enum { BYTE_STEP = 7 };
 #else
 enum { BYTE_STEP = 1 };
