@@ -44,7 +44,27 @@ tsan: ## unit tests, the busiest live tests and those of libvigil under the thre
 	@tools/install-deps build test
 	@$(call cmake,build-tsan,-DVIGIL_SANITIZE=thread)
 	@$(call ninja,build-tsan)
-	@tools/run-tests --build build-tsan unit live:etcdctl,attacks,kube_read,kube_load,kube_contention,kube_large crash:30 watch:Guarantees client:client kube_client
+	@$(call record,build-tsan) unit live:etcdctl,attacks,kube_read,kube_load,kube_contention,kube_large crash:30 watch:Guarantees client:client kube_client
+
+.PHONY: clang msan hardening
+record = tests/builds/run $(1) --command "make $@" $(if $(REPORT),--report $(abspath $(REPORT)))
+
+clang: ## everything compiled with clang, without a warning; unit tests under its address, undefined-behaviour and conversion sanitizers
+	@tools/install-deps build test fuzz
+	@$(call cmake,build-clang,-DCMAKE_C_COMPILER=clang-14 -DVIGIL_SANITIZE=address$(comma)undefined$(comma)implicit-conversion)
+	@$(call ninja,build-clang)
+	@$(call record,build-clang) unit
+
+# Layers that use OpenSSL are left out.
+MSAN_LAYERS = base codec bolt yaml wire zip io store watch lease
+msan: ## unit tests of layers without OpenSSL under the memory sanitizer of clang
+	@tools/install-deps build test fuzz
+	@$(call cmake,build-msan,-DCMAKE_C_COMPILER=clang-14 -DVIGIL_SANITIZE=memory)
+	@$(call ninja,build-msan) $(MSAN_LAYERS:%=layer-%)
+	@$(call record,build-msan) unit:$(subst $(space),$(comma),$(MSAN_LAYERS))
+
+hardening: build ## the program and the libraries of the release build: are they protected as they should be?
+	@$(call record,build) tools:hardening
 
 conformance: ## clients of all kinds, a kube-apiserver's calls, the same random requests to Vigil and a real etcd, moving from one to the other
 	@tools/install-deps build test clients
@@ -160,6 +180,7 @@ ifdef FUZZ_REPORT
 endif
 
 clean: ## remove every build directory; data stays
-	rm -rf build build-test build-tsan build-lint build-fuzz build-coverage
+	rm -rf build build-test build-tsan build-lint build-fuzz build-coverage build-clang build-msan
 
 comma := ,
+space := $(subst ,, )

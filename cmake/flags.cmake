@@ -11,6 +11,8 @@ if(VIGIL_SANITIZE)
     add_compile_options(-fsanitize=${VIGIL_SANITIZE} -fno-sanitize-recover=all -O1)
     add_link_options(-fsanitize=${VIGIL_SANITIZE})
     add_compile_definitions(VIGIL_SANITIZED=1)
+    # The traces of sanitizers show lines and nothing else of it.
+    add_compile_options($<$<C_COMPILER_ID:Clang>:-gline-tables-only>)
 else()
     # What tests/tools/hardening_test.py looks for in the program and the libraries.
     include(CheckPIESupported)
