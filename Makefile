@@ -111,12 +111,13 @@ sim: ## the whole server and its clients in a simulation with faults, SEEDS=500 
 	@build-test/vigil_sim --seeds=$(SEEDS)
 
 .PHONY: histories
-histories: ## clients of Vigil and of a real etcd under faults for T seconds; every answer checked. REPORT names a file for the numbers
+histories_build = $(if $(REPORT),build,build-test)
+histories: ## clients of Vigil and of a real etcd under faults for T seconds; every answer checked. REPORT names a file for the numbers, which are of the release build; OPERATIONS are enough
 	@tools/install-deps build test
-	@$(call cmake,build-test,-DVIGIL_SANITIZE=address$(comma)undefined)
-	@$(call ninja,build-test) vigil histories_client slow_disk
+	@$(call cmake,$(histories_build),$(if $(REPORT),-DCMAKE_BUILD_TYPE=Release,-DVIGIL_SANITIZE=address$(comma)undefined))
+	@$(call ninja,$(histories_build)) vigil histories_client slow_disk
 	@tools/build-peer >/dev/null
-	@tests/histories/run build-test --seconds $(T) $(if $(REPORT),--report $(REPORT))
+	@tests/histories/run $(histories_build) --seconds $(T) $(if $(OPERATIONS),--operations $(OPERATIONS)) $(if $(REPORT),--report $(REPORT))
 
 .PHONY: power
 IMAGES ?= 10000

@@ -7,6 +7,7 @@ import (
 	"math/rand"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -14,10 +15,13 @@ import (
 	"vigil/tests/harness"
 )
 
+const gcPercent = 400 // memory is there, and the clients need the processor
+
 func main() {
 	total := newTotal()
 	seconds := flag.Int64("seconds", 600, "how long to record and check")
 	round := flag.Int64("round", 40, "seconds of recording in a round; at most half of all")
+	enough := flag.Int("operations", 0, "end after the round with this many operations in all, if it comes first")
 	seed := flag.Int64("seed", time.Now().UnixNano(), "for operations and faults")
 	limit := flag.Duration("limit", 20*time.Second, "for the search of one partition")
 	report := flag.String("report", "", "file for the report")
@@ -34,6 +38,7 @@ func main() {
 		return
 	}
 	p.seed = *seed
+	debug.SetGCPercent(gcPercent)
 	p.seconds = min(*round, max(1, *seconds/2))
 	allFaults = slices.DeleteFunc(allFaults, func(f fault) bool { return !strings.Contains(f.name, *only) })
 	fmt.Printf("seed %d\n", *seed)
@@ -46,7 +51,8 @@ func main() {
 			os.Exit(1)
 		}
 		longest = max(longest, time.Since(begin))
-		if total.elapsed()+longest > time.Duration(*seconds)*time.Second {
+		isEnough := *enough > 0 && total.count("", "", "") >= *enough
+		if isEnough || total.elapsed()+longest > time.Duration(*seconds)*time.Second {
 			break
 		}
 	}
