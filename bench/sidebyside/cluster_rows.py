@@ -3,16 +3,17 @@
 In a round of Vigil a row measures Vigil. In a round of etcd it measures a member itself, and then the proxy: its
 numbers have names with `proxy_`, under which those of Vigil are repeated, so that each pair is compared."""
 import os
+import statistics
 import time
 
 ETCD_34 = "/usr/bin/etcd"  # Debian's
 MILLION = 1_000_000
 HISTORY = 100_000
 WATCH = ("watch", "--warmup", "1s", "--duration", "3s")
-PUT_ONE = ("put", "--connections", 1, "--pipeline", 1, "--warmup", "500ms", "--duration", "2s")
-GET_ONE = ("get", "--connections", 1, "--pipeline", 1, "--prepare", "--key-space", 100, "--warmup", "500ms",
-           "--duration", "2s")
-EVENT_ONE = (*WATCH, "--connections", 1, "--streams", 1, "--watchers", 1, "--pipeline", 1, "--rate", 200)
+SHORT = ("--connections", 1, "--pipeline", 1, "--warmup", "100ms", "--duration", "400ms")
+DELAYS = {"put_ms": ("latency_p50_us", "put", *SHORT), "get_ms": ("latency_p50_us", "get", *SHORT, "--prepare", "--key-space", 100),
+          "event_ms": ("event_latency_p50_us", "watch", *SHORT, "--streams", 1, "--watchers", 1, "--rate", 200)}
+TURNS = 5
 
 
 def named(row, found, proxied):
@@ -50,17 +51,16 @@ def watchers(cluster):
 
 
 def delay(cluster):
-    """What is added to the median of a put, a get and an event, compared with a member in the same round."""
+    """What is added to the median of a put, a get and an event. A member and what is in front of it take turns, because the
+    members' own time changes from second to second."""
     cluster.start()
 
-    def medians(server):
-        return {"put_ms": server.bench(*PUT_ONE)["latency_p50_us"] / 1e3,
-                "get_ms": server.bench(*GET_ONE)["latency_p50_us"] / 1e3,
-                "event_ms": server.bench(*EVENT_ONE)["event_latency_p50_us"] / 1e3}
+    def median(server, name):
+        field, *words = DELAYS[name]
+        return server.bench(*words)[field] / 1e3
 
-    direct = medians(cluster.direct)
-    through = medians(cluster.other)
-    return {f"cluster_delay.{name}": through[name] - direct[name] for name in direct}
+    return {f"cluster_delay.{name}": statistics.median([median(cluster.other, name) - median(cluster.direct, name) for _ in range(TURNS)])
+            for name in DELAYS}
 
 
 def gets(cluster):

@@ -327,13 +327,13 @@ def cell(metric, found):
     text = f"{number(metric, found['median'])} {metric['unit']}"
     if len(found["samples"]) > 1 and found["median"]:
         spread = max(found["max"] - found["median"], found["median"] - found["min"])
-        text += f" ±{100 * spread / found['median']:.0f} %"
+        text += f" ±{100 * spread / abs(found['median']):.0f} %"
     return text
 
 
 def ratio_text(metric):
-    if metric["ratio"] is None:
-        return "–"
+    if metric["ratio"] is None or metric["ratio"] < 0:
+        return "–"  # what is added may be less than nothing, and then a ratio says nothing
     if metric["more_is_better"] or metric["ratio"] >= 1 or metric["ratio"] == 0:
         return f"{metric['ratio']:.2f} ×"
     return f"1/{1 / metric['ratio']:.1f}"

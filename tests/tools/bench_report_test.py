@@ -91,6 +91,10 @@ class BenchReport(unittest.TestCase):
         text = report.table(results_of({"list.cpu_ms": {"vigil": [0, 0], "etcd": [12, 12]}}))
         self.assertIn("| 0.00 × |", text)
 
+    def test_less_than_nothing_has_no_ratio(self):
+        text = report.table(results_of({"cluster_delay.put_ms": {"vigil": [-0.2, -0.1], "etcd": [7.3, 7.3]}}))
+        self.assertIn("| -0.15 ms ±33 % | – | at most 0.3 ms | reached |", text)
+
     def test_clients_have_a_table_of_their_own(self):
         results = results_of({"get.rate": {"vigil": [50], "etcd": [5]},
                               "client_put.cpu_us": {"vigil": [2.0], "etcd": [9.0]}})
@@ -107,10 +111,12 @@ class BenchReport(unittest.TestCase):
 
     def test_plots_are_well_formed_with_any_part_missing(self):
         for samples in ({}, {"put_one.p50_us": {"vigil": [20]}, "put_one.p99_us": {"vigil": [90]}},
-                        {m.key: {"vigil": [1.0], "etcd": [2.0]} for m in report.METRICS}):
+                        {m.key: {"vigil": [1.0], "etcd": [2.0]} for m in report.METRICS},
+                        {m.key: {"vigil": [-1.0], "etcd": [2.0]} for m in report.METRICS if "delay" in m.key}):
             results = results_of(samples)
             for text in (plot.overview(results), plot.latency(results)):
                 xml.etree.ElementTree.fromstring(text)
+                self.assertNotIn('width="-', text)
             self.assertIn("# Vigil", report.page(results))
 
 
