@@ -79,18 +79,20 @@ static EVP_PKEY *read_private(struct slice pem)
     return PEM_read_bio_PrivateKey(bio, NULL, no_passphrase, NULL);
 }
 
-/* A public key, or that of a certificate. */
+/*
+ * A public key, or that of a certificate. The certificate is tried first, because OpenSSL takes
+ * nine million instructions to find out that a file has no public key.
+ */
 static EVP_PKEY *read_public(struct slice pem)
 {
     AUTO(BIO_vfreep) BIO *bio = reader_of(pem);
-    EVP_PKEY *key = PEM_read_bio_PUBKEY(bio, NULL, no_passphrase, NULL);
+    X509 *certificate = PEM_read_bio_X509(bio, NULL, no_passphrase, NULL);
+    EVP_PKEY *key = certificate ? X509_get_pubkey(certificate) : NULL;
+    X509_free(certificate);
     if (key)
         return key;
     AUTO(BIO_vfreep) BIO *again = reader_of(pem);
-    X509 *certificate = PEM_read_bio_X509(again, NULL, no_passphrase, NULL);
-    key = certificate ? X509_get_pubkey(certificate) : NULL;
-    X509_free(certificate);
-    return key;
+    return PEM_read_bio_PUBKEY(again, NULL, no_passphrase, NULL);
 }
 
 static bool key_fits(const struct method *method, EVP_PKEY *key)

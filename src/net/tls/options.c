@@ -105,7 +105,8 @@ enum status tls_suites_parse(const char *names, struct tls_suites *ret_suites, s
         if (count >= COUNT_OF(suites) + COUNT_OF(suites_by_name))
             return error_set(error, ST_INVALID, "a TLS cipher suite is given more than once");
     }
-    SSL_CTX *probe = SSL_CTX_new(TLS_server_method());
+    /* Making one takes most of the processor time of a start, so it is made only for names. */
+    SSL_CTX *probe = count ? SSL_CTX_new(TLS_server_method()) : NULL;
     for (const char *rest = names; option_list_next(&rest, &name);) {
         const struct suite *suite = find_suite(name);
         if (suite->openssl && available(probe, suite->openssl))
