@@ -5,7 +5,7 @@ import time
 import typing
 
 from sidebyside import (client_rows, cluster, cluster_rows, compact_rows, during_rows, embedded_rows, growth_rows, kube_client_rows,
-                        kube_peer, kube_peer_rows, kube_rows, servers, tls_rows, watch_rows)
+                        kube_peer, kube_peer_rows, kube_rows, servers, start_rows, tls_rows, watch_rows)
 
 MILLION = 1_000_000
 LISTED = 10_000
@@ -143,6 +143,8 @@ ROWS = [
     Row("lease", leases, rounds=3),
     Row("million_leases", million_leases, rounds=1),
     Row("idle", idle, rounds=3),
+    Row("start", start_rows.one, rounds=9),
+    Row("pair", start_rows.pair, rounds=9),
     Row("idle_watcher", watch_rows.idle_watchers, rounds=2),
     Row("idle_stream", watch_rows.idle_streams, rounds=2),
     Row("idle_connection", watch_rows.idle_connections, rounds=2),
