@@ -6,6 +6,7 @@ import http.client
 import itertools
 import json
 import pathlib
+import re
 import ssl
 import sys
 import tempfile
@@ -288,8 +289,10 @@ class SameAccess(unittest.TestCase):
         paths = [{"verb": "get", "path": path} for path in ("/metrics", "/openapi/v3", "/apis/x", "/nothing")]
         specs = [{"resourceAttributes": item} for item in resources] + [{"nonResourceAttributes": item} for item in paths]
         for login, spec in itertools.product(("jane", "dev", "ops", "reader", "lister", "suber", "broken", "admin"), specs):
-            self.review("selfsubjectaccessreviews", spec, login)
-            self.review("subjectaccessreviews", dict(spec, user=login, **({"groups": USERS[login]} if USERS[login] else {})))
+            counts = without_binding if login == "ops" else lambda answer: answer
+            self.review("selfsubjectaccessreviews", spec, login, what_counts=counts)
+            self.review("subjectaccessreviews", dict(spec, user=login, **({"groups": USERS[login]} if USERS[login] else {})),
+                        what_counts=counts)
             if spec.get("resourceAttributes", {}).get("namespace") == "shop":
                 self.review("localsubjectaccessreviews", dict(spec, user=login), namespace="shop")
         account = {"user": "system:serviceaccount:shop:clerk", **specs[0]}
@@ -489,6 +492,14 @@ def without_times(answer):
     if isinstance(body, dict) and isinstance(body.get("metadata"), dict):
         body["metadata"].pop("creationTimestamp", None)
         body["metadata"].pop("managedFields", None)
+    return code, body
+
+
+def without_binding(answer):
+    """Of several bindings that allow something, a kube-apiserver names any one."""
+    code, body = answer
+    status = body["status"]
+    status["reason"] = re.sub(r"^RBAC: allowed by .*", "RBAC: allowed", status.get("reason", ""))
     return code, body
 
 
