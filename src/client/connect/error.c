@@ -125,7 +125,10 @@ static bool is_undecided(enum grpc_code code, struct slice text)
     for (size_t i = 0; i < COUNT_OF(undecided); i++)
         if (slice_equal(text, slice_from_text(status_text(undecided[i]))))
             return true;
-    return code == GRPC_DEADLINE_EXCEEDED || code == GRPC_CANCELLED;
+    /* An unavailability that etcd does not know is that of a server in between, which has lost its
+     * connection to the cluster. */
+    return code == GRPC_DEADLINE_EXCEEDED || code == GRPC_CANCELLED ||
+           (code == GRPC_UNAVAILABLE && client_status_of(text) == ST_COUNT);
 }
 
 void client_error_from_server(vigil_error *error, enum grpc_code code, struct slice text)

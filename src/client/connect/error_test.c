@@ -50,6 +50,17 @@ static void outcome_is_unknown_when_the_server_stopped_waiting(void **state)
     assert_int_equal(error.outcome, VIGIL_REFUSED);
 }
 
+/* A server in front of the cluster has sent it, and has no answer. */
+static void outcome_is_unknown_when_a_server_in_between_lost_its_connection(void **state)
+{
+    (void)state;
+    vigil_error error;
+    client_error_from_server(&error, GRPC_UNAVAILABLE,
+                             SLICE_LITERAL("connection error: lost the connection to a:2379"));
+    assert_int_equal(error.outcome, VIGIL_UNKNOWN);
+    assert_int_equal(error.code, VIGIL_ERROR_UNAVAILABLE);
+}
+
 static void every_code_has_a_name_of_its_own(void **state)
 {
     (void)state;
@@ -97,6 +108,7 @@ int main(void)
         cmocka_unit_test(texts_of_a_server_become_codes),
         cmocka_unit_test(long_texts_are_cut_off),
         cmocka_unit_test(outcome_is_unknown_when_the_server_stopped_waiting),
+        cmocka_unit_test(outcome_is_unknown_when_a_server_in_between_lost_its_connection),
         cmocka_unit_test(every_code_has_a_name_of_its_own),
         cmocka_unit_test(statuses_are_found_by_their_text),
         cmocka_unit_test(reasons_of_cancelled_watches_have_codes),
