@@ -1,5 +1,6 @@
 #include "engine/local/messages.h"
 
+#include "engine/local/mirroring.h"
 #include "store/upkeep/cleaner.h"
 
 #include <stdlib.h>
@@ -54,8 +55,12 @@ void local_refuse(struct mailbox_node *node, enum status status)
 {
     for (struct mailbox_node *next; node; node = next) {
         next = node->next;
-        op_of(node)->status = status;
-        local_answer(op_of(node));
+        struct engine_op *op = op_of(node);
+        op->status = status;
+        if (op->kind == LOCAL_MIRROR)
+            local_mirror_done(op);
+        else
+            local_answer(op);
     }
 }
 

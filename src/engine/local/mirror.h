@@ -37,7 +37,8 @@ struct mirror_batch {
      */
     bool is_part;
     /* On the writer's thread, when it is visible to readers; of a part, when it is applied. A
-     * failure is ST_DISK_FULL or ST_INVALID: revisions of the batch before it may be applied. */
+     * failure is ST_DISK_FULL or ST_INVALID: revisions of the batch before it may be applied; or
+     * ST_STOPPED, after on_failure. */
     void (*done)(struct mirror_batch *batch, enum status status);
     void *user;
 

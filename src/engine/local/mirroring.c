@@ -107,8 +107,8 @@ static void write_hidden(struct local_mirroring *m)
 {
     enum status status = store_commit(m->shared->store);
     if (status != ST_OK)
-        local_fatal(&m->shared->report, "the log could not be written", status);
-    if (log_wants_prepare(store_log(m->shared->store)))
+        local_fail(&m->shared->report, "the log could not be written", status);
+    else if (log_wants_prepare(store_log(m->shared->store)))
         waker_wake(&m->shared->keeper.waker);
 }
 
@@ -118,6 +118,8 @@ static enum status apply_revisions(struct local_mirroring *m, struct mirror_batc
     for (; batch->applied < batch->count; batch->applied++) {
         const struct mirror_revision *next = &batch->revisions[batch->applied];
         TRY(applier_mirror(store_applier(store), next->revision, next->changes, next->count));
+        if (local_has_failed(&m->shared->report))
+            return ST_STOPPED;
         if (store_pending_bytes(store) <= GROUP_BYTES_MAX)
             continue;
         if (store_is_hidden(store))
@@ -164,7 +166,9 @@ void local_mirroring_execute(struct local_mirroring *m, struct mirror_batch *bat
     atomic_store(failed, (int)batch->op.status);
     if (store_is_hidden(m->shared->store)) {
         write_hidden(m);
-        batch->done(batch, batch->op.status);
+        if (local_has_failed(&m->shared->report))
+            batch->op.status = ST_STOPPED;
+        local_mirror_done(&batch->op);
     } else {
         mailbox_chain_add(&m->applied, &batch->op.in_mailbox);
     }
@@ -191,6 +195,18 @@ void local_mirroring_published(struct local_mirroring *m)
     m->applied = (struct mailbox_chain){0};
     for (; node; node = next) {
         next = node->next; /* done may free it */
-        batch_of(node)->done(batch_of(node), op_of(node)->status);
+        local_mirror_done(op_of(node));
     }
+}
+
+void local_mirror_done(struct engine_op *op)
+{
+    struct mirror_batch *batch = CONTAINER_OF(op, struct mirror_batch, op);
+    batch->done(batch, op->status);
+}
+
+void local_mirroring_refuse(struct local_mirroring *m)
+{
+    local_refuse_chain(&m->applied, ST_STOPPED);
+    local_refuse_chain(&m->deferred, ST_STOPPED);
 }

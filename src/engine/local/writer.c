@@ -306,6 +306,7 @@ static void refuse_begun(struct local_writer *writer)
     local_refuse_chain(&writer->deferred, ST_STOPPED);
     for (unsigned i = 0; i <= writer->shared->options.shards_max; i++)
         local_refuse_chain(&writer->answers[i], ST_TIMEOUT);
+    local_mirroring_refuse(&writer->mirroring);
     post_compacted(writer); /* which only frees them now */
 }
 
