@@ -490,6 +490,70 @@ static enum status sim_open(struct fs *fs, const char *path, int flags, struct f
     return ST_OK;
 }
 
+/* -- directories -- */
+
+static bool is_below(const char *path, const char *dir)
+{
+    size_t len = strlen(dir);
+    return strncmp(path, dir, len) == 0 && (path[len] == '/' || path[len] == 0);
+}
+
+/* Changes of names in a directory that is moved or removed become durable before. */
+static void settle_tree(struct fs_sim *sim, const char *dir)
+{
+    struct name_change **link = &sim->changes;
+    while (*link) {
+        struct name_change *change = *link;
+        if (!is_below(change->to ? change->to : change->from, dir)) {
+            link = &change->next;
+            continue;
+        }
+        names_change(&sim->durable, change);
+        *link = change->next;
+        change_free(change);
+    }
+    sim->changes_end = link;
+}
+
+static void names_move_tree(struct sim_names *names, const char *from, const char *to)
+{
+    for (size_t i = 0; i < names->count; i++) {
+        struct sim_name *name = &names->items[i];
+        if (!is_below(name->path, from))
+            continue;
+        size_t rest = strlen(name->path) - strlen(from);
+        char *path = must(malloc(strlen(to) + rest + 1));
+        memcpy(path, to, strlen(to));
+        memcpy(path + strlen(to), name->path + strlen(from), rest + 1);
+        free(name->path);
+        name->path = path;
+    }
+}
+
+static void names_remove_tree(struct sim_names *names, const char *dir)
+{
+    for (size_t i = 0; i < names->count;) {
+        if (is_below(names->items[i].path, dir))
+            names_remove(names, names->items[i].path);
+        else
+            i++;
+    }
+}
+
+void fs_sim_remove_tree(struct fs_sim *sim, const char *path)
+{
+    settle_tree(sim, path);
+    names_remove_tree(&sim->now, path);
+    names_remove_tree(&sim->durable, path);
+}
+
+static void rename_tree(struct fs_sim *sim, const char *from, const char *to)
+{
+    settle_tree(sim, from);
+    names_move_tree(&sim->now, from, to);
+    names_move_tree(&sim->durable, from, to);
+}
+
 static enum status sim_rename(struct fs *fs, const char *from, const char *to)
 {
     struct fs_sim *sim = sim_of(fs);
@@ -497,6 +561,10 @@ static enum status sim_rename(struct fs *fs, const char *from, const char *to)
     size_t at = names_find(&sim->now, from);
     if (at == sim->now.count)
         return ST_NOT_FOUND;
+    if (!sim->now.items[at].node) {
+        rename_tree(sim, from, to);
+        return ST_OK;
+    }
     struct sim_node *node = node_ref(sim->now.items[at].node);
     change_names(sim, from, to, node);
     node_unref(node);
@@ -608,6 +676,11 @@ void fs_sim_free(struct fs_sim *sim)
 struct fs *fs_sim_fs(struct fs_sim *sim)
 {
     return &sim->fs;
+}
+
+struct fs_sim *fs_sim_of(struct file *file)
+{
+    return file->ops == &sim_file_ops ? file_of(file)->sim : NULL;
 }
 
 void fs_sim_fail(struct fs_sim *sim, enum fs_sim_call call, uint64_t n, enum status status,

@@ -6,7 +6,7 @@
  *   - bytes written since a file's last sync are lost, kept or torn: each 512-byte sector has,
  *     independently, any of the contents that it had since then;
  *   - names created, changed or removed since the directory's last sync are lost or kept, each
- *     independently; directories themselves are kept;
+ *     independently; directories themselves are kept, and their renaming is durable at once;
  *   - a failed write has written some of its sectors; after a failed sync the unsynced bytes can
  *     still be read but do not reach the disk unless they are written again, and the next sync
  *     reports success.
@@ -37,6 +37,11 @@ struct fs_sim *fs_sim_new(uint64_t seed);
 void fs_sim_free(struct fs_sim *sim); /* accepts NULL; all files are closed before */
 DEFINE_CLEANUP(struct fs_sim *, fs_sim_free)
 struct fs *fs_sim_fs(struct fs_sim *sim);
+/* The disk of a file; NULL: it is not simulated. */
+struct fs_sim *fs_sim_of(struct file *file);
+
+/* Removes a directory with everything in it, as a program does that asks the system itself. */
+void fs_sim_remove_tree(struct fs_sim *sim, const char *path);
 
 /*
  * The nth such call from now on (1: the next) fails with that status, and if sticky all later ones,

@@ -55,6 +55,7 @@ struct sim {
     struct sim_handle *handles[HANDLES_MAX];
     int handles_used; /* numbers below this are in use or were used */
     uint16_t next_port;
+    char unreachable[ADDRESS_TEXT_BYTES]; /* an address; empty: none */
 };
 
 struct sim_poller {
@@ -325,6 +326,13 @@ void sim_disturb(struct sim *sim, enum sim_fault fault)
 
 static struct sim_handle *find_listener(struct sim *sim, const char *address);
 
+static void break_connections(struct sim *sim, const struct sim_handle *listener)
+{
+    for (int i = 0; i < sim->handles_used; i++)
+        if (sim->handles[i] && sim->handles[i]->origin == listener)
+            break_both(sim->handles[i]);
+}
+
 void sim_unplug(struct sim *sim, const struct address *address)
 {
     char text[ADDRESS_TEXT_BYTES];
@@ -333,9 +341,20 @@ void sim_unplug(struct sim *sim, const struct address *address)
     if (!listener)
         return;
     listener->unplugged = true;
-    for (int i = 0; i < sim->handles_used; i++)
-        if (sim->handles[i] && sim->handles[i]->origin == listener)
-            break_both(sim->handles[i]);
+    break_connections(sim, listener);
+}
+
+void sim_set_reachable(struct sim *sim, const struct address *address, bool reachable)
+{
+    char text[ADDRESS_TEXT_BYTES];
+    address_format(address, text);
+    struct sim_handle *listener = find_listener(sim, text);
+    memset(sim->unreachable, 0, sizeof(sim->unreachable));
+    if (reachable)
+        return;
+    memcpy(sim->unreachable, text, sizeof(text));
+    if (listener)
+        break_connections(sim, listener);
 }
 
 /* Every socket has its own port. */
@@ -429,7 +448,8 @@ static enum status sim_connect(struct network *network, const struct address *ad
     char text[ADDRESS_TEXT_BYTES];
     address_format(address, text);
     struct sim_handle *listener = find_listener(sim, text);
-    if (!listener || listener->waiting_count == CONNECTIONS_WAITING_MAX)
+    if (!listener || listener->waiting_count == CONNECTIONS_WAITING_MAX ||
+        strcmp(sim->unreachable, text) == 0)
         return error_set(error, ST_CLOSED, "connection refused");
     struct sim_handle *here = handle_new(sim, HANDLE_SOCKET);
     struct sim_handle *there = handle_new(sim, HANDLE_SOCKET);

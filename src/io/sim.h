@@ -71,5 +71,8 @@ void sim_disturb(struct sim *sim, enum sim_fault fault);
 /* The machine that listens there is gone: its connections break, and new ones are refused until
  * another listener has the address. */
 void sim_unplug(struct sim *sim, const struct address *address);
+/* Whether the network delivers anything to that address. If not, connections to it break, and new
+ * ones are refused, whoever listens there. One address at a time is not reachable. */
+void sim_set_reachable(struct sim *sim, const struct address *address, bool reachable);
 
 #endif

@@ -3,6 +3,7 @@
 #include "actors.h"
 #include "base/xalloc.h"
 #include "faults.h"
+#include "front.h"
 #include "machine.h"
 #include "operations.h"
 #include "plants.h"
@@ -36,16 +37,16 @@ static struct {
 
 /* -- Running calls -- */
 
-vigil_client *client_connect(const char *user)
+vigil_client *client_connect(const char *user, const char *endpoints)
 {
     vigil_options options;
     vigil_client *client;
     vigil_error error;
     vigil_options_init(&options);
-    options.endpoints = MACHINE_ENDPOINT;
+    options.endpoints = endpoints;
     options.user = user;
     options.password = user;
-    options.call_timeout_ms = 3000;
+    options.call_timeout_ms = strcmp(endpoints, MACHINE_ENDPOINT) == 0 ? 3000 : 12000;
     options.keepalive_ms = plant_is(PLANT_SILENCE) ? 0 : 1000;
     options.keepalive_timeout_ms = 1000;
     options.connect_timeout_ms = 1000;
@@ -140,6 +141,7 @@ static void do_range(struct client *c)
     vigil_range_request request;
     choose_range(c, op);
     judge(c, op);
+    op->lags = clients.plan->on[SWITCH_FRONT];
     if (below(c, 3) == 0)
         op->revision = 1 + (int64_t)below(c, (uint64_t)operations_seen());
     if (below(c, 3) == 0)
@@ -349,7 +351,7 @@ void clients_start(const struct plan *plan)
         if (plan->on[SWITCH_AUTH])
             c->user = i == 0 ? "alice" : "root";
         random_init(&c->random, plan->seed * CLIENTS_MAX + i);
-        c->client = client_connect(c->user);
+        c->client = client_connect(c->user, front_endpoints(plan->on[SWITCH_FRONT], i));
         c->actor = actor_start("client", client_main, c);
     }
 }
@@ -377,7 +379,7 @@ static void must_succeed(vigil_call *call)
 
 void clients_enable_auth(void)
 {
-    vigil_client *client = client_connect(NULL);
+    vigil_client *client = client_connect(NULL, MACHINE_ENDPOINT);
     vigil_permission room = {.type = VIGIL_PERMISSION_READ_WRITE,
                              .key = vigil_text("a/"),
                              .range_end = vigil_text("a0")};

@@ -12,7 +12,7 @@
 enum { CLIENTS_TTL_MAX_S = 12 }; /* of leases */
 
 /* Inside an actor. */
-vigil_client *client_connect(const char *user);
+vigil_client *client_connect(const char *user, const char *endpoints);
 
 /* Sets up users and roles, and enables authentication. Inside an actor. */
 void clients_enable_auth(void);

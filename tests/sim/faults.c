@@ -1,85 +1,23 @@
 #include "faults.h"
 
 #include "actors.h"
-#include "disk.h"
-#include "history.h"
-#include "machine.h"
+#include "front.h"
+#include "supervisor.h"
 #include "trace.h"
 
 static struct {
     const struct plan *plan;
     struct sim *sim;
     struct random random;
-    struct actor *keeper, *maker;
-    bool making, ending;
-    bool rotted;     /* a bit has changed */
-    bool damaged;    /* the server has noticed that, and does not start */
-    bool disk_fails; /* an error was planned, or the disk is full */
+    struct actor *maker;
+    bool making;
+    struct machine *front_machine;
+    struct supervisor server, front; /* front: only if there is one */
 } faults;
 
 static uint64_t below(uint64_t n)
 {
     return random_below(&faults.random, n);
-}
-
-/* -- The one who starts the server -- */
-
-static void repair_disk(void)
-{
-    disk_heal();
-    faults.disk_fails = false;
-}
-
-/* True: the server runs, or has died again. False: its data is damaged, and it says so. */
-static bool start_server(void)
-{
-    for (unsigned i = 0;; i++) {
-        struct error error = {0};
-        bool died = false;
-        if (faults.making && faults.plan->on[SWITCH_CUT] && i < 3 && below(4) == 0)
-            disk_plan_crash(1 + below(60));
-        enum status status = machine_start(&died, &error);
-        if (status == ST_OK)
-            return true;
-        if (faults.rotted && (status == ST_DAMAGED || status == ST_WRONG_FORMAT))
-            return false;
-        if (!died && !faults.disk_fails)
-            violation("the server does not start: %s", error.text);
-        if (i >= 3 || !faults.making)
-            repair_disk();
-        actor_sleep(100 * NS_PER_MS);
-    }
-}
-
-static void keep_running(void *arg)
-{
-    (void)arg;
-    while (!faults.ending || machine_has_died()) {
-        if (machine_has_died() && !machine_is_down())
-            machine_bury();
-        if (machine_is_down() && !faults.ending && !faults.damaged) {
-            actor_sleep((int64_t)below(2 * NS_PER_S));
-            faults.damaged = !start_server();
-        }
-        if (!machine_has_died())
-            actor_sleep(50 * NS_PER_MS);
-    }
-}
-
-/* -- The one who causes faults -- */
-
-static bool stop_server(void)
-{
-    return !machine_is_down() && !machine_has_died() && machine_stop();
-}
-
-/* What was written before a stop is known to be durable, so that every change must be noticed. */
-static void rot(void)
-{
-    if (faults.rotted || faults.disk_fails || !stop_server() || !machine_is_down())
-        return;
-    faults.rotted = true;
-    disk_rot();
 }
 
 static void jump(void)
@@ -93,43 +31,24 @@ static void jump(void)
         clock_sim_advance(clock, ns);
 }
 
-static void die(enum machine_end_kind kind)
+/* The servers cannot reach each other for a while. */
+static void cut_link(void)
 {
-    if (!machine_is_down() && !machine_has_died())
-        machine_die(kind);
+    trace_line("the way between the servers is cut");
+    front_set_link(faults.sim, false);
+    actor_sleep((int64_t)below(6 * NS_PER_S));
+    if (!machine_has_died(faults.front_machine))
+        front_set_link(faults.sim, true);
 }
 
-static void cause(enum plan_switch which)
+static void disturb(enum plan_switch which)
 {
-    trace_line("fault: %s", switch_name(which));
     switch (which) {
-    case SWITCH_CUT:
-        if (below(2))
-            disk_plan_crash(1 + below(100));
-        else
-            die(MACHINE_CUT);
-        break;
-    case SWITCH_KILL:
-        die(MACHINE_KILLED);
-        break;
-    case SWITCH_STOP:
-        (void)stop_server();
-        break;
-    case SWITCH_ERRORS:
-        faults.disk_fails = true;
-        disk_plan_error(1 + below(50));
-        break;
-    case SWITCH_FULL:
-        faults.disk_fails = true;
-        disk_set_full(true);
-        actor_sleep((int64_t)below(8 * NS_PER_S));
-        disk_set_full(false);
-        break;
-    case SWITCH_ROT:
-        rot();
-        break;
     case SWITCH_BREAK:
-        sim_disturb(faults.sim, SIM_BREAK);
+        if (faults.front_machine && below(4) == 0)
+            cut_link();
+        else
+            sim_disturb(faults.sim, SIM_BREAK);
         break;
     case SWITCH_SILENCE:
         sim_disturb(faults.sim, SIM_SILENCE);
@@ -148,6 +67,14 @@ static void cause(enum plan_switch which)
     }
 }
 
+static void cause(enum plan_switch which)
+{
+    bool at_front = faults.front_machine && below(2);
+    trace_line("fault: %s%s", switch_name(which), at_front ? " (front)" : "");
+    if (!supervisor_cause(at_front ? &faults.front : &faults.server, which))
+        disturb(which);
+}
+
 static void make_faults(void *arg)
 {
     (void)arg;
@@ -161,54 +88,56 @@ static void make_faults(void *arg)
 
 /* -- Life -- */
 
-static void await_server(void)
-{
-    while (!faults.damaged && (machine_is_down() || machine_has_died()))
-        actor_sleep(10 * NS_PER_MS);
-}
-
-void faults_begin(const struct plan *plan, struct sim *sim)
+void faults_begin(const struct plan *plan, struct sim *sim, struct machine *machine)
 {
     faults.plan = plan;
     faults.sim = sim;
-    faults.making = faults.ending = faults.disk_fails = false;
-    faults.rotted = faults.damaged = false;
+    faults.making = false;
+    faults.front_machine = NULL;
     random_init(&faults.random, plan->seed + 1);
-    faults.keeper = actor_start("supervisor", keep_running, NULL);
-    await_server();
+    supervisor_begin(&faults.server, machine, plan, plan->seed + 6);
+}
+
+void faults_begin_front(struct machine *machine)
+{
+    faults.front_machine = machine;
+    supervisor_begin(&faults.front, machine, faults.plan, faults.plan->seed + 7);
+}
+
+static void set_making(bool making)
+{
+    faults.making = faults.server.making = faults.front.making = making;
 }
 
 void faults_start(void)
 {
-    faults.making = true;
+    set_making(true);
     faults.maker = actor_start("faults", make_faults, NULL);
 }
 
 void faults_stop(void)
 {
-    faults.making = false;
-    disk_plan_crash(0);
+    set_making(false);
     actor_join(faults.maker);
-    disk_plan_crash(0);
-    repair_disk();
-    await_server();
+    supervisor_repair(&faults.server);
+    if (faults.front_machine)
+        supervisor_repair(&faults.front);
     trace_line("nothing is wrong any more");
 }
 
 bool faults_have_rotted(void)
 {
-    return faults.rotted;
+    return faults.server.rotted;
 }
 
 bool faults_have_damaged(void)
 {
-    return faults.damaged;
+    return faults.server.damaged;
 }
 
 void faults_end(void)
 {
-    faults.ending = true;
-    actor_join(faults.keeper);
-    if (!machine_is_down())
-        (void)machine_stop();
+    if (faults.front_machine)
+        supervisor_end(&faults.front);
+    supervisor_end(&faults.server);
 }

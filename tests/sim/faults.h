@@ -1,6 +1,6 @@
 /*
- * The faults of a plan: an actor that causes them at random times, and one that starts the server
- * again whenever it has died.
+ * The faults of a plan: an actor that causes them at random times, to the network and to the
+ * machines (supervisor.h).
  */
 #ifndef VIGIL_TESTS_SIM_FAULTS_H
 #define VIGIL_TESTS_SIM_FAULTS_H
@@ -8,17 +8,21 @@
 #include "io/sim.h"
 #include "plan.h"
 
+struct machine;
+
 /* Starts the server and keeps it running. Inside an actor; returns when the server runs. */
-void faults_begin(const struct plan *plan, struct sim *sim);
+void faults_begin(const struct plan *plan, struct sim *sim, struct machine *machine);
+/* The same for the server in front of it. */
+void faults_begin_front(struct machine *machine);
 /* Faults begin. */
 void faults_start(void);
-/* Everything is repaired; returns when the server runs. Inside an actor. */
+/* Everything is repaired; returns when the servers run. Inside an actor. */
 void faults_stop(void);
 /* A bit has changed on the disk: requests may fail. */
 bool faults_have_rotted(void);
 /* The server has noticed it and does not start any more. */
 bool faults_have_damaged(void);
-/* The server is stopped, and not started again. Inside an actor. */
+/* The servers are stopped, and not started again. Inside an actor. */
 void faults_end(void);
 
 #endif

@@ -1,6 +1,7 @@
 #include "kube.h"
 
 #include "actors.h"
+#include "front.h"
 #include "history.h"
 #include "machine.h"
 #include "operations.h"
@@ -154,7 +155,7 @@ void kube_start(const struct plan *plan)
     kube.write_count = 0;
     kube.count = 1 + (unsigned)(plan->seed % 2);
     vigil_kube_options_init(&options);
-    options.server = MACHINE_KUBE_ENDPOINT;
+    options.server = plan->on[SWITCH_FRONT] ? FRONT_KUBE_ENDPOINT : MACHINE_KUBE_ENDPOINT;
     options.calls_per_second = 0;
     options.call_timeout_ms = 5000;
     options.connect_timeout_ms = 1000;

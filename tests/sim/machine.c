@@ -1,48 +1,73 @@
 #include "machine.h"
 
 #include "actors.h"
+#include "base/xalloc.h"
 #include "disk.h"
+#include "front.h"
 #include "server/server.h"
 #include "trace.h"
 
-static struct {
+enum { LISTEN_MAX = 3 };
+
+struct machine {
     struct machine_options options;
+    const char *name;
+    struct disk *disk; /* owned */
     struct server_config config;
-    struct url listen[2];
-    enum server_role roles[2];
-    struct server *server;
+    struct url listen[LISTEN_MAX];
+    enum server_role roles[LISTEN_MAX];
+    struct server *server; /* owned; NULL: it is down */
     bool died;
     bool freeing; /* by machine_stop */
-} machine;
+};
 
 static void crash(void *ctx)
 {
-    (void)ctx;
-    machine_die(MACHINE_CUT);
+    machine_die(ctx, MACHINE_CUT);
 }
 
 /* The engine cannot write its log: the process ends. */
 static void on_failure(void *ctx, const char *text)
 {
-    (void)ctx;
-    trace_line("the server fails: %s", text);
-    machine_die(MACHINE_KILLED);
+    struct machine *machine = ctx;
+    trace_line("%s fails: %s", machine->name, text);
+    machine_die(machine, MACHINE_KILLED);
 }
 
 static void on_warning(void *ctx, const char *text)
 {
-    (void)ctx;
-    trace_line("warning: %s", text);
+    struct machine *machine = ctx;
+    trace_line("%s warns: %s", machine->name, text);
 }
 
-static void configure(void)
+static void listen_at(struct machine *machine, const char *endpoint, enum server_role role)
+{
+    struct error error;
+    size_t at = machine->config.listen_count++;
+    assert(at < LISTEN_MAX);
+    enum status status = url_parse(slice_from_text(endpoint), &machine->listen[at], &error);
+    assert(status == ST_OK);
+    machine->roles[at] = role;
+}
+
+static void configure_listeners(struct machine *machine)
+{
+    bool is_front = machine->options.is_front;
+    listen_at(machine, is_front ? FRONT_ENDPOINT : MACHINE_ENDPOINT, SERVER_CLIENTS);
+    if (!is_front)
+        listen_at(machine, FRONT_LINK_ENDPOINT, SERVER_CLIENTS);
+    if (machine->options.kube)
+        listen_at(machine, is_front ? FRONT_KUBE_ENDPOINT : MACHINE_KUBE_ENDPOINT, SERVER_KUBE);
+}
+
+static void configure(struct machine *machine)
 {
     static const struct slice peer_urls[] = {{(const uint8_t *)"http://127.0.0.1:2380", 21}};
-    machine.config = (struct server_config){
+    machine->config = (struct server_config){
         .engine =
             {
-                .data_dir = "/data",
-                .fs = disk_fs(),
+                .data_dir = machine->options.is_front ? FRONT_DIR : "/data",
+                .fs = disk_fs(machine->disk),
                 .segment_bytes_first = 8 << 10,
                 .segment_bytes_max = 32 << 10,
                 .checkpoint_bytes = 16 << 10,
@@ -52,6 +77,7 @@ static void configure(void)
                 .peer_url_count = COUNT_OF(peer_urls),
                 .on_failure = on_failure,
                 .on_warning = on_warning,
+                .ctx = machine,
                 .leaves_signals = true,
             },
         .etcd =
@@ -65,114 +91,121 @@ static void configure(void)
                 .peer_url_count = COUNT_OF(peer_urls),
             },
         .kube = {.version = "sim"},
-        .kube_wanted = machine.options.kube,
+        .kube_wanted = machine->options.kube,
         .net = NET_OPTIONS_DEFAULT,
         .client_bytes_max = 64 << 20,
         .wire = WIRE_LIMITS_DEFAULT,
-        .listen = machine.listen,
-        .roles = machine.roles,
-        .listen_count = machine.options.kube ? 2 : 1,
+        .listen = machine->listen,
+        .roles = machine->roles,
         .auth = {.simple_ttl_s = 300, .bcrypt_cost = 4},
     };
-    machine.config.net.shards = machine.options.shards;
-    machine.roles[0] = SERVER_CLIENTS;
-    machine.roles[1] = SERVER_KUBE;
+    machine->config.net.shards = machine->options.shards;
+    configure_listeners(machine);
+    if (machine->options.is_front)
+        front_configure(&machine->config, machine->options.user);
 }
 
-static void parse(const char *text, struct url *ret_url)
+struct machine *machine_new(const struct machine_options *options)
 {
-    struct error error;
-    enum status status = url_parse(slice_from_text(text), ret_url, &error);
-    assert(status == ST_OK);
+    struct machine *machine = xcalloc(1, sizeof(*machine));
+    machine->options = *options;
+    machine->name = options->is_front ? "the front" : "the server";
+    machine->disk = disk_new(&(struct disk_options){.dir = options->is_front ? FRONT_DIR : "/data",
+                                                    .seed = options->seed,
+                                                    .slow = options->slow_disk,
+                                                    .misdirects = options->misdirects,
+                                                    .crash = crash,
+                                                    .ctx = machine});
+    configure(machine);
+    return machine;
 }
 
-void machine_begin(const struct machine_options *options)
+void machine_free(struct machine *machine)
 {
-    machine.options = *options;
-    machine.server = NULL;
-    machine.died = false;
-    disk_begin(&(struct disk_options){.seed = options->seed,
-                                      .slow = options->slow_disk,
-                                      .misdirects = options->misdirects,
-                                      .crash = crash,
-                                      .ctx = NULL});
-    parse(MACHINE_ENDPOINT, &machine.listen[0]);
-    parse(MACHINE_KUBE_ENDPOINT, &machine.listen[1]);
-    configure();
+    if (!machine)
+        return;
+    assert(!machine->server);
+    disk_free(machine->disk);
+    free(machine);
 }
 
-void machine_end(void)
+struct disk *machine_disk(struct machine *machine)
 {
-    assert(!machine.server);
-    disk_end();
+    return machine->disk;
 }
 
-bool machine_is_down(void)
+bool machine_is_down(const struct machine *machine)
 {
-    return !machine.server;
+    return !machine->server;
 }
 
-bool machine_has_died(void)
+bool machine_has_died(const struct machine *machine)
 {
-    return machine.died && !machine.freeing;
+    return machine->died && !machine->freeing;
 }
 
-enum status machine_start(bool *ret_died, struct error *ret_error)
+enum status machine_start(struct machine *machine, bool *ret_died, struct error *ret_error)
 {
-    assert(!machine.server && !machine.died);
-    disk_start();
+    assert(!machine->server && !machine->died);
+    disk_start(machine->disk);
+    if (machine->options.is_front)
+        front_set_link(machine->options.sim, true);
     struct server *server;
-    enum status status = server_start(&machine.config, &server, ret_error);
-    trace_line("the server starts: %s %s", status_text(status),
+    enum status status = server_start(&machine->config, &server, ret_error);
+    trace_line("%s starts: %s %s", machine->name, status_text(status),
                status == ST_OK ? "" : ret_error->text);
     if (status == ST_OK) {
-        machine.server = server;
+        machine->server = server;
         return status;
     }
-    disk_stop();
-    *ret_died = machine.died;
-    machine.died = false;
+    disk_stop(machine->disk);
+    *ret_died = machine->died;
+    machine->died = false;
     return status;
 }
 
-bool machine_stop(void)
+bool machine_stop(struct machine *machine)
 {
-    struct server *server = machine.server;
-    trace_line("the server is stopped");
+    struct server *server = machine->server;
+    trace_line("%s is stopped", machine->name);
     server_drain(server);
-    for (int i = 0; i < 1000 && !server_drained(server) && !machine.died; i++)
+    for (int i = 0; i < 1000 && !server_drained(server) && !machine->died; i++)
         actor_sleep(10 * NS_PER_MS);
-    if (machine.died)
+    if (machine->died)
         return false;
-    machine.freeing = true;
+    machine->freeing = true;
     server_free(server);
-    machine.freeing = false;
-    machine.server = NULL;
-    bool clean = !machine.died;
-    machine.died = false;
-    disk_stop();
-    trace_line("the server has stopped");
+    machine->freeing = false;
+    machine->server = NULL;
+    bool clean = !machine->died;
+    machine->died = false;
+    disk_stop(machine->disk);
+    trace_line("%s has stopped", machine->name);
     return clean;
 }
 
-void machine_die(enum machine_end_kind kind)
+void machine_die(struct machine *machine, enum machine_end_kind kind)
 {
-    if (machine.died)
+    if (machine->died)
         return;
-    trace_line("the server dies: %s", kind == MACHINE_CUT ? "power fails" : "killed");
-    machine.died = true;
-    disk_stop();
-    for (size_t i = 0; i < machine.config.listen_count; i++)
-        sim_unplug(machine.options.sim, &machine.listen[i].address);
+    trace_line("%s dies: %s", machine->name, kind == MACHINE_CUT ? "power fails" : "killed");
+    machine->died = true;
+    disk_stop(machine->disk);
+    for (size_t i = 0; i < machine->config.listen_count; i++)
+        sim_unplug(machine->options.sim, &machine->listen[i].address);
+    if (machine->options.is_front)
+        front_set_link(machine->options.sim, false);
     if (kind == MACHINE_CUT)
-        disk_cut_power();
-    actors_wake(&machine.died);
+        disk_cut_power(machine->disk);
+    if (kind == MACHINE_CUT && machine->options.is_front)
+        front_boot();
+    actors_wake(&machine->died);
 }
 
-void machine_bury(void)
+void machine_bury(struct machine *machine)
 {
-    assert(machine.died);
-    server_free(machine.server);
-    machine.server = NULL;
-    machine.died = false;
+    assert(machine->died);
+    server_free(machine->server);
+    machine->server = NULL;
+    machine->died = false;
 }

@@ -1,6 +1,8 @@
 /*
- * The machine with the server: the whole of src/server on the simulated disk and network. One at a
- * time. Started and stopped by actors; everything that the dead process still does has no effect.
+ * A machine with a server: the whole of src/server on a simulated disk and the simulated network.
+ * Started and stopped by actors; everything that the dead process still does has no effect.
+ *
+ * There are at most two, the second one in front of the first (front.h).
  */
 #ifndef VIGIL_TESTS_SIM_MACHINE_H
 #define VIGIL_TESTS_SIM_MACHINE_H
@@ -8,35 +10,41 @@
 #include "base/error.h"
 #include "io/sim.h"
 
+struct disk;
+struct machine;
+
 struct machine_options {
     struct sim *sim;
     uint64_t seed;
     unsigned shards;
     bool slow_disk, misdirects;
     bool kube;
+    bool is_front;
+    const char *user; /* of a front; NULL: the server behind has no authentication */
 };
 
 #define MACHINE_ENDPOINT "http://127.0.0.1:2379"
 #define MACHINE_KUBE_ENDPOINT "http://127.0.0.1:8080"
 
-void machine_begin(const struct machine_options *options);
-void machine_end(void); /* stopped */
+struct machine *machine_new(const struct machine_options *options);
+void machine_free(struct machine *machine); /* stopped; accepts NULL */
+struct disk *machine_disk(struct machine *machine);
 
 /* The server does not run: it was never started, has been stopped, or has died. */
-bool machine_is_down(void);
+bool machine_is_down(const struct machine *machine);
 /* Inside an actor; the machine is down. *ret_died: it failed because power failed meanwhile. */
-enum status machine_start(bool *ret_died, struct error *ret_error);
+enum status machine_start(struct machine *machine, bool *ret_died, struct error *ret_error);
 /* Inside an actor: ends the server as a signal does, and waits for it. False: it died meanwhile. */
-bool machine_stop(void);
+bool machine_stop(struct machine *machine);
 
 enum machine_end_kind {
     MACHINE_KILLED, /* the process ends; the system keeps what it wrote */
     MACHINE_CUT,    /* power fails */
 };
 /* From anywhere; machine_bury must follow. */
-void machine_die(enum machine_end_kind kind);
-bool machine_has_died(void);
+void machine_die(struct machine *machine, enum machine_end_kind kind);
+bool machine_has_died(const struct machine *machine);
 /* Inside an actor: frees the dead process. */
-void machine_bury(void);
+void machine_bury(struct machine *machine);
 
 #endif

@@ -138,7 +138,7 @@ static void check_versions(const struct operation *op, int64_t revision, size_t 
 static void check_range(const struct operation *op)
 {
     int64_t revision = op->revision ? op->revision : op->header_revision;
-    if (op->answer == ANSWER_OK && op->revision && op->revision < op->compacted_floor)
+    if (op->answer == ANSWER_OK && op->revision && op->revision < op->compacted_floor && !op->lags)
         violation(OP_FORMAT " was answered at revision %lld, which was compacted", OP_ARGS(op),
                   (long long)op->revision);
     if (op->code == VIGIL_ERROR_COMPACTED &&

@@ -42,6 +42,7 @@ struct operation {
     int64_t compared;
     bool previous;    /* prev_kv is wanted */
     bool is_repeated; /* the library may repeat it: it only reads */
+    bool lags;        /* of a server that learns of compactions a little later */
 
     /* The answer. */
     enum answer_kind answer;

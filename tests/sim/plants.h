@@ -8,27 +8,38 @@
 #include <stdbool.h>
 
 /* name, what is wrong, the fault that it needs */
-#define PLANTS_TABLE(X)                                                                         \
-    X(NO_SYNC, "no-sync", "writes are answered before they are synced", "power cut")            \
-    X(HALF_SYNC, "half-sync", "one sync in four is left out", "power cut")                      \
-    X(NO_SYNC_DIR, "no-sync-dir", "new files are not synced into their directory", "power cut") \
-    X(TORN_RECORD, "torn-record", "a torn record is taken for a good one", "power cut")         \
-    X(SYNC_ERROR, "sync-error", "a sync that fails is ignored", "I/O error")                    \
-    X(WRITE_ERROR, "write-error", "a write that fails is ignored", "I/O error")                 \
-    X(FULL_IGNORED, "full-ignored", "a put onto a full disk is answered", "full disk")          \
-    X(LEASES_LOST, "leases-lost", "leases are forgotten by a restart", "kill")                  \
-    X(AUTH_LOST, "auth-lost", "users are forgotten by a restart", "kill")                       \
-    X(WATCH_GAP, "watch-gap", "a watch that resumes misses a revision", "broken connection")    \
-    X(WATCH_EARLY, "watch-early", "a watch that resumes begins too early", "broken connection") \
-    X(SILENCE, "silence", "a silent connection is not noticed", "silent connection")            \
-    X(WALL_CLOCK, "wall-clock", "leases end by the time of day", "jumping clock")               \
-    X(LEASE_EARLY, "lease-early", "leases end half a second too early", "none")                 \
-    X(DOUBLE_APPLY, "double-apply", "one put in fifty is applied twice", "none")                \
-    X(NO_COMPARE, "no-compare", "one transaction in ten ignores its comparisons", "none")       \
-    X(STALE_READ, "stale-read", "one range in ten is read a revision too early", "none")        \
-    X(COMPACT_FAR, "compact-far", "a compaction goes a revision too far", "none")               \
-    X(NO_PERMISSION, "no-permission", "permissions of writes are not checked", "none")          \
-    X(WRONG_PREVIOUS, "wrong-previous", "one put in ten has no previous value", "none")
+#define PLANTS_TABLE(X)                                                                            \
+    X(NO_SYNC, "no-sync", "writes are answered before they are synced", "power cut")               \
+    X(HALF_SYNC, "half-sync", "one sync in four is left out", "power cut")                         \
+    X(NO_SYNC_DIR, "no-sync-dir", "new files are not synced into their directory", "power cut")    \
+    X(TORN_RECORD, "torn-record", "a torn record is taken for a good one", "power cut")            \
+    X(SYNC_ERROR, "sync-error", "a sync that fails is ignored", "I/O error")                       \
+    X(WRITE_ERROR, "write-error", "a write that fails is ignored", "I/O error")                    \
+    X(FULL_IGNORED, "full-ignored", "a put onto a full disk is answered", "full disk")             \
+    X(LEASES_LOST, "leases-lost", "leases are forgotten by a restart", "kill")                     \
+    X(AUTH_LOST, "auth-lost", "users are forgotten by a restart", "kill")                          \
+    X(WATCH_GAP, "watch-gap", "a watch that resumes misses a revision", "broken connection")       \
+    X(WATCH_EARLY, "watch-early", "a watch that resumes begins too early", "broken connection")    \
+    X(SILENCE, "silence", "a silent connection is not noticed", "silent connection")               \
+    X(WALL_CLOCK, "wall-clock", "leases end by the time of day", "jumping clock")                  \
+    X(LEASE_EARLY, "lease-early", "leases end half a second too early", "none")                    \
+    X(DOUBLE_APPLY, "double-apply", "one put in fifty is applied twice", "none")                   \
+    X(NO_COMPARE, "no-compare", "one transaction in ten ignores its comparisons", "none")          \
+    X(STALE_READ, "stale-read", "one range in ten is read a revision too early", "none")           \
+    X(COMPACT_FAR, "compact-far", "a compaction goes a revision too far", "none")                  \
+    X(NO_PERMISSION, "no-permission", "permissions of writes are not checked", "none")             \
+    X(WRONG_PREVIOUS, "wrong-previous", "one put in ten has no previous value", "none")            \
+    X(FRONT_STALE, "front-stale", "in front: a read does not ask for the newest revision", "none") \
+    X(FRONT_RIGHTS, "front-rights", "in front: everybody may read", "none")                        \
+    X(FRONT_GAP, "front-gap", "in front: a revision is left out when the watch resumes",           \
+      "broken connection")                                                                         \
+    X(FRONT_TWICE, "front-twice", "in front: a write without an answer is sent again",             \
+      "broken connection")                                                                         \
+    X(FRONT_KEEPS, "front-keeps", "in front: a state that is loaded deletes no keys",              \
+      "cut off during a compaction")                                                               \
+    X(FRONT_PAST, "front-past", "in front: the past before the mirror begins too late",            \
+      "power cut")                                                                                 \
+    X(FRONT_FULL, "front-full", "in front: what a full disk has refused is left out", "full disk")
 
 #define PLANT_ENUM(id, name, what, fault) PLANT_##id,
 enum plant { PLANT_NONE, PLANTS_TABLE(PLANT_ENUM) PLANTS };

@@ -3,6 +3,7 @@
 #include "actors.h"
 #include "clients.h"
 #include "faults.h"
+#include "front.h"
 #include "kube.h"
 #include "machine.h"
 #include "operations.h"
@@ -19,6 +20,7 @@
 struct run {
     const struct plan *plan;
     struct sim *sim;
+    struct machine *server, *front; /* owned; front: NULL if there is none */
 };
 
 /* A bit has changed on the disk, and the server has noticed it: the run ends here. */
@@ -72,10 +74,13 @@ static void control(void *arg)
 {
     const struct run *run = arg;
     const struct plan *plan = run->plan;
-    faults_begin(plan, run->sim);
+    faults_begin(plan, run->sim, run->server);
     if (plan->on[SWITCH_AUTH])
         clients_enable_auth();
-    vigil_client *auditor = client_connect(plan->on[SWITCH_AUTH] ? "root" : NULL);
+    if (run->front)
+        faults_begin_front(run->front);
+    vigil_client *auditor = client_connect(plan->on[SWITCH_AUTH] ? "root" : NULL,
+                                           front_endpoints(run->front, (unsigned)plan->seed));
     watchers_audit(auditor);
     clients_start(plan);
     if (plan->on[SWITCH_KUBE])
@@ -109,6 +114,20 @@ static struct sim *make_sim(const struct plan *plan)
     return sim_new(&options);
 }
 
+static struct machine *make_machine(const struct plan *plan, struct sim *sim, bool is_front)
+{
+    return machine_new(&(struct machine_options){
+        .sim = sim,
+        .seed = plan->seed + (is_front ? 8 : 5),
+        .shards = plan->shards,
+        .kube = plan->on[SWITCH_KUBE],
+        .slow_disk = plan->on[SWITCH_SLOW],
+        .misdirects = plan->on[SWITCH_MISDIRECT],
+        .is_front = is_front,
+        .user = plan->on[SWITCH_AUTH] ? "root" : NULL,
+    });
+}
+
 struct run_result run_plan(const struct plan *plan, bool prints)
 {
     struct run run = {.plan = plan, .sim = make_sim(plan)};
@@ -118,14 +137,9 @@ struct run_result run_plan(const struct plan *plan, bool prints)
     history_begin();
     operations_begin();
     watchers_begin();
-    machine_begin(&(struct machine_options){
-        .sim = run.sim,
-        .seed = plan->seed + 5,
-        .shards = plan->shards,
-        .kube = plan->on[SWITCH_KUBE],
-        .slow_disk = plan->on[SWITCH_SLOW],
-        .misdirects = plan->on[SWITCH_MISDIRECT],
-    });
+    run.server = make_machine(plan, run.sim, false);
+    if (plan->on[SWITCH_FRONT])
+        run.front = make_machine(plan, run.sim, true);
     if (!actors_run(actor_start("control", control, &run)))
         violation("every actor waits, and nothing will happen");
     struct run_result result = {
@@ -135,7 +149,8 @@ struct run_result run_plan(const struct plan *plan, bool prints)
         .revisions = (uint64_t)history_revision(),
         .seconds = (double)actors_now() / 1e9,
     };
-    machine_end();
+    machine_free(run.front);
+    machine_free(run.server);
     operations_end();
     history_end();
     actors_end();

@@ -11,7 +11,10 @@ set(sim_wraps
     waker_wake waker_sleep waker_look lock_take lock_release lock_wait lock_wait_until
     loop_run loop_stop loop_turn
     file_pread file_pwrite file_sync fs_open fs_rename fs_unlink fs_sync_dir backend_lmdb_open backend_commit
+    nftw spool_open mirror_file_boot
     record_check local_lease_load_row local_auth_load_row catch_up_begin lessor_next_ns lessor_expired
-    log_is_short applier_put applier_txn applier_compact range_begin permission_check)
+    log_is_short applier_put applier_txn applier_compact range_begin permission_check
+    cluster_range_start watches_create local_mirror_walk_next local_mirror_walk_is_complete local_mirror_retry
+    local_mirror_revision past_source_start upstream_start)
 list(TRANSFORM sim_wraps PREPEND "-Wl,--wrap=")
 target_link_options(vigil_sim PRIVATE ${sim_wraps})

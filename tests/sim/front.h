@@ -1,0 +1,29 @@
+/*
+ * The second server of a run, in front of the first one (vigil serve --upstream-endpoints): what
+ * it needs that the first one does not have. It reaches the first one by an address of its own, so
+ * that the way between them can be cut.
+ */
+#ifndef VIGIL_TESTS_SIM_FRONT_H
+#define VIGIL_TESTS_SIM_FRONT_H
+
+#include "io/sim.h"
+
+struct server_config;
+
+#define FRONT_DIR "/front"
+#define FRONT_ENDPOINT "http://127.0.0.1:12379"
+#define FRONT_KUBE_ENDPOINT "http://127.0.0.1:18080"
+/* Of the first server, only for the one in front of it. */
+#define FRONT_LINK_ENDPOINT "http://127.0.0.1:2378"
+
+/* user: of the server in front, which is its password, too; NULL: none. */
+void front_configure(struct server_config *config, const char *user);
+/* The way between the servers exists, or all connections on it break, and there are no new ones. */
+void front_set_link(struct sim *sim, bool exists);
+/* The machine was started again, so that its mirror counts as lost. */
+void front_boot(void);
+
+/* The endpoints of one of the clients: those of the one in front, of the one behind, or both. */
+const char *front_endpoints(bool has_front, unsigned client);
+
+#endif

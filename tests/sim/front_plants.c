@@ -1,0 +1,108 @@
+/* Planted bugs of the server in front (plants.h). */
+#include "codec/pb/rpc.pb.h"
+#include "engine/cluster/follow/watches.h"
+#include "engine/cluster/link/upstream.h"
+#include "engine/cluster/past/source.h"
+#include "engine/cluster/shard.h"
+#include "engine/local/mirror.h"
+#include "plants.h"
+
+/* -- Reads -- */
+
+void __real_cluster_range_start(struct engine_shard *shard, struct engine_range *range,
+                                const struct pb_range_request *request);
+void __wrap_cluster_range_start(struct engine_shard *shard, struct engine_range *range,
+                                const struct pb_range_request *request);
+void __wrap_cluster_range_start(struct engine_shard *shard, struct engine_range *range,
+                                const struct pb_range_request *request)
+{
+    struct pb_range_request *changed = arena_alloc(range->op.arena, sizeof(*changed));
+    if (changed && plant_is(PLANT_FRONT_STALE)) {
+        *changed = *request;
+        changed->serializable = true;
+        request = changed;
+    }
+    if (plant_is(PLANT_FRONT_RIGHTS))
+        range->op.principal.is_server = true;
+    __real_cluster_range_start(shard, range, request);
+}
+
+/* -- Following -- */
+
+void __real_watches_create(struct watches *watches, const struct watches_request *request);
+void __wrap_watches_create(struct watches *watches, const struct watches_request *request);
+void __wrap_watches_create(struct watches *watches, const struct watches_request *request)
+{
+    struct watches_request changed = *request;
+    changed.revision += plant_is(PLANT_FRONT_GAP) && request->revision > 2;
+    __real_watches_create(watches, &changed);
+}
+
+/* A state that is loaded has no keys that the mirror has to delete. */
+bool __real_local_mirror_walk_next(struct mirror_walk *walk, struct slice *ret_key,
+                                   int64_t *ret_mod_revision);
+bool __wrap_local_mirror_walk_next(struct mirror_walk *walk, struct slice *ret_key,
+                                   int64_t *ret_mod_revision);
+bool __wrap_local_mirror_walk_next(struct mirror_walk *walk, struct slice *ret_key,
+                                   int64_t *ret_mod_revision)
+{
+    return !plant_is(PLANT_FRONT_KEEPS) &&
+           __real_local_mirror_walk_next(walk, ret_key, ret_mod_revision);
+}
+
+bool __real_local_mirror_walk_is_complete(const struct mirror_walk *walk);
+bool __wrap_local_mirror_walk_is_complete(const struct mirror_walk *walk);
+bool __wrap_local_mirror_walk_is_complete(const struct mirror_walk *walk)
+{
+    return plant_is(PLANT_FRONT_KEEPS) || __real_local_mirror_walk_is_complete(walk);
+}
+
+/* -- A full disk -- */
+
+static bool skips; /* what was refused is left out */
+
+void __real_local_mirror_retry(struct engine *engine);
+void __wrap_local_mirror_retry(struct engine *engine);
+void __wrap_local_mirror_retry(struct engine *engine)
+{
+    skips = plant_is(PLANT_FRONT_FULL);
+    __real_local_mirror_retry(engine);
+}
+
+int64_t __real_local_mirror_revision(const struct engine *engine);
+int64_t __wrap_local_mirror_revision(const struct engine *engine);
+int64_t __wrap_local_mirror_revision(const struct engine *engine)
+{
+    int64_t revision = __real_local_mirror_revision(engine) + skips;
+    skips = false;
+    return revision;
+}
+
+/* -- What is older than the mirror -- */
+
+void __real_past_source_start(struct past_source *source, const struct past_source_options *options,
+                              int64_t from);
+void __wrap_past_source_start(struct past_source *source, const struct past_source_options *options,
+                              int64_t from);
+void __wrap_past_source_start(struct past_source *source, const struct past_source_options *options,
+                              int64_t from)
+{
+    __real_past_source_start(source, options, from + plant_is(PLANT_FRONT_PAST));
+}
+
+/* -- Calls of the cluster -- */
+
+enum status __real_upstream_start(struct upstream *upstream, const struct upstream_request *request,
+                                  const struct upstream_ops *ops, void *user,
+                                  struct upstream_call **ret_call);
+enum status __wrap_upstream_start(struct upstream *upstream, const struct upstream_request *request,
+                                  const struct upstream_ops *ops, void *user,
+                                  struct upstream_call **ret_call);
+enum status __wrap_upstream_start(struct upstream *upstream, const struct upstream_request *request,
+                                  const struct upstream_ops *ops, void *user,
+                                  struct upstream_call **ret_call)
+{
+    struct upstream_request changed = *request;
+    changed.reads |= plant_is(PLANT_FRONT_TWICE) && !request->lasts;
+    return __real_upstream_start(upstream, &changed, ops, user, ret_call);
+}
