@@ -383,7 +383,8 @@ static enum status read_value(struct tree_reader *reader, enum json_token token)
     if (token == JSON_STRING) {
         TRY(read_string(reader, node));
     } else if (token == JSON_NUMBER) {
-        node->text = raw;
+        /* A whole number, which has no sign if it is zero. */
+        node->text = slice_equal(raw, SLICE_LITERAL("-0")) ? SLICE_LITERAL("0") : raw;
     }
     TRY(add_value(reader, node));
     return is_parent(node) ? read_open(reader, node) : ST_OK;

@@ -374,6 +374,21 @@ static void few_remaining_members_of_many_are_found(void **state)
     }
 }
 
+static void whole_zero_has_no_sign(void **state)
+{
+    (void)state;
+    struct arena arena;
+    struct json_node *root;
+    struct error error;
+    AUTO(buf_fini) struct buf out = {0};
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    assert_int_equal(json_tree_read(&arena, SLICE_LITERAL("[-0,0,-0.0,-1,-0e1]"), &root, &error),
+                     ST_OK);
+    assert_int_equal(json_tree_write(root, &out), ST_OK);
+    assert_true(slice_equal(buf_slice(&out), SLICE_LITERAL("[0,0,-0.0,-1,-0e1]")));
+    arena_fini(&arena);
+}
+
 /* A walk of a node that is not an array or object finds nothing, and the text of one that is not a
  * string or number is empty, whether or not its type was checked. */
 static void nodes_of_other_types_look_empty(void **state)
@@ -405,6 +420,7 @@ static void nodes_of_other_types_look_empty(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(whole_zero_has_no_sign),
         cmocka_unit_test(nodes_of_other_types_look_empty),
         cmocka_unit_test_setup_teardown(parsed_text_is_written_compact, setup, teardown),
         cmocka_unit_test_setup_teardown(last_value_of_a_repeated_key_is_used, setup, teardown),

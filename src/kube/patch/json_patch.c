@@ -229,6 +229,11 @@ static enum status test(const struct patching *p, struct slice path,
                          "error in test for path: '%.*s': strconv.Atoi: parsing \"%.*s\": invalid "
                          "syntax",
                          SLICE_ARGS(path), SLICE_ARGS(position.key));
+    if (position.parent && position.parent->type == JSON_TYPE_ARRAY && !position.node)
+        return error_set(p->error, ST_INVALID,
+                         "error in test for path: '%.*s': Unable to access invalid index: %.*s: "
+                         "invalid index referenced",
+                         SLICE_ARGS(path), SLICE_ARGS(position.key));
     if (!position.node && null)
         return ST_OK;
     if (json_node_equal(position.node, expected))

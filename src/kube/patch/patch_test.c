@@ -109,6 +109,8 @@ static void impossible_operations_are_refused(void **state)
         {"[{\"op\":\"move\",\"from\":\"/x\",\"path\":\"/y\"}]", ST_INVALID},
         {"[{\"op\":\"test\",\"path\":\"/a\",\"value\":2}]", ST_INVALID},
         {"[{\"op\":\"test\",\"path\":\"/l/x\",\"value\":null}]", ST_INVALID},
+        {"[{\"op\":\"test\",\"path\":\"/l/1\",\"value\":null}]", ST_INVALID},
+        {"[{\"op\":\"test\",\"path\":\"/l/-2\"}]", ST_INVALID},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct fixture *f = *state;

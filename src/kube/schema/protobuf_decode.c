@@ -37,46 +37,104 @@ static enum status no_memory(struct protobuf_decoder *d)
 
 /* -- The wire format -- */
 
-static enum status read_fixed(struct protobuf_decoder *d, struct slice *bytes, size_t width,
-                              struct wire_field *ret_field)
+/* A number of up to ten bytes, of which Kubernetes' decoders drop the bits beyond 64. NULL: it does
+ * not end. */
+static const uint8_t *read_varint(const uint8_t *p, const uint8_t *end, uint64_t *ret_value)
 {
-    if (bytes->len < width)
-        return malformed(d, "unexpected EOF");
-    for (size_t i = width; i-- > 0;)
-        ret_field->varint = ret_field->varint << 8 | bytes->ptr[i];
-    *bytes = slice_sub(*bytes, width, bytes->len - width);
-    return ST_OK;
+    const uint8_t *after = pb_varint_read(p, end, ret_value);
+    if (LIKELY(after))
+        return after;
+    *ret_value = 0;
+    for (unsigned i = 0; i < PB_VARINT_BYTES_MAX && p < end; i++, p++) {
+        *ret_value |= (uint64_t)(*p & 0x7f) << (7 * i);
+        if (*p < 0x80)
+            return p + 1;
+    }
+    return NULL;
 }
 
-/* Reads the next field. Groups, which Kubernetes does not use, are malformed. */
+/* The value of a field that is no group. NULL: it exceeds the end. */
+static const uint8_t *read_value(const uint8_t *p, const uint8_t *end, struct wire_field *field)
+{
+    size_t width = field->wire == PB_WIRE_I64 ? 8 : field->wire == PB_WIRE_I32 ? 4 : 0;
+    uint64_t len;
+    if (field->wire == PB_WIRE_VARINT)
+        return read_varint(p, end, &field->varint);
+    if (field->wire == PB_WIRE_LEN) {
+        p = read_varint(p, end, &len);
+        if (!p || len > (uint64_t)(end - p))
+            return NULL;
+        field->bytes = slice_of(p, (size_t)len);
+        return p + len;
+    }
+    if ((size_t)(end - p) < width)
+        return NULL;
+    for (size_t i = width; i-- > 0;)
+        field->varint = field->varint << 8 | p[i];
+    return p + width;
+}
+
+static bool is_wire(enum pb_wire wire)
+{
+    return wire <= PB_WIRE_LEN || wire == PB_WIRE_I32;
+}
+
+/* The rest of a group, in which only the ends of groups are counted. Only unknown fields may be
+ * groups. NULL: it does not end, or has something else. */
+static const uint8_t *skip_group(const uint8_t *p, const uint8_t *end)
+{
+    for (size_t depth = 1; depth > 0;) {
+        uint64_t tag;
+        struct wire_field field = {0};
+        p = read_varint(p, end, &tag);
+        if (!p)
+            return NULL;
+        field.wire = (enum pb_wire)(tag & 7);
+        if (field.wire == PB_WIRE_GROUP)
+            depth++;
+        else if (field.wire == PB_WIRE_GROUP_END)
+            depth--;
+        else
+            p = is_wire(field.wire) ? read_value(p, end, &field) : NULL;
+        if (!p)
+            return NULL;
+    }
+    return p;
+}
+
+/* Reads the next field. As in Kubernetes' decoders only 32 bits of its number count. */
 static enum status read_field(struct protobuf_decoder *d, struct slice *bytes,
                               struct wire_field *ret_field)
 {
     const uint8_t *p = bytes->ptr, *end = p + bytes->len;
     uint64_t tag;
     *ret_field = (struct wire_field){0};
-    p = pb_varint_read(p, end, &tag);
-    if (!p || tag >> 3 == 0 || tag >> 3 > PB_NUMBER_MAX)
-        return malformed(d, p ? "illegal tag" : "unexpected EOF");
-    ret_field->number = tag >> 3;
+    p = read_varint(p, end, &tag);
+    if (!p)
+        return malformed(d, "unexpected EOF");
+    int32_t number = (int32_t)(uint32_t)(tag >> 3);
     ret_field->wire = (enum pb_wire)(tag & 7);
-    if (ret_field->wire == PB_WIRE_VARINT) {
-        p = pb_varint_read(p, end, &ret_field->varint);
-    } else if (ret_field->wire == PB_WIRE_LEN) {
-        p = pb_len_read(p, end, &ret_field->bytes.len);
-        ret_field->bytes.ptr = p;
-        p = p ? p + ret_field->bytes.len : NULL;
-    }
+    if (ret_field->wire == PB_WIRE_GROUP_END)
+        return malformed(d, "wiretype end group for non-group");
+    if (number <= 0)
+        return malformed(d, "illegal tag");
+    if (ret_field->wire != PB_WIRE_GROUP && !is_wire(ret_field->wire))
+        return malformed(d, "illegal wireType");
+    ret_field->number = (uint32_t)number;
+    p = ret_field->wire == PB_WIRE_GROUP ? skip_group(p, end) : read_value(p, end, ret_field);
     if (!p)
         return malformed(d, "unexpected EOF");
     *bytes = slice_of(p, (size_t)(end - p));
-    if (ret_field->wire == PB_WIRE_I64)
-        return read_fixed(d, bytes, 8, ret_field);
-    if (ret_field->wire == PB_WIRE_I32)
-        return read_fixed(d, bytes, 4, ret_field);
-    if (ret_field->wire != PB_WIRE_VARINT && ret_field->wire != PB_WIRE_LEN)
-        return malformed(d, "wiretype end group for non-group");
     return ST_OK;
+}
+
+static enum status check_wire(struct protobuf_decoder *d, const struct wire_field *field,
+                              enum pb_wire wanted, struct slice name)
+{
+    if (field->wire == wanted)
+        return ST_OK;
+    return error_set(d->error, ST_MALFORMED, "proto: wrong wireType = %d for field %.*s",
+                     (int)field->wire, SLICE_ARGS(name));
 }
 
 static enum pb_wire wire_of(enum kube_value value)
@@ -160,25 +218,44 @@ static enum status bytes_node(struct protobuf_decoder *d, struct slice bytes,
     return text_node(d, slice_of(text, len), ret_node);
 }
 
-/* Reads the fields of a small message of numbers and texts, by number. */
+/* A small message of numbers and texts: the fields 1, 2, … with their names and wire types. */
 enum { SMALL_FIELDS = 4 };
-static enum status merge_small(struct protobuf_decoder *d, struct slice bytes,
-                               struct wire_field fields[SMALL_FIELDS])
+struct small {
+    struct {
+        const char *name; /* NULL: there is no such field */
+        enum pb_wire wire;
+    } fields[SMALL_FIELDS];
+};
+
+static const struct small
+    timestamp = {.fields = {[1] = {"Seconds", PB_WIRE_VARINT}, [2] = {"Nanos", PB_WIRE_VARINT}}},
+    int_or_string = {.fields = {[1] = {"Type", PB_WIRE_VARINT},
+                                [2] = {"IntVal", PB_WIRE_VARINT},
+                                [3] = {"StrVal", PB_WIRE_LEN}}},
+    raw_extension = {.fields = {[1] = {"Raw", PB_WIRE_LEN}}},
+    type_meta = {.fields = {[1] = {"APIVersion", PB_WIRE_LEN}, [2] = {"Kind", PB_WIRE_LEN}}};
+
+/* Of a field that is repeated the last one counts. */
+static enum status merge_small(struct protobuf_decoder *d, const struct small *type,
+                               struct slice bytes, struct wire_field fields[SMALL_FIELDS])
 {
     while (bytes.len) {
         struct wire_field field;
         TRY(read_field(d, &bytes, &field));
-        if (field.number < SMALL_FIELDS)
-            fields[field.number] = field;
+        if (field.number >= SMALL_FIELDS || !type->fields[field.number].name)
+            continue;
+        TRY(check_wire(d, &field, type->fields[field.number].wire,
+                       slice_from_text(type->fields[field.number].name)));
+        fields[field.number] = field;
     }
     return ST_OK;
 }
 
-static enum status read_small(struct protobuf_decoder *d, struct slice bytes,
-                              struct wire_field fields[SMALL_FIELDS])
+static enum status read_small(struct protobuf_decoder *d, const struct small *type,
+                              struct slice bytes, struct wire_field fields[SMALL_FIELDS])
 {
     memset(fields, 0, SMALL_FIELDS * sizeof(fields[0]));
-    return merge_small(d, bytes, fields);
+    return merge_small(d, type, bytes, fields);
 }
 
 static enum status time_node(struct protobuf_decoder *d, struct slice bytes, bool micro,
@@ -186,7 +263,7 @@ static enum status time_node(struct protobuf_decoder *d, struct slice bytes, boo
 {
     struct wire_field fields[SMALL_FIELDS];
     char text[KUBE_TIME_BYTES];
-    TRY(read_small(d, bytes, fields));
+    TRY(read_small(d, &timestamp, bytes, fields));
     int64_t seconds = (int64_t)fields[1].varint;
     int32_t nanos = micro ? (int32_t)fields[2].varint : 0; /* a Time ignores its nanoseconds */
     if (!bytes.len || (seconds == KUBE_TIME_NONE && nanos == 0))
@@ -199,11 +276,17 @@ static enum status time_node(struct protobuf_decoder *d, struct slice bytes, boo
 static enum status quantity_node(struct protobuf_decoder *d, struct slice bytes,
                                  struct json_node **ret_node)
 {
-    struct wire_field fields[SMALL_FIELDS];
-    TRY(read_small(d, bytes, fields));
-    struct slice text = fields[1].bytes.len ? fields[1].bytes : SLICE_LITERAL("0");
-    if (go_quantity_check(text, d->error) != ST_OK)
-        return ST_MALFORMED;
+    struct slice text = SLICE_LITERAL("0");
+    while (bytes.len) {
+        struct wire_field field;
+        TRY(read_field(d, &bytes, &field));
+        if (field.number != 1)
+            continue;
+        TRY(check_wire(d, &field, PB_WIRE_LEN, SLICE_LITERAL("String_")));
+        text = field.bytes;
+        if (go_quantity_check(text, d->error) != ST_OK)
+            return ST_MALFORMED;
+    }
     return text_node(d, text, ret_node);
 }
 
@@ -211,7 +294,7 @@ static enum status int_or_string_node(struct protobuf_decoder *d, struct slice b
                                       struct json_node **ret_node)
 {
     struct wire_field fields[SMALL_FIELDS];
-    TRY(read_small(d, bytes, fields));
+    TRY(read_small(d, &int_or_string, bytes, fields));
     if (fields[1].varint > 1)
         return malformed(d, "impossible IntOrString.Type");
     if (fields[1].varint == 1)
@@ -223,12 +306,45 @@ static enum status raw_node(struct protobuf_decoder *d, struct slice bytes,
                             struct json_node **ret_node)
 {
     struct wire_field fields[SMALL_FIELDS];
-    TRY(read_small(d, bytes, fields));
+    TRY(read_small(d, &raw_extension, bytes, fields));
     if (!fields[1].bytes.len)
         return null_node(d, ret_node);
     if (kube_protobuf_is(fields[1].bytes))
         return malformed(d, "protobuf where JSON is required");
     return json_tree_read(d->arena, fields[1].bytes, ret_node, d->error);
+}
+
+/* The encoded pieces of a message that is repeated: together they are one message. */
+struct piece {
+    struct slice bytes;
+    const struct piece *before;
+    size_t total; /* bytes of this one and of all before */
+};
+
+static enum status add_piece(struct protobuf_decoder *d, struct slice bytes,
+                             const struct piece **last)
+{
+    struct piece *piece = arena_alloc(d->arena, sizeof(*piece));
+    if (!piece)
+        return no_memory(d);
+    *piece = (struct piece){bytes, *last, bytes.len + (*last ? (*last)->total : 0)};
+    *last = piece;
+    return ST_OK;
+}
+
+static enum status join_pieces(struct protobuf_decoder *d, const struct piece *last,
+                               struct slice *ret_bytes)
+{
+    *ret_bytes = last->bytes;
+    if (!last->before)
+        return ST_OK;
+    uint8_t *joined = arena_alloc(d->arena, last->total + 1);
+    if (!joined)
+        return no_memory(d);
+    *ret_bytes = slice_of(joined, last->total);
+    for (; last; last = last->before)
+        slice_copy(joined + last->total - last->bytes.len, last->bytes);
+    return ST_OK;
 }
 
 /* JSONSchemaPropsOrArray, OrBool, OrStringArray: one of two alternatives. */
@@ -237,6 +353,7 @@ static enum status schema_node(struct protobuf_decoder *d, const struct kube_fie
 {
     bool or_bool = of->value == KUBE_VALUE_SCHEMA_OR_BOOL;
     struct json_node *schema = NULL, *item, *list = json_node_new(d->arena, JSON_TYPE_ARRAY);
+    const struct piece *pieces = NULL;
     bool allows = false;
     if (!list)
         return no_memory(d);
@@ -245,16 +362,22 @@ static enum status schema_node(struct protobuf_decoder *d, const struct kube_fie
         TRY(read_field(d, &bytes, &field));
         if (field.number > 2)
             continue;
-        if (field.wire == PB_WIRE_VARINT) {
+        bool truth = or_bool && field.number == 1;
+        TRY(check_wire(d, &field, truth ? PB_WIRE_VARINT : PB_WIRE_LEN, kube_field_name(of)));
+        if (truth) {
             allows = field.varint != 0;
         } else if (field.number == (or_bool ? 2u : 1u)) {
-            TRY(message(d, kube_field_type(of), field.bytes, &schema));
+            TRY(add_piece(d, field.bytes, &pieces));
         } else {
             TRY(of->value == KUBE_VALUE_SCHEMA_OR_STRINGS
                     ? text_node(d, field.bytes, &item)
                     : message(d, kube_field_type(of), field.bytes, &item));
             TRY(json_node_insert(list, NULL, item));
         }
+    }
+    if (pieces) {
+        TRY(join_pieces(d, pieces, &bytes));
+        TRY(message(d, kube_field_type(of), bytes, &schema));
     }
     *ret_node = list->count ? list : schema;
     if (*ret_node)
@@ -265,9 +388,7 @@ static enum status schema_node(struct protobuf_decoder *d, const struct kube_fie
 static enum status value_node(struct protobuf_decoder *d, const struct kube_field *of,
                               const struct wire_field *field, struct json_node **ret_node)
 {
-    if (field->wire != wire_of((enum kube_value)of->value))
-        return error_set(d->error, ST_MALFORMED, "proto: wrong wireType = %d for field %.*s",
-                         (int)field->wire, SLICE_ARGS(kube_field_name(of)));
+    TRY(check_wire(d, field, wire_of((enum kube_value)of->value), kube_field_name(of)));
     switch ((enum kube_value)of->value) {
     case KUBE_VALUE_STRING:
         return text_node(d, field->bytes, ret_node);
@@ -317,19 +438,34 @@ static enum status wrapped_list(struct protobuf_decoder *d, const struct kube_fi
     return ST_OK;
 }
 
+/* Kubernetes' decoders ignore the wire types in an entry and read beyond its end. No encoder writes
+ * such entries, and we refuse them. */
+static enum status read_entry(struct protobuf_decoder *d, struct slice bytes, enum pb_wire wire,
+                              struct wire_field *ret_key, struct wire_field *ret_value)
+{
+    struct wire_field field;
+    while (bytes.len) {
+        if (read_field(d, &bytes, &field) != ST_OK ||
+            (field.number == 1 && field.wire != PB_WIRE_LEN) ||
+            (field.number == 2 && field.wire != wire))
+            return malformed(d, "an entry of a map is malformed");
+        if (field.number == 1)
+            *ret_key = field;
+        else if (field.number == 2)
+            *ret_value = field;
+    }
+    return ST_OK;
+}
+
 static enum status map_entry(struct protobuf_decoder *d, const struct kube_field *of,
                              struct slice bytes, struct json_node *map)
 {
-    struct wire_field key = {0}, value = {.wire = wire_of((enum kube_value)of->value)}, field;
+    bool lists = of->shape == KUBE_SHAPE_MAP_OF_LISTS;
+    enum pb_wire wire = lists ? PB_WIRE_LEN : wire_of((enum kube_value)of->value);
+    struct wire_field key = {0}, value = {.wire = wire};
     struct json_node *node;
-    while (bytes.len) {
-        TRY(read_field(d, &bytes, &field));
-        if (field.number == 1)
-            key = field;
-        else if (field.number == 2)
-            value = field;
-    }
-    if (of->shape == KUBE_SHAPE_MAP_OF_LISTS)
+    TRY(read_entry(d, bytes, wire, &key, &value));
+    if (lists)
         TRY(wrapped_list(d, of, value.bytes, &node));
     else
         TRY(value_node(d, of, &value, &node));
@@ -338,19 +474,20 @@ static enum status map_entry(struct protobuf_decoder *d, const struct kube_field
 
 /* -- Messages -- */
 
+/* Of a text or number that is repeated the last one counts; of times, too. */
 static enum status add_value(struct protobuf_decoder *d, const struct kube_field *of,
                              const struct wire_field *field, struct json_node **node)
 {
     struct json_node *item;
     if (of->shape == KUBE_SHAPE_ONE)
         return value_node(d, of, field, node);
-    if (of->shape == KUBE_SHAPE_WRAPPED_LIST)
-        return wrapped_list(d, of, field->bytes, node);
     bool list = of->shape == KUBE_SHAPE_LIST;
     if (!*node)
         TRY(made(d, json_node_new(d->arena, list ? JSON_TYPE_ARRAY : JSON_TYPE_OBJECT), node));
-    if (!list)
+    if (!list) {
+        TRY(check_wire(d, field, PB_WIRE_LEN, kube_field_name(of)));
         return map_entry(d, of, field->bytes, *node);
+    }
     TRY(value_node(d, of, field, &item));
     return json_node_insert(*node, NULL, item);
 }
@@ -424,24 +561,57 @@ static enum status put_field(struct protobuf_decoder *d, const struct kube_field
                                                                                 : no_memory(d);
 }
 
+/* Whether a message that is repeated is merged with the one before. A time replaces it. */
+static bool is_merged(const struct kube_field *of)
+{
+    return of->shape == KUBE_SHAPE_WRAPPED_LIST ||
+           (is_struct(of) && of->value != KUBE_VALUE_TIME && of->value != KUBE_VALUE_MICROTIME);
+}
+
+/* The value of a field while its message is read. */
+union value {
+    struct json_node *node;
+    const struct piece *pieces; /* is_merged */
+};
+
 static enum status read_fields(struct protobuf_decoder *d, const struct kube_type *type,
-                               struct slice bytes, struct json_node *values[KUBE_TYPE_FIELDS_MAX])
+                               struct slice bytes, union value values[KUBE_TYPE_FIELDS_MAX])
 {
     const struct kube_field *first = kube_type_fields(type);
     while (bytes.len) {
         struct wire_field field;
         TRY(read_field(d, &bytes, &field));
         const struct kube_field *of = kube_type_number(type, field.number);
-        if (of)
-            TRY(add_value(d, of, &field, &values[of - first]));
+        if (!of)
+            continue;
+        if (is_merged(of)) {
+            TRY(check_wire(d, &field, PB_WIRE_LEN, kube_field_name(of)));
+            TRY(add_piece(d, field.bytes, &values[of - first].pieces));
+        } else {
+            TRY(add_value(d, of, &field, &values[of - first].node));
+        }
     }
     return ST_OK;
+}
+
+static enum status merged_node(struct protobuf_decoder *d, const struct kube_field *of,
+                               const struct piece *pieces, struct json_node **ret_node)
+{
+    struct wire_field field = {.wire = PB_WIRE_LEN};
+    *ret_node = NULL;
+    if (!pieces)
+        return ST_OK;
+    TRY(join_pieces(d, pieces, &field.bytes));
+    if (of->shape == KUBE_SHAPE_WRAPPED_LIST)
+        return wrapped_list(d, of, field.bytes, ret_node);
+    return value_node(d, of, &field, ret_node);
 }
 
 static enum status message(struct protobuf_decoder *d, const struct kube_type *type,
                            struct slice bytes, struct json_node **ret_node)
 {
-    struct json_node *values[KUBE_TYPE_FIELDS_MAX] = {0}, *object;
+    union value values[KUBE_TYPE_FIELDS_MAX] = {0};
+    struct json_node *object;
     assert(type->field_count <= KUBE_TYPE_FIELDS_MAX);
     if (d->depth == KUBE_PROTOBUF_DEPTH_MAX)
         return error_set(d->error, ST_LIMIT, "nested deeper than %d messages",
@@ -450,8 +620,11 @@ static enum status message(struct protobuf_decoder *d, const struct kube_type *t
     TRY(made(d, json_node_new(d->arena, JSON_TYPE_OBJECT), &object));
     TRY(read_fields(d, type, bytes, values));
     const struct kube_field *field = kube_type_fields(type);
-    for (size_t i = 0; i < type->field_count; i++)
-        TRY(put_field(d, &field[i], values[i], object));
+    for (size_t i = 0; i < type->field_count; i++) {
+        if (is_merged(&field[i]))
+            TRY(merged_node(d, &field[i], values[i].pieces, &values[i].node));
+        TRY(put_field(d, &field[i], values[i].node, object));
+    }
     d->depth--;
     *ret_node = object;
     return ST_OK;
@@ -485,7 +658,7 @@ static enum status read_envelope(struct protobuf_decoder *d, struct slice bytes,
         if (field.number >= 1 && field.number <= 4 && field.wire != PB_WIRE_LEN)
             return malformed(d, "wrong wireType for a field of Unknown");
         if (field.number == 1)
-            TRY(merge_small(d, field.bytes, meta));
+            TRY(merge_small(d, &type_meta, field.bytes, meta));
         else if (field.number == 2)
             *ret_object = field.bytes;
     }

@@ -96,14 +96,44 @@ static void malformed_bytes_are_refused(void **state)
         {SLICE_LITERAL("k8s\0\x0a\x09\x0a\x02v1\x12\x03Pod\x12\x02\x0a\x05"), ST_MALFORMED},
         /* metadata is a number */
         {SLICE_LITERAL("k8s\0\x0a\x09\x0a\x02v1\x12\x03Pod\x12\x02\x08\x05"), ST_MALFORMED},
-        /* a group */
-        {SLICE_LITERAL("k8s\0\x0a\x09\x0a\x02v1\x12\x03Pod\x12\x01\x0b"), ST_MALFORMED},
+        /* a group that does not end; one that is a known field; an end without a beginning */
+        {SLICE_LITERAL("k8s\0\x0a\x09\x0a\x02v1\x12\x03Pod\x12\x01\x7b"), ST_MALFORMED},
+        {SLICE_LITERAL("k8s\0\x0a\x09\x0a\x02v1\x12\x03Pod\x12\x02\x0b\x0c"), ST_MALFORMED},
+        {SLICE_LITERAL("k8s\0\x0a\x09\x0a\x02v1\x12\x03Pod\x12\x01\x7c"), ST_MALFORMED},
+        /* the apiVersion is a number */
+        {SLICE_LITERAL("k8s\0\x0a\x07\x08\x01\x12\x03Pod"), ST_MALFORMED},
+        /* a label whose key is a number, and one that exceeds its entry */
+        {SLICE_LITERAL("k8s\0\x0a\x09\x0a\x02v1\x12\x03Pod\x12\x06\x0a\x04\x5a\x02\x08\x01"),
+         ST_MALFORMED},
+        {SLICE_LITERAL("k8s\0\x0a\x09\x0a\x02v1\x12\x03Pod\x12\x08\x0a\x06\x5a\x02\x0a\x02xx"),
+         ST_MALFORMED},
         /* field number 0 */
         {SLICE_LITERAL("k8s\0\x0a\x09\x0a\x02v1\x12\x03Pod\x12\x02\x00\x00"), ST_MALFORMED},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++)
         assert_int_equal(kube_protobuf_decode(&f->arena, cases[i].bytes, &object, &f->error),
                          cases[i].status);
+}
+
+/* metadata twice with an unknown group between them, and twice a label in it. */
+static void repeated_messages_are_merged(void **state)
+{
+    struct fixture *f = *state;
+    struct json_node *object;
+    struct slice bytes = SLICE_LITERAL("k8s\0\x0a\x09\x0a\x02v1\x12\x03Pod\x12\x28"
+                                       "\x0a\x10\x0a\x01"
+                                       "a\x12\x01g\x5a\x08\x0a\x01x\x12\x03one"
+                                       "\x7b\x08\x01\x7c"
+                                       "\x0a\x10\x0a\x01"
+                                       "b\x2a\x01u\x5a\x08\x0a\x01y\x12\x03two");
+    assert_int_equal(kube_protobuf_decode(&f->arena, bytes, &object, &f->error), ST_OK);
+    const struct json_node *meta = json_node_named(object, "metadata");
+    struct buf out = {0};
+    assert_int_equal(json_tree_write(meta, &out), ST_OK);
+    assert_true(slice_equal(buf_slice(&out),
+                            SLICE_LITERAL("{\"name\":\"b\",\"generateName\":\"g\",\"uid\":\"u\","
+                                          "\"labels\":{\"x\":\"one\",\"y\":\"two\"}}")));
+    buf_fini(&out);
 }
 
 /* Wraps the bytes into a message with only that field. */
@@ -236,6 +266,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(watch_events_begin_with_their_length, setup, teardown),
         cmocka_unit_test_setup_teardown(values_of_wrong_types_are_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(malformed_bytes_are_refused, setup, teardown),
+        cmocka_unit_test_setup_teardown(repeated_messages_are_merged, setup, teardown),
         cmocka_unit_test_setup_teardown(nesting_and_memory_have_limits, setup, teardown),
         cmocka_unit_test_setup_teardown(every_truncated_object_is_refused_or_decoded, setup,
                                         teardown),

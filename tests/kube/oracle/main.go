@@ -254,7 +254,7 @@ func (p *program) tryProtobuf(c request) string {
 	return ""
 }
 
-// Writes each number in one way: 1e3 is 1000.
+// Writes each number in one way: 1e3 is 1000, and more than 64 bits are rounded.
 func numbers(value any) any {
 	switch v := value.(type) {
 	case map[string]any:
@@ -266,7 +266,8 @@ func numbers(value any) any {
 			v[i] = numbers(v[i])
 		}
 	case json.Number:
-		if f, err := v.Float64(); err == nil && strings.ContainsAny(v.String(), ".eE") {
+		_, whole := strconv.ParseInt(v.String(), 10, 64)
+		if f, err := v.Float64(); err == nil && whole != nil {
 			return json.Number(strconv.FormatFloat(f, 'f', -1, 64))
 		}
 	}
