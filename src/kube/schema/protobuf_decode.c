@@ -258,6 +258,15 @@ static enum status read_small(struct protobuf_decoder *d, const struct small *ty
     return merge_small(d, type, bytes, fields);
 }
 
+/* Microseconds of less than a second, as Go makes them of any number of nanoseconds. */
+static bool normal_time(int64_t *seconds, int32_t *nanos)
+{
+    *nanos -= *nanos % 1000;
+    int32_t whole = *nanos / 1000000000 - (*nanos % 1000000000 < 0);
+    *nanos -= whole * 1000000000;
+    return !__builtin_add_overflow(*seconds, whole, seconds);
+}
+
 static enum status time_node(struct protobuf_decoder *d, struct slice bytes, bool micro,
                              struct json_node **ret_node)
 {
@@ -266,6 +275,8 @@ static enum status time_node(struct protobuf_decoder *d, struct slice bytes, boo
     TRY(read_small(d, &timestamp, bytes, fields));
     int64_t seconds = (int64_t)fields[1].varint;
     int32_t nanos = micro ? (int32_t)fields[2].varint : 0; /* a Time ignores its nanoseconds */
+    if (!normal_time(&seconds, &nanos))
+        return malformed(d, "a time outside of the years 1 to 9999");
     if (!bytes.len || (seconds == KUBE_TIME_NONE && nanos == 0))
         return null_node(d, ret_node);
     if (!kube_time_write(seconds, nanos, micro, text))

@@ -41,13 +41,18 @@ func contains(text []byte, parts []string) bool {
 func known(c request, ok bool, text []byte) bool {
 	found := false
 	switch c.Op {
+	case "j":
+		// A test without a value fails for a null that the same patch has written.
+		found = ok && strings.HasSuffix(c.Error, "test failed") && bytes.Contains(c.Patch, []byte(`"value":null`))
 	case "n":
 		found = !ok && contains(text, []string{notUTF8}) || ok && strings.HasSuffix(c.Error, "into Go value of type float64")
 	case "D":
 		found = !ok && c.Error == "" && stricter(c, string(text))
 	case "y":
 		// Tags other than !!str have no effect, and what JSON cannot have is refused even if it is replaced later.
-		found = bytes.Contains(c.Bytes, []byte("!")) || !ok && contains(text, []string{"unsupported", "unknown anchor", "an alias cannot be a key"})
+		// A question mark within a word of a list or map in one line is a part of the word.
+		word := ok && bytes.Contains(c.Bytes, []byte("?")) && strings.Contains(c.Error, "did not find expected ','")
+		found = bytes.Contains(c.Bytes, []byte("!")) || word || !ok && contains(text, []string{"unsupported", "unknown anchor", "an alias cannot be a key"})
 	}
 	if found {
 		knownCount++
