@@ -3,6 +3,7 @@ vigil_failing_memory(wire_connection_test wire_h2_roles_test wire_h2_hpack_test 
 
 vigil_corpus(wire client)
 vigil_corpus(wire frames)
+vigil_corpus(wire frames_client)
 vigil_corpus(wire h2)
 vigil_corpus(wire hpack)
 vigil_corpus(wire http1)

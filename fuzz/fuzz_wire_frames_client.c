@@ -1,0 +1,257 @@
+/*
+ * Frames of a server (frames.h), which answers REQUESTS requests: our session and nghttp2's pass on
+ * the same responses, bytes and ends, and refuse the same with the same codes.
+ */
+#include "cost.h"
+#include "frames.h"
+
+enum { REQUESTS = 6 };
+
+static void note_response(struct side *side, uint32_t id, bool ended)
+{
+    struct slice fields = buf_slice(&side->fields);
+    note(side, "response", id, ended);
+    append(&side->events, fields);
+    side->bodyless[id] |= slice_has_prefix(fields, SLICE_LITERAL(":status=204\n")) ||
+                          slice_has_prefix(fields, SLICE_LITERAL(":status=304\n"));
+}
+
+/* -- Ours -- */
+
+struct request {
+    struct h2_stream stream;
+    struct side *side;
+};
+
+static void on_headers(struct h2_stream *stream, struct h2_headers *headers, bool ended)
+{
+    struct side *side = ((struct request *)stream)->side;
+    side->fields.len = 0;
+    for (uint32_t i = 0; i < headers->count; i++)
+        append_field(&side->fields, headers->fields[i].name, headers->fields[i].value);
+    note_response(side, stream->id, ended);
+}
+
+static void on_data(struct h2_stream *stream, struct slice bytes)
+{
+    note_data(((struct request *)stream)->side, stream->id, bytes);
+    h2_stream_consumed(stream, bytes.len);
+}
+
+static void on_close(struct h2_stream *stream, enum h2_error code)
+{
+    (void)code;
+    note_close(((struct request *)stream)->side, stream->id);
+    free(stream);
+}
+
+static size_t head(struct h2_stream *stream, uint8_t *dst, size_t room)
+{
+    struct slice block = SLICE_LITERAL("\x82\x86\x84\x01\x01x");
+    (void)stream;
+    if (room < block.len)
+        return 0;
+    slice_copy(dst, block);
+    return block.len;
+}
+
+static const struct h2_stream_ops request_ops = {
+    .on_headers = on_headers, .on_data = on_data, .on_close = on_close, .head = head};
+static const struct h2_session_ops session_ops = {0};
+
+static const struct h2_limits *our_limits(void)
+{
+    static struct h2_limits limits;
+    limits = H2_CLIENT_LIMITS_DEFAULT;
+    limits.continuations_max = limits.empty_data_max = limits.reset_burst = LIMIT;
+    limits.settings_burst = LIMIT;
+    limits.stream_window = limits.connection_window = H2_WINDOW_DEFAULT;
+    return &limits;
+}
+
+static void ours_init(struct side *side)
+{
+    enum status status =
+        h2_session_new_client(our_limits(), &session_ops, side, NULL, 1, &side->ours);
+    assert(status == ST_OK);
+    for (size_t i = 0; i < REQUESTS; i++) {
+        struct request *r = calloc(1, sizeof(*r));
+        assert(r);
+        *r = (struct request){.stream = {.ops = &request_ops, .head_only = true}, .side = side};
+        status = h2_session_open(side->ours, &r->stream);
+        assert(status == ST_OK);
+        side->open[r->stream.id] = true;
+    }
+}
+
+/* -- nghttp2 -- */
+
+static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame, void *owner)
+{
+    struct side *side = owner;
+    (void)session;
+    (void)frame;
+    side->fields.len = 0;
+    return 0;
+}
+
+static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name,
+                     size_t name_len, const uint8_t *value, size_t value_len, uint8_t flags,
+                     void *owner)
+{
+    struct side *side = owner;
+    (void)session;
+    (void)frame;
+    (void)flags;
+    append_field(&side->fields, slice_of(name, name_len), slice_of(value, value_len));
+    return 0;
+}
+
+/* By default such fields are only dropped. */
+static int on_invalid_header(nghttp2_session *session, const nghttp2_frame *frame,
+                             const uint8_t *name, size_t name_len, const uint8_t *value,
+                             size_t value_len, uint8_t flags, void *owner)
+{
+    (void)session, (void)frame, (void)name, (void)name_len, (void)value, (void)value_len;
+    (void)flags, (void)owner;
+    return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+}
+
+/* Informational responses are not passed on. */
+static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *owner)
+{
+    struct side *side = owner;
+    (void)session;
+    if (frame->hd.type == NGHTTP2_HEADERS &&
+        !slice_has_prefix(buf_slice(&side->fields), SLICE_LITERAL(":status=1")))
+        note_response(side, (uint32_t)frame->hd.stream_id,
+                      frame->hd.flags & NGHTTP2_FLAG_END_STREAM);
+    return 0;
+}
+
+static int on_chunk(nghttp2_session *session, uint8_t flags, int32_t id, const uint8_t *bytes,
+                    size_t len, void *owner)
+{
+    (void)session;
+    (void)flags;
+    note_data(owner, (uint32_t)id, slice_of(bytes, len));
+    return 0;
+}
+
+static int on_stream_close(nghttp2_session *session, int32_t id, uint32_t code, void *owner)
+{
+    (void)session;
+    (void)code;
+    note_close(owner, (uint32_t)id);
+    return 0;
+}
+
+static nghttp2_nv field_of(char *name, char *value)
+{
+    return (nghttp2_nv){(uint8_t *)name, (uint8_t *)value, strlen(name), strlen(value),
+                        NGHTTP2_NV_FLAG_NONE};
+}
+
+static void theirs_request(struct side *side)
+{
+    char method[] = ":method", get[] = "GET", scheme[] = ":scheme", http[] = "http";
+    char path[] = ":path", root[] = "/", authority[] = ":authority", x[] = "x";
+    nghttp2_nv fields[] = {field_of(method, get), field_of(scheme, http), field_of(path, root),
+                           field_of(authority, x)};
+    int32_t id = nghttp2_submit_request(side->theirs, NULL, fields, COUNT_OF(fields), NULL, NULL);
+    assert(id > 0);
+    side->open[id] = true;
+}
+
+static void theirs_init(struct side *side)
+{
+    nghttp2_settings_entry no_push = {NGHTTP2_SETTINGS_ENABLE_PUSH, 0};
+    nghttp2_session_callbacks *callbacks;
+    nghttp2_option *option;
+    if (nghttp2_session_callbacks_new(&callbacks) || nghttp2_option_new(&option))
+        abort();
+    nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks, on_begin_headers);
+    nghttp2_session_callbacks_set_on_header_callback(callbacks, on_header);
+    nghttp2_session_callbacks_set_on_invalid_header_callback(callbacks, on_invalid_header);
+    nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, on_frame);
+    nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, on_chunk);
+    nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, on_stream_close);
+    nghttp2_option_set_max_continuations(option, LIMIT);
+    nghttp2_option_set_max_settings(option, LIMIT);
+    if (nghttp2_session_client_new2(&side->theirs, callbacks, side, option) ||
+        nghttp2_submit_settings(side->theirs, NGHTTP2_FLAG_NONE, &no_push, 1))
+        abort();
+    nghttp2_session_callbacks_del(callbacks);
+    nghttp2_option_del(option);
+    for (size_t i = 0; i < REQUESTS; i++)
+        theirs_request(side);
+}
+
+/* -- Differences that are intended in this role -- */
+
+/* A stream that is closed is an error of the stream or the connection; nghttp2 ignores it. One that
+ * is not open is not allowed, which nghttp2 says before it decodes the header block. */
+static bool is_closed_stream(const struct pair *p)
+{
+    uint8_t type = p->frame->type;
+    bool closed = p->ours->failed == H2_STREAM_CLOSED || p->ours->refused == H2_STREAM_CLOSED;
+    if ((type != H2_DATA && type != H2_HEADERS && type != H2_CONTINUATION) ||
+        p->theirs->open[p->frame->stream_id])
+        return false;
+    if (p->ours->failed == H2_COMPRESSION_ERROR)
+        return p->theirs->failed == H2_PROTOCOL_ERROR;
+    return closed && p->theirs->failed == NONE && !p->theirs->events.len;
+}
+
+/* Only we refuse a status below 100. */
+static bool is_status(const struct pair *p)
+{
+    struct slice events = buf_slice(&p->theirs->events), status = SLICE_LITERAL("\n:status=0");
+    return p->ours->refused == H2_PROTOCOL_ERROR && events.len &&
+           memmem(events.ptr, events.len, status.ptr, status.len);
+}
+
+/* A body without a head is an error of the stream; nghttp2 ends the connection. */
+static bool is_early_data(const struct pair *p)
+{
+    return p->frame->type == H2_DATA && p->ours->refused == H2_PROTOCOL_ERROR &&
+           p->theirs->failed == H2_PROTOCOL_ERROR;
+}
+
+/* Only nghttp2 refuses a body after a status that allows none. */
+static bool is_body(const struct pair *p)
+{
+    return p->frame->type == H2_DATA && p->ours->bodyless[p->frame->stream_id] &&
+           p->ours->failed == NONE && p->theirs->refused == H2_PROTOCOL_ERROR;
+}
+
+/* We never allow it; nghttp2 allows it until the server knows our settings. */
+static bool is_push(const struct pair *p)
+{
+    return p->frame->type == H2_PUSH_PROMISE && p->ours->failed == H2_PROTOCOL_ERROR;
+}
+
+/* Only we limit the size of all fields. */
+static bool is_limit(const struct pair *p)
+{
+    return p->ours->failed == H2_ENHANCE_YOUR_CALM || p->ours->refused == H2_FRAME_SIZE_ERROR;
+}
+
+static bool by_design(const struct pair *p)
+{
+    return is_wrong_length(p) || is_window(p) || is_setting(p) || is_closed_stream(p) ||
+           is_early_data(p) || is_status(p) || is_body(p) || is_push(p) || is_limit(p);
+}
+
+/* The requests leave before the first frame arrives, and settings that allow them. */
+FUZZ_INPUT(.steps_per_byte = 20000)
+{
+    struct slice hello = SLICE_LITERAL("\0\0\0\4\0\0\0\0\0");
+    struct side ours = {0}, theirs = {0};
+    ours_init(&ours);
+    theirs_init(&theirs);
+    run(&ours, &theirs, hello, slice_of(data, size), by_design);
+    side_fini(&ours);
+    side_fini(&theirs);
+    return 0;
+}
