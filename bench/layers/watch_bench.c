@@ -187,7 +187,7 @@ static void fan_out(const char *name, size_t streams, size_t watchers, unsigned 
     for (size_t i = 0; i < streams; i++) {
         peer_open(hub, &peers[i]);
         for (unsigned k = 0; k < watchers; k++)
-            peer_watch(&peers[i], (unsigned)(streams > 1 && keys > 1 ? i : k) % keys, 0);
+            peer_watch(&peers[i], (unsigned)(k * streams + i) % keys, 0);
         pull(&peers[i], ROOM);
     }
     woken_count = 0;
@@ -273,6 +273,10 @@ int main(int argc, char **argv)
     fan_out("10,000 streams with a watcher of one key, 16 at a time", 10000, 1, 1, 480, 16);
     fan_out("10,000 streams with a watcher of a key each, 16 at a time", 10000, 1, 10000, 160000,
             16);
+    fan_out("10 streams with 1,000 watchers of a key each, 200 at a time", 10, 1000, 10000, 100000,
+            200);
+    fan_out("1,000 streams with 10 watchers of a key each, 200 at a time", 1000, 10, 10000, 100000,
+            200);
     fan_out("100 streams with a watcher of one key, 16 at a time", 100, 1, 1, 48000, 16);
     catch_up("one watcher from the past, every revision", 1, 1, 2000000);
     catch_up("one watcher from the past, each 1,000th revision", 1, 1000, 2000000);

@@ -86,7 +86,7 @@ void watch_hub_free(struct watch_hub *hub)
 struct marking {
     struct watch_hub *hub;
     struct tag_index *tag_index;
-    const struct watch_slot *slot;
+    struct watch_slot *slot;
     size_t event; /* its index in the slot's batch */
     size_t work;  /* streams examined */
     size_t woken; /* streams woken */
@@ -146,11 +146,14 @@ static void wake_unwoken(struct watch_hub *hub)
 
 static void mark_stream(struct marking *marking, struct watch_stream *stream)
 {
-    stream->last_hit = marking->slot->batch.revision;
+    struct watch_slot *slot = marking->slot;
+    slot->several |= slot->only && slot->only != stream;
+    slot->only = stream;
+    stream->last_hit = slot->batch.revision;
     if (stream->dirty)
         return;
     stream->dirty = true;
-    stream->place = marking->slot->before;
+    stream->place = slot->before;
     stream_changed(stream);
     wake_marked(marking->hub, stream);
     marking->woken++;
@@ -290,6 +293,8 @@ static bool read_new_revisions(struct watch_hub *hub)
         marking.slot = slot;
         hub_hits_drop(hub);
         slot->before = hub->place;
+        slot->only = NULL;
+        slot->several = false;
         enum status status = hub->history->ops->next(hub->history, &hub->place, last, &slot->batch);
         bool is_long = status == ST_OK && !slot->batch.events;
         if (is_long)

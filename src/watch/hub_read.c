@@ -75,6 +75,32 @@ enum status hub_next(struct watch_hub *hub, struct watch_place *place,
     return ST_OK;
 }
 
+static bool concerns(const struct watch_slot *slot, const struct watch_stream *stream)
+{
+    return slot->several || slot->only == stream;
+}
+
+int64_t hub_skip_others(const struct watch_hub *hub, const struct watch_stream *stream,
+                        int64_t last, struct watch_place *place)
+{
+    if (place->revision <= hub->ring_after)
+        return last;
+    size_t begin = ring_find(hub, place->revision), at = begin;
+    while (at < hub->ring_count && hub->ring[at].batch.revision < last &&
+           !concerns(&hub->ring[at], stream))
+        at++;
+    if (at > begin)
+        *place = at < hub->ring_count ? hub->ring[at].before : hub->place;
+    size_t end = at;
+    for (size_t i = at; i < hub->ring_count && i - end <= WATCH_GAP_MAX; i++) {
+        if (hub->ring[i].batch.revision > last || i - at >= WATCH_STRETCH_MAX)
+            break;
+        if (concerns(&hub->ring[i], stream))
+            end = i;
+    }
+    return end < hub->ring_count ? hub->ring[end].batch.revision : last;
+}
+
 enum status hub_batch(struct watch_hub *hub, int64_t revision, struct watch_batch *ret_batch)
 {
     if (hub->reread.revision != revision) {

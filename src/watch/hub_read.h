@@ -10,6 +10,12 @@
 /* The encoded response header of a revision. Valid until the next call. */
 const struct message_header *hub_header(struct watch_hub *hub, int64_t revision);
 
+/* Moves a place over revisions of this turn that do not concern the stream, not beyond `last`.
+ * Returns the last revision before many more of them. Watchers that were added in this turn begin
+ * behind it, so that what concerned a stream when it was read still does. Not for cursors. */
+int64_t hub_skip_others(const struct watch_hub *hub, const struct watch_stream *stream,
+                        int64_t last, struct watch_place *place);
+
 /* Like watch_history_ops.next up to the tail; revisions of this turn are not read again. */
 MUST_CHECK
 enum status hub_next(struct watch_hub *hub, struct watch_place *place,

@@ -28,6 +28,8 @@ enum {
     /* A message up to this size is made at once; the stream keeps what does not fit the output. */
     WATCH_PIECE_BYTES_MAX = 64 * 1024,
     WATCH_RING_BATCHES = 1024, /* revisions read in one turn */
+    WATCH_GAP_MAX = 4,         /* revisions for others that a stream reads between its own … */
+    WATCH_STRETCH_MAX = 64,    /* … and all that it reads at once */
     WATCH_FILL_EVENTS = 4096,  /* events examined in one fill: about 0.3 ms */
     WATCH_WALK_EVENTS =
         4 * WATCH_FILL_EVENTS,  /* past events examined by all tagged cursors in a turn */
@@ -62,6 +64,9 @@ struct watch_hit {
 struct watch_slot {
     struct watch_batch batch;
     struct watch_place before; /* the place from which it is read */
+    /* The stream that it concerns; only to be compared, since it may have been freed. NULL: none */
+    const struct watch_stream *only;
+    bool several; /* it concerns several streams */
 };
 
 /* A walk over all streams for the statistics (stats_scan.h). */

@@ -359,12 +359,17 @@ static enum status fill_run(struct watch_stream *stream, struct watch_output *ou
 }
 
 /* How far the next run may go. One that was sent to some watchers is sent to the others as it was:
- * only then do the remembered positions mean the same. */
-static int64_t run_limit(const struct watch_stream *stream)
+ * only then do the remembered positions mean the same. Otherwise it begins with a revision that
+ * concerns the stream, and ends before many that do not: finding their watchers takes long. */
+static int64_t run_limit(struct watch_stream *stream)
 {
-    bool resumes = stream->resume_at || stream->resume_hit;
-    int64_t most = stream->place.revision + (resumes ? stream->resume_span : WATCH_RUN_SPAN);
-    return most < stream->last_hit ? most : stream->last_hit;
+    int64_t last = stream->last_hit, span = stream->resume_span;
+    if (!stream->resume_at && !stream->resume_hit) {
+        last = hub_skip_others(stream->hub, stream, last, &stream->place);
+        span = WATCH_RUN_SPAN;
+    }
+    int64_t most = stream->place.revision + span;
+    return most < last ? most : last;
 }
 
 /* A progress request is answered between two revisions, so that a busy stream answers too. */

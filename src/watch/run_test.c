@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "watch/client_test.h"
 #include "watch/history_test.h"
+#include "watch/hub_read.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -254,6 +255,55 @@ static void a_range_may_be_freed_between_the_fills_of_a_turn(void **state)
     assert_int_equal(events, 3 * WATCHERS);
 }
 
+/* Finding the watchers of revisions that concern other streams takes longer than skipping them. */
+static void a_stream_skips_what_concerns_others_but_not_a_few_between_its_own(void **state)
+{
+    (void)state;
+    enum { OTHERS = 3 * WATCH_GAP_MAX, SOME = 10 };
+    struct client other;
+    client_open(&other, hub);
+    create(&other, 1, (struct watch_create){.key = SLICE_LITERAL("other")});
+    client_pull(&other, ROOM);
+    create(&client, SOME, (struct watch_create){.key = SLICE_LITERAL("k")});
+    expect_created(SOME);
+    for (int i = 0; i < OTHERS; i++)
+        memory_put(&memory, i % 2 ? "other" : "unwatched", "v");
+    put(1, 1);
+    memory_put(&memory, "other", "v");
+    put(1, 1);
+    for (int i = 0; i < OTHERS; i++)
+        memory_put(&memory, "other", "v");
+    put(1, 1);
+    assert_false(watch_hub_turn_begin(hub, 0));
+    int64_t first = 2 + OTHERS, last = first + 3 + OTHERS;
+    struct watch_place place = {.revision = 2};
+    assert_int_equal(hub_skip_others(hub, client.stream, last, &place), first + 2);
+    assert_int_equal(place.revision, first);
+    place.revision = first + 3;
+    assert_int_equal(hub_skip_others(hub, client.stream, last, &place), last);
+    assert_int_equal(place.revision, last);
+    place.revision = first + 1;
+    assert_int_equal(hub_skip_others(hub, client.stream, first + 1, &place), first + 1);
+    assert_int_equal(place.revision, first + 1);
+    client_pull(&client, ROOM);
+    client_pull(&other, ROOM);
+    watch_hub_turn_end(hub);
+    memory_turn_end(&memory);
+    place.revision = 2; /* read in an earlier turn */
+    assert_int_equal(hub_skip_others(hub, client.stream, last, &place), last);
+    assert_int_equal(place.revision, 2);
+    static const size_t counts[] = {2, 1};
+    for (size_t i = 0; i < COUNT_OF(counts) * SOME; i++)
+        assert_int_equal(client_next(&client)->events_count, counts[i / SOME]);
+    assert_null(client_next(&client));
+    assert_true(client_next(&other)->created);
+    size_t events = 0;
+    for (const struct pb_watch_response *r; (r = client_next(&other)) != NULL;)
+        events += r->events_count;
+    assert_int_equal(events, OTHERS / 2 + 1 + OTHERS);
+    client_close(&other);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_all, close_all)
@@ -263,6 +313,7 @@ int main(void)
         TEST(a_watcher_that_begins_within_a_run_gets_the_rest_of_it),
         TEST(a_run_that_was_sent_to_some_watchers_is_the_same_for_the_others),
         TEST(a_range_may_be_freed_between_the_fills_of_a_turn),
+        TEST(a_stream_skips_what_concerns_others_but_not_a_few_between_its_own),
         TEST(stopped_streams_hold_the_rest_of_one_revision_each),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
