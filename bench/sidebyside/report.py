@@ -293,6 +293,26 @@ def reached(metric, vigil, etcd):
     return value >= metric.goal if metric.more_is_better else value <= metric.goal
 
 
+def samples_of(results):
+    """Samples by metric of results that were written."""
+    found = {}
+    for metric in results.get("metrics", []):
+        found[metric["key"]] = {name: metric[name]["samples"] for name in ("vigil", "etcd") if metric[name]}
+    return found
+
+
+def added_to(earlier, results, samples):
+    """The results, with what an earlier run has measured and this one has not. They say when and with what that was."""
+    kept = {key: found for key, found in samples_of(earlier).items() if key not in samples}
+    both = summarize({**kept, **samples}, results["machine"], results["seconds"])
+    fresh = {plot["title"] for plot in results["plots"]}
+    before = earlier["machine"]
+    return {**both, "other_cores": max(results["other_cores"], earlier["other_cores"]),
+            "latency_us": {row: found or earlier["latency_us"].get(row, {}) for row, found in results["latency_us"].items()},
+            "plots": [plot for plot in earlier.get("plots", []) if plot["title"] not in fresh] + results["plots"],
+            "earlier": [*earlier.get("earlier", []), {"date": before["date"], "commit": before["commit"], "numbers": len(kept)}]}
+
+
 def latencies(samples):
     """Median and p99 by row and server, for the plot."""
     rows = {}
@@ -416,7 +436,8 @@ on loopback, a fresh server and data directory for each round. Medians of the ro
 | etcd | {m['etcd']} |
 | took | {results['seconds']:.0f} s |
 | other work on the machine | {warning(results)} |
-"""
+""" + "".join(f"| up to {e['numbers']} of these numbers | of the run of {e['date']}, commit {e['commit']} |\n"
+              for e in results.get("earlier", []))
 
 
 def write_data(results, file):

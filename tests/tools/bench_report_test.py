@@ -95,6 +95,23 @@ class BenchReport(unittest.TestCase):
         text = report.table(results_of({"cluster_delay.put_ms": {"vigil": [-0.2, -0.1], "etcd": [7.3, 7.3]}}))
         self.assertIn("| -0.15 ms ±33 % | – | at most 0.3 ms | reached |", text)
 
+    def test_rows_can_be_added_to_an_earlier_run(self):
+        def run(samples, date, plots):
+            return {**report.summarize(samples, {**MACHINE, "date": date}, 1.0), "plots": plots}
+
+        old = {"get.rate": {"vigil": [50], "etcd": [5]}, "get.p50_us": {"vigil": [5]}, "get.p99_us": {"vigil": [9]},
+               "idle.anonymous_mb": {"vigil": [9]}, "other_cores": {"vigil": [0.5]}}
+        earlier = run(old, "first", [{"title": "a", "x": 1}, {"title": "b"}])
+        new = {"idle.anonymous_mb": {"vigil": [2]}}
+        results = report.added_to(earlier, run(new, "second", [{"title": "a", "x": 2}]), new)
+        self.assertEqual(metric_of(results, "idle.anonymous_mb")["vigil"]["samples"], [2])
+        self.assertEqual(metric_of(results, "get.rate")["ratio"], 10)
+        self.assertEqual(results["plots"], [{"title": "b"}, {"title": "a", "x": 2}])
+        self.assertEqual((results["other_cores"], results["latency_us"]["get"]), (0.5, {"vigil": [5, 9]}))
+        self.assertIn("of the run of first, commit x", report.page(results))
+        again = report.added_to(results, run({}, "third", []), {})
+        self.assertEqual([e["date"] for e in again["earlier"]], ["first", "second"])
+
     def test_clients_have_a_table_of_their_own(self):
         results = results_of({"get.rate": {"vigil": [50], "etcd": [5]},
                               "client_put.cpu_us": {"vigil": [2.0], "etcd": [9.0]}})

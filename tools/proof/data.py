@@ -78,16 +78,9 @@ def with_unit(value, unit):
 
 # -- Benchmarks --
 
-def samples_of(results):
-    """Samples by metric, so that the goals of today decide about them, not those of the day they were taken."""
-    found = {}
-    for metric in results.get("metrics", []):
-        found[metric["key"]] = {name: metric[name]["samples"] for name in ("vigil", "etcd") if metric[name]}
-    return found
-
-
 def metrics_of(samples, metrics):
-    """As the bench summarizes them, with those that have a goal and were not measured."""
+    """As the bench summarizes them, with those that have a goal and were not measured. The goals of today decide about the samples,
+    not those of the day they were taken."""
     measured = bench_report.summarize(samples, {}, 0, metrics)["metrics"]
     found = {(m["key"], m["goal"], m["text"]): m for m in measured}
     empty = {"vigil": None, "etcd": None, "ratio": None, "reached": None}
@@ -183,7 +176,7 @@ def read(root):
     usual_metrics = [m for m in bench_report.METRICS if not m.growth]
     growth_metrics = [m for m in bench_report.METRICS if m.growth]
     found = root / "docs/report/found.md"
-    return Report([(machine_of(usual), bench_tables(samples_of(usual), usual_metrics)),
-                   (machine_of(growth), bench_tables(samples_of(growth), growth_metrics))],
+    return Report([(machine_of(usual), bench_tables(bench_report.samples_of(usual), usual_metrics)),
+                   (machine_of(growth), bench_tables(bench_report.samples_of(growth), growth_metrics))],
                   growth.get("plots", []), usual.get("latency_us", {}), parts_of(root / "docs/report/data"),
                   found.read_text() if found.exists() else "")
