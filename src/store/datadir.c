@@ -22,6 +22,7 @@ static const char *const formats_before[] = {FORMAT_OF("1"), FORMAT_OF("2")};
 
 struct datadir_contents {
     bool format;
+    bool log, meta;
     bool etcd_member;
     bool mirror;
     bool import; /* an unfinished import */
@@ -39,6 +40,10 @@ static void note_name(void *ctx, const char *name)
         contents->import = true;
     else if (strcmp(name, "MIRROR") == 0)
         contents->mirror = true;
+    else if (strcmp(name, "log") == 0)
+        contents->log = true;
+    else if (strcmp(name, "meta") == 0)
+        contents->meta = true;
     else if (strcmp(name, "LOCK") != 0 && strcmp(name, "FORMAT.new") != 0 &&
              strcmp(name, "lost+found") != 0)
         contents->others = true;
@@ -91,6 +96,24 @@ static enum status check_contents(const char *path, const struct datadir_content
     return ST_OK;
 }
 
+static void note_any(void *ctx, const char *name)
+{
+    (void)name;
+    *(bool *)ctx = true;
+}
+
+/*
+ * An interrupted start may leave the directory without a FORMAT file, but then with nothing in it.
+ * What cannot be listed is not ours.
+ */
+static bool is_empty(struct fs *fs, const char *path, const char *name)
+{
+    char part[4200];
+    bool any = false;
+    snprintf(part, sizeof(part), "%s/%s", path, name);
+    return fs_list(fs, part, note_any, &any) == ST_OK && !any;
+}
+
 static enum status examine(struct fs *fs, const char *path, struct datadir_contents *ret_contents,
                            struct error *ret_error)
 {
@@ -99,6 +122,9 @@ static enum status examine(struct fs *fs, const char *path, struct datadir_conte
     if (status != ST_OK)
         return error_set(ret_error, status, "cannot read the data directory %s: %s", path,
                          status_reason(status));
+    if (!ret_contents->format)
+        ret_contents->others |= (ret_contents->log && !is_empty(fs, path, "log")) ||
+                                (ret_contents->meta && !is_empty(fs, path, "meta"));
     return check_contents(path, ret_contents, ret_error);
 }
 
@@ -138,20 +164,15 @@ static enum status check_format(struct fs *fs, const char *path, const char *fil
     return ST_OK;
 }
 
-static enum status write_format(struct fs *fs, const char *path, const char *file_path,
-                                bool is_mirror)
+static enum status write_format(struct fs *fs, const char *path, bool is_mirror)
 {
-    char new_path[4200];
-    snprintf(new_path, sizeof(new_path), "%s.new", file_path);
-    enum status removed = fs_unlink(fs, new_path);
+    enum status removed = fs_unlink(fs, path);
     if (removed != ST_OK && removed != ST_NOT_FOUND)
         return removed;
     AUTO(file_closep) struct file *file = NULL;
-    TRY(fs_open(fs, new_path, FILE_CREATE, &file));
+    TRY(fs_open(fs, path, FILE_CREATE, &file));
     TRY(file_pwrite(file, slice_from_text(format_text(is_mirror)), 0));
-    TRY(file_sync(file));
-    TRY(fs_rename(fs, new_path, file_path));
-    return fs_sync_dir(fs, path);
+    return file_sync(file);
 }
 
 static enum status make_dir(struct fs *fs, const char *path)
@@ -160,12 +181,8 @@ static enum status make_dir(struct fs *fs, const char *path)
     return status == ST_EXISTS ? ST_OK : status;
 }
 
-/* Creates the directory itself, durably in its parent. */
-static enum status make_data_dir(struct fs *fs, const char *path)
+static enum status sync_parent(struct fs *fs, const char *path)
 {
-    enum status status = fs_make_dir(fs, path);
-    if (status != ST_OK)
-        return status == ST_EXISTS ? ST_OK : status;
     char above[4096];
     size_t len = strlen(path);
     while (len > 1 && path[len - 1] == '/')
@@ -192,20 +209,39 @@ static enum status take_lock(struct datadir *dir, struct fs *fs, const char *pat
     return ST_OK;
 }
 
-static enum status prepare(struct datadir *dir, struct fs *fs, const char *path, bool marked,
-                           bool is_mirror, struct error *ret_error)
+/*
+ * The parent is synced after the first file, with which most file systems have made the new
+ * directory durable, too, so that it takes no time. A directory that was there before is synced as
+ * well, because a start may have been interrupted; its parent need not be readable.
+ */
+static enum status mark(struct fs *fs, const char *path, const char *format_path, bool made,
+                        bool is_mirror, struct error *ret_error)
+{
+    char new_path[4200];
+    snprintf(new_path, sizeof(new_path), "%s.new", format_path);
+    enum status status = write_format(fs, new_path, is_mirror);
+    if (status == ST_OK) {
+        enum status synced = sync_parent(fs, path);
+        status = made ? synced : ST_OK;
+    }
+    if (status == ST_OK)
+        status = fs_rename(fs, new_path, format_path);
+    if (status != ST_OK)
+        return error_set(ret_error, status, "cannot write %s: %s", format_path,
+                         status_reason(status));
+    return ST_OK;
+}
+
+static enum status prepare(struct datadir *dir, struct fs *fs, const char *path, bool made,
+                           bool marked, bool is_mirror, struct error *ret_error)
 {
     char format_path[4096];
     TRY(join(format_path, sizeof(format_path), path, "FORMAT", ret_error));
     bool before = false;
     if (marked)
         TRY(check_format(fs, path, format_path, is_mirror, &before, ret_error));
-    if (!marked || before) {
-        enum status status = write_format(fs, path, format_path, is_mirror);
-        if (status != ST_OK)
-            return error_set(ret_error, status, "cannot write %s: %s", format_path,
-                             status_reason(status));
-    }
+    if (!marked || before)
+        TRY(mark(fs, path, format_path, made, is_mirror, ret_error));
     enum status status = make_dir(fs, dir->log_path);
     if (status == ST_OK)
         status = make_dir(fs, dir->meta_path);
@@ -217,22 +253,36 @@ static enum status prepare(struct datadir *dir, struct fs *fs, const char *path,
     return ST_OK;
 }
 
-enum status datadir_make(struct fs *fs, const char *path, struct error *ret_error)
+static enum status make_data_dir(struct fs *fs, const char *path, bool *ret_made,
+                                 struct error *ret_error)
 {
-    enum status status = make_data_dir(fs, path);
-    if (status == ST_OK)
+    enum status status = fs_make_dir(fs, path);
+    *ret_made = status == ST_OK;
+    if (status == ST_OK || status == ST_EXISTS)
         return ST_OK;
     return error_set(ret_error, status, "cannot make the data directory %s: %s", path,
                      status_reason(status));
 }
 
+enum status datadir_make(struct fs *fs, const char *path, struct error *ret_error)
+{
+    bool made;
+    TRY(make_data_dir(fs, path, &made, ret_error));
+    enum status status = made ? sync_parent(fs, path) : ST_OK;
+    if (status != ST_OK)
+        return error_set(ret_error, status, "cannot make the data directory %s: %s", path,
+                         status_reason(status));
+    return ST_OK;
+}
+
 enum status datadir_open(struct datadir *dir, struct fs *fs, const char *path, bool is_mirror,
                          struct error *ret_error)
 {
+    bool made;
     *dir = (struct datadir){0};
     TRY(join(dir->log_path, sizeof(dir->log_path), path, "log", ret_error));
     TRY(join(dir->meta_path, sizeof(dir->meta_path), path, "meta", ret_error));
-    TRY(datadir_make(fs, path, ret_error));
+    TRY(make_data_dir(fs, path, &made, ret_error));
     struct datadir_contents contents;
     /* Checked before the lock, so that nothing is left in a directory that is not ours. */
     TRY(examine(fs, path, &contents, ret_error));
@@ -240,7 +290,7 @@ enum status datadir_open(struct datadir *dir, struct fs *fs, const char *path, b
     if (status == ST_OK) /* again, because an import may have held the lock */
         status = examine(fs, path, &contents, ret_error);
     if (status == ST_OK)
-        status = prepare(dir, fs, path, contents.format, is_mirror, ret_error);
+        status = prepare(dir, fs, path, made, contents.format, is_mirror, ret_error);
     if (status != ST_OK)
         datadir_close(dir);
     return status;

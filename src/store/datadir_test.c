@@ -141,6 +141,35 @@ static void remains_of_a_mount_or_an_interrupted_start_are_accepted(void **state
     assert_int_equal(open_and_close(fs, &error), ST_OK);
 }
 
+static void empty_parts_of_an_interrupted_start_are_accepted(void **state)
+{
+    struct fs *fs = fs_of(state);
+    struct error error;
+    assert_int_equal(fs_make_dir(fs, "/data"), ST_OK);
+    assert_int_equal(fs_make_dir(fs, "/data/meta"), ST_OK);
+    assert_int_equal(fs_make_dir(fs, "/data/log"), ST_OK);
+    assert_int_equal(open_and_close(fs, &error), ST_OK);
+}
+
+/* The data of a directory whose FORMAT file was lost. */
+static void parts_with_files_are_left_alone(void **state)
+{
+    static const char *const parts[] = {"log", "meta"};
+    struct fs *fs = fs_of(state);
+    struct error error;
+    char path[40];
+    assert_int_equal(fs_make_dir(fs, "/data"), ST_OK);
+    assert_int_equal(fs_make_dir(fs, "/data/meta"), ST_OK);
+    assert_int_equal(fs_make_dir(fs, "/data/log"), ST_OK);
+    for (size_t i = 0; i < COUNT_OF(parts); i++) {
+        snprintf(path, sizeof(path), "/data/%s/file", parts[i]);
+        write_file(fs, path, SLICE_LITERAL("x"));
+        assert_int_equal(open_and_close(fs, &error), ST_WRONG_FORMAT);
+        assert_false(holds(fs, "/data", "LOCK"));
+        assert_int_equal(fs_unlink(fs, path), ST_OK);
+    }
+}
+
 static void other_formats_are_refused(void **state)
 {
     static const struct slice texts[] = {
@@ -233,6 +262,8 @@ int main(void)
         TEST(a_mirror_is_not_opened_as_a_store),
         TEST(a_store_is_not_opened_as_a_mirror),
         TEST(remains_of_a_mount_or_an_interrupted_start_are_accepted),
+        TEST(empty_parts_of_an_interrupted_start_are_accepted),
+        TEST(parts_with_files_are_left_alone),
         TEST(other_formats_are_refused),
         TEST(earlier_formats_are_opened_and_converted),
         TEST(path_too_long_is_refused),

@@ -26,7 +26,10 @@ struct change_head;
  */
 size_t backend_page_bytes(size_t key_bytes, int64_t distance);
 
-/* Opens or creates it. map_bytes limits its size forever; it is address space, not memory. */
+/*
+ * Opens or creates it. The caller syncs the directory, in which a new file has its name. map_bytes
+ * limits its size forever; it is address space, not memory.
+ */
 MUST_CHECK
 enum status backend_lmdb_open(const char *dir, size_t map_bytes, struct backend **ret_backend,
                               struct error *ret_error);
