@@ -2,6 +2,7 @@
 
 #include "base/random.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 enum { SECTOR_BYTES = 512 };
@@ -490,8 +491,6 @@ static enum status sim_open(struct fs *fs, const char *path, int flags, struct f
     return ST_OK;
 }
 
-/* -- directories -- */
-
 static bool is_below(const char *path, const char *dir)
 {
     size_t len = strlen(dir);
@@ -501,9 +500,8 @@ static bool is_below(const char *path, const char *dir)
 /* Changes of names in a directory that is moved or removed become durable before. */
 static void settle_tree(struct fs_sim *sim, const char *dir)
 {
-    struct name_change **link = &sim->changes;
-    while (*link) {
-        struct name_change *change = *link;
+    struct name_change **link = &sim->changes, *change;
+    while ((change = *link)) {
         if (!is_below(change->to ? change->to : change->from, dir)) {
             link = &change->next;
             continue;
@@ -521,10 +519,9 @@ static void names_move_tree(struct sim_names *names, const char *from, const cha
         struct sim_name *name = &names->items[i];
         if (!is_below(name->path, from))
             continue;
-        size_t rest = strlen(name->path) - strlen(from);
-        char *path = must(malloc(strlen(to) + rest + 1));
-        memcpy(path, to, strlen(to));
-        memcpy(path + strlen(to), name->path + strlen(from), rest + 1);
+        size_t size = strlen(name->path) - strlen(from) + strlen(to) + 1;
+        char *path = must(malloc(size));
+        snprintf(path, size, "%s%s", to, name->path + strlen(from));
         free(name->path);
         name->path = path;
     }
@@ -532,26 +529,16 @@ static void names_move_tree(struct sim_names *names, const char *from, const cha
 
 static void names_remove_tree(struct sim_names *names, const char *dir)
 {
-    for (size_t i = 0; i < names->count;) {
+    for (size_t i = names->count; i-- > 0;)
         if (is_below(names->items[i].path, dir))
             names_remove(names, names->items[i].path);
-        else
-            i++;
-    }
 }
 
 void fs_sim_remove_tree(struct fs_sim *sim, const char *path)
 {
-    settle_tree(sim, path);
+    settle_tree(sim, path); /* nothing of it comes back */
     names_remove_tree(&sim->now, path);
     names_remove_tree(&sim->durable, path);
-}
-
-static void rename_tree(struct fs_sim *sim, const char *from, const char *to)
-{
-    settle_tree(sim, from);
-    names_move_tree(&sim->now, from, to);
-    names_move_tree(&sim->durable, from, to);
 }
 
 static enum status sim_rename(struct fs *fs, const char *from, const char *to)
@@ -562,7 +549,9 @@ static enum status sim_rename(struct fs *fs, const char *from, const char *to)
     if (at == sim->now.count)
         return ST_NOT_FOUND;
     if (!sim->now.items[at].node) {
-        rename_tree(sim, from, to);
+        settle_tree(sim, from);
+        names_move_tree(&sim->now, from, to);
+        names_move_tree(&sim->durable, from, to);
         return ST_OK;
     }
     struct sim_node *node = node_ref(sim->now.items[at].node);
@@ -634,7 +623,7 @@ static enum status sim_lock(struct fs *fs, const char *path, struct file **ret_f
 static enum status sim_space(struct fs *fs, const char *path, uint64_t *ret_bytes)
 {
     (void)path;
-    struct fs_sim *sim = sim_of(fs);
+    const struct fs_sim *sim = sim_of(fs);
     uint64_t used = used_bytes(sim);
     *ret_bytes = used < sim->space_bytes ? sim->space_bytes - used : 0;
     return ST_OK;

@@ -72,7 +72,7 @@ void sim_disturb(struct sim *sim, enum sim_fault fault);
  * another listener has the address. */
 void sim_unplug(struct sim *sim, const struct address *address);
 /* Whether the network delivers anything to that address. If not, connections to it break, and new
- * ones are refused, whoever listens there. One address at a time is not reachable. */
+ * ones are refused, although a server listens there. One address at a time is not reachable. */
 void sim_set_reachable(struct sim *sim, const struct address *address, bool reachable);
 
 #endif

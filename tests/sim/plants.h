@@ -30,7 +30,7 @@
     X(NO_PERMISSION, "no-permission", "permissions of writes are not checked", "none")             \
     X(WRONG_PREVIOUS, "wrong-previous", "one put in ten has no previous value", "none")            \
     X(FRONT_STALE, "front-stale", "in front: a read does not ask for the newest revision", "none") \
-    X(FRONT_RIGHTS, "front-rights", "in front: everybody may read", "none")                        \
+    X(FRONT_RIGHTS, "front-rights", "in front: all users may read", "none")                        \
     X(FRONT_GAP, "front-gap", "in front: a revision is left out when the watch resumes",           \
       "broken connection")                                                                         \
     X(FRONT_TWICE, "front-twice", "in front: a write without an answer is sent again",             \

@@ -15,7 +15,8 @@ struct attempt {
     char text[ATTEMPT_TEXT_BYTES]; /* the end of what it printed if it failed */
 };
 
-/* In a child process, for at most a minute. With trace, everything that it prints is passed on. */
+/* In a child process, for at most a minute of processor time. With trace, everything that it prints
+ * is passed on. */
 void attempt_run(const struct plan *plan, bool trace, struct attempt *ret_attempt);
 
 /* Switches off what the failure does not need, and shortens the rest. *limits and *attempt are

@@ -1,6 +1,5 @@
 #include "engine/local/messages.h"
 
-#include "engine/local/mirroring.h"
 #include "store/upkeep/cleaner.h"
 
 #include <stdlib.h>
@@ -58,7 +57,7 @@ void local_refuse(struct mailbox_node *node, enum status status)
         struct engine_op *op = op_of(node);
         op->status = status;
         if (op->kind == LOCAL_MIRROR)
-            local_mirror_done(op);
+            op->done(op);
         else
             local_answer(op);
     }

@@ -23,13 +23,19 @@ int64_t local_mirror_compact_revision(const struct engine *engine)
     return atomic_load_explicit(&shared_of(engine)->mirror.compact_revision, memory_order_acquire);
 }
 
+static void op_done(struct engine_op *op)
+{
+    struct mirror_batch *batch = CONTAINER_OF(op, struct mirror_batch, op);
+    batch->done(batch, op->status);
+}
+
 void local_mirror_apply(struct engine *engine, struct mirror_batch *batch)
 {
     struct local_shared *shared = shared_of(engine);
     assert(shared->options.is_mirror);
     assert(!batch->is_part || batch->compact);
     batch->applied = 0;
-    batch->op = (struct engine_op){.kind = LOCAL_MIRROR};
+    batch->op = (struct engine_op){.kind = LOCAL_MIRROR, .done = op_done};
     mailbox_post(&shared->writer.requests, &batch->op.in_mailbox);
 }
 

@@ -168,7 +168,7 @@ void local_mirroring_execute(struct local_mirroring *m, struct mirror_batch *bat
         write_hidden(m);
         if (local_has_failed(&m->shared->report))
             batch->op.status = ST_STOPPED;
-        local_mirror_done(&batch->op);
+        batch->op.done(&batch->op);
     } else {
         mailbox_chain_add(&m->applied, &batch->op.in_mailbox);
     }
@@ -195,14 +195,8 @@ void local_mirroring_published(struct local_mirroring *m)
     m->applied = (struct mailbox_chain){0};
     for (; node; node = next) {
         next = node->next; /* done may free it */
-        local_mirror_done(op_of(node));
+        op_of(node)->done(op_of(node));
     }
-}
-
-void local_mirror_done(struct engine_op *op)
-{
-    struct mirror_batch *batch = CONTAINER_OF(op, struct mirror_batch, op);
-    batch->done(batch, op->status);
 }
 
 void local_mirroring_refuse(struct local_mirroring *m)

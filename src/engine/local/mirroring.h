@@ -41,7 +41,5 @@ void local_mirroring_continue(struct local_mirroring *mirroring, int64_t now_ns)
 void local_mirroring_published(struct local_mirroring *mirroring);
 /* After a failure of the log: all batches are done, and fail. */
 void local_mirroring_refuse(struct local_mirroring *mirroring);
-/* The operation of a batch has its status. */
-void local_mirror_done(struct engine_op *op);
 
 #endif
