@@ -219,7 +219,7 @@ static bool is_refused_value(struct slice name, struct slice value)
     if (slice_equal(name, SLICE_LITERAL(":method")))
         return !nghttp2_check_method(value.ptr, value.len);
     if (slice_equal(name, SLICE_LITERAL(":authority")) || slice_equal(name, SLICE_LITERAL("host")))
-        return !nghttp2_check_authority(value.ptr, value.len);
+        return !value.len || !nghttp2_check_authority(value.ptr, value.len);
     return false;
 }
 

@@ -203,6 +203,15 @@ static bool is_closed_stream(const struct pair *p)
     return closed && p->theirs->failed == NONE && !p->theirs->events.len;
 }
 
+/* A stream that depends on itself; nghttp2 ignores priorities of a server. */
+static bool is_priority(const struct pair *p)
+{
+    size_t at = p->frame->flags & H2_FLAG_PADDED ? 1 : 0;
+    return p->frame->type == H2_HEADERS && (p->frame->flags & H2_FLAG_PRIORITY) &&
+           p->frame->len >= at + 4 && p->ours->failed == H2_PROTOCOL_ERROR &&
+           (h2_get32(p->payload + at) & H2_STREAM_ID_MAX) == p->frame->stream_id;
+}
+
 /* Only we refuse a status below 100. */
 static bool is_status(const struct pair *p)
 {
@@ -240,7 +249,8 @@ static bool is_limit(const struct pair *p)
 static bool by_design(const struct pair *p)
 {
     return is_wrong_length(p) || is_window(p) || is_setting(p) || is_closed_stream(p) ||
-           is_early_data(p) || is_status(p) || is_body(p) || is_push(p) || is_limit(p);
+           is_early_data(p) || is_priority(p) || is_status(p) || is_body(p) || is_push(p) ||
+           is_limit(p);
 }
 
 /* The requests leave before the first frame arrives, and settings that allow them. */

@@ -53,7 +53,7 @@ static const uint8_t *read_varint(const uint8_t *p, const uint8_t *end, uint64_t
     return NULL;
 }
 
-/* The value of a field that is no group. NULL: it exceeds the end. */
+/* The value of a field that is not a group. NULL: it exceeds the end. */
 static const uint8_t *read_value(const uint8_t *p, const uint8_t *end, struct wire_field *field)
 {
     size_t width = field->wire == PB_WIRE_I64 ? 8 : field->wire == PB_WIRE_I32 ? 4 : 0;
