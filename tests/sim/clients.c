@@ -4,9 +4,12 @@
 #include "base/xalloc.h"
 #include "faults.h"
 #include "front.h"
+#include "leases.h"
 #include "machine.h"
+#include "maintenance.h"
 #include "operations.h"
 #include "plants.h"
+#include "rights.h"
 #include "trace.h"
 #include "watchers.h"
 
@@ -14,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CLIENTS_MAX = 8, LEASES_MAX = 64, LARGE_BYTES = 3000 };
+enum { CLIENTS_MAX = 8, LARGE_BYTES = 3000, KEYS_OF_ROOM = 4 };
 
 static const char *const rooms[] = {"a/", "b/", "c/"};
 
@@ -31,8 +34,6 @@ static struct {
     const struct plan *plan;
     struct client all[CLIENTS_MAX];
     unsigned count;
-    int64_t leases[LEASES_MAX];
-    unsigned lease_count;
 } clients;
 
 /* -- Running calls -- */
@@ -65,6 +66,8 @@ static void take_error(struct operation *op, const vigil_call *call)
     op->answer = error->code == VIGIL_OK           ? ANSWER_OK
                  : error->outcome == VIGIL_UNKNOWN ? ANSWER_UNKNOWN
                                                    : ANSWER_REFUSED;
+    if (plant_is(PLANT_LATE_PING) && strstr(error->text, "ping not acked"))
+        op->answer = ANSWER_REFUSED;
     const vigil_header *header = vigil_call_header(call);
     if (header)
         op->header_revision = header->revision;
@@ -93,6 +96,8 @@ static void run(struct operation *op, vigil_call *call)
 
 static void finish(struct operation *op, vigil_call *call)
 {
+    op->permitted = rights_granted(&op->rights);
+    op->forbidden = rights_refused(&op->rights);
     vigil_call_free(call);
     operation_done(op);
 }
@@ -107,7 +112,7 @@ static uint64_t below(struct client *c, uint64_t n)
 static void choose_key(struct client *c, struct operation *op)
 {
     const char *room = rooms[below(c, COUNT_OF(rooms))];
-    snprintf(op->key, KEY_BYTES, "%s%u", room, (unsigned)below(c, 4));
+    snprintf(op->key, KEY_BYTES, "%s%u", room, (unsigned)below(c, KEYS_OF_ROOM));
 }
 
 /* A key or all keys of a room, or some rooms. */
@@ -127,12 +132,9 @@ static bool is_limited(const struct client *c)
     return c->user && strcmp(c->user, "root") != 0;
 }
 
-/* Unlike root, alice may only use room a. */
 static void judge(const struct client *c, struct operation *op)
 {
-    bool inside = op->key[0] == 'a' && (!*op->end || strcmp(op->end, "a0") == 0);
-    op->forbidden = is_limited(c) && !inside;
-    op->permitted = !op->forbidden;
+    op->rights = rights_look(rights_for(c->user, op->key, op->end));
 }
 
 static void do_range(struct client *c)
@@ -164,7 +166,8 @@ static char *choose_value(struct client *c, struct operation *op)
     size_t len = clients.plan->on[SWITCH_LARGE] && below(c, 3) == 0 ? below(c, LARGE_BYTES) : 0;
     char *value = xcalloc(len + 32, 1);
     snprintf(value, 32, "%u-%u.", c->number, c->puts++);
-    memset(value + strlen(value), 'x', len);
+    for (size_t i = 0, at = strlen(value); i < len; i++)
+        value[at + i] = (char)('a' + (i / 64 + i) % 26); /* sectors differ */
     struct version shown;
     version_set_value(&shown, value, strlen(value));
     memcpy(op->value, shown.value, VALUE_BYTES);
@@ -173,9 +176,9 @@ static char *choose_value(struct client *c, struct operation *op)
 
 static int64_t choose_lease(struct client *c)
 {
-    if (!clients.lease_count || below(c, 3) != 0)
+    if (!leases_count() || below(c, 3) != 0)
         return 0;
-    return clients.leases[below(c, clients.lease_count)];
+    return leases_at((unsigned)below(c, leases_count()));
 }
 
 static void do_put(struct client *c)
@@ -185,7 +188,8 @@ static void do_put(struct client *c)
     choose_key(c, op);
     judge(c, op);
     op->lease = choose_lease(c);
-    op->permitted &= !(is_limited(c) && op->lease); /* the lease may have keys of others */
+    if (is_limited(c) && op->lease && op->rights.right == RIGHT_ALWAYS)
+        op->rights.right = RIGHT_EITHER; /* the lease may have keys of others */
     op->previous = below(c, 2);
     char *value = choose_value(c, op);
     vigil_put_request_init(&request);
@@ -225,7 +229,22 @@ static void do_delete(struct client *c)
     finish(op, call);
 }
 
-/* If the key has the revision that this client believes, it is put; otherwise it is read. */
+/* Another key of the same room. */
+static vigil_txn *make_inner(struct client *c, struct operation *op)
+{
+    snprintf(op->inner_key, KEY_BYTES, "%.2s%u", op->key,
+             (unsigned)(op->key[2] - '0' + 1) % KEYS_OF_ROOM);
+    snprintf(op->inner_value, VALUE_BYTES, "%u-%u inner", c->number, c->puts);
+    vigil_txn *inner = vigil_txn_new(c->client);
+    vigil_txn_if_create_revision(inner, vigil_text(op->inner_key), VIGIL_EQUAL, 0);
+    vigil_txn_put(inner, vigil_text(op->inner_key), vigil_text(op->inner_value), 0);
+    vigil_txn_else(inner);
+    vigil_txn_delete(inner, vigil_text(op->inner_key));
+    return inner;
+}
+
+/* If the key has the revision that this client believes, it is put, in some cases with another
+ * transaction; otherwise it is read. */
 static void do_txn(struct client *c)
 {
     struct operation *op = operation_new(OPERATION_TXN, c->number);
@@ -237,6 +256,10 @@ static void do_txn(struct client *c)
     vigil_txn *txn = vigil_txn_new(c->client);
     vigil_txn_if_mod_revision(txn, vigil_text(op->key), VIGIL_EQUAL, op->compared);
     vigil_txn_put(txn, vigil_text(op->key), vigil_text(value), 0);
+    vigil_txn *inner = below(c, 3) == 0 ? make_inner(c, op) : NULL;
+    if (inner)
+        vigil_txn_nest(txn, inner);
+    vigil_txn_free(inner);
     vigil_txn_else(txn);
     vigil_txn_get(txn, vigil_text(op->key));
     vigil_call *call = vigil_txn_call(txn);
@@ -247,6 +270,8 @@ static void do_txn(struct client *c)
         op->succeeded = result->succeeded;
         if (!op->succeeded)
             take_range(op, result->responses[0].as.range);
+        else if (*op->inner_key)
+            op->inner_succeeded = result->responses[1].as.txn->succeeded;
     }
     finish(op, call);
     free(value);
@@ -257,24 +282,60 @@ static void do_grant(struct client *c)
     struct operation *op = operation_new(OPERATION_GRANT, c->number);
     op->ttl = 2 + (int64_t)below(c, CLIENTS_TTL_MAX_S - 1);
     op->lease = 1000 + op->number;
+    leases_grant(op->lease, op->ttl);
     vigil_call *call = vigil_lease_grant(c->client, op->ttl, op->lease);
     run(op, call);
     if (op->answer == ANSWER_OK && vigil_lease_grant_result(call)->ttl != op->ttl)
         violation("lease %lld has another time to live", (long long)op->lease);
-    if (op->answer == ANSWER_OK && clients.lease_count < LEASES_MAX)
-        clients.leases[clients.lease_count++] = op->lease;
+    if (op->answer == ANSWER_OK)
+        leases_granted(op->lease);
+    if (op->answer == ANSWER_OK && below(c, 2))
+        leases_keep(c->client, op->lease);
     finish(op, call);
 }
 
 static void do_revoke(struct client *c)
 {
-    if (!clients.lease_count)
+    if (!leases_count())
         return;
     struct operation *op = operation_new(OPERATION_REVOKE, c->number);
-    op->lease = clients.leases[below(c, clients.lease_count)];
+    op->lease = leases_at((unsigned)below(c, leases_count()));
+    leases_revoke(op->lease);
     vigil_call *call = vigil_lease_revoke(c->client, op->lease);
     run(op, call);
     finish(op, call);
+}
+
+static void do_unlock(struct client *c, const char *key)
+{
+    struct operation *op = operation_new(OPERATION_DELETE, c->number);
+    snprintf(op->key, KEY_BYTES, "%s", key);
+    vigil_call *call = vigil_unlock(c->client, vigil_text(op->key));
+    run(op, call);
+    if (op->answer == ANSWER_OK)
+        op->answer = ANSWER_UNKNOWN; /* whether the key still existed */
+    finish(op, call);
+}
+
+/* Takes the lock and gives it back, unless the lease ends before. */
+static void do_lock(struct client *c)
+{
+    if (!leases_count())
+        return;
+    struct operation *op = operation_new(OPERATION_LOCK, c->number);
+    op->lease = leases_at((unsigned)below(c, leases_count()));
+    vigil_call *call = vigil_lock(c->client, vigil_text("lock"), op->lease);
+    vigil_call_set_timeout(call, 2000);
+    run(op, call);
+    if (op->answer == ANSWER_OK) {
+        vigil_bytes key = vigil_lock_result(call)->key;
+        snprintf(op->key, KEY_BYTES, "%.*s", (int)key.size, (const char *)key.data);
+    }
+    finish(op, call);
+    if (op->answer != ANSWER_OK)
+        return;
+    actor_sleep((int64_t)below(c, 500 * NS_PER_MS));
+    do_unlock(c, op->key);
 }
 
 /* Never what the auditor has not seen. */
@@ -303,22 +364,40 @@ static void do_watch(struct client *c)
                                                             : 1,
                                .previous = below(c, 2),
                                .pauses = below(c, 3) == 0,
-                               .may_be_denied = where.forbidden,
+                               .may_be_denied = where.rights.right != RIGHT_ALWAYS,
                            });
+}
+
+/* He comes and goes, and with him his watches. */
+static bool is_bob(const struct client *c)
+{
+    return c->user && strcmp(c->user, "bob") == 0;
+}
+
+static bool is_root(const struct client *c)
+{
+    return c->user && strcmp(c->user, "root") == 0;
 }
 
 static void do_one(struct client *c)
 {
     const bool *on = clients.plan->on;
     uint64_t dice = below(c, 100);
-    if (dice < 8 && on[SWITCH_LEASES])
+    bool alone = !on[SWITCH_FRONT]; /* a server in front learns of some changes later */
+    if (is_root(c) && alone && below(c, 8) == 0)
+        rights_change(c->client, (enum right)below(c, RIGHT_ALWAYS));
+    else if (dice < 8 && on[SWITCH_LEASES])
         do_grant(c);
     else if (dice < 10 && on[SWITCH_LEASES] && !is_limited(c))
         do_revoke(c);
     else if (dice < 15 && on[SWITCH_COMPACTION] && !is_limited(c))
         do_compact(c);
-    else if (dice < 20 && on[SWITCH_WATCHES])
+    else if (dice < 17 && on[SWITCH_MAINTENANCE] && alone && !is_limited(c))
+        maintenance_do(c->client, &c->random);
+    else if (dice < 20 && on[SWITCH_WATCHES] && !is_bob(c))
         do_watch(c);
+    else if (dice < 24 && on[SWITCH_LEASES] && !is_limited(c))
+        do_lock(c);
     else if (dice < 60)
         do_put(c);
     else if (dice < 70)
@@ -344,12 +423,12 @@ void clients_start(const struct plan *plan)
 {
     clients.plan = plan;
     clients.count = plan->clients;
-    clients.lease_count = 0;
+    leases_begin(!plan->on[SWITCH_AUTH] && !plan->on[SWITCH_FRONT]);
     for (unsigned i = 0; i < clients.count; i++) {
         struct client *c = &clients.all[i];
         *c = (struct client){.number = i + 1};
         if (plan->on[SWITCH_AUTH])
-            c->user = i == 0 ? "alice" : "root";
+            c->user = i == 0 ? "alice" : i == 1 && clients.count > 2 ? "bob" : "root";
         random_init(&c->random, plan->seed * CLIENTS_MAX + i);
         c->client = client_connect(c->user, front_endpoints(plan->on[SWITCH_FRONT], i));
         c->actor = actor_start("client", client_main, c);
@@ -370,27 +449,10 @@ void clients_free(void)
 
 /* -- The beginning and the end -- */
 
-static void must_succeed(vigil_call *call)
-{
-    if (vigil_call_run(call) != VIGIL_OK)
-        violation("a call fails although nothing is wrong: %s", vigil_call_error(call)->text);
-    vigil_call_free(call);
-}
-
 void clients_enable_auth(void)
 {
     vigil_client *client = client_connect(NULL, MACHINE_ENDPOINT);
-    vigil_permission room = {.type = VIGIL_PERMISSION_READ_WRITE,
-                             .key = vigil_text("a/"),
-                             .range_end = vigil_text("a0")};
-    must_succeed(vigil_user_add(client, "root", "root"));
-    must_succeed(vigil_user_add(client, "alice", "alice"));
-    must_succeed(vigil_role_add(client, "room"));
-    must_succeed(vigil_role_grant(client, "room", &room));
-    must_succeed(vigil_role_add(client, "root"));
-    must_succeed(vigil_user_grant_role(client, "root", "root"));
-    must_succeed(vigil_user_grant_role(client, "alice", "room"));
-    must_succeed(vigil_auth_enable(client));
+    rights_begin(client);
     vigil_client_free(client);
 }
 
@@ -402,7 +464,7 @@ int64_t client_read_all(vigil_client *client)
         vigil_range_request request;
         snprintf(op->key, KEY_BYTES, " ");
         snprintf(op->end, KEY_BYTES, "~");
-        op->permitted = true;
+        op->rights.right = RIGHT_ALWAYS;
         vigil_range_request_init(&request);
         request.key = vigil_text(op->key);
         request.range_end = vigil_text(op->end);

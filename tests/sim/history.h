@@ -1,6 +1,6 @@
 /*
  * The model of etcd: the history of all changes, in the order of their revisions, and what follows
- * from it. The auditor (auditor.c) fills it from a watch of all keys; everything that clients were
+ * from it. The auditor (watchers.c) fills it from a watch of all keys; everything that clients were
  * answered is compared with it.
  *
  * A violation ends the process with status VIOLATION.

@@ -3,6 +3,7 @@
 #include "actors.h"
 #include "front.h"
 #include "history.h"
+#include "kube_model.h"
 #include "machine.h"
 #include "operations.h"
 #include "trace.h"
@@ -13,16 +14,7 @@
 
 #include <vigil/kube.h>
 
-#define ROOT "/registry/configmaps/default/"
-
-enum { ACTORS_MAX = 4, NAMES = 4, WRITES_MAX = 1024, CONVERGES_S_MAX = 300 };
-
-/* A write that was answered. */
-struct write {
-    char key[KEY_BYTES];
-    int64_t revision; /* of the object in the answer */
-    int64_t floor;    /* see struct operation */
-};
+enum { ACTORS_MAX = 4, NAMES = 4, SHOWN_MAX = 16, CONVERGES_S_MAX = 300 };
 
 struct kube_actor {
     unsigned number, puts;
@@ -36,8 +28,13 @@ static struct {
     vigil_kube_informer *informer;
     struct kube_actor actors[ACTORS_MAX];
     unsigned count;
-    struct write writes[WRITES_MAX];
-    unsigned write_count;
+    vigil_kube_handler *handler;
+    /* What the handler has seen last of each object. */
+    struct {
+        char key[KEY_BYTES];
+        int64_t revision;
+    } shown[SHOWN_MAX];
+    unsigned shown_count;
 } kube;
 
 bool kube_owns(const char *key)
@@ -60,68 +57,100 @@ static int64_t version_of_object(const vigil_kube_object *object)
     return strtoll(text, NULL, 10);
 }
 
-static void note_write(const vigil_kube_target *target, int64_t floor, const vigil_kube_call *call)
+static void run(struct kube_answer *answer, vigil_kube_call *call)
 {
-    const vigil_kube_object *object = vigil_kube_call_object(call);
-    if (!object || kube.write_count == WRITES_MAX)
-        return;
-    struct write *write = &kube.writes[kube.write_count++];
-    snprintf(write->key, KEY_BYTES, "%s%s", ROOT, target->name);
-    write->revision = version_of_object(object);
-    write->floor = floor;
-    operations_see(write->revision);
-}
-
-static void run(const char *what, const vigil_kube_target *target, vigil_kube_call *call,
-                bool writes)
-{
-    int64_t floor = operations_seen();
+    static const char *const kinds[] = {"create", "update", "patch", "get", "delete"};
+    answer->floor = operations_seen();
     int code = vigil_kube_call_run(call);
-    trace_line("kube %s %s: %s", what, target->name,
-               code == VIGIL_OK ? "ok" : vigil_kube_call_error(call)->text);
-    if (code == VIGIL_OK && writes)
-        note_write(target, floor, call);
+    const vigil_kube_object *object = code == VIGIL_OK ? vigil_kube_call_object(call) : NULL;
+    answer->code = code == VIGIL_OK ? 0 : vigil_kube_call_status(call)->code;
+    if (object && answer->kind != KUBE_DELETE)
+        answer->revision = version_of_object(object);
+    trace_line("kube %s %s if %lld: %s %lld", kinds[answer->kind], answer->key,
+               (long long)answer->condition,
+               code == VIGIL_OK ? "ok" : vigil_kube_call_error(call)->text,
+               (long long)answer->revision);
+    if (code == VIGIL_OK || answer->code)
+        kube_model_add(answer);
+    operations_see(answer->revision);
+    kube_model_check_known();
     vigil_kube_call_free(call);
 }
 
-static vigil_bytes make_body(struct kube_actor *a, const char *name, char body[static 256])
+/* A resourceVersion that the object has, or had. */
+static int64_t choose_condition(struct kube_actor *a, const char *key)
 {
+    int64_t newest = history_revision();
+    const struct version *known =
+        history_get(key, below(a, 4) ? newest : (int64_t)below(a, (uint64_t)newest) + 1);
+    return known && below(a, 4) ? known->revision : 0;
+}
+
+static vigil_bytes make_body(struct kube_actor *a, const struct kube_answer *answer,
+                             char body[static 256])
+{
+    char condition[64] = "";
+    if (answer->condition)
+        snprintf(condition, sizeof(condition), ",\"resourceVersion\":\"%lld\"",
+                 (long long)answer->condition);
     snprintf(body, 256,
-             "{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"%s\"},"
+             "{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"%s\"%s},"
              "\"data\":{\"text\":\"%u-%u\"}}",
-             name, a->number, a->puts++);
+             answer->key + strlen(KUBE_ROOT), condition, a->number, a->puts++);
     return vigil_text(body);
+}
+
+static vigil_bytes make_patch(struct kube_actor *a, const struct kube_answer *answer,
+                              char body[static 256])
+{
+    char condition[64] = "";
+    if (answer->condition)
+        snprintf(condition, sizeof(condition), "\"metadata\":{\"resourceVersion\":\"%lld\"},",
+                 (long long)answer->condition);
+    snprintf(body, 256, "{%s\"data\":{\"more\":\"%u-%u\"}}", condition, a->number, a->puts++);
+    return vigil_text(body);
+}
+
+/* The deletion is also one of the operations that may have deleted the key. */
+static void do_delete(struct kube_answer *answer, const vigil_kube_target *target)
+{
+    char version[32];
+    vigil_kube_delete_options options = {.size = sizeof(options)};
+    struct operation *op = operation_new(OPERATION_DELETE, 100);
+    snprintf(version, sizeof(version), "%lld", (long long)answer->condition);
+    if (answer->condition)
+        options.version = version;
+    snprintf(op->key, KEY_BYTES, "%s", answer->key);
+    run(answer, vigil_kube_delete(kube.kube, target, &options));
+    op->answer = answer->code ? ANSWER_REFUSED : ANSWER_UNKNOWN;
+    operation_done(op);
 }
 
 static void do_one(struct kube_actor *a)
 {
+    static const enum kube_call_kind choice[] = {KUBE_CREATE, KUBE_CREATE, KUBE_CREATE, KUBE_UPDATE,
+                                                 KUBE_UPDATE, KUBE_UPDATE, KUBE_PATCH,  KUBE_GET,
+                                                 KUBE_DELETE, KUBE_DELETE};
     char name[16], body[256];
-    vigil_kube_target target = {
-        .version = "v1", .resource = "configmaps", .name_space = "default", .name = name};
+    vigil_kube_target all = {.version = "v1", .resource = "configmaps", .name_space = "default"};
+    vigil_kube_target one = all;
+    struct kube_answer answer = {.kind = choice[below(a, COUNT_OF(choice))]};
     snprintf(name, sizeof(name), "m%u", (unsigned)below(a, NAMES));
-    uint64_t dice = below(a, 10);
-    if (dice < 3) {
-        vigil_kube_target all = target;
-        all.name = NULL;
-        run("create", &target, vigil_kube_create(kube.kube, &all, make_body(a, name, body), NULL),
-            true);
-    } else if (dice < 6) {
-        run("update", &target,
-            vigil_kube_update(kube.kube, &target, make_body(a, name, body), NULL), true);
-    } else if (dice < 7) {
-        run("patch", &target,
-            vigil_kube_patch(kube.kube, &target, VIGIL_KUBE_PATCH_MERGE,
-                             vigil_text("{\"data\":{\"more\":\"x\"}}"), NULL),
-            false);
-    } else if (dice < 8) {
-        run("get", &target, vigil_kube_get(kube.kube, &target), true);
-    } else {
-        struct operation *op = operation_new(OPERATION_DELETE, 100 + a->number);
-        snprintf(op->key, KEY_BYTES, "%s%s", ROOT, name);
-        op->answer = ANSWER_UNKNOWN;
-        run("delete", &target, vigil_kube_delete(kube.kube, &target, NULL), false);
-        operation_done(op);
-    }
+    snprintf(answer.key, KEY_BYTES, "%s%s", KUBE_ROOT, name);
+    one.name = name;
+    if (answer.kind != KUBE_CREATE && answer.kind != KUBE_GET)
+        answer.condition = choose_condition(a, answer.key);
+    if (answer.kind == KUBE_CREATE)
+        run(&answer, vigil_kube_create(kube.kube, &all, make_body(a, &answer, body), NULL));
+    else if (answer.kind == KUBE_UPDATE)
+        run(&answer, vigil_kube_update(kube.kube, &one, make_body(a, &answer, body), NULL));
+    else if (answer.kind == KUBE_PATCH)
+        run(&answer, vigil_kube_patch(kube.kube, &one, VIGIL_KUBE_PATCH_MERGE,
+                                      make_patch(a, &answer, body), NULL));
+    else if (answer.kind == KUBE_GET)
+        run(&answer, vigil_kube_get(kube.kube, &one));
+    else
+        do_delete(&answer, &one);
 }
 
 static void actor_main(void *arg)
@@ -135,6 +164,53 @@ static void actor_main(void *arg)
 
 /* -- Life -- */
 
+static int64_t *shown_revision(const char *key)
+{
+    unsigned i = 0;
+    while (i < kube.shown_count && strcmp(kube.shown[i].key, key) != 0)
+        i++;
+    assert(i < SHOWN_MAX);
+    if (i == kube.shown_count) {
+        snprintf(kube.shown[i].key, KEY_BYTES, "%s", key);
+        kube.shown[i].revision = 0;
+        kube.shown_count++;
+    }
+    return &kube.shown[i].revision;
+}
+
+/* An object never goes back, and every state of it is in the history. */
+static void on_change(vigil_kube_handler *handler, const vigil_kube_change *change, void *user)
+{
+    (void)handler, (void)user;
+    struct kube_answer answer = {.kind = KUBE_INFORMED,
+                                 .revision = version_of_object(change->object)};
+    vigil_bytes name = vigil_kube_object_name(change->object);
+    snprintf(answer.key, KEY_BYTES, "%s%.*s", KUBE_ROOT, (int)name.size, (const char *)name.data);
+    bool deleted = change->kind == VIGIL_KUBE_CHANGE_DELETED;
+    trace_line("informer: %s %s @%lld", deleted ? "deleted" : "is", answer.key,
+               (long long)answer.revision);
+    int64_t *last = shown_revision(answer.key);
+    if (!deleted && answer.revision <= *last)
+        violation("the informer shows %s @%lld after @%lld", answer.key, (long long)answer.revision,
+                  (long long)*last);
+    *last = answer.revision > *last ? answer.revision : *last;
+    if (deleted)
+        return;
+    operations_see(answer.revision);
+    kube_model_add(&answer);
+    kube_model_check_known();
+}
+
+static void add_handler(void)
+{
+    vigil_kube_handler_options options;
+    vigil_kube_handler_options_init(&options);
+    options.place = kube.plan->seed % 3 ? VIGIL_KUBE_HANDLER_CALLBACK : VIGIL_KUBE_HANDLER_THREAD;
+    options.fn = on_change;
+    if (vigil_kube_informer_add_handler(kube.informer, &options, &kube.handler) != VIGIL_OK)
+        violation("a handler cannot be added");
+}
+
 static void make_informer(void)
 {
     vigil_kube_informer_options options;
@@ -145,6 +221,7 @@ static void make_informer(void)
     if (vigil_kube_informer_new(kube.kube, &options, &kube.informer) != VIGIL_OK ||
         vigil_kube_informer_start(kube.informer) != VIGIL_OK)
         violation("an informer cannot be created");
+    add_handler();
 }
 
 void kube_start(const struct plan *plan)
@@ -152,7 +229,7 @@ void kube_start(const struct plan *plan)
     vigil_kube_options options;
     vigil_error error;
     kube.plan = plan;
-    kube.write_count = 0;
+    kube.shown_count = 0;
     kube.count = 1 + (unsigned)(plan->seed % 2);
     vigil_kube_options_init(&options);
     options.server = plan->on[SWITCH_FRONT] ? FRONT_KUBE_ENDPOINT : MACHINE_KUBE_ENDPOINT;
@@ -178,6 +255,7 @@ void kube_join(void)
 
 void kube_end(void)
 {
+    vigil_kube_handler_free(kube.handler);
     vigil_kube_informer_free(kube.informer);
     vigil_kube_free(kube.kube);
 }
@@ -188,7 +266,7 @@ static bool has_object(const vigil_kube_objects *objects, const struct version *
 {
     for (size_t i = 0; i < objects->count; i++) {
         vigil_bytes name = vigil_kube_object_name(objects->items[i]);
-        const char *expected = version->key + strlen(ROOT);
+        const char *expected = version->key + strlen(KUBE_ROOT);
         if (strlen(expected) == name.size && memcmp(expected, name.data, name.size) == 0)
             return version_of_object(objects->items[i]) == version->revision;
     }
@@ -200,8 +278,7 @@ static bool has_converged(void)
 {
     vigil_kube_objects objects;
     const struct version *expected[RANGE_MAX];
-    size_t count =
-        history_range(ROOT, "/registry/configmaps/default0", history_revision(), expected);
+    size_t count = history_range(KUBE_ROOT, KUBE_ROOT_END, history_revision(), expected);
     if (vigil_kube_informer_list(kube.informer, &objects) != VIGIL_OK)
         return false;
     bool same = objects.count == count;
@@ -220,17 +297,5 @@ void kube_settle(void)
             violation("the informer does not converge on revision %lld",
                       (long long)history_revision());
         actor_sleep(100 * NS_PER_MS);
-    }
-}
-
-void kube_check(void)
-{
-    for (unsigned i = 0; i < kube.write_count; i++) {
-        const struct write *write = &kube.writes[i];
-        const struct version *version = history_get(write->key, write->revision);
-        if (write->revision <= history_revision() &&
-            (!version || version->revision != write->revision))
-            violation("the Kubernetes API has answered with %s @%lld, which is not in the history",
-                      write->key, (long long)write->revision);
     }
 }

@@ -14,8 +14,6 @@ void kube_join(void);
 /* Nothing is wrong any more: waits until the informer has the objects of the newest revision. */
 void kube_settle(void);
 void kube_end(void);
-/* The history is complete; or partial. */
-void kube_check(void);
 
 /* A key that the API server has written, or a client through it. */
 bool kube_owns(const char *key);

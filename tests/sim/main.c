@@ -18,14 +18,16 @@
 struct arguments {
     uint64_t first, seeds;
     bool one, trace, plants, reduces;
+    enum plant only; /* look for this one; PLANT_NONE: for all */
     const char *report;
     double seconds;
     struct plan_limits limits;
 };
 
 static const char usage[] =
-    "usage: vigil_sim [--seeds=N] [--first=N] [--seconds=N] [--plants] [--report=FILE]\n"
-    "       vigil_sim --seed=N [--trace] [--without=SWITCH,…] [--operations=N] [--plant=NAME]\n";
+    "usage: vigil_sim [--seeds=N] [--first=N] [--seconds=N] [--plants[=NAME]] [--report=FILE]\n"
+    "       vigil_sim --seed=N [--trace] [--without=SWITCH,…] [--operations=N] [--clients=N]\n"
+    "                 [--plant=NAME]\n";
 
 _Noreturn static void refuse(const char *what)
 {
@@ -48,12 +50,19 @@ static void take_switches(struct plan_limits *limits, const char *list)
 static struct arguments parse(int argc, char **argv)
 {
     static const struct option options[] = {
-        {"seeds", required_argument, NULL, 'n'},   {"first", required_argument, NULL, 'f'},
-        {"seed", required_argument, NULL, 's'},    {"trace", no_argument, NULL, 't'},
-        {"without", required_argument, NULL, 'w'}, {"operations", required_argument, NULL, 'o'},
-        {"plant", required_argument, NULL, 'p'},   {"plants", no_argument, NULL, 'P'},
-        {"seconds", required_argument, NULL, 'S'}, {"report", required_argument, NULL, 'r'},
-        {"no-reduction", no_argument, NULL, 'R'},  {NULL, 0, NULL, 0},
+        {"seeds", required_argument, NULL, 'n'},
+        {"first", required_argument, NULL, 'f'},
+        {"seed", required_argument, NULL, 's'},
+        {"trace", no_argument, NULL, 't'},
+        {"without", required_argument, NULL, 'w'},
+        {"operations", required_argument, NULL, 'o'},
+        {"plant", required_argument, NULL, 'p'},
+        {"plants", optional_argument, NULL, 'P'},
+        {"seconds", required_argument, NULL, 'S'},
+        {"report", required_argument, NULL, 'r'},
+        {"no-reduction", no_argument, NULL, 'R'},
+        {"clients", required_argument, NULL, 'c'},
+        {NULL, 0, NULL, 0},
     };
     struct arguments a = {.first = 1, .seeds = 500, .reduces = true};
     for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
@@ -77,6 +86,9 @@ static struct arguments parse(int argc, char **argv)
         case 'o':
             a.limits.operations = (unsigned)strtoul(optarg, NULL, 10);
             break;
+        case 'c':
+            a.limits.clients = (unsigned)strtoul(optarg, NULL, 10);
+            break;
         case 'p':
             plant_now = plant_named(optarg);
             if (plant_now == PLANTS)
@@ -84,6 +96,7 @@ static struct arguments parse(int argc, char **argv)
             break;
         case 'P':
             a.plants = true;
+            a.only = optarg ? plant_named(optarg) : PLANT_NONE;
             break;
         case 'R':
             a.reduces = false;
@@ -116,6 +129,7 @@ int main(int argc, char **argv)
                               .first = a.first,
                               .seeds = a.seeds,
                               .plants = a.plants,
+                              .only = a.only,
                               .seconds_max = a.seconds,
                               .reduces = a.reduces,
                               .limits = a.limits,

@@ -1,11 +1,13 @@
 /*
  * What clients asked and what they were answered. An operation is recorded when it begins and
- * completed with its answer; operations_check compares all of them with the history.
+ * completed with its answer. It is compared with the history (compare.h) as soon as the history has
+ * the revision of the answer; what has no cause in the history is noticed when it appears there.
  */
 #ifndef VIGIL_TESTS_SIM_OPERATIONS_H
 #define VIGIL_TESTS_SIM_OPERATIONS_H
 
 #include "history.h"
+#include "rights.h"
 
 enum operation_kind {
     OPERATION_RANGE,
@@ -15,7 +17,11 @@ enum operation_kind {
     OPERATION_GRANT,
     OPERATION_REVOKE,
     OPERATION_COMPACT,
+    OPERATION_LOCK, /* the answer's key is that of the owner */
 };
+
+#define LOCK_PREFIX "lock/"
+#define LOCK_PREFIX_END "lock0"
 
 enum answer_kind {
     ANSWER_NONE, /* it has not completed */
@@ -30,7 +36,8 @@ struct operation {
     int64_t begun_ns, ended_ns;
     int64_t floor; /* the newest revision that anybody had seen when it began */
     int64_t compacted_floor, compacted_ceiling; /* compactions that were done, and were wanted */
-    bool forbidden;                             /* its user has no permission for it */
+    struct rights_view rights;                  /* what it needs, and how that was then */
+    bool forbidden;                             /* its user has no permission all the time */
     bool permitted;                             /* its user has it all the time */
 
     /* The request. */
@@ -40,20 +47,31 @@ struct operation {
     int64_t lease; /* of a put, or of the lease itself */
     int64_t ttl;
     int64_t compared;
-    bool previous;    /* prev_kv is wanted */
-    bool is_repeated; /* the library may repeat it: it only reads */
-    bool lags;        /* of a server that learns of compactions a little later */
+    bool previous; /* prev_kv is wanted */
+    bool lags;     /* of a server that learns of compactions a little later */
+    /* Of a transaction within the transaction, if there is one: puts this key if there is none, and
+     * deletes it otherwise. */
+    char inner_key[KEY_BYTES], inner_value[VALUE_BYTES];
 
     /* The answer. */
     enum answer_kind answer;
     int code; /* enum vigil_code */
     char text[64];
     int64_t header_revision;
-    bool succeeded, more;
+    bool succeeded, inner_succeeded, more;
     int64_t count;            /* of keys, or of deleted ones */
     struct version *versions; /* owned: keys that were read, or previous ones */
     size_t version_count;
+
+    /* The revisions at which its values have appeared in the history; 0: not yet. */
+    int64_t executed, inner_executed;
+    bool checked; /* compared with the history */
 };
+
+#define OP_FORMAT "operation #%u (client %u, %s %s %s)"
+#define OP_ARGS(op) \
+    (op)->number, (op)->client, operation_kind_name((op)->kind), (op)->key, (op)->value
+const char *operation_kind_name(enum operation_kind kind);
 
 void operations_begin(void);
 void operations_end(void);
@@ -69,6 +87,10 @@ void operations_want_compaction(int64_t revision);
 int64_t operations_compacted_ceiling(void);
 size_t operations_count(void);
 
+/* A change was added to the history: somebody must have wanted it. */
+void operations_saw(const struct version *change);
+/* Compares what has become decidable: answers up to the newest revision of the history. */
+void operations_check_known(void);
 /* The history is complete; or partial, because the data is damaged: what is newer is not checked.
  */
 void operations_check(bool partial);

@@ -24,6 +24,7 @@ static const struct {
     [SWITCH_LEASES] = {"leases", 60},
     [SWITCH_WATCHES] = {"watches", 80},
     [SWITCH_COMPACTION] = {"compaction", 60},
+    [SWITCH_MAINTENANCE] = {"maintenance", 50},
     [SWITCH_AUTH] = {"auth", 30},
     [SWITCH_KUBE] = {"kube", 25},
     [SWITCH_LARGE] = {"large", 40},
@@ -46,6 +47,8 @@ struct plan plan_make(uint64_t seed, const struct plan_limits *limits)
         plan.on[i] &= !limits->off[i];
     if (limits->operations && limits->operations < plan.operations)
         plan.operations = limits->operations;
+    if (limits->clients && limits->clients < plan.clients)
+        plan.clients = limits->clients;
     return plan;
 }
 

@@ -27,6 +27,7 @@ enum plan_switch {
     SWITCH_LEASES,
     SWITCH_WATCHES,
     SWITCH_COMPACTION,
+    SWITCH_MAINTENANCE, /* snapshots, hashes, defragmentation */
     SWITCH_AUTH,
     SWITCH_KUBE,  /* the Kubernetes API */
     SWITCH_LARGE, /* values that fill segments of the log */
@@ -45,6 +46,7 @@ struct plan {
 struct plan_limits {
     bool off[SWITCHES];
     unsigned operations; /* of each client; 0: as many as the seed says */
+    unsigned clients;    /* 0: as many as the seed says */
 };
 
 struct plan plan_make(uint64_t seed, const struct plan_limits *limits);

@@ -65,6 +65,10 @@ enum record_found __wrap_record_check(struct slice bytes, uint32_t salt,
     if (plant_is(PLANT_TORN_RECORD) && found == RECORD_BAD &&
         record_head_check(bytes, salt, ret_head))
         return RECORD_GOOD;
+    if (plant_is(PLANT_EXCHANGED) && found == RECORD_BAD &&
+        record_head_check(bytes, salt, ret_head) &&
+        !plant_has_hole(bytes.ptr + RECORD_HEAD_BYTES, ret_head->len - RECORD_HEAD_BYTES))
+        return RECORD_GOOD;
     return found;
 }
 

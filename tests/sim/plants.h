@@ -5,7 +5,7 @@
 #ifndef VIGIL_TESTS_SIM_PLANTS_H
 #define VIGIL_TESTS_SIM_PLANTS_H
 
-#include <stdbool.h>
+#include "plan.h"
 
 /* name, what is wrong, the fault that it needs */
 #define PLANTS_TABLE(X)                                                                            \
@@ -22,6 +22,14 @@
     X(WATCH_EARLY, "watch-early", "a watch that resumes begins too early", "broken connection")    \
     X(SILENCE, "silence", "a silent connection is not noticed", "silent connection")               \
     X(WALL_CLOCK, "wall-clock", "leases end by the time of day", "jumping clock")                  \
+    X(EXCHANGED, "exchanged", "a record is good if none of its sectors is missing",                \
+      "misdirected sector")                                                                        \
+    X(HALF_CHECKSUM, "half-checksum", "checksums ignore every other bit", "changed bit")           \
+    X(SLOW_SYNC, "slow-sync", "a write that took a second is made and refused", "slow disk")       \
+    X(STALL, "stall", "renewals count when the writer reads them", "pause")                        \
+    X(LATE_PING, "late-ping", "a late ping means that nothing was sent", "slow connection")        \
+    X(LAST_CHECKPOINT, "last-checkpoint", "the checkpoint at a stop misses keys", "clean stop")    \
+    X(RENEWAL_LOST, "renewal-lost", "one renewal in four is answered but not made", "none")        \
     X(LEASE_EARLY, "lease-early", "leases end half a second too early", "none")                    \
     X(DOUBLE_APPLY, "double-apply", "one put in fifty is applied twice", "none")                   \
     X(NO_COMPARE, "no-compare", "one transaction in ten ignores its comparisons", "none")          \
@@ -59,5 +67,10 @@ enum plant plant_named(const char *name);
 const char *plant_name(enum plant plant);
 const char *plant_what(enum plant plant);
 const char *plant_fault(enum plant plant);
+/* The switch of that fault; SWITCHES: it needs none. */
+enum plan_switch plant_switch(enum plant plant);
+
+/* Whether a sector of it may be missing. */
+bool plant_has_hole(const uint8_t *bytes, size_t len);
 
 #endif

@@ -45,15 +45,12 @@ static size_t keep(char *text, size_t len, size_t room, const char *bytes, size_
     return len - drop + count;
 }
 
-static size_t read_all(int from, bool trace, char *text, size_t room)
+static size_t read_all(int from, char *text, size_t room)
 {
     char bytes[4096];
     size_t len = 0;
-    for (ssize_t got; (got = read(from, bytes, sizeof(bytes))) > 0;) {
-        if (trace)
-            fwrite(bytes, 1, (size_t)got, stdout);
+    for (ssize_t got; (got = read(from, bytes, sizeof(bytes))) > 0;)
         len = keep(text, len, room, bytes, (size_t)got);
-    }
     return len;
 }
 
@@ -83,7 +80,7 @@ void attempt_run(const struct plan *plan, bool trace, struct attempt *ret_attemp
     }
     close(ends[1]);
     memset(ret_attempt, 0, sizeof(*ret_attempt));
-    size_t len = read_all(ends[0], trace, ret_attempt->text, ATTEMPT_TEXT_BYTES - 1);
+    size_t len = read_all(ends[0], ret_attempt->text, ATTEMPT_TEXT_BYTES - 1);
     close(ends[0]);
     waitpid(pid, &status, 0);
     struct success success;
@@ -121,6 +118,12 @@ void reduce(uint64_t seed, struct plan_limits *limits, struct attempt *attempt)
         shorter.off[i] = true;
         (void)try(seed, &shorter, limits, attempt);
     }
+    for (unsigned clients = plan_make(seed, limits).clients - 1; clients > 0; clients--) {
+        struct plan_limits shorter = *limits;
+        shorter.clients = clients;
+        if (!try(seed, &shorter, limits, attempt))
+            break;
+    }
     for (unsigned step = plan_make(seed, limits).operations / 2; step > 0;) {
         struct plan_limits shorter = *limits;
         unsigned now = plan_make(seed, limits).operations;
@@ -142,6 +145,8 @@ void replay_print(uint64_t seed, const struct plan_limits *limits)
         printf("%s%s", separator, switch_name((enum plan_switch)i));
         separator = ",";
     }
+    if (limits->clients)
+        printf(" --clients=%u", limits->clients);
     if (limits->operations)
         printf(" --operations=%u", limits->operations);
     printf("\n");

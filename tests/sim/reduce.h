@@ -7,7 +7,7 @@
 
 #include "run.h"
 
-enum { ATTEMPT_TEXT_BYTES = 4096 };
+enum { ATTEMPT_TEXT_BYTES = 16384 };
 
 struct attempt {
     bool failed;

@@ -21,14 +21,65 @@ static double now_seconds(void)
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
+enum { LINES_MAX = 40 };
+
+static void print_lines(const char *from)
+{
+    int lines = 0;
+    for (size_t len; *from && lines++ < LINES_MAX; from += len + (from[len] == '\n')) {
+        len = strcspn(from, "\n");
+        printf("    %.*s\n", (int)len, from);
+    }
+}
+
+/* Where the sanitizer's report begins, or the last lines. */
+static void print_end(const char *text)
+{
+    const char *from = strstr(text, "ERROR: "), *end = text + strlen(text);
+    for (int lines = 0; !from && lines < LINES_MAX; lines++)
+        while (end > text && *--end != '\n')
+            ;
+    print_lines(from ? from : end > text ? end + 1 : text);
+}
+
+static void print_switches(const struct plan *plan, int from, int to)
+{
+    const char *separator = "";
+    for (int i = from; i < to; i++) {
+        if (plan->on[i])
+            printf("%s%s", separator, switch_name((enum plan_switch)i));
+        separator = plan->on[i] ? ", " : separator;
+    }
+    printf("%s", *separator ? "" : "none");
+}
+
+static void print_plan(const struct plan *plan)
+{
+    printf("faults: ");
+    print_switches(plan, 0, SWITCH_LEASES);
+    printf("; requests besides the usual ones: ");
+    print_switches(plan, SWITCH_LEASES, SWITCHES);
+    printf("; %u clients, %u requests of each", plan->clients, plan->operations);
+}
+
 static void print_failure(const struct report *report, uint64_t seed, struct attempt *attempt)
 {
     struct plan_limits limits = report->options.limits;
-    printf("seed %llu fails:\n%s\n", (unsigned long long)seed, attempt->text);
+    struct plan plan = plan_make(seed, &limits);
+    printf("seed %llu fails (", (unsigned long long)seed);
+    print_plan(&plan);
+    printf("):\n");
+    print_end(attempt->text);
     if (report->options.reduces) {
         reduce(seed, &limits, attempt);
-        printf("reduced to:\n%s\n", attempt->text);
+        plan = plan_make(seed, &limits);
+        attempt_run(&plan, true, attempt);
+        printf("reduced (");
+        print_plan(&plan);
+        printf("), the end of its trace:\n");
+        print_end(attempt->text);
     }
+    printf("repeat it with\n");
     replay_print(seed, &limits);
     fflush(stdout);
 }
@@ -71,18 +122,40 @@ static void run_seed(struct report *report, uint64_t seed)
         repeat(report, &plan, &attempt.result);
 }
 
+/* Whether the seed fails also without the fault that the planted bug is for: then it was found by
+ * another one. */
+static bool is_found_without(const struct report *report, uint64_t seed, enum plan_switch fault)
+{
+    struct attempt attempt;
+    struct plan_limits limits = report->options.limits;
+    if (fault == SWITCHES)
+        return false;
+    limits.off[fault] = true;
+    struct plan plan = plan_make(seed, &limits);
+    attempt_run(&plan, false, &attempt);
+    return attempt.failed;
+}
+
+static bool finds(const struct report *report, uint64_t seed, enum plant plant)
+{
+    struct attempt attempt;
+    struct plan plan = plan_make(seed, &report->options.limits);
+    enum plan_switch fault = plant_switch(plant);
+    if (fault != SWITCHES && !plan.on[fault])
+        return false;
+    attempt_run(&plan, false, &attempt);
+    if (!attempt.failed || is_found_without(report, seed, fault))
+        return false;
+    printf("%-16s found by seed %llu: %.200s\n", plant_name(plant), (unsigned long long)seed,
+           attempt.text);
+    return true;
+}
+
 static void find_plant(struct report *report, enum plant plant)
 {
     plant_now = plant;
-    for (uint64_t i = 0; i < PLANT_SEEDS_MAX && !report->found_after[plant]; i++) {
-        struct attempt attempt;
-        struct plan plan = plan_make(i + 1, &report->options.limits);
-        attempt_run(&plan, false, &attempt);
-        report->found_after[plant] = attempt.failed ? i + 1 : 0;
-        if (attempt.failed)
-            printf("%-16s found by seed %llu: %.160s\n", plant_name(plant),
-                   (unsigned long long)(i + 1), attempt.text);
-    }
+    for (uint64_t i = 0; i < PLANT_SEEDS_MAX && !report->found_after[plant]; i++)
+        report->found_after[plant] = finds(report, i + 1, plant) ? i + 1 : 0;
     if (!report->found_after[plant]) {
         printf("%-16s not found\n", plant_name(plant));
         report->failures++;
@@ -96,7 +169,8 @@ void report_run(struct report *report)
     const struct report_options *options = &report->options;
     double begun = now_seconds();
     for (enum plant plant = PLANT_NONE + 1; options->plants && plant < PLANTS; plant++)
-        find_plant(report, plant);
+        if (options->only == PLANT_NONE || options->only == plant)
+            find_plant(report, plant);
     for (uint64_t i = 0; i < options->seeds; i++) {
         if (options->seconds_max > 0 && now_seconds() - begun > options->seconds_max)
             break;

@@ -1,11 +1,15 @@
 #include "run.h"
 
 #include "actors.h"
+#include "checks.h"
 #include "clients.h"
 #include "faults.h"
 #include "front.h"
 #include "kube.h"
+#include "kube_model.h"
+#include "leases.h"
 #include "machine.h"
+#include "maintenance.h"
 #include "operations.h"
 #include "trace.h"
 #include "watchers.h"
@@ -90,15 +94,13 @@ static void control(void *arg)
     if (plan->on[SWITCH_KUBE])
         kube_join();
     faults_stop();
+    leases_release();
     settle(auditor);
     if (plan->on[SWITCH_LEASES])
         await_leases(auditor);
     if (plan->on[SWITCH_KUBE] && !is_damaged())
         kube_settle();
-    if (plan->on[SWITCH_KUBE])
-        kube_check();
-    watchers_check(is_damaged());
-    operations_check(is_damaged());
+    checks_finish(is_damaged());
     watchers_end();
     if (plan->on[SWITCH_KUBE])
         kube_end();
@@ -137,6 +139,8 @@ struct run_result run_plan(const struct plan *plan, bool prints)
     history_begin();
     operations_begin();
     watchers_begin();
+    kube_model_begin();
+    maintenance_begin();
     run.server = make_machine(plan, run.sim, false);
     if (plan->on[SWITCH_FRONT])
         run.front = make_machine(plan, run.sim, true);
@@ -152,6 +156,7 @@ struct run_result run_plan(const struct plan *plan, bool prints)
     machine_free(run.front);
     machine_free(run.server);
     operations_end();
+    maintenance_end();
     history_end();
     actors_end();
     wraps_end();

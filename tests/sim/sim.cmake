@@ -6,13 +6,15 @@ target_include_directories(vigil_sim PRIVATE ${CMAKE_SOURCE_DIR}/tests/sim)
 target_link_libraries(vigil_sim PRIVATE vigil_server vigil_kubeclient vigil_client)
 set(sim_wraps
     clock_system random_seed_system random_secret network_posix
-    pthread_create pthread_join pthread_detach pthread_setname_np sched_yield
+    pthread_create pthread_join pthread_detach pthread_self pthread_setname_np sched_yield
     pthread_cond_broadcast pthread_cond_signal
     waker_wake waker_sleep waker_look lock_take lock_release lock_wait lock_wait_until
     loop_run loop_stop loop_turn
     file_pread file_pwrite file_sync fs_open fs_rename fs_unlink fs_sync_dir backend_lmdb_open backend_commit
     nftw spool_open mirror_file_boot
     record_check local_lease_load_row local_auth_load_row catch_up_begin lessor_next_ns lessor_expired
+    crc32c local_lease_away lessor_renew store_commit local_answer_chain local_keeper_stop backend_version_put
+    pb_decode
     log_is_short applier_put applier_txn applier_compact range_begin permission_check
     cluster_range_start watches_create local_mirror_walk_next local_mirror_walk_is_complete local_mirror_retry
     local_mirror_revision past_source_start upstream_start)

@@ -2,6 +2,7 @@
 
 #include "actors.h"
 #include "base/xalloc.h"
+#include "checks.h"
 #include "faults.h"
 #include "operations.h"
 #include "trace.h"
@@ -31,6 +32,8 @@ struct watcher {
     vigil_watch *watch;    /* owned */
     struct seen *events;   /* owned */
     size_t count, room;
+    size_t checked;    /* of the events, … */
+    size_t history_at; /* … and up to here in the history */
 };
 
 static struct {
@@ -67,6 +70,78 @@ struct version version_of(const vigil_kv *kv)
     return version;
 }
 
+/* -- Checks -- */
+
+static void check_event(const struct watcher *watcher, const struct seen *seen,
+                        const struct version *expected)
+{
+    const struct version *got = &seen->version;
+    if (strcmp(got->key, expected->key) != 0 || got->revision != expected->revision ||
+        !got->number != !expected->number || strcmp(got->value, expected->value) != 0 ||
+        (got->number && (got->number != expected->number || got->created != expected->created ||
+                         got->lease != expected->lease)))
+        violation("watch %u of %s..%s from %lld has %s @%lld version %lld, expected %s @%lld "
+                  "version %lld",
+                  watcher->number, watcher->key, watcher->end, (long long)watcher->first, got->key,
+                  (long long)got->revision, (long long)got->number, expected->key,
+                  (long long)expected->revision, (long long)expected->number);
+    if (!watcher->options.previous)
+        return;
+    const struct version *before = history_get(got->key, got->revision - 1);
+    const struct version *previous = &seen->previous;
+    bool may_be_lost = got->revision - 1 < operations_compacted_ceiling() || faults_have_rotted();
+    if (!before != !previous->number && !(before && may_be_lost))
+        violation("watch %u: the event of %s @%lld has %s previous value", watcher->number,
+                  got->key, (long long)got->revision, before ? "no" : "a");
+    if (before && previous->number &&
+        (previous->revision != before->revision || strcmp(previous->value, before->value) != 0))
+        violation("watch %u: the event of %s @%lld has a wrong previous value @%lld",
+                  watcher->number, got->key, (long long)got->revision,
+                  (long long)previous->revision);
+}
+
+static void check_end(const struct watcher *watcher)
+{
+    int64_t delivered = watcher->end_delivered;
+    int64_t next = delivered >= watcher->first ? delivered + 1 : watcher->first;
+    bool compacted = watcher->end_code == VIGIL_ERROR_COMPACTED;
+    bool denied = watcher->end_code == VIGIL_ERROR_PERMISSION_DENIED;
+    if (compacted &&
+        (next >= watcher->end_compacted || watcher->end_compacted > operations_compacted_ceiling()))
+        violation("watch %u ends as compacted at %lld, but needs only %lld and later",
+                  watcher->number, (long long)watcher->end_compacted, (long long)next);
+    if (!compacted && !faults_have_rotted() && !(denied && watcher->options.may_be_denied))
+        violation("watch %u ends with code %d", watcher->number, watcher->end_code);
+}
+
+/* Compares its events with those of the history, as far as both are known. */
+static void advance(struct watcher *watcher)
+{
+    while (watcher->first && watcher->history_at < history_count()) {
+        const struct version *change = history_at(watcher->history_at);
+        bool matches = range_has(watcher->key, watcher->end, change->key) &&
+                       change->revision >= watcher->first;
+        if (matches && watcher->checked == watcher->count) {
+            if (change->revision <= watcher->reached)
+                violation("watch %u of %s..%s from %lld has missed %s @%lld", watcher->number,
+                          watcher->key, watcher->end, (long long)watcher->first, change->key,
+                          (long long)change->revision);
+            return;
+        }
+        if (matches)
+            check_event(watcher, &watcher->events[watcher->checked++], change);
+        watcher->history_at++;
+    }
+    if (watcher->checked == watcher->count)
+        return;
+    const struct version *extra = &watcher->events[watcher->checked].version;
+    if (extra->revision <= history_revision())
+        violation("watch %u has an event too many: %s @%lld", watcher->number, extra->key,
+                  (long long)extra->revision);
+}
+
+/* -- Delivery -- */
+
 static void take_event(struct watcher *watcher, const vigil_event *event)
 {
     struct seen seen = {.version = version_of(event->kv)};
@@ -77,8 +152,10 @@ static void take_event(struct watcher *watcher, const vigil_event *event)
     trace_line("watch %u: %s %s = %s @%lld", watcher->number,
                event->type == VIGIL_DELETE ? "delete" : "put", seen.version.key, seen.version.value,
                (long long)seen.version.revision);
-    if (watcher->audits)
+    if (watcher->audits) {
         history_add(&seen.version);
+        operations_saw(&seen.version);
+    }
     operations_see(seen.version.revision);
     if (watcher->count == watcher->room) {
         watcher->room = watcher->room ? 2 * watcher->room : 64;
@@ -97,6 +174,7 @@ static void take_end(struct watcher *watcher, const vigil_watch_batch *batch)
     if (watcher->audits && !faults_have_rotted())
         violation("the watch of all keys ends at revision %lld: %s", (long long)watcher->reached,
                   batch->error->text);
+    check_end(watcher);
 }
 
 static int on_batch(vigil_watch *watch, const vigil_watch_batch *batch, void *user)
@@ -120,6 +198,10 @@ static int on_batch(vigil_watch *watch, const vigil_watch_batch *batch, void *us
         violation("watch %u goes back from revision %lld to %lld", watcher->number,
                   (long long)watcher->reached, (long long)batch->revision);
     watcher->reached = batch->revision;
+    if (watcher->audits)
+        checks_run();
+    else
+        advance(watcher);
     watcher->paused = watcher->options.pauses && random_below(actors_random(), PAUSE_ONE_IN) == 0;
     return watcher->paused ? VIGIL_WATCH_PAUSE : VIGIL_WATCH_CONTINUE;
 }
@@ -211,77 +293,19 @@ void watchers_ask(void)
             vigil_watch_request_progress(watchers.all[i]->watch);
 }
 
-/* -- Checks -- */
+/* -- In the end -- */
 
-static void check_event(const struct watcher *watcher, const struct seen *seen,
-                        const struct version *expected)
+void watchers_check_known(void)
 {
-    const struct version *got = &seen->version;
-    if (strcmp(got->key, expected->key) != 0 || got->revision != expected->revision ||
-        !got->number != !expected->number || strcmp(got->value, expected->value) != 0 ||
-        (got->number && (got->number != expected->number || got->created != expected->created ||
-                         got->lease != expected->lease)))
-        violation("watch %u of %s..%s from %lld has %s @%lld version %lld, expected %s @%lld "
-                  "version %lld",
-                  watcher->number, watcher->key, watcher->end, (long long)watcher->first, got->key,
-                  (long long)got->revision, (long long)got->number, expected->key,
-                  (long long)expected->revision, (long long)expected->number);
-    if (!watcher->options.previous)
-        return;
-    const struct version *before = history_get(got->key, got->revision - 1);
-    const struct version *previous = &seen->previous;
-    bool may_be_lost = got->revision - 1 < operations_compacted_ceiling() || faults_have_rotted();
-    if (!before != !previous->number && !(before && may_be_lost))
-        violation("watch %u: the event of %s @%lld has %s previous value", watcher->number,
-                  got->key, (long long)got->revision, before ? "no" : "a");
-    if (before && previous->number &&
-        (previous->revision != before->revision || strcmp(previous->value, before->value) != 0))
-        violation("watch %u: the event of %s @%lld has a wrong previous value @%lld",
-                  watcher->number, got->key, (long long)got->revision,
-                  (long long)previous->revision);
-}
-
-static void check_end(const struct watcher *watcher)
-{
-    int64_t delivered = watcher->end_delivered;
-    int64_t next = delivered >= watcher->first ? delivered + 1 : watcher->first;
-    bool compacted = watcher->end_code == VIGIL_ERROR_COMPACTED;
-    bool denied = watcher->end_code == VIGIL_ERROR_PERMISSION_DENIED;
-    if (compacted &&
-        (next >= watcher->end_compacted || watcher->end_compacted > operations_compacted_ceiling()))
-        violation("watch %u ends as compacted at %lld, but needs only %lld and later",
-                  watcher->number, (long long)watcher->end_compacted, (long long)next);
-    if (!compacted && !faults_have_rotted() && !(denied && watcher->options.may_be_denied))
-        violation("watch %u ends with code %d", watcher->number, watcher->end_code);
-}
-
-/* partial: it may not have received everything. */
-static void check(const struct watcher *watcher, bool partial)
-{
-    size_t at = 0;
-    if (watcher->ended)
-        check_end(watcher);
-    for (size_t i = 0; i < history_count(); i++) {
-        const struct version *change = history_at(i);
-        bool matches = range_has(watcher->key, watcher->end, change->key) && watcher->first &&
-                       change->revision >= watcher->first;
-        if (!matches || (partial && change->revision > watcher->reached) ||
-            (watcher->ended && change->revision > watcher->reached))
-            continue;
-        if (at == watcher->count)
-            violation("watch %u of %s..%s from %lld has missed %s @%lld", watcher->number,
-                      watcher->key, watcher->end, (long long)watcher->first, change->key,
-                      (long long)change->revision);
-        check_event(watcher, &watcher->events[at++], change);
-    }
-    if (at < watcher->count && watcher->events[at].version.revision <= history_revision())
-        violation("watch %u has %zu events too many, the first is %s @%lld", watcher->number,
-                  watcher->count - at, watcher->events[at].version.key,
-                  (long long)watcher->events[at].version.revision);
+    for (unsigned i = 0; i < watchers.count; i++)
+        advance(watchers.all[i]);
 }
 
 void watchers_check(bool partial)
 {
-    for (unsigned i = 0; i < watchers.count; i++)
-        check(watchers.all[i], partial);
+    watchers_check_known();
+    for (unsigned i = 0; i < watchers.count && !partial; i++)
+        if (!watchers.all[i]->ended && !has_reached(watchers.all[i], history_revision()))
+            violation("watch %u has delivered only revision %lld", watchers.all[i]->number,
+                      (long long)watchers.all[i]->reached);
 }

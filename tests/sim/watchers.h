@@ -1,6 +1,6 @@
 /*
  * Watches of the client library, and what they have delivered. The first one, the auditor, watches
- * all keys from the beginning and makes the history; the others are compared with it in the end.
+ * all keys from the beginning and makes the history; the others are compared with it as it grows.
  */
 #ifndef VIGIL_TESTS_SIM_WATCHERS_H
 #define VIGIL_TESTS_SIM_WATCHERS_H
@@ -34,6 +34,8 @@ bool watchers_have_reached(int64_t revision);
 void watchers_ask(void);
 /* Only after a bit has changed on the disk. */
 bool watchers_audit_has_ended(void);
+/* Compares what was delivered with what the history has by now. */
+void watchers_check_known(void);
 /* The history is complete; or partial, because the data is damaged. */
 void watchers_check(bool partial);
 

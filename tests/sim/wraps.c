@@ -100,16 +100,23 @@ int __wrap_pthread_join(pthread_t thread, void **ret_result)
 int __wrap_pthread_detach(pthread_t thread);
 int __wrap_pthread_detach(pthread_t thread)
 {
-    bool self = pthread_equal(thread, pthread_self());
-    actor_detach(self ? actor_running() : (struct actor *)(uintptr_t)thread);
+    actor_detach((struct actor *)(uintptr_t)thread);
     return 0;
 }
 
-/* The names are literals. */
+pthread_t __real_pthread_self(void);
+pthread_t __wrap_pthread_self(void);
+pthread_t __wrap_pthread_self(void)
+{
+    struct actor *running = actor_running();
+    return running ? (pthread_t)(uintptr_t)running : __real_pthread_self();
+}
+
+/* The names that a thread gives to another one are literals. */
 int __wrap_pthread_setname_np(pthread_t thread, const char *name);
 int __wrap_pthread_setname_np(pthread_t thread, const char *name)
 {
-    if (!pthread_equal(thread, pthread_self()))
+    if (actor_running() && !pthread_equal(thread, __wrap_pthread_self()))
         actor_rename((struct actor *)(uintptr_t)thread, name);
     return 0;
 }

@@ -1,0 +1,94 @@
+/* A method for random numbers: a provider would be much more. */
+#define OPENSSL_SUPPRESS_DEPRECATED
+#include "tls.h"
+
+#include "base/random.h"
+#include "net/tls/certs_test.h"
+
+#include <openssl/rand.h>
+#include <sys/mman.h>
+
+/* Files in memory: nothing is left when a run ends early. */
+struct memory_file {
+    int fd;
+    char path[32];
+};
+
+static struct {
+    bool on;
+    struct random random;
+    struct memory_file ca, cert, key;
+} tls;
+
+static int random_bytes(unsigned char *to, int len)
+{
+    random_fill(&tls.random, to, (size_t)len);
+    return 1;
+}
+
+static int random_status(void)
+{
+    return 1;
+}
+
+static const RAND_METHOD seeded = {
+    .bytes = random_bytes, .pseudorand = random_bytes, .status = random_status};
+
+static void open_file(struct memory_file *file)
+{
+    file->fd = memfd_create("vigil-sim", MFD_CLOEXEC);
+    test_must(file->fd >= 0, "file");
+    snprintf(file->path, sizeof(file->path), "/proc/self/fd/%d", file->fd);
+}
+
+static void make_files(void)
+{
+    struct test_identity ca =
+        test_identity_make(TEST_WISH(.common_name = "sim", .authority = true), NULL);
+    struct test_identity server =
+        test_identity_make(TEST_WISH(.names = "IP:127.0.0.1", .usage = "serverAuth"), &ca);
+    test_write_certificate(tls.ca.path, ca.certificate);
+    test_write_certificate(tls.cert.path, server.certificate);
+    test_write_key(tls.key.path, server.key);
+    test_identity_free(&server);
+    test_identity_free(&ca);
+}
+
+void sim_tls_begin(uint64_t seed)
+{
+    random_init(&tls.random, seed);
+    test_must(RAND_set_rand_method(&seeded) == 1, "random numbers");
+    open_file(&tls.ca);
+    open_file(&tls.cert);
+    open_file(&tls.key);
+    make_files();
+    tls.on = true;
+}
+
+void sim_tls_end(void)
+{
+    if (!tls.on)
+        return;
+    close(tls.ca.fd);
+    close(tls.cert.fd);
+    close(tls.key.fd);
+    tls.on = false;
+}
+
+bool sim_tls_is_on(void)
+{
+    return tls.on;
+}
+
+struct tls_options sim_tls_options(void)
+{
+    struct tls_options options = TLS_OPTIONS_NONE;
+    options.cert_file = tls.cert.path;
+    options.key_file = tls.key.path;
+    return options;
+}
+
+const char *sim_tls_ca_file(void)
+{
+    return tls.ca.path;
+}
