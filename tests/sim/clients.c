@@ -10,6 +10,7 @@
 #include "operations.h"
 #include "plants.h"
 #include "rights.h"
+#include "tls.h"
 #include "trace.h"
 #include "watchers.h"
 
@@ -44,7 +45,8 @@ vigil_client *client_connect(const char *user, const char *endpoints)
     vigil_client *client;
     vigil_error error;
     vigil_options_init(&options);
-    options.endpoints = endpoints;
+    options.endpoints = sim_tls_endpoint(endpoints);
+    options.ca_file = sim_tls_ca_file();
     options.user = user;
     options.password = user;
     options.call_timeout_ms = strcmp(endpoints, MACHINE_ENDPOINT) == 0 ? 3000 : 12000;

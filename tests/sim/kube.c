@@ -6,6 +6,7 @@
 #include "kube_model.h"
 #include "machine.h"
 #include "operations.h"
+#include "tls.h"
 #include "trace.h"
 
 #include <stdio.h>
@@ -232,7 +233,9 @@ void kube_start(const struct plan *plan)
     kube.shown_count = 0;
     kube.count = 1 + (unsigned)(plan->seed % 2);
     vigil_kube_options_init(&options);
-    options.server = plan->on[SWITCH_FRONT] ? FRONT_KUBE_ENDPOINT : MACHINE_KUBE_ENDPOINT;
+    options.server =
+        sim_tls_endpoint(plan->on[SWITCH_FRONT] ? FRONT_KUBE_ENDPOINT : MACHINE_KUBE_ENDPOINT);
+    options.ca_file = sim_tls_ca_file();
     options.calls_per_second = 0;
     options.call_timeout_ms = 5000;
     options.connect_timeout_ms = 1000;

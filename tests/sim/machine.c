@@ -5,6 +5,7 @@
 #include "disk.h"
 #include "front.h"
 #include "server/server.h"
+#include "tls.h"
 #include "trace.h"
 
 enum { LISTEN_MAX = 3 };
@@ -45,7 +46,8 @@ static void listen_at(struct machine *machine, const char *endpoint, enum server
     struct error error;
     size_t at = machine->config.listen_count++;
     assert(at < LISTEN_MAX);
-    enum status status = url_parse(slice_from_text(endpoint), &machine->listen[at], &error);
+    enum status status =
+        url_parse(slice_from_text(sim_tls_endpoint(endpoint)), &machine->listen[at], &error);
     assert(status == ST_OK);
     machine->roles[at] = role;
 }
@@ -98,6 +100,7 @@ static void configure(struct machine *machine)
         .listen = machine->listen,
         .roles = machine->roles,
         .auth = {.simple_ttl_s = 300, .bcrypt_cost = 4},
+        .tls = {.options = sim_tls_options(), .limits = NET_TLS_LIMITS_DEFAULT},
     };
     machine->config.net.shards = machine->options.shards;
     configure_listeners(machine);

@@ -28,6 +28,7 @@ static const struct {
     [SWITCH_AUTH] = {"auth", 30},
     [SWITCH_KUBE] = {"kube", 25},
     [SWITCH_LARGE] = {"large", 40},
+    [SWITCH_TLS] = {"tls", 25},
     [SWITCH_FRONT] = {"front", 25},
 };
 
@@ -43,6 +44,7 @@ struct plan plan_make(uint64_t seed, const struct plan_limits *limits)
     plan.shards = 1 + (unsigned)random_below(&random, 3);
     plan.on[SWITCH_KUBE] &= !plan.on[SWITCH_AUTH]; /* it would need credentials */
     plan.on[SWITCH_ROT] &= !plan.on[SWITCH_FRONT]; /* it would not know what to mirror */
+    plan.on[SWITCH_TLS] &= !plan.on[SWITCH_FRONT]; /* its way to the first server has none */
     for (size_t i = 0; i < SWITCHES; i++)
         plan.on[i] &= !limits->off[i];
     if (limits->operations && limits->operations < plan.operations)

@@ -31,6 +31,7 @@ enum plan_switch {
     SWITCH_AUTH,
     SWITCH_KUBE,  /* the Kubernetes API */
     SWITCH_LARGE, /* values that fill segments of the log */
+    SWITCH_TLS,
     SWITCH_FRONT, /* a second server in front of the first one */
     SWITCHES
 };

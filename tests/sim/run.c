@@ -11,6 +11,7 @@
 #include "machine.h"
 #include "maintenance.h"
 #include "operations.h"
+#include "tls.h"
 #include "trace.h"
 #include "watchers.h"
 #include "wraps.h"
@@ -141,6 +142,8 @@ struct run_result run_plan(const struct plan *plan, bool prints)
     watchers_begin();
     kube_model_begin();
     maintenance_begin();
+    if (plan->on[SWITCH_TLS])
+        sim_tls_begin(plan->seed + 9);
     run.server = make_machine(plan, run.sim, false);
     if (plan->on[SWITCH_FRONT])
         run.front = make_machine(plan, run.sim, true);
@@ -155,6 +158,7 @@ struct run_result run_plan(const struct plan *plan, bool prints)
     };
     machine_free(run.front);
     machine_free(run.server);
+    sim_tls_end();
     operations_end();
     maintenance_end();
     history_end();

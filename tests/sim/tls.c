@@ -75,20 +75,27 @@ void sim_tls_end(void)
     tls.on = false;
 }
 
-bool sim_tls_is_on(void)
+const char *sim_tls_endpoint(const char *endpoint)
 {
-    return tls.on;
+    static char secure[64];
+    static const char plain[] = "http://";
+    if (!tls.on || strncmp(endpoint, plain, sizeof(plain) - 1) != 0)
+        return endpoint;
+    snprintf(secure, sizeof(secure), "https://%s", endpoint + sizeof(plain) - 1);
+    return secure;
 }
 
 struct tls_options sim_tls_options(void)
 {
     struct tls_options options = TLS_OPTIONS_NONE;
-    options.cert_file = tls.cert.path;
-    options.key_file = tls.key.path;
+    if (tls.on) {
+        options.cert_file = tls.cert.path;
+        options.key_file = tls.key.path;
+    }
     return options;
 }
 
 const char *sim_tls_ca_file(void)
 {
-    return tls.ca.path;
+    return tls.on ? tls.ca.path : NULL;
 }

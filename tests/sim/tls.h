@@ -15,9 +15,10 @@
 /* Creates the certificates, which sim_tls_end removes. */
 void sim_tls_begin(uint64_t seed);
 void sim_tls_end(void);
-bool sim_tls_is_on(void);
 
+/* The endpoint with the scheme that is right: https if TLS is used. Valid until the next call. */
+const char *sim_tls_endpoint(const char *endpoint);
 struct tls_options sim_tls_options(void); /* of the server */
-const char *sim_tls_ca_file(void);        /* for clients */
+const char *sim_tls_ca_file(void);        /* for clients; NULL: there is no TLS */
 
 #endif
