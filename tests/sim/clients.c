@@ -190,7 +190,7 @@ static void do_put(struct client *c)
     choose_key(c, op);
     judge(c, op);
     op->lease = choose_lease(c);
-    if (is_limited(c) && op->lease && op->rights.right == RIGHT_ALWAYS)
+    if (is_limited(c) && op->lease && op->rights.right != RIGHT_NEVER)
         op->rights.right = RIGHT_EITHER; /* the lease may have keys of others */
     op->previous = below(c, 2);
     char *value = choose_value(c, op);
