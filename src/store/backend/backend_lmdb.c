@@ -543,12 +543,27 @@ static bool is_missing(const char *dir)
     return stat(path, &st) < 0 ? errno == ENOENT : st.st_size == 0;
 }
 
+static void remove_file(const char *dir, const char *name)
+{
+    char path[4400];
+    snprintf(path, sizeof(path), "%s/%s", dir, name);
+    (void)unlink(path);
+}
+
 static void remove_unfinished(const char *new_dir)
 {
-    char path[4200];
-    snprintf(path, sizeof(path), "%s/data.mdb", new_dir);
-    (void)unlink(path);
+    remove_file(new_dir, "data.mdb");
     (void)rmdir(new_dir);
+}
+
+void backend_lmdb_remove(const char *dir)
+{
+    char new_dir[4400];
+    snprintf(new_dir, sizeof(new_dir), "%s/new", dir);
+    remove_unfinished(new_dir);
+    remove_file(dir, "data.mdb");
+    remove_file(dir, "lock.mdb");
+    (void)rmdir(dir);
 }
 
 static enum status make_in(struct backend_lmdb *lmdb, const char *dir, size_t map_bytes)

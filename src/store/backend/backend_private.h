@@ -55,4 +55,7 @@ MUST_CHECK
 enum status backend_version_decode(struct backend_version_id id, struct slice bytes,
                                    struct backend_version *ret_version);
 
+/* Removes a checkpoint of LMDB and its directory, also if it was not finished. */
+void backend_lmdb_remove(const char *dir);
+
 #endif

@@ -1,6 +1,7 @@
 #include "store/backend/replace.h"
 
 #include "io/file.h"
+#include "store/backend/backend_private.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -73,16 +74,6 @@ static enum status copy_to(const char *dir, size_t map_bytes, struct backend *fr
 
 /* -- Files -- */
 
-static void remove_rebuilt(const char *rebuilt)
-{
-    char path[PATH_BYTES + 16];
-    snprintf(path, sizeof(path), "%s/data.mdb", rebuilt);
-    (void)unlink(path);
-    snprintf(path, sizeof(path), "%s/lock.mdb", rebuilt);
-    (void)unlink(path);
-    (void)rmdir(rebuilt);
-}
-
 /* A second name for the damaged file, so that it keeps its own until the new one replaces it. */
 static enum status keep_aside(const char *path, char *ret_saved, size_t saved_bytes)
 {
@@ -120,7 +111,7 @@ enum status backend_lmdb_replace(const char *dir, size_t map_bytes, struct backe
 {
     char rebuilt[PATH_BYTES];
     snprintf(rebuilt, sizeof(rebuilt), "%s/rebuilt", dir);
-    remove_rebuilt(rebuilt); /* left over from an interrupted repair */
+    backend_lmdb_remove(rebuilt); /* left over from an interrupted repair */
     enum status status = fs_make_dir(fs_posix(), rebuilt);
     if (status != ST_OK)
         return error_set(ret_error, status, "%s: cannot be made: %s", rebuilt,
@@ -128,6 +119,6 @@ enum status backend_lmdb_replace(const char *dir, size_t map_bytes, struct backe
     status = copy_to(rebuilt, map_bytes, from, ret_error);
     if (status == ST_OK)
         status = swap(dir, rebuilt, ret_saved, saved_bytes, ret_error);
-    remove_rebuilt(rebuilt);
+    backend_lmdb_remove(rebuilt);
     return status;
 }
