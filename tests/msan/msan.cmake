@@ -11,7 +11,8 @@ set(msan_nghttp2 nghttp2_hd_inflate_new nghttp2_hd_deflate_new nghttp2_hd_inflat
     nghttp2_session_callbacks_new nghttp2_session_callbacks_set_on_frame_recv_callback
     nghttp2_session_callbacks_set_on_data_chunk_recv_callback nghttp2_session_server_new nghttp2_session_mem_recv
     nghttp2_session_mem_send)
-foreach(library lmdb yaml z crypt crypto nghttp2)
+set(msan_cmocka _cmocka_run_group_tests)
+foreach(library lmdb yaml z crypt crypto nghttp2 cmocka)
     add_library(msan_${library} STATIC ${CMAKE_SOURCE_DIR}/tests/msan/${library}.c)
     target_link_libraries(msan_${library} PUBLIC ${library})
     list(TRANSFORM msan_${library} PREPEND "-Wl,--wrap=" OUTPUT_VARIABLE wraps)

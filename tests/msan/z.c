@@ -19,10 +19,10 @@ int WRAP(inflateInit2_)(z_stream *z, int bits, const char *version, int bytes);
 
 static int run(int (*step)(z_stream *z, int flush), z_stream *z, int flush)
 {
-    const Bytef *out = z->next_out;
-    __msan_check_mem_is_initialized(z->next_in, z->avail_in);
+    const Bytef *in = z->next_in, *out = z->next_out;
     int code = step(z, flush);
     __msan_unpoison(z, sizeof(*z));
+    __msan_check_mem_is_initialized(in, (size_t)(z->next_in - in));
     __msan_unpoison(out, (size_t)(z->next_out - out));
     return code;
 }
