@@ -1,12 +1,12 @@
 """Answers DNS queries on port 53 of this network namespace from a JSON file: {"srv": {name: [[host, port]…]}}. Every host of
-such a record has the address 127.0.0.1. Prints a line when it listens."""
+such a record has the address 127.0.0.1. Names with "broken" in them are answered with a failure. Prints a line when it listens."""
 import json
 import socket
 import struct
 import sys
 
 A, SRV, AAAA = 1, 33, 28
-NO_SUCH_NAME = 3
+SERVER_FAILURE, NO_SUCH_NAME = 2, 3
 
 
 def encoded(name):
@@ -35,6 +35,7 @@ def answer(query, srv):
     elif kind == A and name in hosts:
         records = [record(A, bytes([127, 0, 0, 1]))]
     code = 0 if records or name in hosts else NO_SUCH_NAME
+    code = SERVER_FAILURE if "broken" in name else code
     return query[:2] + struct.pack(">HHHHH", 0x8180 | code, 1, len(records), 0, 0) + query[12:end] + b"".join(records)
 
 

@@ -44,6 +44,11 @@ struct resolver_backend {
 /* The operating system's resolver. */
 extern const struct resolver_backend resolver_system;
 
+/* The first or last of its DNS servers with the port, "127.0.0.1:53" or "[::1]:53"; "": there is
+ * none. A name that does not exist was denied by the first; otherwise the last one has failed. */
+enum { RESOLVER_SERVER_BYTES = 64 };
+void resolver_system_server(bool is_last, char ret_text[RESOLVER_SERVER_BYTES]);
+
 /* The backend is borrowed, with its ctx as long as a helper thread runs. seed: for the order of
  * targets. */
 MUST_CHECK
