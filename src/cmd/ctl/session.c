@@ -51,16 +51,26 @@ const char *ctl_ask_hidden(struct ctl *ctl, const char *prompt)
 
 /* -- the client -- */
 
-static bool has_tls(const struct ctl_globals *globals)
+/* In 3.4 --insecure-skip-tls-verify asks for no TLS, and counts only where another flag does. */
+static bool skips_verify(const struct ctl *ctl)
 {
+    const struct ctl_globals *globals = &ctl->globals;
+    bool has_others = *globals->ca_file || *globals->cert_file || *globals->key_file ||
+                      !globals->insecure_transport;
+    return globals->insecure_skip_verify && (ctl->style != CTL_ETCDCTL_3_4 || has_others);
+}
+
+static bool has_tls(const struct ctl *ctl)
+{
+    const struct ctl_globals *globals = &ctl->globals;
     return *globals->ca_file || *globals->cert_file || *globals->key_file ||
-           !globals->insecure_transport || globals->insecure_skip_verify;
+           !globals->insecure_transport || skips_verify(ctl);
 }
 
 /* libvigil would take an endpoint without a scheme for http. */
 static const char *with_schemes(struct ctl *ctl, const char *endpoints)
 {
-    if (!has_tls(&ctl->globals))
+    if (!has_tls(ctl))
         return endpoints;
     AUTO(buf_fini) struct buf all = {0};
     struct slice item;
@@ -143,7 +153,7 @@ static void set_options(struct ctl *ctl, const char *endpoints, vigil_options *o
     options->ca_file = given_or_null(globals->ca_file);
     options->cert_file = given_or_null(globals->cert_file);
     options->key_file = given_or_null(globals->key_file);
-    options->insecure_skip_verify = globals->insecure_skip_verify;
+    options->insecure_skip_verify = skips_verify(ctl);
     if (!globals->insecure_discovery) /* the certificates are for the domain */
         options->server_name = given_or_null(globals->discovery_srv);
     options->connect_timeout_ms =
