@@ -62,34 +62,39 @@ static int compare_files(const void *left, const void *right)
     return (a->sequence > b->sequence) - (a->sequence < b->sequence);
 }
 
-static enum status check_sequence(const struct import_wal *wal, struct error *ret_error)
+static enum status check_sequence(struct import_wal *wal, struct error *ret_error)
 {
     for (size_t i = 1; i < wal->file_count; i++) {
-        if (wal->files[i].sequence != wal->files[i - 1].sequence + 1)
-            return error_set(ret_error, ST_DAMAGED,
-                             "the write-ahead log %s is damaged: the file after sequence %" PRIx64
-                             " is missing; put it back, or use a snapshot",
-                             wal->dir, wal->files[i - 1].sequence);
+        if (wal->files[i].sequence == wal->files[i - 1].sequence + 1)
+            continue;
+        /* etcd does not look at the number after the first file, and then finds its checksum. */
+        wal->fault = wal->files[i - 1].sequence ? IMPORT_WAL_NO_FILE : IMPORT_WAL_CHAIN;
+        return error_set(ret_error, ST_DAMAGED,
+                         "the write-ahead log %s is damaged: the file after sequence %" PRIx64
+                         " is missing; put it back, or use a snapshot",
+                         wal->dir, wal->files[i - 1].sequence);
     }
     return ST_OK;
 }
 
-/* Leaves out the files that end before the first wanted entry. */
+/* Leaves out the files before the one that may name a snapshot at `after`, as etcd does. */
 static enum status choose_files(struct import_wal *wal, struct error *ret_error)
 {
     enum status status = fs_list(wal->fs, wal->dir, note_name, wal);
     if (status != ST_OK)
         return error_set(ret_error, status, "cannot read the directory %s: %s", wal->dir,
                          status_reason(status));
-    if (wal->file_count == 0)
+    if (wal->file_count == 0) {
+        wal->fault = IMPORT_WAL_NO_FILE;
         return error_set(
             ret_error, ST_NOT_FOUND,
             "the write-ahead log %s is empty: it has no file of etcd's; name the right "
             "one with --wal-dir, or use a snapshot",
             wal->dir);
+    }
     qsort(wal->files, wal->file_count, sizeof(*wal->files), compare_files);
     size_t first = 0;
-    while (first + 1 < wal->file_count && wal->files[first + 1].index <= wal->after + 1)
+    while (first + 1 < wal->file_count && wal->files[first + 1].index <= wal->after)
         first++;
     wal->file_count -= first;
     memmove(wal->files, wal->files + first, wal->file_count * sizeof(*wal->files));
@@ -134,6 +139,7 @@ static enum status end_torn(const struct scan *scan, struct slice bytes, const c
     if (!has_zeros)
         return damaged(scan, what);
     scan->wal->is_torn = true;
+    scan->wal->fault = IMPORT_WAL_FINE;
     return ST_END;
 }
 
@@ -164,8 +170,10 @@ static enum status record_next(struct scan *scan, struct pb_log_record *ret_reco
     uint64_t bytes = frame & ~(UINT64_C(0xff) << 56);
     uint64_t pad = frame >> 63 ? frame >> 56 & 7 : 0;
     room -= FRAME_BYTES;
-    if (bytes > room || pad > room - bytes || bytes > IMPORT_WAL_RECORD_BYTES_MAX)
+    if (bytes > room || pad > room - bytes || bytes > IMPORT_WAL_RECORD_BYTES_MAX) {
+        wal->torn_bytes = bytes;
         return end_torn(scan, SLICE_EMPTY, "has a record that reaches past the end of the file");
+    }
     wal->record.len = 0;
     TRY(buf_reserve(&wal->record, (size_t)bytes + 1));
     TRY(read_bytes(scan, wal->record.ptr, (size_t)bytes, scan->offset + FRAME_BYTES));
@@ -176,8 +184,10 @@ static enum status record_next(struct scan *scan, struct pb_log_record *ret_reco
         return end_torn(scan, record, "has something that is not a record");
     if (ret_record->type != RECORD_CRC) {
         uint32_t crc = crc32c(scan->crc, ret_record->data);
-        if (crc != ret_record->crc)
+        if (crc != ret_record->crc) {
+            wal->fault = IMPORT_WAL_CHECKSUM;
             return end_torn(scan, record, "has a record with a wrong checksum");
+        }
         scan->crc = crc;
     }
     *ret_bytes = (uint32_t)bytes;
@@ -192,12 +202,14 @@ static enum status take_entry(struct scan *scan, const struct pb_log_entry *entr
     if (entry->index <= wal->after)
         return ST_OK;
     uint64_t at = entry->index - wal->after - 1;
-    if (at > wal->place_count)
+    if (at > wal->place_count) {
+        wal->fault = wal->files[0].index > wal->after ? IMPORT_WAL_NO_FILE : IMPORT_WAL_GAP;
         return error_set(
             scan->error, ST_DAMAGED,
             "the write-ahead log %s does not go back far enough: the entry after index "
             "%" PRIu64 " is %" PRIu64 "; start the etcd once more and stop it, or use a snapshot",
             wal->dir, wal->after + wal->place_count, entry->index);
+    }
     if (at == wal->place_capacity) {
         wal->place_capacity = wal->place_capacity ? wal->place_capacity * 2 : 1024;
         wal->places = xrealloc(wal->places, wal->place_capacity * sizeof(*wal->places));
@@ -213,6 +225,7 @@ static enum status take_record(struct scan *scan, const struct pb_log_record *re
     struct import_wal *wal = scan->wal;
     struct arena none = {0};
     struct pb_log_entry entry;
+    struct pb_log_snapshot snapshot;
     switch (record->type) {
     case RECORD_METADATA:
         if (pb_decode(&pb_log_metadata_table, record->data, &none, &wal->metadata) != ST_OK)
@@ -227,11 +240,19 @@ static enum status take_record(struct scan *scan, const struct pb_log_record *re
             return damaged(scan, "has something that is not a state");
         return ST_OK;
     case RECORD_CRC:
-        if (scan->crc && record->crc != scan->crc)
+        if (scan->crc && record->crc != scan->crc) {
+            wal->fault = IMPORT_WAL_CHAIN;
             return damaged(scan, "does not follow the file before it");
+        }
         scan->crc = record->crc;
         return ST_OK;
     case RECORD_SNAPSHOT:
+        if (pb_decode(&pb_log_snapshot_table, record->data, &none, &snapshot) != ST_OK)
+            return damaged(scan, "has something that is not a snapshot's name");
+        if (snapshot.index == wal->after) {
+            wal->has_snapshot = true;
+            wal->snapshot_term = snapshot.term;
+        }
         return ST_OK;
     default:
         return damaged(scan, "has a record of a kind that is not known");

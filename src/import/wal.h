@@ -22,6 +22,15 @@
 struct import_wal_file;
 struct import_wal_place;
 
+/* What is wrong with a log that cannot be read, where etcd has words of its own for it. */
+enum import_wal_fault {
+    IMPORT_WAL_FINE,
+    IMPORT_WAL_NO_FILE,  /* none, or one between others is missing */
+    IMPORT_WAL_CHECKSUM, /* of a record */
+    IMPORT_WAL_CHAIN,    /* the checksum of a file does not continue that of the one before it */
+    IMPORT_WAL_GAP,      /* an entry is missing */
+};
+
 struct import_wal {
     struct fs *fs;
     const char *dir;
@@ -32,8 +41,12 @@ struct import_wal {
     uint64_t after;
     struct pb_log_metadata metadata;
     struct pb_hard_state state; /* the last one written */
+    bool has_snapshot;          /* a record names a snapshot at `after` … */
+    uint64_t snapshot_term;     /* … of this term */
     bool is_torn;
-    struct buf record; /* scratch; holds an entry's data */
+    uint64_t torn_bytes;         /* how long the torn record says it is */
+    enum import_wal_fault fault; /* of a failure */
+    struct buf record;           /* scratch; holds an entry's data */
 };
 
 /* A file has 64 MiB and at most one more record; a longer record is damage. */

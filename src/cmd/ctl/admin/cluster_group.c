@@ -1,5 +1,6 @@
 /* Members, endpoints, maintenance and the tools: names, words, flags and texts. */
 #include "cmd/ctl/admin/admin.h"
+#include "cmd/ctl/offline/offline.h"
 
 #define ANY_WORDS UINT32_MAX
 #define FLAGS(rows, type) \
@@ -182,6 +183,31 @@ static const struct option mirror_flags[] = {
      .offset = MIRROR(password)},
 };
 
+#define MIGRATE(field) offsetof(struct migrate_flags, field)
+
+static const struct option migrate_flags[] = {
+    {.name = "data-dir",
+     .kind = OPTION_TEXT,
+     .fallback = "",
+     .help = "The data directory of an etcd that is not running.",
+     .offset = MIGRATE(data_dir)},
+    {.name = "wal-dir",
+     .kind = OPTION_TEXT,
+     .fallback = "",
+     .help = "Its write-ahead log, if that is not in the data directory.",
+     .offset = MIGRATE(wal_dir)},
+    {.name = "transformer",
+     .kind = OPTION_TEXT,
+     .fallback = "",
+     .help = "A program that reads the nodes of the v2 store and writes the keys to be stored.",
+     .offset = MIGRATE(transformer)},
+    {.name = "no-ttl",
+     .kind = OPTION_BOOL,
+     .fallback = "false",
+     .help = "Leave out keys that expire; otherwise they are stored for ever.",
+     .offset = MIGRATE(no_ttl)},
+};
+
 /* -- Commands -- */
 
 static const struct ctl_command commands[] = {
@@ -349,6 +375,13 @@ static const struct ctl_command commands[] = {
      .words_max = 1,
      .words_error = "make-mirror takes one destination argument",
      .run = admin_make_mirror},
+    {.path = "migrate",
+     .words = "",
+     .summary = "Copies the keys of the v2 API into the v3 API's database, in an etcd's directory",
+     FLAGS(migrate_flags, migrate_flags),
+     .words_max = ANY_WORDS,
+     .only_3_4 = true,
+     .run = offline_migrate},
     {.path = "version",
      .words = "",
      .summary = "Prints the version of etcdctl",

@@ -1,7 +1,7 @@
 /* defrag: one endpoint after the other, because a member answers nothing else meanwhile. */
 #include "base/clock.h"
 #include "cmd/ctl/admin/admin.h"
-#include "cmd/ctl/admin/defrag_file.h"
+#include "cmd/ctl/offline/db_file.h"
 #include "codec/pb/rpc.pb.h"
 
 /* 3.4 does not say how long it took. */
@@ -41,7 +41,15 @@ static int defragment(struct ctl *ctl, const char *endpoint)
 static int defragment_directory(const char *path)
 {
     struct error error;
-    if (defrag_file(path, &error) == ST_OK)
+    AUTO(db_file_closep) struct db_file *file = NULL;
+    struct db_file_options options = {
+        .data_dir = path,
+        .advice = ". To defrag a running etcd instance, omit --data-dir.",
+    };
+    enum status status = db_file_open(&options, &file, &error);
+    if (status == ST_OK)
+        status = db_file_rewrite(file, NULL, 0, &error);
+    if (status == ST_OK)
         return CTL_OK;
     fprintf(stderr, "Failed to defragment etcd data[%s] (%s)\n", path, error.text);
     return CTL_ERROR;

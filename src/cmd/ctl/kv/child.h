@@ -16,6 +16,8 @@ struct child_variables {
 /* Starts a command, which is found in PATH. -1: the reason is that of Go. */
 pid_t child_start(const char *const *words, size_t count, const struct child_variables *variables,
                   char ret_reason[CHILD_REASON_BYTES]);
+/* Starts a program that reads ret_pipes[1] and writes ret_pipes[0], which the caller closes. */
+pid_t child_start_piped(const char *word, int ret_pipes[2], char ret_reason[CHILD_REASON_BYTES]);
 /* The exit code of a status of waitpid; 255 after a signal. The reason is "exit status 3" or
  * "signal: killed". */
 int child_exit_code(int status, char ret_reason[CHILD_REASON_BYTES]);
