@@ -61,6 +61,8 @@ MAINTENANCE = [
     case("snapshot status a.db", formats=ALL, only="3.4", replace=HASH), case("snapshot status", only="3.4"),
     case("snapshot status missing", only="3.4", code_only=True),
     case("snapshot restore a.db --data-dir r", only="3.4", code_only=True), case("snapshot restore", only="3.4"),
+    case("snapshot restore a.db --name n --skip-hash-check --wal-dir w --initial-cluster n=http://127.0.0.1:1 "
+         "--initial-cluster-token t --initial-advertise-peer-urls http://127.0.0.1:1", only="3.4", code_only=True),
     case("snapshot status a.db", only="3.7", code_only=True),
     case("completion", only="3.7"), case("completion x", only="3.7"), case("completion bash", only="3.7", code_only=True),
     case("snapshot bogus", code_only=True), case("snapshot", code_only=True),
@@ -72,11 +74,15 @@ MAINTENANCE = [
     case("downgrade validate 3.6", only="3.4"),
     case("version"), case("version x"), case("check perf --load x"), case("check datascale --load x"),
     case("put /etcdctl-check-perf/x 1"), case("check perf"), case("put /p/x 1"), case("check perf --prefix /p/"),
-    case("check datascale --prefix /p/"), case("check bogus", code_only=True),
+    case("check datascale --prefix /p/"), case("check perf --prefix /p/ --auto-compact --auto-defrag"),
+    case("check datascale --prefix /p/ --auto-compact --auto-defrag"), case("check bogus", code_only=True),
     case("make-mirror"), case("make-mirror a b"), case("make-mirror --prefix a --dest-prefix b --no-dest-prefix $E"),
     case("make-mirror --max-txn-ops x $E"), case("make-mirror --max-txn-ops=-1 $E"),
     case("make-mirror --rev 3 $E", only="3.4"), case("member list --consistency s", only="3.4"), case("defrag --data-dir x", only="3.7"),
-    case("make-mirror --dest-cacert /nonexistent $E"),
+    case("make-mirror --dest-cacert /nonexistent $E"), case("make-mirror --dest-cert /nonexistent $E"),
+    case("make-mirror --dest-key /nonexistent $E"), case("make-mirror --dest-cert /nonexistent --dest-key /nonexistent $E"),
+    case("make-mirror --dest-insecure-transport=x $E"), case("make-mirror --rev x $E", only="3.7"),
+    case("make-mirror --dest-user u:p $E", only="3.7"), case("make-mirror --dest-user u --dest-password p 127.0.0.1:1", only="3.7"),
     case("make-mirror --bogus $E"),
 ]
 

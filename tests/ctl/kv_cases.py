@@ -38,6 +38,9 @@ FLAGS = [
     case("get a --max-request-bytes 1", only="3.7"), case("put a 0123456789 --max-request-bytes 10", only="3.7"),
     case("put a 1 --keepalive-time 1s --keepalive-timeout 1s --dial-timeout 1s --command-timeout 30s"),
     case("get a --insecure-transport=true --insecure-discovery=true"),
+    case("get a --insecure-skip-tls-verify --command-timeout 1s"), case("get a --insecure-skip-tls-verify=false"),
+    case("get a --max-recv-bytes 5", only="3.7"), case("get a --max-recv-bytes x", only="3.7"),
+    case("get a --auth-jwt-token x", only="3.7"), case("get a --debug=x"),
 ]
 
 KEYS = [
@@ -121,6 +124,7 @@ WATCH = [
     case("watch h --rev 1 --hex", lines=9),
     case("watch h --rev 3 -w fields --prev-kv --hex", lines=30), case("watch h z --rev 1 -w json", lines=1),
     case("watch '' --prefix --rev 1 -w json", lines=1),
+    case("watch h --rev 1 --progress-notify", lines=9, only="3.7"),
     case("watch i --prefix --rev 1", lines=3), case("watch --rev 1 -- h", lines=None, code_only=True),
     case("watch h --rev 1 -w table"), case("watch"), case("watch h --"), case("watch h i --prefix"), case("watch --rev x h"),
     case("watch --rev 1"),
