@@ -249,7 +249,7 @@ class Migrate(unittest.TestCase):
         self.copy("log")
         side = self.sides[1]
         self.run_side(side, "migrate", "--data-dir", "data")
-        subprocess.run([SUBJECT, "import", side / "data", side / "new"], check=True, capture_output=True, timeout=SECONDS_MAX)
+        subprocess.run([SUBJECT, "import", "--data-dir", side / "new", side / "data"], check=True, capture_output=True, timeout=SECONDS_MAX)
         server = Server(side / "new").start()
         self.addCleanup(server.stop)
         found = subprocess.run([ORIGINALS["3.4"], "--endpoints", server.url, "get", "/d!", "--print-value-only"], env=CTL,

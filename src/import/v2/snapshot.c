@@ -265,14 +265,23 @@ static void remove_orphan(const struct names *names, const char *name)
     (void)!fs_unlink(names->fs, path);
 }
 
+static bool is_orphan(const char *name)
+{
+    return strncmp(name, ORPHAN, strlen(ORPHAN)) == 0;
+}
+
+static void note_orphan(void *ctx, const char *name)
+{
+    if (is_orphan(name))
+        remove_orphan(ctx, name);
+}
+
 static void note_name(void *ctx, const char *name)
 {
     struct names *names = ctx;
     size_t len = strlen(name);
-    if (strncmp(name, ORPHAN, strlen(ORPHAN)) == 0) {
-        remove_orphan(names, name);
+    if (is_orphan(name))
         return;
-    }
     if (len < strlen(SUFFIX) || strcmp(name + len - strlen(SUFFIX), SUFFIX) != 0) {
         if (strcmp(name, "db") != 0)
             v2_note_write(names->notes, &(struct v2_note){
@@ -414,7 +423,9 @@ enum status v2_snapshot_load(struct fs *fs, const char *dir, FILE *notes, struct
 {
     *ret_snapshot = (struct v2_snapshot){0};
     struct names names = {.fs = fs, .dir = dir, .notes = notes};
-    enum status status = fs_list(fs, dir, note_name, &names);
+    enum status status = fs_list(fs, dir, note_orphan, &names);
+    if (status == ST_OK)
+        status = fs_list(fs, dir, note_name, &names);
     if (status != ST_OK)
         status = error_set(ret_error, status, "cannot read the directory %s: %s", dir,
                            status_reason(status));
