@@ -10,6 +10,8 @@
 #include "watch/stream_private.h"
 
 enum {
+    READ_AHEAD = 16,         /* revisions read before their streams are marked */
+    FETCH_STEP = 4,          /* how many before the last one its first range is fetched */
     TURN_EVENTS = 8192,      /* events examined at the begin of one turn */
     TURN_MARKS = 256 * 1024, /* streams examined at the begin of one turn */
     TAG_MARKS = 64,          /* finding the tags of an event counts as this many streams */
@@ -275,6 +277,63 @@ static void pause_after(struct watch_hub *hub, size_t woken)
     hub->pause_until_ns = hub->now_ns + rest_ns;
 }
 
+/* Reads some revisions into the ring. What the index has about their keys is in no cache when there
+ * are very many watchers, so it is fetched while others are read. Returns the status of the last
+ * one. A long one is left behind the others of the ring, for the caller. */
+static enum status read_ahead(struct watch_hub *hub, int64_t last, size_t *events, bool *ret_long)
+{
+    size_t first = hub->ring_count, end = size_min(first + READ_AHEAD, WATCH_RING_BATCHES);
+    while (hub->ring_count < end && hub->tail < last && *events < TURN_EVENTS) {
+        size_t at = hub->ring_count;
+        struct watch_slot *slot = &hub->ring[at];
+        *slot = (struct watch_slot){.before = hub->place};
+        TRY(hub->history->ops->next(hub->history, &hub->place, last, &slot->batch));
+        assert(slot->batch.count > 0);
+        *ret_long = !slot->batch.events;
+        if (*ret_long)
+            return ST_OK;
+        hub->ring_count++;
+        hub->tail = slot->batch.revision;
+        *events += slot->batch.count;
+        range_index_fetch_bucket(&hub->index, slot->batch.events[0].key);
+        if (at >= first + FETCH_STEP)
+            range_index_fetch(&hub->index, slot[-FETCH_STEP].batch.events[0].key);
+    }
+    return ST_OK;
+}
+
+/* Marks the streams that the revisions of the ring concern, from slot `at` on. False: that was
+ * enough work for one turn, and the others are read again in the next one. */
+static bool mark_slots(struct watch_hub *hub, struct marking *marking, size_t at)
+{
+    for (; at < hub->ring_count; at++) {
+        marking->slot = &hub->ring[at];
+        if (marking->work >= TURN_MARKS) {
+            hub->place = marking->slot->before;
+            hub->ring_count = at;
+            hub->tail = hub->place.revision - 1;
+            return false;
+        }
+        hub->stats_scan.wanted = true;
+        hub_hits_drop(hub);
+        for (marking->event = 0; marking->event < marking->slot->batch.count; marking->event++)
+            mark_event(hub, marking);
+    }
+    return true;
+}
+
+/* Takes the long revision behind the others of the ring. */
+static enum status take_long(struct watch_hub *hub, struct marking *marking)
+{
+    struct watch_slot *slot = marking->slot = &hub->ring[hub->ring_count];
+    hub_hits_drop(hub);
+    TRY(mark_long(hub, marking));
+    hub->ring_count++;
+    hub->tail = slot->batch.revision;
+    hub->stats_scan.wanted = true;
+    return ST_OK;
+}
+
 /* Returns whether there is more to read at once. */
 static bool read_new_revisions(struct watch_hub *hub)
 {
@@ -289,18 +348,15 @@ static bool read_new_revisions(struct watch_hub *hub)
         if (hub->ring_count == WATCH_RING_BATCHES || events >= TURN_EVENTS ||
             marking.work >= TURN_MARKS)
             return true;
-        struct watch_slot *slot = &hub->ring[hub->ring_count];
-        marking.slot = slot;
-        hub_hits_drop(hub);
-        slot->before = hub->place;
-        slot->only = NULL;
-        slot->several = false;
-        enum status status = hub->history->ops->next(hub->history, &hub->place, last, &slot->batch);
-        bool is_long = status == ST_OK && !slot->batch.events;
+        bool is_long = false;
+        size_t first = hub->ring_count;
+        enum status status = read_ahead(hub, last, &events, &is_long);
+        if (!mark_slots(hub, &marking, first))
+            return true;
         if (is_long)
-            status = mark_long(hub, &marking);
+            status = take_long(hub, &marking);
         if (is_long && status == ST_AGAIN) {
-            hub->place = slot->before;
+            hub->place = hub->ring[hub->ring_count].before;
             return true;
         }
         if (status == ST_COMPACTED) {
@@ -316,15 +372,6 @@ static bool read_new_revisions(struct watch_hub *hub)
             hub->tail = last;
         if (status != ST_OK)
             return false;
-        assert(slot->batch.count > 0);
-        hub->ring_count++;
-        hub->tail = slot->batch.revision;
-        hub->stats_scan.wanted = true;
-        if (is_long)
-            continue;
-        events += slot->batch.count;
-        for (marking.event = 0; marking.event < slot->batch.count; marking.event++)
-            mark_event(hub, &marking);
     }
     pause_after(hub, marking.woken);
     return false;

@@ -128,11 +128,34 @@ static void streams_may_end_before_they_are_woken(void **state)
     close_all(bench);
 }
 
+/* Revisions are read some at a time; those that are too much work for a turn are read again in the
+ * next one. */
+static void events_that_are_too_much_for_one_turn_come_in_the_next(void **state)
+{
+    (void)state;
+    enum { MARKS = 256 * 1024, MANY = 2 * MARKS / STREAMS };
+    struct bench *bench = xcalloc(1, sizeof(*bench));
+    open_all(bench);
+    for (int i = 0; i < MANY; i++)
+        memory_put(&bench->memory, "a", "x");
+    assert_true(watch_hub_turn_begin(bench->hub, 1));
+    int64_t reached = watch_hub_revision(bench->hub);
+    assert_in_range(reached, 1 + MARKS / STREAMS, 2 + MARKS / STREAMS);
+    (void)pull_all(bench);
+    end_turn(bench);
+    (void)run(bench);
+    assert_int_equal(watch_hub_revision(bench->hub), 1 + MANY);
+    for (size_t i = 0; i < STREAMS; i++)
+        assert_int_equal(count_events(&bench->clients[i]), MANY);
+    close_all(bench);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_event_wakes_some_streams_in_each_turn),
         cmocka_unit_test(streams_may_end_before_they_are_woken),
+        cmocka_unit_test(events_that_are_too_much_for_one_turn_come_in_the_next),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

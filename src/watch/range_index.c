@@ -56,6 +56,28 @@ static struct watch_range *find_key(const struct range_index *index, struct slic
     return NULL;
 }
 
+enum { FETCH_FROM = 8192 }; /* keys; fewer are in some cache */
+
+void range_index_fetch_bucket(const struct range_index *index, struct slice key)
+{
+    if (index->keys.count < FETCH_FROM)
+        return;
+    uint64_t hash = hash_map_hash(&index->hasher, key);
+    __builtin_prefetch(&index->keys.buckets[chain_table_place(&index->keys, hash)]);
+}
+
+void range_index_fetch(const struct range_index *index, struct slice key)
+{
+    if (index->keys.count < FETCH_FROM)
+        return;
+    const uint8_t *first =
+        (const uint8_t *)chain_table_chain(&index->keys, hash_map_hash(&index->hasher, key));
+    if (!first)
+        return;
+    __builtin_prefetch(first);
+    __builtin_prefetch(first + offsetof(struct watch_range, bytes));
+}
+
 static struct watch_range *find(const struct range_index *index, struct slice key, struct slice end)
 {
     if (!end.len)

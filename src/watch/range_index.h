@@ -40,6 +40,11 @@ static inline struct watcher *const *watch_range_streams(const struct watch_rang
     return range->capacity ? range->many : &range->one;
 }
 
+/* Two steps that bring what a visit of this key needs into the cache, if it may be in none. There
+ * should be some time after each. */
+void range_index_fetch_bucket(const struct range_index *index, struct slice key);
+void range_index_fetch(const struct range_index *index, struct slice key);
+
 /* Visits every range that contains the key. Nothing may be added or removed meanwhile. */
 typedef void (*range_index_visit_fn)(void *ctx, struct watch_range *range);
 void range_index_visit(const struct range_index *index, struct slice key,

@@ -111,10 +111,54 @@ static void random_watchers_match_a_list(void **state)
     pool_free(pool);
 }
 
+static void count_range(void *ctx, struct watch_range *range)
+{
+    (void)range;
+    ++*(unsigned *)ctx;
+}
+
+/* Of very many keys, those that are looked up next are fetched in advance: also ones that nobody
+ * watches, and those whose bucket is empty. */
+static void keys_are_found_after_they_were_fetched(void **state)
+{
+    (void)state;
+    enum { MANY = 20000 };
+    struct pool *pool = pool_new();
+    struct range_index index;
+    range_index_init(&index, pool, 3);
+    struct watcher *watchers = calloc(MANY, sizeof(watchers[0]));
+    assert_non_null(watchers);
+    char name[16];
+    for (unsigned i = 0; i < 2 * MANY; i++) {
+        struct slice key = slice_of(name, (size_t)sprintf(name, "key%u", i / 2 + i % 2 * MANY));
+        range_index_fetch_bucket(&index, key);
+        range_index_fetch(&index, key);
+        unsigned found = 0;
+        range_index_visit(&index, key, count_range, &found);
+        assert_int_equal(found, 0);
+        if (i % 2)
+            continue;
+        struct watcher *watcher = &watchers[i / 2];
+        watcher->stream = (struct watch_stream *)(void *)&streams[0];
+        watcher->state = WATCHER_LIVE;
+        range_index_add(&index, watcher, key, SLICE_EMPTY);
+        range_index_fetch_bucket(&index, key);
+        range_index_fetch(&index, key);
+        range_index_visit(&index, key, count_range, &found);
+        assert_int_equal(found, 1);
+    }
+    for (size_t i = 0; i < MANY; i++)
+        assert_true(range_index_remove(&index, &watchers[i]));
+    free(watchers);
+    range_index_fini(&index);
+    pool_free(pool);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_watchers_match_a_list),
+        cmocka_unit_test(keys_are_found_after_they_were_fetched),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
