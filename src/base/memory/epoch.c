@@ -246,7 +246,10 @@ void epoch_retire(struct epoch *epoch, void *object, void (*free_fn)(void *ctx, 
 uint64_t epoch_oldest(const struct epoch *epoch)
 {
     uint64_t oldest = atomic_load(&epoch->published);
-    for (unsigned i = 0; i < epoch->slots_max; i++) {
+    /* A slot that is not counted yet cannot pin an older state: its reader counts it before it
+     * loads the published number, and the writer has published before it loads the count. */
+    unsigned used = atomic_load(&epoch->slots_used);
+    for (unsigned i = 0; i < used; i++) {
         uint64_t shown = atomic_load(&epoch->slots[i].shown);
         if (shown < oldest)
             oldest = shown;

@@ -25,7 +25,8 @@ struct epoch *epoch_new(unsigned slots_max); /* aborts without memory */
 void epoch_free(struct epoch *epoch);        /* frees everything that is retired */
 DEFINE_CLEANUP(struct epoch *, epoch_free)
 
-/* To be called at start-up by the thread that will read. At most slots_max. */
+/* At most slots_max; on any thread. The writer looks at every slot that was added each time it
+ * frees something. */
 struct epoch_slot *epoch_slot_add(struct epoch *epoch);
 
 /* Reader. Returns the number pinned: the newest published. Pins nest and may end in any order. */

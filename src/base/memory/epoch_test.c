@@ -109,6 +109,25 @@ static void many_pins_are_counted_by_number(void **state)
             epoch_unpin(slot, pins[i]);
 }
 
+static void a_slot_that_is_added_later_is_respected(void **state)
+{
+    (void)state;
+    AUTO(epoch_freep) struct epoch *epoch = epoch_new(3);
+    struct freed freed = {0};
+    int one = 1;
+    (void)epoch_slot_add(epoch);
+    epoch_publish(epoch);
+    assert_int_equal(epoch_reclaim(epoch, 10), 0);
+    struct epoch_slot *late = epoch_slot_add(epoch);
+    uint64_t pinned = epoch_pin(late);
+    epoch_retire(epoch, &one, note_free, &freed);
+    epoch_publish(epoch);
+    assert_int_equal(epoch_oldest(epoch), pinned);
+    assert_int_equal(epoch_reclaim(epoch, 10), 1);
+    epoch_unpin(late, pinned);
+    assert_int_equal(epoch_reclaim(epoch, 10), 0);
+}
+
 static void a_sealed_state_is_not_pinned_before_it_is_published(void **state)
 {
     (void)state;
@@ -226,6 +245,7 @@ int main(void)
         cmocka_unit_test(pin_keeps_the_objects_of_its_state),
         cmocka_unit_test(pins_end_in_any_order),
         cmocka_unit_test(many_pins_are_counted_by_number),
+        cmocka_unit_test(a_slot_that_is_added_later_is_respected),
         cmocka_unit_test(a_sealed_state_is_not_pinned_before_it_is_published),
         cmocka_unit_test(reclaim_stops_at_its_limit),
         cmocka_unit_test(freeing_the_epoch_frees_what_waits),

@@ -9,7 +9,7 @@
 struct local_reader {
     _Alignas(64) _Atomic bool taken;
     struct local_shared *shared;
-    struct epoch_slot *slot;
+    struct epoch_slot *slot; /* NULL: it was never used, and costs the writer nothing */
     uint64_t pinned;
     const struct auth_rights *rights;
     struct range_state state;
@@ -26,10 +26,8 @@ struct local_reader *local_readers_new(struct local_shared *shared)
 {
     struct local_reader *readers =
         xcalloc_aligned(_Alignof(struct local_reader), LOCAL_READERS_MAX * sizeof(*readers));
-    for (int i = 0; i < LOCAL_READERS_MAX; i++) {
+    for (int i = 0; i < LOCAL_READERS_MAX; i++)
         readers[i].shared = shared;
-        readers[i].slot = epoch_slot_add(store_epoch(shared->store));
-    }
     return readers;
 }
 
@@ -55,6 +53,8 @@ struct local_reader *local_reader_begin(struct engine *engine)
     struct local_reader *reader = take(shared->readers);
     if (!reader)
         return NULL;
+    if (UNLIKELY(!reader->slot))
+        reader->slot = epoch_slot_add(store_epoch(shared->store));
     reader->pinned = epoch_pin(reader->slot);
     const struct store_view *view = store_view(shared->store);
     reader->rights = local_auth_of(view);

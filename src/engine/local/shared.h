@@ -69,6 +69,7 @@ struct local_shared {
      * the number has them.
      */
     struct local_place *places;
+    _Atomic unsigned shards_used;     /* all numbers that a shard has had are less */
     struct local_shard_base **shards; /* NULL: none with this number */
     struct revision_notice *notices;
     struct read_progress *progress;
@@ -76,6 +77,16 @@ struct local_shared {
 
     _Atomic uint64_t watchers; /* in all shards */
 };
+
+/*
+ * For the writer, which does not look at numbers that no shard has had: most programs with a store
+ * have one client. A read-modify-write, as in local_shard_new: of the two threads, the later one
+ * sees what the earlier did before.
+ */
+static inline unsigned local_shards_used(struct local_shared *shared)
+{
+    return atomic_fetch_add_explicit(&shared->shards_used, 0, memory_order_acq_rel);
+}
 
 /* For one of the engine's threads; NULL when turns are not measured. Aborts without memory. */
 static inline struct turn *local_turn(const struct local_shared *shared, const char *kind)

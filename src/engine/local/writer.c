@@ -4,6 +4,7 @@
 #include "base/turn.h"
 #include "base/xalloc.h"
 #include "codec/pb/rpc.pb.h"
+#include "engine/local/answers.h"
 #include "engine/permission.h"
 #include "engine/quota.h"
 
@@ -223,17 +224,6 @@ static bool execute(struct local_writer *writer, struct engine_op *op)
     return true;
 }
 
-/* Sends the chains, one for each shard, and empties them. */
-static void answer(struct local_writer *writer, struct mailbox_chain *chains)
-{
-    unsigned shards = writer->shared->options.shards_max;
-    for (unsigned i = 0; i <= shards; i++) {
-        if (chains[i].first)
-            local_answer_chain(writer->shared->shards[i], &chains[i]);
-        chains[i] = (struct mailbox_chain){0};
-    }
-}
-
 /* True if it was not set before. */
 static bool set_flag(_Atomic bool *flag)
 {
@@ -262,7 +252,8 @@ static void notify_shards(struct local_writer *writer, bool rights_changed)
     if (revision == writer->notified_revision && !rights_changed)
         return;
     writer->notified_revision = revision;
-    for (unsigned i = 0; i < shared->options.shards_max; i++)
+    unsigned used = local_shards_used(shared);
+    for (unsigned i = 0; i < used; i++)
         revision_notice_send(&shared->notices[i]);
 }
 
@@ -347,7 +338,7 @@ static void commit_group(struct local_writer *writer)
     writer->granted_count = 0;
     writer->rights_pending = false;
     writer->committed_revision = store_applier(writer->shared->store)->revision;
-    answer(writer, writer->answers);
+    local_answers_send(writer->shared, writer->answers);
     notify_shards(writer, rights_changed);
     local_mirroring_published(&writer->mirroring);
     post_compacted(writer);
@@ -446,7 +437,7 @@ static void serve_between(void *ctx)
         }
     }
     writer->lease_left = left.first;
-    answer(writer, writer->early);
+    local_answers_send(writer->shared, writer->early);
 }
 
 /* A request that may take long does not begin while `granted` is full, because then no lease could
@@ -496,9 +487,10 @@ static void run_requests(struct local_writer *writer, struct mailbox_node *node)
  * is ignored after progress_wait_ns, so that it does not keep leases alive forever. */
 static int64_t input_read_ns(const struct local_writer *writer)
 {
-    const struct local_shared *shared = writer->shared;
+    struct local_shared *shared = writer->shared;
     int64_t read_ns = writer->now_ns;
-    for (unsigned i = 0; i < shared->options.shards_max; i++) {
+    unsigned used = local_shards_used(shared);
+    for (unsigned i = 0; i < used; i++) {
         int64_t of_shard = read_progress_ns(&shared->progress[i]);
         read_ns = of_shard < read_ns ? of_shard : read_ns;
     }
@@ -551,7 +543,7 @@ static void take_lease_reads(struct local_writer *writer)
     }
     if (!writer->lease_left)
         writer->lease_read_ns = writer->lease_taken_ns;
-    answer(writer, writer->answers);
+    local_answers_send(writer->shared, writer->answers);
     if (to_execute.first)
         run_requests(writer, to_execute.first);
 }
