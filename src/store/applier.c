@@ -88,15 +88,32 @@ static void account(struct applier *applier, size_t field_bytes)
     applier_settle_size(applier);
 }
 
+/* Where a change belongs. */
+struct change_place {
+    uint32_t sub;                    /* in its revision */
+    const struct index_item *before; /* the key's item; NULL: it has none */
+    struct index_path *path;         /* of index_put_begin; NULL: the index searches for the key */
+};
+
+static void index_change(struct index *index, const struct change_place *place, struct slice key,
+                         const struct index_version *version)
+{
+    if (place->path)
+        index_put_end(index, key, version, place->path);
+    else
+        index_put(index, key, version);
+}
+
 /* Appends one change to the record and updates the index. */
-static void change_append_as(struct applier *applier, uint32_t sub, const struct index_item *before,
+static void change_append_at(struct applier *applier, const struct change_place *place,
                              const struct change_kv *kv, bool tombstone)
 {
+    const struct index_item *before = place->before;
     struct change_head head = {
         .revision = applier->revision + 1,
         .prev_revision = before ? before->newest.mod_revision : 0,
         .prev_sub = before ? before->newest.sub_revision : 0,
-        .sub = sub,
+        .sub = place->sub,
         .flags = tombstone ? CHANGE_TOMBSTONE : 0,
     };
     log_loc loc = applier->body_loc + applier->body_bytes;
@@ -106,16 +123,16 @@ static void change_append_as(struct applier *applier, uint32_t sub, const struct
     *(tombstone ? &applier->deletes : &applier->puts) += 1;
     applier->put_bytes += tombstone ? 0 : kv->key.len + kv->value.len;
     int64_t lease_before = before ? before->newest.lease : 0;
-    index_put(applier->index, kv->key,
-              &(struct index_version){
-                  .mod_revision = head.revision,
-                  .create_revision = kv->create_revision,
-                  .version = kv->version,
-                  .lease = kv->lease,
-                  .loc = loc,
-                  .field_bytes = tombstone ? 0 : head.field_bytes,
-                  .sub_revision = head.sub,
-              });
+    index_change(applier->index, place, kv->key,
+                 &(struct index_version){
+                     .mod_revision = head.revision,
+                     .create_revision = kv->create_revision,
+                     .version = kv->version,
+                     .lease = kv->lease,
+                     .loc = loc,
+                     .field_bytes = tombstone ? 0 : head.field_bytes,
+                     .sub_revision = head.sub,
+                 });
     /* Last, because the key may be stored with the lease that it leaves. */
     if (lease_before != kv->lease && applier->lease_moved)
         applier->lease_moved(applier->lease_ctx, kv->key, lease_before, kv->lease);
@@ -125,7 +142,8 @@ static void change_append_as(struct applier *applier, uint32_t sub, const struct
 static void change_append(struct applier *applier, const struct index_item *before,
                           const struct change_kv *kv, bool tombstone)
 {
-    change_append_as(applier, applier->changes, before, kv, tombstone);
+    change_append_at(applier, &(struct change_place){.sub = applier->changes, .before = before}, kv,
+                     tombstone);
 }
 
 static struct slice prev_field_of(const struct applier *applier, const struct index_item *item)
@@ -187,7 +205,8 @@ static struct slice value_of(const struct applier *applier, const struct index_i
 static void put_run(struct applier *applier, const struct pb_put_request *request,
                     struct kv_answer *answer)
 {
-    const struct index_item *before = index_find(applier->index, request->key);
+    struct index_path path;
+    const struct index_item *before = index_put_begin(applier->index, request->key, &path);
     bool exists = before && index_item_live(before);
     struct change_kv kv = {
         .key = request->key,
@@ -205,7 +224,8 @@ static void put_run(struct applier *applier, const struct pb_put_request *reques
     *answer = (struct kv_answer){.kind = KV_ANSWER_PUT, .revision = applier->revision + 1};
     if (request->prev_kv)
         answer->put.prev_field = prev_field_of(applier, before);
-    change_append(applier, before, &kv, false);
+    struct change_place place = {.sub = applier->changes, .before = before, .path = &path};
+    change_append_at(applier, &place, &kv, false);
 }
 
 enum status applier_put(struct applier *applier, const struct pb_put_request *request,
@@ -525,7 +545,8 @@ static enum status import(struct applier *applier, int64_t revision,
         const struct index_item *before = index_find(applier->index, kv.key);
         if (mirrors && changes[i].is_tombstone && !(before && index_item_live(before)))
             continue;
-        change_append_as(applier, changes[i].sub, before, &kv, changes[i].is_tombstone);
+        change_append_at(applier, &(struct change_place){.sub = changes[i].sub, .before = before},
+                         &kv, changes[i].is_tombstone);
     }
     return record_end(applier, ST_OK);
 }

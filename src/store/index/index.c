@@ -102,23 +102,38 @@ static void index_replace(struct index *index, struct index_path *path, unsigned
     memory_retire(&index->memory, old);
 }
 
-void index_put(struct index *index, struct slice key, const struct index_version *version)
+const struct index_item *index_put_begin(struct index *index, struct slice key,
+                                         struct index_path *ret_path)
+{
+    index_begin_change(index);
+    ret_path->found = false;
+    if (!index->root)
+        return NULL;
+    path_find(index, key, ret_path);
+    const struct index_leaf *leaf = path_leaf(ret_path);
+    ret_path->in_leaf = leaf_locate(leaf, key, &ret_path->found);
+    return ret_path->found ? leaf->entries[ret_path->in_leaf].item : NULL;
+}
+
+void index_put_end(struct index *index, struct slice key, const struct index_version *version,
+                   struct index_path *path)
 {
     struct index_memory *memory = &index->memory;
-    index_begin_change(index);
-    if (!index->root) {
+    unsigned at = path->in_leaf;
+    if (!index->root)
         index_put_first(index, item_new(memory, key, version, NULL, 0));
-        return;
-    }
-    struct index_path path;
-    bool found;
-    path_find(index, key, &path);
-    struct index_leaf *leaf = path_leaf(&path);
-    unsigned at = leaf_locate(leaf, key, &found);
-    if (found)
-        index_replace(index, &path, at, item_with_version(memory, leaf->entries[at].item, version));
+    else if (path->found)
+        index_replace(index, path, at,
+                      item_with_version(memory, path_leaf(path)->entries[at].item, version));
     else
-        index_insert(index, &path, at, item_new(memory, key, version, NULL, 0));
+        index_insert(index, path, at, item_new(memory, key, version, NULL, 0));
+}
+
+void index_put(struct index *index, struct slice key, const struct index_version *version)
+{
+    struct index_path path;
+    (void)index_put_begin(index, key, &path);
+    index_put_end(index, key, version, &path);
 }
 
 void index_load_begin(struct index *index)

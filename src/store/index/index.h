@@ -19,6 +19,7 @@
 
 #include "base/memory/epoch.h"
 #include "store/index/item.h"
+#include "store/index/path.h"
 
 struct index;
 struct index_node;
@@ -45,6 +46,15 @@ const struct index_item *index_find(const struct index *index, struct slice key)
  * item that was found before does not change and stays readable until the epoch has passed.
  */
 void index_put(struct index *index, struct slice key, const struct index_version *version);
+
+/*
+ * The same in two steps, for a version that depends on the one before, so that the tree is searched
+ * once: index_put_begin is index_find, and index_put_end must be the next change, or left out.
+ */
+const struct index_item *index_put_begin(struct index *index, struct slice key,
+                                         struct index_path *ret_path);
+void index_put_end(struct index *index, struct slice key, const struct index_version *version,
+                   struct index_path *path);
 
 /*
  * Drops the key's `drop` oldest versions, which are among its older ones. With `whole`, removes the
@@ -81,6 +91,10 @@ void index_load_end(struct index *index);
 /* -- Reading a root -- */
 
 const struct index_item *index_root_find(const struct index_root *root, struct slice key);
+
+/* Starts fetching what a search or a put reads for these keys, side by side. */
+enum { INDEX_PREFETCH_MAX = 8 };
+void index_root_prefetch(const struct index_root *root, const struct slice *keys, size_t count);
 
 /* Live keys of [from, to), from the sums of subtrees. There is no upper end if `to` is empty. */
 struct index_sum index_root_sum(const struct index_root *root, struct slice from, struct slice to,

@@ -232,6 +232,23 @@ static struct index_version next_version(struct fixture *f, bool tombstone)
     return version;
 }
 
+/* Both ways, with a search that is not followed by a put now and then. */
+static void put_either_way(struct fixture *f, struct slice key, const struct index_version *version)
+{
+    struct index_path path;
+    struct index_root root = index_working_root(f->index);
+    index_root_prefetch(&root, &key, 1);
+    const struct index_item *item = index_find(f->index, key);
+    if (random_below(&f->random, 3) == 0)
+        assert_ptr_equal(index_put_begin(f->index, key, &path), item);
+    if (random_below(&f->random, 2)) {
+        index_put(f->index, key, version);
+        return;
+    }
+    assert_ptr_equal(index_put_begin(f->index, key, &path), item);
+    index_put_end(f->index, key, version, &path);
+}
+
 static void change_once(struct fixture *f, unsigned universe, unsigned put_percent)
 {
     uint8_t space[64];
@@ -241,7 +258,7 @@ static void change_once(struct fixture *f, unsigned universe, unsigned put_perce
     assert_int_equal(!known, !item);
     if (!known || random_below(&f->random, 100) < put_percent) {
         struct index_version version = next_version(f, random_below(&f->random, 5) == 0);
-        index_put(f->index, key, &version);
+        put_either_way(f, key, &version);
         model_put(&f->model, key, &version);
     } else if (random_below(&f->random, 2)) {
         bool whole = random_below(&f->random, 3) > 0;

@@ -17,16 +17,42 @@ static const struct index_node *prefetched_child(const struct index_inner *inner
     return child;
 }
 
+/* The leaf for the key, below a root that is not a leaf. It is being fetched, and was not read. */
+static const struct index_node *leaf_below(const struct index_inner *inner, struct slice key)
+{
+    const struct index_node *child = prefetched_child(inner, inner_locate(inner, key));
+    while (inner->head.level > 1) {
+        inner = node_inner(child);
+        child = prefetched_child(inner, inner_locate(inner, key));
+    }
+    return child;
+}
+
 const struct index_item *index_root_find(const struct index_root *root, struct slice key)
 {
     const struct index_node *node = root->node;
     if (!node)
         return NULL;
-    while (node->level > 0) {
-        const struct index_inner *inner = node_inner(node);
-        node = prefetched_child(inner, inner_locate(inner, key));
-    }
+    if (node->level > 0)
+        node = leaf_below(node_inner(node), key);
     return leaf_find(node_leaf(node), key);
+}
+
+/* All leaves first, and then the items in them, so that the cache misses of the keys overlap. */
+void index_root_prefetch(const struct index_root *root, const struct slice *keys, size_t count)
+{
+    const struct index_node *leaves[INDEX_PREFETCH_MAX];
+    assert(count <= INDEX_PREFETCH_MAX);
+    if (!root->node || root->node->level == 0)
+        return; /* a single leaf is in the cache */
+    for (size_t i = 0; i < count; i++)
+        leaves[i] = leaf_below(node_inner(root->node), keys[i]);
+    for (size_t i = 0; i < count; i++) {
+        const struct index_leaf *leaf = node_leaf(leaves[i]);
+        unsigned at = leaf_prefixes_below(leaf, key_prefix(keys[i], leaf->head.skip));
+        if (at < leaf->head.count)
+            prefetch_item(leaf->entries[at].item);
+    }
 }
 
 /* -- Sums -- */

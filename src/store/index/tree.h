@@ -6,19 +6,13 @@
 #define VIGIL_STORE_INDEX_TREE_H
 
 #include "store/index/node.h"
+#include "store/index/path.h"
 
 struct index {
     struct index_memory memory;
     struct index_node *root; /* NULL when empty */
     struct index_sum live;   /* sums of the whole tree */
     uint64_t closed_number;  /* number of the last state that index_publish closed */
-};
-
-/* node[0] is the root, node[depth] the leaf; at[i] is the position of node[i + 1] in node[i]. */
-struct index_path {
-    struct index_node *node[INDEX_DEPTH_MAX];
-    unsigned at[INDEX_DEPTH_MAX];
-    unsigned depth;
 };
 
 /* Finds the leaf for the key. The inner nodes on the path are made writable, the leaf is not. */
