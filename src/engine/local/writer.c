@@ -5,6 +5,7 @@
 #include "base/xalloc.h"
 #include "codec/pb/rpc.pb.h"
 #include "engine/local/answers.h"
+#include "engine/local/look_ahead.h"
 #include "engine/permission.h"
 #include "engine/quota.h"
 
@@ -454,9 +455,12 @@ static void make_room_between(struct local_writer *writer, const struct engine_o
 
 static void run_requests(struct local_writer *writer, struct mailbox_node *node)
 {
+    const struct mailbox_node *ahead = node;
     yield_point_here = &writer->yield_point;
     while (node) {
         struct engine_op *op = op_of(node);
+        if (node == ahead)
+            ahead = local_look_ahead(store_applier(writer->shared->store), node);
         make_room_between(writer, op);
         if (has_failed(writer))
             break; /* it is refused with those behind it */
