@@ -344,7 +344,7 @@ static void check_disk_space(struct store *store)
         compaction_want_release(&store->compaction);
 }
 
-enum status store_commit(struct store *store)
+enum status store_sync(struct store *store)
 {
     if (log_pending_bytes(store->log)) {
         TRY(write_and_sync(store));
@@ -355,7 +355,19 @@ enum status store_commit(struct store *store)
     if (store->index_changed)
         publish(store);
     check_disk_space(store);
-    reclaim(store, RECLAIM_PER_COMMIT);
+    return ST_OK;
+}
+
+void store_reclaim(struct store *store)
+{
+    if (!store->hidden)
+        reclaim(store, RECLAIM_PER_COMMIT);
+}
+
+enum status store_commit(struct store *store)
+{
+    TRY(store_sync(store));
+    store_reclaim(store);
     return ST_OK;
 }
 

@@ -67,6 +67,10 @@ size_t store_pending_bytes(const struct store *store);
  */
 MUST_CHECK
 enum status store_commit(struct store *store);
+/* The same in two steps: answers need not wait until what was replaced is freed. */
+MUST_CHECK
+enum status store_sync(struct store *store);
+void store_reclaim(struct store *store);
 
 /*
  * Hidden changes are written by store_commit and not shown: a state of which half was applied must

@@ -326,7 +326,7 @@ static void commit_group(struct local_writer *writer)
     if (writer->group_requests)
         local_observe(writer->counts, LOCAL_APPLY_SECONDS, now_ns() - writer->group_begun_ns);
     turn_phase("writing and syncing the log");
-    enum status status = store_commit(writer->shared->store);
+    enum status status = store_sync(writer->shared->store);
     if (status != ST_OK) {
         fail(writer, "the log could not be written", status);
         return;
@@ -346,6 +346,8 @@ static void commit_group(struct local_writer *writer)
     if (bytes)
         wake_keeper(writer, bytes);
     writer->group_requests = 0;
+    turn_phase("freeing what a group has replaced");
+    store_reclaim(writer->shared->store); /* others may be served in between */
 }
 
 static void end_group(void *ctx)
