@@ -2,8 +2,8 @@
 
 #include "client/connect/error.h"
 #include "codec/pb/rpc.pb.h"
-#include "codec/pb/wire.h"
 #include "embed/futex.h"
+#include "embed/request.h"
 #include "engine/local/direct.h"
 #include "etcd/service.h"
 #include "etcd/service/kv_check.h"
@@ -42,6 +42,9 @@ struct direct_write {
     unsigned stripe;             /* in which the thread is counted */
     _Atomic uint32_t state;      /* enum direct_state */
     struct direct_write *wakes;  /* when it is done: the next one to be woken; NULL: none */
+    /* The response of a put without a previous value. */
+    struct pb_put_response put_response;
+    struct pb_response_header header;
     union {
         struct pb_put_request put;
         struct pb_delete_range_request delete_range;
@@ -166,29 +169,6 @@ static void take_message(struct vigil_call *call, struct slice message)
 }
 
 /* -- Ranges -- */
-
-/* Most requests have nothing but a key, which is field 1. */
-static bool is_only_key(struct slice message, struct slice *ret_key)
-{
-    const uint8_t *end = message.ptr + message.len;
-    size_t len = 0;
-    if (message.len == 0 || message.ptr[0] != PB_TAG(1, PB_WIRE_LEN))
-        return false;
-    const uint8_t *key = pb_len_read(message.ptr + 1, end, &len);
-    if (!key || key + len != end)
-        return false;
-    *ret_key = slice_of(key, len);
-    return true;
-}
-
-static enum status decode_range(struct vigil_call *call, struct pb_range_request *ret_request)
-{
-    struct slice message = client_call_request(call), key;
-    if (!is_only_key(message, &key))
-        return pb_decode(&pb_range_request_table, message, &call->arena, ret_request);
-    *ret_request = (struct pb_range_request){.key = key};
-    return ST_OK;
-}
 
 /* The most common read by far. */
 static bool is_plain_get(const struct pb_range_request *request)
@@ -375,7 +355,7 @@ static enum status check(struct direct_write *w)
     size_t bytes = client_call_request(w->call).len;
     switch (w->call->method->kind) {
     case LOCAL_KIND_PUT:
-        TRY(decode(w, &pb_put_request_table, &w->put));
+        TRY(embed_request_put(w->call, &w->put));
         TRY(kv_check_put(&w->put));
         return etcd_check_size(w->direct->etcd, bytes);
     case LOCAL_KIND_DELETE:
@@ -445,13 +425,27 @@ static void take_header(struct direct_write *w)
     take_message(w->call, slice_of(message, (size_t)(end - message)));
 }
 
+/* The same for a put, as if it had been decoded. */
+static void take_put(struct direct_write *w)
+{
+    struct vigil_call *call = w->call;
+    w->put_response = (struct pb_put_response){.header = &w->header};
+    etcd_header_fill(w->direct->etcd, w->write.op.revision, &w->header);
+    client_call_take_response(call, &w->put_response);
+    call->attempts = 1;
+    call->operation.error.code = VIGIL_OK;
+    call->operation.error.grpc_code = GRPC_OK;
+}
+
 static void take_result(struct direct_write *w)
 {
     enum client_local_kind kind = w->call->method->kind;
     enum status status = w->write.op.status;
     if (status != ST_OK)
         set_status(w->direct, w->call, status);
-    else if (kind == LOCAL_KIND_COMPACT || (kind == LOCAL_KIND_PUT && !w->put.prev_kv))
+    else if (kind == LOCAL_KIND_PUT && !w->put.prev_kv)
+        take_put(w);
+    else if (kind == LOCAL_KIND_COMPACT)
         take_header(w);
     else
         take_answer(w);
@@ -700,7 +694,7 @@ static enum direct_outcome run_write(struct embed_direct *direct, struct vigil_c
 static bool run_get(struct embed_direct *direct, struct vigil_call *call)
 {
     struct pb_range_request request;
-    return decode_range(call, &request) == ST_OK && run_range(direct, call, &request);
+    return embed_request_range(call, &request) == ST_OK && run_range(direct, call, &request);
 }
 
 bool embed_direct_run(struct embed_direct *direct, struct vigil_call *call)
@@ -763,7 +757,7 @@ static void begin_write(struct embed_direct *direct, struct vigil_call *call)
 static bool begin_range(struct embed_direct *direct, struct vigil_call *call)
 {
     struct pb_range_request request;
-    if (decode_range(call, &request) != ST_OK || !is_plain_get(&request) ||
+    if (embed_request_range(call, &request) != ST_OK || !is_plain_get(&request) ||
         !run_range(direct, call, &request))
         return false;
     client_call_complete(call);

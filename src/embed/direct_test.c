@@ -1,3 +1,4 @@
+#include "client/api/methods.h"
 #include "client/call/client.h"
 #include "embed/fixture_test.h"
 
@@ -16,23 +17,22 @@ static vigil_call *start(vigil_call *call, _Atomic int *code)
     return call;
 }
 
+static bool is_same(vigil_bytes a, vigil_bytes b)
+{
+    return a.size == b.size && (a.size == 0 || memcmp(a.data, b.data, a.size) == 0);
+}
+
 static bool has_value(vigil_client *client, const char *key, const char *value)
 {
     vigil_call *get = vigil_get(client, vigil_text(key));
     assert_int_equal(vigil_call_run(get), VIGIL_OK);
     const vigil_range_response *found = vigil_range_result(get);
-    bool same = found->kv_count == 1 && found->kvs[0].value.size == strlen(value) &&
-                memcmp(found->kvs[0].value.data, value, strlen(value)) == 0;
+    bool same = found->kv_count == 1 && is_same(found->kvs[0].value, vigil_text(value));
     vigil_call_free(get);
     return same;
 }
 
 /* -- Gets, whose requests and responses are made without the encoder and the decoder -- */
-
-static bool is_same(vigil_bytes a, vigil_bytes b)
-{
-    return a.size == b.size && (a.size == 0 || memcmp(a.data, b.data, a.size) == 0);
-}
 
 static void check_same(const vigil_range_response *a, const vigil_range_response *b)
 {
@@ -135,6 +135,94 @@ static void get_has_the_prefix_of_its_client(void **state)
     assert_false(has_value(all, "k", "w"));
     vigil_client_free(team);
     vigil_client_free(all);
+}
+
+/* -- Puts, of which the same is true -- */
+
+static vigil_call *put_with(vigil_client *client, const char *key, const char *value, int64_t lease)
+{
+    vigil_put_request request;
+    vigil_put_request_init(&request);
+    request.key = vigil_text(key);
+    request.value = vigil_text(value);
+    request.lease = lease;
+    return vigil_put_with(client, &request);
+}
+
+static void check_put(vigil_client *client, const char *key, const char *value, int64_t lease)
+{
+    vigil_call *put = vigil_put(client, vigil_text(key), vigil_text(value), lease);
+    vigil_call *encoded = put_with(client, key, value, lease);
+    assert_true(slice_equal(client_call_request(put), client_call_request(encoded)));
+    int code = vigil_call_run(put);
+    assert_int_equal(vigil_call_run(encoded), code);
+    assert_int_equal(vigil_call_error(put)->grpc_code, vigil_call_error(encoded)->grpc_code);
+    assert_string_equal(vigil_call_error(put)->text, vigil_call_error(encoded)->text);
+    assert_int_equal(!vigil_put_result(put), code != VIGIL_OK);
+    if (code == VIGIL_OK) {
+        const vigil_put_response *response = vigil_put_result(put);
+        assert_int_equal(response->header->revision + 1,
+                         vigil_put_result(encoded)->header->revision);
+        assert_true(response->header->cluster_id && response->header->member_id);
+        assert_null(response->prev_kv);
+        assert_true(has_value(client, key, value));
+    }
+    vigil_call_free(put);
+    vigil_call_free(encoded);
+}
+
+static void put_is_what_the_encoder_makes(void **state)
+{
+    (void)state;
+    vigil_embedded_options options;
+    vigil_options own;
+    vigil_client *client = open_store();
+    vigil_embedded_options_init(&options);
+    vigil_options_init(&own);
+    own.prefix = "team/";
+    options.client = &own;
+    vigil_client *team = open_with(&options);
+    assert_int_equal(run(vigil_lease_grant(client, 1000, 4711)), VIGIL_OK);
+    vigil_client *const clients[] = {client, team};
+    for (size_t i = 0; i < 2; i++) {
+        check_put(clients[i], "k", "v", 0);
+        check_put(clients[i], "k", "", 0);
+        check_put(clients[i], "leased", "v", 4711);
+        check_put(clients[i], "leased", "v", 4712); /* there is no such lease */
+        check_put(clients[i], "", "v", 0);          /* refused without a prefix */
+    }
+    vigil_client_free(team);
+    vigil_client_free(client);
+}
+
+/* Sends these bytes as the request of a put. */
+static int put_bytes(vigil_client *client, const char *bytes, size_t len)
+{
+    vigil_call *call = client_call_new(client, &client_methods[METHOD_PUT]);
+    uint8_t *room = client_call_room(call, len);
+    assert_non_null(room);
+    memcpy(room, bytes, len);
+    return run(call);
+}
+#define PUT_BYTES(client, bytes) put_bytes(client, bytes, sizeof(bytes) - 1)
+
+static void unusual_requests_are_decoded_by_the_table(void **state)
+{
+    (void)state;
+    vigil_client *client = open_store();
+    assert_int_equal(PUT_BYTES(client, "\x12\x01v\x0a\x01k"), VIGIL_OK); /* the value first */
+    assert_true(has_value(client, "k", "v"));
+    assert_int_equal(PUT_BYTES(client, "\x0a\x01k\x12\x01v\x12\x01w"), VIGIL_OK); /* twice */
+    assert_true(has_value(client, "k", "w"));
+    assert_int_equal(PUT_BYTES(client, "\x0a\x01k\x12\x01x\x18\x00"), VIGIL_OK);
+    assert_true(has_value(client, "k", "x"));
+    /* ignore_lease, of a key that does not exist */
+    assert_int_equal(PUT_BYTES(client, "\x0a\x01z\x30\x01"), VIGIL_ERROR_SERVER);
+    assert_int_not_equal(PUT_BYTES(client, "\x0a\x01k\x12\x05v"), VIGIL_OK);
+    assert_int_not_equal(PUT_BYTES(client, "\x0a\x01k\x18\x80"), VIGIL_OK);
+    assert_int_not_equal(PUT_BYTES(client, "\x0a\x09k"), VIGIL_OK);
+    assert_int_not_equal(PUT_BYTES(client, ""), VIGIL_OK);
+    vigil_client_free(client);
 }
 
 /* -- The order of writes -- */
@@ -324,6 +412,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         STORE_TEST(get_has_what_a_range_has),
         STORE_TEST(get_has_the_prefix_of_its_client),
+        STORE_TEST(put_is_what_the_encoder_makes),
+        STORE_TEST(unusual_requests_are_decoded_by_the_table),
         STORE_TEST(blocking_write_does_not_overtake_a_started_one),
         STORE_TEST(writes_of_a_thread_keep_their_order),
         STORE_TEST(writes_that_never_begin_are_not_waited_for),
