@@ -69,7 +69,7 @@ static uint8_t *key_write(uint8_t *to, const struct vigil_client *client, struct
     return to + len;
 }
 
-/* A call with room for a request of so many bytes. NULL: no memory. */
+/* A call with room for a request of this many bytes. NULL: no memory. */
 static struct vigil_call *call_with_room(struct vigil_client *client, enum client_method_id method,
                                          size_t bytes, uint8_t **ret_room)
 {
