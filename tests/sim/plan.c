@@ -45,6 +45,8 @@ struct plan plan_make(uint64_t seed, const struct plan_limits *limits)
     plan.on[SWITCH_KUBE] &= !plan.on[SWITCH_AUTH]; /* it would need credentials */
     plan.on[SWITCH_ROT] &= !plan.on[SWITCH_FRONT]; /* it would not know what to mirror */
     plan.on[SWITCH_TLS] &= !plan.on[SWITCH_FRONT]; /* its way to the first server has none */
+    if (plan.on[SWITCH_FRONT])
+        plan.operations /= 2; /* two servers take twice as long */
     for (size_t i = 0; i < SWITCHES; i++)
         plan.on[i] &= !limits->off[i];
     if (limits->operations && limits->operations < plan.operations)
