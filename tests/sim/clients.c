@@ -282,7 +282,7 @@ static void do_txn(struct client *c)
 static void do_grant(struct client *c)
 {
     struct operation *op = operation_new(OPERATION_GRANT, c->number);
-    op->ttl = 2 + (int64_t)below(c, CLIENTS_TTL_MAX_S - 1);
+    op->ttl = below(c, 2) ? 2 : 2 + (int64_t)below(c, CLIENTS_TTL_MAX_S - 1);
     op->lease = 1000 + op->number;
     leases_grant(op->lease, op->ttl);
     vigil_call *call = vigil_lease_grant(c->client, op->ttl, op->lease);

@@ -57,7 +57,7 @@ static void disturb(enum plan_switch which)
         sim_disturb(faults.sim, SIM_SLOW);
         break;
     case SWITCH_PAUSE:
-        actors_pause_one(actors_now() + (int64_t)below(2 * NS_PER_S));
+        actors_pause_one(actors_now() + (int64_t)below(3 * NS_PER_S));
         break;
     case SWITCH_CLOCK:
         jump();

@@ -96,9 +96,9 @@ void operation_done(struct operation *op)
 {
     op->ended_ns = actors_now();
     op->compacted_ceiling = operations.compacted_wanted;
-    trace_line("#%u client %u %s %s%s%s %s rev %lld: %s %lld %s", op->number, op->client,
+    trace_line("#%u client %u %s %s%s%s %s rev %lld lease %lld: %s %lld %s", op->number, op->client,
                operation_kind_name(op->kind), op->key, *op->end ? ".." : "", op->end, op->value,
-               (long long)op->revision,
+               (long long)op->revision, (long long)op->lease,
                op->answer == ANSWER_OK        ? "ok"
                : op->answer == ANSWER_REFUSED ? "refused"
                                               : "unknown",

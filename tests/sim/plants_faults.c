@@ -43,7 +43,7 @@ enum plan_switch plant_switch(enum plant plant)
 /* A lost sector leaves zeros, since the log is written onto zeros. */
 bool plant_has_hole(const uint8_t *bytes, size_t len)
 {
-    enum { HOLE_BYTES = 8 };
+    enum { HOLE_BYTES = 32 }; /* the numbers of a change have fewer zeros in a row */
     size_t zeros = 0;
     for (size_t i = 0; i < len && zeros < HOLE_BYTES; i++)
         zeros = bytes[i] ? 0 : zeros + 1;

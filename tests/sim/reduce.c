@@ -109,21 +109,31 @@ static bool try(uint64_t seed, const struct plan_limits *shorter, struct plan_li
     return true;
 }
 
-void reduce(uint64_t seed, struct plan_limits *limits, struct attempt *attempt)
+static bool switch_off(uint64_t seed, struct plan_limits *limits, struct attempt *attempt)
 {
+    bool shorter_now = false;
     for (int i = 0; i < SWITCHES; i++) {
         struct plan_limits shorter = *limits;
         if (!plan_make(seed, limits).on[i])
             continue;
         shorter.off[i] = true;
-        (void)try(seed, &shorter, limits, attempt);
+        shorter_now |= try(seed, &shorter, limits, attempt);
     }
+    return shorter_now;
+}
+
+static void remove_clients(uint64_t seed, struct plan_limits *limits, struct attempt *attempt)
+{
     for (unsigned clients = plan_make(seed, limits).clients - 1; clients > 0; clients--) {
         struct plan_limits shorter = *limits;
         shorter.clients = clients;
         if (!try(seed, &shorter, limits, attempt))
             break;
     }
+}
+
+static void remove_operations(uint64_t seed, struct plan_limits *limits, struct attempt *attempt)
+{
     for (unsigned step = plan_make(seed, limits).operations / 2; step > 0;) {
         struct plan_limits shorter = *limits;
         unsigned now = plan_make(seed, limits).operations;
@@ -131,6 +141,18 @@ void reduce(uint64_t seed, struct plan_limits *limits, struct attempt *attempt)
         if (now <= step || !try(seed, &shorter, limits, attempt))
             step /= 2;
     }
+}
+
+/* Every change makes another run of the seed, so what was needed before may not be any more. */
+void reduce(uint64_t seed, struct plan_limits *limits, struct attempt *attempt)
+{
+    enum { PASSES_MAX = 4 };
+    for (int pass = 0; pass < PASSES_MAX && switch_off(seed, limits, attempt); pass++) {
+        remove_clients(seed, limits, attempt);
+        remove_operations(seed, limits, attempt);
+    }
+    remove_clients(seed, limits, attempt);
+    remove_operations(seed, limits, attempt);
 }
 
 void replay_print(uint64_t seed, const struct plan_limits *limits)
