@@ -8,6 +8,7 @@
 #include "trace.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 struct actor {
     const char *name;
@@ -249,13 +250,23 @@ void actor_detach(struct actor *actor)
         actor->detached = true;
 }
 
-void actors_pause_one(int64_t until_ns)
+/* One of those whose names begin so; NULL: there is none. */
+static struct actor *choose_named(const char *prefix)
 {
     struct actor *actor, *chosen = NULL;
     uint64_t count = 0;
     LIST_FOREACH (actor, &actors.all, in_all)
-        if (actor != actors.running && random_below(&actors.random, ++count) == 0)
+        if (actor != actors.running && strncmp(actor->name, prefix, strlen(prefix)) == 0 &&
+            random_below(&actors.random, ++count) == 0)
             chosen = actor;
+    return chosen;
+}
+
+/* Mostly a thread of the server. */
+void actors_pause_one(int64_t until_ns)
+{
+    bool of_server = random_below(&actors.random, 4) != 0;
+    struct actor *chosen = choose_named(of_server ? "vigil-" : "");
     if (chosen)
         chosen->paused_until_ns = until_ns;
 }
