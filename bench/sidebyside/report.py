@@ -153,6 +153,11 @@ METRICS = [
     Metric("kube_stopped.p99_ms", "— p99", "ms", goal=20, absolute=True, digits=2),
     Metric("kube_stopped.alone_p99_ms", "— p99 alone", "ms", digits=2),
     Metric("kube_stopped.more_mb", "— memory that those take", "MB", goal=64, absolute=True, digits=1),
+    *[metric for clients in (8, 64) for metric in (
+        Metric(f"quota_{clients}.with_cpu_us", f"create of pods of 2 KB, {clients} clients, server CPU for each", "µs", digits=1),
+        Metric(f"quota_{clients}.without_cpu_us", "— without the plugin ResourceQuota", "µs", digits=1),
+        Metric(f"quota_{clients}.with_p50_us", "— p50", "µs"),
+        Metric(f"quota_{clients}.without_p50_us", "— p50 without the plugin", "µs"))],
     Metric("put_many.generator_cpu_us", "generator's CPU for each put", "µs", digits=2),
     Metric("get.generator_cpu_us", "generator's CPU for each get", "µs", digits=2),
     *[dataclasses.replace(metric, compared="kube-apiserver") for metric in [

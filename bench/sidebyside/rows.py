@@ -5,7 +5,7 @@ import time
 import typing
 
 from sidebyside import (client_rows, cluster, cluster_rows, compact_rows, during_rows, embedded_rows, growth_rows, kube_client_rows,
-                        kube_peer, kube_peer_rows, kube_rows, servers, start_rows, tls_rows, watch_rows)
+                        kube_peer, kube_peer_rows, kube_rows, quota_rows, servers, start_rows, tls_rows, watch_rows)
 
 MILLION = 1_000_000
 LISTED = 10_000
@@ -171,6 +171,7 @@ ROWS = [
     Row("kube_list", kube_rows.listed, rounds=2),
     Row("kube_many", kube_rows.many_pods, rounds=1),
     Row("kube_stopped", kube_rows.stopped_clients, rounds=2),
+    Row("kube_quota", quota_rows.quotas, rounds=7, asked=True),
     Row("peer_kube", kube_peer_rows.side_by_side, rounds=1, of_kube=True),
     Row("kube_informer", kube_client_rows.informer, rounds=1, of_clients=True),
     Row("kube_catch_up", kube_client_rows.catch_up, rounds=1, of_clients=True),

@@ -27,13 +27,14 @@ static struct bench_load pods_of(const struct bench_context *context, enum bench
     return load;
 }
 
-static enum status create_all(struct bench_context *context, struct bench_outcome *ret_outcome)
+static enum status create_all(struct bench_context *context, uint32_t connections,
+                              uint32_t pipeline, struct bench_outcome *ret_outcome)
 {
     struct bench_load load = pods_of(context, BENCH_POD_CREATE);
     load.order = BENCH_SEQUENTIAL;
     load.total = load.key_space;
-    load.connections = 10;
-    load.pipeline = 50;
+    load.connections = connections;
+    load.pipeline = pipeline;
     load.threads = 1;
     TRY(bench_load_run(&load, ret_outcome, &context->error));
     if (ret_outcome->errors)
@@ -43,15 +44,17 @@ static enum status create_all(struct bench_context *context, struct bench_outcom
 
 static enum status prepare(struct bench_context *context)
 {
+    enum { CONNECTIONS = 10, PIPELINE = 50 };
     struct bench_outcome outcome;
-    return context->options.prepare ? create_all(context, &outcome) : ST_OK;
+    return context->options.prepare ? create_all(context, CONNECTIONS, PIPELINE, &outcome) : ST_OK;
 }
 
 enum status bench_kube_load_run(struct bench_context *context)
 {
+    const struct bench_options *options = &context->options;
     struct bench_outcome outcome;
-    bench_report_count(&context->report, "pods", context->options.key_space);
-    TRY(create_all(context, &outcome));
+    bench_report_count(&context->report, "pods", options->key_space);
+    TRY(create_all(context, (uint32_t)options->connections, (uint32_t)options->pipeline, &outcome));
     bench_report_outcome(&context->report, &outcome);
     return ST_OK;
 }
