@@ -31,8 +31,7 @@ enum {
     WATCH_GAP_MAX = 4,         /* revisions for others that a stream reads between its own … */
     WATCH_STRETCH_MAX = 64,    /* … and all that it reads at once */
     WATCH_FILL_EVENTS = 4096,  /* events examined in one fill: about 0.3 ms */
-    WATCH_WALK_EVENTS =
-        4 * WATCH_FILL_EVENTS,  /* past events examined by all tagged cursors in a turn */
+    WATCH_WALK_EVENTS = 4 * WATCH_FILL_EVENTS, /* past events of all tagged cursors in a turn */
     WATCH_WALK_TAGGING = 16,    /* an event whose tags are not known yet counts as this many */
     WATCH_PAUSE_FROM = 16,      /* cursors woken by one turn before it is followed by a pause */
     WATCH_WINDOWS = 4,          /* parts of history that are searched in one turn */
@@ -99,15 +98,13 @@ struct watch_hub {
     struct random random;
     struct message_identity identity;
     struct message_header headers[WATCH_HEADERS]; /* by revision, modulo */
-
-    int64_t tail;             /* everything up to this revision was read */
-    struct watch_place place; /* where the reading of history continues */
-    struct watch_slot *ring;  /* the revisions (ring_after, tail], of this turn only */
+    int64_t tail;                                 /* everything up to this revision was read */
+    struct watch_place place;                     /* where the reading of history continues */
+    struct watch_slot *ring; /* the revisions (ring_after, tail], of this turn only */
     size_t ring_count;
     int64_t ring_after;
     struct watch_batch reread; /* what hub_batch last read in this turn */
     struct watch_run *run;     /* the last that was read; owned (run.h) */
-
     struct long_revisions long_revisions;
     struct list streams;
     struct list closing;  /* freed streams whose watchers are freed over several turns */
@@ -145,7 +142,6 @@ struct watch_hub {
     unsigned window_next; /* the one that is replaced next */
     uint32_t window_number;
     size_t budget; /* events that the current fill may still examine */
-
     struct watch_stats stats;
     struct watch_stats_scan stats_scan;
     struct watch_report report; /* of the last stats_scan */
