@@ -545,7 +545,7 @@ static bool is_missing(const char *dir)
 
 static void remove_file(const char *dir, const char *name)
 {
-    char path[4400];
+    char path[4500];
     snprintf(path, sizeof(path), "%s/%s", dir, name);
     (void)unlink(path);
 }
