@@ -1,6 +1,6 @@
 /*
- * Any bytes as etcd's write-ahead log, replayed into a store: they are applied, or refused with a
- * reason.
+ * Any bytes as etcd's write-ahead log, replayed into a store and into a v2 store: they are applied,
+ * or refused with a reason.
  *
  *   input   how | after | bytes: the file, or, with HOW_RECORDS, type (1) len (2) data …
  *
@@ -12,6 +12,8 @@
 #include "base/crc32c.h"
 #include "codec/pb/wire.h"
 #include "import/replay.h"
+#include "import/v2/members.h"
+#include "import/v2/replay.h"
 #include "import/wal.h"
 #include "io/file_sim.h"
 #include "store/backend/backend_memory.h"
@@ -84,6 +86,26 @@ static void replay_all(struct fs *fs, struct import_wal *wal)
     must(store_builder_finish(builder, NULL) == ST_OK);
 }
 
+/* The same entries as requests of the v2 API. */
+static void replay_v2(struct import_wal *wal)
+{
+    struct error error;
+    struct v2_tree tree;
+    struct v2_members members;
+    enum status status = ST_OK;
+    v2_tree_init(&tree, 1);
+    v2_members_init(&members, &tree, NULL);
+    for (size_t i = 0; i < wal->place_count && status == ST_OK; i++) {
+        struct pb_log_entry entry;
+        must(import_wal_entry(wal, i, &entry, &error) == ST_OK);
+        status = v2_replay_entry(&tree, &members, &entry, &error);
+        must(status == ST_OK || error.text[0] != 0);
+    }
+    v2_tree_check(&tree);
+    v2_members_fini(&members);
+    v2_tree_fini(&tree);
+}
+
 FUZZ_INPUT()
 {
     if (size < INPUT_HEAD_BYTES)
@@ -101,10 +123,12 @@ FUZZ_INPUT()
     struct import_wal wal;
     struct error error = {.text = ""};
     enum status status = import_wal_open(&wal, fs, "/wal", data[1], &error);
-    if (status == ST_OK)
+    if (status == ST_OK) {
         replay_all(fs, &wal);
-    else
+        replay_v2(&wal);
+    } else {
         must(error.text[0] != 0);
+    }
     import_wal_close(&wal);
     return 0;
 }

@@ -1,1 +1,2 @@
+vigil_corpus(import v2_snapshot)
 vigil_corpus(import wal)

@@ -16,7 +16,7 @@
 #include <stdio.h>
 
 /* Members and URLs of each; removed ones, whose ids are never used again. */
-enum { V2_MEMBERS_MAX = 256, V2_MEMBER_URLS_MAX = 64, V2_MEMBERS_REMOVED_MAX = 65536 };
+enum { V2_MEMBERS_MAX = 64, V2_MEMBER_URLS_MAX = 16, V2_MEMBERS_REMOVED_MAX = 16384 };
 
 struct v2_member;
 

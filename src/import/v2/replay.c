@@ -83,8 +83,10 @@ static enum status apply_request(struct v2_tree *tree, struct v2_members *member
         return error_set(ret_error, ST_DAMAGED, "the log has something that is not a request");
     enum status status = apply(tree, members, &request, ret_error);
     if (status == ST_LIMIT && !ret_error->text[0])
-        return error_set(ret_error, ST_LIMIT, "the log has a key of more than %d levels",
-                         V2_TREE_DEPTH_MAX);
+        return error_set(ret_error, ST_LIMIT,
+                         "the log has a key of more than %d levels, or the v2 store more than %d "
+                         "nodes",
+                         V2_TREE_DEPTH_MAX, V2_TREE_NODES_MAX);
     return status;
 }
 

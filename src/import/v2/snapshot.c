@@ -155,6 +155,9 @@ static enum status read_children(struct reading *reading, struct v2_tree_node *n
         TRY(take_text(reading, &name));
         if (name.len == 0 || memchr(name.ptr, '/', name.len))
             return damaged(reading, "a name is empty or has a slash");
+        if (reading->tree->node_count >= reading->tree->nodes_max)
+            return error_set(reading->error, ST_LIMIT, "the v2 store has more than %zu nodes",
+                             reading->tree->nodes_max);
         struct v2_tree_node *child = v2_tree_add(reading->tree, node, name);
         if (!child)
             return damaged(reading, "a name occurs twice");

@@ -88,6 +88,17 @@ static void deep_stores_are_refused(void **state)
     buf_fini(&json);
 }
 
+static void large_stores_are_refused(void **state)
+{
+    (void)state;
+    struct v2_tree tree;
+    v2_tree_init(&tree, 7);
+    tree.nodes_max = 2;
+    assert_int_equal(read_text("{\"Root\":{\"Children\":{\"a\":{},\"b\":{},\"c\":{}}}}", &tree),
+                     ST_LIMIT);
+    v2_tree_fini(&tree);
+}
+
 static void times_are_read(void **state)
 {
     (void)state;
@@ -180,6 +191,7 @@ int main(void)
         cmocka_unit_test(a_store_is_read),
         cmocka_unit_test(nonsense_is_refused),
         cmocka_unit_test(deep_stores_are_refused),
+        cmocka_unit_test(large_stores_are_refused),
         cmocka_unit_test(times_are_read),
         cmocka_unit_test(the_newest_whole_file_is_used),
         cmocka_unit_test(a_directory_without_snapshots_is_empty),

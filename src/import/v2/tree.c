@@ -41,6 +41,7 @@ static void free_node(struct v2_tree *tree, struct v2_tree_node *node)
         free(node->children);
     }
     heap_remove(&tree->expiry, &node->in_expiry);
+    tree->node_count -= node->parent != NULL;
     free_bytes(&node->name);
     free_bytes(&node->value);
     free(node);
@@ -54,7 +55,11 @@ static void remove_node(struct v2_tree *tree, struct v2_tree_node *node)
 
 void v2_tree_init(struct v2_tree *tree, uint64_t seed)
 {
-    *tree = (struct v2_tree){.root = xcalloc(1, sizeof(*tree->root)), .seed = seed};
+    *tree = (struct v2_tree){
+        .root = xcalloc(1, sizeof(*tree->root)),
+        .seed = seed,
+        .nodes_max = V2_TREE_NODES_MAX,
+    };
     v2_tree_make_dir(tree, tree->root);
 }
 
@@ -68,7 +73,6 @@ void v2_tree_fini(struct v2_tree *tree)
 
 struct v2_tree_node *v2_tree_add(struct v2_tree *tree, struct v2_tree_node *dir, struct slice name)
 {
-    (void)tree;
     assert(dir->children);
     if (hash_map_get(dir->children, name))
         return NULL;
@@ -78,6 +82,7 @@ struct v2_tree_node *v2_tree_add(struct v2_tree *tree, struct v2_tree_node *dir,
     node->name = copy_of(name);
     if (hash_map_put(dir->children, node, &replaced) != ST_OK)
         xalloc_check(NULL, sizeof(struct hash_map_slot));
+    tree->node_count++;
     return node;
 }
 
@@ -191,6 +196,13 @@ static void create_at(struct v2_tree *tree, const struct parts *parts,
     v2_tree_set_expiry(tree, node, change->expires_ns < EXPIRES_NS_MIN ? 0 : change->expires_ns);
 }
 
+/* A path may add as many nodes as it has parts. */
+static enum status check_room(const struct v2_tree *tree, const struct parts *parts)
+{
+    return parts->count > tree->nodes_max - size_min(tree->node_count, tree->nodes_max) ? ST_LIMIT
+                                                                                        : ST_OK;
+}
+
 enum status v2_tree_set(struct v2_tree *tree, const struct v2_tree_change *change)
 {
     struct parts parts;
@@ -200,6 +212,8 @@ enum status v2_tree_set(struct v2_tree *tree, const struct v2_tree_change *chang
     const struct v2_tree_node *old = find_parts(tree, &parts);
     if (change->is_refresh && !old)
         return ST_OK;
+    if (!old)
+        TRY(check_room(tree, &parts));
     create_at(tree, &parts, change, change->is_refresh ? old->value : change->value, true);
     return ST_OK;
 }
@@ -216,6 +230,7 @@ enum status v2_tree_create(struct v2_tree *tree, const struct v2_tree_change *ch
         snprintf(unique, sizeof(unique), "%020" PRIu64, tree->index + 1);
         parts.all[parts.count++] = slice_from_text(unique);
     }
+    TRY(check_room(tree, &parts));
     if (parts.count)
         create_at(tree, &parts, change, change->value, false);
     return ST_OK;
@@ -288,6 +303,8 @@ void v2_tree_expire(struct v2_tree *tree, int64_t until_ns)
         tree->index++;
         if (node->parent)
             remove_node(tree, node);
+        else
+            node->expires_ns = 0; /* the root stays */
     }
 }
 
@@ -332,7 +349,6 @@ static size_t check_node(const struct v2_tree_node *node)
     const struct v2_tree_node *child;
     MAP_FOREACH (child, node->children) {
         assert(child->parent == node);
-        assert(child->created <= child->modified || child->children);
         expiring += check_node(child);
     }
     return expiring;

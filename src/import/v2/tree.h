@@ -8,8 +8,8 @@
  *   /1         the keys of clients
  *
  * A request that etcd refuses is refused here as well, without an error and without an index: the
- * only failure is ST_LIMIT, for a path with too many levels. Names may be any bytes but '/'; one
- * that begins with '_' is hidden, with everything below it.
+ * only failure is ST_LIMIT, for a path with too many levels or a tree with too many nodes. Names
+ * may be any bytes but '/'; one that begins with '_' is hidden, with everything below it.
  *
  * Owns all nodes. One owner, one thread. Aborts without memory.
  */
@@ -21,6 +21,8 @@
 
 /* Levels below the root. Go reads a snapshot with at most 5,000: two levels of JSON for each. */
 enum { V2_TREE_DEPTH_MAX = 4000 };
+/* Files and directories: some gigabytes of memory. */
+enum { V2_TREE_NODES_MAX = 20 * 1000 * 1000 };
 
 struct v2_tree_node {
     struct v2_tree_node *parent; /* NULL: the root, or a node that is not in the tree yet */
@@ -35,8 +37,9 @@ struct v2_tree_node {
 struct v2_tree {
     struct v2_tree_node *root;
     struct heap expiry;
-    uint64_t index; /* of the last change */
-    uint64_t seed;  /* of the maps */
+    uint64_t index;               /* of the last change */
+    uint64_t seed;                /* of the maps */
+    size_t node_count, nodes_max; /* without the root */
 };
 
 void v2_tree_init(struct v2_tree *tree, uint64_t seed);

@@ -254,6 +254,20 @@ static void deep_paths_are_refused(void **state)
     assert_value(tree, path, "x");
 }
 
+static void a_tree_has_a_limited_number_of_nodes(void **state)
+{
+    struct v2_tree *tree = *state;
+    tree->nodes_max = 3;
+    set(tree, "/1/a", "x");
+    struct v2_tree_change put = change("/1/b/c", "x");
+    assert_int_equal(v2_tree_set(tree, &put), ST_LIMIT);
+    assert_int_equal(v2_tree_create(tree, &put, false), ST_LIMIT);
+    set(tree, "/1/a", "y"); /* what exists can be changed */
+    assert_int_equal(v2_tree_delete(tree, SLICE_LITERAL("/1"), true, true), ST_OK);
+    assert_int_equal(tree->node_count, 0);
+    set(tree, "/1/b/c", "x");
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -272,6 +286,7 @@ int main(void)
         TEST(an_expiry_long_ago_is_none),
         TEST(children_are_sorted_and_hidden_ones_left_out),
         TEST(deep_paths_are_refused),
+        TEST(a_tree_has_a_limited_number_of_nodes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
