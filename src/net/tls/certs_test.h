@@ -22,6 +22,7 @@ struct test_wish {
     bool authority;          /* may sign others */
     long serial;             /* 0: 7 */
     long begin_s, end_s;     /* from now; 0: a minute ago, for a day */
+    bool always;             /* instead: for decades, and the same in every run */
 };
 
 enum { TEST_DAY_S = 24 * 3600 };
@@ -56,6 +57,10 @@ static inline struct test_identity test_identity_make(struct test_wish wish,
     ASN1_INTEGER_set(X509_get_serialNumber(c), wish.serial ? wish.serial : 7);
     X509_gmtime_adj(X509_getm_notBefore(c), wish.begin_s ? wish.begin_s : -60);
     X509_gmtime_adj(X509_getm_notAfter(c), wish.end_s ? wish.end_s : TEST_DAY_S);
+    if (wish.always)
+        test_must(ASN1_TIME_set_string(X509_getm_notBefore(c), "20200101000000Z") == 1 &&
+                      ASN1_TIME_set_string(X509_getm_notAfter(c), "20491231000000Z") == 1,
+                  "times");
     X509_set_pubkey(c, made.key);
     X509_NAME *subject = X509_get_subject_name(c);
     X509_NAME_add_entry_by_txt(subject, "O", MBSTRING_UTF8, (const unsigned char *)"tests", -1, -1,
