@@ -89,7 +89,6 @@ struct long_revisions {
 };
 
 struct watch_run;
-
 struct watch_hub {
     struct watch_history *history;
     struct watch_hub_options options;
