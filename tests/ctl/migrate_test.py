@@ -28,7 +28,7 @@ QUESTIONS = ("get / --prefix -w fields", "get k --prefix -w fields", "get /new -
 
 
 def v2(server, method, path, query="", **form):
-    """A request of the v2 API. What is refused stands in the log as well."""
+    """A request of the v2 API. What is refused is in the log as well."""
     body = urllib.parse.urlencode(form, encoding="latin-1").encode() if form else None
     request = urllib.request.Request(f"{server.url}/v2/keys{path}{query}", body, method=method)
     try:

@@ -1,5 +1,5 @@
 /*
- * The guarantees are checked while the run goes on: whenever the history has grown, everything that
+ * The guarantees are checked during the run: whenever the history has grown, everything that
  * it decides is compared with it, so that a violation is reported at the step that shows it.
  */
 #ifndef VIGIL_TESTS_SIM_CHECKS_H

@@ -370,7 +370,7 @@ static void do_watch(struct client *c)
                            });
 }
 
-/* He comes and goes, and with him his watches. */
+/* This user comes and goes, with all watches. */
 static bool is_bob(const struct client *c)
 {
     return c->user && strcmp(c->user, "bob") == 0;

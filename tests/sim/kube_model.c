@@ -119,7 +119,7 @@ void kube_model_finish(void)
         int64_t wanted = answer->kind == KUBE_CREATE ? 0 : answer->condition;
         if (answer->code == CONFLICT && (wanted || answer->kind == KUBE_CREATE) &&
             !was_other_than(answer, wanted))
-            violation(ANSWER_FORMAT " was refused as a conflict, but nobody had changed it",
+            violation(ANSWER_FORMAT " was refused as a conflict, but no client had changed it",
                       ANSWER_ARGS(answer));
         if (answer->kind == KUBE_DELETE && !answer->code && !was_deleted(answer))
             violation(ANSWER_FORMAT " succeeded, but it was not deleted", ANSWER_ARGS(answer));

@@ -11,7 +11,7 @@ struct lease {
     int64_t id, ttl_ns;
     int64_t not_before_ns; /* it does not end before this time */
     bool revoking;
-    vigil_lease *kept; /* owned; NULL: nobody renews it */
+    vigil_lease *kept; /* owned; NULL: no client renews it */
 };
 
 static struct {

@@ -26,9 +26,9 @@ int64_t leases_at(unsigned number);
 unsigned leases_count(void);
 bool leases_is_over(int64_t id); /* its time may be over */
 
-/* The client renews the lease from now on, if nobody does so yet. */
+/* The client renews the lease from now on, if no client does so yet. */
 void leases_keep(vigil_client *client, int64_t id);
-/* Nobody renews any more. Inside an actor, before the clients are freed. */
+/* No client renews any more. Inside an actor, before the clients are freed. */
 void leases_release(void);
 
 #endif

@@ -87,7 +87,7 @@ void operations_want_compaction(int64_t revision);
 int64_t operations_compacted_ceiling(void);
 size_t operations_count(void);
 
-/* A change was added to the history: somebody must have wanted it. */
+/* A change was added to the history: a client must have wanted it. */
 void operations_saw(const struct version *change);
 /* Compares what has become decidable: answers up to the newest revision of the history. */
 void operations_check_known(void);

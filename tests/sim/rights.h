@@ -24,7 +24,7 @@ enum right {
 
 /* Sets up users and roles, and enables authentication. Inside an actor. */
 void rights_begin(vigil_client *client);
-/* Grants or revokes one of them, unless somebody else is at it. Inside an actor, as root. */
+/* Grants or revokes one of them, unless another client is at it. Inside an actor, as root. */
 void rights_change(vigil_client *root, enum right right);
 
 /* The right that a request of this user for these keys needs. */
@@ -36,7 +36,7 @@ struct rights_view {
     uint64_t generation;
 };
 struct rights_view rights_look(enum right right);
-/* Whether it had the right, or not, all the time. Neither: nobody knows. */
+/* Whether it had the right, or not, all the time. Neither: it is not known. */
 bool rights_granted(const struct rights_view *view);
 bool rights_refused(const struct rights_view *view);
 

@@ -5,7 +5,7 @@
 #include "client/names/resolver.h"
 #include "cmd/ctl/session.h"
 
-/* As Go writes it, with the DNS server that was asked. */
+/* As Go writes it, with the DNS server of the request. */
 static enum status describe(enum status status, const char *name, const struct error *reason,
                             struct error *ret_error)
 {

@@ -357,7 +357,7 @@ static bool url_is_taken(const struct v2_members *members, const struct v2_membe
     return false;
 }
 
-/* A learner that is added takes no index: the original passes over it. */
+/* A learner that is added takes no index: the original skips it. */
 static enum status add_member(struct v2_members *members, const struct pb_log_conf_change *change,
                               struct v2_member *member, struct error *ret_error)
 {

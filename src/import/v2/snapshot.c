@@ -144,7 +144,7 @@ static enum status read_children(struct reading *reading, struct v2_tree_node *n
     if (token == JSON_NULL)
         return ST_OK; /* a file */
     if (token != JSON_OBJECT)
-        return damaged(reading, "the children are no object");
+        return damaged(reading, "the children are not an object");
     if (depth == V2_TREE_DEPTH_MAX)
         return error_set(reading->error, ST_LIMIT,
                          "the v2 store has directories of more than %d levels", V2_TREE_DEPTH_MAX);
@@ -200,7 +200,7 @@ static enum status read_member(struct reading *reading, struct v2_tree_node *nod
 static enum status read_node(struct reading *reading, struct v2_tree_node *node, unsigned depth)
 {
     if (json_next(&reading->scanner) != JSON_OBJECT)
-        return damaged(reading, "a node is no object");
+        return damaged(reading, "a node is not an object");
     enum json_token token;
     while ((token = json_next(&reading->scanner)) == JSON_KEY)
         TRY(read_member(reading, node, depth));

@@ -1,5 +1,5 @@
 /*
- * The newest snapshot of an etcd's directory member/snap, which contains its v2 store:
+ * The newest snapshot in the directory member/snap of an etcd, which contains its v2 store:
  *
  *   snap/TERM-INDEX.snap (hex)     SnapshotFile { crc, RaftSnapshot { JSON, index, term } }
  *
@@ -26,7 +26,7 @@ struct v2_snapshot {
 };
 
 /* Fills the tree, which is new. What etcd says meanwhile is written to `notes`. ST_NOT_FOUND: the
- * directory does not exist. A directory without a snapshot is no failure. */
+ * directory does not exist. A directory without a snapshot is not a failure. */
 MUST_CHECK
 enum status v2_snapshot_load(struct fs *fs, const char *dir, FILE *notes, struct v2_tree *tree,
                              struct v2_snapshot *ret_snapshot, struct error *ret_error);
@@ -35,8 +35,8 @@ enum status v2_snapshot_load(struct fs *fs, const char *dir, FILE *notes, struct
 MUST_CHECK
 enum status v2_snapshot_read(struct slice json, struct v2_tree *tree, struct error *ret_error);
 
-/* "2026-11-17T03:03:41.99Z" or with an offset, as Go writes times; 0 for the year 1, which is no
- * time. */
+/* "2026-11-17T03:03:41.99Z" or with an offset, as Go writes times; 0 for the year 1, which means
+ * none. */
 MUST_CHECK
 bool v2_snapshot_time(struct slice text, int64_t *ret_ns);
 

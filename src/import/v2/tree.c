@@ -4,7 +4,7 @@
 
 #include <inttypes.h>
 
-/* An expiry before the year 2000 is none: etcd wrote such times for files that do not expire. */
+/* An expiry before the year 2000 is ignored: etcd wrote such times for files that do not expire. */
 #define EXPIRES_NS_MIN (INT64_C(946684800) * 1000 * 1000 * 1000)
 
 /* -- Nodes -- */

@@ -377,7 +377,7 @@ static const struct ctl_command commands[] = {
      .run = admin_make_mirror},
     {.path = "migrate",
      .words = "",
-     .summary = "Copies the keys of the v2 API into the v3 API's database, in an etcd's directory",
+     .summary = "Copies the keys of the v2 API into the v3 API's database, in etcd's directory",
      FLAGS(migrate_flags, migrate_flags),
      .words_max = ANY_WORDS,
      .only_3_4 = true,

@@ -199,7 +199,7 @@ struct rows {
     const struct db_row *next, *end;
 };
 
-/* Writes the rows of the bucket with keys below this one, and passes over the row with this key,
+/* Writes the rows of the bucket with keys below this one, and skips the row with this key,
  * whose value is returned. Without a key all of them are written. */
 static enum status add_rows(struct db_file *file, struct rows *rows, struct slice bucket,
                             const struct slice *key, struct slice *ret_value)

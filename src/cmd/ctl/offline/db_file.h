@@ -1,7 +1,7 @@
 /*
  * The database of an etcd that is not running, DATA_DIR/member/snap/db: a bbolt file that is locked
  * and replaced as a whole, for `defrag --data-dir` and `migrate` of etcdctl 3.4. The new file has
- * no free pages. It takes the old one's place at once, after it was synced: whatever fails leaves
+ * no free pages. It replaces the old one at once, after it was synced: whatever fails leaves
  * the old one as it was. Memory does not depend on the size of the file.
  *
  * One owner, one thread.
@@ -38,7 +38,7 @@ struct db_row {
     struct slice bucket, key, value;
 };
 
-/* Writes the file anew with these rows, which ascend by bucket and key, none of them twice. */
+/* Writes the file again with these rows, which ascend by bucket and key, none of them twice. */
 MUST_CHECK
 enum status db_file_rewrite(struct db_file *file, const struct db_row *rows, size_t count,
                             struct error *ret_error);

@@ -14,7 +14,7 @@
 #include "bolt/schema.h"
 #include "codec/pb/kv.pb.h"
 
-/* The largest request that an etcd can be told to accept is far smaller. */
+/* The largest request that an etcd can be configured to accept is far smaller. */
 #define KV_FRAME_BYTES_MAX ((uint64_t)64 << 20)
 #define KV_FRAMES_BYTES_MAX ((uint64_t)4 << 30)
 

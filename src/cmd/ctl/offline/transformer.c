@@ -65,7 +65,7 @@ static enum status exchange(struct transformer *transformer, struct slice nodes,
     while (transformer->from >= 0 && status == ST_OK) {
         struct pollfd fds[] = {
             {.fd = transformer->from, .events = POLLIN},
-            {.fd = transformer->to, .events = POLLOUT}, /* -1 is passed over */
+            {.fd = transformer->to, .events = POLLOUT}, /* -1 is skipped */
         };
         if (poll(fds, COUNT_OF(fds), -1) < 0 && errno != EINTR)
             status = error_set(ret_error, ST_IO, "poll: %s", strerrordesc_np(errno));
