@@ -40,17 +40,32 @@ static void path_of(const struct import_wal *wal, const struct import_wal_file *
 
 /* -- Which files -- */
 
+static bool parse_name(const char *name, struct import_wal_file *ret_file)
+{
+    char *dash, *end;
+    if (strlen(name) != NAME_BYTES)
+        return false; /* preallocated, set aside as broken, or not etcd's */
+    struct import_wal_file file = {.sequence = strtoull(name, &dash, 16)};
+    if (dash != name + 16 || *dash != '-')
+        return false;
+    file.index = strtoull(dash + 1, &end, 16);
+    if (end != dash + 17 || strcmp(end, ".wal") != 0)
+        return false;
+    *ret_file = file;
+    return true;
+}
+
+bool import_wal_has_name(const char *name)
+{
+    struct import_wal_file file;
+    return parse_name(name, &file);
+}
+
 static void note_name(void *ctx, const char *name)
 {
     struct import_wal *wal = ctx;
-    if (strlen(name) != NAME_BYTES)
-        return; /* preallocated, set aside as broken, or not etcd's */
-    char *dash, *end;
-    struct import_wal_file file = {.sequence = strtoull(name, &dash, 16)};
-    if (dash != name + 16 || *dash != '-')
-        return;
-    file.index = strtoull(dash + 1, &end, 16);
-    if (end != dash + 17 || strcmp(end, ".wal") != 0)
+    struct import_wal_file file;
+    if (!parse_name(name, &file))
         return;
     wal->files = xrealloc(wal->files, (wal->file_count + 1) * sizeof(file));
     wal->files[wal->file_count++] = file;

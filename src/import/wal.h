@@ -52,6 +52,9 @@ struct import_wal {
 /* A file has 64 MiB and at most one more record; a longer record is damage. */
 #define IMPORT_WAL_RECORD_BYTES_MAX ((uint64_t)1 << 30)
 
+/* Whether a file of the log may have this name. */
+bool import_wal_has_name(const char *name);
+
 /* Finds the entries with index > after. Entries that were replaced by a later one of the same index
  * are left out. ST_DAMAGED: some are missing. dir is borrowed. */
 MUST_CHECK

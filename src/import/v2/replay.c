@@ -147,11 +147,8 @@ static void note_name(void *ctx, const char *name)
 {
     struct foreign *foreign = ctx;
     size_t len = strlen(name);
-    unsigned long long sequence, index;
-    if (len >= NAME_BYTES_MAX || foreign->count == NAMES_MAX ||
-        (len > 4 && strcmp(name + len - 4, ".tmp") == 0) ||
-        (len > 4 && strcmp(name + len - 4, ".wal") == 0 &&
-         sscanf(name, "%16llx-%16llx.wal", &sequence, &index) == 2))
+    if (len >= NAME_BYTES_MAX || foreign->count == NAMES_MAX || import_wal_has_name(name) ||
+        (len > 4 && strcmp(name + len - 4, ".tmp") == 0))
         return;
     foreign->names = xrealloc(foreign->names, (foreign->count + 1) * sizeof(*foreign->names));
     memcpy(foreign->names[foreign->count++], name, len + 1);
