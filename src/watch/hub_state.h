@@ -1,6 +1,5 @@
 /*
- * The data of a hub. Only the files of this directory include it. The layers, each of which uses
- * those above it:
+ * The data of a hub, only for files of this directory. Layers, each of which uses those above it:
  *
  *   history, watcher, message, range_index     what events, watchers and responses are
  *   tag_index, tag_cache, history_window       indexes of the recent past
