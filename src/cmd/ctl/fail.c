@@ -56,6 +56,8 @@ static const char *etcdctl_text(struct ctl *ctl, const vigil_error *error)
         (error->code == VIGIL_ERROR_TIMEOUT || error->code == VIGIL_ERROR_UNAVAILABLE))
         return "context deadline exceeded";
     const char *text = error->text;
+    if (unanswered && error->code == VIGIL_ERROR_TOO_LARGE) /* gRPC for Go refuses it so */
+        return format_text(ctl, "rpc error: code = ResourceExhausted desc = %s", text);
     if (strncmp(text, SIGN_IN, strlen(SIGN_IN)) == 0)
         text += strlen(SIGN_IN);
     if (unanswered || strncmp(text, "etcdserver: ", 12) == 0)
