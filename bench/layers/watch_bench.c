@@ -10,6 +10,7 @@
 
 #include <malloc.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -77,12 +78,14 @@ static double now_s(void)
 
 static size_t resident_bytes(void)
 {
-    unsigned long pages = 0;
+    char line[128];
     FILE *file = fopen("/proc/self/statm", "r");
-    if (!file || fscanf(file, "%*u %lu", &pages) != 1)
+    if (!file || !fgets(line, sizeof(line), file))
         exit(1);
     fclose(file);
-    return (size_t)pages * (size_t)sysconf(_SC_PAGESIZE);
+    char *resident; /* the second number; the first is the size */
+    strtoul(line, &resident, 10);
+    return strtoul(resident, NULL, 10) * (size_t)sysconf(_SC_PAGESIZE);
 }
 
 static size_t key_name(char name[40], unsigned key)

@@ -57,27 +57,6 @@ bool __wrap_local_mirror_walk_is_complete(const struct mirror_walk *walk)
     return plant_is(PLANT_FRONT_KEEPS) || __real_local_mirror_walk_is_complete(walk);
 }
 
-/* -- A full disk -- */
-
-static bool skips; /* what was refused is left out */
-
-void __real_local_mirror_retry(struct engine *engine);
-void __wrap_local_mirror_retry(struct engine *engine);
-void __wrap_local_mirror_retry(struct engine *engine)
-{
-    skips = plant_is(PLANT_FRONT_FULL);
-    __real_local_mirror_retry(engine);
-}
-
-int64_t __real_local_mirror_revision(const struct engine *engine);
-int64_t __wrap_local_mirror_revision(const struct engine *engine);
-int64_t __wrap_local_mirror_revision(const struct engine *engine)
-{
-    int64_t revision = __real_local_mirror_revision(engine) + skips;
-    skips = false;
-    return revision;
-}
-
 /* -- What is older than the mirror -- */
 
 void __real_past_source_start(struct past_source *source, const struct past_source_options *options,

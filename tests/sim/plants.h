@@ -45,9 +45,7 @@
       "broken connection")                                                                         \
     X(FRONT_KEEPS, "front-keeps", "in front: a state that is loaded deletes no keys",              \
       "cut off during a compaction")                                                               \
-    X(FRONT_PAST, "front-past", "in front: the past before the mirror begins too late",            \
-      "power cut")                                                                                 \
-    X(FRONT_FULL, "front-full", "in front: what a full disk has refused is left out", "full disk")
+    X(FRONT_PAST, "front-past", "in front: the past before the mirror begins too late", "power cut")
 
 #define PLANT_ENUM(id, name, what, fault) PLANT_##id,
 enum plant { PLANT_NONE, PLANTS_TABLE(PLANT_ENUM) PLANTS };

@@ -6,7 +6,8 @@
  *
  * Decoding gives the same JSON as Go's types: fields without omitempty are present even if they
  * were not sent ("status":{}), in Go's order. Unknown fields are skipped; of a repeated field the
- * last one counts, and a repeated message is merged. Encoding omits members that are absent, null or not in the type.
+ * last one counts, and a repeated message is merged. Encoding omits members that are absent, null
+ * or not in the type.
  *
  * Limits: KUBE_PROTOBUF_DEPTH_MAX nested messages, and the memory of the arena: an empty item of
  * two bytes can become a kilobyte of members that are not omitted. Trees are those of
