@@ -96,15 +96,15 @@ enum status __wrap_lessor_renew(struct lessor *lessor, int64_t id, int64_t asked
 
 /* -- A slow disk -- */
 
-static int64_t commit_ns; /* how long the last one took */
+static int64_t sync_ns; /* how long the last one took */
 
-enum status __real_store_commit(struct store *store);
-enum status __wrap_store_commit(struct store *store);
-enum status __wrap_store_commit(struct store *store)
+enum status __real_store_sync(struct store *store);
+enum status __wrap_store_sync(struct store *store);
+enum status __wrap_store_sync(struct store *store)
 {
     int64_t begun = actors_now();
-    enum status status = __real_store_commit(store);
-    commit_ns = actors_now() - begun;
+    enum status status = __real_store_sync(store);
+    sync_ns = actors_now() - begun;
     return status;
 }
 
@@ -112,7 +112,7 @@ void __real_local_answer_chain(struct local_shard_base *shard, const struct mail
 void __wrap_local_answer_chain(struct local_shard_base *shard, const struct mailbox_chain *chain);
 void __wrap_local_answer_chain(struct local_shard_base *shard, const struct mailbox_chain *chain)
 {
-    bool refuses = plant_is(PLANT_SLOW_SYNC) && commit_ns > 900 * NS_PER_MS;
+    bool refuses = plant_is(PLANT_SLOW_SYNC) && sync_ns > 900 * NS_PER_MS;
     for (struct mailbox_node *node = chain->first; refuses && node; node = node->next)
         if (op_of(node)->kind == LOCAL_PUT && op_of(node)->status == ST_OK)
             op_of(node)->status = ST_REQUEST_TOO_MANY_REQUESTS;

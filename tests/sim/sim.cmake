@@ -13,7 +13,7 @@ set(sim_wraps
     file_pread file_pwrite file_sync fs_open fs_rename fs_unlink fs_sync_dir backend_lmdb_open backend_commit
     nftw spool_open mirror_file_boot
     record_check local_lease_load_row local_auth_load_row catch_up_begin lessor_next_ns lessor_expired
-    crc32c local_lease_away lessor_renew store_commit local_answer_chain local_keeper_stop backend_version_put
+    crc32c local_lease_away lessor_renew store_sync local_answer_chain local_keeper_stop backend_version_put
     pb_decode
     log_is_short applier_put applier_txn applier_compact range_begin permission_check
     cluster_range_start watches_create local_mirror_walk_next local_mirror_walk_is_complete

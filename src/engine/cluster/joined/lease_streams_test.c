@@ -122,7 +122,7 @@ static void assert_failed(const struct client *c, enum status status, size_t ans
 /* The next id that was sent on a stream, which is taken from it; 0: none. */
 static int64_t take_id(struct upstream_call *call)
 {
-    uint64_t id;
+    uint64_t id = 0;
     if (!call->sent.len)
         return 0;
     const uint8_t *end = call->sent.ptr + call->sent.len;
