@@ -165,11 +165,12 @@ AUTH = [
 
 TABLES = {"members": MEMBERS, "endpoints": ENDPOINTS, "maintenance": MAINTENANCE, "users": USERS, "roles": ROLES, "auth": AUTH}
 
-# For a short run, which takes everything that changes something.
+# For a short run, which takes everything that changes something. Without hashes: keys of the cases before have leases, whose ids are
+# random and part of the hash.
 SHORT = [
     case("member list -w table"), case("member remove x"), case("role add r"), case("role grant-permission r readwrite /p/ --prefix"),
     case("role grant-permission r read a b"), case("role get r"), case("role revoke-permission r a b"), case("user add u:pw"),
     case("user grant-role u r"), case("user get u -w json"), case("user add", only="3.7"), case("auth enable", only="3.4"),
     case("snapshot save a.db"), case("endpoint status -w fields", replace=RAFT), case("endpoint health -w json", replace=TOOK),
-    case("endpoint hashkv -w table"), case("alarm list -w json"), case("defrag", replace=TOOK), case("version"),
+    case("alarm list -w json"), case("defrag", replace=TOOK), case("version"),
 ]
