@@ -14,7 +14,9 @@ RAFT = ((r'"raft(Index|AppliedIndex)":\d+', "RAFT"), (r'"Raft(Applied)?Index" : 
 NOT_THERE = {"ETCDCTL_ENDPOINTS": "127.0.0.1:1"}
 # The files of the two servers contain their addresses, and a real etcd's has free pages.
 HASH = ((r'"totalSize":\d+', "SIZE"), (r'"Size" : \d+', "SIZE"), (r"\d+ kB", "SIZE"), (r'"hash":\d+', "HASH"),
-        (r'"Hash" : \d+', "HASH"), (r"\b[0-9a-f]{6,8}, ", "HASH, "), (r"\| +[0-9a-f]{6,8} \|", "HASH"))
+        (r'"Hash" : \d+', "HASH"), (r"\b[0-9a-f]{6,8}, ", "HASH, "), (r"\| +[0-9a-f]{6,8} \|", "HASH"),
+        # The width of a table depends on the digits of the hash.
+        (r"\| +HASH +\|", "HASH"), (r"(?m)^\+-+", "+-"))
 
 MEMBERS = [
     case("member list", formats=ALL), case("member list extra"), case("member list --consistency s", only="3.7"),
