@@ -84,8 +84,7 @@ MAINTENANCE = [
     case("make-mirror --dest-cacert /nonexistent $E"), case("make-mirror --dest-cert /nonexistent $E"),
     case("make-mirror --dest-key /nonexistent $E"), case("make-mirror --dest-cert /nonexistent --dest-key /nonexistent $E"),
     case("make-mirror --dest-insecure-transport=x $E"), case("make-mirror --rev x $E", only="3.7"),
-    case("make-mirror --dest-user u:p $E", only="3.7"), case("make-mirror --dest-user u --dest-password p 127.0.0.1:1", only="3.7"),
-    case("make-mirror --bogus $E"),
+    case("make-mirror --dest-user u --dest-password p 127.0.0.1:1", only="3.7"), case("make-mirror --bogus $E"),
 ]
 
 ROOT = "--user root:pw"

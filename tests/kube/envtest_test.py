@@ -19,6 +19,9 @@ SUITE_SECONDS_MAX = 800
 START_TIMEOUT = "200s"
 # Specs that Vigil does not pass yet, one a line: the package, a tab, and the text of the spec.
 EXPECTED = MODULE / "expected_failures.txt"
+# Expects that a wait for an informer can be cancelled. There is no wait if the list has arrived before the spec looks, and then
+# the spec fails, on any server.
+RACE = "should allow for get informer to be cancelled"
 
 
 def expected(package):
@@ -88,7 +91,8 @@ class Envtest(unittest.TestCase):
         there, failed_there, _ = self.run_suite(package, "real", program, folder)
         self.assertEqual(passed | failed, there | failed_there)
         # What the real programs do not pass either says nothing about Vigil.
-        self.assertEqual(failed - expected(package) - failed_there, set(), output[-20000:])
+        races = {text for text in failed if text.endswith(RACE)}
+        self.assertEqual(failed - expected(package) - failed_there - races, set(), output[-20000:])
         self.assertEqual(expected(package) & passed, set(), f"these pass now; remove them from {EXPECTED}")
 
     def test_suite_of_client(self):
