@@ -1,5 +1,5 @@
 // Compares Vigil's codec of etcd's messages with Go's, which etcd uses: random messages and damaged ones as protobuf and as the
-// JSON of the gateway. Both accept a message with the same meaning and encode it to as many bytes, or both refuse it.
+// JSON of the gateway, and what etcd writes to its files. Both accept a message with the same meaning and encode it to as many bytes, or both refuse it.
 //
 //	go run ./codec PROGRAM COUNT [SEED]    COUNT cases of each type; PROGRAM is codec_oracle
 package main
@@ -13,6 +13,7 @@ import (
 	"os"
 	"reflect"
 	"strconv"
+	"strings"
 	"time"
 
 	_ "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -31,16 +32,30 @@ func must(err error) {
 	}
 }
 
-// The types that both have, by their names.
-func types(program string) []protoreflect.MessageType {
-	found, missing := []protoreflect.MessageType{}, 0
-	for _, name := range messageNames(program) {
-		kind, err := protoregistry.GlobalTypes.FindMessageByName(protoreflect.FullName(name))
-		if err != nil {
-			missing++ // Vigil's names for raft's log
+// A message of ours and the type of Go.
+type pair struct {
+	name string
+	kind protoreflect.MessageType
+}
+
+// The types that both have.
+func pairs(tables []string) []pair {
+	found, missing := []pair{}, 0
+	for _, line := range tables {
+		name, is := strings.CutPrefix(line, "message ")
+		if !is {
 			continue
 		}
-		found = append(found, kind)
+		theirs := name
+		if other, is := logNames[name]; is {
+			theirs = other
+		}
+		kind, err := protoregistry.GlobalTypes.FindMessageByName(protoreflect.FullName(theirs))
+		if err != nil {
+			missing++
+			continue
+		}
+		found = append(found, pair{name, kind})
 	}
 	fmt.Printf("%d types, %d are not etcd's\n", len(found), missing)
 	return found
@@ -84,6 +99,7 @@ func parse(text []byte) any {
 
 // One comparison: what is sent, and what is wrong with the answer, if anything.
 type test struct {
+	name  string // of our message
 	kind  protoreflect.MessageType
 	sent  []byte
 	judge func(answer) string
@@ -96,14 +112,14 @@ func refused(a answer, by proto.Message) string {
 	return fmt.Sprintf("accepted %v, by Go %v", a.ok, by != nil)
 }
 
-func wireTest(kind protoreflect.MessageType, sent []byte) test {
-	message := decode(kind, sent)
-	return test{kind, sent, func(a answer) string {
+func wireTest(p pair, sent []byte) test {
+	message := decode(p.kind, sent)
+	return test{p.name, p.kind, sent, func(a answer) string {
 		if wrong := refused(a, message); wrong != "" || message == nil {
 			return wrong
 		}
 		// Go writes the member of a oneof last, whatever its number is; else the bytes are the same.
-		want, got := encode(message), decode(kind, a.bytes)
+		want, got := encode(message), decode(p.kind, a.bytes)
 		if got == nil || len(a.bytes) != len(want) || !bytes.Equal(encode(got), want) {
 			return fmt.Sprintf("encoded to %x, by Go to %x", a.bytes, want)
 		}
@@ -111,10 +127,10 @@ func wireTest(kind protoreflect.MessageType, sent []byte) test {
 	}}
 }
 
-func toJSONTest(kind protoreflect.MessageType, message proto.Message) test {
+func toJSONTest(p pair, message proto.Message) test {
 	want, err := protojson.MarshalOptions{UseProtoNames: true}.Marshal(message)
 	must(err)
-	return test{kind, encode(message), func(a answer) string {
+	return test{p.name, p.kind, encode(message), func(a answer) string {
 		if !a.ok || !reflect.DeepEqual(parse(a.bytes), parse(want)) {
 			return fmt.Sprintf("%v %s, by Go %s", a.ok, a.bytes, want)
 		}
@@ -122,13 +138,13 @@ func toJSONTest(kind protoreflect.MessageType, message proto.Message) test {
 	}}
 }
 
-func fromJSONTest(kind protoreflect.MessageType, text []byte) test {
-	message := decodeJSON(kind, text)
-	return test{kind, text, func(a answer) string {
+func fromJSONTest(p pair, text []byte) test {
+	message := decodeJSON(p.kind, text)
+	return test{p.name, p.kind, text, func(a answer) string {
 		if wrong := refused(a, message); wrong != "" || message == nil {
 			return wrong
 		}
-		if got := decode(kind, a.bytes); got == nil || !proto.Equal(got, message) {
+		if got := decode(p.kind, a.bytes); got == nil || !proto.Equal(got, message) {
 			return fmt.Sprintf("read as %v, by Go as %v", got, message)
 		}
 		return ""
@@ -147,7 +163,7 @@ func run(program, what string, tests []test, arguments ...string) int {
 		}
 		if found := tests[i].judge(a); found != "" {
 			if wrong++; wrong <= shown {
-				fmt.Printf("WRONG %s %s: %q (%x)\n  %s\n", what, tests[i].kind.Descriptor().FullName(), tests[i].sent, tests[i].sent, found)
+				fmt.Printf("WRONG %s %s: %q (%x)\n  %s\n", what, tests[i].name, tests[i].sent, tests[i].sent, found)
 			}
 		}
 	}
@@ -169,17 +185,23 @@ func main() {
 	}
 	fmt.Printf("seed %d\n", seed)
 	m := maker{rand.New(rand.NewSource(seed))}
-	var wire, toJSON, fromJSON []test
-	for _, kind := range types(program) {
+	var wire, files, toJSON, fromJSON []test
+	tables := tablesOf(program)
+	numbers := numbersOf(tables)
+	for _, p := range pairs(tables) {
 		for range count {
-			message, other := m.message(kind), m.message(kind)
-			wire = append(wire, wireTest(kind, encode(message)), wireTest(kind, m.damageWire(encode(message), encode(other))))
-			toJSON = append(toJSON, toJSONTest(kind, message))
+			message, other := m.message(p.kind), m.message(p.kind)
+			if logNames[p.name] != "" {
+				files = append(files, logTest(p.name, p.kind, message, numbers))
+				continue
+			}
+			wire = append(wire, wireTest(p, encode(message)), wireTest(p, m.damageWire(encode(message), encode(other))))
+			toJSON = append(toJSON, toJSONTest(p, message))
 			text := m.json(message)
-			fromJSON = append(fromJSON, fromJSONTest(kind, text), fromJSONTest(kind, m.damageJSON(text)))
+			fromJSON = append(fromJSON, fromJSONTest(p, text), fromJSONTest(p, m.damageJSON(text)))
 		}
 	}
-	wrong := run(program, "protobuf", wire) + run(program, "to JSON", toJSON, "--to-json") +
+	wrong := run(program, "protobuf", wire) + run(program, "etcd's files", files) + run(program, "to JSON", toJSON, "--to-json") +
 		run(program, "from JSON", fromJSON, "--from-json")
 	if wrong > 0 {
 		os.Exit(1)

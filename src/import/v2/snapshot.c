@@ -14,7 +14,12 @@
 #define ORPHAN "db.tmp"
 #define NS_PER_S INT64_C(1000000000)
 
-enum { NAME_BYTES_MAX = 256, PATH_BYTES = 4400, NAMES_MAX = 10000, YEAR_1 = -1899 };
+enum {
+    NAME_BYTES_MAX = 256,
+    PATH_BYTES = 4096 + NAME_BYTES_MAX,
+    NAMES_MAX = 10000,
+    YEAR_1 = -1899
+};
 
 /* -- Times -- */
 
@@ -95,7 +100,14 @@ struct reading {
     struct json_scanner scanner;
     struct v2_tree *tree;
     struct buf scratch; /* a decoded text */
+    unsigned depth;     /* of the current node; the root's is 0 */
     struct error *error;
+};
+
+/* In the object of a node, or in that of its children. */
+struct place {
+    struct v2_tree_node *node; /* NULL: behind the root */
+    bool in_children;
 };
 
 static enum status damaged(struct reading *reading, const char *what)
@@ -136,36 +148,6 @@ static enum status skip_value(struct reading *reading)
     return ST_OK;
 }
 
-static enum status read_node(struct reading *reading, struct v2_tree_node *node, unsigned depth);
-
-static enum status read_children(struct reading *reading, struct v2_tree_node *node, unsigned depth)
-{
-    enum json_token token = json_next(&reading->scanner);
-    if (token == JSON_NULL)
-        return ST_OK; /* a file */
-    if (token != JSON_OBJECT)
-        return damaged(reading, "the children are not an object");
-    if (depth == V2_TREE_DEPTH_MAX)
-        return error_set(reading->error, ST_LIMIT,
-                         "the v2 store has directories of more than %d levels", V2_TREE_DEPTH_MAX);
-    if (!node->children)
-        v2_tree_make_dir(reading->tree, node);
-    while ((token = json_next(&reading->scanner)) == JSON_KEY) {
-        struct slice name;
-        TRY(take_text(reading, &name));
-        if (name.len == 0 || memchr(name.ptr, '/', name.len))
-            return damaged(reading, "a name is empty or has a slash");
-        if (reading->tree->node_count >= reading->tree->nodes_max)
-            return error_set(reading->error, ST_LIMIT, "the v2 store has more than %zu nodes",
-                             reading->tree->nodes_max);
-        struct v2_tree_node *child = v2_tree_add(reading->tree, node, name);
-        if (!child)
-            return damaged(reading, "a name occurs twice");
-        TRY(read_node(reading, child, depth + 1));
-    }
-    return token == JSON_OBJECT_END ? ST_OK : damaged(reading, "it is not JSON");
-}
-
 static enum status read_expiry(struct reading *reading, struct v2_tree_node *node)
 {
     struct slice text;
@@ -177,8 +159,45 @@ static enum status read_expiry(struct reading *reading, struct v2_tree_node *nod
     return ST_OK;
 }
 
-/* The value of one member of a node; its key was just returned. */
-static enum status read_member(struct reading *reading, struct v2_tree_node *node, unsigned depth)
+/* Expects the children of a node, whose key was just returned. */
+static enum status open_children(struct reading *reading, struct v2_tree_node *node,
+                                 bool *ret_has_children)
+{
+    enum json_token token = json_next(&reading->scanner);
+    *ret_has_children = token == JSON_OBJECT;
+    if (token == JSON_NULL)
+        return ST_OK; /* a file */
+    if (token != JSON_OBJECT)
+        return damaged(reading, "the children are not an object");
+    if (reading->depth == V2_TREE_DEPTH_MAX)
+        return error_set(reading->error, ST_LIMIT,
+                         "the v2 store has directories of more than %d levels", V2_TREE_DEPTH_MAX);
+    if (!node->children)
+        v2_tree_make_dir(reading->tree, node);
+    return ST_OK;
+}
+
+/* Adds a child, whose name was just returned, and expects its members. */
+static enum status open_child(struct reading *reading, struct v2_tree_node *dir,
+                              struct v2_tree_node **ret_child)
+{
+    struct slice name;
+    TRY(take_text(reading, &name));
+    if (name.len == 0 || memchr(name.ptr, '/', name.len))
+        return damaged(reading, "a name is empty or has a slash");
+    if (reading->tree->node_count >= reading->tree->nodes_max)
+        return error_set(reading->error, ST_LIMIT, "the v2 store has more than %zu nodes",
+                         reading->tree->nodes_max);
+    *ret_child = v2_tree_add(reading->tree, dir, name);
+    if (!*ret_child)
+        return damaged(reading, "a name occurs twice");
+    if (json_next(&reading->scanner) != JSON_OBJECT)
+        return damaged(reading, "a node is not an object");
+    return ST_OK;
+}
+
+/* The value of one member of a node but its children; its key was just returned. */
+static enum status read_member(struct reading *reading, struct v2_tree_node *node)
 {
     const struct json_scanner *scanner = &reading->scanner;
     struct slice text;
@@ -188,8 +207,6 @@ static enum status read_member(struct reading *reading, struct v2_tree_node *nod
         return next_number(reading, &node->modified);
     if (json_token_is(scanner, SLICE_LITERAL("ExpireTime")))
         return read_expiry(reading, node);
-    if (json_token_is(scanner, SLICE_LITERAL("Children")))
-        return read_children(reading, node, depth);
     if (!json_token_is(scanner, SLICE_LITERAL("Value")))
         return skip_value(reading); /* the path, which is known from the tree */
     TRY(next_text(reading, &text));
@@ -197,14 +214,47 @@ static enum status read_member(struct reading *reading, struct v2_tree_node *nod
     return ST_OK;
 }
 
-static enum status read_node(struct reading *reading, struct v2_tree_node *node, unsigned depth)
+/* The next member of a node, or its end. */
+static enum status step_in_node(struct reading *reading, struct place *place)
+{
+    enum json_token token = json_next(&reading->scanner);
+    if (token == JSON_OBJECT_END) {
+        place->node = place->node->parent;
+        place->in_children = true;
+        reading->depth--;
+        return ST_OK;
+    }
+    if (token != JSON_KEY)
+        return damaged(reading, "it is not JSON");
+    if (json_token_is(&reading->scanner, SLICE_LITERAL("Children")))
+        return open_children(reading, place->node, &place->in_children);
+    return read_member(reading, place->node);
+}
+
+/* The next child of a node, or the end of them. */
+static enum status step_in_children(struct reading *reading, struct place *place)
+{
+    enum json_token token = json_next(&reading->scanner);
+    if (token != JSON_KEY && token != JSON_OBJECT_END)
+        return damaged(reading, "it is not JSON");
+    place->in_children = false;
+    if (token == JSON_OBJECT_END)
+        return ST_OK;
+    reading->depth++;
+    return open_child(reading, place->node, &place->node);
+}
+
+/* Everything below the root. The way back is in the tree, so that deep directories take no stack.
+ */
+static enum status read_root(struct reading *reading)
 {
     if (json_next(&reading->scanner) != JSON_OBJECT)
         return damaged(reading, "a node is not an object");
-    enum json_token token;
-    while ((token = json_next(&reading->scanner)) == JSON_KEY)
-        TRY(read_member(reading, node, depth));
-    return token == JSON_OBJECT_END ? ST_OK : damaged(reading, "it is not JSON");
+    struct place place = {.node = reading->tree->root};
+    reading->depth = 0;
+    while (place.node)
+        TRY(place.in_children ? step_in_children(reading, &place) : step_in_node(reading, &place));
+    return ST_OK;
 }
 
 static enum status read_store(struct reading *reading)
@@ -217,7 +267,7 @@ static enum status read_store(struct reading *reading)
         if (json_token_is(&reading->scanner, SLICE_LITERAL("CurrentIndex"))) {
             TRY(next_number(reading, &reading->tree->index));
         } else if (json_token_is(&reading->scanner, SLICE_LITERAL("Root"))) {
-            TRY(read_node(reading, reading->tree->root, 0));
+            TRY(read_root(reading));
             has_root = true;
         } else {
             TRY(skip_value(reading));
@@ -252,7 +302,7 @@ struct names {
 
 static void path_of(const char *dir, const char *name, char ret_path[PATH_BYTES])
 {
-    snprintf(ret_path, PATH_BYTES, "%.4000s/%s", dir, name);
+    snprintf(ret_path, PATH_BYTES, "%.4095s/%.*s", dir, NAME_BYTES_MAX - 1, name);
 }
 
 /* What a defragmentation left behind is removed. */

@@ -30,21 +30,35 @@ static void free_bytes(struct slice *bytes)
     *bytes = SLICE_EMPTY;
 }
 
-/* With everything below it. It is in no directory any more; the depth of a tree is limited. */
-static void free_node(struct v2_tree *tree, struct v2_tree_node *node)
+static void free_alone(struct v2_tree *tree, struct v2_tree_node *node)
 {
-    if (node->children) {
-        struct v2_tree_node *child;
-        MAP_FOREACH (child, node->children)
-            free_node(tree, child);
+    if (node->children)
         hash_map_fini(node->children);
-        free(node->children);
-    }
+    free(node->children);
     heap_remove(&tree->expiry, &node->in_expiry);
-    tree->node_count -= node->parent != NULL;
     free_bytes(&node->name);
     free_bytes(&node->value);
     free(node);
+}
+
+/* With everything below it. It is in no directory any more. Those that are still to be freed are
+ * linked by their parents, so that deep directories take no stack. */
+static void free_node(struct v2_tree *tree, struct v2_tree_node *node)
+{
+    struct v2_tree_node *next = node, *child;
+    tree->node_count -= node->parent != NULL;
+    node->parent = NULL;
+    while ((node = next)) {
+        next = node->parent;
+        if (node->children) {
+            MAP_FOREACH (child, node->children) {
+                child->parent = next;
+                next = child;
+            }
+            tree->node_count -= node->children->count;
+        }
+        free_alone(tree, node);
+    }
 }
 
 static void remove_node(struct v2_tree *tree, struct v2_tree_node *node)
@@ -339,24 +353,33 @@ const struct v2_tree_node **v2_tree_children(const struct v2_tree_node *dir, siz
     return all;
 }
 
-static size_t check_node(const struct v2_tree_node *node)
+/* Puts the children of a node behind those that are still to be checked. */
+static size_t check_node(const struct v2_tree_node *node, const struct v2_tree_node **more)
 {
-    size_t expiring = node->expires_ns != 0;
+    const struct v2_tree_node *child;
+    size_t count = 0;
     assert(heap_has(&node->in_expiry) == (node->expires_ns != 0));
     if (!node->children)
-        return expiring;
+        return 0;
     hash_map_check(node->children);
-    const struct v2_tree_node *child;
     MAP_FOREACH (child, node->children) {
         assert(child->parent == node);
-        expiring += check_node(child);
+        more[count++] = child;
     }
-    return expiring;
+    return count;
 }
 
 void v2_tree_check(const struct v2_tree *tree)
 {
+    const struct v2_tree_node **all = xcalloc(tree->node_count + 1, sizeof(*all));
+    size_t count = 1, expiring = 0;
     heap_check(&tree->expiry);
     assert(!tree->root->parent);
-    assert(check_node(tree->root) == tree->expiry.count);
+    all[0] = tree->root;
+    for (size_t i = 0; i < count; i++) {
+        expiring += all[i]->expires_ns != 0;
+        count += check_node(all[i], all + count);
+    }
+    assert(count == tree->node_count + 1 && expiring == tree->expiry.count);
+    free(all);
 }
