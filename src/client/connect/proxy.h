@@ -16,7 +16,10 @@ enum proxy_kind {
 };
 
 /* SOCKS5 limits the user and the password to this. */
-enum { PROXY_USER_BYTES = 256, PROXY_AUTHORIZATION_BYTES = 6 + (2 * PROXY_USER_BYTES + 2) / 3 * 4 };
+enum {
+    PROXY_USER_BYTES = 256,
+    PROXY_AUTHORIZATION_BYTES = 6 + (2 * PROXY_USER_BYTES + 2) / 3 * 4 + 1,
+};
 
 struct proxy {
     enum proxy_kind kind;
