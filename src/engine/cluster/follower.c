@@ -481,7 +481,7 @@ static void give(struct follower *follower)
         follower->given = follower->load_revision;
 }
 
-/* The disk was full. */
+/* The disk was full, or a file could not be made. */
 static void give_again(struct follower *follower)
 {
     follower->failure = ST_OK;

@@ -37,13 +37,14 @@ struct mirror_batch {
      */
     bool is_part;
     /* On the writer's thread, when it is visible to readers; of a part, when it is applied. A
-     * failure is ST_DISK_FULL or ST_INVALID: revisions of the batch before it may be applied; or
-     * ST_STOPPED, after on_failure. */
+     * failure is ST_DISK_FULL, ST_IO or ST_NOMEM, if a file of the log cannot be made, or
+     * ST_INVALID: revisions of the batch before it may be applied; or ST_STOPPED, after on_failure.
+     */
     void (*done)(struct mirror_batch *batch, enum status status);
     void *user;
 
-    /* Set before done: how many of the revisions were applied. After ST_DISK_FULL the rest may be
-     * given again. */
+    /* Set before done: how many of the revisions were applied. After a failure other than
+     * ST_INVALID and ST_STOPPED the rest may be given again. */
     size_t applied;
 
     struct engine_op op; /* private to the engine */

@@ -47,12 +47,11 @@ void forwarded_range_fini(struct forwarded_range *range)
 /* The field at *at, which moves behind it. ST_END; ST_MALFORMED. */
 static enum status part_read(const struct forwarded_range *range, size_t *at, struct part *ret)
 {
-    const uint8_t *from = range->message.ptr + *at, *p = from;
-    const uint8_t *end = range->message.ptr + range->message.len;
     uint64_t tag;
     if (*at == range->message.len)
         return ST_END;
-    p = pb_varint_read(p, end, &tag);
+    const uint8_t *from = range->message.ptr + *at, *end = range->message.ptr + range->message.len;
+    const uint8_t *p = pb_varint_read(from, end, &tag);
     if (!p || tag > UINT32_MAX)
         return ST_MALFORMED;
     *ret = (struct part){.tag = (uint32_t)tag};

@@ -83,10 +83,16 @@ void feeder_free(struct feeder *feeder)
     free(feeder);
 }
 
+/* The mirror had no space for it, or could not make a file. */
+static bool may_fit_later(enum status status)
+{
+    return status == ST_DISK_FULL || status == ST_IO || status == ST_NOMEM;
+}
+
 /* Frees it, unless it can be given again. */
 static void settle(struct feeder_batch *batch)
 {
-    if (batch->is_state && batch->status == ST_DISK_FULL && !batch->feeder->options.driver->ended)
+    if (batch->is_state && may_fit_later(batch->status) && !batch->feeder->options.driver->ended)
         list_push_back(&batch->feeder->refused, &batch->in_refused);
     else
         batch_free(batch);
@@ -177,7 +183,8 @@ void feeder_give_again(struct feeder *feeder)
     assert(feeder_is_idle(feeder));
     while ((link = list_pop_front(&feeder->refused))) {
         struct feeder_batch *batch = LIST_ENTRY(link, struct feeder_batch, in_refused);
-        batch->batch.revisions += batch->batch.applied;
+        if (batch->batch.applied)
+            batch->batch.revisions += batch->batch.applied;
         batch->batch.count -= batch->batch.applied;
         give(batch);
     }

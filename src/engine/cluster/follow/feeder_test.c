@@ -174,6 +174,25 @@ static void parts_of_a_state_are_visible_with_the_last(void **state)
     vigil_client_process(f.client);
 }
 
+/* Otherwise the mirror would be thrown away, as if the cluster had another past. */
+static void part_is_given_again_if_a_file_cannot_be_made(void **state)
+{
+    (void)state;
+    static const enum status failures[] = {ST_IO, ST_NOMEM};
+    struct load_part last = {.is_last = true};
+    for (size_t i = 0; i < COUNT_OF(failures); i++) {
+        feeder_give_part(f.feeder, &last, 50);
+        apply(failures[i]);
+        vigil_client_process(f.client);
+        assert_true(feeder_has_refused(f.feeder));
+        feeder_give_again(f.feeder);
+        apply(ST_OK);
+        vigil_client_process(f.client);
+        assert_false(feeder_has_refused(f.feeder));
+    }
+    assert_int_equal(f.visible, 50);
+}
+
 /* -- How much may wait -- */
 
 static void add_to(struct merge *merge, size_t watch, const char *key, int64_t revision)
@@ -255,6 +274,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(only_some_batches_are_in_flight, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_failed_batch_is_not_visible, set_up, tear_down),
         cmocka_unit_test_setup_teardown(parts_that_did_not_fit_are_given_again, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(part_is_given_again_if_a_file_cannot_be_made, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(parts_of_a_state_are_visible_with_the_last, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(batches_outlive_the_client, set_up, tear_down),
