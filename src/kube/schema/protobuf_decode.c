@@ -261,9 +261,9 @@ static enum status read_small(struct protobuf_decoder *d, const struct small *ty
 /* Microseconds of less than a second, as Go makes them of any number of nanoseconds. */
 static bool normal_time(int64_t *seconds, int32_t *nanos)
 {
-    *nanos -= *nanos % 1000;
-    int32_t whole = *nanos / 1000000000 - (*nanos % 1000000000 < 0);
-    *nanos -= whole * 1000000000;
+    int64_t left = *nanos - *nanos % 1000;
+    int64_t whole = left / 1000000000 - (left % 1000000000 < 0);
+    *nanos = (int32_t)(left - whole * 1000000000);
     return !__builtin_add_overflow(*seconds, whole, seconds);
 }
 
