@@ -224,18 +224,20 @@ static enum status append_string(struct buf *to, struct slice text)
 /* In Go's format of times, without zeros at the end of the fraction. */
 static enum status append_expiry(struct buf *to, int64_t expires_ns, int64_t real_ns)
 {
-    time_t seconds = (time_t)(expires_ns / NS_PER_S);
+    /* What is stored may be any number. */
+    int rest_ns = (int)(expires_ns % NS_PER_S + (expires_ns % NS_PER_S < 0 ? NS_PER_S : 0));
+    time_t seconds = (time_t)(expires_ns / NS_PER_S - (expires_ns % NS_PER_S < 0));
     struct tm tm;
     char text[64], fraction[16] = "";
     if (!gmtime_r(&seconds, &tm) || !strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &tm))
         return ST_OK;
-    if (expires_ns % NS_PER_S) {
-        int n = snprintf(fraction, sizeof(fraction), ".%09d", (int)(expires_ns % NS_PER_S));
+    if (rest_ns) {
+        int n = snprintf(fraction, sizeof(fraction), ".%09d", rest_ns);
         while (fraction[n - 1] == '0')
             fraction[--n] = '\0';
     }
-    int64_t left_ns = expires_ns - real_ns;
-    int64_t ttl = left_ns > 0 ? (left_ns + NS_PER_S - 1) / NS_PER_S : 0;
+    int64_t left_ns = expires_ns > real_ns ? expires_ns - real_ns : 0;
+    int64_t ttl = left_ns / NS_PER_S + (left_ns % NS_PER_S != 0);
     TRY(buf_append_format(to, ",\"expiration\":\"%s%sZ\"", text, fraction));
     return ttl ? buf_append_format(to, ",\"ttl\":%" PRId64, ttl) : ST_OK;
 }
