@@ -189,7 +189,7 @@ static void a_place_at_the_end_continues_with_new_revisions(void **state)
     assert_end(bed, &place);
     end(bed);
     for (int i = 0; i < 300; i++) {
-        char value[8], want[64];
+        char value[16], want[64];
         snprintf(value, sizeof(value), "%d", i);
         int64_t revision = fixture_put(bed->f, "k", value);
         begin(bed);

@@ -20,12 +20,14 @@ static const int64_t retry_wait_ns = NS_PER_S;
 /* The shortest time between two equal warnings. */
 static const int64_t warn_again_ns = 60 * NS_PER_S;
 /*
- * Work that can wait (dropping compacted versions, cleaning) writes in bursts that slow down the
- * syncs of the log. While clients write, the keeper rests REST_TIMES as long as the last burst
- * took.
+ * Work that can wait (the checkpoint, dropping compacted versions, cleaning) writes in bursts that
+ * slow down the syncs of the log. While clients write, the keeper rests REST_TIMES as long as the
+ * last burst took.
  */
 enum { REST_TIMES = 8 };
 static const int64_t burst_rest_ns_max = NS_PER_S;
+/* Between two pieces of a new segment it also rests, but not longer than this. */
+static const int64_t piece_rest_ns_max = 50 * NS_PER_MS;
 /* Time at a stop for work that the next start could also do. */
 static const int64_t last_checkpoint_ns = 2 * NS_PER_S;
 
@@ -79,10 +81,31 @@ static void warn_and_wait(struct local_keeper *keeper, const char *what, enum st
     local_warn(&keeper->shared->report, what, status, detail);
 }
 
+static void rest_after_piece(struct local_keeper *keeper, int64_t begun_ns)
+{
+    int64_t now = now_ns(), ns = REST_TIMES * (now - begun_ns);
+    uint64_t index = log_durable_index(store_log(keeper->shared->store));
+    bool quiet = index == keeper->prepared_index;
+    keeper->prepared_index = index;
+    keeper->prepare_at_ns = quiet ? 0 : now + (ns < piece_rest_ns_max ? ns : piece_rest_ns_max);
+}
+
+/* A part of the next segment is made, and the next part can wait. */
+static bool rests_after_piece(const struct local_keeper *keeper, int64_t now)
+{
+    return keeper_is_preparing(keeper->upkeep) && now < keeper->prepare_at_ns &&
+           !keeper_prepare_lags(keeper->upkeep);
+}
+
 static void prepare(struct local_keeper *keeper)
 {
+    int64_t begun_ns = now_ns();
+    if (rests_after_piece(keeper, begun_ns))
+        return;
     turn_phase("creating the next segment of the log");
-    enum status status = keeper_prepare(keeper->upkeep);
+    enum status status = keeper_prepare_step(keeper->upkeep);
+    if (keeper_is_preparing(keeper->upkeep))
+        rest_after_piece(keeper, begun_ns);
     if (status == ST_DISK_FULL && keeper_is_held_back(keeper->upkeep))
         local_snapshots_end_all(&keeper->shared->snapshots);
     if (status != ST_OK)
@@ -201,11 +224,20 @@ static bool rests(const struct local_keeper *keeper, int64_t now)
     return now < keeper->rest_until_ns;
 }
 
+/* Dropping versions can always wait. Adding records can wait while a start would replay little more
+ * than checkpoint_bytes. */
+static bool checkpoint_can_wait(const struct local_keeper *keeper)
+{
+    size_t most = keeper->shared->options.checkpoint_bytes;
+    return !keeper_checkpoint_lags(keeper->upkeep) ||
+           keeper_checkpoint_lag_bytes(keeper->upkeep) < most + most / 4;
+}
+
 /* One transaction of the checkpoint in progress. */
 static enum status checkpoint_step(struct local_keeper *keeper)
 {
     int64_t begun_ns = now_ns();
-    bool can_wait = !keeper_checkpoint_lags(keeper->upkeep);
+    bool can_wait = checkpoint_can_wait(keeper);
     turn_phase("writing a checkpoint");
     bool done = false;
     enum status status = keeper_checkpoint_step(keeper->upkeep, &done);
@@ -505,8 +537,7 @@ static void checkpoint(struct local_keeper *keeper)
 {
     if (!keeper->checkpointing && checkpoint_is_due(keeper))
         checkpoint_begin(keeper);
-    bool can_wait = !keeper_checkpoint_lags(keeper->upkeep);
-    if (!keeper->checkpointing || (can_wait && rests(keeper, now_ns())))
+    if (!keeper->checkpointing || (checkpoint_can_wait(keeper) && rests(keeper, now_ns())))
         return;
     enum status status = checkpoint_step(keeper);
     if (keeper->checkpointing)
@@ -557,7 +588,9 @@ static bool is_busy(const struct local_keeper *keeper, int64_t now)
 {
     if (local_hashes_busy(&keeper->hashes) || keeper->unsorted.first)
         return true;
-    if (keeper->checkpointing && keeper_checkpoint_lags(keeper->upkeep))
+    if (keeper_is_preparing(keeper->upkeep) && !rests_after_piece(keeper, now))
+        return now >= keeper->retry_at_ns;
+    if (keeper->checkpointing && !checkpoint_can_wait(keeper))
         return now >= keeper->retry_at_ns;
     return now >= keeper->retry_at_ns && !rests(keeper, now) &&
            (keeper->checkpointing || keeper->relocated_job || cleaning_is_next(keeper, now) ||
@@ -571,17 +604,22 @@ static bool has_messages(const struct local_keeper *keeper)
            !mailbox_empty(&keeper->inbox->compactions) || !mailbox_empty(&keeper->inbox->finished);
 }
 
+static int64_t checkpoint_due_ns(const struct local_keeper *keeper)
+{
+    if (keeper->dirty_since_ns == CLOCK_NEVER)
+        return CLOCK_NEVER;
+    int64_t due = keeper->dirty_since_ns + checkpoint_wait_ns;
+    return due > keeper->checkpoint_after_ns ? due : keeper->checkpoint_after_ns;
+}
+
 /* When there is work again, unless a message arrives earlier. */
 static int64_t next_ns(const struct local_keeper *keeper, int64_t now)
 {
     if (now < keeper->retry_at_ns)
         return keeper->retry_at_ns;
-    if (rests(keeper, now))
-        return keeper->rest_until_ns;
-    if (keeper->dirty_since_ns == CLOCK_NEVER)
-        return CLOCK_NEVER;
-    int64_t due = keeper->dirty_since_ns + checkpoint_wait_ns;
-    return due > keeper->checkpoint_after_ns ? due : keeper->checkpoint_after_ns;
+    int64_t next = keeper_is_preparing(keeper->upkeep) ? keeper->prepare_at_ns : CLOCK_NEVER;
+    int64_t other = rests(keeper, now) ? keeper->rest_until_ns : checkpoint_due_ns(keeper);
+    return other < next ? other : next;
 }
 
 /* How long to wait for a message. */

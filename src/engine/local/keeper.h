@@ -68,6 +68,8 @@ struct local_keeper {
     uint64_t checkpoints;          /* number of checkpoints that have begun */
     int64_t rest_until_ns;         /* work that can wait is not done before this */
     uint64_t rested_index;         /* index of the log after the last such work */
+    int64_t prepare_at_ns;         /* the next piece of a new segment is not made before this … */
+    uint64_t prepared_index;       /* … because the log grew: its index after the last piece */
     bool wants_cleaning;           /* a segment may have become worth cleaning */
     uint64_t wants_cleaning_since; /* hashes.ended at that time */
     _Atomic bool stopping;

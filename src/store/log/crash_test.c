@@ -7,6 +7,7 @@
 #include "io/file_sim.h"
 #include "store/log/log.h"
 #include "store/log/mark.h"
+#include "store/log/prepare.h"
 #include "store/log/reader.h"
 #include "store/log/rewrite.h"
 
@@ -274,8 +275,10 @@ static enum status do_something(struct model *model)
         return log_write(model->log);
     if (what < 87)
         return do_sync(model);
-    if (what < 90)
+    if (what < 88)
         return log_prepare(model->log);
+    if (what < 90)
+        return log_prepare_step(model->log, 1 + random_below(&model->random, 20000), &(bool){0});
     if (what < 93)
         return log_mark(model->log); /* as if the log had become idle */
     if (what < 96) {
@@ -564,9 +567,44 @@ static void a_full_disk_is_reported_before_anything_changes(void **state)
     model_fini(&model);
 }
 
+static void count_temporary(void *ctx, const char *name)
+{
+    *(int *)ctx += strstr(name, ".tmp") != NULL;
+}
+
+/* Whatever fails while a segment is being made, nothing of it is left, and the next try succeeds.
+ */
+static void a_segment_whose_making_fails_is_removed(void **state)
+{
+    (void)state;
+    static struct model model;
+    for (uint64_t n = 1;; n++) {
+        model_init(&model, 6);
+        model_start(&model);
+        append_sync(&model, 3);
+        fs_sim_fail(model.sim, FS_SIM_ANY, n, ST_DISK_FULL, false);
+        enum status status = ST_OK;
+        for (bool done = false; !done && status == ST_OK;)
+            status = log_prepare_step(model.log, 8192, &done);
+        fs_sim_fail(model.sim, FS_SIM_ANY, 0, ST_OK, false);
+        assert_false(log_is_preparing(model.log));
+        int temporary = 0;
+        assert_int_equal(fs_list(fs_sim_fs(model.sim), "/log", count_temporary, &temporary), ST_OK);
+        assert_int_equal(temporary, 0);
+        assert_int_equal(log_wants_prepare(model.log), status != ST_OK);
+        assert_int_equal(log_prepare(model.log), ST_OK);
+        append_sync(&model, 20);
+        model_fini(&model);
+        if (status == ST_OK)
+            break;
+        assert_int_equal(status, ST_DISK_FULL);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_segment_whose_making_fails_is_removed),
         cmocka_unit_test(power_cuts_lose_nothing_that_was_synced),
         cmocka_unit_test(a_power_cut_during_recovery_loses_nothing),
         cmocka_unit_test(every_call_may_fail_with_an_io_error),

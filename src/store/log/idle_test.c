@@ -632,6 +632,55 @@ static void a_mark_alone_is_not_a_new_log(void **state)
     assert_non_null(strstr(bed->error.text, "missing"));
 }
 
+/* Without the mark, only the seal before it tells that it existed. */
+static void a_log_without_its_last_segment_and_mark_is_repaired(void **state)
+{
+    struct bed *bed = *state;
+    uint64_t first = (SEGMENT_BYTES - SEGMENT_RECORDS_OFFSET) / RECORD_BYTES;
+    fall_idle(bed, first + 3);
+    assert_int_equal(fs_unlink(bed->options.fs, "/log/0000000000000002.seg"), ST_OK);
+    assert_int_equal(fs_unlink(bed->options.fs, "/log/" MARK_FILE_NAME), ST_OK);
+    assert_int_equal(bed_open(bed), ST_DAMAGED);
+    struct log_repair dry, done;
+    assert_int_equal(repair(bed, false, &dry), ST_OK);
+    assert_true(dry.damaged);
+    assert_string_equal(dry.cut.reason, "the next segment is missing");
+    assert_int_equal(repair(bed, true, &done), ST_OK);
+    assert_int_equal(done.cut.index, first + 1);
+    assert_int_equal(bed_open(bed), ST_OK);
+    assert_int_equal(bed->replayed, first);
+    check_continues(bed, first);
+}
+
+/* A segment for later records, of which there are none yet, with an impossible seal. */
+static void a_damaged_seal_of_an_unused_segment_is_repaired(void **state)
+{
+    struct bed *bed = *state;
+    fall_idle(bed, 3);
+    uint8_t bytes[SEGMENT_BYTES] = {0};
+    struct segment_head head;
+    struct file *file;
+    for (size_t i = 0; i < bed->file_count; i++) {
+        if (strstr(bed->files[i].path, "1.seg"))
+            memcpy(&head, bed->files[i].bytes, sizeof(head));
+    }
+    head.id = 2;
+    segment_head_finish(&head);
+    memcpy(bytes, &head, sizeof(head));
+    bytes[SEGMENT_SEAL_OFFSET] = 1;
+    assert_int_equal(fs_open(bed->options.fs, "/log/0000000000000002.seg", FILE_CREATE, &file),
+                     ST_OK);
+    assert_int_equal(file_pwrite(file, slice_of(bytes, sizeof(bytes)), 0), ST_OK);
+    file_close(file);
+    assert_int_equal(bed_open(bed), ST_DAMAGED);
+    struct log_repair done;
+    assert_int_equal(repair(bed, true, &done), ST_OK);
+    assert_int_equal(done.seals, 1);
+    assert_int_equal(bed_open(bed), ST_OK);
+    assert_int_equal(bed->replayed, 3);
+    check_continues(bed, 3);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -648,6 +697,8 @@ int main(void)
         TEST(a_repair_that_fails_does_not_recommend_itself),
         TEST(a_repair_that_was_interrupted_can_be_repeated),
         TEST(a_mark_alone_is_not_a_new_log),
+        TEST(a_log_without_its_last_segment_and_mark_is_repaired),
+        TEST(a_damaged_seal_of_an_unused_segment_is_repaired),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

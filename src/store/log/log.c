@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-static enum status log_failed(const struct log *log)
+enum status log_failed(const struct log *log)
 {
     return (enum status)atomic_load_explicit(&log->failed, memory_order_relaxed);
 }
@@ -52,8 +52,8 @@ static bool has_space(const struct log *log, uint64_t capacity)
     return status != ST_OK || bytes >= capacity + spared_bytes(capacity);
 }
 
-enum status log_new_segment(struct log *log, uint64_t capacity, uint64_t capacity_min,
-                            struct segment **ret_segment)
+enum status log_new_head(struct log *log, uint64_t capacity, uint64_t capacity_min,
+                         struct segment_head *ret_head)
 {
     while (!has_space(log, capacity)) {
         if (capacity <= capacity_min)
@@ -64,13 +64,17 @@ enum status log_new_segment(struct log *log, uint64_t capacity, uint64_t capacit
     uint64_t id = atomic_fetch_add(&log->next_id, 1);
     if (id > SEGMENT_ID_MAX || capacity > (uint64_t)1 << LOG_OFFSET_BITS)
         return ST_LIMIT;
-    struct segment_head head = {
+    *ret_head = (struct segment_head){
         .id = id,
         .capacity = capacity,
         .salt = log_salt_for(log, id),
     };
-    AUTO(segment_freep) struct segment *segment = NULL;
-    TRY(segment_create(log->fs, log->dir, &head, !log->unsynced, &segment));
+    return ST_OK;
+}
+
+enum status log_add_segment(struct log *log, struct segment *segment)
+{
+    uint64_t id = segment->head.id;
     enum status status = segment_publish(log->fs, log->dir, id, !log->unsynced);
     if (status == ST_OK) {
         LOCK_SCOPE(&log->lock);
@@ -80,7 +84,18 @@ enum status log_new_segment(struct log *log, uint64_t capacity, uint64_t capacit
         segment_discard(log->fs, log->dir, id);
         return status;
     }
-    log_note_capacity(log, capacity);
+    log_note_capacity(log, segment->head.capacity);
+    return ST_OK;
+}
+
+enum status log_new_segment(struct log *log, uint64_t capacity, uint64_t capacity_min,
+                            struct segment **ret_segment)
+{
+    struct segment_head head;
+    TRY(log_new_head(log, capacity, capacity_min, &head));
+    AUTO(segment_freep) struct segment *segment = NULL;
+    TRY(segment_create(log->fs, log->dir, &head, !log->unsynced, &segment));
+    TRY(log_add_segment(log, segment));
     *ret_segment = TAKE(segment);
     return ST_OK;
 }
@@ -97,33 +112,12 @@ enum status log_remove_segment(struct log *log, struct segment *segment)
     return fs_unlink(log->fs, path.text);
 }
 
-/* Offers an unused segment for the next use; one is enough, so a second one is removed. */
-static enum status log_offer(struct log *log, struct segment *segment)
+enum status log_offer(struct log *log, struct segment *segment)
 {
     struct segment *none = NULL;
     if (atomic_compare_exchange_strong(&log->waiting, &none, segment))
         return ST_OK;
     return log_remove_segment(log, segment);
-}
-
-static bool lacks_waiting(const struct log *log)
-{
-    return !atomic_load_explicit(&log->waiting, memory_order_relaxed) && log_failed(log) == ST_OK;
-}
-
-bool log_wants_prepare(const struct log *log)
-{
-    return lacks_waiting(log) || atomic_load_explicit(&log->forgotten, memory_order_relaxed);
-}
-
-enum status log_prepare(struct log *log)
-{
-    log_sweep(log);
-    if (!lacks_waiting(log))
-        return log_failed(log);
-    struct segment *segment;
-    TRY(log_new_segment(log, atomic_load(&log->next_capacity), log->segment_bytes_first, &segment));
-    return log_offer(log, segment);
 }
 
 bool log_is_marked(const struct log *log)
@@ -210,6 +204,7 @@ void log_close(struct log *log)
     group_fini(&log->group);
     log_sweep(log);
     assert(!atomic_load(&log->forgotten)); /* no hold is left */
+    segment_draft_drop(log->fs, log->dir, &log->draft);
     segment_free(log->upcoming);
     while (log->replaced) {
         struct segment *next = log->replaced->next_left;

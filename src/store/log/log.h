@@ -127,11 +127,11 @@ const uint8_t *log_mapped_at(const struct log *log, log_loc loc);
 
 /*
  * Creates the next segment ahead of the writer, zeroed and synced, if none is waiting. Removes the
- * files of forgotten segments.
+ * files of forgotten segments. In steps: log/prepare.h.
  */
 MUST_CHECK
 enum status log_prepare(struct log *log);
-bool log_wants_prepare(const struct log *log); /* any thread */
+bool log_wants_prepare(const struct log *log); /* there is something to begin; any thread */
 
 struct log_segment_info {
     uint64_t id;

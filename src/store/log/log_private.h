@@ -38,6 +38,8 @@ struct log {
     _Atomic(struct segment *) waiting;
     /* linked by next_left: forgotten, to be removed by the keeper */
     _Atomic(struct segment *) forgotten;
+    struct segment_draft draft; /* the next one to wait, while it is being made; the keeper's */
+    _Atomic bool drafting;      /* there is a draft */
     _Atomic uint64_t next_id;
     _Atomic uint64_t next_capacity;
     struct log_cut cut;            /* what the start cut off */
@@ -82,10 +84,23 @@ static inline uint64_t log_loc_offset(log_loc loc)
 MUST_CHECK
 enum status log_new(const struct log_options *options, struct log **ret_log,
                     struct error *ret_error);
+enum status log_failed(const struct log *log); /* ST_OK, or why the log cannot be used any more */
 /*
- * Makes an empty segment with a new id, in the table but in no order. If the disk has less space
- * than the capacity, tries smaller ones down to capacity_min; ST_DISK_FULL, before anything is
- * written, if that does not fit either.
+ * The head of a segment with a new id. If the disk has less space than the capacity, tries smaller
+ * ones down to capacity_min; ST_DISK_FULL if that does not fit either.
+ */
+MUST_CHECK
+enum status log_new_head(struct log *log, uint64_t capacity, uint64_t capacity_min,
+                         struct segment_head *ret_head);
+/* Gives a new segment its name and adds it to the table; after a failure its file is removed. */
+MUST_CHECK
+enum status log_add_segment(struct log *log, struct segment *segment);
+/* Offers an unused segment for the next use; one is enough, so a second one is removed. */
+MUST_CHECK
+enum status log_offer(struct log *log, struct segment *segment);
+/*
+ * Makes an empty segment with a new id (log_new_head), in the table but in no order. ST_DISK_FULL
+ * comes before anything is written.
  */
 MUST_CHECK
 enum status log_new_segment(struct log *log, uint64_t capacity, uint64_t capacity_min,

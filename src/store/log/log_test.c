@@ -2,6 +2,7 @@
 #include "base/temp_dir_test.h"
 #include "store/log/damage.h"
 #include "store/log/log.h"
+#include "store/log/prepare.h"
 #include "store/log/reader.h"
 #include "store/log/rewrite.h"
 
@@ -493,6 +494,75 @@ static void nothing_but_the_writers_segment_may_be_left(void **state)
     assert_int_equal(bed->replayed, 10);
 }
 
+static int count_files(const struct bed *bed)
+{
+    int files = 0;
+    assert_int_equal(fs_list(bed->options.fs, bed->dir, count_file, &files), ST_OK);
+    return files;
+}
+
+/* The writer writes meanwhile, and then continues in the new segment. */
+static void the_next_segment_is_prepared_in_steps(void **state)
+{
+    struct bed *bed = *state;
+    bool done = false;
+    int steps = 0;
+    bed_reopen(bed);
+    while (!done) {
+        assert_int_equal(log_prepare_step(bed->log, 4096, &done), ST_OK);
+        assert_int_equal(log_is_preparing(bed->log), !done);
+        assert_false(log_wants_prepare(bed->log)); /* the keeper need not be woken for the rest */
+        append_synced(bed, 3);
+        steps++;
+    }
+    assert_int_equal(steps, 2 * bed->options.segment_bytes_first / 4096);
+    assert_int_equal(count_files(bed), 2);
+    append_synced(bed, 50);
+    assert_int_equal(log_segments(bed->log, NULL, 0), 2);
+    assert_int_equal(count_files(bed), 2);
+    bed_reopen(bed);
+    assert_int_equal(bed->replayed, 3 * steps + 50);
+}
+
+static void a_segment_that_is_being_made_is_removed_at_the_end(void **state)
+{
+    struct bed *bed = *state;
+    bool done;
+    bed_reopen(bed);
+    append_synced(bed, 3);
+    assert_int_equal(log_prepare_step(bed->log, 4096, &done), ST_OK);
+    assert_false(done);
+    assert_int_equal(count_files(bed), 2);
+    log_close(TAKE(bed->log));
+    assert_int_equal(count_files(bed), 1);
+}
+
+/* The writer is never closer to the end of its segment than the keeper to that of the next one. */
+static void steps_lag_when_the_log_grows_faster(void **state)
+{
+    struct bed *bed = *state;
+    enum { CAPACITY = 16 << 20, STEP = 1 << 20, BODY = 600 << 10 };
+    bed->options.segment_bytes_first = bed->options.segment_bytes_max = CAPACITY;
+    struct error error;
+    assert_int_equal(bed_open(bed, 0, NULL, 0, &error), ST_OK);
+    assert_false(log_prepare_lags(bed->log));
+    bool done = false;
+    for (int filled = 0, used = 0; !done; filled += STEP) {
+        assert_int_equal(log_prepare_step(bed->log, STEP, &done), ST_OK);
+        if (done || log_prepare_lags(bed->log))
+            continue;
+        log_loc loc;
+        assert_int_equal(log_reserve(bed->log, BODY), ST_OK);
+        memset(log_append_begin(bed->log, &loc), 'x', BODY);
+        log_append_end(bed->log, 1, 0, BODY);
+        assert_int_equal(log_write(bed->log), ST_OK);
+        used += BODY;
+        assert_true(used < filled);
+        assert_int_equal(log_segments(bed->log, NULL, 0), 1);
+    }
+    assert_false(log_prepare_lags(bed->log));
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, bed_set_up, bed_tear_down)
@@ -508,6 +578,9 @@ int main(void)
         TEST(replay_starts_after_the_checkpoint),
         TEST(a_rewritten_segment_takes_the_place_of_the_old),
         TEST(nothing_but_the_writers_segment_may_be_left),
+        TEST(the_next_segment_is_prepared_in_steps),
+        TEST(a_segment_that_is_being_made_is_removed_at_the_end),
+        TEST(steps_lag_when_the_log_grows_faster),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

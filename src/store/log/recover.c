@@ -457,10 +457,12 @@ static enum status begin_first(struct recovery *r)
     return ST_OK;
 }
 
-/* Without a checkpoint the log must begin with segment 1, which is created before any other. */
+/* Without a checkpoint the log must begin with segment 1, which is created before any other, and
+ * that with record 1. */
 static enum status check_first(struct recovery *r, const struct segment *start)
 {
-    if (r->after_index || start || segment_order_find(&r->found, 1) < r->found.count)
+    size_t first = segment_order_find(&r->found, 1);
+    if (r->after_index || start || (first < r->found.count && !r->found.items[first]->first_index))
         return ST_OK;
     r->expected = 1;
     return fail_missing(r, NULL);

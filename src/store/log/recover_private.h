@@ -31,6 +31,7 @@ struct recovery {
     uint64_t claimed;     /* the greatest index that anything read claims to be durable */
     struct segment *stop; /* in log.order */
     uint64_t stop_offset;
+    bool ends_before_missing; /* the segment after the stop, which its seal names */
 
     const struct log_repair_options *repair; /* NULL at a start */
     struct log_repair repaired;
@@ -95,7 +96,8 @@ bool recovery_pass(struct recovery *r, struct segment *segment, uint64_t *offset
 void recovery_mend_seals(struct recovery *r);
 /* Makes the seal from the records; false if none can be read. */
 bool segment_walk_records(struct segment *segment);
-/* The segment after this one is missing: true if the log may end here. */
+/* The segment after this one is missing: true if the log may end here, because the checkpoint needs
+ * nothing more. */
 bool recovery_ends_before_missing(struct recovery *r, struct segment *before);
 MUST_CHECK
 enum status recovery_set_aside_found(struct recovery *r, size_t at);

@@ -134,8 +134,10 @@ void recovery_mend_seals(struct recovery *r)
 
 bool recovery_ends_before_missing(struct recovery *r, struct segment *before)
 {
-    if (!r->repair || !before || (before->head.flags & SEGMENT_REWRITTEN))
+    if (!r->repair || !before || (before->head.flags & SEGMENT_REWRITTEN) ||
+        r->expected <= r->after_index)
         return false;
+    r->ends_before_missing = true;
     atomic_store(&before->full, false);
     before->next_id = 0;
     r->stop = before;

@@ -41,6 +41,8 @@ static const char *proof_of_damage(const struct recovery *r, uint64_t claim)
         return "the record is damaged, and the checkpoint says that it was durable";
     if (r->repaired.mark && r->log->cut.bytes)
         return "the record is damaged, and so is the mark, which may have said that it was durable";
+    if (r->ends_before_missing)
+        return "the next segment is missing";
     return NULL;
 }
 
@@ -187,7 +189,7 @@ static enum status drop_beyond(struct recovery *r)
     struct log *log = r->log;
     while (r->found.count) {
         struct segment *segment = r->found.items[r->found.count - 1];
-        bool unused = segment->blank && !atomic_load(&segment->full);
+        bool unused = segment->blank && !atomic_load(&segment->full) && !segment->seal_lost;
         if (!unused && r->repair) {
             TRY(recovery_set_aside_found(r, r->found.count - 1));
             continue;

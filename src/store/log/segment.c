@@ -74,39 +74,69 @@ static struct segment *segment_alloc(struct file *file, const struct segment_hea
     return segment;
 }
 
-static enum status fill_new_file(struct file *file, const struct segment_head *head, bool synced)
+enum status segment_draft_begin(struct fs *fs, const char *dir, const struct segment_head *head,
+                                bool synced, struct segment_draft *ret_draft)
 {
-    TRY(file_pwrite(file, slice_of(head, sizeof(*head)), 0));
-    TRY(file_write_zeros(file, sizeof(*head), head->capacity));
-    return synced ? file_sync(file) : ST_OK;
+    struct segment_path temporary = segment_path(dir, head->id, ".tmp");
+    struct segment_draft draft = {.head = *head, .filled = sizeof(*head), .synced = synced};
+    segment_head_finish(&draft.head);
+    TRY(fs_open(fs, temporary.text, FILE_CREATE, &draft.file));
+    enum status status = file_pwrite(draft.file, slice_of(&draft.head, sizeof(draft.head)), 0);
+    if (status != ST_OK) {
+        segment_draft_drop(fs, dir, &draft);
+        return status;
+    }
+    *ret_draft = draft;
+    return ST_OK;
 }
 
-static enum status create_at(struct fs *fs, const char *path, const struct segment_head *head,
-                             bool synced, struct segment **ret_segment)
+enum status segment_draft_fill(struct segment_draft *draft, uint64_t bytes)
 {
-    AUTO(file_closep) struct file *file = NULL;
-    TRY(fs_open(fs, path, FILE_CREATE, &file));
-    TRY(fill_new_file(file, head, synced));
-    AUTO(segment_freep) struct segment *segment = segment_alloc(file, head);
+    uint64_t left = draft->head.capacity - draft->filled;
+    uint64_t to = draft->filled + (bytes < left ? bytes : left);
+    TRY(file_write_zeros(draft->file, draft->filled, to));
+    if (draft->synced)
+        TRY(file_sync(draft->file));
+    draft->filled = to;
+    return ST_OK;
+}
+
+enum status segment_draft_finish(struct segment_draft *draft, struct segment **ret_segment)
+{
+    assert(draft->filled == draft->head.capacity);
+    AUTO(segment_freep) struct segment *segment = segment_alloc(draft->file, &draft->head);
     if (!segment)
         return ST_NOMEM;
-    (void)TAKE(file);
-    TRY(file_map(segment->file, head->capacity, &segment->base));
+    enum status status = file_map(segment->file, segment->head.capacity, &segment->base);
+    if (status != ST_OK) {
+        segment->file = NULL; /* it stays the draft's */
+        return status;
+    }
+    *draft = (struct segment_draft){0};
     *ret_segment = TAKE(segment);
     return ST_OK;
+}
+
+void segment_draft_drop(struct fs *fs, const char *dir, struct segment_draft *draft)
+{
+    if (!draft->file)
+        return;
+    struct segment_path temporary = segment_path(dir, draft->head.id, ".tmp");
+    file_close(draft->file);
+    enum status ignored = fs_unlink(fs, temporary.text);
+    (void)ignored;
+    *draft = (struct segment_draft){0};
 }
 
 enum status segment_create(struct fs *fs, const char *dir, const struct segment_head *head,
                            bool synced, struct segment **ret_segment)
 {
-    struct segment_path temporary = segment_path(dir, head->id, ".tmp");
-    struct segment_head finished = *head;
-    segment_head_finish(&finished);
-    enum status status = create_at(fs, temporary.text, &finished, synced, ret_segment);
-    if (status != ST_OK) {
-        enum status ignored = fs_unlink(fs, temporary.text);
-        (void)ignored;
-    }
+    struct segment_draft draft;
+    TRY(segment_draft_begin(fs, dir, head, synced, &draft));
+    enum status status = segment_draft_fill(&draft, head->capacity);
+    if (status == ST_OK)
+        status = segment_draft_finish(&draft, ret_segment);
+    segment_draft_drop(fs, dir, &draft);
     return status;
 }
 

@@ -62,6 +62,29 @@ bool segment_name_parse(const char *name, const char *suffix, uint64_t *ret_id);
 MUST_CHECK
 enum status segment_create(struct fs *fs, const char *dir, const struct segment_head *head,
                            bool synced, struct segment **ret_segment);
+
+/*
+ * The same in pieces, because zeroing a segment and making it durable takes 100 ms of the disk.
+ * Zeroed: no segment is being made.
+ */
+struct segment_draft {
+    struct segment_head head;
+    struct file *file; /* owned; NULL: no segment is being made */
+    uint64_t filled;   /* this many bytes are written and, if synced, durable */
+    bool synced;
+};
+MUST_CHECK
+enum status segment_draft_begin(struct fs *fs, const char *dir, const struct segment_head *head,
+                                bool synced, struct segment_draft *ret_draft);
+/* Fills this many more bytes, up to the capacity. */
+MUST_CHECK
+enum status segment_draft_fill(struct segment_draft *draft, uint64_t bytes);
+/* The draft is full and becomes the segment. */
+MUST_CHECK
+enum status segment_draft_finish(struct segment_draft *draft, struct segment **ret_segment);
+/* Closes and removes the file. */
+void segment_draft_drop(struct fs *fs, const char *dir, struct segment_draft *draft);
+
 /* Gives it its final name, durably if synced; replaces a file with that name. */
 MUST_CHECK
 enum status segment_publish(struct fs *fs, const char *dir, uint64_t id, bool synced);

@@ -3,6 +3,7 @@
 #include "base/xalloc.h"
 #include "store/change.h"
 #include "store/log/mark.h"
+#include "store/log/prepare.h"
 #include "store/upkeep/cleaner.h"
 #include "store/upkeep/hash.h"
 #include "store/upkeep/segments.h"
@@ -16,6 +17,7 @@ enum {
      */
     TRANSACTION_BYTES_MAX = 1 << 20,
     PAGE_BYTES = 4096,
+    PREPARE_BYTES = 1 << 20, /* of a new segment: 1 to 3 ms to zero and sync */
     /*
      * Versions read to find those that they have replaced, which are then dropped in order, so that
      * each page is written a few times and not once for each version in it.
@@ -185,7 +187,23 @@ void keeper_check(const struct keeper *keeper)
 
 enum status keeper_prepare(struct keeper *keeper)
 {
-    return log_wants_prepare(keeper->log) ? log_prepare(keeper->log) : ST_OK;
+    return log_prepare(keeper->log);
+}
+
+enum status keeper_prepare_step(struct keeper *keeper)
+{
+    bool done;
+    return log_prepare_step(keeper->log, PREPARE_BYTES, &done);
+}
+
+bool keeper_is_preparing(const struct keeper *keeper)
+{
+    return log_is_preparing(keeper->log);
+}
+
+bool keeper_prepare_lags(const struct keeper *keeper)
+{
+    return log_prepare_lags(keeper->log);
 }
 
 enum status keeper_mark(struct keeper *keeper)

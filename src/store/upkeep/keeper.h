@@ -38,6 +38,11 @@ void keeper_join(struct keeper *keeper);
 /* Prepares the next segment if none waits. */
 MUST_CHECK
 enum status keeper_prepare(struct keeper *keeper);
+/* The same in steps of 1 MiB: see log/prepare.h. */
+MUST_CHECK
+enum status keeper_prepare_step(struct keeper *keeper);
+bool keeper_is_preparing(const struct keeper *keeper);
+bool keeper_prepare_lags(const struct keeper *keeper);
 
 /* Records how far the log is durable, if that has changed: see log_mark. */
 MUST_CHECK
