@@ -44,7 +44,10 @@ struct engine_op {
 
     /* Private to the engine. */
     struct engine_shard *shard;
-    struct mailbox_node in_mailbox;
+    union {
+        struct mailbox_node in_mailbox;
+        struct mailbox_link in_chain;
+    };
     uint64_t pinned;
     const void *request;
     uint8_t kind;

@@ -23,22 +23,26 @@ void mailbox_detach(struct mailbox *mailbox)
     mailbox->receive = NULL;
 }
 
-void mailbox_post_chain(struct mailbox *mailbox, const struct mailbox_chain *chain)
+/* The lowest bit of what `newest` and the nodes point to: it is the first of a chain. */
+#define IS_CHAIN ((uintptr_t)1)
+
+static struct mailbox_node *node_of(uintptr_t posted)
 {
-    /* The queue is linked from new to old, so the chain is reversed first. */
-    chain->last->next = NULL;
-    struct mailbox_node *newest = NULL;
-    struct mailbox_node *oldest = chain->first;
-    for (struct mailbox_node *node = chain->first; node;) {
-        struct mailbox_node *next = node->next;
-        node->next = newest;
-        newest = node;
-        node = next;
-    }
-    struct mailbox_node *was = atomic_load_explicit(&mailbox->newest, memory_order_relaxed);
+    return (struct mailbox_node *)(posted & ~IS_CHAIN);
+}
+
+static struct mailbox_node *last_of(uintptr_t posted)
+{
+    struct mailbox_node *node = node_of(posted);
+    return posted & IS_CHAIN ? CONTAINER_OF(node, struct mailbox_link, node)->last : node;
+}
+
+static void post(struct mailbox *mailbox, uintptr_t posted, struct mailbox_node *last)
+{
+    uintptr_t was = atomic_load_explicit(&mailbox->newest, memory_order_relaxed);
     do
-        oldest->next = was;
-    while (!atomic_compare_exchange_weak_explicit(&mailbox->newest, &was, newest,
+        last->next = (struct mailbox_node *)was;
+    while (!atomic_compare_exchange_weak_explicit(&mailbox->newest, &was, posted,
                                                   memory_order_seq_cst, memory_order_relaxed));
     /* Even if the queue was not empty: the thread that posted first may be preempted before it
      * wakes the receiver. */
@@ -46,23 +50,28 @@ void mailbox_post_chain(struct mailbox *mailbox, const struct mailbox_chain *cha
         waker_wake_seq_cst(mailbox->waker);
 }
 
+void mailbox_post_chain(struct mailbox *mailbox, const struct mailbox_chain *chain)
+{
+    CONTAINER_OF(chain->first, struct mailbox_link, node)->last = chain->last;
+    post(mailbox, (uintptr_t)chain->first | IS_CHAIN, chain->last);
+}
+
 void mailbox_post(struct mailbox *mailbox, struct mailbox_node *node)
 {
-    mailbox_post_chain(mailbox, &(struct mailbox_chain){node, node});
+    post(mailbox, (uintptr_t)node, node);
 }
 
 struct mailbox_node *mailbox_take(struct mailbox *mailbox)
 {
     struct mailbox_node *oldest = NULL;
-    if (atomic_load_explicit(&mailbox->newest, memory_order_relaxed)) {
-        struct mailbox_node *node =
-            atomic_exchange_explicit(&mailbox->newest, NULL, memory_order_acquire);
-        while (node) {
-            struct mailbox_node *older = node->next;
-            node->next = oldest;
-            oldest = node;
-            node = older;
-        }
+    uintptr_t posted = 0;
+    if (atomic_load_explicit(&mailbox->newest, memory_order_relaxed))
+        posted = atomic_exchange_explicit(&mailbox->newest, 0, memory_order_acquire);
+    while (posted) {
+        struct mailbox_node *last = last_of(posted), *first = node_of(posted);
+        posted = (uintptr_t)last->next;
+        last->next = oldest;
+        oldest = first;
     }
     if (!mailbox->taken)
         return oldest;
@@ -100,6 +109,7 @@ bool mailbox_deliver(struct mailbox *mailbox, unsigned max)
     while (mailbox->taken && max-- > 0) {
         struct mailbox_node *node = mailbox->taken;
         mailbox->taken = node->next;
+        __builtin_prefetch(node->next); /* another thread was the last to write it */
         mailbox->receive(mailbox->owner, node);
         if (!mailbox->receive)
             return false; /* detached by the receive function */

@@ -17,6 +17,12 @@ struct mailbox_node {
     struct mailbox_node *next;
 };
 
+/* The node of a message that may be posted in a chain. */
+struct mailbox_link {
+    struct mailbox_node node;
+    struct mailbox_node *last; /* of the chain that begins with this message */
+};
+
 /* Messages in order, oldest first. */
 struct mailbox_chain {
     struct mailbox_node *first, *last;
@@ -45,8 +51,15 @@ static inline struct mailbox_node *mailbox_chain_take(struct mailbox_chain *chai
 }
 
 struct mailbox {
-    _Alignas(64) _Atomic(struct mailbox_node *) newest; /* posted, linked from new to old */
-    struct waker *waker;                                /* of the receiver; NULL in a simulation */
+    /*
+     * What was posted last: a message, or the first of a chain, which has its lowest bit set. A
+     * chain stays as it is, so that no thread touches the nodes in its middle; its last node points
+     * to what was posted before:
+     *
+     *   newest ──► 4 ─► 5 ─► 6 ──► 3 ──► 1 ─► 2        4 and 1 know the last of their chains
+     */
+    _Alignas(64) _Atomic(uintptr_t) newest;
+    struct waker *waker; /* of the receiver; NULL in a simulation */
     /* Used only by the receiver: */
     void (*receive)(void *owner, struct mailbox_node *node);
     void *owner;
@@ -65,7 +78,8 @@ void mailbox_detach(struct mailbox *mailbox);
 
 /* Any thread. */
 void mailbox_post(struct mailbox *mailbox, struct mailbox_node *node);
-/* A chain that is not empty, which is used up. Wakes the receiver once. */
+/* A chain that is not empty, which is used up; its nodes are in mailbox_links. Wakes the receiver
+ * once. */
 void mailbox_post_chain(struct mailbox *mailbox, const struct mailbox_chain *chain);
 
 /* For the receiver: everything posted so far, oldest first, linked by next; NULL: nothing. */

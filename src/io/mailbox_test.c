@@ -14,7 +14,10 @@
 #include <cmocka.h>
 
 struct letter {
-    struct mailbox_node node;
+    union {
+        struct mailbox_node node;
+        struct mailbox_link in_chain;
+    };
     unsigned from;
     unsigned number;
 };
@@ -22,6 +25,14 @@ struct letter {
 static struct letter *letter_of(struct mailbox_node *node)
 {
     return CONTAINER_OF(node, struct letter, node);
+}
+
+static void post_chain(struct mailbox *mailbox, struct letter *letters, unsigned count)
+{
+    struct mailbox_chain chain = {0};
+    for (unsigned i = 0; i < count; i++)
+        mailbox_chain_add(&chain, &letters[i].node);
+    mailbox_post_chain(mailbox, &chain);
 }
 
 static void messages_come_in_the_order_posted(void **state)
@@ -33,21 +44,21 @@ static void messages_come_in_the_order_posted(void **state)
     mailbox_init(&mailbox, &waker);
     assert_true(mailbox_empty(&mailbox));
 
-    struct letter letters[5];
-    for (unsigned i = 0; i < 5; i++)
+    struct letter letters[9];
+    for (unsigned i = 0; i < 9; i++)
         letters[i].number = i;
     mailbox_post(&mailbox, &letters[0].node);
-    struct mailbox_chain chain = {0};
-    for (unsigned i = 1; i <= 3; i++)
-        mailbox_chain_add(&chain, &letters[i].node);
-    mailbox_post_chain(&mailbox, &chain);
+    post_chain(&mailbox, &letters[1], 3);
     mailbox_post(&mailbox, &letters[4].node);
+    post_chain(&mailbox, &letters[5], 1);
+    post_chain(&mailbox, &letters[6], 2);
+    mailbox_post(&mailbox, &letters[8].node);
     assert_false(mailbox_empty(&mailbox));
 
     unsigned expect = 0;
     for (struct mailbox_node *node = mailbox_take(&mailbox); node; node = node->next)
         assert_int_equal(letter_of(node)->number, expect++);
-    assert_int_equal(expect, 5);
+    assert_int_equal(expect, 9);
     assert_null(mailbox_take(&mailbox));
 }
 
@@ -207,7 +218,10 @@ static void *produce(void *arg)
             mine[i] = (struct letter){.from = me->index, .number = i};
             mailbox_chain_add(&chain, &mine[i].node);
         }
-        mailbox_post_chain(me->mailbox, &chain);
+        if (chain.first == chain.last)
+            mailbox_post(me->mailbox, chain.first);
+        else
+            mailbox_post_chain(me->mailbox, &chain);
         if (i % 512 < 7)
             usleep(50); /* lets the receiver sleep now and then */
     }

@@ -19,9 +19,10 @@ struct batch {
 };
 
 struct load_queue {
-    struct index *index;   /* the thread's, if there is one */
-    size_t alone;          /* versions that were put without the thread */
-    struct batch *batches; /* NULL: no thread was started; owned */
+    struct index *index;    /* the thread's, if there is one */
+    struct index_path last; /* the thread's */
+    size_t alone;           /* versions that were put without the thread */
+    struct batch *batches;  /* NULL: no thread was started; owned */
     pthread_t thread;
     /* Protected by the lock. */
     struct lock lock;
@@ -49,12 +50,54 @@ static void note_emptied(struct load_queue *queue)
     pthread_cond_signal(&queue->changed);
 }
 
+enum { SOME = INDEX_PREFETCH_MAX };
+
+static bool in_order(const struct entry *entries, size_t count)
+{
+    for (size_t i = 1; i < count; i++) {
+        if (slice_compare(entries[i - 1].key, entries[i].key) >= 0)
+            return false;
+    }
+    return true;
+}
+
+/* Keys in order are mostly in one leaf, whose place is found once. */
+static void put_in_order(struct load_queue *queue, const struct entry *entries, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        index_load_put(queue->index, entries[i].key, &entries[i].version, &queue->last);
+}
+
+/* Others are in as many leaves, whose cache misses are made to overlap. */
+static void put_anywhere(struct load_queue *queue, const struct entry *entries, size_t count)
+{
+    struct slice keys[SOME];
+    struct index_root root = index_working_root(queue->index);
+    for (size_t i = 0; i < count; i++)
+        keys[i] = entries[i].key;
+    index_root_prefetch(&root, keys, count);
+    for (size_t i = 0; i < count; i++)
+        index_put(queue->index, entries[i].key, &entries[i].version);
+    queue->last.is_kept = false; /* leaves may have been split */
+}
+
+static void put_all(struct load_queue *queue, const struct batch *batch)
+{
+    for (size_t i = 0; i < batch->count; i += SOME) {
+        const struct entry *entries = &batch->entries[i];
+        size_t count = size_min(batch->count - i, SOME);
+        if (in_order(entries, count))
+            put_in_order(queue, entries, count);
+        else
+            put_anywhere(queue, entries, count);
+    }
+}
+
 static void *run(void *arg)
 {
     struct load_queue *queue = arg;
     for (struct batch *batch; (batch = next_full(queue));) {
-        for (size_t i = 0; i < batch->count; i++)
-            index_put(queue->index, batch->entries[i].key, &batch->entries[i].version);
+        put_all(queue, batch);
         batch->count = 0;
         note_emptied(queue);
     }

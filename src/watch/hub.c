@@ -113,9 +113,9 @@ static void prefetch_next(struct watcher *const *streams, uint32_t at, uint32_t 
     if (!wakes)
         return;
     if (at + 2 * STEP < count) {
-        const uint8_t *owner = streams[at + 2 * STEP]->stream->owner.ctx;
-        __builtin_prefetch(owner, 1);
-        __builtin_prefetch(owner + 64, 1);
+        uintptr_t owner = (uintptr_t)streams[at + 2 * STEP]->stream->owner.ctx; /* may be NULL */
+        __builtin_prefetch((const void *)owner, 1);
+        __builtin_prefetch((const void *)(owner + 64), 1);
     }
     if (at + STEP < count) {
         const struct watch_stream *stream = streams[at + STEP]->stream;

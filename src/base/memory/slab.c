@@ -9,9 +9,13 @@
 enum {
     CHUNK_BYTES = 2 << 20,
     CHUNK_HEAD_BYTES = 64,
-    SMALL_CHUNKS = 8,      /* without huge pages: what these round up is at most an eighth */
-    TOUCH_BYTES = 4096,    /* counted as held when first used */
-    MAP_STEP_BYTES = 65536 /* the unit of mappings, a multiple of any page size */
+    SMALL_CHUNKS = 8,       /* without huge pages: what these round up is at most an eighth */
+    TOUCH_BYTES = 4096,     /* counted as held when first used */
+    MAP_STEP_BYTES = 65536, /* the unit of mappings, a multiple of any page size */
+    /* Freed objects to be allocated next: about those of a group of puts … */
+    RECENT_MAX = 512,
+    RECENT_BYTES_MAX = 512 << 10,
+    RECENT_PART = 8, /* … and at most this part of those in use, so that chunks become empty */
 };
 
 struct slab_free_object {
@@ -92,7 +96,10 @@ void slab_init(struct slab *slab, size_t object_bytes)
     assert(object_bytes % 8 == 0);
     assert(object_bytes > 0);
     assert(object_bytes <= SLAB_OBJECT_BYTES_MAX);
-    *slab = (struct slab){.object_bytes = (uint32_t)object_bytes};
+    *slab = (struct slab){
+        .object_bytes = (uint32_t)object_bytes,
+        .recent_max = (uint32_t)size_min(RECENT_MAX, RECENT_BYTES_MAX / object_bytes),
+    };
     list_init(&slab->with_room);
 }
 
@@ -109,6 +116,14 @@ static bool chunk_has_fresh(const struct slab_chunk *chunk)
     return CHUNK_BYTES - chunk->fresh >= chunk->slab->object_bytes;
 }
 
+/* The object is in use from now on. */
+static void *slab_count(struct slab *slab, void *object)
+{
+    slab->objects++;
+    sanitizer_allocated(object, slab->object_bytes);
+    return object;
+}
+
 static void *chunk_take(struct slab_chunk *chunk)
 {
     struct slab *slab = chunk->slab;
@@ -123,8 +138,6 @@ static void *chunk_take(struct slab_chunk *chunk)
         slab->held_bytes += chunk_held_bytes(chunk) - held;
     }
     chunk->objects++;
-    slab->objects++;
-    sanitizer_allocated(object, slab->object_bytes);
     return object;
 }
 
@@ -137,13 +150,31 @@ static struct slab_chunk *slab_room(struct slab *slab)
     return chunk;
 }
 
+static void recent_push(struct slab *slab, void *object)
+{
+    struct slab_free_object *freed = object;
+    freed->next = slab->recent;
+    slab->recent = freed;
+    slab->recent_count++;
+}
+
+static void *recent_pop(struct slab *slab)
+{
+    struct slab_free_object *freed = slab->recent;
+    slab->recent = freed->next;
+    slab->recent_count--;
+    return freed;
+}
+
 void *slab_alloc(struct slab *slab)
 {
+    if (slab->recent)
+        return slab_count(slab, recent_pop(slab));
     struct slab_chunk *chunk = slab_room(slab);
     void *object = chunk_take(chunk);
     if (UNLIKELY(!chunk->free && !chunk_has_fresh(chunk)))
         list_remove(&chunk->in_slab);
-    return object;
+    return slab_count(slab, object);
 }
 
 /* Resets the chunk to its initial state, in which only its first pages use memory. */
@@ -172,7 +203,8 @@ static void chunk_emptied(struct slab_chunk *chunk)
     slab->spare = chunk;
 }
 
-void slab_free(void *object)
+/* Returns the object to its chunk. */
+static void chunk_put(void *object)
 {
     struct slab_chunk *chunk = chunk_of(object);
     struct slab *slab = chunk->slab;
@@ -180,16 +212,30 @@ void slab_free(void *object)
     struct slab_free_object *freed = object;
     freed->next = chunk->free;
     chunk->free = freed;
-    hide(object, slab->object_bytes);
 
     assert(chunk->objects > 0);
     chunk->objects--;
-    slab->objects--;
     /* A chunk that was full is used last, so that sparse ones can become empty. */
     if (was_full)
         list_push_back(&slab->with_room, &chunk->in_slab);
     if (UNLIKELY(chunk->objects == 0))
         chunk_emptied(chunk);
+}
+
+void slab_free(void *object)
+{
+    struct slab *slab = chunk_of(object)->slab;
+    assert(slab->objects > 0);
+    slab->objects--;
+    hide(object, slab->object_bytes);
+    size_t most = size_min(slab->recent_max, slab->objects / RECENT_PART);
+    if (LIKELY(slab->recent_count < most)) {
+        recent_push(slab, object);
+        return;
+    }
+    chunk_put(object);
+    while (UNLIKELY(slab->recent_count > most))
+        chunk_put(recent_pop(slab));
 }
 
 struct slab *slab_of(const void *object)

@@ -6,8 +6,9 @@
  *
  * The chunk of an object, and with it the slab, is found from the object's address. Only used pages
  * of a chunk take memory, so a small slab is small; from the ninth chunk on they use huge pages. A
- * chunk without objects returns its memory. Aborts without memory. One owner, one thread; the
- * contents of an object may be read by others.
+ * chunk without objects returns its memory. Objects that were freed last are allocated first, since
+ * they are in the cache; a limited number of them is not given back to the chunks. Aborts without
+ * memory. One owner, one thread; the contents of an object may be read by others.
  */
 #ifndef VIGIL_BASE_MEMORY_SLAB_H
 #define VIGIL_BASE_MEMORY_SLAB_H
@@ -17,10 +18,14 @@
 #include <stdint.h>
 
 struct slab_chunk;
+struct slab_free_object;
 
 struct slab {
-    struct list with_room;    /* chunks with a free object; the first one is in use */
-    struct slab_chunk *spare; /* one empty chunk, in no list */
+    struct list with_room;           /* chunks with a free object; the first one is in use */
+    struct slab_chunk *spare;        /* one empty chunk, in no list */
+    struct slab_free_object *recent; /* freed last; their chunks still count them */
+    uint32_t recent_count;
+    uint32_t recent_max;
     uint32_t object_bytes;
     uint32_t chunks;
     size_t objects;

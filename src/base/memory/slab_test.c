@@ -52,6 +52,56 @@ static void freed_object_is_allocated_again(void **state)
     slab_fini(&slab);
 }
 
+/* Each comes back in the reverse order, from whatever chunk it is. */
+static void objects_freed_last_are_allocated_first(void **state)
+{
+    (void)state;
+    enum { OBJECTS = 4096, FREED = 300, BYTES = 1024 };
+    struct slab slab;
+    slab_init(&slab, BYTES);
+    void *objects[OBJECTS], *freed[FREED];
+    for (unsigned i = 0; i < OBJECTS; i++)
+        objects[i] = slab_alloc(&slab);
+    assert_true(slab.chunks > 1);
+    for (unsigned i = 0; i < FREED; i++) {
+        freed[i] = objects[i * (OBJECTS / FREED)];
+        slab_free(freed[i]);
+    }
+    for (unsigned i = FREED; i > 0; i--)
+        assert_ptr_equal(slab_alloc(&slab), freed[i - 1]);
+
+    for (unsigned i = 0; i < OBJECTS; i++)
+        slab_free(objects[i]);
+    slab_fini(&slab);
+}
+
+static void few_freed_objects_are_kept_from_their_chunks(void **state)
+{
+    (void)state;
+    enum { OBJECTS = 9000, BYTES = 64, LARGE = 64 };
+    struct slab slab;
+    void **objects = calloc(OBJECTS, sizeof(*objects));
+    slab_init(&slab, BYTES);
+    for (unsigned i = 0; i < OBJECTS; i++)
+        objects[i] = slab_alloc(&slab);
+    for (unsigned i = 0; i < OBJECTS; i++) {
+        slab_free(objects[i]);
+        assert_true(slab.recent_count <= 512);
+        assert_true(slab.recent_count <= slab.objects / 8);
+    }
+    slab_fini(&slab);
+
+    slab_init(&slab, SLAB_OBJECT_BYTES_MAX);
+    for (unsigned i = 0; i < LARGE; i++)
+        objects[i] = slab_alloc(&slab);
+    for (unsigned i = 0; i < LARGE; i++) {
+        slab_free(objects[i]);
+        assert_true(slab.recent_count * SLAB_OBJECT_BYTES_MAX <= 512 << 10);
+    }
+    slab_fini(&slab);
+    free(objects);
+}
+
 /* Each object is filled with its own number, so that an overlap is found. */
 static void objects_keep_their_bytes_through_random_use(void **state)
 {
@@ -120,6 +170,8 @@ int main(void)
         cmocka_unit_test(a_small_slab_holds_one_page),
         cmocka_unit_test(freed_object_is_allocated_again),
         cmocka_unit_test(objects_keep_their_bytes_through_random_use),
+        cmocka_unit_test(objects_freed_last_are_allocated_first),
+        cmocka_unit_test(few_freed_objects_are_kept_from_their_chunks),
         cmocka_unit_test(empty_chunks_give_their_memory_back),
         cmocka_unit_test(large_object_has_its_own_mapping),
     };

@@ -36,6 +36,7 @@ static void check_separator(const struct index_inner *inner, unsigned at)
     struct slice key = separator_slice(inner->separator[at]);
     struct slice first = separator_slice(inner->separator[1]);
     assert(common_prefix(key, first, inner->head.skip) == inner->head.skip);
+    assert(compare_skipped(key, inner_sample(inner), inner->head.skip) == 0);
     assert(inner->prefix[at] == key_prefix(key, inner->head.skip));
 }
 

@@ -102,6 +102,13 @@ static void index_replace(struct index *index, struct index_path *path, unsigned
     memory_retire(&index->memory, old);
 }
 
+static const struct index_item *path_item(struct index_path *path, struct slice key)
+{
+    const struct index_leaf *leaf = path_leaf(path);
+    path->in_leaf = leaf_locate(leaf, key, &path->found);
+    return path->found ? leaf->entries[path->in_leaf].item : NULL;
+}
+
 const struct index_item *index_put_begin(struct index *index, struct slice key,
                                          struct index_path *ret_path)
 {
@@ -110,9 +117,7 @@ const struct index_item *index_put_begin(struct index *index, struct slice key,
     if (!index->root)
         return NULL;
     path_find(index, key, ret_path);
-    const struct index_leaf *leaf = path_leaf(ret_path);
-    ret_path->in_leaf = leaf_locate(leaf, key, &ret_path->found);
-    return ret_path->found ? leaf->entries[ret_path->in_leaf].item : NULL;
+    return path_item(ret_path, key);
 }
 
 void index_put_end(struct index *index, struct slice key, const struct index_version *version,
@@ -147,6 +152,20 @@ void index_load_end(struct index *index)
 {
     assert(index->memory.unread);
     index->memory.unread = false;
+}
+
+void index_load_put(struct index *index, struct slice key, const struct index_version *version,
+                    struct index_path *last)
+{
+    assert(index->memory.unread);
+    if (last->is_kept && path_leads_to(last, key))
+        (void)path_item(last, key);
+    else
+        (void)index_put_begin(index, key, last);
+    /* A leaf that splits is another one afterwards. */
+    last->is_kept =
+        index->root && (last->found || path_leaf(last)->head.count < index->memory.leaf_max);
+    index_put_end(index, key, version, last);
 }
 
 static void index_remove(struct index *index, struct index_path *path, unsigned at)

@@ -87,6 +87,12 @@ struct index_root index_publish(struct index *index);
  */
 void index_load_begin(struct index *index); /* the index must be empty */
 void index_load_end(struct index *index);
+/*
+ * index_put between them. `last` is zero at first and then belongs to the calls: the way to a leaf
+ * is not searched again for the keys that follow in it.
+ */
+void index_load_put(struct index *index, struct slice key, const struct index_version *version,
+                    struct index_path *last);
 
 /* -- Reading a root -- */
 

@@ -72,6 +72,7 @@ struct index_inner *inner_writable(struct index_memory *memory, struct index_inn
     struct index_inner *copy = inner_new(memory, inner->head.level);
     copy->head.count = inner->head.count;
     copy->head.skip = inner->head.skip;
+    memcpy(copy->shared, inner->shared, sizeof(copy->shared));
     inner_move(copy, 0, inner, 0, inner->head.count);
     node_dispose(memory, &inner->head);
     return copy;
@@ -164,9 +165,10 @@ void inner_refresh(struct index_inner *inner)
     inner->head.skip = 0;
     if (count < 2)
         return;
-    inner->head.skip =
-        (uint32_t)common_prefix(separator_slice(inner->separator[1]),
-                                separator_slice(inner->separator[count - 1]), SIZE_MAX);
+    struct slice first = separator_slice(inner->separator[1]);
+    struct slice last = separator_slice(inner->separator[count - 1]);
+    inner->head.skip = (uint32_t)common_prefix(first, last, SIZE_MAX);
+    memcpy(inner->shared, first.ptr, size_min(inner->head.skip, sizeof(inner->shared)));
     for (unsigned i = 1; i < count; i++)
         inner->prefix[i] = key_prefix(separator_slice(inner->separator[i]), inner->head.skip);
 }

@@ -19,9 +19,10 @@
 #include "store/index/item.h"
 
 enum {
-    /* Chosen by measurement, and just below a size class of the pool (1024 and 5120 bytes). */
+    /* Chosen by measurement, and just below a size class of the pool (1024 and 1280 bytes). With
+     * many keys, each put copies a leaf and an inner node of its own. */
     INDEX_LEAF_MAX = 63,
-    INDEX_INNER_MAX = 127,
+    INDEX_INNER_MAX = 31,
 };
 
 struct index_node {
@@ -48,8 +49,12 @@ struct index_separator {
     uint8_t bytes[];
 };
 
+/* So many of the skipped bytes are in the node, so that most searches read no separator. */
+enum { INDEX_SHARED_BYTES = 16 };
+
 struct index_inner {
     struct index_node head;
+    uint8_t shared[INDEX_SHARED_BYTES]; /* the first `skip` bytes of the separators, if they fit */
     uint64_t prefix[INDEX_INNER_MAX]; /* of the separators; prefix[0] and separator[0] are unused */
     struct index_node *child[INDEX_INNER_MAX];
     uint64_t live_keys[INDEX_INNER_MAX];

@@ -13,6 +13,7 @@ struct index_path {
     unsigned depth;
     unsigned in_leaf; /* position of the first item whose key is not less */
     bool found;       /* its key is equal */
+    bool is_kept;     /* while loading: it is valid for the next put, too */
 };
 
 #endif

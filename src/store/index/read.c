@@ -38,21 +38,41 @@ const struct index_item *index_root_find(const struct index_root *root, struct s
     return leaf_find(node_leaf(node), key);
 }
 
-/* All leaves first, and then the items in them, so that the cache misses of the keys overlap. */
+/* The array of older locations, if there is one: its head, and where the next one is added. Always
+ * inline, because a call would seem to have no effect, and would be left out. */
+static ALWAYS_INLINE void prefetch_older_end(const struct index_item *item)
+{
+    const uint64_t *older = index_item_older(item);
+    __builtin_prefetch(older - 1, 1);
+    __builtin_prefetch(older + item->older_count, 1);
+}
+
+/* Level by level, then the items, and then what these point to, so that the cache misses of the
+ * keys overlap. */
 void index_root_prefetch(const struct index_root *root, const struct slice *keys, size_t count)
 {
-    const struct index_node *leaves[INDEX_PREFETCH_MAX];
+    const struct index_node *nodes[INDEX_PREFETCH_MAX];
+    const struct index_item *items[INDEX_PREFETCH_MAX];
+    size_t found = 0;
     assert(count <= INDEX_PREFETCH_MAX);
     if (!root->node || root->node->level == 0)
         return; /* a single leaf is in the cache */
     for (size_t i = 0; i < count; i++)
-        leaves[i] = leaf_below(node_inner(root->node), keys[i]);
+        nodes[i] = root->node;
+    for (unsigned level = root->node->level; level > 0; level--) {
+        for (size_t i = 0; i < count; i++) {
+            const struct index_inner *inner = node_inner(nodes[i]);
+            nodes[i] = prefetched_child(inner, inner_locate(inner, keys[i]));
+        }
+    }
     for (size_t i = 0; i < count; i++) {
-        const struct index_leaf *leaf = node_leaf(leaves[i]);
+        const struct index_leaf *leaf = node_leaf(nodes[i]);
         unsigned at = leaf_prefixes_below(leaf, key_prefix(keys[i], leaf->head.skip));
         if (at < leaf->head.count)
-            prefetch_item(leaf->entries[at].item);
+            prefetch_item(items[found++] = leaf->entries[at].item);
     }
+    for (size_t i = 0; i < found; i++)
+        prefetch_older_end(items[i]);
 }
 
 /* -- Sums -- */

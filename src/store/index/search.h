@@ -87,6 +87,14 @@ static inline unsigned leaf_locate(const struct index_leaf *leaf, struct slice k
     return low;
 }
 
+/* Bytes that begin with the skipped ones. */
+static inline struct slice inner_sample(const struct index_inner *inner)
+{
+    if (LIKELY(inner->head.skip <= INDEX_SHARED_BYTES))
+        return slice_of(inner->shared, inner->head.skip);
+    return separator_slice(inner->separator[1]);
+}
+
 /*
  * Position of the child whose range includes the key: the number of separators that are not
  * greater.
@@ -107,8 +115,7 @@ static inline unsigned inner_locate(const struct index_inner *inner, struct slic
     /* Separators 1 to `below` are less by their prefixes; those with an equal prefix follow. */
     unsigned below = (unsigned)(base - (inner->prefix + 1)) + (*base < prefix);
     if (inner->head.skip > 0) {
-        /* Always uses the first separator, because it is the one most likely in the cache. */
-        int order = compare_skipped(key, separator_slice(inner->separator[1]), inner->head.skip);
+        int order = compare_skipped(key, inner_sample(inner), inner->head.skip);
         if (order != 0)
             return order < 0 ? 0 : count - 1;
     }

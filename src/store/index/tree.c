@@ -30,6 +30,24 @@ struct index_leaf *path_leaf(const struct index_path *path)
     return node_leaf(path->node[path->depth]);
 }
 
+static bool path_is_rightmost(const struct index_path *path)
+{
+    for (unsigned i = 0; i < path->depth; i++) {
+        if (path->at[i] + 1 < path->node[i]->count)
+            return false;
+    }
+    return true;
+}
+
+bool path_leads_to(const struct index_path *path, struct slice key)
+{
+    const struct index_leaf *leaf = path_leaf(path);
+    struct slice last = index_item_key(leaf->entries[leaf->head.count - 1].item);
+    if (slice_compare(key, last) > 0)
+        return path_is_rightmost(path);
+    return slice_compare(key, index_item_key(leaf->entries[0].item)) >= 0;
+}
+
 void path_replace(struct index *index, struct index_path *path, unsigned depth,
                   struct index_node *node)
 {

@@ -18,6 +18,8 @@ struct index {
 /* Finds the leaf for the key. The inner nodes on the path are made writable, the leaf is not. */
 void path_find(struct index *index, struct slice key, struct index_path *ret_path);
 struct index_leaf *path_leaf(const struct index_path *path);
+/* Whether the key's place is in the leaf. May be false for a key beyond both its ends. */
+bool path_leads_to(const struct index_path *path, struct slice key);
 /* Replaces path->node[depth], in the path and in its parent. */
 void path_replace(struct index *index, struct index_path *path, unsigned depth,
                   struct index_node *node);
