@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { SECTOR_BYTES = 512 };
+enum { SECTOR_BYTES = 512, ROT_ATTEMPTS = 64 };
 
 /* A write that is not synced yet. Without bytes: a new length. */
 struct sim_write {
@@ -60,8 +60,8 @@ struct fs_sim {
     enum fs_sim_call fail_call;
     uint64_t fail_at; /* index among calls[fail_call]; 0: no failure is planned */
     enum status fail_status;
-    bool fail_sticky;
-    bool misdirects;
+    bool fail_sticky, misdirects;
+    struct fs_sim_cuts cuts;
 };
 
 struct sim_file {
@@ -188,17 +188,15 @@ static void node_write(struct sim_node *node, uint64_t offset, struct slice byte
 }
 
 /* How many of the unsynced changes reach the disk. Sector s has the first reached(s) of them. */
-enum fate_kind { FATE_NONE, FATE_ALL, FATE_PREFIX, FATE_SECTORS, FATE_KINDS };
-
 struct fate {
-    enum fate_kind kind;
+    enum fs_sim_fate kind;
     uint64_t changes, prefix, seed;
 };
 
 static struct fate fate_draw(struct random *random, uint64_t changes)
 {
     return (struct fate){
-        .kind = (enum fate_kind)random_below(random, FATE_KINDS),
+        .kind = (enum fs_sim_fate)random_below(random, FS_SIM_FATES),
         .changes = changes,
         .prefix = random_below(random, changes + 1),
         .seed = random_u64(random),
@@ -209,17 +207,15 @@ static uint64_t fate_reached(const struct fate *fate, uint64_t sector)
 {
     uint64_t drawn = (fate->seed ^ sector * 0x9e3779b97f4a7c15u) * 0xbf58476d1ce4e5b9u >> 20;
     switch (fate->kind) {
-    case FATE_NONE:
+    case FS_SIM_NONE:
         return 0;
-    case FATE_ALL:
+    case FS_SIM_ALL:
         return fate->changes;
-    case FATE_PREFIX: /* the last write is torn */
+    case FS_SIM_PREFIX: /* the last write is torn */
         return fate->prefix + (fate->prefix < fate->changes ? drawn % 2 : 0);
-    case FATE_SECTORS:
-    case FATE_KINDS:
-        break;
+    default: /* each sector for itself */
+        return drawn % (fate->changes + 1);
     }
-    return drawn % (fate->changes + 1);
 }
 
 static struct fate node_fate(struct random *random, const struct sim_node *node)
@@ -359,7 +355,7 @@ static enum status sim_pread(struct file *base, void *to, size_t len, uint64_t o
     const struct sim_bytes *now = &file->node->now;
     if (offset > now->len || len > now->len - offset)
         return ST_IO;
-    slice_copy(to, slice_of(now->ptr + offset, len));
+    slice_copy(to, slice_of(len ? now->ptr + offset : NULL, len));
     return ST_OK;
 }
 
@@ -407,7 +403,7 @@ static enum status sim_sync(struct file *base)
         return status;
     struct fate fate = node_fate(&file->sim->random, file->node);
     if (status == ST_OK)
-        fate.kind = FATE_ALL;
+        fate.kind = FS_SIM_ALL;
     node_settle(file->node, &fate);
     return status;
 }
@@ -584,7 +580,7 @@ static enum status sim_sync_dir(struct fs *fs, const char *path)
 {
     struct fs_sim *sim = sim_of(fs);
     TRY(enter(sim, FS_SIM_SYNC_DIR));
-    struct fate all = {.kind = FATE_ALL, .changes = UINT64_MAX};
+    struct fate all = {.kind = FS_SIM_ALL, .changes = UINT64_MAX};
     settle_names(sim, path, &all);
     return ST_OK;
 }
@@ -622,9 +618,9 @@ static enum status sim_lock(struct fs *fs, const char *path, struct file **ret_f
 
 static enum status sim_space(struct fs *fs, const char *path, uint64_t *ret_bytes)
 {
-    (void)path;
     const struct fs_sim *sim = sim_of(fs);
     uint64_t used = used_bytes(sim);
+    (void)path;
     *ret_bytes = used < sim->space_bytes ? sim->space_bytes - used : 0;
     return ST_OK;
 }
@@ -656,7 +652,7 @@ void fs_sim_free(struct fs_sim *sim)
 {
     if (!sim)
         return;
-    settle_names(sim, NULL, &(struct fate){.kind = FATE_NONE});
+    settle_names(sim, NULL, &(struct fate){.kind = FS_SIM_NONE});
     names_fini(&sim->now);
     names_fini(&sim->durable);
     free(sim);
@@ -693,28 +689,29 @@ void fs_sim_set_space(struct fs_sim *sim, uint64_t bytes)
 
 /* A part of an unsynced write that is in one sector. */
 struct sim_piece {
-    uint64_t offset;
-    size_t len;
+    uint64_t offset, len;
     uint8_t bytes[SECTOR_BYTES];
 };
 
-static size_t piece_len(const struct sim_write *write, size_t done)
+/* A start repeats its last records; damage to these would look like a torn write. */
+static bool piece_repeats(const struct sim_node *node, const struct sim_piece *piece)
 {
-    return size_min(write->len - done, SECTOR_BYTES - (write->offset + done) % SECTOR_BYTES);
+    return piece->offset + piece->len <= node->durable.len &&
+           memcmp(node->durable.ptr + piece->offset, piece->bytes, piece->len) == 0;
 }
 
-/* One of them. False: there is none. */
-static bool piece_draw(struct random *random, const struct sim_node *node,
-                       struct sim_piece *ret_piece)
+/* One of those that change something. False: there is none. */
+static bool piece_draw(struct random *random, const struct sim_node *node, struct sim_piece *ret)
 {
     uint64_t count = 0;
     for (const struct sim_write *write = node->writes; write; write = write->next) {
-        for (size_t done = 0; done < write->len; done += piece_len(write, done)) {
-            if (random_below(random, ++count) != 0)
-                continue;
-            *ret_piece =
-                (struct sim_piece){.offset = write->offset + done, .len = piece_len(write, done)};
-            memcpy(ret_piece->bytes, write->bytes + done, ret_piece->len);
+        struct sim_piece piece;
+        for (size_t done = 0; done < write->len; done += piece.len) {
+            piece.offset = write->offset + done;
+            piece.len = size_min(write->len - done, SECTOR_BYTES - piece.offset % SECTOR_BYTES);
+            memcpy(piece.bytes, write->bytes + done, piece.len);
+            if (!piece_repeats(node, &piece) && random_below(random, ++count) == 0)
+                *ret = piece;
         }
     }
     return count > 0;
@@ -728,6 +725,8 @@ static struct sim_node *node_after_crash(struct fs_sim *sim, struct sim_node *no
                        piece_draw(&sim->random, node, &from) && piece_draw(&sim->random, node, &to);
     struct fate fate = node_fate(&sim->random, node);
     node_settle(node, &fate);
+    sim->cuts.files[fate.kind] += fate.changes > 0;
+    sim->cuts.misdirected += misdirected;
     if (misdirected)
         bytes_write(&node->durable, to.offset, from.bytes, size_min(from.len, to.len));
     struct sim_node *after = node_new();
@@ -747,7 +746,6 @@ void fs_sim_crash(struct fs_sim *sim)
         changes++;
     struct fate fate = fate_draw(&sim->random, changes);
     settle_names(sim, NULL, &fate);
-
     names_fini(&sim->now);
     for (size_t i = 0; i < sim->durable.count; i++) {
         struct sim_name *name = &sim->durable.items[i];
@@ -761,6 +759,11 @@ void fs_sim_crash(struct fs_sim *sim)
     }
 }
 
+const struct fs_sim_cuts *fs_sim_cuts(const struct fs_sim *sim)
+{
+    return &sim->cuts;
+}
+
 void fs_sim_set_misdirects(struct fs_sim *sim, bool misdirects)
 {
     sim->misdirects = misdirects;
@@ -769,17 +772,13 @@ void fs_sim_set_misdirects(struct fs_sim *sim, bool misdirects)
 /* A byte of the file that is not zero, if one is found soon: most of a file is unused. */
 static size_t place_to_rot(struct fs_sim *sim, const struct sim_bytes *bytes)
 {
-    enum { ATTEMPTS = 64 };
-    size_t at = 0;
-    for (int i = 0; i < ATTEMPTS; i++) {
+    size_t at = random_below(&sim->random, bytes->len);
+    for (int i = 1; i < ROT_ATTEMPTS && !bytes->ptr[at]; i++)
         at = random_below(&sim->random, bytes->len);
-        if (bytes->ptr[at])
-            break;
-    }
     return at;
 }
 
-void fs_sim_rot(struct fs_sim *sim)
+bool fs_sim_rot(struct fs_sim *sim)
 {
     struct sim_node *chosen = NULL;
     uint64_t count = 0;
@@ -789,11 +788,12 @@ void fs_sim_rot(struct fs_sim *sim)
             chosen = node;
     }
     if (!chosen)
-        return;
+        return false;
     assert(!chosen->mappings);
     size_t at = place_to_rot(sim, &chosen->now);
     uint8_t bit = (uint8_t)(1u << random_below(&sim->random, 8));
     chosen->now.ptr[at] ^= bit;
     if (at < chosen->durable.len)
         chosen->durable.ptr[at] ^= bit;
+    return true;
 }

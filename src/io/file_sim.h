@@ -60,10 +60,24 @@ void fs_sim_set_space(struct fs_sim *sim, uint64_t bytes);
  * unmapped. Locks are released.
  */
 void fs_sim_crash(struct fs_sim *sim);
+/* What a power cut does to the unsynced writes of a file. */
+enum fs_sim_fate {
+    FS_SIM_NONE,    /* all are lost */
+    FS_SIM_ALL,     /* all are kept */
+    FS_SIM_PREFIX,  /* the last one that is kept is torn */
+    FS_SIM_SECTORS, /* each sector has any of its contents, so that writes are reordered */
+    FS_SIM_FATES
+};
+/* How often that has happened, and how many sectors were put in the wrong place. */
+struct fs_sim_cuts {
+    uint64_t files[FS_SIM_FATES];
+    uint64_t misdirected;
+};
+const struct fs_sim_cuts *fs_sim_cuts(const struct fs_sim *sim);
 /* From now on a power cut may also put a sector of an unsynced write in the place of another. */
 void fs_sim_set_misdirects(struct fs_sim *sim, bool misdirects);
 
-/* A bit of a file changes on the disk. No file is open. */
-void fs_sim_rot(struct fs_sim *sim);
+/* A bit of a file changes on the disk. No file is open. False: there is no file. */
+bool fs_sim_rot(struct fs_sim *sim);
 
 #endif

@@ -303,14 +303,14 @@ static void disturb(struct sim *sim, struct sim_handle *handle, enum sim_fault f
     for (size_t i = 0; i < COUNT_OF(ends); i++) {
         ends[i]->silent |= fault == SIM_SILENCE;
         ends[i]->slow |= fault == SIM_SLOW;
-        if (fault == SIM_SILENCE)
-            drop_flight(ends[i]);
+        if (fault != SIM_SILENCE)
+            continue;
+        drop_flight(ends[i]);
+        ends[i]->silent_until_ns = now_of(sim) + SILENCE_NS; /* also if the other one is closed */
     }
-    if (fault == SIM_SILENCE)
-        handle->silent_until_ns = now_of(sim) + SILENCE_NS;
 }
 
-void sim_disturb(struct sim *sim, enum sim_fault fault)
+bool sim_disturb(struct sim *sim, enum sim_fault fault)
 {
     struct sim_handle *chosen = NULL;
     uint64_t count = 0;
@@ -322,6 +322,7 @@ void sim_disturb(struct sim *sim, enum sim_fault fault)
     }
     if (chosen)
         disturb(sim, chosen, fault);
+    return chosen;
 }
 
 static struct sim_handle *find_listener(struct sim *sim, const char *address);

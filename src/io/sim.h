@@ -66,8 +66,8 @@ enum sim_fault {
     SIM_SILENCE, /* from now on nothing arrives; it breaks when TCP's keepalive notices that */
     SIM_SLOW,    /* from now on everything takes a second longer */
 };
-/* Happens to one of the open connections. */
-void sim_disturb(struct sim *sim, enum sim_fault fault);
+/* Happens to one of the open connections. False: there is none. */
+bool sim_disturb(struct sim *sim, enum sim_fault fault);
 /* The machine that listens there is gone: its connections break, and new ones are refused until
  * another listener has the address. */
 void sim_unplug(struct sim *sim, const struct address *address);

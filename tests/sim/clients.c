@@ -25,6 +25,7 @@ static const char *const rooms[] = {"a/", "b/", "c/"};
 struct client {
     unsigned number;
     const char *user;
+    bool asks_front; /* the server in front, or either */
     struct random random;
     vigil_client *client; /* owned */
     struct actor *actor;
@@ -136,7 +137,14 @@ static bool is_limited(const struct client *c)
 
 static void judge(const struct client *c, struct operation *op)
 {
-    op->rights = rights_look(rights_for(c->user, op->key, op->end));
+    op->rights = rights_look(rights_for(c->user, op->key, op->end), 0);
+}
+
+/* A server in front uses what it knows of rights for a second; writes are judged by the one behind.
+ */
+static void judge_read(const struct client *c, struct operation *op)
+{
+    op->rights = rights_look(rights_for(c->user, op->key, op->end), c->asks_front ? NS_PER_S : 0);
 }
 
 static void do_range(struct client *c)
@@ -144,7 +152,7 @@ static void do_range(struct client *c)
     struct operation *op = operation_new(OPERATION_RANGE, c->number);
     vigil_range_request request;
     choose_range(c, op);
-    judge(c, op);
+    judge_read(c, op);
     op->lags = clients.plan->on[SWITCH_FRONT];
     if (below(c, 3) == 0)
         op->revision = 1 + (int64_t)below(c, (uint64_t)operations_seen());
@@ -385,8 +393,7 @@ static void do_one(struct client *c)
 {
     const bool *on = clients.plan->on;
     uint64_t dice = below(c, 100);
-    bool alone = !on[SWITCH_FRONT]; /* a server in front learns of some changes later */
-    if (is_root(c) && alone && below(c, 8) == 0)
+    if (is_root(c) && below(c, 8) == 0)
         rights_change(c->client, (enum right)below(c, RIGHT_ALWAYS));
     else if (dice < 8 && on[SWITCH_LEASES])
         do_grant(c);
@@ -394,7 +401,7 @@ static void do_one(struct client *c)
         do_revoke(c);
     else if (dice < 15 && on[SWITCH_COMPACTION] && !is_limited(c))
         do_compact(c);
-    else if (dice < 17 && on[SWITCH_MAINTENANCE] && alone && !is_limited(c))
+    else if (dice < 17 && on[SWITCH_MAINTENANCE] && !is_limited(c))
         maintenance_do(c->client, &c->random);
     else if (dice < 20 && on[SWITCH_WATCHES] && !is_bob(c))
         do_watch(c);
@@ -425,14 +432,19 @@ void clients_start(const struct plan *plan)
 {
     clients.plan = plan;
     clients.count = plan->clients;
-    leases_begin(!plan->on[SWITCH_AUTH] && !plan->on[SWITCH_FRONT]);
+    leases_begin(plan->on[SWITCH_AUTH]    ? RENEWALS_NONE
+                 : plan->on[SWITCH_FRONT] ? RENEWALS_BEHIND
+                                          : RENEWALS_DECODED);
     for (unsigned i = 0; i < clients.count; i++) {
         struct client *c = &clients.all[i];
         *c = (struct client){.number = i + 1};
         if (plan->on[SWITCH_AUTH])
             c->user = i == 0 ? "alice" : i == 1 && clients.count > 2 ? "bob" : "root";
         random_init(&c->random, plan->seed * CLIENTS_MAX + i);
-        c->client = client_connect(c->user, front_endpoints(plan->on[SWITCH_FRONT], i));
+        const char *endpoints =
+            front_endpoints(plan->on[SWITCH_FRONT], i + (unsigned)(plan->seed / 4));
+        c->asks_front = strcmp(endpoints, MACHINE_ENDPOINT) != 0;
+        c->client = client_connect(c->user, endpoints);
         c->actor = actor_start("client", client_main, c);
     }
 }

@@ -2,6 +2,7 @@
 
 #include "actors.h"
 #include "base/xalloc.h"
+#include "coverage.h"
 #include "io/file_sim.h"
 #include "plants.h"
 #include "store/backend/backend_memory.h"
@@ -9,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DISKS_MAX = 2, SEGMENTS_MAX = 256 };
+enum { DISKS_MAX = 2, SEGMENTS_MAX = 256, LEFT_BYTES = 1024 /* on a full disk */ };
 
 struct disk {
     struct disk_options options;
@@ -73,9 +74,21 @@ void disk_start(struct disk *disk)
     disk->stopped = false;
 }
 
+static void cover(const struct disk *disk, enum coverage what, uint64_t count)
+{
+    coverage_add_at(what, disk->options.is_front, count);
+}
+
 void disk_cut_power(struct disk *disk)
 {
+    struct fs_sim_cuts before = *fs_sim_cuts(disk->files);
     fs_sim_crash(disk->files);
+    const struct fs_sim_cuts *now = fs_sim_cuts(disk->files);
+    const uint64_t *files = now->files, *were = before.files;
+    cover(disk, COVERAGE_LOST, files[FS_SIM_NONE] - were[FS_SIM_NONE]);
+    cover(disk, COVERAGE_TORN, files[FS_SIM_PREFIX] - were[FS_SIM_PREFIX]);
+    cover(disk, COVERAGE_REORDERED, files[FS_SIM_SECTORS] - were[FS_SIM_SECTORS]);
+    cover(disk, COVERAGE_MISDIRECTED, now->misdirected - before.misdirected);
 }
 
 void disk_plan_error(struct disk *disk, uint64_t n)
@@ -89,12 +102,12 @@ void disk_set_full(struct disk *disk, bool full)
     uint64_t room = 0;
     enum status status = fs_space(disk_fs(disk), disk->options.dir, &room);
     assert(status == ST_OK);
-    fs_sim_set_space(disk->files, full ? UINT64_MAX - room + 4096 : UINT64_MAX);
+    fs_sim_set_space(disk->files, full ? UINT64_MAX - room + LEFT_BYTES : UINT64_MAX);
 }
 
 void disk_rot(struct disk *disk)
 {
-    fs_sim_rot(disk->files);
+    cover(disk, COVERAGE_ROT, fs_sim_rot(disk->files));
 }
 
 void disk_heal(struct disk *disk)
@@ -173,23 +186,36 @@ static void take_time(struct disk *disk)
     if (!disk || !actor_running())
         return;
     bool long_one = disk->options.slow && random_chance(&disk->random, 1, 50);
+    cover(disk, COVERAGE_SLOW, long_one);
     actor_sleep(long_one ? NS_PER_S : random_between(&disk->random, 0, NS_PER_MS));
 }
 
-#define ACTION(disk, call) \
-    do {                   \
-        if (!enter(disk))  \
-            return ST_IO;  \
-        return call;       \
+/* Counts a fault that a call has met. */
+static enum status met(const struct disk *disk, enum status status)
+{
+    if (disk && status == ST_IO && !disk->stopped)
+        cover(disk, COVERAGE_IO_ERROR, 1);
+    if (disk && status == ST_DISK_FULL)
+        cover(disk, COVERAGE_FULL, 1);
+    return status;
+}
+
+#define ACTION(which, call)        \
+    do {                           \
+        struct disk *disk = which; \
+        if (!enter(disk))          \
+            return ST_IO;          \
+        return met(disk, call);    \
     } while (0)
 
 enum status __real_file_pwrite(struct file *file, struct slice bytes, uint64_t offset);
 enum status __wrap_file_pwrite(struct file *file, struct slice bytes, uint64_t offset);
 enum status __wrap_file_pwrite(struct file *file, struct slice bytes, uint64_t offset)
 {
-    if (!enter(disk_of(file)))
+    struct disk *disk = disk_of(file);
+    if (!enter(disk))
         return ST_IO;
-    enum status status = __real_file_pwrite(file, bytes, offset);
+    enum status status = met(disk, __real_file_pwrite(file, bytes, offset));
     return plant_is(PLANT_WRITE_ERROR) && status == ST_IO ? ST_OK : status;
 }
 
@@ -230,7 +256,7 @@ enum status __wrap_file_sync(struct file *file)
     if ((plant_is(PLANT_NO_SYNC) || plant_chance(PLANT_HALF_SYNC, 4)) && disk &&
         is_segment(disk, file))
         return ST_OK;
-    enum status status = __real_file_sync(file);
+    enum status status = met(disk, __real_file_sync(file));
     return plant_is(PLANT_SYNC_ERROR) ? ST_OK : status;
 }
 
@@ -241,7 +267,7 @@ enum status __wrap_fs_open(struct fs *fs, const char *path, int flags, struct fi
     struct disk *disk = disk_of_fs(fs);
     if (!enter(disk))
         return ST_IO;
-    enum status status = __real_fs_open(fs, path, flags, ret_file);
+    enum status status = met(disk, __real_fs_open(fs, path, flags, ret_file));
     if (status == ST_OK && disk)
         note_file(disk, path, *ret_file);
     return status;
@@ -269,7 +295,9 @@ enum status __wrap_fs_sync_dir(struct fs *fs, const char *path)
     if (!enter(disk))
         return ST_IO;
     take_time(disk);
-    ACTION(disk, plant_is(PLANT_NO_SYNC_DIR) ? ST_OK : __real_fs_sync_dir(fs, path));
+    if (!enter(disk))
+        return ST_IO;
+    return plant_is(PLANT_NO_SYNC_DIR) ? ST_OK : met(disk, __real_fs_sync_dir(fs, path));
 }
 
 /* -- The checkpoint -- */

@@ -1,6 +1,7 @@
 #include "faults.h"
 
 #include "actors.h"
+#include "coverage.h"
 #include "front.h"
 #include "supervisor.h"
 #include "trace.h"
@@ -25,7 +26,9 @@ static void jump(void)
     int64_t ns = (int64_t)below(20 * NS_PER_S);
     trace_line("the clock jumps");
     struct clock_sim *clock = CONTAINER_OF(sim_clock(faults.sim), struct clock_sim, clock);
-    if (below(2))
+    bool set = below(2);
+    coverage_add(set ? COVERAGE_CLOCK_SET : COVERAGE_SUSPEND);
+    if (set)
         clock->real_offset_ns += below(2) ? ns : -ns;
     else
         clock_sim_advance(clock, ns);
@@ -35,28 +38,36 @@ static void jump(void)
 static void cut_link(void)
 {
     trace_line("the way between the servers is cut");
+    coverage_add(COVERAGE_LINK);
     front_set_link(faults.sim, false);
     actor_sleep((int64_t)below(6 * NS_PER_S));
     if (!machine_has_died(faults.front_machine))
         front_set_link(faults.sim, true);
 }
 
+static void disturb_connection(enum sim_fault fault, enum coverage what)
+{
+    if (sim_disturb(faults.sim, fault))
+        coverage_add(what);
+}
+
 static void disturb(enum plan_switch which)
 {
     switch (which) {
     case SWITCH_BREAK:
-        if (faults.front_machine && below(4) == 0)
+        if (faults.front_machine && below(2))
             cut_link();
         else
-            sim_disturb(faults.sim, SIM_BREAK);
+            disturb_connection(SIM_BREAK, COVERAGE_BREAK);
         break;
     case SWITCH_SILENCE:
-        sim_disturb(faults.sim, SIM_SILENCE);
+        disturb_connection(SIM_SILENCE, COVERAGE_SILENCE);
         break;
     case SWITCH_DELAY:
-        sim_disturb(faults.sim, SIM_SLOW);
+        disturb_connection(SIM_SLOW, COVERAGE_DELAY);
         break;
     case SWITCH_PAUSE:
+        coverage_add(COVERAGE_PAUSE);
         actors_pause_one(actors_now() + (int64_t)below(3 * NS_PER_S));
         break;
     case SWITCH_CLOCK:
@@ -69,17 +80,28 @@ static void disturb(enum plan_switch which)
 
 static void cause(enum plan_switch which)
 {
-    bool at_front = faults.front_machine && below(2);
+    /* A full disk is more interesting where a mirror has to wait for it. */
+    bool at_front = faults.front_machine && below(which == SWITCH_FULL ? 4 : 2);
     trace_line("fault: %s%s", switch_name(which), at_front ? " (front)" : "");
     if (!supervisor_cause(at_front ? &faults.front : &faults.server, which))
         disturb(which);
+}
+
+/* With two servers the clients do less, so that there is less time: one that is switched on is
+ * preferred. */
+static enum plan_switch choose(void)
+{
+    enum plan_switch which = (enum plan_switch)below(SWITCH_LEASES);
+    for (int i = 0; i < 2 && faults.front_machine && !faults.plan->on[which]; i++)
+        which = (enum plan_switch)below(SWITCH_LEASES);
+    return which;
 }
 
 static void make_faults(void *arg)
 {
     (void)arg;
     while (faults.making) {
-        enum plan_switch which = (enum plan_switch)below(SWITCH_LEASES);
+        enum plan_switch which = choose();
         actor_sleep((int64_t)below(400 * NS_PER_MS));
         if (faults.making && faults.plan->on[which])
             cause(which);
@@ -94,6 +116,7 @@ void faults_begin(const struct plan *plan, struct sim *sim, struct machine *mach
     faults.sim = sim;
     faults.making = false;
     faults.front_machine = NULL;
+    faults.front = (struct supervisor){0};
     random_init(&faults.random, plan->seed + 1);
     supervisor_begin(&faults.server, machine, plan, plan->seed + 6);
 }
@@ -102,6 +125,7 @@ void faults_begin_front(struct machine *machine)
 {
     faults.front_machine = machine;
     supervisor_begin(&faults.front, machine, faults.plan, faults.plan->seed + 7);
+    faults.front.heals = true;
 }
 
 static void set_making(bool making)
@@ -127,7 +151,7 @@ void faults_stop(void)
 
 bool faults_have_rotted(void)
 {
-    return faults.server.rotted;
+    return faults.server.rotted || faults.front.rotted;
 }
 
 bool faults_have_damaged(void)

@@ -6,19 +6,23 @@
 #include "history.h"
 #include "machine.h"
 #include "server/server.h"
+#include "tls.h"
 #include "trace.h"
 
 #include <ftw.h>
 #include <stdio.h>
 
 static unsigned boots;
+static char link_endpoint[64]; /* of the server behind */
 
 /* -- Its life -- */
 
-/* The past of the first server never changes, whatever happens to its disk. */
+/* The past of the first server never changes, whatever happens to its disk. A process that has died
+ * only finds that it cannot write any more. */
 static void on_reset(void *ctx, const char *reason)
 {
-    (void)ctx;
+    if (machine_has_died(ctx))
+        return;
     violation("the server in front throws its mirror away: %s", reason);
 }
 
@@ -41,13 +45,15 @@ static void on_following(void *ctx, const struct cluster_followed *followed)
     trace_line("the front follows from revision %lld", (long long)followed->revision);
 }
 
-void front_configure(struct server_config *config, const char *user)
+void front_configure(struct server_config *config, struct machine *machine, const char *user)
 {
+    snprintf(link_endpoint, sizeof(link_endpoint), "%s", sim_tls_endpoint(FRONT_LINK_ENDPOINT));
     config->clustered = true;
     config->cluster = (struct cluster_options){
         .upstream =
             {
-                .endpoints = FRONT_LINK_ENDPOINT,
+                .endpoints = link_endpoint,
+                .ca_file = sim_tls_ca_file(),
                 .user = user,
                 .password = user,
                 .connect_timeout_ns = NS_PER_S,
@@ -58,6 +64,7 @@ void front_configure(struct server_config *config, const char *user)
         .on_waiting = on_waiting,
         .on_loading = on_loading,
         .on_following = on_following,
+        .ctx = machine,
     };
 }
 

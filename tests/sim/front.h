@@ -8,6 +8,7 @@
 
 #include "io/sim.h"
 
+struct machine;
 struct server_config;
 
 #define FRONT_DIR "/front"
@@ -16,8 +17,8 @@ struct server_config;
 /* Of the first server, only for the one in front of it. */
 #define FRONT_LINK_ENDPOINT "http://127.0.0.1:2378"
 
-/* user: of the server in front, which is its password, too; NULL: none. */
-void front_configure(struct server_config *config, const char *user);
+/* Of that machine. user: of the server in front, which is its password, too; NULL: none. */
+void front_configure(struct server_config *config, struct machine *machine, const char *user);
 /* The way between the servers exists, or all connections on it break, and there are no new ones. */
 void front_set_link(struct sim *sim, bool exists);
 /* The machine was started again, so that its mirror counts as lost. */

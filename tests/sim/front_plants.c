@@ -1,5 +1,6 @@
 /* Planted bugs of the server in front (plants.h). */
 #include "codec/pb/rpc.pb.h"
+#include "coverage.h"
 #include "engine/cluster/follow/watches.h"
 #include "engine/cluster/link/upstream.h"
 #include "engine/cluster/past/source.h"
@@ -55,6 +56,19 @@ bool __wrap_local_mirror_walk_is_complete(const struct mirror_walk *walk);
 bool __wrap_local_mirror_walk_is_complete(const struct mirror_walk *walk)
 {
     return plant_is(PLANT_FRONT_KEEPS) || __real_local_mirror_walk_is_complete(walk);
+}
+
+enum status __real_applier_mirror(struct applier *applier, int64_t revision,
+                                  const struct imported_change *changes, size_t count);
+enum status __wrap_applier_mirror(struct applier *applier, int64_t revision,
+                                  const struct imported_change *changes, size_t count);
+enum status __wrap_applier_mirror(struct applier *applier, int64_t revision,
+                                  const struct imported_change *changes, size_t count)
+{
+    enum status status = __real_applier_mirror(applier, revision, changes, count);
+    if (status == ST_DISK_FULL)
+        coverage_add(COVERAGE_FULL_MIRROR);
+    return status == ST_DISK_FULL && plant_is(PLANT_FRONT_FULL) ? ST_OK : status;
 }
 
 /* -- What is older than the mirror -- */

@@ -1,6 +1,8 @@
 #include "kube.h"
 
 #include "actors.h"
+#include "coverage.h"
+#include "faults.h"
 #include "front.h"
 #include "history.h"
 #include "kube_model.h"
@@ -15,7 +17,7 @@
 
 #include <vigil/kube.h>
 
-enum { ACTORS_MAX = 4, NAMES = 4, SHOWN_MAX = 16, CONVERGES_S_MAX = 300 };
+enum { ACTORS_MAX = 4, NAMES = 4, SHOWN_MAX = 16, CONVERGES_S_MAX = 300, HTTP_TIMEOUT = 504 };
 
 struct kube_actor {
     unsigned number, puts;
@@ -62,6 +64,7 @@ static void run(struct kube_answer *answer, vigil_kube_call *call)
 {
     static const char *const kinds[] = {"create", "update", "patch", "get", "delete"};
     answer->floor = operations_seen();
+    coverage_add((enum coverage)(COVERAGE_KUBE_CREATE + answer->kind));
     int code = vigil_kube_call_run(call);
     const vigil_kube_object *object = code == VIGIL_OK ? vigil_kube_call_object(call) : NULL;
     answer->code = code == VIGIL_OK ? 0 : vigil_kube_call_status(call)->code;
@@ -123,7 +126,8 @@ static void do_delete(struct kube_answer *answer, const vigil_kube_target *targe
         options.version = version;
     snprintf(op->key, KEY_BYTES, "%s", answer->key);
     run(answer, vigil_kube_delete(kube.kube, target, &options));
-    op->answer = answer->code ? ANSWER_REFUSED : ANSWER_UNKNOWN;
+    /* A write that was not answered in time may have been made. */
+    op->answer = answer->code && answer->code != HTTP_TIMEOUT ? ANSWER_REFUSED : ANSWER_UNKNOWN;
     operation_done(op);
 }
 
@@ -197,6 +201,7 @@ static void on_change(vigil_kube_handler *handler, const vigil_kube_change *chan
     *last = answer.revision > *last ? answer.revision : *last;
     if (deleted)
         return;
+    coverage_add(COVERAGE_INFORMED);
     operations_see(answer.revision);
     kube_model_add(&answer);
     kube_model_check_known();
@@ -291,11 +296,14 @@ static bool has_converged(void)
     return same;
 }
 
-/* A connection that has fallen silent is noticed by the system, after 90 seconds. */
+/* A connection that has fallen silent is noticed by the system, after 90 seconds. A server whose
+ * data is damaged may refuse to list the objects. */
 void kube_settle(void)
 {
     int64_t until = actors_now() + CONVERGES_S_MAX * NS_PER_S;
     while (!vigil_kube_informer_has_synced(kube.informer) || !has_converged()) {
+        if (actors_now() > until && faults_have_rotted())
+            return;
         if (actors_now() > until)
             violation("the informer does not converge on revision %lld",
                       (long long)history_revision());

@@ -2,6 +2,8 @@
 
 #include "actors.h"
 #include "codec/pb/rpc.pb.h"
+#include "coverage.h"
+#include "engine/engine_private.h"
 #include "history.h"
 #include "trace.h"
 
@@ -10,21 +12,22 @@ enum { LEASES_MAX = 256 };
 struct lease {
     int64_t id, ttl_ns;
     int64_t not_before_ns; /* it does not end before this time */
+    int64_t begun_ns;      /* the same without renewals that the server has not begun to execute */
     bool revoking;
     vigil_lease *kept; /* owned; NULL: no client renews it */
 };
 
 static struct {
-    bool renewals_count;
+    enum renewals renewals;
     struct lease all[LEASES_MAX];
     unsigned count;
     int64_t granted[LEASES_MAX];
     unsigned granted_count;
 } leases;
 
-void leases_begin(bool renewals_count)
+void leases_begin(enum renewals renewals)
 {
-    leases.renewals_count = renewals_count;
+    leases.renewals = renewals;
     leases.count = leases.granted_count = 0;
 }
 
@@ -39,10 +42,12 @@ static struct lease *find(int64_t id)
 void leases_grant(int64_t id, int64_t ttl_s)
 {
     assert(leases.count < LEASES_MAX && !find(id));
+    int64_t ends_ns = actors_now() + ttl_s * NS_PER_S;
     leases.all[leases.count++] = (struct lease){
         .id = id,
         .ttl_ns = ttl_s * NS_PER_S,
-        .not_before_ns = actors_now() + ttl_s * NS_PER_S,
+        .not_before_ns = ends_ns,
+        .begun_ns = ends_ns,
     };
 }
 
@@ -75,12 +80,19 @@ bool leases_is_over(int64_t id)
 /* -- Renewals -- */
 
 /* A renewal has reached the server. If it came too late, it need not count. */
-static void arrived(int64_t id)
+static void arrived(int64_t id, enum renewals how)
 {
     struct lease *lease = find(id);
-    if (!lease || !leases.renewals_count || actors_now() >= lease->not_before_ns)
+    if (!lease || leases.renewals != how || actors_now() >= lease->not_before_ns)
         return;
     lease->not_before_ns = actors_now() + lease->ttl_ns;
+}
+
+static void begun(int64_t id)
+{
+    struct lease *lease = find(id);
+    if (lease)
+        lease->begun_ns = lease->not_before_ns;
 }
 
 enum status __real_pb_decode(const struct pb_message *type, struct slice bytes, struct arena *arena,
@@ -92,8 +104,24 @@ enum status __wrap_pb_decode(const struct pb_message *type, struct slice bytes, 
 {
     enum status status = __real_pb_decode(type, bytes, arena, ret_struct);
     if (type == &pb_lease_keep_alive_request_table && status == ST_OK)
-        arrived(((const struct pb_lease_keep_alive_request *)ret_struct)->id);
+        arrived(((const struct pb_lease_keep_alive_request *)ret_struct)->id, RENEWALS_DECODED);
     return status;
+}
+
+void __real_local_lease_start_op(struct engine_shard *shard, struct engine_op *op,
+                                 enum engine_lease_call call);
+void __wrap_local_lease_start_op(struct engine_shard *shard, struct engine_op *op,
+                                 enum engine_lease_call call);
+void __wrap_local_lease_start_op(struct engine_shard *shard, struct engine_op *op,
+                                 enum engine_lease_call call)
+{
+    const struct engine_renewals *renewals = CONTAINER_OF(op, struct engine_renewals, op);
+    for (size_t i = 0; call == ENGINE_LEASE_RENEW && i < renewals->count; i++) {
+        coverage_add(COVERAGE_RENEWAL);
+        arrived(renewals->items[i].id, RENEWALS_BEHIND);
+        begun(renewals->items[i].id);
+    }
+    __real_local_lease_start_op(shard, op, call);
 }
 
 static void on_lost(vigil_lease *kept, const vigil_error *error, void *user)
@@ -118,10 +146,13 @@ void leases_keep(vigil_client *client, int64_t id)
         violation("a lease cannot be kept");
 }
 
+/* The end of a stream cancels the renewals that wait in it. */
 void leases_release(void)
 {
     for (unsigned i = 0; i < leases.count; i++) {
-        vigil_lease_free(leases.all[i].kept);
-        leases.all[i].kept = NULL;
+        struct lease *lease = &leases.all[i];
+        lease->not_before_ns = lease->begun_ns;
+        vigil_lease_free(lease->kept);
+        lease->kept = NULL;
     }
 }

@@ -11,9 +11,13 @@
 
 #include <vigil/vigil.h>
 
-/* With users, a renewal may be refused, and a server in front may keep it to itself: then only the
- * grant counts. */
-void leases_begin(bool renewals_count);
+/* Which renewals count. */
+enum renewals {
+    RENEWALS_NONE,    /* only the grant: with users, a renewal may be refused */
+    RENEWALS_DECODED, /* from the moment at which the server has decoded them */
+    RENEWALS_BEHIND,  /* once they have reached the engine that has the leases, behind another */
+};
+void leases_begin(enum renewals renewals);
 
 /* The grant begins. */
 void leases_grant(int64_t id, int64_t ttl_s);

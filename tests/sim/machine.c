@@ -2,13 +2,14 @@
 
 #include "actors.h"
 #include "base/xalloc.h"
+#include "coverage.h"
 #include "disk.h"
 #include "front.h"
 #include "server/server.h"
 #include "tls.h"
 #include "trace.h"
 
-enum { LISTEN_MAX = 3 };
+enum { LISTEN_MAX = 3, SEGMENT_BYTES_FRONT = 2 << 10 };
 
 struct machine {
     struct machine_options options;
@@ -18,6 +19,7 @@ struct machine {
     struct url listen[LISTEN_MAX];
     enum server_role roles[LISTEN_MAX];
     struct server *server; /* owned; NULL: it is down */
+    unsigned starts;
     bool died;
     bool freeing; /* by machine_stop */
 };
@@ -104,8 +106,11 @@ static void configure(struct machine *machine)
     };
     machine->config.net.shards = machine->options.shards;
     configure_listeners(machine);
+    if (machine->options.is_front) /* with small segments, so that a full disk refuses something */
+        machine->config.engine.segment_bytes_first = machine->config.engine.segment_bytes_max =
+            SEGMENT_BYTES_FRONT;
     if (machine->options.is_front)
-        front_configure(&machine->config, machine->options.user);
+        front_configure(&machine->config, machine, machine->options.user);
 }
 
 struct machine *machine_new(const struct machine_options *options)
@@ -117,6 +122,7 @@ struct machine *machine_new(const struct machine_options *options)
                                                     .seed = options->seed,
                                                     .slow = options->slow_disk,
                                                     .misdirects = options->misdirects,
+                                                    .is_front = options->is_front,
                                                     .crash = crash,
                                                     .ctx = machine});
     configure(machine);
@@ -159,6 +165,7 @@ enum status machine_start(struct machine *machine, bool *ret_died, struct error 
                status == ST_OK ? "" : ret_error->text);
     if (status == ST_OK) {
         machine->server = server;
+        machine->starts++;
         return status;
     }
     disk_stop(machine->disk);
@@ -170,10 +177,14 @@ enum status machine_start(struct machine *machine, bool *ret_died, struct error 
 bool machine_stop(struct machine *machine)
 {
     struct server *server = machine->server;
+    unsigned starts = machine->starts;
     trace_line("%s is stopped", machine->name);
     server_drain(server);
-    for (int i = 0; i < 1000 && !server_drained(server) && !machine->died; i++)
+    for (int i = 0; i < 1000 && !server_drained(server); i++) {
         actor_sleep(10 * NS_PER_MS);
+        if (machine->died || !machine->server || machine->starts != starts)
+            return false; /* it has died meanwhile, and may have been buried or started again */
+    }
     if (machine->died)
         return false;
     machine->freeing = true;
@@ -181,6 +192,7 @@ bool machine_stop(struct machine *machine)
     machine->freeing = false;
     machine->server = NULL;
     bool clean = !machine->died;
+    coverage_add_at(COVERAGE_STOP, machine->options.is_front, clean);
     machine->died = false;
     disk_stop(machine->disk);
     trace_line("%s has stopped", machine->name);
@@ -192,6 +204,8 @@ void machine_die(struct machine *machine, enum machine_end_kind kind)
     if (machine->died)
         return;
     trace_line("%s dies: %s", machine->name, kind == MACHINE_CUT ? "power fails" : "killed");
+    coverage_add_at(kind == MACHINE_CUT ? COVERAGE_CUT : COVERAGE_KILL, machine->options.is_front,
+                    1);
     machine->died = true;
     disk_stop(machine->disk);
     for (size_t i = 0; i < machine->config.listen_count; i++)

@@ -6,6 +6,7 @@
 #include "bolt/reader.h"
 #include "bolt/schema.h"
 #include "codec/pb/kv.pb.h"
+#include "coverage.h"
 #include "history.h"
 #include "operations.h"
 #include "trace.h"
@@ -224,6 +225,7 @@ static void do_defragment(vigil_client *client)
 void maintenance_do(vigil_client *client, struct random *random)
 {
     uint64_t dice = random_below(random, 5);
+    coverage_add(dice < 1 ? COVERAGE_SNAPSHOT : dice < 4 ? COVERAGE_HASH : COVERAGE_DEFRAGMENT);
     if (dice < 1)
         do_snapshot(client);
     else if (dice < 4)

@@ -3,6 +3,7 @@
 #include "actors.h"
 #include "base/xalloc.h"
 #include "compare.h"
+#include "coverage.h"
 #include "leases.h"
 #include "trace.h"
 
@@ -70,6 +71,7 @@ struct operation *operation_new(enum operation_kind kind, unsigned client)
         .rights = {.right = RIGHT_EITHER},
     };
     operations.all[operations.count++] = op;
+    coverage_add((enum coverage)kind);
     return op;
 }
 
@@ -103,6 +105,8 @@ void operation_done(struct operation *op)
                : op->answer == ANSWER_REFUSED ? "refused"
                                               : "unknown",
                (long long)op->header_revision, op->text);
+    if (op->answer != ANSWER_OK)
+        coverage_add(op->answer == ANSWER_REFUSED ? COVERAGE_REFUSED : COVERAGE_UNKNOWN);
     if (op->kind == OPERATION_COMPACT)
         note_compaction(op);
     if (op->answer == ANSWER_OK)

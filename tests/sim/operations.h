@@ -9,6 +9,7 @@
 #include "history.h"
 #include "rights.h"
 
+/* Those of coverage.h have the same order. */
 enum operation_kind {
     OPERATION_RANGE,
     OPERATION_PUT,

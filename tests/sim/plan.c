@@ -43,10 +43,10 @@ struct plan plan_make(uint64_t seed, const struct plan_limits *limits)
     plan.operations = 10 + (unsigned)random_below(&random, 60);
     plan.shards = 1 + (unsigned)random_below(&random, 3);
     plan.on[SWITCH_KUBE] &= !plan.on[SWITCH_AUTH]; /* it would need credentials */
-    plan.on[SWITCH_ROT] &= !plan.on[SWITCH_FRONT]; /* it would not know what to mirror */
-    plan.on[SWITCH_TLS] &= !plan.on[SWITCH_FRONT]; /* its way to the first server has none */
-    if (plan.on[SWITCH_FRONT])
+    if (plan.on[SWITCH_FRONT]) {
         plan.operations /= 2; /* two servers take twice as long */
+        plan.on[SWITCH_FULL] |= random_chance(&random, 20, 100);
+    }
     for (size_t i = 0; i < SWITCHES; i++)
         plan.on[i] &= !limits->off[i];
     if (limits->operations && limits->operations < plan.operations)

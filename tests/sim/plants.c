@@ -5,6 +5,7 @@
 #include "engine/local/auth.h"
 #include "engine/local/lease.h"
 #include "engine/permission.h"
+#include "kubeclient/informer/cache.h"
 #include "lease/lessor.h"
 #include "store/applier.h"
 #include "store/log/format.h"
@@ -50,6 +51,11 @@ const char *plant_what(enum plant plant)
 const char *plant_fault(enum plant plant)
 {
     return plants[plant].fault;
+}
+
+bool plant_is_of_front(enum plant plant)
+{
+    return strncmp(plant_name(plant), "front-", 6) == 0;
 }
 
 /* -- The log -- */
@@ -195,6 +201,15 @@ enum status __wrap_range_begin(struct range *range, const struct range_state *st
     bool stale = state->revision > 2 && plant_chance(PLANT_STALE_READ, 10);
     older.revision -= stale;
     return __real_range_begin(range, &older, request);
+}
+
+/* -- Informers -- */
+
+enum status __real_cache_remove(struct cache *cache, const struct vigil_kube_object *object);
+enum status __wrap_cache_remove(struct cache *cache, const struct vigil_kube_object *object);
+enum status __wrap_cache_remove(struct cache *cache, const struct vigil_kube_object *object)
+{
+    return plant_chance(PLANT_INFORMER, 4) ? ST_OK : __real_cache_remove(cache, object);
 }
 
 /* -- Users -- */

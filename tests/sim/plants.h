@@ -37,6 +37,7 @@
     X(COMPACT_FAR, "compact-far", "a compaction goes a revision too far", "none")                  \
     X(NO_PERMISSION, "no-permission", "permissions of writes are not checked", "none")             \
     X(WRONG_PREVIOUS, "wrong-previous", "one put in ten has no previous value", "none")            \
+    X(INFORMER, "informer", "an informer ignores one deletion in four", "none")                    \
     X(FRONT_STALE, "front-stale", "in front: a read does not ask for the newest revision", "none") \
     X(FRONT_RIGHTS, "front-rights", "in front: all users may read", "none")                        \
     X(FRONT_GAP, "front-gap", "in front: a revision is left out when the watch resumes",           \
@@ -45,6 +46,8 @@
       "broken connection")                                                                         \
     X(FRONT_KEEPS, "front-keeps", "in front: a state that is loaded deletes no keys",              \
       "cut off during a compaction")                                                               \
+    X(FRONT_FULL, "front-full", "in front: what a full disk has no room for is left out",          \
+      "full disk")                                                                                 \
     X(FRONT_PAST, "front-past", "in front: the past before the mirror begins too late", "power cut")
 
 #define PLANT_ENUM(id, name, what, fault) PLANT_##id,
@@ -67,6 +70,9 @@ const char *plant_what(enum plant plant);
 const char *plant_fault(enum plant plant);
 /* The switch of that fault; SWITCHES: it needs none. */
 enum plan_switch plant_switch(enum plant plant);
+
+/* It is in a part that only a server in front has. */
+bool plant_is_of_front(enum plant plant);
 
 /* Whether a sector of it may be missing. */
 bool plant_has_hole(const uint8_t *bytes, size_t len);

@@ -2,9 +2,15 @@
 
 #include "reduce.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 /* A run in so many is made twice and compared with itself. */
 enum { REPEAT_ONE_IN = 20, PLANT_SEEDS_MAX = 1000 };
@@ -74,7 +80,7 @@ static void print_failure(const struct report *report, uint64_t seed, struct att
         reduce(seed, &limits, attempt);
         plan = plan_make(seed, &limits);
         attempt_run(&plan, true, attempt);
-        printf("reduced (");
+        printf("seed %llu reduced (", (unsigned long long)seed);
         print_plan(&plan);
         printf("), the end of its trace:\n");
         print_end(attempt->text);
@@ -82,6 +88,13 @@ static void print_failure(const struct report *report, uint64_t seed, struct att
     printf("repeat it with\n");
     replay_print(seed, &limits);
     fflush(stdout);
+}
+
+static void add_coverage(struct coverage_counts *to, const struct coverage_counts *from)
+{
+    for (int i = 0; i < COVERAGES; i++)
+        for (int front = 0; front < 2; front++)
+            to->of[i][front] += from->of[i][front];
 }
 
 static void add(struct report *report, const struct plan *plan, const struct run_result *result)
@@ -92,6 +105,7 @@ static void add(struct report *report, const struct plan *plan, const struct run
     report->simulated_seconds += result->seconds;
     for (int i = 0; i < SWITCHES; i++)
         report->switched[i] += plan->on[i];
+    add_coverage(&report->coverage, &result->coverage);
 }
 
 static void repeat(struct report *report, const struct plan *plan, const struct run_result *result)
@@ -106,10 +120,20 @@ static void repeat(struct report *report, const struct plan *plan, const struct 
     report->failures++;
 }
 
+static bool has_switches(const struct plan *plan, const bool switches[SWITCHES])
+{
+    bool has = true;
+    for (int i = 0; i < SWITCHES; i++)
+        has &= plan->on[i] || !switches[i];
+    return has;
+}
+
 static void run_seed(struct report *report, uint64_t seed)
 {
     struct attempt attempt;
     struct plan plan = plan_make(seed, &report->options.limits);
+    if (!has_switches(&plan, report->options.with))
+        return;
     attempt_run(&plan, false, &attempt);
     report->runs++;
     if (attempt.failed) {
@@ -141,13 +165,14 @@ static bool finds(const struct report *report, uint64_t seed, enum plant plant)
     struct attempt attempt;
     struct plan plan = plan_make(seed, &report->options.limits);
     enum plan_switch fault = plant_switch(plant);
-    if (fault != SWITCHES && !plan.on[fault])
+    if ((fault != SWITCHES && !plan.on[fault]) ||
+        (plant_is_of_front(plant) && !plan.on[SWITCH_FRONT]))
         return false;
     attempt_run(&plan, false, &attempt);
     if (!attempt.failed || is_found_without(report, seed, fault))
         return false;
-    printf("%-16s found by seed %llu: %.200s\n", plant_name(plant), (unsigned long long)seed,
-           attempt.text);
+    printf("%-16s found by seed %llu: %.*s\n", plant_name(plant), (unsigned long long)seed,
+           (int)strcspn(attempt.text, "\n"), attempt.text);
     return true;
 }
 
@@ -164,24 +189,108 @@ static void find_plant(struct report *report, enum plant plant)
     plant_now = PLANT_NONE;
 }
 
-void report_run(struct report *report)
+/* -- Work for several processes -- */
+
+/* In memory that they share. The tasks are the planted bugs, and then the seeds. */
+struct work {
+    _Atomic uint64_t next; /* task that no process has taken yet */
+    double begun;
+    struct report reports[];
+};
+
+static bool is_wanted(const struct report_options *options, enum plant plant)
+{
+    return options->plants && (options->only == PLANT_NONE || options->only == plant);
+}
+
+static void do_task(struct report *report, uint64_t task)
+{
+    enum plant plant = (enum plant)(task + PLANT_NONE + 1);
+    if (plant >= PLANTS)
+        run_seed(report, report->options.first + task - (PLANTS - PLANT_NONE - 1));
+    else if (is_wanted(&report->options, plant))
+        find_plant(report, plant);
+    fflush(stdout);
+}
+
+static void take_tasks(struct work *work, struct report *report)
 {
     const struct report_options *options = &report->options;
-    double begun = now_seconds();
-    for (enum plant plant = PLANT_NONE + 1; options->plants && plant < PLANTS; plant++)
-        if (options->only == PLANT_NONE || options->only == plant)
-            find_plant(report, plant);
-    for (uint64_t i = 0; i < options->seeds; i++) {
-        if (options->seconds_max > 0 && now_seconds() - begun > options->seconds_max)
+    uint64_t tasks = options->seeds + PLANTS - PLANT_NONE - 1;
+    for (uint64_t task; (task = atomic_fetch_add(&work->next, 1)) < tasks;) {
+        if (options->seconds_max > 0 && now_seconds() - work->begun > options->seconds_max)
             break;
-        run_seed(report, options->first + i);
+        do_task(report, task);
     }
-    report->seconds = now_seconds() - begun;
-    printf("%llu runs, %llu failures, %.0f s; %llu operations, %llu revisions, %.0f simulated "
-           "seconds, %llu steps\n",
+}
+
+static pid_t start_process(struct work *work, struct report *report)
+{
+    fflush(stdout);
+    pid_t pid = fork();
+    if (pid < 0)
+        abort();
+    if (pid > 0)
+        return pid;
+    take_tasks(work, report);
+    fflush(stdout);
+    _exit(0);
+}
+
+static void merge(struct report *report, const struct report *part)
+{
+    report->runs += part->runs;
+    report->failures += part->failures;
+    report->repeated += part->repeated;
+    report->steps += part->steps;
+    report->operations += part->operations;
+    report->revisions += part->revisions;
+    report->simulated_seconds += part->simulated_seconds;
+    for (int i = 0; i < SWITCHES; i++)
+        report->switched[i] += part->switched[i];
+    for (int i = 0; i < PLANTS; i++)
+        report->found_after[i] += part->found_after[i]; /* one process has looked for it */
+    add_coverage(&report->coverage, &part->coverage);
+}
+
+static double cpu_seconds(void)
+{
+    struct rusage usage;
+    getrusage(RUSAGE_CHILDREN, &usage);
+    return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+           (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
+}
+
+void report_run(struct report *report)
+{
+    enum { JOBS_MAX = 256 };
+    unsigned jobs = report->options.jobs < JOBS_MAX ? report->options.jobs : JOBS_MAX;
+    size_t bytes = sizeof(struct work) + jobs * sizeof(struct report);
+    pid_t pids[JOBS_MAX];
+    struct work *work =
+        mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (work == MAP_FAILED)
+        abort();
+    work->begun = now_seconds();
+    for (unsigned i = 0; i < jobs; i++) {
+        work->reports[i].options = report->options;
+        pids[i] = start_process(work, &work->reports[i]);
+    }
+    for (unsigned i = 0; i < jobs; i++) {
+        int status = 0;
+        waitpid(pids[i], &status, 0);
+        report->failures += !WIFEXITED(status) || WEXITSTATUS(status) != 0;
+        merge(report, &work->reports[i]);
+    }
+    report->seconds = now_seconds() - work->begun;
+    report->cpu_seconds = cpu_seconds();
+    munmap(work, bytes);
+    printf("%llu runs, %llu failures, %.0f s (%.0f s of CPU time); %llu operations, %llu "
+           "revisions, %.0f simulated seconds, %llu steps\n",
            (unsigned long long)report->runs, (unsigned long long)report->failures, report->seconds,
-           (unsigned long long)report->operations, (unsigned long long)report->revisions,
-           report->simulated_seconds, (unsigned long long)report->steps);
+           report->cpu_seconds, (unsigned long long)report->operations,
+           (unsigned long long)report->revisions, report->simulated_seconds,
+           (unsigned long long)report->steps);
 }
 
 bool report_failed(const struct report *report)
@@ -205,6 +314,7 @@ static void write_seeds(FILE *file, const struct report *report)
     write_fact(file, "revisions", (double)report->revisions, "");
     write_fact(file, "simulated time", report->simulated_seconds, "s");
     write_fact(file, "steps", (double)report->steps, "");
+    write_fact(file, "CPU time", report->cpu_seconds, "s");
     for (int i = 0; i < SWITCHES; i++) {
         char name[64];
         snprintf(name, sizeof(name), "seeds with %s", switch_name((enum plan_switch)i));
@@ -212,14 +322,58 @@ static void write_seeds(FILE *file, const struct report *report)
     }
 }
 
+static void write_coverage(FILE *file, const struct report *report)
+{
+    for (enum coverage what = 0; what < COVERAGES; what++) {
+        const uint64_t *counts = report->coverage.of[what];
+        char front[64];
+        snprintf(front, sizeof(front), "of which %llu with a server in front",
+                 (unsigned long long)counts[1]);
+        write_fact(file, coverage_name(what), (double)(counts[0] + counts[1]), front);
+    }
+}
+
 static void write_plants(FILE *file, const struct report *report)
 {
-    for (enum plant plant = PLANT_NONE + 1; report->options.plants && plant < PLANTS; plant++) {
+    for (enum plant plant = PLANT_NONE + 1; plant < PLANTS; plant++) {
         char name[160];
+        if (!is_wanted(&report->options, plant))
+            continue;
         snprintf(name, sizeof(name), "planted: %s (%s): seeds until it was found",
                  plant_what(plant), plant_fault(plant));
         write_fact(file, name, (double)report->found_after[plant], "");
     }
+}
+
+static const char *met(bool is_met)
+{
+    return is_met ? "true" : "false";
+}
+
+/* What the project aims at, however few seeds this run has. */
+static void write_rows(FILE *file, const struct report *report)
+{
+    enum { SEEDS = 10000, FIND_SEEDS = 1000 };
+    unsigned planted = 0, found = 0;
+    for (enum plant plant = PLANT_NONE + 1; plant < PLANTS; plant++) {
+        if (!is_wanted(&report->options, plant))
+            continue;
+        planted++;
+        found += report->found_after[plant] && report->found_after[plant] <= FIND_SEEDS;
+    }
+    fprintf(
+        file,
+        "  \"rows\": [\n    {\"row\": \"seeds\", \"value\": %llu, \"goal\": %d, \"met\": %s},\n",
+        (unsigned long long)report->runs, SEEDS, met(report->runs >= SEEDS));
+    if (planted)
+        fprintf(file,
+                "    {\"row\": \"planted bugs found within %d seeds\", \"value\": %u, "
+                "\"goal\": %u, \"met\": %s},\n",
+                FIND_SEEDS, found, planted, met(found == planted));
+    fprintf(
+        file,
+        "    {\"row\": \"seeds that failed\", \"value\": %llu, \"goal\": 0, \"met\": %s}\n  ]\n",
+        (unsigned long long)report->failures, met(report->failures == 0));
 }
 
 /* Of the tree in which the program is run. */
@@ -251,9 +405,11 @@ bool report_write(const struct report *report, const char *path)
             report->options.plants ? " --plants" : "", (unsigned long long)report->runs, commit,
             date, report->seconds);
     write_seeds(file, report);
+    write_coverage(file, report);
     write_plants(file, report);
-    fprintf(file,
-            "    [\"seeds that failed\", %llu, \"\"]\n  ],\n  \"plots\": [],\n  \"rows\": []\n}\n",
+    fprintf(file, "    [\"seeds that failed\", %llu, \"\"]\n  ],\n  \"plots\": [],\n",
             (unsigned long long)report->failures);
+    write_rows(file, report);
+    fprintf(file, "}\n");
     return fclose(file) == 0;
 }

@@ -10,8 +10,10 @@ struct report_options {
     bool plants;        /* first: how many seeds find each planted bug */
     enum plant only;    /* of them, unless it is PLANT_NONE */
     bool reduces;       /* failures */
+    unsigned jobs;      /* processes that share the work */
     double seconds_max; /* then no further seed begins; 0: no limit */
     struct plan_limits limits;
+    bool with[SWITCHES]; /* seeds without one of these are left out */
 };
 
 struct report {
@@ -20,7 +22,8 @@ struct report {
     uint64_t repeated; /* runs that were made twice, with the same result */
     uint64_t steps, operations, revisions;
     uint64_t switched[SWITCHES]; /* seeds with this switch */
-    double simulated_seconds, seconds;
+    double simulated_seconds, seconds, cpu_seconds;
+    struct coverage_counts coverage;
     uint64_t found_after[PLANTS]; /* seeds; 0: not found */
 };
 

@@ -1,6 +1,7 @@
 #include "rights.h"
 
 #include "actors.h"
+#include "coverage.h"
 #include "history.h"
 #include "trace.h"
 
@@ -14,6 +15,7 @@ static struct {
         bool granted, changing;
         bool uncertain;
         int64_t uncertain_since_ns;
+        int64_t changed_ns;  /* when the last change was over */
         uint64_t generation; /* grows with every change */
     } all[RIGHT_ALWAYS];
 } rights;
@@ -96,6 +98,7 @@ void rights_change(vigil_client *root, enum right right)
 {
     if (rights.all[right].changing)
         return;
+    coverage_add(COVERAGE_RIGHT);
     bool late = actors_now() - rights.all[right].uncertain_since_ns > LATE_NS;
     bool was_certain = !rights.all[right].uncertain;
     bool grant = !rights.all[right].granted;
@@ -107,6 +110,7 @@ void rights_change(vigil_client *root, enum right right)
                : outcome == NOT_MADE ? "refused"
                                      : "unknown");
     rights.all[right].changing = false;
+    rights.all[right].changed_ns = actors_now();
     rights.all[right].generation++;
     if (outcome != NOT_MADE)
         rights.all[right].granted = grant;
@@ -132,12 +136,13 @@ enum right rights_for(const char *user, const char *key, const char *end)
     return key[0] == 'a' ? RIGHT_ALWAYS : key[0] == 'b' ? RIGHT_ROOM_B : RIGHT_ROOM_C;
 }
 
-struct rights_view rights_look(enum right right)
+struct rights_view rights_look(enum right right, int64_t lag_ns)
 {
     struct rights_view view = {.right = right};
     if (right < RIGHT_ALWAYS) {
         view.generation = rights.all[right].generation;
-        if (rights.all[right].changing || rights.all[right].uncertain)
+        if (rights.all[right].changing || rights.all[right].uncertain ||
+            actors_now() < rights.all[right].changed_ns + lag_ns)
             view.right = RIGHT_EITHER;
     }
     return view;

@@ -35,7 +35,8 @@ struct rights_view {
     enum right right;
     uint64_t generation;
 };
-struct rights_view rights_look(enum right right);
+/* lag_ns: it may be answered by what was right so long ago. */
+struct rights_view rights_look(enum right right, int64_t lag_ns);
 /* Whether it had the right, or not, all the time. Neither: it is not known. */
 bool rights_granted(const struct rights_view *view);
 bool rights_refused(const struct rights_view *view);

@@ -137,6 +137,7 @@ struct run_result run_plan(const struct plan *plan, bool prints)
     actors_begin(run.sim, plan->seed + 3);
     wraps_begin(run.sim, plan->seed + 4);
     trace_begin(prints);
+    coverage_begin(plan->on[SWITCH_FRONT]);
     history_begin();
     operations_begin();
     watchers_begin();
@@ -155,6 +156,7 @@ struct run_result run_plan(const struct plan *plan, bool prints)
         .operations = operations_count(),
         .revisions = (uint64_t)history_revision(),
         .seconds = (double)actors_now() / 1e9,
+        .coverage = *coverage_counts(),
     };
     machine_free(run.front);
     machine_free(run.server);

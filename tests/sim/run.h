@@ -2,11 +2,13 @@
 #ifndef VIGIL_TESTS_SIM_RUN_H
 #define VIGIL_TESTS_SIM_RUN_H
 
+#include "coverage.h"
 #include "plan.h"
 
 struct run_result {
     uint64_t hash, steps, operations, revisions;
     double seconds; /* simulated */
+    struct coverage_counts coverage;
 };
 
 /* Does not return if something is wrong. */

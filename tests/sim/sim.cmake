@@ -17,6 +17,6 @@ set(sim_wraps
     pb_decode
     log_is_short applier_put applier_txn applier_compact range_begin permission_check
     cluster_range_start watches_create local_mirror_walk_next local_mirror_walk_is_complete
-    past_source_start upstream_start)
+    cache_remove past_source_start upstream_start applier_mirror local_lease_start_op)
 list(TRANSFORM sim_wraps PREPEND "-Wl,--wrap=")
 target_link_options(vigil_sim PRIVATE ${sim_wraps})

@@ -33,7 +33,7 @@ static bool start_server(struct supervisor *s)
         enum status status = machine_start(s->machine, &died, &error);
         if (status == ST_OK)
             return true;
-        if (s->rotted && (status == ST_DAMAGED || status == ST_WRONG_FORMAT))
+        if (s->rotted && !s->heals && (status == ST_DAMAGED || status == ST_WRONG_FORMAT))
             return false;
         if (!died && !s->disk_fails)
             violation("the server does not start: %s", error.text);

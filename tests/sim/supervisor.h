@@ -17,6 +17,7 @@ struct supervisor {
     bool making;     /* faults are caused: a start may be interrupted */
     bool ending;     /* it is not started again */
     bool rotted;     /* a bit has changed */
+    bool heals;      /* what is damaged can be thrown away: the server always starts */
     bool damaged;    /* the server has noticed that, and does not start */
     bool disk_fails; /* an error was planned, or the disk is full */
 };

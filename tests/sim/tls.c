@@ -76,13 +76,23 @@ void sim_tls_end(void)
     tls.on = false;
 }
 
-const char *sim_tls_endpoint(const char *endpoint)
+const char *sim_tls_endpoint(const char *endpoints)
 {
-    static char secure[64];
+    static char secure[128];
     static const char plain[] = "http://";
-    if (!tls.on || strncmp(endpoint, plain, sizeof(plain) - 1) != 0)
-        return endpoint;
-    snprintf(secure, sizeof(secure), "https://%s", endpoint + sizeof(plain) - 1);
+    const size_t plain_len = sizeof(plain) - 1;
+    size_t len = 0;
+    if (!tls.on)
+        return endpoints;
+    while (*endpoints) {
+        size_t next = strcspn(endpoints, ",") + 1;
+        test_must(strncmp(endpoints, plain, plain_len) == 0, "endpoint");
+        next -= !endpoints[next - 1];
+        len += (size_t)snprintf(secure + len, sizeof(secure) - len, "https://%.*s",
+                                (int)(next - plain_len), endpoints + plain_len);
+        test_must(len < sizeof(secure), "endpoints");
+        endpoints += next;
+    }
     return secure;
 }
 

@@ -3,6 +3,7 @@
 #include "actors.h"
 #include "base/xalloc.h"
 #include "checks.h"
+#include "coverage.h"
 #include "faults.h"
 #include "operations.h"
 #include "trace.h"
@@ -11,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WATCHERS_MAX = 64, PAUSE_ONE_IN = 8 };
+enum { WATCHERS_MAX = 512, PAUSE_ONE_IN = 8 };
 
 struct seen {
     struct version version;
@@ -242,6 +243,7 @@ void watchers_audit(vigil_client *client)
 
 void watcher_new(vigil_client *client, const struct watcher_options *options)
 {
+    coverage_add(COVERAGE_WATCH);
     (void)add(client, options);
 }
 

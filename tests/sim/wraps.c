@@ -227,11 +227,32 @@ void __wrap_loop_stop(struct loop *loop)
     actors_wake(loop);
 }
 
+/* Short, and longer for an actor that has waited in the same loop for a while. */
+static int64_t pause_between_turns(const struct loop *loop)
+{
+    enum { SHORT_ONES = 64, US_MAX = 1000 };
+    static struct {
+        const struct loop *loop;
+        int64_t last_ns, us;
+        unsigned turns;
+    } waiting;
+    int64_t now = actors_now();
+    if (waiting.loop != loop || now > waiting.last_ns + 2 * US_MAX * NS_PER_US)
+        waiting.turns = 0;
+    waiting.loop = loop;
+    waiting.last_ns = now;
+    if (waiting.turns++ < SHORT_ONES)
+        waiting.us = 10;
+    else if (waiting.us < US_MAX)
+        waiting.us += waiting.us / 2;
+    return waiting.us * NS_PER_US;
+}
+
 void __real_loop_turn(struct loop *loop, int64_t wait_max_ns);
 void __wrap_loop_turn(struct loop *loop, int64_t wait_max_ns);
 void __wrap_loop_turn(struct loop *loop, int64_t wait_max_ns)
 {
     __real_loop_turn(loop, 0);
     if (wait_max_ns > 0 && actor_running())
-        actor_sleep(10 * NS_PER_US);
+        actor_sleep(pause_between_turns(loop));
 }
