@@ -40,11 +40,15 @@ test: ## unit and live tests, a short simulation and short histories, under addr
 	@$(call ninja,build-test)
 	@tools/run-tests --build build-test unit tools peer live+crash+watch+lease+client+kube_client+ctl:short+cluster:short+live@cluster:kube_versions+sim:500+histories:60
 
-tsan: ## unit tests, the busiest live tests and those of libvigil under the thread sanitizer
+# Live tests that use different code: calls, leases, users, TLS and its renewal, compactions, v2, Kubernetes, hostile clients.
+TSAN_LIVE = etcdctl,attacks,lease,auth,tls,renewal,compact,v2,kube_read,kube_write,kube_load,kube_contention,kube_large
+tsan: ## unit tests, live tests, crashes, watches, the libraries and a cluster in front under the thread sanitizer
 	@tools/install-deps build test
 	@$(call cmake,build-tsan,-DVIGIL_SANITIZE=thread)
 	@$(call ninja,build-tsan)
-	@$(call record,build-tsan) unit live:etcdctl,attacks,kube_read,kube_load,kube_contention,kube_large crash:30 watch:Guarantees client:client kube_client
+	@tools/build-peer >/dev/null
+	@$(call record,build-tsan) unit
+	@$(call record,build-tsan) --more live:$(TSAN_LIVE)+crash:30 watch:Guarantees+client:client$(comma)embedded+kube_client+cluster:short
 
 .PHONY: clang msan hardening
 record = tests/builds/run $(1) --command "make $@" $(if $(REPORT),--report $(abspath $(REPORT)))
@@ -55,9 +59,9 @@ clang: ## everything compiled with clang, without a warning; unit tests under it
 	@$(call ninja,build-clang)
 	@$(call record,build-clang) unit
 
-# Layers that use OpenSSL are left out.
-MSAN_LAYERS = base codec bolt yaml wire zip io store watch lease
-msan: ## unit tests of layers without OpenSSL under the memory sanitizer of clang
+# With the parts of OpenSSL that tests/msan has. Kubernetes, its client and the command line are left out: they take as long as all others.
+MSAN_LAYERS = base codec bolt yaml wire zip io net store watch lease auth import memory client engine etcd
+msan: ## unit tests of the layers below Kubernetes under the memory sanitizer of clang
 	@tools/install-deps build test fuzz
 	@$(call cmake,build-msan,-DCMAKE_C_COMPILER=clang-14 -DVIGIL_SANITIZE=memory)
 	@$(call ninja,build-msan) $(MSAN_LAYERS:%=layer-%)
@@ -104,11 +108,11 @@ cluster: ## Vigil in front of three members of a real etcd that fail; the Kubern
 
 .PHONY: sim
 SEEDS ?= 500
-sim: ## the whole server and its clients in a simulation with faults, SEEDS=500 times; a failing seed prints how to repeat it
+sim: ## the whole server and its clients in a simulation with faults, SEEDS=500 times; a failing seed prints how to repeat it. REPORT names a file for the numbers, and all planted bugs are looked for
 	@tools/install-deps build test
 	@$(call cmake,build-test,-DVIGIL_SANITIZE=address$(comma)undefined)
 	@$(call ninja,build-test) vigil_sim
-	@build-test/vigil_sim --seeds=$(SEEDS)
+	@build-test/vigil_sim --seeds=$(SEEDS) $(if $(REPORT),--plants --report=$(REPORT))
 
 .PHONY: histories
 histories_build = $(if $(REPORT),build,build-test)

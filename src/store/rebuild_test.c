@@ -162,6 +162,13 @@ static void write_file(const struct bed *bed)
     close(fd);
 }
 
+/* A page in the middle of the checkpoint is lost. */
+static void damage_middle(struct bed *bed)
+{
+    memset(bed->file.ptr + bed->file.len / 2 / 4096 * 4096, 0, 4096);
+    write_file(bed);
+}
+
 static void set_up(struct bed *bed, bool cleans)
 {
     struct error error;
@@ -412,7 +419,6 @@ static void repair_that_was_killed_can_be_repeated(void **state)
     tear_down(&bed);
 }
 
-/* The first report names the same keys as the second one, and changes nothing. */
 /* Killed while LMDB made the new file, which happens in a directory of its own. */
 static void what_a_killed_repair_has_left_is_removed(void **state)
 {
@@ -421,8 +427,7 @@ static void what_a_killed_repair_has_left_is_removed(void **state)
     struct store_repair found;
     struct error error;
     set_up(&bed, true);
-    memset(bed.file.ptr + bed.file.len / 2 / 4096 * 4096, 0, 4096);
-    write_file(&bed);
+    damage_middle(&bed);
     run("mkdir -p %s/meta/rebuilt/new && touch %s/meta/rebuilt/new/data.mdb", bed.dir, bed.dir);
     run("touch %s/meta/rebuilt/data.mdb %s/meta/rebuilt/lock.mdb", bed.dir, bed.dir);
     if (repair(&bed, true, &found, &error) != ST_OK)
@@ -432,6 +437,7 @@ static void what_a_killed_repair_has_left_is_removed(void **state)
     tear_down(&bed);
 }
 
+/* The first report names the same keys as the second one, and changes nothing. */
 static void nothing_is_changed_before_the_loss_is_accepted(void **state)
 {
     (void)state;
@@ -439,8 +445,7 @@ static void nothing_is_changed_before_the_loss_is_accepted(void **state)
     struct store_repair before, found;
     struct error error;
     set_up(&bed, true);
-    memset(bed.file.ptr + bed.file.len / 2 / 4096 * 4096, 0, 4096);
-    write_file(&bed);
+    damage_middle(&bed);
     temp_dir_remove(bed.whole);
     run("cp -a %s %s", bed.dir, bed.whole);
     assert_int_equal(repair(&bed, false, &before, &error), ST_OK);
@@ -487,8 +492,7 @@ static void a_log_that_is_damaged_too_is_refused(void **state)
     struct store_repair found;
     struct error error;
     set_up(&bed, true);
-    memset(bed.file.ptr + bed.file.len / 2 / 4096 * 4096, 0, 4096);
-    write_file(&bed);
+    damage_middle(&bed);
     run("for f in %s/log/*.seg; do printf x | dd of=$f bs=1 seek=700 conv=notrunc 2>/dev/null; "
         "done%s",
         bed.dir, "");

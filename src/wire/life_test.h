@@ -52,7 +52,7 @@ static inline void test_life_act(struct test_life *life)
         return;
     if (choice == 0) {
         grpc_call_finish(call);
-    } else if (choice == 1) {
+    } else if (choice == 1 && !life->service.pulls) {
         test_send(call, SLICE_LITERAL("something"));
     } else if (choice == 2) {
         life->service.source_bytes += test_random(life) % 100000;

@@ -29,6 +29,17 @@ class Results(unittest.TestCase):
         self.assertEqual(stored["command"], "make clang, make tsan")
         self.assertEqual(stored["seconds"], 2.0)
 
+    def test_more_tests_are_added_to_those_of_the_same_commit(self):
+        stored = builds.merged({}, result("make tsan", 2, 1))
+        more = builds.added(stored, result("make tsan", 3))
+        self.assertEqual((more["passed"], more["failed"], more["seconds"], more["kinds"]), (5, 1, 2.0, ["unit", "unit"]))
+        for other in (result("make clang", 3), {**result("make tsan", 3), "commit": "1" * 8}):
+            self.assertEqual(builds.added(stored, other), other)
+
+    def test_report_names_the_kinds_of_tests(self):
+        build = {**result("make tsan"), "kinds": ["live:a,b+crash:30", "live:c"]}
+        self.assertIn("tests of live, crash passed at", builds.merged({}, build)["facts"][0][0])
+
     def test_failed_test_misses_the_goal(self):
         rows = builds.merged(builds.merged({}, result("make clang", 1)), result("make tsan", 2, 1))["rows"]
         self.assertEqual([(row["value"], row["met"]) for row in rows], [(0, True), (1, False)])
@@ -46,7 +57,8 @@ class Libraries(unittest.TestCase):
     def test_each_function_that_is_replaced_is_defined_once(self):
         text = (ROOT / "tests/msan/msan.cmake").read_text()
         for library, names in re.findall(r"set\(msan_(\w+) ([^)]*)\)", text):
-            defined = re.findall(r"WRAP\((\w+)\)\([^;{]*\)\n\{", (ROOT / f"tests/msan/{library}.c").read_text())
+            source = (ROOT / f"tests/msan/{library}.c").read_text()
+            defined = re.findall(r"WRAP\((\w+)\)\([^;{]*\)\n\{", source) + re.findall(r"^(?:PLAIN|DECODER)\([^,]+, (\w+)", source, re.M)
             self.assertEqual(sorted(defined), sorted(names.split()), library)
 
 

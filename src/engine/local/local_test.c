@@ -144,7 +144,7 @@ static void a_compaction_removes_history_and_keeps_the_hash(void **state)
 {
     struct fixture *f = *state;
     for (int i = 0; i < 3000; i++) {
-        char key[32];
+        char key[32] = "";
         snprintf(key, sizeof(key), "c/%d", i % 10);
         struct pb_put_request request = {.key = slice_from_text(key), .value = slice_of(key, 32)};
         struct engine_write write = {.op = new_op(f)};

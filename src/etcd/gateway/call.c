@@ -262,7 +262,8 @@ static bool produce(struct gateway_call *g)
 static size_t take_out(struct gateway_call *g, uint8_t *dst, size_t room)
 {
     size_t n = size_min(room, g->out.len - g->out_at);
-    slice_copy(dst, slice_of(g->out.ptr + g->out_at, n));
+    if (n)
+        slice_copy(dst, slice_of(g->out.ptr + g->out_at, n));
     g->out_at += n;
     if (g->out_at == g->out.len) {
         g->out_at = 0;

@@ -201,7 +201,7 @@ static void long_names_and_many_groups_are_found(void **state)
     struct kube_lookup_object *objects[KUBE_USER_GROUPS_MAX];
     memset(name, 'x', sizeof(name) - 1);
     for (size_t i = 0; i < COUNT_OF(groups); i++) {
-        char subject[256], of[32];
+        char subject[sizeof(texts[0]) + 2], of[32];
         snprintf(texts[i], sizeof(texts[i]), "%s%04zu", name, i);
         snprintf(subject, sizeof(subject), "g:%s", texts[i]);
         snprintf(of, sizeof(of), "b%04zu", COUNT_OF(groups) - i);

@@ -16,7 +16,7 @@
 enum { PATH_BYTES = 4096, WRITE_BYTES = 1 << 20, LOCK_TRIES = 10, NAME_BYTES_MAX = 64 };
 
 struct db_file {
-    char path[PATH_BYTES], new_path[PATH_BYTES + 16], directory[PATH_BYTES];
+    char directory[PATH_BYTES], path[PATH_BYTES + 8], new_path[PATH_BYTES + 32];
     int from, to;     /* -1: not open */
     uint64_t bytes;   /* 0: a file that was created and has no contents yet */
     bool was_created; /* by us */
@@ -31,7 +31,7 @@ struct db_file {
 
 static enum status fail(struct db_file *file, const char *what, const char *path)
 {
-    return error_set(file->error, ST_IO, "%s %s: %s", what, path, strerrordesc_np(errno));
+    return error_set(file->error, ST_IO, "%s %.300s: %s", what, path, strerrordesc_np(errno));
 }
 
 static enum status not_etcds(struct db_file *file)
@@ -87,6 +87,19 @@ static enum status open_locked(struct db_file *file, const struct db_file_option
     return ST_OK;
 }
 
+static enum status set_paths(struct db_file *file, const char *data_dir)
+{
+    int len = snprintf(file->directory, sizeof(file->directory), "%s%smember/snap", data_dir,
+                       *data_dir ? "/" : "");
+    if (len < 0 || (size_t)len >= sizeof(file->directory)) {
+        errno = ENAMETOOLONG;
+        return fail(file, "cannot open database at", data_dir);
+    }
+    snprintf(file->path, sizeof(file->path), "%s/db", file->directory);
+    snprintf(file->new_path, sizeof(file->new_path), "%s.tmp.XXXXXX", file->path);
+    return ST_OK;
+}
+
 enum status db_file_open(const struct db_file_options *options, struct db_file **ret_file,
                          struct error *ret_error)
 {
@@ -95,9 +108,7 @@ enum status db_file_open(const struct db_file_options *options, struct db_file *
     file->from = file->to = -1;
     file->error = ret_error;
     file->chunk = xmalloc(WRITE_BYTES);
-    snprintf(file->directory, sizeof(file->directory), "%.3000s%smember/snap", options->data_dir,
-             *options->data_dir ? "/" : "");
-    snprintf(file->path, sizeof(file->path), "%.3500s/db", file->directory);
+    TRY(set_paths(file, options->data_dir));
     TRY(open_locked(file, options));
     struct bolt_source source = {read_at, file, file->bytes};
     bool is_empty = file->bytes == 0 && options->creates;
@@ -326,7 +337,6 @@ enum status db_file_rewrite(struct db_file *file, const struct db_row *rows, siz
     enum status status = ST_OK;
     *ret_error = (struct error){0};
     file->error = ret_error;
-    snprintf(file->new_path, sizeof(file->new_path), "%.3600s.tmp.XXXXXX", file->path);
     file->to = mkostemp(file->new_path, O_CLOEXEC);
     if (file->to < 0 || fchmod(file->to, file->mode) != 0)
         return fail(file, "cannot create", file->new_path);
