@@ -60,7 +60,7 @@ static int deep(const uint8_t *data, size_t size)
 
 static int large(const uint8_t *data, size_t size)
 {
-    void *memory = malloc(size * 4096 + (8 << 20));
+    void *volatile memory = malloc(size * 4096 + (8 << 20)); /* or the compiler leaves it out */
     sink += memory && data;
     free(memory);
     return 0;

@@ -29,8 +29,9 @@ enum {
 
 /* What one implementation has made from the frames. */
 struct side {
-    struct buf events; /* of the current frame */
-    struct buf fields; /* nghttp2: of the header block that is being decoded */
+    struct buf events;       /* of the current frame */
+    struct buf fields;       /* nghttp2: of the header block that is being decoded */
+    struct h2_limits limits; /* ours */
     struct h2_session *ours;
     nghttp2_session *theirs;
     bool open[STREAMS], was_refused[STREAMS];
@@ -108,6 +109,128 @@ static inline void note_output(struct side *side, struct slice out)
         assert(used <= out.len);
         out = slice_sub(out, used, out.len - used);
     }
+}
+
+/* -- Ours -- */
+
+/* A stream of our session. */
+struct request {
+    struct h2_stream stream;
+    struct side *side;
+};
+
+static inline struct request *request_new(struct side *side, const struct h2_stream_ops *ops)
+{
+    struct request *r = calloc(1, sizeof(*r));
+    assert(r);
+    *r = (struct request){.stream = {.ops = ops, .head_only = true}, .side = side};
+    return r;
+}
+
+static inline struct side *side_of(struct h2_stream *stream)
+{
+    return ((struct request *)stream)->side;
+}
+
+static inline void on_data(struct h2_stream *stream, struct slice bytes)
+{
+    note_data(side_of(stream), stream->id, bytes);
+    h2_stream_consumed(stream, bytes.len);
+}
+
+static inline void on_close(struct h2_stream *stream, enum h2_error code)
+{
+    (void)code;
+    note_close(side_of(stream), stream->id);
+    free(stream);
+}
+
+static inline void keep_fields(struct side *side, const struct h2_headers *headers)
+{
+    side->fields.len = 0;
+    for (uint32_t i = 0; i < headers->count; i++)
+        append_field(&side->fields, headers->fields[i].name, headers->fields[i].value);
+}
+
+/* Without those that nghttp2 lacks. */
+static inline struct h2_limits limits_like(struct h2_limits limits)
+{
+    limits.continuations_max = limits.empty_data_max = limits.reset_burst = LIMIT;
+    limits.settings_burst = LIMIT;
+    limits.stream_window = limits.connection_window = H2_WINDOW_DEFAULT;
+    return limits;
+}
+
+/* -- nghttp2 -- */
+
+static inline int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame,
+                                   void *owner)
+{
+    struct side *side = owner;
+    (void)session, (void)frame;
+    side->fields.len = 0;
+    return 0;
+}
+
+static inline int on_header(nghttp2_session *session, const nghttp2_frame *frame,
+                            const uint8_t *name, size_t name_len, const uint8_t *value,
+                            size_t value_len, uint8_t flags, void *owner)
+{
+    struct side *side = owner;
+    (void)session, (void)frame, (void)flags;
+    append_field(&side->fields, slice_of(name, name_len), slice_of(value, value_len));
+    return 0;
+}
+
+/* By default such fields are only dropped. */
+static inline int on_invalid_header(nghttp2_session *session, const nghttp2_frame *frame,
+                                    const uint8_t *name, size_t name_len, const uint8_t *value,
+                                    size_t value_len, uint8_t flags, void *owner)
+{
+    (void)session, (void)frame, (void)name, (void)name_len, (void)value, (void)value_len;
+    (void)flags, (void)owner;
+    return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+}
+
+static inline int on_chunk(nghttp2_session *session, uint8_t flags, int32_t id,
+                           const uint8_t *bytes, size_t len, void *owner)
+{
+    (void)session, (void)flags;
+    note_data(owner, (uint32_t)id, slice_of(bytes, len));
+    return 0;
+}
+
+static inline int on_stream_close(nghttp2_session *session, int32_t id, uint32_t code, void *owner)
+{
+    (void)session, (void)code;
+    note_close(owner, (uint32_t)id);
+    return 0;
+}
+
+/* The role decides what a whole frame means and which of the two makes the session. */
+typedef int theirs_on_frame(nghttp2_session *, const nghttp2_frame *, void *);
+typedef int theirs_new(nghttp2_session **, const nghttp2_session_callbacks *, void *,
+                       const nghttp2_option *);
+
+static inline void theirs_start(struct side *side, theirs_new *new, theirs_on_frame *on_frame)
+{
+    nghttp2_session_callbacks *callbacks;
+    nghttp2_option *option;
+    if (nghttp2_session_callbacks_new(&callbacks) || nghttp2_option_new(&option))
+        abort();
+    nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks, on_begin_headers);
+    nghttp2_session_callbacks_set_on_header_callback(callbacks, on_header);
+    nghttp2_session_callbacks_set_on_invalid_header_callback(callbacks, on_invalid_header);
+    nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, on_frame);
+    nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, on_chunk);
+    nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, on_stream_close);
+    nghttp2_option_set_max_continuations(option, LIMIT);
+    nghttp2_option_set_stream_reset_rate_limit(option, LIMIT, LIMIT);
+    nghttp2_option_set_max_settings(option, LIMIT);
+    if (new (&side->theirs, callbacks, side, option))
+        abort();
+    nghttp2_session_callbacks_del(callbacks);
+    nghttp2_option_del(option);
 }
 
 /* -- Feeding -- */
@@ -286,7 +409,17 @@ static inline bool step(struct side *ours, struct side *theirs, struct h2_frame 
     return goes_on;
 }
 
-/* Gives both the bytes of the peer's hello, then all frames that the input describes. */
+static inline void side_fini(struct side *side)
+{
+    h2_session_free(side->ours);
+    nghttp2_session_del(side->theirs);
+    buf_fini(&side->events);
+    buf_fini(&side->fields);
+}
+
+/* Gives both the bytes of the peer's hello, then all frames that the input describes, and ends
+ * both.
+ */
 static inline void run(struct side *ours, struct side *theirs, struct slice hello,
                        struct slice input, frames_by_design *by_design)
 {
@@ -299,14 +432,8 @@ static inline void run(struct side *ours, struct side *theirs, struct slice hell
         struct h2_frame frame = next_frame(&input, bytes);
         goes_on = step(ours, theirs, frame, bytes, by_design);
     }
-}
-
-static inline void side_fini(struct side *side)
-{
-    h2_session_free(side->ours);
-    nghttp2_session_del(side->theirs);
-    buf_fini(&side->events);
-    buf_fini(&side->fields);
+    side_fini(ours);
+    side_fini(theirs);
 }
 
 #endif

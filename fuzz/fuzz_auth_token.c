@@ -1,15 +1,18 @@
 /*
- * Any bytes as a token, in three ways: as it stands; as head and claims that are well signed; and
- * as a row of the store.
+ * Any bytes as a token, in four ways: as it stands; as head and claims that are well signed; as
+ * signature and as signed text, with the method that the first byte chooses; and as a row of the
+ * store.
  */
 #include "cost.h"
 
 #include "auth/store.h"
 #include "auth/token/jwt.h"
+#include "auth/token/signature.h"
 #include "codec/base64.h"
 
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
+#include <openssl/pem.h>
 #include <stdlib.h>
 
 static struct auth_jwt *the_jwt(void)
@@ -60,6 +63,71 @@ static void check_signed(struct slice claims)
     free(token);
 }
 
+/* -- Signatures -- */
+
+struct signer {
+    const char *method;
+    const char *type, *curve; /* of the key, as OpenSSL names them; NULL: a secret */
+    struct signature_key *key;
+};
+
+static struct signer signers[] = {{"HS512", NULL, NULL, NULL},     {"RS256", "RSA", NULL, NULL},
+                                  {"PS384", "RSA", NULL, NULL},    {"ES256", "EC", "P-256", NULL},
+                                  {"ES384", "EC", "P-384", NULL},  {"ES512", "EC", "P-521", NULL},
+                                  {"EdDSA", "ED25519", NULL, NULL}};
+
+static EVP_PKEY *key_make(const struct signer *signer)
+{
+    if (strcmp(signer->type, "RSA") == 0)
+        return EVP_PKEY_Q_keygen(NULL, NULL, "RSA", (size_t)2048);
+    return EVP_PKEY_Q_keygen(NULL, NULL, signer->type, signer->curve);
+}
+
+static void pem_make(const struct signer *signer, char *ret_pem, int room)
+{
+    EVP_PKEY *key = key_make(signer);
+    BIO *text = BIO_new(BIO_s_mem());
+    if (!key || !text || PEM_write_bio_PrivateKey(text, key, NULL, NULL, 0, NULL, NULL) != 1)
+        abort();
+    int len = BIO_read(text, ret_pem, room - 1);
+    ret_pem[len > 0 ? len : 0] = 0;
+    BIO_free(text);
+    EVP_PKEY_free(key);
+}
+
+/* Before the inputs, because keys for RSA take long. */
+__attribute__((constructor)) static void make_keys(void)
+{
+    for (size_t i = 0; i < COUNT_OF(signers); i++) {
+        struct error error;
+        char pem[4096] = "secret";
+        if (signers[i].type)
+            pem_make(&signers[i], pem, sizeof(pem));
+        if (signature_key_new(slice_from_text(signers[i].method), SLICE_EMPTY, slice_from_text(pem),
+                              &signers[i].key, &error) != ST_OK)
+            abort();
+    }
+}
+
+/* No key has signed the input, but what it signs holds until a bit of it changes. */
+static void check_signature(struct slice input)
+{
+    static const struct slice text = SLICE_LITERAL("head.claims");
+    if (input.len < 2)
+        return;
+    const struct signature_key *key = signers[input.ptr[0] % COUNT_OF(signers)].key;
+    struct slice rest = slice_sub(input, 1, input.len - 1);
+    assert(!signature_holds(key, text, rest));
+
+    uint8_t made[SIGNATURE_BYTES_MAX];
+    size_t len;
+    if (signature_make(key, rest, made, &len) != ST_OK)
+        abort();
+    assert(signature_holds(key, rest, slice_of(made, len)));
+    made[rest.ptr[0] % len] ^= 1;
+    assert(!signature_holds(key, rest, slice_of(made, len)));
+}
+
 /* What is taken in is what a check and a picture can live with. */
 static void apply(struct slice value)
 {
@@ -80,6 +148,7 @@ FUZZ_INPUT()
     struct slice input = slice_of(data, size);
     check(input);
     check_signed(input);
+    check_signature(input);
     apply(input);
     return 0;
 }

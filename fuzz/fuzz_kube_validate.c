@@ -106,6 +106,14 @@ static bool run(struct write *w, struct json_node *object, const struct json_nod
     return admits && passes;
 }
 
+/* Writes to an object name it, so that an update never changes the name. */
+static bool have_same_name(const struct json_node *object, const struct json_node *old)
+{
+    const struct json_node *name = json_node_path(object, "metadata.name");
+    const struct json_node *old_name = json_node_path(old, "metadata.name");
+    return name && old_name && json_node_equal(name, old_name);
+}
+
 static void run_texts(struct arena *arena, const struct kube_kind *kind, unsigned choices,
                       const struct slice *texts)
 {
@@ -133,7 +141,7 @@ static void run_texts(struct arena *arena, const struct kube_kind *kind, unsigne
     struct kube_field_errors some = {.arena = arena}, all = {.arena = arena};
     bool stored = run(&w, trees[1], NULL);
     (void)!run(&w, trees[0], trees[1]);
-    if (!stored || w.part != KUBE_VALIDATE_OBJECT)
+    if (!stored || w.part != KUBE_VALIDATE_OBJECT || !have_same_name(trees[0], trees[1]))
         return;
     (void)!kube_validate(arena, kind, trees[0], trees[1], w.part, &some);
     (void)!kube_validate_all(arena, kind, trees[0], trees[1], w.part, &all);

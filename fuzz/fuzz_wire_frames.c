@@ -23,29 +23,11 @@ static bool is_answered(uint32_t id)
 
 /* -- Ours -- */
 
-struct request {
-    struct h2_stream stream;
-    struct side *side;
-};
-
-static void on_data(struct h2_stream *stream, struct slice bytes)
-{
-    note_data(((struct request *)stream)->side, stream->id, bytes);
-    h2_stream_consumed(stream, bytes.len);
-}
-
 static void on_end(struct h2_stream *stream)
 {
-    note(((struct request *)stream)->side, "end", stream->id, 0);
+    note(side_of(stream), "end", stream->id, 0);
     if (is_answered(stream->id))
         h2_stream_ready(stream);
-}
-
-static void on_close(struct h2_stream *stream, enum h2_error code)
-{
-    (void)code;
-    note_close(((struct request *)stream)->side, stream->id);
-    free(stream);
 }
 
 static size_t head(struct h2_stream *stream, uint8_t *dst, size_t room)
@@ -60,67 +42,23 @@ static const struct h2_stream_ops request_ops = {
 static struct h2_stream *on_open(void *owner, struct h2_headers *headers, int64_t now_ns)
 {
     struct side *side = owner;
-    struct request *r = calloc(1, sizeof(*r));
     (void)now_ns;
-    assert(r);
-    *r = (struct request){.stream = {.ops = &request_ops, .head_only = true}, .side = side};
-    side->fields.len = 0;
-    for (uint32_t i = 0; i < headers->count; i++)
-        append_field(&side->fields, headers->fields[i].name, headers->fields[i].value);
+    keep_fields(side, headers);
     note_open(side, side->current, buf_slice(&side->fields));
-    return &r->stream;
+    return &request_new(side, &request_ops)->stream;
 }
 
 static const struct h2_session_ops session_ops = {.on_open = on_open};
 
-static const struct h2_limits *our_limits(void)
-{
-    static struct h2_limits limits;
-    limits = H2_LIMITS_DEFAULT;
-    limits.continuations_max = limits.empty_data_max = limits.reset_burst = LIMIT;
-    limits.settings_burst = limits.ping_strikes = LIMIT;
-    limits.stream_window = limits.connection_window = H2_WINDOW_DEFAULT;
-    return &limits;
-}
-
 static void ours_init(struct side *side)
 {
-    enum status status = h2_session_new(our_limits(), &session_ops, side, NULL, 1, &side->ours);
+    side->limits = limits_like(H2_LIMITS_DEFAULT);
+    side->limits.ping_strikes = LIMIT;
+    enum status status = h2_session_new(&side->limits, &session_ops, side, NULL, 1, &side->ours);
     assert(status == ST_OK);
 }
 
 /* -- nghttp2 -- */
-
-static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame, void *owner)
-{
-    struct side *side = owner;
-    (void)session;
-    (void)frame;
-    side->fields.len = 0;
-    return 0;
-}
-
-static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name,
-                     size_t name_len, const uint8_t *value, size_t value_len, uint8_t flags,
-                     void *owner)
-{
-    struct side *side = owner;
-    (void)session;
-    (void)frame;
-    (void)flags;
-    append_field(&side->fields, slice_of(name, name_len), slice_of(value, value_len));
-    return 0;
-}
-
-/* By default such fields are only dropped. */
-static int on_invalid_header(nghttp2_session *session, const nghttp2_frame *frame,
-                             const uint8_t *name, size_t name_len, const uint8_t *value,
-                             size_t value_len, uint8_t flags, void *owner)
-{
-    (void)session, (void)frame, (void)name, (void)name_len, (void)value, (void)value_len;
-    (void)flags, (void)owner;
-    return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
-}
 
 static void answer(nghttp2_session *session, uint32_t id)
 {
@@ -145,43 +83,11 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
     return 0;
 }
 
-static int on_chunk(nghttp2_session *session, uint8_t flags, int32_t id, const uint8_t *bytes,
-                    size_t len, void *owner)
-{
-    (void)session;
-    (void)flags;
-    note_data(owner, (uint32_t)id, slice_of(bytes, len));
-    return 0;
-}
-
-static int on_stream_close(nghttp2_session *session, int32_t id, uint32_t code, void *owner)
-{
-    (void)session;
-    (void)code;
-    note_close(owner, (uint32_t)id);
-    return 0;
-}
-
 static void theirs_init(struct side *side)
 {
-    nghttp2_session_callbacks *callbacks;
-    nghttp2_option *option;
-    if (nghttp2_session_callbacks_new(&callbacks) || nghttp2_option_new(&option))
+    theirs_start(side, nghttp2_session_server_new2, on_frame);
+    if (nghttp2_submit_settings(side->theirs, NGHTTP2_FLAG_NONE, NULL, 0))
         abort();
-    nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks, on_begin_headers);
-    nghttp2_session_callbacks_set_on_header_callback(callbacks, on_header);
-    nghttp2_session_callbacks_set_on_invalid_header_callback(callbacks, on_invalid_header);
-    nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, on_frame);
-    nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, on_chunk);
-    nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, on_stream_close);
-    nghttp2_option_set_max_continuations(option, LIMIT);
-    nghttp2_option_set_stream_reset_rate_limit(option, LIMIT, LIMIT);
-    nghttp2_option_set_max_settings(option, LIMIT);
-    if (nghttp2_session_server_new2(&side->theirs, callbacks, side, option) ||
-        nghttp2_submit_settings(side->theirs, NGHTTP2_FLAG_NONE, NULL, 0))
-        abort();
-    nghttp2_session_callbacks_del(callbacks);
-    nghttp2_option_del(option);
 }
 
 /* -- Differences that are intended in this role -- */
@@ -265,7 +171,5 @@ FUZZ_INPUT(.steps_per_byte = 20000)
     ours_init(&ours);
     theirs_init(&theirs);
     run(&ours, &theirs, hello, slice_of(data, size), by_design);
-    side_fini(&ours);
-    side_fini(&theirs);
     return 0;
 }

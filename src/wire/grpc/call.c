@@ -338,6 +338,7 @@ uint8_t *grpc_call_message(struct grpc_call *call, size_t len)
 {
     if (call->finished || call->ended || len > UINT32_MAX - GRPC_PREFIX_BYTES)
         return NULL;
+    assert(!call->source);
     struct grpc_endpoint *endpoint = call->endpoint;
     size_t bytes = GRPC_PREFIX_BYTES + len;
     struct grpc_chunk *chunk = chunk_new(call, bytes);

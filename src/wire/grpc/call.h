@@ -87,7 +87,8 @@ bool grpc_call_ended(const struct grpc_call *call);
 MUST_CHECK
 uint8_t *grpc_call_message(struct grpc_call *call, size_t len);
 
-/* The rest of the output comes from a source, after the messages already queued. At most one. */
+/* The rest of the output comes from a source, after the messages already queued: at most one, and
+ * no message after it. */
 void grpc_call_set_source(struct grpc_call *call, struct grpc_source *source);
 
 /* For the metrics: the number of messages that the source has written. */

@@ -236,7 +236,6 @@ void grpc_endpoint_check(const struct grpc_endpoint *endpoint)
         const struct grpc_call *call = grpc_call_of(s);
         assert(call->endpoint == endpoint);
         assert(!call->method == !call->row);
-        assert(!call->source || !call->first_chunk);
         queued_bytes += bytes_in_chunks(call);
         held_bytes += call->held;
         timed += !list_empty(&call->in_timed);

@@ -11,6 +11,7 @@ struct test_service {
     struct grpc_call *call; /* the latest that has not ended */
     struct slice last;      /* its message; for a unary call */
     size_t hold;            /* calls to "Wait" are held when set */
+    bool pulls;             /* it has a source, so nothing else can be sent */
     size_t source_bytes;    /* bytes that the sources of "List" and "Watch" have left */
     bool source_done;       /* a source with nothing left is done, not parked */
 };
@@ -37,6 +38,7 @@ static inline void test_note(struct grpc_call *call, struct test_service *t, str
 {
     t->messages++;
     t->call = call;
+    t->pulls = false;
     t->last = message;
 }
 
@@ -86,15 +88,21 @@ static inline void test_chat_end(struct grpc_call *call, void *service)
     grpc_call_finish(call);
 }
 
+/* The first message of a call sets the source. */
 static inline void test_pull(struct grpc_call *call, void *service, struct slice message)
 {
-    test_note(call, service, message);
+    struct test_service *t = service;
+    test_note(call, t, message);
+    t->pulls = true;
+    if (grpc_call_user(call))
+        return;
     struct test_source *source = arena_alloc(grpc_call_arena(call), sizeof(*source));
     if (!source) {
         grpc_call_fail(call, ST_NOMEM);
         return;
     }
-    *source = (struct test_source){{test_source_fill}, service};
+    *source = (struct test_source){{test_source_fill}, t};
+    grpc_call_set_user(call, source);
     grpc_call_set_source(call, &source->source);
 }
 
