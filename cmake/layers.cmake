@@ -37,6 +37,10 @@ function(vigil_layer name)
         target_link_libraries(${program} PRIVATE vigil_${name} $<IF:$<TARGET_EXISTS:msan_cmocka>,msan_cmocka,cmocka>
                               ${ARG_TEST_LIBS})
         target_compile_definitions(${program} PRIVATE VIGIL_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+        # To optimize a test takes several times as long as to compile it, and is of no use.
+        if(VIGIL_SANITIZE)
+            target_compile_options(${program} PRIVATE -Og)
+        endif()
         set_target_properties(${program} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/unit)
         add_test(NAME ${relative} COMMAND ${program})
         set_tests_properties(${relative} PROPERTIES TIMEOUT 300)

@@ -166,11 +166,11 @@ static void queue_delivers_a_lost_lease(void)
     vigil_client *client = new_client();
     vigil_queue *queue = new_queue(client);
     vigil_lease *lease, *forgotten;
-    int64_t id = grant(client, 2);
+    int64_t id = grant(client, 60);
     int user;
-    CHECK(vigil_queue_lease(queue, 0, 2, NULL, &lease) == VIGIL_ERROR_ARGUMENT);
-    CHECK(vigil_queue_lease(queue, id, 2, &user, &lease) == VIGIL_OK);
-    CHECK(vigil_queue_lease(queue, id, 2, NULL, &forgotten) == VIGIL_OK);
+    CHECK(vigil_queue_lease(queue, 0, 60, NULL, &lease) == VIGIL_ERROR_ARGUMENT);
+    CHECK(vigil_queue_lease(queue, id, 60, &user, &lease) == VIGIL_OK);
+    CHECK(vigil_queue_lease(queue, id, 60, NULL, &forgotten) == VIGIL_OK);
     vigil_lease_free(forgotten);
     must(vigil_lease_revoke(client, id));
     const vigil_item *item = take(queue);

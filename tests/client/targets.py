@@ -96,7 +96,7 @@ class EtcdMember:
         return [self.binary, "--name", self.name, "--data-dir", str(self.directory), "--listen-client-urls", self.url,
                 "--advertise-client-urls", self.url, "--listen-peer-urls", self.peer, "--listen-metrics-urls",
                 self.status, "--initial-advertise-peer-urls", self.peer, "--initial-cluster", cluster,
-                "--heartbeat-interval", "50", "--election-timeout", "500", "--log-level", "error",
+                "--heartbeat-interval", "100", "--election-timeout", "1000", "--log-level", "error",
                 f"--{'experimental-' if old else ''}watch-progress-notify-interval", PROGRESS,
                 *([] if old else ["--unsafe-no-fsync"]), *self.args]
 

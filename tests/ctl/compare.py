@@ -143,7 +143,7 @@ class Side:
             out = out.replace(lease.lstrip("0").encode(), mark).replace(varint(int(lease, 16)), mark)
         out = REMAINING.sub(rb"\1TTL", out)
         out = out.replace(self.server.url.encode(), b"URL").replace(self.scratch.encode(), b"DIR")
-        out = out.replace(b"%d" % self.server.port, b"PORT")
+        out = re.sub(rb"(?<!\d)%d(?!\d)" % self.server.port, b"PORT", out)  # not in the middle of an id
         for pattern, text in case.replace:
             out = re.sub(pattern.encode(), text.encode(), out)
         return b"\n".join(sorted(out.split(b"\n"))) if case.sorted else out

@@ -146,6 +146,9 @@ class DefragmentedFile(MachineTest):
         code, out, err = run([str(self.link), "defrag", "--data-dir", "none"], env=env, cwd=self.scratch)
         self.assertEqual((code, out), (1, b""))
         self.assertIn(b"Failed to defragment etcd data[none] (cannot open database at none/member/snap/db", err)
+        code, out, err = run([str(self.link), "defrag", "--data-dir", "x/" * 2500], env=env, cwd=self.scratch)
+        self.assertEqual((code, out), (1, b""))
+        self.assertIn(b"File name too long", err)
         foreign = self.scratch / "foreign/member/snap"
         foreign.mkdir(parents=True)
         (foreign / "db").write_bytes(b"no database" * 10_000)

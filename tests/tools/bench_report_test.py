@@ -69,7 +69,8 @@ class BenchReport(unittest.TestCase):
         known = {m.key for m in report.METRICS} | {"other_cores", "beside.alone"}
         quantiles = re.compile(r".*\.p\d+_(us|ms)$")
         with unittest.mock.patch("subprocess.Popen"), unittest.mock.patch("time.sleep"), \
-                unittest.mock.patch("statistics.median"):
+                unittest.mock.patch("statistics.median"), \
+                unittest.mock.patch("sidebyside.kube_rows.pod_bytes", return_value=1):
             for row in rows.ROWS:
                 for server in [Cluster("vigil"), Cluster("etcd")] if row.of_cluster else [Server()]:
                     for key in row.measure(server):

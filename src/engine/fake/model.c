@@ -19,7 +19,7 @@ struct entry {
 
 struct fake_model {
     struct entry *entries; /* by key */
-    size_t entry_count;
+    size_t entry_count, entry_capacity;
     int64_t revision;
     int64_t compact_revision;
     int64_t writing; /* the revision of the current write */
@@ -83,14 +83,29 @@ int64_t fake_model_compact_revision(const struct fake_model *model)
 
 /* -- Finding -- */
 
+/* The place of the first entry whose key is not less; they are in order. */
+static size_t place_of(const struct fake_model *model, struct slice key)
+{
+    size_t from = 0, to = model->entry_count;
+    while (from < to) {
+        size_t middle = from + (to - from) / 2;
+        if (slice_compare(model->entries[middle].key, key) < 0)
+            from = middle + 1;
+        else
+            to = middle;
+    }
+    return from;
+}
+
 static struct entry *entry_make(struct fake_model *model, struct slice key)
 {
-    size_t at = 0;
-    while (at < model->entry_count && slice_compare(model->entries[at].key, key) < 0)
-        at++;
+    size_t at = place_of(model, key);
     if (at < model->entry_count && slice_equal(model->entries[at].key, key))
         return &model->entries[at];
-    model->entries = xrealloc(model->entries, (model->entry_count + 1) * sizeof(*model->entries));
+    if (model->entry_count == model->entry_capacity) {
+        model->entry_capacity = model->entry_capacity ? 2 * model->entry_capacity : 16;
+        model->entries = xrealloc(model->entries, model->entry_capacity * sizeof(*model->entries));
+    }
     memmove(&model->entries[at + 1], &model->entries[at],
             (model->entry_count - at) * sizeof(*model->entries));
     model->entry_count++;
@@ -109,8 +124,12 @@ static const struct version *entry_at(const struct entry *entry, int64_t revisio
     return NULL;
 }
 
-static bool in_range(struct slice key, struct slice from, struct slice end)
+/* Whether there is an entry at this place, and its key is in the range. */
+static bool in_range(const struct fake_model *model, size_t at, struct slice from, struct slice end)
 {
+    if (at == model->entry_count)
+        return false;
+    struct slice key = model->entries[at].key;
     if (end.len == 0)
         return slice_equal(key, from);
     bool open = end.len == 1 && end.ptr[0] == 0;
@@ -125,11 +144,9 @@ static int64_t visible(const struct fake_model *model)
 
 static const struct version *find(struct fake_model *model, struct slice key)
 {
-    for (size_t i = 0; i < model->entry_count; i++) {
-        if (slice_equal(model->entries[i].key, key))
-            return entry_at(&model->entries[i], visible(model));
-    }
-    return NULL;
+    size_t at = place_of(model, key);
+    bool found = in_range(model, at, key, SLICE_EMPTY);
+    return found ? entry_at(&model->entries[at], visible(model)) : NULL;
 }
 
 /* -- Ranges -- */
@@ -207,9 +224,10 @@ static size_t collect(const struct fake_model *model, const struct pb_range_requ
     size_t fetch = by_key && !filters && r->limit > 0 && r->limit < INT64_MAX ? (size_t)r->limit + 1
                                                                               : SIZE_MAX;
     size_t n = 0;
-    for (size_t i = 0; i < model->entry_count; i++) {
+    size_t i = place_of(model, r->key);
+    for (; in_range(model, i, r->key, r->range_end); i++) {
         const struct version *version = entry_at(&model->entries[i], revision);
-        if (!version || !in_range(model->entries[i].key, r->key, r->range_end))
+        if (!version)
             continue;
         ++*ret_count;
         if (!r->count_only && n < fetch && !filtered_out(r, &version->kv))
@@ -318,9 +336,10 @@ static void do_delete(struct fake_model *model, const struct pb_delete_range_req
     struct slice *fields = take(arena, model->entry_count * sizeof(*fields));
     struct kv_delete_answer answer = {.prev_fields = fields};
     int64_t seen = visible(model);
-    for (size_t i = 0; i < model->entry_count; i++) {
+    size_t i = place_of(model, request->key);
+    for (; in_range(model, i, request->key, request->range_end); i++) {
         const struct version *version = entry_at(&model->entries[i], seen);
-        if (!version || !in_range(model->entries[i].key, request->key, request->range_end))
+        if (!version)
             continue;
         answer.deleted++;
         if (request->prev_kv) {
@@ -477,9 +496,10 @@ static bool compare_holds(const struct pb_compare *c, const struct pb_key_value 
 static bool compare_range(const struct fake_model *model, const struct pb_compare *c)
 {
     bool any = false;
-    for (size_t i = 0; i < model->entry_count; i++) {
+    size_t i = place_of(model, c->key);
+    for (; in_range(model, i, c->key, c->range_end); i++) {
         const struct version *version = entry_at(&model->entries[i], model->revision);
-        if (!version || !in_range(model->entries[i].key, c->key, c->range_end))
+        if (!version)
             continue;
         any = true;
         if (!compare_holds(c, &version->kv))
