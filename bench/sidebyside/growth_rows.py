@@ -7,6 +7,7 @@ import time
 from sidebyside import sizes, slope, watch_rows
 
 TEN_MILLION, HUNDRED_THOUSAND = 10_000_000, 100_000
+MANY_WATCHERS = ("--max-watchers-per-stream", "1000000")
 QUOTA = ["--quota-backend-bytes", str(32 << 30)]
 EVENTS = ("watch", *watch_rows.ONE_KEY, "--await-events", "--pipeline", 1, "--warmup", "500ms", "--duration", "1500ms")
 
@@ -21,11 +22,11 @@ def fresh(server, *flags):
 
 
 def grown(key, title, x, series):
-    """The plot, and the steepest slope of its lines."""
-    slopes = [slope.slope_of(points) for points in series.values()]
+    """The plot, and the steepest slope of its lines as a part of that of n log n."""
+    slopes = [slope.part_of_n_log_n(points) for points in series.values()]
     plot = {"title": title, "x": x, "y": "cost, in the unit of each line", "log": True,
             "series": [{"name": name, "points": points} for name, points in series.items()]}
-    return {f"{key}.slope": max(s for s in slopes if s is not None), "plots": [plot]}
+    return {f"{key}.growth": max(s for s in slopes if s is not None), "plots": [plot]}
 
 
 def put_rate(server, count):
@@ -85,8 +86,8 @@ def watchers(server):
         return {}
     lines = fan_out(server, lambda n: ("--connections", 1, "--streams", 1, "--watchers", n), (100, 1000, 10_000, 100_000))
     created = []
-    for count in map(sizes.of, (10_000, 100_000, 1_000_000)):
-        fresh(server)
+    for count in map(sizes.of, (10_000, 100_000, 1_000_000, TEN_MILLION)):
+        fresh(server, *MANY_WATCHERS)
         found = server.bench("idle", "--connections", 10, "--streams", 1, "--watchers", max(count // 10, 1), *watch_rows.OWN_KEYS,
                              *watch_rows.SETTLE)
         created.append([count, found["created_seconds"]])
@@ -112,7 +113,7 @@ def many_watchers(server):
     """10,000,000 on ten streams, each with a key of its own; random ones of these keys are put, 100,000 a second."""
     if server.name != "vigil":
         return {}
-    fresh(server, "--max-watchers-per-stream", "1000000")
+    fresh(server, *MANY_WATCHERS)
     each = sizes.of(1_000_000)
     found = server.bench("watch", "--connections", 10, "--streams", 1, "--watchers", each, *watch_rows.OWN_KEYS,
                          "--key-space", 10 * each, "--keys", "random", "--rate", 100_000, "--pipeline", 10_000,

@@ -1,5 +1,6 @@
 """What is measured of the clients of Kubernetes, libvigil-kube and client-go: what they cost the
 program that uses them. Both are used with Vigil, over JSON, in the same way: bench/clients/."""
+from sidebyside import kube_rows
 
 PODS, POD_BYTES = 150_000, 4096
 CHANGED, CHANGED_BYTES, CHANGE_SECONDS = 10_000, 2048, 20
@@ -11,7 +12,7 @@ def informer(server):
     server.start()
     server.bench("kube-load", "--key-space", PODS, "--value-size", POD_BYTES)
     found = server.kube_client_bench("informer", PODS)
-    return {"kube_informer.memory": found["bytes"] / (PODS * POD_BYTES),
+    return {"kube_informer.memory": found["bytes"] / (PODS * kube_rows.pod_bytes(server)),
             "kube_informer.seconds": found["seconds"], "kube_informer.cpu_us": found["cpu_us"],
             "other_cores": found["other_cores"]}
 

@@ -3,6 +3,7 @@
 import importlib.machinery
 import importlib.util
 import json
+import math
 import pathlib
 import re
 import sys
@@ -15,7 +16,7 @@ sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "bench")]
 sys.dont_write_bytecode = True
 
 from proof import chart, data, pages  # noqa: E402
-from sidebyside import report as bench_report  # noqa: E402
+from sidebyside import report as bench_report, slope  # noqa: E402
 
 LOADER = importlib.machinery.SourceFileLoader("write_report", str(ROOT / "tools/write-report"))
 write_report = importlib.util.module_from_spec(importlib.util.spec_from_loader("write_report", LOADER))
@@ -78,7 +79,7 @@ class Made(unittest.TestCase):
         self.assertIn("| **missed** |", self.line_of(files["README.md"], "idle, anonymous memory"))
         self.assertIn("| reached |", self.line_of(files["README.md"], "get of one key, 10 connections"))
         self.assertIn('<td class="missed">missed</td>', self.line_of(files["report.html"], "idle, anonymous memory"))
-        self.assertRegex(files["README.md"], "Missed: idle, anonymous memory")
+        self.assertRegex(files["README.md"], "Missed:\n\n- idle, anonymous memory: 99.0 MB; goal: at most 3 MB\n")
 
     def test_goal_of_today_decides_about_stored_samples(self):
         self.bench({"idle.anonymous_mb": {"vigil": [99.0]}})
@@ -135,6 +136,18 @@ class Charts(unittest.TestCase):
         for power in (0, 0.5, 1, 2):
             self.assertAlmostEqual(chart.slope_of([(n, 3 * n ** power) for n in (10, 100, 1000)]), power)
         self.assertIsNone(chart.slope_of([(10, 1), (10, 2)]))
+
+    def test_negative_costs_have_no_part_of_their_goal(self):
+        metric = {"goal": 0.3, "reached": True, "absolute": True, "more_is_better": False}
+        self.assertAlmostEqual(data.part_of_goal({**metric, "vigil": {"median": 0.1}}), 3)
+        self.assertIsNone(data.part_of_goal({**metric, "vigil": {"median": -0.1}}))
+
+    def test_growth_is_compared_with_n_log_n(self):
+        sizes = (10, 100, 1000)
+        self.assertAlmostEqual(slope.part_of_n_log_n([(n, 3 * n * math.log(n)) for n in sizes]), 1)
+        self.assertLess(slope.part_of_n_log_n([(n, n) for n in sizes]), 0.9)
+        self.assertGreater(slope.part_of_n_log_n([(n, n ** 1.5) for n in sizes]), 1.1)
+        self.assertIsNone(slope.part_of_n_log_n([(10, 1), (10, 2)]))
 
     def test_rows_far_from_their_goals_stay_on_the_page(self):
         rows = [data.Row("far", [], data.REACHED, 1e6), data.Row("missed", [], data.MISSED, 0.001)]

@@ -28,6 +28,9 @@ class Row:
     text: str
     cells: list
     verdict: str
+    result: str = ""  # beside the goal
+    goal: str = ""
+    label: str = ""  # in the table, where a row continues the one above; empty: the text
     part_of_goal: typing.Optional[float] = None  # 1: exactly the goal; more is better
 
 
@@ -94,17 +97,19 @@ def metrics_of(samples, metrics):
 
 def part_of_goal(metric):
     value = metric["vigil"]["median"] if metric["absolute"] and metric["vigil"] else metric["ratio"]
-    if metric["goal"] is None or metric["reached"] is None or not value or not metric["goal"]:
+    if metric["goal"] is None or metric["reached"] is None or not metric["goal"] or not value or value < 0:
         return None
     return value / metric["goal"] if metric["more_is_better"] else metric["goal"] / value
 
 
 def bench_row(metric, head):
-    text = f"{head}: {metric['text'][2:]}" if metric["text"].startswith("—") else metric["text"]
+    goes_on = metric["text"].startswith("—")
+    text = f"{head}: {metric['text'][2:]}" if goes_on else metric["text"]
     verdict = {True: REACHED, False: MISSED, None: SHOWN if metric["goal"] is None else NOT_MEASURED}[metric["reached"]]
     cells = [bench_report.cell(metric, metric["etcd"]), bench_report.cell(metric, metric["vigil"]),
              bench_report.ratio_text(metric), bench_report.goal_text(metric)]
-    return Row(text, cells, verdict, part_of_goal(metric))
+    result = cells[1] if metric["absolute"] else cells[2]
+    return Row(text, cells, verdict, result, cells[3], metric["text"] if goes_on else "", part_of_goal(metric))
 
 
 def bench_tables(samples, metrics):
@@ -115,7 +120,7 @@ def bench_tables(samples, metrics):
         columns = ["work", peer, ours, f"{ours} to {peer}", "goal", ""]
         table = tables.setdefault(metric["compared"], Table(f"{ours} beside {peer}", columns, []))
         if not metric["text"].startswith("—"):
-            head = metric["text"].split(", p50")[0].split(", server CPU")[0].split(", anonymous")[0]
+            head = metric["text"].split(", p50")[0].split(", server CPU")[0].split(", anonymous")[0].split(": ")[0]
         table.rows.append(bench_row(metric, head))
     return list(tables.values())
 
@@ -137,7 +142,8 @@ def machine_of(results):
 def part_row(row):
     met = row.get("met")
     verdict = {True: REACHED, False: MISSED}.get(met, SHOWN if row.get("goal") is None else NOT_MEASURED)
-    return Row(row["row"], [with_unit(row.get("value"), row.get("unit", "")), with_unit(row.get("goal"), row.get("unit", ""))], verdict)
+    result, goal = (with_unit(row.get(key), row.get("unit", "")) for key in ("value", "goal"))
+    return Row(row["row"], [result, goal], verdict, result, goal)
 
 
 def detail_of(stored):

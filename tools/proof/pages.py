@@ -51,6 +51,10 @@ def missed_rows(report):
     return [row for row in report.rows() if row.verdict == data.MISSED]
 
 
+def missed_text(row):
+    return f"{row.text}: {row.result}; goal: {row.goal}"
+
+
 # -- Markdown --
 
 def cell(text):
@@ -61,7 +65,7 @@ def markdown_table(columns, rows):
     lines = ["| " + " | ".join(map(cell, columns)) + " |", "| --- |" + " ---: |" * (len(columns) - 2) + " --- |"]
     for row in rows:
         verdict = f"**{row.verdict}**" if row.verdict == data.MISSED else row.verdict
-        lines.append("| " + " | ".join(cell(text) for text in [row.text, *row.cells, verdict]) + " |")
+        lines.append("| " + " | ".join(cell(text) for text in [row.label or row.text, *row.cells, verdict]) + " |")
     return "\n".join(lines)
 
 
@@ -100,7 +104,7 @@ def markdown(report):
               + " The same as one page with its plots: `docs/report/report.html`.",
               markdown_pairs([(name, str(number)) for number, name in counts_of(report)])]
     if missed_rows(report):
-        blocks.append("Missed: " + "; ".join(row.text for row in missed_rows(report)) + ".")
+        blocks.append("Missed:\n\n" + "\n".join(f"- {missed_text(row)}" for row in missed_rows(report)))
     blocks.append(markdown_image("goals"))
     blocks += markdown_bench(BENCH, *report.bench[0], [name for name in plots if name == "latency"])
     blocks += markdown_bench(GROWTH, *report.bench[1], [name for name in plots if name.startswith("growth-")])
@@ -143,8 +147,9 @@ def html_verdict(verdict):
 
 def html_table(columns, rows):
     head = "".join(f"<th>{escape(column)}</th>" for column in columns)
-    lines = ["<tr>" + "".join(f"<td>{escape(text)}</td>" for text in [row.text, *row.cells]) + html_verdict(row.verdict) + "</tr>"
-             for row in rows]
+    texts = [[row.label or row.text, *row.cells] for row in rows]
+    lines = ["<tr>" + "".join(f"<td>{escape(text)}</td>" for text in cells) + html_verdict(row.verdict) + "</tr>"
+             for row, cells in zip(rows, texts)]
     return f'<table class="numbers"><tr>{head}</tr>\n' + "\n".join(lines) + "</table>"
 
 
@@ -185,7 +190,7 @@ def html(report):
     blocks = ["<h1>The proof</h1>", f"<p>{inline(INTRO)}</p>", f'<div class="cards">{cards}</div>',
               "<p>" + " · ".join(f'<a href="#{name}">{escape(title)}</a>' for name, title in links) + "</p>"]
     if missed_rows(report):
-        lines = "\n".join(f'<li class="missed">{escape(row.text)}</li>' for row in missed_rows(report))
+        lines = "\n".join(f'<li class="missed">{escape(missed_text(row))}</li>' for row in missed_rows(report))
         blocks.append(f"<p>Missed:</p><ul>{lines}</ul>")
     blocks.append(plots["goals"])
     blocks += html_bench("bench", BENCH, *report.bench[0], [plots[name] for name in plots if name == "latency"])
