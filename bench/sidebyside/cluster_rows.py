@@ -9,6 +9,7 @@ import time
 ETCD_34 = "/usr/bin/etcd"  # Debian's
 MILLION = 1_000_000
 HISTORY = 100_000
+LISTS, IDLE_SECONDS = 200, 5
 WATCH = ("watch", "--warmup", "1s", "--duration", "3s")
 SHORT = ("--connections", 1, "--pipeline", 1, "--warmup", "100ms", "--duration", "400ms")
 DELAYS = {"put_ms": ("latency_p50_us", "put", *SHORT), "get_ms": ("latency_p50_us", "get", *SHORT, "--prepare", "--key-space", 100),
@@ -80,13 +81,20 @@ def lists(cluster):
     cluster.start()
     cluster.direct.bench("load", "--key-space", 10_000)
 
+    def used():
+        """Calls, seconds of CPU, and the time."""
+        return cluster.members_calls("Range"), cluster.members_cpu(), time.monotonic()
+
     def measure(server):
-        cpu, calls = cluster.members_cpu(), cluster.members_calls("Range")
+        before = used()
+        time.sleep(IDLE_SECONDS)
+        idle = used()
         found = server.bench("list", "--key-space", 10_000, "--connections", 1, "--pipeline", 1, "--warmup", "0s",
-                             "--total", 100)
-        return {"members_calls": (cluster.members_calls("Range") - calls) / 100,
-                "members_cpu_ms": (cluster.members_cpu() - cpu) / 100 * 1e3,
-                "p50_ms": found["latency_p50_us"] / 1e3}
+                             "--total", LISTS)
+        after = used()
+        times = (after[2] - idle[2]) / (idle[2] - before[2])
+        calls, cpu = (after[i] - idle[i] - (idle[i] - before[i]) * times for i in range(2))
+        return {"members_calls": calls / LISTS, "members_cpu_ms": cpu / LISTS * 1e3, "p50_ms": found["latency_p50_us"] / 1e3}
 
     return each(cluster, "cluster_list", measure)
 

@@ -129,8 +129,8 @@ struct watch_hub *engine_watch_hub(struct engine_shard *shard);
 
 /*
  * Whether the caller may watch a range. For a new watch it is an operation, because an engine in
- * front of a cluster asks the cluster, and is done when watches see everything that was written
- * before. The server itself may watch everything. For a running one the answer is the last known
+ * front of a cluster asks the cluster, and is done when a watch without a start revision sees
+ * everything that was written before. The server itself may watch everything. For a running one the answer is the last known
  * one; when it may have changed, the listeners of engine_auth_listen are called. ST_AGAIN: the
  * permission was not confirmed lately; a watch for which this does not change must be ended.
  */

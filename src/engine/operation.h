@@ -190,6 +190,9 @@ struct engine_auth_listener {
 struct engine_admission {
     struct engine_op op; /* first; its status is the answer */
     struct slice key, range_end;
+    /* 0: the watch is to see what is written from now on, so it must not begin before what was
+     * written through this server. One that names its revision has no such need. */
+    int64_t start_revision;
     /* After done, only of an engine in front of a cluster: the range is not mirrored, and the watch
      * must be made at the cluster (engine/forward.h), which decides about it. */
     bool is_foreign;

@@ -66,6 +66,10 @@ static enum status wait_created(struct watching *watching)
     uint64_t wanted = watching->watchers + watching->behind;
     uint64_t give_up_ns = bench_now_ns() + CREATE_TIMEOUT_NS + wanted * CREATE_EACH_NS;
     while (watching->counts->created < wanted) {
+        if (watching->counts->trouble.errors)
+            return error_set(error, ST_IO, "%llu of %llu watchers were created: %s",
+                             (unsigned long long)watching->counts->created,
+                             (unsigned long long)wanted, watching->counts->trouble.first_error);
         if (bench_now_ns() > give_up_ns)
             return error_set(error, ST_IO, "only %llu of %llu watchers were created in 60 s",
                              (unsigned long long)watching->counts->created,

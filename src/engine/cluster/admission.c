@@ -1,6 +1,7 @@
 /*
  * Whether a watch may be created, and when: the cluster decides about the caller's rights, and the
- * mirror must show what was written through this server.
+ * mirror must show what was written through this server before a watch begins that has no start
+ * revision.
  */
 #include "base/xalloc.h"
 #include "engine/cluster/joined/grants.h"
@@ -16,6 +17,7 @@ struct admission {
     struct mirror_wait mirror;
     struct engine_op *op;
     struct cluster_shard *shard;
+    bool begins_now; /* it has no start revision */
     bool is_reached; /* only the permission was too old */
 };
 
@@ -60,6 +62,14 @@ static void on_mirror(struct mirror_wait *wait, bool reached)
     }
 }
 
+static void wait_for_mirror(struct admission *admission)
+{
+    if (admission->begins_now)
+        mirror_wait_start(&admission->shard->mirror_waits, &admission->mirror);
+    else
+        end(admission, ST_OK);
+}
+
 static void on_rights(struct grants_waiter *waiter)
 {
     struct admission *admission = CONTAINER_OF(waiter, struct admission, rights);
@@ -68,7 +78,7 @@ static void on_rights(struct grants_waiter *waiter)
         return;
     }
     if (waiter->status == ST_OK) {
-        mirror_wait_start(&admission->shard->mirror_waits, &admission->mirror);
+        wait_for_mirror(admission);
         return;
     }
     cluster_fail(admission->op, waiter->code, waiter->text);
@@ -89,6 +99,7 @@ static struct admission *admission_new(struct cluster_shard *shard, struct engin
         .mirror = {.done = on_mirror},
         .op = op,
         .shard = shard,
+        .begins_now = asked->start_revision <= 0,
     };
     shard->in_progress++;
     return admission;
@@ -115,7 +126,7 @@ void cluster_watch_admit(struct engine_shard *base, struct engine_admission *ask
         asked->op.status = ST_NOMEM;
         asked->op.done(&asked->op);
     } else if (asked->op.principal.is_server) {
-        mirror_wait_start(&shard->mirror_waits, &admission->mirror);
+        wait_for_mirror(admission);
     } else {
         grants_ask(shard->grants, &admission->rights);
     }

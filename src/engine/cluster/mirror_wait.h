@@ -1,7 +1,7 @@
 /*
- * Watches that must not begin before the mirror shows what was written through this server: the
- * client has seen the answer, and so its watch begins after that write. One list for each shard, on
- * its thread.
+ * Watches without a start revision, which must not begin before the mirror shows what was written
+ * through this server: the client has seen the answer, and so its watch begins after that write.
+ * One list for each shard, on its thread.
  *
  * The history of a shard shows one state of the mirror in a turn, and that may have been taken
  * before the client has sent its request. So what the mirror had in the turn before counts.

@@ -111,7 +111,7 @@ static void mirror_that_stays_behind_ends_the_wait(void **state)
     (void)state;
     cluster_state_wrote(&f.state, 5);
     mirror_wait_start(&f.waits, &f.wait);
-    sim_run_until(f.sim, clock_mono_ns(sim_clock(f.sim)) + 2 * NS_PER_S - 1);
+    sim_run_until(f.sim, clock_mono_ns(sim_clock(f.sim)) + 10 * NS_PER_S - 1);
     turn();
     assert_int_equal(f.late, 0);
     sim_run_until(f.sim, clock_mono_ns(sim_clock(f.sim)) + NS_PER_MS);

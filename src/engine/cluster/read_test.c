@@ -280,6 +280,29 @@ static void watches_are_admitted_by_the_cluster(void **state)
     assert_true(good.is_foreign);
 }
 
+/* It receives the events when the mirror has them. */
+static void a_watch_with_a_start_revision_does_not_wait_for_the_mirror(void **state)
+{
+    (void)state;
+    struct engine_admission from_now = admission_of(NULL), from_past = admission_of(NULL),
+                            from_future = admission_of(NULL);
+    from_past.start_revision = 1;
+    from_future.start_revision = INT64_MAX;
+    admissions_done = 0;
+    cluster_state_wrote(&f.shared.state, atomic_load(&f.shared.state.mirrored) + 5);
+    cluster_watch_admit(&f.shard.base, &from_now);
+    assert_int_equal(admissions_done, 0);
+    cluster_watch_admit(&f.shard.base, &from_past);
+    cluster_watch_admit(&f.shard.base, &from_future);
+    assert_int_equal(admissions_done, 2);
+    assert_int_equal(from_past.op.status, ST_OK);
+    assert_int_equal(from_future.op.status, ST_OK);
+    mirror_has(atomic_load(&f.shared.state.written));
+    run_ns(NS_PER_S);
+    assert_int_equal(admissions_done, 3);
+    assert_int_equal(from_now.op.status, ST_OK);
+}
+
 /* Answers all questions about rights: authentication is enabled, and the token "t" has the right to
  * /a/ or not. Other calls stay. */
 static void answer_questions(bool permitted)
@@ -520,6 +543,7 @@ int main(void)
         TEST(linearizable_reads_that_are_forwarded_need_no_mirror),
         TEST(callers_without_the_right_are_refused),
         TEST(watches_are_admitted_by_the_cluster),
+        TEST(a_watch_with_a_start_revision_does_not_wait_for_the_mirror),
         TEST(a_read_that_waits_long_for_a_probe_is_admitted_again),
         TEST(a_read_that_waits_long_for_the_mirror_is_admitted_again),
         TEST(a_watch_that_waits_long_for_the_mirror_is_admitted_again),

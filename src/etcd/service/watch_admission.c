@@ -85,6 +85,7 @@ static void set_range(struct watch_admission *a)
     struct slice key = a->request.create_request->key;
     a->engine.key = key.len ? key : SLICE_LITERAL("\0"); /* as the watch itself */
     a->engine.range_end = a->request.create_request->range_end;
+    a->engine.start_revision = a->request.create_request->start_revision;
 }
 
 enum status watch_admission_start(struct watch_admission *a, struct slice token,
