@@ -338,6 +338,8 @@ static void on_received(void *ctx, const vigil_header *header, size_t events)
     if (header) {
         cluster_state_heard(follower->shown, header->revision);
         atomic_store(&follower->shown->member_id, header->member_id);
+        if (events)
+            laggard_note_delivery(follower->laggard, header->revision);
     }
     atomic_fetch_add(&follower->shown->upstream_events, events);
     if (events == 0)

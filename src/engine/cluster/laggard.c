@@ -16,12 +16,20 @@ static bool may_leave(struct lag *lag, int64_t now_ns)
     if (lag->left_ns && now_ns - lag->left_ns < LAGGARD_AGAIN_NS)
         return false;
     lag->left_ns = now_ns;
-    lag->awaited = 0;
+    lag->awaited = lag->has = 0;
     return true;
+}
+
+void lag_note_delivery(struct lag *lag, int64_t now_ns, int64_t revision)
+{
+    lag->has = revision;
+    lag->has_ns = now_ns;
 }
 
 bool lag_is_too_long(struct lag *lag, int64_t now_ns, int64_t received, int64_t heard)
 {
+    if (lag->has > received && now_ns - lag->has_ns < LAGGARD_LATE_NS)
+        received = lag->has;
     if (!lag->awaited || received >= lag->awaited) {
         lag->awaited = heard > received ? heard : 0;
         lag->since_ns = now_ns;
@@ -108,7 +116,12 @@ void laggard_stop(struct laggard *laggard)
 {
     loop_timer_cancel(loop_of(laggard), &laggard->look);
     vigil_call_free(TAKE(laggard->call));
-    laggard->lag.awaited = 0;
+    laggard->lag.awaited = laggard->lag.has = 0;
+}
+
+void laggard_note_delivery(struct laggard *laggard, int64_t revision)
+{
+    lag_note_delivery(&laggard->lag, now_of(laggard), revision);
 }
 
 void laggard_free(struct laggard *laggard)

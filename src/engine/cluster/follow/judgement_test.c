@@ -217,6 +217,31 @@ static void members_are_not_left_one_after_the_other(void **state)
     assert_in_range(left, 9, 10);
 }
 
+/* The same of a member that has sent events every second until `count` ended, when it had `has`. */
+static bool seconds_of_delivery(struct lag *lag, int64_t *now_s, int64_t count, int64_t received,
+                                int64_t has)
+{
+    bool left = false;
+    for (int64_t i = 0; i < count; i++) {
+        lag_note_delivery(lag, (*now_s + 1) * NS_PER_S, has);
+        left |= seconds(lag, now_s, 1, received + i, 10000);
+    }
+    return left;
+}
+
+static void a_member_that_has_everything_may_deliver_slowly(void **state)
+{
+    (void)state;
+    struct lag slow = {0}, stuck = {0}, behind = {0};
+    int64_t now_s = 1000;
+    assert_false(seconds_of_delivery(&slow, &now_s, 100, 10, 10000));
+    assert_false(seconds_of_delivery(&stuck, &now_s, 5, 10, 10000));
+    assert_false(seconds(&stuck, &now_s, 4, 15, 10000));
+    assert_true(seconds(&stuck, &now_s, 7, 15, 10000)); /* it delivers nothing more */
+    assert_false(seconds_of_delivery(&behind, &now_s, 5, 10, 9000));
+    assert_true(seconds_of_delivery(&behind, &now_s, 2, 15, 9000)); /* others have more */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -229,6 +254,7 @@ int main(void)
         cmocka_unit_test(no_prefix_and_an_empty_one_are_all_keys),
         cmocka_unit_test(a_member_that_does_not_follow_the_others_is_left),
         cmocka_unit_test(members_are_not_left_one_after_the_other),
+        cmocka_unit_test(a_member_that_has_everything_may_deliver_slowly),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
