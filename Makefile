@@ -40,8 +40,8 @@ test: ## unit and live tests, a short simulation and short histories, under addr
 	@$(call ninja,build-test)
 	@tools/run-tests --build build-test unit tools peer live+crash+watch+lease+client+kube_client+ctl:short+cluster:short+live@cluster:kube_versions+sim:500+histories:60
 
-# Live tests that use different code: calls, leases, users, TLS and its renewal, compactions, v2, Kubernetes, hostile clients.
-TSAN_LIVE = etcdctl,attacks,lease,auth,tls,renewal,compact,v2,kube_read,kube_write,kube_load,kube_contention,kube_large
+# All live tests but one of memory, of which the sanitizer takes much, and one that links with the libraries and without the sanitizer.
+TSAN_LIVE = $(subst $(space),$(comma),$(filter-out memory install_libraries,$(patsubst tests/live/%_test.py,%,$(wildcard tests/live/*_test.py))))
 tsan: ## unit tests, live tests, crashes, watches, the libraries and a cluster in front under the thread sanitizer
 	@tools/install-deps build test
 	@$(call cmake,build-tsan,-DVIGIL_SANITIZE=thread)

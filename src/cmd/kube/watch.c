@@ -180,13 +180,13 @@ struct session {
     char version[128];
     atomic_bool logs; /* troubles with the connection are reported as they occur */
     int64_t left;     /* events to be shown; 0: no limit */
-    int exit_code;
+    atomic_int exit_code;
 };
 
 /* Ends the program, which waits for a signal. */
 static void finish(struct session *s, int exit_code)
 {
-    s->exit_code = exit_code;
+    atomic_store(&s->exit_code, exit_code);
     kill(getpid(), SIGTERM);
 }
 
@@ -266,7 +266,7 @@ static int show_events(struct session *s)
         return EXIT_FAILED;
     }
     wait_for_signal();
-    return s->exit_code;
+    return atomic_load(&s->exit_code);
 }
 
 /* -- Informer -- */
