@@ -130,9 +130,10 @@ struct watch_hub *engine_watch_hub(struct engine_shard *shard);
 /*
  * Whether the caller may watch a range. For a new watch it is an operation, because an engine in
  * front of a cluster asks the cluster, and is done when a watch without a start revision sees
- * everything that was written before. The server itself may watch everything. For a running one the answer is the last known
- * one; when it may have changed, the listeners of engine_auth_listen are called. ST_AGAIN: the
- * permission was not confirmed lately; a watch for which this does not change must be ended.
+ * everything that was written before. The server itself may watch everything. For a running one the
+ * answer is the last known one; when it may have changed, the listeners of engine_auth_listen are
+ * called. ST_AGAIN: the permission was not confirmed lately; a watch for which this does not change
+ * must be ended.
  */
 void engine_watch_admit(struct engine_shard *shard, struct engine_admission *admission);
 MUST_CHECK
