@@ -521,20 +521,26 @@ static void take_finished(struct local_keeper *keeper)
 
 /* -- The thread -- */
 
-static bool checkpoint_is_due(struct local_keeper *keeper)
+/* Also during a checkpoint: the wake-up for what the next one must contain comes only once. */
+static void note_dirty(struct local_keeper *keeper)
+{
+    if (keeper->dirty_since_ns == CLOCK_NEVER && atomic_load(&keeper->inbox->dirty))
+        keeper->dirty_since_ns = now_ns();
+}
+
+static bool checkpoint_is_due(const struct local_keeper *keeper)
 {
     if (defragment_waits_for_checkpoint(keeper))
         return true;
-    if (!atomic_load(&keeper->inbox->dirty) || now_ns() < keeper->checkpoint_after_ns)
+    if (keeper->dirty_since_ns == CLOCK_NEVER || now_ns() < keeper->checkpoint_after_ns)
         return false;
-    if (keeper->dirty_since_ns == CLOCK_NEVER)
-        keeper->dirty_since_ns = now_ns();
     return now_ns() - keeper->dirty_since_ns >= checkpoint_wait_ns ||
            keeper_checkpoint_lag_bytes(keeper->upkeep) >= keeper->shared->options.checkpoint_bytes;
 }
 
 static void checkpoint(struct local_keeper *keeper)
 {
+    note_dirty(keeper);
     if (!keeper->checkpointing && checkpoint_is_due(keeper))
         checkpoint_begin(keeper);
     if (!keeper->checkpointing || (checkpoint_can_wait(keeper) && rests(keeper, now_ns())))
