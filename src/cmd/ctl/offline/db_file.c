@@ -96,7 +96,6 @@ static enum status set_paths(struct db_file *file, const char *data_dir)
         return fail(file, "cannot open database at", data_dir);
     }
     snprintf(file->path, sizeof(file->path), "%s/db", file->directory);
-    snprintf(file->new_path, sizeof(file->new_path), "%s.tmp.XXXXXX", file->path);
     return ST_OK;
 }
 
@@ -337,6 +336,7 @@ enum status db_file_rewrite(struct db_file *file, const struct db_row *rows, siz
     enum status status = ST_OK;
     *ret_error = (struct error){0};
     file->error = ret_error;
+    snprintf(file->new_path, sizeof(file->new_path), "%s.tmp.XXXXXX", file->path);
     file->to = mkostemp(file->new_path, O_CLOEXEC);
     if (file->to < 0 || fchmod(file->to, file->mode) != 0)
         return fail(file, "cannot create", file->new_path);
