@@ -15,9 +15,22 @@
 /* A run in so many is made twice and compared with itself. */
 enum { REPEAT_ONE_IN = 20, PLANT_SEEDS_MAX = 1000 };
 
+/* Of the tree in which the program is run. At the beginning, since that is what was compiled. */
+static void read_commit(char commit[static REPORT_COMMIT_BYTES])
+{
+    FILE *pipe = popen("git rev-parse --short HEAD 2>/dev/null", "r");
+    if (!pipe)
+        return;
+    if (!fgets(commit, REPORT_COMMIT_BYTES, pipe))
+        commit[0] = 0;
+    pclose(pipe);
+    commit[strcspn(commit, "\n")] = 0;
+}
+
 void report_begin(struct report *report, const struct report_options *options)
 {
     *report = (struct report){.options = *options};
+    read_commit(report->commit);
 }
 
 static double now_seconds(void)
@@ -376,25 +389,11 @@ static void write_rows(FILE *file, const struct report *report)
         (unsigned long long)report->failures, met(report->failures == 0));
 }
 
-/* Of the tree in which the program is run. */
-static void read_commit(char text[static 64])
-{
-    FILE *pipe = popen("git rev-parse --short HEAD 2>/dev/null", "r");
-    text[0] = 0;
-    if (!pipe)
-        return;
-    if (!fgets(text, 64, pipe))
-        text[0] = 0;
-    pclose(pipe);
-    text[strcspn(text, "\n")] = 0;
-}
-
 bool report_write(const struct report *report, const char *path)
 {
-    char date[32], commit[64];
+    char date[32];
     time_t now = time(NULL);
     strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%SZ", gmtime(&now));
-    read_commit(commit);
     FILE *file = fopen(path, "w");
     if (!file)
         return false;
@@ -402,8 +401,8 @@ bool report_write(const struct report *report, const char *path)
             "{\n  \"part\": \"sim\",\n  \"command\": \"build-test/vigil_sim%s --seeds=%llu\",\n"
             "  \"commit\": \"%s\",\n  \"date\": \"%s\",\n  \"seconds\": %.1f,\n"
             "  \"facts\": [\n",
-            report->options.plants ? " --plants" : "", (unsigned long long)report->runs, commit,
-            date, report->seconds);
+            report->options.plants ? " --plants" : "", (unsigned long long)report->runs,
+            report->commit, date, report->seconds);
     write_seeds(file, report);
     write_coverage(file, report);
     write_plants(file, report);

@@ -16,8 +16,11 @@ struct report_options {
     bool with[SWITCHES]; /* seeds without one of these are left out */
 };
 
+enum { REPORT_COMMIT_BYTES = 64 };
+
 struct report {
     struct report_options options;
+    char commit[REPORT_COMMIT_BYTES]; /* what was compiled; "": unknown */
     uint64_t runs, failures;
     uint64_t repeated; /* runs that were made twice, with the same result */
     uint64_t steps, operations, revisions;
