@@ -40,15 +40,15 @@ test: ## unit and live tests, a short simulation and short histories, under addr
 	@$(call ninja,build-test)
 	@tools/run-tests --build build-test unit tools peer live+crash+watch+lease+client+kube_client+ctl:short+cluster:short+live@cluster:kube_versions+sim:500+histories:60
 
-# All live tests but one of memory, of which the sanitizer takes much, and one that links with the libraries and without the sanitizer.
-TSAN_LIVE = $(subst $(space),$(comma),$(filter-out memory install_libraries,$(patsubst tests/live/%_test.py,%,$(wildcard tests/live/*_test.py))))
+# All live tests but those of $(1), one of memory, of which a sanitizer takes much, and one that links without the sanitizer.
+live_without = live:$(subst $(space),$(comma),$(filter-out $(1) memory install_libraries,$(patsubst tests/live/%_test.py,%,$(wildcard tests/live/*_test.py))))
 tsan: ## unit tests, live tests, crashes, watches, the libraries and a cluster in front under the thread sanitizer
 	@tools/install-deps build test
 	@$(call cmake,build-tsan,-DVIGIL_SANITIZE=thread)
 	@$(call ninja,build-tsan)
 	@tools/build-peer >/dev/null
 	@$(call record,build-tsan) unit
-	@$(call record,build-tsan) --more live:$(TSAN_LIVE)+crash:30 watch:Guarantees+client:client$(comma)embedded+kube_client+cluster:short
+	@$(call record,build-tsan) --more $(call live_without)+crash:30 watch:Guarantees+client:client$(comma)embedded+kube_client+cluster:short
 
 .PHONY: clang msan hardening
 record = tests/builds/run $(1) --command "make $@" $(if $(REPORT),--report $(abspath $(REPORT)))
@@ -59,13 +59,13 @@ clang: ## everything compiled with clang, without a warning; unit tests under it
 	@$(call ninja,build-clang)
 	@$(call record,build-clang) unit
 
-# With the parts of OpenSSL that tests/msan has. Kubernetes, its client and the command line are left out: they take as long as all others.
-MSAN_LAYERS = base codec bolt yaml wire zip io net store watch lease auth import memory client engine etcd
-msan: ## unit tests of the layers below Kubernetes under the memory sanitizer of clang
+# The memory sanitizer does not start with libfaketime, which the test of clocks needs.
+msan: ## unit tests, live tests and the simulation under the memory sanitizer of clang
 	@tools/install-deps build test fuzz
 	@$(call cmake,build-msan,-DCMAKE_C_COMPILER=clang-14 -DVIGIL_SANITIZE=memory)
-	@$(call ninja,build-msan) $(MSAN_LAYERS:%=layer-%)
-	@$(call record,build-msan) unit:$(subst $(space),$(comma),$(MSAN_LAYERS))
+	@$(call ninja,build-msan)
+	@tools/build-peer >/dev/null
+	@$(call record,build-msan) unit $(call live_without,clock)+sim:500
 
 hardening: build ## the program and the libraries of the release build: are they protected as they should be?
 	@$(call record,build) tools:hardening

@@ -63,8 +63,9 @@ ssize_t WRAP(nghttp2_hd_inflate_hd2)(nghttp2_hd_inflater *inflater, nghttp2_nv *
     __msan_unpoison(ret_flags, sizeof(*ret_flags));
     if (n >= 0 && *ret_flags & NGHTTP2_HD_INFLATE_EMIT) {
         __msan_unpoison(ret_field, sizeof(*ret_field));
-        __msan_unpoison(ret_field->name, ret_field->namelen);
-        __msan_unpoison(ret_field->value, ret_field->valuelen);
+        /* nghttp2 ends both with a 0. */
+        __msan_unpoison(ret_field->name, ret_field->namelen + 1);
+        __msan_unpoison(ret_field->value, ret_field->valuelen + 1);
     }
     return n;
 }

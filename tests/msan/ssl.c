@@ -26,6 +26,9 @@ __attribute__((constructor(102))) static void prepare(void)
 PLAIN(SSL_CTX *, SSL_CTX_new, (const SSL_METHOD *method), method)
 PLAIN(int, SSL_CTX_set_cipher_list, (SSL_CTX * context, const char *names), context, names)
 PLAIN(int, SSL_CTX_set_default_verify_paths, (SSL_CTX * context), context)
+PLAIN(int, SSL_CTX_use_certificate_chain_file, (SSL_CTX * context, const char *file), context, file)
+PLAIN(int, SSL_CTX_use_PrivateKey_file, (SSL_CTX * context, const char *file, int type), context,
+      file, type)
 PLAIN(int, SSL_CTX_set_alpn_protos, (SSL_CTX * context, const unsigned char *names, unsigned count),
       context, names, count)
 PLAIN(int, SSL_set_alpn_protos, (SSL * ssl, const unsigned char *names, unsigned count), ssl, names,

@@ -7,9 +7,10 @@
 #include <sys/mman.h>
 #include <ucontext.h>
 
-#if defined(SANITIZER_ADDRESS) || defined(SANITIZER_MEMORY)
-#define SANITIZED_STACKS 1
+#if defined(SANITIZER_ADDRESS)
 #include <sanitizer/common_interface_defs.h>
+#elif defined(SANITIZER_MEMORY)
+#include <sanitizer/msan_interface.h>
 #endif
 
 enum { STACK_BYTES = 1 << 20, GUARD_BYTES = 4096 };
@@ -27,47 +28,45 @@ static struct {
     ucontext_t context; /* of the root */
     struct fiber *running;
     struct fiber *free;
-#ifdef SANITIZED_STACKS
-    const void *stack; /* of the root */
+    const void *stack; /* of the root, if a sanitizer tells */
     size_t stack_bytes;
-#endif
 } root;
 
-/* These sanitizers have to know of every switch; fake is NULL when the fiber ends. */
+/* These sanitizers have to know of every switch, before and after it. fake is what the address
+ * sanitizer keeps of the stack that is left; it is NULL when the fiber ends. */
 static void switch_begin(void **fake, const void *stack, size_t bytes)
 {
-#ifdef SANITIZED_STACKS
+#if defined(SANITIZER_ADDRESS)
     __sanitizer_start_switch_fiber(fake, stack, bytes);
+#elif defined(SANITIZER_MEMORY)
+    (void)fake;
+    __msan_start_switch_fiber(stack, bytes);
 #else
     (void)fake, (void)stack, (void)bytes;
 #endif
 }
 
-static void arrive_at_root(void *fake)
+/* Tells where the stack is that was left. */
+static void switch_end(void *fake, const void **ret_stack, size_t *ret_bytes)
 {
-#ifdef SANITIZED_STACKS
-    __sanitizer_finish_switch_fiber(fake, NULL, NULL);
-#else
+#if defined(SANITIZER_ADDRESS)
+    __sanitizer_finish_switch_fiber(fake, ret_stack, ret_bytes);
+#elif defined(SANITIZER_MEMORY)
     (void)fake;
+    __msan_finish_switch_fiber(ret_stack, ret_bytes);
+#else
+    (void)fake, (void)ret_stack, (void)ret_bytes;
 #endif
 }
 
 static void arrive_at_fiber(void *fake)
 {
-#ifdef SANITIZED_STACKS
-    __sanitizer_finish_switch_fiber(fake, &root.stack, &root.stack_bytes);
-#else
-    (void)fake;
-#endif
+    switch_end(fake, &root.stack, &root.stack_bytes);
 }
 
 static void leave(struct fiber *fiber, void **fake)
 {
-#ifdef SANITIZED_STACKS
     switch_begin(fake, root.stack, root.stack_bytes);
-#else
-    switch_begin(fake, NULL, 0);
-#endif
     swapcontext(&fiber->context, &root.context);
 }
 
@@ -128,7 +127,7 @@ void fiber_continue(struct fiber *fiber)
     root.running = fiber;
     switch_begin(&fake, fiber->stack, STACK_BYTES);
     swapcontext(&root.context, &fiber->context);
-    arrive_at_root(fake);
+    switch_end(fake, NULL, NULL);
     root.running = NULL;
 }
 
