@@ -282,7 +282,7 @@ METRICS = [
         Metric("get.us", "blocking get of one key", "µs", digits=2),
         Metric("put.us", "durable put, one thread", "µs"),
         Metric("puts.rate", "durable puts, 64 threads", "/s", True),
-        Metric("open.s", "open with 1,000,000 keys, up to the first get", "s", digits=2),
+        Metric("open.s", "open with 1,000,000 keys, up to the first get", "s", digits=4),
     ]],
 ]
 
@@ -369,7 +369,7 @@ def ratio_text(metric):
         return "–"  # what is added may be less than nothing, and then a ratio says nothing
     if metric["more_is_better"] or metric["ratio"] >= 1 or metric["ratio"] == 0:
         return f"{metric['ratio']:.2f} ×"
-    return f"1/{1 / metric['ratio']:.1f}"
+    return f"1/{1 / metric['ratio']:.{1 if metric['ratio'] <= 0.1 else 2}f}"
 
 
 def goal_text(metric):
@@ -420,6 +420,11 @@ def warning(results):
     return text
 
 
+def earlier_runs(results):
+    """Where the numbers are from that this run has not measured."""
+    return [(f"up to {e['numbers']} of these numbers", f"of the run of {e['date']}, commit {e['commit']}") for e in results.get("earlier", [])]
+
+
 def page(results):
     m = results["machine"]
     return f"""# Vigil and etcd on the same machine
@@ -442,8 +447,7 @@ on loopback, a fresh server and data directory for each round. Medians of the ro
 | etcd | {m['etcd']} |
 | took | {results['seconds']:.0f} s |
 | other work on the machine | {warning(results)} |
-""" + "".join(f"| up to {e['numbers']} of these numbers | of the run of {e['date']}, commit {e['commit']} |\n"
-              for e in results.get("earlier", []))
+""" + "".join(f"| {name} | {value} |\n" for name, value in earlier_runs(results))
 
 
 def write_data(results, file):

@@ -37,7 +37,7 @@ func main() {
 		checkSaved(*again, *limit)
 		return
 	}
-	p.seed = *seed
+	p.seed, total.seed = *seed, *seed
 	debug.SetGCPercent(gcPercent)
 	p.seconds = min(*round, max(1, *seconds/2))
 	allFaults = slices.DeleteFunc(allFaults, func(f fault) bool { return !strings.Contains(f.name, *only) })

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -19,6 +20,7 @@ const operationsGoal = 1_000_000
 type total struct {
 	begin        time.Time
 	commit       string
+	seed         int64
 	rounds       int
 	ops          map[string]map[string]map[Outcome]int // server, kind, outcome
 	faultCounts  map[string]int
@@ -35,7 +37,7 @@ type total struct {
 }
 
 func newTotal() *total {
-	commit, _ := exec.Command("git", "-C", harness.Root(), "rev-parse", "HEAD").Output()
+	commit, _ := exec.Command(filepath.Join(harness.Root(), "tools/commit-name")).Output()
 	return &total{begin: time.Now(), commit: strings.TrimSpace(string(commit)), ops: map[string]map[string]map[Outcome]int{}, faultCounts: map[string]int{},
 		violations: map[string]int{}, points: map[string][][2]float64{}}
 }
@@ -115,6 +117,7 @@ func (t *total) count(server, kind string, outcome Outcome) (count int) {
 // facts are [name, number, unit], for people and for the report.
 func (t *total) facts() (facts [][3]any) {
 	add := func(name string, value any, unit string) { facts = append(facts, [3]any{name, value, unit}) }
+	add("seed", fmt.Sprint(t.seed), "")
 	add("operations", t.count("", "", ""), "")
 	for _, server := range slices.Sorted(maps.Keys(t.ops)) {
 		for _, outcome := range []Outcome{Done, Refused, Unknown} {

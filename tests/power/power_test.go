@@ -10,6 +10,7 @@ import (
 
 const (
 	imagesDefault         = 200
+	imagesGoal            = 10_000
 	imagesOfRecording     = 500
 	requestsOfWorker      = 110 // in each of two runs of the server
 	serversOfRecording    = 3
@@ -80,6 +81,7 @@ func images() int { return int(number("VIGIL_IMAGES", imagesDefault)) }
 // VIGIL_IMAGES and VIGIL_POWER_SEED change the number of images and the first seed.
 func TestPowerFailures(t *testing.T) {
 	seed := number("VIGIL_POWER_SEED", time.Now().UnixNano()%1_000_000)
+	report.seed("first seed of the recordings", seed)
 	var all, again totals
 	recordings, positions, acked, servers := 0, 0, 0, 0
 	check := func(r *recording, result totals, complaint string, err error) {
@@ -126,7 +128,7 @@ func TestPowerFailures(t *testing.T) {
 	report.fact("crash images served by the program and read by a client", servers)
 	report.fact("images of a second failure, during the recovery from one", int(again.Images))
 	report.fact("… of these wrong", int(again.Wrong))
-	report.row("crash images opened", float64(all.Images), 10_000, all.Images >= 10_000)
+	report.row("crash images opened", float64(all.Images), imagesGoal, all.Images >= imagesGoal)
 	report.row("crash images that lack an acknowledged write or are inconsistent", float64(all.Wrong+again.Wrong), 0, all.Wrong+again.Wrong == 0)
 }
 

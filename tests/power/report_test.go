@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -39,6 +40,11 @@ func (r *runReport) fact(name string, value int) {
 	r.Facts = append(r.Facts, [3]any{name, value, ""})
 }
 
+// seed is a fact that is not counted.
+func (r *runReport) seed(name string, value int64) {
+	r.Facts = append(r.Facts, [3]any{name, fmt.Sprint(value), ""})
+}
+
 func (r *runReport) row(name string, value, goal float64, met bool) {
 	r.Rows = append(r.Rows, reportRow{Row: name, Value: value, Goal: goal, Met: met})
 }
@@ -53,7 +59,7 @@ func (r *runReport) save(path string) error {
 
 func TestMain(m *testing.M) {
 	begin := time.Now()
-	if commit, err := exec.Command("git", "-C", harness.Root(), "rev-parse", "HEAD").Output(); err == nil {
+	if commit, err := exec.Command(filepath.Join(harness.Root(), "tools/commit-name")).Output(); err == nil {
 		report.Commit = strings.TrimSpace(string(commit))
 	}
 	code := m.Run()

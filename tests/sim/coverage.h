@@ -8,55 +8,56 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The first kinds of requests are those of operations.h, in the same order. */
-#define COVERAGE_TABLE(X)                                                      \
-    X(RANGE, "requests: range")                                                \
-    X(PUT, "requests: put")                                                    \
-    X(DELETE, "requests: delete")                                              \
-    X(TXN, "requests: transaction")                                            \
-    X(GRANT, "requests: lease granted")                                        \
-    X(REVOKE, "requests: lease revoked")                                       \
-    X(COMPACT, "requests: compaction")                                         \
-    X(LOCK, "requests: lock")                                                  \
-    X(RENEWAL, "requests: renewal that arrived")                               \
-    X(WATCH, "requests: watch")                                                \
-    X(SNAPSHOT, "requests: snapshot")                                          \
-    X(HASH, "requests: hash")                                                  \
-    X(DEFRAGMENT, "requests: defragmentation")                                 \
-    X(RIGHT, "requests: permission, role or user granted or revoked")          \
-    X(KUBE_CREATE, "requests: Kubernetes create")                              \
-    X(KUBE_UPDATE, "requests: Kubernetes update")                              \
-    X(KUBE_PATCH, "requests: Kubernetes patch")                                \
-    X(KUBE_GET, "requests: Kubernetes get")                                    \
-    X(KUBE_DELETE, "requests: Kubernetes delete")                              \
-    X(INFORMED, "changes that an informer has shown")                          \
-    X(REFUSED, "requests that were refused")                                   \
-    X(UNKNOWN, "requests without an answer")                                   \
-    X(CUT, "faults: power cut")                                                \
-    X(LOST, "faults: all unsynced writes of a file lost")                      \
-    X(TORN, "faults: last unsynced write of a file torn")                      \
-    X(REORDERED, "faults: unsynced sectors of a file reordered")               \
-    X(MISDIRECTED, "faults: sector in the wrong place")                        \
-    X(KILL, "faults: kill")                                                    \
-    X(STOP, "faults: stop and start")                                          \
-    X(IO_ERROR, "faults: call of the disk failed")                             \
-    X(FULL, "faults: call of the disk refused because it was full")            \
-    X(FULL_MIRROR, "faults: batch of a mirror refused because of a full disk") \
-    X(SLOW, "faults: sync that took a second")                                 \
-    X(ROT, "faults: changed bit")                                              \
-    X(BREAK, "faults: broken connection")                                      \
-    X(LINK, "faults: all connections between the servers cut")                 \
-    X(SILENCE, "faults: half-open connection")                                 \
-    X(DELAY, "faults: slow connection")                                        \
-    X(PAUSE, "faults: pause of a thread")                                      \
-    X(CLOCK_SET, "faults: time of day set")                                    \
-    X(SUSPEND, "faults: both clocks jumped")
+/* The first kinds of requests are those of operations.h, in the same order. Faults of one server
+ * begin with CUT, the others with BREAK. */
+#define COVERAGE_TABLE(X)                                              \
+    X(RANGE, "range")                                                  \
+    X(PUT, "put")                                                      \
+    X(DELETE, "delete")                                                \
+    X(TXN, "transaction")                                              \
+    X(GRANT, "lease granted")                                          \
+    X(REVOKE, "lease revoked")                                         \
+    X(COMPACT, "compaction")                                           \
+    X(LOCK, "lock")                                                    \
+    X(RENEWAL, "renewal that arrived")                                 \
+    X(WATCH, "watch")                                                  \
+    X(SNAPSHOT, "snapshot")                                            \
+    X(HASH, "hash")                                                    \
+    X(DEFRAGMENT, "defragmentation")                                   \
+    X(RIGHT, "permission, role or user granted or revoked")            \
+    X(KUBE_CREATE, "Kubernetes create")                                \
+    X(KUBE_UPDATE, "Kubernetes update")                                \
+    X(KUBE_PATCH, "Kubernetes patch")                                  \
+    X(KUBE_GET, "Kubernetes get")                                      \
+    X(KUBE_DELETE, "Kubernetes delete")                                \
+    X(INFORMED, "change that an informer has shown")                   \
+    X(REFUSED, "request that was refused")                             \
+    X(UNKNOWN, "request without an answer")                            \
+    X(CUT, "power cut")                                                \
+    X(LOST, "all unsynced writes of a file lost")                      \
+    X(TORN, "last unsynced write of a file torn")                      \
+    X(REORDERED, "unsynced sectors of a file reordered")               \
+    X(MISDIRECTED, "sector in the wrong place")                        \
+    X(KILL, "kill")                                                    \
+    X(STOP, "stop and start")                                          \
+    X(IO_ERROR, "disk call failed")                                    \
+    X(FULL, "disk call refused because the disk was full")             \
+    X(FULL_MIRROR, "batch of a mirror refused because of a full disk") \
+    X(SLOW, "sync that took a second")                                 \
+    X(ROT, "changed bit")                                              \
+    X(BREAK, "broken connection")                                      \
+    X(LINK, "all connections between the servers cut")                 \
+    X(SILENCE, "half-open connection")                                 \
+    X(DELAY, "slow connection")                                        \
+    X(PAUSE, "pause of a thread")                                      \
+    X(CLOCK_SET, "time of day set")                                    \
+    X(SUSPEND, "both clocks jumped")
 
 #define COVERAGE_ENUM(id, name) COVERAGE_##id,
 enum coverage { COVERAGE_TABLE(COVERAGE_ENUM) COVERAGES };
 #undef COVERAGE_ENUM
 
-/* [1]: of the server in front, or of a seed with one if the fault belongs to no server. */
+/* [1]: of the server in front, or in seeds with one if it belongs to no server. */
 struct coverage_counts {
     uint64_t of[COVERAGES][2];
 };

@@ -6,30 +6,31 @@
 
 static const struct {
     const char *name;
+    const char *text; /* for the report */
     unsigned percent; /* of the seeds */
 } switches[SWITCHES] = {
-    [SWITCH_CUT] = {"cut", 60},
-    [SWITCH_KILL] = {"kill", 40},
-    [SWITCH_STOP] = {"stop", 30},
-    [SWITCH_ERRORS] = {"errors", 25},
-    [SWITCH_FULL] = {"full", 15},
-    [SWITCH_SLOW] = {"slow", 20},
-    [SWITCH_MISDIRECT] = {"misdirect", 30},
-    [SWITCH_ROT] = {"rot", 10},
-    [SWITCH_BREAK] = {"break", 50},
-    [SWITCH_SILENCE] = {"silence", 25},
-    [SWITCH_DELAY] = {"delay", 25},
-    [SWITCH_PAUSE] = {"pause", 40},
-    [SWITCH_CLOCK] = {"clock", 25},
-    [SWITCH_LEASES] = {"leases", 60},
-    [SWITCH_WATCHES] = {"watches", 80},
-    [SWITCH_COMPACTION] = {"compaction", 60},
-    [SWITCH_MAINTENANCE] = {"maintenance", 50},
-    [SWITCH_AUTH] = {"auth", 30},
-    [SWITCH_KUBE] = {"kube", 25},
-    [SWITCH_LARGE] = {"large", 40},
-    [SWITCH_TLS] = {"tls", 25},
-    [SWITCH_FRONT] = {"front", 25},
+    [SWITCH_CUT] = {"cut", "power cuts", 60},
+    [SWITCH_KILL] = {"kill", "kills", 40},
+    [SWITCH_STOP] = {"stop", "stops and starts", 30},
+    [SWITCH_ERRORS] = {"errors", "disk calls that fail", 25},
+    [SWITCH_FULL] = {"full", "a full disk", 15},
+    [SWITCH_SLOW] = {"slow", "slow syncs", 20},
+    [SWITCH_MISDIRECT] = {"misdirect", "sectors in the wrong place", 30},
+    [SWITCH_ROT] = {"rot", "changed bits", 10},
+    [SWITCH_BREAK] = {"break", "broken connections", 50},
+    [SWITCH_SILENCE] = {"silence", "half-open connections", 25},
+    [SWITCH_DELAY] = {"delay", "slow connections", 25},
+    [SWITCH_PAUSE] = {"pause", "pauses of threads", 40},
+    [SWITCH_CLOCK] = {"clock", "jumping clocks", 25},
+    [SWITCH_LEASES] = {"leases", "leases", 60},
+    [SWITCH_WATCHES] = {"watches", "watches", 80},
+    [SWITCH_COMPACTION] = {"compaction", "compactions", 60},
+    [SWITCH_MAINTENANCE] = {"maintenance", "snapshots, hashes and defragmentation", 50},
+    [SWITCH_AUTH] = {"auth", "users and roles", 30},
+    [SWITCH_KUBE] = {"kube", "the Kubernetes API", 25},
+    [SWITCH_LARGE] = {"large", "large values", 40},
+    [SWITCH_TLS] = {"tls", "TLS", 25},
+    [SWITCH_FRONT] = {"front", "a server in front of another", 25},
 };
 
 struct plan plan_make(uint64_t seed, const struct plan_limits *limits)
@@ -59,6 +60,11 @@ struct plan plan_make(uint64_t seed, const struct plan_limits *limits)
 const char *switch_name(enum plan_switch which)
 {
     return switches[which].name;
+}
+
+const char *switch_text(enum plan_switch which)
+{
+    return switches[which].text;
 }
 
 enum plan_switch switch_named(const char *name, size_t len)

@@ -13,7 +13,7 @@ enum plan_switch {
     SWITCH_CUT,       /* power fails, at any action of the disk */
     SWITCH_KILL,      /* the process is killed */
     SWITCH_STOP,      /* it is stopped and started again */
-    SWITCH_ERRORS,    /* calls of the disk fail */
+    SWITCH_ERRORS,    /* disk calls fail */
     SWITCH_FULL,      /* the disk is full for a while */
     SWITCH_SLOW,      /* some syncs take a second */
     SWITCH_MISDIRECT, /* power cuts put sectors in the wrong place */
@@ -52,6 +52,8 @@ struct plan_limits {
 
 struct plan plan_make(uint64_t seed, const struct plan_limits *limits);
 const char *switch_name(enum plan_switch which);
+/* What a seed with it has, for people who do not know the names. */
+const char *switch_text(enum plan_switch which);
 /* SWITCHES: there is none with this name. */
 enum plan_switch switch_named(const char *name, size_t len);
 

@@ -18,7 +18,7 @@ enum { REPEAT_ONE_IN = 20, PLANT_SEEDS_MAX = 1000 };
 /* Of the tree in which the program is run. At the beginning, since that is what was compiled. */
 static void read_commit(char commit[static REPORT_COMMIT_BYTES])
 {
-    FILE *pipe = popen("git rev-parse --short HEAD 2>/dev/null", "r");
+    FILE *pipe = popen("tools/commit-name 2>/dev/null", "r");
     if (!pipe)
         return;
     if (!fgets(commit, REPORT_COMMIT_BYTES, pipe))
@@ -313,49 +313,79 @@ bool report_failed(const struct report *report)
 
 /* -- JSON -- */
 
-static void write_fact(FILE *file, const char *name, double value, const char *unit)
+static void write_fact(FILE *file, const char *name, double value, const char *unit,
+                       const char *separator)
 {
-    fprintf(file, "    [\"%s\", %.0f, \"%s\"],\n", name, value, unit);
+    fprintf(file, "    [\"%s\", %.0f, \"%s\"]%s\n", name, value, unit, separator);
 }
 
-static void write_seeds(FILE *file, const struct report *report)
+static void write_facts(FILE *file, const struct report *report)
 {
-    write_fact(file, "seeds", (double)report->runs, "");
-    write_fact(file, "seeds that were run twice, with the same trace", (double)report->repeated,
-               "");
-    write_fact(file, "requests of clients", (double)report->operations, "");
-    write_fact(file, "revisions", (double)report->revisions, "");
-    write_fact(file, "simulated time", report->simulated_seconds, "s");
-    write_fact(file, "steps", (double)report->steps, "");
-    write_fact(file, "CPU time", report->cpu_seconds, "s");
-    for (int i = 0; i < SWITCHES; i++) {
-        char name[64];
-        snprintf(name, sizeof(name), "seeds with %s", switch_name((enum plan_switch)i));
-        write_fact(file, name, (double)report->switched[i], "");
-    }
+    write_fact(file, "seeds", (double)report->runs, "", ",");
+    write_fact(file, "seeds that were run twice, with the same trace", (double)report->repeated, "",
+               ",");
+    write_fact(file, "requests of the first eight kinds below", (double)report->operations, "",
+               ",");
+    write_fact(file, "revisions", (double)report->revisions, "", ",");
+    write_fact(file, "simulated time", report->simulated_seconds, "s", ",");
+    write_fact(file, "steps", (double)report->steps, "", ",");
+    write_fact(file, "CPU time", report->cpu_seconds, "s", "");
 }
 
-static void write_coverage(FILE *file, const struct report *report)
+static void begin_table(FILE *file, const char *title, const char *columns)
 {
-    for (enum coverage what = 0; what < COVERAGES; what++) {
+    fprintf(file, "    {\"title\": \"%s\", \"columns\": [%s], \"rows\": [", title, columns);
+}
+
+static void write_switches(FILE *file, const struct report *report)
+{
+    begin_table(file, "What the seeds have", "\"seeds with\", \"number\"");
+    for (enum plan_switch i = 0; i < SWITCHES; i++)
+        fprintf(file, "%s\n      [\"%s\", %llu]", i ? "," : "", switch_text(i),
+                (unsigned long long)report->switched[i]);
+    fprintf(file, "]},\n");
+}
+
+/* A table of everything from first to before end. */
+static void write_coverage(FILE *file, const struct report *report, enum coverage first,
+                           enum coverage end)
+{
+    for (enum coverage what = first; what < end; what++) {
         const uint64_t *counts = report->coverage.of[what];
-        char front[64];
-        snprintf(front, sizeof(front), "of which %llu with a server in front",
-                 (unsigned long long)counts[1]);
-        write_fact(file, coverage_name(what), (double)(counts[0] + counts[1]), front);
+        fprintf(file, "%s\n      [\"%s\", %llu, %llu]", what > first ? "," : "",
+                coverage_name(what), (unsigned long long)(counts[0] + counts[1]),
+                (unsigned long long)counts[1]);
     }
+    fprintf(file, "]},\n");
 }
 
 static void write_plants(FILE *file, const struct report *report)
 {
+    const char *separator = "";
+    begin_table(file, "Planted bugs",
+                "\"planted bug\", \"fault that shows it\", \"seeds until it was found\"");
     for (enum plant plant = PLANT_NONE + 1; plant < PLANTS; plant++) {
-        char name[160];
         if (!is_wanted(&report->options, plant))
             continue;
-        snprintf(name, sizeof(name), "planted: %s (%s): seeds until it was found",
-                 plant_what(plant), plant_fault(plant));
-        write_fact(file, name, (double)report->found_after[plant], "");
+        fprintf(file, "%s\n      [\"%s\", \"%s\", %llu]", separator, plant_what(plant),
+                plant_fault(plant), (unsigned long long)report->found_after[plant]);
+        separator = ",";
     }
+    fprintf(file, "]}\n");
+}
+
+static void write_tables(FILE *file, const struct report *report)
+{
+    write_switches(file, report);
+    begin_table(file, "Requests and their results",
+                "\"request\", \"in all\", \"in seeds with a server in front\"");
+    write_coverage(file, report, 0, COVERAGE_CUT);
+    begin_table(file, "Faults of a server", "\"fault\", \"in all\", \"of the server in front\"");
+    write_coverage(file, report, COVERAGE_CUT, COVERAGE_BREAK);
+    begin_table(file, "Faults of connections, threads and clocks",
+                "\"fault\", \"in all\", \"in seeds with a server in front\"");
+    write_coverage(file, report, COVERAGE_BREAK, COVERAGES);
+    write_plants(file, report);
 }
 
 static const char *met(bool is_met)
@@ -403,11 +433,10 @@ bool report_write(const struct report *report, const char *path)
             "  \"facts\": [\n",
             report->options.plants ? " --plants" : "", (unsigned long long)report->runs,
             report->commit, date, report->seconds);
-    write_seeds(file, report);
-    write_coverage(file, report);
-    write_plants(file, report);
-    fprintf(file, "    [\"seeds that failed\", %llu, \"\"]\n  ],\n  \"plots\": [],\n",
-            (unsigned long long)report->failures);
+    write_facts(file, report);
+    fprintf(file, "  ],\n  \"tables\": [\n");
+    write_tables(file, report);
+    fprintf(file, "  ],\n  \"plots\": [],\n");
     write_rows(file, report);
     fprintf(file, "}\n");
     return fclose(file) == 0;

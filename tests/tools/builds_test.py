@@ -37,8 +37,9 @@ class Results(unittest.TestCase):
             self.assertEqual(builds.added(stored, other), other)
 
     def test_report_names_the_kinds_of_tests(self):
-        build = {**result("make tsan"), "kinds": ["live:a,b+crash:30", "live:c"]}
-        self.assertIn("tests of live, crash passed at", builds.merged({}, build)["facts"][0][0])
+        files = len(list((ROOT / "tests/live").glob("*_test.py")))
+        build = {**result("make tsan"), "kinds": ["unit", "live:a,b,c,d+crash:30"]}
+        self.assertIn(f"tests of unit, live (4 of {files}), crash (30) passed at", builds.merged({}, build)["facts"][0][0])
 
     def test_failed_test_misses_the_goal(self):
         rows = builds.merged(builds.merged({}, result("make clang", 1)), result("make tsan", 2, 1))["rows"]

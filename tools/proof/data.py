@@ -11,6 +11,7 @@ A part's file, docs/report/data/PART.json, is written by its program:
 import dataclasses
 import json
 import pathlib
+import re
 import typing
 
 from sidebyside import report as bench_report
@@ -20,6 +21,7 @@ PARTS = {"sim": ("Simulation of the whole server", "make sim"), "histories": ("H
          "power": ("Power loss", "make power"), "fuzz": ("Fuzzing", "make fuzz"), "soak": ("Soak", "make soak T=1800"),
          "builds": ("Compilers, sanitizers and hardening", "make clang msan tsan hardening")}
 REACHED, MISSED, NOT_MEASURED, SHOWN = "reached", "missed", "not measured", ""
+OTHER_WORK = "other work on the machine"
 
 
 @dataclasses.dataclass
@@ -120,7 +122,7 @@ def bench_tables(samples, metrics):
         columns = ["work", peer, ours, f"{ours} to {peer}", "goal", ""]
         table = tables.setdefault(metric["compared"], Table(f"{ours} beside {peer}", columns, []))
         if not metric["text"].startswith("—"):
-            head = metric["text"].split(", p50")[0].split(", server CPU")[0].split(", anonymous")[0].split(": ")[0]
+            head = metric["text"].split(", p50")[0].split(", server CPU")[0].split(", anonymous")[0].split(", events")[0].split(": ")[0]
         table.rows.append(bench_row(metric, head))
     return list(tables.values())
 
@@ -134,7 +136,7 @@ def machine_of(results):
                                         f"{machine['memory_gb']} GB, Linux {machine['kernel']}"),
             ("disk", f"{machine['filesystem']}, fdatasync of 4 KiB {machine['fdatasync_us']} µs"),
             ("Vigil", f"{machine['vigil']}, commit {machine['commit']}"), ("etcd", machine["etcd"]),
-            ("took", f"{results['seconds']:.0f} s"), ("other work on the machine", warning)]
+            ("took", f"{results['seconds']:.0f} s"), (OTHER_WORK, warning), *bench_report.earlier_runs(results)]
 
 
 # -- Other parts --
@@ -151,9 +153,19 @@ def detail_of(stored):
     return Table(stored["title"], [*stored["columns"], ""], rows)
 
 
+def short_commit(name):
+    """Eight digits, as everywhere in the report, and -dirty if it is."""
+    return re.sub(r"^([0-9a-f]{8})[0-9a-f]+", r"\1", name)
+
+
+def short_date(date):
+    """As the benchmarks write it."""
+    return re.sub(r"^([0-9-]{10})T([0-9]{2}:[0-9]{2}).*", r"\1 \2 UTC", date)
+
+
 def part_of(stored):
     title, command = PARTS.get(stored["part"], (stored["part"].capitalize(), stored["command"]))
-    about = [("command", stored["command"]), ("commit", stored["commit"]), ("date", stored["date"]),
+    about = [("command", stored["command"]), ("commit", short_commit(stored["commit"])), ("date", short_date(stored["date"])),
              ("took", f"{number(round(stored['seconds']))} s")]
     rows = [part_row(row) for row in stored.get("rows", [])]
     table = Table(title, ["row", "value", "goal", ""], rows) if rows else None

@@ -7,11 +7,14 @@ from sidebyside import plot as bench_plot
 
 INTRO = ("What Vigil was tested with, and what was measured. Everything here is made by `make report` from data that the programs "
          "themselves wrote: `bench/results/` and `docs/report/data/`. A row that was not measured says so.")
+LIMITS = ("What this does not show: each part names the commit that it was run at, and code that was changed later was not run again. "
+          "`make test`, `make conformance`, `make e2e`, `make kube` and `make cluster` pass or fail and have no numbers here. All runs were "
+          "on virtual machines with two x86-64 cores, no disk really lost its power, and no run was longer than an hour and a half.")
 BENCH = ("Side by side on one machine", "How it is measured is explained in `bench/README.md`. Medians of the rounds; ± is the round "
-         "farthest from it.")
-GROWTH = ("Large sizes and growth", "Measured by `make bench-growth`. A slope is that of a straight line through the points on "
+         "farthest from it, and without ± there was one round. The fourth column is the third, divided by the second.")
+GROWTH = ("Large sizes and growth", "Measured by `make bench-growth`. A slope is that of a line fitted to the points on "
           "logarithmic scales: 1 is linear growth, and n log n is about 1.1 over these sizes.")
-FOUND = ("What the proof found", "Faults that these tests found in Vigil, and the commits that fixed them.")
+FOUND = ("What the proof found", "Faults that these and our other tests found in Vigil, and the commits that fixed them.")
 
 STYLE = """
  body { font: 15px/1.5 system-ui, sans-serif; max-width: 980px; margin: 24px auto; padding: 0 16px; color: #24292f; background: #fff }
@@ -45,6 +48,12 @@ def plots_of(report):
     for part in report.parts:
         found |= {f"{part.name}-{index + 1}": chart.lines(plot) for index, plot in enumerate(part.plots)}
     return found
+
+
+def warnings_of(report):
+    """Of measurements that are not to be trusted."""
+    return [f"{heading[0]}: other work on the machine took {value}." for heading, (machine, _) in zip((BENCH, GROWTH), report.bench)
+            for name, value in machine if name == data.OTHER_WORK and "not a quiet machine" in value]
 
 
 def missed_rows(report):
@@ -101,8 +110,8 @@ def markdown_part(part):
 def markdown(report):
     plots = plots_of(report)
     blocks = ["# The proof", INTRO.replace("`bench/results/`", "[bench/results](../../bench/results/README.md)")
-              + " The same as one page with its plots: `docs/report/report.html`.",
-              markdown_pairs([(name, str(number)) for number, name in counts_of(report)])]
+              + " The same as one page with its plots: `docs/report/report.html`.", LIMITS,
+              markdown_pairs([(name, str(number)) for number, name in counts_of(report)]), *warnings_of(report)]
     if missed_rows(report):
         blocks.append("Missed:\n\n" + "\n".join(f"- {missed_text(row)}" for row in missed_rows(report)))
     blocks.append(markdown_image("goals"))
@@ -187,7 +196,8 @@ def html(report):
     plots = plots_of(report)
     links = [("bench", BENCH[0]), ("growth", GROWTH[0]), *((part.name, part.title) for part in report.parts), ("found", FOUND[0])]
     cards = "".join(f'<div class="card"><b>{number}</b>{name}</div>' for number, name in counts_of(report))
-    blocks = ["<h1>The proof</h1>", f"<p>{inline(INTRO)}</p>", f'<div class="cards">{cards}</div>',
+    blocks = ["<h1>The proof</h1>", f"<p>{inline(INTRO)}</p>", f"<p>{inline(LIMITS)}</p>", f'<div class="cards">{cards}</div>',
+              *(f'<p class="unknown">{escape(warning)}</p>' for warning in warnings_of(report)),
               "<p>" + " · ".join(f'<a href="#{name}">{escape(title)}</a>' for name, title in links) + "</p>"]
     if missed_rows(report):
         lines = "\n".join(f'<li class="missed">{escape(missed_text(row))}</li>' for row in missed_rows(report))

@@ -167,12 +167,15 @@ def table(measured):
                   f"{of_server(row, 'peak')} MB | {of_clients(row, 'cpu'):.1f} s |")
 
 
+def phases(figures):
+    """A table for the report."""
+    rows = [[row["phase"], row["seconds"], round(of_server(row, "cpu"), 1), of_server(row, "rss")] for row in figures.rows]
+    return {"title": title(figures), "rows": rows,
+            "columns": ["phase", "time, s", "processor time of the server, s", "memory of the server after it, MB"]}
+
+
 def facts(figures):
     name = title(figures)
-    for row in figures.rows:
-        yield [f"{name}: {row['phase']}, time", row["seconds"], "s"]
-        yield [f"{name}: {row['phase']}, processor time of the server", round(of_server(row, "cpu"), 1), "s"]
-        yield [f"{name}: {row['phase']}, memory of the server after it", of_server(row, "rss"), "MB"]
     yield [f"{name}: peak memory of the server", of_server(figures.rows[-1], "peak"), "MB"]
     yield [f"{name}: processor time of the server, in all", round(sum(of_server(row, "cpu") for row in figures.rows), 1), "s"]
     yield [f"{name}: processor time of its clients, in all", round(sum(of_clients(row, "cpu") for row in figures.rows), 1), "s"]
@@ -184,12 +187,12 @@ def plot(measured, name, unit, points):
 
 
 def write_report(path, measured, seconds):
-    commit = subprocess.run(["git", "rev-parse", "--short=12", "HEAD"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    commit = subprocess.check_output([ROOT / "tools/commit-name"], text=True)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps({
         "part": "scale", "command": "make scale", "commit": commit.strip(),
         "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d"), "seconds": round(seconds, 1),
-        "facts": [fact for f in measured for fact in facts(f)],
+        "facts": [fact for f in measured for fact in facts(f)], "tables": [phases(f) for f in measured],
         "plots": [plot(measured, "Memory of the server", "MB", lambda f: [[x, round(y, 1)] for x, y in f.memory]),
                   plot(measured, "Pods that run", "pods", lambda f: f.running)],
         "rows": []}, indent=1) + "\n")
