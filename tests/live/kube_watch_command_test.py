@@ -87,7 +87,7 @@ class KubeWatchCommand(LiveTest):
         self.assertRegex(errors, "cannot connect to 127.0.0.1:1")
         code, _, errors = self.run_to_end()
         self.assertEqual((code, errors), (2, "vigil kube watch: RESOURCE[/NAME] is missing. See vigil kube watch --help.\n"))
-        code, output, _ = self.run_to_end("pods", "--selector", "=x")
+        code, output, _ = self.run_to_end("pods", "--selector", "=x", "--count", "1")  # a refusal is not counted
         self.assertEqual(code, 1)
         self.assertRegex(output, "ENDED     400 BadRequest")
 

@@ -225,12 +225,15 @@ static int on_event(vigil_kube_watch *watch, const vigil_kube_event *event, void
     (void)watch;
     event_view_show(&s->view, event, wall_ns());
     note_version(s, event);
-    if (s->left && --s->left == 0) {
+    if (event->type == VIGIL_KUBE_ENDED) {
+        if (!watch_again(s, event->end))
+            finish(s, event->end == VIGIL_KUBE_END_COMPLETE ? EXIT_OK : EXIT_FAILED);
+        return VIGIL_KUBE_CONTINUE;
+    }
+    if (event->type != VIGIL_KUBE_ERROR && s->left && --s->left == 0) {
         finish(s, EXIT_OK);
         return VIGIL_KUBE_PAUSE;
     }
-    if (event->type == VIGIL_KUBE_ENDED && !watch_again(s, event->end))
-        finish(s, event->end == VIGIL_KUBE_END_COMPLETE ? EXIT_OK : EXIT_FAILED);
     return VIGIL_KUBE_CONTINUE;
 }
 

@@ -22,8 +22,8 @@ static const struct option storage[] = {
         .name = "checkpoint-bytes",
         .kind = OPTION_SIZE,
         .fallback = "67108864",
-        .help = "How much log is written between two checkpoints. A start replays at most about "
-                "this much.",
+        .help = "How much log is written between two checkpoints. A start replays about this much, "
+                "and at most about twice as much.",
         .min = 1 * MIB,
         .max = 65536 * MIB,
         FIELD(checkpoint_bytes),

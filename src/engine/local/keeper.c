@@ -68,17 +68,23 @@ static void take_requests(struct local_keeper *keeper)
 
 /* -- Segments, checkpoints, cleaning -- */
 
-/* Warns, and delays further attempts at anything that needs disk space. */
-static void warn_and_wait(struct local_keeper *keeper, const char *what, enum status status,
-                          const char *detail)
+static void warn(struct local_keeper *keeper, const char *what, enum status status,
+                 const char *detail)
 {
     int64_t now = now_ns();
-    keeper->retry_at_ns = now + retry_wait_ns;
     if (keeper->last_warning == what && now - keeper->last_warning_ns < warn_again_ns)
         return; /* a full disk stays full for a while */
     keeper->last_warning = what;
     keeper->last_warning_ns = now;
     local_warn(&keeper->shared->report, what, status, detail);
+}
+
+/* Also delays further attempts at anything that needs disk space, except the next segment. */
+static void warn_and_wait(struct local_keeper *keeper, const char *what, enum status status,
+                          const char *detail)
+{
+    keeper->retry_at_ns = now_ns() + retry_wait_ns;
+    warn(keeper, what, status, detail);
 }
 
 static void rest_after_piece(struct local_keeper *keeper, int64_t begun_ns)
@@ -97,22 +103,35 @@ static bool rests_after_piece(const struct local_keeper *keeper, int64_t now)
            !keeper_prepare_lags(keeper->upkeep);
 }
 
+/* It waits only for its own failures: a writer that finds no segment makes one itself, and then all
+ * puts wait for it. */
 static void prepare(struct local_keeper *keeper)
 {
     int64_t begun_ns = now_ns();
-    if (rests_after_piece(keeper, begun_ns))
+    if (begun_ns < keeper->prepare_retry_ns || rests_after_piece(keeper, begun_ns))
         return;
     turn_phase("creating the next segment of the log");
     enum status status = keeper_prepare_step(keeper->upkeep);
+    keeper->prepare_retry_ns = status == ST_OK ? 0 : now_ns() + retry_wait_ns;
     if (keeper_is_preparing(keeper->upkeep))
         rest_after_piece(keeper, begun_ns);
     if (status == ST_DISK_FULL && keeper_is_held_back(keeper->upkeep))
         local_snapshots_end_all(&keeper->shared->snapshots);
     if (status != ST_OK)
-        warn_and_wait(keeper, "the next segment of the log could not be created", status,
-                      status == ST_DISK_FULL ? "puts are refused until there is space: free some, "
-                                               "or delete keys and compact"
-                                             : "");
+        warn(keeper, "the next segment of the log could not be created", status,
+             status == ST_DISK_FULL ? "puts are refused until there is space: free some, or delete "
+                                      "keys and compact"
+                                    : "");
+}
+
+/* When the next segment needs the keeper again; CLOCK_NEVER: when the writer has taken one. */
+static int64_t prepare_due_ns(const struct local_keeper *keeper)
+{
+    if (keeper->prepare_retry_ns)
+        return keeper->prepare_retry_ns;
+    if (!keeper_is_preparing(keeper->upkeep))
+        return CLOCK_NEVER;
+    return keeper_prepare_lags(keeper->upkeep) ? 0 : keeper->prepare_at_ns;
 }
 
 /* Unlike other failures this does not set retry_at_ns: on a full disk, the work that frees space
@@ -164,8 +183,7 @@ static void do_urgent(void *ctx)
 {
     struct local_keeper *keeper = ctx;
     mark_if_idle(keeper);
-    if (now_ns() >= keeper->retry_at_ns)
-        prepare(keeper);
+    prepare(keeper);
 }
 
 /* Sorts one list of leases, or of the keys of a lease, that the writer has collected. */
@@ -200,6 +218,7 @@ static void checkpoint_failed(struct local_keeper *keeper, enum status status)
 {
     keeper->checkpointing = false;
     atomic_store(&keeper->inbox->dirty, true);
+    keeper->dirty_since_ns = now_ns(); /* the writer finds it set, and wakes no thread */
     const char *what = "the checkpoint could not be written and will be tried again";
     if (status == ST_DAMAGED) {
         keeper->checkpoint_after_ns = now_ns() + warn_again_ns;
@@ -210,9 +229,9 @@ static void checkpoint_failed(struct local_keeper *keeper, enum status status)
     }
 }
 
-static void rest_after(struct local_keeper *keeper, int64_t begun_ns)
+static void rest_after(struct local_keeper *keeper, int64_t begun_ns, int64_t times)
 {
-    int64_t now = now_ns(), ns = REST_TIMES * (now - begun_ns);
+    int64_t now = now_ns(), ns = times * (now - begun_ns);
     uint64_t index = log_durable_index(store_log(keeper->shared->store));
     bool quiet = index == keeper->rested_index || is_defragmenting(keeper);
     keeper->rested_index = index;
@@ -224,13 +243,28 @@ static bool rests(const struct local_keeper *keeper, int64_t now)
     return now < keeper->rest_until_ns;
 }
 
-/* Dropping versions can always wait. Adding records can wait while a start would replay little more
- * than checkpoint_bytes. */
+static bool lags_by(const struct local_keeper *keeper, unsigned checkpoints)
+{
+    uint64_t bytes = keeper->shared->options.checkpoint_bytes;
+    return keeper_checkpoint_lag_bytes(keeper->upkeep) >= checkpoints * bytes;
+}
+
+/* Dropping versions can always wait. Adding records can wait while a start would replay less than
+ * twice checkpoint_bytes. */
 static bool checkpoint_can_wait(const struct local_keeper *keeper)
 {
-    size_t most = keeper->shared->options.checkpoint_bytes;
-    return !keeper_checkpoint_lags(keeper->upkeep) ||
-           keeper_checkpoint_lag_bytes(keeper->upkeep) < most + most / 4;
+    return !keeper_checkpoint_lags(keeper->upkeep) || !lags_by(keeper, 2);
+}
+
+/* REST_TIMES, and less and less from checkpoint_bytes to twice as much, so that the checkpoint
+ * becomes as fast as the log grows before it may not rest at all. */
+static int64_t rest_times(const struct local_keeper *keeper)
+{
+    uint64_t most = keeper->shared->options.checkpoint_bytes;
+    uint64_t lag = keeper_checkpoint_lag_bytes(keeper->upkeep);
+    if (lag <= most)
+        return REST_TIMES;
+    return lag >= 2 * most ? 0 : (int64_t)(REST_TIMES * (2 * most - lag) / most);
 }
 
 /* One transaction of the checkpoint in progress. */
@@ -244,7 +278,7 @@ static enum status checkpoint_step(struct local_keeper *keeper)
     if (!done)
         local_observe(keeper->counts, LOCAL_CHECKPOINT_SECONDS, now_ns() - begun_ns);
     if (can_wait)
-        rest_after(keeper, begun_ns);
+        rest_after(keeper, begun_ns, rest_times(keeper));
     if (status != ST_OK)
         checkpoint_failed(keeper, status);
     else if (done)
@@ -329,7 +363,7 @@ static enum status clean(struct local_keeper *keeper)
     if (!relocation)
         return ST_OK;
     local_observe(keeper->counts, LOCAL_CLEAN_SECONDS, now_ns() - begun_ns);
-    rest_after(keeper, begun_ns);
+    rest_after(keeper, begun_ns, REST_TIMES);
     keeper->cleaning = true;
     ask_writer(keeper, LOCAL_RELOCATE, relocation);
     return ST_OK;
@@ -349,8 +383,8 @@ static void cleaned(struct local_keeper *keeper, uint64_t old_segment)
 
 /*
  * The index points to the copies that the writer was given. The writer gets more of them, or a step
- * of the checkpoint follows. On a full disk this is tried again, because it frees space. True: the
- * segment is cleaned.
+ * of the checkpoint follows. On a full disk this is tried again, because it frees space; after
+ * damage it is tried again, too, but nothing may wait for it. True: the segment is cleaned.
  */
 static bool continue_cleaning(struct local_keeper *keeper)
 {
@@ -360,15 +394,19 @@ static bool continue_cleaning(struct local_keeper *keeper)
     int64_t begun_ns = now_ns();
     bool done = false;
     enum status status = keeper_clean_step(keeper->upkeep, relocation, &done);
-    rest_after(keeper, begun_ns);
-    if (status == ST_DISK_FULL || status == ST_DAMAGED) {
-        warn_and_wait(keeper, "the checkpoint of a cleaned segment could not be written", status,
-                      keeper_error_text(keeper->upkeep));
+    rest_after(keeper, begun_ns, REST_TIMES);
+    const char *what = "the checkpoint of a cleaned segment could not be written";
+    if (status == ST_DAMAGED) {
+        keeper->clean_retry_ns = now_ns() + warn_again_ns;
+        warn(keeper, what, status, keeper_error_text(keeper->upkeep));
+        return false;
+    }
+    if (status == ST_DISK_FULL) {
+        warn_and_wait(keeper, what, status, keeper_error_text(keeper->upkeep));
         return false;
     }
     if (status != ST_OK) {
-        local_fail(&keeper->shared->report,
-                   "the checkpoint of a cleaned segment could not be written", status);
+        local_fail(&keeper->shared->report, what, status);
         waker_wake(&keeper->shared->writer.waker);
         return false;
     }
@@ -381,7 +419,7 @@ static bool continue_cleaning(struct local_keeper *keeper)
 
 static bool can_continue_cleaning(const struct local_keeper *keeper, int64_t now)
 {
-    return keeper->relocated_job && !rests(keeper, now);
+    return keeper->relocated_job && now >= keeper->clean_retry_ns && !rests(keeper, now);
 }
 
 /* -- Defragmenting -- */
@@ -454,6 +492,8 @@ static void defragment(struct local_keeper *keeper)
     if (defragmenter->state == DEFRAGMENT_IDLE &&
         (defragmenter->waiting.first || defragmenter->wanted))
         defragment_begin(keeper);
+    if (defragmenter->state == DEFRAGMENT_CLEANING && now_ns() < keeper->clean_retry_ns)
+        defragment_finish(keeper, ST_DAMAGED); /* it did what it could */
     if (defragmenter->state != DEFRAGMENT_CLEANING || keeper->cleaning)
         return;
     want_cleaning(keeper);
@@ -534,8 +574,10 @@ static bool checkpoint_is_due(const struct local_keeper *keeper)
         return true;
     if (keeper->dirty_since_ns == CLOCK_NEVER || now_ns() < keeper->checkpoint_after_ns)
         return false;
-    return now_ns() - keeper->dirty_since_ns >= checkpoint_wait_ns ||
-           keeper_checkpoint_lag_bytes(keeper->upkeep) >= keeper->shared->options.checkpoint_bytes;
+    /* One after another would leave no time for cleaning. */
+    if (keeper->wants_cleaning && !keeper->cleaning && !lags_by(keeper, 2))
+        return false;
+    return now_ns() - keeper->dirty_since_ns >= checkpoint_wait_ns || lags_by(keeper, 1);
 }
 
 static void checkpoint(struct local_keeper *keeper)
@@ -546,8 +588,12 @@ static void checkpoint(struct local_keeper *keeper)
     if (!keeper->checkpointing || (checkpoint_can_wait(keeper) && rests(keeper, now_ns())))
         return;
     enum status status = checkpoint_step(keeper);
-    if (keeper->checkpointing)
+    if (keeper->checkpointing) {
+        /* Dropping versions may take minutes, in which the log must not grow without bound. */
+        if (!keeper_checkpoint_lags(keeper->upkeep) && lags_by(keeper, 1))
+            checkpoint_begin(keeper);
         return;
+    }
     if (status == ST_OK)
         want_cleaning(keeper);
     defragment_checkpointed(keeper, status);
@@ -575,9 +621,9 @@ static void work(struct local_keeper *keeper)
     bool waits = now_ns() < keeper->retry_at_ns;
     local_hashes_turn(&keeper->hashes, waits || !cleaning_is_next(keeper, now_ns()));
     sort_one(keeper);
+    prepare(keeper);
     if (waits)
         return;
-    prepare(keeper); /* on a full disk the following steps may free space */
     /* One segment after another, until none is worth cleaning. */
     if (can_continue_cleaning(keeper, now_ns()) && continue_cleaning(keeper))
         want_cleaning(keeper);
@@ -592,15 +638,16 @@ static void work(struct local_keeper *keeper)
 
 static bool is_busy(const struct local_keeper *keeper, int64_t now)
 {
-    if (local_hashes_busy(&keeper->hashes) || keeper->unsorted.first)
+    if (local_hashes_busy(&keeper->hashes) || keeper->unsorted.first ||
+        prepare_due_ns(keeper) <= now)
         return true;
-    if (keeper_is_preparing(keeper->upkeep) && !rests_after_piece(keeper, now))
-        return now >= keeper->retry_at_ns;
+    if (now < keeper->retry_at_ns)
+        return false;
     if (keeper->checkpointing && !checkpoint_can_wait(keeper))
-        return now >= keeper->retry_at_ns;
-    return now >= keeper->retry_at_ns && !rests(keeper, now) &&
-           (keeper->checkpointing || keeper->relocated_job || cleaning_is_next(keeper, now) ||
-            defragment_waits_for_checkpoint(keeper) ||
+        return true;
+    return !rests(keeper, now) &&
+           (keeper->checkpointing || can_continue_cleaning(keeper, now) ||
+            cleaning_is_next(keeper, now) || defragment_waits_for_checkpoint(keeper) ||
             (keeper->defragmenter.state == DEFRAGMENT_CLEANING && !keeper->cleaning));
 }
 
@@ -618,24 +665,27 @@ static int64_t checkpoint_due_ns(const struct local_keeper *keeper)
     return due > keeper->checkpoint_after_ns ? due : keeper->checkpoint_after_ns;
 }
 
+static int64_t earlier(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
 /* When there is work again, unless a message arrives earlier. */
 static int64_t next_ns(const struct local_keeper *keeper, int64_t now)
 {
+    int64_t next = prepare_due_ns(keeper);
     if (now < keeper->retry_at_ns)
-        return keeper->retry_at_ns;
-    int64_t next = keeper_is_preparing(keeper->upkeep) ? keeper->prepare_at_ns : CLOCK_NEVER;
-    int64_t other = rests(keeper, now) ? keeper->rest_until_ns : checkpoint_due_ns(keeper);
-    return other < next ? other : next;
+        return earlier(next, keeper->retry_at_ns);
+    if (keeper->relocated_job && now < keeper->clean_retry_ns)
+        next = earlier(next, keeper->clean_retry_ns);
+    return earlier(next, rests(keeper, now) ? keeper->rest_until_ns : checkpoint_due_ns(keeper));
 }
 
 /* How long to wait for a message. */
 static int64_t rest_ns(const struct local_keeper *keeper)
 {
     int64_t now = now_ns(), next = next_ns(keeper, now);
-    if (keeper->check.next_ns < next)
-        next = keeper->check.next_ns;
-    if (keeper->mark_look_ns < next)
-        next = keeper->mark_look_ns;
+    next = earlier(next, earlier(keeper->check.next_ns, keeper->mark_look_ns));
     if (next == CLOCK_NEVER)
         return CLOCK_NEVER;
     return next > now ? next - now : 0;

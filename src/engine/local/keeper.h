@@ -56,7 +56,9 @@ struct local_keeper {
     int64_t dirty_since_ns;   /* when inbox->dirty was first seen; CLOCK_NEVER: it is not set */
     const char *last_warning; /* text and time of the last warning */
     int64_t last_warning_ns;
-    int64_t retry_at_ns;         /* after a failure: nothing that needs disk space before this */
+    int64_t retry_at_ns;      /* after a failure: nothing that needs disk space before this … */
+    int64_t prepare_retry_ns; /* … but the next segment has its own time; 0: it did not fail */
+    int64_t clean_retry_ns;   /* after damage: relocated_job is not continued before this */
     int64_t checkpoint_after_ns; /* after damage: no checkpoint before this */
     int64_t mark_look_ns; /* when to look next whether the log is idle; CLOCK_NEVER: not needed */
     uint64_t mark_seen_index; /* the durable index at the last look */

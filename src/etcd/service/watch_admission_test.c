@@ -183,6 +183,23 @@ static void a_cluster_that_cannot_decide_fails_the_call(void **state)
     assert_int_equal(cluster.count, 0);
 }
 
+/* The watches of the call continue, although the mirror was too far behind to answer. */
+static void a_question_for_progress_may_stay_without_an_answer(void **state)
+{
+    struct peer *p = *state;
+    size_t at = 0;
+    uint32_t id = open_watch(p);
+    create(p, id, "a", 0);
+    answer(ST_OK, "");
+    assert_string_equal(responses(p, id, &at), "0 created;");
+    ask_progress(p, id);
+    answer(ST_AGAIN, "vigil: the mirror is behind the cluster");
+    create(p, id, "b", 0);
+    answer(ST_OK, "");
+    assert_string_equal(responses(p, id, &at), "1 created;");
+    assert_int_equal(peer_stream(p, id)->code, -1);
+}
+
 static void a_call_may_end_before_the_answer(void **state)
 {
     struct peer *p = *state;
@@ -404,6 +421,7 @@ int main(void)
         TEST(requests_keep_their_order),
         TEST(refusals_have_the_texts_of_the_cluster),
         TEST(a_cluster_that_cannot_decide_fails_the_call),
+        TEST(a_question_for_progress_may_stay_without_an_answer),
         TEST(a_call_may_end_before_the_answer),
         TEST(what_waits_is_bounded),
         TEST(a_client_gets_no_window_while_it_waits),

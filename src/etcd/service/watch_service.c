@@ -506,15 +506,21 @@ static enum status make_asked(struct watch_call *w, const struct pb_watch_reques
     return make(w, create);
 }
 
-/* The cluster has decided. If it could not, the call fails, so that the client tries again. */
+/*
+ * The cluster has decided. If it could not, the call fails, so that the client tries again; only a
+ * question for progress stays without an answer, as it does in etcd while a watch is behind.
+ */
 static enum status make_admitted(struct watch_call *w)
 {
     struct watch_admission *admission = w->cluster->admission;
+    const struct pb_watch_request *request = watch_admission_request(admission);
     enum status status = watch_admission_status(admission);
+    if (status == ST_AGAIN && request->request_union_case == PB_WATCH_REQUEST_PROGRESS_REQUEST)
+        return ST_OK;
     enum grpc_code code = status_code(status);
     char text[REFUSAL_BYTES];
     if (status == ST_OK)
-        return make_asked(w, watch_admission_request(admission));
+        return make_asked(w, request);
     struct slice reason = forward_text(w->call, w->api, watch_admission_text(admission));
     if (code == GRPC_INVALID_ARGUMENT || code == GRPC_PERMISSION_DENIED ||
         code == GRPC_UNAUTHENTICATED)

@@ -331,6 +331,32 @@ static void checkpoint_drops_versions_in_steps_and_survives_a_stop_after_each(vo
     assert_int_equal(found, expected);
 }
 
+/* Each transaction also writes down how long the log is: that is not what the checkpoint has. */
+static void lag_is_what_the_checkpoint_lacks(void **state)
+{
+    enum { PUTS = 1000, NOTHING = 256 /* the heads of segments and what aligns records */ };
+    struct fixture *f = *state;
+    fixture_commit(f);
+    assert_int_equal(keeper_checkpoint(f->keeper), ST_OK);
+    assert_true(keeper_checkpoint_lag_bytes(f->keeper) <= NOTHING);
+    overwrite(f, PUTS, PUTS);
+    fixture_commit(f);
+    uint64_t all = keeper_checkpoint_lag_bytes(f->keeper), before = all;
+    assert_true(all > PUTS * 32);
+    keeper_limit_steps(f->keeper, 4096, 100);
+    keeper_checkpoint_begin(f->keeper);
+    unsigned steps = 0;
+    for (bool done = false; !done; steps++) {
+        assert_int_equal(keeper_checkpoint_step(f->keeper, &done), ST_OK);
+        uint64_t now = keeper_checkpoint_lag_bytes(f->keeper);
+        assert_true(now < before || done);
+        assert_true(before - now <= all / 4);
+        before = now;
+    }
+    assert_true(steps > 4);
+    assert_true(before <= NOTHING);
+}
+
 /* -- Interruptions while versions are released on a full disk -- */
 
 enum { RELEASED_KEYS = 100 };
@@ -670,6 +696,7 @@ int main(void)
         TEST(step_is_small_for_any_history_of_a_key),
         TEST(compaction_during_another_is_trimmed_after_it),
         TEST(checkpoint_drops_versions_in_steps_and_survives_a_stop_after_each),
+        TEST(lag_is_what_the_checkpoint_lacks),
         TEST(failed_checkpoint_drops_everything_later),
         TEST(compaction_during_a_release_drops_the_tombstones_too),
         TEST(record_that_is_damaged_between_steps_is_skipped),

@@ -39,6 +39,7 @@ struct keeper {
     uint64_t held; /* the epoch that is pinned */
     /* The numbers of the checkpoint as of `index`, committed together. */
     uint64_t index;
+    log_loc end; /* of the record with that index; 0: not known */
     int64_t revision;
     int64_t compact_revision;
     int64_t trimmed;
@@ -100,6 +101,7 @@ static void keeper_reload(struct keeper *keeper)
 {
     struct backend *backend = keeper->backend;
     keeper->index = (uint64_t)backend_meta_get(backend, BACKEND_INDEX, 0);
+    keeper->end = 0;
     keeper->revision = backend_meta_get(backend, BACKEND_REVISION, 1);
     keeper->compact_revision = backend_meta_get(backend, BACKEND_COMPACT_REVISION, -1);
     keeper->trimmed = backend_meta_get(backend, BACKEND_TRIMMED, 0);
@@ -247,13 +249,19 @@ static enum status rows_add(struct keeper *keeper, const struct log_record *reco
     return status == ST_END ? ST_OK : status;
 }
 
+static void passed(struct keeper *keeper, const struct log_record *record)
+{
+    keeper->index = record->index;
+    keeper->end = record->body_loc + record->body.len;
+}
+
 /* All its changes are added: now its numbers count. */
 static enum status record_finish(struct keeper *keeper, size_t *bytes)
 {
     struct keeper_taking *taking = &keeper->taking;
     const struct log_record *record = &taking->record;
     TRY(rows_add(keeper, record, bytes));
-    keeper->index = record->index;
+    passed(keeper, record);
     if (record->type == LOG_RECORD_KV)
         keeper->revision = record->revision;
     keeper->db_bytes_in_use += taking->db_bytes;
@@ -283,7 +291,7 @@ static enum status record_begin(struct keeper *keeper, const struct log_record *
     if (record->type == LOG_RECORD_COMPACT) {
         struct change_compaction compaction;
         TRY(change_compaction_read(record->body, &compaction));
-        keeper->index = record->index;
+        passed(keeper, record);
         keeper->compact_revision = compaction.compact_revision;
         if (keeper->revision < compaction.reached)
             keeper->revision = compaction.reached;
@@ -467,7 +475,7 @@ static enum status release_some(struct keeper *keeper, int64_t revision)
 
 uint64_t keeper_checkpoint_lag_bytes(struct keeper *keeper)
 {
-    return segments_bytes_after(&keeper->segments, keeper->log);
+    return segments_bytes_after(&keeper->segments, keeper->log, keeper->index, keeper->end);
 }
 
 void keeper_checkpoint_begin(struct keeper *keeper)

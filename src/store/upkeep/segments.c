@@ -2,6 +2,7 @@
 
 #include "base/xalloc.h"
 #include "store/change.h"
+#include "store/log/damage.h"
 #include "store/log/format.h"
 
 #include <stdlib.h>
@@ -214,16 +215,30 @@ uint64_t segments_id_end(const struct log *log)
     return end;
 }
 
-uint64_t segments_bytes_after(const struct segments *segments, const struct log *log)
+/* How much of a segment is in the checkpoint. */
+static uint64_t bytes_added(const struct segments *segments, const struct log_segment_info *info,
+                            uint64_t index, log_loc end)
+{
+    uint64_t id, offset;
+    log_loc_split(end, &id, &offset);
+    if (info->first_index > index)
+        return 0;
+    if (id == info->id)
+        return offset;
+    /* It has all of it, or nothing was added since the start: then the row says how much. */
+    const struct backend_segment *row = row_find(segments, info->id);
+    return row ? row->used_bytes : 0;
+}
+
+uint64_t segments_bytes_after(const struct segments *segments, const struct log *log,
+                              uint64_t index, log_loc end)
 {
     struct log_segment_info *infos;
     size_t count = segments_of_log(log, &infos);
     uint64_t bytes = 0;
-    for (size_t i = 0; i < count; i++) {
-        const struct backend_segment *row = row_find(segments, infos[i].id);
-        uint64_t known = row ? row->used_bytes : 0;
-        bytes += infos[i].used_bytes > known ? infos[i].used_bytes - known : 0;
-    }
+    for (size_t i = 0; i < count; i++)
+        bytes += infos[i].used_bytes -
+                 size_min(infos[i].used_bytes, bytes_added(segments, &infos[i], index, end));
     free(infos);
     return bytes;
 }
