@@ -38,7 +38,10 @@ struct db_row {
     struct slice bucket, key, value;
 };
 
-/* Writes the file again with these rows, which ascend by bucket and key, none of them twice. */
+/*
+ * Writes the file again with these rows, which ascend by bucket and key, none of them twice. At
+ * most once: the handle still reads the old file afterwards.
+ */
 MUST_CHECK
 enum status db_file_rewrite(struct db_file *file, const struct db_row *rows, size_t count,
                             struct error *ret_error);
