@@ -261,10 +261,8 @@ static bool checkpoint_can_wait(const struct local_keeper *keeper)
 static int64_t rest_times(const struct local_keeper *keeper)
 {
     uint64_t most = keeper->shared->options.checkpoint_bytes;
-    uint64_t lag = keeper_checkpoint_lag_bytes(keeper->upkeep);
-    if (lag <= most)
-        return REST_TIMES;
-    return lag >= 2 * most ? 0 : (int64_t)(REST_TIMES * (2 * most - lag) / most);
+    uint64_t lag = keeper_checkpoint_lag_bytes(keeper->upkeep), over = lag > most ? lag - most : 0;
+    return over < most ? (int64_t)(REST_TIMES - REST_TIMES * over / most) : 0;
 }
 
 /* One transaction of the checkpoint in progress. */
@@ -384,7 +382,7 @@ static void cleaned(struct local_keeper *keeper, uint64_t old_segment)
 /*
  * The index points to the copies that the writer was given. The writer gets more of them, or a step
  * of the checkpoint follows. On a full disk this is tried again, because it frees space; after
- * damage it is tried again, too, but nothing may wait for it. True: the segment is cleaned.
+ * damage, too, but rarely, and no other segment is cleaned. True: the segment is cleaned.
  */
 static bool continue_cleaning(struct local_keeper *keeper)
 {
@@ -394,7 +392,6 @@ static bool continue_cleaning(struct local_keeper *keeper)
     int64_t begun_ns = now_ns();
     bool done = false;
     enum status status = keeper_clean_step(keeper->upkeep, relocation, &done);
-    rest_after(keeper, begun_ns, REST_TIMES);
     const char *what = "the checkpoint of a cleaned segment could not be written";
     if (status == ST_DAMAGED) {
         keeper->clean_retry_ns = now_ns() + warn_again_ns;
@@ -410,6 +407,7 @@ static bool continue_cleaning(struct local_keeper *keeper)
         waker_wake(&keeper->shared->writer.waker);
         return false;
     }
+    rest_after(keeper, begun_ns, REST_TIMES);
     if (done)
         cleaned(keeper, old_segment);
     else if (relocation->count)
@@ -574,9 +572,6 @@ static bool checkpoint_is_due(const struct local_keeper *keeper)
         return true;
     if (keeper->dirty_since_ns == CLOCK_NEVER || now_ns() < keeper->checkpoint_after_ns)
         return false;
-    /* One after another would leave no time for cleaning. */
-    if (keeper->wants_cleaning && !keeper->cleaning && !lags_by(keeper, 2))
-        return false;
     return now_ns() - keeper->dirty_since_ns >= checkpoint_wait_ns || lags_by(keeper, 1);
 }
 
@@ -587,22 +582,46 @@ static void checkpoint(struct local_keeper *keeper)
         checkpoint_begin(keeper);
     if (!keeper->checkpointing || (checkpoint_can_wait(keeper) && rests(keeper, now_ns())))
         return;
+    bool drops = !keeper_checkpoint_lags(keeper->upkeep);
     enum status status = checkpoint_step(keeper);
-    if (keeper->checkpointing) {
-        /* Dropping versions may take minutes, in which the log must not grow without bound. */
-        if (!keeper_checkpoint_lags(keeper->upkeep) && lags_by(keeper, 1))
-            checkpoint_begin(keeper);
-        return;
-    }
-    if (status == ST_OK)
+    /* Dropping may take minutes: the log must not grow without bound. */
+    bool ends = !keeper->checkpointing, goes_on = !ends && drops && lags_by(keeper, 2);
+    if (status == ST_OK && (ends || goes_on))
         want_cleaning(keeper);
-    defragment_checkpointed(keeper, status);
+    if (ends)
+        defragment_checkpointed(keeper, status);
+    if (goes_on)
+        checkpoint_begin(keeper);
 }
 
 /* Cleaning begins as soon as the current hash has ended; no other hash begins before it. */
 static bool cleaning_is_next(const struct local_keeper *keeper, int64_t now)
 {
     return keeper->wants_cleaning && !keeper->cleaning && !rests(keeper, now);
+}
+
+/* One segment after another, until none is worth cleaning. */
+static void clean_in_turn(struct local_keeper *keeper)
+{
+    if (can_continue_cleaning(keeper, now_ns()) && continue_cleaning(keeper))
+        want_cleaning(keeper);
+    if (cleaning_is_next(keeper, now_ns()) && keeper->defragmenter.state != DEFRAGMENT_CLEANING &&
+        may_clean(keeper)) {
+        keeper->wants_cleaning = false;
+        (void)clean(keeper);
+    }
+}
+
+/* While clients write, the first of them is followed by a rest: then the other is the first. */
+static void checkpoint_and_clean(struct local_keeper *keeper)
+{
+    if (!rests(keeper, now_ns()))
+        keeper->cleans_first = !keeper->cleans_first;
+    if (keeper->cleans_first)
+        clean_in_turn(keeper);
+    checkpoint(keeper);
+    if (!keeper->cleans_first)
+        clean_in_turn(keeper);
 }
 
 /* One step of each kind of work. */
@@ -624,16 +643,8 @@ static void work(struct local_keeper *keeper)
     prepare(keeper);
     if (waits)
         return;
-    /* One segment after another, until none is worth cleaning. */
-    if (can_continue_cleaning(keeper, now_ns()) && continue_cleaning(keeper))
-        want_cleaning(keeper);
-    checkpoint(keeper);
+    checkpoint_and_clean(keeper);
     defragment(keeper);
-    if (cleaning_is_next(keeper, now_ns()) && keeper->defragmenter.state != DEFRAGMENT_CLEANING &&
-        may_clean(keeper)) {
-        keeper->wants_cleaning = false;
-        (void)clean(keeper);
-    }
 }
 
 static bool is_busy(const struct local_keeper *keeper, int64_t now)
@@ -686,9 +697,7 @@ static int64_t rest_ns(const struct local_keeper *keeper)
 {
     int64_t now = now_ns(), next = next_ns(keeper, now);
     next = earlier(next, earlier(keeper->check.next_ns, keeper->mark_look_ns));
-    if (next == CLOCK_NEVER)
-        return CLOCK_NEVER;
-    return next > now ? next - now : 0;
+    return next == CLOCK_NEVER ? CLOCK_NEVER : next > now ? next - now : 0;
 }
 
 /* The engine has stopped: nothing may be written. */

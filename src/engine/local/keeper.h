@@ -72,6 +72,7 @@ struct local_keeper {
     uint64_t rested_index;         /* index of the log after the last such work */
     int64_t prepare_at_ns;         /* the next piece of a new segment is not made before this … */
     uint64_t prepared_index;       /* … because the log grew: its index after the last piece */
+    bool cleans_first;             /* in this turn, before the checkpoint */
     bool wants_cleaning;           /* a segment may have become worth cleaning */
     uint64_t wants_cleaning_since; /* hashes.ended at that time */
     _Atomic bool stopping;

@@ -475,7 +475,8 @@ static enum status release_some(struct keeper *keeper, int64_t revision)
 
 uint64_t keeper_checkpoint_lag_bytes(struct keeper *keeper)
 {
-    return segments_bytes_after(&keeper->segments, keeper->log, keeper->index, keeper->end);
+    return segments_bytes_after(&keeper->segments, keeper->log, keeper->index, keeper->end,
+                                keeper->copy);
 }
 
 void keeper_checkpoint_begin(struct keeper *keeper)

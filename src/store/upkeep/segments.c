@@ -231,14 +231,16 @@ static uint64_t bytes_added(const struct segments *segments, const struct log_se
 }
 
 uint64_t segments_bytes_after(const struct segments *segments, const struct log *log,
-                              uint64_t index, log_loc end)
+                              uint64_t index, log_loc end, uint64_t except)
 {
     struct log_segment_info *infos;
     size_t count = segments_of_log(log, &infos);
     uint64_t bytes = 0;
-    for (size_t i = 0; i < count; i++)
-        bytes += infos[i].used_bytes -
-                 size_min(infos[i].used_bytes, bytes_added(segments, &infos[i], index, end));
+    for (size_t i = 0; i < count; i++) {
+        uint64_t added = bytes_added(segments, &infos[i], index, end);
+        if (infos[i].id != except && infos[i].used_bytes > added)
+            bytes += infos[i].used_bytes - added;
+    }
     free(infos);
     return bytes;
 }

@@ -75,9 +75,10 @@ size_t segments_of_log(const struct log *log, struct log_segment_info **ret_info
 uint64_t segments_id_end(const struct log *log);
 
 /* Bytes of the log after the record with this index, which ends at `end`. 0: where it ends is not
- * known, and what was written when the rows were is taken for added. */
+ * known, and what was written when the rows were is taken for added. Without the segment `except`.
+ */
 uint64_t segments_bytes_after(const struct segments *segments, const struct log *log,
-                              uint64_t index, log_loc end);
+                              uint64_t index, log_loc end, uint64_t except);
 
 void segments_check(const struct segments *segments); /* for tests */
 
