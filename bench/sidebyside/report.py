@@ -422,7 +422,8 @@ def warning(results):
 
 def earlier_runs(results):
     """Where the numbers are from that this run has not measured."""
-    return [(f"up to {e['numbers']} of these numbers", f"of the run of {e['date']}, commit {e['commit']}") for e in results.get("earlier", [])]
+    return [(f"up to {e['numbers']} of these numbers", f"of the run of {e['date']}, commit {e['commit']}")
+            for e in results.get("earlier", [])]
 
 
 def page(results):

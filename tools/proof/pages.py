@@ -9,8 +9,9 @@ INTRO = ("What Vigil was tested with, and what was measured. Everything here is 
          "themselves wrote: `bench/results/` and `docs/report/data/`. A row that was not measured says so.")
 LIMITS = ("What this does not show: each part names the commit that it was run at, and code that was changed later was not run again. "
           "The fuzzers ran before their commits were put in order; the one that is named has the same code. "
-          "`make test`, `make conformance`, `make e2e`, `make kube` and `make cluster` pass or fail and have no numbers here. All runs were "
-          "on virtual machines with two x86-64 cores, no disk really lost its power, and no run was longer than an hour and a half.")
+          "`make test`, `make conformance`, `make e2e`, `make kube` and `make cluster` pass or fail and have no numbers here. "
+          "All runs were on virtual machines with two x86-64 cores, no disk really lost its power, "
+          "and no run was longer than an hour and a half.")
 BENCH = ("Side by side on one machine", "How it is measured is explained in `bench/README.md`. Medians of the rounds; ± is the round "
          "farthest from it, and without ± there was one round. The fourth column is the third, divided by the second.")
 GROWTH = ("Large sizes and growth", "Measured by `make bench-growth`. A slope is that of a line fitted to the points on "
