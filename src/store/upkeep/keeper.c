@@ -13,9 +13,10 @@
 enum {
     /*
      * The estimated bytes of checkpoint pages that one transaction changes: they are in memory
-     * until it is committed, and then written at once.
+     * until it is committed, and then written at once. It takes about a millisecond of a core, for
+     * which the writer may have to wait.
      */
-    TRANSACTION_BYTES_MAX = 1 << 20,
+    TRANSACTION_BYTES_MAX = 256 << 10,
     PAGE_BYTES = 4096,
     PREPARE_BYTES = 1 << 20, /* of a new segment: 1 to 3 ms to zero and sync */
     /*
