@@ -4,6 +4,7 @@
 #include "base/xalloc.h"
 #include "store/log/format.h"
 #include "store/log/rewrite.h"
+#include "store/upkeep/yield.h"
 
 #include <stdlib.h>
 
@@ -311,7 +312,9 @@ enum status cleaner_record(const struct log *log, struct backend *backend,
             return ST_OK;
         }
         TRY(status);
+        size_t before = bytes;
         TRY(record_one(backend, relocation, copied, to, &bytes));
+        yield_core(before, bytes);
     }
     *ret_all = false;
     return ST_OK;

@@ -7,16 +7,16 @@
 #include "store/upkeep/cleaner.h"
 #include "store/upkeep/hash.h"
 #include "store/upkeep/segments.h"
+#include "store/upkeep/yield.h"
 
 #include <stdlib.h>
 
 enum {
     /*
      * The estimated bytes of checkpoint pages that one transaction changes: they are in memory
-     * until it is committed, and then written at once. It takes about a millisecond of a core, for
-     * which the writer may have to wait.
+     * until it is committed, and then written at once.
      */
-    TRANSACTION_BYTES_MAX = 256 << 10,
+    TRANSACTION_BYTES_MAX = 1 << 20,
     PAGE_BYTES = 4096,
     PREPARE_BYTES = 1 << 20, /* of a new segment: 1 to 3 ms to zero and sync */
     /*
@@ -282,7 +282,9 @@ static enum status record_continue(struct keeper *keeper, size_t *bytes)
         TRY(change_walk_next(&taking->walk, &change, &offset));
         if (!change)
             return record_finish(keeper, bytes);
+        size_t before = *bytes;
         TRY(version_add(keeper, change, taking->record.body_loc + offset, bytes));
+        yield_core(before, *bytes);
     }
     return ST_OK;
 }
@@ -432,11 +434,13 @@ static enum status victims_drop(struct keeper *keeper, bool *ret_all)
     struct keeper_victims *victims = &keeper->victims;
     const struct backend_version_id *ids = (const void *)victims->ids.ptr;
     size_t count = victims->ids.len / sizeof(*ids);
-    int64_t before = -PAGE_BYTES;
+    int64_t last = -PAGE_BYTES;
     for (size_t bytes = 0; victims->dropped < count && bytes < keeper->transaction_bytes;) {
         struct backend_version_id id = ids[victims->dropped++];
-        TRY(version_drop(keeper, id, id.revision - before + 1, &bytes));
-        before = id.revision;
+        size_t before = bytes;
+        TRY(version_drop(keeper, id, id.revision - last + 1, &bytes));
+        yield_core(before, bytes);
+        last = id.revision;
     }
     *ret_all = victims->dropped == count;
     return ST_OK;
