@@ -118,12 +118,15 @@ static void work_on_jobs(void)
     vigil_call_free(list);
 }
 
-/* Those that an earlier run has left. */
-static long count_jobs(void)
+/* Those that an earlier run has left, and the revision at which they
+ * were counted. */
+static long count_jobs(int64_t *ret_revision)
 {
     vigil_call *list =
         finished(vigil_get_prefix(client, vigil_text("job/")));
-    long count = (long)vigil_range_result(list)->kv_count;
+    const vigil_range_response *jobs = vigil_range_result(list);
+    long count = (long)jobs->kv_count;
+    *ret_revision = jobs->header->revision;
     vigil_call_free(list);
     return count;
 }
@@ -155,10 +158,13 @@ static void begin_lease(vigil_lease **ret_lease)
         exit(1);
 }
 
-static void begin_watch(vigil_watch **ret_watch)
+/* Names the first revision, because a watch "from now on" begins a
+ * moment later and would miss jobs that are added before. */
+static void begin_watch(int64_t revision, vigil_watch **ret_watch)
 {
     vigil_watch_options options;
     vigil_watch_options_init(&options);
+    options.revision = revision;
     options.key = vigil_text(""); /* also claims that expire */
     options.prefix = 1;
     if (vigil_watch_new(client, &options, on_jobs, NULL, ret_watch) !=
@@ -171,6 +177,7 @@ int main(int argc, char **argv)
     pthread_t threads[WORKERS];
     vigil_lease *lease;
     vigil_watch *watch;
+    int64_t revision;
     vigil_error error;
     long jobs = argc > 2 ? strtol(argv[2], NULL, 10) : 10;
     if (vigil_open_embedded(argc > 1 ? argv[1] : "jobs.data", NULL,
@@ -179,8 +186,8 @@ int main(int argc, char **argv)
         return 1;
     }
     begin_lease(&lease);
-    begin_watch(&watch);
-    left = jobs + count_jobs();
+    left = jobs + count_jobs(&revision);
+    begin_watch(revision + 1, &watch);
     for (int i = 0; i < WORKERS; i++)
         pthread_create(&threads[i], NULL, worker, NULL);
     for (long i = 0; i < jobs; i++) {
