@@ -55,14 +55,6 @@ static void keeper_sleeps_between_the_versions_that_it_drops(void **state)
     assert_sleeps_for(PUTS, sleeps_of_checkpoint(f));
 }
 
-static void small_checkpoint_does_not_sleep(void **state)
-{
-    struct fixture *f = *state;
-    fixture_put(f, "key", "value");
-    fixture_commit(f);
-    assert_int_equal(sleeps_of_checkpoint(f), 0);
-}
-
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 
 int main(void)
@@ -70,7 +62,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(keeper_sleeps_between_the_records_that_it_adds),
         TEST(keeper_sleeps_between_the_versions_that_it_drops),
-        TEST(small_checkpoint_does_not_sleep),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
