@@ -27,7 +27,7 @@ def fresh(server, *flags):
 def touch_memory():
     """A host may give memory to a virtual machine only when it is first used, and take it back when it is free: 1 to 2 ms for
     each MB. Without this, large sizes would be measured with memory that is new, and small ones with what was freed before."""
-    subprocess.run([sys.executable, "-c", f"bytearray({TOUCHED_BYTES})"], check=True)
+    subprocess.run([sys.executable, "-c", f"bytearray({sizes.of(TOUCHED_BYTES)})"], check=True)
 
 
 def grown(key, title, x, series):
