@@ -138,7 +138,7 @@ static void fill(struct bed *bed, bool cleans)
 
 static void run(const char *format, const char *a, const char *b)
 {
-    char command[256];
+    char command[8192];
     snprintf(command, sizeof(command), format, a, b);
     assert_int_equal(system(command), 0);
 }

@@ -182,8 +182,8 @@ static void compare_state(const struct world *w, const struct watcher *watcher, 
     for (size_t i = 0; i < count; i++) {
         struct object_event wanted = {
             .type = VIGIL_OBJECT_ADDED, .initial = true, .revision = pairs[i].changed};
-        snprintf(wanted.key, sizeof(wanted.key), "%s", pairs[i].key);
-        snprintf(wanted.value, sizeof(wanted.value), "%s", pairs[i].value);
+        memcpy(wanted.key, pairs[i].key, sizeof(wanted.key));
+        memcpy(wanted.value, pairs[i].value, sizeof(wanted.value));
         if (is_selected(watcher, pairs[i].value))
             compare(watcher, at, &wanted);
     }
