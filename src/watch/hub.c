@@ -190,7 +190,7 @@ static void mark_tag(void *ctx, struct watch_range *range)
 {
     const struct marking *marking = ctx;
     const struct watch_slot *slot = marking->slot;
-    if (!range->end_len)
+    if (!range->wide)
         tag_index_add(marking->tag_index, range, &slot->before, slot->batch.revision,
                       marking->event);
     mark(ctx, range);

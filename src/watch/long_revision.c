@@ -343,7 +343,7 @@ static void add_tag_hit(void *ctx, struct watch_range *range)
 {
     struct lookup *lookup = ctx;
     const struct long_revision *long_rev = lookup->long_rev;
-    if (!range->end_len)
+    if (!range->wide)
         tag_index_add(&lookup->hub->tag_index, range, &long_rev->before, long_rev->revision,
                       lookup->event);
     add_hit(ctx, range);

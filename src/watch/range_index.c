@@ -15,11 +15,10 @@ static struct interval wide_interval(const struct interval_link *link)
         .from = watch_range_key(range), .to = end, .endless = end.len == 1 && end.ptr[0] == 0};
 }
 
-static uint64_t key_hash(const void *ctx, const struct chain_link *link)
+static uint64_t range_hash(const void *ctx, const struct chain_link *link)
 {
-    const struct range_index *index = ctx;
-    return hash_map_hash(&index->hasher,
-                         watch_range_key(CONTAINER_OF(link, struct watch_range, in_keys)));
+    (void)ctx;
+    return CONTAINER_OF(link, struct watch_range, in_keys)->hash;
 }
 
 static struct slice no_key(const void *value)
@@ -43,17 +42,25 @@ void range_index_fini(struct range_index *index)
     hash_map_fini(&index->hasher);
 }
 
-static struct watch_range *find_key(const struct range_index *index, struct slice key)
+static uint32_t key_hash(const struct range_index *index, struct slice key)
 {
-    if (!index->keys.count)
-        return NULL;
-    uint64_t hash = hash_map_hash(&index->hasher, key);
+    return (uint32_t)hash_map_hash(&index->hasher, key);
+}
+
+static struct watch_range *find_hashed(const struct range_index *index, struct slice key,
+                                       uint32_t hash)
+{
     for (struct chain_link *link = chain_table_chain(&index->keys, hash); link; link = link->next) {
         struct watch_range *range = CONTAINER_OF(link, struct watch_range, in_keys);
-        if (slice_equal(watch_range_key(range), key))
+        if (range->hash == hash && slice_equal(watch_range_key(range), key))
             return range;
     }
     return NULL;
+}
+
+static struct watch_range *find_key(const struct range_index *index, struct slice key)
+{
+    return index->keys.count ? find_hashed(index, key, key_hash(index, key)) : NULL;
 }
 
 enum { FETCH_FROM = 8192 }; /* keys; fewer are in some cache */
@@ -62,55 +69,59 @@ void range_index_fetch_bucket(const struct range_index *index, struct slice key)
 {
     if (index->keys.count < FETCH_FROM)
         return;
-    uint64_t hash = hash_map_hash(&index->hasher, key);
-    __builtin_prefetch(&index->keys.buckets[chain_table_place(&index->keys, hash)]);
+    uint32_t place = chain_table_place(&index->keys, key_hash(index, key));
+    __builtin_prefetch(&index->keys.buckets[place]);
 }
 
 void range_index_fetch(const struct range_index *index, struct slice key)
 {
     if (index->keys.count < FETCH_FROM)
         return;
-    const uint8_t *first =
-        (const uint8_t *)chain_table_chain(&index->keys, hash_map_hash(&index->hasher, key));
+    const uint8_t *first = (const uint8_t *)chain_table_chain(&index->keys, key_hash(index, key));
     if (!first)
         return;
     __builtin_prefetch(first);
     __builtin_prefetch(first + offsetof(struct watch_range, bytes));
 }
 
-static struct watch_range *find(const struct range_index *index, struct slice key, struct slice end)
+static struct watch_range *range_fill(struct watch_range *range, struct slice key, struct slice end)
 {
-    if (!end.len)
-        return find_key(index, key);
-    struct interval interval = {.from = key, .to = end, .endless = end.len == 1 && end.ptr[0] == 0};
-    struct interval_link *link = interval_tree_find(&index->ranges, &interval);
-    return link ? &CONTAINER_OF(link, struct wide_range, in_ranges)->range : NULL;
-}
-
-static struct watch_range *range_new(struct range_index *index, struct slice key, struct slice end)
-{
-    size_t bytes = key.len + end.len;
-    struct watch_range *range;
-    struct wide_range *wide = NULL;
-    if (end.len) {
-        wide = pool_alloc(index->pool, offsetof(struct wide_range, range) +
-                                           offsetof(struct watch_range, bytes) + bytes);
-        range = &wide->range;
-    } else {
-        range = pool_alloc(index->pool, offsetof(struct watch_range, bytes) + bytes);
-    }
     range->one = NULL;
     range->count = range->capacity = range->catching_up = range->hit = 0;
     range->tag_newest = 0;
-    range->key_len = (uint32_t)key.len;
-    range->end_len = (uint32_t)end.len;
+    range->key_len = (uint32_t)key.len & INT32_MAX;
+    range->wide = end.len != 0;
     slice_copy(range->bytes, key);
     slice_copy(range->bytes + key.len, end);
-    if (wide)
-        interval_tree_insert(&index->ranges, &wide->in_ranges);
-    else
-        chain_table_add(&index->keys, &range->in_keys, key_hash, index);
     return range;
+}
+
+/* The single key's range, which is created if it does not exist. */
+static struct watch_range *get_key(struct range_index *index, struct slice key)
+{
+    uint32_t hash = key_hash(index, key);
+    struct watch_range *range = find_hashed(index, key, hash);
+    if (range)
+        return range;
+    range = pool_alloc(index->pool, offsetof(struct watch_range, bytes) + key.len);
+    range_fill(range, key, SLICE_EMPTY)->hash = hash;
+    chain_table_add(&index->keys, &range->in_keys, range_hash, NULL);
+    return range;
+}
+
+/* The same for a wide range. */
+static struct watch_range *get_wide(struct range_index *index, struct slice key, struct slice end)
+{
+    struct interval interval = {.from = key, .to = end, .endless = end.len == 1 && end.ptr[0] == 0};
+    struct interval_link *link = interval_tree_find(&index->ranges, &interval);
+    if (link)
+        return &CONTAINER_OF(link, struct wide_range, in_ranges)->range;
+    struct wide_range *wide =
+        pool_alloc(index->pool, offsetof(struct wide_range, range) +
+                                    offsetof(struct watch_range, bytes) + key.len + end.len);
+    range_fill(&wide->range, key, end)->end_len = (uint32_t)end.len;
+    interval_tree_insert(&index->ranges, &wide->in_ranges);
+    return &wide->range;
 }
 
 static void range_free(struct range_index *index, struct watch_range *range)
@@ -118,12 +129,12 @@ static void range_free(struct range_index *index, struct watch_range *range)
     assert(range->count == 0);
     if (range->capacity)
         free(range->many);
-    if (range->end_len) {
+    if (range->wide) {
         struct wide_range *wide = CONTAINER_OF(range, struct wide_range, range);
         interval_tree_remove(&index->ranges, &wide->in_ranges);
         pool_free_object(index->pool, wide);
     } else {
-        chain_table_remove(&index->keys, &range->in_keys, key_hash, index);
+        chain_table_remove(&index->keys, &range->in_keys, range_hash, NULL);
         pool_free_object(index->pool, range);
     }
 }
@@ -214,9 +225,7 @@ static void ring_remove(struct watcher *watcher)
 void range_index_add(struct range_index *index, struct watcher *watcher, struct slice key,
                      struct slice end)
 {
-    struct watch_range *range = find(index, key, end);
-    if (!range)
-        range = range_new(index, key, end);
+    struct watch_range *range = end.len ? get_wide(index, key, end) : get_key(index, key);
     watcher->range = range;
     range->catching_up += watcher->state == WATCHER_CATCHING_UP;
     watcher->prev = watcher->next = watcher;

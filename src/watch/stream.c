@@ -204,9 +204,9 @@ static struct slice create_refusal(const struct watch_stream *stream,
     return SLICE_EMPTY;
 }
 
-static int64_t choose_id(struct watch_stream *stream)
+static int64_t assign_id(struct watch_stream *stream)
 {
-    while (stream_find_watcher(stream, stream->next_id))
+    while (stream->ids_chosen && stream_find_watcher(stream, stream->next_id))
         stream->next_id++;
     return stream->next_id++;
 }
@@ -252,10 +252,11 @@ struct watcher *stream_add_watcher(struct watch_stream *stream, const struct wat
     hub->own_watchers += stream->own;
     watch_stats_raise(&hub->stats.watchers_peak, hub->stats.watchers);
     hub_catch_tail(hub);
+    stream->ids_chosen |= create->watch_id != 0;
     struct watcher *watcher = pool_alloc(hub->pool, sizeof(*watcher));
     *watcher = (struct watcher){
         .stream = stream,
-        .id = create->watch_id ? create->watch_id : choose_id(stream),
+        .id = create->watch_id ? create->watch_id : assign_id(stream),
         .from = create->start_revision ? create->start_revision
                                        : hub->history->ops->revision(hub->history) + 1,
         .flags = create_flags(create),

@@ -3,16 +3,25 @@
 #include "base/xalloc.h"
 #include "watch/hub_read.h"
 
-static uint64_t id_hash(const void *ctx, const struct chain_link *link)
+enum { IDS_PER_RUN = 1024 };
+
+/* Ids that follow each other have buckets that follow each other: the server assigns them in order,
+ * and so the next ones are in a cache. Where a run of them begins is secret, because clients that
+ * choose their ids could otherwise choose ones that are all in one bucket. */
+static uint64_t id_hash(const struct watch_stream *stream, int64_t id)
 {
-    (void)ctx;
-    return (uint64_t)CONTAINER_OF(link, struct watcher, in_ids)->id * 0x9e3779b97f4a7c15u >> 24;
+    uint64_t run = (uint64_t)id / IDS_PER_RUN;
+    return hash_map_hash(&stream->hub->index.hasher, slice_of(&run, sizeof(run))) + (uint64_t)id;
+}
+
+static uint64_t watcher_hash(const void *stream, const struct chain_link *link)
+{
+    return id_hash(stream, CONTAINER_OF(link, struct watcher, in_ids)->id);
 }
 
 struct watcher *stream_find_watcher(const struct watch_stream *stream, int64_t id)
 {
-    struct watcher wanted = {.id = id};
-    struct chain_link *link = chain_table_chain(&stream->ids, id_hash(NULL, &wanted.in_ids));
+    struct chain_link *link = chain_table_chain(&stream->ids, id_hash(stream, id));
     while (link && CONTAINER_OF(link, struct watcher, in_ids)->id != id)
         link = link->next;
     return link ? CONTAINER_OF(link, struct watcher, in_ids) : NULL;
@@ -20,12 +29,12 @@ struct watcher *stream_find_watcher(const struct watch_stream *stream, int64_t i
 
 void stream_add_id(struct watch_stream *stream, struct watcher *watcher)
 {
-    chain_table_add(&stream->ids, &watcher->in_ids, id_hash, NULL);
+    chain_table_add(&stream->ids, &watcher->in_ids, watcher_hash, stream);
 }
 
 void stream_remove_id(struct watch_stream *stream, struct watcher *watcher)
 {
-    chain_table_remove(&stream->ids, &watcher->in_ids, id_hash, NULL);
+    chain_table_remove(&stream->ids, &watcher->in_ids, watcher_hash, stream);
 }
 
 void stream_wake(struct watch_stream *stream)

@@ -54,6 +54,7 @@ struct watch_stream {
     bool own : 1;    /* of the server itself, not of a client */
     bool resume_long : 1; /* resume_hit is a bucket of watchers, and not one of the hub's hits */
     bool closing : 1;     /* it has no owner any more: never woken, and freed over several turns */
+    bool ids_chosen : 1;  /* by its client, for some of its watchers */
     uint8_t broken;       /* enum status */
     uint8_t scan_count, scans_waiting;
     uint8_t resume_span; /* the revisions at `place` that resume_at and resume_hit are about, if

@@ -67,10 +67,14 @@ struct watch_range {
         struct watcher **many; /* when capacity is not 0 */
     };
     uint32_t count, capacity;
-    uint32_t key_len, end_len; /* end_len 0: a single key; the end "\0": no upper bound */
-    uint32_t catching_up;      /* number of its watchers that are CATCHING_UP */
-    uint32_t hit;              /* scratch: its index in the hub's list of hits, if it is there */
-    uint64_t tag_newest;       /* of a tag: its newest event in the hub's tag index; 0: none */
+    uint32_t key_len : 31, wide : 1; /* wide: not a single key */
+    union {
+        uint32_t end_len; /* when wide; the end "\0": no upper bound */
+        uint32_t hash;    /* of a single key: others in its chain need not be read */
+    };
+    uint32_t catching_up; /* number of its watchers that are CATCHING_UP */
+    uint32_t hit;         /* scratch: its index in the hub's list of hits, if it is there */
+    uint64_t tag_newest;  /* of a tag: its newest event in the hub's tag index; 0: none */
     uint8_t bytes[];
 };
 
@@ -81,7 +85,7 @@ static inline struct slice watch_range_key(const struct watch_range *range)
 
 static inline struct slice watch_range_end(const struct watch_range *range)
 {
-    return slice_of(range->bytes + range->key_len, range->end_len);
+    return slice_of(range->bytes + range->key_len, range->wide ? range->end_len : 0);
 }
 
 /* Whether [key, end), written as in a request, contains the wanted key. */

@@ -308,17 +308,17 @@ static enum status hold(struct watching *watching)
     uint64_t start_ns = bench_now_ns();
     TRY(begin(watching, &config));
     TRY(wait_created(watching));
-    double seconds = (double)(bench_now_ns() - start_ns) / 1e9;
+    double created_ms = (double)(bench_now_ns() - start_ns) / 1e6;
     for (uint64_t until_ns = bench_now_ns() + context->options.duration_ns;
          bench_now_ns() < until_ns;)
         TRY(bench_watch_client_turn(watching->client, WAIT_NS, &context->error));
     read_usage(context, &watching->after, &watching->has_usage);
-    bench_report_number(&context->report, "created_seconds", seconds);
+    bench_report_number(&context->report, "created_ms", created_ms);
     if (watching->has_usage) {
         double kb = (double)watching->after.anonymous_kb - (double)watching->before.anonymous_kb;
         bench_report_number(&context->report, "server_anonymous_kb_more", kb);
     }
-    return tell(watching, seconds, 0);
+    return tell(watching, created_ms / 1e3, 0);
 }
 
 enum status bench_watch_run(struct bench_context *context)
