@@ -1,9 +1,12 @@
 /*
- * What the log and the checkpoint cost by themselves: store_bench DIR. Not a test; numbers to hold
- * a change against. DIR is a directory on the disk to be measured; what it makes there is removed.
+ * What the index, the log and the checkpoint cost by themselves: store_bench [DIR]. Not a test;
+ * numbers to hold a change against. DIR is a directory on the disk to be measured; what it makes
+ * there is removed. Without DIR, only the index is measured.
  */
 #include "base/crc32c.h"
+#include "base/random.h"
 #include "store/backend/backend.h"
+#include "store/index/index.h"
 #include "store/log/log.h"
 #include "store/log/reader.h"
 
@@ -221,6 +224,75 @@ static void measure_backend(const char *dir)
     backend_close(backend);
 }
 
+/* -- The index -- */
+
+enum { KEY_BYTES = 16, GROUP = 400, PUTS = 2000000, ROUNDS = 20 };
+
+static struct slice number_key(uint64_t number, uint8_t bytes[KEY_BYTES + 1])
+{
+    snprintf((char *)bytes, KEY_BYTES + 1, "key-%012llu", (unsigned long long)number);
+    return slice_of(bytes, KEY_BYTES);
+}
+
+static void publish(struct index *index, struct epoch *epoch)
+{
+    (void)index_publish(index);
+    epoch_publish(epoch);
+    (void)epoch_reclaim(epoch, SIZE_MAX);
+}
+
+/* Puts of random keys as the writer makes them: some at a time are fetched from memory before. */
+static void put_group(struct index *index, uint64_t keys, struct random *random, int64_t revision)
+{
+    uint8_t bytes[INDEX_PREFETCH_MAX][KEY_BYTES + 1];
+    struct slice some[INDEX_PREFETCH_MAX];
+    for (int done = 0; done < GROUP; done += INDEX_PREFETCH_MAX) {
+        for (size_t i = 0; i < INDEX_PREFETCH_MAX; i++)
+            some[i] = number_key(random_below(random, keys), bytes[i]);
+        struct index_root root = index_working_root(index);
+        index_root_prefetch(&root, some, INDEX_PREFETCH_MAX);
+        for (size_t i = 0; i < INDEX_PREFETCH_MAX; i++) {
+            struct index_path path;
+            const struct index_item *before = index_put_begin(index, some[i], &path);
+            struct index_version version = {.mod_revision = revision + done,
+                                            .create_revision = before->newest.create_revision,
+                                            .version = before->newest.version + 1,
+                                            .field_bytes = 300};
+            index_put_end(index, some[i], &version, &path);
+        }
+    }
+}
+
+static void measure_index(uint64_t keys)
+{
+    AUTO(epoch_freep) struct epoch *epoch = epoch_new(1);
+    AUTO(index_freep) struct index *index = index_new(epoch);
+    struct random random;
+    random_init(&random, 1);
+    struct index_path last = {0};
+    index_load_begin(index);
+    for (uint64_t i = 0; i < keys; i++) {
+        uint8_t bytes[KEY_BYTES + 1];
+        struct index_version version = {
+            .mod_revision = 2, .create_revision = 2, .version = 1, .field_bytes = 300};
+        index_load_put(index, number_key(i, bytes), &version, &last);
+    }
+    index_load_end(index);
+    publish(index, epoch);
+    double least = 1e9;
+    for (int round = 0; round < ROUNDS; round++) {
+        double start = now_s();
+        for (int at = 0; at < PUTS / ROUNDS; at += GROUP) {
+            put_group(index, keys, &random, 3 + round * (PUTS / ROUNDS) + at);
+            publish(index, epoch);
+        }
+        double ns = (now_s() - start) / (PUTS / ROUNDS) * 1e9;
+        least = ns < least ? ns : least;
+    }
+    printf("index, %8llu keys  %.0f ns to put a random one, %.1f bytes each\n",
+           (unsigned long long)keys, least, (double)index_bytes_held(index) / (double)keys);
+}
+
 static void in_directory(const char *parent, const char *name, void (*measure)(const char *dir))
 {
     char path[512], command[1100];
@@ -234,10 +306,14 @@ static void in_directory(const char *parent, const char *name, void (*measure)(c
 
 int main(int count, char **args)
 {
-    if (count != 2) {
-        fprintf(stderr, "store_bench DIR\n");
+    if (count > 2) {
+        fprintf(stderr, "store_bench [DIR]\n");
         return 2;
     }
+    measure_index(100000);
+    measure_index(10000000);
+    if (count == 1)
+        return 0;
     measure_crc();
     in_directory(args[1], "log", measure_log);
     in_directory(args[1], "checkpoint", measure_backend);
