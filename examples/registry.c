@@ -36,6 +36,32 @@ static int on_batch(vigil_watch *watch, const vigil_watch_batch *batch,
     return VIGIL_WATCH_CONTINUE;
 }
 
+/* Prints the entries that exist, and watches later changes. */
+static int follow(vigil_client *client, const char *prefix,
+                  vigil_watch **ret_watch)
+{
+    vigil_call *call = vigil_get_prefix(client, vigil_text(prefix));
+    vigil_watch_options options;
+    const vigil_range_response *found;
+    size_t i;
+    if (vigil_call_run(call) != VIGIL_OK) {
+        fprintf(stderr, "%s\n", vigil_call_error(call)->text);
+        vigil_call_free(call);
+        return 1;
+    }
+    found = vigil_range_result(call);
+    for (i = 0; i < found->kv_count; i++)
+        printf("up %.*s\n", VIGIL_ARGS(found->kvs[i].key));
+    fflush(stdout);
+    vigil_watch_options_init(&options);
+    options.key = vigil_text(prefix);
+    options.prefix = 1;
+    options.revision = found->header->revision + 1;
+    vigil_call_free(call);
+    return vigil_watch_new(client, &options, on_batch, NULL,
+                           ret_watch) != VIGIL_OK;
+}
+
 /* Prints the error of a failed call, and frees it. */
 static int finish(vigil_call *call)
 {
@@ -68,7 +94,6 @@ static int announce(vigil_client *client, const char *key,
 int main(int argc, char **argv)
 {
     vigil_options options;
-    vigil_watch_options watch_options;
     vigil_client *client;
     vigil_watch *watch;
     vigil_lease *lease = NULL;
@@ -94,11 +119,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "%s\n", error.text);
         return 1;
     }
-    vigil_watch_options_init(&watch_options);
-    watch_options.key = vigil_text(prefix);
-    watch_options.prefix = 1;
-    if (vigil_watch_new(client, &watch_options, on_batch, NULL,
-                        &watch) == VIGIL_OK) {
+    if (follow(client, prefix, &watch) == 0) {
         failed = announce(client, key, argv[3], &lease);
         if (!failed) {
             sigwait(&signals, &got);

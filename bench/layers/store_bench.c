@@ -228,9 +228,9 @@ static void measure_backend(const char *dir)
 
 enum { KEY_BYTES = 16, GROUP = 400, PUTS = 2000000, ROUNDS = 20 };
 
-static struct slice number_key(uint64_t number, uint8_t bytes[KEY_BYTES + 1])
+static struct slice number_key(uint32_t number, uint8_t bytes[KEY_BYTES + 1])
 {
-    snprintf((char *)bytes, KEY_BYTES + 1, "key-%012llu", (unsigned long long)number);
+    snprintf((char *)bytes, KEY_BYTES + 1, "key-%012u", number);
     return slice_of(bytes, KEY_BYTES);
 }
 
@@ -242,13 +242,13 @@ static void publish(struct index *index, struct epoch *epoch)
 }
 
 /* Puts of random keys as the writer makes them: some at a time are fetched from memory before. */
-static void put_group(struct index *index, uint64_t keys, struct random *random, int64_t revision)
+static void put_group(struct index *index, uint32_t keys, struct random *random, int64_t revision)
 {
     uint8_t bytes[INDEX_PREFETCH_MAX][KEY_BYTES + 1];
     struct slice some[INDEX_PREFETCH_MAX];
     for (int done = 0; done < GROUP; done += INDEX_PREFETCH_MAX) {
         for (size_t i = 0; i < INDEX_PREFETCH_MAX; i++)
-            some[i] = number_key(random_below(random, keys), bytes[i]);
+            some[i] = number_key((uint32_t)random_below(random, keys), bytes[i]);
         struct index_root root = index_working_root(index);
         index_root_prefetch(&root, some, INDEX_PREFETCH_MAX);
         for (size_t i = 0; i < INDEX_PREFETCH_MAX; i++) {
@@ -263,7 +263,7 @@ static void put_group(struct index *index, uint64_t keys, struct random *random,
     }
 }
 
-static void measure_index(uint64_t keys)
+static void measure_index(uint32_t keys)
 {
     AUTO(epoch_freep) struct epoch *epoch = epoch_new(1);
     AUTO(index_freep) struct index *index = index_new(epoch);
@@ -271,7 +271,7 @@ static void measure_index(uint64_t keys)
     random_init(&random, 1);
     struct index_path last = {0};
     index_load_begin(index);
-    for (uint64_t i = 0; i < keys; i++) {
+    for (uint32_t i = 0; i < keys; i++) {
         uint8_t bytes[KEY_BYTES + 1];
         struct index_version version = {
             .mod_revision = 2, .create_revision = 2, .version = 1, .field_bytes = 300};
@@ -289,8 +289,8 @@ static void measure_index(uint64_t keys)
         double ns = (now_s() - start) / (PUTS / ROUNDS) * 1e9;
         least = ns < least ? ns : least;
     }
-    printf("index, %8llu keys  %.0f ns to put a random one, %.1f bytes each\n",
-           (unsigned long long)keys, least, (double)index_bytes_held(index) / (double)keys);
+    printf("index, %8u keys  %.0f ns to put a random one, %.1f bytes each\n", keys, least,
+           (double)index_bytes_held(index) / (double)keys);
 }
 
 static void in_directory(const char *parent, const char *name, void (*measure)(const char *dir))

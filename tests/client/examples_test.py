@@ -68,6 +68,8 @@ class Examples(ExampleTest):
         self.assertEqual(first.stdout.readline(), "up services/web/10.0.0.1:80\n")
         second = self.begin(program, "web", "10.0.0.2:80")
         self.assertEqual(first.stdout.readline(), "up services/web/10.0.0.2:80\n")
+        self.assertEqual(second.stdout.readline(), "up services/web/10.0.0.1:80\n")  # it was there before
+        self.assertEqual(second.stdout.readline(), "up services/web/10.0.0.2:80\n")
         self.end(second)
         self.assertEqual(first.stdout.readline(), "down services/web/10.0.0.2:80\n")
         self.end(first)
