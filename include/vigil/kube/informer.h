@@ -74,8 +74,8 @@ VIGIL_API void vigil_kube_index_values_add(vigil_kube_index_values *values, vigi
 typedef void (*vigil_kube_index_fn)(const vigil_kube_object *object,
                                     vigil_kube_index_values *values, void *user);
 /* Adds an index, before the informer is started. Two indexes exist already: "namespace", and
- * "owner" with the uids of an object's owners. VIGIL_ERROR_ARGUMENT: the name is in use, or it is
- * started. */
+ * "owner" with the uids of an object's owners; they take memory only once they are read.
+ * VIGIL_ERROR_ARGUMENT: the name is in use, or it is started. */
 VIGIL_API int vigil_kube_informer_add_index(vigil_kube_informer *informer, const char *name,
                                             vigil_kube_index_fn fn, void *user);
 

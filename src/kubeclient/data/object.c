@@ -24,20 +24,21 @@ static const uint8_t field_numbers[FIELDS] = {
     [FIELD_VERSION] = OBJECT_META_VERSION,
 };
 
-/* Where a text is in the bytes of its object. */
-struct object_part {
-    uint32_t at, len;
-};
+enum { FIELD_BYTES_MAX = UINT16_MAX }; /* of uid and version */
 
 struct vigil_kube_object {
     _Atomic uint32_t refs;
     uint32_t mark, indexed;
-    uint32_t sent_bytes;
-    uint32_t namespace_bytes; /* the beginning of the key; 0: it is the name alone */
-    struct object_part key, uid, version;
-    bool is_protobuf;
+    uint32_t sent_bytes; /* the key follows */
+    uint32_t key_bytes;
+    uint32_t namespace_bytes : 31; /* the beginning of the key; 0: it is the name alone */
+    uint32_t is_protobuf : 1;
+    uint32_t uid_at, version_at; /* in bytes */
+    uint16_t uid_bytes, version_bytes;
     uint8_t bytes[]; /* as they were sent, the key, and the other fields if they have escapes */
 };
+
+_Static_assert(sizeof(struct vigil_kube_object) == 36, "a program may have millions of them");
 
 /* The texts of the fields; empty: absent. Those with escapes are JSON strings with their quotes. */
 struct found_fields {
@@ -141,18 +142,20 @@ static bool append_field(struct vigil_kube_object *object, const struct found_fi
 
 /* A field without escapes is where it was sent. */
 static bool place_field(struct vigil_kube_object *object, const struct found_fields *found,
-                        const uint8_t *sent, enum object_field field, size_t *end,
-                        struct object_part *ret_part)
+                        const uint8_t *sent, enum object_field field, size_t *end, uint32_t *ret_at,
+                        uint16_t *ret_bytes)
 {
     size_t from = *end;
     struct slice text = found->text[field];
     if (text.len && !found->escaped[field]) {
-        *ret_part = (struct object_part){(uint32_t)(text.ptr - sent), (uint32_t)text.len};
+        *ret_at = (uint32_t)(text.ptr - sent);
+        *ret_bytes = (uint16_t)text.len;
         return true;
     }
     if (!append_field(object, found, field, end))
         return false;
-    *ret_part = (struct object_part){(uint32_t)from, (uint32_t)(*end - from)};
+    *ret_at = (uint32_t)from;
+    *ret_bytes = (uint16_t)(*end - from);
     return true;
 }
 
@@ -162,13 +165,13 @@ static bool place_key(struct vigil_kube_object *object, const struct found_field
     size_t from = *end;
     if (!append_field(object, found, FIELD_NAMESPACE, end))
         return false;
-    object->namespace_bytes = (uint32_t)(*end - from);
+    object->namespace_bytes = (uint32_t)(*end - from) & INT32_MAX;
     if (*end > from)
         object->bytes[(*end)++] = '/';
     size_t name = *end;
     if (!append_field(object, found, FIELD_NAME, end) || *end == name)
         return false;
-    object->key = (struct object_part){(uint32_t)from, (uint32_t)(*end - from)};
+    object->key_bytes = (uint32_t)(*end - from);
     return true;
 }
 
@@ -178,8 +181,10 @@ static bool place(struct vigil_kube_object *object, const struct found_fields *f
     size_t end = sent.len;
     slice_copy(object->bytes, sent);
     return place_key(object, found, &end) &&
-           place_field(object, found, sent.ptr, FIELD_UID, &end, &object->uid) &&
-           place_field(object, found, sent.ptr, FIELD_VERSION, &end, &object->version);
+           place_field(object, found, sent.ptr, FIELD_UID, &end, &object->uid_at,
+                       &object->uid_bytes) &&
+           place_field(object, found, sent.ptr, FIELD_VERSION, &end, &object->version_at,
+                       &object->version_bytes);
 }
 
 /* An upper bound of the bytes after those that were sent. */
@@ -198,7 +203,8 @@ enum status object_new(struct slice sent, struct vigil_kube_object **ret_object)
     if (!(is_protobuf ? find_in_protobuf(sent, &found) : find_in_json(sent, &found)))
         return ST_MALFORMED;
     size_t bytes = sent.len + extra_bytes(&found);
-    if (bytes > UINT32_MAX)
+    if (bytes > INT32_MAX || found.text[FIELD_UID].len > FIELD_BYTES_MAX ||
+        found.text[FIELD_VERSION].len > FIELD_BYTES_MAX)
         return ST_LIMIT;
     struct vigil_kube_object *object = malloc(sizeof(*object) + bytes);
     if (!object)
@@ -243,11 +249,6 @@ void vigil_kube_object_unref(vigil_kube_object *object)
 
 /* -- Reading -- */
 
-static struct slice part(const struct vigil_kube_object *object, struct object_part part)
-{
-    return slice_of(object->bytes + part.at, part.len);
-}
-
 static vigil_bytes bytes_of(struct slice slice)
 {
     return vigil_bytes_of(slice.ptr, slice.len);
@@ -260,12 +261,12 @@ struct slice object_sent(const struct vigil_kube_object *object)
 
 struct slice object_key(const struct vigil_kube_object *object)
 {
-    return part(object, object->key);
+    return slice_of(object->bytes + object->sent_bytes, object->key_bytes);
 }
 
 struct slice object_version(const struct vigil_kube_object *object)
 {
-    return part(object, object->version);
+    return slice_of(object->bytes + object->version_at, object->version_bytes);
 }
 
 uint32_t object_mark(const struct vigil_kube_object *object)
@@ -338,7 +339,7 @@ vigil_bytes vigil_kube_object_namespace(const vigil_kube_object *object)
 
 vigil_bytes vigil_kube_object_uid(const vigil_kube_object *object)
 {
-    return bytes_of(part(object, object->uid));
+    return vigil_bytes_of(object->bytes + object->uid_at, object->uid_bytes);
 }
 
 vigil_bytes vigil_kube_object_version(const vigil_kube_object *object)

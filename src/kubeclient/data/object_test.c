@@ -63,6 +63,33 @@ static void escapes_are_decoded(void **state)
                         "n-/ab;ab;n-;u;1;");
 }
 
+static enum status make_with_long(const char *field, int bytes, size_t *ret_bytes)
+{
+    static char text[200000];
+    int len = snprintf(text, sizeof(text), "{\"metadata\":{\"name\":\"a\",\"%s\":\"%0*d\"}}", field,
+                       bytes, 7);
+    struct vigil_kube_object *object;
+    enum status status = object_new(slice_of(text, (size_t)len), &object);
+    if (status != ST_OK)
+        return status;
+    *ret_bytes = vigil_kube_object_uid(object).size + vigil_kube_object_version(object).size;
+    vigil_kube_object_unref(object);
+    return ST_OK;
+}
+
+static void very_long_uids_and_versions_are_refused(void **state)
+{
+    (void)state;
+    static const char *const fields[] = {"uid", "resourceVersion"};
+    for (size_t i = 0; i < COUNT_OF(fields); i++) {
+        size_t bytes;
+        assert_int_equal(make_with_long(fields[i], 65535, &bytes), ST_OK);
+        assert_int_equal(bytes, 65535);
+        assert_int_equal(make_with_long(fields[i], 65536, &bytes), ST_LIMIT);
+        assert_int_equal(make_with_long(fields[i], 131072, &bytes), ST_LIMIT);
+    }
+}
+
 static void objects_without_a_name_are_refused(void **state)
 {
     (void)state;
@@ -170,6 +197,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(metadata_is_found),
         cmocka_unit_test(escapes_are_decoded),
+        cmocka_unit_test(very_long_uids_and_versions_are_refused),
         cmocka_unit_test(objects_without_a_name_are_refused),
         cmocka_unit_test(protobuf_has_the_same_fields),
         cmocka_unit_test(malformed_protobuf_is_refused),

@@ -343,17 +343,34 @@ static void index_owner(const vigil_kube_object *object, vigil_kube_index_values
         index_json_owners(vigil_kube_object_json(object), values);
 }
 
-static enum status add_own_indexes(struct copy *copy)
+/* Built when they are first read, since most programs read neither. */
+static const struct own_index {
+    const char *name;
+    vigil_kube_index_fn fn;
+} own_indexes[] = {{"namespace", index_namespace}, {"owner", index_owner}};
+
+static const struct own_index *own_index_named(const char *name)
 {
-    struct indexer *indexer = &copy->cache.indexer;
-    TRY(indexer_add_index(indexer, "namespace", index_namespace, NULL));
-    return indexer_add_index(indexer, "owner", index_owner, NULL);
+    for (size_t i = 0; i < COUNT_OF(own_indexes); i++) {
+        if (strcmp(own_indexes[i].name, name) == 0)
+            return &own_indexes[i];
+    }
+    return NULL;
+}
+
+static enum status build_own_index(struct copy *copy, const char *name)
+{
+    const struct own_index *index = own_index_named(name);
+    LOCK_SCOPE(&copy->lock);
+    if (!index || indexer_has_index(&copy->cache.indexer, name))
+        return ST_OK;
+    return indexer_add_index(&copy->cache.indexer, name, index->fn, NULL);
 }
 
 int vigil_kube_informer_add_index(vigil_kube_informer *informer, const char *name,
                                   vigil_kube_index_fn fn, void *user)
 {
-    if (!name || !fn)
+    if (!name || !fn || own_index_named(name))
         return VIGIL_ERROR_ARGUMENT;
     LOCK_SCOPE(&informer->copy->lock);
     if (informer->started)
@@ -429,7 +446,7 @@ static enum status fill(struct vigil_kube_informer *informer,
     TRY(own_texts(informer));
     TRY(copy_new(&informer->kube->driver, seed, &informer->copy));
     informer->copy->cache.bytes_max = options->bytes_max;
-    return add_own_indexes(informer->copy);
+    return ST_OK;
 }
 
 /* Not in the list yet. NULL: out of memory. */
@@ -617,8 +634,9 @@ int vigil_kube_informer_list(vigil_kube_informer *informer, vigil_kube_objects *
 int vigil_kube_informer_find(vigil_kube_informer *informer, const char *index, vigil_bytes value,
                              vigil_kube_objects *ret_objects)
 {
-    enum status status =
-        copy_find(informer->copy, index, slice_of(value.data, value.size), ret_objects);
+    enum status status = build_own_index(informer->copy, index);
+    if (status == ST_OK)
+        status = copy_find(informer->copy, index, slice_of(value.data, value.size), ret_objects);
     if (status == ST_OK)
         return VIGIL_OK;
     return status == ST_NOMEM ? VIGIL_ERROR_MEMORY : VIGIL_ERROR_ARGUMENT;

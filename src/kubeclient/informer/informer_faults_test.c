@@ -76,6 +76,20 @@ static void informer_converges_whatever_happens(void **state)
 
 /* -- Faults of the network and of memory -- */
 
+/* They are built when they are first read. */
+static void read_own_indexes(vigil_kube_informer *informer)
+{
+    static const char *const names[] = {"namespace", "owner"};
+    for (size_t i = 0; i < COUNT_OF(names); i++) {
+        vigil_kube_objects objects = {0};
+        faulty_memory_begin();
+        int code = vigil_kube_informer_find(informer, names[i], vigil_text("odd"), &objects);
+        faulty_memory_end();
+        assert_true(code == VIGIL_OK || code == VIGIL_ERROR_MEMORY);
+        vigil_kube_objects_free(&objects);
+    }
+}
+
 /* A life with a list, a watch, a gap and another list. The last part is without faults. */
 static void live(bool lists)
 {
@@ -96,6 +110,7 @@ static void live(bool lists)
     }
     assert_int_equal(vigil_kube_informer_start(f->informer), VIGIL_OK);
     kube_world_run(&world, 2 * NS_PER_S);
+    read_own_indexes(f->informer);
     change_some(4);
     kube_world_run(&world, 2 * NS_PER_S);
     collection_end_watches(&collection, COLLECTION_BREAKS);

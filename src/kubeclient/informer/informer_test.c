@@ -647,11 +647,13 @@ static void objects_are_found_by_index(void **state)
     assert_int_equal(vigil_kube_informer_add_index(informer, "late", by_odd_version, NULL),
                      VIGIL_ERROR_ARGUMENT);
     run_until_synced();
+    assert_int_equal(informer->copy->cache.indexer.index_count, 1); /* others when they are read */
     assert_int_equal(found("namespace", "odd"), 2);
     assert_int_equal(found("namespace", "even"), 3);
     assert_int_equal(found("namespace", "none"), 0);
     assert_int_equal(found("owner", "o0"), 4);
     assert_int_equal(found("owner", "o1"), 1);
+    assert_int_equal(informer->copy->cache.indexer.index_count, 3);
     assert_int_equal(found("version", "odd"), 3);
     assert_int_equal(found("version", "all"), 5);
     assert_int_equal(vigil_kube_informer_find(informer, "none", vigil_text(""), &objects),
