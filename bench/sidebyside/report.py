@@ -5,6 +5,7 @@ import statistics
 import typing
 
 
+OTHER_CORES = "other_cores"  # what a row returns beside its metrics: the work of other processes meanwhile
 OTHER_CORES_MAX = 0.1
 
 
@@ -313,7 +314,7 @@ def added_to(earlier, results, samples):
     both = summarize({**kept, **samples}, results["machine"], results["seconds"])
     fresh = {plot["title"] for plot in results["plots"]}
     before = earlier["machine"]
-    return {**both, "other_cores": max(results["other_cores"], earlier["other_cores"]),
+    return {**both, OTHER_CORES: {**earlier[OTHER_CORES], **results[OTHER_CORES]},
             "latency_us": {row: found or earlier["latency_us"].get(row, {}) for row, found in results["latency_us"].items()},
             "plots": [plot for plot in earlier.get("plots", []) if plot["title"] not in fresh] + results["plots"],
             "earlier": [*earlier.get("earlier", []), {"date": before["date"], "commit": before["commit"], "numbers": len(kept)}]}
@@ -341,12 +342,17 @@ def summarize(samples, machine, seconds, known=METRICS):
                         "ratio": vigil["median"] / etcd["median"] if both else None,
                         "reached": reached(metric, vigil, etcd)})
     return {"machine": machine, "seconds": seconds, "metrics": metrics,
-            "latency_us": latencies(samples), "other_cores": other_cores(samples)}
+            "latency_us": latencies(samples), OTHER_CORES: other_cores(samples)}
 
 
 def other_cores(samples):
-    """The most CPU that other processes used during any round."""
-    return max((v for values in samples.get("other_cores", {}).values() for v in values), default=0)
+    """By row: the most CPU that other processes used during any of its rounds."""
+    found = {}
+    for key, by_server in samples.items():
+        row, _, metric = key.rpartition(".")
+        if metric == OTHER_CORES:
+            found[row] = max(v for values in by_server.values() for v in values)
+    return found
 
 
 def number(metric, value):
@@ -414,9 +420,10 @@ def part_of_table(metrics):
 
 def warning(results):
     """Other processes take cores and caches: above a tenth of a core, measure again."""
-    text = f"at most {results['other_cores']:.2f} cores in any round"
-    if results["other_cores"] > OTHER_CORES_MAX:
-        text += ": **not a quiet machine, do not trust these numbers**"
+    text = f"at most {max(results[OTHER_CORES].values(), default=0):.2f} cores in any round"
+    busy = [row for row, cores in results[OTHER_CORES].items() if cores > OTHER_CORES_MAX]
+    if busy:
+        text += f": **not a quiet machine, do not trust the numbers of {', '.join(busy)}**"
     return text
 
 

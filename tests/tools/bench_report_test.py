@@ -101,14 +101,15 @@ class BenchReport(unittest.TestCase):
             return {**report.summarize(samples, {**MACHINE, "date": date}, 1.0), "plots": plots}
 
         old = {"get.rate": {"vigil": [50], "etcd": [5]}, "get.p50_us": {"vigil": [5]}, "get.p99_us": {"vigil": [9]},
-               "idle.anonymous_mb": {"vigil": [9]}, "other_cores": {"vigil": [0.5]}}
+               "idle.anonymous_mb": {"vigil": [9]}, "gets.other_cores": {"vigil": [0.5]}, "idle.other_cores": {"vigil": [0.7]}}
         earlier = run(old, "first", [{"title": "a", "x": 1}, {"title": "b"}])
-        new = {"idle.anonymous_mb": {"vigil": [2]}}
+        new = {"idle.anonymous_mb": {"vigil": [2]}, "idle.other_cores": {"vigil": [0.01], "etcd": [0.02]}}
         results = report.added_to(earlier, run(new, "second", [{"title": "a", "x": 2}]), new)
         self.assertEqual(metric_of(results, "idle.anonymous_mb")["vigil"]["samples"], [2])
         self.assertEqual(metric_of(results, "get.rate")["ratio"], 10)
         self.assertEqual(results["plots"], [{"title": "b"}, {"title": "a", "x": 2}])
-        self.assertEqual((results["other_cores"], results["latency_us"]["get"]), (0.5, {"vigil": [5, 9]}))
+        self.assertEqual(results["other_cores"], {"gets": 0.5, "idle": 0.02})
+        self.assertEqual(results["latency_us"]["get"], {"vigil": [5, 9]})
         self.assertIn("of the run of first, commit x", report.page(results))
         again = report.added_to(results, run({}, "third", []), {})
         self.assertEqual([e["date"] for e in again["earlier"]], ["first", "second"])
@@ -124,8 +125,10 @@ class BenchReport(unittest.TestCase):
         self.assertIn("| at most 3 µs | reached |", clients)
 
     def test_busy_machine_causes_a_warning(self):
-        self.assertIn("do not trust", report.warning(results_of({"other_cores": {"vigil": [0.5]}})))
-        self.assertNotIn("do not trust", report.warning(results_of({"other_cores": {"etcd": [0.01]}})))
+        busy = report.warning(results_of({"list.other_cores": {"vigil": [0.01], "etcd": [0.5]}, "get.other_cores": {"vigil": [0.02]}}))
+        self.assertEqual(busy, "at most 0.50 cores in any round: **not a quiet machine, do not trust the numbers of list**")
+        self.assertNotIn("do not trust", report.warning(results_of({"get.other_cores": {"etcd": [0.01]}})))
+        self.assertEqual(report.warning(results_of({})), "at most 0.00 cores in any round")
 
     def test_plots_are_well_formed_with_any_part_missing(self):
         for samples in ({}, {"put_one.p50_us": {"vigil": [20]}, "put_one.p99_us": {"vigil": [90]}},
