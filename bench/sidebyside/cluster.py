@@ -1,7 +1,6 @@
 """Three members of a real etcd on this machine, and what is in front of them: nothing, etcd's grpc-proxy, or Vigil."""
 import contextlib
 import dataclasses
-import os
 import pathlib
 import re
 import shutil
@@ -11,11 +10,6 @@ import urllib.request
 from sidebyside import servers
 
 MEMBERS = 3
-
-
-def cpu_seconds(pid):
-    stat = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    return (int(stat[11]) + int(stat[12])) / os.sysconf("SC_CLK_TCK")
 
 
 class Member(servers.Server):
@@ -96,7 +90,7 @@ class Cluster:
         return self.vigil if self.name == "vigil" else self.proxy
 
     def members_cpu(self):
-        return sum(cpu_seconds(member.process.pid) for member in self.members)
+        return sum(servers.used_seconds(member.process.pid) for member in self.members)
 
     def members_calls(self, method):
         """How many calls of a method the members have handled."""
