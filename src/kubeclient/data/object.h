@@ -20,7 +20,7 @@ enum status object_new(struct slice sent, struct vigil_kube_object **ret_object)
 struct slice object_sent(const struct vigil_kube_object *object);
 struct slice object_key(const struct vigil_kube_object *object);
 struct slice object_version(const struct vigil_kube_object *object);
-/* A number for the owner of a cache, which is 0 at first; only its thread uses it. */
+/* A number for the owner of a cache, which is 0 at first; used only with the cache's lock held. */
 uint32_t object_mark(const struct vigil_kube_object *object);
 void object_set_mark(struct vigil_kube_object *object, uint32_t mark);
 /* The same for an indexer: how many values it has in all indexes. */
