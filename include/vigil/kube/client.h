@@ -64,7 +64,9 @@ typedef struct vigil_kube_options {
     int in_cluster;
     const char *context; /* of the kubeconfig; the default is its current one */
 
-    /* These are used instead of what the kubeconfig says. */
+    /* These are used instead of what the kubeconfig says. A token, password or certificate is
+     * refused if the kubeconfig names a server without TLS; one that the option server names
+     * without TLS gets them. */
     const char *ca_file;              /* PEM; the default is the system's authorities */
     const char *cert_file, *key_file; /* PEM: our certificate, if the server wants one */
     const char *server_name;          /* expected instead of the server's host */

@@ -126,24 +126,48 @@ static enum status replace_credentials(const vigil_kube_options *o, struct kubec
     return replace(config, o->impersonate, &config->impersonate.user);
 }
 
-static enum status replace_all(const vigil_kube_options *o, struct kubeconfig *config)
+static enum status replace_all(const vigil_kube_options *o, struct kubeconfig *config,
+                               struct error *error)
 {
-    TRY(replace(config, o->server, &config->server));
-    TRY(replace(config, o->proxy_url, &config->proxy_url));
-    TRY(replace(config, o->name_space, &config->name_space));
-    TRY(replace_tls(o, config));
-    return replace_credentials(o, config);
+    if (replace(config, o->server, &config->server) != ST_OK ||
+        replace(config, o->proxy_url, &config->proxy_url) != ST_OK ||
+        replace(config, o->name_space, &config->name_space) != ST_OK ||
+        replace_tls(o, config) != ST_OK || replace_credentials(o, config) != ST_OK)
+        return error_set(error, ST_NOMEM, "out of memory");
+    return ST_OK;
+}
+
+static enum status find_server(const vigil_kube_options *o, const struct kubeconfig *config,
+                               struct server_url *ret_url, struct error *error)
+{
+    bool tls_configured = kubeconfig_has_pem(&config->ca) || kubeconfig_has_pem(&config->cert) ||
+                          config->insecure_skip_verify;
+    TRY(server_url_parse(config->server, tls_configured, ret_url, error));
+    /* Whoever has written the kubeconfig must not get at what the program meant for a server with
+     * TLS. */
+    if (ret_url->endpoint.security != ENDPOINT_TLS && !is_given(o->server) &&
+        kubeconfig_credential(config))
+        return error_set(error, ST_INVALID,
+                         "the options give %s, which anyone could read on the way to "
+                         "\"%.200s\", the server of the kubeconfig: use a kubeconfig whose server "
+                         "begins with https://, or name the server in the option server",
+                         kubeconfig_credential(config), config->server);
+    return ST_OK;
 }
 
 enum status configuration_choose(const vigil_kube_options *options,
                                  const struct configuration_environment *environment,
-                                 struct kubeconfig *ret_config, struct error *error)
+                                 struct kubeconfig *ret_config, struct server_url *ret_url,
+                                 struct error *error)
 {
     struct kubeconfig config = {0};
     TRY(read_source(options, environment, &config, error));
-    if (replace_all(options, &config) != ST_OK) {
+    enum status status = replace_all(options, &config, error);
+    if (status == ST_OK)
+        status = find_server(options, &config, ret_url, error);
+    if (status != ST_OK) {
         kubeconfig_fini(&config);
-        return error_set(error, ST_NOMEM, "out of memory");
+        return status;
     }
     *ret_config = config;
     return ST_OK;

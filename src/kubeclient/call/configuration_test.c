@@ -60,8 +60,9 @@ static void expect_server(const struct test_files *f, const vigil_kube_options *
                           const char *server)
 {
     struct kubeconfig config;
+    struct server_url url;
     struct error error = {0};
-    if (configuration_choose(options, &f->environment, &config, &error) != ST_OK)
+    if (configuration_choose(options, &f->environment, &config, &url, &error) != ST_OK)
         fail_msg("%s", error.text);
     assert_string_equal(config.server, server);
     kubeconfig_fini(&config);
@@ -73,9 +74,11 @@ static void first_source_that_is_given_is_used(void **state)
     struct test_files f;
     struct error error = {0};
     struct kubeconfig config;
+    struct server_url url;
     vigil_kube_options options = {.size = sizeof(options)};
     files_init(&f);
-    assert_int_equal(configuration_choose(&options, &f.environment, &config, &error), ST_NOT_FOUND);
+    assert_int_equal(configuration_choose(&options, &f.environment, &config, &url, &error),
+                     ST_NOT_FOUND);
     assert_non_null(strstr(error.text, "no server is given"));
     f.environment.service_host = "10.0.0.1";
     f.environment.service_port = "443";
@@ -94,9 +97,11 @@ static void first_source_that_is_given_is_used(void **state)
     options.server = "http://a.b";
     expect_server(&f, &options, "http://a.b");
     options = (vigil_kube_options){.size = sizeof(options), .kubeconfig = "/nonexistent"};
-    assert_int_equal(configuration_choose(&options, &f.environment, &config, &error), ST_NOT_FOUND);
+    assert_int_equal(configuration_choose(&options, &f.environment, &config, &url, &error),
+                     ST_NOT_FOUND);
     options = (vigil_kube_options){.size = sizeof(options), .context = "unknown"};
-    assert_int_equal(configuration_choose(&options, &f.environment, &config, &error), ST_NOT_FOUND);
+    assert_int_equal(configuration_choose(&options, &f.environment, &config, &url, &error),
+                     ST_NOT_FOUND);
     files_fini(&f);
 }
 
@@ -106,9 +111,10 @@ static void options_replace_what_a_file_says(void **state)
     struct test_files f;
     struct error error = {0};
     struct kubeconfig config;
+    struct server_url url;
     files_init(&f);
     vigil_kube_options options = {.size = sizeof(options), .kubeconfig = f.one};
-    assert_int_equal(configuration_choose(&options, &f.environment, &config, &error), ST_OK);
+    assert_int_equal(configuration_choose(&options, &f.environment, &config, &url, &error), ST_OK);
     assert_string_equal(config.token, "file-token");
     assert_string_equal(config.impersonate.user, "jane");
     assert_string_equal(config.name_space, "ns");
@@ -124,7 +130,7 @@ static void options_replace_what_a_file_says(void **state)
     options.key_file = "key.pem";
     options.server_name = "name";
     options.proxy_url = "http://proxy";
-    assert_int_equal(configuration_choose(&options, &f.environment, &config, &error), ST_OK);
+    assert_int_equal(configuration_choose(&options, &f.environment, &config, &url, &error), ST_OK);
     assert_null(config.token);
     assert_string_equal(config.user, "me");
     assert_string_equal(config.password, "secret");
@@ -140,6 +146,72 @@ static void options_replace_what_a_file_says(void **state)
     files_fini(&f);
 }
 
+/* Every credential that the options can have. */
+static const vigil_kube_options secrets[] = {
+    {.token = "SECRET"},
+    {.token_file = "SECRET"},
+    {.user = "me", .password = "SECRET"},
+    {.cert_file = "SECRET", .key_file = "SECRET"},
+};
+
+static void credentials_of_options_need_tls_to_a_server_of_a_kubeconfig(void **state)
+{
+    (void)state;
+    struct test_files f;
+    struct kubeconfig config;
+    struct server_url url;
+    files_init(&f);
+    write_file(f.two,
+               "{current-context: c, contexts: [{name: c, context: {cluster: k}}],"
+               " clusters: [{name: k, cluster: {server: '%s'}}]}",
+               "http://10.0.0.1:80");
+    for (size_t i = 0; i < COUNT_OF(secrets); i++) {
+        struct error error = {0};
+        vigil_kube_options options = secrets[i];
+        /* In the option, or found as kubectl finds it. */
+        options.kubeconfig = f.two;
+        assert_int_equal(configuration_choose(&options, &f.environment, &config, &url, &error),
+                         ST_INVALID);
+        assert_non_null(strstr(error.text, "http://10.0.0.1:80"));
+        assert_null(strstr(error.text, "SECRET"));
+        options.kubeconfig = NULL;
+        f.environment.kubeconfig = f.two;
+        assert_int_equal(configuration_choose(&options, &f.environment, &config, &url, &error),
+                         ST_INVALID);
+        /* The program itself names the server: it is the program's choice. */
+        options.server = "http://10.0.0.1:80";
+        expect_server(&f, &options, options.server);
+        options.server = NULL;
+        options.kubeconfig = f.one;
+        expect_server(&f, &options, "https://home:6443");
+    }
+    vigil_kube_options anonymous = {.kubeconfig = f.two, .impersonate = "jane"};
+    expect_server(&f, &anonymous, "http://10.0.0.1:80");
+    files_fini(&f);
+}
+
+static void credentials_of_options_reach_a_server_without_a_scheme_by_tls(void **state)
+{
+    (void)state;
+    struct test_files f;
+    struct kubeconfig config;
+    struct server_url url;
+    struct error error = {0};
+    files_init(&f);
+    write_file(f.two,
+               "{current-context: c, contexts: [{name: c, context: {cluster: k}}],"
+               " clusters: [{name: k, cluster: {server: '%s'}}]}",
+               "10.0.0.1:6443");
+    vigil_kube_options options = {.kubeconfig = f.two, .token = "SECRET"};
+    assert_int_equal(configuration_choose(&options, &f.environment, &config, &url, &error),
+                     ST_INVALID);
+    options.ca_file = "ca.pem";
+    assert_int_equal(configuration_choose(&options, &f.environment, &config, &url, &error), ST_OK);
+    assert_int_equal(url.endpoint.security, ENDPOINT_TLS);
+    kubeconfig_fini(&config);
+    files_fini(&f);
+}
+
 static void missing_memory_is_reported(void **state)
 {
     (void)state;
@@ -150,9 +222,10 @@ static void missing_memory_is_reported(void **state)
     enum status status = ST_NOMEM;
     for (size_t at = 1; status != ST_OK; at++) {
         struct kubeconfig config;
+        struct server_url url;
         struct error error = {0};
         memory_fail_at = at;
-        status = configuration_choose(&options, &f.environment, &config, &error);
+        status = configuration_choose(&options, &f.environment, &config, &url, &error);
         memory_fail_at = 0;
         assert_true(status == ST_OK || status == ST_NOMEM);
         if (status == ST_OK)
@@ -166,6 +239,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(first_source_that_is_given_is_used),
         cmocka_unit_test(options_replace_what_a_file_says),
+        cmocka_unit_test(credentials_of_options_need_tls_to_a_server_of_a_kubeconfig),
+        cmocka_unit_test(credentials_of_options_reach_a_server_without_a_scheme_by_tls),
         cmocka_unit_test(missing_memory_is_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -169,7 +169,8 @@ static enum status open_pool_as_environment_says(struct vigil_kube *kube,
 }
 
 static enum status open_pool(struct vigil_kube *kube, struct network *network,
-                             const vigil_kube_options *o, struct error *error)
+                             const vigil_kube_options *o, const struct server_url *url,
+                             struct error *error)
 {
     static const enum http_pool_protocol protocols[] = {
         [VIGIL_KUBE_HTTP_ANY] = HTTP_POOL_NEGOTIATED,
@@ -177,14 +178,9 @@ static enum status open_pool(struct vigil_kube *kube, struct network *network,
         [VIGIL_KUBE_HTTP_2] = HTTP_POOL_HTTP2,
     };
     const struct kubeconfig *config = &kube->config;
-    struct server_url url;
     struct tls_client_options tls = tls_options(config);
-    TRY(server_url_parse(config->server,
-                         kubeconfig_has_pem(&config->ca) || kubeconfig_has_pem(&config->cert) ||
-                             config->insecure_skip_verify,
-                         &url, error));
-    kube->path_prefix = url.prefix;
-    kube->secure = url.endpoint.security == ENDPOINT_TLS;
+    kube->path_prefix = url->prefix;
+    kube->secure = url->endpoint.security == ENDPOINT_TLS;
     if (kube->secure)
         TRY(add_tls_source(kube, &tls, error));
     struct http_pool_options options = HTTP_POOL_OPTIONS_DEFAULT;
@@ -194,7 +190,7 @@ static enum status open_pool(struct vigil_kube *kube, struct network *network,
     options.connector.tls = kube->secure ? tls_in_use(kube)->source : NULL;
     options.connector.server_name = or_empty(config->tls_server_name);
     options.connector.connect_timeout_ns = driver_ns(o->connect_timeout_ms);
-    options.endpoint = url.endpoint;
+    options.endpoint = url->endpoint;
     options.proxy_url = config->proxy_url;
     options.protocol = protocols[o->http];
     options.log = driver_log;
@@ -284,6 +280,7 @@ static enum status kube_init(struct vigil_kube *kube, struct network *network,
 {
     uint64_t seed = random_seed_system();
     struct configuration_environment environment = configuration_environment_system();
+    struct server_url url;
     *kube = (struct vigil_kube){
         .driver.own_thread = options->own_thread != 0,
         .driver.log = options->log,
@@ -295,10 +292,10 @@ static enum status kube_init(struct vigil_kube *kube, struct network *network,
     list_init(&kube->tls_sources);
     random_init(&kube->random, seed);
     TRY(driver_init(&kube->driver, network, &kube_driver_ops));
-    TRY(configuration_choose(options, &environment, &kube->config, error));
+    TRY(configuration_choose(options, &environment, &kube->config, &url, error));
     TRY(set_user_agent(kube, options->user_agent));
     TRY(resolver_new(kube->driver.loop, &resolver_system, seed, &kube->resolver));
-    TRY(open_pool(kube, network, options, error));
+    TRY(open_pool(kube, network, options, &url, error));
     TRY(open_credentials(kube, error));
     TRY(open_limiter(kube, options));
     TRY(discovery_new(&kube->discovery));

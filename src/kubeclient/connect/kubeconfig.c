@@ -336,6 +336,18 @@ static enum status check_user(struct reading *r, const char *name)
     return ST_OK;
 }
 
+const char *kubeconfig_credential(const struct kubeconfig *c)
+{
+    if (c->token || c->token_file)
+        return "a token";
+    if (c->user || c->password)
+        return "a user and password";
+    if (c->exec.command)
+        return "the credentials of an exec plugin";
+    return kubeconfig_has_pem(&c->cert) || kubeconfig_has_pem(&c->key) ? "a client certificate"
+                                                                       : NULL;
+}
+
 /* They could be read on the way to the server. */
 static void drop_credentials_without_tls(struct kubeconfig *c)
 {
@@ -345,6 +357,7 @@ static void drop_credentials_without_tls(struct kubeconfig *c)
     c->cert = c->key = (struct kubeconfig_pem){0};
     c->token = c->token_file = c->user = c->password = NULL;
     c->exec = (struct kubeconfig_exec){0};
+    assert(!kubeconfig_credential(c));
 }
 
 static enum status read_user(struct reading *r, const char *name)

@@ -70,6 +70,9 @@ struct kubeconfig {
     struct kubeconfig_exec exec;
 };
 
+/* What the configuration would show to the server, such as "a token"; NULL: nothing. */
+const char *kubeconfig_credential(const struct kubeconfig *config);
+
 /* A zeroed config may be finished. */
 void kubeconfig_fini(struct kubeconfig *config);
 
