@@ -10,6 +10,7 @@ static void op_begin(struct engine_op *op, struct engine_shard *shard, enum auth
     op->shard = shard;
     op->need = (uint8_t)need;
     op->request = request;
+    op->text = SLICE_EMPTY;
 }
 
 bool engine_is_synced(const struct engine *engine)

@@ -39,7 +39,8 @@ struct engine_op {
 
     /* Set by the engine before done. */
     enum status status;
-    struct slice text; /* the error text of an upstream server; empty: that of the status table */
+    struct slice text; /* the error text, of an upstream server or with details; empty: that of the
+                          status table */
     int64_t revision;  /* for the response header */
 
     /* Private to the engine. */

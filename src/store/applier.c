@@ -2,8 +2,8 @@
 
 #include "base/yield_point.h"
 #include "codec/pb/rpc.pb.h"
-#include "store/change.h"
 #include "store/txn.h"
+#include "store/version.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -160,8 +160,9 @@ static struct slice prev_field_of(const struct applier *applier, const struct in
 static enum status version_check(const struct applier *applier, const struct index_item *item)
 {
     const struct change_head *change;
-    return item && index_item_live(item) ? change_get(applier->log, item->newest.loc, &change)
-                                         : ST_OK;
+    if (!item || !index_item_live(item))
+        return ST_OK;
+    return version_get(applier->log, item, item->newest.loc, &change);
 }
 
 /* -- Put -- */

@@ -2,8 +2,7 @@
 
 #include "codec/pb/rpc.pb.h"
 #include "codec/pb/wire.h"
-#include "store/change.h"
-#include "store/log/damage.h"
+#include "store/version.h"
 
 #include <stdlib.h>
 
@@ -75,6 +74,8 @@ static void field_begin(struct range *range, const struct range_kv *kv)
     const struct change_head *change;
     range->broken =
         change_get_known(range->log, kv->loc, kv->mod_revision, kv->field_bytes, &change);
+    if (UNLIKELY(range->broken != ST_OK))
+        version_name_damage(kv->item, kv->loc);
     range->body = range->broken == ST_OK ? change_field(change) : SLICE_EMPTY;
 }
 
@@ -239,7 +240,7 @@ static enum status picks_collect(struct range *range, size_t *keys)
             const struct change_head *change;
             struct change_kv full;
             range->item = kv->item;
-            TRY(change_get(range->log, kv->loc, &change));
+            TRY(version_get(range->log, kv->item, kv->loc, &change));
             change_read_kv(change, &full);
             pick.value = full.value;
         }
@@ -412,7 +413,7 @@ static enum status range_run_check(struct range *range, size_t *keys)
             return ST_DAMAGED;
         const struct change_head *change;
         range->item = kv->item;
-        TRY(change_get(range->log, kv->loc, &change));
+        TRY(version_get(range->log, kv->item, kv->loc, &change));
     }
     return ST_OK;
 }
@@ -538,11 +539,6 @@ enum status range_status(const struct range *range)
     return range->broken;
 }
 
-struct slice range_current_key(const struct range *range)
-{
-    return range->item ? index_item_key(range->item) : SLICE_EMPTY;
-}
-
 size_t range_fill(struct range *range, uint8_t *dst, size_t room)
 {
     size_t filled = 0;
@@ -569,6 +565,7 @@ bool range_take(struct range *range, struct slice *ret_field)
     /* A caller that takes fields reads their contents. */
     if (!change_field_is_sound(range->body, index_item_key(range->item))) {
         log_note_damage(range->log, range->item->newest.loc);
+        version_name_damage(range->item, range->item->newest.loc);
         range->broken = ST_DAMAGED;
         return false;
     }
@@ -668,7 +665,7 @@ static enum status answer_field(struct range *range, const struct range_kv *kv, 
     if (!range->keys_only) {
         /* Where readers will find it; before it is written, the writer has it elsewhere. */
         const struct change_head *checked;
-        TRY(change_get(range->log, kv->loc, &checked));
+        TRY(version_get(range->log, kv->item, kv->loc, &checked));
         const uint8_t *change = log_mapped_at(range->log, kv->loc);
         *ret_field = slice_of(change + CHANGE_HEAD_BYTES, kv->field_bytes);
         return ST_OK;

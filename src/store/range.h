@@ -115,8 +115,6 @@ bool range_take(struct range *range, struct slice *ret_field);
 
 /* ST_DAMAGED: a stored version is damaged, and the range ends before it. */
 enum status range_status(const struct range *range);
-/* The key of that version. */
-struct slice range_current_key(const struct range *range);
 
 /*
  * Begins to switch to a newer state, which is the same at the range's revision, so that a slow

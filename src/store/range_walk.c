@@ -1,7 +1,7 @@
 #include "store/range_walk.h"
 
 #include "base/yield_point.h"
-#include "store/change.h"
+#include "store/version.h"
 
 /* -- Bounds and versions -- */
 
@@ -28,10 +28,10 @@ static enum status older_among_damaged(const struct log *log, const struct index
 {
     const uint64_t *older = index_item_older(item);
     const struct change_head *head;
-    bool known = change_get(log, item->newest.loc, &head) == ST_OK;
+    bool known = version_get(log, item, item->newest.loc, &head) == ST_OK;
     int64_t revision = known ? head->prev_revision : 0; /* 0: unknown */
     for (uint32_t place = item->older_count; place-- > 0;) {
-        enum status status = change_get(log, older[place], &head);
+        enum status status = version_get(log, item, older[place], &head);
         if (status == ST_OK)
             revision = head->revision;
         if (revision <= at_revision) {
@@ -54,7 +54,7 @@ enum status range_older_at(const struct log *log, const struct index_item *item,
     uint32_t low = 0, high = item->older_count;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        if (change_get(log, older[middle], &head) != ST_OK)
+        if (version_get(log, item, older[middle], &head) != ST_OK)
             return older_among_damaged(log, item, at_revision, ret_place, ret_head);
         if (head->revision <= at_revision) {
             low = middle + 1;

@@ -246,6 +246,11 @@ enum status store_snapshot_fill(struct store_snapshot *snapshot, uint8_t *dst, s
     return ST_OK;
 }
 
+log_loc store_snapshot_damage(const struct store_snapshot *snapshot)
+{
+    return snapshot->pass.reader.at;
+}
+
 unsigned store_snapshot_restarts(const struct store_snapshot *snapshot)
 {
     return snapshot->restarts;

@@ -56,6 +56,9 @@ unsigned store_snapshot_restarts(const struct store_snapshot *snapshot);
 
 /* After measuring. */
 uint64_t store_snapshot_bytes(const struct store_snapshot *snapshot);
+/* After ST_DAMAGED: the location of the record that cannot be read. */
+log_loc store_snapshot_damage(const struct store_snapshot *snapshot);
+
 /* The next bytes; *ret_len is less than room only at the end. ST_DAMAGED. */
 MUST_CHECK
 enum status store_snapshot_fill(struct store_snapshot *snapshot, uint8_t *dst, size_t room,

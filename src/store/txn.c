@@ -1,7 +1,7 @@
 #include "store/txn.h"
 
 #include "codec/pb/rpc.pb.h"
-#include "store/change.h"
+#include "store/version.h"
 
 static int number_compare(int64_t a, int64_t b)
 {
@@ -68,7 +68,7 @@ static enum status value_read(const struct log *log, const struct range_kv *chos
                               struct change_kv *ret_kv)
 {
     const struct change_head *change;
-    TRY(change_get(log, chosen->loc, &change));
+    TRY(version_get(log, chosen->item, chosen->loc, &change));
     change_read_kv(change, ret_kv);
     return ST_OK;
 }

@@ -86,8 +86,8 @@ class DamagedServer(KubeServer):
         connection.close()
         if response.status == 200:
             return answer
-        if (answer.get("code"), answer.get("message")) == (DATA_LOSS, CORRUPT):
-            raise DamageError
+        if answer.get("code") == DATA_LOSS and answer["message"].startswith(CORRUPT):
+            raise DamageError(answer["message"])
         raise AssertionError(answer)
 
     def value(self, key, **more):
@@ -137,8 +137,14 @@ class Damage(LiveTest):
         return self.new_server(*args, serves_kube=server.serves_kube).start()
 
     def is_damaged(self, call, *args, **more):
-        with self.assertRaises(DamageError, msg=args):
+        """Returns the text of the error."""
+        with self.assertRaises(DamageError, msg=args) as caught:
             call(*args, **more)
+        return str(caught.exception)
+
+    def names(self, error, key, revision):
+        self.assertRegex(error, rf'key "{re.escape(key)}" at revision {revision} is damaged '
+                                r'\(log/[0-9a-f]{16}\.seg, offset \d+\): put the key again or delete it')
 
     def filled(self, server):
         for i in range(3):
@@ -172,15 +178,20 @@ class Damage(LiveTest):
             key = key_of(name)
             with self.subTest(name):
                 if hits:
-                    self.is_damaged(server.value, key)
-                    self.is_damaged(server.value, key, sort_target="VALUE", sort_order="DESCEND")
-                    self.is_damaged(server.request, "/v3/kv/put", key=text64(key), value="", prev_kv=True)
-                    self.is_damaged(server.request, "/v3/kv/put", key=text64(key), ignore_value=True)
-                    self.is_damaged(server.request, "/v3/kv/deleterange", key=text64(key), prev_kv=True)
                     compare = {"key": text64(key), "target": "VALUE", "value": text64("x")}
-                    self.is_damaged(server.request, "/v3/kv/txn", compare=[compare])
-                    self.is_damaged(server.request, "/v3/kv/txn", success=[
-                        {"request_range": {"key": text64(key)}}, {"request_put": {"key": text64(key)}}])
+                    reads = {"key": text64(key), "range_end": text64(key + "z")}
+                    for error in (
+                            self.is_damaged(server.value, key),
+                            self.is_damaged(server.request, "/v3/kv/range", **reads),
+                            self.is_damaged(server.value, key, sort_target="VALUE", sort_order="DESCEND"),
+                            self.is_damaged(server.request, "/v3/kv/put", key=text64(key), value="", prev_kv=True),
+                            self.is_damaged(server.request, "/v3/kv/put", key=text64(key), ignore_value=True),
+                            self.is_damaged(server.request, "/v3/kv/deleterange", key=text64(key), prev_kv=True),
+                            self.is_damaged(server.request, "/v3/kv/txn", compare=[compare]),
+                            self.is_damaged(server.request, "/v3/kv/txn", success=[{"request_range": reads}]),
+                            self.is_damaged(server.request, "/v3/kv/txn", success=[
+                                {"request_range": {"key": text64(key)}}, {"request_put": {"key": text64(key)}}])):
+                        self.names(error, key, revisions[name])
                 else:
                     self.assertEqual(server.value(key), text64("some value of it"))
                 # The index answers these without the log.
@@ -193,7 +204,7 @@ class Damage(LiveTest):
     def check_whole(self, server, revisions):
         """Requests that read everything."""
         self.is_damaged(server.request, "/v3/maintenance/hash")
-        self.is_damaged(self.snapshot, server)
+        self.assertRegex(self.is_damaged(self.snapshot, server), r'key "/rot/\S+" at revision \d+ is damaged')
         reason, _ = server.watch_store("/", 2, range_end=text64("0"))
         self.assertEqual(reason, CORRUPT)
         self.check_others(server)
@@ -204,7 +215,7 @@ class Damage(LiveTest):
         body = connection.getresponse().read()
         connection.close()
         if CORRUPT.encode() in body:
-            raise DamageError
+            raise DamageError(re.search(rb'"message": *"((?:[^"\\]|\\.)*)', body)[1].decode().replace('\\"', '"'))
 
     def heal(self, server):
         for name in PLACES:

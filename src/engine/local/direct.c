@@ -3,7 +3,7 @@
 #include "auth/method.h"
 #include "base/xalloc.h"
 #include "engine/local/shared.h"
-#include "store/change.h"
+#include "store/version.h"
 
 /* One of the pool; the thread that has set taken owns the rest. */
 struct local_reader {
@@ -85,8 +85,8 @@ enum status local_reader_get(struct local_reader *reader, struct slice key,
     *ret_change = NULL;
     if (!item || !index_item_live(item))
         return ST_OK;
-    enum status status = change_get(reader->state.log, item->newest.loc, ret_change);
-    return status == ST_OK ? ST_OK : local_report_damage(&reader->shared->report, status, key);
+    enum status status = version_get(reader->state.log, item, item->newest.loc, ret_change);
+    return status == ST_OK ? ST_OK : local_report_damage(&reader->shared->report, NULL, status);
 }
 
 /* -- Writing -- */

@@ -12,6 +12,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+struct engine_op;
 struct log;
 
 struct local_report {
@@ -38,16 +39,23 @@ static inline bool local_has_failed(const struct local_report *report)
 void local_warn(const struct local_report *report, const char *what, enum status status,
                 const char *detail);
 
-enum { LOCAL_DAMAGE_TEXT_BYTES = 256 };
+enum { LOCAL_DAMAGE_TEXT_BYTES = 900 };
 /* Where the damage is, and how to repair it. The key may be empty. */
 void local_damage_text(char text[static LOCAL_DAMAGE_TEXT_BYTES], uint64_t segment_id,
                        uint64_t offset, struct slice key);
 
 /*
- * Returns the status that a client gets: for ST_DAMAGED etcd's error for a corrupt store, any other
- * status unchanged. Damage is counted, and its place is logged at most once a second. The key may
- * be empty.
+ * The operation fails because of damage that the calling thread has just met: its error text names
+ * key, revision and place, and says what to do.
  */
-enum status local_report_damage(struct local_report *report, enum status status, struct slice key);
+void local_describe_damage(struct engine_op *op);
+
+/*
+ * Returns the status that a client gets: for ST_DAMAGED etcd's error for a corrupt store, any other
+ * status unchanged. Damage is counted, and logged at most once a second, with the text of the
+ * operation if it was described. op may be NULL.
+ */
+enum status local_report_damage(struct local_report *report, const struct engine_op *op,
+                                enum status status);
 
 #endif

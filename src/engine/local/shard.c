@@ -6,9 +6,9 @@
 #include "engine/local/snapshot.h"
 #include "engine/permission.h"
 #include "io/loop.h"
-#include "store/change.h"
 #include "store/range.h"
 #include "store/txn.h"
+#include "store/version.h"
 
 #include <sched.h>
 #include <stdlib.h>
@@ -60,7 +60,7 @@ static void receive_answer(void *owner, struct mailbox_node *node)
         atomic_fetch_sub(waiting, 1);
     local_count(shard->counts, LOCAL_ANSWERS, 1);
     local_count(shard->counts, LOCAL_WRITES_FAILED, has_failed(op->status));
-    op->status = local_report_damage(&shard->shared->report, op->status, SLICE_EMPTY);
+    op->status = local_report_damage(&shard->shared->report, op, op->status);
     op->done(op);
 }
 
@@ -265,9 +265,17 @@ static enum status pin_checked(struct local_shard *shard, struct engine_op *op,
     return status;
 }
 
+/* The status for the client, with the damage that was met on this thread as the reason. */
+static enum status fail_if_damaged(struct engine_op *op, enum status status)
+{
+    if (UNLIKELY(status == ST_DAMAGED))
+        local_describe_damage(op);
+    return local_report_damage(&shard_of(op->shard)->shared->report, op, status);
+}
+
 static void finish(struct engine_op *op, enum status status)
 {
-    op->status = local_report_damage(&shard_of(op->shard)->shared->report, status, SLICE_EMPTY);
+    op->status = fail_if_damaged(op, status);
     op->done(op);
 }
 
@@ -326,7 +334,6 @@ static bool range_continue(struct local_shard *shard, struct engine_range *range
         range->kvs_bytes = held->kvs_bytes;
         range->started_ns = loop_now_ns(shard->loop); /* until now the reader was not slow */
     } else {
-        status = local_report_damage(&shard->shared->report, status, range_current_key(held));
         range_fini(held);
         range->state = NULL;
         unpin(shard, &range->op);
@@ -402,7 +409,7 @@ static enum status plain_get(struct engine_range *range, const struct range_stat
     if (item->newest.field_bytes > PLAIN_GET_BYTES_MAX)
         return ST_AGAIN;
     const struct change_head *change;
-    TRY(change_get(state->log, item->newest.loc, &change));
+    TRY(version_get(state->log, item, item->newest.loc, &change));
     range->field = change_field(change);
     range->count = range->kvs = 1;
     range->kvs_bytes = range->field.len;
@@ -431,7 +438,7 @@ void local_range_start(struct engine_shard *base, struct engine_range *range,
     if (status != ST_AGAIN) {
         if (status != ST_OK)
             unpin(shard, &range->op);
-        finish(&range->op, local_report_damage(&shard->shared->report, status, request->key));
+        finish(&range->op, status);
         return;
     }
     struct range *held = arena_alloc(range->op.arena, sizeof(*held));
@@ -472,8 +479,7 @@ static void note_damage(struct engine_range *range)
 {
     struct range *held = range->state;
     if (range->op.status == ST_OK && range_status(held) != ST_OK)
-        range->op.status = local_report_damage(&shard_of(range->op.shard)->shared->report,
-                                               range_status(held), range_current_key(held));
+        range->op.status = fail_if_damaged(&range->op, range_status(held));
 }
 
 bool local_range_next(struct engine_range *range, struct slice *ret_field)

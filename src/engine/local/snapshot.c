@@ -5,6 +5,7 @@
 #include "engine/local/snapshot_rows.h"
 #include "net/sha256.h"
 #include "store/upkeep/keeper.h"
+#include "store/version.h"
 
 #include <stdlib.h>
 
@@ -202,9 +203,23 @@ static void collect_again(struct local_snapshotter *snapshotter, struct local_sn
     mailbox_post(&snapshotter->shared->keeper.requests, &s->asker->op.in_mailbox);
 }
 
+/* A snapshot has everything: its error names the key that must be given up. */
+static void describe_damage(struct local_snapshotter *snapshotter, struct local_snapshot *s)
+{
+    struct store *store = snapshotter->shared->store;
+    log_loc at = store_snapshot_damage(s->store);
+    uint64_t pinned = epoch_pin(snapshotter->slot);
+    log_note_damage(store_log(store), at);
+    (void)version_find_damaged(&store_view(store)->root, store_log(store), at);
+    epoch_unpin(snapshotter->slot, pinned);
+    local_describe_damage(&s->asker->op);
+}
+
 static void fail(struct local_snapshotter *snapshotter, struct local_snapshot *s,
                  enum status status)
 {
+    if (status == ST_DAMAGED && s->store)
+        describe_damage(snapshotter, s);
     s->asker->state = NULL;
     answer(s, status);
     snapshot_free(s);
@@ -265,12 +280,14 @@ static void hand_out(struct local_snapshot *s)
         s->status = sha256_finish(s->sum, s->asker->digest);
 }
 
-static void read_on(struct local_snapshot *s)
+static void read_on(struct local_snapshotter *snapshotter, struct local_snapshot *s)
 {
     assert(s->has_next || s->left || s->status != ST_OK);
     make_next(s);
     if (s->has_next)
         hand_out(s);
+    else if (s->status == ST_DAMAGED)
+        describe_damage(snapshotter, s);
     answer(s, s->status);
     make_next(s);
 }
@@ -296,7 +313,7 @@ static void receive(struct local_snapshotter *snapshotter, struct local_snapshot
         atomic_fetch_add(&snapshotter->inbox->ended, 1);
         wake_keeper(snapshotter);
     } else if (s->state == SNAPSHOT_READABLE) {
-        read_on(s);
+        read_on(snapshotter, s);
     } else {
         snapshot_move(s, SNAPSHOT_MEASURING);
         list_push_back(&snapshotter->all, &s->in_all);

@@ -203,6 +203,8 @@ static bool execute(struct local_writer *writer, struct engine_op *op)
         op->status = write_keys(writer, write);
         if (op->status == ST_OK)
             op->revision = write->answer.revision;
+        else if (op->status == ST_DAMAGED)
+            local_describe_damage(op);
         break;
     case LOCAL_COMPACT:
         return compact(writer, op);

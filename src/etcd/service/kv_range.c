@@ -154,9 +154,9 @@ static enum grpc_fill source_fill(struct grpc_source *source, uint8_t *dst, size
     if (o->range->range.op.status != ST_OK) {
         /* The engine gave up within a message: the client gets the error instead of the rest. */
         struct grpc_call *call = o->range->base.call;
-        enum status status = o->range->range.op.status;
+        struct engine_op op = o->range->range.op;
         engine_range_close(&o->range->range);
-        grpc_call_fail(call, status);
+        etcd_call_fail_op(call, &op);
         return GRPC_FILL_PARKED;
     }
     if (!message_is_whole(o) || o->kvs_left > 0)
@@ -195,12 +195,14 @@ static void send_direct(struct range_call *r, const struct kv_header *header, si
         }
         kv_range_tail_write(dst, r->range.more, r->range.count);
     }
-    enum status status = dst ? r->range.op.status : ST_NOMEM;
+    struct engine_op op = r->range.op;
     engine_range_close(&r->range);
-    if (status == ST_OK)
+    if (!dst)
+        grpc_call_fail(r->base.call, ST_NOMEM);
+    else if (op.status == ST_OK)
         grpc_call_finish(r->base.call);
     else
-        grpc_call_fail(r->base.call, status);
+        etcd_call_fail_op(r->base.call, &op);
 }
 
 /* The range is closed first, because failing may end the call and free its memory. */

@@ -2,14 +2,31 @@
 
 #include "store/log/log_private.h"
 
+static _Thread_local struct log_damaged noted_here;
+
 void log_note_damage(const struct log *log, log_loc loc)
 {
     struct log *noted = (struct log *)(uintptr_t)log;
     struct segment *segment = segment_table_get(&log->table, log_loc_segment(loc));
     if (segment)
         atomic_store(&segment->damaged, true);
+    noted_here = (struct log_damaged){.loc = loc};
     atomic_store_explicit(&noted->damage_loc, loc, memory_order_relaxed);
     atomic_fetch_add_explicit(&noted->damage_count, 1, memory_order_release);
+}
+
+void log_name_damage(struct slice key, int64_t revision)
+{
+    noted_here.revision = revision;
+    noted_here.key_len = key.len;
+    memcpy(noted_here.key, key.ptr, size_min(key.len, sizeof(noted_here.key)));
+}
+
+struct log_damaged log_take_damage(void)
+{
+    struct log_damaged taken = noted_here;
+    noted_here = (struct log_damaged){0};
+    return taken;
 }
 
 bool log_is_damaged(const struct log *log)

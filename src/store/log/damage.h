@@ -9,6 +9,22 @@
 #include "store/log/log.h"
 
 void log_note_damage(const struct log *log, log_loc loc);
+
+/*
+ * The damage that the calling thread has noted last, so that an error can name the key. It is taken
+ * on the same thread, when the request that met it fails.
+ */
+enum { LOG_DAMAGED_KEY_BYTES = 128 };
+struct log_damaged {
+    log_loc loc;                        /* 0: none */
+    int64_t revision;                   /* of the version that cannot be read; 0: unknown */
+    size_t key_len;                     /* of the whole key; 0: unknown */
+    uint8_t key[LOG_DAMAGED_KEY_BYTES]; /* its first bytes */
+};
+/* Adds what the caller of a function that has failed knows about the damage. */
+void log_name_damage(struct slice key, int64_t revision);
+struct log_damaged log_take_damage(void);
+
 bool log_is_damaged(const struct log *log);
 /* How often damage was noted, and its last location. */
 uint64_t log_damage_count(const struct log *log, uint64_t *ret_segment_id, uint64_t *ret_offset);

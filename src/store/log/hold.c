@@ -62,6 +62,7 @@ enum status log_hold_next(struct log_hold_reader *reader, struct log_record *ret
         }
         struct record_head head;
         struct slice rest = slice_of(segment->base + offset, written - offset);
+        reader->at = log_loc_of(segment->head.id, offset);
         if (!is_good(reader, rest, segment->head.salt, &head))
             return ST_DAMAGED;
         if (head.index > hold->last_index)

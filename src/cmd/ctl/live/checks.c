@@ -208,8 +208,9 @@ static void check_store(struct findings *f, const struct metrics *m)
                  metrics_sum(m, "vigil_store_damaged_reads_total", NULL);
     if (bad > 0)
         findings_add(f, FINDING_BAD, "store",
-                     "The disk has damaged the store: make a snapshot of what can be read, and see "
-                     "vigil repair.",
+                     "The disk has damaged the store. The server's log names the keys: put them "
+                     "again or delete them, compact and defragment. Or stop the server, and vigil "
+                     "repair shows and removes what is lost.",
                      "%.0f records or versions are damaged", bad);
 }
 
