@@ -11,7 +11,8 @@ SYSCONFDIR ?= /etc
 C_FILES = $(shell git ls-files --cached --others --exclude-standard '*.c' '*.h')
 
 cmake = cmake -S . -B $(1) -G Ninja $(2) >$(1).log 2>&1 || { cat $(1).log; exit 1; }; rm -f $(1).log
-ninja = ninja -C $(1) -j $(JOBS) --quiet
+# On a terminal ninja shows how far it is; in a log only warnings and errors are of interest.
+ninja = ninja -C $(1) -j $(JOBS) $$([ -t 1 ] || echo --quiet)
 
 help: ## show this
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -22,6 +23,7 @@ run: build ## build and serve on 127.0.0.1:2379, data in ./vigil.data
 build: ## release build: build/vigil
 	@tools/install-deps build
 	@$(call cmake,build,-DCMAKE_BUILD_TYPE=Release)
+	@[ -e build/vigil ] || echo "Compiling Vigil. The first time takes a few minutes on two cores."
 	@$(call ninja,build) installed
 
 install: build ## put it under PREFIX (/usr/local), or DESTDIR/PREFIX: program, libraries, manual pages, completions, units

@@ -71,6 +71,16 @@ void announce_start(const struct serve_config *config, const struct serve_option
         announce_cluster(server, options);
         return;
     }
+    /* The defaults of the flags are etcd's, but listeners on loopback are stricter by themselves.
+     */
+    bool guards = server->guards_pages;
+    const char *cors = guards && !options->cors_given
+                           ? "on loopback without TLS only the server's own origin; elsewhere *"
+                           : options->cors;
+    const char *hosts = guards && !options->hosts_given
+                            ? "on loopback without TLS only local names and advertised hosts; "
+                              "elsewhere *"
+                            : options->host_whitelist;
     if (!*options->data_dir)
         log_warn("'data-dir' was empty; using default", LOG_TEXT("data-dir", dir));
     log_info(initialized ? "server has already been initialized"
@@ -87,8 +97,8 @@ void announce_start(const struct serve_config *config, const struct serve_option
                    server->etcd.peer_url_count),
         LOG_SLICES("advertise-client-urls", server->etcd.client_urls, known_client_urls(server)),
         LOG_SLICES("listen-client-urls", config->listen_texts, config->client_count),
-        LOG_LIST("listen-metrics-urls", options->listen_metrics_urls),
-        LOG_LIST("cors", options->cors), LOG_LIST("host-whitelist", options->host_whitelist),
+        LOG_LIST("listen-metrics-urls", options->listen_metrics_urls), LOG_LIST("cors", cors),
+        LOG_LIST("host-whitelist", hosts),
         LOG_TEXT("initial-cluster-token", options->initial_cluster_token),
         LOG_I64("quota-backend-bytes", server->engine.quota_bytes),
         LOG_U64("max-request-bytes", options->max_request_bytes),

@@ -3,6 +3,11 @@
 #include "cmd/serve/kubeconfig.h"
 #include "cmd/version.h"
 
+#include <errno.h>
+
+/* What the command line uses without --endpoints. */
+#define DEFAULT_URL "http://127.0.0.1:2379"
+
 static bool is_unix(const char *url)
 {
     return strncmp(url, "unix", 4) == 0;
@@ -19,6 +24,9 @@ void banner_write(FILE *to, const struct serve_config *config, struct server *se
                   const char *kubeconfig)
 {
     char first[URL_TEXT_BYTES] = "";
+    /* A link with another name, such as etcd, has none of the commands. */
+    bool has_commands = strcmp(program_invocation_short_name, "vigil") == 0;
+    const char *program = has_commands ? program_invocation_name : "vigil";
     fprintf(to, "Vigil %s is ready to serve client requests as etcd %s.\n\n", VIGIL_VERSION,
             config->server.etcd.version);
     for (size_t i = config->client_count; i-- > 0;) {
@@ -34,10 +42,12 @@ void banner_write(FILE *to, const struct serve_config *config, struct server *se
         fprintf(to, "  cluster      %s\n", config->server.cluster.upstream.endpoints);
     fprintf(to, config->server.clustered ? "  mirror       %s\n\n" : "  data         %s\n\n",
             config->server.engine.data_dir);
-    fprintf(to, "In another terminal (etcdctl: Debian package etcd-client):\n\n");
-    fprintf(to, "    export ETCDCTL_API=3 ETCDCTL_ENDPOINTS=%s\n", first);
-    fprintf(to, "    etcdctl put greeting hello\n");
-    fprintf(to, "    etcdctl get --prefix ''\n");
+    fprintf(to, "In another terminal:\n\n");
+    if (strcmp(first, DEFAULT_URL) != 0)
+        fprintf(to, "    export VIGIL_ENDPOINTS=%s\n", first);
+    fprintf(to, "    %s put greeting hello\n", program);
+    fprintf(to, "    %s get greeting\n", program);
+    fprintf(to, "    %s watch greeting\n", program);
     if (is_unix(first))
         fprintf(to, "    curl --unix-socket %s http://localhost/health\n",
                 first + strlen("unix://"));
