@@ -7,7 +7,7 @@ FUZZ_SECONDS ?= 30
 PREFIX ?= /usr/local
 # Live tests of the Kubernetes API that hold whatever stores the objects.
 CLUSTER_LIVE = kube_read,kube_write,kube_custom,kube_apply,kube_refusal,kube_formats,kube_options,kube_versions,kube_contention,kube_cluster,kube_history
-SYSCONFDIR ?= /etc
+SYSCONFDIR ?= # tools/install has the default
 C_FILES = $(shell git ls-files --cached --others --exclude-standard '*.c' '*.h')
 
 cmake = cmake -S . -B $(1) -G Ninja $(2) >$(1).log 2>&1 || { cat $(1).log; exit 1; }; rm -f $(1).log
@@ -26,7 +26,7 @@ build: ## release build: build/vigil
 	@[ -e build/vigil ] || echo "Compiling Vigil. The first time takes a few minutes on two cores."
 	@$(call ninja,build) installed
 
-install: build ## put it under PREFIX (/usr/local), or DESTDIR/PREFIX: program, libraries, manual pages, completions, units
+install: build ## put it under PREFIX (/usr/local), or DESTDIR/PREFIX, its settings under SYSCONFDIR: program, libraries, manual pages, completions, units
 	@tools/install build "$(PREFIX)" "$(DESTDIR)" "$(SYSCONFDIR)"
 
 deb: ## Debian packages of the program and the libraries, in build/deb

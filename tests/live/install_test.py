@@ -1,12 +1,14 @@
 #!/usr/bin/python3
 """The files that make install installs for the server: all exist, and the programs that use them accept them."""
+import os
 import re
+import shlex
 import shutil
 import subprocess
 import unittest
 
-from installed import InstalledTest, output
-from server import SUBJECT, only_vigil
+from installed import BUILD, InstalledTest, output
+from server import ROOT, SUBJECT, only_vigil
 
 
 @only_vigil
@@ -20,6 +22,41 @@ class Install(InstalledTest):
         apiserver = self.scratch / "usr/libexec/vigil/kube-apiserver"
         self.assertIn("Kubernetes v1.", output(str(apiserver), "--version").stdout)
         self.assertEqual(output(str(self.scratch / "usr/bin/vigil"), "assets").stdout, f"{apiserver.parent.resolve()}\n")
+
+    def install_as_a_user(self, *variables):
+        """Runs what make install runs, without building, as a user who may write only below the scratch directory."""
+        printed = output("make", "--no-print-directory", "-n", "-o", "build", "install", *variables, cwd=ROOT).stdout
+        command = shlex.split(printed)
+        self.assertEqual(command[:2], ["tools/install", "build"])
+        ordinary = []
+        if os.geteuid() == 0:
+            os.chown(self.scratch, 65534, 65534)
+            # It may read a source tree that belongs to root alone.
+            ordinary = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all,+dac_read_search",
+                        "--ambient-caps=+dac_read_search", "--bounding-set=-all,+dac_read_search"]
+        return output(*ordinary, command[0], str(BUILD), *command[2:], cwd=ROOT,
+                      env={"PATH": "/usr/bin:/bin", "PYTHONDONTWRITEBYTECODE": "1"}).stdout
+
+    def test_user_without_rights_installs_below_a_directory_of_their_own(self):
+        home = self.scratch / "home"
+        home.mkdir()
+        if os.geteuid() == 0:
+            os.chown(home, 65534, 65534)
+        self.install_as_a_user(f"PREFIX={home}/x")
+        self.assertIn("vigil", output(str(home / "x/bin/vigil"), "version").stdout)
+        self.assertIn("VIGIL_", (home / "x/etc/default/vigil").read_text())
+        unit = (home / "x/lib/systemd/system/vigil.service").read_text()
+        self.assertIn(f"EnvironmentFile=-{home}/x/etc/default/vigil\n", unit)
+        self.assertEqual([path.name for path in home.iterdir()], ["x"])
+
+    def test_settings_are_in_sysconfdir(self):
+        for prefix, given, expected in (("/usr/local", None, "/etc"), ("/opt/vigil", "/etc", "/etc")):
+            root = self.scratch / f"root{prefix}".replace("/", "_")
+            variables = [f"PREFIX={prefix}", f"DESTDIR={root}", *([f"SYSCONFDIR={given}"] if given else [])]
+            self.install_as_a_user(*variables)
+            self.assertEqual([str(path) for path in root.rglob("default/vigil")], [f"{root}{expected}/default/vigil"], variables)
+            unit = (root / prefix[1:] / "lib/systemd/system/vigil.service").read_text()
+            self.assertIn(f"EnvironmentFile=-{expected}/default/vigil\n", unit)
 
     def test_manual_pages_are_complete_and_without_warnings(self):
         for name, parts in (("serve", ("CONFIGURATION FILE", "SIGNALS")), ("import", ("SOURCE",)),
