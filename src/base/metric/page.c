@@ -39,6 +39,8 @@ static bool reads_back(double value, int digits, char dst[32])
 static const char *real_text(double value, char dst[32])
 {
     enum { ENOUGH_FOR_DECIMALS = 15, ENOUGH_FOR_ALL = 17 };
+    if (isnan(value))
+        return "NaN";
     if (isinf(value))
         return value > 0 ? "+Inf" : "-Inf";
     int digits = reads_back(value, ENOUGH_FOR_DECIMALS, dst) ? 1 : ENOUGH_FOR_DECIMALS + 1;

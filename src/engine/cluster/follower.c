@@ -335,6 +335,7 @@ static void pump(struct follower *follower)
 static void on_received(void *ctx, const vigil_header *header, size_t events)
 {
     struct follower *follower = ctx;
+    cluster_state_answered(follower->shown, now_ns(follower));
     if (header) {
         cluster_state_heard(follower->shown, header->revision);
         atomic_store(&follower->shown->member_id, header->member_id);
@@ -350,6 +351,7 @@ static void on_received(void *ctx, const vigil_header *header, size_t events)
 static void on_live(void *ctx)
 {
     struct follower *follower = ctx;
+    cluster_state_answered(follower->shown, now_ns(follower));
     atomic_store(&follower->shown->connected, true);
     atomic_store(&follower->shown->upstream_watches,
                  follower->all_keys ? 1 : follower->ranges.count);

@@ -1,8 +1,11 @@
 #include "engine/cluster/metrics.h"
 
 #include "base/metric/page.h"
+#include "engine/cluster/link/phase.h"
 #include "engine/cluster/shard.h"
 #include "watch/stats.h"
+
+#include <math.h>
 
 static void gauge(struct metric_page *page, const char *name, const char *help, int64_t value)
 {
@@ -11,16 +14,23 @@ static void gauge(struct metric_page *page, const char *name, const char *help, 
 
 static void write_mirror(struct metric_page *page, struct cluster_state *state)
 {
-    gauge(page, "vigil_cluster_synced", "1: the mirror has been complete once since the start.",
-          atomic_load(&state->synced));
-    gauge(page, "vigil_cluster_connected", "1: the cluster is being followed.",
-          atomic_load(&state->connected));
+    bool follows =
+        atomic_load(&state->connected) && cluster_state_silence(state) <= CLUSTER_SILENT_NS;
+    gauge(page, "vigil_cluster_synced",
+          "1: the mirror is complete, and the cluster is being followed.",
+          follows && atomic_load(&state->synced));
+    gauge(page, "vigil_cluster_connected", "1: the cluster is being followed.", follows);
+    gauge(page, "vigil_cluster_silent_seconds",
+          "Seconds since a member of the cluster last answered the follower or sent it something.",
+          cluster_state_silence(state) / NS_PER_S);
     gauge(page, "vigil_cluster_mirrored_revision",
           "The revision up to which the mirror contains everything.",
           atomic_load(&state->mirrored));
-    gauge(page, "vigil_cluster_mirror_lag_revisions",
-          "Revisions by which the mirror is behind the newest that the cluster has answered with.",
-          cluster_state_lag(state));
+    metric_page_head(page, "vigil_cluster_mirror_lag_revisions", METRIC_GAUGE,
+                     "Revisions by which the mirror is behind the newest that the cluster has "
+                     "answered with; NaN while it is not followed.");
+    metric_page_row_real(page, "vigil_cluster_mirror_lag_revisions", "",
+                         follows ? (double)cluster_state_lag(state) : NAN);
     metric_page_gauge(page, "vigil_cluster_upstream_watches", "Watches on the cluster.",
                       atomic_load(&state->upstream_watches));
 }

@@ -4,19 +4,28 @@
  *
  * In front of a cluster the mirror is checked too. A server whose cluster is gone is not ready, but
  * it is alive: ending it would help no client.
+ *
+ * Every check is answered within a second, whatever the engine does: a read that takes longer is
+ * given up, and the check has failed. A probe that hangs is worth less than one that fails.
  */
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/xalloc.h"
 #include "codec/json/writer.h"
 #include "codec/pb/rpc.pb.h"
 #include "engine/forward.h"
 #include "etcd/http/health_counts.h"
 #include "etcd/http/http.h"
+#include "io/loop.h"
 #include "wire/http/query.h"
 
 #include <stdio.h>
 
 enum { READ_ARENA_BYTES_MAX = 64 * 1024 };
+/* How long the reads of a check may take together. */
+#define READ_NS (800 * NS_PER_MS)
+#define LATE_TEXT "no answer within 0.8 s"
+#define LATE_CLUSTER_TEXT "the cluster has not answered within 0.8 s"
 
 enum health_check {
     CHECK_DATA_CORRUPTION = 1,
@@ -38,7 +47,14 @@ static const struct {
     {CHECK_MIRROR, "mirror", ETCD_READYZ_MIRROR},
 };
 
-/* One running check. On the heap; freed when the exchange has ended and the engine has answered. */
+/*
+ * One running check. On the heap; freed when the exchange has ended and the engine has answered.
+ *
+ *     serializable read ──► linearizable read ──► answered
+ *
+ * Only the reads that the checks need are made. The limit answers early, with what is known by
+ * then.
+ */
 struct check_call {
     struct engine_range range; /* first */
     struct http_exchange *exchange;
@@ -50,6 +66,9 @@ struct check_call {
     bool verbose;
     bool pending;
     bool ended;
+    bool late;            /* answered by the limit */
+    bool is_serializable; /* a serializable read has succeeded */
+    struct timer limit;
     /* Why the engine could not answer as well as ever when the request arrived; "": it could. Then
      * a linearizable read is known to fail, and is not tried, since it would only wait. */
     char fault[ENGINE_REASON_BYTES];
@@ -72,6 +91,8 @@ static void engine_fault(const struct etcd_api *api, char ret_fault[ENGINE_REASO
 /* Why the read failed: the cluster's own text, if it has sent one. */
 static struct slice read_fault(const struct check_call *check)
 {
+    if (check->late)
+        return slice_from_text(engine_forwards(check->api->engine) ? LATE_CLUSTER_TEXT : LATE_TEXT);
     const struct engine_op *op = &check->range.op;
     return op->text.len ? op->text : slice_from_text(status_text(op->status));
 }
@@ -163,7 +184,7 @@ static const char *alarm_reason(unsigned alarms, struct slice query)
 static void health_read_done(const struct check_call *check)
 {
     char reason[256] = "";
-    if (check->range.op.status != ST_OK)
+    if (check->late || check->range.op.status != ST_OK)
         snprintf(reason, sizeof(reason), "RANGE ERROR:%.*s", SLICE_ARGS(read_fault(check)));
     health_reply(check->api, check->exchange, reason);
 }
@@ -177,8 +198,9 @@ static struct slice check_fault(const struct check_call *check, enum health_chec
         return SLICE_LITERAL("alarm activated: CORRUPT");
     if (which == CHECK_MIRROR || (which == CHECK_LINEARIZABLE_READ && *check->fault))
         return slice_from_text(check->fault);
-    if ((which == CHECK_SERIALIZABLE_READ || which == CHECK_LINEARIZABLE_READ) &&
-        check->range.op.status != ST_OK)
+    bool is_known = which == CHECK_SERIALIZABLE_READ && check->is_serializable;
+    bool reads = which == CHECK_SERIALIZABLE_READ || which == CHECK_LINEARIZABLE_READ;
+    if (reads && !is_known && (check->late || check->range.op.status != ST_OK))
         return read_fault(check);
     return SLICE_EMPTY;
 }
@@ -233,31 +255,83 @@ static void checks_reply(const struct check_call *check)
 
 /* -- Reads -- */
 
-static void read_done(struct engine_op *op)
+static void answer(const struct check_call *check)
 {
-    struct check_call *check = CONTAINER_OF(op, struct check_call, range.op);
-    check->pending = false;
-    check->api->under_way--;
-    if (check->ended)
-        check_call_free(check);
-    else if (check->checks)
+    if (check->checks)
         checks_reply(check);
     else
         health_read_done(check);
 }
 
+static void read_key(struct check_call *check, bool serializable);
+
+static void read_done(struct engine_op *op)
+{
+    struct check_call *check = CONTAINER_OF(op, struct check_call, range.op);
+    struct etcd_api *api = check->api;
+    check->pending = false;
+    api->under_way--;
+    if (check->ended) {
+        check_call_free(check);
+        return;
+    }
+    if (check->late)
+        return;
+    if (op->status == ST_OK && check->request.serializable) {
+        check->is_serializable = true;
+        /* A read that is known to fail is not tried, since it would only wait. */
+        if (check->checks & CHECK_LINEARIZABLE_READ && !*check->fault) {
+            read_key(check, false);
+            return;
+        }
+    }
+    if (api->loop)
+        loop_timer_cancel(api->loop, &check->limit);
+    answer(check);
+}
+
+/* Reads one key, as etcd does to check that reads work. */
+static void read_key(struct check_call *check, bool serializable)
+{
+    struct etcd_api *api = check->api;
+    engine_range_close(&check->range);
+    check->request = (struct pb_range_request){
+        .key = SLICE_LITERAL("\0"),
+        .limit = 1,
+        .keys_only = true,
+        .serializable = serializable,
+    };
+    /* etcd, too, is healthy if the read would be refused to a client. */
+    check->range = (struct engine_range){
+        .op = {.done = read_done, .arena = &check->arena, .principal = ENGINE_SERVER},
+    };
+    check->pending = true;
+    api->under_way++;
+    engine_range_start(api->shard, &check->range, &check->request);
+}
+
+static void on_limit(struct timer *timer)
+{
+    struct check_call *check = CONTAINER_OF(timer, struct check_call, limit);
+    check->late = true;
+    answer(check);
+    /* The check is freed when the range is done, which is not before this. */
+    engine_range_give_up(&check->range);
+}
+
 static void on_end(struct http_exchange *x, void *service)
 {
-    (void)service;
+    struct etcd_api *api = service;
     struct check_call *check = http_exchange_user(x);
     if (!check)
         return;
     check->ended = true;
+    if (api->loop)
+        loop_timer_cancel(api->loop, &check->limit);
     if (!check->pending)
         check_call_free(check);
 }
 
-/* Reads one key, as etcd does to check that reads work. */
 static void start_read(struct http_exchange *x, struct etcd_api *api, unsigned checks,
                        bool serializable)
 {
@@ -269,21 +343,13 @@ static void start_read(struct http_exchange *x, struct etcd_api *api, unsigned c
     check->corrupt = alarms_of(api) & 1u << ENGINE_ALARM_CORRUPT;
     engine_fault(api, check->fault);
     check->verbose = http_query_get(query, SLICE_LITERAL("verbose"), &scratch, &value);
-    check->pending = true;
     check->api = api;
-    api->under_way++;
+    check->limit.fn = on_limit;
     arena_init(&check->arena, NULL, 0, READ_ARENA_BYTES_MAX);
-    check->request = (struct pb_range_request){
-        .key = SLICE_LITERAL("\0"),
-        .limit = 1,
-        .keys_only = true,
-        .serializable = serializable || *check->fault,
-    };
-    check->range.op.done = read_done;
-    check->range.op.arena = &check->arena;
-    check->range.op.principal = ENGINE_SERVER; /* etcd, too, is healthy if the read is refused */
     http_exchange_set_user(x, check);
-    engine_range_start(api->shard, &check->range, &check->request);
+    if (api->loop)
+        loop_timer_set(api->loop, &check->limit, loop_now_ns(api->loop) + READ_NS);
+    read_key(check, serializable || *check->fault);
 }
 
 static void health(struct http_exchange *x, void *service, const struct http_request *request)
@@ -317,7 +383,7 @@ static void run_checks(struct http_exchange *x, struct etcd_api *api,
             checks &= ~(unsigned)check_names[i].check;
     }
     if (checks)
-        start_read(x, api, checks, !(checks & CHECK_LINEARIZABLE_READ));
+        start_read(x, api, checks, checks != CHECK_LINEARIZABLE_READ);
     else
         http_reply_text(x, 200, SLICE_LITERAL("ok\n"));
 }

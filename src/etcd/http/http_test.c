@@ -1,10 +1,12 @@
 #include "etcd/api.h"
 
 #include "base/buf.h"
+#include "base/clock.h"
 #include "codec/pb/rpc.pb.h"
 #include "engine/engine.h"
 #include "engine/fake/fake.h"
 #include "etcd/http/health_counts.h"
+#include "io/loop.h"
 #include "wire/connection.h"
 
 #include <setjmp.h>
@@ -378,6 +380,47 @@ static void late_reads_are_answered_in_order(void **state)
     fixture_fini(&f); /* with the read under way */
 }
 
+/* Asks for a probe whose read is never answered, and advances the clock by less than a second. */
+static void assert_late(const char *target, unsigned steps, const char *status_line,
+                        const char *body)
+{
+    struct fixture f;
+    struct clock_sim sim;
+    struct loop *loop;
+    clock_sim_init(&sim, 0);
+    assert_int_equal(loop_new(&sim.clock, &loop), ST_OK);
+    fixture_init(&f, 0);
+    etcd_api_set_loop(f.api, loop);
+    ask(&f, "GET", target);
+    for (unsigned i = 0; i < steps; i++)
+        assert_true(fake_step(f.engine));
+    assert_string_equal(answer(&f), "");
+    clock_sim_advance(&sim, 999 * NS_PER_MS);
+    loop_turn(loop, 0);
+    const char *text = answer(&f);
+    if (strncmp(text, status_line, strlen(status_line)) != 0 || !strstr(text, body))
+        fail_msg("%s: %s", target, text);
+    fixture_fini(&f); /* the reads are answered, too late */
+    loop_free(loop);
+}
+
+static void probe_is_answered_within_a_second_though_its_read_is_not(void **state)
+{
+    (void)state;
+    static const char unavailable[] = "HTTP/1.1 503 Service Unavailable\r\n";
+    assert_late("/health", 0, unavailable, "RANGE ERROR:no answer within 0.8 s");
+    assert_late("/health?serializable=true", 0, unavailable, "RANGE ERROR:no answer");
+    assert_late("/livez", 0, unavailable, "[-]serializable_read failed: no answer within 0.8 s\n");
+    assert_late("/livez/serializable_read", 0, unavailable, "[-]serializable_read failed");
+    assert_late("/readyz", 0, unavailable,
+                "[-]serializable_read failed: no answer within 0.8 s\n"
+                "[-]linearizable_read failed: no answer within 0.8 s\n");
+    assert_late("/readyz/linearizable_read", 0, unavailable, "[-]linearizable_read failed");
+    /* The serializable read was answered, the linearizable one is not. */
+    assert_late("/readyz?verbose", 1, unavailable,
+                "[+]serializable_read ok\n[-]linearizable_read failed: no answer within 0.8 s\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -390,6 +433,7 @@ int main(void)
         cmocka_unit_test(guarded_server_accepts_own_hosts_and_no_pages),
         cmocka_unit_test(paths_are_redirected_to_their_clean_form),
         cmocka_unit_test(late_reads_are_answered_in_order),
+        cmocka_unit_test(probe_is_answered_within_a_second_though_its_read_is_not),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

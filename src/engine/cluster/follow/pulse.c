@@ -39,6 +39,7 @@ static void take(struct pulse *pulse, const vigil_status_response *status)
     unsigned alarms = 0;
     for (size_t i = 0; i < status->error_count; i++)
         alarms |= pulse_alarms_in(slice_of(status->errors[i].data, status->errors[i].size));
+    cluster_state_answered(pulse->state, loop_now_ns(loop_of(pulse)));
     atomic_store(&pulse->state->raft_term, status->raft_term);
     atomic_store(&pulse->state->alarms, alarms);
 }

@@ -17,6 +17,8 @@ enum {
 
 /* etcd itself gives up after about seven seconds. */
 static const int64_t answer_within_ns = 8 * NS_PER_S;
+static const int64_t join_after_ns = 1 * NS_PER_S;
+#define LATE_TEXT "the cluster has not answered within 8 s"
 
 /*
  *     idle ── the first read asks ──► deferred ── end of the turn ──► asked ── the answer ──► idle
@@ -90,12 +92,28 @@ static bool is_deadline(enum grpc_code code, struct slice text)
            (code == GRPC_UNKNOWN && slice_equal(text, SLICE_LITERAL("context deadline exceeded")));
 }
 
+/* Reads that have waited long enough for the question which has failed now fail with it: another
+ * one would make them wait as long once more. They are in the order in which they came. */
+static void join_failure(struct probe *probe)
+{
+    int64_t before_ns = loop_now_ns(probe->loop) - join_after_ns;
+    while (!list_empty(&probe->waiting)) {
+        struct list *link = probe->waiting.next;
+        if (LIST_ENTRY(link, struct probe_waiter, in_probe)->since_ns > before_ns)
+            break;
+        list_remove(link);
+        list_push_back(&probe->asked, link);
+    }
+}
+
 static void on_end(struct upstream_call *call, enum grpc_code code, struct slice text)
 {
     struct probe *probe = upstream_call_user(call);
     int64_t revision = probe->revision;
     probe->call = NULL;
     probe->revision = 0;
+    if (code != GRPC_OK)
+        join_failure(probe);
     if (!list_empty(&probe->waiting))
         loop_defer(probe->loop, &probe->start);
     if (code == GRPC_OK && revision <= 0) {
@@ -110,9 +128,9 @@ static void on_end(struct upstream_call *call, enum grpc_code code, struct slice
     if (code == GRPC_OK)
         cluster_state_heard(probe->state, revision);
     if (is_deadline(code, text)) {
-        /* Ours, of which the client knows nothing: it gets the error of a cluster that is slow. */
-        code = status_code(ST_TIMEOUT);
-        text = slice_from_text(status_text(ST_TIMEOUT));
+        /* The deadline is ours, and the client knows nothing of it. */
+        code = GRPC_UNAVAILABLE;
+        text = SLICE_LITERAL(LATE_TEXT);
     }
     finish(probe, revision, code, text);
     probe_check(probe);
@@ -153,6 +171,7 @@ static void start(struct deferred *deferred)
 
 void probe_ask(struct probe *probe, struct probe_waiter *waiter)
 {
+    waiter->since_ns = loop_now_ns(probe->loop);
     list_push_back(&probe->waiting, &waiter->in_probe);
     /* At the end of the turn, so that all reads of this turn share the question. */
     if (!probe->call)

@@ -3,6 +3,8 @@
  * reads that were waiting when it was sent. One for each shard, on its thread.
  *
  *     read ──► waiting ──► next question is sent ──► its answer: the revision ──► done
+ *                 │                                                                ▲
+ *                 └── the question before has failed, and the read is not new ─────┘
  *
  * The question is a linearizable range of one key, which need not exist, in Vigil's own name. The
  * cluster refuses it if Vigil's user may not read that key.
@@ -31,6 +33,7 @@ struct probe_waiter {
     int64_t revision;     /* after done with GRPC_OK */
     enum grpc_code code;  /* after done */
     struct slice text;    /* after done: the cluster's own text, if it failed */
+    int64_t since_ns;     /* private */
     struct list in_probe; /* private */
 };
 

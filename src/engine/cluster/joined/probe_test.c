@@ -153,16 +153,44 @@ static void failures_reach_all_reads_with_their_text(void **state)
     turn();
     call_end(call_at(0), GRPC_DEADLINE_EXCEEDED, "context deadline exceeded");
     assert_int_equal(f.reads[2].waiter.code, GRPC_UNAVAILABLE);
-    assert_string_equal(f.reads[2].text, "etcdserver: request timed out");
+    assert_string_equal(f.reads[2].text, "the cluster has not answered within 8 s");
     ask(3, 4);
     turn();
     call_end(call_at(0), GRPC_UNKNOWN, "context deadline exceeded");
     assert_int_equal(f.reads[3].waiter.code, GRPC_UNAVAILABLE);
-    assert_string_equal(f.reads[3].text, "etcdserver: request timed out");
+    assert_string_equal(f.reads[3].text, "the cluster has not answered within 8 s");
     cluster.start_fails = ST_NOMEM;
     ask(3, 4);
     turn();
     assert_int_equal(f.reads[3].waiter.code, GRPC_RESOURCE_EXHAUSTED);
+}
+
+static void wait_for_ms(int64_t ms)
+{
+    sim_run_until(f.sim, loop_now_ns(f.loop) + ms * NS_PER_MS);
+    turn();
+}
+
+/* So that nobody waits for two questions that are not answered, one after the other. */
+static void reads_that_have_waited_fail_with_the_question_before(void **state)
+{
+    (void)state;
+    ask(0, 1);
+    turn();
+    wait_for_ms(100);
+    ask(1, 3);
+    wait_for_ms(7000);
+    ask(3, 4);
+    wait_for_ms(100);
+    call_end(call_at(0), GRPC_UNAVAILABLE, "gone");
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal(f.reads[i].done, 1);
+        assert_string_equal(f.reads[i].text, "gone");
+    }
+    assert_int_equal(f.reads[3].done, 0);
+    turn();
+    call_answer_revision(call_at(0), 5);
+    expect_done(3, 4, 5);
 }
 
 static void answers_without_a_revision_are_failures(void **state)
@@ -235,6 +263,7 @@ int main(void)
         TEST(a_read_never_takes_the_answer_of_an_earlier_question),
         TEST(a_read_that_asks_again_in_done_gets_a_new_question),
         TEST(failures_reach_all_reads_with_their_text),
+        TEST(reads_that_have_waited_fail_with_the_question_before),
         TEST(answers_without_a_revision_are_failures),
         TEST(cancelled_reads_are_not_called),
         TEST(an_answer_of_another_past_is_a_failure),

@@ -4,6 +4,12 @@
 
 #include "engine/local/options.h"
 
+/* A member that is silent for so long is asked for a sign of life, and its connection is lost if
+ * there is none: so a call to a member that has stalled ends after eight seconds at most. Members
+ * refuse questions that come more often than every five seconds. */
+#define UPSTREAM_KEEPALIVE_NS (INT64_C(5500) * 1000 * 1000)
+#define UPSTREAM_KEEPALIVE_TIMEOUT_NS (INT64_C(2500) * 1000 * 1000)
+
 /* How the cluster is reached. */
 struct upstream_options {
     const char *endpoints; /* separated by commas: "https://a:2379,https://b:2379" */
@@ -11,7 +17,7 @@ struct upstream_options {
     bool insecure_skip_verify;
     const char *user, *password; /* Vigil's own user; NULL: none */
     const char *via;             /* of this server (link/via.h); NULL: it is not recognised */
-    int64_t connect_timeout_ns, keepalive_ns, keepalive_timeout_ns; /* 0: the client's defaults */
+    int64_t connect_timeout_ns, keepalive_ns, keepalive_timeout_ns; /* 0: the defaults */
 };
 
 enum cluster_reads {

@@ -7,9 +7,9 @@ static const char *text_or_null(const char *text)
     return text && *text ? text : NULL;
 }
 
-static int64_t ms_or(int64_t ns, int64_t otherwise)
+static int64_t ms_or(int64_t ns, int64_t otherwise_ns)
 {
-    return ns ? ns / NS_PER_MS : otherwise;
+    return (ns ? ns : otherwise_ns) / NS_PER_MS;
 }
 
 enum status own_client_new(const struct upstream_options *options, vigil_client **ret_client,
@@ -26,9 +26,12 @@ enum status own_client_new(const struct upstream_options *options, vigil_client 
     client.insecure_skip_verify = options->insecure_skip_verify;
     client.user = text_or_null(options->user);
     client.password = client.user ? options->password : NULL;
-    client.connect_timeout_ms = ms_or(options->connect_timeout_ns, client.connect_timeout_ms);
-    client.keepalive_ms = ms_or(options->keepalive_ns, client.keepalive_ms);
-    client.keepalive_timeout_ms = ms_or(options->keepalive_timeout_ns, client.keepalive_timeout_ms);
+    client.connect_timeout_ms = options->connect_timeout_ns
+                                    ? options->connect_timeout_ns / NS_PER_MS
+                                    : client.connect_timeout_ms;
+    client.keepalive_ms = ms_or(options->keepalive_ns, UPSTREAM_KEEPALIVE_NS);
+    client.keepalive_timeout_ms =
+        ms_or(options->keepalive_timeout_ns, UPSTREAM_KEEPALIVE_TIMEOUT_NS);
     client.receive_bytes_max = OWN_CLIENT_RECEIVE_BYTES_MAX;
     int code = vigil_client_new(&client, ret_client, &why);
     if (code == VIGIL_OK)

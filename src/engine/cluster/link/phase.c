@@ -9,6 +9,8 @@ enum cluster_phase cluster_phase_get(struct cluster_state *state,
         return atomic_load(&state->reached) ? CLUSTER_LOADING : CLUSTER_UNREACHED;
     if (!atomic_load(&state->connected))
         return CLUSTER_CUT_OFF;
+    if (cluster_state_silence(state) > CLUSTER_SILENT_NS)
+        return CLUSTER_SILENT;
     bool behind = cluster_state_lag(state) > options->lag_max_revisions;
     return behind ? CLUSTER_BEHIND : CLUSTER_FOLLOWING;
 }
@@ -25,6 +27,7 @@ enum cluster_phase cluster_phase_explain(struct cluster_state *state,
         [CLUSTER_LOADING] = {"the mirror of the cluster is not complete yet", false},
         [CLUSTER_FOLLOWING] = {"", false},
         [CLUSTER_BEHIND] = {"the mirror is too far behind the cluster", false},
+        [CLUSTER_SILENT] = {"the member of the cluster that is followed does not answer", true},
         [CLUSTER_CUT_OFF] = {"no member of the cluster can be followed", true},
     };
     enum cluster_phase phase = cluster_phase_get(state, options);

@@ -73,6 +73,22 @@ static void a_mirror_that_was_complete_stays_in_use(void **state)
     expect(CLUSTER_CUT_OFF, "no member of the cluster can be followed (http://a:1,http://b:2)");
 }
 
+static void a_member_that_says_nothing_is_not_followed(void **state)
+{
+    (void)state;
+    int64_t now_ns = clock_mono_ns(clock_system());
+    atomic_store(&shown.reached, true);
+    atomic_store(&shown.synced, true);
+    atomic_store(&shown.connected, true);
+    cluster_state_answered(&shown, now_ns);
+    expect(CLUSTER_FOLLOWING, "");
+    cluster_state_answered(&shown, now_ns - CLUSTER_SILENT_NS - 1);
+    expect(CLUSTER_SILENT, "the member of the cluster that is followed does not answer "
+                           "(http://a:1,http://b:2)");
+    cluster_state_answered(&shown, clock_mono_ns(clock_system()));
+    expect(CLUSTER_FOLLOWING, "");
+}
+
 static void a_reason_that_no_longer_holds_is_not_shown(void **state)
 {
     (void)state;
@@ -103,6 +119,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_start_passes_through_the_phases, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_mirror_that_was_complete_stays_in_use, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_member_that_says_nothing_is_not_followed, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(a_reason_that_no_longer_holds_is_not_shown, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(long_texts_are_cut, set_up, tear_down),

@@ -5,6 +5,7 @@
 #ifndef VIGIL_ENGINE_CLUSTER_LINK_STATE_H
 #define VIGIL_ENGINE_CLUSTER_LINK_STATE_H
 
+#include "base/clock.h"
 #include "engine/cluster/link/trouble.h"
 
 #include <stdatomic.h>
@@ -13,9 +14,10 @@
 
 struct cluster_state {
     /* The follower. */
-    _Atomic bool reached;     /* a member has answered since the start */
-    _Atomic bool synced;      /* the mirror has been complete once since the start */
-    _Atomic bool connected;   /* the upstream watch is live */
+    _Atomic bool reached;        /* a member has answered since the start */
+    _Atomic bool synced;         /* the mirror has been complete once since the start */
+    _Atomic bool connected;      /* the upstream watch is live */
+    _Atomic int64_t answered_ns; /* when a member last answered or sent something; 0: never */
     _Atomic int64_t mirrored; /* the mirror contains everything up to this revision, and shows it */
     _Atomic int64_t oldest;   /* the first revision whose events the mirror has; older ones are
                                  fetched from the cluster */
@@ -84,6 +86,19 @@ static inline void cluster_state_mirrored(struct cluster_state *state, int64_t r
     cluster_state_raise(&state->heard, revision);
     if (state->on_mirrored)
         state->on_mirrored(state->ctx);
+}
+
+/* The follower's thread: the member has answered. now_ns: of the system's monotonic clock. */
+static inline void cluster_state_answered(struct cluster_state *state, int64_t now_ns)
+{
+    atomic_store(&state->answered_ns, now_ns);
+}
+
+/* For how long no member has said anything; 0: not known. */
+static inline int64_t cluster_state_silence(struct cluster_state *state)
+{
+    int64_t at = atomic_load(&state->answered_ns), now = clock_mono_ns(clock_system());
+    return at && now > at ? now - at : 0;
 }
 
 static inline int64_t cluster_state_lag(struct cluster_state *state)

@@ -469,9 +469,18 @@ static void refused(struct upstream_call *call, const struct grpc_outcome *outco
     }
 }
 
-/* Its end is not the cluster's. */
+/* Its end is not the cluster's: the connection was lost, or the answer is too long. */
 static void end_unanswered(struct upstream_call *call, const struct grpc_outcome *outcome)
 {
+    char text[TEXT_BYTES];
+    if (outcome->code == GRPC_UNAVAILABLE) {
+        int len = snprintf(text, sizeof(text), "the cluster (%s) has not answered%s: %.*s",
+                           call->upstream->options.endpoints,
+                           call->request.reads ? "" : ", and the call may have been carried out",
+                           SLICE_ARGS(outcome->text));
+        end(call, outcome->code, slice_of(text, size_min((size_t)len, sizeof(text) - 1)));
+        return;
+    }
     call->too_long = outcome->reason == ST_LIMIT || outcome->reason == ST_NOMEM;
     end(call, outcome->code, outcome->reason == ST_NOMEM ? SLICE_LITERAL(NO_ROOM) : outcome->text);
 }
@@ -669,8 +678,8 @@ static enum status open_way(struct upstream *upstream, struct network *network,
         .password = is_own ? or_none(o->password) : NULL,
         .via = o->via,
         .connect_timeout_ns = or_default(o->connect_timeout_ns, 5 * NS_PER_S),
-        .keepalive_ns = or_default(o->keepalive_ns, 10 * NS_PER_S),
-        .keepalive_timeout_ns = or_default(o->keepalive_timeout_ns, 5 * NS_PER_S),
+        .keepalive_ns = or_default(o->keepalive_ns, UPSTREAM_KEEPALIVE_NS),
+        .keepalive_timeout_ns = or_default(o->keepalive_timeout_ns, UPSTREAM_KEEPALIVE_TIMEOUT_NS),
         .backoff_min_ns = 25 * NS_PER_MS,
         .backoff_max_ns = 3 * NS_PER_S,
         .receive_bytes_max = UPSTREAM_ANSWER_BYTES_MAX,
