@@ -91,7 +91,10 @@ typedef struct vigil_kube_watch_options {
     uint8_t initial_events; /* sendInitialEvents: the state, then a BOOKMARK, then the changes */
     uint8_t resume;    /* see above; needs a version that is not "0"; not with initial_events */
     uint8_t protobuf;  /* objects are Kubernetes' protobuf; not for custom resources */
-    int64_t timeout_s; /* when the server ends the watch; 0: it chooses */
+    int64_t timeout_s; /* when the server ends the watch; 0: it chooses. If the server is silent for
+                          30 seconds after this time, the watch ends with VIGIL_KUBE_END_TIMEOUT; a
+                          connection of HTTP/1.1 that has become silent is hardly noticed otherwise
+                          */
 } vigil_kube_watch_options;
 
 /* Sets the size and the defaults. */

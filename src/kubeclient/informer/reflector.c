@@ -39,7 +39,8 @@ void reflector_init(struct reflector *r, struct cache *cache, const struct refle
                             .ops = ops,
                             .ctx = ctx,
                             .page_objects = REFLECTOR_PAGE_OBJECTS,
-                            .delay_ns = DELAY_MIN_NS};
+                            .after_answer.next_ns = DELAY_MIN_NS,
+                            .after_silence.next_ns = DELAY_MIN_NS};
     random_init(&r->random, seed);
 }
 
@@ -168,28 +169,43 @@ void reflector_resume(struct reflector *r, int64_t now_ns)
 /* -- Failures -- */
 
 /* The delay doubles, and up to as much again is added at random. */
-static int64_t next_delay(struct reflector *r, int64_t now_ns)
+static int64_t next_delay(struct reflector *r, bool answered, int64_t now_ns)
 {
-    if (now_ns - r->failed_ns > DELAY_RESET_NS)
-        r->delay_ns = DELAY_MIN_NS;
-    r->failed_ns = now_ns;
-    int64_t delay_ns = r->delay_ns;
-    r->delay_ns = 2 * delay_ns < DELAY_MAX_NS ? 2 * delay_ns : DELAY_MAX_NS;
+    struct reflector_delay *delay = answered ? &r->after_answer : &r->after_silence;
+    if (answered) /* the server is back */
+        r->after_silence.next_ns = DELAY_MIN_NS;
+    if (now_ns - delay->failed_ns > DELAY_RESET_NS)
+        delay->next_ns = DELAY_MIN_NS;
+    delay->failed_ns = now_ns;
+    int64_t delay_ns = delay->next_ns;
+    delay->next_ns = 2 * delay_ns < DELAY_MAX_NS ? 2 * delay_ns : DELAY_MAX_NS;
     return delay_ns + (int64_t)random_below(&r->random, (uint64_t)delay_ns);
 }
 
 /* The request is over. `again` says what follows the wait. */
-static void wait_before(struct reflector *r, enum reflector_state again, int retry_after_s,
-                        int64_t now_ns)
+static void wait_before(struct reflector *r, enum reflector_state again, int64_t delay_ns)
 {
-    int64_t delay_ns = next_delay(r, now_ns);
-    int64_t asked_ns =
-        (retry_after_s < KUBE_RETRY_AFTER_MAX_S ? retry_after_s : KUBE_RETRY_AFTER_MAX_S) *
-        NS_PER_S;
     r->again = again;
     cache_drop_list(r->cache);
     reflector_move(r, REFLECTOR_WAITING);
-    r->ops->wait(r->ctx, delay_ns > asked_ns ? delay_ns : asked_ns);
+    r->ops->wait(r->ctx, delay_ns);
+}
+
+/* The server has answered, if with nothing that helps. */
+static void wait_after_answer(struct reflector *r, enum reflector_state again, int64_t now_ns)
+{
+    wait_before(r, again, next_delay(r, true, now_ns));
+}
+
+/* The server has refused, or could not be reached. */
+static void wait_after_failure(struct reflector *r, enum reflector_state again,
+                               const struct vigil_kube_status *status, int64_t now_ns)
+{
+    int64_t delay_ns = next_delay(r, status->code != 0, now_ns);
+    int64_t asked_ns = (status->retry_after_s < KUBE_RETRY_AFTER_MAX_S ? status->retry_after_s
+                                                                       : KUBE_RETRY_AFTER_MAX_S) *
+                       NS_PER_S;
+    wait_before(r, again, delay_ns > asked_ns ? delay_ns : asked_ns);
 }
 
 /* The server does not have this version any more, or does not have it yet. */
@@ -212,7 +228,7 @@ static void stream_failed(struct reflector *r, const struct vigil_kube_status *s
         r->version_unavailable = true;
         stream(r, now_ns);
     } else if (status->code == 0 || status->code == 429) {
-        wait_before(r, REFLECTOR_STREAMING, status->retry_after_s, now_ns);
+        wait_after_failure(r, REFLECTOR_STREAMING, status, now_ns);
     } else {
         r->lists = is_refused(status);
         list(r); /* which may work although streaming does not */
@@ -224,7 +240,7 @@ static void list_failed(struct reflector *r, const struct vigil_kube_status *sta
     bool too_slow = r->token.len > 0 && !r->whole; /* for the server's history */
     cache_drop_list(r->cache);
     if (!is_version_unavailable(status) || (r->version_unavailable && !too_slow)) {
-        wait_before(r, REFLECTOR_LISTING, status->retry_after_s, now_ns);
+        wait_after_failure(r, REFLECTOR_LISTING, status, now_ns);
         return;
     }
     if (too_slow)
@@ -257,8 +273,8 @@ static void watch_failed(struct reflector *r, const struct vigil_kube_status *st
     if (kube_status_is_too_large_version(status))
         r->version_unavailable = true;
     r->failures += reached;
-    wait_before(r, needs_state(status) ? REFLECTOR_STREAMING : after_watch(r),
-                status->retry_after_s, now_ns);
+    wait_after_failure(r, needs_state(status) ? REFLECTOR_STREAMING : after_watch(r), status,
+                       now_ns);
 }
 
 void reflector_failed(struct reflector *r, const struct vigil_kube_status *status, int64_t now_ns)
@@ -283,8 +299,8 @@ static void fail_locally(struct reflector *r, const char *reason, const char *te
     if (!has_request(r))
         return; /* stopped within the callback */
     r->failures++;
-    wait_before(r, r->state == REFLECTOR_WATCHING ? after_watch(r) : REFLECTOR_STREAMING, -1,
-                now_ns);
+    wait_after_answer(r, r->state == REFLECTOR_WATCHING ? after_watch(r) : REFLECTOR_STREAMING,
+                      now_ns);
 }
 
 /* The status of one of our own operations on an object. */
@@ -473,9 +489,9 @@ void reflector_watch_ended(struct reflector *r, int64_t now_ns)
     assert(r->state == REFLECTOR_STREAMING || r->state == REFLECTOR_WATCHING);
     bool too_short = r->events == 0 && now_ns - r->begun_ns < SHORT_WATCH_NS;
     if (r->state == REFLECTOR_STREAMING) /* the state is incomplete; a list may be shorter */
-        wait_before(r, REFLECTOR_LISTING, -1, now_ns);
+        wait_after_answer(r, REFLECTOR_LISTING, now_ns);
     else if (too_short || !r->version[0])
-        wait_before(r, after_watch(r), -1, now_ns);
+        wait_after_answer(r, after_watch(r), now_ns);
     else
         watch(r, now_ns);
 }
@@ -485,5 +501,6 @@ void reflector_check(const struct reflector *r)
     bool lists = r->state == REFLECTOR_STREAMING || r->state == REFLECTOR_LISTING;
     cache_check(r->cache);
     assert(r->cache->in_list == lists);
-    assert(r->delay_ns >= DELAY_MIN_NS && r->delay_ns <= DELAY_MAX_NS);
+    assert(r->after_answer.next_ns >= DELAY_MIN_NS && r->after_answer.next_ns <= DELAY_MAX_NS);
+    assert(r->after_silence.next_ns >= DELAY_MIN_NS && r->after_silence.next_ns <= DELAY_MAX_NS);
 }

@@ -13,8 +13,10 @@
  *     waiting     after errors, until reflector_resume: then the request that failed is made
  *                 again, or the state is requested if that cannot help (410)
  *
- * The rules, delays and limits are those of client-go's reflector, with one difference: objects
- * enter the cache as they arrive (cache.h), and the versions in it never go back.
+ * The rules, delays and limits are those of client-go's reflector, with two differences: objects
+ * enter the cache as they arrive (cache.h), and the versions in it never go back; and the delay
+ * that has grown while the server could not be reached does not apply any more once it has
+ * answered, so that a 410 after an outage is followed by the state within two seconds.
  *
  * Exactly one request is under way while it is streaming, listing or watching. The owner makes it
  * and reports what becomes of it with the functions below, which may begin the next request before
@@ -62,6 +64,12 @@ struct reflector_ops {
     void (*failed)(void *ctx, const struct vigil_kube_status *status);
 };
 
+/* It doubles with every failure. */
+struct reflector_delay {
+    int64_t next_ns;
+    int64_t failed_ns; /* the last failure */
+};
+
 struct reflector {
     enum reflector_state state;
     enum reflector_state again; /* waiting: what failed */
@@ -80,8 +88,7 @@ struct reflector {
     size_t events;     /* of the watch under way */
     unsigned failures; /* since the last event */
     int64_t begun_ns;  /* the watch under way */
-    int64_t delay_ns;  /* of the next wait */
-    int64_t failed_ns; /* the last failure */
+    struct reflector_delay after_answer, after_silence; /* the server could not be reached */
 };
 
 /* The cache is borrowed. */

@@ -41,6 +41,7 @@ struct world {
     int limit;
     char version[REFLECTOR_VERSION_BYTES];
     bool waits;
+    int64_t delay_ns; /* of the last wait */
     /* What happened. */
     unsigned requests[REFLECTOR_WAITING + 1];
     unsigned syncs, failures;
@@ -83,6 +84,7 @@ static void on_wait(void *ctx, int64_t delay_ns)
     struct world *w = ctx;
     assert_in_range(delay_ns, 800 * NS_PER_MS, 300 * NS_PER_S);
     w->waits = true;
+    w->delay_ns = delay_ns;
 }
 
 static void on_synced(void *ctx)
@@ -500,6 +502,54 @@ static void expired_version_is_not_followed_by_a_request_at_once(void **state)
     world_fini(&w);
 }
 
+/* The reflector's delays double from 0.8 s and have a random part of as much again. */
+static void outage_does_not_delay_the_state_after_it(void **state)
+{
+    (void)state;
+    struct world w;
+    world_init_streaming(&w, 17);
+    settle(&w);
+    for (int i = 0; i < 10; i++) {
+        refuse(&w, 0, "");
+        w.now_ns += w.delay_ns;
+        w.waits = false;
+        reflector_resume(&w.reflector, w.now_ns);
+    }
+    assert_in_range(w.delay_ns, 30 * NS_PER_S, 60 * NS_PER_S);
+    /* The server is back, and has forgotten the version. */
+    send_expired(&w);
+    assert_in_range(w.delay_ns, 800 * NS_PER_MS, 1600 * NS_PER_MS);
+    w.waits = false;
+    reflector_resume(&w.reflector, w.now_ns);
+    assert_int_equal(w.kind, REFLECTOR_STREAMING);
+    /* The next outage begins anew. */
+    refuse(&w, 0, "");
+    assert_in_range(w.delay_ns, 800 * NS_PER_MS, 1600 * NS_PER_MS);
+    world_fini(&w);
+}
+
+static void server_that_always_forgets_is_asked_less_and_less_often(void **state)
+{
+    (void)state;
+    struct world w;
+    world_init_streaming(&w, 18);
+    for (int i = 0; i < 12; i++) {
+        settle(&w);
+        send_expired(&w);
+        w.now_ns += w.delay_ns;
+        w.waits = false;
+        reflector_resume(&w.reflector, w.now_ns);
+        /* An outage in between does not make it forget the delay. */
+        refuse(&w, 0, "");
+        w.waits = false;
+        reflector_resume(&w.reflector, w.now_ns);
+    }
+    settle(&w);
+    send_expired(&w);
+    assert_in_range(w.delay_ns, 30 * NS_PER_S, 60 * NS_PER_S);
+    world_fini(&w);
+}
+
 static void pages_that_always_expire_are_not_requested_without_a_pause(void **state)
 {
     (void)state;
@@ -684,6 +734,8 @@ int main(void)
         cmocka_unit_test(stop_ends_the_request_in_every_state),
         cmocka_unit_test(restored_server_is_followed_back),
         cmocka_unit_test(expired_version_is_not_followed_by_a_request_at_once),
+        cmocka_unit_test(outage_does_not_delay_the_state_after_it),
+        cmocka_unit_test(server_that_always_forgets_is_asked_less_and_less_often),
         cmocka_unit_test(pages_that_always_expire_are_not_requested_without_a_pause),
         cmocka_unit_test(passing_error_does_not_end_streaming_for_good),
         cmocka_unit_test(server_that_ignores_streaming_is_listed),

@@ -140,6 +140,112 @@ static void options_are_checked(void **state)
     watch_test_fini(&t);
 }
 
+/* -- Silence -- */
+
+static void silent_server_ends_the_watch_after_its_time(void **state)
+{
+    (void)state;
+    static const struct watch_step step = {.text = EVENT("ADDED", "a", "2"), .stays = true};
+    for (enum sim_protocol protocol = 0; protocol < SIM_PROTOCOLS; protocol++) {
+        struct watch_test t;
+        watch_test_init(&t, protocol, &step, 1);
+        t.options.timeout_s = 60;
+        watch_test_watch(&t, "1");
+        kube_world_run(&t.w, 89 * NS_PER_S);
+        assert_string_equal(t.log, "ADDED a 2\n");
+        kube_world_run(&t.w, 32 * NS_PER_S); /* once more, because something has arrived */
+        assert_string_equal(t.log, "ADDED a 2\nENDED timeout\n");
+        assert_non_null(strstr(t.reason, "silent"));
+        watch_test_fini(&t);
+    }
+}
+
+static void say_nothing(struct sim_reply *reply, const struct sim_request *request, void *ctx)
+{
+    (void)reply, (void)request, (void)ctx;
+}
+
+static void server_that_does_not_even_begin_to_answer_ends_the_watch(void **state)
+{
+    (void)state;
+    static const struct watch_step step = {.stays = true};
+    struct watch_test t;
+    watch_test_prepare(&t, SIM_HTTP1, &step, 1);
+    t.w.server.routes[0].answer = say_nothing;
+    assert_true(kube_world_start(&t.w));
+    t.options.timeout_s = 60;
+    watch_test_watch(&t, "1");
+    kube_world_run(&t.w, 89 * NS_PER_S);
+    assert_string_equal(t.log, "");
+    kube_world_run(&t.w, 2 * NS_PER_S);
+    assert_string_equal(t.log, "ENDED failed 0\n");
+    watch_test_fini(&t);
+}
+
+static void send_more(struct sim_reply *reply, void *ctx)
+{
+    (void)ctx;
+    sim_reply_text(reply, EVENT("MODIFIED", "a", "3"));
+    sim_reply_after(reply, 20 * NS_PER_S, send_more, NULL);
+}
+
+static void answer_for_ever(struct sim_reply *reply, const struct sim_request *request, void *ctx)
+{
+    (void)request, (void)ctx;
+    sim_reply_begin(reply, 200, "application/json;stream=watch");
+    send_more(reply, NULL);
+}
+
+static void server_that_sends_longer_is_not_silent(void **state)
+{
+    (void)state;
+    static const struct watch_step step = {.stays = true};
+    struct watch_test t;
+    watch_test_prepare(&t, SIM_HTTP1, &step, 1);
+    t.w.server.routes[0].answer = answer_for_ever;
+    assert_true(kube_world_start(&t.w));
+    t.options.timeout_s = 60;
+    watch_test_watch(&t, "1");
+    kube_world_run(&t.w, 300 * NS_PER_S);
+    assert_int_equal(t.ends, 0);
+    assert_in_range(t.delivered, 14, 16);
+    watch_test_fini(&t);
+}
+
+/* Nothing is read while it is paused, so nothing can be said about the server. */
+static void paused_watch_is_not_silent(void **state)
+{
+    (void)state;
+    static const struct watch_step step = {.text = EVENT("ADDED", "a", "2"), .stays = true};
+    struct watch_test t;
+    watch_test_init(&t, SIM_HTTP1, &step, 1);
+    t.options.timeout_s = 60;
+    t.pause_every = 1;
+    watch_test_watch(&t, "1");
+    kube_world_run(&t.w, 400 * NS_PER_S);
+    assert_string_equal(t.log, "ADDED a 2\n");
+    t.pause_every = 0;
+    vigil_kube_watch_resume(t.watch);
+    kube_world_run(&t.w, 61 * NS_PER_S);
+    assert_string_equal(t.log, "ADDED a 2\nENDED timeout\n");
+    watch_test_fini(&t);
+}
+
+static void any_time_can_be_given(void **state)
+{
+    (void)state;
+    static const struct watch_step step = {.text = EVENT("ADDED", "a", "2"), .stays = true};
+    static const int64_t times[] = {0, INT64_MAX, INT64_MAX / NS_PER_S, 365 * 24 * 3600 - 1};
+    for (size_t i = 0; i < COUNT_OF(times); i++) {
+        struct watch_test t;
+        watch_test_init(&t, SIM_HTTP1, &step, 1);
+        t.options.timeout_s = times[i];
+        watch_test_watch(&t, "1");
+        watch_test_expect(&t, "ADDED a 2\n");
+        watch_test_fini(&t);
+    }
+}
+
 /* -- Request.Watch: TestRequestWatch -- */
 
 static void refusal_ends_the_watch_with_its_status(void **state)
@@ -599,6 +705,11 @@ int main(void)
         cmocka_unit_test(protobuf_is_decoded),
         cmocka_unit_test(the_server_may_answer_with_json_instead),
         cmocka_unit_test(options_are_checked),
+        cmocka_unit_test(silent_server_ends_the_watch_after_its_time),
+        cmocka_unit_test(server_that_does_not_even_begin_to_answer_ends_the_watch),
+        cmocka_unit_test(server_that_sends_longer_is_not_silent),
+        cmocka_unit_test(paused_watch_is_not_silent),
+        cmocka_unit_test(any_time_can_be_given),
         cmocka_unit_test(refusal_ends_the_watch_with_its_status),
         cmocka_unit_test(retry_after_is_obeyed),
         cmocka_unit_test(a_server_cannot_ask_for_days),

@@ -8,10 +8,14 @@
 
 enum {
     REASON_BYTES = 1024,
+    TIMEOUT_KNOWN_MAX_S = 365 * 24 * 3600, /* a longer one is as good as none */
 };
 
 /* After a connection broke, as in client-go. */
 #define BROKEN_WAIT_NS NS_PER_S
+
+/* After the time at which the server was to end the watch. */
+#define SILENCE_MAX_NS (30 * NS_PER_S)
 
 /* What the attempts need until one is accepted. One allocation, except for the error. */
 struct watch_attempts {
@@ -91,6 +95,7 @@ void watch_request_cancel(struct watch_request *request)
     leave_delivery(request);
     kube_exchange_cancel(&request->exchange);
     loop_timer_cancel(loop_of(request), &request->timer);
+    loop_timer_cancel(loop_of(request), &request->silence);
     framer_fini(&request->framer);
     buf_fini(&request->rest);
     request->rest_used = 0;
@@ -284,6 +289,9 @@ static enum status send_request(struct watch_request *request)
     TRY(kube_exchange_start(&request->exchange, request->kube, &exchange));
     move(request, WATCH_REQUEST_REQUESTING);
     count(&request->sent, 1);
+    if (request->timeout_ns)
+        loop_timer_set(loop_of(request), &request->silence,
+                       clock_add(clock_add(now_of(request), request->timeout_ns), SILENCE_MAX_NS));
     return ST_OK;
 }
 
@@ -295,6 +303,7 @@ static void wait_for(struct watch_request *request, int64_t delay_ns)
     int64_t backoff_ns = server_backoff_delay_ns(&kube->backoff, now, &kube->random);
     request->attempts->after_backoff = backoff_ns > 0;
     move(request, WATCH_REQUEST_WAITING);
+    loop_timer_cancel(loop_of(request), &request->silence);
     loop_timer_set(loop_of(request), &request->timer,
                    now + (delay_ns > backoff_ns ? delay_ns : backoff_ns));
 }
@@ -397,6 +406,26 @@ static void note_reachability(struct watch_request *request, enum exchange_end e
         server_backoff_succeeded(&kube->backoff);
 }
 
+/* The server was to end the watch half a minute ago. */
+static void on_silence(struct timer *timer)
+{
+    static const char reason[] = "the server did not end the watch at its time, and was silent";
+    struct watch_request *request = CONTAINER_OF(timer, struct watch_request, silence);
+    struct vigil_kube *kube = request->kube;
+    uint64_t bytes = atomic_load_explicit(&request->bytes, memory_order_relaxed);
+    if (request->withheld || request->rest.len || bytes != request->bytes_before) {
+        /* The rest of it is still being read, or is not read because the owner has stopped it. */
+        request->bytes_before = bytes;
+        loop_timer_set(loop_of(request), &request->silence, now_of(request) + SILENCE_MAX_NS);
+    } else if (request->state == WATCH_REQUEST_RECEIVING) {
+        finish_silently(request, WATCH_END_TIMEOUT, reason);
+    } else {
+        server_backoff_failed(&kube->backoff, request->attempts->started_ns, now_of(request),
+                              &kube->random);
+        finish_failed(request, 0, reason);
+    }
+}
+
 static void on_head(struct kube_exchange *exchange, unsigned status,
                     const struct http_field *fields, size_t field_count)
 {
@@ -457,6 +486,7 @@ static void on_end(struct kube_exchange *exchange, const struct exchange_result 
     } else if (request->withheld || request->rest.len) {
         request->late_end = end_of(result);
         request->late_reason = strdup(result->reason);
+        loop_timer_cancel(loop_of(request), &request->silence);
         move(request, WATCH_REQUEST_ENDING);
     } else {
         finish_received(request, end_of(result), result->reason);
@@ -490,6 +520,10 @@ enum status watch_request_start(struct watch_request *request, struct vigil_kube
     request->retries = 0;
     request->exchange.ops = &ops;
     request->timer.fn = on_timer;
+    request->silence.fn = on_silence;
+    request->timeout_ns =
+        params->timeout_s < TIMEOUT_KNOWN_MAX_S ? params->timeout_s * NS_PER_S : 0;
+    request->bytes_before = 0;
     request->attempts = attempts;
     if (is_backing_off(request)) {
         wait_for(request, 0);
@@ -522,6 +556,8 @@ void watch_request_check(const struct watch_request *request)
     assert(!request->rest.len || state == WATCH_REQUEST_RECEIVING || state == WATCH_REQUEST_ENDING);
     assert(!request->rest.len || request->withheld || request->timer.set);
     assert(state == WATCH_REQUEST_WAITING ? request->timer.set : true);
+    assert(request->silence.set ==
+           (request->timeout_ns && request->exchange.state != EXCHANGE_IDLE));
     assert(state != WATCH_REQUEST_IDLE || (!request->timer.set && !request->delivery));
     assert((request->exchange.state == EXCHANGE_IDLE) ==
            (state != WATCH_REQUEST_REQUESTING && state != WATCH_REQUEST_RECEIVING));

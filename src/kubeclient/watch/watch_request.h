@@ -15,6 +15,10 @@
  * after a connection broke. Other refusals, and a server that cannot be reached, end it, so that
  * its owner decides when to begin again. After the server has accepted it, nothing is repeated.
  *
+ * A watch with a time (timeoutSeconds) ends at the latest when the server was to end it and nothing
+ * has arrived for half a minute after that: a connection that has become silent is not noticed
+ * otherwise with HTTP/1.1, which has no pings.
+ *
  * Embedded by its owner; zeroed except for ops, it is idle. The loop's thread. No function is
  * called from within watch_request_start. on_event may cancel, free or start it again after
  * cancelling it, and so may on_end.
@@ -39,7 +43,7 @@ enum watch_end {
     /* Without an error: the owner may begin another one after the last version that it knows. */
     WATCH_END_COMPLETE, /* by the server, between two events */
     WATCH_END_CUT_OFF,  /* within an event, or the connection broke */
-    WATCH_END_TIMEOUT,  /* the connection did not answer any more */
+    WATCH_END_TIMEOUT,  /* the connection did not answer any more, or was silent for too long */
     WATCH_END_RETRIES,  /* all attempts failed with errors that may pass: an empty watch */
     /* Failures. */
     WATCH_END_REFUSED,     /* with the server's Status */
@@ -87,6 +91,9 @@ struct watch_request {
     struct buf rest; /* received, but withheld */
     size_t rest_used;
     struct timer timer;              /* the next attempt, or the delivery of the rest */
+    struct timer silence;            /* requesting or receiving, of a watch with a time */
+    int64_t timeout_ns;              /* after which the server ends it; 0: unknown */
+    uint64_t bytes_before;           /* when the silence was last examined */
     struct watch_attempts *attempts; /* owned: what the next attempt needs; NULL once accepted */
     struct watch_delivery *delivery; /* on the stack; NULL: no event is being delivered */
     enum watch_end late_end;         /* while ending */
