@@ -32,6 +32,10 @@
  *   change again; here it resumes after that revision.
  * - clientv3 sends one create request at a time; here thousands wait for their answers.
  *
+ * A watch that resumes at exactly the compacted revision does not end. etcd before 3.4.34, and from
+ * 3.5.0 to 3.5.15, has then forgotten the deletes of that revision, and the watch does not deliver
+ * them; newer ones and Vigil send them.
+ *
  * Threads: as in vigil/client.h. The callbacks of one watch are made one at a time and in order.
  *
  * Errors: vigil_watch_new fails with VIGIL_ERROR_ARGUMENT for invalid options and with
@@ -57,27 +61,32 @@ enum vigil_event_type { VIGIL_PUT = 0, VIGIL_DELETE = 1 };
 
 /* One change of one key. */
 typedef struct vigil_event {
-    int32_t type;            /* enum vigil_event_type */
-    const vigil_kv *kv;      /* of a delete: only the key and the revision of the delete */
-    const vigil_kv *prev_kv; /* NULL unless requested, and if the key did not exist */
+    int32_t type;       /* enum vigil_event_type */
+    const vigil_kv *kv; /* of a delete: only the key and the revision of the delete */
+    /* NULL unless requested; also if the key did not exist, or if what it was before has been
+     * compacted: etcd looks it up when it sends the event. */
+    const vigil_kv *prev_kv;
 } vigil_event;
 
 /* The kinds of batches that a watch delivers. */
 enum vigil_watch_what {
     VIGIL_WATCH_CREATED,  /* the server has the watch; delivered once, with created_notify */
     VIGIL_WATCH_EVENTS,   /* all events of one or more revisions */
-    VIGIL_WATCH_PROGRESS, /* everything up to the revision has been delivered */
+    VIGIL_WATCH_PROGRESS, /* everything up to batch->revision has been delivered */
     VIGIL_WATCH_ENDED     /* nothing follows; error says why */
 };
 
 /* What a watch delivers. It and everything that it points to are valid during the callback. */
 typedef struct vigil_watch_batch {
     int what;         /* enum vigil_watch_what */
-    int64_t revision; /* of the newest event, or of the progress; the watch would resume after it */
+    int64_t revision; /* of the newest event, or up to which all was delivered; the watch would
+                         resume after it */
     const vigil_header *header; /* of the response; NULL for VIGIL_WATCH_ENDED without one */
     const vigil_event *events;
     size_t event_count;
-    int64_t compact_revision; /* with VIGIL_ERROR_COMPACTED: the oldest that can be watched */
+    /* With VIGIL_ERROR_COMPACTED: the oldest that can be watched. etcd before 3.4.34, and
+     * from 3.5.0 to 3.5.15, does not send deletes of that very revision. */
+    int64_t compact_revision;
     const vigil_error *error; /* with VIGIL_WATCH_ENDED; otherwise NULL */
 } vigil_watch_batch;
 
@@ -139,10 +148,17 @@ VIGIL_API void vigil_watch_free(vigil_watch *watch);
  * delivered, and then whatever follows. It has no effect on other watches. */
 VIGIL_API void vigil_watch_resume(vigil_watch *watch);
 
-/* Asks the server for progress: every live watch that shares the stream of this one (see metadata)
- * gets a VIGIL_WATCH_PROGRESS; a paused one when it is resumed, unless its buffer is full. The
- * request is lost if there is no connection, and servers do not answer it while one of the watches
- * has not yet received the past; a program that needs the answer asks again. */
+/* Asks the server for progress: every watch that shares the stream of this one (see metadata) and
+ * was live before gets a VIGIL_WATCH_PROGRESS; a paused one when it is resumed, unless its buffer
+ * is full. The request is lost if there is no connection. etcd does not answer it while one of the
+ * watches has not yet received the past, or has a start revision above that of the store: so not
+ * after a reconnection either, until something is written. A program that needs the answer asks
+ * again.
+ *
+ * etcd before 3.4.31, and from 3.5.0 to 3.5.12, answers before it has sent everything. Its answer
+ * is delivered with the revision that the watch has reached; only header->revision is what the
+ * server has said. The same happens if the server does not tell its version, for which it is asked
+ * once per connection, with Maintenance.Status. */
 VIGIL_API void vigil_watch_request_progress(vigil_watch *watch);
 
 /* The revision after which the watch would resume now; -1 before it is known. */

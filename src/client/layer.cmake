@@ -14,11 +14,13 @@ foreach(test sim_client_sim sim_client_protocol sim_channel sim_parts_sim sim_ob
         -Wl,--wrap=loop_turn,--wrap=loop_watch,--wrap=random_seed_system)")
 endforeach()
 
-# The stream below the watches is replaced by one that the test drives.
+# The stream below the watches is replaced by one that the test drives, and the test says which
+# version the server has.
 foreach(test watch_watch_stream watch_watch_memory watch_watch_queue)
     cmake_language(EVAL CODE "cmake_language(DEFER CALL target_link_options client_${test}_test PRIVATE
         -Wl,--wrap=client_stream_init,--wrap=client_stream_fini,--wrap=client_stream_want
-        -Wl,--wrap=client_stream_give_up,--wrap=client_stream_send)")
+        -Wl,--wrap=client_stream_give_up,--wrap=client_stream_send
+        -Wl,--wrap=server_inquiry_begin,--wrap=server_inquiry_end)")
 endforeach()
 
 # Names come from a table.

@@ -115,6 +115,17 @@ int64_t put(vigil_client *client, const char *key, const char *value)
     return must(vigil_put(client, vigil_text(key), vigil_text(value), 0));
 }
 
+bool progress_is_early(vigil_client *client)
+{
+    vigil_call *call = vigil_status(client);
+    CHECK(vigil_call_run(call) == VIGIL_OK);
+    vigil_bytes version = vigil_status_result(call)->version;
+    CHECK(version.size > 4);
+    bool early = memcmp(version.data, "3.4.", 4) == 0;
+    vigil_call_free(call);
+    return early;
+}
+
 bool bytes_equal(vigil_bytes bytes, const char *text)
 {
     return bytes.size == strlen(text) && memcmp(bytes.data, text, bytes.size) == 0;

@@ -83,6 +83,9 @@ void empty_the_store(void);
 int64_t must(vigil_call *call);
 int64_t put(vigil_client *client, const char *key, const char *value);
 
+/* The server answers requests for progress before it has sent everything, as etcd 3.4 of Debian. */
+bool progress_is_early(vigil_client *client);
+
 bool bytes_equal(vigil_bytes bytes, const char *text);
 
 /* A counter that threads wait for. */

@@ -28,8 +28,7 @@ struct watcher {
     int64_t first;   /* revisions from here on are delivered; 0: unknown yet */
     int64_t reached; /* everything up to here was delivered */
     int64_t end_compacted;
-    int64_t end_delivered; /* where it would have resumed; a requested progress does not
-                              count, because old servers send it too early */
+    int64_t end_delivered; /* where it would have resumed */
     vigil_watch *watch;    /* owned */
     struct seen *events;   /* owned */
     size_t count, room;

@@ -10,7 +10,7 @@ enum status client_messages_push(struct client_message **newest, struct slice by
         return ST_NOMEM;
     message->next = *newest ? (*newest)->next : message;
     message->len = bytes.len;
-    message->progress = false;
+    message->progress = message->early = false;
     slice_copy(message->bytes, bytes);
     if (*newest)
         (*newest)->next = message;

@@ -26,7 +26,8 @@ enum {
     ETCD_WATCHES_MAX = 8,
     ETCD_PUTS_MAX = 64,
     ETCD_TEXT_BYTES = 24,
-    ETCD_PAIRS_MAX = 16
+    ETCD_PAIRS_MAX = 16,
+    ETCD_MEMBER_ID = 77
 };
 
 /* One revision: a put of this key, or of this many keys that begin with it; or their deletion. */
@@ -70,6 +71,7 @@ struct etcd_cluster {
     struct slice range_bytes; /* unless empty: the encoded answer to every range request */
     struct slice watch_bytes; /* unless empty: sent instead of a created response */
     unsigned ranges;          /* range requests */
+    const char *version;      /* of all members */
     struct list streams;      /* etcd_stream.in_cluster */
 };
 
@@ -309,6 +311,20 @@ static inline void etcd_put(struct grpc_call *call, void *service, struct slice 
     grpc_call_finish(call);
 }
 
+static inline void etcd_status(struct grpc_call *call, void *service, struct slice message)
+{
+    struct etcd_member *member = service;
+    struct pb_response_header header = {.revision = member->cluster->revision,
+                                        .member_id = ETCD_MEMBER_ID};
+    struct pb_status_response response = {.header = &header,
+                                          .version = slice_from_text(member->cluster->version)};
+    (void)message;
+    if (etcd_misbehaves(member, call))
+        return;
+    etcd_send(call, &pb_status_response_table, &response);
+    grpc_call_finish(call);
+}
+
 /* -- Watch -- */
 
 static inline bool etcd_matches(const struct etcd_watch *watch, const char *key)
@@ -350,7 +366,8 @@ static inline void etcd_send_revision(struct etcd_stream *stream, const struct e
 
 static inline void etcd_send_mark(struct etcd_stream *stream, struct pb_watch_response response)
 {
-    struct pb_response_header header = {.revision = stream->cluster->revision};
+    struct pb_response_header header = {.revision = stream->cluster->revision,
+                                        .member_id = ETCD_MEMBER_ID};
     response.header = &header;
     etcd_send(stream->call, &pb_watch_response_table, &response);
 }
@@ -529,6 +546,7 @@ static inline enum status etcd_admit(void *ctx, struct grpc_call *call, const st
 static const struct grpc_method etcd_methods[] = {
     {.path = "/etcdserverpb.KV/Range", .on_message = etcd_range},
     {.path = "/etcdserverpb.KV/Put", .on_message = etcd_put},
+    {.path = "/etcdserverpb.Maintenance/Status", .on_message = etcd_status},
     {.path = "/etcdserverpb.Auth/Authenticate", .on_message = etcd_authenticate},
     {.path = "/etcdserverpb.Watch/Watch",
      .client_streams = true,
@@ -547,7 +565,8 @@ static const struct grpc_method etcd_methods[] = {
 
 static inline void etcd_cluster_init(struct etcd_cluster *cluster)
 {
-    *cluster = (struct etcd_cluster){.revision = 1, .lease_lives = true, .lease_ttl = 3};
+    *cluster = (struct etcd_cluster){
+        .revision = 1, .lease_lives = true, .lease_ttl = 3, .version = "3.7.0"};
     list_init(&cluster->streams);
 }
 

@@ -593,26 +593,36 @@ static void missing_previous_value_is_an_error(void **state)
     finish(&w, false);
 }
 
-/* Progress that another watch of the stream has requested may come too early from old servers. */
-static void progress_for_all_watches_is_not_a_bookmark(void **state)
+/* Old servers answer too early: the bookmark has the revision that was delivered. */
+static void request_from_another_watch(const char *version, bool is_early)
 {
-    (void)state;
     struct world w;
     begin(&w, &none, FAULT_NONE, 0);
     assert_true(world_start(&w, 1));
+    w.cluster.version = version;
     put_state(&w);
     watch_from(&w, 2, false, 0);
     struct world_watch *other = world_watch_from(&w, 2);
     WORLD_RUN_UNTIL(&w, other->count && watchers[0].count);
+    int64_t delivered = vigil_object_watch_revision(watchers[0].watch);
     put(&w, "elsewhere", "a", 1);
     vigil_watch_request_progress(other->watch);
-    WORLD_RUN_UNTIL(&w, other->progress);
-    world_run(&w, 100 * NS_PER_MS);
-    assert_int_equal(watchers[0].bookmarks, 0);
+    WORLD_RUN_UNTIL(&w, other->progress && watchers[0].bookmarks);
+    assert_true(delivered < w.cluster.revision);
+    assert_int_equal(vigil_object_watch_revision(watchers[0].watch),
+                     is_early ? delivered : w.cluster.revision);
+    put(&w, "elsewhere", "b", 1);
     etcd_progress(&w.cluster);
-    WORLD_RUN_UNTIL(&w, watchers[0].bookmarks);
+    WORLD_RUN_UNTIL(&w, watchers[0].bookmarks > 1);
     assert_int_equal(vigil_object_watch_revision(watchers[0].watch), w.cluster.revision);
     finish(&w, false);
+}
+
+static void requested_progress_is_a_bookmark_unless_it_is_early(void **state)
+{
+    (void)state;
+    request_from_another_watch("3.4.30", true);
+    request_from_another_watch("3.7.0", false);
 }
 
 static void answer_every_range(struct world *w, const struct pb_range_response *response,
@@ -654,7 +664,7 @@ int main(void)
         TEST(every_system_call_may_fail),
         TEST(every_allocation_may_fail),
         TEST(missing_previous_value_is_an_error),
-        TEST(progress_for_all_watches_is_not_a_bookmark),
+        TEST(requested_progress_is_a_bookmark_unless_it_is_early),
         TEST(state_at_an_impossible_revision_is_an_error),
     };
     signal(SIGABRT, print_context);

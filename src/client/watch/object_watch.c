@@ -250,12 +250,9 @@ static void add_events(struct vigil_object_watch *watch, const vigil_watch_batch
     set_revision(watch, batch->revision);
 }
 
-/* Progress that the program requested for another watch of the stream is not for us: servers before
- * etcd 3.4.25 and 3.5.8 sent it too early, so the watch would not resume after it. */
+/* The program may have requested it for another watch of the stream. */
 static void add_progress(struct vigil_object_watch *watch, int64_t revision)
 {
-    if (revision > vigil_watch_revision(watch->watch))
-        return;
     set_revision(watch, revision);
     object_batch_bookmark(&watch->batch, revision_of(watch), false);
 }

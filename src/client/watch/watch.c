@@ -130,12 +130,12 @@ static void deliver_events(struct vigil_watch *watch, const struct pb_watch_resp
     call_back(watch, &batch);
 }
 
-static void deliver_mark(struct vigil_watch *watch, enum vigil_watch_what what,
+static void deliver_mark(struct vigil_watch *watch, enum vigil_watch_what what, int64_t revision,
                          const struct pb_watch_response *response)
 {
     vigil_watch_batch batch = {
         .what = (int)what,
-        .revision = header_revision(response),
+        .revision = revision,
         .header = (const vigil_header *)response->header,
     };
     call_back(watch, &batch);
@@ -180,10 +180,10 @@ static void deliver(struct vigil_watch *watch, const struct pb_watch_response *r
     else if (response->events_count)
         deliver_events(watch, response);
     else if (!response->created)
-        deliver_mark(watch, VIGIL_WATCH_PROGRESS, response);
+        deliver_mark(watch, VIGIL_WATCH_PROGRESS, header_revision(response), response);
     else if (watch->created_wanted) {
         watch->created_wanted = false;
-        deliver_mark(watch, VIGIL_WATCH_CREATED, response);
+        deliver_mark(watch, VIGIL_WATCH_CREATED, header_revision(response), response);
     }
 }
 
@@ -214,16 +214,21 @@ static enum status hold(struct vigil_watch *watch, struct slice message, bool al
 }
 
 /* Progress only matters until newer progress has arrived, so it replaces older progress that no
- * event follows. Without room or memory it is dropped. */
-static void hold_progress(struct vigil_watch *watch, struct slice message)
+ * event follows; but early progress says less than any other. Without room or memory it is dropped.
+ */
+static void hold_progress(struct vigil_watch *watch, struct slice message, bool early)
 {
     struct client_message *newest = watch->held;
     if (newest && newest->progress && message.len <= CLIENT_MESSAGE_ROOM) {
+        if (early && !newest->early)
+            return;
         count_held(watch, (int64_t)message.len - (int64_t)newest->len);
         newest->len = message.len;
+        newest->early = early;
         slice_copy(newest->bytes, message);
     } else if (hold(watch, message, false) == ST_OK) {
         watch->held->progress = true;
+        watch->held->early = early;
     }
 }
 
@@ -259,9 +264,12 @@ static enum status deliver_message(struct vigil_watch *watch, const struct clien
     enum status status = pb_decode(&pb_watch_response_table, slice_of(message->bytes, message->len),
                                    &arena, &response);
     if (status == ST_OK) {
-        if (message->progress && response.watch_id != WATCH_NO_ID)
+        if (message->progress && !message->early)
             set_delivered(watch, header_revision(&response));
-        deliver(watch, &response);
+        if (message->early)
+            deliver_mark(watch, VIGIL_WATCH_PROGRESS, watch_delivered(watch), &response);
+        else
+            deliver(watch, &response);
     }
     arena_fini(&arena);
     return status;
@@ -308,7 +316,7 @@ static enum status receive_whole(struct vigil_watch *watch, struct slice message
     if (!mark || (response->created && watch->created_wanted))
         TRY(hold(watch, message, false));
     else if (!response->created)
-        hold_progress(watch, message);
+        hold_progress(watch, message, false);
     advance(watch, response);
     return ST_OK;
 }
@@ -408,16 +416,21 @@ enum status watch_receive(struct vigil_watch *watch, struct slice message,
 }
 
 void watch_receive_progress(struct vigil_watch *watch, struct slice message,
-                            const struct pb_watch_response *response)
+                            const struct pb_watch_response *response, bool early)
 {
-    /* Servers before etcd 3.4.25 and 3.5.8 sent it too early, so it does not change where the watch
-     * resumes. */
     if (watch->parts)
+        return; /* the rest of a revision is still to come */
+    if (!early && header_revision(response) < watch->next_revision - 1)
+        return; /* it is the answer to a request from before the watch was created */
+    if (!early)
+        advance(watch, response);
+    if (watch->paused || watch->held) {
+        hold_progress(watch, message, early);
         return;
-    if (watch->paused || watch->held)
-        hold_progress(watch, message);
-    else
-        deliver_mark(watch, VIGIL_WATCH_PROGRESS, response);
+    }
+    if (!early)
+        set_delivered(watch, header_revision(response));
+    deliver_mark(watch, VIGIL_WATCH_PROGRESS, watch_delivered(watch), response);
 }
 
 /* Everything that is held, also if the item is full: the program takes nothing any more after the

@@ -54,6 +54,7 @@ struct watch_entry {
     int64_t id;
     bool unknown; /* no watch has this id: only this entry exists, and we have cancelled the id at
                      the server; otherwise the entry is embedded in its watch */
+    uint32_t progress_after; /* see watch_progress_covers; 0: every answer covers the watch */
 };
 
 /* Small, because a program may have hundreds of thousands of them. */
@@ -117,9 +118,9 @@ void watch_unref(struct vigil_watch *watch);
 MUST_CHECK
 enum status watch_receive(struct vigil_watch *watch, struct slice message,
                           struct pb_watch_response *response);
-/* A progress response for all watches of the stream. */
+/* A progress response for all watches of the stream. If it is early, its revision means nothing. */
 void watch_receive_progress(struct vigil_watch *watch, struct slice message,
-                            const struct pb_watch_response *response);
+                            const struct pb_watch_response *response, bool early);
 
 /* The watch has left its stream: nothing follows from the server. The response is a cancelled
  * one; code is the status of the stream, or GRPC_OK if only this watch ended. */

@@ -5,6 +5,8 @@
 #define VIGIL_CLIENT_WATCH_WATCH_FIXTURE_TEST_H
 
 #include "base/failing_memory_test.h"
+#include "client/call/call.h"
+#include "client/call/server_version.h"
 #include "client/call/stream.h"
 #include "client/connect/metadata.h"
 #include "client/watch/watch.h"
@@ -18,7 +20,10 @@
 
 #include <cmocka.h>
 
-enum { UNANSWERED_MAX = 4096 }; /* of each kind of request, see client/watch/watch_stream.c */
+enum {
+    UNANSWERED_MAX = 4096, /* of each kind of request, see client/watch/watch_stream.c */
+    MEMBER_ID = 77,        /* of the server */
+};
 
 /* -- The stream -- */
 
@@ -78,6 +83,43 @@ void __wrap_client_stream_send(struct client_stream *s, const struct pb_message 
     } else {
         progress_requests++;
     }
+}
+
+/* -- The version of the server -- */
+
+static struct server_inquiry *inquiry; /* the running one; NULL: none */
+
+enum status __wrap_server_inquiry_begin(struct server_inquiry *asked, struct vigil_client *of);
+void __wrap_server_inquiry_end(struct server_inquiry *asked);
+
+enum status __wrap_server_inquiry_begin(struct server_inquiry *asked, struct vigil_client *of)
+{
+    static struct vigil_call call; /* is not used, but shows that something is asked */
+    (void)of;
+    assert_null(asked->call);
+    asked->call = &call;
+    inquiry = asked;
+    return ST_OK;
+}
+
+void __wrap_server_inquiry_end(struct server_inquiry *asked)
+{
+    asked->call = NULL;
+    if (inquiry == asked)
+        inquiry = NULL;
+}
+
+/* NULL: no server has answered. */
+static inline void answer_version(const char *version)
+{
+    struct server_inquiry *answered = inquiry;
+    assert_non_null(answered);
+    inquiry = NULL;
+    answered->call = NULL;
+    answered->is_final = version != NULL;
+    answered->member_id = version ? MEMBER_ID : 0;
+    answered->version = version ? slice_from_text(version) : SLICE_EMPTY;
+    answered->answered(answered);
 }
 
 /* -- What a user sees -- */
@@ -197,7 +239,7 @@ static inline void refuse_stream(enum grpc_code code, const char *text)
 static inline void answer(struct pb_watch_response response, int64_t revision)
 {
     AUTO(buf_fini) struct buf message = {0};
-    struct pb_response_header header = {.revision = revision};
+    struct pb_response_header header = {.revision = revision, .member_id = MEMBER_ID};
     response.header = &header;
     assert_int_equal(pb_append(&pb_watch_response_table, &response, &message), ST_OK);
     stream->hooks->on_message(stream, buf_slice(&message));
@@ -217,6 +259,17 @@ static inline void answer_canceled(int64_t id)
 static inline void answer_progress(int64_t id, int64_t revision)
 {
     answer((struct pb_watch_response){.watch_id = id}, revision);
+}
+
+/* A request of the user, which is sent; the server has this version if it is asked for it. */
+static inline void request_progress(struct record *record, const char *version)
+{
+    size_t before = progress_requests;
+    vigil_watch_request_progress(record->watch);
+    turn();
+    if (inquiry)
+        answer_version(version);
+    assert_int_equal(progress_requests, before + 1);
 }
 
 static inline void answer_part(int64_t id, int64_t revision, size_t value_len, bool fragment)
@@ -250,6 +303,7 @@ static inline int set_up(void **state)
     memory_fail_at = 0;
     add_metadata = (vigil_metadata){0};
     stream = NULL;
+    inquiry = NULL;
     return vigil_client_new(&options, &client, NULL);
 }
 

@@ -5,6 +5,7 @@
 #include "client/connect/metadata.h"
 #include "client/watch/watch.h"
 #include "client/watch/watch_decoder.h"
+#include "client/watch/watch_progress.h"
 
 #include <stdlib.h>
 
@@ -35,6 +36,7 @@ struct client_watch_stream {
     size_t unknown_count;   /* entries of ids without a watch */
     uint64_t seed;          /* of ids */
     struct watch_decoder decoder;
+    struct watch_progress progress;
     _Alignas(ARENA_ALIGN) uint8_t scratch[SCRATCH_BYTES]; /* for decoding */
 };
 
@@ -216,6 +218,7 @@ static void send_requests(struct client_watch_stream *stream)
         struct vigil_watch *watch = LIST_ENTRY(queued->next, struct vigil_watch, in_stream);
         put_on(watch, &stream->creating, WATCH_CREATING);
         stream->creating_count++;
+        watch->entry.progress_after = stream->progress.sent;
         send_create(stream, watch);
     }
 }
@@ -323,6 +326,7 @@ static void requeue_all(struct client_stream *client_stream)
     struct list again;
     list_init(&again);
     clear_ids(stream);
+    watch_progress_reset(&stream->progress);
     stream->creating_count = stream->canceling_count = 0;
     for (size_t i = 0; i < COUNT_OF(lists); i++)
         for (struct list *first; (first = lists[i]->next) != lists[i];)
@@ -381,20 +385,26 @@ static void created(struct client_watch_stream *stream, struct slice message,
         list_remove(&watch->in_stream);
         list_push_back(&stream->to_cancel, &watch->in_stream);
     } else {
+        int64_t revision = response->header ? response->header->revision : 0;
+        watch_progress_created(&stream->progress, watch->entry.progress_after, revision);
         make_live(stream, watch);
         receive(stream, watch, message, response);
+        if (watch->next_revision > revision) /* it has no past that older answers could deny */
+            watch->entry.progress_after = 0;
     }
 }
 
-/* Progress for all watches. Callbacks end none of them before the next turn, so the list does not
- * change. */
+/* Progress for all watches that it covers. Callbacks end none of them before the next turn, so the
+ * list does not change. */
 static void broadcast(struct client_watch_stream *stream, struct slice message,
                       const struct pb_watch_response *response)
 {
     struct vigil_watch *watch;
+    bool early = watch_progress_is_early(&stream->progress, response);
     LIST_FOREACH (watch, &stream->known, in_stream)
-        if (watch->state == WATCH_LIVE)
-            watch_receive_progress(watch, message, response);
+        if (watch->state == WATCH_LIVE &&
+            (early || watch_progress_covers(&stream->progress, watch->entry.progress_after)))
+            watch_receive_progress(watch, message, response, early);
 }
 
 /* The server has ended a watch that we have cancelled. */
@@ -416,6 +426,7 @@ static void dispatch_to(struct client_watch_stream *stream, struct watch_entry *
 {
     struct vigil_watch *watch = watch_of(entry);
     if (!entry->unknown && watch->state == WATCH_LIVE) {
+        entry->progress_after = 0; /* older answers would have come before this */
         if (response->canceled)
             finish(stream, watch, GRPC_OK, response);
         else
@@ -525,15 +536,29 @@ void watch_stream_remove(struct client_watch_stream *stream, struct vigil_watch 
     }
 }
 
-void watch_stream_request_progress(struct client_watch_stream *stream)
+static void send_progress_request(struct watch_progress *progress)
 {
-    struct pb_watch_progress_request progress = {0};
+    struct client_watch_stream *stream =
+        CONTAINER_OF(progress, struct client_watch_stream, progress);
+    struct pb_watch_progress_request message = {0};
     struct pb_watch_request request = {
         .request_union_case = PB_WATCH_REQUEST_PROGRESS_REQUEST,
-        .progress_request = &progress,
+        .progress_request = &message,
     };
+    if (!client_stream_is_open(&stream->stream))
+        return;
+    if (progress->sent == UINT32_MAX) { /* the next stream counts from 0 again */
+        client_stream_give_up(&stream->stream);
+        return;
+    }
+    progress->sent++;
+    send_request(stream, &request);
+}
+
+void watch_stream_request_progress(struct client_watch_stream *stream)
+{
     if (client_stream_is_open(&stream->stream))
-        send_request(stream, &request);
+        watch_progress_request(&stream->progress, stream->client);
 }
 
 /* -- Life -- */
@@ -556,6 +581,7 @@ static void free_part(struct driver_part *part)
     struct client_watch_stream *stream = CONTAINER_OF(part, struct client_watch_stream, part);
     assert(stream->watches == 0 && !first_of(stream));
     client_stream_fini(&stream->stream);
+    watch_progress_reset(&stream->progress);
     hash_map_fini(&stream->ids);
     free(stream->metadata);
     free(stream);
@@ -575,6 +601,7 @@ static enum status stream_new(struct vigil_client *client, struct client_watch_s
     stream->client = client;
     stream->part.end = end_part;
     stream->part.free = free_part;
+    stream->progress.send = send_progress_request;
     stream->seed = random_seed_system();
     list_init(&stream->queued);
     list_init(&stream->creating);

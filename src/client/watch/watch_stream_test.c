@@ -105,6 +105,7 @@ static void watches_share_a_stream_per_metadata(void **state)
     struct client_stream *last = stream;
     stream = second;
     answer_created(2); /* the second red one */
+    request_progress(&red[0], "3.7.0");
     answer_progress(-1, 15);
     assert_int_equal(red[0].progress + red[1].progress, 2);
     assert_int_equal(plain[0].progress + blue.progress, 0);
@@ -426,15 +427,12 @@ static void progress_reaches_all_live_watches(void **state)
     answer_event(3, 11);
     answer_canceled(3);
     add(&creating, 0, 100);
-    vigil_watch_request_progress(live[0].watch);
-    turn();
-    assert_int_equal(progress_requests, 1);
+    request_progress(&live[0], "3.7.0");
     answer_progress(-1, 15);
     for (int i = 0; i < 2; i++) {
         assert_int_equal(live[i].progress, 1);
         assert_int_equal(live[i].revision, 15);
-        /* It may have been sent too early by an old server. */
-        assert_int_equal(vigil_watch_revision(live[i].watch), 10);
+        assert_int_equal(vigil_watch_revision(live[i].watch), 15);
     }
     answer_progress(2, 16);
     assert_int_equal(live[0].progress, 1);
@@ -447,11 +445,140 @@ static void progress_reaches_all_live_watches(void **state)
     drop(&creating);
 }
 
+static void watch_resumes_after_requested_progress(void **state)
+{
+    (void)state;
+    struct record record = {0};
+    add_live(&record, 1, 100);
+    request_progress(&record, "3.7.0");
+    answer_progress(-1, 15);
+    break_stream();
+    open_stream();
+    assert_int_equal(last_create.start_revision, 16);
+    answer_created(1);
+    assert_int_equal(vigil_watch_revision(record.watch), 15);
+    drop(&record);
+}
+
+/* Servers before etcd 3.4.31 answer before they have sent the events. */
+static void early_progress_says_nothing_new(void **state)
+{
+    (void)state;
+    struct record record = {0}, paused = {0};
+    add_live(&record, 1, 100);
+    add_paused(&paused, 2, 100);
+    request_progress(&record, "3.4.30");
+    answer_progress(-1, 15);
+    assert_int_equal(record.progress, 1);
+    assert_int_equal(record.revision, 10);
+    answer_event(1, 12);
+    assert_int_equal(record.events, 1);
+    answer_event(2, 12);
+    request_progress(&record, NULL); /* the version is known already */
+    answer_progress(-1, 15);
+    assert_int_equal(record.revision, 12);
+    resume(&paused);
+    assert_int_equal(paused.events, 1);
+    assert_int_equal(paused.progress, 2); /* before and after the event */
+    assert_int_equal(paused.revision, 12);
+    break_stream();
+    open_stream();
+    assert_int_equal(last_create.start_revision, 13);
+    drop(&record);
+    drop(&paused);
+}
+
+static void progress_of_an_unknown_server_says_nothing_new(void **state)
+{
+    (void)state;
+    struct record record = {0};
+    add_live(&record, 1, 100);
+    answer_progress(-1, 15); /* nobody has requested it */
+    request_progress(&record, NULL);
+    answer_progress(-1, 16);
+    assert_int_equal(record.progress, 2);
+    assert_int_equal(record.revision, 10);
+    request_progress(&record, "3.7.0"); /* it is asked again */
+    answer_progress(-1, 17);
+    assert_int_equal(record.revision, 17);
+    vigil_watch_request_progress(record.watch);
+    turn();
+    answer((struct pb_watch_response){.watch_id = -1}, 18);
+    assert_int_equal(record.revision, 18);
+    break_stream(); /* the next server may be another one */
+    open_stream();
+    answer_created(1);
+    vigil_watch_request_progress(record.watch);
+    vigil_watch_request_progress(record.watch);
+    turn();
+    assert_non_null(inquiry);
+    break_stream(); /* and this one never answers */
+    assert_null(inquiry);
+    drop(&record);
+}
+
+/* Its created response has overtaken the answer to an older request. */
+static void progress_does_not_cover_a_younger_watch(void **state)
+{
+    (void)state;
+    struct record old = {0}, young = {0}, current = {0};
+    add_live(&old, 1, 100);
+    request_progress(&old, "3.7.0");
+    request_progress(&old, NULL);
+    add(&young, 5, 100);
+    answer_created(2);
+    add(&current, 0, 100);
+    answer_created(3);
+    request_progress(&old, NULL);
+    answer_progress(-1, 10); /* of the first request */
+    assert_int_equal(old.progress, 1);
+    assert_int_equal(young.progress, 0);
+    assert_int_equal(current.progress, 1); /* it has begun after this revision */
+    answer_progress(-1, 10);               /* of the second or the third one */
+    assert_int_equal(young.progress, 0);
+    answer_progress(-1, 10); /* of the third one */
+    assert_int_equal(old.progress, 3);
+    assert_int_equal(young.progress, 1);
+    assert_int_equal(young.revision, 10);
+    drop(&old);
+    drop(&young);
+    drop(&current);
+}
+
+/* Requests that were sent before the watch was created have not been answered. */
+static void progress_covers_a_watch_that_it_must_be_younger_than(void **state)
+{
+    (void)state;
+    struct record old = {0}, young[2] = {0};
+    add_live(&old, 1, 100);
+    for (int i = 0; i < 100; i++)
+        request_progress(&old, "3.7.0");
+    add(&young[0], 5, 100);
+    answer_created(2);
+    request_progress(&old, NULL);
+    answer_progress(-1, 11); /* above the revision of the created response */
+    assert_int_equal(young[0].progress, 1);
+    assert_int_equal(young[0].revision, 11);
+    for (int i = 0; i < 100; i++)
+        request_progress(&old, NULL);
+    add(&young[1], 5, 100);
+    answer_created(3);
+    answer_event(3, 6);
+    request_progress(&old, NULL);
+    answer_progress(-1, 11); /* it has come after an event of the watch */
+    assert_int_equal(young[1].progress, 1);
+    assert_int_equal(young[1].revision, 11);
+    drop(&old);
+    drop(&young[0]);
+    drop(&young[1]);
+}
+
 static void paused_watch_receives_progress_when_it_is_resumed(void **state)
 {
     (void)state;
     struct record record = {0};
     add_paused(&record, 1, 100);
+    request_progress(&record, "3.7.0");
     answer_event(1, 11);
     for (int64_t revision = 12; revision < 100; revision++)
         answer_progress(revision % 2 ? 1 : -1, revision);
@@ -572,6 +699,11 @@ int main(void)
         TEST(fragments_for_a_paused_watch_fit_in_its_buffer),
         TEST(complete_revisions_of_fragments_are_delivered_at_once),
         TEST(progress_reaches_all_live_watches),
+        TEST(watch_resumes_after_requested_progress),
+        TEST(early_progress_says_nothing_new),
+        TEST(progress_of_an_unknown_server_says_nothing_new),
+        TEST(progress_does_not_cover_a_younger_watch),
+        TEST(progress_covers_a_watch_that_it_must_be_younger_than),
         TEST(paused_watch_receives_progress_when_it_is_resumed),
         TEST(progress_does_not_fill_the_buffer),
         cmocka_unit_test(paused_watch_receives_its_end_when_it_is_resumed),

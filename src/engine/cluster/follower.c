@@ -2,12 +2,12 @@
 
 #include "base/xalloc.h"
 #include "client/call/client.h"
+#include "client/call/server_version.h"
 #include "client/connect/error.h"
 #include "engine/cluster/follow/compactions.h"
 #include "engine/cluster/follow/comparer.h"
 #include "engine/cluster/follow/feeder.h"
 #include "engine/cluster/follow/pulse.h"
-#include "engine/cluster/follow/server_version.h"
 #include "engine/cluster/follow/watches.h"
 #include "engine/cluster/laggard.h"
 #include "engine/cluster/link/own_client.h"

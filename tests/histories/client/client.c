@@ -488,8 +488,7 @@ static void *work(void *arg)
 
 /* -- The watch -- */
 
-/* Everything up to this revision was received. A requested progress counts, too, although the
- * library does not resume after it. */
+/* Everything up to this revision was received. */
 static _Atomic int64_t reached;
 
 static int on_batch(vigil_watch *watch, const vigil_watch_batch *batch, void *user)

@@ -19,8 +19,8 @@ enum { WAIT_MS = 50, PROGRESS_ANSWERS = 2 };
  *
  * The newest version is read first, so that the end is known: its revision. If the key does not
  * exist now, the end is where the server says that everything has been delivered. Servers before
- * etcd 3.4.25 say so too early: they deliver the past every 100 ms. So two answers are needed with
- * PROGRESS_NS and no event between them.
+ * etcd 3.4.31 and 3.5.13 say so too early, and deliver the past every 100 ms. So the revision of
+ * the response counts, and two answers are needed with PROGRESS_NS and no event between them.
  */
 enum history_state {
     HISTORY_READING,
@@ -120,7 +120,7 @@ static int on_batch(vigil_watch *watch, const vigil_watch_batch *batch, void *us
     if (batch->what == VIGIL_WATCH_EVENTS)
         receive(h, batch);
     else if (batch->what == VIGIL_WATCH_PROGRESS)
-        on_progress(h, batch->revision);
+        on_progress(h, batch->header ? batch->header->revision : 0);
     else if (batch->what == VIGIL_WATCH_ENDED)
         on_end(h, batch);
     return h->state == HISTORY_WATCHING ? VIGIL_WATCH_CONTINUE : VIGIL_WATCH_PAUSE;

@@ -1,8 +1,7 @@
-/* The small parts that judge a cluster: its last change, its compactions, its version, its term,
+/* The small parts that judge a cluster: its last change, its compactions, its term,
  * and the ranges that are mirrored. */
 #include "engine/cluster/follow/compact_search.h"
 #include "engine/cluster/follow/pulse.h"
-#include "engine/cluster/follow/server_version.h"
 #include "engine/cluster/follow/witness.h"
 #include "engine/cluster/laggard.h"
 #include "engine/cluster/load/ranges.h"
@@ -108,21 +107,6 @@ static void the_compact_revision_is_found_for_every_pair(void **state)
             assert_true(questions <= (found == known ? 1 : 7));
         }
     }
-}
-
-/* -- Version -- */
-
-static void only_newer_servers_have_progress(void **state)
-{
-    (void)state;
-    static const char *const with[] = {"3.4.31",     "3.5.8",  "3.5.21", "3.6.0",
-                                       "3.7.0-rc.0", "3.10.1", "4.0.0"};
-    static const char *const without[] = {"3.4.30", "3.4.0", "3.5.0", "3.5.7", "3.3.99",
-                                          "2.9.9",  "",      "3",     "3.6",   "x.y.z"};
-    for (size_t i = 0; i < COUNT_OF(with); i++)
-        assert_true(server_version_has_progress(slice_from_text(with[i])));
-    for (size_t i = 0; i < COUNT_OF(without); i++)
-        assert_false(server_version_has_progress(slice_from_text(without[i])));
 }
 
 /* -- Alarms -- */
@@ -248,7 +232,6 @@ int main(void)
         cmocka_unit_test(every_field_of_the_last_put_counts),
         cmocka_unit_test(a_later_delete_has_two_questions),
         cmocka_unit_test(the_compact_revision_is_found_for_every_pair),
-        cmocka_unit_test(only_newer_servers_have_progress),
         cmocka_unit_test(alarms_are_found_in_the_errors_of_a_status),
         cmocka_unit_test(prefixes_become_disjoint_ranges),
         cmocka_unit_test(no_prefix_and_an_empty_one_are_all_keys),

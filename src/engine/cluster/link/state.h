@@ -25,7 +25,7 @@ struct cluster_state {
     _Atomic int64_t void_until; /* revisions after `mirrored` up to this one belong to a discarded
                                    past: watches that ask for them end as compacted; 0: none */
     /* Progress responses of the cluster can be trusted: not those of etcd before 3.4.31, and of
-     * 3.5.0 to 3.5.7. */
+     * 3.5.0 to 3.5.12. */
     _Atomic bool progress_reliable;
     _Atomic uint64_t cluster_id, member_id, raft_term;
     _Atomic unsigned
