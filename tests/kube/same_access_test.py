@@ -8,6 +8,7 @@ import json
 import pathlib
 import re
 import ssl
+import subprocess
 import sys
 import tempfile
 import time
@@ -29,6 +30,7 @@ USERS = {  # name: groups
     "admin": ["system:masters"], "jane": [], "dev": ["developers"], "ops": ["developers", "operators"],
     "reader": [], "lister": [], "namer": [], "suber": [], "wild": [], "paths": [], "broken": [], "grower": [],
     "binder": [], "escalator": [], "actor": [], "acts-group": [], "<html>&": [],
+    "changer": [], "maker": [], "requester": [], "approver": [], "domain": [], "signer": [],
 }
 
 
@@ -55,6 +57,9 @@ def user(name):
     return subject("User", name)
 
 
+CERTIFICATES = "certificates.k8s.io"
+REQUESTS = f"/apis/{CERTIFICATES}/v1/certificatesigningrequests"
+APPLY = "application/apply-patch+yaml"
 CORE = [""]
 APPS = ["apps"]
 SETUP = [
@@ -89,6 +94,24 @@ SETUP = [
         rule(["impersonate"], ["authentication.k8s.io"], ["uids", "userextras/scopes"])]}),
     (f"{RBAC}/clusterroles", {"metadata": {"name": "acts-group"}, "rules": [
         rule(["impersonate"], CORE, ["users"], ["reader"]), rule(["impersonate"], CORE, ["groups"], ["developers"])]}),
+    (f"{RBAC}/clusterroles", {"metadata": {"name": "changes"}, "rules": [rule(["get", "patch", "update"], ["*"], ["*"])]}),
+    (f"{RBAC}/clusterroles", {"metadata": {"name": "makes"}, "rules": [
+        rule(["create"], ["*"], ["configmaps", "leases", "services"], ["made"]), rule(["create"], CORE, ["secrets"])]}),
+    (f"{RBAC}/clusterroles", {"metadata": {"name": "requests"}, "rules": [
+        rule(["create", "get", "delete"], [CERTIFICATES], ["certificatesigningrequests"]),
+        rule(["update", "patch"], [CERTIFICATES], ["certificatesigningrequests/approval", "certificatesigningrequests/status"])]}),
+    (f"{RBAC}/clusterroles", {"metadata": {"name": "approves"}, "rules": [
+        rule(["approve"], [CERTIFICATES], ["signers"], ["example.com/one"])]}),
+    (f"{RBAC}/clusterroles", {"metadata": {"name": "approves-domain"}, "rules": [
+        rule(["approve"], [CERTIFICATES], ["signers"], ["example.com/*"])]}),
+    (f"{RBAC}/clusterroles", {"metadata": {"name": "signs"}, "rules": [rule(["sign"], [CERTIFICATES], ["signers"], ["example.com/one"])]}),
+    (f"{RBAC}/clusterrolebindings", binding("changers", "changes", user("changer"), user("maker"))),
+    (f"{RBAC}/clusterrolebindings", binding("makers", "makes", user("maker"))),
+    (f"{RBAC}/clusterrolebindings", binding("requesters", "requests", *[user(name) for name in (
+        "requester", "approver", "domain", "signer")])),
+    (f"{RBAC}/clusterrolebindings", binding("approvers", "approves", user("approver"))),
+    (f"{RBAC}/clusterrolebindings", binding("domains", "approves-domain", user("domain"))),
+    (f"{RBAC}/clusterrolebindings", binding("signers", "signs", user("signer"))),
     (f"{RBAC}/clusterrolebindings", binding("readers", "reads", user("reader"))),
     (f"{RBAC}/clusterrolebindings", binding("wilds", "all", user("wild"))),
     (f"{RBAC}/clusterrolebindings", binding("paths", "urls", user("paths"))),
@@ -146,12 +169,12 @@ class Client:
             self.connection.close()
         self.connection = None
 
-    def send(self, method, path, body=None, token=None, headers=()):
+    def send(self, method, path, body=None, token=None, headers=(), kind=None):
         if not self.connection:
             self.connect()
         token = self.token if token is None else token
         fields = [("Authorization", f"Bearer {token}")] if token else []
-        kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
+        kind = kind or ("application/merge-patch+json" if method == "PATCH" else "application/json")
         text = b"" if body is None else json.dumps(body).encode()
         try:
             self.connection.putrequest(method, path)
@@ -351,6 +374,77 @@ class SameAccess(unittest.TestCase):
         for client in (self.theirs, self.ours):
             client.send("PATCH", f"{RBAC}/clusterroles/all", {"metadata": {"finalizers": None}})
 
+    def test_a_write_that_creates_needs_the_right_to_create(self):
+        ports, spec = {"ports": [{"port": 80}]}, {"serviceAccountName": "clerk", "containers": [{"name": "c", "image": "i"}]}
+        lease, service = "/apis/coordination.k8s.io/v1/namespaces/shop/leases", "/api/v1/namespaces/shop/services"
+        kinds = [  # path, kind, version, members
+            ("/api/v1/namespaces/shop/configmaps", "ConfigMap", "v1", {}), ("/api/v1/namespaces/shop/secrets", "Secret", "v1", {}),
+            ("/api/v1/namespaces/shop/endpoints", "Endpoints", "v1", {}), (service, "Service", "v1", {"spec": ports}),
+            ("/api/v1/namespaces/shop/limitranges", "LimitRange", "v1", {"spec": {"limits": []}}),
+            ("/api/v1/namespaces/shop/pods", "Pod", "v1", {"spec": spec}), ("/api/v1/namespaces", "Namespace", "v1", {}),
+            (lease, "Lease", "coordination.k8s.io/v1", {"spec": {}}),
+            ("/apis/node.k8s.io/v1/runtimeclasses", "RuntimeClass", "node.k8s.io/v1", {"handler": "h"}),
+            ("/apis/apps/v1/namespaces/shop/deployments", "Deployment", "apps/v1", {"spec": {}}),  # which is not valid
+            ("/api/v1/namespaces/absent/configmaps", "ConfigMap", "v1", {}),
+            ("/api/v1/namespaces/absent/services", "Service", "v1", {"spec": ports}),
+            (f"{RBAC}/namespaces/shop/roles", "Role", "rbac.authorization.k8s.io/v1", {"rules": [rule(["get"], CORE, ["configmaps"])]}),
+            (f"{RBAC}/clusterroles", "ClusterRole", "rbac.authorization.k8s.io/v1", {"rules": []}),
+        ]
+        codes = {}
+        for login, (path, kind, version, members), name in itertools.product(("changer", "maker", "jane"), kinds, ("made", "other")):
+            body = {"apiVersion": version, "kind": kind, "metadata": {"name": name}, **members}
+            for method, query, form in (("PUT", "?dryRun=All", None), ("PUT", "", None), ("PATCH", "?dryRun=All&fieldManager=x", APPLY),
+                                        ("PATCH", "?fieldManager=x", APPLY), ("PATCH", "", None)):
+                code = self.compare(status_of, method, f"{path}/{name}{query}", body, token=token_of(login), kind=form)
+                codes[code] = codes.get(code, 0) + 1
+            if "absent" not in path and kind != "Service":  # the status of a service creates it in Kubernetes
+                self.compare(status_of, "PATCH", f"{path}/{name}/status?fieldManager=x", body, token=token_of(login), kind=APPLY)
+            for client in (self.theirs, self.ours):
+                if login != "jane" and name == "made" and "absent" not in path:
+                    client.send("DELETE", f"{path}/{name}?gracePeriodSeconds=0")
+        self.assertGreater(codes[403], 100)
+        self.assertGreater(codes[201], 5)
+        self.assertGreater(codes[404], 20)
+
+    def test_rights_that_were_just_given_create(self):
+        bindings, path = f"{RBAC}/namespaces/shop/rolebindings", "/api/v1/namespaces/shop/configmaps"
+        role = {"metadata": {"name": "creates"}, "rules": [rule(["create"], CORE, ["configmaps"])]}
+        self.assertEqual(self.ours.send("POST", f"{RBAC}/namespaces/shop/roles", role)[0], 201)
+        for turn in range(20):
+            body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": f"new-{turn}"}}
+            request = ("PATCH", f"{path}/new-{turn}?fieldManager=x", body, token_of("changer"))
+            self.assertEqual(self.ours.send(*request, kind=APPLY)[0], 403)
+            self.assertEqual(self.ours.send("POST", bindings, binding("creates", "creates", user("changer"), kind="Role"))[0], 201)
+            self.assertEqual(self.ours.send(*request, kind=APPLY)[0], 201)
+            self.assertEqual(self.ours.send("DELETE", f"{bindings}/creates")[0], 200)
+            self.await_code(lambda: self.ours.send("PATCH", f"{path}/absent?fieldManager=x", dict(body, metadata={"name": "absent"}),
+                                                   token_of("changer"), kind=APPLY)[0], 403)
+
+    def test_certificates_are_approved_and_signed_only_for_signers_that_one_may_use(self):
+        def conditions(*types):
+            return {"status": {"conditions": [{"type": name, "status": "True", "reason": "r", "message": "m"} for name in types]}}
+
+        made = []
+        for number, (signer, subject_text) in enumerate(itertools.product(
+                ("example.com/one", "example.com/two", "kubernetes.io/kube-apiserver-client", "kubernetes.io/kubelet-serving"),
+                ("/CN=x", "/O=system:masters/CN=x", "/O=other/O=system:masters/CN=x", "/CN=system:masters"))):
+            body = {"metadata": {"name": f"r{number}"}, "spec": {"signerName": signer, "usages": ["client auth"],
+                                                                 "request": certificate_request(subject_text)}}
+            if self.compare(status_of, "POST", REQUESTS, body, token=token_of("requester")) == 201:
+                made.append(f"r{number}")
+        self.assertEqual(len(made), 14)
+        codes = set()
+        for login, name in itertools.product(("requester", "approver", "domain", "signer", "jane"), made):
+            for part, body in (("approval", conditions("Approved")), ("approval", {"metadata": {"labels": {"a": "b"}}}),
+                               ("approval", {}), ("status", conditions("Other")), ("status", {"metadata": {"labels": {"c": "d"}}}),
+                               ("status", {"status": {"certificate": "bm90aGluZw=="}}), ("status", {"status": {"conditions": []}}),
+                               ("approval", {"spec": {"signerName": "example.com/one"}})):
+                codes.add(self.compare(status_of, "PATCH", f"{REQUESTS}/{name}/{part}?dryRun=All", body, token=token_of(login)))
+        self.assertEqual(codes, {200, 403, 422})
+        for login, name in itertools.product(("requester", "approver", "domain"), made):
+            self.compare(status_of, "PATCH", f"{REQUESTS}/{name}/approval", conditions("Approved"), token=token_of(login))
+        self.compare(status_of, "PATCH", f"{REQUESTS}/absent/approval", conditions("Approved"), token=token_of("requester"))
+
     def test_impersonation_needs_permission_for_each_part(self):
         parts = {"user": ("Impersonate-User", "reader"), "self": ("Impersonate-User", "jane"), "group": ("Impersonate-Group", "developers"),
                  "masters": ("Impersonate-Group", "system:masters"), "uid": ("Impersonate-Uid", "u-1"),
@@ -464,6 +558,12 @@ class SameAccess(unittest.TestCase):
         while ask() != expected and time.monotonic() < end:
             time.sleep(0.1)
         self.assertEqual(ask(), expected)
+
+
+def certificate_request(subject_text):
+    made = subprocess.run(["openssl", "req", "-new", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
+                           "-keyout", "/dev/null", "-subj", subject_text], check=True, capture_output=True)
+    return base64.b64encode(made.stdout).decode()
 
 
 def decode(part):

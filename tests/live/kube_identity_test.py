@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 """Authentication of the Kubernetes API over TLS: tokens, certificates, and neither."""
+import base64
 import hashlib
 import http.client
 import json
@@ -72,6 +73,56 @@ class Identity(LiveTest):
         self.assertEqual(self.review()[0], 401)
         self.assertEqual(self.review("it's: \\ #long")[1]["username"], "jane")
         self.assertEqual(self.review("other"), (201, {"username": "joe", "uid": "8", "groups": ["system:authenticated"]}))
+
+    def send(self, token, method, path, body, kind="application/json"):
+        connection = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=WAIT_SECONDS, context=ssl._create_unverified_context())
+        connection.request(method, path, json.dumps(body), {"Authorization": f"Bearer {token}", "Content-Type": kind})
+        response = connection.getresponse()
+        answer = json.loads(response.read())
+        connection.close()
+        return response.status, answer.get("message", "")
+
+    def test_a_request_for_a_certificate_is_approved_only_with_the_right_for_its_signer(self):
+        tokens = self.scratch / "tokens"
+        tokens.write_text('root,root,1,system:masters\njane,jane,2\n')
+        self.serve("--auto-tls", f"--kube-token-file={tokens}", "--kube-authorization-mode=RBAC")
+        group, rbac = "certificates.k8s.io", "/apis/rbac.authorization.k8s.io/v1"
+        requests = f"/apis/{group}/v1/certificatesigningrequests"
+
+        def allow(name, rules):
+            role = {"metadata": {"name": name}, "rules": [dict(rule, apiGroups=[group]) for rule in rules]}
+            binding = {"metadata": {"name": name}, "subjects": [{"kind": "User", "name": "jane"}],
+                       "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name}}
+            self.assertEqual(self.send("root", "POST", f"{rbac}/clusterroles", role)[0], 201)
+            self.assertEqual(self.send("root", "POST", f"{rbac}/clusterrolebindings", binding)[0], 201)
+
+        def ask_for(name, subject, signer):
+            made = subprocess.run(["openssl", "req", "-new", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
+                                   "-keyout", "/dev/null", "-subj", subject], check=True, capture_output=True)
+            return self.send("jane", "POST", requests, {"metadata": {"name": name}, "spec": {
+                "request": base64.b64encode(made.stdout).decode(), "signerName": signer, "usages": ["client auth"]}})
+
+        def write(name, part, status):
+            return self.send("jane", "PATCH", f"{requests}/{name}/{part}", {"status": status}, "application/merge-patch+json")
+
+        approved = {"conditions": [{"type": "Approved", "status": "True", "reason": "r", "message": "m"}]}
+        failed = {"conditions": approved["conditions"] + [{"type": "Failed", "status": "True", "reason": "r", "message": "m"}]}
+        allow("requests", [{"verbs": ["create"], "resources": ["certificatesigningrequests"]},
+                           {"verbs": ["patch"], "resources": ["certificatesigningrequests/approval", "certificatesigningrequests/status"]}])
+        code, text = ask_for("evil", "/O=other/O=system:masters/CN=x", "kubernetes.io/kube-apiserver-client")
+        self.assertEqual(code, 403)
+        self.assertIn("use of kubernetes.io/kube-apiserver-client signer with system:masters group is not allowed", text)
+        self.assertEqual(ask_for("a", "/CN=x", "example.com/one")[0], 201)
+        code, text = write("a", "approval", approved)
+        self.assertEqual(code, 403)
+        self.assertIn('user not permitted to approve requests with signerName "example.com/one"', text)
+        allow("approves", [{"verbs": ["approve"], "resources": ["signers"], "resourceNames": ["example.com/*"]}])
+        self.assertEqual(write("a", "approval", approved)[0], 200)
+        code, text = write("a", "status", failed)
+        self.assertEqual(code, 403)
+        self.assertIn('user not permitted to sign requests with signerName "example.com/one"', text)
+        allow("signs", [{"verbs": ["sign"], "resources": ["signers"], "resourceNames": ["example.com/one"]}])
+        self.assertEqual(write("a", "status", failed)[0], 200)
 
     def test_without_credentials_every_client_is_the_administrator(self):
         self.serve("--auto-tls")

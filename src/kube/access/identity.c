@@ -44,6 +44,7 @@ struct kube_identity {
     struct kube_impersonation impersonation;
     struct kube_attributes attributes;
     const struct kube_user_info *user;
+    struct kube_write_right *right; /* which is being decided; NULL: the request itself */
     struct arena arena;
     _Alignas(ARENA_ALIGN) uint8_t first[FIRST_BYTES];
 };
@@ -147,6 +148,22 @@ static bool allows_all(struct kube_identity *i, struct kube_status *status)
            allows(i, other->wanted ? &other->user : &i->sign_in.user, &i->attributes, status);
 }
 
+static bool allows_right(struct kube_identity *i)
+{
+    struct kube_write_right *right = i->right;
+    right->allowed = false;
+    for (size_t n = 0; n < right->count && !right->allowed; n++)
+        right->allowed = kube_rbac_allows(i->access->rbac, i->user, &right->any[n], right->reason);
+    return right->allowed;
+}
+
+static void answer_right(struct kube_identity *i, enum status status)
+{
+    struct kube_write_right *right = TAKE(i->right);
+    right->status = status;
+    right->go(right);
+}
+
 /* Whether what is known of roles and bindings is older than the store was at the first refusal. */
 static bool is_outdated(struct kube_identity *i)
 {
@@ -162,19 +179,22 @@ static void decide(struct kube_identity *i)
 {
     struct kube_status status = {0};
     struct loop *loop = i->access->options.loop;
-    if (allows_all(i, &status))
-        admit(i);
-    else if (is_outdated(i))
+    bool allowed = i->right ? allows_right(i) : allows_all(i, &status);
+    if (!allowed && is_outdated(i))
         loop_timer_set(loop, &i->again, clock_add(loop_now_ns(loop), AGAIN_NS));
+    else if (i->right)
+        answer_right(i, ST_OK);
+    else if (allowed)
+        admit(i);
     else
         refuse(i, &status);
 }
 
-/* The exchange may have ended meanwhile. */
+/* The exchange may have ended meanwhile; a call that has taken the identity waits for its right. */
 static bool is_over(struct kube_identity *i)
 {
     i->waits = false;
-    if (i->x)
+    if (i->x || i->right)
         return false;
     kube_identity_free(i);
     return true;
@@ -187,6 +207,8 @@ static void on_roles(struct kube_rbac_wait *wait)
         return;
     if (wait->status == ST_OK)
         decide(i);
+    else if (i->right)
+        answer_right(i, wait->status);
     else
         refuse_engine(i, wait->status);
 }
@@ -205,6 +227,15 @@ static void wait_for_roles(struct kube_identity *i)
 static void on_again(struct timer *timer)
 {
     wait_for_roles(CONTAINER_OF(timer, struct kube_identity, again));
+}
+
+void kube_identity_ask(struct kube_identity *i, struct kube_write_right *right)
+{
+    assert(i->state == ADMITTED && !i->right);
+    i->right = right;
+    i->tries = 0;
+    i->until_revision = 0;
+    wait_for_roles(i);
 }
 
 static void begin_deciding(struct kube_identity *i)

@@ -17,6 +17,7 @@
 
 #include "kube/access/access.h"
 #include "kube/access/attributes.h"
+#include "kube/access/write_right.h"
 #include "kube/request/life.h"
 
 struct http_exchange;
@@ -33,6 +34,11 @@ void kube_identity_free(struct kube_identity *identity); /* accepts NULL */
 
 /* The user in whose name the request is made. */
 const struct kube_user_info *kube_identity_user(const struct kube_identity *identity);
+
+/* Decides what else the user of an admitted request may do, in the same way as the request itself:
+ * a refusal waits until roles and bindings are as new as the store was. Calls right->go, perhaps at
+ * once. One at a time; the identity must not be freed before. */
+void kube_identity_ask(struct kube_identity *identity, struct kube_write_right *right);
 
 /* Health checks are answered to all clients, as in Kubernetes by default. */
 bool kube_identity_is_public(struct slice path);

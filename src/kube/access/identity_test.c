@@ -113,6 +113,73 @@ static void clients_may_leave_while_roles_are_read(void **state)
     }
 }
 
+#define CHANGES                                                                       \
+    "{\"verbs\":[\"patch\",\"update\"],\"apiGroups\":[\"\",\"coordination.k8s.io\"]," \
+    "\"resources\":[\"configmaps\",\"leases\"]}"
+#define CREATES "{\"verbs\":[\"create\"],\"apiGroups\":[\"\"],\"resources\":[\"configmaps\"]}"
+#define LEASES "/apis/coordination.k8s.io/v1/namespaces/default/leases"
+
+static struct peer *apply_as(const char *user, const char *name)
+{
+    char path[128], body[128];
+    snprintf(path, sizeof(path), CMS "/%s?fieldManager=m", name);
+    snprintf(body, sizeof(body),
+             "{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"%s\"}}", name);
+    bed->peer_name = user;
+    struct peer *peer = send("PATCH", path, "application/apply-patch+yaml", body);
+    bed->peer_name = NULL;
+    return peer;
+}
+
+static void a_write_that_creates_needs_the_right_to_create(void **state)
+{
+    static const unsigned percents[] = {0, 50, 100};
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(percents); i++) {
+        start(percents[i]);
+        put_role("changes", CHANGES);
+        put_role("creates", CREATES);
+        put_binding("jane", "changes", "User", "jane");
+        struct peer *applied = apply_as("jane", "a");
+        bed->peer_name = "jane";
+        struct peer *sent =
+            send_json("PUT", LEASES "/a", "{\"metadata\":{\"name\":\"a\"},\"spec\":{}}");
+        bed->peer_name = NULL;
+        run_watching();
+        assert_answer(applied, 403,
+                      "configmaps \\\"a\\\" is forbidden: User \\\"jane\\\" cannot create resource "
+                      "\\\"configmaps\\\" in API group \\\"\\\" in the namespace \\\"default\\\"");
+        assert_answer(sent, 403, "cannot create resource \\\"leases\\\"");
+        put_binding("creates", "creates", "User", "jane");
+        applied = apply_as("jane", "a");
+        run_watching();
+        assert_answer(applied, 201, NULL);
+        applied = apply_as("jane", "a");
+        run_watching();
+        assert_answer(applied, 200, NULL);
+        end();
+    }
+}
+
+static void clients_may_leave_while_a_right_is_decided(void **state)
+{
+    (void)state;
+    for (int turns = 0; turns < 40; turns++) {
+        start(0);
+        put_role("changes", CHANGES);
+        put_binding("jane", "changes", "User", "jane");
+        struct peer *gone = apply_as("jane", "a"), *stays = apply_as("jane", "b");
+        for (int i = 0; i < turns; i++) {
+            loop_turn(bed->loop, 0);
+            fake_step(bed->engine);
+        }
+        leave(gone);
+        run_watching();
+        assert_answer(stays, 403, "cannot create");
+        end();
+    }
+}
+
 static void aggregated_roles_have_the_rules_of_those_they_select(void **state)
 {
     (void)state;
@@ -406,6 +473,8 @@ int main(void)
         cmocka_unit_test(users_may_do_what_their_bindings_allow),
         cmocka_unit_test(a_wrong_token_is_not_anonymous),
         cmocka_unit_test(clients_may_leave_while_roles_are_read),
+        cmocka_unit_test(a_write_that_creates_needs_the_right_to_create),
+        cmocka_unit_test(clients_may_leave_while_a_right_is_decided),
         cmocka_unit_test(aggregated_roles_have_the_rules_of_those_they_select),
         cmocka_unit_test(a_role_with_too_many_rules_has_no_effect),
         cmocka_unit_test(a_binding_with_too_many_subjects_has_no_effect),

@@ -2,6 +2,7 @@
 
 #include "base/options/value.h"
 #include "base/xalloc.h"
+#include "kube/admission/certificates.h"
 #include "kube/admission/ingress_class.h"
 #include "kube/admission/limit_range.h"
 #include "kube/admission/namespace_lifecycle.h"
@@ -27,6 +28,9 @@ static const struct kube_admission_plugin *const chain[] = {
     &kube_storage_protection,
     &kube_claim_resize,
     &kube_runtime_class,
+    &kube_certificate_approver,
+    &kube_certificate_signer,
+    &kube_certificate_subject,
     &kube_default_ingress_class,
     &kube_resource_quota,
 };
@@ -47,9 +51,6 @@ static const char *const absent[] = {
     "AlwaysAdmit",
     "AlwaysDeny",
     "AlwaysPullImages",
-    "CertificateApproval",
-    "CertificateSigning",
-    "CertificateSubjectRestriction",
     "ClusterTrustBundleAttest",
     "DenyServiceExternalIPs",
     "EventRateLimit",

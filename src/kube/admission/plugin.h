@@ -9,7 +9,7 @@
 #ifndef VIGIL_KUBE_ADMISSION_PLUGIN_H
 #define VIGIL_KUBE_ADMISSION_PLUGIN_H
 
-#include "kube/access/user.h"
+#include "kube/access/write_right.h"
 #include "kube/admission/facts.h"
 #include "kube/object/meta.h"
 
@@ -35,6 +35,8 @@ struct kube_admission_write {
     struct json_node *object;       /* NULL: it is deleted */
     const struct json_node *old;    /* NULL: it is created */
     const struct kube_facts *facts; /* those that the plugins of this kind need */
+    /* Whether the user may do what this write does besides its request; NULL: it may. */
+    const struct kube_write_right *right;
     /* Written together with the object; a check that adds the first allocates room for
      * KUBE_ADMISSION_COMPANIONS_MAX in the arena. */
     struct kube_companion *companions;

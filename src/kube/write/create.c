@@ -408,7 +408,8 @@ static void admit(struct kube_call *call)
         kube_admit_write(call, create->arena, KUBE_ADMISSION_CREATE, create->object, NULL);
     bool fine = create->prepared || prepare(call, create);
     create->prepared = true;
-    fine = fine && kube_admission_check(call->api->admission, &create->admitted);
+    fine = fine && kube_admit_creates(call) &&
+           kube_admission_check(call->api->admission, &create->admitted);
     if (is_whole(call, create, fine))
         put(call);
     else

@@ -87,15 +87,22 @@ static enum tls_request check_der(const struct block *b)
     return X509_REQ_verify(request, key) == 1 ? TLS_REQUEST_FINE : fault;
 }
 
-static enum tls_request check_request(struct slice pem)
+static enum tls_request read_block(struct slice pem, struct block *ret_block)
 {
     AUTO(bio_freep) BIO *from = open_pem(pem);
-    AUTO(block_fini) struct block b = {0};
-    enum next next = from ? next_block(from, &b) : NEXT_NO_MEMORY;
+    enum next next = from ? next_block(from, ret_block) : NEXT_NO_MEMORY;
     if (next == NEXT_NO_MEMORY)
         return TLS_REQUEST_NO_MEMORY;
-    return next == NEXT_BLOCK && strcmp(b.type, PEM_STRING_X509_REQ) == 0 ? check_der(&b)
-                                                                          : TLS_REQUEST_OTHER_PEM;
+    return next == NEXT_BLOCK && strcmp(ret_block->type, PEM_STRING_X509_REQ) == 0
+               ? TLS_REQUEST_FINE
+               : TLS_REQUEST_OTHER_PEM;
+}
+
+static enum tls_request check_request(struct slice pem)
+{
+    AUTO(block_fini) struct block b = {0};
+    enum tls_request read = read_block(pem, &b);
+    return read == TLS_REQUEST_FINE ? check_der(&b) : read;
 }
 
 /*
@@ -107,6 +114,48 @@ enum tls_request tls_request_check(struct slice pem)
 {
     enum tls_request result = check_request(pem);
     if (result != TLS_REQUEST_FINE && check_request(pem) != result)
+        result = TLS_REQUEST_NO_MEMORY;
+    ERR_clear_error();
+    return result;
+}
+
+static enum tls_request find_organization(const X509_NAME *subject, struct slice name,
+                                          bool *ret_has)
+{
+    bool has = false;
+    for (int at = -1;
+         !has && (at = X509_NAME_get_index_by_NID(subject, NID_organizationName, at)) >= 0;) {
+        unsigned char *text = NULL;
+        int len =
+            ASN1_STRING_to_UTF8(&text, X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, at)));
+        /* What cannot be read could be any name. */
+        if (len < 0)
+            return TLS_REQUEST_DAMAGED;
+        has = slice_equal(slice_of(text, (size_t)len), name);
+        OPENSSL_free(text);
+    }
+    *ret_has = has;
+    return TLS_REQUEST_FINE;
+}
+
+static enum tls_request look_for_organization(struct slice pem, struct slice name, bool *ret_has)
+{
+    AUTO(block_fini) struct block b = {0};
+    enum tls_request read = read_block(pem, &b);
+    if (read != TLS_REQUEST_FINE)
+        return read;
+    const unsigned char *at = b.bytes;
+    AUTO(request_freep) X509_REQ *request = d2i_X509_REQ(NULL, &at, b.len);
+    if (!request)
+        return TLS_REQUEST_DAMAGED;
+    return find_organization(X509_REQ_get_subject_name(request), name, ret_has);
+}
+
+/* As above, a fault is one only if it is found twice. */
+enum tls_request tls_request_has_organization(struct slice pem, struct slice name, bool *ret_has)
+{
+    enum tls_request result = look_for_organization(pem, name, ret_has);
+    if (result != TLS_REQUEST_FINE && look_for_organization(pem, name, ret_has) != result)
         result = TLS_REQUEST_NO_MEMORY;
     ERR_clear_error();
     return result;

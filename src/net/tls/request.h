@@ -18,6 +18,10 @@ enum tls_request {
 /* A PKCS#10 request as PEM. Verifies its signature. */
 enum tls_request tls_request_check(struct slice pem);
 
+/* Whether an organization of the subject has this name. Does not verify the signature;
+ * TLS_REQUEST_OTHER_PEM and TLS_REQUEST_DAMAGED if it cannot be read. */
+enum tls_request tls_request_has_organization(struct slice pem, struct slice name, bool *ret_has);
+
 enum tls_chain {
     TLS_CHAIN_FINE,
     TLS_CHAIN_EMPTY,

@@ -47,7 +47,7 @@ static void on_free(void *ptr, const char *file, int line)
 
 /* -- Texts -- */
 
-static char request_pem[4096], wrong_pem[4096], chain_pem[8192];
+static char request_pem[4096], wrong_pem[4096], chain_pem[8192], groups_pem[4096];
 
 static void take(BIO *from, char *to, size_t size)
 {
@@ -70,6 +70,25 @@ static void make_request(char *to, size_t size, bool wrong)
     X509_REQ_free(request);
     EVP_PKEY_free(key);
     EVP_PKEY_free(other);
+}
+
+/* A request with three organizations. */
+static void make_groups(void)
+{
+    static const char *const names[] = {"one", "system:masters", "three"};
+    EVP_PKEY *key = EVP_EC_gen("P-256");
+    X509_REQ *request = X509_REQ_new();
+    X509_NAME *subject = X509_REQ_get_subject_name(request);
+    BIO *out = BIO_new(BIO_s_mem());
+    for (size_t i = 0; i < COUNT_OF(names); i++)
+        assert_true(X509_NAME_add_entry_by_NID(subject, NID_organizationName, MBSTRING_UTF8,
+                                               (const unsigned char *)names[i], -1, -1, 0));
+    assert_true(X509_REQ_set_pubkey(request, key));
+    assert_true(X509_REQ_sign(request, key, EVP_sha256()) > 0);
+    assert_true(PEM_write_bio_X509_REQ(out, request));
+    take(out, groups_pem, sizeof(groups_pem));
+    X509_REQ_free(request);
+    EVP_PKEY_free(key);
 }
 
 static void make_chain(void)
@@ -128,6 +147,38 @@ static int check_request(const char *pem)
     return (int)tls_request_check(slice_from_text(pem));
 }
 
+static bool has_organization(const char *pem, const char *name)
+{
+    bool has;
+    assert_int_equal(
+        tls_request_has_organization(slice_from_text(pem), slice_from_text(name), &has),
+        TLS_REQUEST_FINE);
+    return has;
+}
+
+static void organizations_are_found(void **state)
+{
+    bool has;
+    (void)state;
+    assert_true(has_organization(groups_pem, "one"));
+    assert_true(has_organization(groups_pem, "system:masters"));
+    assert_true(has_organization(groups_pem, "three"));
+    assert_false(has_organization(groups_pem, "two"));
+    assert_false(has_organization(groups_pem, "system:master"));
+    assert_false(has_organization(request_pem, "one"));
+    assert_int_equal(tls_request_has_organization(slice_from_text(chain_pem), SLICE_EMPTY, &has),
+                     TLS_REQUEST_OTHER_PEM);
+}
+
+/* 100: it has the organization. */
+static int look_for_masters(const char *pem)
+{
+    bool has = false;
+    enum tls_request result =
+        tls_request_has_organization(slice_from_text(pem), SLICE_LITERAL("system:masters"), &has);
+    return has ? 100 : (int)result;
+}
+
 enum { ALL_OF = 100, STEP = 23 };
 
 /* Allocations fail, alone and with all that follow: each of the first, which read the text, and
@@ -160,6 +211,8 @@ static void a_failed_allocation_is_not_blamed_on_the_client(void **state)
     starve(check_request, wrong_pem, TLS_REQUEST_NO_MEMORY);
     starve(check_request, chain_pem, TLS_REQUEST_NO_MEMORY);
     starve(check_chain, chain_pem, TLS_CHAIN_NO_MEMORY);
+    starve(look_for_masters, groups_pem, TLS_REQUEST_NO_MEMORY);
+    starve(look_for_masters, request_pem, TLS_REQUEST_NO_MEMORY);
     copy(mixed, sizeof(mixed), "%s", chain_pem);
     copy(mixed + strlen(mixed), sizeof(request_pem), "%s", request_pem);
     starve(check_chain, mixed, TLS_CHAIN_NO_MEMORY);
@@ -170,12 +223,14 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(requests_are_verified),
         cmocka_unit_test(chains_are_read),
+        cmocka_unit_test(organizations_are_found),
         cmocka_unit_test(a_failed_allocation_is_not_blamed_on_the_client),
     };
     if (!CRYPTO_set_mem_functions(on_malloc, on_realloc, on_free))
         return 1;
     make_request(request_pem, sizeof(request_pem), false);
     make_request(wrong_pem, sizeof(wrong_pem), true);
+    make_groups();
     make_chain();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
