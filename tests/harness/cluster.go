@@ -45,6 +45,7 @@ type Member struct {
 	Name    string
 	peerURL string
 	running bool
+	joins   bool // a cluster that exists
 	cluster *Cluster
 }
 
@@ -114,11 +115,44 @@ func (m *Member) flags() []string {
 		flags = append(flags, "--unsafe-no-fsync")
 	}
 	flags = append(flags, "--"+progress, "200ms")
+	if m.joins {
+		flags = append(flags, "--initial-cluster-state", "existing")
+	}
 	if a := c.Options.TLS; a != nil {
 		flags = append(flags, "--cert-file", a.Path("server.pem"), "--key-file", a.Path("server.key"),
 			"--trusted-ca-file", a.Path("ca.pem"), "--client-cert-auth")
 	}
 	return append(flags, c.Options.Args...)
+}
+
+// AddLearner starts one more member, which does not vote, and waits until it serves.
+func (c *Cluster) AddLearner() *Member {
+	c.Helper()
+	m := c.newMember(len(c.Members))
+	ctx, cancel := context.WithTimeout(context.Background(), startLimit)
+	defer cancel()
+	request := &pb.MemberAddRequest{PeerURLs: []string{m.peerURL}, IsLearner: true}
+	if _, err := pb.NewClusterClient(c.Dial(c.Leader())).MemberAdd(ctx, request); err != nil {
+		c.Fatal(err)
+	}
+	m.joins = true
+	c.Members = append(c.Members, m)
+	m.Begin()
+	m.Ready()
+	return m
+}
+
+// Promote lets a learner vote, once it has what the others have.
+func (c *Cluster) Promote(m *Member) {
+	c.Helper()
+	id := c.Status(m).Header.MemberId
+	leader := pb.NewClusterClient(c.Dial(c.Leader()))
+	c.Eventually("a promotion", func() bool {
+		ctx, cancel := context.WithTimeout(context.Background(), startLimit)
+		defer cancel()
+		_, err := leader.MemberPromote(ctx, &pb.MemberPromoteRequest{ID: id})
+		return err == nil
+	})
 }
 
 // RestoreFlags are those of a restore of a snapshot that keeps the ID of the cluster.

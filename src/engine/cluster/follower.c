@@ -392,14 +392,16 @@ static void on_broken(void *ctx, bool is_only_that)
 static void on_refused(void *ctx, enum grpc_code code, struct slice text)
 {
     struct follower *follower = ctx;
-    bool no_leader = client_status_of(text) == ST_NO_LEADER;
+    enum status status = client_status_of(text);
+    /* Another member may be better off. */
+    bool is_useless = status == ST_NO_LEADER || status == ST_NOT_SUPPORTED_FOR_LEARNER;
     char reason[VIGIL_ERROR_TEXT_BYTES];
     (void)code;
     snprintf(reason, sizeof(reason), "the watch is refused: %.*s", SLICE_ARGS(text));
-    if (no_leader)
+    if (is_useless)
         watches_avoid_server(follower->watches);
     if (follower->state == FOLLOWER_CONNECTING)
-        pause_after(follower, reason, no_leader ? NO_LEADER_PAUSE_NS : PAUSE_NS);
+        pause_after(follower, reason, is_useless ? NO_LEADER_PAUSE_NS : PAUSE_NS);
 }
 
 static void on_compacted(void *ctx, int64_t compact_revision)

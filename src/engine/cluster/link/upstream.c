@@ -442,13 +442,25 @@ static void avoid_server(struct upstream_call *call)
     channel_avoid(way->channel, call->generation);
 }
 
-/* Only the leader can do it, and has not: the members are tried one after the other. */
-static bool seeks_leader(struct upstream_call *call, const struct grpc_outcome *outcome)
+/* This member cannot do it, and has not: only the leader can, or only members that vote. The others
+ * are tried one after the other. A learner that is promoted is used like them: it refuses nothing
+ * any more. */
+static bool seeks_other_member(struct upstream_call *call, const struct grpc_outcome *outcome)
 {
-    if (client_status_of(outcome->text) != ST_NOT_LEADER || !has_time(call) || call->received)
+    enum status status = client_status_of(outcome->text);
+    if (status != ST_NOT_LEADER && status != ST_NOT_SUPPORTED_FOR_LEARNER)
+        return false;
+    if (status == ST_NOT_LEADER && (!has_time(call) || call->received))
         return false;
     channel_avoid(call->way->channel, call->generation);
-    return true;
+    return has_time(call) && !call->received;
+}
+
+/* A stream is not repeated here, and its owner or its client shall do it. */
+static bool is_stream_at_learner(const struct upstream_call *call,
+                                 const struct grpc_outcome *outcome)
+{
+    return call->request.lasts && client_status_of(outcome->text) == ST_NOT_SUPPORTED_FOR_LEARNER;
 }
 
 /* The cluster has answered with an error, which passes unchanged. */
@@ -460,10 +472,12 @@ static void refused(struct upstream_call *call, const struct grpc_outcome *outco
         avoid_server(call);
     if (renews_token(call, outcome)) {
         try_again(call, true);
-    } else if (repeats || seeks_leader(call, outcome)) {
+    } else if (seeks_other_member(call, outcome) || repeats) {
         call->code = outcome->code; /* for on_limit */
         set_text(call, outcome->text);
         try_again(call, false);
+    } else if (is_stream_at_learner(call, outcome)) {
+        end(call, GRPC_UNAVAILABLE, outcome->text);
     } else {
         end(call, outcome->code, outcome->text);
     }

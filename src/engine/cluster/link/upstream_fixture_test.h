@@ -30,11 +30,12 @@ struct world {
     struct seen seen;
     enum status refuse; /* calls that are not Authenticate, before anything is done */
     bool rejects_user;
-    const void *leader; /* unless NULL, other members refuse calls */
-    size_t flooded;     /* bytes */
-    size_t answers;     /* that were begun */
-    size_t answered[4]; /* bytes of each */
-    bool whole_answers; /* not only their beginnings */
+    const void *leader;   /* unless NULL, other members refuse calls */
+    const bool *learners; /* unless NULL: of each member; they refuse calls */
+    size_t flooded;       /* bytes */
+    size_t answers;       /* that were begun */
+    size_t answered[4];   /* bytes of each */
+    bool whole_answers;   /* not only their beginnings */
 };
 
 static struct world *world;
@@ -76,6 +77,9 @@ static inline enum status admit(void *ctx, struct grpc_call *call, const struct 
     memcpy(seen->address, address, sizeof(address));
     if (world->leader && world->leader != ctx)
         return ST_NOT_LEADER;
+    for (size_t i = 0; world->learners && i < MEMBERS; i++)
+        if (world->learners[i] && ctx == &world->members[i])
+            return ST_NOT_SUPPORTED_FOR_LEARNER;
     if (world->refuse != ST_OK)
         return world->refuse;
     return etcd_admit(ctx, call, row);

@@ -181,6 +181,37 @@ static void leader_is_found(void **state)
     }
 }
 
+/* Whichever member the channel meets first. A learner does nothing, so that writes can be repeated.
+ */
+static void learners_are_passed_over(void **state)
+{
+    (void)state;
+    for (size_t voter = 0; voter < MEMBERS; voter++) {
+        struct world w = {0};
+        bool learners[MEMBERS];
+        for (size_t i = 0; i < MEMBERS; i++)
+            learners[i] = i != voter;
+        begin(&w, MEMBERS);
+        w.learners = learners;
+        for (unsigned i = 0; i < 8; i++) {
+            struct test_call put = {0}, get = {0};
+            start_put(&w, &put, 1, CLOCK_NEVER);
+            run_until_end(&w, &put);
+            start_get(&w, &get, "t");
+            run_until_end(&w, &get);
+            assert_int_equal(put.code, GRPC_OK);
+            assert_int_equal(get.code, GRPC_OK);
+        }
+        assert_int_equal(w.cluster.executed[1], 8);
+        learners[voter] = true; /* nobody votes: the members' own error */
+        struct test_call put = {0};
+        start_put(&w, &put, 2, now(&w) + 2 * NS_PER_S);
+        run_until_end(&w, &put);
+        assert_string_equal(put.text, status_text(ST_NOT_SUPPORTED_FOR_LEARNER));
+        finish(&w);
+    }
+}
+
 static void without_a_connection_calls_fail_with_the_reason(void **state)
 {
     (void)state;
@@ -515,6 +546,7 @@ int main(void)
         cmocka_unit_test(server_is_not_changed_for_every_failure),
         cmocka_unit_test(errors_of_the_cluster_pass_unchanged),
         cmocka_unit_test(leader_is_found),
+        cmocka_unit_test(learners_are_passed_over),
         cmocka_unit_test(without_a_connection_calls_fail_with_the_reason),
         cmocka_unit_test(an_unreachable_cluster_is_reported_soon),
         cmocka_unit_test(a_short_deadline_does_not_shorten_the_patience_of_others),
