@@ -203,7 +203,8 @@ void engine_status_get(struct engine_shard *shard, struct engine_status *ret_sta
 struct engine_identity engine_identity_get(const struct engine *engine);
 /*
  * Whether the engine can answer as well as ever, for /readyz; otherwise the reason says why not, in
- * a line. The local engine always can: if its store fails, the process ends. Any thread.
+ * a line. The local engine can unless its disk is full, and then only puts are refused: if its
+ * store fails, the process ends. Any thread.
  */
 enum { ENGINE_REASON_BYTES = 1024 };
 MUST_CHECK

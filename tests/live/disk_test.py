@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 """Full and failing disks: writes fail with a clear error or the process stops, and no acknowledged write is lost."""
+import json
 import os
 import pathlib
 import resource
@@ -7,12 +8,14 @@ import shutil
 import subprocess
 import time
 import unittest
+import urllib.error
+import urllib.request
 
 import grpc
 
 import protobuf as pb
 from client import Client
-from server import LiveTest, only_vigil
+from server import SUBJECT, WAIT_SECONDS, LiveTest, free_port, only_vigil
 
 DISK_MB = 400
 CLEAR = (grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.UNAVAILABLE)
@@ -133,11 +136,11 @@ class DiskFull(Faulty):
         self.check_recovery(self.disk / "data", {})
 
 
-@only_vigil
-class SmallDisk(Faulty):
-    """A disk that the server itself fills, and that gets free space again."""
+class WithSmallDisk(Faulty):
+    """A disk that the server itself fills."""
     SIZE_MB = 24
     VALUE = b"v" * 20_000
+    args = ()
 
     def setUp(self):
         super().setUp()
@@ -148,7 +151,7 @@ class SmallDisk(Faulty):
         subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={self.SIZE_MB}m", "vigil", str(self.disk)],
                        check=True)
         self.addCleanup(subprocess.run, ["umount", "-l", str(self.disk)], check=True)
-        self.vigil = self.serving(self.disk / "data")
+        self.vigil = self.serving(self.disk / "data", args=self.args)
         self.client = Client(self.vigil.port)
         self.addCleanup(self.client.close)
 
@@ -169,6 +172,11 @@ class SmallDisk(Faulty):
                 self.assertEqual(error.code(), grpc.StatusCode.RESOURCE_EXHAUSTED, error)
                 self.assertLess(time.monotonic(), end, "there is free space, but writes are still refused")
                 time.sleep(0.1)
+
+
+@only_vigil
+class SmallDisk(WithSmallDisk):
+    """It gets free space again."""
 
     def written_bytes(self):
         lines = pathlib.Path(f"/proc/{self.vigil.pid}/io").read_text().splitlines()
@@ -218,6 +226,98 @@ class SmallDisk(Faulty):
         self.vigil.kill()
         subprocess.run(["mount", "-o", "remount,size=64m", str(self.disk)], check=True)
         self.check_recovery(self.disk / "data", self.client.acked)
+
+
+@only_vigil
+class SmallDiskIsShown(WithSmallDisk):
+    """What an operator sees of a full disk."""
+
+    def setUp(self):
+        self.kube = f"http://127.0.0.1:{free_port()}"
+        self.args = ["--listen-kube-urls", self.kube]
+        super().setUp()
+
+    def fetch(self, url):
+        """The status and the text of an answer, whatever it is."""
+        try:
+            with urllib.request.urlopen(url, timeout=WAIT_SECONDS) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as refused:
+            return refused.code, refused.read().decode()
+
+    def command(self, *args):
+        done = subprocess.run([SUBJECT, *args, "--endpoints", self.vigil.url], capture_output=True, text=True)
+        return done.returncode, done.stdout + done.stderr
+
+    def metric(self, name):
+        line, = [line for line in self.fetch(f"{self.vigil.url}/metrics")[1].splitlines() if line.startswith(f"{name} ")]
+        return float(line.split()[1])
+
+    def findings(self):
+        report = json.loads(self.command("doctor", "-w", "json")[1])
+        return [f for f in report["findings"] if f["level"] == "bad" and f["what"] in ("space", "alarm", "error")]
+
+    def check_shown(self, is_full):
+        """Everything that an operator may look at."""
+        free = r"\(\d+ bytes are free\).*delete keys and compact" if is_full else ""
+        code, health = self.fetch(f"{self.vigil.url}/health")
+        self.assertEqual((code, json.loads(health)["health"]), (503, "false") if is_full else (200, "true"))
+        self.assertRegex(json.loads(health)["reason"], f"^ALARM NOSPACE: .*{free}" if is_full else "^$")
+        self.assertEqual(self.fetch(f"{self.vigil.url}/health?exclude=NOSPACE")[0], 200)
+        code, ready = self.fetch(f"{self.vigil.url}/readyz")
+        self.assertEqual(code, 503 if is_full else 200)
+        self.assertRegex(ready, rf"\[\+\]linearizable_read ok[^$]*\[-\]disk failed: .*{free}" if is_full else "^ok\n$")
+        for path, verdict in (("/readyz/disk", code), ("/readyz?exclude=disk", 200), ("/livez", 200)):
+            self.assertEqual(self.fetch(self.vigil.url + path)[0], verdict, path)
+        for path in "/readyz", "/healthz", "/readyz/etcd":
+            code, text = self.fetch(self.kube + path)
+            self.assertEqual(code, 500 if is_full else 200, path)
+            self.assertRegex(text, free or "ok")
+        self.assertEqual(self.fetch(f"{self.kube}/livez")[0], 200)
+        alarms = self.command("alarm", "list")
+        self.assertRegex(alarms[1], r"^memberID:\d+ alarm:NOSPACE *\n$" if is_full else "^$")
+        self.assertEqual(self.command("endpoint", "health")[0], 1 if is_full else 0)
+        self.assertEqual(self.metric("vigil_disk_full"), is_full)
+        found = self.findings()
+        self.assertEqual({f["what"] for f in found}, {"space", "alarm", "error"} if is_full else set())
+        for f in found:
+            if f["what"] == "space":
+                self.assertRegex(f["text"], "is full .* are free")
+                self.assertIn("compact", f["advice"])
+
+    def await_space(self):
+        end = time.monotonic() + WAIT_SECONDS
+        while self.metric("vigil_disk_full"):
+            self.assertLess(time.monotonic(), end, "there is space, but the disk is still called full")
+            time.sleep(0.1)
+
+    def test_full_disk_is_shown_until_there_is_space(self):
+        self.check_shown(False)
+        self.fill()
+        self.check_shown(True)
+        self.assertLess(self.metric("vigil_disk_free_bytes"), 1 << 20)
+        # The alarm is not stored, so it cannot be disarmed, and does not outlive the full disk.
+        self.assertEqual(self.command("alarm", "disarm")[0], 0)
+        self.check_shown(True)
+        subprocess.run(["mount", "-o", "remount,size=64m", str(self.disk)], check=True)
+        self.await_space()
+        self.check_shown(False)
+        self.assertIn("has space again", self.vigil.log)
+        self.assertGreater(self.metric("vigil_disk_free_bytes"), 1 << 20)
+        self.await_put()
+
+    def test_full_disk_is_shown_after_a_start_without_any_put(self):
+        self.fill()
+        self.vigil.stop()
+        self.vigil.start()
+        end = time.monotonic() + WAIT_SECONDS
+        while not self.metric("vigil_disk_full"):
+            self.assertLess(time.monotonic(), end, "the disk is full, and this is not shown")
+            time.sleep(0.1)
+        self.check_shown(True)
+        subprocess.run(["mount", "-o", "remount,size=64m", str(self.disk)], check=True)
+        self.await_space()
+        self.check_shown(False)
 
 
 @only_vigil

@@ -1,6 +1,7 @@
 #include "engine/local/alarms.h"
 
 #include "codec/pb/rpc.pb.h"
+#include "store/log/log.h"
 #include "store/row_values.h"
 
 /* Reserved for alarms that the server raises itself. */
@@ -8,8 +9,9 @@ enum { OWN_ALARMS = 2 };
 
 #define DOWNGRADE_KEY SLICE_LITERAL("downgrade")
 
-void local_alarms_init(struct local_alarms *alarms)
+void local_alarms_init(struct local_alarms *alarms, uint64_t member_id)
 {
+    alarms->member_id = member_id;
     lock_init(&alarms->lock);
 }
 
@@ -68,6 +70,22 @@ static unsigned bits_of(const struct engine_alarm_row *rows, size_t count)
 unsigned local_alarms_bits(const struct local_alarms *alarms)
 {
     return bits_of(alarms->rows, alarms->count);
+}
+
+/* Adds the alarm of a full disk to a sorted list, unless the member has raised the same one. */
+static size_t add_full_disk(const struct local_alarms *alarms,
+                            struct engine_alarm_row rows[ENGINE_ALARMS_MAX], size_t count)
+{
+    struct engine_alarm_row full = {.member_id = alarms->member_id, .type = ENGINE_ALARM_NOSPACE};
+    size_t at = 0;
+    while (at < count && compare(&rows[at], &full) < 0)
+        at++;
+    if (!local_disk_is_full(alarms) || count == ENGINE_ALARMS_MAX ||
+        (at < count && compare(&rows[at], &full) == 0))
+        return count;
+    memmove(&rows[at + 1], &rows[at], (count - at) * sizeof(full));
+    rows[at] = full;
+    return count + 1;
 }
 
 /* -- Rows -- */
@@ -151,15 +169,17 @@ static enum status answer_with(struct engine_alarm *alarm, const struct engine_a
 static enum status list_some(const struct local_alarms *alarms, int32_t type,
                              struct engine_alarm *alarm)
 {
-    size_t first = 0, end = alarms->count;
+    struct engine_alarm_row rows[ENGINE_ALARMS_MAX];
+    memcpy(rows, alarms->rows, sizeof(rows));
+    size_t first = 0, count = add_full_disk(alarms, rows, alarms->count), end = count;
     if (type != ENGINE_ALARM_NONE) {
-        while (first < end && alarms->rows[first].type < type)
+        while (first < end && rows[first].type < type)
             first++;
         end = first;
-        while (end < alarms->count && alarms->rows[end].type == type)
+        while (end < count && rows[end].type == type)
             end++;
     }
-    return answer_with(alarm, &alarms->rows[first], end - first);
+    return answer_with(alarm, &rows[first], end - first);
 }
 
 enum status local_alarms_execute(struct local_alarms *alarms, struct applier *applier,
@@ -223,11 +243,37 @@ void local_alarms_publish(struct local_alarms *alarms)
     atomic_store(&alarms->has_published_target, alarms->published_target[0] != '\0');
 }
 
+/* -- A full disk -- */
+
+void local_disk_note(struct local_alarms *alarms, enum status result, struct waker *keeper)
+{
+    if (result == ST_DISK_FULL && !atomic_exchange(&alarms->disk_full, true))
+        waker_wake(keeper);
+}
+
+/* A segment could be made for others, but a large record is still refused: so that this does not
+ * flicker with every request, the disk has space again after two looks that say so. */
+bool local_disk_look(struct local_alarms *alarms, enum status made,
+                     const struct local_report *report)
+{
+    if (made == ST_DISK_FULL && log_seems_short(report->log))
+        atomic_store(&alarms->disk_full, true);
+    bool seen_before = alarms->space_seen;
+    alarms->space_seen = made == ST_OK && local_disk_is_full(alarms) && !seen_before;
+    if (made != ST_OK || alarms->space_seen)
+        return true;
+    if (atomic_exchange(&alarms->disk_full, false) && report->on_warning)
+        report->on_warning(report->ctx, "the disk of the data directory has space again: puts are "
+                                        "accepted");
+    return false;
+}
+
 /* -- Any thread -- */
 
 unsigned local_alarms_published_bits(const struct local_alarms *alarms)
 {
-    return atomic_load_explicit(&alarms->published_bits, memory_order_relaxed);
+    unsigned full = local_disk_is_full(alarms) ? 1u << ENGINE_ALARM_NOSPACE : 0;
+    return atomic_load_explicit(&alarms->published_bits, memory_order_relaxed) | full;
 }
 
 size_t local_alarms_published(struct local_alarms *alarms,
@@ -235,7 +281,7 @@ size_t local_alarms_published(struct local_alarms *alarms,
 {
     LOCK_SCOPE(&alarms->lock);
     memcpy(ret_rows, alarms->published, alarms->published_count * sizeof(*ret_rows));
-    return alarms->published_count;
+    return add_full_disk(alarms, ret_rows, alarms->published_count);
 }
 
 void local_alarms_published_target(struct local_alarms *alarms,

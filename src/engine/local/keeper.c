@@ -107,21 +107,22 @@ static bool rests_after_piece(const struct local_keeper *keeper, int64_t now)
  * puts wait for it. */
 static void prepare(struct local_keeper *keeper)
 {
+    struct local_shared *shared = keeper->shared;
     int64_t begun_ns = now_ns();
     if (begun_ns < keeper->prepare_retry_ns || rests_after_piece(keeper, begun_ns))
         return;
     turn_phase("creating the next segment of the log");
     enum status status = keeper_prepare_step(keeper->upkeep);
-    keeper->prepare_retry_ns = status == ST_OK ? 0 : now_ns() + retry_wait_ns;
-    if (keeper_is_preparing(keeper->upkeep))
+    bool goes_on = keeper_is_preparing(keeper->upkeep);
+    bool again = !goes_on && local_disk_look(&shared->alarms, status, &shared->report);
+    keeper->prepare_retry_ns = again ? now_ns() + retry_wait_ns : 0;
+    if (goes_on)
         rest_after_piece(keeper, begun_ns);
     if (status == ST_DISK_FULL && keeper_is_held_back(keeper->upkeep))
-        local_snapshots_end_all(&keeper->shared->snapshots);
+        local_snapshots_end_all(&shared->snapshots);
     if (status != ST_OK)
         warn(keeper, "the next segment of the log could not be created", status,
-             status == ST_DISK_FULL ? "puts are refused until there is space: free some, or delete "
-                                      "keys and compact"
-                                    : "");
+             status == ST_DISK_FULL ? "free space, or delete keys and compact" : "");
 }
 
 /* When the next segment needs the keeper again; CLOCK_NEVER: when the writer has taken one. */

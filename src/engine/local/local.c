@@ -72,8 +72,27 @@ static uint64_t local_auth_revision(const struct engine *base)
     return atomic_load(&shared->auth.newest_revision);
 }
 
+static bool local_ready(const struct engine *base, char ret_reason[ENGINE_REASON_BYTES])
+{
+    const struct local_shared *shared = shared_of(base);
+    uint64_t bytes;
+    if (!local_disk_is_full(&shared->alarms))
+        return true;
+    char left[64] = "its free space is unknown";
+    if (log_free_bytes(store_log(shared->store), &bytes) == ST_OK)
+        snprintf(left, sizeof(left), "%llu bytes are free", (unsigned long long)bytes);
+    snprintf(
+        ret_reason, ENGINE_REASON_BYTES,
+        "no space left on the disk of the data directory (%s), so puts are refused until there "
+        "is: free some, enlarge the disk, or delete keys and compact; if much is free, see its "
+        "inodes and quotas",
+        left);
+    return false;
+}
+
 static const struct engine_ops local_ops = {
     .identity = local_identity,
+    .ready = local_ready,
     .shard_new = local_shard_new,
     .shard_free = local_shard_free,
     .turn_begin = local_shard_turn_begin,
@@ -207,7 +226,7 @@ static void shared_init(struct local_shared *shared, const struct engine_local_o
     shared->report.on_failure = options->on_failure;
     shared->report.on_warning = options->on_warning;
     shared->report.ctx = options->ctx;
-    local_alarms_init(&shared->alarms);
+    local_alarms_init(&shared->alarms, shared->options.member_id);
     local_auth_init(&shared->auth);
     local_lease_init(&shared->lease, &shared->auth.state, shared->options.lease_ttl_min_s,
                      random_seed_system());

@@ -739,6 +739,13 @@ void local_shard_metrics_write(struct engine_shard *base, struct metric_page *pa
                      "Requests and watches that failed because of damaged data.");
     metric_page_row(page, "vigil_store_damaged_reads_total", "",
                     atomic_load(&shard->shared->report.damaged_requests));
+    metric_page_gauge(page, "vigil_disk_full",
+                      "1: puts are refused because the disk of the data directory is full.",
+                      local_disk_is_full(&shard->shared->alarms));
+    uint64_t free_bytes;
+    if (log_free_bytes(store_log(shard->shared->store), &free_bytes) == ST_OK)
+        metric_page_gauge(page, "vigil_disk_free_bytes",
+                          "Space left on the disk of the data directory.", free_bytes);
     uint64_t pinned = epoch_pin(shard->slot);
     const struct store_view *view = store_view(shard->shared->store);
     metric_page_gauge(page, "etcd_debugging_mvcc_keys_total", "Number of keys.",

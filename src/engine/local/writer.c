@@ -28,8 +28,7 @@ enum {
     LEASE_READS_PER_TURN = 16384, /* in renewals: a few milliseconds */
     DEFERRED_LOOK_NS = 1000 * 1000,
 };
-/* Background steps get a tenth of the time since the last ones, or, while no request waits, this
- * much at once. */
+/* Background steps get a tenth of the time, or, while no request waits, this much at once. */
 static const int64_t steps_ns_max = NS_PER_S / 1000;
 enum { STEPS_PART = 10 };
 /* How long an expired lease is kept because some shard has not read its input yet. */
@@ -478,8 +477,10 @@ static void run_requests(struct local_writer *writer, struct mailbox_node *node)
         }
         if (name.len)
             turn_work("applying", name);
-        if (execute(writer, op))
+        if (execute(writer, op)) {
+            local_disk_note(&writer->shared->alarms, op->status, &writer->shared->keeper.waker);
             mailbox_chain_add(&writer->answers[shard], &op->in_mailbox);
+        }
         if (store_pending_bytes(writer->shared->store) > GROUP_BYTES_MAX)
             commit_group(writer);
     }

@@ -2,8 +2,9 @@
  * Health checks over HTTP: the alarms, and a read like a client's. There is only one member, so
  * there is always a leader and never a learner.
  *
- * In front of a cluster the mirror is checked too. A server whose cluster is gone is not ready, but
- * it is alive: ending it would help no client.
+ * In front of a cluster the mirror is checked too, otherwise whether the disk has space. A server
+ * whose cluster is gone or whose disk is full is not ready, but it is alive: ending it would help
+ * no client.
  *
  * Every check is answered within a second, whatever the engine does: a read that takes longer is
  * given up, and the check has failed. A probe that hangs is worth less than one that fails.
@@ -33,6 +34,7 @@ enum health_check {
     CHECK_LINEARIZABLE_READ = 4,
     CHECK_NON_LEARNER = 8,
     CHECK_MIRROR = 16, /* only in front of a cluster */
+    CHECK_DISK = 32,   /* only of a store; etcd has no such check, so it is listed if it fails */
 };
 
 static const struct {
@@ -45,6 +47,7 @@ static const struct {
     {CHECK_LINEARIZABLE_READ, "linearizable_read", ETCD_READYZ_LINEARIZABLE_READ},
     {CHECK_NON_LEARNER, "non_learner", ETCD_READYZ_NON_LEARNER},
     {CHECK_MIRROR, "mirror", ETCD_READYZ_MIRROR},
+    {CHECK_DISK, "disk", ETCD_READYZ_DISK},
 };
 
 /*
@@ -69,8 +72,9 @@ struct check_call {
     bool late;            /* answered by the limit */
     bool is_serializable; /* a serializable read has succeeded */
     struct timer limit;
-    /* Why the engine could not answer as well as ever when the request arrived; "": it could. Then
-     * a linearizable read is known to fail, and is not tried, since it would only wait. */
+    /* Why the engine could not answer as well as ever when the request arrived; "": it could. In
+     * front of a cluster a linearizable read is then known to fail, and is not tried, since it
+     * would only wait. */
     char fault[ENGINE_REASON_BYTES];
 };
 
@@ -86,6 +90,12 @@ static void engine_fault(const struct etcd_api *api, char ret_fault[ENGINE_REASO
 {
     if (engine_ready(api->engine, ret_fault))
         ret_fault[0] = '\0';
+}
+
+/* In front of a cluster that cannot be reached. The reads of a store do not depend on its disk. */
+static bool is_cut_off(const struct check_call *check)
+{
+    return *check->fault && engine_forwards(check->api->engine);
 }
 
 /* Why the read failed: the cluster's own text, if it has sent one. */
@@ -196,7 +206,8 @@ static struct slice check_fault(const struct check_call *check, enum health_chec
 {
     if (which == CHECK_DATA_CORRUPTION && check->corrupt)
         return SLICE_LITERAL("alarm activated: CORRUPT");
-    if (which == CHECK_MIRROR || (which == CHECK_LINEARIZABLE_READ && *check->fault))
+    if (which == CHECK_MIRROR || which == CHECK_DISK ||
+        (which == CHECK_LINEARIZABLE_READ && is_cut_off(check)))
         return slice_from_text(check->fault);
     bool is_known = which == CHECK_SERIALIZABLE_READ && check->is_serializable;
     bool reads = which == CHECK_SERIALIZABLE_READ || which == CHECK_LINEARIZABLE_READ;
@@ -280,7 +291,7 @@ static void read_done(struct engine_op *op)
     if (op->status == ST_OK && check->request.serializable) {
         check->is_serializable = true;
         /* A read that is known to fail is not tried, since it would only wait. */
-        if (check->checks & CHECK_LINEARIZABLE_READ && !*check->fault) {
+        if (check->checks & CHECK_LINEARIZABLE_READ && !is_cut_off(check)) {
             read_key(check, false);
             return;
         }
@@ -349,7 +360,7 @@ static void start_read(struct http_exchange *x, struct etcd_api *api, unsigned c
     http_exchange_set_user(x, check);
     if (api->loop)
         loop_timer_set(api->loop, &check->limit, loop_now_ns(api->loop) + READ_NS);
-    read_key(check, serializable || *check->fault);
+    read_key(check, serializable || is_cut_off(check));
 }
 
 static void health(struct http_exchange *x, void *service, const struct http_request *request)
@@ -363,11 +374,15 @@ static void health(struct http_exchange *x, void *service, const struct http_req
         http_query_get(request->query, SLICE_LITERAL("serializable"), &scratch, &value) &&
         slice_equal(value, SLICE_LITERAL("true"));
     const char *reason = alarm_reason(alarms_of(api), request->query);
-    char fault[ENGINE_REASON_BYTES] = "";
-    if (!serializable)
+    bool is_space = strcmp(reason, "ALARM NOSPACE") == 0;
+    char fault[ENGINE_REASON_BYTES] = "", text[ENGINE_REASON_BYTES + 32];
+    /* A store has a fault only if its disk is full, which is an alarm that the query may exclude.
+     */
+    if (engine_forwards(api->engine) ? !serializable : is_space)
         engine_fault(api, fault);
     if (*reason || *fault) {
-        health_reply(api, x, *reason ? reason : fault);
+        snprintf(text, sizeof(text), "%s%s%s", reason, *reason && *fault ? ": " : "", fault);
+        health_reply(api, x, text);
         return;
     }
     start_read(x, api, 0, serializable);
@@ -397,9 +412,14 @@ static void livez(struct http_exchange *x, void *service, const struct http_requ
 static void readyz(struct http_exchange *x, void *service, const struct http_request *request)
 {
     const struct etcd_api *api = service;
+    char fault[ENGINE_REASON_BYTES];
+    engine_fault(api, fault);
     run_checks(x, service, request,
                CHECK_DATA_CORRUPTION | CHECK_SERIALIZABLE_READ | CHECK_LINEARIZABLE_READ |
-                   CHECK_NON_LEARNER | (engine_forwards(api->engine) ? CHECK_MIRROR : 0));
+                   CHECK_NON_LEARNER |
+                   (engine_forwards(api->engine) ? CHECK_MIRROR
+                    : *fault                     ? CHECK_DISK
+                                                 : 0));
 }
 
 /* "/readyz/non_learner": the named check alone, if that path has it. `exclude` has no effect. */
@@ -411,8 +431,8 @@ static void single_check(struct http_exchange *x, void *service, const struct ht
     struct slice name = slice_sub(path, prefix, path.len - prefix);
     for (size_t i = 0; i < COUNT_OF(check_names); i++) {
         enum health_check check = check_names[i].check;
-        bool known = is_livez(request) ? check == CHECK_SERIALIZABLE_READ
-                                       : check != CHECK_MIRROR || engine_forwards(api->engine);
+        enum health_check foreign = engine_forwards(api->engine) ? CHECK_DISK : CHECK_MIRROR;
+        bool known = is_livez(request) ? check == CHECK_SERIALIZABLE_READ : check != foreign;
         if (known && slice_equal(name, slice_from_text(check_names[i].name))) {
             if (http_is_get(x, request))
                 start_read(x, service, check, check != CHECK_LINEARIZABLE_READ);

@@ -9,6 +9,7 @@ static const char *const row_labels[] = {
     [ETCD_READYZ_LINEARIZABLE_READ] = "name=\"linearizable_read\",%stype=\"readyz\"",
     [ETCD_READYZ_NON_LEARNER] = "name=\"non_learner\",%stype=\"readyz\"",
     [ETCD_READYZ_MIRROR] = "name=\"mirror\",%stype=\"readyz\"",
+    [ETCD_READYZ_DISK] = "name=\"disk\",%stype=\"readyz\"",
 };
 
 enum { LABELS_BYTES = 96 };

@@ -45,10 +45,14 @@ static void status_on_message(struct grpc_call *call, void *service, struct slic
     engine_status_get(api->shard, &status);
     struct engine_alarm_row alarms[ENGINE_ALARMS_MAX];
     char texts[ENGINE_ALARMS_MAX][ALARM_TEXT_BYTES];
-    struct slice errors[ENGINE_ALARMS_MAX];
-    size_t alarm_count = engine_alarms_get(api->shard, alarms);
-    for (size_t i = 0; i < alarm_count; i++)
+    struct slice errors[ENGINE_ALARMS_MAX + 1];
+    size_t error_count = engine_alarms_get(api->shard, alarms);
+    for (size_t i = 0; i < error_count; i++)
         errors[i] = alarm_text(&alarms[i], texts[i]);
+    /* The alarm does not say whether the disk or the quota has no space left. */
+    char reason[ENGINE_REASON_BYTES];
+    if (!engine_ready(api->engine, reason))
+        errors[error_count++] = slice_from_text(reason);
     struct pb_response_header header = header_at(api, status.revision);
     struct pb_downgrade_info downgrade = {
         .enabled = status.downgrade_target[0] != '\0',
@@ -63,7 +67,7 @@ static void status_on_message(struct grpc_call *call, void *service, struct slic
         .raft_term = api->identity.raft_term,
         .raft_applied_index = status.applied_index,
         .errors = errors,
-        .errors_count = alarm_count,
+        .errors_count = error_count,
         .db_size_in_use = status.db_size_in_use_bytes,
         .storage_version = slice_from_text(api->config->cluster_version),
         .db_size_quota = status.quota_bytes,

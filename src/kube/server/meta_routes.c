@@ -58,8 +58,8 @@ static void version(struct http_exchange *x, void *service, const struct http_re
     respond_json(x, &w, &text);
 }
 
-/* In front of a cluster: objects cannot be read as well as ever, and why. Such a server is alive.
- */
+/* Objects cannot be read as well as ever in front of a cluster, or cannot be written because the
+ * disk is full, and why. Such a server is alive. */
 static bool is_unready(struct kube_api *api, const struct http_request *request,
                        char ret_reason[ENGINE_REASON_BYTES])
 {
@@ -79,7 +79,7 @@ static void respond_unhealthy(struct http_exchange *x, const char *reason,
 }
 
 /* The local store is loaded before connections are accepted, and a failure of the store ends the
- * process: a server that answers is healthy. */
+ * process: a server that answers is healthy unless its disk is full. */
 static void health(struct http_exchange *x, void *service, const struct http_request *request)
 {
     char reason[ENGINE_REASON_BYTES];

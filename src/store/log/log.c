@@ -301,14 +301,38 @@ static enum status enlarge_current(struct log *log, size_t bytes)
     return segment_table_put(&log->table, head.id, log->current);
 }
 
-bool log_is_short(const struct log *log)
+/* What is left of a segment is kept for records that free space. */
+static bool is_kept(uint64_t capacity, uint64_t used)
 {
     enum { KEPT_BYTES_MAX = 256 << 10 };
+    return capacity - used < (capacity / 8 < KEPT_BYTES_MAX ? capacity / 8 : KEPT_BYTES_MAX);
+}
+
+bool log_is_short(const struct log *log)
+{
     if (log->upcoming || atomic_load_explicit(&log->waiting, memory_order_relaxed))
         return false;
-    uint64_t capacity = log->current->head.capacity;
-    uint64_t kept = capacity / 8 < KEPT_BYTES_MAX ? capacity / 8 : KEPT_BYTES_MAX;
-    return capacity - log->append_offset < kept && !has_space(log, log->segment_bytes_first);
+    return is_kept(log->current->head.capacity, log->append_offset) &&
+           !has_space(log, log->segment_bytes_first);
+}
+
+bool log_seems_short(const struct log *log)
+{
+    uint64_t used, capacity;
+    if (atomic_load_explicit(&log->waiting, memory_order_relaxed))
+        return false;
+    {
+        LOCK_SCOPE((struct lock *)&log->lock);
+        const struct segment *current = log->order.items[log->order.count - 1];
+        used = atomic_load(&current->written);
+        capacity = current->head.capacity;
+    }
+    return is_kept(capacity, used) && !has_space(log, log->segment_bytes_first);
+}
+
+enum status log_free_bytes(const struct log *log, uint64_t *ret_bytes)
+{
+    return fs_space(log->fs, log->dir, ret_bytes);
 }
 
 enum status log_reserve(struct log *log, size_t body_bytes)

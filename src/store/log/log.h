@@ -87,6 +87,11 @@ enum status log_reserve(struct log *log, size_t body_bytes);
 
 /* The disk and the current segment are nearly full: only records that free space should follow. */
 bool log_is_short(const struct log *log);
+/* The same for any thread. It lags behind the writer by what is not written yet. */
+bool log_seems_short(const struct log *log);
+/* What the file system has left for the log; otherwise the error of the system. */
+MUST_CHECK
+enum status log_free_bytes(const struct log *log, uint64_t *ret_bytes);
 
 /*
  * Begins the reserved record: returns memory to build its body in, and the body's location.

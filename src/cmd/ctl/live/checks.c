@@ -27,6 +27,7 @@ enum {
     LEADER_CHANGES_PER_HOUR = 3,
 };
 #define FREE_BYTES_MIN (INT64_C(100) << 20) /* less is not worth a defragmentation */
+#define DISK_BYTES_MIN (INT64_C(256) << 20) /* a few segments of the log */
 
 static enum finding_level level_of(double value, const struct limit *limit)
 {
@@ -125,6 +126,26 @@ static void check_disk(struct findings *f, const struct metrics *m)
         findings_add(f, level_of(commit, &commit_s), "disk",
                      "The disk is slow, or the store is very large.",
                      "99 %% of the commits took at most %.4g ms", MS(commit));
+}
+
+/* Only of a Vigil server. */
+static void check_space(struct findings *f, const struct metrics *m)
+{
+    char text[SIZE_TEXT_BYTES];
+    double left = metrics_sum(m, "vigil_disk_free_bytes", NULL);
+    bool is_full = metrics_sum(m, "vigil_disk_full", NULL) > 0;
+    size_text(left > 0 ? (uint64_t)left : 0, text);
+    if (is_full)
+        findings_add(f, FINDING_BAD, "space",
+                     "Free space there or enlarge the disk, or delete keys and compact (vigil "
+                     "compaction). If much is free, see its inodes and quotas. The alarm NOSPACE "
+                     "ends by itself when there is space.",
+                     "the disk of the data directory is full (%s are free): puts are refused",
+                     text);
+    else if (metrics_has(m, "vigil_disk_free_bytes"))
+        findings_add(f, left < DISK_BYTES_MIN ? FINDING_WARNING : FINDING_GOOD, "space",
+                     "Puts are refused when the disk is full: free space there, or enlarge it.",
+                     "%s are free on the disk of the data directory", text);
 }
 
 static void check_compaction(struct findings *f, const struct metrics *m)
@@ -230,6 +251,7 @@ static void check_certificate(struct findings *f, const struct examined *s)
 static void check_metrics(struct findings *f, const struct examined *s)
 {
     check_disk(f, &s->metrics);
+    check_space(f, &s->metrics);
     check_compaction(f, &s->metrics);
     check_watches(f, &s->metrics);
     check_files(f, &s->metrics);
@@ -316,7 +338,9 @@ void check_alarms(struct findings *findings, const vigil_alarms_response *alarms
     for (size_t i = 0; i < alarms->alarm_count; i++) {
         bool is_space = alarms->alarms[i].type == VIGIL_ALARM_NO_SPACE;
         findings_add(findings, FINDING_BAD, "alarm",
-                     is_space ? "Compact, defragment, then lower the alarm: vigil alarm disarm."
+                     is_space ? "If the quota is reached: compact, defragment, then lower the "
+                                "alarm (vigil alarm disarm). If the disk is full: free space, and "
+                                "it ends by itself."
                               : "Replace the member, whose data differs from that of the others.",
                      "member %" PRIx64 " has raised %s", alarms->alarms[i].member_id,
                      is_space ? "NOSPACE: nothing can be written" : "CORRUPT");
