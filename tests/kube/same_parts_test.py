@@ -2,6 +2,7 @@
 """The same requests to subresources of a real kube-apiserver and of Vigil's own Kubernetes API: evictions with disruption
 budgets, ephemeral containers, resizes and approvals. tools/build-kube builds the real kube-apiserver."""
 import base64
+import itertools
 import pathlib
 import subprocess
 import sys
@@ -10,11 +11,16 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/live"))
 sys.path.insert(0, str(ROOT / "tests/kube"))
+from samples import samples  # noqa: E402
 from side_by_side import SideBySide  # noqa: E402
 from same_sequences_test import Peer  # noqa: E402
 from same_writes_test import JSON_PATCH, MERGE, PODS, STRATEGIC, pod  # noqa: E402
 
 BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
+CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+OLD = {"labels": {"old": "1"}, "annotations": {"old": "1"}, "finalizers": ["example.com/old"]}
+NEW = {"labels": {"new": "1"}, "annotations": {"new": "1"}, "finalizers": ["example.com/new"],
+       "ownerReferences": [{"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": "u-1"}]}
 REQUESTS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 
 
@@ -141,6 +147,57 @@ class SameParts(SideBySide):
         approve("no", {"type": "Denied", "status": "True"})
         approve("none", {"type": "Approved", "status": "True"})
         self.same("DELETE", f"{REQUESTS}/yes/approval")
+
+    def subresources(self):
+        """(collection, subresource, verbs) of the real kube-apiserver, as discovery has them."""
+        groups = self.theirs.send("GET", "/apis")[1]["groups"]
+        for version in ["/api/v1", *(f"/apis/{group['preferredVersion']['groupVersion']}" for group in groups)]:
+            for resource in self.theirs.send("GET", version)[1]["resources"]:
+                plural, _, part = resource["name"].partition("/")
+                scope = "/namespaces/default" if resource["namespaced"] else ""
+                if part:
+                    yield f"{version}{scope}/{plural}", part, resource["verbs"]
+
+    def keep_metadata(self, collection, sample, part, method):
+        """Sends the metadata of NEW in a write to the subresource, and compares what is stored afterwards."""
+        path = f"{collection}/{sample['metadata']['name']}"
+        wanted = dict(sample, metadata=dict(sample["metadata"], **OLD))
+        for client in (self.theirs, self.ours):
+            if client.send("POST", collection, wanted)[0] != 201:
+                return False
+        answers = []
+        for client in (self.theirs, self.ours):
+            body = {"metadata": dict(NEW, labels={"old": None, "new": "1"}, annotations={"old": None, "new": "1"})}
+            if method == "PUT":
+                code, body = client.send("GET", f"{path}/{part}" if part == "scale" else path)
+                self.assertEqual(code, 200, body)
+                body["metadata"] = {**{key: body["metadata"][key] for key in ("name", "namespace", "uid", "resourceVersion")
+                                       if key in body["metadata"]}, **NEW}
+            code, answer = client.send(method, f"{path}/{part}", body, *([MERGE] if method == "PATCH" else []))
+            stored = client.send("GET", path)[1]["metadata"]
+            answers.append((code, [stored.get(key) for key in NEW]))
+            client.send("PATCH", path, {"metadata": {"finalizers": None}}, MERGE)
+            client.send("DELETE", f"{path}?gracePeriodSeconds=0")
+        with self.subTest(path=collection, part=part, method=method):
+            self.assertEqual(answers[1], answers[0])
+        return answers[0][0] == 200
+
+    def test_every_subresource_changes_the_same_metadata(self):
+        known = [*samples(), (CRDS, {"metadata": {"name": "caps.example.com"}, "spec": {
+            "group": "example.com", "scope": "Namespaced", "names": {"plural": "caps", "kind": "Cap"},
+            "versions": [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}]}})]
+        done = set()
+        for (collection, part, verbs), (verb, method) in itertools.product(
+                self.subresources(), (("patch", "PATCH"), ("update", "PUT"))):
+            for where, sample in known if verb in verbs else ():
+                if where == collection and self.keep_metadata(collection, sample, part, method):
+                    done.add((collection.rpartition("/")[2], part, method))
+                    break
+        self.assertGreater(len(done), 50)
+        for case in (("certificatesigningrequests", "approval", "PATCH"), ("certificatesigningrequests", "status", "PUT"),
+                     ("namespaces", "finalize", "PUT"), ("pods", "ephemeralcontainers", "PATCH"), ("pods", "resize", "PATCH"),
+                     ("deployments", "scale", "PATCH"), ("nodes", "status", "PUT"), ("customresourcedefinitions", "status", "PATCH")):
+            self.assertIn(case, done)
 
     def test_resize(self):
         made = pod("big", None)  # with a node, Kubernetes asks whether its kubelet can do it

@@ -1,10 +1,12 @@
 #!/usr/bin/python3
 """Writes through the Kubernetes API: exact Statuses, tokens, and malicious clients."""
+import base64
 import datetime
 import http.client
 import json
 import os
 import socket
+import subprocess
 import time
 import unittest
 import urllib.request
@@ -209,6 +211,32 @@ class Statuses(KubeTest):
         self.assertEqual(self.send("DELETE", CMS + dry)[0], 200)
         self.assertEqual(self.send("GET", CMS + "/b")[0], 404)
         self.assertEqual(self.send("GET", CMS + "/a")[1], made)
+
+    def test_finalize_and_approval_change_metadata_too(self):
+        self.assertEqual(self.send("POST", "/api/v1/namespaces", {"metadata": {"name": "n", "labels": {"old": "1"}}})[0], 201)
+        code, answer = self.send("GET", "/api/v1/namespaces/n")
+        answer["metadata"]["labels"] = {"new": "1"}
+        answer["metadata"]["annotations"] = {"new": "1"}
+        answer["spec"]["finalizers"] = ["kubernetes", "example.com/x"]
+        code, answer = self.send("PUT", "/api/v1/namespaces/n/finalize", answer)
+        self.assertEqual(code, 200, answer)
+        code, answer = self.send("GET", "/api/v1/namespaces/n")
+        self.assertEqual((answer["metadata"]["labels"].get("old"), answer["metadata"]["labels"]["new"]), (None, "1"))
+        self.assertEqual(answer["metadata"]["annotations"], {"new": "1"})
+        self.assertEqual(answer["spec"]["finalizers"], ["kubernetes", "example.com/x"])
+        path = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
+        made = subprocess.run(["openssl", "req", "-new", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
+                               "-keyout", "/dev/null", "-subj", "/CN=jane"], check=True, capture_output=True).stdout
+        code, answer = self.send("POST", path, {"metadata": {"name": "r"}, "spec": {
+            "request": base64.b64encode(made).decode(), "signerName": "example.com/s", "usages": ["client auth"]}})
+        self.assertEqual(code, 201, answer)
+        code, answer = self.send("PATCH", f"{path}/r/approval", {
+            "metadata": {"labels": {"a": "b"}, "annotations": {"c": "d"}}, "spec": {"signerName": "example.com/other"},
+            "status": {"conditions": [{"type": "Approved", "status": "True", "reason": "r", "message": "m"}]}}, MERGE)
+        self.assertEqual(code, 200, answer)
+        code, answer = self.send("GET", f"{path}/r")
+        self.assertEqual((answer["metadata"]["labels"], answer["metadata"]["annotations"]), ({"a": "b"}, {"c": "d"}))
+        self.assertEqual((answer["spec"]["signerName"], answer["status"]["conditions"][0]["type"]), ("example.com/s", "Approved"))
 
     def test_finalizer_keeps_an_object_until_it_is_removed(self):
         self.make(metadata={"name": "a", "finalizers": ["e.com/x"]})

@@ -135,7 +135,8 @@ static void dispatch_read(struct kube_call *call)
         kube_watch(call);
     else if (kube_is_scale(call))
         kube_scale_get(call);
-    else if (call->path.subresource.len && !kube_is_status(call) && !kube_is_part(call))
+    else if (call->path.subresource.len && !kube_is_status(call) &&
+             (!kube_is_part(call) || kube_is_finalize(call)))
         kube_no_subresource(call);
     else if (call->path.name.len)
         kube_get(call);

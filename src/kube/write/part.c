@@ -117,6 +117,17 @@ static bool take_resize(struct kube_change *change, const struct json_node *stor
            resize_list(change, wanted, object, "spec.initContainers");
 }
 
+/* -- namespaces/finalize -- */
+
+static bool take_finalizers(struct kube_change *change, const struct json_node *stored,
+                            const struct json_node *wanted, struct json_node *object)
+{
+    struct json_node *spec;
+    (void)stored;
+    return kube_meta_object(&change->meta, object, "spec", &spec) &&
+           take(change, spec, json_node_named(wanted, "spec"), "finalizers");
+}
+
 /* -- certificatesigningrequests/approval -- */
 
 static bool take_approval(struct kube_change *change, const struct json_node *stored,
@@ -130,22 +141,24 @@ static bool take_approval(struct kube_change *change, const struct json_node *st
 
 /* -- All -- */
 
-static const struct {
+static const struct part {
     const char *group, *plural, *name;
+    bool takes_metadata; /* labels, annotations, finalizers and owners, too */
     take_fn *take;
 } parts[] = {
-    {"", "pods", "ephemeralcontainers", take_ephemeral},
-    {"", "pods", "resize", take_resize},
-    {"certificates.k8s.io", "certificatesigningrequests", "approval", take_approval},
+    {"", "namespaces", "finalize", true, take_finalizers},
+    {"", "pods", "ephemeralcontainers", false, take_ephemeral},
+    {"", "pods", "resize", false, take_resize},
+    {"certificates.k8s.io", "certificatesigningrequests", "approval", true, take_approval},
 };
 
-static take_fn *find(const struct kube_call *call)
+static const struct part *find(const struct kube_call *call)
 {
     for (size_t i = 0; i < COUNT_OF(parts); i++)
         if (strcmp(call->kind->group, parts[i].group) == 0 &&
             strcmp(call->kind->plural, parts[i].plural) == 0 &&
             slice_equal(call->path.subresource, slice_from_text(parts[i].name)))
-            return parts[i].take;
+            return &parts[i];
     return NULL;
 }
 
@@ -154,8 +167,14 @@ bool kube_is_part(const struct kube_call *call)
     return find(call) != NULL;
 }
 
+bool kube_part_takes_metadata(const struct kube_call *call)
+{
+    const struct part *part = find(call);
+    return part && part->takes_metadata;
+}
+
 bool kube_part_take(struct kube_change *change, const struct json_node *stored,
                     const struct json_node *wanted, struct json_node *object)
 {
-    return find(change->call)(change, stored, wanted, object);
+    return find(change->call)->take(change, stored, wanted, object);
 }

@@ -201,8 +201,11 @@ static bool with_identity(struct kube_change *change, const struct json_node *st
                    {"annotations", KUBE_STATUS_ONLY},
                    {"finalizers", KUBE_STATUS_ONLY},
                    {"ownerReferences", KUBE_STATUS_ONLY | KUBE_STATUS_NO_OWNERS}};
-    unsigned flags =
-        kube_is_status(change->call) ? kube_kind_rules(change->call->kind) : KUBE_STATUS_ONLY;
+    unsigned flags = KUBE_STATUS_ONLY; /* of a Scale, and of most parts */
+    if (kube_is_status(change->call))
+        flags = kube_kind_rules(change->call->kind);
+    else if (kube_part_takes_metadata(change->call))
+        flags = 0;
     struct json_node *object = json_node_copy(&change->scratch, stored);
     struct json_node *metadata = json_node_named(object, "metadata");
     if (!metadata)
@@ -279,9 +282,6 @@ static bool make_object(struct kube_change *change, const struct json_node *stor
                replace(change, *ret_object, wanted, "status") &&
                kube_certificate_status(change, stored, *ret_object) &&
                kube_body_zero_status(call, &change->scratch, *ret_object);
-    if (kube_is_finalize(call))
-        return with_identity(change, stored, wanted, ret_object) &&
-               take_spec(change, *ret_object, wanted, "finalizers");
     if (kube_is_part(call))
         return with_identity(change, stored, wanted, ret_object) &&
                kube_part_take(change, stored, wanted, *ret_object);
