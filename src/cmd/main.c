@@ -30,7 +30,7 @@ struct command {
 
 static int run_serve(int count, char **args)
 {
-    return serve_main(count - 1, args + 1, &(struct serve_how){SERVE_AS_VIGIL, ""});
+    return serve_main(count - 1, args + 1, &(struct serve_how){SERVE_AS_VIGIL, "", ""});
 }
 
 static int run_bench(int count, char **args)
@@ -295,7 +295,7 @@ static bool is_for_client(const struct command *command, int count, char **args)
 int main(int argc, char **argv)
 {
     if (argc > 0 && is_named(argv[0], "etcd"))
-        return serve_main(argc - 1, argv + 1, &(struct serve_how){SERVE_AS_ETCD, ""});
+        return serve_main(argc - 1, argv + 1, &(struct serve_how){SERVE_AS_ETCD, "", ""});
     if (argc > 0 && is_named(argv[0], "kube-apiserver"))
         return apiserver_main(argc - 1, argv + 1);
     if (argc > 0 && is_named(argv[0], "etcdctl"))

@@ -111,6 +111,22 @@ class Names(LiveTest):
         self.assertLessEqual({"allow-privileged", "profiling", "v"}, set(flags[0]))
         self.assertNotIn("secure-port", flags[0])
 
+    def test_flags_on_which_one_relies_are_refused_unless_that_is_accepted(self):
+        self.make_certificates()
+        etcd = self.begin_etcd()
+        policy = self.scratch / "policy"
+        program = [str(self.assets / "kube-apiserver"), f"--etcd-servers={etcd}", f"--cert-dir={self.certs}",
+                   f"--secure-port={free_port()}", "--bind-address=127.0.0.1", f"--audit-policy-file={policy}"]
+        done = subprocess.run(program, text=True, capture_output=True, timeout=WAIT_SECONDS, check=False)
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertRegex(done.stderr, r"^Error: --audit-policy-file has no effect in Vigil: there is no audit log\. .*--accept-ignored")
+        server = self.begin_apiserver(etcd, f"--audit-policy-file={policy}", "--accept-ignored-flags",
+                                      "--enable-admission-plugins=NodeRestriction,PodSecurity")
+        self.await_health(server)
+        lines = [json.loads(line) for line in (self.scratch / "kube-apiserver.log").read_text().splitlines()]
+        flags = [line["flags"] for line in lines if line["level"] == "warn" and "have no effect here" in line["msg"]]
+        self.assertEqual(flags, [["audit-policy-file", "enable-admission-plugins=NodeRestriction", "enable-admission-plugins=PodSecurity"]])
+
     def test_help_has_no_insecure_port_and_unknown_flags_are_refused(self):
         program = str(self.assets / "kube-apiserver")
         done = subprocess.run([program, "--help"], text=True, capture_output=True, timeout=WAIT_SECONDS, check=False)

@@ -2,6 +2,7 @@
 
 #include "base/options/value.h"
 #include "base/xalloc.h"
+#include "cmd/names/apiserver_ignored.h"
 #include "cmd/serve/serve.h"
 #include "cmd/version.h"
 #include "kube/admission/admission.h"
@@ -50,6 +51,7 @@ static const struct renamed {
 
 /* Flags that the functions below translate. */
 static const char *const translated[] = {
+    APISERVER_ACCEPT_IGNORED,
     "authorization-mode",
     "bind-address",
     "cert-dir",
@@ -94,7 +96,7 @@ static void add(struct apiserver_args *args, struct arena *arena, const char *fl
 
 /* -- Translation -- */
 
-static bool has_effect(const char *flag)
+bool apiserver_has_effect(const char *flag)
 {
     for (size_t i = 0; i < COUNT_OF(renamed); i++)
         if (strcmp(renamed[i].flag, flag) == 0)
@@ -105,14 +107,52 @@ static bool has_effect(const char *flag)
     return false;
 }
 
-static const char *list_without_effect(const struct apiserver_flags *flags, struct arena *arena)
+/* -- Flags without effect -- */
+
+static void append(const char **list, struct arena *arena, const char *item)
 {
-    const char *names = "";
+    *list = format(arena, "%s%s%s", *list, **list ? "," : "", item);
+}
+
+/* Of a boolean that was parsed. */
+static bool is_true(const char *value)
+{
+    return value[0] && strchr("1tT", value[0]);
+}
+
+/* Notes a flag that has no effect; why: what its user would rely on, or NULL. */
+static enum status ignore(const struct apiserver_flags *flags, struct arena *arena,
+                          struct apiserver_args *args, const char *what, const char *why,
+                          struct error *error)
+{
+    if (!why) {
+        append(&args->without_effect, arena, what);
+        return ST_OK;
+    }
+    if (!is_true(get_or(flags, APISERVER_ACCEPT_IGNORED, "false")))
+        return error_set(error, ST_INVALID,
+                         "--%.200s has no effect in Vigil: %s. Remove it, or add "
+                         "--" APISERVER_ACCEPT_IGNORED
+                         " to start without the effect of this flag and of others like it",
+                         what, why);
+    append(&args->not_enforced, arena, what);
+    return ST_OK;
+}
+
+static enum status ignore_flags(const struct apiserver_flags *flags, struct arena *arena,
+                                struct apiserver_args *args, struct error *error)
+{
     const struct apiserver_flag *flag;
-    for (size_t i = 0; (flag = apiserver_flag_at(i)); i++)
-        if (flags->values[i] && !has_effect(flag->name))
-            names = format(arena, "%s%s%s", names, *names ? "," : "", flag->name);
-    return names;
+    for (size_t i = 0; (flag = apiserver_flag_at(i)); i++) {
+        const char *value = flags->values[i];
+        const struct apiserver_ignored *row = apiserver_ignored_flag(flag->name);
+        if (!value || apiserver_has_effect(flag->name))
+            continue;
+        bool same = row && row->same && is_true(row->same) == is_true(value);
+        const char *why = row ? row->why : "it is not known here";
+        TRY(ignore(flags, arena, args, flag->name, same || !*value ? NULL : why, error));
+    }
+    return ST_OK;
 }
 
 static enum status check_port(const char *text, struct error *error)
@@ -206,22 +246,30 @@ static enum status add_authorization(const struct apiserver_flags *flags, struct
     return ST_OK;
 }
 
-/* Kubernetes' defaults include those that rely on controllers. Plugins that Vigil does not have are
- * named in the log like flags without effect. */
-static void add_plugins(const struct apiserver_flags *flags, struct arena *arena,
-                        struct apiserver_args *args)
+/* Kubernetes' defaults include those that rely on controllers. A plugin that Vigil does not have is
+ * like a flag without effect. */
+static enum status add_plugins(const struct apiserver_flags *flags, struct arena *arena,
+                               struct apiserver_args *args, struct error *error)
 {
     const char *rest = get_or(flags, "enable-admission-plugins", "");
     const char *enabled = "ServiceAccount,StorageObjectInUseProtection";
     struct slice name;
-    while (option_list_next(&rest, &name))
+    while (option_list_next(&rest, &name)) {
+        const struct kube_admission_absent *absent = kube_admission_absent(name);
+        const char *what = format(arena, "enable-admission-plugins=%.*s", SLICE_ARGS(name));
         if (kube_admission_exists(name))
             enabled = format(arena, "%s,%.*s", enabled, SLICE_ARGS(name));
+        else if (!absent)
+            return error_set(error, ST_INVALID,
+                             "enable-admission-plugins plugin \"%.*s\" is unknown",
+                             (int)size_min(name.len, 100), (const char *)name.ptr);
+        else if (absent->usual)
+            append(&args->not_enforced, arena, what);
         else
-            args->without_effect =
-                format(arena, "%s%senable-admission-plugins=%.*s", args->without_effect,
-                       *args->without_effect ? "," : "", SLICE_ARGS(name));
+            TRY(ignore(flags, arena, args, what, absent->why, error));
+    }
     add(args, arena, "kube-enable-admission-plugins", enabled);
+    return ST_OK;
 }
 
 static enum status check_etcd(const struct apiserver_flags *flags, struct error *error)
@@ -238,7 +286,7 @@ static enum status check_etcd(const struct apiserver_flags *flags, struct error 
 enum status apiserver_translate(const struct apiserver_flags *flags, struct arena *arena,
                                 struct apiserver_args *ret_args, struct error *error)
 {
-    struct apiserver_args args = {0};
+    struct apiserver_args args = {.without_effect = "", .not_enforced = ""};
     TRY(check_etcd(flags, error));
     TRY(add_address(flags, arena, &args, error));
     TRY(add_tls_version(flags, arena, &args, error));
@@ -249,8 +297,8 @@ enum status apiserver_translate(const struct apiserver_flags *flags, struct aren
         if (value && *value)
             add(&args, arena, renamed[i].ours, value);
     }
-    args.without_effect = list_without_effect(flags, arena);
-    add_plugins(flags, arena, &args);
+    TRY(ignore_flags(flags, arena, &args, error));
+    TRY(add_plugins(flags, arena, &args, error));
     *ret_args = args;
     return ST_OK;
 }
@@ -301,11 +349,19 @@ static void write_flag(const struct apiserver_flag *flag)
     };
     char shown[128];
     const char *ours = find_ours(flag->name);
+    const struct apiserver_ignored *row = apiserver_ignored_flag(flag->name);
     snprintf(shown, sizeof(shown), "--%s%s", flag->name, values[flag->kind]);
     if (ours)
         printf("      %-56s see vigil serve --%s\n", shown, ours);
+    else if (strcmp(flag->name, APISERVER_ACCEPT_IGNORED) == 0)
+        printf("      %-56s start with flags that would be refused, and warn\n", shown);
+    else if (apiserver_has_effect(flag->name))
+        printf("      %s\n", shown);
+    else if (row && !row->why)
+        printf("      %-56s accepted without effect\n", shown);
     else
-        printf("      %-56s%s\n", shown, has_effect(flag->name) ? "" : " accepted without effect");
+        printf("      %-56s refused%s%s: %s\n", shown, row && row->same ? " except " : "",
+               row && row->same ? row->same : "", row ? row->why : "it is not known here");
 }
 
 static int write_help(void)
@@ -335,7 +391,7 @@ static int serve(const struct apiserver_flags *flags, struct arena *arena,
         return fail(&error);
     }
     add(args, arena, "data-dir", mirror);
-    struct serve_how how = {SERVE_AS_APISERVER, args->without_effect};
+    struct serve_how how = {SERVE_AS_APISERVER, args->without_effect, args->not_enforced};
     int code = serve_main(args->count, args->args, &how);
     remove_mirror(mirror);
     return code;

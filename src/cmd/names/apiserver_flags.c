@@ -7,6 +7,7 @@
 
 static const struct apiserver_flag list[] = {
 #include "cmd/names/apiserver_flags.inc"
+    {APISERVER_ACCEPT_IGNORED, APISERVER_BOOL, 0},
 };
 
 _Static_assert(COUNT_OF(list) <= APISERVER_FLAGS_MAX, "the array of values is too small");

@@ -1,7 +1,8 @@
 /*
  * The command line of kube-apiserver: its flags by name, and their parsing with its rules and error
  * texts (those of Go's pflag package: "--f v" or "--f=v", a boolean may stand alone, an underscore
- * in a name is a dash). The list comes from the program itself (tools/kubegen-flags.py).
+ * in a name is a dash). The list comes from the program itself (tools/kubegen-flags.py), except for
+ * one flag of Vigil.
  */
 #ifndef VIGIL_CMD_NAMES_APISERVER_FLAGS_H
 #define VIGIL_CMD_NAMES_APISERVER_FLAGS_H
@@ -23,6 +24,9 @@ struct apiserver_flag {
     enum apiserver_flag_kind kind;
     char letter; /* "-v"; 0: none */
 };
+
+/* Start even if flags were given that have no effect here and on which somebody may rely. */
+#define APISERVER_ACCEPT_IGNORED "accept-ignored-flags"
 
 enum { APISERVER_FLAGS_MAX = 256 };
 

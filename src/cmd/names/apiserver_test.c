@@ -1,5 +1,7 @@
 #include "cmd/names/apiserver.h"
 
+#include "cmd/names/apiserver_ignored.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -163,6 +165,79 @@ static void every_flag_of_the_list_is_accepted(void **state)
     }
 }
 
+static void every_flag_has_an_effect_or_a_decision(void **state)
+{
+    struct fixture *f = *state;
+    const struct apiserver_flag *flag;
+    const struct apiserver_ignored *row;
+    char arg[128];
+    for (size_t i = 0; (flag = apiserver_flag_at(i)); i++)
+        if (apiserver_has_effect(flag->name) == !!apiserver_ignored_flag(flag->name))
+            fail_msg("--%s needs either a translation (apiserver.c) or a row in "
+                     "apiserver_ignored.c",
+                     flag->name);
+    for (size_t i = 0; (row = apiserver_ignored_at(i)); i++) {
+        snprintf(arg, sizeof(arg), "--%s=1", row->name);
+        assert_int_equal(parse(f, arg, NULL), ST_OK); /* kube-apiserver has it */
+    }
+}
+
+static void flags_on_which_one_relies_are_refused(void **state)
+{
+    static const char *const rows[] = {
+        "--encryption-provider-config=f",
+        "--audit-policy-file=f",
+        "--audit-log-path=f",
+        "--oidc-issuer-url=u",
+        "--oidc-client-id=c",
+        "--admission-control-config-file=f",
+        "--anonymous-auth=false",
+        "--enable-admission-plugins=PodSecurity",
+        "--authorization-config=f",
+        "--enable-admission-plugins=Priority,EventRateLimit",
+    };
+    struct fixture *f = *state;
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        assert_int_equal(parse(f, "--etcd-servers=x", rows[i], NULL), ST_OK);
+        assert_int_equal(translate(f), ST_INVALID);
+        assert_non_null(strstr(f->error.text, " has no effect in Vigil: "));
+        assert_non_null(strstr(f->error.text, "--accept-ignored-flags"));
+        assert_int_equal(
+            parse(f, "--etcd-servers=x", rows[i], "--accept-ignored-flags=false", NULL), ST_OK);
+        assert_int_equal(translate(f), ST_INVALID);
+        assert_int_equal(parse(f, "--etcd-servers=x", rows[i], "--accept-ignored-flags", NULL),
+                         ST_OK);
+        assert_int_equal(translate(f), ST_OK);
+        assert_string_equal(f->args.without_effect, "");
+        assert_true(*f->args.not_enforced);
+    }
+    assert_int_equal(parse(f, "--etcd-servers=x", "--encryption-provider-config=f", NULL), ST_OK);
+    refused(f, translate(f),
+            "--encryption-provider-config has no effect in Vigil: objects are stored without "
+            "encryption. Remove it, or add --accept-ignored-flags to start without the effect of "
+            "this flag and of others like it");
+    assert_int_equal(parse(f, "--etcd-servers=x", "--enable-admission-plugins=Nothing", NULL),
+                     ST_OK);
+    refused(f, translate(f), "enable-admission-plugins plugin \"Nothing\" is unknown");
+}
+
+/* As in the manifests that kubeadm writes. */
+static void flags_of_kubeadm_are_accepted(void **state)
+{
+    struct fixture *f = *state;
+    assert_int_equal(
+        parse(f, "--etcd-servers=x", "--allow-privileged=true", "--authorization-mode=Node,RBAC",
+              "--enable-admission-plugins=NodeRestriction", "--enable-bootstrap-token-auth=true",
+              "--kubelet-client-certificate=c", "--kubelet-client-key=k",
+              "--kubelet-preferred-address-types=InternalIP", "--proxy-client-cert-file=c",
+              "--proxy-client-key-file=k", "--requestheader-allowed-names=front-proxy-client",
+              "--requestheader-client-ca-file=c", "--requestheader-username-headers=X-Remote-User",
+              "--anonymous-auth=1", NULL),
+        ST_OK);
+    assert_int_equal(translate(f), ST_OK);
+    assert_string_equal(f->args.not_enforced, "enable-admission-plugins=NodeRestriction");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -171,6 +246,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(flags_of_envtest_are_translated, setup, teardown),
         cmocka_unit_test_setup_teardown(addresses_of_version_6_are_bracketed, setup, teardown),
         cmocka_unit_test_setup_teardown(wrong_values_are_refused, setup, teardown),
+        cmocka_unit_test_setup_teardown(every_flag_has_an_effect_or_a_decision, setup, teardown),
+        cmocka_unit_test_setup_teardown(flags_on_which_one_relies_are_refused, setup, teardown),
+        cmocka_unit_test_setup_teardown(flags_of_kubeadm_are_accepted, setup, teardown),
         cmocka_unit_test_setup_teardown(every_flag_of_the_list_is_accepted, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

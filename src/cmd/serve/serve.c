@@ -234,6 +234,9 @@ static void tell_flags(const struct serve *s)
 {
     if (*s->how->without_effect)
         log_info("flags without effect here", LOG_LIST("flags", s->how->without_effect));
+    if (*s->how->not_enforced)
+        log_warn("flags on which the security of a cluster may rely have no effect here",
+                 LOG_LIST("flags", s->how->not_enforced));
 }
 
 /* The banner says it on a terminal. */

@@ -46,34 +46,36 @@ const struct kube_fact_row *const kube_admission_facts[KUBE_FACTS] = {
     [KUBE_FACT_INGRESS_CLASSES] = &kube_ingress_classes,
 };
 
-/* Plugins of Kubernetes that do not exist here. */
-static const char *const absent[] = {
-    "AlwaysAdmit",
-    "AlwaysDeny",
-    "AlwaysPullImages",
-    "ClusterTrustBundleAttest",
-    "DenyServiceExternalIPs",
-    "EventRateLimit",
-    "ExtendedResourceToleration",
-    "ImagePolicyWebhook",
-    "JobValidation",
-    "LimitPodHardAntiAffinityTopology",
-    "MutatingAdmissionPolicy",
-    "MutatingAdmissionWebhook",
-    "NamespaceAutoProvision",
-    "NamespaceExists",
-    "NodeDeclaredFeatureValidator",
-    "NodeRestriction",
-    "OwnerReferencesPermissionEnforcement",
-    "PodGroupProtection",
-    "PodGroupWorkloadExists",
-    "PodNodeSelector",
-    "PodResizeValidator",
-    "PodSecurity",
-    "PodTolerationRestriction",
-    "PodTopologyLabels",
-    "ValidatingAdmissionPolicy",
-    "ValidatingAdmissionWebhook",
+#define NOT_CHECKED "what it refuses in Kubernetes is accepted here"
+#define NOT_CALLED "webhooks are not called, and policies are not evaluated"
+
+static const struct kube_admission_absent absent[] = {
+    {.name = "AlwaysAdmit"}, /* does nothing */
+    {.name = "AlwaysDeny", .why = NOT_CHECKED},
+    {.name = "AlwaysPullImages", .why = "the pull policy of images is not changed"},
+    {.name = "ClusterTrustBundleAttest", .why = NOT_CHECKED},
+    {.name = "DenyServiceExternalIPs", .why = NOT_CHECKED},
+    {.name = "EventRateLimit", .why = NOT_CHECKED},
+    {.name = "ExtendedResourceToleration", .why = "tolerations are not added"},
+    {.name = "ImagePolicyWebhook", .why = NOT_CALLED},
+    {.name = "JobValidation", .why = NOT_CHECKED},
+    {.name = "LimitPodHardAntiAffinityTopology", .why = NOT_CHECKED},
+    {.name = "MutatingAdmissionPolicy", .why = NOT_CALLED},
+    {.name = "MutatingAdmissionWebhook", .why = NOT_CALLED},
+    {.name = "NamespaceAutoProvision", .why = "namespaces are not created"},
+    {.name = "NamespaceExists"}, /* NamespaceLifecycle checks the same */
+    {.name = "NodeDeclaredFeatureValidator", .why = NOT_CHECKED},
+    {.name = "NodeRestriction", .why = NOT_CHECKED, .usual = true},
+    {.name = "OwnerReferencesPermissionEnforcement", .why = NOT_CHECKED},
+    {.name = "PodGroupProtection", .why = "finalizers are not added"},
+    {.name = "PodGroupWorkloadExists", .why = NOT_CHECKED},
+    {.name = "PodNodeSelector", .why = NOT_CHECKED},
+    {.name = "PodResizeValidator", .why = NOT_CHECKED},
+    {.name = "PodSecurity", .why = NOT_CHECKED},
+    {.name = "PodTolerationRestriction", .why = NOT_CHECKED},
+    {.name = "PodTopologyLabels", .why = "labels are not copied from nodes"},
+    {.name = "ValidatingAdmissionPolicy", .why = NOT_CALLED},
+    {.name = "ValidatingAdmissionWebhook", .why = NOT_CALLED},
 };
 
 /* -- Sets -- */
@@ -97,12 +99,12 @@ struct kube_admission_set kube_admission_least(void)
     return (struct kube_admission_set){.enabled = 1};
 }
 
-static bool is_absent(struct slice name)
+const struct kube_admission_absent *kube_admission_absent(struct slice name)
 {
     for (size_t i = 0; i < COUNT_OF(absent); i++)
-        if (slice_equal(name, slice_from_text(absent[i])))
-            return true;
-    return false;
+        if (slice_equal(name, slice_from_text(absent[i].name)))
+            return &absent[i];
+    return NULL;
 }
 
 /* 0: there is none of that name. */
@@ -151,7 +153,7 @@ enum status kube_admission_disable(struct kube_admission_set *set, const char *l
     struct slice name;
     while (option_list_next(&list, &name)) {
         uint32_t bit = bit_of(name);
-        if (!bit && !is_absent(name))
+        if (!bit && !kube_admission_absent(name))
             return fail_unknown(name, flag, error);
         set->enabled &= ~bit;
     }

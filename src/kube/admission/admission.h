@@ -28,6 +28,16 @@ struct kube_admission_set kube_admission_default(bool controllers);
 struct kube_admission_set kube_admission_least(void);
 
 bool kube_admission_exists(struct slice name);
+
+/* A plugin of Kubernetes that does not exist here. */
+struct kube_admission_absent {
+    const char *name;
+    const char *why; /* what somebody who enables it relies on and does not get; NULL: nothing */
+    bool usual;      /* kubeadm always names it */
+};
+/* NULL: it exists, or Kubernetes has none of that name. */
+const struct kube_admission_absent *kube_admission_absent(struct slice name);
+
 /* Enables or disables the plugins of a list, "A,B". A plugin of Kubernetes that does not exist here
  * can be disabled, but not enabled. ST_INVALID: the error names the plugin and lists those that
  * exist. */
