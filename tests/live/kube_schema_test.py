@@ -10,6 +10,8 @@ PROTOBUF = "application/vnd.kubernetes.protobuf"
 STRATEGIC = "application/strategic-merge-patch+json"
 DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
 
+GVK = "x-kubernetes-group-version-kind"
+
 DEPLOYMENT = {
     "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"},
     "spec": {"replicas": 1, "selector": {"matchLabels": {"app": "web"}},
@@ -111,6 +113,63 @@ class Schema(KubeTest):
         self.assertEqual(self.send("GET", "/openapi/v3/apis/nothing/v1")[0], 404)
         self.assertEqual(self.send("GET", "/openapi/v3/api/apps/v1")[0], 404)
         self.assertEqual(self.send("POST", "/openapi/v3/api/v1", {})[0], 405)
+
+    def test_custom_resources_have_schemas_in_version_2(self):
+        def wearing(kind, **more):
+            return {"type": kind, **more}
+
+        text, free = wearing("string"), {"x-kubernetes-preserve-unknown-fields": True}
+        given = wearing("object", description="A hat.", required=["spec"], properties={
+            "metadata": wearing("object", properties={"name": text}),
+            "spec": wearing("object", required=["a", "n"], properties={
+                "a": wearing("string", pattern="^a+$", default="aa"),
+                "n": wearing("object", nullable=True, properties={"q": text}),
+                "ln": wearing("array", nullable=True, items=text),
+                "l": wearing("array", items=wearing("string", nullable=True)),
+                "i": {"x-kubernetes-int-or-string": True, "anyOf": [{"type": "integer"}, {"type": "string"}]},
+                "p": wearing("object", properties={"z": text}, **free),
+                "m": wearing("object", additionalProperties=wearing("integer", minimum=1)),
+                "o": wearing("object", oneOf=[{"required": ["u"]}], properties={"u": text}),
+                "e": wearing("string", enum=["A", "B"], **{"not": {"enum": ["C"]}})})})
+        # As a kube-apiserver publishes it, without descriptions.
+        wanted = wearing("object", required=["a"], properties={
+            "a": wearing("string", pattern="^a+$"), "n": {}, "ln": {}, "l": wearing("array", items={}),
+            "i": {"x-kubernetes-int-or-string": True}, "p": free,
+            "m": wearing("object", additionalProperties=wearing("integer", minimum=1)),
+            "o": wearing("object", properties={"u": text}), "e": wearing("string", enum=["A", "B"])})
+        versions = [("v1", given), ("v2", wearing("object", properties={"spec": text}, **free)), ("v3", wearing("object"))]
+        self.assertEqual(self.send("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", {
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": "hats.example.com"},
+            "spec": {"group": "example.com", "scope": "Namespaced", "names": {"plural": "hats", "kind": "Hat"},
+                     "versions": [{"name": name, "served": True, "storage": name == "v1",
+                                   "schema": {"openAPIV3Schema": schema}} for name, schema in versions]}})[0], 201)
+        models = self.send("GET", "/openapi/v2")[1]["definitions"]
+        hat = models["com.example.v1.Hat"]
+        self.assertEqual(hat["properties"].pop("spec"), wanted)
+        self.assertEqual(hat, wearing("object", description="A hat.", required=["spec"], properties={
+            "apiVersion": text, "kind": text,
+            "metadata": {"$ref": "#/definitions/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"}},
+            **{GVK: [{"group": "example.com", "kind": "Hat", "version": "v1"}]}))
+        self.assertEqual(set(models["com.example.v2.Hat"]), {"type", GVK}, "any field is allowed")
+        self.assertEqual(set(models["com.example.v3.Hat"]["properties"]), {"apiVersion", "kind", "metadata"})
+        self.assertEqual(models["com.example.v1.HatList"]["properties"]["items"],
+                         wearing("array", items={"$ref": "#/definitions/com.example.v1.Hat"}))
+        hashes = {(r["name"], r.get("storageVersionHash")) for v in ("v1", "v3")
+                  for r in self.send("GET", f"/apis/example.com/{v}")[1]["resources"]}
+        self.assertEqual(hashes, {("hats", "0MeF8eh2/Ro=")}, "all versions are stored as the first")
+
+    def test_discovery_has_the_hash_of_the_stored_version(self):
+        def hashes(path):
+            return {r["name"]: r.get("storageVersionHash") for r in self.send("GET", path)[1]["resources"]}
+
+        core, events, scalers = map(hashes, ("/api/v1", "/apis/events.k8s.io/v1", "/apis/autoscaling/v1"))
+        # Values of a kube-apiserver.
+        self.assertEqual((core["pods"], core["secrets"]), ("xPOwRZ+Yhw8=", "S6u1pOWzb84="))
+        self.assertEqual((core["events"], events["events"]), ("r2yiGXH7wu8=", "r2yiGXH7wu8="))
+        self.assertEqual(scalers["horizontalpodautoscalers"], "qwQve8ut294=")
+        self.assertIsNone(core["bindings"])
+        self.assertIsNone(core["pods/status"])
 
 
 if __name__ == "__main__":

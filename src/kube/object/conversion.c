@@ -246,6 +246,11 @@ static const struct conversion *conversion_of(const struct kube_kind *kind)
     return &conversions[i];
 }
 
+const char *kube_converted_api_version(const struct kube_kind *kind)
+{
+    return conversion_of(kind)->stored;
+}
+
 /* Each form has the defaults of its own version. */
 static const struct kube_kind *stored_kind(const struct conversion *conversion,
                                            const struct kube_kind *kind)

@@ -22,4 +22,7 @@ MUST_CHECK
 enum status kube_convert_to_stored(const struct kube_kind *kind, struct arena *arena,
                                    struct json_node *object);
 
+/* The apiVersion of the stored form, for example "v1". */
+const char *kube_converted_api_version(const struct kube_kind *kind);
+
 #endif

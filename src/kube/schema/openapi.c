@@ -9,7 +9,7 @@
 
 #define TITLE "Kubernetes"
 #define VERSION "v1.36"
-#define WRITTEN_AS "2" /* increment it whenever the form of the documents changes */
+#define WRITTEN_AS "3" /* increment it whenever the form of the documents changes */
 
 enum { PART_TREE_BYTES_MAX = 16 << 20 }; /* of a part that becomes protobuf */
 
@@ -344,10 +344,12 @@ static void write_schema(struct json_writer *w, const struct kube_type *type,
     write_description(w, type);
     openapi_write_pair(w, "type", "object");
     write_required(w, type);
-    json_key(w, "properties");
-    json_begin_object(w);
-    write_properties(w, type, form);
-    json_end_object(w);
+    if (type->field_count) {
+        json_key(w, "properties");
+        json_begin_object(w);
+        write_properties(w, type, form);
+        json_end_object(w);
+    }
     write_kinds(w, type);
     if (type->atomic)
         openapi_write_pair(w, "x-kubernetes-map-type", "atomic");
@@ -375,9 +377,11 @@ enum status kube_openapi_write_meta(struct json_writer *w)
     struct kube_openapi *d = calloc(1, sizeof(*d) + kube_type_count() * sizeof(d->uses[0]));
     if (!d)
         return ST_NOMEM;
-    for (size_t i = 0; i < kube_type_count(); i++)
-        if (strcmp(kube_type_name(kube_type_at(i)), "ObjectMeta") == 0)
+    for (size_t i = 0; i < kube_type_count(); i++) {
+        const char *name = kube_type_name(kube_type_at(i));
+        if (strcmp(name, "ObjectMeta") == 0 || strcmp(name, "ListMeta") == 0)
             mark_used(d, kube_type_at(i));
+    }
     for (size_t i = 0; i < kube_type_count(); i++)
         if (d->uses[i])
             write_schema(w, kube_type_at(i), KUBE_OPENAPI_V3);

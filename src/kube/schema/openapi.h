@@ -72,9 +72,11 @@ enum status kube_openapi_read(struct kube_openapi *document, uint8_t *dst, size_
 /* Writes the operations of a kind: members of "paths". */
 void kube_openapi_write_paths(struct json_writer *w, const struct kube_kind *kind,
                               enum kube_openapi_form form);
-/* Writes the schema of metadata and of all types it contains: members of "schemas". ST_NOMEM. */
+/* Writes the schemas of the metadata of objects and of lists, and of all types they contain:
+ * members of "schemas". ST_NOMEM. */
 MUST_CHECK
 enum status kube_openapi_write_meta(struct json_writer *w);
 #define KUBE_OPENAPI_META "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
+#define KUBE_OPENAPI_LIST_META "io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta"
 
 #endif

@@ -22,19 +22,24 @@ struct openapi_path {
     enum kube_openapi_form form;
 };
 
-static void write_query(struct json_writer *w, const char *name, const char *type,
-                        enum kube_openapi_form form)
+/* Version 3 has the type of a parameter in a schema of its own. */
+static void write_string_type(struct json_writer *w, enum kube_openapi_form form)
 {
-    json_begin_object(w);
-    openapi_write_pair(w, "name", name);
-    openapi_write_pair(w, "in", "query");
     if (form == KUBE_OPENAPI_V3) {
         json_key(w, "schema");
         json_begin_object(w);
     }
-    openapi_write_pair(w, "type", type);
+    openapi_write_pair(w, "type", "string");
     if (form == KUBE_OPENAPI_V3)
         json_end_object(w);
+}
+
+static void write_query(struct json_writer *w, const char *name, enum kube_openapi_form form)
+{
+    json_begin_object(w);
+    openapi_write_pair(w, "name", name);
+    openapi_write_pair(w, "in", "query");
+    write_string_type(w, form);
     json_end_object(w);
 }
 
@@ -66,15 +71,18 @@ static void write_parameters(struct json_writer *w, const struct openapi_path *p
     static const char *const of_writes[] = {"dryRun", "fieldManager", "fieldValidation"};
     static const char *const of_lists[] = {"continue", "fieldSelector", "labelSelector",
                                            "resourceVersion"};
-    bool v2 = path->form != KUBE_OPENAPI_V3;
+    /* Decoders of OpenAPI leave an empty list out, so a document with one would not be the same
+     * after it was decoded and encoded. */
+    if (!operation->writes && !operation->lists)
+        return;
     json_key(w, "parameters");
     json_begin_array(w);
-    if (v2 && operation->writes)
+    if (path->form == KUBE_OPENAPI_V2 && operation->writes)
         write_body(w, is_patch(operation) ? NULL : kube_type_of_kind(path->kind));
     for (size_t i = 0; operation->writes && i < COUNT_OF(of_writes); i++)
-        write_query(w, of_writes[i], "string", path->form);
-    for (size_t i = 0; v2 && operation->lists && i < COUNT_OF(of_lists); i++)
-        write_query(w, of_lists[i], "string", path->form);
+        write_query(w, of_writes[i], path->form);
+    for (size_t i = 0; operation->lists && i < COUNT_OF(of_lists); i++)
+        write_query(w, of_lists[i], path->form);
     json_end_array(w);
 }
 
@@ -91,18 +99,30 @@ static size_t patch_type_count(const struct kube_kind *kind)
     return COUNT_OF(patch_types) - (kind->flags & KUBE_CUSTOM ? 1 : 0);
 }
 
-static void write_patch_types(struct json_writer *w, const struct kube_kind *kind)
+/* Version 3 alone: what a PATCH, POST or PUT contains. */
+static void write_request_body(struct json_writer *w, const struct kube_kind *kind, bool patch)
 {
+    const struct kube_type *type = kube_type_of_kind(kind);
     json_key(w, "requestBody");
     json_begin_object(w);
     json_key(w, "content");
     json_begin_object(w);
-    for (size_t i = 0; i < patch_type_count(kind); i++) {
-        json_key(w, patch_types[i]);
+    for (size_t i = 0; i < (patch ? patch_type_count(kind) : 1); i++) {
+        json_key(w, patch ? patch_types[i] : "*/*");
         json_begin_object(w);
+        if (!patch && type) {
+            json_key(w, "schema");
+            json_begin_object(w);
+            openapi_write_ref(w, type, KUBE_OPENAPI_V3);
+            json_end_object(w);
+        }
         json_end_object(w);
     }
     json_end_object(w);
+    if (!patch) {
+        json_key(w, "required");
+        json_bool(w, true);
+    }
     json_end_object(w);
 }
 
@@ -116,7 +136,7 @@ static void write_texts(struct json_writer *w, const char *key, const char *cons
     json_end_array(w);
 }
 
-/* -- Version 2 alone -- */
+/* -- Names of operations -- */
 
 /* Appends a word with a capital letter. */
 static size_t append_word(char *to, size_t room, const char *word, size_t len)
@@ -163,12 +183,13 @@ static void write_id(struct json_writer *w, const struct openapi_path *path,
     openapi_write_pair(w, "operationId", text);
 }
 
+/* -- Version 2 alone -- */
+
 static void write_v2(struct json_writer *w, const struct openapi_path *path,
                      const struct openapi_operation *operation)
 {
     static const char *const types[] = {"application/json", "application/yaml",
                                         "application/vnd.kubernetes.protobuf"};
-    write_id(w, path, operation);
     if (is_patch(operation))
         write_texts(w, "consumes", patch_types, patch_type_count(path->kind));
     else
@@ -176,10 +197,14 @@ static void write_v2(struct json_writer *w, const struct openapi_path *path,
     write_texts(w, "produces", types, COUNT_OF(types));
 }
 
+/* -- Both -- */
+
 /* The parameters in the path. */
-static void write_places(struct json_writer *w, const char *path)
+static void write_places(struct json_writer *w, const char *path, enum kube_openapi_form form)
 {
     static const char *const names[] = {"name", "namespace"};
+    if (!strchr(path, '{'))
+        return;
     json_key(w, "parameters");
     json_begin_array(w);
     for (size_t i = 0; i < COUNT_OF(names); i++) {
@@ -192,13 +217,11 @@ static void write_places(struct json_writer *w, const char *path)
         openapi_write_pair(w, "in", "path");
         json_key(w, "required");
         json_bool(w, true);
-        openapi_write_pair(w, "type", "string");
+        write_string_type(w, form);
         json_end_object(w);
     }
     json_end_array(w);
 }
-
-/* -- Both -- */
 
 static void write_response(struct json_writer *w, const struct kube_type *type,
                            enum kube_openapi_form form)
@@ -232,18 +255,25 @@ static void write_operation(struct json_writer *w, const struct openapi_path *pa
 {
     const struct kube_kind *kind = path->kind;
     char version[KUBE_API_VERSION_BYTES];
+    struct slice of = slice_from_text(kube_kind_api_version(kind, version));
+    /* A deletion answers with the object or with a Status. */
+    const struct kube_type *type = strcmp(operation->action, "list") == 0
+                                       ? kube_type_find(of, slice_from_text(kind->list_kind))
+                                   : strcmp(operation->method, "delete") == 0
+                                       ? NULL
+                                       : kube_type_of_kind(kind);
     json_key(w, operation->method);
     json_begin_object(w);
-    if (path->form != KUBE_OPENAPI_V3)
+    write_id(w, path, operation);
+    if (path->form == KUBE_OPENAPI_V2)
         write_v2(w, path, operation);
     write_parameters(w, path, operation);
-    if (path->form == KUBE_OPENAPI_V3 && is_patch(operation))
-        write_patch_types(w, kind);
-    write_response(w, kube_type_of_kind(kind), path->form);
+    if (path->form == KUBE_OPENAPI_V3 && operation->writes)
+        write_request_body(w, kind, is_patch(operation));
+    write_response(w, type, path->form);
     openapi_write_pair(w, "x-kubernetes-action", operation->action);
     json_key(w, "x-kubernetes-group-version-kind");
-    openapi_write_gvk(w, slice_from_text(kube_kind_api_version(kind, version)),
-                      slice_from_text(kind->kind));
+    openapi_write_gvk(w, of, slice_from_text(kind->kind));
     json_end_object(w);
 }
 
@@ -254,8 +284,7 @@ static void write_path(struct json_writer *w, const struct openapi_path *path,
     json_begin_object(w);
     for (size_t i = 0; i < count; i++)
         write_operation(w, path, &operations[i]);
-    if (path->form != KUBE_OPENAPI_V3)
-        write_places(w, path->text);
+    write_places(w, path->text, path->form);
     json_end_object(w);
 }
 

@@ -4,13 +4,14 @@
 #include "base/xalloc.h"
 #include "codec/json/scanner.h"
 #include "kube/schema/openapi.h"
+#include "kube/server/schema_v2.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
 #define GVK "x-kubernetes-group-version-kind"
 
-enum { MODEL_NAME_BYTES = 512 };
+enum { MODEL_NAME_BYTES = 512, GVK_BYTES = 640 };
 
 /* Whether the kind is of "group/version"; empty: always. */
 static bool is_of(const struct kube_kind *kind, struct slice api_version)
@@ -134,9 +135,19 @@ static const char *model_name(const struct kube_kind *kind, char text[MODEL_NAME
     return text;
 }
 
-#define OWN_FIELDS                                                         \
-    "\"apiVersion\":{\"type\":\"string\"},\"kind\":{\"type\":\"string\"}," \
-    "\"metadata\":{\"allOf\":[{\"$ref\":\"#/components/schemas/" KUBE_OPENAPI_META "\"}]}"
+#define REF_V3(name) "\"allOf\":[{\"$ref\":\"#/components/schemas/" name "\"}]"
+#define REF_V2(name) "\"$ref\":\"#/definitions/" name "\""
+/* The members of "properties" that every object has. */
+#define OWN_FIELDS(meta) \
+    "\"apiVersion\":{\"type\":\"string\"},\"kind\":{\"type\":\"string\"},\"metadata\":{" meta "}"
+
+/* Writes the member that names the kind of a schema. */
+static void write_gvk(const struct kube_kind *kind, const char *name, char text[GVK_BYTES])
+{
+    snprintf(text, GVK_BYTES,
+             "\"" GVK "\":[{\"group\":\"%.400s\",\"kind\":\"%.64s\",\"version\":\"%.64s\"}]",
+             kind->group, name, kind->version);
+}
 
 /* Skips a key and its value; *ret_member is their text. */
 static bool skip_member(struct json_scanner *scanner, struct slice *ret_member)
@@ -159,7 +170,7 @@ static enum status append_fields(struct json_scanner *scanner, struct buf *to)
 {
     struct slice member;
     enum json_token token = json_next(scanner);
-    TRY(buf_append_text(to, "\"properties\":{" OWN_FIELDS));
+    TRY(buf_append_text(to, "\"properties\":{" OWN_FIELDS(REF_V3(KUBE_OPENAPI_META))));
     if (token != JSON_OBJECT && !json_skip(scanner, token))
         return ST_MALFORMED;
     while (token == JSON_OBJECT && json_next(scanner) == JSON_KEY) {
@@ -194,25 +205,27 @@ static enum status append_members(struct json_scanner *scanner, struct buf *to)
     }
     if (scanner->fault)
         return ST_MALFORMED;
-    return has_fields ? ST_OK : buf_append_text(to, "\"properties\":{" OWN_FIELDS "},");
+    return has_fields
+               ? ST_OK
+               : buf_append_text(to, "\"properties\":{" OWN_FIELDS(REF_V3(KUBE_OPENAPI_META)) "},");
 }
 
 /* Made from pieces of the text: parsing a text of 1 MB into a tree would take ten times as long. */
 static enum status write_schema(const struct kube_kind *kind, struct json_writer *w)
 {
     AUTO(buf_fini) struct buf text = {0};
-    char name[MODEL_NAME_BYTES];
+    char name[MODEL_NAME_BYTES], gvk[GVK_BYTES];
     struct json_scanner scanner;
     struct slice json = pool_schema_text(kube_custom_of(kind)->schema);
     json_scanner_init(&scanner, json);
     if (!json.len || json_next(&scanner) != JSON_OBJECT)
         return ST_OK;
-    TRY(buf_reserve(&text, json.len + sizeof(OWN_FIELDS) + MODEL_NAME_BYTES));
+    TRY(buf_reserve(&text, json.len + sizeof(OWN_FIELDS(REF_V3(KUBE_OPENAPI_META))) + GVK_BYTES));
     TRY(buf_append_text(&text, "{"));
     TRY(append_members(&scanner, &text));
-    TRY(buf_append_format(
-        &text, "\"" GVK "\":[{\"group\":\"%.400s\",\"kind\":\"%.64s\",\"version\":\"%.64s\"}]}",
-        kind->group, kind->kind, kind->version));
+    write_gvk(kind, kind->kind, gvk);
+    TRY(buf_append_text(&text, gvk));
+    TRY(buf_append_text(&text, "}"));
     json_key(w, model_name(kind, name));
     json_raw(w, buf_slice(&text));
     return ST_OK;
@@ -224,7 +237,7 @@ enum document_phase { PHASE_PATHS, PHASE_SCHEMAS, PHASE_DONE };
 
 struct kube_custom_openapi {
     struct kube_kinds *kinds; /* a reference */
-    bool v2;                  /* in the form of version 2, without the fields of the schemas */
+    bool v2;                  /* in the form of version 2 */
     struct buf version;
     enum document_phase phase;
     size_t row; /* the next one of kinds */
@@ -274,40 +287,60 @@ static enum status write_tail(struct json_writer *w)
     return json_writer_finish(w);
 }
 
-/* Only what kubectl needs to leave the object to the server: a schema of version 3 cannot be
- * represented in version 2, and may have 1 MB. */
-static void write_any(const struct kube_kind *kind, struct json_writer *w)
+/* A schema that is not known, for instance because it was written through etcd's API and cannot be
+ * read: kubectl leaves such objects to the server. */
+#define ANY_OBJECT "{\"type\":\"object\","
+#define LIST_ITEMS(item) ",\"items\":{\"type\":\"array\",\"items\":{" item "}}"
+
+static enum status write_schema_v2(const struct kube_kind *kind, struct json_writer *w)
 {
-    char name[MODEL_NAME_BYTES];
+    AUTO(buf_fini) struct buf text = {0};
+    char name[MODEL_NAME_BYTES], gvk[GVK_BYTES];
+    struct slice schema = pool_schema_text(kube_custom_of(kind)->schema);
+    write_gvk(kind, kind->kind, gvk);
+    enum status status =
+        schema_v2_append(schema, OWN_FIELDS(REF_V2(KUBE_OPENAPI_META)), gvk, &text);
+    if (status == ST_MALFORMED) {
+        text.len = 0;
+        TRY(buf_append_text(&text, ANY_OBJECT));
+        TRY(buf_append_text(&text, gvk));
+        status = buf_append_text(&text, "}");
+    }
+    TRY(status);
     json_key(w, model_name(kind, name));
-    json_begin_object(w);
-    json_key(w, "type");
-    json_text(w, "object");
-    json_key(w, "x-kubernetes-preserve-unknown-fields");
-    json_bool(w, true);
-    json_key(w, GVK);
-    json_begin_array(w);
-    json_begin_object(w);
-    json_key(w, "group");
-    json_text(w, kind->group);
-    json_key(w, "kind");
-    json_text(w, kind->kind);
-    json_key(w, "version");
-    json_text(w, kind->version);
-    json_end_object(w);
-    json_end_array(w);
-    json_end_object(w);
+    json_raw(w, buf_slice(&text));
+    return ST_OK;
+}
+
+static enum status write_list_schema(const struct kube_kind *kind, bool v2, struct json_writer *w)
+{
+    AUTO(buf_fini) struct buf text = {0};
+    char item[MODEL_NAME_BYTES], name[MODEL_NAME_BYTES], gvk[GVK_BYTES];
+    struct kube_kind list = *kind;
+    list.kind = kind->list_kind;
+    write_gvk(kind, kind->list_kind, gvk);
+    TRY(buf_append_text(&text, "{\"type\":\"object\",\"required\":[\"items\"],\"properties\":{"));
+    TRY(buf_append_text(&text, v2 ? OWN_FIELDS(REF_V2(KUBE_OPENAPI_LIST_META))
+                                  : OWN_FIELDS(REF_V3(KUBE_OPENAPI_LIST_META))));
+    TRY(buf_append_format(&text, v2 ? LIST_ITEMS(REF_V2("%s")) : LIST_ITEMS(REF_V3("%s")),
+                          model_name(kind, item)));
+    TRY(buf_append_text(&text, "},"));
+    TRY(buf_append_text(&text, gvk));
+    TRY(buf_append_text(&text, "}"));
+    json_key(w, model_name(&list, name));
+    json_raw(w, buf_slice(&text));
+    return ST_OK;
 }
 
 static enum status write_one(const struct kube_custom_openapi *d, const struct kube_kind *kind,
                              bool schema, struct json_writer *w)
 {
-    if (!schema)
+    if (!schema) {
         kube_openapi_write_paths(w, kind, d->v2 ? KUBE_OPENAPI_V2 : KUBE_OPENAPI_V3);
-    else if (d->v2)
-        write_any(kind, w);
-    else
-        TRY(write_schema(kind, w));
+        return w->status;
+    }
+    TRY(d->v2 ? write_schema_v2(kind, w) : write_schema(kind, w));
+    TRY(write_list_schema(kind, d->v2, w));
     return w->status;
 }
 

@@ -1,5 +1,5 @@
 /*
- * OpenAPI v3 of custom resources: the schemas of their definitions, with kind, apiVersion and
+ * OpenAPI of custom resources: the schemas of their definitions, with kind, apiVersion and
  * metadata added. Made while it is sent, one kind after another, because the document of a group
  * may be long.
  */

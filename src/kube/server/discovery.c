@@ -1,9 +1,13 @@
 #include "kube/server/discovery.h"
 
+#include "codec/base64.h"
 #include "codec/json/writer.h"
 #include "kube/call/format.h"
 #include "kube/call/shape.h"
+#include "kube/custom/definition.h"
+#include "kube/object/conversion.h"
 #include "kube/write/subresource.h"
+#include "net/sha256.h"
 
 #include <stdio.h>
 
@@ -97,6 +101,40 @@ static bool has_parts(const struct kube_kind *kind)
     return false;
 }
 
+/*
+ * A client compares this with the value of an earlier time to see whether objects are stored in
+ * another version since then. It is made as in Kubernetes: base64 of the first eight bytes of the
+ * SHA-256 of "group/version/Kind".
+ */
+static void write_storage_hash(struct json_writer *w, const struct kube_kind *kind)
+{
+    char own[KUBE_API_VERSION_BYTES];
+    uint8_t digest[SHA256_BYTES];
+    char text[12];
+    const struct kube_custom *custom = kube_custom_of(kind);
+    const char *stored = custom                                ? custom->definition->api_version
+                         : kind->flags & KUBE_STORED_CONVERTED ? kube_converted_api_version(kind)
+                                                               : kube_kind_api_version(kind, own);
+    AUTO(sha256_freep) struct sha256 *sum = sha256_new();
+    if (!sum) {
+        w->status = ST_NOMEM;
+        return;
+    }
+    /* The version of the core group has no slash, and its group is the empty text before one. */
+    if (!strchr(stored, '/'))
+        sha256_add(sum, SLICE_LITERAL("/"));
+    sha256_add(sum, slice_from_text(stored));
+    sha256_add(sum, SLICE_LITERAL("/"));
+    sha256_add(sum, slice_from_text(kind->kind));
+    if (sha256_finish(sum, digest) != ST_OK) {
+        w->status = ST_NOMEM;
+        return;
+    }
+    base64_encode(slice_of(digest, 8), (uint8_t *)text);
+    json_key(w, "storageVersionHash");
+    json_string(w, slice_of(text, sizeof(text)));
+}
+
 static void write_resource(struct json_writer *w, const struct kube_kind *kind)
 {
     json_begin_object(w);
@@ -108,6 +146,8 @@ static void write_resource(struct json_writer *w, const struct kube_kind *kind)
     write_verbs(w, kind);
     write_names(w, "shortNames", kind->short_names.names, kind->short_names.count);
     write_names(w, "categories", kind->categories.names, kind->categories.count);
+    if (!(kind->flags & (KUBE_CREATE_ONLY | KUBE_COMPUTED)))
+        write_storage_hash(w, kind);
     json_end_object(w);
 }
 
