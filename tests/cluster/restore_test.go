@@ -10,7 +10,9 @@ import (
 	"testing"
 	"time"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/client/v3"
+	"google.golang.org/protobuf/proto"
 
 	"vigil/tests/harness"
 )
@@ -101,6 +103,162 @@ func TestSnapshotIsRestored(t *testing.T) {
 	}
 }
 
+// newOne has a single member, whose raft term is the same before and after a restore.
+func newOne(t *testing.T, binary string, args ...string) *fixture {
+	t.Helper()
+	return newFixture(t, harness.ClusterOptions{Binary: binary, Size: 1}, harness.FrontOptions{Args: args})
+}
+
+// replace restores a snapshot while the front is cut off, and then writes something.
+func (f *fixture) replace(snapshot string, write func()) {
+	f.Helper()
+	for _, member := range f.cluster.Members {
+		member.Relay.Cut()
+	}
+	f.restore(snapshot)
+	write()
+	for _, member := range f.cluster.Members {
+		member.Relay.Restore()
+	}
+}
+
+// A snapshot is restored, and written until it has more revisions than the mirror. Whatever the last
+// change is, the front shows the new past, and the watches of the discarded one end.
+func TestPastDiffersBeforeItsEnd(t *testing.T) {
+	for name, args := range map[string][]string{"all keys": nil, "prefix": {"--upstream-prefix", "r/"}} {
+		t.Run(name, func(t *testing.T) {
+			onEach(t, func(t *testing.T, binary string) {
+				f := newOne(t, binary, args...)
+				f.put(f.via, "r/beat", "alive")
+				snapshot := f.save()
+				f.put(f.via, "r/old", "old")
+				last := f.put(f.via, "r/beat", "alive")
+				running := f.via.Watch(f.ctx, "r/", clientv3.WithPrefix(), clientv3.WithRev(last))
+				f.follow(running, last, last)
+				f.replace(snapshot, func() {
+					f.put(f.direct, "r/new", "new")
+					f.put(f.direct, "r/beat", "alive")
+					f.put(f.direct, "r/later", "new")
+				})
+				f.awaitEqual()
+				f.awaitEnd(running, last)
+			})
+		})
+	}
+}
+
+// The same keys have the same revisions in both pasts, and the new one is compacted where they differ.
+func TestPastIsCompactedWhereItDiffers(t *testing.T) {
+	onEach(t, func(t *testing.T, binary string) {
+		f := newOne(t, binary)
+		f.put(f.via, "beat", "0")
+		snapshot := f.save()
+		f.put(f.via, "x", "old")
+		last := f.put(f.via, "y", "old")
+		running := f.via.Watch(f.ctx, "", clientv3.WithFromKey(), clientv3.WithRev(last))
+		f.follow(running, last, last)
+		f.replace(snapshot, func() {
+			f.put(f.direct, "x", "new")
+			f.put(f.direct, "y", "new")
+			f.put(f.direct, "beat", "1")
+			now := f.put(f.direct, "beat", "2")
+			_, err := f.direct.Compact(f.ctx, now)
+			f.must(err)
+		})
+		f.awaitEqual()
+		f.awaitEnd(running, last)
+	})
+}
+
+// Both pasts come to the same state, by other ways. History is that of the cluster, too.
+func TestPastDiffersAndStateIsTheSame(t *testing.T) {
+	onEach(t, func(t *testing.T, binary string) {
+		f := newOne(t, binary)
+		f.put(f.via, "x", "0")
+		snapshot := f.save()
+		first := f.put(f.via, "x", "old")
+		f.put(f.via, "x", "same")
+		f.awaitEqual()
+		f.replace(snapshot, func() {
+			f.put(f.direct, "x", "new")
+			f.put(f.direct, "x", "same")
+		})
+		last := f.put(f.direct, "x", "later")
+		f.awaitEqual()
+		for revision := first; revision <= last; revision++ {
+			var seen [2]string
+			for n, client := range []*clientv3.Client{f.via, f.direct} {
+				answer, err := client.Get(f.ctx, "x", clientv3.WithRev(revision), clientv3.WithSerializable())
+				f.must(err)
+				seen[n] = fmt.Sprint(answer.Kvs)
+			}
+			f.wantSame(fmt.Sprint("at ", revision), seen[0], seen[1])
+		}
+		f.sameEvents(first, last)
+	})
+}
+
+// A connection that breaks costs watches nothing. Whether it costs the cluster a reading of its state
+// depends on its raft log: one of millions of entries cannot be that of a cluster that was restored
+// in between.
+func TestReconnectionKeepsWatches(t *testing.T) {
+	for name, entries := range map[string]uint64{"young": 0, "old": 100 * 1000 * 1000} {
+		for kind, args := range map[string][]string{"all keys": nil, "prefix": {"--upstream-prefix", "k/"}} {
+			t.Run(name+" "+kind, func(t *testing.T) {
+				onEach(t, func(t *testing.T, binary string) {
+					f := newOne(t, binary, args...)
+					member := f.cluster.Members[0]
+					changer := harness.StartChanger(t, member.Addr)
+					changer.Set(func(method string, _, answer []byte) []byte {
+						var status pb.StatusResponse
+						if method != pb.Maintenance_Status_FullMethodName || proto.Unmarshal(answer, &status) != nil {
+							return answer
+						}
+						status.RaftIndex += entries
+						answer, _ = proto.Marshal(&status)
+						return answer
+					})
+					member.Relay.Redirect(changer.Addr)
+					member.Relay.CutAll()
+					next := f.put(f.direct, "k/0", "v")
+					running := f.via.Watch(f.ctx, "k/", clientv3.WithPrefix(), clientv3.WithRev(next))
+					f.follow(running, next, next)
+					time.Sleep(3 * time.Second) // the front has asked where the log is
+					loads := f.metric("vigil_cluster_loads_total")
+					const cuts = 4
+					for n := range int64(cuts) {
+						member.Relay.CutAll()
+						next++
+						if got := f.put(f.direct, "k/0", fmt.Sprint(n)); got != next {
+							t.Fatalf("%d is not the next revision after %d", got, next-1)
+						}
+						f.follow(running, next, next)
+					}
+					loads = f.metric("vigil_cluster_loads_total") - loads
+					if (entries > 0 && loads != 0) || loads > cuts {
+						t.Errorf("%d connections were cut, and the state was read %d times", cuts, loads)
+					}
+				})
+			})
+		}
+	}
+}
+
+// follows says whether the front has decided that its mirror is the cluster's: before that it forwards
+// what it is asked for.
+func (f *fixture) follows() bool {
+	f.Helper()
+	answer, err := f.direct.Get(f.ctx, "x", clientv3.WithCountOnly())
+	f.must(err)
+	_, text := page(f.front.URL + "/metrics")
+	var mirrored int64
+	if _, after, found := strings.Cut(text, "\nvigil_cluster_mirrored_revision "); found {
+		fmt.Sscan(after, &mirrored)
+	}
+	return !harness.IsVigil() ||
+		(strings.Contains(text, "\nvigil_cluster_connected 1\n") && mirrored >= answer.Header.Revision)
+}
+
 // awaitEqual waits until the front shows the same keys as the cluster.
 func (f *fixture) awaitEqual() {
 	f.Helper()
@@ -115,6 +273,9 @@ func (f *fixture) awaitEqual() {
 	}
 	var wanted, linearizable, serializable string
 	f.eventually("the front to show the restored state", func() bool {
+		if !f.follows() {
+			return false
+		}
 		wanted, linearizable = state(f.direct), state(f.via)
 		serializable = state(f.via, clientv3.WithSerializable())
 		return wanted == linearizable && wanted == serializable

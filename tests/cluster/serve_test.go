@@ -187,7 +187,9 @@ func TestLog(t *testing.T) {
 	})
 	f.awaitPage(kube+"/api/v1/namespaces/default", 200, "default")
 	f.front.Stop()
-	if log := f.front.Log(); strings.Contains(log, `"level":"warn"`) || strings.Contains(log, "the state of the cluster") {
+	// The cluster is too young to prove without its state that it was not restored.
+	log := strings.ReplaceAll(f.front.Log(), `"why":"the cluster may have been restored`, "")
+	if strings.Contains(log, `"level":"warn"`) || strings.Contains(log, `state of the cluster","why"`) {
 		t.Errorf("a warm start has logged:\n%s", log)
 	}
 }

@@ -254,6 +254,8 @@ static inline void etcd_range(struct grpc_call *call, void *service, struct slic
                      ST_OK);
     if (request.revision && request.revision < cluster->compacted)
         grpc_call_fail(call, ST_COMPACTED);
+    else if (request.revision > cluster->revision)
+        grpc_call_fail(call, ST_FUTURE_REV);
     else
         etcd_answer_range(member, call, &request);
 }

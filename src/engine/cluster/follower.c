@@ -1,35 +1,14 @@
 #include "engine/cluster/follower.h"
 
 #include "base/xalloc.h"
-#include "client/call/client.h"
 #include "client/call/server_version.h"
 #include "client/connect/error.h"
-#include "engine/cluster/follow/compactions.h"
-#include "engine/cluster/follow/comparer.h"
-#include "engine/cluster/follow/feeder.h"
-#include "engine/cluster/follow/pulse.h"
-#include "engine/cluster/follow/watches.h"
-#include "engine/cluster/laggard.h"
+#include "engine/cluster/follower_internal.h"
 #include "engine/cluster/link/own_client.h"
-#include "engine/cluster/load/loader.h"
-#include "engine/cluster/mirror/mirror.h"
-#include "engine/cluster/news.h"
 
-#define PAUSE_NS (1 * NS_PER_S)
 #define NO_LEADER_PAUSE_NS (200 * NS_PER_MS)
 #define COMPACTIONS_EVERY_NS (5 * NS_PER_S)
 #define PROGRESS_EVERY_NS (1 * NS_PER_S) /* at least, if the server does not answer */
-
-enum follower_state {
-    FOLLOWER_CONNECTING, /* the stream of watches is being opened */
-    FOLLOWER_COMPARING,  /* pasts; the stream is open */
-    FOLLOWER_FOLLOWING,  /* the watches are created */
-    FOLLOWER_DRAINING,   /* a state must be loaded once the mirror has applied what it was given */
-    FOLLOWER_LOADING,    /* pages are read */
-    FOLLOWER_GIVING,     /* the state is given to the mirror */
-    FOLLOWER_PAUSING,    /* after a failure */
-    FOLLOWER_RESET,      /* another past */
-};
 
 #define TO(state) (1u << FOLLOWER_##state)
 
@@ -45,64 +24,9 @@ static const uint16_t moves[] = {
     [FOLLOWER_RESET] = 0,
 };
 
-struct follower {
-    /* Constant. */
-    struct follower_options options;
-    const struct cluster_options *cluster;
-    struct cluster_state *shown;
-    struct engine *mirror;
-    vigil_client *client; /* owned */
-    struct ranges ranges;
-
-    /* The thread of the client's loop. */
-    enum follower_state state;
-    struct driver_part part;
-    struct watches *watches; /* owned, as all that follow */
-    struct comparer *comparer;
-    struct compactions *compactions;
-    struct laggard *laggard;
-    struct pulse *pulse;
-    struct feeder *feeder;
-    struct merge *merge;      /* while following; otherwise NULL */
-    struct loader *loader;    /* while loading */
-    struct load *load;        /* while loading or giving */
-    struct mirror_walk *walk; /* while loading */
-    struct witness witness;
-    struct intake intake;
-    const char *load_why; /* a state must be loaded before the watches are created; NULL: none */
-    bool trust_progress;  /* of this server */
-    bool all_keys;        /* one watch for all keys, whatever the prefixes are */
-    int64_t given;        /* the last revision that was given to the mirror */
-    int64_t load_revision;
-    char version[32];    /* of the member that is followed */
-    enum status failure; /* of the mirror, until everything in flight has returned */
-    struct news news;
-    int64_t progress_at_ns; /* a request for progress was sent then; 0: none is unanswered */
-    bool progress_again;
-    struct timer pause, progress;
-
-    /* Any thread. */
-    struct driver_command begin, progress_wanted, compacted;
-    _Atomic bool progress_posted, compacted_posted;
-    _Atomic int64_t compacted_to;
-    _Atomic int64_t complete_at; /* the mirror is complete when it has this revision; 0: unknown */
-};
-
-static void connect_stream(struct follower *follower);
 static void compare(struct follower *follower);
-static void give_again(struct follower *follower);
 
-static struct loop *loop_of(const struct follower *follower)
-{
-    return follower->client->driver.loop;
-}
-
-static int64_t now_ns(const struct follower *follower)
-{
-    return loop_now_ns(loop_of(follower));
-}
-
-static void follower_check(const struct follower *follower)
+void follower_check(const struct follower *follower)
 {
     bool loads = follower->state == FOLLOWER_LOADING, gives = follower->state == FOLLOWER_GIVING;
     assert((follower->merge != NULL) == (follower->state == FOLLOWER_FOLLOWING));
@@ -114,7 +38,7 @@ static void follower_check(const struct follower *follower)
 }
 
 /* Frees what only the state before needs, moves, and checks. */
-static void move(struct follower *follower, enum follower_state next)
+void follower_move(struct follower *follower, enum follower_state next)
 {
     assert(moves[follower->state] & (1u << next));
     if (follower->state == FOLLOWER_FOLLOWING) {
@@ -124,7 +48,7 @@ static void move(struct follower *follower, enum follower_state next)
         compactions_stop(follower->compactions);
         laggard_stop(follower->laggard);
         pulse_stop(follower->pulse);
-        loop_timer_cancel(loop_of(follower), &follower->progress);
+        loop_timer_cancel(follower_loop(follower), &follower->progress);
     }
     if (follower->state == FOLLOWER_COMPARING)
         comparer_cancel(follower->comparer);
@@ -142,31 +66,32 @@ static void move(struct follower *follower, enum follower_state next)
 
 /* -- Connecting and comparing -- */
 
-static void pause_after(struct follower *follower, const char *reason, int64_t pause_ns)
+void follower_pause(struct follower *follower, const char *reason, int64_t pause_ns)
 {
     news_waiting(&follower->news, reason);
-    move(follower, FOLLOWER_PAUSING);
-    loop_timer_set(loop_of(follower), &follower->pause, now_ns(follower) + pause_ns);
+    follower_move(follower, FOLLOWER_PAUSING);
+    loop_timer_set(follower_loop(follower), &follower->pause,
+                   loop_now_ns(follower_loop(follower)) + pause_ns);
 }
 
 static void on_pause_over(struct timer *timer)
 {
     struct follower *follower = CONTAINER_OF(timer, struct follower, pause);
     if (follower->state == FOLLOWER_GIVING)
-        give_again(follower);
+        follower_give_again(follower);
     else
-        connect_stream(follower);
+        follower_connect(follower);
 }
 
-static void reset(struct follower *follower, const char *reason)
+void follower_reset(struct follower *follower, const char *reason)
 {
-    move(follower, FOLLOWER_RESET);
+    follower_move(follower, FOLLOWER_RESET);
     if (follower->cluster->on_reset)
         follower->cluster->on_reset(follower->cluster->ctx, reason);
 }
 
 /* Everything has returned from the mirror. What it has refused is watched again. */
-static void forget_failure(struct follower *follower)
+void follower_forget_failure(struct follower *follower)
 {
     if (follower->failure == ST_OK)
         return;
@@ -176,13 +101,13 @@ static void forget_failure(struct follower *follower)
 }
 
 /* The stream may be open already. */
-static void connect_stream(struct follower *follower)
+void follower_connect(struct follower *follower)
 {
-    loop_timer_cancel(loop_of(follower), &follower->pause);
-    move(follower, FOLLOWER_CONNECTING);
+    loop_timer_cancel(follower_loop(follower), &follower->pause);
+    follower_move(follower, FOLLOWER_CONNECTING);
     if (follower->failure != ST_OK && !feeder_is_idle(follower->feeder))
         return; /* continues when everything has returned */
-    forget_failure(follower);
+    follower_forget_failure(follower);
     if (watches_is_open(follower->watches))
         compare(follower);
     else
@@ -196,11 +121,13 @@ static void compare(struct follower *follower)
     struct comparer_question question = {
         .witness = &follower->witness,
         .mirrored = follower->given,
-        .cluster_id = known ? known : follower->options.mirror->cluster_id,
-        .raft_term = follower->options.mirror->raft_term,
+        .cluster_id = known ? known : follower->directory->cluster_id,
+        .raft_term = follower->directory->raft_term,
+        .raft = follower->directory->raft,
+        .is_proven = follower->is_proven,
         .key = follower->ranges.items[0].key,
     };
-    move(follower, FOLLOWER_COMPARING);
+    follower_move(follower, FOLLOWER_COMPARING);
     comparer_start(follower->comparer, &question);
 }
 
@@ -208,12 +135,12 @@ static void compare(struct follower *follower)
 static bool identify(struct follower *follower, const vigil_header *header)
 {
     struct error error = {0};
-    struct mirror *mirror = follower->options.mirror;
+    struct mirror *mirror = follower->directory;
     atomic_store(&follower->shown->member_id, header->member_id);
     atomic_store(&follower->shown->raft_term, header->raft_term);
     if (mirror->cluster_id != header->cluster_id &&
         mirror_identify(mirror, follower->cluster, header->cluster_id, &error) != ST_OK) {
-        pause_after(follower, error.text, PAUSE_NS);
+        follower_pause(follower, error.text, FOLLOWER_PAUSE_NS);
         return false;
     }
     atomic_store(&follower->shown->cluster_id, header->cluster_id);
@@ -240,7 +167,7 @@ static void follow(struct follower *follower)
         .revision = follower->given + 1,
         .trust_progress = !all,
     };
-    move(follower, FOLLOWER_FOLLOWING);
+    follower_move(follower, FOLLOWER_FOLLOWING);
     follower->all_keys = all;
     follower->progress_at_ns = 0;
     follower->progress_again = false;
@@ -252,18 +179,16 @@ static void follow(struct follower *follower)
     follower_check(follower);
 }
 
-static void drain(struct follower *follower);
-
 static void on_compared(void *ctx, const struct comparer_result *result)
 {
     struct follower *follower = ctx;
     if (result->verdict == COMPARER_OTHER) {
-        reset(follower, result->reason);
+        follower_reset(follower, result->reason);
         return;
     }
     if (result->verdict == COMPARER_FAILED) {
         watches_avoid_server(follower->watches); /* it may be cut off from the others */
-        pause_after(follower, result->reason, PAUSE_NS);
+        follower_pause(follower, result->reason, FOLLOWER_PAUSE_NS);
         return;
     }
     cluster_state_heard(follower->shown, result->header.revision);
@@ -272,10 +197,15 @@ static void on_compared(void *ctx, const struct comparer_result *result)
     if (!identify(follower, &result->header))
         return;
     snprintf(follower->version, sizeof(follower->version), "%s", result->version);
+    if (result->verdict == COMPARER_UNPROVEN && !follower->load_why) {
+        follower->load_why = "the cluster may have been restored since it was followed";
+        follower->checks = true;
+    }
     if (follower->load_why) {
-        drain(follower);
+        follower_drain(follower);
         return;
     }
+    follower->is_proven = true;
     atomic_store(&follower->complete_at, result->header.revision);
     note_complete(follower);
     follow(follower);
@@ -291,10 +221,11 @@ static void request_progress(struct follower *follower)
         follower->progress_again = true;
         return;
     }
-    follower->progress_at_ns = now_ns(follower);
+    follower->progress_at_ns = loop_now_ns(follower_loop(follower));
     follower->progress_again = false;
     watches_request_progress(follower->watches);
-    loop_timer_set(loop_of(follower), &follower->progress, now_ns(follower) + PROGRESS_EVERY_NS);
+    loop_timer_set(follower_loop(follower), &follower->progress,
+                   loop_now_ns(follower_loop(follower)) + PROGRESS_EVERY_NS);
 }
 
 static void on_progress_late(struct timer *timer)
@@ -307,7 +238,7 @@ static void on_progress_late(struct timer *timer)
 
 static void on_progress(struct follower *follower)
 {
-    loop_timer_cancel(loop_of(follower), &follower->progress);
+    loop_timer_cancel(follower_loop(follower), &follower->progress);
     follower->progress_at_ns = 0;
     if (follower->progress_again)
         request_progress(follower);
@@ -335,7 +266,7 @@ static void pump(struct follower *follower)
 static void on_received(void *ctx, const vigil_header *header, size_t events)
 {
     struct follower *follower = ctx;
-    cluster_state_answered(follower->shown, now_ns(follower));
+    cluster_state_answered(follower->shown, loop_now_ns(follower_loop(follower)));
     if (header) {
         cluster_state_heard(follower->shown, header->revision);
         atomic_store(&follower->shown->member_id, header->member_id);
@@ -351,7 +282,7 @@ static void on_received(void *ctx, const vigil_header *header, size_t events)
 static void on_live(void *ctx)
 {
     struct follower *follower = ctx;
-    cluster_state_answered(follower->shown, now_ns(follower));
+    cluster_state_answered(follower->shown, loop_now_ns(follower_loop(follower)));
     atomic_store(&follower->shown->connected, true);
     atomic_store(&follower->shown->upstream_watches,
                  follower->all_keys ? 1 : follower->ranges.count);
@@ -365,6 +296,7 @@ static void on_live(void *ctx)
     compactions_start(follower->compactions);
     laggard_start(follower->laggard);
     pulse_start(follower->pulse);
+    follower->shown->on_mirrored(follower->shown->ctx); /* linearizable reads wait for this, too */
     if (!atomic_load(&follower->shown->synced))
         request_progress(follower); /* prefixes may be complete without any event */
 }
@@ -372,6 +304,7 @@ static void on_live(void *ctx)
 static void on_opened(void *ctx)
 {
     struct follower *follower = ctx;
+    follower->is_proven = false; /* the server may be another one */
     if (follower->state == FOLLOWER_CONNECTING && follower->failure == ST_OK)
         compare(follower);
 }
@@ -379,6 +312,7 @@ static void on_opened(void *ctx)
 static void on_broken(void *ctx, bool is_only_that)
 {
     struct follower *follower = ctx;
+    follower->is_proven = false;
     if (follower->state != FOLLOWER_FOLLOWING && follower->state != FOLLOWER_COMPARING)
         return;
     if (follower->state == FOLLOWER_FOLLOWING)
@@ -386,7 +320,7 @@ static void on_broken(void *ctx, bool is_only_that)
     const char *why = channel_failure(follower->client->channel);
     if (is_only_that)
         news_waiting(&follower->news, *why ? why : "the watch of the cluster has broken");
-    move(follower, FOLLOWER_CONNECTING);
+    follower_move(follower, FOLLOWER_CONNECTING);
 }
 
 static void on_refused(void *ctx, enum grpc_code code, struct slice text)
@@ -401,7 +335,7 @@ static void on_refused(void *ctx, enum grpc_code code, struct slice text)
     if (is_useless)
         watches_avoid_server(follower->watches);
     if (follower->state == FOLLOWER_CONNECTING)
-        pause_after(follower, reason, is_useless ? NO_LEADER_PAUSE_NS : PAUSE_NS);
+        follower_pause(follower, reason, is_useless ? NO_LEADER_PAUSE_NS : FOLLOWER_PAUSE_NS);
 }
 
 static void on_compacted(void *ctx, int64_t compact_revision)
@@ -410,7 +344,7 @@ static void on_compacted(void *ctx, int64_t compact_revision)
     cluster_state_raise(&follower->shown->compacted, compact_revision);
     follower->load_why = "the cluster has compacted events that the mirror lacks";
     if (follower->state == FOLLOWER_CONNECTING)
-        connect_stream(follower);
+        follower_connect(follower);
 }
 
 static void on_lost(void *ctx)
@@ -418,142 +352,7 @@ static void on_lost(void *ctx)
     struct follower *follower = ctx;
     follower->load_why = "events of the cluster are missing, or too large for the watch";
     if (follower->state == FOLLOWER_CONNECTING)
-        connect_stream(follower);
-}
-
-/* -- Loading -- */
-
-static bool walk_next(void *ctx, struct slice *ret_key, int64_t *ret_mod_revision)
-{
-    return local_mirror_walk_next(ctx, ret_key, ret_mod_revision);
-}
-
-static void on_load_progress(void *ctx, const char *text)
-{
-    struct follower *follower = ctx;
-    if (text)
-        news_waiting(&follower->news, text);
-    else
-        news_loading(&follower->news, follower->load, false);
-}
-
-static void on_loaded(void *ctx, const struct loader_result *result);
-
-static void load(struct follower *follower)
-{
-    static const struct loader_hooks hooks = {.done = on_loaded, .progress = on_load_progress};
-    struct error error = {0};
-    struct mirror_walk *walk = local_mirror_walk_new(follower->mirror);
-    struct load_walk walk_of_load = {walk_next, walk};
-    forget_failure(follower);
-    enum status status = load_new(follower->cluster->mirror.data_dir, walk_of_load, follower->given,
-                                  &follower->load, &error);
-    if (status != ST_OK) {
-        local_mirror_walk_free(walk);
-        pause_after(follower, error.text, PAUSE_NS);
-        return;
-    }
-    move(follower, FOLLOWER_LOADING);
-    news_load(&follower->news, follower->load_why);
-    follower->walk = walk;
-    follower->loader = loader_new(&(struct loader_options){
-        .client = follower->client,
-        .ranges = &follower->ranges,
-        .load = follower->load,
-        .hooks = &hooks,
-        .ctx = follower,
-    });
-    follower_check(follower);
-}
-
-static void drain(struct follower *follower)
-{
-    move(follower, FOLLOWER_DRAINING);
-    if (feeder_is_idle(follower->feeder))
-        load(follower);
-}
-
-/* Gives parts while there is room. */
-static void give(struct follower *follower)
-{
-    struct load_part part;
-    bool is_last = follower->given == follower->load_revision;
-    while (!is_last && feeder_has_room(follower->feeder)) {
-        load_take(follower->load, FEEDER_BATCH_BYTES, &part);
-        is_last = part.is_last;
-        feeder_give_part(follower->feeder, &part, follower->load_revision);
-    }
-    if (is_last)
-        follower->given = follower->load_revision;
-}
-
-/* The disk was full, or a file could not be made. */
-static void give_again(struct follower *follower)
-{
-    follower->failure = ST_OK;
-    local_mirror_retry(follower->mirror);
-    feeder_give_again(follower->feeder);
-}
-
-/* Everything has returned from the mirror, and some of it was refused. A full disk is waited for:
- * to read the state again, which is in a file already, would need more space. */
-static void giving_failed(struct follower *follower)
-{
-    if (!feeder_has_refused(follower->feeder)) {
-        reset(follower, status_text(follower->failure)); /* a part of the state is missing */
-        return;
-    }
-    news_waiting(&follower->news, status_text(follower->failure));
-    loop_timer_set(loop_of(follower), &follower->pause, now_ns(follower) + PAUSE_NS);
-}
-
-/*
- * Also a state without a difference ends the history before it: a key may have been put and deleted
- * in between.
- */
-static void give_loaded(struct follower *follower, int64_t revision)
-{
-    bool is_complete = local_mirror_walk_is_complete(follower->walk);
-    bool is_newer = revision > follower->given;
-    if (!is_complete || (!is_newer && load_different(follower->load))) {
-        reset(follower, is_complete ? "the mirror differs from the cluster at the same revision"
-                                    : "the mirror is damaged");
-        return;
-    }
-    news_loading(&follower->news, follower->load, true);
-    follower->load_revision = revision;
-    move(follower, FOLLOWER_GIVING);
-    atomic_store(&follower->complete_at, revision);
-    if (is_newer) {
-        /* Older events are not in the mirror as soon as the state is visible. */
-        atomic_store(&follower->shown->oldest, revision + 1);
-        give(follower);
-    } else {
-        feeder_reach(follower->feeder, revision);
-    }
-}
-
-static void on_loaded(void *ctx, const struct loader_result *result)
-{
-    struct follower *follower = ctx;
-    if (result->outcome == LOADER_COMPLETE) {
-        give_loaded(follower, result->revision);
-    } else if (result->outcome == LOADER_COMPACTED) {
-        drain(follower);
-    } else if (result->outcome == LOADER_OTHER) {
-        reset(follower, result->reason);
-    } else {
-        pause_after(follower, result->reason, PAUSE_NS);
-    }
-}
-
-static void loaded_is_visible(struct follower *follower)
-{
-    atomic_fetch_add(&follower->shown->loads, 1);
-    follower->load_why = NULL;
-    witness_fini(&follower->witness);
-    witness_find(&follower->witness, follower->mirror);
-    connect_stream(follower);
+        follower_connect(follower);
 }
 
 /* -- What the mirror says -- */
@@ -574,22 +373,22 @@ static void on_applied(void *ctx, enum status status)
         follower->failure = status;
     if (follower->state == FOLLOWER_GIVING && follower->failure != ST_OK) {
         if (idle)
-            giving_failed(follower);
+            follower_giving_failed(follower);
     } else if (follower->state == FOLLOWER_GIVING) {
         if (follower->given != follower->load_revision)
-            give(follower);
+            follower_give(follower);
         else if (idle)
-            loaded_is_visible(follower);
+            follower_loaded(follower);
     } else if (follower->failure != ST_OK && follower->state == FOLLOWER_FOLLOWING) {
         watches_give_up(follower->watches);
-        pause_after(follower, status_text(status), PAUSE_NS);
+        follower_pause(follower, status_text(status), FOLLOWER_PAUSE_NS);
     } else if (follower->failure != ST_OK && follower->state == FOLLOWER_CONNECTING && idle) {
-        connect_stream(follower);
+        follower_connect(follower);
     } else if (follower->state == FOLLOWER_FOLLOWING) {
         pump(follower);
     } else if (follower->state == FOLLOWER_DRAINING && idle) {
-        forget_failure(follower);
-        load(follower);
+        follower_forget_failure(follower);
+        follower_load(follower);
     }
 }
 
@@ -673,8 +472,8 @@ static void end_part(struct driver_part *part)
 static void free_part(struct driver_part *part)
 {
     struct follower *follower = CONTAINER_OF(part, struct follower, part);
-    loop_timer_cancel(loop_of(follower), &follower->pause);
-    loop_timer_cancel(loop_of(follower), &follower->progress);
+    loop_timer_cancel(follower_loop(follower), &follower->pause);
+    loop_timer_cancel(follower_loop(follower), &follower->progress);
     news_stop(&follower->news);
     compactions_free(TAKE(follower->compactions));
     laggard_free(TAKE(follower->laggard));
@@ -695,8 +494,8 @@ static void make_parts(struct follower *follower)
         .received = on_received,
         .lost = on_lost,
     };
-    news_start(&follower->news, follower->cluster, &follower->shown->trouble, loop_of(follower),
-               follower->client->channel);
+    news_start(&follower->news, follower->cluster, &follower->shown->trouble,
+               follower_loop(follower), follower->client->channel);
     follower->watches = watches_new(follower->client, &ops, follower);
     follower->comparer = comparer_new(follower->client, on_compared, follower);
     follower->compactions = compactions_new(&(struct compactions_options){
@@ -715,7 +514,7 @@ static void make_parts(struct follower *follower)
         .leave = leave_member,
         .ctx = follower,
     });
-    follower->pulse = pulse_new(follower->client, follower->shown);
+    follower->pulse = pulse_new(follower->client, follower->shown, &follower->directory->raft);
 }
 
 static void run_begin(struct driver_command *command)
@@ -729,15 +528,15 @@ static void run_begin(struct driver_command *command)
     follower->part.end = end_part;
     follower->part.free = free_part;
     list_push_back(&driver->parts, &follower->part.in_driver);
-    if (follower->options.mirror->is_warm)
+    if (follower->directory->is_warm)
         witness_find(&follower->witness, follower->mirror);
-    connect_stream(follower);
+    follower_connect(follower);
 }
 
 static struct follower *follower_new(const struct follower_options *options)
 {
     struct follower *follower = xcalloc(1, sizeof(*follower));
-    follower->options = *options;
+    follower->directory = options->mirror;
     follower->cluster = options->cluster;
     follower->shown = options->state;
     follower->mirror = options->mirror->engine;

@@ -177,12 +177,12 @@ static enum status choose(struct cluster_read *read)
 {
     struct cluster_shared *shared = read->shard->shared;
     const struct pb_range_request *r = read->request;
-    bool forwards = shared->options.reads == CLUSTER_READS_FORWARD && !r->serializable &&
-                    !read->range->op.principal.is_server;
-    read->only_forwarded = forwards || has_unknown_fields(read) ||
-                           !cluster_mirrors(&shared->options, r->key, r->range_end) ||
-                           (!read->range->op.principal.is_server &&
-                            !grants_can_decide(read->shard->grants, r->key, r->range_end));
+    bool is_ours = read->range->op.principal.is_server;
+    bool forwards = shared->options.reads == CLUSTER_READS_FORWARD && !r->serializable && !is_ours;
+    read->only_forwarded =
+        forwards || has_unknown_fields(read) ||
+        !cluster_mirrors(&shared->options, r->key, r->range_end) ||
+        (!is_ours && !grants_can_decide(read->shard->grants, r->key, r->range_end));
     if (read->only_forwarded)
         return ST_OK;
     if (!atomic_load(&shared->state.synced))
@@ -466,11 +466,19 @@ static void insert_waiting(struct shard_reads *reads, struct cluster_read *read)
     list_insert_before(after->next, &read->in_reads);
 }
 
+/* While the cluster is not followed it may have been restored to another past, and the revision
+ * says nothing: a linearizable read then waits, and is forwarded when that takes too long. */
+static bool mirror_has(const struct cluster_read *read)
+{
+    return read->needed <= atomic_load(&state_of(read)->mirrored) &&
+           (read->request->serializable || atomic_load(&state_of(read)->connected));
+}
+
 static void wait_for_mirror(struct cluster_read *read, int64_t wait_ns)
 {
     struct cluster_shared *shared = read->shard->shared;
     struct shard_reads *reads = read->shard->reads;
-    if (read->needed <= atomic_load(&shared->state.mirrored)) {
+    if (mirror_has(read)) {
         mirror_is_reached(read);
         return;
     }
@@ -486,33 +494,27 @@ static void wait_for_mirror(struct cluster_read *read, int64_t wait_ns)
     loop_defer(read->shard->loop, &reads->work);
 }
 
-/* They are taken out first: what is called may start reads, and give up others. */
-static void start_all(struct shard_reads *reads, struct list *ready)
-{
-    struct list *link;
-    set_due(reads);
-    listen(reads);
-    while ((link = list_pop_front(ready)))
-        mirror_is_reached(LIST_ENTRY(link, struct cluster_read, in_reads));
-}
-
 void cluster_reads_continue(struct cluster_shard *shard)
 {
     struct shard_reads *reads = shard->reads;
     struct cluster_read *read, *following;
-    struct list ready;
+    struct list ready, *link;
     int64_t mirrored = atomic_load(&shard->shared->state.mirrored);
     if (LIKELY(list_empty(&reads->waiting)) || mirrored == reads->looked_at)
         return;
     reads->looked_at = mirrored;
     list_init(&ready);
     LIST_FOREACH_SAFE (read, following, &reads->waiting, in_reads) {
-        if (read->needed <= mirrored) {
+        if (mirror_has(read)) {
             list_remove(&read->in_reads);
             list_push_back(&ready, &read->in_reads);
         }
     }
-    start_all(reads, &ready);
+    /* They were taken out first: what is called may start reads, and give up others. */
+    set_due(reads);
+    listen(reads);
+    while ((link = list_pop_front(&ready)))
+        mirror_is_reached(LIST_ENTRY(link, struct cluster_read, in_reads));
 }
 
 /* A read of a revision that may never exist has no place among those that are late: it waits in
@@ -564,6 +566,7 @@ static void receive_notice(void *owner, struct mailbox_node *node)
     (void)node; /* it belongs to the engine; the turn continues the reads */
     struct shard_reads *reads = owner;
     revision_notice_received(reads->notice);
+    reads->looked_at = 0;
 }
 
 void cluster_reads_notify(struct cluster_shared *shared)

@@ -137,6 +137,7 @@ static inline int set_up(void **state)
     f.shared.state.on_mirrored = on_mirrored;
     f.shared.state.ctx = &f.shared;
     atomic_store(&f.shared.state.synced, true);
+    atomic_store(&f.shared.state.connected, true);
     mirror_has(10);
     f.shard = (struct cluster_shard){.base.engine = &f.shared.engine,
                                      .shared = &f.shared,

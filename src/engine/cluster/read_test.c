@@ -103,6 +103,31 @@ static void linearizable_reads_wait_for_the_revision_of_a_probe(void **state)
     expect_mirror(next, 12);
 }
 
+/* The cluster may have been restored to another past at the same revision. */
+static void linearizable_reads_need_a_mirror_that_follows(void **state)
+{
+    (void)state;
+    atomic_store(&f.shared.state.connected, false);
+    struct reading *late = linearizable(0);
+    expect_mirror(serializable(1), 10);
+    turn();
+    call_answer_revision(call_at(0), 10);
+    turn();
+    assert_int_equal(late->done, 0);
+    run_ns(WAIT_NS + 1);
+    answer_kvs(call_at(0), 10, 1, 1);
+    assert_int_equal(late->done, 1);
+    engine_range_close(&late->range);
+    struct reading *soon = linearizable(2);
+    turn();
+    call_answer_revision(call_at(0), 10);
+    turn();
+    atomic_store(&f.shared.state.connected, true);
+    cluster_reads_notify(&f.shared);
+    turn();
+    expect_mirror(soon, 10);
+}
+
 static void the_wait_begins_with_the_answer_of_the_probe(void **state)
 {
     (void)state;
@@ -535,6 +560,7 @@ int main(void)
         TEST(a_mirror_that_is_late_is_not_waited_for),
         TEST(a_late_mirror_does_not_send_all_reads_to_the_cluster),
         TEST(linearizable_reads_wait_for_the_revision_of_a_probe),
+        TEST(linearizable_reads_need_a_mirror_that_follows),
         TEST(the_wait_begins_with_the_answer_of_the_probe),
         TEST(thousands_of_reads_cost_few_probes),
         TEST(a_failed_probe_fails_the_read_with_its_text),

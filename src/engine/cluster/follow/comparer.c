@@ -1,6 +1,7 @@
 #include "engine/cluster/follow/comparer.h"
 
 #include "base/xalloc.h"
+#include "client/call/client.h"
 #include "engine/cluster/link/via.h"
 
 #include <inttypes.h>
@@ -95,7 +96,8 @@ static void on_range(vigil_call *call, void *user)
         on_answer(comparer, answer);
     } else if (error->code == VIGIL_ERROR_FUTURE_REVISION) {
         conclude(comparer, COMPARER_OTHER, "the cluster's revision has gone back");
-    } else if (error->code == VIGIL_ERROR_COMPACTED) { /* nothing to compare with */
+    } else if (error->code == VIGIL_ERROR_COMPACTED) {
+        /* There is nothing to compare with, so it proves nothing. */
         comparer->kind++;
         ask(comparer);
     } else {
@@ -116,6 +118,17 @@ static void start(struct comparer *comparer, vigil_call *call, vigil_done done)
     (void)code;
 }
 
+/* The member has answered a linearizable read before, so its log is not behind the others'. */
+static void on_last_status(vigil_call *call, void *user)
+{
+    struct comparer *comparer = user;
+    const vigil_status_response *status = vigil_status_result(call);
+    struct loop *loop = comparer->client->driver.loop;
+    bool is_same =
+        status && raft_mark_is_same_log(comparer->question.raft, raft_mark_of(status, loop));
+    conclude(comparer, is_same ? COMPARER_SAME : COMPARER_UNPROVEN, "");
+}
+
 static void ask(struct comparer *comparer)
 {
     vigil_range_request request;
@@ -126,7 +139,10 @@ static void ask(struct comparer *comparer)
            !witness_question(comparer->question.witness, comparer->kind, &key, &revision))
         comparer->kind++;
     if (comparer->kind >= WITNESS_KINDS && comparer->answered) {
-        conclude(comparer, COMPARER_SAME, "");
+        if (comparer->question.is_proven)
+            conclude(comparer, COMPARER_SAME, "");
+        else
+            start(comparer, vigil_status(comparer->client), on_last_status);
         return;
     }
     request.key = vigil_bytes_of(key.ptr, key.len);

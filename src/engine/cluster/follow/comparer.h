@@ -2,10 +2,12 @@
  * Compares the pasts of the mirror and of the cluster, by linearizable reads: a member that is
  * merely behind does not answer them, and without a quorum none does.
  *
- *     version of the server ──► what the witness asks, one read after the other ──► the verdict
+ *     version of the server ──► what the witness asks, one read after the other ──► its raft log
  *
  * Another cluster id, a revision or a term below the last one, or another change at the revision of
- * the mirror's last changes means another past.
+ * the mirror's last changes means another past. That all of them agree does not prove that it is
+ * the same: a change before them may differ, or the cluster may have compacted them. The raft log
+ * can (mirror/raft_mark.h), and if it does not, the states must be compared.
  *
  * Owned by the follower; its thread.
  */
@@ -13,6 +15,7 @@
 #define VIGIL_ENGINE_CLUSTER_FOLLOW_COMPARER_H
 
 #include "engine/cluster/follow/witness.h"
+#include "engine/cluster/mirror/raft_mark.h"
 
 #include <vigil/call.h>
 
@@ -20,13 +23,14 @@ struct comparer;
 
 enum comparer_verdict {
     COMPARER_SAME,
-    COMPARER_OTHER,  /* another past */
-    COMPARER_FAILED, /* the cluster does not answer */
+    COMPARER_UNPROVEN, /* nothing differs, which is no proof */
+    COMPARER_OTHER,    /* another past */
+    COMPARER_FAILED,   /* the cluster does not answer */
 };
 
 struct comparer_result {
     enum comparer_verdict verdict;
-    char reason[VIGIL_ERROR_TEXT_BYTES]; /* unless it is the same */
+    char reason[VIGIL_ERROR_TEXT_BYTES]; /* if it is another one, or failed */
     vigil_header header;                 /* of the last linearizable answer */
     char version[32];                    /* of the server; "" if it does not say */
 };
@@ -36,6 +40,8 @@ struct comparer_question {
     int64_t mirrored;              /* the cluster's revision is not below */
     uint64_t cluster_id;           /* 0: not known yet */
     uint64_t raft_term;            /* of the last comparison; 0: not known */
+    struct raft_mark raft;         /* when the cluster was last followed */
+    bool is_proven;                /* that the past is the same; only the header is needed */
     struct slice key;              /* one that may be read; borrowed */
 };
 

@@ -5,6 +5,7 @@
 #include "engine/cluster/follow/witness.h"
 #include "engine/cluster/laggard.h"
 #include "engine/cluster/load/ranges.h"
+#include "engine/cluster/mirror/raft_mark.h"
 #include "engine/operation.h"
 
 #include <setjmp.h>
@@ -86,6 +87,43 @@ static void a_later_delete_has_two_questions(void **state)
     witness.revision = 13; /* a put that is later still says more */
     assert_false(witness_question(&witness, WITNESS_GONE, &key, &revision));
     witness_fini(&witness);
+}
+
+/* -- The raft log -- */
+
+static bool is_same_log(uint64_t before, int64_t elapsed_ms, uint64_t now)
+{
+    const int64_t then_ms = 1790000000000;
+    return raft_mark_is_same_log((struct raft_mark){before, then_ms},
+                                 (struct raft_mark){now, then_ms + elapsed_ms});
+}
+
+static void a_log_that_cannot_have_been_written_anew_is_the_same(void **state)
+{
+    (void)state;
+    const uint64_t rate = RAFT_ENTRIES_PER_S_MAX;
+    assert_true(is_same_log(10 * rate, 0, 10 * rate));
+    assert_true(is_same_log(10 * rate, 2500, 10 * rate + 7));
+    assert_true(is_same_log(10 * rate, 8999, 10 * rate));
+    assert_false(is_same_log(10 * rate, 9000, 10 * rate)); /* a new one may have come so far */
+    assert_false(is_same_log(rate, 0, rate));
+    assert_false(is_same_log(3, 0, 3));
+    assert_false(is_same_log(10 * rate, 0, 10 * rate - 1)); /* it has gone back */
+    assert_false(is_same_log(10 * rate, 0, 11 * rate + 1)); /* nobody writes so much */
+    assert_true(is_same_log(10 * rate, 0, 11 * rate));
+}
+
+static void an_unknown_log_and_a_clock_that_went_back_prove_nothing(void **state)
+{
+    (void)state;
+    const uint64_t rate = RAFT_ENTRIES_PER_S_MAX;
+    assert_false(is_same_log(0, 0, 10 * rate));
+    assert_false(is_same_log(10 * rate, 0, 0));
+    assert_false(is_same_log(10 * rate, -1, 10 * rate));
+    assert_false(raft_mark_is_same_log((struct raft_mark){10 * rate, INT64_MIN},
+                                       (struct raft_mark){10 * rate, INT64_MAX}));
+    assert_false(raft_mark_is_same_log((struct raft_mark){UINT64_MAX, 0},
+                                       (struct raft_mark){UINT64_MAX, INT64_MAX}));
 }
 
 /* -- Compactions -- */
@@ -231,6 +269,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_field_of_the_last_put_counts),
         cmocka_unit_test(a_later_delete_has_two_questions),
+        cmocka_unit_test(a_log_that_cannot_have_been_written_anew_is_the_same),
+        cmocka_unit_test(an_unknown_log_and_a_clock_that_went_back_prove_nothing),
         cmocka_unit_test(the_compact_revision_is_found_for_every_pair),
         cmocka_unit_test(alarms_are_found_in_the_errors_of_a_status),
         cmocka_unit_test(prefixes_become_disjoint_ranges),

@@ -3,6 +3,7 @@
 #include "base/xalloc.h"
 #include "client/call/client.h"
 #include "engine/cluster/link/state.h"
+#include "engine/cluster/mirror/raft_mark.h"
 #include "engine/operation.h"
 
 #include <vigil/maintenance.h>
@@ -12,6 +13,7 @@
 struct pulse {
     vigil_client *client;
     struct cluster_state *state;
+    struct raft_mark *raft;
     vigil_call *call; /* owned; NULL: no question is under way */
     struct timer next;
 };
@@ -42,6 +44,7 @@ static void take(struct pulse *pulse, const vigil_status_response *status)
     cluster_state_answered(pulse->state, loop_now_ns(loop_of(pulse)));
     atomic_store(&pulse->state->raft_term, status->raft_term);
     atomic_store(&pulse->state->alarms, alarms);
+    *pulse->raft = raft_mark_of(status, loop_of(pulse));
 }
 
 static void on_status(vigil_call *call, void *user)
@@ -63,11 +66,12 @@ static void on_next(struct timer *timer)
     (void)code;
 }
 
-struct pulse *pulse_new(vigil_client *client, struct cluster_state *state)
+struct pulse *pulse_new(vigil_client *client, struct cluster_state *state, struct raft_mark *raft)
 {
     struct pulse *pulse = xcalloc(1, sizeof(*pulse));
     pulse->client = client;
     pulse->state = state;
+    pulse->raft = raft;
     pulse->next.fn = on_next;
     return pulse;
 }

@@ -1,6 +1,7 @@
 /*
  * Asks the member that is followed for its status now and then: the alarms of the cluster, which
- * every member knows, and the raft term. The answer costs the member nothing but itself.
+ * every member knows, the raft term, and where the raft log is. The answer costs the member nothing
+ * but itself.
  *
  * Owned by the follower; its thread.
  */
@@ -12,10 +13,11 @@
 #include <vigil/client.h>
 
 struct cluster_state;
+struct raft_mark;
 struct pulse;
 
-/* Both are borrowed. Aborts without memory. */
-struct pulse *pulse_new(vigil_client *client, struct cluster_state *state);
+/* All are borrowed. Aborts without memory. */
+struct pulse *pulse_new(vigil_client *client, struct cluster_state *state, struct raft_mark *raft);
 void pulse_free(struct pulse *pulse); /* accepts NULL */
 
 /* Begins with a question at once. */

@@ -130,6 +130,16 @@ static enum status check_order(struct load *load, int64_t revision, const vigil_
     return ST_OK;
 }
 
+/* The mirror has the key with this mod revision. */
+static bool is_equal(struct load *load, const vigil_kv *kv)
+{
+    struct change_kv own;
+    load->walk.get(load->walk.ctx, &own);
+    return own.create_revision == kv->create_revision && own.version == kv->version &&
+           own.lease == kv->lease &&
+           slice_equal(own.value, slice_of(kv->value.data, kv->value.size));
+}
+
 static enum status compare(struct load *load, int64_t revision, const vigil_kv *kv)
 {
     struct slice key = slice_of(kv->key.data, kv->key.size);
@@ -140,6 +150,8 @@ static enum status compare(struct load *load, int64_t revision, const vigil_kv *
     }
     bool is_there = load->has_mirror_key && order == 0;
     bool is_same = is_there && load->mirror_mod_revision == kv->mod_revision;
+    if (is_same && !is_equal(load, kv))
+        return ST_INVALID;
     if (is_there)
         walk_on(load);
     if (is_same)

@@ -7,8 +7,9 @@
  *     walk of the mirror ────┘
  *
  * For each different key it keeps 16 bytes in memory. A key that is gone becomes a tombstone of the
- * state's revision. A key of the state that is not newer than the mirror and yet not in it proves
- * that the mirror is of another past.
+ * state's revision. A key of the state that is not newer than the mirror and yet not in it, or
+ * there with another value or other numbers, proves that the mirror is of another past: two pasts
+ * may have changed the same key at the same revision.
  *
  * Owned by the follower; its thread.
  */
@@ -23,9 +24,10 @@
 struct load;
 
 /* The keys of the mirror in their order; false at the end. What it returns is valid until the next
- * call. */
+ * call. `get` returns everything about the key that was returned last. */
 struct load_walk {
     bool (*next)(void *ctx, struct slice *ret_key, int64_t *ret_mod_revision);
+    void (*get)(void *ctx, struct change_kv *ret_kv);
     void *ctx;
 };
 

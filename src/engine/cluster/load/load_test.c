@@ -24,8 +24,9 @@ struct world {
     char directory[TEMP_DIR_BYTES];
     struct key_state mirror[KEYS], cluster[KEYS];
     int64_t mirrored, revision;
-    size_t walked; /* the next key of the walk */
-    char key[16];  /* of the walk */
+    size_t walked;          /* the next key of the walk */
+    struct change_kv other; /* its numbers that are not 0, and its value, are the walk's */
+    char key[16];           /* of the walk */
     char *value;
 };
 
@@ -45,6 +46,23 @@ static bool walk_next(void *ctx, struct slice *ret_key, int64_t *ret_mod_revisio
     *ret_key = slice_from_text(w->key);
     *ret_mod_revision = w->mirror[w->walked++].mod_revision;
     return true;
+}
+
+/* Of a key that was put as add_key does. */
+static void walk_get(void *ctx, struct change_kv *ret_kv)
+{
+    struct world *w = ctx;
+    size_t key = w->walked - 1;
+    int64_t revision = w->mirror[key].mod_revision;
+    *ret_kv = (struct change_kv){
+        .key = slice_from_text(w->key),
+        .mod_revision = revision,
+        .create_revision = w->other.create_revision ? w->other.create_revision : revision / 2,
+        .version = w->other.version ? w->other.version : revision + 1,
+        .lease = w->other.lease ? w->other.lease : (int64_t)key,
+        .value =
+            w->other.value.len ? w->other.value : slice_of(w->value, w->mirror[key].value_bytes),
+    };
 }
 
 static int set_up(void **state)
@@ -71,9 +89,9 @@ static struct load *begin(struct world *w)
     struct load *load;
     struct error error;
     w->walked = 0;
-    assert_int_equal(
-        load_new(w->directory, (struct load_walk){walk_next, w}, w->mirrored, &load, &error),
-        ST_OK);
+    assert_int_equal(load_new(w->directory, (struct load_walk){walk_next, walk_get, w}, w->mirrored,
+                              &load, &error),
+                     ST_OK);
     return load;
 }
 
@@ -219,6 +237,28 @@ static void a_key_of_another_past_is_found(void **state)
     load_free(load);
 }
 
+/* Another past may have changed the same key at the same revision. */
+static void a_key_with_an_equal_revision_is_compared_as_a_whole(void **state)
+{
+    struct world *w = *state;
+    static const struct change_kv others[] = {
+        {.create_revision = 9},
+        {.version = 2},
+        {.lease = 17},
+        {.value = SLICE_LITERAL("vvvw")},
+        {.value = SLICE_LITERAL("vvvvv")},
+    };
+    w->mirrored = 20;
+    w->revision = 30;
+    w->mirror[3] = w->cluster[3] = (struct key_state){20, 4};
+    for (size_t i = 0; i < COUNT_OF(others); i++) {
+        w->other = others[i];
+        struct load *load = begin(w);
+        assert_int_equal(add_all(w, load), ST_INVALID);
+        load_free(load);
+    }
+}
+
 static void keys_out_of_order_are_refused(void **state)
 {
     struct world *w = *state;
@@ -238,8 +278,9 @@ static void a_directory_that_is_missing_is_an_error(void **state)
     struct world *w = *state;
     struct load *load;
     struct error error;
-    assert_int_equal(
-        load_new("/nowhere/at/all", (struct load_walk){walk_next, w}, 0, &load, &error), ST_IO);
+    assert_int_equal(load_new("/nowhere/at/all", (struct load_walk){.next = walk_next, .ctx = w}, 0,
+                              &load, &error),
+                     ST_IO);
     assert_non_null(strstr(error.text, "/nowhere/at/all"));
 }
 
@@ -249,6 +290,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_load_makes_the_mirror_equal, set_up, tear_down),
         cmocka_unit_test_setup_teardown(an_equal_state_is_one_empty_part, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_key_of_another_past_is_found, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_key_with_an_equal_revision_is_compared_as_a_whole, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(keys_out_of_order_are_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_directory_that_is_missing_is_an_error, set_up, tear_down),
     };

@@ -16,7 +16,7 @@ struct loader {
     size_t range;     /* of the next page */
     struct buf key;   /* of the next page */
     int64_t limit;    /* of the next page, in keys */
-    int64_t revision; /* 0 before the first page */
+    int64_t revision; /* 0 before the first page, unless one is wanted */
     bool streams;     /* the server may have RangeStream */
     bool all_requested;
     vigil_call *call; /* the page that was requested; owned; NULL: none */
@@ -55,6 +55,7 @@ struct loader *loader_new(const struct loader_options *options)
     struct loader *loader = xcalloc(1, sizeof(*loader));
     loader->options = *options;
     loader->limit = LOADER_PAGE_KEYS_FIRST;
+    loader->revision = options->revision;
     loader->streams = true;
     loader->compare.fn = on_compare;
     loader->retry.fn = on_retry;
@@ -153,6 +154,10 @@ static void on_failed(struct loader *loader, const vigil_error *error)
         finish(loader, LOADER_COMPACTED, text);
         return;
     }
+    if (error->code == VIGIL_ERROR_FUTURE_REVISION) {
+        finish(loader, LOADER_OTHER, "the cluster's revision has gone back");
+        return;
+    }
     if (error->code == VIGIL_ERROR_TOO_LARGE && loader->limit > 1) {
         loader->limit /= 2;
         request_page(loader);
@@ -219,7 +224,8 @@ static void on_retry(struct timer *timer)
 static void fail(struct loader *loader, enum status status)
 {
     if (status == ST_INVALID)
-        finish(loader, LOADER_OTHER, "a key of the cluster is older than the mirror and not in it");
+        finish(loader, LOADER_OTHER,
+               "a key that is not newer than the mirror differs from the mirror's");
     else
         finish(loader, LOADER_FAILED, status_text(status));
 }

@@ -48,6 +48,7 @@ struct loader_options {
     vigil_client *client;
     const struct ranges *ranges; /* borrowed */
     struct load *load;           /* borrowed */
+    int64_t revision;            /* of the state; 0: the newest one */
     const struct loader_hooks *hooks;
     void *ctx;
 };

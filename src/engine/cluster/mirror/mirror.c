@@ -157,6 +157,7 @@ static enum status write_file(const struct cluster_options *options, const struc
     struct mirror_file file = {
         .cluster_id = mirror->cluster_id,
         .raft_term = mirror->raft_term,
+        .raft = mirror->raft,
         .void_until = mirror->void_until,
         .is_clean = is_clean,
         .prefixes = mirror_file_prefixes(options->prefixes, options->prefix_count),
@@ -195,6 +196,7 @@ static enum status read_file(const struct cluster_options *options, struct mirro
     if (status == ST_OK) {
         mirror->cluster_id = file.cluster_id;
         mirror->raft_term = file.raft_term;
+        mirror->raft = file.raft;
         mirror->void_until = file.void_until;
         if (file.cluster_id)
             *ret_fault = fault_of(options, &file);
@@ -225,6 +227,7 @@ static enum status throw_away_all(const struct cluster_options *options, struct 
     if (fault)
         warn(options, "the mirror of the cluster is thrown away and will be loaded again", fault);
     mirror->cluster_id = mirror->raft_term = 0;
+    mirror->raft = (struct raft_mark){0};
     TRY(write_file(options, mirror, false, error));
     return throw_away(options, error);
 }

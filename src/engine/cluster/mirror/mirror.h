@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "engine/cluster/link/options.h"
+#include "engine/cluster/mirror/raft_mark.h"
 #include "engine/engine.h"
 #include "io/file.h"
 
@@ -21,7 +22,8 @@ struct mirror {
     /* The highest in which that cluster has answered a linearizable read; 0: not known. A cluster
      * that was restored from a snapshot begins with low terms again. */
     uint64_t raft_term;
-    int64_t void_until; /* see cluster_state; kept by a discard until the cluster is past it */
+    struct raft_mark raft; /* when that cluster was last followed */
+    int64_t void_until;    /* see cluster_state; kept by a discard until the cluster is past it */
 
     /* Private. */
     char *path;        /* owned: of the content */

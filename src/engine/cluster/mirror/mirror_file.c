@@ -9,7 +9,8 @@
 #include <string.h>
 
 #define TITLE "vigil mirror of a cluster, file "
-#define VERSION "2"
+#define VERSION "3"
+#define VERSION_BEFORE "2"
 
 enum { PATH_BYTES = 4200 };
 
@@ -68,8 +69,10 @@ void mirror_file_boot(char ret_boot[MIRROR_BOOT_BYTES])
 static void append_file(struct buf *text, const struct mirror_file *file)
 {
     must(buf_append_format(
-        text, TITLE VERSION "\ncluster %llx\nterm %llx\nboot %s\nclean %s\nvoid %lld\n",
-        (unsigned long long)file->cluster_id, (unsigned long long)file->raft_term, file->boot,
+        text,
+        TITLE VERSION "\ncluster %llx\nterm %llx\nindex %llx %lld\nboot %s\nclean %s\nvoid %lld\n",
+        (unsigned long long)file->cluster_id, (unsigned long long)file->raft_term,
+        (unsigned long long)file->raft.index, (long long)file->raft.at_ms, file->boot,
         file->is_clean ? "yes" : "no", (long long)file->void_until));
     must(buf_append_text(text, file->prefixes));
     must(buf_append_format(text, "sum %08x\n", crc32c(0, buf_slice(text))));
@@ -153,17 +156,23 @@ static enum status take_line(const char **text, const char *name, char *ret_valu
 static enum status parse(const char *text, struct mirror_file *ret_file)
 {
     char cluster[24], term[24], boot[MIRROR_BOOT_BYTES], clean[8], void_until[24];
-    if (strncmp(text, TITLE VERSION "\n", sizeof(TITLE VERSION)) != 0)
+    char index[48] = "0 0", *time;
+    bool has_index = strncmp(text, TITLE VERSION "\n", sizeof(TITLE VERSION)) == 0;
+    if (!has_index && strncmp(text, TITLE VERSION_BEFORE "\n", sizeof(TITLE VERSION)) != 0)
         return ST_WRONG_FORMAT;
     text += sizeof(TITLE VERSION);
     TRY(take_line(&text, "cluster", cluster, sizeof(cluster)));
     TRY(take_line(&text, "term", term, sizeof(term)));
+    if (has_index)
+        TRY(take_line(&text, "index", index, sizeof(index)));
     TRY(take_line(&text, "boot", boot, sizeof(boot)));
     TRY(take_line(&text, "clean", clean, sizeof(clean)));
     TRY(take_line(&text, "void", void_until, sizeof(void_until)));
     *ret_file = (struct mirror_file){
         .cluster_id = strtoull(cluster, NULL, 16),
         .raft_term = strtoull(term, NULL, 16),
+        .raft.index = strtoull(index, &time, 16),
+        .raft.at_ms = strtoll(time, NULL, 10),
         .is_clean = strcmp(clean, "yes") == 0,
         .void_until = strtoll(void_until, NULL, 10),
         .prefixes = xalloc_check(strdup(text), strlen(text)),

@@ -1,20 +1,24 @@
 /*
  * The file MIRROR: what the content of a mirror's directory is. Text, replaced atomically.
  *
- *     vigil mirror of a cluster, file 2
+ *     vigil mirror of a cluster, file 3
  *     cluster 8a1b…          of which it is a copy; 0: of none yet
  *     term 1a                the highest raft term in which the cluster has answered; 0: not known
+ *     index 12d687 1790…     of its raft log, and when that was, in milliseconds since 1970; 0 0
  *     boot 3f0c…             in which boot of this machine it is written
  *     clean no               yes: everything was synced at the stop
  *     void 0                 see struct mirror
  *     prefix 2f61            one line for each, in hexadecimal, sorted
  *     sum 1c2d3e4f           crc32c of all lines before
+ *
+ * File 2 has no index.
  */
 #ifndef VIGIL_ENGINE_CLUSTER_MIRROR_MIRROR_FILE_H
 #define VIGIL_ENGINE_CLUSTER_MIRROR_MIRROR_FILE_H
 
 #include "base/slice.h"
 #include "base/status.h"
+#include "engine/cluster/mirror/raft_mark.h"
 #include "io/file.h"
 
 #include <stdbool.h>
@@ -26,6 +30,7 @@ enum { MIRROR_BOOT_BYTES = 40, MIRROR_FILE_BYTES_MAX = 16 << 20 };
 
 struct mirror_file {
     uint64_t cluster_id, raft_term;
+    struct raft_mark raft;
     char boot[MIRROR_BOOT_BYTES]; /* "": unknown */
     bool is_clean;
     int64_t void_until;

@@ -1,6 +1,7 @@
 /* The directory of a mirror: what of it survives a start. */
 #include "engine/cluster/mirror/mirror.h"
 
+#include "base/crc32c.h"
 #include "base/temp_dir_test.h"
 #include "engine/cluster/mirror/mirror_file.h"
 #include "engine/local/local.h"
@@ -332,15 +333,19 @@ static void the_term_is_kept_for_its_cluster_only(void **state)
     assert_int_equal(f->mirror.raft_term, 0);
     raise_term(f, 77);
     raise_term(f, 5); /* a member that is behind */
+    f->mirror.raft = (struct raft_mark){.index = UINT64_MAX, .at_ms = 1790000000000};
     close_mirror(f);
     open_mirror(f);
     assert_true(f->mirror.is_warm);
     assert_int_equal(f->mirror.raft_term, 77);
+    assert_int_equal(f->mirror.raft.index, UINT64_MAX);
+    assert_int_equal(f->mirror.raft.at_ms, 1790000000000);
     raise_term(f, 78);
     close_mirror(f);
     assert_int_equal(mirror_discard(&f->options, 500, &error), ST_OK);
     open_mirror(f);
     assert_int_equal(f->mirror.raft_term, 0);
+    assert_int_equal(f->mirror.raft.index, 0);
     close_mirror(f);
     struct stat found;
     char path[TEMP_DIR_BYTES + 100];
@@ -449,6 +454,35 @@ static void a_mirror_in_use_is_refused(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
+/* Before the file had an index. */
+static void a_mirror_of_the_version_before_is_used(void **state)
+{
+    struct fixture *f = *state;
+    char path[TEMP_DIR_BYTES + 100], text[4096];
+    fill(f);
+    path_of(f, MIRROR_FILE_NAME, path);
+    FILE *file = fopen(path, "r+e");
+    assert_non_null(file);
+    text[fread(text, 1, sizeof(text) - 1, file)] = 0;
+    char *index = strstr(text, "\nindex "), *sum = strstr(text, "\nsum ");
+    assert_true(index && sum);
+    *sum = 0;
+    const char *boot = strchr(index + 1, '\n');
+    memmove(index, boot, strlen(boot) + 1);
+    *strchr(text, '3') = '2';
+    sum = text + strlen(text);
+    memcpy(sum, "\n", 2);
+    rewind(file);
+    int bytes = fprintf(file, "%ssum %08x\n", text, crc32c(0, slice_of(text, strlen(text))));
+    assert_int_equal(ftruncate(fileno(file), bytes), 0);
+    assert_int_equal(fclose(file), 0);
+    open_mirror(f);
+    assert_string_equal(f->warning, "");
+    assert_true(f->mirror.is_warm);
+    assert_int_equal(f->mirror.raft.index, 0);
+    close_mirror(f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -462,6 +496,7 @@ int main(void)
         TEST(a_part_of_a_state_is_thrown_away),
         TEST(discarded_revisions_stay_void_until_the_cluster_is_past_them),
         TEST(the_term_is_kept_for_its_cluster_only),
+        TEST(a_mirror_of_the_version_before_is_used),
         TEST(a_discard_that_was_interrupted_is_completed),
         TEST(a_mirror_is_a_copy_of_one_cluster),
         TEST(a_store_is_not_taken_for_a_mirror),
