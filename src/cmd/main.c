@@ -11,6 +11,7 @@
 #include "cmd/names/apiserver.h"
 #include "cmd/names/assets.h"
 #include "cmd/repair.h"
+#include "cmd/salvage.h"
 #include "cmd/serve/options.h"
 #include "cmd/serve/serve.h"
 #include "cmd/version.h"
@@ -24,7 +25,7 @@ struct command {
     const char *usage; /* its arguments; NULL: it has flags, and shows them itself */
 };
 
-#define MAN_PAGES "vigil|serve|etcd|import|snapshot|repair|kube-watch|pages|markdown"
+#define MAN_PAGES "vigil|serve|etcd|import|snapshot|repair|salvage|kube-watch|pages|markdown"
 #define MAN_USAGE "[" MAN_PAGES "]"
 #define COMPLETION_USAGE "bash|zsh|fish"
 
@@ -75,9 +76,9 @@ static int run_man(int count, char **args)
         const char *name;
         const struct options_table *table;
     } pages[] = {
-        {"serve", &serve_table},   {"etcd", &serve_etcd_table},
-        {"import", &import_table}, {"snapshot", &snapshot_table},
-        {"repair", &repair_table}, {"kube-watch", &kube_watch_table},
+        {"serve", &serve_table},           {"etcd", &serve_etcd_table}, {"import", &import_table},
+        {"snapshot", &snapshot_table},     {"repair", &repair_table},   {"salvage", &salvage_table},
+        {"kube-watch", &kube_watch_table},
     };
     const char *page = count < 2 ? "serve" : args[1];
     if (count == 2 && strcmp(page, "markdown") == 0) {
@@ -113,13 +114,16 @@ static const struct command commands[] = {
     {"snapshot", "restore a snapshot, or show what it contains", snapshot_main, NULL},
     {"repair", "show what a damaged data directory has lost, and accept the loss", repair_main,
      NULL},
+    {"salvage", "copy what can be read of a damaged data directory into a new one", salvage_main,
+     NULL},
     {"kube", "watch a Kubernetes API server: vigil kube watch RESOURCE", kube_main, NULL},
     {"assets", "make the directory that envtest takes as KUBEBUILDER_ASSETS, and print it",
      assets_main, "[DIR]"},
     {"bench", "put load on a server and measure it", run_bench, NULL},
     {"version", "print the version", run_version, ""},
     {"man",
-     "write a manual page (roff): vigil, serve, etcd, import, snapshot, repair, kube-watch, get …",
+     "write a manual page (roff): vigil, serve, etcd, import, snapshot, repair, salvage, "
+     "kube-watch, get …",
      run_man, MAN_USAGE},
     {"completion", "write a completion script: bash, zsh or fish", run_completion,
      COMPLETION_USAGE},
@@ -163,6 +167,7 @@ static void write_overview(void)
            "vigil import \\-\\-data\\-dir /var/lib/vigil /var/lib/etcd/default\n.fi\n"
            ".SH SEE ALSO\n"
            "vigil\\-serve(8), vigil\\-import(8), vigil\\-snapshot(8), vigil\\-repair(8), "
+           "vigil\\-salvage(8), "
            "vigil\\-kube\\-watch(8)");
     char name[64];
     for (size_t i = 0; ctl_man_page(i, name, sizeof(name)), *name; i++)
@@ -234,6 +239,7 @@ static int run_complete(int count, char **args)
         {"import", &import_table, "FILE"},
         {"snapshot", &snapshot_table, "restore|status"},
         {"repair", &repair_table, NULL},
+        {"salvage", &salvage_table, "FILE"},
         {"kube", &kube_watch_table, "watch"},
         {"man", NULL, MAN_PAGES},
         {"completion", NULL, COMPLETION_USAGE},

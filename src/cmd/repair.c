@@ -55,9 +55,11 @@ const struct options_table repair_table = {
         "kept as meta/data.mdb.lost. This may need as much memory as a server with the same "
         "data.\n"
         ".PP\n"
+        "FORMAT has a constant text, and is written again if it is damaged or missing.\n"
+        ".PP\n"
         "A segment that is missing, or whose head is damaged and which the checkpoint needs, can "
         "not be repaired, and neither can a checkpoint and a log that are both damaged: restore a "
-        "backup or a snapshot.\n"
+        "backup or a snapshot, or copy what can be read with vigil salvage.\n"
         ".SH EXIT STATUS\n"
         ".TP\n0\nNothing is damaged, or the loss was accepted: the server starts.\n"
         ".TP\n1\nThe repair failed; the last line says why.\n"
@@ -72,17 +74,17 @@ struct report {
     uint64_t shown;
 };
 
-static void write_key(struct slice key)
+void repair_write_key(struct slice key, size_t bytes_max)
 {
     putchar('"');
-    for (size_t i = 0; i < size_min(key.len, KEY_BYTES_SHOWN_MAX); i++) {
+    for (size_t i = 0; i < size_min(key.len, bytes_max); i++) {
         uint8_t byte = key.ptr[i];
         if (byte > ' ' && byte < 0x7f && byte != '"' && byte != '\\')
             putchar(byte);
         else
             printf("\\x%02x", byte);
     }
-    fputs(key.len > KEY_BYTES_SHOWN_MAX ? "\"…" : "\"", stdout);
+    fputs(key.len > bytes_max ? "\"…" : "\"", stdout);
 }
 
 static void show_lost(void *ctx, const struct store_lost *lost)
@@ -93,7 +95,7 @@ static void show_lost(void *ctx, const struct store_lost *lost)
     if (report->shown++ >= KEYS_SHOWN_MAX)
         return;
     printf("  revision %" PRId64 ": %s ", lost->revision, lost->deleted ? "delete" : "put");
-    write_key(lost->key);
+    repair_write_key(lost->key, KEY_BYTES_SHOWN_MAX);
     printf("%s%s%s\n", lost->stays ? " (can not be read any more)" : "",
            lost->doubtful ? " (it may have been deleted before: this cannot be determined)" : "",
            lost->unsure ? " (its bytes are damaged: perhaps another key)" : "");
@@ -203,6 +205,17 @@ int repair_main(int count, char **args)
     if (status != ST_OK) {
         fprintf(stderr, "vigil repair: %s\n", error.text);
         return EXIT_FAILURE;
+    }
+    if (found.format != DATADIR_FORMAT_INTACT) {
+        printf("%s/FORMAT is %s\n%s written again: its text is always the same\n", flags.data_dir,
+               found.format == DATADIR_FORMAT_MISSING ? "missing" : "damaged",
+               flags.accept_loss ? "was" : "would be");
+        if (!flags.accept_loss)
+            printf("The rest is examined when FORMAT is there. Nothing is lost by this:\n"
+                   "  vigil repair --data-dir %s --accept-loss\n",
+                   flags.data_dir);
+        if (!flags.accept_loss)
+            return EXIT_DAMAGED;
     }
     if (!found.log.damaged && found.checkpoint.how == REBUILT_NOT) {
         printf("nothing is damaged that a start would refuse\n");

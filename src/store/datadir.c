@@ -88,6 +88,12 @@ static enum status check_contents(const char *path, const struct datadir_content
             "%s contains an import that was not finished; run vigil import again, which "
             "starts over, or remove it",
             path);
+    if (contents->log && contents->meta)
+        return error_set(ret_error, ST_WRONG_FORMAT,
+                         "%s has a log and a checkpoint, but its FORMAT file is missing: vigil "
+                         "repair --data-dir %s writes it again; to copy what can be read into a "
+                         "new directory, use vigil salvage %s --to NEW",
+                         path, path, path);
     if (contents->others)
         return error_set(ret_error, ST_WRONG_FORMAT,
                          "%s is not empty and is not a data directory of Vigil (it has no FORMAT "
@@ -122,9 +128,11 @@ static enum status examine(struct fs *fs, const char *path, struct datadir_conte
     if (status != ST_OK)
         return error_set(ret_error, status, "cannot read the data directory %s: %s", path,
                          status_reason(status));
-    if (!ret_contents->format)
-        ret_contents->others |= (ret_contents->log && !is_empty(fs, path, "log")) ||
-                                (ret_contents->meta && !is_empty(fs, path, "meta"));
+    if (!ret_contents->format) {
+        ret_contents->log = ret_contents->log && !is_empty(fs, path, "log");
+        ret_contents->meta = ret_contents->meta && !is_empty(fs, path, "meta");
+        ret_contents->others |= ret_contents->log || ret_contents->meta;
+    }
     return check_contents(path, ret_contents, ret_error);
 }
 
@@ -134,33 +142,102 @@ static const char *format_text(bool is_mirror)
     return is_mirror ? FORMAT_TEXT_OF_MIRROR : FORMAT_TEXT;
 }
 
+enum { TEXT_MAX = 2 * sizeof(FORMAT_TEXT) }; /* with room to detect excess text */
+
+static enum status read_format(struct fs *fs, const char *file_path, char text[static TEXT_MAX])
+{
+    AUTO(file_closep) struct file *file = NULL;
+    uint64_t bytes = 0;
+    memset(text, 0, TEXT_MAX);
+    TRY(fs_open(fs, file_path, FILE_READ_ONLY, &file));
+    TRY(file_size(file, &bytes));
+    return file_pread(file, text, bytes < TEXT_MAX ? (size_t)bytes : TEXT_MAX - 1, 0);
+}
+
+/* Whether some version of this program, on some machine, writes such a text. */
+static bool is_format_text(const char *text)
+{
+    static const char *const beginnings[] = {"vigil data directory, format ",
+                                             "vigil mirror of a cluster, format "};
+    for (size_t i = 0; i < COUNT_OF(beginnings); i++) {
+        size_t len = strlen(beginnings[i]);
+        if (strncmp(text, beginnings[i], len) != 0)
+            continue;
+        size_t digits = strspn(text + len, "0123456789");
+        const char *rest = text + len + digits;
+        return digits && (!strcmp(rest, ", little endian\n") || !strcmp(rest, ", big endian\n"));
+    }
+    return false;
+}
+
+static enum status refuse_format(const char *path, const char *text, const char *wanted,
+                                 struct error *ret_error)
+{
+    if (!is_format_text(text))
+        return error_set(ret_error, ST_WRONG_FORMAT,
+                         "%s/FORMAT is damaged and should say \"%.*s\": vigil repair --data-dir %s "
+                         "writes it again; to copy what can be read into a new directory, use "
+                         "vigil salvage %s --to NEW",
+                         path, (int)strlen(wanted) - 1, wanted, path, path);
+    return error_set(ret_error, ST_WRONG_FORMAT,
+                     "%s was written in another format than this version of Vigil reads: its "
+                     "FORMAT file says \"%.*s\" and should say \"%.*s\". Start it with the "
+                     "version of Vigil that wrote it; to bring the data here, save a snapshot "
+                     "there and use vigil snapshot restore. If no other version has used it, the "
+                     "file is damaged: remove it, and vigil repair writes it again",
+                     path, (int)strcspn(text, "\n"), text, (int)strlen(wanted) - 1, wanted);
+}
+
+static bool is_earlier_format(const char *text)
+{
+    for (size_t i = 0; i < COUNT_OF(formats_before); i++) {
+        if (strcmp(text, formats_before[i]) == 0)
+            return true;
+    }
+    return false;
+}
+
+enum status datadir_examine_format(struct fs *fs, const char *path, enum datadir_format *ret_format,
+                                   struct error *ret_error)
+{
+    char file_path[4200], text[TEXT_MAX];
+    struct datadir_contents contents = {0};
+    snprintf(file_path, sizeof(file_path), "%s/FORMAT", path);
+    enum status status = fs_list(fs, path, note_name, &contents);
+    if (status != ST_OK)
+        return error_set(ret_error, status, "cannot read the data directory %s: %s", path,
+                         status_reason(status));
+    if (contents.mirror)
+        return refuse_mirror(path, ret_error);
+    status = read_format(fs, file_path, text);
+    if (status == ST_NOT_FOUND && !contents.log)
+        return error_set(ret_error, ST_WRONG_FORMAT,
+                         "%s is not a data directory of Vigil: it has no FORMAT file and no log",
+                         path);
+    *ret_format = status == ST_NOT_FOUND ? DATADIR_FORMAT_MISSING : DATADIR_FORMAT_DAMAGED;
+    if (status != ST_OK || !is_format_text(text))
+        return ST_OK; /* what cannot be read is damaged */
+    *ret_format = DATADIR_FORMAT_INTACT;
+    if (strcmp(text, FORMAT_TEXT_OF_MIRROR) == 0)
+        return refuse_mirror(path, ret_error);
+    if (strcmp(text, FORMAT_TEXT) == 0 || is_earlier_format(text))
+        return ST_OK;
+    return refuse_format(path, text, FORMAT_TEXT, ret_error);
+}
+
 static enum status check_format(struct fs *fs, const char *path, const char *file_path,
                                 bool is_mirror, bool *ret_before, struct error *ret_error)
 {
-    AUTO(file_closep) struct file *file = NULL;
-    enum status status = fs_open(fs, file_path, FILE_READ_WRITE, &file);
-    if (status != ST_OK)
-        return error_set(ret_error, status, "cannot open %s: %s", file_path, status_reason(status));
-    char text[2 * sizeof(FORMAT_TEXT)] = ""; /* with room to detect excess text */
-    uint64_t bytes = 0;
-    status = file_size(file, &bytes);
-    if (status == ST_OK)
-        status = file_pread(file, text, bytes < sizeof(text) ? (size_t)bytes : sizeof(text) - 1, 0);
+    char text[TEXT_MAX];
+    enum status status = read_format(fs, file_path, text);
     if (status != ST_OK)
         return error_set(ret_error, status, "cannot read %s: %s", file_path, status_reason(status));
-    *ret_before = false;
-    for (size_t i = 0; i < COUNT_OF(formats_before) && !is_mirror; i++)
-        *ret_before |= strcmp(text, formats_before[i]) == 0;
+    *ret_before = !is_mirror && is_earlier_format(text);
     if (!is_mirror && strcmp(text, FORMAT_TEXT_OF_MIRROR) == 0)
         return refuse_mirror(path, ret_error);
     const char *wanted = format_text(is_mirror);
     if (!*ret_before && strcmp(text, wanted) != 0)
-        return error_set(ret_error, ST_WRONG_FORMAT,
-                         "%s was written in another format than this version of Vigil reads: its "
-                         "FORMAT file says \"%.*s\" and should say \"%.*s\". Start it with the "
-                         "version of Vigil that wrote it; to bring the data here, save a snapshot "
-                         "there and use vigil snapshot restore",
-                         path, (int)strcspn(text, "\n"), text, (int)strlen(wanted) - 1, wanted);
+        return refuse_format(path, text, wanted, ret_error);
     return ST_OK;
 }
 
@@ -230,6 +307,20 @@ static enum status mark(struct fs *fs, const char *path, const char *format_path
         return error_set(ret_error, status, "cannot write %s: %s", format_path,
                          status_reason(status));
     return ST_OK;
+}
+
+enum status datadir_mend_format(struct fs *fs, const char *path, struct error *ret_error)
+{
+    char format_path[4200];
+    enum datadir_format format;
+    struct datadir dir = {0};
+    snprintf(format_path, sizeof(format_path), "%s/FORMAT", path);
+    TRY(take_lock(&dir, fs, path, ret_error));
+    enum status status = datadir_examine_format(fs, path, &format, ret_error);
+    if (status == ST_OK && format != DATADIR_FORMAT_INTACT)
+        status = mark(fs, path, format_path, false, false, ret_error);
+    datadir_close(&dir);
+    return status;
 }
 
 static enum status prepare(struct datadir *dir, struct fs *fs, const char *path, bool made,

@@ -24,6 +24,18 @@ MUST_CHECK
 enum status datadir_make(struct fs *fs, const char *path, struct error *ret_error);
 
 /*
+ * The FORMAT file of a store. It is damaged if it is none that any version of this program writes.
+ * ST_WRONG_FORMAT: another version, a mirror, or the data of an etcd. Changes nothing.
+ */
+enum datadir_format { DATADIR_FORMAT_INTACT, DATADIR_FORMAT_DAMAGED, DATADIR_FORMAT_MISSING };
+MUST_CHECK
+enum status datadir_examine_format(struct fs *fs, const char *path, enum datadir_format *ret_format,
+                                   struct error *ret_error);
+/* Writes it again where it is damaged or missing, and locks the directory meanwhile. */
+MUST_CHECK
+enum status datadir_mend_format(struct fs *fs, const char *path, struct error *ret_error);
+
+/*
  * Of a store, or of the mirror of a cluster: neither is opened as the other. ST_IN_USE,
  * ST_WRONG_FORMAT (another version, etcd's data, or a directory with other files), or the error of
  * the system; the error text says what to do.

@@ -187,8 +187,38 @@ static void other_formats_are_refused(void **state)
         write_file(fs, "/data/FORMAT", texts[i]);
         assert_int_equal(open_and_close(fs, &error), ST_WRONG_FORMAT);
         assert_non_null(strstr(error.text, "/data"));
-        assert_non_null(strstr(error.text, "vigil snapshot restore"));
+        assert_non_null(strstr(error.text, i == 1 ? "vigil snapshot restore" : "vigil repair"));
         assert_int_equal(fs_unlink(fs, "/data/FORMAT"), ST_OK);
+    }
+}
+
+/* Nothing but the constant text is lost then. */
+static void a_damaged_or_missing_format_is_written_again(void **state)
+{
+    static const struct slice texts[] = {
+        SLICE_LITERAL(""),
+        SLICE_LITERAL("vigil data directory, format 3, little endian"),
+        SLICE_LITERAL("vigil dat`directory, format 3, little endian\n"),
+        SLICE_LITERAL("\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"),
+    };
+    struct fs *fs = fs_of(state);
+    struct error error;
+    enum datadir_format format;
+    assert_int_equal(open_and_close(fs, &error), ST_OK);
+    write_file(fs, "/data/log/1.seg", SLICE_LITERAL("x"));
+    write_file(fs, "/data/meta/data.mdb", SLICE_LITERAL("x"));
+    for (size_t i = 0; i <= COUNT_OF(texts); i++) {
+        assert_int_equal(fs_unlink(fs, "/data/FORMAT"), ST_OK);
+        if (i < COUNT_OF(texts))
+            write_file(fs, "/data/FORMAT", texts[i]);
+        assert_int_equal(open_and_close(fs, &error), ST_WRONG_FORMAT);
+        assert_non_null(strstr(error.text, "vigil repair --data-dir /data"));
+        assert_non_null(strstr(error.text, "vigil salvage /data --to NEW"));
+        assert_int_equal(datadir_examine_format(fs, "/data", &format, &error), ST_OK);
+        assert_int_equal(format,
+                         i < COUNT_OF(texts) ? DATADIR_FORMAT_DAMAGED : DATADIR_FORMAT_MISSING);
+        assert_int_equal(datadir_mend_format(fs, "/data", &error), ST_OK);
+        assert_int_equal(open_and_close(fs, &error), ST_OK);
     }
 }
 
@@ -265,6 +295,7 @@ int main(void)
         TEST(empty_parts_of_an_interrupted_start_are_accepted),
         TEST(parts_with_files_are_left_alone),
         TEST(other_formats_are_refused),
+        TEST(a_damaged_or_missing_format_is_written_again),
         TEST(earlier_formats_are_opened_and_converted),
         TEST(path_too_long_is_refused),
         TEST(every_call_may_fail),

@@ -22,12 +22,16 @@ struct rebuilding {
     struct epoch *epoch;
     struct index *index; /* every key of the log */
     int64_t db_bytes;
+    unsigned searches; /* of changes by revision, to salvage */
 };
+
+enum { SEARCHES_MAX = 1000 };
 
 static void rebuilding_fini(struct rebuilding *r)
 {
     salvage_close(&r->salvage);
-    log_survey_close(&r->survey);
+    if (!r->options->salvages)
+        log_survey_close(&r->survey);
     index_free(r->index);
     epoch_free(r->epoch);
 }
@@ -78,8 +82,9 @@ static const struct change_head *change_by_id(const struct log *log, struct back
  * An entry identifies its change in three ways: by its id, its location and its key. Two that agree
  * are enough, unless others agree on another change.
  */
-static void put_right(const struct log *log, struct salvage_version *found)
+static void put_right(struct rebuilding *r, struct salvage_version *found)
 {
+    const struct log *log = r->survey.log;
     const struct backend_version *version = &found->version;
     const struct change_head *at_loc = NULL, *by_id = NULL;
     log_loc loc = version->loc, id_loc = 0;
@@ -89,7 +94,9 @@ static void put_right(const struct log *log, struct salvage_version *found)
         found->version = backend_version_of(at_loc, loc);
         return;
     }
-    by_id = change_by_id(log, version->id, &id_loc);
+    /* In a log that is damaged, too, a search may read a whole segment. */
+    if (!r->options->salvages || r->searches++ < SEARCHES_MAX)
+        by_id = change_by_id(log, version->id, &id_loc);
     bool id_agrees = by_id && slice_equal(change_key(by_id), version->key);
     bool loc_agrees = at_loc && slice_equal(change_key(at_loc), version->key);
     found->bad = id_agrees == loc_agrees;
@@ -115,8 +122,12 @@ static enum status weigh(struct rebuilding *r, bool *ret_is_whole)
 {
     TRY(salvage_sums(&r->salvage, &r->numbers_sure, &r->entries_sure));
     uint64_t index = (uint64_t)r->salvage.numbers[BACKEND_INDEX];
-    r->stale = r->numbers_sure && index < r->survey.incomplete_to;
-    *ret_is_whole = r->numbers_sure && r->entries_sure && !r->stale && has_its_segments(r);
+    /* To salvage, the versions in a segment that is missing are lost, and the others are not. */
+    bool salvages = r->options->salvages;
+    uint64_t later = salvages ? r->survey.copied_to : r->survey.incomplete_to;
+    r->stale = r->numbers_sure && index < later;
+    *ret_is_whole =
+        r->numbers_sure && r->entries_sure && !r->stale && (salvages || has_its_segments(r));
     return ST_OK;
 }
 
@@ -124,7 +135,7 @@ static void put_all_right(struct rebuilding *r)
 {
     struct salvage_version *versions = salvage_versions(&r->salvage);
     for (size_t i = 0; i < salvage_version_count(&r->salvage); i++)
-        put_right(r->survey.log, &versions[i]);
+        put_right(r, &versions[i]);
 }
 
 /* Reads one state of the file. Bad entries are kept for now. */
@@ -210,47 +221,47 @@ static enum status plan_from_log(struct rebuilding *r)
 
 /* -- In part -- */
 
-static enum status each_record(struct rebuilding *r,
-                               enum status (*fn)(struct rebuilding *r,
-                                                 const struct log_record *record))
+static void ignore_gap(void *ctx, const struct store_gap *gap)
 {
-    struct log_reader reader;
-    struct log_record record;
-    enum status status;
-    log_reader_init(&reader, r->survey.log, 1);
-    while ((status = log_reader_next(&reader, r->survey.last_index, &record)) == ST_OK)
-        TRY(fn(r, &record));
+    (void)ctx, (void)gap;
+}
+
+static void report_gap(void *ctx, const struct store_gap *gap)
+{
+    const struct rebuilding *r = ctx;
+    r->options->gap(r->options->ctx, gap);
+}
+
+/* tells: what is lost is reported, once although the log is read twice. */
+static enum status each_change(
+    struct rebuilding *r, bool tells,
+    enum status (*change_seen)(void *ctx, const struct log_record *record,
+                               const struct change_head *change, log_loc loc),
+    enum status (*record_seen)(void *ctx, const struct log_record *record))
+{
+    struct change_scan scan = {
+        .log = r->survey.log,
+        .from_index = 1,
+        .to_index = r->survey.last_index,
+        .salvages = r->options->salvages,
+        .complete_from = UINT64_MAX, /* the cleaner may have removed any segment */
+        .change_seen = change_seen,
+        .record_seen = record_seen,
+        .gap = tells ? report_gap : ignore_gap,
+        .ctx = r,
+    };
+    enum status status = change_scan_run(&scan);
     if (status == ST_DAMAGED) {
-        r->survey.damaged_segment = reader.segment_id;
-        r->survey.damaged_offset = reader.offset;
+        r->survey.damaged_segment = scan.damaged_segment;
+        r->survey.damaged_offset = scan.damaged_offset;
     }
-    return status == ST_END ? ST_OK : status;
+    return status;
 }
 
-static enum status each_change(struct rebuilding *r, const struct log_record *record,
-                               enum status (*fn)(struct rebuilding *r,
-                                                 const struct log_record *record,
-                                                 const struct change_head *change, log_loc loc))
-{
-    struct change_walk walk;
-    const struct change_head *change;
-    size_t offset;
-    if (record->type != LOG_RECORD_KV)
-        return ST_OK;
-    TRY(change_walk_init(&walk, record->body));
-    for (;;) {
-        TRY(change_walk_next(&walk, &change, &offset));
-        if (!change)
-            return ST_OK;
-        if (!change_is_sound(change))
-            return ST_DAMAGED;
-        TRY(fn(r, record, change, record->body_loc + offset));
-    }
-}
-
-static enum status index_change(struct rebuilding *r, const struct log_record *record,
+static enum status index_change(void *ctx, const struct log_record *record,
                                 const struct change_head *change, log_loc loc)
 {
+    struct rebuilding *r = ctx;
     (void)record;
     struct backend_version version = backend_version_of(change, loc);
     bool tombstone = change_is_tombstone(change);
@@ -265,11 +276,6 @@ static enum status index_change(struct rebuilding *r, const struct log_record *r
                   .sub_revision = change->sub,
               });
     return ST_OK;
-}
-
-static enum status index_record(struct rebuilding *r, const struct log_record *record)
-{
-    return each_change(r, record, index_change);
 }
 
 static void tell_lost(struct rebuilding *r, struct slice key, int64_t revision)
@@ -301,9 +307,10 @@ static void let_go_of_stale(struct rebuilding *r)
  * Adds the version to the plan if it is the newest of its key and there is no sign that the key may
  * have been deleted.
  */
-static enum status plan_change(struct rebuilding *r, const struct log_record *record,
+static enum status plan_change(void *ctx, const struct log_record *record,
                                const struct change_head *change, log_loc loc)
 {
+    struct rebuilding *r = ctx;
     struct backend_version version = backend_version_of(change, loc);
     const struct index_item *item = index_find(r->index, version.key);
     if (change_is_tombstone(change) || !item || item->newest.mod_revision != change->revision ||
@@ -320,8 +327,9 @@ static enum status plan_change(struct rebuilding *r, const struct log_record *re
 }
 
 /* Rows of complete records replace those that the checkpoint had. */
-static enum status plan_record_rows(struct rebuilding *r, const struct log_record *record)
+static enum status plan_record_rows(void *ctx, const struct log_record *record)
 {
+    struct rebuilding *r = ctx;
     struct row_walk walk;
     struct row row;
     enum status status = ST_OK;
@@ -331,12 +339,6 @@ static enum status plan_record_rows(struct rebuilding *r, const struct log_recor
     while ((status = row_walk_next(&walk, &row)) == ST_OK)
         TRY(backend_row_put(r->plan, &row));
     return status == ST_END ? ST_OK : status;
-}
-
-static enum status plan_record(struct rebuilding *r, const struct log_record *record)
-{
-    TRY(each_change(r, record, plan_change));
-    return plan_record_rows(r, record);
 }
 
 /* The next start counts live_bytes. */
@@ -398,12 +400,12 @@ static void count_rows(struct rebuilding *r)
 static enum status plan_in_part(struct rebuilding *r)
 {
     r->result.how = REBUILT_IN_PART;
-    if (r->survey.damaged_segment)
+    if (r->survey.damaged_segment && !r->options->salvages)
         return ST_DAMAGED;
     r->epoch = epoch_new(1);
     r->index = index_new(r->epoch);
     index_load_begin(r->index);
-    enum status status = each_record(r, index_record);
+    enum status status = each_change(r, true, index_change, NULL);
     if (status == ST_OK)
         let_go_of_stale(r);
     index_load_end(r->index);
@@ -411,7 +413,7 @@ static enum status plan_in_part(struct rebuilding *r)
     TRY(salvage_settle(&r->salvage));
     count_rows(r);
     TRY(plan_rows(r));
-    TRY(each_record(r, plan_record));
+    TRY(each_change(r, false, plan_change, plan_record_rows));
     TRY(plan_segments(r));
     return plan_numbers(r);
 }
@@ -436,21 +438,34 @@ static enum status plan(struct rebuilding *r)
     return complete ? plan_from_log(r) : plan_in_part(r);
 }
 
+/* Of the directory above, which is the data directory. */
+static size_t dir_len(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? (size_t)(slash - path) : strlen(path);
+}
+
 enum status store_rebuild(const struct store_rebuild_options *options, struct backend *into,
                           struct store_rebuild *ret_rebuild, struct error *ret_error)
 {
     struct rebuilding r = {.options = options, .plan = into};
-    enum status status = log_survey_open(&r.survey, &options->log, ret_error);
+    enum status status = ST_OK;
+    if (options->salvages)
+        r.survey = *options->salvages;
+    else
+        status = log_survey_open(&r.survey, &options->log, false, ret_error);
     if (status == ST_OK) {
         status = plan(&r);
         if (status != ST_OK)
             error_set(ret_error, status,
                       "%s/data.mdb is damaged and cannot be rebuilt: %s (%s/%016llx.seg, offset "
-                      "%llu): restore the data directory from a backup or a snapshot",
+                      "%llu): restore the data directory from a backup or a snapshot, or copy what "
+                      "can be read with vigil salvage %.*s --to NEW",
                       options->meta_dir,
                       status == ST_DAMAGED ? "the log is damaged, too" : status_reason(status),
                       options->log.dir, (unsigned long long)r.survey.damaged_segment,
-                      (unsigned long long)r.survey.damaged_offset);
+                      (unsigned long long)r.survey.damaged_offset, (int)dir_len(options->meta_dir),
+                      options->meta_dir);
     }
     if (status == ST_OK)
         *ret_rebuild = r.result;

@@ -11,24 +11,16 @@
  *                  so that no client reads it with gaps; revisions do not decrease
  *
  * The last way needs a log without damage: a key whose newest change cannot be read would have an
- * older value. Aborts when memory is exhausted. For one thread.
+ * older value. To salvage (store/salvage.h), it reads what it can of a damaged log, and reports
+ * which records are lost. Aborts when memory is exhausted. For one thread.
  */
 #ifndef VIGIL_STORE_REBUILD_H
 #define VIGIL_STORE_REBUILD_H
 
 #include "base/error.h"
 #include "store/backend/backend.h"
-#include "store/log/log.h"
-
-/* A version of a key that is lost. */
-struct store_lost {
-    struct slice key;
-    int64_t revision;
-    bool deleted;  /* the lost version is a deletion */
-    bool unsure;   /* read from damaged bytes: the key may be wrong */
-    bool stays;    /* the version stays and cannot be read */
-    bool doubtful; /* it is unknown whether the key was deleted since */
-};
+#include "store/change_scan.h"
+#include "store/log/survey.h"
 
 enum store_rebuilt { REBUILT_NOT, REBUILT_AS_IT_WAS, REBUILT_FROM_LOG, REBUILT_IN_PART };
 
@@ -47,7 +39,9 @@ struct store_rebuild_options {
     const char *meta_dir;
     struct log_options log;
     void (*lost)(void *ctx, const struct store_lost *lost);
+    void (*gap)(void *ctx, const struct store_gap *gap); /* only to salvage */
     void *ctx;
+    const struct log_survey *salvages; /* of the log, made to salvage. NULL: a repair */
 };
 
 /*

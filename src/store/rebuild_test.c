@@ -499,6 +499,9 @@ static void a_log_that_is_damaged_too_is_refused(void **state)
     assert_int_equal(repair(&bed, true, &found, &error), ST_DAMAGED);
     assert_non_null(strstr(error.text, "the log is damaged, too"));
     assert_non_null(strstr(error.text, ".seg, offset "));
+    char advice[128];
+    snprintf(advice, sizeof(advice), "vigil salvage %s --to NEW", bed.dir);
+    assert_non_null(strstr(error.text, advice));
     tear_down(&bed);
 }
 

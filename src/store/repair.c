@@ -4,7 +4,6 @@
 #include "store/backend/backend_memory.h"
 #include "store/backend/replace.h"
 #include "store/change.h"
-#include "store/datadir.h"
 
 #include <stdio.h>
 
@@ -101,20 +100,6 @@ static void records_passed(void *ctx, const struct log *log, log_loc from, log_l
 }
 
 /* -- The parts -- */
-
-/* Opening would create what is missing. */
-static enum status check_is_ours(const struct store_repair_options *options,
-                                 struct error *ret_error)
-{
-    char path[4200];
-    snprintf(path, sizeof(path), "%s/FORMAT", options->dir);
-    AUTO(file_closep) struct file *file = NULL;
-    enum status status = fs_open(options->fs, path, FILE_READ_ONLY, &file);
-    if (status != ST_OK)
-        return error_set(ret_error, status, "%s is not a data directory of Vigil: %s: %s",
-                         options->dir, path, status_reason(status));
-    return ST_OK;
-}
 
 static enum status list_segment(void *ctx, const struct backend_segment *segment)
 {
@@ -240,7 +225,17 @@ enum status store_repair(const struct store_repair_options *options,
                          struct store_repair *ret_repair, struct error *ret_error)
 {
     struct repairing repairing = {.options = options, .backend = options->backend};
-    enum status status = check_is_ours(options, ret_error);
+    enum datadir_format format;
+    /* Opening would create what is missing. */
+    TRY(datadir_examine_format(options->fs, options->dir, &format, ret_error));
+    repairing.repair.format = format;
+    if (format != DATADIR_FORMAT_INTACT && !options->accept) {
+        *ret_repair = repairing.repair;
+        return ST_OK;
+    }
+    enum status status = ST_OK;
+    if (format != DATADIR_FORMAT_INTACT)
+        status = datadir_mend_format(options->fs, options->dir, ret_error);
     if (status == ST_OK)
         status = datadir_open(&repairing.dir, options->fs, options->dir, false, ret_error);
     if (status == ST_OK)

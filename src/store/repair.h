@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "store/backend/backend.h"
+#include "store/datadir.h"
 #include "store/log/repair.h"
 #include "store/rebuild.h"
 
@@ -26,6 +27,8 @@ struct store_repair_options {
 };
 
 struct store_repair {
+    /* Not intact: it was written again or, before that is accepted, nothing else was examined. */
+    enum datadir_format format;
     struct log_repair log;
     struct store_rebuild checkpoint; /* REBUILT_NOT: it is not damaged */
     char checkpoint_error[512];      /* what is wrong with it */

@@ -54,7 +54,7 @@ class Command(LiveTest):
 
     @only_vigil
     def test_every_command_has_help(self):
-        for command in ("serve", "import", "snapshot", "repair", "kube", "bench", "version", "man", "completion",
+        for command in ("serve", "import", "snapshot", "repair", "salvage", "kube", "bench", "version", "man", "completion",
                         "help"):
             for words in ((command, "--help"), ("help", command)):
                 with self.subTest(words=words):

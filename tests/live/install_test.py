@@ -62,6 +62,7 @@ class Install(InstalledTest):
         for name, parts in (("serve", ("CONFIGURATION FILE", "SIGNALS")), ("import", ("SOURCE",)),
                             ("snapshot", ("save|restore|status FILE", "--skip-hash-check")),
                             ("repair", ("WHAT IS LOST", "--accept-loss")),
+                            ("salvage", ("WHAT IS SALVAGED", "--to")),
                             ("kube-watch", ("OUTPUT", "--informer"))):
             page = self.share / f"man/man8/vigil-{name}.8"
             done = output("man", "--warnings", "-l", str(page),
@@ -89,7 +90,7 @@ class Install(InstalledTest):
                       env={"MANWIDTH": "100", "LC_ALL": "C.UTF-8", "PATH": "/usr/bin:/bin"})
         self.assertEqual(done.stderr, "")
         for part in ("VIGIL(1)", "vigil COMMAND", "serve", "completion", "EXIT STATUS", "vigil-serve(8)",
-                     "vigil-repair(8)", "vigil-kube-watch(8)"):
+                     "vigil-repair(8)", "vigil-salvage(8)", "vigil-kube-watch(8)"):
             self.assertIn(part, done.stdout)
 
     def test_shells_accept_the_completions(self):

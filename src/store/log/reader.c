@@ -255,6 +255,27 @@ void log_record_sum(const struct log *log, const struct log_record *record, uint
     record_sum_head(record->body.ptr - RECORD_HEAD_BYTES, segment->head.salt, ret_sum, ret_wanted);
 }
 
+bool log_reader_damaged(const struct log_reader *reader, struct log_record *ret_record)
+{
+    const struct segment *segment = segment_table_get(&reader->log->table, reader->segment_id);
+    struct record_head head;
+    *ret_record = (struct log_record){0};
+    if (segment && head_at(segment, reader->offset, &head) == ST_OK) {
+        log_record_from(segment, reader->offset, &head, ret_record);
+        return true;
+    }
+    uint64_t body = reader->offset + RECORD_HEAD_BYTES, end;
+    if (!segment)
+        return false;
+    if (!next_good(segment, reader->offset, &end, &head))
+        end = atomic_load_explicit(&segment->written, memory_order_acquire);
+    if (body < end) {
+        ret_record->body = slice_of(segment->base + body, end - body);
+        ret_record->body_loc = log_loc_of(reader->segment_id, body);
+    }
+    return false;
+}
+
 void log_reader_pass_damage(struct log_reader *reader)
 {
     const struct segment *segment = segment_table_get(&reader->log->table, reader->segment_id);

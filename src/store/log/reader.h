@@ -50,6 +50,11 @@ static inline log_loc log_reader_loc(const struct log_reader *reader)
 {
     return reader->segment_id << LOG_OFFSET_BITS | reader->offset;
 }
+/*
+ * After ST_DAMAGED: the record as far as its head can be read; it is not verified. Its bytes end at
+ * the next readable record. False: the head is damaged, too, and only body and body_loc are set.
+ */
+bool log_reader_damaged(const struct log_reader *reader, struct log_record *ret_record);
 /* After ST_DAMAGED: continues after what cannot be read. */
 void log_reader_pass_damage(struct log_reader *reader);
 

@@ -46,7 +46,7 @@ enum status recovery_fail_damaged(struct recovery *r, uint64_t id, uint64_t offs
 {
     return error_set(r->error, ST_DAMAGED,
                      SEGMENT_NAME ", offset %" PRIu64
-                                  ": %s; nothing was changed: check the disk, then %s",
+                                  ": %s; nothing was changed. Check the disk; %s",
                      r->log->dir, id, offset, what, recovery_advice(r));
 }
 
@@ -61,7 +61,7 @@ static enum status fail_length(struct recovery *r, uint64_t id, uint64_t bytes)
 {
     return error_set(r->error, ST_DAMAGED,
                      SEGMENT_NAME
-                     ", offset 0: its length is wrong; nothing was changed: check the disk, then "
+                     ", offset 0: its length is wrong; nothing was changed. Check the disk; "
                      "restore the data directory from a backup or a snapshot, or set the length "
                      "(truncate -s %" PRIu64
                      ") and use vigil repair to see and accept what would be lost",
@@ -87,7 +87,7 @@ static enum status read_mark(struct recovery *r)
     if (status != ST_OK)
         return error_set(r->error, status,
                          "%s/" MARK_FILE_NAME ": %s, so it is not known how far the log was "
-                         "durable; nothing was changed: check the disk, then %s",
+                         "durable; nothing was changed. Check the disk; %s",
                          log->dir, status_reason(status), recovery_advice(r));
     r->claimed = r->mark.index;
     return ST_OK;

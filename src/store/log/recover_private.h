@@ -56,8 +56,8 @@ static inline bool recovery_is_dry_run(const struct recovery *r)
  */
 static inline const char *recovery_advice(const struct recovery *r)
 {
-    return r->repair ? "this cannot be repaired: restore the data directory from a backup or a "
-                       "snapshot"
+    return r->repair ? "a repair is not possible: restore the data directory from a backup or "
+                       "a snapshot, or copy what can be read with vigil salvage"
                      : "restore the data directory from a backup or a snapshot, or use "
                        "vigil repair to see and accept what would be lost";
 }

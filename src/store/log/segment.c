@@ -1,6 +1,7 @@
 #include "store/log/segment.h"
 
 #include "base/yield_point.h"
+#include "store/log/mend.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -189,6 +190,31 @@ enum status segment_open(struct fs *fs, const char *dir, uint64_t id, struct seg
         return ST_NOMEM;
     (void)TAKE(file);
     TRY(file_map(segment->file, head.capacity, &segment->base));
+    *ret_segment = TAKE(segment);
+    return ST_OK;
+}
+
+enum status segment_open_damaged(struct fs *fs, const char *dir, uint64_t id,
+                                 struct segment **ret_segment)
+{
+    struct segment_path name = segment_path(dir, id, ".seg");
+    AUTO(file_closep) struct file *file = NULL;
+    uint64_t bytes;
+    TRY(fs_open(fs, name.text, FILE_READ_ONLY, &file));
+    TRY(file_size(file, &bytes));
+    bytes &= ~(uint64_t)(RECORD_ALIGN - 1);
+    if (bytes < SEGMENT_RECORDS_OFFSET + RECORD_HEAD_BYTES ||
+        bytes > (uint64_t)1 << 34) /* offsets have 34 bits */
+        return ST_DAMAGED;
+    AUTO(segment_freep)
+    struct segment *segment = segment_alloc(file, &(struct segment_head){.capacity = bytes});
+    if (!segment)
+        return ST_NOMEM;
+    (void)TAKE(file);
+    TRY(file_map(segment->file, bytes, &segment->base));
+    segment->head_mended = segment_head_mend(slice_of(segment->base, bytes), id, &segment->head);
+    segment->head.capacity = bytes;
+    segment->first_index = segment->head.first_index;
     *ret_segment = TAKE(segment);
     return ST_OK;
 }

@@ -35,6 +35,7 @@ struct segment {
     bool blank;        /* during recovery: only zeros follow its good records */
     bool seal_lost;    /* during a repair: its seal is damaged, and … */
     bool seal_mended;  /* … is to be written again */
+    bool head_mended;  /* its head is damaged on the disk; `head` was made again */
     struct segment *next_dirty;
     struct segment *next_left; /* links log.left, .replaced or .doomed */
     atomic_bool damaged;       /* part of it could not be read */
@@ -94,6 +95,15 @@ void segment_discard(struct fs *fs, const char *dir, uint64_t id);
 /* Opens, checks the head against file size and name, and maps. The records are not examined. */
 MUST_CHECK
 enum status segment_open(struct fs *fs, const char *dir, uint64_t id, struct segment **ret_segment);
+
+/*
+ * Opens a segment of which any part may be damaged, for reading only: a damaged head is made again
+ * from the rest of the file (log/mend.h), and a wrong length is accepted. ST_DAMAGED when the file
+ * is too short for a record.
+ */
+MUST_CHECK
+enum status segment_open_damaged(struct fs *fs, const char *dir, uint64_t id,
+                                 struct segment **ret_segment);
 
 /*
  * The file length according to a valid head, if a different length is its only fault; otherwise 0.

@@ -6,6 +6,7 @@
 
 struct surveying {
     struct log_survey *survey;
+    bool salvages;
     struct segment_order found; /* owned until they are in the log's order */
     bool nomem;
     bool blank_end; /* the segment to be written next is empty, or does not exist */
@@ -44,6 +45,38 @@ static void see_name(void *ctx, const char *name)
     survey->ids[survey->id_count++] = id;
 }
 
+/*
+ * Takes the numbers from all records that can be read, with holes between them: the segment ends
+ * with its last byte that is not zero.
+ */
+static void learn_with_holes(struct segment *segment)
+{
+    uint64_t capacity = segment->head.capacity, end = capacity, index = 0;
+    int64_t first_revision = 0, last_revision = 0;
+    while (end > SEGMENT_RECORDS_OFFSET && segment->base[end - 1] == 0)
+        end--;
+    end = size_min(align_up(end, RECORD_ALIGN), capacity);
+    for (uint64_t offset = SEGMENT_RECORDS_OFFSET; offset + RECORD_HEAD_BYTES <= end;) {
+        struct record_head head;
+        struct slice rest = slice_of(segment->base + offset, capacity - offset);
+        if (!record_head_check(rest, segment->head.salt, &head) || head.index <= index ||
+            record_check(rest, segment->head.salt, &head) != RECORD_GOOD) {
+            offset += RECORD_ALIGN;
+            continue;
+        }
+        segment->first_index = index ? segment->first_index : head.index;
+        index = head.index;
+        first_revision = first_revision ? first_revision : head.revision;
+        last_revision = head.revision ? head.revision : last_revision;
+        offset += align_up(head.len, RECORD_ALIGN);
+        end = offset > end ? offset : end; /* a value may end with zeros */
+    }
+    atomic_store(&segment->last_index, index);
+    atomic_store(&segment->first_revision, first_revision);
+    atomic_store(&segment->last_revision, last_revision);
+    atomic_store(&segment->written, end);
+}
+
 /* Takes the numbers from the seal, or else from the records. */
 static void learn(struct surveying *s, struct segment *segment)
 {
@@ -56,6 +89,10 @@ static void learn(struct surveying *s, struct segment *segment)
     }
     if (status == ST_DAMAGED || segment->head.flags & SEGMENT_REWRITTEN)
         note_damage(s, segment->head.id, SEGMENT_SEAL_OFFSET);
+    if (s->salvages) {
+        learn_with_holes(segment);
+        return;
+    }
     struct slice records = slice_of(segment->base + SEGMENT_RECORDS_OFFSET,
                                     segment->head.capacity - SEGMENT_RECORDS_OFFSET);
     if (record_check(records, segment->head.salt, &first) == RECORD_GOOD) {
@@ -66,17 +103,38 @@ static void learn(struct surveying *s, struct segment *segment)
     }
 }
 
+/* Its locations stay readable, but it is not part of the sequence of records. */
+static enum status keep_aside(struct surveying *s, struct segment *owned)
+{
+    struct log *log = s->survey->log;
+    AUTO(segment_freep) struct segment *segment = owned;
+    LOCK_SCOPE(&log->lock);
+    TRY(segment_order_reserve(&log->retired));
+    TRY(segment_table_put(&log->table, segment->head.id, segment));
+    segment_order_add(&log->retired, TAKE(segment));
+    return ST_OK;
+}
+
 static enum status open_one(struct surveying *s, uint64_t id)
 {
     struct log *log = s->survey->log;
     AUTO(segment_freep) struct segment *segment = NULL;
-    enum status status = segment_open(log->fs, log->dir, id, &segment);
-    if (status == ST_DAMAGED) {
+    enum status status = s->salvages ? segment_open_damaged(log->fs, log->dir, id, &segment)
+                                     : segment_open(log->fs, log->dir, id, &segment);
+    if (status == ST_DAMAGED || (status != ST_OK && status != ST_NOMEM && s->salvages)) {
+        s->survey->unreadable++;
         note_damage(s, id, 0);
         return ST_OK;
     }
     TRY(status);
+    if (segment->head_mended) {
+        s->survey->heads_mended++;
+        note_damage(s, id, 0);
+    }
     learn(s, segment);
+    if (!segment->first_index && s->salvages &&
+        atomic_load(&segment->written) > SEGMENT_RECORDS_OFFSET)
+        return keep_aside(s, TAKE(segment)); /* no record is readable, single changes may be */
     if (!segment->first_index)
         return ST_OK; /* nothing was written to it */
     s->survey->has_copies |= segment->head.flags & SEGMENT_REWRITTEN;
@@ -88,16 +146,23 @@ static enum status open_one(struct surveying *s, uint64_t id)
 /* -- Their order -- */
 
 /* Of a segment and its copies the oldest is used. */
-static void drop_copies(struct segment_order *found)
+static enum status drop_copies(struct surveying *s)
 {
+    struct segment_order *found = &s->found;
     for (size_t i = 1; i < found->count;) {
         const struct segment *before = found->items[i - 1], *segment = found->items[i];
-        if (before->first_index != segment->first_index)
+        if (before->first_index != segment->first_index) {
             i++;
+            continue;
+        }
+        struct segment *copy =
+            segment_order_remove(found, before->head.id > segment->head.id ? i - 1 : i);
+        if (s->salvages)
+            TRY(keep_aside(s, copy)); /* the checkpoint may have locations in both */
         else
-            segment_free(
-                segment_order_remove(found, before->head.id > segment->head.id ? i - 1 : i));
+            segment_free(copy);
     }
+    return ST_OK;
 }
 
 static enum status place(struct surveying *s, struct segment *segment)
@@ -108,10 +173,11 @@ static enum status place(struct surveying *s, struct segment *segment)
     uint64_t last = atomic_load(&segment->last_index);
     int64_t revision = atomic_load(&segment->last_revision);
     if (segment->head.flags & SEGMENT_REWRITTEN)
-        survey->incomplete_to = last;
+        survey->incomplete_to = survey->copied_to = last;
     else if (segment->first_index > survey->last_index + 1)
         survey->incomplete_to = segment->first_index - 1;
-    survey->last_index = survey->last_seen = last;
+    if (last > survey->last_index) /* less only if something is damaged */
+        survey->last_index = survey->last_seen = last;
     survey->last_revision = revision > survey->last_revision ? revision : survey->last_revision;
     s->blank_end &= full;
     LOCK_SCOPE(&log->lock);
@@ -137,11 +203,23 @@ static enum status place_all(struct surveying *s)
     return ST_OK;
 }
 
+/* Readers continue in the next segment although the seal of one is lost. */
+static void join(struct log *log)
+{
+    for (size_t i = 0; i + 1 < log->order.count; i++)
+        atomic_store(&log->order.items[i]->full, true);
+}
+
 /* If the cleaner has left nothing of the last records, the mark still has their index. */
 static void ask_mark(struct surveying *s)
 {
     struct log *log = s->survey->log;
     struct mark mark;
+    if (s->salvages) { /* then records up to there are lost */
+        if (mark_read(log->fs, log->dir, &mark) == ST_OK && mark.index > s->survey->last_index)
+            s->survey->last_index = mark.index;
+        return;
+    }
     if (s->blank_end && mark_read(log->fs, log->dir, &mark) == ST_OK &&
         mark.index > s->survey->last_index)
         s->survey->incomplete_to = s->survey->last_index = mark.index;
@@ -156,8 +234,10 @@ static enum status read_all(struct surveying *s)
         return ST_NOMEM;
     for (size_t i = 0; i < survey->id_count; i++)
         TRY(open_one(s, survey->ids[i]));
-    drop_copies(&s->found);
+    TRY(drop_copies(s));
     TRY(place_all(s));
+    if (s->salvages)
+        join(log);
     ask_mark(s);
     atomic_store(&log->written_index, survey->last_index);
     atomic_store(&log->durable_index, survey->last_index);
@@ -165,11 +245,11 @@ static enum status read_all(struct surveying *s)
 }
 
 enum status log_survey_open(struct log_survey *survey, const struct log_options *options,
-                            struct error *ret_error)
+                            bool salvages, struct error *ret_error)
 {
     *survey = (struct log_survey){0};
     TRY(log_new(options, &survey->log, ret_error));
-    struct surveying s = {.survey = survey, .blank_end = true};
+    struct surveying s = {.survey = survey, .salvages = salvages, .blank_end = true};
     enum status status = read_all(&s);
     surveying_fini(&s);
     if (status != ST_OK)

@@ -1,0 +1,175 @@
+#!/usr/bin/python3
+"""vigil salvage: whatever is damaged in a data directory, everything that can be read is in a new one, which a server
+serves, and what is lost is listed by key and revision. The damaged directory is not changed."""
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import unittest
+
+from damage_test import DamagedServer, flip, segments
+from kube import text64
+from server import LiveTest, SUBJECT, only_vigil
+
+KEYS = 40
+
+
+def contents(directory):
+    return {path: path.read_bytes() for path in sorted(pathlib.Path(directory).rglob("*")) if path.is_file()}
+
+
+@only_vigil
+class Salvage(LiveTest):
+    def server(self, directory):
+        server = DamagedServer(directory, [])
+        self.addCleanup(server.close)
+        self.addCleanup(server.kill)
+        return server
+
+    def filled(self, name="data"):
+        """A stopped server with KEYS keys, each of which was put twice."""
+        server = self.server(self.scratch / name).start()
+        self.revisions = {}
+        for turn in range(2):
+            for i in range(KEYS):
+                self.revisions[i] = server.put_raw(f"/k/{i:02}", f"value {turn} of {i:02}, some text")
+        server.request("/v3/lease/grant", TTL=1000, ID=123)
+        server.close()
+        server.stop()
+        return pathlib.Path(server.directory)
+
+    def run_it(self, *args):
+        done = subprocess.run([SUBJECT, *args], capture_output=True, text=True, timeout=120, check=False)
+        self.assertNotIn("Sanitizer", done.stderr)
+        return done
+
+    def salvage(self, directory, code, *flags):
+        to = self.scratch / "new"
+        shutil.rmtree(to, ignore_errors=True)
+        before = contents(directory)
+        done = self.run_it("salvage", str(directory), "--to", str(to), *flags)
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        self.assertEqual(contents(directory), before)
+        return to, done.stdout
+
+    def serves(self, directory, missing=()):
+        """The new directory has all other keys, and every command works on it."""
+        server = self.server(directory).start()
+        answer = server.request("/v3/kv/range", key=text64("/k/"), range_end=text64("/k0"))
+        wanted = {f"/k/{i:02}": f"value 1 of {i:02}, some text" for i in range(KEYS) if i not in missing}
+        self.assertEqual({kv["key"]: kv["value"] for kv in answer["kvs"]},
+                         {text64(key): text64(value) for key, value in wanted.items()})
+        self.assertEqual({int(kv["mod_revision"]) for kv in answer["kvs"]},
+                         {revision for i, revision in self.revisions.items() if i not in missing})
+        for command in (("get", "--prefix", "/k/"), ("tree",), ("snapshot", "save", str(self.scratch / "snapshot.db")),
+                        ("doctor",)):
+            done = self.run_it(*command, "--endpoints", server.url)
+            self.assertEqual(done.returncode, 0, (command, done.stdout, done.stderr))
+        self.assertEqual(server.request("/v3/lease/timetolive", ID="123")["grantedTTL"], "1000")
+        server.request("/v3/kv/put", key=text64("/more"), value=text64("v"))
+        server.close()
+        server.stop()
+        again = self.server(directory)
+        again.args = [*again.args, "--experimental-initial-corrupt-check"]
+        again.start().stop()
+
+    def test_heads_and_format(self):
+        directory = self.filled()
+        for path in segments(directory):
+            with open(path, "r+b") as f:
+                f.seek(20)
+                f.write(b"\xff")
+        (directory / "FORMAT").unlink()
+        done = self.run_it("serve", "--data-dir", str(directory), "--listen-kube-urls=")
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("its FORMAT file is missing: vigil repair", done.stderr)
+        to, report = self.salvage(directory, 0)
+        self.assertIn("FORMAT       was missing", report)
+        self.assertRegex(report, "heads        [1-9] damaged ones of segments were made again")
+        self.serves(to)
+
+    def test_format_is_written_again(self):
+        directory = self.filled()
+        path = directory / "FORMAT"
+        whole = path.read_bytes()
+        for damage in (whole[:10] + b"\xff" + whole[11:], b"", bytes(len(whole)), None):
+            path.unlink() if damage is None else path.write_bytes(damage)
+            done = self.run_it("serve", "--data-dir", str(directory), "--listen-kube-urls=")
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn(f"vigil repair --data-dir {directory}", done.stderr)
+            done = self.run_it("repair", "--data-dir", str(directory))
+            self.assertEqual(done.returncode, 3)
+            self.assertRegex(done.stdout, "FORMAT is (damaged|missing)")
+            done = self.run_it("repair", "--data-dir", str(directory), "--accept-loss")
+            self.assertEqual(done.returncode, 0)
+            self.assertEqual(path.read_bytes(), whole)
+        self.serves(directory)
+
+    def test_flipped_value_is_listed_and_the_rest_is_kept(self):
+        directory = self.filled()
+        flip(directory, b"value 1 of 07", 3)
+        to, report = self.salvage(directory, 3)
+        self.assertIn(f'  revision {self.revisions[7]}: "/k/07"\n', report)
+        self.assertIn("1 versions, of these 1 current values", report)
+        self.serves(to, missing={7})
+
+    def test_older_version_costs_the_history_alone(self):
+        directory = self.filled()
+        flip(directory, b"value 0 of 07", 3)
+        to, report = self.salvage(directory, 3, "--json")
+        found = json.loads(report)
+        self.assertEqual(found["lost"], [{"key": text64("/k/07"), "revision": 9, "current": False, "unsure": False}])
+        self.assertEqual((found["keys"], found["history"], found["lostCurrent"]), (KEYS, False, 0))
+        self.serves(to)
+
+    def test_nothing_is_lost_of_an_intact_directory(self):
+        directory = self.filled()
+        to, report = self.salvage(directory, 0, "--json")
+        found = json.loads(report)
+        self.assertEqual((found["lost"], found["history"], found["versions"]), ([], True, 2 * KEYS))
+        server = self.server(to).start()
+        self.assertEqual(server.value("/k/07", revision="20"), text64("value 0 of 07, some text"))
+        server.close()
+        server.stop()
+        self.serves(to)
+
+    def test_checkpoint_and_log_are_both_damaged(self):
+        directory = self.filled()
+        flip(directory, b"value 1 of 07", 3)
+        os.truncate(directory / "meta/data.mdb", 4096)
+        to, report = self.salvage(directory, 3)
+        self.assertRegex(report, r"Log index \d+ to \d+ \([0-9a-f]{16}\.seg, offset \d+\)")
+        server = self.server(to).start()
+        answer = server.request("/v3/kv/range", key=text64("/k/"), range_end=text64("/k0"))
+        values = {kv["key"]: kv["value"] for kv in answer["kvs"]}
+        self.assertEqual(len([i for i in range(KEYS) if i != 7
+                              and values.get(text64(f"/k/{i:02}")) == text64(f"value 1 of {i:02}, some text")]), KEYS - 1)
+        server.close()
+        server.stop()
+
+    def test_what_is_refused(self):
+        directory = self.filled()
+        other = self.scratch / "other"
+        other.mkdir()
+        for args, code, text in (
+                ((str(directory),), 2, "--to"),
+                ((str(directory), "--to", str(directory / "new")), 2, "within the damaged directory"),
+                ((str(directory), "--to", str(directory)), 2, "within the damaged directory"),
+                ((str(other), "--to", str(self.scratch / "n")), 1, "not a data directory of Vigil"),
+                ((str(self.scratch / "none"), "--to", str(self.scratch / "n")), 1, "cannot read"),
+                ((str(directory), "--to", str(self.filled("full"))), 1, "not empty")):
+            done = self.run_it("salvage", *args)
+            self.assertEqual(done.returncode, code, done.stderr)
+            self.assertIn(text, done.stderr)
+        self.assertFalse((self.scratch / "n").exists())
+        server = self.server(directory).start()
+        done = self.run_it("salvage", str(directory), "--to", str(self.scratch / "n"))
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("in use", done.stderr)
+        server.close()
+        server.stop()
+
+
+if __name__ == "__main__":
+    unittest.main()
