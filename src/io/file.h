@@ -46,8 +46,8 @@ struct fs_ops {
     /* Calls fn with each name in the directory except "." and "..", in no particular order. */
     enum status (*list)(struct fs *fs, const char *path, void (*fn)(void *ctx, const char *name),
                         void *ctx);
-    /* Takes an exclusive lock that is released when the returned file is closed. ST_IN_USE: another
-     * process holds it. */
+    /* Takes an exclusive lock of the file and its directory, which is released when the returned
+     * file is closed. ST_IN_USE: another process holds it, perhaps of a file that was removed. */
     enum status (*lock)(struct fs *fs, const char *path, struct file **ret_file);
     /* Bytes available to us on the file system that contains path. */
     enum status (*space)(struct fs *fs, const char *path, uint64_t *ret_bytes);

@@ -14,7 +14,8 @@
 
 struct posix_file {
     struct file file;
-    int fd; /* owned; never -1 */
+    int fd;     /* owned; never -1 */
+    int dir_fd; /* owned: the locked directory of a lock file; otherwise -1 */
 };
 
 static int fd_of(struct file *file)
@@ -97,6 +98,9 @@ static void posix_unmap(struct file *file, const uint8_t *base, size_t len)
 static void posix_close(struct file *file)
 {
     /* What must be durable was synced before, so an error of close cannot be acted on. */
+    int dir_fd = CONTAINER_OF(file, struct posix_file, file)->dir_fd;
+    if (dir_fd >= 0)
+        close(dir_fd);
     close(fd_of(file));
     free(CONTAINER_OF(file, struct posix_file, file));
 }
@@ -117,6 +121,7 @@ static enum status open_with(const char *path, int open_flags, struct file **ret
     if (!file)
         return ST_NOMEM;
     file->file.ops = &posix_file_ops;
+    file->dir_fd = -1;
     file->fd = open(path, open_flags | O_CLOEXEC, 0600);
     if (file->fd < 0) {
         enum status failed = status_from_last_error();
@@ -189,6 +194,24 @@ static enum status posix_list(struct fs *fs, const char *path,
     return status;
 }
 
+/*
+ * Locks the directory of the file too, because the file may be removed while it is locked, and the
+ * next process would make and lock another one. Not every file system can lock a directory; then
+ * the lock of the file has to do.
+ */
+static enum status lock_dir_of(const char *path, struct file *file)
+{
+    char dir[4200];
+    const char *slash = strrchr(path, '/');
+    int len = slash ? (int)(slash - path) : 0;
+    snprintf(dir, sizeof(dir), "%.*s", len ? len : 1, len ? path : slash ? "/" : ".");
+    int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return ST_OK;
+    CONTAINER_OF(file, struct posix_file, file)->dir_fd = fd;
+    return flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK ? ST_IN_USE : ST_OK;
+}
+
 static enum status posix_lock(struct fs *fs, const char *path, struct file **ret_file)
 {
     (void)fs;
@@ -196,6 +219,7 @@ static enum status posix_lock(struct fs *fs, const char *path, struct file **ret
     TRY(open_with(path, O_RDWR | O_CREAT, &file));
     if (flock(fd_of(file), LOCK_EX | LOCK_NB) < 0)
         return errno == EWOULDBLOCK ? ST_IN_USE : status_from_last_error();
+    TRY(lock_dir_of(path, file));
     *ret_file = TAKE(file);
     return ST_OK;
 }

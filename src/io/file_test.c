@@ -141,6 +141,19 @@ static void names_are_listed_renamed_and_removed(void **state)
     file_close(file);
 }
 
+/* Also if the file is removed and made again. */
+static void a_removed_lock_is_still_held(void **state)
+{
+    struct bed *bed = *state;
+    struct file *first, *second;
+    assert_int_equal(fs_lock(bed->fs, in_dir(bed, "lock"), &first), ST_OK);
+    assert_int_equal(fs_unlink(bed->fs, in_dir(bed, "lock")), ST_OK);
+    assert_int_equal(fs_lock(bed->fs, in_dir(bed, "lock"), &second), ST_IN_USE);
+    file_close(first);
+    assert_int_equal(fs_lock(bed->fs, in_dir(bed, "lock"), &second), ST_OK);
+    file_close(second);
+}
+
 static void only_one_process_holds_a_lock(void **state)
 {
     struct bed *bed = *state;
@@ -301,6 +314,7 @@ int main(void)
         BOTH(opening_distinguishes_existing_and_missing_files),
         BOTH(names_are_listed_renamed_and_removed),
         BOTH(only_one_process_holds_a_lock),
+        cmocka_unit_test_setup_teardown(a_removed_lock_is_still_held, set_up_posix, tear_down),
         SIM(synced_bytes_survive_and_each_sector_is_old_or_new),
         SIM(unsynced_names_may_be_lost_and_synced_ones_are_not),
         SIM(planned_call_fails),

@@ -3,7 +3,7 @@
  * format file so that data of another version or another program is never mistaken for ours.
  *
  *   FORMAT   one line of text: the name and version of the format
- *   LOCK     locked while a process uses the directory
+ *   LOCK     locked while a process uses the directory, which is locked too (io/file.h)
  *   log/     the segments (store/log/log.h)
  *   meta/    the checkpoint (store/backend/backend.h)
  */
