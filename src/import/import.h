@@ -3,8 +3,8 @@
  * with its write-ahead log. Revisions, leases, users, roles and alarms are imported; the ids of the
  * cluster and the member only from a directory, as in etcd's own restore.
  *
- *   data-dir/LOCK          as a server's: excludes other processes meanwhile
  *   data-dir/import.tmp/   the store that is being built; no server accepts such a directory
+ *   data-dir/LOCK          as a server's: excludes other processes meanwhile
  *   data-dir/log, meta     moved out of it at the end, …
  *   data-dir/FORMAT        … and this last: it makes the directory a data directory
  *

@@ -60,14 +60,21 @@ static void remove_parts(const struct import_target *target)
     }
 }
 
-/* Removes what an interrupted import left. A running one would hold the lock. */
+static int remove_one_below(const char *path, const struct stat *st, int kind, struct FTW *ftw)
+{
+    return ftw->level ? remove_one(path, st, kind, ftw) : 0;
+}
+
+/* Removes what an interrupted import left. A running one would hold the lock. The build directory
+ * stays, so that the data directory is not taken for a new one meanwhile. */
 static enum status clear(const struct import_target *target, struct error *ret_error)
 {
+    enum { DESCRIPTORS = 16 };
     remove_parts(target);
-    if (!remove_tree(target->build_dir))
+    if (nftw(target->build_dir, remove_one_below, DESCRIPTORS, FTW_DEPTH | FTW_PHYS) != 0)
         return error_set(
             ret_error, ST_IO,
-            "cannot remove %s, which an import that was interrupted has left; remove it "
+            "cannot clear %s, which an import that was interrupted has left; remove it "
             "and try again",
             target->build_dir);
     return ST_OK;
@@ -105,6 +112,25 @@ static enum status take_lock(struct import_target *target, struct fs *fs, struct
     return ST_OK;
 }
 
+/*
+ * The build directory is the first thing in the data directory and the last one that is removed: a
+ * server that finds it without FORMAT knows that an import was not finished.
+ */
+static enum status make_build_dir(const struct import_target *target, struct fs *fs, bool *ret_made,
+                                  struct error *ret_error)
+{
+    struct target_contents contents;
+    TRY(examine(target, fs, &contents, ret_error));
+    enum status status = fs_make_dir(fs, target->build_dir);
+    *ret_made = status == ST_OK;
+    if (status == ST_OK)
+        status = fs_sync_dir(fs, target->data_dir);
+    if (status != ST_OK && status != ST_EXISTS)
+        return error_set(ret_error, status, "cannot make %s: %s", target->build_dir,
+                         status_reason(status));
+    return ST_OK;
+}
+
 enum status import_target_begin(struct import_target *target, struct fs *fs, const char *data_dir,
                                 struct error *ret_error)
 {
@@ -117,15 +143,25 @@ enum status import_target_begin(struct import_target *target, struct fs *fs, con
     if (status != ST_OK && status != ST_EXISTS)
         return error_set(ret_error, status, "cannot make the data directory %s: %s", data_dir,
                          status_reason(status));
-    struct target_contents contents;
-    TRY(examine(target, fs, &contents, ret_error));
-    TRY(take_lock(target, fs, ret_error));
-    status =
-        examine(target, fs, &contents, ret_error); /* a previous holder of the lock has ended */
-    if (status == ST_OK && contents.build)
-        status = clear(target, ret_error);
-    if (status != ST_OK)
-        file_close(TAKE(target->lock));
+    bool made_build = false;
+    status = make_build_dir(target, fs, &made_build, ret_error);
+    if (status == ST_OK)
+        status = take_lock(target, fs, ret_error);
+    if (status == ST_OK) {
+        struct target_contents contents; /* again: a previous holder of the lock has ended */
+        status = examine(target, fs, &contents, ret_error);
+        if (status == ST_OK)
+            status = clear(target, ret_error);
+        if (status != ST_OK)
+            file_close(TAKE(target->lock));
+    }
+    /* A directory that is new and that nobody else has taken is removed again. */
+    if (status != ST_OK && status != ST_IN_USE && status != ST_EXISTS && target->made)
+        remove_file(target, LOCK_NAME);
+    if (status != ST_OK && made_build)
+        rmdir(target->build_dir);
+    if (status != ST_OK && target->made)
+        rmdir(data_dir);
     return status;
 }
 
@@ -176,9 +212,10 @@ void import_target_end(struct import_target *target)
         return;
     /* First: with FORMAT and without the rest, the directory would be taken for an empty store. */
     remove_file(target, FORMAT_NAME);
-    remove_tree(target->build_dir);
     remove_parts(target);
     remove_file(target, LOCK_NAME);
+    /* Last: without it and without FORMAT, the directory would be taken for a new one. */
+    remove_tree(target->build_dir);
     if (target->made)
         rmdir(target->data_dir);
     file_close(TAKE(target->lock));

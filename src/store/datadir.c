@@ -85,8 +85,8 @@ static enum status check_contents(const char *path, const struct datadir_content
     if (contents->import)
         return error_set(
             ret_error, ST_WRONG_FORMAT,
-            "%s contains an import that was not finished; run vigil import again, which "
-            "starts over, or remove it",
+            "%s contains an import that was not finished; run the same vigil import or vigil "
+            "snapshot restore again, which starts over, or remove the directory",
             path);
     if (contents->log && contents->meta)
         return error_set(ret_error, ST_WRONG_FORMAT,

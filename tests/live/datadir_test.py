@@ -1,9 +1,11 @@
 #!/usr/bin/python3
 """Data directories that are in use, foreign, torn or damaged."""
+import collections
 import json
 import os
 import pathlib
 import re
+import shutil
 import stat
 import subprocess
 import unittest
@@ -34,6 +36,18 @@ class Refusals(LiveTest):
         client = Client(first.port)
         self.addCleanup(client.close)
         client.put(b"still", b"served")
+
+    def test_in_use_without_a_lock_file(self):
+        first = self.serving()
+        pathlib.Path(first.directory, "LOCK").unlink()
+        self.assert_refuses(self.server(first.directory), re.escape(first.directory), "in use")
+        done = subprocess.run([SUBJECT, "repair", "--data-dir", first.directory], capture_output=True, text=True)
+        self.assertIn("in use", done.stderr)
+        client = Client(first.port)
+        self.addCleanup(client.close)
+        client.put(b"still", b"served")
+        first.stop()
+        self.serving(first.directory)  # a removed file is not missed later
 
     def test_directory_of_a_real_etcd(self):
         if not pathlib.Path(PEER).exists():
@@ -375,6 +389,108 @@ class Idle(LiveTest):
         self.wait_until_idle(server)
         server.kill()
         self.assert_refuses(self.hit(b"value of last"))
+
+
+@only_vigil
+class UnfinishedImport(LiveTest):
+    """strace ends a restore, or makes one of its calls fail, at each call that may change a file in turn. A server must
+    refuse what is left, or find everything; and it is never in the way of another try."""
+    CALLS = ("mkdir", "openat", "flock", "rename", "unlink", "rmdir", "fsync", "fdatasync", "pwrite64", "pwritev", "writev",
+             "ftruncate", "fallocate")
+
+    def setUp(self):
+        super().setUp()
+        server = self.serving(self.scratch / "source")
+        client = Client(server.port)
+        for i in range(3):
+            self.revision = client.put(b"k%d" % i, b"v")
+        client.close()
+        self.file = self.scratch / "snapshot"
+        subprocess.run([SUBJECT, "snapshot", "save", str(self.file), "--endpoints", server.url], check=True, capture_output=True)
+        server.stop()
+        self.target, self.trace = self.scratch / "target", self.scratch / "trace"
+        self.seen = {}  # the verdict of a server, by what is left in the directory
+
+    def restore(self, command, *injections):
+        args = [arg for injection in injections for arg in ("-e", f"inject={injection}")]
+        source = [str(self.file), "--data-dir", str(self.target)]
+        return subprocess.run(["strace", "-f", "-qq", "-o", str(self.trace), "-e", f"trace={','.join(self.CALLS)}", *args, SUBJECT,
+                               *command, *source], capture_output=True, text=True,
+                              env=dict(os.environ, ASAN_OPTIONS="detect_leaks=0"))
+
+    def points(self, command):
+        """How often each call is made before the data directory is touched for good, and altogether."""
+        self.assertEqual(self.restore(command).returncode, 0)
+        calls = re.findall(r"^\d+ +(\w+)\((.*)", self.trace.read_text(), re.M)
+        begin = max(i for i, (name, rest) in enumerate(calls) if name == "mkdir" and rest.startswith(f'"{self.target}"'))
+        before = collections.Counter(name for name, _ in calls[:begin])
+        whole = collections.Counter(name for name, _ in calls)
+        self.clear()
+        return [(name, n) for name in whole for n in range(before[name] + 1, whole[name] + 1)]
+
+    def clear(self):
+        shutil.rmtree(self.target, ignore_errors=True)
+
+    def left(self):
+        """The names in the directory, which is all that a server sees of an import that was not finished."""
+        return tuple(sorted(str(p.relative_to(self.target)) for p in self.target.rglob("*")
+                            if len(p.relative_to(self.target).parts) <= 2))
+
+    def check_left(self):
+        """What is left is nothing, or is refused, or is everything."""
+        names = self.left()
+        if names and names not in self.seen:
+            copy = self.scratch / "copy"
+            shutil.copytree(self.target, copy)
+            server = self.server(copy).begin()
+            if server.becomes_ready():
+                client = Client(server.port)
+                self.seen[names] = client.revision()
+                client.close()
+                server.stop()
+            else:
+                self.assertIn("an import that was not finished", server.log)
+                self.seen[names] = "refused"
+            shutil.rmtree(copy)
+        if names:
+            self.assertIn(self.seen[names], ("refused", self.revision), names)
+        return names
+
+    def check(self, *injections, command=("snapshot", "restore"), kills):
+        with self.subTest(injections=injections):
+            done = self.restore(command, *injections)
+            self.assertNotIn("Sanitizer", done.stderr)
+            names = self.check_left()
+            if kills and "FORMAT" not in names:
+                self.assertEqual(self.restore(command).returncode, 0, "another try must succeed")
+                self.assertEqual(self.check_left()[:1], ("FORMAT",))
+            elif not kills:  # it has cleaned up, or did not need the call
+                self.assertIn(names[:1], ((), ("FORMAT",)), done.stderr)
+                self.assertEqual(done.returncode, 0 if names else 1, done.stderr)
+            self.clear()
+
+    def test_restore_that_is_killed_anywhere(self):
+        for name, n in self.points(("snapshot", "restore")):
+            self.check(f"{name}:signal=SIGKILL:when={n}", kills=True)
+        self.assertIn("refused", self.seen.values())
+
+    def test_import_that_is_killed_while_the_directory_is_made_or_completed(self):
+        for name, n in self.points(("import",)):
+            if name in ("mkdir", "rename", "rmdir", "unlink", "flock"):
+                self.check(f"{name}:signal=SIGKILL:when={n}", command=("import",), kills=True)
+
+    def test_restore_with_a_failing_call_anywhere(self):
+        for name, n in self.points(("snapshot", "restore")):
+            if name != "unlink" and name != "rmdir":
+                self.check(f"{name}:error=EIO:when={n}", kills=False)
+
+    def test_restore_that_is_killed_while_it_cleans_up(self):
+        last = max(n for name, n in self.points(("snapshot", "restore")) if name == "fsync")
+        self.restore(("snapshot", "restore"), f"fsync:error=EIO:when={last}")
+        calls = re.findall(r"^\d+ +(\w+)\(", self.trace.read_text(), re.M)
+        for name in "unlink", "rmdir":
+            for n in range(1, calls.count(name) + 1):
+                self.check(f"fsync:error=EIO:when={last}", f"{name}:signal=SIGKILL:when={n}", kills=True)
 
 
 if __name__ == "__main__":
