@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """Kubernetes reads: discovery, lists, watches and tables."""
 import json
+import re
 import shutil
 import socket
 import subprocess
@@ -68,6 +69,23 @@ class Pages(Kube):
         self.assertIn("/apis", server.get("/")[2]["paths"])
         self.assertIn(b"etcd_server_has_leader", server.get("/metrics")[2])
         self.assertEqual(server.get("/nowhere")[0], 404)
+
+    def test_health_checks_have_kubernetes_names(self):
+        server = self.serving()
+        wanted = {"ping", "log", "etcd", "poststarthook/rbac/bootstrap-roles", "poststarthook/crd-informer-synced",
+                  "poststarthook/scheduling/bootstrap-system-priority-classes"}
+        for page, more in (("healthz", set()), ("livez", set()), ("readyz", {"informer-sync", "shutdown"})):
+            *lines, last = server.get(f"/{page}?x=1&verbose")[2].decode().splitlines()
+            self.assertEqual(last, f"{page} check passed")
+            checks = {re.fullmatch(r"\[\+\](\S+) ok", line)[1] for line in lines}
+            self.assertLessEqual(wanted | more, checks)
+            for name in checks:
+                self.assertEqual(server.get(f"/{page}/{name}")[::2], (200, b"ok"), name)
+            text = server.get(f"/{page}?verbose&exclude=etcd&exclude=none")[2].decode()
+            self.assertIn("[+]etcd excluded: ok\n", text)
+            self.assertIn('warn: some health checks cannot be excluded: no matches for "none"\n', text)
+        self.assertEqual(server.get("/livez/shutdown")[0], 404, "is a check of /readyz alone")
+        self.assertEqual(server.get("/readyz/nothing")[0], 404)
 
     def test_requests_of_browser_pages_are_refused(self):
         server = self.serving()

@@ -51,6 +51,18 @@ class DefaultNamespaces(LiveTest):
         connection.close()
         self.assertEqual(self.state(server), before)
 
+    def test_health_checks_fail_while_the_first_objects_cannot_be_written(self):
+        server = self.serve("--io-threads=1", "--quota-backend-bytes=20000")
+        name = "poststarthook/rbac/bootstrap-roles"
+        self.assertEqual(server.get(f"/readyz/{name}")[0], 200, "the first request creates them")
+        server.get("/api/v1/namespaces")
+        code, _, text = server.get("/readyz")
+        self.assertEqual(code, 500)
+        self.assertIn(f"[-]{name} failed: the objects of a new cluster could not be written".encode(), text)
+        self.assertEqual(server.get(f"/readyz/{name}")[0], 500)
+        self.assertEqual(server.get(f"/readyz?exclude={name}")[0], 500, "others fail, too")
+        self.assertEqual(server.get("/livez")[0], 200, "a restart would not help")
+
     def test_first_requests_on_every_thread_see_the_namespaces(self):
         server = self.serve("--kube-bootstrap=false")
         with concurrent.futures.ThreadPoolExecutor(32) as pool:

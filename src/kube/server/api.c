@@ -17,6 +17,7 @@
 #include "kube/read/search_budget.h"
 #include "kube/read/watches.h"
 #include "kube/server/dispatch.h"
+#include "kube/server/health.h"
 #include "kube/server/meta_routes.h"
 #include "kube/server/openapi.h"
 #include "kube/server/routes.h"
@@ -43,6 +44,7 @@ static enum status add_routes(struct kube_api *api)
     TRY(http_routes_new(&api->routes));
     http_routes_set_gate(api->routes, kube_gate, api);
     TRY(kube_meta_routes_add(api));
+    TRY(kube_health_add(api));
     TRY(kube_openapi_add(api));
     return kube_routes_add(api, routes, COUNT_OF(routes));
 }

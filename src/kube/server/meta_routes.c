@@ -2,7 +2,6 @@
 
 #include "base/metric/page.h"
 #include "codec/json/writer.h"
-#include "engine/engine.h"
 #include "kube/server/routes.h"
 #include "wire/http/exchange.h"
 #include "zip/gzip.h"
@@ -56,65 +55,6 @@ static void version(struct http_exchange *x, void *service, const struct http_re
     }
     json_end_object(&w);
     respond_json(x, &w, &text);
-}
-
-/* Objects cannot be read as well as ever in front of a cluster, or cannot be written because the
- * disk is full, and why. Such a server is alive. */
-static bool is_unready(struct kube_api *api, const struct http_request *request,
-                       char ret_reason[ENGINE_REASON_BYTES])
-{
-    bool livez = slice_has_prefix(request->path, SLICE_LITERAL("/livez"));
-    return !livez && !engine_ready(api->engine, ret_reason);
-}
-
-static void respond_unhealthy(struct http_exchange *x, const char *reason,
-                              const struct http_request *request)
-{
-    char text[ENGINE_REASON_BYTES + 256];
-    const uint8_t *slash = memchr(request->path.ptr + 1, '/', request->path.len - 1);
-    size_t len = slash ? (size_t)(slash - request->path.ptr) : request->path.len;
-    snprintf(text, sizeof(text), "[+]ping ok\n[+]log ok\n[-]etcd failed: %s\n%.*s check failed\n",
-             reason, (int)size_min(len - 1, 16), request->path.ptr + 1);
-    http_respond(x, 500, PLAIN, slice_from_text(text));
-}
-
-/* The local store is loaded before connections are accepted, and a failure of the store ends the
- * process: a server that answers is healthy unless its disk is full. */
-static void health(struct http_exchange *x, void *service, const struct http_request *request)
-{
-    char reason[ENGINE_REASON_BYTES];
-    if (is_unready(service, request, reason)) {
-        respond_unhealthy(x, reason, request);
-        return;
-    }
-    struct slice query = request->query, word = SLICE_LITERAL("verbose");
-    bool verbose = query.len >= word.len && slice_equal(slice_sub(query, 0, word.len), word);
-    char text[256];
-    snprintf(text, sizeof(text), "[+]ping ok\n[+]log ok\n[+]etcd ok\n%.*s check passed\n",
-             (int)size_min(request->path.len - 1, 16), request->path.ptr + 1);
-    http_respond(x, 200, PLAIN, verbose ? slice_from_text(text) : SLICE_LITERAL("ok"));
-}
-
-/* /livez/ping */
-static void health_of(struct http_exchange *x, void *service, const struct http_request *request)
-{
-    static const char *const checks[] = {"", "ping", "log", "etcd"};
-    struct slice path = request->path;
-    const uint8_t *slash = memchr(path.ptr + 1, '/', path.len - 1);
-    size_t at = slash ? (size_t)(slash - path.ptr) + 1 : path.len;
-    struct slice check = slice_sub(path, at, path.len - at);
-    for (size_t i = 0; i < COUNT_OF(checks); i++) {
-        if (!slice_equal(check, slice_from_text(checks[i])))
-            continue;
-        bool of_store = !*checks[i] || strcmp(checks[i], "etcd") == 0;
-        char reason[ENGINE_REASON_BYTES];
-        if (of_store && is_unready(service, request, reason))
-            respond_unhealthy(x, reason, request);
-        else
-            http_respond(x, 200, PLAIN, SLICE_LITERAL("ok"));
-        return;
-    }
-    respond_not_found(x);
 }
 
 static enum status write_metrics(struct kube_api *api, struct http_exchange *x,
@@ -173,12 +113,6 @@ static const struct http_route routes[] = {
     {.path = "/", .on_request = root},
     {.path = "/version", .on_request = version},
     {.path = "/version/", .on_request = version},
-    {.path = "/healthz", .on_request = health},
-    {.path = "/healthz/", .on_request = health_of},
-    {.path = "/livez", .on_request = health},
-    {.path = "/livez/", .on_request = health_of},
-    {.path = "/readyz", .on_request = health},
-    {.path = "/readyz/", .on_request = health_of},
     {.path = "/metrics", .on_request = metrics},
 };
 

@@ -1,4 +1,4 @@
-/* Routes that lead to no object: the version, health, metrics and the list of paths. */
+/* Routes that lead to no object: the version, metrics and the list of paths. */
 #ifndef VIGIL_KUBE_SERVER_META_ROUTES_H
 #define VIGIL_KUBE_SERVER_META_ROUTES_H
 
