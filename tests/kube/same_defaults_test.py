@@ -84,6 +84,8 @@ class SameDefaults(SideBySide):
         """Each test has its own names, because some objects are not removed at once."""
         for collection, sample in samples():
             plural, metadata = collection.rpartition("/")[2], dict(sample["metadata"])
+            if sample.get("spec", {}).get("service"):  # Vigil refuses to register other API servers
+                continue
             if plural not in ("apiservices", "ipaddresses"):
                 metadata["name"] += "-" + check.__name__
             with self.subTest(f"{collection} {metadata['name']}"):

@@ -111,6 +111,7 @@ REVISION = {"metadata": {"name": "base"}, "revision": 1, "data": {"a": "b"}}
 API = {"metadata": {"name": "v1.base.example.com"}, "spec": {
     "group": "base.example.com", "version": "v1", "groupPriorityMinimum": 100, "versionPriority": 100,
     "service": {"name": "s", "namespace": "n"}}}
+LOCAL_API = changed(API, {"spec.service": NONE})
 EVENT = {"metadata": {"name": "base"}, "involvedObject": {"namespace": "default"}}
 NEW_EVENT = {"metadata": {"name": "base"}, "regarding": {"namespace": "default"}, "eventTime": "2026-11-15T06:00:00.000000Z",
              "type": "Normal", "reason": "r", "action": "a", "reportingController": "c", "reportingInstance": "i"}
@@ -231,7 +232,8 @@ CREATES = [
         *of("handler", ["", "A_", LONG, "a.b"]), *of("overhead", [
             {"podFixed": {"x": "1"}}, {"podFixed": {"cpu": "-1"}}, {"podFixed": {"a b": "1", "cpu": "1"}}, {"podFixed": {"pods": "1"}},
             {"podFixed": {"example.com/x": "1.5"}}, {"podFixed": {"hugepages-2Mi": "4Mi"}}]),
-        {"scheduling": {"nodeSelector": {"-": "a", "b": "-"}}}, *[{"scheduling": {"tolerations": x}} for x in (
+        *[{"scheduling": {"nodeSelector": x}} for x in ({"-": "a"}, {"b": "-"})],
+        *[{"scheduling": {"tolerations": x}} for x in (
             [{"key": "-", "operator": "Exists"}], [{"operator": "X", "key": "a"}], [{"key": "a", "operator": "Exists", "value": "b"}],
             [{"key": "a", "operator": "Exists"}] * 2, [{"effect": "X", "operator": "Exists"}],
             [{"key": "a", "value": "b", "operator": "Equal", "effect": "NoExecute", "tolerationSeconds": 5}] * 2,
@@ -339,7 +341,7 @@ UPDATES = [
         {"spec.cidrs": ["10.99.0.0/24"] * 3}]),
     (NETWORKING + "ipaddresses", ADDRESS, [{"spec.parentRef.name": "t"}, {"spec": {}}]),
     ("/apis/apps/v1/namespaces/default/controllerrevisions", REVISION, [{"revision": -1}, {"data": {"a": "c"}}, {"revision": 2}]),
-    ("/apis/apiregistration.k8s.io/v1/apiservices", API, [{"spec.versionPriority": 0}, {"spec.group": "other"}]),
+    ("/apis/apiregistration.k8s.io/v1/apiservices", LOCAL_API, [{"spec.versionPriority": 0}, {"spec.group": "other"}]),
     (CORE + "events", EVENT, [{"involvedObject.namespace": "other"}]),
     ("/apis/events.k8s.io/v1/namespaces/default/events", changed(NEW_EVENT, {"metadata.name": "newer"}), [
         {"reason": "s"}, {"action": "b"}, {"note": "n"}, {"regarding.name": "x"}, {"type": "Warning"}, {"series": {"count": 1}},
@@ -360,7 +362,7 @@ STATUSES = [
                        {"attached": True, "attachmentMetadata": {"a": "b" * 262144}}, {"attached": True}])]),
     (FLOW + "prioritylevelconfigurations", changed(LEVEL, {"metadata.name": "other"}), [
         *of("status", [{"conditions": [{"type": "a"}] * 2}, {"conditions": [{"type": ""}]}])]),
-    ("/apis/apiregistration.k8s.io/v1/apiservices", changed(API, {"metadata.name": "v2.base.example.com", "spec.version": "v2"}), [
+    ("/apis/apiregistration.k8s.io/v1/apiservices", changed(LOCAL_API, {"metadata.name": "v2.base.example.com", "spec.version": "v2"}), [
         {"status": {"conditions": [{"type": "A", "status": "X"}]}}]),
     (CSRS, CSR, [
         *of("status", [{"conditions": [{"type": "Approved", "status": "True"}]}, {"conditions": [{"type": "", "status": ""}]},

@@ -89,6 +89,56 @@ class Refusals(LiveTest):
             self.assertEqual(self.send("GET", path)[::2], (200, []))
             self.assertEqual(self.send("DELETE", path)[::2], (200, []))
 
+    def test_objects_without_effect_cause_warnings(self):
+        for path, body, why in (
+                ("/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas",
+                 {"kind": "FlowSchema", "spec": {"priorityLevelConfiguration": {"name": "exempt"}}},
+                 "does not limit requests by priority and fairness"),
+                ("/apis/networking.k8s.io/v1/servicecidrs", {"kind": "ServiceCIDR", "spec": {"cidrs": ["10.99.0.0/24"]}},
+                 "takes addresses from --kube-service-cluster-ip-range")):
+            code, made, warnings = self.send("POST", path, {"metadata": {"name": "a"}, **body})
+            expected = [f'299 - "this server {why}: this {body["kind"]} is stored and has no effect"']
+            self.assertEqual((code, warnings), (201, expected), made)
+
+    def test_levels_of_pod_security_cause_a_warning_when_they_are_set(self):
+        def text(mode):
+            label = f"pod-security.kubernetes.io/{mode}"
+            return f'299 - "this server does not check pods by security levels: the label {label} has no effect"'
+
+        def labels(**levels):
+            made = {f"pod-security.kubernetes.io/{mode}": level for mode, level in levels.items()}
+            return {"metadata": {"name": "secured", "labels": made}}
+
+        path = "/api/v1/namespaces"
+        self.assertEqual(self.send("POST", path, labels(enforce="restricted", audit="privileged"))[::2], (201, [text("enforce")]))
+        path += "/secured"
+        self.assertEqual(self.send("PATCH", path, {"metadata": {"annotations": {"a": "b"}}}, Content_Type=MERGE)[::2], (200, []))
+        self.assertEqual(self.send("PATCH", path, labels(enforce="baseline", warn="baseline"), Content_Type=MERGE)[::2],
+                         (200, [text("enforce"), text("warn")]))
+        self.assertEqual(self.send("PATCH", path, labels(enforce="privileged"), Content_Type=MERGE)[::2], (200, []))
+
+    def test_another_api_server_cannot_be_registered(self):
+        path, name = "/apis/apiregistration.k8s.io/v1/apiservices", "v1.metrics.example.com"
+        spec = {"group": "metrics.example.com", "version": "v1", "groupPriorityMinimum": 100, "versionPriority": 100}
+        service = {"service": {"name": "s", "namespace": "n"}}
+        wanted = {"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": {"name": name}}
+        why = f'APIService.apiregistration.k8s.io "{name}" is invalid: spec.service: Forbidden: this server forwards no requests to ' \
+            "other API servers"
+        code, answer, _ = self.send("POST", path, {**wanted, "spec": {**spec, **service}})
+        self.assertEqual((code, answer["reason"], answer["message"]), (422, "Invalid", why))
+        code, answer, _ = self.send("PATCH", f"{path}/{name}?fieldManager=m", {**wanted, "spec": {**spec, **service}},
+                                    Content_Type="application/apply-patch+yaml")
+        self.assertEqual((code, answer["message"]), (422, why))
+        self.assertEqual(self.send("POST", path, {**wanted, "spec": spec})[::2], (201, []))
+        code, answer, _ = self.send("PATCH", f"{path}/{name}", {"spec": service}, Content_Type=MERGE)
+        self.assertEqual((code, answer["message"]), (422, why))
+        # One that a kube-apiserver has stored can be changed and deleted.
+        self.server.put_raw(f"/registry/apiregistration.k8s.io/apiservices/{name}", json.dumps({**wanted, "spec": {**spec, **service}}))
+        code, answer, warnings = self.send("PATCH", f"{path}/{name}", {"metadata": {"labels": {"a": "b"}}}, Content_Type=MERGE)
+        self.assertEqual((code, warnings), (200, ['299 - "this server forwards no requests to other API servers: this APIService is '
+                                                  'stored and has no effect"']), answer)
+        self.assertEqual(self.send("DELETE", f"{path}/{name}")[0], 200)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -26,6 +26,7 @@
 #include "kube/write/claim.h"
 #include "kube/write/custom_rules.h"
 #include "kube/write/definition.h"
+#include "kube/write/without_effect.h"
 #include "kube/write/write.h"
 
 #include <stdio.h>
@@ -84,7 +85,8 @@ static bool check(struct kube_call *call, struct create *create)
         return kube_fail_engine(&call->status, ST_NOMEM);
     return kube_definition_create(call, &create->meta, create->object, name) &&
            kube_custom_validate(call, create->arena, create->object, NULL, name) &&
-           kube_builtin_validate(call, create->arena, create->object, NULL, name);
+           kube_builtin_validate(call, create->arena, create->object, NULL, name) &&
+           kube_without_effect(call, create->object, NULL, name);
 }
 
 /* The name and version that the client gives. */

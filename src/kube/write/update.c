@@ -23,6 +23,7 @@
 #include "kube/write/definition.h"
 #include "kube/write/part.h"
 #include "kube/write/subresource.h"
+#include "kube/write/without_effect.h"
 #include "kube/write/write.h"
 
 #include <stdio.h>
@@ -465,6 +466,7 @@ static enum kube_decision decide(struct kube_change *change, const struct json_n
         !kube_meta_update(&change->meta, stored, *ret_object, change->revision, change->key) ||
         !kube_claim(change->call, &change->meta, *ret_object, stored, &change->claims) ||
         !kube_builtin_validate(change->call, &change->scratch, *ret_object, stored, change->name) ||
+        !kube_without_effect(change->call, *ret_object, stored, change->name) ||
         !kube_definition_update(change->call, &change->meta, *ret_object, stored) ||
         !kube_custom_validate(change->call, &change->scratch, *ret_object, stored, change->name) ||
         !kube_admission_check(admission, &write) ||

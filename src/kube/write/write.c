@@ -122,20 +122,6 @@ static handler *handler_of(const struct kube_call *call, struct slice method)
     return named ? kube_delete : kube_delete_collection;
 }
 
-/* Objects that are stored without effect must not look as if they had one. */
-static void warn_of_admission(struct kube_call *call, struct slice method)
-{
-    char text[192];
-    if (strcmp(call->kind->group, "admissionregistration.k8s.io") != 0 ||
-        slice_equal(method, SLICE_LITERAL("DELETE")))
-        return;
-    snprintf(text, sizeof(text), "this server %s: this %s is stored and has no effect",
-             strstr(call->kind->kind, "Webhook") ? "calls no admission webhooks"
-                                                 : "evaluates no admission policies",
-             call->kind->kind);
-    kube_call_warn(call, slice_from_text(text));
-}
-
 bool kube_mutate(struct kube_call *call, const struct http_request *request)
 {
     static const char *const methods[] = {"POST", "PUT", "PATCH", "DELETE"};
@@ -152,7 +138,6 @@ bool kube_mutate(struct kube_call *call, const struct http_request *request)
     } else if (!handle || call->path.watch) {
         kube_not_allowed(call);
     } else if (check_options(call, request)) {
-        warn_of_admission(call, request->method);
         handle(call, request);
     } else {
         kube_call_fail(call);
