@@ -209,6 +209,10 @@ struct engine_identity engine_identity_get(const struct engine *engine);
 enum { ENGINE_REASON_BYTES = 1024 };
 MUST_CHECK
 bool engine_ready(const struct engine *engine, char ret_reason[ENGINE_REASON_BYTES]);
+/* The versions of the cluster, for an engine in front of one. False: they are not known (yet). Any
+ * thread. */
+MUST_CHECK
+bool engine_versions_get(const struct engine *engine, struct engine_versions *ret_versions);
 /* The raised alarms, by type and member; returns their number. */
 size_t engine_alarms_get(struct engine_shard *shard,
                          struct engine_alarm_row ret_rows[ENGINE_ALARMS_MAX]);

@@ -23,6 +23,8 @@ struct engine_ops {
     /* These two: NULL means always. */
     bool (*ready)(const struct engine *engine, char ret_reason[ENGINE_REASON_BYTES]);
     bool (*is_synced)(const struct engine *engine);
+    /* NULL: it has none of its own. */
+    bool (*versions)(const struct engine *engine, struct engine_versions *ret_versions);
     enum status (*shard_new)(struct engine *engine, struct loop *loop,
                              struct engine_shard **ret_shard);
     void (*shard_free)(struct engine_shard *shard);

@@ -240,6 +240,14 @@ struct engine_identity {
     uint64_t raft_term;
 };
 
+/* As a member of the cluster names them: "3.7.3", "3.7.0". */
+enum { ENGINE_VERSION_BYTES = 32 };
+struct engine_versions {
+    char server[ENGINE_VERSION_BYTES];
+    char cluster[ENGINE_VERSION_BYTES];
+    char storage[ENGINE_VERSION_BYTES]; /* "": the member does not know it (before etcd 3.6) */
+};
+
 struct engine_hash {
     struct engine_op op; /* first */
     int64_t at_revision; /* in: 0 for the newest */

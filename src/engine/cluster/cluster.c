@@ -38,6 +38,12 @@ static bool cluster_is_synced(const struct engine *engine)
     return atomic_load(&shared_of(engine)->state.synced);
 }
 
+static bool cluster_versions(const struct engine *engine, struct engine_versions *ret_versions)
+{
+    struct cluster_state *state = &shared_of(engine)->state;
+    return roster_versions(&state->roster, atomic_load(&state->member_id), ret_versions);
+}
+
 static bool cluster_watch_report(const struct engine *engine, unsigned i,
                                  struct watch_report *ret_report)
 {
@@ -64,6 +70,7 @@ static const struct engine_ops cluster_ops = {
     .identity = cluster_identity,
     .ready = cluster_ready,
     .is_synced = cluster_is_synced,
+    .versions = cluster_versions,
     .shard_new = cluster_shard_new,
     .shard_free = cluster_shard_free,
     .shard_stop = cluster_shard_stop,
@@ -154,6 +161,7 @@ enum status engine_cluster_open(const struct cluster_options *options, struct en
     struct cluster_shared *shared = xcalloc(1, sizeof(*shared));
     shared->engine.ops = &cluster_ops;
     trouble_init(&shared->state.trouble);
+    roster_init(&shared->state.roster, options->upstream.endpoints);
     via_make(shared->via);
     shared->options = *options;
     shared->options.upstream.via = shared->via;
@@ -177,6 +185,7 @@ void engine_cluster_close(struct engine *engine)
         mirror_close(shared->mirror, &shared->options);
     free(shared->mirror);
     trouble_fini(&shared->state.trouble);
+    roster_fini(&shared->state.roster);
     free(shared->notices);
     free(shared);
 }

@@ -478,6 +478,7 @@ static void free_part(struct driver_part *part)
     compactions_free(TAKE(follower->compactions));
     laggard_free(TAKE(follower->laggard));
     pulse_free(TAKE(follower->pulse));
+    census_free(TAKE(follower->census));
     comparer_free(TAKE(follower->comparer));
     loader_free(TAKE(follower->loader));
     watches_free(TAKE(follower->watches));

@@ -3,6 +3,7 @@
 #define VIGIL_ENGINE_CLUSTER_FOLLOWER_INTERNAL_H
 
 #include "client/call/client.h"
+#include "engine/cluster/follow/census.h"
 #include "engine/cluster/follow/compactions.h"
 #include "engine/cluster/follow/comparer.h"
 #include "engine/cluster/follow/feeder.h"
@@ -44,6 +45,7 @@ struct follower {
     struct compactions *compactions;
     struct laggard *laggard;
     struct pulse *pulse;
+    struct census *census;
     struct feeder *feeder;
     struct merge *merge;      /* while following; otherwise NULL */
     struct loader *loader;    /* while loading */

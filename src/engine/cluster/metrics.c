@@ -5,7 +5,9 @@
 #include "engine/cluster/shard.h"
 #include "watch/stats.h"
 
+#include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 
 static void gauge(struct metric_page *page, const char *name, const char *help, int64_t value)
 {
@@ -33,6 +35,36 @@ static void write_mirror(struct metric_page *page, struct cluster_state *state)
                          follows ? (double)cluster_state_lag(state) : NAN);
     metric_page_gauge(page, "vigil_cluster_upstream_watches", "Watches on the cluster.",
                       atomic_load(&state->upstream_watches));
+}
+
+/* The endpoints are those of a flag, so that the page cannot grow. */
+static void write_upstreams(struct metric_page *page, struct cluster_state *state)
+{
+    static const char up[] = "vigil_cluster_upstream_up", info[] = "vigil_cluster_upstream_info";
+    char labels[ROSTER_ENDPOINT_BYTES * 2 + 256], endpoint[ROSTER_ENDPOINT_BYTES * 2];
+    uint64_t followed = atomic_load(&state->connected) ? atomic_load(&state->member_id) : 0;
+    metric_page_head(page, up, METRIC_GAUGE, "1: the member at this endpoint answers.");
+    for (size_t i = 0; i < state->roster.count; i++) {
+        struct roster_row row = roster_get(&state->roster, i);
+        snprintf(labels, sizeof(labels), "endpoint=\"%s\"",
+                 metric_page_escape(row.endpoint, endpoint, sizeof(endpoint)));
+        metric_page_row(page, up, labels, row.answers);
+    }
+    metric_page_head(page, info, METRIC_GAUGE,
+                     "Always 1: what the member at this endpoint has last said of itself, and "
+                     "whether the mirror follows it.");
+    for (size_t i = 0; i < state->roster.count; i++) {
+        struct roster_row row = roster_get(&state->roster, i);
+        if (!row.member_id)
+            continue;
+        const char *role = row.is_learner ? "learner" : row.is_leader ? "leader" : "follower";
+        snprintf(labels, sizeof(labels),
+                 "endpoint=\"%s\",member=\"%" PRIx64
+                 "\",version=\"%s\",role=\"%s\",followed=\"%s\"",
+                 metric_page_escape(row.endpoint, endpoint, sizeof(endpoint)), row.member_id,
+                 row.versions.server, role, row.member_id == followed ? "true" : "false");
+        metric_page_row(page, info, labels, 1);
+    }
 }
 
 static void write_work(struct metric_page *page, struct cluster_state *state)
@@ -108,6 +140,7 @@ void cluster_metrics_write(struct engine_shard *base, struct metric_page *page)
     struct cluster_shard *shard = cluster_shard_of(base);
     engine_metrics_write(shard->mirror, page);
     write_mirror(page, &shard->shared->state);
+    write_upstreams(page, &shard->shared->state);
     write_work(page, &shard->shared->state);
     write_past(page, &shard->shared->state);
     struct watch_stats watches;

@@ -56,13 +56,15 @@ void http_not_found(struct http_exchange *x, void *service, const struct http_re
 
 static void version(struct http_exchange *x, void *service, const struct http_request *request)
 {
-    const struct etcd_config *config = ((struct etcd_api *)service)->config;
+    const struct etcd_api *api = service;
+    struct engine_versions v;
     if (!http_is_get(x, request))
         return;
+    etcd_versions(api, &v);
     char body[256];
-    int len = snprintf(body, sizeof(body),
-                       "{\"etcdserver\":\"%s\",\"etcdcluster\":\"%s\",\"storage\":\"%s\"}",
-                       config->version, config->cluster_version, config->cluster_version);
+    int len = snprintf(body, sizeof(body), "{\"etcdserver\":\"%s\",\"etcdcluster\":\"%s\"%s%s%s}",
+                       v.server, v.cluster, *v.storage ? ",\"storage\":\"" : "", v.storage,
+                       *v.storage ? "\"" : "");
     http_respond(x, 200, SLICE_LITERAL("application/json"),
                  slice_of(body, size_min((size_t)len, sizeof(body) - 1)));
 }

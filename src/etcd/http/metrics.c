@@ -2,6 +2,7 @@
 
 #include "base/memory/budget.h"
 #include "base/turn.h"
+#include "engine/forward.h"
 #include "etcd/http/health_counts.h"
 #include "etcd/service.h"
 #include "watch/stats.h"
@@ -157,15 +158,33 @@ static void labelled_gauge(struct metric_page *page, const char *name, const cha
     metric_page_row(page, name, labels, 1);
 }
 
+/* In front of a cluster they are the cluster's, as a member names them: clients conclude from them
+ * what they may use. */
+void etcd_versions(const struct etcd_api *api, struct engine_versions *ret_versions)
+{
+    const struct etcd_config *config = api->config;
+    if (engine_versions_get(api->engine, ret_versions))
+        return;
+    bool is_front = engine_forwards(api->engine); /* whose cluster has not answered yet */
+    *ret_versions = (struct engine_versions){0};
+    snprintf(ret_versions->server, ENGINE_VERSION_BYTES, "%s", config->version);
+    snprintf(ret_versions->cluster, ENGINE_VERSION_BYTES, "%s",
+             is_front ? "not_decided" : config->cluster_version);
+    if (!is_front)
+        snprintf(ret_versions->storage, ENGINE_VERSION_BYTES, "%s", config->cluster_version);
+}
+
 static void write_member(const struct etcd_api *api, struct metric_page *page)
 {
     char id[24], cluster[16] = "";
     snprintf(id, sizeof(id), "%llx", (unsigned long long)api->identity.member_id);
-    const char *version = api->config->cluster_version; /* "3.7.0" is shown as "3.7" */
-    const char *last = strrchr(version, '.');
-    snprintf(cluster, sizeof(cluster), "%.*s", last ? (int)(last - version) : 0, version);
+    struct engine_versions versions;
+    etcd_versions(api, &versions);
+    const char *last = strrchr(versions.cluster, '.'); /* "3.7.0" is shown as "3.7" */
+    snprintf(cluster, sizeof(cluster), "%.*s", last ? (int)(last - versions.cluster) : 0,
+             versions.cluster);
     labelled_gauge(page, "etcd_server_id", "server_id", id, "The member's id.");
-    labelled_gauge(page, "etcd_server_version", "server_version", api->config->version,
+    labelled_gauge(page, "etcd_server_version", "server_version", versions.server,
                    "The etcd version reported to clients.");
     labelled_gauge(page, "etcd_cluster_version", "cluster_version", cluster,
                    "The cluster version of etcd.");

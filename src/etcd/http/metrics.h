@@ -8,9 +8,12 @@
 
 #include "base/metric/page.h"
 
+struct engine_versions;
 struct etcd_api;
 
 void etcd_metrics_write(struct etcd_api *api, struct metric_page *page);
+/* The versions of etcd that /version and the metrics name. */
+void etcd_versions(const struct etcd_api *api, struct engine_versions *ret_versions);
 
 /* The part about the process, from /proc. */
 void etcd_process_metrics_write(struct metric_page *page);

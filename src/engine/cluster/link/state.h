@@ -6,6 +6,7 @@
 #define VIGIL_ENGINE_CLUSTER_LINK_STATE_H
 
 #include "base/clock.h"
+#include "engine/cluster/link/roster.h"
 #include "engine/cluster/link/trouble.h"
 
 #include <stdatomic.h>
@@ -31,6 +32,7 @@ struct cluster_state {
     _Atomic unsigned
         alarms; /* of the cluster's members: 1 << ENGINE_ALARM_…; the last that were known */
     struct trouble trouble; /* why the cluster cannot be followed */
+    struct roster roster;   /* the members at the endpoints */
     _Atomic uint64_t upstream_watches, upstream_events, resumes, loads;
 
     /* Called after `mirrored` was raised, so that reads continue which wait for it; set before the
