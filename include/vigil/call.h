@@ -11,7 +11,9 @@
  *
  * The library repeats a request that only reads when the connection breaks or the server is
  * unavailable, until the timeout. It never repeats a request that may have changed something:
- * vigil_error.outcome then says whether it was sent.
+ * vigil_error.outcome then says whether it was sent. One that a learner refuses has changed nothing
+ * and is sent to another endpoint, if there is one. A server that does not answer in time or has no
+ * leader is left for another endpoint, so that the next call may succeed.
  *
  * Every function accepts NULL for the call, as if it had failed with VIGIL_ERROR_MEMORY. So only
  * the result needs a check:

@@ -58,9 +58,11 @@ typedef struct vigil_options {
 
     const char *prefix; /* of all keys: added to keys in requests, removed from keys in results */
 
-    int64_t connect_timeout_ms; /* for one attempt; default 5000 */
-    int64_t call_timeout_ms;    /* default of vigil_call_set_timeout; default 5000; 0: none */
-    int64_t keepalive_ms;       /* a ping after this long without input; default 10000; 0: never */
+    /* For one attempt; default 5000. Getting a token with user and password is not a part of it and
+     * may take 5 seconds, or this time if it is longer. */
+    int64_t connect_timeout_ms;
+    int64_t call_timeout_ms; /* default of vigil_call_set_timeout; default 5000; 0: none */
+    int64_t keepalive_ms;    /* a ping after this long without input; default 10000; 0: never */
     int64_t keepalive_timeout_ms; /* without an answer for this long the connection is given up;
                                      default 5000 */
     /* The time between two attempts to connect, which doubles up to the maximum, with jitter. The

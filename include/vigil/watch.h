@@ -14,7 +14,9 @@
  *     OK: the server has closed the stream     resumes
  *     calls at its endpoint are Unavailable    resumes at another endpoint if there is one
  *     Unavailable, Internal                    resumes, at another endpoint if there is one
- *     Unavailable "etcdserver: no leader"      ends (only with require_leader)
+ *     Unavailable "etcdserver: no leader"      ends with require_leader, and a new watch begins at
+ *                                              another endpoint if there is one; otherwise resumes
+ *     "rpc not supported for learner"          resumes at another endpoint; ends if there is none
  *     Unauthenticated, "invalid auth token"    gets a new token and resumes, if there is a user
  *     "revision of auth store is old"          gets a new token and resumes, if there is a user
  *     every other status                       ends

@@ -48,7 +48,10 @@ vigil_call *vigil_range(vigil_client *client, const vigil_range_request *request
 {
     struct pb_range_request message;
     kv_request_copy(&message, sizeof(message), request);
-    return range_call(client, METHOD_RANGE, &message, &message.key, &message.range_end);
+    vigil_call *call = range_call(client, METHOD_RANGE, &message, &message.key, &message.range_end);
+    if (call)
+        call->alone = message.serializable;
+    return call;
 }
 
 /*

@@ -1,6 +1,7 @@
 #include "client/call/call.h"
 
 #include "client/connect/error.h"
+#include "client/connect/policy.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -119,9 +120,18 @@ void client_call_stop_for(struct vigil_call *call, enum status status)
                          "the server sent a response that is not valid");
 }
 
+/* Parts of a response do not tell whether the server has a quorum. */
+static bool needs_quorum(const struct vigil_call *call)
+{
+    return !call->alone && !call->method->parts;
+}
+
 static void on_deadline(struct timer *timer)
 {
     struct vigil_call *call = CONTAINER_OF(timer, struct vigil_call, deadline);
+    if (call->state == CALL_SENT && call->client->channel)
+        channel_timed_out(call->client->channel, call->generation, call->sent_ns,
+                          needs_quorum(call));
     const char *failure = channel_failure(call->client->channel);
     if (!*failure)
         failure = call->operation.error.text; /* of an earlier attempt */
@@ -201,6 +211,7 @@ static void try_to_send(struct vigil_call *call)
         client_call_stop_clock(call);
     call->attempts++;
     call->generation = channel_generation(client->channel);
+    call->sent_ns = loop_now_ns(client->driver.loop);
 }
 
 static void on_channel_ready(struct channel_waiter *waiter)
@@ -316,6 +327,7 @@ static void refused(struct vigil_call *call, const struct grpc_outcome *outcome)
 {
     struct channel *channel = call->client->channel;
     enum status status = client_status_of(outcome->text);
+    struct error_policy policy = error_policy_of(outcome->code, outcome->text);
     bool token = status == ST_INVALID_AUTH_TOKEN || status == ST_AUTH_OLD_REVISION ||
                  status == ST_USER_EMPTY; /* authentication was enabled after we connected */
     /* Users or roles were changed while the request was on its way. A client that is known by its
@@ -325,13 +337,20 @@ static void refused(struct vigil_call *call, const struct grpc_outcome *outcome)
         (channel_renew_token(channel, call->generation) || outdated)) {
         call->renewals++;
         try_again(call, true);
-    } else if (outcome->code == GRPC_UNAVAILABLE && may_be_repeated(call)) {
-        client_error_from_server(&call->operation.error, outcome->code,
-                                 outcome->text); /* for on_deadline */
+        return;
+    }
+    client_error_from_server(&call->operation.error, outcome->code,
+                             outcome->text); /* also for on_deadline */
+    if (policy.is_not_done && !call->delivered && channel_has_choice(channel)) {
         channel_avoid(channel, call->generation);
+        try_again(call, call->attempts == 1); /* all endpoints may be such servers */
+    } else if (outcome->code == GRPC_UNAVAILABLE && may_be_repeated(call)) {
+        if (policy.leaves)
+            channel_avoid(channel, call->generation);
         try_again(call, false);
     } else {
-        client_error_from_server(&call->operation.error, outcome->code, outcome->text);
+        if (policy.leaves)
+            channel_blame(channel, call->generation);
         end_attempt(call);
     }
 }
@@ -367,6 +386,8 @@ static void on_end(struct grpc_client_call *grpc, const struct grpc_outcome *out
         channel_worked(call->client->channel, call->generation);
     if (outcome->code == GRPC_OK && call->response) {
         call->operation.error = (vigil_error){.grpc_code = GRPC_OK};
+        if (needs_quorum(call))
+            channel_agreed(call->client->channel, call->generation);
         end_attempt(call);
     } else if (outcome->code == GRPC_OK) {
         client_error_set(&call->operation.error, VIGIL_ERROR_PROTOCOL, VIGIL_UNKNOWN,
@@ -485,6 +506,7 @@ struct vigil_call *client_call_new_sized(struct vigil_client *client,
     operation_init(&call->operation, &client->driver, &operation_ops);
     call->client = client;
     call->method = method;
+    call->alone = method->alone;
     call->grpc.ops = &call_ops;
     call->waiter.ready = on_channel_ready;
     call->deadline.fn = on_deadline;

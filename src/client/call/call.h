@@ -26,6 +26,7 @@ struct client_method {
     const char *path; /* "/etcdserverpb.KV/Range" */
     const struct pb_message *request, *response;
     bool reads; /* changes nothing, so it may be repeated */
+    bool alone; /* the member answers without the others, so it needs no quorum */
     /* Removes a prefix of this length from the keys of a response; NULL: it has none. */
     void (*strip)(void *response, size_t prefix_len);
     const struct client_part_ops *parts; /* NULL: the response is one message */
@@ -65,12 +66,14 @@ struct vigil_call {
     enum call_state state;
     bool stopping;  /* its stream is being cancelled, and the error is set */
     bool delivered; /* the user has received a part, so it is not repeated any more */
+    bool alone;     /* as in the method, or because of the request */
     bool posted;    /* it is counted in writes_posted of the client; set by the starting thread */
     struct channel_waiter waiter;
     struct timer deadline, pause;
     unsigned attempts;   /* that were sent */
     unsigned renewals;   /* of the token because of this call */
     uint64_t generation; /* of the connection of the last attempt */
+    int64_t sent_ns;     /* when the last attempt was sent */
 
     int64_t timeout_ms;
     bool waits_long;     /* the timeout is for reaching a server, not for its answer */

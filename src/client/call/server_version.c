@@ -36,6 +36,7 @@ static const struct client_method method = {
     .request = &pb_status_request_table,
     .response = &pb_status_response_table,
     .reads = true,
+    .alone = true,
 };
 
 static void on_done(vigil_call *call, void *user)

@@ -1,6 +1,7 @@
 #include "client/call/stream.h"
 
 #include "client/connect/error.h"
+#include "client/connect/policy.h"
 
 enum { RENEWALS_MAX = 3, PAUSE_DOUBLINGS = 7 };
 #define PAUSE_NS_MIN (10 * NS_PER_MS)
@@ -10,7 +11,7 @@ enum { RENEWALS_MAX = 3, PAUSE_DOUBLINGS = 7 };
 
 /* Drawn in stream.h. */
 static const uint8_t moves[] = {
-    [STREAM_IDLE] = TO(WAITING),
+    [STREAM_IDLE] = TO(WAITING) | TO(PAUSING),
     [STREAM_WAITING] = TO(OPEN) | TO(PAUSING) | TO(IDLE),
     [STREAM_OPEN] = TO(PAUSING) | TO(IDLE),
     [STREAM_PAUSING] = TO(WAITING) | TO(IDLE),
@@ -41,23 +42,25 @@ static int64_t pause_ns(unsigned failures)
     return pause < PAUSE_NS_MAX ? pause : PAUSE_NS_MAX;
 }
 
-/* The first attempt after a break follows at once, and so does the first after a stream that made
- * progress or lasted longer than the next pause: one that opens and breaks at once is not opened in
- * a busy loop. */
+/* When another attempt may follow. The first one after a failure follows at once, and so does the
+ * first after a stream that made progress or lasted longer than the next pause: one that opens and
+ * breaks or is refused at once is not opened in a busy loop. */
+static int64_t next_attempt(struct client_stream *stream)
+{
+    int64_t now_ns = loop_now_ns(stream->client->driver.loop);
+    if (stream->state == STREAM_OPEN && now_ns - stream->opened_ns > pause_ns(stream->failures))
+        stream->failures = 0;
+    return now_ns + pause_ns(stream->failures++);
+}
+
 static void begin_again(struct client_stream *stream)
 {
-    struct loop *loop = stream->client->driver.loop;
-    bool lasted = stream->state == STREAM_OPEN &&
-                  loop_now_ns(loop) - stream->opened_ns > pause_ns(stream->failures);
-    if (lasted && stream->failures)
-        stream->failures = 0;
     if (!stream->wanted) {
         move(stream, STREAM_IDLE);
         return;
     }
+    loop_timer_set(stream->client->driver.loop, &stream->pause, next_attempt(stream));
     move(stream, STREAM_PAUSING);
-    loop_timer_set(loop, &stream->pause, loop_now_ns(loop) + pause_ns(stream->failures));
-    stream->failures++;
 }
 
 /* The call is over. */
@@ -72,6 +75,7 @@ static void refused(struct client_stream *stream, enum grpc_code code, struct sl
 {
     stream->wanted = false;
     stream->given_up = false;
+    stream->again_ns = next_attempt(stream);
     move(stream, STREAM_IDLE);
     stream->hooks->on_break(stream);
     stream->hooks->on_refused(stream, code, text);
@@ -159,8 +163,13 @@ static void on_settle(struct deferred *deferred)
         else
             broken(stream);
     } else if (stream->state == STREAM_IDLE) {
-        move(stream, STREAM_WAITING);
-        open_call(stream);
+        struct loop *loop = stream->client->driver.loop;
+        bool must_pause = loop_now_ns(loop) < stream->again_ns;
+        move(stream, must_pause ? STREAM_PAUSING : STREAM_WAITING);
+        if (must_pause)
+            loop_timer_set(loop, &stream->pause, stream->again_ns);
+        else
+            open_call(stream);
     }
 }
 
@@ -262,11 +271,13 @@ static void on_avoided(struct channel_lasting *lasting)
 static void on_end(struct grpc_client_call *call, const struct grpc_outcome *outcome)
 {
     struct client_stream *stream = CONTAINER_OF(call, struct client_stream, call);
-    bool no_leader = client_status_of(outcome->text) == ST_NO_LEADER;
+    struct channel *channel = stream->client->channel;
     bool unavailable = outcome->code == GRPC_UNAVAILABLE || outcome->code == GRPC_INTERNAL;
+    bool leaves = unavailable || (channel_has_choice(channel) &&
+                                  error_policy_of(outcome->code, outcome->text).leaves);
     channel_lasting_end(&stream->lasting);
     if (stream->of_use)
-        channel_worked(stream->client->channel, stream->generation);
+        channel_worked(channel, stream->generation);
     if (stream->canceling)
         return;
     stream->too_large |= outcome->reason == ST_LIMIT;
@@ -275,9 +286,14 @@ static void on_end(struct grpc_client_call *call, const struct grpc_outcome *out
     } else if (!outcome->from_peer || outcome->code == GRPC_OK ||
                get_token(stream, outcome->text)) {
         broken(stream);
-    } else if (unavailable && !no_leader) {
-        channel_avoid(stream->client->channel, stream->generation);
-        broken(stream);
+    } else if (leaves) {
+        channel_avoid(channel, stream->generation);
+        /* Without a leader it ends if its owner requires one: the next stream has another server.
+         */
+        if (stream->require_leader && client_status_of(outcome->text) == ST_NO_LEADER)
+            refused(stream, outcome->code, outcome->text);
+        else
+            broken(stream);
     } else {
         refused(stream, outcome->code, outcome->text);
     }

@@ -3,10 +3,13 @@
  * and with another token if the server refuses the old one. Watches and leases use it.
  *
  *     idle ──► waiting ──► open
- *      ▲        ▲  │        │ │
- *      ├────────┼──┴────────┘ │
- *      │        └── pausing ◄─┘ broken
- *      └───────────────┘ not wanted any more
+ *      ▲ │      ▲  │        │ │
+ *      ├─┼──────┼──┴────────┘ │
+ *      │ └► ┐   └── pausing ◄─┘ broken
+ *      │    └───────► │
+ *      └──────────────┘ not wanted any more
+ *
+ * A stream that is refused is idle. If its owner wants it again, it pauses as after a break.
  *
  * Embedded by its owner; the loop's thread. Opening, closing and giving up take effect at the end
  * of the turn, so they may be called inside every hook.
@@ -54,6 +57,7 @@ struct client_stream {
     struct deferred settle;
     unsigned failures;   /* in a row: determines the pause */
     int64_t opened_ns;   /* valid while open */
+    int64_t again_ns;    /* not opened before this time, after it was refused */
     unsigned renewals;   /* of the token, in a row */
     uint64_t generation; /* of the connection */
 };

@@ -69,15 +69,16 @@ static vigil_client *new_client(void)
     return client;
 }
 
-enum meaning { RESUMES, MOVES, RENEWS, ENDS };
+enum meaning { RESUMES, MOVES, RENEWS, ENDS, ENDS_AND_MOVES };
 
 static void check_meaning(const struct client_stream *stream, enum meaning meaning)
 {
     assert_int_equal(breaks, 1);
-    assert_int_equal(refusals, meaning == ENDS);
-    assert_int_equal(avoided, meaning == MOVES);
+    bool ends = meaning == ENDS || meaning == ENDS_AND_MOVES;
+    assert_int_equal(refusals, ends);
+    assert_int_equal(avoided, meaning == MOVES || meaning == ENDS_AND_MOVES);
     assert_int_equal(renewed, meaning == RENEWS);
-    assert_int_equal(stream->state, meaning == ENDS ? STREAM_IDLE : STREAM_PAUSING);
+    assert_int_equal(stream->state, ends ? STREAM_IDLE : STREAM_PAUSING);
     client_stream_check(stream);
 }
 
@@ -98,7 +99,9 @@ static void every_status_has_its_meaning(void **state)
         {false, GRPC_UNAVAILABLE, "etcdserver: server stopped", ST_OK, false, false, MOVES},
         {false, GRPC_UNAVAILABLE, "etcdserver: leader changed", ST_OK, false, false, MOVES},
         {false, GRPC_INTERNAL, "transport is closing", ST_OK, false, false, MOVES},
-        {false, GRPC_UNAVAILABLE, "etcdserver: no leader", ST_OK, false, false, ENDS},
+        {false, GRPC_UNAVAILABLE, "etcdserver: no leader", ST_OK, false, false, MOVES},
+        {false, GRPC_FAILED_PRECONDITION, "etcdserver: rpc not supported for learner", ST_OK, false,
+         false, ENDS}, /* there is no other endpoint */
         {false, GRPC_UNAUTHENTICATED, "etcdserver: invalid auth token", ST_OK, true, true, RENEWS},
         {false, GRPC_UNAUTHENTICATED, "etcdserver: invalid auth token", ST_OK, false, false, ENDS},
         {false, GRPC_INVALID_ARGUMENT, "etcdserver: revision of auth store is old", ST_OK, true,
@@ -136,6 +139,33 @@ static void every_status_has_its_meaning(void **state)
     vigil_client_free(client);
 }
 
+static void stream_that_requires_a_leader_ends_and_is_not_opened_in_a_busy_loop(void **state)
+{
+    (void)state;
+    vigil_client *client = new_client();
+    struct client_stream stream;
+    struct grpc_outcome outcome = {
+        .code = GRPC_UNAVAILABLE,
+        .text = SLICE_LITERAL("etcdserver: no leader"),
+        .from_peer = true,
+    };
+    open_stream(&stream, client);
+    stream.require_leader = true;
+    stream.opened_ns = loop_now_ns(client->driver.loop);
+    stream.call.ops->on_end(&stream.call, &outcome);
+    check_meaning(&stream, ENDS_AND_MOVES);
+    for (int i = 0; i < 2; i++) { /* the first time it would be opened at once, the second not */
+        stream.state = STREAM_OPEN;
+        stream.call.ops->on_end(&stream.call, &outcome);
+    }
+    client_stream_want(&stream, true);
+    vigil_client_process(client);
+    assert_int_equal(stream.state, STREAM_PAUSING);
+    client_stream_check(&stream);
+    client_stream_fini(&stream);
+    vigil_client_free(client);
+}
+
 /* A server that refuses every token is not asked for ever. */
 static void renewals_are_limited(void **state)
 {
@@ -165,6 +195,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_status_has_its_meaning),
+        cmocka_unit_test(stream_that_requires_a_leader_ends_and_is_not_opened_in_a_busy_loop),
         cmocka_unit_test(renewals_are_limited),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,76 +1,16 @@
-#include "client/connect/channel.h"
+#include "client/connect/channel_internal.h"
 
-#include "base/random.h"
-#include "client/connect/connection.h"
-#include "client/connect/error.h"
-#include "client/connect/metadata.h"
-#include "client/names/endpoint_list.h"
 #include "client/names/resolver.h"
-#include "codec/pb/rpc.pb.h"
 #include "io/socket.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <vigil/client.h>
 
-enum { FAILURE_BYTES = 512, SCRATCH_BYTES = 1024 };
 #define KEEPALIVE_NS_MAX (INT64_C(7200) * NS_PER_S)
 #define BACKOFF_NS_MIN (1 * NS_PER_MS)
 #define MOVE_NS (10 * NS_PER_S) /* between moves of lasting calls to another connection */
-
-enum channel_state {
-    CHANNEL_IDLE,
-    CHANNEL_RESOLVING, /* the SRV records */
-    CHANNEL_CONNECTING,
-    CHANNEL_AUTHENTICATING,
-    CHANNEL_READY,
-    CHANNEL_PAUSING,
-};
-
-/* A connection of the channel: the one in use, or one that only finishes its calls. */
-struct link {
-    struct channel *channel;
-    struct connection *connection; /* owned */
-    struct list in_old;            /* links channel.old; alone while it is in use */
-    struct list lasting;           /* channel_lasting.in_link */
-    bool avoided;
-};
-
-struct channel {
-    struct loop *loop;
-    struct channel_options options; /* its texts are owned */
-    struct connector connector;
-    struct resolver *resolver;
-    struct tls_client_source *tls; /* NULL: not configured */
-    struct endpoint_list endpoints;
-    size_t next_endpoint;
-    struct lookup *lookup; /* of SRV records, while resolving */
-
-    enum channel_state state;
-    struct link *current; /* NULL: no connection is in use */
-    struct list old;      /* link.in_old */
-    struct list waiters;  /* channel_waiter.in_channel */
-    size_t failed;        /* endpoints that failed since the last success or pause */
-    int64_t backoff_ns;   /* the next pause */
-    int64_t opened_ns;    /* when the latest connection was opened */
-    bool worked;          /* see channel_worked */
-    struct timer pause;
-    struct timer move;     /* lasting calls are moved to another connection */
-    int64_t move_again_ns; /* not before this time */
-    struct random random;
-    uint64_t generation;
-
-    struct grpc_client_call auth; /* open only while authenticating */
-    struct timer auth_limit;      /* set only while authenticating */
-    bool auth_answered;
-    struct buf token;
-    struct client_heads heads;
-    bool token_wanted; /* the token was refused: another one is fetched first */
-    bool rejected;     /* the waiters fail because of it, just now */
-    bool ending;
-    char failure[FAILURE_BYTES];
-    struct channel_stats stats;
-};
+#define BLAME_NS (1 * NS_PER_S) /* from the opening of a connection; see channel_blame */
 
 /* -- States -- */
 
@@ -86,7 +26,7 @@ static const uint8_t moves[] = {
     [CHANNEL_PAUSING] = TO(RESOLVING) | TO(CONNECTING) | TO(IDLE),
 };
 
-static void move(struct channel *channel, enum channel_state next)
+void channel_move(struct channel *channel, enum channel_state next)
 {
     assert(moves[channel->state] & (1u << next));
     channel->state = next;
@@ -98,7 +38,7 @@ static void log_line(struct channel *channel, int level, const char *text)
         channel->options.log(channel->options.ctx, level, text);
 }
 
-static void note_failure(struct channel *channel, const char *text)
+void channel_note_failure(struct channel *channel, const char *text)
 {
     snprintf(channel->failure, sizeof(channel->failure), "%s", text);
     log_line(channel, VIGIL_LOG_WARN, text);
@@ -132,7 +72,7 @@ void channel_waiter_cancel(struct channel_waiter *waiter)
 
 /* In order, until one has to wait again: then there is no room for the others either, and trying
  * each of them whenever a stream ends would cost their number squared. */
-static void wake_waiters(struct channel *channel)
+void channel_wake_waiters(struct channel *channel)
 {
     struct list woken;
     list_init(&woken);
@@ -153,8 +93,8 @@ static struct slice via_of(const struct channel *channel, const struct channel_r
     return request->via.len ? request->via : slice_from_text(usual ? usual : "vigil");
 }
 
-static enum status start_call(struct channel *channel, struct grpc_client_call *call,
-                              const struct channel_request *request)
+enum status channel_start_call(struct channel *channel, struct grpc_client_call *call,
+                               const struct channel_request *request)
 {
     AUTO(grpc_head_unrefp) struct grpc_head *head = NULL;
     struct h2_session *session = connection_session(channel->current->connection);
@@ -186,8 +126,6 @@ static enum status start_call(struct channel *channel, struct grpc_client_call *
 /* -- Connecting -- */
 
 static void connect_next(struct channel *channel);
-static void become_ready(struct channel *channel);
-static void authenticate(struct channel *channel);
 
 int64_t channel_next_pause(struct channel *channel, int64_t *backoff_ns)
 {
@@ -201,7 +139,7 @@ static void pause_then_connect(struct channel *channel)
 {
     int64_t pause = channel_next_pause(channel, &channel->backoff_ns);
     channel->failed = 0;
-    move(channel, CHANNEL_PAUSING);
+    channel_move(channel, CHANNEL_PAUSING);
     loop_timer_set(channel->loop, &channel->pause, loop_now_ns(channel->loop) + pause);
 }
 
@@ -211,11 +149,11 @@ static void go_on(struct channel *channel)
     channel->failed++;
     if (list_empty(&channel->waiters)) {
         channel->failed = 0;
-        move(channel, CHANNEL_IDLE);
+        channel_move(channel, CHANNEL_IDLE);
     } else if (channel->failed >= channel->endpoints.count) {
         pause_then_connect(channel);
     } else {
-        move(channel, CHANNEL_IDLE);
+        channel_move(channel, CHANNEL_IDLE);
         connect_next(channel);
     }
 }
@@ -232,7 +170,7 @@ static void connect_again(struct channel *channel)
     }
     channel->failed = 0;
     channel->backoff_ns = channel->options.backoff_min_ns;
-    move(channel, CHANNEL_IDLE);
+    channel_move(channel, CHANNEL_IDLE);
     if (!list_empty(&channel->waiters))
         connect_next(channel);
 }
@@ -268,9 +206,9 @@ static void on_open(void *owner)
     snprintf(text, sizeof(text), "connected to %s", connection_endpoint(link->connection)->text);
     log_line(channel, VIGIL_LOG_INFO, text);
     if (channel->options.user)
-        authenticate(channel);
+        channel_authenticate(channel);
     else
-        become_ready(channel);
+        channel_become_ready(channel);
 }
 
 static void on_draining(void *owner, enum h2_error code, const char *text)
@@ -296,7 +234,7 @@ static void on_room(void *owner)
     if (link != channel->current || channel->state != CHANNEL_READY)
         return;
     channel->failure[0] = '\0';
-    wake_waiters(channel);
+    channel_wake_waiters(channel);
 }
 
 static void on_closed(void *owner, const struct error *error)
@@ -308,7 +246,7 @@ static void on_closed(void *owner, const struct error *error)
         link_free(link);
         return;
     }
-    note_failure(channel, error->text);
+    channel_note_failure(channel, error->text);
     retire(channel);
     link_free(link);
     if (was_ready) {
@@ -344,10 +282,10 @@ static void connect_endpoint(struct channel *channel)
 {
     const struct endpoint *endpoint =
         endpoint_list_at(&channel->endpoints, channel->next_endpoint++);
-    move(channel, CHANNEL_CONNECTING);
+    channel_move(channel, CHANNEL_CONNECTING);
     if (link_new(channel, endpoint) == ST_OK)
         return;
-    note_failure(channel, "out of memory");
+    channel_note_failure(channel, "out of memory");
     pause_then_connect(channel);
 }
 
@@ -357,7 +295,7 @@ void channel_take_targets(struct channel *channel, const struct lookup_result *r
 {
     const char *fault = endpoint_list_take(&channel->endpoints, result);
     if (fault)
-        note_failure(channel, fault);
+        channel_note_failure(channel, fault);
     else
         channel->next_endpoint = 0; /* the targets are in the order in which to try them */
 }
@@ -382,10 +320,10 @@ enum status channel_look_up(struct channel *channel, struct lookup_hooks hooks,
 static void look_up_targets(struct channel *channel)
 {
     struct lookup_hooks hooks = {on_targets, channel};
-    move(channel, CHANNEL_RESOLVING);
+    channel_move(channel, CHANNEL_RESOLVING);
     if (channel_look_up(channel, hooks, &channel->lookup) == ST_OK)
         return;
-    note_failure(channel, "cannot look up the SRV records");
+    channel_note_failure(channel, "cannot look up the SRV records");
     pause_then_connect(channel);
 }
 
@@ -404,143 +342,26 @@ static void on_pause_over(struct timer *timer)
     connect_next(channel);
 }
 
-/* -- Authentication -- */
+/* -- Ready -- */
 
-static void become_ready(struct channel *channel)
+void channel_become_ready(struct channel *channel)
 {
     channel->failure[0] = '\0';
     channel->generation++;
     client_heads_drop(&channel->heads);
     loop_timer_cancel(channel->loop, &channel->auth_limit);
-    move(channel, CHANNEL_READY);
-    wake_waiters(channel);
+    channel_move(channel, CHANNEL_READY);
+    channel_wake_waiters(channel);
 }
 
-/* The server refuses the user: everything that waits fails. The next call tries once more. */
-static void reject(struct channel *channel, struct slice text)
-{
-    char line[FAILURE_BYTES];
-    snprintf(line, sizeof(line), "cannot authenticate: %.*s", SLICE_ARGS(text));
-    note_failure(channel, line);
-    loop_timer_cancel(channel->loop, &channel->auth_limit);
-    channel->rejected = true;
-    wake_waiters(channel);
-    channel->rejected = false;
-    channel->token_wanted = true;
-    move(channel, CHANNEL_READY);
-}
-
-static void on_auth_message(struct grpc_client_call *call, struct slice message)
-{
-    struct channel *channel = CONTAINER_OF(call, struct channel, auth);
-    _Alignas(ARENA_ALIGN) uint8_t scratch[SCRATCH_BYTES];
-    struct pb_authenticate_response response;
-    struct arena arena;
-    arena_init(&arena, scratch, sizeof(scratch), SIZE_MAX);
-    channel->token.len = 0;
-    channel->auth_answered =
-        pb_decode(&pb_authenticate_response_table, message, &arena, &response) == ST_OK &&
-        buf_append(&channel->token, response.token) == ST_OK;
-    arena_fini(&arena);
-}
-
-/* A connection that cannot authenticate is not used any more: the next one may. Calls that were
- * started with the old token are finished. */
-static void give_up_connection(struct channel *channel, const char *text)
+void channel_give_up_connection(struct channel *channel, const char *text)
 {
     struct link *link = channel->current;
-    note_failure(channel, text);
+    channel_note_failure(channel, text);
     retire(channel);
     connection_shutdown(link->connection);
     channel->stats.connect_errors++;
     go_on(channel);
-}
-
-static void on_auth_limit(struct timer *timer)
-{
-    struct channel *channel = CONTAINER_OF(timer, struct channel, auth_limit);
-    give_up_connection(channel, "cannot authenticate: the server does not answer");
-}
-
-/* The server may be able to authenticate later, or another one now. */
-static bool is_temporary(const struct grpc_outcome *outcome)
-{
-    return !outcome->from_peer || outcome->code == GRPC_OK || outcome->code == GRPC_UNAVAILABLE ||
-           outcome->code == GRPC_DEADLINE_EXCEEDED || outcome->code == GRPC_CANCELLED ||
-           outcome->code == GRPC_RESOURCE_EXHAUSTED;
-}
-
-static void on_auth_end(struct grpc_client_call *call, const struct grpc_outcome *outcome)
-{
-    struct channel *channel = CONTAINER_OF(call, struct channel, auth);
-    if (channel->ending || !channel->current)
-        return;
-    assert(channel->state == CHANNEL_AUTHENTICATING);
-    enum status status = client_status_of(outcome->text);
-    if (outcome->code == GRPC_OK && channel->auth_answered) {
-        become_ready(channel);
-    } else if (outcome->from_peer && status == ST_AUTH_NOT_ENABLED) {
-        channel->token.len = 0;
-        become_ready(channel);
-    } else if (!connection_session(channel->current->connection)) {
-        return; /* it is closed: on_closed follows */
-    } else if (is_temporary(outcome)) {
-        give_up_connection(channel, "the server cannot authenticate now");
-    } else {
-        reject(channel, outcome->text);
-    }
-}
-
-static enum status start_authentication(struct channel *channel)
-{
-    static const struct grpc_client_ops ops = {.on_message = on_auth_message,
-                                               .on_end = on_auth_end};
-    AUTO(buf_fini) struct buf message = {0};
-    struct pb_authenticate_request request = {
-        .name = slice_from_text(channel->options.user),
-        .password = slice_from_text(channel->options.password ? channel->options.password : ""),
-    };
-    struct channel_request start = {
-        .path = SLICE_LITERAL("/etcdserverpb.Auth/Authenticate"),
-        .deadline_ns = clock_add(loop_now_ns(channel->loop), channel->options.connect_timeout_ns),
-    };
-    channel->token.len = 0;
-    channel->auth_answered = false;
-    client_heads_drop(&channel->heads);
-    TRY(pb_append(&pb_authenticate_request_table, &request, &message));
-    channel->auth.ops = &ops;
-    grpc_client_call_clear(&channel->auth); /* an attempt that could not be started */
-    TRY(grpc_client_call_send(&channel->auth, buf_slice(&message)));
-    grpc_client_call_half_close(&channel->auth);
-    return start_call(channel, &channel->auth, &start);
-}
-
-static void authenticate(struct channel *channel)
-{
-    enum status status = start_authentication(channel);
-    channel->token_wanted = status == ST_AGAIN || status == ST_CLOSED;
-    if (channel->token_wanted && channel->state == CHANNEL_READY)
-        return; /* on_room, on_draining or on_closed follows, and the waiters then try again */
-    move(channel, CHANNEL_AUTHENTICATING);
-    if (status == ST_OK)
-        loop_timer_set(channel->loop, &channel->auth_limit,
-                       clock_add(loop_now_ns(channel->loop), channel->options.connect_timeout_ns));
-    else
-        give_up_connection(channel, "cannot authenticate: out of memory, or no stream is allowed");
-}
-
-bool channel_renew_token(struct channel *channel, uint64_t generation)
-{
-    if (!channel->options.user)
-        return false;
-    if (channel->state == CHANNEL_READY && generation == channel->generation)
-        channel->token_wanted = true;
-    return true;
-}
-
-bool channel_has_token(const struct channel *channel)
-{
-    return channel->token.len > 0;
 }
 
 /* -- Calls -- */
@@ -554,7 +375,7 @@ static void leave_without_streams(struct channel *channel)
     if (!session || h2_session_peer_streams_max(session) > 0)
         return;
     if (channel->endpoints.count > 1)
-        give_up_connection(channel, reason);
+        channel_give_up_connection(channel, reason);
     else
         memcpy(channel->failure, reason, sizeof(reason));
 }
@@ -563,13 +384,13 @@ enum status channel_start(struct channel *channel, struct grpc_client_call *call
                           const struct channel_request *request, struct channel_waiter *waiter)
 {
     if (channel->state == CHANNEL_READY && !channel->token_wanted) {
-        enum status status = start_call(channel, call, request);
+        enum status status = channel_start_call(channel, call, request);
         if (status != ST_AGAIN && status != ST_CLOSED)
             return status;
     }
     wait_on(channel, waiter);
     if (channel->state == CHANNEL_READY && channel->token_wanted)
-        authenticate(channel);
+        channel_authenticate(channel);
     if (channel->state == CHANNEL_READY)
         leave_without_streams(channel);
     else if (channel->state == CHANNEL_IDLE)
@@ -609,21 +430,46 @@ void channel_avoid(struct channel *channel, uint64_t generation)
 {
     struct link *link = channel->current;
     if (channel->state != CHANNEL_READY || generation != channel->generation ||
-        channel->endpoints.count < 2)
+        !channel_has_choice(channel))
         return;
     link->avoided = true;
     move_lasting(channel);
     retire(channel);
     connection_shutdown(link->connection);
-    move(channel, CHANNEL_IDLE);
+    channel_move(channel, CHANNEL_IDLE);
     if (!list_empty(&channel->waiters))
         connect_next(channel);
 }
 
+void channel_blame(struct channel *channel, uint64_t generation)
+{
+    if (loop_now_ns(channel->loop) - channel->opened_ns >= BLAME_NS)
+        channel_avoid(channel, generation);
+}
+
+void channel_timed_out(struct channel *channel, uint64_t generation, int64_t sent_ns, bool quorum)
+{
+    if ((quorum ? channel->agreed_ns : channel->worked_ns) < sent_ns)
+        channel_blame(channel, generation);
+}
+
 void channel_worked(struct channel *channel, uint64_t generation)
 {
+    if (generation != channel->generation)
+        return;
+    channel->worked = true;
+    channel->worked_ns = loop_now_ns(channel->loop);
+}
+
+void channel_agreed(struct channel *channel, uint64_t generation)
+{
     if (generation == channel->generation)
-        channel->worked = true;
+        channel->agreed_ns = loop_now_ns(channel->loop);
+}
+
+bool channel_has_choice(const struct channel *channel)
+{
+    return channel->endpoints.count > 1;
 }
 
 uint64_t channel_generation(const struct channel *channel)
@@ -736,7 +582,7 @@ enum status channel_new(struct loop *loop, struct network *network,
     channel->loop = loop;
     channel->pause.fn = on_pause_over;
     channel->move.fn = on_move;
-    channel->auth_limit.fn = on_auth_limit;
+    channel->auth_limit.fn = channel_on_auth_limit;
     list_init(&channel->old);
     list_init(&channel->waiters);
     TRY(channel_init(channel, network, options, error));

@@ -88,9 +88,20 @@ void channel_lasting_end(struct channel_lasting *lasting);
  * unavailable. Calls in progress are finished; those that last are moved, at most every ten
  * seconds. generation: of the connection that the failed call used; an older one is ignored. */
 void channel_avoid(struct channel *channel, uint64_t generation);
+/* The same for a call that failed and is not repeated, so that a program may call again at once: a
+ * connection is not left because of it in its first second. */
+void channel_blame(struct channel *channel, uint64_t generation);
+/* A call that was sent at this time has not been answered in time. The server is blamed unless it
+ * has answered another call since then; for a call that needs a quorum, unless a call that needs
+ * one has succeeded: a member without a leader still answers others. */
+void channel_timed_out(struct channel *channel, uint64_t generation, int64_t sent_ns, bool quorum);
 /* A call on this connection has received an answer or an event: when it breaks, it is replaced
  * without a pause. generation: as above. */
 void channel_worked(struct channel *channel, uint64_t generation);
+/* A call that needs a quorum has succeeded. */
+void channel_agreed(struct channel *channel, uint64_t generation);
+/* There is another endpoint than the one in use. */
+bool channel_has_choice(const struct channel *channel);
 /* Changes with every connection. */
 uint64_t channel_generation(const struct channel *channel);
 

@@ -160,6 +160,183 @@ static void watch_does_not_follow_every_attempt_of_calls(void **state)
     world_fini(&w);
 }
 
+/* -- Members of little use -- */
+
+/* Wherever the client connects first. */
+static void begin_with(struct world *w, size_t member, enum etcd_answer answer)
+{
+    begin(w, 30);
+    w->members[member].answer = answer;
+    w->options.call_timeout_ms = 5000;
+    assert_true(world_start(w, WORLD_MEMBERS));
+}
+
+static void calls_leave_a_learner(void **state)
+{
+    (void)state;
+    for (size_t learner = 0; learner < WORLD_MEMBERS; learner++) {
+        struct world w;
+        begin_with(&w, learner, ETCD_IS_LEARNER);
+        int64_t begun = world_now(&w);
+        struct world_call *put = world_put(&w, 1);
+        WORLD_RUN_UNTIL(&w, put->completions);
+        assert_int_equal(put->code, VIGIL_OK);
+        assert_int_equal(w.cluster.executed[1], 1);
+        assert_true(world_now(&w) - begun < 100 * NS_PER_MS);
+        struct world_watch *v = world_watch_from(&w, 1);
+        world_change(&w, "w0", 1);
+        WORLD_RUN_UNTIL(&w, v->count);
+        assert_int_equal(v->ended, 0);
+        world_fini(&w);
+    }
+}
+
+static void calls_fail_if_there_are_only_learners(void **state)
+{
+    (void)state;
+    for (size_t members = 1; members <= WORLD_MEMBERS; members++) {
+        struct world w;
+        begin(&w, 31);
+        w.members[0].answer = w.members[1].answer = ETCD_IS_LEARNER;
+        w.options.call_timeout_ms = 5000;
+        assert_true(world_start(&w, members));
+        struct world_call *put = world_put(&w, 1);
+        WORLD_RUN_UNTIL(&w, put->completions);
+        assert_int_equal(put->code, members == 1 ? VIGIL_ERROR_SERVER : VIGIL_ERROR_UNAVAILABLE);
+        assert_int_equal(put->outcome, members == 1 ? VIGIL_REFUSED : VIGIL_NOT_SENT);
+        assert_non_null(strstr(vigil_call_error(put->call)->text, "not supported for learner"));
+        assert_true(faults.connects < 30);
+        world_fini(&w);
+    }
+}
+
+static void get_serializable(struct world *w)
+{
+    vigil_range_request request;
+    vigil_range_request_init(&request);
+    request.key = vigil_text("k");
+    request.serializable = 1;
+    struct world_call *c = world_begin(w, vigil_range(w->client, &request), 0);
+    WORLD_RUN_UNTIL(w, c->completions);
+    assert_int_equal(c->code, VIGIL_OK);
+}
+
+/* It answers serializable reads, so the connection is not silent. */
+static void calls_leave_a_member_without_a_quorum(void **state)
+{
+    (void)state;
+    for (size_t member = 0; member < WORLD_MEMBERS; member++) {
+        struct world w;
+        begin_with(&w, member, ETCD_HAS_NO_LEADER);
+        struct world_call *put = NULL;
+        get_serializable(&w);
+        for (unsigned i = 1; i <= 2 && (!put || put->code != VIGIL_OK); i++) {
+            put = world_put(&w, i);
+            world_run(&w, 2 * NS_PER_S);
+            get_serializable(&w);
+            WORLD_RUN_UNTIL(&w, put->completions);
+        }
+        assert_int_equal(put->code, VIGIL_OK);
+        world_fini(&w);
+    }
+}
+
+static void slow_calls_do_not_blame_a_member_that_answers_others(void **state)
+{
+    (void)state;
+    struct world w;
+    begin(&w, 32);
+    assert_true(world_start(&w, WORLD_MEMBERS));
+    get_soon(&w);
+    world_run(&w, 2 * NS_PER_S);
+    w.members[0].answer = w.members[1].answer = ETCD_IS_SILENT;
+    struct world_call *slow = world_get(&w);
+    world_run(&w, 1 * NS_PER_S);
+    w.members[0].answer = w.members[1].answer = ETCD_ANSWERS;
+    get_soon(&w);
+    WORLD_RUN_UNTIL(&w, slow->completions);
+    assert_int_equal(slow->code, VIGIL_ERROR_TIMEOUT);
+    get_soon(&w);
+    assert_int_equal(faults.connects, 1);
+    world_fini(&w);
+}
+
+/* Nothing answers in time. Connections are left now and then, not with every call. */
+static void short_timeouts_do_not_change_connections_often(void **state)
+{
+    (void)state;
+    struct world w;
+    begin(&w, 33);
+    w.members[0].answer = w.members[1].answer = ETCD_IS_SILENT;
+    assert_true(world_start(&w, WORLD_MEMBERS));
+    for (int i = 0; i < 200; i++) {
+        vigil_call *call = vigil_get(w.client, vigil_text("k"));
+        vigil_call_set_timeout(call, 20);
+        assert_int_equal(vigil_call_start(call, NULL, NULL), VIGIL_OK);
+        world_run(&w, 25 * NS_PER_MS);
+        vigil_call_free(call);
+    }
+    assert_in_range(faults.connects, 3, 7);
+    world_fini(&w);
+}
+
+static struct {
+    vigil_client *client;
+    vigil_watch *watch;
+    unsigned begun, created;
+} stubborn;
+
+static int on_stubborn_batch(vigil_watch *watch, const vigil_watch_batch *batch, void *user);
+
+static void begin_stubborn(void)
+{
+    vigil_watch_options options;
+    vigil_watch_options_init(&options);
+    options.key = vigil_text("w");
+    options.require_leader = 1;
+    options.created_notify = 1;
+    stubborn.begun++;
+    assert_int_equal(
+        vigil_watch_new(stubborn.client, &options, on_stubborn_batch, NULL, &stubborn.watch),
+        VIGIL_OK);
+}
+
+static int on_stubborn_batch(vigil_watch *watch, const vigil_watch_batch *batch, void *user)
+{
+    (void)user;
+    stubborn.created += batch->what == VIGIL_WATCH_CREATED;
+    if (batch->what != VIGIL_WATCH_ENDED)
+        return VIGIL_WATCH_CONTINUE;
+    assert_int_equal(batch->error->code, VIGIL_ERROR_NO_LEADER);
+    vigil_watch_free(watch);
+    begin_stubborn();
+    return VIGIL_WATCH_CONTINUE;
+}
+
+/* Whenever it ends, the program begins it again at once. */
+static void watch_that_requires_a_leader_leaves_a_member_without_one(void **state)
+{
+    (void)state;
+    for (size_t healthy = 0; healthy <= WORLD_MEMBERS; healthy++) {
+        struct world w;
+        begin(&w, 34);
+        for (size_t i = 0; i < WORLD_MEMBERS; i++)
+            w.members[i].answer = i == healthy ? ETCD_ANSWERS : ETCD_HAS_NO_LEADER;
+        assert_true(world_start(&w, WORLD_MEMBERS));
+        memset(&stubborn, 0, sizeof(stubborn));
+        stubborn.client = w.client;
+        begin_stubborn();
+        world_run(&w, 20 * NS_PER_S);
+        assert_int_equal(stubborn.created, healthy < WORLD_MEMBERS);
+        if (stubborn.created)
+            assert_in_range(stubborn.begun, 1, 2);
+        else
+            assert_in_range(stubborn.begun, 10, 40); /* without a pause: hundreds of thousands */
+        vigil_watch_free(stubborn.watch);
+        world_fini(&w);
+    }
+}
+
 /* -- Servers that allow no streams -- */
 
 static void use_users(struct world *w)
@@ -421,6 +598,12 @@ int main(void)
         cmocka_unit_test(back_off_of_zero_is_a_short_pause),
         cmocka_unit_test(watch_leaves_an_endpoint_that_calls_avoid),
         cmocka_unit_test(watch_does_not_follow_every_attempt_of_calls),
+        cmocka_unit_test(calls_leave_a_learner),
+        cmocka_unit_test(calls_fail_if_there_are_only_learners),
+        cmocka_unit_test(calls_leave_a_member_without_a_quorum),
+        cmocka_unit_test(slow_calls_do_not_blame_a_member_that_answers_others),
+        cmocka_unit_test(short_timeouts_do_not_change_connections_often),
+        cmocka_unit_test(watch_that_requires_a_leader_leaves_a_member_without_one),
         cmocka_unit_test(authentication_may_be_enabled_while_connected),
         cmocka_unit_test(call_is_repeated_if_users_have_changed_meanwhile),
         cmocka_unit_test(endpoint_that_allows_no_streams_is_left),

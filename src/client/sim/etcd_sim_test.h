@@ -52,6 +52,8 @@ enum etcd_answer {
     ETCD_IS_EMPTY,          /* ends calls with OK and without a response */
     ETCD_ANSWERS_TWICE,     /* sends two responses to one request */
     ETCD_ANSWERS_MALFORMED, /* sends a response that is not protobuf */
+    ETCD_IS_LEARNER,        /* refuses every request, because only voters can do it */
+    ETCD_HAS_NO_LEADER,     /* answers serializable reads, and refuses streams */
     ETCD_ANSWERS_EXHAUSTED, /* fails calls with RESOURCE_EXHAUSTED */
 };
 
@@ -136,6 +138,10 @@ static inline bool etcd_misbehaves(struct etcd_member *member, struct grpc_call 
 {
     switch (member->answer) {
     case ETCD_IS_SILENT:
+    case ETCD_HAS_NO_LEADER:
+        return true;
+    case ETCD_IS_LEARNER:
+        grpc_call_fail(call, ST_NOT_SUPPORTED_FOR_LEARNER);
         return true;
     case ETCD_IS_UNAVAILABLE:
         grpc_call_fail_text(call, GRPC_UNAVAILABLE, SLICE_LITERAL("etcdserver: server stopped"));
@@ -243,15 +249,16 @@ static inline void etcd_range(struct grpc_call *call, void *service, struct slic
     cluster->ranges++;
     if (member->answer == ETCD_CALLS_FAIL)
         grpc_call_fail_text(call, GRPC_UNAVAILABLE, SLICE_LITERAL("no quorum"));
-    if (member->answer == ETCD_CALLS_FAIL || etcd_misbehaves(member, call))
+    assert_int_equal(pb_decode(&pb_range_request_table, message, grpc_call_arena(call), &request),
+                     ST_OK);
+    bool alone = member->answer == ETCD_HAS_NO_LEADER && request.serializable;
+    if (member->answer == ETCD_CALLS_FAIL || (!alone && etcd_misbehaves(member, call)))
         return;
     if (cluster->range_bytes.len) {
         etcd_send_bytes(call, cluster->range_bytes);
         grpc_call_finish(call);
         return;
     }
-    assert_int_equal(pb_decode(&pb_range_request_table, message, grpc_call_arena(call), &request),
-                     ST_OK);
     if (request.revision && request.revision < cluster->compacted)
         grpc_call_fail(call, ST_COMPACTED);
     else if (request.revision > cluster->revision)
@@ -299,7 +306,9 @@ static inline void etcd_put(struct grpc_call *call, void *service, struct slice 
     char value[ETCD_TEXT_BYTES];
     assert_int_equal(pb_decode(&pb_put_request_table, message, grpc_call_arena(call), &request),
                      ST_OK);
-    if (member->answer == ETCD_IS_UNAVAILABLE && etcd_misbehaves(member, call))
+    bool executes = member->answer != ETCD_IS_UNAVAILABLE && member->answer != ETCD_IS_LEARNER &&
+                    member->answer != ETCD_HAS_NO_LEADER;
+    if (!executes && etcd_misbehaves(member, call))
         return;
     etcd_text(value, request.value);
     unsigned long number = strtoul(value, NULL, 10);
@@ -471,6 +480,8 @@ static inline void etcd_watch(struct grpc_call *call, void *service, struct slic
     struct pb_watch_request request;
     struct arena arena;
     member->watch_requests++;
+    if (member->answer == ETCD_HAS_NO_LEADER)
+        grpc_call_fail(call, ST_NO_LEADER);
     if (etcd_misbehaves(member, call))
         return;
     struct etcd_stream *stream = etcd_stream_of(call, member);
