@@ -380,6 +380,31 @@ class Statuses(KubeTest):
 
 
 @only_vigil
+class NamespacesLeftToOthers(KubeTest):
+    def setUp(self):
+        LiveTest.setUp(self)
+        self.kube_port = free_port()
+        self.vigil = self.serving(args=[f"--listen-kube-urls=http://127.0.0.1:{self.kube_port}",
+                                        "--kube-namespace-controller=false"])
+
+    def test_deleted_namespace_stays_until_others_have_emptied_it(self):
+        space, inside = "/api/v1/namespaces/t", "/api/v1/namespaces/t/configmaps"
+        for path, name in (("/api/v1/namespaces", "t"), (inside, "c")):
+            self.assertEqual(self.send("POST", path, {"metadata": {"name": name}})[0], 201)
+        self.assertEqual(self.send("DELETE", space)[1]["status"]["phase"], "Terminating")
+        for _ in range(100):  # each a turn in which the server could have deleted it
+            self.assertEqual(self.send("GET", f"{inside}/c")[0], 200)
+        self.vigil.stop()
+        self.vigil.start()
+        self.assertEqual(self.send("GET", f"{inside}/c")[0], 200, "nor does a start")
+        self.assertEqual(self.send("DELETE", f"{inside}/c")[0], 200)
+        left = self.send("GET", space)[1]
+        left["spec"]["finalizers"] = []
+        self.assertEqual(self.send("PUT", f"{space}/finalize", left)[0], 200)
+        self.assertEqual(self.send("GET", space)[0], 404)
+
+
+@only_vigil
 class Tokens(KubeTest):
     def setUp(self):
         LiveTest.setUp(self)

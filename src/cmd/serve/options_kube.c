@@ -142,6 +142,16 @@ static const struct option kube[] = {
         FIELD(kube_garbage_collector),
     },
     {
+        .name = "kube-namespace-controller",
+        .kind = OPTION_BOOL,
+        .fallback = "true",
+        .help = "Delete the objects in a namespace that is being deleted, and then the namespace, "
+                "as kube-controller-manager does. While a kube-controller-manager holds its lease, "
+                "this is left to it. false: a deleted namespace stays until its objects are "
+                "deleted and its finalizer is removed by others, as with a kube-apiserver alone.",
+        FIELD(kube_namespace_controller),
+    },
+    {
         .name = "kube-history",
         .kind = OPTION_DURATION,
         .fallback = "5m0s",

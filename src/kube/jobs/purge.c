@@ -674,7 +674,8 @@ static struct purge *find(struct kube_api *api, enum kube_purge_target target, s
 void kube_purge_start(struct kube_api *api, enum kube_purge_target target, struct slice name,
                       void (*on_end)(struct kube_api *api))
 {
-    if (api->jobs->stopped)
+    bool left_to_others = target == KUBE_PURGE_NAMESPACE && api->config->leaves_namespaces;
+    if (api->jobs->stopped || left_to_others)
         return;
     struct purge *purge = find(api, target, name);
     if (purge) {

@@ -10,8 +10,8 @@
  *                                                nothing is left: remove the finalizer ◄───────┘
  *
  * While a kube-controller-manager holds its lease, it empties namespaces, and a round only finds
- * out whether the namespace still exists. Definitions are always emptied here, as in a
- * kube-apiserver.
+ * out whether the namespace still exists. With --kube-namespace-controller=false namespaces are
+ * left to others altogether. Definitions are always emptied here, as in a kube-apiserver.
  *
  * One operation at a time: emptying a large namespace does not delay requests.
  */
