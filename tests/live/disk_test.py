@@ -342,6 +342,7 @@ class FileSizeLimit(Faulty):
 @only_vigil
 class InjectedErrors(Faulty):
     """strace makes the nth system call of a kind fail, for each n in turn."""
+    named = 0  # ends of a server that have named the file
 
     def inject(self, call, error, when):
         directory = self.scratch / f"{call}-{error}-{when}"
@@ -354,7 +355,9 @@ class InjectedErrors(Faulty):
         client = Client(server.port)
         self.addCleanup(client.close)
         if server.becomes_ready():
-            self.settled(server, put_until_failure(client, 40, 2000, self))
+            if not self.settled(server, put_until_failure(client, 40, 2000, self)) and "the log could not" in server.log:
+                self.assertRegex(server.log, r"(writ|sync)ing /\S+/[0-9a-f]{16}\.seg: .*see in the kernel's log .* start again")
+                self.named += 1
         else:
             self.check_end(server)
         injected = "INJECTED" in trace.read_text()
@@ -371,6 +374,7 @@ class InjectedErrors(Faulty):
 
     def test_sync_of_data_fails(self):
         self.in_turn("fdatasync", "EIO", 12)
+        self.assertGreater(self.named, 0)
 
     def test_sync_of_file_fails(self):
         self.in_turn("fsync", "EIO", 6)

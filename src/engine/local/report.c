@@ -3,21 +3,30 @@
 #include "base/clock.h"
 #include "engine/operation.h"
 #include "store/log/damage.h"
+#include "store/log/log.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { FAILURE_TEXT_BYTES = 256 };
+enum { FAILURE_TEXT_BYTES = LOG_FAILURE_TEXT_BYTES + 512 };
 
-static void failure_text(char text[static FAILURE_TEXT_BYTES], const char *what, enum status status)
+static void failure_text(const struct local_report *report, char text[static FAILURE_TEXT_BYTES],
+                         const char *what, enum status status)
 {
-    snprintf(text, FAILURE_TEXT_BYTES, "%s: %s", what, status_reason(status));
+    char file[LOG_FAILURE_TEXT_BYTES] = "";
+    if (report->log)
+        log_failure_text(report->log, file);
+    snprintf(text, FAILURE_TEXT_BYTES,
+             "%s: %s%s%s. It is not known which of the last changes are on the disk, so nothing "
+             "more is accepted: see in the kernel's log whether the disk fails, then start again, "
+             "which examines what is there",
+             what, file, *file ? ": " : "", status_reason(status));
 }
 
 _Noreturn void local_fatal(const struct local_report *report, const char *what, enum status status)
 {
     char text[FAILURE_TEXT_BYTES];
-    failure_text(text, what, status);
+    failure_text(report, text, what, status);
     if (report->on_fatal)
         report->on_fatal(report->ctx, text);
     fprintf(stderr, "vigil: %s\n", text);
@@ -29,7 +38,7 @@ void local_fail(struct local_report *report, const char *what, enum status statu
     char text[FAILURE_TEXT_BYTES];
     if (!report->on_failure)
         local_fatal(report, what, status);
-    failure_text(text, what, status);
+    failure_text(report, text, what, status);
     if (!atomic_exchange(&report->failed, true))
         report->on_failure(report->ctx, text);
 }

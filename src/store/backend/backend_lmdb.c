@@ -67,12 +67,42 @@ static enum status status_from_lmdb(int code)
     }
 }
 
+/* What the codes mean here, and what to do. */
+static const struct {
+    int code;
+    const char *what, *advice;
+} faults[] = {
+    {MDB_CORRUPTED, "data.mdb is damaged (MDB_CORRUPTED)", BACKEND_ADVICE},
+    {MDB_PAGE_NOTFOUND, "data.mdb is damaged (MDB_PAGE_NOTFOUND)", BACKEND_ADVICE},
+    {MDB_INVALID, "data.mdb is not a checkpoint (MDB_INVALID)", BACKEND_ADVICE},
+    {MDB_VERSION_MISMATCH, "data.mdb is in another format (MDB_VERSION_MISMATCH)",
+     "use the version of Vigil that wrote it, or restore a snapshot"},
+    {MDB_PANIC, "an earlier write has failed (MDB_PANIC)",
+     "see whether the disk fails, then start again"},
+    {MDB_MAP_FULL, "data.mdb has reached its greatest size (MDB_MAP_FULL)",
+     "raise the limit of the address space (ulimit -v), of which it may use a quarter, or delete "
+     "keys and compact"},
+    {ENOSPC, "no space left on the disk", "free some, or enlarge it"},
+    {EDQUOT, "the quota of the disk is used up", "raise it, or free space"},
+    {EACCES, "permission denied", "the user of the server must own the directory and its files"},
+    {EROFS, "the disk is mounted read-only", "see in the kernel's log why, and mount it again"},
+    {ENOMEM, "out of memory", "give the server more of it, or a larger address space (ulimit -v)"},
+};
+
 /* Records the reason, unless the entry only does not exist. */
 static enum status lmdb_check(struct backend_lmdb *lmdb, int code, const char *doing)
 {
-    if (code != MDB_SUCCESS && code != MDB_NOTFOUND)
-        snprintf(lmdb->backend.error_text, sizeof(lmdb->backend.error_text),
-                 "checkpoint, while %s: %s", doing, mdb_strerror(code));
+    if (code == MDB_SUCCESS || code == MDB_NOTFOUND)
+        return status_from_lmdb(code);
+    const char *what = mdb_strerror(code), *advice = "see whether the disk fails";
+    for (size_t i = 0; i < COUNT_OF(faults); i++) {
+        if (faults[i].code == code) {
+            what = faults[i].what;
+            advice = faults[i].advice;
+        }
+    }
+    snprintf(lmdb->backend.error_text, sizeof(lmdb->backend.error_text),
+             "checkpoint, while %s: %s; %s", doing, what, advice);
     return status_from_lmdb(code);
 }
 

@@ -434,6 +434,7 @@ static void a_full_map_is_reported_and_the_last_commit_stays(void **state)
     }
     assert_int_equal(status, ST_DISK_FULL);
     assert_non_null(strstr(backend_error_text(bed->backend), "MAP_FULL"));
+    assert_non_null(strstr(backend_error_text(bed->backend), "ulimit -v"));
     backend_abort(bed->backend);
     bed_open(bed);
     assert_has(bed, 1, 0);

@@ -3,6 +3,7 @@
 #include "base/yield_point.h"
 #include "store/log/log_private.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 enum status log_failed(const struct log *log)
@@ -10,12 +11,27 @@ enum status log_failed(const struct log *log)
     return (enum status)atomic_load_explicit(&log->failed, memory_order_relaxed);
 }
 
-/* Keeps the first failure. */
-static enum status log_fail(struct log *log, enum status status)
+/* Keeps the first failure, and the file that is concerned. */
+static enum status log_fail(struct log *log, enum status status, const char *doing,
+                            const struct segment *segment)
 {
+    LOCK_SCOPE(&log->lock);
     int none = ST_OK;
-    atomic_compare_exchange_strong(&log->failed, &none, (int)status);
+    if (atomic_compare_exchange_strong(&log->failed, &none, (int)status)) {
+        log->failed_doing = doing;
+        log->failed_id = segment->head.id;
+    }
     return status;
+}
+
+const char *log_failure_text(const struct log *log, char text[static LOG_FAILURE_TEXT_BYTES])
+{
+    LOCK_SCOPE((struct lock *)&log->lock);
+    text[0] = '\0';
+    if (log->failed_doing)
+        snprintf(text, LOG_FAILURE_TEXT_BYTES, "%s %s", log->failed_doing,
+                 segment_path(log->dir, log->failed_id, ".seg").text);
+    return text;
 }
 
 /* -- Making and removing segments -- */
@@ -290,7 +306,7 @@ static enum status enlarge_current(struct log *log, size_t bytes)
     /* After a failure it is unknown which of the two files has the name. */
     enum status status = segment_publish(log->fs, log->dir, head.id, !log->unsynced);
     if (status != ST_OK)
-        return log_fail(log, status);
+        return log_fail(log, status, "renaming", segment);
     segment->first_index = old->first_index;
     atomic_store(&segment->last_index, atomic_load(&old->last_index));
     old->next_left = log->replaced;
@@ -520,7 +536,8 @@ enum status log_write(struct log *log)
     append_move(log, LOG_IDLE);
     enum status status = write_all(log);
     if (status != ST_OK)
-        return log_fail(log, status);
+        return log_fail(log, status, "writing",
+                        log->group.first ? log->group.first->segment : log->left);
     atomic_store_explicit(&log->written_index, log->last_index, memory_order_release);
     return ST_OK;
 }
@@ -538,7 +555,7 @@ enum status log_sync(struct log *log)
         atomic_store(&segment->dirty, false);
         enum status status = file_sync(segment->file);
         if (status != ST_OK)
-            return log_fail(log, status);
+            return log_fail(log, status, "syncing", segment);
         segment = next;
     }
     atomic_store_explicit(&log->durable_index, index, memory_order_release);

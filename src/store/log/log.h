@@ -114,6 +114,10 @@ enum status log_sync(struct log *log);
 /* Of an unsynced log, when no other thread uses it. */
 MUST_CHECK
 enum status log_sync_all(struct log *log);
+/* After a write or a sync has failed, which is final: which file could not be written; otherwise
+ * "". Any thread. */
+enum { LOG_FAILURE_TEXT_BYTES = 4200 };
+const char *log_failure_text(const struct log *log, char text[static LOG_FAILURE_TEXT_BYTES]);
 uint64_t log_last_index(const struct log *log); /* for tests */
 uint64_t log_durable_index(const struct log *log);
 

@@ -47,6 +47,8 @@ struct log {
     _Atomic uint64_t damage_count; /* log_damage_count */
     _Atomic log_loc damage_loc;
     _Atomic int failed; /* enum status: ST_OK, or the result of every later call of the writer */
+    const char *failed_doing; /* with the lock: what failed, with which segment */
+    uint64_t failed_id;
 
     /* Used by the writer only */
     struct segment *current;  /* in order */
