@@ -25,6 +25,7 @@ func TestSilentCluster(t *testing.T) {
 	f := newFixture(t, harness.ClusterOptions{Size: 1}, harness.FrontOptions{Args: []string{"--listen-kube-urls", kube}})
 	f.awaitPage(f.front.URL+"/readyz", 200, "ok")
 	f.awaitPage(kube+"/readyz", 200, "ok")
+	f.awaitPage(kube+"/api/v1/configmaps", 200, "items") // the first request makes the default namespaces
 	f.put(f.via, "a", "x")
 	if text := f.metricText("vigil_cluster_mirror_lag_revisions"); text != "0" {
 		t.Errorf("the lag is %s", text)

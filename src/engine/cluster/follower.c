@@ -516,6 +516,8 @@ static void make_parts(struct follower *follower)
         .ctx = follower,
     });
     follower->pulse = pulse_new(follower->client, follower->shown, &follower->directory->raft);
+    follower->census =
+        census_new(follower_loop(follower), &follower->cluster->upstream, &follower->shown->roster);
 }
 
 static void run_begin(struct driver_command *command)
