@@ -8,9 +8,11 @@
 #include "etcd/http/health_counts.h"
 #include "etcd/http/metrics.h"
 #include "io/worker.h"
+#include "kube/access/account_token.h"
 #include "kube/call/metrics.h"
 #include "kube/custom/schema/pool.h"
 #include "net/shard.h"
+#include "net/tls/self_signed.h"
 #include "net/wire.h"
 #include "server/turn_log.h"
 #include "wire/connection.h"
@@ -39,6 +41,7 @@ struct server {
     struct spoken spoken[SERVER_ROLES][2]; /* [role][1] is guarded */
     struct wire_limits kube_limits; /* config's limits, with the body size of the Kubernetes API */
     struct server_tls *tls;         /* owned; NULL when no listener is secure */
+    struct kube_account_keys *account_keys; /* owned; of config.makes_account_key; may be NULL */
     struct server_auth auth;
     struct url *bound;   /* owned; one for each listener */
     struct slice *shown; /* owned; client URLs with the ports that were chosen … */
@@ -266,6 +269,30 @@ static enum status open_engine(struct server *server, struct error *error)
     return engine_cluster_open(&cluster, &server->engine, error);
 }
 
+/* A server that cannot have the key serves everything else. */
+static void open_account_key(struct server *server)
+{
+    char path[PATH_MAX];
+    struct error error;
+    int len =
+        snprintf(path, sizeof(path), "%s/" SERVER_ACCOUNT_KEY, server->config->engine.data_dir);
+    enum status status = len > 0 && (size_t)len < sizeof(path)
+                             ? tls_key_make(path, &error)
+                             : error_set(&error, ST_INVALID, "the path is too long");
+    if (status == ST_OK)
+        status =
+            kube_account_keys_read(&(struct kube_account_settings){.issuers = SERVER_ACCOUNT_ISSUER,
+                                                                   .audiences = "",
+                                                                   .key_files = "",
+                                                                   .signing_key_file = path},
+                                   &server->account_keys, &error);
+    if (status != ST_OK)
+        log_warn("no tokens of service accounts are issued: their key cannot be read or made; "
+                 "--kube-service-account-signing-key-file names another",
+                 LOG_TEXT("error", error.text));
+    server->kube.accounts = server->account_keys;
+}
+
 static void close_engine(struct server *server)
 {
     if (server->config->open_engine)
@@ -460,6 +487,8 @@ enum status server_start(const struct server_config *config, struct server **ret
     server->etcd.bcrypt_cost = server->auth.bcrypt_cost;
     server->etcd.names_from_certificates = config->auth.names_from_certificates;
     TRY(open_engine(server, error));
+    if (config->makes_account_key)
+        open_account_key(server);
     TRY(open_listeners(server, error));
     enum status status = net_server_start(server->net);
     if (status != ST_OK)
@@ -524,6 +553,7 @@ void server_free(struct server *server)
     metric_set_free(server->method_counts);
     turns_free(server->turns);
     kube_metrics_free(server->kube.metrics);
+    kube_account_keys_free(server->account_keys);
     schema_pool_free(server->kube.schemas);
     free(server->bound);
     free(server->shown);

@@ -42,6 +42,8 @@ struct server_config {
     struct etcd_config etcd;
     struct kube_config kube;
     bool kube_wanted;       /* one of the listeners is for the Kubernetes API */
+    bool makes_account_key; /* tokens of service accounts are signed with a key in the data
+                               directory, which is made if it is missing */
     bool kube_optional;     /* the server starts without it if the address is in use */
     struct net_options net; /* without its budget, which the server creates */
     size_t client_bytes_max;
@@ -59,6 +61,10 @@ struct server_config {
      */
     int64_t kube_history_ns, kube_history_bytes;
 };
+
+/* The file of that key, in the data directory, and the issuer of its tokens, which is kubeadm's. */
+#define SERVER_ACCOUNT_KEY "service-account.key"
+#define SERVER_ACCOUNT_ISSUER "https://kubernetes.default.svc.cluster.local"
 
 /* On failure nothing keeps running, and the error says what to do. A cluster in front of which it
  * is started need not be reachable. */

@@ -170,10 +170,44 @@ class Identity(LiveTest):
         self.assertLessEqual(sum(len(g) + 1 for g in kept), 4096)
         self.assertGreater(len(kept), 60)
 
-    def test_request_for_a_service_account_token_is_refused_with_a_reason(self):
+    def request_token(self):
+        self.kubectl("create", "serviceaccount", "robot")
+        request = self.scratch / "request.json"
+        request.write_text('{"apiVersion":"authentication.k8s.io/v1","kind":"TokenRequest","spec":{}}')
+        return self.kubectl("create", "--raw=/api/v1/namespaces/default/serviceaccounts/robot/token", "-f", str(request))
+
+    def test_tokens_of_service_accounts_are_issued_without_settings(self):
         self.serve("--auto-tls")
-        code, output = self.kubectl("create", "--raw=/api/v1/namespaces/default/serviceaccounts/default/token", "-f",
-                                    "/dev/null")
+        key = pathlib.Path(self.vigil.directory) / "service-account.key"
+        self.assertEqual(stat.S_IMODE(key.stat().st_mode), 0o600)
+        code, output = self.request_token()
+        self.assertEqual(code, 0, output)
+        review = self.scratch / "review.json"
+        review.write_text(json.dumps({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview",
+                                      "spec": {"token": json.loads(output)["status"]["token"]}}))
+
+        def reviewed():
+            code, output = self.kubectl("create", "--raw=/apis/authentication.k8s.io/v1/tokenreviews", "-f", str(review))
+            self.assertEqual(code, 0, output)
+            return json.loads(output)["status"].get("user", {}).get("username")
+
+        self.assertEqual(reviewed(), "system:serviceaccount:default:robot")
+        self.vigil.stop()
+        self.vigil.start()
+        self.assertEqual(reviewed(), "system:serviceaccount:default:robot", "the key is the same after a restart")
+        self.vigil.stop()
+        key.write_text("")
+        self.vigil.start()
+        self.assertIn("no tokens of service accounts are issued", self.vigil.log)
+        self.assertFalse(reviewed())
+        self.assertEqual(self.kubectl("get", "namespaces")[0], 0)
+
+    def test_request_for_a_service_account_token_is_refused_with_a_reason(self):
+        served = Authority(self.scratch / "ca").sign("server")
+        self.serve("--auto-tls", f"--kube-service-account-key-file={served.cert}",
+                   "--kube-service-account-issuer=https://other.example")
+        self.assertFalse((pathlib.Path(self.vigil.directory) / "service-account.key").exists())
+        code, output = self.request_token()
         self.assertEqual(code, 1)
         self.assertIn("--kube-service-account-signing-key-file", output)
 

@@ -182,6 +182,10 @@ static enum status set_kube_access(struct serve_config *config, const struct ser
     kube->tokens = config->kube_tokens;
     kube->accounts = config->kube_accounts;
     kube->authorization = (enum kube_authorization)options->kube_authorization_mode;
+    /* Servers in front of the same cluster would each have a key of their own. */
+    config->server.makes_account_key = config->server.kube_wanted && !kube->accounts &&
+                                       !*options->kube_service_account_issuer &&
+                                       !*options->upstream_endpoints;
     return ST_OK;
 }
 

@@ -79,8 +79,10 @@ static const struct option kube[] = {
         .name = "kube-service-account-signing-key-file",
         .kind = OPTION_TEXT,
         .fallback = "",
-        .help = "A file (PEM) of the private key that signs the tokens of service accounts. "
-                "Without it, no tokens are issued.",
+        .help = "A file (PEM) of the private key that signs the tokens of service accounts. By "
+                "default, and with none of these flags, a key in the data directory, which the "
+                "server makes (service-account.key); in front of a cluster none, and no tokens are "
+                "issued.",
         FIELD(kube_service_account_signing_key_file),
     },
     {

@@ -179,3 +179,16 @@ enum status tls_auto_open(const char *directory, const struct address *addresses
     *ret_auto = result;
     return ST_OK;
 }
+
+enum status tls_key_make(const char *path, struct error *error)
+{
+    if (exists(path))
+        return ST_OK;
+    EVP_PKEY *key = EVP_EC_gen("P-256");
+    enum status status =
+        key ? write_pem(path, NULL, key, error)
+            : error_set(error, ST_INTERNAL, "cannot make a key: %s", last_reason());
+    EVP_PKEY_free(key);
+    ERR_clear_error();
+    return status;
+}

@@ -26,4 +26,9 @@ enum status tls_auto_open(const char *directory, const struct address *addresses
                           int64_t now_s, int64_t years, struct tls_auto *ret_auto,
                           struct error *error);
 
+/* Writes a new private key (P-256, PEM) that only the owner may read, unless the file exists. The
+ * directory must exist. */
+MUST_CHECK
+enum status tls_key_make(const char *path, struct error *error);
+
 #endif
