@@ -53,7 +53,12 @@ ODD = (
     f"{PODS}?watch=1&timeoutSeconds=1&resourceVersion=1.5", f"{PODS}?watch=1&timeoutSeconds=1&allowWatchBookmarks=x",
     f"{PODS}?watch=1&timeoutSeconds=1&sendInitialEvents=x&resourceVersionMatch=NotOlderThan", f"{PODS}/none?watch=1",
     f"/api/v1/watch/namespaces/default/configmaps/{NAME}?timeoutSeconds=1",
-    f"/api/v1/watch/namespaces/default/configmaps/{NAME}?timeoutSeconds=1&fieldSelector=metadata.name=other")
+    f"/api/v1/watch/namespaces/default/configmaps/{NAME}?timeoutSeconds=1&fieldSelector=metadata.name=other",
+    *(f"{PODS}?timeout={text}" for text in ("invalid", "", "0", "-5s", "10", "10s", "5x", "2562048h", "+5s", "1s2", "%22%C3%A9", "%zz")),
+    f"{PODS}?timeout=5s&timeout=bad", f"{PODS}?timeout=bad&timeout=5s", f"{PODS}?limit=x&timeout=x", f"{PODS}/none?timeout=x",
+    f"{PODS}/none/log?timeout=x", f"{PODS}?watch=1&timeoutSeconds=1&timeout=x", "/api?timeout=x", "/version?timeout=x",
+    "/healthz?timeout=x",
+    "/apis/apps/v1?timeout=x", "/openapi/v3?timeout=x", "/nothing?timeout=x")
 
 
 def cases():

@@ -1,12 +1,17 @@
 #include "kube/call/access.h"
 
+#include "codec/go_duration.h"
 #include "engine/engine.h"
 #include "engine/forward.h"
 #include "kube/access/identity.h"
+#include "kube/request/request.h"
 #include "kube/request/tokens.h"
 #include "wire/http/origin.h"
 
 #include <stdio.h>
+
+/* A head has at most 64 KiB. */
+enum { TIMEOUT_ARENA_BYTES_MAX = 1 << 20 };
 
 /* Paths without authentication, as in Kubernetes. */
 static bool is_public(struct slice path)
@@ -132,6 +137,49 @@ static void refuse_impersonation(struct http_exchange *x, const struct http_fiel
     kube_refuse(x, &status);
 }
 
+/* Kubernetes has no deadline for these, and ignores the option. */
+static bool is_long_running(const struct kube_attributes *attributes)
+{
+    static const char *const subresources[] = {"attach", "exec", "log", "portforward", "proxy"};
+    for (size_t i = 0; i < COUNT_OF(subresources); i++)
+        if (slice_equal(attributes->subresource, slice_from_text(subresources[i])))
+            return true;
+    return slice_equal(attributes->verb, SLICE_LITERAL("watch"));
+}
+
+/* Whether ?timeout= is a duration; false: *status says why not. It has no other effect. */
+static bool check_timeout(struct arena *arena, const struct http_request *request,
+                          struct kube_status *status)
+{
+    struct slice timeout;
+    struct kube_attributes attributes;
+    char why[GO_DURATION_WHY_BYTES];
+    enum status found = kube_query_get(arena, request->query, "timeout", &timeout);
+    if (found != ST_OK)
+        return kube_fail_engine(status, found);
+    if (!timeout.len || go_duration_check(timeout, why))
+        return true;
+    kube_attributes_of(arena, request, &attributes);
+    return is_long_running(&attributes) ||
+           kube_fail(status, KUBE_BAD_REQUEST, "invalid timeout specified in the request URL - %s",
+                     why);
+}
+
+static bool has_valid_timeout(struct http_exchange *x, const struct http_request *request)
+{
+    struct kube_status status;
+    struct arena arena;
+    if (!request->query.len)
+        return true;
+    arena_init(&arena, NULL, 0, TIMEOUT_ARENA_BYTES_MAX);
+    arena_charge(&arena, http_exchange_account(x));
+    bool valid = check_timeout(&arena, request, &status);
+    if (!valid)
+        kube_refuse(x, &status);
+    arena_fini(&arena);
+    return valid;
+}
+
 void kube_life_end(struct http_exchange *x, void *service)
 {
     struct kube_life *life = http_exchange_user(x);
@@ -156,7 +204,7 @@ bool kube_gate(struct http_exchange *x, void *ctx, const struct http_request *re
             respond_unauthorized(x, api);
         else if (impersonation)
             refuse_impersonation(x, impersonation);
-        return known && !impersonation;
+        return known && !impersonation && has_valid_timeout(x, request);
     }
     http_respond(x, 403, SLICE_LITERAL("text/plain; charset=utf-8"),
                  SLICE_LITERAL("without TLS this is served to programs of this machine only, under "

@@ -228,6 +228,27 @@ static bool parse_option(struct slice name, struct slice value, struct kube_quer
     return true; /* unknown ones are ignored */
 }
 
+enum status kube_query_get(struct arena *arena, struct slice query, const char *wanted,
+                           struct slice *ret_value)
+{
+    *ret_value = SLICE_EMPTY;
+    while (query.len) {
+        struct slice value = slice_cut(&query, '&');
+        struct slice name = slice_cut(&value, '=');
+        enum status status = kube_percent_decode(arena, name, true, &name);
+        if (status == ST_OK && !is(name, wanted))
+            continue;
+        if (status == ST_OK)
+            status = kube_percent_decode(arena, value, true, &value);
+        if (status == ST_MALFORMED)
+            continue; /* Go ignores such a pair */
+        if (status == ST_OK)
+            *ret_value = value;
+        return status;
+    }
+    return ST_OK;
+}
+
 bool kube_query_parse(struct arena *arena, struct slice query, struct kube_query *ret_query,
                       struct kube_status *status)
 {

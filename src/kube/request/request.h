@@ -59,6 +59,11 @@ MUST_CHECK
 bool kube_query_parse(struct arena *arena, struct slice query, struct kube_query *ret_query,
                       struct kube_status *status);
 
+/* The first value of this name in a query, as Go's URL.Query().Get; empty: none. ST_NOMEM. */
+MUST_CHECK
+enum status kube_query_get(struct arena *arena, struct slice query, const char *name,
+                           struct slice *ret_value);
+
 /* Decodes %XX and, in a query, + for a space. ST_MALFORMED, ST_NOMEM. */
 MUST_CHECK
 enum status kube_percent_decode(struct arena *arena, struct slice text, bool query,

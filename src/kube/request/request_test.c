@@ -128,9 +128,32 @@ static void wrong_options_are_refused_with_a_message(void **state)
     }
 }
 
+static void the_first_value_of_a_name_counts(void **state)
+{
+    static const struct {
+        const char *query, *value;
+    } rows[] = {{"", ""},
+                {"timeout", ""},
+                {"a=b&timeout=5s&timeout=6s", "5s"},
+                {"%74imeout=+5s", " 5s"},
+                {"timeout=%zz&timeout=1s", "1s"},
+                {"%zz=1&timeouts=2", ""}};
+    struct arena arena;
+    struct slice value;
+    (void)state;
+    arena_init(&arena, NULL, 0, 1 << 20);
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        assert_int_equal(kube_query_get(&arena, slice_from_text(rows[i].query), "timeout", &value),
+                         ST_OK);
+        assert_true(slice_equal(value, slice_from_text(rows[i].value)));
+    }
+    arena_fini(&arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_first_value_of_a_name_counts),
         cmocka_unit_test_setup_teardown(paths_lead_to_resources, setup, teardown),
         cmocka_unit_test_setup_teardown(paths_to_nowhere_are_not_found, setup, teardown),
         cmocka_unit_test_setup_teardown(options_of_a_query_are_read, setup, teardown),

@@ -1,0 +1,12 @@
+/* Durations as Go's time.ParseDuration reads them: "1h30m", "-1.5s", "0". */
+#ifndef VIGIL_CODEC_GO_DURATION_H
+#define VIGIL_CODEC_GO_DURATION_H
+
+#include "base/slice.h"
+
+enum { GO_DURATION_WHY_BYTES = 640 };
+
+/* False: `why` has the error in Go's words; of a long text only the beginning is repeated. */
+bool go_duration_check(struct slice text, char why[GO_DURATION_WHY_BYTES]);
+
+#endif
