@@ -5,7 +5,7 @@ import subprocess
 import time
 import unittest
 
-from server import SUBJECT, LiveTest, only_vigil
+from server import IN_FRONT, SUBJECT, LiveTest, only_vigil
 from terminal import Terminal, needs_tmux
 
 ENDPOINTS = 40  # more than the command uses at the same time
@@ -34,6 +34,30 @@ class Admin(LiveTest):
         self.assertEqual([one["health"] for one in found], [False] * ENDPOINTS + [True])
         self.assertEqual(done.returncode, 1)
         self.assertLess(passed, ENDPOINTS, "one after the other would take longer")
+
+    def test_member_that_can_never_join_is_no_task(self):
+        added = self.run_vigil("member", "add", "c", "--peer-urls", "http://127.0.0.1:1")
+        self.assertEqual(added.returncode, 0, added.stderr)
+        if IN_FRONT:  # of an etcd, which the member can join
+            self.assertNotIn("single Vigil", added.stderr)
+            return
+        self.assertIn('ETCD_INITIAL_CLUSTER_STATE="existing"', added.stdout)
+        self.assertRegex(added.stderr, "^warning: .*single Vigil.* can never join.*\n.*vigil member remove.*--upstream-endpoints")
+        report = json.loads(self.run_vigil("doctor", "-w", "json").stdout)
+        members, = [f for f in report["findings"] if f["what"] == "members"]
+        self.assertEqual(members["level"], "warning")
+        self.assertRegex(members["text"], "can never join it: 1")
+        self.assertRegex(members["advice"], "^Remove")
+        for line in self.run_vigil("member", "list").stdout.splitlines():
+            if ", unstarted, " in line:
+                self.assertEqual(self.run_vigil("member", "remove", line.split(",")[0]).returncode, 0)
+        report = json.loads(self.run_vigil("doctor", "-w", "json").stdout)
+        self.assertEqual([f["level"] for f in report["findings"] if f["what"] == "members"], ["good"])
+        link = self.scratch / "etcdctl"
+        link.symlink_to(SUBJECT)
+        as_etcdctl = subprocess.run([str(link), "--endpoints", self.vigil.url, "member", "add", "d", "--peer-urls", "http://127.0.0.1:2"],
+                                    capture_output=True, text=True, check=True)
+        self.assertEqual(as_etcdctl.stderr, "")
 
     def test_long_password_is_refused(self):
         for size, code in ((72, 0), (PASSWORD_MAX, 1), (PASSWORD_MAX + 1, 128)):

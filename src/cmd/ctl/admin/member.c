@@ -1,5 +1,7 @@
 /* member list, add, remove, update and promote. */
 #include "cmd/ctl/admin/admin.h"
+#include "cmd/ctl/live/fetch.h"
+#include "cmd/ctl/session.h"
 #include "codec/pb/rpc.pb.h"
 
 #include <inttypes.h>
@@ -218,6 +220,22 @@ static int refuse_words(struct ctl *ctl)
     return ctl_refuse(ctl, "%s", text);
 }
 
+/* A single Vigil lists the member, as etcd's clients expect, and that is all. */
+static void warn_of_single_vigil(struct ctl *ctl)
+{
+    vigil_error error;
+    AUTO(metrics_fini) struct metrics metrics = {0};
+    struct ctl_endpoints endpoints = ctl_endpoints(ctl);
+    struct fetch *fetch = endpoints.count ? fetch_new(ctl, endpoints.texts[0], &error) : NULL;
+    if (fetch && fetch_run(fetch, &metrics, &error) && metrics_are_of_single_vigil(&metrics))
+        fprintf(stderr,
+                "warning: this server is a single Vigil, which has no peers: the member is listed, "
+                "but can never join, and gets no data.\nRemove it with vigil member remove. For a "
+                "cluster, run members of etcd and Vigil in front of them (vigil serve "
+                "--upstream-endpoints).\n");
+    fetch_free(fetch);
+}
+
 int admin_member_add(struct ctl *ctl)
 {
     static const struct ctl_shape shape = {
@@ -229,9 +247,12 @@ int admin_member_add(struct ctl *ctl)
         return ctl_refuse(ctl, "member peer urls not provided");
     struct pb_member_add_request request = {.is_learner = flags->learner};
     int code = peer_urls(ctl, flags->peer_urls, &request.peer_urls, &request.peer_urls_count);
-    if (code != CTL_OK)
-        return code;
-    return admin_call_and_print(ctl, METHOD_MEMBER_ADD, &request, &shape);
+    if (code == CTL_OK)
+        code = admin_call_and_print(ctl, METHOD_MEMBER_ADD, &request, &shape);
+    /* Under the name etcdctl nothing is written that etcdctl would not write. */
+    if (code == CTL_OK && ctl->style == CTL_VIGIL)
+        warn_of_single_vigil(ctl);
+    return code;
 }
 
 int admin_member_remove(struct ctl *ctl)

@@ -311,7 +311,8 @@ void check_together(struct findings *findings, const struct examined *servers, s
                      "members have different versions");
 }
 
-void check_members(struct findings *findings, const vigil_members_response *members)
+void check_members(struct findings *findings, const struct examined *server,
+                   const vigil_members_response *members)
 {
     size_t voters = 0, learners = 0, unstarted = 0;
     for (size_t i = 0; i < members->member_count; i++) {
@@ -321,6 +322,16 @@ void check_members(struct findings *findings, const vigil_members_response *memb
         unstarted += member->name.size == 0;
     }
     findings->where = "cluster";
+    if (metrics_are_of_single_vigil(&server->metrics)) {
+        /* A member that was added is only listed. */
+        findings_add(findings, unstarted > 0 ? FINDING_WARNING : FINDING_GOOD, "members",
+                     "Remove them (vigil member remove): a single Vigil has no peers. For a "
+                     "cluster, run members of etcd and Vigil in front of them "
+                     "(--upstream-endpoints).",
+                     "one server with a store of its own; members that can never join it: %zu",
+                     unstarted);
+        return;
+    }
     if (unstarted > 0)
         findings_add(findings, FINDING_WARNING, "members",
                      "Start the member, or remove it (vigil member remove): it counts for the "

@@ -24,7 +24,9 @@ struct examined {
 void check_server(struct findings *findings, const struct examined *server);
 /* All servers together: one leader, one version, one past. */
 void check_together(struct findings *findings, const struct examined *servers, size_t count);
-void check_members(struct findings *findings, const vigil_members_response *members);
+/* The server has sent the list. */
+void check_members(struct findings *findings, const struct examined *server,
+                   const vigil_members_response *members);
 void check_alarms(struct findings *findings, const vigil_alarms_response *alarms);
 
 #endif

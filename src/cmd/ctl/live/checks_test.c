@@ -179,6 +179,22 @@ static void members_must_agree(void **state)
 #undef COMPARE
 }
 
+/* Whether doctor says that a member should be started, of two members of which one is not. */
+static bool asks_to_start(struct ward *w, const vigil_member *members, bool of_etcd)
+{
+    vigil_members_response two = {.members = members, .member_count = 2};
+    metrics_read(&w->server.metrics,
+                 slice_from_text(of_etcd ? "etcd_server_id 1\n" : "vigil_net_connections 1\n"), 1);
+    check_members(&w->findings, &w->server, &two);
+    const struct finding *found = worst(w, "members");
+    bool asks = false;
+    for (size_t i = 0; i < w->findings.count; i++)
+        asks |= w->findings.all[i].advice && strstr(w->findings.all[i].advice, "Start");
+    assert_int_equal(found->level, FINDING_WARNING);
+    assert_level(w, "members", FINDING_WARNING);
+    return asks;
+}
+
 static void members_and_alarms_are_counted(void **state)
 {
     struct ward w;
@@ -191,17 +207,19 @@ static void members_and_alarms_are_counted(void **state)
     vigil_alarms_response alarms = {.alarms = &alarm};
     (void)state;
     ward_init(&w);
-    check_members(&w.findings, &all);
+    check_members(&w.findings, &w.server, &all);
     assert_level(&w, "members", FINDING_GOOD);
     all.member_count = 4;
-    check_members(&w.findings, &all);
+    check_members(&w.findings, &w.server, &all);
     assert_level(&w, "members", FINDING_WARNING);
     members[3].is_learner = 1;
-    check_members(&w.findings, &all);
+    check_members(&w.findings, &w.server, &all);
     assert_level(&w, "members", FINDING_GOOD);
     members[0].name = vigil_text("");
-    check_members(&w.findings, &all);
+    check_members(&w.findings, &w.server, &all);
     assert_level(&w, "members", FINDING_WARNING);
+    assert_true(asks_to_start(&w, members, true));
+    assert_false(asks_to_start(&w, members, false));
     check_alarms(&w.findings, &alarms);
     assert_level(&w, "alarm", FINDING_GOOD);
     alarms.alarm_count = 1;

@@ -108,11 +108,12 @@ static void note_refusal(struct doctor *d, const char *what, vigil_call *call)
                  vigil_call_error(call)->text);
 }
 
-static void ask_cluster(struct doctor *d, vigil_client *client)
+static void ask_cluster(struct doctor *d, const struct patient *answering)
 {
+    vigil_client *client = answering->client;
     vigil_call *members = vigil_member_list(client, 0), *alarms = vigil_alarm_list(client);
     if (vigil_call_run(members) == VIGIL_OK)
-        check_members(&d->findings, vigil_members_result(members));
+        check_members(&d->findings, &answering->examined, vigil_members_result(members));
     else
         note_refusal(d, "members", members);
     if (vigil_call_run(alarms) == VIGIL_OK)
@@ -134,7 +135,7 @@ static void examine_cluster(struct doctor *d)
     }
     check_together(&d->findings, servers, d->count);
     if (answering)
-        ask_cluster(d, answering->client);
+        ask_cluster(d, answering);
     free(servers);
 }
 
