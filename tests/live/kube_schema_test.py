@@ -114,6 +114,22 @@ class Schema(KubeTest):
         self.assertEqual(self.send("GET", "/openapi/v3/api/apps/v1")[0], 404)
         self.assertEqual(self.send("POST", "/openapi/v3/api/v1", {})[0], 405)
 
+    def test_fields_of_the_most_used_kinds_are_described(self):
+        """So that kubectl explain has something to say; a field that Kubernetes adds needs a sentence, too."""
+        for version, kinds in (("api/v1", ("Pod", "Service", "PersistentVolumeClaim", "Namespace", "ConfigMap", "Secret")),
+                               ("apis/apps/v1", ("Deployment", "StatefulSet", "DaemonSet")),
+                               ("apis/batch/v1", ("Job", "CronJob")), ("apis/networking.k8s.io/v1", ("Ingress",))):
+            models = self.send("GET", f"/openapi/v3/{version}")[1]["components"]["schemas"]
+            for kind in kinds:
+                (model,) = (m for m in models.values() if any(k["kind"] == kind for k in m.get(GVK, ())))
+                self.check_described(kind, model)
+                if "spec" in model["properties"]:
+                    self.check_described(kind, models[model["properties"]["spec"]["allOf"][0]["$ref"].split("/")[-1]])
+
+    def check_described(self, kind, model):
+        for name, field in model["properties"].items():
+            self.assertRegex(field.get("description", ""), r"\A[A-Z].*\.\Z", f"{kind} {name}")
+
     def test_custom_resources_have_schemas_in_version_2(self):
         def wearing(kind, **more):
             return {"type": kind, **more}

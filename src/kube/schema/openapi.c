@@ -1,6 +1,7 @@
 #include "kube/schema/openapi.h"
 
 #include "base/crc32c.h"
+#include "kube/schema/descriptions.h"
 #include "kube/schema/gnostic.h"
 #include "kube/schema/openapi_internal.h"
 
@@ -9,7 +10,7 @@
 
 #define TITLE "Kubernetes"
 #define VERSION "v1.36"
-#define WRITTEN_AS "3" /* increment it whenever the form of the documents changes */
+#define WRITTEN_AS "4" /* increment it whenever the form of the documents changes */
 
 enum { PART_TREE_BYTES_MAX = 16 << 20 }; /* of a part that becomes protobuf */
 
@@ -226,12 +227,15 @@ static bool has_list(const struct kube_field *field)
            field->shape == KUBE_SHAPE_MAP_OF_LISTS;
 }
 
-static void write_property(struct json_writer *w, const struct kube_field *field,
-                           enum kube_openapi_form form)
+static void write_property(struct json_writer *w, const struct kube_type *type,
+                           const struct kube_field *field, enum kube_openapi_form form)
 {
     bool map = field->shape >= KUBE_SHAPE_MAP;
+    const char *description = kube_field_description(type, field);
     json_key(w, (const char *)kube_field_name(field).ptr);
     json_begin_object(w);
+    if (description)
+        openapi_write_pair(w, "description", description);
     if (map) {
         openapi_write_pair(w, "type", "object");
         json_key(w, "additionalProperties");
@@ -259,7 +263,7 @@ static void write_properties(struct json_writer *w, const struct kube_type *type
         if (field->flags & KUBE_FIELD_INLINE)
             write_properties(w, kube_field_type(field), form);
         else
-            write_property(w, field, form);
+            write_property(w, type, field, form);
     }
 }
 
