@@ -1,5 +1,6 @@
 #include "cmd/repair.h"
 
+#include "base/random.h"
 #include "cmd/arguments.h"
 #include "engine/local/local.h"
 #include "store/repair.h"
@@ -45,8 +46,11 @@ const struct options_table repair_table = {
         "in NNN.seg.lost-OFFSET, whole segments as NNN.seg.lost.\n"
         ".PP\n"
         "Of a damaged record that the checkpoint has, only the versions that cannot be read are "
-        "lost: the keys stay, and reading one of those versions fails with DATA_LOSS until the "
-        "key is put again.\n"
+        "lost. The store is written anew without them, which needs as much space as it has, and "
+        "its history is compacted to the newest revision. A key whose newest version is lost does "
+        "not exist any more: its older value would be wrong. The damaged files are kept in "
+        "log.lost "
+        "and meta.lost.\n"
         ".PP\n"
         "A damaged checkpoint (meta/data.mdb) is rebuilt from its intact parts and from the "
         "log, which has every value. Often nothing is lost by that. Otherwise a key is lost whose "
@@ -96,7 +100,7 @@ static void show_lost(void *ctx, const struct store_lost *lost)
         return;
     printf("  revision %" PRId64 ": %s ", lost->revision, lost->deleted ? "delete" : "put");
     repair_write_key(lost->key, KEY_BYTES_SHOWN_MAX);
-    printf("%s%s%s\n", lost->stays ? " (can not be read any more)" : "",
+    printf("%s%s%s\n", lost->older ? " (an older version; the newest one stays)" : "",
            lost->doubtful ? " (it may have been deleted before: this cannot be determined)" : "",
            lost->unsure ? " (its bytes are damaged: perhaps another key)" : "");
 }
@@ -125,6 +129,14 @@ static void write_rest(const struct store_repair *found, const char *will)
                "; nothing is cut off by that\n",
                log->passed_segment_id, log->passed_offset, will, log->passed_from_index,
                log->passed_to_index);
+    if (found->rewrites) {
+        printf("damaged: %" PRIu64 " records that the checkpoint has\n"
+               "%s written anew: the whole store, without what is lost; %s\n",
+               found->damaged_records, will,
+               found->lost_versions ? "then its history is compacted to the newest revision"
+               : found->has_history ? "with its history"
+                                    : "no version of a key is lost");
+    }
     if (log->seals)
         printf("%s rewritten: %u seals of segments\n", will, log->seals);
     if (log->mark)
@@ -172,6 +184,10 @@ static void write_report(const struct store_repair *found, const struct repair_f
     if (found->log.cut.reason)
         write_cut(found, will);
     write_rest(found, will);
+    if (found->rewrites && flags->accept_loss)
+        printf(
+            "the damaged files are kept in log.lost and meta.lost; remove them when they are not "
+            "needed any more\n");
     if (*found->log.saved_path)
         printf("what was cut off is kept in %s\n", found->log.saved_path);
     if (!flags->accept_loss)
@@ -198,6 +214,7 @@ int repair_main(int count, char **args)
             .dir = flags.data_dir,
             .checkpoint_map_bytes = engine_local_map_bytes(),
             .accept = flags.accept_loss,
+            .salt = random_seed_system(),
             .lost = show_lost,
             .ctx = &report,
         },
@@ -217,8 +234,8 @@ int repair_main(int count, char **args)
         if (!flags.accept_loss)
             return EXIT_DAMAGED;
     }
-    if (!found.log.damaged && found.checkpoint.how == REBUILT_NOT) {
-        printf("nothing is damaged that a start would refuse\n");
+    if (!found.log.damaged && found.checkpoint.how == REBUILT_NOT && !found.rewrites) {
+        printf("nothing is damaged\n");
         return EXIT_SUCCESS;
     }
     write_report(&found, &flags);

@@ -14,7 +14,6 @@ struct store_lost {
     int64_t revision;
     bool deleted;  /* the lost version is a deletion */
     bool unsure;   /* read from damaged bytes: the key may be wrong */
-    bool stays;    /* the version stays and cannot be read */
     bool doubtful; /* it is unknown whether the key was deleted since */
     bool older;    /* the key has a newer version, which is kept */
 };

@@ -1,5 +1,7 @@
 #include "store/datadir.h"
 
+#include "store/repaired.h"
+
 #include <stdio.h>
 
 /* Numbers in the log are in the machine's byte order, so the format file names it. */
@@ -26,6 +28,7 @@ struct datadir_contents {
     bool etcd_member;
     bool mirror;
     bool import; /* an unfinished import */
+    bool repair; /* an unfinished repair, whose result takes the place of the store */
     bool others;
 };
 
@@ -38,6 +41,8 @@ static void note_name(void *ctx, const char *name)
         contents->etcd_member = true;
     else if (strcmp(name, "import.tmp") == 0)
         contents->import = true;
+    else if (strcmp(name, REPAIR_DONE_NAME) == 0)
+        contents->repair = true;
     else if (strcmp(name, "MIRROR") == 0)
         contents->mirror = true;
     else if (strcmp(name, "log") == 0)
@@ -71,6 +76,11 @@ static enum status refuse_mirror(const char *path, struct error *ret_error)
 static enum status check_contents(const char *path, const struct datadir_contents *contents,
                                   struct error *ret_error)
 {
+    if (contents->repair)
+        return error_set(ret_error, ST_WRONG_FORMAT,
+                         "%s contains a repair that was not finished; run vigil repair --data-dir "
+                         "%s --accept-loss again",
+                         path, path);
     if (contents->format)
         return ST_OK;
     if (contents->mirror)
@@ -207,6 +217,8 @@ enum status datadir_examine_format(struct fs *fs, const char *path, enum datadir
     if (status != ST_OK)
         return error_set(ret_error, status, "cannot read the data directory %s: %s", path,
                          status_reason(status));
+    if (contents.repair)
+        return check_contents(path, &contents, ret_error);
     if (contents.mirror)
         return refuse_mirror(path, ret_error);
     status = read_format(fs, file_path, text);

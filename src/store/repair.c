@@ -1,11 +1,15 @@
 #include "store/repair.h"
 
 #include "base/buf.h"
+#include "base/memory/epoch.h"
 #include "store/backend/backend_memory.h"
 #include "store/backend/replace.h"
-#include "store/change.h"
+#include "store/index/index.h"
+#include "store/repaired.h"
+#include "store/salvage.h"
 
 #include <stdio.h>
+#include <unistd.h>
 
 /* No segment is created: the options require the sizes, and a repair does not use them. */
 enum { SEGMENT_BYTES = 1 << 20 };
@@ -17,8 +21,9 @@ struct repairing {
     struct backend_disk *plan; /* for the new checkpoint; NULL: it is not damaged */
     struct buf listed;         /* array of struct log_listed */
     struct store_repair repair;
-    const struct log *log; /* while versions are examined */
-    log_loc from, to;
+    struct log_survey survey; /* while versions are examined */
+    struct index *index;      /* then: the newest version of each key */
+    uint64_t unreadable;
 };
 
 static void repairing_fini(struct repairing *repairing)
@@ -71,32 +76,9 @@ static void record_lost(void *ctx, const struct log_lost *lost)
     }
 }
 
-static enum status look_at_version(void *ctx, const struct backend_version *version)
+static void ignore_passed(void *ctx, const struct log *log, log_loc from, log_loc to)
 {
-    struct repairing *repairing = ctx;
-    const struct change_head *change;
-    if (version->loc < repairing->from || version->loc >= repairing->to ||
-        change_get(repairing->log, version->loc, &change) == ST_OK)
-        return ST_OK;
-    name_lost(repairing, &(struct store_lost){
-                             .key = version->key,
-                             .revision = version->id.revision,
-                             .deleted = version->create_revision == 0,
-                             .stays = true,
-                         });
-    return ST_OK;
-}
-
-/* The checkpoint has the versions at these locations. */
-static void records_passed(void *ctx, const struct log *log, log_loc from, log_loc to)
-{
-    struct repairing *repairing = ctx;
-    repairing->log = log;
-    repairing->from = from;
-    repairing->to = to;
-    enum status ignored = backend_versions_scan(repairing->backend, (struct backend_version_id){0},
-                                                look_at_version, repairing);
-    (void)ignored; /* a checkpoint that cannot be read is refused when it is loaded */
+    (void)ctx, (void)log, (void)from, (void)to; /* find_damage reads all versions */
 }
 
 /* -- The parts -- */
@@ -161,11 +143,6 @@ static void ignore_lost(void *ctx, const struct log_lost *lost)
     (void)ctx, (void)lost;
 }
 
-static void ignore_passed(void *ctx, const struct log *log, log_loc from, log_loc to)
-{
-    (void)ctx, (void)log, (void)from, (void)to;
-}
-
 static enum status repair_log(struct repairing *repairing, bool accept, bool tell,
                               struct error *ret_error)
 {
@@ -179,7 +156,7 @@ static enum status repair_log(struct repairing *repairing, bool accept, bool tel
             .listed_count = repairing->listed.len / sizeof(struct log_listed),
             .accept = accept,
             .lost = tell ? record_lost : ignore_lost,
-            .passed = tell ? records_passed : ignore_passed,
+            .passed = ignore_passed,
             .ctx = repairing,
         },
         &repairing->repair.log, ret_error);
@@ -221,11 +198,188 @@ static enum status replace_checkpoint(struct repairing *repairing, struct error 
                                 sizeof(repairing->repair.checkpoint_saved), ret_error);
 }
 
+/* -- What the checkpoint has and the log does not -- */
+
+static bool is_readable(const struct repairing *repairing, const struct backend_version *version)
+{
+    const struct change_head *change;
+    return change_get(repairing->survey.log, version->loc, &change) == ST_OK &&
+           change->revision == version->id.revision && change->sub == version->id.sub;
+}
+
+static enum status count_unreadable(void *ctx, const struct backend_version *version)
+{
+    struct repairing *repairing = ctx;
+    repairing->unreadable += !is_readable(repairing, version);
+    return ST_OK;
+}
+
+static enum status index_version(void *ctx, const struct backend_version *version)
+{
+    struct repairing *repairing = ctx;
+    index_put(repairing->index, version->key,
+              &(struct index_version){.mod_revision = version->id.revision,
+                                      .create_revision = version->create_revision,
+                                      .version = version->version,
+                                      .loc = version->loc,
+                                      .field_bytes = version->create_revision ? 1 : 0,
+                                      .sub_revision = version->id.sub});
+    return ST_OK;
+}
+
+static enum status index_change(void *ctx, const struct log_record *record,
+                                const struct change_head *change, log_loc loc)
+{
+    (void)record;
+    struct backend_version version = backend_version_of(change, loc);
+    return index_version(ctx, &version);
+}
+
+static enum status name_unreadable(void *ctx, const struct backend_version *version)
+{
+    struct repairing *repairing = ctx;
+    /* A tombstone says only that the key does not exist, which the checkpoint says, too. */
+    if (!version->create_revision || is_readable(repairing, version))
+        return ST_OK;
+    const struct index_item *item = index_find(repairing->index, version->key);
+    bool newest = item && item->newest.mod_revision == version->id.revision;
+    name_lost(repairing, &(struct store_lost){.key = version->key,
+                                              .revision = version->id.revision,
+                                              .older = !newest});
+    return ST_OK;
+}
+
+static void ignore_gap(void *ctx, const struct store_gap *gap)
+{
+    (void)ctx, (void)gap;
+}
+
+/* Also with the records after the checkpoint, in which a key may have a newer version. */
+static enum status name_all_unreadable(struct repairing *repairing, uint64_t after_index)
+{
+    static const struct backend_version_id first;
+    struct epoch *epoch = epoch_new(1);
+    repairing->index = index_new(epoch);
+    index_load_begin(repairing->index);
+    enum status status = backend_versions_scan(repairing->backend, first, index_version, repairing);
+    struct change_scan scan = {
+        .log = repairing->survey.log,
+        .from_index = after_index + 1,
+        .to_index = repairing->survey.last_index,
+        .salvages = true,
+        .complete_from = UINT64_MAX,
+        .change_seen = index_change,
+        .gap = ignore_gap,
+        .ctx = repairing,
+    };
+    if (status == ST_OK && scan.from_index <= scan.to_index)
+        status = change_scan_run(&scan);
+    index_load_end(repairing->index);
+    if (status == ST_OK)
+        status = backend_versions_scan(repairing->backend, first, name_unreadable, repairing);
+    index_free(TAKE(repairing->index));
+    epoch_free(epoch);
+    return status;
+}
+
+static uint64_t count_damaged_records(const struct log *log, uint64_t last_index)
+{
+    struct log_reader reader;
+    struct log_record record;
+    uint64_t damaged = 0;
+    enum status status;
+    log_reader_init(&reader, log, 1);
+    while ((status = log_reader_next(&reader, last_index, &record)) != ST_END) {
+        if (status != ST_DAMAGED)
+            continue;
+        damaged += reader.next_index <= last_index;
+        log_reader_pass_damage(&reader);
+    }
+    return damaged;
+}
+
+/* Damage with which the server would start. Reads the whole log. */
+static enum status find_damage(struct repairing *repairing, struct error *ret_error)
+{
+    struct store_repair *repair = &repairing->repair;
+    uint64_t after_index = (uint64_t)backend_meta_get(repairing->backend, BACKEND_INDEX, 0);
+    struct log_options options = log_options(repairing);
+    TRY(log_survey_open(&repairing->survey, &options, true, ret_error));
+    repair->damaged_records = count_damaged_records(repairing->survey.log, after_index);
+    enum status status = backend_versions_scan(repairing->backend, (struct backend_version_id){0},
+                                               count_unreadable, repairing);
+    /* A cleaning that was interrupted has moved versions; a start finds them. */
+    bool moves = backend_meta_get(repairing->backend, BACKEND_MOVED_FROM, 0);
+    if (status == ST_OK && repairing->unreadable && !moves)
+        status = name_all_unreadable(repairing, after_index);
+    repair->rewrites = repair->damaged_records || (repairing->unreadable && !moves);
+    log_survey_close(&repairing->survey);
+    if (status != ST_OK)
+        return error_set(ret_error, status, "%s: the checkpoint cannot be read: %s",
+                         repairing->dir.meta_path, status_reason(status));
+    return ST_OK;
+}
+
+static enum status rewrite(struct repairing *repairing, struct error *ret_error)
+{
+    const struct store_repair_options *options = repairing->options;
+    char build[4200];
+    struct store_salvage found;
+    snprintf(build, sizeof(build), "%s/" REPAIR_BUILD_NAME, options->dir);
+    backend_close(TAKE(repairing->backend));
+    TRY(repaired_clear(options->dir, ret_error));
+    enum status status = store_salvage(
+        &(struct store_salvage_options){
+            .fs = options->fs,
+            .dir = options->dir,
+            .is_locked = true,
+            .to = build,
+            .checkpoint_map_bytes = options->checkpoint_map_bytes,
+            .salt = options->salt,
+        },
+        &found, ret_error);
+    if (status != ST_OK) {
+        struct error ignored;
+        enum status cleared = repaired_clear(options->dir, &ignored);
+        (void)cleared;
+        return status;
+    }
+    repairing->repair.has_history = found.has_history;
+    return repaired_install(options->fs, options->dir, ret_error);
+}
+
+/* A repair was interrupted when its result was complete. */
+static enum status finish_before(const struct store_repair_options *options,
+                                 struct error *ret_error)
+{
+    char path[4200];
+    AUTO(file_closep) struct file *lock = NULL;
+    snprintf(path, sizeof(path), "%s/" REPAIR_DONE_NAME, options->dir);
+    if (access(path, F_OK) != 0)
+        return ST_OK;
+    snprintf(path, sizeof(path), "%s/LOCK", options->dir);
+    enum status status = fs_lock(options->fs, path, &lock);
+    if (status != ST_OK)
+        return error_set(ret_error, status, "cannot lock %s: %s", path, status_reason(status));
+    return repaired_finish(options->fs, options->dir, ret_error);
+}
+
+static enum status repair_rest(struct repairing *repairing, struct error *ret_error)
+{
+    const struct store_repair_options *options = repairing->options;
+    if (options->backend)
+        return ST_OK; /* of a test, whose checkpoint is in no directory */
+    TRY(find_damage(repairing, ret_error));
+    return repairing->repair.rewrites && options->accept ? rewrite(repairing, ret_error) : ST_OK;
+}
+
 enum status store_repair(const struct store_repair_options *options,
                          struct store_repair *ret_repair, struct error *ret_error)
 {
     struct repairing repairing = {.options = options, .backend = options->backend};
     enum datadir_format format;
+    if (options->accept && !options->backend)
+        TRY(finish_before(options, ret_error));
     /* Opening would create what is missing. */
     TRY(datadir_examine_format(options->fs, options->dir, &format, ret_error));
     repairing.repair.format = format;
@@ -244,6 +398,8 @@ enum status store_repair(const struct store_repair_options *options,
         status = replace_checkpoint(&repairing, ret_error);
     if (status == ST_OK)
         status = repair_log(&repairing, options->accept, true, ret_error);
+    if (status == ST_OK)
+        status = repair_rest(&repairing, ret_error);
     if (status == ST_OK)
         *ret_repair = repairing.repair;
     repairing_fini(&repairing);

@@ -2,8 +2,13 @@
  * Repairs a data directory that a start refuses, for `vigil repair`: reports exactly what would be
  * lost, and drops it when the operator accepts that. store/log/repair.h has the rules for
  * the log, store/rebuild.h those for the checkpoint, which is rebuilt in meta/rebuilt and then
- * takes the place of the damaged one; that stays as data.mdb.lost. Interrupted anywhere, this
- * leaves a directory that can be repaired again, or that starts.
+ * takes the place of the damaged one; that stays as data.mdb.lost.
+ *
+ * If versions of the checkpoint, or records that it has, cannot be read, the server would start,
+ * but lists, snapshots and checks would fail. Then the store is written anew without them
+ * (store/salvage.h) and takes the place of the damaged one (store/repaired.h).
+ *
+ * Interrupted anywhere, this leaves a directory that can be repaired again, or that starts.
  *
  * For one thread, with the directory locked.
  */
@@ -21,6 +26,7 @@ struct store_repair_options {
     const char *dir;
     size_t checkpoint_map_bytes;
     bool accept;
+    uint64_t salt; /* random, for a store that is written anew */
     void (*lost)(void *ctx, const struct store_lost *lost);
     void *ctx;
     struct backend *backend; /* instead of the one in dir, for tests; owned from then on */
@@ -34,6 +40,9 @@ struct store_repair {
     char checkpoint_error[512];      /* what is wrong with it */
     char checkpoint_saved[4200];     /* where the damaged one is kept; "" before that */
     uint64_t lost_versions;
+    uint64_t damaged_records; /* that the checkpoint has */
+    bool rewrites;            /* the store is written anew, … */
+    bool has_history;         /* … after that is accepted: with its history */
     /* of the records that are cut off; 0: none could be read */
     int64_t first_revision, last_revision;
 };

@@ -66,7 +66,8 @@ static enum status lock_source(struct salvaging *s)
 {
     char path[4200];
     snprintf(path, sizeof(path), "%s/LOCK", s->options->dir);
-    if (fs_open(s->options->fs, path, FILE_READ_ONLY | FILE_SHARE, &s->lock) == ST_IN_USE)
+    if (!s->options->is_locked &&
+        fs_open(s->options->fs, path, FILE_READ_ONLY | FILE_SHARE, &s->lock) == ST_IN_USE)
         return error_set(s->error, ST_IN_USE,
                          "the data directory %s is in use by another process; stop that one first",
                          s->options->dir);

@@ -25,6 +25,7 @@
 struct store_salvage_options {
     struct fs *fs;
     const char *dir; /* the damaged data directory */
+    bool is_locked;  /* the caller holds its lock */
     const char *to;  /* created; must be new or empty. No server may use it before this ends */
     size_t checkpoint_map_bytes;
     uint64_t salt; /* random, for the new log */

@@ -9,12 +9,15 @@
 #include "base/temp_dir_test.h"
 #include "store/fixture_test.h"
 #include "store/log/mend.h"
+#include "store/repair.h"
 #include "store/row_values.h"
 #include "store/upkeep/check.h"
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { KEYS = 90, LEASES = 3, MAP_BYTES = 1 << 28, STEP_BYTES = 1 << 20, FILES_MAX = 64 };
@@ -263,10 +266,8 @@ static void check_value(struct bed *bed, int key, const struct index_item *item,
         fail_msg("%s: key %d has the value %.*s", where, key, SLICE_ARGS(kv.value));
 }
 
-/* It starts, has the expected keys and nothing else, and accepts puts. */
-static void check_result(struct bed *bed, const struct store_salvage *found, const char *where)
+static void check_keys(struct bed *bed, const char *where)
 {
-    open_store(bed, bed->to);
     const struct store_view *view = store_view(bed->f.store);
     for (int key = 0; key < KEYS; key++) {
         char name[32];
@@ -281,6 +282,14 @@ static void check_result(struct bed *bed, const struct store_salvage *found, con
             fail_msg("%s: %s has revision %lld instead of %lld%s", where, name, (long long)mod,
                      (long long)bed->mod[key], bed->lost[key] ? ", lost" : "");
     }
+}
+
+/* It starts, has the expected keys and nothing else, and accepts puts. */
+static void check_result(struct bed *bed, const struct store_salvage *found, const char *where)
+{
+    open_store(bed, bed->to);
+    const struct store_view *view = store_view(bed->f.store);
+    check_keys(bed, where);
     AUTO(store_check_freep) struct store_check *check = store_check_new(see_damage, NULL);
     while (store_check_step(check, view, store_log(bed->f.store), STEP_BYTES) == ST_AGAIN)
         ;
@@ -444,6 +453,120 @@ static void heads_and_format_are_made_again(void **state)
     }
 }
 
+/* -- Repairs, which put the new store into the place of the damaged one -- */
+
+static enum status repair(struct bed *bed)
+{
+    struct store_repair found;
+    struct error error;
+    memset(bed->lost, 0, sizeof(bed->lost));
+    bed->lost_versions = bed->gaps = 0;
+    return store_repair(
+        &(struct store_repair_options){
+            .fs = fs_posix(),
+            .dir = bed->dir,
+            .checkpoint_map_bytes = MAP_BYTES,
+            .accept = true,
+            .lost = see_lost,
+            .ctx = bed,
+        },
+        &found, &error);
+}
+
+/* Every newest value of one segment is damaged; returns how many. */
+static unsigned damage_values(const struct bed *bed)
+{
+    unsigned damaged = 0;
+    for (size_t i = 0; i < bed->file_count && !damaged; i++) {
+        char path[256];
+        path_of(bed, bed->files[i], path);
+        if (!is_segment(bed->files[i]))
+            continue;
+        struct buf file = read_file(path);
+        for (size_t at = 0; at + 20 < file.len; at++) {
+            if (memcmp(file.ptr + at, "value of key 2", 14) != 0)
+                continue;
+            file.ptr[at] ^= 1;
+            damaged++;
+        }
+        write_file(path, &file);
+        buf_fini(&file);
+    }
+    return damaged;
+}
+
+static void run(const char *format, const char *a, const char *b)
+{
+    char command[1024];
+    snprintf(command, sizeof(command), format, a, b);
+    assert_int_equal(system(command), 0);
+}
+
+/* Whenever it is killed, the next repair has the same result, and the server never starts with less
+ * than that. */
+static void a_repair_that_is_killed_can_be_repeated(void **state)
+{
+    (void)state;
+    struct bed bed;
+    char kept[96];
+    set_up(&bed, true);
+    assert_true(damage_values(&bed) > 0);
+    snprintf(kept, sizeof(kept), "%s.kept", bed.dir);
+    run("cp -a %s %s", bed.dir, kept);
+    bool finished = false;
+    for (useconds_t delay_us = 500; !finished; delay_us += delay_us / 3) {
+        temp_dir_remove(bed.dir);
+        run("cp -a %s %s", kept, bed.dir);
+        pid_t child = fork();
+        assert_true(child >= 0);
+        if (child == 0)
+            _exit(repair(&bed) == ST_OK ? 0 : 1);
+        usleep(delay_us);
+        int result;
+        kill(child, SIGKILL);
+        assert_int_equal(waitpid(child, &result, 0), child);
+        finished = WIFEXITED(result);
+        assert_int_equal(repair(&bed), ST_OK);
+        for (int key = 2; key < 30; key = key == 2 ? 20 : key + 1)
+            bed.lost[key] = true; /* a repair that had finished before reports nothing */
+        open_store(&bed, bed.dir);
+        check_keys(&bed, "repaired");
+        fixture_stop(&bed.f);
+    }
+    temp_dir_remove(kept);
+    tear_down(&bed);
+}
+
+/* After each of its renames. */
+static void an_interrupted_exchange_is_finished(void **state)
+{
+    (void)state;
+    static const char *const steps[] = {
+        "mv %s/new %s/repaired",           "rm %s/FORMAT%.0s",        "mv %s/log %s/log.lost",
+        "mv %s/repaired/log %s/log",       "mv %s/meta %s/meta.lost", "mv %s/repaired/meta %s/meta",
+        "mv %s/repaired/FORMAT %s/FORMAT",
+    };
+    for (size_t made = 1; made <= COUNT_OF(steps); made++) {
+        struct bed bed;
+        struct store_salvage found;
+        struct error error;
+        set_up(&bed, true);
+        assert_int_equal(salvage(&bed, &found, &error), ST_OK);
+        run("mv %s %s/new", bed.to, bed.dir);
+        for (size_t i = 0; i < made; i++)
+            run(steps[i], bed.dir, bed.dir);
+        struct datadir dir;
+        assert_int_equal(datadir_open(&dir, fs_posix(), bed.dir, false, &error), ST_WRONG_FORMAT);
+        assert_non_null(strstr(error.text, "a repair that was not finished"));
+        assert_int_equal(repair(&bed), ST_OK);
+        run("test ! -e %s/repaired && test -d %s/log.lost", bed.dir, bed.dir);
+        open_store(&bed, bed.dir);
+        check_keys(&bed, "repaired");
+        fixture_stop(&bed.f);
+        tear_down(&bed);
+    }
+}
+
 static void the_salt_is_found_in_any_record(void **state)
 {
     (void)state;
@@ -504,6 +627,8 @@ int main(void)
         cmocka_unit_test(anything_of_a_whole_log_may_be_damaged),
         cmocka_unit_test(anything_of_a_cleaned_log_may_be_damaged),
         cmocka_unit_test(what_is_no_data_directory_is_refused),
+        cmocka_unit_test(a_repair_that_is_killed_can_be_repeated),
+        cmocka_unit_test(an_interrupted_exchange_is_finished),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """vigil salvage: whatever is damaged in a data directory, everything that can be read is in a new one, which a server
 serves, and what is lost is listed by key and revision. The damaged directory is not changed."""
+import hashlib
 import json
 import os
 import pathlib
@@ -15,8 +16,9 @@ from server import LiveTest, SUBJECT, only_vigil
 KEYS = 40
 
 
-def contents(directory):
-    return {path: path.read_bytes() for path in sorted(pathlib.Path(directory).rglob("*")) if path.is_file()}
+def contents(directory, ignored=()):
+    return {path: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(pathlib.Path(directory).rglob("*"))
+            if path.is_file() and path.name not in ignored}
 
 
 @only_vigil
@@ -88,6 +90,50 @@ class Salvage(LiveTest):
         self.assertIn("FORMAT       was missing", report)
         self.assertRegex(report, "heads        [1-9] damaged ones of segments were made again")
         self.serves(to)
+
+    def repaired(self, directory):
+        """Accepts the loss. Returns the report from before that, which changes nothing."""
+        before = contents(directory, {"lock.mdb"})
+        report = self.run_it("repair", "--data-dir", str(directory))
+        self.assertEqual(report.returncode, 3, report.stdout + report.stderr)
+        self.assertEqual(contents(directory, {"lock.mdb"}), before)
+        done = self.run_it("repair", "--data-dir", str(directory), "--accept-loss")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn("the damaged files are kept in log.lost and meta.lost", done.stdout)
+        self.assertEqual(self.run_it("repair", "--data-dir", str(directory)).stdout, "nothing is damaged\n")
+        return report.stdout
+
+    def test_repair_removes_a_damaged_value_so_that_everything_works_again(self):
+        directory = self.filled()
+        flip(directory, b"value 1 of 07", 3)
+        report = self.repaired(directory)
+        self.assertIn(f'  revision {self.revisions[7]}: put "/k/07"\n', report)
+        self.serves(directory, missing={7})
+
+    def test_repair_removes_damage_of_older_segments(self):
+        """A start does not read them, so that it does not refuse them either."""
+        directory = self.filled()
+        server = self.server(directory).start()
+        for i in range(3):
+            server.put_raw(f"/fill/{i}", "x" * (1 << 19))
+        server.close()
+        server.stop()
+        flip(directory, b"value 0 of 07", 3)
+        flip(directory, b"value 1 of 08", 3)
+        report = self.repaired(directory)
+        self.assertIn('  revision 9: put "/k/07" (an older version; the newest one stays)\n', report)
+        self.assertIn(f'  revision {self.revisions[8]}: put "/k/08"\n', report)
+        self.serves(directory, missing={8})
+
+    def test_repair_that_damages_no_version_keeps_the_history(self):
+        directory = self.filled()
+        path, at = flip(directory, b"value 0 of 07", -76 - 6 + 8)  # the index in the head of its record
+        self.assertIn("no version of a key is lost", self.repaired(directory))
+        server = self.server(directory).start()
+        self.assertEqual(server.value("/k/07", revision="20"), text64("value 0 of 07, some text"))
+        server.close()
+        server.stop()
+        self.serves(directory)
 
     def test_format_is_written_again(self):
         directory = self.filled()

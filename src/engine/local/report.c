@@ -90,11 +90,13 @@ static void damaged_key_text(const struct log_damaged *damaged, char *text, size
     snprintf(text + at, size - at, "\"%s", len < damaged->key_len ? "..." : "");
 }
 
-void local_describe_damage(struct engine_op *op)
+enum status local_describe_damage(struct engine_op *op, enum status status)
 {
+    if (LIKELY(status != ST_DAMAGED))
+        return status;
     struct log_damaged damaged = log_take_damage();
     if (!damaged.loc)
-        return;
+        return status;
     char key[4 * LOG_DAMAGED_KEY_BYTES + 8], place[64], text[sizeof(key) + 320];
     uint64_t segment, offset;
     int len;
@@ -121,6 +123,7 @@ void local_describe_damage(struct engine_op *op)
                        corrupt, key, place);
     if (arena_dup(op->arena, slice_of(text, (size_t)len), &op->text) != ST_OK)
         op->text = SLICE_EMPTY; /* the text of the status must do */
+    return status;
 }
 
 static void warn_damage(const struct local_report *report, const struct engine_op *op)

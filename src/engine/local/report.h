@@ -45,10 +45,10 @@ void local_damage_text(char text[static LOCAL_DAMAGE_TEXT_BYTES], uint64_t segme
                        uint64_t offset, struct slice key);
 
 /*
- * The operation fails because of damage that the calling thread has just met: its error text names
- * key, revision and place, and says what to do.
+ * If the status is ST_DAMAGED, because of damage that the calling thread has just met, the error
+ * text of the operation names key, revision and place, and says what to do. Returns the status.
  */
-void local_describe_damage(struct engine_op *op);
+enum status local_describe_damage(struct engine_op *op, enum status status);
 
 /*
  * Returns the status that a client gets: for ST_DAMAGED etcd's error for a corrupt store, any other

@@ -268,8 +268,7 @@ static enum status pin_checked(struct local_shard *shard, struct engine_op *op,
 /* The status for the client, with the damage that was met on this thread as the reason. */
 static enum status fail_if_damaged(struct engine_op *op, enum status status)
 {
-    if (UNLIKELY(status == ST_DAMAGED))
-        local_describe_damage(op);
+    status = local_describe_damage(op, status);
     return local_report_damage(&shard_of(op->shard)->shared->report, op, status);
 }
 

@@ -199,11 +199,9 @@ static bool execute(struct local_writer *writer, struct engine_op *op)
     case LOCAL_PUT:
     case LOCAL_DELETE_RANGE:
     case LOCAL_TXN:
-        op->status = write_keys(writer, write);
+        op->status = local_describe_damage(op, write_keys(writer, write));
         if (op->status == ST_OK)
             op->revision = write->answer.revision;
-        else if (op->status == ST_DAMAGED)
-            local_describe_damage(op);
         break;
     case LOCAL_COMPACT:
         return compact(writer, op);

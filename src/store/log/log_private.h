@@ -7,7 +7,7 @@
 #include "store/log/log.h"
 #include "store/log/mark.h"
 #include "store/log/order.h"
-#include "store/log/segment.h"
+#include "store/log/segment_table.h"
 
 /*
  * The writer's next record.

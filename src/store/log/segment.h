@@ -1,6 +1,5 @@
 /*
- * One segment: a file of fixed size, its mapping, and what is known about its contents. Also the
- * table that finds a segment by id from any thread without a lock.
+ * One segment: a file of fixed size, its mapping, and what is known about its contents.
  *
  * A segment is created or opened by one thread and passed to the log. Afterwards only the writer
  * advances the atomic fields, and other threads read them.
@@ -125,34 +124,5 @@ void segment_apply_seal(struct segment *segment, const struct segment_seal *seal
 
 /* The seal as stored in the mapping. */
 struct segment_seal segment_seal_read(const struct segment *segment);
-
-/* -- The table: ids of 30 bits, two levels of 2^15 -- */
-
-enum { SEGMENT_TABLE_BITS = 15, SEGMENT_TABLE_FANOUT = 1 << SEGMENT_TABLE_BITS };
-
-typedef _Atomic(struct segment *) segment_slot;
-
-struct segment_table {
-    _Atomic(segment_slot *) *chunks;
-    size_t chunks_end; /* after the last one in use; for writers */
-};
-
-MUST_CHECK
-enum status segment_table_init(struct segment_table *table);
-void segment_table_fini(struct segment_table *table); /* does not free the segments */
-/* Writers hold log.lock; any thread reads. NULL removes. */
-MUST_CHECK
-enum status segment_table_put(struct segment_table *table, uint64_t id, struct segment *segment);
-
-/* NULL when there is none. */
-static inline struct segment *segment_table_get(const struct segment_table *table, uint64_t id)
-{
-    segment_slot *chunk = atomic_load_explicit(
-        &table->chunks[(id >> SEGMENT_TABLE_BITS) & (SEGMENT_TABLE_FANOUT - 1)],
-        memory_order_acquire);
-    if (UNLIKELY(!chunk))
-        return NULL;
-    return atomic_load_explicit(&chunk[id & (SEGMENT_TABLE_FANOUT - 1)], memory_order_acquire);
-}
 
 #endif
