@@ -56,6 +56,29 @@ class Identity(LiveTest):
         self.assertEqual(code, 0, output)
         self.assertIn("kube-system", output)
 
+    def test_kubeconfig_says_that_a_certificate_is_needed(self):
+        authority = Authority(self.scratch / "ca")
+        served, client = authority.sign("server"), authority.sign("client")
+        flags = [f"--cert-file={served.cert}", f"--key-file={served.key}", f"--trusted-ca-file={authority.cert}"]
+        with_certificate = ("--client-certificate", client.cert, "--client-key", client.key)
+        for required in ([], ["--client-cert-auth"]):
+            with self.subTest(required=required):
+                self.serve(*flags, *required)
+                self.assertIn("--client-certificate FILE --client-key FILE", self.config.read_text())
+                self.assertIn("without a client certificate, which the server requires", self.vigil.log)
+                self.assertNotEqual(self.kubectl("get", "namespaces", "--request-timeout=5s")[0], 0)
+                code, output = self.kubectl(*with_certificate, "get", "namespaces")
+                self.assertEqual(code, 0, output)
+                self.assertIn("kube-system", output)
+                self.vigil.stop()
+        self.serve("--auto-tls", f"--kube-token-file={self.tokens()}")
+        self.assertNotIn("certificate FILE", self.config.read_text())
+
+    def tokens(self):
+        file = self.scratch / "tokens"
+        file.write_text("secret,jane,7\n")
+        return file
+
     def test_kubeconfig_has_the_first_token_and_mode_0600(self):
         tokens = self.scratch / "tokens"
         tokens.write_text('# who\nit\'s: \\ #long,jane,7,"dev,ops"\nother,joe,8\n')

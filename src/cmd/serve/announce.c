@@ -1,6 +1,7 @@
 #include "cmd/serve/announce.h"
 
 #include "base/log/log.h"
+#include "cmd/serve/kubeconfig.h"
 #include "cmd/version.h"
 
 #include <stdio.h>
@@ -161,7 +162,11 @@ void announce_ready(const struct serve_config *config, struct server *server,
     for (size_t i = 0; i < config->server.listen_count; i++)
         if (server_bound(server, i))
             announce_listener(server_bound(server, i), config->server.roles[i]);
-    if (kubeconfig)
+    if (kubeconfig && kubeconfig_lacks_certificate(config, server))
+        log_warn("wrote a kubeconfig without a client certificate, which the server requires: add "
+                 "one to its user, or give it to kubectl (--client-certificate, --client-key)",
+                 LOG_TEXT("file", kubeconfig));
+    else if (kubeconfig)
         log_info("wrote a kubeconfig", LOG_TEXT("file", kubeconfig));
 }
 

@@ -54,7 +54,10 @@ void banner_write(FILE *to, const struct serve_config *config, struct server *se
     else
         fprintf(to, "    curl %s/health\n", first);
     if (kubeconfig)
-        fprintf(to, "    kubectl --kubeconfig %s api-resources\n", kubeconfig);
+        fprintf(to, "    kubectl --kubeconfig %s%s api-resources\n", kubeconfig,
+                kubeconfig_lacks_certificate(config, server)
+                    ? " --client-certificate FILE --client-key FILE"
+                    : "");
     fprintf(to, config->server.clustered
                     ? "\nCtrl-C stops the server; the cluster keeps all data.\n\n"
                     : "\nCtrl-C stops the server; acknowledged writes are kept.\n\n");

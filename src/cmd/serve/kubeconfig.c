@@ -22,6 +22,14 @@ const struct url *kubeconfig_url(const struct serve_config *config, const struct
     return NULL;
 }
 
+bool kubeconfig_lacks_certificate(const struct serve_config *config, const struct server *server)
+{
+    const struct tls_options *tls = &config->server.tls.options;
+    const struct url *url = kubeconfig_url(config, server);
+    return url && url->secure && !tls->client_cert_optional &&
+           (tls->client_cert_auth || *tls->trusted_ca_file);
+}
+
 /*
  * The trusted authority is the server's own certificate. A self-signed one is its own authority,
  * and Go's clients accept any certificate that is listed here, whichever authority signed it.
@@ -66,14 +74,15 @@ static void remove_file(const char *path)
 
 /*
  * The credential is the first token of the token file. When the server needs none, kubectl would
- * still ask its user for a name over TLS, so one is written; without TLS kubectl sends none.
+ * still ask its user for a name over TLS, so one is written; without TLS kubectl sends none. A
+ * client that needs a certificate is identified by it.
  */
 static enum status make_user(const struct serve_config *config, const struct url *url,
-                             struct buf *to)
+                             bool lacks_certificate, struct buf *to)
 {
     struct slice token = SLICE_LITERAL("nobody");
     struct json_writer w;
-    if (!url->secure)
+    if (!url->secure || (lacks_certificate && !config->kube_tokens))
         return buf_append_text(to, "{}");
     if (config->kube_tokens)
         token = kube_tokens_first(config->kube_tokens)->token;
@@ -105,15 +114,21 @@ static void write_server(const struct url *url, char text[URL_TEXT_BYTES])
 }
 
 static enum status make_text(const struct serve_config *config, const struct url *url,
-                             const char *server, const char *authority, struct buf *to)
+                             bool lacks_certificate, const char *server, const char *authority,
+                             struct buf *to)
 {
+    if (lacks_certificate)
+        TRY(buf_append_text(to, "# The server requires a client certificate that its "
+                                "--trusted-ca-file has signed. Add it to the user below\n"
+                                "# as client-certificate and client-key, or give it to kubectl: "
+                                "--client-certificate FILE --client-key FILE\n"));
     TRY(buf_append_text(to, "apiVersion: v1\nkind: Config\nclusters:\n- name: vigil\n  cluster:\n"
                             "    server: "));
     TRY(buf_append_text(to, server));
     TRY(buf_append_text(to, "\n"));
     TRY(buf_append_text(to, authority));
     TRY(buf_append_text(to, "users:\n- name: vigil\n  user: "));
-    TRY(make_user(config, url, to));
+    TRY(make_user(config, url, lacks_certificate, to));
     return buf_append_text(to, "\ncontexts:\n- name: vigil\n  context:\n    cluster: vigil\n"
                                "    user: vigil\ncurrent-context: vigil\n");
 }
@@ -131,7 +146,8 @@ bool kubeconfig_write(const struct serve_config *config, const struct server *se
     }
     write_server(url, server_text);
     write_authority(config, url, authority);
-    if (make_text(config, url, server_text, authority, &text) != ST_OK)
+    bool lacks = kubeconfig_lacks_certificate(config, server);
+    if (make_text(config, url, lacks, server_text, authority, &text) != ST_OK)
         return false;
     if (replace_file(path, buf_slice(&text)) == 0)
         return true;
