@@ -1,7 +1,7 @@
 #include "engine/local/alarms.h"
 
 #include "codec/pb/rpc.pb.h"
-#include "store/log/log.h"
+#include "store/log/prepare.h"
 #include "store/row_values.h"
 
 /* Reserved for alarms that the server raises itself. */

@@ -11,6 +11,7 @@
 #include "engine/local/shard.h"
 #include "engine/local/snapshot.h"
 #include "engine/local/writer.h"
+#include "store/log/prepare.h"
 #include "store/upkeep/cleaner.h"
 
 #include <stdio.h>

@@ -3,7 +3,6 @@
 #include "base/clock.h"
 #include "engine/operation.h"
 #include "store/log/damage.h"
-#include "store/log/log.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -6,6 +6,7 @@
 #include "engine/local/snapshot.h"
 #include "engine/permission.h"
 #include "io/loop.h"
+#include "store/log/prepare.h"
 #include "store/range.h"
 #include "store/txn.h"
 #include "store/version.h"

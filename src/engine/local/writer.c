@@ -69,8 +69,7 @@ static void post_compacted(struct local_writer *writer)
 
 /*
  * Whether a change may be made that adds this cost to the store (engine/quota.h); 0 for one that
- * adds nothing. A change that exceeds the quota raises the alarm, and puts are refused until it is
- * disarmed.
+ * adds nothing. One beyond the quota raises the alarm, and puts are refused until it is disarmed.
  */
 static enum status admit(struct local_writer *writer, int64_t cost)
 {

@@ -2,6 +2,8 @@
 
 #include "store/log/log_private.h"
 
+#include <stdio.h>
+
 static _Thread_local struct log_damaged noted_here;
 
 void log_note_damage(const struct log *log, log_loc loc)
@@ -57,4 +59,14 @@ bool log_find_address(const struct log *log, const void *address, uint64_t *ret_
         return true;
     }
     return false;
+}
+
+const char *log_failure_text(const struct log *log, char text[static LOG_FAILURE_TEXT_BYTES])
+{
+    LOCK_SCOPE((struct lock *)&log->lock);
+    text[0] = '\0';
+    if (log->failed_doing)
+        snprintf(text, LOG_FAILURE_TEXT_BYTES, "%s %s", log->failed_doing,
+                 segment_path(log->dir, log->failed_id, ".seg").text);
+    return text;
 }

@@ -25,6 +25,11 @@ struct log_damaged {
 void log_name_damage(struct slice key, int64_t revision);
 struct log_damaged log_take_damage(void);
 
+/* After a write or a sync has failed, which is final: with which file, as in "syncing FILE";
+ * otherwise "". Any thread. */
+enum { LOG_FAILURE_TEXT_BYTES = 4200 };
+const char *log_failure_text(const struct log *log, char text[static LOG_FAILURE_TEXT_BYTES]);
+
 bool log_is_damaged(const struct log *log);
 /* How often damage was noted, and its last location. */
 uint64_t log_damage_count(const struct log *log, uint64_t *ret_segment_id, uint64_t *ret_offset);

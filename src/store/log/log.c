@@ -3,7 +3,6 @@
 #include "base/yield_point.h"
 #include "store/log/log_private.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 enum status log_failed(const struct log *log)
@@ -22,16 +21,6 @@ static enum status log_fail(struct log *log, enum status status, const char *doi
         log->failed_id = segment->head.id;
     }
     return status;
-}
-
-const char *log_failure_text(const struct log *log, char text[static LOG_FAILURE_TEXT_BYTES])
-{
-    LOCK_SCOPE((struct lock *)&log->lock);
-    text[0] = '\0';
-    if (log->failed_doing)
-        snprintf(text, LOG_FAILURE_TEXT_BYTES, "%s %s", log->failed_doing,
-                 segment_path(log->dir, log->failed_id, ".seg").text);
-    return text;
 }
 
 /* -- Making and removing segments -- */
@@ -60,8 +49,7 @@ static uint64_t spared_bytes(uint64_t capacity)
     return capacity / 4;
 }
 
-/* Asks the file system, because filling a segment with zeros would take long to fail. */
-static bool has_space(const struct log *log, uint64_t capacity)
+bool log_has_space(const struct log *log, uint64_t capacity)
 {
     uint64_t bytes;
     enum status status = fs_space(log->fs, log->dir, &bytes);
@@ -71,7 +59,7 @@ static bool has_space(const struct log *log, uint64_t capacity)
 enum status log_new_head(struct log *log, uint64_t capacity, uint64_t capacity_min,
                          struct segment_head *ret_head)
 {
-    while (!has_space(log, capacity)) {
+    while (!log_has_space(log, capacity)) {
         if (capacity <= capacity_min)
             return ST_DISK_FULL;
         capacity = align_up(capacity / 2, RECORD_ALIGN);
@@ -299,7 +287,7 @@ static enum status enlarge_current(struct log *log, size_t bytes)
     struct segment *old = log->current;
     struct segment_head head = old->head;
     head.capacity = segment_bytes_for(bytes);
-    if (!has_space(log, head.capacity))
+    if (!log_has_space(log, head.capacity))
         return ST_DISK_FULL;
     AUTO(segment_freep) struct segment *segment = NULL;
     TRY(segment_create(log->fs, log->dir, &head, !log->unsynced, &segment));
@@ -317,8 +305,7 @@ static enum status enlarge_current(struct log *log, size_t bytes)
     return segment_table_put(&log->table, head.id, log->current);
 }
 
-/* What is left of a segment is kept for records that free space. */
-static bool is_kept(uint64_t capacity, uint64_t used)
+bool log_is_kept(uint64_t capacity, uint64_t used)
 {
     enum { KEPT_BYTES_MAX = 256 << 10 };
     return capacity - used < (capacity / 8 < KEPT_BYTES_MAX ? capacity / 8 : KEPT_BYTES_MAX);
@@ -328,27 +315,8 @@ bool log_is_short(const struct log *log)
 {
     if (log->upcoming || atomic_load_explicit(&log->waiting, memory_order_relaxed))
         return false;
-    return is_kept(log->current->head.capacity, log->append_offset) &&
-           !has_space(log, log->segment_bytes_first);
-}
-
-bool log_seems_short(const struct log *log)
-{
-    uint64_t used, capacity;
-    if (atomic_load_explicit(&log->waiting, memory_order_relaxed))
-        return false;
-    {
-        LOCK_SCOPE((struct lock *)&log->lock);
-        const struct segment *current = log->order.items[log->order.count - 1];
-        used = atomic_load(&current->written);
-        capacity = current->head.capacity;
-    }
-    return is_kept(capacity, used) && !has_space(log, log->segment_bytes_first);
-}
-
-enum status log_free_bytes(const struct log *log, uint64_t *ret_bytes)
-{
-    return fs_space(log->fs, log->dir, ret_bytes);
+    return log_is_kept(log->current->head.capacity, log->append_offset) &&
+           !log_has_space(log, log->segment_bytes_first);
 }
 
 enum status log_reserve(struct log *log, size_t body_bytes)

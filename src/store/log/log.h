@@ -87,11 +87,6 @@ enum status log_reserve(struct log *log, size_t body_bytes);
 
 /* The disk and the current segment are nearly full: only records that free space should follow. */
 bool log_is_short(const struct log *log);
-/* The same for any thread. It lags behind the writer by what is not written yet. */
-bool log_seems_short(const struct log *log);
-/* What the file system has left for the log; otherwise the error of the system. */
-MUST_CHECK
-enum status log_free_bytes(const struct log *log, uint64_t *ret_bytes);
 
 /*
  * Begins the reserved record: returns memory to build its body in, and the body's location.
@@ -114,10 +109,6 @@ enum status log_sync(struct log *log);
 /* Of an unsynced log, when no other thread uses it. */
 MUST_CHECK
 enum status log_sync_all(struct log *log);
-/* After a write or a sync has failed, which is final: which file could not be written; otherwise
- * "". Any thread. */
-enum { LOG_FAILURE_TEXT_BYTES = 4200 };
-const char *log_failure_text(const struct log *log, char text[static LOG_FAILURE_TEXT_BYTES]);
 uint64_t log_last_index(const struct log *log); /* for tests */
 uint64_t log_durable_index(const struct log *log);
 

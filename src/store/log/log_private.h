@@ -94,6 +94,10 @@ enum status log_failed(const struct log *log); /* ST_OK, or why the log cannot b
 MUST_CHECK
 enum status log_new_head(struct log *log, uint64_t capacity, uint64_t capacity_min,
                          struct segment_head *ret_head);
+/* For a segment. Asks the file system, because filling it with zeros would take long to fail. */
+bool log_has_space(const struct log *log, uint64_t capacity);
+/* What is left of a segment is kept for records that free space. */
+bool log_is_kept(uint64_t capacity, uint64_t used);
 /* Gives a new segment its name and adds it to the table; after a failure its file is removed. */
 MUST_CHECK
 enum status log_add_segment(struct log *log, struct segment *segment);

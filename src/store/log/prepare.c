@@ -87,3 +87,22 @@ bool log_prepare_lags(const struct log *log)
     double filled_part = (double)log->draft.filled / (double)log->draft.head.capacity;
     return filled_part < 2 * used_part; /* so that it is complete when half of it is used */
 }
+
+bool log_seems_short(const struct log *log)
+{
+    uint64_t used, capacity;
+    if (atomic_load_explicit(&log->waiting, memory_order_relaxed))
+        return false;
+    {
+        LOCK_SCOPE((struct lock *)&log->lock);
+        const struct segment *current = log->order.items[log->order.count - 1];
+        used = atomic_load(&current->written);
+        capacity = current->head.capacity;
+    }
+    return log_is_kept(capacity, used) && !log_has_space(log, log->segment_bytes_first);
+}
+
+enum status log_free_bytes(const struct log *log, uint64_t *ret_bytes)
+{
+    return fs_space(log->fs, log->dir, ret_bytes);
+}

@@ -15,4 +15,10 @@ bool log_is_preparing(const struct log *log); /* steps are left */
 /* The next step must not wait, or the writer could reach the end of its segment first. */
 bool log_prepare_lags(const struct log *log);
 
+/* As log_is_short, for any thread. It lags behind the writer by what is not written yet. */
+bool log_seems_short(const struct log *log);
+/* What the file system has left for the log; otherwise the error of the system. Any thread. */
+MUST_CHECK
+enum status log_free_bytes(const struct log *log, uint64_t *ret_bytes);
+
 #endif
