@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"fmt"
+	"os/exec"
 	"strings"
 	"testing"
 
@@ -49,4 +50,37 @@ func TestVersionsAndUpstreams(t *testing.T) {
 		f.cluster.Recover()
 		f.eventually("a member is up again", shows(follower, "vigil_cluster_upstream_up", "} 1"))
 	})
+}
+
+// The commands that examine a server know that it is in front of a cluster, also when the cluster does not answer.
+func TestDoctorAndTop(t *testing.T) {
+	t.Parallel()
+	if !harness.IsVigil() {
+		t.Skip("about Vigil")
+	}
+	f := newFixture(t, harness.ClusterOptions{Size: 1}, harness.FrontOptions{})
+	member := f.cluster.Members[0]
+	shows := func(parts ...string) func() bool {
+		return func() bool {
+			command := exec.Command(harness.Subject(), append([]string{"--endpoints", f.front.Addr, "--command-timeout", "2s"},
+				strings.Fields(parts[0])...)...)
+			text, _ := command.CombinedOutput() // it fails if something is bad
+			for _, part := range parts[1:] {
+				if !strings.Contains(string(text), part) {
+					return false
+				}
+			}
+			return true
+		}
+	}
+	f.eventually("a healthy front", shows("doctor", "mirror: the mirror has revision", "0 behind the cluster",
+		"upstream: "+member.RelayURL()+" answers, leader, etcd 3.", "; it is followed"))
+	f.eventually("a healthy front", shows("top --once", "Mirror    revision", "Upstream  "+member.RelayURL(), " leader "))
+	f.must(member.Pause())
+	defer member.Continue()
+	f.eventually("a cut-off front", shows("doctor", "answer: it is not ready: [-]linearizable_read failed",
+		"mirror: no member of the cluster is followed", member.RelayURL()+" does not answer; it was the leader"))
+	f.eventually("a cut-off front", shows("top --once", "NO MEMBER IS FOLLOWED", "DOES NOT ANSWER"))
+	member.Continue()
+	f.eventually("a healthy front again", shows("doctor", "; it is followed"))
 }

@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "cmd/ctl/decode/size_text.h"
+#include "cmd/ctl/live/front.h"
 
 #include <inttypes.h>
 
@@ -248,6 +249,54 @@ static void check_certificate(struct findings *f, const struct examined *s)
                      "the server's certificate expires in %.0f days", left / 86400);
 }
 
+/* -- One server in front of a cluster -- */
+
+static void check_mirror(struct findings *f, const struct front *front)
+{
+    if (!front->is_followed)
+        findings_add(f, FINDING_BAD, "mirror",
+                     "Watches and serializable reads go on with the state of that time; nothing "
+                     "can be written. See whether members of the cluster run and can be reached "
+                     "from this server, and the line \"waiting for the cluster\" in its log.",
+                     "no member of the cluster is followed; the last one answered %.0f s ago, and "
+                     "the mirror has revision %.0f",
+                     front->silent_s, front->revision);
+    else if (!front->is_synced)
+        findings_add(f, FINDING_WARNING, "mirror",
+                     "Reads and watches are refused until it is complete; this ends by itself.",
+                     "the mirror of the cluster is not complete yet");
+    else
+        findings_add(f, front->lag >= BEHIND_REVISIONS ? FINDING_WARNING : FINDING_GOOD, "mirror",
+                     "The cluster delivers more slowly than it is written: reads are forwarded, "
+                     "and watches are late until there are fewer writes.",
+                     "the mirror has revision %.0f and is %.0f behind the cluster", front->revision,
+                     front->lag);
+}
+
+static void check_upstream(struct findings *f, const struct front_upstream *u)
+{
+    const char *comma = *u->role ? ", " : "", *version = *u->version ? ", etcd " : "";
+    if (u->answers)
+        findings_add(f, FINDING_GOOD, "upstream", NULL, "%s answers%s%s%s%s%s", u->endpoint, comma,
+                     u->role, version, u->version, u->is_followed ? "; it is followed" : "");
+    else
+        findings_add(f, FINDING_WARNING, "upstream",
+                     "See whether that member runs and can be reached from this server.",
+                     "%s does not answer%s%s", u->endpoint, *u->role ? "; it was the " : "",
+                     u->role);
+}
+
+static void check_front(struct findings *f, const struct metrics *m)
+{
+    struct front front;
+    front_read(&front, m);
+    if (!front.is_front)
+        return;
+    check_mirror(f, &front);
+    for (size_t i = 0; i < front.count; i++)
+        check_upstream(f, &front.upstreams[i]);
+}
+
 static void check_metrics(struct findings *f, const struct examined *s)
 {
     check_disk(f, &s->metrics);
@@ -260,6 +309,7 @@ static void check_metrics(struct findings *f, const struct examined *s)
     check_stability(f, s);
     check_store(f, &s->metrics);
     check_certificate(f, s);
+    check_front(f, &s->metrics);
 }
 
 void check_server(struct findings *findings, const struct examined *server)

@@ -145,6 +145,23 @@ static void metrics_show_what_is_slow(void **state)
         {"vigil_disk_full 1\nvigil_disk_free_bytes 4096\n", "space", FINDING_BAD},
         {"vigil_disk_full 0\nvigil_disk_free_bytes 4096\n", "space", FINDING_WARNING},
         {"vigil_disk_full 0\nvigil_disk_free_bytes 1e12\n", "space", FINDING_GOOD},
+        {"vigil_net_connections 1\n", "mirror", -1},
+        {"vigil_cluster_connected 1\nvigil_cluster_synced 1\n"
+         "vigil_cluster_mirror_lag_revisions 3\n",
+         "mirror", FINDING_GOOD},
+        {"vigil_cluster_connected 1\nvigil_cluster_synced 1\n"
+         "vigil_cluster_mirror_lag_revisions 5000\n",
+         "mirror", FINDING_WARNING},
+        {"vigil_cluster_connected 1\nvigil_cluster_synced 0\n", "mirror", FINDING_WARNING},
+        {"vigil_cluster_connected 0\nvigil_cluster_synced 0\n"
+         "vigil_cluster_mirror_lag_revisions NaN\n",
+         "mirror", FINDING_BAD},
+        {"vigil_cluster_connected 1\nvigil_cluster_upstream_up{endpoint=\"http://a:1\"} 1\n"
+         "vigil_cluster_upstream_info{endpoint=\"http://a:1\",role=\"learner\"} 1\n",
+         "upstream", FINDING_GOOD},
+        {"vigil_cluster_connected 1\nvigil_cluster_upstream_up{endpoint=\"http://a:1\"} 1\n"
+         "vigil_cluster_upstream_up{endpoint=\"http://b:1\"} 0\n",
+         "upstream", FINDING_WARNING},
         {"vigil_tls_certificate_expiry_seconds 1100000\n", "certificate", FINDING_BAD},
         {"vigil_tls_certificate_expiry_seconds 2000000\n", "certificate", FINDING_WARNING},
         {"vigil_tls_certificate_expiry_seconds 9000000\n", "certificate", FINDING_GOOD},

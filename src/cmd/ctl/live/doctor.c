@@ -13,6 +13,7 @@ struct patient {
     vigil_client *client;
     vigil_call *call; /* owns examined.status */
     struct examined examined;
+    bool runs; /* it answers over HTTP, although not with its status */
 };
 
 struct doctor {
@@ -52,6 +53,31 @@ static void describe(const struct ctl *ctl, struct examined *e)
     e->wall_s = clock_real_ns(clock_system()) / NS_PER_S;
 }
 
+/* The status is not answered. A server in front of a cluster that does not answer says so itself,
+ * and can be examined. */
+static void explain_silence(struct doctor *d, struct patient *p, const char *error)
+{
+    char page[FINDING_TEXT_BYTES - 64];
+    bool is_ready;
+    vigil_error why;
+    struct fetch *fetch = fetch_new(d->ctl, p->examined.endpoint, &why);
+    p->runs = fetch && fetch_page(fetch, "/readyz", page, sizeof(page), &is_ready);
+    fetch_free(fetch);
+    if (p->runs && !is_ready)
+        findings_add(&d->findings, FINDING_BAD, "answer",
+                     "The server runs, but cannot do its work; the reason says what to look at.",
+                     "it is not ready: %s", page);
+    else if (p->runs)
+        findings_add(&d->findings, FINDING_BAD, "answer",
+                     "The server is ready (/readyz), but has not answered this call: see --user, "
+                     "and its log.",
+                     "%s", error);
+    else
+        findings_add(&d->findings, FINDING_BAD, "answer",
+                     "See whether the server runs, and --endpoints, --cacert and --user.", "%s",
+                     error);
+}
+
 /* The first call also makes the connection, so the second one is measured. */
 static void ask_status(struct doctor *d, struct patient *p)
 {
@@ -60,9 +86,7 @@ static void ask_status(struct doctor *d, struct patient *p)
         vigil_call_free(p->call);
         p->call = vigil_status(p->client);
         if (vigil_call_run(p->call) != VIGIL_OK) {
-            findings_add(&d->findings, FINDING_BAD, "answer",
-                         "See whether the server runs, and --endpoints, --cacert and --user.", "%s",
-                         vigil_call_error(p->call)->text);
+            explain_silence(d, p, vigil_call_error(p->call)->text);
             return;
         }
         p->examined.latency_ns = clock_mono_ns(clock_system()) - begin_ns;
@@ -92,7 +116,7 @@ static int examine(struct doctor *d, struct patient *p, const char *endpoint)
         return exit;
     describe(d->ctl, &p->examined);
     ask_status(d, p);
-    if (p->examined.status)
+    if (p->examined.status || p->runs)
         ask_metrics(d, p);
     check_server(&d->findings, &p->examined);
     return CTL_OK;

@@ -2,12 +2,13 @@
 
 #include "base/clock.h"
 #include "base/xalloc.h"
+#include "cmd/ctl/live/front.h"
 
 #include <stdatomic.h>
 #include <vigil/kube/call.h>
 #include <vigil/kube/client.h>
 
-enum { URL_BYTES_MAX = 512 };
+enum { URL_BYTES_MAX = 512, PAGE_TIMEOUT_MS = 2000 };
 
 struct fetch {
     vigil_kube *http;
@@ -115,6 +116,25 @@ bool fetch_take(struct fetch *fetch, struct metrics *metrics, vigil_error *ret_e
     vigil_kube_call_free(fetch->call);
     fetch->call = NULL;
     return good;
+}
+
+bool fetch_page(struct fetch *fetch, const char *path, char *text, size_t room, bool *ret_good)
+{
+    vigil_kube_call *call = vigil_kube_request(fetch->http, "GET", path, NULL, vigil_text(""));
+    vigil_kube_call_set_timeout(call, PAGE_TIMEOUT_MS);
+    *ret_good = vigil_kube_call_run(call) == VIGIL_OK;
+    vigil_bytes body = vigil_kube_call_body(call);
+    bool is_answered = *ret_good || vigil_kube_call_status(call)->code != 0 || body.size > 0;
+    struct slice page = slice_of(body.data, body.size);
+    if (page.len == 0)
+        page = slice_from_text(vigil_kube_call_error(call)->text);
+    /* The first check that has failed, if it is a list of checks. */
+    const uint8_t *failed = page.len ? memmem(page.ptr, page.len, "[-]", 3) : NULL;
+    if (failed)
+        page = slice_sub(page, (size_t)(failed - page.ptr), page.len - (size_t)(failed - page.ptr));
+    front_copy_visible(text, room, slice_cut(&page, '\n'));
+    vigil_kube_call_free(call);
+    return is_answered;
 }
 
 bool fetch_run(struct fetch *fetch, struct metrics *metrics, vigil_error *ret_error)

@@ -5,20 +5,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* What a server has sent, so that it can be shown: other characters than visible ASCII become '?'.
- */
-static void copy_visible(char *to, size_t room, struct slice text)
-{
-    size_t len = size_min(text.len, room - 1);
-    for (size_t i = 0; i < len; i++)
-        to[i] = text.ptr[i] >= ' ' && text.ptr[i] < 0x7f ? (char)text.ptr[i] : '?';
-    to[len] = '\0';
-}
-
 void top_status_fail(struct top_status *status, const char *error)
 {
     *status = (struct top_status){0};
-    copy_visible(status->error, sizeof(status->error), slice_from_text(error));
+    front_copy_visible(status->error, sizeof(status->error), slice_from_text(error));
 }
 
 void top_status_read(struct top_status *status, const vigil_status_response *response)
@@ -34,11 +24,11 @@ void top_status_read(struct top_status *status, const vigil_status_response *res
         .has_leader = response->leader != 0,
         .is_learner = response->is_learner != 0,
     };
-    copy_visible(status->version, sizeof(status->version),
-                 slice_of(response->version.data, response->version.size));
+    front_copy_visible(status->version, sizeof(status->version),
+                       slice_of(response->version.data, response->version.size));
     if (response->error_count > 0)
-        copy_visible(status->error, sizeof(status->error),
-                     slice_of(response->errors[0].data, response->errors[0].size));
+        front_copy_visible(status->error, sizeof(status->error),
+                           slice_of(response->errors[0].data, response->errors[0].size));
 }
 
 /* -- Figures -- */
@@ -117,7 +107,7 @@ static void name_call(const struct metrics_sample *sample, char name[TOP_NAME_BY
     int len = snprintf(text, sizeof(text), "%.*s/%.*s", (int)size_min(service.len - skip, 24),
                        (const char *)service.ptr + skip, (int)size_min(method.len, 36),
                        (const char *)method.ptr);
-    copy_visible(name, TOP_NAME_BYTES, slice_of(text, len > 0 ? (size_t)len : 0));
+    front_copy_visible(name, TOP_NAME_BYTES, slice_of(text, len > 0 ? (size_t)len : 0));
 }
 
 static double older_value(const struct metrics *older, const struct metrics_sample *sample)
@@ -176,7 +166,7 @@ static void add_watcher(struct top_report *r, const struct metrics *now,
         return;
     struct top_watcher *watcher = &r->watchers_behind[r->watcher_count++];
     *watcher = (struct top_watcher){.behind = sample->value};
-    copy_visible(watcher->peer, sizeof(watcher->peer), peer);
+    front_copy_visible(watcher->peer, sizeof(watcher->peer), peer);
     for (size_t i = 0; i < now->count; i++)
         if (is_sample_of(&now->samples[i], "vigil_watch_slowest_held_bytes") &&
             slice_equal(now->samples[i].labels, sample->labels))
@@ -194,6 +184,7 @@ void top_report_make(struct top_report *report, const struct top_status *status,
     read_process(report, older, now, wall_s);
     read_disk(report, older, now);
     read_store(report, older, now);
+    front_read(&report->front, now);
     for (size_t i = 0; i < now->count; i++) {
         add_call(report, older, &now->samples[i]);
         add_watcher(report, now, &now->samples[i]);

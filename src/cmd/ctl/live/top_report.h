@@ -5,7 +5,7 @@
 #ifndef VIGIL_CMD_CTL_LIVE_TOP_REPORT_H
 #define VIGIL_CMD_CTL_LIVE_TOP_REPORT_H
 
-#include "cmd/ctl/live/metrics.h"
+#include "cmd/ctl/live/front.h"
 
 #include <vigil/vigil.h>
 
@@ -44,6 +44,7 @@ struct top_report {
     size_t call_count;
     struct top_watcher watchers_behind[TOP_WATCHERS_MAX];
     size_t watcher_count;
+    struct front front;
 };
 
 void top_status_read(struct top_status *status, const vigil_status_response *response);

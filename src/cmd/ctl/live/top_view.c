@@ -12,10 +12,11 @@
 #include <time.h>
 
 enum {
-    ROWS_FIXED = 11,
+    ROWS_FIXED = 12,
     CALLS_SHOWN_MAX = 8,
     WATCHERS_SHOWN_MAX = 5,
-    NAME_COLUMNS = 40,
+    NAME_COLUMNS = 38, /* so that a row has 79 columns */
+    SERVER_COLUMNS = 20,
     JSON_PREFIXES_MAX = 50,
     PREFIXES_MAX = 256
 };
@@ -100,7 +101,7 @@ static const char *role_of(const struct top_status *s)
            : s->is_leader  ? "leader"
            : s->is_learner ? "learner"
            : s->has_leader ? "follower"
-                           : "without a leader";
+                           : "no leader";
 }
 
 static void put_store(struct buf *to, const struct top_report *r)
@@ -121,18 +122,38 @@ static void put_process(struct buf *to, const struct top_report *r)
     char cpu[SIZE_TEXT_BYTES] = "-";
     if (r->cpu >= 0 && !r->is_first)
         snprintf(cpu, sizeof(cpu), "%.0f %%", r->cpu * 100);
-    PUT(to, "Process   CPU %s, memory %s, files %s of %s, connections %s\n", cpu,
-        size(r->memory_bytes).text, number(r->files).text, number(r->files_max).text,
-        number(r->connections).text);
-    PUT(to, "Network   received %s/s, sent %s/s\n", r->is_first ? "-" : size(r->received_rate).text,
+    PUT(to, "Process   CPU %s, memory %s, files %s of %s\n", cpu, size(r->memory_bytes).text,
+        number(r->files).text, number(r->files_max).text);
+    PUT(to, "Network   %s connections, received %s/s, sent %s/s\n", number(r->connections).text,
+        r->is_first ? "-" : size(r->received_rate).text,
         r->is_first ? "-" : size(r->sent_rate).text);
-    PUT(to, "Disk      %s syncs/s, half within %s, 99 %% within %s; 99 %% of commits within %s\n",
-        rate(r, r->sync_rate).text, milliseconds(r->sync_p50_s).text,
-        milliseconds(r->sync_p99_s).text, milliseconds(r->commit_p99_s).text);
-    PUT(to,
-        "Watches   %s watchers on %s streams, %s slow, %s events/s, slowest %s revisions behind\n",
-        number(r->watchers).text, number(r->streams).text, number(r->slow_watchers).text,
-        rate(r, r->events_rate).text, number(r->behind_max).text);
+    PUT(to, "Disk      %s syncs/s, p50 %s, p99 %s; commits p99 %s\n", rate(r, r->sync_rate).text,
+        milliseconds(r->sync_p50_s).text, milliseconds(r->sync_p99_s).text,
+        milliseconds(r->commit_p99_s).text);
+    PUT(to, "Watches   %s watchers on %s streams, %s events/s\n", number(r->watchers).text,
+        number(r->streams).text, rate(r, r->events_rate).text);
+    PUT(to, "Slow      %s watchers, the slowest %s revisions behind\n",
+        number(r->slow_watchers).text, number(r->behind_max).text);
+}
+
+/* Of a server in front of a cluster. Returns the number of rows. */
+static size_t put_front(struct buf *to, const struct front *front)
+{
+    if (!front->is_front)
+        return 0;
+    if (front->is_followed)
+        PUT(to, "Mirror    revision %s, %s behind the cluster%s\n", number(front->revision).text,
+            number(front->lag).text, front->is_synced ? "" : ", not complete yet");
+    else
+        PUT(to, "Mirror    revision %s, NO MEMBER IS FOLLOWED, silent for %s s\n",
+            number(front->revision).text, number(front->silent_s).text);
+    for (size_t i = 0; i < front->count; i++) {
+        const struct front_upstream *u = &front->upstreams[i];
+        PUT(to, "Upstream  %-32.32s %-14s %-8s %-8.8s%s\n", u->endpoint,
+            u->answers ? "answers" : "DOES NOT ANSWER", *u->role ? u->role : "-",
+            *u->version ? u->version : "-", u->is_followed ? " <" : "");
+    }
+    return front->count + 1;
 }
 
 /* -- Lists -- */
@@ -212,14 +233,17 @@ void top_view_server(struct buf *to, size_t place, bool is_shown, const char *en
     for (size_t i = 0; i < r->call_count; i++)
         calls += r->calls[i].rate;
     if (place == 0)
-        PUT(to, SCREEN_HEADING "  %-30.30s %-16s %12s %10s %10s %10s %10s\n", "SERVER", "ROLE",
-            "REVISION", "CALLS/S", "SIZE", "MEMORY", "SYNC 99%");
-    PUT(to, "%c %-30.30s ", is_shown ? '>' : ' ', endpoint);
+        PUT(to, SCREEN_HEADING "  %-*s %-9s %9s %7s %9s %9s %9s\n", SERVER_COLUMNS, "SERVER",
+            "ROLE", "REVISION", "CALLS/S", "SIZE", "MEMORY", "SYNC P99");
+    /* The end of an address says more than its beginning. */
+    const char *address = strstr(endpoint, "://") ? strstr(endpoint, "://") + 3 : endpoint;
+    size_t len = strlen(address), cut = len > SERVER_COLUMNS ? len - SERVER_COLUMNS : 0;
+    PUT(to, "%c %-*s ", is_shown ? '>' : ' ', SERVER_COLUMNS, address + cut);
     if (!s->known) {
         put_line(to, "", s->error);
         return;
     }
-    PUT(to, "%-16s %12" PRId64 " %10s %10s %10s %10s\n", role_of(s), s->revision,
+    PUT(to, "%-9s %9" PRId64 " %7s %9s %9s %9s\n", role_of(s), s->revision,
         rate(r, r->has_metrics ? calls : -1).text, size((double)s->db_bytes).text,
         size(r->memory_bytes).text, milliseconds(r->sync_p99_s).text);
 }
@@ -233,6 +257,7 @@ void top_view_text(struct buf *to, const struct top_view *view, const struct top
         put_process(to, report);
     else
         put_line(to, "Metrics   ", *view->metrics_error ? view->metrics_error : "not read yet");
+    rows -= size_min(rows, put_front(to, &report->front));
     if (*report->status.error)
         PUT(to, "Status    %s\n", report->status.error);
     rows -= size_min(rows, put_calls(to, report, rows / 2 + 1));
@@ -292,6 +317,42 @@ static void put_json_figures(struct json_writer *w, const struct top_report *r)
     put_number(w, "slow_watchers", r->slow_watchers);
     put_number(w, "events_per_s", r->is_first ? -1 : r->events_rate);
     put_number(w, "behind_revisions_max", r->behind_max);
+}
+
+static void put_json_front(struct json_writer *w, const struct front *front)
+{
+    if (!front->is_front)
+        return;
+    json_key(w, "mirror");
+    json_begin_object(w);
+    json_key(w, "followed");
+    json_bool(w, front->is_followed);
+    put_number(w, "revision", front->revision);
+    put_number(w, "behind_revisions", front->lag);
+    put_number(w, "silent_s", front->silent_s);
+    json_end_object(w);
+    json_key(w, "upstreams");
+    json_begin_array(w);
+    for (size_t i = 0; i < front->count; i++) {
+        const struct front_upstream *u = &front->upstreams[i];
+        json_begin_object(w);
+        const char *const texts[][2] = {{"endpoint", u->endpoint},
+                                        {"member", u->member},
+                                        {"role", u->role},
+                                        {"version", u->version}};
+        for (size_t n = 0; n < COUNT_OF(texts); n++) {
+            if (!*texts[n][1])
+                continue;
+            json_key(w, texts[n][0]);
+            json_text(w, texts[n][1]);
+        }
+        json_key(w, "answers");
+        json_bool(w, u->answers);
+        json_key(w, "followed");
+        json_bool(w, u->is_followed);
+        json_end_object(w);
+    }
+    json_end_array(w);
 }
 
 static void put_json_calls(struct json_writer *w, const struct top_report *r)
@@ -360,6 +421,7 @@ void top_view_json(struct buf *to, const struct top_view *view, const struct top
         json_text(&w, view->metrics_error);
     }
     put_json_figures(&w, report);
+    put_json_front(&w, &report->front);
     put_json_calls(&w, report);
     put_json_prefixes(&w, view);
     json_end_object(&w);

@@ -87,9 +87,8 @@ static void lines_are_safe_and_fit(void **state)
     make_report(&r, true);
     top_view_text(&text, &view, &r);
     assert_has(&text, "Vigil, as etcd 3.7.0  up 0 d 00:01:40\n");
-    assert_has(
-        &text,
-        "KV/Range                                           50          0.0            100\n");
+    assert_has(&text,
+               "KV/Range                                         50          0.0            100\n");
     assert_has(&text, "10.0.0.1:5? ");
     assert_has(&text, "/\\x1b0/");
     assert_null(memchr(text.ptr, '\x1b', text.len));
@@ -145,6 +144,69 @@ static void a_server_without_metrics_is_shown_too(void **state)
     assert_has(&text, "\"metrics_error\":\"404\\u001b\"");
 }
 
+/* Numbers that are cut are worse than none. */
+static void busy_server_fits_on_a_screen_of_80_columns(void **state)
+{
+    (void)state;
+    static const char page[] =
+        "vigil_net_connections 100000\n"
+        "process_cpu_seconds_total 1000000\nprocess_start_time_seconds 900\n"
+        "process_resident_memory_bytes 1072693248000\nprocess_open_fds 1000000\n"
+        "process_max_fds 1048576\n"
+        "etcd_debugging_mvcc_keys_total 100000000\n"
+        "etcd_debugging_mvcc_compact_revision 999999999\n"
+        "etcd_debugging_mvcc_current_revision 999999999\n"
+        "etcd_debugging_mvcc_watcher_total 1000000\netcd_debugging_mvcc_watch_stream_total 100000\n"
+        "etcd_debugging_mvcc_slow_watcher_total 1000000\n"
+        "etcd_debugging_mvcc_events_total 1000000000\n"
+        "vigil_watch_behind_revisions 999999999\n"
+        "etcd_network_client_grpc_received_bytes_total 1072693248000\n"
+        "etcd_network_client_grpc_sent_bytes_total 1072693248000\n"
+        "etcd_disk_wal_fsync_duration_seconds_bucket{le=\"0.008192\"} 1000\n"
+        "etcd_disk_wal_fsync_duration_seconds_bucket{le=\"+Inf\"} 1000\n"
+        "etcd_disk_wal_fsync_duration_seconds_count 1000\n"
+        "etcd_disk_backend_commit_duration_seconds_bucket{le=\"0.008192\"} 1000\n"
+        "etcd_disk_backend_commit_duration_seconds_bucket{le=\"+Inf\"} 1000\n"
+        "grpc_server_started_total{grpc_method=\"LeaseKeepAlive\",grpc_service=\"etcdserverpb."
+        "Lease\"} 1999999\n"
+        "vigil_watch_slowest_behind_revisions{rank=\"1\",peer=\"[fd00:1:2:3:4:5:6:7]:54321\"} "
+        "999999999\n"
+        "vigil_watch_slowest_held_bytes{rank=\"1\",peer=\"[fd00:1:2:3:4:5:6:7]:54321\"} "
+        "1072693248000\n"
+        "vigil_cluster_connected 1\nvigil_cluster_mirrored_revision 999999999\n"
+        "vigil_cluster_mirror_lag_revisions 999999999\n"
+        "vigil_cluster_upstream_up{endpoint=\"https://member-1.example.org:2379\"} 0\n"
+        "vigil_cluster_upstream_info{endpoint=\"https://member-1.example.org:2379\",member=\"1\","
+        "version=\"3.10.123\",role=\"follower\",followed=\"true\"} 1\n";
+    AUTO(buf_fini) struct buf text = {0};
+    struct metrics older = {0}, now = {0};
+    struct top_report report;
+    struct top_status status = {.known = true,
+                                .version = "3.7.0",
+                                .revision = 999999999,
+                                .db_bytes = INT64_C(1072693248000),
+                                .db_used_bytes = INT64_C(1072693248000),
+                                .quota_bytes = INT64_C(1072693248000)};
+    metrics_read(&older, slice_from_text("vigil_net_connections 1\n"), INT64_C(1000000000));
+    metrics_read(&now, slice_from_text(page), INT64_C(3000000000));
+    top_report_make(&report, &status, &older, &now, 1000);
+    struct top_view view = {
+        .endpoint = "10.0.0.1:2379", .rows = 40, .metrics_error = "", .prefixes_error = ""};
+    top_view_server(&text, 0, true, "https://member-1.example.org:2379", &report);
+    top_view_text(&text, &view, &report);
+    assert_non_null(memmem(text.ptr, text.len, "999999999 behind the cluster", 28));
+    assert_non_null(memmem(text.ptr, text.len, "https://member-1.example.org:23", 31));
+    for (struct slice rest = buf_slice(&text); rest.len;) {
+        struct slice line = slice_cut(&rest, '\n');
+        if (line.len && line.ptr[0] == SCREEN_HEADING[0])
+            line = slice_sub(line, 1, line.len - 1);
+        if (line.len > 80)
+            fail_msg("%zu columns: %.*s", line.len, SLICE_ARGS(line));
+    }
+    metrics_fini(&older);
+    metrics_fini(&now);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -152,6 +214,7 @@ int main(void)
         cmocka_unit_test(lines_are_safe_and_fit),
         cmocka_unit_test(what_a_server_says_of_itself_is_safe),
         cmocka_unit_test(a_server_without_metrics_is_shown_too),
+        cmocka_unit_test(busy_server_fits_on_a_screen_of_80_columns),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
