@@ -69,8 +69,9 @@ msan: ## unit tests, live tests and the simulation under the memory sanitizer of
 	@tools/build-peer >/dev/null
 	@$(call record,build-msan) unit $(call live_without,clock)+sim:500
 
-hardening: build ## the program and the libraries of the release build: are they protected as they should be?
-	@$(call record,build) tools:hardening
+hardening: build ## the program and the libraries of the release build: are they protected as they should be, and is memory returned?
+	@tools/install-deps build test
+	@$(call record,build) tools:hardening live:memory,memory_returned
 
 conformance: ## clients of all kinds, a kube-apiserver's calls, the same random requests to Vigil and a real etcd, moving from one to the other
 	@tools/install-deps build test clients
@@ -131,7 +132,7 @@ power: ## the release build: hardening, power failures, failing system calls: IM
 	@tools/install-deps build test
 	@$(call cmake,build,-DCMAKE_BUILD_TYPE=Release)
 	@$(call ninja,build) installed power_images power_record
-	@VIGIL_POWER_REPORT=$(if $(REPORT),$(abspath $(REPORT))) tools/run-tests --build build tools:hardening power:$(IMAGES)
+	@VIGIL_POWER_REPORT=$(if $(REPORT),$(abspath $(REPORT))) tools/run-tests --build build tools:hardening live:memory,memory_returned power:$(IMAGES)
 
 bench: ## Vigil and a real etcd side by side; results in bench/results
 	@tools/install-deps test

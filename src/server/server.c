@@ -14,6 +14,7 @@
 #include "net/shard.h"
 #include "net/tls/self_signed.h"
 #include "net/wire.h"
+#include "server/trimmer.h"
 #include "server/turn_log.h"
 #include "wire/connection.h"
 
@@ -38,6 +39,7 @@ struct server {
     struct engine *engine;                 /* owned */
     struct net_server *net;                /* owned */
     struct budget *budget;                 /* owned; memory held for clients */
+    struct trimmer *trimmer;               /* owned; returns it; NULL: not wanted */
     struct spoken spoken[SERVER_ROLES][2]; /* [role][1] is guarded */
     struct wire_limits kube_limits; /* config's limits, with the body size of the Kubernetes API */
     struct server_tls *tls;         /* owned; NULL when no listener is secure */
@@ -478,6 +480,8 @@ enum status server_start(const struct server_config *config, struct server **ret
     server->etcd.net_ctx = server;
     TRY(budget_new(config->client_bytes_max, &server->budget));
     server->etcd.budget = server->budget;
+    if (config->owns_process)
+        TRY(trimmer_start(server->budget, &server->trimmer));
     if (config->open_auth)
         server->auth = *config->open_auth;
     else
@@ -547,6 +551,7 @@ void server_free(struct server *server)
     worker_free(server->kube.worker);
     server_tls_free(server->tls);
     close_engine(server);
+    trimmer_free(server->trimmer);
     budget_free(server->budget); /* everything charged to it has been released */
     if (!server->config->open_auth)
         server_auth_fini(&server->auth);

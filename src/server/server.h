@@ -47,6 +47,7 @@ struct server_config {
     bool kube_optional;     /* the server starts without it if the address is in use */
     struct net_options net; /* without its budget, which the server creates */
     size_t client_bytes_max;
+    bool owns_process; /* it may decide what the C library keeps of freed memory (trimmer.h) */
     struct wire_limits wire;
     const struct url *listen;
     const enum server_role *roles; /* of each of listen */

@@ -28,7 +28,7 @@ MESSAGE_BYTES = 2 * MIB  # the largest message that is accepted
 # In addition to the budget: temporary memory of one turn of a thread, and what the allocator keeps. The address sanitizer
 # adds red zones, a quarantine and a shadow of all memory.
 SANITIZED = b"__asan_init" in pathlib.Path(os.environ.get("VIGIL_BIN", ROOT / "build-test/vigil")).read_bytes()
-BESIDE_KB = (256 if SANITIZED else 96) << 10
+BESIDE_KB = (256 if SANITIZED else 8) << 10
 REFUSAL = "see --max-client-bytes"
 
 
@@ -226,7 +226,7 @@ class Attacked(LiveTest):
 
     def store_large_objects(self):
         for i in range(8):
-            body = json.dumps({"metadata": {"name": f"c{i}"}, "data": {"a": "x" * MIB}}).encode()
+            body = json.dumps({"metadata": {"name": f"c{i}"}, "data": {"a": "x" * (1000 << 10)}}).encode()
             urllib.request.urlopen(urllib.request.Request(
                 f"http://127.0.0.1:{self.kube_port}/api/v1/namespaces/default/configmaps", body,
                 {"Content-Type": "application/json"}), timeout=30).read()

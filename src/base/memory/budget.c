@@ -8,6 +8,10 @@ enum {
     RESERVE_PART = 8, /* the last eighth is for accounts that hold little */
     STEP_PART = 1024, /* of the limit: what a thread takes in advance */
     STEP_BYTES_MAX = 256 * 1024,
+    MUCH_PART = 4,
+    FALL_PART = 16,
+    FALL_BYTES_MIN = 1024 * 1024,
+    CONNECTION_BYTES = 32 * 1024, /* a guess; 4 KiB to 40 KiB with TLS */
 };
 
 /* What a thread has taken from the budget in advance and not yet charged to an account. Written by
@@ -27,6 +31,9 @@ struct budget {
     size_t step;
     void (*on_short)(void *ctx, size_t wanted);
     void *ctx;
+    struct budget_levels levels;
+    _Atomic bool much;   /* on_much was called */
+    _Atomic size_t most; /* taken, and guessed for connections, since on_fall was called */
     _Atomic uint64_t refusals, reclaims;
     _Atomic size_t accounts;
     _Alignas(64) _Atomic size_t taken; /* held by accounts, or in cells */
@@ -36,6 +43,47 @@ struct budget {
 static size_t load(const _Atomic size_t *number)
 {
     return atomic_load_explicit(number, memory_order_relaxed);
+}
+
+/* -- Levels -- */
+
+static size_t level(const struct budget *budget, size_t taken)
+{
+    return taken + load(&budget->accounts) * CONNECTION_BYTES;
+}
+
+/* Threads may overwrite each other's maximum by a smaller one: on_fall is then called a little
+ * later. */
+static void note_rise(struct budget *budget, size_t taken)
+{
+    size_t now = level(budget, taken);
+    if (now > load(&budget->most))
+        atomic_store_explicit(&budget->most, now, memory_order_relaxed);
+    if (taken > budget->limit / MUCH_PART && budget->levels.on_much &&
+        !atomic_load_explicit(&budget->much, memory_order_relaxed) &&
+        !atomic_exchange(&budget->much, true))
+        budget->levels.on_much(budget->levels.ctx);
+}
+
+static void note_fall(struct budget *budget, size_t taken)
+{
+    size_t now = level(budget, taken), most = load(&budget->most);
+    if (most < now || most - now < size_max(budget->limit / FALL_PART, FALL_BYTES_MIN))
+        return;
+    /* Of several threads that see it, one calls. */
+    if (atomic_compare_exchange_strong(&budget->most, &most, now) && budget->levels.on_fall)
+        budget->levels.on_fall(budget->levels.ctx);
+}
+
+void budget_set_levels(struct budget *budget, struct budget_levels levels)
+{
+    assert(load(&budget->accounts) == 0);
+    budget->levels = levels;
+}
+
+void budget_calm(struct budget *budget)
+{
+    atomic_store(&budget->much, false);
 }
 
 /* -- Cells -- */
@@ -60,8 +108,10 @@ static struct cell *cell_of_thread(struct budget *budget)
 static bool take_shared(struct budget *budget, size_t bytes)
 {
     size_t before = atomic_fetch_add_explicit(&budget->taken, bytes, memory_order_relaxed);
-    if (LIKELY(bytes <= budget->limit && before <= budget->limit - bytes))
+    if (LIKELY(bytes <= budget->limit && before <= budget->limit - bytes)) {
+        note_rise(budget, before + bytes);
         return true;
+    }
     atomic_fetch_sub_explicit(&budget->taken, bytes, memory_order_relaxed);
     return false;
 }
@@ -91,7 +141,9 @@ static void give_back(struct budget *budget, size_t bytes)
     size_t ahead = (cell ? load(&cell->ahead) : 0) + bytes;
     size_t keep = cell ? budget->step : 0;
     if (ahead > 2 * keep) {
-        atomic_fetch_sub_explicit(&budget->taken, ahead - keep, memory_order_relaxed);
+        size_t before =
+            atomic_fetch_sub_explicit(&budget->taken, ahead - keep, memory_order_relaxed);
+        note_fall(budget, before - (ahead - keep));
         ahead = keep;
     }
     if (cell)
@@ -199,6 +251,7 @@ enum status account_new(struct budget *budget, struct account **ret_account)
     account->budget = budget;
     account->refs = 1;
     atomic_fetch_add_explicit(&budget->accounts, 1, memory_order_relaxed);
+    note_rise(budget, load(&budget->taken));
     *ret_account = account;
     return ST_OK;
 }
@@ -214,8 +267,10 @@ void account_unref(struct account *account)
     if (!account || atomic_fetch_sub_explicit(&account->refs, 1, memory_order_acq_rel) > 1)
         return;
     assert(load(&account->held) == 0);
-    atomic_fetch_sub_explicit(&account->budget->accounts, 1, memory_order_relaxed);
+    struct budget *budget = account->budget;
     free(account);
+    note_fall(budget, load(&budget->taken));
+    atomic_fetch_sub_explicit(&budget->accounts, 1, memory_order_relaxed);
 }
 
 static void ask_for_more(struct budget *budget, size_t wanted)
@@ -316,15 +371,19 @@ enum status account_append(struct account *account, struct buf *buf, struct slic
     return buf_append(buf, bytes);
 }
 
-enum status account_follow(struct account *account, const struct buf *buf, size_t *charged)
+enum status account_follow(struct account *account, struct buf *buf, size_t *charged)
 {
     size_t before = *charged, now = buf->capacity;
+    enum status status = ST_OK;
     if (LIKELY(now == before))
         return ST_OK;
-    if (now > before && !account_charge(account, now - before))
-        return ST_NOMEM;
+    if (now > before && !account_charge(account, now - before)) {
+        buf_fini(buf);
+        status = ST_NOMEM;
+        now = 0;
+    }
     if (now < before)
         account_release(account, before - now);
     *charged = now;
-    return ST_OK;
+    return status;
 }

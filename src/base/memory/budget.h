@@ -39,6 +39,18 @@ DEFINE_CLEANUP(struct budget *, budget_free)
 void budget_set_on_short(struct budget *budget, void (*on_short)(void *ctx, size_t wanted),
                          void *ctx);
 
+/* What the owner of the allocator wants to know. Both are called on the thread that charges or
+ * releases, and must not block. Accounts count here with a guess of what their connections take. */
+struct budget_levels {
+    void (*on_much)(void *ctx); /* more than a quarter is held; again after budget_calm */
+    void (*on_fall)(void *ctx); /* a sixteenth less is held than at the most since the last call */
+    void *ctx;
+};
+/* To be called while there is no account. */
+void budget_set_levels(struct budget *budget, struct budget_levels levels);
+/* What on_much has brought about was undone. */
+void budget_calm(struct budget *budget);
+
 /* Whether an account could hold this much now without using the last eighth. */
 bool budget_has_room(const struct budget *budget, size_t wanted);
 /* Whether a connection that holds `held` may be closed for the sake of one that wants `wanted`. It
@@ -87,9 +99,10 @@ enum status account_append(struct account *account, struct buf *buf, struct slic
 MUST_CHECK
 enum status account_reserve_anyway(struct account *account, struct buf *buf, size_t more);
 /* For a buffer that is filled by code without access to the account: charges or releases the
- * difference between its capacity and *charged. ST_NOMEM: refused, and nothing has changed. */
+ * difference between its capacity and *charged. ST_NOMEM: refused. The buffer is freed and empty
+ * then, since it would otherwise be held without being counted. */
 MUST_CHECK
-enum status account_follow(struct account *account, const struct buf *buf, size_t *charged);
+enum status account_follow(struct account *account, struct buf *buf, size_t *charged);
 /* As buf_fini and buf_reset. Most buffers of most calls are empty. */
 static inline void account_buf_fini(struct account *account, struct buf *buf)
 {

@@ -277,15 +277,78 @@ static void buffer_filled_by_others_is_charged(void **state)
     assert_int_equal(buf_reserve(&buf, 3000), ST_OK);
     assert_int_equal(account_follow(account, &buf, &charged), ST_OK);
     assert_int_equal(account_held_bytes(account), buf.capacity);
-    size_t before = buf.capacity;
-    assert_int_equal(buf_reserve(&buf, 50000), ST_OK);
-    assert_int_equal(account_follow(account, &buf, &charged), ST_NOMEM);
-    assert_int_equal(account_held_bytes(account), before);
-    assert_int_equal(charged, before);
     buf_fini(&buf);
     assert_int_equal(account_follow(account, &buf, &charged), ST_OK);
     assert_int_equal(account_held_bytes(account), 0);
+    assert_int_equal(buf_reserve(&buf, 3000), ST_OK);
+    assert_int_equal(account_follow(account, &buf, &charged), ST_OK);
+    /* What is refused is not kept. */
+    assert_int_equal(buf_reserve(&buf, 50000), ST_OK);
+    assert_int_equal(account_follow(account, &buf, &charged), ST_NOMEM);
+    assert_int_equal(account_held_bytes(account), 0);
+    assert_int_equal(charged, 0);
+    assert_int_equal(buf.capacity, 0);
     account_unref(account);
+    budget_free(budget);
+}
+
+static unsigned rises, falls;
+
+static void note_much(void *ctx)
+{
+    (void)ctx;
+    rises++;
+}
+
+static void note_less(void *ctx)
+{
+    (void)ctx;
+    falls++;
+}
+
+static void rise_and_fall_are_reported_once(void **state)
+{
+    (void)state;
+    struct budget *budget = budget_of(LIMIT);
+    budget_set_levels(budget, (struct budget_levels){note_much, note_less, NULL});
+    rises = falls = 0;
+    struct account *a = account_of(budget);
+    for (unsigned round = 1; round <= 3; round++) {
+        assert_true(account_charge(a, LIMIT / 8));
+        assert_int_equal(rises, round - 1);
+        assert_true(account_charge(a, LIMIT / 4));
+        assert_true(account_charge(a, MIB));
+        assert_int_equal(rises, round);
+        /* Small changes up and down are none. */
+        for (int i = 0; i < 100; i++) {
+            account_release(a, 3 * MIB);
+            assert_true(account_charge(a, 3 * MIB));
+        }
+        assert_int_equal(falls, 2 * (round - 1));
+        account_release(a, MIB + LIMIT / 8);
+        assert_int_equal(falls, 2 * round - 1);
+        account_release(a, LIMIT / 4);
+        assert_int_equal(falls, 2 * round);
+        budget_calm(budget);
+    }
+    drop(a);
+    budget_set_levels(budget, (struct budget_levels){0});
+    budget_free(budget);
+}
+
+static void connections_count_for_the_fall(void **state)
+{
+    (void)state;
+    struct account *accounts[1000];
+    struct budget *budget = budget_of(LIMIT);
+    budget_set_levels(budget, (struct budget_levels){note_much, note_less, NULL});
+    rises = falls = 0;
+    for (size_t i = 0; i < COUNT_OF(accounts); i++)
+        accounts[i] = account_of(budget);
+    assert_int_equal(rises, 0);
+    for (size_t i = 0; i < COUNT_OF(accounts); i++)
+        account_unref(accounts[i]);
+    assert_in_range(falls, 1, 20);
     budget_free(budget);
 }
 
@@ -301,6 +364,8 @@ int main(void)
         cmocka_unit_test(buffer_charges_its_capacity),
         cmocka_unit_test(charges_that_cannot_be_refused_are_counted),
         cmocka_unit_test(without_an_account_everything_is_granted),
+        cmocka_unit_test(rise_and_fall_are_reported_once),
+        cmocka_unit_test(connections_count_for_the_fall),
         cmocka_unit_test(threads_lose_and_gain_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -555,6 +555,7 @@ static enum status set_all(struct serve_config *config, const struct serve_optio
     TRY(set_compaction(&config->server, options, error));
     set_net(&config->server.net, options);
     set_wire(&config->server.wire, options);
+    config->server.owns_process = true;
     config->server.client_bytes_max = options->max_client_bytes
                                           ? options->max_client_bytes
                                           : memory_for_clients(memory_bytes_here());

@@ -2,8 +2,10 @@
 
 #include "base/slice.h"
 
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 enum { PATH_BYTES = 4096, LINE_BYTES = 4096 };
@@ -75,11 +77,25 @@ size_t memory_bytes(const char *root, size_t machine_bytes)
     return least;
 }
 
+static size_t address_space(void)
+{
+    struct rlimit limit;
+    bool limited = getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+    return limited ? limit.rlim_cur : SIZE_MAX;
+}
+
+void memory_fit_address_space(void)
+{
+    if (address_space() != SIZE_MAX)
+        (void)mallopt(M_ARENA_MAX, 1);
+}
+
 size_t memory_bytes_here(void)
 {
     long pages = sysconf(_SC_PHYS_PAGES), page_bytes = sysconf(_SC_PAGESIZE);
     bool known = pages > 0 && page_bytes > 0;
-    return memory_bytes("", known ? (size_t)pages * (size_t)page_bytes : SIZE_MAX);
+    size_t machine_bytes = known ? (size_t)pages * (size_t)page_bytes : SIZE_MAX;
+    return memory_bytes("", size_min(machine_bytes, address_space()));
 }
 
 size_t memory_for_clients(size_t bytes)

@@ -74,7 +74,8 @@ static const struct option limits[] = {
         .help =
             "The memory that all clients together may make the server hold: requests, intermediate "
             "results, and responses that wait to be sent. One connection gets less than half of "
-            "it. 0: a quarter of the machine's memory or of the cgroup's limit, at most 1 GiB.",
+            "it. 0: a quarter of the machine's memory, of the cgroup's limit, or of the "
+            "address space (ulimit -v), at most 1 GiB.",
         .min = 0,
         .max = INT64_C(1) << 50,
         FIELD(max_client_bytes),

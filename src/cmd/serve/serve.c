@@ -8,6 +8,7 @@
 #include "cmd/serve/config_upstream.h"
 #include "cmd/serve/kubeconfig.h"
 #include "cmd/serve/log_rotation.h"
+#include "cmd/serve/memory.h"
 #include "cmd/serve/notify.h"
 #include "cmd/serve/preflight.h"
 #include "cmd/serve/quota_notice.h"
@@ -335,6 +336,7 @@ static enum status configure(struct serve *s, struct error *error)
 
 static enum status start(struct serve *s, struct server **ret_server, struct error *error)
 {
+    memory_fit_address_space();
     preflight_files((uint64_t)s->settings.values.max_connections,
                     s->settings.values.connections_given);
     TRY(preflight_data_dir(s->config.server.engine.data_dir, error));

@@ -486,8 +486,10 @@ static enum http_fill fill(struct http_source *source, uint8_t *dst, size_t room
     /* Only what is kept beyond the turn is charged to the connection. */
     if (LIKELY(w->made.capacity == w->charged))
         return said;
-    enum status kept = account_follow(http_exchange_account(w->exchange), &w->made, &w->charged);
-    return kept == ST_OK ? said : cut_off(w);
+    if (account_follow(http_exchange_account(w->exchange), &w->made, &w->charged) == ST_OK)
+        return said;
+    w->made_at = 0; /* the refused buffer is empty now */
+    return cut_off(w);
 }
 
 /* -- Life -- */
