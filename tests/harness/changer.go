@@ -22,7 +22,7 @@ type Changer struct {
 }
 
 // Change returns what a client gets instead of one message of a server's answer. The request is the
-// first message of the client.
+// first message of the client. It is called by several goroutines.
 type Change func(method string, request, answer []byte) []byte
 
 type rawMessage struct{ bytes []byte }
@@ -70,11 +70,12 @@ func (c *Changer) Set(change Change) {
 
 func (c *Changer) changed(method string, request, answer []byte) []byte {
 	c.lock.Lock()
-	defer c.lock.Unlock()
-	if c.change == nil {
+	change := c.change
+	c.lock.Unlock()
+	if change == nil {
 		return answer
 	}
-	return c.change(method, request, answer)
+	return change(method, request, answer)
 }
 
 func (c *Changer) carry(_ any, client grpc.ServerStream) error {

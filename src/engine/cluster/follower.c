@@ -454,10 +454,10 @@ static int64_t received_of(void *ctx)
     return waits ? INT64_MAX : follower->given;
 }
 
-static void leave_member(void *ctx)
+static void leave_member(void *ctx, const char *reason)
 {
     struct follower *follower = ctx;
-    news_waiting(&follower->news, "the member is far behind the others; another one is tried");
+    news_waiting(&follower->news, reason);
     watches_avoid_server(follower->watches);
 }
 

@@ -30,7 +30,8 @@ bool lag_is_too_long(struct lag *lag, int64_t now_ns, int64_t received, int64_t 
 {
     if (lag->has > received && now_ns - lag->has_ns < LAGGARD_LATE_NS)
         received = lag->has;
-    if (!lag->awaited || received >= lag->awaited) {
+    /* What was heard of may turn out to be false. */
+    if (!lag->awaited || received >= lag->awaited || lag->awaited > heard) {
         lag->awaited = heard > received ? heard : 0;
         lag->since_ns = now_ns;
         return false;
@@ -50,6 +51,7 @@ struct laggard {
     struct lag lag;
     vigil_call *call; /* owned; NULL: no question is under way */
     int64_t asked_ns;
+    int64_t heard, written, mirrored; /* of the cluster's state, when the question was sent */
     struct timer look;
 };
 
@@ -70,10 +72,17 @@ static void on_answer(vigil_call *call, void *user)
     const vigil_range_response *answer = vigil_range_result(call);
     int64_t revision = answer && answer->header ? answer->header->revision : 0;
     vigil_call_free(TAKE(laggard->call));
-    if (revision > 0)
+    if (possible_revision(revision)) {
+        cluster_state_correct(&laggard->options.state->heard, laggard->heard, revision);
+        cluster_state_correct(&laggard->options.state->written, laggard->written, revision);
         cluster_state_heard(laggard->options.state, revision);
+        if (laggard->mirrored >
+            revision) /* events with a revision that the cluster does not have */
+            laggard->options.leave(laggard->options.ctx, "the mirror is newer than the cluster");
+    }
     if (code == VIGIL_ERROR_TIMEOUT && lag_unanswered(&laggard->lag, now_of(laggard)))
-        laggard->options.leave(laggard->options.ctx);
+        laggard->options.leave(laggard->options.ctx,
+                               "the member is far behind the others; another one is tried");
 }
 
 static void ask(struct laggard *laggard)
@@ -83,6 +92,9 @@ static void ask(struct laggard *laggard)
     request.key = vigil_bytes_of(laggard->options.key.ptr, laggard->options.key.len);
     request.count_only = 1;
     laggard->asked_ns = now_of(laggard);
+    laggard->heard = atomic_load(&laggard->options.state->heard);
+    laggard->written = atomic_load(&laggard->options.state->written);
+    laggard->mirrored = atomic_load(&laggard->options.state->mirrored);
     laggard->call = xalloc_check(vigil_range(laggard->options.client, &request), 1);
     vigil_call_set_timeout(laggard->call, LAGGARD_LATE_NS / NS_PER_MS);
     int code = vigil_call_start(laggard->call, on_answer, laggard);
@@ -99,7 +111,8 @@ static void on_look(struct timer *timer)
     if (!laggard->call && now_ns - laggard->asked_ns >= QUESTION_EVERY_NS)
         ask(laggard);
     if (lag_is_too_long(&laggard->lag, now_ns, received, heard))
-        laggard->options.leave(laggard->options.ctx);
+        laggard->options.leave(laggard->options.ctx,
+                               "the member is far behind the others; another one is tried");
 }
 
 /* -- Life -- */

@@ -48,7 +48,7 @@ struct laggard_options {
     /* The newest revision that the member has delivered. INT64_MAX: more of it waits here, so that
      * it is not the member that is slow. */
     int64_t (*received)(void *ctx);
-    void (*leave)(void *ctx); /* the member is far behind */
+    void (*leave)(void *ctx, const char *reason); /* another connection is needed */
     void *ctx;
 };
 

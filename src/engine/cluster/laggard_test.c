@@ -17,9 +17,9 @@ static int64_t received_of(void *ctx)
     return f.received;
 }
 
-static void on_leave(void *ctx)
+static void on_leave(void *ctx, const char *reason)
 {
-    (void)ctx;
+    (void)ctx, (void)reason;
     f.left++;
 }
 
@@ -67,6 +67,31 @@ static void an_answer_says_what_the_cluster_has(void **state)
     assert_int_equal(f.left, 1);
 }
 
+/* One damaged answer must not make the mirror late for good. */
+static void a_revision_that_was_never_true_is_forgotten(void **state)
+{
+    (void)state;
+    m.cluster.revision = f.received = 7;
+    cluster_state_wrote(&f.state, INT64_MAX); /* no cluster has it, so it is not even noted */
+    assert_int_equal(atomic_load(&f.state.heard), 0);
+    cluster_state_wrote(&f.state, INT64_C(1) << 61);
+    run(LAGGARD_LATE_NS + 3 * NS_PER_S);
+    assert_int_equal(atomic_load(&f.state.heard), 7);
+    assert_int_equal(atomic_load(&f.state.written), 7);
+    run(LAGGARD_AGAIN_NS);
+    assert_int_equal(f.left, 0);
+}
+
+/* It has got an event that the cluster does not have. */
+static void a_mirror_that_is_newer_than_the_cluster_needs_another_look(void **state)
+{
+    (void)state;
+    m.cluster.revision = f.received = 7;
+    cluster_state_mirrored(&f.state, 1000);
+    member_run(2 * LAGGARD_LATE_NS + 3 * NS_PER_S, &f.left);
+    assert_int_equal(f.left, 1);
+}
+
 /* To answer it would need everything that the others have. */
 static void a_member_that_does_not_answer_is_left(void **state)
 {
@@ -85,6 +110,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(an_answer_says_what_the_cluster_has, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_revision_that_was_never_true_is_forgotten, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(a_mirror_that_is_newer_than_the_cluster_needs_another_look,
+                                        set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_member_that_does_not_answer_is_left, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -297,7 +297,8 @@ static void on_message(struct upstream_call *call, struct slice message)
         read->taken = ST_MALFORMED; /* more than one */
         return;
     }
-    read->taken = forwarded_range_take(&read->answer, read->range->op.arena->account, message);
+    read->taken = forwarded_range_take(&read->answer, read->range->op.arena->account, message,
+                                       read->request->key, read->request->range_end);
     upstream_hold(call, &read->hold);
 }
 

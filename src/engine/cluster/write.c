@@ -192,12 +192,14 @@ static enum status take_answer(struct cluster_call *call, enum status status)
 
 static enum status take_put(struct cluster_call *call, struct slice message)
 {
-    return take_answer(call, write_answer_put(message, &call->arena, &write_of(call)->answer));
+    return take_answer(
+        call, write_answer_put(message, call->request, &call->arena, &write_of(call)->answer));
 }
 
 static enum status take_delete(struct cluster_call *call, struct slice message)
 {
-    return take_answer(call, write_answer_delete(message, &call->arena, &write_of(call)->answer));
+    return take_answer(
+        call, write_answer_delete(message, call->request, &call->arena, &write_of(call)->answer));
 }
 
 static enum status take_txn(struct cluster_call *call, struct slice message)

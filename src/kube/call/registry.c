@@ -145,6 +145,8 @@ static void set_kinds(struct kube_registry *r, struct kube_definition *const *de
 static struct slice name_of(struct kube_kv kv)
 {
     struct slice prefix = SLICE_LITERAL(KUBE_DEFINITIONS_PREFIX);
+    if (!slice_has_prefix(kv.key, prefix))
+        return SLICE_EMPTY;
     return slice_sub(kv.key, prefix.len, kv.key.len - prefix.len);
 }
 

@@ -191,6 +191,8 @@ static void begin_page(struct collection *c)
 
 static enum status take_next(struct collection *c, struct kube_kv kv)
 {
+    if (!slice_has_prefix(kv.key, c->prefix))
+        return ST_MALFORMED;
     buf_reset(&c->from, SIZE_MAX);
     TRY(buf_append(&c->from, kv.key));
     TRY(buf_append(&c->from, slice_of("", 1)));

@@ -80,7 +80,10 @@ static void add_bytes(struct endpoint_row *row, int64_t bytes)
 /* The columns that 3.4 does not have. */
 static void add_space(const struct pb_status_response *status, struct endpoint_row *row)
 {
-    int64_t used = status->db_size ? status->db_size_in_use * 100 / status->db_size : 100;
+    /* A server may send anything. */
+    bool is_known = status->db_size > 0 && status->db_size_in_use >= 0 &&
+                    status->db_size_in_use <= INT64_MAX / 100;
+    int64_t used = is_known ? status->db_size_in_use * 100 / status->db_size : 100;
     add_bytes(row, status->db_size_in_use);
     endpoint_cell(row, "%" PRId64 "%%", 100 - used);
     add_bytes(row, status->db_size_quota);

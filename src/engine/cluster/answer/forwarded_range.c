@@ -1,8 +1,10 @@
 #include "engine/cluster/answer/forwarded_range.h"
 
 #include "base/memory/budget.h"
+#include "codec/pb/kv.pb.h"
 #include "codec/pb/rpc.pb.h"
 #include "codec/pb/wire.h"
+#include "engine/cluster/answer/possible.h"
 
 enum {
     FIELDS_AT_ONCE = 8192, /* of one scan: about a millisecond */
@@ -12,6 +14,12 @@ enum {
     NUMBER_KVS = 2,
     NUMBER_MORE = 3,
     NUMBER_COUNT = 4,
+    KV_KEY = 1,
+    KV_CREATE_REVISION = 2,
+    KV_MOD_REVISION = 3,
+    KV_VERSION = 4,
+    KV_VALUE = 5,
+    KV_LEASE = 6,
 };
 
 /* A field of the message. */
@@ -23,9 +31,9 @@ struct part {
 };
 
 enum status forwarded_range_take(struct forwarded_range *range, struct account *account,
-                                 struct slice message)
+                                 struct slice message, struct slice from, struct slice end)
 {
-    *range = (struct forwarded_range){.account = account};
+    *range = (struct forwarded_range){.account = account, .from = from, .end = end};
     if (account && !account_charge(account, message.len))
         return ST_NOMEM;
     enum status status = buf_append(&range->message, message);
@@ -45,12 +53,12 @@ void forwarded_range_fini(struct forwarded_range *range)
 /* -- Scanning -- */
 
 /* The field at *at, which moves behind it. ST_END; ST_MALFORMED. */
-static enum status part_read(const struct forwarded_range *range, size_t *at, struct part *ret)
+static enum status part_read(struct slice message, size_t *at, struct part *ret)
 {
     uint64_t tag;
-    if (*at == range->message.len)
+    if (*at == message.len)
         return ST_END;
-    const uint8_t *from = range->message.ptr + *at, *end = range->message.ptr + range->message.len;
+    const uint8_t *from = message.ptr + *at, *end = message.ptr + message.len;
     const uint8_t *p = pb_varint_read(from, end, &tag);
     if (!p || tag > UINT32_MAX)
         return ST_MALFORMED;
@@ -93,6 +101,50 @@ static enum status take_header(struct forwarded_range *range, struct slice bytes
     return status;
 }
 
+/* A field of a key-value, which must have its own wire type: those who read it do not look again.
+ */
+static enum status take_kv_part(const struct part *part, struct pb_key_value *kv)
+{
+    switch (part->tag) {
+    case PB_TAG(KV_KEY, PB_WIRE_LEN):
+        kv->key = part->bytes;
+        return ST_OK;
+    case PB_TAG(KV_CREATE_REVISION, PB_WIRE_VARINT):
+        kv->create_revision = (int64_t)part->number;
+        return ST_OK;
+    case PB_TAG(KV_MOD_REVISION, PB_WIRE_VARINT):
+        kv->mod_revision = (int64_t)part->number;
+        return ST_OK;
+    case PB_TAG(KV_VERSION, PB_WIRE_VARINT):
+        kv->version = (int64_t)part->number;
+        return ST_OK;
+    case PB_TAG(KV_VALUE, PB_WIRE_LEN):
+    case PB_TAG(KV_LEASE, PB_WIRE_VARINT):
+        return ST_OK;
+    default: {
+        uint32_t number = part->tag >> 3, wire = part->tag & 7;
+        bool is_known = number <= KV_LEASE; /* by its number, with another wire type */
+        return is_known || (wire != PB_WIRE_LEN && wire != PB_WIRE_VARINT) ? ST_MALFORMED : ST_OK;
+    }
+    }
+}
+
+static enum status check_kv(struct forwarded_range *range, struct slice bytes)
+{
+    struct pb_key_value kv = {0};
+    struct part part;
+    size_t at = 0;
+    enum status status;
+    while ((status = part_read(bytes, &at, &part)) == ST_OK)
+        TRY(take_kv_part(&part, &kv));
+    if (status != ST_END || !possible_key(kv.key, range->from, range->end) ||
+        !possible_numbers(kv.create_revision, kv.mod_revision, kv.version, POSSIBLE_REVISION_MAX))
+        return ST_MALFORMED;
+    if (kv.mod_revision > range->newest)
+        range->newest = kv.mod_revision;
+    return ST_OK;
+}
+
 static enum status take_part(struct forwarded_range *range, const struct part *part)
 {
     switch (part->tag) {
@@ -101,7 +153,7 @@ static enum status take_part(struct forwarded_range *range, const struct part *p
     case PB_TAG(NUMBER_KVS, PB_WIRE_LEN):
         range->kvs++;
         range->kvs_bytes += part->whole.len;
-        return ST_OK;
+        return check_kv(range, part->bytes);
     case PB_TAG(NUMBER_MORE, PB_WIRE_VARINT):
         range->more = part->number;
         return ST_OK;
@@ -117,11 +169,14 @@ enum status forwarded_range_scan(struct forwarded_range *range)
 {
     struct part part;
     for (unsigned fields = 0; fields < FIELDS_AT_ONCE; fields++) {
-        enum status status = part_read(range, &range->at, &part);
+        enum status status = part_read(buf_slice(&range->message), &range->at, &part);
         if (status == ST_END) {
             range->at = 0;
             range->in_window = range->kvs;
-            return range->revision > 0 ? ST_OK : ST_MALFORMED;
+            bool is_possible = possible_revision(range->revision) &&
+                               range->newest <= range->revision && range->count >= 0 &&
+                               range->count <= POSSIBLE_REVISION_MAX;
+            return is_possible ? ST_OK : ST_MALFORMED;
         }
         TRY(status);
         TRY(take_part(range, &part));
@@ -135,7 +190,7 @@ enum status forwarded_range_scan(struct forwarded_range *range)
 static bool next_kv(const struct forwarded_range *range, size_t *at, struct slice *ret_field)
 {
     struct part part;
-    while (part_read(range, at, &part) == ST_OK) {
+    while (part_read(buf_slice(&range->message), at, &part) == ST_OK) {
         if (part.tag == PB_TAG(NUMBER_KVS, PB_WIRE_LEN)) {
             *ret_field = part.whole;
             return true;

@@ -4,7 +4,8 @@
  *
  *     take the message ──► scan, in steps ──► window, next, fill ──► fini
  *
- * The bytes are another server's: a message that is not a RangeResponse is found by the scan.
+ * The bytes are another server's: the scan finds what is not a RangeResponse, keys that were not
+ * requested, and numbers that cannot be true (possible.h). Readers of the key-values rely on it.
  * Embedded in its read; used on its thread.
  */
 #ifndef VIGIL_ENGINE_CLUSTER_ANSWER_FORWARDED_RANGE_H
@@ -17,6 +18,7 @@ struct account;
 struct forwarded_range {
     struct account *account; /* charged with the message; NULL: none */
     struct buf message;      /* owned */
+    struct slice from, end;  /* what was requested; borrowed until the scan has ended */
 
     /* Valid after the scan. */
     int64_t revision, count, kvs;
@@ -24,6 +26,7 @@ struct forwarded_range {
     uint64_t kvs_bytes; /* of the key-values' fields, `12 len KeyValue` */
 
     /* Private. */
+    int64_t newest;     /* mod revision of the key-values so far */
     size_t at;          /* where the scan, or later the reader, continues */
     int64_t in_window;  /* key-values that may still be begun */
     struct slice field; /* the rest of the one that fill has begun */
@@ -32,7 +35,7 @@ struct forwarded_range {
 /* Copies the message. ST_NOMEM: refused, or there is no memory. */
 MUST_CHECK
 enum status forwarded_range_take(struct forwarded_range *range, struct account *account,
-                                 struct slice message);
+                                 struct slice message, struct slice from, struct slice end);
 void forwarded_range_fini(struct forwarded_range *range); /* accepts a zeroed one */
 
 /* Examines some of the message. ST_AGAIN: there is more; ST_MALFORMED. */

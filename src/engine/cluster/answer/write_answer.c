@@ -3,6 +3,7 @@
 #include "codec/pb/kv.pb.h"
 #include "codec/pb/rpc.pb.h"
 #include "codec/pb/wire.h"
+#include "engine/cluster/answer/possible.h"
 
 /* -- Key-values -- */
 
@@ -48,10 +49,13 @@ static int64_t revision_of(const struct pb_response_header *header)
     return header ? header->revision : 0;
 }
 
-static enum status take_range(const struct pb_range_response *response, struct arena *arena,
+static enum status take_range(const struct pb_range_response *response,
+                              const struct pb_range_request *request, struct arena *arena,
                               struct kv_answer *answer)
 {
     struct kv_range_answer *range = &answer->range;
+    if (!possible_kvs(response->kvs, response->kvs_count, request->key, request->range_end))
+        return ST_MALFORMED;
     *answer = (struct kv_answer){
         .kind = KV_ANSWER_RANGE,
         .revision = revision_of(response->header),
@@ -63,17 +67,24 @@ static enum status take_range(const struct pb_range_response *response, struct a
                      &range->fields_bytes);
 }
 
-static enum status take_put(const struct pb_put_response *response, struct arena *arena,
+static enum status take_put(const struct pb_put_response *response,
+                            const struct pb_put_request *request, struct arena *arena,
                             struct kv_answer *answer)
 {
+    if (response->prev_kv && !possible_kvs(response->prev_kv, 1, request->key, SLICE_EMPTY))
+        return ST_MALFORMED;
     *answer = (struct kv_answer){.kind = KV_ANSWER_PUT, .revision = revision_of(response->header)};
     return response->prev_kv ? field_of(response->prev_kv, arena, &answer->put.prev_field) : ST_OK;
 }
 
-static enum status take_delete(const struct pb_delete_range_response *response, struct arena *arena,
+static enum status take_delete(const struct pb_delete_range_response *response,
+                               const struct pb_delete_range_request *request, struct arena *arena,
                                struct kv_answer *answer)
 {
     struct kv_delete_answer *deletion = &answer->delete_range;
+    if (!possible_kvs(response->prev_kvs, response->prev_kvs_count, request->key,
+                      request->range_end))
+        return ST_MALFORMED;
     *answer = (struct kv_answer){
         .kind = KV_ANSWER_DELETE,
         .revision = revision_of(response->header),
@@ -97,11 +108,12 @@ static enum status take_op(const struct pb_response_op *response,
         return ST_MALFORMED;
     switch (response->response_case) {
     case PB_RESPONSE_OP_RESPONSE_RANGE:
-        return take_range(response->response_range, arena, answer);
+        return take_range(response->response_range, request->request_range, arena, answer);
     case PB_RESPONSE_OP_RESPONSE_PUT:
-        return take_put(response->response_put, arena, answer);
+        return take_put(response->response_put, request->request_put, arena, answer);
     case PB_RESPONSE_OP_RESPONSE_DELETE_RANGE:
-        return take_delete(response->response_delete_range, arena, answer);
+        return take_delete(response->response_delete_range, request->request_delete_range, arena,
+                           answer);
     case PB_RESPONSE_OP_RESPONSE_TXN:
         return take_txn(response->response_txn, request->request_txn, arena, answer);
     default:
@@ -138,24 +150,24 @@ static enum status take_txn(const struct pb_txn_response *response,
 /* Only the headers inside a transaction may lack a revision. */
 static enum status check_revision(const struct kv_answer *answer)
 {
-    return answer->revision > 0 ? ST_OK : ST_MALFORMED;
+    return possible_revision(answer->revision) ? ST_OK : ST_MALFORMED;
 }
 
-enum status write_answer_put(struct slice message, struct arena *arena,
-                             struct kv_answer *ret_answer)
+enum status write_answer_put(struct slice message, const struct pb_put_request *request,
+                             struct arena *arena, struct kv_answer *ret_answer)
 {
     struct pb_put_response response;
     TRY(pb_decode(&pb_put_response_table, message, arena, &response));
-    TRY(take_put(&response, arena, ret_answer));
+    TRY(take_put(&response, request, arena, ret_answer));
     return check_revision(ret_answer);
 }
 
-enum status write_answer_delete(struct slice message, struct arena *arena,
-                                struct kv_answer *ret_answer)
+enum status write_answer_delete(struct slice message, const struct pb_delete_range_request *request,
+                                struct arena *arena, struct kv_answer *ret_answer)
 {
     struct pb_delete_range_response response;
     TRY(pb_decode(&pb_delete_range_response_table, message, arena, &response));
-    TRY(take_delete(&response, arena, ret_answer));
+    TRY(take_delete(&response, request, arena, ret_answer));
     return check_revision(ret_answer);
 }
 

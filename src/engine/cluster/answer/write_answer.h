@@ -12,14 +12,16 @@
 #include "base/memory/arena.h"
 #include "codec/answer.h"
 
+struct pb_delete_range_request;
+struct pb_put_request;
 struct pb_txn_request;
 
 MUST_CHECK
-enum status write_answer_put(struct slice message, struct arena *arena,
-                             struct kv_answer *ret_answer);
+enum status write_answer_put(struct slice message, const struct pb_put_request *request,
+                             struct arena *arena, struct kv_answer *ret_answer);
 MUST_CHECK
-enum status write_answer_delete(struct slice message, struct arena *arena,
-                                struct kv_answer *ret_answer);
+enum status write_answer_delete(struct slice message, const struct pb_delete_range_request *request,
+                                struct arena *arena, struct kv_answer *ret_answer);
 MUST_CHECK
 enum status write_answer_txn(struct slice message, const struct pb_txn_request *request,
                              struct arena *arena, struct kv_answer *ret_answer);

@@ -2,6 +2,7 @@
 
 #include "base/xalloc.h"
 #include "client/call/client.h"
+#include "engine/cluster/answer/possible.h"
 #include "engine/cluster/link/via.h"
 
 #include <inttypes.h>
@@ -74,6 +75,10 @@ static void on_answer(struct comparer *comparer, const vigil_range_response *ans
 {
     const char *fault = fault_of(comparer, answer->header);
     const vigil_kv *kv = answer->kv_count ? answer->kvs : NULL;
+    if (!possible_revision(answer->header->revision)) {
+        conclude(comparer, COMPARER_FAILED, "an answer has an impossible revision");
+        return;
+    }
     comparer->result.header = *answer->header;
     comparer->answered = true;
     if (!fault && comparer->kind < WITNESS_KINDS &&

@@ -4,6 +4,7 @@
 #include "client/call/stream.h"
 #include "client/connect/error.h"
 #include "client/watch/watch_decoder.h"
+#include "engine/cluster/answer/possible.h"
 
 enum { SCRATCH_BYTES = 16 * 1024, ID_ALL = -1 };
 
@@ -108,6 +109,25 @@ static void end(struct watches *watches, enum end_kind kind)
     client_stream_want(&watches->stream, false);
 }
 
+/* False: no server sends that. */
+static bool is_possible(const struct pb_watch_response *response)
+{
+    int64_t revision = response->header ? response->header->revision : POSSIBLE_REVISION_MAX;
+    if (revision < 0 || revision > POSSIBLE_REVISION_MAX || response->compact_revision < 0 ||
+        response->compact_revision > revision)
+        return false;
+    for (size_t i = 0; i < response->events_count; i++) {
+        const struct pb_event *event = &response->events[i];
+        const struct pb_key_value *kv = event->kv;
+        bool is_put = event->type == PB_EVENT_TYPE_PUT;
+        if (!kv || kv->mod_revision <= 0 || kv->mod_revision > revision ||
+            (is_put &&
+             !possible_numbers(kv->create_revision, kv->mod_revision, kv->version, revision)))
+            return false;
+    }
+    return true;
+}
+
 static void on_canceled(struct watches *watches, const struct pb_watch_response *response)
 {
     if (response->compact_revision) {
@@ -193,8 +213,8 @@ static void on_events(struct watches *watches, const struct pb_watch_response *r
 
 static void dispatch(struct watches *watches, const struct pb_watch_response *response)
 {
-    if (!watches->merge)
-        client_stream_give_up(&watches->stream); /* nothing was requested */
+    if (!watches->merge || !is_possible(response))
+        client_stream_give_up(&watches->stream); /* nothing was requested, or not this */
     else if (response->canceled)
         on_canceled(watches, response);
     else if (response->created)

@@ -116,7 +116,7 @@ static void on_end(struct upstream_call *call, enum grpc_code code, struct slice
         join_failure(probe);
     if (!list_empty(&probe->waiting))
         loop_defer(probe->loop, &probe->start);
-    if (code == GRPC_OK && revision <= 0) {
+    if (code == GRPC_OK && !possible_revision(revision)) {
         finish(probe, 0, GRPC_INTERNAL, SLICE_LITERAL("vigil: the cluster's answer is malformed"));
         return;
     }

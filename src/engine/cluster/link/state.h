@@ -6,6 +6,7 @@
 #define VIGIL_ENGINE_CLUSTER_LINK_STATE_H
 
 #include "base/clock.h"
+#include "engine/cluster/answer/possible.h"
 #include "engine/cluster/link/roster.h"
 #include "engine/cluster/link/trouble.h"
 
@@ -53,11 +54,21 @@ struct cluster_state {
     _Atomic int64_t coalesced; /* events that clients got beyond those that the cluster has sent */
 };
 
+/* A revision that no cluster can have is ignored. */
 static inline void cluster_state_raise(_Atomic int64_t *to, int64_t revision)
 {
     int64_t now = atomic_load(to);
-    while (now < revision && !atomic_compare_exchange_weak(to, &now, revision))
+    while (now < revision && revision <= POSSIBLE_REVISION_MAX &&
+           !atomic_compare_exchange_weak(to, &now, revision))
         ;
+}
+
+/* A linearizable answer had this revision, and was asked for when `before` was known. If that is
+ * newer, it was never true: some answer was damaged. */
+static inline void cluster_state_correct(_Atomic int64_t *known, int64_t before, int64_t revision)
+{
+    if (before > revision && revision > 0)
+        atomic_compare_exchange_strong(known, &before, revision);
 }
 
 static inline void cluster_state_heard(struct cluster_state *state, int64_t revision)

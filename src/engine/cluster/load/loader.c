@@ -3,6 +3,7 @@
 #include "base/buf.h"
 #include "base/xalloc.h"
 #include "client/call/client.h"
+#include "engine/cluster/answer/possible.h"
 
 #include <vigil/kv.h>
 
@@ -172,13 +173,22 @@ static void on_failed(struct loader *loader, const vigil_error *error)
     loop_timer_set(loop_of(loader), &loader->retry, loop_now_ns(loop_of(loader)) + RETRY_NS);
 }
 
+/* Their order is checked by the load. */
+static bool is_possible(const struct loader *loader, const vigil_range_response *page)
+{
+    return possible_kvs((const struct pb_key_value *)page->kvs, page->kv_count,
+                        buf_slice(&loader->key), range_of(loader)->range_end);
+}
+
 static void on_page(vigil_call *call, void *user)
 {
     struct loader *loader = user;
     vigil_error error = *vigil_call_error(call);
     const vigil_range_response *page = vigil_range_result(call);
-    if (page && (!page->header || page->header->revision <= 0 || (page->more && !page->kv_count)))
-        snprintf(error.text, sizeof(error.text), "a page has no header, or no keys before others");
+    if (page && (!page->header || !possible_revision(page->header->revision) ||
+                 (page->more && !page->kv_count) || !is_possible(loader, page)))
+        snprintf(error.text, sizeof(error.text),
+                 "a page has no header, no keys before others, or keys that were not requested");
     if (error.text[0])
         on_failed(loader, &error);
     else if (loader->page)
@@ -265,8 +275,9 @@ static int on_part(vigil_call *call, const vigil_range_response *part, void *use
 {
     struct loader *loader = user;
     (void)call;
-    enum status status =
-        load_add(loader->options.load, loader->revision, part->kvs, part->kv_count);
+    enum status status = ST_MALFORMED;
+    if (is_possible(loader, part))
+        status = load_add(loader->options.load, loader->revision, part->kvs, part->kv_count);
     if (status != ST_OK) {
         fail(loader, status);
         return VIGIL_PART_CONTINUE;

@@ -1,6 +1,7 @@
 #include "engine/cluster/past/response.h"
 
 #include "codec/pb/wire.h"
+#include "engine/cluster/answer/possible.h"
 
 /* Numbers of fields, as in etcd's rpc.proto and kv.proto. */
 enum {
@@ -113,7 +114,8 @@ bool past_response_read(struct slice message, struct past_response *ret_response
             return false;
     }
     *ret_response = response;
-    return true;
+    return response.revision >= 0 && response.revision <= POSSIBLE_REVISION_MAX &&
+           response.compact_revision >= 0 && response.compact_revision <= POSSIBLE_REVISION_MAX;
 }
 
 /* -- Events -- */
@@ -136,7 +138,7 @@ static bool kv_read(struct slice kv, struct watch_event *event, int64_t *ret_rev
     }
     event->created = !event->tombstone && created == revision;
     *ret_revision = revision;
-    return event->key.len > 0 && revision > 0;
+    return event->key.len > 0 && possible_revision(revision);
 }
 
 /* The fields of an event, the previous version after the present one. */
