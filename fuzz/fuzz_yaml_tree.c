@@ -10,10 +10,10 @@ FUZZ_INPUT(.memory_bytes = 8 * ARENA_BYTES_MAX)
     struct arena arena, second;
     struct error error;
     struct json_node *root, *again;
-    AUTO(buf_fini) struct buf yaml = {0};
+    AUTO(buf_fini) struct buf yaml = {0}, repeats = {0};
     arena_init(&arena, NULL, 0, ARENA_BYTES_MAX);
     arena_init(&second, NULL, 0, 2 * ARENA_BYTES_MAX);
-    if (yaml_tree_read(&arena, slice_of(data, size), &root, &error) == ST_OK &&
+    if (yaml_tree_read_strict(&arena, slice_of(data, size), &root, &repeats, &error) == ST_OK &&
         yaml_tree_write(&second, root, &yaml) == ST_OK) {
         enum status status = yaml_tree_read(&second, buf_slice(&yaml), &again, &error);
         assert(status == ST_OK || status == ST_NOMEM || status == ST_LIMIT);

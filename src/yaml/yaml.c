@@ -1,5 +1,6 @@
 #include "yaml/yaml.h"
 
+#include "codec/json/field_fault.h"
 #include "yaml/scalar.h"
 
 #include <inttypes.h>
@@ -18,6 +19,9 @@ struct yaml_level {
     bool flow;              /* written in brackets */
     struct slice key;       /* of the next value */
     bool has_key;
+    bool key_is_text; /* as opposed to a number or a boolean */
+    bool merges;      /* the key is "<<" */
+    size_t line;      /* where it begins */
 };
 
 struct yaml_reader {
@@ -31,6 +35,7 @@ struct yaml_reader {
     size_t anchor_count, alias_count;
     size_t flow_depth, flow_steps;
     struct json_node *root;
+    struct buf *repeats; /* NULL: they are not listed */
 };
 
 static enum status malformed(struct yaml_reader *r, const char *what)
@@ -132,36 +137,53 @@ static struct slice event_text(const yaml_event_t *event)
 
 /* -- Building -- */
 
-/* Merged members ("<<") do not replace existing ones. */
-static enum status merge(struct yaml_reader *r, struct json_node *to, const struct json_node *from)
+static enum status note_repeat(struct yaml_reader *r, size_t line, struct slice key, bool is_text)
+{
+    if (!r->repeats || r->repeats->len + key.len > YAML_REPEATS_BYTES_MAX)
+        return ST_OK;
+    TRY(buf_append_format(r->repeats, "%sline %zu: key %s", r->repeats->len ? "\n" : "", line + 1,
+                          is_text ? "\"" : ""));
+    TRY(go_escape(key, r->repeats));
+    return buf_append_format(r->repeats, "%s already set in map", is_text ? "\"" : "");
+}
+
+/* A key that is set again has its last value. */
+static enum status set(struct yaml_reader *r, struct json_node *object, struct slice key,
+                       struct json_node *value, size_t line, bool key_is_text)
+{
+    if (json_node_member(object, key))
+        TRY(note_repeat(r, line, key, key_is_text));
+    return json_node_set(r->arena, object, key, value);
+}
+
+static enum status merge(struct yaml_reader *r, struct json_node *to, const struct json_node *from,
+                         size_t line)
 {
     if (from->type != JSON_TYPE_OBJECT)
         return malformed(r, "map merge requires map or sequence of maps as the value");
     for (const struct json_node *member = from->first; member; member = member->next) {
-        if (json_node_member(to, member->key))
-            continue;
         struct json_node *copy = json_node_copy(r->arena, member);
         if (!copy)
             return ST_NOMEM;
-        TRY(json_node_set(r->arena, to, member->key, copy));
+        TRY(set(r, to, member->key, copy, line, true));
     }
     return ST_OK;
 }
 
-static enum status merge_keys(struct yaml_reader *r, struct json_node *object)
+/* The members of "<<" are set where it stands, as if they were written there; of several maps the
+ * first has precedence. */
+static enum status merge_all(struct yaml_reader *r, struct json_node *to,
+                             const struct json_node *from, size_t line)
 {
-    struct json_node *from = json_node_named(object, "<<");
-    if (!from)
-        return ST_OK;
-    json_node_remove(object, from);
     if (from->type != JSON_TYPE_ARRAY)
-        return merge(r, object, from);
-    for (const struct json_node *item = from->first; item; item = item->next)
-        TRY(merge(r, object, item));
+        return merge(r, to, from, line);
+    for (const struct json_node *item = from->last; item; item = item->prev)
+        TRY(merge(r, to, item, line));
     return ST_OK;
 }
 
-static enum status put(struct yaml_reader *r, struct json_node *node)
+/* line: where the value begins. */
+static enum status put(struct yaml_reader *r, struct json_node *node, size_t line)
 {
     if (!node)
         return ST_NOMEM;
@@ -174,7 +196,8 @@ static enum status put(struct yaml_reader *r, struct json_node *node)
         return json_node_insert(level->node, NULL, node);
     }
     level->has_key = false;
-    return json_node_set(r->arena, level->node, level->key, node);
+    return level->merges ? merge_all(r, level->node, node, line)
+                         : set(r, level->node, level->key, node, line, level->key_is_text);
 }
 
 static enum status keep_anchor(struct yaml_reader *r, const yaml_char_t *name,
@@ -206,7 +229,8 @@ static enum status open_level(struct yaml_reader *r, enum json_type type, const 
     if (!node)
         return ST_NOMEM;
     TRY(keep_anchor(r, anchor, node));
-    r->levels[r->depth++] = (struct yaml_level){.node = node, .flow = flow};
+    r->levels[r->depth++] =
+        (struct yaml_level){.node = node, .flow = flow, .line = r->event.start_mark.line};
     r->flow_depth += flow;
     return ST_OK;
 }
@@ -219,18 +243,18 @@ static enum status close_level(struct yaml_reader *r)
 {
     struct json_node *node = r->levels[--r->depth].node;
     r->flow_depth -= r->levels[r->depth].flow;
-    if (node->type == JSON_TYPE_OBJECT)
-        TRY(merge_keys(r, node));
-    return put(r, node);
+    return put(r, node, r->levels[r->depth].line);
 }
 
 static enum status take_key(struct yaml_reader *r)
 {
     struct yaml_level *level = &r->levels[r->depth - 1];
     struct slice text = event_text(&r->event);
+    bool quoted = is_text(&r->event);
     level->has_key = true;
-    return is_text(&r->event) ? arena_dup(r->arena, text, &level->key)
-                              : resolve_key(r, text, &level->key);
+    level->merges = !quoted && slice_equal(text, SLICE_LITERAL("<<"));
+    level->key_is_text = quoted || yaml_scalar_of(text).kind == YAML_SCALAR_TEXT;
+    return quoted ? arena_dup(r->arena, text, &level->key) : resolve_key(r, text, &level->key);
 }
 
 static enum status take_scalar(struct yaml_reader *r)
@@ -243,7 +267,7 @@ static enum status take_scalar(struct yaml_reader *r)
         node = json_node_new_text(r->arena, text);
     else
         TRY(resolve(r, text, &node));
-    TRY(put(r, node));
+    TRY(put(r, node, r->event.start_mark.line));
     return keep_anchor(r, r->event.data.scalar.anchor, node);
 }
 
@@ -261,7 +285,7 @@ static enum status take_alias(struct yaml_reader *r)
             if (r->levels[open].node == r->anchors[i - 1].node)
                 return malformed(r, "an anchor contains itself");
         }
-        return put(r, json_node_copy(r->arena, r->anchors[i - 1].node));
+        return put(r, json_node_copy(r->arena, r->anchors[i - 1].node), r->event.start_mark.line);
     }
     return malformed(r, "unknown anchor referenced");
 }
@@ -354,6 +378,13 @@ static enum status check_directives(struct slice text, struct error *error)
 enum status yaml_tree_read(struct arena *arena, struct slice text, struct json_node **ret_root,
                            struct error *error)
 {
+    return yaml_tree_read_strict(arena, text, ret_root, NULL, error);
+}
+
+enum status yaml_tree_read_strict(struct arena *arena, struct slice text,
+                                  struct json_node **ret_root, struct buf *repeats,
+                                  struct error *error)
+{
     struct yaml_reader *r = arena_calloc(arena, 1, sizeof(*r));
     if (!r)
         return ST_NOMEM;
@@ -362,6 +393,7 @@ enum status yaml_tree_read(struct arena *arena, struct slice text, struct json_n
     TRY(check_directives(text, error));
     r->arena = arena;
     r->error = error;
+    r->repeats = repeats;
     if (!yaml_parser_initialize(&r->parser))
         return ST_NOMEM;
     /* libyaml asserts that the pointer is not NULL, even if the text is empty. */

@@ -23,6 +23,17 @@ MUST_CHECK
 enum status yaml_tree_read(struct arena *arena, struct slice text, struct json_node **ret_root,
                            struct error *error);
 
+/*
+ * The same, and lists the keys that are set again in their map, one per line, in go-yaml's words:
+ * `line 8: key "data" already set in map`. The last value counts. A list longer than
+ * YAML_REPEATS_BYTES_MAX ends there.
+ */
+enum { YAML_REPEATS_BYTES_MAX = 4096 };
+MUST_CHECK
+enum status yaml_tree_read_strict(struct arena *arena, struct slice text,
+                                  struct json_node **ret_root, struct buf *repeats,
+                                  struct error *error);
+
 enum { YAML_BYTES_MAX = 16 << 20 };
 
 /*

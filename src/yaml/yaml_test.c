@@ -87,11 +87,69 @@ static void anchors_are_copied_and_merged(void **state)
 {
     (void)state;
     assert_becomes("a: &x {b: 1}\nc: *x\nd: {<<: *x, e: 2}\n",
-                   "{\"a\":{\"b\":1},\"c\":{\"b\":1},\"d\":{\"e\":2,\"b\":1}}");
+                   "{\"a\":{\"b\":1},\"c\":{\"b\":1},\"d\":{\"b\":1,\"e\":2}}");
+    assert_becomes("{a: c, <<: {a: b, d: 1}}", "{\"a\":\"b\",\"d\":1}");
+    assert_becomes("{<<: {a: b}, a: c}", "{\"a\":\"c\"}");
+    assert_becomes("<<: [{a: 1, b: 2}, {a: 3, c: 4}]", "{\"a\":1,\"c\":4,\"b\":2}");
+    assert_becomes("'<<': {a: b}", "{\"<<\":{\"a\":\"b\"}}");
     assert_becomes("a: *no\n", "!yaml: line 1: unknown anchor referenced");
     assert_becomes("a: &x [*x]\n", "!yaml: line 1: an anchor contains itself");
     assert_becomes("d: {<<: 3}\n",
                    "!yaml: line 1: map merge requires map or sequence of maps as the value");
+}
+
+static void assert_repeats(const char *text, const char *expected)
+{
+    struct arena arena;
+    struct json_node *root;
+    struct error error = {0};
+    struct buf repeats = {0};
+    arena_init(&arena, NULL, 0, 4 << 20);
+    assert_int_equal(yaml_tree_read_strict(&arena, slice_from_text(text), &root, &repeats, &error),
+                     ST_OK);
+    assert_int_equal(buf_append(&repeats, slice_of("", 1)), ST_OK);
+    assert_string_equal((const char *)repeats.ptr, expected);
+    buf_fini(&repeats);
+    arena_fini(&arena);
+}
+
+/* As go-yaml, with the line where the value begins. */
+static void keys_that_are_set_again_are_listed(void **state)
+{
+    (void)state;
+    assert_repeats("a: 1\nb: {a: 1}\n", "");
+    assert_repeats("a: 1\nb: 2\na: 3\n", "line 3: key \"a\" already set in map");
+    assert_repeats("a:\n  b: 1\na:\n  b: 2\n  b: 3\n",
+                   "line 5: key \"b\" already set in map\nline 4: key \"a\" already set in map");
+    assert_repeats("- {a: 1, a: 2}\n- a:\n  a: |\n    x\n",
+                   "line 1: key \"a\" already set in map\nline 3: key \"a\" already set in map");
+    assert_repeats(
+        "{1: a, 1: b, yes: c, true: d, 1.5: e, 1.50: f, \"x\\\"\\n\": g, \"x\\\"\\n\": h}",
+        "line 1: key 1 already set in map\nline 1: key true already set in map\n"
+        "line 1: key 1.5 already set in map\n"
+        "line 1: key \"x\\\"\\n\" already set in map");
+    assert_repeats("<<: {a: 1}\na: 2\n", "line 2: key \"a\" already set in map");
+    assert_repeats("a: 2\n<<: {a: 1}\n", "line 2: key \"a\" already set in map");
+}
+
+static void a_list_of_repeated_keys_is_bounded(void **state)
+{
+    struct arena arena;
+    struct json_node *root;
+    struct error error = {0};
+    struct buf text = {0}, repeats = {0};
+    (void)state;
+    for (int i = 0; i < 10000; i++)
+        assert_int_equal(buf_append_format(&text, "a: %d\n", i), ST_OK);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(buf_append_format(&text, "%0*d: 1\n", 900, i * 0), ST_OK);
+    arena_init(&arena, NULL, 0, 16 << 20);
+    assert_int_equal(yaml_tree_read_strict(&arena, buf_slice(&text), &root, &repeats, &error),
+                     ST_OK);
+    assert_in_range(repeats.len, YAML_REPEATS_BYTES_MAX / 2, YAML_REPEATS_BYTES_MAX + 128);
+    buf_fini(&repeats);
+    buf_fini(&text);
+    arena_fini(&arena);
 }
 
 static void alias_bombs_are_refused(void **state)
@@ -237,6 +295,8 @@ int main(void)
         cmocka_unit_test(empty_values_are_null),
         cmocka_unit_test(objects_and_lists_nest),
         cmocka_unit_test(anchors_are_copied_and_merged),
+        cmocka_unit_test(keys_that_are_set_again_are_listed),
+        cmocka_unit_test(a_list_of_repeated_keys_is_bounded),
         cmocka_unit_test(alias_bombs_are_refused),
         cmocka_unit_test(many_directives_and_brackets_are_refused),
         cmocka_unit_test(a_byte_order_mark_is_skipped),

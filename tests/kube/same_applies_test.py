@@ -139,6 +139,14 @@ CASES = [
      dict(cm("x"), metadata={"name": "x"}), APPLY),
     ("PATCH", CMS + "/yaml?fieldManager=m", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: yaml}\ndata: {a: x}\n",
      APPLY),
+    # Keys that are set twice are reported after the configuration was applied.
+    *[("PATCH", f"{CMS}/yaml?fieldManager={manager}&fieldValidation={mode}", text, APPLY)
+      for mode in ("Strict", "Warn", "Ignore") for manager, text in (
+          ("m", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: yaml}\ndata:\n  a: x1\n  a: x2\n"),
+          ("m", '{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"yaml"},"data":{"a":"x1","a":"x3"}}'),
+          ("other", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: yaml}\ndata:\n  a: x1\n  a: x4\n"),
+          ("m", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: yaml, name: yaml}\nunknown: 1\n"),
+          ("m", "apiVersion: v1\nkind: [ConfigMap\n"))],
     ("PATCH", CMS + "/dry?fieldManager=m&dryRun=All", cm("dry", {"a": "1"}), APPLY),
     ("GET", CMS + "/dry"),
     # Values that Go's types cannot parse, and nulls in their maps.

@@ -50,6 +50,14 @@ def owner(**fields):
 
 
 # (method, path, body, content type). A body that is a string is sent unchanged.
+# YAML with keys that are set twice, after the metadata of the object.
+TWICE = ("data:\n  a: one\ndata:\n  a: two\n", "data:\n  a: one\n  b: two\n  a: three\n  a: four\n",
+         "data: {a: one, a: two}\nother: 1\nother: 2\nmore: 3\n", "data:\n  a:\n\n    one\n  a: |\n    two\n  a:\n",
+         "data:\n  1: one\n  1: two\n  1.5: three\n  1.50: four\n  true: five\n  yes: six\n",
+         "data:\n  \"a\": one\n  a: two\n  'b.c': one\n  b.c: two\n", "data:\n  <<: {a: one}\n  a: two\n",
+         "data:\n  a: one\n  <<: {a: two, b: three}\n", "data:\n  <<: [{a: one}, {a: two}]\n", "data:\n  a: 1\n  a: two\n",
+         "data:\n" + "".join(f"  a: v{i}\n" for i in range(40)))
+
 CASES = [
     ("POST", CMS, {"metadata": {"name": "a", "labels": {"x": "y"}}, "data": {"k": "v"}}),
     ("POST", CMS, {"metadata": {"name": "a"}}),
@@ -415,6 +423,8 @@ CASES = [
         [{"op": "move", "from": "/metadata/labels", "path": "/metadata/annotations"}],
         [{"op": "add", "path": "/metadata/finalizers", "value": ["e.com/x"]},
          {"op": "replace", "path": "/metadata/finalizers/1", "value": "e.com/y"}])],
+    *[("POST", f"{CMS}?dryRun=All&fieldValidation={mode}", "metadata:\n  name: twice\n" + text, "application/yaml")
+      for mode in ("Strict", "Warn", "Ignore", "") for text in TWICE],
     # For patches and YAML, warnings about unknown fields are ordered by name.
     *[("PATCH", CMS + "/gen0?fieldValidation=Warn", patch, kind) for patch, kind in (
         ({"zz": 1, "yy": 2, "metadata": {"zz": 1, "aa": 1}}, MERGE),

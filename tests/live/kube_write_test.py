@@ -212,6 +212,21 @@ class Statuses(KubeTest):
         self.assertEqual(self.send("GET", CMS + "/b")[0], 404)
         self.assertEqual(self.send("GET", CMS + "/a")[1], made)
 
+    def test_a_key_that_is_set_twice_in_yaml_is_reported(self):
+        text = b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: twice}\ndata:\n  a: one\ndata:\n  a: two\n  a: three\n"
+        lines = ['line 8: key "a" already set in map', 'line 7: key "data" already set in map']
+        for method, path, kind, prefix in (
+                ("POST", CMS, "application/yaml", 'ConfigMap in version "v1" cannot be handled as a ConfigMap: strict decoding error: '),
+                ("PATCH", f"{CMS}/twice", "application/apply-patch+yaml", "error strict decoding YAML: error converting YAML to JSON: ")):
+            query = "?dryRun=All&fieldManager=m"
+            code, answer = self.send(method, f"{path}{query}&fieldValidation=Strict", text, kind)
+            self.assertEqual((code, answer["message"]), (400, "\n  ".join([prefix + "yaml: unmarshal errors:", *lines])))
+            for mode, warnings in (("", lines), ("&fieldValidation=Warn", lines), ("&fieldValidation=Ignore", [])):
+                code, answer = self.send(method, path + query + mode, text, kind)
+                self.assertEqual((code, answer["data"]), (201, {"a": "three"}))
+                quoted = [f'299 - "{line}"' for line in (line.replace('"', '\\"') for line in warnings)]
+                self.assertEqual(self.headers.get_all("Warning") or [], quoted)
+
     def test_finalize_and_approval_change_metadata_too(self):
         self.assertEqual(self.send("POST", "/api/v1/namespaces", {"metadata": {"name": "n", "labels": {"old": "1"}}})[0], 201)
         code, answer = self.send("GET", "/api/v1/namespaces/n")

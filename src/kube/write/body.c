@@ -122,32 +122,74 @@ void kube_body_warn(struct kube_call *call, struct slice warnings)
         kube_call_warn(call, field_faults_take(&warnings));
 }
 
+/* Lines of yaml_tree_read_strict, each a warning. */
+static void warn_of_lines(struct kube_call *call, struct slice lines)
+{
+    while (lines.len)
+        kube_call_warn(call, slice_cut(&lines, '\n'));
+}
+
+/* yaml: unmarshal errors:, and each line indented below it. */
+static enum status append_lines(struct slice lines, struct buf *to)
+{
+    TRY(buf_append_text(to, "yaml: unmarshal errors:"));
+    while (lines.len) {
+        TRY(buf_append_text(to, "\n  "));
+        TRY(buf_append(to, slice_cut(&lines, '\n')));
+    }
+    return ST_OK;
+}
+
+/* Fails with a text that may be longer than a message. */
+static bool fail_strict(struct kube_call *call, enum kube_reason reason, struct buf *text)
+{
+    struct slice copy;
+    if (arena_dup(&call->arena, buf_slice(text), &copy) != ST_OK)
+        return kube_fail_engine(&call->status, ST_NOMEM);
+    (void)kube_fail(&call->status, reason, "%s", "");
+    call->status.long_message = copy;
+    return false;
+}
+
+static enum status append_faults(const struct kube_call *call, struct slice lines,
+                                 struct slice fields, bool patched, struct buf *to)
+{
+    if (patched)
+        TRY(buf_append_text(to, " \"\" is invalid: patch: Invalid value: \"\": "));
+    else
+        TRY(buf_append_format(to, "%s in version \"%s\" cannot be handled as a %s: ",
+                              call->kind->kind, call->kind->version, call->kind->kind));
+    TRY(buf_append_text(to, "strict decoding error: "));
+    if (lines.len)
+        TRY(append_lines(lines, to));
+    if (lines.len && fields.len)
+        TRY(buf_append_text(to, ", "));
+    return buf_append(to, fields);
+}
+
 /* Duplicate and unknown fields: an error with fieldValidation Strict, a warning with Warn, which is
- * the default. */
-static bool report_fields(struct kube_call *call, struct slice repeats, bool patched)
+ * the default. Lines: the duplicates of YAML. */
+static bool report_fields(struct kube_call *call, struct slice lines, struct slice fields,
+                          bool patched)
 {
     struct slice mode = call->query.field_validation;
-    if (!repeats.len || slice_equal(mode, SLICE_LITERAL("Ignore")))
+    AUTO(buf_fini) struct buf text = {0};
+    if ((!lines.len && !fields.len) || slice_equal(mode, SLICE_LITERAL("Ignore")))
         return true;
-    if (slice_equal(mode, SLICE_LITERAL("Strict")) && patched)
-        return kube_fail(&call->status, KUBE_INVALID,
-                         " \"\" is invalid: patch: Invalid value: \"\": strict decoding error: "
-                         "%.*s",
-                         SLICE_ARGS(repeats));
-    if (slice_equal(mode, SLICE_LITERAL("Strict")))
-        return kube_fail(&call->status, KUBE_BAD_REQUEST,
-                         "%s in version \"%s\" cannot be handled as a %s: strict decoding error: "
-                         "%.*s",
-                         call->kind->kind, call->kind->version, call->kind->kind,
-                         SLICE_ARGS(repeats));
-    kube_body_warn(call, repeats);
+    if (slice_equal(mode, SLICE_LITERAL("Strict"))) {
+        if (append_faults(call, lines, fields, patched, &text) != ST_OK)
+            return kube_fail_engine(&call->status, ST_NOMEM);
+        return fail_strict(call, patched ? KUBE_INVALID : KUBE_BAD_REQUEST, &text);
+    }
+    warn_of_lines(call, lines);
+    kube_body_warn(call, fields);
     return true;
 }
 
 /* Removes fields that the type does not have and reports them with the duplicates found before; in
  * the order of the text, or by name where Kubernetes uses a map: YAML, and patched objects. */
 static bool prune(struct kube_call *call, struct json_node *object, bool own, struct slice text,
-                  struct buf *found, bool patched)
+                  struct slice lines, struct buf *found, bool patched)
 {
     if (!(call->kind->flags & KUBE_CUSTOM) &&
         !kube_schema_prune(call->kind, own, object, found, &call->status)) {
@@ -165,7 +207,7 @@ static bool prune(struct kube_call *call, struct json_node *object, bool own, st
         status = text.len ? field_faults_sort(text, found) : field_faults_sort_by_name(found);
     if (status != ST_OK)
         return kube_fail_engine(&call->status, status);
-    return report_fields(call, buf_slice(found), patched);
+    return report_fields(call, lines, buf_slice(found), patched);
 }
 
 bool kube_body_zero_status(struct kube_call *call, struct arena *arena, struct json_node *object)
@@ -186,7 +228,7 @@ bool kube_body_prune_patched(struct kube_call *call, struct json_node *object, s
     AUTO(buf_fini) struct buf found = {0};
     if (buf_append(&found, repeats) != ST_OK)
         return kube_fail_engine(&call->status, ST_NOMEM);
-    return prune(call, object, false, SLICE_EMPTY, &found, true);
+    return prune(call, object, false, SLICE_EMPTY, SLICE_EMPTY, &found, true);
 }
 
 /* A custom resource must name its kind. */
@@ -218,7 +260,7 @@ static bool read_json(struct kube_call *call, struct slice body, bool own,
     else if (!has_kind(call, *ret_body, own, body))
         fine = false;
     else
-        fine = prune(call, *ret_body, own, body, &repeats, false);
+        fine = prune(call, *ret_body, own, body, SLICE_EMPTY, &repeats, false);
     buf_fini(&repeats);
     return fine;
 }
@@ -227,7 +269,8 @@ static bool read_yaml(struct kube_call *call, struct slice body, bool own,
                       struct json_node **ret_body)
 {
     struct error error = {0};
-    enum status status = yaml_tree_read(&call->arena, body, ret_body, &error);
+    AUTO(buf_fini) struct buf repeats = {0};
+    enum status status = yaml_tree_read_strict(&call->arena, body, ret_body, &repeats, &error);
     if (status == ST_NOMEM)
         return too_large(call);
     if (status != ST_OK)
@@ -235,7 +278,8 @@ static bool read_yaml(struct kube_call *call, struct slice body, bool own,
     if ((*ret_body)->type != JSON_TYPE_OBJECT)
         return no_object(call, *ret_body, body);
     AUTO(buf_fini) struct buf found = {0};
-    return prune(call, *ret_body, own, SLICE_EMPTY, &found, false);
+    struct slice lines = has_options(call) ? SLICE_EMPTY : buf_slice(&repeats);
+    return prune(call, *ret_body, own, SLICE_EMPTY, lines, &found, false);
 }
 
 static bool read_protobuf(struct kube_call *call, struct slice body, struct json_node **ret_body)
@@ -311,42 +355,52 @@ static bool patch_known(const struct kube_call *call, enum kube_patch_type type)
     return type != KUBE_PATCH_STRATEGIC || !(call->kind->flags & KUBE_CUSTOM);
 }
 
-/* Reports duplicate keys, as for other bodies. */
-static bool report_config(struct kube_call *call, struct slice repeats)
+bool kube_body_report_config(struct kube_call *call, struct slice repeats)
 {
     struct slice mode = call->query.field_validation;
+    AUTO(buf_fini) struct buf text = {0};
     if (!repeats.len || slice_equal(mode, SLICE_LITERAL("Ignore")))
         return true;
-    if (slice_equal(mode, SLICE_LITERAL("Strict")))
-        return kube_fail(&call->status, KUBE_BAD_REQUEST, "error strict decoding YAML: %.*s",
-                         SLICE_ARGS(repeats));
-    kube_body_warn(call, repeats);
-    return true;
+    if (!slice_equal(mode, SLICE_LITERAL("Strict"))) {
+        warn_of_lines(call, repeats);
+        return true;
+    }
+    if (buf_append_text(&text, "error strict decoding YAML: error converting YAML to JSON: ") !=
+            ST_OK ||
+        append_lines(repeats, &text) != ST_OK)
+        return kube_fail_engine(&call->status, ST_NOMEM);
+    return fail_strict(call, KUBE_BAD_REQUEST, &text);
 }
 
-/* YAML. Text that is also JSON is parsed as JSON, which takes a tenth of the time. */
-static bool read_config(struct kube_call *call, struct slice body, struct json_node **ret_config)
+/* YAML. Text that is also JSON is parsed as JSON, which takes a tenth of the time, unless it has
+ * duplicate keys, whose lines are reported. */
+static bool read_config(struct kube_call *call, struct slice body, struct json_node **ret_config,
+                        struct slice *ret_repeats)
 {
     struct error error = {0};
     AUTO(buf_fini) struct buf repeats = {0};
     enum status status = ST_MALFORMED;
     if (body.len && body.ptr[0] == '{')
         status = json_tree_read_strict(&call->arena, body, ret_config, &repeats, &error);
-    if (status == ST_MALFORMED) {
+    if (status == ST_MALFORMED || repeats.len) {
         narrow(&call->arena, KUBE_BODY_YAML_BYTES_MAX);
-        status = yaml_tree_read(&call->arena, body, ret_config, &error);
+        buf_reset(&repeats, SIZE_MAX);
+        status = yaml_tree_read_strict(&call->arena, body, ret_config, &repeats, &error);
     }
+    if (status == ST_OK)
+        status = arena_dup(&call->arena, buf_slice(&repeats), ret_repeats);
     if (status == ST_NOMEM)
         return too_large(call);
     if (status != ST_OK)
-        return kube_fail(&call->status, KUBE_BAD_REQUEST, "error decoding YAML: %s",
+        return kube_fail(&call->status, KUBE_BAD_REQUEST,
+                         "error decoding YAML: error converting YAML to JSON: %s",
                          go_text(status, &error));
     if ((*ret_config)->type == JSON_TYPE_NULL) /* an empty document is an object without members */
         *ret_config = json_node_new(&call->arena, JSON_TYPE_OBJECT);
     if (!*ret_config)
         return too_large(call);
     if ((*ret_config)->type == JSON_TYPE_OBJECT)
-        return report_config(call, buf_slice(&repeats));
+        return true;
     return kube_fail(&call->status, KUBE_BAD_REQUEST,
                      "error decoding YAML: error unmarshaling JSON: while decoding JSON: json: "
                      "cannot unmarshal %s into Go value of type map[string]interface {}",
@@ -425,7 +479,7 @@ bool kube_body_read_patch(struct kube_call *call, const struct http_request *req
                                         "application/apply-patch+yaml");
     size_t before = narrow(&call->arena, KUBE_BODY_TREE_BYTES_MAX);
     bool fine = *ret_type == KUBE_PATCH_APPLY
-                    ? read_config(call, request->body, ret_patch)
+                    ? read_config(call, request->body, ret_patch, ret_repeats)
                     : read_patch(call, *ret_type, request->body, ret_patch, ret_repeats);
     call->arena.limit_bytes = before;
     return fine;

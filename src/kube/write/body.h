@@ -28,11 +28,17 @@ enum kube_patch_type {
     KUBE_PATCH_APPLY,
 };
 
-/* Duplicate keys are reported by kube_body_prune_patched; those of an apply by this function. */
+/* Duplicate keys are reported by kube_body_prune_patched; those of an apply by
+ * kube_body_report_config. */
 MUST_CHECK
 bool kube_body_read_patch(struct kube_call *call, const struct http_request *request,
                           enum kube_patch_type *ret_type, struct json_node **ret_patch,
                           struct slice *ret_repeats);
+
+/* Reports the duplicate keys of a configuration, as Kubernetes does after it was applied. False:
+ * call->status says why. */
+MUST_CHECK
+bool kube_body_report_config(struct kube_call *call, struct slice repeats);
 
 /* Adds a Warning field to the answer for each unknown or duplicate field. */
 void kube_body_warn(struct kube_call *call, struct slice warnings);

@@ -170,7 +170,8 @@ static bool make_wanted(struct update *update, const struct json_node *stored,
     struct json_node *base;
     if (applies(update)) {
         if (!make_base(update, stored, &base) ||
-            !kube_apply(&change->meta, change->call, base, update->body, ret_wanted))
+            !kube_apply(&change->meta, change->call, base, update->body, ret_wanted) ||
+            !kube_body_report_config(change->call, update->repeats))
             return false;
     } else if (update->patches) {
         if (!make_base(update, stored, &base) || !make_patched(update, base, ret_wanted) ||
@@ -376,7 +377,8 @@ static bool apply_new(struct update *update, struct json_node **ret_object)
     struct kube_call *call = change->call;
     struct slice uid;
     char why[256];
-    if (!kube_apply(&change->meta, call, NULL, update->body, ret_object))
+    if (!kube_apply(&change->meta, call, NULL, update->body, ret_object) ||
+        !kube_body_report_config(call, update->repeats))
         return false;
     if (json_node_text(json_node_path(*ret_object, "metadata.uid"), &change->scratch, &uid) !=
         ST_OK)
