@@ -168,6 +168,9 @@ static enum status shard_start(void *ctx, struct net_shard *net_shard)
     warn_simple_tokens(server, shard);
     start_compactor(server, shard, net_shard_loop(net_shard));
     net_shard_set_user(net_shard, shard);
+    /* The first turn may be hours away. What the start has read must not be held until then: no
+     * memory and no segment that is replaced meanwhile could be freed. */
+    engine_shard_flushed(shard->engine);
     return ST_OK;
 }
 

@@ -306,6 +306,19 @@ class SmallDiskIsShown(WithSmallDisk):
         self.assertGreater(self.metric("vigil_disk_free_bytes"), 1 << 20)
         self.await_put()
 
+    def test_idle_threads_do_not_keep_space_from_being_freed(self):
+        self.vigil.stop()
+        self.vigil = self.serving(self.disk / "data", args=[*self.args, "--io-threads=4"])
+        self.client = Client(self.vigil.port)  # on one thread; the others have nothing to do after the start
+        self.addCleanup(self.client.close)
+        self.fill()
+        keys = sorted(self.client.acked)
+        self.client.acked = {}
+        self.client.call("DeleteRange", pb.range_of(keys[0], keys[-2]))
+        self.client.call("DeleteRange", pb.range_of(keys[-1]))
+        self.client.call("Compact", pb.message(f1=self.client.revision(), f2=1), timeout=60)
+        self.await_put()
+
     def test_full_disk_is_shown_after_a_start_without_any_put(self):
         self.fill()
         self.vigil.stop()
