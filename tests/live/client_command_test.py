@@ -136,5 +136,45 @@ class ClientCommand(LiveTest):
         self.assertIn("Examples:", self.run_vigil("help", "get"))
 
 
+@only_vigil
+class Tls(LiveTest):
+    """Each mistake is named with the flag that helps."""
+
+    def setUp(self):
+        super().setUp()
+        self.authority = Authority(self.scratch / "certs")
+
+    def start(self, name, *flags, secure=True, names="DNS:localhost,IP:127.0.0.1"):
+        identity = self.authority.sign(name, names=names)
+        args = ["--cert-file", identity.cert, "--key-file", identity.key] if secure else []
+        port = free_port()
+        return self.serving(self.scratch / name, port=port, args=[*args, *flags],
+                            listen=f"http{'s' if secure else ''}://127.0.0.1:{port}")
+
+    def advice(self, url, *flags):
+        done = subprocess.run([SUBJECT, "--endpoints", url, "--command-timeout", "2s", *flags, "get", "a"],
+                              capture_output=True, text=True, timeout=60, check=False)
+        self.assertEqual(done.returncode, 1, done)
+        self.assertNotIn("Is the server running there?", done.stderr)
+        return done.stderr
+
+    def test_every_mistake_has_its_advice(self):
+        ca = self.authority.cert
+        plain = self.start("plain", secure=False)
+        server = self.start("server")
+        strict = self.start("strict", "--client-cert-auth", "--trusted-ca-file", ca)
+        other = self.start("other", names="DNS:example.org")
+        self.assertIn("may want TLS: write its endpoint as https://",
+                      self.advice(f"http://127.0.0.1:{server.port}"))
+        self.assertIn("may want TLS", self.advice(f"127.0.0.1:{server.port}"))
+        self.assertIn("may not use TLS: write its endpoint as http://",
+                      self.advice(f"https://127.0.0.1:{plain.port}"))
+        self.assertIn("may not use TLS", self.advice(f"127.0.0.1:{plain.port}", "--cacert", ca))
+        self.assertIn("with --cacert.", self.advice(f"https://127.0.0.1:{server.port}"))
+        self.assertIn("give --cert and --key.", self.advice(f"https://127.0.0.1:{strict.port}", "--cacert", ca))
+        self.assertIn("in --endpoints.", self.advice(f"https://127.0.0.1:{other.port}", "--cacert", ca))
+        self.assertIn("in --endpoints.", self.advice(f"https://localhost:{other.port}", "--cacert", ca))
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -124,12 +124,14 @@ class Sources(LiveTest):
 
     def test_unusable_variables_are_logged(self):
         server = self.server(env={"ETCD_NO_SUCH_THING": "secret", "ETCD_VERSION": "3.5.0",
-                                  "ETCD_MAX_REQUEST_BYTES": "5000"}).start()
+                                  "ETCD_MAX_REQUEST_BYTES": "5000", "VIGIL_ENDPOINTS": "127.0.0.1:1"}).start()
         lines = [json.loads(line) for line in server.lines]
         by_message = {line["msg"]: line for line in lines}
         used = by_message["recognized and used environment variable"]
         self.assertEqual((used["variable-name"], used["variable-value"]), ("ETCD_MAX_REQUEST_BYTES", "5000"))
         self.assertIn("ETCD_NO_SUCH_THING", by_message["unrecognized environment variable"]["environment-variable"])
+        unknown = [line["environment-variable"] for line in lines if line["msg"] == "unrecognized environment variable"]
+        self.assertNotIn("VIGIL_ENDPOINTS", unknown, "it is for the commands that use a server")
         self.assertEqual(by_message["cannot set special environment variable"]["key"], "ETCD_VERSION")
         self.limit_of(server, server.port)
         server.stop()

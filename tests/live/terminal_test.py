@@ -59,6 +59,28 @@ class OnTerminal(LiveTest):
         self.assertIn("before", screen, "nothing was cleared")
         self.assertNotIn("owned", terminal.run("display-message", "-p", "#{pane_title}"))
 
+    def test_hints_are_for_terminals(self):
+        """Scripts, and users of the name etcdctl, see what they saw before."""
+        terminal = self.terminal(columns=160)
+        self.assertIn('There is no key "none". With --prefix', terminal.output("vigil get none"))
+        self.assertIn("There is no such key.", terminal.output("vigil get none --prefix"))
+        self.assertIn("There is no such key.", terminal.output("vigil get a b --sort-by KEY"))
+        self.assertNotIn("There is no", terminal.output(f"vigil get none 2>{self.scratch}/err"))
+        self.assertEqual((self.scratch / "err").read_text(), "")
+        self.assertNotIn("There is no", terminal.output("vigil get none -w json"))
+        terminal.enter("clear; vigil put a")
+        terminal.await_screen(lambda text: "Type the value; Ctrl-D" in text)
+        terminal.enter("typed")
+        terminal.press("C-d")
+        self.assertIn("typed", terminal.output("vigil get a"))
+        self.assertNotIn("Type the value", terminal.output("echo piped | vigil put a"))
+        self.assertIn("tree, get --prefix --keys-only", terminal.output(f"{SUBJECT} ls"))
+        link = self.scratch / "etcdctl"
+        link.symlink_to(SUBJECT)
+        etcdctl = f"{link} --endpoints 127.0.0.1:{self.vigil.port}"
+        self.assertNotIn("There is no", terminal.output(f"{etcdctl} get none"))
+        self.assertNotIn("tree", terminal.output(f"{etcdctl} ls"))
+
     def enter_top(self, terminal):
         terminal.enter("vigil top --interval 200ms")
         terminal.await_screen(lambda text: "CHANGES BELOW" in text and "KV/" in text)

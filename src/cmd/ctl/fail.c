@@ -73,13 +73,69 @@ const char *ctl_rpc_error_text(struct ctl *ctl, const vigil_error *error)
                        error->text);
 }
 
-/* What the user can do. */
-static const char *advice(int code)
+/* Whether the endpoint that the text names is reached with TLS. */
+static bool is_secure(const struct ctl *ctl, const char *text)
 {
-    switch (code) {
+    const char *endpoints = ctl->globals.endpoints;
+    struct slice item;
+    while (option_list_next(&endpoints, &item)) {
+        const uint8_t *scheme = memmem(item.ptr, item.len, "://", 3);
+        size_t skip = scheme ? (size_t)(scheme - item.ptr) + 3 : 0;
+        if (memmem(text, strlen(text), item.ptr + skip, item.len - skip))
+            return scheme ? slice_has_prefix(item, SLICE_LITERAL("https")) : ctl_has_tls(ctl);
+    }
+    return ctl_has_tls(ctl);
+}
+
+/* A server was reached, but TLS or its absence has stopped the connection. NULL: that is not the
+ * reason. */
+static const char *tls_advice(const struct ctl *ctl, const char *text)
+{
+    static const struct {
+        const char *phrase, *advice;
+    } known[] = {
+        {"unknown authority", "The server's certificate is signed by an authority that is not "
+                              "known here: give the certificate of that authority with --cacert."},
+        {"certificate required", "The server wants a certificate of the client: give --cert and "
+                                 "--key."},
+        {"bad certificate", "The server does not accept the certificate of the client: see --cert "
+                            "and --key."},
+        {"certificate is valid for", "The server's certificate is for other names: use one of "
+                                     "them in --endpoints."},
+        {"cannot validate certificate for", "The server's certificate is not for this address: "
+                                            "use a name of the certificate in --endpoints."},
+        {"certificate has expired", "The server's certificate must be renewed; see also the clock "
+                                    "of this machine."},
+    };
+    for (size_t i = 0; i < COUNT_OF(known); i++)
+        if (strstr(text, known[i].phrase))
+            return known[i].advice;
+    /* How a server ends a connection whose first bytes it does not understand. */
+    static const char *const ends[] = {"the server closed the connection", ": EOF",
+                                       "connection reset by peer", "wrong version number",
+                                       "first record does not look like a TLS handshake"};
+    if (!strstr(text, "cannot connect"))
+        return NULL;
+    for (size_t i = 0; i < COUNT_OF(ends); i++)
+        if (strstr(text, ends[i]))
+            return is_secure(ctl, text) ? "The server is there, but may not use TLS: write its "
+                                          "endpoint as http://, without --cacert, --cert and --key."
+                                        : "The server is there, but may want TLS: write its "
+                                          "endpoint as https://, and give --cacert.";
+    return NULL;
+}
+
+/* What the user can do. */
+static const char *advice(const struct ctl *ctl, const vigil_error *error)
+{
+    const char *tls;
+    switch (error->code) {
     case VIGIL_ERROR_TIMEOUT:
     case VIGIL_ERROR_UNAVAILABLE:
-        return "Is the server running there? See --endpoints, --cacert and --command-timeout.";
+        tls = tls_advice(ctl, error->text);
+        return tls ? tls
+                   : "Is the server running there? See --endpoints, --cacert and "
+                     "--command-timeout.";
     case VIGIL_ERROR_UNAUTHENTICATED:
         return "Check --user and --password.";
     case VIGIL_ERROR_PERMISSION_DENIED:
@@ -109,7 +165,7 @@ const char *ctl_error_text(struct ctl *ctl, const vigil_error *error)
 {
     if (ctl_is_etcdctl(ctl))
         return etcdctl_text(ctl, error);
-    const char *hint = advice(error->code), *endpoints = ctl->globals.endpoints;
+    const char *hint = advice(ctl, error), *endpoints = ctl->globals.endpoints;
     bool is_named = strstr(error->text, endpoints);
     return format_text(ctl, "vigil %s: %s%s%.200s%s%s%s", ctl->command->path, error->text,
                        is_named ? "" : " (endpoints: ", is_named ? "" : endpoints,
@@ -175,6 +231,23 @@ static void print_error(struct ctl *ctl, const char *format, va_list args)
         free(text);
     }
     fputc('\n', stderr);
+}
+
+void ctl_hint(const struct ctl *ctl, const char *format, ...)
+{
+    char *text;
+    va_list args;
+    if (ctl_is_etcdctl(ctl) || !terminal_is(stderr))
+        return;
+    va_start(args, format);
+    int len = vasprintf(&text, format, args);
+    va_end(args);
+    if (len < 0)
+        return;
+    fflush(ctl->out);
+    print_plain(stderr, text);
+    fputc('\n', stderr);
+    free(text);
 }
 
 int ctl_fail(struct ctl *ctl, enum ctl_exit code, const char *format, ...)

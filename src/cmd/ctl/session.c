@@ -60,7 +60,7 @@ static bool skips_verify(const struct ctl *ctl)
     return globals->insecure_skip_verify && (ctl->style != CTL_ETCDCTL_3_4 || has_others);
 }
 
-static bool has_tls(const struct ctl *ctl)
+bool ctl_has_tls(const struct ctl *ctl)
 {
     const struct ctl_globals *globals = &ctl->globals;
     return *globals->ca_file || *globals->cert_file || *globals->key_file ||
@@ -70,7 +70,7 @@ static bool has_tls(const struct ctl *ctl)
 /* libvigil would take an endpoint without a scheme for http. */
 static const char *with_schemes(struct ctl *ctl, const char *endpoints)
 {
-    if (!has_tls(ctl))
+    if (!ctl_has_tls(ctl))
         return endpoints;
     AUTO(buf_fini) struct buf all = {0};
     struct slice item;

@@ -44,6 +44,9 @@ void ctl_drop_answers(struct ctl *ctl);
 /* Frees the client and all answers; the frame calls it at the end. */
 void ctl_end(struct ctl *ctl);
 
+/* Whether endpoints without a scheme are reached with TLS. */
+bool ctl_has_tls(const struct ctl *ctl);
+
 /* The text of an error of libvigil in the style that was chosen. In the arena. */
 const char *ctl_error_text(struct ctl *ctl, const vigil_error *error);
 /* The same as gRPC for Go writes it: "rpc error: code = … desc = …". */
@@ -52,6 +55,10 @@ const char *ctl_rpc_error_text(struct ctl *ctl, const vigil_error *error);
 /* The text with ordinary words instead of those with which Go refuses a number, a time or a switch.
  * The caller frees it. */
 char *ctl_plain_words(const char *text);
+
+/* A line for people, on standard error: only if that is a terminal, and never under the name
+ * etcdctl, so that scripts see the same bytes with and without it. */
+void ctl_hint(const struct ctl *ctl, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Prints "Error: …" and returns the exit code. */
 int ctl_fail(struct ctl *ctl, enum ctl_exit code, const char *format, ...)

@@ -81,12 +81,49 @@ static const char *name_at(size_t place, enum ctl_style style, struct slice *ret
     return etcdctl_names[place];
 }
 
+/* What other programs call it. Not for etcdctl, which does not suggest them. */
+static const struct {
+    const char *word, *name;
+} other_words[] = {
+    {"ls", "tree"},
+    {"ls", "get --prefix --keys-only"},
+    {"list", "tree"},
+    {"list", "get --prefix --keys-only"},
+    {"keys", "get --prefix --keys-only"},
+    {"dir", "tree"},
+    {"rm", "del"},
+    {"remove", "del"},
+    {"delete", "del"},
+    {"set", "put"},
+    {"create", "put"},
+    {"write", "put"},
+    {"cat", "get"},
+    {"read", "get"},
+    {"show", "get"},
+    {"follow", "watch"},
+    {"status", "endpoint status"},
+    {"health", "doctor"},
+    {"backup", "snapshot save"},
+    {"dump", "snapshot save"},
+};
+
+static bool has_name(const struct slice *names, size_t count, struct slice name)
+{
+    for (size_t i = 0; i < count; i++)
+        if (slice_equal(names[i], name))
+            return true;
+    return false;
+}
+
 size_t ctl_suggest(const char *word, enum ctl_style style, struct slice *ret_names)
 {
     size_t count = 0;
     struct slice name;
+    for (size_t i = 0; i < COUNT_OF(other_words) && style == CTL_VIGIL; i++)
+        if (strcasecmp(word, other_words[i].word) == 0)
+            ret_names[count++] = slice_from_text(other_words[i].name);
     for (size_t i = 0; name_at(i, style, &name) && count < CTL_SUGGESTIONS_MAX; i++)
-        if (name.len && ctl_resembles(word, name))
+        if (name.len && ctl_resembles(word, name) && !has_name(ret_names, count, name))
             ret_names[count++] = name;
     return count;
 }

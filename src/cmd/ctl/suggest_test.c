@@ -39,6 +39,15 @@ static void names_are_in_the_order_of_etcdctl(void **state)
     check("downgrad", CTL_ETCDCTL_3_4, "");
 }
 
+static void words_of_other_programs_are_understood(void **state)
+{
+    (void)state;
+    check("ls", CTL_VIGIL, "tree get --prefix --keys-only");
+    check("ls", CTL_ETCDCTL_3_7, "");
+    check("LS", CTL_VIGIL, "tree get --prefix --keys-only");
+    check("status", CTL_ETCDCTL_3_7, "");
+}
+
 static void families_are_named_once(void **state)
 {
     (void)state;
@@ -62,6 +71,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(two_changes_or_a_beginning_suffice),
         cmocka_unit_test(names_are_in_the_order_of_etcdctl),
+        cmocka_unit_test(words_of_other_programs_are_understood),
         cmocka_unit_test(families_are_named_once),
         cmocka_unit_test(long_word_resembles_nothing),
     };

@@ -1,8 +1,11 @@
 #include "cmd/serve/settings.h"
 
 #include "base/log/log.h"
+#include "cmd/ctl/globals.h"
 #include "cmd/serve/emulated_version.h"
 #include "cmd/serve/feature_gates.h"
+
+#include <ctype.h>
 
 /* -- Reading -- */
 
@@ -80,6 +83,19 @@ void serve_settings_fini(struct serve_settings *settings)
 
 /* -- Logging -- */
 
+/* VIGIL_ENDPOINTS and the like are for the commands that use a server. */
+static bool is_for_client(const char *variable)
+{
+    const struct options_table *table = ctl_globals_table(CTL_VIGIL);
+    char flag[64];
+    size_t len = 0;
+    if (strncmp(variable, "VIGIL_", 6) != 0)
+        return false;
+    for (const char *at = variable + 6; *at && len < sizeof(flag); at++)
+        flag[len++] = *at == '_' ? '-' : (char)tolower((unsigned char)*at);
+    return options_find(table, slice_of(flag, len)) != NULL;
+}
+
 static void tell_variable(void *ctx, enum option_notice notice, const char *name, const char *value)
 {
     (void)ctx;
@@ -93,7 +109,8 @@ static void tell_variable(void *ctx, enum option_notice notice, const char *name
                  LOG_TEXT("variable-name", name));
         break;
     case OPTION_ENV_UNKNOWN: /* its value may be a secret, so only the name */
-        log_warn("unrecognized environment variable", LOG_TEXT("environment-variable", name));
+        if (!is_for_client(name))
+            log_warn("unrecognized environment variable", LOG_TEXT("environment-variable", name));
         break;
     case OPTION_ENV_SPECIAL:
         log_warn("cannot set special environment variable", LOG_TEXT("key", name),

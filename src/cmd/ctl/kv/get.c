@@ -170,6 +170,20 @@ static int check_format(struct ctl *ctl)
     return CTL_OK;
 }
 
+/* Nothing is a good answer, but on a terminal it looks like none. */
+static void hint_nothing(const struct ctl *ctl, const struct pb_range_request *request)
+{
+    if (ctl->globals.format != CTL_SIMPLE || request->count_only)
+        return;
+    if (request->range_end.len)
+        ctl_hint(ctl, "There is no such key.");
+    else
+        ctl_hint(ctl,
+                 "There is no key \"%.*s\". With --prefix, get shows the keys that begin with it; "
+                 "vigil tree shows all.",
+                 SLICE_ARGS(request->key));
+}
+
 int get_run(struct ctl *ctl)
 {
     const struct ctl_shape *shape = ctl_is_etcdctl(ctl) ? &ctl_range_shape : &our_shape;
@@ -177,8 +191,13 @@ int get_run(struct ctl *ctl)
     const void *response;
     int code = get_request(ctl, &request);
     if (code == CTL_OK && get_in_parts(ctl, &request)) {
+        bool any = true;
         code = check_format(ctl);
-        return code == CTL_OK ? get_parts_run(ctl, &request, shape) : code;
+        if (code == CTL_OK)
+            code = get_parts_run(ctl, &request, shape, &any);
+        if (code == CTL_OK && !any)
+            hint_nothing(ctl, &request);
+        return code;
     }
     if (code == CTL_OK)
         code = ctl_call(ctl, METHOD_RANGE, &request, &response);
@@ -186,5 +205,8 @@ int get_run(struct ctl *ctl)
         code = check_format(ctl);
     if (code != CTL_OK)
         return code;
-    return ctl_print(ctl, shape, response);
+    code = ctl_print(ctl, shape, response);
+    if (code == CTL_OK && ((const struct pb_range_response *)response)->kvs_count == 0)
+        hint_nothing(ctl, &request);
+    return code;
 }

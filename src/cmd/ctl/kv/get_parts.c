@@ -10,6 +10,7 @@ struct parts {
     struct pb_range_response all;                         /* the kept ones; kvs is owned */
     size_t capacity;
     struct pb_response_header header;
+    bool any; /* key-values have come */
 };
 
 static bool is_written_by_key(const struct ctl *ctl)
@@ -62,6 +63,7 @@ static int on_part(vigil_call *call, const vigil_range_response *part, void *use
 {
     struct parts *parts = user;
     const struct pb_range_response *message = (const void *)part; /* client/api/layout.c */
+    parts->any |= message->kvs_count > 0;
     if (!parts->write)
         keep(parts, message);
     else
@@ -90,7 +92,7 @@ static void set_request(vigil_range_request *to, const struct pb_range_request *
 }
 
 int get_parts_run(struct ctl *ctl, const struct pb_range_request *request,
-                  const struct ctl_shape *shape)
+                  const struct ctl_shape *shape, bool *ret_any)
 {
     const struct get_flags *given = ctl->flags;
     struct parts parts = {.ctl = ctl, .shape = shape};
@@ -111,5 +113,6 @@ int get_parts_run(struct ctl *ctl, const struct pb_range_request *request,
     if (code == CTL_OK && !parts.write)
         code = ctl_print(ctl, shape, &parts.all);
     free(parts.all.kvs);
+    *ret_any = parts.any;
     return code;
 }

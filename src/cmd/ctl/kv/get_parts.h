@@ -15,6 +15,6 @@
 bool get_in_parts(const struct ctl *ctl, const struct pb_range_request *request);
 /* Reads and prints it. Returns the exit code. */
 int get_parts_run(struct ctl *ctl, const struct pb_range_request *request,
-                  const struct ctl_shape *shape);
+                  const struct ctl_shape *shape, bool *ret_any);
 
 #endif

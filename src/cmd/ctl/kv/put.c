@@ -1,4 +1,5 @@
 /* put */
+#include "cmd/ctl/decode/terminal.h"
 #include "cmd/ctl/kv/kv.h"
 
 #include "base/xalloc.h"
@@ -41,11 +42,15 @@ enum { VALUE_BYTES_MAX = 1 << 30 };
 static struct slice read_input(struct ctl *ctl)
 {
     AUTO(buf_fini) struct buf input = {0};
+    if (terminal_is(stdin))
+        ctl_hint(ctl,
+                 "Type the value; Ctrl-D at the beginning of a line ends it. (A value may also "
+                 "be the second word: vigil put KEY VALUE.)");
     while (input.len < VALUE_BYTES_MAX) {
         xalloc_check(buf_reserve(&input, 65536) == ST_OK ? input.ptr : NULL, 65536);
         size_t n = fread(input.ptr + input.len, 1, 65536, stdin);
         input.len += n;
-        if (n == 0)
+        if (n == 0 || feof(stdin)) /* a terminal would have to end it twice */
             break;
     }
     struct slice value = {0};
