@@ -41,7 +41,7 @@ func (f *fixture) wantAlive() {
 	}
 }
 
-// Keys that were not requested reach nobody: neither a client nor the Kubernetes API, which would look
+// Keys that were not requested reach no client, and not the Kubernetes API either, which would look
 // for its prefix in them.
 func TestKeysThatWereNotRequested(t *testing.T) {
 	if !harness.IsVigil() {

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"go.etcd.io/etcd/client/v3"
 
 	"vigil/tests/harness"
@@ -177,4 +179,55 @@ func TestHeadersAfterAWarmStart(t *testing.T) {
 		f.wantSame("term", via.Header.RaftTerm, direct.Header.RaftTerm)
 		f.wantSame("revision", via.Header.Revision, direct.Header.Revision)
 	})
+}
+
+// A compaction that a member has acknowledged is known to the front at once, although nothing tells
+// it: a linearizable read below it is refused.
+func TestCompactionElsewhere(t *testing.T) {
+	onEach(t, func(t *testing.T, binary string) {
+		f := newFixture(t, harness.ClusterOptions{Binary: binary, Size: 1}, harness.FrontOptions{})
+		for n := range 20 {
+			var last int64
+			for range 3 {
+				last = f.put(f.direct, "k", fmt.Sprint(n))
+			}
+			_, err := f.via.Get(f.ctx, "k")
+			f.must(err)
+			_, err = f.direct.Compact(f.ctx, last)
+			f.must(err)
+			if answer, err := f.via.Get(f.ctx, "k", clientv3.WithRev(last-1)); err != rpctypes.ErrCompacted {
+				t.Fatalf("round %d: a read at %d after a compaction to %d: %v %v", n, last-1, last, answer, err)
+			}
+			_, err = f.via.Get(f.ctx, "k", clientv3.WithRev(last))
+			f.must(err)
+		}
+	})
+}
+
+// A watch that is created after a write was acknowledged here shows a revision that is not older.
+func TestCreatedIsNotOlderThanAWrite(t *testing.T) {
+	for name, args := range map[string][]string{"all keys": nil, "prefix": {"--upstream-prefix", "other/"}} {
+		t.Run(name, func(t *testing.T) {
+			onEach(t, func(t *testing.T, binary string) {
+				f := newFixture(t, harness.ClusterOptions{Binary: binary}, harness.FrontOptions{Args: args})
+				for n := range 60 {
+					var last int64
+					for range 3 {
+						last = f.put(f.via, "k", fmt.Sprint(n))
+					}
+					start := []int64{0, last - 2, last + 1}[n%3]
+					stream, err := pb.NewWatchClient(f.dial(f.front.Addr)).Watch(f.ctx)
+					f.must(err)
+					f.must(stream.Send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{
+						CreateRequest: &pb.WatchCreateRequest{Key: []byte("zz"), StartRevision: start}}}))
+					answer, err := stream.Recv()
+					f.must(err)
+					if !answer.Created || answer.Header.Revision < last {
+						t.Fatalf("a watch from %d was created at %d, after a write at %d", start, answer.Header.Revision, last)
+					}
+					f.must(stream.CloseSend())
+				}
+			})
+		})
+	}
 }

@@ -1,15 +1,22 @@
 /*
  * Whether a watch may be created, and when: the cluster decides about the caller's rights, and the
- * mirror must show what was written through this server before a watch begins that has no start
- * revision.
+ * mirror must show what was written through this server before a watch begins, because "created"
+ * shows a revision. A watch that has a start revision loses nothing if it begins sooner, so it
+ * waits only for a while. One that is made at the cluster begins after a linearizable answer of the
+ * member that will have it.
  */
 #include "base/xalloc.h"
+#include "codec/pb/rpc.pb.h"
 #include "engine/cluster/joined/grants.h"
 #include "engine/cluster/link/phase.h"
+#include "engine/cluster/link/upstream.h"
 #include "engine/cluster/mirror_wait.h"
 #include "engine/cluster/shard.h"
 
 #include <stdio.h>
+
+#define START_PATIENCE_NS NS_PER_S
+#define READ_FIRST_NS (5 * NS_PER_S)
 
 /* In the operation's arena. */
 struct admission {
@@ -51,7 +58,7 @@ static bool must_ask_again(const struct admission *admission)
 static void on_mirror(struct mirror_wait *wait, bool reached)
 {
     struct admission *admission = CONTAINER_OF(wait, struct admission, mirror);
-    if (!reached) {
+    if (!reached && admission->begins_now) {
         admission->op->text = SLICE_LITERAL("vigil: the mirror is behind the cluster");
         end(admission, ST_AGAIN);
     } else if (must_ask_again(admission)) {
@@ -64,11 +71,50 @@ static void on_mirror(struct mirror_wait *wait, bool reached)
 
 static void wait_for_mirror(struct admission *admission)
 {
-    if (admission->begins_now)
-        mirror_wait_start(&admission->shard->mirror_waits, &admission->mirror);
-    else
-        end(admission, ST_OK);
+    admission->mirror.patience_ns = admission->begins_now ? 0 : START_PATIENCE_NS;
+    mirror_wait_start(&admission->shard->mirror_waits, &admission->mirror);
 }
+
+/* -- A foreign watch -- */
+
+static void on_read(struct upstream_call *call, struct slice message)
+{
+    (void)call, (void)message; /* that it has come is enough */
+}
+
+/* If it has failed, the watch will say why. */
+static void on_read_end(struct upstream_call *call, enum grpc_code code, struct slice text)
+{
+    (void)code, (void)text;
+    end(upstream_call_user(call), ST_OK);
+}
+
+/* Reads in the caller's name, over the connection that will have the watch. */
+static enum status read_first(struct admission *admission, struct slice key)
+{
+    static const struct upstream_ops ops = {.on_message = on_read, .on_end = on_read_end};
+    struct cluster_shard *shard = admission->shard;
+    struct upstream_request request = {
+        .path = SLICE_LITERAL(PB_KV_RANGE_PATH),
+        .caller.token = admission->op->principal.token,
+        .lane = UPSTREAM_LANE_WAITING,
+        .deadline_ns = loop_now_ns(shard->loop) + READ_FIRST_NS,
+        .reads = true,
+    };
+    struct pb_range_request range = {.key = key.len ? key : slice_of("", 1), .count_only = true};
+    AUTO(buf_fini) struct buf message = {0};
+    struct upstream_call *call;
+    TRY(pb_append(&pb_range_request_table, &range, &message));
+    TRY(upstream_start(shard->upstream, &request, &ops, admission, &call));
+    enum status status = upstream_send(call, buf_slice(&message));
+    if (status == ST_OK)
+        upstream_half_close(call);
+    else
+        upstream_cancel(call);
+    return status;
+}
+
+/* -- A watch of the mirror -- */
 
 static void on_rights(struct grants_waiter *waiter)
 {
@@ -111,12 +157,8 @@ void cluster_watch_admit(struct engine_shard *base, struct engine_admission *ask
     asked->is_foreign = !asked->op.principal.is_server &&
                         (!cluster_mirrors(&shard->shared->options, asked->key, asked->range_end) ||
                          !grants_can_decide(shard->grants, asked->key, asked->range_end));
-    if (asked->is_foreign) {
-        asked->op.status = ST_OK;
-        asked->op.done(&asked->op);
-        return;
-    }
-    if (!atomic_load(&shard->shared->state.synced)) { /* the watch's start is not known yet */
+    if (!asked->is_foreign &&
+        !atomic_load(&shard->shared->state.synced)) { /* the watch's start is not known yet */
         cluster_fail_unsynced(shard->shared, &asked->op);
         asked->op.done(&asked->op);
         return;
@@ -125,6 +167,10 @@ void cluster_watch_admit(struct engine_shard *base, struct engine_admission *ask
     if (!admission) {
         asked->op.status = ST_NOMEM;
         asked->op.done(&asked->op);
+    } else if (asked->is_foreign) {
+        enum status status = read_first(admission, asked->key);
+        if (status != ST_OK)
+            end(admission, status);
     } else if (asked->op.principal.is_server) {
         wait_for_mirror(admission);
     } else {

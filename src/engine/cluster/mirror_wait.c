@@ -44,7 +44,8 @@ void mirror_wait_start(struct mirror_waits *waits, struct mirror_wait *wait)
         wait->done(wait, true);
         return;
     }
-    wait->until_ns = loop_now_ns(waits->loop) + PATIENCE_NS;
+    wait->until_ns =
+        loop_now_ns(waits->loop) + (wait->patience_ns ? wait->patience_ns : PATIENCE_NS);
     list_push_back(&waits->all, &wait->in_waits);
     if (!waits->look.set)
         look_again(waits);

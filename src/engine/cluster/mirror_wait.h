@@ -18,6 +18,7 @@ struct follower;
 /* Embedded by its owner. */
 struct mirror_wait {
     void (*done)(struct mirror_wait *wait, bool reached); /* false: not in time */
+    int64_t patience_ns;                                  /* 0: the usual */
     int64_t needed, until_ns;                             /* private */
     struct list in_waits;                                 /* private */
 };

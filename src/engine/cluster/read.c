@@ -579,14 +579,14 @@ void cluster_reads_notify(struct cluster_shared *shared)
 
 /* -- The steps before -- */
 
-/* If it is Vigil's own user that may not read, the client still may. */
+/* If Vigil's own user may not read, the client still may. The cluster knows what is compacted. */
 static void probe_failed(struct cluster_read *read)
 {
     const struct probe_waiter *waiter = &read->probe;
     enum status status = cluster_status_of(waiter->code, waiter->text);
     bool is_ours = status == ST_USER_EMPTY || status == ST_AUTH_OLD_REVISION ||
                    waiter->code == GRPC_PERMISSION_DENIED || waiter->code == GRPC_UNAUTHENTICATED;
-    if (is_ours && !read->range->op.principal.is_server)
+    if (waiter->is_unreadable || (is_ours && !read->range->op.principal.is_server))
         forward(read, true);
     else
         fail_text(read, waiter->code, waiter->text);
@@ -621,6 +621,7 @@ static void admitted(struct cluster_read *read)
     if (!read->request->serializable) {
         move(read, READ_PROBING);
         read->probe.done = probed;
+        read->probe.at = read->request->revision;
         probe_ask(read->shard->probe, &read->probe);
         return;
     }

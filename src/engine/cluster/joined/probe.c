@@ -2,6 +2,7 @@
 
 #include "base/xalloc.h"
 #include "codec/pb/rpc.pb.h"
+#include "codec/pb/wire.h"
 #include "engine/cluster/link/state.h"
 #include "engine/cluster/link/upstream.h"
 #include "io/loop.h"
@@ -11,8 +12,10 @@
 enum {
     REQUEST_KEY_BYTES_MAX = 1024, /* a longer key is cut; what remains is a key as well */
     REQUEST_BYTES_MAX = REQUEST_KEY_BYTES_MAX + 32,
-    ANSWER_BYTES = 512,         /* of memory for a decoded answer */
-    ANSWER_BYTES_MAX = 4 << 10, /* it has a header and a count */
+    NUMBER_REVISION = 4,                         /* of a RangeRequest */
+    QUESTION_BYTES_MAX = REQUEST_BYTES_MAX + 11, /* with a revision */
+    ANSWER_BYTES = 512,                          /* of memory for a decoded answer */
+    ANSWER_BYTES_MAX = 4 << 10,                  /* it has a header and a count */
 };
 
 /* etcd itself gives up after about seven seconds. */
@@ -36,6 +39,7 @@ struct probe {
     int64_t revision; /* of the answer; 0: none has come */
     int64_t mirrored; /* by the mirror when the question was sent */
     bool is_other;    /* the answer is of another past than the mirror */
+    int64_t at;       /* of the question; 0: the newest revision */
     size_t request_len;
     uint8_t request[REQUEST_BYTES_MAX];
 };
@@ -106,12 +110,37 @@ static void join_failure(struct probe *probe)
     }
 }
 
+/* The revision of the question cannot be read. That says nothing of the reads that asked for
+ * another one, or for none: the former are not asked about one by one, and the latter are asked for
+ * again. */
+static void finish_unreadable(struct probe *probe)
+{
+    struct list done, *link;
+    list_init(&done);
+    list_append(&done, &probe->asked);
+    while ((link = list_pop_front(&done))) {
+        struct probe_waiter *waiter = LIST_ENTRY(link, struct probe_waiter, in_probe);
+        waiter->is_unreadable = waiter->at > 0;
+        waiter->code = GRPC_OUT_OF_RANGE;
+        if (waiter->is_unreadable)
+            waiter->done(waiter);
+        else
+            list_push_back(&probe->waiting, link);
+    }
+    if (!list_empty(&probe->waiting))
+        loop_defer(probe->loop, &probe->start);
+}
+
 static void on_end(struct upstream_call *call, enum grpc_code code, struct slice text)
 {
     struct probe *probe = upstream_call_user(call);
     int64_t revision = probe->revision;
     probe->call = NULL;
     probe->revision = 0;
+    if (probe->at && code == GRPC_OUT_OF_RANGE) {
+        finish_unreadable(probe);
+        return;
+    }
     if (code != GRPC_OK)
         join_failure(probe);
     if (!list_empty(&probe->waiting))
@@ -147,10 +176,26 @@ static enum status send_question(struct probe *probe)
         .deadline_ns = loop_now_ns(probe->loop) + answer_within_ns,
         .reads = true,
     };
+    uint8_t question[QUESTION_BYTES_MAX];
+    memcpy(question, probe->request, probe->request_len);
+    uint8_t *end = question + probe->request_len;
+    if (probe->at)
+        end = pb_uint_write(end, NUMBER_REVISION, (uint64_t)probe->at);
     TRY(upstream_start(probe->upstream, &request, &ops, probe, &probe->call));
-    TRY(upstream_send(probe->call, slice_of(probe->request, probe->request_len)));
+    TRY(upstream_send(probe->call, slice_of(question, (size_t)(end - question))));
     upstream_half_close(probe->call);
     return ST_OK;
+}
+
+/* 0: all are for the newest. */
+static int64_t oldest_of(const struct list *waiters)
+{
+    const struct probe_waiter *waiter;
+    int64_t oldest = 0;
+    LIST_FOREACH (waiter, waiters, in_probe)
+        if (waiter->at > 0 && (oldest == 0 || waiter->at < oldest))
+            oldest = waiter->at;
+    return oldest;
 }
 
 static void start(struct deferred *deferred)
@@ -159,6 +204,7 @@ static void start(struct deferred *deferred)
     if (probe->call || list_empty(&probe->waiting))
         return;
     list_append(&probe->asked, &probe->waiting);
+    probe->at = oldest_of(&probe->asked);
     atomic_fetch_add_explicit(&probe->state->probes, 1, memory_order_relaxed);
     probe->mirrored = atomic_load(&probe->state->mirrored);
     probe->is_other = false;

@@ -7,7 +7,9 @@
  *                 └── the question before has failed, and the read is not new ─────┘
  *
  * The question is a linearizable range of one key, which need not exist, in Vigil's own name. The
- * cluster refuses it if Vigil's user may not read that key.
+ * cluster refuses it if Vigil's user may not read that key. If reads of old revisions wait, it is
+ * at the oldest of these: the cluster may have compacted it a moment ago, of which the mirror does
+ * not know yet.
  */
 #ifndef VIGIL_ENGINE_CLUSTER_JOINED_PROBE_H
 #define VIGIL_ENGINE_CLUSTER_JOINED_PROBE_H
@@ -27,9 +29,11 @@ struct probe *probe_new(struct loop *loop, struct upstream *upstream, struct clu
                         struct slice key);
 void probe_free(struct probe *probe); /* no waiter may be left; accepts NULL */
 
-/* Embedded by its owner, zeroed except for done. */
+/* Embedded by its owner, zeroed except for done and at. */
 struct probe_waiter {
     void (*done)(struct probe_waiter *waiter);
+    int64_t at;           /* the revision that will be read; 0: the newest */
+    bool is_unreadable;   /* after done: `at`, or an older one, is compacted or does not exist */
     int64_t revision;     /* after done with GRPC_OK */
     enum grpc_code code;  /* after done */
     struct slice text;    /* after done: the cluster's own text, if it failed */

@@ -94,6 +94,39 @@ static void the_question_is_linearizable_and_small(void **state)
     assert_int_equal(atomic_load(&f.state.written), 0);
 }
 
+/* A member may have compacted it without the mirror's knowledge. */
+static void the_question_is_at_the_oldest_revision_that_is_read(void **state)
+{
+    (void)state;
+    f.reads[1].waiter.at = 6;
+    f.reads[2].waiter.at = 5;
+    ask(0, 3);
+    turn();
+    assert_int_equal(range_of(call_at(0)).revision, 5);
+    call_answer_revision(call_at(0), 9);
+    expect_done(0, 3, 9);
+}
+
+/* The others may read what they want, or are asked for again. */
+static void a_compacted_revision_fails_only_reads_of_revisions(void **state)
+{
+    (void)state;
+    f.reads[1].waiter.at = 6;
+    f.reads[2].waiter.at = 5;
+    ask(0, 3);
+    turn();
+    call_end(call_at(0), GRPC_OUT_OF_RANGE, status_text(ST_COMPACTED));
+    assert_int_equal(f.reads[0].done, 0);
+    for (size_t i = 1; i < 3; i++) {
+        assert_int_equal(f.reads[i].done, 1);
+        assert_true(f.reads[i].waiter.is_unreadable);
+    }
+    turn();
+    assert_int_equal(range_of(call_at(0)).revision, 0);
+    call_answer_revision(call_at(0), 9);
+    expect_done(0, 1, 9);
+}
+
 static void reads_of_one_turn_share_a_question(void **state)
 {
     (void)state;
@@ -259,6 +292,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(the_question_is_linearizable_and_small),
+        TEST(the_question_is_at_the_oldest_revision_that_is_read),
+        TEST(a_compacted_revision_fails_only_reads_of_revisions),
         TEST(reads_of_one_turn_share_a_question),
         TEST(a_read_never_takes_the_answer_of_an_earlier_question),
         TEST(a_read_that_asks_again_in_done_gets_a_new_question),
