@@ -162,11 +162,11 @@ VIGIL_API int vigil_kube_informer_add_handler(vigil_kube_informer *informer,
                                               const vigil_kube_handler_options *options,
                                               vigil_kube_handler **ret_handler);
 /* Ends it, and may be called in its function. Otherwise its function is not called any more; if it
- * is running on another thread just now, this waits for it. So inside a callback, do not free a
- * handler with a thread of its own whose function waits for the client, for example with
- * vigil_kube_call_run: each would wait for the other. Free its informer there, which ends its
- * handlers without waiting, and the handler outside. Handlers that the program holds must also be
- * freed after their informer or client has ended. Accepts NULL. */
+ * is running on another thread just now, this waits for it. There is one exception: inside a
+ * callback of the client this does not wait for a function that itself waits for the client, for
+ * example with vigil_kube_call_run, because each would wait for the other. Such a function returns
+ * later, and what it uses must exist until then. Handlers that the program holds must also be freed
+ * after their informer or client has ended. Accepts NULL. */
 VIGIL_API void vigil_kube_handler_free(vigil_kube_handler *handler);
 /* Returns 1 once everything that the first complete copy had was taken, or its function has
  * returned for it. */

@@ -126,21 +126,38 @@ bool driver_must_not_wait(struct driver *driver)
     return driver_is_inside(driver) || (driver->owner && driver_scope_has(driver->owner));
 }
 
+static _Thread_local struct driver_thread *this_thread;
+
+void driver_thread_enter(struct driver_thread *thread)
+{
+    this_thread = thread;
+}
+
+void driver_thread_waits(bool waits)
+{
+    if (this_thread)
+        atomic_store(&this_thread->waits, waits);
+}
+
 /* Waits for a callback of this object, or of any if it is NULL; not for one that we are inside. */
 static void wait_for_callback(struct driver *driver, const struct driver_object *object)
 {
     LOCK_SCOPE(&driver->lock);
     atomic_fetch_add(&driver->waiting, 1);
+    driver_thread_waits(true);
     for (const struct driver_object *inside;
          (inside = atomic_load(&driver->inside)) && (!object || inside == object);)
         lock_wait(&driver->lock, &driver->changed);
+    driver_thread_waits(false);
     atomic_fetch_sub(&driver->waiting, 1);
 }
 
 void driver_wait(struct driver *driver)
 {
     atomic_fetch_add(&driver->waiting, 1);
+    driver_thread_waits(true);
     lock_wait(&driver->lock, &driver->changed);
+    driver_thread_waits(false);
     atomic_fetch_sub(&driver->waiting, 1);
 }
 

@@ -119,6 +119,15 @@ static inline bool driver_is_inherited(const struct driver *driver)
 void driver_wait(struct driver *driver);
 void driver_changed(struct driver *driver);
 
+/* A thread that calls functions of the program and that a callback may have to wait for. */
+struct driver_thread {
+    _Atomic bool waits; /* it waits for the client, so that no callback may wait for it */
+};
+/* This thread is the one; it stays valid until the thread ends. */
+void driver_thread_enter(struct driver_thread *thread);
+/* Before and after this thread waits for the client. No effect on others. */
+void driver_thread_waits(bool waits);
+
 /* On the loop's thread: calls the program's logger, if there is one. ctx is the driver. */
 void driver_log(void *ctx, int level, const char *text);
 

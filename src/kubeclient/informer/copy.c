@@ -173,10 +173,12 @@ enum status copy_wait_synced(struct copy *copy, int64_t until_ns)
     while ((status = sync_state(copy)) == ST_AGAIN) {
         if (clock_mono_ns(clock_system()) >= until_ns)
             return ST_TIMEOUT;
+        driver_thread_waits(true);
         if (until_ns == CLOCK_NEVER)
             lock_wait(&copy->lock, &copy->changed);
         else
             lock_wait_until(&copy->lock, &copy->changed, until_ns);
+        driver_thread_waits(false);
     }
     return status;
 }

@@ -65,6 +65,7 @@ static void *run_thread(void *arg)
     struct queued_change taken;
     atomic_store(&handler->running_as, pthread_self());
     atomic_store(&handler->runs, true);
+    driver_thread_enter(&handler->waiting);
     while (change_queue_take(&handler->consumer.queue, CLOCK_NEVER, &taken) == ST_OK) {
         call(handler, &taken);
         finish(handler, &taken);
@@ -91,12 +92,30 @@ static bool is_own_thread(struct vigil_kube_handler *handler)
            pthread_equal(atomic_load(&handler->running_as), pthread_self());
 }
 
+/* Inside a callback: the function may be about to wait for the client, which cannot go on before we
+ * return. False: it waits. That is rare, so it is examined every millisecond. */
+static bool join_unless_it_waits(struct vigil_kube_handler *handler)
+{
+    struct timespec until;
+    do {
+        if (atomic_load(&handler->waiting.waits))
+            return false;
+        clock_gettime(CLOCK_MONOTONIC, &until);
+        until.tv_nsec += NS_PER_MS;
+        until.tv_sec += until.tv_nsec / NS_PER_S;
+        until.tv_nsec %= NS_PER_S;
+    } while (pthread_clockjoin_np(handler->thread, NULL, CLOCK_MONOTONIC, &until) != 0);
+    return true;
+}
+
 static void stop_thread(struct vigil_kube_handler *handler)
 {
     if (is_own_thread(handler))
         pthread_detach(pthread_self());
-    else
+    else if (!driver_must_not_wait(handler->copy->driver))
         pthread_join(handler->thread, NULL);
+    else if (!join_unless_it_waits(handler))
+        pthread_detach(handler->thread); /* it ends when its function returns */
 }
 
 /* -- In callbacks of the loop -- */

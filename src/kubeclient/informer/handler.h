@@ -7,7 +7,8 @@
  *     taken        the program takes from the queue
  *
  * Freeing it removes it from the copy, ends the queue, and waits for its function; then the
- * loop releases what it has of it (the timer of resyncs, a delivery that is due).
+ * loop releases what it has of it (the timer of resyncs, a delivery that is due). A callback does
+ * not wait for a function that itself waits for the client.
  */
 #ifndef VIGIL_KUBECLIENT_INFORMER_HANDLER_H
 #define VIGIL_KUBECLIENT_INFORMER_HANDLER_H
@@ -42,6 +43,7 @@ struct vigil_kube_handler {
     _Atomic pthread_t running_as; /* written by the thread before it calls the function */
     _Atomic bool runs;            /* that is valid */
     bool has_thread;
+    struct driver_thread waiting;
 
     /* The thread that takes. */
     struct queued_change taken;

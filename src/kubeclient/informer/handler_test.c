@@ -5,8 +5,12 @@
 #include "kubeclient/informer/collection_sim_test.h"
 #include "kubeclient/informer/informer.h"
 
+#include <arpa/inet.h>
 #include <poll.h>
 #include <semaphore.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <vigil/kube/call.h>
 
 static struct kube_world world;
 static struct collection collection;
@@ -483,20 +487,25 @@ static void handler_that_cannot_be_added_changes_nothing(void **state)
 
 /* -- Waiting, with a real loop and no server -- */
 
-static vigil_kube_informer *informer_without_server(vigil_kube **ret_kube, int own_thread)
+static vigil_kube_informer *informer_of(const char *server, vigil_kube **ret_kube, int own_thread)
 {
     vigil_kube_options options;
     vigil_kube_informer_options pods;
     vigil_kube_informer *made;
     vigil_kube_options_init(&options);
     vigil_kube_informer_options_init(&pods);
-    options.server = "http://127.0.0.1:1";
+    options.server = server;
     options.own_thread = own_thread;
     pods.target = (vigil_kube_target){.version = "v1", .resource = "pods"};
     assert_int_equal(vigil_kube_new(&options, ret_kube, NULL), VIGIL_OK);
     assert_int_equal(vigil_kube_informer_new(*ret_kube, &pods, &made), VIGIL_OK);
     assert_int_equal(vigil_kube_informer_start(made), VIGIL_OK);
     return made;
+}
+
+static vigil_kube_informer *informer_without_server(vigil_kube **ret_kube, int own_thread)
+{
+    return informer_of("http://127.0.0.1:1", ret_kube, own_thread);
 }
 
 static void *shut_down(void *arg)
@@ -577,6 +586,109 @@ static void freeing_waits_for_a_callback_on_another_thread(void **state)
     sem_destroy(&blocked.leave);
 }
 
+/* A server that accepts connections and never answers. */
+static int silent_server(char *ret_url, size_t size)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof(at);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_true(fd >= 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&at, len), 0);
+    assert_int_equal(listen(fd, 16), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&at, &len), 0);
+    snprintf(ret_url, size, "http://127.0.0.1:%u", ntohs(at.sin_port));
+    return fd;
+}
+
+/* The function of a handler with a thread of its own waits in one of these ways. */
+enum way { BY_A_CALL, BY_WAITING_FOR_THE_COPY, BY_ITSELF, WAYS };
+
+struct waiter {
+    enum way way;
+    vigil_kube *kube;
+    vigil_kube_handler *handler;
+    sem_t entered, leave, left, freed;
+    _Atomic bool returned, waited_for; /* by the callback that frees it */
+};
+
+static void wait_for_client(vigil_kube_handler *handler, const vigil_kube_change *change,
+                            void *user)
+{
+    struct waiter *w = user;
+    vigil_kube_target pods = {.version = "v1", .resource = "pods"};
+    (void)handler, (void)change;
+    sem_post(&w->entered);
+    if (w->way == BY_A_CALL) {
+        vigil_kube_call *call = vigil_kube_list(w->kube, &pods, NULL);
+        (void)vigil_kube_call_run(call);
+        vigil_kube_call_free(call);
+    } else if (w->way == BY_WAITING_FOR_THE_COPY) {
+        (void)vigil_kube_informer_wait_synced(informer, -1);
+    } else {
+        sem_wait(&w->leave);
+    }
+    atomic_store(&w->returned, true);
+    sem_post(&w->left);
+}
+
+static void *let_go(void *arg)
+{
+    struct waiter *w = arg;
+    usleep(20000);
+    sem_post(&w->leave);
+    return NULL;
+}
+
+static void free_waiter(vigil_kube_handler *handler, const vigil_kube_change *change, void *user)
+{
+    struct waiter *w = user;
+    pthread_t thread;
+    (void)handler, (void)change;
+    sem_wait(&w->entered);
+    pthread_create(&thread, NULL, let_go, w);
+    vigil_kube_handler_free(w->handler);
+    atomic_store(&w->waited_for, atomic_load(&w->returned));
+    pthread_join(thread, NULL);
+    sem_post(&w->freed);
+}
+
+static void freeing_in_a_callback_does_not_wait_for_what_waits_for_the_client(void **state)
+{
+    (void)state;
+    char url[64];
+    int server = silent_server(url, sizeof(url));
+    for (enum way way = 0; way < WAYS; way++) {
+        struct waiter w = {.way = way};
+        vigil_kube_handler *callback;
+        vigil_kube_handler_options options = options_of(VIGIL_KUBE_HANDLER_THREAD, NULL);
+        struct vigil_kube_object *object = test_object("a", 1);
+        sem_t *all[] = {&w.entered, &w.leave, &w.left, &w.freed};
+        for (size_t i = 0; i < COUNT_OF(all); i++)
+            sem_init(all[i], 0, 0);
+        informer = informer_of(url, &w.kube, 1);
+        lock_take(&informer->copy->lock);
+        assert_int_equal(cache_put(&informer->copy->cache, object), ST_OK);
+        lock_release(&informer->copy->lock);
+        options.user = &w;
+        options.fn = wait_for_client;
+        assert_int_equal(vigil_kube_informer_add_handler(informer, &options, &w.handler), VIGIL_OK);
+        options.place = VIGIL_KUBE_HANDLER_CALLBACK;
+        options.fn = free_waiter;
+        assert_int_equal(vigil_kube_informer_add_handler(informer, &options, &callback), VIGIL_OK);
+        sem_wait(&w.freed);
+        assert_int_equal(atomic_load(&w.waited_for), way == BY_ITSELF);
+        vigil_kube_shutdown(w.kube); /* ends what the function waits for */
+        sem_wait(&w.left);
+        vigil_kube_handler_free(callback);
+        vigil_kube_object_unref(object);
+        vigil_kube_informer_free(informer);
+        vigil_kube_free(w.kube);
+        for (size_t i = 0; i < COUNT_OF(all); i++)
+            sem_destroy(all[i]);
+    }
+    close(server);
+}
+
 /* TestSharedInformerInitializationRace: in any order, and while it begins. */
 static void client_with_its_own_thread_is_freed_at_any_time(void **state)
 {
@@ -613,6 +725,7 @@ int main(void)
         cmocka_unit_test(handler_that_cannot_be_added_changes_nothing),
         cmocka_unit_test(waiting_ends_with_the_time_or_the_client),
         cmocka_unit_test(freeing_waits_for_a_callback_on_another_thread),
+        cmocka_unit_test(freeing_in_a_callback_does_not_wait_for_what_waits_for_the_client),
         cmocka_unit_test(client_with_its_own_thread_is_freed_at_any_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
