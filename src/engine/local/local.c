@@ -11,6 +11,7 @@
 #include "engine/local/shard.h"
 #include "engine/local/snapshot.h"
 #include "engine/local/writer.h"
+#include "store/log/damage.h"
 #include "store/log/prepare.h"
 #include "store/upkeep/cleaner.h"
 
@@ -153,6 +154,13 @@ static enum status load_row(void *ctx, const struct row *row)
 
 static void report_cut(const struct local_shared *shared)
 {
+    uint64_t spare = log_removed_spare(store_log(shared->store));
+    char text[128];
+    snprintf(text, sizeof(text), "an unused segment of the log, %016llx.seg, was removed",
+             (unsigned long long)spare);
+    if (spare)
+        local_warn(&shared->report, text, ST_DAMAGED,
+                   "nothing is lost; see in the kernel's log whether the disk fails");
     struct log_cut cut = log_cut(store_log(shared->store));
     if (cut.bytes && shared->options.on_cut)
         shared->options.on_cut(shared->options.ctx, &(struct engine_local_cut){

@@ -70,3 +70,8 @@ const char *log_failure_text(const struct log *log, char text[static LOG_FAILURE
                  segment_path(log->dir, log->failed_id, ".seg").text);
     return text;
 }
+
+uint64_t log_removed_spare(const struct log *log)
+{
+    return log->removed_spare;
+}

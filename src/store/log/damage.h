@@ -30,6 +30,9 @@ struct log_damaged log_take_damage(void);
 enum { LOG_FAILURE_TEXT_BYTES = 4200 };
 const char *log_failure_text(const struct log *log, char text[static LOG_FAILURE_TEXT_BYTES]);
 
+/* A segment without records, made ahead of use, whose head was damaged: the start has removed it.
+ * 0: there was none. */
+uint64_t log_removed_spare(const struct log *log);
 bool log_is_damaged(const struct log *log);
 /* How often damage was noted, and its last location. */
 uint64_t log_damage_count(const struct log *log, uint64_t *ret_segment_id, uint64_t *ret_offset);

@@ -6,6 +6,7 @@
  * segment is damaged; then it starts without the records that the repair has named.
  */
 #include "io/file_sim.h"
+#include "store/log/damage.h"
 #include "store/log/format.h"
 #include "store/log/log.h"
 #include "store/log/mark.h"
@@ -681,6 +682,62 @@ static void a_damaged_seal_of_an_unused_segment_is_repaired(void **state)
     check_continues(bed, 3);
 }
 
+static void write_file(struct bed *bed, const char *path, const void *bytes, size_t len)
+{
+    struct file *file;
+    enum status removed = fs_unlink(bed->options.fs, path);
+    assert_true(removed == ST_OK || removed == ST_NOT_FOUND);
+    assert_int_equal(fs_open(bed->options.fs, path, FILE_CREATE, &file), ST_OK);
+    assert_int_equal(file_pwrite(file, slice_of(bytes, len), 0), ST_OK);
+    file_close(file);
+}
+
+/* It is made again, since it cannot have had a record. */
+static void a_damaged_head_of_an_unused_segment_does_not_matter(void **state)
+{
+    struct bed *bed = *state;
+    const char *spare = "/log/0000000000000002.seg";
+    const size_t lengths[] = {SEGMENT_BYTES, SEGMENT_BYTES / 2};
+    uint8_t bytes[SEGMENT_BYTES] = "garbage";
+    fall_idle(bed, 3);
+    for (size_t i = 0; i < COUNT_OF(lengths); i++) {
+        write_file(bed, spare, bytes, lengths[i]);
+        if (bed_open(bed) != ST_OK)
+            fail_msg("%s", bed->error.text);
+        assert_int_equal(bed->replayed, 3);
+        assert_int_equal(log_removed_spare(bed->log), 2);
+        bed_close(bed);
+        assert_int_equal(bed_open(bed), ST_OK);
+        assert_int_equal(log_removed_spare(bed->log), 0);
+        bed_close(bed);
+    }
+    /* This one may have had records. */
+    bytes[SEGMENT_RECORDS_OFFSET + 3] = 1;
+    write_file(bed, spare, bytes, SEGMENT_BYTES);
+    assert_int_equal(bed_open(bed), ST_DAMAGED);
+}
+
+/* Zeros instead of records are a loss, also if nothing else tells that there were any. */
+static void a_segment_that_had_records_is_not_taken_for_an_unused_one(void **state)
+{
+    struct bed *bed = *state;
+    enum { RECORDS = 2 * ((SEGMENT_BYTES - SEGMENT_RECORDS_OFFSET) / RECORD_BYTES) + 3 };
+    static const uint8_t bytes[SEGMENT_BYTES] = "garbage";
+    fall_idle(bed, RECORDS);
+    size_t segments = 0;
+    for (size_t i = 0; i < bed->file_count; i++) {
+        if (!strstr(bed->files[i].path, ".seg"))
+            continue;
+        segments++;
+        write_file(bed, bed->files[i].path, bytes, SEGMENT_BYTES);
+        assert_int_equal(bed_open(bed), ST_DAMAGED);
+        write_file(bed, bed->files[i].path, bed->files[i].bytes, bed->files[i].len);
+    }
+    assert_true(segments > 2);
+    assert_int_equal(bed_open(bed), ST_OK);
+    assert_int_equal(bed->replayed, RECORDS);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -699,6 +756,8 @@ int main(void)
         TEST(a_mark_alone_is_not_a_new_log),
         TEST(a_log_without_its_last_segment_and_mark_is_repaired),
         TEST(a_damaged_seal_of_an_unused_segment_is_repaired),
+        TEST(a_damaged_head_of_an_unused_segment_does_not_matter),
+        TEST(a_segment_that_had_records_is_not_taken_for_an_unused_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

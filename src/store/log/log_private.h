@@ -43,6 +43,7 @@ struct log {
     _Atomic uint64_t next_id;
     _Atomic uint64_t next_capacity;
     struct log_cut cut;            /* what the start cut off */
+    uint64_t removed_spare;        /* log_removed_spare */
     struct mark mark;              /* as last read or written; the keeper's */
     _Atomic uint64_t damage_count; /* log_damage_count */
     _Atomic log_loc damage_loc;

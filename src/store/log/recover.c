@@ -31,6 +31,7 @@ void recovery_fini(struct recovery *r)
     free(r->ids);
     free(r->temporary_ids);
     free(r->unreadable_ids);
+    free(r->spare_ids);
 }
 
 /* -- Reporting what is wrong -- */
@@ -178,6 +179,37 @@ static enum status learn_contents(struct recovery *r, struct segment *segment)
     return ST_OK;
 }
 
+/*
+ * Whether the file has neither a seal nor a record, whatever its head says. Records are written
+ * from the beginning, so that what a file has lost at its end had none either: it was made ahead of
+ * use.
+ */
+static bool has_only_zeros(const struct log *log, uint64_t id)
+{
+    enum { PIECE_BYTES = 64 << 10 };
+    static const uint8_t zeros[PIECE_BYTES];
+    struct segment_path path = segment_path(log->dir, id, ".seg");
+    AUTO(file_closep) struct file *file = NULL;
+    uint64_t bytes;
+    if (fs_open(log->fs, path.text, FILE_READ_ONLY, &file) != ST_OK ||
+        file_size(file, &bytes) != ST_OK || bytes < SEGMENT_RECORDS_OFFSET + RECORD_HEAD_BYTES)
+        return false;
+    uint8_t *piece = malloc(PIECE_BYTES);
+    bool only_zeros = piece;
+    for (uint64_t at = SEGMENT_SEAL_OFFSET; only_zeros && at < bytes; at += PIECE_BYTES) {
+        size_t len = size_min(PIECE_BYTES, bytes - at);
+        only_zeros = file_pread(file, piece, len, at) == ST_OK && memcmp(piece, zeros, len) == 0;
+    }
+    free(piece);
+    return only_zeros;
+}
+
+static void reserve_id(struct log *log, uint64_t id)
+{
+    if (atomic_load(&log->next_id) <= id)
+        atomic_store(&log->next_id, id + 1);
+}
+
 static enum status open_one(struct recovery *r, uint64_t id)
 {
     struct log *log = r->log;
@@ -185,6 +217,12 @@ static enum status open_one(struct recovery *r, uint64_t id)
         return recovery_fail_file(r, ST_DAMAGED, id, "is not the name of a segment");
     AUTO(segment_freep) struct segment *segment = NULL;
     enum status status = segment_open(log->fs, log->dir, id, &segment);
+    /* The log does without it, and refuses the start if it turns out that it cannot. */
+    if (status == ST_DAMAGED && id > 1 && !is_listed(r, id) && has_only_zeros(log, id)) {
+        reserve_id(log, id);
+        push_id(r, &r->spare_ids, &r->spare_count, &r->spare_capacity, id);
+        return r->nomem ? recovery_fail_file(r, ST_NOMEM, id, status_reason(ST_NOMEM)) : ST_OK;
+    }
     uint64_t length = status == ST_DAMAGED ? segment_lost_length(log->fs, log->dir, id) : 0;
     if (length)
         return fail_length(r, id, length);
@@ -201,8 +239,7 @@ static enum status open_one(struct recovery *r, uint64_t id)
     if (status != ST_OK)
         return recovery_fail_file(r, status, id, status_reason(status));
     TRY(learn_contents(r, segment));
-    if (atomic_load(&log->next_id) <= id)
-        atomic_store(&log->next_id, id + 1);
+    reserve_id(log, id);
     status = segment_order_reserve(&r->found);
     if (status != ST_OK)
         return recovery_fail_file(r, status, id, status_reason(status));
@@ -239,8 +276,7 @@ static enum status open_files(struct recovery *r)
     for (size_t i = 0; i < r->listed_count; i++) {
         if (segment_order_find(&r->found, r->listed[i]) == r->found.count)
             return fail_whole(r, r->listed[i], "is missing, and the checkpoint needs it");
-        if (atomic_load(&r->log->next_id) <= r->listed[i])
-            atomic_store(&r->log->next_id, r->listed[i] + 1);
+        reserve_id(r->log, r->listed[i]);
     }
     for (size_t i = r->found.count; i-- > 0;) {
         const struct segment *segment = r->found.items[i];

@@ -24,6 +24,8 @@ struct recovery {
     size_t id_count, id_capacity;
     uint64_t *temporary_ids; /* of temporary files; owned */
     size_t temporary_count, temporary_capacity;
+    uint64_t *spare_ids; /* of damaged segments without any record, to be removed; owned */
+    size_t spare_count, spare_capacity;
     bool nomem;
 
     struct mark mark;     /* zeros without a mark */

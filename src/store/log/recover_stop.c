@@ -204,6 +204,10 @@ static enum status drop_beyond(struct recovery *r)
             return recovery_fail_file(r, status, segment->head.id, status_reason(status));
         atomic_store(&log->waiting, segment_order_remove(&r->found, r->found.count - 1));
     }
+    for (size_t i = 0; i < r->spare_count; i++) {
+        segment_discard(log->fs, log->dir, r->spare_ids[i]);
+        log->removed_spare = r->spare_ids[i];
+    }
     enum status status = fs_sync_dir(log->fs, log->dir);
     if (status != ST_OK)
         return error_set(r->error, status, "%s: %s", log->dir, status_reason(status));
