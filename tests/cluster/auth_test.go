@@ -3,6 +3,8 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"maps"
+	"strings"
 	"testing"
 	"time"
 
@@ -34,11 +36,11 @@ func (f *fixture) users() {
 }
 
 // authFixture has users, and a front that was started before authentication was enabled.
-func authFixture(t *testing.T, binary string) *fixture {
+func authFixture(t *testing.T, binary string, args ...string) *fixture {
 	t.Helper()
 	front := harness.FrontOptions{}
 	if harness.IsVigil() {
-		front.Args = []string{"--upstream-user", "vigil:vigilpw"}
+		front.Args = append([]string{"--upstream-user", "vigil:vigilpw"}, args...)
 	}
 	f := newFixture(t, harness.ClusterOptions{Binary: binary, Args: []string{"--bcrypt-cost", "4"}}, front)
 	f.users()
@@ -124,10 +126,19 @@ func TestRightsAreTakenBack(t *testing.T) {
 			return err
 		},
 	}
+	outside := map[string]func(f *fixture, root *clientv3.Client) error{}
+	for name, how := range take {
+		outside[name+" outside of the prefixes"] = how
+	}
+	maps.Copy(take, outside)
 	for name, how := range take {
 		t.Run(name, func(t *testing.T) {
 			onEach(t, func(t *testing.T, binary string) {
-				f := authFixture(t, binary)
+				var args []string
+				if strings.Contains(name, "outside") {
+					args = []string{"--upstream-prefix", "mirrored/"}
+				}
+				f := authFixture(t, binary, args...)
 				f.put(f.direct, "a/1", "1")
 				f.enable()
 				root := f.clientAs("root", "rootpw", f.front.URL)

@@ -11,14 +11,22 @@
 
 #include <stdlib.h>
 
+struct foreign_watch {
+    int64_t id;
+    size_t key_len, end_len;
+    uint8_t bytes[]; /* the key and the end of its range, as in the request */
+};
+
 /* Positions are counted in bytes from the beginning of the call. */
 struct watch_foreign {
     struct engine_forward forward;
     struct watch_foreign_owner owner;
     struct account *account; /* the connection's, borrowed: charged with all buffers */
     bool ended, paused;
-    int64_t ids[WATCH_FOREIGN_MAX];
-    size_t id_count;
+    struct etcd_api *api;
+    struct foreign_watch *watches[WATCH_FOREIGN_MAX]; /* owned */
+    size_t count;
+    int64_t revision;  /* the newest of any response */
     size_t unanswered; /* creates */
     struct buf queue;  /* framed responses; those before `sent` are written */
     size_t queue_sent;
@@ -192,13 +200,41 @@ bool watch_foreign_has_more(const struct watch_foreign *f)
 
 /* -- The call -- */
 
+static size_t watch_bytes(const struct foreign_watch *watch)
+{
+    return sizeof(*watch) + watch->key_len + watch->end_len;
+}
+
+static void remove_at(struct watch_foreign *f, size_t i)
+{
+    struct foreign_watch *watch = f->watches[i];
+    f->watches[i] = f->watches[--f->count];
+    account_release(f->account, watch_bytes(watch));
+    free(watch);
+}
+
 static void remove_id(struct watch_foreign *f, int64_t id)
 {
-    for (size_t i = 0; i < f->id_count; i++)
-        if (f->ids[i] == id) {
-            f->ids[i] = f->ids[--f->id_count];
+    for (size_t i = 0; i < f->count; i++)
+        if (f->watches[i]->id == id) {
+            remove_at(f, i);
             return;
         }
+}
+
+static enum status add_watch(struct watch_foreign *f, const struct pb_watch_create_request *create)
+{
+    struct slice key = create->key.len ? create->key : slice_of("", 1); /* as etcd reads it */
+    size_t bytes = sizeof(struct foreign_watch) + key.len + create->range_end.len;
+    struct foreign_watch *watch = account_charge(f->account, bytes) ? malloc(bytes) : NULL;
+    if (!watch)
+        return ST_NOMEM;
+    *watch = (struct foreign_watch){
+        .id = create->watch_id, .key_len = key.len, .end_len = create->range_end.len};
+    slice_copy(watch->bytes, key);
+    slice_copy(watch->bytes + key.len, create->range_end);
+    f->watches[f->count++] = watch;
+    return ST_OK;
 }
 
 static void fail(struct watch_foreign *f, enum grpc_code code, struct slice text)
@@ -247,6 +283,10 @@ static void on_message(struct engine_forward *forward, struct slice message)
              SLICE_LITERAL("vigil: a watch response of the cluster is too long to be passed on"));
         return;
     }
+    if (response.revision > f->revision)
+        f->revision = response.revision;
+    if (response.watch_id != -1 && !response.created && !watch_foreign_has(f, response.watch_id))
+        return; /* it was ended here */
     if (is_progress(&response)) {
         keep_progress(f, message, response.revision);
     } else if (queue_message(f, message, !response.fragment) != ST_OK) {
@@ -279,6 +319,7 @@ struct watch_foreign *watch_foreign_new(struct etcd_api *api, struct grpc_call *
     if (!f)
         return NULL;
     f->owner = owner;
+    f->api = api;
     f->account = grpc_call_arena(call)->account;
     f->forward = (struct engine_forward){
         .ops = &ops,
@@ -301,6 +342,8 @@ void watch_foreign_free(struct watch_foreign *f)
         return;
     if (!f->ended)
         engine_forward_cancel(&f->forward);
+    while (f->count)
+        remove_at(f, f->count - 1);
     account_buf_fini(f->account, &f->queue);
     account_buf_fini(f->account, &f->ends);
     account_buf_fini(f->account, &f->progress);
@@ -325,26 +368,29 @@ enum status watch_foreign_create(struct watch_foreign *f,
     struct pb_watch_request message = {.request_union_case = PB_WATCH_REQUEST_CREATE_REQUEST,
                                        .create_request = &create};
     assert(id && !watch_foreign_has(f, id));
-    if (f->id_count == WATCH_FOREIGN_MAX)
+    if (f->count == WATCH_FOREIGN_MAX)
         return ST_LIMIT;
     create.watch_id = id;
-    TRY(send_request(f, &message));
-    f->ids[f->id_count++] = id;
-    f->unanswered++;
-    return ST_OK;
+    TRY(add_watch(f, &create));
+    enum status status = send_request(f, &message);
+    if (status == ST_OK)
+        f->unanswered++;
+    else
+        remove_id(f, id);
+    return status;
 }
 
 bool watch_foreign_has(const struct watch_foreign *f, int64_t id)
 {
-    for (size_t i = 0; f && i < f->id_count; i++)
-        if (f->ids[i] == id)
+    for (size_t i = 0; f && i < f->count; i++)
+        if (f->watches[i]->id == id)
             return true;
     return false;
 }
 
 size_t watch_foreign_count(const struct watch_foreign *f)
 {
-    return f ? f->id_count : 0;
+    return f ? f->count : 0;
 }
 
 enum status watch_foreign_cancel(struct watch_foreign *f, int64_t id)
@@ -353,6 +399,36 @@ enum status watch_foreign_cancel(struct watch_foreign *f, int64_t id)
     return send_request(
         f, &(struct pb_watch_request){.request_union_case = PB_WATCH_REQUEST_CANCEL_REQUEST,
                                       .cancel_request = &cancel});
+}
+
+/* Whatever the cluster has sent before, it was permitted then. */
+static enum status end_watch(struct watch_foreign *f, size_t i, struct slice reason)
+{
+    AUTO(buf_fini) struct buf message = {0};
+    struct pb_response_header header;
+    struct pb_watch_response response = {.header = &header,
+                                         .watch_id = f->watches[i]->id,
+                                         .canceled = true,
+                                         .cancel_reason = reason};
+    etcd_header_fill(f->api, f->revision, &header);
+    TRY(watch_foreign_cancel(f, f->watches[i]->id));
+    TRY(pb_append(&pb_watch_response_table, &response, &message));
+    TRY(queue_message(f, buf_slice(&message), true));
+    remove_at(f, i);
+    return ST_OK;
+}
+
+enum status watch_foreign_keep(struct watch_foreign *f,
+                               bool (*keep)(void *ctx, struct slice key, struct slice range_end),
+                               void *ctx, struct slice reason)
+{
+    for (size_t i = f->count; i-- > 0;) { /* backwards, because the last one takes a free place */
+        const struct foreign_watch *watch = f->watches[i];
+        if (!keep(ctx, slice_of(watch->bytes, watch->key_len),
+                  slice_of(watch->bytes + watch->key_len, watch->end_len)))
+            TRY(end_watch(f, i, reason));
+    }
+    return ST_OK;
 }
 
 bool watch_foreign_is_pending(const struct watch_foreign *f)

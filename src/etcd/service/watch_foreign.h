@@ -6,6 +6,9 @@
  *     create ──► the cluster ──► created, events, canceled ──► queue ── fill ──► DATA
  *                                progress: for the watch stream of the call, see below
  *
+ * The cluster checks the caller's rights when a watch is created and never again, so that is done
+ * here, as for the other watches of the call. What it sends for a watch that was ended is dropped.
+ *
  * The queue is bounded: a client that does not read stops the cluster. Nothing is written between
  * the fragments of a response. Exists only if the call has such watches; on its thread.
  */
@@ -49,6 +52,14 @@ bool watch_foreign_has(const struct watch_foreign *foreign, int64_t id); /* acce
 size_t watch_foreign_count(const struct watch_foreign *foreign);         /* accepts NULL */
 MUST_CHECK
 enum status watch_foreign_cancel(struct watch_foreign *foreign, int64_t id);
+/*
+ * Ends every watch for whose range `keep` returns false, with the reason in its canceled response:
+ * the cluster itself would let it go on. ST_NOMEM: some were not ended.
+ */
+MUST_CHECK
+enum status watch_foreign_keep(struct watch_foreign *foreign,
+                               bool (*keep)(void *ctx, struct slice key, struct slice range_end),
+                               void *ctx, struct slice reason);
 /* A create was not answered, or its answer not written: later requests must wait. Accepts NULL. */
 bool watch_foreign_is_pending(const struct watch_foreign *foreign);
 

@@ -3,6 +3,7 @@
 
 #include "base/memory/budget.h"
 #include "etcd/service/forward.h"
+#include "etcd/service/services.h"
 #include "etcd/service/watch_calls_test.h"
 
 static struct engine_ops ops; /* the fake's, and the functions below */
@@ -10,7 +11,7 @@ static struct engine_ops ops; /* the fake's, and the functions below */
 static struct {
     struct engine_forward *forward; /* the call at the cluster; NULL: none */
     size_t opened;
-    bool paused;
+    bool paused, rights_taken;
     char requests[4096]; /* as text */
     size_t requests_len;
 } cluster;
@@ -23,6 +24,14 @@ static void watch_admit(struct engine_shard *shard, struct engine_admission *ask
     asked->is_foreign = asked->key.len && asked->key.ptr[0] == 'f';
     asked->op.status = ST_OK;
     asked->op.done(&asked->op);
+}
+
+static enum status watch_recheck(struct engine_shard *shard, const struct auth_principal *principal,
+                                 struct slice key, struct slice range_end)
+{
+    (void)shard, (void)principal, (void)range_end;
+    return slice_equal(key, SLICE_LITERAL("f-taken")) && cluster.rights_taken ? ST_PERMISSION_DENIED
+                                                                              : ST_OK;
 }
 
 static void forward_start(struct engine_shard *shard, struct engine_forward *forward)
@@ -73,6 +82,7 @@ static void prepare(struct engine *engine)
 {
     ops = *engine->ops;
     ops.watch_admit = watch_admit;
+    ops.watch_recheck = watch_recheck;
     ops.forward_start = forward_start;
     ops.forward_send = forward_send;
     ops.forward_pause = forward_pause;
@@ -184,6 +194,34 @@ static void watches_are_made_at_the_cluster_with_the_ids_of_the_client(void **st
     create(p, id, "a", 7); /* the id is free again */
     assert_string_equal(responses(p, id, &at), "7 created;");
     assert_int_equal(cluster.opened, 1);
+}
+
+/* The cluster itself would let it go on, and what it sends meanwhile reaches no client. */
+static void a_watch_ends_when_its_right_is_taken_away(void **state)
+{
+    struct peer *p = *state;
+    size_t at = 0;
+    uint32_t id = open_watch(p);
+    create(p, id, "f-taken", 5);
+    respond((struct pb_watch_response){.watch_id = 5, .created = true});
+    assert_string_equal(responses(p, id, &at), "5 created;");
+    create(p, id, "f-kept", 6);
+    respond((struct pb_watch_response){.watch_id = 6, .created = true});
+    watch_service_rights_changed(p->api);
+    respond_events(5, 3, false);
+    assert_string_equal(responses(p, id, &at), "6 created;5 events;");
+    requests();
+    cluster.rights_taken = true;
+    watch_service_rights_changed(p->api);
+    assert_string_equal(requests(), "cancel 5;");
+    respond_events(5, 3, false);
+    respond((struct pb_watch_response){.watch_id = 5, .canceled = true});
+    respond_events(6, 3, false);
+    assert_string_equal(responses(p, id, &at),
+                        "5 canceled: rpc error: code = PermissionDenied desc = etcdserver: "
+                        "permission denied;6 events;");
+    create(p, id, "f", 5); /* the id is free again */
+    assert_string_equal(requests(), "create f 5;");
 }
 
 static void ids_are_unique_on_the_call(void **state)
@@ -339,6 +377,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(watches_are_made_at_the_cluster_with_the_ids_of_the_client),
+        TEST(a_watch_ends_when_its_right_is_taken_away),
         TEST(ids_are_unique_on_the_call),
         TEST(fragments_stay_together),
         TEST(progress_holds_for_all_watches),

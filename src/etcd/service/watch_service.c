@@ -352,6 +352,8 @@ static enum status recheck(struct watch_call *w, struct watch_recheck *state, si
     if (status == ST_AGAIN)
         return ST_AGAIN;
     state->call = NULL;
+    if (status == ST_OK && foreign_of(w))
+        status = watch_foreign_keep(foreign_of(w), still_permitted, &check, reason);
     return recheck_end(w, state, status);
 }
 

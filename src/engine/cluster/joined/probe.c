@@ -111,8 +111,8 @@ static void join_failure(struct probe *probe)
 }
 
 /* The revision of the question cannot be read. That says nothing of the reads that asked for
- * another one, or for none: the former are not asked about one by one, and the latter are asked for
- * again. */
+ * another one, or for none: the former are not examined one by one, and the latter wait for the
+ * next question. */
 static void finish_unreadable(struct probe *probe)
 {
     struct list done, *link;

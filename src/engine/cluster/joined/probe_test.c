@@ -107,7 +107,7 @@ static void the_question_is_at_the_oldest_revision_that_is_read(void **state)
     expect_done(0, 3, 9);
 }
 
-/* The others may read what they want, or are asked for again. */
+/* The others wait for the next question. */
 static void a_compacted_revision_fails_only_reads_of_revisions(void **state)
 {
     (void)state;
